@@ -1,0 +1,13 @@
+#pragma once
+
+/* The few things that host code asks of the GPU. Without CUDA the functions say that there is none. */
+
+#include <petscsys.h>
+
+PETSC_INTERN PetscErrorCode GallopDeviceAvailable(PetscBool *);
+
+/* *ptr stays NULL when the GPU has no room, which is no error here */
+PETSC_INTERN PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr);
+PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);
+PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
+PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);

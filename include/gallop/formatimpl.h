@@ -1,0 +1,71 @@
+#pragma once
+
+/* What a format is to the rest of the library: one table of functions, GallopFormat, and the CSR view that it is built from. */
+
+#include <petscgallop.h>
+#include <petsc/private/petscimpl.h>
+
+/* A read-only view of an AIJ matrix. i and j lie where a does; host_i is always on the host, for decisions that need row lengths. */
+typedef struct {
+  PetscInt           m, n;
+  PetscCount         nz;
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  const PetscInt    *host_i;
+  PetscMemType       memtype;
+} GallopCSR;
+
+/* z = alpha A x + beta y; y may be z; y is not read, and may be NULL, when beta is 0. Scalars go by pointer: C and C++ pass complex numbers by value differently. */
+typedef struct {
+  const PetscScalar *alpha, *beta;
+  const PetscScalar *x, *y;
+  PetscScalar       *z;
+} GallopProduct;
+
+#define GALLOP_MAX_FIGURES 16
+
+typedef struct _GallopFormat GallopFormat;
+struct _GallopFormat {
+  const char *name;     /* lower case: names of types and options derive from it */
+  const char *ucname;   /* upper case: names of log events and help */
+  const char *citation; /* BibTeX */
+
+  /* creators of the types, made by GALLOP_FORMAT_TYPES() */
+  PetscErrorCode (*createseq)(Mat);
+  PetscErrorCode (*creatempi)(Mat);
+
+  /* options: plain data, copied with the matrix */
+  size_t options_size;
+  PetscErrorCode (*options_default)(void *options);
+  PetscErrorCode (*options_set)(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild);
+
+  /* A built format lives where csr->memtype says. *data stays NULL when the memory does not suffice: the parent takes over then. */
+  PetscErrorCode (*build)(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data);
+  PetscErrorCode (*refresh)(void *data, const GallopCSR *csr);
+  PetscErrorCode (*apply)(void *data, const GallopProduct *product);
+  PetscErrorCode (*destroy)(void **data);
+
+  /* figures that add up over blocks and MPI processes, and how to show the sums */
+  PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);
+  PetscErrorCode (*view)(const PetscLogDouble figures[GALLOP_MAX_FIGURES], PetscViewer viewer);
+  PetscErrorCode (*view_detail)(const void *data, PetscViewer viewer);
+};
+
+/* Creation functions take nothing but a Mat, so each format has its own two. */
+#define GALLOP_FORMAT_TYPES(NAME) \
+  extern const GallopFormat GallopFormat_##NAME; \
+  static PetscErrorCode     MatCreate_SeqAIJ##NAME(Mat A) \
+  { \
+    return MatCreate_SeqGallop(A, &GallopFormat_##NAME); \
+  } \
+  static PetscErrorCode MatCreate_MPIAIJ##NAME(Mat A) \
+  { \
+    return MatCreate_MPIGallop(A, &GallopFormat_##NAME); \
+  }
+
+PETSC_EXTERN PetscErrorCode MatCreate_SeqGallop(Mat, const GallopFormat *);
+PETSC_EXTERN PetscErrorCode MatCreate_MPIGallop(Mat, const GallopFormat *);
+PETSC_EXTERN PetscErrorCode GallopFormatRegister(const GallopFormat *);
+
+/* the data of the format that a sequential matrix has built at a place, NULL when there is none: for tests that look inside */
+PETSC_EXTERN PetscErrorCode MatGallopGetFormatData(Mat, PetscMemType, const void **);

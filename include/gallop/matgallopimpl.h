@@ -1,0 +1,107 @@
+#pragma once
+
+/* The AIJ subclass that every format shares: private to src/mat/impls/base and src/sys */
+
+#include <gallop/formatimpl.h>
+#include <gallop/deviceimpl.h>
+#include <petsc/private/matimpl.h>
+#include <petscsf.h>
+
+/* A registered format with the names and log events that derive from its name */
+typedef struct _GallopType *GallopType;
+struct _GallopType {
+  const GallopFormat *format;
+  char                root[32], aijroot[32], seq[32], mpi[32]; /* evchyb, aijevchyb, seqaijevchyb, mpiaijevchyb */
+  PetscLogEvent       event_build, event_refresh, event_mult;
+  PetscBool           cited, warned;
+  GallopType          next;
+};
+
+PETSC_INTERN PetscErrorCode GallopTypeFind(const char[], GallopType *);
+PETSC_INTERN PetscErrorCode GallopTypeGetList(GallopType *);
+PETSC_INTERN PetscErrorCode GallopTypeOfFormat(const GallopFormat *, GallopType *);
+
+/* What a built format was made from. Two places in PETSc change the pattern without nonzerostate, MatHeaderReplace() moves the struct to another Mat: hence owner, i, j and nz. */
+typedef struct {
+  Mat              owner;
+  PetscObjectState state, nonzerostate;
+  const PetscInt  *i, *j;
+  PetscCount       nz;
+} GallopKey;
+
+typedef enum {
+  GALLOP_HOST   = 0,
+  GALLOP_DEVICE = 1
+} GallopPlace;
+
+typedef struct {
+  GallopKey key;
+  void     *data;
+  PetscBool toolarge; /* did not fit for this key's pattern: not tried again until the pattern changes */
+} GallopInstance;
+
+/* The ghost values of an MPI product: begin, compute the diagonal block, end */
+typedef struct {
+  PetscObjectId id; /* of the PetscSF that the vectors were made for */
+  PetscInt      n;
+  Vec           ghost[2];
+} GallopExchange;
+
+typedef struct {
+  GallopType          type;
+  struct _MatOps      parent; /* the parent's functions where ours stand in A->ops */
+  char                parenttype[32];
+  void               *options;
+  PetscBool           build_in_assembly;
+  PetscCount          maxbytes; /* largest size of the format, 0 for no limit */
+  GallopInstance      instance[2];
+  MatGallopStatistics stats;
+  GallopExchange      exchange;
+  PetscErrorCode (*retrievevalues)(Mat);
+  PetscErrorCode (*storevalues)(Mat);
+} Mat_Gallop;
+
+PETSC_INTERN PetscErrorCode MatGallopGetContext(Mat, Mat_Gallop **);
+PETSC_INTERN PetscErrorCode MatGallopReset(Mat_Gallop *);
+PETSC_INTERN PetscErrorCode MatGallopInstall(Mat);
+PETSC_INTERN PetscErrorCode MatGallopUninstall(Mat);
+PETSC_INTERN PetscErrorCode MatGallopAttach(Mat, GallopType);
+PETSC_INTERN PetscErrorCode MatGallopDetach(Mat);
+PETSC_INTERN PetscErrorCode MatGallopCopyOptions(Mat, Mat);
+PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
+PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
+PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopPlace, PetscObjectState, void **);
+
+/* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */
+typedef struct {
+  Mat   mat[8];
+  char *own[8], *lent[8];
+  int   n;
+} GallopLoan;
+PETSC_INTERN PetscErrorCode GallopLoanBegin(GallopLoan *);
+PETSC_INTERN PetscErrorCode GallopLoanAdd(GallopLoan *, Mat);
+PETSC_INTERN PetscErrorCode GallopLoanEnd(GallopLoan *);
+
+PETSC_INTERN PetscErrorCode MatProductSetFromOptions_Gallop(Mat);
+PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(GallopType);
+
+PETSC_INTERN PetscErrorCode MatDuplicate_Gallop(Mat, MatDuplicateOption, Mat *);
+PETSC_INTERN PetscErrorCode MatAssemblyEnd_SeqGallop(Mat, MatAssemblyType);
+PETSC_INTERN PetscErrorCode MatAssemblyEnd_MPIGallop(Mat, MatAssemblyType);
+PETSC_INTERN PetscErrorCode MatSetFromOptions_Gallop(Mat, PetscOptionItems);
+PETSC_INTERN PetscErrorCode MatView_Gallop(Mat, PetscViewer);
+PETSC_INTERN PetscErrorCode MatBindToCPU_Gallop(Mat, PetscBool);
+
+PETSC_INTERN PetscErrorCode MatMult_SeqGallop(Mat, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatMultAdd_SeqGallop(Mat, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatMultTranspose_SeqGallop(Mat, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatMultTransposeAdd_SeqGallop(Mat, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatMultHermitianTranspose_SeqGallop(Mat, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatMultHermitianTransposeAdd_SeqGallop(Mat, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatMult_MPIGallop(Mat, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatMultAdd_MPIGallop(Mat, Vec, Vec, Vec);
+
+PETSC_INTERN PetscErrorCode MatGallopGetBlocks(Mat, Mat *, Mat *);
+PETSC_INTERN PetscErrorCode GallopExchangeBegin(Mat, GallopExchange *, Vec, Vec *);
+PETSC_INTERN PetscErrorCode GallopExchangeEnd(Mat, GallopExchange *, Vec, Vec);
+PETSC_INTERN PetscErrorCode GallopExchangeReset(GallopExchange *);

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <petscmat.h>
+
+/* MANSEC = Mat */
+/* SUBMANSEC = Gallop */
+
+#define GALLOP_VERSION_MAJOR    0
+#define GALLOP_VERSION_MINOR    1
+#define GALLOP_VERSION_SUBMINOR 0
+
+/* Root names, sequential and MPI names of the matrix types; -mat_type takes any of them */
+#define MATEVCHYB       "evchyb"
+#define MATAIJEVCHYB    "aijevchyb"
+#define MATSEQAIJEVCHYB "seqaijevchyb"
+#define MATMPIAIJEVCHYB "mpiaijevchyb"
+
+/*S
+  MatGallopStatistics - What a Gallop matrix has done on this MPI process since it was created
+
+  Fields:
++ builds          - times the format was built from the entries of the matrix
+. refreshes       - times only the values of an existing format were renewed
+. products_host   - products computed by the format's host code
+. products_device - products computed by the format's GPU kernels
+- fallbacks       - products that the parent type, `MATAIJ` or `MATAIJCUSPARSE`, computed instead
+
+  Level: intermediate
+
+  Note:
+  A product of an MPI matrix counts once for its diagonal block and once for its off-diagonal block, if that has entries.
+
+.seealso: `MatGallopGetStatistics()`, `MATEVCHYB`
+S*/
+typedef struct {
+  PetscInt64 builds, refreshes, products_host, products_device, fallbacks;
+} MatGallopStatistics;
+
+PETSC_EXTERN PetscErrorCode GallopInitializePackage(void);
+PETSC_EXTERN PetscErrorCode MatGallopGetStatistics(Mat, MatGallopStatistics *);
+PETSC_EXTERN PetscErrorCode MatGallopIsFormat(Mat, PetscBool *);
+PETSC_EXTERN PetscErrorCode MatGallopLoadMatrixMarket(Mat, const char[]);

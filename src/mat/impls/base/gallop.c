@@ -1,0 +1,559 @@
+/*
+  The AIJ subclass that every format shares: how a matrix becomes one, stays one and stops being one.
+
+  AIJ stays the truth. A subclass matrix is a matrix of its parent type, MATSEQAIJ or MATSEQAIJCUSPARSE (MATMPIAIJ, MATMPIAIJCUSPARSE),
+  whose name is changed and some of whose functions are replaced. What belongs to the subclass hangs in a container, Mat_Gallop, beside it.
+*/
+
+#include <gallop/matgallopimpl.h>
+
+#define GALLOP_CONTEXT "MatGallop"
+
+/* The parents, by the index that MatDestroy needs: it may run when name and container are gone already (MatHeaderMerge) */
+static const char *const ParentTypes[] = {MATSEQAIJ, MATSEQAIJCUSPARSE, MATMPIAIJ, MATMPIAIJCUSPARSE};
+#define GALLOP_NPARENTS ((int)PETSC_STATIC_ARRAY_LENGTH(ParentTypes))
+
+static PetscErrorCode (*ParentDestroy[GALLOP_NPARENTS])(Mat);
+
+static PetscErrorCode MatDestroy_Gallop(Mat A, int parent)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g) PetscCall(MatGallopDetach(A));
+  PetscCall((*ParentDestroy[parent])(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define GALLOP_DESTROY(parent) \
+  static PetscErrorCode MatDestroy_Gallop_##parent(Mat A) \
+  { \
+    return MatDestroy_Gallop(A, parent); \
+  }
+GALLOP_DESTROY(0)
+GALLOP_DESTROY(1)
+GALLOP_DESTROY(2)
+GALLOP_DESTROY(3)
+static PetscErrorCode (*const OwnDestroy[GALLOP_NPARENTS])(Mat) = {MatDestroy_Gallop_0, MatDestroy_Gallop_1, MatDestroy_Gallop_2, MatDestroy_Gallop_3};
+
+static PetscErrorCode GetParentIndex(const char type[], int *parent)
+{
+  PetscBool match;
+
+  PetscFunctionBegin;
+  for (*parent = 0; *parent < GALLOP_NPARENTS; (*parent)++) {
+    PetscCall(PetscStrcmp(type, ParentTypes[*parent], &match));
+    if (match) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  *parent = -1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopGetContext(Mat A, Mat_Gallop **g)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscObjectContainerQuery((PetscObject)A, GALLOP_CONTEXT, g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Drops what was built; the next product builds again */
+PetscErrorCode MatGallopReset(Mat_Gallop *g)
+{
+  PetscFunctionBegin;
+  for (int p = 0; p < 2; p++) {
+    if (g->instance[p].data) PetscCall((*g->type->format->destroy)(&g->instance[p].data));
+    g->instance[p].data      = NULL;
+    g->instance[p].toolarge  = PETSC_FALSE;
+    g->instance[p].key.owner = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
+{
+  Mat_Gallop *g = *(Mat_Gallop **)ctx;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopReset(g));
+  PetscCall(GallopExchangeReset(&g->exchange));
+  PetscCall(PetscFree(g->options));
+  PetscCall(PetscFree(g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The functions that stand in A->ops: ALWAYS, or only WHERE the parent has one */
+#define GALLOP_SLOTS_SEQ(ALWAYS, WHERE) \
+  ALWAYS(mult, MatMult_SeqGallop) \
+  ALWAYS(multadd, MatMultAdd_SeqGallop) \
+  WHERE(multtranspose, MatMultTranspose_SeqGallop) \
+  WHERE(multtransposeadd, MatMultTransposeAdd_SeqGallop) \
+  WHERE(multhermitiantranspose, MatMultHermitianTranspose_SeqGallop) \
+  WHERE(multhermitiantransposeadd, MatMultHermitianTransposeAdd_SeqGallop) \
+  ALWAYS(assemblyend, MatAssemblyEnd_SeqGallop)
+
+#define GALLOP_SLOTS_MPI(ALWAYS, WHERE) \
+  ALWAYS(mult, MatMult_MPIGallop) \
+  ALWAYS(multadd, MatMultAdd_MPIGallop) \
+  ALWAYS(assemblyend, MatAssemblyEnd_MPIGallop)
+
+#define GALLOP_SLOTS_BOTH(ALWAYS, WHERE) \
+  ALWAYS(duplicate, MatDuplicate_Gallop) \
+  ALWAYS(setfromoptions, MatSetFromOptions_Gallop) \
+  ALWAYS(view, MatView_Gallop) \
+  WHERE(bindtocpu, MatBindToCPU_Gallop) \
+  ALWAYS(productsetfromoptions, MatProductSetFromOptions_Gallop)
+
+/* A slot that holds our function already keeps the parent's that was saved: PETSc may have rewritten only some of the slots since */
+#define TAKE_ALWAYS(slot, function) \
+  if (A->ops->slot != function) { \
+    g->parent.slot = A->ops->slot; \
+    A->ops->slot   = function; \
+  }
+#define TAKE_WHERE(slot, function) \
+  if (A->ops->slot != function) { \
+    g->parent.slot = A->ops->slot; \
+    if (A->ops->slot) A->ops->slot = function; \
+  }
+#define GIVE_BACK(slot, function) \
+  if (A->ops->slot == function) A->ops->slot = g->parent.slot;
+
+PetscErrorCode MatGallopInstall(Mat A)
+{
+  Mat_Gallop *g;
+  int         parent;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(GetParentIndex(g->parenttype, &parent));
+  if (parent < 2) {
+    GALLOP_SLOTS_SEQ(TAKE_ALWAYS, TAKE_WHERE)
+  } else {
+    GALLOP_SLOTS_MPI(TAKE_ALWAYS, TAKE_WHERE)
+  }
+  GALLOP_SLOTS_BOTH(TAKE_ALWAYS, TAKE_WHERE)
+  for (int k = 0; k < GALLOP_NPARENTS; k++)
+    if (A->ops->destroy == OwnDestroy[k]) PetscFunctionReturn(PETSC_SUCCESS);
+  ParentDestroy[parent] = A->ops->destroy;
+  A->ops->destroy       = OwnDestroy[parent];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopUninstall(Mat A)
+{
+  Mat_Gallop *g;
+  int         parent;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(GetParentIndex(g->parenttype, &parent));
+  if (parent < 2) {
+    GALLOP_SLOTS_SEQ(GIVE_BACK, GIVE_BACK)
+  } else {
+    GALLOP_SLOTS_MPI(GIVE_BACK, GIVE_BACK)
+  }
+  GALLOP_SLOTS_BOTH(GIVE_BACK, GIVE_BACK)
+  if (A->ops->destroy == OwnDestroy[parent]) A->ops->destroy = ParentDestroy[parent];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatRetrieveValues() writes the host values and tells nobody: not the object state, and not the copy on the GPU */
+static PetscErrorCode MatRetrieveValues_Gallop(Mat A)
+{
+  Mat_Gallop  *g;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall((*g->retrievevalues)(A));
+  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatStoreValues() reads the host values, which may be older than those on the GPU */
+static PetscErrorCode MatStoreValues_Gallop(Mat A)
+{
+  Mat_Gallop        *g;
+  const PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall((*g->storevalues)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From a Gallop matrix to anything that PETSc can convert the parent to: by way of the parent */
+static PetscErrorCode MatConvert_Gallop_Any(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
+{
+  Mat        B = A;
+  Mat_Gallop *g;
+  PetscBool   same;
+  char        parenttype[32];
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(PetscStrncpy(parenttype, g->parenttype, sizeof(parenttype)));
+  if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatGallopDetach(B));
+  PetscCall(PetscStrendswith(parenttype, newtype, &same)); /* aij, seqaij */
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatConvert(B, newtype, MAT_REUSE_MATRIX, newmat));
+    PetscCall(MatDestroy(&B));
+  } else {
+    if (!same) PetscCall(MatConvert(B, newtype, MAT_INPLACE_MATRIX, &B));
+    *newmat = B;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Calls f(A, name) for every function composed with A whose name begins with prefix */
+static PetscErrorCode ForEachComposed(Mat A, const char prefix[], PetscErrorCode (*f)(Mat, const char[], const char[]), const char arg[])
+{
+  const char **names = NULL;
+  char       **copies;
+  int          n = 0;
+  PetscBool    match;
+
+  PetscFunctionBegin;
+  if (!((PetscObject)A)->qlist) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscFunctionListGet(((PetscObject)A)->qlist, &names, &n));
+  PetscCall(PetscMalloc1(n, &copies)); /* f changes the list that the names belong to */
+  for (int k = 0; k < n; k++) PetscCall(PetscStrallocpy(names[k], &copies[k]));
+  PetscCall(PetscFree(names));
+  for (int k = 0; k < n; k++) {
+    PetscErrorCodeFn *composed;
+
+    PetscCall(PetscStrbeginswith(copies[k], prefix, &match));
+    if (match) PetscCall(PetscObjectQueryFunction((PetscObject)A, copies[k], &composed));
+    if (match && composed) PetscCall((*f)(A, copies[k], arg));
+    PetscCall(PetscFree(copies[k]));
+  }
+  PetscCall(PetscFree(copies));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatConvert_seqaij_X_C gives MatConvert_<own>_X_C */
+static PetscErrorCode ComposeConversionTo(Mat A, const char name[], const char own[])
+{
+  const char *target;
+  char       *p, key[128];
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrstr(name + sizeof("MatConvert_") - 1, "_", &p));
+  if (!p) PetscFunctionReturn(PETSC_SUCCESS);
+  target = p + 1;
+  PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s", own, target));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_Gallop_Any));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Uncompose(Mat A, const char name[], const char own[])
+{
+  char *p;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrstr(name, own, &p));
+  if (p) PetscCall(PetscObjectComposeFunction((PetscObject)A, name, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ComposeConversions(Mat A, GallopType type, PetscBool mpi)
+{
+  const char *const own = mpi ? type->mpi : type->seq;
+  char              key[128], prefix[64];
+  GallopType        other;
+
+  PetscFunctionBegin;
+  /* PETSc asks for the name as the caller wrote it, with seq, mpi or nothing before it */
+  for (int parent = mpi ? 2 : 0; parent < (mpi ? 4 : 2); parent++) {
+    const char *const names[] = {own, type->root, type->aijroot};
+
+    for (int k = 0; k < 3; k++) {
+      PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", ParentTypes[parent], names[k]));
+      PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_AIJ_Gallop));
+    }
+    PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "MatConvert_%s_", ParentTypes[parent]));
+    PetscCall(ForEachComposed(A, prefix, ComposeConversionTo, own));
+    PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", own, ParentTypes[parent]));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_Gallop_Any));
+  }
+  PetscCall(GallopTypeGetList(&other));
+  for (; other; other = other->next) {
+    const char *const names[] = {mpi ? other->mpi : other->seq, other->root, other->aijroot};
+
+    for (int k = 0; k < 3 && other != type; k++) {
+      PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", own, names[k]));
+      PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_AIJ_Gallop));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatGallopAttach - Makes a matrix of a parent type, or one that PETSc has half turned back into it, a matrix of a Gallop type
+
+  Idempotent: PETSc's parents rewrite name and functions of matrices that are ours already, in MatDuplicate() for one.
+*/
+PetscErrorCode MatGallopAttach(Mat A, GallopType type)
+{
+  Mat_Gallop  *g;
+  PetscBool    mpi;
+  int          parent;
+  const char  *name = ((PetscObject)A)->type_name, *own;
+  PetscErrorCode (*f)(Mat);
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(GetParentIndex(name, &parent));
+  if (parent < 0) { /* ours already, or nothing that we can build on */
+    PetscCheck(g && g->type == type, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s one of type %s: convert it to %s first", name, type->aijroot, MATAIJ);
+    PetscCall(MatGallopInstall(A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  mpi = (PetscBool)(parent >= 2);
+  own = mpi ? type->mpi : type->seq;
+  if (!g) {
+    PetscCall(PetscNew(&g));
+    g->type = type;
+    PetscCall(PetscMalloc(PetscMax(type->format->options_size, 1), &g->options));
+    PetscCall((*type->format->options_default)(g->options));
+    PetscCall(PetscObjectContainerCompose((PetscObject)A, GALLOP_CONTEXT, g, ContextDestroy));
+  }
+  PetscCall(PetscStrncpy(g->parenttype, ParentTypes[parent], sizeof(g->parenttype)));
+  PetscCall(MatGallopInstall(A));
+  PetscCall(ComposeConversions(A, type, mpi));
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
+  if (!mpi) {
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &f));
+    if (f != MatRetrieveValues_Gallop) g->retrievevalues = f;
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &f));
+    if (f != MatStoreValues_Gallop) g->storevalues = f;
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_Gallop));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", MatStoreValues_Gallop));
+  }
+  PetscCall(PetscObjectChangeTypeName((PetscObject)A, own));
+  PetscCall(MatGallopSetOptionsFromDatabase(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Leaves a matrix of the parent type */
+PetscErrorCode MatGallopDetach(Mat A)
+{
+  Mat_Gallop *g;
+  int         parent;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (!g) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GetParentIndex(g->parenttype, &parent));
+  PetscCall(MatGallopUninstall(A));
+  PetscCall(ForEachComposed(A, "MatConvert_", Uncompose, g->type->root)); /* every own name ends with the root name */
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", NULL));
+  if (parent < 2) {
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", g->retrievevalues));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", g->storevalues));
+  }
+  if (((PetscObject)A)->type_name) PetscCall(PetscObjectChangeTypeName((PetscObject)A, ParentTypes[parent]));
+  PetscCall(PetscObjectCompose((PetscObject)A, GALLOP_CONTEXT, NULL));
+  if (parent >= 2) {
+    Mat blocks[2] = {NULL, NULL};
+
+    if (A->preallocated) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+    for (int k = 0; k < 2; k++)
+      if (blocks[k]) PetscCall(MatGallopDetach(blocks[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options of a block are those of its MPI matrix, options of a copy those of the original */
+PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
+{
+  Mat_Gallop *f, *t;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(from, &f));
+  PetscCall(MatGallopGetContext(to, &t));
+  if (!f || !t || f->type != t->type) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMemcpy(t->options, f->options, f->type->format->options_size));
+  t->build_in_assembly = f->build_in_assembly;
+  t->maxbytes          = f->maxbytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Every process must choose the same parent, and only a PETSc with CUDA can have processes that differ */
+static PetscErrorCode DeviceOnAllProcesses(Mat A, PetscBool *all)
+{
+  PetscBool device;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceAvailable(&device));
+  *all = device;
+  if (PetscDefined(HAVE_CUDA)) PetscCallMPI(MPIU_Allreduce(&device, all, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatConvert() from AIJ, AIJCUSPARSE or another Gallop type */
+PetscErrorCode MatConvert_AIJ_Gallop(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
+{
+  Mat         B;
+  Mat_Gallop *g;
+  GallopType  type;
+  PetscBool   device, host;
+
+  PetscFunctionBegin;
+  PetscCall(GallopTypeFind(newtype, &type));
+  PetscCheck(type, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "%s is not a Gallop matrix type", newtype);
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, newmat));
+  B = *newmat;
+  if (B->factortype != MAT_FACTOR_NONE) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetContext(B, &g));
+  if (g && g->type != type) PetscCall(MatGallopDetach(B));
+
+  /* the parent on the GPU, if there is one and the matrix is past its creation; what MatSeqAIJSetType() converts is not */
+  PetscCall(DeviceOnAllProcesses(B, &device));
+  if (device && B->preallocated) {
+    PetscErrorCode (*convert)(Mat, MatType, MatReuse, Mat *) = NULL;
+
+    PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJ, &host));
+    if (host) PetscCall(PetscObjectQueryFunction((PetscObject)B, "MatConvert_seqaij_seqaijcusparse_C", &convert));
+    PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIAIJ, &host));
+    if (host) PetscCall(PetscObjectQueryFunction((PetscObject)B, "MatConvert_mpiaij_mpiaijcusparse_C", &convert));
+    if (convert) PetscCall((*convert)(B, NULL, MAT_INPLACE_MATRIX, &B));
+  }
+  PetscCall(MatGallopAttach(B, type));
+  if (B->assembled) {
+    PetscBool mpi;
+
+    PetscCall(PetscStrcmp(((PetscObject)B)->type_name, type->mpi, &mpi));
+    if (mpi) PetscCall(MatGallopGetBlocks(B, NULL, NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatDuplicate_Gallop(Mat A, MatDuplicateOption option, Mat *B)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall((*g->parent.duplicate)(A, option, B));
+  PetscCall(MatGallopAttach(*B, g->type));
+  PetscCall(MatGallopCopyOptions(A, *B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The parent's function rewrites A->ops as it wants the parent's: it gets its own functions back first, and ours go over what it leaves */
+PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopUninstall(A));
+  PetscCall((*A->ops->bindtocpu)(A, bind));
+  PetscCall(MatGallopInstall(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSetFromOptions_Gallop(Mat A, PetscOptionItems PetscOptionsObject)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
+  PetscCall(MatGallopSetOptionsFromDatabase(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Read when a matrix becomes ours, since MatConvert() and MatDuplicate() call no MatSetFromOptions(), and again in MatSetFromOptions() */
+PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
+{
+  Mat_Gallop         *g;
+  const GallopFormat *format;
+  char                option[64], prefix[64], text[128];
+  PetscBool           changed = PETSC_FALSE, set;
+  PetscReal           bytes;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  format = g->type->format;
+  PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "-mat_%s_", format->name));
+  PetscObjectOptionsBegin((PetscObject)A);
+  PetscOptionsHeadBegin(PetscOptionsObject, format->ucname);
+  PetscCall((*format->options_set)(g->options, prefix, PetscOptionsObject, &changed));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
+  PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", NULL, g->build_in_assembly, &g->build_in_assembly, NULL));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, or of a block of an MPI matrix, may take; 0 for no limit", format->ucname));
+  bytes = (PetscReal)g->maxbytes;
+  PetscCall(PetscOptionsReal(option, text, NULL, bytes, &bytes, &set));
+  if (set) {
+    PetscCheck(bytes >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "%s must not be negative, is %g", option + 1, (double)bytes);
+    changed     = PETSC_TRUE;
+    g->maxbytes = (PetscCount)bytes;
+  }
+  PetscOptionsHeadEnd();
+  PetscOptionsEnd();
+  if (changed) PetscCall(MatGallopReset(g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatCreate_<type>: the parent's creator, then the conversion in place */
+static PetscErrorCode MatCreate_Gallop(Mat A, const GallopFormat *format, MatType host, MatType device)
+{
+  GallopType type;
+  PetscBool  all;
+
+  PetscFunctionBegin;
+  PetscCall(GallopTypeOfFormat(format, &type));
+  PetscCall(DeviceOnAllProcesses(A, &all));
+  PetscCall(MatSetType(A, all ? device : host));
+  PetscCall(MatGallopAttach(A, type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatCreate_SeqGallop(Mat A, const GallopFormat *format)
+{
+  return MatCreate_Gallop(A, format, MATSEQAIJ, MATSEQAIJCUSPARSE);
+}
+
+PetscErrorCode MatCreate_MPIGallop(Mat A, const GallopFormat *format)
+{
+  return MatCreate_Gallop(A, format, MATMPIAIJ, MATMPIAIJCUSPARSE);
+}
+
+/*@
+  MatGallopIsFormat - Whether a matrix is of one of the Gallop types
+
+  Not Collective
+
+  Input Parameter:
+. A - the matrix
+
+  Output Parameter:
+. flg - `PETSC_TRUE` when the type of `A` is `MATEVCHYB` or another type of this library
+
+  Level: intermediate
+
+.seealso: `MatGallopGetStatistics()`, `MATEVCHYB`
+@*/
+PetscErrorCode MatGallopIsFormat(Mat A, PetscBool *flg)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointer(flg, 2);
+  PetscCall(MatGallopGetContext(A, &g));
+  *flg = g ? PETSC_TRUE : PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

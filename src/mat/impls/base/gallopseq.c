@@ -1,0 +1,424 @@
+/*
+  The sequential subclass at work: when a format is built, refreshed or kept, and the products that it computes.
+*/
+
+#include <gallop/matgallopimpl.h>
+#if PetscDefined(HAVE_CUDA)
+PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSEGetIJ(Mat, PetscBool, const PetscInt *[], const PetscInt *[]);
+PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSERestoreIJ(Mat, PetscBool, const PetscInt *[], const PetscInt *[]);
+PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSEGetArrayRead(Mat, const PetscScalar *[]);
+PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSERestoreArrayRead(Mat, const PetscScalar *[]);
+#endif
+
+static PetscErrorCode HasDeviceParent(const Mat_Gallop *g, PetscBool *device)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscStrendswith(g->parenttype, "cusparse", device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The CSR arrays at a place. A GPU view of a matrix whose parent is on the host, or whose CSR copy the GPU has no room for, is uploaded and owned: fits tells whether that went. */
+typedef struct {
+  GallopCSR csr;
+  PetscBool owned, fits;
+} CSRAccess;
+
+static PetscErrorCode CSRUpload(CSRAccess *access, const PetscInt *i, const PetscInt *j, const PetscScalar *a)
+{
+  GallopCSR *csr = &access->csr;
+  void      *di, *dj, *da;
+
+  PetscFunctionBegin;
+  access->owned = PETSC_TRUE;
+  PetscCall(GallopDeviceMalloc((csr->m + 1) * sizeof(PetscInt), &di));
+  PetscCall(GallopDeviceMalloc(csr->nz * sizeof(PetscInt), &dj));
+  PetscCall(GallopDeviceMalloc(csr->nz * sizeof(PetscScalar), &da));
+  access->fits = (PetscBool)(di && dj && da);
+  if (access->fits) {
+    PetscCall(GallopDeviceCopyIn(di, i, (csr->m + 1) * sizeof(PetscInt)));
+    PetscCall(GallopDeviceCopyIn(dj, j, csr->nz * sizeof(PetscInt)));
+    PetscCall(GallopDeviceCopyIn(da, a, csr->nz * sizeof(PetscScalar)));
+  }
+  csr->i = (PetscInt *)di;
+  csr->j = (PetscInt *)dj;
+  csr->a = (PetscScalar *)da;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess *access)
+{
+  GallopCSR      *csr = &access->csr;
+  const PetscInt *j;
+  PetscBool       done, deviceparent;
+  PetscInt        m;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(access, sizeof(*access)));
+  access->fits = PETSC_TRUE;
+  csr->m       = A->rmap->n;
+  csr->n       = A->cmap->n;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr->host_i, &j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)A)->type_name);
+  csr->nz = csr->host_i[csr->m];
+  PetscCall(HasDeviceParent(g, &deviceparent));
+  if (place == GALLOP_HOST) {
+    csr->memtype = PETSC_MEMTYPE_HOST;
+    csr->i       = csr->host_i;
+    csr->j       = j;
+    PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
+  } else {
+    csr->memtype = PETSC_MEMTYPE_CUDA;
+#if PetscDefined(HAVE_CUDA)
+    if (deviceparent) {
+      GallopLoan loan;
+
+      PetscCall(GallopLoanBegin(&loan));
+      PetscCall(GallopLoanAdd(&loan, A));
+      PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &csr->i, &csr->j));
+      PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, &csr->a));
+      PetscCall(GallopLoanEnd(&loan));
+    } else
+#endif
+    {
+      const PetscScalar *a;
+
+      PetscCall(MatSeqAIJGetArrayRead(A, &a));
+      PetscCall(CSRUpload(access, csr->host_i, j, a));
+      PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSRRestore(Mat A, CSRAccess *access)
+{
+  GallopCSR *csr = &access->csr;
+
+  PetscFunctionBegin;
+  if (access->owned) {
+    PetscCall(GallopDeviceFree((void *)csr->i));
+    PetscCall(GallopDeviceFree((void *)csr->j));
+    PetscCall(GallopDeviceFree((void *)csr->a));
+  } else if (csr->memtype == PETSC_MEMTYPE_HOST) PetscCall(MatSeqAIJRestoreArrayRead(A, &csr->a));
+  /* the parent's GPU arrays are borrowed without a reference: there is nothing to give back */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(A, "The %s format of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix does not fit: its products are those of %s\n", g->type->format->ucname, A->rmap->n, A->cmap->n, g->parenttype));
+  if (!g->type->warned) {
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s format of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products. Further matrices: -info\n", g->type->format->ucname,
+                           A->rmap->n, A->cmap->n, g->maxbytes ? "within -mat_..._memory" : (place == GALLOP_DEVICE ? "on the GPU" : "on the host"), g->parenttype));
+    g->type->warned = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatGallopUpdate - Gives the format that belongs to the entries that the matrix has now: as it is, with new values, or built anew
+
+  state is the object state that the entries count as. *data is NULL where the format does not fit.
+*/
+PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObjectState state, void **data)
+{
+  GallopInstance     *inst   = &g->instance[place];
+  GallopKey          *key    = &inst->key, now;
+  const GallopFormat *format = g->type->format;
+  CSRAccess           access;
+  const PetscInt     *i, *j;
+  PetscInt            m;
+  PetscBool           done, samepattern;
+
+  PetscFunctionBegin;
+  if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate) {
+    *data = inst->data;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)A)->type_name);
+  now         = (GallopKey){A, state, A->nonzerostate, i, j, i[m]};
+  samepattern = (PetscBool)(key->owner == A && key->nonzerostate == now.nonzerostate && key->i == i && key->j == j && key->nz == now.nz);
+  if (!(samepattern && inst->toolarge)) {
+    if (!samepattern && inst->data) {
+      PetscCall((*format->destroy)(&inst->data));
+      inst->data = NULL;
+    }
+    PetscCall(CSRGet(A, g, place, &access));
+    if (inst->data) {
+      if (access.fits) {
+        PetscCall(PetscLogEventBegin(g->type->event_refresh, A, 0, 0, 0));
+        PetscCall((*format->refresh)(inst->data, &access.csr));
+        PetscCall(PetscLogEventEnd(g->type->event_refresh, A, 0, 0, 0));
+        g->stats.refreshes++;
+      } else PetscCall((*format->destroy)(&inst->data));
+    } else if (access.fits) {
+      if (!g->type->cited) PetscCall(PetscCitationsRegister(format->citation, &g->type->cited));
+      PetscCall(PetscLogEventBegin(g->type->event_build, A, 0, 0, 0));
+      PetscCall((*format->build)(g->options, &access.csr, g->maxbytes, &inst->data));
+      PetscCall(PetscLogEventEnd(g->type->event_build, A, 0, 0, 0));
+      if (inst->data) g->stats.builds++;
+    }
+    PetscCall(CSRRestore(A, &access));
+    inst->toolarge = inst->data ? PETSC_FALSE : PETSC_TRUE;
+    if (inst->toolarge) PetscCall(WarnTooLarge(A, g, place));
+  }
+  *key  = now;
+  *data = inst->data;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
+{
+  Mat_Gallop      *g;
+  PetscObjectState state;
+  void            *data;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall((*g->parent.assemblyend)(A, mode));
+  if (mode == MAT_FINAL_ASSEMBLY && g->build_in_assembly && !A->structure_only) {
+    PetscBool device;
+
+    PetscCall(GallopDeviceAvailable(&device));
+    PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+    PetscCall(MatGallopUpdate(A, g, device && !A->boundtocpu ? GALLOP_DEVICE : GALLOP_HOST, state + 1, &data)); /* MatAssemblyEnd() increases the state after this */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arrays of the vectors of z = A x + y, all at one place: on the GPU when all are there, else on the host */
+typedef struct {
+  const PetscScalar *x, *y;
+  PetscScalar       *z;
+  GallopPlace        place;
+} Arrays;
+
+static PetscErrorCode ArraysGetOn(Vec x, Vec y, Vec z, Arrays *arrays, PetscBool *together)
+{
+  PetscMemType mx, my, mz;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayReadAndMemType(x, &arrays->x, &mx));
+  if (y == z) PetscCall(VecGetArrayAndMemType(z, &arrays->z, &mz));
+  else PetscCall(VecGetArrayWriteAndMemType(z, &arrays->z, &mz));
+  my        = mz;
+  arrays->y = y ? arrays->z : NULL;
+  if (y && y != z) PetscCall(VecGetArrayReadAndMemType(y, &arrays->y, &my));
+  *together     = (PetscBool)(PetscMemTypeCUDA(mx) && PetscMemTypeCUDA(my) && PetscMemTypeCUDA(mz));
+  arrays->place = GALLOP_DEVICE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ArraysRestore(Vec x, Vec y, Vec z, Arrays *arrays)
+{
+  PetscFunctionBegin;
+  if (arrays->place == GALLOP_DEVICE) {
+    if (y && y != z) PetscCall(VecRestoreArrayReadAndMemType(y, &arrays->y));
+    if (y == z) PetscCall(VecRestoreArrayAndMemType(z, &arrays->z));
+    else PetscCall(VecRestoreArrayWriteAndMemType(z, &arrays->z));
+    PetscCall(VecRestoreArrayReadAndMemType(x, &arrays->x));
+  } else {
+    if (y && y != z) PetscCall(VecRestoreArrayRead(y, &arrays->y));
+    if (y == z) PetscCall(VecRestoreArray(z, &arrays->z));
+    else PetscCall(VecRestoreArrayWrite(z, &arrays->z));
+    PetscCall(VecRestoreArrayRead(x, &arrays->x));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
+{
+  PetscBool device = PETSC_FALSE, together = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (PetscDefined(HAVE_CUDA) && !A->boundtocpu) PetscCall(GallopDeviceAvailable(&device));
+  if (device) {
+    PetscCall(ArraysGetOn(x, y, z, arrays, &together));
+    if (together) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(ArraysRestore(x, y, z, arrays));
+    PetscCall(PetscInfo(A, "A vector of the product lives on the host: so does the product. Use -vec_type cuda, -dm_vec_type cuda or MatCreateVecs()\n"));
+  }
+  arrays->place = GALLOP_HOST;
+  PetscCall(VecGetArrayRead(x, &arrays->x));
+  if (y == z) PetscCall(VecGetArray(z, &arrays->z));
+  else PetscCall(VecGetArrayWrite(z, &arrays->z));
+  arrays->y = y ? arrays->z : NULL;
+  if (y && y != z) PetscCall(VecGetArrayRead(y, &arrays->y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Runs one of the parent's products. The CUSPARSE parent computes on the GPU and takes only its vectors: with a vector on the host
+  it is bound to the CPU for the duration, which rewrites function pointers and brings newer values to the host, no more.
+*/
+typedef enum {
+  PARENT_MULT,
+  PARENT_MULTADD,
+  PARENT_MULTTRANSPOSE,
+  PARENT_MULTTRANSPOSEADD,
+  PARENT_MULTHERMITIANTRANSPOSE,
+  PARENT_MULTHERMITIANTRANSPOSEADD
+} ParentProduct;
+
+static PetscErrorCode ConjugatedTranspose(Mat A, Vec x, Vec y, Vec z)
+{
+  Vec w, t;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(x, &w));
+  PetscCall(VecDuplicate(z, &t));
+  PetscCall(VecCopy(x, w));
+  PetscCall(VecConjugate(w));
+  PetscCall((*A->ops->multtranspose)(A, w, t));
+  PetscCall(VecConjugate(t));
+  if (y && y != z) PetscCall(VecCopy(y, z));
+  if (y) PetscCall(VecAXPY(z, 1.0, t));
+  else PetscCall(VecCopy(t, z));
+  PetscCall(VecDestroy(&w));
+  PetscCall(VecDestroy(&t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CallParent(Mat A, ParentProduct product, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  switch (product) {
+  case PARENT_MULT:
+    PetscUseTypeMethod(A, mult, x, z);
+    break;
+  case PARENT_MULTADD:
+    PetscUseTypeMethod(A, multadd, x, y, z);
+    break;
+  case PARENT_MULTTRANSPOSE:
+    PetscUseTypeMethod(A, multtranspose, x, z);
+    break;
+  case PARENT_MULTTRANSPOSEADD:
+    PetscUseTypeMethod(A, multtransposeadd, x, y, z);
+    break;
+  case PARENT_MULTHERMITIANTRANSPOSE:
+    if (A->ops->multhermitiantranspose) PetscUseTypeMethod(A, multhermitiantranspose, x, z);
+    else PetscCall(ConjugatedTranspose(A, x, NULL, z));
+    break;
+  case PARENT_MULTHERMITIANTRANSPOSEADD:
+    if (A->ops->multhermitiantransposeadd) PetscUseTypeMethod(A, multhermitiantransposeadd, x, y, z);
+    else PetscCall(ConjugatedTranspose(A, x, y, z));
+    break;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
+{
+  PetscBool deviceparent;
+  Arrays    arrays;
+  GallopPlace place = GALLOP_HOST;
+
+  PetscFunctionBegin;
+  g->stats.fallbacks++;
+  PetscCall(HasDeviceParent(g, &deviceparent));
+  if (deviceparent && !A->boundtocpu) {
+    PetscCall(ArraysGet(A, x, y, z, &arrays));
+    place = arrays.place;
+    PetscCall(ArraysRestore(x, y, z, &arrays));
+  }
+  PetscCall(MatGallopUninstall(A));
+  if (deviceparent && !A->boundtocpu && place == GALLOP_HOST) {
+    PetscCall(MatBindToCPU(A, PETSC_TRUE));
+    PetscCall(CallParent(A, product, x, y, z));
+    PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  } else PetscCall(CallParent(A, product, x, y, z));
+  PetscCall(MatGallopInstall(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A x, or z = A x + y */
+static PetscErrorCode MatMultAddKernel_SeqGallop(Mat A, Vec x, Vec y, Vec z)
+{
+  const PetscScalar one = 1.0, zero = 0.0;
+  Mat_Gallop       *g;
+  Arrays            arrays;
+  void             *data;
+  PetscObjectState  state;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  if (A->structure_only) { /* a matrix without values has a product all the same: PETSc's */
+    PetscCall(ParentMult(A, g, y ? PARENT_MULTADD : PARENT_MULT, x, y, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(ArraysGet(A, x, y, z, &arrays));
+  PetscCall(MatGallopUpdate(A, g, arrays.place, state, &data));
+  if (data) {
+    const GallopProduct  product = {&one, y ? &one : &zero, arrays.x, arrays.y, arrays.z};
+    const PetscLogDouble flops   = 2.0 * (PetscLogDouble)g->instance[arrays.place].key.nz;
+
+    PetscCall(PetscLogEventBegin(g->type->event_mult, A, x, z, 0));
+    if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
+    PetscCall((*g->type->format->apply)(data, &product));
+    if (arrays.place == GALLOP_DEVICE) {
+      PetscCall(PetscLogGpuTimeEnd());
+      PetscCall(PetscLogGpuFlops(flops));
+      g->stats.products_device++;
+    } else {
+      PetscCall(PetscLogFlops(flops));
+      g->stats.products_host++;
+    }
+    PetscCall(PetscLogEventEnd(g->type->event_mult, A, x, z, 0));
+  }
+  PetscCall(ArraysRestore(x, y, z, &arrays));
+  if (!data) PetscCall(ParentMult(A, g, y ? PARENT_MULTADD : PARENT_MULT, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatMult_SeqGallop(Mat A, Vec x, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall(MatMultAddKernel_SeqGallop(A, x, NULL, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatMultAdd_SeqGallop(Mat A, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall(MatMultAddKernel_SeqGallop(A, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Transposes are the parent's until a format has its own */
+#define GALLOP_PARENT_PRODUCT(name, product) \
+  PetscErrorCode name##_SeqGallop(Mat A, Vec x, Vec z) \
+  { \
+    Mat_Gallop *g; \
+\
+    PetscFunctionBegin; \
+    PetscCall(MatGallopGetContext(A, &g)); \
+    PetscCall(ParentMult(A, g, product, x, NULL, z)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  } \
+\
+  PetscErrorCode name##Add_SeqGallop(Mat A, Vec x, Vec y, Vec z) \
+  { \
+    Mat_Gallop *g; \
+\
+    PetscFunctionBegin; \
+    PetscCall(MatGallopGetContext(A, &g)); \
+    PetscCall(ParentMult(A, g, product##ADD, x, y, z)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+GALLOP_PARENT_PRODUCT(MatMultTranspose, PARENT_MULTTRANSPOSE)
+GALLOP_PARENT_PRODUCT(MatMultHermitianTranspose, PARENT_MULTHERMITIANTRANSPOSE)
+
+/* The data of the format built for a place, NULL when none is there */
+PetscErrorCode MatGallopGetFormatData(Mat A, PetscMemType memtype, const void **data)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCheck(g, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Not for matrix type %s", ((PetscObject)A)->type_name);
+  *data = g->instance[PetscMemTypeHost(memtype) ? GALLOP_HOST : GALLOP_DEVICE].data;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

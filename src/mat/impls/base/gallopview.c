@@ -1,0 +1,135 @@
+/* What a Gallop matrix tells of itself: viewers and statistics */
+
+#include <gallop/matgallopimpl.h>
+
+/* The sequential matrices that a matrix consists of on this process */
+static PetscErrorCode GetParts(Mat A, Mat parts[2], int *n)
+{
+  Mat_Gallop *g;
+  PetscBool   mpi;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(PetscStrbeginswith(g->parenttype, MATMPIAIJ, &mpi));
+  parts[0] = A;
+  *n       = 1;
+  if (mpi) {
+    *n = 2;
+    PetscCall(MatGallopGetBlocks(A, &parts[0], &parts[1]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The format of a part as it is or, when nothing is built yet, built now: what is viewed is what the next product uses */
+static PetscErrorCode GetData(Mat part, void **data)
+{
+  Mat_Gallop      *g;
+  PetscBool        device;
+  PetscObjectState state;
+  GallopPlace      place;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(part, &g));
+  PetscCall(GallopDeviceAvailable(&device));
+  place = device && !part->boundtocpu && !(g->instance[GALLOP_HOST].data && !g->instance[GALLOP_DEVICE].data) ? GALLOP_DEVICE : GALLOP_HOST;
+  PetscCall(PetscObjectStateGet((PetscObject)part, &state));
+  PetscCall(MatGallopUpdate(part, g, place, state, data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
+{
+  Mat_Gallop         *g;
+  const GallopFormat *format;
+  PetscViewerFormat   vformat;
+  PetscBool           ascii;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  format = g->type->format;
+  PetscCall((*g->parent.view)(A, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  PetscCall(PetscViewerGetFormat(viewer, &vformat));
+  if (ascii && (vformat == PETSC_VIEWER_ASCII_INFO || vformat == PETSC_VIEWER_ASCII_INFO_DETAIL) && A->assembled && !A->factortype && !A->structure_only) {
+    PetscLogDouble figures[GALLOP_MAX_FIGURES], sum[GALLOP_MAX_FIGURES] = {0};
+    Mat            parts[2];
+    void          *data[2];
+    int            n;
+    PetscBool      missing = PETSC_FALSE;
+
+    PetscCall(GetParts(A, parts, &n));
+    for (int k = 0; k < n; k++) {
+      PetscCall(GetData(parts[k], &data[k]));
+      if (!data[k]) {
+        missing = PETSC_TRUE;
+        continue;
+      }
+      PetscCall(PetscArrayzero(figures, GALLOP_MAX_FIGURES));
+      PetscCall((*format->figures)(data[k], figures));
+      for (int f = 0; f < GALLOP_MAX_FIGURES; f++) sum[f] += figures[f];
+    }
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sum, GALLOP_MAX_FIGURES, MPIU_PETSCLOGDOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    PetscCall(PetscViewerASCIIPushTab(viewer));
+    PetscCall((*format->view)(sum, viewer));
+    if (missing) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", g->parenttype));
+    if (vformat == PETSC_VIEWER_ASCII_INFO_DETAIL && format->view_detail) {
+      PetscMPIInt rank;
+
+      PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
+      PetscCall(PetscViewerASCIIPushSynchronized(viewer));
+      for (int k = 0; k < n; k++) {
+        if (!data[k]) continue;
+        if (n > 1) PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "[%d] %s block\n", rank, k ? "off-diagonal" : "diagonal"));
+        PetscCall((*format->view_detail)(data[k], viewer));
+      }
+      PetscCall(PetscViewerFlush(viewer));
+      PetscCall(PetscViewerASCIIPopSynchronized(viewer));
+    }
+    PetscCall(PetscViewerASCIIPopTab(viewer));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGallopGetStatistics - Tells what a Gallop matrix has done: formats built and refreshed, products by our kernels and by the parent's
+
+  Not Collective
+
+  Input Parameter:
+. A - a matrix of a Gallop type
+
+  Output Parameter:
+. statistics - the counts since `A` was created, on this MPI process; of both blocks of an MPI matrix
+
+  Level: intermediate
+
+  Note:
+  A right answer does not show who computed it. `products_host` and `products_device` count what this library's own code did, `fallbacks`
+  what `MATAIJ` or `MATAIJCUSPARSE` did for it: products that the format has no kernel for, or has no room for.
+
+.seealso: `MatGallopStatistics`, `MATEVCHYB`
+@*/
+PetscErrorCode MatGallopGetStatistics(Mat A, MatGallopStatistics *statistics)
+{
+  Mat_Gallop *g;
+  Mat         parts[2];
+  int         n;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscAssertPointer(statistics, 2);
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCheck(g, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Not for matrix type %s", ((PetscObject)A)->type_name);
+  PetscCall(GetParts(A, parts, &n));
+  PetscCall(PetscMemzero(statistics, sizeof(*statistics)));
+  for (int k = 0; k < n; k++) {
+    PetscCall(MatGallopGetContext(parts[k], &g));
+    statistics->builds += g->stats.builds;
+    statistics->refreshes += g->stats.refreshes;
+    statistics->products_host += g->stats.products_host;
+    statistics->products_device += g->stats.products_device;
+    statistics->fallbacks += g->stats.fallbacks;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,328 @@
+/* EVCHYB: its entry in the list of formats, its options, what it shows, and the decisions that host and GPU share */
+
+#include "evchyb.h"
+
+GALLOP_FORMAT_TYPES(EVCHYB)
+
+/*MC
+  MATEVCHYB - MATAIJEVCHYB = "evchyb" - A matrix type for fast products on GPUs: `MATAIJ` that keeps a second copy of its entries in the EVC-HYB format
+
+  Options Database Keys:
++ -mat_type evchyb                    - sets the matrix type during `MatSetFromOptions()`; `aijevchyb`, `seqaijevchyb` and `mpiaijevchyb` are accepted too
+. -mat_evchyb_window <n>              - rows are sorted by length within windows of n rows; 0 sorts all rows, as the paper does
+. -mat_evchyb_max_ell <128>           - longest row that the ELL part takes
+. -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
+. -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
+. -mat_evchyb_warps_per_block <8>     - most warps that share 32 rows of the ELL part when the matrix has few rows
+. -mat_evchyb_build_in_assembly       - builds the format in `MatAssemblyEnd()` rather than at the first product
+- -mat_evchyb_memory <bytes>          - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
+
+  Level: beginner
+
+  Notes:
+  The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, sparse products, I/O and
+  all else are the parent's. `MatMult()` and `MatMultAdd()` use the format, which is built at the first product, refreshed when only values have changed,
+  on the GPU when they are there, and built again when the nonzero pattern has changed.
+
+  A product runs on the GPU when all its vectors live there (`-vec_type cuda`, `-dm_vec_type cuda`, `MatCreateVecs()`), else on the host.
+
+  Rows are sorted by length and, among equal lengths, by first column. Rows of at most 128 entries are stored 32 at a time in ELLPACK column blocks, longer rows
+  in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
+
+  References:
+. * - D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU, sections 2.1 and 2.2
+
+.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+M*/
+
+static const char EVCHYBCitation[] = "@article{GuoGroppOlson2016,\n"
+                                     "  author  = {Dahai Guo and William Gropp and Luke N. Olson},\n"
+                                     "  title   = {A hybrid format for better performance of sparse matrix-vector multiplication on a {GPU}},\n"
+                                     "  journal = {International Journal of High Performance Computing Applications},\n"
+                                     "  volume  = {30},\n"
+                                     "  number  = {1},\n"
+                                     "  pages   = {103--120},\n"
+                                     "  year    = {2016}\n"
+                                     "}\n";
+
+static PetscErrorCode EVCHYBOptionsDefault(void *options)
+{
+  EVCHYBOptions *o = (EVCHYBOptions *)options;
+
+  PetscFunctionBegin;
+  o->window   = 0;
+  o->maxell   = 128;
+  o->split    = 4096;
+  o->rowsmax  = 1;
+  o->warpsmax = EVCHYB_THREADS / EVCHYB_BLOCK;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild)
+{
+  EVCHYBOptions *o = (EVCHYBOptions *)options, before = *o;
+
+  PetscFunctionBegin;
+  (void)prefix;
+  PetscCall(PetscOptionsBoundedInt("-mat_evchyb_window", "Rows are sorted by length within windows of so many rows, 0 for all rows", "MATEVCHYB", o->window, &o->window, NULL, 0));
+  PetscCall(PetscOptionsRangeInt("-mat_evchyb_max_ell", "Longest row that the ELL part takes", "MATEVCHYB", o->maxell, &o->maxell, NULL, 0, 65535));
+  PetscCall(PetscOptionsBoundedInt("-mat_evchyb_split", "Entries of a long row that one GPU block computes", "MATEVCHYB", o->split, &o->split, NULL, EVCHYB_BLOCK));
+  PetscCall(PetscOptionsRangeInt("-mat_evchyb_rows_per_thread", "Most rows that a thread of the ELL part computes", "MATEVCHYB", o->rowsmax, &o->rowsmax, NULL, 1, 128));
+  PetscCall(PetscOptionsRangeInt("-mat_evchyb_warps_per_block", "Most warps that share 32 rows of the ELL part", "MATEVCHYB", o->warpsmax, &o->warpsmax, NULL, 1, EVCHYB_THREADS / EVCHYB_BLOCK));
+  o->split = EVCHYBRoundUp(o->split);
+  if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->warpsmax != before.warpsmax) *rebuild = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static int BitsFor(uint64_t largest)
+{
+  int bits = 0;
+
+  for (; largest; largest >>= 1) bits++;
+  return bits;
+}
+
+void EVCHYBGetKeyShape(const EVCHYBOptions *options, PetscInt m, PetscInt n, EVCHYBKeyShape *shape)
+{
+  const int most       = 62; /* bits left beside the class */
+  const int columns    = BitsFor((uint64_t)PetscMax(n - 1, 0));
+  const int windowbits = options->window && m ? BitsFor((uint64_t)((m - 1) / options->window)) : 0;
+  const int longbits   = BitsFor((uint64_t)n); /* a row has at most n entries */
+  int       shortkey, longkey;
+
+  shape->window       = options->window;
+  shape->maxell       = options->maxell;
+  shape->lenbits      = BitsFor((uint64_t)options->maxell);
+  shape->colbits      = PetscMax(0, PetscMin(columns, most - windowbits - shape->lenbits));
+  shape->colshift     = columns - shape->colbits;
+  shape->longcolbits  = PetscMax(0, PetscMin(columns, most - longbits));
+  shape->longcolshift = columns - shape->longcolbits;
+  shortkey            = windowbits + shape->lenbits + shape->colbits;
+  longkey             = longbits + shape->longcolbits;
+  shape->classbit     = PetscMax(shortkey, longkey);
+}
+
+/* Where the sorted rows are split, from the number of empty, short and long ones (section 2.1) */
+void EVCHYBSplit(const EVCHYBOptions *options, PetscInt nempty, PetscInt nshort, PetscInt nlong, EVCHYB *ev)
+{
+  ev->options     = *options;
+  ev->nempty      = nempty;
+  ev->ell.nb      = nshort / EVCHYB_BLOCK;
+  ev->ell.n       = ev->ell.nb * EVCHYB_BLOCK;
+  ev->csr.nmerged = nshort - ev->ell.n;
+  ev->csr.n       = ev->csr.nmerged + nlong;
+}
+
+static void MarksAdd(EVCHYBMarks *marks, PetscInt rows, PetscCount blocks, PetscInt threads)
+{
+  const PetscInt k = marks->np++;
+
+  marks->rmark[k + 1]  = marks->rmark[k] + rows;
+  marks->gbmark[k + 1] = marks->gbmark[k] + blocks;
+  marks->threads[k]    = threads;
+}
+
+/* Threads a row, so that each has at most eight entries as far as one GPU block goes: the rule of the paper's Figure 1 */
+static PetscInt ThreadsPerRow(PetscCount len)
+{
+  PetscInt tpr = 1;
+
+  while (tpr < EVCHYB_THREADS && len > 8 * tpr) tpr *= 2;
+  return tpr;
+}
+
+/*
+  EVCHYBPlan - Distributes the GPU blocks: rmark, gbmark and gpublks of both parts
+
+  Input Parameters:
++ clen       - lengths of the column blocks; may be NULL when a thread computes one row
+. i          - row pointer of SubCSR
+- processors - of the GPU
+
+  Output Parameter:
+. splitblk - first GPU block of each row that several compute, to be freed by the caller
+*/
+PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscInt clen[], const PetscCount i[], PetscInt processors, PetscCount **splitblk)
+{
+  const EVCHYBOptions *o = &ev->options;
+  SubELL              *ell = &ev->ell;
+  SubCSR              *csr = &ev->csr;
+  const PetscInt       warpsinblock = EVCHYB_THREADS / EVCHYB_BLOCK;
+  PetscInt             b, r;
+
+  PetscFunctionBegin;
+  ev->processors = processors;
+  /* few column blocks leave the GPU idle: share each among warps until every processor has about 32 warps, or a warp has fewer than four columns */
+  ell->warps = 1;
+  while (2 * ell->warps <= o->warpsmax && (PetscCount)ell->nb * ell->warps < (PetscCount)processors * 16 && ell->nz >= (PetscCount)ell->n * ell->warps * 8) ell->warps *= 2;
+  PetscCall(PetscMemzero(&ell->marks, sizeof(ell->marks)));
+  for (b = 0; b < ell->nb;) { /* rows half as long as the longest: two a thread, and so on; within windows lengths are mixed, and a thread has one row */
+    PetscInt next = ell->nb, rows = 1, perblock;
+
+    if (!o->window && o->rowsmax > 1 && ell->warps == 1) {
+      while (rows < o->rowsmax && clen[b] <= ell->LCmax / (2 * rows)) rows *= 2;
+      for (next = b + 1; next < ell->nb && (rows == 1 || clen[next] <= ell->LCmax / rows); next++) { }
+    }
+    perblock = warpsinblock / ell->warps * rows;
+    MarksAdd(&ell->marks, next - b, (next - b + perblock - 1) / perblock, rows);
+    b = next;
+  }
+  ell->gpublks = ell->marks.gbmark[ell->marks.np];
+
+  PetscCall(PetscMemzero(&csr->marks, sizeof(csr->marks)));
+  for (r = 0; r < csr->n && i[r + 1] - i[r] <= o->split;) {
+    PetscInt   next = r + 1, tpr;
+    PetscCount longest = i[r + 1] - i[r];
+
+    if (r < csr->nmerged) { /* the rows merged from SubELL come in no order of length: one row block */
+      for (; next < csr->nmerged; next++) longest = PetscMax(longest, i[next + 1] - i[next]);
+      next = csr->nmerged;
+      tpr  = ThreadsPerRow(longest);
+    } else {
+      tpr = ThreadsPerRow(longest);
+      for (; next < csr->n && i[next + 1] - i[next] <= o->split && ThreadsPerRow(i[next + 1] - i[next]) == tpr; next++) { }
+    }
+    MarksAdd(&csr->marks, next - r, ((PetscCount)(next - r) * tpr + EVCHYB_THREADS - 1) / EVCHYB_THREADS, tpr);
+    r = next;
+  }
+  csr->nsplit = csr->n - r;
+  PetscCall(PetscMalloc1(csr->nsplit + 1, splitblk));
+  (*splitblk)[0] = 0;
+  for (b = 0; b < csr->nsplit; b++) (*splitblk)[b + 1] = (*splitblk)[b] + (i[r + b + 1] - i[r + b] + o->split - 1) / o->split;
+  if (csr->nsplit) MarksAdd(&csr->marks, csr->nsplit, (*splitblk)[csr->nsplit], 0);
+  csr->gpublks = csr->marks.gbmark[csr->marks.np];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data)
+{
+  const EVCHYBOptions *o = (const EVCHYBOptions *)options;
+
+  PetscFunctionBegin;
+  if (PetscMemTypeHost(csr->memtype)) PetscCall(EVCHYBBuild_Host(o, csr, maxbytes, (EVCHYB **)data));
+  else PetscCall(EVCHYBBuild_Device(o, csr, maxbytes, (EVCHYB **)data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr)
+{
+  EVCHYB *ev = (EVCHYB *)data;
+
+  PetscFunctionBegin;
+  if (PetscMemTypeHost(ev->memtype)) PetscCall(EVCHYBRefresh_Host(ev, csr));
+  else PetscCall(EVCHYBRefresh_Device(ev, csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBApply(void *data, const GallopProduct *product)
+{
+  const EVCHYB *ev = (const EVCHYB *)data;
+
+  PetscFunctionBegin;
+  if (PetscMemTypeHost(ev->memtype)) PetscCall(EVCHYBApply_Host(ev, product));
+  else PetscCall(EVCHYBApply_Device(ev, product));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBDestroy(void **data)
+{
+  EVCHYB **ev = (EVCHYB **)data;
+
+  PetscFunctionBegin;
+  if (!*ev) PetscFunctionReturn(PETSC_SUCCESS);
+  if (PetscMemTypeHost((*ev)->memtype)) PetscCall(EVCHYBDestroy_Host(ev));
+  else PetscCall(EVCHYBDestroy_Device(ev));
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+enum {
+  FIGURE_M,
+  FIGURE_NZ,
+  FIGURE_NEMPTY,
+  FIGURE_ELLROWS,
+  FIGURE_ELLNZ,
+  FIGURE_CSRROWS,
+  FIGURE_CSRNZ,
+  FIGURE_BYTES
+};
+
+static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
+{
+  const EVCHYB *ev = (const EVCHYB *)data;
+
+  PetscFunctionBegin;
+  f[FIGURE_M]       = ev->m;
+  f[FIGURE_NZ]      = (PetscLogDouble)ev->nz;
+  f[FIGURE_NEMPTY]  = ev->nempty;
+  f[FIGURE_ELLROWS] = ev->ell.n;
+  f[FIGURE_ELLNZ]   = (PetscLogDouble)ev->ell.nz;
+  f[FIGURE_CSRROWS] = ev->csr.n;
+  f[FIGURE_CSRNZ]   = (PetscLogDouble)ev->csr.nz;
+  f[FIGURE_BYTES]   = (PetscLogDouble)ev->bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The columns of the paper's Table 3, and the code balance of its section 3.2 */
+static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
+{
+  const PetscLogDouble nz = f[FIGURE_NZ], stored = f[FIGURE_ELLNZ] + f[FIGURE_CSRNZ], percent = stored ? 100 / stored : 0;
+  const PetscLogDouble entry = sizeof(PetscScalar) + sizeof(PetscInt), value = sizeof(PetscScalar);
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: I_split %.0f, NNZ_ELL %.0f (%.2f %%), NNZ_vCSR %.0f (%.2f %%), NNZ added %.2f %%, empty rows %.0f\n", f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], f[FIGURE_ELLNZ],
+                                   f[FIGURE_ELLNZ] * percent, f[FIGURE_CSRNZ], f[FIGURE_CSRNZ] * percent, nz ? 100 * (stored - nz) / nz : 0., f[FIGURE_NEMPTY]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0.));
+  if (nz > 0) {
+    const PetscLogDouble nnzr = nz / f[FIGURE_M], flops = 2 + 3 / nnzr, matrix = entry * stored / nz, y = 2 * value / nnzr;
+
+    PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: code balance %.2f bytes/flop when each entry of x is loaded once (alpha %.3f), %.2f when it is loaded for every nonzero (alpha 1)\n", (matrix + value / nnzr + y) / flops, 1 / nnzr,
+                                     (matrix + value + y) / flops));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MarksView(const char part[], const char threads[], const EVCHYBMarks *marks, PetscViewer viewer)
+{
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < marks->np; k++) {
+    char what[64];
+
+    if (marks->threads[k]) PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " %s", marks->threads[k], threads));
+    else PetscCall(PetscSNPrintf(what, sizeof(what), "several blocks a row"));
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "%s: rmark %" PetscInt_FMT " to %" PetscInt_FMT ", gbmark %" PetscCount_FMT " to %" PetscCount_FMT ", %s\n", part, marks->rmark[k], marks->rmark[k + 1], marks->gbmark[k],
+                                                 marks->gbmark[k + 1], what));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBViewDetail(const void *data, PetscViewer viewer)
+{
+  const EVCHYB *ev = (const EVCHYB *)data;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubELL: %" PetscInt_FMT " column blocks of %d rows, LCmax %" PetscInt_FMT ", gpublks %" PetscCount_FMT ", %" PetscInt_FMT " warps a column block, window %" PetscInt_FMT "\n", ev->ell.nb,
+                                               EVCHYB_BLOCK, ev->ell.LCmax, ev->ell.gpublks, ev->ell.warps, ev->options.window));
+  PetscCall(MarksView("SubELL", "rows a thread", &ev->ell.marks, viewer));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubCSR: %" PetscInt_FMT " rows, %" PetscInt_FMT " of them merged, gpublks %" PetscCount_FMT "\n", ev->csr.n, ev->csr.nmerged, ev->csr.gpublks));
+  PetscCall(MarksView("SubCSR", "threads a row", &ev->csr.marks, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopFormat GallopFormat_EVCHYB = {
+  .name            = MATEVCHYB,
+  .ucname          = "EVCHYB",
+  .citation        = EVCHYBCitation,
+  .createseq       = MatCreate_SeqAIJEVCHYB,
+  .creatempi       = MatCreate_MPIAIJEVCHYB,
+  .options_size    = sizeof(EVCHYBOptions),
+  .options_default = EVCHYBOptionsDefault,
+  .options_set     = EVCHYBOptionsSet,
+  .build           = EVCHYBBuild,
+  .refresh         = EVCHYBRefresh,
+  .apply           = EVCHYBApply,
+  .destroy         = EVCHYBDestroy,
+  .figures         = EVCHYBFigures,
+  .view            = EVCHYBView,
+  .view_detail     = EVCHYBViewDetail,
+};

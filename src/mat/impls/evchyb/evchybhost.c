@@ -1,0 +1,295 @@
+/* EVCHYB on the host: building it from CSR, renewing its values, its product. The reference for the GPU's. */
+
+#include "evchyb.h"
+#include <gallop/deviceimpl.h>
+
+#define RADIX_BITS 11
+
+/* Stable sort of rows by key, least significant digit first */
+static PetscErrorCode RadixSort(PetscInt n, int bits, uint64_t *keys, PetscInt *rows)
+{
+  uint64_t *keys2;
+  PetscInt *rows2;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(n, &keys2, n, &rows2));
+  for (int shift = 0; shift < bits; shift += RADIX_BITS) {
+    PetscInt count[(1 << RADIX_BITS) + 1] = {0};
+    PetscInt k;
+
+    for (k = 0; k < n; k++) count[(keys[k] >> shift & ((1 << RADIX_BITS) - 1)) + 1]++;
+    for (k = 0; k < 1 << RADIX_BITS && count[k + 1] != n; k++) { }
+    if (k < 1 << RADIX_BITS) continue; /* all keys share this digit */
+    for (k = 0; k < 1 << RADIX_BITS; k++) count[k + 1] += count[k];
+    for (k = 0; k < n; k++) {
+      const PetscInt to = count[keys[k] >> shift & ((1 << RADIX_BITS) - 1)]++;
+
+      keys2[to] = keys[k];
+      rows2[to] = rows[k];
+    }
+    PetscCall(PetscArraycpy(keys, keys2, n));
+    PetscCall(PetscArraycpy(rows, rows2, n));
+  }
+  PetscCall(PetscFree2(keys2, rows2));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* j and as, or only as, from the rows of the matrix */
+static void Fill(EVCHYB *ev, const GallopCSR *csr, PetscBool pattern)
+{
+  SubELL *ell = &ev->ell;
+  SubCSR *sub = &ev->csr;
+
+  for (PetscInt b = 0; b < ell->nb; b++) {
+    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) {
+      const PetscInt   row  = ev->perm[b * EVCHYB_BLOCK + r];
+      const PetscCount from = csr->i[row], to = ell->bnz[b] + r;
+      const PetscInt   len = csr->i[row + 1] - csr->i[row];
+
+      for (PetscInt k = 0; k < len; k++) {
+        ell->as[to + (PetscCount)k * EVCHYB_BLOCK] = csr->a[from + k];
+        if (pattern) ell->j[to + (PetscCount)k * EVCHYB_BLOCK] = csr->j[from + k];
+      }
+      for (PetscInt k = len; pattern && k < ell->clen[b]; k++) {
+        ell->as[to + (PetscCount)k * EVCHYB_BLOCK] = 0.0;
+        ell->j[to + (PetscCount)k * EVCHYB_BLOCK]  = -1;
+      }
+    }
+  }
+  for (PetscInt r = 0; r < sub->n; r++) {
+    const PetscInt   row  = ev->perm[ell->n + r];
+    const PetscCount from = csr->i[row], to = sub->i[r];
+    const PetscInt   len = csr->i[row + 1] - csr->i[row];
+
+    for (PetscInt k = 0; k < len; k++) {
+      sub->as[to + k] = csr->a[from + k];
+      if (pattern) sub->j[to + k] = csr->j[from + k];
+    }
+    for (PetscCount k = to + len; pattern && k < sub->i[r + 1]; k++) {
+      sub->as[k] = 0.0;
+      sub->j[k]  = -1;
+    }
+  }
+}
+
+PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *options, const GallopCSR *csr, PetscCount maxbytes, EVCHYB **built)
+{
+  const PetscInt m = csr->m;
+  EVCHYB        *ev;
+  EVCHYBKeyShape shape;
+  uint64_t      *keys;
+  PetscInt      *rows, nempty = 0, nlong = 0;
+
+  PetscFunctionBegin;
+  *built = NULL;
+  PetscCall(PetscNew(&ev));
+  ev->memtype = PETSC_MEMTYPE_HOST;
+  ev->m       = m;
+  ev->n       = csr->n;
+  ev->nz      = csr->nz;
+  EVCHYBGetKeyShape(options, m, csr->n, &shape);
+  PetscCall(PetscMalloc2(m, &keys, m, &rows));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt len = csr->i[r + 1] - csr->i[r];
+
+    keys[r] = EVCHYBKey(&shape, r, len, len ? csr->j[csr->i[r]] : 0);
+    rows[r] = r;
+    nempty += len == 0;
+    nlong += len > options->maxell;
+  }
+  PetscCall(RadixSort(m, shape.classbit + 2, keys, rows));
+  EVCHYBSplit(options, nempty, m - nempty - nlong, nlong, ev);
+
+  PetscCall(PetscMalloc1(m - nempty, &ev->perm));
+  PetscCall(PetscArraycpy(ev->perm, rows + nempty, m - nempty));
+  PetscCall(PetscFree2(keys, rows));
+  PetscCall(PetscMalloc2(ev->ell.nb + 1, &ev->ell.bnz, ev->ell.nb, &ev->ell.clen));
+  ev->ell.bnz[0] = 0;
+  for (PetscInt b = 0; b < ev->ell.nb; b++) {
+    PetscInt longest = 0;
+
+    for (PetscInt r = b * EVCHYB_BLOCK; r < (b + 1) * EVCHYB_BLOCK; r++) {
+      const PetscInt len = csr->i[ev->perm[r] + 1] - csr->i[ev->perm[r]];
+
+      longest = PetscMax(longest, len);
+      ev->nzell += len;
+    }
+    ev->ell.clen[b]    = longest;
+    ev->ell.bnz[b + 1] = ev->ell.bnz[b] + (PetscCount)longest * EVCHYB_BLOCK;
+    ev->ell.LCmax      = PetscMax(ev->ell.LCmax, longest);
+  }
+  ev->ell.nz = ev->ell.bnz[ev->ell.nb];
+  PetscCall(PetscMalloc1(ev->csr.n + 1, &ev->csr.i));
+  ev->csr.i[0] = 0;
+  for (PetscInt r = 0; r < ev->csr.n; r++) {
+    const PetscInt row = ev->perm[ev->ell.n + r];
+
+    ev->csr.i[r + 1] = ev->csr.i[r] + EVCHYBRoundUp(csr->i[row + 1] - csr->i[row]);
+  }
+  ev->csr.nz = ev->csr.i[ev->csr.n];
+  ev->bytes  = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(m - nempty) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) + (size_t)ev->ell.nb * sizeof(PetscInt);
+  if (maxbytes && ev->bytes > (size_t)maxbytes) {
+    PetscCall(EVCHYBDestroy_Host(&ev));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(PetscMalloc2(ev->ell.nz, &ev->ell.j, ev->ell.nz, &ev->ell.as));
+  PetscCall(PetscMalloc2(ev->csr.nz, &ev->csr.j, ev->csr.nz, &ev->csr.as));
+  Fill(ev, csr, PETSC_TRUE);
+  PetscCall(EVCHYBPlan(ev, ev->ell.clen, ev->csr.i, 0, &ev->csr.splitblk));
+  *built = ev;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode EVCHYBRefresh_Host(EVCHYB *ev, const GallopCSR *csr)
+{
+  PetscFunctionBegin;
+  Fill(ev, csr, PETSC_FALSE);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode EVCHYBDestroy_Host(EVCHYB **ev)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree((*ev)->perm));
+  PetscCall(PetscFree2((*ev)->ell.bnz, (*ev)->ell.clen));
+  PetscCall(PetscFree2((*ev)->ell.j, (*ev)->ell.as));
+  PetscCall(PetscFree((*ev)->csr.i));
+  PetscCall(PetscFree2((*ev)->csr.j, (*ev)->csr.as));
+  PetscCall(PetscFree((*ev)->csr.splitblk));
+  PetscCall(PetscFree(*ev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sums of 32 rows, column by column: the innermost loop is what a compiler makes vectors of. Only a column block with padding looks for it. */
+static inline void ColumnBlock(PetscInt len, const PetscInt *PETSC_RESTRICT j, const PetscScalar *PETSC_RESTRICT as, const PetscScalar *PETSC_RESTRICT x, PetscScalar *PETSC_RESTRICT sum)
+{
+  PetscInt k = 0;
+
+  for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) sum[r] = 0.0;
+  for (; k < len && j[k * EVCHYB_BLOCK] >= 0; k++) {
+    const PetscInt    *jk = j + k * EVCHYB_BLOCK;
+    const PetscScalar *ak = as + k * EVCHYB_BLOCK;
+    PetscInt           least = 0;
+
+    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) least |= jk[r];
+    if (least < 0) break;
+    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) sum[r] += ak[r] * x[jk[r]];
+  }
+  for (; k < len; k++) {
+    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++)
+      if (j[k * EVCHYB_BLOCK + r] >= 0) sum[r] += as[k * EVCHYB_BLOCK + r] * x[j[k * EVCHYB_BLOCK + r]];
+  }
+}
+
+PetscErrorCode EVCHYBApply_Host(const EVCHYB *ev, const GallopProduct *p)
+{
+  const SubELL      *ell   = &ev->ell;
+  const SubCSR      *csr   = &ev->csr;
+  const PetscScalar  alpha = *p->alpha, beta = *p->beta;
+  const PetscScalar *y = p->y;
+  const PetscBool    readsy = (PetscBool)(beta != (PetscScalar)0.0);
+
+  PetscFunctionBegin;
+  if (ev->nempty) { /* empty rows are in no list */
+    if (!readsy) PetscCall(PetscArrayzero(p->z, ev->m));
+    else if (y != p->z || beta != (PetscScalar)1.0)
+      for (PetscInt r = 0; r < ev->m; r++) p->z[r] = beta * y[r];
+  }
+  for (PetscInt b = 0; b < ell->nb; b++) {
+    const PetscInt *row = ev->perm + b * EVCHYB_BLOCK;
+    PetscScalar     sum[EVCHYB_BLOCK];
+
+    ColumnBlock(ell->clen[b], ell->j + ell->bnz[b], ell->as + ell->bnz[b], p->x, sum);
+    if (!readsy)
+      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) p->z[row[r]] = alpha * sum[r];
+    else if (ev->nempty)
+      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) p->z[row[r]] += alpha * sum[r];
+    else
+      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) p->z[row[r]] = alpha * sum[r] + beta * y[row[r]];
+  }
+  for (PetscInt r = 0; r < csr->n; r++) {
+    const PetscInt row = ev->perm[ell->n + r];
+    PetscScalar    sum = 0.0;
+
+    for (PetscCount k = csr->i[r]; k < csr->i[r + 1] && csr->j[k] >= 0; k++) sum += csr->as[k] * p->x[csr->j[k]]; /* padding is at the end */
+    if (!readsy) p->z[row] = alpha * sum;
+    else p->z[row] = alpha * sum + (ev->nempty ? p->z[row] : beta * y[row]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if !PetscDefined(HAVE_CUDA)
+PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR *csr, PetscCount maxbytes, EVCHYB **built)
+{
+  (void)options, (void)csr, (void)maxbytes, (void)built;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+}
+
+PetscErrorCode EVCHYBRefresh_Device(EVCHYB *ev, const GallopCSR *csr)
+{
+  (void)ev, (void)csr;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+}
+
+PetscErrorCode EVCHYBApply_Device(const EVCHYB *ev, const GallopProduct *p)
+{
+  (void)ev, (void)p;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+}
+
+PetscErrorCode EVCHYBDestroy_Device(EVCHYB **ev)
+{
+  (void)ev;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+}
+#endif
+
+/* EVCHYBCopyToHost - A copy on the host of a format that was built at either place; EVCHYBDestroyHostCopy() frees it */
+PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
+{
+  EVCHYB *h;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&h));
+  *h         = *ev;
+  h->memtype = PETSC_MEMTYPE_HOST;
+  PetscCall(PetscMalloc1(h->ell.n + h->csr.n, &h->perm));
+  PetscCall(PetscMalloc2(h->ell.nb + 1, &h->ell.bnz, h->ell.nb, &h->ell.clen));
+  PetscCall(PetscMalloc2(h->ell.nz, &h->ell.j, h->ell.nz, &h->ell.as));
+  PetscCall(PetscMalloc1(h->csr.n + 1, &h->csr.i));
+  PetscCall(PetscMalloc2(h->csr.nz, &h->csr.j, h->csr.nz, &h->csr.as));
+  PetscCall(PetscMalloc1(h->csr.nsplit + 1, &h->csr.splitblk));
+  h->csr.partial = NULL;
+  h->csr.arrived = NULL;
+  {
+    const struct {
+      void       *to;
+      const void *from;
+      size_t      bytes;
+    } arrays[] = {
+      {h->perm,         ev->perm,         (size_t)(h->ell.n + h->csr.n) * sizeof(PetscInt)   },
+      {h->ell.bnz,      ev->ell.bnz,      (size_t)(h->ell.nb + 1) * sizeof(PetscCount)       },
+      {h->ell.clen,     ev->ell.clen,     (size_t)h->ell.nb * sizeof(PetscInt)               },
+      {h->ell.j,        ev->ell.j,        (size_t)h->ell.nz * sizeof(PetscInt)               },
+      {h->ell.as,       ev->ell.as,       (size_t)h->ell.nz * sizeof(PetscScalar)            },
+      {h->csr.i,        ev->csr.i,        (size_t)(h->csr.n + 1) * sizeof(PetscCount)        },
+      {h->csr.j,        ev->csr.j,        (size_t)h->csr.nz * sizeof(PetscInt)               },
+      {h->csr.as,       ev->csr.as,       (size_t)h->csr.nz * sizeof(PetscScalar)            },
+      {h->csr.splitblk, ev->csr.splitblk, (size_t)(h->csr.nsplit + 1) * sizeof(PetscCount)},
+    };
+
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++) {
+      if (PetscMemTypeHost(ev->memtype)) PetscCall(PetscMemcpy(arrays[k].to, arrays[k].from, arrays[k].bytes));
+      else PetscCall(GallopDeviceCopyOut(arrays[k].to, arrays[k].from, arrays[k].bytes));
+    }
+  }
+  *copy = h;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode EVCHYBDestroyHostCopy(EVCHYB **copy)
+{
+  PetscFunctionBegin;
+  PetscCall(EVCHYBDestroy_Host(copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,39 @@
+/* What device.cu does on a GPU, for a PETSc without CUDA */
+
+#include <gallop/deviceimpl.h>
+
+#if !PetscDefined(HAVE_CUDA)
+PetscErrorCode GallopDeviceAvailable(PetscBool *available)
+{
+  PetscFunctionBegin;
+  *available = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
+{
+  PetscFunctionBegin;
+  (void)bytes;
+  *ptr = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceFree(void *ptr)
+{
+  PetscFunctionBegin;
+  (void)ptr;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes)
+{
+  (void)device, (void)host, (void)bytes;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+}
+
+PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes)
+{
+  (void)device, (void)host, (void)bytes;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+}
+#endif
