@@ -11,3 +11,5 @@ PETSC_INTERN PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr);
 PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);
 PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);
+PETSC_INTERN PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes);
+PETSC_INTERN PetscErrorCode GallopDeviceZero(void *ptr, size_t bytes);

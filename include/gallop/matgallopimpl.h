@@ -17,6 +17,13 @@ struct _GallopType {
   GallopType          next;
 };
 
+/* A PETSc without any GPU support has no such thing */
+#if PetscDefined(HAVE_DEVICE)
+  #define GallopBoundToCPU(A) ((A)->boundtocpu)
+#else
+  #define GallopBoundToCPU(A) PETSC_FALSE
+#endif
+
 PETSC_INTERN PetscErrorCode GallopTypeFind(const char[], GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeGetList(GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeOfFormat(const GallopFormat *, GallopType *);
@@ -47,6 +54,12 @@ typedef struct {
   Vec           ghost[2];
 } GallopExchange;
 
+/* What blocks of an MPI matrix had counted when PETSc put new ones in their place: the matrix and its blocks share it */
+typedef struct {
+  MatGallopStatistics stats;
+  PetscInt            refct;
+} GallopPast;
+
 typedef struct {
   GallopType          type;
   struct _MatOps      parent; /* the parent's functions where ours stand in A->ops */
@@ -56,36 +69,54 @@ typedef struct {
   PetscCount          maxbytes; /* largest size of the format, 0 for no limit */
   GallopInstance      instance[2];
   MatGallopStatistics stats;
+  GallopPast         *past; /* NULL for a matrix that is no MPI matrix and no block of one */
   GallopExchange      exchange;
+  PetscObjectState    seenstate, seennonzerostate; /* of the matrix when the parent's copy on the GPU was used last */
+  PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*retrievevalues)(Mat);
   PetscErrorCode (*storevalues)(Mat);
+  PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
 } Mat_Gallop;
 
 PETSC_INTERN PetscErrorCode MatGallopGetContext(Mat, Mat_Gallop **);
 PETSC_INTERN PetscErrorCode MatGallopReset(Mat_Gallop *);
+PETSC_INTERN PetscErrorCode MatGallopShare(Mat_Gallop *, Mat_Gallop *);
+PETSC_INTERN void           MatGallopStatisticsAdd(MatGallopStatistics *, const MatGallopStatistics *);
 PETSC_INTERN PetscErrorCode MatGallopInstall(Mat);
 PETSC_INTERN PetscErrorCode MatGallopUninstall(Mat);
 PETSC_INTERN PetscErrorCode MatGallopAttach(Mat, GallopType);
 PETSC_INTERN PetscErrorCode MatGallopDetach(Mat);
+PETSC_INTERN PetscErrorCode MatGallopForget(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatGallopCopyOptions(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
+PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
+PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopPlace, PetscObjectState, void **);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */
 typedef struct {
-  Mat   mat[8];
-  char *own[8], *lent[8];
+  Mat   mat[12]; /* the result and three factors, each perhaps with two blocks */
+  char *own[12], *lent[12];
   int   n;
+  PetscBool host;       /* lend seqaij and mpiaij, whatever the parent */
 } GallopLoan;
 PETSC_INTERN PetscErrorCode GallopLoanBegin(GallopLoan *);
 PETSC_INTERN PetscErrorCode GallopLoanAdd(GallopLoan *, Mat);
 PETSC_INTERN PetscErrorCode GallopLoanEnd(GallopLoan *);
+PETSC_INTERN PetscBool      GallopLoanIsOpen(void);
 
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_Gallop(Mat);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(GallopType);
 
 PETSC_INTERN PetscErrorCode MatDuplicate_Gallop(Mat, MatDuplicateOption, Mat *);
+PETSC_INTERN PetscErrorCode MatGallopHostBecomesNewer(Mat);
+PETSC_INTERN PetscErrorCode MatRetrieveValues_SeqGallop(Mat);
+PETSC_INTERN PetscErrorCode MatStoreValues_SeqGallop(Mat);
+PETSC_INTERN PetscErrorCode MatEliminateZeros_SeqGallop(Mat, PetscBool);
+PETSC_INTERN PetscErrorCode MatLoad_SeqGallop(Mat, PetscViewer);
+PETSC_INTERN PetscErrorCode MatGetMultiProcBlock_Gallop(Mat, MPI_Comm, MatReuse, Mat *);
+PETSC_INTERN PetscErrorCode MatSetValuesCOO_MPIGallop(Mat, const PetscScalar[], InsertMode);
 PETSC_INTERN PetscErrorCode MatAssemblyEnd_SeqGallop(Mat, MatAssemblyType);
 PETSC_INTERN PetscErrorCode MatAssemblyEnd_MPIGallop(Mat, MatAssemblyType);
 PETSC_INTERN PetscErrorCode MatSetFromOptions_Gallop(Mat, PetscOptionItems);

@@ -36,4 +36,16 @@ PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes)
   (void)device, (void)host, (void)bytes;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
 }
+
+PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes)
+{
+  (void)to, (void)from, (void)bytes;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+}
+
+PetscErrorCode GallopDeviceZero(void *ptr, size_t bytes)
+{
+  (void)ptr, (void)bytes;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+}
 #endif

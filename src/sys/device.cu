@@ -67,3 +67,23 @@ PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes)
   PetscCall(PetscLogGpuToCpu((PetscLogDouble)bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceZero(void *ptr, size_t bytes)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaMemsetAsync(ptr, 0, bytes, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -18,11 +18,16 @@ static PetscErrorCode (*ParentDestroy[GALLOP_NPARENTS])(Mat);
 static PetscErrorCode MatDestroy_Gallop(Mat A, int parent)
 {
   Mat_Gallop *g;
+  PetscErrorCode (*destroy)(Mat) = ParentDestroy[parent];
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  if (g) PetscCall(MatGallopDetach(A));
-  PetscCall((*ParentDestroy[parent])(A));
+  if (g) {
+    if (g->parent.destroy) destroy = g->parent.destroy;
+    PetscCall(MatGallopDetach(A));
+    A->factortype = MAT_FACTOR_NONE; /* a matrix factored in place still carries what it had on the GPU, and not a factor's data as AIJCUSPARSE believes */
+  }
+  PetscCall((*destroy)(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -70,11 +75,45 @@ PetscErrorCode MatGallopReset(Mat_Gallop *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+void MatGallopStatisticsAdd(MatGallopStatistics *sum, const MatGallopStatistics *add)
+{
+  sum->builds += add->builds;
+  sum->refreshes += add->refreshes;
+  sum->products_host += add->products_host;
+  sum->products_device += add->products_device;
+  sum->fallbacks += add->fallbacks;
+}
+
+static PetscErrorCode LeavePast(Mat_Gallop *g)
+{
+  PetscFunctionBegin;
+  if (g->past && --g->past->refct == 0) PetscCall(PetscFree(g->past));
+  g->past = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc replaces the blocks of an MPI matrix as it likes: what a block has counted goes to the matrix when the block goes */
+PetscErrorCode MatGallopShare(Mat_Gallop *mpi, Mat_Gallop *block)
+{
+  PetscFunctionBegin;
+  if (!mpi->past) {
+    PetscCall(PetscNew(&mpi->past));
+    mpi->past->refct = 1;
+  }
+  if (block->past == mpi->past) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(LeavePast(block));
+  block->past = mpi->past;
+  block->past->refct++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
 {
   Mat_Gallop *g = *(Mat_Gallop **)ctx;
 
   PetscFunctionBegin;
+  if (g->past) MatGallopStatisticsAdd(&g->past->stats, &g->stats);
+  PetscCall(LeavePast(g));
   PetscCall(MatGallopReset(g));
   PetscCall(GallopExchangeReset(&g->exchange));
   PetscCall(PetscFree(g->options));
@@ -90,6 +129,8 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   WHERE(multtransposeadd, MatMultTransposeAdd_SeqGallop) \
   WHERE(multhermitiantranspose, MatMultHermitianTranspose_SeqGallop) \
   WHERE(multhermitiantransposeadd, MatMultHermitianTransposeAdd_SeqGallop) \
+  WHERE(eliminatezeros, MatEliminateZeros_SeqGallop) \
+  WHERE(load, MatLoad_SeqGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_SeqGallop)
 
 #define GALLOP_SLOTS_MPI(ALWAYS, WHERE) \
@@ -102,6 +143,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   ALWAYS(setfromoptions, MatSetFromOptions_Gallop) \
   ALWAYS(view, MatView_Gallop) \
   WHERE(bindtocpu, MatBindToCPU_Gallop) \
+  WHERE(getmultiprocblock, MatGetMultiProcBlock_Gallop) \
   ALWAYS(productsetfromoptions, MatProductSetFromOptions_Gallop)
 
 /* A slot that holds our function already keeps the parent's that was saved: PETSc may have rewritten only some of the slots since */
@@ -118,12 +160,31 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
 #define GIVE_BACK(slot, function) \
   if (A->ops->slot == function) A->ops->slot = g->parent.slot;
 
+/* PETSc puts functions of its own before ours, which they call in the end, into submatrices: those stay. The parent's own in the slot means that ours is gone from it. */
+static PetscErrorCode InstallDestroy(Mat A, Mat_Gallop *g, int parent)
+{
+  PetscBool parents = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < GALLOP_NPARENTS; k++) {
+    if (A->ops->destroy == OwnDestroy[k]) PetscFunctionReturn(PETSC_SUCCESS);
+    if (A->ops->destroy == ParentDestroy[k]) parents = PETSC_TRUE;
+  }
+  if (g->parent.destroy && !parents) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ParentDestroy[parent] || !A->preallocated) ParentDestroy[parent] = A->ops->destroy; /* a new matrix surely has the parent's */
+  g->parent.destroy = A->ops->destroy;
+  A->ops->destroy   = OwnDestroy[parent];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* While values go to a hash table, PETSc has functions of its own in A->ops, and puts back what was there, ours, when it is done: hands off till then */
 PetscErrorCode MatGallopInstall(Mat A)
 {
   Mat_Gallop *g;
   int         parent;
 
   PetscFunctionBegin;
+  if (A->hash_active) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(GetParentIndex(g->parenttype, &parent));
   if (parent < 2) {
@@ -132,10 +193,7 @@ PetscErrorCode MatGallopInstall(Mat A)
     GALLOP_SLOTS_MPI(TAKE_ALWAYS, TAKE_WHERE)
   }
   GALLOP_SLOTS_BOTH(TAKE_ALWAYS, TAKE_WHERE)
-  for (int k = 0; k < GALLOP_NPARENTS; k++)
-    if (A->ops->destroy == OwnDestroy[k]) PetscFunctionReturn(PETSC_SUCCESS);
-  ParentDestroy[parent] = A->ops->destroy;
-  A->ops->destroy       = OwnDestroy[parent];
+  PetscCall(InstallDestroy(A, g, parent));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -153,36 +211,24 @@ PetscErrorCode MatGallopUninstall(Mat A)
     GALLOP_SLOTS_MPI(GIVE_BACK, GIVE_BACK)
   }
   GALLOP_SLOTS_BOTH(GIVE_BACK, GIVE_BACK)
-  if (A->ops->destroy == OwnDestroy[parent]) A->ops->destroy = ParentDestroy[parent];
+  if (A->ops->destroy == OwnDestroy[parent]) {
+    A->ops->destroy   = g->parent.destroy;
+    g->parent.destroy = NULL;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatRetrieveValues() writes the host values and tells nobody: not the object state, and not the copy on the GPU */
-static PetscErrorCode MatRetrieveValues_Gallop(Mat A)
+/* MatSeqAIJKron() takes a second matrix of the exact type MATSEQAIJ only */
+static PetscErrorCode MatSeqAIJKron_Gallop(Mat A, Mat B, MatReuse reuse, Mat *C)
 {
-  Mat_Gallop  *g;
-  PetscScalar *a;
+  Mat_Gallop *g;
+  Mat         plain;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall((*g->retrievevalues)(A));
-  PetscCall(MatSeqAIJGetArrayWrite(A, &a));
-  PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
-  PetscCall(PetscObjectStateIncrease((PetscObject)A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatStoreValues() reads the host values, which may be older than those on the GPU */
-static PetscErrorCode MatStoreValues_Gallop(Mat A)
-{
-  Mat_Gallop        *g;
-  const PetscScalar *a;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(MatSeqAIJGetArrayRead(A, &a));
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-  PetscCall((*g->storevalues)(A));
+  PetscCall(MatConvert(B, MATSEQAIJ, MAT_INITIAL_MATRIX, &plain));
+  PetscCall((*g->kron)(A, plain, reuse, C));
+  PetscCall(MatDestroy(&plain));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -285,7 +331,8 @@ static PetscErrorCode ComposeConversions(Mat A, GallopType type, PetscBool mpi)
   for (; other; other = other->next) {
     const char *const names[] = {mpi ? other->mpi : other->seq, other->root, other->aijroot};
 
-    for (int k = 0; k < 3 && other != type; k++) {
+    for (int k = 0; k < 3; k++) {
+      if (other == type && k != 1) continue; /* of its own names, PETSc does not see that evchyb is seqaijevchyb */
       PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", own, names[k]));
       PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_AIJ_Gallop));
     }
@@ -327,16 +374,47 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   PetscCall(MatGallopInstall(A));
   PetscCall(ComposeConversions(A, type, mpi));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
+  if (parent == 3) {
+    PetscErrorCode (*coo)(Mat, const PetscScalar[], InsertMode);
+
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &coo));
+    if (coo != MatSetValuesCOO_MPIGallop) g->setvaluescoo = coo;
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", MatSetValuesCOO_MPIGallop));
+  }
   if (!mpi) {
+    PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
+
+    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSeqAIJKron_C", &kron));
+    if (kron != MatSeqAIJKron_Gallop) g->kron = kron;
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSeqAIJKron_C", MatSeqAIJKron_Gallop));
     PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatRetrieveValues_C", &f));
-    if (f != MatRetrieveValues_Gallop) g->retrievevalues = f;
+    if (f != MatRetrieveValues_SeqGallop) g->retrievevalues = f;
     PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatStoreValues_C", &f));
-    if (f != MatStoreValues_Gallop) g->storevalues = f;
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_Gallop));
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", MatStoreValues_Gallop));
+    if (f != MatStoreValues_SeqGallop) g->storevalues = f;
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", MatRetrieveValues_SeqGallop));
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", MatStoreValues_SeqGallop));
   }
   PetscCall(PetscObjectChangeTypeName((PetscObject)A, own));
   PetscCall(MatGallopSetOptionsFromDatabase(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Takes away what A has composed with itself from A, or from a copy of it that is not ours */
+PetscErrorCode MatGallopForget(Mat copy, Mat A)
+{
+  Mat_Gallop *g;
+  int         parent;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(GetParentIndex(g->parenttype, &parent));
+  PetscCall(ForEachComposed(copy, "MatConvert_", Uncompose, g->type->root)); /* every own name ends with the root name */
+  PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatProductSetFromOptions_anytype_C", NULL));
+  if (parent < 2) {
+    PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSeqAIJKron_C", g->kron));
+    PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatRetrieveValues_C", g->retrievevalues));
+    PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatStoreValues_C", g->storevalues));
+  } else if (parent == 3) PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSetValuesCOO_C", g->setvaluescoo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -351,12 +429,7 @@ PetscErrorCode MatGallopDetach(Mat A)
   if (!g) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GetParentIndex(g->parenttype, &parent));
   PetscCall(MatGallopUninstall(A));
-  PetscCall(ForEachComposed(A, "MatConvert_", Uncompose, g->type->root)); /* every own name ends with the root name */
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", NULL));
-  if (parent < 2) {
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatRetrieveValues_C", g->retrievevalues));
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatStoreValues_C", g->storevalues));
-  }
+  PetscCall(MatGallopForget(A, A));
   if (((PetscObject)A)->type_name) PetscCall(PetscObjectChangeTypeName((PetscObject)A, ParentTypes[parent]));
   PetscCall(PetscObjectCompose((PetscObject)A, GALLOP_CONTEXT, NULL));
   if (parent >= 2) {
@@ -365,6 +438,26 @@ PetscErrorCode MatGallopDetach(Mat A)
     if (A->preallocated) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
     for (int k = 0; k < 2; k++)
       if (blocks[k]) PetscCall(MatGallopDetach(blocks[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The blocks that an MPI matrix has already follow its options; those that it gets later take them over in MatGallopGetBlocks() */
+static PetscErrorCode OptionsToBlocks(Mat A, Mat_Gallop *g, PetscBool changed)
+{
+  Mat         blocks[2] = {NULL, NULL};
+  Mat_Gallop *b;
+  int         parent;
+
+  PetscFunctionBegin;
+  PetscCall(GetParentIndex(g->parenttype, &parent));
+  if (parent >= 2 && A->preallocated && !A->hash_active) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    if (!blocks[k]) continue;
+    PetscCall(MatGallopGetContext(blocks[k], &b));
+    if (!b || b->type != g->type) continue;
+    PetscCall(MatGallopCopyOptions(A, blocks[k]));
+    if (changed) PetscCall(MatGallopReset(b));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -381,6 +474,7 @@ PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
   PetscCall(PetscMemcpy(t->options, f->options, f->type->format->options_size));
   t->build_in_assembly = f->build_in_assembly;
   t->maxbytes          = f->maxbytes;
+  PetscCall(OptionsToBlocks(to, t, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -414,6 +508,8 @@ PetscErrorCode MatConvert_AIJ_Gallop(Mat A, MatType newtype, MatReuse reuse, Mat
   if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, newmat));
   B = *newmat;
   if (B->factortype != MAT_FACTOR_NONE) PetscFunctionReturn(PETSC_SUCCESS);
+  /* -mat_seqaij_type within an operation that sees parents' names only: it may set such a name again, which would empty a matrix that is ours */
+  if (reuse == MAT_INPLACE_MATRIX && !B->preallocated && GallopLoanIsOpen()) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetContext(B, &g));
   if (g && g->type != type) PetscCall(MatGallopDetach(B));
 
@@ -426,7 +522,21 @@ PetscErrorCode MatConvert_AIJ_Gallop(Mat A, MatType newtype, MatReuse reuse, Mat
     if (host) PetscCall(PetscObjectQueryFunction((PetscObject)B, "MatConvert_seqaij_seqaijcusparse_C", &convert));
     PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIAIJ, &host));
     if (host) PetscCall(PetscObjectQueryFunction((PetscObject)B, "MatConvert_mpiaij_mpiaijcusparse_C", &convert));
-    if (convert) PetscCall((*convert)(B, NULL, MAT_INPLACE_MATRIX, &B));
+    if (convert) {
+      GallopLoan loan;
+
+      PetscCall(GallopLoanBegin(&loan));
+      PetscCall(GallopLoanAdd(&loan, B)); /* blocks may be ours already, as those of MatGetMultiProcBlock(): setting the parent's type would empty them */
+      PetscCall((*convert)(B, NULL, MAT_INPLACE_MATRIX, &B));
+      PetscCall(GallopLoanEnd(&loan));
+      if (host) { /* an MPIAIJ matrix, bound to the CPU as all on the host, has bound its blocks in its assembly */
+        Mat blocks[2];
+
+        PetscCall(MatMPIAIJGetSeqAIJ(B, &blocks[0], &blocks[1], NULL));
+        for (int k = 0; k < 2; k++)
+          if (blocks[k]) PetscCall(MatBindToCPU(blocks[k], PETSC_FALSE));
+      }
+    }
   }
   PetscCall(MatGallopAttach(B, type));
   if (B->assembled) {
@@ -444,9 +554,44 @@ PetscErrorCode MatDuplicate_Gallop(Mat A, MatDuplicateOption option, Mat *B)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
+  if (A->hash_active) { /* no entries to copy yet, and AIJCUSPARSE would take the copy out of its hash table */
+    PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
+    PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
+    PetscCall(MatSetBlockSizesFromMats(*B, A, A));
+    PetscCall(MatSetType(*B, ((PetscObject)A)->type_name));
+    PetscCall(MatGallopCopyOptions(A, *B));
+    PetscCall(MatSetUp(*B));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall((*g->parent.duplicate)(A, option, B));
   PetscCall(MatGallopAttach(*B, g->type));
   PetscCall(MatGallopCopyOptions(A, *B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc gives a plain matrix, for a sequential one a copy with all that is composed with it */
+PetscErrorCode MatGetMultiProcBlock_Gallop(Mat A, MPI_Comm comm, MatReuse reuse, Mat *B)
+{
+  Mat_Gallop *g;
+  int         parent;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(GetParentIndex(g->parenttype, &parent));
+  if (parent >= 2) { /* MPIAIJ reads the off-diagonal values on the host, be they old or not */
+    Mat                offdiagonal;
+    const PetscScalar *a;
+
+    PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &offdiagonal, NULL));
+    PetscCall(MatSeqAIJGetArrayRead(offdiagonal, &a));
+    PetscCall(MatSeqAIJRestoreArrayRead(offdiagonal, &a));
+  }
+  PetscCall((*g->parent.getmultiprocblock)(A, comm, reuse, B));
+  if (reuse == MAT_INITIAL_MATRIX) {
+    PetscCall(MatGallopForget(*B, A));
+    PetscCall(MatConvert_AIJ_Gallop(*B, g->type->aijroot, MAT_INPLACE_MATRIX, B));
+    PetscCall(MatGallopCopyOptions(A, *B));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -457,8 +602,8 @@ PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(MatGallopUninstall(A));
-  PetscCall((*A->ops->bindtocpu)(A, bind));
+  if (!A->hash_active) PetscCall(MatGallopUninstall(A));
+  PetscCall((*g->parent.bindtocpu)(A, bind));
   PetscCall(MatGallopInstall(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -487,8 +632,10 @@ PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
   PetscCall(MatGallopGetContext(A, &g));
   format = g->type->format;
   PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "-mat_%s_", format->name));
-  PetscObjectOptionsBegin((PetscObject)A);
-  PetscOptionsHeadBegin(PetscOptionsObject, format->ucname);
+  /* under a title of its own: -help shows a title once, and that of Mat is shown before the type is known */
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s matrix options", format->ucname));
+  PetscOptionsBegin(PetscObjectComm((PetscObject)A), ((PetscObject)A)->prefix, text, "Mat");
+  PetscOptionsObject->options = ((PetscObject)A)->options;
   PetscCall((*format->options_set)(g->options, prefix, PetscOptionsObject, &changed));
   PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
   PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", NULL, g->build_in_assembly, &g->build_in_assembly, NULL));
@@ -498,12 +645,12 @@ PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
   PetscCall(PetscOptionsReal(option, text, NULL, bytes, &bytes, &set));
   if (set) {
     PetscCheck(bytes >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "%s must not be negative, is %g", option + 1, (double)bytes);
-    changed     = PETSC_TRUE;
+    if (g->maxbytes != (PetscCount)bytes) changed = PETSC_TRUE;
     g->maxbytes = (PetscCount)bytes;
   }
-  PetscOptionsHeadEnd();
   PetscOptionsEnd();
   if (changed) PetscCall(MatGallopReset(g));
+  PetscCall(OptionsToBlocks(A, g, changed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -16,15 +16,17 @@ PetscErrorCode MatGallopGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
   Mat_Gallop *g, *b;
 
   PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (int k = 0; k < 2; k++) {
     PetscCheck(blocks[k], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no blocks yet: assemble it first");
     PetscCall(MatGallopGetContext(blocks[k], &b));
     if (!b) {
-      PetscCall(MatGallopGetContext(A, &g));
       PetscCall(MatConvert_AIJ_Gallop(blocks[k], g->type->seq, MAT_INPLACE_MATRIX, &blocks[k]));
       PetscCall(MatGallopCopyOptions(A, blocks[k]));
+      PetscCall(MatGallopGetContext(blocks[k], &b));
     }
+    if (!g->past || b->past != g->past) PetscCall(MatGallopShare(g, b));
   }
   if (diagonal) *diagonal = blocks[0];
   if (offdiagonal) *offdiagonal = blocks[1];
@@ -142,11 +144,11 @@ PetscErrorCode MatAssemblyEnd_MPIGallop(Mat A, MatAssemblyType mode)
       PetscBool        device;
       Mat_Gallop      *b;
 
-      if (!g->build_in_assembly) continue;
+      if (!g->build_in_assembly || A->structure_only) continue;
       PetscCall(MatGallopGetContext(blocks[k], &b));
       PetscCall(GallopDeviceAvailable(&device));
       PetscCall(PetscObjectStateGet((PetscObject)blocks[k], &state));
-      PetscCall(MatGallopUpdate(blocks[k], b, device && !blocks[k]->boundtocpu ? GALLOP_DEVICE : GALLOP_HOST, state, &data));
+      PetscCall(MatGallopUpdate(blocks[k], b, device && !GallopBoundToCPU(blocks[k]) ? GALLOP_DEVICE : GALLOP_HOST, state, &data));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);

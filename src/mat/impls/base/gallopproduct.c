@@ -1,5 +1,5 @@
 /*
-  Products of matrices, and factorizations: the parent's, which know the parent's names.
+  Products of matrices: the parent's, which know the parent's names.
 
   PETSc finds a product by the exact types of its factors, and the parent's GPU code checks them again. So a product that has a Gallop matrix among
   its factors is set up, and its two phases are run, while those matrices carry their parent's names.
@@ -7,10 +7,18 @@
 
 #include <gallop/matgallopimpl.h>
 
+static int lent = 0; /* matrices that carry their parent's name now */
+
+PetscBool GallopLoanIsOpen(void)
+{
+  return lent > 0 ? PETSC_TRUE : PETSC_FALSE;
+}
+
 PetscErrorCode GallopLoanBegin(GallopLoan *loan)
 {
   PetscFunctionBegin;
-  loan->n = 0;
+  loan->n    = 0;
+  loan->host = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -18,22 +26,26 @@ static PetscErrorCode LoanAddOne(GallopLoan *loan, Mat A)
 {
   Mat_Gallop *g;
   char       *name;
-  PetscBool   same;
+  PetscBool   own, mpi;
 
   PetscFunctionBegin;
   if (!A) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetContext(A, &g));
   if (!g) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrcmp(((PetscObject)A)->type_name, g->parenttype, &same));
-  if (same) PetscFunctionReturn(PETSC_SUCCESS); /* lent already */
+  PetscCall(PetscStrbeginswith(g->parenttype, MATMPIAIJ, &mpi));
+  PetscCall(PetscStrcmp(((PetscObject)A)->type_name, mpi ? g->type->mpi : g->type->seq, &own));
+  if (!own) PetscFunctionReturn(PETSC_SUCCESS); /* lent already */
   PetscCheck(loan->n < (int)PETSC_STATIC_ARRAY_LENGTH(loan->mat), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many matrices in one operation");
-  PetscCall(PetscStrallocpy(g->parenttype, &name));
+  PetscCall(PetscStrallocpy(!loan->host ? g->parenttype : mpi ? MATMPIAIJ : MATSEQAIJ, &name));
   PetscCall(PetscObjectReference((PetscObject)A)); /* the operation may destroy it, as a block of a result that is set up anew */
+  if (!mpi) PetscCall(MatGallopTrustHost(A));
   loan->mat[loan->n]            = A;
   loan->own[loan->n]            = ((PetscObject)A)->type_name;
   loan->lent[loan->n]           = name;
+  lent++;
   ((PetscObject)A)->type_name   = name;
   A->ops->productsetfromoptions = g->parent.productsetfromoptions;
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", NULL)); /* it would hide that of another factor */
   loan->n++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -60,7 +72,7 @@ PetscErrorCode GallopLoanAdd(GallopLoan *loan, Mat A)
 PetscErrorCode GallopLoanEnd(GallopLoan *loan)
 {
   PetscFunctionBegin;
-  for (; loan->n > 0; loan->n--) {
+  for (; loan->n > 0; loan->n--, lent--) {
     const int   k = loan->n - 1;
     Mat         A = loan->mat[k];
     Mat_Gallop *g;
@@ -70,18 +82,22 @@ PetscErrorCode GallopLoanEnd(GallopLoan *loan)
       PetscCall(PetscFree(loan->lent[k]));
     } else PetscCall(PetscFree(loan->own[k])); /* the operation gave A another type, and freed the lent name */
     PetscCall(MatGallopGetContext(A, &g));
-    if (g) PetscCall(MatGallopInstall(A));
+    if (g) {
+      PetscCall(MatGallopInstall(A));
+      PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
+    }
     PetscCall(MatDestroy(&A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode LoanToProduct(GallopLoan *loan, Mat C)
+static PetscErrorCode LoanToProduct(GallopLoan *loan, Mat C, PetscBool host)
 {
   Mat_Product *product = C->product;
 
   PetscFunctionBegin;
   PetscCall(GallopLoanBegin(loan));
+  loan->host = host;
   PetscCall(GallopLoanAdd(loan, C));
   PetscCall(GallopLoanAdd(loan, product->A));
   PetscCall(GallopLoanAdd(loan, product->B));
@@ -89,22 +105,43 @@ static PetscErrorCode LoanToProduct(GallopLoan *loan, Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The result of a product of Gallop matrices is one too, when it is sparse: the coarse matrices of a multigrid, for one */
-static PetscErrorCode ResultAttach(Mat C)
+/* Asked before the phases: one may put another matrix in the place of a factor */
+static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
 {
-  Mat_Product *product    = C->product;
-  Mat          factors[3] = {product->A, product->B, product->C};
-  Mat_Gallop  *g          = NULL, *own;
-  PetscBool    parent;
+  const Mat   factors[3] = {product->A, product->B, product->C};
+  Mat_Gallop *g          = NULL;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3 && !g; k++)
+    if (factors[k]) PetscCall(MatGallopGetContext(factors[k], &g));
+  *type = g ? g->type : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc knows no product of AIJCUSPARSE and AIJ in MPI: with a factor of plain AIJ all are AIJ. So are they where the GPU's product is wrong. */
+static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
+{
+  const Mat factors[3] = {product->A, product->B, product->C};
+
+  PetscFunctionBegin;
+  *host = PETSC_FALSE;
+  for (int k = 0; k < 3 && !*host; k++)
+    if (factors[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)factors[k], host, MATSEQAIJ, MATMPIAIJ, ""));
+  if (!*host && product->type == MATPRODUCT_AtB) PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->B, MATMPIDENSE, host)); /* the GPU's keeps the values that A had when it was set up */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The result of a product of Gallop matrices is one too, when it is sparse: the coarse matrices of a multigrid, for one */
+static PetscErrorCode ResultAttach(Mat C, GallopType type)
+{
+  Mat_Gallop *own;
+  PetscBool   parent;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(C, &own));
-  if (own) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < 3 && !g; k++)
-    if (factors[k]) PetscCall(MatGallopGetContext(factors[k], &g));
-  if (!g) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrcmp(((PetscObject)C)->type_name, g->parenttype, &parent));
-  if (parent) PetscCall(MatGallopAttach(C, g->type));
+  if (own || !type) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)C, &parent, MATSEQAIJ, MATSEQAIJCUSPARSE, MATMPIAIJ, MATMPIAIJCUSPARSE, ""));
+  if (parent) PetscCall(MatConvert_AIJ_Gallop(C, type->root, MAT_INPLACE_MATRIX, &C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -113,6 +150,9 @@ static PetscErrorCode ResultAttach(Mat C)
 typedef struct {
   PetscErrorCode (*symbolic)(Mat);
   PetscErrorCode (*numeric)(Mat);
+  GallopType type; /* of the result */
+  PetscBool  host; /* found under the names of the host's parents */
+  PetscObjectId factors[3]; /* those of the symbolic phase */
 } ProductPhases;
 
 static PetscErrorCode ProductPhasesDestroy(PetscCtxRt ctx)
@@ -120,37 +160,103 @@ static PetscErrorCode ProductPhasesDestroy(PetscCtxRt ctx)
   return PetscFree(*(ProductPhases **)ctx);
 }
 
-static PetscErrorCode MatProductNumeric_Gallop(Mat C)
+static PetscErrorCode GetFactorIds(const Mat_Product *product, PetscObjectId ids[3])
 {
-  ProductPhases *phases;
-  GallopLoan     loan;
+  const Mat factors[3] = {product->A, product->B, product->C};
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &phases));
-  PetscCheck(phases, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER, "Call MatProductSetFromOptions() and MatProductSymbolic() first");
-  PetscCall(LoanToProduct(&loan, C));
-  PetscCall((*phases->numeric)(C));
+  for (int k = 0; k < 3; k++) {
+    ids[k] = 0;
+    if (factors[k]) PetscCall(PetscObjectGetId((PetscObject)factors[k], &ids[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProductPhasesKeep(Mat C, PetscErrorCode (*symbolic)(Mat), PetscErrorCode (*numeric)(Mat), GallopType type, PetscBool host)
+{
+  ProductPhases *phases;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&phases));
+  phases->symbolic = symbolic;
+  phases->numeric  = numeric;
+  phases->type     = type;
+  phases->host     = host;
+  PetscCall(GetFactorIds(C->product, phases->factors));
+  PetscCall(PetscObjectContainerCompose((PetscObject)C, GALLOP_PRODUCT, phases, ProductPhasesDestroy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The GPU's MPI products (MATMPIAIJCUSPARSE) keep the blocks of the factors that they were set up for: with other ones, from MatProductReplaceMats(), they are set up anew */
+static PetscErrorCode SetUpAgainForNewFactors(Mat C, const ProductPhases *phases, PetscBool *again)
+{
+  Mat_Product  *product = C->product;
+  Mat_Gallop   *g       = NULL;
+  PetscObjectId ids[3];
+
+  PetscFunctionBegin;
+  *again = PETSC_FALSE;
+  PetscCall(MatGallopGetContext(product->A, &g));
+  if (g) PetscCall(PetscStrcmp(g->parenttype, MATMPIAIJCUSPARSE, again));
+  if (!*again) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GetFactorIds(product, ids));
+  *again = (PetscBool)(ids[0] != phases->factors[0] || ids[1] != phases->factors[1] || ids[2] != phases->factors[2]);
+  if (!*again) PetscFunctionReturn(PETSC_SUCCESS);
+  if (product->data && product->destroy) PetscCall((*product->destroy)(&product->data));
+  product->data    = NULL;
+  product->destroy = NULL;
+  PetscCall(MatProductSetFromOptions(C));
+  PetscCall(MatProductSymbolic(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MatProductNumeric_Gallop(Mat C)
+{
+  ProductPhases *kept, phases; /* a copy: what is composed with C may go */
+  GallopLoan     loan;
+  PetscBool      again;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
+  PetscCheck(kept, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER, "Call MatProductSetFromOptions() and MatProductSymbolic() first");
+  phases = *kept;
+  PetscCall(SetUpAgainForNewFactors(C, &phases, &again));
+  if (again) {
+    PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
+    phases = *kept;
+  }
+  PetscCall(LoanToProduct(&loan, C, phases.host));
+  PetscCall((*phases.numeric)(C));
   PetscCall(GallopLoanEnd(&loan));
-  if (C->product) PetscCall(ResultAttach(C)); /* MatProductClear() may have been part of it */
+  if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
+    PetscCall(ProductPhasesKeep(C, phases.symbolic, C->ops->productnumeric, phases.type, phases.host));
+    C->ops->productnumeric = MatProductNumeric_Gallop;
+  }
+  PetscCall(ResultAttach(C, phases.type));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
 {
   ProductPhases *phases;
-  GallopLoan     loan;
+  PetscErrorCode (*symbolic)(Mat);
+  GallopLoan loan;
+  GallopType type;
+  PetscBool  host;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &phases));
   PetscCheck(phases, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER, "Call MatProductSetFromOptions() first");
-  C->ops->productsymbolic = phases->symbolic;
-  PetscCall(LoanToProduct(&loan, C));
-  PetscCall((*phases->symbolic)(C));
+  symbolic                = phases->symbolic;
+  type                    = phases->type;
+  host                    = phases->host;
+  C->ops->productsymbolic = symbolic;
+  PetscCall(LoanToProduct(&loan, C, host));
+  PetscCall((*symbolic)(C));
   PetscCall(GallopLoanEnd(&loan));
-  /* a parent's symbolic phase may have set C up anew, which leaves it without what is composed */
-  PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &phases));
+  /* kept anew: a symbolic phase may replace C by another matrix, which loses what is composed */
   if (C->ops->productnumeric != MatProductNumeric_Gallop) {
-    phases->numeric        = C->ops->productnumeric;
+    PetscCall(ProductPhasesKeep(C, symbolic, C->ops->productnumeric, type, host));
     C->ops->productnumeric = MatProductNumeric_Gallop;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -159,43 +265,20 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
 /* PETSc comes here when factors are of the same Gallop type, or for any pair that it knows no product for (composed as anytype) */
 PetscErrorCode MatProductSetFromOptions_Gallop(Mat C)
 {
-  ProductPhases *phases;
-  GallopLoan     loan;
+  GallopLoan loan;
+  GallopType type = NULL;
+  PetscBool  host = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(LoanToProduct(&loan, C));
+  PetscCall(FactorType(C->product, &type));
+  PetscCall(HasHostFactor(C->product, &host));
+  PetscCall(LoanToProduct(&loan, C, host));
   if (!loan.n) PetscFunctionReturn(PETSC_SUCCESS); /* called from below: PETSc knows no product for the parents either */
   PetscCall(MatProductSetFromOptions(C));
   PetscCall(GallopLoanEnd(&loan));
   if (C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_Gallop) {
-    PetscCall(PetscNew(&phases));
-    phases->symbolic        = C->ops->productsymbolic;
+    PetscCall(ProductPhasesKeep(C, C->ops->productsymbolic, NULL, type, host));
     C->ops->productsymbolic = MatProductSymbolic_Gallop;
-    PetscCall(PetscObjectContainerCompose((PetscObject)C, GALLOP_PRODUCT, phases, ProductPhasesDestroy));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Factorizations on the GPU: cuSPARSE's of the parent. PETSc's own are found by the beginning of the type name. */
-static PetscErrorCode MatGetFactor_gallop_cusparse(Mat A, MatFactorType ftype, Mat *F)
-{
-  PetscErrorCode (*create)(Mat, MatFactorType, Mat *) = NULL;
-  Mat_Gallop *g;
-
-  PetscFunctionBegin;
-  *F = NULL; /* declines: PETSc goes on to the next package */
-  PetscCall(MatGallopGetContext(A, &g));
-  if (g) PetscCall(MatSolverTypeGet(MATSOLVERCUSPARSE, g->parenttype, ftype, NULL, NULL, &create));
-  if (create) PetscCall((*create)(A, ftype, F));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatSolverTypeRegister_Gallop(GallopType type)
-{
-  const MatFactorType ftypes[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
-
-  PetscFunctionBegin;
-  if (!PetscDefined(HAVE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ftypes); k++) PetscCall(MatSolverTypeRegister(MATSOLVERCUSPARSE, type->seq, ftypes[k], MatGetFactor_gallop_cusparse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,6 +3,7 @@
 */
 
 #include <gallop/matgallopimpl.h>
+
 #if PetscDefined(HAVE_CUDA)
 PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSEGetIJ(Mat, PetscBool, const PetscInt *[], const PetscInt *[]);
 PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSERestoreIJ(Mat, PetscBool, const PetscInt *[], const PetscInt *[]);
@@ -45,6 +46,63 @@ static PetscErrorCode CSRUpload(CSRAccess *access, const PetscInt *i, const Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Before the parent's copy on the GPU is used: PETSc takes it to be as new as the host's when the matrix says so, but some of PETSc's functions write the
+  host's arrays without saying anything (MatTranspose() with reuse, MatEliminateZeros(), the compaction of ghost columns). Values that change on the GPU are
+  always said to. So whatever has changed since the last look, and is said to be at both places, is on the host.
+*/
+PetscErrorCode MatGallopTrustHost(Mat A)
+{
+#if PetscDefined(HAVE_CUDA)
+  Mat_Gallop      *g;
+  PetscObjectState state;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  if (A->offloadmask == PETSC_OFFLOAD_BOTH && (state != g->seenstate || A->nonzerostate != g->seennonzerostate)) A->offloadmask = PETSC_OFFLOAD_CPU;
+  g->seenstate        = state;
+  g->seennonzerostate = A->nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  (void)A;
+  return PETSC_SUCCESS;
+#endif
+}
+
+/* The parent's copy of a matrix on the GPU, made where it is missing or old */
+static PetscErrorCode DeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
+{
+#if PetscDefined(HAVE_CUDA)
+  GallopLoan loan;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopTrustHost(A));
+  PetscCall(GallopLoanBegin(&loan));
+  PetscCall(GallopLoanAdd(&loan, A));
+  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, i, j));
+  PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, a));
+  PetscCall(GallopLoanEnd(&loan));
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
+#endif
+}
+
+PetscErrorCode MatGallopToDevice(Mat A)
+{
+  Mat_Gallop        *g;
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscBool          device;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(HasDeviceParent(g, &device));
+  if (device && !GallopBoundToCPU(A)) PetscCall(DeviceCSR(A, &i, &j, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess *access)
 {
   GallopCSR      *csr = &access->csr;
@@ -68,18 +126,8 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess 
     PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
   } else {
     csr->memtype = PETSC_MEMTYPE_CUDA;
-#if PetscDefined(HAVE_CUDA)
-    if (deviceparent) {
-      GallopLoan loan;
-
-      PetscCall(GallopLoanBegin(&loan));
-      PetscCall(GallopLoanAdd(&loan, A));
-      PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, &csr->i, &csr->j));
-      PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, &csr->a));
-      PetscCall(GallopLoanEnd(&loan));
-    } else
-#endif
-    {
+    if (deviceparent) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
+    else {
       const PetscScalar *a;
 
       PetscCall(MatSeqAIJGetArrayRead(A, &a));
@@ -106,11 +154,15 @@ static PetscErrorCode CSRRestore(Mat A, CSRAccess *access)
 
 static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place)
 {
+  char where[64];
+
   PetscFunctionBegin;
+  if (g->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", g->type->format->name));
+  else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
   PetscCall(PetscInfo(A, "The %s format of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix does not fit: its products are those of %s\n", g->type->format->ucname, A->rmap->n, A->cmap->n, g->parenttype));
   if (!g->type->warned) {
     PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s format of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products. Further matrices: -info\n", g->type->format->ucname,
-                           A->rmap->n, A->cmap->n, g->maxbytes ? "within -mat_..._memory" : (place == GALLOP_DEVICE ? "on the GPU" : "on the host"), g->parenttype));
+                           A->rmap->n, A->cmap->n, where, g->parenttype));
     g->type->warned = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -119,7 +171,8 @@ static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place)
 /*
   MatGallopUpdate - Gives the format that belongs to the entries that the matrix has now: as it is, with new values, or built anew
 
-  state is the object state that the entries count as. *data is NULL where the format does not fit.
+  state is the object state that the entries count as. *data is NULL where the format does not fit, and where there are no entries: key.nz tells. Formats never see a matrix
+  without entries.
 */
 PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObjectState state, void **data)
 {
@@ -140,11 +193,12 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)A)->type_name);
   now         = (GallopKey){A, state, A->nonzerostate, i, j, i[m]};
   samepattern = (PetscBool)(key->owner == A && key->nonzerostate == now.nonzerostate && key->i == i && key->j == j && key->nz == now.nz);
-  if (!(samepattern && inst->toolarge)) {
-    if (!samepattern && inst->data) {
-      PetscCall((*format->destroy)(&inst->data));
-      inst->data = NULL;
-    }
+  if (!samepattern) {
+    if (inst->data) PetscCall((*format->destroy)(&inst->data));
+    inst->data     = NULL;
+    inst->toolarge = PETSC_FALSE;
+  }
+  if (now.nz && !inst->toolarge) {
     PetscCall(CSRGet(A, g, place, &access));
     if (inst->data) {
       if (access.fits) {
@@ -183,7 +237,7 @@ PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
 
     PetscCall(GallopDeviceAvailable(&device));
     PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-    PetscCall(MatGallopUpdate(A, g, device && !A->boundtocpu ? GALLOP_DEVICE : GALLOP_HOST, state + 1, &data)); /* MatAssemblyEnd() increases the state after this */
+    PetscCall(MatGallopUpdate(A, g, device && !GallopBoundToCPU(A) ? GALLOP_DEVICE : GALLOP_HOST, state + 1, &data)); /* MatAssemblyEnd() increases the state after this */
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -233,7 +287,7 @@ static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
   PetscBool device = PETSC_FALSE, together = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (PetscDefined(HAVE_CUDA) && !A->boundtocpu) PetscCall(GallopDeviceAvailable(&device));
+  if (PetscDefined(HAVE_CUDA) && !GallopBoundToCPU(A)) PetscCall(GallopDeviceAvailable(&device));
   if (device) {
     PetscCall(ArraysGetOn(x, y, z, arrays, &together));
     if (together) PetscFunctionReturn(PETSC_SUCCESS);
@@ -316,20 +370,49 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
   GallopPlace place = GALLOP_HOST;
 
   PetscFunctionBegin;
+  PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY");
   g->stats.fallbacks++;
   PetscCall(HasDeviceParent(g, &deviceparent));
-  if (deviceparent && !A->boundtocpu) {
+  if (!PetscDefined(USE_COMPLEX)) { /* cuSPARSE refuses the conjugate transpose of real matrices */
+    if (product == PARENT_MULTHERMITIANTRANSPOSE) product = PARENT_MULTTRANSPOSE;
+    if (product == PARENT_MULTHERMITIANTRANSPOSEADD) product = PARENT_MULTTRANSPOSEADD;
+  }
+  if (y && y != z && (product == PARENT_MULTTRANSPOSEADD || product == PARENT_MULTHERMITIANTRANSPOSEADD)) {
+    /* AIJCUSPARSE of PETSc 3.26 adds to what z holds unless y is z */
+    PetscCall(VecCopy(y, z));
+    y = z;
+  }
+  if (deviceparent && !GallopBoundToCPU(A)) {
+    PetscCall(MatGallopTrustHost(A));
     PetscCall(ArraysGet(A, x, y, z, &arrays));
     place = arrays.place;
     PetscCall(ArraysRestore(x, y, z, &arrays));
   }
   PetscCall(MatGallopUninstall(A));
-  if (deviceparent && !A->boundtocpu && place == GALLOP_HOST) {
+  if (deviceparent && !GallopBoundToCPU(A) && place == GALLOP_HOST) {
     PetscCall(MatBindToCPU(A, PETSC_TRUE));
     PetscCall(CallParent(A, product, x, y, z));
     PetscCall(MatBindToCPU(A, PETSC_FALSE));
   } else PetscCall(CallParent(A, product, x, y, z));
   PetscCall(MatGallopInstall(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = y or 0. On arrays: z may be an MPI vector, whose functions are for all processes to call, and others may have entries. */
+static PetscErrorCode NoEntries(Mat A, Mat_Gallop *g, Arrays *arrays)
+{
+  const size_t bytes = A->rmap->n * sizeof(PetscScalar);
+
+  PetscFunctionBegin;
+  if (arrays->place == GALLOP_DEVICE) {
+    if (!arrays->y) PetscCall(GallopDeviceZero(arrays->z, bytes));
+    else if (arrays->y != arrays->z) PetscCall(GallopDeviceCopy(arrays->z, arrays->y, bytes));
+    g->stats.products_device++;
+  } else {
+    if (!arrays->y) PetscCall(PetscMemzero(arrays->z, bytes));
+    else if (arrays->y != arrays->z) PetscCall(PetscMemcpy(arrays->z, arrays->y, bytes));
+    g->stats.products_host++;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -341,14 +424,12 @@ static PetscErrorCode MatMultAddKernel_SeqGallop(Mat A, Vec x, Vec y, Vec z)
   Arrays            arrays;
   void             *data;
   PetscObjectState  state;
+  PetscCount        nz;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  if (A->structure_only) { /* a matrix without values has a product all the same: PETSc's */
-    PetscCall(ParentMult(A, g, y ? PARENT_MULTADD : PARENT_MULT, x, y, z));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY"); /* MATAIJ reads them all the same */
   PetscCall(ArraysGet(A, x, y, z, &arrays));
   PetscCall(MatGallopUpdate(A, g, arrays.place, state, &data));
   if (data) {
@@ -368,8 +449,10 @@ static PetscErrorCode MatMultAddKernel_SeqGallop(Mat A, Vec x, Vec y, Vec z)
     }
     PetscCall(PetscLogEventEnd(g->type->event_mult, A, x, z, 0));
   }
+  nz = g->instance[arrays.place].key.nz;
+  if (!nz) PetscCall(NoEntries(A, g, &arrays));
   PetscCall(ArraysRestore(x, y, z, &arrays));
-  if (!data) PetscCall(ParentMult(A, g, y ? PARENT_MULTADD : PARENT_MULT, x, y, z));
+  if (nz && !data) PetscCall(ParentMult(A, g, y ? PARENT_MULTADD : PARENT_MULT, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

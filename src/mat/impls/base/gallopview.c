@@ -31,7 +31,7 @@ static PetscErrorCode GetData(Mat part, void **data)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(part, &g));
   PetscCall(GallopDeviceAvailable(&device));
-  place = device && !part->boundtocpu && !(g->instance[GALLOP_HOST].data && !g->instance[GALLOP_DEVICE].data) ? GALLOP_DEVICE : GALLOP_HOST;
+  place = device && !GallopBoundToCPU(part) && !(g->instance[GALLOP_HOST].data && !g->instance[GALLOP_DEVICE].data) ? GALLOP_DEVICE : GALLOP_HOST;
   PetscCall(PetscObjectStateGet((PetscObject)part, &state));
   PetscCall(MatGallopUpdate(part, g, place, state, data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -61,7 +61,10 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
     for (int k = 0; k < n; k++) {
       PetscCall(GetData(parts[k], &data[k]));
       if (!data[k]) {
-        missing = PETSC_TRUE;
+        MatInfo info;
+
+        PetscCall(MatGetInfo(parts[k], MAT_LOCAL, &info));
+        if (info.nz_used > 0) missing = PETSC_TRUE; /* a part without entries needs no format */
         continue;
       }
       PetscCall(PetscArrayzero(figures, GALLOP_MAX_FIGURES));
@@ -123,13 +126,10 @@ PetscErrorCode MatGallopGetStatistics(Mat A, MatGallopStatistics *statistics)
   PetscCheck(g, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Not for matrix type %s", ((PetscObject)A)->type_name);
   PetscCall(GetParts(A, parts, &n));
   PetscCall(PetscMemzero(statistics, sizeof(*statistics)));
+  if (parts[0] != A && g->past) *statistics = g->past->stats;
   for (int k = 0; k < n; k++) {
     PetscCall(MatGallopGetContext(parts[k], &g));
-    statistics->builds += g->stats.builds;
-    statistics->refreshes += g->stats.refreshes;
-    statistics->products_host += g->stats.products_host;
-    statistics->products_device += g->stats.products_device;
-    statistics->fallbacks += g->stats.fallbacks;
+    MatGallopStatisticsAdd(statistics, &g->stats);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

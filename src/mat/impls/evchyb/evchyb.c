@@ -9,11 +9,12 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   Options Database Keys:
 + -mat_type evchyb                    - sets the matrix type during `MatSetFromOptions()`; `aijevchyb`, `seqaijevchyb` and `mpiaijevchyb` are accepted too
-. -mat_evchyb_window <n>              - rows are sorted by length within windows of n rows; 0 sorts all rows, as the paper does
+. -mat_evchyb_window <1024>           - rows are sorted by length within windows of so many rows; 0 sorts all rows, as the paper does
 . -mat_evchyb_max_ell <128>           - longest row that the ELL part takes
 . -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
-. -mat_evchyb_warps_per_block <8>     - most warps that share 32 rows of the ELL part when the matrix has few rows
+. -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
+. -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly       - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_evchyb_memory <bytes>          - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
 
@@ -26,7 +27,10 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   A product runs on the GPU when all its vectors live there (`-vec_type cuda`, `-dm_vec_type cuda`, `MatCreateVecs()`), else on the host.
 
-  Rows are sorted by length and, among equal lengths, by first column. Rows of at most 128 entries are stored 32 at a time in ELLPACK column blocks, longer rows
+  On the GPU `-mat_evchyb_split` and `-mat_evchyb_columns_per_warp` are upper bounds: a matrix that would leave the GPU idle is cut finer.
+  `-mat_evchyb_rows_per_thread` has no effect where blocks are in order of rows.
+
+  Rows are sorted by length within windows and, among equal lengths, by first column. Rows of at most 128 entries are stored 32 at a time in ELLPACK column blocks, longer rows
   in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
 
   References:
@@ -50,11 +54,12 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
   EVCHYBOptions *o = (EVCHYBOptions *)options;
 
   PetscFunctionBegin;
-  o->window   = 0;
+  o->window   = 1024;
   o->maxell   = 128;
   o->split    = 4096;
   o->rowsmax  = 1;
-  o->warpsmax = EVCHYB_THREADS / EVCHYB_BLOCK;
+  o->columns  = 128;
+  o->byrow    = 4000000;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -68,9 +73,10 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscCall(PetscOptionsRangeInt("-mat_evchyb_max_ell", "Longest row that the ELL part takes", "MATEVCHYB", o->maxell, &o->maxell, NULL, 0, 65535));
   PetscCall(PetscOptionsBoundedInt("-mat_evchyb_split", "Entries of a long row that one GPU block computes", "MATEVCHYB", o->split, &o->split, NULL, EVCHYB_BLOCK));
   PetscCall(PetscOptionsRangeInt("-mat_evchyb_rows_per_thread", "Most rows that a thread of the ELL part computes", "MATEVCHYB", o->rowsmax, &o->rowsmax, NULL, 1, 128));
-  PetscCall(PetscOptionsRangeInt("-mat_evchyb_warps_per_block", "Most warps that share 32 rows of the ELL part", "MATEVCHYB", o->warpsmax, &o->warpsmax, NULL, 1, EVCHYB_THREADS / EVCHYB_BLOCK));
+  PetscCall(PetscOptionsBoundedInt("-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", o->columns, &o->columns, NULL, 1));
+  PetscCall(PetscOptionsBoundedInt("-mat_evchyb_by_row", "Matrices of so many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", o->byrow, &o->byrow, NULL, 0));
   o->split = EVCHYBRoundUp(o->split);
-  if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->warpsmax != before.warpsmax) *rebuild = PETSC_TRUE;
+  if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow) *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -106,91 +112,138 @@ void EVCHYBGetKeyShape(const EVCHYBOptions *options, PetscInt m, PetscInt n, EVC
 void EVCHYBSplit(const EVCHYBOptions *options, PetscInt nempty, PetscInt nshort, PetscInt nlong, EVCHYB *ev)
 {
   ev->options     = *options;
+  ev->byrow       = (PetscBool)(options->byrow && ev->nz >= options->byrow);
   ev->nempty      = nempty;
+  ev->nlisted     = nempty <= ev->m / 2 ? nempty : 0;
   ev->ell.nb      = nshort / EVCHYB_BLOCK;
   ev->ell.n       = ev->ell.nb * EVCHYB_BLOCK;
   ev->csr.nmerged = nshort - ev->ell.n;
   ev->csr.n       = ev->csr.nmerged + nlong;
 }
 
-static void MarksAdd(EVCHYBMarks *marks, PetscInt rows, PetscCount blocks, PetscInt threads)
+/* Warps a processor that keep the memory of an H200 busy, with EVCHYB_ATONCE entries a thread in flight */
+static const PetscInt WarpsWanted = 24;
+
+static void MarksAdd(EVCHYBMarks *marks, PetscInt rows, PetscCount blocks, EVCHYBRangeKind kind, PetscInt count)
 {
   const PetscInt k = marks->np++;
 
   marks->rmark[k + 1]  = marks->rmark[k] + rows;
   marks->gbmark[k + 1] = marks->gbmark[k] + blocks;
-  marks->threads[k]    = threads;
+  marks->kind[k]       = kind;
+  marks->count[k]      = count;
 }
 
-/* Threads a row, so that each has at most eight entries as far as one GPU block goes: the rule of the paper's Figure 1 */
-static PetscInt ThreadsPerRow(PetscCount len)
+/* Threads a row: each has at most eight entries in the paper's Figure 1, more where the GPU is busy without */
+static PetscInt ThreadsPerRow(PetscCount len, PetscInt entries)
 {
   PetscInt tpr = 1;
 
-  while (tpr < EVCHYB_THREADS && len > 8 * tpr) tpr *= 2;
-  return tpr;
+  while (tpr < EVCHYB_THREADS && len > entries * tpr) tpr *= 2;
+  return len > 4 * EVCHYB_BLOCK ? PetscMax(tpr, EVCHYB_BLOCK) : tpr; /* less than a warp only for rows that the paper's SubELL would take */
+}
+
+static void LaunchAdd(EVCHYBLaunch *launch, const EVCHYBMarks *marks, PetscInt k)
+{
+  EVCHYBRange *range = &launch->range[launch->n];
+
+  range->begin = launch->n ? launch->range[launch->n - 1].next : 0;
+  range->next  = range->begin + (unsigned int)(marks->gbmark[k + 1] - marks->gbmark[k]);
+  range->first = marks->rmark[k];
+  range->end   = marks->rmark[k + 1];
+  range->kind  = (short)marks->kind[k];
+  range->count = (short)marks->count[k];
+  launch->n++;
+}
+
+/* The order in which a GPU starts blocks is that of their numbers: what takes longest comes first */
+static void LaunchPlan(EVCHYB *ev)
+{
+  const EVCHYBMarks *csr = &ev->csr.marks, *ell = &ev->ell.marks;
+  const PetscInt     perblock = EVCHYB_THREADS * 4;
+  EVCHYBMarks        empty    = {0};
+
+  ev->launch.n = 0;
+  for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
+  for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
+  if (ev->nlisted) {
+    MarksAdd(&empty, ev->nlisted, (ev->nlisted + perblock - 1) / perblock, EVCHYB_RANGE_EMPTY, 0);
+    LaunchAdd(&ev->launch, &empty, 0);
+  }
+  if (ev->csr.nz > ev->ell.nz) ev->shape = EVCHYB_SHAPE_DEEP;
+  else if (ev->byrow) ev->shape = EVCHYB_SHAPE_LARGE;
+  else ev->shape = ev->ell.nz <= 6 * (PetscCount)ev->ell.n ? EVCHYB_SHAPE_SHORT : EVCHYB_SHAPE_DEEP; /* measured, docs/evchyb.md */
 }
 
 /*
   EVCHYBPlan - Distributes the GPU blocks: rmark, gbmark and gpublks of both parts
 
   Input Parameters:
-+ clen       - lengths of the column blocks; may be NULL when a thread computes one row
-. i          - row pointer of SubCSR
-- processors - of the GPU
++ i          - row pointer of SubCSR
+- processors - of the GPU, 0 on the host
 
   Output Parameter:
 . splitblk - first GPU block of each row that several compute, to be freed by the caller
 */
-PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscInt clen[], const PetscCount i[], PetscInt processors, PetscCount **splitblk)
+PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors, PetscCount **splitblk)
 {
   const EVCHYBOptions *o = &ev->options;
   SubELL              *ell = &ev->ell;
   SubCSR              *csr = &ev->csr;
   const PetscInt       warpsinblock = EVCHYB_THREADS / EVCHYB_BLOCK;
-  PetscInt             b, r;
+  PetscInt             b, r, columns = o->columns, split = o->split, entries = 8;
 
   PetscFunctionBegin;
-  ev->processors = processors;
-  /* few column blocks leave the GPU idle: share each among warps until every processor has about 32 warps, or a warp has fewer than four columns */
-  ell->warps = 1;
-  while (2 * ell->warps <= o->warpsmax && (PetscCount)ell->nb * ell->warps < (PetscCount)processors * 16 && ell->nz >= (PetscCount)ell->n * ell->warps * 8) ell->warps *= 2;
+  /* a matrix that would leave the GPU idle is cut finer, until every processor has WarpsWanted warps or a thread has no more entries than it asks for at once */
+  if (processors) {
+    columns = PetscMin(columns, PetscMax(EVCHYB_ATONCE, (PetscInt)(ell->nz / EVCHYB_BLOCK / (processors * WarpsWanted))));
+    entries = PetscMax(8, (PetscInt)PetscMin(64, csr->nz / ((PetscCount)processors * WarpsWanted * EVCHYB_BLOCK)));
+    split   = PetscMin(split, PetscMax(4 * EVCHYB_THREADS, EVCHYBRoundUp((PetscInt)(csr->nz / (processors * WarpsWanted / warpsinblock)))));
+  }
+  csr->split = split;
   PetscCall(PetscMemzero(&ell->marks, sizeof(ell->marks)));
-  for (b = 0; b < ell->nb;) { /* rows half as long as the longest: two a thread, and so on; within windows lengths are mixed, and a thread has one row */
-    PetscInt next = ell->nb, rows = 1, perblock;
+  for (int c = 0; c < EVCHYB_CLASSES; c++) {
+    EVCHYBRangeKind kind = EVCHYB_RANGE_ELL;
+    PetscInt        warps = 1, rows = 1, perblock, blocks = ell->classes[c];
 
-    if (!o->window && o->rowsmax > 1 && ell->warps == 1) {
-      while (rows < o->rowsmax && clen[b] <= ell->LCmax / (2 * rows)) rows *= 2;
-      for (next = b + 1; next < ell->nb && (rows == 1 || clen[next] <= ell->LCmax / rows); next++) { }
+    if (ev->byrow) { /* in order of rows, lengths are mixed */
+      if (c < EVCHYB_LONGCLASS) continue;
+      if (c == EVCHYB_LONGCLASS)
+        for (int k = 0; k < c; k++) blocks += ell->classes[k];
     }
-    perblock = warpsinblock / ell->warps * rows;
-    MarksAdd(&ell->marks, next - b, (next - b + perblock - 1) / perblock, rows);
-    b = next;
+    if (!blocks) continue;
+    while (warps < warpsinblock && ((PetscInt)1 << c) > columns * warps && c > (ev->byrow ? EVCHYB_LONGCLASS : 0)) warps *= 2;
+    /* rows half as long as the longest: two a thread, and so on */
+    while (kind == EVCHYB_RANGE_ELL && warps == 1 && !ev->byrow && rows < o->rowsmax && ((PetscInt)2 << c) * rows <= ell->LCmax) rows *= 2;
+    perblock = warpsinblock / warps * rows;
+    if (warps > 1) kind = EVCHYB_RANGE_SHARED;
+    MarksAdd(&ell->marks, blocks, (blocks + perblock - 1) / perblock, kind, warps > 1 ? warps : rows);
   }
   ell->gpublks = ell->marks.gbmark[ell->marks.np];
 
   PetscCall(PetscMemzero(&csr->marks, sizeof(csr->marks)));
-  for (r = 0; r < csr->n && i[r + 1] - i[r] <= o->split;) {
+  for (r = 0; r < csr->n && i[r + 1] - i[r] <= split;) {
     PetscInt   next = r + 1, tpr;
     PetscCount longest = i[r + 1] - i[r];
 
     if (r < csr->nmerged) { /* the rows merged from SubELL come in no order of length: one row block */
       for (; next < csr->nmerged; next++) longest = PetscMax(longest, i[next + 1] - i[next]);
       next = csr->nmerged;
-      tpr  = ThreadsPerRow(longest);
+      tpr  = ThreadsPerRow(longest, entries);
     } else {
-      tpr = ThreadsPerRow(longest);
-      for (; next < csr->n && i[next + 1] - i[next] <= o->split && ThreadsPerRow(i[next + 1] - i[next]) == tpr; next++) { }
+      tpr = ThreadsPerRow(longest, entries);
+      for (; next < csr->n && i[next + 1] - i[next] <= split && ThreadsPerRow(i[next + 1] - i[next], entries) == tpr; next++) { }
     }
-    MarksAdd(&csr->marks, next - r, ((PetscCount)(next - r) * tpr + EVCHYB_THREADS - 1) / EVCHYB_THREADS, tpr);
+    MarksAdd(&csr->marks, next - r, ((PetscCount)(next - r) * tpr + EVCHYB_THREADS - 1) / EVCHYB_THREADS, EVCHYB_RANGE_CSR, tpr);
     r = next;
   }
   csr->nsplit = csr->n - r;
   PetscCall(PetscMalloc1(csr->nsplit + 1, splitblk));
   (*splitblk)[0] = 0;
-  for (b = 0; b < csr->nsplit; b++) (*splitblk)[b + 1] = (*splitblk)[b] + (i[r + b + 1] - i[r + b] + o->split - 1) / o->split;
-  if (csr->nsplit) MarksAdd(&csr->marks, csr->nsplit, (*splitblk)[csr->nsplit], 0);
+  for (b = 0; b < csr->nsplit; b++) (*splitblk)[b + 1] = (*splitblk)[b] + (i[r + b + 1] - i[r + b] + split - 1) / split;
+  if (csr->nsplit) MarksAdd(&csr->marks, csr->nsplit, (*splitblk)[csr->nsplit], EVCHYB_RANGE_SPLIT, split);
   csr->gpublks = csr->marks.gbmark[csr->marks.np];
+  LaunchPlan(ev);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -282,17 +335,14 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode MarksView(const char part[], const char threads[], const EVCHYBMarks *marks, PetscViewer viewer)
+static PetscErrorCode MarksView(const char part[], const EVCHYBMarks *marks, PetscViewer viewer)
 {
-  PetscFunctionBegin;
-  for (PetscInt k = 0; k < marks->np; k++) {
-    char what[64];
+  static const char *const what[] = {"rows a thread", "warps a column block", "threads a row", "entries a GPU block"};
 
-    if (marks->threads[k]) PetscCall(PetscSNPrintf(what, sizeof(what), "%" PetscInt_FMT " %s", marks->threads[k], threads));
-    else PetscCall(PetscSNPrintf(what, sizeof(what), "several blocks a row"));
-    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "%s: rmark %" PetscInt_FMT " to %" PetscInt_FMT ", gbmark %" PetscCount_FMT " to %" PetscCount_FMT ", %s\n", part, marks->rmark[k], marks->rmark[k + 1], marks->gbmark[k],
-                                                 marks->gbmark[k + 1], what));
-  }
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < marks->np; k++)
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "%s: rmark %" PetscInt_FMT " to %" PetscInt_FMT ", gbmark %" PetscCount_FMT " to %" PetscCount_FMT ", %" PetscInt_FMT " %s\n", part, marks->rmark[k], marks->rmark[k + 1],
+                                                 marks->gbmark[k], marks->gbmark[k + 1], marks->count[k], what[marks->kind[k]]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -301,11 +351,11 @@ static PetscErrorCode EVCHYBViewDetail(const void *data, PetscViewer viewer)
   const EVCHYB *ev = (const EVCHYB *)data;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubELL: %" PetscInt_FMT " column blocks of %d rows, LCmax %" PetscInt_FMT ", gpublks %" PetscCount_FMT ", %" PetscInt_FMT " warps a column block, window %" PetscInt_FMT "\n", ev->ell.nb,
-                                               EVCHYB_BLOCK, ev->ell.LCmax, ev->ell.gpublks, ev->ell.warps, ev->options.window));
-  PetscCall(MarksView("SubELL", "rows a thread", &ev->ell.marks, viewer));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubELL: %" PetscInt_FMT " column blocks of %d rows, LCmax %" PetscInt_FMT ", gpublks %" PetscCount_FMT ", window %" PetscInt_FMT "\n", ev->ell.nb,
+                                               EVCHYB_BLOCK, ev->ell.LCmax, ev->ell.gpublks, ev->options.window));
+  PetscCall(MarksView("SubELL", &ev->ell.marks, viewer));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubCSR: %" PetscInt_FMT " rows, %" PetscInt_FMT " of them merged, gpublks %" PetscCount_FMT "\n", ev->csr.n, ev->csr.nmerged, ev->csr.gpublks));
-  PetscCall(MarksView("SubCSR", "threads a row", &ev->csr.marks, viewer));
+  PetscCall(MarksView("SubCSR", &ev->csr.marks, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

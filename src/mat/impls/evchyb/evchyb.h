@@ -5,9 +5,14 @@
 
     D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU
 
-  Rows are sorted by length, rows of equal length by their first column; empty rows are left out. Rows of at most LCmax entries, 32 at a time, are a
+  Rows are sorted by length within windows of consecutive rows (the paper's order: one window), rows of equal length by their first column; empty
+  rows are left out. Rows of at most LCmax entries, 32 at a time, are a
   column block of SubELL, as wide as its longest row; that is the paper's rule, that the last (number of rows of length i) mod 32 rows of each length
   are merged into the rows of length i + 1. The last rows that do not fill a column block, and all longer rows, are the rows of SubCSR.
+
+  Column blocks are computed in the order in which they are stored. In a small matrix that is the order of their size class, ceil(log2(length)), so that long ones can be
+  shared among warps. In a large one, those of at most EVCHYB_LONGCLASS are put in the order of their first rows, so that blocks that run together work on the same part
+  of x and y.
 
   Padding has column -1 and value 0 and is never multiplied.
 
@@ -18,23 +23,60 @@
 
 #define EVCHYB_BLOCK   32 /* rows of a column block, and what rows of SubCSR are padded to a multiple of: the width of a warp */
 #define EVCHYB_THREADS 256 /* threads of a GPU block: the paper's */
-#define EVCHYB_MARKS   12 /* most row blocks for adaptive distributions: powers of two up to EVCHYB_THREADS, and one for split rows */
+#define EVCHYB_MARKS   20 /* most row blocks for adaptive distributions: powers of two up to the longest row of SubELL, or up to EVCHYB_THREADS and two more in SubCSR */
+
+#define EVCHYB_CLASSES   17 /* size classes of column blocks, ceil(log2(length)) */
+#define EVCHYB_LONGCLASS 5  /* column blocks longer than 32 stay in order of length: one that starts last would be waited for */
 
 typedef struct {
   PetscInt window;   /* rows are sorted within windows of so many rows, 0: all rows, as in the paper */
   PetscInt maxell;   /* longest row that SubELL takes: the paper's 128 */
   PetscInt split;    /* rows of SubCSR longer than this are computed by several GPU blocks, each so many entries */
   PetscInt rowsmax;  /* most rows that a thread computes in SubELL */
-  PetscInt warpsmax; /* most warps that share a column block of SubELL when there are few */
+  PetscInt columns;  /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
+  PetscInt byrow;    /* matrices of so many entries have column blocks in order of rows */
 } EVCHYBOptions;
+
+/* What the GPU blocks of a range do */
+typedef enum {
+  EVCHYB_RANGE_ELL,    /* count: rows a thread, one after the other */
+  EVCHYB_RANGE_SHARED, /* count: warps a column block */
+  EVCHYB_RANGE_CSR,    /* count: threads a row (TPR) */
+  EVCHYB_RANGE_SPLIT,  /* several GPU blocks a row */
+  EVCHYB_RANGE_EMPTY   /* rows without entries */
+} EVCHYBRangeKind;
+
+#define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
 
 /* Rows [rmark[k], rmark[k + 1]) belong to GPU blocks [gbmark[k], gbmark[k + 1]) */
 typedef struct {
-  PetscInt   np; /* row blocks for adaptive distributions */
-  PetscInt   rmark[EVCHYB_MARKS + 1];
-  PetscCount gbmark[EVCHYB_MARKS + 1];
-  PetscInt   threads[EVCHYB_MARKS]; /* SubELL: rows a thread; SubCSR: threads a row (TPR), 0 where rows are split */
+  PetscInt        np; /* row blocks for adaptive distributions */
+  PetscInt        rmark[EVCHYB_MARKS + 1];
+  PetscCount      gbmark[EVCHYB_MARKS + 1];
+  EVCHYBRangeKind kind[EVCHYB_MARKS];
+  PetscInt        count[EVCHYB_MARKS];
 } EVCHYBMarks;
+
+/* The kernel is compiled for several numbers of entries in flight a thread, and of threads a processor in return */
+typedef enum {
+  EVCHYB_SHAPE_SHORT, /* short rows: half as many entries in flight */
+  EVCHYB_SHAPE_LARGE, /* column blocks in order of rows: more entries than the caches hold */
+  EVCHYB_SHAPE_DEEP   /* few or long rows: a thread waits least often */
+} EVCHYBShape;
+
+/* The marks of both parts in the order in which blocks start, longest rows first, as the kernel reads them */
+typedef struct {
+  unsigned int begin, next;
+  PetscInt     first, end; /* column blocks, rows of SubCSR, or empty rows */
+  short        kind, count;
+} EVCHYBRange;
+
+#define EVCHYB_RANGES (EVCHYB_CLASSES + EVCHYB_MARKS + 1)
+
+typedef struct {
+  int         n;
+  EVCHYBRange range[EVCHYB_RANGES];
+} EVCHYBLaunch;
 
 typedef struct {
   PetscInt     n;     /* rows, a multiple of EVCHYB_BLOCK */
@@ -45,8 +87,8 @@ typedef struct {
   PetscInt    *j;     /* [nz] */
   PetscScalar *as;    /* [nz] entry k of row r of column block b is at bnz[b] + EVCHYB_BLOCK k + r */
   PetscInt     LCmax; /* longest column block */
-  EVCHYBMarks  marks; /* rows here are column blocks */
-  PetscInt     warps; /* warps that share a column block */
+  PetscInt     classes[EVCHYB_CLASSES]; /* column blocks of each size class */
+  EVCHYBMarks  marks;                   /* rows here are column blocks */
   PetscCount   gpublks;
 } SubELL;
 
@@ -59,6 +101,7 @@ typedef struct {
   PetscScalar *as;
   EVCHYBMarks  marks;
   PetscCount   gpublks;
+  PetscInt     split;    /* entries of a row that one GPU block computes */
   PetscInt     nsplit;   /* rows computed by several GPU blocks: the last ones */
   PetscCount  *splitblk; /* [nsplit + 1] first GPU block of each, counted from the first of them */
   PetscScalar *partial;  /* [splitblk[nsplit]] */
@@ -70,12 +113,15 @@ typedef struct {
   PetscInt     m, n;
   PetscCount   nz;        /* entries of the matrix */
   PetscInt     nempty;    /* rows without entries */
-  PetscInt    *perm;      /* [ell.n + csr.n] the row of the matrix that each row is */
+  PetscInt     nlisted;   /* nempty when they are the fewer, else 0: listed, they are zeroed by the kernel and need no pass over the vector before it */
+  PetscInt    *perm;      /* [ell.n + csr.n + nlisted] the row of the matrix that each row is */
   SubELL       ell;
   SubCSR       csr;
   PetscCount   nzell;     /* entries of the matrix in SubELL */
   size_t       bytes;
-  PetscInt     processors; /* of the GPU, 0 on the host */
+  PetscBool    byrow;  /* column blocks up to EVCHYB_LONGCLASS are in order of rows */
+  EVCHYBShape  shape;
+  EVCHYBLaunch launch; /* for the GPU */
   EVCHYBOptions options;
 } EVCHYB;
 
@@ -112,6 +158,26 @@ EVCHYB_HD uint64_t EVCHYBKey(const EVCHYBKeyShape *shape, PetscInt row, PetscInt
   return (uint64_t)EVCHYB_SHORT << shape->classbit | key;
 }
 
+#define EVCHYB_ROWBITS (8 * (int)sizeof(PetscInt) - 1) /* of the number of a row; with five bits of size class above it a key fits 64 bits where rows do */
+
+/* ceil(log2(len)) of a column block: at least one entry, at most 65535 */
+EVCHYB_HD int EVCHYBClass(PetscInt len)
+{
+  int c = 0;
+
+  while (((PetscInt)1 << c) < len) c++;
+  return c;
+}
+
+/* The sort key of a column block; ties keep the order of the sorted rows */
+EVCHYB_HD uint64_t EVCHYBBlockKey(PetscBool byrow, PetscInt longest, PetscInt firstrow)
+{
+  const int c = EVCHYBClass(longest);
+
+  if (!byrow) return (uint64_t)c;
+  return c > EVCHYB_LONGCLASS ? (uint64_t)c << EVCHYB_ROWBITS : (uint64_t)firstrow;
+}
+
 EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 {
   return (len + EVCHYB_BLOCK - 1) / EVCHYB_BLOCK * EVCHYB_BLOCK;
@@ -119,7 +185,7 @@ EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 
 PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, PetscInt, EVCHYBKeyShape *);
 PETSC_INTERN void           EVCHYBSplit(const EVCHYBOptions *, PetscInt, PetscInt, PetscInt, EVCHYB *);
-PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscInt[], const PetscCount[], PetscInt, PetscCount **);
+PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscInt, PetscCount **);
 
 PETSC_INTERN PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *, const GallopCSR *, PetscCount, EVCHYB **);
 PETSC_INTERN PetscErrorCode EVCHYBRefresh_Host(EVCHYB *, const GallopCSR *);

@@ -4,9 +4,6 @@
 #include <cub/cub.cuh>
 #include "evchyb.h"
 
-/* Entries of x that a thread asks for before it uses the first: the bytes in flight that the memory of an H200 wants */
-static constexpr int Unroll = 4;
-
 static constexpr int WarpsInBlock = EVCHYB_THREADS / WarpSize;
 static_assert(EVCHYB_BLOCK == WarpSize, "a warp computes a column block");
 
@@ -92,36 +89,49 @@ static __device__ __forceinline__ void Store(const Vectors<V> &v, PetscInt row, 
   v.z[row] = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
 }
 
-/* Sum over entries k = first, first + step, ... < end of entry k of j and as, which lie stride apart: Unroll of them in flight */
-template <typename V, typename I>
-static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__restrict__ as, PetscCount first, PetscCount end, int step, int stride, const V *__restrict__ x)
+/* Sum over n entries of j and as that lie step apart: Unroll of them in flight. Padding has a negative column. */
+template <int Unroll, typename V, typename I>
+static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__restrict__ as, int n, int step, const V *__restrict__ x)
 {
-  V sum = V(0);
+  V   sum = V(0);
+  int k   = 0;
 
-  for (PetscCount k = first; k < end; k += (PetscCount)step * Unroll) {
+  for (; k + Unroll <= n; k += Unroll) {
     I c[Unroll];
     V a[Unroll];
 
 #pragma unroll
     for (int u = 0; u < Unroll; u++) {
-      const PetscCount at = k + u * step;
-
-      c[u] = at < end ? LoadOnce(j + at * stride) : I(-1);
-      a[u] = at < end ? LoadOnce(as + at * stride) : V(0);
+      c[u] = LoadOnce(j + u * step);
+      a[u] = LoadOnce(as + u * step);
     }
 #pragma unroll
     for (int u = 0; u < Unroll; u++)
+      if (c[u] >= 0) sum += a[u] * __ldg(x + c[u]);
+    j += Unroll * step;
+    as += Unroll * step;
+  }
+  if (k < n) {
+    I c[Unroll - 1];
+    V a[Unroll - 1];
+
+#pragma unroll
+    for (int u = 0; u < Unroll - 1; u++) {
+      c[u] = k + u < n ? LoadOnce(j + u * step) : I(-1);
+      a[u] = k + u < n ? LoadOnce(as + u * step) : V(0);
+    }
+#pragma unroll
+    for (int u = 0; u < Unroll - 1; u++)
       if (c[u] >= 0) sum += a[u] * __ldg(x + c[u]);
   }
   return sum;
 }
 
-static __device__ __forceinline__ int FindRowBlock(const EVCHYBMarks &marks, PetscCount block)
+/* The entries of begin, begin + step, ... before end */
+template <int Unroll, typename V, typename I>
+static __device__ __forceinline__ V GatherRange(const I *__restrict__ j, const V *__restrict__ as, PetscCount begin, PetscCount end, int step, const V *__restrict__ x)
 {
-  int k = 0;
-
-  while (block >= marks.gbmark[k + 1]) k++;
-  return k;
+  return begin < end ? Gather<Unroll, V, I>(j + begin, as + begin, (int)((end - begin + step - 1) / step), step, x) : V(0);
 }
 
 /* ---------------------------------------------------------------- the product */
@@ -131,8 +141,6 @@ struct EllView {
   const PetscCount *bnz;
   const I          *clen, *j;
   const V          *as;
-  EVCHYBMarks       marks;
-  int               warps;
 };
 
 template <typename V, typename I>
@@ -140,44 +148,48 @@ struct CsrView {
   const PetscCount *i;
   const I          *j;
   const V          *as;
-  EVCHYBMarks       marks;
   PetscInt          nsplit, split;
   const PetscCount *splitblk;
   V                *partial;
   int              *arrived;
 };
 
-/* Listing 1 of the paper: a lane computes a row of a column block; Shared: several warps share each */
-template <bool Shared, typename V, typename I>
-static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const I *__restrict__ perm, const Vectors<V> &v, PetscCount block)
+/* Listing 1 of the paper: a lane computes one or several rows */
+template <int Unroll, typename V, typename I>
+static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
-  const int      lane  = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize;
-  const int      warps = Shared ? ell.warps : 1, groups = WarpsInBlock / warps, group = warp / warps, part = warp % warps;
-  const int      k    = FindRowBlock(ell.marks, block);
-  const PetscInt rows = ell.marks.threads[k], end = ell.marks.rmark[k + 1];
-  PetscInt       b = ell.marks.rmark[k] + (PetscInt)(block - ell.marks.gbmark[k]) * rows * groups + group;
+  const int rows = range.count, lane = threadIdx.x % WarpSize;
+  PetscInt  b    = range.first + (PetscInt)block * rows * WarpsInBlock + threadIdx.x / WarpSize;
 
-  for (PetscInt r = 0; r < rows; r++, b += groups) {
-    const bool inside = b < end;
-    PetscInt   row    = 0;
-    V          sum    = V(0);
+  for (int r = 0; r < rows && b < range.end; r++, b += WarpsInBlock) {
+    const PetscInt   row   = perm[(PetscCount)b * EVCHYB_BLOCK + lane];
+    const PetscCount first = ell.bnz[b] + lane;
 
-    if (inside) {
-      const PetscCount first = ell.bnz[b] + lane;
+    Store(v, row, Gather<Unroll, V, I>(ell.j + first, ell.as + first, (int)ell.clen[b], EVCHYB_BLOCK, v.x));
+  }
+}
 
-      row = perm[(PetscCount)b * EVCHYB_BLOCK + lane];
-      sum = Gather<V, I>(ell.j + first, ell.as + first, part, ell.clen[b], warps, EVCHYB_BLOCK, v.x);
-    }
-    if (Shared) {
-      __shared__ V sums[EVCHYB_THREADS];
+/* Beyond the paper: several warps share a column block, each every so many columns */
+template <int Unroll, typename V, typename I>
+static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
+{
+  const int      warps = range.count, lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize, part = warp % warps;
+  const PetscInt b   = range.first + (PetscInt)block * (WarpsInBlock / warps) + warp / warps;
+  PetscInt       row = 0;
+  V              sum = V(0);
+  __shared__ V   sums[EVCHYB_THREADS];
 
-      __syncthreads(); /* the turn before has been read */
-      sums[threadIdx.x] = sum;
-      __syncthreads();
-      if (part == 0)
-        for (int w = 1; w < warps; w++) sum += sums[threadIdx.x + w * WarpSize];
-    }
-    if (inside && part == 0) Store(v, row, sum);
+  if (b < range.end) {
+    const PetscCount first = ell.bnz[b] + part * EVCHYB_BLOCK + lane;
+
+    row = perm[(PetscCount)b * EVCHYB_BLOCK + lane];
+    sum = Gather<Unroll, V, I>(ell.j + first, ell.as + first, ((int)ell.clen[b] - part + warps - 1) / warps, warps * EVCHYB_BLOCK, v.x);
+  }
+  sums[threadIdx.x] = sum;
+  __syncthreads();
+  if (b < range.end && part == 0) {
+    for (int w = 1; w < warps; w++) sum += sums[threadIdx.x + w * WarpSize];
+    Store(v, row, sum);
   }
 }
 
@@ -198,8 +210,8 @@ static __device__ __forceinline__ V WarpsSum(V sum, int threads)
 }
 
 /* A row that several GPU blocks compute: each leaves its part, the last to arrive adds them in order, so that the result is the same in every run */
-template <typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, PetscInt firstrow, PetscCount block)
+template <int Unroll, typename V, typename I>
+static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   PetscInt lo = 0, hi = csr.nsplit - 1;
 
@@ -210,9 +222,9 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
     else hi = mid - 1;
   }
   const PetscCount firstblk = csr.splitblk[lo], blocks = csr.splitblk[lo + 1] - firstblk;
-  const PetscInt   r     = firstrow + lo;
+  const PetscInt   r     = range.first + lo;
   const PetscCount begin = csr.i[r] + (block - firstblk) * csr.split, stop = csr.i[r + 1];
-  V                sum = Gather<V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, 1, v.x);
+  V                sum = GatherRange<Unroll, V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, v.x);
   __shared__ bool  last;
 
   sum = WarpsSum(sum, EVCHYB_THREADS);
@@ -234,33 +246,56 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
 }
 
 /* Listing 2 of the paper: TPR threads a row */
-template <typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, PetscCount block)
+template <int Unroll, typename V, typename I>
+static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
-  const int k   = FindRowBlock(csr.marks, block);
-  const int tpr = (int)csr.marks.threads[k];
-
-  block -= csr.marks.gbmark[k];
-  if (!tpr) {
-    SpMV_CSR_split(csr, perm, v, csr.marks.rmark[k], block);
-    return;
-  }
-  const int      lane   = threadIdx.x % tpr;
-  const PetscInt r      = csr.marks.rmark[k] + (PetscInt)(block * (EVCHYB_THREADS / tpr)) + threadIdx.x / tpr;
-  const bool     inside = r < csr.marks.rmark[k + 1];
+  const int      tpr    = range.count, lane = threadIdx.x % tpr;
+  const PetscInt r      = range.first + (PetscInt)block * (EVCHYB_THREADS / tpr) + threadIdx.x / tpr;
+  const bool     inside = r < range.end;
   V              sum    = V(0);
 
-  if (inside) sum = Gather<V, I>(csr.j, csr.as, csr.i[r] + lane, csr.i[r + 1], tpr, 1, v.x);
+  if (inside) sum = GatherRange<Unroll, V, I>(csr.j, csr.as, csr.i[r] + lane, csr.i[r + 1], tpr, v.x);
   sum = tpr <= WarpSize ? GroupSum(sum, tpr) : WarpsSum(sum, tpr);
   if (inside && lane == 0) Store(v, perm[r], sum);
 }
 
-/* Algorithm 1 of the paper. Long rows come first: they take longest, and a GPU starts blocks in order. */
-template <bool Shared, typename V, typename I>
-__global__ static void __launch_bounds__(EVCHYB_THREADS) SpMV_EVCHYB_adaptive(const EllView<V, I> ell, const CsrView<V, I> csr, const I *__restrict__ perm, const Vectors<V> v, const PetscCount csrblocks, const PetscInt ellrows)
+/* Rows without entries: z = beta y */
+template <typename V>
+static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
-  if (blockIdx.x < csrblocks) SpMV_CSR_adaptiveTPR<V, I>(csr, perm + ellrows, v, blockIdx.x);
-  else SpMV_ELL_adaptive<Shared, V, I>(ell, perm, v, blockIdx.x - csrblocks);
+  for (int k = 0; k < 4; k++) {
+    const PetscInt r = range.first + ((PetscInt)block * 4 + k) * EVCHYB_THREADS + threadIdx.x;
+
+    if (r < range.end) Store(v, perm[r], V(0));
+  }
+}
+
+/* Algorithm 1 of the paper: the number of a GPU block decides what it computes */
+template <int Unroll, int MinBlocks, typename V, typename I>
+__global__ static void __launch_bounds__(EVCHYB_THREADS, MinBlocks) SpMV_EVCHYB_adaptive(const __grid_constant__ EVCHYBLaunch launch, const EllView<V, I> ell, const CsrView<V, I> csr, const I *__restrict__ perm, const Vectors<V> v, const PetscInt ellrows, const PetscInt rows)
+{
+  int k = 0;
+
+  while (blockIdx.x >= launch.range[k].next) k++;
+  const EVCHYBRange &range = launch.range[k];
+  const unsigned int block = blockIdx.x - range.begin;
+
+  switch (range.kind) {
+  case EVCHYB_RANGE_ELL:
+    SpMV_ELL_adaptive<Unroll, V, I>(ell, perm, v, range, block);
+    break;
+  case EVCHYB_RANGE_SHARED:
+    SpMV_ELL_shared<Unroll, V, I>(ell, perm, v, range, block);
+    break;
+  case EVCHYB_RANGE_CSR:
+    SpMV_CSR_adaptiveTPR<Unroll, V, I>(csr, perm + ellrows, v, range, block);
+    break;
+  case EVCHYB_RANGE_SPLIT:
+    SpMV_CSR_split<Unroll, V, I>(csr, perm + ellrows, v, range, block);
+    break;
+  default:
+    ScaleEmpty<V>(perm + rows, v, range, block);
+  }
 }
 
 template <typename V>
@@ -276,8 +311,13 @@ static unsigned int GridFor(PetscCount threads)
   return (unsigned int)((threads + EVCHYB_THREADS - 1) / EVCHYB_THREADS);
 }
 
+/* What the kernels of the build count for the host */
+struct Counts {
+  unsigned long long nempty, nlong, nzell, LCmax, classes[EVCHYB_CLASSES];
+};
+
 /* Keys of all rows, and how many are empty and long */
-__global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, uint64_t *keys, PetscInt *rows, unsigned long long *count)
+__global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, uint64_t *keys, PetscInt *rows, Counts *counts)
 {
   const PetscCount r   = blockIdx.x * (PetscCount)blockDim.x + threadIdx.x;
   PetscInt         len = 1;
@@ -290,17 +330,20 @@ __global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, co
   const int empty = __syncthreads_count(r < m && !len), longer = __syncthreads_count(r < m && len > shape.maxell);
 
   if (threadIdx.x == 0) {
-    if (empty) atomicAdd(count, (unsigned long long)empty);
-    if (longer) atomicAdd(count + 1, (unsigned long long)longer);
+    if (empty) atomicAdd(&counts->nempty, (unsigned long long)empty);
+    if (longer) atomicAdd(&counts->nlong, (unsigned long long)longer);
   }
 }
 
-/* Lengths of the column blocks and of the rows of SubCSR, as counts of stored entries for the prefix sums; entries and longest column block of SubELL */
-__global__ static void LengthsKernel(PetscInt nb, PetscInt ncsr, const PetscInt *__restrict__ i, const PetscInt *__restrict__ perm, PetscInt *clen, PetscCount *bnz, PetscCount *csri, unsigned long long *count)
+/* Lengths and sort keys of the column blocks, stored entries of the rows of SubCSR */
+__global__ static void LengthsKernel(PetscInt nb, PetscInt ncsr, PetscBool byrow, const PetscInt *__restrict__ i, const PetscInt *__restrict__ perm, PetscInt *clen, uint64_t *keys, PetscInt *index, PetscCount *csri, Counts *counts)
 {
-  const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize;
-  const int        lane = threadIdx.x % WarpSize;
+  const PetscCount  warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize;
+  const int         lane = threadIdx.x % WarpSize;
+  __shared__ Counts here; /* one atomic a GPU block */
 
+  for (int k = threadIdx.x; k < (int)(sizeof(Counts) / sizeof(unsigned long long)); k += EVCHYB_THREADS) reinterpret_cast<unsigned long long *>(&here)[k] = 0;
+  __syncthreads();
   if (warp < nb) {
     const PetscInt     row = perm[warp * EVCHYB_BLOCK + lane];
     PetscInt           len = i[row + 1] - i[row], longest = len;
@@ -313,10 +356,12 @@ __global__ static void LengthsKernel(PetscInt nb, PetscInt ncsr, const PetscInt 
       sum += __shfl_xor_sync(0xffffffffu, sum, by);
     }
     if (lane == 0) {
-      clen[warp] = longest;
-      bnz[warp]  = (PetscCount)longest * EVCHYB_BLOCK;
-      atomicAdd(count, sum);
-      atomicMax(count + 1, (unsigned long long)longest);
+      clen[warp]  = longest;
+      keys[warp]  = EVCHYBBlockKey(byrow, longest, row);
+      index[warp] = (PetscInt)warp;
+      atomicAdd(&here.nzell, sum);
+      atomicMax(&here.LCmax, (unsigned long long)longest);
+      atomicAdd(&here.classes[EVCHYBClass(longest)], 1ull);
     }
   } else if (warp - nb < (ncsr + WarpSize - 1) / WarpSize) {
     const PetscCount r = (warp - nb) * WarpSize + lane;
@@ -327,50 +372,87 @@ __global__ static void LengthsKernel(PetscInt nb, PetscInt ncsr, const PetscInt 
       csri[r] = EVCHYBRoundUp(i[row + 1] - i[row]);
     }
   }
+  __syncthreads();
+  if (threadIdx.x < EVCHYB_CLASSES) {
+    if (here.classes[threadIdx.x]) atomicAdd(&counts->classes[threadIdx.x], here.classes[threadIdx.x]);
+  } else if (threadIdx.x == EVCHYB_CLASSES) {
+    if (here.nzell) atomicAdd(&counts->nzell, here.nzell);
+    atomicMax(&counts->LCmax, here.LCmax);
+  }
 }
 
-/* j and as, or only as: a lane copies a row of a column block, a warp a row of SubCSR */
-template <bool Pattern>
-__global__ static void __launch_bounds__(EVCHYB_THREADS) FillKernel(PetscInt nb, PetscInt ncsr, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const PetscInt *__restrict__ perm, const PetscCount *__restrict__ bnz, const PetscInt *__restrict__ clen, PetscInt *ellj, PetscScalar *ellas, const PetscCount *__restrict__ csri, PetscInt *csrj, PetscScalar *csras)
+/* Column blocks to the order in which they are stored; their entries for the prefix sum */
+__global__ static void OrderKernel(PetscInt nb, const PetscInt *order, const PetscInt *__restrict__ oldperm, const PetscInt *__restrict__ oldclen, PetscInt *perm, PetscInt *clen, PetscCount *bnz)
 {
   const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
   if (warp < nb) {
-    const PetscInt   row  = perm[warp * EVCHYB_BLOCK + lane], all = clen[warp];
-    const PetscCount from = i[row], to = bnz[warp] + lane;
+    const PetscCount from = order[warp];
+
+    perm[warp * EVCHYB_BLOCK + lane] = oldperm[from * EVCHYB_BLOCK + lane];
+    if (lane == 0) {
+      clen[warp] = oldclen[from];
+      bnz[warp]  = (PetscCount)oldclen[from] * EVCHYB_BLOCK;
+    }
+  }
+}
+
+static constexpr int FillChunk = 512; /* entries of SubCSR that a warp copies: a row may have many more */
+
+/* j and as, or only as: a lane copies a row of a column block, a warp a piece of SubCSR */
+template <bool Pattern>
+__global__ static void __launch_bounds__(EVCHYB_THREADS) FillKernel(const SubELL ell, const SubCSR csr, const PetscInt *__restrict__ perm, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
+{
+  const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize;
+  const int        lane = threadIdx.x % WarpSize;
+
+  if (warp < ell.nb) {
+    const PetscInt   row = perm[warp * EVCHYB_BLOCK + lane], all = ell.clen[warp];
+    const PetscCount from = i[row], to = ell.bnz[warp] + lane;
     const PetscInt   len = (PetscInt)(i[row + 1] - from);
 
+#pragma unroll 4
     for (PetscInt k = 0; k < all; k++) {
       const PetscCount at = to + (PetscCount)k * EVCHYB_BLOCK;
 
-      if (Pattern) ellj[at] = k < len ? j[from + k] : -1;
-      if (Pattern || k < len) ellas[at] = k < len ? a[from + k] : PetscScalar(0);
+      if (Pattern) ell.j[at] = k < len ? j[from + k] : -1;
+      if (Pattern || k < len) ell.as[at] = k < len ? a[from + k] : PetscScalar(0);
     }
-  } else if (warp - nb < ncsr) {
-    const PetscCount r   = warp - nb;
-    const PetscInt   row = perm[(PetscCount)nb * EVCHYB_BLOCK + r];
-    const PetscCount from = i[row], to = csri[r], all = csri[r + 1] - to, len = i[row + 1] - from;
+  } else {
+    const PetscCount begin = (warp - ell.nb) * FillChunk, end = begin + FillChunk < csr.nz ? begin + FillChunk : csr.nz;
+    PetscInt         lo = 0, hi = csr.n - 1;
 
-    for (PetscCount k = lane; k < all; k += WarpSize) {
-      if (Pattern) csrj[to + k] = k < len ? j[from + k] : -1;
-      if (Pattern || k < len) csras[to + k] = k < len ? a[from + k] : PetscScalar(0);
+    while (lo < hi) { /* the row that begin lies in */
+      const PetscInt mid = (lo + hi + 1) / 2;
+
+      if (csr.i[mid] <= begin) lo = mid;
+      else hi = mid - 1;
+    }
+    for (PetscCount at = begin; at < end;) {
+      const PetscInt   row  = perm[(PetscCount)ell.nb * EVCHYB_BLOCK + lo];
+      const PetscCount base = csr.i[lo], from = i[row], len = i[row + 1] - from, stop = csr.i[lo + 1] < end ? csr.i[lo + 1] : end;
+
+#pragma unroll 4
+      for (PetscCount k = at - base + lane; k < stop - base; k += WarpSize) {
+        if (Pattern) csr.j[base + k] = k < len ? j[from + k] : -1;
+        if (Pattern || k < len) csr.as[base + k] = k < len ? a[from + k] : PetscScalar(0);
+      }
+      at = stop;
+      lo++;
     }
   }
 }
 
 static PetscErrorCode Fill(EVCHYB *ev, const GallopCSR *csr, bool pattern)
 {
-  SubELL          *ell   = &ev->ell;
-  SubCSR          *sub   = &ev->csr;
-  const PetscCount warps = (PetscCount)ell->nb + sub->n;
+  const PetscCount warps = (PetscCount)ev->ell.nb + (ev->csr.nz + FillChunk - 1) / FillChunk;
   cudaStream_t     stream;
 
   PetscFunctionBegin;
-  if (!warps) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (pattern) FillKernel<true><<<GridFor(warps * WarpSize), EVCHYB_THREADS, 0, stream>>>(ell->nb, sub->n, csr->i, csr->j, csr->a, ev->perm, ell->bnz, ell->clen, ell->j, ell->as, sub->i, sub->j, sub->as);
-  else FillKernel<false><<<GridFor(warps * WarpSize), EVCHYB_THREADS, 0, stream>>>(ell->nb, sub->n, csr->i, csr->j, csr->a, ev->perm, ell->bnz, ell->clen, ell->j, ell->as, sub->i, sub->j, sub->as);
+  if (pattern) FillKernel<true><<<GridFor(warps * WarpSize), EVCHYB_THREADS, 0, stream>>>(ev->ell, ev->csr, ev->perm, csr->i, csr->j, csr->a);
+  else FillKernel<false><<<GridFor(warps * WarpSize), EVCHYB_THREADS, 0, stream>>>(ev->ell, ev->csr, ev->perm, csr->i, csr->j, csr->a);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -418,27 +500,28 @@ static size_t CarveRows(EVCHYB *ev, PetscInt nrows, PetscInt nb, PetscInt ncsr, 
   return carver.Bytes();
 }
 
-/* What sorting needs and nothing else */
-typedef struct {
-  uint64_t           *keys, *sortedkeys;
-  PetscInt           *rows, *sortedrows;
-  unsigned long long *count; /* [4] empty and long rows, entries and longest column block of SubELL */
-  void               *cub;
-  size_t              cubbytes;
-} Workspace;
+/* What sorting needs and nothing else. What column blocks are sorted by takes the place of what rows were sorted by. */
+struct Workspace {
+  uint64_t *keys, *sortedkeys;
+  PetscInt *rows, *sortedrows, *clen, *order;
+  Counts   *counts;
+  char     *cub;
+  size_t    cubbytes;
+};
 
 static size_t CarveWorkspace(Workspace *w, PetscInt m, void *base)
 {
-  Carver carver(base);
-  char  *cub;
+  const PetscInt nb = m / EVCHYB_BLOCK;
+  Carver         carver(base);
 
   carver.Take(w->keys, m);
   carver.Take(w->sortedkeys, m);
   carver.Take(w->rows, m);
   carver.Take(w->sortedrows, m);
-  carver.Take(w->count, 4);
-  carver.Take(cub, (PetscCount)w->cubbytes);
-  w->cub = cub;
+  carver.Take(w->clen, nb);
+  carver.Take(w->order, nb);
+  carver.Take(w->counts, 1);
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
   return carver.Bytes();
 }
 
@@ -456,13 +539,13 @@ PetscErrorCode EVCHYBDestroy_Device(EVCHYB **ev)
 /* Sorts the rows and measures both parts: all that comes before the entries. *fits is false when the GPU has no room. */
 static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const GallopCSR *csr, bool *fits)
 {
-  const PetscInt     m = csr->m;
-  Workspace          w = {};
-  unsigned long long count[4];
-  EVCHYBKeyShape     shape;
-  cudaStream_t       stream;
-  size_t             sortbytes = 0, scanbytes = 0;
-  void              *base;
+  const PetscInt m = csr->m;
+  Workspace      w = {};
+  Counts         counts;
+  EVCHYBKeyShape shape;
+  cudaStream_t   stream;
+  size_t         sortbytes = 0, scanbytes = 0;
+  void          *base, *rows;
 
   PetscFunctionBegin;
   *fits = false;
@@ -475,31 +558,37 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
   if (!base) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveWorkspace(&w, m, base);
 
-  PetscCallCUDA(cudaMemsetAsync(w.count, 0, 4 * sizeof(*w.count), stream));
-  KeysKernel<<<GridFor(m), EVCHYB_THREADS, 0, stream>>>(m, csr->i, csr->j, shape, w.keys, w.rows, w.count);
+  PetscCallCUDA(cudaMemsetAsync(w.counts, 0, sizeof(*w.counts), stream));
+  KeysKernel<<<GridFor(m), EVCHYB_THREADS, 0, stream>>>(m, csr->i, csr->j, shape, w.keys, w.rows, w.counts);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, m, 0, shape.classbit + 2, stream));
-  PetscCall(GallopDeviceCopyOut(count, w.count, 2 * sizeof(*count)));
-  EVCHYBSplit(options, (PetscInt)count[0], m - (PetscInt)count[0] - (PetscInt)count[1], (PetscInt)count[1], ev);
+  PetscCall(GallopDeviceCopyOut(&counts, w.counts, sizeof(counts)));
+  EVCHYBSplit(options, (PetscInt)counts.nempty, m - (PetscInt)counts.nempty - (PetscInt)counts.nlong, (PetscInt)counts.nlong, ev);
 
-  void          *rows;
-  const PetscInt nb = ev->ell.nb, ncsr = ev->csr.n, nrows = m - ev->nempty;
+  const PetscInt nb = ev->ell.nb, ncsr = ev->csr.n, nrows = m - ev->nempty, *sorted = w.sortedrows + ev->nempty;
 
-  PetscCall(GallopDeviceMalloc(CarveRows(ev, nrows, nb, ncsr, NULL), &rows));
+  PetscCall(GallopDeviceMalloc(CarveRows(ev, nrows + ev->nlisted, nb, ncsr, NULL), &rows));
   if (rows) {
-    ev->bytes += CarveRows(ev, nrows, nb, ncsr, rows);
-    PetscCallCUDA(cudaMemcpyAsync(ev->perm, w.sortedrows + ev->nempty, nrows * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
+    ev->bytes += CarveRows(ev, nrows + ev->nlisted, nb, ncsr, rows);
     /* one count too many, so that the exclusive sums end with the totals */
     PetscCallCUDA(cudaMemsetAsync(ev->ell.bnz + nb, 0, sizeof(PetscCount), stream));
     PetscCallCUDA(cudaMemsetAsync(ev->csr.i + ncsr, 0, sizeof(PetscCount), stream));
-    LengthsKernel<<<GridFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, csr->i, ev->perm, ev->ell.clen, ev->ell.bnz, ev->csr.i, w.count + 2);
+    LengthsKernel<<<GridFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->byrow, csr->i, sorted, w.clen, w.keys, w.rows, ev->csr.i, w.counts);
     GallopCheckLaunch();
+    if (nb) {
+      PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.order, nb, 0, ev->byrow ? EVCHYB_ROWBITS + 5 : 5, stream));
+      OrderKernel<<<GridFor((PetscCount)nb * WarpSize), EVCHYB_THREADS, 0, stream>>>(nb, w.order, sorted, w.clen, ev->perm, ev->ell.clen, ev->ell.bnz);
+      GallopCheckLaunch();
+    }
+    PetscCallCUDA(cudaMemcpyAsync(ev->perm + ev->ell.n, sorted + ev->ell.n, ncsr * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
+    PetscCallCUDA(cudaMemcpyAsync(ev->perm + nrows, w.sortedrows, ev->nlisted * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
     PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w.cub, w.cubbytes, ev->ell.bnz, ev->ell.bnz, nb + 1, stream));
     PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w.cub, w.cubbytes, ev->csr.i, ev->csr.i, ncsr + 1, stream));
-    PetscCall(GallopDeviceCopyOut(count + 2, w.count + 2, 2 * sizeof(*count)));
-    ev->nzell     = (PetscCount)count[2];
-    ev->ell.LCmax = (PetscInt)count[3];
-    *fits         = true;
+    PetscCall(GallopDeviceCopyOut(&counts, w.counts, sizeof(counts)));
+    ev->nzell     = (PetscCount)counts.nzell;
+    ev->ell.LCmax = (PetscInt)counts.LCmax;
+    for (int c = 0; c < EVCHYB_CLASSES; c++) ev->ell.classes[c] = (PetscInt)counts.classes[c];
+    *fits = true;
   }
   PetscCall(GallopDeviceFree(base));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -509,7 +598,6 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
 {
   EVCHYB      *ev;
   bool         fits;
-  PetscInt    *clen = NULL;
   PetscCount  *i, *splitblk;
   int          device, processors;
   void        *base;
@@ -529,19 +617,14 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 
-  /* the plan is made on the host: it needs the lengths of long rows, and of column blocks only when threads compute several rows */
+  /* the plan is made on the host: it needs the lengths of long rows */
   PetscCall(PetscMalloc1(ev->csr.n + 1, &i));
   PetscCall(GallopDeviceCopyOut(i, ev->csr.i, (ev->csr.n + 1) * sizeof(*i)));
   PetscCall(GallopDeviceCopyOut(&ev->ell.nz, ev->ell.bnz + ev->ell.nb, sizeof(ev->ell.nz)));
   ev->csr.nz = i[ev->csr.n];
-  if (options->rowsmax > 1 && !options->window) {
-    PetscCall(PetscMalloc1(ev->ell.nb, &clen));
-    PetscCall(GallopDeviceCopyOut(clen, ev->ell.clen, ev->ell.nb * sizeof(*clen)));
-  }
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  PetscCall(EVCHYBPlan(ev, clen, i, processors, &splitblk));
-  PetscCall(PetscFree(clen));
+  PetscCall(EVCHYBPlan(ev, i, processors, &splitblk));
   PetscCall(PetscFree(i));
 
   const PetscInt   nsplit = ev->csr.nsplit;
@@ -570,17 +653,26 @@ PetscErrorCode EVCHYBRefresh_Device(EVCHYB *ev, const GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+template <int Unroll, int MinBlocks>
+static void LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, const Vectors<PetscScalar> &v, cudaStream_t stream)
+{
+  const SubELL                        *ell = &ev->ell;
+  const SubCSR                        *csr = &ev->csr;
+  const EllView<PetscScalar, PetscInt> e   = {ell->bnz, ell->clen, ell->j, ell->as};
+  const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->nsplit, csr->split, csr->splitblk, csr->partial, csr->arrived};
+
+  SpMV_EVCHYB_adaptive<Unroll, MinBlocks, PetscScalar, PetscInt><<<launch->range[launch->n - 1].next, EVCHYB_THREADS, 0, stream>>>(*launch, e, c, ev->perm, v, ell->n, ell->n + csr->n);
+}
+
 PetscErrorCode EVCHYBApply_Device(const EVCHYB *ev, const GallopProduct *p)
 {
-  const SubELL        *ell = &ev->ell;
-  const SubCSR        *csr = &ev->csr;
-  Vectors<PetscScalar> v   = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
-  const PetscCount     blocks = csr->gpublks + ell->gpublks;
+  Vectors<PetscScalar> v = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+  EVCHYBLaunch         launch = ev->launch;
   cudaStream_t         stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (ev->nempty) { /* empty rows are in no list: z = beta y everywhere, then the kernel adds to it */
+  if (ev->nempty > ev->nlisted) { /* mostly empty rows, not listed: z = beta y everywhere, then the kernel adds to it. Nothing to do in the off-diagonal block of an MPI product. */
     if (!v.readsy) PetscCallCUDA(cudaMemsetAsync(v.z, 0, ev->m * sizeof(PetscScalar), stream));
     else if (v.beta != PetscScalar(1)) {
       ScaleKernel<<<GridFor(ev->m), EVCHYB_THREADS, 0, stream>>>((PetscCount)ev->m, v.beta, v.y, v.z);
@@ -588,13 +680,11 @@ PetscErrorCode EVCHYBApply_Device(const EVCHYB *ev, const GallopProduct *p)
     } else if (v.y != v.z) PetscCallCUDA(cudaMemcpyAsync(v.z, v.y, ev->m * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
     v.y    = v.z;
     v.beta = PetscScalar(1);
-  }
-  if (blocks) {
-    const EllView<PetscScalar, PetscInt> e = {ell->bnz, ell->clen, ell->j, ell->as, ell->marks, (int)ell->warps};
-    const CsrView<PetscScalar, PetscInt> c = {csr->i, csr->j, csr->as, csr->marks, csr->nsplit, ev->options.split, csr->splitblk, csr->partial, csr->arrived};
-
-    if (ell->warps > 1) SpMV_EVCHYB_adaptive<true><<<(unsigned int)blocks, EVCHYB_THREADS, 0, stream>>>(e, c, (const PetscInt *)ev->perm, v, csr->gpublks, ell->n);
-    else SpMV_EVCHYB_adaptive<false><<<(unsigned int)blocks, EVCHYB_THREADS, 0, stream>>>(e, c, (const PetscInt *)ev->perm, v, csr->gpublks, ell->n);
+  } else if (ev->nlisted && v.y == v.z && v.beta == PetscScalar(1)) launch.n--; /* empty rows come last, and keep what they have */
+  if (launch.n) {
+    if (ev->shape == EVCHYB_SHAPE_SHORT) LaunchShape<4, 6>(ev, &launch, v, stream);
+    else if (ev->shape == EVCHYB_SHAPE_LARGE) LaunchShape<8, 5>(ev, &launch, v, stream);
+    else LaunchShape<8, 4>(ev, &launch, v, stream);
     GallopCheckLaunch();
   }
   PetscFunctionReturn(PETSC_SUCCESS);

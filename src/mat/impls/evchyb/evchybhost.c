@@ -34,6 +34,38 @@ static PetscErrorCode RadixSort(PetscInt n, int bits, uint64_t *keys, PetscInt *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The lengths of the column blocks, and the order in which they are stored */
+static PetscErrorCode OrderColumnBlocks(EVCHYB *ev, const PetscInt i[])
+{
+  SubELL   *ell = &ev->ell;
+  PetscInt *perm, *clen, *order;
+  uint64_t *keys;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc4(ell->n, &perm, ell->nb, &clen, ell->nb, &order, ell->nb, &keys));
+  for (PetscInt b = 0; b < ell->nb; b++) {
+    clen[b] = 0;
+    for (PetscInt r = b * EVCHYB_BLOCK; r < (b + 1) * EVCHYB_BLOCK; r++) {
+      const PetscInt len = i[ev->perm[r] + 1] - i[ev->perm[r]];
+
+      clen[b] = PetscMax(clen[b], len);
+      ev->nzell += len;
+    }
+    ell->LCmax = PetscMax(ell->LCmax, clen[b]);
+    ell->classes[EVCHYBClass(clen[b])]++;
+    keys[b]  = EVCHYBBlockKey(ev->byrow, clen[b], ev->perm[b * EVCHYB_BLOCK]);
+    order[b] = b;
+  }
+  PetscCall(RadixSort(ell->nb, ev->byrow ? EVCHYB_ROWBITS + 5 : 5, keys, order));
+  PetscCall(PetscArraycpy(perm, ev->perm, ell->n));
+  for (PetscInt b = 0; b < ell->nb; b++) {
+    ell->clen[b] = clen[order[b]];
+    PetscCall(PetscArraycpy(ev->perm + b * EVCHYB_BLOCK, perm + order[b] * EVCHYB_BLOCK, EVCHYB_BLOCK));
+  }
+  PetscCall(PetscFree4(perm, clen, order, keys));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* j and as, or only as, from the rows of the matrix */
 static void Fill(EVCHYB *ev, const GallopCSR *csr, PetscBool pattern)
 {
@@ -100,24 +132,14 @@ PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *options, const GallopCSR *c
   PetscCall(RadixSort(m, shape.classbit + 2, keys, rows));
   EVCHYBSplit(options, nempty, m - nempty - nlong, nlong, ev);
 
-  PetscCall(PetscMalloc1(m - nempty, &ev->perm));
+  PetscCall(PetscMalloc1(m - nempty + ev->nlisted, &ev->perm));
   PetscCall(PetscArraycpy(ev->perm, rows + nempty, m - nempty));
+  PetscCall(PetscArraycpy(ev->perm + m - nempty, rows, ev->nlisted));
   PetscCall(PetscFree2(keys, rows));
   PetscCall(PetscMalloc2(ev->ell.nb + 1, &ev->ell.bnz, ev->ell.nb, &ev->ell.clen));
   ev->ell.bnz[0] = 0;
-  for (PetscInt b = 0; b < ev->ell.nb; b++) {
-    PetscInt longest = 0;
-
-    for (PetscInt r = b * EVCHYB_BLOCK; r < (b + 1) * EVCHYB_BLOCK; r++) {
-      const PetscInt len = csr->i[ev->perm[r] + 1] - csr->i[ev->perm[r]];
-
-      longest = PetscMax(longest, len);
-      ev->nzell += len;
-    }
-    ev->ell.clen[b]    = longest;
-    ev->ell.bnz[b + 1] = ev->ell.bnz[b] + (PetscCount)longest * EVCHYB_BLOCK;
-    ev->ell.LCmax      = PetscMax(ev->ell.LCmax, longest);
-  }
+  PetscCall(OrderColumnBlocks(ev, csr->i));
+  for (PetscInt b = 0; b < ev->ell.nb; b++) ev->ell.bnz[b + 1] = ev->ell.bnz[b] + (PetscCount)ev->ell.clen[b] * EVCHYB_BLOCK;
   ev->ell.nz = ev->ell.bnz[ev->ell.nb];
   PetscCall(PetscMalloc1(ev->csr.n + 1, &ev->csr.i));
   ev->csr.i[0] = 0;
@@ -127,7 +149,7 @@ PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *options, const GallopCSR *c
     ev->csr.i[r + 1] = ev->csr.i[r] + EVCHYBRoundUp(csr->i[row + 1] - csr->i[row]);
   }
   ev->csr.nz = ev->csr.i[ev->csr.n];
-  ev->bytes  = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(m - nempty) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) + (size_t)ev->ell.nb * sizeof(PetscInt);
+  ev->bytes  = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(m - nempty + ev->nlisted) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) + (size_t)ev->ell.nb * sizeof(PetscInt);
   if (maxbytes && ev->bytes > (size_t)maxbytes) {
     PetscCall(EVCHYBDestroy_Host(&ev));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -135,7 +157,7 @@ PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *options, const GallopCSR *c
   PetscCall(PetscMalloc2(ev->ell.nz, &ev->ell.j, ev->ell.nz, &ev->ell.as));
   PetscCall(PetscMalloc2(ev->csr.nz, &ev->csr.j, ev->csr.nz, &ev->csr.as));
   Fill(ev, csr, PETSC_TRUE);
-  PetscCall(EVCHYBPlan(ev, ev->ell.clen, ev->csr.i, 0, &ev->csr.splitblk));
+  PetscCall(EVCHYBPlan(ev, ev->csr.i, 0, &ev->csr.splitblk));
   *built = ev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -185,15 +207,21 @@ PetscErrorCode EVCHYBApply_Host(const EVCHYB *ev, const GallopProduct *p)
 {
   const SubELL      *ell   = &ev->ell;
   const SubCSR      *csr   = &ev->csr;
-  const PetscScalar  alpha = *p->alpha, beta = *p->beta;
+  const PetscBool    inplace = (PetscBool)(ev->nempty > ev->nlisted), readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
+  const PetscScalar  alpha = *p->alpha, beta = inplace && readsy ? (PetscScalar)1.0 : *p->beta; /* z = beta y for all rows comes first then */
   const PetscScalar *y = p->y;
-  const PetscBool    readsy = (PetscBool)(beta != (PetscScalar)0.0);
 
   PetscFunctionBegin;
-  if (ev->nempty) { /* empty rows are in no list */
+  if (inplace) y = p->z; /* the rows that are not listed */
+  if (ev->nempty > ev->nlisted) {
     if (!readsy) PetscCall(PetscArrayzero(p->z, ev->m));
-    else if (y != p->z || beta != (PetscScalar)1.0)
-      for (PetscInt r = 0; r < ev->m; r++) p->z[r] = beta * y[r];
+    else if (p->y != p->z || *p->beta != (PetscScalar)1.0)
+      for (PetscInt r = 0; r < ev->m; r++) p->z[r] = *p->beta * p->y[r];
+  }
+  for (PetscInt r = 0; r < ev->nlisted; r++) {
+    const PetscInt row = ev->perm[ell->n + csr->n + r];
+
+    p->z[row] = readsy ? beta * y[row] : 0.0;
   }
   for (PetscInt b = 0; b < ell->nb; b++) {
     const PetscInt *row = ev->perm + b * EVCHYB_BLOCK;
@@ -202,8 +230,6 @@ PetscErrorCode EVCHYBApply_Host(const EVCHYB *ev, const GallopProduct *p)
     ColumnBlock(ell->clen[b], ell->j + ell->bnz[b], ell->as + ell->bnz[b], p->x, sum);
     if (!readsy)
       for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) p->z[row[r]] = alpha * sum[r];
-    else if (ev->nempty)
-      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) p->z[row[r]] += alpha * sum[r];
     else
       for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) p->z[row[r]] = alpha * sum[r] + beta * y[row[r]];
   }
@@ -213,7 +239,7 @@ PetscErrorCode EVCHYBApply_Host(const EVCHYB *ev, const GallopProduct *p)
 
     for (PetscCount k = csr->i[r]; k < csr->i[r + 1] && csr->j[k] >= 0; k++) sum += csr->as[k] * p->x[csr->j[k]]; /* padding is at the end */
     if (!readsy) p->z[row] = alpha * sum;
-    else p->z[row] = alpha * sum + (ev->nempty ? p->z[row] : beta * y[row]);
+    else p->z[row] = alpha * sum + beta * y[row];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -253,7 +279,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
   PetscCall(PetscNew(&h));
   *h         = *ev;
   h->memtype = PETSC_MEMTYPE_HOST;
-  PetscCall(PetscMalloc1(h->ell.n + h->csr.n, &h->perm));
+  PetscCall(PetscMalloc1(h->ell.n + h->csr.n + h->nlisted, &h->perm));
   PetscCall(PetscMalloc2(h->ell.nb + 1, &h->ell.bnz, h->ell.nb, &h->ell.clen));
   PetscCall(PetscMalloc2(h->ell.nz, &h->ell.j, h->ell.nz, &h->ell.as));
   PetscCall(PetscMalloc1(h->csr.n + 1, &h->csr.i));
@@ -267,7 +293,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
       const void *from;
       size_t      bytes;
     } arrays[] = {
-      {h->perm,         ev->perm,         (size_t)(h->ell.n + h->csr.n) * sizeof(PetscInt)   },
+      {h->perm,         ev->perm,         (size_t)(h->ell.n + h->csr.n + h->nlisted) * sizeof(PetscInt)},
       {h->ell.bnz,      ev->ell.bnz,      (size_t)(h->ell.nb + 1) * sizeof(PetscCount)       },
       {h->ell.clen,     ev->ell.clen,     (size_t)h->ell.nb * sizeof(PetscInt)               },
       {h->ell.j,        ev->ell.j,        (size_t)h->ell.nz * sizeof(PetscInt)               },

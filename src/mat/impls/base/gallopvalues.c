@@ -1,0 +1,84 @@
+/*
+  Functions of PETSc that change or read the values of a matrix past its copy on the GPU, or past its object state: made to tell.
+*/
+
+#include <gallop/matgallopimpl.h>
+
+/*
+  Some of PETSc's functions write the values on the host and do not say so to the copy on the GPU. Before one of them runs, the host gets the values and is
+  declared to be the newer place; for a matrix that lives on the host alone this changes nothing but the object state.
+*/
+PetscErrorCode MatGallopHostBecomesNewer(Mat A)
+{
+  const PetscScalar *read;
+  PetscScalar       *write;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetArrayRead(A, &read));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &read));
+  PetscCall(MatSeqAIJGetArrayWrite(A, &write));
+  PetscCall(MatSeqAIJRestoreArrayWrite(A, &write));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatRetrieveValues_SeqGallop(Mat A)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopHostBecomesNewer(A));
+  PetscCall((*g->retrievevalues)(A));
+  PetscCall(PetscObjectStateIncrease((PetscObject)A)); /* PETSc's function does not */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatEliminateZeros_SeqGallop(Mat A, PetscBool keep)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopHostBecomesNewer(A));
+  PetscCall((*g->parent.eliminatezeros)(A, keep));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatLoad_SeqGallop(Mat A, PetscViewer viewer)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (A->preallocated && !A->hash_active) PetscCall(MatGallopHostBecomesNewer(A));
+  PetscCall((*g->parent.load)(A, viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's function takes it for granted that the blocks of a duplicate are on the GPU */
+PetscErrorCode MatSetValuesCOO_MPIGallop(Mat A, const PetscScalar v[], InsertMode mode)
+{
+  Mat_Gallop *g;
+  Mat         blocks[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopGetBlocks(A, &blocks[0], &blocks[1]));
+  for (int k = 0; k < 2; k++) PetscCall(MatGallopToDevice(blocks[k]));
+  PetscCall((*g->setvaluescoo)(A, v, mode));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatStoreValues() reads the host values, which may be older than those on the GPU */
+PetscErrorCode MatStoreValues_SeqGallop(Mat A)
+{
+  Mat_Gallop        *g;
+  const PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall((*g->storevalues)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
