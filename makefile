@@ -1,0 +1,171 @@
+# Gallop: two commands, `make demo` and `make check`, set up what is missing by themselves; `make help` lists the rest.
+# What make has to know about PETSc is in build/petsc/*.mk, which config/petsc writes after finding or building one.
+
+.DEFAULT_GOAL := all
+.DELETE_ON_ERROR:
+.SUFFIXES:
+# as many jobs as cores, unless -j says otherwise; not more than 16, since tests start several processes each
+MAKEFLAGS += --no-builtin-rules --no-print-directory -j$(shell n=$$(nproc 2>/dev/null || echo 2); echo $$((n < 16 ? n : 16)))
+
+PREFIX  ?= /usr/local
+TIMEOUT ?= 300# seconds a test may take
+TESTS   ?= %#   which tests `make check` runs
+
+# ---- which PETSc --------------------------------------------------------------------------------------------
+
+ifneq ($(and $(PETSC_DIR),$(VARIANT)),)
+$(error PETSC_DIR=$(PETSC_DIR) names a PETSc, and VARIANT=$(VARIANT) asks for one that make builds: set one of them)
+endif
+
+# one fragment for each way to ask for a PETSc, so that several can be used side by side
+petsc_asked := $(if $(PETSC_DIR),dir$(subst /,_,$(PETSC_DIR)/$(PETSC_ARCH)),$(or $(VARIANT),default))
+petsc_mk    := build/petsc/$(petsc_asked)$(addprefix -sm,$(GALLOP_CUDA_ARCH)).mk
+dry_run     := $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS))))
+
+ifneq ($(filter-out clean help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(if $(wildcard $(petsc_mk)),,$(dry_run)),)
+$(error PETSc would be set up first, and what follows depends on it: run config/petsc, or make without -n, once)
+endif
+
+$(petsc_mk): config/petsc
+	@config/petsc --makefile $@ $(if $(VARIANT),--variant $(VARIANT)) >/dev/null
+
+include $(petsc_mk)
+endif
+
+# ---- the library --------------------------------------------------------------------------------------------
+
+ifdef petsc_name
+-include $(PETSC_DIR)/lib/petsc/conf/variables# with a dash: should this PETSc be gone, make writes the fragment again first
+SHELL := /bin/bash
+
+build   := build/$(petsc_name)
+library := $(build)/lib/libgallop.so
+c_sources    := $(sort $(shell find src -name '*.c'))
+cuda_sources := $(if $(petsc_cuda),$(sort $(shell find src -name '*.cu')))
+objects      := $(patsubst src/%,$(build)/obj/%.o,$(c_sources) $(cuda_sources))
+
+warnings := -Wall -Wextra -Wno-unused-parameter
+includes := -Iinclude $(PETSC_CC_INCLUDES)
+# CFLAGS, CPPFLAGS, CUDAFLAGS and LDFLAGS are the user's: make CFLAGS=...
+compile_c    = $(PCC) $(PCC_FLAGS) $(warnings) $(includes) $(CPPFLAGS) $(CFLAGS)
+compile_cuda = $(CUDAC) $(filter-out -std=%,$(CUDAC_FLAGS)) -std=c++17 --compiler-options="$(CUDA_CXXFLAGS) $(warnings)" \
+               $(includes) $(MPICXX_INCLUDES) $(CPPFLAGS) $(CUDAFLAGS)
+# nodelete: PETSc closes what it loaded at the end, when CUDA still refers to the kernels in it
+link_library = $(PCC_LINKER) -shared -Wl,-soname,libgallop.so -Wl,-z,nodelete -Wl,-z,defs -Wl,--as-needed $(LDFLAGS)
+
+all: $(library)
+	@echo "Gallop for $(petsc_description):"
+	@echo "  $(abspath $(library))"
+	@echo "Use it in any program linked to that PETSc: -dll_append $(abspath $(library)) -mat_type evchyb"
+
+$(library): $(objects) $(build)/link.txt
+	@mkdir -p $(@D)
+	@echo "  LINK $@"
+	@$(link_library) -o $@ $(objects) $(PETSC_LIB)
+
+$(build)/obj/%.c.o: src/%.c $(build)/compile.txt
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(compile_c) -MMD -MP -c -o $@ $<
+
+$(build)/obj/%.cu.o: src/%.cu $(build)/compile.txt
+	@mkdir -p $(@D)
+	@echo "  CUDA $<"
+	@$(compile_cuda) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+# What compiled and linked last is kept in a file that is written again, and so rebuilds, when it changes.
+define newline
+
+
+endef
+define remember # file, text
+ifneq ($$(strip $$(subst $$(newline), ,$$(if $$(wildcard $(1)),$$(file <$(1))))),$$(strip $(2)))
+$(1): force
+endif
+$(1): export GALLOP_REMEMBER = $$(strip $(2))
+$(1): $(petsc_mk)
+	@mkdir -p $$(@D)
+	@printf '%s\n' "$$$$GALLOP_REMEMBER" >$$@
+endef
+$(eval $(call remember,$(build)/compile.txt,$$(compile_c) $$(compile_cuda)))
+$(eval $(call remember,$(build)/link.txt,$$(link_library) $$(objects) $$(PETSC_LIB)))
+
+-include $(objects:.o=.d)
+
+# ---- tests --------------------------------------------------------------------------------------------------
+
+run_env  = export PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) GALLOP_LIB=$(abspath $(library)); . config/env
+with_lib = -L$(abspath $(build)/lib) -Wl,-rpath,$(abspath $(build)/lib) -lgallop $(PETSC_LIB)
+test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ vec/ mat/ ksp/ snes/)))
+testdir := $(abspath $(build)/tests)
+harness = $(MAKE) -k -Otarget -f $(petsc_examples)/gmakefile.test PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) CONFIGDIR=$(petsc_examples)/config \
+          TESTSRCDIR=$(abspath tests) TESTDIR=$(testdir) pkgs="$(test_packages)" PYTHON=python3 TIMEOUT=$(TIMEOUT) \
+          PETSCFLAGS="-I$(abspath include)" PETSC_LIB="$(with_lib)" gmakesearch='$(TESTS)'
+share_jobs := $(if $(dry_run),,+)# the harness runs as many tests at a time as -j says
+
+# The list of tests is made again each time: the harness does not notice a new file.
+check: all
+	@rm -rf $(testdir)/testfiles $(testdir)/counts
+	@mkdir -p $(testdir)
+	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
+	@$(share_jobs)$(run_env); $(harness) test 2>&1 | grep --line-buffered -v '^Using MAKEFLAGS' | tee $(testdir)/output.txt; \
+	  config/test-summary $(testdir)
+
+conformance: all
+	@test -x tests/conformance/run || { echo "make conformance: tests/conformance/run is missing, so nothing was tested" >&2; exit 1; }
+	@$(share_jobs)$(run_env); export GALLOP_LIBRARY=$(abspath $(library)) GALLOP_BUILD=$(abspath $(build)) GALLOP_EXAMPLES=$(petsc_examples); \
+	  tests/conformance/run
+
+# ---- demo ---------------------------------------------------------------------------------------------------
+
+programs := $(build)/examples/ex14 $(build)/examples/solve
+ex14_source := $(firstword $(wildcard $(petsc_examples)/src/snes/tutorials/ex14.c $(PETSC_DIR)/src/snes/tutorials/ex14.c))
+
+demo: all $(programs)
+	@$(run_env); examples/demo --library $(abspath $(library)) --programs $(abspath $(build)/examples) --mpiexec "$(MPIEXEC)"
+
+$(build)/examples/ex14: $(ex14_source) $(build)/compile.txt
+$(build)/examples/solve: examples/solve.c $(build)/compile.txt
+$(build)/examples/solve: $(library)
+$(programs):
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(compile_c) -MMD -MP -MF $@.d -o $@ $< $(if $(filter %/solve,$@),$(with_lib),$(PETSC_LIB))
+
+-include $(programs:=.d)
+
+# ---- install ------------------------------------------------------------------------------------------------
+
+version = $(shell awk '/define *GALLOP_VERSION_(MAJOR|MINOR|SUBMINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/petscgallop.h)
+target  = $(DESTDIR)$(PREFIX)
+
+install: all
+	install -d $(target)/lib/pkgconfig $(target)/include
+	install -m 755 $(library) $(target)/lib/libgallop.so
+	install -m 644 include/petscgallop.h $(target)/include/petscgallop.h
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(version)|' config/gallop.pc.in >$(target)/lib/pkgconfig/gallop.pc
+
+endif
+
+# ---- the rest -----------------------------------------------------------------------------------------------
+
+clean:
+	rm -rf build
+ifneq ($(filter clean,$(MAKECMDGOALS)),)
+.NOTPARALLEL: # make clean all: one after the other
+endif
+
+help:
+	@echo "make               build the library (PETSc is found or built first, as for every target but clean and help)"
+	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
+	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
+	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours"
+	@echo "make install       PREFIX=$(PREFIX), DESTDIR="
+	@echo "make clean         remove build/"
+	@echo
+	@echo "PETSC_DIR and PETSC_ARCH name the PETSc to use. Without them config/petsc builds one under ~/.cache/gallop;"
+	@echo "VARIANT=host, debug, complex-int64 or single asks for that configuration of it. config/petsc --help says more."
+
+force:
+.PHONY: all check conformance demo install clean help force
