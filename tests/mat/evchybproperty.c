@@ -272,7 +272,10 @@ static PetscErrorCode CompareArrays(Mat B, PetscInt number)
   EQUAL(csr.nmerged);
   EQUAL(csr.nz);
   EQUAL(csr.nsplit);
-  SAME(perm, h->ell.n + h->csr.n);
+  SAME(ell.classes, EVCHYB_CLASSES);
+  EQUAL(nlisted);
+  EQUAL(byrow);
+  SAME(perm, h->ell.n + h->csr.n + h->nlisted);
   SAME(ell.bnz, h->ell.nb + 1);
   SAME(ell.clen, h->ell.nb);
   SAME(ell.j, h->ell.nz);
@@ -318,8 +321,10 @@ int main(int argc, char **argv)
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", maxells[Random() % PETSC_STATIC_ARRAY_LENGTH(maxells)]));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_split", splits[Random() % PETSC_STATIC_ARRAY_LENGTH(splits)]));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_rows_per_thread", rows[Random() % PETSC_STATIC_ARRAY_LENGTH(rows)]));
-    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_warps_per_block", Random() % 2 ? "8" : "1"));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_columns_per_warp", Random() % 2 ? "32" : "3"));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_by_row", Random() % 2 ? "0" : "100"));
     PetscCall(RandomMatrix(law, m, n, &A));
+    PetscCall(PetscInfo(A, "Matrix %" PetscInt_FMT ", law %d\n", number, (int)law));
     PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
     PetscCall(MatGetType(B, &parent));
     PetscCall(MatGetVecType(B, &vectype));
@@ -347,8 +352,20 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  test:
-    suffix: 1
+  testset:
+    args: -matrices 150
     output_file: output/evchybproperty_1.out
+
+    test:
+      suffix: 1
+    test:
+      suffix: 2
+      args: -first 150
+    test:
+      suffix: 3
+      args: -first 300
+    test:
+      suffix: 4
+      args: -first 450
 
 TEST*/

@@ -1,0 +1,466 @@
+#pragma once
+
+/*
+  What the tests share: matrices whose entries depend on row, column and a seed but not on how they are distributed, and a check of every product.
+
+  A test keeps two matrices, ours and a plain MATAIJ one, and does the same to both. TestProducts() then compares ours with sums over the rows of the
+  plain one, and the statistics of ours with what should have been built, refreshed and computed. Vectors come from MatCreateVecs(), so that on a machine
+  with a GPU the same test runs there.
+*/
+
+#include <petscgallop.h>
+#include <math.h>
+
+/* ---- numbers and matrices ---- */
+
+static inline PetscReal TestRandom(PetscInt seed, PetscInt i, PetscInt j)
+{
+  uint64_t h = 0x9e3779b97f4a7c15u * (uint64_t)(seed + 1);
+
+  h += (uint64_t)i * 0xbf58476d1ce4e5b9u + (uint64_t)j * 0x94d049bb133111ebu;
+  for (int k = 0; k < 2; k++) {
+    h = (h ^ (h >> 30)) * 0xbf58476d1ce4e5b9u;
+    h = (h ^ (h >> 27)) * 0x94d049bb133111ebu;
+    h ^= h >> 31;
+  }
+  return (PetscReal)(h >> 11) / (PetscReal)((uint64_t)1 << 53);
+}
+
+static inline PetscScalar TestValue(PetscInt seed, PetscInt i, PetscInt j)
+{
+  const PetscReal re = (PetscReal)2.0 * TestRandom(seed, i, j) - (PetscReal)1.0;
+
+  return PetscDefined(USE_COMPLEX) ? PetscCMPLX(re, (PetscReal)2.0 * TestRandom(seed + 1000, i, j) - (PetscReal)1.0) : (PetscScalar)re;
+}
+
+/* Rows of very different lengths: each 11th is empty, the middle one nearly full, the diagonal of each 3rd is absent */
+static inline PetscBool TestHasEntry(PetscInt seed, PetscInt m, PetscInt n, PetscInt i, PetscInt j)
+{
+  const PetscReal density = (PetscReal)0.06 * TestRandom(seed, i, -7);
+
+  if (i % 11 == 5) return PETSC_FALSE;
+  if (i == j) return (PetscBool)(i % 3 != 1);
+  return (PetscBool)(TestRandom(seed, i, j) < (i == m / 2 ? (PetscReal)0.9 : density));
+}
+
+/* Sets the owned rows. The pattern belongs to seed, the values to valueseed. */
+static inline PetscErrorCode TestFill(Mat A, PetscInt seed, PetscInt valueseed)
+{
+  PetscInt m, n, rstart, rend;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) {
+    for (PetscInt j = 0; j < n; j++) {
+      if (TestHasEntry(seed, m, n, i, j)) PetscCall(MatSetValue(A, i, j, TestValue(valueseed, i, j), INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  PetscInt  m, n;
+  PetscBool preallocate; /* else assembly goes by way of a hash table */
+} TestShape;
+
+static const TestShape TestSquare = {150, 150, PETSC_TRUE}, TestSquareHash = {150, 150, PETSC_FALSE}, TestWide = {70, 240, PETSC_TRUE}, TestTall = {240, 70, PETSC_FALSE};
+
+static inline PetscErrorCode TestPreallocate(Mat A)
+{
+  PetscInt m, n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(MatSeqAIJSetPreallocation(A, n, NULL));
+  PetscCall(MatMPIAIJSetPreallocation(A, n, NULL, n, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestCreateEmpty(MPI_Comm comm, MatType type, TestShape shape, Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, shape.m, shape.n));
+  PetscCall(MatSetType(*A, type));
+  PetscCall(MatSetFromOptions(*A));
+  if (shape.preallocate) PetscCall(TestPreallocate(*A));
+  else PetscCall(MatSetUp(*A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Our matrix and the plain one that it is compared with */
+static inline PetscErrorCode TestCreate(MPI_Comm comm, MatType type, TestShape shape, PetscInt seed, Mat *A, Mat *R)
+{
+  PetscFunctionBegin;
+  PetscCall(TestCreateEmpty(comm, type, shape, A));
+  PetscCall(TestCreateEmpty(comm, MATAIJ, shape, R));
+  PetscCall(TestFill(*A, seed, seed));
+  PetscCall(TestFill(*R, seed, seed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestDestroy(Mat *A, Mat *R)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(A));
+  PetscCall(MatDestroy(R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The type of vectors that suits a matrix type: those of a DM are on the host unless told */
+static inline PetscErrorCode TestGetVecType(MatType type, char vtype[], size_t len)
+{
+  Mat     A;
+  VecType t;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetType(A, type));
+  PetscCall(MatGetVecType(A, &t));
+  PetscCall(PetscStrncpy(vtype, t, len));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestHasDevice(PetscBool *device)
+{
+  char vtype[64];
+
+  PetscFunctionBegin;
+  PetscCall(TestGetVecType(MATEVCHYB, vtype, sizeof(vtype)));
+  PetscCall(PetscStrcmp(vtype, VECCUDA, device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestSetVec(Vec x, PetscInt seed)
+{
+  PetscScalar *a;
+  PetscInt     rstart, rend;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetOwnershipRange(x, &rstart, &rend));
+  PetscCall(VecGetArrayWrite(x, &a));
+  for (PetscInt i = rstart; i < rend; i++) a[i - rstart] = TestValue(seed, i, 0);
+  PetscCall(VecRestoreArrayWrite(x, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a product must not read, or must overwrite */
+static inline PetscErrorCode TestSpoilVec(Vec x)
+{
+  PetscScalar *a;
+  PetscInt     n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayWrite(x, &a));
+  for (PetscInt i = 0; i < n; i++) a[i] = (PetscScalar)NAN;
+  PetscCall(VecRestoreArrayWrite(x, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the reference ---- */
+
+typedef enum { TEST_MULT, TEST_TRANSPOSE, TEST_HERMITIAN } TestOp;
+
+/* Rounding errors are at most this many units of the sum of |a x| and |y| */
+#define TEST_ULPS 10
+
+/* Compares z with op(R) x + y, computed from the rows of R; y may be NULL */
+static inline PetscErrorCode TestCompare(Mat R, TestOp op, Vec x, Vec y, Vec z, const char what[])
+{
+  MPI_Comm           comm = PetscObjectComm((PetscObject)R);
+  PetscInt           N, xstart, xend, zstart, zend, rstart, rend;
+  const PetscScalar *a;
+  PetscScalar       *xall, *sum;
+  PetscReal         *size;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetSize(x, &N));
+  PetscCall(VecGetOwnershipRange(x, &xstart, &xend));
+  PetscCall(PetscCalloc1(N, &xall));
+  PetscCall(VecGetArrayRead(x, &a));
+  PetscCall(PetscArraycpy(xall + xstart, a, xend - xstart));
+  PetscCall(VecRestoreArrayRead(x, &a));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, xall, N, MPIU_SCALAR, MPIU_SUM, comm));
+
+  PetscCall(VecGetSize(z, &N));
+  PetscCall(VecGetOwnershipRange(z, &zstart, &zend));
+  PetscCall(PetscCalloc2(N, &sum, N, &size));
+  PetscCall(MatGetOwnershipRange(R, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) {
+    PetscInt           n;
+    const PetscInt    *j;
+    const PetscScalar *v;
+
+    PetscCall(MatGetRow(R, i, &n, &j, &v));
+    for (PetscInt k = 0; k < n; k++) {
+      const PetscInt    from = op == TEST_MULT ? j[k] : i, to = op == TEST_MULT ? i : j[k];
+      const PetscScalar ax = (op == TEST_HERMITIAN ? PetscConj(v[k]) : v[k]) * xall[from];
+
+      sum[to] += ax;
+      size[to] += PetscAbsScalar(ax);
+    }
+    PetscCall(MatRestoreRow(R, i, &n, &j, &v));
+  }
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sum, N, MPIU_SCALAR, MPIU_SUM, comm));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, size, N, MPIU_REAL, MPIU_SUM, comm));
+  if (y) {
+    PetscCall(VecGetArrayRead(y, &a));
+    for (PetscInt i = zstart; i < zend; i++) {
+      sum[i] += a[i - zstart];
+      size[i] += PetscAbsScalar(a[i - zstart]);
+    }
+    PetscCall(VecRestoreArrayRead(y, &a));
+  }
+
+  PetscCall(VecGetArrayRead(z, &a));
+  for (PetscInt i = zstart; i < zend; i++) {
+    const PetscReal error = PetscAbsScalar(a[i - zstart] - sum[i]), bound = TEST_ULPS * PETSC_MACHINE_EPSILON * size[i];
+
+    PetscCheck(error <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entry %" PetscInt_FMT " is %g, should be %g: error %g, allowed %g", what, i, (double)PetscRealPart(a[i - zstart]), (double)PetscRealPart(sum[i]), (double)error, (double)bound);
+  }
+  PetscCall(VecRestoreArrayRead(z, &a));
+  PetscCall(PetscFree(xall));
+  PetscCall(PetscFree2(sum, size));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the statistics ---- */
+
+static inline PetscErrorCode TestIsOurs(Mat A, PetscBool ours, const char what[])
+{
+  PetscBool flg;
+  MatType   type;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopIsFormat(A, &flg));
+  PetscCall(MatGetType(A, &type));
+  PetscCheck(flg == ours, PetscObjectComm((PetscObject)A), PETSC_ERR_PLIB, "%s: the matrix is of type %s", what, type);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestHasType(Mat A, const char seq[], const char mpi[], const char what[])
+{
+  PetscMPIInt size;
+  PetscBool   same;
+  MatType     type;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  PetscCall(MatGetType(A, &type));
+  PetscCall(PetscStrcmp(type, size > 1 ? mpi : seq, &same));
+  PetscCheck(same, PetscObjectComm((PetscObject)A), PETSC_ERR_PLIB, "%s: the matrix is of type %s, not %s", what, type, size > 1 ? mpi : seq);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sequential matrices that compute a product on this process, the matrix or its diagonal block and its off-diagonal block if that has entries, and how many have any: only those have a format */
+static inline PetscErrorCode TestPartsFilled(Mat A, PetscInt *parts, PetscInt *filled)
+{
+  PetscBool mpi;
+  Mat       blocks[2] = {A, NULL};
+  MatInfo   info;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  PetscCall(MatGetInfo(blocks[0], MAT_LOCAL, &info));
+  *parts  = 1;
+  *filled = info.nz_used > 0;
+  if (mpi) {
+    PetscCall(MatGetInfo(blocks[1], MAT_LOCAL, &info));
+    if (info.nz_used > 0) {
+      (*parts)++;
+      (*filled)++;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestParts(Mat A, PetscInt *parts)
+{
+  PetscInt filled;
+
+  PetscFunctionBegin;
+  PetscCall(TestPartsFilled(A, parts, &filled));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the product of A, x and z belongs on the GPU */
+static inline PetscErrorCode TestOnDevice(Mat A, Vec x, Vec z, PetscBool *device)
+{
+  const Vec          v[] = {x, z};
+  const PetscScalar *a;
+  PetscMemType       memtype;
+  PetscBool          bound;
+
+  PetscFunctionBegin;
+  PetscCall(MatBoundToCPU(A, &bound));
+  *device = PetscNot(bound);
+  for (int k = 0; k < 2; k++) {
+    PetscCall(VecGetArrayReadAndMemType(v[k], &a, &memtype));
+    PetscCall(VecRestoreArrayReadAndMemType(v[k], &a));
+    if (!PetscMemTypeDevice(memtype)) *device = PETSC_FALSE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What should have happened to the format of every part since the counts were last looked at */
+typedef enum {
+  TEST_NOTHING, /* it was kept */
+  TEST_REFRESH, /* its values were renewed, once */
+  TEST_RENEWED, /* its values were renewed, of one part at least */
+  TEST_BUILD,   /* it was built, once */
+  TEST_CHANGED, /* on some process a part was built; the other parts may have been refreshed */
+  TEST_ANY,     /* it does not matter */
+  TEST_FALLBACK /* there is none: the parent computes the products */
+} TestExpect;
+
+static inline PetscErrorCode TestCounts(Mat A, TestExpect expect, PetscBool device, MatGallopStatistics *last, const char what[])
+{
+  MatGallopStatistics now;
+  PetscInt            parts = 0, filled = 0;
+  PetscInt64          builds, refreshes, products, fallbacks, more;
+  PetscBool           wrong = PETSC_FALSE, inassembly;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_evchyb_build_in_assembly", &inassembly));
+  PetscCall(TestPartsFilled(A, &parts, &filled));
+  more = inassembly ? 2 * parts : 0; /* one change by the user may be several assemblies: from a hash table, of an off-diagonal block with new columns */
+  PetscCall(MatGallopGetStatistics(A, &now));
+  builds    = now.builds - last->builds;
+  refreshes = now.refreshes - last->refreshes;
+  products  = device ? now.products_device - last->products_device : now.products_host - last->products_host;
+  fallbacks = now.fallbacks - last->fallbacks;
+  switch (expect) {
+  case TEST_NOTHING:
+    wrong = (PetscBool)(builds || refreshes);
+    break;
+  case TEST_REFRESH:
+    wrong = (PetscBool)(builds || refreshes < filled || refreshes > filled + more);
+    break;
+  case TEST_RENEWED:
+    wrong = (PetscBool)(builds || refreshes < PetscMin(filled, 1) || refreshes > filled + more);
+    break;
+  case TEST_BUILD:
+    wrong = (PetscBool)(builds < filled || builds > filled + more || refreshes > more);
+    break;
+  case TEST_CHANGED: {
+    PetscInt64 somewhere = builds;
+
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &somewhere, 1, MPIU_INT64, MPI_SUM, PetscObjectComm((PetscObject)A)));
+    wrong = (PetscBool)(somewhere == 0 || builds + refreshes > filled + more);
+  } break;
+  case TEST_FALLBACK:
+    wrong = (PetscBool)(builds || refreshes);
+    break;
+  case TEST_ANY:
+    break;
+  }
+  PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds and %" PetscInt64_FMT " refreshes of %" PetscInt_FMT " parts with entries", what, builds, refreshes, filled);
+  if (expect == TEST_FALLBACK) {
+    PetscCheck(fallbacks == filled && products == parts - filled, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products by the parent and %" PetscInt64_FMT " by the format, of %" PetscInt_FMT " parts", what, fallbacks, products, parts);
+  } else {
+    PetscCheck(products == parts, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products on the %s of %" PetscInt_FMT " parts, %" PetscInt64_FMT " by the parent", what, products, device ? "GPU" : "host", parts, fallbacks);
+    PetscCheck(!fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products by the parent", what, fallbacks);
+  }
+  *last = now;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Transposes are the parent's until a format has its own: somebody must have computed them */
+static inline PetscErrorCode TestTransposeCounts(Mat A, MatGallopStatistics *last, const char what[])
+{
+  MatGallopStatistics now;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetStatistics(A, &now));
+  PetscCheck(now.fallbacks + now.products_host + now.products_device > last->fallbacks + last->products_host + last->products_device, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s was not counted", what);
+  PetscCheck(now.builds == last->builds && now.refreshes == last->refreshes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s built a format that it does not use", what);
+  *last = now;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- the check ---- */
+
+/* One MatMult(), which is what makes the format: for tests that need the counts of just that */
+static inline PetscErrorCode TestMult(Mat A, Mat R, Vec x, Vec z, TestExpect expect, MatGallopStatistics *last, const char what[])
+{
+  PetscBool device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(TestSetVec(x, 17));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(MatMult(A, x, z));
+  PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
+  PetscCall(TestOnDevice(A, x, z, &device));
+  PetscCall(TestCounts(A, expect, device, last, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All products of a matrix and of its transposes, twice; *last are the counts before what led to them: all 0 for a new matrix */
+static inline PetscErrorCode TestProducts(Mat A, Mat R, TestExpect expect, MatGallopStatistics *last, const char what[])
+{
+  const TestExpect after = expect == TEST_FALLBACK ? TEST_FALLBACK : TEST_NOTHING;
+  Vec              x, y, z, xt, yt, zt;
+  PetscBool        device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(TestIsOurs(A, PETSC_TRUE, what));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(TestMult(A, R, x, z, expect, last, what));
+  PetscCall(TestMult(A, R, x, z, after, last, what));
+
+  PetscCall(TestOnDevice(A, x, z, &device));
+  PetscCall(TestSetVec(y, 18));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(MatMultAdd(A, x, y, z));
+  PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
+  PetscCall(TestCounts(A, after, device, last, what));
+  PetscCall(VecCopy(y, z));
+  PetscCall(MatMultAdd(A, x, z, z));
+  PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
+  PetscCall(TestCounts(A, after, device, last, what));
+
+  PetscCall(VecDuplicate(z, &xt));
+  PetscCall(VecDuplicate(x, &yt));
+  PetscCall(VecDuplicate(x, &zt));
+  PetscCall(TestSetVec(xt, 19));
+  PetscCall(TestSetVec(yt, 20));
+  PetscCall(TestSpoilVec(zt));
+  PetscCall(MatMultTranspose(A, xt, zt));
+  PetscCall(TestCompare(R, TEST_TRANSPOSE, xt, NULL, zt, what));
+  PetscCall(TestTransposeCounts(A, last, "MatMultTranspose()"));
+  PetscCall(TestSpoilVec(zt));
+  PetscCall(MatMultTransposeAdd(A, xt, yt, zt));
+  PetscCall(TestCompare(R, TEST_TRANSPOSE, xt, yt, zt, what));
+  PetscCall(TestTransposeCounts(A, last, "MatMultTransposeAdd()"));
+  PetscCall(VecCopy(yt, zt));
+  PetscCall(MatMultTransposeAdd(A, xt, zt, zt));
+  PetscCall(TestCompare(R, TEST_TRANSPOSE, xt, yt, zt, what));
+  PetscCall(TestTransposeCounts(A, last, "MatMultTransposeAdd() in place"));
+  PetscCall(TestSpoilVec(zt));
+  PetscCall(MatMultHermitianTranspose(A, xt, zt));
+  PetscCall(TestCompare(R, TEST_HERMITIAN, xt, NULL, zt, what));
+  PetscCall(TestTransposeCounts(A, last, "MatMultHermitianTranspose()"));
+  PetscCall(TestSpoilVec(zt));
+  PetscCall(MatMultHermitianTransposeAdd(A, xt, yt, zt));
+  PetscCall(TestCompare(R, TEST_HERMITIAN, xt, yt, zt, what));
+  PetscCall(TestTransposeCounts(A, last, "MatMultHermitianTransposeAdd()"));
+  PetscCall(VecCopy(yt, zt));
+  PetscCall(MatMultHermitianTransposeAdd(A, xt, zt, zt));
+  PetscCall(TestCompare(R, TEST_HERMITIAN, xt, yt, zt, what));
+  PetscCall(TestTransposeCounts(A, last, "MatMultHermitianTransposeAdd() in place"));
+
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&xt));
+  PetscCall(VecDestroy(&yt));
+  PetscCall(VecDestroy(&zt));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

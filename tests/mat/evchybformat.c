@@ -1,0 +1,273 @@
+static char help[] = "The arrays of the EVC-HYB format for matrices small enough to write them down: where rows are split, merged, padded and distributed.\n\n";
+
+#include <petscgallop.h>
+#include "../../src/mat/impls/evchyb/evchyb.h"
+
+/* A matrix with the given row lengths and first columns, columns consecutive, entry k of row r of value 1000 r + k + 1 */
+static PetscErrorCode MakeMatrix(PetscInt m, PetscInt n, const PetscInt len[], const PetscInt first[], Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, A));
+  PetscCall(MatSetSizes(*A, m, n, m, n));
+  PetscCall(MatSetType(*A, MATEVCHYB));
+  for (PetscInt r = 0; r < m; r++)
+    for (PetscInt k = 0; k < len[r]; k++) PetscCall(MatSetValue(*A, r, first[r] + k, (PetscScalar)(1000 * r + k + 1), INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Builds the format by a product and gives a copy of it on the host */
+static PetscErrorCode GetFormat(Mat A, EVCHYB **ev)
+{
+  const void *data;
+  Vec         x, y;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
+  if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
+  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format was built");
+  PetscCall(EVCHYBCopyToHost((const EVCHYB *)data, ev));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define EXPECT(what, value) PetscCheck((PetscInt64)(what) == (PetscInt64)(value), PETSC_COMM_SELF, PETSC_ERR_PLIB, #what " is %" PetscInt64_FMT ", not %" PetscInt64_FMT, (PetscInt64)(what), (PetscInt64)(value))
+
+/* 40 rows of length 2, the last first by column, 30 of length 3, 20 of length 200, 3 empty: 8 rows of length 2 are merged into those of length 3, 6 rows of length 3 go to SubCSR */
+static PetscErrorCode TestMerge(void)
+{
+  enum {
+    M = 93,
+    N = 256
+  };
+  PetscInt len[M], first[M];
+  Mat      A;
+  EVCHYB  *ev;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < M; r++) {
+    len[r]   = r < 40 ? 2 : r < 70 ? 3 : r < 90 ? 200 : 0;
+    first[r] = r < 40 ? 39 - r : r < 70 ? r - 40 : 0;
+  }
+  PetscCall(MakeMatrix(M, N, len, first, &A));
+  PetscCall(GetFormat(A, &ev));
+  EXPECT(ev->nz, 40 * 2 + 30 * 3 + 20 * 200);
+  EXPECT(ev->nempty, 3);
+  EXPECT(ev->ell.n, 64);
+  EXPECT(ev->ell.nb, 2);
+  EXPECT(ev->ell.LCmax, 3);
+  EXPECT(ev->ell.clen[0], 2);
+  EXPECT(ev->ell.clen[1], 3);
+  EXPECT(ev->ell.bnz[0], 0);
+  EXPECT(ev->ell.bnz[1], 64);
+  EXPECT(ev->ell.bnz[2], 160);
+  EXPECT(ev->ell.nz, 160);
+  EXPECT(ev->nzell, 40 * 2 + 24 * 3);
+  EXPECT(ev->csr.nmerged, 6);
+  EXPECT(ev->csr.n, 26);
+  for (PetscInt r = 0; r <= 26; r++) EXPECT(ev->csr.i[r], r <= 6 ? 32 * r : 192 + 224 * (r - 6));
+  for (PetscInt r = 0; r < 40; r++) EXPECT(ev->perm[r], 39 - r);
+  for (PetscInt r = 40; r < 90; r++) EXPECT(ev->perm[r], r);
+  EXPECT(ev->nlisted, 3);
+  for (PetscInt r = 90; r < 93; r++) EXPECT(ev->perm[r], r);
+  /* row 39, 38, ... in the first column block; 7, ..., 0 with one entry of padding, then 40, ... in the second */
+  EXPECT(ev->ell.j[0], 0);
+  EXPECT(ev->ell.j[31], 31);
+  EXPECT(ev->ell.j[32], 1);
+  EXPECT(PetscRealPart(ev->ell.as[32]), 39002);
+  EXPECT(ev->ell.j[64], 32);
+  EXPECT(ev->ell.j[64 + 64], -1);
+  EXPECT(PetscRealPart(ev->ell.as[64 + 64]), 0);
+  EXPECT(ev->ell.j[64 + 8], 0);
+  EXPECT(ev->ell.j[64 + 64 + 8], 2);
+  EXPECT(PetscRealPart(ev->ell.as[64 + 64 + 8]), 40003);
+  /* row 64 is the first of SubCSR, row 70 the first long one */
+  EXPECT(ev->csr.j[0], 24);
+  EXPECT(ev->csr.j[2], 26);
+  EXPECT(ev->csr.j[3], -1);
+  EXPECT(PetscRealPart(ev->csr.as[192 + 199]), 70200);
+  EXPECT(ev->csr.j[192 + 200], -1);
+  /* SubCSR: the merged rows, padded to 32, take four threads a row, the long ones, padded to 224, take 32 */
+  EXPECT(ev->csr.marks.np, 2);
+  EXPECT(ev->csr.marks.rmark[1], 6);
+  EXPECT(ev->csr.marks.rmark[2], 26);
+  EXPECT(ev->csr.marks.count[0], 4);
+  EXPECT(ev->csr.marks.count[1], 32);
+  EXPECT(ev->csr.marks.gbmark[1], 1);
+  EXPECT(ev->csr.marks.gbmark[2], 1 + 3);
+  EXPECT(ev->csr.gpublks, 4);
+  PetscCall(EVCHYBDestroyHostCopy(&ev));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* n rows of one length: 31, 32 and 33 rows; lengths 128 and 129 at the limit of SubELL */
+static PetscErrorCode TestBoundaries(void)
+{
+  static const PetscInt rows[] = {31, 32, 33}, lens[] = {1, 128, 129};
+
+  PetscFunctionBegin;
+  for (int a = 0; a < 3; a++) {
+    for (int b = 0; b < 3; b++) {
+      PetscInt       len[33], first[33] = {0};
+      const PetscInt ell = lens[b] <= 128 && rows[a] >= 32 ? 32 : 0;
+      Mat            A;
+      EVCHYB        *ev;
+
+      for (PetscInt r = 0; r < 33; r++) len[r] = lens[b];
+      PetscCall(MakeMatrix(rows[a], 200, len, first, &A));
+      PetscCall(GetFormat(A, &ev));
+      EXPECT(ev->ell.n, ell);
+      EXPECT(ev->ell.nz, ell * lens[b]);
+      EXPECT(ev->csr.n, rows[a] - ell);
+      EXPECT(ev->csr.nmerged, lens[b] <= 128 ? rows[a] - ell : 0);
+      EXPECT(ev->csr.nz, (rows[a] - ell) * ((lens[b] + 31) / 32 * 32));
+      PetscCall(EVCHYBDestroyHostCopy(&ev));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Lengths 64, 20 and 5 with up to 16 rows a thread: one row a thread in (32, 64], two in (16, 32], eight in (4, 8]; 8 warps a GPU block have one column block each a row */
+static PetscErrorCode TestRowsPerThread(void)
+{
+  enum {
+    M = 3 * 640,
+    N = 100
+  };
+  PetscInt len[M], first[M];
+  Mat      A;
+  EVCHYB  *ev;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < M; r++) {
+    len[r]   = r % 3 == 0 ? 64 : r % 3 == 1 ? 20 : 5;
+    first[r] = 0;
+  }
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_rows_per_thread", "16"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_columns_per_warp", "128"));
+  PetscCall(MakeMatrix(M, N, len, first, &A));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_rows_per_thread"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_columns_per_warp"));
+  PetscCall(GetFormat(A, &ev));
+  EXPECT(ev->ell.nb, 60);
+  EXPECT(ev->ell.LCmax, 64);
+  EXPECT(ev->ell.marks.np, 3);
+  for (PetscInt k = 0; k <= 3; k++) EXPECT(ev->ell.marks.rmark[k], 20 * k);
+  if (PetscMemTypeHost(ev->memtype) && !ev->launch.n) PetscCall(PetscInfo(A, "planned for the host\n"));
+  if (ev->ell.marks.kind[2] == EVCHYB_RANGE_ELL) { /* a GPU with many processors shares column blocks among warps instead */
+    EXPECT(ev->ell.marks.count[0], 8);
+    EXPECT(ev->ell.marks.count[1], 2);
+    EXPECT(ev->ell.marks.count[2], 1);
+    EXPECT(ev->ell.marks.gbmark[1], 1);
+    EXPECT(ev->ell.marks.gbmark[2], 1 + 2);
+    EXPECT(ev->ell.marks.gbmark[3], 1 + 2 + 3);
+    EXPECT(ev->ell.gpublks, 6);
+  }
+  PetscCall(EVCHYBDestroyHostCopy(&ev));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Long rows: threads a row by powers of two, the longest split among GPU blocks of 4096 entries; blocks start with the longest rows */
+static PetscErrorCode TestThreadsPerRow(void)
+{
+  static const PetscInt len[] = {129, 257, 513, 1025, 4096, 4097, 10000}, first[7] = {0}, tpr[] = {32, 64, 128, 256};
+  Mat                   A;
+  EVCHYB               *ev;
+  PetscBool             ongpu;
+
+  PetscFunctionBegin;
+  PetscCall(MakeMatrix(7, 10000, len, first, &A));
+  PetscCall(GetFormat(A, &ev));
+  EXPECT(ev->ell.n, 0);
+  EXPECT(ev->csr.n, 7);
+  EXPECT(ev->csr.i[7], 160 + 288 + 544 + 1056 + 4096 + 4128 + 10016);
+  ongpu = (PetscBool)(ev->csr.split != 4096); /* a GPU that few rows would leave idle splits finer */
+  for (PetscInt k = 0; k < (ongpu ? 3 : 4); k++) EXPECT(ev->csr.marks.count[k], tpr[k]);
+  if (!ongpu) {
+    EXPECT(ev->csr.marks.np, 5);
+    EXPECT(ev->csr.marks.rmark[3], 3);
+    EXPECT(ev->csr.marks.rmark[4], 5);
+    EXPECT(ev->csr.nsplit, 2);
+    EXPECT(ev->csr.splitblk[1], 2);
+    EXPECT(ev->csr.splitblk[2], 5);
+    EXPECT(ev->csr.marks.gbmark[4], 1 + 1 + 1 + 2);
+    EXPECT(ev->csr.gpublks, 10);
+  } else {
+    EXPECT(ev->csr.split, 1024);
+    EXPECT(ev->csr.nsplit, 4);
+    EXPECT(ev->csr.splitblk[4], 2 + 4 + 5 + 10);
+  }
+  EXPECT(ev->launch.range[0].kind, EVCHYB_RANGE_SPLIT);
+  EXPECT(ev->launch.range[ev->launch.n - 1].kind, EVCHYB_RANGE_CSR);
+  EXPECT(ev->launch.range[ev->launch.n - 1].first, 0);
+  EXPECT(ev->launch.range[ev->launch.n - 1].next, ev->csr.gpublks);
+  PetscCall(EVCHYBDestroyHostCopy(&ev));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Windows of 64 rows, and column blocks in order of rows: no row leaves its window, and blocks ascend */
+static PetscErrorCode TestOrder(void)
+{
+  enum {
+    M = 256,
+    N = 64
+  };
+  PetscInt len[M], first[M] = {0};
+  Mat      A;
+  EVCHYB  *ev;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < M; r++) len[r] = r % 2 ? 3 : 9;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "64"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_by_row", "1"));
+  PetscCall(MakeMatrix(M, N, len, first, &A));
+  PetscCall(GetFormat(A, &ev));
+  EXPECT(ev->ell.nb, 8);
+  for (PetscInt b = 0; b < 8; b++) {
+    EXPECT(ev->ell.clen[b], b % 2 ? 3 : 9);
+    for (PetscInt r = 0; r < 32; r++) EXPECT(ev->perm[32 * b + r], b / 2 * 64 + 2 * r + b % 2);
+  }
+  PetscCall(EVCHYBDestroyHostCopy(&ev));
+  PetscCall(MatDestroy(&A));
+  /* without windows: the same column blocks, of rows of the whole matrix */
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "0"));
+  PetscCall(MakeMatrix(M, N, len, first, &A));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_by_row"));
+  PetscCall(GetFormat(A, &ev));
+  for (PetscInt b = 0; b < 8; b++)
+    for (PetscInt r = 0; r < 32; r++) EXPECT(ev->perm[32 * b + r], b / 2 * 64 + 2 * r + b % 2);
+  PetscCall(EVCHYBDestroyHostCopy(&ev));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "0")); /* as in the paper, but where a test says otherwise */
+  PetscCall(TestMerge());
+  PetscCall(TestBoundaries());
+  PetscCall(TestRowsPerThread());
+  PetscCall(TestThreadsPerRow());
+  PetscCall(TestOrder());
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "as by hand\n"));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+
+TEST*/

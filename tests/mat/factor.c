@@ -1,0 +1,163 @@
+static char help[] = "Factorizations of Gallop matrices: PETSc's, and those of the parent on the GPU.\n\n";
+
+#include "../galloptest.h"
+
+/* A matrix that every factorization takes: symmetric, strictly dominated by its diagonal */
+static PetscErrorCode FillDominant(Mat A, PetscInt valueseed)
+{
+  PetscInt n, rstart, rend;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &n, NULL));
+  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) {
+    for (PetscInt j = 0; j < n; j++) {
+      if (i == j) PetscCall(MatSetValue(A, i, i, 12.0 + TestRandom(valueseed, i, i), INSERT_VALUES));
+      else if (TestRandom(50, PetscMin(i, j), PetscMax(i, j)) < (PetscReal)0.04) PetscCall(MatSetValue(A, i, j, -TestRandom(valueseed, PetscMin(i, j), PetscMax(i, j)), INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetOption(A, MAT_SPD, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Factor(Mat A, MatSolverType solver, MatFactorType ftype, Mat *F)
+{
+  IS            row, col;
+  MatFactorInfo info;
+
+  PetscFunctionBegin;
+  if (!*F) {
+    PetscCall(MatGetFactor(A, solver, ftype, F));
+    PetscCall(MatGetOrdering(A, ftype == MAT_FACTOR_LU ? MATORDERINGRCM : MATORDERINGNATURAL, &row, &col));
+    PetscCall(MatFactorInfoInitialize(&info));
+    info.fill = 1;
+    if (ftype == MAT_FACTOR_LU) PetscCall(MatLUFactorSymbolic(*F, A, row, col, &info));
+    if (ftype == MAT_FACTOR_ILU) PetscCall(MatILUFactorSymbolic(*F, A, row, col, &info));
+    if (ftype == MAT_FACTOR_ICC) PetscCall(MatICCFactorSymbolic(*F, A, row, &info));
+    if (ftype == MAT_FACTOR_CHOLESKY) PetscCall(MatCholeskyFactorSymbolic(*F, A, row, &info));
+    PetscCall(ISDestroy(&row));
+    PetscCall(ISDestroy(&col));
+  }
+  PetscCall(MatFactorInfoInitialize(&info));
+  if (ftype == MAT_FACTOR_LU || ftype == MAT_FACTOR_ILU) PetscCall(MatLUFactorNumeric(*F, A, &info));
+  else PetscCall(MatCholeskyFactorNumeric(*F, A, &info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve(Mat A, Mat F, PetscBool transpose, Vec *x)
+{
+  Vec b;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, x, &b));
+  PetscCall(TestSetVec(b, 51));
+  if (transpose) PetscCall(MatSolveTranspose(F, b, *x));
+  else PetscCall(MatSolve(F, b, *x));
+  PetscCall(VecDestroy(&b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Test(MatSolverType solver, MatFactorType ftype)
+{
+  const TestShape     shape = {120, 120, PETSC_FALSE};
+  Mat                 A, R, Q, F = NULL, G = NULL;
+  Vec                 x, y;
+  PetscReal           norm, error;
+  MatGallopStatistics last = {0};
+  PetscBool           available, cusparse;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreateEmpty(PETSC_COMM_SELF, MATEVCHYB, shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_SELF, MATAIJ, shape, &R));
+  PetscCall(PetscStrcmp(solver, MATSOLVERCUSPARSE, &cusparse));
+  PetscCall(TestCreateEmpty(PETSC_COMM_SELF, cusparse ? MATAIJCUSPARSE : MATAIJ, shape, &Q)); /* cuSPARSE's factors of our matrix are those of PETSc's own type, right or wrong */
+  for (PetscInt round = 0; round < 3; round++) {                                              /* the second and third with the symbolic factorization of the first */
+    PetscCall(FillDominant(A, 52 + round));
+    PetscCall(FillDominant(R, 52 + round));
+    PetscCall(FillDominant(Q, 52 + round));
+    PetscCall(MatGetFactorAvailable(A, solver, ftype, &available));
+    PetscCheck(available, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no %s %s", solver, MatFactorTypes[ftype]);
+    PetscCall(Factor(A, solver, ftype, &F));
+    PetscCall(Factor(Q, solver, ftype, &G));
+    for (int t = 0; t < (ftype == MAT_FACTOR_LU ? 2 : 1); t++) {
+      PetscCall(Solve(A, F, (PetscBool)t, &x));
+      PetscCall(Solve(Q, G, (PetscBool)t, &y));
+      PetscCall(VecNorm(y, NORM_2, &norm));
+      PetscCall(VecAXPY(y, -1.0, x));
+      PetscCall(VecNorm(y, NORM_2, &error));
+      PetscCheck(error <= 1000 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s %s: error %g of norm %g", solver, MatFactorTypes[ftype], (double)error, (double)norm);
+      PetscCall(VecDestroy(&x));
+      PetscCall(VecDestroy(&y));
+    }
+    PetscCall(TestProducts(A, R, round ? TEST_REFRESH : TEST_BUILD, &last, "factored matrix")); /* which stays what it is */
+  }
+  PetscCall(MatDestroy(&F));
+  PetscCall(MatDestroy(&G));
+  PetscCall(MatDestroy(&Q));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix itself becomes its factorization */
+static PetscErrorCode InPlace(void)
+{
+  const TestShape shape = {120, 120, PETSC_FALSE};
+  Mat             A, R;
+  Vec             x, y;
+  IS              row, col;
+  MatFactorInfo   info;
+  PetscReal       norm, error;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreateEmpty(PETSC_COMM_SELF, MATEVCHYB, shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_SELF, MATAIJ, shape, &R));
+  PetscCall(FillDominant(A, 53));
+  PetscCall(FillDominant(R, 53));
+  for (int k = 0; k < 2; k++) {
+    Mat M = k ? R : A;
+
+    PetscCall(MatGetOrdering(M, MATORDERINGNATURAL, &row, &col));
+    PetscCall(MatFactorInfoInitialize(&info));
+    info.fill = 1;
+    PetscCall(MatILUFactor(M, row, col, &info));
+    PetscCall(Solve(M, M, PETSC_FALSE, k ? &y : &x));
+    PetscCall(ISDestroy(&row));
+    PetscCall(ISDestroy(&col));
+  }
+  PetscCall(VecNorm(y, NORM_2, &norm));
+  PetscCall(VecAXPY(y, -1.0, x));
+  PetscCall(VecNorm(y, NORM_2, &error));
+  PetscCheck(error <= 1000 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatILUFactor(): error %g of norm %g", (double)error, (double)norm);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const MatFactorType ftypes[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
+  PetscBool           gpu      = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(TestHasDevice(&gpu));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ftypes); k++) {
+    PetscCall(Test(MATSOLVERPETSC, ftypes[k]));
+    if (gpu) PetscCall(Test(MATSOLVERCUSPARSE, ftypes[k]));
+  }
+  PetscCall(InPlace());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    output_file: output/empty.out
+
+TEST*/

@@ -1,0 +1,157 @@
+static char help[] = "Loads Matrix Market files, good ones and bad ones.\n\n";
+
+#include <petscgallop.h>
+
+static char lasterror[2048];
+
+/* Keeps the innermost message and goes on returning the code */
+static PetscErrorCode KeepMessage(MPI_Comm comm, int line, const char *fun, const char *file, PetscErrorCode n, PetscErrorType p, const char *mess, void *ctx)
+{
+  if (p == PETSC_ERROR_INITIAL && mess) (void)snprintf(lasterror, sizeof(lasterror), "%s", mess);
+  return n;
+}
+
+static PetscErrorCode WriteFile(const char name[], const char text[])
+{
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (!rank) {
+    FILE *fp = fopen(name, "w");
+
+    PetscCheck(fp, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", name);
+    (void)fputs(text, fp);
+    (void)fclose(fp);
+  }
+  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The load must fail with this code and a sentence that has this in it, on every process, and leave the matrix usable */
+static PetscErrorCode ExpectError(const char name[], PetscErrorCode code, const char part[])
+{
+  Mat            A;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetType(A, MATEVCHYB));
+  lasterror[0] = 0;
+  PetscCall(PetscPushErrorHandler(KeepMessage, NULL));
+  ierr = MatGallopLoadMatrixMarket(A, name);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(ierr == code, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: error %d, not %d", name, (int)ierr, (int)code);
+  PetscCheck(strstr(lasterror, part), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the message \"%s\" does not say \"%s\"", name, lasterror, part);
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sum of all entries and of squares tell the matrix apart from its mistakes */
+static PetscErrorCode ExpectMatrix(const char name[], MatType type, PetscInt m, PetscInt n, PetscInt nz, const PetscReal rowsums[])
+{
+  Mat                A;
+  Vec                x, y;
+  PetscInt           M, N, start, end;
+  MatInfo            info;
+  const PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetType(A, type));
+  PetscCall(MatGallopLoadMatrixMarket(A, name));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  PetscCheck(M == m && N == n && (PetscInt)info.nz_used == nz, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " by %" PetscInt_FMT " with %g entries", name, M, N, info.nz_used);
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(VecGetOwnershipRange(y, &start, &end));
+  PetscCall(VecGetArrayRead(y, &a));
+  for (PetscInt r = start; r < end; r++) PetscCheck(PetscAbsScalar(a[r - start] - rowsums[r]) < 1e-5, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " sums to %g, not %g", name, r, (double)PetscRealPart(a[r - start]), (double)rowsums[r]);
+  PetscCall(VecRestoreArrayRead(y, &a));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const char *const banner = "%%MatrixMarket matrix coordinate real general\n% a comment\n\n";
+  const PetscReal   general[] = {3.5, 0, 7}, symmetric[] = {-1, 6, 4}, skew[] = {-4, 4, 0}, pattern[] = {2, 0, 1};
+  char              name[PETSC_MAX_PATH_LEN], text[1024], gz[2 * PETSC_MAX_PATH_LEN];
+  PetscMPIInt       rank;
+  FILE             *fp;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "matrixmarket-test.mtx"));
+
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s3 4 4\n1 1 1.5\n1 4 2\n3 2 3e0\n3 2 4\n", banner)); /* one entry twice: summed */
+  PetscCall(WriteFile(name, text));
+  PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 4, 3, general));
+  PetscCall(ExpectMatrix(name, MATAIJ, 3, 4, 3, general));
+  if (!rank) {
+    PetscCall(PetscSNPrintf(gz, sizeof(gz), "gzip -f -k '%s'", name));
+    PetscCall(PetscPOpen(PETSC_COMM_SELF, NULL, gz, "r", &fp));
+    PetscCall(PetscPClose(PETSC_COMM_SELF, fp));
+  }
+  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+  PetscCall(PetscSNPrintf(gz, sizeof(gz), "%s.gz", name));
+  PetscCall(ExpectMatrix(gz, MATEVCHYB, 3, 4, 3, general));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate integer symmetric\n3 3 3\n1 1 -1\n2 2 2\n3 2 4\n"));
+  PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 3, 4, symmetric));
+  PetscCall(WriteFile(name, "%%matrixmarket MATRIX Coordinate Real Skew-Symmetric\n3 3 1\n2 1 4\n"));
+  PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 3, 2, skew));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate pattern general\n3 3 3\n1 1\n1 3\n3 3\n"));
+  PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 3, 3, pattern));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 5 0\n"));
+  PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 5, 0, (PetscReal[]){0, 0, 0}));
+
+  PetscCall(ExpectError("no-such-file.mtx", PETSC_ERR_FILE_OPEN, "no file that can be read"));
+  PetscCall(ExpectError(".", PETSC_ERR_FILE_OPEN, "no file that can be read"));
+  PetscCall(WriteFile(name, ""));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "no Matrix Market file"));
+  PetscCall(WriteFile(name, "\177ELF and so on\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "no Matrix Market file"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix array real general\n1 1\n1\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_SUP, "only a matrix in coordinate format"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate quaternion general\n1 1 1\n1 1 1\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "quaternion"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real lopsided\n1 1 1\n1 1 1\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "lopsided"));
+  if (!PetscDefined(USE_COMPLEX)) {
+    PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 2\n"));
+    PetscCall(ExpectError(name, PETSC_ERR_SUP, "complex values"));
+  }
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n% nothing more\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_READ, "ends before the line with its sizes"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\nthree by three\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "rows, columns and entries"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real symmetric\n3 4 1\n1 1 1\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "symmetric"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 3 3\n1 1 1\n2 2 2\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_READ, "truncated: it has 2 of the 3"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1\n2 2\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_READ, "entry 2 is cut short"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 3 2\n1 1 1\n4 2 1\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "row 4, column 2"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 3 1\n0 1 1\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "row 0, column 1"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 -2 1\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "column -2"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "good files load, bad ones say what is wrong\n"));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    nsize: {{1 3}}
+    output_file: output/matrixmarket_1.out
+
+TEST*/

@@ -1,0 +1,321 @@
+static char help[] = "Products of Gallop matrices with each other, with plain ones and with dense ones; again after values have changed.\n\n";
+
+#include "../galloptest.h"
+
+/* ---- sparse products ---- */
+
+typedef enum { AB, ATB, ABT, PTAP, RART, ABC } Op;
+
+static const char *const opnames[] = {"A B", "A^T B", "A B^T", "P^T A P", "R A R^T", "A B C"};
+
+static PetscErrorCode Product(Op op, Mat A, Mat B, Mat C, MatReuse reuse, Mat *D)
+{
+  PetscFunctionBegin;
+  switch (op) {
+  case AB:
+    PetscCall(MatMatMult(A, B, reuse, PETSC_DETERMINE, D));
+    break;
+  case ATB:
+    PetscCall(MatTransposeMatMult(A, B, reuse, PETSC_DETERMINE, D));
+    break;
+  case ABT:
+    PetscCall(MatMatTransposeMult(A, B, reuse, PETSC_DETERMINE, D));
+    break;
+  case PTAP:
+    PetscCall(MatPtAP(A, B, reuse, PETSC_DETERMINE, D));
+    break;
+  case RART:
+    PetscCall(MatRARt(A, B, reuse, PETSC_DETERMINE, D));
+    break;
+  case ABC:
+    PetscCall(MatMatMatMult(A, B, C, reuse, PETSC_DETERMINE, D));
+    break;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries of D against those of E, another product of the same factors. MatAXPY() of a plain copy, since D may be of any type. */
+static PetscErrorCode Compare(Mat D, Mat E, const char what[])
+{
+  Mat       F;
+  PetscReal size, error;
+
+  PetscFunctionBegin;
+  PetscCall(MatConvert(D, MATAIJ, MAT_INITIAL_MATRIX, &F));
+  PetscCall(MatNorm(E, NORM_FROBENIUS, &size));
+  PetscCall(MatAXPY(F, -1.0, E, UNKNOWN_NONZERO_PATTERN));
+  PetscCall(MatNorm(F, NORM_FROBENIUS, &error));
+  PetscCheck(error <= 100 * PETSC_MACHINE_EPSILON * size, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: error %g of norm %g", what, (double)error, (double)size);
+  PetscCall(MatDestroy(&F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ResultProducts(Mat D, TestExpect expect, MatGallopStatistics *last, const char what[])
+{
+  Mat F;
+
+  PetscFunctionBegin;
+  PetscCall(MatConvert(D, MATAIJ, MAT_INITIAL_MATRIX, &F));
+  PetscCall(TestProducts(D, F, expect, last, what));
+  PetscCall(MatDestroy(&F));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ours tells, bit by bit, which of the factors are Gallop matrices */
+static PetscErrorCode Sparse(Op op, int ours)
+{
+  const TestShape     square = {60, 60, PETSC_TRUE}, tall = {60, 25, PETSC_TRUE}, wide = {25, 60, PETSC_TRUE};
+  const TestShape     shapes[] = {op == AB || op == ABC ? wide : square, op == PTAP || op == AB ? tall : (op == RART ? wide : square), tall};
+  Mat                 M[3], R[3], D = NULL, E = NULL;
+  PetscErrorCode      ierr[2];
+  MatGallopStatistics last = {0};
+  PetscBool           isours;
+  PetscMPIInt         size;
+  const int           n = op == ABC ? 3 : 2;
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < 3; k++) PetscCall(TestCreate(PETSC_COMM_WORLD, ours >> k & 1 ? MATEVCHYB : MATAIJ, shapes[k], 200 + 10 * k, &M[k], &R[k]));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr[1] = Product(op, R[0], R[1], R[2], MAT_INITIAL_MATRIX, &E);
+  PetscCall(PetscPopErrorHandler());
+  if (ierr[1]) { /* what PETSc does not do for plain matrices, it does not do for ours, and says so likewise */
+    PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+    ierr[0] = Product(op, M[0], M[1], M[2], MAT_INITIAL_MATRIX, &D);
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(ierr[0] == ierr[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: error %d, with plain matrices error %d", opnames[op], (int)ierr[0], (int)ierr[1]);
+    PetscFunctionReturn(PETSC_SUCCESS); /* what a failed product leaves behind cannot be freed */
+  }
+  PetscCall(Product(op, M[0], M[1], M[2], MAT_INITIAL_MATRIX, &D));
+  PetscCall(Compare(D, E, opnames[op]));
+  PetscCall(MatGallopIsFormat(D, &isours));
+  PetscCheck(isours || !ours, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the result is not ours", opnames[op]);
+  if (isours) PetscCall(ResultProducts(D, TEST_BUILD, &last, opnames[op]));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  for (PetscInt round = 0; round < (op == ABT && size > 1 ? 0 : 2); round++) { /* PETSc's A B^T of MPI matrices, reused, takes B for its transpose */
+    for (PetscInt k = 0; k < n; k++) {
+      PetscCall(TestFill(M[k], 200 + 10 * k, 300 + round + 10 * k));
+      PetscCall(TestFill(R[k], 200 + 10 * k, 300 + round + 10 * k));
+    }
+    PetscCall(Product(op, M[0], M[1], M[2], MAT_REUSE_MATRIX, &D));
+    PetscCall(Product(op, R[0], R[1], R[2], MAT_REUSE_MATRIX, &E));
+    PetscCall(Compare(D, E, opnames[op]));
+    if (isours) PetscCall(ResultProducts(D, TEST_RENEWED, &last, opnames[op]));
+  }
+  /* the factors still are what they were */
+  for (PetscInt k = 0; k < n; k++) {
+    if (!(ours >> k & 1)) continue;
+    PetscCall(MatGallopGetStatistics(M[k], &last));
+    PetscCall(TestProducts(M[k], R[k], TEST_ANY, &last, "factor of a product"));
+  }
+  PetscCall(TestDestroy(&D, &E));
+  for (int k = 0; k < 3; k++) PetscCall(TestDestroy(&M[k], &R[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The result outlives its factors, and is a matrix like any other */
+static PetscErrorCode ResultAlone(void)
+{
+  Mat                 A, R, D, E;
+  MatGallopStatistics last = {0};
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 14, &A, &R));
+  PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &D));
+  PetscCall(MatMatMult(R, R, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &E));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(ResultProducts(D, TEST_BUILD, &last, "result without factors"));
+  PetscCall(MatScale(D, 2.0));
+  PetscCall(MatScale(E, 2.0));
+  PetscCall(ResultProducts(D, TEST_REFRESH, &last, "changed result without factors"));
+  PetscCall(Compare(D, E, "changed result without factors"));
+  PetscCall(MatProductClear(D));
+  PetscCall(ResultProducts(D, TEST_ANY, &last, "result after MatProductClear()"));
+  PetscCall(MatDuplicate(D, MAT_COPY_VALUES, &A));
+  PetscCall(TestIsOurs(A, PETSC_TRUE, "duplicate of a result"));
+  PetscCall(Compare(A, E, "duplicate of a result"));
+  PetscCall(MatDestroy(&A));
+  PetscCall(TestDestroy(&D, &E));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Step by step, and with other factors of the same pattern */
+static PetscErrorCode Steps(void)
+{
+  Mat                 A, R, B, S, D, E;
+  MatGallopStatistics last = {0};
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 15, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 15, &B, &S));
+  PetscCall(TestFill(B, 15, 16));
+  PetscCall(TestFill(S, 15, 16));
+  PetscCall(MatProductCreate(A, A, NULL, &D));
+  PetscCall(MatProductSetType(D, MATPRODUCT_AB));
+  PetscCall(MatProductSetFromOptions(D));
+  PetscCall(MatProductSymbolic(D));
+  PetscCall(MatProductNumeric(D));
+  PetscCall(MatMatMult(R, R, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &E));
+  PetscCall(Compare(D, E, "step by step"));
+  PetscCall(ResultProducts(D, TEST_BUILD, &last, "step by step"));
+  PetscCall(MatProductNumeric(D)); /* again, of nothing new */
+  PetscCall(Compare(D, E, "step by step, again"));
+  PetscCall(MatDestroy(&E));
+  PetscCall(MatProductReplaceMats(B, B, NULL, D));
+  PetscCall(MatProductNumeric(D));
+  PetscCall(MatMatMult(S, S, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &E));
+  PetscCall(MatGallopGetStatistics(D, &last));
+  PetscCall(Compare(D, E, "MatProductReplaceMats()"));
+  PetscCall(ResultProducts(D, TEST_ANY, &last, "MatProductReplaceMats()"));
+  PetscCall(TestDestroy(&D, &E));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(TestDestroy(&B, &S));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- dense ---- */
+
+/* A dense matrix of n columns, random; lda is more than the rows when asked for */
+static PetscErrorCode CreateDense(Mat A, PetscBool transposed, MatType type, PetscInt n, PetscBool lda, PetscInt seed, Mat *B)
+{
+  PetscInt     m, M, rstart;
+  PetscScalar *b;
+  Vec          x, y;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecGetLocalSize(transposed ? y : x, &m));
+  PetscCall(VecGetSize(transposed ? y : x, &M));
+  PetscCall(VecGetOwnershipRange(transposed ? y : x, &rstart, NULL));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, B));
+  PetscCall(MatSetSizes(*B, m, PETSC_DECIDE, M, n));
+  PetscCall(MatSetType(*B, type));
+  if (lda) PetscCall(MatDenseSetLDA(*B, m + 5));
+  PetscCall(MatSetUp(*B));
+  PetscCall(MatDenseGetLDA(*B, &M));
+  PetscCall(MatDenseGetArrayWrite(*B, &b));
+  for (PetscInt j = 0; j < n; j++) {
+    for (PetscInt i = 0; i < m; i++) b[i + j * M] = TestValue(seed, rstart + i, j);
+  }
+  PetscCall(MatDenseRestoreArrayWrite(*B, &b));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Column by column against the rows of the plain matrix */
+static PetscErrorCode CompareColumns(Mat R, TestOp op, Mat B, Mat C, const char what[])
+{
+  PetscInt n;
+  Vec      x, y, b, c;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(B, NULL, &n));
+  PetscCall(MatCreateVecs(R, &x, &y));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(MatDenseGetColumnVecRead(B, k, &b));
+    PetscCall(VecCopy(b, op == TEST_MULT ? x : y));
+    PetscCall(MatDenseRestoreColumnVecRead(B, k, &b));
+    PetscCall(MatDenseGetColumnVecRead(C, k, &c));
+    PetscCall(VecCopy(c, op == TEST_MULT ? y : x));
+    PetscCall(MatDenseRestoreColumnVecRead(C, k, &c));
+    PetscCall(TestCompare(R, op, op == TEST_MULT ? x : y, NULL, op == TEST_MULT ? y : x, what));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Dense(TestShape shape, MatType type, PetscInt n, PetscBool lda)
+{
+  Mat                 A, R, B, C, T, U = NULL;
+  MatGallopStatistics last = {0};
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, shape, 16, &A, &R));
+  PetscCall(CreateDense(A, PETSC_FALSE, type, n, lda, 400, &B));
+  PetscCall(CreateDense(A, PETSC_TRUE, type, n, lda, 401, &T));
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(CompareColumns(R, TEST_MULT, B, C, "dense product"));
+  if (n) { /* PETSc has no transposed product without columns */
+    PetscCall(MatTransposeMatMult(A, T, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &U));
+    PetscCall(CompareColumns(R, TEST_TRANSPOSE, T, U, "dense product of the transpose"));
+  }
+  for (PetscInt round = 0; round < 2; round++) {
+    PetscCall(TestFill(A, 16, 17 + round));
+    PetscCall(TestFill(R, 16, 17 + round));
+    PetscCall(MatScale(B, 0.5));
+    PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(CompareColumns(R, TEST_MULT, B, C, "dense product, new values"));
+    if (!n) continue;
+    PetscCall(MatTransposeMatMult(A, T, MAT_REUSE_MATRIX, PETSC_DETERMINE, &U));
+    PetscCall(CompareColumns(R, TEST_TRANSPOSE, T, U, "dense product of the transpose, new values"));
+  }
+  PetscCall(MatGallopGetStatistics(A, &last));
+  PetscCall(TestProducts(A, R, TEST_ANY, &last, "factor of a dense product"));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&T));
+  PetscCall(MatDestroy(&U));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Into a matrix of the user's own */
+static PetscErrorCode DenseInto(void)
+{
+  Mat A, R, B, C;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 18, &A, &R));
+  PetscCall(CreateDense(A, PETSC_FALSE, MATDENSE, 5, PETSC_FALSE, 402, &B));
+  PetscCall(CreateDense(A, PETSC_TRUE, MATDENSE, 5, PETSC_TRUE, 403, &C));
+  PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(CompareColumns(R, TEST_MULT, B, C, "dense product into a matrix of the user's"));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscBool gpu = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  for (int op = AB; op <= ABC; op++) {
+    for (int ours = 1; ours < (op == ABC ? 8 : 4); ours++) PetscCall(Sparse((Op)op, ours));
+  }
+  PetscCall(ResultAlone());
+  PetscCall(Steps());
+  PetscCall(TestHasDevice(&gpu));
+  for (int k = 0; k <= (int)gpu; k++) {
+    MatType type = k ? MATDENSECUDA : MATDENSE;
+
+    PetscCall(Dense(TestSquare, type, 1, PETSC_FALSE));
+    PetscCall(Dense(TestSquare, type, 7, PETSC_FALSE));
+    PetscCall(Dense(TestSquare, type, 7, PETSC_TRUE));
+    PetscCall(Dense(TestWide, type, 16, PETSC_FALSE));
+    PetscCall(Dense(TestTall, type, 33, PETSC_TRUE));
+    PetscCall(Dense(TestSquare, type, 0, PETSC_FALSE));
+  }
+  PetscCall(DenseInto());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    nsize: {{1 2 4}}
+    test:
+      suffix: 1
+    test:
+      suffix: in_assembly
+      args: -mat_evchyb_build_in_assembly
+
+TEST*/

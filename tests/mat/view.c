@@ -1,0 +1,68 @@
+static char help[] = "What -mat_view ::ascii_info and ::ascii_info_detail say of a matrix whose numbers are known by hand.\n\n";
+
+#include "../galloptest.h"
+
+/*
+  100 rows and 200 columns: rows 0 to 3 are empty, rows 4 to 67 have 2 entries, rows 68 to 97 and row 99 have 3, row 98 has 130.
+
+  On one process, with all rows sorted: the 64 rows of length 2 are two column blocks of SubELL: NNZ_ELL = 64 * 2 = 128, I_split = 4 + 64 = 68. The 31 rows of length 3 do not
+  fill a column block: each is a row of 32 entries in SubCSR, and the long one a row of 160: NNZ_vCSR = 31 * 32 + 160 = 1152. The matrix has
+  128 + 93 + 130 = 351 nonzeros: (1280 - 351) / 351 = 264.67 % are added.
+
+  On two processes, each with 50 rows, the first has 46 rows of 2 entries in its diagonal block: a column block of 32, and 14 rows of SubCSR. The second
+  has 30 entries of the long row in its diagonal block, and the other 100 in its off-diagonal block, below 18 rows of 2 entries and 31 of 3:
+  NNZ_ELL = 32 * 2 + 32 * 3 = 160, NNZ_vCSR = 14 * 32 + 32 + 17 * 32 + 128 = 1152, I_split = 4 + 32 + 49 + 32 = 117.
+*/
+static PetscInt RowLength(PetscInt i)
+{
+  if (i < 4) return 0;
+  if (i < 68) return 2;
+  return i == 98 ? 130 : 3;
+}
+
+int main(int argc, char **argv)
+{
+  Mat      A;
+  PetscInt rstart, rend;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 100, 200));
+  PetscCall(MatSetType(A, MATEVCHYB));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(TestPreallocate(A));
+  PetscCall(MatBindToCPU(A, PETSC_TRUE)); /* a GPU needs other launches, and some bytes more */
+  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) {
+    for (PetscInt k = 0; k < RowLength(i); k++) PetscCall(MatSetValue(A, i, k, 1.0, INSERT_VALUES)); /* all columns are the first process's */
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    requires: double !complex !defined(PETSC_USE_64BIT_INDICES)
+    filter: sed -n "/EVC-HYB.*of memory/d; /EVC-HYB.* bytes,/d; /EVC-HYB/p; /SubELL/p; /SubCSR/p; /diagonal block/p"
+    test:
+      suffix: info
+      args: -mat_evchyb_window 0 -mat_view ::ascii_info
+    test:
+      suffix: detail
+      args: -mat_evchyb_window 0 -mat_view ::ascii_info_detail
+    test:
+      suffix: info_2
+      nsize: 2
+      args: -mat_evchyb_window 0 -mat_view ::ascii_info
+    test:
+      suffix: detail_2
+      nsize: 2
+      args: -mat_evchyb_window 0 -mat_view ::ascii_info_detail
+
+TEST*/
