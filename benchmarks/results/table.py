@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Make the tables of docs/performance.md, docs/evchyb.md and README.md from measured times.
+
+usage: table.py RUN.tsv                        products beside cuSPARSE
+       table.py --setup RUN-setup.txt          times of builds and refreshes
+       table.py --windows RUN.tsv W0.tsv ...   products for several -mat_evchyb_window; the number in a file's name is the
+                                               window, and cuSPARSE's times are those of RUN.tsv
+       table.py --summary RUN.tsv              a few lines, for README.md
+       table.py --update                       put all of them into the pages, from the files beside this script
+
+A table replaces what stands between <!-- table --> and <!-- /table --> (setup, windows, summary likewise).
+
+Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err; what is aijcusparse, evchyb,
+raw_csr_alg1 or raw_csr_alg2. Columns of a setup file: matrix nnz product_us convert_ms build_us refresh_us
+build/product refresh/product. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
+in a run are shown below its table.
+"""
+import math
+import re
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+LARGE = 1000000  # nonzeros from which a matrix is timed with L2 flushed
+OURS = "evchyb"
+SWEPT = ["web7M", "uniform8M_8", "web1M", "delaunay_n20", "circuit1447k", "star7_200"]
+SHOWN = ["star7_200", "box27_140", "elast27b3_56", "star5_1500", "web7M", "uniform8M_8", "web1M", "bcsstk16"]
+
+
+def lines_of(path):
+    return [line.split() for line in Path(path).read_text().splitlines() if line.strip() and not line.startswith("#")]
+
+
+class Run:
+    """The times of a file, by matrix and program."""
+
+    def __init__(self, path):
+        self.nnz, self.time, self.share = {}, {}, {}
+        text = Path(path).read_text()
+        bandwidth, options = re.search(r"^# read bandwidth ([\d.]+)", text, re.M), re.search(r"^# options: (.+)", text, re.M)
+        self.bandwidth = float(bandwidth.group(1)) if bandwidth else None
+        self.options = options.group(1).strip() if options else None
+        for fields in lines_of(path):
+            name, nnz, what, warm, cold, share = fields[0], int(fields[3]), fields[4], float(fields[7]), float(fields[8]), float(fields[10])
+            self.nnz[name] = nnz
+            self.time[name, what] = cold if nnz >= LARGE else warm
+            if what == OURS:
+                self.share[name] = share
+
+    def matrices(self):
+        return sorted({name for name, what in self.time if what == OURS}, key=lambda name: -self.nnz[name])
+
+    def cusparse(self, name):
+        return min(time for (matrix, what), time in self.time.items() if matrix == name and what != OURS)
+
+
+def mean(values):
+    return math.exp(sum(math.log(value) for value in values) / len(values))
+
+
+def speedups(run, reference):
+    return {name: reference.cusparse(name) / run.time[name, OURS] for name in run.matrices()}
+
+
+def cache(run, name):
+    return "flushed" if run.nnz[name] >= LARGE else "warm"
+
+
+def product_rows(run, names):
+    speedup = speedups(run, run)
+    rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | evchyb (µs) | speedup | share of read bandwidth, L2 flushed | L2 |", "|---|--:|--:|--:|--:|--:|---|"]
+    for name in names:
+        rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.cusparse(name):.1f} | {run.time[name, OURS]:.1f} | {speedup[name]:.2f} "
+                    f"| {100 * run.share[name]:.0f} % | {cache(run, name)} |")
+    return rows
+
+
+def spread(run):
+    speedup = speedups(run, run)
+    worst = min(speedup, key=speedup.get)
+    below = sorted((name for name in speedup if speedup[name] < 1), key=speedup.get)
+    small = [speedup[name] for name in speedup if run.nnz[name] < LARGE]
+    large = [speedup[name] for name in speedup if run.nnz[name] >= LARGE]
+    parts = [f"Geometric mean over {len(speedup)} matrices: {mean(speedup.values()):.2f}"]
+    if small and large:
+        parts[0] += f" ({mean(large):.2f} over the {len(large)} of {LARGE // 1000000} M nonzeros and more, {mean(small):.2f} over the {len(small)} smaller ones)"
+    parts.append(f"Worst: {worst}, {speedup[worst]:.2f}")
+    parts.append("Below 1.0: " + (", ".join(f"{name} {speedup[name]:.2f}" for name in below) or "none"))
+    slow = sorted((name for name in speedup if run.nnz[name] < LARGE and speedup[name] < 1 / 0.7), key=speedup.get)
+    parts.append("Smaller ones that take more than 0.7 of cuSPARSE's time: " + (", ".join(f"{name} {1 / speedup[name]:.2f}" for name in slow) or "none"))
+    return [part + ".  " for part in parts]
+
+
+def products(path):
+    run = Run(path)
+    text = product_rows(run, run.matrices()) + [""] + spread(run)
+    if run.bandwidth:
+        text.append(f"Read bandwidth measured in the same run: {run.bandwidth:.0f} GB/s.  ")
+    text.append(f"Options of the run: {f'`{run.options}`, otherwise ' if run.options else ''}the defaults.")
+    return text
+
+
+def summary(path):
+    run = Run(path)
+    return product_rows(run, [name for name in SHOWN if name in run.nnz]) + ["", spread(run)[0].rstrip() + (f" Options of the run: `{run.options}`." if run.options else "")]
+
+
+def setup(path):
+    rows = ["| matrix | product (µs) | build (µs) | build in products | refresh (µs) | refresh in products |", "|---|--:|--:|--:|--:|--:|"]
+    for fields in lines_of(path):
+        product, build, refresh = float(fields[2]), float(fields[4]), float(fields[5])
+        rows.append(f"| {re.sub(r'[.]bin$', '', fields[0])} | {product:.1f} | {build:.0f} | {build / product:.1f} | {refresh:.1f} | {refresh / product:.1f} |")
+    return rows
+
+
+def windows(reference, paths):
+    reference = Run(reference)
+    runs = {}
+    for path in paths:
+        runs[int(re.findall(r"\d+", Path(path).stem)[-1])] = Run(path)
+    order = sorted(runs, key=lambda window: window or math.inf)
+    speedup = {window: speedups(runs[window], reference) for window in order}
+    title = [str(window) if window else "0 (all rows)" for window in order]
+    rows = ["| window | " + " | ".join(title) + " |", "|---" + "|--:" * len(order) + "|"]
+    rows.append("| geometric mean of speedup | " + " | ".join(f"{mean(speedup[window].values()):.2f}" for window in order) + " |")
+    worst = {window: min(speedup[window], key=speedup[window].get) for window in order}
+    rows.append("| worst | " + " | ".join(f"{speedup[window][worst[window]]:.2f} {worst[window]}" for window in order) + " |")
+    for name in SWEPT:
+        rows.append(f"| {name} (µs) | " + " | ".join(f"{runs[window].time[name, OURS]:.1f}" for window in order) + " |")
+    return rows
+
+
+def splice(page, marker, rows):
+    begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
+    text = page.read_text()
+    if text.find(begin) < 0 or text.find(end, text.find(begin)) < 0:
+        sys.exit(f"table.py: {page} has no {begin} followed by {end}")
+    before, rest = text.split(begin, 1)
+    after = rest.split(end, 1)[1]
+    page.write_text(before + begin + "\n" + "\n".join(rows) + "\n" + end + after)
+
+
+def update():
+    page, run = ROOT / "docs" / "performance.md", HERE / "evchyb-h200.tsv"
+    splice(page, "table", products(run))
+    splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
+    splice(ROOT / "docs" / "evchyb.md", "windows", windows(run, sorted(HERE.glob("evchyb-h200-window*.tsv"))))
+    splice(ROOT / "README.md", "summary", summary(run))
+
+
+def main(args):
+    if args == ["--update"]:
+        return update()
+    if len(args) == 1 and not args[0].startswith("-"):
+        rows = products(args[0])
+    elif len(args) == 2 and args[0] == "--setup":
+        rows = setup(args[1])
+    elif len(args) == 2 and args[0] == "--summary":
+        rows = summary(args[1])
+    elif len(args) > 2 and args[0] == "--windows":
+        rows = windows(args[1], args[2:])
+    else:
+        print(__doc__.strip())
+        return 0 if args in (["-h"], ["--help"]) else 2
+    print("\n".join(rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
