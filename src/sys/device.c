@@ -25,6 +25,13 @@ PetscErrorCode GallopDeviceFree(void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GallopDeviceRelease(void *ptr)
+{
+  PetscFunctionBegin;
+  (void)ptr;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes)
 {
   (void)device, (void)host, (void)bytes;

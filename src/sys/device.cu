@@ -22,13 +22,63 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
+/*
+  Memory comes from a pool of our own: a cudaMalloc() of a few megabytes, or its cudaFree(), takes as long as ten products of a small matrix. The pool
+  returns what it has above PoolKeeps bytes; the default one, as PETSc sets it, never would.
+*/
+static const uint64_t PoolKeeps = 64 << 20;
+static cudaMemPool_t  pools[64]; /* by device */
+
+static PetscErrorCode PoolsDestroy(void)
 {
-  cudaError_t err;
+  PetscFunctionBegin;
+  for (cudaMemPool_t &pool : pools) {
+    if (pool) PetscCallCUDA(cudaMemPoolDestroy(pool));
+    pool = NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* NULL where the GPU has none */
+static PetscErrorCode GetPool(cudaMemPool_t *pool)
+{
+  int device, supported;
 
   PetscFunctionBegin;
-  *ptr = NULL;
-  err  = cudaMalloc(ptr, PetscMax(bytes, (size_t)1));
+  *pool = NULL;
+  PetscCallCUDA(cudaGetDevice(&device));
+  if (device >= (int)PETSC_STATIC_ARRAY_LENGTH(pools)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!pools[device]) {
+    uint64_t         keeps = PoolKeeps;
+    cudaMemPoolProps props = {};
+    bool             first = true;
+
+    PetscCallCUDA(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device));
+    if (!supported) PetscFunctionReturn(PETSC_SUCCESS);
+    for (cudaMemPool_t other : pools) first = first && !other;
+    props.allocType     = cudaMemAllocationTypePinned;
+    props.location.type = cudaMemLocationTypeDevice;
+    props.location.id   = device;
+    PetscCallCUDA(cudaMemPoolCreate(&pools[device], &props));
+    PetscCallCUDA(cudaMemPoolSetAttribute(pools[device], cudaMemPoolAttrReleaseThreshold, &keeps));
+    if (first) PetscCall(PetscRegisterFinalize(PoolsDestroy));
+  }
+  *pool = pools[device];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
+{
+  cudaMemPool_t pool;
+  cudaStream_t  stream;
+  cudaError_t   err;
+
+  PetscFunctionBegin;
+  *ptr  = NULL;
+  bytes = PetscMax(bytes, (size_t)1);
+  PetscCall(GetPool(&pool));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  err = pool ? cudaMallocFromPoolAsync(ptr, bytes, pool, stream) : cudaMalloc(ptr, bytes);
   if (err == cudaErrorMemoryAllocation) {
     *ptr = NULL;
     (void)cudaGetLastError(); /* the caller goes on without */
@@ -42,6 +92,18 @@ PetscErrorCode GallopDeviceFree(void *ptr)
 {
   PetscFunctionBegin;
   if (ptr) PetscCallCUDA(cudaFree(ptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceRelease(void *ptr)
+{
+  cudaMemPool_t pool;
+  cudaStream_t  stream;
+
+  PetscFunctionBegin;
+  PetscCall(GetPool(&pool));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (ptr) PetscCallCUDA(pool ? cudaFreeAsync(ptr, stream) : cudaFree(ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -284,6 +284,7 @@ static PetscErrorCode CompareArrays(Mat B, PetscInt number)
   SAME(csr.j, h->csr.nz);
   SAME(csr.as, h->csr.nz);
   SAME(csr.splitblk, h->csr.nsplit + 1);
+  SAME(csr.splitrow, h->csr.splitblk[h->csr.nsplit]);
   PetscCall(EVCHYBDestroyHostCopy(&h));
   PetscCall(EVCHYBDestroyHostCopy(&d));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -291,13 +292,13 @@ static PetscErrorCode CompareArrays(Mat B, PetscInt number)
 
 int main(int argc, char **argv)
 {
-  static const PetscInt    sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 95, 97, 127, 128, 129, 255, 257, 500, 1000, 1023};
-  static const char *const windows[] = {"0", "0", "32", "64", "100", "256"};
+  static const PetscInt    sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 95, 97, 127, 128, 129, 255, 257, 500, 1000, 1023, 3100};
+  static const char *const windows[] = {"0", "0", "32", "64", "100", "256", "300", "1024"};
   static const char *const maxells[] = {"128", "128", "128", "5", "0", "300"};
-  static const char *const splits[]  = {"4096", "64", "256"};
+  static const char *const splits[]  = {"1024", "64", "256"}; /* where rows are longer than 1024, host and GPU would split at different lengths */
   static const char *const rows[]    = {"1", "4", "128"};
   PetscInt                 matrices  = 600, first = 0;
-  PetscBool                device    = PETSC_FALSE;
+  PetscBool                device = PETSC_FALSE, large = PETSC_FALSE;
   Mat                      A, B;
 
   PetscFunctionBeginUser;
@@ -305,8 +306,9 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-matrices", &matrices, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &first, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-large", &large, NULL)); /* so many rows, windows and column blocks that the GPU takes other ways to sort and add up */
   for (PetscInt number = first; number < first + matrices; number++) {
-    const Law law = (Law)(number % LAW_COUNT);
+    const Law law = large ? (number % 2 ? LAW_HUGE : LAW_SPARSE) : (Law)(number % LAW_COUNT);
     PetscInt  m, n;
     MatType   parent;
     VecType   vectype;
@@ -317,12 +319,14 @@ int main(int argc, char **argv)
     n = number % 3 ? m : sizes[RandomBelow(PETSC_STATIC_ARRAY_LENGTH(sizes))];
     if (number % 50 == 49) m = 0;
     if (number % 50 == 48) n = 0;
+    if (large) m = n = 2200000;
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", windows[Random() % PETSC_STATIC_ARRAY_LENGTH(windows)]));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", maxells[Random() % PETSC_STATIC_ARRAY_LENGTH(maxells)]));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_split", splits[Random() % PETSC_STATIC_ARRAY_LENGTH(splits)]));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_rows_per_thread", rows[Random() % PETSC_STATIC_ARRAY_LENGTH(rows)]));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_columns_per_warp", Random() % 2 ? "32" : "3"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_by_row", Random() % 2 ? "0" : "100"));
+    if (large) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", number < 2 ? "256" : "0"));
     PetscCall(RandomMatrix(law, m, n, &A));
     PetscCall(PetscInfo(A, "Matrix %" PetscInt_FMT ", law %d\n", number, (int)law));
     PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
@@ -367,5 +371,9 @@ int main(int argc, char **argv)
     test:
       suffix: 4
       args: -first 450
+
+  test:
+    suffix: large
+    args: -large -matrices 3
 
 TEST*/

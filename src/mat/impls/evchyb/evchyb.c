@@ -170,9 +170,10 @@ static void LaunchPlan(EVCHYB *ev)
     MarksAdd(&empty, ev->nlisted, (ev->nlisted + perblock - 1) / perblock, EVCHYB_RANGE_EMPTY, 0);
     LaunchAdd(&ev->launch, &empty, 0);
   }
+  /* measured, docs/evchyb.md */
   if (ev->csr.nz > ev->ell.nz) ev->shape = EVCHYB_SHAPE_DEEP;
   else if (ev->byrow) ev->shape = EVCHYB_SHAPE_LARGE;
-  else ev->shape = ev->ell.nz <= 6 * (PetscCount)ev->ell.n ? EVCHYB_SHAPE_SHORT : EVCHYB_SHAPE_DEEP; /* measured, docs/evchyb.md */
+  else ev->shape = ev->ell.nz <= 6 * (PetscCount)ev->ell.n && 8 * ev->csr.nz <= ev->ell.nz ? EVCHYB_SHAPE_SHORT : EVCHYB_SHAPE_DEEP;
 }
 
 /*
@@ -182,16 +183,18 @@ static void LaunchPlan(EVCHYB *ev)
 + i          - row pointer of SubCSR
 - processors - of the GPU, 0 on the host
 
-  Output Parameter:
-. splitblk - first GPU block of each row that several compute, to be freed by the caller
+  Output Parameters:
++ splitblk - first GPU block of each row that several compute
+- splitrow - which of these rows each of the blocks computes a part of; to be freed with it by PetscFree2()
 */
-PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors, PetscCount **splitblk)
+PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors, PetscCount **splitblk, PetscInt **splitrow)
 {
   const EVCHYBOptions *o = &ev->options;
   SubELL              *ell = &ev->ell;
   SubCSR              *csr = &ev->csr;
   const PetscInt       warpsinblock = EVCHYB_THREADS / EVCHYB_BLOCK;
-  PetscInt             b, r, columns = o->columns, split = o->split, entries = 8;
+  PetscInt             b, r, columns = o->columns, split = o->split, longest = o->split, entries = 8;
+  PetscCount           parts = 0;
 
   PetscFunctionBegin;
   /* a matrix that would leave the GPU idle is cut finer, until every processor has WarpsWanted warps or a thread has no more entries than it asks for at once */
@@ -199,6 +202,7 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors,
     columns = PetscMin(columns, PetscMax(EVCHYB_ATONCE, (PetscInt)(ell->nz / EVCHYB_BLOCK / (processors * WarpsWanted))));
     entries = PetscMax(8, (PetscInt)PetscMin(64, csr->nz / ((PetscCount)processors * WarpsWanted * EVCHYB_BLOCK)));
     split   = PetscMin(split, PetscMax(4 * EVCHYB_THREADS, EVCHYBRoundUp((PetscInt)(csr->nz / (processors * WarpsWanted / warpsinblock)))));
+    longest = PetscMax(split, PetscMin(longest, EVCHYB_ATONCE * EVCHYB_THREADS)); /* what one GPU block has in flight at once is not worth adding up partial sums */
   }
   csr->split = split;
   PetscCall(PetscMemzero(&ell->marks, sizeof(ell->marks)));
@@ -222,25 +226,29 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors,
   ell->gpublks = ell->marks.gbmark[ell->marks.np];
 
   PetscCall(PetscMemzero(&csr->marks, sizeof(csr->marks)));
-  for (r = 0; r < csr->n && i[r + 1] - i[r] <= split;) {
+  for (r = 0; r < csr->n && i[r + 1] - i[r] <= longest;) {
     PetscInt   next = r + 1, tpr;
-    PetscCount longest = i[r + 1] - i[r];
+    PetscCount most = i[r + 1] - i[r];
 
     if (r < csr->nmerged) { /* the rows merged from SubELL come in no order of length: one row block */
-      for (; next < csr->nmerged; next++) longest = PetscMax(longest, i[next + 1] - i[next]);
+      for (; next < csr->nmerged; next++) most = PetscMax(most, i[next + 1] - i[next]);
       next = csr->nmerged;
-      tpr  = ThreadsPerRow(longest, entries);
+      tpr  = ThreadsPerRow(most, entries);
     } else {
-      tpr = ThreadsPerRow(longest, entries);
-      for (; next < csr->n && i[next + 1] - i[next] <= split && ThreadsPerRow(i[next + 1] - i[next], entries) == tpr; next++) { }
+      tpr = ThreadsPerRow(most, entries);
+      for (; next < csr->n && i[next + 1] - i[next] <= longest && ThreadsPerRow(i[next + 1] - i[next], entries) == tpr; next++) { }
     }
     MarksAdd(&csr->marks, next - r, ((PetscCount)(next - r) * tpr + EVCHYB_THREADS - 1) / EVCHYB_THREADS, EVCHYB_RANGE_CSR, tpr);
     r = next;
   }
   csr->nsplit = csr->n - r;
-  PetscCall(PetscMalloc1(csr->nsplit + 1, splitblk));
+  for (b = r; b < csr->n; b++) parts += (i[b + 1] - i[b] + split - 1) / split;
+  PetscCall(PetscMalloc2(csr->nsplit + 1, splitblk, parts, splitrow));
   (*splitblk)[0] = 0;
-  for (b = 0; b < csr->nsplit; b++) (*splitblk)[b + 1] = (*splitblk)[b] + (i[r + b + 1] - i[r + b] + split - 1) / split;
+  for (b = 0; b < csr->nsplit; b++) {
+    (*splitblk)[b + 1] = (*splitblk)[b] + (i[r + b + 1] - i[r + b] + split - 1) / split;
+    for (PetscCount k = (*splitblk)[b]; k < (*splitblk)[b + 1]; k++) (*splitrow)[k] = b;
+  }
   if (csr->nsplit) MarksAdd(&csr->marks, csr->nsplit, (*splitblk)[csr->nsplit], EVCHYB_RANGE_SPLIT, split);
   csr->gpublks = csr->marks.gbmark[csr->marks.np];
   LaunchPlan(ev);
@@ -269,7 +277,7 @@ static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr)
 
 static PetscErrorCode EVCHYBApply(void *data, const GallopProduct *product)
 {
-  const EVCHYB *ev = (const EVCHYB *)data;
+  EVCHYB *ev = (EVCHYB *)data;
 
   PetscFunctionBegin;
   if (PetscMemTypeHost(ev->memtype)) PetscCall(EVCHYBApply_Host(ev, product));

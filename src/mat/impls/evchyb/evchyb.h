@@ -104,6 +104,7 @@ typedef struct {
   PetscInt     split;    /* entries of a row that one GPU block computes */
   PetscInt     nsplit;   /* rows computed by several GPU blocks: the last ones */
   PetscCount  *splitblk; /* [nsplit + 1] first GPU block of each, counted from the first of them */
+  PetscInt    *splitrow; /* [splitblk[nsplit]] which of these rows a GPU block computes a part of */
   PetscScalar *partial;  /* [splitblk[nsplit]] */
   int         *arrived;  /* [nsplit] GPU blocks that have left their partial sum; 0 between products */
 } SubCSR;
@@ -122,6 +123,9 @@ typedef struct {
   PetscBool    byrow;  /* column blocks up to EVCHYB_LONGCLASS are in order of rows */
   EVCHYBShape  shape;
   EVCHYBLaunch launch; /* for the GPU */
+  int          processors; /* of the GPU */
+  PetscBool    overlaps;   /* the GPU can start a kernel while the one before it ends */
+  PetscBool    fresh;      /* no product since the arrays were written */
   EVCHYBOptions options;
 } EVCHYB;
 
@@ -185,7 +189,7 @@ EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 
 PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, PetscInt, EVCHYBKeyShape *);
 PETSC_INTERN void           EVCHYBSplit(const EVCHYBOptions *, PetscInt, PetscInt, PetscInt, EVCHYB *);
-PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscInt, PetscCount **);
+PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscInt, PetscCount **, PetscInt **);
 
 PETSC_INTERN PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *, const GallopCSR *, PetscCount, EVCHYB **);
 PETSC_INTERN PetscErrorCode EVCHYBRefresh_Host(EVCHYB *, const GallopCSR *);
@@ -194,7 +198,7 @@ PETSC_INTERN PetscErrorCode EVCHYBDestroy_Host(EVCHYB **);
 
 PETSC_INTERN PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *, const GallopCSR *, PetscCount, EVCHYB **);
 PETSC_INTERN PetscErrorCode EVCHYBRefresh_Device(EVCHYB *, const GallopCSR *);
-PETSC_INTERN PetscErrorCode EVCHYBApply_Device(const EVCHYB *, const GallopProduct *);
+PETSC_INTERN PetscErrorCode EVCHYBApply_Device(EVCHYB *, const GallopProduct *);
 PETSC_INTERN PetscErrorCode EVCHYBDestroy_Device(EVCHYB **);
 
 /* a host copy of what the GPU has, for tests and viewers */

@@ -2,6 +2,7 @@
 
 #include <gallop/cudaimpl.h>
 #include <cub/cub.cuh>
+#include <cuda/atomic>
 #include "evchyb.h"
 
 static constexpr int WarpsInBlock = EVCHYB_THREADS / WarpSize;
@@ -16,22 +17,22 @@ static __device__ __forceinline__ T LoadOnce(const T *p)
   return *p;
 }
 template <>
-__device__ __forceinline__ double LoadOnce(const double *p)
+[[maybe_unused]] __device__ __forceinline__ double LoadOnce(const double *p)
 {
   return __ldcs(p);
 }
 template <>
-__device__ __forceinline__ float LoadOnce(const float *p)
+[[maybe_unused]] __device__ __forceinline__ float LoadOnce(const float *p)
 {
   return __ldcs(p);
 }
 template <>
-__device__ __forceinline__ int LoadOnce(const int *p)
+[[maybe_unused]] __device__ __forceinline__ int LoadOnce(const int *p)
 {
   return __ldcs(p);
 }
 template <>
-__device__ __forceinline__ long long LoadOnce(const long long *p)
+[[maybe_unused]] __device__ __forceinline__ long long LoadOnce(const long long *p)
 {
   return __ldcs(p);
 }
@@ -63,15 +64,16 @@ static __device__ __forceinline__ V GroupSum(V sum, int width)
 template <typename T>
 static __device__ __forceinline__ T LoadFromL2(const T *p)
 {
-  static_assert(sizeof(T) % sizeof(int) == 0, "scalars are whole words");
+  using Word = cuda::std::conditional_t<sizeof(T) % sizeof(long long) == 0, long long, int>;
+  static_assert(sizeof(T) % sizeof(Word) == 0, "scalars are whole words");
   union
   {
-    T   t;
-    int word[sizeof(T) / sizeof(int)];
+    T    t;
+    Word word[sizeof(T) / sizeof(Word)];
   } u = {T()};
 
 #pragma unroll
-  for (int k = 0; k < (int)(sizeof(T) / sizeof(int)); k++) u.word[k] = __ldcg((const int *)p + k);
+  for (int k = 0; k < (int)(sizeof(T) / sizeof(Word)); k++) u.word[k] = __ldcg((const Word *)p + k);
   return u.t;
 }
 
@@ -89,12 +91,31 @@ static __device__ __forceinline__ void Store(const Vectors<V> &v, PetscInt row, 
   v.z[row] = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
 }
 
-/* Sum over n entries of j and as that lie step apart: Unroll of them in flight. Padding has a negative column. */
-template <int Unroll, typename V, typename I>
-static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__restrict__ as, int n, int step, const V *__restrict__ x)
+/* How the kernel is compiled: entries in flight a thread, GPU blocks a multiprocessor, and whether matrix data is loaded before the predecessor has ended */
+template <int AtOnce_, int MinBlocks_, bool Early_>
+struct Shape {
+  static constexpr int  AtOnce = AtOnce_, MinBlocks = MinBlocks_;
+  static constexpr bool Early = Early_;
+};
+
+/*
+  The kernel may start while the one before it in the stream still runs (programmatic dependent launch): what no other kernel writes, the matrix, is
+  loaded before this, vectors and partial sums after it. Each thread waits, so that the kernel never ends before its predecessor.
+*/
+static __device__ __forceinline__ void WaitForPredecessor()
 {
-  V   sum = V(0);
-  int k   = 0;
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+/* Sum over n entries of j and as that lie step apart: AtOnce of them in flight. Padding has a negative column. */
+template <typename S, typename V, typename I>
+static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__restrict__ as, int n, int step, const V *x)
+{
+  constexpr int Unroll = S::AtOnce;
+  V             sum    = V(0);
+  int           k      = 0;
 
   for (; k + Unroll <= n; k += Unroll) {
     I c[Unroll];
@@ -105,9 +126,10 @@ static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__r
       c[u] = LoadOnce(j + u * step);
       a[u] = LoadOnce(as + u * step);
     }
+    if (S::Early && !k) WaitForPredecessor();
 #pragma unroll
     for (int u = 0; u < Unroll; u++)
-      if (c[u] >= 0) sum += a[u] * __ldg(x + c[u]);
+      if (c[u] >= 0) sum += a[u] * x[c[u]];
     j += Unroll * step;
     as += Unroll * step;
   }
@@ -120,18 +142,19 @@ static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__r
       c[u] = k + u < n ? LoadOnce(j + u * step) : I(-1);
       a[u] = k + u < n ? LoadOnce(as + u * step) : V(0);
     }
+    if (S::Early && !k) WaitForPredecessor();
 #pragma unroll
     for (int u = 0; u < Unroll - 1; u++)
-      if (c[u] >= 0) sum += a[u] * __ldg(x + c[u]);
+      if (c[u] >= 0) sum += a[u] * x[c[u]];
   }
   return sum;
 }
 
 /* The entries of begin, begin + step, ... before end */
-template <int Unroll, typename V, typename I>
-static __device__ __forceinline__ V GatherRange(const I *__restrict__ j, const V *__restrict__ as, PetscCount begin, PetscCount end, int step, const V *__restrict__ x)
+template <typename S, typename V, typename I>
+static __device__ __forceinline__ V GatherRange(const I *__restrict__ j, const V *__restrict__ as, PetscCount begin, PetscCount end, int step, const V *x)
 {
-  return begin < end ? Gather<Unroll, V, I>(j + begin, as + begin, (int)((end - begin + step - 1) / step), step, x) : V(0);
+  return begin < end ? Gather<S, V, I>(j + begin, as + begin, (int)((end - begin + step - 1) / step), step, x) : V(0);
 }
 
 /* ---------------------------------------------------------------- the product */
@@ -148,14 +171,15 @@ struct CsrView {
   const PetscCount *i;
   const I          *j;
   const V          *as;
-  PetscInt          nsplit, split;
+  PetscInt          split;
   const PetscCount *splitblk;
+  const PetscInt   *splitrow;
   V                *partial;
   int              *arrived;
 };
 
 /* Listing 1 of the paper: a lane computes one or several rows */
-template <int Unroll, typename V, typename I>
+template <typename S, typename V, typename I>
 static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const int rows = range.count, lane = threadIdx.x % WarpSize;
@@ -165,12 +189,12 @@ static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &el
     const PetscInt   row   = perm[(PetscCount)b * EVCHYB_BLOCK + lane];
     const PetscCount first = ell.bnz[b] + lane;
 
-    Store(v, row, Gather<Unroll, V, I>(ell.j + first, ell.as + first, (int)ell.clen[b], EVCHYB_BLOCK, v.x));
+    Store(v, row, Gather<S, V, I>(ell.j + first, ell.as + first, (int)ell.clen[b], EVCHYB_BLOCK, v.x));
   }
 }
 
 /* Beyond the paper: several warps share a column block, each every so many columns */
-template <int Unroll, typename V, typename I>
+template <typename S, typename V, typename I>
 static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const int      warps = range.count, lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize, part = warp % warps;
@@ -183,7 +207,7 @@ static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell,
     const PetscCount first = ell.bnz[b] + part * EVCHYB_BLOCK + lane;
 
     row = perm[(PetscCount)b * EVCHYB_BLOCK + lane];
-    sum = Gather<Unroll, V, I>(ell.j + first, ell.as + first, ((int)ell.clen[b] - part + warps - 1) / warps, warps * EVCHYB_BLOCK, v.x);
+    sum = Gather<S, V, I>(ell.j + first, ell.as + first, ((int)ell.clen[b] - part + warps - 1) / warps, warps * EVCHYB_BLOCK, v.x);
   }
   sums[threadIdx.x] = sum;
   __syncthreads();
@@ -201,7 +225,6 @@ static __device__ __forceinline__ V WarpsSum(V sum, int threads)
   const int    warp = threadIdx.x / WarpSize, inwarp = threads / WarpSize;
 
   sum = GroupSum(sum, WarpSize);
-  __syncthreads();
   if (threadIdx.x % WarpSize == 0) sums[warp] = sum;
   __syncthreads();
   if (threadIdx.x % threads == 0)
@@ -210,59 +233,57 @@ static __device__ __forceinline__ V WarpsSum(V sum, int threads)
 }
 
 /* A row that several GPU blocks compute: each leaves its part, the last to arrive adds them in order, so that the result is the same in every run */
-template <int Unroll, typename V, typename I>
+template <typename S, typename V, typename I>
 static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
-  PetscInt lo = 0, hi = csr.nsplit - 1;
-
-  while (lo < hi) { /* the row that the block belongs to */
-    const PetscInt mid = (lo + hi + 1) / 2;
-
-    if (csr.splitblk[mid] <= block) lo = mid;
-    else hi = mid - 1;
-  }
+  const PetscInt   lo       = csr.splitrow[block];
   const PetscCount firstblk = csr.splitblk[lo], blocks = csr.splitblk[lo + 1] - firstblk;
   const PetscInt   r     = range.first + lo;
+  const PetscInt   row   = perm[r];
   const PetscCount begin = csr.i[r] + (block - firstblk) * csr.split, stop = csr.i[r + 1];
-  V                sum = GatherRange<Unroll, V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, v.x);
-  __shared__ bool  last;
+  V                sum = GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, v.x);
+  bool             last = false;
 
   sum = WarpsSum(sum, EVCHYB_THREADS);
+  if (threadIdx.x >= WarpSize) return;
   if (threadIdx.x == 0) {
     csr.partial[block] = sum;
-    __threadfence();
-    last = atomicAdd(csr.arrived + lo, 1) == (int)(blocks - 1);
+    last = cuda::atomic_ref<int, cuda::thread_scope_device>(csr.arrived[lo]).fetch_add(1, cuda::memory_order_acq_rel) == (int)(blocks - 1);
   }
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
+  if (!__shfl_sync(0xffffffffu, last, 0)) return;
   sum = V(0);
-  for (PetscCount b = threadIdx.x; b < blocks; b += EVCHYB_THREADS) sum += LoadFromL2(csr.partial + firstblk + b);
-  sum = WarpsSum(sum, EVCHYB_THREADS);
+#pragma unroll 4
+  for (int b = threadIdx.x; b < (int)blocks; b += WarpSize) sum += LoadFromL2(csr.partial + firstblk + b);
+  sum = GroupSum(sum, WarpSize);
   if (threadIdx.x == 0) {
     csr.arrived[lo] = 0; /* for the next product */
-    Store(v, perm[r], sum);
+    Store(v, row, sum);
   }
 }
 
 /* Listing 2 of the paper: TPR threads a row */
-template <int Unroll, typename V, typename I>
+template <typename S, typename V, typename I>
 static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const int      tpr    = range.count, lane = threadIdx.x % tpr;
   const PetscInt r      = range.first + (PetscInt)block * (EVCHYB_THREADS / tpr) + threadIdx.x / tpr;
   const bool     inside = r < range.end;
+  PetscInt       row    = 0;
   V              sum    = V(0);
 
-  if (inside) sum = GatherRange<Unroll, V, I>(csr.j, csr.as, csr.i[r] + lane, csr.i[r + 1], tpr, v.x);
+  if (inside) {
+    row = perm[r];
+    sum = GatherRange<S, V, I>(csr.j, csr.as, csr.i[r] + lane, csr.i[r + 1], tpr, v.x);
+  }
   sum = tpr <= WarpSize ? GroupSum(sum, tpr) : WarpsSum(sum, tpr);
-  if (inside && lane == 0) Store(v, perm[r], sum);
+  if (inside && lane == 0) Store(v, row, sum);
 }
 
 /* Rows without entries: z = beta y */
 template <typename V>
 static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
+  WaitForPredecessor();
   for (int k = 0; k < 4; k++) {
     const PetscInt r = range.first + ((PetscInt)block * 4 + k) * EVCHYB_THREADS + threadIdx.x;
 
@@ -271,31 +292,33 @@ static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ p
 }
 
 /* Algorithm 1 of the paper: the number of a GPU block decides what it computes */
-template <int Unroll, int MinBlocks, typename V, typename I>
-__global__ static void __launch_bounds__(EVCHYB_THREADS, MinBlocks) SpMV_EVCHYB_adaptive(const __grid_constant__ EVCHYBLaunch launch, const EllView<V, I> ell, const CsrView<V, I> csr, const I *__restrict__ perm, const Vectors<V> v, const PetscInt ellrows, const PetscInt rows)
+template <typename S, typename V, typename I>
+__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_adaptive(const __grid_constant__ EVCHYBLaunch launch, const EllView<V, I> ell, const CsrView<V, I> csr, const I *__restrict__ perm, const Vectors<V> v, const PetscInt ellrows, const PetscInt rows, const bool fresh)
 {
   int k = 0;
 
+  if (!S::Early || fresh) WaitForPredecessor();
   while (blockIdx.x >= launch.range[k].next) k++;
   const EVCHYBRange &range = launch.range[k];
   const unsigned int block = blockIdx.x - range.begin;
 
   switch (range.kind) {
   case EVCHYB_RANGE_ELL:
-    SpMV_ELL_adaptive<Unroll, V, I>(ell, perm, v, range, block);
+    SpMV_ELL_adaptive<S, V, I>(ell, perm, v, range, block);
     break;
   case EVCHYB_RANGE_SHARED:
-    SpMV_ELL_shared<Unroll, V, I>(ell, perm, v, range, block);
+    SpMV_ELL_shared<S, V, I>(ell, perm, v, range, block);
     break;
   case EVCHYB_RANGE_CSR:
-    SpMV_CSR_adaptiveTPR<Unroll, V, I>(csr, perm + ellrows, v, range, block);
+    SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm + ellrows, v, range, block);
     break;
   case EVCHYB_RANGE_SPLIT:
-    SpMV_CSR_split<Unroll, V, I>(csr, perm + ellrows, v, range, block);
+    SpMV_CSR_split<S, V, I>(csr, perm + ellrows, v, range, block);
     break;
   default:
     ScaleEmpty<V>(perm + rows, v, range, block);
   }
+  if (S::Early) WaitForPredecessor(); /* those that had nothing to do */
 }
 
 template <typename V>
@@ -309,6 +332,63 @@ __global__ static void ScaleKernel(PetscCount n, V beta, const V *y, V *z)
 static unsigned int GridFor(PetscCount threads)
 {
   return (unsigned int)((threads + EVCHYB_THREADS - 1) / EVCHYB_THREADS);
+}
+
+/* Exclusive prefix sum in place. One GPU block is enough for a few thousand; CUB's device-wide scan costs two launches more than its work then. */
+static constexpr int ScanThreads = 512, ScanItems = 8;
+
+template <typename T>
+__global__ static void __launch_bounds__(ScanThreads) ScanKernel(T *data, int n)
+{
+  using Scan = cub::BlockScan<T, ScanThreads>;
+  __shared__ typename Scan::TempStorage temp;
+  T                                     before = {};
+
+  for (int base = 0; base < n; base += ScanThreads * ScanItems) {
+    const int first = base + threadIdx.x * ScanItems;
+    T         item[ScanItems], total;
+
+#pragma unroll
+    for (int k = 0; k < ScanItems; k++) item[k] = first + k < n ? data[first + k] : T{};
+    Scan(temp).ExclusiveScan(item, item, T{}, cuda::std::plus<>(), total);
+#pragma unroll
+    for (int k = 0; k < ScanItems; k++)
+      if (first + k < n) data[first + k] = before + item[k];
+    before = before + total;
+    __syncthreads();
+  }
+}
+
+template <typename T>
+static cudaError_t ExclusiveScan(void *temp, size_t &bytes, T *data, PetscCount n, cudaStream_t stream)
+{
+  if (n > 2 * ScanThreads * ScanItems || !temp) return cub::DeviceScan::ExclusiveScan(temp, bytes, data, data, cuda::std::plus<>(), T{}, n, stream);
+  ScanKernel<<<1, ScanThreads, 0, stream>>>(data, (int)n);
+  return cudaGetLastError();
+}
+
+/* Sort of keys below 32, for no more than one GPU block sorts at once: a fraction of what CUB's device-wide sort takes */
+static constexpr int SortItems = 8, SortMost = ScanThreads * SortItems, SortBits = 5;
+
+__global__ static void __launch_bounds__(ScanThreads) SmallSortKernel(int n, const uint64_t *__restrict__ keys, PetscInt *order)
+{
+  using Sort = cub::BlockRadixSort<unsigned int, ScanThreads, SortItems, PetscInt>;
+  __shared__ typename Sort::TempStorage temp;
+  unsigned int                          key[SortItems];
+  PetscInt                              index[SortItems];
+
+#pragma unroll
+  for (int k = 0; k < SortItems; k++) {
+    index[k] = threadIdx.x * SortItems + k;
+    key[k]   = index[k] < n ? (unsigned int)keys[index[k]] : (1u << SortBits) - 1;
+  }
+  Sort(temp).Sort(key, index, 0, SortBits);
+#pragma unroll
+  for (int k = 0; k < SortItems; k++) {
+    const int at = threadIdx.x * SortItems + k;
+
+    if (at < n) order[at] = index[k];
+  }
 }
 
 /* What the kernels of the build count for the host */
@@ -332,6 +412,82 @@ __global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, co
   if (threadIdx.x == 0) {
     if (empty) atomicAdd(&counts->nempty, (unsigned long long)empty);
     if (longer) atomicAdd(&counts->nlong, (unsigned long long)longer);
+  }
+}
+
+/* Empty and long rows of a window, then of all windows before it */
+struct WindowCounts {
+  PetscCount nempty, nlong;
+
+  __host__ __device__ WindowCounts operator+(const WindowCounts &other) const { return {nempty + other.nempty, nlong + other.nlong}; }
+};
+
+static constexpr int WindowItems = 4, WindowMost = WindowItems * EVCHYB_THREADS;
+
+/* A GPU block sorts a window: empty rows, short ones by length and first column, then long ones as they come. Much less work than sorting all rows by window, length and column. */
+__global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscInt m, PetscInt window, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, PetscInt *rows, WindowCounts *windows)
+{
+  using Sort = cub::BlockRadixSort<uint64_t, EVCHYB_THREADS, WindowItems, PetscInt, 6>;
+  __shared__ typename Sort::TempStorage temp;
+  __shared__ int                        count[3];
+  const PetscCount                      first = (PetscCount)blockIdx.x * window;
+  const int                             n = (int)(m - first < window ? m - first : window), bits = shape.lenbits + shape.colbits;
+  uint64_t                              keys[WindowItems];
+  PetscInt                              row[WindowItems];
+
+  if (threadIdx.x < 3) count[threadIdx.x] = 0;
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < WindowItems; k++) {
+    const int at = threadIdx.x * WindowItems + k;
+
+    row[k]  = (PetscInt)(first + at);
+    keys[k] = ~(uint64_t)0;
+    if (at < n) {
+      const PetscInt begin = i[first + at], len = i[first + at + 1] - begin;
+
+      if (!len) keys[k] = 0;
+      else if (len > shape.maxell) keys[k] = (uint64_t)EVCHYB_LONG << bits;
+      else keys[k] = (uint64_t)EVCHYB_SHORT << bits | (uint64_t)len << shape.colbits | (uint64_t)j[begin] >> shape.colshift;
+      if (!len || len > shape.maxell) atomicAdd(&count[len ? EVCHYB_LONG : EVCHYB_EMPTY], 1);
+    }
+  }
+  Sort(temp).Sort(keys, row, 0, bits + 2);
+#pragma unroll
+  for (int k = 0; k < WindowItems; k++) {
+    const int at = threadIdx.x * WindowItems + k;
+
+    if (at < n) rows[first + at] = row[k];
+  }
+  if (threadIdx.x == 0) {
+    windows[blockIdx.x] = {count[EVCHYB_EMPTY], count[EVCHYB_LONG]};
+    if (blockIdx.x == gridDim.x - 1) windows[gridDim.x] = {0, 0}; /* its place gets the totals */
+  }
+}
+
+/* The windows' empty rows to the front, short ones behind them, long ones to the end; keys of the long ones */
+__global__ static void WindowsGatherKernel(PetscInt m, PetscInt window, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, const WindowCounts *__restrict__ windows, const PetscInt *__restrict__ rows, PetscInt *sorted, uint64_t *longkeys, Counts *counts)
+{
+  const PetscCount   first = (PetscCount)blockIdx.x * window, n = m - first < window ? m - first : window;
+  const WindowCounts before = windows[blockIdx.x], next = windows[blockIdx.x + 1], total = windows[gridDim.x];
+  const PetscCount   nempty = next.nempty - before.nempty, nshort = n - nempty - (next.nlong - before.nlong);
+  const PetscCount   toshort = total.nempty + first - before.nempty - before.nlong;
+
+  for (PetscCount k = threadIdx.x; k < n; k += blockDim.x) {
+    const PetscInt row = rows[first + k];
+
+    if (k < nempty) sorted[before.nempty + k] = row;
+    else if (k < nempty + nshort) sorted[toshort + k - nempty] = row;
+    else {
+      const PetscCount at = before.nlong + k - nempty - nshort;
+
+      sorted[m - total.nlong + at] = row;
+      longkeys[at]                 = EVCHYBKey(&shape, row, i[row + 1] - i[row], j[i[row]]);
+    }
+  }
+  if (blockIdx.x == 0 && threadIdx.x == 0) {
+    counts->nempty = (unsigned long long)total.nempty;
+    counts->nlong  = (unsigned long long)total.nlong;
   }
 }
 
@@ -381,46 +537,54 @@ __global__ static void LengthsKernel(PetscInt nb, PetscInt ncsr, PetscBool byrow
   }
 }
 
-/* Column blocks to the order in which they are stored; their entries for the prefix sum */
-__global__ static void OrderKernel(PetscInt nb, const PetscInt *order, const PetscInt *__restrict__ oldperm, const PetscInt *__restrict__ oldclen, PetscInt *perm, PetscInt *clen, PetscCount *bnz)
+/* Column blocks to the order in which they are stored, and the rows behind them: those of SubCSR, and empty ones; entries of the blocks for the prefix sum */
+__global__ static void OrderKernel(PetscInt nb, PetscInt ncsr, PetscInt nlisted, const PetscInt *order, const PetscInt *__restrict__ empty, const PetscInt *__restrict__ sorted, const PetscInt *__restrict__ oldclen, PetscInt *perm, PetscInt *clen, PetscCount *bnz)
 {
-  const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize;
-  const int        lane = threadIdx.x % WarpSize;
+  const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize, at = warp * WarpSize + threadIdx.x % WarpSize, behind = at - (PetscCount)nb * EVCHYB_BLOCK;
 
   if (warp < nb) {
     const PetscCount from = order[warp];
 
-    perm[warp * EVCHYB_BLOCK + lane] = oldperm[from * EVCHYB_BLOCK + lane];
-    if (lane == 0) {
+    perm[at] = sorted[from * EVCHYB_BLOCK + threadIdx.x % WarpSize];
+    if (at == warp * WarpSize) {
       clen[warp] = oldclen[from];
       bnz[warp]  = (PetscCount)oldclen[from] * EVCHYB_BLOCK;
     }
-  }
+  } else if (behind < ncsr) perm[at] = sorted[at];
+  else if (behind - ncsr < nlisted) perm[at] = empty[behind - ncsr];
+  if (behind == 0) bnz[nb] = 0; /* one count too many, so that the exclusive sum ends with the total */
 }
 
-static constexpr int FillChunk = 512; /* entries of SubCSR that a warp copies: a row may have many more */
+/* How the entries are shared out among warps: a small matrix has too few column blocks to keep the GPU busy with a warp each */
+struct FillShape {
+  int parts; /* warps a column block */
+  int chunk; /* entries of SubCSR a warp: a row may have many more */
+};
 
 /* j and as, or only as: a lane copies a row of a column block, a warp a piece of SubCSR */
 template <bool Pattern>
-__global__ static void __launch_bounds__(EVCHYB_THREADS) FillKernel(const SubELL ell, const SubCSR csr, const PetscInt *__restrict__ perm, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
+__global__ static void __launch_bounds__(EVCHYB_THREADS) FillKernel(const SubELL ell, const SubCSR csr, const FillShape shape, const PetscInt *__restrict__ perm, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
 {
-  const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize;
+  const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize, ellwarps = (PetscCount)ell.nb * shape.parts;
   const int        lane = threadIdx.x % WarpSize;
 
-  if (warp < ell.nb) {
-    const PetscInt   row = perm[warp * EVCHYB_BLOCK + lane], all = ell.clen[warp];
-    const PetscCount from = i[row], to = ell.bnz[warp] + lane;
+  WaitForPredecessor();
+  if (warp < ellwarps) {
+    const PetscCount b   = warp / shape.parts;
+    const int        p   = (int)(warp % shape.parts);
+    const PetscInt   row = perm[b * EVCHYB_BLOCK + lane], all = ell.clen[b], end = (PetscInt)((PetscCount)all * (p + 1) / shape.parts);
+    const PetscCount from = i[row], to = ell.bnz[b] + lane;
     const PetscInt   len = (PetscInt)(i[row + 1] - from);
 
 #pragma unroll 4
-    for (PetscInt k = 0; k < all; k++) {
+    for (PetscInt k = (PetscInt)((PetscCount)all * p / shape.parts); k < end; k++) {
       const PetscCount at = to + (PetscCount)k * EVCHYB_BLOCK;
 
       if (Pattern) ell.j[at] = k < len ? j[from + k] : -1;
       if (Pattern || k < len) ell.as[at] = k < len ? a[from + k] : PetscScalar(0);
     }
   } else {
-    const PetscCount begin = (warp - ell.nb) * FillChunk, end = begin + FillChunk < csr.nz ? begin + FillChunk : csr.nz;
+    const PetscCount begin = (warp - ellwarps) * shape.chunk, end = begin + shape.chunk < csr.nz ? begin + shape.chunk : csr.nz;
     PetscInt         lo = 0, hi = csr.n - 1;
 
     while (lo < hi) { /* the row that begin lies in */
@@ -446,14 +610,18 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) FillKernel(const SubELL
 
 static PetscErrorCode Fill(EVCHYB *ev, const GallopCSR *csr, bool pattern)
 {
-  const PetscCount warps = (PetscCount)ev->ell.nb + (ev->csr.nz + FillChunk - 1) / FillChunk;
+  const PetscCount wanted = (PetscCount)ev->processors * 16; /* warps */
+  FillShape        shape;
+  PetscCount       warps;
   cudaStream_t     stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (pattern) FillKernel<true><<<GridFor(warps * WarpSize), EVCHYB_THREADS, 0, stream>>>(ev->ell, ev->csr, ev->perm, csr->i, csr->j, csr->a);
-  else FillKernel<false><<<GridFor(warps * WarpSize), EVCHYB_THREADS, 0, stream>>>(ev->ell, ev->csr, ev->perm, csr->i, csr->j, csr->a);
-  GallopCheckLaunch();
+  for (shape.parts = 1; shape.parts < 32 && (PetscCount)ev->ell.nb * shape.parts < wanted && ev->ell.LCmax > 4 * shape.parts;) shape.parts *= 2;
+  for (shape.chunk = 512; shape.chunk > 64 && ev->csr.nz / shape.chunk < wanted;) shape.chunk /= 2;
+  warps = (PetscCount)ev->ell.nb * shape.parts + (ev->csr.nz + shape.chunk - 1) / shape.chunk;
+  PetscCallCUDA(GallopLaunchOverlapping(pattern ? FillKernel<true> : FillKernel<false>, GridFor(warps * WarpSize), EVCHYB_THREADS, stream, ev->overlaps, ev->ell, ev->csr, shape, ev->perm, csr->i, csr->j, csr->a));
+  ev->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -484,19 +652,21 @@ static size_t CarveEntries(EVCHYB *ev, PetscInt nsplit, PetscCount nparts, void 
   carver.Take(ev->csr.j, ev->csr.nz);
   carver.Take(ev->csr.as, ev->csr.nz);
   carver.Take(ev->csr.splitblk, nsplit + 1);
+  carver.Take(ev->csr.splitrow, nparts);
   carver.Take(ev->csr.partial, nparts);
   carver.Take(ev->csr.arrived, nsplit);
   return carver.Bytes();
 }
 
-static size_t CarveRows(EVCHYB *ev, PetscInt nrows, PetscInt nb, PetscInt ncsr, void *base)
+static size_t CarveRows(EVCHYB *ev, PetscInt nrows, PetscInt nb, PetscInt ncsr, void *base, Counts **counts)
 {
   Carver carver(base);
 
   carver.Take(ev->perm, nrows);
-  carver.Take(ev->ell.bnz, nb + 1);
   carver.Take(ev->ell.clen, nb);
-  carver.Take(ev->csr.i, ncsr + 1);
+  carver.Take(ev->ell.bnz, (PetscCount)nb + 1 + ncsr + 1 + (PetscCount)(sizeof(Counts) / sizeof(PetscCount))); /* the end of bnz, csr.i and the counts go to the host in one piece */
+  ev->csr.i = base ? ev->ell.bnz + nb + 1 : NULL;
+  *counts   = base ? reinterpret_cast<Counts *>(ev->csr.i + ncsr + 1) : NULL;
   return carver.Bytes();
 }
 
@@ -504,12 +674,14 @@ static size_t CarveRows(EVCHYB *ev, PetscInt nrows, PetscInt nb, PetscInt ncsr, 
 struct Workspace {
   uint64_t *keys, *sortedkeys;
   PetscInt *rows, *sortedrows, *clen, *order;
-  Counts   *counts;
   char     *cub;
   size_t    cubbytes;
+
+  Counts       *counts;
+  WindowCounts *windows;
 };
 
-static size_t CarveWorkspace(Workspace *w, PetscInt m, void *base)
+static size_t CarveWorkspace(Workspace *w, PetscInt m, PetscInt nwindows, void *base)
 {
   const PetscInt nb = m / EVCHYB_BLOCK;
   Carver         carver(base);
@@ -521,6 +693,7 @@ static size_t CarveWorkspace(Workspace *w, PetscInt m, void *base)
   carver.Take(w->clen, nb);
   carver.Take(w->order, nb);
   carver.Take(w->counts, 1);
+  carver.Take(w->windows, nwindows + 1);
   carver.Take(w->cub, (PetscCount)w->cubbytes);
   return carver.Bytes();
 }
@@ -536,61 +709,85 @@ PetscErrorCode EVCHYBDestroy_Device(EVCHYB **ev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sorts the rows and measures both parts: all that comes before the entries. *fits is false when the GPU has no room. */
-static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const GallopCSR *csr, bool *fits)
+/* Sorts the rows and measures both parts: all that comes before the entries. *fits is false when the GPU has no room; *i has csr.i on the host, to be freed by the caller. */
+static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const GallopCSR *csr, bool *fits, PetscCount **i)
 {
-  const PetscInt m = csr->m;
+  const PetscInt m = csr->m, window = options->window;
+  const bool     bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
+  const PetscInt nwindows = bywindow ? (m + window - 1) / window : 0;
   Workspace      w = {};
-  Counts         counts;
+  Counts         counts, *rowcounts;
   EVCHYBKeyShape shape;
   cudaStream_t   stream;
-  size_t         sortbytes = 0, scanbytes = 0;
+  size_t         sortbytes = 0, scanbytes = 0, windowbytes = 0;
   void          *base, *rows;
 
   PetscFunctionBegin;
   *fits = false;
+  *i    = NULL;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   EVCHYBGetKeyShape(options, m, csr->n, &shape);
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, m, 0, shape.classbit + 2, stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, scanbytes, ev->csr.i, ev->csr.i, (PetscCount)m + 1, stream));
-  w.cubbytes = PetscMax(sortbytes, scanbytes);
-  PetscCall(GallopDeviceMalloc(CarveWorkspace(&w, m, NULL), &base));
+  PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, ev->csr.i, (PetscCount)m + 1, stream));
+  if (bywindow) PetscCallCUDA(ExclusiveScan(nullptr, windowbytes, w.windows, (PetscCount)nwindows + 1, stream));
+  w.cubbytes = PetscMax(PetscMax(sortbytes, scanbytes), windowbytes);
+  PetscCall(GallopDeviceMalloc(CarveWorkspace(&w, m, nwindows, NULL), &base));
   if (!base) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveWorkspace(&w, m, base);
+  (void)CarveWorkspace(&w, m, nwindows, base);
 
-  PetscCallCUDA(cudaMemsetAsync(w.counts, 0, sizeof(*w.counts), stream));
-  KeysKernel<<<GridFor(m), EVCHYB_THREADS, 0, stream>>>(m, csr->i, csr->j, shape, w.keys, w.rows, w.counts);
-  GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, m, 0, shape.classbit + 2, stream));
-  PetscCall(GallopDeviceCopyOut(&counts, w.counts, sizeof(counts)));
-  EVCHYBSplit(options, (PetscInt)counts.nempty, m - (PetscInt)counts.nempty - (PetscInt)counts.nlong, (PetscInt)counts.nlong, ev);
+  if (bywindow) {
+    WindowSortKernel<<<nwindows, EVCHYB_THREADS, 0, stream>>>(m, window, csr->i, csr->j, shape, w.rows, w.windows);
+    GallopCheckLaunch();
+    PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, w.windows, (PetscCount)nwindows + 1, stream));
+    WindowsGatherKernel<<<nwindows, EVCHYB_THREADS, 0, stream>>>(m, window, csr->i, csr->j, shape, w.windows, w.rows, w.sortedrows, w.keys, w.counts);
+    GallopCheckLaunch();
+  } else {
+    PetscCallCUDA(cudaMemsetAsync(w.counts, 0, sizeof(*w.counts), stream));
+    KeysKernel<<<GridFor(m), EVCHYB_THREADS, 0, stream>>>(m, csr->i, csr->j, shape, w.keys, w.rows, w.counts);
+    GallopCheckLaunch();
+    PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, m, 0, shape.classbit + 2, stream));
+  }
+  PetscCall(GallopDeviceCopyOut(&counts, w.counts, 2 * sizeof(counts.nempty))); /* nempty and nlong */
+
+  const PetscInt nlong = (PetscInt)counts.nlong;
+
+  if (bywindow && nlong > 1) {
+    PetscCallCUDA(cudaMemcpyAsync(w.rows, w.sortedrows + m - nlong, nlong * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
+    PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows + m - nlong, nlong, 0, shape.classbit, stream));
+  }
+  EVCHYBSplit(options, (PetscInt)counts.nempty, m - (PetscInt)counts.nempty - nlong, nlong, ev);
 
   const PetscInt nb = ev->ell.nb, ncsr = ev->csr.n, nrows = m - ev->nempty, *sorted = w.sortedrows + ev->nempty;
 
-  PetscCall(GallopDeviceMalloc(CarveRows(ev, nrows + ev->nlisted, nb, ncsr, NULL), &rows));
+  PetscCall(GallopDeviceMalloc(CarveRows(ev, nrows + ev->nlisted, nb, ncsr, NULL, &rowcounts), &rows));
   if (rows) {
-    ev->bytes += CarveRows(ev, nrows + ev->nlisted, nb, ncsr, rows);
-    /* one count too many, so that the exclusive sums end with the totals */
-    PetscCallCUDA(cudaMemsetAsync(ev->ell.bnz + nb, 0, sizeof(PetscCount), stream));
-    PetscCallCUDA(cudaMemsetAsync(ev->csr.i + ncsr, 0, sizeof(PetscCount), stream));
-    LengthsKernel<<<GridFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->byrow, csr->i, sorted, w.clen, w.keys, w.rows, ev->csr.i, w.counts);
+    const PetscCount n = ncsr + 2 + (PetscCount)(sizeof(Counts) / sizeof(PetscCount)); /* the end of bnz, csr.i, counts */
+
+    ev->bytes += CarveRows(ev, nrows + ev->nlisted, nb, ncsr, rows, &rowcounts);
+    PetscCallCUDA(cudaMemsetAsync(ev->csr.i + ncsr, 0, sizeof(PetscCount) + sizeof(Counts), stream)); /* one count too many, so that the exclusive sum ends with the total */
+    LengthsKernel<<<GridFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->byrow, csr->i, sorted, w.clen, w.keys, w.rows, ev->csr.i, rowcounts);
     GallopCheckLaunch();
-    if (nb) {
-      PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.order, nb, 0, ev->byrow ? EVCHYB_ROWBITS + 5 : 5, stream));
-      OrderKernel<<<GridFor((PetscCount)nb * WarpSize), EVCHYB_THREADS, 0, stream>>>(nb, w.order, sorted, w.clen, ev->perm, ev->ell.clen, ev->ell.bnz);
+    if (nb && nb <= SortMost && !ev->byrow) {
+      static_assert(EVCHYB_CLASSES < 1 << SortBits, "keys of the small sort");
+      SmallSortKernel<<<1, ScanThreads, 0, stream>>>((int)nb, w.keys, w.order);
       GallopCheckLaunch();
-    }
-    PetscCallCUDA(cudaMemcpyAsync(ev->perm + ev->ell.n, sorted + ev->ell.n, ncsr * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
-    PetscCallCUDA(cudaMemcpyAsync(ev->perm + nrows, w.sortedrows, ev->nlisted * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
-    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w.cub, w.cubbytes, ev->ell.bnz, ev->ell.bnz, nb + 1, stream));
-    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w.cub, w.cubbytes, ev->csr.i, ev->csr.i, ncsr + 1, stream));
-    PetscCall(GallopDeviceCopyOut(&counts, w.counts, sizeof(counts)));
+    } else if (nb) PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.order, nb, 0, ev->byrow ? EVCHYB_ROWBITS + 5 : 5, stream));
+    OrderKernel<<<GridFor((PetscCount)(nb + 1) * WarpSize + ncsr + ev->nlisted), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->nlisted, w.order, w.sortedrows, sorted, w.clen, ev->perm, ev->ell.clen, ev->ell.bnz);
+    GallopCheckLaunch();
+    if (nb) PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, ev->ell.bnz, (PetscCount)nb + 1, stream));
+    if (ncsr) PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, ev->csr.i, (PetscCount)ncsr + 1, stream));
+    PetscCall(PetscMalloc1(n, i));
+    PetscCall(GallopDeviceCopyOut(*i, ev->ell.bnz + nb, n * sizeof(PetscCount)));
+    ev->ell.nz = (*i)[0];
+    ev->csr.nz = (*i)[1 + ncsr];
+    PetscCall(PetscMemcpy(&counts, *i + ncsr + 2, sizeof(counts)));
+    PetscCall(PetscArraymove(*i, *i + 1, ncsr + 1));
     ev->nzell     = (PetscCount)counts.nzell;
     ev->ell.LCmax = (PetscInt)counts.LCmax;
     for (int c = 0; c < EVCHYB_CLASSES; c++) ev->ell.classes[c] = (PetscInt)counts.classes[c];
     *fits = true;
   }
-  PetscCall(GallopDeviceFree(base));
+  PetscCall(GallopDeviceRelease(base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -599,7 +796,8 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
   EVCHYB      *ev;
   bool         fits;
   PetscCount  *i, *splitblk;
-  int          device, processors;
+  PetscInt    *splitrow;
+  int          device, processors, major;
   void        *base;
   cudaStream_t stream;
 
@@ -611,20 +809,19 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
   ev->m       = csr->m;
   ev->n       = csr->n;
   ev->nz      = csr->nz;
-  PetscCall(SortRows(ev, options, csr, &fits));
+  PetscCall(SortRows(ev, options, csr, &fits, &i));
   if (!fits) {
     PetscCall(EVCHYBDestroy_Device(&ev));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 
   /* the plan is made on the host: it needs the lengths of long rows */
-  PetscCall(PetscMalloc1(ev->csr.n + 1, &i));
-  PetscCall(GallopDeviceCopyOut(i, ev->csr.i, (ev->csr.n + 1) * sizeof(*i)));
-  PetscCall(GallopDeviceCopyOut(&ev->ell.nz, ev->ell.bnz + ev->ell.nb, sizeof(ev->ell.nz)));
-  ev->csr.nz = i[ev->csr.n];
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  PetscCall(EVCHYBPlan(ev, i, processors, &splitblk));
+  PetscCallCUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  ev->overlaps   = (PetscBool)(major >= 9);
+  ev->processors = processors;
+  PetscCall(EVCHYBPlan(ev, i, processors, &splitblk, &splitrow));
   PetscCall(PetscFree(i));
 
   const PetscInt   nsplit = ev->csr.nsplit;
@@ -636,13 +833,16 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
   if (base) {
     (void)CarveEntries(ev, nsplit, nparts, base);
     ev->bytes += bytes;
-    PetscCallCUDA(cudaMemcpyAsync(ev->csr.splitblk, splitblk, (nsplit + 1) * sizeof(PetscCount), cudaMemcpyHostToDevice, stream));
-    PetscCallCUDA(cudaStreamSynchronize(stream)); /* splitblk is pageable and about to go */
-    if (nsplit) PetscCallCUDA(cudaMemsetAsync(ev->csr.arrived, 0, nsplit * sizeof(int), stream));
+    if (nsplit) {
+      PetscCallCUDA(cudaMemcpyAsync(ev->csr.splitblk, splitblk, (nsplit + 1) * sizeof(PetscCount), cudaMemcpyHostToDevice, stream));
+      PetscCallCUDA(cudaMemcpyAsync(ev->csr.splitrow, splitrow, nparts * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
+      PetscCallCUDA(cudaMemsetAsync(ev->csr.arrived, 0, nsplit * sizeof(int), stream));
+      PetscCallCUDA(cudaStreamSynchronize(stream)); /* what was copied is pageable and about to go */
+    } else PetscCallCUDA(cudaMemsetAsync(ev->csr.splitblk, 0, sizeof(PetscCount), stream));
     PetscCall(Fill(ev, csr, true));
     *built = ev;
   } else PetscCall(EVCHYBDestroy_Device(&ev));
-  PetscCall(PetscFree(splitblk));
+  PetscCall(PetscFree2(splitblk, splitrow));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -653,18 +853,18 @@ PetscErrorCode EVCHYBRefresh_Device(EVCHYB *ev, const GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-template <int Unroll, int MinBlocks>
-static void LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, const Vectors<PetscScalar> &v, cudaStream_t stream)
+template <typename S>
+static cudaError_t LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, const Vectors<PetscScalar> &v, cudaStream_t stream)
 {
   const SubELL                        *ell = &ev->ell;
   const SubCSR                        *csr = &ev->csr;
   const EllView<PetscScalar, PetscInt> e   = {ell->bnz, ell->clen, ell->j, ell->as};
-  const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->nsplit, csr->split, csr->splitblk, csr->partial, csr->arrived};
+  const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
 
-  SpMV_EVCHYB_adaptive<Unroll, MinBlocks, PetscScalar, PetscInt><<<launch->range[launch->n - 1].next, EVCHYB_THREADS, 0, stream>>>(*launch, e, c, ev->perm, v, ell->n, ell->n + csr->n);
+  return GallopLaunchOverlapping(SpMV_EVCHYB_adaptive<S, PetscScalar, PetscInt>, launch->range[launch->n - 1].next, EVCHYB_THREADS, stream, ev->overlaps, *launch, e, c, ev->perm, v, ell->n, ell->n + csr->n, (bool)ev->fresh);
 }
 
-PetscErrorCode EVCHYBApply_Device(const EVCHYB *ev, const GallopProduct *p)
+PetscErrorCode EVCHYBApply_Device(EVCHYB *ev, const GallopProduct *p)
 {
   Vectors<PetscScalar> v = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
   EVCHYBLaunch         launch = ev->launch;
@@ -682,10 +882,10 @@ PetscErrorCode EVCHYBApply_Device(const EVCHYB *ev, const GallopProduct *p)
     v.beta = PetscScalar(1);
   } else if (ev->nlisted && v.y == v.z && v.beta == PetscScalar(1)) launch.n--; /* empty rows come last, and keep what they have */
   if (launch.n) {
-    if (ev->shape == EVCHYB_SHAPE_SHORT) LaunchShape<4, 6>(ev, &launch, v, stream);
-    else if (ev->shape == EVCHYB_SHAPE_LARGE) LaunchShape<8, 5>(ev, &launch, v, stream);
-    else LaunchShape<8, 4>(ev, &launch, v, stream);
-    GallopCheckLaunch();
+    if (ev->shape == EVCHYB_SHAPE_SHORT) PetscCallCUDA((LaunchShape<Shape<4, 6, true>>(ev, &launch, v, stream)));
+    else if (ev->shape == EVCHYB_SHAPE_LARGE) PetscCallCUDA((LaunchShape<Shape<8, 5, false>>(ev, &launch, v, stream)));
+    else PetscCallCUDA((LaunchShape<Shape<8, 4, true>>(ev, &launch, v, stream)));
+    ev->fresh = PETSC_FALSE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -157,7 +157,7 @@ PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *options, const GallopCSR *c
   PetscCall(PetscMalloc2(ev->ell.nz, &ev->ell.j, ev->ell.nz, &ev->ell.as));
   PetscCall(PetscMalloc2(ev->csr.nz, &ev->csr.j, ev->csr.nz, &ev->csr.as));
   Fill(ev, csr, PETSC_TRUE);
-  PetscCall(EVCHYBPlan(ev, ev->csr.i, 0, &ev->csr.splitblk));
+  PetscCall(EVCHYBPlan(ev, ev->csr.i, 0, &ev->csr.splitblk, &ev->csr.splitrow));
   *built = ev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -177,7 +177,7 @@ PetscErrorCode EVCHYBDestroy_Host(EVCHYB **ev)
   PetscCall(PetscFree2((*ev)->ell.j, (*ev)->ell.as));
   PetscCall(PetscFree((*ev)->csr.i));
   PetscCall(PetscFree2((*ev)->csr.j, (*ev)->csr.as));
-  PetscCall(PetscFree((*ev)->csr.splitblk));
+  PetscCall(PetscFree2((*ev)->csr.splitblk, (*ev)->csr.splitrow));
   PetscCall(PetscFree(*ev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -273,7 +273,8 @@ PetscErrorCode EVCHYBDestroy_Device(EVCHYB **ev)
 /* EVCHYBCopyToHost - A copy on the host of a format that was built at either place; EVCHYBDestroyHostCopy() frees it */
 PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
 {
-  EVCHYB *h;
+  const PetscCount nparts = ev->csr.nsplit ? ev->csr.marks.gbmark[ev->csr.marks.np] - ev->csr.marks.gbmark[ev->csr.marks.np - 1] : 0;
+  EVCHYB          *h;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
@@ -284,7 +285,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
   PetscCall(PetscMalloc2(h->ell.nz, &h->ell.j, h->ell.nz, &h->ell.as));
   PetscCall(PetscMalloc1(h->csr.n + 1, &h->csr.i));
   PetscCall(PetscMalloc2(h->csr.nz, &h->csr.j, h->csr.nz, &h->csr.as));
-  PetscCall(PetscMalloc1(h->csr.nsplit + 1, &h->csr.splitblk));
+  PetscCall(PetscMalloc2(h->csr.nsplit + 1, &h->csr.splitblk, nparts, &h->csr.splitrow));
   h->csr.partial = NULL;
   h->csr.arrived = NULL;
   {
@@ -302,6 +303,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
       {h->csr.j,        ev->csr.j,        (size_t)h->csr.nz * sizeof(PetscInt)               },
       {h->csr.as,       ev->csr.as,       (size_t)h->csr.nz * sizeof(PetscScalar)            },
       {h->csr.splitblk, ev->csr.splitblk, (size_t)(h->csr.nsplit + 1) * sizeof(PetscCount)},
+      {h->csr.splitrow, ev->csr.splitrow, (size_t)nparts * sizeof(PetscInt)},
     };
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++) {
