@@ -272,6 +272,7 @@ static PetscErrorCode CompareArrays(Mat B, PetscInt number)
   EQUAL(csr.nmerged);
   EQUAL(csr.nz);
   EQUAL(csr.nsplit);
+  EQUAL(csr.nparts);
   SAME(ell.classes, EVCHYB_CLASSES);
   EQUAL(nlisted);
   EQUAL(byrow);
@@ -284,7 +285,7 @@ static PetscErrorCode CompareArrays(Mat B, PetscInt number)
   SAME(csr.j, h->csr.nz);
   SAME(csr.as, h->csr.nz);
   SAME(csr.splitblk, h->csr.nsplit + 1);
-  SAME(csr.splitrow, h->csr.splitblk[h->csr.nsplit]);
+  SAME(csr.splitrow, h->csr.nparts);
   PetscCall(EVCHYBDestroyHostCopy(&h));
   PetscCall(EVCHYBDestroyHostCopy(&d));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -194,7 +194,6 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors,
   SubCSR              *csr = &ev->csr;
   const PetscInt       warpsinblock = EVCHYB_THREADS / EVCHYB_BLOCK;
   PetscInt             b, r, columns = o->columns, split = o->split, longest = o->split, entries = 8;
-  PetscCount           parts = 0;
 
   PetscFunctionBegin;
   /* a matrix that would leave the GPU idle is cut finer, until every processor has WarpsWanted warps or a thread has no more entries than it asks for at once */
@@ -242,14 +241,17 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors,
     r = next;
   }
   csr->nsplit = csr->n - r;
-  for (b = r; b < csr->n; b++) parts += (i[b + 1] - i[b] + split - 1) / split;
-  PetscCall(PetscMalloc2(csr->nsplit + 1, splitblk, parts, splitrow));
+  csr->nparts = 0;
+  for (b = r; b < csr->n; b++) csr->nparts += (i[b + 1] - i[b] + split - 1) / split;
+  PetscCall(PetscMalloc2(csr->nsplit + 1, splitblk, csr->nparts, splitrow));
   (*splitblk)[0] = 0;
   for (b = 0; b < csr->nsplit; b++) {
     (*splitblk)[b + 1] = (*splitblk)[b] + (i[r + b + 1] - i[r + b] + split - 1) / split;
     for (PetscCount k = (*splitblk)[b]; k < (*splitblk)[b + 1]; k++) (*splitrow)[k] = b;
   }
-  if (csr->nsplit) MarksAdd(&csr->marks, csr->nsplit, (*splitblk)[csr->nsplit], EVCHYB_RANGE_SPLIT, split);
+  /* a cluster adds up sooner than blocks that meet in memory, but all blocks of the launch then start by clusters */
+  if (csr->nsplit && ev->clusters && i[csr->n] - i[csr->n - 1] <= EVCHYB_CLUSTER * EVCHYB_ATONCE * EVCHYB_THREADS && 2 * (i[csr->n] - i[r]) > ev->nz) MarksAdd(&csr->marks, csr->nsplit, EVCHYB_CLUSTER * csr->nsplit, EVCHYB_RANGE_CLUSTER, EVCHYB_CLUSTER);
+  else if (csr->nsplit) MarksAdd(&csr->marks, csr->nsplit, csr->nparts, EVCHYB_RANGE_SPLIT, split);
   csr->gpublks = csr->marks.gbmark[csr->marks.np];
   LaunchPlan(ev);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -345,7 +347,7 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
 
 static PetscErrorCode MarksView(const char part[], const EVCHYBMarks *marks, PetscViewer viewer)
 {
-  static const char *const what[] = {"rows a thread", "warps a column block", "threads a row", "entries a GPU block"};
+  static const char *const what[] = {"rows a thread", "warps a column block", "threads a row", "entries a GPU block", "GPU blocks a row"};
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < marks->np; k++)

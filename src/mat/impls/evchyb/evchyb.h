@@ -23,6 +23,7 @@
 
 #define EVCHYB_BLOCK   32 /* rows of a column block, and what rows of SubCSR are padded to a multiple of: the width of a warp */
 #define EVCHYB_THREADS 256 /* threads of a GPU block: the paper's */
+#define EVCHYB_CLUSTER 8   /* GPU blocks of a cluster: no more are portable */
 #define EVCHYB_MARKS   20 /* most row blocks for adaptive distributions: powers of two up to the longest row of SubELL, or up to EVCHYB_THREADS and two more in SubCSR */
 
 #define EVCHYB_CLASSES   17 /* size classes of column blocks, ceil(log2(length)) */
@@ -39,11 +40,12 @@ typedef struct {
 
 /* What the GPU blocks of a range do */
 typedef enum {
-  EVCHYB_RANGE_ELL,    /* count: rows a thread, one after the other */
-  EVCHYB_RANGE_SHARED, /* count: warps a column block */
-  EVCHYB_RANGE_CSR,    /* count: threads a row (TPR) */
-  EVCHYB_RANGE_SPLIT,  /* several GPU blocks a row */
-  EVCHYB_RANGE_EMPTY   /* rows without entries */
+  EVCHYB_RANGE_ELL,     /* count: rows a thread, one after the other */
+  EVCHYB_RANGE_SHARED,  /* count: warps a column block */
+  EVCHYB_RANGE_CSR,     /* count: threads a row (TPR) */
+  EVCHYB_RANGE_SPLIT,   /* several GPU blocks a row, each so many entries */
+  EVCHYB_RANGE_CLUSTER, /* a cluster of GPU blocks a row */
+  EVCHYB_RANGE_EMPTY    /* rows without entries */
 } EVCHYBRangeKind;
 
 #define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
@@ -103,9 +105,10 @@ typedef struct {
   PetscCount   gpublks;
   PetscInt     split;    /* entries of a row that one GPU block computes */
   PetscInt     nsplit;   /* rows computed by several GPU blocks: the last ones */
+  PetscCount   nparts;   /* GPU blocks that compute them */
   PetscCount  *splitblk; /* [nsplit + 1] first GPU block of each, counted from the first of them */
-  PetscInt    *splitrow; /* [splitblk[nsplit]] which of these rows a GPU block computes a part of */
-  PetscScalar *partial;  /* [splitblk[nsplit]] */
+  PetscInt    *splitrow; /* [nparts] which of these rows a GPU block computes a part of */
+  PetscScalar *partial;  /* [nparts] */
   int         *arrived;  /* [nsplit] GPU blocks that have left their partial sum; 0 between products */
 } SubCSR;
 
@@ -125,6 +128,7 @@ typedef struct {
   EVCHYBLaunch launch; /* for the GPU */
   int          processors; /* of the GPU */
   PetscBool    overlaps;   /* the GPU can start a kernel while the one before it ends */
+  PetscBool    clusters;   /* the GPU has clusters of blocks */
   PetscBool    fresh;      /* no product since the arrays were written */
   EVCHYBOptions options;
 } EVCHYB;

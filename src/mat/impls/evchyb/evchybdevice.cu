@@ -1,6 +1,7 @@
 /* EVCHYB on the GPU: building it from CSR, renewing its values, and the one kernel of its product */
 
 #include <gallop/cudaimpl.h>
+#include <cooperative_groups.h>
 #include <cub/cub.cuh>
 #include <cuda/atomic>
 #include "evchyb.h"
@@ -261,6 +262,35 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
   }
 }
 
+/* A row that a cluster of GPU blocks computes: the sums meet in the shared memory of its first block */
+template <typename S, typename V, typename I>
+static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
+{
+#if __CUDA_ARCH__ >= 900
+  const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
+  const int                               rank = block % EVCHYB_CLUSTER;
+  const PetscInt                          r = range.first + block / EVCHYB_CLUSTER, row = perm[r];
+  const PetscCount                        first = csr.i[r], stop = csr.i[r + 1], piece = (stop - first) / EVCHYB_BLOCK * EVCHYB_BLOCK / EVCHYB_CLUSTER + EVCHYB_BLOCK;
+  const PetscCount                        begin = first + rank * piece, end = begin + piece < stop ? begin + piece : stop;
+  V                                       sum;
+  __shared__ __align__(16) unsigned char  bytes[EVCHYB_CLUSTER * sizeof(V)];
+  V                                      *sums = reinterpret_cast<V *>(bytes);
+
+  cluster.barrier_arrive(); /* the first block must have started before others write to it */
+  sum = WarpsSum(GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, end, EVCHYB_THREADS, v.x), EVCHYB_THREADS);
+  cluster.barrier_wait();
+  if (threadIdx.x == 0) cluster.map_shared_rank(sums, 0)[rank] = sum;
+  cluster.sync();
+  if (rank == 0 && threadIdx.x == 0) {
+    sum = V(0);
+#pragma unroll
+    for (int k = 0; k < EVCHYB_CLUSTER; k++) sum += sums[k];
+    WaitForPredecessor();
+    Store(v, row, sum);
+  }
+#endif
+}
+
 /* Listing 2 of the paper: TPR threads a row */
 template <typename S, typename V, typename I>
 static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
@@ -298,6 +328,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
   int k = 0;
 
   if (!S::Early || fresh) WaitForPredecessor();
+  if (blockIdx.x >= launch.range[launch.n - 1].next) return; /* what fills up the last cluster */
   while (blockIdx.x >= launch.range[k].next) k++;
   const EVCHYBRange &range = launch.range[k];
   const unsigned int block = blockIdx.x - range.begin;
@@ -311,6 +342,9 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
     break;
   case EVCHYB_RANGE_CSR:
     SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm + ellrows, v, range, block);
+    break;
+  case EVCHYB_RANGE_CLUSTER:
+    SpMV_CSR_cluster<S, V, I>(csr, perm + ellrows, v, range, block);
     break;
   case EVCHYB_RANGE_SPLIT:
     SpMV_CSR_split<S, V, I>(csr, perm + ellrows, v, range, block);
@@ -620,7 +654,7 @@ static PetscErrorCode Fill(EVCHYB *ev, const GallopCSR *csr, bool pattern)
   for (shape.parts = 1; shape.parts < 32 && (PetscCount)ev->ell.nb * shape.parts < wanted && ev->ell.LCmax > 4 * shape.parts;) shape.parts *= 2;
   for (shape.chunk = 512; shape.chunk > 64 && ev->csr.nz / shape.chunk < wanted;) shape.chunk /= 2;
   warps = (PetscCount)ev->ell.nb * shape.parts + (ev->csr.nz + shape.chunk - 1) / shape.chunk;
-  PetscCallCUDA(GallopLaunchOverlapping(pattern ? FillKernel<true> : FillKernel<false>, GridFor(warps * WarpSize), EVCHYB_THREADS, stream, ev->overlaps, ev->ell, ev->csr, shape, ev->perm, csr->i, csr->j, csr->a));
+  PetscCallCUDA(GallopLaunch(pattern ? FillKernel<true> : FillKernel<false>, GridFor(warps * WarpSize), EVCHYB_THREADS, 1, stream, ev->overlaps, ev->ell, ev->csr, shape, ev->perm, csr->i, csr->j, csr->a));
   ev->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -820,12 +854,13 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
   PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
   PetscCallCUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   ev->overlaps   = (PetscBool)(major >= 9);
+  ev->clusters   = (PetscBool)(major >= 9);
   ev->processors = processors;
   PetscCall(EVCHYBPlan(ev, i, processors, &splitblk, &splitrow));
   PetscCall(PetscFree(i));
 
   const PetscInt   nsplit = ev->csr.nsplit;
-  const PetscCount nparts = splitblk[nsplit];
+  const PetscCount nparts = ev->csr.nparts;
   const size_t     bytes  = CarveEntries(ev, nsplit, nparts, NULL);
 
   base = NULL;
@@ -861,7 +896,7 @@ static cudaError_t LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, con
   const EllView<PetscScalar, PetscInt> e   = {ell->bnz, ell->clen, ell->j, ell->as};
   const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
 
-  return GallopLaunchOverlapping(SpMV_EVCHYB_adaptive<S, PetscScalar, PetscInt>, launch->range[launch->n - 1].next, EVCHYB_THREADS, stream, ev->overlaps, *launch, e, c, ev->perm, v, ell->n, ell->n + csr->n, (bool)ev->fresh);
+  return GallopLaunch(SpMV_EVCHYB_adaptive<S, PetscScalar, PetscInt>, launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, stream, ev->overlaps, *launch, e, c, ev->perm, v, ell->n, ell->n + csr->n, (bool)ev->fresh);
 }
 
 PetscErrorCode EVCHYBApply_Device(EVCHYB *ev, const GallopProduct *p)

@@ -273,8 +273,7 @@ PetscErrorCode EVCHYBDestroy_Device(EVCHYB **ev)
 /* EVCHYBCopyToHost - A copy on the host of a format that was built at either place; EVCHYBDestroyHostCopy() frees it */
 PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
 {
-  const PetscCount nparts = ev->csr.nsplit ? ev->csr.marks.gbmark[ev->csr.marks.np] - ev->csr.marks.gbmark[ev->csr.marks.np - 1] : 0;
-  EVCHYB          *h;
+  EVCHYB *h;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
@@ -285,7 +284,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
   PetscCall(PetscMalloc2(h->ell.nz, &h->ell.j, h->ell.nz, &h->ell.as));
   PetscCall(PetscMalloc1(h->csr.n + 1, &h->csr.i));
   PetscCall(PetscMalloc2(h->csr.nz, &h->csr.j, h->csr.nz, &h->csr.as));
-  PetscCall(PetscMalloc2(h->csr.nsplit + 1, &h->csr.splitblk, nparts, &h->csr.splitrow));
+  PetscCall(PetscMalloc2(h->csr.nsplit + 1, &h->csr.splitblk, h->csr.nparts, &h->csr.splitrow));
   h->csr.partial = NULL;
   h->csr.arrived = NULL;
   {
@@ -303,7 +302,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
       {h->csr.j,        ev->csr.j,        (size_t)h->csr.nz * sizeof(PetscInt)               },
       {h->csr.as,       ev->csr.as,       (size_t)h->csr.nz * sizeof(PetscScalar)            },
       {h->csr.splitblk, ev->csr.splitblk, (size_t)(h->csr.nsplit + 1) * sizeof(PetscCount)},
-      {h->csr.splitrow, ev->csr.splitrow, (size_t)nparts * sizeof(PetscInt)},
+      {h->csr.splitrow, ev->csr.splitrow, (size_t)h->csr.nparts * sizeof(PetscInt)},
     };
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++) {
