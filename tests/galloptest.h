@@ -30,7 +30,11 @@ static inline PetscScalar TestValue(PetscInt seed, PetscInt i, PetscInt j)
 {
   const PetscReal re = (PetscReal)2.0 * TestRandom(seed, i, j) - (PetscReal)1.0;
 
-  return PetscDefined(USE_COMPLEX) ? PetscCMPLX(re, (PetscReal)2.0 * TestRandom(seed + 1000, i, j) - (PetscReal)1.0) : (PetscScalar)re;
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(re, (PetscReal)2.0 * TestRandom(seed + 1000, i, j) - (PetscReal)1.0);
+#else
+  return re;
+#endif
 }
 
 /* Rows of very different lengths: each 11th is empty, the middle one nearly full, the diagonal of each 3rd is absent */

@@ -25,10 +25,10 @@ PetscErrorCode GallopDeviceFree(void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopDeviceRelease(void *ptr)
+PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr)
 {
   PetscFunctionBegin;
-  (void)ptr;
+  (void)bytes, (void)ptr;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -23,10 +23,11 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
 }
 
 /*
-  Memory comes from a pool of our own: a cudaMalloc() of a few megabytes, or its cudaFree(), takes as long as ten products of a small matrix. The pool
-  returns what it has above PoolKeeps bytes; the default one, as PETSc sets it, never would.
+  Small pieces of memory come from a pool of our own: a cudaMalloc() or cudaFree() of a few megabytes takes as long as ten products of a small matrix. The
+  pool returns what it has above PoolKeeps bytes; the default one, as PETSc sets it, never would. For large pieces cudaMalloc() is the faster one.
 */
 static const uint64_t PoolKeeps = 64 << 20;
+static const size_t   PoolLargest = 16 << 20;
 static cudaMemPool_t  pools[64]; /* by device */
 
 static PetscErrorCode PoolsDestroy(void)
@@ -39,15 +40,15 @@ static PetscErrorCode PoolsDestroy(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NULL where the GPU has none */
-static PetscErrorCode GetPool(cudaMemPool_t *pool)
+/* NULL where the GPU has none, and for large pieces */
+static PetscErrorCode GetPool(size_t bytes, cudaMemPool_t *pool)
 {
   int device, supported;
 
   PetscFunctionBegin;
   *pool = NULL;
   PetscCallCUDA(cudaGetDevice(&device));
-  if (device >= (int)PETSC_STATIC_ARRAY_LENGTH(pools)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (bytes > PoolLargest || device >= (int)PETSC_STATIC_ARRAY_LENGTH(pools)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!pools[device]) {
     uint64_t         keeps = PoolKeeps;
     cudaMemPoolProps props = {};
@@ -76,7 +77,7 @@ PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
   PetscFunctionBegin;
   *ptr  = NULL;
   bytes = PetscMax(bytes, (size_t)1);
-  PetscCall(GetPool(&pool));
+  PetscCall(GetPool(bytes, &pool));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   err = pool ? cudaMallocFromPoolAsync(ptr, bytes, pool, stream) : cudaMalloc(ptr, bytes);
   if (err == cudaErrorMemoryAllocation) {
@@ -95,13 +96,13 @@ PetscErrorCode GallopDeviceFree(void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopDeviceRelease(void *ptr)
+PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr)
 {
   cudaMemPool_t pool;
   cudaStream_t  stream;
 
   PetscFunctionBegin;
-  PetscCall(GetPool(&pool));
+  PetscCall(GetPool(bytes, &pool));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (ptr) PetscCallCUDA(pool ? cudaFreeAsync(ptr, stream) : cudaFree(ptr));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -821,7 +821,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
     for (int c = 0; c < EVCHYB_CLASSES; c++) ev->ell.classes[c] = (PetscInt)counts.classes[c];
     *fits = true;
   }
-  PetscCall(GallopDeviceRelease(base));
+  PetscCall(GallopDeviceRelease(CarveWorkspace(&w, m, nwindows, NULL), base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
