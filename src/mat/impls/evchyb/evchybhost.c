@@ -257,7 +257,7 @@ PetscErrorCode EVCHYBRefresh_Device(EVCHYB *ev, const GallopCSR *csr)
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
 }
 
-PetscErrorCode EVCHYBApply_Device(const EVCHYB *ev, const GallopProduct *p)
+PetscErrorCode EVCHYBApply_Device(EVCHYB *ev, const GallopProduct *p)
 {
   (void)ev, (void)p;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
