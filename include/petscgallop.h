@@ -15,6 +15,11 @@
 #define MATSEQAIJEVCHYB "seqaijevchyb"
 #define MATMPIAIJEVCHYB "mpiaijevchyb"
 
+#define MATCSROVERLAP       "csroverlap"
+#define MATAIJCSROVERLAP    "aijcsroverlap"
+#define MATSEQAIJCSROVERLAP "seqaijcsroverlap"
+#define MATMPIAIJCSROVERLAP "mpiaijcsroverlap"
+
 /*S
   MatGallopStatistics - What a Gallop matrix has done on this MPI process since it was created
 

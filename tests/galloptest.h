@@ -11,6 +11,31 @@
 #include <petscgallop.h>
 #include <math.h>
 
+/* ---- the format ---- */
+
+/* The format that a test is about: -format, evchyb where none is given. With a prefix, "aij", "seqaij" or "mpiaij", the names of its other types. */
+static inline MatType TestFormat(const char prefix[])
+{
+  static char names[8][64];
+  static int  next;
+  char        format[32] = MATEVCHYB, *name = names[next++ % 8];
+
+  PetscCallAbort(PETSC_COMM_SELF, PetscOptionsGetString(NULL, NULL, "-format", format, sizeof(format), NULL));
+  PetscCallAbort(PETSC_COMM_SELF, PetscSNPrintf(name, sizeof(names[0]), "%s%s", prefix, format));
+  return name;
+}
+
+/* -mat_FORMAT_what */
+static inline const char *TestOption(const char prefix[], const char what[])
+{
+  static char names[8][64];
+  static int  next;
+  char       *name = names[next++ % 8];
+
+  PetscCallAbort(PETSC_COMM_SELF, PetscSNPrintf(name, sizeof(names[0]), "-%smat_%s_%s", prefix, TestFormat(""), what));
+  return name;
+}
+
 /* ---- numbers and matrices ---- */
 
 static inline PetscReal TestRandom(PetscInt seed, PetscInt i, PetscInt j)
@@ -134,7 +159,7 @@ static inline PetscErrorCode TestHasDevice(PetscBool *device)
   char vtype[64];
 
   PetscFunctionBegin;
-  PetscCall(TestGetVecType(MATEVCHYB, vtype, sizeof(vtype)));
+  PetscCall(TestGetVecType(TestFormat(""), vtype, sizeof(vtype)));
   PetscCall(PetscStrcmp(vtype, VECCUDA, device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -331,7 +356,7 @@ static inline PetscErrorCode TestCounts(Mat A, TestExpect expect, PetscBool devi
   PetscBool           wrong = PETSC_FALSE, inassembly;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_evchyb_build_in_assembly", &inassembly));
+  PetscCall(PetscOptionsHasName(NULL, NULL, TestOption("", "build_in_assembly"), &inassembly));
   PetscCall(TestPartsFilled(A, &parts, &filled));
   more = inassembly ? 2 * parts : 0; /* one change by the user may be several assemblies: from a hash table, of an off-diagonal block with new columns */
   PetscCall(MatGallopGetStatistics(A, &now));

@@ -6,19 +6,25 @@
 
 #include <petscdevice_cuda.h>
 #include <gallop/deviceimpl.h>
+#include <cuda/std/type_traits>
 
 static constexpr int WarpSize = 32;
 
 /* What every launcher does after a launch */
 #define GallopCheckLaunch() PetscCallCUDA(cudaGetLastError())
 
-/*
-  overlaps: the kernel may start while the one before it in the stream ends, and must call cudaGridDependencySynchronize() before it touches what others write.
-  cluster:  GPU blocks of a cluster; blocks that fill up the last one have numbers beyond `blocks`.
-  Both need compute capability 9.0.
-*/
+/* How GallopLaunch() launches */
+struct GallopGrid {
+  PetscCount   blocks;
+  int          threads;
+  int          cluster; /* GPU blocks of a cluster; those that fill up the last one have numbers beyond blocks. More than 1 needs compute capability 9.0. */
+  size_t       shared;  /* bytes of dynamic shared memory */
+  cudaStream_t stream;
+  bool         overlaps; /* the kernel may start while the one before it in the stream ends, and calls GallopWaitForPredecessor() in time. Needs compute capability 9.0. */
+};
+
 template <typename... Params, typename... Args>
-static inline cudaError_t GallopLaunch(void (*kernel)(Params...), PetscCount blocks, int threads, int cluster, cudaStream_t stream, bool overlaps, Args... args)
+static inline cudaError_t GallopLaunch(void (*kernel)(Params...), const GallopGrid &grid, Args... args)
 {
   cudaLaunchAttribute attrs[2] = {};
   cudaLaunchConfig_t  config   = {};
@@ -26,13 +32,140 @@ static inline cudaError_t GallopLaunch(void (*kernel)(Params...), PetscCount blo
   attrs[0].id                                         = cudaLaunchAttributeProgrammaticStreamSerialization;
   attrs[0].val.programmaticStreamSerializationAllowed = 1;
   attrs[1].id                                         = cudaLaunchAttributeClusterDimension;
-  attrs[1].val.clusterDim.x                           = cluster;
+  attrs[1].val.clusterDim.x                           = grid.cluster;
   attrs[1].val.clusterDim.y                           = 1;
   attrs[1].val.clusterDim.z                           = 1;
-  config.gridDim                                      = dim3((unsigned int)((blocks + cluster - 1) / cluster * cluster));
-  config.blockDim                                     = dim3((unsigned int)threads);
-  config.stream                                       = stream;
-  config.attrs                                        = overlaps ? attrs : attrs + 1;
-  config.numAttrs                                     = (overlaps ? 1 : 0) + (cluster > 1 ? 1 : 0);
+  config.gridDim                                      = dim3((unsigned int)((grid.blocks + grid.cluster - 1) / grid.cluster * grid.cluster));
+  config.blockDim                                     = dim3((unsigned int)grid.threads);
+  config.dynamicSmemBytes                             = grid.shared;
+  config.stream                                       = grid.stream;
+  config.attrs                                        = grid.overlaps ? attrs : attrs + 1;
+  config.numAttrs                                     = (grid.overlaps ? 1 : 0) + (grid.cluster > 1 ? 1 : 0);
   return cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...);
+}
+
+/* Parts of one allocation, each aligned as cudaMalloc() aligns */
+class GallopCarver {
+public:
+  explicit GallopCarver(void *base) : base_(static_cast<char *>(base)) { }
+  template <typename T>
+  void Take(T *&ptr, PetscCount n)
+  {
+    ptr = base_ ? reinterpret_cast<T *>(base_ + bytes_) : nullptr;
+    bytes_ += (((size_t)n * sizeof(T)) + 255) / 256 * 256;
+  }
+  size_t Bytes() const { return bytes_; }
+
+private:
+  char  *base_;
+  size_t bytes_ = 0;
+};
+
+/* ---- for kernels ---- */
+
+/*
+  A kernel may start while the one before it in the stream still runs (programmatic dependent launch): what no other kernel writes, the matrix, is
+  loaded before this, vectors and partial sums after it. Each thread waits, so that the kernel never ends before its predecessor.
+*/
+static __device__ __forceinline__ void GallopWaitForPredecessor()
+{
+#if __CUDA_ARCH__ >= 900
+  cudaGridDependencySynchronize();
+#endif
+}
+
+/* Matrix data is read once a product: it should not push x out of the caches */
+template <typename T>
+static __device__ __forceinline__ T GallopLoadOnce(const T *p)
+{
+  return *p;
+}
+template <>
+[[maybe_unused]] __device__ __forceinline__ double GallopLoadOnce(const double *p)
+{
+  return __ldcs(p);
+}
+template <>
+[[maybe_unused]] __device__ __forceinline__ float GallopLoadOnce(const float *p)
+{
+  return __ldcs(p);
+}
+template <>
+[[maybe_unused]] __device__ __forceinline__ int GallopLoadOnce(const int *p)
+{
+  return __ldcs(p);
+}
+template <>
+[[maybe_unused]] __device__ __forceinline__ long long GallopLoadOnce(const long long *p)
+{
+  return __ldcs(p);
+}
+
+/* Shuffles any type word by word */
+template <typename T>
+static __device__ __forceinline__ T GallopShuffleDown(T value, int by, int width)
+{
+  static_assert(sizeof(T) % sizeof(int) == 0, "scalars are whole words");
+  union
+  {
+    T   t;
+    int word[sizeof(T) / sizeof(int)];
+  } u = {value};
+
+#pragma unroll
+  for (int k = 0; k < (int)(sizeof(T) / sizeof(int)); k++) u.word[k] = __shfl_down_sync(0xffffffffu, u.word[k], by, width);
+  return u.t;
+}
+
+template <typename V>
+static __device__ __forceinline__ V GallopGroupSum(V sum, int width)
+{
+  for (int by = width / 2; by > 0; by /= 2) sum += GallopShuffleDown(sum, by, width);
+  return sum;
+}
+
+/* What other blocks wrote in this launch is in L2, not in L1 */
+template <typename T>
+static __device__ __forceinline__ T GallopLoadFromL2(const T *p)
+{
+  using Word = cuda::std::conditional_t<sizeof(T) % sizeof(long long) == 0, long long, int>;
+  static_assert(sizeof(T) % sizeof(Word) == 0, "scalars are whole words");
+  union
+  {
+    T    t;
+    Word word[sizeof(T) / sizeof(Word)];
+  } u = {T()};
+
+#pragma unroll
+  for (int k = 0; k < (int)(sizeof(T) / sizeof(Word)); k++) u.word[k] = __ldcg((const Word *)p + k);
+  return u.t;
+}
+
+template <typename V>
+struct GallopVectors {
+  V        alpha, beta;
+  const V *x, *y;
+  V       *z;
+  bool     readsy;
+};
+
+template <typename V>
+static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, PetscInt row, V sum)
+{
+  v.z[row] = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
+}
+
+/* The sum of a GPU block's threads, by groups of whole warps; valid in the first thread of each group. Once in a kernel: its shared memory is not waited for. */
+template <int BlockThreads, typename V>
+static __device__ __forceinline__ V GallopWarpsSum(V sum, int threads)
+{
+  __shared__ V sums[BlockThreads / WarpSize];
+  const int    warp = threadIdx.x / WarpSize, inwarp = threads / WarpSize;
+
+  sum = GallopGroupSum(sum, WarpSize);
+  if (threadIdx.x % WarpSize == 0) sums[warp] = sum;
+  __syncthreads();
+  if (threadIdx.x % threads == 0)
+    for (int w = 1; w < inwarp; w++) sum += sums[warp + w];
+  return sum;
 }

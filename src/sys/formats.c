@@ -1,7 +1,7 @@
 #include <gallop/formatimpl.h>
 
 /* Every format, once: names of types, options and log events derive from here */
-extern const GallopFormat GallopFormat_EVCHYB;
+extern const GallopFormat GallopFormat_EVCHYB, GallopFormat_CSROVERLAP;
 
 PETSC_INTERN const GallopFormat *const GallopFormats[];
-const GallopFormat *const              GallopFormats[] = {&GallopFormat_EVCHYB, NULL};
+const GallopFormat *const              GallopFormats[] = {&GallopFormat_EVCHYB, &GallopFormat_CSROVERLAP, NULL};

@@ -92,7 +92,7 @@ static PetscErrorCode Test(TestShape shape, PetscBool offprocess, PetscBool from
   PetscFunctionBegin;
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, shape.m, shape.n));
-  PetscCall(MatSetType(A, MATEVCHYB));
+  PetscCall(MatSetType(A, TestFormat("")));
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &R));
   PetscCall(MatSetSizes(R, PETSC_DECIDE, PETSC_DECIDE, shape.m, shape.n));
@@ -104,7 +104,7 @@ static PetscErrorCode Test(TestShape shape, PetscBool offprocess, PetscBool from
     PetscCall(COOSetPattern(R, &coo));
     PetscCall(COOSetValues(A, R, &coo, 60, INSERT_VALUES, fromhost));
     PetscCall(TestProducts(A, R, TEST_BUILD, &last, "MatSetPreallocationCOO()"));
-    PetscCall(TestHasType(A, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, "MatSetPreallocationCOO()"));
+    PetscCall(TestHasType(A, TestFormat("seqaij"), TestFormat("mpiaij"), "MatSetPreallocationCOO()"));
     PetscCall(COOSetValues(A, R, &coo, 61, INSERT_VALUES, fromhost));
     PetscCall(TestProducts(A, R, TEST_REFRESH, &last, "MatSetValuesCOO() of new values"));
     PetscCall(COOSetValues(A, R, &coo, 62, ADD_VALUES, fromhost));
@@ -126,7 +126,7 @@ static PetscErrorCode Mixed(void)
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "new matrix"));
   PetscCall(COOCreate(A, R, 1, PETSC_TRUE, &coo));
   PetscCall(COOSetPattern(A, &coo));
@@ -156,7 +156,7 @@ static PetscErrorCode Duplicates(void)
   MatGallopStatistics last = {0}, blast = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   PetscCall(COOCreate(A, R, 1, PETSC_TRUE, &coo));
   PetscCall(COOSetPattern(A, &coo));
   PetscCall(COOSetPattern(R, &coo));
@@ -203,5 +203,8 @@ int main(int argc, char **argv)
     test:
       suffix: in_assembly
       args: -mat_evchyb_build_in_assembly
+    test:
+      suffix: csroverlap
+      args: -format csroverlap -mat_csroverlap_build_in_assembly {{0 1}}
 
 TEST*/

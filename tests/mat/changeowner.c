@@ -11,16 +11,16 @@ static PetscErrorCode HeaderReplace(PetscBool built, PetscBool plain)
   PetscMPIInt         size;
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "matrix that is replaced"));
   PetscCall(MatDestroy(&R));
-  PetscCall(TestCreate(PETSC_COMM_WORLD, plain ? MATAIJ : MATEVCHYB, TestSquareHash, 1, &C, &S));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, plain ? MATAIJ : TestFormat(""), TestSquareHash, 1, &C, &S));
   if (built) PetscCall(TestProducts(C, S, TEST_BUILD, &clast, "matrix that replaces"));
   PetscCall(MatHeaderReplace(A, &C));
   PetscCheck(!C, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "MatHeaderReplace() left a matrix");
   if (plain) {
     PetscCall(TestIsOurs(A, PETSC_FALSE, "MatHeaderReplace() by a plain matrix"));
-    PetscCall(MatConvert(A, MATEVCHYB, MAT_INPLACE_MATRIX, &A));
+    PetscCall(MatConvert(A, TestFormat(""), MAT_INPLACE_MATRIX, &A));
   }
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(TestProducts(A, S, size > 1 && built ? TEST_NOTHING : TEST_BUILD, &clast, "MatHeaderReplace()")); /* the blocks of an MPI matrix stay what they are */
@@ -40,7 +40,7 @@ static PetscErrorCode HeaderReplacePlain(void)
 
   PetscFunctionBegin;
   PetscCall(TestCreate(PETSC_COMM_WORLD, MATAIJ, TestSquare, 0, &A, &R));
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 1, &C, &S));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 1, &C, &S));
   PetscCall(MatHeaderReplace(A, &C));
   PetscCall(TestProducts(A, S, TEST_BUILD, &last, "MatHeaderReplace() of a plain matrix"));
   PetscCall(TestDestroy(&A, &R));
@@ -54,10 +54,10 @@ static PetscErrorCode HeaderMerge(PetscBool builta, PetscBool builtc)
   MatGallopStatistics last = {0}, clast = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   if (builta) PetscCall(TestProducts(A, R, TEST_BUILD, &last, "matrix that is merged into"));
   PetscCall(MatDestroy(&R));
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestTall, 1, &C, &S));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestTall, 1, &C, &S));
   if (builtc) PetscCall(TestProducts(C, S, TEST_BUILD, &clast, "matrix that is merged"));
   PetscCall(MatHeaderMerge(A, &C));
   PetscCheck(!C, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "MatHeaderMerge() left a matrix");
@@ -77,11 +77,11 @@ static PetscErrorCode Duplicate(MatDuplicateOption option, PetscBool built, Pets
   MatGallopStatistics last = {0}, blast = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   if (built) PetscCall(TestProducts(A, R, TEST_BUILD, &last, "original"));
   PetscCall(MatDuplicate(A, option, &B));
   PetscCall(MatDuplicate(R, option, &S));
-  PetscCall(TestHasType(B, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, "MatDuplicate()"));
+  PetscCall(TestHasType(B, TestFormat("seqaij"), TestFormat("mpiaij"), "MatDuplicate()"));
   PetscCall(TestProducts(B, S, TEST_BUILD, &blast, "duplicate"));
   if (destroyfirst) {
     PetscCall(MatDestroy(&A));
@@ -115,14 +115,14 @@ static PetscErrorCode BindToCPU(void)
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   for (int bind = 0; bind < 6; bind++) {
     PetscCall(MatBindToCPU(A, bind % 2 ? PETSC_FALSE : PETSC_TRUE));
     PetscCall(TestProducts(A, R, TEST_ANY, &last, bind % 2 ? "free" : "bound to the CPU"));
     PetscCall(MatScale(A, 1.5));
     PetscCall(MatScale(R, 1.5));
     PetscCall(TestProducts(A, R, TEST_REFRESH, &last, "new values between two bindings"));
-    PetscCall(TestHasType(A, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, "MatBindToCPU()"));
+    PetscCall(TestHasType(A, TestFormat("seqaij"), TestFormat("mpiaij"), "MatBindToCPU()"));
   }
   for (int bind = 0; bind < 2; bind++) PetscCall(MatBindToCPU(A, bind % 2 ? PETSC_FALSE : PETSC_TRUE)); /* as DMDA does */
   PetscCall(TestProducts(A, R, TEST_NOTHING, &last, "bound and freed"));
@@ -130,7 +130,7 @@ static PetscErrorCode BindToCPU(void)
 
   /* before anything is in it */
   PetscCall(PetscMemzero(&last, sizeof(last)));
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATEVCHYB, TestSquareHash, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), TestSquareHash, &A));
   PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, TestSquareHash, &R));
   PetscCall(MatBindToCPU(A, PETSC_TRUE));
   PetscCall(MatBindToCPU(A, PETSC_FALSE));
@@ -166,7 +166,7 @@ static PetscErrorCode BindDuringSolve(void)
   PetscInt            parts;
 
   PetscFunctionBegin;
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATEVCHYB, shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
   PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &R));
   PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
   for (int k = 0; k < 2; k++) {
@@ -217,28 +217,28 @@ static PetscErrorCode BindDuringSolve(void)
 static PetscErrorCode Options(void)
 {
   Mat                 A, R, B;
+  PetscBool           evchyb;
   MatGallopStatistics last = {0}, blast = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   PetscCall(MatSetOptionsPrefix(A, "mine_"));
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "new matrix"));
   PetscCall(MatSetFromOptions(A));
   PetscCall(TestProducts(A, R, TEST_NOTHING, &last, "MatSetFromOptions()"));
-  PetscCall(PetscOptionsSetValue(NULL, "-mine_mat_evchyb_window", "32"));
-  PetscCall(PetscOptionsSetValue(NULL, "-mine_mat_evchyb_max_ell", "4"));
+  PetscCall(PetscStrcmp(TestFormat(""), MATEVCHYB, &evchyb));
+  PetscCall(PetscOptionsSetValue(NULL, TestOption("mine_", evchyb ? "window" : "max_batch_size"), "32"));
   PetscCall(MatSetFromOptions(A));
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "MatSetFromOptions() with other options"));
   PetscCall(MatSetFromOptions(A));
   PetscCall(TestProducts(A, R, TEST_NOTHING, &last, "MatSetFromOptions() with the same options again"));
-  PetscCall(PetscOptionsClearValue(NULL, "-mine_mat_evchyb_window"));
-  PetscCall(PetscOptionsClearValue(NULL, "-mine_mat_evchyb_max_ell"));
+  PetscCall(PetscOptionsClearValue(NULL, TestOption("mine_", evchyb ? "window" : "max_batch_size")));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(TestProducts(B, R, TEST_BUILD, &blast, "duplicate of a matrix with options"));
   PetscCall(MatDestroy(&B));
-  PetscCall(PetscOptionsSetValue(NULL, "-mine_mat_evchyb_memory", "1"));
+  PetscCall(PetscOptionsSetValue(NULL, TestOption("mine_", "memory"), "1"));
   PetscCall(MatSetFromOptions(A));
-  PetscCall(PetscOptionsClearValue(NULL, "-mine_mat_evchyb_memory"));
+  PetscCall(PetscOptionsClearValue(NULL, TestOption("mine_", "memory")));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(PetscMemzero(&blast, sizeof(blast)));
   PetscCall(TestProducts(B, R, TEST_FALLBACK, &blast, "duplicate of a matrix that may take no memory"));
@@ -256,7 +256,7 @@ static PetscErrorCode HostVectors(TestShape shape)
   PetscBool           device = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, shape, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), shape, 0, &A, &R));
   PetscCall(MatCreateVecs(R, &x[0], &z[0])); /* a plain matrix has vectors on the host */
   PetscCall(MatCreateVecs(A, &x[1], &z[1]));
   for (int k = 0; k < 2; k++) PetscCall(VecDuplicate(z[k], &y[k]));
@@ -330,6 +330,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
+    args: -format {{evchyb csroverlap}}
     output_file: output/empty.out
     nsize: {{1 2 4}}
     filter: sed "/^Gallop: no room/d"

@@ -307,12 +307,12 @@ static PetscErrorCode Change(size_t k, TestShape shape, PetscBool first)
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   expect = size > 1 ? changes[k].mpi : changes[k].seq;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, shape, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), shape, 0, &A, &R));
   if (first) PetscCall(TestProducts(A, R, TEST_BUILD, &last, "new matrix"));
   PetscCall((*changes[k].f)(A));
   PetscCall((*changes[k].f)(R));
   if (changes[k].replaced) PetscCall(PetscMemzero(&last, sizeof(last)));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_evchyb_build_in_assembly", &inassembly));
+  PetscCall(PetscOptionsHasName(NULL, NULL, TestOption("", "build_in_assembly"), &inassembly));
   if (!first) expect = inassembly ? TEST_ANY : TEST_BUILD;
   PetscCall(TestProducts(A, R, expect, &last, changes[k].name));
   PetscCall(MatScale(A, 2.0)); /* and after it values can change as ever */
@@ -329,7 +329,7 @@ static PetscErrorCode Sequence(void)
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   for (PetscInt round = 0; round < 2; round++) {
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(changes); k++) {
       PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
@@ -375,5 +375,8 @@ int main(int argc, char **argv)
     test:
       suffix: sequence
       args: -sequence -mat_evchyb_build_in_assembly {{0 1}}
+    test:
+      suffix: csroverlap
+      args: -format csroverlap -mat_csroverlap_build_in_assembly {{0 1}}
 
 TEST*/

@@ -71,7 +71,7 @@ static PetscErrorCode Shape(PetscInt m, PetscInt n, Pattern pattern, const char 
     for (int k = 0; k < 2; k++) {
       PetscCall(MatCreate(PETSC_COMM_WORLD, &M[k]));
       PetscCall(MatSetSizes(M[k], m, n, PETSC_DETERMINE, PETSC_DETERMINE));
-      PetscCall(MatSetType(M[k], k ? MATAIJ : MATEVCHYB));
+      PetscCall(MatSetType(M[k], k ? MATAIJ : TestFormat("")));
       PetscCall(MatSetFromOptions(M[k]));
       if (hash) PetscCall(MatSetUp(M[k]));
       else PetscCall(TestPreallocate(M[k]));
@@ -130,7 +130,7 @@ static PetscErrorCode Ghosts(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (PetscInt step = 0; step < 4; step++) {
     for (int k = 0; k < 2; k++) {
-      if (step == 0) PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, k ? MATAIJ : MATEVCHYB, TestSquare, &M[k]));
+      if (step == 0) PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, k ? MATAIJ : TestFormat(""), TestSquare, &M[k]));
       PetscCall(MatSetOption(M[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
       PetscCall(MatGetSize(M[k], &n, NULL));
       PetscCall(MatGetOwnershipRange(M[k], &rstart, &rend));
@@ -157,13 +157,13 @@ static PetscErrorCode Unfinished(PetscBool preallocate)
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATEVCHYB, shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
   PetscCall(MatDestroy(&A));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
-  PetscCall(MatSetType(A, MATEVCHYB));
+  PetscCall(MatSetType(A, TestFormat("")));
   PetscCall(MatDestroy(&A));
 
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATEVCHYB, shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
   PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &R));
   PetscCall(MatSetValue(A, 0, 0, 2.0, INSERT_VALUES));
   PetscCall(MatSetValue(R, 0, 0, 2.0, INSERT_VALUES));
@@ -213,7 +213,7 @@ static PetscErrorCode StructureOnly(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, TestSquare.m, TestSquare.n));
-  PetscCall(MatSetType(A, MATEVCHYB));
+  PetscCall(MatSetType(A, TestFormat("")));
   PetscCall(MatSetOption(A, MAT_STRUCTURE_ONLY, PETSC_TRUE));
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatSeqAIJSetPreallocation(A, 3, NULL));
@@ -269,5 +269,8 @@ int main(int argc, char **argv)
     test:
       suffix: in_assembly
       args: -mat_evchyb_build_in_assembly
+    test:
+      suffix: csroverlap
+      args: -format csroverlap -mat_csroverlap_build_in_assembly {{0 1}}
 
 TEST*/

@@ -11,7 +11,7 @@ static PetscErrorCode Begin(Test *t, TestShape shape, PetscInt seed, const char 
 {
   PetscFunctionBegin;
   PetscCall(PetscMemzero(t, sizeof(*t)));
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, shape, seed, &t->A, &t->R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), shape, seed, &t->A, &t->R));
   PetscCall(TestProducts(t->A, t->R, TEST_BUILD, &t->last, what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -249,7 +249,7 @@ static PetscErrorCode AXPY(void)
   PetscCall(End(&u));
 
   PetscCall(PetscMemzero(&u, sizeof(u)));
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 5, &u.A, &u.R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 5, &u.A, &u.R));
   PetscCall(MatFilter(u.A, (PetscReal)0.5, PETSC_TRUE, PETSC_TRUE));
   PetscCall(MatFilter(u.R, (PetscReal)0.5, PETSC_TRUE, PETSC_TRUE));
   PetscCall(MatAXPY(t.A, 3.0, u.A, SUBSET_NONZERO_PATTERN));
@@ -289,7 +289,7 @@ static PetscErrorCode Shift(void)
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&t, sizeof(t)));
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, &t.A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), TestSquare, &t.A));
   PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, TestSquare, &t.R));
   PetscCall(MatGetOwnershipRange(t.A, &rstart, &rend));
   for (PetscInt i = rstart; i < rend; i++) {
@@ -376,7 +376,7 @@ static PetscErrorCode UpdateWithArray(void)
   for (int k = 0; k < 2; k++) {
     PetscCall(MatCreate(PETSC_COMM_WORLD, M[k]));
     PetscCall(MatSetSizes(*M[k], PETSC_DECIDE, PETSC_DECIDE, shape.m, shape.n));
-    PetscCall(MatSetType(*M[k], k ? MATAIJ : MATEVCHYB));
+    PetscCall(MatSetType(*M[k], k ? MATAIJ : TestFormat("")));
   }
   n = shape.n;
   m = PETSC_DECIDE;
@@ -412,11 +412,11 @@ static PetscErrorCode InAssembly(void)
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&t, sizeof(t)));
-  PetscCall(PetscOptionsSetValue(NULL, "-early_mat_evchyb_build_in_assembly", NULL));
+  PetscCall(PetscOptionsSetValue(NULL, TestOption("early_", "build_in_assembly"), NULL));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &t.A));
   PetscCall(MatSetOptionsPrefix(t.A, "early_"));
   PetscCall(MatSetSizes(t.A, PETSC_DECIDE, PETSC_DECIDE, TestSquare.m, TestSquare.n));
-  PetscCall(MatSetType(t.A, MATEVCHYB));
+  PetscCall(MatSetType(t.A, TestFormat("")));
   PetscCall(TestPreallocate(t.A));
   PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, TestSquare, &t.R));
   for (PetscInt k = 0; k < 3; k++) {
@@ -430,7 +430,7 @@ static PetscErrorCode InAssembly(void)
     PetscCall(TestProducts(t.A, t.R, TEST_NOTHING, &t.last, "format built in assembly"));
   }
   PetscCall(End(&t));
-  PetscCall(PetscOptionsClearValue(NULL, "-early_mat_evchyb_build_in_assembly"));
+  PetscCall(PetscOptionsClearValue(NULL, TestOption("early_", "build_in_assembly")));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -464,5 +464,8 @@ int main(int argc, char **argv)
     test:
       suffix: in_assembly
       args: -mat_evchyb_build_in_assembly
+    test:
+      suffix: csroverlap
+      args: -format csroverlap -mat_csroverlap_build_in_assembly {{0 1}}
 
 TEST*/

@@ -69,7 +69,7 @@ static PetscErrorCode Test(MatSolverType solver, MatFactorType ftype)
   PetscBool           available, cusparse;
 
   PetscFunctionBegin;
-  PetscCall(TestCreateEmpty(PETSC_COMM_SELF, MATEVCHYB, shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_SELF, TestFormat(""), shape, &A));
   PetscCall(TestCreateEmpty(PETSC_COMM_SELF, MATAIJ, shape, &R));
   PetscCall(PetscStrcmp(solver, MATSOLVERCUSPARSE, &cusparse));
   PetscCall(TestCreateEmpty(PETSC_COMM_SELF, cusparse ? MATAIJCUSPARSE : MATAIJ, shape, &Q)); /* cuSPARSE's factors of our matrix are those of PETSc's own type, right or wrong */
@@ -111,7 +111,7 @@ static PetscErrorCode InPlace(void)
   PetscReal       norm, error;
 
   PetscFunctionBegin;
-  PetscCall(TestCreateEmpty(PETSC_COMM_SELF, MATEVCHYB, shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_SELF, TestFormat(""), shape, &A));
   PetscCall(TestCreateEmpty(PETSC_COMM_SELF, MATAIJ, shape, &R));
   PetscCall(FillDominant(A, 53));
   PetscCall(FillDominant(R, 53));
@@ -158,6 +158,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
+    args: -format {{evchyb csroverlap}}
     output_file: output/empty.out
 
 TEST*/

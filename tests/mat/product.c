@@ -74,7 +74,7 @@ static PetscErrorCode Sparse(Op op, int ours)
   const int           n = op == ABC ? 3 : 2;
 
   PetscFunctionBegin;
-  for (PetscInt k = 0; k < 3; k++) PetscCall(TestCreate(PETSC_COMM_WORLD, ours >> k & 1 ? MATEVCHYB : MATAIJ, shapes[k], 200 + 10 * k, &M[k], &R[k]));
+  for (PetscInt k = 0; k < 3; k++) PetscCall(TestCreate(PETSC_COMM_WORLD, ours >> k & 1 ? TestFormat("") : MATAIJ, shapes[k], 200 + 10 * k, &M[k], &R[k]));
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   ierr[1] = Product(op, R[0], R[1], R[2], MAT_INITIAL_MATRIX, &E);
   PetscCall(PetscPopErrorHandler());
@@ -119,7 +119,7 @@ static PetscErrorCode ResultAlone(void)
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 14, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 14, &A, &R));
   PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &D));
   PetscCall(MatMatMult(R, R, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &E));
   PetscCall(TestDestroy(&A, &R));
@@ -145,8 +145,8 @@ static PetscErrorCode Steps(void)
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 15, &A, &R));
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 15, &B, &S));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 15, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 15, &B, &S));
   PetscCall(TestFill(B, 15, 16));
   PetscCall(TestFill(S, 15, 16));
   PetscCall(MatProductCreate(A, A, NULL, &D));
@@ -233,7 +233,7 @@ static PetscErrorCode Dense(TestShape shape, MatType type, PetscInt n, PetscBool
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, shape, 16, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), shape, 16, &A, &R));
   PetscCall(CreateDense(A, PETSC_FALSE, type, n, lda, 400, &B));
   PetscCall(CreateDense(A, PETSC_TRUE, type, n, lda, 401, &T));
   PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
@@ -268,7 +268,7 @@ static PetscErrorCode DenseInto(void)
   Mat A, R, B, C;
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 18, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 18, &A, &R));
   PetscCall(CreateDense(A, PETSC_FALSE, MATDENSE, 5, PETSC_FALSE, 402, &B));
   PetscCall(CreateDense(A, PETSC_TRUE, MATDENSE, 5, PETSC_TRUE, 403, &C));
   PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
@@ -317,5 +317,8 @@ int main(int argc, char **argv)
     test:
       suffix: in_assembly
       args: -mat_evchyb_build_in_assembly
+    test:
+      suffix: csroverlap
+      args: -format csroverlap -mat_csroverlap_build_in_assembly {{0 1}}
 
 TEST*/

@@ -76,8 +76,8 @@ static PetscErrorCode TestSequence(PetscInt m, PetscInt every, PetscInt longest,
   MatGallopStatistics stats;
 
   PetscFunctionBegin;
-  PetscCall(Create(MATEVCHYB, m, every, longest, &A));
-  PetscCall(Create(MATEVCHYB, m, every + 2, longest, &B));
+  PetscCall(Create(TestFormat(""), m, every, longest, &A));
+  PetscCall(Create(TestFormat(""), m, every + 2, longest, &B));
   PetscCall(Create(MATAIJ, m, every, longest, &C));
   PetscCall(Create(MATAIJ, m, every + 2, longest, &D));
   PetscCall(MatCreateVecs(A, &queued, NULL));
@@ -122,6 +122,7 @@ int main(int argc, char **argv)
 /*TEST
 
   test:
+    args: -format {{evchyb csroverlap}}
     output_file: output/sequence.out
     nsize: {{1 2 4}}
 

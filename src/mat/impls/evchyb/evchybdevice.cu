@@ -9,106 +9,12 @@
 static constexpr int WarpsInBlock = EVCHYB_THREADS / WarpSize;
 static_assert(EVCHYB_BLOCK == WarpSize, "a warp computes a column block");
 
-/* ---------------------------------------------------------------- device helpers */
-
-/* Matrix data is read once a product: it should not push x out of the caches */
-template <typename T>
-static __device__ __forceinline__ T LoadOnce(const T *p)
-{
-  return *p;
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ double LoadOnce(const double *p)
-{
-  return __ldcs(p);
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ float LoadOnce(const float *p)
-{
-  return __ldcs(p);
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ int LoadOnce(const int *p)
-{
-  return __ldcs(p);
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ long long LoadOnce(const long long *p)
-{
-  return __ldcs(p);
-}
-
-/* Shuffles any type word by word */
-template <typename T>
-static __device__ __forceinline__ T ShuffleDown(T value, int by, int width)
-{
-  static_assert(sizeof(T) % sizeof(int) == 0, "scalars are whole words");
-  union
-  {
-    T   t;
-    int word[sizeof(T) / sizeof(int)];
-  } u = {value};
-
-#pragma unroll
-  for (int k = 0; k < (int)(sizeof(T) / sizeof(int)); k++) u.word[k] = __shfl_down_sync(0xffffffffu, u.word[k], by, width);
-  return u.t;
-}
-
-template <typename V>
-static __device__ __forceinline__ V GroupSum(V sum, int width)
-{
-  for (int by = width / 2; by > 0; by /= 2) sum += ShuffleDown(sum, by, width);
-  return sum;
-}
-
-/* What other blocks wrote in this launch is in L2, not in L1 */
-template <typename T>
-static __device__ __forceinline__ T LoadFromL2(const T *p)
-{
-  using Word = cuda::std::conditional_t<sizeof(T) % sizeof(long long) == 0, long long, int>;
-  static_assert(sizeof(T) % sizeof(Word) == 0, "scalars are whole words");
-  union
-  {
-    T    t;
-    Word word[sizeof(T) / sizeof(Word)];
-  } u = {T()};
-
-#pragma unroll
-  for (int k = 0; k < (int)(sizeof(T) / sizeof(Word)); k++) u.word[k] = __ldcg((const Word *)p + k);
-  return u.t;
-}
-
-template <typename V>
-struct Vectors {
-  V        alpha, beta;
-  const V *x, *y;
-  V       *z;
-  bool     readsy;
-};
-
-template <typename V>
-static __device__ __forceinline__ void Store(const Vectors<V> &v, PetscInt row, V sum)
-{
-  v.z[row] = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
-}
-
 /* How the kernel is compiled: entries in flight a thread, GPU blocks a multiprocessor, and whether matrix data is loaded before the predecessor has ended */
 template <int AtOnce_, int MinBlocks_, bool Early_>
 struct Shape {
   static constexpr int  AtOnce = AtOnce_, MinBlocks = MinBlocks_;
   static constexpr bool Early = Early_;
 };
-
-/*
-  The kernel may start while the one before it in the stream still runs (programmatic dependent launch): what no other kernel writes, the matrix, is
-  loaded before this, vectors and partial sums after it. Each thread waits, so that the kernel never ends before its predecessor.
-*/
-static __device__ __forceinline__ void WaitForPredecessor()
-{
-#if __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-#endif
-}
 
 /* Sum over n entries of j and as that lie step apart: AtOnce of them in flight. Padding has a negative column. */
 template <typename S, typename V, typename I>
@@ -124,10 +30,10 @@ static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__r
 
 #pragma unroll
     for (int u = 0; u < Unroll; u++) {
-      c[u] = LoadOnce(j + u * step);
-      a[u] = LoadOnce(as + u * step);
+      c[u] = GallopLoadOnce(j + u * step);
+      a[u] = GallopLoadOnce(as + u * step);
     }
-    if (S::Early && !k) WaitForPredecessor();
+    if (S::Early && !k) GallopWaitForPredecessor();
 #pragma unroll
     for (int u = 0; u < Unroll; u++)
       if (c[u] >= 0) sum += a[u] * x[c[u]];
@@ -140,10 +46,10 @@ static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__r
 
 #pragma unroll
     for (int u = 0; u < Unroll - 1; u++) {
-      c[u] = k + u < n ? LoadOnce(j + u * step) : I(-1);
-      a[u] = k + u < n ? LoadOnce(as + u * step) : V(0);
+      c[u] = k + u < n ? GallopLoadOnce(j + u * step) : I(-1);
+      a[u] = k + u < n ? GallopLoadOnce(as + u * step) : V(0);
     }
-    if (S::Early && !k) WaitForPredecessor();
+    if (S::Early && !k) GallopWaitForPredecessor();
 #pragma unroll
     for (int u = 0; u < Unroll - 1; u++)
       if (c[u] >= 0) sum += a[u] * x[c[u]];
@@ -181,7 +87,7 @@ struct CsrView {
 
 /* Listing 1 of the paper: a lane computes one or several rows */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const int rows = range.count, lane = threadIdx.x % WarpSize;
   PetscInt  b    = range.first + (PetscInt)block * rows * WarpsInBlock + threadIdx.x / WarpSize;
@@ -190,13 +96,13 @@ static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &el
     const PetscInt   row   = perm[(PetscCount)b * EVCHYB_BLOCK + lane];
     const PetscCount first = ell.bnz[b] + lane;
 
-    Store(v, row, Gather<S, V, I>(ell.j + first, ell.as + first, (int)ell.clen[b], EVCHYB_BLOCK, v.x));
+    GallopStore(v, row, Gather<S, V, I>(ell.j + first, ell.as + first, (int)ell.clen[b], EVCHYB_BLOCK, v.x));
   }
 }
 
 /* Beyond the paper: several warps share a column block, each every so many columns */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const int      warps = range.count, lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize, part = warp % warps;
   const PetscInt b   = range.first + (PetscInt)block * (WarpsInBlock / warps) + warp / warps;
@@ -214,28 +120,13 @@ static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell,
   __syncthreads();
   if (b < range.end && part == 0) {
     for (int w = 1; w < warps; w++) sum += sums[threadIdx.x + w * WarpSize];
-    Store(v, row, sum);
+    GallopStore(v, row, sum);
   }
-}
-
-/* The sum of a GPU block's threads, by groups of whole warps; valid in the first thread of each group */
-template <typename V>
-static __device__ __forceinline__ V WarpsSum(V sum, int threads)
-{
-  __shared__ V sums[WarpsInBlock];
-  const int    warp = threadIdx.x / WarpSize, inwarp = threads / WarpSize;
-
-  sum = GroupSum(sum, WarpSize);
-  if (threadIdx.x % WarpSize == 0) sums[warp] = sum;
-  __syncthreads();
-  if (threadIdx.x % threads == 0)
-    for (int w = 1; w < inwarp; w++) sum += sums[warp + w];
-  return sum;
 }
 
 /* A row that several GPU blocks compute: each leaves its part, the last to arrive adds them in order, so that the result is the same in every run */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const PetscInt   lo       = csr.splitrow[block];
   const PetscCount firstblk = csr.splitblk[lo], blocks = csr.splitblk[lo + 1] - firstblk;
@@ -245,7 +136,7 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
   V                sum = GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, v.x);
   bool             last = false;
 
-  sum = WarpsSum(sum, EVCHYB_THREADS);
+  sum = GallopWarpsSum<EVCHYB_THREADS>(sum, EVCHYB_THREADS);
   if (threadIdx.x >= WarpSize) return;
   if (threadIdx.x == 0) {
     csr.partial[block] = sum;
@@ -254,17 +145,17 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
   if (!__shfl_sync(0xffffffffu, last, 0)) return;
   sum = V(0);
 #pragma unroll 4
-  for (int b = threadIdx.x; b < (int)blocks; b += WarpSize) sum += LoadFromL2(csr.partial + firstblk + b);
-  sum = GroupSum(sum, WarpSize);
+  for (int b = threadIdx.x; b < (int)blocks; b += WarpSize) sum += GallopLoadFromL2(csr.partial + firstblk + b);
+  sum = GallopGroupSum(sum, WarpSize);
   if (threadIdx.x == 0) {
     csr.arrived[lo] = 0; /* for the next product */
-    Store(v, row, sum);
+    GallopStore(v, row, sum);
   }
 }
 
 /* A row that a cluster of GPU blocks computes: the sums meet in the shared memory of its first block */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
 #if __CUDA_ARCH__ >= 900
   const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
@@ -277,7 +168,7 @@ static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr
   V                                      *sums = reinterpret_cast<V *>(bytes);
 
   cluster.barrier_arrive(); /* the first block must have started before others write to it */
-  sum = WarpsSum(GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, end, EVCHYB_THREADS, v.x), EVCHYB_THREADS);
+  sum = GallopWarpsSum<EVCHYB_THREADS>(GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, end, EVCHYB_THREADS, v.x), EVCHYB_THREADS);
   cluster.barrier_wait();
   if (threadIdx.x == 0) cluster.map_shared_rank(sums, 0)[rank] = sum;
   cluster.sync();
@@ -285,15 +176,15 @@ static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr
     sum = V(0);
 #pragma unroll
     for (int k = 0; k < EVCHYB_CLUSTER; k++) sum += sums[k];
-    WaitForPredecessor();
-    Store(v, row, sum);
+    GallopWaitForPredecessor();
+    GallopStore(v, row, sum);
   }
 #endif
 }
 
 /* Listing 2 of the paper: TPR threads a row */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const int      tpr    = range.count, lane = threadIdx.x % tpr;
   const PetscInt r      = range.first + (PetscInt)block * (EVCHYB_THREADS / tpr) + threadIdx.x / tpr;
@@ -305,29 +196,29 @@ static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> 
     row = perm[r];
     sum = GatherRange<S, V, I>(csr.j, csr.as, csr.i[r] + lane, csr.i[r + 1], tpr, v.x);
   }
-  sum = tpr <= WarpSize ? GroupSum(sum, tpr) : WarpsSum(sum, tpr);
-  if (inside && lane == 0) Store(v, row, sum);
+  sum = tpr <= WarpSize ? GallopGroupSum(sum, tpr) : GallopWarpsSum<EVCHYB_THREADS>(sum, tpr);
+  if (inside && lane == 0) GallopStore(v, row, sum);
 }
 
 /* Rows without entries: z = beta y */
 template <typename V>
-static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ perm, const Vectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
-  WaitForPredecessor();
+  GallopWaitForPredecessor();
   for (int k = 0; k < 4; k++) {
     const PetscInt r = range.first + ((PetscInt)block * 4 + k) * EVCHYB_THREADS + threadIdx.x;
 
-    if (r < range.end) Store(v, perm[r], V(0));
+    if (r < range.end) GallopStore(v, perm[r], V(0));
   }
 }
 
 /* Algorithm 1 of the paper: the number of a GPU block decides what it computes */
 template <typename S, typename V, typename I>
-__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_adaptive(const __grid_constant__ EVCHYBLaunch launch, const EllView<V, I> ell, const CsrView<V, I> csr, const I *__restrict__ perm, const Vectors<V> v, const PetscInt ellrows, const PetscInt rows, const bool fresh)
+__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_adaptive(const __grid_constant__ EVCHYBLaunch launch, const EllView<V, I> ell, const CsrView<V, I> csr, const I *__restrict__ perm, const GallopVectors<V> v, const PetscInt ellrows, const PetscInt rows, const bool fresh)
 {
   int k = 0;
 
-  if (!S::Early || fresh) WaitForPredecessor();
+  if (!S::Early || fresh) GallopWaitForPredecessor();
   if (blockIdx.x >= launch.range[launch.n - 1].next) return; /* what fills up the last cluster */
   while (blockIdx.x >= launch.range[k].next) k++;
   const EVCHYBRange &range = launch.range[k];
@@ -352,7 +243,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
   default:
     ScaleEmpty<V>(perm + rows, v, range, block);
   }
-  if (S::Early) WaitForPredecessor(); /* those that had nothing to do */
+  if (S::Early) GallopWaitForPredecessor(); /* those that had nothing to do */
 }
 
 template <typename V>
@@ -602,7 +493,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) FillKernel(const SubELL
   const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize, ellwarps = (PetscCount)ell.nb * shape.parts;
   const int        lane = threadIdx.x % WarpSize;
 
-  WaitForPredecessor();
+  GallopWaitForPredecessor();
   if (warp < ellwarps) {
     const PetscCount b   = warp / shape.parts;
     const int        p   = (int)(warp % shape.parts);
@@ -654,32 +545,15 @@ static PetscErrorCode Fill(EVCHYB *ev, const GallopCSR *csr, bool pattern)
   for (shape.parts = 1; shape.parts < 32 && (PetscCount)ev->ell.nb * shape.parts < wanted && ev->ell.LCmax > 4 * shape.parts;) shape.parts *= 2;
   for (shape.chunk = 512; shape.chunk > 64 && ev->csr.nz / shape.chunk < wanted;) shape.chunk /= 2;
   warps = (PetscCount)ev->ell.nb * shape.parts + (ev->csr.nz + shape.chunk - 1) / shape.chunk;
-  PetscCallCUDA(GallopLaunch(pattern ? FillKernel<true> : FillKernel<false>, GridFor(warps * WarpSize), EVCHYB_THREADS, 1, stream, ev->overlaps, ev->ell, ev->csr, shape, ev->perm, csr->i, csr->j, csr->a));
+  PetscCallCUDA(GallopLaunch(pattern ? FillKernel<true> : FillKernel<false>, {GridFor(warps * WarpSize), EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, ev->ell, ev->csr, shape, ev->perm, csr->i, csr->j, csr->a));
   ev->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Parts of one allocation, each aligned as cudaMalloc() aligns */
-class Carver {
-public:
-  explicit Carver(void *base) : base_(static_cast<char *>(base)) { }
-  template <typename T>
-  void Take(T *&ptr, PetscCount n)
-  {
-    ptr = base_ ? reinterpret_cast<T *>(base_ + bytes_) : nullptr;
-    bytes_ += (((size_t)n * sizeof(T)) + 255) / 256 * 256;
-  }
-  size_t Bytes() const { return bytes_; }
-
-private:
-  char  *base_;
-  size_t bytes_ = 0;
-};
-
 /* Runs twice: with a null base it measures, then it hands out */
 static size_t CarveEntries(EVCHYB *ev, PetscInt nsplit, PetscCount nparts, void *base)
 {
-  Carver carver(base);
+  GallopCarver carver(base);
 
   carver.Take(ev->ell.j, ev->ell.nz);
   carver.Take(ev->ell.as, ev->ell.nz);
@@ -694,7 +568,7 @@ static size_t CarveEntries(EVCHYB *ev, PetscInt nsplit, PetscCount nparts, void 
 
 static size_t CarveRows(EVCHYB *ev, PetscInt nrows, PetscInt nb, PetscInt ncsr, void *base, Counts **counts)
 {
-  Carver carver(base);
+  GallopCarver carver(base);
 
   carver.Take(ev->perm, nrows);
   carver.Take(ev->ell.clen, nb);
@@ -718,7 +592,7 @@ struct Workspace {
 static size_t CarveWorkspace(Workspace *w, PetscInt m, PetscInt nwindows, void *base)
 {
   const PetscInt nb = m / EVCHYB_BLOCK;
-  Carver         carver(base);
+  GallopCarver         carver(base);
 
   carver.Take(w->keys, m);
   carver.Take(w->sortedkeys, m);
@@ -889,19 +763,19 @@ PetscErrorCode EVCHYBRefresh_Device(EVCHYB *ev, const GallopCSR *csr)
 }
 
 template <typename S>
-static cudaError_t LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, const Vectors<PetscScalar> &v, cudaStream_t stream)
+static cudaError_t LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
 {
   const SubELL                        *ell = &ev->ell;
   const SubCSR                        *csr = &ev->csr;
   const EllView<PetscScalar, PetscInt> e   = {ell->bnz, ell->clen, ell->j, ell->as};
   const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
 
-  return GallopLaunch(SpMV_EVCHYB_adaptive<S, PetscScalar, PetscInt>, launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, stream, ev->overlaps, *launch, e, c, ev->perm, v, ell->n, ell->n + csr->n, (bool)ev->fresh);
+  return GallopLaunch(SpMV_EVCHYB_adaptive<S, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, (bool)ev->overlaps}, *launch, e, c, ev->perm, v, ell->n, ell->n + csr->n, (bool)ev->fresh);
 }
 
 PetscErrorCode EVCHYBApply_Device(EVCHYB *ev, const GallopProduct *p)
 {
-  Vectors<PetscScalar> v = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+  GallopVectors<PetscScalar> v = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
   EVCHYBLaunch         launch = ev->launch;
   cudaStream_t         stream;
 

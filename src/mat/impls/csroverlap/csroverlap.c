@@ -1,0 +1,234 @@
+/* CSROVERLAP: its entry in the list of formats, its options, what it shows, and its work on the host */
+
+#include "csroverlap.h"
+
+GALLOP_FORMAT_TYPES(CSROVERLAP)
+
+/*MC
+  MATCSROVERLAP - MATAIJCSROVERLAP = "csroverlap" - A matrix type for products on GPUs that overlap copying and computing: `MATAIJ` whose rows are cut into batches
+
+  Options Database Keys:
++ -mat_type csroverlap                    - sets the matrix type during `MatSetFromOptions()`; `aijcsroverlap`, `seqaijcsroverlap` and `mpiaijcsroverlap` are accepted too
+. -mat_csroverlap_max_batch_size <1024>   - most entries, and most rows, of a batch, a multiple of 32; longer rows are computed by a GPU block each
+. -mat_csroverlap_switch_points <list>    - five mean row lengths of a batch, in increasing order, from which 2, 4, 8, 16 and 32 threads compute a row
+. -mat_csroverlap_build_in_assembly       - builds the format in `MatAssemblyEnd()` rather than at the first product
+- -mat_csroverlap_memory <bytes>          - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
+
+  Level: beginner
+
+  Notes:
+  The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, sparse products, I/O and
+  all else are the parent's. `MatMult()` and `MatMultAdd()` use the batches, which are made at the first product and made again when the nonzero pattern has changed.
+
+  On the GPU a block computes a run of batches, and copies the next one to shared memory, without using threads for it, while it computes one
+  ("CSR-Partial-Overlap"). No row is split between batches, so that each result is written once.
+
+  References:
+. * - G. Zeng, Y. Zou, Leveraging Memory Copy Overlap for Efficient Sparse Matrix-Vector Multiplication on GPUs, section 4.1
+
+.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+M*/
+
+static const char CSROverlapCitation[] = "@article{ZengZou2023,\n"
+                                         "  author  = {Guangsen Zeng and Yi Zou},\n"
+                                         "  title   = {Leveraging Memory Copy Overlap for Efficient Sparse Matrix-Vector Multiplication on {GPU}s},\n"
+                                         "  journal = {Electronics},\n"
+                                         "  volume  = {12},\n"
+                                         "  number  = {17},\n"
+                                         "  pages   = {3687},\n"
+                                         "  year    = {2023},\n"
+                                         "  doi     = {10.3390/electronics12173687}\n"
+                                         "}\n";
+
+#define LARGEST_BATCH 8192 /* two of them fit the shared memory of a GPU block in every kind of scalar and index */
+
+static PetscErrorCode CSROverlapOptionsDefault(void *options)
+{
+  static const PetscReal table2[CSROVERLAP_SIZES - 1] = {17, 34, 64, 122, 216}; /* the paper's, for an A40 */
+  CSROverlapOptions     *o = (CSROverlapOptions *)options;
+
+  PetscFunctionBegin;
+  o->max_batch_size = 1024;
+  PetscCall(PetscArraycpy(o->switch_points, table2, CSROVERLAP_SIZES - 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild)
+{
+  CSROverlapOptions *o = (CSROverlapOptions *)options, before = *o;
+  PetscReal          points[CSROVERLAP_SIZES - 1];
+  PetscInt           n = CSROVERLAP_SIZES - 1;
+  PetscBool          set;
+
+  PetscFunctionBegin;
+  (void)prefix;
+  PetscCall(PetscOptionsRangeInt("-mat_csroverlap_max_batch_size", "Most entries, and most rows, of a batch", "MATCSROVERLAP", o->max_batch_size, &o->max_batch_size, NULL, 32, LARGEST_BATCH));
+  PetscCheck(o->max_batch_size % 32 == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_max_batch_size %" PetscInt_FMT " is not a multiple of 32 from 32 to %d", o->max_batch_size, LARGEST_BATCH);
+  PetscCall(PetscArraycpy(points, o->switch_points, CSROVERLAP_SIZES - 1));
+  PetscCall(PetscOptionsRealArray("-mat_csroverlap_switch_points", "Mean row lengths of a batch from which 2, 4, 8, 16 and 32 threads compute a row", "MATCSROVERLAP", points, &n, &set));
+  if (set) {
+    PetscCheck(n == CSROVERLAP_SIZES - 1, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_switch_points wants %d numbers, not %" PetscInt_FMT, CSROVERLAP_SIZES - 1, n);
+    for (int k = 0; k < CSROVERLAP_SIZES - 1; k++) PetscCheck(points[k] >= (k ? points[k - 1] : 0), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_switch_points must not be negative and must not decrease");
+    PetscCall(PetscArraycpy(o->switch_points, points, CSROVERLAP_SIZES - 1));
+  }
+  if (o->max_batch_size != before.max_batch_size) *rebuild = PETSC_TRUE;
+  for (int k = 0; k < CSROVERLAP_SIZES - 1; k++)
+    if (o->switch_points[k] != before.switch_points[k]) *rebuild = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Makes nothing but the batches: the entries stay where they are */
+static PetscErrorCode CSROverlapBuild_Host(const CSROverlapOptions *options, const GallopCSR *csr, PetscCount maxbytes, CSROverlap **built)
+{
+  CSROverlap *ov;
+
+  PetscFunctionBegin;
+  *built = NULL;
+  PetscCall(PetscNew(&ov));
+  *ov = (CSROverlap){.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz, .row_offsets = csr->i, .column_indices = csr->j, .values = csr->a, .options = *options};
+  PetscCall(CSROverlapPartition(options, csr->m, csr->i, &ov->batch_num, &ov->batch_infos, &ov->long_row_num, &ov->long_row_infos));
+  CSROverlapMeasure(ov, csr->i, ov->batch_infos);
+  ov->bytes = (size_t)ov->batch_num * sizeof(BatchInfo) + (size_t)ov->long_row_num * sizeof(PetscInt);
+  if (maxbytes && ov->bytes > (size_t)maxbytes) {
+    PetscCall(PetscFree(ov->batch_infos));
+    PetscCall(PetscFree(ov->long_row_infos));
+    PetscCall(PetscFree(ov));
+  }
+  *built = ov;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapApply_Host(const CSROverlap *ov, const GallopProduct *p)
+{
+  const PetscBool readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
+
+  PetscFunctionBegin;
+  for (PetscInt b = 0, l = 0; b < ov->batch_num || l < ov->long_row_num;) {
+    /* batches and long rows in the order of their rows */
+    const PetscBool islong = (PetscBool)(b == ov->batch_num || (l < ov->long_row_num && ov->long_row_infos[l] < ov->batch_infos[b].start_row));
+    const BatchInfo batch  = islong ? (BatchInfo){ov->long_row_infos[l], ov->long_row_infos[l] + 1} : ov->batch_infos[b];
+
+    for (PetscInt row = batch.start_row; row < batch.end_row; row++) {
+      PetscScalar sum = 0.0;
+
+      for (PetscInt k = ov->row_offsets[row]; k < ov->row_offsets[row + 1]; k++) sum += ov->values[k] * p->x[ov->column_indices[k]];
+      p->z[row] = readsy ? *p->alpha * sum + *p->beta * p->y[row] : *p->alpha * sum;
+    }
+    if (islong) l++;
+    else b++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapBuild(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data)
+{
+  const CSROverlapOptions *o = (const CSROverlapOptions *)options;
+
+  PetscFunctionBegin;
+  if (PetscMemTypeHost(csr->memtype)) PetscCall(CSROverlapBuild_Host(o, csr, maxbytes, (CSROverlap **)data));
+  else PetscCall(CSROverlapBuild_Device(o, csr, maxbytes, (CSROverlap **)data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapRefresh(void *data, const GallopCSR *csr)
+{
+  CSROverlap *ov = (CSROverlap *)data;
+
+  PetscFunctionBegin;
+  if (PetscMemTypeHost(ov->memtype)) {
+    ov->row_offsets    = csr->i;
+    ov->column_indices = csr->j;
+    ov->values         = csr->a;
+  } else PetscCall(CSROverlapRefresh_Device(ov, csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapApply(void *data, const GallopProduct *product)
+{
+  CSROverlap *ov = (CSROverlap *)data;
+
+  PetscFunctionBegin;
+  if (PetscMemTypeHost(ov->memtype)) PetscCall(CSROverlapApply_Host(ov, product));
+  else PetscCall(CSROverlapApply_Device(ov, product));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapDestroy(void **data)
+{
+  CSROverlap **ov = (CSROverlap **)data;
+
+  PetscFunctionBegin;
+  if (!*ov) PetscFunctionReturn(PETSC_SUCCESS);
+  if (PetscMemTypeHost((*ov)->memtype)) {
+    PetscCall(PetscFree((*ov)->batch_infos));
+    PetscCall(PetscFree((*ov)->long_row_infos));
+    PetscCall(PetscFree(*ov));
+  } else PetscCall(CSROverlapDestroy_Device(ov));
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+enum {
+  FIGURE_BATCHES,
+  FIGURE_ENTRIES, /* in batches */
+  FIGURE_SQUARES,
+  FIGURE_LONG,
+  FIGURE_BYTES,
+  FIGURE_SIZES
+};
+
+static PetscErrorCode CSROverlapFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
+{
+  const CSROverlap *ov = (const CSROverlap *)data;
+
+  PetscFunctionBegin;
+  f[FIGURE_BATCHES] = ov->batch_num;
+  f[FIGURE_ENTRIES] = (PetscLogDouble)ov->batch_nz;
+  f[FIGURE_SQUARES] = ov->sum_squares;
+  f[FIGURE_LONG]    = ov->long_row_num;
+  f[FIGURE_BYTES]   = (PetscLogDouble)ov->bytes;
+  for (int k = 0; k < CSROVERLAP_SIZES; k++) f[FIGURE_SIZES + k] = ov->sizes[k];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
+{
+  const PetscLogDouble batches = PetscMax(f[FIGURE_BATCHES], 1), mean = f[FIGURE_ENTRIES] / batches, variance = f[FIGURE_SQUARES] / batches - mean * mean;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "CSR-Overlap: %.0f batches of %.1f entries on average, standard deviation %.1f, %.0f long rows\n", f[FIGURE_BATCHES], mean, (double)PetscSqrtReal((PetscReal)PetscMax(variance, 0)), f[FIGURE_LONG]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "CSR-Overlap: batches by vector_size:"));
+  PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_FALSE));
+  for (int k = 0; k < CSROVERLAP_SIZES; k++) PetscCall(PetscViewerASCIIPrintf(viewer, " %d: %.0f%s", 1 << k, f[FIGURE_SIZES + k], k + 1 < CSROVERLAP_SIZES ? "," : "\n"));
+  PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_TRUE));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "CSR-Overlap: %.0f bytes\n", f[FIGURE_BYTES]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapViewDetail(const void *data, PetscViewer viewer)
+{
+  const CSROverlap *ov = (const CSROverlap *)data;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: max_batch_size %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT " long rows, entries %s\n", ov->options.max_batch_size, ov->batch_num, ov->long_row_num,
+                                               PetscMemTypeHost(ov->memtype) ? "on the host" : "on the GPU"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopFormat GallopFormat_CSROVERLAP = {
+  .name            = MATCSROVERLAP,
+  .ucname          = "CSROVERLAP",
+  .citation        = CSROverlapCitation,
+  .createseq       = MatCreate_SeqAIJCSROVERLAP,
+  .creatempi       = MatCreate_MPIAIJCSROVERLAP,
+  .options_size    = sizeof(CSROverlapOptions),
+  .options_default = CSROverlapOptionsDefault,
+  .options_set     = CSROverlapOptionsSet,
+  .build           = CSROverlapBuild,
+  .refresh         = CSROverlapRefresh,
+  .apply           = CSROverlapApply,
+  .destroy         = CSROverlapDestroy,
+  .figures         = CSROverlapFigures,
+  .view            = CSROverlapView,
+  .view_detail     = CSROverlapViewDetail,
+};

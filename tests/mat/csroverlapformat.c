@@ -1,0 +1,192 @@
+static char help[] = "The batches of CSROVERLAP for row lengths small enough to write them down.\n\n";
+
+#include "../galloptest.h"
+#include "../../src/mat/impls/csroverlap/csroverlap.h"
+
+#define MOST 16
+
+/* Batches [start_row, end_row) and long rows that a matrix with such row lengths must have, ended by -1 */
+typedef struct {
+  const char *what;
+  const char *limit; /* max_batch_size */
+  PetscInt    len[MOST], batches[MOST], longs[MOST];
+} Case;
+
+static const Case cases[] = {
+  {"Figure 5",                      "64", {32, 15, 16, 11, 8, 38, 256, 25, 16, 130, 2, 22, 33, -1}, {0, 3, 3, 6, 7, 9, 10, 13, -1}, {6, 9, -1}        },
+  {"a limit hit exactly",           "32", {16, 16, 32, 1, 31, 32, 33, -1},                          {0, 2, 2, 3, 3, 5, 5, 6, -1},   {6, -1}           },
+  {"all rows long",                 "32", {33, 40, 100, -1},                                        {-1},                           {0, 1, 2, -1}     },
+  {"one row",                       "32", {7, -1},                                                  {0, 1, -1},                     {-1}              },
+  {"empty rows first",              "32", {0, 0, 30, 3, -1},                                        {0, 3, 3, 4, -1},               {-1}              },
+  {"empty rows between",            "32", {30, 0, 2, 0, 0, 1, -1},                                  {0, 5, 5, 6, -1},               {-1}              },
+  {"empty rows last",               "32", {20, 12, 0, 0, -1},                                       {0, 4, -1},                     {-1}              },
+  {"empty rows around a long one",  "32", {0, 50, 0, 5, -1},                                        {0, 1, 2, 4, -1},               {1, -1}           },
+  {"a long row first and last",     "32", {64, 3, 64, -1},                                          {1, 2, -1},                     {0, 2, -1}        },
+};
+
+static PetscErrorCode Create(const PetscInt len[], PetscInt n, Mat *A)
+{
+  PetscInt m = 0;
+
+  PetscFunctionBegin;
+  while (len[m] >= 0) m++;
+  PetscCall(MatCreate(PETSC_COMM_SELF, A));
+  PetscCall(MatSetSizes(*A, m, n, m, n));
+  PetscCall(MatSetType(*A, MATCSROVERLAP));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSetUp(*A));
+  for (PetscInt i = 0; i < m; i++) {
+    for (PetscInt k = 0; k < len[i]; k++) PetscCall(MatSetValue(*A, i, k, TestValue(1, i, k), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The format that a product with vectors on the host makes */
+static PetscErrorCode Product(Mat A, const CSROverlap **ov)
+{
+  Vec      x, z;
+  PetscInt m, n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &x));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &z));
+  PetscCall(TestSetVec(x, 2));
+  PetscCall(MatMult(A, x, z));
+  PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, "product"));
+  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, (const void **)ov));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestPartition(const Case *c)
+{
+  Mat               A;
+  const CSROverlap *ov;
+  const BatchInfo  *kept;
+  PetscInt          b = 0, l = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", c->limit));
+  PetscCall(Create(c->len, 256, &A));
+  PetscCall(Product(A, &ov));
+  PetscCheck(ov, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no format", c->what);
+  for (; c->batches[2 * b] >= 0; b++)
+    PetscCheck(b < ov->batch_num && ov->batch_infos[b].start_row == c->batches[2 * b] && ov->batch_infos[b].end_row == c->batches[2 * b + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: batch %" PetscInt_FMT " is not [%" PetscInt_FMT ", %" PetscInt_FMT ")", c->what, b,
+               c->batches[2 * b], c->batches[2 * b + 1]);
+  for (; c->longs[l] >= 0; l++) PetscCheck(l < ov->long_row_num && ov->long_row_infos[l] == c->longs[l], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: long row %" PetscInt_FMT " is not %" PetscInt_FMT, c->what, l, c->longs[l]);
+  PetscCheck(ov->batch_num == b && ov->long_row_num == l, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " batches and %" PetscInt_FMT " long rows", c->what, ov->batch_num, ov->long_row_num);
+  /* new values leave the partition as it is */
+  kept = ov->batch_infos;
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(Product(A, &ov));
+  PetscCheck(ov->batch_infos == kept, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the partition was made again for new values", c->what);
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A batch has no more rows than max_batch_size, however empty they are */
+static PetscErrorCode TestManyEmptyRows(void)
+{
+  Mat               A;
+  const CSROverlap *ov;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", "32"));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 100, 5, 100, 5));
+  PetscCall(MatSetType(A, MATCSROVERLAP));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSetUp(A));
+  PetscCall(MatSetValue(A, 99, 4, 3.0, INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(Product(A, &ov));
+  PetscCheck(ov->batch_num == 4 && ov->batch_infos[2].end_row == 96 && ov->long_row_num == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " batches of 100 rows", ov->batch_num);
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Algorithm 6 with the numbers of Table 2 */
+static PetscErrorCode TestVectorSize(void)
+{
+  static const PetscInt   mean[] = {0, 16, 17, 33, 34, 63, 64, 121, 122, 215, 216, 1000}, expected[] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
+  const CSROverlapOptions table2 = {1024, {17, 34, 64, 122, 216}};
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(mean); k++)
+    PetscCheck(CSROverlapVectorSize(&table2, 10, 10 * mean[k]) == expected[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "mean row length %" PetscInt_FMT ": vector_size %d", mean[k], 1 << CSROverlapVectorSize(&table2, 10, 10 * mean[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Batches at odd offsets, every vector_size, and rows of all lengths, where the vectors of MatCreateVecs() live */
+static PetscErrorCode TestLengths(const char limit[], PetscInt m, PetscInt longest, PetscInt seed)
+{
+  Mat                 A;
+  Vec                 x, y, z;
+  MatGallopStatistics stats;
+  PetscBool           device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", limit));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, m, longest, m, longest));
+  PetscCall(MatSetType(A, MATCSROVERLAP));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSetUp(A));
+  for (PetscInt i = 0; i < m; i++) {
+    const PetscReal r   = TestRandom(seed, i, 0);
+    const PetscInt  len = TestRandom(seed, i / 40, 1) < 0.3 ? (PetscInt)(3 * r) : (PetscInt)((PetscReal)longest * r * r * r), step = len ? longest / len : 0;
+
+    for (PetscInt k = 0; k < len; k++) PetscCall(MatSetValue(A, i, k * step, TestValue(seed, i, k), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(TestSetVec(x, seed + 1));
+  PetscCall(TestSetVec(y, seed + 2));
+  for (int k = 0; k < 3; k++) {
+    PetscCall(TestSpoilVec(z));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, "MatMult()"));
+    PetscCall(MatMultAdd(A, x, y, z));
+    PetscCall(TestCompare(A, TEST_MULT, x, y, z, "MatMultAdd()"));
+    PetscCall(MatScale(A, 1.5));
+  }
+  PetscCall(TestHasDevice(&device));
+  PetscCall(MatGallopGetStatistics(A, &stats));
+  PetscCheck((device ? stats.products_device : stats.products_host) == 6 && stats.builds == 1 && stats.refreshes == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products of the format", stats.products_device + stats.products_host);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const char *const limits[] = {"32", "96", "1024", "8192"};
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) PetscCall(TestPartition(&cases[k]));
+  PetscCall(TestManyEmptyRows());
+  PetscCall(TestVectorSize());
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(limits); k++)
+    for (PetscInt seed = 0; seed < 4; seed++) PetscCall(TestLengths(limits[k], seed == 3 ? 1 : 700 + 31 * seed, seed == 2 ? 20 : 500 + 301 * seed, 10 * (PetscInt)k + seed));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    output_file: output/empty.out
+
+TEST*/
