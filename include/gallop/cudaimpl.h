@@ -13,6 +13,30 @@ static constexpr int WarpSize = 32;
 /* What every launcher does after a launch */
 #define GallopCheckLaunch() PetscCallCUDA(cudaGetLastError())
 
+/* Whether a kernel can start early and its blocks form clusters: it takes compute capability 9.0, of the GPU and of what the kernel was compiled for */
+template <typename Kernel>
+static inline cudaError_t GallopKernelOverlaps(Kernel *kernel, PetscBool *overlaps)
+{
+  cudaFuncAttributes attr = {};
+  int                device, major = 0;
+  cudaError_t        err = cudaGetDevice(&device);
+
+  if (err == cudaSuccess) err = cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+  if (err == cudaSuccess) err = cudaFuncGetAttributes(&attr, kernel);
+  *overlaps = (PetscBool)(major >= 9 && attr.ptxVersion >= 90);
+  return err;
+}
+
+/* The first product after new values waits for them; one that is only recorded, in a CUDA graph, has not */
+static inline cudaError_t GallopNotFresh(cudaStream_t stream, PetscBool *fresh)
+{
+  cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+  cudaError_t             err    = *fresh ? cudaStreamIsCapturing(stream, &status) : cudaSuccess;
+
+  if (status == cudaStreamCaptureStatusNone) *fresh = PETSC_FALSE;
+  return err;
+}
+
 /* How GallopLaunch() launches */
 struct GallopGrid {
   PetscCount   blocks;

@@ -92,7 +92,10 @@ PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
 PetscErrorCode GallopDeviceFree(void *ptr)
 {
   PetscFunctionBegin;
-  if (ptr) PetscCallCUDA(cudaFree(ptr));
+  if (ptr) {
+    PetscCallCUDA(cudaDeviceSynchronize()); /* cudaFree() does not wait for memory of a pool */
+    PetscCallCUDA(cudaFree(ptr));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -183,7 +183,7 @@ PetscErrorCode CSROverlapBuild_Device(const CSROverlapOptions *options, const Ga
   BatchInfo   *batch_infos;
   PetscInt    *long_row_infos;
   void        *base = NULL;
-  int          device, major, resident;
+  int          device, resident;
   cudaStream_t stream;
 
   PetscFunctionBegin;
@@ -199,8 +199,7 @@ PetscErrorCode CSROverlapBuild_Device(const CSROverlapOptions *options, const Ga
   CSROverlapMeasure(ov, csr->host_i, batch_infos);
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&ov->processors, cudaDevAttrMultiProcessorCount, device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  ov->overlaps = (PetscBool)(major >= 9);
+  PetscCallCUDA(GallopKernelOverlaps(kernel, &ov->overlaps));
   PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
   PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, Threads, shared));
   PetscCheck(resident > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Two batches of -mat_csroverlap_max_batch_size %" PetscInt_FMT " entries take %d bytes of shared memory, more than this GPU has", options->max_batch_size, shared);
@@ -247,6 +246,6 @@ PetscErrorCode CSROverlapApply_Device(CSROverlap *ov, const GallopProduct *p)
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(GallopLaunch(csr_partial_overlapping<PetscScalar, PetscInt>, {(PetscCount)blocks + ov->long_row_num, Threads, 1, shared, stream, (bool)ov->overlaps}, view, ov->options, v, (bool)ov->fresh));
-  ov->fresh = PETSC_FALSE;
+  PetscCallCUDA(GallopNotFresh(stream, &ov->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -166,7 +166,7 @@ EVCHYB_HD uint64_t EVCHYBKey(const EVCHYBKeyShape *shape, PetscInt row, PetscInt
   return (uint64_t)EVCHYB_SHORT << shape->classbit | key;
 }
 
-#define EVCHYB_ROWBITS (8 * (int)sizeof(PetscInt) - 1) /* of the number of a row; with five bits of size class above it a key fits 64 bits where rows do */
+#define EVCHYB_ROWBITS (sizeof(PetscInt) == 8 ? 59 : 31) /* of the number of a row: with five bits of size class above it a key fits 64 bits */
 
 /* ceil(log2(len)) of a column block: at least one entry, at most 65535 */
 EVCHYB_HD int EVCHYBClass(PetscInt len)

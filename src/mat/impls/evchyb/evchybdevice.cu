@@ -143,6 +143,7 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
     last = cuda::atomic_ref<int, cuda::thread_scope_device>(csr.arrived[lo]).fetch_add(1, cuda::memory_order_acq_rel) == (int)(blocks - 1);
   }
   if (!__shfl_sync(0xffffffffu, last, 0)) return;
+  __syncwarp(); /* what thread 0 has seen, all see */
   sum = V(0);
 #pragma unroll 4
   for (int b = threadIdx.x; b < (int)blocks; b += WarpSize) sum += GallopLoadFromL2(csr.partial + firstblk + b);
@@ -486,9 +487,9 @@ struct FillShape {
   int chunk; /* entries of SubCSR a warp: a row may have many more */
 };
 
-/* j and as, or only as: a lane copies a row of a column block, a warp a piece of SubCSR */
+/* j and as, or only as: a lane copies a row of a column block, a warp a piece of SubCSR. i, j and a are not __restrict__: the kernel before may be writing them when this one starts. */
 template <bool Pattern>
-__global__ static void __launch_bounds__(EVCHYB_THREADS) FillKernel(const SubELL ell, const SubCSR csr, const FillShape shape, const PetscInt *__restrict__ perm, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
+__global__ static void __launch_bounds__(EVCHYB_THREADS) FillKernel(const SubELL ell, const SubCSR csr, const FillShape shape, const PetscInt *__restrict__ perm, const PetscInt *i, const PetscInt *j, const PetscScalar *a)
 {
   const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize, ellwarps = (PetscCount)ell.nb * shape.parts;
   const int        lane = threadIdx.x % WarpSize;
@@ -705,7 +706,7 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
   bool         fits;
   PetscCount  *i, *splitblk;
   PetscInt    *splitrow;
-  int          device, processors, major;
+  int          device, processors;
   void        *base;
   cudaStream_t stream;
 
@@ -726,9 +727,8 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
   /* the plan is made on the host: it needs the lengths of long rows */
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  ev->overlaps   = (PetscBool)(major >= 9);
-  ev->clusters   = (PetscBool)(major >= 9);
+  PetscCallCUDA(GallopKernelOverlaps(FillKernel<true>, &ev->overlaps));
+  ev->clusters   = ev->overlaps;
   ev->processors = processors;
   PetscCall(EVCHYBPlan(ev, i, processors, &splitblk, &splitrow));
   PetscCall(PetscFree(i));
@@ -794,7 +794,7 @@ PetscErrorCode EVCHYBApply_Device(EVCHYB *ev, const GallopProduct *p)
     if (ev->shape == EVCHYB_SHAPE_SHORT) PetscCallCUDA((LaunchShape<Shape<4, 6, true>>(ev, &launch, v, stream)));
     else if (ev->shape == EVCHYB_SHAPE_LARGE) PetscCallCUDA((LaunchShape<Shape<8, 5, false>>(ev, &launch, v, stream)));
     else PetscCallCUDA((LaunchShape<Shape<8, 4, true>>(ev, &launch, v, stream)));
-    ev->fresh = PETSC_FALSE;
+    PetscCallCUDA(GallopNotFresh(stream, &ev->fresh));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
