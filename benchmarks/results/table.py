@@ -107,10 +107,10 @@ def summary(path):
 
 
 def setup(path):
-    rows = ["| matrix | product (µs) | build (µs) | build in products | refresh (µs) | refresh in products |", "|---|--:|--:|--:|--:|--:|"]
+    rows = ["| matrix | product (µs) | build (µs) | build in products | refresh (µs) | refresh in products | host AIJ to first product (ms) |", "|---|--:|--:|--:|--:|--:|--:|"]
     for fields in lines_of(path):
         product, build, refresh = float(fields[2]), float(fields[4]), float(fields[5])
-        rows.append(f"| {re.sub(r'[.]bin$', '', fields[0])} | {product:.1f} | {build:.0f} | {build / product:.1f} | {refresh:.1f} | {refresh / product:.1f} |")
+        rows.append(f"| {re.sub(r'[.]bin$', '', fields[0])} | {product:.1f} | {build:.0f} | {build / product:.1f} | {refresh:.1f} | {refresh / product:.1f} | {float(fields[3]):.1f} |")
     return rows
 
 
