@@ -94,32 +94,66 @@ PetscErrorCode GallopFormatRegister(const GallopFormat *format)
 
 /* What this library was compiled against; a PETSc that differs in any of it lays out its objects differently. Exported for the test. */
 typedef struct {
-  PetscInt  major, minor;
+  int       major, minor;
   size_t    intsize, scalarsize, realsize;
   PetscBool cuda;
 } GallopBuild;
 
 PETSC_EXTERN PetscErrorCode GallopCheckBuild_Private(const void *, PetscBool *);
 
+/* PETSC_INT, PETSC_SCALAR and PETSC_REAL are this library's; only libpetsc knows what their names mean to it */
+static PetscErrorCode GetRuntimeSize(const char name[], size_t *size)
+{
+  PetscDataType type;
+  PetscBool     found;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDataTypeFromString(name, &type, &found));
+  PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has no data type %s", name);
+  PetscCall(PetscDataTypeGetSize(type, size));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GetRuntimeBuild(GallopBuild *p)
+{
+  PetscInt64 version[4] = {0, 0, 0, 0}; /* room for any size of PetscInt: PETSc writes its own, not this library's */
+  PetscInt32 low[2];
+
+  PetscFunctionBegin;
+  PetscCall(GetRuntimeSize("int", &p->intsize));
+  PetscCall(GetRuntimeSize("scalar", &p->scalarsize));
+  PetscCall(GetRuntimeSize("real", &p->realsize));
+  PetscCall(PetscGetVersionNumber((PetscInt *)&version[0], (PetscInt *)&version[1], (PetscInt *)&version[2], (PetscInt *)&version[3]));
+  for (int k = 0; k < 2; k++) (void)memcpy(&low[k], &version[k], sizeof(low[k]));
+  p->major = p->intsize == sizeof(PetscInt64) ? (int)version[0] : (int)low[0];
+  p->minor = p->intsize == sizeof(PetscInt64) ? (int)version[1] : (int)low[1];
+  PetscCall(PetscHasExternalPackage("cuda", &p->cuda));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In the words of configure's options, as config/petsc describes a PETSc */
+static PetscErrorCode DescribeBuild(const GallopBuild *b, char text[], size_t len)
+{
+  const char *const precision = b->realsize == 2 ? "half" : b->realsize == 4 ? "single" : b->realsize == 8 ? "double" : "quadruple";
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(text, len, "PETSc %d.%d (%s, %s precision, %d-bit indices, %s CUDA)", b->major, b->minor, b->scalarsize > b->realsize ? "complex" : "real", precision, (int)(8 * b->intsize), b->cuda ? "with" : "without"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopCheckBuild_Private(const void *build, PetscBool *fits)
 {
   const GallopBuild *b = (const GallopBuild *)build;
   GallopBuild        p;
-  PetscInt           subminor, release;
+  char               built[128], used[128];
 
   PetscFunctionBegin;
-  PetscCall(PetscGetVersionNumber(&p.major, &p.minor, &subminor, &release));
-  PetscCall(PetscDataTypeGetSize(PETSC_INT, &p.intsize));
-  PetscCall(PetscDataTypeGetSize(PETSC_SCALAR, &p.scalarsize));
-  PetscCall(PetscDataTypeGetSize(PETSC_REAL, &p.realsize));
-  PetscCall(PetscHasExternalPackage("cuda", &p.cuda));
+  PetscCall(GetRuntimeBuild(&p));
   *fits = (PetscBool)(p.major == b->major && p.minor == b->minor && p.intsize == b->intsize && p.scalarsize == b->scalarsize && p.realsize == b->realsize && p.cuda == b->cuda);
   if (!*fits) {
-    PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR,
-                           "libgallop was built for PETSc %d.%d with %d-byte PetscInt, %d-byte PetscScalar (%d-byte PetscReal), CUDA %s; this program uses PETSc %d.%d with %d-byte PetscInt, %d-byte PetscScalar "
-                           "(%d-byte PetscReal), CUDA %s. No Gallop matrix type is registered: build libgallop with this program's PETSC_DIR and PETSC_ARCH.\n",
-                           (int)b->major, (int)b->minor, (int)b->intsize, (int)b->scalarsize, (int)b->realsize, b->cuda ? "yes" : "no", (int)p.major, (int)p.minor, (int)p.intsize, (int)p.scalarsize,
-                           (int)p.realsize, p.cuda ? "yes" : "no"));
+    PetscCall(DescribeBuild(b, built, sizeof(built)));
+    PetscCall(DescribeBuild(&p, used, sizeof(used)));
+    PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "libgallop was built for %s; this program uses %s. No Gallop matrix type is registered: build libgallop with this program's PETSC_DIR and PETSC_ARCH.\n", built, used));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,8 @@
 static char help[] = "Loads Matrix Market files, good ones and bad ones.\n\n";
 
 #include <petscgallop.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 static char lasterror[2048];
 
@@ -76,11 +78,37 @@ static PetscErrorCode ExpectMatrix(const char name[], MatType type, PetscInt m, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One process alone runs out of memory */
+static PetscErrorCode ExpectNoMemory(const char name[])
+{
+  PetscMPIInt   rank;
+  unsigned long pages = 0;
+  struct rlimit saved, limit;
+  FILE         *fp;
+
+  PetscFunctionBegin;
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n2000 2000 2000000\n1 1 1\n"));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  if (!rank) {
+    fp = fopen("/proc/self/statm", "r");
+    PetscCheck(fp && fscanf(fp, "%lu", &pages) == 1, PETSC_COMM_SELF, PETSC_ERR_FILE_READ, "no /proc/self/statm");
+    (void)fclose(fp);
+    (void)getrlimit(RLIMIT_AS, &saved);
+    limit          = saved;
+    limit.rlim_cur = (rlim_t)pages * sysconf(_SC_PAGESIZE) + 3 * 1048576; /* less than the first entries take */
+    PetscCheck(!setrlimit(RLIMIT_AS, &limit), PETSC_COMM_SELF, PETSC_ERR_SYS, "no limit set");
+  }
+  PetscCall(ExpectError(name, PETSC_ERR_MEM, "not enough memory"));
+  if (!rank) (void)setrlimit(RLIMIT_AS, &saved);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   const char *const banner = "%%MatrixMarket matrix coordinate real general\n% a comment\n\n";
   const PetscReal   general[] = {3.5, 0, 7}, symmetric[] = {-1, 6, 4}, skew[] = {-4, 4, 0}, pattern[] = {2, 0, 1};
-  char              name[PETSC_MAX_PATH_LEN], text[1024], gz[2 * PETSC_MAX_PATH_LEN];
+  const char *const huge[] = {"10", "999999999999999", "3074457345618258603", "4611686018427387904", "9223372036854775807"};
+  char              name[PETSC_MAX_PATH_LEN], text[2048], longer[4096], gz[2 * PETSC_MAX_PATH_LEN];
   PetscMPIInt       rank;
   FILE             *fp;
 
@@ -110,6 +138,16 @@ int main(int argc, char **argv)
   PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 3, 3, pattern));
   PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 5 0\n"));
   PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 5, 0, (PetscReal[]){0, 0, 0}));
+
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate pattern general\n3 3 3\n1 1\n1 3\n3 3\n\n% a comment\n  \n"));
+  PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 3, 3, pattern));
+  (void)memset(text, 'x', 1500); /* a comment longer than any buffer */
+  text[1500] = 0;
+  PetscCall(PetscSNPrintf(longer, sizeof(longer), "%%%%MatrixMarket matrix coordinate pattern general\n%%%s\n3 3 3\n1 1\n1 3\n3 3\n%%%s\n", text, text));
+  PetscCall(WriteFile(name, longer));
+  PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 3, 3, pattern));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n1 1 3\n1 1 1\n1 1 2\n1 1 3\n")); /* more entries than places, summed */
+  PetscCall(ExpectMatrix(name, MATEVCHYB, 1, 1, 1, (PetscReal[]){6}));
 
   PetscCall(ExpectError("no-such-file.mtx", PETSC_ERR_FILE_OPEN, "no file that can be read"));
   PetscCall(ExpectError(".", PETSC_ERR_FILE_OPEN, "no file that can be read"));
@@ -143,6 +181,23 @@ int main(int argc, char **argv)
   PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "row 0, column 1"));
   PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 -2 1\n"));
   PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "column -2"));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(huge); k++) { /* counts whose arrays no memory holds, or whose size no number holds */
+    for (int mirrored = 0; mirrored < 2; mirrored++) {
+      PetscCall(PetscSNPrintf(text, sizeof(text), "%%%%MatrixMarket matrix coordinate real %s\n3 3 %s\n1 1 1\n2 2 2\n", mirrored ? "symmetric" : "general", huge[k]));
+      PetscCall(WriteFile(name, text));
+      PetscCall(PetscSNPrintf(text, sizeof(text), "%s announces %s entries, more than a matrix of 3 rows and 3 columns has, and ends after 2", name, huge[k]));
+      PetscCall(ExpectError(name, PETSC_ERR_FILE_READ, text));
+    }
+  }
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n2000000000 2000000000 999999999999999\n1 1 1\n")); /* as many could be there */
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_READ, "truncated: it has 1 of the 999999999999999"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n0 3 1\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_READ, "more than a matrix of 0 rows and 3 columns has"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 3 1\n1 1 1\n2 2 2\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "matrixmarket-test.mtx goes on after the 1 entries that it announces: 2 2 2"));
+  PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 3 0\n1 1 1\n"));
+  PetscCall(ExpectError(name, PETSC_ERR_FILE_UNEXPECTED, "goes on after the 0 entries"));
+  PetscCall(ExpectNoMemory(name));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "good files load, bad ones say what is wrong\n"));
   PetscCall(PetscFinalize());
   return 0;
@@ -151,7 +206,7 @@ int main(int argc, char **argv)
 /*TEST
 
   test:
-    nsize: {{1 3}}
+    nsize: {{1 2 3}}
     output_file: output/matrixmarket_1.out
 
 TEST*/

@@ -7,7 +7,7 @@ typedef struct {
   PetscInt64 builds, refreshes, products_host, products_device, fallbacks;
 } Statistics;
 
-int main(int argc, char **argv)
+static PetscErrorCode Product(void)
 {
   Mat         A, B;
   Vec         x, y, z;
@@ -20,7 +20,6 @@ int main(int argc, char **argv)
   PetscErrorCode (*statistics)(Mat, Statistics *) = NULL;
 
   PetscFunctionBeginUser;
-  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 100, 100));
@@ -58,7 +57,24 @@ int main(int argc, char **argv)
   PetscCall(VecDestroy(&z));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&B));
-  PetscCall(PetscFinalize());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt    starts = 1;
+  PetscMPIInt provided;
+
+  for (int k = 1; k + 1 < argc; k++) /* MPI starts once: PETSc leaves it alone if it was there before */
+    if (!strcmp(argv[k], "-starts") && MPI_Init_thread(&argc, &argv, MPI_THREAD_FUNNELED, &provided)) return 1;
+  PetscFunctionBeginUser;
+  for (PetscInt k = 0; k < starts; k++) { /* each PetscInitialize() loads the library anew, and PetscFinalize() forgets its types */
+    PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+    PetscCall(PetscOptionsGetInt(NULL, NULL, "-starts", &starts, NULL));
+    PetscCall(Product());
+    PetscCall(PetscFinalize());
+  }
+  if (starts > 1) (void)MPI_Finalize();
   return 0;
 }
 
@@ -67,12 +83,18 @@ int main(int argc, char **argv)
   testset:
     output_file: output/empty.out
     nsize: {{1 2}}
-    requires: dynamic_library
+    requires: dynamic_libraries
     test:
       suffix: append
       args: -dll_append ${GALLOP_LIB} -mat_type {{evchyb aijevchyb}}
     test:
       suffix: prepend
       args: -dll_prepend ${GALLOP_LIB} -mat_type evchyb
+    test:
+      suffix: environment
+      env: PETSC_OPTIONS='"${PETSC_OPTIONS} -dll_append ${GALLOP_LIB} -mat_type evchyb"'
+    test:
+      suffix: thrice
+      args: -dll_append ${GALLOP_LIB} -mat_type evchyb -starts 3
 
 TEST*/

@@ -25,6 +25,53 @@ typedef enum {
     PetscFunctionReturn(PETSC_SUCCESS); \
   } while (0)
 
+/* The entries read so far; the arrays grow with them, since a header can announce any number */
+typedef struct {
+  PetscInt    *i, *j;
+  PetscScalar *v;
+  PetscInt64   n, room;
+} Entries;
+
+/* With realloc(): only the process that reads can run out of memory here, and must not raise an error by itself */
+static PetscBool GrowArray(size_t bytes, void **array)
+{
+  void *grown = realloc(*array, bytes);
+
+  if (grown) *array = grown;
+  return grown ? PETSC_TRUE : PETSC_FALSE;
+}
+
+static PetscBool GrowEntries(Entries *e, PetscInt64 most)
+{
+  const PetscInt64 first = 1048576, room = e->room ? (e->room < most / 2 ? 2 * e->room : most) : PetscMin(first, most);
+
+  if (!GrowArray((size_t)room * sizeof(*e->i), (void **)&e->i) || !GrowArray((size_t)room * sizeof(*e->j), (void **)&e->j) || !GrowArray((size_t)room * sizeof(*e->v), (void **)&e->v)) return PETSC_FALSE;
+  e->room = room;
+  return PETSC_TRUE;
+}
+
+static void FreeEntries(Entries *e)
+{
+  free(e->i);
+  free(e->j);
+  free(e->v);
+}
+
+/* The next line that is neither blank nor a comment; of a longer one than fits, the rest is skipped */
+static PetscBool NextLine(FILE *fp, char line[], int len)
+{
+  do {
+    if (!fgets(line, len, fp)) return PETSC_FALSE;
+    if (!strchr(line, '\n')) {
+      int c;
+
+      do c = getc(fp);
+      while (c != '\n' && c != EOF);
+    }
+  } while (line[0] == '%' || line[strspn(line, " \t\r\n")] == '\0');
+  return PETSC_TRUE;
+}
+
 static PetscErrorCode ReadBanner(FILE *fp, const char name[], Header *h, PetscBool *pattern, PetscBool *complexfield, Mirror *mirror)
 {
   char line[1024], object[64], format[64], field[64], symmetry[64];
@@ -47,59 +94,61 @@ static PetscErrorCode ReadBanner(FILE *fp, const char name[], Header *h, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReadEntries(FILE *fp, const char name[], Header *h, PetscInt **i, PetscInt **j, PetscScalar **v)
+static PetscErrorCode ReadEntries(FILE *fp, const char name[], Header *h, Entries *e)
 {
-  char      line[1024];
-  PetscBool pattern = PETSC_FALSE, complexfield = PETSC_FALSE;
-  Mirror    mirror = MIRROR_NONE;
-  long long m, n, stored;
-  PetscInt64 k, to = 0;
+  char       line[1024];
+  PetscBool  pattern = PETSC_FALSE, complexfield = PETSC_FALSE, toomany;
+  Mirror     mirror = MIRROR_NONE;
+  long long  m, n, stored;
+  PetscInt64 most;
 
   PetscFunctionBegin;
   PetscCall(ReadBanner(fp, name, h, &pattern, &complexfield, &mirror));
   if (h->error) PetscFunctionReturn(PETSC_SUCCESS);
-  do {
-    if (!fgets(line, sizeof(line), fp)) FAIL(PETSC_ERR_FILE_READ, "%s ends before the line with its sizes", name);
-  } while (line[0] == '%' || line[strspn(line, " \t\r\n")] == '\0');
+  if (!NextLine(fp, line, sizeof(line))) FAIL(PETSC_ERR_FILE_READ, "%s ends before the line with its sizes", name);
   if (sscanf(line, "%lld %lld %lld", &m, &n, &stored) != 3 || m < 0 || n < 0 || stored < 0) FAIL(PETSC_ERR_FILE_UNEXPECTED, "%s: rows, columns and entries are expected where it says: %.80s", name, line);
   if (m > PETSC_INT_MAX || n > PETSC_INT_MAX) FAIL(PETSC_ERR_ARG_OUTOFRANGE, "%s has %lld rows and %lld columns, more than PetscInt can count: configure PETSc --with-64-bit-indices", name, m, n);
   if (mirror != MIRROR_NONE && m != n) FAIL(PETSC_ERR_FILE_UNEXPECTED, "%s says that it is symmetric, but has %lld rows and %lld columns", name, m, n);
-  h->m = m;
-  h->n = n;
-  PetscCall(PetscMalloc3((size_t)(mirror ? 2 : 1) * stored, i, (size_t)(mirror ? 2 : 1) * stored, j, (size_t)(mirror ? 2 : 1) * stored, v));
-  for (k = 0; k < stored; k++) {
-    long long row, col;
-    double    re = 1.0, im = 0.0;
-    int       fields;
+  h->m    = m;
+  h->n    = n;
+  toomany = (PetscBool)(stored > 0 && (!m || !n || (stored - 1) / m >= n)); /* no error by itself: entries given several times are summed */
+  most    = mirror == MIRROR_NONE || stored > PETSC_INT64_MAX / 2 ? stored : 2 * stored;
+  for (long long k = 0; k < stored; k++) {
+    long long   row, col;
+    double      re = 1.0, im = 0.0;
+    int         fields;
+    PetscScalar value;
 
-    do {
-      if (!fgets(line, sizeof(line), fp)) FAIL(PETSC_ERR_FILE_READ, "%s is truncated: it has %lld of the %lld entries that it announces", name, (long long)k, stored);
-    } while (line[strspn(line, " \t\r\n")] == '\0');
+    if (!NextLine(fp, line, sizeof(line))) {
+      if (toomany) FAIL(PETSC_ERR_FILE_READ, "%s announces %lld entries, more than a matrix of %lld rows and %lld columns has, and ends after %lld", name, stored, m, n, k);
+      FAIL(PETSC_ERR_FILE_READ, "%s is truncated: it has %lld of the %lld entries that it announces", name, k, stored);
+    }
     fields = sscanf(line, "%lld %lld %lf %lf", &row, &col, &re, &im);
-    if (fields < (pattern ? 2 : complexfield ? 4 : 3)) FAIL(PETSC_ERR_FILE_READ, "%s: entry %lld is cut short or is no entry: %.80s", name, (long long)k + 1, line);
-    if (row < 1 || row > m || col < 1 || col > n) FAIL(PETSC_ERR_FILE_UNEXPECTED, "%s: entry %lld is in row %lld, column %lld of a matrix of %lld rows and %lld columns; they count from 1", name, (long long)k + 1, row, col, m, n);
-    (*i)[to] = (PetscInt)row - 1;
-    (*j)[to] = (PetscInt)col - 1;
+    if (fields < (pattern ? 2 : complexfield ? 4 : 3)) FAIL(PETSC_ERR_FILE_READ, "%s: entry %lld is cut short or is no entry: %.80s", name, k + 1, line);
+    if (row < 1 || row > m || col < 1 || col > n) FAIL(PETSC_ERR_FILE_UNEXPECTED, "%s: entry %lld is in row %lld, column %lld of a matrix of %lld rows and %lld columns; they count from 1", name, k + 1, row, col, m, n);
+    if (e->n + 2 > e->room && e->room < most && !GrowEntries(e, most)) {
+      FAIL(PETSC_ERR_MEM, "%s: there is not enough memory for more than %lld of the %lld entries that it announces", name, k, stored);
+    }
 #if defined(PETSC_USE_COMPLEX)
-    (*v)[to] = re + (complexfield ? im : 0.0) * PETSC_i;
+    value = re + (complexfield ? im : 0.0) * PETSC_i;
 #else
-    (*v)[to] = re;
+    value = re;
 #endif
-    to++;
+    e->i[e->n]   = (PetscInt)row - 1;
+    e->j[e->n]   = (PetscInt)col - 1;
+    e->v[e->n++] = value;
     if (mirror != MIRROR_NONE && row != col) {
-      const PetscScalar value = (*v)[to - 1];
-
-      (*i)[to] = (PetscInt)col - 1;
-      (*j)[to] = (PetscInt)row - 1;
-      (*v)[to] = mirror == MIRROR_SKEW ? -value : mirror == MIRROR_HERMITIAN ? PetscConj(value) : value;
-      to++;
+      e->i[e->n]   = (PetscInt)col - 1;
+      e->j[e->n]   = (PetscInt)row - 1;
+      e->v[e->n++] = mirror == MIRROR_SKEW ? -value : mirror == MIRROR_HERMITIAN ? PetscConj(value) : value;
     }
   }
-  h->nz = to;
+  if (NextLine(fp, line, sizeof(line))) FAIL(PETSC_ERR_FILE_UNEXPECTED, "%s goes on after the %lld entries that it announces: %.80s", name, stored, line);
+  h->nz = e->n;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReadFile(const char name[], Header *h, PetscInt **i, PetscInt **j, PetscScalar **v)
+static PetscErrorCode ReadFile(const char name[], Header *h, Entries *e)
 {
   FILE     *fp;
   char      command[PETSC_MAX_PATH_LEN + 32];
@@ -115,7 +164,7 @@ static PetscErrorCode ReadFile(const char name[], Header *h, PetscInt **i, Petsc
     fp = popen(command, "r");
   } else fp = fopen(name, "r");
   if (!fp) FAIL(PETSC_ERR_FILE_OPEN, "%s cannot be opened", name);
-  PetscCall(ReadEntries(fp, name, h, i, j, v));
+  PetscCall(ReadEntries(fp, name, h, e));
   if (gz) (void)pclose(fp); /* what gzip could not read shows as a file that ends early */
   else (void)fclose(fp);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -136,39 +185,39 @@ static PetscErrorCode ReadFile(const char name[], Header *h, PetscInt **i, Petsc
   The file is in coordinate format; its field is real, integer, complex or pattern (every value 1), its symmetry general, symmetric, skew-symmetric or Hermitian,
   of which the half that the file leaves out is added. Entries that are given several times are summed.
 
-  The first MPI process reads the file. An error in it, a missing, truncated or foreign file or an index out of range, is raised on every process with the
-  same message: `PETSC_ERR_FILE_OPEN`, `PETSC_ERR_FILE_READ`, `PETSC_ERR_FILE_UNEXPECTED` or `PETSC_ERR_SUP`; `A` is then as it was.
+  The first MPI process reads the file. An error in it, a missing, truncated or foreign file, an index out of range or more lines than it announces, is raised on every
+  process with the same message: `PETSC_ERR_FILE_OPEN`, `PETSC_ERR_FILE_READ`, `PETSC_ERR_FILE_UNEXPECTED`, `PETSC_ERR_MEM` or `PETSC_ERR_SUP`; `A` is then as it was.
 
 .seealso: `MatLoad()`, `MATEVCHYB`, `MatSetPreallocationCOO()`
 @*/
 PetscErrorCode MatGallopLoadMatrixMarket(Mat A, const char name[])
 {
-  MPI_Comm     comm;
-  PetscMPIInt  rank;
-  Header       h = {0, 0, 0, PETSC_SUCCESS, ""};
-  PetscInt    *i = NULL, *j = NULL, M, N;
-  PetscScalar *v = NULL;
-  MatType      type;
+  MPI_Comm    comm;
+  PetscMPIInt rank;
+  Header      h = {0, 0, 0, PETSC_SUCCESS, ""};
+  Entries     e = {NULL, NULL, NULL, 0, 0};
+  PetscInt    M, N;
+  MatType     type;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
   PetscAssertPointer(name, 2);
   PetscCall(PetscObjectGetComm((PetscObject)A, &comm));
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  if (!rank) PetscCall(ReadFile(name, &h, &i, &j, &v));
+  if (!rank) PetscCall(ReadFile(name, &h, &e));
   PetscCallMPI(MPI_Bcast(&h, (PetscMPIInt)sizeof(h), MPI_BYTE, 0, comm));
-  if (h.error) PetscCall(PetscFree3(i, j, v));
+  if (h.error) FreeEntries(&e);
   PetscCheck(!h.error, comm, h.error, "%s", h.message);
   PetscCall(MatGetSize(A, &M, &N));
   if (M < 0 || N < 0) PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, (PetscInt)h.m, (PetscInt)h.n));
   else {
-    if (M != h.m || N != h.n) PetscCall(PetscFree3(i, j, v));
+    if (M != h.m || N != h.n) FreeEntries(&e);
     PetscCheck(M == h.m && N == h.n, comm, PETSC_ERR_ARG_SIZ, "%s holds a %" PetscInt64_FMT " by %" PetscInt64_FMT " matrix, the matrix to load it into is %" PetscInt_FMT " by %" PetscInt_FMT, name, h.m, h.n, M, N);
   }
   PetscCall(MatGetType(A, &type));
   if (!type) PetscCall(MatSetType(A, MATAIJ));
-  PetscCall(MatSetPreallocationCOO(A, rank ? 0 : (PetscCount)h.nz, i, j));
-  PetscCall(MatSetValuesCOO(A, v, ADD_VALUES));
-  PetscCall(PetscFree3(i, j, v));
+  PetscCall(MatSetPreallocationCOO(A, rank ? 0 : (PetscCount)h.nz, e.i, e.j));
+  PetscCall(MatSetValuesCOO(A, e.v, ADD_VALUES));
+  FreeEntries(&e);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
