@@ -97,11 +97,16 @@ $(eval $(call remember,$(build)/link.txt,$$(link_library) $$(objects) $$(PETSC_L
 
 run_env  = export PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) GALLOP_LIB=$(abspath $(library)); . config/env
 with_lib = -L$(abspath $(build)/lib) -Wl,-rpath,$(abspath $(build)/lib) -lgallop $(PETSC_LIB)
-test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ vec/ mat/ ksp/ snes/)))
+test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ mat/ ksp/ snes/)))
 testdir := $(abspath $(build)/tests)
 harness = $(MAKE) -k -Otarget -f $(petsc_examples)/gmakefile.test PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) CONFIGDIR=$(petsc_examples)/config \
           TESTSRCDIR=$(abspath tests) TESTDIR=$(testdir) pkgs="$(test_packages)" PYTHON=python3 TIMEOUT=$(TIMEOUT) \
-          PETSCFLAGS="-I$(abspath include)" PETSC_LIB="$(with_lib)" gmakesearch='$(TESTS)'
+          PETSCFLAGS="-I$(abspath include) -I$(petsc_examples)/src" PETSC_LIB="$(with_lib)" gmakesearch='$(TESTS)'
+# for tests that run a script, which starts MPI programs itself
+export GALLOP_TESTS := $(abspath tests)
+export GALLOP_MPIEXEC = $(or $(PETSCMPIEXEC),$(MPIEXEC))
+# with VALGRIND=1 the harness runs each rank under valgrind, which adds these options to the harness's own
+export VALGRIND_OPTS += --suppressions=$(abspath config/valgrind.supp)
 share_jobs := $(if $(dry_run),,+)# the harness runs as many tests at a time as -j says
 
 # The list of tests is made again each time: the harness does not notice a new file.
@@ -160,7 +165,7 @@ help:
 	@echo "make               build the library (PETSc is found or built first, as for every target but clean and help)"
 	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
-	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours"
+	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR="
 	@echo "make clean         remove build/"
 	@echo

@@ -493,3 +493,44 @@ static inline PetscErrorCode TestProducts(Mat A, Mat R, TestExpect expect, MatGa
   PetscCall(VecDestroy(&zt));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* ---- messages ---- */
+
+/* PETSc's stream for errors goes to a file while the tests run that should write there */
+static FILE *test_stderr, *test_file;
+
+/* An error is for the screen after all */
+static inline PetscErrorCode TestCaptureError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode ierr, PetscErrorType type, const char *text, PetscCtx ctx)
+{
+  PETSC_STDERR = test_stderr;
+  return PetscTraceBackErrorHandler(comm, line, function, file, ierr, type, text, ctx);
+}
+
+static inline PetscErrorCode TestCaptureBegin(void)
+{
+  PetscFunctionBegin;
+  test_stderr = PETSC_STDERR;
+  test_file   = tmpfile();
+  PetscCheck(test_file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
+  PETSC_STDERR = test_file;
+  PetscCall(PetscPushErrorHandler(TestCaptureError, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestCaptureEnd(const char text[], PetscInt *lines, PetscInt *matches)
+{
+  char line[512], *found;
+
+  PetscFunctionBegin;
+  PetscCall(PetscPopErrorHandler());
+  PETSC_STDERR = test_stderr;
+  rewind(test_file);
+  *lines = *matches = 0;
+  while (fgets(line, sizeof(line), test_file)) {
+    (*lines)++;
+    PetscCall(PetscStrstr(line, text, &found));
+    if (found) (*matches)++;
+  }
+  (void)fclose(test_file);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -37,7 +37,7 @@ struct _GallopFormat {
   /* options: plain data, copied with the matrix */
   size_t options_size;
   PetscErrorCode (*options_default)(void *options);
-  PetscErrorCode (*options_set)(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild);
+  PetscErrorCode (*options_set)(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild); /* integers by GallopOptionsRangeInt() */
 
   /* A built format lives where csr->memtype says. *data stays NULL when the memory does not suffice: the parent takes over then. */
   PetscErrorCode (*build)(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data);
@@ -66,6 +66,9 @@ struct _GallopFormat {
 PETSC_EXTERN PetscErrorCode MatCreate_SeqGallop(Mat, const GallopFormat *);
 PETSC_EXTERN PetscErrorCode MatCreate_MPIGallop(Mat, const GallopFormat *);
 PETSC_EXTERN PetscErrorCode GallopFormatRegister(const GallopFormat *);
+
+/* An integer option of a format: name with its dash, text and manual page for -help, and the smallest and the largest value; PETSC_INT_MAX for no largest */
+PETSC_EXTERN PetscErrorCode GallopOptionsRangeInt(PetscOptionItems, const char[], const char[], const char[], PetscInt *, PetscInt, PetscInt);
 
 /* the data of the format that a sequential matrix has built at a place, NULL when there is none: for tests that look inside */
 PETSC_EXTERN PetscErrorCode MatGallopGetFormatData(Mat, PetscMemType, const void **);

@@ -72,6 +72,8 @@ typedef struct {
   GallopPast         *past; /* NULL for a matrix that is no MPI matrix and no block of one */
   GallopExchange      exchange;
   PetscObjectState    seenstate, seennonzerostate; /* of the matrix when the parent's copy on the GPU was used last */
+  Mat                 copied; /* had a copy on the GPU when that was looked at last, of the pattern of copiednonzerostate */
+  PetscObjectState    copiednonzerostate;
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*retrievevalues)(Mat);
   PetscErrorCode (*storevalues)(Mat);

@@ -1,6 +1,21 @@
-/* What device.cu does on a GPU, for a PETSc without CUDA */
+/* What device.cu does on a GPU, for a PETSc without CUDA, and what needs none */
 
 #include <gallop/deviceimpl.h>
+
+/* Looked up at every call, so that a test can change the option; calls are counted from when its value changed */
+PetscErrorCode GallopDeviceMallocFails(PetscBool *fails)
+{
+  static PetscInt seen = 0, calls = 0;
+  PetscInt        n    = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-gallop_device_malloc_fail", &n, NULL));
+  PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Option -gallop_device_malloc_fail is %" PetscInt_FMT ", but must be at least 0", n);
+  if (n != seen) calls = 0;
+  seen   = n;
+  *fails = (PetscBool)(n && ++calls >= n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 #if !PetscDefined(HAVE_CUDA)
 PetscErrorCode GallopDeviceAvailable(PetscBool *available)

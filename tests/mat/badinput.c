@@ -11,21 +11,62 @@ static char help[] = "Bad input to the Gallop types: PETSc's error code, or the 
     PetscCall(PetscPopErrorHandler()); \
   } while (0)
 
+/* Keeps the text of the error */
+static PetscErrorCode KeepText(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode ierr, PetscErrorType type, const char *text, PetscCtx ctx)
+{
+  (void)comm, (void)line, (void)function, (void)file;
+  if (type == PETSC_ERROR_INITIAL && text) (void)PetscStrncpy((char *)ctx, text, 256);
+  return ierr;
+}
+
+/* The error of an option names it as the user wrote it, the value and the range */
+static PetscErrorCode OptionOutOfRange(const char prefix[], const char format[], const char option[], const char value[], const char range[])
+{
+  Mat            A;
+  PetscErrorCode ierr;
+  PetscBool      same;
+  char           name[64], text[256] = "", wanted[256];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(name, sizeof(name), "-%smat_%s_%s", prefix ? prefix : "", format, option));
+  PetscCall(PetscSNPrintf(wanted, sizeof(wanted), "Option %s is %s, but must be %s", name, value, range));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 10, 10));
+  PetscCall(MatSetType(A, format));
+  PetscCall(MatSetOptionsPrefix(A, prefix));
+  PetscCall(PetscOptionsSetValue(NULL, name, value));
+  PetscCall(PetscPushErrorHandler(KeepText, text));
+  ierr = MatSetFromOptions(A);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(ierr == PETSC_ERR_ARG_OUTOFRANGE, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s %s gave error %d", name, value, (int)ierr);
+  PetscCall(PetscStrcmp(text, wanted, &same));
+  PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s %s gave the text \"%s\", not \"%s\"", name, value, text, wanted);
+  PetscCall(PetscOptionsClearValue(NULL, name));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode OptionsOutOfRange(void)
 {
   static const struct {
-    const char *option, *value;
-  } bad[] = {
-    {"window",           "-1"    },
-    {"max_ell",          "-1"    },
-    {"max_ell",          "100000"},
-    {"split",            "0"     },
-    {"split",            "31"    },
-    {"rows_per_thread",  "0"     },
-    {"rows_per_thread",  "1000"  },
-    {"columns_per_warp", "0"     },
-    {"by_row",           "-1"    },
-    {"memory",           "-1"    },
+    const char *option, *value, *range;
+  } badbatch[] = {
+    {"max_batch_size", "0",    "between 32 and 8192"                    },
+    {"max_batch_size", "31",   "between 32 and 8192"                    },
+    {"max_batch_size", "8193", "between 32 and 8192"                    },
+    {"memory",         "-1",   "between 0 and 9223372036854775807"      },
+  }, bad[] = {
+    {"window",          "-3",                    "at least 0"                       },
+    {"max_ell",         "-1",                    "between 0 and 65535"              },
+    {"max_ell",         "100000",                "between 0 and 65535"              },
+    {"split",           "0",                     "at least 32"                      },
+    {"split",           "31",                    "at least 32"                      },
+    {"rows_per_thread", "0",                     "between 1 and 128"                },
+    {"rows_per_thread", "1000",                  "between 1 and 128"                },
+    {"columns_per_warp", "0",                     "at least 1"                       },
+    {"by_row",          "-1",                    "at least 0"                       },
+    {"memory",          "-1",                    "between 0 and 9223372036854775807"},
+    {"memory",          "147573952589676412928", "between 0 and 9223372036854775807"}, /* 2^67 */
   };
   static const struct {
     const char *option, *value;
@@ -44,23 +85,15 @@ static PetscErrorCode OptionsOutOfRange(void)
     {"memory",           "0"        },
   };
   Mat                 A, R;
-  PetscErrorCode      ierr;
   char                name[64];
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(bad); k++) {
-    PetscCall(PetscSNPrintf(name, sizeof(name), "-bad_mat_evchyb_%s", bad[k].option));
-    PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
-    PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 10, 10));
-    PetscCall(MatSetType(A, MATEVCHYB));
-    PetscCall(MatSetOptionsPrefix(A, "bad_"));
-    PetscCall(PetscOptionsSetValue(NULL, name, bad[k].value));
-    ErrorOf(MatSetFromOptions(A), ierr);
-    PetscCheck(ierr == PETSC_ERR_ARG_OUTOFRANGE, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s %s gave error %d", name, bad[k].value, (int)ierr);
-    PetscCall(PetscOptionsClearValue(NULL, name));
-    PetscCall(MatDestroy(&A));
+    PetscCall(OptionOutOfRange("bad_", MATEVCHYB, bad[k].option, bad[k].value, bad[k].range));
+    PetscCall(OptionOutOfRange(NULL, MATEVCHYB, bad[k].option, bad[k].value, bad[k].range));
   }
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(badbatch); k++) PetscCall(OptionOutOfRange(k % 2 ? "bad_" : NULL, MATCSROVERLAP, badbatch[k].option, badbatch[k].value, badbatch[k].range));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(edge); k++) { /* the last values that are allowed */
     PetscCall(PetscMemzero(&last, sizeof(last)));
     PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
@@ -138,46 +171,16 @@ static PetscErrorCode ConvertOthers(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's stream for errors goes to a file while the tests run that should write there */
-static FILE *stderr_saved, *stderr_file;
-
-static PetscErrorCode CaptureBegin(void)
-{
-  PetscFunctionBegin;
-  stderr_saved = PETSC_STDERR;
-  stderr_file  = tmpfile();
-  PetscCheck(stderr_file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
-  PETSC_STDERR = stderr_file;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CaptureEnd(const char text[], PetscInt *lines, PetscInt *matches)
-{
-  char line[512], *found;
-
-  PetscFunctionBegin;
-  PETSC_STDERR = stderr_saved;
-  rewind(stderr_file);
-  *lines = *matches = 0;
-  while (fgets(line, sizeof(line), stderr_file)) {
-    (*lines)++;
-    PetscCall(PetscStrstr(line, text, &found));
-    if (found) (*matches)++;
-  }
-  (void)fclose(stderr_file);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* A format that may take no more memory than it needs: the parent computes, and that is said once */
 static PetscErrorCode NoRoom(void)
 {
   Mat                 A[2], R[2];
   MatGallopStatistics last[2] = {{0}, {0}};
-  PetscInt            lines, matches;
+  PetscInt            lines = 0, matches = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_memory", "500"));
-  PetscCall(CaptureBegin());
+  PetscCall(TestCaptureBegin());
   for (PetscInt k = 0; k < 2; k++) {
     PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, k ? TestSquare : TestTall, k, &A[k], &R[k]));
     PetscCall(TestProducts(A[k], R[k], TEST_FALLBACK, &last[k], "no room"));
@@ -190,7 +193,7 @@ static PetscErrorCode NoRoom(void)
     PetscCall(TestFill(R[k], k + 5, k));
     PetscCall(TestProducts(A[k], R[k], TEST_FALLBACK, &last[k], "no room, new pattern"));
   }
-  PetscCall(CaptureEnd("Gallop: no room for the EVCHYB format", &lines, &matches));
+  PetscCall(TestCaptureEnd("Gallop: no room for the EVCHYB format", &lines, &matches));
   PetscCheck(lines == 1 && matches == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " lines and %" PetscInt_FMT " messages", lines, matches);
 
   /* more room: the format is built after all */

@@ -22,7 +22,7 @@ int main(int argc, char **argv)
   test:
     suffix: help
     args: -help
-    filter: grep -o "mat_evchyb_[a-z_]*" | sort -u
+    filter: grep -o "mat_evchyb_[a-z_]*:.*" | sed "s/:.*(/ (/" | sort -u
 
   test:
     suffix: citations

@@ -619,12 +619,26 @@ PetscErrorCode MatSetFromOptions_Gallop(Mat A, PetscOptionItems PetscOptionsObje
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc's PetscOptionsRangeInt() names neither the option nor the other end of the range when a value is outside */
+PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const char option[], const char text[], const char man[], PetscInt *value, PetscInt min, PetscInt max)
+{
+  const char *const prefix = PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "";
+  PetscInt          asked  = *value;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInt(option, text, man, asked, &asked, NULL));
+  PetscCheck(max < PETSC_INT_MAX || asked >= min, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %" PetscInt_FMT ", but must be at least %" PetscInt_FMT, prefix, option + 1, asked, min);
+  PetscCheck(asked >= min && asked <= max, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %" PetscInt_FMT ", but must be between %" PetscInt_FMT " and %" PetscInt_FMT, prefix, option + 1, asked, min, max);
+  *value = asked;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Read when a matrix becomes ours, since MatConvert() and MatDuplicate() call no MatSetFromOptions(), and again in MatSetFromOptions() */
 PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
 {
   Mat_Gallop         *g;
   const GallopFormat *format;
-  char                option[64], prefix[64], text[128];
+  char                option[64], prefix[64], man[64], text[128];
   PetscBool           changed = PETSC_FALSE, set;
   PetscReal           bytes;
 
@@ -632,19 +646,20 @@ PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
   PetscCall(MatGallopGetContext(A, &g));
   format = g->type->format;
   PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "-mat_%s_", format->name));
+  PetscCall(PetscSNPrintf(man, sizeof(man), "MAT%s", format->ucname));
   /* under a title of its own: -help shows a title once, and that of Mat is shown before the type is known */
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s matrix options", format->ucname));
   PetscOptionsBegin(PetscObjectComm((PetscObject)A), ((PetscObject)A)->prefix, text, "Mat");
   PetscOptionsObject->options = ((PetscObject)A)->options;
   PetscCall((*format->options_set)(g->options, prefix, PetscOptionsObject, &changed));
   PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
-  PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", NULL, g->build_in_assembly, &g->build_in_assembly, NULL));
+  PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", man, g->build_in_assembly, &g->build_in_assembly, NULL));
   PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
   PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, or of a block of an MPI matrix, may take; 0 for no limit", format->ucname));
   bytes = (PetscReal)g->maxbytes;
-  PetscCall(PetscOptionsReal(option, text, NULL, bytes, &bytes, &set));
+  PetscCall(PetscOptionsReal(option, text, man, bytes, &bytes, &set));
   if (set) {
-    PetscCheck(bytes >= 0, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "%s must not be negative, is %g", option + 1, (double)bytes);
+    PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be between 0 and %" PetscCount_FMT, ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", option + 1, (double)bytes, PETSC_COUNT_MAX);
     if (g->maxbytes != (PetscCount)bytes) changed = PETSC_TRUE;
     g->maxbytes = (PetscCount)bytes;
   }

@@ -18,7 +18,7 @@ static PetscErrorCode HasDeviceParent(const Mat_Gallop *g, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The CSR arrays at a place. A GPU view of a matrix whose parent is on the host, or whose CSR copy the GPU has no room for, is uploaded and owned: fits tells whether that went. */
+/* The CSR arrays at a place. A GPU view of a matrix whose parent is on the host is uploaded and owned. fits is false where the GPU has no room for it, or for the parent's copy. */
 typedef struct {
   GallopCSR csr;
   PetscBool owned, fits;
@@ -46,6 +46,16 @@ static PetscErrorCode CSRUpload(CSRAccess *access, const PetscInt *i, const Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if PetscDefined(HAVE_CUDA)
+/* For DeviceCSRFits(): PETSc tells whether the copy on the GPU is current, but not whether an old one is there */
+static void NoteCopied(Mat A, Mat_Gallop *g)
+{
+  if (A->offloadmask != PETSC_OFFLOAD_GPU && A->offloadmask != PETSC_OFFLOAD_BOTH) return;
+  g->copied             = A;
+  g->copiednonzerostate = A->nonzerostate;
+}
+#endif
+
 /*
   Before the parent's copy on the GPU is used: PETSc takes it to be as new as the host's when the matrix says so, but some of PETSc's functions write the
   host's arrays without saying anything (MatTranspose() with reuse, MatEliminateZeros(), the compaction of ghost columns). Values that change on the GPU are
@@ -60,6 +70,7 @@ PetscErrorCode MatGallopTrustHost(Mat A)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  NoteCopied(A, g);
   if (A->offloadmask == PETSC_OFFLOAD_BOTH && (state != g->seenstate || A->nonzerostate != g->seennonzerostate)) A->offloadmask = PETSC_OFFLOAD_CPU;
   g->seenstate        = state;
   g->seennonzerostate = A->nonzerostate;
@@ -70,19 +81,57 @@ PetscErrorCode MatGallopTrustHost(Mat A)
 #endif
 }
 
-/* The parent's copy of a matrix on the GPU, made where it is missing or old */
+/*
+  DeviceCSRFits - Whether the parent's copy is on the GPU, or has room there
+
+  Asked before the parent makes it: without room PETSc ends in an error that leaves memory and an open log event behind. New values alone need no memory.
+*/
+static PetscErrorCode DeviceCSRFits(Mat A, PetscBool *fits)
+{
+#if PetscDefined(HAVE_CUDA)
+  const size_t    integer = sizeof(PetscInt), value = sizeof(PetscScalar);
+  Mat_Gallop     *g;
+  const PetscInt *i, *j;
+  PetscInt        m;
+  PetscBool       done;
+  size_t          bytes;
+  void           *room;
+
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopTrustHost(A));
+  if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied == A && g->copiednonzerostate == A->nonzerostate)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)A)->type_name);
+  bytes = ((size_t)m + 1) * integer + (size_t)i[m] * (integer + value);
+  PetscCall(GallopDeviceMalloc(bytes, &room));
+  PetscCall(GallopDeviceRelease(bytes, room));
+  *fits = (PetscBool)(room != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  (void)A;
+  *fits = PETSC_TRUE;
+  return PETSC_SUCCESS;
+#endif
+}
+
+/* The parent's copy of a matrix on the GPU, made where it is missing or old; DeviceCSRFits() comes first where a product can do without */
 static PetscErrorCode DeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
 {
 #if PetscDefined(HAVE_CUDA)
-  GallopLoan loan;
+  Mat_Gallop *g;
+  GallopLoan  loan;
 
   PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopTrustHost(A));
   PetscCall(GallopLoanBegin(&loan));
   PetscCall(GallopLoanAdd(&loan, A));
   PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, i, j));
   PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, a));
   PetscCall(GallopLoanEnd(&loan));
+  NoteCopied(A, g);
   PetscFunctionReturn(PETSC_SUCCESS);
 #else
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
@@ -126,8 +175,10 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess 
     PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
   } else {
     csr->memtype = PETSC_MEMTYPE_CUDA;
-    if (deviceparent) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
-    else {
+    if (deviceparent) {
+      PetscCall(DeviceCSRFits(A, &access->fits));
+      if (access->fits) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
+    } else {
       const PetscScalar *a;
 
       PetscCall(MatSeqAIJGetArrayRead(A, &a));
@@ -152,17 +203,24 @@ static PetscErrorCode CSRRestore(Mat A, CSRAccess *access)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place)
+/* csr: the GPU has no room for the CSR arrays that the format is built from */
+static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place, PetscBool csr)
 {
-  char where[64];
+  char        what[64], where[64];
+  const char *who = g->parenttype;
+  PetscBool   deviceparent;
 
   PetscFunctionBegin;
-  if (g->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", g->type->format->name));
+  PetscCall(HasDeviceParent(g, &deviceparent));
+  if (csr && deviceparent) who = "the host"; /* where ParentMult() computes then */
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : g->type->format->ucname));
+  if (!csr) PetscCall(PetscStrlcat(what, " format", sizeof(what)));
+  if (!csr && g->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", g->type->format->name));
   else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
-  PetscCall(PetscInfo(A, "The %s format of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix does not fit: its products are those of %s\n", g->type->format->ucname, A->rmap->n, A->cmap->n, g->parenttype));
+  PetscCall(PetscInfo(A, "No room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s: %s computes its products\n", what, A->rmap->n, A->cmap->n, where, who));
   if (!g->type->warned) {
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s format of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products. Further matrices: -info\n", g->type->format->ucname,
-                           A->rmap->n, A->cmap->n, where, g->parenttype));
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products. Further matrices: -info\n", what, A->rmap->n,
+                           A->cmap->n, where, who));
     g->type->warned = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -216,7 +274,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
     }
     PetscCall(CSRRestore(A, &access));
     inst->toolarge = inst->data ? PETSC_FALSE : PETSC_TRUE;
-    if (inst->toolarge) PetscCall(WarnTooLarge(A, g, place));
+    if (inst->toolarge) PetscCall(WarnTooLarge(A, g, place, PetscNot(access.fits)));
   }
   *key  = now;
   *data = inst->data;
@@ -305,7 +363,7 @@ static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
 
 /*
   Runs one of the parent's products. The CUSPARSE parent computes on the GPU and takes only its vectors: with a vector on the host
-  it is bound to the CPU for the duration, which rewrites function pointers and brings newer values to the host, no more.
+  or no room on the GPU for its copy of the matrix, it is bound to the CPU for the duration, which rewrites function pointers and brings newer values to the host, no more.
 */
 typedef enum {
   PARENT_MULT,
@@ -365,8 +423,8 @@ static PetscErrorCode CallParent(Mat A, ParentProduct product, Vec x, Vec y, Vec
 
 static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
 {
-  PetscBool deviceparent;
-  Arrays    arrays;
+  PetscBool   deviceparent, fits;
+  Arrays      arrays;
   GallopPlace place = GALLOP_HOST;
 
   PetscFunctionBegin;
@@ -387,6 +445,13 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     PetscCall(ArraysGet(A, x, y, z, &arrays));
     place = arrays.place;
     PetscCall(ArraysRestore(x, y, z, &arrays));
+    if (place == GALLOP_DEVICE) {
+      PetscCall(DeviceCSRFits(A, &fits));
+      if (!fits) {
+        PetscCall(WarnTooLarge(A, g, place, PETSC_TRUE));
+        place = GALLOP_HOST;
+      }
+    }
   }
   PetscCall(MatGallopUninstall(A));
   if (deviceparent && !GallopBoundToCPU(A) && place == GALLOP_HOST) {

@@ -9,10 +9,10 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 
   Options Database Keys:
 + -mat_type csroverlap                    - sets the matrix type during `MatSetFromOptions()`; `aijcsroverlap`, `seqaijcsroverlap` and `mpiaijcsroverlap` are accepted too
-. -mat_csroverlap_max_batch_size <1024>   - most entries, and most rows, of a batch, a multiple of 32; longer rows are computed by a GPU block each
+. -mat_csroverlap_max_batch_size <1024>   - most entries, and most rows, of a batch, rounded up to a multiple of 32; longer rows are computed by a GPU block each
 . -mat_csroverlap_switch_points <list>    - five mean row lengths of a batch, in increasing order, from which 2, 4, 8, 16 and 32 threads compute a row
-. -mat_csroverlap_build_in_assembly       - builds the format in `MatAssemblyEnd()` rather than at the first product
-- -mat_csroverlap_memory <bytes>          - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
+. -mat_csroverlap_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
+- -mat_csroverlap_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
 
   Level: beginner
 
@@ -27,6 +27,30 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 . * - G. Zeng, Y. Zou, Leveraging Memory Copy Overlap for Efficient Sparse Matrix-Vector Multiplication on GPUs, section 4.1
 
 .seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+M*/
+
+/*MC
+   MATAIJCSROVERLAP - another name of `MATCSROVERLAP`
+
+   Level: beginner
+
+.seealso: `MATCSROVERLAP`, `MATSEQAIJCSROVERLAP`, `MATMPIAIJCSROVERLAP`
+M*/
+
+/*MC
+   MATSEQAIJCSROVERLAP - `MATCSROVERLAP` on one MPI process
+
+   Level: beginner
+
+.seealso: `MATCSROVERLAP`, `MATMPIAIJCSROVERLAP`
+M*/
+
+/*MC
+   MATMPIAIJCSROVERLAP - `MATCSROVERLAP` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJCSROVERLAP`
+
+   Level: beginner
+
+.seealso: `MATCSROVERLAP`, `MATSEQAIJCSROVERLAP`
 M*/
 
 static const char CSROverlapCitation[] = "@article{ZengZou2023,\n"
@@ -62,8 +86,8 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
 
   PetscFunctionBegin;
   (void)prefix;
-  PetscCall(PetscOptionsRangeInt("-mat_csroverlap_max_batch_size", "Most entries, and most rows, of a batch", "MATCSROVERLAP", o->max_batch_size, &o->max_batch_size, NULL, 32, LARGEST_BATCH));
-  PetscCheck(o->max_batch_size % 32 == 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_max_batch_size %" PetscInt_FMT " is not a multiple of 32 from 32 to %d", o->max_batch_size, LARGEST_BATCH);
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_csroverlap_max_batch_size", "Most entries, and most rows, of a batch", "MATCSROVERLAP", &o->max_batch_size, 32, LARGEST_BATCH));
+  o->max_batch_size = (o->max_batch_size + 31) / 32 * 32;
   PetscCall(PetscArraycpy(points, o->switch_points, CSROVERLAP_SIZES - 1));
   PetscCall(PetscOptionsRealArray("-mat_csroverlap_switch_points", "Mean row lengths of a batch from which 2, 4, 8, 16 and 32 threads compute a row", "MATCSROVERLAP", points, &n, &set));
   if (set) {

@@ -15,8 +15,9 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
-. -mat_evchyb_build_in_assembly       - builds the format in `MatAssemblyEnd()` rather than at the first product
-- -mat_evchyb_memory <bytes>          - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
+. -mat_evchyb_build_in_assembly <off> - builds the format in `MatAssemblyEnd()` rather than at the first product
+- -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
+                                        products where it would take more
 
   Level: beginner
 
@@ -36,7 +37,50 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   References:
 . * - D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU, sections 2.1 and 2.2
 
-.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+.seealso: `MATAIJEVCHYB`, `MATSEQAIJEVCHYB`, `MATMPIAIJEVCHYB`, `MATAIJ`, `MATAIJCUSPARSE`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+M*/
+
+/*MC
+  MATAIJEVCHYB - MATEVCHYB = "aijevchyb" - A matrix type for fast products on GPUs; it is `MATSEQAIJEVCHYB` on one MPI process and `MATMPIAIJEVCHYB` on several
+
+  Options Database Key:
+. -mat_type aijevchyb - sets the matrix type during `MatSetFromOptions()`
+
+  Level: beginner
+
+  Note:
+  The same type as `MATEVCHYB`, whose page has the options and tells what the type does.
+
+.seealso: `MATEVCHYB`, `MATSEQAIJEVCHYB`, `MATMPIAIJEVCHYB`, `MATAIJCUSPARSE`, `MATAIJ`, `MatGallopGetStatistics()`
+M*/
+
+/*MC
+  MATSEQAIJEVCHYB - MATEVCHYB = "seqaijevchyb" - A sequential matrix type for fast products on GPUs: `MATSEQAIJ` that keeps a second copy of its entries in the EVC-HYB format
+
+  Options Database Keys:
++ -mat_type seqaijevchyb        - sets the matrix type during `MatSetFromOptions()`
+- -mat_seqaij_type seqaijevchyb - makes every `MATSEQAIJ` matrix one of this type
+
+  Level: beginner
+
+  Note:
+  A subclass of `MATSEQAIJCUSPARSE` where there is a GPU, else of `MATSEQAIJ`. See `MATEVCHYB` for the options of the format.
+
+.seealso: `MATEVCHYB`, `MATAIJEVCHYB`, `MATMPIAIJEVCHYB`, `MATSEQAIJCUSPARSE`, `MATSEQAIJ`, `MatGallopGetStatistics()`
+M*/
+
+/*MC
+  MATMPIAIJEVCHYB - MATEVCHYB = "mpiaijevchyb" - A parallel matrix type for fast products on GPUs: `MATMPIAIJ` whose two blocks on each process are `MATSEQAIJEVCHYB`
+
+  Options Database Key:
+. -mat_type mpiaijevchyb - sets the matrix type during `MatSetFromOptions()`
+
+  Level: beginner
+
+  Note:
+  A subclass of `MATMPIAIJCUSPARSE` where every MPI process finds a GPU, else of `MATMPIAIJ`. See `MATEVCHYB` for the options of the format; they hold for each block.
+
+.seealso: `MATEVCHYB`, `MATAIJEVCHYB`, `MATSEQAIJEVCHYB`, `MATMPIAIJCUSPARSE`, `MATMPIAIJ`, `MatGallopGetStatistics()`
 M*/
 
 static const char EVCHYBCitation[] = "@article{GuoGroppOlson2016,\n"
@@ -69,12 +113,12 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
 
   PetscFunctionBegin;
   (void)prefix;
-  PetscCall(PetscOptionsBoundedInt("-mat_evchyb_window", "Rows are sorted by length within windows of so many rows, 0 for all rows", "MATEVCHYB", o->window, &o->window, NULL, 0));
-  PetscCall(PetscOptionsRangeInt("-mat_evchyb_max_ell", "Longest row that the ELL part takes", "MATEVCHYB", o->maxell, &o->maxell, NULL, 0, 65535));
-  PetscCall(PetscOptionsBoundedInt("-mat_evchyb_split", "Entries of a long row that one GPU block computes", "MATEVCHYB", o->split, &o->split, NULL, EVCHYB_BLOCK));
-  PetscCall(PetscOptionsRangeInt("-mat_evchyb_rows_per_thread", "Most rows that a thread of the ELL part computes", "MATEVCHYB", o->rowsmax, &o->rowsmax, NULL, 1, 128));
-  PetscCall(PetscOptionsBoundedInt("-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", o->columns, &o->columns, NULL, 1));
-  PetscCall(PetscOptionsBoundedInt("-mat_evchyb_by_row", "Matrices of so many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", o->byrow, &o->byrow, NULL, 0));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_window", "Rows are sorted by length within windows of so many rows, 0 for all rows", "MATEVCHYB", &o->window, 0, PETSC_INT_MAX));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_max_ell", "Longest row that the ELL part takes", "MATEVCHYB", &o->maxell, 0, 65535));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_split", "Entries of a long row that one GPU block computes", "MATEVCHYB", &o->split, EVCHYB_BLOCK, PETSC_INT_MAX));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_rows_per_thread", "Most rows that a thread of the ELL part computes", "MATEVCHYB", &o->rowsmax, 1, 128));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", &o->columns, 1, PETSC_INT_MAX));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_by_row", "Matrices of so many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", &o->byrow, 0, PETSC_INT_MAX));
   o->split = EVCHYBRoundUp(o->split);
   if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow) *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,0 +1,161 @@
+static char help[] = "A product of an up-to-date matrix copies nothing between host and GPU but ghost values, and runs on whatever stream is current.\n\n";
+
+#include "../galloptest.h"
+#include <petscdevice.h>
+
+#define PRODUCTS 20
+
+typedef struct {
+  PetscLogDouble in, out; /* copies to the GPU and from it, of arrays or of scalars */
+} Copies;
+
+/* PETSc and this library log what they copy */
+static Copies CopiesNow(void)
+{
+  Copies now = {0, 0};
+
+#if PetscDefined(HAVE_DEVICE)
+  now.in  = petsc_ctog_ct + petsc_ctog_ct_scalar;
+  now.out = petsc_gtoc_ct + petsc_gtoc_ct_scalar;
+#endif
+  return now;
+}
+
+static Copies CopiesSince(Copies before)
+{
+  Copies now = CopiesNow();
+
+  now.in -= before.in;
+  now.out -= before.out;
+  return now;
+}
+
+/* What the exchange of ghost values alone copies */
+static PetscErrorCode ExchangeCopies(Mat A, Vec x, Copies *copies)
+{
+  PetscBool mpi, device;
+  Mat       offdiagonal;
+  Vec       ghost;
+  PetscSF   sf;
+  PetscInt  n;
+
+  PetscFunctionBegin;
+  copies->in = copies->out = 0;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
+  if (!mpi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGetMultPetscSF(A, &sf));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &offdiagonal, NULL));
+  PetscCall(MatGetLocalSize(offdiagonal, NULL, &n));
+  PetscCall(TestHasDevice(&device));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &ghost));
+  PetscCall(VecSetSizes(ghost, n, n));
+  PetscCall(VecSetType(ghost, device ? VECCUDA : VECSTANDARD));
+  PetscCall(VecSet(ghost, 0.0));
+  *copies = CopiesNow();
+  for (int k = 0; k < PRODUCTS; k++) {
+    PetscCall(VecScatterBegin(sf, x, ghost, INSERT_VALUES, SCATTER_FORWARD));
+    PetscCall(VecScatterEnd(sf, x, ghost, INSERT_VALUES, SCATTER_FORWARD));
+  }
+  *copies = CopiesSince(*copies);
+  PetscCall(VecDestroy(&ghost));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products with vectors that suit the matrix; the first makes the format what it should be, the others count */
+static PetscErrorCode Products(Mat A, Mat R, TestExpect expect, MatGallopStatistics *last, const char what[])
+{
+  Vec                 x, y, z;
+  PetscInt            parts = 0;
+  PetscInt64          products;
+  PetscBool           device = PETSC_FALSE, add = PETSC_FALSE;
+  Copies              copies, exchange;
+  MatGallopStatistics now;
+
+  PetscFunctionBegin;
+  PetscCall(TestParts(A, &parts));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(VecSet(y, 3.0));
+  PetscCall(TestMult(A, R, x, z, expect, last, what));
+  PetscCall(TestOnDevice(A, x, z, &device));
+  if (device) PetscCall(VecSet(z, 0.0)); /* the comparison has brought it to the host */
+  PetscCall(ExchangeCopies(A, x, &exchange));
+
+  copies = CopiesNow();
+  for (int k = 0; k < PRODUCTS; k++, add = PetscNot(add)) {
+    if (add) PetscCall(MatMultAdd(A, x, y, z));
+    else PetscCall(MatMult(A, x, z));
+  }
+  copies = CopiesSince(copies);
+  PetscCheck(copies.in == exchange.in && copies.out == exchange.out, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %d products copied %g times to the GPU and %g times from it, the exchange of ghost values alone %g and %g times", what, PRODUCTS, copies.in,
+             copies.out, exchange.in, exchange.out);
+  PetscCall(MatGallopGetStatistics(A, &now));
+  products = device ? now.products_device - last->products_device : now.products_host - last->products_host;
+  PetscCheck(products == PRODUCTS * parts && now.fallbacks == last->fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format did %" PetscInt64_FMT " of %" PetscInt_FMT " products on the %s", what, products, PRODUCTS * parts,
+             device ? "GPU" : "host");
+  PetscCheck(now.builds == last->builds && now.refreshes == last->refreshes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format was not up to date", what);
+  *last = now;
+  PetscCall(TestCompare(R, TEST_MULT, x, y, z, what)); /* the last one added */
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A stream that waits for no other, and that no other waits for */
+static PetscErrorCode NonblockingStream(Mat A, Mat R, MatGallopStatistics *last)
+{
+  Mat                 B, S;
+  PetscDeviceContext  before, context;
+  PetscMPIInt         size;
+  MatGallopStatistics lastB = {0};
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscDeviceContextGetCurrentContext(&before));
+  PetscCall(PetscDeviceContextSynchronize(before));
+  PetscCall(PetscDeviceContextCreate(&context));
+  PetscCall(PetscDeviceContextSetStreamType(context, PETSC_STREAM_NONBLOCKING));
+  PetscCall(PetscDeviceContextSetUp(context));
+  PetscCall(PetscDeviceContextSetCurrentContext(context));
+  if (size == 1) PetscCall(Products(A, R, TEST_NOTHING, last, "format of another stream")); /* a PetscSF stays on the stream that it was first used on */
+  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquareHash, 1, &B, &S));
+  PetscCall(Products(B, S, TEST_BUILD, &lastB, "nonblocking stream"));
+  PetscCall(MatScale(B, 2.0));
+  PetscCall(MatScale(S, 2.0));
+  PetscCall(Products(B, S, TEST_REFRESH, &lastB, "nonblocking stream, new values"));
+  PetscCall(TestDestroy(&B, &S));
+  PetscCall(PetscDeviceContextSynchronize(context));
+  PetscCall(PetscDeviceContextSetCurrentContext(before));
+  PetscCall(PetscDeviceContextDestroy(&context));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat                 A, R;
+  PetscBool           device = PETSC_FALSE;
+  MatGallopStatistics last   = {0};
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(TestHasDevice(&device));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(Products(A, R, TEST_BUILD, &last, "new matrix"));
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(MatScale(R, 2.0));
+  PetscCall(Products(A, R, TEST_REFRESH, &last, "new values"));
+  if (device) PetscCall(NonblockingStream(A, R, &last));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    nsize: {{1 2}}
+    output_file: output/empty.out
+
+TEST*/

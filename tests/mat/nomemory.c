@@ -1,0 +1,106 @@
+static char help[] = "No room on the GPU for one after the other of what a product needs there: the right answer, and one message.\n\n";
+
+#include "../galloptest.h"
+
+/* What the library asks the GPU for when it builds a format: workspace, rows, entries */
+#define FORMAT_REQUESTS 3
+
+/* Vectors that live on the GPU where there is one, whatever the matrix thinks of that */
+static PetscErrorCode CreateVecs(Mat A, PetscBool device, Vec *x, Vec *z)
+{
+  PetscInt m, n, M, N;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), x));
+  PetscCall(VecSetSizes(*x, n, N));
+  PetscCall(VecSetType(*x, device ? VECCUDA : VECSTANDARD));
+  PetscCall(VecCreate(PetscObjectComm((PetscObject)A), z));
+  PetscCall(VecSetSizes(*z, m, M));
+  PetscCall(VecSetType(*z, device ? VECCUDA : VECSTANDARD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, Vec xt, Vec zt, const char what[])
+{
+  PetscFunctionBegin;
+  PetscCall(TestSetVec(x, 17));
+  PetscCall(TestSetVec(y, 18));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(MatMult(A, x, z));
+  PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(MatMultAdd(A, x, y, z));
+  PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
+  PetscCall(TestSetVec(xt, 19));
+  PetscCall(TestSpoilVec(zt));
+  PetscCall(MatMultTranspose(A, xt, zt));
+  PetscCall(TestCompare(R, TEST_TRANSPOSE, xt, NULL, zt, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat                 A, R;
+  Vec                 x, y, z, xt, zt;
+  PetscBool           device = PETSC_FALSE, hostparent, wanting;
+  PetscInt            n = 0, csr, parts = 0, built, lines = 0, messages = 0;
+  MatGallopStatistics now;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-gallop_device_malloc_fail", &n, NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_seqaij_type", &hostparent)); /* such a matrix has its CSR arrays on the host only */
+  PetscCall(TestHasDevice(&device));
+  PetscCall(TestCaptureBegin());
+  PetscCall(TestCreate(PETSC_COMM_WORLD, hostparent ? MATAIJ : MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestIsOurs(A, PETSC_TRUE, "new matrix"));
+  if (hostparent) PetscCall(MatBindToCPU(A, PETSC_FALSE)); /* as all matrices that have nothing on the GPU it is bound */
+  PetscCall(TestParts(A, &parts));
+  PetscCall(CreateVecs(A, device, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(CreateVecs(A, device, &zt, &xt));
+  PetscCall(Products(A, R, x, y, z, xt, zt, "no room"));
+
+  csr   = hostparent ? 3 : 1; /* an array each for i, j and a; or a look whether the parent's copy has room */
+  built = !device || !n ? parts : PetscMin(parts, (n - 1) / (csr + FORMAT_REQUESTS));
+  PetscCall(MatGallopGetStatistics(A, &now));
+  PetscCheck(now.builds == built && now.products_host + now.products_device == 2 * built && (device || !now.products_device), PETSC_COMM_SELF, PETSC_ERR_PLIB,
+             "%" PetscInt64_FMT " builds and %" PetscInt64_FMT " products with room for %" PetscInt_FMT " of %" PetscInt_FMT " parts", now.builds, now.products_host + now.products_device, built, parts);
+
+  /* new values, first without room, then with */
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(MatScale(R, 2.0));
+    PetscCall(Products(A, R, x, y, z, xt, zt, k ? "room" : "no room, new values"));
+    PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
+  }
+  PetscCall(TestCaptureEnd("Gallop: no room for the ", &lines, &messages));
+  wanting = (PetscBool)(built < parts || (device && hostparent && n)); /* such a matrix is uploaded again for new values */
+  PetscCheck(lines == messages && messages == (wanting ? 1 : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " messages in %" PetscInt_FMT " lines with room for %" PetscInt_FMT " of %" PetscInt_FMT " parts", messages, lines, built, parts);
+
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&xt));
+  PetscCall(VecDestroy(&zt));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    args: -gallop_device_malloc_fail {{0 1 2 3 4 5 6 7 8}}
+    test:
+      suffix: 1
+      nsize: {{1 2}}
+    test:
+      suffix: host_parent
+      args: -mat_seqaij_type seqaijevchyb
+
+TEST*/
