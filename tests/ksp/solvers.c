@@ -119,7 +119,7 @@ static PetscErrorCode Test(KSPType ksptype, const char pctype[], const char subp
   MatGallopStatistics now;
 
   PetscFunctionBegin;
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATEVCHYB, shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
   PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &R));
   PetscCall(Fill(A, wind));
   PetscCall(Fill(R, wind));
@@ -147,7 +147,7 @@ static PetscErrorCode Sequence(void)
   MatGallopStatistics now;
 
   PetscFunctionBegin;
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATEVCHYB, shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
   PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &R));
   for (int k = 0; k < 2; k++) {
     PC pc;
@@ -194,7 +194,7 @@ static PetscErrorCode TransposeMethods(void)
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
-    PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATEVCHYB, shape, &A));
+    PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
     PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &R));
     PetscCall(Fill(A, (PetscReal)0.4));
     PetscCall(Fill(R, (PetscReal)0.4));
@@ -241,9 +241,18 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  test:
-    suffix: 1
+  testset:
     output_file: output/empty.out
-    nsize: {{1 2 4}}
+    test:
+      suffix: 1
+      nsize: {{1 2 4}}
+    test:
+      suffix: csroverlap
+      nsize: {{1 4}}
+      args: -format csroverlap
+    test:
+      suffix: gamg_classical
+      nsize: {{1 2}}
+      args: -pc_gamg_type classical
 
 TEST*/
