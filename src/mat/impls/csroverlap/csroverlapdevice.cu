@@ -41,7 +41,9 @@ static __device__ __forceinline__ void CopyAsync(T *to, const T *from, PetscCoun
   for (PetscCount at = first + threadIdx.x * items; at < end; at += Threads * items) {
     const PetscCount left = all - at;
 
-    __pipeline_memcpy_async(to + (at - first), from + at, 16, left < items ? 16 - (size_t)left * sizeof(T) : 0);
+    if (left >= items) __pipeline_memcpy_async(to + (at - first), from + at, 16);
+    else
+      for (PetscCount k = 0; k < left; k++) __pipeline_memcpy_async(to + (at - first) + k, from + at + k, sizeof(T));
   }
 }
 
