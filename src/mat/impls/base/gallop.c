@@ -481,7 +481,7 @@ PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
 /* Every process must choose the same parent, and only a PETSc with CUDA can have processes that differ */
 static PetscErrorCode DeviceOnAllProcesses(Mat A, PetscBool *all)
 {
-  PetscBool device;
+  PetscBool device = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceAvailable(&device));
@@ -496,7 +496,7 @@ PetscErrorCode MatConvert_AIJ_Gallop(Mat A, MatType newtype, MatReuse reuse, Mat
   Mat         B;
   Mat_Gallop *g;
   GallopType  type;
-  PetscBool   device, host;
+  PetscBool   device = PETSC_FALSE, host;
 
   PetscFunctionBegin;
   PetscCall(GallopTypeFind(newtype, &type));
@@ -673,7 +673,7 @@ PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
 static PetscErrorCode MatCreate_Gallop(Mat A, const GallopFormat *format, MatType host, MatType device)
 {
   GallopType type;
-  PetscBool  all;
+  PetscBool  all = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(GallopTypeOfFormat(format, &type));
