@@ -24,6 +24,14 @@ typedef struct {
 
 #define GALLOP_MAX_FIGURES 16
 
+/* What a format does at a place, with CSR arrays and vectors that are there. *data stays NULL when the memory does not suffice: the parent takes over then. */
+typedef struct {
+  PetscErrorCode (*build)(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data);
+  PetscErrorCode (*refresh)(void *data, const GallopCSR *csr);
+  PetscErrorCode (*apply)(void *data, const GallopProduct *product);
+  PetscErrorCode (*destroy)(void **data);
+} GallopFormatWork;
+
 typedef struct _GallopFormat GallopFormat;
 struct _GallopFormat {
   const char *name;     /* lower case: names of types and options derive from it */
@@ -39,11 +47,7 @@ struct _GallopFormat {
   PetscErrorCode (*options_default)(void *options);
   PetscErrorCode (*options_set)(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild); /* integers by GallopOptionsRangeInt() */
 
-  /* A built format lives where csr->memtype says. *data stays NULL when the memory does not suffice: the parent takes over then. */
-  PetscErrorCode (*build)(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data);
-  PetscErrorCode (*refresh)(void *data, const GallopCSR *csr);
-  PetscErrorCode (*apply)(void *data, const GallopProduct *product);
-  PetscErrorCode (*destroy)(void **data);
+  const GallopFormatWork *host, *device; /* device is NULL where PETSc has no CUDA: products are the parent's there */
 
   /* figures that add up over blocks and MPI processes, and how to show the sums */
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);

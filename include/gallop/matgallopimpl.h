@@ -41,6 +41,11 @@ typedef enum {
   GALLOP_DEVICE = 1
 } GallopPlace;
 
+static inline const GallopFormatWork *GallopWork(const GallopFormat *format, GallopPlace place)
+{
+  return place == GALLOP_DEVICE ? format->device : format->host;
+}
+
 typedef struct {
   GallopKey key;
   void     *data;

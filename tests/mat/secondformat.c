@@ -61,8 +61,7 @@ static PetscErrorCode TOYCOOBuild(const void *options, const GallopCSR *csr, Pet
   TOYCOO *coo;
 
   PetscFunctionBegin;
-  *data = NULL; /* nothing on the GPU, and nothing that does not fit: the parent computes the products */
-  if (!PetscMemTypeHost(csr->memtype)) PetscFunctionReturn(PETSC_SUCCESS);
+  *data = NULL; /* nothing that does not fit: the parent computes the products */
   if (maxbytes && csr->nz * (PetscCount)(2 * sizeof(PetscInt) + sizeof(PetscScalar)) > maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&coo));
   coo->m       = csr->m;
@@ -106,6 +105,9 @@ static PetscErrorCode TOYCOOView(const PetscLogDouble figures[GALLOP_MAX_FIGURES
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const GallopFormatWork TOYCOOHost = {TOYCOOBuild, TOYCOORefresh, TOYCOOApply, TOYCOODestroy};
+
+/* nothing on the GPU: there the parent computes the products */
 const GallopFormat GallopFormat_TOYCOO = {
   .name            = "toycoo",
   .ucname          = "TOYCOO",
@@ -115,10 +117,7 @@ const GallopFormat GallopFormat_TOYCOO = {
   .options_size    = sizeof(TOYCOOOptions),
   .options_default = TOYCOOOptionsDefault,
   .options_set     = TOYCOOOptionsSet,
-  .build           = TOYCOOBuild,
-  .refresh         = TOYCOORefresh,
-  .apply           = TOYCOOApply,
-  .destroy         = TOYCOODestroy,
+  .host            = &TOYCOOHost,
   .figures         = TOYCOOFigures,
   .view            = TOYCOOView,
 };

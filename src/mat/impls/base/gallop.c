@@ -67,7 +67,7 @@ PetscErrorCode MatGallopReset(Mat_Gallop *g)
 {
   PetscFunctionBegin;
   for (int p = 0; p < 2; p++) {
-    if (g->instance[p].data) PetscCall((*g->type->format->destroy)(&g->instance[p].data));
+    if (g->instance[p].data) PetscCall((*GallopWork(g->type->format, (GallopPlace)p)->destroy)(&g->instance[p].data));
     g->instance[p].data      = NULL;
     g->instance[p].toolarge  = PETSC_FALSE;
     g->instance[p].key.owner = NULL;

@@ -237,6 +237,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
   GallopInstance     *inst   = &g->instance[place];
   GallopKey          *key    = &inst->key, now;
   const GallopFormat *format = g->type->format;
+  const GallopFormatWork *work = GallopWork(format, place);
   CSRAccess           access;
   const PetscInt     *i, *j;
   PetscInt            m;
@@ -252,7 +253,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
   now         = (GallopKey){A, state, A->nonzerostate, i, j, i[m]};
   samepattern = (PetscBool)(key->owner == A && key->nonzerostate == now.nonzerostate && key->i == i && key->j == j && key->nz == now.nz);
   if (!samepattern) {
-    if (inst->data) PetscCall((*format->destroy)(&inst->data));
+    if (inst->data) PetscCall((*work->destroy)(&inst->data));
     inst->data     = NULL;
     inst->toolarge = PETSC_FALSE;
   }
@@ -261,14 +262,14 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
     if (inst->data) {
       if (access.fits) {
         PetscCall(PetscLogEventBegin(g->type->event_refresh, A, 0, 0, 0));
-        PetscCall((*format->refresh)(inst->data, &access.csr));
+        PetscCall((*work->refresh)(inst->data, &access.csr));
         PetscCall(PetscLogEventEnd(g->type->event_refresh, A, 0, 0, 0));
         g->stats.refreshes++;
-      } else PetscCall((*format->destroy)(&inst->data));
+      } else PetscCall((*work->destroy)(&inst->data));
     } else if (access.fits) {
       if (!g->type->cited) PetscCall(PetscCitationsRegister(format->citation, &g->type->cited));
       PetscCall(PetscLogEventBegin(g->type->event_build, A, 0, 0, 0));
-      PetscCall((*format->build)(g->options, &access.csr, g->maxbytes, &inst->data));
+      if (work) PetscCall((*work->build)(g->options, &access.csr, g->maxbytes, &inst->data));
       PetscCall(PetscLogEventEnd(g->type->event_build, A, 0, 0, 0));
       if (inst->data) g->stats.builds++;
     }
@@ -503,7 +504,7 @@ static PetscErrorCode MatMultAddKernel_SeqGallop(Mat A, Vec x, Vec y, Vec z)
 
     PetscCall(PetscLogEventBegin(g->type->event_mult, A, x, z, 0));
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
-    PetscCall((*g->type->format->apply)(data, &product));
+    PetscCall((*GallopWork(g->type->format, arrays.place)->apply)(data, &product));
     if (arrays.place == GALLOP_DEVICE) {
       PetscCall(PetscLogGpuTimeEnd());
       PetscCall(PetscLogGpuFlops(flops));

@@ -1,4 +1,4 @@
-/* CSROVERLAP: its entry in the list of formats, its options, what it shows, and its work on the host */
+/* CSROVERLAP: its entry in the list of formats, its options, and what it shows */
 
 #include "csroverlap.h"
 
@@ -101,97 +101,6 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Makes nothing but the batches: the entries stay where they are */
-static PetscErrorCode CSROverlapBuild_Host(const CSROverlapOptions *options, const GallopCSR *csr, PetscCount maxbytes, CSROverlap **built)
-{
-  CSROverlap *ov;
-
-  PetscFunctionBegin;
-  *built = NULL;
-  PetscCall(PetscNew(&ov));
-  *ov = (CSROverlap){.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz, .row_offsets = csr->i, .column_indices = csr->j, .values = csr->a, .options = *options};
-  PetscCall(CSROverlapPartition(options, csr->m, csr->i, &ov->batch_num, &ov->batch_infos, &ov->long_row_num, &ov->long_row_infos));
-  CSROverlapMeasure(ov, csr->i, ov->batch_infos);
-  ov->bytes = (size_t)ov->batch_num * sizeof(BatchInfo) + (size_t)ov->long_row_num * sizeof(PetscInt);
-  if (maxbytes && ov->bytes > (size_t)maxbytes) {
-    PetscCall(PetscFree(ov->batch_infos));
-    PetscCall(PetscFree(ov->long_row_infos));
-    PetscCall(PetscFree(ov));
-  }
-  *built = ov;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CSROverlapApply_Host(const CSROverlap *ov, const GallopProduct *p)
-{
-  const PetscBool readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
-
-  PetscFunctionBegin;
-  for (PetscInt b = 0, l = 0; b < ov->batch_num || l < ov->long_row_num;) {
-    /* batches and long rows in the order of their rows */
-    const PetscBool islong = (PetscBool)(b == ov->batch_num || (l < ov->long_row_num && ov->long_row_infos[l] < ov->batch_infos[b].start_row));
-    const BatchInfo batch  = islong ? (BatchInfo){ov->long_row_infos[l], ov->long_row_infos[l] + 1} : ov->batch_infos[b];
-
-    for (PetscInt row = batch.start_row; row < batch.end_row; row++) {
-      PetscScalar sum = 0.0;
-
-      for (PetscInt k = ov->row_offsets[row]; k < ov->row_offsets[row + 1]; k++) sum += ov->values[k] * p->x[ov->column_indices[k]];
-      p->z[row] = readsy ? *p->alpha * sum + *p->beta * p->y[row] : *p->alpha * sum;
-    }
-    if (islong) l++;
-    else b++;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CSROverlapBuild(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data)
-{
-  const CSROverlapOptions *o = (const CSROverlapOptions *)options;
-
-  PetscFunctionBegin;
-  if (PetscMemTypeHost(csr->memtype)) PetscCall(CSROverlapBuild_Host(o, csr, maxbytes, (CSROverlap **)data));
-  else PetscCall(CSROverlapBuild_Device(o, csr, maxbytes, (CSROverlap **)data));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CSROverlapRefresh(void *data, const GallopCSR *csr)
-{
-  CSROverlap *ov = (CSROverlap *)data;
-
-  PetscFunctionBegin;
-  if (PetscMemTypeHost(ov->memtype)) {
-    ov->row_offsets    = csr->i;
-    ov->column_indices = csr->j;
-    ov->values         = csr->a;
-  } else PetscCall(CSROverlapRefresh_Device(ov, csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CSROverlapApply(void *data, const GallopProduct *product)
-{
-  CSROverlap *ov = (CSROverlap *)data;
-
-  PetscFunctionBegin;
-  if (PetscMemTypeHost(ov->memtype)) PetscCall(CSROverlapApply_Host(ov, product));
-  else PetscCall(CSROverlapApply_Device(ov, product));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CSROverlapDestroy(void **data)
-{
-  CSROverlap **ov = (CSROverlap **)data;
-
-  PetscFunctionBegin;
-  if (!*ov) PetscFunctionReturn(PETSC_SUCCESS);
-  if (PetscMemTypeHost((*ov)->memtype)) {
-    PetscCall(PetscFree((*ov)->batch_infos));
-    PetscCall(PetscFree((*ov)->long_row_infos));
-    PetscCall(PetscFree(*ov));
-  } else PetscCall(CSROverlapDestroy_Device(ov));
-  *data = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 enum {
   FIGURE_BATCHES,
   FIGURE_ENTRIES, /* in batches */
@@ -248,10 +157,8 @@ const GallopFormat GallopFormat_CSROVERLAP = {
   .options_size    = sizeof(CSROverlapOptions),
   .options_default = CSROverlapOptionsDefault,
   .options_set     = CSROverlapOptionsSet,
-  .build           = CSROverlapBuild,
-  .refresh         = CSROverlapRefresh,
-  .apply           = CSROverlapApply,
-  .destroy         = CSROverlapDestroy,
+  .host            = &CSROverlapHost,
+  .device          = PetscDefined(HAVE_CUDA) ? &CSROverlapDevice : NULL,
   .figures         = CSROverlapFigures,
   .view            = CSROverlapView,
   .view_detail     = CSROverlapViewDetail,

@@ -65,7 +65,4 @@ CSROVERLAP_HD int CSROverlapVectorSize(const CSROverlapOptions *options, PetscIn
 PETSC_INTERN PetscErrorCode CSROverlapPartition(const CSROverlapOptions *, PetscInt, const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **);
 PETSC_INTERN void           CSROverlapMeasure(CSROverlap *, const PetscInt[], const BatchInfo[]);
 
-PETSC_INTERN PetscErrorCode CSROverlapBuild_Device(const CSROverlapOptions *, const GallopCSR *, PetscCount, CSROverlap **);
-PETSC_INTERN PetscErrorCode CSROverlapRefresh_Device(CSROverlap *, const GallopCSR *);
-PETSC_INTERN PetscErrorCode CSROverlapApply_Device(CSROverlap *, const GallopProduct *);
-PETSC_INTERN PetscErrorCode CSROverlapDestroy_Device(CSROverlap **);
+PETSC_INTERN const GallopFormatWork CSROverlapHost, CSROverlapDevice;

@@ -167,17 +167,37 @@ static size_t Carve(CSROverlap *ov, void *base)
   return carver.Bytes();
 }
 
-PetscErrorCode CSROverlapDestroy_Device(CSROverlap **ov)
+static PetscErrorCode Free(CSROverlap *ov)
 {
   PetscFunctionBegin;
-  if (!*ov) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopDeviceFree((void *)(*ov)->row_offsets)); /* where the one allocation begins */
-  PetscCall(PetscFree(*ov));
+  PetscCall(GallopDeviceFree((void *)ov->row_offsets)); /* where the one allocation begins */
+  PetscCall(PetscFree(ov));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode CSROverlapBuild_Device(const CSROverlapOptions *options, const GallopCSR *csr, PetscCount maxbytes, CSROverlap **built)
+static PetscErrorCode CSROverlapDestroy_Device(void **data)
 {
+  PetscFunctionBegin;
+  PetscCall(Free((CSROverlap *)*data));
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr)
+{
+  CSROverlap  *ov = (CSROverlap *)data;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaMemcpyAsync((void *)ov->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
+  ov->fresh = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
+{
+  const CSROverlapOptions *options = (const CSROverlapOptions *)opts;
   using Kernel = decltype(&csr_partial_overlapping<PetscScalar, PetscInt>);
   const Kernel kernel = csr_partial_overlapping<PetscScalar, PetscInt>;
   const int    shared = (int)(Stages * StageBytes<PetscScalar, PetscInt>((int)options->max_batch_size));
@@ -219,26 +239,16 @@ PetscErrorCode CSROverlapBuild_Device(const CSROverlapOptions *options, const Ga
     *built = ov;
   } else {
     ov->row_offsets = NULL;
-    PetscCall(CSROverlapDestroy_Device(&ov));
+    PetscCall(Free(ov));
   }
   PetscCall(PetscFree(batch_infos));
   PetscCall(PetscFree(long_row_infos));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode CSROverlapRefresh_Device(CSROverlap *ov, const GallopCSR *csr)
+static PetscErrorCode CSROverlapApply_Device(void *data, const GallopProduct *p)
 {
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaMemcpyAsync((void *)ov->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
-  ov->fresh = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode CSROverlapApply_Device(CSROverlap *ov, const GallopProduct *p)
-{
+  CSROverlap                      *ov = (CSROverlap *)data;
   const GallopVectors<PetscScalar> v = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
   const PetscInt                   each = (PetscInt)(((PetscCount)ov->batch_num + ov->blocks - 1) / ov->blocks), blocks = each ? (ov->batch_num + each - 1) / each : 0;
   const BatchesView<PetscScalar, PetscInt> view = {ov->row_offsets, ov->column_indices, ov->values, ov->batch_infos, ov->long_row_infos, ov->nz, ov->batch_num, each, ov->long_row_num, (int)ov->options.max_batch_size};
@@ -251,3 +261,5 @@ PetscErrorCode CSROverlapApply_Device(CSROverlap *ov, const GallopProduct *p)
   PetscCallCUDA(GallopNotFresh(stream, &ov->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+const GallopFormatWork CSROverlapDevice = {CSROverlapBuild_Device, CSROverlapRefresh_Device, CSROverlapApply_Device, CSROverlapDestroy_Device};

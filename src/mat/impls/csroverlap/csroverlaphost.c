@@ -60,28 +60,77 @@ void CSROverlapMeasure(CSROverlap *ov, const PetscInt row_offsets[], const Batch
   }
 }
 
-#if !PetscDefined(HAVE_CUDA)
-PetscErrorCode CSROverlapBuild_Device(const CSROverlapOptions *options, const GallopCSR *csr, PetscCount maxbytes, CSROverlap **built)
+static PetscErrorCode Free(CSROverlap *ov)
 {
-  (void)options, (void)csr, (void)maxbytes, (void)built;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+  PetscFunctionBegin;
+  PetscCall(PetscFree(ov->batch_infos));
+  PetscCall(PetscFree(ov->long_row_infos));
+  PetscCall(PetscFree(ov));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode CSROverlapRefresh_Device(CSROverlap *ov, const GallopCSR *csr)
+static PetscErrorCode CSROverlapDestroy_Host(void **data)
 {
-  (void)ov, (void)csr;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+  PetscFunctionBegin;
+  PetscCall(Free((CSROverlap *)*data));
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode CSROverlapApply_Device(CSROverlap *ov, const GallopProduct *p)
+/* Makes nothing but the batches: the entries stay where they are */
+static PetscErrorCode CSROverlapBuild_Host(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  (void)ov, (void)p;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+  const CSROverlapOptions *options = (const CSROverlapOptions *)opts;
+  CSROverlap *ov;
+
+  PetscFunctionBegin;
+  *built = NULL;
+  PetscCall(PetscNew(&ov));
+  *ov = (CSROverlap){.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz, .row_offsets = csr->i, .column_indices = csr->j, .values = csr->a, .options = *options};
+  PetscCall(CSROverlapPartition(options, csr->m, csr->i, &ov->batch_num, &ov->batch_infos, &ov->long_row_num, &ov->long_row_infos));
+  CSROverlapMeasure(ov, csr->i, ov->batch_infos);
+  ov->bytes = (size_t)ov->batch_num * sizeof(BatchInfo) + (size_t)ov->long_row_num * sizeof(PetscInt);
+  if (maxbytes && ov->bytes > (size_t)maxbytes) {
+    PetscCall(Free(ov));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  *built = ov;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode CSROverlapDestroy_Device(CSROverlap **ov)
+/* The arrays are the matrix's own, wherever they are now */
+static PetscErrorCode CSROverlapRefresh_Host(void *data, const GallopCSR *csr)
 {
-  (void)ov;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+  CSROverlap *ov = (CSROverlap *)data;
+
+  PetscFunctionBegin;
+  ov->row_offsets    = csr->i;
+  ov->column_indices = csr->j;
+  ov->values         = csr->a;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
-#endif
+
+static PetscErrorCode CSROverlapApply_Host(void *data, const GallopProduct *p)
+{
+  const CSROverlap *ov = (const CSROverlap *)data;
+  const PetscBool readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
+
+  PetscFunctionBegin;
+  for (PetscInt b = 0, l = 0; b < ov->batch_num || l < ov->long_row_num;) {
+    /* batches and long rows in the order of their rows */
+    const PetscBool islong = (PetscBool)(b == ov->batch_num || (l < ov->long_row_num && ov->long_row_infos[l] < ov->batch_infos[b].start_row));
+    const BatchInfo batch  = islong ? (BatchInfo){ov->long_row_infos[l], ov->long_row_infos[l] + 1} : ov->batch_infos[b];
+
+    for (PetscInt row = batch.start_row; row < batch.end_row; row++) {
+      PetscScalar sum = 0.0;
+
+      for (PetscInt k = ov->row_offsets[row]; k < ov->row_offsets[row + 1]; k++) sum += ov->values[k] * p->x[ov->column_indices[k]];
+      p->z[row] = readsy ? *p->alpha * sum + *p->beta * p->y[row] : *p->alpha * sum;
+    }
+    if (islong) l++;
+    else b++;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopFormatWork CSROverlapHost = {CSROverlapBuild_Host, CSROverlapRefresh_Host, CSROverlapApply_Host, CSROverlapDestroy_Host};

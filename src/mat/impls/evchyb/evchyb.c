@@ -301,48 +301,6 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data)
-{
-  const EVCHYBOptions *o = (const EVCHYBOptions *)options;
-
-  PetscFunctionBegin;
-  if (PetscMemTypeHost(csr->memtype)) PetscCall(EVCHYBBuild_Host(o, csr, maxbytes, (EVCHYB **)data));
-  else PetscCall(EVCHYBBuild_Device(o, csr, maxbytes, (EVCHYB **)data));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr)
-{
-  EVCHYB *ev = (EVCHYB *)data;
-
-  PetscFunctionBegin;
-  if (PetscMemTypeHost(ev->memtype)) PetscCall(EVCHYBRefresh_Host(ev, csr));
-  else PetscCall(EVCHYBRefresh_Device(ev, csr));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode EVCHYBApply(void *data, const GallopProduct *product)
-{
-  EVCHYB *ev = (EVCHYB *)data;
-
-  PetscFunctionBegin;
-  if (PetscMemTypeHost(ev->memtype)) PetscCall(EVCHYBApply_Host(ev, product));
-  else PetscCall(EVCHYBApply_Device(ev, product));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode EVCHYBDestroy(void **data)
-{
-  EVCHYB **ev = (EVCHYB **)data;
-
-  PetscFunctionBegin;
-  if (!*ev) PetscFunctionReturn(PETSC_SUCCESS);
-  if (PetscMemTypeHost((*ev)->memtype)) PetscCall(EVCHYBDestroy_Host(ev));
-  else PetscCall(EVCHYBDestroy_Device(ev));
-  *data = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 enum {
   FIGURE_M,
   FIGURE_NZ,
@@ -422,10 +380,8 @@ const GallopFormat GallopFormat_EVCHYB = {
   .options_size    = sizeof(EVCHYBOptions),
   .options_default = EVCHYBOptionsDefault,
   .options_set     = EVCHYBOptionsSet,
-  .build           = EVCHYBBuild,
-  .refresh         = EVCHYBRefresh,
-  .apply           = EVCHYBApply,
-  .destroy         = EVCHYBDestroy,
+  .host            = &EVCHYBHost,
+  .device          = PetscDefined(HAVE_CUDA) ? &EVCHYBDevice : NULL,
   .figures         = EVCHYBFigures,
   .view            = EVCHYBView,
   .view_detail     = EVCHYBViewDetail,

@@ -195,15 +195,7 @@ PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, P
 PETSC_INTERN void           EVCHYBSplit(const EVCHYBOptions *, PetscInt, PetscInt, PetscInt, EVCHYB *);
 PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscInt, PetscCount **, PetscInt **);
 
-PETSC_INTERN PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *, const GallopCSR *, PetscCount, EVCHYB **);
-PETSC_INTERN PetscErrorCode EVCHYBRefresh_Host(EVCHYB *, const GallopCSR *);
-PETSC_INTERN PetscErrorCode EVCHYBApply_Host(const EVCHYB *, const GallopProduct *);
-PETSC_INTERN PetscErrorCode EVCHYBDestroy_Host(EVCHYB **);
-
-PETSC_INTERN PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *, const GallopCSR *, PetscCount, EVCHYB **);
-PETSC_INTERN PetscErrorCode EVCHYBRefresh_Device(EVCHYB *, const GallopCSR *);
-PETSC_INTERN PetscErrorCode EVCHYBApply_Device(EVCHYB *, const GallopProduct *);
-PETSC_INTERN PetscErrorCode EVCHYBDestroy_Device(EVCHYB **);
+PETSC_INTERN const GallopFormatWork EVCHYBHost, EVCHYBDevice;
 
 /* a host copy of what the GPU has, for tests and viewers */
 PETSC_EXTERN PetscErrorCode EVCHYBCopyToHost(const EVCHYB *, EVCHYB **);

@@ -608,13 +608,20 @@ static size_t CarveWorkspace(Workspace *w, PetscInt m, PetscInt nwindows, void *
 }
 
 /* The two allocations of a built format begin at perm and at ell.j */
-PetscErrorCode EVCHYBDestroy_Device(EVCHYB **ev)
+static PetscErrorCode Free(EVCHYB *ev)
 {
   PetscFunctionBegin;
-  if (!*ev) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopDeviceFree((*ev)->perm));
-  PetscCall(GallopDeviceFree((*ev)->ell.j));
-  PetscCall(PetscFree(*ev));
+  PetscCall(GallopDeviceFree(ev->perm));
+  PetscCall(GallopDeviceFree(ev->ell.j));
+  PetscCall(PetscFree(ev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBDestroy_Device(void **data)
+{
+  PetscFunctionBegin;
+  PetscCall(Free((EVCHYB *)*data));
+  *data = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -700,8 +707,9 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR *csr, PetscCount maxbytes, EVCHYB **built)
+static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
+  const EVCHYBOptions *options = (const EVCHYBOptions *)opts;
   EVCHYB      *ev;
   bool         fits;
   PetscCount  *i, *splitblk;
@@ -720,7 +728,7 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
   ev->nz      = csr->nz;
   PetscCall(SortRows(ev, options, csr, &fits, &i));
   if (!fits) {
-    PetscCall(EVCHYBDestroy_Device(&ev));
+    PetscCall(Free(ev));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 
@@ -750,15 +758,15 @@ PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR 
     } else PetscCallCUDA(cudaMemsetAsync(ev->csr.splitblk, 0, sizeof(PetscCount), stream));
     PetscCall(Fill(ev, csr, true));
     *built = ev;
-  } else PetscCall(EVCHYBDestroy_Device(&ev));
+  } else PetscCall(Free(ev));
   PetscCall(PetscFree2(splitblk, splitrow));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode EVCHYBRefresh_Device(EVCHYB *ev, const GallopCSR *csr)
+static PetscErrorCode EVCHYBRefresh_Device(void *data, const GallopCSR *csr)
 {
   PetscFunctionBegin;
-  PetscCall(Fill(ev, csr, false));
+  PetscCall(Fill((EVCHYB *)data, csr, false));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -773,8 +781,9 @@ static cudaError_t LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, con
   return GallopLaunch(SpMV_EVCHYB_adaptive<S, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, (bool)ev->overlaps}, *launch, e, c, ev->perm, v, ell->n, ell->n + csr->n, (bool)ev->fresh);
 }
 
-PetscErrorCode EVCHYBApply_Device(EVCHYB *ev, const GallopProduct *p)
+static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
 {
+  EVCHYB                    *ev = (EVCHYB *)data;
   GallopVectors<PetscScalar> v = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
   EVCHYBLaunch         launch = ev->launch;
   cudaStream_t         stream;
@@ -798,3 +807,5 @@ PetscErrorCode EVCHYBApply_Device(EVCHYB *ev, const GallopProduct *p)
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+const GallopFormatWork EVCHYBDevice = {EVCHYBBuild_Device, EVCHYBRefresh_Device, EVCHYBApply_Device, EVCHYBDestroy_Device};

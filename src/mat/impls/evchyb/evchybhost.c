@@ -104,8 +104,30 @@ static void Fill(EVCHYB *ev, const GallopCSR *csr, PetscBool pattern)
   }
 }
 
-PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *options, const GallopCSR *csr, PetscCount maxbytes, EVCHYB **built)
+static PetscErrorCode Free(EVCHYB *ev)
 {
+  PetscFunctionBegin;
+  PetscCall(PetscFree(ev->perm));
+  PetscCall(PetscFree2(ev->ell.bnz, ev->ell.clen));
+  PetscCall(PetscFree2(ev->ell.j, ev->ell.as));
+  PetscCall(PetscFree(ev->csr.i));
+  PetscCall(PetscFree2(ev->csr.j, ev->csr.as));
+  PetscCall(PetscFree2(ev->csr.splitblk, ev->csr.splitrow));
+  PetscCall(PetscFree(ev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBDestroy_Host(void **data)
+{
+  PetscFunctionBegin;
+  PetscCall(Free((EVCHYB *)*data));
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
+{
+  const EVCHYBOptions *options = (const EVCHYBOptions *)opts;
   const PetscInt m = csr->m;
   EVCHYB        *ev;
   EVCHYBKeyShape shape;
@@ -151,7 +173,7 @@ PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *options, const GallopCSR *c
   ev->csr.nz = ev->csr.i[ev->csr.n];
   ev->bytes  = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(m - nempty + ev->nlisted) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) + (size_t)ev->ell.nb * sizeof(PetscInt);
   if (maxbytes && ev->bytes > (size_t)maxbytes) {
-    PetscCall(EVCHYBDestroy_Host(&ev));
+    PetscCall(Free(ev));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscMalloc2(ev->ell.nz, &ev->ell.j, ev->ell.nz, &ev->ell.as));
@@ -162,23 +184,10 @@ PetscErrorCode EVCHYBBuild_Host(const EVCHYBOptions *options, const GallopCSR *c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode EVCHYBRefresh_Host(EVCHYB *ev, const GallopCSR *csr)
+static PetscErrorCode EVCHYBRefresh_Host(void *data, const GallopCSR *csr)
 {
   PetscFunctionBegin;
-  Fill(ev, csr, PETSC_FALSE);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode EVCHYBDestroy_Host(EVCHYB **ev)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree((*ev)->perm));
-  PetscCall(PetscFree2((*ev)->ell.bnz, (*ev)->ell.clen));
-  PetscCall(PetscFree2((*ev)->ell.j, (*ev)->ell.as));
-  PetscCall(PetscFree((*ev)->csr.i));
-  PetscCall(PetscFree2((*ev)->csr.j, (*ev)->csr.as));
-  PetscCall(PetscFree2((*ev)->csr.splitblk, (*ev)->csr.splitrow));
-  PetscCall(PetscFree(*ev));
+  Fill((EVCHYB *)data, csr, PETSC_FALSE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,8 +212,9 @@ static inline void ColumnBlock(PetscInt len, const PetscInt *PETSC_RESTRICT j, c
   }
 }
 
-PetscErrorCode EVCHYBApply_Host(const EVCHYB *ev, const GallopProduct *p)
+static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
 {
+  const EVCHYB      *ev    = (const EVCHYB *)data;
   const SubELL      *ell   = &ev->ell;
   const SubCSR      *csr   = &ev->csr;
   const PetscBool    inplace = (PetscBool)(ev->nempty > ev->nlisted), readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
@@ -244,31 +254,7 @@ PetscErrorCode EVCHYBApply_Host(const EVCHYB *ev, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if !PetscDefined(HAVE_CUDA)
-PetscErrorCode EVCHYBBuild_Device(const EVCHYBOptions *options, const GallopCSR *csr, PetscCount maxbytes, EVCHYB **built)
-{
-  (void)options, (void)csr, (void)maxbytes, (void)built;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
-}
-
-PetscErrorCode EVCHYBRefresh_Device(EVCHYB *ev, const GallopCSR *csr)
-{
-  (void)ev, (void)csr;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
-}
-
-PetscErrorCode EVCHYBApply_Device(EVCHYB *ev, const GallopProduct *p)
-{
-  (void)ev, (void)p;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
-}
-
-PetscErrorCode EVCHYBDestroy_Device(EVCHYB **ev)
-{
-  (void)ev;
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
-}
-#endif
+const GallopFormatWork EVCHYBHost = {EVCHYBBuild_Host, EVCHYBRefresh_Host, EVCHYBApply_Host, EVCHYBDestroy_Host};
 
 /* EVCHYBCopyToHost - A copy on the host of a format that was built at either place; EVCHYBDestroyHostCopy() frees it */
 PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
@@ -317,6 +303,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
 PetscErrorCode EVCHYBDestroyHostCopy(EVCHYB **copy)
 {
   PetscFunctionBegin;
-  PetscCall(EVCHYBDestroy_Host(copy));
+  PetscCall(Free(*copy));
+  *copy = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
