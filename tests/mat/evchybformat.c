@@ -205,7 +205,7 @@ static PetscErrorCode TestThreadsPerRow(void)
     EXPECT(ev->csr.nsplit, 3); /* a row of at most 2048 entries is not split */
     EXPECT(ev->csr.splitblk[3], 4 + 5 + 10);
   }
-  EXPECT(ev->launch.range[0].kind, ev->clusters ? EVCHYB_RANGE_CLUSTER : EVCHYB_RANGE_SPLIT); /* most entries are in split rows */
+  EXPECT(ev->launch.range[0].kind, ev->overlaps ? EVCHYB_RANGE_CLUSTER : EVCHYB_RANGE_SPLIT); /* most entries are in split rows */
   EXPECT(ev->launch.range[ev->launch.n - 1].kind, EVCHYB_RANGE_CSR);
   EXPECT(ev->launch.range[ev->launch.n - 1].first, 0);
   EXPECT(ev->launch.range[ev->launch.n - 1].next, ev->csr.gpublks);

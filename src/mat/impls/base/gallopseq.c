@@ -18,6 +18,18 @@ static PetscErrorCode HasDeviceParent(const Mat_Gallop *g, PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The pattern on the host, which is there wherever the values are */
+static PetscErrorCode HostPattern(Mat A, const PetscInt **i, const PetscInt **j)
+{
+  PetscInt  m;
+  PetscBool done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, i, j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)A)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The CSR arrays at a place. A GPU view of a matrix whose parent is on the host is uploaded and owned. fits is false where the GPU has no room for it, or for the parent's copy. */
 typedef struct {
   GallopCSR csr;
@@ -90,10 +102,8 @@ static PetscErrorCode DeviceCSRFits(Mat A, PetscBool *fits)
 {
 #if PetscDefined(HAVE_CUDA)
   const size_t    integer = sizeof(PetscInt), value = sizeof(PetscScalar);
+  const PetscInt  m = A->rmap->n, *i, *j;
   Mat_Gallop     *g;
-  const PetscInt *i, *j;
-  PetscInt        m;
-  PetscBool       done;
   size_t          bytes;
   void           *room;
 
@@ -102,8 +112,7 @@ static PetscErrorCode DeviceCSRFits(Mat A, PetscBool *fits)
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopTrustHost(A));
   if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied == A && g->copiednonzerostate == A->nonzerostate)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)A)->type_name);
+  PetscCall(HostPattern(A, &i, &j));
   bytes = ((size_t)m + 1) * integer + (size_t)i[m] * (integer + value);
   PetscCall(GallopDeviceMalloc(bytes, &room));
   PetscCall(GallopDeviceRelease(bytes, room));
@@ -156,16 +165,14 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess 
 {
   GallopCSR      *csr = &access->csr;
   const PetscInt *j;
-  PetscBool       done, deviceparent;
-  PetscInt        m;
+  PetscBool       deviceparent;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(access, sizeof(*access)));
   access->fits = PETSC_TRUE;
   csr->m       = A->rmap->n;
   csr->n       = A->cmap->n;
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &csr->host_i, &j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)A)->type_name);
+  PetscCall(HostPattern(A, &csr->host_i, &j));
   csr->nz = csr->host_i[csr->m];
   PetscCall(HasDeviceParent(g, &deviceparent));
   if (place == GALLOP_HOST) {
@@ -240,17 +247,15 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
   const GallopFormatWork *work = GallopWork(format, place);
   CSRAccess           access;
   const PetscInt     *i, *j;
-  PetscInt            m;
-  PetscBool           done, samepattern;
+  PetscBool           samepattern;
 
   PetscFunctionBegin;
   if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate) {
     *data = inst->data;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)A)->type_name);
-  now         = (GallopKey){A, state, A->nonzerostate, i, j, i[m]};
+  PetscCall(HostPattern(A, &i, &j));
+  now         = (GallopKey){A, state, A->nonzerostate, i, j, i[A->rmap->n]};
   samepattern = (PetscBool)(key->owner == A && key->nonzerostate == now.nonzerostate && key->i == i && key->j == j && key->nz == now.nz);
   if (!samepattern) {
     if (inst->data) PetscCall((*work->destroy)(&inst->data));

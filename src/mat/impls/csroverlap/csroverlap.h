@@ -40,7 +40,6 @@ typedef struct {
   PetscInt          sizes[CSROVERLAP_SIZES]; /* batches of each vector_size */
   size_t            bytes;
   CSROverlapOptions options;
-  int               processors; /* of the GPU */
   int               blocks;     /* GPU blocks that compute batches */
   PetscBool         overlaps;   /* the GPU can start a kernel while the one before it ends */
   PetscBool         fresh;      /* no product since the arrays were written */

@@ -198,14 +198,13 @@ static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr)
 static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
   const CSROverlapOptions *options = (const CSROverlapOptions *)opts;
-  using Kernel = decltype(&csr_partial_overlapping<PetscScalar, PetscInt>);
-  const Kernel kernel = csr_partial_overlapping<PetscScalar, PetscInt>;
+  auto *const  kernel = csr_partial_overlapping<PetscScalar, PetscInt>;
   const int    shared = (int)(Stages * StageBytes<PetscScalar, PetscInt>((int)options->max_batch_size));
   CSROverlap  *ov;
   BatchInfo   *batch_infos;
   PetscInt    *long_row_infos;
   void        *base = NULL;
-  int          device, resident;
+  int          device, processors, resident;
   cudaStream_t stream;
 
   PetscFunctionBegin;
@@ -220,12 +219,12 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
   PetscCall(CSROverlapPartition(options, csr->m, csr->host_i, &ov->batch_num, &batch_infos, &ov->long_row_num, &long_row_infos));
   CSROverlapMeasure(ov, csr->host_i, batch_infos);
   PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&ov->processors, cudaDevAttrMultiProcessorCount, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
   PetscCallCUDA(GallopKernelOverlaps(kernel, &ov->overlaps));
   PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
   PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, Threads, shared));
   PetscCheck(resident > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Two batches of -mat_csroverlap_max_batch_size %" PetscInt_FMT " entries take %d bytes of shared memory, more than this GPU has", options->max_batch_size, shared);
-  ov->blocks = resident * ov->processors;
+  ov->blocks = resident * processors;
   ov->bytes  = Carve(ov, NULL);
   if (!maxbytes || ov->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(ov->bytes, &base));
   if (base) {

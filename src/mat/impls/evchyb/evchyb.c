@@ -223,20 +223,19 @@ static void LaunchPlan(EVCHYB *ev)
 /*
   EVCHYBPlan - Distributes the GPU blocks: rmark, gbmark and gpublks of both parts
 
-  Input Parameters:
-+ i          - row pointer of SubCSR
-- processors - of the GPU, 0 on the host
+  Input Parameter:
+. i - row pointer of SubCSR
 
   Output Parameters:
 + splitblk - first GPU block of each row that several compute
 - splitrow - which of these rows each of the blocks computes a part of; to be freed with it by PetscFree2()
 */
-PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors, PetscCount **splitblk, PetscInt **splitrow)
+PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscCount **splitblk, PetscInt **splitrow)
 {
   const EVCHYBOptions *o = &ev->options;
   SubELL              *ell = &ev->ell;
   SubCSR              *csr = &ev->csr;
-  const PetscInt       warpsinblock = EVCHYB_THREADS / EVCHYB_BLOCK;
+  const PetscInt       warpsinblock = EVCHYB_THREADS / EVCHYB_BLOCK, processors = ev->processors;
   PetscInt             b, r, columns = o->columns, split = o->split, longest = o->split, entries = 8;
 
   PetscFunctionBegin;
@@ -294,7 +293,7 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscInt processors,
     for (PetscCount k = (*splitblk)[b]; k < (*splitblk)[b + 1]; k++) (*splitrow)[k] = b;
   }
   /* a cluster adds up sooner than blocks that meet in memory, but all blocks of the launch then start by clusters */
-  if (csr->nsplit && ev->clusters && i[csr->n] - i[csr->n - 1] <= EVCHYB_CLUSTER * EVCHYB_ATONCE * EVCHYB_THREADS && 2 * (i[csr->n] - i[r]) > ev->nz) MarksAdd(&csr->marks, csr->nsplit, EVCHYB_CLUSTER * csr->nsplit, EVCHYB_RANGE_CLUSTER, EVCHYB_CLUSTER);
+  if (csr->nsplit && ev->overlaps && i[csr->n] - i[csr->n - 1] <= EVCHYB_CLUSTER * EVCHYB_ATONCE * EVCHYB_THREADS && 2 * (i[csr->n] - i[r]) > ev->nz) MarksAdd(&csr->marks, csr->nsplit, EVCHYB_CLUSTER * csr->nsplit, EVCHYB_RANGE_CLUSTER, EVCHYB_CLUSTER);
   else if (csr->nsplit) MarksAdd(&csr->marks, csr->nsplit, csr->nparts, EVCHYB_RANGE_SPLIT, split);
   csr->gpublks = csr->marks.gbmark[csr->marks.np];
   LaunchPlan(ev);

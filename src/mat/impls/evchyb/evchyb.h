@@ -126,9 +126,8 @@ typedef struct {
   PetscBool    byrow;  /* column blocks up to EVCHYB_LONGCLASS are in order of rows */
   EVCHYBShape  shape;
   EVCHYBLaunch launch; /* for the GPU */
-  int          processors; /* of the GPU */
-  PetscBool    overlaps;   /* the GPU can start a kernel while the one before it ends */
-  PetscBool    clusters;   /* the GPU has clusters of blocks */
+  int          processors; /* of the GPU, 0 on the host */
+  PetscBool    overlaps;   /* the GPU can start a kernel while the one before it ends, and has clusters of blocks */
   PetscBool    fresh;      /* no product since the arrays were written */
   EVCHYBOptions options;
 } EVCHYB;
@@ -193,7 +192,7 @@ EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 
 PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, PetscInt, EVCHYBKeyShape *);
 PETSC_INTERN void           EVCHYBSplit(const EVCHYBOptions *, PetscInt, PetscInt, PetscInt, EVCHYB *);
-PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscInt, PetscCount **, PetscInt **);
+PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscCount **, PetscInt **);
 
 PETSC_INTERN const GallopFormatWork EVCHYBHost, EVCHYBDevice;
 

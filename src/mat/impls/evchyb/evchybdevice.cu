@@ -635,7 +635,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
   Counts         counts, *rowcounts;
   EVCHYBKeyShape shape;
   cudaStream_t   stream;
-  size_t         sortbytes = 0, scanbytes = 0, windowbytes = 0;
+  size_t         sortbytes = 0, scanbytes = 0, windowbytes = 0, bytes;
   void          *base, *rows;
 
   PetscFunctionBegin;
@@ -647,7 +647,8 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
   PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, ev->csr.i, (PetscCount)m + 1, stream));
   if (bywindow) PetscCallCUDA(ExclusiveScan(nullptr, windowbytes, w.windows, (PetscCount)nwindows + 1, stream));
   w.cubbytes = PetscMax(PetscMax(sortbytes, scanbytes), windowbytes);
-  PetscCall(GallopDeviceMalloc(CarveWorkspace(&w, m, nwindows, NULL), &base));
+  bytes      = CarveWorkspace(&w, m, nwindows, NULL);
+  PetscCall(GallopDeviceMalloc(bytes, &base));
   if (!base) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveWorkspace(&w, m, nwindows, base);
 
@@ -703,7 +704,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
     for (int c = 0; c < EVCHYB_CLASSES; c++) ev->ell.classes[c] = (PetscInt)counts.classes[c];
     *fits = true;
   }
-  PetscCall(GallopDeviceRelease(CarveWorkspace(&w, m, nwindows, NULL), base));
+  PetscCall(GallopDeviceRelease(bytes, base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -714,7 +715,7 @@ static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr,
   bool         fits;
   PetscCount  *i, *splitblk;
   PetscInt    *splitrow;
-  int          device, processors;
+  int          device;
   void        *base;
   cudaStream_t stream;
 
@@ -734,11 +735,9 @@ static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr,
 
   /* the plan is made on the host: it needs the lengths of long rows */
   PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&ev->processors, cudaDevAttrMultiProcessorCount, device));
   PetscCallCUDA(GallopKernelOverlaps(FillKernel<true>, &ev->overlaps));
-  ev->clusters   = ev->overlaps;
-  ev->processors = processors;
-  PetscCall(EVCHYBPlan(ev, i, processors, &splitblk, &splitrow));
+  PetscCall(EVCHYBPlan(ev, i, &splitblk, &splitrow));
   PetscCall(PetscFree(i));
 
   const PetscInt   nsplit = ev->csr.nsplit;

@@ -179,7 +179,7 @@ static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, P
   PetscCall(PetscMalloc2(ev->ell.nz, &ev->ell.j, ev->ell.nz, &ev->ell.as));
   PetscCall(PetscMalloc2(ev->csr.nz, &ev->csr.j, ev->csr.nz, &ev->csr.as));
   Fill(ev, csr, PETSC_TRUE);
-  PetscCall(EVCHYBPlan(ev, ev->csr.i, 0, &ev->csr.splitblk, &ev->csr.splitrow));
+  PetscCall(EVCHYBPlan(ev, ev->csr.i, &ev->csr.splitblk, &ev->csr.splitrow));
   *built = ev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
