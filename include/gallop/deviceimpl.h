@@ -8,8 +8,8 @@ PETSC_INTERN PetscErrorCode GallopDeviceAvailable(PetscBool *);
 
 /* *ptr stays NULL when the GPU has no room, which is no error here */
 PETSC_INTERN PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr);
-PETSC_INTERN PetscErrorCode GallopDeviceMallocFails(PetscBool *fails); /* whether -gallop_device_malloc_fail takes the room away; counts the calls */
-PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);    /* waits for all work on the GPU */
+PETSC_INTERN PetscErrorCode GallopDeviceMallocFails(PetscBool *fails);    /* whether -gallop_device_malloc_fail takes the room away; counts the calls */
+PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);                  /* waits for all work on the GPU */
 PETSC_INTERN PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr); /* for workspace, and as many bytes as were asked for: what was queued on the current stream may still use it */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);

@@ -36,10 +36,7 @@ typedef struct {
   PetscCount       nz;
 } GallopKey;
 
-typedef enum {
-  GALLOP_HOST   = 0,
-  GALLOP_DEVICE = 1
-} GallopPlace;
+typedef enum { GALLOP_HOST = 0, GALLOP_DEVICE = 1 } GallopPlace;
 
 static inline const GallopFormatWork *GallopWork(const GallopFormat *format, GallopPlace place)
 {
@@ -77,7 +74,7 @@ typedef struct {
   GallopPast         *past; /* NULL for a matrix that is no MPI matrix and no block of one */
   GallopExchange      exchange;
   PetscObjectState    seenstate, seennonzerostate; /* of the matrix when the parent's copy on the GPU was used last */
-  Mat                 copied; /* had a copy on the GPU when that was looked at last, of the pattern of copiednonzerostate */
+  Mat                 copied;                      /* had a copy on the GPU when that was looked at last, of the pattern of copiednonzerostate */
   PetscObjectState    copiednonzerostate;
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*retrievevalues)(Mat);
@@ -103,10 +100,10 @@ PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopPlace, Pets
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */
 typedef struct {
-  Mat   mat[12]; /* the result and three factors, each perhaps with two blocks */
-  char *own[12], *lent[12];
-  int   n;
-  PetscBool host;       /* lend seqaij and mpiaij, whatever the parent */
+  Mat       mat[12]; /* the result and three factors, each perhaps with two blocks */
+  char     *own[12], *lent[12];
+  int       n;
+  PetscBool host; /* lend seqaij and mpiaij, whatever the parent */
 } GallopLoan;
 PETSC_INTERN PetscErrorCode GallopLoanBegin(GallopLoan *);
 PETSC_INTERN PetscErrorCode GallopLoanAdd(GallopLoan *, Mat);

@@ -13,15 +13,15 @@ typedef struct {
 } Case;
 
 static const Case cases[] = {
-  {"Figure 5",                      "64", {32, 15, 16, 11, 8, 38, 256, 25, 16, 130, 2, 22, 33, -1}, {0, 3, 3, 6, 7, 9, 10, 13, -1}, {6, 9, -1}        },
-  {"a limit hit exactly",           "32", {16, 16, 32, 1, 31, 32, 33, -1},                          {0, 2, 2, 3, 3, 5, 5, 6, -1},   {6, -1}           },
-  {"all rows long",                 "32", {33, 40, 100, -1},                                        {-1},                           {0, 1, 2, -1}     },
-  {"one row",                       "32", {7, -1},                                                  {0, 1, -1},                     {-1}              },
-  {"empty rows first",              "32", {0, 0, 30, 3, -1},                                        {0, 3, 3, 4, -1},               {-1}              },
-  {"empty rows between",            "32", {30, 0, 2, 0, 0, 1, -1},                                  {0, 5, 5, 6, -1},               {-1}              },
-  {"empty rows last",               "32", {20, 12, 0, 0, -1},                                       {0, 4, -1},                     {-1}              },
-  {"empty rows around a long one",  "32", {0, 50, 0, 5, -1},                                        {0, 1, 2, 4, -1},               {1, -1}           },
-  {"a long row first and last",     "32", {64, 3, 64, -1},                                          {1, 2, -1},                     {0, 2, -1}        },
+  {"Figure 5",                     "64", {32, 15, 16, 11, 8, 38, 256, 25, 16, 130, 2, 22, 33, -1}, {0, 3, 3, 6, 7, 9, 10, 13, -1}, {6, 9, -1}   },
+  {"a limit hit exactly",          "32", {16, 16, 32, 1, 31, 32, 33, -1},                          {0, 2, 2, 3, 3, 5, 5, 6, -1},   {6, -1}      },
+  {"all rows long",                "32", {33, 40, 100, -1},                                        {-1},                           {0, 1, 2, -1}},
+  {"one row",                      "32", {7, -1},                                                  {0, 1, -1},                     {-1}         },
+  {"empty rows first",             "32", {0, 0, 30, 3, -1},                                        {0, 3, 3, 4, -1},               {-1}         },
+  {"empty rows between",           "32", {30, 0, 2, 0, 0, 1, -1},                                  {0, 5, 5, 6, -1},               {-1}         },
+  {"empty rows last",              "32", {20, 12, 0, 0, -1},                                       {0, 4, -1},                     {-1}         },
+  {"empty rows around a long one", "32", {0, 50, 0, 5, -1},                                        {0, 1, 2, 4, -1},               {1, -1}      },
+  {"a long row first and last",    "32", {64, 3, 64, -1},                                          {1, 2, -1},                     {0, 2, -1}   },
 };
 
 static PetscErrorCode Create(const PetscInt len[], PetscInt n, Mat *A)
@@ -75,9 +75,9 @@ static PetscErrorCode TestPartition(const Case *c)
   PetscCall(Product(A, &ov));
   PetscCheck(ov, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no format", c->what);
   for (; c->batches[2 * b] >= 0; b++)
-    PetscCheck(b < ov->batch_num && ov->batch_infos[b].start_row == c->batches[2 * b] && ov->batch_infos[b].end_row == c->batches[2 * b + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: batch %" PetscInt_FMT " is not [%" PetscInt_FMT ", %" PetscInt_FMT ")", c->what, b,
-               c->batches[2 * b], c->batches[2 * b + 1]);
-  for (; c->longs[l] >= 0; l++) PetscCheck(l < ov->long_row_num && ov->long_row_infos[l] == c->longs[l], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: long row %" PetscInt_FMT " is not %" PetscInt_FMT, c->what, l, c->longs[l]);
+    PetscCheck(b < ov->batch_num && ov->batch_infos[b].start_row == c->batches[2 * b] && ov->batch_infos[b].end_row == c->batches[2 * b + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: batch %" PetscInt_FMT " is not [%" PetscInt_FMT ", %" PetscInt_FMT ")", c->what, b, c->batches[2 * b], c->batches[2 * b + 1]);
+  for (; c->longs[l] >= 0; l++)
+    PetscCheck(l < ov->long_row_num && ov->long_row_infos[l] == c->longs[l], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: long row %" PetscInt_FMT " is not %" PetscInt_FMT, c->what, l, c->longs[l]);
   PetscCheck(ov->batch_num == b && ov->long_row_num == l, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " batches and %" PetscInt_FMT " long rows", c->what, ov->batch_num, ov->long_row_num);
   /* new values leave the partition as it is */
   kept = ov->batch_infos;
@@ -114,7 +114,9 @@ static PetscErrorCode TestManyEmptyRows(void)
 static PetscErrorCode TestVectorSize(void)
 {
   static const PetscInt   mean[] = {0, 16, 17, 33, 34, 63, 64, 121, 122, 215, 216, 1000}, expected[] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
-  const CSROverlapOptions table2 = {1024, {17, 34, 64, 122, 216}};
+  const CSROverlapOptions table2 = {
+    1024, {17, 34, 64, 122, 216}
+  };
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(mean); k++)
@@ -159,7 +161,8 @@ static PetscErrorCode TestLengths(const char limit[], PetscInt m, PetscInt longe
   }
   PetscCall(TestHasDevice(&device));
   PetscCall(MatGallopGetStatistics(A, &stats));
-  PetscCheck((device ? stats.products_device : stats.products_host) == 6 && stats.builds == 1 && stats.refreshes == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products of the format", stats.products_device + stats.products_host);
+  PetscCheck((device ? stats.products_device : stats.products_host) == 6 && stats.builds == 1 && stats.refreshes == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products of the format",
+             stats.products_device + stats.products_host);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));

@@ -116,7 +116,8 @@ static PetscErrorCode TestEarly(PetscInt m, PetscInt every, PetscInt longest, co
   PetscCall(Check(z0, z, shape, "the values of the matrix"));
 
   PetscCall(MatGallopGetStatistics(A, &stats));
-  PetscCheck(stats.builds == 1 && stats.refreshes == 1 && stats.products_device == 6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes, %" PetscInt64_FMT " products", shape, stats.builds, stats.refreshes, stats.products_device);
+  PetscCheck(stats.builds == 1 && stats.refreshes == 1 && stats.products_device == 6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes, %" PetscInt64_FMT " products", shape,
+             stats.builds, stats.refreshes, stats.products_device);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&x2));
   PetscCall(VecDestroy(&y));

@@ -87,12 +87,11 @@ static PetscErrorCode Products(Mat A, Mat R, TestExpect expect, MatGallopStatist
     else PetscCall(MatMult(A, x, z));
   }
   copies = CopiesSince(copies);
-  PetscCheck(copies.in == exchange.in && copies.out == exchange.out, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %d products copied %g times to the GPU and %g times from it, the exchange of ghost values alone %g and %g times", what, PRODUCTS, copies.in,
-             copies.out, exchange.in, exchange.out);
+  PetscCheck(copies.in == exchange.in && copies.out == exchange.out, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %d products copied %g times to the GPU and %g times from it, the exchange of ghost values alone %g and %g times", what, PRODUCTS,
+             copies.in, copies.out, exchange.in, exchange.out);
   PetscCall(MatGallopGetStatistics(A, &now));
   products = device ? now.products_device - last->products_device : now.products_host - last->products_host;
-  PetscCheck(products == PRODUCTS * parts && now.fallbacks == last->fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format did %" PetscInt64_FMT " of %" PetscInt_FMT " products on the %s", what, products, PRODUCTS * parts,
-             device ? "GPU" : "host");
+  PetscCheck(products == PRODUCTS * parts && now.fallbacks == last->fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format did %" PetscInt64_FMT " of %" PetscInt_FMT " products on the %s", what, products, PRODUCTS * parts, device ? "GPU" : "host");
   PetscCheck(now.builds == last->builds && now.refreshes == last->refreshes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format was not up to date", what);
   *last = now;
   PetscCall(TestCompare(R, TEST_MULT, x, y, z, what)); /* the last one added */

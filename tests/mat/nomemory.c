@@ -67,8 +67,8 @@ int main(int argc, char **argv)
   csr   = hostparent ? 3 : 1; /* an array each for i, j and a; or a look whether the parent's copy has room */
   built = !device || !n ? parts : PetscMin(parts, (n - 1) / (csr + FORMAT_REQUESTS));
   PetscCall(MatGallopGetStatistics(A, &now));
-  PetscCheck(now.builds == built && now.products_host + now.products_device == 2 * built && (device || !now.products_device), PETSC_COMM_SELF, PETSC_ERR_PLIB,
-             "%" PetscInt64_FMT " builds and %" PetscInt64_FMT " products with room for %" PetscInt_FMT " of %" PetscInt_FMT " parts", now.builds, now.products_host + now.products_device, built, parts);
+  PetscCheck(now.builds == built && now.products_host + now.products_device == 2 * built && (device || !now.products_device), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " builds and %" PetscInt64_FMT " products with room for %" PetscInt_FMT " of %" PetscInt_FMT " parts",
+             now.builds, now.products_host + now.products_device, built, parts);
 
   /* new values, first without room, then with */
   for (int k = 0; k < 2; k++) {

@@ -96,7 +96,8 @@ static PetscErrorCode TestSequence(PetscInt m, PetscInt every, PetscInt longest,
   PetscCall(VecNorm(plain, NORM_INFINITY, &error));
   PetscCheck(size > 0 && error <= (1000 + longest) * PETSC_MACHINE_EPSILON * size, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: differs from MATAIJ by %g of %g", what, (double)error, (double)size);
   PetscCall(MatGallopGetStatistics(A, &stats));
-  PetscCheck((device ? stats.products_device : stats.products_host) >= 6 * 120 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format computed %" PetscInt64_FMT " products on the GPU, %" PetscInt64_FMT " on the host", what, stats.products_device, stats.products_host);
+  PetscCheck((device ? stats.products_device : stats.products_host) >= 6 * 120 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format computed %" PetscInt64_FMT " products on the GPU, %" PetscInt64_FMT " on the host", what,
+             stats.products_device, stats.products_host);
   PetscCall(VecDestroy(&queued));
   PetscCall(VecDestroy(&stepped));
   PetscCall(VecDestroy(&plain));

@@ -35,9 +35,7 @@ static PetscErrorCode Interpolation(const char prefix[], PetscBool kept)
 /* MatUpdateMPIAIJWithArray(): new values for the pattern that preallocation from CSR gave */
 static PetscErrorCode UpdateWithArray(void)
 {
-  enum {
-    M = 30
-  };
+  enum { M = 30 };
   Mat                 A[2];
   PetscMPIInt         rank, size;
   PetscInt            i[M + 1], *j, N;

@@ -235,7 +235,7 @@ static PetscErrorCode MatSeqAIJKron_Gallop(Mat A, Mat B, MatReuse reuse, Mat *C)
 /* From a Gallop matrix to anything that PETSc can convert the parent to: by way of the parent */
 static PetscErrorCode MatConvert_Gallop_Any(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
-  Mat        B = A;
+  Mat         B = A;
   Mat_Gallop *g;
   PetscBool   same;
   char        parenttype[32];
@@ -347,10 +347,10 @@ static PetscErrorCode ComposeConversions(Mat A, GallopType type, PetscBool mpi)
 */
 PetscErrorCode MatGallopAttach(Mat A, GallopType type)
 {
-  Mat_Gallop  *g;
-  PetscBool    mpi;
-  int          parent;
-  const char  *name = ((PetscObject)A)->type_name, *own;
+  Mat_Gallop *g;
+  PetscBool   mpi;
+  int         parent;
+  const char *name = ((PetscObject)A)->type_name, *own;
   PetscErrorCode (*f)(Mat);
 
   PetscFunctionBegin;
@@ -659,7 +659,8 @@ PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
   bytes = (PetscReal)g->maxbytes;
   PetscCall(PetscOptionsReal(option, text, man, bytes, &bytes, &set));
   if (set) {
-    PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be between 0 and %" PetscCount_FMT, ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", option + 1, (double)bytes, PETSC_COUNT_MAX);
+    PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be between 0 and %" PetscCount_FMT,
+               ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", option + 1, (double)bytes, PETSC_COUNT_MAX);
     if (g->maxbytes != (PetscCount)bytes) changed = PETSC_TRUE;
     g->maxbytes = (PetscCount)bytes;
   }

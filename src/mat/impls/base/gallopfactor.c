@@ -111,7 +111,7 @@ static PetscErrorCode MatCholeskyFactorNumeric_Gallop(Mat F, Mat A, const MatFac
 static PetscErrorCode TakeNumeric(Mat F, Phases *phases)
 {
   static const char *const ofdevice[] = {"MatSeqAIJCopySubArray_C", "MatCUSPARSESetFormat_C", "MatCUSPARSESetUseCPUSolve_C", "MatProductSetFromOptions_seqaijcusparse_seqdensecuda_C", "MatProductSetFromOptions_seqaijcusparse_seqdense_C", "MatProductSetFromOptions_seqaijcusparse_seqaijcusparse_C"};
-  PetscBool device;
+  PetscBool                device;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompare((PetscObject)F, MATSEQAIJCUSPARSE, &device));

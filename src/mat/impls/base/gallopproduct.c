@@ -39,9 +39,9 @@ static PetscErrorCode LoanAddOne(GallopLoan *loan, Mat A)
   PetscCall(PetscStrallocpy(!loan->host ? g->parenttype : mpi ? MATMPIAIJ : MATSEQAIJ, &name));
   PetscCall(PetscObjectReference((PetscObject)A)); /* the operation may destroy it, as a block of a result that is set up anew */
   if (!mpi) PetscCall(MatGallopTrustHost(A));
-  loan->mat[loan->n]            = A;
-  loan->own[loan->n]            = ((PetscObject)A)->type_name;
-  loan->lent[loan->n]           = name;
+  loan->mat[loan->n]  = A;
+  loan->own[loan->n]  = ((PetscObject)A)->type_name;
+  loan->lent[loan->n] = name;
   lent++;
   ((PetscObject)A)->type_name   = name;
   A->ops->productsetfromoptions = g->parent.productsetfromoptions;
@@ -150,8 +150,8 @@ static PetscErrorCode ResultAttach(Mat C, GallopType type)
 typedef struct {
   PetscErrorCode (*symbolic)(Mat);
   PetscErrorCode (*numeric)(Mat);
-  GallopType type; /* of the result */
-  PetscBool  host; /* found under the names of the host's parents */
+  GallopType    type;       /* of the result */
+  PetscBool     host;       /* found under the names of the host's parents */
   PetscObjectId factors[3]; /* those of the symbolic phase */
 } ProductPhases;
 

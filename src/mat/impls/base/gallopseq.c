@@ -101,11 +101,11 @@ PetscErrorCode MatGallopTrustHost(Mat A)
 static PetscErrorCode DeviceCSRFits(Mat A, PetscBool *fits)
 {
 #if PetscDefined(HAVE_CUDA)
-  const size_t    integer = sizeof(PetscInt), value = sizeof(PetscScalar);
-  const PetscInt  m = A->rmap->n, *i, *j;
-  Mat_Gallop     *g;
-  size_t          bytes;
-  void           *room;
+  const size_t   integer = sizeof(PetscInt), value = sizeof(PetscScalar);
+  const PetscInt m = A->rmap->n, *i, *j;
+  Mat_Gallop    *g;
+  size_t         bytes;
+  void          *room;
 
   PetscFunctionBegin;
   *fits = PETSC_TRUE;
@@ -226,8 +226,8 @@ static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place, Pets
   else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
   PetscCall(PetscInfo(A, "No room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s: %s computes its products\n", what, A->rmap->n, A->cmap->n, where, who));
   if (!g->type->warned) {
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products. Further matrices: -info\n", what, A->rmap->n,
-                           A->cmap->n, where, who));
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products. Further matrices: -info\n", what,
+                           A->rmap->n, A->cmap->n, where, who));
     g->type->warned = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -241,13 +241,13 @@ static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place, Pets
 */
 PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObjectState state, void **data)
 {
-  GallopInstance     *inst   = &g->instance[place];
-  GallopKey          *key    = &inst->key, now;
-  const GallopFormat *format = g->type->format;
-  const GallopFormatWork *work = GallopWork(format, place);
-  CSRAccess           access;
-  const PetscInt     *i, *j;
-  PetscBool           samepattern;
+  GallopInstance         *inst   = &g->instance[place];
+  GallopKey              *key    = &inst->key, now;
+  const GallopFormat     *format = g->type->format;
+  const GallopFormatWork *work   = GallopWork(format, place);
+  CSRAccess               access;
+  const PetscInt         *i, *j;
+  PetscBool               samepattern;
 
   PetscFunctionBegin;
   if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate) {
@@ -371,14 +371,7 @@ static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
   Runs one of the parent's products. The CUSPARSE parent computes on the GPU and takes only its vectors: with a vector on the host
   or no room on the GPU for its copy of the matrix, it is bound to the CPU for the duration, which rewrites function pointers and brings newer values to the host, no more.
 */
-typedef enum {
-  PARENT_MULT,
-  PARENT_MULTADD,
-  PARENT_MULTTRANSPOSE,
-  PARENT_MULTTRANSPOSEADD,
-  PARENT_MULTHERMITIANTRANSPOSE,
-  PARENT_MULTHERMITIANTRANSPOSEADD
-} ParentProduct;
+typedef enum { PARENT_MULT, PARENT_MULTADD, PARENT_MULTTRANSPOSE, PARENT_MULTTRANSPOSEADD, PARENT_MULTHERMITIANTRANSPOSE, PARENT_MULTHERMITIANTRANSPOSEADD } ParentProduct;
 
 static PetscErrorCode ConjugatedTranspose(Mat A, Vec x, Vec y, Vec z)
 {

@@ -69,7 +69,7 @@ static const char CSROverlapCitation[] = "@article{ZengZou2023,\n"
 static PetscErrorCode CSROverlapOptionsDefault(void *options)
 {
   static const PetscReal table2[CSROVERLAP_SIZES - 1] = {17, 34, 64, 122, 216}; /* the paper's, for an A40 */
-  CSROverlapOptions     *o = (CSROverlapOptions *)options;
+  CSROverlapOptions     *o                            = (CSROverlapOptions *)options;
 
   PetscFunctionBegin;
   o->max_batch_size = 1024;
@@ -92,7 +92,8 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
   PetscCall(PetscOptionsRealArray("-mat_csroverlap_switch_points", "Mean row lengths of a batch from which 2, 4, 8, 16 and 32 threads compute a row", "MATCSROVERLAP", points, &n, &set));
   if (set) {
     PetscCheck(n == CSROVERLAP_SIZES - 1, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_switch_points wants %d numbers, not %" PetscInt_FMT, CSROVERLAP_SIZES - 1, n);
-    for (int k = 0; k < CSROVERLAP_SIZES - 1; k++) PetscCheck(points[k] >= (k ? points[k - 1] : 0), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_switch_points must not be negative and must not decrease");
+    for (int k = 0; k < CSROVERLAP_SIZES - 1; k++)
+      PetscCheck(points[k] >= (k ? points[k - 1] : 0), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_switch_points must not be negative and must not decrease");
     PetscCall(PetscArraycpy(o->switch_points, points, CSROVERLAP_SIZES - 1));
   }
   if (o->max_batch_size != before.max_batch_size) *rebuild = PETSC_TRUE;
@@ -143,8 +144,7 @@ static PetscErrorCode CSROverlapViewDetail(const void *data, PetscViewer viewer)
   const CSROverlap *ov = (const CSROverlap *)data;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: max_batch_size %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT " long rows, entries %s\n", ov->options.max_batch_size, ov->batch_num, ov->long_row_num,
-                                               PetscMemTypeHost(ov->memtype) ? "on the host" : "on the GPU"));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: max_batch_size %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT " long rows, entries %s\n", ov->options.max_batch_size, ov->batch_num, ov->long_row_num, PetscMemTypeHost(ov->memtype) ? "on the host" : "on the GPU"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

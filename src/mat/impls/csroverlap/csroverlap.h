@@ -26,23 +26,23 @@ typedef struct {
 } BatchInfo;
 
 typedef struct {
-  PetscMemType      memtype;
-  PetscInt          m, n;
-  PetscCount        nz;
+  PetscMemType       memtype;
+  PetscInt           m, n;
+  PetscCount         nz;
   const PetscInt    *row_offsets;    /* [m + 1]; on the host these three are the matrix's own */
   const PetscInt    *column_indices; /* [nz] */
   const PetscScalar *values;         /* [nz] */
-  PetscInt          batch_num, long_row_num;
-  BatchInfo        *batch_infos;    /* [batch_num] */
-  PetscInt         *long_row_infos; /* [long_row_num] */
-  PetscCount        batch_nz;       /* entries in batches */
-  PetscLogDouble    sum_squares;    /* of the batches' numbers of entries, for their spread */
-  PetscInt          sizes[CSROVERLAP_SIZES]; /* batches of each vector_size */
-  size_t            bytes;
-  CSROverlapOptions options;
-  int               blocks;     /* GPU blocks that compute batches */
-  PetscBool         overlaps;   /* the GPU can start a kernel while the one before it ends */
-  PetscBool         fresh;      /* no product since the arrays were written */
+  PetscInt           batch_num, long_row_num;
+  BatchInfo         *batch_infos;             /* [batch_num] */
+  PetscInt          *long_row_infos;          /* [long_row_num] */
+  PetscCount         batch_nz;                /* entries in batches */
+  PetscLogDouble     sum_squares;             /* of the batches' numbers of entries, for their spread */
+  PetscInt           sizes[CSROVERLAP_SIZES]; /* batches of each vector_size */
+  size_t             bytes;
+  CSROverlapOptions  options;
+  int                blocks;   /* GPU blocks that compute batches */
+  PetscBool          overlaps; /* the GPU can start a kernel while the one before it ends */
+  PetscBool          fresh;    /* no product since the arrays were written */
 } CSROverlap;
 
 #if defined(__CUDACC__)

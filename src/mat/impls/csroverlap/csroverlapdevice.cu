@@ -198,14 +198,14 @@ static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr)
 static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
   const CSROverlapOptions *options = (const CSROverlapOptions *)opts;
-  auto *const  kernel = csr_partial_overlapping<PetscScalar, PetscInt>;
-  const int    shared = (int)(Stages * StageBytes<PetscScalar, PetscInt>((int)options->max_batch_size));
-  CSROverlap  *ov;
-  BatchInfo   *batch_infos;
-  PetscInt    *long_row_infos;
-  void        *base = NULL;
-  int          device, processors, resident;
-  cudaStream_t stream;
+  auto *const              kernel  = csr_partial_overlapping<PetscScalar, PetscInt>;
+  const int                shared  = (int)(Stages * StageBytes<PetscScalar, PetscInt>((int)options->max_batch_size));
+  CSROverlap              *ov;
+  BatchInfo               *batch_infos;
+  PetscInt                *long_row_infos;
+  void                    *base = NULL;
+  int                      device, processors, resident;
+  cudaStream_t             stream;
 
   PetscFunctionBegin;
   *built = NULL;
@@ -223,7 +223,8 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
   PetscCallCUDA(GallopKernelOverlaps(kernel, &ov->overlaps));
   PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
   PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, Threads, shared));
-  PetscCheck(resident > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Two batches of -mat_csroverlap_max_batch_size %" PetscInt_FMT " entries take %d bytes of shared memory, more than this GPU has", options->max_batch_size, shared);
+  PetscCheck(resident > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Two batches of -mat_csroverlap_max_batch_size %" PetscInt_FMT " entries take %d bytes of shared memory, more than this GPU has",
+             options->max_batch_size, shared);
   ov->blocks = resident * processors;
   ov->bytes  = Carve(ov, NULL);
   if (!maxbytes || ov->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(ov->bytes, &base));
@@ -247,12 +248,13 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
 
 static PetscErrorCode CSROverlapApply_Device(void *data, const GallopProduct *p)
 {
-  CSROverlap                      *ov = (CSROverlap *)data;
-  const GallopVectors<PetscScalar> v = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
-  const PetscInt                   each = (PetscInt)(((PetscCount)ov->batch_num + ov->blocks - 1) / ov->blocks), blocks = each ? (ov->batch_num + each - 1) / each : 0;
-  const BatchesView<PetscScalar, PetscInt> view = {ov->row_offsets, ov->column_indices, ov->values, ov->batch_infos, ov->long_row_infos, ov->nz, ov->batch_num, each, ov->long_row_num, (int)ov->options.max_batch_size};
-  const size_t shared = Stages * StageBytes<PetscScalar, PetscInt>(view.max_batch_size);
-  cudaStream_t stream;
+  CSROverlap                              *ov   = (CSROverlap *)data;
+  const GallopVectors<PetscScalar>         v    = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+  const PetscInt                           each = (PetscInt)(((PetscCount)ov->batch_num + ov->blocks - 1) / ov->blocks), blocks = each ? (ov->batch_num + each - 1) / each : 0;
+  const BatchesView<PetscScalar, PetscInt> view   = {ov->row_offsets, ov->column_indices, ov->values, ov->batch_infos,  ov->long_row_infos,
+                                                     ov->nz,          ov->batch_num,      each,       ov->long_row_num, (int)ov->options.max_batch_size};
+  const size_t                             shared = Stages * StageBytes<PetscScalar, PetscInt>(view.max_batch_size);
+  cudaStream_t                             stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));

@@ -81,7 +81,7 @@ static PetscErrorCode CSROverlapDestroy_Host(void **data)
 static PetscErrorCode CSROverlapBuild_Host(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
   const CSROverlapOptions *options = (const CSROverlapOptions *)opts;
-  CSROverlap *ov;
+  CSROverlap              *ov;
 
   PetscFunctionBegin;
   *built = NULL;
@@ -112,8 +112,8 @@ static PetscErrorCode CSROverlapRefresh_Host(void *data, const GallopCSR *csr)
 
 static PetscErrorCode CSROverlapApply_Host(void *data, const GallopProduct *p)
 {
-  const CSROverlap *ov = (const CSROverlap *)data;
-  const PetscBool readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
+  const CSROverlap *ov     = (const CSROverlap *)data;
+  const PetscBool   readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
 
   PetscFunctionBegin;
   for (PetscInt b = 0, l = 0; b < ov->batch_num || l < ov->long_row_num;) {

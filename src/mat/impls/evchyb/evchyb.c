@@ -98,12 +98,12 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
   EVCHYBOptions *o = (EVCHYBOptions *)options;
 
   PetscFunctionBegin;
-  o->window   = 1024;
-  o->maxell   = 128;
-  o->split    = 4096;
-  o->rowsmax  = 1;
-  o->columns  = 128;
-  o->byrow    = 4000000;
+  o->window  = 1024;
+  o->maxell  = 128;
+  o->split   = 4096;
+  o->rowsmax = 1;
+  o->columns = 128;
+  o->byrow   = 4000000;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -120,7 +120,8 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", &o->columns, 1, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_by_row", "Matrices of so many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", &o->byrow, 0, PETSC_INT_MAX));
   o->split = EVCHYBRoundUp(o->split);
-  if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow) *rebuild = PETSC_TRUE;
+  if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow)
+    *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -232,9 +233,9 @@ static void LaunchPlan(EVCHYB *ev)
 */
 PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscCount **splitblk, PetscInt **splitrow)
 {
-  const EVCHYBOptions *o = &ev->options;
-  SubELL              *ell = &ev->ell;
-  SubCSR              *csr = &ev->csr;
+  const EVCHYBOptions *o            = &ev->options;
+  SubELL              *ell          = &ev->ell;
+  SubCSR              *csr          = &ev->csr;
   const PetscInt       warpsinblock = EVCHYB_THREADS / EVCHYB_BLOCK, processors = ev->processors;
   PetscInt             b, r, columns = o->columns, split = o->split, longest = o->split, entries = 8;
 
@@ -249,7 +250,7 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscCount **splitbl
   csr->split = split;
   PetscCall(PetscMemzero(&ell->marks, sizeof(ell->marks)));
   for (int c = 0; c < EVCHYB_CLASSES; c++) {
-    EVCHYBRangeKind kind = EVCHYB_RANGE_ELL;
+    EVCHYBRangeKind kind  = EVCHYB_RANGE_ELL;
     PetscInt        warps = 1, rows = 1, perblock, blocks = ell->classes[c];
 
     if (ev->byrow) { /* in order of rows, lengths are mixed */
@@ -293,23 +294,15 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscCount **splitbl
     for (PetscCount k = (*splitblk)[b]; k < (*splitblk)[b + 1]; k++) (*splitrow)[k] = b;
   }
   /* a cluster adds up sooner than blocks that meet in memory, but all blocks of the launch then start by clusters */
-  if (csr->nsplit && ev->overlaps && i[csr->n] - i[csr->n - 1] <= EVCHYB_CLUSTER * EVCHYB_ATONCE * EVCHYB_THREADS && 2 * (i[csr->n] - i[r]) > ev->nz) MarksAdd(&csr->marks, csr->nsplit, EVCHYB_CLUSTER * csr->nsplit, EVCHYB_RANGE_CLUSTER, EVCHYB_CLUSTER);
+  if (csr->nsplit && ev->overlaps && i[csr->n] - i[csr->n - 1] <= EVCHYB_CLUSTER * EVCHYB_ATONCE * EVCHYB_THREADS && 2 * (i[csr->n] - i[r]) > ev->nz)
+    MarksAdd(&csr->marks, csr->nsplit, EVCHYB_CLUSTER * csr->nsplit, EVCHYB_RANGE_CLUSTER, EVCHYB_CLUSTER);
   else if (csr->nsplit) MarksAdd(&csr->marks, csr->nsplit, csr->nparts, EVCHYB_RANGE_SPLIT, split);
   csr->gpublks = csr->marks.gbmark[csr->marks.np];
   LaunchPlan(ev);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-enum {
-  FIGURE_M,
-  FIGURE_NZ,
-  FIGURE_NEMPTY,
-  FIGURE_ELLROWS,
-  FIGURE_ELLNZ,
-  FIGURE_CSRROWS,
-  FIGURE_CSRNZ,
-  FIGURE_BYTES
-};
+enum { FIGURE_M, FIGURE_NZ, FIGURE_NEMPTY, FIGURE_ELLROWS, FIGURE_ELLNZ, FIGURE_CSRROWS, FIGURE_CSRNZ, FIGURE_BYTES };
 
 static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
@@ -334,14 +327,12 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
   const PetscLogDouble entry = sizeof(PetscScalar) + sizeof(PetscInt), value = sizeof(PetscScalar);
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: I_split %.0f, NNZ_ELL %.0f (%.2f %%), NNZ_vCSR %.0f (%.2f %%), NNZ added %.2f %%, empty rows %.0f\n", f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], f[FIGURE_ELLNZ],
-                                   f[FIGURE_ELLNZ] * percent, f[FIGURE_CSRNZ], f[FIGURE_CSRNZ] * percent, nz ? 100 * (stored - nz) / nz : 0., f[FIGURE_NEMPTY]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: I_split %.0f, NNZ_ELL %.0f (%.2f %%), NNZ_vCSR %.0f (%.2f %%), NNZ added %.2f %%, empty rows %.0f\n", f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], f[FIGURE_ELLNZ], f[FIGURE_ELLNZ] * percent, f[FIGURE_CSRNZ], f[FIGURE_CSRNZ] * percent, nz ? 100 * (stored - nz) / nz : 0., f[FIGURE_NEMPTY]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0.));
   if (nz > 0) {
     const PetscLogDouble nnzr = nz / f[FIGURE_M], flops = 2 + 3 / nnzr, matrix = entry * stored / nz, y = 2 * value / nnzr;
 
-    PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: code balance %.2f bytes/flop when each entry of x is loaded once (alpha %.3f), %.2f when it is loaded for every nonzero (alpha 1)\n", (matrix + value / nnzr + y) / flops, 1 / nnzr,
-                                     (matrix + value + y) / flops));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: code balance %.2f bytes/flop when each entry of x is loaded once (alpha %.3f), %.2f when it is loaded for every nonzero (alpha 1)\n", (matrix + value / nnzr + y) / flops, 1 / nnzr, (matrix + value + y) / flops));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -352,8 +343,8 @@ static PetscErrorCode MarksView(const char part[], const EVCHYBMarks *marks, Pet
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < marks->np; k++)
-    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "%s: rmark %" PetscInt_FMT " to %" PetscInt_FMT ", gbmark %" PetscCount_FMT " to %" PetscCount_FMT ", %" PetscInt_FMT " %s\n", part, marks->rmark[k], marks->rmark[k + 1],
-                                                 marks->gbmark[k], marks->gbmark[k + 1], marks->count[k], what[marks->kind[k]]));
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "%s: rmark %" PetscInt_FMT " to %" PetscInt_FMT ", gbmark %" PetscCount_FMT " to %" PetscCount_FMT ", %" PetscInt_FMT " %s\n", part, marks->rmark[k],
+                                                 marks->rmark[k + 1], marks->gbmark[k], marks->gbmark[k + 1], marks->count[k], what[marks->kind[k]]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -362,8 +353,8 @@ static PetscErrorCode EVCHYBViewDetail(const void *data, PetscViewer viewer)
   const EVCHYB *ev = (const EVCHYB *)data;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubELL: %" PetscInt_FMT " column blocks of %d rows, LCmax %" PetscInt_FMT ", gpublks %" PetscCount_FMT ", window %" PetscInt_FMT "\n", ev->ell.nb,
-                                               EVCHYB_BLOCK, ev->ell.LCmax, ev->ell.gpublks, ev->options.window));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubELL: %" PetscInt_FMT " column blocks of %d rows, LCmax %" PetscInt_FMT ", gpublks %" PetscCount_FMT ", window %" PetscInt_FMT "\n", ev->ell.nb, EVCHYB_BLOCK,
+                                               ev->ell.LCmax, ev->ell.gpublks, ev->options.window));
   PetscCall(MarksView("SubELL", &ev->ell.marks, viewer));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubCSR: %" PetscInt_FMT " rows, %" PetscInt_FMT " of them merged, gpublks %" PetscCount_FMT "\n", ev->csr.n, ev->csr.nmerged, ev->csr.gpublks));
   PetscCall(MarksView("SubCSR", &ev->csr.marks, viewer));

@@ -21,21 +21,21 @@
 
 #include <gallop/formatimpl.h>
 
-#define EVCHYB_BLOCK   32 /* rows of a column block, and what rows of SubCSR are padded to a multiple of: the width of a warp */
+#define EVCHYB_BLOCK   32  /* rows of a column block, and what rows of SubCSR are padded to a multiple of: the width of a warp */
 #define EVCHYB_THREADS 256 /* threads of a GPU block: the paper's */
 #define EVCHYB_CLUSTER 8   /* GPU blocks of a cluster: no more are portable */
-#define EVCHYB_MARKS   20 /* most row blocks for adaptive distributions: powers of two up to the longest row of SubELL, or up to EVCHYB_THREADS and two more in SubCSR */
+#define EVCHYB_MARKS   20  /* most row blocks for adaptive distributions: powers of two up to the longest row of SubELL, or up to EVCHYB_THREADS and two more in SubCSR */
 
 #define EVCHYB_CLASSES   17 /* size classes of column blocks, ceil(log2(length)) */
 #define EVCHYB_LONGCLASS 5  /* column blocks longer than 32 stay in order of length: one that starts last would be waited for */
 
 typedef struct {
-  PetscInt window;   /* rows are sorted within windows of so many rows, 0: all rows, as in the paper */
-  PetscInt maxell;   /* longest row that SubELL takes: the paper's 128 */
-  PetscInt split;    /* rows of SubCSR longer than this are computed by several GPU blocks, each so many entries */
-  PetscInt rowsmax;  /* most rows that a thread computes in SubELL */
-  PetscInt columns;  /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
-  PetscInt byrow;    /* matrices of so many entries have column blocks in order of rows */
+  PetscInt window;  /* rows are sorted within windows of so many rows, 0: all rows, as in the paper */
+  PetscInt maxell;  /* longest row that SubELL takes: the paper's 128 */
+  PetscInt split;   /* rows of SubCSR longer than this are computed by several GPU blocks, each so many entries */
+  PetscInt rowsmax; /* most rows that a thread computes in SubELL */
+  PetscInt columns; /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
+  PetscInt byrow;   /* matrices of so many entries have column blocks in order of rows */
 } EVCHYBOptions;
 
 /* What the GPU blocks of a range do */
@@ -81,14 +81,14 @@ typedef struct {
 } EVCHYBLaunch;
 
 typedef struct {
-  PetscInt     n;     /* rows, a multiple of EVCHYB_BLOCK */
-  PetscInt     nb;    /* column blocks */
-  PetscCount   nz;    /* stored entries, padding included */
-  PetscCount  *bnz;   /* [nb + 1] first entry of each column block */
-  PetscInt    *clen;  /* [nb] length of each column block */
-  PetscInt    *j;     /* [nz] */
-  PetscScalar *as;    /* [nz] entry k of row r of column block b is at bnz[b] + EVCHYB_BLOCK k + r */
-  PetscInt     LCmax; /* longest column block */
+  PetscInt     n;                       /* rows, a multiple of EVCHYB_BLOCK */
+  PetscInt     nb;                      /* column blocks */
+  PetscCount   nz;                      /* stored entries, padding included */
+  PetscCount  *bnz;                     /* [nb + 1] first entry of each column block */
+  PetscInt    *clen;                    /* [nb] length of each column block */
+  PetscInt    *j;                       /* [nz] */
+  PetscScalar *as;                      /* [nz] entry k of row r of column block b is at bnz[b] + EVCHYB_BLOCK k + r */
+  PetscInt     LCmax;                   /* longest column block */
   PetscInt     classes[EVCHYB_CLASSES]; /* column blocks of each size class */
   EVCHYBMarks  marks;                   /* rows here are column blocks */
   PetscCount   gpublks;
@@ -113,29 +113,29 @@ typedef struct {
 } SubCSR;
 
 typedef struct {
-  PetscMemType memtype;
-  PetscInt     m, n;
-  PetscCount   nz;        /* entries of the matrix */
-  PetscInt     nempty;    /* rows without entries */
-  PetscInt     nlisted;   /* nempty when they are the fewer, else 0: listed, they are zeroed by the kernel and need no pass over the vector before it */
-  PetscInt    *perm;      /* [ell.n + csr.n + nlisted] the row of the matrix that each row is */
-  SubELL       ell;
-  SubCSR       csr;
-  PetscCount   nzell;     /* entries of the matrix in SubELL */
-  size_t       bytes;
-  PetscBool    byrow;  /* column blocks up to EVCHYB_LONGCLASS are in order of rows */
-  EVCHYBShape  shape;
-  EVCHYBLaunch launch; /* for the GPU */
-  int          processors; /* of the GPU, 0 on the host */
-  PetscBool    overlaps;   /* the GPU can start a kernel while the one before it ends, and has clusters of blocks */
-  PetscBool    fresh;      /* no product since the arrays were written */
+  PetscMemType  memtype;
+  PetscInt      m, n;
+  PetscCount    nz;      /* entries of the matrix */
+  PetscInt      nempty;  /* rows without entries */
+  PetscInt      nlisted; /* nempty when they are the fewer, else 0: listed, they are zeroed by the kernel and need no pass over the vector before it */
+  PetscInt     *perm;    /* [ell.n + csr.n + nlisted] the row of the matrix that each row is */
+  SubELL        ell;
+  SubCSR        csr;
+  PetscCount    nzell; /* entries of the matrix in SubELL */
+  size_t        bytes;
+  PetscBool     byrow; /* column blocks up to EVCHYB_LONGCLASS are in order of rows */
+  EVCHYBShape   shape;
+  EVCHYBLaunch  launch;     /* for the GPU */
+  int           processors; /* of the GPU, 0 on the host */
+  PetscBool     overlaps;   /* the GPU can start a kernel while the one before it ends, and has clusters of blocks */
+  PetscBool     fresh;      /* no product since the arrays were written */
   EVCHYBOptions options;
 } EVCHYB;
 
 /* The sort key of a row: class, then (window, length, first column) or, for long rows, (length, first column). Ties keep the order of rows, so host and GPU, sorting stably, agree. */
 typedef struct {
   PetscInt window, maxell;
-  int      lenbits;             /* of the length of a short row */
+  int      lenbits;              /* of the length of a short row */
   int      colbits, longcolbits; /* of the first column; fewer than it has where 64 bits do not hold the key */
   int      colshift, longcolshift;
   int      classbit; /* the class stands here and above; keys have classbit + 2 bits */
@@ -147,11 +147,7 @@ typedef struct {
   #define EVCHYB_HD static inline
 #endif
 
-enum {
-  EVCHYB_EMPTY = 0,
-  EVCHYB_SHORT = 1,
-  EVCHYB_LONG  = 2
-};
+enum { EVCHYB_EMPTY = 0, EVCHYB_SHORT = 1, EVCHYB_LONG = 2 };
 
 EVCHYB_HD uint64_t EVCHYBKey(const EVCHYBKeyShape *shape, PetscInt row, PetscInt len, PetscInt firstcol)
 {

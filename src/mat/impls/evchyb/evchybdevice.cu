@@ -90,7 +90,7 @@ template <typename S, typename V, typename I>
 static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const int rows = range.count, lane = threadIdx.x % WarpSize;
-  PetscInt  b    = range.first + (PetscInt)block * rows * WarpsInBlock + threadIdx.x / WarpSize;
+  PetscInt  b = range.first + (PetscInt)block * rows * WarpsInBlock + threadIdx.x / WarpSize;
 
   for (int r = 0; r < rows && b < range.end; r++, b += WarpsInBlock) {
     const PetscInt   row   = perm[(PetscCount)b * EVCHYB_BLOCK + lane];
@@ -133,14 +133,14 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
   const PetscInt   r     = range.first + lo;
   const PetscInt   row   = perm[r];
   const PetscCount begin = csr.i[r] + (block - firstblk) * csr.split, stop = csr.i[r + 1];
-  V                sum = GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, v.x);
+  V                sum  = GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, v.x);
   bool             last = false;
 
   sum = GallopWarpsSum<EVCHYB_THREADS>(sum, EVCHYB_THREADS);
   if (threadIdx.x >= WarpSize) return;
   if (threadIdx.x == 0) {
     csr.partial[block] = sum;
-    last = cuda::atomic_ref<int, cuda::thread_scope_device>(csr.arrived[lo]).fetch_add(1, cuda::memory_order_acq_rel) == (int)(blocks - 1);
+    last               = cuda::atomic_ref<int, cuda::thread_scope_device>(csr.arrived[lo]).fetch_add(1, cuda::memory_order_acq_rel) == (int)(blocks - 1);
   }
   if (!__shfl_sync(0xffffffffu, last, 0)) return;
   __syncwarp(); /* what thread 0 has seen, all see */
@@ -160,13 +160,13 @@ static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr
 {
 #if __CUDA_ARCH__ >= 900
   const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
-  const int                               rank = block % EVCHYB_CLUSTER;
+  const int                               rank    = block % EVCHYB_CLUSTER;
   const PetscInt                          r = range.first + block / EVCHYB_CLUSTER, row = perm[r];
   const PetscCount                        first = csr.i[r], stop = csr.i[r + 1], piece = (stop - first) / EVCHYB_BLOCK * EVCHYB_BLOCK / EVCHYB_CLUSTER + EVCHYB_BLOCK;
   const PetscCount                        begin = first + rank * piece, end = begin + piece < stop ? begin + piece : stop;
   V                                       sum;
-  __shared__ __align__(16) unsigned char  bytes[EVCHYB_CLUSTER * sizeof(V)];
-  V                                      *sums = reinterpret_cast<V *>(bytes);
+  __shared__ __align__(16) unsigned char bytes[EVCHYB_CLUSTER * sizeof(V)];
+  V                                     *sums = reinterpret_cast<V *>(bytes);
 
   cluster.barrier_arrive(); /* the first block must have started before others write to it */
   sum = GallopWarpsSum<EVCHYB_THREADS>(GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, end, EVCHYB_THREADS, v.x), EVCHYB_THREADS);
@@ -175,7 +175,7 @@ static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr
   cluster.sync();
   if (rank == 0 && threadIdx.x == 0) {
     sum = V(0);
-#pragma unroll
+  #pragma unroll
     for (int k = 0; k < EVCHYB_CLUSTER; k++) sum += sums[k];
     GallopWaitForPredecessor();
     GallopStore(v, row, sum);
@@ -187,7 +187,7 @@ static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr
 template <typename S, typename V, typename I>
 static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
-  const int      tpr    = range.count, lane = threadIdx.x % tpr;
+  const int      tpr = range.count, lane = threadIdx.x % tpr;
   const PetscInt r      = range.first + (PetscInt)block * (EVCHYB_THREADS / tpr) + threadIdx.x / tpr;
   const bool     inside = r < range.end;
   PetscInt       row    = 0;
@@ -546,7 +546,8 @@ static PetscErrorCode Fill(EVCHYB *ev, const GallopCSR *csr, bool pattern)
   for (shape.parts = 1; shape.parts < 32 && (PetscCount)ev->ell.nb * shape.parts < wanted && ev->ell.LCmax > 4 * shape.parts;) shape.parts *= 2;
   for (shape.chunk = 512; shape.chunk > 64 && ev->csr.nz / shape.chunk < wanted;) shape.chunk /= 2;
   warps = (PetscCount)ev->ell.nb * shape.parts + (ev->csr.nz + shape.chunk - 1) / shape.chunk;
-  PetscCallCUDA(GallopLaunch(pattern ? FillKernel<true> : FillKernel<false>, {GridFor(warps * WarpSize), EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, ev->ell, ev->csr, shape, ev->perm, csr->i, csr->j, csr->a));
+  PetscCallCUDA(
+    GallopLaunch(pattern ? FillKernel<true> : FillKernel<false>, {GridFor(warps * WarpSize), EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, ev->ell, ev->csr, shape, ev->perm, csr->i, csr->j, csr->a));
   ev->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -593,7 +594,7 @@ struct Workspace {
 static size_t CarveWorkspace(Workspace *w, PetscInt m, PetscInt nwindows, void *base)
 {
   const PetscInt nb = m / EVCHYB_BLOCK;
-  GallopCarver         carver(base);
+  GallopCarver   carver(base);
 
   carver.Take(w->keys, m);
   carver.Take(w->sortedkeys, m);
@@ -631,7 +632,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
   const PetscInt m = csr->m, window = options->window;
   const bool     bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
   const PetscInt nwindows = bywindow ? (m + window - 1) / window : 0;
-  Workspace      w = {};
+  Workspace      w        = {};
   Counts         counts, *rowcounts;
   EVCHYBKeyShape shape;
   cudaStream_t   stream;
@@ -689,7 +690,8 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
       SmallSortKernel<<<1, ScanThreads, 0, stream>>>((int)nb, w.keys, w.order);
       GallopCheckLaunch();
     } else if (nb) PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.order, nb, 0, ev->byrow ? EVCHYB_ROWBITS + 5 : 5, stream));
-    OrderKernel<<<GridFor((PetscCount)(nb + 1) * WarpSize + ncsr + ev->nlisted), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->nlisted, w.order, w.sortedrows, sorted, w.clen, ev->perm, ev->ell.clen, ev->ell.bnz);
+    OrderKernel<<<GridFor((PetscCount)(nb + 1) * WarpSize + ncsr + ev->nlisted), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->nlisted, w.order, w.sortedrows, sorted, w.clen, ev->perm, ev->ell.clen,
+                                                                                                              ev->ell.bnz);
     GallopCheckLaunch();
     if (nb) PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, ev->ell.bnz, (PetscCount)nb + 1, stream));
     if (ncsr) PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, ev->csr.i, (PetscCount)ncsr + 1, stream));
@@ -711,13 +713,13 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
 static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
   const EVCHYBOptions *options = (const EVCHYBOptions *)opts;
-  EVCHYB      *ev;
-  bool         fits;
-  PetscCount  *i, *splitblk;
-  PetscInt    *splitrow;
-  int          device;
-  void        *base;
-  cudaStream_t stream;
+  EVCHYB              *ev;
+  bool                 fits;
+  PetscCount          *i, *splitblk;
+  PetscInt            *splitrow;
+  int                  device;
+  void                *base;
+  cudaStream_t         stream;
 
   PetscFunctionBegin;
   *built = NULL;
@@ -777,15 +779,18 @@ static cudaError_t LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, con
   const EllView<PetscScalar, PetscInt> e   = {ell->bnz, ell->clen, ell->j, ell->as};
   const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
 
-  return GallopLaunch(SpMV_EVCHYB_adaptive<S, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, (bool)ev->overlaps}, *launch, e, c, ev->perm, v, ell->n, ell->n + csr->n, (bool)ev->fresh);
+  return GallopLaunch(SpMV_EVCHYB_adaptive<S, PetscScalar, PetscInt>,
+                      {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream,
+                       (bool)ev->overlaps},
+                      *launch, e, c, ev->perm, v, ell->n, ell->n + csr->n, (bool)ev->fresh);
 }
 
 static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
 {
-  EVCHYB                    *ev = (EVCHYB *)data;
-  GallopVectors<PetscScalar> v = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
-  EVCHYBLaunch         launch = ev->launch;
-  cudaStream_t         stream;
+  EVCHYB                    *ev     = (EVCHYB *)data;
+  GallopVectors<PetscScalar> v      = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+  EVCHYBLaunch               launch = ev->launch;
+  cudaStream_t               stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));

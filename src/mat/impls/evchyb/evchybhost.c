@@ -128,11 +128,11 @@ static PetscErrorCode EVCHYBDestroy_Host(void **data)
 static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
   const EVCHYBOptions *options = (const EVCHYBOptions *)opts;
-  const PetscInt m = csr->m;
-  EVCHYB        *ev;
-  EVCHYBKeyShape shape;
-  uint64_t      *keys;
-  PetscInt      *rows, nempty = 0, nlong = 0;
+  const PetscInt       m       = csr->m;
+  EVCHYB              *ev;
+  EVCHYBKeyShape       shape;
+  uint64_t            *keys;
+  PetscInt            *rows, nempty = 0, nlong = 0;
 
   PetscFunctionBegin;
   *built = NULL;
@@ -171,7 +171,8 @@ static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, P
     ev->csr.i[r + 1] = ev->csr.i[r] + EVCHYBRoundUp(csr->i[row + 1] - csr->i[row]);
   }
   ev->csr.nz = ev->csr.i[ev->csr.n];
-  ev->bytes  = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(m - nempty + ev->nlisted) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) + (size_t)ev->ell.nb * sizeof(PetscInt);
+  ev->bytes = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(m - nempty + ev->nlisted) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) +
+              (size_t)ev->ell.nb * sizeof(PetscInt);
   if (maxbytes && ev->bytes > (size_t)maxbytes) {
     PetscCall(Free(ev));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -198,8 +199,8 @@ static inline void ColumnBlock(PetscInt len, const PetscInt *PETSC_RESTRICT j, c
 
   for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) sum[r] = 0.0;
   for (; k < len && j[k * EVCHYB_BLOCK] >= 0; k++) {
-    const PetscInt    *jk = j + k * EVCHYB_BLOCK;
-    const PetscScalar *ak = as + k * EVCHYB_BLOCK;
+    const PetscInt    *jk    = j + k * EVCHYB_BLOCK;
+    const PetscScalar *ak    = as + k * EVCHYB_BLOCK;
     PetscInt           least = 0;
 
     for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) least |= jk[r];
@@ -214,9 +215,9 @@ static inline void ColumnBlock(PetscInt len, const PetscInt *PETSC_RESTRICT j, c
 
 static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
 {
-  const EVCHYB      *ev    = (const EVCHYB *)data;
-  const SubELL      *ell   = &ev->ell;
-  const SubCSR      *csr   = &ev->csr;
+  const EVCHYB      *ev      = (const EVCHYB *)data;
+  const SubELL      *ell     = &ev->ell;
+  const SubCSR      *csr     = &ev->csr;
   const PetscBool    inplace = (PetscBool)(ev->nempty > ev->nlisted), readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
   const PetscScalar  alpha = *p->alpha, beta = inplace && readsy ? (PetscScalar)1.0 : *p->beta; /* z = beta y for all rows comes first then */
   const PetscScalar *y = p->y;
@@ -280,15 +281,15 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
       size_t      bytes;
     } arrays[] = {
       {h->perm,         ev->perm,         (size_t)(h->ell.n + h->csr.n + h->nlisted) * sizeof(PetscInt)},
-      {h->ell.bnz,      ev->ell.bnz,      (size_t)(h->ell.nb + 1) * sizeof(PetscCount)       },
-      {h->ell.clen,     ev->ell.clen,     (size_t)h->ell.nb * sizeof(PetscInt)               },
-      {h->ell.j,        ev->ell.j,        (size_t)h->ell.nz * sizeof(PetscInt)               },
-      {h->ell.as,       ev->ell.as,       (size_t)h->ell.nz * sizeof(PetscScalar)            },
-      {h->csr.i,        ev->csr.i,        (size_t)(h->csr.n + 1) * sizeof(PetscCount)        },
-      {h->csr.j,        ev->csr.j,        (size_t)h->csr.nz * sizeof(PetscInt)               },
-      {h->csr.as,       ev->csr.as,       (size_t)h->csr.nz * sizeof(PetscScalar)            },
-      {h->csr.splitblk, ev->csr.splitblk, (size_t)(h->csr.nsplit + 1) * sizeof(PetscCount)},
-      {h->csr.splitrow, ev->csr.splitrow, (size_t)h->csr.nparts * sizeof(PetscInt)},
+      {h->ell.bnz,      ev->ell.bnz,      (size_t)(h->ell.nb + 1) * sizeof(PetscCount)                 },
+      {h->ell.clen,     ev->ell.clen,     (size_t)h->ell.nb * sizeof(PetscInt)                         },
+      {h->ell.j,        ev->ell.j,        (size_t)h->ell.nz * sizeof(PetscInt)                         },
+      {h->ell.as,       ev->ell.as,       (size_t)h->ell.nz * sizeof(PetscScalar)                      },
+      {h->csr.i,        ev->csr.i,        (size_t)(h->csr.n + 1) * sizeof(PetscCount)                  },
+      {h->csr.j,        ev->csr.j,        (size_t)h->csr.nz * sizeof(PetscInt)                         },
+      {h->csr.as,       ev->csr.as,       (size_t)h->csr.nz * sizeof(PetscScalar)                      },
+      {h->csr.splitblk, ev->csr.splitblk, (size_t)(h->csr.nsplit + 1) * sizeof(PetscCount)             },
+      {h->csr.splitrow, ev->csr.splitrow, (size_t)h->csr.nparts * sizeof(PetscInt)                     },
     };
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++) {
