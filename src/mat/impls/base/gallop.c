@@ -160,7 +160,10 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
 #define GIVE_BACK(slot, function) \
   if (A->ops->slot == function) A->ops->slot = g->parent.slot;
 
-/* PETSc puts functions of its own before ours, which they call in the end, into submatrices: those stay. The parent's own in the slot means that ours is gone from it. */
+/*
+  PETSc puts functions of its own before ours, which they call in the end, into submatrices: those stay. The parent's own in the slot means that ours is gone from it,
+  and a matrix that is not past its creation can have no other: -mat_seqaij_type makes one ours before it is AIJCUSPARSE.
+*/
 static PetscErrorCode InstallDestroy(Mat A, Mat_Gallop *g, int parent)
 {
   PetscBool parents = PETSC_FALSE;
@@ -170,7 +173,7 @@ static PetscErrorCode InstallDestroy(Mat A, Mat_Gallop *g, int parent)
     if (A->ops->destroy == OwnDestroy[k]) PetscFunctionReturn(PETSC_SUCCESS);
     if (A->ops->destroy == ParentDestroy[k]) parents = PETSC_TRUE;
   }
-  if (g->parent.destroy && !parents) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->parent.destroy && !parents && A->preallocated) PetscFunctionReturn(PETSC_SUCCESS);
   if (!ParentDestroy[parent] || !A->preallocated) ParentDestroy[parent] = A->ops->destroy; /* a new matrix surely has the parent's */
   g->parent.destroy = A->ops->destroy;
   A->ops->destroy   = OwnDestroy[parent];
