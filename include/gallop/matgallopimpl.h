@@ -34,6 +34,7 @@ typedef struct {
   PetscObjectState state, nonzerostate;
   const PetscInt  *i, *j;
   PetscCount       nz;
+  PetscInt         rows; /* that have entries */
 } GallopKey;
 
 typedef enum { GALLOP_HOST = 0, GALLOP_DEVICE = 1 } GallopPlace;

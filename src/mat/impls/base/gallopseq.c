@@ -255,12 +255,14 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(HostPattern(A, &i, &j));
-  now         = (GallopKey){A, state, A->nonzerostate, i, j, i[A->rmap->n]};
+  now         = (GallopKey){A, state, A->nonzerostate, i, j, i[A->rmap->n], key->rows};
   samepattern = (PetscBool)(key->owner == A && key->nonzerostate == now.nonzerostate && key->i == i && key->j == j && key->nz == now.nz);
   if (!samepattern) {
     if (inst->data) PetscCall((*work->destroy)(&inst->data));
     inst->data     = NULL;
     inst->toolarge = PETSC_FALSE;
+    now.rows       = 0;
+    for (PetscInt r = 0; r < A->rmap->n; r++) now.rows += i[r + 1] > i[r];
   }
   if (now.nz && !inst->toolarge) {
     PetscCall(CSRGet(A, g, place, &access));
@@ -498,7 +500,8 @@ static PetscErrorCode MatMultAddKernel_SeqGallop(Mat A, Vec x, Vec y, Vec z)
   PetscCall(MatGallopUpdate(A, g, arrays.place, state, &data));
   if (data) {
     const GallopProduct  product = {&one, y ? &one : &zero, arrays.x, arrays.y, arrays.z};
-    const PetscLogDouble flops   = 2.0 * (PetscLogDouble)g->instance[arrays.place].key.nz;
+    const GallopKey     *key     = &g->instance[arrays.place].key;
+    const PetscLogDouble flops   = 2.0 * (PetscLogDouble)key->nz - (y ? 0 : key->rows); /* as MATAIJ counts them */
 
     PetscCall(PetscLogEventBegin(g->type->event_mult, A, x, z, 0));
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
