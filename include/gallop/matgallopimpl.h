@@ -34,7 +34,8 @@ typedef struct {
   PetscObjectState state, nonzerostate;
   const PetscInt  *i, *j;
   PetscCount       nz;
-  PetscInt         rows; /* that have entries */
+  PetscInt         rows;       /* that have entries */
+  PetscInt         assemblies; /* number of the matrix's assembly that the format was made in, 0 when in none */
 } GallopKey;
 
 typedef enum { GALLOP_HOST = 0, GALLOP_DEVICE = 1 } GallopPlace;

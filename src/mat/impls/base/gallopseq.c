@@ -250,12 +250,17 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
   PetscBool               samepattern;
 
   PetscFunctionBegin;
+  /* assembly from a hash table is one within another, which changes no more than the state */
+  if (key->assemblies && key->assemblies == A->num_ass - 1 && key->state == state - 1) {
+    key->state      = state;
+    key->assemblies = 0;
+  }
   if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate) {
     *data = inst->data;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(HostPattern(A, &i, &j));
-  now         = (GallopKey){A, state, A->nonzerostate, i, j, i[A->rmap->n], key->rows};
+  now         = (GallopKey){A, state, A->nonzerostate, i, j, i[A->rmap->n], key->rows, 0};
   samepattern = (PetscBool)(key->owner == A && key->nonzerostate == now.nonzerostate && key->i == i && key->j == j && key->nz == now.nz);
   if (!samepattern) {
     if (inst->data) PetscCall((*work->destroy)(&inst->data));
@@ -298,12 +303,16 @@ PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall((*g->parent.assemblyend)(A, mode));
+  for (int p = 0; p < 2; p++) g->instance[p].key.assemblies = 0;
   if (mode == MAT_FINAL_ASSEMBLY && g->build_in_assembly && !A->structure_only) {
-    PetscBool device;
+    PetscBool   device;
+    GallopPlace place;
 
     PetscCall(GallopDeviceAvailable(&device));
     PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-    PetscCall(MatGallopUpdate(A, g, device && !GallopBoundToCPU(A) ? GALLOP_DEVICE : GALLOP_HOST, state + 1, &data)); /* MatAssemblyEnd() increases the state after this */
+    place = device && !GallopBoundToCPU(A) ? GALLOP_DEVICE : GALLOP_HOST;
+    PetscCall(MatGallopUpdate(A, g, place, state + 1, &data)); /* MatAssemblyEnd() increases the state after this */
+    g->instance[place].key.assemblies = A->num_ass + 1;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
