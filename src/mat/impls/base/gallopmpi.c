@@ -8,21 +8,24 @@
   MatGallopGetBlocks - Gives the diagonal and the off-diagonal block of an MPI matrix, each a sequential matrix of the same Gallop type
 
   PETSc makes blocks of the parent's type in several places (preallocation, hash-based assembly, disassembly), so they are looked at here, at
-  use, rather than in each of those.
+  use, rather than in each of those. On a process with a GPU they stay on the host where the matrix does, because another process has none.
 */
 PetscErrorCode MatGallopGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
 {
   Mat         blocks[2];
   Mat_Gallop *g, *b;
+  PetscBool   host;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(PetscStrcmp(g->parenttype, MATMPIAIJ, &host));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (int k = 0; k < 2; k++) {
     PetscCheck(blocks[k], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no blocks yet: assemble it first");
     PetscCall(MatGallopGetContext(blocks[k], &b));
     if (!b) {
-      PetscCall(MatConvert_AIJ_Gallop(blocks[k], g->type->seq, MAT_INPLACE_MATRIX, &blocks[k]));
+      if (host) PetscCall(MatGallopAttach(blocks[k], g->type));
+      else PetscCall(MatConvert_AIJ_Gallop(blocks[k], g->type->seq, MAT_INPLACE_MATRIX, &blocks[k]));
       PetscCall(MatGallopCopyOptions(A, blocks[k]));
       PetscCall(MatGallopGetContext(blocks[k], &b));
     }
