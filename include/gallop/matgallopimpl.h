@@ -112,6 +112,14 @@ PETSC_INTERN PetscErrorCode GallopLoanAdd(GallopLoan *, Mat);
 PETSC_INTERN PetscErrorCode GallopLoanEnd(GallopLoan *);
 PETSC_INTERN PetscBool      GallopLoanIsOpen(void);
 
+/* The call that names are lent for: they go back before its error goes on */
+#define GallopLoanCall(loan, ...) \
+  do { \
+    const PetscErrorCode ierr_loan_call_ = __VA_ARGS__; \
+    PetscCall(GallopLoanEnd(loan)); \
+    PetscCall(ierr_loan_call_); \
+  } while (0)
+
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_Gallop(Mat);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(GallopType);
 

@@ -50,24 +50,16 @@ static PetscErrorCode OptionsOutOfRange(void)
 {
   static const struct {
     const char *option, *value, *range;
-  } badbatch[] = {
-    {"max_batch_size", "0",    "between 32 and 8192"                    },
-    {"max_batch_size", "31",   "between 32 and 8192"                    },
-    {"max_batch_size", "8193", "between 32 and 8192"                    },
-    {"memory",         "-1",   "between 0 and 9223372036854775807"      },
-  }, bad[] = {
-    {"window",          "-3",                    "at least 0"                       },
-    {"max_ell",         "-1",                    "between 0 and 65535"              },
-    {"max_ell",         "100000",                "between 0 and 65535"              },
-    {"split",           "0",                     "at least 32"                      },
-    {"split",           "31",                    "at least 32"                      },
-    {"rows_per_thread", "0",                     "between 1 and 128"                },
-    {"rows_per_thread", "1000",                  "between 1 and 128"                },
-    {"columns_per_warp", "0",                     "at least 1"                       },
-    {"by_row",          "-1",                    "at least 0"                       },
-    {"memory",          "-1",                    "between 0 and 9223372036854775807"},
-    {"memory",          "147573952589676412928", "between 0 and 9223372036854775807"}, /* 2^67 */
-  };
+  } badbatch[] =
+    {
+      {"max_batch_size", "0",    "between 32 and 8192"              },
+      {"max_batch_size", "31",   "between 32 and 8192"              },
+      {"max_batch_size", "8193", "between 32 and 8192"              },
+      {"memory",         "-1",   "between 0 and 9223372036854775807"},
+  },
+    bad[] = {
+      {"window", "-3", "at least 0"}, {"max_ell", "-1", "between 0 and 65535"}, {"max_ell", "100000", "between 0 and 65535"}, {"split", "0", "at least 32"}, {"split", "31", "at least 32"}, {"rows_per_thread", "0", "between 1 and 128"}, {"rows_per_thread", "1000", "between 1 and 128"}, {"columns_per_warp", "0", "at least 1"}, {"by_row", "-1", "at least 0"}, {"memory", "-1", "between 0 and 9223372036854775807"}, {"memory", "147573952589676412928", "between 0 and 9223372036854775807"}, /* 2^67 */
+    };
   static const struct {
     const char *option, *value;
   } edge[] = {
@@ -145,6 +137,71 @@ static PetscErrorCode WrongCalls(void)
     ErrorOf(MatSetType(B, MATSEQAIJEVCHYB), ierr);
     PetscCheck(ierr, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a sequential type on several processes is no error");
   }
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The phases of a product with a user's matrix, which take our factor under the name of its parent, and fail */
+static PetscErrorCode SymbolicFails(Mat S, Mat A, Mat C, void **ctx)
+{
+  PetscFunctionBegin;
+  (void)S, (void)C, (void)ctx;
+  PetscCall(TestIsOurs(A, PETSC_TRUE, "factor of a product"));
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_USER, "symbolic phase");
+}
+
+static PetscErrorCode Symbolic(Mat S, Mat A, Mat C, void **ctx)
+{
+  PetscFunctionBegin;
+  (void)S, (void)A;
+  PetscCall(MatSetUp(C));
+  *ctx = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode NumericFails(Mat S, Mat A, Mat C, void *ctx)
+{
+  PetscFunctionBegin;
+  (void)S, (void)C, (void)ctx;
+  PetscCall(TestIsOurs(A, PETSC_TRUE, "factor of a product"));
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_USER, "numeric phase");
+}
+
+/* An error in a phase of a product leaves the factors what they were */
+static PetscErrorCode ErrorInProduct(void)
+{
+  const MatType       parents[] = {MATAIJ, MATAIJCUSPARSE};
+  Mat                 A, R, S, C;
+  PetscInt            m, M;
+  PetscErrorCode      ierr;
+  MatGallopStatistics last = {0};
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+  PetscCall(TestProducts(A, R, TEST_BUILD, &last, "factor of a product"));
+  PetscCall(MatGetLocalSize(A, &m, NULL));
+  PetscCall(MatGetSize(A, &M, NULL));
+  for (int numeric = 0; numeric < 2; numeric++) {
+    PetscCall(MatCreateShell(PETSC_COMM_WORLD, m, m, M, M, NULL, &S));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(parents); k++)
+      PetscCall(MatShellSetMatProductOperation(S, MATPRODUCT_AB, numeric ? Symbolic : SymbolicFails, NumericFails, NULL, parents[k], MATDENSE));
+    PetscCall(MatProductCreate(S, A, NULL, &C));
+    PetscCall(MatProductSetType(C, MATPRODUCT_AB));
+    PetscCall(MatProductSetFromOptions(C));
+    ErrorOf(MatProductSymbolic(C), ierr);
+    PetscCheck(ierr == (numeric ? PETSC_SUCCESS : PETSC_ERR_USER), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "symbolic phase of a product: error %d", (int)ierr);
+    if (numeric) {
+      ErrorOf(MatProductNumeric(C), ierr);
+      PetscCheck(ierr == PETSC_ERR_USER, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "numeric phase of a product: error %d", (int)ierr);
+    }
+    PetscCall(TestHasType(A, TestFormat("seqaij"), TestFormat("mpiaij"), "factor of a product that failed"));
+    PetscCall(TestProducts(A, R, TEST_NOTHING, &last, "factor of a product that failed"));
+    PetscCall(MatDestroy(&C));
+    PetscCall(MatDestroy(&S));
+  }
+  PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C)); /* and there are products as ever */
+  PetscCall(TestHasType(C, TestFormat("seqaij"), TestFormat("mpiaij"), "product after one that failed"));
+  PetscCall(MatDestroy(&C));
   PetscCall(TestDestroy(&A, &R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -255,6 +312,7 @@ int main(int argc, char **argv)
   PetscCall(NoRoom());
   PetscCall(OptionsOutOfRange());
   PetscCall(WrongCalls());
+  PetscCall(ErrorInProduct());
   PetscCall(ConvertOthers());
   PetscCall(InfAndNan());
   PetscCall(PetscFinalize());

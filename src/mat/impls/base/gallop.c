@@ -530,8 +530,7 @@ PetscErrorCode MatConvert_AIJ_Gallop(Mat A, MatType newtype, MatReuse reuse, Mat
 
       PetscCall(GallopLoanBegin(&loan));
       PetscCall(GallopLoanAdd(&loan, B)); /* blocks may be ours already, as those of MatGetMultiProcBlock(): setting the parent's type would empty them */
-      PetscCall((*convert)(B, NULL, MAT_INPLACE_MATRIX, &B));
-      PetscCall(GallopLoanEnd(&loan));
+      GallopLoanCall(&loan, (*convert)(B, NULL, MAT_INPLACE_MATRIX, &B));
       if (host) { /* an MPIAIJ matrix, bound to the CPU as all on the host, has bound its blocks in its assembly */
         Mat blocks[2];
 

@@ -226,8 +226,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
     phases = *kept;
   }
   PetscCall(LoanToProduct(&loan, C, phases.host));
-  PetscCall((*phases.numeric)(C));
-  PetscCall(GallopLoanEnd(&loan));
+  GallopLoanCall(&loan, (*phases.numeric)(C));
   if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
     PetscCall(ProductPhasesKeep(C, phases.symbolic, C->ops->productnumeric, phases.type, phases.host));
     C->ops->productnumeric = MatProductNumeric_Gallop;
@@ -252,8 +251,7 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
   host                    = phases->host;
   C->ops->productsymbolic = symbolic;
   PetscCall(LoanToProduct(&loan, C, host));
-  PetscCall((*symbolic)(C));
-  PetscCall(GallopLoanEnd(&loan));
+  GallopLoanCall(&loan, (*symbolic)(C));
   /* kept anew: a symbolic phase may replace C by another matrix, which loses what is composed */
   if (C->ops->productnumeric != MatProductNumeric_Gallop) {
     PetscCall(ProductPhasesKeep(C, symbolic, C->ops->productnumeric, type, host));
@@ -274,8 +272,7 @@ PetscErrorCode MatProductSetFromOptions_Gallop(Mat C)
   PetscCall(HasHostFactor(C->product, &host));
   PetscCall(LoanToProduct(&loan, C, host));
   if (!loan.n) PetscFunctionReturn(PETSC_SUCCESS); /* called from below: PETSc knows no product for the parents either */
-  PetscCall(MatProductSetFromOptions(C));
-  PetscCall(GallopLoanEnd(&loan));
+  GallopLoanCall(&loan, MatProductSetFromOptions(C));
   if (C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_Gallop) {
     PetscCall(ProductPhasesKeep(C, C->ops->productsymbolic, NULL, type, host));
     C->ops->productsymbolic = MatProductSymbolic_Gallop;

@@ -125,6 +125,17 @@ static PetscErrorCode DeviceCSRFits(Mat A, PetscBool *fits)
 #endif
 }
 
+#if PetscDefined(HAVE_CUDA)
+/* A must carry the parent's name */
+static PetscErrorCode ParentDeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, i, j));
+  PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 /* The parent's copy of a matrix on the GPU, made where it is missing or old; DeviceCSRFits() comes first where a product can do without */
 static PetscErrorCode DeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
 {
@@ -137,9 +148,7 @@ static PetscErrorCode DeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, c
   PetscCall(MatGallopTrustHost(A));
   PetscCall(GallopLoanBegin(&loan));
   PetscCall(GallopLoanAdd(&loan, A));
-  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, i, j));
-  PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, a));
-  PetscCall(GallopLoanEnd(&loan));
+  GallopLoanCall(&loan, ParentDeviceCSR(A, i, j, a));
   NoteCopied(A, g);
   PetscFunctionReturn(PETSC_SUCCESS);
 #else
