@@ -10,6 +10,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory -j$(shell n=$$(nproc 2>/dev
 PREFIX  ?= /usr/local
 TIMEOUT ?= 300# seconds a test may take
 TESTS   ?= %#   which tests `make check` runs
+BENCH   ?= quick# what `make bench` runs, quick or full
 
 # ---- which PETSc --------------------------------------------------------------------------------------------
 
@@ -140,6 +141,39 @@ $(programs):
 
 -include $(programs:=.d)
 
+# ---- benchmark ----------------------------------------------------------------------------------------------
+
+bench_program := $(build)/benchmarks/gallopbench
+bench_objects := $(patsubst benchmarks/%,$(build)/benchmarks/%.o,$(wildcard benchmarks/*.c) $(if $(petsc_cuda),$(wildcard benchmarks/*.cu)))
+
+bench: bench-program
+	@$(run_env); benchmarks/bench.py --program $(bench_program) --set $(BENCH) --output $(build)/benchmarks/$(BENCH).tsv -- $(BENCHFLAGS)
+
+bench-program: $(bench_program)
+
+$(bench_program): $(bench_objects) $(library) $(build)/link.txt
+	@echo "  LINK $@"
+	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(bench_objects) $(with_lib)
+
+$(build)/benchmarks/%.c.o: benchmarks/%.c $(build)/compile.txt
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(compile_c) $(if $(filter %/gallopbench.c.o,$@),-DGALLOP_COMMIT='"$(commit)"') -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+$(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
+	@mkdir -p $(@D)
+	@echo "  CUDA $<"
+	@$(compile_cuda) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+
+-include $(bench_objects:.o=.d)
+
+# the program says which commit it was made from
+ifneq ($(filter bench bench-program,$(MAKECMDGOALS)),)
+commit ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
+$(build)/benchmarks/gallopbench.c.o: $(build)/benchmarks/commit.txt
+$(eval $(call remember,$(build)/benchmarks/commit.txt,$$(commit)))
+endif
+
 # ---- install ------------------------------------------------------------------------------------------------
 
 version = $(shell awk '/define *GALLOP_VERSION_(MAJOR|MINOR|SUBMINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/petscgallop.h)
@@ -165,6 +199,7 @@ help:
 	@echo "make               build the library (PETSc is found or built first, as for every target but clean and help)"
 	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
+	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full for all matrices, BENCHFLAGS= for the program"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR="
 	@echo "make clean         remove build/"
@@ -173,4 +208,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64 or single asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all check conformance demo install clean help force
+.PHONY: all bench bench-program check conformance demo install clean help force

@@ -1,0 +1,282 @@
+/* The benchmark's GPU: events, a flush of L2, read bandwidth, and cuSPARSE called without PETSc */
+
+#define PETSC_SKIP_IMMINTRIN_H_CUDAWORKAROUND 1
+
+#include <petscdevice_cuda.h>
+#include <cusparse.h>
+#include "bench.h"
+
+static constexpr size_t FlushBytes     = (size_t)256 << 20; /* several times the L2 of any GPU */
+static constexpr size_t BandwidthBytes = (size_t)4 << 30;
+static constexpr int    FlushThreads   = 256;
+static constexpr int    ColdProducts   = 12; /* of one measurement */
+
+static struct {
+  cudaEvent_t      begin, end;
+  cusparseHandle_t cusparse;
+  double          *flush;
+  int              processors;
+} device;
+
+static __global__ void Fill(double *a, size_t n, double value)
+{
+  for (size_t k = blockIdx.x * (size_t)blockDim.x + threadIdx.x; k < n; k += (size_t)gridDim.x * blockDim.x) a[k] = value;
+}
+
+static __global__ void Read(const double2 *a, size_t n, double *never)
+{
+  const size_t stride = (size_t)gridDim.x * blockDim.x;
+  double       sum    = 0;
+
+  for (size_t k = blockIdx.x * (size_t)blockDim.x + threadIdx.x; k + 3 * stride < n; k += 4 * stride) {
+    const double2 p = __ldcs(a + k), q = __ldcs(a + k + stride), r = __ldcs(a + k + 2 * stride), s = __ldcs(a + k + 3 * stride);
+
+    sum += p.x + p.y + q.x + q.y + r.x + r.y + s.x + s.y;
+  }
+  if (sum < 0) *never = sum; /* so that the compiler keeps the loads */
+}
+
+static PetscErrorCode Available(PetscBool *available)
+{
+  int n = 0;
+
+  PetscFunctionBegin;
+  *available = (PetscBool)(cudaGetDeviceCount(&n) == cudaSuccess && n > 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Time(BenchWork work, void *ctx, PetscInt n, PetscLogDouble *seconds)
+{
+  cudaStream_t stream;
+  float        ms;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(cudaEventRecord(device.begin, stream));
+  for (PetscInt k = 0; k < n; k++) PetscCall((*work)(ctx));
+  PetscCallCUDA(cudaEventRecord(device.end, stream));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(cudaEventElapsedTime(&ms, device.begin, device.end));
+  *seconds = ms * 1e-3;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+struct FlushAndWork {
+  BenchWork    work; /* or none */
+  void        *ctx;
+  cudaStream_t stream;
+};
+
+static PetscErrorCode DoFlushAndWork(void *ctx)
+{
+  const FlushAndWork *f = (const FlushAndWork *)ctx;
+
+  PetscFunctionBegin;
+  Fill<<<8 * device.processors, FlushThreads, 0, f->stream>>>(device.flush, FlushBytes / sizeof(double), 0.5);
+  PetscCallCUDA(cudaGetLastError());
+  if (f->work) PetscCall((*f->work)(f->ctx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The time of the flushes is measured by itself and subtracted: events between a flush and a product would add more than small products take */
+static PetscErrorCode TimeCold(BenchWork work, void *ctx, PetscLogDouble *seconds)
+{
+  FlushAndWork   f = {work, ctx, NULL};
+  PetscLogDouble both, flushes;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&f.stream));
+  PetscCall(Time(DoFlushAndWork, &f, ColdProducts, &both));
+  f.work = NULL;
+  PetscCall(Time(DoFlushAndWork, &f, ColdProducts, &flushes));
+  *seconds = (both - flushes) / ColdProducts;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+struct ReadGrid {
+  const double2 *a;
+  int            blocks;
+  cudaStream_t   stream;
+};
+
+static PetscErrorCode DoRead(void *ctx)
+{
+  const ReadGrid *r = (const ReadGrid *)ctx;
+
+  PetscFunctionBegin;
+  Read<<<r->blocks, 256, 0, r->stream>>>(r->a, BandwidthBytes / sizeof(double2), device.flush);
+  PetscCallCUDA(cudaGetLastError());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The driver's own version: CUDA knows only the newest toolkit that the driver serves */
+static PetscErrorCode Driver(char version[], size_t len)
+{
+  FILE *file = fopen("/proc/driver/nvidia/version", "r");
+  char  word[64];
+  int   major, minor;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrncpy(version, "unknown", len));
+  while (file && fscanf(file, "%63s", word) == 1) {
+    if (sscanf(word, "%d.%d", &major, &minor) == 2) {
+      PetscCall(PetscStrncpy(version, word, len));
+      break;
+    }
+  }
+  if (file) (void)fclose(file);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Start(PetscLogDouble *bandwidth)
+{
+  char           driver[64];
+  cudaDeviceProp prop;
+  int            id, runtime, version;
+  void          *a;
+  ReadGrid       r;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
+  PetscCallCUDA(cudaGetDevice(&id));
+  PetscCallCUDA(cudaGetDeviceProperties(&prop, id));
+  PetscCallCUDA(cudaRuntimeGetVersion(&runtime));
+  PetscCallCUSPARSE(cusparseCreate(&device.cusparse));
+  PetscCallCUSPARSE(cusparseGetVersion(device.cusparse, &version));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# machine: %s, %d multiprocessors, %.0f MiB\n", prop.name, prop.multiProcessorCount, (double)prop.totalGlobalMem / 1048576));
+  PetscCall(Driver(driver, sizeof(driver)));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# driver %s, CUDA %d.%d, cuSPARSE %d.%d.%d\n", driver, runtime / 1000, runtime % 1000 / 10, version / 1000, version % 1000 / 100, version % 100));
+  device.processors = prop.multiProcessorCount;
+  PetscCallCUDA(cudaEventCreate(&device.begin));
+  PetscCallCUDA(cudaEventCreate(&device.end));
+  PetscCallCUDA(cudaMalloc((void **)&device.flush, FlushBytes));
+  PetscCallCUDA(cudaMalloc(&a, BandwidthBytes));
+  PetscCall(PetscGetCurrentCUDAStream(&r.stream));
+  r.a = (const double2 *)a;
+  Fill<<<8 * device.processors, FlushThreads, 0, r.stream>>>((double *)a, BandwidthBytes / sizeof(double), 1.0);
+  PetscCallCUDA(cudaGetLastError());
+  *bandwidth = 0;
+  for (int k = 0; k < 20; k++) { /* the best of several grids */
+    PetscLogDouble seconds = 0;
+
+    r.blocks = device.processors * (4 << k / 4);
+    PetscCall(Time(DoRead, &r, 1, &seconds));
+    *bandwidth = PetscMax(*bandwidth, (PetscLogDouble)BandwidthBytes / seconds);
+  }
+  PetscCallCUDA(cudaFree(a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Finish(void)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaFree(device.flush));
+  PetscCallCUDA(cudaEventDestroy(device.begin));
+  PetscCallCUDA(cudaEventDestroy(device.end));
+  PetscCallCUSPARSE(cusparseDestroy(device.cusparse));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Memory(PetscLogDouble *used)
+{
+  size_t free, total;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(cudaMemGetInfo(&free, &total));
+  *used = (PetscLogDouble)(total - free);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- cuSPARSE without PETSc ---- */
+
+static constexpr cudaDataType        ScalarType = PetscDefined(USE_COMPLEX) ? (sizeof(PetscReal) == 4 ? CUDA_C_32F : CUDA_C_64F) : (sizeof(PetscReal) == 4 ? CUDA_R_32F : CUDA_R_64F);
+static constexpr cusparseIndexType_t IndexType  = sizeof(PetscInt) == 4 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;
+static const cusparseSpMVAlg_t       RawAlgs[]  = {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2};
+static const char *const             RawNames[] = {"raw_csr_alg1", "raw_csr_alg2"};
+
+struct Raw {
+  PetscInt            *i, *j;
+  PetscScalar         *a;
+  void                *buffer;
+  cusparseSpMVAlg_t    alg;
+  cusparseSpMatDescr_t A;
+  cusparseDnVecDescr_t x, y;
+};
+
+template <typename T>
+static PetscErrorCode CopyIn(const T *host, PetscCount n, T **ptr)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaMalloc((void **)ptr, PetscMax(n, 1) * sizeof(T)));
+  PetscCallCUDA(cudaMemcpy(*ptr, host, n * sizeof(T), cudaMemcpyHostToDevice));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RawCreate(Mat A, PetscInt which, Vec x, Vec y, void **ctx)
+{
+  const PetscScalar one = 1, zero = 0, *a, *xx;
+  PetscScalar      *yy;
+  PetscInt          m, n;
+  const PetscInt   *i, *j;
+  PetscBool         done;
+  size_t            bytes;
+  cudaStream_t      stream;
+  Raw              *raw;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&raw));
+  *ctx     = raw;
+  raw->alg = RawAlgs[which];
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(CopyIn(i, m + 1, &raw->i));
+  PetscCall(CopyIn(j, i[m], &raw->j));
+  PetscCall(CopyIn(a, i[m], &raw->a));
+  PetscCallCUSPARSE(cusparseCreateCsr(&raw->A, m, n, i[m], raw->i, raw->j, raw->a, IndexType, IndexType, CUSPARSE_INDEX_BASE_ZERO, ScalarType));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
+  PetscCall(VecCUDAGetArrayRead(x, &xx));
+  PetscCall(VecCUDAGetArrayWrite(y, &yy));
+  PetscCallCUSPARSE(cusparseCreateDnVec(&raw->x, n, (void *)xx, ScalarType));
+  PetscCallCUSPARSE(cusparseCreateDnVec(&raw->y, m, yy, ScalarType));
+  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
+  PetscCall(VecCUDARestoreArrayRead(x, &xx));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUSPARSE(cusparseSetStream(device.cusparse, stream));
+  PetscCallCUSPARSE(cusparseSpMV_bufferSize(device.cusparse, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, &bytes));
+  PetscCallCUDA(cudaMalloc(&raw->buffer, PetscMax(bytes, 1)));
+  PetscCallCUSPARSE(cusparseSpMV_preprocess(device.cusparse, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RawApply(void *ctx)
+{
+  const Raw        *raw = (const Raw *)ctx;
+  const PetscScalar one = 1, zero = 0;
+
+  PetscFunctionBegin;
+  PetscCallCUSPARSE(cusparseSpMV(device.cusparse, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RawDestroy(void **ctx)
+{
+  Raw *raw = (Raw *)*ctx;
+
+  PetscFunctionBegin;
+  PetscCallCUSPARSE(cusparseDestroySpMat(raw->A));
+  PetscCallCUSPARSE(cusparseDestroyDnVec(raw->x));
+  PetscCallCUSPARSE(cusparseDestroyDnVec(raw->y));
+  PetscCallCUDA(cudaFree(raw->i));
+  PetscCallCUDA(cudaFree(raw->j));
+  PetscCallCUDA(cudaFree(raw->a));
+  PetscCallCUDA(cudaFree(raw->buffer));
+  PetscCall(PetscFree(raw));
+  *ctx = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const BenchPlace BenchDevice = {Available, Start, Finish, Time, TimeCold, Memory, 2, RawNames, RawCreate, RawApply, RawDestroy};
