@@ -17,12 +17,14 @@
 static inline MatType TestFormat(const char prefix[])
 {
   static char names[8][64];
-  static int  next;
-  char        format[32] = MATEVCHYB, *name = names[next++ % 8];
+  char        format[32] = MATEVCHYB, name[64];
+  int         k          = 0;
 
   PetscCallAbort(PETSC_COMM_SELF, PetscOptionsGetString(NULL, NULL, "-format", format, sizeof(format), NULL));
-  PetscCallAbort(PETSC_COMM_SELF, PetscSNPrintf(name, sizeof(names[0]), "%s%s", prefix, format));
-  return name;
+  PetscCallAbort(PETSC_COMM_SELF, PetscSNPrintf(name, sizeof(name), "%s%s", prefix, format));
+  while (k < 7 && names[k][0] && strcmp(names[k], name)) k++; /* each name stays where it is, for who keeps it */
+  PetscCallAbort(PETSC_COMM_SELF, PetscStrncpy(names[k], name, sizeof(name)));
+  return names[k];
 }
 
 /* -mat_FORMAT_what */

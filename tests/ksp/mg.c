@@ -111,7 +111,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   for (int galerkin = 0; galerkin < 2; galerkin++) {
-    const char *const names[] = {MATAIJ, MATEVCHYB, MATAIJEVCHYB};
+    const char *const names[] = {MATAIJ, TestFormat(""), TestFormat("aij")};
     PetscInt          its[3];
     PetscReal         norm[3];
 
@@ -129,6 +129,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
+    args: -format {{evchyb csroverlap}}
     output_file: output/empty.out
     nsize: {{1 2 4}}
 

@@ -20,19 +20,19 @@ static PetscErrorCode KeepText(MPI_Comm comm, int line, const char *function, co
 }
 
 /* The error of an option names it as the user wrote it, the value and the range */
-static PetscErrorCode OptionOutOfRange(const char prefix[], const char format[], const char option[], const char value[], const char range[])
+static PetscErrorCode OptionOutOfRange(const char prefix[], const char option[], const char value[], const char range[])
 {
   Mat            A;
   PetscErrorCode ierr;
   PetscBool      same;
-  char           name[64], text[256] = "", wanted[256];
+  const char    *name      = TestOption(prefix ? prefix : "", option);
+  char           text[256] = "", wanted[256];
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(name, sizeof(name), "-%smat_%s_%s", prefix ? prefix : "", format, option));
   PetscCall(PetscSNPrintf(wanted, sizeof(wanted), "Option %s is %s, but must be %s", name, value, range));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 10, 10));
-  PetscCall(MatSetType(A, format));
+  PetscCall(MatSetType(A, TestFormat("")));
   PetscCall(MatSetOptionsPrefix(A, prefix));
   PetscCall(PetscOptionsSetValue(NULL, name, value));
   PetscCall(PetscPushErrorHandler(KeepText, text));
@@ -46,55 +46,64 @@ static PetscErrorCode OptionOutOfRange(const char prefix[], const char format[],
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The options of one format, or of all where none is named */
 static PetscErrorCode OptionsOutOfRange(void)
 {
   static const struct {
-    const char *option, *value, *range;
-  } badbatch[] =
-    {
-      {"max_batch_size", "0",    "between 32 and 8192"              },
-      {"max_batch_size", "31",   "between 32 and 8192"              },
-      {"max_batch_size", "8193", "between 32 and 8192"              },
-      {"memory",         "-1",   "between 0 and 9223372036854775807"},
-  },
-    bad[] = {
-      {"window", "-3", "at least 0"}, {"max_ell", "-1", "between 0 and 65535"}, {"max_ell", "100000", "between 0 and 65535"}, {"split", "0", "at least 32"}, {"split", "31", "at least 32"}, {"rows_per_thread", "0", "between 1 and 128"}, {"rows_per_thread", "1000", "between 1 and 128"}, {"columns_per_warp", "0", "at least 1"}, {"by_row", "-1", "at least 0"}, {"memory", "-1", "between 0 and 9223372036854775807"}, {"memory", "147573952589676412928", "between 0 and 9223372036854775807"}, /* 2^67 */
-    };
-  static const struct {
-    const char *option, *value;
-  } edge[] = {
-    {"window",           "0"        },
-    {"window",           "1"        },
-    {"window",           "100000000"},
-    {"max_ell",          "0"        },
-    {"max_ell",          "65535"    },
-    {"split",            "32"       },
-    {"split",            "33"       },
-    {"rows_per_thread",  "128"      },
-    {"columns_per_warp", "1"        },
-    {"by_row",           "0"        },
-    {"by_row",           "1"        },
-    {"memory",           "0"        },
+    const char *format, *option, *value, *range;
+  } bad[] = {
+    {NULL,          "memory",           "-1",                    "between 0 and 9223372036854775807"},
+    {NULL,          "memory",           "147573952589676412928", "between 0 and 9223372036854775807"}, /* 2^67 */
+    {MATEVCHYB,     "window",           "-3",                    "at least 0"                       },
+    {MATEVCHYB,     "max_ell",          "-1",                    "between 0 and 65535"              },
+    {MATEVCHYB,     "max_ell",          "100000",                "between 0 and 65535"              },
+    {MATEVCHYB,     "split",            "0",                     "at least 32"                      },
+    {MATEVCHYB,     "split",            "31",                    "at least 32"                      },
+    {MATEVCHYB,     "rows_per_thread",  "0",                     "between 1 and 128"                },
+    {MATEVCHYB,     "rows_per_thread",  "1000",                  "between 1 and 128"                },
+    {MATEVCHYB,     "columns_per_warp", "0",                     "at least 1"                       },
+    {MATEVCHYB,     "by_row",           "-1",                    "at least 0"                       },
+    {MATCSROVERLAP, "max_batch_size",   "0",                     "between 32 and 8192"              },
+    {MATCSROVERLAP, "max_batch_size",   "31",                    "between 32 and 8192"              },
+    {MATCSROVERLAP, "max_batch_size",   "8193",                  "between 32 and 8192"              },
   };
-  Mat                 A, R;
-  char                name[64];
-  MatGallopStatistics last = {0};
+  /* the last values that are allowed */
+  static const struct {
+    const char *format, *option, *value;
+  } edge[] = {
+    {NULL,          "memory",           "0"        },
+    {MATEVCHYB,     "window",           "0"        },
+    {MATEVCHYB,     "window",           "1"        },
+    {MATEVCHYB,     "window",           "100000000"},
+    {MATEVCHYB,     "max_ell",          "0"        },
+    {MATEVCHYB,     "max_ell",          "65535"    },
+    {MATEVCHYB,     "split",            "32"       },
+    {MATEVCHYB,     "split",            "33"       },
+    {MATEVCHYB,     "rows_per_thread",  "128"      },
+    {MATEVCHYB,     "columns_per_warp", "1"        },
+    {MATEVCHYB,     "by_row",           "0"        },
+    {MATEVCHYB,     "by_row",           "1"        },
+    {MATCSROVERLAP, "max_batch_size",   "32"       },
+    {MATCSROVERLAP, "max_batch_size",   "8192"     },
+  };
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(bad); k++) {
-    PetscCall(OptionOutOfRange("bad_", MATEVCHYB, bad[k].option, bad[k].value, bad[k].range));
-    PetscCall(OptionOutOfRange(NULL, MATEVCHYB, bad[k].option, bad[k].value, bad[k].range));
+    if (bad[k].format && strcmp(bad[k].format, TestFormat(""))) continue;
+    PetscCall(OptionOutOfRange("bad_", bad[k].option, bad[k].value, bad[k].range));
+    PetscCall(OptionOutOfRange(NULL, bad[k].option, bad[k].value, bad[k].range));
   }
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(badbatch); k++) PetscCall(OptionOutOfRange(k % 2 ? "bad_" : NULL, MATCSROVERLAP, badbatch[k].option, badbatch[k].value, badbatch[k].range));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(edge); k++) { /* the last values that are allowed */
-    PetscCall(PetscMemzero(&last, sizeof(last)));
-    PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
-    PetscCall(PetscSNPrintf(name, sizeof(name), "-edge_mat_evchyb_%s", edge[k].option));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(edge); k++) {
+    Mat                 A, R;
+    MatGallopStatistics last = {0};
+
+    if (edge[k].format && strcmp(edge[k].format, TestFormat(""))) continue;
+    PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
     PetscCall(MatSetOptionsPrefix(A, "edge_"));
-    PetscCall(PetscOptionsSetValue(NULL, name, edge[k].value));
+    PetscCall(PetscOptionsSetValue(NULL, TestOption("edge_", edge[k].option), edge[k].value));
     PetscCall(MatSetFromOptions(A));
-    PetscCall(TestProducts(A, R, TEST_BUILD, &last, name));
-    PetscCall(PetscOptionsClearValue(NULL, name));
+    PetscCall(TestProducts(A, R, TEST_BUILD, &last, edge[k].option));
+    PetscCall(PetscOptionsClearValue(NULL, TestOption("edge_", edge[k].option)));
     PetscCall(TestDestroy(&A, &R));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -111,7 +120,7 @@ static PetscErrorCode WrongCalls(void)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, shape, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), shape, 0, &A, &R));
   ErrorOf(MatGallopGetStatistics(R, &now), ierr);
   PetscCheck(ierr == PETSC_ERR_ARG_WRONG, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "statistics of a plain matrix: error %d", (int)ierr);
   PetscCall(MatCreateVecs(A, &x, &y));
@@ -128,13 +137,13 @@ static PetscErrorCode WrongCalls(void)
   PetscCheck(ierr == PETSC_ERR_ARG_UNKNOWN_TYPE, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "unknown type: error %d", (int)ierr);
   PetscCall(MatSetType(B, MATAIJ));
   PetscCall(MatSetUp(B));
-  ErrorOf(MatConvert(B, MATEVCHYB, MAT_INITIAL_MATRIX, &R), ierr);
+  ErrorOf(MatConvert(B, TestFormat(""), MAT_INITIAL_MATRIX, &R), ierr);
   PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "conversion of an unassembled matrix: error %d", (int)ierr);
   PetscCall(MatDestroy(&B));
   if (size > 1) { /* a sequential type on several processes */
     PetscCall(MatCreate(PETSC_COMM_WORLD, &B));
     PetscCall(MatSetSizes(B, PETSC_DECIDE, PETSC_DECIDE, 20, 20));
-    ErrorOf(MatSetType(B, MATSEQAIJEVCHYB), ierr);
+    ErrorOf(MatSetType(B, TestFormat("seqaij")), ierr);
     PetscCheck(ierr, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a sequential type on several processes is no error");
   }
   PetscCall(TestDestroy(&A, &R));
@@ -221,7 +230,7 @@ static PetscErrorCode ConvertOthers(void)
     PetscCall(PetscMemzero(&last, sizeof(last)));
     PetscCall(TestCreate(PETSC_COMM_WORLD, MATAIJ, TestSquare, 0, &A, &R));
     PetscCall(MatConvert(A, types[k], MAT_INPLACE_MATRIX, &A));
-    PetscCall(MatConvert(A, MATSEQAIJEVCHYB, MAT_INPLACE_MATRIX, &A));
+    PetscCall(MatConvert(A, TestFormat("seqaij"), MAT_INPLACE_MATRIX, &A));
     PetscCall(TestProducts(A, R, TEST_BUILD, &last, types[k]));
     PetscCall(TestDestroy(&A, &R));
   }
@@ -234,12 +243,13 @@ static PetscErrorCode NoRoom(void)
   Mat                 A[2], R[2];
   MatGallopStatistics last[2] = {{0}, {0}};
   PetscInt            lines = 0, matches = 0;
+  char                name[32], message[64];
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_memory", "500"));
+  PetscCall(PetscOptionsSetValue(NULL, TestOption("", "memory"), "1"));
   PetscCall(TestCaptureBegin());
   for (PetscInt k = 0; k < 2; k++) {
-    PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, k ? TestSquare : TestTall, k, &A[k], &R[k]));
+    PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), k ? TestSquare : TestTall, k, &A[k], &R[k]));
     PetscCall(TestProducts(A[k], R[k], TEST_FALLBACK, &last[k], "no room"));
     PetscCall(MatScale(A[k], 2.0));
     PetscCall(MatScale(R[k], 2.0));
@@ -250,14 +260,17 @@ static PetscErrorCode NoRoom(void)
     PetscCall(TestFill(R[k], k + 5, k));
     PetscCall(TestProducts(A[k], R[k], TEST_FALLBACK, &last[k], "no room, new pattern"));
   }
-  PetscCall(TestCaptureEnd("Gallop: no room for the EVCHYB format", &lines, &matches));
+  PetscCall(PetscStrncpy(name, TestFormat(""), sizeof(name)));
+  PetscCall(PetscStrtoupper(name));
+  PetscCall(PetscSNPrintf(message, sizeof(message), "Gallop: no room for the %s format", name));
+  PetscCall(TestCaptureEnd(message, &lines, &matches));
   PetscCheck(lines == 1 && matches == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " lines and %" PetscInt_FMT " messages", lines, matches);
 
   /* more room: the format is built after all */
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_memory", "1e8"));
+  PetscCall(PetscOptionsSetValue(NULL, TestOption("", "memory"), "1e8"));
   PetscCall(MatSetFromOptions(A[1]));
   PetscCall(TestProducts(A[1], R[1], TEST_BUILD, &last[1], "room"));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_memory"));
+  PetscCall(PetscOptionsClearValue(NULL, TestOption("", "memory")));
   for (PetscInt k = 0; k < 2; k++) PetscCall(TestDestroy(&A[k], &R[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -273,7 +286,7 @@ static PetscErrorCode InfAndNan(void)
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   PetscCall(MatGetSize(A, &m, &n));
   PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
   PetscCall(MatGetOwnershipRangeColumn(A, &cstart, &cend));
@@ -325,6 +338,6 @@ int main(int argc, char **argv)
     suffix: 1
     output_file: output/empty.out
     nsize: {{1 2 4}}
-    args: -malloc_dump 0 -checkfunctionlist 0 # what an error interrupts is not freed
+    args: -format {{evchyb csroverlap}} -malloc_dump 0 -checkfunctionlist 0 # what an error interrupts is not freed
 
 TEST*/

@@ -7,8 +7,8 @@ static char help[] = "The ways to and from the Gallop types: names, options, DM,
 
 static PetscErrorCode Names(void)
 {
-  static const char *const names[] = {MATEVCHYB, MATAIJEVCHYB, MATMPIAIJEVCHYB, MATSEQAIJEVCHYB};
-  PetscMPIInt              size;
+  const char *const names[] = {TestFormat(""), TestFormat("aij"), TestFormat("mpiaij"), TestFormat("seqaij")};
+  PetscMPIInt       size;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
@@ -17,7 +17,7 @@ static PetscErrorCode Names(void)
     MatType             type;
     MatGallopStatistics last = {0};
     PetscBool           same;
-    const char         *full = k == 2 || size > 1 ? MATMPIAIJEVCHYB : MATSEQAIJEVCHYB;
+    const char         *full = k == 2 || size > 1 ? TestFormat("mpiaij") : TestFormat("seqaij");
 
     if (k == 3 && size > 1) continue;
     PetscCall(TestCreate(PETSC_COMM_WORLD, names[k], TestSquare, 0, &A, &R)); /* mpi types work on one process too */
@@ -54,8 +54,8 @@ static PetscErrorCode SetTypeTwice(void)
   PetscFunctionBegin;
   PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, TestSquare, &A));
   PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, TestSquare, &R));
-  PetscCall(MatSetType(A, MATEVCHYB));
-  PetscCall(MatSetType(A, MATAIJEVCHYB));
+  PetscCall(MatSetType(A, TestFormat("")));
+  PetscCall(MatSetType(A, TestFormat("aij")));
   PetscCall(MatSetUp(A));
   PetscCall(TestFill(A, 1, 1));
   PetscCall(TestFill(R, 1, 1));
@@ -64,15 +64,15 @@ static PetscErrorCode SetTypeTwice(void)
 
   PetscCall(PetscMemzero(&last, sizeof(last)));
   PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &A));
-  PetscCall(MatSetType(A, MATAIJEVCHYB)); /* keeps the entries, since the name begins with the old one */
+  PetscCall(MatSetType(A, TestFormat("aij"))); /* keeps the entries, since the name begins with the old one */
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "MatSetType() of an assembled matrix"));
-  PetscCall(MatSetType(A, MATAIJEVCHYB));
+  PetscCall(MatSetType(A, TestFormat("aij")));
   PetscCall(TestProducts(A, R, TEST_ANY, &last, "MatSetType() of its own type"));
   PetscCall(TestDestroy(&A, &R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Run with -mat_seqaij_type seqaijevchyb: every sequential AIJ matrix is ours, the blocks of an MPI matrix too */
+/* Run with -mat_seqaij_type seqaijevchyb, or another format's: every sequential AIJ matrix is ours, the blocks of an MPI matrix too */
 static PetscErrorCode SeqAIJType(void)
 {
   Mat                 A, R, blocks[2];
@@ -113,15 +113,15 @@ static PetscErrorCode DMMatrix(PetscBool byoption)
   PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_PERIODIC, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 6, 7, 8, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 2, 1, NULL, NULL, NULL, &da));
   if (byoption) {
     PetscCall(DMSetOptionsPrefix(da, "grid_"));
-    PetscCall(PetscOptionsSetValue(NULL, "-grid_dm_mat_type", MATEVCHYB));
+    PetscCall(PetscOptionsSetValue(NULL, "-grid_dm_mat_type", TestFormat("")));
   }
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
-  if (!byoption) PetscCall(DMSetMatType(da, MATEVCHYB));
+  if (!byoption) PetscCall(DMSetMatType(da, TestFormat("")));
   PetscCall(DMCreateMatrix(da, &A));
   PetscCall(DMSetMatType(da, MATAIJ));
   PetscCall(DMCreateMatrix(da, &R));
-  PetscCall(TestHasType(A, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, byoption ? "-dm_mat_type" : "DMSetMatType()"));
+  PetscCall(TestHasType(A, TestFormat("seqaij"), TestFormat("mpiaij"), byoption ? "-dm_mat_type" : "DMSetMatType()"));
   PetscCall(DMDAGetLocalInfo(da, &info));
   for (int l = 0; l < 2; l++) {
     Mat M = l ? R : A;
@@ -182,7 +182,7 @@ static PetscErrorCode FromAIJ(TestShape shape, MatType from, MatType to)
   PetscCall(TestCreate(PETSC_COMM_WORLD, MATAIJ, shape, 2, &A, &R));
   if (from) PetscCall(MatConvert(A, from, MAT_INPLACE_MATRIX, &A));
   PetscCall(MatConvert(A, to, MAT_INITIAL_MATRIX, &B));
-  PetscCall(TestHasType(B, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, "MatConvert() initial"));
+  PetscCall(TestHasType(B, TestFormat("seqaij"), TestFormat("mpiaij"), "MatConvert() initial"));
   PetscCall(TestIsOurs(A, PETSC_FALSE, "source of MatConvert()"));
   PetscCall(CheckMult(A, R, "source of MatConvert()"));
   PetscCall(TestProducts(B, R, TEST_BUILD, &last, "MatConvert() initial"));
@@ -194,7 +194,7 @@ static PetscErrorCode FromAIJ(TestShape shape, MatType from, MatType to)
   PetscCall(MatDestroy(&B));
   PetscCall(PetscMemzero(&last, sizeof(last)));
   PetscCall(MatConvert(A, to, MAT_INPLACE_MATRIX, &A));
-  PetscCall(TestHasType(A, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, "MatConvert() in place"));
+  PetscCall(TestHasType(A, TestFormat("seqaij"), TestFormat("mpiaij"), "MatConvert() in place"));
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "MatConvert() in place"));
   PetscCall(MatScale(A, 3.0));
   PetscCall(MatScale(R, 3.0));
@@ -212,7 +212,7 @@ static PetscErrorCode To(TestShape shape, MatType to, PetscBool symmetric, Petsc
   PetscFunctionBegin;
   for (int built = 0; built < 2; built++) {
     PetscCall(PetscMemzero(&last, sizeof(last)));
-    PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, shape, 3, &A, &R));
+    PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), shape, 3, &A, &R));
     if (symmetric) {
       Mat M[2] = {A, R}, T;
 
@@ -261,13 +261,13 @@ static PetscErrorCode FromOther(MatType from)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(TestCreate(PETSC_COMM_WORLD, MATAIJ, TestSquare, 4, &A, &R));
   PetscCall(MatConvert(A, from, MAT_INPLACE_MATRIX, &A));
-  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
-  PetscCall(TestHasType(B, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, from));
+  PetscCall(MatConvert(A, TestFormat(""), MAT_INITIAL_MATRIX, &B));
+  PetscCall(TestHasType(B, TestFormat("seqaij"), TestFormat("mpiaij"), from));
   PetscCall(TestProducts(B, R, TEST_BUILD, &last, from));
   PetscCall(MatDestroy(&B));
   PetscCall(PetscMemzero(&last, sizeof(last)));
-  PetscCall(MatConvert(A, MATEVCHYB, MAT_INPLACE_MATRIX, &A));
-  PetscCall(TestHasType(A, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, from));
+  PetscCall(MatConvert(A, TestFormat(""), MAT_INPLACE_MATRIX, &A));
+  PetscCall(TestHasType(A, TestFormat("seqaij"), TestFormat("mpiaij"), from));
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, from));
   PetscCall(TestDestroy(&A, &R));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -276,12 +276,12 @@ static PetscErrorCode FromOther(MatType from)
 /* To what it is already, by each of its names */
 static PetscErrorCode ToItself(void)
 {
-  static const char *const names[] = {MATEVCHYB, MATAIJEVCHYB, MATSAME};
-  Mat                      A, R, B;
-  MatGallopStatistics      last = {0}, blast;
+  const char *const   names[] = {TestFormat(""), TestFormat("aij"), MATSAME};
+  Mat                 A, R, B;
+  MatGallopStatistics last = {0}, blast;
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 5, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 5, &A, &R));
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "new matrix"));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(names); k++) {
     PetscCall(PetscMemzero(&blast, sizeof(blast)));
@@ -314,7 +314,7 @@ static PetscErrorCode Ring(void)
   PetscCall(TestCreate(PETSC_COMM_WORLD, MATAIJ, TestSquareHash, 6, &A, &R));
   for (PetscInt k = 0; k < 5; k++) {
     PetscCall(PetscMemzero(&last, sizeof(last)));
-    PetscCall(MatConvert(A, MATEVCHYB, MAT_INPLACE_MATRIX, &A));
+    PetscCall(MatConvert(A, TestFormat(""), MAT_INPLACE_MATRIX, &A));
     PetscCall(TestProducts(A, R, TEST_BUILD, &last, "there"));
     PetscCall(TestFill(A, 6, 7 + k));
     PetscCall(TestFill(R, 6, 7 + k));
@@ -344,7 +344,7 @@ static PetscErrorCode File(TestShape shape)
   PetscCallMPI(MPI_Bcast(path, sizeof(path), MPI_CHAR, 0, PETSC_COMM_WORLD));
   PetscCall(PetscStrlcat(path, "/", sizeof(path)));
   PetscCall(PetscStrlcat(path, name, sizeof(path)));
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, shape, 8, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), shape, 8, &A, &R));
   PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, path, FILE_MODE_WRITE, &viewer));
   PetscCall(MatView(A, viewer));
   PetscCall(MatView(R, viewer));
@@ -353,9 +353,9 @@ static PetscErrorCode File(TestShape shape)
   for (int k = 0; k < 2; k++) { /* what we wrote, and what a plain matrix wrote */
     PetscCall(PetscMemzero(&last, sizeof(last)));
     PetscCall(MatCreate(PETSC_COMM_WORLD, &B));
-    PetscCall(MatSetType(B, MATEVCHYB));
+    PetscCall(MatSetType(B, TestFormat("")));
     PetscCall(MatLoad(B, viewer));
-    PetscCall(TestHasType(B, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, "MatLoad()"));
+    PetscCall(TestHasType(B, TestFormat("seqaij"), TestFormat("mpiaij"), "MatLoad()"));
     PetscCall(TestProducts(B, R, TEST_BUILD, &last, "MatLoad()"));
     PetscCall(MatDestroy(&B));
   }
@@ -393,14 +393,14 @@ static PetscErrorCode SubMatrix(void)
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestWide, 9, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestWide, 9, &A, &R));
   PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
   PetscCall(MatGetOwnershipRangeColumn(A, &cstart, &cend));
   PetscCall(ISCreateStride(PETSC_COMM_WORLD, (rend - rstart + 1) / 2, rstart, 2, &rows));
   PetscCall(ISCreateStride(PETSC_COMM_WORLD, (cend - cstart + 2) / 3, cstart, 3, &cols));
   PetscCall(MatCreateSubMatrix(A, rows, cols, MAT_INITIAL_MATRIX, &B));
   PetscCall(MatCreateSubMatrix(R, rows, cols, MAT_INITIAL_MATRIX, &S));
-  PetscCall(TestHasType(B, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, "MatCreateSubMatrix()"));
+  PetscCall(TestHasType(B, TestFormat("seqaij"), TestFormat("mpiaij"), "MatCreateSubMatrix()"));
   PetscCall(TestProducts(B, S, TEST_BUILD, &last, "MatCreateSubMatrix()"));
   PetscCall(MatScale(A, 2.0));
   PetscCall(MatScale(R, 2.0));
@@ -430,7 +430,7 @@ static PetscErrorCode SubMatrices(void)
   PetscBool           ours;
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 10, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 10, &A, &R));
   for (PetscInt k = 0; k < 2; k++) {
     PetscCall(ISCreateStride(PETSC_COMM_SELF, 40, 20 + 30 * k, 2, &rows[k]));
     PetscCall(ISCreateStride(PETSC_COMM_SELF, 50, 10 + 20 * k, 1, &cols[k]));
@@ -441,7 +441,7 @@ static PetscErrorCode SubMatrices(void)
     for (int k = 0; k < 2; k++) {
       PetscCall(MatGallopIsFormat(B[k], &ours));
       PetscCall(CheckMult(B[k], S[k], "MatCreateSubMatrices()"));
-      if (!ours) PetscCall(MatConvert(B[k], MATEVCHYB, MAT_INPLACE_MATRIX, &B[k])); /* PETSc gives plain ones for some types */
+      if (!ours) PetscCall(MatConvert(B[k], TestFormat(""), MAT_INPLACE_MATRIX, &B[k])); /* PETSc gives plain ones for some types */
       PetscCall(MatGallopGetStatistics(B[k], &last));
       PetscCall(TestProducts(B[k], S[k], TEST_ANY, &last, "MatCreateSubMatrices()"));
     }
@@ -483,7 +483,7 @@ static PetscErrorCode MultiProcBlock(void)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCallMPI(MPI_Comm_split(PETSC_COMM_WORLD, size > 2 ? rank / 2 : rank, 0, &comm));
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 14, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 14, &A, &R));
   PetscCall(MatGetMultiProcBlock(A, comm, MAT_INITIAL_MATRIX, &B));
   PetscCall(MatGetMultiProcBlock(R, comm, MAT_INITIAL_MATRIX, &S));
   PetscCall(TestIsOurs(B, PETSC_TRUE, "MatGetMultiProcBlock()"));
@@ -506,10 +506,10 @@ static PetscErrorCode Transposes(TestShape shape)
   Vec                 x, y;
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, shape, 11, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), shape, 11, &A, &R));
   PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
   PetscCall(MatTranspose(R, MAT_INITIAL_MATRIX, &S));
-  PetscCall(TestHasType(B, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, "MatTranspose()"));
+  PetscCall(TestHasType(B, TestFormat("seqaij"), TestFormat("mpiaij"), "MatTranspose()"));
   PetscCall(TestProducts(B, S, TEST_BUILD, &last, "MatTranspose()"));
   PetscCall(MatScale(A, 2.0));
   PetscCall(MatScale(R, 2.0));
@@ -545,7 +545,7 @@ static PetscErrorCode SpotChecks(void)
   MatGallopStatistics last    = {0};
 
   PetscFunctionBegin;
-  PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 13, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 13, &A, &R));
   for (int k = 0; k < 3; k++) {
     PetscCall(MatNorm(A, norms[k], &na));
     PetscCall(MatNorm(R, norms[k], &nr));
@@ -589,7 +589,7 @@ static PetscErrorCode SpotChecks(void)
   PetscCall(ISSetPermutation(perm));
   PetscCall(MatPermute(A, perm, perm, &P));
   PetscCall(MatPermute(R, perm, perm, &Q));
-  PetscCall(MatConvert(P, MATEVCHYB, MAT_INPLACE_MATRIX, &P)); /* PETSc permutes an MPI matrix of any type into a plain one */
+  PetscCall(MatConvert(P, TestFormat(""), MAT_INPLACE_MATRIX, &P)); /* PETSc permutes an MPI matrix of any type into a plain one */
   PetscCall(TestProducts(P, Q, TEST_BUILD, &last, "MatPermute()"));
   PetscCall(ISDestroy(&perm));
   PetscCall(TestDestroy(&P, &Q));
@@ -611,9 +611,9 @@ int main(int argc, char **argv)
     PetscCall(SetTypeTwice());
     PetscCall(DMMatrix(PETSC_FALSE));
     PetscCall(DMMatrix(PETSC_TRUE));
-    PetscCall(FromAIJ(TestSquare, NULL, MATEVCHYB));
-    PetscCall(FromAIJ(TestSquareHash, NULL, MATAIJEVCHYB));
-    PetscCall(FromAIJ(TestWide, NULL, MATEVCHYB));
+    PetscCall(FromAIJ(TestSquare, NULL, TestFormat("")));
+    PetscCall(FromAIJ(TestSquareHash, NULL, TestFormat("aij")));
+    PetscCall(FromAIJ(TestWide, NULL, TestFormat("")));
     PetscCall(To(TestSquare, MATAIJ, PETSC_FALSE, PETSC_TRUE));
     PetscCall(To(TestTall, MATAIJ, PETSC_FALSE, PETSC_TRUE));
     PetscCall(To(TestSquare, MATDENSE, PETSC_FALSE, PETSC_TRUE));
@@ -627,8 +627,8 @@ int main(int argc, char **argv)
     PetscCall(FromOther(MATAIJPERM));
     PetscCall(TestHasDevice(&gpu));
     if (gpu) {
-      PetscCall(FromAIJ(TestSquare, MATAIJCUSPARSE, MATEVCHYB));
-      PetscCall(FromAIJ(TestWide, MATAIJCUSPARSE, MATEVCHYB));
+      PetscCall(FromAIJ(TestSquare, MATAIJCUSPARSE, TestFormat("")));
+      PetscCall(FromAIJ(TestWide, MATAIJCUSPARSE, TestFormat("")));
       PetscCall(To(TestSquare, MATAIJCUSPARSE, PETSC_FALSE, PETSC_TRUE));
       PetscCall(To(TestTall, MATAIJCUSPARSE, PETSC_FALSE, PETSC_TRUE));
       PetscCall(To(TestSquare, MATDENSECUDA, PETSC_FALSE, PETSC_TRUE));
@@ -655,8 +655,12 @@ int main(int argc, char **argv)
     nsize: {{1 2 4}}
     test:
       suffix: 1
+      args: -format {{evchyb csroverlap}}
     test:
       suffix: seqaij_type
       args: -mat_seqaij_type seqaijevchyb
+    test:
+      suffix: seqaij_type_csroverlap
+      args: -format csroverlap -mat_seqaij_type seqaijcsroverlap -options_left no
 
 TEST*/

@@ -74,7 +74,7 @@ static PetscErrorCode Solve(const char prefix[], PetscBool ours, PetscInt *its, 
   PetscFunctionBegin;
   PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 11, 11, 11, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, 1, 1, NULL, NULL, NULL, &da));
   PetscCall(DMSetOptionsPrefix(da, prefix));
-  PetscCall(TestGetVecType(ours ? MATEVCHYB : MATAIJ, vtype, sizeof(vtype)));
+  PetscCall(TestGetVecType(ours ? TestFormat("") : MATAIJ, vtype, sizeof(vtype)));
   PetscCall(DMSetVecType(da, vtype));
   PetscCall(DMSetFromOptions(da));
   PetscCall(DMSetUp(da));
@@ -93,7 +93,7 @@ static PetscErrorCode Solve(const char prefix[], PetscBool ours, PetscInt *its, 
   PetscCall(SNESGetJacobian(snes, &A, NULL, NULL, NULL));
   PetscCall(TestIsOurs(A, ours, "Jacobian"));
   if (ours) {
-    PetscCall(TestHasType(A, MATSEQAIJEVCHYB, MATMPIAIJEVCHYB, "Jacobian"));
+    PetscCall(TestHasType(A, TestFormat("seqaij"), TestFormat("mpiaij"), "Jacobian"));
     PetscCall(TestParts(A, &parts));
     PetscCall(MatGallopGetStatistics(A, &now));
     places = now.products_host && now.products_device ? 2 : 1; /* vectors of the DM on the host, those of the solver on the GPU: both places have the format */
@@ -110,14 +110,20 @@ static PetscErrorCode Solve(const char prefix[], PetscBool ours, PetscInt *its, 
 
 int main(int argc, char **argv)
 {
-  PetscInt  its[2], linear[2];
-  PetscReal norm[2];
+  PetscInt    its[2], linear[2];
+  PetscReal   norm[2];
+  PetscBool   bymat = PETSC_FALSE, aij = PETSC_FALSE;
+  const char *option;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-by_mat_type", &bymat, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-aij_name", &aij, NULL));
+  option = bymat ? "-mat_type" : "-gallop_dm_mat_type";
+  PetscCall(PetscOptionsSetValue(NULL, option, TestFormat(aij ? "aij" : "")));
   PetscCall(Solve("gallop_", PETSC_TRUE, &its[0], &linear[0], &norm[0]));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_type")); /* which goes to the matrices of every DM */
+  PetscCall(PetscOptionsClearValue(NULL, option)); /* -mat_type goes to the matrices of every DM */
   PetscCall(Solve("plain_", PETSC_FALSE, &its[1], &linear[1], &norm[1]));
   PetscCheck(PetscAbsInt(its[0] - its[1]) <= 1 && PetscAbsInt(linear[0] - linear[1]) <= its[0], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " Newton steps and %" PetscInt_FMT " linear iterations, %" PetscInt_FMT " and %" PetscInt_FMT " with a plain matrix", its[0], linear[0], its[1], linear[1]);
   PetscCheck(PetscAbsReal(norm[0] - norm[1]) <= 1000 * PETSC_SQRT_MACHINE_EPSILON * norm[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "norm of the solution %g, %g with a plain matrix", (double)norm[0], (double)norm[1]);
@@ -130,21 +136,22 @@ int main(int argc, char **argv)
   testset:
     output_file: output/empty.out
     nsize: {{1 2 4}}
+    args: -format {{evchyb csroverlap}}
     test:
       suffix: dm_mat_type
-      args: -gallop_dm_mat_type {{evchyb aijevchyb}}
+      args: -aij_name {{0 1}}
     test:
       suffix: mat_type
-      args: -mat_type evchyb
+      args: -by_mat_type
     test:
       suffix: jacobi
-      args: -gallop_dm_mat_type evchyb -gallop_pc_type jacobi -plain_pc_type jacobi
+      args: -gallop_pc_type jacobi -plain_pc_type jacobi
     test:
       suffix: gamg
-      args: -gallop_dm_mat_type evchyb -gallop_pc_type gamg -plain_pc_type gamg
+      args: -gallop_pc_type gamg -plain_pc_type gamg
     # vectors on the host: with those of the GPU PETSc 3.26 computes a wrong coloring Jacobian of an MPI matrix, of MATAIJCUSPARSE as of ours
     test:
       suffix: fd_color
-      args: -gallop_dm_mat_type evchyb -gallop_dm_vec_type standard -gallop_snes_fd_color -plain_snes_fd_color
+      args: -gallop_dm_vec_type standard -gallop_snes_fd_color -plain_snes_fd_color
 
 TEST*/
