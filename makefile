@@ -146,8 +146,13 @@ $(programs):
 bench_program := $(build)/benchmarks/gallopbench
 bench_objects := $(patsubst benchmarks/%,$(build)/benchmarks/%.o,$(wildcard benchmarks/*.c) $(if $(petsc_cuda),$(wildcard benchmarks/*.cu)))
 
+bench_setup   := $(findstring -setup,$(BENCHFLAGS))
+bench_output  := $(build)/benchmarks/$(BENCH)$(if $(bench_setup),-setup.txt,.tsv)
+
 bench: bench-program
-	@$(run_env); benchmarks/bench.py --program $(bench_program) --set $(BENCH) --output $(build)/benchmarks/$(BENCH).tsv -- $(BENCHFLAGS)
+	@$(run_env); status=0; \
+	  benchmarks/bench.py --program $(bench_program) --set $(BENCH) --output $(bench_output) $(MATRICES) -- $(BENCHFLAGS) || status=1; \
+	  if [ "$$GALLOP_GPUS" != 0 ]; then python3 benchmarks/results/table.py $(addprefix -,$(bench_setup)) $(bench_output); fi; exit $$status
 
 bench-program: $(bench_program)
 
@@ -199,7 +204,7 @@ help:
 	@echo "make               build the library (PETSc is found or built first, as for every target but clean and help)"
 	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
-	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full for all matrices, BENCHFLAGS= for the program"
+	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR="
 	@echo "make clean         remove build/"

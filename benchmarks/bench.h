@@ -6,7 +6,6 @@ typedef PetscErrorCode (*BenchWork)(void *);
 
 /* Where products are timed. Times are in seconds, memory in bytes, bandwidth in bytes a second. */
 typedef struct {
-  PetscErrorCode (*available)(PetscBool *);
   PetscErrorCode (*start)(PetscLogDouble *bandwidth); /* prints "# " lines on the machine and measures how fast it reads memory */
   PetscErrorCode (*finish)(void);
   PetscErrorCode (*time)(BenchWork, void *, PetscInt n, PetscLogDouble *); /* of all of n times the work, one after the other */
@@ -21,4 +20,5 @@ typedef struct {
 
 #if defined(PETSC_HAVE_CUDA)
 PETSC_INTERN const BenchPlace BenchDevice;
+PETSC_INTERN PetscErrorCode   BenchDeviceAvailable(PetscBool *);
 #endif

@@ -3,9 +3,9 @@
 
 usage: bench.py --program PATH [--set quick|full] [--output FILE] [--timeout SECONDS] [MATRIX ...] [-- OPTION ...]
 
-MATRIX is the name of a generated matrix or a file (.mtx, .mtx.gz, .bin); without any, those of the set are taken. What
-follows -- goes to the program, before it -raw unless -setup is given. What the program prints goes to FILE, or to the
-terminal; a matrix that fails leaves a line "# FAILED matrix reason" there, and makes the exit status 1.
+MATRIX is the name of a generated matrix or a file (.mtx, .mtx.gz, .bin), timed after those of the set. What
+follows -- goes to the program, before it -raw unless -setup is given. What the program prints, one header for all, is
+printed and goes to FILE; a matrix that fails leaves a line "# FAILED matrix reason" there, and makes the exit status 1.
 """
 import argparse
 import re
@@ -63,14 +63,14 @@ def main():
         arguments, options = arguments[:arguments.index("--")], arguments[arguments.index("--") + 1:]
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
     parser.add_argument("--program", required=True)
-    parser.add_argument("--set", choices=["quick", "full"], default="quick")
+    parser.add_argument("--set", choices=["quick", "full"])
     parser.add_argument("--output")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("matrices", nargs="*")
     chosen = parser.parse_args(arguments)
-    matrices = chosen.matrices or (QUICK if chosen.set == "quick" else FULL)
+    matrices = (chosen.matrices if not chosen.set else (QUICK if chosen.set == "quick" else FULL) + chosen.matrices) or QUICK
     options = ([] if "-setup" in options else ["-raw"]) + options
-    output = open(chosen.output, "w") if chosen.output else sys.stdout
+    outputs = [sys.stdout] + ([open(chosen.output, "w")] if chosen.output else [])
     headed, failures, begin = False, 0, time.monotonic()
     for k, matrix in enumerate(matrices):
         name, spent = label(matrix), time.monotonic() - begin
@@ -85,9 +85,8 @@ def main():
             remark = line.startswith(("# FAILED", "# WRONG", f"# {name} "))
             if line.startswith("#") and not remark and (headed or not header):
                 continue  # the machine and the options: once for all matrices
-            print(line, file=output, flush=True)
-            if remark and chosen.output:
-                print(line, file=sys.stderr)
+            for file in outputs:
+                print(line, file=file, flush=True)
         headed = headed or header
     print(f"{len(matrices) - failures} of {len(matrices)} matrices timed in {time.monotonic() - begin:.0f} s" + (f": {chosen.output}" if chosen.output else ""), file=sys.stderr)
     return 1 if failures else 0

@@ -8,7 +8,7 @@
 
 static constexpr size_t FlushBytes     = (size_t)256 << 20; /* several times the L2 of any GPU */
 static constexpr size_t BandwidthBytes = (size_t)4 << 30;
-static constexpr int    FlushThreads   = 256;
+static constexpr int    Threads        = 256;
 static constexpr int    ColdProducts   = 12; /* of one measurement */
 
 static struct {
@@ -36,7 +36,7 @@ static __global__ void Read(const double2 *a, size_t n, double *never)
   if (sum < 0) *never = sum; /* so that the compiler keeps the loads */
 }
 
-static PetscErrorCode Available(PetscBool *available)
+PetscErrorCode BenchDeviceAvailable(PetscBool *available)
 {
   int n = 0;
 
@@ -45,7 +45,8 @@ static PetscErrorCode Available(PetscBool *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Time(BenchWork work, void *ctx, PetscInt n, PetscLogDouble *seconds)
+template <typename F>
+static PetscErrorCode TimeOf(PetscInt n, PetscLogDouble *seconds, F work)
 {
   cudaStream_t stream;
   float        ms;
@@ -54,7 +55,7 @@ static PetscErrorCode Time(BenchWork work, void *ctx, PetscInt n, PetscLogDouble
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaDeviceSynchronize());
   PetscCallCUDA(cudaEventRecord(device.begin, stream));
-  for (PetscInt k = 0; k < n; k++) PetscCall((*work)(ctx));
+  for (PetscInt k = 0; k < n; k++) PetscCall(work(stream));
   PetscCallCUDA(cudaEventRecord(device.end, stream));
   PetscCallCUDA(cudaDeviceSynchronize());
   PetscCallCUDA(cudaEventElapsedTime(&ms, device.begin, device.end));
@@ -62,51 +63,29 @@ static PetscErrorCode Time(BenchWork work, void *ctx, PetscInt n, PetscLogDouble
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-struct FlushAndWork {
-  BenchWork    work; /* or none */
-  void        *ctx;
-  cudaStream_t stream;
-};
-
-static PetscErrorCode DoFlushAndWork(void *ctx)
+static PetscErrorCode Time(BenchWork work, void *ctx, PetscInt n, PetscLogDouble *seconds)
 {
-  const FlushAndWork *f = (const FlushAndWork *)ctx;
-
   PetscFunctionBegin;
-  Fill<<<8 * device.processors, FlushThreads, 0, f->stream>>>(device.flush, FlushBytes / sizeof(double), 0.5);
-  PetscCallCUDA(cudaGetLastError());
-  if (f->work) PetscCall((*f->work)(f->ctx));
+  PetscCall(TimeOf(n, seconds, [=](cudaStream_t) { return (*work)(ctx); }));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The time of the flushes is measured by itself and subtracted: events between a flush and a product would add more than small products take */
 static PetscErrorCode TimeCold(BenchWork work, void *ctx, PetscLogDouble *seconds)
 {
-  FlushAndWork   f = {work, ctx, NULL};
-  PetscLogDouble both, flushes;
+  PetscLogDouble both = 0, flushes = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&f.stream));
-  PetscCall(Time(DoFlushAndWork, &f, ColdProducts, &both));
-  f.work = NULL;
-  PetscCall(Time(DoFlushAndWork, &f, ColdProducts, &flushes));
-  *seconds = (both - flushes) / ColdProducts;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-struct ReadGrid {
-  const double2 *a;
-  int            blocks;
-  cudaStream_t   stream;
-};
-
-static PetscErrorCode DoRead(void *ctx)
-{
-  const ReadGrid *r = (const ReadGrid *)ctx;
-
-  PetscFunctionBegin;
-  Read<<<r->blocks, 256, 0, r->stream>>>(r->a, BandwidthBytes / sizeof(double2), device.flush);
+  PetscCall(TimeOf(ColdProducts, &both, [=](cudaStream_t stream) {
+    Fill<<<8 * device.processors, Threads, 0, stream>>>(device.flush, FlushBytes / sizeof(double), 0.5);
+    return (*work)(ctx);
+  }));
+  PetscCall(TimeOf(ColdProducts, &flushes, [](cudaStream_t stream) {
+    Fill<<<8 * device.processors, Threads, 0, stream>>>(device.flush, FlushBytes / sizeof(double), 0.5);
+    return PETSC_SUCCESS;
+  }));
   PetscCallCUDA(cudaGetLastError());
+  *seconds = (both - flushes) / ColdProducts;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,8 +113,7 @@ static PetscErrorCode Start(PetscLogDouble *bandwidth)
   char           driver[64];
   cudaDeviceProp prop;
   int            id, runtime, version;
-  void          *a;
-  ReadGrid       r;
+  double        *a;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
@@ -151,19 +129,19 @@ static PetscErrorCode Start(PetscLogDouble *bandwidth)
   PetscCallCUDA(cudaEventCreate(&device.begin));
   PetscCallCUDA(cudaEventCreate(&device.end));
   PetscCallCUDA(cudaMalloc((void **)&device.flush, FlushBytes));
-  PetscCallCUDA(cudaMalloc(&a, BandwidthBytes));
-  PetscCall(PetscGetCurrentCUDAStream(&r.stream));
-  r.a = (const double2 *)a;
-  Fill<<<8 * device.processors, FlushThreads, 0, r.stream>>>((double *)a, BandwidthBytes / sizeof(double), 1.0);
-  PetscCallCUDA(cudaGetLastError());
+  PetscCallCUDA(cudaMalloc((void **)&a, BandwidthBytes));
+  Fill<<<8 * device.processors, Threads>>>(a, BandwidthBytes / sizeof(double), 1.0);
   *bandwidth = 0;
   for (int k = 0; k < 20; k++) { /* the best of several grids */
     PetscLogDouble seconds = 0;
 
-    r.blocks = device.processors * (4 << k / 4);
-    PetscCall(Time(DoRead, &r, 1, &seconds));
+    PetscCall(TimeOf(1, &seconds, [=](cudaStream_t stream) {
+      Read<<<device.processors *(4 << k / 4), Threads, 0, stream>>>((const double2 *)a, BandwidthBytes / sizeof(double2), a);
+      return PETSC_SUCCESS;
+    }));
     *bandwidth = PetscMax(*bandwidth, (PetscLogDouble)BandwidthBytes / seconds);
   }
+  PetscCallCUDA(cudaGetLastError());
   PetscCallCUDA(cudaFree(a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -279,4 +257,4 @@ static PetscErrorCode RawDestroy(void **ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const BenchPlace BenchDevice = {Available, Start, Finish, Time, TimeCold, Memory, 2, RawNames, RawCreate, RawApply, RawDestroy};
+const BenchPlace BenchDevice = {Start, Finish, Time, TimeCold, Memory, 2, RawNames, RawCreate, RawApply, RawDestroy};

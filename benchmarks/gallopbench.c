@@ -26,7 +26,7 @@ Output: one line a matrix and type, fields separated by tabs\n\
   err                     largest error of an entry of the result, relative to the sum of |a x| of its row\n\
 and with -setup\n\
   matrix nnz product_us convert_ms build_us refresh_us build/product refresh/product what\n\
-  convert_ms is setup_ms; build and refresh begin with entries that are in the place of the products, medians of 5\n\
+  convert_ms is setup_ms; build and refresh begin with entries that are in the place of the products, medians of 7\n\
 \n" BENCH_GENERATORS_HELP;
 
 #if !defined(GALLOP_COMMIT)
@@ -43,13 +43,14 @@ typedef long double Long;
 typedef struct {
   const BenchPlace *place;
   PetscLogDouble    bandwidth;
-  PetscInt          seed, wrong;
+  PetscInt          seed, wrong, ntypes, nraw; /* nraw: how many of the place's products by a library */
+  char             *types[MOST_NAMES];
   PetscReal         min_ms;
 } Bench;
 
 /* A matrix, a vector, and their product as it should be */
 typedef struct {
-  const char  *name;
+  char         name[256];
   Mat          A;
   PetscInt     m, n, nz, longest;
   PetscScalar *x;
@@ -59,7 +60,8 @@ typedef struct {
 
 /* What is timed */
 typedef struct {
-  const Problem *problem;
+  Bench         *b;
+  const Problem *p;
   const char    *what;
   PetscInt       raw; /* which product by a library, or -1 for a matrix type */
   Mat            A;
@@ -73,13 +75,6 @@ typedef struct {
 static double         *HostArray;
 static const size_t    HostLength = (size_t)256 << 17; /* 256 MiB */
 static volatile double HostSum;                        /* so that the compiler keeps what is summed */
-
-static PetscErrorCode HostAvailable(PetscBool *available)
-{
-  PetscFunctionBegin;
-  *available = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 static PetscErrorCode HostTime(BenchWork work, void *ctx, PetscInt n, PetscLogDouble *seconds)
 {
@@ -143,7 +138,7 @@ static PetscErrorCode HostFinish(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const BenchPlace BenchHost = {HostAvailable, HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, 0, NULL, NULL, NULL, NULL};
+static const BenchPlace BenchHost = {HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, 0, NULL, NULL, NULL, NULL};
 
 /* ---- problems ---- */
 
@@ -181,51 +176,38 @@ static PetscErrorCode FillPattern(const Bench *b, Mat A)
   nz = i[m];
   for (PetscInt k = 0; k < nz && pattern; k++) pattern = (PetscBool)(a[k] == (PetscScalar)1.0);
   for (PetscInt r = 0; r < m && pattern; r++)
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) a[k] = BenchRandom(b->seed, r, j[k]);
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) a[k] = BenchRandom(b->seed, PetscMin(r, j[k]), PetscMax(r, j[k]));
   PetscCall(MatSeqAIJRestoreArray(A, &a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The name that the output shows: what stands before the =, or a file's name without folders and ending */
-static PetscErrorCode ProblemName(const char given[], PetscBool file, char name[], size_t len, const char **rest)
+/* The name that the output shows: what stands before a =, or a file's name without folders and ending */
+static PetscErrorCode ProblemCreate(const Bench *b, const char given[], PetscBool file, Problem *p)
 {
-  char *end = strchr((char *)given, '=');
-
-  PetscFunctionBegin;
-  *rest = given;
-  if (file) {
-    PetscCall(PetscStrrchr(given, '/', &end));
-    PetscCall(PetscStrncpy(name, end, len));
-    for (int k = 0; k < 3; k++) {
-      static const char *const endings[] = {".gz", ".mtx", ".bin"};
-      PetscBool                match;
-
-      PetscCall(PetscStrendswith(name, endings[k], &match));
-      if (match) name[strlen(name) - strlen(endings[k])] = 0;
-    }
-  } else {
-    PetscCall(PetscStrncpy(name, given, len));
-    if (!end) PetscFunctionReturn(PETSC_SUCCESS);
-    name[PetscMin((size_t)(end - given), len - 1)] = 0;
-    *rest                                          = end + 1;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ProblemCreate(const Bench *b, const char name[], const char given[], PetscBool file, Problem *p)
-{
-  const PetscInt    *i, *j;
-  const PetscScalar *a;
-  PetscBool          done;
+  static const char *const endings[] = {".gz", ".mtx", ".bin"};
+  char                    *rest;
+  const PetscInt          *i, *j;
+  const PetscScalar       *a;
+  PetscBool                done;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(p, sizeof(*p)));
-  p->name = name;
+  PetscCall(PetscStrncpy(p->name, given, sizeof(p->name)));
   if (file) {
+    PetscCall(PetscStrrchr(given, '/', &rest));
+    PetscCall(PetscStrncpy(p->name, rest, sizeof(p->name)));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(endings); k++) {
+      PetscCall(PetscStrendswith(p->name, endings[k], &done));
+      if (done) p->name[strlen(p->name) - strlen(endings[k])] = 0;
+    }
     PetscCall(Load(given, &p->A));
     PetscCall(FillPattern(b, p->A));
-  } else PetscCall(BenchGenerate(given, b->seed, &p->A));
+  } else {
+    PetscCall(PetscStrchr(p->name, '=', &rest));
+    if (rest) *rest = 0;
+    PetscCall(BenchGenerate(rest ? given + (rest - p->name) + 1 : given, b->seed, &p->A));
+  }
   PetscCall(MatGetSize(p->A, &p->m, &p->n));
   PetscCall(PetscMalloc3(p->n, &p->x, p->m, &p->y, p->m, &p->sums));
   for (PetscInt k = 0; k < p->n; k++) p->x[k] = BenchRandom(b->seed, -1, k);
@@ -256,64 +238,56 @@ static PetscErrorCode ProblemDestroy(Problem *p)
 
 /* ---- cases ---- */
 
-/* From the host's matrix to the end of the first product; Case.what says which */
-typedef struct {
-  const Bench *b;
-  Case        *c;
-} Start;
-
 static PetscErrorCode CaseApply(void *ctx)
 {
   const Case *c = (const Case *)ctx;
 
   PetscFunctionBegin;
-  PetscCall(MatMult(c->A, c->x, c->y));
+  if (c->rawdata) PetscCall((*c->b->place->rawapply)(c->rawdata));
+  else PetscCall(MatMult(c->A, c->x, c->y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* From the host's matrix to the end of the first product */
 static PetscErrorCode CaseStart(void *ctx)
 {
-  const Start   *s = (const Start *)ctx;
-  Case          *c = s->c;
-  const Problem *p = c->problem;
-  char           type[128], prefix[128];
-  char          *at;
+  Case          *c = (Case *)ctx;
+  const Problem *p = c->p;
+  char           type[128], *at;
   PetscScalar   *x;
 
   PetscFunctionBegin;
-  if (c->raw >= 0) {
+  if (c->raw < 0) {
+    PetscCall(PetscStrncpy(type, c->what, sizeof(type)));
+    PetscCall(PetscStrchr(type, '@', &at));
+    if (at) *at = 0;
+    PetscCall(MatConvert(p->A, type, MAT_INITIAL_MATRIX, &c->A));
+    if (at) {
+      PetscCall(MatSetOptionsPrefix(c->A, at + 1));
+      PetscCall(MatAppendOptionsPrefix(c->A, "_"));
+    }
+    PetscCall(MatSetFromOptions(c->A));
+    PetscCall(MatCreateVecs(c->A, &c->x, &c->y));
+  } else {
     PetscCall(VecCreate(PETSC_COMM_SELF, &c->x));
     PetscCall(VecSetSizes(c->x, p->n, p->n));
     PetscCall(VecSetType(c->x, VECSEQCUDA));
     PetscCall(VecCreate(PETSC_COMM_SELF, &c->y));
     PetscCall(VecSetSizes(c->y, p->m, p->m));
     PetscCall(VecSetType(c->y, VECSEQCUDA));
-  } else {
-    PetscCall(PetscStrncpy(type, c->what, sizeof(type)));
-    PetscCall(PetscStrchr(type, '@', &at));
-    if (at) *at = 0;
-    PetscCall(MatConvert(p->A, type, MAT_INITIAL_MATRIX, &c->A));
-    if (at) {
-      PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "%s_", at + 1));
-      PetscCall(MatSetOptionsPrefix(c->A, prefix));
-    }
-    PetscCall(MatSetFromOptions(c->A));
-    PetscCall(MatCreateVecs(c->A, &c->x, &c->y));
   }
   PetscCall(VecGetArrayWrite(c->x, &x));
   PetscCall(PetscArraycpy(x, p->x, p->n));
   PetscCall(VecRestoreArrayWrite(c->x, &x));
-  if (c->raw >= 0) {
-    PetscCall((*s->b->place->rawcreate)(p->A, c->raw, c->x, c->y, &c->rawdata));
-    PetscCall((*s->b->place->rawapply)(c->rawdata));
-  } else PetscCall(CaseApply(c));
+  if (c->raw >= 0) PetscCall((*c->b->place->rawcreate)(p->A, c->raw, c->x, c->y, &c->rawdata));
+  PetscCall(CaseApply(c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CaseDestroy(const Bench *b, Case *c)
+static PetscErrorCode CaseDestroy(Case *c)
 {
   PetscFunctionBegin;
-  if (c->rawdata) PetscCall((*b->place->rawdestroy)(&c->rawdata));
+  if (c->rawdata) PetscCall((*c->b->place->rawdestroy)(&c->rawdata));
   PetscCall(MatDestroy(&c->A));
   PetscCall(VecDestroy(&c->x));
   PetscCall(VecDestroy(&c->y));
@@ -330,14 +304,14 @@ static PetscErrorCode CaseRemark(const Case *c)
   if (c->A) PetscCall(MatGallopIsFormat(c->A, &is));
   if (!is) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetStatistics(c->A, &stats));
-  if (stats.fallbacks) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: %" PetscInt64_FMT " products were the parent type's\n", c->problem->name, c->what, stats.fallbacks));
+  if (stats.fallbacks) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: %" PetscInt64_FMT " products were the parent type's\n", c->p->name, c->what, stats.fallbacks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* With NaN for an entry that is none; the comparison lets it through */
 static PetscErrorCode CaseError(const Case *c, PetscReal *err)
 {
-  const Problem     *p = c->problem;
+  const Problem     *p = c->p;
   const PetscScalar *y;
 
   PetscFunctionBegin;
@@ -354,61 +328,60 @@ static PetscErrorCode CaseError(const Case *c, PetscReal *err)
 
 #define MEASUREMENTS 7
 
-static PetscErrorCode Median(PetscInt n, PetscReal times[], PetscLogDouble *median)
+static PetscErrorCode Median(PetscReal times[], PetscLogDouble *median)
 {
   PetscFunctionBegin;
-  PetscCall(PetscSortReal(n, times));
-  *median = times[n / 2];
+  PetscCall(PetscSortReal(MEASUREMENTS, times));
+  *median = times[MEASUREMENTS / 2];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TimeWarm(const Bench *b, BenchWork work, void *ctx, PetscLogDouble *warm)
+static PetscErrorCode TimeWarm(Case *c, PetscLogDouble *warm)
 {
   PetscReal      times[MEASUREMENTS];
   PetscLogDouble t;
   PetscInt       repeat;
 
   PetscFunctionBegin;
-  PetscCall((*b->place->time)(work, ctx, 5, &t));
-  PetscCall((*b->place->time)(work, ctx, 5, &t));
-  repeat = (PetscInt)PetscClipInterval(b->min_ms * 1e-3 / MEASUREMENTS / (t / 5), 3, 10000);
+  for (PetscInt k = 0; k < 2; k++) PetscCall((*c->b->place->time)(CaseApply, c, 5, &t));
+  repeat = (PetscInt)PetscClipInterval(c->b->min_ms * 1e-3 / MEASUREMENTS / (t / 5), 3, 10000);
   for (PetscInt k = 0; k < MEASUREMENTS; k++) {
-    PetscCall((*b->place->time)(work, ctx, repeat, &t));
+    PetscCall((*c->b->place->time)(CaseApply, c, repeat, &t));
     times[k] = (PetscReal)t / repeat;
   }
-  PetscCall(Median(MEASUREMENTS, times, warm));
+  PetscCall(Median(times, warm));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TimeProducts(Bench *b, Case *c)
+static PetscErrorCode TimeProducts(void *ctx)
 {
-  const Problem *p     = c->problem;
-  const double   bytes = (double)p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (p->m + 1.0) * sizeof(PetscInt) + ((double)p->m + p->n) * sizeof(PetscScalar);
-  Start          start = {b, c};
-  BenchWork      work  = c->raw >= 0 ? b->place->rawapply : CaseApply;
-  PetscReal      err, times[MEASUREMENTS];
-  PetscLogDouble before, after, setup, warm, cold;
-  PetscBool      right;
+  Case             *c     = (Case *)ctx;
+  const Problem    *p     = c->p;
+  const BenchPlace *place = c->b->place;
+  const double      bytes = (double)p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (p->m + 1.0) * sizeof(PetscInt) + ((double)p->m + p->n) * sizeof(PetscScalar);
+  PetscReal         err, times[MEASUREMENTS];
+  PetscLogDouble    before, after, setup, warm, cold;
 
   PetscFunctionBegin;
-  PetscCall((*b->place->memory)(&before));
-  PetscCall((*b->place->time)(CaseStart, &start, 1, &setup));
-  PetscCall((*b->place->memory)(&after));
-  void *ctx = c->raw >= 0 ? c->rawdata : c;
-  PetscCall(TimeWarm(b, work, ctx, &warm));
+  PetscCall((*place->memory)(&before));
+  PetscCall((*place->time)(CaseStart, c, 1, &setup));
+  PetscCall((*place->memory)(&after));
+  PetscCall(TimeWarm(c, &warm));
   for (PetscInt k = 0; k < MEASUREMENTS; k++) {
-    PetscCall((*b->place->timecold)(work, ctx, &cold));
+    PetscCall((*place->timecold)(CaseApply, c, &cold));
     times[k] = (PetscReal)cold;
   }
-  PetscCall(Median(MEASUREMENTS, times, &cold));
+  PetscCall(Median(times, &cold));
   PetscCall(VecSet(c->y, PETSC_INFINITY)); /* so that what a product does not write shows */
-  PetscCall((*work)(ctx));
+  PetscCall(CaseApply(c));
   PetscCall(CaseError(c, &err));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t1\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\n", p->name, p->m, p->n, p->nz, c->what, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz / warm, bytes / cold / b->bandwidth, (after - before) / PetscMax(p->nz, 1), (double)err));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t1\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\n", p->name, p->m, p->n, p->nz, c->what, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz / warm,
+                        bytes / cold / c->b->bandwidth, (after - before) / PetscMax(p->nz, 1), (double)err));
   PetscCall(CaseRemark(c));
-  right = (PetscBool)(err <= (100 + p->longest) * PETSC_MACHINE_EPSILON);
-  if (!right) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", p->name, c->what, (double)err));
-  b->wrong += !right;
+  if (!(err <= (100 + p->longest) * PETSC_MACHINE_EPSILON)) {
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", p->name, c->what, (double)err));
+    c->b->wrong++;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -431,31 +404,32 @@ static PetscErrorCode CaseScaleAndApply(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TimeSetup(Bench *b, Case *c)
+static PetscErrorCode TimeSetup(void *ctx)
 {
-  enum { BUILDS = 5, SCALINGS = 20 };
-  Start          start = {b, c};
-  PetscReal      builds[BUILDS], refreshes[BUILDS];
-  PetscLogDouble convert, product, build, refresh = 0, scale, both;
+  enum { SCALINGS = 20 };
+  Case             *c     = (Case *)ctx;
+  const BenchPlace *place = c->b->place;
+  PetscReal         builds[MEASUREMENTS], refreshes[MEASUREMENTS];
+  PetscLogDouble    convert, product, build, refresh = 0, scale, both;
 
   PetscFunctionBegin;
-  PetscCall((*b->place->time)(CaseStart, &start, 1, &convert));
-  PetscCall(TimeWarm(b, CaseApply, c, &product));
-  for (PetscInt k = 0; k < BUILDS; k++) {
+  PetscCall((*place->time)(CaseStart, c, 1, &convert));
+  PetscCall(TimeWarm(c, &product));
+  for (PetscInt k = 0; k < MEASUREMENTS; k++) {
     Case copy = *c;
 
     PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &copy.A));
     PetscCall(MatMultTranspose(copy.A, c->y, c->x)); /* the parent's: it brings the entries to the place of the products, and builds nothing */
-    PetscCall((*b->place->time)(CaseApply, &copy, 1, &build));
-    PetscCall((*b->place->time)(CaseScale, &copy, SCALINGS, &scale));
-    PetscCall((*b->place->time)(CaseScaleAndApply, &copy, SCALINGS, &both));
+    PetscCall((*place->time)(CaseApply, &copy, 1, &build));
+    PetscCall((*place->time)(CaseScale, &copy, SCALINGS, &scale));
+    PetscCall((*place->time)(CaseScaleAndApply, &copy, SCALINGS, &both));
     builds[k]    = (PetscReal)(build - product);
     refreshes[k] = (PetscReal)((both - scale) / SCALINGS - product);
     PetscCall(MatDestroy(&copy.A));
   }
-  PetscCall(Median(BUILDS, builds, &build));
-  PetscCall(Median(BUILDS, refreshes, &refresh));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%.1f\t%.2f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\n", c->problem->name, c->problem->nz, product * 1e6, convert * 1e3, build * 1e6, refresh * 1e6, build / product, refresh / product, c->what));
+  PetscCall(Median(builds, &build));
+  PetscCall(Median(refreshes, &refresh));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%.1f\t%.2f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\n", c->p->name, c->p->nz, product * 1e6, convert * 1e3, build * 1e6, refresh * 1e6, build / product, refresh / product, c->what));
   PetscCall(CaseRemark(c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -481,43 +455,64 @@ static PetscErrorCode PrintOptions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, PetscInt ntypes, char *types[], PetscBool raw, PetscErrorCode (*measure)(Bench *, Case *))
+static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, BenchWork measure)
 {
-  Problem     p;
-  const char *rest;
-  char        name[PETSC_MAX_PATH_LEN];
+  Problem p;
 
   PetscFunctionBegin;
-  PetscCall(ProblemName(given, file, name, sizeof(name), &rest));
-  PetscCall(ProblemCreate(b, name, rest, file, &p));
-  for (PetscInt t = 0; t < ntypes + (raw ? b->place->nraw : 0); t++) {
-    Case c = {&p, t < ntypes ? types[t] : b->place->rawnames[t - ntypes], t < ntypes ? -1 : t - ntypes, NULL, NULL, NULL, NULL, 0};
+  PetscCall(ProblemCreate(b, given, file, &p));
+  for (PetscInt t = 0; t < b->ntypes + b->nraw; t++) {
+    Case c = {.b = b, .p = &p, .what = t < b->ntypes ? b->types[t] : b->place->rawnames[t - b->ntypes], .raw = t < b->ntypes ? -1 : t - b->ntypes};
 
-    PetscCall((*measure)(b, &c));
-    PetscCall(CaseDestroy(b, &c));
+    PetscCall((*measure)(&c));
+    PetscCall(CaseDestroy(&c));
   }
   PetscCall(ProblemDestroy(&p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first product of a process sets up what later ones find: handles, pools, kernels */
-static PetscErrorCode WarmUp(Bench *b, Case *c)
+/* A misspelled option must not pass for one that had no effect */
+static PetscErrorCode PrintUnused(void)
 {
-  Start          start = {b, c};
-  PetscLogDouble t;
+  PetscInt n;
+  char   **names, **values;
 
   PetscFunctionBegin;
-  PetscCall((*b->place->time)(CaseStart, &start, 1, &t));
+  PetscCall(PetscOptionsLeftGet(NULL, &n, &names, &values));
+  for (PetscInt k = 0; k < n; k++) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# NOT USED -%s %s\n", names[k], values[k] ? values[k] : ""));
+  PetscCall(PetscOptionsLeftRestore(NULL, &n, &names, &values));
+  PetscCall(PetscOptionsSetValue(NULL, "-options_left", "0")); /* PETSc would say it again, in lines that are no comments */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The strings that an option lists; those of ifnot when it is not given */
+static PetscErrorCode List(const char option[], PetscInt nifnot, const char *const ifnot[], PetscInt *n, char *list[])
+{
+  PetscBool set;
+
+  PetscFunctionBegin;
+  *n = MOST_NAMES;
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
+  if (set) PetscFunctionReturn(PETSC_SUCCESS);
+  for (*n = 0; *n < nifnot; (*n)++) PetscCall(PetscStrallocpy(ifnot[*n], &list[*n]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FreeList(PetscInt n, char *list[])
+{
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < n; k++) PetscCall(PetscFree(list[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  Bench       b = {&BenchHost, 0, 1, 0, 30};
-  char       *types[MOST_NAMES], *files[MOST_NAMES], *names[MOST_NAMES], version[256];
-  PetscInt    ntypes = MOST_NAMES, nfiles = MOST_NAMES, nnames = MOST_NAMES;
-  PetscBool   raw = PETSC_FALSE, setup = PETSC_FALSE, set, available, match;
-  PetscMPIInt size;
+  static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP};
+  Bench                    b       = {.place = &BenchHost, .seed = 1, .min_ms = 30};
+  char                    *files[MOST_NAMES], *names[MOST_NAMES], version[256];
+  PetscInt                 nfiles, nnames;
+  PetscBool                raw = PETSC_FALSE, setup = PETSC_FALSE, match;
+  PetscMPIInt              size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -525,30 +520,24 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
 #if defined(PETSC_HAVE_CUDA)
-  PetscCall((*BenchDevice.available)(&available));
-  if (available) b.place = &BenchDevice;
+  PetscCall(BenchDeviceAvailable(&match));
+  if (match) b.place = &BenchDevice;
 #endif
-  PetscCall((*b.place->available)(&available));
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-f", files, &nfiles, &set));
-  if (!set) nfiles = 0;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-generate", names, &nnames, &set));
-  if (!set) nnames = 0;
+  PetscCall(List("-f", 0, NULL, &nfiles, files));
+  PetscCall(List("-generate", 0, NULL, &nnames, names));
   PetscCheck(nfiles + nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate star7_100 or -f matrix.mtx; -help lists all options");
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-types", types, &ntypes, &set));
-  if (!set) {
-    ntypes = 3;
-    PetscCall(PetscStrallocpy(MATAIJCUSPARSE, &types[0]));
-    PetscCall(PetscStrallocpy(MATEVCHYB, &types[1]));
-    PetscCall(PetscStrallocpy(MATCSROVERLAP, &types[2]));
-  }
-  for (PetscInt t = 0; t < ntypes; t++) {
-    PetscCall(PetscStrcmp(types[t], MATAIJCUSPARSE, &match));
-    if (match && b.place == &BenchHost) types[t][3] = 0;
+  PetscCall(List("-types", PETSC_STATIC_ARRAY_LENGTH(types), types, &b.ntypes, b.types));
+  for (PetscInt t = 0; t < b.ntypes && b.place == &BenchHost; t++) {
+    char *end = b.types[t] + strlen(MATAIJCUSPARSE);
+
+    PetscCall(PetscStrbeginswith(b.types[t], MATAIJCUSPARSE, &match));
+    if (match) PetscCall(PetscMemmove(b.types[t] + strlen(MATAIJ), end, strlen(end) + 1));
   }
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-raw", &raw, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &setup, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
+  if (raw && !setup) b.nraw = b.place->nraw;
 
   PetscCall(PetscGetVersion(version, sizeof(version)));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));
@@ -556,14 +545,15 @@ int main(int argc, char **argv)
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# read bandwidth %.0f GB/s\n", b.bandwidth * 1e-9));
   PetscCall(PrintOptions());
   PetscCall(PetscPrintf(PETSC_COMM_SELF, setup ? "# matrix\tnnz\tproduct_us\tconvert_ms\tbuild_us\trefresh_us\tbuild/product\trefresh/product\twhat\n" : "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\n"));
-  PetscCall(Run(&b, "star5_32", PETSC_FALSE, ntypes, types, (PetscBool)(raw && !setup), WarmUp));
-  for (PetscInt k = 0; k < nnames + nfiles; k++)
-    PetscCall(Run(&b, k < nnames ? names[k] : files[k - nnames], (PetscBool)(k >= nnames), ntypes, types, (PetscBool)(raw && !setup), setup ? TimeSetup : TimeProducts));
+  PetscCall(Run(&b, "star5_32", PETSC_FALSE, CaseStart)); /* the first products of a process set up what later ones find: handles, pools, kernels */
+  for (PetscInt k = 0; k < nnames; k++) PetscCall(Run(&b, names[k], PETSC_FALSE, setup ? TimeSetup : TimeProducts));
+  for (PetscInt k = 0; k < nfiles; k++) PetscCall(Run(&b, files[k], PETSC_TRUE, setup ? TimeSetup : TimeProducts));
 
+  PetscCall(PrintUnused());
   PetscCall((*b.place->finish)());
-  for (PetscInt k = 0; k < nnames; k++) PetscCall(PetscFree(names[k]));
-  for (PetscInt k = 0; k < nfiles; k++) PetscCall(PetscFree(files[k]));
-  for (PetscInt t = 0; t < ntypes; t++) PetscCall(PetscFree(types[t]));
+  PetscCall(FreeList(nnames, names));
+  PetscCall(FreeList(nfiles, files));
+  PetscCall(FreeList(b.ntypes, b.types));
   PetscCheck(!b.wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " results are wrong", b.wrong);
   PetscCall(PetscFinalize());
   return 0;

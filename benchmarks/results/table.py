@@ -11,8 +11,8 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
 A table replaces what stands between <!-- table --> and <!-- /table --> (setup, windows, summary likewise).
 
 Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err; what is aijcusparse, evchyb,
-raw_csr_alg1 or raw_csr_alg2. Columns of a setup file: matrix nnz product_us convert_ms build_us refresh_us
-build/product refresh/product. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
+raw_csr_alg1 or raw_csr_alg2; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
+refresh_us build/product refresh/product, and what, where it is not for evchyb alone. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
 in a run are shown below its table.
 """
 import math
@@ -109,6 +109,8 @@ def summary(path):
 def setup(path):
     rows = ["| matrix | product (µs) | build (µs) | build in products | refresh (µs) | refresh in products | host AIJ to first product (ms) |", "|---|--:|--:|--:|--:|--:|--:|"]
     for fields in lines_of(path):
+        if fields[8:] not in ([], [OURS]):
+            continue
         product, build, refresh = float(fields[2]), float(fields[4]), float(fields[5])
         rows.append(f"| {re.sub(r'[.]bin$', '', fields[0])} | {product:.1f} | {build:.0f} | {build / product:.1f} | {refresh:.1f} | {refresh / product:.1f} | {float(fields[3]):.1f} |")
     return rows
