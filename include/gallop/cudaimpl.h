@@ -78,6 +78,7 @@ public:
     ptr = base_ ? reinterpret_cast<T *>(base_ + bytes_) : nullptr;
     bytes_ += (((size_t)n * sizeof(T)) + 255) / 256 * 256;
   }
+  void   Pad(size_t bytes) { bytes_ += (bytes + 255) / 256 * 256; } /* for reads behind what was taken last */
   size_t Bytes() const { return bytes_; }
 
 private:

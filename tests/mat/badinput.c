@@ -63,9 +63,9 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATEVCHYB,     "rows_per_thread",  "1000",                  "between 1 and 128"                },
     {MATEVCHYB,     "columns_per_warp", "0",                     "at least 1"                       },
     {MATEVCHYB,     "by_row",           "-1",                    "at least 0"                       },
-    {MATCSROVERLAP, "max_batch_size",   "0",                     "between 32 and 8192"              },
-    {MATCSROVERLAP, "max_batch_size",   "31",                    "between 32 and 8192"              },
-    {MATCSROVERLAP, "max_batch_size",   "8193",                  "between 32 and 8192"              },
+    {MATCSROVERLAP, "max_batch_size",   "-1",                    "between 32 and 8192, or 0"        },
+    {MATCSROVERLAP, "max_batch_size",   "31",                    "between 32 and 8192, or 0"        },
+    {MATCSROVERLAP, "max_batch_size",   "8193",                  "between 32 and 8192, or 0"        },
   };
   /* the last values that are allowed */
   static const struct {
@@ -84,6 +84,7 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATEVCHYB,     "by_row",           "0"        },
     {MATEVCHYB,     "by_row",           "1"        },
     {MATCSROVERLAP, "max_batch_size",   "32"       },
+    {MATCSROVERLAP, "max_batch_size",   "0"        },
     {MATCSROVERLAP, "max_batch_size",   "8192"     },
   };
 

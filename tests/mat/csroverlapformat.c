@@ -88,7 +88,7 @@ static PetscErrorCode TestPartition(const Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A batch has no more rows than max_batch_size, however empty they are */
+/* A batch has no more rows than a GPU block has threads, however empty they are */
 static PetscErrorCode TestManyEmptyRows(void)
 {
   Mat               A;
@@ -97,21 +97,21 @@ static PetscErrorCode TestManyEmptyRows(void)
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", "32"));
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
-  PetscCall(MatSetSizes(A, 100, 5, 100, 5));
+  PetscCall(MatSetSizes(A, 600, 5, 600, 5));
   PetscCall(MatSetType(A, MATCSROVERLAP));
   PetscCall(MatSetFromOptions(A));
   PetscCall(MatSetUp(A));
-  PetscCall(MatSetValue(A, 99, 4, 3.0, INSERT_VALUES));
+  PetscCall(MatSetValue(A, 599, 4, 3.0, INSERT_VALUES));
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(Product(A, &ov));
-  PetscCheck(ov->batch_num == 4 && ov->batch_infos[2].end_row == 96 && ov->long_row_num == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " batches of 100 rows", ov->batch_num);
+  PetscCheck(ov->batch_num == 3 && ov->batch_infos[1].end_row == 512 && ov->long_row_num == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " batches of 600 rows", ov->batch_num);
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Algorithm 6 with the numbers of Table 2 */
-static PetscErrorCode TestVectorSize(void)
+/* Algorithm 6 with the numbers of Table 2: ten rows of equal length, then one of them longer */
+static PetscErrorCode TestKind(void)
 {
   static const PetscInt   mean[] = {0, 16, 17, 33, 34, 63, 64, 121, 122, 215, 216, 1000}, expected[] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
   const CSROverlapOptions table2 = {
@@ -119,8 +119,64 @@ static PetscErrorCode TestVectorSize(void)
   };
 
   PetscFunctionBegin;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(mean); k++)
-    PetscCheck(CSROverlapVectorSize(&table2, 10, 10 * mean[k]) == expected[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "mean row length %" PetscInt_FMT ": vector_size %d", mean[k], 1 << CSROverlapVectorSize(&table2, 10, 10 * mean[k]));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(mean); k++) {
+    const int kind = CSROverlapKind(&table2, 4, 10, 10 * mean[k], 8);
+
+    PetscCheck(kind == expected[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "mean row length %" PetscInt_FMT ": kind %d", mean[k], kind);
+  }
+  PetscCheck(CSROverlapKind(&table2, 4, 10, 100, 9) == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "a row of 9 among ten does not get two threads");
+  PetscCheck(CSROverlapKind(&table2, 4, 10, 100, 17) == (1 | CSROVERLAP_KIND_UNEVEN), PETSC_COMM_SELF, PETSC_ERR_PLIB, "a row of 17 among ten does not wait for a warp");
+  PetscCheck(CSROverlapKind(&table2, 4, 10, 1300, 700) == (4 | CSROVERLAP_KIND_UNEVEN), PETSC_COMM_SELF, PETSC_ERR_PLIB, "vector_size of uneven rows is raised to that of warps");
+  PetscCheck(CSROverlapKind(&table2, 4, 10, 25, 4) == CSROVERLAP_KIND_ROWS && CSROverlapKind(&table2, 4, 10, 25, 5) == 0 && CSROverlapKind(&table2, 4, 10, 20, 4) == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "rows in registers");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The size of batches by the lengths of rows, and whether they are even */
+static PetscErrorCode TestBatchSize(void)
+{
+  static const struct {
+    PetscInt  len[2], m, size; /* lengths of rows of even and odd number */
+    PetscBool even;
+  } c[] = {
+    {{7, 6},   200000, 2048, PETSC_FALSE},
+    {{3, 3},   200000, 512,  PETSC_FALSE},
+    {{10, 6},  200000, 1024, PETSC_FALSE},
+    {{26, 27}, 50000,  1024, PETSC_TRUE },
+    {{26, 27}, 1000,   512,  PETSC_TRUE },
+    {{1, 99},  50000,  1024, PETSC_FALSE},
+    {{0, 1},   10,     512,  PETSC_FALSE}
+  };
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(c); k++) {
+    for (int option = 0; option < 2; option++) {
+      const PetscInt    n = 128;
+      Mat               A;
+      const CSROverlap *ov;
+      PetscInt         *i, *j;
+      PetscScalar      *a;
+
+      PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", option ? "96" : "0"));
+      PetscCall(PetscMalloc1(c[k].m + 1, &i));
+      i[0] = 0;
+      for (PetscInt row = 0; row < c[k].m; row++) i[row + 1] = i[row] + c[k].len[(row / 3) % 2];
+      PetscCall(PetscMalloc2(i[c[k].m], &j, i[c[k].m], &a));
+      for (PetscInt row = 0; row < c[k].m; row++) {
+        for (PetscInt e = i[row]; e < i[row + 1]; e++) {
+          j[e] = e - i[row];
+          a[e] = TestValue(1, row, j[e]);
+        }
+      }
+      PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, c[k].m, n, i, j, a, &A));
+      PetscCall(MatConvert(A, MATCSROVERLAP, MAT_INPLACE_MATRIX, &A));
+      PetscCall(Product(A, &ov));
+      PetscCheck(ov->max_batch_size == (option ? 96 : c[k].size) && ov->even == c[k].even, PETSC_COMM_SELF, PETSC_ERR_PLIB, "rows of %" PetscInt_FMT " and %" PetscInt_FMT ": batches of %" PetscInt_FMT ", even %d",
+                 c[k].len[0], c[k].len[1], ov->max_batch_size, ov->even);
+      PetscCall(MatDestroy(&A));
+      PetscCall(PetscFree(i));
+      PetscCall(PetscFree2(j, a));
+    }
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -172,14 +228,15 @@ static PetscErrorCode TestLengths(const char limit[], PetscInt m, PetscInt longe
 
 int main(int argc, char **argv)
 {
-  static const char *const limits[] = {"32", "96", "1024", "8192"};
+  static const char *const limits[] = {"32", "96", "512", "1024", "2048", "4096", "8192", "0"};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) PetscCall(TestPartition(&cases[k]));
   PetscCall(TestManyEmptyRows());
-  PetscCall(TestVectorSize());
+  PetscCall(TestKind());
+  PetscCall(TestBatchSize());
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(limits); k++)
     for (PetscInt seed = 0; seed < 4; seed++) PetscCall(TestLengths(limits[k], seed == 3 ? 1 : 700 + 31 * seed, seed == 2 ? 20 : 500 + 301 * seed, 10 * (PetscInt)k + seed));
   PetscCall(PetscFinalize());

@@ -1,5 +1,6 @@
 /* CSROVERLAP: its entry in the list of formats, its options, and what it shows */
 
+#include <gallop/deviceimpl.h>
 #include "csroverlap.h"
 
 GALLOP_FORMAT_TYPES(CSROVERLAP)
@@ -9,7 +10,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 
   Options Database Keys:
 + -mat_type csroverlap                    - sets the matrix type during `MatSetFromOptions()`; `aijcsroverlap`, `seqaijcsroverlap` and `mpiaijcsroverlap` are accepted too
-. -mat_csroverlap_max_batch_size <1024>   - most entries, and most rows, of a batch, rounded up to a multiple of 32; longer rows are computed by a GPU block each
+. -mat_csroverlap_max_batch_size <0>      - most entries of a batch, 32 to 8192, rounded up to a multiple of 32, or 0 for a size by the lengths of rows; longer rows are computed by GPU blocks of their own
 . -mat_csroverlap_switch_points <list>    - five mean row lengths of a batch, in increasing order, from which 2, 4, 8, 16 and 32 threads compute a row
 . -mat_csroverlap_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_csroverlap_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
@@ -64,15 +65,13 @@ static const char CSROverlapCitation[] = "@article{ZengZou2023,\n"
                                          "  doi     = {10.3390/electronics12173687}\n"
                                          "}\n";
 
-#define LARGEST_BATCH 8192 /* two of them fit the shared memory of a GPU block in every kind of scalar and index */
-
 static PetscErrorCode CSROverlapOptionsDefault(void *options)
 {
-  static const PetscReal table2[CSROVERLAP_SIZES - 1] = {17, 34, 64, 122, 216}; /* the paper's, for an A40 */
+  static const PetscReal table2[CSROVERLAP_SIZES - 1] = {8, 16, 32, 64, 128};
   CSROverlapOptions     *o                            = (CSROverlapOptions *)options;
 
   PetscFunctionBegin;
-  o->max_batch_size = 1024;
+  o->max_batch_size = 0;
   PetscCall(PetscArraycpy(o->switch_points, table2, CSROVERLAP_SIZES - 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -81,13 +80,15 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
 {
   CSROverlapOptions *o = (CSROverlapOptions *)options, before = *o;
   PetscReal          points[CSROVERLAP_SIZES - 1];
-  PetscInt           n = CSROVERLAP_SIZES - 1;
+  PetscInt           n = CSROVERLAP_SIZES - 1, size = o->max_batch_size;
   PetscBool          set;
 
   PetscFunctionBegin;
   (void)prefix;
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_csroverlap_max_batch_size", "Most entries, and most rows, of a batch", "MATCSROVERLAP", &o->max_batch_size, 32, LARGEST_BATCH));
-  o->max_batch_size = (o->max_batch_size + 31) / 32 * 32;
+  PetscCall(PetscOptionsInt("-mat_csroverlap_max_batch_size", "Most entries of a batch, 0 to choose by the lengths of rows", "MATCSROVERLAP", size, &size, NULL));
+  PetscCheck(!size || (size >= 32 && size <= CSROVERLAP_LARGEST_BATCH), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_csroverlap_max_batch_size is %" PetscInt_FMT ", but must be between 32 and %d, or 0",
+             PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", size, CSROVERLAP_LARGEST_BATCH);
+  o->max_batch_size = (size + 31) / 32 * 32;
   PetscCall(PetscArraycpy(points, o->switch_points, CSROVERLAP_SIZES - 1));
   PetscCall(PetscOptionsRealArray("-mat_csroverlap_switch_points", "Mean row lengths of a batch from which 2, 4, 8, 16 and 32 threads compute a row", "MATCSROVERLAP", points, &n, &set));
   if (set) {
@@ -108,20 +109,39 @@ enum {
   FIGURE_SQUARES,
   FIGURE_LONG,
   FIGURE_BYTES,
+  FIGURE_ROWS, /* batches whose rows are in registers */
   FIGURE_SIZES
 };
+
+/* The batches as the GPU's kernel knows them, on the host; to be freed by the caller */
+static PetscErrorCode GetBatchWorks(const CSROverlap *ov, BatchWork **works)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(ov->batch_num, works));
+  if (PetscMemTypeHost(ov->memtype)) {
+    for (PetscInt b = 0; b < ov->batch_num; b++) CSROverlapDescribe(ov, ov->row_offsets, b, &(*works)[b]);
+  } else PetscCall(GallopDeviceCopyOut(*works, ov->batch_works, (size_t)ov->batch_num * sizeof(BatchWork)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode CSROverlapFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
   const CSROverlap *ov = (const CSROverlap *)data;
+  BatchWork        *works;
 
   PetscFunctionBegin;
+  PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
   f[FIGURE_BATCHES] = ov->batch_num;
-  f[FIGURE_ENTRIES] = (PetscLogDouble)ov->batch_nz;
-  f[FIGURE_SQUARES] = ov->sum_squares;
   f[FIGURE_LONG]    = ov->long_row_num;
   f[FIGURE_BYTES]   = (PetscLogDouble)ov->bytes;
-  for (int k = 0; k < CSROVERLAP_SIZES; k++) f[FIGURE_SIZES + k] = ov->sizes[k];
+  PetscCall(GetBatchWorks(ov, &works));
+  for (PetscInt b = 0; b < ov->batch_num; b++) {
+    f[FIGURE_ENTRIES] += works[b].nnz;
+    f[FIGURE_SQUARES] += (PetscLogDouble)works[b].nnz * works[b].nnz;
+    if (works[b].kind & CSROVERLAP_KIND_ROWS) f[FIGURE_ROWS]++;
+    else f[FIGURE_SIZES + (works[b].kind & CSROVERLAP_KIND_SIZE)]++;
+  }
+  PetscCall(PetscFree(works));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -131,7 +151,7 @@ static PetscErrorCode CSROverlapView(const PetscLogDouble f[GALLOP_MAX_FIGURES],
 
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "CSR-Overlap: %.0f batches of %.1f entries on average, standard deviation %.1f, %.0f long rows\n", f[FIGURE_BATCHES], mean, (double)PetscSqrtReal((PetscReal)PetscMax(variance, 0)), f[FIGURE_LONG]));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "CSR-Overlap: batches by vector_size:"));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "CSR-Overlap: batches by vector_size: in registers: %.0f,", f[FIGURE_ROWS]));
   PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_FALSE));
   for (int k = 0; k < CSROVERLAP_SIZES; k++) PetscCall(PetscViewerASCIIPrintf(viewer, " %d: %.0f%s", 1 << k, f[FIGURE_SIZES + k], k + 1 < CSROVERLAP_SIZES ? "," : "\n"));
   PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_TRUE));
@@ -144,7 +164,7 @@ static PetscErrorCode CSROverlapViewDetail(const void *data, PetscViewer viewer)
   const CSROverlap *ov = (const CSROverlap *)data;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: max_batch_size %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT " long rows, entries %s\n", ov->options.max_batch_size, ov->batch_num, ov->long_row_num, PetscMemTypeHost(ov->memtype) ? "on the host" : "on the GPU"));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: max_batch_size %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT " long rows, entries %s\n", ov->max_batch_size, ov->batch_num, ov->long_row_num, PetscMemTypeHost(ov->memtype) ? "on the host" : "on the GPU"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

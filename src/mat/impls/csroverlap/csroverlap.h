@@ -6,17 +6,20 @@
     G. Zeng, Y. Zou, Leveraging Memory Copy Overlap for Efficient Sparse Matrix-Vector Multiplication on GPUs
 
   A batch is a run of whole rows with at most max_batch_size entries; longer rows stand apart in long_row_infos (section 4.1.1, Algorithm 3). Beyond the
-  paper a batch has at most max_batch_size rows, so that empty rows do not pile up in one. The partition depends on row lengths alone.
+  paper a batch has at most CSROVERLAP_THREADS rows, so that empty rows do not pile up in one. The partition depends on row lengths alone.
 
   This header is read by C and by CUDA: the host and the GPU have the same arrays.
 */
 
 #include <gallop/formatimpl.h>
 
-#define CSROVERLAP_SIZES 6 /* values of vector_size: 1, 2, 4, 8, 16, 32 */
+#define CSROVERLAP_THREADS       256 /* T of the paper: threads of a GPU block, and most rows of a batch */
+#define CSROVERLAP_SIZES         6   /* values of vector_size: 1, 2, 4, 8, 16, 32 */
+#define CSROVERLAP_LARGEST_BATCH 8192
+#define CSROVERLAP_UNEVEN        8 /* a row longer than so many entries for each thread that computes it waits until warps have time for it */
 
 typedef struct {
-  PetscInt  max_batch_size;
+  PetscInt  max_batch_size;                      /* 0: CSROverlapBatchSize() chooses */
   PetscReal switch_points[CSROVERLAP_SIZES - 1]; /* mean row length of a batch from which vector_size is 2, 4, 8, 16, 32 (Table 2) */
 } CSROverlapOptions;
 
@@ -25,24 +28,41 @@ typedef struct {
   PetscInt start_row, end_row;
 } BatchInfo;
 
+/* What the kernel has to know of a batch, in one load */
+typedef struct {
+  PetscInt       start_row, begin; /* the first row, and where its entries begin */
+  int            nnz;
+  unsigned short rows, kind; /* CSROverlapKind() */
+} BatchWork;
+
+/* A piece of a long row, for one GPU block: entries [begin, end). Pieces of a row follow each other; those of rows that have several meet at the first one's number. */
+typedef struct {
+  PetscInt row, begin, end, first, pieces;
+} LongRowPiece;
+
 typedef struct {
   PetscMemType       memtype;
   PetscInt           m, n;
   PetscCount         nz;
+  PetscInt           max_batch_size;
   const PetscInt    *row_offsets;    /* [m + 1]; on the host these three are the matrix's own */
   const PetscInt    *column_indices; /* [nz] */
   const PetscScalar *values;         /* [nz] */
-  PetscInt           batch_num, long_row_num;
-  BatchInfo         *batch_infos;             /* [batch_num] */
-  PetscInt          *long_row_infos;          /* [long_row_num] */
-  PetscCount         batch_nz;                /* entries in batches */
-  PetscLogDouble     sum_squares;             /* of the batches' numbers of entries, for their spread */
-  PetscInt           sizes[CSROVERLAP_SIZES]; /* batches of each vector_size */
+  PetscInt           batch_num, long_row_num, piece_num;
+  BatchInfo         *batch_infos;    /* [batch_num] */
+  PetscInt          *long_row_infos; /* [long_row_num] */
   size_t             bytes;
   CSROverlapOptions  options;
-  int                blocks;   /* GPU blocks that compute batches */
-  PetscBool          overlaps; /* the GPU can start a kernel while the one before it ends */
-  PetscBool          fresh;    /* no product since the arrays were written */
+
+  /* on the GPU */
+  BatchWork    *batch_works; /* [batch_num] */
+  LongRowPiece *pieces;      /* [piece_num] */
+  PetscScalar  *partial;     /* [piece_num] */
+  int          *arrived;     /* [piece_num], counted at the first piece of a row */
+  PetscBool     even;        /* rows of about the same length */
+  int           resident;    /* GPU blocks that the GPU holds at a time */
+  PetscBool     overlaps;    /* the GPU can start a kernel while the one before it ends */
+  PetscBool     fresh;       /* no product since the arrays were written */
 } CSROverlap;
 
 #if defined(__CUDACC__)
@@ -51,17 +71,35 @@ typedef struct {
   #define CSROVERLAP_HD static inline
 #endif
 
-/* log2 of the vector_size for a batch (Algorithm 6) */
-CSROVERLAP_HD int CSROverlapVectorSize(const CSROverlapOptions *options, PetscInt rows, PetscInt nnz)
+/* A kind is log2 of vector_size and these */
+#define CSROVERLAP_KIND_SIZE   7  /* mask of the size */
+#define CSROVERLAP_KIND_ROWS   8  /* a thread has a row in its registers */
+#define CSROVERLAP_KIND_UNEVEN 16 /* some rows wait until warps have time for them */
+
+/* Entries of a batch for each thread: a power of 2 */
+CSROVERLAP_HD int CSROverlapEach(PetscInt max_batch_size)
+{
+  int each = 1;
+
+  while (each * CSROVERLAP_THREADS < max_batch_size) each *= 2;
+  return each;
+}
+
+/* How a batch is computed (Algorithm 6), one vector_size higher where rows are uneven */
+CSROVERLAP_HD int CSROverlapKind(const CSROverlapOptions *options, int each, PetscInt rows, PetscInt nnz, PetscInt longest)
 {
   const PetscReal mean = rows ? (PetscReal)nnz / (PetscReal)rows : 0;
   int             k    = 0;
 
+  if (longest <= each && 2 * (PetscReal)nnz > (PetscReal)each * (PetscReal)rows && mean < options->switch_points[0]) return CSROVERLAP_KIND_ROWS;
   while (k < CSROVERLAP_SIZES - 1 && mean >= options->switch_points[k]) k++;
-  return k;
+  if (k == CSROVERLAP_SIZES - 1) return k;
+  if (k < CSROVERLAP_SIZES - 2 && longest > CSROVERLAP_UNEVEN << k) k++;
+  return longest > CSROVERLAP_UNEVEN << k ? k | CSROVERLAP_KIND_UNEVEN : k;
 }
 
-PETSC_INTERN PetscErrorCode CSROverlapPartition(const CSROverlapOptions *, PetscInt, const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **);
-PETSC_INTERN void           CSROverlapMeasure(CSROverlap *, const PetscInt[], const BatchInfo[]);
+PETSC_INTERN void           CSROverlapBatchSize(const CSROverlapOptions *, PetscInt, PetscCount, const PetscInt[], PetscInt *, PetscBool *);
+PETSC_INTERN PetscErrorCode CSROverlapPartition(PetscInt, PetscInt, const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **);
+PETSC_INTERN void           CSROverlapDescribe(const CSROverlap *, const PetscInt[], PetscInt, BatchWork *);
 
 PETSC_INTERN const GallopFormatWork CSROverlapHost, CSROverlapDevice;

@@ -4,149 +4,482 @@
 #include <gallop/cudaimpl.h>
 #include "csroverlap.h"
 
-static constexpr int Threads = 256; /* T of the paper */
-static constexpr int Stages  = 2;   /* batches in shared memory */
+static constexpr int Threads   = CSROVERLAP_THREADS;
+static constexpr int Warps     = Threads / WarpSize;
+static constexpr int BatchRun  = 4;    /* most batches of a GPU block, one after the other */
+static constexpr int PieceLow  = 1024; /* entries of a piece of a long row, at least and at most, and how many pieces keep a multiprocessor busy */
+static constexpr int PieceHigh = 16384;
+static constexpr int PieceBusy = 16;
+static constexpr int Carveout  = 132 << 10; /* bytes of shared memory of a multiprocessor: what is left is L1, where loads of x wait, unless rows are even */
 
 template <typename V, typename I>
-struct BatchesView {
-  const I         *row_offsets, *column_indices;
-  const V         *values;
-  const BatchInfo *batch_infos;
-  const I         *long_row_infos;
-  PetscCount       nz;
-  PetscInt         batch_num, block_batch_num, long_row_num;
-  int              max_batch_size;
+struct CsrView {
+  const I            *row_offsets, *column_indices;
+  const V            *values;
+  const BatchWork    *batch_works;
+  const LongRowPiece *pieces;
+  V                  *partial;
+  int                *arrived;
+  PetscInt            batch_num, block_batch_num, piece_num;
+  int                 max_batch_size;
 };
 
-/* Room for a batch whose first entry does not lie at a multiple of 16 bytes */
+/* Shared memory of a GPU block: the batch that is being copied, the row offsets of two batches, products of the batch that is being computed, and its rows that wait */
 template <typename T>
-static __host__ __device__ constexpr int StageItems(int max_batch_size)
+static __host__ __device__ constexpr size_t PaddedBytes(int items) /* room for the multiples of 16 bytes around them */
 {
-  return max_batch_size + 2 * 16 / (int)sizeof(T);
+  return (items * sizeof(T) + 2 * 16) / 16 * 16;
 }
 
 template <typename V, typename I>
-static __host__ __device__ constexpr size_t StageBytes(int max_batch_size)
-{
-  return (StageItems<V>(max_batch_size) * sizeof(V) + StageItems<I>(max_batch_size) * sizeof(I) + 15) / 16 * 16;
-}
+struct Shared {
+  int max_batch_size;
 
-/* Entries [begin, end) of an array to shared memory, 16 bytes at a time, from the multiple of 16 bytes at or before begin on; nothing behind the array is read */
+  __host__ __device__ size_t Columns() const { return PaddedBytes<V>(max_batch_size); }
+  __host__ __device__ size_t Offsets(int slot) const { return Columns() + PaddedBytes<I>(max_batch_size) + slot * PaddedBytes<I>(Threads + 1); }
+  __host__ __device__ size_t Products() const { return Offsets(2); }
+  __host__ __device__ size_t Waiting() const { return Products() + PaddedBytes<V>(max_batch_size > Threads + Warps ? max_batch_size : Threads + Warps); }
+  __host__ __device__ size_t Bytes() const { return Waiting() + Threads * sizeof(int); }
+};
+
+/* ---- copies to shared memory that occupy no thread ---- */
+
+/* Where items begin that are copied from the multiple of 16 bytes at or before begin on */
 template <typename T>
-static __device__ __forceinline__ void CopyAsync(T *to, const T *from, PetscCount begin, PetscCount end, PetscCount all)
+static __device__ __forceinline__ const T *Placed(const unsigned char *at, PetscCount begin)
 {
-  constexpr int    items = 16 / sizeof(T);
-  const PetscCount first = begin / items * items;
-
-  for (PetscCount at = first + threadIdx.x * items; at < end; at += Threads * items) {
-    const PetscCount left = all - at;
-
-    if (left >= items) __pipeline_memcpy_async(to + (at - first), from + at, 16);
-    else
-      for (PetscCount k = 0; k < left; k++) __pipeline_memcpy_async(to + (at - first) + k, from + at + k, sizeof(T));
-  }
+  return reinterpret_cast<const T *>(at) + begin % (16 / (int)sizeof(T));
 }
 
-/* Algorithm 5: VectorSize threads compute a row */
+template <typename T>
+static __device__ __forceinline__ unsigned int CopyBytes(PetscCount begin, PetscCount end)
+{
+  constexpr int items = 16 / sizeof(T);
+
+  return (unsigned int)(((end + items - 1) / items - begin / items) * 16);
+}
+
+#if __CUDA_ARCH__ >= 900
+/* The copy engine writes for itself, one thread starts it, and an mbarrier counts the bytes */
+struct Arrival {
+  unsigned long long *barrier;
+  unsigned int        parity = 0;
+
+  __device__ __forceinline__ unsigned int Address() const { return (unsigned int)__cvta_generic_to_shared(barrier); }
+  __device__ __forceinline__ void         Init()
+  {
+    if (threadIdx.x == 0) {
+      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Address()));
+      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    }
+    __syncthreads();
+  }
+  __device__ __forceinline__ void Expect(unsigned int bytes) const { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(Address()), "r"(bytes) : "memory"); }
+  __device__ __forceinline__ void Wait()
+  {
+    asm volatile("{\n.reg .pred done;\nAGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra AGAIN;\n}" ::"r"(Address()), "r"(parity) : "memory");
+    parity ^= 1;
+  }
+  /* The matrix is read once a product: what it pushes out of L2 should not be x */
+  __device__ __forceinline__ void Copy(void *to, const void *from, unsigned int bytes) const
+  {
+    unsigned long long once;
+
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes), "r"(Address()), "l"(once)
+                 : "memory");
+  }
+};
+#endif
+
+/* From 8.0 on every thread starts copies of 16 bytes, which below are ordinary ones */
+template <typename T>
+static __device__ __forceinline__ void CopyByThreads(unsigned char *to, const T *from, PetscCount begin, PetscCount end)
+{
+  const unsigned char *first = reinterpret_cast<const unsigned char *>(from + begin / (16 / (int)sizeof(T)) * (16 / (int)sizeof(T)));
+
+  for (unsigned int at = threadIdx.x * 16; at < CopyBytes<T>(begin, end); at += Threads * 16) __pipeline_memcpy_async(to + at, first + at, 16);
+}
+
+/* Begins to copy a batch. Arrays are padded, so that the last 16 bytes may be read where fewer are theirs. */
+template <typename V, typename I, typename A>
+static __device__ __forceinline__ void Fetch(const CsrView<V, I> &csr, const Shared<V, I> &layout, unsigned char *shared, int slot, const BatchWork &work, const A &arrival)
+{
+  const PetscCount begin = work.begin, end = begin + work.nnz, row = work.start_row, rowend = row + work.rows + 1;
+
+#if __CUDA_ARCH__ >= 900
+  const unsigned int values = CopyBytes<V>(begin, end), columns = CopyBytes<I>(begin, end), offsets = CopyBytes<I>(row, rowend);
+
+  if (threadIdx.x != 0) return;
+  arrival.Expect(values + columns + offsets);
+  if (work.nnz) {
+    arrival.Copy(shared, csr.values + begin / (16 / (int)sizeof(V)) * (16 / (int)sizeof(V)), values);
+    arrival.Copy(shared + layout.Columns(), csr.column_indices + begin / (16 / (int)sizeof(I)) * (16 / (int)sizeof(I)), columns);
+  }
+  arrival.Copy(shared + layout.Offsets(slot), csr.row_offsets + row / (16 / (int)sizeof(I)) * (16 / (int)sizeof(I)), offsets);
+#else
+  CopyByThreads(shared, csr.values, begin, end);
+  CopyByThreads(shared + layout.Columns(), csr.column_indices, begin, end);
+  CopyByThreads(shared + layout.Offsets(slot), csr.row_offsets, row, rowend);
+  __pipeline_commit();
+#endif
+}
+
+#if __CUDA_ARCH__ < 900
+struct Arrival {
+  __device__ __forceinline__ void Wait()
+  {
+    __pipeline_wait_prior(0);
+    __syncthreads();
+  }
+};
+#endif
+
+/* A load that is under way when its thread comes to a barrier could still see what the copy engine writes after it. So loads are finished first: a use that the compiler cannot drop. */
+template <typename T>
+static __device__ __forceinline__ int Mixed(T value)
+{
+  static_assert(sizeof(T) % sizeof(int) == 0, "scalars are whole words");
+  union
+  {
+    T   t;
+    int word[sizeof(T) / sizeof(int)];
+  } u       = {value};
+  int mixed = u.word[0];
+
+#pragma unroll
+  for (int k = 1; k < (int)(sizeof(T) / sizeof(int)); k++) mixed ^= u.word[k];
+  return mixed;
+}
+
+static __device__ __forceinline__ void FinishLoads(int mixed)
+{
+#if __CUDA_ARCH__ >= 900
+  asm volatile("{\n.reg .pred p;\nsetp.eq.s32 p, %0, 0x5a7b31c3;\n@p nanosleep.u32 0;\n}" ::"r"(mixed) : "memory");
+#endif
+}
+
+/* ---- the sums of a batch ---- */
+
+/* Algorithm 5: VectorSize threads sum a row, of products in shared memory */
 template <int VectorSize, typename V, typename I>
-static __device__ __forceinline__ void VectorCompute(const BatchesView<V, I> &csr, const BatchInfo &batch, PetscInt begin, const V *sval, const I *scol, const GallopVectors<V> &v)
+static __device__ __forceinline__ void VectorCompute(const BatchWork &work, const V *products, const I *offsets, int *waiting, int *nwaiting, const GallopVectors<V> &v)
 {
   constexpr int vectors = Threads / VectorSize;
   const int     lane = threadIdx.x % VectorSize, vector = threadIdx.x / VectorSize;
+  const bool    uneven = work.kind & CSROVERLAP_KIND_UNEVEN;
 
-  for (PetscInt base = batch.start_row; base < batch.end_row; base += vectors) {
-    const PetscInt row    = base + vector;
-    const bool     inside = row < batch.end_row;
-    V              sum    = V(0);
+  for (int base = 0; base < work.rows; base += vectors) {
+    const int row    = base + vector;
+    bool      inside = row < work.rows;
+    int       k = inside ? (int)(offsets[row] - work.begin) : 0, end = inside ? (int)(offsets[row + 1] - work.begin) : 0;
+    V         sum = V(0);
 
-    if (inside) {
-      const int last = (int)(csr.row_offsets[row + 1] - begin);
+    if (uneven && end - k > CSROVERLAP_UNEVEN * VectorSize) {
+      if (lane == 0) waiting[atomicAdd(nwaiting, 1)] = row;
+      inside = false;
+      end    = k;
+    }
+#pragma unroll 4
+    for (k += lane; k < end; k += VectorSize) sum += products[k];
+    sum = GallopGroupSum(sum, VectorSize);
+    if (inside && lane == 0) GallopStore(v, work.start_row + row, sum);
+  }
+  if (uneven) { /* a warp sums each of the rows that wait: their order does not matter */
+    __syncthreads();
+    for (int i = threadIdx.x / WarpSize; i < *nwaiting; i += Warps) {
+      const int row = waiting[i], end = (int)(offsets[row + 1] - work.begin);
+      V         sum = V(0);
 
 #pragma unroll 4
-      for (int k = (int)(csr.row_offsets[row] - begin) + lane; k < last; k += VectorSize) sum += sval[k] * v.x[scol[k]];
+      for (int k = (int)(offsets[row] - work.begin) + threadIdx.x % WarpSize; k < end; k += WarpSize) sum += products[k];
+      sum = GallopGroupSum(sum, WarpSize);
+      if (threadIdx.x % WarpSize == 0) GallopStore(v, work.start_row + row, sum);
     }
-    sum = GallopGroupSum(sum, VectorSize);
-    if (inside && lane == 0) GallopStore(v, row, sum);
+    __syncthreads();
+    if (threadIdx.x == 0) *nwaiting = 0;
   }
 }
 
-/* Algorithm 6 */
-template <typename V, typename I>
-static __device__ __forceinline__ void Compute(const BatchesView<V, I> &csr, const CSROverlapOptions &options, const BatchInfo &batch, const unsigned char *stage, const GallopVectors<V> &v)
+/* vector_size 32: warps have equal shares of the entries, whatever the rows; each sums its part of a row, and these meet in parts[row + warp] */
+template <int Each, typename V, typename I>
+static __device__ __forceinline__ void WarpCompute(const BatchWork &work, const V (&product)[Each], const I *offsets, V *parts, const GallopVectors<V> &v)
 {
-  const PetscInt begin = csr.row_offsets[batch.start_row], nnz = csr.row_offsets[batch.end_row] - begin;
-  const V       *sval = reinterpret_cast<const V *>(stage) + begin % (16 / (int)sizeof(V));
-  const I       *scol = reinterpret_cast<const I *>(stage + StageItems<V>(csr.max_batch_size) * sizeof(V)) + begin % (16 / (int)sizeof(I));
+  constexpr int share = WarpSize * Each;
+  const int     warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize, begin = warp * share, end = begin + share < work.nnz ? begin + share : work.nnz;
+  int           row = 0;
 
-  switch (CSROverlapVectorSize(&options, batch.end_row - batch.start_row, nnz)) {
-  case 0:
-    VectorCompute<1>(csr, batch, begin, sval, scol, v);
-    break;
-  case 1:
-    VectorCompute<2>(csr, batch, begin, sval, scol, v);
-    break;
-  case 2:
-    VectorCompute<4>(csr, batch, begin, sval, scol, v);
-    break;
-  case 3:
-    VectorCompute<8>(csr, batch, begin, sval, scol, v);
-    break;
-  case 4:
-    VectorCompute<16>(csr, batch, begin, sval, scol, v);
-    break;
-  default:
-    VectorCompute<32>(csr, batch, begin, sval, scol, v);
+  if (begin < end) {
+    for (int base = 0; base < work.rows; base += WarpSize) row += __popc(__ballot_sync(0xffffffffu, base + lane < work.rows && offsets[base + lane + 1] - work.begin <= begin));
+    for (int k = begin; k < end; row++) {
+      const int rowend = (int)(offsets[row + 1] - work.begin), stop = rowend < end ? rowend : end;
+      V         sum = V(0);
+
+      if (stop <= k) continue;
+#pragma unroll
+      for (int e = 0; e < Each; e++) {
+        const int at = begin + e * WarpSize + lane;
+
+        if (at >= k && at < stop) sum += product[e];
+      }
+      sum = GallopGroupSum(sum, WarpSize);
+      if (lane == 0) parts[row + warp] = sum;
+      k = stop;
+    }
+  }
+  __syncthreads();
+  for (row = threadIdx.x; row < work.rows; row += Threads) {
+    const int first = (int)(offsets[row] - work.begin), last = (int)(offsets[row + 1] - work.begin) - 1;
+    V         sum = V(0);
+
+    if (last >= first)
+      for (int w = first / share; w <= last / share; w++) sum += parts[row + w];
+    GallopStore(v, work.start_row + row, sum);
   }
 }
 
+/* Algorithm 9 for a piece of a long row; where the row has several, the last block to come adds them, in their order */
 template <typename V, typename I>
-static __device__ __forceinline__ void Fetch(const BatchesView<V, I> &csr, PetscInt b, unsigned char *stage)
+static __device__ __forceinline__ void LongRow(const CsrView<V, I> &csr, const GallopVectors<V> &v)
 {
-  const BatchInfo  batch = csr.batch_infos[b];
-  const PetscCount begin = csr.row_offsets[batch.start_row], end = csr.row_offsets[batch.end_row];
+  const LongRowPiece piece = csr.pieces[blockIdx.x];
+  V                  sum   = V(0);
+  PetscCount         k     = (PetscCount)piece.begin + threadIdx.x;
 
-  CopyAsync(reinterpret_cast<V *>(stage), csr.values, begin, end, csr.nz);
-  CopyAsync(reinterpret_cast<I *>(stage + StageItems<V>(csr.max_batch_size) * sizeof(V)), csr.column_indices, begin, end, csr.nz);
-}
+  for (; k + 3 * Threads < piece.end; k += 4 * Threads) {
+    I column[4];
+    V value[4];
 
-/* Algorithm 9: a block computes a row */
-template <typename V, typename I>
-static __device__ __forceinline__ void LongRow(const BatchesView<V, I> &csr, PetscInt row, const GallopVectors<V> &v)
-{
-  V sum = V(0);
-
-#pragma unroll 8
-  for (PetscCount k = csr.row_offsets[row] + (PetscCount)threadIdx.x; k < csr.row_offsets[row + 1]; k += Threads) sum += csr.values[k] * v.x[csr.column_indices[k]];
+#pragma unroll
+    for (int u = 0; u < 4; u++) {
+      column[u] = GallopLoadOnce(csr.column_indices + k + u * Threads);
+      value[u]  = GallopLoadOnce(csr.values + k + u * Threads);
+    }
+#pragma unroll
+    for (int u = 0; u < 4; u++) sum += value[u] * v.x[column[u]];
+  }
+  for (; k < piece.end; k += Threads) sum += GallopLoadOnce(csr.values + k) * v.x[GallopLoadOnce(csr.column_indices + k)];
   sum = GallopWarpsSum<Threads>(sum, Threads);
-  if (threadIdx.x == 0) GallopStore(v, row, sum);
+  if (threadIdx.x != 0) return;
+  if (piece.pieces > 1) {
+    csr.partial[blockIdx.x] = sum;
+    __threadfence();
+    if (atomicAdd(csr.arrived + piece.first, 1) != (int)piece.pieces - 1) return;
+    csr.arrived[piece.first] = 0; /* for the next product */
+    __threadfence();
+    sum = V(0);
+    for (PetscInt p = piece.first; p < piece.first + piece.pieces; p++) sum += GallopLoadFromL2(csr.partial + p);
+  }
+  GallopStore(v, piece.row, sum);
 }
 
-/* Algorithm 4. The first blocks compute the long rows, so that these start first; no second kernel is needed. */
-template <typename V, typename I>
-__global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const BatchesView<V, I> csr, const CSROverlapOptions options, const GallopVectors<V> v, const bool fresh)
+/*
+  Algorithm 4. The first blocks compute the long rows, so that these start first; no second kernel is needed.
+
+  The two places of the paper's pipeline are shared memory and the registers: once a block's threads have loaded a batch to registers, where they fetch x for it, the
+  place in shared memory is free for the next one.
+*/
+template <int Each, bool Even, typename V, typename I>
+__global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const CsrView<V, I> csr, const GallopVectors<V> v, const bool fresh)
 {
-  extern __shared__ __align__(16) unsigned char stages[];
-  const size_t                                  bytes = StageBytes<V, I>(csr.max_batch_size);
+  extern __shared__ __align__(128) unsigned char shared[];
+  __shared__ int                                 nwaiting;
+  const Shared<V, I>                             layout   = {csr.max_batch_size};
+  V *const                                       products = reinterpret_cast<V *>(shared + layout.Products());
+  const int                                      warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
 
   if (fresh) GallopWaitForPredecessor();
-  if (blockIdx.x < csr.long_row_num) {
+  if (blockIdx.x < csr.piece_num) {
     GallopWaitForPredecessor();
-    LongRow(csr, csr.long_row_infos[blockIdx.x], v);
+    LongRow(csr, v);
     return;
   }
-  const PetscCount start = (PetscCount)(blockIdx.x - csr.long_row_num) * csr.block_batch_num, end = start + csr.block_batch_num < csr.batch_num ? start + csr.block_batch_num : csr.batch_num;
+  const PetscCount begin = (PetscCount)(blockIdx.x - csr.piece_num) * csr.block_batch_num, end = begin + csr.block_batch_num < csr.batch_num ? begin + csr.block_batch_num : csr.batch_num;
+  BatchWork        work = csr.batch_works[begin], next = begin + 1 < end ? csr.batch_works[begin + 1] : work;
+#if __CUDA_ARCH__ >= 900
+  __shared__ unsigned long long barrier;
+  Arrival                       arrival = {&barrier};
 
-  if (start < end) Fetch(csr, (PetscInt)start, stages);
-  __pipeline_commit();
+  arrival.Init();
+#else
+  Arrival arrival;
+#endif
+  if (threadIdx.x == 0) nwaiting = 0;
+  Fetch(csr, layout, shared, 0, work, arrival);
   GallopWaitForPredecessor(); /* the matrix comes without waiting, vectors do not */
-  for (PetscCount b = start; b < end; b++) {
-    if (b + 1 < end) Fetch(csr, (PetscInt)(b + 1), stages + (b + 1 - start) % Stages * bytes);
-    __pipeline_commit();
-    __pipeline_wait_prior(Stages - 1);
+  for (PetscCount b = begin; b < end; b++) {
+    const int  slot    = (int)(b - begin) % 2;
+    const I   *offsets = Placed<I>(shared + layout.Offsets(slot), work.start_row), *columns = Placed<I>(shared + layout.Columns(), work.begin);
+    const V   *values = Placed<V>(shared, work.begin);
+    const bool rows   = work.kind & CSROVERLAP_KIND_ROWS;
+    V          product[Each];
+    I          column[Each];
+    int        first = warp * WarpSize * Each + lane, step = WarpSize, last = work.nnz, mixed = 0;
+
+    arrival.Wait();
+    if (rows) { /* a thread has a row; else neighbouring threads have neighbouring entries */
+      const bool inside = (int)threadIdx.x < work.rows;
+
+      first = inside ? (int)(offsets[threadIdx.x] - work.begin) : 0;
+      last  = inside ? (int)(offsets[threadIdx.x + 1] - work.begin) : 0;
+      step  = 1;
+    }
+#pragma unroll
+    for (int e = 0; e < Each; e++) {
+      const bool inside = first + e * step < last;
+
+      product[e] = inside ? values[first + e * step] : V(0);
+      column[e]  = inside ? columns[first + e * step] : -1;
+      mixed ^= Mixed(product[e]) ^ Mixed(column[e]);
+    }
+    FinishLoads(mixed);
     __syncthreads();
-    Compute(csr, options, csr.batch_infos[b], stages + (b - start) % Stages * bytes, v);
-    __syncthreads(); /* its place is for the batch after the next */
+    const BatchWork after = b + 2 < end ? csr.batch_works[b + 2] : next;
+
+    if (b + 1 < end) Fetch(csr, layout, shared, 1 - slot, next, arrival);
+#pragma unroll
+    for (int e = 0; e < Each; e++)
+      if (column[e] >= 0) product[e] *= v.x[column[e]];
+    if (rows) {
+      V sum = product[0];
+
+#pragma unroll
+      for (int e = 1; e < Each; e++) sum += product[e];
+      if ((int)threadIdx.x < work.rows) GallopStore(v, work.start_row + (PetscInt)threadIdx.x, sum);
+    } else if ((work.kind & CSROVERLAP_KIND_SIZE) == CSROVERLAP_SIZES - 1) {
+      WarpCompute<Each>(work, product, offsets, products, v);
+    } else {
+      int *const waiting = reinterpret_cast<int *>(shared + layout.Waiting());
+
+#pragma unroll
+      for (int e = 0; e < Each; e++)
+        if (column[e] >= 0) products[first + e * WarpSize] = product[e];
+      __syncthreads();
+      switch (work.kind & CSROVERLAP_KIND_SIZE) {
+      case 0:
+        VectorCompute<1>(work, products, offsets, waiting, &nwaiting, v);
+        break;
+      case 1:
+        VectorCompute<2>(work, products, offsets, waiting, &nwaiting, v);
+        break;
+      case 2:
+        VectorCompute<4>(work, products, offsets, waiting, &nwaiting, v);
+        break;
+      case 3:
+        VectorCompute<8>(work, products, offsets, waiting, &nwaiting, v);
+        break;
+      default:
+        VectorCompute<16>(work, products, offsets, waiting, &nwaiting, v);
+      }
+    }
+    work = next;
+    next = after;
   }
+}
+
+/* ---- build ---- */
+
+/* A warp describes a batch to the kernel */
+__global__ static void DescribeBatchesKernel(PetscInt batch_num, const BatchInfo *batch_infos, const PetscInt *row_offsets, const CSROverlapOptions options, int each, BatchWork *batch_works)
+{
+  const PetscCount b       = ((PetscCount)blockIdx.x * blockDim.x + threadIdx.x) / WarpSize;
+  const int        lane    = threadIdx.x % WarpSize;
+  PetscInt         longest = 0;
+
+  if (b >= batch_num) return;
+  const BatchInfo info = batch_infos[b];
+
+  for (PetscInt row = info.start_row + lane; row < info.end_row; row += WarpSize) {
+    const PetscInt length = row_offsets[row + 1] - row_offsets[row];
+
+    longest = length > longest ? length : longest;
+  }
+  for (int by = WarpSize / 2; by > 0; by /= 2) {
+    const PetscInt other = GallopShuffleDown(longest, by, WarpSize);
+
+    longest = other > longest ? other : longest;
+  }
+  if (lane == 0) {
+    BatchWork work;
+
+    work.start_row = info.start_row;
+    work.begin     = row_offsets[info.start_row];
+    work.rows      = (unsigned short)(info.end_row - info.start_row);
+    work.nnz       = (int)(row_offsets[info.end_row] - work.begin);
+    work.kind      = (unsigned short)CSROverlapKind(&options, each, work.rows, work.nnz, longest);
+    batch_works[b] = work;
+  }
+}
+
+/* Long rows in pieces: as many as keep the GPU busy, neither too small nor too large. Freed by the caller. */
+static PetscErrorCode CutLongRows(PetscInt long_row_num, const PetscInt long_row_infos[], const PetscInt row_offsets[], int processors, PetscInt *piece_num, LongRowPiece **pieces)
+{
+  PetscCount entries = 0;
+  PetscInt   size    = PieceLow;
+
+  PetscFunctionBegin;
+  for (PetscInt l = 0; l < long_row_num; l++) entries += row_offsets[long_row_infos[l] + 1] - row_offsets[long_row_infos[l]];
+  while (size < PieceHigh && entries / size > (PetscCount)PieceBusy * processors) size *= 2;
+  *piece_num = 0;
+  for (PetscInt l = 0; l < long_row_num; l++) *piece_num += (row_offsets[long_row_infos[l] + 1] - row_offsets[long_row_infos[l]] - 1) / size + 1;
+  PetscCall(PetscMalloc1(*piece_num, pieces));
+  for (PetscInt l = 0, p = 0; l < long_row_num; l++) {
+    const PetscInt row = long_row_infos[l], begin = row_offsets[row], end = row_offsets[row + 1], n = (end - begin - 1) / size + 1, first = p;
+
+    for (PetscInt k = 0; k < n; k++, p++) (*pieces)[p] = {row, begin + k * size, k + 1 < n ? begin + (k + 1) * size : end, first, n};
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef void (*Kernel)(const CsrView<PetscScalar, PetscInt>, const GallopVectors<PetscScalar>, const bool);
+
+/* Even has kernels of its own because the carveout belongs to a kernel */
+static Kernel GetKernel(PetscInt max_batch_size, PetscBool even)
+{
+  switch (CSROverlapEach(max_batch_size)) {
+  case 1:
+    return csr_partial_overlapping<1, false, PetscScalar, PetscInt>;
+  case 2:
+    return csr_partial_overlapping<2, false, PetscScalar, PetscInt>;
+  case 4:
+    return even ? csr_partial_overlapping<4, true, PetscScalar, PetscInt> : csr_partial_overlapping<4, false, PetscScalar, PetscInt>;
+  case 8:
+    return csr_partial_overlapping<8, false, PetscScalar, PetscInt>;
+  case 16:
+    return csr_partial_overlapping<16, false, PetscScalar, PetscInt>;
+  default:
+    return csr_partial_overlapping<32, false, PetscScalar, PetscInt>;
+  }
+}
+
+static size_t SharedBytes(const CSROverlap *ov)
+{
+  const Shared<PetscScalar, PetscInt> layout = {(int)ov->max_batch_size};
+
+  return layout.Bytes();
+}
+
+/* What the kernel needs of the GPU, and how many of its blocks fit there */
+static PetscErrorCode PrepareKernel(CSROverlap *ov, int *processors)
+{
+  const Kernel kernel = GetKernel(ov->max_batch_size, ov->even);
+  const size_t shared = SharedBytes(ov);
+  int          device, block, processor, each = 0;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(processors, cudaDevAttrMultiProcessorCount, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&processor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  PetscCheck(shared <= (size_t)block, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_max_batch_size %" PetscInt_FMT " takes %d bytes of shared memory, but a block of this GPU has %d: must be between 32 and %" PetscInt_FMT, ov->max_batch_size, (int)shared, block,
+             (PetscInt)((PetscCount)ov->max_batch_size * block / (PetscCount)shared / 64 * 32 + 32));
+  PetscCallCUDA(GallopKernelOverlaps(kernel, &ov->overlaps));
+  PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+  if (!ov->even || GetKernel(ov->max_batch_size, PETSC_FALSE) == kernel)
+    PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, PetscMin(100, Carveout / (processor / 100) + 1)));
+  PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, Threads, shared));
+  ov->resident = PetscMax(each, 1) * *processors;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Runs twice: with a null base it measures, then it hands out */
@@ -157,10 +490,17 @@ static size_t Carve(CSROverlap *ov, void *base)
   PetscScalar *a;
 
   carver.Take(i, ov->m + 1);
+  carver.Pad(16);
   carver.Take(j, ov->nz);
+  carver.Pad(16);
   carver.Take(a, ov->nz);
+  carver.Pad(16);
+  carver.Take(ov->batch_works, ov->batch_num);
   carver.Take(ov->batch_infos, ov->batch_num);
   carver.Take(ov->long_row_infos, ov->long_row_num);
+  carver.Take(ov->pieces, ov->piece_num);
+  carver.Take(ov->partial, ov->piece_num);
+  carver.Take(ov->arrived, ov->piece_num);
   ov->row_offsets    = i;
   ov->column_indices = j;
   ov->values         = a;
@@ -197,15 +537,13 @@ static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr)
 
 static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  const CSROverlapOptions *options = (const CSROverlapOptions *)opts;
-  auto *const              kernel  = csr_partial_overlapping<PetscScalar, PetscInt>;
-  const int                shared  = (int)(Stages * StageBytes<PetscScalar, PetscInt>((int)options->max_batch_size));
-  CSROverlap              *ov;
-  BatchInfo               *batch_infos;
-  PetscInt                *long_row_infos;
-  void                    *base = NULL;
-  int                      device, processors, resident;
-  cudaStream_t             stream;
+  CSROverlap   *ov;
+  BatchInfo    *batch_infos;
+  PetscInt     *long_row_infos;
+  LongRowPiece *pieces;
+  void         *base = NULL;
+  int           processors;
+  cudaStream_t  stream;
 
   PetscFunctionBegin;
   *built = NULL;
@@ -215,18 +553,12 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
   ov->m       = csr->m;
   ov->n       = csr->n;
   ov->nz      = csr->nz;
-  ov->options = *options;
-  PetscCall(CSROverlapPartition(options, csr->m, csr->host_i, &ov->batch_num, &batch_infos, &ov->long_row_num, &long_row_infos));
-  CSROverlapMeasure(ov, csr->host_i, batch_infos);
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  PetscCallCUDA(GallopKernelOverlaps(kernel, &ov->overlaps));
-  PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
-  PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, Threads, shared));
-  PetscCheck(resident > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Two batches of -mat_csroverlap_max_batch_size %" PetscInt_FMT " entries take %d bytes of shared memory, more than this GPU has",
-             options->max_batch_size, shared);
-  ov->blocks = resident * processors;
-  ov->bytes  = Carve(ov, NULL);
+  ov->options = *(const CSROverlapOptions *)opts;
+  CSROverlapBatchSize(&ov->options, csr->m, csr->nz, csr->host_i, &ov->max_batch_size, &ov->even);
+  PetscCall(PrepareKernel(ov, &processors));
+  PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->host_i, &ov->batch_num, &batch_infos, &ov->long_row_num, &long_row_infos));
+  PetscCall(CutLongRows(ov->long_row_num, long_row_infos, csr->host_i, processors, &ov->piece_num, &pieces));
+  ov->bytes = Carve(ov, NULL);
   if (!maxbytes || ov->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(ov->bytes, &base));
   if (base) {
     (void)Carve(ov, base);
@@ -234,6 +566,12 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
     PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, csr->j, (size_t)ov->nz * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
     PetscCall(GallopDeviceCopyIn(ov->batch_infos, batch_infos, (size_t)ov->batch_num * sizeof(BatchInfo)));
     PetscCall(GallopDeviceCopyIn(ov->long_row_infos, long_row_infos, (size_t)ov->long_row_num * sizeof(PetscInt)));
+    PetscCall(GallopDeviceCopyIn(ov->pieces, pieces, (size_t)ov->piece_num * sizeof(LongRowPiece)));
+    PetscCall(GallopDeviceZero(ov->arrived, (size_t)ov->piece_num * sizeof(int)));
+    if (ov->batch_num) {
+      DescribeBatchesKernel<<<(unsigned int)(((PetscCount)ov->batch_num + Warps - 1) / Warps), Threads, 0, stream>>>(ov->batch_num, ov->batch_infos, ov->row_offsets, ov->options, CSROverlapEach(ov->max_batch_size), ov->batch_works);
+      GallopCheckLaunch();
+    }
     PetscCall(CSROverlapRefresh_Device(ov, csr));
     PetscCallCUDA(cudaStreamSynchronize(stream)); /* the infos are pageable and about to go */
     *built = ov;
@@ -243,22 +581,22 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
   }
   PetscCall(PetscFree(batch_infos));
   PetscCall(PetscFree(long_row_infos));
+  PetscCall(PetscFree(pieces));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode CSROverlapApply_Device(void *data, const GallopProduct *p)
 {
-  CSROverlap                              *ov   = (CSROverlap *)data;
-  const GallopVectors<PetscScalar>         v    = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
-  const PetscInt                           each = (PetscInt)(((PetscCount)ov->batch_num + ov->blocks - 1) / ov->blocks), blocks = each ? (ov->batch_num + each - 1) / each : 0;
-  const BatchesView<PetscScalar, PetscInt> view   = {ov->row_offsets, ov->column_indices, ov->values, ov->batch_infos,  ov->long_row_infos,
-                                                     ov->nz,          ov->batch_num,      each,       ov->long_row_num, (int)ov->options.max_batch_size};
-  const size_t                             shared = Stages * StageBytes<PetscScalar, PetscInt>(view.max_batch_size);
-  cudaStream_t                             stream;
+  CSROverlap                          *ov  = (CSROverlap *)data;
+  const GallopVectors<PetscScalar>     v   = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+  const PetscInt                       run = PetscMin((ov->batch_num + ov->resident - 1) / ov->resident, BatchRun), blocks = run ? (ov->batch_num + run - 1) / run : 0;
+  const CsrView<PetscScalar, PetscInt> view = {ov->row_offsets, ov->column_indices,     ov->values, ov->batch_works, ov->pieces, ov->partial, ov->arrived, ov->batch_num, run,
+                                               ov->piece_num,   (int)ov->max_batch_size};
+  cudaStream_t                         stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopLaunch(csr_partial_overlapping<PetscScalar, PetscInt>, {(PetscCount)blocks + ov->long_row_num, Threads, 1, shared, stream, (bool)ov->overlaps}, view, ov->options, v, (bool)ov->fresh));
+  PetscCallCUDA(GallopLaunch(GetKernel(ov->max_batch_size, ov->even), {(PetscCount)blocks + ov->piece_num, Threads, 1, SharedBytes(ov), stream, (bool)ov->overlaps}, view, v, (bool)ov->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &ov->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

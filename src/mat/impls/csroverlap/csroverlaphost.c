@@ -3,40 +3,81 @@
 #include "csroverlap.h"
 
 /*
-  CSROverlapPartition - Algorithm 3: runs of whole rows with at most max_batch_size entries and rows, and the rows that are longer
+  CSROverlapBatchSize - max_batch_size where no option sets it, by the lengths of some rows, and whether rows are of about the same length
+
+  Batches of 2048 serve rows that a thread can hold in its registers, 512 very short rows and small matrices. All was measured on an H200; see docs/csroverlap.md.
+*/
+void CSROverlapBatchSize(const CSROverlapOptions *options, PetscInt m, PetscCount nz, const PetscInt row_offsets[], PetscInt *max_batch_size, PetscBool *even)
+{
+  const PetscInt  samples = PetscMin(m, 4096);
+  const PetscReal mean    = m ? (PetscReal)nz / (PetscReal)m : 0;
+  PetscReal       squares = 0, sum = 0;
+  PetscInt        above = 0; /* rows that do not fit a thread's registers */
+
+  for (PetscInt k = 0; k < samples; k++) {
+    const PetscInt  row = (PetscInt)((PetscCount)k * m / samples);
+    const PetscReal len = (PetscReal)(row_offsets[row + 1] - row_offsets[row]);
+
+    sum += len;
+    squares += len * len;
+    if (len > 8) above++;
+  }
+  sum /= PetscMax(samples, 1);
+  squares /= PetscMax(samples, 1);
+  *even = (PetscBool)(mean >= 16 && squares - sum * sum < sum * sum / 4);
+  if (options->max_batch_size) *max_batch_size = options->max_batch_size;
+  else if (mean >= 3.5 && 100 * (PetscCount)above < samples) *max_batch_size = 2048;
+  else if (mean < 3.5 || nz < 500000) *max_batch_size = 512;
+  else *max_batch_size = 1024;
+}
+
+/* The last row up to end whose entries end at or before limit; row_offsets[start] is not beyond it */
+static PetscInt LastRow(const PetscInt row_offsets[], PetscInt start, PetscInt end, PetscInt limit)
+{
+  while (start < end) {
+    const PetscInt mid = end - (end - start) / 2;
+
+    if (row_offsets[mid] <= limit) start = mid;
+    else end = mid - 1;
+  }
+  return start;
+}
+
+/*
+  CSROverlapPartition - Algorithm 3: runs of whole rows with at most max_batch_size entries and CSROVERLAP_THREADS rows, and the rows that are longer
 
   Input Parameters:
-+ options     - max_batch_size
-. m           - rows
-- row_offsets - on the host
++ max_batch_size - as named
+. m              - rows
+- row_offsets    - on the host
 
   Output Parameters:
 + batch_num, batch_infos       - the batches, to be freed by the caller
 - long_row_num, long_row_infos - the longer rows, likewise
-*/
-PetscErrorCode CSROverlapPartition(const CSROverlapOptions *options, PetscInt m, const PetscInt row_offsets[], PetscInt *batch_num, BatchInfo **batch_infos, PetscInt *long_row_num, PetscInt **long_row_infos)
-{
-  const PetscInt most = options->max_batch_size;
 
+  Note:
+  The time grows with the number of batches, not of rows: their ends are searched for.
+*/
+PetscErrorCode CSROverlapPartition(PetscInt max_batch_size, PetscInt m, const PetscInt row_offsets[], PetscInt *batch_num, BatchInfo **batch_infos, PetscInt *long_row_num, PetscInt **long_row_infos)
+{
   PetscFunctionBegin;
   *batch_infos    = NULL;
   *long_row_infos = NULL;
   for (int pass = 0; pass < 2; pass++) { /* counts, then writes */
     PetscInt batches = 0, longs = 0;
 
-    for (PetscInt start = 0; start < m;) {
-      PetscInt end = start;
+    for (PetscInt start = 0, end; start < m; start = end) {
+      const PetscInt room = PETSC_INT_MAX - row_offsets[start];
 
-      if (row_offsets[start + 1] - row_offsets[start] > most) {
+      end = LastRow(row_offsets, start, PetscMin(m - start, CSROVERLAP_THREADS) + start, row_offsets[start] + PetscMin(max_batch_size, room));
+      if (end == start) {
         if (pass) (*long_row_infos)[longs] = start;
         longs++;
-        start++;
-        continue;
+        end++;
+      } else {
+        if (pass) (*batch_infos)[batches] = (BatchInfo){start, end};
+        batches++;
       }
-      while (end < m && end - start < most && row_offsets[end + 1] - row_offsets[start] <= most) end++;
-      if (pass) (*batch_infos)[batches] = (BatchInfo){start, end};
-      batches++;
-      start = end;
     }
     *batch_num    = batches;
     *long_row_num = longs;
@@ -48,16 +89,18 @@ PetscErrorCode CSROverlapPartition(const CSROverlapOptions *options, PetscInt m,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What viewers show of the batches */
-void CSROverlapMeasure(CSROverlap *ov, const PetscInt row_offsets[], const BatchInfo batch_infos[])
+/* What the GPU's kernel knows of batch b */
+void CSROverlapDescribe(const CSROverlap *ov, const PetscInt row_offsets[], PetscInt b, BatchWork *work)
 {
-  for (PetscInt b = 0; b < ov->batch_num; b++) {
-    const PetscInt rows = batch_infos[b].end_row - batch_infos[b].start_row, nnz = row_offsets[batch_infos[b].end_row] - row_offsets[batch_infos[b].start_row];
+  const BatchInfo info    = ov->batch_infos[b];
+  PetscInt        longest = 0;
 
-    ov->batch_nz += nnz;
-    ov->sum_squares += (PetscLogDouble)nnz * (PetscLogDouble)nnz;
-    ov->sizes[CSROverlapVectorSize(&ov->options, rows, nnz)]++;
-  }
+  for (PetscInt row = info.start_row; row < info.end_row; row++) longest = PetscMax(longest, row_offsets[row + 1] - row_offsets[row]);
+  work->start_row = info.start_row;
+  work->begin     = row_offsets[info.start_row];
+  work->rows      = (unsigned short)(info.end_row - info.start_row);
+  work->nnz       = (int)(row_offsets[info.end_row] - work->begin);
+  work->kind      = (unsigned short)CSROverlapKind(&ov->options, CSROverlapEach(ov->max_batch_size), work->rows, work->nnz, longest);
 }
 
 static PetscErrorCode Free(CSROverlap *ov)
@@ -87,8 +130,8 @@ static PetscErrorCode CSROverlapBuild_Host(const void *opts, const GallopCSR *cs
   *built = NULL;
   PetscCall(PetscNew(&ov));
   *ov = (CSROverlap){.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz, .row_offsets = csr->i, .column_indices = csr->j, .values = csr->a, .options = *options};
-  PetscCall(CSROverlapPartition(options, csr->m, csr->i, &ov->batch_num, &ov->batch_infos, &ov->long_row_num, &ov->long_row_infos));
-  CSROverlapMeasure(ov, csr->i, ov->batch_infos);
+  CSROverlapBatchSize(options, csr->m, csr->nz, csr->i, &ov->max_batch_size, &ov->even);
+  PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->i, &ov->batch_num, &ov->batch_infos, &ov->long_row_num, &ov->long_row_infos));
   ov->bytes = (size_t)ov->batch_num * sizeof(BatchInfo) + (size_t)ov->long_row_num * sizeof(PetscInt);
   if (maxbytes && ov->bytes > (size_t)maxbytes) {
     PetscCall(Free(ov));
