@@ -23,7 +23,7 @@ def command(program, entries, lengths, options):
     words = [program, "-generate", ",".join(matrices), "-types", ",".join(f"csroverlap@v{size}" for size in SIZES)]
     for k, size in enumerate(SIZES):
         points = ["0"] * k + [NEVER] * (len(SIZES) - 1 - k)
-        words += [f"-v{size}_mat_csroverlap_switch_points", ",".join(points)]
+        words += [f"-v{size}_mat_csroverlap_switch_points", ",".join(points), f"-v{size}_mat_csroverlap_rows_in_registers", "0"]
     own = False
     for word in options:
         own = word.startswith("-mat_csroverlap_") or own and not word.startswith("-")

@@ -11,6 +11,8 @@ PETSC_INTERN PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr);
 PETSC_INTERN PetscErrorCode GallopDeviceMallocFails(PetscBool *fails);    /* whether -gallop_device_malloc_fail takes the room away; counts the calls */
 PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);                  /* waits for all work on the GPU */
 PETSC_INTERN PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr); /* for workspace, and as many bytes as were asked for: what was queued on the current stream may still use it */
+PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr); /* memory of the host that the GPU copies from by itself; *ptr stays NULL when there is none to be had */
+PETSC_INTERN PetscErrorCode GallopPinnedFree(void *ptr);
 PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes);

@@ -49,6 +49,10 @@ struct _GallopFormat {
 
   const GallopFormatWork *host, *device; /* device is NULL where PETSc has no CUDA: products are the parent's there */
 
+  /* the device's build and refresh take arrays on the host too, csr->memtype tells: of a matrix assembled there the parent uploads nothing then */
+  PetscBool device_takes_host;
+  PetscBool (*streams)(const void *data); /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
+
   /* figures that add up over blocks and MPI processes, and how to show the sums */
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);
   PetscErrorCode (*view)(const PetscLogDouble figures[GALLOP_MAX_FIGURES], PetscViewer viewer);

@@ -114,6 +114,27 @@ PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr)
+{
+  PetscBool fails;
+
+  PetscFunctionBegin;
+  *ptr = NULL;
+  PetscCall(GallopDeviceMallocFails(&fails));
+  if (!fails && cudaMallocHost(ptr, PetscMax(bytes, (size_t)1)) != cudaSuccess) {
+    *ptr = NULL;
+    (void)cudaGetLastError(); /* the caller goes on without */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopPinnedFree(void *ptr)
+{
+  PetscFunctionBegin;
+  if (ptr) PetscCallCUDA(cudaFreeHost(ptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes)
 {
   cudaStream_t stream;

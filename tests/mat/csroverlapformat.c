@@ -115,7 +115,8 @@ static PetscErrorCode TestKind(void)
 {
   static const PetscInt   mean[] = {0, 16, 17, 33, 34, 63, 64, 121, 122, 215, 216, 1000}, expected[] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
   const CSROverlapOptions table2 = {
-    1024, {17, 34, 64, 122, 216}
+    .switch_points = {17, 34, 64, 122, 216},
+      .rows_in_registers = PETSC_TRUE
   };
 
   PetscFunctionBegin;

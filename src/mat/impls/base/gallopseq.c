@@ -174,7 +174,7 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess 
 {
   GallopCSR      *csr = &access->csr;
   const PetscInt *j;
-  PetscBool       deviceparent;
+  PetscBool       deviceparent, host = (PetscBool)(place == GALLOP_HOST);
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(access, sizeof(*access)));
@@ -184,7 +184,9 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess 
   PetscCall(HostPattern(A, &csr->host_i, &j));
   csr->nz = csr->host_i[csr->m];
   PetscCall(HasDeviceParent(g, &deviceparent));
-  if (place == GALLOP_HOST) {
+  if (!host && deviceparent) PetscCall(MatGallopTrustHost(A));
+  if (!host && g->type->format->device_takes_host) host = (PetscBool)(!deviceparent || A->offloadmask == PETSC_OFFLOAD_CPU || A->offloadmask == PETSC_OFFLOAD_UNALLOCATED);
+  if (host) {
     csr->memtype = PETSC_MEMTYPE_HOST;
     csr->i       = csr->host_i;
     csr->j       = j;
@@ -465,7 +467,11 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     place = arrays.place;
     PetscCall(ArraysRestore(x, y, z, &arrays));
     if (place == GALLOP_DEVICE) {
-      PetscCall(DeviceCSRFits(A, &fits));
+      const void *data = g->instance[GALLOP_DEVICE].data;
+
+      fits = PETSC_TRUE;
+      if (data && g->type->format->streams && (*g->type->format->streams)(data)) place = GALLOP_HOST;
+      else PetscCall(DeviceCSRFits(A, &fits));
       if (!fits) {
         PetscCall(WarnTooLarge(A, g, place, PETSC_TRUE));
         place = GALLOP_HOST;

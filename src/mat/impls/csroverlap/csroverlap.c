@@ -67,24 +67,41 @@ static const char CSROverlapCitation[] = "@article{ZengZou2023,\n"
 
 static PetscErrorCode CSROverlapOptionsDefault(void *options)
 {
-  static const PetscReal table2[CSROVERLAP_SIZES - 1] = {8, 16, 32, 64, 128};
+  /* Table 2 on an H200: benchmarks/csroverlap-tune.py, rounded */
+  static const PetscReal table2[CSROVERLAP_SIZES - 1] = {4, 11, 44, 64, 114};
   CSROverlapOptions     *o                            = (CSROverlapOptions *)options;
 
   PetscFunctionBegin;
-  o->max_batch_size = 0;
+  *o = (CSROverlapOptions){.rows_in_registers = PETSC_TRUE, .pinned = PETSC_TRUE};
   PetscCall(PetscArraycpy(o->switch_points, table2, CSROVERLAP_SIZES - 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Numbers beyond PetscInt, 0 or from min on: PETSc reads them as reals */
+static PetscErrorCode CountOption(PetscOptionItems PetscOptionsObject, const char option[], const char text[], PetscCount min, PetscCount *value)
+{
+  PetscReal real = (PetscReal)*value;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsReal(option, text, "MATCSROVERLAP", real, &real, &set));
+  if (!set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(real == 0 || (real >= (PetscReal)min && real < (PetscReal)PETSC_COUNT_MAX), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be at least %" PetscCount_FMT ", or 0",
+             PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", option + 1, (double)real, min);
+  *value = (PetscCount)real;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild)
 {
-  CSROverlapOptions *o = (CSROverlapOptions *)options, before = *o;
+  CSROverlapOptions *o = (CSROverlapOptions *)options, before;
   PetscReal          points[CSROVERLAP_SIZES - 1];
   PetscInt           n = CSROVERLAP_SIZES - 1, size = o->max_batch_size;
-  PetscBool          set;
+  PetscBool          set, same;
 
   PetscFunctionBegin;
   (void)prefix;
+  PetscCall(PetscMemcpy(&before, o, sizeof(before)));
   PetscCall(PetscOptionsInt("-mat_csroverlap_max_batch_size", "Most entries of a batch, 0 to choose by the lengths of rows", "MATCSROVERLAP", size, &size, NULL));
   PetscCheck(!size || (size >= 32 && size <= CSROVERLAP_LARGEST_BATCH), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_csroverlap_max_batch_size is %" PetscInt_FMT ", but must be between 32 and %d, or 0",
              PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", size, CSROVERLAP_LARGEST_BATCH);
@@ -97,9 +114,13 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
       PetscCheck(points[k] >= (k ? points[k - 1] : 0), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_switch_points must not be negative and must not decrease");
     PetscCall(PetscArraycpy(o->switch_points, points, CSROVERLAP_SIZES - 1));
   }
-  if (o->max_batch_size != before.max_batch_size) *rebuild = PETSC_TRUE;
-  for (int k = 0; k < CSROVERLAP_SIZES - 1; k++)
-    if (o->switch_points[k] != before.switch_points[k]) *rebuild = PETSC_TRUE;
+  PetscCall(PetscOptionsBool("-mat_csroverlap_rows_in_registers", "A thread may hold a short row in registers", "MATCSROVERLAP", o->rows_in_registers, &o->rows_in_registers, NULL));
+  PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_big_batch_size", "Entries copied to the GPU at a time, 0 to choose", 32, &o->big_batch_size));
+  PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_device_memory", "Bytes of the GPU that a matrix may take before it is streamed for every product, 0 for what is free", 1, &o->device_memory));
+  PetscCall(PetscOptionsBool("-mat_csroverlap_pinned", "Keep a copy of the entries of a matrix that is assembled on the host in pinned memory", "MATCSROVERLAP", o->pinned, &o->pinned, NULL));
+  PetscCall(PetscOptionsBool("-mat_csroverlap_timeline", "Print when the copies and kernels of a product that copies ran", "MATCSROVERLAP", o->timeline, &o->timeline, NULL));
+  PetscCall(PetscMemcmp(o, &before, sizeof(before), &same));
+  if (!same) *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,6 +131,9 @@ enum {
   FIGURE_LONG,
   FIGURE_BYTES,
   FIGURE_ROWS, /* batches whose rows are in registers */
+  FIGURE_FROMHOST,
+  FIGURE_STREAMED,
+  FIGURE_BIG,
   FIGURE_SIZES
 };
 
@@ -124,10 +148,23 @@ static PetscErrorCode GetBatchWorks(const CSROverlap *ov, BatchWork **works)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode GetPlace(const CSROverlap *ov, CSROverlapPlace *place)
+{
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(CSROverlapGetPlace(ov, place));
+#else
+  (void)ov;
+  PetscCall(PetscMemzero(place, sizeof(*place)));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CSROverlapFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
   const CSROverlap *ov = (const CSROverlap *)data;
   BatchWork        *works;
+  CSROverlapPlace   place;
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
@@ -142,6 +179,10 @@ static PetscErrorCode CSROverlapFigures(const void *data, PetscLogDouble f[GALLO
     else f[FIGURE_SIZES + (works[b].kind & CSROVERLAP_KIND_SIZE)]++;
   }
   PetscCall(PetscFree(works));
+  PetscCall(GetPlace(ov, &place));
+  f[FIGURE_FROMHOST] = place.fromhost;
+  f[FIGURE_STREAMED] = place.streamed;
+  f[FIGURE_BIG]      = place.big_batch_num;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -156,30 +197,47 @@ static PetscErrorCode CSROverlapView(const PetscLogDouble f[GALLOP_MAX_FIGURES],
   for (int k = 0; k < CSROVERLAP_SIZES; k++) PetscCall(PetscViewerASCIIPrintf(viewer, " %d: %.0f%s", 1 << k, f[FIGURE_SIZES + k], k + 1 < CSROVERLAP_SIZES ? "," : "\n"));
   PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_TRUE));
   PetscCall(PetscViewerASCIIPrintf(viewer, "CSR-Overlap: %.0f bytes\n", f[FIGURE_BYTES]));
+  if (f[FIGURE_FROMHOST])
+    PetscCall(PetscViewerASCIIPrintf(viewer, "CSR-Overlap: entries come from the host in %.0f big batches, %s\n", f[FIGURE_BIG], f[FIGURE_STREAMED] ? "for every product" : "once for each set of values"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode CSROverlapViewDetail(const void *data, PetscViewer viewer)
 {
   const CSROverlap *ov = (const CSROverlap *)data;
+  CSROverlapPlace   place;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: max_batch_size %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT " long rows, entries %s\n", ov->max_batch_size, ov->batch_num, ov->long_row_num, PetscMemTypeHost(ov->memtype) ? "on the host" : "on the GPU"));
+  PetscCall(GetPlace(ov, &place));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: max_batch_size %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT " long rows, entries %s\n", ov->max_batch_size, ov->batch_num, ov->long_row_num,
+                                               PetscMemTypeHost(ov->memtype) || place.streamed ? "on the host" : "on the GPU"));
+  if (place.fromhost)
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: big_batch_size %" PetscCount_FMT ", %" PetscInt_FMT " big batches, copied from %s memory\n", place.big_batch_size, place.big_batch_num,
+                                                 place.pinned ? "pinned" : "pageable"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscBool CSROverlapStreams(const void *data)
+{
+  CSROverlapPlace place;
+
+  return (PetscBool)(!GetPlace((const CSROverlap *)data, &place) && place.streamed);
+}
+
 const GallopFormat GallopFormat_CSROVERLAP = {
-  .name            = MATCSROVERLAP,
-  .ucname          = "CSROVERLAP",
-  .citation        = CSROverlapCitation,
-  .createseq       = MatCreate_SeqAIJCSROVERLAP,
-  .creatempi       = MatCreate_MPIAIJCSROVERLAP,
-  .options_size    = sizeof(CSROverlapOptions),
-  .options_default = CSROverlapOptionsDefault,
-  .options_set     = CSROverlapOptionsSet,
-  .host            = &CSROverlapHost,
-  .device          = PetscDefined(HAVE_CUDA) ? &CSROverlapDevice : NULL,
-  .figures         = CSROverlapFigures,
-  .view            = CSROverlapView,
-  .view_detail     = CSROverlapViewDetail,
+  .name              = MATCSROVERLAP,
+  .ucname            = "CSROVERLAP",
+  .citation          = CSROverlapCitation,
+  .createseq         = MatCreate_SeqAIJCSROVERLAP,
+  .creatempi         = MatCreate_MPIAIJCSROVERLAP,
+  .options_size      = sizeof(CSROverlapOptions),
+  .options_default   = CSROverlapOptionsDefault,
+  .options_set       = CSROverlapOptionsSet,
+  .host              = &CSROverlapHost,
+  .device            = PetscDefined(HAVE_CUDA) ? &CSROverlapDevice : NULL,
+  .device_takes_host = PETSC_TRUE,
+  .streams           = CSROverlapStreams,
+  .figures           = CSROverlapFigures,
+  .view              = CSROverlapView,
+  .view_detail       = CSROverlapViewDetail,
 };

@@ -19,8 +19,13 @@
 #define CSROVERLAP_UNEVEN        8 /* a row longer than so many entries for each thread that computes it waits until warps have time for it */
 
 typedef struct {
-  PetscInt  max_batch_size;                      /* 0: CSROverlapBatchSize() chooses */
-  PetscReal switch_points[CSROVERLAP_SIZES - 1]; /* mean row length of a batch from which vector_size is 2, 4, 8, 16, 32 (Table 2) */
+  PetscInt   max_batch_size;                      /* 0: CSROverlapBatchSize() chooses */
+  PetscReal  switch_points[CSROVERLAP_SIZES - 1]; /* mean row length of a batch from which vector_size is 2, 4, 8, 16, 32 (Table 2) */
+  PetscBool  rows_in_registers;                   /* a thread may hold a short row in registers */
+  PetscCount big_batch_size;                      /* entries copied to the GPU at a time, 0 to choose */
+  PetscCount device_memory;                       /* bytes of the GPU that a matrix may take before it is streamed, 0 for what is free */
+  PetscBool  pinned;                              /* a host-assembled matrix keeps a copy of its entries in pinned memory */
+  PetscBool  timeline;                            /* print when the copies and kernels of a product ran */
 } CSROverlapOptions;
 
 /* Rows [start_row, end_row) */
@@ -40,6 +45,9 @@ typedef struct {
   PetscInt row, begin, end, first, pieces;
 } LongRowPiece;
 
+/* CSR-Full-Overlap (section 4.2): entries that come from the host in big batches, and the side stream that copies them */
+typedef struct _CSROverlapTransfer CSROverlapTransfer;
+
 typedef struct {
   PetscMemType       memtype;
   PetscInt           m, n;
@@ -55,15 +63,23 @@ typedef struct {
   CSROverlapOptions  options;
 
   /* on the GPU */
-  BatchWork    *batch_works; /* [batch_num] */
-  LongRowPiece *pieces;      /* [piece_num] */
-  PetscScalar  *partial;     /* [piece_num] */
-  int          *arrived;     /* [piece_num], counted at the first piece of a row */
-  PetscBool     even;        /* rows of about the same length */
-  int           resident;    /* GPU blocks that the GPU holds at a time */
-  PetscBool     overlaps;    /* the GPU can start a kernel while the one before it ends */
-  PetscBool     fresh;       /* no product since the arrays were written */
+  BatchWork          *batch_works; /* [batch_num] */
+  LongRowPiece       *pieces;      /* [piece_num] */
+  PetscScalar        *partial;     /* [piece_num] */
+  int                *arrived;     /* [piece_num], counted at the first piece of a row */
+  PetscBool           even;        /* rows of about the same length */
+  int                 resident;    /* GPU blocks that the GPU holds at a time */
+  PetscBool           overlaps;    /* the GPU can start a kernel while the one before it ends */
+  PetscBool           fresh;       /* no product since the arrays were written */
+  CSROverlapTransfer *transfer;    /* NULL where the entries came from the GPU */
 } CSROverlap;
+
+/* How the entries of a matrix live on the GPU, for viewers */
+typedef struct {
+  PetscBool  fromhost, pinned, streamed;
+  PetscCount big_batch_size;
+  PetscInt   big_batch_num;
+} CSROverlapPlace;
 
 #if defined(__CUDACC__)
   #define CSROVERLAP_HD static inline __host__ __device__
@@ -91,7 +107,7 @@ CSROVERLAP_HD int CSROverlapKind(const CSROverlapOptions *options, int each, Pet
   const PetscReal mean = rows ? (PetscReal)nnz / (PetscReal)rows : 0;
   int             k    = 0;
 
-  if (longest <= each && 2 * (PetscReal)nnz > (PetscReal)each * (PetscReal)rows && mean < options->switch_points[0]) return CSROVERLAP_KIND_ROWS;
+  if (options->rows_in_registers && longest <= each && 2 * (PetscReal)nnz > (PetscReal)each * (PetscReal)rows) return CSROVERLAP_KIND_ROWS;
   while (k < CSROVERLAP_SIZES - 1 && mean >= options->switch_points[k]) k++;
   if (k == CSROVERLAP_SIZES - 1) return k;
   if (k < CSROVERLAP_SIZES - 2 && longest > CSROVERLAP_UNEVEN << k) k++;
@@ -101,5 +117,7 @@ CSROVERLAP_HD int CSROverlapKind(const CSROverlapOptions *options, int each, Pet
 PETSC_INTERN void           CSROverlapBatchSize(const CSROverlapOptions *, PetscInt, PetscCount, const PetscInt[], PetscInt *, PetscBool *);
 PETSC_INTERN PetscErrorCode CSROverlapPartition(PetscInt, PetscInt, const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **);
 PETSC_INTERN void           CSROverlapDescribe(const CSROverlap *, const PetscInt[], PetscInt, BatchWork *);
+
+PETSC_INTERN PetscErrorCode CSROverlapGetPlace(const CSROverlap *, CSROverlapPlace *);
 
 PETSC_INTERN const GallopFormatWork CSROverlapHost, CSROverlapDevice;

@@ -2,7 +2,7 @@
 
 #include <cuda_pipeline.h>
 #include <gallop/cudaimpl.h>
-#include "csroverlap.h"
+#include "csroverlapdevice.h"
 
 static constexpr int Threads   = CSROVERLAP_THREADS;
 static constexpr int Warps     = Threads / WarpSize;
@@ -20,7 +20,7 @@ struct CsrView {
   const LongRowPiece *pieces;
   V                  *partial;
   int                *arrived;
-  PetscInt            batch_num, block_batch_num, piece_num;
+  PetscInt            batch_num, block_batch_num, piece_begin, piece_num; /* of this launch; pieces from piece_begin on */
   int                 max_batch_size;
 };
 
@@ -108,7 +108,7 @@ static __device__ __forceinline__ void Fetch(const CsrView<V, I> &csr, const Sha
   const PetscCount begin = work.begin, end = begin + work.nnz, row = work.start_row, rowend = row + work.rows + 1;
 
 #if __CUDA_ARCH__ >= 900
-  const unsigned int values = CopyBytes<V>(begin, end), columns = CopyBytes<I>(begin, end), offsets = CopyBytes<I>(row, rowend);
+  const unsigned int values = work.nnz ? CopyBytes<V>(begin, end) : 0, columns = work.nnz ? CopyBytes<I>(begin, end) : 0, offsets = CopyBytes<I>(row, rowend);
 
   if (threadIdx.x != 0) return;
   arrival.Expect(values + columns + offsets);
@@ -242,9 +242,10 @@ static __device__ __forceinline__ void WarpCompute(const BatchWork &work, const 
 template <typename V, typename I>
 static __device__ __forceinline__ void LongRow(const CsrView<V, I> &csr, const GallopVectors<V> &v)
 {
-  const LongRowPiece piece = csr.pieces[blockIdx.x];
-  V                  sum   = V(0);
-  PetscCount         k     = (PetscCount)piece.begin + threadIdx.x;
+  const PetscInt     number = csr.piece_begin + (PetscInt)blockIdx.x;
+  const LongRowPiece piece  = csr.pieces[number];
+  V                  sum    = V(0);
+  PetscCount         k      = (PetscCount)piece.begin + threadIdx.x;
 
   for (; k + 3 * Threads < piece.end; k += 4 * Threads) {
     I column[4];
@@ -262,7 +263,7 @@ static __device__ __forceinline__ void LongRow(const CsrView<V, I> &csr, const G
   sum = GallopWarpsSum<Threads>(sum, Threads);
   if (threadIdx.x != 0) return;
   if (piece.pieces > 1) {
-    csr.partial[blockIdx.x] = sum;
+    csr.partial[number] = sum;
     __threadfence();
     if (atomicAdd(csr.arrived + piece.first, 1) != (int)piece.pieces - 1) return;
     csr.arrived[piece.first] = 0; /* for the next product */
@@ -482,19 +483,21 @@ static PetscErrorCode PrepareKernel(CSROverlap *ov, int *processors)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs twice: with a null base it measures, then it hands out */
-static size_t Carve(CSROverlap *ov, void *base)
+/* Runs twice: with a null base it measures, then it hands out. A streamed matrix has its entries elsewhere. */
+static size_t Carve(CSROverlap *ov, bool entries, void *base)
 {
   GallopCarver carver(base);
-  PetscInt    *i, *j;
-  PetscScalar *a;
+  PetscInt    *i, *j = NULL;
+  PetscScalar *a = NULL;
 
   carver.Take(i, ov->m + 1);
-  carver.Pad(16);
-  carver.Take(j, ov->nz);
-  carver.Pad(16);
-  carver.Take(a, ov->nz);
-  carver.Pad(16);
+  carver.Pad(CSROVERLAP_PAD);
+  if (entries) {
+    carver.Take(j, ov->nz);
+    carver.Pad(CSROVERLAP_PAD);
+    carver.Take(a, ov->nz);
+    carver.Pad(CSROVERLAP_PAD);
+  }
   carver.Take(ov->batch_works, ov->batch_num);
   carver.Take(ov->batch_infos, ov->batch_num);
   carver.Take(ov->long_row_infos, ov->long_row_num);
@@ -507,19 +510,14 @@ static size_t Carve(CSROverlap *ov, void *base)
   return carver.Bytes();
 }
 
-static PetscErrorCode Free(CSROverlap *ov)
-{
-  PetscFunctionBegin;
-  PetscCall(GallopDeviceFree((void *)ov->row_offsets)); /* where the one allocation begins */
-  PetscCall(PetscFree(ov));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode CSROverlapDestroy_Device(void **data)
 {
+  CSROverlap *ov = (CSROverlap *)*data;
+
   PetscFunctionBegin;
-  PetscCall(Free((CSROverlap *)*data));
-  *data = NULL;
+  PetscCall(CSROverlapTransferDestroy(&ov->transfer));
+  PetscCall(GallopDeviceFree((void *)ov->row_offsets)); /* where the one allocation begins */
+  PetscCall(PetscFree(*data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -529,21 +527,52 @@ static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr)
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaMemcpyAsync((void *)ov->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
   ov->fresh = PETSC_TRUE;
+  if (ov->transfer) PetscCall(CSROverlapTransferRefresh(ov, csr));
+  if (ov->transfer && (PetscMemTypeHost(csr->memtype) || !ov->values)) PetscFunctionReturn(PETSC_SUCCESS); /* the next product copies */
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaMemcpyAsync((void *)ov->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar), PetscMemTypeHost(csr->memtype) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory for the whole matrix, or for what a matrix from the host that is streamed needs besides its buffers; *base is NULL where neither fits */
+static PetscErrorCode Allocate(CSROverlap *ov, const GallopCSR *csr, const BatchInfo batch_infos[], const LongRowPiece pieces[], PetscCount maxbytes, void **base)
+{
+  const PetscCount limit = ov->options.device_memory;
+
+  PetscFunctionBegin;
+  *base     = NULL;
+  ov->bytes = Carve(ov, true, NULL);
+  if ((!maxbytes || ov->bytes <= (size_t)maxbytes) && (!limit || ov->bytes <= (size_t)limit || !PetscMemTypeHost(csr->memtype))) PetscCall(GallopDeviceMalloc(ov->bytes, base));
+  if (*base) {
+    (void)Carve(ov, true, *base);
+    if (PetscMemTypeHost(csr->memtype)) PetscCall(CSROverlapTransferCreate(ov, csr, batch_infos, pieces, 0, &ov->transfer));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  ov->bytes = Carve(ov, false, NULL);
+  if (!PetscMemTypeHost(csr->memtype)) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscCount most : {maxbytes, limit})
+    if (most && ov->bytes >= (size_t)most) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceMalloc(ov->bytes, base));
+  if (!*base) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)Carve(ov, false, *base);
+  PetscCall(CSROverlapTransferCreate(ov, csr, batch_infos, pieces, !maxbytes ? limit : limit ? PetscMin(limit, maxbytes) : maxbytes, &ov->transfer));
+  if (ov->transfer) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceFree(*base));
+  *base = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  CSROverlap   *ov;
-  BatchInfo    *batch_infos;
-  PetscInt     *long_row_infos;
-  LongRowPiece *pieces;
-  void         *base = NULL;
-  int           processors;
-  cudaStream_t  stream;
+  const cudaMemcpyKind kind = PetscMemTypeHost(csr->memtype) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
+  CSROverlap          *ov;
+  BatchInfo           *batch_infos;
+  PetscInt            *long_row_infos;
+  LongRowPiece        *pieces;
+  void                *base;
+  int                  processors;
+  cudaStream_t         stream;
 
   PetscFunctionBegin;
   *built = NULL;
@@ -558,12 +587,10 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
   PetscCall(PrepareKernel(ov, &processors));
   PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->host_i, &ov->batch_num, &batch_infos, &ov->long_row_num, &long_row_infos));
   PetscCall(CutLongRows(ov->long_row_num, long_row_infos, csr->host_i, processors, &ov->piece_num, &pieces));
-  ov->bytes = Carve(ov, NULL);
-  if (!maxbytes || ov->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(ov->bytes, &base));
+  PetscCall(Allocate(ov, csr, batch_infos, pieces, maxbytes, &base));
   if (base) {
-    (void)Carve(ov, base);
-    PetscCallCUDA(cudaMemcpyAsync((void *)ov->row_offsets, csr->i, (size_t)(ov->m + 1) * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
-    PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, csr->j, (size_t)ov->nz * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
+    PetscCallCUDA(cudaMemcpyAsync((void *)ov->row_offsets, csr->i, (size_t)(ov->m + 1) * sizeof(PetscInt), kind, stream));
+    if (!ov->transfer) PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, csr->j, (size_t)ov->nz * sizeof(PetscInt), kind, stream));
     PetscCall(GallopDeviceCopyIn(ov->batch_infos, batch_infos, (size_t)ov->batch_num * sizeof(BatchInfo)));
     PetscCall(GallopDeviceCopyIn(ov->long_row_infos, long_row_infos, (size_t)ov->long_row_num * sizeof(PetscInt)));
     PetscCall(GallopDeviceCopyIn(ov->pieces, pieces, (size_t)ov->piece_num * sizeof(LongRowPiece)));
@@ -572,31 +599,50 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
       DescribeBatchesKernel<<<(unsigned int)(((PetscCount)ov->batch_num + Warps - 1) / Warps), Threads, 0, stream>>>(ov->batch_num, ov->batch_infos, ov->row_offsets, ov->options, CSROverlapEach(ov->max_batch_size), ov->batch_works);
       GallopCheckLaunch();
     }
-    PetscCall(CSROverlapRefresh_Device(ov, csr));
+    PetscCall(GallopDeviceZero((void *)(ov->row_offsets + ov->m + 1), CSROVERLAP_PAD));
+    if (ov->values) {
+      PetscCall(GallopDeviceZero((void *)(ov->column_indices + ov->nz), CSROVERLAP_PAD));
+      PetscCall(GallopDeviceZero((void *)(ov->values + ov->nz), CSROVERLAP_PAD));
+    }
+    ov->fresh = PETSC_TRUE;
+    if (!ov->transfer) PetscCall(CSROverlapRefresh_Device(ov, csr));
     PetscCallCUDA(cudaStreamSynchronize(stream)); /* the infos are pageable and about to go */
     *built = ov;
-  } else {
-    ov->row_offsets = NULL;
-    PetscCall(Free(ov));
-  }
+  } else PetscCall(PetscFree(ov));
   PetscCall(PetscFree(batch_infos));
   PetscCall(PetscFree(long_row_infos));
   PetscCall(PetscFree(pieces));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CSROverlapApply_Device(void *data, const GallopProduct *p)
+/* Batches and pieces of a range, with entries at columns and values: number 0 of these may lie before the memory that is theirs */
+PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, const CSROverlapRange *range, const PetscInt *columns, const PetscScalar *values, PetscBool overlaps, PetscBool fresh)
 {
-  CSROverlap                          *ov  = (CSROverlap *)data;
   const GallopVectors<PetscScalar>     v   = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
-  const PetscInt                       run = PetscMin((ov->batch_num + ov->resident - 1) / ov->resident, BatchRun), blocks = run ? (ov->batch_num + run - 1) / run : 0;
-  const CsrView<PetscScalar, PetscInt> view = {ov->row_offsets, ov->column_indices,     ov->values, ov->batch_works, ov->pieces, ov->partial, ov->arrived, ov->batch_num, run,
-                                               ov->piece_num,   (int)ov->max_batch_size};
-  cudaStream_t                         stream;
+  const PetscInt                       num = range->batch_end - range->batch_begin, piece_num = range->piece_end - range->piece_begin;
+  const PetscInt                       run = PetscMin((num + ov->resident - 1) / ov->resident, BatchRun), blocks = run ? (num + run - 1) / run : 0;
+  const CsrView<PetscScalar, PetscInt> view =
+    {ov->row_offsets, columns, values, ov->batch_works + range->batch_begin, ov->pieces, ov->partial, ov->arrived, num, run, range->piece_begin, piece_num, (int)ov->max_batch_size};
+  cudaStream_t stream;
 
   PetscFunctionBegin;
+  if (!num && !piece_num) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopLaunch(GetKernel(ov->max_batch_size, ov->even), {(PetscCount)blocks + ov->piece_num, Threads, 1, SharedBytes(ov), stream, (bool)ov->overlaps}, view, v, (bool)ov->fresh));
+  PetscCallCUDA(GallopLaunch(GetKernel(ov->max_batch_size, ov->even), {(PetscCount)blocks + piece_num, Threads, 1, SharedBytes(ov), stream, (bool)overlaps}, view, v, (bool)fresh));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSROverlapApply_Device(void *data, const GallopProduct *p)
+{
+  CSROverlap           *ov   = (CSROverlap *)data;
+  const CSROverlapRange all  = {0, ov->batch_num, 0, ov->piece_num};
+  PetscBool             done = PETSC_FALSE;
+  cudaStream_t          stream;
+
+  PetscFunctionBegin;
+  if (ov->transfer) PetscCall(CSROverlapTransferApply(ov, p, &done));
+  if (!done) PetscCall(CSROverlapLaunch(ov, p, &all, ov->column_indices, ov->values, ov->overlaps, ov->fresh));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(GallopNotFresh(stream, &ov->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,0 +1,340 @@
+/*
+  CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithms 7 and 8): the entries of a matrix that was assembled on the host come in big batches, copied on side
+  streams while the kernel works on those that have arrived. A matrix that does not fit the GPU comes anew for every product, through a few buffers.
+*/
+
+#include "csroverlapdevice.h"
+
+static constexpr int        Depth       = 3; /* buffers of a streamed matrix, and events of each kind */
+static constexpr int        Streams     = 2; /* side streams: the paper's number */
+static constexpr PetscCount Parts       = 8; /* big batches of a resident matrix, unless they would be smaller than Smallest */
+static constexpr PetscCount Smallest    = 1 << 20;
+static constexpr PetscCount StreamedBig = 4 << 20; /* entries of a big batch of a streamed matrix */
+static constexpr PetscCount Aligned     = 16;      /* entries: buffers are as aligned as the arrays are for which they stand */
+
+struct _CSROverlapTransfer {
+  PetscInt           num;  /* big batches */
+  PetscCount         size; /* entries of one */
+  CSROverlapRange   *ranges;
+  PetscCount        *from, *to;    /* [num] the entries that are copied */
+  const PetscInt    *host_columns; /* what is copied: the matrix's own arrays, or these */
+  const PetscScalar *host_values;
+  PetscInt          *columns;
+  PetscScalar       *values;
+  const PetscScalar *newer;           /* the matrix's values, to be put into values before they are copied */
+  PetscBool          pinned;          /* columns and values are pinned */
+  PetscBool          pending_columns; /* not on the GPU yet */
+  PetscBool          pending_values;
+  PetscCount         capacity;       /* entries of a buffer of a streamed matrix */
+  PetscInt          *buffer_columns; /* [Depth * capacity] */
+  PetscScalar       *buffer_values;
+  cudaStream_t       streams[Streams];
+  cudaEvent_t        start, copied[Depth], computed[Depth];
+};
+
+static PetscBool Streamed(const CSROverlap *ov)
+{
+  return (PetscBool)!ov->values;
+}
+
+/*
+  Algorithm 7: a batch, or a piece of a long row, is computed with the big batch in which its last entry arrives. Big batches of a resident matrix are equal
+  parts of its entries; what is copied for one of a streamed matrix begins with the first entry of what is computed.
+*/
+static PetscErrorCode Plan(const CSROverlap *ov, CSROverlapTransfer *t, const PetscInt i[], const BatchInfo batch_infos[], const LongRowPiece pieces[])
+{
+  CSROverlapRange range = {0, 0, 0, 0};
+
+  PetscFunctionBegin;
+  t->num      = (PetscInt)((ov->nz - 1) / t->size + 1);
+  t->capacity = 0;
+  PetscCall(PetscFree3(t->ranges, t->from, t->to));
+  PetscCall(PetscMalloc3(t->num, &t->ranges, t->num, &t->from, t->num, &t->to));
+  for (PetscInt g = 0; g < t->num; g++) {
+    const PetscCount arrived = g + 1 < t->num ? (g + 1) * t->size : ov->nz;
+    PetscCount       from = ov->nz, to = 0;
+
+    range.batch_begin = range.batch_end;
+    range.piece_begin = range.piece_end;
+    while (range.batch_end < ov->batch_num && i[batch_infos[range.batch_end].end_row] <= arrived) range.batch_end++;
+    while (range.piece_end < ov->piece_num && pieces[range.piece_end].end <= arrived) range.piece_end++;
+    if (range.batch_begin < range.batch_end) {
+      from = PetscMin(from, i[batch_infos[range.batch_begin].start_row]);
+      to   = PetscMax(to, i[batch_infos[range.batch_end - 1].end_row]);
+    }
+    if (range.piece_begin < range.piece_end) {
+      from = PetscMin(from, pieces[range.piece_begin].begin);
+      to   = PetscMax(to, pieces[range.piece_end - 1].end);
+    }
+    t->ranges[g] = range;
+    t->from[g]   = Streamed(ov) ? PetscMin(from / Aligned * Aligned, to) : g * t->size;
+    t->to[g]     = Streamed(ov) ? to : arrived;
+    t->capacity  = PetscMax(t->capacity, t->to[g] - t->from[g]);
+  }
+  t->capacity = (t->capacity / Aligned + 2) * Aligned; /* and room behind for what the kernel reads in vain */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Buffers for a streamed matrix within limit, 0 for no limit; none where they do not fit */
+static PetscErrorCode CreateBuffers(CSROverlap *ov, CSROverlapTransfer *t, const PetscInt i[], const BatchInfo batch_infos[], const LongRowPiece pieces[], PetscCount limit)
+{
+  const PetscCount entry = sizeof(PetscScalar) + sizeof(PetscInt), room = limit ? (limit - (PetscCount)ov->bytes) / (Depth * entry) : 0;
+
+  PetscFunctionBegin;
+  for (t->size = ov->options.big_batch_size ? ov->options.big_batch_size : limit ? PetscMin(room, StreamedBig) : StreamedBig; t->size >= 32 && !t->buffer_values; t->size = t->size / 4 * 3) {
+    void *values, *columns;
+
+    PetscCall(Plan(ov, t, i, batch_infos, pieces));
+    if (limit && t->capacity > room) continue;
+    PetscCall(GallopDeviceMalloc((size_t)(Depth * t->capacity) * sizeof(PetscScalar), &values));
+    PetscCall(GallopDeviceMalloc((size_t)(Depth * t->capacity) * sizeof(PetscInt), &columns));
+    if (values && columns) {
+      t->buffer_values  = (PetscScalar *)values;
+      t->buffer_columns = (PetscInt *)columns;
+      ov->bytes += (size_t)(Depth * t->capacity * entry);
+      PetscCall(GallopDeviceZero(values, (size_t)(Depth * t->capacity) * sizeof(PetscScalar)));
+      PetscCall(GallopDeviceZero(columns, (size_t)(Depth * t->capacity) * sizeof(PetscInt)));
+      break;
+    }
+    PetscCall(GallopDeviceFree(values));
+    PetscCall(GallopDeviceFree(columns));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A copy of the entries from which the GPU copies by itself, where memory can be had */
+static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, const GallopCSR *csr)
+{
+  static PetscBool warned  = PETSC_FALSE;
+  void            *columns = NULL, *values = NULL;
+
+  PetscFunctionBegin;
+  t->host_columns = csr->j;
+  t->host_values  = csr->a;
+  if (!ov->options.pinned) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopPinnedMalloc((size_t)ov->nz * sizeof(PetscInt), &columns));
+  if (columns) PetscCall(GallopPinnedMalloc((size_t)ov->nz * sizeof(PetscScalar), &values));
+  if (!values) {
+    PetscCall(GallopPinnedFree(columns));
+    PetscCall(PetscInfo(NULL, "No pinned memory for %" PetscCount_FMT " entries\n", ov->nz));
+    if (!warned)
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no pinned memory for %" PetscCount_FMT " entries of a CSROVERLAP matrix: they are copied to the GPU from pageable memory, which is slower. Further matrices: -info\n", ov->nz));
+    warned = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  t->pinned       = PETSC_TRUE;
+  t->columns      = (PetscInt *)columns;
+  t->values       = (PetscScalar *)values;
+  t->host_columns = t->columns;
+  t->host_values  = t->values;
+  PetscCall(PetscArraycpy(t->columns, csr->j, ov->nz));
+  PetscCall(PetscArraycpy(t->values, csr->a, ov->nz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  CSROverlapTransferCreate - Plans the copies of a matrix whose arrays are on the host
+
+  Input Parameters:
++ ov                  - without values on the GPU it is streamed
+. csr                 - on the host
+. batch_infos, pieces - of ov, on the host
+- limit               - most bytes on the GPU for a streamed matrix, 0 for no limit
+
+  Output Parameter:
+. transfer - NULL where the GPU has no room for the buffers of a streamed matrix
+*/
+PetscErrorCode CSROverlapTransferCreate(CSROverlap *ov, const GallopCSR *csr, const BatchInfo batch_infos[], const LongRowPiece pieces[], PetscCount limit, CSROverlapTransfer **transfer)
+{
+  CSROverlapTransfer *t;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&t));
+  *transfer = t;
+  if (Streamed(ov)) {
+    PetscCall(CreateBuffers(ov, t, csr->host_i, batch_infos, pieces, limit));
+    if (!t->buffer_values) {
+      PetscCall(CSROverlapTransferDestroy(transfer));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+  } else {
+    t->size = ov->options.big_batch_size ? ov->options.big_batch_size : PetscMax(Smallest, (ov->nz - 1) / Parts + 1);
+    PetscCall(Plan(ov, t, csr->host_i, batch_infos, pieces));
+  }
+  PetscCall(CreatePinned(ov, t, csr));
+  t->pending_columns = PETSC_TRUE;
+  t->pending_values  = PETSC_TRUE;
+  for (cudaStream_t &stream : t->streams) PetscCallCUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  PetscCallCUDA(cudaEventCreateWithFlags(&t->start, cudaEventDisableTiming));
+  for (cudaEvent_t &event : t->copied) PetscCallCUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  for (cudaEvent_t &event : t->computed) PetscCallCUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **transfer)
+{
+  CSROverlapTransfer *t = *transfer;
+
+  PetscFunctionBegin;
+  if (!t) PetscFunctionReturn(PETSC_SUCCESS);
+  for (cudaStream_t stream : t->streams) {
+    if (!stream) continue;
+    PetscCallCUDA(cudaStreamSynchronize(stream)); /* pinned memory must not go before it has been read */
+    PetscCallCUDA(cudaStreamDestroy(stream));
+  }
+  if (t->start) PetscCallCUDA(cudaEventDestroy(t->start));
+  for (cudaEvent_t event : t->copied)
+    if (event) PetscCallCUDA(cudaEventDestroy(event));
+  for (cudaEvent_t event : t->computed)
+    if (event) PetscCallCUDA(cudaEventDestroy(event));
+  PetscCall(GallopDeviceFree(t->buffer_values));
+  PetscCall(GallopDeviceFree(t->buffer_columns));
+  if (t->pinned) {
+    PetscCall(GallopPinnedFree(t->values));
+    PetscCall(GallopPinnedFree(t->columns));
+  } else PetscCall(PetscFree(t->values));
+  PetscCall(PetscFree3(t->ranges, t->from, t->to));
+  PetscCall(PetscFree(*transfer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values, of which the next product copies what it needs */
+PetscErrorCode CSROverlapTransferRefresh(CSROverlap *ov, const GallopCSR *csr)
+{
+  CSROverlapTransfer *t = ov->transfer;
+
+  PetscFunctionBegin;
+  t->newer          = NULL;
+  t->pending_values = PetscMemTypeHost(csr->memtype) ? PETSC_TRUE : PETSC_FALSE;
+  if (PetscMemTypeHost(csr->memtype)) {
+    if (!t->pinned) t->host_values = csr->a;
+    else t->newer = csr->a;
+  } else if (Streamed(ov)) {
+    if (!t->values) PetscCall(PetscMalloc1(ov->nz, &t->values));
+    t->host_values = t->values;
+    for (cudaStream_t stream : t->streams) PetscCallCUDA(cudaStreamSynchronize(stream));
+    PetscCall(GallopDeviceCopyOut(t->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* When copies and kernels of a product ran, for -mat_csroverlap_timeline */
+class Timeline {
+public:
+  enum { COPY_BEGIN, COPY_END, KERNEL_BEGIN, KERNEL_END, KINDS };
+
+  PetscErrorCode Create(bool wanted, PetscInt num, cudaStream_t stream)
+  {
+    PetscFunctionBegin;
+    if (!wanted) PetscFunctionReturn(PETSC_SUCCESS);
+    num_ = num;
+    PetscCall(PetscMalloc1(num * KINDS + 1, &events_));
+    for (PetscInt k = 0; k <= num * KINDS; k++) PetscCallCUDA(cudaEventCreate(&events_[k]));
+    PetscCallCUDA(cudaEventRecord(events_[num * KINDS], stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscErrorCode Record(PetscInt g, int kind, cudaStream_t stream)
+  {
+    PetscFunctionBegin;
+    if (events_) PetscCallCUDA(cudaEventRecord(events_[g * KINDS + kind], stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscErrorCode Print(cudaStream_t stream)
+  {
+    PetscFunctionBegin;
+    if (!events_) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCallCUDA(cudaStreamSynchronize(stream));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "CSR-Overlap timeline, microseconds: big batch, copy from, to, kernel from, to\n"));
+    for (PetscInt g = 0; g < num_; g++) {
+      float at[KINDS];
+
+      for (int kind = 0; kind < KINDS; kind++) PetscCallCUDA(cudaEventElapsedTime(&at[kind], events_[num_ * KINDS], events_[g * KINDS + kind]));
+      PetscCall(PetscPrintf(PETSC_COMM_SELF, "%" PetscInt_FMT "\t%.1f\t%.1f\t%.1f\t%.1f\n", g, 1e3 * at[COPY_BEGIN], 1e3 * at[COPY_END], 1e3 * at[KERNEL_BEGIN], 1e3 * at[KERNEL_END]));
+    }
+    for (PetscInt k = 0; k <= num_ * KINDS; k++) PetscCallCUDA(cudaEventDestroy(events_[k]));
+    PetscCall(PetscFree(events_));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+
+private:
+  cudaEvent_t *events_ = NULL;
+  PetscInt     num_    = 0;
+};
+
+/* Entries [from, to) of the matrix's newer values to pinned memory, and from there, or from the matrix itself, to the GPU */
+static PetscErrorCode CopyBigBatch(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, PetscInt *columns, PetscScalar *values, cudaStream_t stream)
+{
+  const PetscCount from = t->from[g], n = t->to[g] - from;
+  PetscLogDouble   bytes = 0;
+
+  PetscFunctionBegin;
+  if (t->newer) PetscCall(PetscArraycpy(t->values + from, t->newer + from, n));
+  if (Streamed(ov) || t->pending_columns) {
+    PetscCallCUDA(cudaMemcpyAsync(columns + from, t->host_columns + from, (size_t)n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
+    bytes += (PetscLogDouble)n * sizeof(PetscInt);
+  }
+  if (Streamed(ov) || t->pending_values) {
+    PetscCallCUDA(cudaMemcpyAsync(values + from, t->host_values + from, (size_t)n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+    bytes += (PetscLogDouble)n * sizeof(PetscScalar);
+  }
+  PetscCall(PetscLogCpuToGpu(bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Algorithm 8. *done is false where all entries are on the GPU already. PETSc's stream waits for each copy, and so in the end for all. */
+PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, PetscBool *done)
+{
+  CSROverlapTransfer     *t        = ov->transfer;
+  const PetscBool         streamed = Streamed(ov);
+  cudaStream_t            stream;
+  cudaStreamCaptureStatus capture;
+  Timeline                timeline;
+
+  PetscFunctionBegin;
+  *done = (PetscBool)(streamed || t->pending_columns || t->pending_values);
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaStreamIsCapturing(stream, &capture));
+  if (t->newer)
+    for (cudaStream_t side : t->streams) PetscCallCUDA(cudaStreamSynchronize(side)); /* pinned memory may still be read for the product before */
+  PetscCall(timeline.Create(ov->options.timeline && capture == cudaStreamCaptureStatusNone, t->num, stream));
+  PetscCallCUDA(cudaEventRecord(t->start, stream)); /* products before this one may still read what is overwritten */
+  for (PetscInt g = 0; g < t->num; g++) {
+    const int          slot    = (int)(g % Depth);
+    const PetscCount   base    = slot * t->capacity - t->from[g];
+    PetscInt *const    columns = streamed ? t->buffer_columns + base : (PetscInt *)ov->column_indices; /* where entry 0 of the matrix would lie */
+    PetscScalar *const values  = streamed ? t->buffer_values + base : (PetscScalar *)ov->values;
+    const cudaStream_t side    = t->streams[g % Streams];
+
+    if (g < Streams) PetscCallCUDA(cudaStreamWaitEvent(side, t->start, 0));
+    if (streamed && g >= Depth) PetscCallCUDA(cudaStreamWaitEvent(side, t->computed[slot], 0));
+    PetscCall(timeline.Record(g, Timeline::COPY_BEGIN, side));
+    PetscCall(CopyBigBatch(ov, t, g, columns, values, side));
+    PetscCall(timeline.Record(g, Timeline::COPY_END, side));
+    PetscCallCUDA(cudaEventRecord(t->copied[slot], side));
+    PetscCallCUDA(cudaStreamWaitEvent(stream, t->copied[slot], 0));
+    PetscCall(timeline.Record(g, Timeline::KERNEL_BEGIN, stream));
+    PetscCall(CSROverlapLaunch(ov, p, &t->ranges[g], columns, values, PETSC_FALSE, PETSC_TRUE));
+    PetscCall(timeline.Record(g, Timeline::KERNEL_END, stream));
+    if (streamed) PetscCallCUDA(cudaEventRecord(t->computed[slot], stream));
+  }
+  PetscCall(timeline.Print(stream));
+  t->newer = NULL;
+  if (capture == cudaStreamCaptureStatusNone) t->pending_columns = t->pending_values = PETSC_FALSE; /* what is only recorded in a CUDA graph has not been copied */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode CSROverlapGetPlace(const CSROverlap *ov, CSROverlapPlace *place)
+{
+  const CSROverlapTransfer *t = ov->transfer;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(place, sizeof(*place)));
+  if (!t) PetscFunctionReturn(PETSC_SUCCESS);
+  place->fromhost       = PETSC_TRUE;
+  place->pinned         = t->pinned;
+  place->streamed       = Streamed(ov);
+  place->big_batch_size = t->size;
+  place->big_batch_num  = t->num;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,197 @@
+static char help[] = "Matrices of CSROVERLAP whose entries come from the host in big batches, once or for every product.\n\n";
+
+#include <petsc/private/matimpl.h>
+#include "../galloptest.h"
+#include "../../src/mat/impls/csroverlap/csroverlap.h"
+
+/* How the lengths of rows are drawn */
+typedef enum {
+  SHORT,  /* up to 12 */
+  MIXED,  /* empty ones, short ones, and some far longer than a batch */
+  LONG,   /* nothing but long ones: no batch at all */
+  AT_END, /* one long row behind short ones */
+  LAWS
+} Law;
+
+static PetscInt RowLength(Law law, PetscInt row, PetscInt m, PetscInt n)
+{
+  const PetscReal r = TestRandom(31 + law, row, 0);
+
+  switch (law) {
+  case SHORT:
+    return (PetscInt)(13 * r);
+  case MIXED:
+    return row % 97 == 5 ? n - row % 50 : row % 7 == 3 ? 0 : (PetscInt)(30 * r * r);
+  case LONG:
+    return n / 2 + (PetscInt)(r * (PetscReal)n / 2);
+  default:
+    return row == m - 1 ? n : 3;
+  }
+}
+
+/* Assembled on the host, whatever the type */
+static PetscErrorCode Create(Law law, PetscInt m, PetscInt n, MatType type, Mat *A)
+{
+  PetscInt    *i, *j;
+  PetscScalar *a;
+  Mat          plain;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(m + 1, &i));
+  i[0] = 0;
+  for (PetscInt row = 0; row < m; row++) i[row + 1] = i[row] + RowLength(law, row, m, n);
+  PetscCall(PetscMalloc2(i[m], &j, i[m], &a));
+  for (PetscInt row = 0; row < m; row++) {
+    const PetscInt len = i[row + 1] - i[row];
+
+    for (PetscInt k = 0; k < len; k++) {
+      j[i[row] + k] = (PetscInt)((PetscCount)k * n / len);
+      a[i[row] + k] = TestValue(law, row, k);
+    }
+  }
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, i, j, a, &plain));
+  PetscCall(MatConvert(plain, type, MAT_INITIAL_MATRIX, A));
+  PetscCall(MatDestroy(&plain));
+  PetscCall(PetscFree(i));
+  PetscCall(PetscFree2(j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values on the host: the GPU's are old then */
+static PetscErrorCode ChangeOnHost(Mat A, Mat R, PetscReal factor)
+{
+  Mat both[] = {A, R};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscScalar    *a;
+    PetscInt        m;
+    const PetscInt *i, *j;
+    PetscBool       done;
+
+    PetscCall(MatGetRowIJ(both[k], 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+    PetscCall(MatSeqAIJGetArray(both[k], &a));
+    for (PetscInt e = 0; e < i[m]; e++) a[e] = factor * (a[e] + (PetscReal)(e % 3));
+    PetscCall(MatSeqAIJRestoreArray(both[k], &a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  const char *big, *memory, *pinned, *batch;
+  PetscBool   streamed;
+} Setting;
+
+static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, const char what[])
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) { /* the first copies; the second does not unless the matrix is streamed */
+    PetscCall(TestSpoilVec(z));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
+    PetscCall(TestSpoilVec(z));
+    PetscCall(MatMultAdd(A, x, y, z));
+    PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
+{
+  const PetscInt      m = law == LONG ? 60 : 3000, n = 2500;
+  Mat                 A, R, B;
+  Vec                 x, y, z, w;
+  const CSROverlap   *ov;
+  MatGallopStatistics stats;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", set->memory));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
+  PetscCall(Create(law, m, n, MATCSROVERLAP, &A));
+  PetscCall(Create(law, m, n, MATSEQAIJ, &R));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(VecDuplicate(x, &w));
+  PetscCall(TestSetVec(x, 5));
+  PetscCall(TestSetVec(y, 6));
+  PetscCall(Products(A, R, x, y, z, "new matrix"));
+  if (device) {
+    PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, (const void **)&ov));
+    PetscCheck(ov && ov->transfer && !ov->values == set->streamed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "law %d, limit %s: the matrix is %s", law, set->memory,
+               !ov             ? "not there"
+               : !ov->transfer ? "not from the host"
+               : ov->values    ? "resident"
+                               : "streamed");
+    PetscCheck(A->offloadmask == PETSC_OFFLOAD_CPU || A->offloadmask == PETSC_OFFLOAD_UNALLOCATED, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The parent copied the matrix to the GPU too");
+  }
+  PetscCall(ChangeOnHost(A, R, 0.5));
+  PetscCall(Products(A, R, x, y, z, "new values on the host"));
+  PetscCall(ChangeOnHost(A, R, 0.25));
+  PetscCall(ChangeOnHost(A, R, 2.0));
+  PetscCall(Products(A, R, x, y, z, "newer values on the host"));
+  PetscCall(MatGallopGetStatistics(A, &stats));
+  PetscCheck((device ? stats.products_device : stats.products_host) == 12 && stats.builds == 1 && stats.refreshes == 2 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products, %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes",
+             stats.products_device + stats.products_host, stats.builds, stats.refreshes);
+  /* the parent's, on the host when the GPU is too small */
+  PetscCall(TestSpoilVec(w));
+  PetscCall(MatMultTranspose(A, y, w));
+  PetscCall(TestCompare(R, TEST_TRANSPOSE, y, NULL, w, "transposed"));
+  if (device && set->streamed)
+    PetscCheck(A->offloadmask == PETSC_OFFLOAD_CPU || A->offloadmask == PETSC_OFFLOAD_UNALLOCATED, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The transposed product copied the matrix to the GPU");
+  PetscCall(MatScale(A, 3.0)); /* on the GPU where the parent has the matrix there */
+  PetscCall(MatScale(R, 3.0));
+  PetscCall(Products(A, R, x, y, z, "new values on the GPU"));
+  PetscCall(ChangeOnHost(A, R, 0.5));
+  PetscCall(Products(A, R, x, y, z, "new values on the host again"));
+  /* right after a product, a change and the end */
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(MatMult(B, x, z));
+  PetscCall(ChangeOnHost(B, R, 0.5));
+  PetscCall(MatMult(B, x, z));
+  PetscCall(MatDestroy(&B));
+  PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, "destroyed matrix"));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&w));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const Setting settings[] = {
+    {"0",    "0",      "1", "0",    PETSC_FALSE},
+    {"32",   "0",      "1", "32",   PETSC_FALSE}, /* many big batches without a batch: long rows end later */
+    {"1000", "0",      "1", "0",    PETSC_FALSE},
+    {"5000", "0",      "0", "96",   PETSC_FALSE},
+    {"0",    "150000", "1", "32",   PETSC_TRUE },
+    {"0",    "150000", "0", "64",   PETSC_TRUE },
+    {"100",  "180000", "1", "1024", PETSC_TRUE },
+    {"1000", "180000", "1", "512",  PETSC_TRUE },
+  };
+  PetscBool device = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(TestHasDevice(&device));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
+    for (int law = 0; law < LAWS; law++) {
+      if (law == AT_END && settings[k].streamed) continue; /* too small to be streamed within the limit */
+      PetscCall(Run(&settings[k], (Law)law, device));
+    }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    output_file: output/empty.out
+
+TEST*/
