@@ -126,6 +126,23 @@ template <>
   return __ldcs(p);
 }
 
+/* x of a product, which nothing writes meanwhile: such loads the compiler lets go ahead of each other */
+template <typename T>
+static __device__ __forceinline__ T GallopLoadReadOnly(const T *p)
+{
+  return *p;
+}
+template <>
+[[maybe_unused]] __device__ __forceinline__ double GallopLoadReadOnly(const double *p)
+{
+  return __ldg(p);
+}
+template <>
+[[maybe_unused]] __device__ __forceinline__ float GallopLoadReadOnly(const float *p)
+{
+  return __ldg(p);
+}
+
 /* Shuffles any type word by word */
 template <typename T>
 static __device__ __forceinline__ T GallopShuffleDown(T value, int by, int width)

@@ -10,7 +10,7 @@ static constexpr int BatchRun  = 4;    /* most batches of a GPU block, one after
 static constexpr int PieceLow  = 1024; /* entries of a piece of a long row, at least and at most, and how many pieces keep a multiprocessor busy */
 static constexpr int PieceHigh = 16384;
 static constexpr int PieceBusy = 16;
-static constexpr int Carveout  = 132 << 10; /* bytes of shared memory of a multiprocessor: what is left is L1, where loads of x wait, unless rows are even */
+static constexpr int Carveout = 132 << 10, CarveoutLarge = 164 << 10; /* bytes of shared memory of a multiprocessor: what is left is L1, where loads of x wait, unless rows are even */
 
 template <typename V, typename I>
 struct CsrView {
@@ -64,10 +64,12 @@ static __device__ __forceinline__ unsigned int CopyBytes(PetscCount begin, Petsc
 struct Arrival {
   unsigned long long *barrier;
   unsigned int        parity = 0;
+  unsigned long long  once; /* the matrix is read once a product: what it pushes out of L2 should not be x */
 
   __device__ __forceinline__ unsigned int Address() const { return (unsigned int)__cvta_generic_to_shared(barrier); }
   __device__ __forceinline__ void         Init()
   {
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
     if (threadIdx.x == 0) {
       asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Address()));
       asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
@@ -80,12 +82,8 @@ struct Arrival {
     asm volatile("{\n.reg .pred done;\nAGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n@!done bra AGAIN;\n}" ::"r"(Address()), "r"(parity) : "memory");
     parity ^= 1;
   }
-  /* The matrix is read once a product: what it pushes out of L2 should not be x */
   __device__ __forceinline__ void Copy(void *to, const void *from, unsigned int bytes) const
   {
-    unsigned long long once;
-
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes), "r"(Address()), "l"(once)
                  : "memory");
   }
@@ -257,7 +255,7 @@ static __device__ __forceinline__ void LongRow(const CsrView<V, I> &csr, const G
       value[u]  = GallopLoadOnce(csr.values + k + u * Threads);
     }
 #pragma unroll
-    for (int u = 0; u < 4; u++) sum += value[u] * v.x[column[u]];
+    for (int u = 0; u < 4; u++) sum += value[u] * GallopLoadReadOnly(v.x + column[u]);
   }
   for (; k < piece.end; k += Threads) sum += GallopLoadOnce(csr.values + k) * v.x[GallopLoadOnce(csr.column_indices + k)];
   sum = GallopWarpsSum<Threads>(sum, Threads);
@@ -287,7 +285,7 @@ __global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const 
   __shared__ int                                 nwaiting;
   const Shared<V, I>                             layout   = {csr.max_batch_size};
   V *const                                       products = reinterpret_cast<V *>(shared + layout.Products());
-  const int                                      warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
+  const int                                      first    = threadIdx.x / WarpSize * WarpSize * Each + threadIdx.x % WarpSize; /* of its entries in a batch */
 
   if (fresh) GallopWaitForPredecessor();
   if (blockIdx.x < csr.piece_num) {
@@ -315,32 +313,38 @@ __global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const 
     const bool rows   = work.kind & CSROVERLAP_KIND_ROWS;
     V          product[Each];
     I          column[Each];
-    int        first = warp * WarpSize * Each + lane, step = WarpSize, last = work.nnz, mixed = 0;
+    int        mixed = 0;
 
     arrival.Wait();
-    if (rows) { /* a thread has a row; else neighbouring threads have neighbouring entries */
+    if (rows) { /* a thread has a row */
       const bool inside = (int)threadIdx.x < work.rows;
+      const int  first = inside ? (int)(offsets[threadIdx.x] - work.begin) : 0, length = inside ? (int)(offsets[threadIdx.x + 1] - work.begin) - first : 0;
 
-      first = inside ? (int)(offsets[threadIdx.x] - work.begin) : 0;
-      last  = inside ? (int)(offsets[threadIdx.x + 1] - work.begin) : 0;
-      step  = 1;
+#pragma unroll
+      for (int e = 0; e < Each; e++) {
+        product[e] = e < length ? values[first + e] : V(0);
+        column[e]  = e < length ? columns[first + e] : -1;
+      }
+    } else { /* neighbouring threads have neighbouring entries */
+#pragma unroll
+      for (int e = 0; e < Each; e++) {
+        product[e] = first + e * WarpSize < work.nnz ? values[first + e * WarpSize] : V(0);
+        column[e]  = first + e * WarpSize < work.nnz ? columns[first + e * WarpSize] : -1;
+      }
     }
 #pragma unroll
-    for (int e = 0; e < Each; e++) {
-      const bool inside = first + e * step < last;
-
-      product[e] = inside ? values[first + e * step] : V(0);
-      column[e]  = inside ? columns[first + e * step] : -1;
-      mixed ^= Mixed(product[e]) ^ Mixed(column[e]);
-    }
+    for (int e = 0; e < Each; e++) mixed ^= Mixed(product[e]) ^ Mixed(column[e]);
     FinishLoads(mixed);
     __syncthreads();
     const BatchWork after = b + 2 < end ? csr.batch_works[b + 2] : next;
 
     if (b + 1 < end) Fetch(csr, layout, shared, 1 - slot, next, arrival);
+    V x[Each]; /* all are asked for before the first is used */
+
 #pragma unroll
-    for (int e = 0; e < Each; e++)
-      if (column[e] >= 0) product[e] *= v.x[column[e]];
+    for (int e = 0; e < Each; e++) x[e] = column[e] >= 0 ? GallopLoadReadOnly(v.x + column[e]) : V(0);
+#pragma unroll
+    for (int e = 0; e < Each; e++) product[e] *= x[e];
     if (rows) {
       V sum = product[0];
 
@@ -477,7 +481,7 @@ static PetscErrorCode PrepareKernel(CSROverlap *ov, int *processors)
   PetscCallCUDA(GallopKernelOverlaps(kernel, &ov->overlaps));
   PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
   if (!ov->even || GetKernel(ov->max_batch_size, PETSC_FALSE) == kernel)
-    PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, PetscMin(100, Carveout / (processor / 100) + 1)));
+    PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, PetscMin(100, (CSROverlapEach(ov->max_batch_size) >= 8 ? CarveoutLarge : Carveout) / (processor / 100) + 1)));
   PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, Threads, shared));
   ov->resident = PetscMax(each, 1) * *processors;
   PetscFunctionReturn(PETSC_SUCCESS);
