@@ -181,8 +181,42 @@ static PetscErrorCode TestBatchSize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The partition that was made on the GPU is that of the host, and so is what the kernel knows of the batches */
+static PetscErrorCode TestSameArrays(Mat A)
+{
+  const PetscMemType memtypes[] = {PETSC_MEMTYPE_HOST, PETSC_MEMTYPE_CUDA};
+  const CSROverlap  *ov[2];
+  BatchInfo         *infos[2];
+  PetscInt          *longs[2];
+  BatchWork         *works[2];
+  PetscBool          same;
+
+  PetscFunctionBegin;
+  PetscCall(Product(A, &ov[0])); /* with vectors on the host */
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatGallopGetFormatData(A, memtypes[k], (const void **)&ov[k]));
+    PetscCheck(ov[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Not built at both places");
+    PetscCall(CSROverlapGetBatches(ov[k], &infos[k], &longs[k], &works[k]));
+  }
+  same = (PetscBool)(ov[0]->batch_num == ov[1]->batch_num && ov[0]->long_row_num == ov[1]->long_row_num && ov[0]->max_batch_size == ov[1]->max_batch_size && ov[0]->even == ov[1]->even);
+  if (same) PetscCall(PetscMemcmp(infos[0], infos[1], (size_t)ov[0]->batch_num * sizeof(BatchInfo), &same));
+  if (same) PetscCall(PetscMemcmp(longs[0], longs[1], (size_t)ov[0]->long_row_num * sizeof(PetscInt), &same));
+  for (PetscInt b = 0; same && b < ov[0]->batch_num; b++) {
+    const BatchWork *h = &works[0][b], *d = &works[1][b];
+
+    same = (PetscBool)(h->start_row == d->start_row && h->begin == d->begin && h->nnz == d->nnz && h->rows == d->rows && h->kind == d->kind);
+  }
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Other batches on the GPU than on the host");
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscFree(infos[k]));
+    PetscCall(PetscFree(longs[k]));
+    PetscCall(PetscFree(works[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Batches at odd offsets, every vector_size, and rows of all lengths, where the vectors of MatCreateVecs() live */
-static PetscErrorCode TestLengths(const char limit[], PetscInt m, PetscInt longest, PetscInt seed)
+static PetscErrorCode TestLengths(const char limit[], PetscInt m, PetscInt longest, PetscInt seed, PetscBool fromdevice)
 {
   Mat                 A;
   Vec                 x, y, z;
@@ -204,6 +238,7 @@ static PetscErrorCode TestLengths(const char limit[], PetscInt m, PetscInt longe
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  if (fromdevice) PetscCall(MatScale(A, 2.0)); /* the parent does that on the GPU, where there is one */
   PetscCall(MatCreateVecs(A, &x, &z));
   PetscCall(VecDuplicate(z, &y));
   PetscCall(TestSetVec(x, seed + 1));
@@ -220,6 +255,13 @@ static PetscErrorCode TestLengths(const char limit[], PetscInt m, PetscInt longe
   PetscCall(MatGallopGetStatistics(A, &stats));
   PetscCheck((device ? stats.products_device : stats.products_host) == 6 && stats.builds == 1 && stats.refreshes == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products of the format",
              stats.products_device + stats.products_host);
+  if (device) {
+    const CSROverlap *ov;
+
+    PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, (const void **)&ov));
+    PetscCheck(!ov->transfer == fromdevice, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The format was not built from arrays %s", fromdevice ? "on the GPU" : "on the host");
+    PetscCall(TestSameArrays(A));
+  }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));
@@ -239,7 +281,7 @@ int main(int argc, char **argv)
   PetscCall(TestKind());
   PetscCall(TestBatchSize());
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(limits); k++)
-    for (PetscInt seed = 0; seed < 4; seed++) PetscCall(TestLengths(limits[k], seed == 3 ? 1 : 700 + 31 * seed, seed == 2 ? 20 : 500 + 301 * seed, 10 * (PetscInt)k + seed));
+    for (PetscInt seed = 0; seed < 4; seed++) PetscCall(TestLengths(limits[k], seed == 3 ? 1 : 700 + 31 * seed, seed == 2 ? 20 : 500 + 301 * seed, 10 * (PetscInt)k + seed, (PetscBool)(seed % 2)));
   PetscCall(PetscFinalize());
   return 0;
 }

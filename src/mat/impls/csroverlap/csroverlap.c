@@ -1,6 +1,5 @@
 /* CSROVERLAP: its entry in the list of formats, its options, and what it shows */
 
-#include <gallop/deviceimpl.h>
 #include "csroverlap.h"
 
 GALLOP_FORMAT_TYPES(CSROVERLAP)
@@ -137,17 +136,6 @@ enum {
   FIGURE_SIZES
 };
 
-/* The batches as the GPU's kernel knows them, on the host; to be freed by the caller */
-static PetscErrorCode GetBatchWorks(const CSROverlap *ov, BatchWork **works)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(ov->batch_num, works));
-  if (PetscMemTypeHost(ov->memtype)) {
-    for (PetscInt b = 0; b < ov->batch_num; b++) CSROverlapDescribe(ov, ov->row_offsets, b, &(*works)[b]);
-  } else PetscCall(GallopDeviceCopyOut(*works, ov->batch_works, (size_t)ov->batch_num * sizeof(BatchWork)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode GetPlace(const CSROverlap *ov, CSROverlapPlace *place)
 {
   PetscFunctionBegin;
@@ -163,6 +151,8 @@ static PetscErrorCode GetPlace(const CSROverlap *ov, CSROverlapPlace *place)
 static PetscErrorCode CSROverlapFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
   const CSROverlap *ov = (const CSROverlap *)data;
+  BatchInfo        *infos;
+  PetscInt         *longs;
   BatchWork        *works;
   CSROverlapPlace   place;
 
@@ -171,13 +161,15 @@ static PetscErrorCode CSROverlapFigures(const void *data, PetscLogDouble f[GALLO
   f[FIGURE_BATCHES] = ov->batch_num;
   f[FIGURE_LONG]    = ov->long_row_num;
   f[FIGURE_BYTES]   = (PetscLogDouble)ov->bytes;
-  PetscCall(GetBatchWorks(ov, &works));
+  PetscCall(CSROverlapGetBatches(ov, &infos, &longs, &works));
   for (PetscInt b = 0; b < ov->batch_num; b++) {
     f[FIGURE_ENTRIES] += works[b].nnz;
     f[FIGURE_SQUARES] += (PetscLogDouble)works[b].nnz * works[b].nnz;
     if (works[b].kind & CSROVERLAP_KIND_ROWS) f[FIGURE_ROWS]++;
     else f[FIGURE_SIZES + (works[b].kind & CSROVERLAP_KIND_SIZE)]++;
   }
+  PetscCall(PetscFree(infos));
+  PetscCall(PetscFree(longs));
   PetscCall(PetscFree(works));
   PetscCall(GetPlace(ov, &place));
   f[FIGURE_FROMHOST] = place.fromhost;

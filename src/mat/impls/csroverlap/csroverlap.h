@@ -114,9 +114,25 @@ CSROVERLAP_HD int CSROverlapKind(const CSROverlapOptions *options, int each, Pet
   return longest > CSROVERLAP_UNEVEN << k ? k | CSROVERLAP_KIND_UNEVEN : k;
 }
 
+/* The row after the batch that begins with row start, or after that row where it is longer than a batch (Algorithm 3). Searched for: the time does not grow with the rows of a batch. */
+CSROVERLAP_HD PetscInt CSROverlapBatchEnd(PetscInt max_batch_size, PetscInt m, const PetscInt row_offsets[], PetscInt start)
+{
+  PetscInt low = start, high = m - start < CSROVERLAP_THREADS ? m : start + CSROVERLAP_THREADS; /* rows up to low fit */
+
+  while (low < high) {
+    const PetscInt mid = high - (high - low) / 2;
+
+    if (row_offsets[mid] - row_offsets[start] <= max_batch_size) low = mid;
+    else high = mid - 1;
+  }
+  return low > start ? low : start + 1;
+}
+
 PETSC_INTERN void           CSROverlapBatchSize(const CSROverlapOptions *, PetscInt, PetscCount, const PetscInt[], PetscInt *, PetscBool *);
 PETSC_INTERN PetscErrorCode CSROverlapPartition(PetscInt, PetscInt, const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **);
-PETSC_INTERN void           CSROverlapDescribe(const CSROverlap *, const PetscInt[], PetscInt, BatchWork *);
+
+/* host copies of what either place has, for tests and viewers; to be freed by the caller */
+PETSC_EXTERN PetscErrorCode CSROverlapGetBatches(const CSROverlap *, BatchInfo **, PetscInt **, BatchWork **);
 
 PETSC_INTERN PetscErrorCode CSROverlapGetPlace(const CSROverlap *, CSROverlapPlace *);
 

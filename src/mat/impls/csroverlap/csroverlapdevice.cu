@@ -575,6 +575,7 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
   PetscInt            *long_row_infos;
   LongRowPiece        *pieces;
   void                *base;
+  PetscBool            partitioned = PETSC_FALSE;
   int                  processors;
   cudaStream_t         stream;
 
@@ -589,7 +590,9 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
   ov->options = *(const CSROverlapOptions *)opts;
   CSROverlapBatchSize(&ov->options, csr->m, csr->nz, csr->host_i, &ov->max_batch_size, &ov->even);
   PetscCall(PrepareKernel(ov, &processors));
-  PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->host_i, &ov->batch_num, &batch_infos, &ov->long_row_num, &long_row_infos));
+  if (!PetscMemTypeHost(csr->memtype))
+    PetscCall(CSROverlapPartition_Device(ov->max_batch_size, csr->m, csr->i, csr->host_i, &ov->batch_num, &batch_infos, &ov->long_row_num, &long_row_infos, &partitioned));
+  if (!partitioned) PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->host_i, &ov->batch_num, &batch_infos, &ov->long_row_num, &long_row_infos));
   PetscCall(CutLongRows(ov->long_row_num, long_row_infos, csr->host_i, processors, &ov->piece_num, &pieces));
   PetscCall(Allocate(ov, csr, batch_infos, pieces, maxbytes, &base));
   if (base) {

@@ -14,6 +14,8 @@ typedef struct {
 
 PETSC_INTERN PetscErrorCode CSROverlapLaunch(const CSROverlap *, const GallopProduct *, const CSROverlapRange *, const PetscInt *, const PetscScalar *, PetscBool, PetscBool);
 
+PETSC_INTERN PetscErrorCode CSROverlapPartition_Device(PetscInt, PetscInt, const PetscInt[], const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **, PetscBool *);
+
 PETSC_INTERN PetscErrorCode CSROverlapTransferCreate(CSROverlap *, const GallopCSR *, const BatchInfo[], const LongRowPiece[], PetscCount, CSROverlapTransfer **);
 PETSC_INTERN PetscErrorCode CSROverlapTransferRefresh(CSROverlap *, const GallopCSR *);
 PETSC_INTERN PetscErrorCode CSROverlapTransferApply(CSROverlap *, const GallopProduct *, PetscBool *);

@@ -1,5 +1,6 @@
 /* CSROVERLAP on the host: the partition into batches, and the product batch by batch */
 
+#include <gallop/deviceimpl.h>
 #include "csroverlap.h"
 
 /*
@@ -31,18 +32,6 @@ void CSROverlapBatchSize(const CSROverlapOptions *options, PetscInt m, PetscCoun
   else *max_batch_size = 1024;
 }
 
-/* The last row up to end whose entries end at or before limit; row_offsets[start] is not beyond it */
-static PetscInt LastRow(const PetscInt row_offsets[], PetscInt start, PetscInt end, PetscInt limit)
-{
-  while (start < end) {
-    const PetscInt mid = end - (end - start) / 2;
-
-    if (row_offsets[mid] <= limit) start = mid;
-    else end = mid - 1;
-  }
-  return start;
-}
-
 /*
   CSROverlapPartition - Algorithm 3: runs of whole rows with at most max_batch_size entries and CSROVERLAP_THREADS rows, and the rows that are longer
 
@@ -67,13 +56,10 @@ PetscErrorCode CSROverlapPartition(PetscInt max_batch_size, PetscInt m, const Pe
     PetscInt batches = 0, longs = 0;
 
     for (PetscInt start = 0, end; start < m; start = end) {
-      const PetscInt room = PETSC_INT_MAX - row_offsets[start];
-
-      end = LastRow(row_offsets, start, PetscMin(m - start, CSROVERLAP_THREADS) + start, row_offsets[start] + PetscMin(max_batch_size, room));
-      if (end == start) {
+      end = CSROverlapBatchEnd(max_batch_size, m, row_offsets, start);
+      if (row_offsets[end] - row_offsets[start] > max_batch_size) {
         if (pass) (*long_row_infos)[longs] = start;
         longs++;
-        end++;
       } else {
         if (pass) (*batch_infos)[batches] = (BatchInfo){start, end};
         batches++;
@@ -89,18 +75,39 @@ PetscErrorCode CSROverlapPartition(PetscInt max_batch_size, PetscInt m, const Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the GPU's kernel knows of batch b */
-void CSROverlapDescribe(const CSROverlap *ov, const PetscInt row_offsets[], PetscInt b, BatchWork *work)
+/* What the GPU's kernel knows of a batch */
+static void Describe(const CSROverlap *ov, BatchInfo info, BatchWork *work)
 {
-  const BatchInfo info    = ov->batch_infos[b];
+  const PetscInt *i       = ov->row_offsets;
   PetscInt        longest = 0;
 
-  for (PetscInt row = info.start_row; row < info.end_row; row++) longest = PetscMax(longest, row_offsets[row + 1] - row_offsets[row]);
+  for (PetscInt row = info.start_row; row < info.end_row; row++) longest = PetscMax(longest, i[row + 1] - i[row]);
   work->start_row = info.start_row;
-  work->begin     = row_offsets[info.start_row];
+  work->begin     = i[info.start_row];
   work->rows      = (unsigned short)(info.end_row - info.start_row);
-  work->nnz       = (int)(row_offsets[info.end_row] - work->begin);
+  work->nnz       = (int)(i[info.end_row] - work->begin);
   work->kind      = (unsigned short)CSROverlapKind(&ov->options, CSROverlapEach(ov->max_batch_size), work->rows, work->nnz, longest);
+}
+
+/* CSROverlapGetBatches - Copies on the host of the partition, and of what the GPU's kernel knows of the batches, for a format that was built at either place */
+PetscErrorCode CSROverlapGetBatches(const CSROverlap *ov, BatchInfo **batch_infos, PetscInt **long_row_infos, BatchWork **batch_works)
+{
+  const size_t infos = (size_t)ov->batch_num * sizeof(BatchInfo), longs = (size_t)ov->long_row_num * sizeof(PetscInt), works = (size_t)ov->batch_num * sizeof(BatchWork);
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(ov->batch_num, batch_infos));
+  PetscCall(PetscMalloc1(ov->long_row_num, long_row_infos));
+  PetscCall(PetscCalloc1(ov->batch_num, batch_works)); /* no byte of it unset */
+  if (PetscMemTypeHost(ov->memtype)) {
+    PetscCall(PetscMemcpy(*batch_infos, ov->batch_infos, infos));
+    PetscCall(PetscMemcpy(*long_row_infos, ov->long_row_infos, longs));
+    for (PetscInt b = 0; b < ov->batch_num; b++) Describe(ov, ov->batch_infos[b], &(*batch_works)[b]);
+  } else {
+    PetscCall(GallopDeviceCopyOut(*batch_infos, ov->batch_infos, infos));
+    PetscCall(GallopDeviceCopyOut(*long_row_infos, ov->long_row_infos, longs));
+    PetscCall(GallopDeviceCopyOut(*batch_works, ov->batch_works, works));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Free(CSROverlap *ov)
