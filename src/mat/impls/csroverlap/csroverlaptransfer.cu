@@ -1,20 +1,20 @@
 /*
-  CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithms 7 and 8): the entries of a matrix that was assembled on the host come in big batches, copied on side
-  streams while the kernel works on those that have arrived. A matrix that does not fit the GPU comes anew for every product, through a few buffers.
+  CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithms 7 and 8): the entries of a matrix that was assembled on the host come in big batches, copied on a side
+  stream while the kernel works on those that have arrived. A matrix that does not fit the GPU comes anew for every product, through a few buffers.
 */
 
 #include "csroverlapdevice.h"
 
-static constexpr int        Depth       = 3; /* buffers of a streamed matrix, and events of each kind */
-static constexpr int        Streams     = 2; /* side streams: the paper's number */
-static constexpr PetscCount Parts       = 8; /* big batches of a resident matrix, unless they would be smaller than Smallest */
-static constexpr PetscCount Smallest    = 1 << 20;
+static constexpr int        Depth       = 3;       /* buffers of a streamed matrix, and events of each kind */
+static constexpr int        Parts       = 3;       /* most big batches of a resident matrix, unless an option sets their size */
+static constexpr PetscCount Worthwhile  = 2 << 20; /* entries: a copy more takes as long as the product of a smaller matrix */
 static constexpr PetscCount StreamedBig = 4 << 20; /* entries of a big batch of a streamed matrix */
+static constexpr PetscCount Staged      = 1 << 20; /* entries: new values go to pinned memory while those before them go on to the GPU */
 static constexpr PetscCount Aligned     = 16;      /* entries: buffers are as aligned as the arrays are for which they stand */
 
 struct _CSROverlapTransfer {
   PetscInt           num;  /* big batches */
-  PetscCount         size; /* entries of one */
+  PetscCount         size; /* entries of one, or of the largest of a resident matrix */
   CSROverlapRange   *ranges;
   PetscCount        *from, *to;    /* [num] the entries that are copied */
   const PetscInt    *host_columns; /* what is copied: the matrix's own arrays, or these */
@@ -28,7 +28,7 @@ struct _CSROverlapTransfer {
   PetscCount         capacity;       /* entries of a buffer of a streamed matrix */
   PetscInt          *buffer_columns; /* [Depth * capacity] */
   PetscScalar       *buffer_values;
-  cudaStream_t       streams[Streams];
+  cudaStream_t       side;
   cudaEvent_t        start, copied[Depth], computed[Depth];
 };
 
@@ -38,20 +38,34 @@ static PetscBool Streamed(const CSROverlap *ov)
 }
 
 /*
-  Algorithm 7: a batch, or a piece of a long row, is computed with the big batch in which its last entry arrives. Big batches of a resident matrix are equal
-  parts of its entries; what is copied for one of a streamed matrix begins with the first entry of what is computed.
+  Entries that have arrived with big batch g. Big batches are of equal size where an option sets it and where the matrix is streamed. Else the last ones are small:
+  what is computed after the last copy is all that a product takes longer than the copies.
 */
-static PetscErrorCode Plan(const CSROverlap *ov, CSROverlapTransfer *t, const PetscInt i[], const BatchInfo batch_infos[], const LongRowPiece pieces[])
+static PetscCount Arrived(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g)
+{
+  PetscCount rest = ov->nz;
+
+  if (g + 1 == t->num) return ov->nz;
+  if (Streamed(ov) || ov->options.big_batch_size) return (g + 1) * t->size;
+  for (PetscInt k = 0; k <= g; k++) rest /= 8;
+  return ov->nz - rest;
+}
+
+/*
+  Algorithm 7: a batch, or a piece of a long row, is computed with the big batch in which its last entry arrives. Big batches of a resident matrix are parts of its
+  entries; what is copied for one of a streamed matrix begins with the first entry of what is computed.
+*/
+static PetscErrorCode Plan(const CSROverlap *ov, CSROverlapTransfer *t, PetscInt num, const PetscInt i[], const BatchInfo batch_infos[], const LongRowPiece pieces[])
 {
   CSROverlapRange range = {0, 0, 0, 0};
 
   PetscFunctionBegin;
-  t->num      = (PetscInt)((ov->nz - 1) / t->size + 1);
+  t->num      = num;
   t->capacity = 0;
   PetscCall(PetscFree3(t->ranges, t->from, t->to));
   PetscCall(PetscMalloc3(t->num, &t->ranges, t->num, &t->from, t->num, &t->to));
   for (PetscInt g = 0; g < t->num; g++) {
-    const PetscCount arrived = g + 1 < t->num ? (g + 1) * t->size : ov->nz;
+    const PetscCount arrived = Arrived(ov, t, g);
     PetscCount       from = ov->nz, to = 0;
 
     range.batch_begin = range.batch_end;
@@ -67,7 +81,7 @@ static PetscErrorCode Plan(const CSROverlap *ov, CSROverlapTransfer *t, const Pe
       to   = PetscMax(to, pieces[range.piece_end - 1].end);
     }
     t->ranges[g] = range;
-    t->from[g]   = Streamed(ov) ? PetscMin(from / Aligned * Aligned, to) : g * t->size;
+    t->from[g]   = Streamed(ov) ? PetscMin(from / Aligned * Aligned, to) : g ? t->to[g - 1] : 0;
     t->to[g]     = Streamed(ov) ? to : arrived;
     t->capacity  = PetscMax(t->capacity, t->to[g] - t->from[g]);
   }
@@ -84,7 +98,7 @@ static PetscErrorCode CreateBuffers(CSROverlap *ov, CSROverlapTransfer *t, const
   for (t->size = ov->options.big_batch_size ? ov->options.big_batch_size : limit ? PetscMin(room, StreamedBig) : StreamedBig; t->size >= 32 && !t->buffer_values; t->size = t->size / 4 * 3) {
     void *values, *columns;
 
-    PetscCall(Plan(ov, t, i, batch_infos, pieces));
+    PetscCall(Plan(ov, t, (PetscInt)((ov->nz - 1) / t->size + 1), i, batch_infos, pieces));
     if (limit && t->capacity > room) continue;
     PetscCall(GallopDeviceMalloc((size_t)(Depth * t->capacity) * sizeof(PetscScalar), &values));
     PetscCall(GallopDeviceMalloc((size_t)(Depth * t->capacity) * sizeof(PetscInt), &columns));
@@ -157,14 +171,20 @@ PetscErrorCode CSROverlapTransferCreate(CSROverlap *ov, const GallopCSR *csr, co
       PetscCall(CSROverlapTransferDestroy(transfer));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
+  } else if (ov->options.big_batch_size) {
+    t->size = ov->options.big_batch_size;
+    PetscCall(Plan(ov, t, (PetscInt)((ov->nz - 1) / t->size + 1), csr->host_i, batch_infos, pieces));
   } else {
-    t->size = ov->options.big_batch_size ? ov->options.big_batch_size : PetscMax(Smallest, (ov->nz - 1) / Parts + 1);
-    PetscCall(Plan(ov, t, csr->host_i, batch_infos, pieces));
+    PetscInt num = 1;
+
+    for (PetscCount rest = ov->nz; num < Parts && rest >= Worthwhile; rest /= 8) num++;
+    PetscCall(Plan(ov, t, num, csr->host_i, batch_infos, pieces));
+    t->size = t->to[0];
   }
   PetscCall(CreatePinned(ov, t, csr));
   t->pending_columns = PETSC_TRUE;
   t->pending_values  = PETSC_TRUE;
-  for (cudaStream_t &stream : t->streams) PetscCallCUDA(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+  PetscCallCUDA(cudaStreamCreateWithFlags(&t->side, cudaStreamNonBlocking));
   PetscCallCUDA(cudaEventCreateWithFlags(&t->start, cudaEventDisableTiming));
   for (cudaEvent_t &event : t->copied) PetscCallCUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   for (cudaEvent_t &event : t->computed) PetscCallCUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
@@ -177,10 +197,9 @@ PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **transfer)
 
   PetscFunctionBegin;
   if (!t) PetscFunctionReturn(PETSC_SUCCESS);
-  for (cudaStream_t stream : t->streams) {
-    if (!stream) continue;
-    PetscCallCUDA(cudaStreamSynchronize(stream)); /* pinned memory must not go before it has been read */
-    PetscCallCUDA(cudaStreamDestroy(stream));
+  if (t->side) {
+    PetscCallCUDA(cudaStreamSynchronize(t->side)); /* pinned memory must not go before it has been read */
+    PetscCallCUDA(cudaStreamDestroy(t->side));
   }
   if (t->start) PetscCallCUDA(cudaEventDestroy(t->start));
   for (cudaEvent_t event : t->copied)
@@ -212,7 +231,7 @@ PetscErrorCode CSROverlapTransferRefresh(CSROverlap *ov, const GallopCSR *csr)
   } else if (Streamed(ov)) {
     if (!t->values) PetscCall(PetscMalloc1(ov->nz, &t->values));
     t->host_values = t->values;
-    for (cudaStream_t stream : t->streams) PetscCallCUDA(cudaStreamSynchronize(stream));
+    PetscCallCUDA(cudaStreamSynchronize(t->side));
     PetscCall(GallopDeviceCopyOut(t->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -261,21 +280,25 @@ private:
   PetscInt     num_    = 0;
 };
 
-/* Entries [from, to) of the matrix's newer values to pinned memory, and from there, or from the matrix itself, to the GPU */
-static PetscErrorCode CopyBigBatch(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, PetscInt *columns, PetscScalar *values, cudaStream_t stream)
+/* The entries of a big batch: newer values to pinned memory first, piece by piece, and all from there, or from the matrix's own arrays, to the GPU */
+static PetscErrorCode CopyBigBatch(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, PetscInt *columns, PetscScalar *values)
 {
-  const PetscCount from = t->from[g], n = t->to[g] - from;
+  const PetscCount from = t->from[g], to = t->to[g], step = t->newer ? Staged : PetscMax(to - from, 1);
   PetscLogDouble   bytes = 0;
 
   PetscFunctionBegin;
-  if (t->newer) PetscCall(PetscArraycpy(t->values + from, t->newer + from, n));
   if (Streamed(ov) || t->pending_columns) {
-    PetscCallCUDA(cudaMemcpyAsync(columns + from, t->host_columns + from, (size_t)n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
-    bytes += (PetscLogDouble)n * sizeof(PetscInt);
+    PetscCallCUDA(cudaMemcpyAsync(columns + from, t->host_columns + from, (size_t)(to - from) * sizeof(PetscInt), cudaMemcpyHostToDevice, t->side));
+    bytes += (PetscLogDouble)(to - from) * sizeof(PetscInt);
   }
   if (Streamed(ov) || t->pending_values) {
-    PetscCallCUDA(cudaMemcpyAsync(values + from, t->host_values + from, (size_t)n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
-    bytes += (PetscLogDouble)n * sizeof(PetscScalar);
+    for (PetscCount begin = from; begin < to; begin += step) {
+      const PetscCount n = PetscMin(step, to - begin);
+
+      if (t->newer) PetscCall(PetscArraycpy(t->values + begin, t->newer + begin, n));
+      PetscCallCUDA(cudaMemcpyAsync(values + begin, t->host_values + begin, (size_t)n * sizeof(PetscScalar), cudaMemcpyHostToDevice, t->side));
+    }
+    bytes += (PetscLogDouble)(to - from) * sizeof(PetscScalar);
   }
   PetscCall(PetscLogCpuToGpu(bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -295,23 +318,21 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaStreamIsCapturing(stream, &capture));
-  if (t->newer)
-    for (cudaStream_t side : t->streams) PetscCallCUDA(cudaStreamSynchronize(side)); /* pinned memory may still be read for the product before */
+  if (t->newer) PetscCallCUDA(cudaStreamSynchronize(t->side)); /* pinned memory may still be read for the product before */
   PetscCall(timeline.Create(ov->options.timeline && capture == cudaStreamCaptureStatusNone, t->num, stream));
   PetscCallCUDA(cudaEventRecord(t->start, stream)); /* products before this one may still read what is overwritten */
+  PetscCallCUDA(cudaStreamWaitEvent(t->side, t->start, 0));
   for (PetscInt g = 0; g < t->num; g++) {
     const int          slot    = (int)(g % Depth);
     const PetscCount   base    = slot * t->capacity - t->from[g];
     PetscInt *const    columns = streamed ? t->buffer_columns + base : (PetscInt *)ov->column_indices; /* where entry 0 of the matrix would lie */
     PetscScalar *const values  = streamed ? t->buffer_values + base : (PetscScalar *)ov->values;
-    const cudaStream_t side    = t->streams[g % Streams];
 
-    if (g < Streams) PetscCallCUDA(cudaStreamWaitEvent(side, t->start, 0));
-    if (streamed && g >= Depth) PetscCallCUDA(cudaStreamWaitEvent(side, t->computed[slot], 0));
-    PetscCall(timeline.Record(g, Timeline::COPY_BEGIN, side));
-    PetscCall(CopyBigBatch(ov, t, g, columns, values, side));
-    PetscCall(timeline.Record(g, Timeline::COPY_END, side));
-    PetscCallCUDA(cudaEventRecord(t->copied[slot], side));
+    if (streamed && g >= Depth) PetscCallCUDA(cudaStreamWaitEvent(t->side, t->computed[slot], 0));
+    PetscCall(timeline.Record(g, Timeline::COPY_BEGIN, t->side));
+    PetscCall(CopyBigBatch(ov, t, g, columns, values));
+    PetscCall(timeline.Record(g, Timeline::COPY_END, t->side));
+    PetscCallCUDA(cudaEventRecord(t->copied[slot], t->side));
     PetscCallCUDA(cudaStreamWaitEvent(stream, t->copied[slot], 0));
     PetscCall(timeline.Record(g, Timeline::KERNEL_BEGIN, stream));
     PetscCall(CSROverlapLaunch(ov, p, &t->ranges[g], columns, values, PETSC_FALSE, PETSC_TRUE));
