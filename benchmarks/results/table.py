@@ -13,7 +13,7 @@ A table replaces what stands between <!-- table --> and <!-- /table --> (setup, 
 Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err; what is aijcusparse, evchyb,
 raw_csr_alg1 or raw_csr_alg2; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
 refresh_us build/product refresh/product, and what, where it is not for evchyb alone. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
-in a run are shown below its table.
+in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv and csroverlap-h200-full.txt.
 """
 import math
 import re
@@ -35,8 +35,8 @@ def lines_of(path):
 class Run:
     """The times of a file, by matrix and program."""
 
-    def __init__(self, path):
-        self.nnz, self.time, self.share = {}, {}, {}
+    def __init__(self, path, ours=OURS):
+        self.nnz, self.time, self.share, self.ours = {}, {}, {}, ours
         text = Path(path).read_text()
         bandwidth, options = re.search(r"^# read bandwidth ([\d.]+)", text, re.M), re.search(r"^# options: (.+)", text, re.M)
         self.bandwidth = float(bandwidth.group(1)) if bandwidth else None
@@ -45,14 +45,14 @@ class Run:
             name, nnz, what, warm, cold, share = fields[0], int(fields[3]), fields[4], float(fields[7]), float(fields[8]), float(fields[10])
             self.nnz[name] = nnz
             self.time[name, what] = cold if nnz >= LARGE else warm
-            if what == OURS:
+            if what == ours:
                 self.share[name] = share
 
     def matrices(self):
-        return sorted({name for name, what in self.time if what == OURS}, key=lambda name: -self.nnz[name])
+        return sorted({name for name, what in self.time if what == self.ours}, key=lambda name: -self.nnz[name])
 
     def cusparse(self, name):
-        return min(time for (matrix, what), time in self.time.items() if matrix == name and what != OURS)
+        return min(time for (matrix, what), time in self.time.items() if matrix == name and what.startswith(("aij", "raw_")))
 
 
 def mean(values):
@@ -60,7 +60,7 @@ def mean(values):
 
 
 def speedups(run, reference):
-    return {name: reference.cusparse(name) / run.time[name, OURS] for name in run.matrices()}
+    return {name: reference.cusparse(name) / run.time[name, run.ours] for name in run.matrices()}
 
 
 def cache(run, name):
@@ -69,9 +69,9 @@ def cache(run, name):
 
 def product_rows(run, names):
     speedup = speedups(run, run)
-    rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | evchyb (µs) | speedup | share of read bandwidth, L2 flushed | L2 |", "|---|--:|--:|--:|--:|--:|---|"]
+    rows = [f"| matrix | nonzeros (millions) | best cuSPARSE (µs) | {run.ours} (µs) | speedup | share of read bandwidth, L2 flushed | L2 |", "|---|--:|--:|--:|--:|--:|---|"]
     for name in names:
-        rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.cusparse(name):.1f} | {run.time[name, OURS]:.1f} | {speedup[name]:.2f} "
+        rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.cusparse(name):.1f} | {run.time[name, run.ours]:.1f} | {speedup[name]:.2f} "
                     f"| {100 * run.share[name]:.0f} % | {cache(run, name)} |")
     return rows
 
@@ -92,8 +92,8 @@ def spread(run):
     return [part + ".  " for part in parts]
 
 
-def products(path):
-    run = Run(path)
+def products(path, ours=OURS):
+    run = Run(path, ours)
     text = product_rows(run, run.matrices()) + [""] + spread(run)
     if run.bandwidth:
         text.append(f"Read bandwidth measured in the same run: {run.bandwidth:.0f} GB/s.  ")
@@ -129,8 +129,19 @@ def windows(reference, paths):
     worst = {window: min(speedup[window], key=speedup[window].get) for window in order}
     rows.append("| worst | " + " | ".join(f"{speedup[window][worst[window]]:.2f} {worst[window]}" for window in order) + " |")
     for name in SWEPT:
-        rows.append(f"| {name} (µs) | " + " | ".join(f"{runs[window].time[name, OURS]:.1f}" for window in order) + " |")
+        rows.append(f"| {name} (µs) | " + " | ".join(f"{runs[window].time[name, runs[window].ours]:.1f}" for window in order) + " |")
     return rows
+
+
+def full(path, run):
+    """First products of matrices from the host: columns matrix nnz bare_ms first_ms first/bare resident_us refresh_ms."""
+    rows = ["| matrix | nonzeros (millions) | copy alone (ms) | first product (ms) | first product / copy | speedup by equation 2 | product with new values (ms) |", "|---|--:|--:|--:|--:|--:|--:|"]
+    gains = []
+    for fields in lines_of(path):
+        name, bare, first = re.sub(r"[.]bin$", "", fields[0]), float(fields[2]), float(fields[3])
+        gains.append((1e3 * (bare - first) + run.cusparse(name)) / run.time[name, run.ours] + 1)
+        rows.append(f"| {name} | {int(fields[1]) / 1e6:.2f} | {bare:.2f} | {first:.2f} | {first / bare:.3f} | {gains[-1]:.2f} | {float(fields[6]):.1f} |")
+    return rows + ["", f"Mean of the speedups by equation 2: {sum(gains) / len(gains):.2f}."]
 
 
 def splice(page, marker, rows):
@@ -149,6 +160,8 @@ def update():
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
     splice(ROOT / "docs" / "evchyb.md", "windows", windows(run, sorted(HERE.glob("evchyb-h200-window*.tsv"))))
     splice(ROOT / "README.md", "summary", summary(run))
+    splice(ROOT / "docs" / "csroverlap.md", "table", products(HERE / "csroverlap-h200.tsv", "csroverlap"))
+    splice(ROOT / "docs" / "csroverlap.md", "full", full(HERE / "csroverlap-h200-full.txt", Run(HERE / "csroverlap-h200.tsv", "csroverlap")))
 
 
 def main(args):

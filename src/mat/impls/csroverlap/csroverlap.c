@@ -11,6 +11,11 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 + -mat_type csroverlap                    - sets the matrix type during `MatSetFromOptions()`; `aijcsroverlap`, `seqaijcsroverlap` and `mpiaijcsroverlap` are accepted too
 . -mat_csroverlap_max_batch_size <0>      - most entries of a batch, 32 to 8192, rounded up to a multiple of 32, or 0 for a size by the lengths of rows; longer rows are computed by GPU blocks of their own
 . -mat_csroverlap_switch_points <list>    - five mean row lengths of a batch, in increasing order, from which 2, 4, 8, 16 and 32 threads compute a row
+. -mat_csroverlap_rows_in_registers <true> - a thread may hold a short row in registers
+. -mat_csroverlap_big_batch_size <0>      - entries copied from the host to the GPU at a time, at least 32, or 0 to choose
+. -mat_csroverlap_device_memory <0>       - bytes of the GPU that a sequential matrix or block may take before it is streamed for every product, 0 for what is free
+. -mat_csroverlap_pinned <true>           - keep a copy of the entries of a matrix that is assembled on the host in pinned memory
+. -mat_csroverlap_timeline <false>        - print when the copies and kernels of a product that copies ran, in microseconds
 . -mat_csroverlap_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_csroverlap_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
 
@@ -21,10 +26,14 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
   all else are the parent's. `MatMult()` and `MatMultAdd()` use the batches, which are made at the first product and made again when the nonzero pattern has changed.
 
   On the GPU a block computes a run of batches, and copies the next one to shared memory, without using threads for it, while it computes one
-  ("CSR-Partial-Overlap"). No row is split between batches, so that each result is written once.
+  ("CSR-Partial-Overlap"). No row is split between batches, so that each result is written once; of a row longer than a batch the last block to come adds the sums.
+
+  A matrix that was assembled on the host is copied to the GPU by the first product, and its values by the first one after they changed, while the kernel works on
+  what has arrived ("CSR-Full-Overlap"). For that the format keeps a copy of the entries in pinned memory of the host. A matrix that does not fit the GPU, or not
+  within `-mat_csroverlap_device_memory`, is copied for every product, through a few buffers.
 
   References:
-. * - G. Zeng, Y. Zou, Leveraging Memory Copy Overlap for Efficient Sparse Matrix-Vector Multiplication on GPUs, section 4.1
+. * - G. Zeng, Y. Zou, Leveraging Memory Copy Overlap for Efficient Sparse Matrix-Vector Multiplication on GPUs, sections 4.1 and 4.2
 
 .seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
