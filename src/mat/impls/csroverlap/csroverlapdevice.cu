@@ -457,32 +457,37 @@ static Kernel GetKernel(PetscInt max_batch_size, PetscBool even)
   }
 }
 
-static size_t SharedBytes(const CSROverlap *ov)
+static size_t SharedBytes(PetscInt max_batch_size)
 {
-  const Shared<PetscScalar, PetscInt> layout = {(int)ov->max_batch_size};
+  const Shared<PetscScalar, PetscInt> layout = {(int)max_batch_size};
 
   return layout.Bytes();
 }
 
-/* What the kernel needs of the GPU, and how many of its blocks fit there */
+/* What the kernel needs of the GPU, and how many of its blocks fit there. Without the option, batches are no larger than a block of this GPU has shared memory for. */
 static PetscErrorCode PrepareKernel(CSROverlap *ov, int *processors)
 {
-  const Kernel kernel = GetKernel(ov->max_batch_size, ov->even);
-  const size_t shared = SharedBytes(ov);
-  int          device, block, processor, each = 0;
+  PetscInt           most = CSROVERLAP_LARGEST_BATCH;
+  Kernel             kernel;
+  cudaFuncAttributes attr = {};
+  int                device, block, processor, each = 0;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(processors, cudaDevAttrMultiProcessorCount, device));
   PetscCallCUDA(cudaDeviceGetAttribute(&processor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
   PetscCallCUDA(cudaDeviceGetAttribute(&block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  PetscCheck(shared <= (size_t)block, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_max_batch_size %" PetscInt_FMT " takes %d bytes of shared memory, but a block of this GPU has %d: must be between 32 and %" PetscInt_FMT, ov->max_batch_size, (int)shared, block,
-             (PetscInt)((PetscCount)ov->max_batch_size * block / (PetscCount)shared / 64 * 32 + 32));
+  PetscCallCUDA(cudaFuncGetAttributes(&attr, GetKernel(ov->max_batch_size, ov->even))); /* what it has of a fixed size is the same for all */
+  while (most > 32 && SharedBytes(most) + attr.sharedSizeBytes > (size_t)block) most -= 32;
+  if (!ov->options.max_batch_size) ov->max_batch_size = PetscMin(ov->max_batch_size, most);
+  PetscCheck(ov->max_batch_size <= most, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_max_batch_size %" PetscInt_FMT " takes more shared memory than the %d bytes that a block of this GPU has: must be between 32 and %" PetscInt_FMT, ov->max_batch_size, block, most);
+  kernel = GetKernel(ov->max_batch_size, ov->even);
   PetscCallCUDA(GallopKernelOverlaps(kernel, &ov->overlaps));
-  PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared));
+  /* a kernel's for as long as the process lives, and so for the largest batches of all matrices that it serves */
+  PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SharedBytes(PetscMin(CSROverlapEach(ov->max_batch_size) * Threads, most))));
   if (!ov->even || GetKernel(ov->max_batch_size, PETSC_FALSE) == kernel)
     PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, PetscMin(100, (CSROverlapEach(ov->max_batch_size) >= 8 ? CarveoutLarge : Carveout) / (processor / 100) + 1)));
-  PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, Threads, shared));
+  PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, Threads, SharedBytes(ov->max_batch_size)));
   ov->resident = PetscMax(each, 1) * *processors;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -635,7 +640,7 @@ PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, co
   PetscFunctionBegin;
   if (!num && !piece_num) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopLaunch(GetKernel(ov->max_batch_size, ov->even), {(PetscCount)blocks + piece_num, Threads, 1, SharedBytes(ov), stream, (bool)overlaps}, view, v, (bool)fresh));
+  PetscCallCUDA(GallopLaunch(GetKernel(ov->max_batch_size, ov->even), {(PetscCount)blocks + piece_num, Threads, 1, SharedBytes(ov->max_batch_size), stream, (bool)overlaps}, view, v, (bool)fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
