@@ -170,6 +170,17 @@ PetscErrorCode MatGallopToDevice(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the entries are nowhere but there */
+static PetscBool NewestOnHost(Mat A)
+{
+#if PetscDefined(HAVE_CUDA)
+  return (PetscBool)(A->offloadmask == PETSC_OFFLOAD_CPU || A->offloadmask == PETSC_OFFLOAD_UNALLOCATED);
+#else
+  (void)A;
+  return PETSC_TRUE;
+#endif
+}
+
 static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess *access)
 {
   GallopCSR      *csr = &access->csr;
@@ -185,7 +196,7 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess 
   csr->nz = csr->host_i[csr->m];
   PetscCall(HasDeviceParent(g, &deviceparent));
   if (!host && deviceparent) PetscCall(MatGallopTrustHost(A));
-  if (!host && g->type->format->device_takes_host) host = (PetscBool)(!deviceparent || A->offloadmask == PETSC_OFFLOAD_CPU || A->offloadmask == PETSC_OFFLOAD_UNALLOCATED);
+  if (!host && g->type->format->device_takes_host) host = (PetscBool)(!deviceparent || NewestOnHost(A));
   if (host) {
     csr->memtype = PETSC_MEMTYPE_HOST;
     csr->i       = csr->host_i;
