@@ -532,8 +532,9 @@ static PetscErrorCode CSROverlapDestroy_Device(void **data)
 
 static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr)
 {
-  CSROverlap  *ov = (CSROverlap *)data;
-  cudaStream_t stream;
+  CSROverlap             *ov = (CSROverlap *)data;
+  cudaStream_t            stream;
+  cudaStreamCaptureStatus capture;
 
   PetscFunctionBegin;
   ov->fresh = PETSC_TRUE;
@@ -541,6 +542,11 @@ static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr)
   if (ov->transfer && (PetscMemTypeHost(csr->memtype) || !ov->values)) PetscFunctionReturn(PETSC_SUCCESS); /* the next product copies */
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaMemcpyAsync((void *)ov->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar), PetscMemTypeHost(csr->memtype) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream));
+  if (PetscMemTypeHost(csr->memtype)) {
+    PetscCallCUDA(cudaStreamIsCapturing(stream, &capture));
+    if (capture == cudaStreamCaptureStatusNone) PetscCallCUDA(cudaStreamSynchronize(stream)); /* as for the products that copy: the matrix's arrays may be pinned */
+    PetscCall(PetscLogCpuToGpu((PetscLogDouble)ov->nz * sizeof(PetscScalar)));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

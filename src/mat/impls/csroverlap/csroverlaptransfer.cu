@@ -340,6 +340,8 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
     if (streamed) PetscCallCUDA(cudaEventRecord(t->computed[slot], stream));
   }
   PetscCall(timeline.Print(stream));
+  /* what is copied may change or go once this returns: copies wait for that by themselves only where it is pageable, which the matrix's own arrays need not be */
+  if (!t->pinned && capture == cudaStreamCaptureStatusNone) PetscCallCUDA(cudaStreamSynchronize(t->side));
   t->newer = NULL;
   if (capture == cudaStreamCaptureStatusNone) t->pending_columns = t->pending_values = PETSC_FALSE; /* what is only recorded in a CUDA graph has not been copied */
   PetscFunctionReturn(PETSC_SUCCESS);
