@@ -21,6 +21,7 @@ static PetscInt RowLength(Law law, PetscInt row, PetscInt m, PetscInt n)
   case SHORT:
     return (PetscInt)(13 * r);
   case MIXED:
+    if (row >= 1000 && row < 1800) return 0; /* batches without entries */
     return row % 97 == 5 ? n - row % 50 : row % 7 == 3 ? 0 : (PetscInt)(30 * r * r);
   case LONG:
     return n / 2 + (PetscInt)(r * (PetscReal)n / 2);
@@ -103,6 +104,9 @@ static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, const char wha
     PetscCall(TestSpoilVec(z));
     PetscCall(MatMultAdd(A, x, y, z));
     PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
+    PetscCall(VecCopy(y, z));
+    PetscCall(MatMultAdd(A, x, z, z));
+    PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -143,7 +147,7 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
   PetscCall(ChangeOnHost(A, R, 2.0));
   PetscCall(Products(A, R, x, y, z, "newer values on the host"));
   PetscCall(MatGallopGetStatistics(A, &stats));
-  PetscCheck((device ? stats.products_device : stats.products_host) == 12 && stats.builds == 1 && stats.refreshes == 2 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products, %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes",
+  PetscCheck((device ? stats.products_device : stats.products_host) == 18 && stats.builds == 1 && stats.refreshes == 2 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products, %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes",
              stats.products_device + stats.products_host, stats.builds, stats.refreshes);
   /* the parent's, on the host when the GPU is too small */
   PetscCall(TestSpoilVec(w));

@@ -63,7 +63,8 @@ typedef struct {
   CSROverlapOptions  options;
 
   /* on the GPU */
-  BatchWork          *batch_works; /* [batch_num] */
+  BatchWork          *batch_works; /* [batch_num], those without entries last */
+  PetscInt            busy_num;    /* batches with entries */
   LongRowPiece       *pieces;      /* [piece_num] */
   PetscScalar        *partial;     /* [piece_num] */
   int                *arrived;     /* [piece_num], counted at the first piece of a row */

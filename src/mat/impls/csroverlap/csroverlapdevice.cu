@@ -416,6 +416,24 @@ __global__ static void DescribeBatchesKernel(PetscInt batch_num, const BatchInfo
   }
 }
 
+/* Batches in the order in which the kernel takes them, those without entries last: a product that adds to z leaves them out. *order is NULL where that is their order. */
+static PetscErrorCode OrderBatches(PetscInt batch_num, const BatchInfo batch_infos[], const PetscInt row_offsets[], PetscInt *busy_num, BatchInfo **order)
+{
+  PetscInt busy = 0, idle;
+
+  PetscFunctionBegin;
+  *order = NULL;
+  for (PetscInt b = 0; b < batch_num; b++)
+    if (row_offsets[batch_infos[b].end_row] > row_offsets[batch_infos[b].start_row]) busy++;
+  *busy_num = busy;
+  if (busy == batch_num) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(batch_num, order));
+  idle = busy;
+  busy = 0;
+  for (PetscInt b = 0; b < batch_num; b++) (*order)[row_offsets[batch_infos[b].end_row] > row_offsets[batch_infos[b].start_row] ? busy++ : idle++] = batch_infos[b];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Long rows in pieces: as many as keep the GPU busy, neither too small nor too large. Freed by the caller. */
 static PetscErrorCode CutLongRows(PetscInt long_row_num, const PetscInt long_row_infos[], const PetscInt row_offsets[], int processors, PetscInt *piece_num, LongRowPiece **pieces)
 {
@@ -582,7 +600,7 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
 {
   const cudaMemcpyKind kind = PetscMemTypeHost(csr->memtype) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
   CSROverlap          *ov;
-  BatchInfo           *batch_infos;
+  BatchInfo           *batch_infos, *order;
   PetscInt            *long_row_infos;
   LongRowPiece        *pieces;
   void                *base;
@@ -605,11 +623,12 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
     PetscCall(CSROverlapPartition_Device(ov->max_batch_size, csr->m, csr->i, csr->host_i, &ov->batch_num, &batch_infos, &ov->long_row_num, &long_row_infos, &partitioned));
   if (!partitioned) PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->host_i, &ov->batch_num, &batch_infos, &ov->long_row_num, &long_row_infos));
   PetscCall(CutLongRows(ov->long_row_num, long_row_infos, csr->host_i, processors, &ov->piece_num, &pieces));
-  PetscCall(Allocate(ov, csr, batch_infos, pieces, maxbytes, &base));
+  PetscCall(OrderBatches(ov->batch_num, batch_infos, csr->host_i, &ov->busy_num, &order));
+  PetscCall(Allocate(ov, csr, order ? order : batch_infos, pieces, maxbytes, &base));
   if (base) {
     PetscCallCUDA(cudaMemcpyAsync((void *)ov->row_offsets, csr->i, (size_t)(ov->m + 1) * sizeof(PetscInt), kind, stream));
     if (!ov->transfer) PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, csr->j, (size_t)ov->nz * sizeof(PetscInt), kind, stream));
-    PetscCall(GallopDeviceCopyIn(ov->batch_infos, batch_infos, (size_t)ov->batch_num * sizeof(BatchInfo)));
+    PetscCall(GallopDeviceCopyIn(ov->batch_infos, order ? order : batch_infos, (size_t)ov->batch_num * sizeof(BatchInfo)));
     PetscCall(GallopDeviceCopyIn(ov->long_row_infos, long_row_infos, (size_t)ov->long_row_num * sizeof(PetscInt)));
     PetscCall(GallopDeviceCopyIn(ov->pieces, pieces, (size_t)ov->piece_num * sizeof(LongRowPiece)));
     PetscCall(GallopDeviceZero(ov->arrived, (size_t)ov->piece_num * sizeof(int)));
@@ -617,6 +636,7 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
       DescribeBatchesKernel<<<(unsigned int)(((PetscCount)ov->batch_num + Warps - 1) / Warps), Threads, 0, stream>>>(ov->batch_num, ov->batch_infos, ov->row_offsets, ov->options, CSROverlapEach(ov->max_batch_size), ov->batch_works);
       GallopCheckLaunch();
     }
+    if (order) PetscCall(GallopDeviceCopyIn(ov->batch_infos, batch_infos, (size_t)ov->batch_num * sizeof(BatchInfo)));
     PetscCall(GallopDeviceZero((void *)(ov->row_offsets + ov->m + 1), CSROVERLAP_PAD));
     if (ov->values) {
       PetscCall(GallopDeviceZero((void *)(ov->column_indices + ov->nz), CSROVERLAP_PAD));
@@ -628,16 +648,18 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
     *built = ov;
   } else PetscCall(PetscFree(ov));
   PetscCall(PetscFree(batch_infos));
+  PetscCall(PetscFree(order));
   PetscCall(PetscFree(long_row_infos));
   PetscCall(PetscFree(pieces));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Batches and pieces of a range, with entries at columns and values: number 0 of these may lie before the memory that is theirs */
+/* Batches and pieces of a range, with entries at columns and values: number 0 of these may lie before the memory that is theirs. Where the product adds to z, rows without entries are left alone. */
 PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, const CSROverlapRange *range, const PetscInt *columns, const PetscScalar *values, PetscBool overlaps, PetscBool fresh)
 {
   const GallopVectors<PetscScalar>     v   = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
-  const PetscInt                       num = range->batch_end - range->batch_begin, piece_num = range->piece_end - range->piece_begin;
+  const PetscInt                       end = p->y == p->z && *p->beta == PetscScalar(1) ? PetscMin(range->batch_end, ov->busy_num) : range->batch_end;
+  const PetscInt                       num = PetscMax(end - range->batch_begin, 0), piece_num = range->piece_end - range->piece_begin;
   const PetscInt                       run = PetscMin((num + ov->resident - 1) / ov->resident, BatchRun), blocks = run ? (num + run - 1) / run : 0;
   const CsrView<PetscScalar, PetscInt> view =
     {ov->row_offsets, columns, values, ov->batch_works + range->batch_begin, ov->pieces, ov->partial, ov->arrived, num, run, range->piece_begin, piece_num, (int)ov->max_batch_size};

@@ -93,6 +93,7 @@ static void Describe(const CSROverlap *ov, BatchInfo info, BatchWork *work)
 PetscErrorCode CSROverlapGetBatches(const CSROverlap *ov, BatchInfo **batch_infos, PetscInt **long_row_infos, BatchWork **batch_works)
 {
   const size_t infos = (size_t)ov->batch_num * sizeof(BatchInfo), longs = (size_t)ov->long_row_num * sizeof(PetscInt), works = (size_t)ov->batch_num * sizeof(BatchWork);
+  BatchWork   *ordered;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(ov->batch_num, batch_infos));
@@ -105,7 +106,14 @@ PetscErrorCode CSROverlapGetBatches(const CSROverlap *ov, BatchInfo **batch_info
   } else {
     PetscCall(GallopDeviceCopyOut(*batch_infos, ov->batch_infos, infos));
     PetscCall(GallopDeviceCopyOut(*long_row_infos, ov->long_row_infos, longs));
-    PetscCall(GallopDeviceCopyOut(*batch_works, ov->batch_works, works));
+    PetscCall(PetscMalloc1(ov->batch_num, &ordered));
+    PetscCall(GallopDeviceCopyOut(ordered, ov->batch_works, works));
+    for (PetscInt b = 0, busy = 0, idle = ov->busy_num; b < ov->batch_num; b++) { /* by rows again */
+      const PetscBool isbusy = (PetscBool)(idle == ov->batch_num || (busy < ov->busy_num && ordered[busy].start_row < ordered[idle].start_row));
+
+      (*batch_works)[b] = ordered[isbusy ? busy++ : idle++];
+    }
+    PetscCall(PetscFree(ordered));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

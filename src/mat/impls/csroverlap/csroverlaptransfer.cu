@@ -72,9 +72,9 @@ static PetscErrorCode Plan(const CSROverlap *ov, CSROverlapTransfer *t, PetscInt
     range.piece_begin = range.piece_end;
     while (range.batch_end < ov->batch_num && i[batch_infos[range.batch_end].end_row] <= arrived) range.batch_end++;
     while (range.piece_end < ov->piece_num && pieces[range.piece_end].end <= arrived) range.piece_end++;
-    if (range.batch_begin < range.batch_end) {
+    if (range.batch_begin < PetscMin(range.batch_end, ov->busy_num)) { /* those without entries come last, anywhere */
       from = PetscMin(from, i[batch_infos[range.batch_begin].start_row]);
-      to   = PetscMax(to, i[batch_infos[range.batch_end - 1].end_row]);
+      to   = PetscMax(to, i[batch_infos[PetscMin(range.batch_end, ov->busy_num) - 1].end_row]);
     }
     if (range.piece_begin < range.piece_end) {
       from = PetscMin(from, pieces[range.piece_begin].begin);
