@@ -116,8 +116,10 @@ static __device__ __forceinline__ void Fetch(const CsrView<V, I> &csr, const Sha
   }
   arrival.Copy(shared + layout.Offsets(slot), csr.row_offsets + row / (16 / (int)sizeof(I)) * (16 / (int)sizeof(I)), offsets);
 #else
-  CopyByThreads(shared, csr.values, begin, end);
-  CopyByThreads(shared + layout.Columns(), csr.column_indices, begin, end);
+  if (work.nnz) {
+    CopyByThreads(shared, csr.values, begin, end);
+    CopyByThreads(shared + layout.Columns(), csr.column_indices, begin, end);
+  }
   CopyByThreads(shared + layout.Offsets(slot), csr.row_offsets, row, rowend);
   __pipeline_commit();
 #endif
