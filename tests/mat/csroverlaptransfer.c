@@ -94,12 +94,28 @@ typedef struct {
   PetscBool   streamed;
 } Setting;
 
-static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, const char what[])
+/* Copies to the GPU that PETSc and this library have logged */
+static PetscLogDouble CopiesIn(void)
+{
+#if PetscDefined(HAVE_DEVICE)
+  return petsc_ctog_ct;
+#else
+  return 0;
+#endif
+}
+
+/* again: whether products copy entries that are on the GPU already, which only those of a streamed matrix do */
+static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, PetscBool again, const char what[])
 {
   PetscFunctionBegin;
-  for (int k = 0; k < 2; k++) { /* the first copies; the second does not unless the matrix is streamed */
+  for (int k = 0; k < 2; k++) {
+    PetscLogDouble copies;
+
     PetscCall(TestSpoilVec(z));
+    copies = CopiesIn();
     PetscCall(MatMult(A, x, z));
+    copies = CopiesIn() - copies;
+    PetscCheck(!k || (copies > 0) == (int)again, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g copies to the GPU in the second product", what, copies);
     PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
     PetscCall(TestSpoilVec(z));
     PetscCall(MatMultAdd(A, x, y, z));
@@ -114,10 +130,12 @@ static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, const char wha
 static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
 {
   const PetscInt      m = law == LONG ? 60 : 3000, n = 2500;
+  const PetscBool     again = (PetscBool)(device && set->streamed);
   Mat                 A, R, B;
   Vec                 x, y, z, w;
   const CSROverlap   *ov;
   MatGallopStatistics stats;
+  PetscViewer         viewer;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
@@ -131,7 +149,7 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
   PetscCall(VecDuplicate(x, &w));
   PetscCall(TestSetVec(x, 5));
   PetscCall(TestSetVec(y, 6));
-  PetscCall(Products(A, R, x, y, z, "new matrix"));
+  PetscCall(Products(A, R, x, y, z, again, "new matrix"));
   if (device) {
     PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, (const void **)&ov));
     PetscCheck(ov && ov->transfer && !ov->values == set->streamed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "law %d, limit %s: the matrix is %s", law, set->memory,
@@ -142,10 +160,10 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
     PetscCheck(OnHostOnly(A), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The parent copied the matrix to the GPU too");
   }
   PetscCall(ChangeOnHost(A, R, 0.5));
-  PetscCall(Products(A, R, x, y, z, "new values on the host"));
+  PetscCall(Products(A, R, x, y, z, again, "new values on the host"));
   PetscCall(ChangeOnHost(A, R, 0.25));
   PetscCall(ChangeOnHost(A, R, 2.0));
-  PetscCall(Products(A, R, x, y, z, "newer values on the host"));
+  PetscCall(Products(A, R, x, y, z, again, "newer values on the host"));
   PetscCall(MatGallopGetStatistics(A, &stats));
   PetscCheck((device ? stats.products_device : stats.products_host) == 18 && stats.builds == 1 && stats.refreshes == 2 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products, %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes",
              stats.products_device + stats.products_host, stats.builds, stats.refreshes);
@@ -156,9 +174,9 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
   if (device && set->streamed) PetscCheck(OnHostOnly(A), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The transposed product copied the matrix to the GPU");
   PetscCall(MatScale(A, 3.0)); /* on the GPU where the parent has the matrix there */
   PetscCall(MatScale(R, 3.0));
-  PetscCall(Products(A, R, x, y, z, "new values on the GPU"));
+  PetscCall(Products(A, R, x, y, z, again, "new values on the GPU"));
   PetscCall(ChangeOnHost(A, R, 0.5));
-  PetscCall(Products(A, R, x, y, z, "new values on the host again"));
+  PetscCall(Products(A, R, x, y, z, again, "new values on the host again"));
   /* right after a product, a change and the end */
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(MatMult(B, x, z));
@@ -166,12 +184,70 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
   PetscCall(MatMult(B, x, z));
   PetscCall(MatDestroy(&B));
   PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, "destroyed matrix"));
+  /* built, then new values on the GPU before the first product: of what is copied, columns are still the host's */
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_SELF, "/dev/null", &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_ASCII_INFO));
+  PetscCall(MatView(B, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(MatGallopGetStatistics(B, &stats));
+  PetscCheck(stats.builds == 1 && !stats.products_host && !stats.products_device, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " builds by a viewer", stats.builds);
+  PetscCall(MatCopy(B, R, SAME_NONZERO_PATTERN));
+  PetscCall(MatScale(B, 3.0));
+  PetscCall(MatScale(R, 3.0));
+  PetscCall(Products(B, R, x, y, z, again, "new values on the GPU before the first product"));
+  PetscCall(MatDestroy(&B));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&w));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* No room on the GPU, or no pinned memory, for one after the other of what a matrix from the host needs */
+static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
+{
+  const PetscInt needed = set->streamed ? 3 : 1; /* rows and two buffers, or everything in one */
+  PetscInt       lines = 0, messages = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", set->memory));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
+  PetscCall(TestCaptureBegin());
+  for (PetscInt fail = 1; fail <= needed + 3; fail++) { /* pinned memory for columns and values; nothing fails */
+    const PetscBool     fits = (PetscBool)(!device || fail > needed);
+    Mat                 A, R;
+    Vec                 x, z;
+    char                number[8];
+    MatGallopStatistics stats;
+
+    PetscCall(Create(MIXED, 3000, 2500, MATCSROVERLAP, &A));
+    PetscCall(Create(MIXED, 3000, 2500, MATSEQAIJ, &R));
+    PetscCall(MatCreateVecs(A, &x, &z));
+    PetscCall(TestSetVec(x, 5));
+    PetscCall(PetscSNPrintf(number, sizeof(number), "%" PetscInt_FMT, fail));
+    PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", number));
+    for (int k = 0; k < 2; k++) {
+      PetscCall(TestSpoilVec(z));
+      PetscCall(MatMult(A, x, z));
+      PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, "no room"));
+      PetscCall(ChangeOnHost(A, R, 0.5));
+    }
+    PetscCall(MatGallopGetStatistics(A, &stats));
+    PetscCheck(stats.builds == (fits ? 1 : 0) && stats.fallbacks == (fits ? 0 : 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Limit %s, request %" PetscInt_FMT " fails: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " products of the parent",
+               set->memory, fail, stats.builds, stats.fallbacks);
+    PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&R));
+  }
+  PetscCall(TestCaptureEnd("Gallop: ", &lines, &messages));
+  PetscCheck(lines == messages, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Something else among %" PetscInt_FMT " messages", lines);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -198,6 +274,8 @@ int main(int argc, char **argv)
       if (law == AT_END && settings[k].streamed) continue; /* too small to be streamed within the limit */
       PetscCall(Run(&settings[k], (Law)law, device));
     }
+  PetscCall(NoRoom(&settings[0], device));
+  PetscCall(NoRoom(&settings[4], device));
   PetscCall(PetscFinalize());
   return 0;
 }
