@@ -251,6 +251,104 @@ static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode SetOptions(const char big[], const char memory[], const char batch[])
+{
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", big));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", memory));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", "1"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", batch));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* No pinned memory: right products from pageable memory, and one message in all */
+static PetscErrorCode NoPinned(PetscBool streamed, PetscInt expected, PetscBool device)
+{
+  Mat               A, R;
+  Vec               x, y, z;
+  PetscInt          lines, messages;
+  const CSROverlap *ov;
+
+  PetscFunctionBegin;
+  PetscCall(SetOptions("1000", streamed ? "150000" : "0", "64"));
+  PetscCall(Create(SHORT, 3000, 2500, MATCSROVERLAP, &A));
+  PetscCall(Create(SHORT, 3000, 2500, MATSEQAIJ, &R));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(TestSetVec(x, 5));
+  PetscCall(TestSetVec(y, 6));
+  PetscCall(TestCaptureBegin());
+  PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", streamed ? "4" : "2")); /* behind one request for the matrix, or for rows and two buffers */
+  PetscCall(Products(A, R, x, y, z, "no pinned memory"));
+  PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
+  PetscCall(TestCaptureEnd("Gallop: no pinned memory for ", &lines, &messages));
+  PetscCheck(lines == messages && messages == (device ? expected : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " messages in %" PetscInt_FMT " lines", messages, lines);
+  if (device) {
+    PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, (const void **)&ov));
+    PetscCheck(ov && ov->transfer && !ov->values == streamed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The format is not what the options ask for");
+  }
+  PetscCall(ChangeOnHost(A, R, 0.5));
+  PetscCall(Products(A, R, x, y, z, "no pinned memory, new values"));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The limit holds for each block of an MPI matrix, and all are streamed here */
+static PetscErrorCode Parallel(PetscBool device)
+{
+  const PetscInt      n = 8000;
+  Mat                 A[2], blocks[2];
+  Vec                 x, y, z;
+  PetscInt            parts;
+  PetscMPIInt         size;
+  MatGallopStatistics stats;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(SetOptions("2000", "200000", "64"));
+  for (int k = 0; k < 2; k++) {
+    PetscInt rstart, rend;
+
+    PetscCall(MatCreate(PETSC_COMM_WORLD, &A[k]));
+    PetscCall(MatSetSizes(A[k], PETSC_DECIDE, PETSC_DECIDE, n, n));
+    PetscCall(MatSetType(A[k], k ? MATAIJ : MATCSROVERLAP));
+    PetscCall(MatSetFromOptions(A[k]));
+    PetscCall(MatSetUp(A[k]));
+    PetscCall(MatGetOwnershipRange(A[k], &rstart, &rend));
+    for (PetscInt row = rstart; row < rend; row++)
+      for (PetscInt e = 0; e < 12; e++) PetscCall(MatSetValue(A[k], row, (row + 661 * e) % n, TestValue(3, row, e), INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A[k], MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A[k], MAT_FINAL_ASSEMBLY));
+  }
+  PetscCall(MatCreateVecs(A[0], &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(TestSetVec(x, 5));
+  PetscCall(TestSetVec(y, 6));
+  PetscCall(Products(A[0], A[1], x, y, z, "MPI matrix"));
+  PetscCall(TestParts(A[0], &parts));
+  PetscCall(MatGallopGetStatistics(A[0], &stats));
+  PetscCheck((device ? stats.products_device : stats.products_host) == 6 * parts && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products and %" PetscInt64_FMT " by the parent",
+             stats.products_device + stats.products_host, stats.fallbacks);
+  blocks[0] = A[0];
+  if (size > 1) PetscCall(MatMPIAIJGetSeqAIJ(A[0], &blocks[0], &blocks[1], NULL));
+  for (int k = 0; device && k < parts; k++) {
+    const CSROverlap *ov;
+
+    PetscCall(MatGallopGetFormatData(blocks[k], PETSC_MEMTYPE_CUDA, (const void **)&ov));
+    PetscCheck(ov && !ov->values && OnHostOnly(blocks[k]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Block %d is not streamed", k);
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&A[0]));
+  PetscCall(MatDestroy(&A[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const Setting settings[] = {
@@ -274,6 +372,9 @@ int main(int argc, char **argv)
       if (law == AT_END && settings[k].streamed) continue; /* too small to be streamed within the limit */
       PetscCall(Run(&settings[k], (Law)law, device));
     }
+  PetscCall(NoPinned(PETSC_FALSE, 1, device));
+  PetscCall(NoPinned(PETSC_TRUE, 0, device));
+  PetscCall(Parallel(device));
   PetscCall(NoRoom(&settings[0], device));
   PetscCall(NoRoom(&settings[4], device));
   PetscCall(PetscFinalize());
@@ -284,6 +385,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
+    nsize: {{1 2}}
     output_file: output/empty.out
 
 TEST*/
