@@ -261,42 +261,6 @@ static PetscErrorCode SetOptions(const char big[], const char memory[], const ch
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* No pinned memory: right products from pageable memory, and one message in all */
-static PetscErrorCode NoPinned(PetscBool streamed, PetscInt expected, PetscBool device)
-{
-  Mat               A, R;
-  Vec               x, y, z;
-  PetscInt          lines, messages;
-  const CSROverlap *ov;
-
-  PetscFunctionBegin;
-  PetscCall(SetOptions("1000", streamed ? "150000" : "0", "64"));
-  PetscCall(Create(SHORT, 3000, 2500, MATCSROVERLAP, &A));
-  PetscCall(Create(SHORT, 3000, 2500, MATSEQAIJ, &R));
-  PetscCall(MatCreateVecs(A, &x, &z));
-  PetscCall(VecDuplicate(z, &y));
-  PetscCall(TestSetVec(x, 5));
-  PetscCall(TestSetVec(y, 6));
-  PetscCall(TestCaptureBegin());
-  PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", streamed ? "4" : "2")); /* behind one request for the matrix, or for rows and two buffers */
-  PetscCall(Products(A, R, x, y, z, "no pinned memory"));
-  PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
-  PetscCall(TestCaptureEnd("Gallop: no pinned memory for ", &lines, &messages));
-  PetscCheck(lines == messages && messages == (device ? expected : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " messages in %" PetscInt_FMT " lines", messages, lines);
-  if (device) {
-    PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, (const void **)&ov));
-    PetscCheck(ov && ov->transfer && !ov->values == streamed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The format is not what the options ask for");
-  }
-  PetscCall(ChangeOnHost(A, R, 0.5));
-  PetscCall(Products(A, R, x, y, z, "no pinned memory, new values"));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&R));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The limit holds for each block of an MPI matrix, and all are streamed here */
 static PetscErrorCode Parallel(PetscBool device)
 {
@@ -328,7 +292,7 @@ static PetscErrorCode Parallel(PetscBool device)
   PetscCall(VecDuplicate(z, &y));
   PetscCall(TestSetVec(x, 5));
   PetscCall(TestSetVec(y, 6));
-  PetscCall(Products(A[0], A[1], x, y, z, "MPI matrix"));
+  PetscCall(Products(A[0], A[1], x, y, z, device, "MPI matrix"));
   PetscCall(TestParts(A[0], &parts));
   PetscCall(MatGallopGetStatistics(A[0], &stats));
   PetscCheck((device ? stats.products_device : stats.products_host) == 6 * parts && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products and %" PetscInt64_FMT " by the parent",
@@ -372,8 +336,6 @@ int main(int argc, char **argv)
       if (law == AT_END && settings[k].streamed) continue; /* too small to be streamed within the limit */
       PetscCall(Run(&settings[k], (Law)law, device));
     }
-  PetscCall(NoPinned(PETSC_FALSE, 1, device));
-  PetscCall(NoPinned(PETSC_TRUE, 0, device));
   PetscCall(Parallel(device));
   PetscCall(NoRoom(&settings[0], device));
   PetscCall(NoRoom(&settings[4], device));
