@@ -32,7 +32,7 @@ static PetscErrorCode Create(PetscInt m, PetscInt every, PetscInt longest, Mat *
   PetscFunctionBegin;
   PetscCall(MatCreate(PETSC_COMM_SELF, A));
   PetscCall(MatSetSizes(*A, m, m, m, m));
-  PetscCall(MatSetType(*A, MATEVCHYB));
+  PetscCall(MatSetType(*A, TestFormat("")));
   PetscCall(MatSetUp(*A));
   for (PetscInt i = 0; i < m; i++) {
     const PetscInt len = i % every == 1 ? longest : 5, step = m / len;
@@ -151,6 +151,7 @@ int main(int argc, char **argv)
     requires: cuda
 
   test:
+    args: -format {{evchyb csroverlap}}
     output_file: output/early.out
 
 TEST*/
