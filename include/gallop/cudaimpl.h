@@ -121,6 +121,11 @@ template <>
   return __ldcs(p);
 }
 template <>
+[[maybe_unused]] __device__ __forceinline__ long GallopLoadOnce(const long *p)
+{
+  return __ldcs(p);
+}
+template <>
 [[maybe_unused]] __device__ __forceinline__ long long GallopLoadOnce(const long long *p)
 {
   return __ldcs(p);

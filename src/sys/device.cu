@@ -26,7 +26,7 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
   Small pieces of memory come from a pool of our own: a cudaMalloc() or cudaFree() of a few megabytes takes as long as ten products of a small matrix. The
   pool returns what it has above PoolKeeps bytes; the default one, as PETSc sets it, never would. For large pieces cudaMalloc() is the faster one.
 */
-static const uint64_t PoolKeeps = 64 << 20;
+static const uint64_t PoolKeeps   = 64 << 20;
 static const size_t   PoolLargest = 16 << 20;
 static cudaMemPool_t  pools[64]; /* by device */
 
@@ -114,6 +114,21 @@ PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Bytes that the system can give without swapping; all that there could be where it does not tell */
+static size_t HostMemoryAvailable(void)
+{
+  FILE              *file   = fopen("/proc/meminfo", "r");
+  unsigned long long kbytes = 0;
+  char               line[128];
+  bool               found = false;
+
+  if (!file) return SIZE_MAX;
+  while (!found && fgets(line, sizeof(line), file)) found = sscanf(line, "MemAvailable: %llu kB", &kbytes) == 1;
+  (void)fclose(file);
+  return found ? (size_t)kbytes * 1024 : SIZE_MAX;
+}
+
+/* Pinned memory cannot be swapped: the system would rather end a process than refuse it. So no more than half of what there is. */
 PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr)
 {
   PetscBool fails;
@@ -121,6 +136,7 @@ PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr)
   PetscFunctionBegin;
   *ptr = NULL;
   PetscCall(GallopDeviceMallocFails(&fails));
+  if (bytes > HostMemoryAvailable() / 2) fails = PETSC_TRUE;
   if (!fails && cudaMallocHost(ptr, PetscMax(bytes, (size_t)1)) != cudaSuccess) {
     *ptr = NULL;
     (void)cudaGetLastError(); /* the caller goes on without */

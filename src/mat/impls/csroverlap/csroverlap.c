@@ -144,6 +144,7 @@ enum {
   FIGURE_BIG,
   FIGURE_SIZES
 };
+_Static_assert(FIGURE_SIZES + CSROVERLAP_SIZES <= GALLOP_MAX_FIGURES, "too many figures");
 
 static PetscErrorCode GetPlace(const CSROverlap *ov, CSROverlapPlace *place)
 {

@@ -570,31 +570,45 @@ static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Memory for the whole matrix, or for what a matrix from the host that is streamed needs besides its buffers; *base is NULL where neither fits */
+/* A matrix is streamed that nobody asked to be */
+static PetscErrorCode WarnStreamed(const CSROverlap *ov)
+{
+  static PetscBool warned = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscInfo(NULL, "No room on the GPU for %" PetscCount_FMT " entries: each product copies them\n", ov->nz));
+  if (!warned)
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room on the GPU for %" PetscCount_FMT " entries of a CSROVERLAP matrix: each product copies them from the host. Further matrices: -info\n", ov->nz));
+  warned = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory for the whole matrix, or for what a matrix from the host that is streamed needs besides its buffers; *base is NULL where neither fits, and beyond maxbytes */
 static PetscErrorCode Allocate(CSROverlap *ov, const GallopCSR *csr, const BatchInfo batch_infos[], const LongRowPiece pieces[], PetscCount maxbytes, void **base)
 {
-  const PetscCount limit = ov->options.device_memory;
+  const bool       fromhost = PetscMemTypeHost(csr->memtype);
+  const PetscCount limit = fromhost ? ov->options.device_memory : 0, most = !maxbytes ? limit : limit ? PetscMin(limit, maxbytes) : maxbytes;
 
   PetscFunctionBegin;
   *base     = NULL;
   ov->bytes = Carve(ov, true, NULL);
-  if ((!maxbytes || ov->bytes <= (size_t)maxbytes) && (!limit || ov->bytes <= (size_t)limit || !PetscMemTypeHost(csr->memtype))) PetscCall(GallopDeviceMalloc(ov->bytes, base));
-  if (*base) {
-    (void)Carve(ov, true, *base);
-    if (PetscMemTypeHost(csr->memtype)) PetscCall(CSROverlapTransferCreate(ov, csr, batch_infos, pieces, 0, &ov->transfer));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (!limit || ov->bytes <= (size_t)limit) {
+    if (maxbytes && ov->bytes > (size_t)maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(GallopDeviceMalloc(ov->bytes, base));
+    if (*base) (void)Carve(ov, true, *base);
+    if (*base && fromhost) PetscCall(CSROverlapTransferCreate(ov, csr, batch_infos, pieces, 0, &ov->transfer));
+    if (*base || !fromhost) PetscFunctionReturn(PETSC_SUCCESS);
   }
   ov->bytes = Carve(ov, false, NULL);
-  if (!PetscMemTypeHost(csr->memtype)) PetscFunctionReturn(PETSC_SUCCESS);
-  for (PetscCount most : {maxbytes, limit})
-    if (most && ov->bytes >= (size_t)most) PetscFunctionReturn(PETSC_SUCCESS);
+  if (most && ov->bytes >= (size_t)most) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceMalloc(ov->bytes, base));
   if (!*base) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(ov, false, *base);
-  PetscCall(CSROverlapTransferCreate(ov, csr, batch_infos, pieces, !maxbytes ? limit : limit ? PetscMin(limit, maxbytes) : maxbytes, &ov->transfer));
-  if (ov->transfer) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopDeviceFree(*base));
-  *base = NULL;
+  PetscCall(CSROverlapTransferCreate(ov, csr, batch_infos, pieces, most, &ov->transfer));
+  if (!ov->transfer) {
+    PetscCall(GallopDeviceFree(*base));
+    *base = NULL;
+  } else if (!limit) PetscCall(WarnStreamed(ov));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -318,8 +318,9 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaStreamIsCapturing(stream, &capture));
+  PetscCheck(capture == cudaStreamCaptureStatusNone, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product that copies the matrix from the host cannot be recorded in a CUDA graph: %s", streamed ? "the matrix does not fit the GPU" : "multiply once before");
   if (t->newer) PetscCallCUDA(cudaStreamSynchronize(t->side)); /* pinned memory may still be read for the product before */
-  PetscCall(timeline.Create(ov->options.timeline && capture == cudaStreamCaptureStatusNone, t->num, stream));
+  PetscCall(timeline.Create(ov->options.timeline, t->num, stream));
   PetscCallCUDA(cudaEventRecord(t->start, stream)); /* products before this one may still read what is overwritten */
   PetscCallCUDA(cudaStreamWaitEvent(t->side, t->start, 0));
   for (PetscInt g = 0; g < t->num; g++) {
@@ -341,9 +342,10 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
   }
   PetscCall(timeline.Print(stream));
   /* what is copied may change or go once this returns: copies wait for that by themselves only where it is pageable, which the matrix's own arrays need not be */
-  if (!t->pinned && capture == cudaStreamCaptureStatusNone) PetscCallCUDA(cudaStreamSynchronize(t->side));
-  t->newer = NULL;
-  if (capture == cudaStreamCaptureStatusNone) t->pending_columns = t->pending_values = PETSC_FALSE; /* what is only recorded in a CUDA graph has not been copied */
+  if (!t->pinned) PetscCallCUDA(cudaStreamSynchronize(t->side));
+  t->newer           = NULL;
+  t->pending_columns = PETSC_FALSE;
+  t->pending_values  = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
