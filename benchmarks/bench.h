@@ -11,6 +11,7 @@ typedef struct {
   PetscErrorCode (*time)(BenchWork, void *, PetscInt n, PetscLogDouble *); /* of all of n times the work, one after the other */
   PetscErrorCode (*timecold)(BenchWork, void *, PetscLogDouble *);         /* of once the work, with caches flushed before it */
   PetscErrorCode (*memory)(PetscLogDouble *);                              /* how much is in use */
+  PetscErrorCode (*copy)(PetscLogDouble bytes, PetscLogDouble *);          /* of a copy from pinned memory of the host; NULL on the host */
   PetscInt           nraw;                                                 /* products by a library that is called without PETSc */
   const char *const *rawnames;
   PetscErrorCode (*rawcreate)(Mat, PetscInt which, Vec x, Vec y, void **); /* from a SEQAIJ on the host; x and y are where products are timed */

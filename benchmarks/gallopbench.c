@@ -11,6 +11,7 @@ static char help[] = "Times matrix-vector products of PETSc's and Gallop's matri
                           begin with name_: -types evchyb,evchyb@w -w_mat_evchyb_window 64\n\
   -raw                    also cuSPARSE called directly, with its algorithms CSR_ALG1 and CSR_ALG2\n\
   -setup                  instead of products: the times of conversion, build and refresh\n\
+  -first                  instead of products: the time of the first one of a matrix from the host, beside that of a copy of its entries\n\
   -min_ms <30>            how long products are repeated with warm caches\n\
   -seed <1>               of the generated matrices and of x\n\
 All other options are PETSc's and those of the types. The program runs where there is a GPU on the GPU, else on the host.\n\
@@ -27,6 +28,10 @@ Output: one line a matrix and type, fields separated by tabs\n\
 and with -setup\n\
   matrix nnz product_us convert_ms build_us refresh_us build/product refresh/product what\n\
   convert_ms is setup_ms; build and refresh begin with entries that are in the place of the products, medians of 7\n\
+and with -first, the best of 3\n\
+  matrix nnz copy_ms first_ms first/copy resident_us newvalues_ms what\n\
+  copy_ms is of values and columns from pinned memory; what is built before the first product is not in first_ms with\n\
+  -mat_csroverlap_build_in_assembly; newvalues_ms is of the product after the host's values changed\n\
 \n" BENCH_GENERATORS_HELP;
 
 #if !defined(GALLOP_COMMIT)
@@ -138,7 +143,7 @@ static PetscErrorCode HostFinish(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const BenchPlace BenchHost = {HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, 0, NULL, NULL, NULL, NULL};
+static const BenchPlace BenchHost = {HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, NULL, 0, NULL, NULL, NULL, NULL};
 
 /* ---- problems ---- */
 
@@ -434,6 +439,43 @@ static PetscErrorCode TimeSetup(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- -first ---- */
+
+static PetscErrorCode TimeFirst(void *ctx)
+{
+  enum { REPEAT = 3 };
+  Case             *c     = (Case *)ctx;
+  const BenchPlace *place = c->b->place;
+  PetscLogDouble    copy, t, first = PETSC_MAX_REAL, resident = PETSC_MAX_REAL, newvalues = PETSC_MAX_REAL;
+
+  PetscFunctionBegin;
+  PetscCall((*place->copy)((PetscLogDouble)c->p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)), &copy));
+  PetscCall(CaseStart(c));
+  for (PetscInt k = 0; k < REPEAT; k++) {
+    Case         fresh = *c;
+    PetscScalar *a;
+
+    PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &fresh.A));
+    PetscCall(MatAssemblyBegin(fresh.A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(fresh.A, MAT_FINAL_ASSEMBLY));
+    PetscCall((*place->time)(CaseApply, &fresh, 1, &t));
+    first = PetscMin(first, t);
+    for (PetscInt r = 0; r < 5; r++) {
+      PetscCall((*place->time)(CaseApply, &fresh, 1, &t));
+      resident = PetscMin(resident, t);
+    }
+    PetscCall(MatSeqAIJGetArray(fresh.A, &a));
+    a[0] *= 2;
+    PetscCall(MatSeqAIJRestoreArray(fresh.A, &a));
+    PetscCall((*place->time)(CaseApply, &fresh, 1, &t));
+    newvalues = PetscMin(newvalues, t);
+    PetscCall(MatDestroy(&fresh.A));
+  }
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%.3f\t%.3f\t%.4f\t%.1f\t%.3f\t%s\n", c->p->name, c->p->nz, copy * 1e3, first * 1e3, first / copy, resident * 1e6, newvalues * 1e3, c->what));
+  PetscCall(CaseRemark(c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- runs ---- */
 
 /* What else the options database holds for the types; docs and tables show it */
@@ -511,7 +553,9 @@ int main(int argc, char **argv)
   Bench                    b       = {.place = &BenchHost, .seed = 1, .min_ms = 30};
   char                    *files[MOST_NAMES], *names[MOST_NAMES], version[256];
   PetscInt                 nfiles, nnames;
-  PetscBool                raw = PETSC_FALSE, setup = PETSC_FALSE, match;
+  PetscBool                raw = PETSC_FALSE, setup = PETSC_FALSE, firsts = PETSC_FALSE, match;
+  BenchWork                measure = TimeProducts;
+  const char              *columns = "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\n";
   PetscMPIInt              size;
 
   PetscFunctionBeginUser;
@@ -537,17 +581,25 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &setup, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
-  if (raw && !setup) b.nraw = b.place->nraw;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-first", &firsts, NULL));
+  PetscCheck(!firsts || b.place->copy, PETSC_COMM_WORLD, PETSC_ERR_USER, "-first is for a GPU, and there is none");
+  if (setup) {
+    measure = TimeSetup;
+    columns = "# matrix\tnnz\tproduct_us\tconvert_ms\tbuild_us\trefresh_us\tbuild/product\trefresh/product\twhat\n";
+  } else if (firsts) {
+    measure = TimeFirst;
+    columns = "# matrix\tnnz\tcopy_ms\tfirst_ms\tfirst/copy\tresident_us\tnewvalues_ms\twhat\n";
+  } else if (raw) b.nraw = b.place->nraw;
 
   PetscCall(PetscGetVersion(version, sizeof(version)));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));
   PetscCall((*b.place->start)(&b.bandwidth));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# read bandwidth %.0f GB/s\n", b.bandwidth * 1e-9));
   PetscCall(PrintOptions());
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, setup ? "# matrix\tnnz\tproduct_us\tconvert_ms\tbuild_us\trefresh_us\tbuild/product\trefresh/product\twhat\n" : "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\n"));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s", columns));
   PetscCall(Run(&b, "star5_32", PETSC_FALSE, CaseStart)); /* the first products of a process set up what later ones find: handles, pools, kernels */
-  for (PetscInt k = 0; k < nnames; k++) PetscCall(Run(&b, names[k], PETSC_FALSE, setup ? TimeSetup : TimeProducts));
-  for (PetscInt k = 0; k < nfiles; k++) PetscCall(Run(&b, files[k], PETSC_TRUE, setup ? TimeSetup : TimeProducts));
+  for (PetscInt k = 0; k < nnames; k++) PetscCall(Run(&b, names[k], PETSC_FALSE, measure));
+  for (PetscInt k = 0; k < nfiles; k++) PetscCall(Run(&b, files[k], PETSC_TRUE, measure));
 
   PetscCall(PrintUnused());
   PetscCall((*b.place->finish)());

@@ -134,7 +134,7 @@ def windows(reference, paths):
 
 
 def full(path, run):
-    """First products of matrices from the host: columns matrix nnz bare_ms first_ms first/bare resident_us refresh_ms."""
+    """First products of matrices from the host: columns matrix nnz copy_ms first_ms first/copy resident_us newvalues_ms, and perhaps the type."""
     rows = ["| matrix | nonzeros (millions) | copy alone (ms) | first product (ms) | first product / copy | speedup by equation 2 | product with new values (ms) |", "|---|--:|--:|--:|--:|--:|--:|"]
     gains = []
     for fields in lines_of(path):
