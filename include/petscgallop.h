@@ -20,6 +20,11 @@
 #define MATSEQAIJCSROVERLAP "seqaijcsroverlap"
 #define MATMPIAIJCSROVERLAP "mpiaijcsroverlap"
 
+#define MATFASTLOAD       "fastload"
+#define MATAIJFASTLOAD    "aijfastload"
+#define MATSEQAIJFASTLOAD "seqaijfastload"
+#define MATMPIAIJFASTLOAD "mpiaijfastload"
+
 /*S
   MatGallopStatistics - What a Gallop matrix has done on this MPI process since it was created
 

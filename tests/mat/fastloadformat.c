@@ -1,0 +1,299 @@
+static char help[] = "The arrays of the FastLoad format for matrices small enough to write them down.\n\n";
+
+#include "../galloptest.h"
+#include "../../src/mat/impls/fastload/fastload.h"
+
+#define MOST 50
+
+/* Columns of the matrix, as lists of rows ended by -1, and the arrays that they must give. Lists of numbers end by -1, too. */
+typedef struct {
+  const char *what;
+  PetscInt    m, length, height;
+  PetscInt    columns[9][10];
+  PetscInt    perm[10];
+  PetscInt    blkPtr[MOST], blkColIdx[MOST], blkHeight[MOST], blkLength[MOST], blkClass[MOST];
+  PetscInt    rowIdx[MOST + 1];
+  PetscInt    rowShared[10]; /* the rows that have bits */
+} Case;
+
+#define ONE_ROW  FASTLOAD_ONE_ROW
+#define RUNS     FASTLOAD_RUNS
+#define DISTINCT FASTLOAD_DISTINCT
+#define SHARED   FASTLOAD_SHARED
+#define END \
+  { \
+    -1 \
+  }
+
+/*
+  A matrix of 9 rows, 9 columns and 50 entries in blocks of 4 columns, like that of Figure 6, whose blocks 0 and 5 have the blkPtr, blkColIdx, blkHeight and blkLength that section IV.B
+  tells: 0, 0, 2, 4 and 34, 2, 1, 4. Columns 4, 8, 0, 1, 5, 7, 2, 3, 6 have 2, 4, 5, 6, 6, 6, 7, 7 and 7 entries.
+*/
+#define FIGURE_6_COLUMNS \
+  { \
+    {0, 2, 3, 4, 5, -1}, {1, 2, 3, 4, 5, 6, -1}, {0, 1, 3, 4, 6, 7, 8, -1}, {0, 1, 3, 5, 6, 7, 8, -1}, {0, 1, -1}, {1, 2, 4, 5, 6, 7, -1}, {0, 1, 3, 5, 6, 7, 8, -1}, {0, 2, 4, 6, 7, 8, -1}, \
+    { \
+      0, 1, 2, 3, -1 \
+    } \
+  }
+#define FIGURE_6_PERM \
+  { \
+    4, 8, 0, 1, 5, 7, 2, 3, 6, -1 \
+  }
+#define FIGURE_6_ROWS \
+  { \
+    0, 0, 0, 1, 1, 1, 2, 2, 1, 0, 0, 0, 2, 2, 1, 1, 0, 1, 2, 3, 3, 4, 3, 4, 4, 5, 4, 3, 3, 3, 6, 4, 5, 5, 5, 5, 6, 7, 6, 6, 6, 6, 7, 8, 7, 7, 7, 8, 8, 8, -1 \
+  }
+#define FIGURE_6_SHARED \
+  { \
+    0, 1, 2, 3, 4, 5, 6, 7, 8, -1 \
+  }
+#define FIGURE_6_BLOCKS \
+  {0, 8, 16, 18, 26, 34, 38, 41, 45, 47, 50, -1}, {0, 4, 8, 1, 5, 2, 6, 3, 7, 6, -1}, {2, 2, 2, 2, 2, 1, 1, 1, 1, 1, -1}, {4, 4, 1, 4, 4, 4, 3, 4, 2, 3, -1}, \
+  { \
+    RUNS | SHARED, RUNS | SHARED, DISTINCT | SHARED, RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, ONE_ROW | SHARED, DISTINCT | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, -1 \
+  }
+
+/* Columns that begin in row 0 and have no gaps */
+#define TOP1 \
+  { \
+    0, -1 \
+  }
+#define TOP2 \
+  { \
+    0, 1, -1 \
+  }
+#define TOP3 \
+  { \
+    0, 1, 2, -1 \
+  }
+#define TOP5 \
+  { \
+    0, 1, 2, 3, 4, -1 \
+  }
+#define TOP9 \
+  { \
+    0, 1, 2, 3, 4, 5, 6, 7, 8, -1 \
+  }
+#define EQUAL_COLUMNS \
+  { \
+    TOP5, TOP5, TOP5, TOP5, TOP5, TOP5, TOP5, END, END \
+  }
+#define EQUAL_PERM \
+  { \
+    0, 1, 2, 3, 4, 5, 6, -1 \
+  }
+#define EQUAL_ROWS \
+  { \
+    0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, -1 \
+  }
+#define EQUAL_SHARED \
+  { \
+    0, 1, 2, 3, 4, -1 \
+  }
+#define FULL_COLUMNS \
+  { \
+    TOP9, TOP1, TOP1, END, END, END, END, END, END \
+  }
+#define FULL_PERM \
+  { \
+    1, 2, 0, -1 \
+  }
+#define FULL_ROWS \
+  { \
+    0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8, -1 \
+  }
+
+/* clang-format off */
+static const Case cases[] = {
+  {"Figure 6, no limit", 9, 4, 0,  FIGURE_6_COLUMNS, FIGURE_6_PERM, FIGURE_6_BLOCKS, FIGURE_6_ROWS, FIGURE_6_SHARED},
+  {"Figure 6, height 32", 9, 4, 32, FIGURE_6_COLUMNS, FIGURE_6_PERM, FIGURE_6_BLOCKS, FIGURE_6_ROWS, FIGURE_6_SHARED},
+  {"Figure 6, height 2", 9, 4, 2,  FIGURE_6_COLUMNS, FIGURE_6_PERM, FIGURE_6_BLOCKS, FIGURE_6_ROWS, FIGURE_6_SHARED},
+  {"Figure 6, height 1", 9, 4, 1,  FIGURE_6_COLUMNS, FIGURE_6_PERM,
+   {0, 4, 8, 12, 16, 17, 18, 22, 26, 30, 34, 38, 41, 45, 47, 50, -1},
+   {0, 0, 4, 4, 8, 8, 1, 1, 5, 5, 2, 6, 3, 7, 6, -1},
+   {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1},
+   {4, 4, 4, 4, 1, 1, 4, 4, 4, 4, 4, 3, 4, 2, 3, -1},
+   {RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, DISTINCT | SHARED, DISTINCT | SHARED, RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, ONE_ROW | SHARED,
+    DISTINCT | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, -1},
+   FIGURE_6_ROWS, FIGURE_6_SHARED},
+  {"equal columns, no limit", 5, 4, 0, EQUAL_COLUMNS, EQUAL_PERM, {0, 20, 35, -1}, {0, 4, -1}, {5, 5, -1}, {4, 3, -1}, {ONE_ROW | SHARED, ONE_ROW | SHARED, -1}, EQUAL_ROWS, EQUAL_SHARED},
+  {"equal columns, height 4", 5, 4, 4, EQUAL_COLUMNS, EQUAL_PERM, {0, 16, 20, 32, 35, -1}, {0, 0, 4, 4, -1}, {4, 1, 4, 1, -1}, {4, 4, 3, 3, -1},
+   {ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, -1}, EQUAL_ROWS, EQUAL_SHARED},
+  {"equal columns, height 2", 5, 4, 2, EQUAL_COLUMNS, EQUAL_PERM, {0, 8, 16, 20, 26, 32, 35, -1}, {0, 0, 0, 4, 4, 4, -1}, {2, 2, 1, 2, 2, 1, -1}, {4, 4, 4, 3, 3, 3, -1},
+   {ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, -1}, EQUAL_ROWS, EQUAL_SHARED},
+  {"empty columns", 3, 4, 0, {END, TOP3, END, TOP1, END, END, END, END, END}, {3, 1, -1}, {0, 2, 4, -1}, {0, 1, -1}, {1, 2, -1}, {2, 1, -1}, {ONE_ROW, DISTINCT, -1}, {0, 0, 1, 2, -1}, END},
+  {"fewer columns than a block has", 2, 32, 1, {TOP2, TOP2, TOP2, END, END, END, END, END, END}, {0, 1, 2, -1}, {0, 3, 6, -1}, {0, 0, -1}, {1, 1, -1}, {3, 3, -1}, {ONE_ROW, ONE_ROW, -1},
+   {0, 0, 0, 1, 1, 1, -1}, END},
+  {"a full column, no limit", 9, 4, 0, FULL_COLUMNS, FULL_PERM, {0, 3, 11, -1}, {0, 2, -1}, {1, 8, -1}, {3, 1, -1}, {ONE_ROW, DISTINCT, -1}, FULL_ROWS, END},
+  {"a full column, height 4", 9, 32, 4, FULL_COLUMNS, FULL_PERM, {0, 3, 7, 11, -1}, {0, 2, 2, -1}, {1, 4, 4, -1}, {3, 1, 1, -1}, {ONE_ROW, DISTINCT, DISTINCT, -1}, FULL_ROWS, END},
+  {"a full column, height 1", 9, 32, 1, FULL_COLUMNS, FULL_PERM, {0, 3, 4, 5, 6, 7, 8, 9, 10, 11, -1}, {0, 2, 2, 2, 2, 2, 2, 2, 2, -1}, {1, 1, 1, 1, 1, 1, 1, 1, 1, -1},
+   {3, 1, 1, 1, 1, 1, 1, 1, 1, -1}, {ONE_ROW, DISTINCT, DISTINCT, DISTINCT, DISTINCT, DISTINCT, DISTINCT, DISTINCT, DISTINCT, -1}, FULL_ROWS, END},
+  {"one entry", 3, 32, 1, {END, {2, -1}, END, END, END, END, END, END, END}, {1, -1}, {0, 1, -1}, {0, -1}, {1, -1}, {1, -1}, {DISTINCT, -1}, {2, -1}, END},
+  /* row 3 stands apart in the only line: two lanes add to it */
+  {"a row apart", 6, 32, 1, {{3, -1}, {5, -1}, {3, -1}, END, END, END, END, END, END}, {0, 1, 2, -1}, {0, 3, -1}, {0, -1}, {1, -1}, {3, -1}, {DISTINCT | SHARED, -1}, {3, 5, 3, -1}, {3, -1}},
+  /* row 1 is in both lines of a block, at different columns, and in no other block */
+  {"a row in two lines", 4, 32, 2, {{0, 1, -1}, {1, 2, -1}, END, END, END, END, END, END, END}, {0, 1, -1}, {0, 4, -1}, {0, -1}, {2, -1}, {2, -1}, {DISTINCT, -1}, {0, 1, 1, 2, -1}, END},
+};
+/* clang-format on */
+
+static PetscErrorCode CheckList(const char what[], const char name[], PetscInt n, const PetscInt expected[], PetscInt k, PetscInt value)
+{
+  PetscInt len = 0;
+
+  PetscFunctionBegin;
+  while (expected[len] >= 0) len++;
+  PetscCheck(len == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s has %" PetscInt_FMT " numbers, not %" PetscInt_FMT, what, name, n, len);
+  PetscCheck(k >= n || value == expected[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s[%" PetscInt_FMT "] is %" PetscInt_FMT ", not %" PetscInt_FMT, what, name, k, value, expected[k]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define CHECK(name, n) \
+  for (PetscInt k = 0; k < PetscMax(n, 1); k++) PetscCall(CheckList(c->what, #name, n, c->name, k, k < (n) ? (PetscInt)fl->name[k] : -1))
+
+static PetscErrorCode CheckArrays(const Case *c, const FastLoad *fl)
+{
+  PetscFunctionBegin;
+  PetscCheck(fl->m == c->m && fl->n == 9 && fl->length == c->length, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: shape", c->what);
+  CHECK(perm, fl->ncols);
+  CHECK(blkPtr, fl->blkNum + 1);
+  CHECK(blkColIdx, fl->blkNum);
+  CHECK(blkHeight, fl->blkNum);
+  CHECK(blkLength, fl->blkNum);
+  CHECK(blkClass, fl->blkNum);
+  CHECK(rowIdx, (PetscInt)fl->nz);
+  for (PetscInt b = 0; b < fl->blkNum; b++) {
+    for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++) {
+      const PetscInt    row = fl->rowIdx[k], column = fl->perm[fl->blkColIdx[b] + (k - fl->blkPtr[b]) % fl->blkLength[b]];
+      const PetscScalar value  = TestValue(1, row, column);
+      PetscInt          shared = 0;
+
+      PetscCheck(fl->value[k] == value, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: value[%" PetscCount_FMT "] is not that of row %" PetscInt_FMT ", column %" PetscInt_FMT, c->what, k, row, column);
+      while (c->rowShared[shared] >= 0 && c->rowShared[shared] != row) shared++;
+      PetscCheck((fl->rowShared[k / 32] >> (k % 32) & 1) == (c->rowShared[shared] == row), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: bit %" PetscCount_FMT " of rowShared, row %" PetscInt_FMT, c->what, k, row);
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rows of a case in CSR; freed by PetscFree3() */
+static PetscErrorCode GetCSR(const Case *c, PetscInt **i, PetscInt **j, PetscScalar **a)
+{
+  PetscInt nz = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(c->m + 1, i, 9 * c->m, j, 9 * c->m, a));
+  (*i)[0] = 0;
+  for (PetscInt r = 0; r < c->m; r++) {
+    for (PetscInt col = 0; col < 9; col++) {
+      for (PetscInt k = 0; c->columns[col][k] >= 0; k++) {
+        if (c->columns[col][k] != r) continue;
+        (*j)[nz]   = col;
+        (*a)[nz++] = TestValue(1, r, col);
+      }
+    }
+    (*i)[r + 1] = nz;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestArrays(const Case *c)
+{
+  const FastLoadOptions options = {c->height};
+  GallopCSR             csr     = {.m = c->m, .n = 9, .memtype = PETSC_MEMTYPE_HOST};
+  PetscInt             *i, *j;
+  PetscScalar          *a;
+  FastLoad             *fl;
+
+  PetscFunctionBegin;
+  PetscCall(GetCSR(c, &i, &j, &a));
+  csr.nz = i[c->m];
+  csr.i = csr.host_i = i;
+  csr.j              = j;
+  csr.a              = a;
+  PetscCall(FastLoadBuild_Host(c->length, &options, &csr, 0, &fl));
+  PetscCall(CheckArrays(c, fl));
+  PetscCall(FastLoadDestroyHostCopy(&fl));
+  PetscCall(FastLoadBuild_Host(c->length, &options, &csr, 10, &fl));
+  PetscCheck(!fl, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: built in 10 bytes", c->what);
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products where the vectors of MatCreateVecs() live, and the arrays of blocks of 32 columns there */
+static PetscErrorCode TestMatrix(const Case *c)
+{
+  Mat                 A;
+  Vec                 x, y, z;
+  PetscInt           *i, *j;
+  PetscScalar        *a;
+  char                height[16];
+  const void         *data;
+  MatGallopStatistics stats;
+
+  PetscFunctionBegin;
+  PetscCall(GetCSR(c, &i, &j, &a));
+  PetscCall(PetscSNPrintf(height, sizeof(height), "%" PetscInt_FMT, c->height));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_block_height", height));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, c->m, 9, c->m, 9));
+  PetscCall(MatSetType(A, MATFASTLOAD));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSeqAIJSetPreallocationCSR(A, i, j, a));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(TestSetVec(x, 2));
+  PetscCall(TestSetVec(y, 3));
+  for (int k = 0; k < 2; k++) {
+    FastLoad *copy;
+
+    PetscCall(TestSpoilVec(z));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, c->what));
+    PetscCall(TestSpoilVec(z));
+    PetscCall(MatMultAdd(A, x, y, z));
+    PetscCall(TestCompare(A, TEST_MULT, x, y, z, c->what));
+    PetscCall(VecCopy(y, z));
+    PetscCall(MatMultAdd(A, x, z, z));
+    PetscCall(TestCompare(A, TEST_MULT, x, y, z, c->what));
+    PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
+    if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
+    PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no format", c->what);
+    if (c->length == FASTLOAD_LENGTH && !k) {
+      PetscCall(FastLoadCopyToHost((const FastLoad *)data, &copy));
+      PetscCall(CheckArrays(c, copy));
+      PetscCall(FastLoadDestroyHostCopy(&copy));
+    }
+    PetscCall(MatScale(A, 3.0));
+  }
+  PetscCall(MatGallopGetStatistics(A, &stats));
+  PetscCheck(stats.builds == 1 && stats.refreshes == 1 && stats.products_host + stats.products_device == 6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", c->what,
+             stats.builds, stats.refreshes);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    PetscCall(TestArrays(&cases[k]));
+    PetscCall(TestMatrix(&cases[k]));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    output_file: output/empty.out
+
+TEST*/
