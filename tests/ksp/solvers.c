@@ -251,6 +251,10 @@ int main(int argc, char **argv)
       nsize: {{1 4}}
       args: -format csroverlap
     test:
+      suffix: fastload
+      nsize: {{1 4}}
+      args: -format fastload
+    test:
       suffix: gamg_classical
       nsize: {{1 2}}
       args: -pc_gamg_type classical

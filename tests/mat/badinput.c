@@ -69,6 +69,9 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATCSROVERLAP, "device_memory",    "-1",                    "at least 1, or 0"                 },
     {MATCSROVERLAP, "max_batch_size",   "31",                    "between 32 and 8192, or 0"        },
     {MATCSROVERLAP, "max_batch_size",   "8193",                  "between 32 and 8192, or 0"        },
+    {MATFASTLOAD,   "block_height",     "-1",                    "1, 2, 4, 8, 16 or 32, or 0"       },
+    {MATFASTLOAD,   "block_height",     "3",                     "1, 2, 4, 8, 16 or 32, or 0"       },
+    {MATFASTLOAD,   "block_height",     "64",                    "1, 2, 4, 8, 16 or 32, or 0"       },
   };
   /* the last values that are allowed */
   static const struct {
@@ -93,6 +96,9 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATCSROVERLAP, "device_memory",     "0"        },
     {MATCSROVERLAP, "pinned",            "0"        },
     {MATCSROVERLAP, "rows_in_registers", "0"        },
+    {MATFASTLOAD,   "block_height",      "0"        },
+    {MATFASTLOAD,   "block_height",      "1"        },
+    {MATFASTLOAD,   "block_height",      "32"       },
   };
 
   PetscFunctionBegin;
@@ -346,6 +352,6 @@ int main(int argc, char **argv)
     suffix: 1
     output_file: output/empty.out
     nsize: {{1 2 4}}
-    args: -format {{evchyb csroverlap}} -malloc_dump 0 -checkfunctionlist 0 # what an error interrupts is not freed
+    args: -format {{evchyb csroverlap fastload}} -malloc_dump 0 -checkfunctionlist 0 # what an error interrupts is not freed
 
 TEST*/

@@ -216,23 +216,30 @@ static PetscErrorCode BindDuringSolve(void)
 /* MatSetFromOptions() without a change keeps the format, with one it is built anew, and a copy has the options of its original */
 static PetscErrorCode Options(void)
 {
+  static const char *const options[][2] = {
+    {MATEVCHYB,     "window"        },
+    {MATCSROVERLAP, "max_batch_size"},
+    {MATFASTLOAD,   "block_height"  }
+  };
+  const char         *option = NULL; /* one of the format's, that 32 changes */
   Mat                 A, R, B;
-  PetscBool           evchyb;
   MatGallopStatistics last = {0}, blast = {0};
 
   PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(options); k++)
+    if (!strcmp(TestFormat(""), options[k][0])) option = options[k][1];
+  PetscCheck(option, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "No option of %s to change", TestFormat(""));
   PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   PetscCall(MatSetOptionsPrefix(A, "mine_"));
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "new matrix"));
   PetscCall(MatSetFromOptions(A));
   PetscCall(TestProducts(A, R, TEST_NOTHING, &last, "MatSetFromOptions()"));
-  PetscCall(PetscStrcmp(TestFormat(""), MATEVCHYB, &evchyb));
-  PetscCall(PetscOptionsSetValue(NULL, TestOption("mine_", evchyb ? "window" : "max_batch_size"), "32"));
+  PetscCall(PetscOptionsSetValue(NULL, TestOption("mine_", option), "32"));
   PetscCall(MatSetFromOptions(A));
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "MatSetFromOptions() with other options"));
   PetscCall(MatSetFromOptions(A));
   PetscCall(TestProducts(A, R, TEST_NOTHING, &last, "MatSetFromOptions() with the same options again"));
-  PetscCall(PetscOptionsClearValue(NULL, TestOption("mine_", evchyb ? "window" : "max_batch_size")));
+  PetscCall(PetscOptionsClearValue(NULL, TestOption("mine_", option)));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(TestProducts(B, R, TEST_BUILD, &blast, "duplicate of a matrix with options"));
   PetscCall(MatDestroy(&B));
@@ -330,7 +337,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    args: -format {{evchyb csroverlap}}
+    args: -format {{evchyb csroverlap fastload}}
     output_file: output/empty.out
     nsize: {{1 2 4}}
     filter: sed "/^Gallop: no room/d"

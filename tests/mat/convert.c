@@ -655,12 +655,15 @@ int main(int argc, char **argv)
     nsize: {{1 2 4}}
     test:
       suffix: 1
-      args: -format {{evchyb csroverlap}}
+      args: -format {{evchyb csroverlap fastload}}
     test:
       suffix: seqaij_type
       args: -mat_seqaij_type seqaijevchyb
     test:
       suffix: seqaij_type_csroverlap
       args: -format csroverlap -mat_seqaij_type seqaijcsroverlap -options_left no
+    test:
+      suffix: seqaij_type_fastload
+      args: -format fastload -mat_seqaij_type seqaijfastload -options_left no
 
 TEST*/

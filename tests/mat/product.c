@@ -320,5 +320,8 @@ int main(int argc, char **argv)
     test:
       suffix: csroverlap
       args: -format csroverlap -mat_csroverlap_build_in_assembly {{0 1}}
+    test:
+      suffix: fastload
+      args: -format fastload -mat_fastload_build_in_assembly {{0 1}}
 
 TEST*/

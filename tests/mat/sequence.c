@@ -123,7 +123,7 @@ int main(int argc, char **argv)
 /*TEST
 
   test:
-    args: -format {{evchyb csroverlap}}
+    args: -format {{evchyb csroverlap fastload}}
     output_file: output/sequence.out
     nsize: {{1 2 4}}
 
