@@ -12,6 +12,10 @@ static char help[] = "What -mat_view ::ascii_info and ::ascii_info_detail say of
   On two processes, each with 50 rows, the first has 46 rows of 2 entries in its diagonal block: a column block of 32, and 14 rows of SubCSR. The second
   has 30 entries of the long row in its diagonal block, and the other 100 in its off-diagonal block, below 18 rows of 2 entries and 31 of 3:
   NNZ_ELL = 32 * 2 + 32 * 3 = 160, NNZ_vCSR = 14 * 32 + 32 + 17 * 32 + 128 = 1152, I_split = 4 + 32 + 49 + 32 = 117.
+
+  FASTLOAD on one process: columns 3 to 129 have one entry, in row 98, column 2 has 32 and columns 0 and 1 have 96. With a height of 1 the first step is 5 blocks: three of row 98 alone, one of
+  row 98 and of row 68, one of row 4 twice, whose row is in no other. The second is 31 blocks of 3 entries, two of them of one row. The third is 64 blocks of 2 entries in one row, of which rows
+  36 to 67 are in no other block: 4 + 31 + 32 blocks share rows. 351 entries are in 100 lines of 32 places. Without a limit the second and the third step are a block each, and share rows.
 */
 static PetscInt RowLength(PetscInt i)
 {
@@ -30,7 +34,7 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 100, 200));
-  PetscCall(MatSetType(A, MATEVCHYB));
+  PetscCall(MatSetType(A, TestFormat("")));
   PetscCall(MatSetFromOptions(A));
   PetscCall(TestPreallocate(A));
   PetscCall(MatBindToCPU(A, PETSC_TRUE)); /* a GPU needs other launches, and some bytes more */
@@ -64,5 +68,15 @@ int main(int argc, char **argv)
       suffix: detail_2
       nsize: 2
       args: -mat_evchyb_window 0 -mat_view ::ascii_info_detail
+
+  testset:
+    filter: grep FastLoad | grep -v bytes
+    args: -format fastload
+    test:
+      suffix: fastload
+      args: -mat_view ::ascii_info
+    test:
+      suffix: fastload_no_limit
+      args: -mat_fastload_block_height 0 -mat_view ::ascii_info_detail
 
 TEST*/
