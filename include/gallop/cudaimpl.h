@@ -99,53 +99,20 @@ static __device__ __forceinline__ void GallopWaitForPredecessor()
 #endif
 }
 
-/* Matrix data is read once a product: it should not push x out of the caches */
+/* Matrix data is read once a product: it should not push x out of the caches. For complex numbers there is no such load. */
 template <typename T>
 static __device__ __forceinline__ T GallopLoadOnce(const T *p)
 {
-  return *p;
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ double GallopLoadOnce(const double *p)
-{
-  return __ldcs(p);
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ float GallopLoadOnce(const float *p)
-{
-  return __ldcs(p);
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ int GallopLoadOnce(const int *p)
-{
-  return __ldcs(p);
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ long GallopLoadOnce(const long *p)
-{
-  return __ldcs(p);
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ long long GallopLoadOnce(const long long *p)
-{
-  return __ldcs(p);
+  if constexpr (cuda::std::is_arithmetic_v<T>) return __ldcs(p);
+  else return *p;
 }
 
 /* x of a product, which nothing writes meanwhile: such loads the compiler lets go ahead of each other */
 template <typename T>
 static __device__ __forceinline__ T GallopLoadReadOnly(const T *p)
 {
-  return *p;
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ double GallopLoadReadOnly(const double *p)
-{
-  return __ldg(p);
-}
-template <>
-[[maybe_unused]] __device__ __forceinline__ float GallopLoadReadOnly(const float *p)
-{
-  return __ldg(p);
+  if constexpr (cuda::std::is_arithmetic_v<T>) return __ldg(p);
+  else return *p;
 }
 
 /* Shuffles any type word by word */

@@ -15,5 +15,6 @@ PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr); /* mem
 PETSC_INTERN PetscErrorCode GallopPinnedFree(void *ptr);
 PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);
+PETSC_INTERN PetscErrorCode GallopCopyToHost(void *host, PetscMemType memtype, const void *from, size_t bytes); /* from either place */
 PETSC_INTERN PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceZero(void *ptr, size_t bytes);

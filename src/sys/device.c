@@ -6,7 +6,7 @@
 PetscErrorCode GallopDeviceMallocFails(PetscBool *fails)
 {
   static PetscInt seen = 0, calls = 0;
-  PetscInt        n    = 0;
+  PetscInt        n = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gallop_device_malloc_fail", &n, NULL));
@@ -14,6 +14,14 @@ PetscErrorCode GallopDeviceMallocFails(PetscBool *fails)
   if (n != seen) calls = 0;
   seen   = n;
   *fails = (PetscBool)(n && ++calls >= n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopCopyToHost(void *host, PetscMemType memtype, const void *from, size_t bytes)
+{
+  PetscFunctionBegin;
+  if (PetscMemTypeHost(memtype)) PetscCall(PetscMemcpy(host, from, bytes));
+  else PetscCall(GallopDeviceCopyOut(host, from, bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -94,6 +94,16 @@ typedef struct {
   PetscBool   streamed;
 } Setting;
 
+static PetscErrorCode SetOptions(const Setting *set)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", set->memory));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Copies to the GPU that PETSc and this library have logged */
 static PetscLogDouble CopiesIn(void)
 {
@@ -138,10 +148,7 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
   PetscViewer         viewer;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", set->memory));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
+  PetscCall(SetOptions(set));
   PetscCall(Create(law, m, n, MATCSROVERLAP, &A));
   PetscCall(Create(law, m, n, MATSEQAIJ, &R));
   PetscCall(MatCreateVecs(A, &x, &z));
@@ -213,10 +220,7 @@ static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
   PetscInt       lines = 0, messages = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", set->memory));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
+  PetscCall(SetOptions(set));
   PetscCall(TestCaptureBegin());
   for (PetscInt fail = 1; fail <= needed + 3; fail++) { /* pinned memory for columns and values; nothing fails */
     const PetscBool     fits = (PetscBool)(!device || fail > needed);
@@ -251,20 +255,11 @@ static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetOptions(const char big[], const char memory[], const char batch[])
-{
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", big));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", memory));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", "1"));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", batch));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The limit holds for each block of an MPI matrix, and all are streamed here */
 static PetscErrorCode Parallel(PetscBool device)
 {
-  const PetscInt      n = 8000;
+  const Setting       set = {"2000", "200000", "1", "64", PETSC_TRUE};
+  const PetscInt      n   = 8000;
   Mat                 A[2], blocks[2];
   Vec                 x, y, z;
   PetscInt            parts;
@@ -273,7 +268,7 @@ static PetscErrorCode Parallel(PetscBool device)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(SetOptions("2000", "200000", "64"));
+  PetscCall(SetOptions(&set));
   for (int k = 0; k < 2; k++) {
     PetscInt rstart, rend;
 

@@ -99,13 +99,11 @@ PetscErrorCode CSROverlapGetBatches(const CSROverlap *ov, BatchInfo **batch_info
   PetscCall(PetscMalloc1(ov->batch_num, batch_infos));
   PetscCall(PetscMalloc1(ov->long_row_num, long_row_infos));
   PetscCall(PetscCalloc1(ov->batch_num, batch_works)); /* no byte of it unset */
+  PetscCall(GallopCopyToHost(*batch_infos, ov->memtype, ov->batch_infos, infos));
+  PetscCall(GallopCopyToHost(*long_row_infos, ov->memtype, ov->long_row_infos, longs));
   if (PetscMemTypeHost(ov->memtype)) {
-    PetscCall(PetscMemcpy(*batch_infos, ov->batch_infos, infos));
-    PetscCall(PetscMemcpy(*long_row_infos, ov->long_row_infos, longs));
     for (PetscInt b = 0; b < ov->batch_num; b++) Describe(ov, ov->batch_infos[b], &(*batch_works)[b]);
   } else {
-    PetscCall(GallopDeviceCopyOut(*batch_infos, ov->batch_infos, infos));
-    PetscCall(GallopDeviceCopyOut(*long_row_infos, ov->long_row_infos, longs));
     PetscCall(PetscMalloc1(ov->batch_num, &ordered));
     PetscCall(GallopDeviceCopyOut(ordered, ov->batch_works, works));
     for (PetscInt b = 0, busy = 0, idle = ov->busy_num; b < ov->batch_num; b++) { /* by rows again */

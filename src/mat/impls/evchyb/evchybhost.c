@@ -292,10 +292,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
       {h->csr.splitrow, ev->csr.splitrow, (size_t)h->csr.nparts * sizeof(PetscInt)                     },
     };
 
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++) {
-      if (PetscMemTypeHost(ev->memtype)) PetscCall(PetscMemcpy(arrays[k].to, arrays[k].from, arrays[k].bytes));
-      else PetscCall(GallopDeviceCopyOut(arrays[k].to, arrays[k].from, arrays[k].bytes));
-    }
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++) PetscCall(GallopCopyToHost(arrays[k].to, ev->memtype, arrays[k].from, arrays[k].bytes));
   }
   *copy = h;
   PetscFunctionReturn(PETSC_SUCCESS);

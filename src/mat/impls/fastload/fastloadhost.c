@@ -268,10 +268,7 @@ PetscErrorCode FastLoadCopyToHost(const FastLoad *fl, FastLoad **copy)
       {h->rowShared, fl->rowShared, (size_t)((h->nz + 31) / 32) * sizeof(unsigned int)},
     };
 
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++) {
-      if (PetscMemTypeHost(fl->memtype)) PetscCall(PetscMemcpy(arrays[k].to, arrays[k].from, arrays[k].bytes));
-      else PetscCall(GallopDeviceCopyOut(arrays[k].to, arrays[k].from, arrays[k].bytes));
-    }
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++) PetscCall(GallopCopyToHost(arrays[k].to, fl->memtype, arrays[k].from, arrays[k].bytes));
   }
   *copy = h;
   PetscFunctionReturn(PETSC_SUCCESS);
