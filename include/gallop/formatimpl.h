@@ -15,7 +15,7 @@ typedef struct {
   PetscMemType       memtype;
 } GallopCSR;
 
-/* z = alpha A x + beta y; y may be z; y is not read, and may be NULL, when beta is 0. Scalars go by pointer: C and C++ pass complex numbers by value differently. */
+/* z = alpha op(A) x + beta y; y may be z; y is not read, and may be NULL, when beta is 0. Scalars go by pointer: C and C++ pass complex numbers by value differently. */
 typedef struct {
   const PetscScalar *alpha, *beta;
   const PetscScalar *x, *y;
@@ -30,6 +30,7 @@ typedef struct {
   PetscErrorCode (*refresh)(void *data, const GallopCSR *csr);
   PetscErrorCode (*apply)(void *data, const GallopProduct *product);
   PetscErrorCode (*destroy)(void **data);
+  PetscErrorCode (*applytranspose)(void *data, const GallopProduct *product, PetscBool conjugate); /* NULL: the parent computes transposed products */
 } GallopFormatWork;
 
 typedef struct _GallopFormat GallopFormat;

@@ -13,7 +13,7 @@ typedef struct {
   PetscInt    perm[10];
   PetscInt    blkPtr[MOST], blkColIdx[MOST], blkHeight[MOST], blkLength[MOST], blkClass[MOST];
   PetscInt    rowIdx[MOST + 1];
-  PetscInt    rowShared[10]; /* the rows that have bits */
+  PetscInt    taskBlk[10]; /* none where steps are of all columns: a task then is a block */
 } Case;
 
 #define ONE_ROW  FASTLOAD_ONE_ROW
@@ -43,10 +43,6 @@ typedef struct {
 #define FIGURE_6_ROWS \
   { \
     0, 0, 0, 1, 1, 1, 2, 2, 1, 0, 0, 0, 2, 2, 1, 1, 0, 1, 2, 3, 3, 4, 3, 4, 4, 5, 4, 3, 3, 3, 6, 4, 5, 5, 5, 5, 6, 7, 6, 6, 6, 6, 7, 8, 7, 7, 7, 8, 8, 8, -1 \
-  }
-#define FIGURE_6_SHARED \
-  { \
-    0, 1, 2, 3, 4, 5, 6, 7, 8, -1 \
   }
 #define FIGURE_6_BLOCKS \
   {0, 8, 16, 18, 26, 34, 38, 41, 45, 47, 50, -1}, {0, 4, 8, 1, 5, 2, 6, 3, 7, 6, -1}, {2, 2, 2, 2, 2, 1, 1, 1, 1, 1, -1}, {4, 4, 1, 4, 4, 4, 3, 4, 2, 3, -1}, \
@@ -87,10 +83,6 @@ typedef struct {
   { \
     0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, -1 \
   }
-#define EQUAL_SHARED \
-  { \
-    0, 1, 2, 3, 4, -1 \
-  }
 #define FULL_COLUMNS \
   { \
     TOP9, TOP1, TOP1, END, END, END, END, END, END \
@@ -106,9 +98,9 @@ typedef struct {
 
 /* clang-format off */
 static const Case cases[] = {
-  {"Figure 6, no limit", 9, 4, 0,  FIGURE_6_COLUMNS, FIGURE_6_PERM, FIGURE_6_BLOCKS, FIGURE_6_ROWS, FIGURE_6_SHARED},
-  {"Figure 6, height 32", 9, 4, 32, FIGURE_6_COLUMNS, FIGURE_6_PERM, FIGURE_6_BLOCKS, FIGURE_6_ROWS, FIGURE_6_SHARED},
-  {"Figure 6, height 2", 9, 4, 2,  FIGURE_6_COLUMNS, FIGURE_6_PERM, FIGURE_6_BLOCKS, FIGURE_6_ROWS, FIGURE_6_SHARED},
+  {"Figure 6, no limit", 9, 4, 0,  FIGURE_6_COLUMNS, FIGURE_6_PERM, FIGURE_6_BLOCKS, FIGURE_6_ROWS, END},
+  {"Figure 6, height 32", 9, 4, 32, FIGURE_6_COLUMNS, FIGURE_6_PERM, FIGURE_6_BLOCKS, FIGURE_6_ROWS, END},
+  {"Figure 6, height 2", 9, 4, 2,  FIGURE_6_COLUMNS, FIGURE_6_PERM, FIGURE_6_BLOCKS, FIGURE_6_ROWS, END},
   {"Figure 6, height 1", 9, 4, 1,  FIGURE_6_COLUMNS, FIGURE_6_PERM,
    {0, 4, 8, 12, 16, 17, 18, 22, 26, 30, 34, 38, 41, 45, 47, 50, -1},
    {0, 0, 4, 4, 8, 8, 1, 1, 5, 5, 2, 6, 3, 7, 6, -1},
@@ -116,12 +108,12 @@ static const Case cases[] = {
    {4, 4, 4, 4, 1, 1, 4, 4, 4, 4, 4, 3, 4, 2, 3, -1},
    {RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, DISTINCT | SHARED, DISTINCT | SHARED, RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, RUNS | SHARED, ONE_ROW | SHARED,
     DISTINCT | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, -1},
-   FIGURE_6_ROWS, FIGURE_6_SHARED},
-  {"equal columns, no limit", 5, 4, 0, EQUAL_COLUMNS, EQUAL_PERM, {0, 20, 35, -1}, {0, 4, -1}, {5, 5, -1}, {4, 3, -1}, {ONE_ROW | SHARED, ONE_ROW | SHARED, -1}, EQUAL_ROWS, EQUAL_SHARED},
+   FIGURE_6_ROWS, END},
+  {"equal columns, no limit", 5, 4, 0, EQUAL_COLUMNS, EQUAL_PERM, {0, 20, 35, -1}, {0, 4, -1}, {5, 5, -1}, {4, 3, -1}, {ONE_ROW | SHARED, ONE_ROW | SHARED, -1}, EQUAL_ROWS, END},
   {"equal columns, height 4", 5, 4, 4, EQUAL_COLUMNS, EQUAL_PERM, {0, 16, 20, 32, 35, -1}, {0, 0, 4, 4, -1}, {4, 1, 4, 1, -1}, {4, 4, 3, 3, -1},
-   {ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, -1}, EQUAL_ROWS, EQUAL_SHARED},
+   {ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, -1}, EQUAL_ROWS, END},
   {"equal columns, height 2", 5, 4, 2, EQUAL_COLUMNS, EQUAL_PERM, {0, 8, 16, 20, 26, 32, 35, -1}, {0, 0, 0, 4, 4, 4, -1}, {2, 2, 1, 2, 2, 1, -1}, {4, 4, 4, 3, 3, 3, -1},
-   {ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, -1}, EQUAL_ROWS, EQUAL_SHARED},
+   {ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, ONE_ROW | SHARED, -1}, EQUAL_ROWS, END},
   {"empty columns", 3, 4, 0, {END, TOP3, END, TOP1, END, END, END, END, END}, {3, 1, -1}, {0, 2, 4, -1}, {0, 1, -1}, {1, 2, -1}, {2, 1, -1}, {ONE_ROW, DISTINCT, -1}, {0, 0, 1, 2, -1}, END},
   {"fewer columns than a block has", 2, 32, 1, {TOP2, TOP2, TOP2, END, END, END, END, END, END}, {0, 1, 2, -1}, {0, 3, 6, -1}, {0, 0, -1}, {1, 1, -1}, {3, 3, -1}, {ONE_ROW, ONE_ROW, -1},
    {0, 0, 0, 1, 1, 1, -1}, END},
@@ -131,9 +123,21 @@ static const Case cases[] = {
    {3, 1, 1, 1, 1, 1, 1, 1, 1, -1}, {ONE_ROW, DISTINCT, DISTINCT, DISTINCT, DISTINCT, DISTINCT, DISTINCT, DISTINCT, DISTINCT, -1}, FULL_ROWS, END},
   {"one entry", 3, 32, 1, {END, {2, -1}, END, END, END, END, END, END, END}, {1, -1}, {0, 1, -1}, {0, -1}, {1, -1}, {1, -1}, {DISTINCT, -1}, {2, -1}, END},
   /* row 3 stands apart in the only line: two lanes add to it */
-  {"a row apart", 6, 32, 1, {{3, -1}, {5, -1}, {3, -1}, END, END, END, END, END, END}, {0, 1, 2, -1}, {0, 3, -1}, {0, -1}, {1, -1}, {3, -1}, {DISTINCT | SHARED, -1}, {3, 5, 3, -1}, {3, -1}},
+  {"a row apart", 6, 32, 1, {{3, -1}, {5, -1}, {3, -1}, END, END, END, END, END, END}, {0, 1, 2, -1}, {0, 3, -1}, {0, -1}, {1, -1}, {3, -1}, {DISTINCT | SHARED, -1}, {3, 5, 3, -1}, END},
   /* row 1 is in both lines of a block, at different columns, and in no other block */
   {"a row in two lines", 4, 32, 2, {{0, 1, -1}, {1, 2, -1}, END, END, END, END, END, END, END}, {0, 1, -1}, {0, 4, -1}, {0, -1}, {2, -1}, {2, -1}, {DISTINCT, -1}, {0, 1, 1, 2, -1}, END},
+  /* groups of columns 4, 8, 0, 1; 5, 7, 2, 3; 6 with 2, 4, 5, 6; 6, 6, 7, 7; 7 entries */
+  {"Figure 6, groups", 9, 4, 0, FIGURE_6_COLUMNS, FIGURE_6_PERM, {0, 8, 14, 16, 17, 41, 43, 50, -1}, {0, 1, 2, 3, 4, 6, 8, -1}, {2, 2, 1, 1, 6, 1, 7, -1}, {4, 3, 2, 1, 4, 2, 1, -1},
+   {RUNS | SHARED, RUNS | SHARED, ONE_ROW | SHARED, DISTINCT | SHARED, RUNS | SHARED, ONE_ROW | SHARED, DISTINCT | SHARED, -1},
+   {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 1, 0, 0, 0, 2, 2, 1, 1, 4, 4, 3, 3, 5, 6, 4, 5, 6, 7, 6, 6, 7, 8, 7, 7, 8, 8, 0, 1, 3, 5, 6, 7, 8, -1}, {0, 4, 6, 7, -1}},
+  {"Figure 6, groups, height 4", 9, 4, 4, FIGURE_6_COLUMNS, FIGURE_6_PERM, {0, 8, 14, 16, 17, 33, 41, 43, 47, 50, -1}, {0, 1, 2, 3, 4, 4, 6, 8, 8, -1}, {2, 2, 1, 1, 4, 2, 1, 4, 3, -1},
+   {4, 3, 2, 1, 4, 4, 2, 1, 1, -1},
+   {RUNS | SHARED, RUNS | SHARED, ONE_ROW | SHARED, DISTINCT | SHARED, RUNS | SHARED, RUNS | SHARED, ONE_ROW | SHARED, DISTINCT | SHARED, DISTINCT | SHARED, -1},
+   {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 1, 0, 0, 0, 2, 2, 1, 1, 4, 4, 3, 3, 5, 6, 4, 5, 6, 7, 6, 6, 7, 8, 7, 7, 8, 8, 0, 1, 3, 5, 6, 7, 8, -1}, {0, 2, 4, 5, 7, 8, 9, -1}},
+  {"empty columns, groups", 3, 4, 0, {END, TOP3, END, TOP1, END, END, END, END, END}, {0, 2, 4, 5, 6, 7, 8, 3, 1, -1}, {0, 1, 4, -1}, {7, 8, -1}, {1, 3, -1}, {1, 1, -1}, {DISTINCT | SHARED, DISTINCT | SHARED, -1},
+   {0, 0, 1, 2, -1}, {0, 1, 2, -1}},
+  {"equal columns, groups", 5, 4, 1, {TOP2, TOP2, TOP2, END, END, END, END, END, END}, {3, 4, 5, 6, 7, 8, 0, 1, 2, -1}, {0, 2, 4, 5, 6, -1}, {6, 6, 8, 8, -1}, {1, 1, 1, 1, -1}, {2, 2, 1, 1, -1},
+   {ONE_ROW | SHARED, ONE_ROW | SHARED, DISTINCT | SHARED, DISTINCT | SHARED, -1}, {0, 0, 1, 1, 0, 1, -1}, {0, 1, 2, 3, 4, -1}},
 };
 /* clang-format on */
 
@@ -148,29 +152,32 @@ static PetscErrorCode CheckList(const char what[], const char name[], PetscInt n
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define CHECK(name, n) \
-  for (PetscInt k = 0; k < PetscMax(n, 1); k++) PetscCall(CheckList(c->what, #name, n, c->name, k, k < (n) ? (PetscInt)fl->name[k] : -1))
+#define CHECK(name, n, mask) \
+  for (PetscInt k = 0; k < PetscMax(n, 1); k++) PetscCall(CheckList(c->what, #name, n, c->name, k, k < (n) ? (PetscInt)(fl->name[k] & (mask)) : -1))
 
 static PetscErrorCode CheckArrays(const Case *c, const FastLoad *fl)
 {
   PetscFunctionBegin;
   PetscCheck(fl->m == c->m && fl->n == 9 && fl->length == c->length, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: shape", c->what);
-  CHECK(perm, fl->ncols);
-  CHECK(blkPtr, fl->blkNum + 1);
-  CHECK(blkColIdx, fl->blkNum);
-  CHECK(blkHeight, fl->blkNum);
-  CHECK(blkLength, fl->blkNum);
-  CHECK(blkClass, fl->blkNum);
-  CHECK(rowIdx, (PetscInt)fl->nz);
+  CHECK(perm, fl->ncols, -1);
+  CHECK(blkPtr, fl->blkNum + 1, -1);
+  CHECK(blkColIdx, fl->blkNum, -1);
+  CHECK(blkHeight, fl->blkNum, -1);
+  CHECK(blkLength, fl->blkNum, -1);
+  CHECK(blkClass, fl->blkNum, 3 | FASTLOAD_SHARED);
+  if (c->taskBlk[0] == 0) CHECK(taskBlk, fl->taskNum + 1, -1);
+  else
+    for (PetscInt b = 0; b <= fl->blkNum; b++) PetscCheck(fl->taskNum == fl->blkNum && fl->taskBlk[b] == b, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: task %" PetscInt_FMT, c->what, b);
+  PetscCheck(!fl->longNum && !fl->csrIdx && fl->blknz == fl->nz, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: long rows", c->what);
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++) {
-      const PetscInt    row = fl->rowIdx[k], column = fl->perm[fl->blkColIdx[b] + (k - fl->blkPtr[b]) % fl->blkLength[b]];
+      const PetscInt    lane = (PetscInt)((k - fl->blkPtr[b]) % fl->blkLength[b]), line = (PetscInt)((k - fl->blkPtr[b]) / fl->blkLength[b]);
+      const PetscInt    row    = FastLoadRow(fl->blkClass[b], fl->lineRow[fl->blkLine[b] + line], fl->rowIdx + fl->blkRow[b], line * fl->blkLength[b], lane);
+      const PetscInt    column = fl->perm[fl->blkColIdx[b] + lane];
       const PetscScalar value  = TestValue(1, row, column);
-      PetscInt          shared = 0;
 
+      PetscCall(CheckList(c->what, "rowIdx", (PetscInt)fl->nz, c->rowIdx, (PetscInt)k, row));
       PetscCheck(fl->value[k] == value, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: value[%" PetscCount_FMT "] is not that of row %" PetscInt_FMT ", column %" PetscInt_FMT, c->what, k, row, column);
-      while (c->rowShared[shared] >= 0 && c->rowShared[shared] != row) shared++;
-      PetscCheck((fl->rowShared[k / 32] >> (k % 32) & 1) == (c->rowShared[shared] == row), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: bit %" PetscCount_FMT " of rowShared, row %" PetscInt_FMT, c->what, k, row);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -199,7 +206,7 @@ static PetscErrorCode GetCSR(const Case *c, PetscInt **i, PetscInt **j, PetscSca
 
 static PetscErrorCode TestArrays(const Case *c)
 {
-  const FastLoadOptions options = {c->height};
+  const FastLoadOptions options = {.height = c->height, .groups = (PetscBool)(c->taskBlk[0] == 0)};
   GallopCSR             csr     = {.m = c->m, .n = 9, .memtype = PETSC_MEMTYPE_HOST};
   PetscInt             *i, *j;
   PetscScalar          *a;
@@ -235,6 +242,7 @@ static PetscErrorCode TestMatrix(const Case *c)
   PetscCall(GetCSR(c, &i, &j, &a));
   PetscCall(PetscSNPrintf(height, sizeof(height), "%" PetscInt_FMT, c->height));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_block_height", height));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_group_steps", c->taskBlk[0] == 0 ? "true" : "false"));
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
   PetscCall(MatSetSizes(A, c->m, 9, c->m, 9));
   PetscCall(MatSetType(A, MATFASTLOAD));
@@ -256,6 +264,9 @@ static PetscErrorCode TestMatrix(const Case *c)
     PetscCall(VecCopy(y, z));
     PetscCall(MatMultAdd(A, x, z, z));
     PetscCall(TestCompare(A, TEST_MULT, x, y, z, c->what));
+    PetscCall(MatMultTranspose(A, y, x));
+    PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, x, c->what));
+    PetscCall(TestSetVec(x, 2));
     PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
     if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
     PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no format", c->what);
@@ -267,7 +278,7 @@ static PetscErrorCode TestMatrix(const Case *c)
     PetscCall(MatScale(A, 3.0));
   }
   PetscCall(MatGallopGetStatistics(A, &stats));
-  PetscCheck(stats.builds == 1 && stats.refreshes == 1 && stats.products_host + stats.products_device == 6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", c->what,
+  PetscCheck(stats.builds == 1 && stats.refreshes == 1 && stats.products_host + stats.products_device == 8, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", c->what,
              stats.builds, stats.refreshes);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));

@@ -55,14 +55,35 @@ static PetscErrorCode CreateMatrix(Law law, PetscInt seed, PetscInt m, PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define PROPERTY(cond, ...) PetscCheck(cond, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", height %" PetscInt_FMT ": " __VA_ARGS__)
+/* What the format is built with */
+typedef struct {
+  PetscInt  height, window, long_row;
+  PetscBool groups, deterministic;
+} Setting;
+
+static const Setting settings[] = {
+  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE}, /* the defaults */
+  {0,  0,  0, PETSC_FALSE, PETSC_FALSE}, /* the paper's */
+  {1,  0,  0, PETSC_FALSE, PETSC_FALSE},
+  {8,  0,  0, PETSC_FALSE, PETSC_FALSE},
+  {4,  0,  3, PETSC_FALSE, PETSC_FALSE},
+  {0,  0,  0, PETSC_TRUE,  PETSC_FALSE},
+  {2,  0,  7, PETSC_TRUE,  PETSC_FALSE},
+  {32, 32, 0, PETSC_TRUE,  PETSC_FALSE},
+  {4,  64, 5, PETSC_TRUE,  PETSC_FALSE},
+  {-1, 0,  0, PETSC_TRUE,  PETSC_TRUE },
+};
+
+#define PROPERTY(cond, ...) PetscCheck(cond, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", setting %" PetscInt_FMT ": " __VA_ARGS__)
 
 /* What holds for the arrays of any matrix */
-static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt height, PetscInt number)
+static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, PetscInt number)
 {
+  const Setting     *o      = &settings[setting];
+  const PetscInt     height = o->deterministic ? 0 : o->height < 0 ? 1 : o->height, window = o->window ? o->window : PETSC_INT_MAX;
   const PetscInt    *i, *j;
   const PetscScalar *a;
-  PetscInt           m, n, *count, *block, empty = 0;
+  PetscInt           m, n, *count, *block, task = 0, line = 0, longrows = 0, single = 1, zeros = !o->groups;
   PetscInt          *taken, *last; /* entries of each sorted column in the blocks so far, and the row of the last one */
   PetscBool          done, *seen, *apart;
 
@@ -70,55 +91,106 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt height, Pe
   PetscCall(MatGetSize(A, &m, &n));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
-  PROPERTY(fl->nz == i[m] && fl->blkPtr[0] == 0 && fl->blkPtr[fl->blkNum] == fl->nz, "entries", number, height);
+  PROPERTY(fl->nz == i[m] && fl->blkPtr[0] == 0 && fl->blkPtr[fl->blkNum] == fl->blknz && fl->height == height, "entries", number, setting);
+  PROPERTY(!!fl->csrIdx == o->deterministic, "csrIdx", number, setting);
   PetscCall(PetscCalloc6(n, &count, fl->nz, &seen, m, &block, m, &apart, n, &taken, n, &last));
-  for (PetscInt k = 0; k < i[m]; k++) count[j[k]]++;
-  for (PetscInt c = 0; c < n; c++) empty += count[c] == 0;
-  PROPERTY(fl->ncols == n - empty, "%" PetscInt_FMT " columns", number, height, fl->ncols);
-  for (PetscInt c = 0; c < fl->ncols; c++) {
-    PROPERTY(count[fl->perm[c]] > 0, "an empty column", number, height);
-    PROPERTY(!c || count[fl->perm[c - 1]] < count[fl->perm[c]] || (count[fl->perm[c - 1]] == count[fl->perm[c]] && fl->perm[c - 1] < fl->perm[c]), "columns are not sorted stably", number, height);
+  for (PetscInt r = 0; r < m; r++) {
+    if (o->long_row && !o->deterministic && i[r + 1] - i[r] > o->long_row) {
+      PROPERTY(fl->longRow[longrows] == r && fl->longPtr[longrows + 1] - fl->longPtr[longrows] == i[r + 1] - i[r], "row %" PetscInt_FMT " is long", number, setting, r);
+      for (PetscInt k = 0; k < i[r + 1] - i[r]; k++) {
+        const PetscCount at = fl->longPtr[longrows] + k;
+
+        PROPERTY(fl->longCol[at] == j[i[r] + k] && fl->value[fl->blknz + at] == a[i[r] + k], "entry %" PetscInt_FMT " of long row %" PetscInt_FMT, number, setting, k, r);
+        seen[i[r] + k] = PETSC_TRUE;
+      }
+      longrows++;
+    } else {
+      for (PetscInt k = i[r]; k < i[r + 1]; k++) count[j[k]]++;
+    }
   }
+  PROPERTY(fl->longNum == longrows && fl->longPtr[longrows] == fl->nz - fl->blknz, "%" PetscInt_FMT " long rows, should be %" PetscInt_FMT, number, setting, fl->longNum, longrows);
+  {
+    PetscInt empty = 0;
+
+    for (PetscInt c = 0; c < n; c++) empty += count[c] == 0;
+    PROPERTY(fl->ncols == (o->groups ? n : n - empty), "%" PetscInt_FMT " columns", number, setting, fl->ncols);
+  }
+  for (PetscInt s = 0; s < fl->ncols; s++) {
+    const PetscInt c = fl->perm[s], b = s ? fl->perm[s - 1] : -1;
+
+    PROPERTY(o->groups || count[c] > 0, "an empty column", number, setting);
+    if (s && s / window == (s - 1) / window) PROPERTY(count[b] < count[c] || (count[b] == count[c] && b < c), "columns are not sorted stably", number, setting);
+    if (o->groups) PROPERTY(s / window == c / window, "column %" PetscInt_FMT " left its window", number, setting, c);
+    if (o->groups && (s % FASTLOAD_LENGTH == FASTLOAD_LENGTH - 1 || s == fl->ncols - 1)) {
+      if (!count[c]) zeros = 1;
+      if (height && count[c] > height) single = 0;
+    }
+  }
+  if (!o->groups) single = 0;
+  PROPERTY(fl->single == single && fl->zeros == zeros, "single is %d, zeros %d", number, setting, fl->single, fl->zeros);
   for (PetscInt r = 0; r < m; r++) block[r] = -1;
   for (PetscInt b = 0; b < fl->blkNum; b++) {
-    const PetscInt length = fl->blkLength[b];
-    PetscBool      runs = PETSC_FALSE, onerow = PETSC_TRUE;
+    const PetscInt length = fl->blkLength[b], first = fl->blkColIdx[b], end = o->groups ? PetscMin(fl->ncols, (first / FASTLOAD_LENGTH + 1) * FASTLOAD_LENGTH) : fl->ncols;
+    PetscBool      runs = PETSC_FALSE, onerow = PETSC_TRUE, follow = PETSC_TRUE, begins;
+    PetscInt       spread = 0, longest = 1, run = 1;
 
-    PROPERTY(length >= 1 && length <= FASTLOAD_LENGTH && fl->blkHeight[b] >= 1 && (!height || fl->blkHeight[b] <= height) && fl->blkColIdx[b] >= 0 && fl->blkColIdx[b] + length <= fl->ncols, "block %" PetscInt_FMT, number, height, b);
-    PROPERTY(fl->blkPtr[b + 1] - fl->blkPtr[b] == (PetscCount)length * fl->blkHeight[b], "block %" PetscInt_FMT " has padding", number, height, b);
-    PROPERTY(length == FASTLOAD_LENGTH || fl->blkColIdx[b] + length == fl->ncols, "block %" PetscInt_FMT " is short", number, height, b);
-    for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++) {
-      const PetscInt   lane = (PetscInt)((k - fl->blkPtr[b]) % length), row = fl->rowIdx[k], from = fl->csrIdx[k], col = fl->blkColIdx[b] + lane;
-      const PetscCount line = k - lane;
+    PROPERTY(length >= 1 && length <= FASTLOAD_LENGTH && fl->blkHeight[b] >= 1 && (!height || fl->blkHeight[b] <= height) && first >= 0 && first + length <= end, "block %" PetscInt_FMT, number, setting, b);
+    PROPERTY(fl->blkPtr[b + 1] - fl->blkPtr[b] == (PetscCount)length * fl->blkHeight[b], "block %" PetscInt_FMT " has padding", number, setting, b);
+    PROPERTY((!o->groups && length == FASTLOAD_LENGTH) || first + length == end, "block %" PetscInt_FMT " is short", number, setting, b);
+    PROPERTY(fl->blkLine[b] == line && fl->blkRow[b] % FASTLOAD_ALIGN == 0, "block %" PetscInt_FMT ": lines", number, setting, b);
+    begins = (PetscBool)(!o->groups || (height ? taken[first] % height == 0 : taken[first] == 0));
+    if (begins) PROPERTY(fl->taskBlk[task++] == b, "block %" PetscInt_FMT " does not begin a task", number, setting, b);
+    if (o->groups) PROPERTY(begins || (b && fl->blkColIdx[b - 1] / FASTLOAD_LENGTH == first / FASTLOAD_LENGTH), "the task of block %" PetscInt_FMT, number, setting, b);
+    for (PetscInt k = 0; k < fl->blkPtr[b + 1] - fl->blkPtr[b]; k++) {
+      const PetscInt   lane = k % length, col = first + lane, q = k / length, low = fl->lineRow[line + q];
+      const PetscInt   row    = FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, lane);
+      const PetscInt   before = lane ? FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, lane - 1) : -1;
+      const PetscInt   top    = FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, 0);
+      const PetscCount at     = fl->blkPtr[b] + k;
+      PetscInt         from   = -1;
 
-      PROPERTY(from >= 0 && from < i[m] && !seen[from], "entry %" PetscInt_FMT " is stored twice", number, height, from);
+      PROPERTY(row >= low && row < m, "row %" PetscInt_FMT, number, setting, row);
+      for (PetscInt e = i[row]; e < i[row + 1]; e++)
+        if (j[e] == fl->perm[col]) from = e;
+      PROPERTY(from >= 0 && !seen[from] && (!fl->csrIdx || fl->csrIdx[at] == from), "the entry of row %" PetscInt_FMT ", column %" PetscInt_FMT, number, setting, row, fl->perm[col]);
       seen[from] = PETSC_TRUE;
-      PROPERTY(row >= 0 && row < m && from >= i[row] && from < i[row + 1], "entry %" PetscInt_FMT " is not in row %" PetscInt_FMT, number, height, from, row);
-      PROPERTY(j[from] == fl->perm[col] && fl->value[k] == a[from], "entry %" PetscInt_FMT, number, height, from);
-      PROPERTY(!taken[col] || last[col] < row, "column %" PetscInt_FMT " is not in order of rows", number, height, fl->perm[col]);
+      PROPERTY(fl->value[at] == a[from], "entry %" PetscInt_FMT, number, setting, from);
+      PROPERTY(!taken[col] || last[col] < row, "column %" PetscInt_FMT " is not in order of rows", number, setting, fl->perm[col]);
       last[col] = row;
       taken[col]++;
-      PROPERTY(!lane || taken[col] == taken[col - 1], "the columns of block %" PetscInt_FMT " are not equally far", number, height, b);
+      PROPERTY(!lane || taken[col] == taken[col - 1], "the columns of block %" PetscInt_FMT " are not equally far", number, setting, b);
       if (block[row] >= 0 && block[row] != b) apart[row] = PETSC_TRUE;
       block[row] = b;
-      for (PetscCount p = line; p < k; p++)
-        if (fl->rowIdx[p] == row && fl->rowIdx[k - 1] != row) apart[row] = PETSC_TRUE;
-      if (lane && fl->rowIdx[k - 1] == row) runs = PETSC_TRUE;
-      if (lane && fl->rowIdx[k - 1] != row) onerow = PETSC_FALSE;
+      for (PetscInt p = 0; p < lane - 1; p++)
+        if (before != row && FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, p) == row) apart[row] = PETSC_TRUE;
+      if (lane && before == row) runs = PETSC_TRUE;
+      if (lane && before != row) onerow = PETSC_FALSE;
+      if (row != top + lane) follow = PETSC_FALSE;
+      run     = lane && before == row ? run + 1 : 1;
+      longest = PetscMax(longest, run);
+      spread  = PetscMax(spread, row - low);
     }
-    PROPERTY((fl->blkClass[b] & ~FASTLOAD_SHARED) == (!runs    ? FASTLOAD_DISTINCT
-                                                      : onerow ? FASTLOAD_ONE_ROW
-                                                               : FASTLOAD_RUNS),
-             "block %" PetscInt_FMT " is of class %d", number, height, b, fl->blkClass[b]);
+    line += fl->blkHeight[b];
+    PROPERTY(FASTLOAD_ADD(fl->blkClass[b]) == (!runs    ? FASTLOAD_DISTINCT
+                                               : onerow ? FASTLOAD_ONE_ROW
+                                                        : FASTLOAD_RUNS),
+             "block %" PetscInt_FMT " is of class %d", number, setting, b, fl->blkClass[b]);
+    PROPERTY(FASTLOAD_WIDTH(fl->blkClass[b]) == (follow || (runs && onerow) ? FASTLOAD_IMPLIED : spread < 256 ? FASTLOAD_BYTE : FASTLOAD_SHORT), "block %" PetscInt_FMT " stores rows by width %d", number, setting, b,
+             FASTLOAD_WIDTH(fl->blkClass[b]));
+    PROPERTY(1 << FASTLOAD_STEPS(fl->blkClass[b]) >= longest && (longest == 1 || 1 << (FASTLOAD_STEPS(fl->blkClass[b]) - 1) < longest), "block %" PetscInt_FMT " has runs of %" PetscInt_FMT, number, setting, b, longest);
+    PROPERTY(fl->blkRow[b + 1] - fl->blkRow[b] == FastLoadRowBytes(FASTLOAD_WIDTH(fl->blkClass[b]), fl->blkPtr[b + 1] - fl->blkPtr[b]), "bytes of block %" PetscInt_FMT, number, setting, b);
   }
+  PROPERTY(fl->taskNum == task && fl->taskBlk[task] == fl->blkNum && fl->lineNum == line, "%" PetscInt_FMT " tasks", number, setting, fl->taskNum);
+  for (PetscCount k = 0; k < fl->nz; k++) PROPERTY(seen[k], "entry %" PetscCount_FMT " is missing", number, setting, k);
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     PetscBool shared = PETSC_FALSE;
 
-    for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++) {
-      PROPERTY((fl->rowShared[k / 32] >> (k % 32) & 1) == apart[fl->rowIdx[k]], "rowShared of entry %" PetscCount_FMT, number, height, k);
-      if (apart[fl->rowIdx[k]]) shared = PETSC_TRUE;
+    for (PetscInt k = 0; k < fl->blkPtr[b + 1] - fl->blkPtr[b]; k++) {
+      const PetscInt q = k / fl->blkLength[b];
+
+      if (apart[FastLoadRow(fl->blkClass[b], fl->lineRow[fl->blkLine[b] + q], fl->rowIdx + fl->blkRow[b], q * fl->blkLength[b], k % fl->blkLength[b])]) shared = PETSC_TRUE;
     }
-    PROPERTY(!!(fl->blkClass[b] & FASTLOAD_SHARED) == shared, "block %" PetscInt_FMT " is of class %d", number, height, b, fl->blkClass[b]);
+    PROPERTY(!!(fl->blkClass[b] & FASTLOAD_SHARED) == shared, "block %" PetscInt_FMT " is of class %d", number, setting, b, fl->blkClass[b]);
   }
   PetscCall(PetscFree6(count, seen, block, apart, taken, last));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
@@ -126,19 +198,56 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt height, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with vectors of a type. Inf and NaN in x touch the rows that have entries there, and no others. */
-static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt number, PetscInt height)
+/* Inf and NaN in x touch the sums that have entries there, and no others */
+static PetscErrorCode CheckSpecial(Mat A, Mat B, PetscBool transposed, Vec x, Vec z, PetscInt number, PetscInt setting)
 {
-  Vec                 x, y, z, w;
+  Vec                xhost, w;
+  PetscInt           n, m;
+  const PetscScalar *za, *wa;
+  PetscScalar       *xa;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetSize(x, &n));
+  PetscCall(VecGetSize(z, &m));
+  PetscCall(VecGetArray(x, &xa));
+  xa[n / 3]     = (PetscScalar)NAN;
+  xa[n / 2]     = (PetscScalar)PETSC_INFINITY;
+  xa[2 * n / 3] = (PetscScalar)PETSC_NINFINITY;
+  PetscCall(VecRestoreArray(x, &xa));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));
+  PetscCall(VecCopy(x, xhost));
+  if (transposed) {
+    PetscCall(MatMultTranspose(B, x, z));
+    PetscCall(MatMultTranspose(A, xhost, w));
+  } else {
+    PetscCall(MatMult(B, x, z));
+    PetscCall(MatMult(A, xhost, w));
+  }
+  PetscCall(VecGetArrayRead(z, &za));
+  PetscCall(VecGetArrayRead(w, &wa));
+  for (PetscInt r = 0; r < m; r++) {
+    PROPERTY(PetscIsInfOrNanScalar(za[r]) == PetscIsInfOrNanScalar(wa[r]), "sum %" PetscInt_FMT " is %g, should be %g", number, setting, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
+    PROPERTY(PetscDefined(USE_COMPLEX) || PetscIsNanScalar(za[r]) == PetscIsNanScalar(wa[r]), "sum %" PetscInt_FMT " is %g, should be %g", number, setting, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
+  }
+  PetscCall(VecRestoreArrayRead(z, &za));
+  PetscCall(VecRestoreArrayRead(w, &wa));
+  PetscCall(VecDestroy(&xhost));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products with vectors of a type */
+static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt number, PetscInt setting)
+{
+  Vec                 x, y, z, u;
   PetscInt            m, n;
-  const PetscScalar  *za, *wa;
-  PetscScalar        *xa;
   MatGallopStatistics before, after;
   PetscBool           device;
   char                what[64];
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "Matrix %" PetscInt_FMT ", height %" PetscInt_FMT, number, height));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "Matrix %" PetscInt_FMT ", setting %" PetscInt_FMT, number, setting));
   PetscCall(PetscStrcmp(vectype, VECSEQCUDA, &device));
   PetscCall(MatGetSize(A, &m, &n));
   PetscCall(VecCreate(PETSC_COMM_SELF, &x));
@@ -148,7 +257,7 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
   PetscCall(VecSetSizes(z, m, m));
   PetscCall(VecSetType(z, vectype));
   PetscCall(VecDuplicate(z, &y));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));
+  PetscCall(VecDuplicate(x, &u));
   PetscCall(TestSetVec(x, number));
   PetscCall(TestSetVec(y, number + 1));
   PetscCall(MatGallopGetStatistics(B, &before));
@@ -162,80 +271,95 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
   PetscCall(MatMultAdd(B, x, z, z));
   PetscCall(TestCompare(A, TEST_MULT, x, y, z, what));
 
-  PetscCall(VecGetArray(x, &xa));
-  xa[n / 3]     = (PetscScalar)NAN;
-  xa[n / 2]     = (PetscScalar)PETSC_INFINITY;
-  xa[2 * n / 3] = (PetscScalar)PETSC_NINFINITY;
-  PetscCall(VecRestoreArray(x, &xa));
-  PetscCall(MatMult(B, x, z));
-  {
-    Vec xhost;
+  PetscCall(TestSpoilVec(u));
+  PetscCall(MatMultTranspose(B, y, u));
+  PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, u, what));
+  PetscCall(TestSpoilVec(u));
+  PetscCall(MatMultTransposeAdd(B, y, x, u));
+  PetscCall(TestCompare(A, TEST_TRANSPOSE, y, x, u, what));
+  PetscCall(VecCopy(x, u));
+  PetscCall(MatMultTransposeAdd(B, y, u, u));
+  PetscCall(TestCompare(A, TEST_TRANSPOSE, y, x, u, what));
+  PetscCall(TestSpoilVec(u));
+  PetscCall(MatMultHermitianTranspose(B, y, u));
+  PetscCall(TestCompare(A, TEST_HERMITIAN, y, NULL, u, what));
+  PetscCall(VecCopy(x, u));
+  PetscCall(MatMultHermitianTransposeAdd(B, y, u, u));
+  PetscCall(TestCompare(A, TEST_HERMITIAN, y, x, u, what));
 
-    PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
-    PetscCall(VecCopy(x, xhost));
-    PetscCall(MatMult(A, xhost, w));
-    PetscCall(VecDestroy(&xhost));
-  }
-  PetscCall(VecGetArrayRead(z, &za));
-  PetscCall(VecGetArrayRead(w, &wa));
-  for (PetscInt r = 0; r < m; r++) {
-    PROPERTY(PetscIsInfOrNanScalar(za[r]) == PetscIsInfOrNanScalar(wa[r]), "row %" PetscInt_FMT " is %g, should be %g", number, height, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
-    PROPERTY(PetscDefined(USE_COMPLEX) || PetscIsNanScalar(za[r]) == PetscIsNanScalar(wa[r]), "row %" PetscInt_FMT " is %g, should be %g", number, height, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
-  }
-  PetscCall(VecRestoreArrayRead(z, &za));
-  PetscCall(VecRestoreArrayRead(w, &wa));
+  PetscCall(CheckSpecial(A, B, PETSC_FALSE, x, z, number, setting));
+  PetscCall(CheckSpecial(A, B, PETSC_TRUE, y, u, number, setting));
   PetscCall(MatGallopGetStatistics(B, &after));
-  PROPERTY((device ? after.products_device - before.products_device : after.products_host - before.products_host) == 4, "not all products were the format's", number, height);
+  PROPERTY((device ? after.products_device - before.products_device : after.products_host - before.products_host) == 10, "not all products were the format's", number, setting);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&w));
+  PetscCall(VecDestroy(&u));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define SAME(what, n) PROPERTY(!memcmp(h->what, d->what, (size_t)(n) * sizeof(*h->what)), "host and GPU differ in " #what, number, height)
+#define SAME(what, n) PROPERTY(!memcmp(h->what, d->what, (size_t)(n) * sizeof(*h->what)), "host and GPU differ in " #what, number, setting)
 
-static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt number, PetscInt height)
+static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt number, PetscInt setting)
 {
   const void *data;
   FastLoad   *h, *d;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_HOST, &data));
-  PROPERTY(data, "no format", number, height);
+  PROPERTY(data, "no format", number, setting);
   PetscCall(FastLoadCopyToHost((const FastLoad *)data, &h));
-  PetscCall(CheckArrays(A, h, height, number));
+  PetscCall(CheckArrays(A, h, setting, number));
   if (device) {
     PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_CUDA, &data));
-    PROPERTY(data, "no format on the GPU", number, height);
+    PROPERTY(data, "no format on the GPU", number, setting);
     PetscCall(FastLoadCopyToHost((const FastLoad *)data, &d));
-    PROPERTY(h->ncols == d->ncols && h->blkNum == d->blkNum && h->nz == d->nz, "host and GPU differ", number, height);
+    PROPERTY(h->ncols == d->ncols && h->blkNum == d->blkNum && h->nz == d->nz && h->blknz == d->blknz && h->lineNum == d->lineNum && h->taskNum == d->taskNum && h->longNum == d->longNum, "host and GPU differ", number, setting);
+    PROPERTY(h->single == d->single && h->zeros == d->zeros && h->height == d->height && !h->csrIdx == !d->csrIdx, "host and GPU differ", number, setting);
     SAME(perm, h->ncols);
     SAME(blkPtr, h->blkNum + 1);
     SAME(blkColIdx, h->blkNum);
     SAME(blkHeight, h->blkNum);
     SAME(blkLength, h->blkNum);
-    SAME(rowIdx, h->nz);
-    SAME(csrIdx, h->nz);
-    SAME(value, h->nz);
-    SAME(rowShared, (h->nz + 31) / 32);
     SAME(blkClass, h->blkNum);
+    SAME(blkLine, h->blkNum + 1);
+    SAME(blkRow, h->blkNum + 1);
+    SAME(lineRow, h->lineNum);
+    SAME(rowIdx, h->blkRow[h->blkNum]);
+    SAME(taskBlk, h->taskNum + 1);
+    SAME(value, h->nz);
+    SAME(longRow, h->longNum);
+    SAME(longPtr, h->longNum + 1);
+    SAME(longCol, h->nz - h->blknz);
+    if (h->csrIdx) SAME(csrIdx, h->blknz);
     PetscCall(FastLoadDestroyHostCopy(&d));
   }
   PetscCall(FastLoadDestroyHostCopy(&h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode SetInt(const char name[], PetscInt value)
+{
+  char text[16];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, value));
+  PetscCall(PetscOptionsSetValue(NULL, name, text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  static const PetscInt sizes[] = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200}, heights[] = {0, 1, 2, 4, 8, 16, 32};
-  PetscInt              matrices = 100, first = 0;
+  static const PetscInt sizes[] = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200};
+  const PetscInt        nsettings = PETSC_STATIC_ARRAY_LENGTH(settings);
+  PetscInt              matrices = 250, first = 0, each = 3;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-matrices", &matrices, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &first, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-each", &each, NULL)); /* settings a matrix */
   for (PetscInt number = first; number < first + matrices; number++) {
     const PetscInt m = sizes[(size_t)(TestRandom(number, 0, 0) * PETSC_STATIC_ARRAY_LENGTH(sizes))], n = number % 3 ? m : sizes[(size_t)(TestRandom(number, 1, 0) * PETSC_STATIC_ARRAY_LENGTH(sizes))];
     Mat            A;
@@ -243,22 +367,25 @@ int main(int argc, char **argv)
 
     PetscCall(CreateMatrix((Law)(number % LAW_COUNT), number, m, n, &A));
     PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(heights); k++) {
-      Mat       B, C;
-      VecType   vectype;
-      PetscBool device;
-      char      text[16];
+    for (PetscInt k = 0; k < each; k++) {
+      const PetscInt setting = (number / LAW_COUNT * each + number % LAW_COUNT + k) % nsettings;
+      Mat            B, C;
+      VecType        vectype;
+      PetscBool      device;
 
-      PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, heights[k]));
-      PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_block_height", text));
+      PetscCall(SetInt("-mat_fastload_block_height", settings[setting].height));
+      PetscCall(SetInt("-mat_fastload_window", settings[setting].window));
+      PetscCall(SetInt("-mat_fastload_long_row", settings[setting].long_row));
+      PetscCall(SetInt("-mat_fastload_group_steps", settings[setting].groups));
+      PetscCall(SetInt("-mat_fastload_deterministic", settings[setting].deterministic));
       PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
       PetscCall(MatConvert(C, MATFASTLOAD, MAT_INITIAL_MATRIX, &B));
       PetscCall(MatGetVecType(B, &vectype));
       PetscCall(PetscStrcmp(vectype, VECCUDA, &device));
       for (int values = 0; values < 2; values++) { /* new values in the same pattern the second time */
-        PetscCall(CheckProducts(C, B, VECSEQ, number, heights[k]));
-        if (device) PetscCall(CheckProducts(C, B, VECSEQCUDA, number, heights[k]));
-        if (info.nz_used > 0) PetscCall(CheckFormat(C, B, device, number, heights[k]));
+        PetscCall(CheckProducts(C, B, VECSEQ, number, setting));
+        if (device) PetscCall(CheckProducts(C, B, VECSEQCUDA, number, setting));
+        if (info.nz_used > 0) PetscCall(CheckFormat(C, B, device, number, setting));
         PetscCall(MatScale(C, -1.5));
         PetscCall(MatScale(B, -1.5));
       }
@@ -279,6 +406,6 @@ int main(int argc, char **argv)
       suffix: 1
     test:
       suffix: 2
-      args: -first 100
+      args: -first 250
 
 TEST*/

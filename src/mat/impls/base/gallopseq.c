@@ -500,9 +500,9 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
 }
 
 /* z = y or 0. On arrays: z may be an MPI vector, whose functions are for all processes to call, and others may have entries. */
-static PetscErrorCode NoEntries(Mat A, Mat_Gallop *g, Arrays *arrays)
+static PetscErrorCode NoEntries(PetscInt n, Mat_Gallop *g, Arrays *arrays)
 {
-  const size_t bytes = A->rmap->n * sizeof(PetscScalar);
+  const size_t bytes = n * sizeof(PetscScalar);
 
   PetscFunctionBegin;
   if (arrays->place == GALLOP_DEVICE) {
@@ -517,10 +517,17 @@ static PetscErrorCode NoEntries(Mat A, Mat_Gallop *g, Arrays *arrays)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = A x, or z = A x + y */
-static PetscErrorCode MatMultAddKernel_SeqGallop(Mat A, Vec x, Vec y, Vec z)
+/* Whether the format itself computes such products, at either place */
+static PetscBool FormatComputes(const GallopFormat *format, ParentProduct product)
+{
+  return (PetscBool)(product == PARENT_MULT || product == PARENT_MULTADD || (format->host->applytranspose && (!format->device || format->device->applytranspose)));
+}
+
+/* z = op(A) x, or z = op(A) x + y: the format, or the parent where there is no room for it */
+static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z)
 {
   const PetscScalar one = 1.0, zero = 0.0;
+  const PetscBool   transposed = (PetscBool)(product != PARENT_MULT && product != PARENT_MULTADD);
   Mat_Gallop       *g;
   Arrays            arrays;
   void             *data;
@@ -529,18 +536,25 @@ static PetscErrorCode MatMultAddKernel_SeqGallop(Mat A, Vec x, Vec y, Vec z)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
+  if (!FormatComputes(g->type->format, product)) {
+    PetscCall(ParentMult(A, g, product, x, y, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY"); /* MATAIJ reads them all the same */
   PetscCall(ArraysGet(A, x, y, z, &arrays));
   PetscCall(MatGallopUpdate(A, g, arrays.place, state, &data));
   if (data) {
-    const GallopProduct  product = {&one, y ? &one : &zero, arrays.x, arrays.y, arrays.z};
-    const GallopKey     *key     = &g->instance[arrays.place].key;
-    const PetscLogDouble flops   = 2.0 * (PetscLogDouble)key->nz - (y ? 0 : key->rows); /* as MATAIJ counts them */
+    const GallopFormatWork *work      = GallopWork(g->type->format, arrays.place);
+    const GallopProduct     p         = {&one, y ? &one : &zero, arrays.x, arrays.y, arrays.z};
+    const GallopKey        *key       = &g->instance[arrays.place].key;
+    const PetscBool         conjugate = (PetscBool)(product == PARENT_MULTHERMITIANTRANSPOSE || product == PARENT_MULTHERMITIANTRANSPOSEADD);
+    const PetscLogDouble    flops     = 2.0 * (PetscLogDouble)key->nz - (y || transposed ? 0 : key->rows); /* as MATAIJ counts them */
 
     PetscCall(PetscLogEventBegin(g->type->event_mult, A, x, z, 0));
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
-    PetscCall((*GallopWork(g->type->format, arrays.place)->apply)(data, &product));
+    if (transposed) PetscCall((*work->applytranspose)(data, &p, conjugate));
+    else PetscCall((*work->apply)(data, &p));
     if (arrays.place == GALLOP_DEVICE) {
       PetscCall(PetscLogGpuTimeEnd());
       PetscCall(PetscLogGpuFlops(flops));
@@ -552,49 +566,29 @@ static PetscErrorCode MatMultAddKernel_SeqGallop(Mat A, Vec x, Vec y, Vec z)
     PetscCall(PetscLogEventEnd(g->type->event_mult, A, x, z, 0));
   }
   nz = g->instance[arrays.place].key.nz;
-  if (!nz) PetscCall(NoEntries(A, g, &arrays));
+  if (!nz) PetscCall(NoEntries(transposed ? A->cmap->n : A->rmap->n, g, &arrays));
   PetscCall(ArraysRestore(x, y, z, &arrays));
-  if (nz && !data) PetscCall(ParentMult(A, g, y ? PARENT_MULTADD : PARENT_MULT, x, y, z));
+  if (nz && !data) PetscCall(ParentMult(A, g, product, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatMult_SeqGallop(Mat A, Vec x, Vec z)
-{
-  PetscFunctionBegin;
-  PetscCall(MatMultAddKernel_SeqGallop(A, x, NULL, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatMultAdd_SeqGallop(Mat A, Vec x, Vec y, Vec z)
-{
-  PetscFunctionBegin;
-  PetscCall(MatMultAddKernel_SeqGallop(A, x, y, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Transposes are the parent's until a format has its own */
-#define GALLOP_PARENT_PRODUCT(name, product) \
+#define GALLOP_PRODUCT(name, product) \
   PetscErrorCode name##_SeqGallop(Mat A, Vec x, Vec z) \
   { \
-    Mat_Gallop *g; \
-\
     PetscFunctionBegin; \
-    PetscCall(MatGallopGetContext(A, &g)); \
-    PetscCall(ParentMult(A, g, product, x, NULL, z)); \
+    PetscCall(Multiply(A, product, x, NULL, z)); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   } \
 \
   PetscErrorCode name##Add_SeqGallop(Mat A, Vec x, Vec y, Vec z) \
   { \
-    Mat_Gallop *g; \
-\
     PetscFunctionBegin; \
-    PetscCall(MatGallopGetContext(A, &g)); \
-    PetscCall(ParentMult(A, g, product##ADD, x, y, z)); \
+    PetscCall(Multiply(A, product##ADD, x, y, z)); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
-GALLOP_PARENT_PRODUCT(MatMultTranspose, PARENT_MULTTRANSPOSE)
-GALLOP_PARENT_PRODUCT(MatMultHermitianTranspose, PARENT_MULTHERMITIANTRANSPOSE)
+GALLOP_PRODUCT(MatMult, PARENT_MULT)
+GALLOP_PRODUCT(MatMultTranspose, PARENT_MULTTRANSPOSE)
+GALLOP_PRODUCT(MatMultHermitianTranspose, PARENT_MULTHERMITIANTRANSPOSE)
 
 /* The data of the format built for a place, NULL when none is there */
 PetscErrorCode MatGallopGetFormatData(Mat A, PetscMemType memtype, const void **data)

@@ -812,4 +812,4 @@ static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork EVCHYBDevice = {EVCHYBBuild_Device, EVCHYBRefresh_Device, EVCHYBApply_Device, EVCHYBDestroy_Device};
+const GallopFormatWork EVCHYBDevice = {EVCHYBBuild_Device, EVCHYBRefresh_Device, EVCHYBApply_Device, EVCHYBDestroy_Device, NULL};

@@ -10,7 +10,11 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 
   Options Database Keys:
 + -mat_type fastload                    - sets the matrix type during `MatSetFromOptions()`; `aijfastload`, `seqaijfastload` and `mpiaijfastload` are accepted too
-. -mat_fastload_block_height <1>        - most entries of a column in a block: 1, 2, 4, 8, 16 or 32, or 0 for no limit
+. -mat_fastload_block_height <-1>       - most entries of a column in a block: 1, 2, 4, 8, 16 or 32, or 0 for no limit; -1 chooses by the number of entries
+. -mat_fastload_group_steps <true>      - blocks are made of 32 columns at a time; else as in the paper, of all columns
+. -mat_fastload_window <0>              - columns are sorted among this many neighbours, rounded up to a multiple of 32; 0 for all
+. -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean, 1024 at least
+. -mat_fastload_deterministic <false>   - results are the same in every run, bit by bit, and products take more time and memory
 . -mat_fastload_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_fastload_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
 
@@ -18,12 +22,12 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 
   Notes:
   The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, sparse products, I/O and
-  all else are the parent's. `MatMult()` and `MatMultAdd()` use the format, which is built at the first product, refreshed when only values have changed, and
-  built again when the nonzero pattern has changed.
+  all else are the parent's. `MatMult()`, `MatMultTranspose()` and `MatMultHermitianTranspose()`, and those that add, use the format, which is built at the first product, refreshed when
+  only values have changed, and built again when the nonzero pattern has changed.
 
   Columns are sorted by their number of entries and cut into blocks of 32 columns. A warp of the GPU computes a block, each lane the entries of one column, so that neighbouring lanes
   load neighbouring entries of the matrix and of the sorted vector. It adds to the result row by row, by atomic operations where other warps may do so at the same time: on the GPU the
-  last bits of a result may differ from run to run.
+  last bits of a result may differ from run to run, unless `-mat_fastload_deterministic` is given. Transposed products need no atomic operations where a warp has all entries of a column.
 
   References:
 . * - J. Hu, H. Luo, H. Jiang, G. Xiao, K. Li, FastLoad: Speeding Up Data Loading of Both Sparse Matrix and Vector for SpMV on GPUs, section IV
@@ -69,22 +73,25 @@ static PetscErrorCode FastLoadOptionsDefault(void *options)
   FastLoadOptions *o = (FastLoadOptions *)options;
 
   PetscFunctionBegin;
-  o->height = 1; /* the paper's choice for its experiments */
+  *o = (FastLoadOptions){.height = FASTLOAD_CHOOSE, .groups = PETSC_TRUE};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode FastLoadOptionsSet(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild)
 {
-  FastLoadOptions *o      = (FastLoadOptions *)options;
-  PetscInt         height = o->height;
+  FastLoadOptions *o   = (FastLoadOptions *)options;
+  FastLoadOptions  old = *o;
 
   PetscFunctionBegin;
   (void)prefix;
-  PetscCall(PetscOptionsInt("-mat_fastload_block_height", "Most entries of a column in a block, 0 for no limit", "MATFASTLOAD", height, &height, NULL));
-  PetscCheck(height >= 0 && height <= 32 && !(height & (height - 1)), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_fastload_block_height is %" PetscInt_FMT ", but must be 1, 2, 4, 8, 16 or 32, or 0",
-             PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", height);
-  if (height != o->height) *rebuild = PETSC_TRUE;
-  o->height = height;
+  PetscCall(PetscOptionsInt("-mat_fastload_block_height", "Most entries of a column in a block, 0 for no limit, -1 to choose", "MATFASTLOAD", o->height, &o->height, NULL));
+  PetscCheck(o->height == FASTLOAD_CHOOSE || (o->height >= 0 && o->height <= 32 && !(o->height & (o->height - 1))), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE,
+             "Option -%smat_fastload_block_height is %" PetscInt_FMT ", but must be 1, 2, 4, 8, 16 or 32, or 0, or -1", PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", o->height);
+  PetscCall(PetscOptionsBool("-mat_fastload_group_steps", "Make blocks of 32 columns at a time, not of all columns", "MATFASTLOAD", o->groups, &o->groups, NULL));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_window", "Columns among which they are sorted, 0 for all", "MATFASTLOAD", &o->window, 0, PETSC_INT_MAX));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_long_row", "Rows with more entries are stored as in CSR, 0 to choose", "MATFASTLOAD", &o->long_row, 0, PETSC_INT_MAX));
+  PetscCall(PetscOptionsBool("-mat_fastload_deterministic", "The same result in every run, bit by bit", "MATFASTLOAD", o->deterministic, &o->deterministic, NULL));
+  if (o->height != old.height || o->window != old.window || o->long_row != old.long_row || o->groups != old.groups || o->deterministic != old.deterministic) *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,43 +103,48 @@ enum {
   FIGURE_COLUMNS,
   FIGURE_EMPTY,
   FIGURE_BYTES,
-  FIGURE_CLASSES
+  FIGURE_LONG,
+  FIGURE_LONGNZ,
+  FIGURE_WIDTHS,
+  FIGURE_CLASSES = FIGURE_WIDTHS + FASTLOAD_WIDTHS
 };
 
 static PetscErrorCode FastLoadFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
-  const FastLoad *fl     = (const FastLoad *)data;
-  PetscInt       *height = fl->blkHeight;
-  unsigned char  *kind   = fl->blkClass;
+  const FastLoad *fl   = (const FastLoad *)data;
+  unsigned char  *kind = fl->blkClass;
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
   f[FIGURE_NZ]      = (PetscLogDouble)fl->nz;
   f[FIGURE_BLOCKS]  = fl->blkNum;
+  f[FIGURE_LINES]   = fl->lineNum;
   f[FIGURE_COLUMNS] = fl->ncols;
   f[FIGURE_EMPTY]   = fl->n - fl->ncols;
   f[FIGURE_BYTES]   = (PetscLogDouble)fl->bytes;
+  f[FIGURE_LONG]    = fl->longNum;
+  f[FIGURE_LONGNZ]  = (PetscLogDouble)(fl->nz - fl->blknz);
   if (PetscMemTypeDevice(fl->memtype)) {
-    PetscCall(PetscMalloc2(fl->blkNum, &height, fl->blkNum, &kind));
-    PetscCall(GallopDeviceCopyOut(height, fl->blkHeight, (size_t)fl->blkNum * sizeof(*height)));
+    PetscCall(PetscMalloc1(fl->blkNum, &kind));
     PetscCall(GallopDeviceCopyOut(kind, fl->blkClass, (size_t)fl->blkNum * sizeof(*kind)));
   }
   for (PetscInt b = 0; b < fl->blkNum; b++) {
-    f[FIGURE_LINES] += height[b];
-    f[FIGURE_CLASSES + (kind[b] & ~FASTLOAD_SHARED)]++;
+    f[FIGURE_CLASSES + FASTLOAD_ADD(kind[b])]++;
+    f[FIGURE_WIDTHS + FASTLOAD_WIDTH(kind[b])]++;
     if (kind[b] & FASTLOAD_SHARED) f[FIGURE_SHARED]++;
   }
-  if (PetscMemTypeDevice(fl->memtype)) PetscCall(PetscFree2(height, kind));
+  if (PetscMemTypeDevice(fl->memtype)) PetscCall(PetscFree(kind));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode FastLoadView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
 {
-  const PetscLogDouble nz = f[FIGURE_NZ], places = FASTLOAD_LENGTH * f[FIGURE_LINES];
+  const PetscLogDouble nz = f[FIGURE_NZ], inblocks = nz - f[FIGURE_LONGNZ], places = FASTLOAD_LENGTH * f[FIGURE_LINES];
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: %.0f sorted columns, %.0f empty, %.0f blocks of %.1f entries on average, fill %.2f %%\n", f[FIGURE_COLUMNS], f[FIGURE_EMPTY], f[FIGURE_BLOCKS], f[FIGURE_BLOCKS] ? nz / f[FIGURE_BLOCKS] : 0., places ? 100 * nz / places : 0.));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: %.0f sorted columns, %.0f empty ones left out, %.0f blocks of %.1f entries on average, fill %.2f %%\n", f[FIGURE_COLUMNS], f[FIGURE_EMPTY], f[FIGURE_BLOCKS], f[FIGURE_BLOCKS] ? inblocks / f[FIGURE_BLOCKS] : 0., places ? 100 * inblocks / places : 0.));
   PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: blocks by class: one row %.0f, runs %.0f, distinct %.0f; %.0f share rows with others\n", f[FIGURE_CLASSES + FASTLOAD_ONE_ROW], f[FIGURE_CLASSES + FASTLOAD_RUNS], f[FIGURE_CLASSES + FASTLOAD_DISTINCT], f[FIGURE_SHARED]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: blocks by how rows are stored: implied %.0f, 8 bits %.0f, 16 bits %.0f, full %.0f; %.0f long rows with %.0f entries\n", f[FIGURE_WIDTHS + FASTLOAD_IMPLIED], f[FIGURE_WIDTHS + FASTLOAD_BYTE], f[FIGURE_WIDTHS + FASTLOAD_SHORT], f[FIGURE_WIDTHS + FASTLOAD_INT], f[FIGURE_LONG], f[FIGURE_LONGNZ]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0.));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -142,8 +154,8 @@ static PetscErrorCode FastLoadViewDetail(const void *data, PetscViewer viewer)
   const FastLoad *fl = (const FastLoad *)data;
 
   PetscFunctionBegin;
-  PetscCall(
-    PetscViewerASCIISynchronizedPrintf(viewer, "FastLoad: %" PetscInt_FMT " blocks, height limit %" PetscInt_FMT ", %" PetscInt_FMT " sorted columns of %" PetscInt_FMT "\n", fl->blkNum, fl->options.height, fl->ncols, fl->n));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "FastLoad: %" PetscInt_FMT " blocks in %" PetscInt_FMT " tasks, height limit %" PetscInt_FMT ", window %" PetscInt_FMT ", long rows from %" PetscInt_FMT " entries on%s\n", fl->blkNum,
+                                               fl->taskNum, fl->height, fl->options.window, fl->options.long_row, fl->options.deterministic ? ", deterministic" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

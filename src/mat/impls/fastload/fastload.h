@@ -5,34 +5,60 @@
 
     J. Hu, H. Luo, H. Jiang, G. Xiao, K. Li, FastLoad: Speeding Up Data Loading of Both Sparse Matrix and Vector for SpMV on GPUs
 
-  Columns are sorted by their number of entries, the shortest first and stably; empty ones are left out. The sorted columns make steps: step 0 takes from each
-  column as many entries as the shortest one has, step 1 from all columns that have entries left as many as the shortest of these has left, and so on. A step is
-  cut into blocks of blkLength = 32 columns, fewer in the last one, and blkHeight entries of each column: all of the step's, or as many as the option allows.
-  A block is stored line by line, a line being one entry of each of its columns (the zigzag order of Figure 6), so there is no padding. In a column entries are in order of rows.
+  Columns are sorted by their number of entries, the shortest first and stably. Sorted columns make steps: step 0 takes from each column as many entries as the
+  shortest one has, step 1 from all columns that have entries left as many as the shortest of these has left, and so on. A step is cut into blocks of blkLength = 32
+  columns, fewer in the last one, and blkHeight entries of each column: all of the step's, or as many as the option allows. A block is stored line by line,
+  a line being one entry of each of its columns (the zigzag order of Figure 6), so there is no padding. In a column entries are in order of rows.
 
-  The blocks of the same 32 columns of a step follow each other, so the limit of blkHeight does not move entries.
+  The paper makes steps of all columns. By default they are made of 32 columns that follow each other, a group: the blocks of a column then are computed by the same lane, one after
+  the other, and x is loaded once. Each is cut where its lines reach a multiple of the greatest height; the blocks between two cuts are a task, what a warp computes.
+
+  Rows of a line are stored as offsets from the lowest one, in as few bytes as a block needs: none where they follow each other or are all the same.
+
+  Rows with very many entries, to which all warps would add, are kept out of the columns and stored as in CSR.
 
   This header is read by C and by CUDA: the host and the GPU build the same arrays.
 */
 
 #include <gallop/formatimpl.h>
 
-#define FASTLOAD_LENGTH 32 /* columns of a block: the width of a warp */
+#define FASTLOAD_LENGTH 32    /* columns of a block: the width of a warp */
+#define FASTLOAD_CHOOSE (-1)  /* the height, by the number of entries */
+#define FASTLOAD_PIECE  4096  /* entries of a long row that a block of the GPU adds */
+#define FASTLOAD_ALIGN  8     /* bytes: where the offsets of a block begin */
 
 typedef struct {
-  PetscInt height; /* most entries of a column in a block, 0 for no limit */
+  PetscInt  height;   /* most entries of a column in a block, 0 for no limit, or FASTLOAD_CHOOSE */
+  PetscInt  window;   /* columns among which they are sorted, 0 for all */
+  PetscInt  long_row; /* rows with more entries are long, 0 to choose */
+  PetscBool groups;   /* steps are made of groups of columns */
+  PetscBool deterministic;
 } FastLoadOptions;
 
-/* How the entries of a line are added to the result: what the lines of a block allow at most */
+/* How the entries of a line are added to the result: what the lines of a block allow at most. The low bits of blkClass. */
 enum {
   FASTLOAD_ONE_ROW,  /* each line has entries of one row only: one sum ("prefix sum") */
   FASTLOAD_RUNS,     /* some neighbours are in the same row: sums of runs ("segment sum") */
   FASTLOAD_DISTINCT, /* no neighbours are: each by itself */
-  FASTLOAD_CLASSES,
-  FASTLOAD_SHARED = 4 /* added to the class: rowShared has bits for some rows */
+  FASTLOAD_CLASSES
 };
 
-/* Entries base, ..., base + height - 1 of the sorted columns from start on */
+/* The rest of blkClass: whether some of the rows are in another block too, or stand apart in a line; how rows are stored; log2 of the longest run, rounded up */
+#define FASTLOAD_ADD(kind)   ((kind) & 3)
+#define FASTLOAD_SHARED      4
+#define FASTLOAD_WIDTH(kind) ((kind) >> 3 & 3)
+#define FASTLOAD_STEPS(kind) ((kind) >> 5)
+
+/* FASTLOAD_WIDTH() */
+enum {
+  FASTLOAD_IMPLIED, /* in no bytes: all are the line's (FASTLOAD_ONE_ROW), or they follow each other */
+  FASTLOAD_BYTE,
+  FASTLOAD_SHORT,
+  FASTLOAD_INT, /* a PetscInt */
+  FASTLOAD_WIDTHS
+};
+
+/* Entries base, ..., base + height - 1 of the sorted columns from start on: a step of all columns */
 typedef struct {
   PetscInt   start, base, height;
   PetscCount ptr; /* entries before */
@@ -40,24 +66,42 @@ typedef struct {
 } FastLoadStep;
 
 typedef struct {
-  PetscMemType    memtype;
-  PetscInt        m, n;
-  PetscCount      nz;
-  PetscInt        length; /* of a block: FASTLOAD_LENGTH, smaller in tests */
-  PetscInt        ncols;  /* columns that have entries */
-  PetscInt        blkNum;
-  PetscCount     *blkPtr;    /* [blkNum + 1] first entry of each block */
-  PetscInt       *blkColIdx; /* [blkNum] its first column, in sortedX */
-  PetscInt       *blkHeight; /* [blkNum] */
-  unsigned char  *blkLength; /* [blkNum] */
-  unsigned char  *blkClass;  /* [blkNum] */
-  PetscInt       *rowIdx;    /* [nz] */
-  PetscScalar    *value;     /* [nz] */
-  PetscInt       *csrIdx;    /* [nz] where the entry is in CSR, for new values */
-  unsigned int   *rowShared; /* [(nz + 31) / 32] bit k % 32 of word k / 32: another warp, or another run of the same line, adds to the row of entry k */
-  PetscInt       *perm;      /* [ncols] the column of the matrix that each sorted one is */
-  PetscScalar    *sortedX;   /* [ncols] x in order of the sorted columns, made in each product */
-  size_t          bytes;
+  PetscMemType   memtype;
+  PetscInt       m, n;
+  PetscCount     nz;
+  PetscInt       length; /* of a block: FASTLOAD_LENGTH, smaller in tests */
+  PetscInt       height; /* the limit that was taken */
+  PetscInt       ncols;  /* sorted columns: with steps of all columns those that have entries, else all */
+  PetscCount     blknz;  /* entries in blocks, the others are in long rows */
+  PetscInt       blkNum, lineNum, taskNum;
+  PetscCount    *blkPtr;    /* [blkNum + 1] first entry of each block */
+  PetscInt      *blkColIdx; /* [blkNum] its first sorted column */
+  PetscInt      *blkHeight; /* [blkNum] */
+  unsigned char *blkLength; /* [blkNum] */
+  unsigned char *blkClass;  /* [blkNum] */
+  PetscInt      *blkLine;   /* [blkNum + 1] its first line */
+  PetscCount    *blkRow;    /* [blkNum + 1] where its offsets begin in rowIdx */
+  PetscInt      *lineRow;   /* [lineNum] the lowest row of each line */
+  unsigned char *rowIdx;    /* [blkRow[blkNum]] offsets of the rows of entries from lineRow, FASTLOAD_WIDTH() tells their type */
+  PetscScalar   *value;     /* [blknz], then those of long rows */
+  PetscInt      *taskBlk;   /* [taskNum + 1] first block of each task */
+  PetscInt      *perm;      /* [ncols] the column of the matrix that each sorted one is */
+  PetscScalar   *sortedX;   /* [ncols] x in order of the sorted columns, on the host: on the GPU the lanes sort what they load */
+  PetscInt       longNum;   /* long rows */
+  PetscInt      *longRow;   /* [longNum] */
+  PetscInt      *longPtr;   /* [longNum + 1] first entry of each */
+  PetscInt      *longCol;   /* [nz - blknz] */
+  PetscInt       pieceNum;  /* of long rows */
+  PetscInt      *pieceRow;  /* [pieceNum] the long row that each is of, on the GPU */
+  PetscInt      *pieceAt;   /* [pieceNum] its first entry, counted as in longPtr, on the GPU */
+  PetscInt      *csrIdx;    /* [blknz] where entries are in CSR; NULL where rows are sorted, so that they can be found, and the result may differ from run to run */
+  PetscInt      *rowPtr;    /* [m + 1] of CSR, on the GPU, where the result may not differ from run to run; NULL else */
+  PetscScalar   *products;  /* [nz] in order of CSR, likewise */
+  PetscBool      single;    /* all blocks of a column are of one task */
+  PetscBool      zeros;     /* some columns are in no task */
+  PetscBool      fresh;     /* values have been written since the last product */
+  PetscBool      overlaps;  /* kernels may start while those before them end */
+  size_t         bytes;
   FastLoadOptions options;
 } FastLoad;
 
@@ -78,30 +122,13 @@ FASTLOAD_HD PetscInt FastLoadPieces(const FastLoadStep *step, PetscInt limit)
   return limit ? FastLoadCeil(step->height, limit) : 1;
 }
 
-/* Where entry k of sorted column col is stored */
-FASTLOAD_HD PetscCount FastLoadPosition(PetscInt num, const FastLoadStep steps[], PetscInt ncols, PetscInt length, PetscInt col, PetscInt k)
-{
-  PetscInt lo = 0, hi = num - 1;
-
-  while (lo < hi) { /* the step that takes it */
-    const PetscInt mid = hi - (hi - lo) / 2;
-
-    if (steps[mid].base <= k) lo = mid;
-    else hi = mid - 1;
-  }
-  {
-    const PetscInt first = (col - steps[lo].start) / length * length, lane = col - steps[lo].start - first; /* of the step's columns */
-    const PetscInt left = ncols - steps[lo].start - first, width = left < length ? left : length;
-
-    return steps[lo].ptr + (PetscCount)first * steps[lo].height + (PetscCount)(k - steps[lo].base) * width + lane;
-  }
-}
-
+/* base: entries of its columns in the blocks before */
 typedef struct {
   PetscCount ptr;
-  PetscInt   colidx, length, height;
+  PetscInt   colidx, length, height, base;
 } FastLoadBlock;
 
+/* Block b where steps are of all columns */
 FASTLOAD_HD FastLoadBlock FastLoadGetBlock(PetscInt num, const FastLoadStep steps[], PetscInt ncols, PetscInt length, PetscInt limit, PetscInt b)
 {
   PetscInt      lo = 0, hi = num - 1;
@@ -120,12 +147,51 @@ FASTLOAD_HD FastLoadBlock FastLoadGetBlock(PetscInt num, const FastLoadStep step
     block.colidx = steps[lo].start + first;
     block.length = left < length ? left : length;
     block.height = limit && below > limit ? limit : below;
+    block.base   = steps[lo].base + above;
     block.ptr    = steps[lo].ptr + (PetscCount)first * steps[lo].height + (PetscCount)above * block.length;
   }
   return block;
 }
 
-PETSC_INTERN void FastLoadPlan(PetscInt, FastLoadStep[], PetscInt, PetscInt, PetscInt, PetscInt *);
+/* Bytes that the offsets of a block take */
+FASTLOAD_HD PetscCount FastLoadRowBytes(int width, PetscCount entries)
+{
+  const PetscCount bytes = width == FASTLOAD_IMPLIED ? 0 : width == FASTLOAD_BYTE ? entries : width == FASTLOAD_SHORT ? 2 * entries : (PetscCount)sizeof(PetscInt) * entries;
+
+  return (bytes + FASTLOAD_ALIGN - 1) / FASTLOAD_ALIGN * FASTLOAD_ALIGN;
+}
+
+/* The row of entry k of a block's line whose entries begin at first, the block's at ptr */
+FASTLOAD_HD PetscInt FastLoadRow(int kind, PetscInt lineRow, const unsigned char *offsets, PetscCount first, PetscInt k)
+{
+  switch (FASTLOAD_WIDTH(kind)) {
+  case FASTLOAD_IMPLIED:
+    return FASTLOAD_ADD(kind) == FASTLOAD_ONE_ROW ? lineRow : lineRow + k;
+  case FASTLOAD_BYTE:
+    return lineRow + offsets[first + k];
+  case FASTLOAD_SHORT:
+    return lineRow + ((const unsigned short *)offsets)[first + k];
+  default:
+    return lineRow + ((const PetscInt *)offsets)[first + k];
+  }
+}
+
+/* Where column col is in row, whose columns increase */
+FASTLOAD_HD PetscInt FastLoadFind(const PetscInt i[], const PetscInt j[], PetscInt row, PetscInt col)
+{
+  PetscInt lo = i[row], hi = i[row + 1] - 1;
+
+  while (lo < hi) {
+    const PetscInt mid = lo + (hi - lo) / 2;
+
+    if (j[mid] < col) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo;
+}
+
+PETSC_INTERN void            FastLoadPlan(PetscInt, FastLoadStep[], PetscInt, PetscInt, PetscInt, PetscInt *);
+PETSC_INTERN FastLoadOptions FastLoadChoose(const FastLoadOptions *, const GallopCSR *);
 
 PETSC_INTERN const GallopFormatWork FastLoadHost, FastLoadDevice;
 

@@ -1,11 +1,13 @@
-/* FASTLOAD on the GPU: building it from CSR, renewing its values, and its product */
+/* FASTLOAD on the GPU: building it from CSR, renewing its values, and its products */
 
 #include <gallop/cudaimpl.h>
 #include <cub/cub.cuh>
 #include <cuda/atomic>
 #include "fastload.h"
 
-static constexpr int          Threads = 256;         /* of a GPU block */
+static constexpr int          Threads = 256; /* of a GPU block */
+static constexpr int          Warps   = Threads / WarpSize;
+static constexpr int          Lines   = 4;           /* whose entries are loaded before the first is used */
 static constexpr unsigned int All     = 0xffffffffu; /* lanes of a warp */
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
 
@@ -21,24 +23,79 @@ static __device__ __forceinline__ PetscCount GlobalThread()
   return blockIdx.x * (PetscCount)blockDim.x + threadIdx.x;
 }
 
-/* The value of the lane before, of any integer type */
-template <typename I>
-static __device__ __forceinline__ I ShuffleUp(I value)
-{
-  return __shfl_up_sync(All, value, 1);
-}
-
-/* ---- the product ---- */
+/* ---- the products ---- */
 
 template <typename V, typename I>
 struct FastLoadArrays {
-  PetscInt             blkNum;
-  const PetscCount    *blkPtr;
-  const I             *blkColIdx, *rowIdx;
-  const unsigned char *blkLength, *blkClass;
-  const unsigned int  *rowShared;
-  const V             *value, *sortedX;
+  PetscInt             taskNum, pieceNum;
+  PetscCount           blknz;
+  const PetscCount    *blkPtr, *blkRow;
+  const I             *taskBlk, *blkColIdx, *blkHeight, *blkLine, *lineRow, *perm, *longRow, *longPtr, *longCol, *pieceRow, *pieceAt, *csrIdx;
+  const unsigned char *blkLength, *blkClass, *rowIdx;
+  const V             *value;
 };
+
+/* A block as a lane sees it */
+template <typename V, typename I>
+struct BlockView {
+  int                  length, kind, column; /* of the lane, outside of [0, length) when it has none */
+  I                    height;
+  bool                 inside;
+  const V             *value;
+  const I             *lineRow;
+  const unsigned char *rowIdx;
+};
+
+/* start is the first sorted column of the task */
+template <typename V, typename I>
+static __device__ __forceinline__ BlockView<V, I> GetBlock(const FastLoadArrays<V, I> &fl, I b, I start, int lane)
+{
+  BlockView<V, I> block;
+
+  block.length  = fl.blkLength[b];
+  block.kind    = fl.blkClass[b];
+  block.column  = lane - (int)(fl.blkColIdx[b] - start);
+  block.height  = fl.blkHeight[b];
+  block.inside  = block.column >= 0 && block.column < block.length;
+  block.value   = fl.value + fl.blkPtr[b];
+  block.lineRow = fl.lineRow + fl.blkLine[b];
+  block.rowIdx  = fl.rowIdx + fl.blkRow[b];
+  return block;
+}
+
+/* The lane's entries of up to Lines lines from line on, and their rows. Lanes without a column have 0 and rows of their own. */
+template <typename V, typename I>
+static __device__ __forceinline__ void LoadLines(const BlockView<V, I> &block, I line, V value[Lines], I row[Lines])
+{
+  const PetscCount at    = (PetscCount)line * block.length + block.column;
+  const int        width = FASTLOAD_WIDTH(block.kind);
+
+#pragma unroll
+  for (int u = 0; u < Lines; u++) {
+    value[u] = V(0);
+    row[u]   = I(-1);
+    if (block.inside && line + u < block.height) {
+      value[u] = GallopLoadOnce(block.value + at + u * block.length);
+      row[u]   = block.lineRow[line + u];
+    }
+  }
+  if (width == FASTLOAD_IMPLIED) {
+    const I by = FASTLOAD_ADD(block.kind) == FASTLOAD_ONE_ROW ? 0 : block.column;
+
+#pragma unroll
+    for (int u = 0; u < Lines; u++)
+      if (block.inside) row[u] += by;
+  } else {
+#pragma unroll
+    for (int u = 0; u < Lines; u++) {
+      if (block.inside && line + u < block.height) {
+        const PetscCount k = at + u * block.length;
+
+        row[u] += width == FASTLOAD_BYTE ? (I)GallopLoadOnce(block.rowIdx + k) : width == FASTLOAD_SHORT ? (I)GallopLoadOnce(reinterpret_cast<const unsigned short *>(block.rowIdx) + k) : GallopLoadOnce(reinterpret_cast<const I *>(block.rowIdx) + k);
+      }
+    }
+  }
+}
 
 /* The parts of a complex number one after the other: who reads z later sees both */
 template <typename R, typename V>
@@ -51,82 +108,281 @@ static __device__ __forceinline__ void AtomicAdd(V *to, const V &value)
 }
 
 template <typename R, typename V>
-static __device__ __forceinline__ void Add(V *z, PetscInt row, const V &value, bool atomically)
+static __device__ __forceinline__ void Add(V *to, const V &value, bool atomically)
 {
-  if (atomically) AtomicAdd<R>(z + row, value);
-  else z[row] += value;
+  if (atomically) AtomicAdd<R>(to, value);
+  else *to += value;
 }
 
-/* Lane l's sum and those of the lanes behind it in its run of equal rows; *first tells whether the run begins here */
+/* Lane l's sum and those of the lanes behind it in its run of equal rows, none longer than 2^steps; *first tells whether the run begins here */
 template <typename V, typename I>
-static __device__ __forceinline__ V SegmentSum(V sum, I row, int lane, bool *first)
+static __device__ __forceinline__ V SegmentSum(V sum, I row, int lane, int steps, bool *first)
 {
-  const I            before = ShuffleUp(row);
+  const I            before = __shfl_up_sync(All, row, 1);
   const unsigned int heads  = __ballot_sync(All, lane == 0 || row != before);
   const unsigned int behind = lane == WarpSize - 1 ? 0 : heads >> (lane + 1);
   const int          end    = behind ? lane + __ffs(behind) : WarpSize;
 
   *first = heads >> lane & 1;
-#pragma unroll
-  for (int by = 1; by < WarpSize; by *= 2) {
-    const V other = GallopShuffleDown(sum, by, WarpSize);
+  for (int s = 0; s < steps; s++) {
+    const V other = GallopShuffleDown(sum, 1 << s, WarpSize);
 
-    if (lane + by < end) sum += other;
+    if (lane + (1 << s) < end) sum += other;
   }
   return sum;
 }
 
-/* Algorithm 2 of the paper: a warp computes a block. z has beta y already. */
-template <typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads) FastLoadKernel(const FastLoadArrays<V, I> fl, const V alpha, V *z)
+/*
+  Lines whose rows follow each other, each line with higher rows than the one before: sums stay in the lanes while the rows move by, and only what no later line adds to goes to z.
+  Lane l has the sum for row cur + column.
+*/
+template <typename R, typename V, typename I>
+class Diagonals {
+public:
+  __device__ __forceinline__ void Line(const BlockView<V, I> &block, I base, V product, const V &alpha, V *z, int lane)
+  {
+    const unsigned int columns = __ballot_sync(All, block.inside);
+    const I            by      = base - cur_;
+
+    if (mask_ && by < WarpSize) {
+      const int          shift = (int)by;
+      const unsigned int stays = (mask_ >> shift) & columns; /* once moved */
+
+      if (mask_ >> lane & 1 && block.column < shift) Put(block, alpha, z);
+      sum_  = GallopShuffleDown(sum_, shift, WarpSize);
+      mask_ = stays;
+    } else Flush(block, alpha, z, lane);
+    if (!(mask_ >> lane & 1)) sum_ = V(0);
+    sum_ += product;
+    mask_ |= columns;
+    cur_ = base;
+  }
+  __device__ __forceinline__ void Flush(const BlockView<V, I> &block, const V &alpha, V *z, int lane)
+  {
+    if (mask_ >> lane & 1) Put(block, alpha, z);
+    mask_ = 0;
+  }
+
+private:
+  __device__ __forceinline__ void Put(const BlockView<V, I> &block, const V &alpha, V *z) { Add<R>(z + cur_ + block.column, alpha * sum_, block.kind & FASTLOAD_SHARED); }
+
+  V            sum_  = V(0);
+  I            cur_  = 0;
+  unsigned int mask_ = 0; /* lanes that have a sum */
+};
+
+/* A piece of a long row, by all threads of a GPU block */
+template <typename R, typename V, typename I>
+static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl, PetscInt piece, const V &alpha, const V *x, V *z)
 {
-  const PetscCount b    = GlobalThread() / WarpSize;
+  const I row = fl.pieceRow[piece], begin = fl.pieceAt[piece], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
+  V       sum = V(0);
+
+#pragma unroll 4
+  for (I k = begin + threadIdx.x; k < end; k += Threads) sum += GallopLoadOnce(fl.value + fl.blknz + k) * GallopLoadReadOnly(x + GallopLoadOnce(fl.longCol + k));
+  sum = GallopWarpsSum<Threads>(sum, Threads);
+  if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[row], alpha * sum);
+}
+
+/* Algorithm 2 of the paper: a warp computes a task, block after block. z has beta y already, or will when the kernel before has ended. */
+template <typename V, typename R, typename I>
+__global__ static void __launch_bounds__(Threads) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *__restrict__ x, V *z, const bool fresh)
+{
+  const PetscCount task = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
-  if (b >= fl.blkNum) return; /* a whole warp */
+  if (fresh || task < 0 || task >= fl.taskNum) GallopWaitForPredecessor();
+  if (task < 0) AddLongRow<R>(fl, (PetscInt)blockIdx.x, alpha, x, z);
+  if (task < 0 || task >= fl.taskNum) return;
 
-  const int        length = fl.blkLength[b], kind = fl.blkClass[b] & ~FASTLOAD_SHARED;
-  const bool       inside = lane < length, shared = fl.blkClass[b] & FASTLOAD_SHARED;
-  const PetscCount end = fl.blkPtr[b + 1];
-  const V          x   = inside ? fl.sortedX[fl.blkColIdx[b] + lane] : V(0);
+  const I end = fl.taskBlk[task + 1], start = fl.blkColIdx[fl.taskBlk[task]];
+  bool    ready = false;
+  V       xl    = V(0);
 
-  for (PetscCount k = fl.blkPtr[b] + lane; k - lane < end; k += length) {
-    /* lanes without a column do as if they had a row of their own, where nothing is added */
-    const I row  = inside ? GallopLoadOnce(fl.rowIdx + k) : I(-1);
-    bool    adds = inside;
-    V       sum  = inside ? GallopLoadOnce(fl.value + k) * x : V(0);
+  for (I b = fl.taskBlk[task]; b < end; b++) {
+    const BlockView<V, I> block  = GetBlock(fl, b, start, lane);
+    const int             add    = FASTLOAD_ADD(block.kind);
+    const bool            shared = block.kind & FASTLOAD_SHARED, diagonal = FASTLOAD_WIDTH(block.kind) == FASTLOAD_IMPLIED && add == FASTLOAD_DISTINCT;
+    Diagonals<R, V, I>    diagonals;
 
-    if (kind == FASTLOAD_ONE_ROW) {
-      sum  = GallopGroupSum(sum, WarpSize);
-      adds = lane == 0;
-    } else if (kind == FASTLOAD_RUNS) {
-      bool first;
+    for (I line = 0; line < block.height; line += Lines) {
+      V value[Lines];
+      I row[Lines];
 
-      sum  = SegmentSum(sum, row, lane, &first);
-      adds = inside && first;
+      LoadLines(block, line, value, row);
+      if (!ready) { /* the first block of a task has all of its columns */
+        const I col = block.inside ? fl.perm[start + lane] : I(0);
+
+        GallopWaitForPredecessor();
+        if (block.inside) xl = GallopLoadReadOnly(x + col);
+        ready = true;
+      }
+#pragma unroll
+      for (int u = 0; u < Lines; u++) {
+        if (line + u >= block.height) break; /* a whole warp */
+        V    sum  = block.inside ? value[u] * xl : V(0);
+        bool adds = block.inside;
+
+        if (diagonal) {
+          diagonals.Line(block, block.lineRow[line + u], sum, alpha, z, lane);
+          adds = false;
+        } else if (add == FASTLOAD_ONE_ROW) {
+          sum  = GallopGroupSum(sum, WarpSize);
+          adds = lane == 0;
+          if (lane == 0) row[u] = block.lineRow[line + u];
+        } else if (add == FASTLOAD_RUNS) {
+          bool first;
+
+          sum  = SegmentSum(sum, row[u], lane, FASTLOAD_STEPS(block.kind), &first);
+          adds = block.inside && first;
+        }
+        if (adds) Add<R>(z + row[u], alpha * sum, shared);
+        if (!shared) __syncwarp(); /* another lane may go on with this row in the next line */
+      }
     }
-    if (adds) Add<R>(z, row, alpha * sum, shared && fl.rowShared[k / 32] >> (k % 32) & 1);
-    __syncwarp(); /* another lane may go on with this row in the next line */
+    if (diagonal) diagonals.Flush(block, alpha, z, lane);
   }
 }
 
-/* sortedX, and z = beta y where the product adds to something else than z as it is: one pass over both vectors */
+template <typename V>
+static __device__ __forceinline__ V Conjugate(const V &value, bool conjugate)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return conjugate ? PetscConj(value) : value;
+#else
+  (void)conjugate;
+  return value;
+#endif
+}
+
+/* The transposed product: a lane adds up its column. v.z has what is added to where others add to the same columns, and has its value from here alone where not. */
+template <typename V, typename R, typename I>
+__global__ static void __launch_bounds__(Threads) TransposedKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const GallopVectors<V> v, const bool conjugate, const bool alone, const bool fresh)
+{
+  const PetscCount task = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
+  const int        lane = threadIdx.x % WarpSize;
+
+  if (fresh || task < 0 || task >= fl.taskNum) GallopWaitForPredecessor();
+  if (task < 0) {
+    const I row = fl.pieceRow[blockIdx.x], begin = fl.pieceAt[blockIdx.x], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
+    const V xl = v.alpha * v.x[fl.longRow[row]];
+
+    for (I k = begin + threadIdx.x; k < end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
+  }
+  if (task < 0 || task >= fl.taskNum) return;
+
+  const I    end = fl.taskBlk[task + 1], start = fl.blkColIdx[fl.taskBlk[task]];
+  const bool has = lane < fl.blkLength[fl.taskBlk[task]];
+  const I    col = has ? fl.perm[start + lane] : I(0);
+  bool       ready = false;
+  V          sum   = V(0);
+
+  for (I b = fl.taskBlk[task]; b < end; b++) {
+    const BlockView<V, I> block = GetBlock(fl, b, start, lane);
+
+    for (I line = 0; line < block.height; line += Lines) {
+      V value[Lines];
+      I row[Lines];
+
+      LoadLines(block, line, value, row);
+      if (!ready) GallopWaitForPredecessor();
+      ready = true;
+#pragma unroll
+      for (int u = 0; u < Lines; u++)
+        if (block.inside && line + u < block.height) sum += Conjugate(value[u], conjugate) * GallopLoadReadOnly(v.x + row[u]);
+    }
+  }
+  if (has && alone) GallopStore(v, col, sum);
+  else if (has) AtomicAdd<R>(v.z + col, v.alpha * sum);
+}
+
+/* Deterministic: products in order of CSR first ... */
 template <typename V, typename I>
-__global__ static void __launch_bounds__(Threads) VectorsKernel(PetscInt ncols, const I *__restrict__ perm, V *sortedX, PetscInt m, const GallopVectors<V> v)
+__global__ static void __launch_bounds__(Threads) MultiplyKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V *__restrict__ x, V *products)
+{
+  const PetscCount task = GlobalThread() / WarpSize;
+  const int        lane = threadIdx.x % WarpSize;
+
+  if (task >= fl.taskNum) return;
+  const I end = fl.taskBlk[task + 1], start = fl.blkColIdx[fl.taskBlk[task]];
+  const V xl  = lane < fl.blkLength[fl.taskBlk[task]] ? x[fl.perm[start + lane]] : V(0);
+
+  for (I b = fl.taskBlk[task]; b < end; b++) {
+    const BlockView<V, I> block = GetBlock(fl, b, start, lane);
+    const I *const        at    = fl.csrIdx + fl.blkPtr[b] + block.column;
+
+#pragma unroll 4
+    for (I line = 0; line < block.height; line++)
+      if (block.inside) products[GallopLoadOnce(at + (PetscCount)line * block.length)] = GallopLoadOnce(block.value + (PetscCount)line * block.length + block.column) * xl;
+  }
+}
+
+/* ... and the sums of rows from them, by width threads a row */
+template <typename V, typename I>
+__global__ static void __launch_bounds__(Threads) RowSumKernel(I m, int width, const I *__restrict__ rowPtr, const V *__restrict__ products, const GallopVectors<V> v)
+{
+  const PetscCount row    = GlobalThread() / width;
+  const bool       inside = row < m;
+  const int        lane   = threadIdx.x % width;
+  V                sum    = V(0);
+
+  if (inside)
+    for (I k = rowPtr[row] + lane; k < rowPtr[row + 1]; k += width) sum += products[k];
+  sum = GallopGroupSum(sum, width);
+  if (inside && lane == 0) GallopStore(v, (PetscInt)row, sum);
+}
+
+/* z = beta y where a product adds to something else than z as it is. The next kernel may start at once: it waits for this one before it adds. */
+template <typename V>
+__global__ static void __launch_bounds__(Threads) BeginKernel(PetscInt n, const GallopVectors<V> v)
 {
   const PetscCount k = GlobalThread();
 
-  if (k < ncols) sortedX[k] = GallopLoadReadOnly(v.x + perm[k]);
-  if (k < m) v.z[k] = v.readsy ? v.beta * v.y[k] : V(0);
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+  GallopWaitForPredecessor();
+  if (k < n) v.z[k] = v.readsy ? v.beta * v.y[k] : V(0);
 }
 
 /* ---- build ---- */
 
-__global__ static void CountKernel(PetscCount nz, const PetscInt *__restrict__ j, Key *count)
+enum {
+  FLAG_UNSORTED, /* some row's columns do not increase */
+  FLAG_LONG,     /* how many rows are long */
+  FLAG_CUT,      /* a group has more than one task */
+  FLAG_EMPTY,    /* a group has none */
+  FLAG_FIRST,    /* the number of columns without entries, and one more; 0 when all are */
+  FLAGS
+};
+
+static __device__ __forceinline__ void Raise(int *flag)
+{
+  cuda::atomic_ref<int, cuda::thread_scope_device>(*flag).store(1, cuda::memory_order_relaxed);
+}
+
+static __device__ __forceinline__ bool IsLong(const PetscInt *i, PetscInt row, PetscInt limit)
+{
+  return i[row + 1] - i[row] > limit;
+}
+
+/* Where rows begin, and which of them are long, in any order */
+__global__ static void RowsKernel(PetscInt m, PetscInt limit, const PetscInt *__restrict__ i, PetscInt *rowOf, int *flags, PetscInt *longRows)
+{
+  const PetscCount r = GlobalThread();
+
+  if (r >= m || i[r + 1] == i[r]) return;
+  rowOf[i[r]] = (PetscInt)r;
+  if (IsLong(i, (PetscInt)r, limit)) longRows[atomicAdd(&flags[FLAG_LONG], 1)] = (PetscInt)r;
+}
+
+__global__ static void CountKernel(PetscCount nz, PetscInt limit, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscInt *__restrict__ rowOf, Key *count, int *flags)
 {
   const PetscCount k = GlobalThread();
 
-  if (k < nz) atomicAdd(&count[j[k]], (Key)1);
+  if (k >= nz) return;
+  if (k && rowOf[k] == rowOf[k - 1] && j[k] <= j[k - 1]) Raise(&flags[FLAG_UNSORTED]);
+  if (!IsLong(i, rowOf[k], limit)) atomicAdd(&count[j[k]], (Key)1);
 }
 
 __global__ static void NumberKernel(PetscCount n, PetscInt *number)
@@ -136,188 +392,354 @@ __global__ static void NumberKernel(PetscCount n, PetscInt *number)
   if (k < n) number[k] = (PetscInt)k;
 }
 
-/* Whether a step begins at each sorted column; the number of empty columns goes to flag[n + 1] */
-__global__ static void FlagKernel(PetscInt n, const Key *__restrict__ sorted, PetscInt *flag)
+/* What columns are sorted by: their window, and in it their length */
+__global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, const Key *__restrict__ count, unsigned long long *key)
+{
+  const PetscCount c = GlobalThread();
+
+  if (c < n) key[c] = (unsigned long long)(window ? c / window : 0) << bits | count[c];
+}
+
+/* Where columns with entries begin among sorted ones */
+__global__ static void FirstKernel(PetscInt n, int bits, const unsigned long long *__restrict__ key, int *flags)
+{
+  const PetscCount         s    = GlobalThread();
+  const unsigned long long mask = (1ull << bits) - 1;
+
+  if (s < n && key[s] & mask && (!s || !(key[s - 1] & mask))) flags[FLAG_FIRST] = (int)s + 1;
+}
+
+/* len[n] is 0: one too many, so that the exclusive sum ends with the total */
+__global__ static void LengthKernel(PetscInt n, int bits, const unsigned long long *__restrict__ key, const PetscInt *__restrict__ cols, PetscInt *len, PetscInt *rank)
 {
   const PetscCount s = GlobalThread();
 
   if (s < n) {
-    const Key before = s ? sorted[s - 1] : 0;
-
-    flag[s] = sorted[s] != before;
-    if (sorted[s] && !before) flag[n + 1] = (PetscInt)s;
-  } else if (s == n) flag[n] = 0; /* one too many, so that the exclusive sum ends with the total */
+    len[s] = (PetscInt)(key[s] & ((1ull << bits) - 1));
+    rank[cols[s]] = (PetscInt)s;
+  } else if (s == n) len[n] = 0;
 }
 
-/* The first column and the last entry of each step, and where each column of the matrix went */
-__global__ static void StepsKernel(PetscInt n, const Key *__restrict__ sorted, const PetscInt *__restrict__ cols, const PetscInt *__restrict__ step, PetscInt *start, PetscInt *top, PetscInt *rank)
-{
-  const PetscCount s = GlobalThread();
-
-  if (s >= n) return;
-  const PetscInt nempty = step[n + 1], t = step[s];
-
-  if (step[s + 1] > t) {
-    start[t] = (PetscInt)s - nempty;
-    top[t]   = (PetscInt)sorted[s];
-  }
-  if (s >= nempty) rank[cols[s]] = (PetscInt)s - nempty;
-}
-
-__global__ static void RankKernel(PetscCount nz, const PetscInt *__restrict__ j, const PetscInt *__restrict__ rank, Key *key)
+/* Keys of the entries: their sorted columns; those of long rows come last */
+__global__ static void RankKernel(PetscCount nz, PetscInt limit, PetscInt ncols, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscInt *__restrict__ rowOf, const PetscInt *__restrict__ rank, Key *key)
 {
   const PetscCount k = GlobalThread();
 
-  if (k < nz) key[k] = (Key)rank[j[k]];
+  if (k < nz) key[k] = (Key)(IsLong(i, rowOf[k], limit) ? ncols : rank[j[k]]);
 }
 
-/* Entries of sorted columns, in each by rows, to their places; begin is where a column begins among them */
-__global__ static void PlaceKernel(PetscCount nz, PetscInt m, const PetscInt *__restrict__ i, const Key *__restrict__ cols, const PetscInt *__restrict__ entries, const Key *__restrict__ begin, PetscInt num, const FastLoadStep *__restrict__ steps, PetscInt ncols, PetscInt *rowIdx, PetscInt *csrIdx)
+/* Blocks of a group, a warp each; what() takes each block and whether it begins a task, uniformly. Returns the lines. */
+template <typename What>
+static __device__ __forceinline__ PetscInt WalkGroup(PetscInt ncols, PetscInt limit, const PetscInt *len, PetscInt s, int lane, What what)
 {
-  const PetscCount e = GlobalThread();
+  const int      length = (int)(ncols - s < WarpSize ? ncols - s : WarpSize);
+  const PetscInt own = lane < length ? len[s + lane] : 0, most = __shfl_sync(All, own, length - 1);
 
-  if (e >= nz) return;
-  const PetscInt   col = (PetscInt)cols[e], entry = entries[e];
-  const PetscCount at = FastLoadPosition(num, steps, ncols, FASTLOAD_LENGTH, col, (PetscInt)(e - (PetscCount)begin[col]));
-  PetscInt         lo = 0, hi = m - 1;
+  for (PetscInt k = 0; k < most;) {
+    const int at   = __popc(__ballot_sync(All, lane < length && own <= k)); /* columns that are at their end */
+    PetscInt  stop = __shfl_sync(All, own, at);
 
-  while (lo < hi) { /* the row that the entry is in */
-    const PetscInt mid = hi - (hi - lo) / 2;
-
-    if (i[mid] <= entry) lo = mid;
-    else hi = mid - 1;
+    if (limit && stop > (k / limit + 1) * limit) stop = (k / limit + 1) * limit;
+    what(FastLoadBlock{0, s + at, length - at, stop - k, k}, limit ? k % limit == 0 : k == 0);
+    k = stop;
   }
-  rowIdx[at] = lo;
-  csrIdx[at] = entry;
+  return most;
 }
 
-__global__ static void BlocksKernel(PetscInt num, const FastLoadStep *__restrict__ steps, const FastLoad fl)
+__global__ static void CountGroupsKernel(PetscInt groups, PetscInt ncols, PetscInt limit, const PetscInt *__restrict__ len, PetscInt *blocks, PetscInt *tasks, PetscInt *lines, int *flags)
+{
+  const PetscCount g    = GlobalThread() / WarpSize;
+  const int        lane = threadIdx.x % WarpSize;
+  PetscInt         nblocks = 0, ntasks = 0;
+
+  if (g > groups) return;
+  const PetscInt nlines = g == groups ? 0 : WalkGroup(ncols, limit, len, (PetscInt)g * WarpSize, lane, [&](const FastLoadBlock &, bool begins) {
+    nblocks++;
+    ntasks += begins;
+  });
+
+  if (lane) return;
+  blocks[g] = nblocks;
+  tasks[g]  = ntasks;
+  lines[g]  = nlines;
+  if (ntasks > 1) Raise(&flags[FLAG_CUT]);
+  if (!ntasks && g < groups) Raise(&flags[FLAG_EMPTY]);
+}
+
+/* base: entries of each column of a block in the blocks before */
+__global__ static void GroupsKernel(PetscInt groups, const PetscInt *__restrict__ len, const PetscInt *__restrict__ begin, const PetscInt *__restrict__ blocks, const PetscInt *__restrict__ tasks, const PetscInt *__restrict__ lines, const FastLoad fl, PetscInt *base)
+{
+  const PetscCount g    = GlobalThread() / WarpSize;
+  const int        lane = threadIdx.x % WarpSize;
+
+  if (g >= groups) return;
+  PetscInt   b = blocks[g], t = tasks[g], line = lines[g];
+  PetscCount ptr = begin[g * WarpSize];
+
+  WalkGroup(fl.ncols, fl.height, len, (PetscInt)g * WarpSize, lane, [&](const FastLoadBlock &block, bool begins) {
+    if (lane == 0) {
+      if (begins) fl.taskBlk[t] = b;
+      fl.blkPtr[b]    = ptr;
+      fl.blkColIdx[b] = block.colidx;
+      fl.blkHeight[b] = block.height;
+      fl.blkLength[b] = (unsigned char)block.length;
+      fl.blkLine[b]   = line;
+      base[b]         = block.base;
+    }
+    t += begins;
+    b++;
+    ptr += (PetscCount)block.length * block.height;
+    line += block.height;
+  });
+}
+
+/* Whether a step of all columns begins at each sorted one */
+__global__ static void FlagKernel(PetscInt ncols, const PetscInt *__restrict__ len, PetscInt *flag)
+{
+  const PetscCount s = GlobalThread();
+
+  if (s < ncols) flag[s] = !s || len[s] != len[s - 1];
+  else if (s == ncols) flag[s] = 0;
+}
+
+/* The first column and the last entry of each step */
+__global__ static void StepsKernel(PetscInt ncols, const PetscInt *__restrict__ len, const PetscInt *__restrict__ step, PetscInt *start, PetscInt *top)
+{
+  const PetscCount s = GlobalThread();
+
+  if (s < ncols && step[s + 1] > step[s]) {
+    start[step[s]] = (PetscInt)s;
+    top[step[s]]   = len[s];
+  }
+}
+
+__global__ static void StepBlocksKernel(PetscInt num, const FastLoadStep *__restrict__ steps, const FastLoad fl, PetscInt *base)
 {
   const PetscCount b = GlobalThread();
 
-  if (b < fl.blkNum) {
-    const FastLoadBlock block = FastLoadGetBlock(num, steps, fl.ncols, FASTLOAD_LENGTH, fl.options.height, (PetscInt)b);
+  if (b >= fl.blkNum) return;
+  const FastLoadBlock block = FastLoadGetBlock(num, steps, fl.ncols, FASTLOAD_LENGTH, fl.height, (PetscInt)b);
 
-    fl.blkPtr[b]    = block.ptr;
-    fl.blkColIdx[b] = block.colidx;
-    fl.blkHeight[b] = block.height;
-    fl.blkLength[b] = (unsigned char)block.length;
-  } else if (b == fl.blkNum) fl.blkPtr[b] = fl.nz;
+  fl.taskBlk[b]   = (PetscInt)b;
+  fl.blkPtr[b]    = block.ptr;
+  fl.blkColIdx[b] = block.colidx;
+  fl.blkHeight[b] = block.height;
+  fl.blkLength[b] = (unsigned char)block.length;
+  fl.blkLine[b]   = block.height; /* to be added up */
+  base[b]         = block.base;
+}
+
+/* A warp a block: the rows, values and places in CSR of its entries, from those sorted by columns */
+__global__ static void FillKernel(const FastLoad fl, const PetscInt *__restrict__ begin, const PetscInt *__restrict__ base, const PetscInt *__restrict__ entries, const PetscInt *__restrict__ rowOf, const PetscScalar *__restrict__ a, PetscInt *rows)
+{
+  const PetscCount b    = GlobalThread() / WarpSize;
+  const int        lane = threadIdx.x % WarpSize;
+
+  if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
+  const PetscInt *from = entries + begin[fl.blkColIdx[b] + lane] + base[b];
+
+#pragma unroll 4
+  for (PetscInt q = 0; q < fl.blkHeight[b]; q++) {
+    const PetscCount at    = fl.blkPtr[b] + (PetscCount)q * fl.blkLength[b] + lane;
+    const PetscInt   entry = from[q];
+
+    rows[at]     = rowOf[entry];
+    fl.value[at] = a[entry];
+    if (fl.csrIdx) fl.csrIdx[at] = entry;
+  }
 }
 
 /* A warp a block: each row gets one of the blocks that have entries of it. Which one does not matter: a row in several blocks differs from all but one of them. */
-__global__ static void OwnerKernel(const FastLoad fl, PetscInt *owner)
+__global__ static void OwnerKernel(const FastLoad fl, const PetscInt *__restrict__ rows, PetscInt *owner)
 {
   const PetscCount b = GlobalThread() / WarpSize;
 
   if (b >= fl.blkNum) return;
-  for (PetscCount k = fl.blkPtr[b] + threadIdx.x % WarpSize; k < fl.blkPtr[b + 1]; k += WarpSize)
-    cuda::atomic_ref<PetscInt, cuda::thread_scope_device>(owner[fl.rowIdx[k]]).store((PetscInt)b, cuda::memory_order_relaxed);
+  for (PetscCount k = fl.blkPtr[b] + threadIdx.x % WarpSize; k < fl.blkPtr[b + 1]; k += WarpSize) cuda::atomic_ref<PetscInt, cuda::thread_scope_device>(owner[rows[k]]).store((PetscInt)b, cuda::memory_order_relaxed);
 }
 
-/* A warp a block: its class, and the rows that are in another block too or stand apart in a line */
-__global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict__ owner, int *apart)
+template <typename I>
+static __device__ __forceinline__ I WarpMax(I value)
+{
+  for (int by = WarpSize / 2; by > 0; by /= 2) {
+    const I other = __shfl_xor_sync(All, value, by);
+
+    if (other > value) value = other;
+  }
+  return value;
+}
+
+/* A warp a block: its class, the lowest rows of its lines, the bytes that the others take, and the rows that are in another block too or stand apart in a line */
+__global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict__ rows, const PetscInt *__restrict__ owner, int *apart)
 {
   const PetscCount b      = GlobalThread() / WarpSize;
   const int        lane   = threadIdx.x % WarpSize;
-  bool             onerow = true, distinct = true;
+  bool             onerow = true, distinct = true, follow = true;
+  PetscInt         spread = 0;
+  int              longest = 1, steps = 0;
 
   if (b >= fl.blkNum) return;
   const int        length = fl.blkLength[b];
   const bool       inside = lane < length;
   const PetscCount end    = fl.blkPtr[b + 1];
+  PetscInt        *low    = fl.lineRow + fl.blkLine[b];
 
-  for (PetscCount k = fl.blkPtr[b] + lane; k - lane < end; k += length) {
-    const PetscInt     row    = inside ? fl.rowIdx[k] : -1 - lane; /* lanes without a column differ from all others */
-    const PetscInt     before = ShuffleUp(row);
+  for (PetscCount k = fl.blkPtr[b] + lane; k - lane < end; k += length, low++) {
+    const PetscInt     row    = inside ? rows[k] : -1 - lane; /* lanes without a column differ from all others */
+    const PetscInt     before = __shfl_up_sync(All, row, 1), first = __shfl_sync(All, row, 0);
     const unsigned int peers = __match_any_sync(All, (unsigned long long)row), run = peers >> (__ffs(peers) - 1);
     const bool         same = inside && lane && row == before;
+    const unsigned int heads = __ballot_sync(All, !same), behind = lane == WarpSize - 1 ? 0 : heads >> (lane + 1);
+    const PetscInt     hi = WarpMax(row), lo = -WarpMax(inside ? -row : -first);
 
+    longest = max(longest, (behind ? lane + __ffs(behind) : WarpSize) - lane);
+    spread  = hi - lo > spread ? hi - lo : spread;
+    if (lane == 0) *low = lo;
     if (__any_sync(All, same)) distinct = false;
     if (__any_sync(All, inside && lane && !same)) onerow = false;
-    if (inside && (run & (run + 1) || owner[row] != b)) cuda::atomic_ref<int, cuda::thread_scope_device>(apart[row]).store(1, cuda::memory_order_relaxed);
+    if (__any_sync(All, inside && row != first + lane)) follow = false;
+    if (inside && (run & (run + 1) || owner[row] != b)) Raise(&apart[row]);
   }
-  if (lane == 0) fl.blkClass[b] = (unsigned char)(distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS);
+  longest = WarpMax(inside ? longest : 1);
+  while (1 << steps < longest) steps++;
+  if (lane == 0) {
+    const int width = follow || (onerow && !distinct) ? FASTLOAD_IMPLIED : spread <= 255 ? FASTLOAD_BYTE : spread <= 65535 ? FASTLOAD_SHORT : FASTLOAD_INT;
+
+    fl.blkClass[b] = (unsigned char)((distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS) | width << 3 | steps << 5);
+    fl.blkRow[b]   = FastLoadRowBytes(width, end - fl.blkPtr[b]);
+  }
 }
 
-/* A warp a word of rowShared */
-__global__ static void SharedKernel(const FastLoad fl, const int *__restrict__ apart)
-{
-  const PetscCount   k    = GlobalThread();
-  const unsigned int word = __ballot_sync(All, k < fl.nz && apart[fl.rowIdx[k]]);
-
-  if (threadIdx.x % WarpSize == 0 && k < fl.nz) fl.rowShared[k / 32] = word;
-}
-
-/* A warp a block: whether its entries have bits there */
-__global__ static void SharedBlocksKernel(const FastLoad fl, const int *__restrict__ apart)
+/* A warp a block, once rowIdx has memory: offsets of rows; and whether its rows are others' too */
+__global__ static void OffsetsKernel(const FastLoad fl, const PetscInt *__restrict__ rows, const int *__restrict__ apart)
 {
   const PetscCount b     = GlobalThread() / WarpSize;
+  const int        lane  = threadIdx.x % WarpSize;
   bool             found = false;
 
   if (b >= fl.blkNum) return;
-  for (PetscCount k = fl.blkPtr[b] + threadIdx.x % WarpSize; k < fl.blkPtr[b + 1]; k += WarpSize) found = found || apart[fl.rowIdx[k]];
-  if (__any_sync(All, found) && threadIdx.x % WarpSize == 0) fl.blkClass[b] |= FASTLOAD_SHARED;
+  const int            width  = FASTLOAD_WIDTH(fl.blkClass[b]);
+  const PetscCount     n      = fl.blkPtr[b + 1] - fl.blkPtr[b];
+  unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
+
+  for (PetscCount k = lane; k < n; k += WarpSize) {
+    const PetscInt row = rows[fl.blkPtr[b] + k], offset = row - fl.lineRow[fl.blkLine[b] + k / fl.blkLength[b]];
+
+    found = found || apart[row];
+    if (width == FASTLOAD_BYTE) rowIdx[k] = (unsigned char)offset;
+    else if (width == FASTLOAD_SHORT) reinterpret_cast<unsigned short *>(rowIdx)[k] = (unsigned short)offset;
+    else if (width == FASTLOAD_INT) reinterpret_cast<PetscInt *>(rowIdx)[k] = offset;
+  }
+  if (__any_sync(All, found) && lane == 0) fl.blkClass[b] |= FASTLOAD_SHARED;
 }
 
-__global__ static void ValuesKernel(PetscCount nz, const PetscInt *__restrict__ csrIdx, const PetscScalar *__restrict__ a, PetscScalar *value)
+/* New values, a warp a block */
+__global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad fl, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
 {
-  const PetscCount k = GlobalThread();
+  const PetscCount b    = GlobalThread() / WarpSize;
+  const int        lane = threadIdx.x % WarpSize;
 
-  if (k < nz) value[k] = a[csrIdx[k]];
+  if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
+  const PetscInt              length = fl.blkLength[b], col = fl.perm[fl.blkColIdx[b] + lane];
+  const int                   kind   = fl.blkClass[b];
+  const unsigned char *const  rowIdx = fl.rowIdx + fl.blkRow[b];
+  const PetscInt *const       low    = fl.lineRow + fl.blkLine[b];
+
+#pragma unroll 4
+  for (PetscInt q = 0; q < fl.blkHeight[b]; q++) {
+    const PetscCount at = fl.blkPtr[b] + (PetscCount)q * length + lane;
+
+    fl.value[at] = a[fl.csrIdx ? fl.csrIdx[at] : FastLoadFind(i, j, FastLoadRow(kind, low[q], rowIdx, (PetscCount)q * length, lane), col)];
+  }
+}
+
+/* A piece of a long row from CSR; columns too where they are wanted */
+__global__ static void __launch_bounds__(Threads) LongRowsKernel(const FastLoad fl, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, bool columns)
+{
+  const PetscInt row = fl.pieceRow[blockIdx.x], begin = fl.pieceAt[blockIdx.x], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
+  const PetscInt by  = i[fl.longRow[row]] - fl.longPtr[row];
+
+  for (PetscInt k = begin + threadIdx.x; k < end; k += Threads) {
+    fl.value[fl.blknz + k] = a[k + by];
+    if (columns) fl.longCol[k] = j[k + by];
+  }
 }
 
 /* What the build needs and the product does not */
 struct Workspace {
-  Key          *count, *sortedcount, *key, *sortedkey; /* of columns; of entries */
-  PetscInt     *cols, *sortedcols, *entries, *sortedentries;
-  PetscInt     *step; /* that begins at each sorted column; then the number of steps, then that of empty columns */
-  PetscInt     *rank, *start, *top, *owner;
-  int          *apart;
-  FastLoadStep *steps;
-  char         *cub;
-  size_t        cubbytes;
+  PetscInt           *rowOf, *longRows, *len, *begin, *cols, *sortedcols, *rank, *blocks, *tasks, *lines, *entries, *sortedentries, *owner;
+  PetscInt           *step, *start, *top; /* for steps of all columns */
+  FastLoadStep       *steps;
+  unsigned long long *colkey, *sortedcolkey;
+  Key                *count, *key, *sortedkey;
+  int                *flags, *apart;
+  char               *cub;
+  size_t              cubbytes;
+  int                 lenbits, colbits;
+  PetscInt            groups, most; /* most steps of all columns: different lengths */
 };
 
-static size_t CarveWorkspace(Workspace *w, const GallopCSR *csr, PetscInt most, void *base)
+static size_t CarveWorkspace(Workspace *w, const FastLoadOptions *o, const GallopCSR *csr, void *base)
 {
-  GallopCarver carver(base);
+  GallopCarver     carver(base);
+  const PetscCount n = csr->n;
 
-  carver.Take(w->count, csr->n);
-  carver.Take(w->sortedcount, csr->n);
-  carver.Take(w->cols, csr->n);
-  carver.Take(w->sortedcols, csr->n);
-  carver.Take(w->step, (PetscCount)csr->n + 2);
-  carver.Take(w->rank, csr->n);
-  carver.Take(w->start, most);
-  carver.Take(w->top, most);
-  carver.Take(w->steps, most);
-  carver.Take(w->key, csr->nz);
-  carver.Take(w->sortedkey, csr->nz);
+  carver.Take(w->rowOf, csr->nz);
+  carver.Take(w->longRows, csr->nz / o->long_row + 1);
+  carver.Take(w->len, n + 1);
+  carver.Take(w->begin, n + 1);
+  carver.Take(w->cols, n);
+  carver.Take(w->sortedcols, n);
+  carver.Take(w->rank, n);
+  carver.Take(w->blocks, (PetscCount)w->groups + 1);
+  carver.Take(w->tasks, (PetscCount)w->groups + 1);
+  carver.Take(w->lines, (PetscCount)w->groups + 1);
   carver.Take(w->entries, csr->nz);
   carver.Take(w->sortedentries, csr->nz);
   carver.Take(w->owner, csr->m);
   carver.Take(w->apart, csr->m);
+  carver.Take(w->colkey, n);
+  carver.Take(w->sortedcolkey, n);
+  carver.Take(w->count, n);
+  carver.Take(w->key, csr->nz);
+  carver.Take(w->sortedkey, csr->nz);
+  carver.Take(w->flags, FLAGS);
+  if (!o->groups) {
+    carver.Take(w->step, n + 1);
+    carver.Take(w->start, w->most);
+    carver.Take(w->top, w->most);
+    carver.Take(w->steps, w->most);
+  }
   carver.Take(w->cub, (PetscCount)w->cubbytes);
   return carver.Bytes();
 }
 
 /* Runs twice: with a null base it measures, then it hands out. value comes first. */
-static size_t Carve(FastLoad *fl, void *base)
+static size_t Carve(FastLoad *fl, bool indices, void *base)
 {
   GallopCarver carver(base);
 
   carver.Take(fl->value, fl->nz);
-  carver.Take(fl->rowIdx, fl->nz);
-  carver.Take(fl->csrIdx, fl->nz);
-  carver.Take(fl->rowShared, (fl->nz + 31) / 32);
   carver.Take(fl->blkPtr, (PetscCount)fl->blkNum + 1);
+  carver.Take(fl->blkRow, (PetscCount)fl->blkNum + 1);
   carver.Take(fl->blkColIdx, fl->blkNum);
   carver.Take(fl->blkHeight, fl->blkNum);
+  carver.Take(fl->blkLine, (PetscCount)fl->blkNum + 1);
   carver.Take(fl->blkLength, fl->blkNum);
   carver.Take(fl->blkClass, fl->blkNum);
+  carver.Take(fl->lineRow, fl->lineNum);
+  carver.Take(fl->taskBlk, (PetscCount)fl->taskNum + 1);
   carver.Take(fl->perm, fl->ncols);
-  carver.Take(fl->sortedX, fl->ncols);
+  carver.Take(fl->longRow, fl->longNum);
+  carver.Take(fl->longPtr, (PetscCount)fl->longNum + 1);
+  carver.Take(fl->longCol, fl->nz - fl->blknz);
+  carver.Take(fl->pieceRow, fl->pieceNum);
+  carver.Take(fl->pieceAt, fl->pieceNum);
+  if (indices) carver.Take(fl->csrIdx, fl->blknz);
+  if (fl->options.deterministic) {
+    carver.Take(fl->rowPtr, (PetscCount)fl->m + 1);
+    carver.Take(fl->products, fl->nz);
+  }
   return carver.Bytes();
 }
 
@@ -325,7 +747,7 @@ static int BitsFor(PetscCount largest)
 {
   int bits = 1; /* CUB sorts by one at least */
 
-  while (bits < (int)(8 * sizeof(Key)) && largest >> bits) bits++;
+  while (bits < 62 && largest >> bits) bits++;
   return bits;
 }
 
@@ -334,47 +756,302 @@ static PetscErrorCode CubBytes(const GallopCSR *csr, Workspace *w, cudaStream_t 
   size_t bytes = 0;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->count, w->sortedcount, w->cols, w->sortedcols, csr->n, 0, BitsFor(csr->m), stream));
+  PetscCallCUDA(cub::DeviceScan::InclusiveScan(nullptr, bytes, w->rowOf, w->rowOf, cuda::maximum<>(), csr->nz, stream));
   w->cubbytes = bytes;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, w->step, w->step, (PetscCount)csr->n + 1, stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, stream));
   w->cubbytes = PetscMax(w->cubbytes, bytes);
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, w->sortedcount, w->count, csr->n, stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, w->len, w->begin, (PetscCount)csr->n + 1, stream)); /* the longest of those of PetscInt, but for blocks */
   w->cubbytes = PetscMax(w->cubbytes, bytes);
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, BitsFor(csr->n - 1), stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, BitsFor(csr->n), stream));
+  w->cubbytes = PetscMax(w->cubbytes, bytes);
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, (PetscCount *)nullptr, (PetscCount *)nullptr, csr->nz + 1, stream)); /* blkRow; there are no more blocks than entries */
+  w->cubbytes = PetscMax(w->cubbytes, bytes);
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, (PetscInt *)nullptr, (PetscInt *)nullptr, csr->nz + 1, stream)); /* blkLine */
   w->cubbytes = PetscMax(w->cubbytes, bytes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* perm's source is w->sortedcols + nempty; the steps are on the host, to be freed by the caller */
-static PetscErrorCode SortColumns(const GallopCSR *csr, Workspace *w, cudaStream_t stream, PetscInt *nempty, PetscInt *num, FastLoadStep **steps)
+static PetscErrorCode Scan(Workspace *w, PetscInt *array, PetscCount n, cudaStream_t stream)
 {
-  PetscInt counts[2], *start, *top;
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, array, array, n, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Long rows, the lengths of columns, and their order */
+static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace *w, cudaStream_t stream)
+{
+  const unsigned int rows = GridFor(csr->m), cols = GridFor((PetscCount)csr->n + 1), entries = GridFor(csr->nz);
+  PetscInt           skip = 0;
 
   PetscFunctionBegin;
+  PetscCallCUDA(cudaMemsetAsync(w->flags, 0, FLAGS * sizeof(*w->flags), stream));
+  PetscCallCUDA(cudaMemsetAsync(w->rowOf, 0, (size_t)csr->nz * sizeof(*w->rowOf), stream));
   PetscCallCUDA(cudaMemsetAsync(w->count, 0, (size_t)csr->n * sizeof(*w->count), stream));
-  CountKernel<<<GridFor(csr->nz), Threads, 0, stream>>>(csr->nz, csr->j, w->count);
+  RowsKernel<<<rows, Threads, 0, stream>>>(csr->m, fl->options.long_row, csr->i, w->rowOf, w->flags, w->longRows);
   GallopCheckLaunch();
-  NumberKernel<<<GridFor(csr->n), Threads, 0, stream>>>(csr->n, w->cols);
+  PetscCallCUDA(cub::DeviceScan::InclusiveScan(w->cub, w->cubbytes, w->rowOf, w->rowOf, cuda::maximum<>(), csr->nz, stream));
+  CountKernel<<<entries, Threads, 0, stream>>>(csr->nz, fl->options.long_row, csr->i, csr->j, w->rowOf, w->count, w->flags);
   GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->count, w->sortedcount, w->cols, w->sortedcols, csr->n, 0, BitsFor(csr->m), stream));
-  FlagKernel<<<GridFor((PetscCount)csr->n + 1), Threads, 0, stream>>>(csr->n, w->sortedcount, w->step);
+  NumberKernel<<<cols, Threads, 0, stream>>>(csr->n, w->cols);
   GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, w->step, w->step, (PetscCount)csr->n + 1, stream));
-  StepsKernel<<<GridFor(csr->n), Threads, 0, stream>>>(csr->n, w->sortedcount, w->sortedcols, w->step, w->start, w->top, w->rank);
+  ColumnKeyKernel<<<cols, Threads, 0, stream>>>(csr->n, fl->options.window, w->lenbits, w->count, w->colkey);
   GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(counts, w->step + csr->n, sizeof(counts)));
-  *num    = counts[0];
-  *nempty = counts[1];
-  PetscCall(PetscMalloc1(*num, steps));
-  PetscCall(PetscMalloc2(*num, &start, *num, &top));
-  PetscCall(GallopDeviceCopyOut(start, w->start, (size_t)*num * sizeof(PetscInt)));
-  PetscCall(GallopDeviceCopyOut(top, w->top, (size_t)*num * sizeof(PetscInt)));
-  for (PetscInt t = 0; t < *num; t++) {
-    (*steps)[t].start  = start[t];
-    (*steps)[t].base   = t ? top[t - 1] : 0;
-    (*steps)[t].height = top[t] - (*steps)[t].base;
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, stream));
+  if (!fl->options.groups) { /* the paper leaves empty columns out */
+    int first;
+
+    FirstKernel<<<cols, Threads, 0, stream>>>(csr->n, w->lenbits, w->sortedcolkey, w->flags);
+    GallopCheckLaunch();
+    PetscCall(GallopDeviceCopyOut(&first, w->flags + FLAG_FIRST, sizeof(first)));
+    skip = first ? (PetscInt)first - 1 : csr->n;
+    w->sortedcolkey += skip;
+    w->sortedcols += skip;
   }
-  PetscCall(PetscFree2(start, top));
+  fl->ncols = csr->n - skip;
+  LengthKernel<<<GridFor((PetscCount)fl->ncols + 1), Threads, 0, stream>>>(fl->ncols, w->lenbits, w->sortedcolkey, w->sortedcols, w->len, w->rank);
+  GallopCheckLaunch();
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, w->len, w->begin, (PetscCount)fl->ncols + 1, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Numbers of blocks, lines and tasks. The steps of all columns are to be freed by the caller. */
+static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, PetscInt *num, FastLoadStep **steps)
+{
+  int flags[FLAGS];
+
+  PetscFunctionBegin;
+  *num   = 0;
+  *steps = NULL;
+  if (fl->options.groups) {
+    w->groups = FastLoadCeil(fl->ncols, WarpSize);
+    CountGroupsKernel<<<GridFor(((PetscCount)w->groups + 1) * WarpSize), Threads, 0, stream>>>(w->groups, fl->ncols, fl->height, w->len, w->blocks, w->tasks, w->lines, w->flags);
+    GallopCheckLaunch();
+    PetscCall(Scan(w, w->blocks, (PetscCount)w->groups + 1, stream));
+    PetscCall(Scan(w, w->tasks, (PetscCount)w->groups + 1, stream));
+    PetscCall(Scan(w, w->lines, (PetscCount)w->groups + 1, stream));
+    PetscCall(GallopDeviceCopyOut(&fl->blkNum, w->blocks + w->groups, sizeof(PetscInt)));
+    PetscCall(GallopDeviceCopyOut(&fl->taskNum, w->tasks + w->groups, sizeof(PetscInt)));
+    PetscCall(GallopDeviceCopyOut(&fl->lineNum, w->lines + w->groups, sizeof(PetscInt)));
+  } else if (fl->ncols) {
+    PetscInt *start, *top;
+
+    FlagKernel<<<GridFor((PetscCount)fl->ncols + 1), Threads, 0, stream>>>(fl->ncols, w->len, w->step);
+    GallopCheckLaunch();
+    PetscCall(Scan(w, w->step, (PetscCount)fl->ncols + 1, stream));
+    StepsKernel<<<GridFor(fl->ncols), Threads, 0, stream>>>(fl->ncols, w->len, w->step, w->start, w->top);
+    GallopCheckLaunch();
+    PetscCall(GallopDeviceCopyOut(num, w->step + fl->ncols, sizeof(PetscInt)));
+    PetscCall(PetscMalloc1(*num, steps));
+    PetscCall(PetscMalloc2(*num, &start, *num, &top));
+    PetscCall(GallopDeviceCopyOut(start, w->start, (size_t)*num * sizeof(PetscInt)));
+    PetscCall(GallopDeviceCopyOut(top, w->top, (size_t)*num * sizeof(PetscInt)));
+    for (PetscInt t = 0; t < *num; t++) {
+      (*steps)[t].start  = start[t];
+      (*steps)[t].base   = t ? top[t - 1] : 0;
+      (*steps)[t].height = top[t] - (*steps)[t].base;
+    }
+    PetscCall(PetscFree2(start, top));
+    FastLoadPlan(*num, *steps, fl->ncols, FASTLOAD_LENGTH, fl->height, &fl->blkNum);
+    for (PetscInt t = 0; t < *num; t++) fl->lineNum += FastLoadCeil(fl->ncols - (*steps)[t].start, WarpSize) * (*steps)[t].height;
+    fl->taskNum = fl->blkNum;
+  }
+  PetscCall(GallopDeviceCopyOut(flags, w->flags, sizeof(flags)));
+  fl->longNum = flags[FLAG_LONG];
+  fl->single  = (PetscBool)(fl->options.groups && !flags[FLAG_CUT]);
+  fl->zeros   = (PetscBool)(!fl->options.groups || flags[FLAG_EMPTY]);
+  w->flags    = flags[FLAG_UNSORTED] ? w->flags : NULL; /* all that is asked of them from here on */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Host copies of the small arrays of long rows; freed by PetscFree4() */
+typedef struct {
+  PetscInt *row, *ptr, *pieceRow, *pieceAt;
+} LongRows;
+
+static PetscErrorCode PlanLongRows(FastLoad *fl, const GallopCSR *csr, const Workspace *w, LongRows *l)
+{
+  PetscInt *rows;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(fl->longNum, &rows));
+  if (fl->longNum) PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)fl->longNum * sizeof(PetscInt)));
+  PetscCall(PetscSortInt(fl->longNum, rows));
+  fl->blknz    = csr->nz;
+  fl->pieceNum = 0;
+  for (PetscInt t = 0; t < fl->longNum; t++) {
+    const PetscInt n = csr->host_i[rows[t] + 1] - csr->host_i[rows[t]];
+
+    fl->blknz -= n;
+    fl->pieceNum += FastLoadCeil(n, FASTLOAD_PIECE);
+  }
+  PetscCall(PetscMalloc4(fl->longNum, &l->row, fl->longNum + 1, &l->ptr, fl->pieceNum, &l->pieceRow, fl->pieceNum, &l->pieceAt));
+  l->ptr[0] = 0;
+  for (PetscInt t = 0, p = 0; t < fl->longNum; t++) {
+    l->row[t]     = rows[t];
+    l->ptr[t + 1] = l->ptr[t] + csr->host_i[rows[t] + 1] - csr->host_i[rows[t]];
+    for (PetscInt k = l->ptr[t]; k < l->ptr[t + 1]; k += PetscMin(FASTLOAD_PIECE, l->ptr[t + 1] - k)) {
+      l->pieceRow[p]  = t;
+      l->pieceAt[p++] = k;
+    }
+  }
+  PetscCall(PetscFree(rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FillLongRows(const FastLoad *fl, const GallopCSR *csr, const LongRows *l, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceCopyIn(fl->longPtr, l->ptr, (size_t)(fl->longNum + 1) * sizeof(PetscInt)));
+  if (!fl->pieceNum) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceCopyIn(fl->longRow, l->row, (size_t)fl->longNum * sizeof(PetscInt)));
+  PetscCall(GallopDeviceCopyIn(fl->pieceRow, l->pieceRow, (size_t)fl->pieceNum * sizeof(PetscInt)));
+  PetscCall(GallopDeviceCopyIn(fl->pieceAt, l->pieceAt, (size_t)fl->pieceNum * sizeof(PetscInt)));
+  LongRowsKernel<<<(unsigned int)fl->pieceNum, Threads, 0, stream>>>(*fl, csr->i, csr->j, csr->a, true);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All arrays but those of long rows and rowIdx; *rows lie in the workspace */
+static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, PetscInt num, const FastLoadStep steps[], cudaStream_t stream, const PetscInt **placed)
+{
+  const unsigned int entries = GridFor(csr->nz), warps = GridFor((PetscCount)fl->blkNum * WarpSize);
+  const PetscCount   last = fl->blknz;
+  PetscInt          *rows = (PetscInt *)w->key;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceCopy(fl->perm, w->sortedcols, (size_t)fl->ncols * sizeof(PetscInt)));
+  /* entries by sorted columns */
+  RankKernel<<<entries, Threads, 0, stream>>>(csr->nz, fl->options.long_row, fl->ncols, csr->i, csr->j, w->rowOf, w->rank, w->key);
+  GallopCheckLaunch();
+  NumberKernel<<<entries, Threads, 0, stream>>>(csr->nz, w->entries);
+  GallopCheckLaunch();
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, BitsFor(fl->ncols), stream));
+  if (fl->blkNum) {
+    PetscInt *const blkBase = w->entries; /* free again, as w->key is */
+
+    if (fl->options.groups) {
+      GroupsKernel<<<GridFor((PetscCount)w->groups * WarpSize), Threads, 0, stream>>>(w->groups, w->len, w->begin, w->blocks, w->tasks, w->lines, *fl, blkBase);
+      GallopCheckLaunch();
+    } else {
+      PetscCall(GallopDeviceCopyIn(w->steps, steps, (size_t)num * sizeof(*steps)));
+      StepBlocksKernel<<<GridFor(fl->blkNum), Threads, 0, stream>>>(num, w->steps, *fl, blkBase);
+      GallopCheckLaunch();
+      PetscCall(Scan(w, fl->blkLine, fl->blkNum, stream));
+    }
+    PetscCall(GallopDeviceCopyIn(fl->blkPtr + fl->blkNum, &last, sizeof(last)));
+    FillKernel<<<warps, Threads, 0, stream>>>(*fl, w->begin, blkBase, w->sortedentries, w->rowOf, csr->a, rows);
+    GallopCheckLaunch();
+    PetscCallCUDA(cudaMemsetAsync(w->apart, 0, (size_t)fl->m * sizeof(*w->apart), stream));
+    OwnerKernel<<<warps, Threads, 0, stream>>>(*fl, rows, w->owner); /* rows without entries are never asked for */
+    GallopCheckLaunch();
+    ClassKernel<<<warps, Threads, 0, stream>>>(*fl, rows, w->owner, w->apart);
+    GallopCheckLaunch();
+  } else PetscCall(GallopDeviceZero(fl->blkPtr, sizeof(PetscCount)));
+  PetscCall(GallopDeviceCopyIn(fl->blkLine + fl->blkNum, &fl->lineNum, sizeof(PetscInt)));
+  PetscCall(GallopDeviceCopyIn(fl->taskBlk + fl->taskNum, &fl->blkNum, sizeof(PetscInt)));
+  PetscCall(GallopDeviceZero(fl->blkRow + fl->blkNum, sizeof(PetscCount)));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, fl->blkRow, fl->blkRow, (PetscCount)fl->blkNum + 1, stream));
+  *placed = rows;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destroy(void **data)
+{
+  FastLoad *fl = (FastLoad *)*data;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceFree(fl->value)); /* where the one allocation begins; the other is rowIdx */
+  PetscCall(GallopDeviceFree(fl->rowIdx));
+  PetscCall(PetscFree(fl));
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With a plan: takes memory and fills it; *done is false where there is not enough */
+static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w, const LongRows *l, PetscInt num, const FastLoadStep steps[], PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+{
+  const bool      indices = fl->options.deterministic || w->flags;
+  const PetscInt *rows = NULL;
+  void           *base = NULL, *rowIdx = NULL;
+  PetscCount      rowbytes;
+
+  PetscFunctionBegin;
+  *done     = PETSC_FALSE;
+  fl->bytes = Carve(fl, indices, NULL);
+  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(fl->bytes, &base));
+  if (!base) {
+    fl->value = NULL;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  (void)Carve(fl, indices, base);
+  PetscCall(Fill(fl, csr, w, num, steps, stream, &rows));
+  PetscCall(FillLongRows(fl, csr, l, stream));
+  if (fl->rowPtr) PetscCall(GallopDeviceCopy(fl->rowPtr, csr->i, (size_t)(fl->m + 1) * sizeof(PetscInt)));
+  PetscCall(GallopDeviceCopyOut(&rowbytes, fl->blkRow + fl->blkNum, sizeof(rowbytes)));
+  fl->bytes += (size_t)rowbytes;
+  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc((size_t)PetscMax(rowbytes, 1), &rowIdx));
+  if (!rowIdx) PetscFunctionReturn(PETSC_SUCCESS);
+  fl->rowIdx = (unsigned char *)rowIdx;
+  PetscCall(GallopDeviceZero(rowIdx, (size_t)rowbytes));
+  if (fl->blkNum) {
+    OffsetsKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, rows, w->apart);
+    GallopCheckLaunch();
+  }
+  *done = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
+{
+  const FastLoadOptions options = FastLoadChoose((const FastLoadOptions *)opts, csr);
+  FastLoad             *fl;
+  FastLoadStep         *steps;
+  LongRows              longrows;
+  PetscInt              num;
+  Workspace             w = {};
+  size_t                wbytes;
+  void                 *wbase;
+  cudaStream_t          stream;
+  PetscBool             done;
+
+  PetscFunctionBegin;
+  *built = NULL;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  w.groups  = FastLoadCeil(csr->n, WarpSize);
+  w.most    = (PetscInt)PetscMin((double)PetscMin(csr->m, csr->n), PetscSqrtReal(2 * (PetscReal)csr->nz) + 2);
+  w.lenbits = BitsFor(csr->m);
+  w.colbits = w.lenbits + (options.window ? BitsFor(csr->n / options.window) : 0);
+  PetscCall(CubBytes(csr, &w, stream));
+  wbytes = CarveWorkspace(&w, &options, csr, NULL);
+  PetscCall(GallopDeviceMalloc(wbytes, &wbase));
+  if (!wbase) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveWorkspace(&w, &options, csr, wbase);
+
+  PetscCall(PetscNew(&fl));
+  fl->memtype = PETSC_MEMTYPE_CUDA;
+  fl->m       = csr->m;
+  fl->n       = csr->n;
+  fl->nz      = csr->nz;
+  fl->length  = FASTLOAD_LENGTH;
+  fl->options = options;
+  fl->height  = options.height;
+  fl->fresh   = PETSC_TRUE;
+  PetscCallCUDA(GallopKernelOverlaps(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, &fl->overlaps));
+  PetscCall(SortColumns(fl, csr, &w, stream));
+  PetscCall(Plan(fl, &w, stream, &num, &steps));
+  PetscCall(PlanLongRows(fl, csr, &w, &longrows));
+  PetscCall(Complete(fl, csr, &w, &longrows, num, steps, maxbytes, stream, &done));
+  PetscCallCUDA(cudaStreamSynchronize(stream)); /* what was copied from pageable memory is about to go */
+  if (done) *built = fl;
+  else {
+    void *data = fl;
+
+    PetscCall(Destroy(&data));
+  }
+  PetscCall(PetscFree(steps));
+  PetscCall(PetscFree4(longrows.row, longrows.ptr, longrows.pieceRow, longrows.pieceAt));
+  PetscCall(GallopDeviceRelease(wbytes, wbase));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -385,114 +1062,107 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  ValuesKernel<<<GridFor(fl->nz), Threads, 0, stream>>>(fl->nz, fl->csrIdx, csr->a, fl->value);
-  GallopCheckLaunch();
+  if (fl->blkNum) {
+    RefreshKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, csr->i, csr->j, csr->a);
+    GallopCheckLaunch();
+  }
+  if (fl->pieceNum) {
+    LongRowsKernel<<<(unsigned int)fl->pieceNum, Threads, 0, stream>>>(*fl, csr->i, csr->j, csr->a, false);
+    GallopCheckLaunch();
+  }
+  fl->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All arrays but the values, once they have memory */
-static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, PetscInt nempty, PetscInt num, const FastLoadStep steps[], cudaStream_t stream)
+static FastLoadArrays<PetscScalar, PetscInt> View(const FastLoad *fl)
 {
-  const unsigned int entries = GridFor(fl->nz), warps = GridFor((PetscCount)fl->blkNum * WarpSize);
+  FastLoadArrays<PetscScalar, PetscInt> view = {};
 
-  PetscFunctionBegin;
-  PetscCall(GallopDeviceCopyIn(w->steps, steps, (size_t)num * sizeof(*steps)));
-  PetscCall(GallopDeviceCopy(fl->perm, w->sortedcols + nempty, (size_t)fl->ncols * sizeof(PetscInt)));
-  /* entries by sorted columns; the counts become where columns begin */
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, w->sortedcount + nempty, w->count, fl->ncols, stream));
-  RankKernel<<<entries, Threads, 0, stream>>>(fl->nz, csr->j, w->rank, w->key);
-  GallopCheckLaunch();
-  NumberKernel<<<entries, Threads, 0, stream>>>(fl->nz, w->entries);
-  GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->key, w->sortedkey, w->entries, w->sortedentries, fl->nz, 0, BitsFor(csr->n - 1), stream));
-  PlaceKernel<<<entries, Threads, 0, stream>>>(fl->nz, fl->m, csr->i, w->sortedkey, w->sortedentries, w->count, num, w->steps, fl->ncols, fl->rowIdx, fl->csrIdx);
-  GallopCheckLaunch();
-
-  BlocksKernel<<<GridFor((PetscCount)fl->blkNum + 1), Threads, 0, stream>>>(num, w->steps, *fl);
-  GallopCheckLaunch();
-  PetscCallCUDA(cudaMemsetAsync(w->apart, 0, (size_t)fl->m * sizeof(*w->apart), stream));
-  OwnerKernel<<<warps, Threads, 0, stream>>>(*fl, w->owner); /* rows without entries are never asked for */
-  GallopCheckLaunch();
-  ClassKernel<<<warps, Threads, 0, stream>>>(*fl, w->owner, w->apart);
-  GallopCheckLaunch();
-  SharedKernel<<<entries, Threads, 0, stream>>>(*fl, w->apart);
-  GallopCheckLaunch();
-  SharedBlocksKernel<<<warps, Threads, 0, stream>>>(*fl, w->apart);
-  GallopCheckLaunch();
-  PetscFunctionReturn(PETSC_SUCCESS);
+  view.taskNum   = fl->taskNum;
+  view.pieceNum  = fl->pieceNum;
+  view.blknz     = fl->blknz;
+  view.blkPtr    = fl->blkPtr;
+  view.blkRow    = fl->blkRow;
+  view.taskBlk   = fl->taskBlk;
+  view.blkColIdx = fl->blkColIdx;
+  view.blkHeight = fl->blkHeight;
+  view.blkLine   = fl->blkLine;
+  view.lineRow   = fl->lineRow;
+  view.perm      = fl->perm;
+  view.longRow   = fl->longRow;
+  view.longPtr   = fl->longPtr;
+  view.longCol   = fl->longCol;
+  view.pieceRow  = fl->pieceRow;
+  view.pieceAt   = fl->pieceAt;
+  view.csrIdx    = fl->csrIdx;
+  view.blkLength = fl->blkLength;
+  view.blkClass  = fl->blkClass;
+  view.rowIdx    = fl->rowIdx;
+  view.value     = fl->value;
+  return view;
 }
 
-static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
+static GallopGrid GridOf(const FastLoad *fl, PetscCount blocks, cudaStream_t stream)
 {
-  const FastLoadOptions *options = (const FastLoadOptions *)opts;
-  const PetscInt         most    = PetscMin(PetscMin(csr->m, csr->n), (PetscInt)PetscMin((double)PETSC_INT_MAX, PetscSqrtReal(2 * (PetscReal)csr->nz) + 2)); /* different lengths of columns */
-  FastLoad              *fl;
-  FastLoadStep          *steps;
-  PetscInt               nempty = 0, num = 0;
-  Workspace              w = {};
-  size_t                 wbytes;
-  void                  *wbase, *base = NULL;
-  cudaStream_t           stream;
+  return {blocks, Threads, 1, 0, stream, (bool)(fl->overlaps && !fl->fresh)}; /* new values must have been written */
+}
 
+static GallopVectors<PetscScalar> Vectors(const GallopProduct *p)
+{
+  return {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+}
+
+/* z = beta y. From then on the product adds to z. */
+static PetscErrorCode Begin(const FastLoad *fl, PetscInt n, GallopVectors<PetscScalar> *v, cudaStream_t stream)
+{
   PetscFunctionBegin;
-  *built = NULL;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(CubBytes(csr, &w, stream));
-  wbytes = CarveWorkspace(&w, csr, most, NULL);
-  PetscCall(GallopDeviceMalloc(wbytes, &wbase));
-  if (!wbase) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveWorkspace(&w, csr, most, wbase);
-  PetscCall(SortColumns(csr, &w, stream, &nempty, &num, &steps));
-
-  PetscCall(PetscNew(&fl));
-  fl->memtype = PETSC_MEMTYPE_CUDA;
-  fl->m       = csr->m;
-  fl->n       = csr->n;
-  fl->nz      = csr->nz;
-  fl->length  = FASTLOAD_LENGTH;
-  fl->ncols   = csr->n - nempty;
-  fl->options = *options;
-  FastLoadPlan(num, steps, fl->ncols, FASTLOAD_LENGTH, options->height, &fl->blkNum);
-  fl->bytes = Carve(fl, NULL);
-  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(fl->bytes, &base));
-  if (base) {
-    (void)Carve(fl, base);
-    PetscCall(Fill(fl, csr, &w, nempty, num, steps, stream));
-    PetscCall(Refresh(fl, csr));
-    PetscCallCUDA(cudaStreamSynchronize(stream)); /* the steps are pageable and about to go */
-    *built = fl;
-  } else PetscCall(PetscFree(fl));
-  PetscCall(PetscFree(steps));
-  PetscCall(GallopDeviceRelease(wbytes, wbase));
+  if (!v->readsy || v->y != v->z || v->beta != PetscScalar(1)) PetscCallCUDA(GallopLaunch(BeginKernel<PetscScalar>, GridOf(fl, (n + Threads - 1) / Threads, stream), n, *v));
+  if (v->readsy) {
+    v->y    = v->z;
+    v->beta = PetscScalar(1);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
-  const FastLoad                             *fl   = (const FastLoad *)data;
-  const GallopVectors<PetscScalar>            v    = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
-  const PetscInt                              m    = v.readsy && v.y == v.z && v.beta == PetscScalar(1) ? 0 : fl->m; /* rows of z that are not yet what is added to */
-  const FastLoadArrays<PetscScalar, PetscInt> view = {fl->blkNum, fl->blkPtr, fl->blkColIdx, fl->rowIdx, fl->blkLength, fl->blkClass, fl->rowShared, fl->value, fl->sortedX};
-  cudaStream_t                                stream;
+  FastLoad                  *fl     = (FastLoad *)data;
+  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
+  GallopVectors<PetscScalar> v      = Vectors(p);
+  cudaStream_t               stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  VectorsKernel<<<GridFor(PetscMax(fl->ncols, m)), Threads, 0, stream>>>(fl->ncols, fl->perm, fl->sortedX, m, v);
-  GallopCheckLaunch();
-  FastLoadKernel<PetscScalar, PetscReal, PetscInt><<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(view, v.alpha, v.z);
-  GallopCheckLaunch();
+  if (fl->products) {
+    int width = 1;
+
+    while (width < WarpSize && 2 * width * (PetscCount)fl->m <= fl->nz) width *= 2;
+    MultiplyKernel<<<(unsigned int)blocks, Threads, 0, stream>>>(View(fl), v.x, fl->products);
+    GallopCheckLaunch();
+    RowSumKernel<<<GridFor((PetscCount)fl->m * width), Threads, 0, stream>>>(fl->m, width, fl->rowPtr, fl->products, v);
+    GallopCheckLaunch();
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(Begin(fl, fl->m, &v, stream));
+  PetscCallCUDA(GallopLaunch(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v.alpha, v.x, v.z, (bool)fl->fresh));
+  PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Destroy(void **data)
+static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBool conjugate)
 {
-  FastLoad *fl = (FastLoad *)*data;
+  FastLoad                  *fl     = (FastLoad *)data;
+  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
+  const bool                 alone  = fl->single && !fl->pieceNum; /* each column is one lane's */
+  GallopVectors<PetscScalar> v      = Vectors(p);
+  cudaStream_t               stream;
 
   PetscFunctionBegin;
-  PetscCall(GallopDeviceFree(fl->value)); /* where the one allocation begins */
-  PetscCall(PetscFree(fl));
-  *data = NULL;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (!alone || fl->zeros) PetscCall(Begin(fl, fl->n, &v, stream));
+  if (blocks) PetscCallCUDA(GallopLaunch(TransposedKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v, (bool)conjugate, alone, (bool)fl->fresh));
+  PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork FastLoadDevice = {Build, Refresh, Apply, Destroy};
+const GallopFormatWork FastLoadDevice = {Build, Refresh, Apply, Destroy, ApplyTranspose};

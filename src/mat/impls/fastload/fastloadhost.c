@@ -1,10 +1,28 @@
-/* FASTLOAD on the host: building it from CSR, renewing its values, its product. The reference for the GPU's. */
+/* FASTLOAD on the host: building it from CSR, renewing its values, its products. The reference for the GPU's. */
 
 #include "fastload.h"
 #include <gallop/deviceimpl.h>
 
+/* What the options leave open. Small matrices are cut low, so that there is work for all warps of a GPU. */
+FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *csr)
+{
+  FastLoadOptions o = *options;
+
+  if (o.deterministic) { /* a lane has all entries of a column */
+    o.groups   = PETSC_TRUE;
+    o.height   = 0;
+    o.long_row = PETSC_INT_MAX;
+  }
+  if (o.height == FASTLOAD_CHOOSE)
+    for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= 8192;) o.height *= 2;
+  if (!o.long_row) o.long_row = (PetscInt)PetscMax(1024, csr->nz / csr->m * 16);
+  if (!o.groups) o.window = 0;
+  o.window = FastLoadCeil(o.window, FASTLOAD_LENGTH) * FASTLOAD_LENGTH;
+  return o;
+}
+
 /*
-  FastLoadPlan - Where the entries and the blocks of each step begin
+  FastLoadPlan - Where the entries and the blocks of each step begin, where steps are made of all columns
 
   Input Parameters:
 + num    - number of steps
@@ -31,40 +49,127 @@ void FastLoadPlan(PetscInt num, FastLoadStep steps[], PetscInt ncols, PetscInt l
   *blkNum = blk;
 }
 
-/* perm, and the steps: to be freed by the caller. rank[c] is the place of column c among the sorted ones. */
-static PetscErrorCode SortColumns(const GallopCSR *csr, FastLoad *fl, PetscInt *rank, PetscInt *num, FastLoadStep **steps)
+static PetscBool IsLong(const FastLoad *fl, const PetscInt i[], PetscInt row)
 {
-  PetscInt *count, *first, before = 0;
+  return (PetscBool)(i[row + 1] - i[row] > fl->options.long_row);
+}
+
+/* perm, from how many entries columns have */
+static PetscErrorCode SortColumns(FastLoad *fl, const PetscInt count[])
+{
+  const PetscInt window = fl->options.window ? fl->options.window : PetscMax(fl->n, 1);
+  PetscInt      *first, empty = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscCalloc2(csr->n, &count, csr->m + 2, &first));
-  for (PetscCount k = 0; k < csr->nz; k++) count[csr->j[k]]++;
-  for (PetscInt c = 0; c < csr->n; c++) first[count[c] + 1]++; /* a column has at most m entries */
-  fl->ncols = csr->n - first[1];
-  *num      = 0;
-  for (PetscInt len = 1; len <= csr->m; len++) *num += first[len + 1] > 0;
-  PetscCall(PetscMalloc1(*num, steps));
-  *num     = 0;
-  first[1] = 0;
-  for (PetscInt len = 1; len <= csr->m; len++) {
-    if (first[len + 1]) {
-      (*steps)[(*num)++] = (FastLoadStep){.start = first[len], .base = before, .height = len - before};
-      before             = len;
-    }
-    first[len + 1] += first[len];
-  }
+  for (PetscInt c = 0; c < fl->n; c++) empty += !count[c];
+  fl->ncols = fl->options.groups ? fl->n : fl->n - empty;
   PetscCall(PetscMalloc1(fl->ncols, &fl->perm));
-  for (PetscInt c = 0; c < csr->n; c++) {
-    if (!count[c]) continue;
-    rank[c]           = first[count[c]]++;
-    fl->perm[rank[c]] = c;
+  PetscCall(PetscMalloc1(fl->m + 2, &first)); /* a column has at most m entries */
+  for (PetscInt w = 0; w < fl->n; w += PetscMin(window, fl->n - w)) {
+    const PetscInt end  = w + PetscMin(window, fl->n - w);
+    PetscInt       most = 0;
+
+    for (PetscInt c = w; c < end; c++) most = PetscMax(most, count[c]);
+    PetscCall(PetscArrayzero(first, most + 2));
+    for (PetscInt c = w; c < end; c++) first[count[c] + 1]++;
+    if (!fl->options.groups) first[1] = 0;
+    for (PetscInt len = 0; len <= most; len++) first[len + 1] += first[len];
+    for (PetscInt c = w; c < end; c++)
+      if (fl->options.groups || count[c]) fl->perm[w + first[count[c]]++] = c;
   }
-  PetscCall(PetscFree2(count, first));
+  PetscCall(PetscFree(first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The class of each block, and the rows that need care */
-static PetscErrorCode Classify(FastLoad *fl)
+/* Sets a block, or only counts it where there is no memory yet, and its lines */
+static void AddBlock(FastLoad *fl, FastLoadBlock block)
+{
+  if (fl->blkPtr) {
+    fl->blkPtr[fl->blkNum]    = block.ptr;
+    fl->blkColIdx[fl->blkNum] = block.colidx;
+    fl->blkHeight[fl->blkNum] = block.height;
+    fl->blkLength[fl->blkNum] = (unsigned char)block.length;
+    fl->blkLine[fl->blkNum]   = fl->lineNum;
+  }
+  fl->blkNum++;
+  fl->lineNum += block.height;
+}
+
+static void AddTask(FastLoad *fl)
+{
+  if (fl->taskBlk) fl->taskBlk[fl->taskNum] = fl->blkNum;
+  fl->taskNum++;
+}
+
+/* Blocks and tasks from the lengths of the sorted columns */
+static PetscErrorCode PlanGroups(FastLoad *fl, const PetscInt len[])
+{
+  const PetscInt limit = fl->height;
+  PetscCount     ptr   = 0;
+
+  PetscFunctionBegin;
+  fl->blkNum = fl->lineNum = fl->taskNum = 0;
+  fl->single = PETSC_TRUE;
+  fl->zeros  = PETSC_FALSE;
+  for (PetscInt s = 0; s < fl->ncols; s += fl->length) {
+    const PetscInt end = PetscMin(s + fl->length, fl->ncols), most = len[end - 1];
+    PetscInt       at  = s;
+
+    if (!most) fl->zeros = PETSC_TRUE;
+    if (limit && most > limit) fl->single = PETSC_FALSE;
+    for (PetscInt k = 0; k < most;) {
+      PetscInt stop;
+
+      while (len[at] <= k) at++; /* columns that are at their end */
+      stop = len[at];
+      if (limit && k % limit == 0) AddTask(fl);
+      if (!limit && k == 0) AddTask(fl);
+      if (limit) stop = PetscMin(stop, (k / limit + 1) * limit);
+      AddBlock(fl, (FastLoadBlock){ptr, at, end - at, stop - k, k});
+      ptr += (PetscCount)(end - at) * (stop - k);
+      k = stop;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same with the paper's steps, of all columns */
+static PetscErrorCode PlanSteps(FastLoad *fl, const PetscInt len[])
+{
+  FastLoadStep *steps;
+  PetscInt      num = 0, blkNum, before = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt s = 0; s < fl->ncols; s++) num += !s || len[s] != len[s - 1];
+  PetscCall(PetscMalloc1(num, &steps));
+  num = 0;
+  for (PetscInt s = 0; s < fl->ncols; s++) {
+    if (s && len[s] == len[s - 1]) continue;
+    steps[num++] = (FastLoadStep){.start = s, .base = before, .height = len[s] - before};
+    before       = len[s];
+  }
+  FastLoadPlan(num, steps, fl->ncols, fl->length, fl->height, &blkNum);
+  fl->blkNum = fl->lineNum = fl->taskNum = 0;
+  fl->single = PETSC_FALSE;
+  fl->zeros  = PETSC_TRUE;
+  for (PetscInt b = 0; b < blkNum; b++) {
+    AddTask(fl);
+    AddBlock(fl, FastLoadGetBlock(num, steps, fl->ncols, fl->length, fl->height, b));
+  }
+  PetscCall(PetscFree(steps));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Plan(FastLoad *fl, const PetscInt len[])
+{
+  PetscFunctionBegin;
+  if (fl->options.groups) PetscCall(PlanGroups(fl, len));
+  else PetscCall(PlanSteps(fl, len));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The class of each block, the lowest rows of its lines, and how many bytes the others take; rows has the row of each entry */
+static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[])
 {
   PetscInt   *block; /* of each row: the one that has entries of it, or -2 when there is more than one or the row stands apart in a line */
   PetscCount *line;  /* of each row: the last line that has entries of it */
@@ -73,35 +178,68 @@ static PetscErrorCode Classify(FastLoad *fl)
   PetscFunctionBegin;
   PetscCall(PetscMalloc2(fl->m, &block, fl->m, &line));
   for (PetscInt r = 0; r < fl->m; r++) block[r] = line[r] = -1;
+  fl->blkRow[0] = 0;
   for (PetscInt b = 0; b < fl->blkNum; b++) {
-    PetscBool onerow = PETSC_TRUE, distinct = PETSC_TRUE;
+    const PetscInt length = fl->blkLength[b];
+    PetscBool      onerow = PETSC_TRUE, distinct = PETSC_TRUE, follow = PETSC_TRUE;
+    PetscInt       spread = 0, longest = 1, steps = 0;
+    int            width;
 
     for (PetscInt q = 0; q < fl->blkHeight[b]; q++, lines++) {
-      const PetscInt *row = fl->rowIdx + fl->blkPtr[b] + (PetscCount)q * fl->blkLength[b];
+      const PetscInt *row = rows + fl->blkPtr[b] + (PetscCount)q * length;
+      PetscInt        lo = row[0], hi = row[0], run = 1;
 
-      for (PetscInt l = 0; l < fl->blkLength[b]; l++) {
+      for (PetscInt l = 0; l < length; l++) {
         const PetscInt  r    = row[l];
         const PetscBool same = (PetscBool)(l && row[l - 1] == r);
 
         if (same) distinct = PETSC_FALSE;
         else if (l) onerow = PETSC_FALSE;
+        if (r != row[0] + l) follow = PETSC_FALSE;
+        run     = same ? run + 1 : 1;
+        longest = PetscMax(longest, run);
+        lo      = PetscMin(lo, r);
+        hi      = PetscMax(hi, r);
         if ((block[r] >= 0 && block[r] != b) || (line[r] == lines && !same)) block[r] = -2;
         else if (block[r] == -1) block[r] = b;
         line[r] = lines;
       }
+      fl->lineRow[lines] = lo;
+      spread             = PetscMax(spread, hi - lo);
     }
-    fl->blkClass[b] = (unsigned char)(distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS);
+    while (1 << steps < longest) steps++;
+    width                = follow || (onerow && !distinct) ? FASTLOAD_IMPLIED : spread <= 255 ? FASTLOAD_BYTE : spread <= 65535 ? FASTLOAD_SHORT : FASTLOAD_INT;
+    fl->blkClass[b]      = (unsigned char)((distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS) | width << 3 | steps << 5);
+    fl->blkRow[b + 1]    = fl->blkRow[b] + FastLoadRowBytes(width, fl->blkPtr[b + 1] - fl->blkPtr[b]);
   }
-  PetscCall(PetscArrayzero(fl->rowShared, (fl->nz + 31) / 32));
   for (PetscInt b = 0; b < fl->blkNum; b++) {
-    for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++) {
-      if (block[fl->rowIdx[k]] >= 0) continue;
-      fl->rowShared[k / 32] |= 1u << (k % 32);
-      fl->blkClass[b] |= FASTLOAD_SHARED;
-    }
+    for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++)
+      if (block[rows[k]] < 0) fl->blkClass[b] |= FASTLOAD_SHARED;
   }
   PetscCall(PetscFree2(block, line));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Once rowIdx has memory */
+static void StoreRows(FastLoad *fl, const PetscInt rows[])
+{
+  for (PetscInt b = 0; b < fl->blkNum; b++) {
+    const int width = FASTLOAD_WIDTH(fl->blkClass[b]);
+
+    for (PetscCount k = 0; k < fl->blkPtr[b + 1] - fl->blkPtr[b] && width != FASTLOAD_IMPLIED; k++) {
+      unsigned char *const at  = fl->rowIdx + fl->blkRow[b];
+      const PetscInt       off = rows[fl->blkPtr[b] + k] - fl->lineRow[fl->blkLine[b] + k / fl->blkLength[b]];
+
+      if (width == FASTLOAD_BYTE) at[k] = (unsigned char)off;
+      else if (width == FASTLOAD_SHORT) ((unsigned short *)at)[k] = (unsigned short)off;
+      else ((PetscInt *)at)[k] = off;
+    }
+    if (width != FASTLOAD_IMPLIED) { /* tests compare all bytes */
+      const PetscCount used = (PetscCount)(width == FASTLOAD_BYTE ? 1 : width == FASTLOAD_SHORT ? 2 : sizeof(PetscInt)) * (fl->blkPtr[b + 1] - fl->blkPtr[b]);
+
+      memset(fl->rowIdx + fl->blkRow[b] + used, 0, (size_t)(fl->blkRow[b + 1] - fl->blkRow[b] - used));
+    }
+  }
 }
 
 static PetscErrorCode Free(FastLoad *fl)
@@ -109,8 +247,11 @@ static PetscErrorCode Free(FastLoad *fl)
   PetscFunctionBegin;
   PetscCall(PetscFree(fl->perm));
   PetscCall(PetscFree(fl->sortedX));
-  PetscCall(PetscFree5(fl->blkPtr, fl->blkColIdx, fl->blkHeight, fl->blkLength, fl->blkClass));
-  PetscCall(PetscFree4(fl->rowIdx, fl->value, fl->csrIdx, fl->rowShared));
+  PetscCall(PetscFree7(fl->blkPtr, fl->blkColIdx, fl->blkHeight, fl->blkLength, fl->blkClass, fl->blkLine, fl->blkRow));
+  PetscCall(PetscFree3(fl->lineRow, fl->taskBlk, fl->value));
+  PetscCall(PetscFree3(fl->longRow, fl->longPtr, fl->longCol));
+  PetscCall(PetscFree(fl->rowIdx));
+  PetscCall(PetscFree(fl->csrIdx));
   PetscCall(PetscFree(fl));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -118,9 +259,17 @@ static PetscErrorCode Free(FastLoad *fl)
 static PetscErrorCode AllocateBlocks(FastLoad *fl)
 {
   PetscFunctionBegin;
-  PetscCall(PetscMalloc5(fl->blkNum + 1, &fl->blkPtr, fl->blkNum, &fl->blkColIdx, fl->blkNum, &fl->blkHeight, fl->blkNum, &fl->blkLength, fl->blkNum, &fl->blkClass));
-  PetscCall(PetscMalloc4(fl->nz, &fl->rowIdx, fl->nz, &fl->value, fl->nz, &fl->csrIdx, (fl->nz + 31) / 32, &fl->rowShared));
+  PetscCall(PetscMalloc7(fl->blkNum + 1, &fl->blkPtr, fl->blkNum, &fl->blkColIdx, fl->blkNum, &fl->blkHeight, fl->blkNum, &fl->blkLength, fl->blkNum, &fl->blkClass, fl->blkNum + 1, &fl->blkLine, fl->blkNum + 1, &fl->blkRow));
+  PetscCall(PetscMalloc3(fl->lineNum, &fl->lineRow, fl->taskNum + 1, &fl->taskBlk, fl->nz, &fl->value));
+  PetscCall(PetscMalloc3(fl->longNum, &fl->longRow, fl->longNum + 1, &fl->longPtr, fl->nz - fl->blknz, &fl->longCol));
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Bytes that AllocateBlocks() takes, with perm and sortedX */
+static size_t BlockBytes(const FastLoad *fl)
+{
+  return (size_t)(fl->blkNum + 1) * (2 * sizeof(PetscCount) + sizeof(PetscInt)) + (size_t)fl->blkNum * (2 * sizeof(PetscInt) + 2) + (size_t)fl->lineNum * sizeof(PetscInt) + (size_t)(fl->taskNum + 1) * sizeof(PetscInt) +
+         (size_t)fl->nz * sizeof(PetscScalar) + (size_t)(2 * fl->longNum + 1) * sizeof(PetscInt) + (size_t)(fl->nz - fl->blknz) * sizeof(PetscInt) + (size_t)fl->ncols * (sizeof(PetscInt) + sizeof(PetscScalar));
 }
 
 static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
@@ -128,16 +277,70 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
   FastLoad *fl = (FastLoad *)data;
 
   PetscFunctionBegin;
-  for (PetscCount k = 0; k < fl->nz; k++) fl->value[k] = csr->a[fl->csrIdx[k]];
+  for (PetscInt b = 0; b < fl->blkNum; b++) {
+    for (PetscInt q = 0; q < fl->blkHeight[b]; q++) {
+      for (PetscInt l = 0; l < fl->blkLength[b]; l++) {
+        const PetscCount k = (PetscCount)q * fl->blkLength[b] + l, at = fl->blkPtr[b] + k;
+
+        if (fl->csrIdx) fl->value[at] = csr->a[fl->csrIdx[at]];
+        else {
+          const PetscInt row = FastLoadRow(fl->blkClass[b], fl->lineRow[fl->blkLine[b] + q], fl->rowIdx + fl->blkRow[b], k - l, l);
+
+          fl->value[at] = csr->a[FastLoadFind(csr->i, csr->j, row, fl->perm[fl->blkColIdx[b] + l])];
+        }
+      }
+    }
+  }
+  for (PetscInt t = 0; t < fl->longNum; t++) PetscCall(PetscArraycpy(fl->value + fl->blknz + fl->longPtr[t], csr->a + csr->i[fl->longRow[t]], fl->longPtr[t + 1] - fl->longPtr[t]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where each sorted column begins among entries sorted by columns, and the rows and places of these in CSR; long rows are left out */
+static PetscErrorCode Transpose(const FastLoad *fl, const GallopCSR *csr, const PetscInt len[], PetscInt *begin, PetscInt *rows, PetscInt *entries)
+{
+  PetscInt *next, at = 0; /* of each column of the matrix */
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(fl->n, &next));
+  for (PetscInt s = 0; s < fl->ncols; s++) {
+    begin[s] = next[fl->perm[s]] = at;
+    at += len[s];
+  }
+  for (PetscInt r = 0; r < csr->m; r++) {
+    if (IsLong(fl, csr->i, r)) continue;
+    for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) {
+      const PetscInt to = next[csr->j[k]]++;
+
+      rows[to]    = r;
+      entries[to] = k;
+    }
+  }
+  PetscCall(PetscFree(next));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FillLongRows(FastLoad *fl, const GallopCSR *csr)
+{
+  PetscInt t = 0;
+
+  PetscFunctionBegin;
+  fl->longPtr[0] = 0;
+  for (PetscInt r = 0; r < csr->m; r++) {
+    if (!IsLong(fl, csr->i, r)) continue;
+    fl->longRow[t]     = r;
+    fl->longPtr[t + 1] = fl->longPtr[t] + csr->i[r + 1] - csr->i[r];
+    PetscCall(PetscArraycpy(fl->longCol + fl->longPtr[t], csr->j + csr->i[r], csr->i[r + 1] - csr->i[r]));
+    t++;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* FastLoadBuild_Host - The format with blocks of any length up to FASTLOAD_LENGTH; *built is NULL where it would take more than maxbytes */
 PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *options, const GallopCSR *csr, PetscCount maxbytes, FastLoad **built)
 {
-  FastLoad     *fl;
-  FastLoadStep *steps;
-  PetscInt     *rank, *taken, num;
+  FastLoad *fl;
+  PetscInt *count, *len, *begin, *taken, *rows, *entries, *placed;
+  PetscBool sorted = PETSC_TRUE;
 
   PetscFunctionBegin;
   *built = NULL;
@@ -147,39 +350,55 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
   fl->n       = csr->n;
   fl->nz      = csr->nz;
   fl->length  = length;
-  fl->options = *options;
-  PetscCall(PetscCalloc2(csr->n, &rank, csr->n, &taken));
-  PetscCall(SortColumns(csr, fl, rank, &num, &steps));
-  FastLoadPlan(num, steps, fl->ncols, length, options->height, &fl->blkNum);
-  fl->bytes = (size_t)fl->nz * (2 * sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)((fl->nz + 31) / 32) * sizeof(unsigned int) + (size_t)fl->ncols * (sizeof(PetscInt) + sizeof(PetscScalar)) +
-              (size_t)fl->blkNum * (sizeof(PetscCount) + 2 * sizeof(PetscInt) + 2) + sizeof(PetscCount);
-  if (!maxbytes || fl->bytes <= (size_t)maxbytes) {
-    PetscCall(PetscMalloc1(fl->ncols, &fl->sortedX));
-    PetscCall(AllocateBlocks(fl));
-    for (PetscInt b = 0; b < fl->blkNum; b++) {
-      const FastLoadBlock block = FastLoadGetBlock(num, steps, fl->ncols, length, options->height, b);
+  fl->options = FastLoadChoose(options, csr);
+  fl->height  = fl->options.height;
+  PetscCall(PetscCalloc4(csr->n, &count, csr->n, &len, csr->n, &begin, csr->n, &taken));
+  for (PetscInt r = 0; r < csr->m; r++) {
+    const PetscBool islong = IsLong(fl, csr->i, r);
 
-      fl->blkPtr[b]    = block.ptr;
-      fl->blkColIdx[b] = block.colidx;
-      fl->blkHeight[b] = block.height;
-      fl->blkLength[b] = (unsigned char)block.length;
+    fl->longNum += islong;
+    for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) {
+      if (!islong) count[csr->j[k]]++;
+      if (!islong) fl->blknz++;
+      if (k > csr->i[r] && csr->j[k] <= csr->j[k - 1]) sorted = PETSC_FALSE;
     }
-    fl->blkPtr[fl->blkNum] = fl->nz;
-    for (PetscInt r = 0; r < csr->m; r++) {
-      for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) {
-        const PetscInt   c  = csr->j[k];
-        const PetscCount at = FastLoadPosition(num, steps, fl->ncols, length, rank[c], taken[c]++);
+  }
+  PetscCall(SortColumns(fl, count));
+  for (PetscInt s = 0; s < fl->ncols; s++) len[s] = count[fl->perm[s]];
+  PetscCall(Plan(fl, len));
+  PetscCall(PetscMalloc1(fl->ncols, &fl->sortedX));
+  PetscCall(AllocateBlocks(fl));
+  PetscCall(Plan(fl, len));
+  fl->blkPtr[fl->blkNum]   = fl->blknz;
+  fl->blkLine[fl->blkNum]  = fl->lineNum;
+  fl->taskBlk[fl->taskNum] = fl->blkNum;
+  PetscCall(FillLongRows(fl, csr));
+  PetscCall(PetscMalloc3(fl->blknz, &rows, fl->blknz, &entries, fl->blknz, &placed));
+  if (!sorted || fl->options.deterministic) PetscCall(PetscMalloc1(fl->blknz, &fl->csrIdx));
+  PetscCall(Transpose(fl, csr, len, begin, rows, entries));
+  for (PetscInt b = 0; b < fl->blkNum; b++) {
+    for (PetscInt l = 0; l < fl->blkLength[b]; l++) {
+      const PetscInt s = fl->blkColIdx[b] + l;
 
-        fl->rowIdx[at] = r;
-        fl->csrIdx[at] = k;
+      for (PetscInt q = 0; q < fl->blkHeight[b]; q++) {
+        const PetscCount at = fl->blkPtr[b] + (PetscCount)q * fl->blkLength[b] + l;
+
+        placed[at] = rows[begin[s] + taken[s]];
+        if (fl->csrIdx) fl->csrIdx[at] = entries[begin[s] + taken[s]];
+        taken[s]++;
       }
     }
+  }
+  PetscCall(Classify(fl, placed));
+  PetscCall(PetscMalloc1(fl->blkRow[fl->blkNum], &fl->rowIdx));
+  StoreRows(fl, placed);
+  fl->bytes = BlockBytes(fl) + (size_t)fl->blkRow[fl->blkNum] + (fl->csrIdx ? (size_t)fl->blknz * sizeof(PetscInt) : 0);
+  if (!maxbytes || fl->bytes <= (size_t)maxbytes) {
     PetscCall(Refresh(fl, csr));
-    PetscCall(Classify(fl));
     *built = fl;
   } else PetscCall(Free(fl));
-  PetscCall(PetscFree2(rank, taken));
-  PetscCall(PetscFree(steps));
+  PetscCall(PetscFree3(rows, entries, placed));
+  PetscCall(PetscFree4(count, len, begin, taken));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -193,36 +412,92 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* z = 0, or beta y where that is not z already */
+static PetscErrorCode Begin(PetscInt n, const GallopProduct *p)
+{
+  PetscFunctionBegin;
+  if (*p->beta == (PetscScalar)0.0) PetscCall(PetscArrayzero(p->z, n));
+  else if (p->y != p->z || *p->beta != (PetscScalar)1.0)
+    for (PetscInt r = 0; r < n; r++) p->z[r] = *p->beta * p->y[r];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
-  FastLoad         *fl     = (FastLoad *)data;
-  const PetscBool   readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
-  const PetscScalar alpha = *p->alpha, beta = *p->beta;
+  FastLoad         *fl    = (FastLoad *)data;
+  const PetscScalar alpha = *p->alpha;
 
   PetscFunctionBegin;
   for (PetscInt c = 0; c < fl->ncols; c++) fl->sortedX[c] = p->x[fl->perm[c]];
-  if (!readsy) PetscCall(PetscArrayzero(p->z, fl->m));
-  else if (p->y != p->z || beta != (PetscScalar)1.0)
-    for (PetscInt r = 0; r < fl->m; r++) p->z[r] = beta * p->y[r];
+  PetscCall(Begin(fl->m, p));
   for (PetscInt b = 0; b < fl->blkNum; b++) {
-    const PetscScalar *x   = fl->sortedX + fl->blkColIdx[b];
-    const PetscInt     len = fl->blkLength[b];
+    const PetscScalar   *x       = fl->sortedX + fl->blkColIdx[b];
+    const unsigned char *offsets = fl->rowIdx + fl->blkRow[b];
+    const PetscInt       len     = fl->blkLength[b];
+    const int            kind    = fl->blkClass[b];
 
     for (PetscInt q = 0; q < fl->blkHeight[b]; q++) {
-      const PetscInt    *row   = fl->rowIdx + fl->blkPtr[b] + (PetscCount)q * len;
-      const PetscScalar *value = fl->value + fl->blkPtr[b] + (PetscCount)q * len;
+      const PetscCount   first = (PetscCount)q * len;
+      const PetscInt     base  = fl->lineRow[fl->blkLine[b] + q];
+      const PetscScalar *value = fl->value + fl->blkPtr[b] + first;
 
-      if ((fl->blkClass[b] & ~FASTLOAD_SHARED) == FASTLOAD_DISTINCT) {
-        for (PetscInt l = 0; l < len; l++) p->z[row[l]] += alpha * (value[l] * x[l]);
+      if (FASTLOAD_ADD(kind) == FASTLOAD_DISTINCT) {
+        switch (FASTLOAD_WIDTH(kind)) { /* outside of the loop */
+        case FASTLOAD_IMPLIED:
+          for (PetscInt l = 0; l < len; l++) p->z[base + l] += alpha * (value[l] * x[l]);
+          break;
+        case FASTLOAD_BYTE:
+          for (PetscInt l = 0; l < len; l++) p->z[base + offsets[first + l]] += alpha * (value[l] * x[l]);
+          break;
+        default:
+          for (PetscInt l = 0; l < len; l++) p->z[FastLoadRow(kind, base, offsets, first, l)] += alpha * (value[l] * x[l]);
+        }
       } else {
         for (PetscInt l = 0; l < len;) { /* a run; the only one where all is one row */
-          const PetscInt first = l;
-          PetscScalar    sum   = value[l] * x[l];
+          const PetscInt row = FastLoadRow(kind, base, offsets, first, l);
+          PetscScalar    sum = value[l] * x[l];
 
-          for (l++; l < len && row[l] == row[first]; l++) sum += value[l] * x[l];
-          p->z[row[first]] += alpha * sum;
+          for (l++; l < len && FastLoadRow(kind, base, offsets, first, l) == row; l++) sum += value[l] * x[l];
+          p->z[row] += alpha * sum;
         }
       }
+    }
+  }
+  for (PetscInt t = 0; t < fl->longNum; t++) {
+    PetscScalar sum = 0.0;
+
+    for (PetscInt k = fl->longPtr[t]; k < fl->longPtr[t + 1]; k++) sum += fl->value[fl->blknz + k] * p->x[fl->longCol[k]];
+    p->z[fl->longRow[t]] += alpha * sum;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A column of a block is a sum of its own */
+static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBool conjugate)
+{
+  FastLoad         *fl    = (FastLoad *)data;
+  const PetscScalar alpha = *p->alpha;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(fl->n, p));
+  for (PetscInt b = 0; b < fl->blkNum; b++) {
+    const PetscInt len                   = fl->blkLength[b];
+    PetscScalar    sums[FASTLOAD_LENGTH] = {0.0};
+
+    for (PetscInt q = 0; q < fl->blkHeight[b]; q++) {
+      const PetscCount   first = (PetscCount)q * len;
+      const PetscInt     base  = fl->lineRow[fl->blkLine[b] + q];
+      const PetscScalar *value = fl->value + fl->blkPtr[b] + first;
+
+      for (PetscInt l = 0; l < len; l++) sums[l] += (conjugate ? PetscConj(value[l]) : value[l]) * p->x[FastLoadRow(fl->blkClass[b], base, fl->rowIdx + fl->blkRow[b], first, l)];
+    }
+    for (PetscInt l = 0; l < len; l++) p->z[fl->perm[fl->blkColIdx[b] + l]] += alpha * sums[l];
+  }
+  for (PetscInt t = 0; t < fl->longNum; t++) {
+    for (PetscInt k = fl->longPtr[t]; k < fl->longPtr[t + 1]; k++) {
+      const PetscScalar value = fl->value[fl->blknz + k];
+
+      p->z[fl->longCol[k]] += alpha * ((conjugate ? PetscConj(value) : value) * p->x[fl->longRow[t]]);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -236,39 +511,52 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork FastLoadHost = {Build, Refresh, Apply, Destroy};
+const GallopFormatWork FastLoadHost = {Build, Refresh, Apply, Destroy, ApplyTranspose};
 
 /* FastLoadCopyToHost - A copy on the host of a format that was built at either place; FastLoadDestroyHostCopy() frees it */
 PetscErrorCode FastLoadCopyToHost(const FastLoad *fl, FastLoad **copy)
 {
-  FastLoad *h;
+  FastLoad  *h;
+  PetscCount rowbytes;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
-  *h         = *fl;
-  h->memtype = PETSC_MEMTYPE_HOST;
-  h->sortedX = NULL;
+  *h          = *fl;
+  h->memtype  = PETSC_MEMTYPE_HOST;
+  h->sortedX  = NULL;
+  h->products = NULL;
+  h->rowPtr = h->pieceRow = h->pieceAt = NULL;
   PetscCall(PetscMalloc1(h->ncols, &h->perm));
   PetscCall(AllocateBlocks(h));
+  PetscCall(GallopCopyToHost(&rowbytes, fl->memtype, fl->blkRow + fl->blkNum, sizeof(rowbytes)));
+  PetscCall(PetscMalloc1(rowbytes, &h->rowIdx));
+  if (fl->csrIdx) PetscCall(PetscMalloc1(h->blknz, &h->csrIdx));
   {
     const struct {
       void       *to;
       const void *from;
       size_t      bytes;
     } arrays[] = {
-      {h->perm,      fl->perm,      (size_t)h->ncols * sizeof(PetscInt)               },
-      {h->blkPtr,    fl->blkPtr,    (size_t)(h->blkNum + 1) * sizeof(PetscCount)      },
-      {h->blkColIdx, fl->blkColIdx, (size_t)h->blkNum * sizeof(PetscInt)              },
-      {h->blkHeight, fl->blkHeight, (size_t)h->blkNum * sizeof(PetscInt)              },
-      {h->blkLength, fl->blkLength, (size_t)h->blkNum                                 },
-      {h->blkClass,  fl->blkClass,  (size_t)h->blkNum                                 },
-      {h->rowIdx,    fl->rowIdx,    (size_t)h->nz * sizeof(PetscInt)                  },
-      {h->value,     fl->value,     (size_t)h->nz * sizeof(PetscScalar)               },
-      {h->csrIdx,    fl->csrIdx,    (size_t)h->nz * sizeof(PetscInt)                  },
-      {h->rowShared, fl->rowShared, (size_t)((h->nz + 31) / 32) * sizeof(unsigned int)},
+      {h->perm,      fl->perm,      (size_t)h->ncols * sizeof(PetscInt)             },
+      {h->blkPtr,    fl->blkPtr,    (size_t)(h->blkNum + 1) * sizeof(PetscCount)    },
+      {h->blkColIdx, fl->blkColIdx, (size_t)h->blkNum * sizeof(PetscInt)            },
+      {h->blkHeight, fl->blkHeight, (size_t)h->blkNum * sizeof(PetscInt)            },
+      {h->blkLength, fl->blkLength, (size_t)h->blkNum                               },
+      {h->blkClass,  fl->blkClass,  (size_t)h->blkNum                               },
+      {h->blkLine,   fl->blkLine,   (size_t)(h->blkNum + 1) * sizeof(PetscInt)      },
+      {h->blkRow,    fl->blkRow,    (size_t)(h->blkNum + 1) * sizeof(PetscCount)    },
+      {h->lineRow,   fl->lineRow,   (size_t)h->lineNum * sizeof(PetscInt)           },
+      {h->rowIdx,    fl->rowIdx,    (size_t)rowbytes                                },
+      {h->value,     fl->value,     (size_t)h->nz * sizeof(PetscScalar)             },
+      {h->taskBlk,   fl->taskBlk,   (size_t)(h->taskNum + 1) * sizeof(PetscInt)     },
+      {h->longRow,   fl->longRow,   (size_t)h->longNum * sizeof(PetscInt)           },
+      {h->longPtr,   fl->longPtr,   (size_t)(h->longNum + 1) * sizeof(PetscInt)     },
+      {h->longCol,   fl->longCol,   (size_t)(h->nz - h->blknz) * sizeof(PetscInt)   },
+      {h->csrIdx,    fl->csrIdx,    h->csrIdx ? (size_t)h->blknz * sizeof(PetscInt) : 0},
     };
 
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++) PetscCall(GallopCopyToHost(arrays[k].to, fl->memtype, arrays[k].from, arrays[k].bytes));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(arrays); k++)
+      if (arrays[k].bytes) PetscCall(GallopCopyToHost(arrays[k].to, fl->memtype, arrays[k].from, arrays[k].bytes));
   }
   *copy = h;
   PetscFunctionReturn(PETSC_SUCCESS);
