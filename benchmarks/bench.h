@@ -14,7 +14,7 @@ typedef struct {
   PetscErrorCode (*copy)(PetscLogDouble bytes, PetscLogDouble *);          /* of a copy from pinned memory of the host; NULL on the host */
   PetscInt           nraw;                                                 /* products by a library that is called without PETSc */
   const char *const *rawnames;
-  PetscErrorCode (*rawcreate)(Mat, PetscInt which, Vec x, Vec y, void **); /* from a SEQAIJ on the host; x and y are where products are timed */
+  PetscErrorCode (*rawcreate)(Mat, PetscInt which, PetscBool transpose, Vec x, Vec y, void **); /* from a SEQAIJ on the host; x and y are where products are timed */
   PetscErrorCode (*rawapply)(void *);
   PetscErrorCode (*rawdestroy)(void **);
 } BenchPlace;

@@ -182,6 +182,7 @@ struct Raw {
   PetscScalar         *a;
   void                *buffer;
   cusparseSpMVAlg_t    alg;
+  cusparseOperation_t  op;
   cusparseSpMatDescr_t A;
   cusparseDnVecDescr_t x, y;
 };
@@ -195,7 +196,7 @@ static PetscErrorCode CopyIn(const T *host, PetscCount n, T **ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RawCreate(Mat A, PetscInt which, Vec x, Vec y, void **ctx)
+static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Vec x, Vec y, void **ctx)
 {
   const PetscScalar one = 1, zero = 0, *a, *xx;
   PetscScalar      *yy;
@@ -210,6 +211,7 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, Vec x, Vec y, void **ctx)
   PetscCall(PetscNew(&raw));
   *ctx     = raw;
   raw->alg = RawAlgs[which];
+  raw->op  = transpose ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
   PetscCall(MatGetSize(A, &m, &n));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
@@ -221,15 +223,15 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, Vec x, Vec y, void **ctx)
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(VecCUDAGetArrayRead(x, &xx));
   PetscCall(VecCUDAGetArrayWrite(y, &yy));
-  PetscCallCUSPARSE(cusparseCreateDnVec(&raw->x, n, (void *)xx, ScalarType));
-  PetscCallCUSPARSE(cusparseCreateDnVec(&raw->y, m, yy, ScalarType));
+  PetscCallCUSPARSE(cusparseCreateDnVec(&raw->x, transpose ? m : n, (void *)xx, ScalarType));
+  PetscCallCUSPARSE(cusparseCreateDnVec(&raw->y, transpose ? n : m, yy, ScalarType));
   PetscCall(VecCUDARestoreArrayWrite(y, &yy));
   PetscCall(VecCUDARestoreArrayRead(x, &xx));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUSPARSE(cusparseSetStream(device.cusparse, stream));
-  PetscCallCUSPARSE(cusparseSpMV_bufferSize(device.cusparse, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, &bytes));
+  PetscCallCUSPARSE(cusparseSpMV_bufferSize(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, &bytes));
   PetscCallCUDA(cudaMalloc(&raw->buffer, PetscMax(bytes, 1)));
-  PetscCallCUSPARSE(cusparseSpMV_preprocess(device.cusparse, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
+  PetscCallCUSPARSE(cusparseSpMV_preprocess(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -239,7 +241,7 @@ static PetscErrorCode RawApply(void *ctx)
   const PetscScalar one = 1, zero = 0;
 
   PetscFunctionBegin;
-  PetscCallCUSPARSE(cusparseSpMV(device.cusparse, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
+  PetscCallCUSPARSE(cusparseSpMV(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

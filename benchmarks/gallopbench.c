@@ -7,9 +7,10 @@
 static char help[] = "Times matrix-vector products of PETSc's and Gallop's matrix types, and of cuSPARSE, one process and one GPU.\n\
   -generate <name,...>    matrices by name, see below\n\
   -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
-  -types <type,...>       matrix types (aijcusparse,evchyb,csroverlap; without a GPU aij for aijcusparse). For type@name the options\n\
+  -types <type,...>       matrix types (aijcusparse,evchyb,csroverlap,fastload; without a GPU aij for aijcusparse). For type@name the options\n\
                           begin with name_: -types evchyb,evchyb@w -w_mat_evchyb_window 64\n\
   -raw                    also cuSPARSE called directly, with its algorithms CSR_ALG1 and CSR_ALG2\n\
+  -transpose              transposed products\n\
   -setup                  instead of products: the times of conversion, build and refresh\n\
   -first                  instead of products: the time of the first one of a matrix from the host, beside that of a copy of its entries\n\
   -min_ms <30>            how long products are repeated with warm caches\n\
@@ -48,6 +49,7 @@ typedef long double Long;
 typedef struct {
   const BenchPlace *place;
   PetscLogDouble    bandwidth;
+  PetscBool         transpose;
   PetscInt          seed, wrong, ntypes, nraw; /* nraw: how many of the place's products by a library */
   char             *types[MOST_NAMES];
   PetscReal         min_ms;
@@ -58,9 +60,10 @@ typedef struct {
   char         name[256];
   Mat          A;
   PetscInt     m, n, nz, longest;
+  PetscInt     nx, ny; /* lengths of the vectors */
   PetscScalar *x;
   Long        *y;
-  PetscReal   *sums; /* of |a x|, by rows */
+  PetscReal   *sums; /* of |a x|, for each entry of y */
 } Problem;
 
 /* What is timed */
@@ -214,18 +217,22 @@ static PetscErrorCode ProblemCreate(const Bench *b, const char given[], PetscBoo
     PetscCall(BenchGenerate(rest ? given + (rest - p->name) + 1 : given, b->seed, &p->A));
   }
   PetscCall(MatGetSize(p->A, &p->m, &p->n));
-  PetscCall(PetscMalloc3(p->n, &p->x, p->m, &p->y, p->m, &p->sums));
-  for (PetscInt k = 0; k < p->n; k++) p->x[k] = BenchRandom(b->seed, -1, k);
+  p->nx = b->transpose ? p->m : p->n;
+  p->ny = b->transpose ? p->n : p->m;
+  PetscCall(PetscMalloc3(p->nx, &p->x, p->ny, &p->y, p->ny, &p->sums));
+  PetscCall(PetscArrayzero(p->sums, p->ny));
+  for (PetscInt k = 0; k < p->ny; k++) p->y[k] = 0;
+  for (PetscInt k = 0; k < p->nx; k++) p->x[k] = BenchRandom(b->seed, -1, k);
   PetscCall(MatGetRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(p->A, &a));
   p->nz = i[p->m];
   for (PetscInt r = 0; r < p->m; r++) {
-    p->y[r]    = 0;
-    p->sums[r] = 0;
     p->longest = PetscMax(p->longest, i[r + 1] - i[r]);
     for (PetscInt k = i[r]; k < i[r + 1]; k++) {
-      p->y[r] += (Long)a[k] * (Long)p->x[j[k]];
-      p->sums[r] += PetscAbsScalar(a[k] * p->x[j[k]]);
+      const PetscInt from = b->transpose ? r : j[k], to = b->transpose ? j[k] : r;
+
+      p->y[to] += (Long)a[k] * (Long)p->x[from];
+      p->sums[to] += PetscAbsScalar(a[k] * p->x[from]);
     }
   }
   PetscCall(MatSeqAIJRestoreArrayRead(p->A, &a));
@@ -249,6 +256,7 @@ static PetscErrorCode CaseApply(void *ctx)
 
   PetscFunctionBegin;
   if (c->rawdata) PetscCall((*c->b->place->rawapply)(c->rawdata));
+  else if (c->b->transpose) PetscCall(MatMultTranspose(c->A, c->x, c->y));
   else PetscCall(MatMult(c->A, c->x, c->y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -272,19 +280,20 @@ static PetscErrorCode CaseStart(void *ctx)
       PetscCall(MatAppendOptionsPrefix(c->A, "_"));
     }
     PetscCall(MatSetFromOptions(c->A));
-    PetscCall(MatCreateVecs(c->A, &c->x, &c->y));
+    if (c->b->transpose) PetscCall(MatCreateVecs(c->A, &c->y, &c->x));
+    else PetscCall(MatCreateVecs(c->A, &c->x, &c->y));
   } else {
     PetscCall(VecCreate(PETSC_COMM_SELF, &c->x));
-    PetscCall(VecSetSizes(c->x, p->n, p->n));
+    PetscCall(VecSetSizes(c->x, p->nx, p->nx));
     PetscCall(VecSetType(c->x, VECSEQCUDA));
     PetscCall(VecCreate(PETSC_COMM_SELF, &c->y));
-    PetscCall(VecSetSizes(c->y, p->m, p->m));
+    PetscCall(VecSetSizes(c->y, p->ny, p->ny));
     PetscCall(VecSetType(c->y, VECSEQCUDA));
   }
   PetscCall(VecGetArrayWrite(c->x, &x));
-  PetscCall(PetscArraycpy(x, p->x, p->n));
+  PetscCall(PetscArraycpy(x, p->x, p->nx));
   PetscCall(VecRestoreArrayWrite(c->x, &x));
-  if (c->raw >= 0) PetscCall((*c->b->place->rawcreate)(p->A, c->raw, c->x, c->y, &c->rawdata));
+  if (c->raw >= 0) PetscCall((*c->b->place->rawcreate)(p->A, c->raw, c->b->transpose, c->x, c->y, &c->rawdata));
   PetscCall(CaseApply(c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -322,7 +331,7 @@ static PetscErrorCode CaseError(const Case *c, PetscReal *err)
   PetscFunctionBegin;
   *err = 0;
   PetscCall(VecGetArrayRead(c->y, &y));
-  for (PetscInt r = 0; r < p->m; r++) {
+  for (PetscInt r = 0; r < p->ny; r++) {
     const PetscReal difference = PetscAbsScalar((PetscScalar)((Long)y[r] - p->y[r])), e = difference == 0 ? 0 : difference / p->sums[r];
 
     if (!(e <= *err)) *err = e;
@@ -424,7 +433,7 @@ static PetscErrorCode TimeSetup(void *ctx)
     Case copy = *c;
 
     PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &copy.A));
-    PetscCall(MatMultTranspose(copy.A, c->y, c->x)); /* the parent's: it brings the entries to the place of the products, and builds nothing */
+    PetscCall(MatScale(copy.A, 1.0)); /* brings the entries to the place of the products, and builds nothing */
     PetscCall((*place->time)(CaseApply, &copy, 1, &build));
     PetscCall((*place->time)(CaseScale, &copy, SCALINGS, &scale));
     PetscCall((*place->time)(CaseScaleAndApply, &copy, SCALINGS, &both));
@@ -549,7 +558,7 @@ static PetscErrorCode FreeList(PetscInt n, char *list[])
 
 int main(int argc, char **argv)
 {
-  static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP};
+  static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD};
   Bench                    b       = {.place = &BenchHost, .seed = 1, .min_ms = 30};
   char                    *files[MOST_NAMES], *names[MOST_NAMES], version[256];
   PetscInt                 nfiles, nnames;
@@ -578,6 +587,7 @@ int main(int argc, char **argv)
     if (match) PetscCall(PetscMemmove(b.types[t] + strlen(MATAIJ), end, strlen(end) + 1));
   }
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-raw", &raw, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &b.transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &setup, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));

@@ -69,9 +69,11 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATCSROVERLAP, "device_memory",    "-1",                    "at least 1, or 0"                 },
     {MATCSROVERLAP, "max_batch_size",   "31",                    "between 32 and 8192, or 0"        },
     {MATCSROVERLAP, "max_batch_size",   "8193",                  "between 32 and 8192, or 0"        },
-    {MATFASTLOAD,   "block_height",     "-1",                    "1, 2, 4, 8, 16 or 32, or 0"       },
-    {MATFASTLOAD,   "block_height",     "3",                     "1, 2, 4, 8, 16 or 32, or 0"       },
-    {MATFASTLOAD,   "block_height",     "64",                    "1, 2, 4, 8, 16 or 32, or 0"       },
+    {MATFASTLOAD,   "block_height",     "-2",                    "1, 2, 4, 8, 16 or 32, or 0, or -1"},
+    {MATFASTLOAD,   "block_height",     "3",                     "1, 2, 4, 8, 16 or 32, or 0, or -1"},
+    {MATFASTLOAD,   "block_height",     "64",                    "1, 2, 4, 8, 16 or 32, or 0, or -1"},
+    {MATFASTLOAD,   "window",           "-1",                    "at least 0"                       },
+    {MATFASTLOAD,   "long_row",         "-1",                    "at least 0"                       },
   };
   /* the last values that are allowed */
   static const struct {
@@ -98,6 +100,9 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATCSROVERLAP, "rows_in_registers", "0"        },
     {MATFASTLOAD,   "block_height",      "0"        },
     {MATFASTLOAD,   "block_height",      "1"        },
+    {MATFASTLOAD,   "block_height",      "-1"       },
+    {MATFASTLOAD,   "window",            "1"        },
+    {MATFASTLOAD,   "long_row",          "1"        },
     {MATFASTLOAD,   "block_height",      "32"       },
   };
 
