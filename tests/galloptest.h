@@ -179,6 +179,40 @@ static inline PetscErrorCode TestSetVec(Vec x, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether two runs of a product with the tested format give the same bits: not where FASTLOAD adds atomically on a GPU, in whatever order warps come */
+static inline PetscErrorCode TestReproducible(PetscBool *reproducible)
+{
+  PetscBool fastload, device, deterministic = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(TestFormat(""), MATFASTLOAD, &fastload));
+  PetscCall(TestHasDevice(&device));
+  if (fastload) PetscCall(PetscOptionsGetBool(NULL, NULL, TestOption("", "deterministic"), &deterministic, NULL));
+  *reproducible = (PetscBool)(!fastload || !device || deterministic);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether u and v can be two runs of the same products: the same bits, or where the tested format does not give these, at most so many units of rounding of the largest entry apart */
+static inline PetscErrorCode TestSameResult(Vec u, Vec v, PetscReal ulps, PetscBool *same)
+{
+  PetscBool reproducible;
+  PetscReal size, error;
+  Vec       w;
+
+  PetscFunctionBegin;
+  PetscCall(TestReproducible(&reproducible));
+  if (reproducible) PetscCall(VecEqual(u, v, same));
+  else {
+    PetscCall(VecDuplicate(u, &w));
+    PetscCall(VecWAXPY(w, -1.0, u, v));
+    PetscCall(VecNorm(w, NORM_INFINITY, &error));
+    PetscCall(VecNorm(u, NORM_INFINITY, &size));
+    PetscCall(VecDestroy(&w));
+    *same = (PetscBool)(error <= ulps * PETSC_MACHINE_EPSILON * size); /* no for NaN */
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What a product must not read, or must overwrite */
 static inline PetscErrorCode TestSpoilVec(Vec x)
 {
