@@ -126,29 +126,34 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt height, Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with vectors of a type. Inf and NaN in x touch the rows that have entries there, and no others. */
-static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt number, PetscInt height)
+/* x, y and z; made once a matrix, since memory of a GPU takes long to get */
+static PetscErrorCode CreateVectors(VecType type, PetscInt m, PetscInt n, Vec v[])
 {
-  Vec                 x, y, z, w;
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    const PetscInt size = k ? m : n;
+
+    PetscCall(VecCreate(PETSC_COMM_SELF, &v[k]));
+    PetscCall(VecSetSizes(v[k], size, size));
+    PetscCall(VecSetType(v[k], type));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products with vectors at one place. Inf and NaN in x touch the rows that have entries there, and no others. */
+static PetscErrorCode CheckProducts(Mat A, Mat B, const Vec v[], PetscBool device, PetscInt number, PetscInt height)
+{
+  const Vec           x = v[0], y = v[1], z = v[2];
+  Vec                 xhost, w;
   PetscInt            m, n;
   const PetscScalar  *za, *wa;
   PetscScalar        *xa;
   MatGallopStatistics before, after;
-  PetscBool           device;
   char                what[64];
 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(what, sizeof(what), "Matrix %" PetscInt_FMT ", height %" PetscInt_FMT, number, height));
-  PetscCall(PetscStrcmp(vectype, VECSEQCUDA, &device));
   PetscCall(MatGetSize(A, &m, &n));
-  PetscCall(VecCreate(PETSC_COMM_SELF, &x));
-  PetscCall(VecSetSizes(x, n, n));
-  PetscCall(VecSetType(x, vectype));
-  PetscCall(VecCreate(PETSC_COMM_SELF, &z));
-  PetscCall(VecSetSizes(z, m, m));
-  PetscCall(VecSetType(z, vectype));
-  PetscCall(VecDuplicate(z, &y));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));
   PetscCall(TestSetVec(x, number));
   PetscCall(TestSetVec(y, number + 1));
   PetscCall(MatGallopGetStatistics(B, &before));
@@ -168,14 +173,10 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
   xa[2 * n / 3] = (PetscScalar)PETSC_NINFINITY;
   PetscCall(VecRestoreArray(x, &xa));
   PetscCall(MatMult(B, x, z));
-  {
-    Vec xhost;
-
-    PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
-    PetscCall(VecCopy(x, xhost));
-    PetscCall(MatMult(A, xhost, w));
-    PetscCall(VecDestroy(&xhost));
-  }
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));
+  PetscCall(VecCopy(x, xhost));
+  PetscCall(MatMult(A, xhost, w));
   PetscCall(VecGetArrayRead(z, &za));
   PetscCall(VecGetArrayRead(w, &wa));
   for (PetscInt r = 0; r < m; r++) {
@@ -186,9 +187,7 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
   PetscCall(VecRestoreArrayRead(w, &wa));
   PetscCall(MatGallopGetStatistics(B, &after));
   PROPERTY((device ? after.products_device - before.products_device : after.products_host - before.products_host) == 4, "not all products were the format's", number, height);
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&xhost));
   PetscCall(VecDestroy(&w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -229,7 +228,7 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt numbe
 int main(int argc, char **argv)
 {
   static const PetscInt sizes[] = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200}, heights[] = {0, 1, 2, 4, 8, 16, 32};
-  PetscInt              matrices = 100, first = 0;
+  PetscInt              matrices = 150, first = 0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -238,34 +237,36 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &first, NULL));
   for (PetscInt number = first; number < first + matrices; number++) {
     const PetscInt m = sizes[(size_t)(TestRandom(number, 0, 0) * PETSC_STATIC_ARRAY_LENGTH(sizes))], n = number % 3 ? m : sizes[(size_t)(TestRandom(number, 1, 0) * PETSC_STATIC_ARRAY_LENGTH(sizes))];
-    Mat            A;
+    const PetscInt height = heights[number % (PetscInt)PETSC_STATIC_ARRAY_LENGTH(heights)]; /* each with each law: their numbers have no common divisor */
+    Vec            host[3], gpu[3] = {NULL, NULL, NULL};
+    Mat            A, B;
     MatInfo        info;
+    VecType        vectype;
+    PetscBool      device;
+    char           text[16];
 
     PetscCall(CreateMatrix((Law)(number % LAW_COUNT), number, m, n, &A));
     PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(heights); k++) {
-      Mat       B, C;
-      VecType   vectype;
-      PetscBool device;
-      char      text[16];
-
-      PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, heights[k]));
-      PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_block_height", text));
-      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
-      PetscCall(MatConvert(C, MATFASTLOAD, MAT_INITIAL_MATRIX, &B));
-      PetscCall(MatGetVecType(B, &vectype));
-      PetscCall(PetscStrcmp(vectype, VECCUDA, &device));
-      for (int values = 0; values < 2; values++) { /* new values in the same pattern the second time */
-        PetscCall(CheckProducts(C, B, VECSEQ, number, heights[k]));
-        if (device) PetscCall(CheckProducts(C, B, VECSEQCUDA, number, heights[k]));
-        if (info.nz_used > 0) PetscCall(CheckFormat(C, B, device, number, heights[k]));
-        PetscCall(MatScale(C, -1.5));
-        PetscCall(MatScale(B, -1.5));
-      }
-      PetscCall(MatDestroy(&B));
-      PetscCall(MatDestroy(&C));
+    PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, height));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_block_height", text));
+    PetscCall(MatConvert(A, MATFASTLOAD, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MatGetVecType(B, &vectype));
+    PetscCall(PetscStrcmp(vectype, VECCUDA, &device));
+    PetscCall(CreateVectors(VECSEQ, m, n, host));
+    if (device) PetscCall(CreateVectors(VECSEQCUDA, m, n, gpu));
+    for (int values = 0; values < 2; values++) { /* new values in the same pattern the second time */
+      PetscCall(CheckProducts(A, B, host, PETSC_FALSE, number, height));
+      if (device) PetscCall(CheckProducts(A, B, gpu, PETSC_TRUE, number, height));
+      if (info.nz_used > 0) PetscCall(CheckFormat(A, B, device, number, height));
+      PetscCall(MatScale(A, -1.5));
+      PetscCall(MatScale(B, -1.5));
+    }
+    for (int k = 0; k < 3; k++) {
+      PetscCall(VecDestroy(&host[k]));
+      PetscCall(VecDestroy(&gpu[k]));
     }
     PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&B));
   }
   PetscCall(PetscFinalize());
   return 0;
@@ -279,6 +280,12 @@ int main(int argc, char **argv)
       suffix: 1
     test:
       suffix: 2
-      args: -first 100
+      args: -first 150
+    test:
+      suffix: 3
+      args: -first 300
+    test:
+      suffix: 4
+      args: -first 450
 
 TEST*/
