@@ -460,6 +460,33 @@ static inline PetscErrorCode TestMult(Mat A, Mat R, Vec x, Vec z, TestExpect exp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One MatMultTranspose(): the parent's, from a copy of its own that changes must renew */
+static inline PetscErrorCode TestMultTranspose(Mat A, Mat R, Vec x, Vec z, MatGallopStatistics *last, const char what[])
+{
+  PetscFunctionBegin;
+  PetscCall(TestSetVec(x, 19));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(MatMultTranspose(A, x, z));
+  PetscCall(TestCompare(R, TEST_TRANSPOSE, x, NULL, z, what));
+  PetscCall(TestTransposeCounts(A, last, "MatMultTranspose()"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One product of each kind, which show that the entries are those of now. A fraction of the work of TestProducts(), which counts where processes share a GPU. */
+static inline PetscErrorCode TestProductsBriefly(Mat A, Mat R, TestExpect expect, MatGallopStatistics *last, const char what[])
+{
+  Vec x, z;
+
+  PetscFunctionBegin;
+  PetscCall(TestIsOurs(A, PETSC_TRUE, what));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(TestMult(A, R, x, z, expect, last, what));
+  PetscCall(TestMultTranspose(A, R, z, x, last, what));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* All products of a matrix and of its transposes, twice; *last are the counts before what led to them: all 0 for a new matrix */
 static inline PetscErrorCode TestProducts(Mat A, Mat R, TestExpect expect, MatGallopStatistics *last, const char what[])
 {
@@ -488,12 +515,8 @@ static inline PetscErrorCode TestProducts(Mat A, Mat R, TestExpect expect, MatGa
   PetscCall(VecDuplicate(z, &xt));
   PetscCall(VecDuplicate(x, &yt));
   PetscCall(VecDuplicate(x, &zt));
-  PetscCall(TestSetVec(xt, 19));
+  PetscCall(TestMultTranspose(A, R, xt, zt, last, what));
   PetscCall(TestSetVec(yt, 20));
-  PetscCall(TestSpoilVec(zt));
-  PetscCall(MatMultTranspose(A, xt, zt));
-  PetscCall(TestCompare(R, TEST_TRANSPOSE, xt, NULL, zt, what));
-  PetscCall(TestTransposeCounts(A, last, "MatMultTranspose()"));
   PetscCall(TestSpoilVec(zt));
   PetscCall(MatMultTransposeAdd(A, xt, yt, zt));
   PetscCall(TestCompare(R, TEST_TRANSPOSE, xt, yt, zt, what));
