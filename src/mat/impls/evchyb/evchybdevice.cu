@@ -490,6 +490,7 @@ struct FillShape {
   int chunk; /* entries of SubCSR a warp: a row may have many more */
 };
 static constexpr int FillChunk = 512; /* the most */
+static constexpr int FillWarps = 64;  /* wanted a multiprocessor: twice what runs at once, since most of those that share a column block of a small matrix find no tile in it */
 static_assert(FillChunk / EVCHYB_BLOCK <= WarpSize, "a lane for each row");
 
 /*
@@ -623,7 +624,7 @@ static cudaError_t LaunchFill(const EVCHYB *ev, const GallopCSR *csr, const Fill
 
 static PetscErrorCode Fill(EVCHYB *ev, const GallopCSR *csr, bool pattern)
 {
-  const PetscCount wanted = (PetscCount)ev->processors * 128, nb = ev->ell.nb; /* warps: more than run at once, so that those that end late do not matter */
+  const PetscCount wanted = (PetscCount)ev->processors * FillWarps, nb = ev->ell.nb;
   FillShape        shape = {1, FillChunk};
   cudaStream_t     stream;
 
