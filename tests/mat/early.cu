@@ -44,7 +44,7 @@ static PetscErrorCode Create(PetscInt m, PetscInt every, PetscInt longest, Mat *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = 2 z0, bit for bit */
+/* z = 2 z0. Where bits may differ: the random numbers leave the largest entry of z0 no smaller than its sum of |a x| by more than about the square root of its terms. */
 static PetscErrorCode Check(Vec z0, Vec z, const char shape[], const char what[])
 {
   PetscReal norm;
@@ -56,7 +56,7 @@ static PetscErrorCode Check(Vec z0, Vec z, const char shape[], const char what[]
   PetscCall(VecDuplicate(z0, &twice));
   PetscCall(VecCopy(z0, twice));
   PetscCall(VecScale(twice, 2.0));
-  PetscCall(VecEqual(twice, z, &same));
+  PetscCall(TestSameResult(twice, z, 1000, &same));
   PetscCheck(norm > 0 && same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: a product did not see %s", shape, what);
   PetscCall(VecDestroy(&twice));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
     requires: cuda
 
   test:
-    args: -format {{evchyb csroverlap}}
+    args: -format {{evchyb csroverlap fastload}}
     output_file: output/early.out
 
 TEST*/
