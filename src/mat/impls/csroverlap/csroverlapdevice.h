@@ -12,7 +12,7 @@ typedef struct {
   PetscInt batch_begin, batch_end, piece_begin, piece_end;
 } CSROverlapRange;
 
-PETSC_INTERN PetscErrorCode CSROverlapLaunch(const CSROverlap *, const GallopProduct *, const CSROverlapRange *, const PetscInt *, const PetscScalar *, PetscBool, PetscBool);
+PETSC_INTERN PetscErrorCode CSROverlapLaunch(const CSROverlap *, const GallopProduct *, const CSROverlapRange *, const PetscInt *, const PetscScalar *, PetscBool, PetscBool, cudaStream_t);
 
 PETSC_INTERN PetscErrorCode CSROverlapPartition_Device(PetscInt, PetscInt, const PetscInt[], const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **, PetscBool *);
 

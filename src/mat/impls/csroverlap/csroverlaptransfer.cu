@@ -1,13 +1,17 @@
 /*
-  CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithms 7 and 8): the entries of a matrix that was assembled on the host come in big batches, copied on a side
-  stream while the kernel works on those that have arrived. A matrix that does not fit the GPU comes anew for every product, through a few buffers.
+  CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithms 7 and 8): the entries of a matrix that was assembled on the host come in big batches, while the kernel works
+  on those that have arrived. A matrix that does not fit the GPU comes anew for every product, through a few buffers.
+
+  Copies run on PETSc's stream and the kernels meanwhile on a side stream; the last kernel follows the last copy on PETSc's stream, so that neither the first copy
+  nor the end of the product waits for another stream.
 */
 
 #include "csroverlapdevice.h"
 
-static constexpr int        Depth       = 3;       /* buffers of a streamed matrix, and events of each kind */
-static constexpr int        Parts       = 3;       /* most big batches of a resident matrix, unless an option sets their size */
-static constexpr PetscCount Worthwhile  = 2 << 20; /* entries: a copy more takes as long as the product of a smaller matrix */
+static constexpr int        Depth       = 3;       /* buffers of a streamed matrix */
+static constexpr int        Parts       = 4;       /* most big batches of a resident matrix, unless an option sets their size */
+static constexpr int        Shrink      = 8;       /* each is so much smaller than what came before it: the kernel is by more than that faster than the copies */
+static constexpr PetscCount Worthwhile  = 1 << 20; /* entries: a copy more takes as long as the product of a smaller matrix */
 static constexpr PetscCount StreamedBig = 4 << 20; /* entries of a big batch of a streamed matrix */
 static constexpr PetscCount Staged      = 1 << 20; /* entries: new values go to pinned memory while those before them go on to the GPU */
 static constexpr PetscCount Aligned     = 16;      /* entries: buffers are as aligned as the arrays are for which they stand */
@@ -29,7 +33,8 @@ struct _CSROverlapTransfer {
   PetscInt          *buffer_columns; /* [Depth * capacity] */
   PetscScalar       *buffer_values;
   cudaStream_t       side;
-  cudaEvent_t        start, copied[Depth], computed[Depth];
+  cudaEvent_t        copied;          /* on PETSc's stream, behind the copies so far */
+  cudaEvent_t        computed[Depth]; /* on the side stream */
 };
 
 static PetscBool Streamed(const CSROverlap *ov)
@@ -39,7 +44,7 @@ static PetscBool Streamed(const CSROverlap *ov)
 
 /*
   Entries that have arrived with big batch g. Big batches are of equal size where an option sets it and where the matrix is streamed. Else the last ones are small:
-  what is computed after the last copy is all that a product takes longer than the copies.
+  what is computed after the last copy is all that a product takes longer than the copies. Of a resident matrix all columns arrive with the first one.
 */
 static PetscCount Arrived(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g)
 {
@@ -47,7 +52,7 @@ static PetscCount Arrived(const CSROverlap *ov, const CSROverlapTransfer *t, Pet
 
   if (g + 1 == t->num) return ov->nz;
   if (Streamed(ov) || ov->options.big_batch_size) return (g + 1) * t->size;
-  for (PetscInt k = 0; k <= g; k++) rest /= 8;
+  for (PetscInt k = 0; k <= g; k++) rest /= Shrink;
   return ov->nz - rest;
 }
 
@@ -177,7 +182,7 @@ PetscErrorCode CSROverlapTransferCreate(CSROverlap *ov, const GallopCSR *csr, co
   } else {
     PetscInt num = 1;
 
-    for (PetscCount rest = ov->nz; num < Parts && rest >= Worthwhile; rest /= 8) num++;
+    for (PetscCount rest = ov->nz; num < Parts && rest >= Worthwhile; rest /= Shrink) num++;
     PetscCall(Plan(ov, t, num, csr->host_i, batch_infos, pieces));
     t->size = t->to[0];
   }
@@ -185,8 +190,7 @@ PetscErrorCode CSROverlapTransferCreate(CSROverlap *ov, const GallopCSR *csr, co
   t->pending_columns = PETSC_TRUE;
   t->pending_values  = PETSC_TRUE;
   PetscCallCUDA(cudaStreamCreateWithFlags(&t->side, cudaStreamNonBlocking));
-  PetscCallCUDA(cudaEventCreateWithFlags(&t->start, cudaEventDisableTiming));
-  for (cudaEvent_t &event : t->copied) PetscCallCUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  PetscCallCUDA(cudaEventCreateWithFlags(&t->copied, cudaEventDisableTiming));
   for (cudaEvent_t &event : t->computed) PetscCallCUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -197,13 +201,11 @@ PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **transfer)
 
   PetscFunctionBegin;
   if (!t) PetscFunctionReturn(PETSC_SUCCESS);
-  if (t->side) {
-    PetscCallCUDA(cudaStreamSynchronize(t->side)); /* pinned memory must not go before it has been read */
-    PetscCallCUDA(cudaStreamDestroy(t->side));
+  if (t->copied) {
+    PetscCallCUDA(cudaEventSynchronize(t->copied)); /* pinned memory must not go before it has been read */
+    PetscCallCUDA(cudaEventDestroy(t->copied));
   }
-  if (t->start) PetscCallCUDA(cudaEventDestroy(t->start));
-  for (cudaEvent_t event : t->copied)
-    if (event) PetscCallCUDA(cudaEventDestroy(event));
+  if (t->side) PetscCallCUDA(cudaStreamDestroy(t->side));
   for (cudaEvent_t event : t->computed)
     if (event) PetscCallCUDA(cudaEventDestroy(event));
   PetscCall(GallopDeviceFree(t->buffer_values));
@@ -231,7 +233,7 @@ PetscErrorCode CSROverlapTransferRefresh(CSROverlap *ov, const GallopCSR *csr)
   } else if (Streamed(ov)) {
     if (!t->values) PetscCall(PetscMalloc1(ov->nz, &t->values));
     t->host_values = t->values;
-    PetscCallCUDA(cudaStreamSynchronize(t->side));
+    PetscCallCUDA(cudaEventSynchronize(t->copied));
     PetscCall(GallopDeviceCopyOut(t->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -280,69 +282,83 @@ private:
   PetscInt     num_    = 0;
 };
 
-/* The entries of a big batch: newer values to pinned memory first, piece by piece, and all from there, or from the matrix's own arrays, to the GPU */
-static PetscErrorCode CopyBigBatch(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, PetscInt *columns, PetscScalar *values)
+/* Copies cannot be recorded in a CUDA graph: they happen once, or are not the same for each product */
+static PetscErrorCode GetStream(const CSROverlap *ov, cudaStream_t *stream)
 {
-  const PetscCount from = t->from[g], to = t->to[g], step = t->newer ? Staged : PetscMax(to - from, 1);
-  PetscLogDouble   bytes = 0;
+  cudaStreamCaptureStatus capture;
 
   PetscFunctionBegin;
-  if (Streamed(ov) || t->pending_columns) {
-    PetscCallCUDA(cudaMemcpyAsync(columns + from, t->host_columns + from, (size_t)(to - from) * sizeof(PetscInt), cudaMemcpyHostToDevice, t->side));
-    bytes += (PetscLogDouble)(to - from) * sizeof(PetscInt);
-  }
-  if (Streamed(ov) || t->pending_values) {
-    for (PetscCount begin = from; begin < to; begin += step) {
-      const PetscCount n = PetscMin(step, to - begin);
-
-      if (t->newer) PetscCall(PetscArraycpy(t->values + begin, t->newer + begin, n));
-      PetscCallCUDA(cudaMemcpyAsync(values + begin, t->host_values + begin, (size_t)n * sizeof(PetscScalar), cudaMemcpyHostToDevice, t->side));
-    }
-    bytes += (PetscLogDouble)(to - from) * sizeof(PetscScalar);
-  }
-  PetscCall(PetscLogCpuToGpu(bytes));
+  PetscCall(PetscGetCurrentCUDAStream(stream));
+  PetscCallCUDA(cudaStreamIsCapturing(*stream, &capture));
+  PetscCheck(capture == cudaStreamCaptureStatusNone, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product that copies the matrix from the host cannot be recorded in a CUDA graph: %s", Streamed(ov) ? "the matrix does not fit the GPU" : "multiply once before");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Algorithm 8. *done is false where all entries are on the GPU already. PETSc's stream waits for each copy, and so in the end for all. */
+/* The columns of a resident matrix, or of a big batch of a streamed one. Entry 0 of the matrix would lie at columns. */
+static PetscErrorCode CopyColumns(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, PetscInt *columns, cudaStream_t stream)
+{
+  const PetscCount from = Streamed(ov) ? t->from[g] : 0, to = Streamed(ov) ? t->to[g] : ov->nz;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaMemcpyAsync(columns + from, t->host_columns + from, (size_t)(to - from) * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)(to - from) * sizeof(PetscInt)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values [from, to): newer ones to pinned memory first, piece by piece, and all from there, or from the matrix's own array, to the GPU */
+static PetscErrorCode CopyValues(const CSROverlapTransfer *t, PetscCount from, PetscCount to, PetscScalar *values, cudaStream_t stream)
+{
+  const PetscCount step = t->newer ? Staged : PetscMax(to - from, 1);
+
+  PetscFunctionBegin;
+  for (PetscCount begin = from; begin < to; begin += step) {
+    const PetscCount n = PetscMin(step, to - begin);
+
+    if (t->newer) PetscCall(PetscArraycpy(t->values + begin, t->newer + begin, n));
+    PetscCallCUDA(cudaMemcpyAsync(values + begin, t->host_values + begin, (size_t)n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  }
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)(to - from) * sizeof(PetscScalar)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Algorithm 8. *done is false where all entries are on the GPU already. PETSc's stream waits for all kernels. */
 PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, PetscBool *done)
 {
-  CSROverlapTransfer     *t        = ov->transfer;
-  const PetscBool         streamed = Streamed(ov);
-  cudaStream_t            stream;
-  cudaStreamCaptureStatus capture;
-  Timeline                timeline;
+  CSROverlapTransfer *t        = ov->transfer;
+  const PetscBool     streamed = Streamed(ov);
+  cudaStream_t        stream;
+  Timeline            timeline;
 
   PetscFunctionBegin;
   *done = (PetscBool)(streamed || t->pending_columns || t->pending_values);
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaStreamIsCapturing(stream, &capture));
-  PetscCheck(capture == cudaStreamCaptureStatusNone, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product that copies the matrix from the host cannot be recorded in a CUDA graph: %s", streamed ? "the matrix does not fit the GPU" : "multiply once before");
-  if (t->newer) PetscCallCUDA(cudaStreamSynchronize(t->side)); /* pinned memory may still be read for the product before */
+  PetscCall(GetStream(ov, &stream));
+  if (t->newer) PetscCallCUDA(cudaEventSynchronize(t->copied)); /* pinned memory may still be read for the product before */
   PetscCall(timeline.Create(ov->options.timeline, t->num, stream));
-  PetscCallCUDA(cudaEventRecord(t->start, stream)); /* products before this one may still read what is overwritten */
-  PetscCallCUDA(cudaStreamWaitEvent(t->side, t->start, 0));
   for (PetscInt g = 0; g < t->num; g++) {
+    const bool         last    = g + 1 == t->num;
     const int          slot    = (int)(g % Depth);
     const PetscCount   base    = slot * t->capacity - t->from[g];
     PetscInt *const    columns = streamed ? t->buffer_columns + base : (PetscInt *)ov->column_indices; /* where entry 0 of the matrix would lie */
     PetscScalar *const values  = streamed ? t->buffer_values + base : (PetscScalar *)ov->values;
+    const cudaStream_t where   = last ? stream : t->side;
 
-    if (streamed && g >= Depth) PetscCallCUDA(cudaStreamWaitEvent(t->side, t->computed[slot], 0));
-    PetscCall(timeline.Record(g, Timeline::COPY_BEGIN, t->side));
-    PetscCall(CopyBigBatch(ov, t, g, columns, values));
-    PetscCall(timeline.Record(g, Timeline::COPY_END, t->side));
-    PetscCallCUDA(cudaEventRecord(t->copied[slot], t->side));
-    PetscCallCUDA(cudaStreamWaitEvent(stream, t->copied[slot], 0));
-    PetscCall(timeline.Record(g, Timeline::KERNEL_BEGIN, stream));
-    PetscCall(CSROverlapLaunch(ov, p, &t->ranges[g], columns, values, PETSC_FALSE, PETSC_TRUE));
-    PetscCall(timeline.Record(g, Timeline::KERNEL_END, stream));
-    if (streamed) PetscCallCUDA(cudaEventRecord(t->computed[slot], stream));
+    if (streamed && g >= Depth) PetscCallCUDA(cudaStreamWaitEvent(stream, t->computed[slot], 0));
+    PetscCall(timeline.Record(g, Timeline::COPY_BEGIN, stream));
+    if (streamed || (t->pending_columns && g == 0)) PetscCall(CopyColumns(ov, t, g, columns, stream));
+    if (streamed || t->pending_values) PetscCall(CopyValues(t, t->from[g], t->to[g], values, stream));
+    PetscCall(timeline.Record(g, Timeline::COPY_END, stream));
+    PetscCallCUDA(cudaEventRecord(t->copied, stream));
+    if (!last) PetscCallCUDA(cudaStreamWaitEvent(t->side, t->copied, 0)); /* and so for the vectors, and for products before this one */
+    else if (g) PetscCallCUDA(cudaStreamWaitEvent(stream, t->computed[(g - 1) % Depth], 0));
+    PetscCall(timeline.Record(g, Timeline::KERNEL_BEGIN, where));
+    PetscCall(CSROverlapLaunch(ov, p, &t->ranges[g], columns, values, PETSC_FALSE, PETSC_TRUE, where));
+    PetscCall(timeline.Record(g, Timeline::KERNEL_END, where));
+    if (!last) PetscCallCUDA(cudaEventRecord(t->computed[slot], t->side));
   }
   PetscCall(timeline.Print(stream));
   /* what is copied may change or go once this returns: copies wait for that by themselves only where it is pageable, which the matrix's own arrays need not be */
-  if (!t->pinned) PetscCallCUDA(cudaStreamSynchronize(t->side));
+  if (!t->pinned) PetscCallCUDA(cudaEventSynchronize(t->copied));
   t->newer           = NULL;
   t->pending_columns = PETSC_FALSE;
   t->pending_values  = PETSC_FALSE;
