@@ -352,17 +352,24 @@ int main(int argc, char **argv)
     {"100",  "180000", "1", "1024", PETSC_TRUE,  "1"},
     {"1000", "180000", "1", "512",  PETSC_TRUE,  "0"},
   };
-  PetscBool device = PETSC_FALSE;
+  PetscBool device = PETSC_FALSE, one;
+  PetscInt  setting;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-setting", &setting, &one)); /* a part of it, for checkers that take long */
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
     for (int law = 0; law < LAWS; law++) {
+      if (one && (PetscInt)k != setting) continue;
       if (law == AT_END && settings[k].streamed) continue; /* too small to be streamed within the limit */
       PetscCall(Run(&settings[k], (Law)law, device));
     }
+  if (one) {
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCall(Parallel(device));
   PetscCall(NoRoom(&settings[0], device));
   PetscCall(NoRoom(&settings[5], device));
