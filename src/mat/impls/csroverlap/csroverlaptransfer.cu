@@ -2,8 +2,8 @@
   CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithms 7 and 8): the entries of a matrix that was assembled on the host come in big batches, while the kernel works
   on those that have arrived. A matrix that does not fit the GPU comes anew for every product, through a few buffers.
 
-  Copies run on PETSc's stream and the kernels meanwhile on a side stream; the last kernel follows the last copy on PETSc's stream, so that neither the first copy
-  nor the end of the product waits for another stream.
+  Copies run on PETSc's stream and the kernels meanwhile on a side stream; the last kernel follows the last copy on PETSc's stream. So the first copy waits for no
+  other stream, and what the last kernel waits for has ended before the last copy.
 */
 
 #include "csroverlapdevice.h"
