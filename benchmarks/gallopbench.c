@@ -31,7 +31,7 @@ and with -setup\n\
   convert_ms is setup_ms; build and refresh begin with entries that are in the place of the products, medians of 7\n\
 and with -first, the best of 3\n\
   matrix nnz copy_ms first_ms first/copy resident_us newvalues_ms what\n\
-  copy_ms is of values and columns from pinned memory; what is built before the first product is not in first_ms with\n\
+  copy_ms is of all values and columns from pinned memory, also where the product copies fewer bytes; what is built before the first product is not in first_ms with\n\
   -mat_csroverlap_build_in_assembly; newvalues_ms is of the product after the host's values changed\n\
 \n" BENCH_GENERATORS_HELP;
 

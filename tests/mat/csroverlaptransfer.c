@@ -10,6 +10,7 @@ typedef enum {
   MIXED,  /* empty ones, short ones, and some far longer than a batch */
   LONG,   /* nothing but long ones: no batch at all */
   AT_END, /* one long row behind short ones */
+  WIDE,   /* of 16 entries, whose columns lie as far apart as packed columns have limits: 2^k - 1 and 2^k, and all at the same place before */
   LAWS
 } Law;
 
@@ -25,9 +26,21 @@ static PetscInt RowLength(Law law, PetscInt row, PetscInt m, PetscInt n)
     return row % 97 == 5 ? n - row % 50 : row % 7 == 3 ? 0 : (PetscInt)(30 * r * r);
   case LONG:
     return n / 2 + (PetscInt)(r * (PetscReal)n / 2);
+  case WIDE:
+    return row < 128 ? 1 : 16;
   default:
     return row == m - 1 ? n : 3;
   }
+}
+
+/* Eight rows of WIDE are a group of columns that are packed together */
+static PetscInt Column(Law law, PetscInt row, PetscInt k, PetscInt len, PetscInt n)
+{
+  const PetscInt group = row / 8, first = group * 37 % 1000;
+
+  if (law != WIDE) return (PetscInt)((PetscCount)k * n / len);
+  if (len == 1) return 7;
+  return k + 1 < len ? first + k : first + ((PetscInt)1 << (5 + group / 2 % 14)) - group % 2;
 }
 
 /* Assembled on the host, whatever the type */
@@ -46,7 +59,7 @@ static PetscErrorCode Create(Law law, PetscInt m, PetscInt n, MatType type, Mat 
     const PetscInt len = i[row + 1] - i[row];
 
     for (PetscInt k = 0; k < len; k++) {
-      j[i[row] + k] = (PetscInt)((PetscCount)k * n / len);
+      j[i[row] + k] = Column(law, row, k, len, n);
       a[i[row] + k] = TestValue(law, row, k);
     }
   }
@@ -92,6 +105,7 @@ static PetscErrorCode ChangeOnHost(Mat A, Mat R, PetscReal factor)
 typedef struct {
   const char *big, *memory, *pinned, *batch;
   PetscBool   streamed;
+  const char *pack;
 } Setting;
 
 static PetscErrorCode SetOptions(const Setting *set)
@@ -101,6 +115,7 @@ static PetscErrorCode SetOptions(const Setting *set)
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", set->memory));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pack_columns", set->pack));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,9 +152,24 @@ static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, PetscBool agai
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether columns come packed, which those of a small big batch need not */
+static PetscErrorCode CheckPacked(const CSROverlap *ov, const Setting *set)
+{
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_CUDA)
+  const PetscBool wanted = (PetscBool)(set->pinned[0] == '1' && set->pack[0] == '1');
+  CSROverlapPlace place;
+
+  PetscCall(CSROverlapGetPlace(ov, &place));
+  if (set->streamed && set->big[0] != '0') PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck((place.column_bytes < ov->nz * (PetscCount)sizeof(PetscInt)) == (int)wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscCount_FMT " bytes for %" PetscCount_FMT " columns", place.column_bytes, ov->nz);
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
 {
-  const PetscInt      m = law == LONG ? 60 : 3000, n = 2500;
+  const PetscInt      m = law == LONG ? 60 : 3000, n = law == WIDE ? 263200 : 2500;
   const PetscBool     again = (PetscBool)(device && set->streamed);
   Mat                 A, R, B;
   Vec                 x, y, z, w;
@@ -164,6 +194,7 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
                : !ov->transfer ? "not from the host"
                : ov->values    ? "resident"
                                : "streamed");
+    PetscCall(CheckPacked(ov, set));
     PetscCheck(OnHostOnly(A), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The parent copied the matrix to the GPU too");
   }
   PetscCall(ChangeOnHost(A, R, 0.5));
@@ -258,7 +289,7 @@ static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
 /* The limit holds for each block of an MPI matrix, and all are streamed here */
 static PetscErrorCode Parallel(PetscBool device)
 {
-  const Setting       set = {"2000", "200000", "1", "64", PETSC_TRUE};
+  const Setting       set = {"2000", "200000", "1", "64", PETSC_TRUE, "1"};
   const PetscInt      n   = 8000;
   Mat                 A[2], blocks[2];
   Vec                 x, y, z;
@@ -311,29 +342,37 @@ static PetscErrorCode Parallel(PetscBool device)
 int main(int argc, char **argv)
 {
   static const Setting settings[] = {
-    {"0",    "0",      "1", "0",    PETSC_FALSE},
-    {"32",   "0",      "1", "32",   PETSC_FALSE}, /* many big batches without a batch: long rows end later */
-    {"1000", "0",      "1", "0",    PETSC_FALSE},
-    {"5000", "0",      "0", "96",   PETSC_FALSE},
-    {"0",    "150000", "1", "32",   PETSC_TRUE },
-    {"0",    "150000", "0", "64",   PETSC_TRUE },
-    {"100",  "180000", "1", "1024", PETSC_TRUE },
-    {"1000", "180000", "1", "512",  PETSC_TRUE },
+    {"0",    "0",      "1", "0",    PETSC_FALSE, "1"},
+    {"0",    "0",      "1", "0",    PETSC_FALSE, "0"},
+    {"32",   "0",      "1", "32",   PETSC_FALSE, "1"}, /* many big batches without a batch: long rows end later */
+    {"1000", "0",      "1", "0",    PETSC_FALSE, "1"},
+    {"5000", "0",      "0", "96",   PETSC_FALSE, "1"},
+    {"0",    "150000", "1", "32",   PETSC_TRUE,  "1"},
+    {"0",    "150000", "0", "64",   PETSC_TRUE,  "1"},
+    {"100",  "180000", "1", "1024", PETSC_TRUE,  "1"},
+    {"1000", "180000", "1", "512",  PETSC_TRUE,  "0"},
   };
-  PetscBool device = PETSC_FALSE;
+  PetscBool device = PETSC_FALSE, one;
+  PetscInt  setting;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-setting", &setting, &one)); /* a part of it, for checkers that take long */
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
     for (int law = 0; law < LAWS; law++) {
+      if (one && (PetscInt)k != setting) continue;
       if (law == AT_END && settings[k].streamed) continue; /* too small to be streamed within the limit */
       PetscCall(Run(&settings[k], (Law)law, device));
     }
+  if (one) {
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCall(Parallel(device));
   PetscCall(NoRoom(&settings[0], device));
-  PetscCall(NoRoom(&settings[4], device));
+  PetscCall(NoRoom(&settings[5], device));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -15,6 +15,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 . -mat_csroverlap_big_batch_size <0>      - entries copied from the host to the GPU at a time, at least 32, or 0 to choose
 . -mat_csroverlap_device_memory <0>       - bytes of the GPU that a sequential matrix or block may take before it is streamed for every product, 0 for what is free
 . -mat_csroverlap_pinned <true>           - keep a copy of the entries of a matrix that is assembled on the host in pinned memory
+. -mat_csroverlap_pack_columns <524288>   - columns of matrices of so many entries go from pinned memory to the GPU packed, 0 for none
 . -mat_csroverlap_timeline <false>        - print when the copies and kernels of a product that copies ran, in microseconds
 . -mat_csroverlap_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_csroverlap_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
@@ -29,7 +30,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
   ("CSR-Partial-Overlap"). No row is split between batches, so that each result is written once; of a row longer than a batch the last block to come adds the sums.
 
   A matrix that was assembled on the host is copied to the GPU by the first product, and its values by the first one after they changed, while the kernel works on
-  what has arrived ("CSR-Full-Overlap"). For that the format keeps a copy of the entries in pinned memory of the host. A matrix that does not fit the GPU, or not
+  what has arrived ("CSR-Full-Overlap"). For that the format keeps a copy of the entries in pinned memory of the host, columns in fewer bits where that is shorter. A matrix that does not fit the GPU, or not
   within `-mat_csroverlap_device_memory`, is copied for every product, through a few buffers.
 
   References:
@@ -80,7 +81,7 @@ static PetscErrorCode CSROverlapOptionsDefault(void *options)
   CSROverlapOptions     *o                            = (CSROverlapOptions *)options;
 
   PetscFunctionBegin;
-  *o = (CSROverlapOptions){.rows_in_registers = PETSC_TRUE, .pinned = PETSC_TRUE};
+  *o = (CSROverlapOptions){.rows_in_registers = PETSC_TRUE, .pinned = PETSC_TRUE, .pack_columns = 1 << 19};
   PetscCall(PetscArraycpy(o->switch_points, table2, CSROVERLAP_SIZES - 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -126,6 +127,7 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_big_batch_size", "Entries copied to the GPU at a time, 0 to choose", 32, &o->big_batch_size));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_device_memory", "Bytes of the GPU that a matrix may take before it is streamed for every product, 0 for what is free", 1, &o->device_memory));
   PetscCall(PetscOptionsBool("-mat_csroverlap_pinned", "Keep a copy of the entries of a matrix that is assembled on the host in pinned memory", "MATCSROVERLAP", o->pinned, &o->pinned, NULL));
+  PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_pack_columns", "Columns of matrices of so many entries go from pinned memory to the GPU packed, 0 for none", 1, &o->pack_columns));
   PetscCall(PetscOptionsBool("-mat_csroverlap_timeline", "Print when the copies and kernels of a product that copies ran", "MATCSROVERLAP", o->timeline, &o->timeline, NULL));
   PetscCall(PetscMemcmp(o, &before, sizeof(before), &same));
   if (!same) *rebuild = PETSC_TRUE;
@@ -214,8 +216,8 @@ static PetscErrorCode CSROverlapViewDetail(const void *data, PetscViewer viewer)
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: max_batch_size %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT " long rows, entries %s\n", ov->max_batch_size, ov->batch_num, ov->long_row_num,
                                                PetscMemTypeHost(ov->memtype) || place.streamed ? "on the host" : "on the GPU"));
   if (place.fromhost)
-    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: big_batch_size %" PetscCount_FMT ", %" PetscInt_FMT " big batches, copied from %s memory\n", place.big_batch_size, place.big_batch_num,
-                                                 place.pinned ? "pinned" : "pageable"));
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: big_batch_size %" PetscCount_FMT ", %" PetscInt_FMT " big batches, copied from %s memory, %.1f bits a column\n", place.big_batch_size, place.big_batch_num,
+                                                 place.pinned ? "pinned" : "pageable", 8.0 * (double)place.column_bytes / (double)ov->nz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

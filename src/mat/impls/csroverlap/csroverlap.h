@@ -25,6 +25,7 @@ typedef struct {
   PetscCount big_batch_size;                      /* entries copied to the GPU at a time, 0 to choose */
   PetscCount device_memory;                       /* bytes of the GPU that a matrix may take before it is streamed, 0 for what is free */
   PetscBool  pinned;                              /* a host-assembled matrix keeps a copy of its entries in pinned memory */
+  PetscCount pack_columns;                        /* columns of matrices of so many entries go to the GPU packed, 0 for none */
   PetscBool  timeline;                            /* print when the copies and kernels of a product ran */
 } CSROverlapOptions;
 
@@ -80,6 +81,7 @@ typedef struct {
   PetscBool  fromhost, pinned, streamed;
   PetscCount big_batch_size;
   PetscInt   big_batch_num;
+  PetscCount column_bytes; /* that columns take on their way to the GPU */
 } CSROverlapPlace;
 
 #if defined(__CUDACC__)
@@ -135,6 +137,6 @@ PETSC_INTERN PetscErrorCode CSROverlapPartition(PetscInt, PetscInt, const PetscI
 /* host copies of what either place has, for tests and viewers; to be freed by the caller */
 PETSC_EXTERN PetscErrorCode CSROverlapGetBatches(const CSROverlap *, BatchInfo **, PetscInt **, BatchWork **);
 
-PETSC_INTERN PetscErrorCode CSROverlapGetPlace(const CSROverlap *, CSROverlapPlace *);
+PETSC_EXTERN PetscErrorCode CSROverlapGetPlace(const CSROverlap *, CSROverlapPlace *);
 
 PETSC_INTERN const GallopFormatWork CSROverlapHost, CSROverlapDevice;

@@ -671,7 +671,7 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
 }
 
 /* Batches and pieces of a range, with entries at columns and values: number 0 of these may lie before the memory that is theirs. Where the product adds to z, rows without entries are left alone. */
-PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, const CSROverlapRange *range, const PetscInt *columns, const PetscScalar *values, PetscBool overlaps, PetscBool fresh)
+PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, const CSROverlapRange *range, const PetscInt *columns, const PetscScalar *values, PetscBool overlaps, PetscBool fresh, cudaStream_t stream)
 {
   const GallopVectors<PetscScalar>     v   = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
   const PetscInt                       end = p->y == p->z && *p->beta == PetscScalar(1) ? PetscMin(range->batch_end, ov->busy_num) : range->batch_end;
@@ -679,11 +679,9 @@ PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, co
   const PetscInt                       run = PetscMin((num + ov->resident - 1) / ov->resident, BatchRun), blocks = run ? (num + run - 1) / run : 0;
   const CsrView<PetscScalar, PetscInt> view =
     {ov->row_offsets, columns, values, ov->batch_works + range->batch_begin, ov->pieces, ov->partial, ov->arrived, num, run, range->piece_begin, piece_num, (int)ov->max_batch_size};
-  cudaStream_t stream;
 
   PetscFunctionBegin;
   if (!num && !piece_num) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(GallopLaunch(GetKernel(ov->max_batch_size, ov->even), {(PetscCount)blocks + piece_num, Threads, 1, SharedBytes(ov->max_batch_size), stream, (bool)overlaps}, view, v, (bool)fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -697,8 +695,8 @@ static PetscErrorCode CSROverlapApply_Device(void *data, const GallopProduct *p)
 
   PetscFunctionBegin;
   if (ov->transfer) PetscCall(CSROverlapTransferApply(ov, p, &done));
-  if (!done) PetscCall(CSROverlapLaunch(ov, p, &all, ov->column_indices, ov->values, ov->overlaps, ov->fresh));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (!done) PetscCall(CSROverlapLaunch(ov, p, &all, ov->column_indices, ov->values, ov->overlaps, ov->fresh, stream));
   PetscCallCUDA(GallopNotFresh(stream, &ov->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -12,9 +12,13 @@ typedef struct {
   PetscInt batch_begin, batch_end, piece_begin, piece_end;
 } CSROverlapRange;
 
-PETSC_INTERN PetscErrorCode CSROverlapLaunch(const CSROverlap *, const GallopProduct *, const CSROverlapRange *, const PetscInt *, const PetscScalar *, PetscBool, PetscBool);
+PETSC_INTERN PetscErrorCode CSROverlapLaunch(const CSROverlap *, const GallopProduct *, const CSROverlapRange *, const PetscInt *, const PetscScalar *, PetscBool, PetscBool, cudaStream_t);
 
 PETSC_INTERN PetscErrorCode CSROverlapPartition_Device(PetscInt, PetscInt, const PetscInt[], const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **, PetscBool *);
+
+PETSC_INTERN PetscErrorCode CSROverlapPackedBytes(PetscCount, const PetscInt[], size_t *);
+PETSC_INTERN PetscErrorCode CSROverlapPack(PetscCount, const PetscInt[], void *);
+PETSC_INTERN PetscErrorCode CSROverlapUnpack(PetscCount, const void *, PetscInt *, cudaStream_t);
 
 PETSC_INTERN PetscErrorCode CSROverlapTransferCreate(CSROverlap *, const GallopCSR *, const BatchInfo[], const LongRowPiece[], PetscCount, CSROverlapTransfer **);
 PETSC_INTERN PetscErrorCode CSROverlapTransferRefresh(CSROverlap *, const GallopCSR *);

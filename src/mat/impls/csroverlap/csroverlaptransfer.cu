@@ -1,13 +1,17 @@
 /*
-  CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithms 7 and 8): the entries of a matrix that was assembled on the host come in big batches, copied on a side
-  stream while the kernel works on those that have arrived. A matrix that does not fit the GPU comes anew for every product, through a few buffers.
+  CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithms 7 and 8): the entries of a matrix that was assembled on the host come in big batches, while the kernel works
+  on those that have arrived. A matrix that does not fit the GPU comes anew for every product, through a few buffers.
+
+  Copies run on PETSc's stream and the kernels meanwhile on a side stream; the last kernel follows the last copy on PETSc's stream. So the first copy waits for no
+  other stream, and what the last kernel waits for has ended before the last copy.
 */
 
 #include "csroverlapdevice.h"
 
-static constexpr int        Depth       = 3;       /* buffers of a streamed matrix, and events of each kind */
-static constexpr int        Parts       = 3;       /* most big batches of a resident matrix, unless an option sets their size */
-static constexpr PetscCount Worthwhile  = 2 << 20; /* entries: a copy more takes as long as the product of a smaller matrix */
+static constexpr int        Depth       = 3;       /* buffers of a streamed matrix */
+static constexpr int        Parts       = 4;       /* most big batches of a resident matrix, unless an option sets their size */
+static constexpr int        Shrink      = 8;       /* each is so much smaller than what came before it: the kernel is by more than that faster than the copies */
+static constexpr PetscCount Worthwhile  = 1 << 20; /* entries: a copy more takes as long as the product of a smaller matrix */
 static constexpr PetscCount StreamedBig = 4 << 20; /* entries of a big batch of a streamed matrix */
 static constexpr PetscCount Staged      = 1 << 20; /* entries: new values go to pinned memory while those before them go on to the GPU */
 static constexpr PetscCount Aligned     = 16;      /* entries: buffers are as aligned as the arrays are for which they stand */
@@ -16,12 +20,13 @@ struct _CSROverlapTransfer {
   PetscInt           num;  /* big batches */
   PetscCount         size; /* entries of one, or of the largest of a resident matrix */
   CSROverlapRange   *ranges;
-  PetscCount        *from, *to;    /* [num] the entries that are copied */
+  PetscCount        *from, *to;    /* [num] the entries that are copied; of a resident matrix, whose columns come at once, the values */
   const PetscInt    *host_columns; /* what is copied: the matrix's own arrays, or these */
   const PetscScalar *host_values;
-  PetscInt          *columns;
+  void              *columns;
   PetscScalar       *values;
   const PetscScalar *newer;           /* the matrix's values, to be put into values before they are copied */
+  size_t            *packed;          /* where in columns those of each big batch of a streamed matrix begin, or of a resident one, and end; NULL where they are not packed */
   PetscBool          pinned;          /* columns and values are pinned */
   PetscBool          pending_columns; /* not on the GPU yet */
   PetscBool          pending_values;
@@ -29,7 +34,8 @@ struct _CSROverlapTransfer {
   PetscInt          *buffer_columns; /* [Depth * capacity] */
   PetscScalar       *buffer_values;
   cudaStream_t       side;
-  cudaEvent_t        start, copied[Depth], computed[Depth];
+  cudaEvent_t        copied;                    /* on PETSc's stream, behind the copies so far */
+  cudaEvent_t        unpacked, computed[Depth]; /* on the side stream */
 };
 
 static PetscBool Streamed(const CSROverlap *ov)
@@ -47,7 +53,8 @@ static PetscCount Arrived(const CSROverlap *ov, const CSROverlapTransfer *t, Pet
 
   if (g + 1 == t->num) return ov->nz;
   if (Streamed(ov) || ov->options.big_batch_size) return (g + 1) * t->size;
-  for (PetscInt k = 0; k <= g; k++) rest /= 8;
+  rest -= t->size;
+  for (PetscInt k = 0; k < g; k++) rest /= Shrink;
   return ov->nz - rest;
 }
 
@@ -116,20 +123,61 @@ static PetscErrorCode CreateBuffers(CSROverlap *ov, CSROverlapTransfer *t, const
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Entries of which columns are copied at a time */
+static void ColumnsOf(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, PetscCount *from, PetscCount *to)
+{
+  *from = Streamed(ov) ? t->from[g] : 0;
+  *to   = Streamed(ov) ? t->to[g] : ov->nz;
+}
+
+/* Packed columns come to the end of the place of the values, which come later: where in it, in bytes */
+static size_t PackedPlace(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g)
+{
+  return ((size_t)(Streamed(ov) ? t->capacity : ov->nz) * sizeof(PetscScalar) - (t->packed[g + 1] - t->packed[g])) / 16 * 16;
+}
+
+/* Packs columns where that is worth it. *bytes: of pinned memory for columns */
+static PetscErrorCode PlanPacked(const CSROverlap *ov, CSROverlapTransfer *t, const PetscInt columns[], size_t *bytes)
+{
+  const PetscInt num  = Streamed(ov) ? t->num : 1;
+  const size_t   most = (size_t)(Streamed(ov) ? t->capacity : ov->nz) * sizeof(PetscScalar) / 4 * 3; /* values can be copied meanwhile to the rest */
+  size_t         all = 0, some = 0;
+
+  PetscFunctionBegin;
+  *bytes = (size_t)ov->nz * sizeof(PetscInt);
+  if (!ov->options.pack_columns || ov->nz < ov->options.pack_columns) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(num + 1, &t->packed));
+  t->packed[0] = 0;
+  for (PetscInt g = 0; g < num && some <= most; g++) {
+    PetscCount from, to;
+
+    ColumnsOf(ov, t, g, &from, &to);
+    PetscCall(CSROverlapPackedBytes(to - from, columns + from, &some));
+    if (some <= most) t->packed[g + 1] = t->packed[g] + some;
+    all += (size_t)(to - from) * sizeof(PetscInt);
+  }
+  if (some > most || t->packed[num] > all / 8 * 7) PetscCall(PetscFree(t->packed));
+  else *bytes = t->packed[num];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A copy of the entries from which the GPU copies by itself, where memory can be had */
 static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, const GallopCSR *csr)
 {
   static PetscBool warned  = PETSC_FALSE;
   void            *columns = NULL, *values = NULL;
+  size_t           bytes;
 
   PetscFunctionBegin;
   t->host_columns = csr->j;
   t->host_values  = csr->a;
   if (!ov->options.pinned) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopPinnedMalloc((size_t)ov->nz * sizeof(PetscInt), &columns));
+  PetscCall(PlanPacked(ov, t, csr->j, &bytes));
+  PetscCall(GallopPinnedMalloc(bytes, &columns));
   if (columns) PetscCall(GallopPinnedMalloc((size_t)ov->nz * sizeof(PetscScalar), &values));
   if (!values) {
     PetscCall(GallopPinnedFree(columns));
+    PetscCall(PetscFree(t->packed));
     PetscCall(PetscInfo(NULL, "No pinned memory for %" PetscCount_FMT " entries\n", ov->nz));
     if (!warned)
       PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no pinned memory for %" PetscCount_FMT " entries of a CSROVERLAP matrix: they are copied to the GPU from pageable memory, which is slower. Further matrices: -info\n", ov->nz));
@@ -137,12 +185,38 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   t->pinned       = PETSC_TRUE;
-  t->columns      = (PetscInt *)columns;
+  t->columns      = columns;
   t->values       = (PetscScalar *)values;
-  t->host_columns = t->columns;
+  t->host_columns = (const PetscInt *)columns;
   t->host_values  = t->values;
-  PetscCall(PetscArraycpy(t->columns, csr->j, ov->nz));
+  if (!t->packed) PetscCall(PetscMemcpy(columns, csr->j, bytes));
+  for (PetscInt g = 0; t->packed && g < (Streamed(ov) ? t->num : 1); g++) {
+    PetscCount from, to;
+
+    ColumnsOf(ov, t, g, &from, &to);
+    PetscCall(CSROverlapPack(to - from, csr->j + from, (char *)columns + t->packed[g]));
+  }
   PetscCall(PetscArraycpy(t->values, csr->a, ov->nz));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Big batches of a matrix that stays on the GPU */
+static PetscErrorCode PlanResident(const CSROverlap *ov, CSROverlapTransfer *t, const PetscInt i[], const BatchInfo batch_infos[], const LongRowPiece pieces[])
+{
+  PetscInt num = 1;
+
+  PetscFunctionBegin;
+  if (ov->options.big_batch_size) {
+    t->size = ov->options.big_batch_size;
+    num     = (PetscInt)((ov->nz - 1) / t->size + 1);
+  } else {
+    t->size = ov->nz - ov->nz / Shrink;
+    if (t->packed) t->size = PetscMin(t->size, (PetscCount)(PackedPlace(ov, t, 0) / sizeof(PetscScalar)));
+    if (t->packed || ov->nz >= Worthwhile) num = 2; /* what is packed parts the values anyway */
+    for (PetscCount rest = ov->nz - t->size; num > 1 && num < Parts && rest >= Worthwhile; rest /= Shrink) num++;
+  }
+  PetscCall(Plan(ov, t, num, i, batch_infos, pieces));
+  if (!ov->options.big_batch_size) t->size = t->to[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -171,22 +245,14 @@ PetscErrorCode CSROverlapTransferCreate(CSROverlap *ov, const GallopCSR *csr, co
       PetscCall(CSROverlapTransferDestroy(transfer));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-  } else if (ov->options.big_batch_size) {
-    t->size = ov->options.big_batch_size;
-    PetscCall(Plan(ov, t, (PetscInt)((ov->nz - 1) / t->size + 1), csr->host_i, batch_infos, pieces));
-  } else {
-    PetscInt num = 1;
-
-    for (PetscCount rest = ov->nz; num < Parts && rest >= Worthwhile; rest /= 8) num++;
-    PetscCall(Plan(ov, t, num, csr->host_i, batch_infos, pieces));
-    t->size = t->to[0];
   }
   PetscCall(CreatePinned(ov, t, csr));
+  if (!Streamed(ov)) PetscCall(PlanResident(ov, t, csr->host_i, batch_infos, pieces));
   t->pending_columns = PETSC_TRUE;
   t->pending_values  = PETSC_TRUE;
   PetscCallCUDA(cudaStreamCreateWithFlags(&t->side, cudaStreamNonBlocking));
-  PetscCallCUDA(cudaEventCreateWithFlags(&t->start, cudaEventDisableTiming));
-  for (cudaEvent_t &event : t->copied) PetscCallCUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+  PetscCallCUDA(cudaEventCreateWithFlags(&t->copied, cudaEventDisableTiming));
+  PetscCallCUDA(cudaEventCreateWithFlags(&t->unpacked, cudaEventDisableTiming));
   for (cudaEvent_t &event : t->computed) PetscCallCUDA(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -197,13 +263,12 @@ PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **transfer)
 
   PetscFunctionBegin;
   if (!t) PetscFunctionReturn(PETSC_SUCCESS);
-  if (t->side) {
-    PetscCallCUDA(cudaStreamSynchronize(t->side)); /* pinned memory must not go before it has been read */
-    PetscCallCUDA(cudaStreamDestroy(t->side));
+  if (t->copied) {
+    PetscCallCUDA(cudaEventSynchronize(t->copied)); /* pinned memory must not go before it has been read */
+    PetscCallCUDA(cudaEventDestroy(t->copied));
   }
-  if (t->start) PetscCallCUDA(cudaEventDestroy(t->start));
-  for (cudaEvent_t event : t->copied)
-    if (event) PetscCallCUDA(cudaEventDestroy(event));
+  if (t->unpacked) PetscCallCUDA(cudaEventDestroy(t->unpacked));
+  if (t->side) PetscCallCUDA(cudaStreamDestroy(t->side));
   for (cudaEvent_t event : t->computed)
     if (event) PetscCallCUDA(cudaEventDestroy(event));
   PetscCall(GallopDeviceFree(t->buffer_values));
@@ -212,28 +277,9 @@ PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **transfer)
     PetscCall(GallopPinnedFree(t->values));
     PetscCall(GallopPinnedFree(t->columns));
   } else PetscCall(PetscFree(t->values));
+  PetscCall(PetscFree(t->packed));
   PetscCall(PetscFree3(t->ranges, t->from, t->to));
   PetscCall(PetscFree(*transfer));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* New values, of which the next product copies what it needs */
-PetscErrorCode CSROverlapTransferRefresh(CSROverlap *ov, const GallopCSR *csr)
-{
-  CSROverlapTransfer *t = ov->transfer;
-
-  PetscFunctionBegin;
-  t->newer          = NULL;
-  t->pending_values = PetscMemTypeHost(csr->memtype) ? PETSC_TRUE : PETSC_FALSE;
-  if (PetscMemTypeHost(csr->memtype)) {
-    if (!t->pinned) t->host_values = csr->a;
-    else t->newer = csr->a;
-  } else if (Streamed(ov)) {
-    if (!t->values) PetscCall(PetscMalloc1(ov->nz, &t->values));
-    t->host_values = t->values;
-    PetscCallCUDA(cudaStreamSynchronize(t->side));
-    PetscCall(GallopDeviceCopyOut(t->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar)));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -280,69 +326,141 @@ private:
   PetscInt     num_    = 0;
 };
 
-/* The entries of a big batch: newer values to pinned memory first, piece by piece, and all from there, or from the matrix's own arrays, to the GPU */
-static PetscErrorCode CopyBigBatch(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, PetscInt *columns, PetscScalar *values)
+/* Copies cannot be recorded in a CUDA graph: they happen once, or are not the same for each product */
+static PetscErrorCode GetStream(const CSROverlap *ov, cudaStream_t *stream)
 {
-  const PetscCount from = t->from[g], to = t->to[g], step = t->newer ? Staged : PetscMax(to - from, 1);
-  PetscLogDouble   bytes = 0;
+  cudaStreamCaptureStatus capture;
 
   PetscFunctionBegin;
-  if (Streamed(ov) || t->pending_columns) {
-    PetscCallCUDA(cudaMemcpyAsync(columns + from, t->host_columns + from, (size_t)(to - from) * sizeof(PetscInt), cudaMemcpyHostToDevice, t->side));
-    bytes += (PetscLogDouble)(to - from) * sizeof(PetscInt);
-  }
-  if (Streamed(ov) || t->pending_values) {
-    for (PetscCount begin = from; begin < to; begin += step) {
-      const PetscCount n = PetscMin(step, to - begin);
-
-      if (t->newer) PetscCall(PetscArraycpy(t->values + begin, t->newer + begin, n));
-      PetscCallCUDA(cudaMemcpyAsync(values + begin, t->host_values + begin, (size_t)n * sizeof(PetscScalar), cudaMemcpyHostToDevice, t->side));
-    }
-    bytes += (PetscLogDouble)(to - from) * sizeof(PetscScalar);
-  }
-  PetscCall(PetscLogCpuToGpu(bytes));
+  PetscCall(PetscGetCurrentCUDAStream(stream));
+  PetscCallCUDA(cudaStreamIsCapturing(*stream, &capture));
+  PetscCheck(capture == cudaStreamCaptureStatusNone, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product that copies the matrix from the host cannot be recorded in a CUDA graph: %s", Streamed(ov) ? "the matrix does not fit the GPU" : "multiply once before");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Algorithm 8. *done is false where all entries are on the GPU already. PETSc's stream waits for each copy, and so in the end for all. */
-PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, PetscBool *done)
+/*
+  The columns of a resident matrix, or of a big batch of a streamed one. Entry 0 of the matrix would lie at columns and at values. Packed ones are unpacked on the side
+  stream while values are copied: *cut is the entry from which on these come where packed columns are, PETSC_COUNT_MAX where there are none. From there on they wait for
+  unpacked, and so does what reads the columns.
+*/
+static PetscErrorCode CopyColumns(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, PetscInt *columns, PetscScalar *values, cudaStream_t stream, PetscCount *cut)
 {
-  CSROverlapTransfer     *t        = ov->transfer;
-  const PetscBool         streamed = Streamed(ov);
-  cudaStream_t            stream;
-  cudaStreamCaptureStatus capture;
-  Timeline                timeline;
+  PetscCount from, to;
+  size_t     bytes;
 
   PetscFunctionBegin;
-  *done = (PetscBool)(streamed || t->pending_columns || t->pending_values);
+  ColumnsOf(ov, t, g, &from, &to);
+  if (t->packed) {
+    const size_t place = PackedPlace(ov, t, g);
+    char *const  at    = (char *)(values + from) + place;
+
+    bytes = t->packed[g + 1] - t->packed[g];
+    PetscCallCUDA(cudaMemcpyAsync(at, (const char *)t->columns + t->packed[g], bytes, cudaMemcpyHostToDevice, stream));
+    PetscCallCUDA(cudaEventRecord(t->copied, stream));
+    PetscCallCUDA(cudaStreamWaitEvent(t->side, t->copied, 0));
+    PetscCall(CSROverlapUnpack(to - from, at, columns + from, t->side));
+    PetscCallCUDA(cudaEventRecord(t->unpacked, t->side));
+    *cut = PetscMin(from + (PetscCount)(place / sizeof(PetscScalar)), to);
+  } else {
+    bytes = (size_t)(to - from) * sizeof(PetscInt);
+    PetscCallCUDA(cudaMemcpyAsync(columns + from, t->host_columns + from, bytes, cudaMemcpyHostToDevice, stream));
+    *cut = PETSC_COUNT_MAX;
+  }
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values [from, to): newer ones to pinned memory first, piece by piece, and all from there, or from the matrix's own array, to the GPU */
+static PetscErrorCode CopyValues(const CSROverlapTransfer *t, PetscCount from, PetscCount to, PetscScalar *values, cudaStream_t stream)
+{
+  const PetscCount step = t->newer ? Staged : PetscMax(to - from, 1);
+
+  PetscFunctionBegin;
+  for (PetscCount begin = from; begin < to; begin += step) {
+    const PetscCount n = PetscMin(step, to - begin);
+
+    if (t->newer) PetscCall(PetscArraycpy(t->values + begin, t->newer + begin, n));
+    PetscCallCUDA(cudaMemcpyAsync(values + begin, t->host_values + begin, (size_t)n * sizeof(PetscScalar), cudaMemcpyHostToDevice, stream));
+  }
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)(to - from) * sizeof(PetscScalar)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values, of which the next product copies what it needs */
+PetscErrorCode CSROverlapTransferRefresh(CSROverlap *ov, const GallopCSR *csr)
+{
+  CSROverlapTransfer *t = ov->transfer;
+
+  PetscFunctionBegin;
+  if (!PetscMemTypeHost(csr->memtype) && !Streamed(ov) && t->pending_columns) { /* before the values come, whose place they may need */
+    cudaStream_t stream;
+    PetscCount   cut;
+
+    PetscCall(GetStream(ov, &stream));
+    PetscCall(CopyColumns(ov, t, 0, (PetscInt *)ov->column_indices, (PetscScalar *)ov->values, stream, &cut));
+    if (t->packed) PetscCallCUDA(cudaStreamWaitEvent(stream, t->unpacked, 0));
+    PetscCallCUDA(cudaEventRecord(t->copied, stream));
+    if (!t->pinned) PetscCallCUDA(cudaEventSynchronize(t->copied));
+    t->pending_columns = PETSC_FALSE;
+  }
+  t->newer          = NULL;
+  t->pending_values = PetscMemTypeHost(csr->memtype) ? PETSC_TRUE : PETSC_FALSE;
+  if (PetscMemTypeHost(csr->memtype)) {
+    if (!t->pinned) t->host_values = csr->a;
+    else t->newer = csr->a;
+  } else if (Streamed(ov)) {
+    if (!t->values) PetscCall(PetscMalloc1(ov->nz, &t->values));
+    t->host_values = t->values;
+    PetscCallCUDA(cudaEventSynchronize(t->copied));
+    PetscCall(GallopDeviceCopyOut(t->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Algorithm 8. *done is false where all entries are on the GPU already. PETSc's stream waits for all kernels. */
+PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, PetscBool *done)
+{
+  CSROverlapTransfer *t        = ov->transfer;
+  const PetscBool     streamed = Streamed(ov);
+  PetscCount          cut      = PETSC_COUNT_MAX;
+  cudaStream_t        stream;
+  Timeline            timeline;
+
+  PetscFunctionBegin;
+  *done = (PetscBool)(streamed || t->pending_values);
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaStreamIsCapturing(stream, &capture));
-  PetscCheck(capture == cudaStreamCaptureStatusNone, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product that copies the matrix from the host cannot be recorded in a CUDA graph: %s", streamed ? "the matrix does not fit the GPU" : "multiply once before");
-  if (t->newer) PetscCallCUDA(cudaStreamSynchronize(t->side)); /* pinned memory may still be read for the product before */
+  PetscCall(GetStream(ov, &stream));
+  if (t->newer) PetscCallCUDA(cudaEventSynchronize(t->copied)); /* pinned memory may still be read for the product before */
   PetscCall(timeline.Create(ov->options.timeline, t->num, stream));
-  PetscCallCUDA(cudaEventRecord(t->start, stream)); /* products before this one may still read what is overwritten */
-  PetscCallCUDA(cudaStreamWaitEvent(t->side, t->start, 0));
   for (PetscInt g = 0; g < t->num; g++) {
+    const bool         last    = g + 1 == t->num;
     const int          slot    = (int)(g % Depth);
     const PetscCount   base    = slot * t->capacity - t->from[g];
     PetscInt *const    columns = streamed ? t->buffer_columns + base : (PetscInt *)ov->column_indices; /* where entry 0 of the matrix would lie */
     PetscScalar *const values  = streamed ? t->buffer_values + base : (PetscScalar *)ov->values;
+    const cudaStream_t where   = last ? stream : t->side;
 
-    if (streamed && g >= Depth) PetscCallCUDA(cudaStreamWaitEvent(t->side, t->computed[slot], 0));
-    PetscCall(timeline.Record(g, Timeline::COPY_BEGIN, t->side));
-    PetscCall(CopyBigBatch(ov, t, g, columns, values));
-    PetscCall(timeline.Record(g, Timeline::COPY_END, t->side));
-    PetscCallCUDA(cudaEventRecord(t->copied[slot], t->side));
-    PetscCallCUDA(cudaStreamWaitEvent(stream, t->copied[slot], 0));
-    PetscCall(timeline.Record(g, Timeline::KERNEL_BEGIN, stream));
-    PetscCall(CSROverlapLaunch(ov, p, &t->ranges[g], columns, values, PETSC_FALSE, PETSC_TRUE));
-    PetscCall(timeline.Record(g, Timeline::KERNEL_END, stream));
-    if (streamed) PetscCallCUDA(cudaEventRecord(t->computed[slot], stream));
+    if (streamed && g >= Depth) PetscCallCUDA(cudaStreamWaitEvent(stream, t->computed[slot], 0));
+    PetscCall(timeline.Record(g, Timeline::COPY_BEGIN, stream));
+    if (streamed || (t->pending_columns && g == 0)) PetscCall(CopyColumns(ov, t, g, columns, values, stream, &cut));
+    PetscCall(CopyValues(t, t->from[g], PetscMin(t->to[g], cut), values, stream));
+    if (cut <= t->to[g]) {
+      PetscCallCUDA(cudaStreamWaitEvent(stream, t->unpacked, 0));
+      PetscCall(CopyValues(t, PetscMax(t->from[g], cut), t->to[g], values, stream));
+      cut = PETSC_COUNT_MAX;
+    }
+    PetscCall(timeline.Record(g, Timeline::COPY_END, stream));
+    PetscCallCUDA(cudaEventRecord(t->copied, stream));
+    if (!last) PetscCallCUDA(cudaStreamWaitEvent(t->side, t->copied, 0)); /* and so for the vectors, and for products before this one */
+    else if (g) PetscCallCUDA(cudaStreamWaitEvent(stream, t->computed[(g - 1) % Depth], 0));
+    PetscCall(timeline.Record(g, Timeline::KERNEL_BEGIN, where));
+    PetscCall(CSROverlapLaunch(ov, p, &t->ranges[g], columns, values, PETSC_FALSE, PETSC_TRUE, where));
+    PetscCall(timeline.Record(g, Timeline::KERNEL_END, where));
+    if (!last) PetscCallCUDA(cudaEventRecord(t->computed[slot], t->side));
   }
   PetscCall(timeline.Print(stream));
   /* what is copied may change or go once this returns: copies wait for that by themselves only where it is pageable, which the matrix's own arrays need not be */
-  if (!t->pinned) PetscCallCUDA(cudaStreamSynchronize(t->side));
+  if (!t->pinned) PetscCallCUDA(cudaEventSynchronize(t->copied));
   t->newer           = NULL;
   t->pending_columns = PETSC_FALSE;
   t->pending_values  = PETSC_FALSE;
@@ -361,5 +479,6 @@ PetscErrorCode CSROverlapGetPlace(const CSROverlap *ov, CSROverlapPlace *place)
   place->streamed       = Streamed(ov);
   place->big_batch_size = t->size;
   place->big_batch_num  = t->num;
+  place->column_bytes   = t->packed ? (PetscCount)t->packed[Streamed(ov) ? t->num : 1] : ov->nz * (PetscCount)sizeof(PetscInt);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
