@@ -122,7 +122,7 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
     if (s && s / window == (s - 1) / window) PROPERTY(count[b] < count[c] || (count[b] == count[c] && b < c), "columns are not sorted stably", number, setting);
     if (o->groups) PROPERTY(s / window == c / window, "column %" PetscInt_FMT " left its window", number, setting, c);
     if (o->groups && (s % FASTLOAD_LENGTH == FASTLOAD_LENGTH - 1 || s == fl->ncols - 1)) {
-      if (!count[c]) zeros = 1;
+      if (!count[fl->perm[s / FASTLOAD_LENGTH * FASTLOAD_LENGTH]]) zeros = 1;
       if (height && count[c] > height) single = 0;
     }
   }

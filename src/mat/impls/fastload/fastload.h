@@ -65,6 +65,12 @@ typedef struct {
   PetscInt   blk; /* blocks before */
 } FastLoadStep;
 
+/* A task's first block, and how many it has. Places in rowIdx are counted in FASTLOAD_ALIGN bytes: like entries they are no more than a PetscInt can count. */
+typedef struct {
+  PetscInt      ptr, row, line, colidx, height, blk, end;
+  unsigned char length, kind;
+} FastLoadTask;
+
 typedef struct {
   PetscMemType   memtype;
   PetscInt       m, n;
@@ -85,6 +91,7 @@ typedef struct {
   unsigned char *rowIdx;    /* [blkRow[blkNum]] offsets of the rows of entries from lineRow, FASTLOAD_WIDTH() tells their type */
   PetscScalar   *value;     /* [blknz], then those of long rows */
   PetscInt      *taskBlk;   /* [taskNum + 1] first block of each task */
+  FastLoadTask  *tasks;     /* [taskNum] what the GPU wants to know of each at once */
   PetscInt      *perm;      /* [ncols] the column of the matrix that each sorted one is */
   PetscScalar   *sortedX;   /* [ncols] x in order of the sorted columns, on the host: on the GPU the lanes sort what they load */
   PetscInt       longNum;   /* long rows */
@@ -98,7 +105,7 @@ typedef struct {
   PetscInt      *rowPtr;    /* [m + 1] of CSR, on the GPU, where the result may not differ from run to run; NULL else */
   PetscScalar   *products;  /* [nz] in order of CSR, likewise */
   PetscBool      single;    /* all blocks of a column are of one task */
-  PetscBool      zeros;     /* some columns are in no task */
+  PetscBool      zeros;     /* some columns are in no block */
   PetscBool      fresh;     /* values have been written since the last product */
   PetscBool      overlaps;  /* kernels may start while those before them end */
   size_t         bytes;

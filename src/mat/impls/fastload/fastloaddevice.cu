@@ -7,7 +7,12 @@
 
 static constexpr int          Threads = 256; /* of a GPU block */
 static constexpr int          Warps   = Threads / WarpSize;
-static constexpr int          Lines   = 4;           /* whose entries are loaded before the first is used */
+#if !defined(FL_LINES)
+#define FL_LINES 8
+#define FL_MIN 4
+#define FL_AHEAD 0
+#endif
+static constexpr int          Lines   = FL_LINES;           /* whose entries are loaded before the first is used */
 static constexpr unsigned int All     = 0xffffffffu; /* lanes of a warp */
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
 
@@ -29,8 +34,8 @@ template <typename V, typename I>
 struct FastLoadArrays {
   PetscInt             taskNum, pieceNum;
   PetscCount           blknz;
-  const PetscCount    *blkPtr, *blkRow;
-  const I             *taskBlk, *blkColIdx, *blkHeight, *blkLine, *lineRow, *perm, *longRow, *longPtr, *longCol, *pieceRow, *pieceAt, *csrIdx;
+  const FastLoadTask  *tasks;
+  const I             *blkColIdx, *blkHeight, *lineRow, *perm, *longRow, *longPtr, *longCol, *pieceRow, *pieceAt, *csrIdx;
   const unsigned char *blkLength, *blkClass, *rowIdx;
   const V             *value;
 };
@@ -46,53 +51,103 @@ struct BlockView {
   const unsigned char *rowIdx;
 };
 
-/* start is the first sorted column of the task */
 template <typename V, typename I>
-static __device__ __forceinline__ BlockView<V, I> GetBlock(const FastLoadArrays<V, I> &fl, I b, I start, int lane)
+static __device__ __forceinline__ BlockView<V, I> FirstBlock(const FastLoadArrays<V, I> &fl, const FastLoadTask &task, int lane)
 {
-  BlockView<V, I> block;
-
-  block.length  = fl.blkLength[b];
-  block.kind    = fl.blkClass[b];
-  block.column  = lane - (int)(fl.blkColIdx[b] - start);
-  block.height  = fl.blkHeight[b];
-  block.inside  = block.column >= 0 && block.column < block.length;
-  block.value   = fl.value + fl.blkPtr[b];
-  block.lineRow = fl.lineRow + fl.blkLine[b];
-  block.rowIdx  = fl.rowIdx + fl.blkRow[b];
-  return block;
+  return {task.length, task.kind, lane, task.height, lane < task.length, fl.value + task.ptr, fl.lineRow + task.line, fl.rowIdx + (PetscCount)task.row * FASTLOAD_ALIGN};
 }
 
-/* The lane's entries of up to Lines lines from line on, and their rows. Lanes without a column have 0 and rows of their own. */
+/* Block b of a task, from the one before. The columns of a task's blocks end together. */
 template <typename V, typename I>
-static __device__ __forceinline__ void LoadLines(const BlockView<V, I> &block, I line, V value[Lines], I row[Lines])
+static __device__ __forceinline__ void NextBlock(const FastLoadArrays<V, I> &fl, const FastLoadTask &task, I b, int lane, BlockView<V, I> *block)
 {
-  const PetscCount at    = (PetscCount)line * block.length + block.column;
-  const int        width = FASTLOAD_WIDTH(block.kind);
+  const PetscCount entries = (PetscCount)block->height * block->length;
+
+  block->value += entries;
+  block->lineRow += block->height;
+  block->rowIdx += FastLoadRowBytes(FASTLOAD_WIDTH(block->kind), entries);
+  block->length = fl.blkLength[b];
+  block->kind   = fl.blkClass[b];
+  block->column = lane - (task.length - block->length);
+  block->height = fl.blkHeight[b];
+  block->inside = block->column >= 0 && lane < task.length;
+}
+
+/* In as few loads as can be */
+static __device__ __forceinline__ FastLoadTask LoadTask(const FastLoadTask *tasks, PetscCount t)
+{
+  static_assert(sizeof(FastLoadTask) % sizeof(int4) == 0, "tasks are loaded 16 bytes at a time");
+  union
+  {
+    FastLoadTask task;
+    int4         part[sizeof(FastLoadTask) / sizeof(int4)];
+  } u;
 
 #pragma unroll
-  for (int u = 0; u < Lines; u++) {
-    value[u] = V(0);
-    row[u]   = I(-1);
-    if (block.inside && line + u < block.height) {
-      value[u] = GallopLoadOnce(block.value + at + u * block.length);
-      row[u]   = block.lineRow[line + u];
-    }
-  }
-  if (width == FASTLOAD_IMPLIED) {
-    const I by = FASTLOAD_ADD(block.kind) == FASTLOAD_ONE_ROW ? 0 : block.column;
+  for (size_t k = 0; k < sizeof(FastLoadTask) / sizeof(int4); k++) u.part[k] = __ldg(reinterpret_cast<const int4 *>(tasks + t) + k);
+  return u.task;
+}
 
-#pragma unroll
-    for (int u = 0; u < Lines; u++)
-      if (block.inside) row[u] += by;
-  } else {
+/* The lane's entries of some lines of a block of 32 columns: values, and rows as offsets from the lowest one of the line, stored as W */
+template <typename V, typename I, typename W>
+struct Entries {
+  V value[Lines];
+  I offset[Lines];
+
+  __device__ __forceinline__ void Load(const V *from, const unsigned char *rowIdx, I lines)
+  {
 #pragma unroll
     for (int u = 0; u < Lines; u++) {
-      if (block.inside && line + u < block.height) {
-        const PetscCount k = at + u * block.length;
+      value[u]  = u < lines ? GallopLoadOnce(from + u * WarpSize) : V(0);
+      offset[u] = 0;
+      if constexpr (!cuda::std::is_void_v<W>) offset[u] = u < lines ? (I)GallopLoadOnce(reinterpret_cast<const W *>(rowIdx) + u * WarpSize) : I(0);
+    }
+  }
+};
 
-        row[u] += width == FASTLOAD_BYTE ? (I)GallopLoadOnce(block.rowIdx + k) : width == FASTLOAD_SHORT ? (I)GallopLoadOnce(reinterpret_cast<const unsigned short *>(block.rowIdx) + k) : GallopLoadOnce(reinterpret_cast<const I *>(block.rowIdx) + k);
-      }
+/* Calls what(value, offset, low) for all lines of a block in turn. Of blocks of 32 columns, Full, entries are loaded ahead; there are few others. */
+template <typename W, bool Full, typename V, typename I, typename What>
+static __device__ __forceinline__ void WalkLines(const BlockView<V, I> &block, int lane, What what)
+{
+  constexpr int Bytes = cuda::std::is_void_v<W> ? 0 : (int)sizeof(cuda::std::conditional_t<cuda::std::is_void_v<W>, char, W>);
+  I             low   = lane < block.height ? block.lineRow[lane] : I(0); /* of 32 lines, one in a lane */
+
+  if constexpr (Full) {
+    const V             *value  = block.value + lane;
+    const unsigned char *rowIdx = block.rowIdx + lane * Bytes;
+    Entries<V, I, W>     now, next;
+
+#if FL_AHEAD
+    now.Load(value, rowIdx, block.height);
+#endif
+#pragma unroll 1
+    for (I line = 0; line < block.height; line += Lines) {
+      if (line && line % WarpSize == 0) low = line + lane < block.height ? block.lineRow[line + lane] : I(0);
+#if !FL_AHEAD
+      now.Load(value, rowIdx, block.height - line);
+#endif
+      value += Lines * WarpSize;
+      rowIdx += Lines * WarpSize * Bytes;
+#if FL_AHEAD
+      if (line + Lines < block.height) next.Load(value, rowIdx, block.height - line - Lines);
+#endif
+#pragma unroll
+      for (int u = 0; u < Lines; u++)
+        if (line + u < block.height) what(now.value[u], now.offset[u], __shfl_sync(All, low, (int)(line % WarpSize) + u));
+#if FL_AHEAD
+      now = next;
+#endif
+    }
+  } else {
+#pragma unroll 1
+    for (I line = 0; line < block.height; line++) {
+      const PetscCount at     = (PetscCount)line * block.length + block.column;
+      const V          value  = block.inside ? GallopLoadOnce(block.value + at) : V(0);
+      I                offset = 0;
+
+      if (line && line % WarpSize == 0) low = line + lane < block.height ? block.lineRow[line + lane] : I(0);
+      if constexpr (Bytes > 0) offset = block.inside ? (I)GallopLoadOnce(reinterpret_cast<const W *>(block.rowIdx) + at) : I(0);
+      what(value, offset, __shfl_sync(All, low, (int)(line % WarpSize)));
     }
   }
 }
@@ -134,27 +189,26 @@ static __device__ __forceinline__ V SegmentSum(V sum, I row, int lane, int steps
 
 /*
   Lines whose rows follow each other, each line with higher rows than the one before: sums stay in the lanes while the rows move by, and only what no later line adds to goes to z.
-  Lane l has the sum for row cur + column.
+  A lane has the sum for row cur_ + its column.
 */
 template <typename R, typename V, typename I>
 class Diagonals {
 public:
+  __device__ __forceinline__ Diagonals(const BlockView<V, I> &block) : columns_(__ballot_sync(All, block.inside)) { }
   __device__ __forceinline__ void Line(const BlockView<V, I> &block, I base, V product, const V &alpha, V *z, int lane)
   {
-    const unsigned int columns = __ballot_sync(All, block.inside);
-    const I            by      = base - cur_;
+    const I by = base - cur_;
 
     if (mask_ && by < WarpSize) {
-      const int          shift = (int)by;
-      const unsigned int stays = (mask_ >> shift) & columns; /* once moved */
+      const int shift = (int)by;
 
       if (mask_ >> lane & 1 && block.column < shift) Put(block, alpha, z);
       sum_  = GallopShuffleDown(sum_, shift, WarpSize);
-      mask_ = stays;
+      mask_ = (mask_ >> shift) & columns_;
     } else Flush(block, alpha, z, lane);
     if (!(mask_ >> lane & 1)) sum_ = V(0);
     sum_ += product;
-    mask_ |= columns;
+    mask_ |= columns_;
     cur_ = base;
   }
   __device__ __forceinline__ void Flush(const BlockView<V, I> &block, const V &alpha, V *z, int lane)
@@ -166,10 +220,110 @@ public:
 private:
   __device__ __forceinline__ void Put(const BlockView<V, I> &block, const V &alpha, V *z) { Add<R>(z + cur_ + block.column, alpha * sum_, block.kind & FASTLOAD_SHARED); }
 
-  V            sum_  = V(0);
-  I            cur_  = 0;
-  unsigned int mask_ = 0; /* lanes that have a sum */
+  V                  sum_  = V(0);
+  I                  cur_  = 0;
+  unsigned int       mask_ = 0; /* lanes that have a sum */
+  const unsigned int columns_;
 };
+
+template <typename V>
+static __device__ __forceinline__ V Conjugate(const V &value, bool conjugate)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return conjugate ? PetscConj(value) : value;
+#else
+  (void)conjugate;
+  return value;
+#endif
+}
+
+/* Adds the products of a block to z */
+template <typename W, bool Full, typename R, typename V, typename I>
+static __device__ __forceinline__ void AddBlock(const BlockView<V, I> &block, int lane, V alpha, V x, V *z)
+{
+  const bool shared = block.kind & FASTLOAD_SHARED, inside = Full || block.inside;
+  const int  steps = FASTLOAD_STEPS(block.kind), add = FASTLOAD_ADD(block.kind);
+
+  if constexpr (cuda::std::is_void_v<W>) {
+    if (add == FASTLOAD_ONE_ROW) {
+      WalkLines<W, Full>(block, lane, [&](const V &value, I, I low) {
+        const V sum = GallopGroupSum(inside ? value * x : V(0), WarpSize);
+
+        if (lane == 0) Add<R>(z + low, alpha * sum, shared);
+      });
+    } else {
+      Diagonals<R, V, I> diagonals(block);
+
+      WalkLines<W, Full>(block, lane, [&](const V &value, I, I low) { diagonals.Line(block, low, inside ? value * x : V(0), alpha, z, lane); });
+      diagonals.Flush(block, alpha, z, lane);
+    }
+  } else {
+    WalkLines<W, Full>(block, lane, [&](const V &value, I offset, I low) {
+      V    sum  = inside ? value * x : V(0);
+      bool adds = inside;
+
+      if (add == FASTLOAD_RUNS) {
+        bool first;
+
+        sum  = SegmentSum(sum, inside ? offset : I(-1), lane, steps, &first);
+        adds = inside && first;
+      }
+      if (adds) Add<R>(z + low + offset, alpha * sum, shared);
+      if (!shared) __syncwarp(); /* another lane may go on with this row in the next line */
+    });
+  }
+}
+
+/* The sum of the lane's column */
+template <typename W, bool Full, typename V, typename I>
+static __device__ __forceinline__ V ColumnSum(const BlockView<V, I> &block, int lane, const V *x, bool conjugate)
+{
+  const I implied = cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? (I)block.column : I(0);
+  V       sum     = V(0);
+
+  WalkLines<W, Full>(block, lane, [&](const V &value, I offset, I low) {
+    if (Full || block.inside) sum += Conjugate(value, conjugate) * GallopLoadReadOnly(x + low + offset + implied);
+  });
+  return sum;
+}
+
+/* Calls what() with the type of the block's rows, and whether it is full */
+template <typename V, typename I, typename What>
+static __device__ __forceinline__ void ByWidth(const BlockView<V, I> &block, What what)
+{
+  using Full = cuda::std::true_type;
+  using Part = cuda::std::false_type;
+
+  if (block.length == WarpSize) {
+    switch (FASTLOAD_WIDTH(block.kind)) {
+    case FASTLOAD_IMPLIED:
+      what((void *)nullptr, Full());
+      break;
+    case FASTLOAD_BYTE:
+      what((unsigned char *)nullptr, Full());
+      break;
+    case FASTLOAD_SHORT:
+      what((unsigned short *)nullptr, Full());
+      break;
+    default:
+      what((I *)nullptr, Full());
+    }
+  } else {
+    switch (FASTLOAD_WIDTH(block.kind)) {
+    case FASTLOAD_IMPLIED:
+      what((void *)nullptr, Part());
+      break;
+    case FASTLOAD_BYTE:
+      what((unsigned char *)nullptr, Part());
+      break;
+    case FASTLOAD_SHORT:
+      what((unsigned short *)nullptr, Part());
+      break;
+    default:
+      what((I *)nullptr, Part());
+    }
+  }
+}
 
 /* A piece of a long row, by all threads of a GPU block */
 template <typename R, typename V, typename I>
@@ -186,134 +340,81 @@ static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl
 
 /* Algorithm 2 of the paper: a warp computes a task, block after block. z has beta y already, or will when the kernel before has ended. */
 template <typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *__restrict__ x, V *z, const bool fresh)
+__global__ static void __launch_bounds__(Threads, FL_MIN) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *__restrict__ x, V *z, const bool fresh)
 {
-  const PetscCount task = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
+  const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
-  if (fresh || task < 0 || task >= fl.taskNum) GallopWaitForPredecessor();
-  if (task < 0) AddLongRow<R>(fl, (PetscInt)blockIdx.x, alpha, x, z);
-  if (task < 0 || task >= fl.taskNum) return;
+  if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
+  if (t < 0) AddLongRow<R>(fl, (PetscInt)blockIdx.x, alpha, x, z);
+  if (t < 0 || t >= fl.taskNum) return;
 
-  const I end = fl.taskBlk[task + 1], start = fl.blkColIdx[fl.taskBlk[task]];
-  bool    ready = false;
-  V       xl    = V(0);
+  const FastLoadTask task  = LoadTask(fl.tasks, t);
+  BlockView<V, I>    block = FirstBlock(fl, task, lane);
+  const I            col   = block.inside ? fl.perm[task.colidx + lane] : I(0);
 
-  for (I b = fl.taskBlk[task]; b < end; b++) {
-    const BlockView<V, I> block  = GetBlock(fl, b, start, lane);
-    const int             add    = FASTLOAD_ADD(block.kind);
-    const bool            shared = block.kind & FASTLOAD_SHARED, diagonal = FASTLOAD_WIDTH(block.kind) == FASTLOAD_IMPLIED && add == FASTLOAD_DISTINCT;
-    Diagonals<R, V, I>    diagonals;
+  GallopWaitForPredecessor();
+  const V xl = block.inside ? GallopLoadReadOnly(x + col) : V(0);
 
-    for (I line = 0; line < block.height; line += Lines) {
-      V value[Lines];
-      I row[Lines];
-
-      LoadLines(block, line, value, row);
-      if (!ready) { /* the first block of a task has all of its columns */
-        const I col = block.inside ? fl.perm[start + lane] : I(0);
-
-        GallopWaitForPredecessor();
-        if (block.inside) xl = GallopLoadReadOnly(x + col);
-        ready = true;
-      }
-#pragma unroll
-      for (int u = 0; u < Lines; u++) {
-        if (line + u >= block.height) break; /* a whole warp */
-        V    sum  = block.inside ? value[u] * xl : V(0);
-        bool adds = block.inside;
-
-        if (diagonal) {
-          diagonals.Line(block, block.lineRow[line + u], sum, alpha, z, lane);
-          adds = false;
-        } else if (add == FASTLOAD_ONE_ROW) {
-          sum  = GallopGroupSum(sum, WarpSize);
-          adds = lane == 0;
-          if (lane == 0) row[u] = block.lineRow[line + u];
-        } else if (add == FASTLOAD_RUNS) {
-          bool first;
-
-          sum  = SegmentSum(sum, row[u], lane, FASTLOAD_STEPS(block.kind), &first);
-          adds = block.inside && first;
-        }
-        if (adds) Add<R>(z + row[u], alpha * sum, shared);
-        if (!shared) __syncwarp(); /* another lane may go on with this row in the next line */
-      }
-    }
-    if (diagonal) diagonals.Flush(block, alpha, z, lane);
+  for (I b = task.blk;;) {
+    ByWidth(block, [&](auto *row, auto full) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, decltype(full)::value, R>(block, lane, alpha, xl, z); });
+    if (++b == task.end) break;
+    NextBlock(fl, task, b, lane, &block);
   }
-}
-
-template <typename V>
-static __device__ __forceinline__ V Conjugate(const V &value, bool conjugate)
-{
-#if defined(PETSC_USE_COMPLEX)
-  return conjugate ? PetscConj(value) : value;
-#else
-  (void)conjugate;
-  return value;
-#endif
 }
 
 /* The transposed product: a lane adds up its column. v.z has what is added to where others add to the same columns, and has its value from here alone where not. */
 template <typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads) TransposedKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const GallopVectors<V> v, const bool conjugate, const bool alone, const bool fresh)
+__global__ static void __launch_bounds__(Threads, FL_MIN) TransposedKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const GallopVectors<V> v, const bool conjugate, const bool alone, const bool fresh)
 {
-  const PetscCount task = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
+  const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
-  if (fresh || task < 0 || task >= fl.taskNum) GallopWaitForPredecessor();
-  if (task < 0) {
+  if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
+  if (t < 0) {
     const I row = fl.pieceRow[blockIdx.x], begin = fl.pieceAt[blockIdx.x], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
     const V xl = v.alpha * v.x[fl.longRow[row]];
 
+#pragma unroll 4
     for (I k = begin + threadIdx.x; k < end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
   }
-  if (task < 0 || task >= fl.taskNum) return;
+  if (t < 0 || t >= fl.taskNum) return;
 
-  const I    end = fl.taskBlk[task + 1], start = fl.blkColIdx[fl.taskBlk[task]];
-  const bool has = lane < fl.blkLength[fl.taskBlk[task]];
-  const I    col = has ? fl.perm[start + lane] : I(0);
-  bool       ready = false;
-  V          sum   = V(0);
+  const FastLoadTask task  = LoadTask(fl.tasks, t);
+  BlockView<V, I>    block = FirstBlock(fl, task, lane);
+  const I            col   = block.inside ? fl.perm[task.colidx + lane] : I(0);
+  V                  sum   = V(0);
 
-  for (I b = fl.taskBlk[task]; b < end; b++) {
-    const BlockView<V, I> block = GetBlock(fl, b, start, lane);
-
-    for (I line = 0; line < block.height; line += Lines) {
-      V value[Lines];
-      I row[Lines];
-
-      LoadLines(block, line, value, row);
-      if (!ready) GallopWaitForPredecessor();
-      ready = true;
-#pragma unroll
-      for (int u = 0; u < Lines; u++)
-        if (block.inside && line + u < block.height) sum += Conjugate(value[u], conjugate) * GallopLoadReadOnly(v.x + row[u]);
-    }
+  GallopWaitForPredecessor();
+  for (I b = task.blk;;) {
+    ByWidth(block, [&](auto *row, auto full) { sum += ColumnSum<cuda::std::remove_pointer_t<decltype(row)>, decltype(full)::value>(block, lane, v.x, conjugate); });
+    if (++b == task.end) break;
+    NextBlock(fl, task, b, lane, &block);
   }
-  if (has && alone) GallopStore(v, col, sum);
-  else if (has) AtomicAdd<R>(v.z + col, v.alpha * sum);
+  if (lane < task.length && alone) GallopStore(v, col, sum);
+  else if (lane < task.length) AtomicAdd<R>(v.z + col, v.alpha * sum);
 }
 
 /* Deterministic: products in order of CSR first ... */
 template <typename V, typename I>
 __global__ static void __launch_bounds__(Threads) MultiplyKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V *__restrict__ x, V *products)
 {
-  const PetscCount task = GlobalThread() / WarpSize;
+  const PetscCount t    = GlobalThread() / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
-  if (task >= fl.taskNum) return;
-  const I end = fl.taskBlk[task + 1], start = fl.blkColIdx[fl.taskBlk[task]];
-  const V xl  = lane < fl.blkLength[fl.taskBlk[task]] ? x[fl.perm[start + lane]] : V(0);
+  if (t >= fl.taskNum) return;
+  const FastLoadTask task  = LoadTask(fl.tasks, t);
+  BlockView<V, I>    block = FirstBlock(fl, task, lane);
+  const V            xl    = block.inside ? x[fl.perm[task.colidx + lane]] : V(0);
 
-  for (I b = fl.taskBlk[task]; b < end; b++) {
-    const BlockView<V, I> block = GetBlock(fl, b, start, lane);
-    const I *const        at    = fl.csrIdx + fl.blkPtr[b] + block.column;
+  for (I b = task.blk;;) {
+    const I *const at = fl.csrIdx + (block.value - fl.value) + block.column;
 
 #pragma unroll 4
     for (I line = 0; line < block.height; line++)
       if (block.inside) products[GallopLoadOnce(at + (PetscCount)line * block.length)] = GallopLoadOnce(block.value + (PetscCount)line * block.length + block.column) * xl;
+    if (++b == task.end) break;
+    NextBlock(fl, task, b, lane, &block);
   }
 }
 
@@ -351,7 +452,7 @@ enum {
   FLAG_UNSORTED, /* some row's columns do not increase */
   FLAG_LONG,     /* how many rows are long */
   FLAG_CUT,      /* a group has more than one task */
-  FLAG_EMPTY,    /* a group has none */
+  FLAG_EMPTY,    /* a column is in no block */
   FLAG_FIRST,    /* the number of columns without entries, and one more; 0 when all are */
   FLAGS
 };
@@ -463,7 +564,7 @@ __global__ static void CountGroupsKernel(PetscInt groups, PetscInt ncols, PetscI
   tasks[g]  = ntasks;
   lines[g]  = nlines;
   if (ntasks > 1) Raise(&flags[FLAG_CUT]);
-  if (!ntasks && g < groups) Raise(&flags[FLAG_EMPTY]);
+  if (g < groups && !len[g * WarpSize]) Raise(&flags[FLAG_EMPTY]);
 }
 
 /* base: entries of each column of a block in the blocks before */
@@ -633,6 +734,16 @@ __global__ static void OffsetsKernel(const FastLoad fl, const PetscInt *__restri
   if (__any_sync(All, found) && lane == 0) fl.blkClass[b] |= FASTLOAD_SHARED;
 }
 
+__global__ static void TasksKernel(const FastLoad fl)
+{
+  const PetscCount t = GlobalThread();
+
+  if (t >= fl.taskNum) return;
+  const PetscInt b = fl.taskBlk[t];
+
+  fl.tasks[t] = {(PetscInt)fl.blkPtr[b], (PetscInt)(fl.blkRow[b] / FASTLOAD_ALIGN), fl.blkLine[b], fl.blkColIdx[b], fl.blkHeight[b], b, fl.taskBlk[t + 1], fl.blkLength[b], fl.blkClass[b]};
+}
+
 /* New values, a warp a block */
 __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad fl, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
 {
@@ -729,6 +840,7 @@ static size_t Carve(FastLoad *fl, bool indices, void *base)
   carver.Take(fl->blkClass, fl->blkNum);
   carver.Take(fl->lineRow, fl->lineNum);
   carver.Take(fl->taskBlk, (PetscCount)fl->taskNum + 1);
+  carver.Take(fl->tasks, fl->taskNum);
   carver.Take(fl->perm, fl->ncols);
   carver.Take(fl->longRow, fl->longNum);
   carver.Take(fl->longPtr, (PetscCount)fl->longNum + 1);
@@ -997,6 +1109,8 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
   if (fl->blkNum) {
     OffsetsKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, rows, w->apart);
     GallopCheckLaunch();
+    TasksKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl);
+    GallopCheckLaunch();
   }
   *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1081,12 +1195,9 @@ static FastLoadArrays<PetscScalar, PetscInt> View(const FastLoad *fl)
   view.taskNum   = fl->taskNum;
   view.pieceNum  = fl->pieceNum;
   view.blknz     = fl->blknz;
-  view.blkPtr    = fl->blkPtr;
-  view.blkRow    = fl->blkRow;
-  view.taskBlk   = fl->taskBlk;
+  view.tasks     = fl->tasks;
   view.blkColIdx = fl->blkColIdx;
   view.blkHeight = fl->blkHeight;
-  view.blkLine   = fl->blkLine;
   view.lineRow   = fl->lineRow;
   view.perm      = fl->perm;
   view.longRow   = fl->longRow;

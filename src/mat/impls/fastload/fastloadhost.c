@@ -115,7 +115,7 @@ static PetscErrorCode PlanGroups(FastLoad *fl, const PetscInt len[])
     const PetscInt end = PetscMin(s + fl->length, fl->ncols), most = len[end - 1];
     PetscInt       at  = s;
 
-    if (!most) fl->zeros = PETSC_TRUE;
+    if (!len[s]) fl->zeros = PETSC_TRUE;
     if (limit && most > limit) fl->single = PETSC_FALSE;
     for (PetscInt k = 0; k < most;) {
       PetscInt stop;
@@ -525,6 +525,7 @@ PetscErrorCode FastLoadCopyToHost(const FastLoad *fl, FastLoad **copy)
   h->memtype  = PETSC_MEMTYPE_HOST;
   h->sortedX  = NULL;
   h->products = NULL;
+  h->tasks    = NULL;
   h->rowPtr = h->pieceRow = h->pieceAt = NULL;
   PetscCall(PetscMalloc1(h->ncols, &h->perm));
   PetscCall(AllocateBlocks(h));
