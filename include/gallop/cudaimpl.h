@@ -115,9 +115,9 @@ static __device__ __forceinline__ T GallopLoadReadOnly(const T *p)
   else return *p;
 }
 
-/* Shuffles any type word by word */
-template <typename T>
-static __device__ __forceinline__ T GallopShuffleDown(T value, int by, int width)
+/* Shuffles any type word by word: shuffle() takes an int */
+template <typename T, typename Shuffle>
+static __device__ __forceinline__ T GallopShuffleWords(T value, Shuffle shuffle)
 {
   static_assert(sizeof(T) % sizeof(int) == 0, "scalars are whole words");
   union
@@ -127,8 +127,21 @@ static __device__ __forceinline__ T GallopShuffleDown(T value, int by, int width
   } u = {value};
 
 #pragma unroll
-  for (int k = 0; k < (int)(sizeof(T) / sizeof(int)); k++) u.word[k] = __shfl_down_sync(0xffffffffu, u.word[k], by, width);
+  for (int k = 0; k < (int)(sizeof(T) / sizeof(int)); k++) u.word[k] = shuffle(u.word[k]);
   return u.t;
+}
+
+template <typename T>
+static __device__ __forceinline__ T GallopShuffleDown(T value, int by, int width)
+{
+  return GallopShuffleWords(value, [=](int word) { return __shfl_down_sync(0xffffffffu, word, by, width); });
+}
+
+/* The value of a lane */
+template <typename T>
+static __device__ __forceinline__ T GallopShuffle(T value, int lane)
+{
+  return GallopShuffleWords(value, [=](int word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 
 template <typename V>

@@ -13,9 +13,11 @@ static char help[] = "What -mat_view ::ascii_info and ::ascii_info_detail say of
   has 30 entries of the long row in its diagonal block, and the other 100 in its off-diagonal block, below 18 rows of 2 entries and 31 of 3:
   NNZ_ELL = 32 * 2 + 32 * 3 = 160, NNZ_vCSR = 14 * 32 + 32 + 17 * 32 + 128 = 1152, I_split = 4 + 32 + 49 + 32 = 117.
 
-  FASTLOAD on one process: columns 3 to 129 have one entry, in row 98, column 2 has 32 and columns 0 and 1 have 96. With a height of 1 the first step is 5 blocks: three of row 98 alone, one of
-  row 98 and of row 68, one of row 4 twice, whose row is in no other. The second is 31 blocks of 3 entries, two of them of one row. The third is 64 blocks of 2 entries in one row, of which rows
-  36 to 67 are in no other block: 4 + 31 + 32 blocks share rows. 351 entries are in 100 lines of 32 places. Without a limit the second and the third step are a block each, and share rows.
+  FASTLOAD on one process: columns 3 to 129 have one entry, in row 98, column 2 has 32, columns 0 and 1 have 96, and 70 have none. Sorted in groups of 32, row 98 is in four blocks alone. The last group
+  has five columns with it, and the long ones. With a height of 1, as chosen, a block is a line: one of all 8 columns, 31 of 3 columns, 64 of 2 columns in one row, of which rows 36 to 67 are in no
+  other block: 4 + 1 + 31 + 32 blocks share rows. 351 entries are in 100 lines of 32 places.
+  With the paper's steps and no limit of height the first step is 5 blocks: three of row 98 alone, one of row 98 and of row 68, one of row 4 twice, whose row is in no other. The second is one block of
+  31 lines of 3 entries, the third one of 64 lines of 2 entries in one row.
 */
 static PetscInt RowLength(PetscInt i)
 {
@@ -77,6 +79,6 @@ int main(int argc, char **argv)
       args: -mat_view ::ascii_info
     test:
       suffix: fastload_no_limit
-      args: -mat_fastload_block_height 0 -mat_view ::ascii_info_detail
+      args: -mat_fastload_block_height 0 -mat_fastload_group_steps 0 -mat_view ::ascii_info_detail
 
 TEST*/

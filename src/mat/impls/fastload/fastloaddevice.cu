@@ -10,9 +10,10 @@ static constexpr int          Warps   = Threads / WarpSize;
 #if !defined(FL_LINES)
 #define FL_LINES 8
 #define FL_MIN 4
-#define FL_AHEAD 0
 #endif
-static constexpr int          Lines   = FL_LINES;           /* whose entries are loaded before the first is used */
+static constexpr int          Lines   = FL_LINES; /* whose entries are loaded before the first is used */
+static constexpr int          Blocks  = FL_MIN;   /* of the GPU on a multiprocessor at least */
+static constexpr int          Tasks   = 4;        /* of a warp, where there are enough for all warps */
 static constexpr unsigned int All     = 0xffffffffu; /* lanes of a warp */
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
 
@@ -88,7 +89,7 @@ static __device__ __forceinline__ FastLoadTask LoadTask(const FastLoadTask *task
   return u.task;
 }
 
-/* The lane's entries of some lines of a block of 32 columns: values, and rows as offsets from the lowest one of the line, stored as W */
+/* The lane's entries of some lines of a block of 32 columns: values, and rows as offsets from the lowest one of the line, stored as W, nothing where they are implied */
 template <typename V, typename I, typename W>
 struct Entries {
   V value[Lines];
@@ -105,52 +106,48 @@ struct Entries {
   }
 };
 
-/* Calls what(value, offset, low) for all lines of a block in turn. Of blocks of 32 columns, Full, entries are loaded ahead; there are few others. */
-template <typename W, bool Full, typename V, typename I, typename What>
-static __device__ __forceinline__ void WalkLines(const BlockView<V, I> &block, int lane, What what)
+/* Calls what(value, offset, low) for all lines of a block of 32 columns in turn, and loaded() once the first loads are under way */
+template <typename W, typename V, typename I, typename Loaded, typename What>
+static __device__ __forceinline__ void WalkLines(const BlockView<V, I> &block, int lane, Loaded loaded, What what)
 {
-  constexpr int Bytes = cuda::std::is_void_v<W> ? 0 : (int)sizeof(cuda::std::conditional_t<cuda::std::is_void_v<W>, char, W>);
-  I             low   = lane < block.height ? block.lineRow[lane] : I(0); /* of 32 lines, one in a lane */
+  constexpr int        Bytes  = cuda::std::is_void_v<W> ? 0 : (int)sizeof(cuda::std::conditional_t<cuda::std::is_void_v<W>, char, W>);
+  I                    low    = lane < block.height ? block.lineRow[lane] : I(0); /* of 32 lines, one in a lane */
+  const V             *value  = block.value + lane;
+  const unsigned char *rowIdx = block.rowIdx + lane * Bytes;
 
-  if constexpr (Full) {
-    const V             *value  = block.value + lane;
-    const unsigned char *rowIdx = block.rowIdx + lane * Bytes;
-    Entries<V, I, W>     now, next;
-
-#if FL_AHEAD
-    now.Load(value, rowIdx, block.height);
-#endif
 #pragma unroll 1
-    for (I line = 0; line < block.height; line += Lines) {
-      if (line && line % WarpSize == 0) low = line + lane < block.height ? block.lineRow[line + lane] : I(0);
-#if !FL_AHEAD
-      now.Load(value, rowIdx, block.height - line);
-#endif
-      value += Lines * WarpSize;
-      rowIdx += Lines * WarpSize * Bytes;
-#if FL_AHEAD
-      if (line + Lines < block.height) next.Load(value, rowIdx, block.height - line - Lines);
-#endif
+  for (I line = 0; line < block.height; line += Lines) {
+    Entries<V, I, W> now;
+
+    if (line && line % WarpSize == 0) low = line + lane < block.height ? block.lineRow[line + lane] : I(0);
+    now.Load(value, rowIdx, block.height - line);
+    value += Lines * WarpSize;
+    rowIdx += Lines * WarpSize * Bytes;
+    if (!line) loaded();
 #pragma unroll
-      for (int u = 0; u < Lines; u++)
-        if (line + u < block.height) what(now.value[u], now.offset[u], __shfl_sync(All, low, (int)(line % WarpSize) + u));
-#if FL_AHEAD
-      now = next;
-#endif
-    }
-  } else {
-#pragma unroll 1
-    for (I line = 0; line < block.height; line++) {
-      const PetscCount at     = (PetscCount)line * block.length + block.column;
-      const V          value  = block.inside ? GallopLoadOnce(block.value + at) : V(0);
-      I                offset = 0;
-
-      if (line && line % WarpSize == 0) low = line + lane < block.height ? block.lineRow[line + lane] : I(0);
-      if constexpr (Bytes > 0) offset = block.inside ? (I)GallopLoadOnce(reinterpret_cast<const W *>(block.rowIdx) + at) : I(0);
-      what(value, offset, __shfl_sync(All, low, (int)(line % WarpSize)));
-    }
+    for (int u = 0; u < Lines; u++)
+      if (line + u < block.height) what(now.value[u], now.offset[u], __shfl_sync(All, low, (int)(line % WarpSize) + u));
   }
 }
+
+/* Calls what(entry, row) for the entries of a block of fewer columns. As many lines as lanes suffice for go at once: all entries of a lane are of its column. */
+template <typename V, typename I>
+struct Part {
+  int lines, column;
+  I   first; /* line of the lane */
+
+  __device__ __forceinline__ Part(const BlockView<V, I> &block, int lane) : lines(WarpSize / block.length), column(lane % block.length), first(lane / block.length < lines ? lane / block.length : block.height) { }
+  template <typename What>
+  __device__ __forceinline__ void Walk(const BlockView<V, I> &block, What what) const
+  {
+#pragma unroll 2
+    for (I line = first; line < block.height; line += lines) {
+      const PetscCount at = (PetscCount)line * block.length;
+
+      what(at + column, FastLoadRow(block.kind, block.lineRow[line], block.rowIdx, at, column));
+    }
+  }
+};
 
 /* The parts of a complex number one after the other: who reads z later sees both */
 template <typename R, typename V>
@@ -188,42 +185,37 @@ static __device__ __forceinline__ V SegmentSum(V sum, I row, int lane, int steps
 }
 
 /*
-  Lines whose rows follow each other, each line with higher rows than the one before: sums stay in the lanes while the rows move by, and only what no later line adds to goes to z.
-  A lane has the sum for row cur_ + its column.
+  Lines of 32 columns whose rows follow each other, each line with higher rows than the one before: sums stay in the lanes while the rows move by, and only what no
+  later line adds to goes to z. A lane has the sum for row cur_ + lane.
 */
 template <typename R, typename V, typename I>
 class Diagonals {
 public:
-  __device__ __forceinline__ Diagonals(const BlockView<V, I> &block) : columns_(__ballot_sync(All, block.inside)) { }
-  __device__ __forceinline__ void Line(const BlockView<V, I> &block, I base, V product, const V &alpha, V *z, int lane)
+  __device__ __forceinline__ void Line(I base, V product, const V &alpha, V *z, bool shared, int lane)
   {
     const I by = base - cur_;
 
     if (mask_ && by < WarpSize) {
-      const int shift = (int)by;
-
-      if (mask_ >> lane & 1 && block.column < shift) Put(block, alpha, z);
-      sum_  = GallopShuffleDown(sum_, shift, WarpSize);
-      mask_ = (mask_ >> shift) & columns_;
-    } else Flush(block, alpha, z, lane);
-    if (!(mask_ >> lane & 1)) sum_ = V(0);
-    sum_ += product;
-    mask_ |= columns_;
-    cur_ = base;
+      if (lane < by) Put(alpha, z, shared, lane);
+      sum_ = GallopShuffleDown(sum_, (int)by, WarpSize);
+      mask_ >>= (int)by;
+    } else Flush(alpha, z, shared, lane);
+    sum_  = mask_ >> lane & 1 ? sum_ + product : product;
+    mask_ = All;
+    cur_  = base;
   }
-  __device__ __forceinline__ void Flush(const BlockView<V, I> &block, const V &alpha, V *z, int lane)
+  __device__ __forceinline__ void Flush(const V &alpha, V *z, bool shared, int lane)
   {
-    if (mask_ >> lane & 1) Put(block, alpha, z);
+    if (mask_) Put(alpha, z, shared, lane);
     mask_ = 0;
   }
 
 private:
-  __device__ __forceinline__ void Put(const BlockView<V, I> &block, const V &alpha, V *z) { Add<R>(z + cur_ + block.column, alpha * sum_, block.kind & FASTLOAD_SHARED); }
+  __device__ __forceinline__ void Put(const V &alpha, V *z, bool shared, int lane) { Add<R>(z + cur_ + lane, alpha * sum_, shared); }
 
-  V                  sum_  = V(0);
-  I                  cur_  = 0;
-  unsigned int       mask_ = 0; /* lanes that have a sum */
-  const unsigned int columns_;
+  V            sum_  = V(0);
+  I            cur_  = 0;
+  unsigned int mask_ = 0; /* lanes that have a sum: all or none between two lines */
 };
 
 template <typename V>
@@ -237,91 +229,54 @@ static __device__ __forceinline__ V Conjugate(const V &value, bool conjugate)
 #endif
 }
 
-/* Adds the products of a block to z */
-template <typename W, bool Full, typename R, typename V, typename I>
-static __device__ __forceinline__ void AddBlock(const BlockView<V, I> &block, int lane, V alpha, V x, V *z)
+/* Adds the products of a block of 32 columns to z */
+template <typename W, typename R, typename V, typename I, typename Loaded>
+static __device__ __forceinline__ void AddBlock(const BlockView<V, I> &block, int lane, V alpha, V x, V *z, Loaded loaded)
 {
-  const bool shared = block.kind & FASTLOAD_SHARED, inside = Full || block.inside;
+  const bool shared = block.kind & FASTLOAD_SHARED;
   const int  steps = FASTLOAD_STEPS(block.kind), add = FASTLOAD_ADD(block.kind);
 
   if constexpr (cuda::std::is_void_v<W>) {
     if (add == FASTLOAD_ONE_ROW) {
-      WalkLines<W, Full>(block, lane, [&](const V &value, I, I low) {
-        const V sum = GallopGroupSum(inside ? value * x : V(0), WarpSize);
+      WalkLines<W>(block, lane, loaded, [&](const V &value, I, I low) {
+        const V sum = GallopGroupSum(value * x, WarpSize);
 
         if (lane == 0) Add<R>(z + low, alpha * sum, shared);
       });
     } else {
-      Diagonals<R, V, I> diagonals(block);
+      Diagonals<R, V, I> diagonals;
 
-      WalkLines<W, Full>(block, lane, [&](const V &value, I, I low) { diagonals.Line(block, low, inside ? value * x : V(0), alpha, z, lane); });
-      diagonals.Flush(block, alpha, z, lane);
+      WalkLines<W>(block, lane, loaded, [&](const V &value, I, I low) { diagonals.Line(low, value * x, alpha, z, shared, lane); });
+      diagonals.Flush(alpha, z, shared, lane);
     }
   } else {
-    WalkLines<W, Full>(block, lane, [&](const V &value, I offset, I low) {
-      V    sum  = inside ? value * x : V(0);
-      bool adds = inside;
+    WalkLines<W>(block, lane, loaded, [&](const V &value, I offset, I low) {
+      V    sum  = value * x;
+      bool adds = true;
 
-      if (add == FASTLOAD_RUNS) {
-        bool first;
-
-        sum  = SegmentSum(sum, inside ? offset : I(-1), lane, steps, &first);
-        adds = inside && first;
-      }
+      if (add == FASTLOAD_RUNS) sum = SegmentSum(sum, offset, lane, steps, &adds);
       if (adds) Add<R>(z + low + offset, alpha * sum, shared);
       if (!shared) __syncwarp(); /* another lane may go on with this row in the next line */
     });
   }
 }
 
-/* The sum of the lane's column */
-template <typename W, bool Full, typename V, typename I>
-static __device__ __forceinline__ V ColumnSum(const BlockView<V, I> &block, int lane, const V *x, bool conjugate)
+/* Calls what() with the type of the rows of a block of 32 columns */
+template <typename I, typename What>
+static __device__ __forceinline__ void ByWidth(int kind, What what)
 {
-  const I implied = cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? (I)block.column : I(0);
-  V       sum     = V(0);
-
-  WalkLines<W, Full>(block, lane, [&](const V &value, I offset, I low) {
-    if (Full || block.inside) sum += Conjugate(value, conjugate) * GallopLoadReadOnly(x + low + offset + implied);
-  });
-  return sum;
-}
-
-/* Calls what() with the type of the block's rows, and whether it is full */
-template <typename V, typename I, typename What>
-static __device__ __forceinline__ void ByWidth(const BlockView<V, I> &block, What what)
-{
-  using Full = cuda::std::true_type;
-  using Part = cuda::std::false_type;
-
-  if (block.length == WarpSize) {
-    switch (FASTLOAD_WIDTH(block.kind)) {
-    case FASTLOAD_IMPLIED:
-      what((void *)nullptr, Full());
-      break;
-    case FASTLOAD_BYTE:
-      what((unsigned char *)nullptr, Full());
-      break;
-    case FASTLOAD_SHORT:
-      what((unsigned short *)nullptr, Full());
-      break;
-    default:
-      what((I *)nullptr, Full());
-    }
-  } else {
-    switch (FASTLOAD_WIDTH(block.kind)) {
-    case FASTLOAD_IMPLIED:
-      what((void *)nullptr, Part());
-      break;
-    case FASTLOAD_BYTE:
-      what((unsigned char *)nullptr, Part());
-      break;
-    case FASTLOAD_SHORT:
-      what((unsigned short *)nullptr, Part());
-      break;
-    default:
-      what((I *)nullptr, Part());
-    }
+  switch (FASTLOAD_WIDTH(kind)) {
+  case FASTLOAD_IMPLIED:
+    what((void *)nullptr);
+    break;
+  case FASTLOAD_BYTE:
+    what((unsigned char *)nullptr);
+    break;
+  case FASTLOAD_SHORT:
+    what((unsigned short *)nullptr);
+    break;
+  default:
+    what((I *)nullptr);
   }
 }
 
@@ -338,61 +293,110 @@ static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl
   if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[row], alpha * sum);
 }
 
-/* Algorithm 2 of the paper: a warp computes a task, block after block. z has beta y already, or will when the kernel before has ended. */
-template <typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads, FL_MIN) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *__restrict__ x, V *z, const bool fresh)
+/* The first task of a warp, and what is behind its last one; none for warps of long rows, whose first is negative */
+struct Range {
+  PetscCount begin, end;
+};
+
+static __device__ __forceinline__ Range TasksOfWarp(PetscInt taskNum, PetscInt pieceNum, int tasks)
 {
-  const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
-  const int        lane = threadIdx.x % WarpSize;
+  const PetscCount begin = (((PetscCount)blockIdx.x - pieceNum) * Warps + threadIdx.x / WarpSize) * tasks, end = begin + tasks;
 
-  if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
-  if (t < 0) AddLongRow<R>(fl, (PetscInt)blockIdx.x, alpha, x, z);
-  if (t < 0 || t >= fl.taskNum) return;
+  return {begin, end < taskNum ? end : taskNum};
+}
 
-  const FastLoadTask task  = LoadTask(fl.tasks, t);
-  BlockView<V, I>    block = FirstBlock(fl, task, lane);
-  const I            col   = block.inside ? fl.perm[task.colidx + lane] : I(0);
+/* Algorithm 2 of the paper: a warp computes tasks, block after block. z has beta y already, or will when the kernel before has ended. */
+template <typename V, typename R, typename I>
+__global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const int tasks, const V alpha, const V *__restrict__ x, V *z, const bool fresh)
+{
+  const Range range = TasksOfWarp(fl.taskNum, fl.pieceNum, tasks);
+  const int   lane  = threadIdx.x % WarpSize;
+
+  if (fresh || range.begin < 0 || range.begin >= range.end) GallopWaitForPredecessor();
+  if (range.begin < 0) AddLongRow<R>(fl, (PetscInt)blockIdx.x, alpha, x, z);
+  if (range.begin < 0 || range.begin >= range.end) return;
+
+  FastLoadTask task = LoadTask(fl.tasks, range.begin);
+  I            col  = lane < task.length ? fl.perm[task.colidx + lane] : I(0);
 
   GallopWaitForPredecessor();
-  const V xl = block.inside ? GallopLoadReadOnly(x + col) : V(0);
+  for (PetscCount t = range.begin; t < range.end; t++) {
+    FastLoadTask    next  = task;
+    BlockView<V, I> block = FirstBlock(fl, task, lane);
+    const V         xl    = lane < task.length ? GallopLoadReadOnly(x + col) : V(0);
+    const auto      ahead = [&]() { col = t + 1 < range.end && lane < next.length ? fl.perm[next.colidx + lane] : I(0); };
 
-  for (I b = task.blk;;) {
-    ByWidth(block, [&](auto *row, auto full) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, decltype(full)::value, R>(block, lane, alpha, xl, z); });
-    if (++b == task.end) break;
-    NextBlock(fl, task, b, lane, &block);
+    if (t + 1 < range.end) next = LoadTask(fl.tasks, t + 1);
+    for (I b = task.blk;;) {
+      if (block.length == WarpSize) ByWidth<I>(block.kind, [&](auto *row) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, R>(block, lane, alpha, xl, z, ahead); }); /* and no other block of the task is */
+      else {
+        const Part<V, I> part(block, lane);
+        const V          xc = GallopShuffle(xl, task.length - block.length + part.column);
+
+        part.Walk(block, [&](PetscCount at, I row) { AtomicAdd<R>(z + row, alpha * (GallopLoadOnce(block.value + at) * xc)); });
+      }
+      if (++b == task.end) break;
+      NextBlock(fl, task, b, lane, &block);
+    }
+    if (task.length < WarpSize) ahead();
+    task = next;
   }
 }
 
 /* The transposed product: a lane adds up its column. v.z has what is added to where others add to the same columns, and has its value from here alone where not. */
 template <typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads, FL_MIN) TransposedKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const GallopVectors<V> v, const bool conjugate, const bool alone, const bool fresh)
+__global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const int tasks, const GallopVectors<V> v, const bool conjugate, const bool alone, const bool fresh)
 {
-  const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
-  const int        lane = threadIdx.x % WarpSize;
+  const Range range = TasksOfWarp(fl.taskNum, fl.pieceNum, tasks);
+  const int   lane  = threadIdx.x % WarpSize;
 
-  if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
-  if (t < 0) {
+  if (fresh || range.begin < 0 || range.begin >= range.end) GallopWaitForPredecessor();
+  if (range.begin < 0) {
     const I row = fl.pieceRow[blockIdx.x], begin = fl.pieceAt[blockIdx.x], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
     const V xl = v.alpha * v.x[fl.longRow[row]];
 
 #pragma unroll 4
     for (I k = begin + threadIdx.x; k < end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
   }
-  if (t < 0 || t >= fl.taskNum) return;
+  if (range.begin < 0 || range.begin >= range.end) return;
 
-  const FastLoadTask task  = LoadTask(fl.tasks, t);
-  BlockView<V, I>    block = FirstBlock(fl, task, lane);
-  const I            col   = block.inside ? fl.perm[task.colidx + lane] : I(0);
-  V                  sum   = V(0);
+  FastLoadTask task = LoadTask(fl.tasks, range.begin);
 
   GallopWaitForPredecessor();
-  for (I b = task.blk;;) {
-    ByWidth(block, [&](auto *row, auto full) { sum += ColumnSum<cuda::std::remove_pointer_t<decltype(row)>, decltype(full)::value>(block, lane, v.x, conjugate); });
-    if (++b == task.end) break;
-    NextBlock(fl, task, b, lane, &block);
+  for (PetscCount t = range.begin; t < range.end; t++) {
+    const I         col   = lane < task.length ? fl.perm[task.colidx + lane] : I(0);
+    FastLoadTask    next  = task;
+    BlockView<V, I> block = FirstBlock(fl, task, lane);
+    V               sum   = V(0);
+
+    if (t + 1 < range.end) next = LoadTask(fl.tasks, t + 1);
+    for (I b = task.blk;;) {
+      if (block.length == WarpSize)
+        ByWidth<I>(block.kind, [&](auto *row) {
+          using W = cuda::std::remove_pointer_t<decltype(row)>;
+
+          const V *const x = v.x + (cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? lane : 0);
+
+          WalkLines<W>(block, lane, []() { }, [&](const V &value, I offset, I low) { sum += Conjugate(value, conjugate) * GallopLoadReadOnly(x + low + offset); });
+        });
+      else {
+        const Part<V, I> part(block, lane);
+        V                sums = V(0);
+
+        part.Walk(block, [&](PetscCount at, I row) { sums += Conjugate(GallopLoadOnce(block.value + at), conjugate) * GallopLoadReadOnly(v.x + row); });
+        for (int line = 0; line < part.lines; line++) { /* lanes of the same column */
+          const V other = GallopShuffle(sums, (line * block.length + (block.inside ? block.column : 0)) % WarpSize);
+
+          if (block.inside) sum += other;
+        }
+      }
+      if (++b == task.end) break;
+      NextBlock(fl, task, b, lane, &block);
+    }
+    if (lane < task.length && alone) GallopStore(v, col, sum);
+    else if (lane < task.length) AtomicAdd<R>(v.z + col, v.alpha * sum);
+    task = next;
   }
-  if (lane < task.length && alone) GallopStore(v, col, sum);
-  else if (lane < task.length) AtomicAdd<R>(v.z + col, v.alpha * sum);
 }
 
 /* Deterministic: products in order of CSR first ... */
@@ -408,11 +412,15 @@ __global__ static void __launch_bounds__(Threads) MultiplyKernel(const __grid_co
   const V            xl    = block.inside ? x[fl.perm[task.colidx + lane]] : V(0);
 
   for (I b = task.blk;;) {
-    const I *const at = fl.csrIdx + (block.value - fl.value) + block.column;
+    const I *const   at = fl.csrIdx + (block.value - fl.value);
+    const Part<V, I> part(block, lane);
+    const V          xc = GallopShuffle(xl, task.length - block.length + part.column);
 
-#pragma unroll 4
-    for (I line = 0; line < block.height; line++)
-      if (block.inside) products[GallopLoadOnce(at + (PetscCount)line * block.length)] = GallopLoadOnce(block.value + (PetscCount)line * block.length + block.column) * xl;
+    for (I line = part.first; line < block.height; line += part.lines) {
+      const PetscCount k = (PetscCount)line * block.length + part.column;
+
+      products[GallopLoadOnce(at + k)] = GallopLoadOnce(block.value + k) * xc;
+    }
     if (++b == task.end) break;
     NextBlock(fl, task, b, lane, &block);
   }
@@ -1235,10 +1243,17 @@ static PetscErrorCode Begin(const FastLoad *fl, PetscInt n, GallopVectors<PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Few, until each place for a warp of a large GPU has had some */
+static int TasksPerWarp(const FastLoad *fl)
+{
+  return (int)PetscMin(Tasks, 1 + fl->taskNum / 16384);
+}
+
 static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
   FastLoad                  *fl     = (FastLoad *)data;
-  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
+  const int                  tasks  = TasksPerWarp(fl);
+  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps * tasks - 1) / (Warps * tasks);
   GallopVectors<PetscScalar> v      = Vectors(p);
   cudaStream_t               stream;
 
@@ -1248,14 +1263,14 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
     int width = 1;
 
     while (width < WarpSize && 2 * width * (PetscCount)fl->m <= fl->nz) width *= 2;
-    MultiplyKernel<<<(unsigned int)blocks, Threads, 0, stream>>>(View(fl), v.x, fl->products);
+    MultiplyKernel<<<GridFor((PetscCount)fl->taskNum * WarpSize), Threads, 0, stream>>>(View(fl), v.x, fl->products);
     GallopCheckLaunch();
     RowSumKernel<<<GridFor((PetscCount)fl->m * width), Threads, 0, stream>>>(fl->m, width, fl->rowPtr, fl->products, v);
     GallopCheckLaunch();
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Begin(fl, fl->m, &v, stream));
-  PetscCallCUDA(GallopLaunch(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v.alpha, v.x, v.z, (bool)fl->fresh));
+  PetscCallCUDA(GallopLaunch(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), tasks, v.alpha, v.x, v.z, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1263,7 +1278,8 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
 static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBool conjugate)
 {
   FastLoad                  *fl     = (FastLoad *)data;
-  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
+  const int                  tasks  = TasksPerWarp(fl);
+  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps * tasks - 1) / (Warps * tasks);
   const bool                 alone  = fl->single && !fl->pieceNum; /* each column is one lane's */
   GallopVectors<PetscScalar> v      = Vectors(p);
   cudaStream_t               stream;
@@ -1271,7 +1287,7 @@ static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBo
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (!alone || fl->zeros) PetscCall(Begin(fl, fl->n, &v, stream));
-  if (blocks) PetscCallCUDA(GallopLaunch(TransposedKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v, (bool)conjugate, alone, (bool)fl->fresh));
+  if (blocks) PetscCallCUDA(GallopLaunch(TransposedKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), tasks, v, (bool)conjugate, alone, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
