@@ -7,13 +7,9 @@
 
 static constexpr int          Threads = 256; /* of a GPU block */
 static constexpr int          Warps   = Threads / WarpSize;
-#if !defined(FL_LINES)
-#define FL_LINES 8
-#define FL_MIN 4
-#endif
-static constexpr int          Lines   = FL_LINES; /* whose entries are loaded before the first is used */
-static constexpr int          Blocks  = FL_MIN;   /* of the GPU on a multiprocessor at least */
-static constexpr int          Tasks   = 4;        /* of a warp, where there are enough for all warps */
+static constexpr int          Adding  = 4;           /* lines whose entries are loaded before the first is used, in a product */
+static constexpr int          Summing = 8;           /* and in a transposed one, which needs fewer registers */
+static constexpr int          Blocks  = 4;           /* of the GPU on a multiprocessor at least */
 static constexpr unsigned int All     = 0xffffffffu; /* lanes of a warp */
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
 
@@ -90,7 +86,7 @@ static __device__ __forceinline__ FastLoadTask LoadTask(const FastLoadTask *task
 }
 
 /* The lane's entries of some lines of a block of 32 columns: values, and rows as offsets from the lowest one of the line, stored as W, nothing where they are implied */
-template <typename V, typename I, typename W>
+template <int Lines, typename V, typename I, typename W>
 struct Entries {
   V value[Lines];
   I offset[Lines];
@@ -106,9 +102,9 @@ struct Entries {
   }
 };
 
-/* Calls what(value, offset, low) for all lines of a block of 32 columns in turn, and loaded() once the first loads are under way */
-template <typename W, typename V, typename I, typename Loaded, typename What>
-static __device__ __forceinline__ void WalkLines(const BlockView<V, I> &block, int lane, Loaded loaded, What what)
+/* Calls what(value, offset, low) for all lines of a block of 32 columns in turn */
+template <typename W, int Lines, typename V, typename I, typename What>
+static __device__ __forceinline__ void WalkLines(const BlockView<V, I> &block, int lane, What what)
 {
   constexpr int        Bytes  = cuda::std::is_void_v<W> ? 0 : (int)sizeof(cuda::std::conditional_t<cuda::std::is_void_v<W>, char, W>);
   I                    low    = lane < block.height ? block.lineRow[lane] : I(0); /* of 32 lines, one in a lane */
@@ -117,13 +113,12 @@ static __device__ __forceinline__ void WalkLines(const BlockView<V, I> &block, i
 
 #pragma unroll 1
   for (I line = 0; line < block.height; line += Lines) {
-    Entries<V, I, W> now;
+    Entries<Lines, V, I, W> now;
 
     if (line && line % WarpSize == 0) low = line + lane < block.height ? block.lineRow[line + lane] : I(0);
     now.Load(value, rowIdx, block.height - line);
     value += Lines * WarpSize;
     rowIdx += Lines * WarpSize * Bytes;
-    if (!line) loaded();
 #pragma unroll
     for (int u = 0; u < Lines; u++)
       if (line + u < block.height) what(now.value[u], now.offset[u], __shfl_sync(All, low, (int)(line % WarpSize) + u));
@@ -191,27 +186,27 @@ static __device__ __forceinline__ V SegmentSum(V sum, I row, int lane, int steps
 template <typename R, typename V, typename I>
 class Diagonals {
 public:
-  __device__ __forceinline__ void Line(I base, V product, const V &alpha, V *z, bool shared, int lane)
+  __device__ __forceinline__ void Line(I base, V product, V *z, bool shared, int lane)
   {
     const I by = base - cur_;
 
     if (mask_ && by < WarpSize) {
-      if (lane < by) Put(alpha, z, shared, lane);
+      if (lane < by) Put(z, shared, lane);
       sum_ = GallopShuffleDown(sum_, (int)by, WarpSize);
       mask_ >>= (int)by;
-    } else Flush(alpha, z, shared, lane);
+    } else Flush(z, shared, lane);
     sum_  = mask_ >> lane & 1 ? sum_ + product : product;
     mask_ = All;
     cur_  = base;
   }
-  __device__ __forceinline__ void Flush(const V &alpha, V *z, bool shared, int lane)
+  __device__ __forceinline__ void Flush(V *z, bool shared, int lane)
   {
-    if (mask_) Put(alpha, z, shared, lane);
+    if (mask_) Put(z, shared, lane);
     mask_ = 0;
   }
 
 private:
-  __device__ __forceinline__ void Put(const V &alpha, V *z, bool shared, int lane) { Add<R>(z + cur_ + lane, alpha * sum_, shared); }
+  __device__ __forceinline__ void Put(V *z, bool shared, int lane) { Add<R>(z + cur_ + lane, sum_, shared); }
 
   V            sum_  = V(0);
   I            cur_  = 0;
@@ -230,32 +225,32 @@ static __device__ __forceinline__ V Conjugate(const V &value, bool conjugate)
 }
 
 /* Adds the products of a block of 32 columns to z */
-template <typename W, typename R, typename V, typename I, typename Loaded>
-static __device__ __forceinline__ void AddBlock(const BlockView<V, I> &block, int lane, V alpha, V x, V *z, Loaded loaded)
+template <typename W, typename R, typename V, typename I>
+static __device__ __forceinline__ void AddBlock(const BlockView<V, I> &block, int lane, V x, V *z)
 {
   const bool shared = block.kind & FASTLOAD_SHARED;
   const int  steps = FASTLOAD_STEPS(block.kind), add = FASTLOAD_ADD(block.kind);
 
   if constexpr (cuda::std::is_void_v<W>) {
     if (add == FASTLOAD_ONE_ROW) {
-      WalkLines<W>(block, lane, loaded, [&](const V &value, I, I low) {
+      WalkLines<W, Adding>(block, lane, [&](const V &value, I, I low) {
         const V sum = GallopGroupSum(value * x, WarpSize);
 
-        if (lane == 0) Add<R>(z + low, alpha * sum, shared);
+        if (lane == 0) Add<R>(z + low, sum, shared);
       });
     } else {
       Diagonals<R, V, I> diagonals;
 
-      WalkLines<W>(block, lane, loaded, [&](const V &value, I, I low) { diagonals.Line(low, value * x, alpha, z, shared, lane); });
-      diagonals.Flush(alpha, z, shared, lane);
+      WalkLines<W, Adding>(block, lane, [&](const V &value, I, I low) { diagonals.Line(low, value * x, z, shared, lane); });
+      diagonals.Flush(z, shared, lane);
     }
   } else {
-    WalkLines<W>(block, lane, loaded, [&](const V &value, I offset, I low) {
+    WalkLines<W, Adding>(block, lane, [&](const V &value, I offset, I low) {
       V    sum  = value * x;
       bool adds = true;
 
       if (add == FASTLOAD_RUNS) sum = SegmentSum(sum, offset, lane, steps, &adds);
-      if (adds) Add<R>(z + low + offset, alpha * sum, shared);
+      if (adds) Add<R>(z + low + offset, sum, shared);
       if (!shared) __syncwarp(); /* another lane may go on with this row in the next line */
     });
   }
@@ -293,110 +288,85 @@ static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl
   if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[row], alpha * sum);
 }
 
-/* The first task of a warp, and what is behind its last one; none for warps of long rows, whose first is negative */
-struct Range {
-  PetscCount begin, end;
-};
-
-static __device__ __forceinline__ Range TasksOfWarp(PetscInt taskNum, PetscInt pieceNum, int tasks)
-{
-  const PetscCount begin = (((PetscCount)blockIdx.x - pieceNum) * Warps + threadIdx.x / WarpSize) * tasks, end = begin + tasks;
-
-  return {begin, end < taskNum ? end : taskNum};
-}
-
-/* Algorithm 2 of the paper: a warp computes tasks, block after block. z has beta y already, or will when the kernel before has ended. */
+/* Algorithm 2 of the paper: a warp computes a task, block after block. z has beta y already, or will when the kernel before has ended. */
 template <typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const int tasks, const V alpha, const V *__restrict__ x, V *z, const bool fresh)
+__global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *__restrict__ x, V *z, const bool fresh)
 {
-  const Range range = TasksOfWarp(fl.taskNum, fl.pieceNum, tasks);
-  const int   lane  = threadIdx.x % WarpSize;
+  const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
+  const int        lane = threadIdx.x % WarpSize;
 
-  if (fresh || range.begin < 0 || range.begin >= range.end) GallopWaitForPredecessor();
-  if (range.begin < 0) AddLongRow<R>(fl, (PetscInt)blockIdx.x, alpha, x, z);
-  if (range.begin < 0 || range.begin >= range.end) return;
+  if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
+  if (t < 0) AddLongRow<R>(fl, (PetscInt)blockIdx.x, alpha, x, z);
+  if (t < 0 || t >= fl.taskNum) return;
 
-  FastLoadTask task = LoadTask(fl.tasks, range.begin);
-  I            col  = lane < task.length ? fl.perm[task.colidx + lane] : I(0);
+  const FastLoadTask task  = LoadTask(fl.tasks, t);
+  BlockView<V, I>    block = FirstBlock(fl, task, lane);
+  const I            col   = block.inside ? fl.perm[task.colidx + lane] : I(0);
 
   GallopWaitForPredecessor();
-  for (PetscCount t = range.begin; t < range.end; t++) {
-    FastLoadTask    next  = task;
-    BlockView<V, I> block = FirstBlock(fl, task, lane);
-    const V         xl    = lane < task.length ? GallopLoadReadOnly(x + col) : V(0);
-    const auto      ahead = [&]() { col = t + 1 < range.end && lane < next.length ? fl.perm[next.colidx + lane] : I(0); };
+  const V xl = block.inside ? alpha * GallopLoadReadOnly(x + col) : V(0);
 
-    if (t + 1 < range.end) next = LoadTask(fl.tasks, t + 1);
-    for (I b = task.blk;;) {
-      if (block.length == WarpSize) ByWidth<I>(block.kind, [&](auto *row) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, R>(block, lane, alpha, xl, z, ahead); }); /* and no other block of the task is */
-      else {
-        const Part<V, I> part(block, lane);
-        const V          xc = GallopShuffle(xl, task.length - block.length + part.column);
+  for (I b = task.blk;;) {
+    if (block.length == WarpSize) ByWidth<I>(block.kind, [&](auto *row) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, R>(block, lane, xl, z); });
+    else {
+      const Part<V, I> part(block, lane);
+      const V          xc = GallopShuffle(xl, task.length - block.length + part.column);
 
-        part.Walk(block, [&](PetscCount at, I row) { AtomicAdd<R>(z + row, alpha * (GallopLoadOnce(block.value + at) * xc)); });
-      }
-      if (++b == task.end) break;
-      NextBlock(fl, task, b, lane, &block);
+      part.Walk(block, [&](PetscCount at, I row) { AtomicAdd<R>(z + row, GallopLoadOnce(block.value + at) * xc); });
     }
-    if (task.length < WarpSize) ahead();
-    task = next;
+    if (++b == task.end) break;
+    NextBlock(fl, task, b, lane, &block);
   }
 }
 
 /* The transposed product: a lane adds up its column. v.z has what is added to where others add to the same columns, and has its value from here alone where not. */
 template <typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const int tasks, const GallopVectors<V> v, const bool conjugate, const bool alone, const bool fresh)
+__global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const GallopVectors<V> v, const bool conjugate, const bool alone, const bool fresh)
 {
-  const Range range = TasksOfWarp(fl.taskNum, fl.pieceNum, tasks);
-  const int   lane  = threadIdx.x % WarpSize;
+  const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
+  const int        lane = threadIdx.x % WarpSize;
 
-  if (fresh || range.begin < 0 || range.begin >= range.end) GallopWaitForPredecessor();
-  if (range.begin < 0) {
+  if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
+  if (t < 0) {
     const I row = fl.pieceRow[blockIdx.x], begin = fl.pieceAt[blockIdx.x], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
     const V xl = v.alpha * v.x[fl.longRow[row]];
 
 #pragma unroll 4
     for (I k = begin + threadIdx.x; k < end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
   }
-  if (range.begin < 0 || range.begin >= range.end) return;
+  if (t < 0 || t >= fl.taskNum) return;
 
-  FastLoadTask task = LoadTask(fl.tasks, range.begin);
+  const FastLoadTask task  = LoadTask(fl.tasks, t);
+  BlockView<V, I>    block = FirstBlock(fl, task, lane);
+  const I            col   = block.inside ? fl.perm[task.colidx + lane] : I(0);
+  V                  sum   = V(0);
 
   GallopWaitForPredecessor();
-  for (PetscCount t = range.begin; t < range.end; t++) {
-    const I         col   = lane < task.length ? fl.perm[task.colidx + lane] : I(0);
-    FastLoadTask    next  = task;
-    BlockView<V, I> block = FirstBlock(fl, task, lane);
-    V               sum   = V(0);
+  for (I b = task.blk;;) {
+    if (block.length == WarpSize) {
+      ByWidth<I>(block.kind, [&](auto *row) {
+        using W = cuda::std::remove_pointer_t<decltype(row)>;
 
-    if (t + 1 < range.end) next = LoadTask(fl.tasks, t + 1);
-    for (I b = task.blk;;) {
-      if (block.length == WarpSize)
-        ByWidth<I>(block.kind, [&](auto *row) {
-          using W = cuda::std::remove_pointer_t<decltype(row)>;
+        const V *const x = v.x + (cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? lane : 0);
 
-          const V *const x = v.x + (cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? lane : 0);
+        WalkLines<W, Summing>(block, lane, [&](const V &value, I offset, I low) { sum += Conjugate(value, conjugate) * GallopLoadReadOnly(x + low + offset); });
+      });
+    } else {
+      const Part<V, I> part(block, lane);
+      V                sums = V(0);
 
-          WalkLines<W>(block, lane, []() { }, [&](const V &value, I offset, I low) { sum += Conjugate(value, conjugate) * GallopLoadReadOnly(x + low + offset); });
-        });
-      else {
-        const Part<V, I> part(block, lane);
-        V                sums = V(0);
+      part.Walk(block, [&](PetscCount at, I row) { sums += Conjugate(GallopLoadOnce(block.value + at), conjugate) * GallopLoadReadOnly(v.x + row); });
+      for (int line = 0; line < part.lines; line++) { /* lanes of the same column */
+        const V other = GallopShuffle(sums, (line * block.length + (block.inside ? block.column : 0)) % WarpSize);
 
-        part.Walk(block, [&](PetscCount at, I row) { sums += Conjugate(GallopLoadOnce(block.value + at), conjugate) * GallopLoadReadOnly(v.x + row); });
-        for (int line = 0; line < part.lines; line++) { /* lanes of the same column */
-          const V other = GallopShuffle(sums, (line * block.length + (block.inside ? block.column : 0)) % WarpSize);
-
-          if (block.inside) sum += other;
-        }
+        if (block.inside) sum += other;
       }
-      if (++b == task.end) break;
-      NextBlock(fl, task, b, lane, &block);
     }
-    if (lane < task.length && alone) GallopStore(v, col, sum);
-    else if (lane < task.length) AtomicAdd<R>(v.z + col, v.alpha * sum);
-    task = next;
+    if (++b == task.end) break;
+    NextBlock(fl, task, b, lane, &block);
   }
+  if (lane < task.length && alone) GallopStore(v, col, sum);
+  else if (lane < task.length) AtomicAdd<R>(v.z + col, v.alpha * sum);
 }
 
 /* Deterministic: products in order of CSR first ... */
@@ -1243,17 +1213,10 @@ static PetscErrorCode Begin(const FastLoad *fl, PetscInt n, GallopVectors<PetscS
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Few, until each place for a warp of a large GPU has had some */
-static int TasksPerWarp(const FastLoad *fl)
-{
-  return (int)PetscMin(Tasks, 1 + fl->taskNum / 16384);
-}
-
 static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
   FastLoad                  *fl     = (FastLoad *)data;
-  const int                  tasks  = TasksPerWarp(fl);
-  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps * tasks - 1) / (Warps * tasks);
+  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
   GallopVectors<PetscScalar> v      = Vectors(p);
   cudaStream_t               stream;
 
@@ -1270,7 +1233,7 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Begin(fl, fl->m, &v, stream));
-  PetscCallCUDA(GallopLaunch(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), tasks, v.alpha, v.x, v.z, (bool)fl->fresh));
+  PetscCallCUDA(GallopLaunch(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v.alpha, v.x, v.z, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1278,8 +1241,7 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
 static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBool conjugate)
 {
   FastLoad                  *fl     = (FastLoad *)data;
-  const int                  tasks  = TasksPerWarp(fl);
-  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps * tasks - 1) / (Warps * tasks);
+  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
   const bool                 alone  = fl->single && !fl->pieceNum; /* each column is one lane's */
   GallopVectors<PetscScalar> v      = Vectors(p);
   cudaStream_t               stream;
@@ -1287,7 +1249,7 @@ static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBo
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (!alone || fl->zeros) PetscCall(Begin(fl, fl->n, &v, stream));
-  if (blocks) PetscCallCUDA(GallopLaunch(TransposedKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), tasks, v, (bool)conjugate, alone, (bool)fl->fresh));
+  if (blocks) PetscCallCUDA(GallopLaunch(TransposedKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v, (bool)conjugate, alone, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
