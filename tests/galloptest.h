@@ -213,11 +213,23 @@ static inline PetscErrorCode TestSameResult(Vec u, Vec v, PetscReal ulps, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc sets vectors, new ones to 0, on the default stream: a product on a nonblocking one, should that be current, would not wait for it */
+static inline PetscErrorCode TestWaitForDefaultStream(void)
+{
+  PetscBool device;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  if (device) PetscCall(PetscDeviceContextSynchronize(NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What a product must not read, or must overwrite. Where the vector lives: host arrays that are only to be written over are never copied to the GPU. */
 static inline PetscErrorCode TestSpoilVec(Vec x)
 {
   PetscFunctionBegin;
   PetscCall(VecSet(x, (PetscScalar)NAN));
+  PetscCall(TestWaitForDefaultStream());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

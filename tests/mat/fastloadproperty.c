@@ -352,7 +352,7 @@ int main(int argc, char **argv)
 {
   static const PetscInt sizes[] = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200};
   const PetscInt        nsettings = PETSC_STATIC_ARRAY_LENGTH(settings);
-  PetscInt              matrices = 250, first = 0, each = 3;
+  PetscInt              matrices = 130, first = 0, each = 2;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -406,6 +406,12 @@ int main(int argc, char **argv)
       suffix: 1
     test:
       suffix: 2
-      args: -first 250
+      args: -first 130
+    test:
+      suffix: 3
+      args: -first 260
+    test:
+      suffix: 4
+      args: -first 390
 
 TEST*/

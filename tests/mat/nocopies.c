@@ -51,6 +51,7 @@ static PetscErrorCode ExchangeCopies(Mat A, Vec x, Copies *copies)
   PetscCall(VecSetSizes(ghost, n, n));
   PetscCall(VecSetType(ghost, device ? VECCUDA : VECSTANDARD));
   PetscCall(VecSet(ghost, 0.0));
+  PetscCall(TestWaitForDefaultStream());
   *copies = CopiesNow();
   for (int k = 0; k < PRODUCTS; k++) {
     PetscCall(VecScatterBegin(sf, x, ghost, INSERT_VALUES, SCATTER_FORWARD));
@@ -80,6 +81,7 @@ static PetscErrorCode Products(Mat A, Mat R, TestExpect expect, MatGallopStatist
   PetscCall(TestOnDevice(A, x, z, &device));
   if (device) PetscCall(VecSet(z, 0.0)); /* the comparison has brought it to the host */
   PetscCall(ExchangeCopies(A, x, &exchange));
+  PetscCall(TestWaitForDefaultStream());
 
   copies = CopiesNow();
   for (int k = 0; k < PRODUCTS; k++, add = PetscNot(add)) {

@@ -2,6 +2,7 @@
   The MPI subclass at work: its blocks, the exchange of ghost values, the product that runs the diagonal block while the values travel.
 */
 
+#include <petscdevice.h>
 #include <gallop/matgallopimpl.h>
 
 /*
@@ -76,6 +77,7 @@ PetscErrorCode GallopExchangeBegin(Mat A, GallopExchange *exchange, Vec x, Vec *
     PetscCall(VecCreate(PETSC_COMM_SELF, &exchange->ghost[place]));
     PetscCall(VecSetSizes(exchange->ghost[place], n, n));
     PetscCall(VecSetType(exchange->ghost[place], place == GALLOP_DEVICE ? VECSEQCUDA : VECSEQ));
+    if (place == GALLOP_DEVICE) PetscCall(PetscDeviceContextSynchronize(NULL)); /* PETSc zeros new vectors on the default stream, for which a nonblocking one does not wait */
   }
   *ghost = exchange->ghost[place];
   PetscCall(VecScatterBegin(sf, x, *ghost, INSERT_VALUES, SCATTER_FORWARD));
