@@ -8,6 +8,7 @@
   with a GPU the same test runs there.
 */
 
+#include <petscdevice.h>
 #include <petscgallop.h>
 #include <math.h>
 
@@ -216,7 +217,7 @@ static inline PetscErrorCode TestSameResult(Vec u, Vec v, PetscReal ulps, PetscB
 /* PETSc sets vectors, new ones to 0, on the default stream: a product on a nonblocking one, should that be current, would not wait for it */
 static inline PetscErrorCode TestWaitForDefaultStream(void)
 {
-  PetscBool device;
+  PetscBool device = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));

@@ -7,8 +7,8 @@
 
 static constexpr int          Threads = 256; /* of a GPU block */
 static constexpr int          Warps   = Threads / WarpSize;
-static constexpr int          Adding  = 4;           /* lines whose entries are loaded before the first is used, in a product */
-static constexpr int          Summing = 8;           /* and in a transposed one, which needs fewer registers */
+static constexpr int          Adding  = 8;           /* lines whose entries are loaded before the first is used, in a product */
+static constexpr int          Summing = 8;           /* and in a transposed one */
 static constexpr int          Blocks  = 4;           /* of the GPU on a multiprocessor at least */
 static constexpr unsigned int All     = 0xffffffffu; /* lanes of a warp */
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
@@ -288,6 +288,31 @@ static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl
   if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[row], alpha * sum);
 }
 
+/* Blocks of fewer than 32 columns are few: their code is called, so that it takes no registers from what is not */
+template <typename R, typename V, typename I>
+static __device__ __noinline__ void AddPart(const BlockView<V, I> *block, int lane, int skipped, V xl, V *z)
+{
+  const Part<V, I> part(*block, lane);
+  const V          xc = GallopShuffle(xl, skipped + part.column);
+
+  part.Walk(*block, [&](PetscCount at, I row) { AtomicAdd<R>(z + row, GallopLoadOnce(block->value + at) * xc); });
+}
+
+template <typename V, typename I>
+static __device__ __noinline__ V SumPart(const BlockView<V, I> *block, int lane, bool conjugate, const V *x)
+{
+  const Part<V, I> part(*block, lane);
+  V                sums = V(0), sum = V(0);
+
+  part.Walk(*block, [&](PetscCount at, I row) { sums += Conjugate(GallopLoadOnce(block->value + at), conjugate) * GallopLoadReadOnly(x + row); });
+  for (int line = 0; line < part.lines; line++) { /* lanes of the same column */
+    const V other = GallopShuffle(sums, (line * block->length + (block->inside ? block->column : 0)) % WarpSize);
+
+    if (block->inside) sum += other;
+  }
+  return sum;
+}
+
 /* Algorithm 2 of the paper: a warp computes a task, block after block. z has beta y already, or will when the kernel before has ended. */
 template <typename V, typename R, typename I>
 __global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *__restrict__ x, V *z, const bool fresh)
@@ -308,12 +333,7 @@ __global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const _
 
   for (I b = task.blk;;) {
     if (block.length == WarpSize) ByWidth<I>(block.kind, [&](auto *row) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, R>(block, lane, xl, z); });
-    else {
-      const Part<V, I> part(block, lane);
-      const V          xc = GallopShuffle(xl, task.length - block.length + part.column);
-
-      part.Walk(block, [&](PetscCount at, I row) { AtomicAdd<R>(z + row, GallopLoadOnce(block.value + at) * xc); });
-    }
+    else AddPart<R>(&block, lane, task.length - block.length, xl, z);
     if (++b == task.end) break;
     NextBlock(fl, task, b, lane, &block);
   }
@@ -351,17 +371,7 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
 
         WalkLines<W, Summing>(block, lane, [&](const V &value, I offset, I low) { sum += Conjugate(value, conjugate) * GallopLoadReadOnly(x + low + offset); });
       });
-    } else {
-      const Part<V, I> part(block, lane);
-      V                sums = V(0);
-
-      part.Walk(block, [&](PetscCount at, I row) { sums += Conjugate(GallopLoadOnce(block.value + at), conjugate) * GallopLoadReadOnly(v.x + row); });
-      for (int line = 0; line < part.lines; line++) { /* lanes of the same column */
-        const V other = GallopShuffle(sums, (line * block.length + (block.inside ? block.column : 0)) % WarpSize);
-
-        if (block.inside) sum += other;
-      }
-    }
+    } else sum += SumPart(&block, lane, conjugate, v.x);
     if (++b == task.end) break;
     NextBlock(fl, task, b, lane, &block);
   }
