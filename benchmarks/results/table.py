@@ -13,7 +13,7 @@ A table replaces what stands between <!-- table --> and <!-- /table --> (setup, 
 Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err; what is aijcusparse, evchyb,
 raw_csr_alg1 or raw_csr_alg2; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
 refresh_us build/product refresh/product, and what, where it is not for evchyb alone. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
-in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv and csroverlap-h200-full.txt.
+in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt.
 """
 import math
 import re
@@ -161,7 +161,8 @@ def update():
     splice(ROOT / "docs" / "evchyb.md", "windows", windows(run, sorted(HERE.glob("evchyb-h200-window*.tsv"))))
     splice(ROOT / "README.md", "summary", summary(run))
     splice(ROOT / "docs" / "csroverlap.md", "table", products(HERE / "csroverlap-h200.tsv", "csroverlap"))
-    splice(ROOT / "docs" / "csroverlap.md", "full", full(HERE / "csroverlap-h200-full.txt", Run(HERE / "csroverlap-h200.tsv", "csroverlap")))
+    for marker, name in (("full", "csroverlap-h200-full.txt"), ("nopack", "csroverlap-h200-nopack.txt")):
+        splice(ROOT / "docs" / "csroverlap.md", marker, full(HERE / name, Run(HERE / "csroverlap-h200.tsv", "csroverlap")))
 
 
 def main(args):
