@@ -288,6 +288,136 @@ static PetscErrorCode TestMatrix(const Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* All products of a matrix, with values and then with others, and its format where the vectors of MatCreateVecs() live */
+static PetscErrorCode TestProductsOf(Mat A, const char what[], FastLoad **copy)
+{
+  Vec                 x, y, z;
+  const void         *data;
+  Mat                 R;
+  MatGallopStatistics stats;
+
+  PetscFunctionBegin;
+  PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, &R));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(TestSetVec(y, 3));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(TestSetVec(x, 2));
+    PetscCall(TestSpoilVec(z));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
+    PetscCall(TestSpoilVec(x));
+    PetscCall(MatMultTranspose(A, y, x));
+    PetscCall(TestCompare(R, TEST_TRANSPOSE, y, NULL, x, what));
+    PetscCall(MatScale(A, -3.0));
+    PetscCall(MatScale(R, -3.0));
+  }
+  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
+  if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
+  PetscCall(FastLoadCopyToHost((const FastLoad *)data, copy));
+  PetscCall(MatGallopGetStatistics(A, &stats));
+  PetscCheck(stats.builds == 1 && stats.refreshes == 1 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", what, stats.builds, stats.refreshes);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two columns with an entry each: how their rows are stored depends on how far they are apart */
+static PetscErrorCode TestWidths(void)
+{
+  static const struct {
+    PetscInt row[2];
+    int      width;
+  } cases[] = {
+    {{7, 8},         FASTLOAD_IMPLIED},
+    {{7, 7},         FASTLOAD_IMPLIED},
+    {{8, 7},         FASTLOAD_BYTE   },
+    {{7, 9},         FASTLOAD_BYTE   },
+    {{7, 7 + 255},   FASTLOAD_BYTE   },
+    {{7 + 256, 7},   FASTLOAD_SHORT  },
+    {{7, 7 + 65535}, FASTLOAD_SHORT  },
+    {{7 + 65536, 7}, FASTLOAD_INT    },
+  };
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_group_steps", "true"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_block_height", "-1"));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    Mat       A;
+    FastLoad *fl;
+    char      what[64];
+
+    PetscCall(PetscSNPrintf(what, sizeof(what), "rows %" PetscInt_FMT " and %" PetscInt_FMT, cases[k].row[0], cases[k].row[1]));
+    PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+    PetscCall(MatSetSizes(A, 70000, 2, 70000, 2));
+    PetscCall(MatSetType(A, MATFASTLOAD));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatSeqAIJSetPreallocation(A, 2, NULL));
+    for (PetscInt c = 0; c < 2; c++) PetscCall(MatSetValue(A, cases[k].row[c], c, TestValue(1, cases[k].row[c], c), INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(TestProductsOf(A, what, &fl));
+    PetscCheck(fl->blkNum == 1 && FASTLOAD_WIDTH(fl->blkClass[0]) == cases[k].width, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " blocks, class %d", what, fl->blkNum, fl->blkClass[0]);
+    PetscCheck(fl->blkRow[1] == FastLoadRowBytes(cases[k].width, 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " bytes", what, fl->blkRow[1]);
+    PetscCall(FastLoadDestroyHostCopy(&fl));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Arrays of the user's own need not have the columns of a row in order: where entries are is stored then */
+static PetscErrorCode TestUnsorted(void)
+{
+  PetscInt    i[] = {0, 3, 4, 4, 7}, j[] = {2, 0, 4, 1, 3, 4, 0};
+  PetscScalar a[7];
+  Mat         A;
+  FastLoad   *fl;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 7; k++) a[k] = TestValue(5, k, 0);
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, 4, 5, i, j, a, &A));
+  PetscCall(MatConvert(A, MATFASTLOAD, MAT_INPLACE_MATRIX, &A));
+  PetscCall(TestProductsOf(A, "unsorted rows", &fl));
+  PetscCheck(fl->csrIdx, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no places in CSR of unsorted rows");
+  PetscCall(FastLoadDestroyHostCopy(&fl));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A full row among short ones: long by its length and by the option, and not long */
+static PetscErrorCode TestLongRows(void)
+{
+  static const char *const limits[] = {"0", "1999", "2000"};
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(limits); k++) {
+    const PetscInt n = 2000, longrows = k < 2;
+    Mat            A;
+    FastLoad      *fl;
+    char           what[64];
+
+    PetscCall(PetscSNPrintf(what, sizeof(what), "a full row, limit %s", limits[k]));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_long_row", limits[k]));
+    PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+    PetscCall(MatSetSizes(A, n, n, n, n));
+    PetscCall(MatSetType(A, MATFASTLOAD));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatSetUp(A));
+    for (PetscInt r = 0; r < n; r++) PetscCall(MatSetValue(A, r, n - 1 - r, TestValue(1, r, 0), INSERT_VALUES));
+    for (PetscInt c = 0; c < n; c++) PetscCall(MatSetValue(A, 5, c, TestValue(2, 5, c), INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(TestProductsOf(A, what, &fl));
+    PetscCheck(fl->longNum == longrows && fl->nz - fl->blknz == longrows * n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " long rows", what, fl->longNum);
+    PetscCall(FastLoadDestroyHostCopy(&fl));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_long_row", "0"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -297,6 +427,9 @@ int main(int argc, char **argv)
     PetscCall(TestArrays(&cases[k]));
     PetscCall(TestMatrix(&cases[k]));
   }
+  PetscCall(TestWidths());
+  PetscCall(TestUnsorted());
+  PetscCall(TestLongRows());
   PetscCall(PetscFinalize());
   return 0;
 }
