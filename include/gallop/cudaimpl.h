@@ -107,7 +107,10 @@ static __device__ __forceinline__ T GallopLoadOnce(const T *p)
   else return *p;
 }
 
-/* x of a product, which nothing writes meanwhile: such loads the compiler lets go ahead of each other */
+/*
+  x of a product, which nothing writes meanwhile: such loads the compiler lets go ahead of each other, and ahead of GallopWaitForPredecessor() too. So their
+  addresses must come from a load, other than a read-only one, or a barrier that is behind the wait; the same is true of __restrict__ const arguments of kernels.
+*/
 template <typename T>
 static __device__ __forceinline__ T GallopLoadReadOnly(const T *p)
 {

@@ -283,7 +283,7 @@ static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl
   V       sum = V(0);
 
 #pragma unroll 4
-  for (I k = begin + threadIdx.x; k < end; k += Threads) sum += GallopLoadOnce(fl.value + fl.blknz + k) * GallopLoadReadOnly(x + GallopLoadOnce(fl.longCol + k));
+  for (PetscCount k = (PetscCount)begin + threadIdx.x; k < end; k += Threads) sum += GallopLoadOnce(fl.value + fl.blknz + k) * GallopLoadReadOnly(x + GallopLoadOnce(fl.longCol + k));
   sum = GallopWarpsSum<Threads>(sum, Threads);
   if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[row], alpha * sum);
 }
@@ -315,7 +315,7 @@ static __device__ __noinline__ V SumPart(const BlockView<V, I> *block, int lane,
 
 /* Algorithm 2 of the paper: a warp computes a task, block after block. z has beta y already, or will when the kernel before has ended. */
 template <typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *__restrict__ x, V *z, const bool fresh)
+__global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *x, V *z, const bool fresh)
 {
   const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
@@ -329,7 +329,7 @@ __global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const _
   const I            col   = block.inside ? fl.perm[task.colidx + lane] : I(0);
 
   GallopWaitForPredecessor();
-  const V xl = block.inside ? alpha * GallopLoadReadOnly(x + col) : V(0);
+  const V xl = block.inside ? alpha * x[col] : V(0); /* no read-only load: ptxas would move that before the wait */
 
   for (I b = task.blk;;) {
     if (block.length == WarpSize) ByWidth<I>(block.kind, [&](auto *row) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, R>(block, lane, xl, z); });
@@ -352,7 +352,7 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
     const V xl = v.alpha * v.x[fl.longRow[row]];
 
 #pragma unroll 4
-    for (I k = begin + threadIdx.x; k < end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
+    for (PetscCount k = (PetscCount)begin + threadIdx.x; k < end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
   }
   if (t < 0 || t >= fl.taskNum) return;
 
@@ -416,7 +416,7 @@ __global__ static void __launch_bounds__(Threads) RowSumKernel(I m, int width, c
   V                sum    = V(0);
 
   if (inside)
-    for (I k = rowPtr[row] + lane; k < rowPtr[row + 1]; k += width) sum += products[k];
+    for (PetscCount k = (PetscCount)rowPtr[row] + lane; k < rowPtr[row + 1]; k += width) sum += products[k];
   sum = GallopGroupSum(sum, width);
   if (inside && lane == 0) GallopStore(v, (PetscInt)row, sum);
 }
@@ -441,7 +441,6 @@ enum {
   FLAG_LONG,     /* how many rows are long */
   FLAG_CUT,      /* a group has more than one task */
   FLAG_EMPTY,    /* a column is in no block */
-  FLAG_FIRST,    /* the number of columns without entries, and one more; 0 when all are */
   FLAGS
 };
 
@@ -489,13 +488,13 @@ __global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, co
   if (c < n) key[c] = (unsigned long long)(window ? c / window : 0) << bits | count[c];
 }
 
-/* Where columns with entries begin among sorted ones */
-__global__ static void FirstKernel(PetscInt n, int bits, const unsigned long long *__restrict__ key, int *flags)
+/* Where columns with entries begin among sorted ones; *first is n where none have */
+__global__ static void FirstKernel(PetscInt n, int bits, const unsigned long long *__restrict__ key, PetscInt *first)
 {
   const PetscCount         s    = GlobalThread();
   const unsigned long long mask = (1ull << bits) - 1;
 
-  if (s < n && key[s] & mask && (!s || !(key[s - 1] & mask))) flags[FLAG_FIRST] = (int)s + 1;
+  if (s < n && key[s] & mask && (!s || !(key[s - 1] & mask))) *first = (PetscInt)s;
 }
 
 /* len[n] is 0: one too many, so that the exclusive sum ends with the total */
@@ -758,7 +757,7 @@ __global__ static void __launch_bounds__(Threads) LongRowsKernel(const FastLoad 
   const PetscInt row = fl.pieceRow[blockIdx.x], begin = fl.pieceAt[blockIdx.x], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
   const PetscInt by  = i[fl.longRow[row]] - fl.longPtr[row];
 
-  for (PetscInt k = begin + threadIdx.x; k < end; k += Threads) {
+  for (PetscCount k = (PetscCount)begin + threadIdx.x; k < end; k += Threads) {
     fl.value[fl.blknz + k] = a[k + by];
     if (columns) fl.longCol[k] = j[k + by];
   }
@@ -899,12 +898,10 @@ static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace 
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, stream));
   if (!fl->options.groups) { /* the paper leaves empty columns out */
-    int first;
-
-    FirstKernel<<<cols, Threads, 0, stream>>>(csr->n, w->lenbits, w->sortedcolkey, w->flags);
+    PetscCall(GallopDeviceCopyIn(w->len, &csr->n, sizeof(PetscInt))); /* not in use yet */
+    FirstKernel<<<cols, Threads, 0, stream>>>(csr->n, w->lenbits, w->sortedcolkey, w->len);
     GallopCheckLaunch();
-    PetscCall(GallopDeviceCopyOut(&first, w->flags + FLAG_FIRST, sizeof(first)));
-    skip = first ? (PetscInt)first - 1 : csr->n;
+    PetscCall(GallopDeviceCopyOut(&skip, w->len, sizeof(PetscInt)));
     w->sortedcolkey += skip;
     w->sortedcols += skip;
   }
@@ -1016,7 +1013,6 @@ static PetscErrorCode FillLongRows(const FastLoad *fl, const GallopCSR *csr, con
 static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, PetscInt num, const FastLoadStep steps[], cudaStream_t stream, const PetscInt **placed)
 {
   const unsigned int entries = GridFor(csr->nz), warps = GridFor((PetscCount)fl->blkNum * WarpSize);
-  const PetscCount   last = fl->blknz;
   PetscInt          *rows = (PetscInt *)w->key;
 
   PetscFunctionBegin;
@@ -1039,7 +1035,7 @@ static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, Pet
       GallopCheckLaunch();
       PetscCall(Scan(w, fl->blkLine, fl->blkNum, stream));
     }
-    PetscCall(GallopDeviceCopyIn(fl->blkPtr + fl->blkNum, &last, sizeof(last)));
+    PetscCall(GallopDeviceCopyIn(fl->blkPtr + fl->blkNum, &fl->blknz, sizeof(PetscCount)));
     FillKernel<<<warps, Threads, 0, stream>>>(*fl, w->begin, blkBase, w->sortedentries, w->rowOf, csr->a, rows);
     GallopCheckLaunch();
     PetscCallCUDA(cudaMemsetAsync(w->apart, 0, (size_t)fl->m * sizeof(*w->apart), stream));

@@ -15,8 +15,8 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
   }
   if (o.height == FASTLOAD_CHOOSE)
     for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= 8192;) o.height *= 2;
-  if (!o.long_row) o.long_row = (PetscInt)PetscMax(1024, csr->nz / csr->m * 16);
-  if (!o.groups) o.window = 0;
+  if (!o.long_row) o.long_row = (PetscInt)PetscMin(PetscMax(1024, csr->nz / csr->m * 16), PETSC_INT_MAX);
+  if (!o.groups || o.window >= csr->n || o.window > PETSC_INT_MAX - FASTLOAD_LENGTH) o.window = 0; /* the last, since rounded up it may be more than a PetscInt can count */
   o.window = FastLoadCeil(o.window, FASTLOAD_LENGTH) * FASTLOAD_LENGTH;
   return o;
 }
