@@ -17,7 +17,8 @@ static char help[] = "Times matrix-vector products of PETSc's and Gallop's matri
   -seed <1>               of the generated matrices and of x\n\
 All other options are PETSc's and those of the types. The program runs where there is a GPU on the GPU, else on the host.\n\
 \n\
-Output: one line a matrix and type, fields separated by tabs\n\
+Output: one line a matrix and type, fields separated by tabs, after a comment with the lengths of the matrix's rows: the mean,\n\
+the variation, which is the standard deviation over the mean, and the longest\n\
   matrix m n nnz what k   k is the number of vectors, 1\n\
   setup_ms                from an AIJ matrix on the host until the first product has finished\n\
   warm_us                 time of a product, of many in a row: median of 7 measurements\n\
@@ -237,6 +238,22 @@ static PetscErrorCode ProblemCreate(const Bench *b, const char given[], PetscBoo
   }
   PetscCall(MatSeqAIJRestoreArrayRead(p->A, &a));
   PetscCall(MatRestoreRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How far the lengths of rows are from the mean, relative to it, tells more of a matrix than its size */
+static PetscErrorCode ProblemRemark(const Problem *p)
+{
+  const PetscInt *i;
+  PetscBool       done;
+  const PetscReal mean = (PetscReal)p->nz / PetscMax(p->m, 1);
+  PetscReal       squares = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, NULL, &done));
+  for (PetscInt r = 0; r < p->m; r++) squares += PetscSqr(i[r + 1] - i[r] - mean);
+  PetscCall(MatRestoreRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, NULL, &done));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s: rows of %.1f entries, variation %.3f, the longest %" PetscInt_FMT "\n", p->name, (double)mean, (double)(mean > 0 ? PetscSqrtReal(squares / p->m) / mean : 0), p->longest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -532,6 +549,7 @@ static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, BenchWor
 
   PetscFunctionBegin;
   PetscCall(ProblemCreate(b, given, file, &p));
+  if (measure != CaseStart) PetscCall(ProblemRemark(&p));
   for (PetscInt t = 0; t < b->ntypes + b->nraw; t++) {
     Case c = {.b = b, .p = &p, .what = t < b->ntypes ? b->types[t] : b->place->rawnames[t - b->ntypes], .raw = t < b->ntypes ? -1 : t - b->ntypes};
 

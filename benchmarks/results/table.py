@@ -39,6 +39,7 @@ class Run:
         self.nnz, self.time, self.share, self.ours = {}, {}, {}, ours
         text = Path(path).read_text()
         bandwidth, options = re.search(r"^# read bandwidth ([\d.]+)", text, re.M), re.search(r"^# options: (.+)", text, re.M)
+        self.variation = {name: float(value) for name, value in re.findall(r"^# (\S+): .*variation ([\d.]+)", text, re.M)}
         self.bandwidth = float(bandwidth.group(1)) if bandwidth else None
         self.options = options.group(1).strip() if options else None
         for fields in lines_of(path):
@@ -70,9 +71,11 @@ def cache(run, name):
 def product_rows(run, names):
     speedup = speedups(run, run)
     rows = [f"| matrix | nonzeros (millions) | best cuSPARSE (µs) | {run.ours} (µs) | speedup | share of read bandwidth, L2 flushed | L2 |", "|---|--:|--:|--:|--:|--:|---|"]
+    if run.variation:
+        rows = [rows[0] + " variation of rows |", rows[1] + "--:|"]
     for name in names:
         rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.cusparse(name):.1f} | {run.time[name, run.ours]:.1f} | {speedup[name]:.2f} "
-                    f"| {100 * run.share[name]:.0f} % | {cache(run, name)} |")
+                    f"| {100 * run.share[name]:.0f} % | {cache(run, name)} |" + (f" {run.variation[name]:.2f} |" if run.variation else ""))
     return rows
 
 
@@ -85,6 +88,9 @@ def spread(run):
     parts = [f"Geometric mean over {len(speedup)} matrices: {mean(speedup.values()):.2f}"]
     if small and large:
         parts[0] += f" ({mean(large):.2f} over the {len(large)} of {LARGE // 1000000} M nonzeros and more, {mean(small):.2f} over the {len(small)} smaller ones)"
+    even = [speedup[name] for name in speedup if run.variation.get(name, math.inf) < 1]
+    if even:
+        parts.append(f"Over the {len(even)} whose variation, the standard deviation of the lengths of rows over their mean, is less than 1: {mean(even):.2f}")
     parts.append(f"Worst: {worst}, {speedup[worst]:.2f}")
     parts.append("Below 1.0: " + (", ".join(f"{name} {speedup[name]:.2f}" for name in below) or "none"))
     slow = sorted((name for name in speedup if run.nnz[name] < LARGE and speedup[name] < 1 / 0.7), key=speedup.get)
