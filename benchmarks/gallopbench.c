@@ -253,7 +253,7 @@ static PetscErrorCode ProblemRemark(const Problem *p)
   PetscCall(MatGetRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, NULL, &done));
   for (PetscInt r = 0; r < p->m; r++) squares += PetscSqr(i[r + 1] - i[r] - mean);
   PetscCall(MatRestoreRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, NULL, &done));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s: rows of %.1f entries, variation %.3f, the longest %" PetscInt_FMT "\n", p->name, (double)mean, (double)(mean > 0 ? PetscSqrtReal(squares / p->m) / mean : 0), p->longest));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s has rows of %.1f entries, variation %.3f, the longest %" PetscInt_FMT "\n", p->name, (double)mean, (double)(mean > 0 ? PetscSqrtReal(squares / p->m) / mean : 0), p->longest));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -39,7 +39,7 @@ class Run:
         self.nnz, self.time, self.share, self.ours = {}, {}, {}, ours
         text = Path(path).read_text()
         bandwidth, options = re.search(r"^# read bandwidth ([\d.]+)", text, re.M), re.search(r"^# options: (.+)", text, re.M)
-        self.variation = {name: float(value) for name, value in re.findall(r"^# (\S+): .*variation ([\d.]+)", text, re.M)}
+        self.variation = {name: float(value) for name, value in re.findall(r"^# (\S+) has rows .*variation ([\d.]+)", text, re.M)}
         self.bandwidth = float(bandwidth.group(1)) if bandwidth else None
         self.options = options.group(1).strip() if options else None
         for fields in lines_of(path):
