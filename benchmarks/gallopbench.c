@@ -246,7 +246,7 @@ static PetscErrorCode ProblemRemark(const Problem *p)
 {
   const PetscInt *i;
   PetscBool       done;
-  const PetscReal mean = (PetscReal)p->nz / PetscMax(p->m, 1);
+  const PetscReal mean    = (PetscReal)p->nz / PetscMax(p->m, 1);
   PetscReal       squares = 0;
 
   PetscFunctionBegin;

@@ -171,12 +171,11 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
       spread  = PetscMax(spread, row - low);
     }
     line += fl->blkHeight[b];
-    PROPERTY(FASTLOAD_ADD(fl->blkClass[b]) == (!runs    ? FASTLOAD_DISTINCT
-                                               : onerow ? FASTLOAD_ONE_ROW
-                                                        : FASTLOAD_RUNS),
-             "block %" PetscInt_FMT " is of class %d", number, setting, b, fl->blkClass[b]);
-    PROPERTY(FASTLOAD_WIDTH(fl->blkClass[b]) == (follow || (runs && onerow) ? FASTLOAD_IMPLIED : spread < 256 ? FASTLOAD_BYTE : FASTLOAD_SHORT), "block %" PetscInt_FMT " stores rows by width %d", number, setting, b,
-             FASTLOAD_WIDTH(fl->blkClass[b]));
+    PROPERTY(FASTLOAD_ADD(fl->blkClass[b]) == (!runs ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS), "block %" PetscInt_FMT " is of class %d", number, setting, b, fl->blkClass[b]);
+    PROPERTY(FASTLOAD_WIDTH(fl->blkClass[b]) == (follow || (runs && onerow) ? FASTLOAD_IMPLIED
+                                                 : spread < 256             ? FASTLOAD_BYTE
+                                                                            : FASTLOAD_SHORT),
+             "block %" PetscInt_FMT " stores rows by width %d", number, setting, b, FASTLOAD_WIDTH(fl->blkClass[b]));
     PROPERTY(1 << FASTLOAD_STEPS(fl->blkClass[b]) >= longest && (longest == 1 || 1 << (FASTLOAD_STEPS(fl->blkClass[b]) - 1) < longest), "block %" PetscInt_FMT " has runs of %" PetscInt_FMT, number, setting, b, longest);
     PROPERTY(fl->blkRow[b + 1] - fl->blkRow[b] == FastLoadRowBytes(FASTLOAD_WIDTH(fl->blkClass[b]), fl->blkPtr[b + 1] - fl->blkPtr[b]), "bytes of block %" PetscInt_FMT, number, setting, b);
   }
@@ -350,7 +349,7 @@ static PetscErrorCode SetInt(const char name[], PetscInt value)
 
 int main(int argc, char **argv)
 {
-  static const PetscInt sizes[] = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200};
+  static const PetscInt sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200};
   const PetscInt        nsettings = PETSC_STATIC_ARRAY_LENGTH(settings);
   PetscInt              matrices = 130, first = 0, each = 2;
 

@@ -59,8 +59,8 @@ int main(int argc, char **argv)
     PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "product %d differs from the first", k);
   }
   PetscCall(MatGallopGetStatistics(A, &stats));
-  PetscCheck(!stats.fallbacks && (device ? stats.products_device : stats.products_host) >= 101, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the format computed %" PetscInt64_FMT " products on the GPU, %" PetscInt64_FMT " on the host", stats.products_device,
-             stats.products_host);
+  PetscCheck(!stats.fallbacks && (device ? stats.products_device : stats.products_host) >= 101, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the format computed %" PetscInt64_FMT " products on the GPU, %" PetscInt64_FMT " on the host",
+             stats.products_device, stats.products_host);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y[0]));
   PetscCall(VecDestroy(&y[1]));

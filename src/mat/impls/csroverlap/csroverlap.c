@@ -216,8 +216,8 @@ static PetscErrorCode CSROverlapViewDetail(const void *data, PetscViewer viewer)
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: max_batch_size %" PetscInt_FMT ", %" PetscInt_FMT " batches, %" PetscInt_FMT " long rows, entries %s\n", ov->max_batch_size, ov->batch_num, ov->long_row_num,
                                                PetscMemTypeHost(ov->memtype) || place.streamed ? "on the host" : "on the GPU"));
   if (place.fromhost)
-    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: big_batch_size %" PetscCount_FMT ", %" PetscInt_FMT " big batches, copied from %s memory, %.1f bits a column\n", place.big_batch_size, place.big_batch_num,
-                                                 place.pinned ? "pinned" : "pageable", 8.0 * (double)place.column_bytes / (double)ov->nz));
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "CSR-Overlap: big_batch_size %" PetscCount_FMT ", %" PetscInt_FMT " big batches, copied from %s memory, %.1f bits a column\n", place.big_batch_size,
+                                                 place.big_batch_num, place.pinned ? "pinned" : "pageable", 8.0 * (double)place.column_bytes / (double)ov->nz));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -85,8 +85,8 @@ static PetscErrorCode FastLoadOptionsSet(void *options, const char prefix[], Pet
   PetscFunctionBegin;
   (void)prefix;
   PetscCall(PetscOptionsInt("-mat_fastload_block_height", "Most entries of a column in a block, 0 for no limit, -1 to choose", "MATFASTLOAD", o->height, &o->height, NULL));
-  PetscCheck(o->height == FASTLOAD_CHOOSE || (o->height >= 0 && o->height <= 32 && !(o->height & (o->height - 1))), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE,
-             "Option -%smat_fastload_block_height is %" PetscInt_FMT ", but must be 1, 2, 4, 8, 16 or 32, or 0, or -1", PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", o->height);
+  PetscCheck(o->height == FASTLOAD_CHOOSE || (o->height >= 0 && o->height <= 32 && !(o->height & (o->height - 1))), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_fastload_block_height is %" PetscInt_FMT ", but must be 1, 2, 4, 8, 16 or 32, or 0, or -1",
+             PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", o->height);
   PetscCall(PetscOptionsBool("-mat_fastload_group_steps", "Make blocks of 32 columns at a time, not of all columns", "MATFASTLOAD", o->groups, &o->groups, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_window", "Columns among which they are sorted, 0 for all", "MATFASTLOAD", &o->window, 0, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_long_row", "Rows with more entries are stored as in CSR, 0 to choose", "MATFASTLOAD", &o->long_row, 0, PETSC_INT_MAX));
@@ -154,8 +154,8 @@ static PetscErrorCode FastLoadViewDetail(const void *data, PetscViewer viewer)
   const FastLoad *fl = (const FastLoad *)data;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "FastLoad: %" PetscInt_FMT " blocks in %" PetscInt_FMT " tasks, height limit %" PetscInt_FMT ", window %" PetscInt_FMT ", long rows from %" PetscInt_FMT " entries on%s\n", fl->blkNum,
-                                               fl->taskNum, fl->height, fl->options.window, fl->options.long_row, fl->options.deterministic ? ", deterministic" : ""));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "FastLoad: %" PetscInt_FMT " blocks in %" PetscInt_FMT " tasks, height limit %" PetscInt_FMT ", window %" PetscInt_FMT ", long rows from %" PetscInt_FMT " entries on%s\n", fl->blkNum, fl->taskNum, fl->height,
+                                               fl->options.window, fl->options.long_row, fl->options.deterministic ? ", deterministic" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -22,10 +22,10 @@
 
 #include <gallop/formatimpl.h>
 
-#define FASTLOAD_LENGTH 32    /* columns of a block: the width of a warp */
-#define FASTLOAD_CHOOSE (-1)  /* the height, by the number of entries */
-#define FASTLOAD_PIECE  4096  /* entries of a long row that a block of the GPU adds */
-#define FASTLOAD_ALIGN  8     /* bytes: where the offsets of a block begin */
+#define FASTLOAD_LENGTH 32   /* columns of a block: the width of a warp */
+#define FASTLOAD_CHOOSE (-1) /* the height, by the number of entries */
+#define FASTLOAD_PIECE  4096 /* entries of a long row that a block of the GPU adds */
+#define FASTLOAD_ALIGN  8    /* bytes: where the offsets of a block begin */
 
 typedef struct {
   PetscInt  height;   /* most entries of a column in a block, 0 for no limit, or FASTLOAD_CHOOSE */
@@ -44,7 +44,7 @@ enum {
 };
 
 /* The rest of blkClass: whether some of the rows are in another block too, or stand apart in a line; how rows are stored; log2 of the longest run, rounded up */
-#define FASTLOAD_ADD(kind)   ((kind) & 3)
+#define FASTLOAD_ADD(kind)   ((kind)&3)
 #define FASTLOAD_SHARED      4
 #define FASTLOAD_WIDTH(kind) ((kind) >> 3 & 3)
 #define FASTLOAD_STEPS(kind) ((kind) >> 5)
@@ -72,43 +72,43 @@ typedef struct {
 } FastLoadTask;
 
 typedef struct {
-  PetscMemType   memtype;
-  PetscInt       m, n;
-  PetscCount     nz;
-  PetscInt       length; /* of a block: FASTLOAD_LENGTH, smaller in tests */
-  PetscInt       height; /* the limit that was taken */
-  PetscInt       ncols;  /* sorted columns: with steps of all columns those that have entries, else all */
-  PetscCount     blknz;  /* entries in blocks, the others are in long rows */
-  PetscInt       blkNum, lineNum, taskNum;
-  PetscCount    *blkPtr;    /* [blkNum + 1] first entry of each block */
-  PetscInt      *blkColIdx; /* [blkNum] its first sorted column */
-  PetscInt      *blkHeight; /* [blkNum] */
-  unsigned char *blkLength; /* [blkNum] */
-  unsigned char *blkClass;  /* [blkNum] */
-  PetscInt      *blkLine;   /* [blkNum + 1] its first line */
-  PetscCount    *blkRow;    /* [blkNum + 1] where its offsets begin in rowIdx */
-  PetscInt      *lineRow;   /* [lineNum] the lowest row of each line */
-  unsigned char *rowIdx;    /* [blkRow[blkNum]] offsets of the rows of entries from lineRow, FASTLOAD_WIDTH() tells their type */
-  PetscScalar   *value;     /* [blknz], then those of long rows */
-  PetscInt      *taskBlk;   /* [taskNum + 1] first block of each task */
-  FastLoadTask  *tasks;     /* [taskNum] what the GPU wants to know of each at once */
-  PetscInt      *perm;      /* [ncols] the column of the matrix that each sorted one is */
-  PetscScalar   *sortedX;   /* [ncols] x in order of the sorted columns, on the host: on the GPU the lanes sort what they load */
-  PetscInt       longNum;   /* long rows */
-  PetscInt      *longRow;   /* [longNum] */
-  PetscInt      *longPtr;   /* [longNum + 1] first entry of each */
-  PetscInt      *longCol;   /* [nz - blknz] */
-  PetscInt       pieceNum;  /* of long rows */
-  PetscInt      *pieceRow;  /* [pieceNum] the long row that each is of, on the GPU */
-  PetscInt      *pieceAt;   /* [pieceNum] its first entry, counted as in longPtr, on the GPU */
-  PetscInt      *csrIdx;    /* [blknz] where entries are in CSR; NULL where rows are sorted, so that they can be found, and the result may differ from run to run */
-  PetscInt      *rowPtr;    /* [m + 1] of CSR, on the GPU, where the result may not differ from run to run; NULL else */
-  PetscScalar   *products;  /* [nz] in order of CSR, likewise */
-  PetscBool      single;    /* all blocks of a column are of one task */
-  PetscBool      zeros;     /* some columns are in no block */
-  PetscBool      fresh;     /* values have been written since the last product */
-  PetscBool      overlaps;  /* kernels may start while those before them end */
-  size_t         bytes;
+  PetscMemType    memtype;
+  PetscInt        m, n;
+  PetscCount      nz;
+  PetscInt        length; /* of a block: FASTLOAD_LENGTH, smaller in tests */
+  PetscInt        height; /* the limit that was taken */
+  PetscInt        ncols;  /* sorted columns: with steps of all columns those that have entries, else all */
+  PetscCount      blknz;  /* entries in blocks, the others are in long rows */
+  PetscInt        blkNum, lineNum, taskNum;
+  PetscCount     *blkPtr;    /* [blkNum + 1] first entry of each block */
+  PetscInt       *blkColIdx; /* [blkNum] its first sorted column */
+  PetscInt       *blkHeight; /* [blkNum] */
+  unsigned char  *blkLength; /* [blkNum] */
+  unsigned char  *blkClass;  /* [blkNum] */
+  PetscInt       *blkLine;   /* [blkNum + 1] its first line */
+  PetscCount     *blkRow;    /* [blkNum + 1] where its offsets begin in rowIdx */
+  PetscInt       *lineRow;   /* [lineNum] the lowest row of each line */
+  unsigned char  *rowIdx;    /* [blkRow[blkNum]] offsets of the rows of entries from lineRow, FASTLOAD_WIDTH() tells their type */
+  PetscScalar    *value;     /* [blknz], then those of long rows */
+  PetscInt       *taskBlk;   /* [taskNum + 1] first block of each task */
+  FastLoadTask   *tasks;     /* [taskNum] what the GPU wants to know of each at once */
+  PetscInt       *perm;      /* [ncols] the column of the matrix that each sorted one is */
+  PetscScalar    *sortedX;   /* [ncols] x in order of the sorted columns, on the host: on the GPU the lanes sort what they load */
+  PetscInt        longNum;   /* long rows */
+  PetscInt       *longRow;   /* [longNum] */
+  PetscInt       *longPtr;   /* [longNum + 1] first entry of each */
+  PetscInt       *longCol;   /* [nz - blknz] */
+  PetscInt        pieceNum;  /* of long rows */
+  PetscInt       *pieceRow;  /* [pieceNum] the long row that each is of, on the GPU */
+  PetscInt       *pieceAt;   /* [pieceNum] its first entry, counted as in longPtr, on the GPU */
+  PetscInt       *csrIdx;    /* [blknz] where entries are in CSR; NULL where rows are sorted, so that they can be found, and the result may differ from run to run */
+  PetscInt       *rowPtr;    /* [m + 1] of CSR, on the GPU, where the result may not differ from run to run; NULL else */
+  PetscScalar    *products;  /* [nz] in order of CSR, likewise */
+  PetscBool       single;    /* all blocks of a column are of one task */
+  PetscBool       zeros;     /* some columns are in no block */
+  PetscBool       fresh;     /* values have been written since the last product */
+  PetscBool       overlaps;  /* kernels may start while those before them end */
+  size_t          bytes;
   FastLoadOptions options;
 } FastLoad;
 

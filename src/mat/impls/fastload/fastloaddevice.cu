@@ -131,7 +131,10 @@ struct Part {
   int lines, column;
   I   first; /* line of the lane */
 
-  __device__ __forceinline__ Part(const BlockView<V, I> &block, int lane) : lines(WarpSize / block.length), column(lane % block.length), first(lane / block.length < lines ? lane / block.length : block.height) { }
+  __device__ __forceinline__ Part(const BlockView<V, I> &block, int lane)
+    : lines(WarpSize / block.length), column(lane % block.length), first(lane / block.length < lines ? lane / block.length : block.height)
+  {
+  }
   template <typename What>
   __device__ __forceinline__ void Walk(const BlockView<V, I> &block, What what) const
   {
@@ -503,7 +506,7 @@ __global__ static void LengthKernel(PetscInt n, int bits, const unsigned long lo
   const PetscCount s = GlobalThread();
 
   if (s < n) {
-    len[s] = (PetscInt)(key[s] & ((1ull << bits) - 1));
+    len[s]        = (PetscInt)(key[s] & ((1ull << bits) - 1));
     rank[cols[s]] = (PetscInt)s;
   } else if (s == n) len[n] = 0;
 }
@@ -536,8 +539,8 @@ static __device__ __forceinline__ PetscInt WalkGroup(PetscInt ncols, PetscInt li
 
 __global__ static void CountGroupsKernel(PetscInt groups, PetscInt ncols, PetscInt limit, const PetscInt *__restrict__ len, PetscInt *blocks, PetscInt *tasks, PetscInt *lines, int *flags)
 {
-  const PetscCount g    = GlobalThread() / WarpSize;
-  const int        lane = threadIdx.x % WarpSize;
+  const PetscCount g       = GlobalThread() / WarpSize;
+  const int        lane    = threadIdx.x % WarpSize;
   PetscInt         nblocks = 0, ntasks = 0;
 
   if (g > groups) return;
@@ -643,7 +646,8 @@ __global__ static void OwnerKernel(const FastLoad fl, const PetscInt *__restrict
   const PetscCount b = GlobalThread() / WarpSize;
 
   if (b >= fl.blkNum) return;
-  for (PetscCount k = fl.blkPtr[b] + threadIdx.x % WarpSize; k < fl.blkPtr[b + 1]; k += WarpSize) cuda::atomic_ref<PetscInt, cuda::thread_scope_device>(owner[rows[k]]).store((PetscInt)b, cuda::memory_order_relaxed);
+  for (PetscCount k = fl.blkPtr[b] + threadIdx.x % WarpSize; k < fl.blkPtr[b + 1]; k += WarpSize)
+    cuda::atomic_ref<PetscInt, cuda::thread_scope_device>(owner[rows[k]]).store((PetscInt)b, cuda::memory_order_relaxed);
 }
 
 template <typename I>
@@ -663,7 +667,7 @@ __global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict
   const PetscCount b      = GlobalThread() / WarpSize;
   const int        lane   = threadIdx.x % WarpSize;
   bool             onerow = true, distinct = true, follow = true;
-  PetscInt         spread = 0;
+  PetscInt         spread  = 0;
   int              longest = 1, steps = 0;
 
   if (b >= fl.blkNum) return;
@@ -676,7 +680,7 @@ __global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict
     const PetscInt     row    = inside ? rows[k] : -1 - lane; /* lanes without a column differ from all others */
     const PetscInt     before = __shfl_up_sync(All, row, 1), first = __shfl_sync(All, row, 0);
     const unsigned int peers = __match_any_sync(All, (unsigned long long)row), run = peers >> (__ffs(peers) - 1);
-    const bool         same = inside && lane && row == before;
+    const bool         same  = inside && lane && row == before;
     const unsigned int heads = __ballot_sync(All, !same), behind = lane == WarpSize - 1 ? 0 : heads >> (lane + 1);
     const PetscInt     hi = WarpMax(row), lo = -WarpMax(inside ? -row : -first);
 
@@ -738,10 +742,10 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad f
   const int        lane = threadIdx.x % WarpSize;
 
   if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
-  const PetscInt              length = fl.blkLength[b], col = fl.perm[fl.blkColIdx[b] + lane];
-  const int                   kind   = fl.blkClass[b];
-  const unsigned char *const  rowIdx = fl.rowIdx + fl.blkRow[b];
-  const PetscInt *const       low    = fl.lineRow + fl.blkLine[b];
+  const PetscInt             length = fl.blkLength[b], col = fl.perm[fl.blkColIdx[b] + lane];
+  const int                  kind   = fl.blkClass[b];
+  const unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
+  const PetscInt *const      low    = fl.lineRow + fl.blkLine[b];
 
 #pragma unroll 4
   for (PetscInt q = 0; q < fl.blkHeight[b]; q++) {
@@ -755,7 +759,7 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad f
 __global__ static void __launch_bounds__(Threads) LongRowsKernel(const FastLoad fl, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, bool columns)
 {
   const PetscInt row = fl.pieceRow[blockIdx.x], begin = fl.pieceAt[blockIdx.x], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
-  const PetscInt by  = i[fl.longRow[row]] - fl.longPtr[row];
+  const PetscInt by = i[fl.longRow[row]] - fl.longPtr[row];
 
   for (PetscCount k = (PetscCount)begin + threadIdx.x; k < end; k += Threads) {
     fl.value[fl.blknz + k] = a[k + by];
@@ -897,7 +901,7 @@ static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace 
   ColumnKeyKernel<<<cols, Threads, 0, stream>>>(csr->n, fl->options.window, w->lenbits, w->count, w->colkey);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, stream));
-  if (!fl->options.groups) { /* the paper leaves empty columns out */
+  if (!fl->options.groups) {                                          /* the paper leaves empty columns out */
     PetscCall(GallopDeviceCopyIn(w->len, &csr->n, sizeof(PetscInt))); /* not in use yet */
     FirstKernel<<<cols, Threads, 0, stream>>>(csr->n, w->lenbits, w->sortedcolkey, w->len);
     GallopCheckLaunch();
@@ -1068,7 +1072,7 @@ static PetscErrorCode Destroy(void **data)
 static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w, const LongRows *l, PetscInt num, const FastLoadStep steps[], PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
   const bool      indices = fl->options.deterministic || w->flags;
-  const PetscInt *rows = NULL;
+  const PetscInt *rows    = NULL;
   void           *base = NULL, *rowIdx = NULL;
   PetscCount      rowbytes;
 

@@ -109,11 +109,11 @@ static PetscErrorCode PlanGroups(FastLoad *fl, const PetscInt len[])
 
   PetscFunctionBegin;
   fl->blkNum = fl->lineNum = fl->taskNum = 0;
-  fl->single = PETSC_TRUE;
-  fl->zeros  = PETSC_FALSE;
+  fl->single                             = PETSC_TRUE;
+  fl->zeros                              = PETSC_FALSE;
   for (PetscInt s = 0; s < fl->ncols; s += fl->length) {
     const PetscInt end = PetscMin(s + fl->length, fl->ncols), most = len[end - 1];
-    PetscInt       at  = s;
+    PetscInt       at = s;
 
     if (!len[s]) fl->zeros = PETSC_TRUE;
     if (limit && most > limit) fl->single = PETSC_FALSE;
@@ -150,8 +150,8 @@ static PetscErrorCode PlanSteps(FastLoad *fl, const PetscInt len[])
   }
   FastLoadPlan(num, steps, fl->ncols, fl->length, fl->height, &blkNum);
   fl->blkNum = fl->lineNum = fl->taskNum = 0;
-  fl->single = PETSC_FALSE;
-  fl->zeros  = PETSC_TRUE;
+  fl->single                             = PETSC_FALSE;
+  fl->zeros                              = PETSC_TRUE;
   for (PetscInt b = 0; b < blkNum; b++) {
     AddTask(fl);
     AddBlock(fl, FastLoadGetBlock(num, steps, fl->ncols, fl->length, fl->height, b));
@@ -208,9 +208,9 @@ static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[])
       spread             = PetscMax(spread, hi - lo);
     }
     while (1 << steps < longest) steps++;
-    width                = follow || (onerow && !distinct) ? FASTLOAD_IMPLIED : spread <= 255 ? FASTLOAD_BYTE : spread <= 65535 ? FASTLOAD_SHORT : FASTLOAD_INT;
-    fl->blkClass[b]      = (unsigned char)((distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS) | width << 3 | steps << 5);
-    fl->blkRow[b + 1]    = fl->blkRow[b] + FastLoadRowBytes(width, fl->blkPtr[b + 1] - fl->blkPtr[b]);
+    width             = follow || (onerow && !distinct) ? FASTLOAD_IMPLIED : spread <= 255 ? FASTLOAD_BYTE : spread <= 65535 ? FASTLOAD_SHORT : FASTLOAD_INT;
+    fl->blkClass[b]   = (unsigned char)((distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS) | width << 3 | steps << 5);
+    fl->blkRow[b + 1] = fl->blkRow[b] + FastLoadRowBytes(width, fl->blkPtr[b + 1] - fl->blkPtr[b]);
   }
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++)
@@ -538,21 +538,21 @@ PetscErrorCode FastLoadCopyToHost(const FastLoad *fl, FastLoad **copy)
       const void *from;
       size_t      bytes;
     } arrays[] = {
-      {h->perm,      fl->perm,      (size_t)h->ncols * sizeof(PetscInt)             },
-      {h->blkPtr,    fl->blkPtr,    (size_t)(h->blkNum + 1) * sizeof(PetscCount)    },
-      {h->blkColIdx, fl->blkColIdx, (size_t)h->blkNum * sizeof(PetscInt)            },
-      {h->blkHeight, fl->blkHeight, (size_t)h->blkNum * sizeof(PetscInt)            },
-      {h->blkLength, fl->blkLength, (size_t)h->blkNum                               },
-      {h->blkClass,  fl->blkClass,  (size_t)h->blkNum                               },
-      {h->blkLine,   fl->blkLine,   (size_t)(h->blkNum + 1) * sizeof(PetscInt)      },
-      {h->blkRow,    fl->blkRow,    (size_t)(h->blkNum + 1) * sizeof(PetscCount)    },
-      {h->lineRow,   fl->lineRow,   (size_t)h->lineNum * sizeof(PetscInt)           },
-      {h->rowIdx,    fl->rowIdx,    (size_t)rowbytes                                },
-      {h->value,     fl->value,     (size_t)h->nz * sizeof(PetscScalar)             },
-      {h->taskBlk,   fl->taskBlk,   (size_t)(h->taskNum + 1) * sizeof(PetscInt)     },
-      {h->longRow,   fl->longRow,   (size_t)h->longNum * sizeof(PetscInt)           },
-      {h->longPtr,   fl->longPtr,   (size_t)(h->longNum + 1) * sizeof(PetscInt)     },
-      {h->longCol,   fl->longCol,   (size_t)(h->nz - h->blknz) * sizeof(PetscInt)   },
+      {h->perm,      fl->perm,      (size_t)h->ncols * sizeof(PetscInt)                },
+      {h->blkPtr,    fl->blkPtr,    (size_t)(h->blkNum + 1) * sizeof(PetscCount)       },
+      {h->blkColIdx, fl->blkColIdx, (size_t)h->blkNum * sizeof(PetscInt)               },
+      {h->blkHeight, fl->blkHeight, (size_t)h->blkNum * sizeof(PetscInt)               },
+      {h->blkLength, fl->blkLength, (size_t)h->blkNum                                  },
+      {h->blkClass,  fl->blkClass,  (size_t)h->blkNum                                  },
+      {h->blkLine,   fl->blkLine,   (size_t)(h->blkNum + 1) * sizeof(PetscInt)         },
+      {h->blkRow,    fl->blkRow,    (size_t)(h->blkNum + 1) * sizeof(PetscCount)       },
+      {h->lineRow,   fl->lineRow,   (size_t)h->lineNum * sizeof(PetscInt)              },
+      {h->rowIdx,    fl->rowIdx,    (size_t)rowbytes                                   },
+      {h->value,     fl->value,     (size_t)h->nz * sizeof(PetscScalar)                },
+      {h->taskBlk,   fl->taskBlk,   (size_t)(h->taskNum + 1) * sizeof(PetscInt)        },
+      {h->longRow,   fl->longRow,   (size_t)h->longNum * sizeof(PetscInt)              },
+      {h->longPtr,   fl->longPtr,   (size_t)(h->longNum + 1) * sizeof(PetscInt)        },
+      {h->longCol,   fl->longCol,   (size_t)(h->nz - h->blknz) * sizeof(PetscInt)      },
       {h->csrIdx,    fl->csrIdx,    h->csrIdx ? (size_t)h->blknz * sizeof(PetscInt) : 0},
     };
 
