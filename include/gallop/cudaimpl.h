@@ -6,6 +6,7 @@
 
 #include <petscdevice_cuda.h>
 #include <gallop/deviceimpl.h>
+#include <gallop/formatimpl.h>
 #include <cuda/std/type_traits>
 
 static constexpr int WarpSize = 32;
@@ -178,6 +179,11 @@ struct GallopVectors {
   V       *z;
   bool     readsy;
 };
+
+static inline GallopVectors<PetscScalar> GallopVectorsOf(const GallopProduct *p)
+{
+  return {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+}
 
 template <typename V>
 static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, PetscInt row, V sum)

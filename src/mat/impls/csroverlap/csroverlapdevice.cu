@@ -673,7 +673,7 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
 /* Batches and pieces of a range, with entries at columns and values: number 0 of these may lie before the memory that is theirs. Where the product adds to z, rows without entries are left alone. */
 PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, const CSROverlapRange *range, const PetscInt *columns, const PetscScalar *values, PetscBool overlaps, PetscBool fresh, cudaStream_t stream)
 {
-  const GallopVectors<PetscScalar>     v   = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+  const GallopVectors<PetscScalar>     v   = GallopVectorsOf(p);
   const PetscInt                       end = p->y == p->z && *p->beta == PetscScalar(1) ? PetscMin(range->batch_end, ov->busy_num) : range->batch_end;
   const PetscInt                       num = PetscMax(end - range->batch_begin, 0), piece_num = range->piece_end - range->piece_begin;
   const PetscInt                       run = PetscMin((num + ov->resident - 1) / ov->resident, BatchRun), blocks = run ? (num + run - 1) / run : 0;

@@ -876,7 +876,7 @@ static cudaError_t LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, con
 static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
 {
   EVCHYB                    *ev     = (EVCHYB *)data;
-  GallopVectors<PetscScalar> v      = {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+  GallopVectors<PetscScalar> v      = GallopVectorsOf(p);
   EVCHYBLaunch               launch = ev->launch;
   cudaStream_t               stream;
 

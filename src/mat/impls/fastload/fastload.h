@@ -37,10 +37,9 @@ typedef struct {
 
 /* How the entries of a line are added to the result: what the lines of a block allow at most. The low bits of blkClass. */
 enum {
-  FASTLOAD_ONE_ROW,  /* each line has entries of one row only: one sum ("prefix sum") */
-  FASTLOAD_RUNS,     /* some neighbours are in the same row: sums of runs ("segment sum") */
-  FASTLOAD_DISTINCT, /* no neighbours are: each by itself */
-  FASTLOAD_CLASSES
+  FASTLOAD_ONE_ROW, /* each line has entries of one row only: one sum ("prefix sum") */
+  FASTLOAD_RUNS,    /* some neighbours are in the same row: sums of runs ("segment sum") */
+  FASTLOAD_DISTINCT /* no neighbours are: each by itself */
 };
 
 /* The rest of blkClass: whether some of the rows are in another block too, or stand apart in a line; how rows are stored; log2 of the longest run, rounded up */
@@ -158,6 +157,23 @@ FASTLOAD_HD FastLoadBlock FastLoadGetBlock(PetscInt num, const FastLoadStep step
     block.ptr    = steps[lo].ptr + (PetscCount)first * steps[lo].height + (PetscCount)above * block.length;
   }
   return block;
+}
+
+/* blkClass, but for FASTLOAD_SHARED, from what holds for all lines of a block; spread is how far a row is from the lowest of its line at most, longest the longest run */
+FASTLOAD_HD unsigned char FastLoadClass(int onerow, int distinct, int follow, PetscInt spread, PetscInt longest)
+{
+  const int add   = distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS;
+  const int width = follow || add == FASTLOAD_ONE_ROW ? FASTLOAD_IMPLIED : spread <= 255 ? FASTLOAD_BYTE : spread <= 65535 ? FASTLOAD_SHORT : FASTLOAD_INT;
+  int       steps = 0;
+
+  while (1 << steps < longest) steps++;
+  return (unsigned char)(add | width << 3 | steps << 5);
+}
+
+/* Whether a row is kept out of the blocks */
+FASTLOAD_HD int FastLoadIsLong(const PetscInt i[], PetscInt row, PetscInt limit)
+{
+  return i[row + 1] - i[row] > limit;
 }
 
 /* Bytes that the offsets of a block take */

@@ -278,17 +278,32 @@ static __device__ __forceinline__ void ByWidth(int kind, What what)
   }
 }
 
+/* Entries [begin, end) of long row number row */
+template <typename I>
+struct Piece {
+  I row, begin, end;
+};
+
+/* Of FastLoadArrays or of FastLoad */
+template <typename I, typename Arrays>
+static __device__ __forceinline__ Piece<I> GetPiece(const Arrays &fl, PetscInt piece)
+{
+  const I row = fl.pieceRow[piece], begin = fl.pieceAt[piece], stop = fl.longPtr[row + 1];
+
+  return {row, begin, stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE};
+}
+
 /* A piece of a long row, by all threads of a GPU block */
 template <typename R, typename V, typename I>
 static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl, PetscInt piece, const V &alpha, const V *x, V *z)
 {
-  const I row = fl.pieceRow[piece], begin = fl.pieceAt[piece], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
-  V       sum = V(0);
+  const Piece<I> p   = GetPiece<I>(fl, piece);
+  V              sum = V(0);
 
 #pragma unroll 4
-  for (PetscCount k = (PetscCount)begin + threadIdx.x; k < end; k += Threads) sum += GallopLoadOnce(fl.value + fl.blknz + k) * GallopLoadReadOnly(x + GallopLoadOnce(fl.longCol + k));
+  for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) sum += GallopLoadOnce(fl.value + fl.blknz + k) * GallopLoadReadOnly(x + GallopLoadOnce(fl.longCol + k));
   sum = GallopWarpsSum<Threads>(sum, Threads);
-  if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[row], alpha * sum);
+  if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[p.row], alpha * sum);
 }
 
 /* Blocks of fewer than 32 columns are few: their code is called, so that it takes no registers from what is not */
@@ -351,11 +366,11 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
 
   if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
   if (t < 0) {
-    const I row = fl.pieceRow[blockIdx.x], begin = fl.pieceAt[blockIdx.x], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
-    const V xl = v.alpha * v.x[fl.longRow[row]];
+    const Piece<I> p  = GetPiece<I>(fl, (PetscInt)blockIdx.x);
+    const V        xl = v.alpha * v.x[fl.longRow[p.row]];
 
 #pragma unroll 4
-    for (PetscCount k = (PetscCount)begin + threadIdx.x; k < end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
+    for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
   }
   if (t < 0 || t >= fl.taskNum) return;
 
@@ -452,11 +467,6 @@ static __device__ __forceinline__ void Raise(int *flag)
   cuda::atomic_ref<int, cuda::thread_scope_device>(*flag).store(1, cuda::memory_order_relaxed);
 }
 
-static __device__ __forceinline__ bool IsLong(const PetscInt *i, PetscInt row, PetscInt limit)
-{
-  return i[row + 1] - i[row] > limit;
-}
-
 /* Where rows begin, and which of them are long, in any order */
 __global__ static void RowsKernel(PetscInt m, PetscInt limit, const PetscInt *__restrict__ i, PetscInt *rowOf, int *flags, PetscInt *longRows)
 {
@@ -464,7 +474,7 @@ __global__ static void RowsKernel(PetscInt m, PetscInt limit, const PetscInt *__
 
   if (r >= m || i[r + 1] == i[r]) return;
   rowOf[i[r]] = (PetscInt)r;
-  if (IsLong(i, (PetscInt)r, limit)) longRows[atomicAdd(&flags[FLAG_LONG], 1)] = (PetscInt)r;
+  if (FastLoadIsLong(i, (PetscInt)r, limit)) longRows[atomicAdd(&flags[FLAG_LONG], 1)] = (PetscInt)r;
 }
 
 __global__ static void CountKernel(PetscCount nz, PetscInt limit, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscInt *__restrict__ rowOf, Key *count, int *flags)
@@ -473,7 +483,7 @@ __global__ static void CountKernel(PetscCount nz, PetscInt limit, const PetscInt
 
   if (k >= nz) return;
   if (k && rowOf[k] == rowOf[k - 1] && j[k] <= j[k - 1]) Raise(&flags[FLAG_UNSORTED]);
-  if (!IsLong(i, rowOf[k], limit)) atomicAdd(&count[j[k]], (Key)1);
+  if (!FastLoadIsLong(i, rowOf[k], limit)) atomicAdd(&count[j[k]], (Key)1);
 }
 
 __global__ static void NumberKernel(PetscCount n, PetscInt *number)
@@ -516,7 +526,7 @@ __global__ static void RankKernel(PetscCount nz, PetscInt limit, PetscInt ncols,
 {
   const PetscCount k = GlobalThread();
 
-  if (k < nz) key[k] = (Key)(IsLong(i, rowOf[k], limit) ? ncols : rank[j[k]]);
+  if (k < nz) key[k] = (Key)(FastLoadIsLong(i, rowOf[k], limit) ? ncols : rank[j[k]]);
 }
 
 /* Blocks of a group, a warp each; what() takes each block and whether it begins a task, uniformly. Returns the lines. */
@@ -668,7 +678,7 @@ __global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict
   const int        lane   = threadIdx.x % WarpSize;
   bool             onerow = true, distinct = true, follow = true;
   PetscInt         spread  = 0;
-  int              longest = 1, steps = 0;
+  int              longest = 1;
 
   if (b >= fl.blkNum) return;
   const int        length = fl.blkLength[b];
@@ -693,12 +703,9 @@ __global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict
     if (inside && (run & (run + 1) || owner[row] != b)) Raise(&apart[row]);
   }
   longest = WarpMax(inside ? longest : 1);
-  while (1 << steps < longest) steps++;
   if (lane == 0) {
-    const int width = follow || (onerow && !distinct) ? FASTLOAD_IMPLIED : spread <= 255 ? FASTLOAD_BYTE : spread <= 65535 ? FASTLOAD_SHORT : FASTLOAD_INT;
-
-    fl.blkClass[b] = (unsigned char)((distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS) | width << 3 | steps << 5);
-    fl.blkRow[b]   = FastLoadRowBytes(width, end - fl.blkPtr[b]);
+    fl.blkClass[b] = FastLoadClass(onerow, distinct, follow, spread, longest);
+    fl.blkRow[b]   = FastLoadRowBytes(FASTLOAD_WIDTH(fl.blkClass[b]), end - fl.blkPtr[b]);
   }
 }
 
@@ -758,10 +765,10 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad f
 /* A piece of a long row from CSR; columns too where they are wanted */
 __global__ static void __launch_bounds__(Threads) LongRowsKernel(const FastLoad fl, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, bool columns)
 {
-  const PetscInt row = fl.pieceRow[blockIdx.x], begin = fl.pieceAt[blockIdx.x], stop = fl.longPtr[row + 1], end = stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE;
-  const PetscInt by = i[fl.longRow[row]] - fl.longPtr[row];
+  const Piece<PetscInt> p  = GetPiece<PetscInt>(fl, (PetscInt)blockIdx.x);
+  const PetscInt        by = i[fl.longRow[p.row]] - fl.longPtr[p.row];
 
-  for (PetscCount k = (PetscCount)begin + threadIdx.x; k < end; k += Threads) {
+  for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) {
     fl.value[fl.blknz + k] = a[k + by];
     if (columns) fl.longCol[k] = j[k + by];
   }
@@ -779,6 +786,7 @@ struct Workspace {
   size_t              cubbytes;
   int                 lenbits, colbits;
   PetscInt            groups, most; /* most steps of all columns: different lengths */
+  bool                unsorted;     /* some row's columns do not increase */
 };
 
 static size_t CarveWorkspace(Workspace *w, const FastLoadOptions *o, const GallopCSR *csr, void *base)
@@ -863,7 +871,7 @@ static PetscErrorCode CubBytes(const GallopCSR *csr, Workspace *w, cudaStream_t 
   w->cubbytes = bytes;
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, stream));
   w->cubbytes = PetscMax(w->cubbytes, bytes);
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, w->len, w->begin, (PetscCount)csr->n + 1, stream)); /* the longest of those of PetscInt, but for blocks */
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, w->len, w->begin, (PetscCount)csr->n + 1, stream));
   w->cubbytes = PetscMax(w->cubbytes, bytes);
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, BitsFor(csr->n), stream));
   w->cubbytes = PetscMax(w->cubbytes, bytes);
@@ -961,7 +969,7 @@ static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, Pets
   fl->longNum = flags[FLAG_LONG];
   fl->single  = (PetscBool)(fl->options.groups && !flags[FLAG_CUT]);
   fl->zeros   = (PetscBool)(!fl->options.groups || flags[FLAG_EMPTY]);
-  w->flags    = flags[FLAG_UNSORTED] ? w->flags : NULL; /* all that is asked of them from here on */
+  w->unsorted = flags[FLAG_UNSORTED];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1071,7 +1079,7 @@ static PetscErrorCode Destroy(void **data)
 /* With a plan: takes memory and fills it; *done is false where there is not enough */
 static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w, const LongRows *l, PetscInt num, const FastLoadStep steps[], PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
-  const bool      indices = fl->options.deterministic || w->flags;
+  const bool      indices = fl->options.deterministic || w->unsorted;
   const PetscInt *rows    = NULL;
   void           *base = NULL, *rowIdx = NULL;
   PetscCount      rowbytes;
@@ -1206,11 +1214,6 @@ static GallopGrid GridOf(const FastLoad *fl, PetscCount blocks, cudaStream_t str
   return {blocks, Threads, 1, 0, stream, (bool)(fl->overlaps && !fl->fresh)}; /* new values must have been written */
 }
 
-static GallopVectors<PetscScalar> Vectors(const GallopProduct *p)
-{
-  return {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
-}
-
 /* z = beta y. From then on the product adds to z. */
 static PetscErrorCode Begin(const FastLoad *fl, PetscInt n, GallopVectors<PetscScalar> *v, cudaStream_t stream)
 {
@@ -1227,7 +1230,7 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
   FastLoad                  *fl     = (FastLoad *)data;
   const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
-  GallopVectors<PetscScalar> v      = Vectors(p);
+  GallopVectors<PetscScalar> v      = GallopVectorsOf(p);
   cudaStream_t               stream;
 
   PetscFunctionBegin;
@@ -1253,7 +1256,7 @@ static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBo
   FastLoad                  *fl     = (FastLoad *)data;
   const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
   const bool                 alone  = fl->single && !fl->pieceNum; /* each column is one lane's */
-  GallopVectors<PetscScalar> v      = Vectors(p);
+  GallopVectors<PetscScalar> v      = GallopVectorsOf(p);
   cudaStream_t               stream;
 
   PetscFunctionBegin;

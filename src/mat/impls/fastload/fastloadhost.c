@@ -49,11 +49,6 @@ void FastLoadPlan(PetscInt num, FastLoadStep steps[], PetscInt ncols, PetscInt l
   *blkNum = blk;
 }
 
-static PetscBool IsLong(const FastLoad *fl, const PetscInt i[], PetscInt row)
-{
-  return (PetscBool)(i[row + 1] - i[row] > fl->options.long_row);
-}
-
 /* perm, from how many entries columns have */
 static PetscErrorCode SortColumns(FastLoad *fl, const PetscInt count[])
 {
@@ -182,8 +177,7 @@ static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[])
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     const PetscInt length = fl->blkLength[b];
     PetscBool      onerow = PETSC_TRUE, distinct = PETSC_TRUE, follow = PETSC_TRUE;
-    PetscInt       spread = 0, longest = 1, steps = 0;
-    int            width;
+    PetscInt       spread = 0, longest = 1;
 
     for (PetscInt q = 0; q < fl->blkHeight[b]; q++, lines++) {
       const PetscInt *row = rows + fl->blkPtr[b] + (PetscCount)q * length;
@@ -207,10 +201,8 @@ static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[])
       fl->lineRow[lines] = lo;
       spread             = PetscMax(spread, hi - lo);
     }
-    while (1 << steps < longest) steps++;
-    width             = follow || (onerow && !distinct) ? FASTLOAD_IMPLIED : spread <= 255 ? FASTLOAD_BYTE : spread <= 65535 ? FASTLOAD_SHORT : FASTLOAD_INT;
-    fl->blkClass[b]   = (unsigned char)((distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS) | width << 3 | steps << 5);
-    fl->blkRow[b + 1] = fl->blkRow[b] + FastLoadRowBytes(width, fl->blkPtr[b + 1] - fl->blkPtr[b]);
+    fl->blkClass[b]   = FastLoadClass(onerow, distinct, follow, spread, longest);
+    fl->blkRow[b + 1] = fl->blkRow[b] + FastLoadRowBytes(FASTLOAD_WIDTH(fl->blkClass[b]), fl->blkPtr[b + 1] - fl->blkPtr[b]);
   }
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++)
@@ -233,11 +225,6 @@ static void StoreRows(FastLoad *fl, const PetscInt rows[])
       if (width == FASTLOAD_BYTE) at[k] = (unsigned char)off;
       else if (width == FASTLOAD_SHORT) ((unsigned short *)at)[k] = (unsigned short)off;
       else ((PetscInt *)at)[k] = off;
-    }
-    if (width != FASTLOAD_IMPLIED) { /* tests compare all bytes */
-      const PetscCount used = (PetscCount)(width == FASTLOAD_BYTE ? 1 : width == FASTLOAD_SHORT ? 2 : sizeof(PetscInt)) * (fl->blkPtr[b + 1] - fl->blkPtr[b]);
-
-      memset(fl->rowIdx + fl->blkRow[b] + used, 0, (size_t)(fl->blkRow[b + 1] - fl->blkRow[b] - used));
     }
   }
 }
@@ -307,7 +294,7 @@ static PetscErrorCode Transpose(const FastLoad *fl, const GallopCSR *csr, const 
     at += len[s];
   }
   for (PetscInt r = 0; r < csr->m; r++) {
-    if (IsLong(fl, csr->i, r)) continue;
+    if (FastLoadIsLong(csr->i, r, fl->options.long_row)) continue;
     for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) {
       const PetscInt to = next[csr->j[k]]++;
 
@@ -326,7 +313,7 @@ static PetscErrorCode FillLongRows(FastLoad *fl, const GallopCSR *csr)
   PetscFunctionBegin;
   fl->longPtr[0] = 0;
   for (PetscInt r = 0; r < csr->m; r++) {
-    if (!IsLong(fl, csr->i, r)) continue;
+    if (!FastLoadIsLong(csr->i, r, fl->options.long_row)) continue;
     fl->longRow[t]     = r;
     fl->longPtr[t + 1] = fl->longPtr[t] + csr->i[r + 1] - csr->i[r];
     PetscCall(PetscArraycpy(fl->longCol + fl->longPtr[t], csr->j + csr->i[r], csr->i[r + 1] - csr->i[r]));
@@ -354,7 +341,7 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
   fl->height  = fl->options.height;
   PetscCall(PetscCalloc4(csr->n, &count, csr->n, &len, csr->n, &begin, csr->n, &taken));
   for (PetscInt r = 0; r < csr->m; r++) {
-    const PetscBool islong = IsLong(fl, csr->i, r);
+    const int islong = FastLoadIsLong(csr->i, r, fl->options.long_row);
 
     fl->longNum += islong;
     for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) {
@@ -390,7 +377,7 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
     }
   }
   PetscCall(Classify(fl, placed));
-  PetscCall(PetscMalloc1(fl->blkRow[fl->blkNum], &fl->rowIdx));
+  PetscCall(PetscCalloc1(fl->blkRow[fl->blkNum], &fl->rowIdx)); /* tests compare all bytes */
   StoreRows(fl, placed);
   fl->bytes = BlockBytes(fl) + (size_t)fl->blkRow[fl->blkNum] + (fl->csrIdx ? (size_t)fl->blknz * sizeof(PetscInt) : 0);
   if (!maxbytes || fl->bytes <= (size_t)maxbytes) {
