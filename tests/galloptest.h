@@ -461,6 +461,22 @@ static inline PetscErrorCode TestTransposeCounts(Mat A, MatGallopStatistics *las
 
 /* ---- the check ---- */
 
+/* z = op(A) x + y, into another vector and into y's own; the product of a transpose if op is TEST_TRANSPOSE */
+static inline PetscErrorCode TestAdds(Mat A, Mat R, TestOp op, Vec x, Vec y, Vec z, const char what[])
+{
+  PetscErrorCode (*const add)(Mat, Vec, Vec, Vec) = op == TEST_TRANSPOSE ? MatMultTransposeAdd : MatMultAdd;
+
+  PetscFunctionBegin;
+  PetscCheck(op == TEST_MULT || op == TEST_TRANSPOSE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "no such product here");
+  PetscCall(TestSpoilVec(z));
+  PetscCall((*add)(A, x, y, z));
+  PetscCall(TestCompare(R, op, x, y, z, what));
+  PetscCall(VecCopy(y, z));
+  PetscCall((*add)(A, x, z, z));
+  PetscCall(TestCompare(R, op, x, y, z, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One MatMult(), which is what makes the format: for tests that need the counts of just that */
 static inline PetscErrorCode TestMult(Mat A, Mat R, Vec x, Vec z, TestExpect expect, MatGallopStatistics *last, const char what[])
 {

@@ -142,12 +142,7 @@ static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, PetscBool agai
     copies = CopiesIn() - copies;
     PetscCheck(!k || (copies > 0) == (int)again, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g copies to the GPU in the second product", what, copies);
     PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
-    PetscCall(TestSpoilVec(z));
-    PetscCall(MatMultAdd(A, x, y, z));
-    PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
-    PetscCall(VecCopy(y, z));
-    PetscCall(MatMultAdd(A, x, z, z));
-    PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
+    PetscCall(TestAdds(A, R, TEST_MULT, x, y, z, what));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

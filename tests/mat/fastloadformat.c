@@ -227,6 +227,19 @@ static PetscErrorCode TestArrays(const Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A copy of the format that the products of vectors of MatCreateVecs() use */
+static PetscErrorCode GetFormat(Mat A, const char what[], FastLoad **copy)
+{
+  const void *data;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
+  if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
+  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no format", what);
+  PetscCall(FastLoadCopyToHost((const FastLoad *)data, copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Products where the vectors of MatCreateVecs() live, and the arrays of blocks of 32 columns there */
 static PetscErrorCode TestMatrix(const Case *c)
 {
@@ -235,7 +248,6 @@ static PetscErrorCode TestMatrix(const Case *c)
   PetscInt           *i, *j;
   PetscScalar        *a;
   char                height[16];
-  const void         *data;
   MatGallopStatistics stats;
 
   PetscFunctionBegin;
@@ -258,23 +270,13 @@ static PetscErrorCode TestMatrix(const Case *c)
     PetscCall(TestSpoilVec(z));
     PetscCall(MatMult(A, x, z));
     PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, c->what));
-    PetscCall(TestSpoilVec(z));
-    PetscCall(MatMultAdd(A, x, y, z));
-    PetscCall(TestCompare(A, TEST_MULT, x, y, z, c->what));
-    PetscCall(VecCopy(y, z));
-    PetscCall(MatMultAdd(A, x, z, z));
-    PetscCall(TestCompare(A, TEST_MULT, x, y, z, c->what));
+    PetscCall(TestAdds(A, A, TEST_MULT, x, y, z, c->what));
     PetscCall(MatMultTranspose(A, y, x));
     PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, x, c->what));
     PetscCall(TestSetVec(x, 2));
-    PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
-    if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
-    PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no format", c->what);
-    if (c->length == FASTLOAD_LENGTH && !k) {
-      PetscCall(FastLoadCopyToHost((const FastLoad *)data, &copy));
-      PetscCall(CheckArrays(c, copy));
-      PetscCall(FastLoadDestroyHostCopy(&copy));
-    }
+    PetscCall(GetFormat(A, c->what, &copy));
+    if (c->length == FASTLOAD_LENGTH && !k) PetscCall(CheckArrays(c, copy));
+    PetscCall(FastLoadDestroyHostCopy(&copy));
     PetscCall(MatScale(A, 3.0));
   }
   PetscCall(MatGallopGetStatistics(A, &stats));
@@ -292,7 +294,6 @@ static PetscErrorCode TestMatrix(const Case *c)
 static PetscErrorCode TestProductsOf(Mat A, const char what[], FastLoad **copy)
 {
   Vec                 x, y, z;
-  const void         *data;
   Mat                 R;
   MatGallopStatistics stats;
 
@@ -312,9 +313,7 @@ static PetscErrorCode TestProductsOf(Mat A, const char what[], FastLoad **copy)
     PetscCall(MatScale(A, -3.0));
     PetscCall(MatScale(R, -3.0));
   }
-  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
-  if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
-  PetscCall(FastLoadCopyToHost((const FastLoad *)data, copy));
+  PetscCall(GetFormat(A, what, copy));
   PetscCall(MatGallopGetStatistics(A, &stats));
   PetscCheck(stats.builds == 1 && stats.refreshes == 1 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", what, stats.builds, stats.refreshes);
   PetscCall(VecDestroy(&x));

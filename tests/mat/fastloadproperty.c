@@ -263,22 +263,12 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
   PetscCall(TestSpoilVec(z));
   PetscCall(MatMult(B, x, z));
   PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, what));
-  PetscCall(TestSpoilVec(z));
-  PetscCall(MatMultAdd(B, x, y, z));
-  PetscCall(TestCompare(A, TEST_MULT, x, y, z, what));
-  PetscCall(VecCopy(y, z));
-  PetscCall(MatMultAdd(B, x, z, z));
-  PetscCall(TestCompare(A, TEST_MULT, x, y, z, what));
+  PetscCall(TestAdds(B, A, TEST_MULT, x, y, z, what));
 
   PetscCall(TestSpoilVec(u));
   PetscCall(MatMultTranspose(B, y, u));
   PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, u, what));
-  PetscCall(TestSpoilVec(u));
-  PetscCall(MatMultTransposeAdd(B, y, x, u));
-  PetscCall(TestCompare(A, TEST_TRANSPOSE, y, x, u, what));
-  PetscCall(VecCopy(x, u));
-  PetscCall(MatMultTransposeAdd(B, y, u, u));
-  PetscCall(TestCompare(A, TEST_TRANSPOSE, y, x, u, what));
+  PetscCall(TestAdds(B, A, TEST_TRANSPOSE, y, x, u, what));
   PetscCall(TestSpoilVec(u));
   PetscCall(MatMultHermitianTranspose(B, y, u));
   PetscCall(TestCompare(A, TEST_HERMITIAN, y, NULL, u, what));
