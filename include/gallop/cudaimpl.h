@@ -100,6 +100,14 @@ static __device__ __forceinline__ void GallopWaitForPredecessor()
 #endif
 }
 
+/* For a kernel whose successor waits before it touches what this one reads or writes, as all that are launched so do: it then starts when the last block of this one has */
+static __device__ __forceinline__ void GallopLetSuccessorStart()
+{
+#if __CUDA_ARCH__ >= 900
+  cudaTriggerProgrammaticLaunchCompletion();
+#endif
+}
+
 /* Matrix data is read once a product: it should not push x out of the caches. For complex numbers there is no such load. */
 template <typename T>
 static __device__ __forceinline__ T GallopLoadOnce(const T *p)

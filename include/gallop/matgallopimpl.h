@@ -34,7 +34,7 @@ typedef struct {
   PetscObjectState state, nonzerostate;
   const PetscInt  *i, *j;
   PetscCount       nz;
-  PetscInt         rows;       /* that have entries */
+  PetscInt         rows;       /* that have entries, -1 until a product counts its flops */
   PetscInt         assemblies; /* number of the matrix's assembly that the format was made in, 0 when in none */
 } GallopKey;
 

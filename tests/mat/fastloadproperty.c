@@ -123,22 +123,22 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
     if (o->groups) PROPERTY(s / window == c / window, "column %" PetscInt_FMT " left its window", number, setting, c);
     if (o->groups && (s % FASTLOAD_LENGTH == FASTLOAD_LENGTH - 1 || s == fl->ncols - 1)) {
       if (!count[fl->perm[s / FASTLOAD_LENGTH * FASTLOAD_LENGTH]]) zeros = 1;
-      if (height && count[c] > height) single = 0;
     }
   }
   if (!o->groups) single = 0;
-  PROPERTY(fl->single == single && fl->zeros == zeros, "single is %d, zeros %d", number, setting, fl->single, fl->zeros);
   for (PetscInt r = 0; r < m; r++) block[r] = -1;
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     const PetscInt length = fl->blkLength[b], first = fl->blkColIdx[b], end = o->groups ? PetscMin(fl->ncols, (first / FASTLOAD_LENGTH + 1) * FASTLOAD_LENGTH) : fl->ncols;
     PetscBool      runs = PETSC_FALSE, onerow = PETSC_TRUE, follow = PETSC_TRUE, begins;
-    PetscInt       spread = 0, longest = 1, run = 1;
+    PetscInt       spread = 0, longest = 1, run = 1, most = height; /* lines, of few columns more */
 
-    PROPERTY(length >= 1 && length <= FASTLOAD_LENGTH && fl->blkHeight[b] >= 1 && (!height || fl->blkHeight[b] <= height) && first >= 0 && first + length <= end, "block %" PetscInt_FMT, number, setting, b);
+    for (PetscInt k = length; o->groups && 2 * k <= FASTLOAD_LENGTH; k *= 2) most *= 2;
+    PROPERTY(length >= 1 && length <= FASTLOAD_LENGTH && fl->blkHeight[b] >= 1 && (!height || fl->blkHeight[b] <= most) && first >= 0 && first + length <= end, "block %" PetscInt_FMT, number, setting, b);
     PROPERTY(fl->blkPtr[b + 1] - fl->blkPtr[b] == (PetscCount)length * fl->blkHeight[b], "block %" PetscInt_FMT " has padding", number, setting, b);
     PROPERTY((!o->groups && length == FASTLOAD_LENGTH) || first + length == end, "block %" PetscInt_FMT " is short", number, setting, b);
     PROPERTY(fl->blkLine[b] == line && fl->blkRow[b] % FASTLOAD_ALIGN == 0, "block %" PetscInt_FMT ": lines", number, setting, b);
-    begins = (PetscBool)(!o->groups || (height ? taken[first] % height == 0 : taken[first] == 0));
+    begins = (PetscBool)(!o->groups || (height ? taken[first] % most == 0 : taken[first] == 0));
+    if (begins && taken[first]) single = 0;
     if (begins) PROPERTY(fl->taskBlk[task++] == b, "block %" PetscInt_FMT " does not begin a task", number, setting, b);
     if (o->groups) PROPERTY(begins || (b && fl->blkColIdx[b - 1] / FASTLOAD_LENGTH == first / FASTLOAD_LENGTH), "the task of block %" PetscInt_FMT, number, setting, b);
     for (PetscInt k = 0; k < fl->blkPtr[b + 1] - fl->blkPtr[b]; k++) {
@@ -191,6 +191,7 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
     }
     PROPERTY(!!(fl->blkClass[b] & FASTLOAD_SHARED) == shared, "block %" PetscInt_FMT " is of class %d", number, setting, b, fl->blkClass[b]);
   }
+  PROPERTY(fl->single == single && fl->zeros == zeros, "single is %d, zeros %d", number, setting, fl->single, fl->zeros);
   PetscCall(PetscFree6(count, seen, block, apart, taken, last));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));

@@ -11,7 +11,8 @@
   a line being one entry of each of its columns (the zigzag order of Figure 6), so there is no padding. In a column entries are in order of rows.
 
   The paper makes steps of all columns. By default they are made of 32 columns that follow each other, a group: the blocks of a column then are computed by the same lane, one after
-  the other, and x is loaded once. Each is cut where its lines reach a multiple of the greatest height; the blocks between two cuts are a task, what a warp computes.
+  the other, and x is loaded once. Each is cut where its lines reach a multiple of the greatest height, of 2, 4, ... times that where it has but a half, a quarter, ... of its columns left;
+  the blocks between two cuts are a task, what a warp computes.
 
   Rows of a line are stored as offsets from the lowest one, in as few bytes as a block needs: none where they follow each other or are all the same.
 
@@ -64,10 +65,11 @@ typedef struct {
   PetscInt   blk; /* blocks before */
 } FastLoadStep;
 
-/* A task's first block, and how many it has. Places in rowIdx are counted in FASTLOAD_ALIGN bytes: like entries they are no more than a PetscInt can count. */
+/* A task's first block, and how many it has. Places in rowIdx are counted in FASTLOAD_ALIGN bytes: like entries they are no more than a PetscInt can count. Where columns of
+   the matrix follow each other, colidx is the first of them; else the first sorted one. */
 typedef struct {
   PetscInt      ptr, row, line, colidx, height, blk, end;
-  unsigned char length, kind;
+  unsigned char length, kind, follow;
 } FastLoadTask;
 
 typedef struct {
@@ -126,6 +128,16 @@ FASTLOAD_HD PetscInt FastLoadCeil(PetscInt a, PetscInt b)
 FASTLOAD_HD PetscInt FastLoadPieces(const FastLoadStep *step, PetscInt limit)
 {
   return limit ? FastLoadCeil(step->height, limit) : 1;
+}
+
+/* Groups are cut where their lines reach a multiple of this, 0 for nowhere: where columns are few, so many more lines */
+FASTLOAD_HD PetscInt FastLoadCut(PetscInt limit, PetscInt length, PetscInt columns)
+{
+  while (2 * columns <= length) {
+    columns *= 2;
+    limit *= 2;
+  }
+  return limit;
 }
 
 /* base: entries of its columns in the blocks before */

@@ -8,7 +8,8 @@
 static constexpr int          Threads = 256; /* of a GPU block */
 static constexpr int          Warps   = Threads / WarpSize;
 static constexpr int          Adding  = 8;           /* lines whose entries are loaded before the first is used, in a product */
-static constexpr int          Summing = 8;           /* and in a transposed one */
+static constexpr int          Offset  = 7;           /* the same where rows are loaded too: one more, and registers do not suffice */
+static constexpr int          Summing = 8;           /* in a transposed product */
 static constexpr int          Blocks  = 4;           /* of the GPU on a multiprocessor at least */
 static constexpr unsigned int All     = 0xffffffffu; /* lanes of a warp */
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
@@ -37,37 +38,37 @@ struct FastLoadArrays {
   const V             *value;
 };
 
-/* A block as a lane sees it */
-template <typename V, typename I>
+/* Where a block's entries, offsets and lines begin: as in a task, in few registers */
+template <typename I>
 struct BlockView {
-  int                  length, kind, column; /* of the lane, outside of [0, length) when it has none */
-  I                    height;
-  bool                 inside;
-  const V             *value;
-  const I             *lineRow;
-  const unsigned char *rowIdx;
+  int length, kind;
+  I   height, ptr, row, line;
 };
 
-template <typename V, typename I>
-static __device__ __forceinline__ BlockView<V, I> FirstBlock(const FastLoadArrays<V, I> &fl, const FastLoadTask &task, int lane)
+template <typename I>
+static __device__ __forceinline__ BlockView<I> FirstBlock(const FastLoadTask &task)
 {
-  return {task.length, task.kind, lane, task.height, lane < task.length, fl.value + task.ptr, fl.lineRow + task.line, fl.rowIdx + (PetscCount)task.row * FASTLOAD_ALIGN};
+  return {task.length, task.kind, task.height, task.ptr, task.row, task.line};
 }
 
 /* Block b of a task, from the one before. The columns of a task's blocks end together. */
 template <typename V, typename I>
-static __device__ __forceinline__ void NextBlock(const FastLoadArrays<V, I> &fl, const FastLoadTask &task, I b, int lane, BlockView<V, I> *block)
+static __device__ __forceinline__ void NextBlock(const FastLoadArrays<V, I> &fl, I b, BlockView<I> *block)
 {
-  const PetscCount entries = (PetscCount)block->height * block->length;
+  const I entries = block->height * block->length;
 
-  block->value += entries;
-  block->lineRow += block->height;
-  block->rowIdx += FastLoadRowBytes(FASTLOAD_WIDTH(block->kind), entries);
+  block->ptr += entries;
+  block->line += block->height;
+  block->row += (I)(FastLoadRowBytes(FASTLOAD_WIDTH(block->kind), entries) / FASTLOAD_ALIGN);
   block->length = fl.blkLength[b];
   block->kind   = fl.blkClass[b];
-  block->column = lane - (task.length - block->length);
   block->height = fl.blkHeight[b];
-  block->inside = block->column >= 0 && lane < task.length;
+}
+
+template <typename V, typename I>
+static __device__ __forceinline__ const unsigned char *Offsets(const FastLoadArrays<V, I> &fl, const BlockView<I> &block)
+{
+  return fl.rowIdx + (PetscCount)block.row * FASTLOAD_ALIGN;
 }
 
 /* In as few loads as can be */
@@ -85,64 +86,94 @@ static __device__ __forceinline__ FastLoadTask LoadTask(const FastLoadTask *task
   return u.task;
 }
 
-/* The lane's entries of some lines of a block of 32 columns: values, and rows as offsets from the lowest one of the line, stored as W, nothing where they are implied */
-template <int Lines, typename V, typename I, typename W>
+/* Calls what() with the type of the rows of a block of 32 columns */
+template <typename I, typename What>
+static __device__ __forceinline__ void ByWidth(int kind, What what)
+{
+  switch (FASTLOAD_WIDTH(kind)) {
+  case FASTLOAD_IMPLIED:
+    what((void *)nullptr);
+    break;
+  case FASTLOAD_BYTE:
+    what((unsigned char *)nullptr);
+    break;
+  case FASTLOAD_SHORT:
+    what((unsigned short *)nullptr);
+    break;
+  default:
+    what((I *)nullptr);
+  }
+}
+
+/* The column of the matrix that the lane has in a task, 0 where none */
+template <typename V, typename I>
+static __device__ __forceinline__ I ColumnOf(const FastLoadArrays<V, I> &fl, const FastLoadTask &task, int lane)
+{
+  if (lane >= task.length) return I(0);
+  return task.follow ? task.colidx + lane : fl.perm[task.colidx + lane];
+}
+
+/* The lane's entries of the next lines of a block of 32 columns: values, and rows as offsets from the lowest one of the line */
+template <int Lines, typename V, typename I>
 struct Entries {
   V value[Lines];
   I offset[Lines];
 
-  __device__ __forceinline__ void Load(const V *from, const unsigned char *rowIdx, I lines)
+  /* Those from line on; W is how offsets are stored, void where they are implied */
+  template <typename W>
+  __device__ __forceinline__ void Load(const FastLoadArrays<V, I> &fl, const BlockView<I> &block, int lane, I line)
   {
+    const I        at   = line * WarpSize + lane;
+    const V *const from = fl.value + block.ptr + at;
+
 #pragma unroll
     for (int u = 0; u < Lines; u++) {
-      value[u]  = u < lines ? GallopLoadOnce(from + u * WarpSize) : V(0);
+      value[u]  = line + u < block.height ? GallopLoadOnce(from + u * WarpSize) : V(0);
       offset[u] = 0;
-      if constexpr (!cuda::std::is_void_v<W>) offset[u] = u < lines ? (I)GallopLoadOnce(reinterpret_cast<const W *>(rowIdx) + u * WarpSize) : I(0);
+      if constexpr (!cuda::std::is_void_v<W>) offset[u] = line + u < block.height ? (I)GallopLoadOnce(reinterpret_cast<const W *>(Offsets(fl, block)) + at + u * WarpSize) : I(0);
     }
   }
 };
 
-/* Calls what(value, offset, low) for all lines of a block of 32 columns in turn */
-template <typename W, int Lines, typename V, typename I, typename What>
-static __device__ __forceinline__ void WalkLines(const BlockView<V, I> &block, int lane, What what)
+/* Calls what(value, offset, low) for all lines of a block of 32 columns in turn, and ready() before, when the first have been asked for */
+template <typename W, int Lines, typename V, typename I, typename Ready, typename What>
+static __device__ __forceinline__ void WalkLines(const FastLoadArrays<V, I> &fl, const BlockView<I> &block, int lane, Ready ready, What what)
 {
-  constexpr int        Bytes  = cuda::std::is_void_v<W> ? 0 : (int)sizeof(cuda::std::conditional_t<cuda::std::is_void_v<W>, char, W>);
-  I                    low    = lane < block.height ? block.lineRow[lane] : I(0); /* of 32 lines, one in a lane */
-  const V             *value  = block.value + lane;
-  const unsigned char *rowIdx = block.rowIdx + lane * Bytes;
+  constexpr int Most = WarpSize / Lines * Lines;
+  I             low  = 0; /* lowest rows of lines, one in each lane */
+  int           used = Most;
 
 #pragma unroll 1
-  for (I line = 0; line < block.height; line += Lines) {
-    Entries<Lines, V, I, W> now;
+  for (I line = 0; line < block.height; line += Lines, used += Lines) {
+    Entries<Lines, V, I> entries;
 
-    if (line && line % WarpSize == 0) low = line + lane < block.height ? block.lineRow[line + lane] : I(0);
-    now.Load(value, rowIdx, block.height - line);
-    value += Lines * WarpSize;
-    rowIdx += Lines * WarpSize * Bytes;
+    if (used == Most) {
+      low  = line + lane < block.height ? fl.lineRow[block.line + line + lane] : I(0);
+      used = 0;
+    }
+    entries.template Load<W>(fl, block, lane, line);
+    if (line == 0) ready();
 #pragma unroll
     for (int u = 0; u < Lines; u++)
-      if (line + u < block.height) what(now.value[u], now.offset[u], __shfl_sync(All, low, (int)(line % WarpSize) + u));
+      if (line + u < block.height) what(entries.value[u], entries.offset[u], __shfl_sync(All, low, used + u));
   }
 }
 
 /* Calls what(entry, row) for the entries of a block of fewer columns. As many lines as lanes suffice for go at once: all entries of a lane are of its column. */
-template <typename V, typename I>
+template <typename I>
 struct Part {
-  int lines, column;
+  int length, lines, column;
   I   first; /* line of the lane */
 
-  __device__ __forceinline__ Part(const BlockView<V, I> &block, int lane)
-    : lines(WarpSize / block.length), column(lane % block.length), first(lane / block.length < lines ? lane / block.length : block.height)
-  {
-  }
+  __device__ __forceinline__ Part(int length, I height, int lane) : length(length), lines(WarpSize / length), column(lane % length), first(lane / length < lines ? lane / length : height) { }
   template <typename What>
-  __device__ __forceinline__ void Walk(const BlockView<V, I> &block, What what) const
+  __device__ __forceinline__ void Walk(int kind, I height, const I *lineRow, const unsigned char *rowIdx, What what) const
   {
 #pragma unroll 2
-    for (I line = first; line < block.height; line += lines) {
-      const PetscCount at = (PetscCount)line * block.length;
+    for (I line = first; line < height; line += lines) {
+      const PetscCount at = (PetscCount)line * length;
 
-      what(at + column, FastLoadRow(block.kind, block.lineRow[line], block.rowIdx, at, column));
+      what(at + column, FastLoadRow(kind, lineRow[line], rowIdx, at, column));
     }
   }
 };
@@ -228,15 +259,15 @@ static __device__ __forceinline__ V Conjugate(const V &value, bool conjugate)
 }
 
 /* Adds the products of a block of 32 columns to z */
-template <typename W, typename R, typename V, typename I>
-static __device__ __forceinline__ void AddBlock(const BlockView<V, I> &block, int lane, V x, V *z)
+template <typename W, typename R, typename V, typename I, typename Ready>
+static __device__ __forceinline__ void AddBlock(const FastLoadArrays<V, I> &fl, const BlockView<I> &block, int lane, Ready ready, const V &x, V *z)
 {
   const bool shared = block.kind & FASTLOAD_SHARED;
   const int  steps = FASTLOAD_STEPS(block.kind), add = FASTLOAD_ADD(block.kind);
 
   if constexpr (cuda::std::is_void_v<W>) {
     if (add == FASTLOAD_ONE_ROW) {
-      WalkLines<W, Adding>(block, lane, [&](const V &value, I, I low) {
+      WalkLines<W, Adding>(fl, block, lane, ready, [&](const V &value, I, I low) {
         const V sum = GallopGroupSum(value * x, WarpSize);
 
         if (lane == 0) Add<R>(z + low, sum, shared);
@@ -244,11 +275,11 @@ static __device__ __forceinline__ void AddBlock(const BlockView<V, I> &block, in
     } else {
       Diagonals<R, V, I> diagonals;
 
-      WalkLines<W, Adding>(block, lane, [&](const V &value, I, I low) { diagonals.Line(low, value * x, z, shared, lane); });
+      WalkLines<W, Adding>(fl, block, lane, ready, [&](const V &value, I, I low) { diagonals.Line(low, value * x, z, shared, lane); });
       diagonals.Flush(z, shared, lane);
     }
   } else {
-    WalkLines<W, Adding>(block, lane, [&](const V &value, I offset, I low) {
+    WalkLines<W, Offset>(fl, block, lane, ready, [&](const V &value, I offset, I low) {
       V    sum  = value * x;
       bool adds = true;
 
@@ -256,25 +287,6 @@ static __device__ __forceinline__ void AddBlock(const BlockView<V, I> &block, in
       if (adds) Add<R>(z + low + offset, sum, shared);
       if (!shared) __syncwarp(); /* another lane may go on with this row in the next line */
     });
-  }
-}
-
-/* Calls what() with the type of the rows of a block of 32 columns */
-template <typename I, typename What>
-static __device__ __forceinline__ void ByWidth(int kind, What what)
-{
-  switch (FASTLOAD_WIDTH(kind)) {
-  case FASTLOAD_IMPLIED:
-    what((void *)nullptr);
-    break;
-  case FASTLOAD_BYTE:
-    what((unsigned char *)nullptr);
-    break;
-  case FASTLOAD_SHORT:
-    what((unsigned short *)nullptr);
-    break;
-  default:
-    what((I *)nullptr);
   }
 }
 
@@ -306,27 +318,29 @@ static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl
   if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[p.row], alpha * sum);
 }
 
-/* Blocks of fewer than 32 columns are few: their code is called, so that it takes no registers from what is not */
+/* Blocks of fewer than 32 columns are few: their code is called, so that it takes no registers from what is not, with arguments in registers. skipped columns of the task are not in the block. */
 template <typename R, typename V, typename I>
-static __device__ __noinline__ void AddPart(const BlockView<V, I> *block, int lane, int skipped, V xl, V *z)
+static __device__ __noinline__ void AddPart(int length, int kind, I height, const V *value, const I *lineRow, const unsigned char *rowIdx, int skipped, V xl, V *z)
 {
-  const Part<V, I> part(*block, lane);
-  const V          xc = GallopShuffle(xl, skipped + part.column);
+  const Part<I> part(length, height, threadIdx.x % WarpSize);
+  const V       xc = GallopShuffle(xl, skipped + part.column);
 
-  part.Walk(*block, [&](PetscCount at, I row) { AtomicAdd<R>(z + row, GallopLoadOnce(block->value + at) * xc); });
+  part.Walk(kind, height, lineRow, rowIdx, [&](PetscCount at, I row) { AtomicAdd<R>(z + row, GallopLoadOnce(value + at) * xc); });
 }
 
 template <typename V, typename I>
-static __device__ __noinline__ V SumPart(const BlockView<V, I> *block, int lane, bool conjugate, const V *x)
+static __device__ __noinline__ V SumPart(int length, int kind, I height, const V *value, const I *lineRow, const unsigned char *rowIdx, int skipped, bool conjugate, const V *x)
 {
-  const Part<V, I> part(*block, lane);
-  V                sums = V(0), sum = V(0);
+  const int     lane = threadIdx.x % WarpSize, column = lane - skipped;
+  const bool    inside = column >= 0 && column < length;
+  const Part<I> part(length, height, lane);
+  V             sums = V(0), sum = V(0);
 
-  part.Walk(*block, [&](PetscCount at, I row) { sums += Conjugate(GallopLoadOnce(block->value + at), conjugate) * GallopLoadReadOnly(x + row); });
+  part.Walk(kind, height, lineRow, rowIdx, [&](PetscCount at, I row) { sums += Conjugate(GallopLoadOnce(value + at), conjugate) * x[row]; });
   for (int line = 0; line < part.lines; line++) { /* lanes of the same column */
-    const V other = GallopShuffle(sums, (line * block->length + (block->inside ? block->column : 0)) % WarpSize);
+    const V other = GallopShuffle(sums, (line * length + (inside ? column : 0)) % WarpSize);
 
-    if (block->inside) sum += other;
+    if (inside) sum += other;
   }
   return sum;
 }
@@ -338,22 +352,31 @@ __global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const _
   const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
+  GallopLetSuccessorStart();
   if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
   if (t < 0) AddLongRow<R>(fl, (PetscInt)blockIdx.x, alpha, x, z);
   if (t < 0 || t >= fl.taskNum) return;
 
-  const FastLoadTask task  = LoadTask(fl.tasks, t);
-  BlockView<V, I>    block = FirstBlock(fl, task, lane);
-  const I            col   = block.inside ? fl.perm[task.colidx + lane] : I(0);
+  const FastLoadTask    task   = LoadTask(fl.tasks, t);
+  const bool            inside = lane < task.length;
+  BlockView<I>          block  = FirstBlock<I>(task);
+  const I               col    = ColumnOf(fl, task, lane);
+  V                     xl     = V(0);
+  I                     b      = task.blk;
+  const auto            ready  = [&] {
+    if (b > task.blk) return;
+    GallopWaitForPredecessor();
+    if (inside) xl = alpha * x[col]; /* no read-only load: ptxas would move that before the wait */
+  };
 
-  GallopWaitForPredecessor();
-  const V xl = block.inside ? alpha * x[col] : V(0); /* no read-only load: ptxas would move that before the wait */
-
-  for (I b = task.blk;;) {
-    if (block.length == WarpSize) ByWidth<I>(block.kind, [&](auto *row) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, R>(block, lane, xl, z); });
-    else AddPart<R>(&block, lane, task.length - block.length, xl, z);
+  for (;;) {
+    if (block.length == WarpSize) ByWidth<I>(block.kind, [&](auto *row) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, R>(fl, block, lane, ready, xl, z); });
+    else {
+      ready();
+      AddPart<R>(block.length, block.kind, block.height, fl.value + block.ptr, fl.lineRow + block.line, Offsets(fl, block), task.length - block.length, xl, z);
+    }
     if (++b == task.end) break;
-    NextBlock(fl, task, b, lane, &block);
+    NextBlock(fl, b, &block);
   }
 }
 
@@ -364,6 +387,7 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
   const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
+  GallopLetSuccessorStart();
   if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
   if (t < 0) {
     const Piece<I> p  = GetPiece<I>(fl, (PetscInt)blockIdx.x);
@@ -374,24 +398,30 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
   }
   if (t < 0 || t >= fl.taskNum) return;
 
-  const FastLoadTask task  = LoadTask(fl.tasks, t);
-  BlockView<V, I>    block = FirstBlock(fl, task, lane);
-  const I            col   = block.inside ? fl.perm[task.colidx + lane] : I(0);
-  V                  sum   = V(0);
+  const FastLoadTask     task  = LoadTask(fl.tasks, t);
+  BlockView<I>           block = FirstBlock<I>(task);
+  const I                col   = ColumnOf(fl, task, lane);
+  V                      sum   = V(0);
+  I                      b     = task.blk;
+  const auto             ready = [&] {
+    if (b == task.blk) GallopWaitForPredecessor();
+  };
 
-  GallopWaitForPredecessor();
-  for (I b = task.blk;;) {
+  for (;;) {
     if (block.length == WarpSize) {
       ByWidth<I>(block.kind, [&](auto *row) {
         using W = cuda::std::remove_pointer_t<decltype(row)>;
 
-        const V *const x = v.x + (cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? lane : 0);
+        const V *const x = v.x /* loaded plainly, as above */ + (cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? lane : 0);
 
-        WalkLines<W, Summing>(block, lane, [&](const V &value, I offset, I low) { sum += Conjugate(value, conjugate) * GallopLoadReadOnly(x + low + offset); });
+        WalkLines<W, Summing>(fl, block, lane, ready, [&](const V &value, I offset, I low) { sum += Conjugate(value, conjugate) * x[low + offset]; });
       });
-    } else sum += SumPart(&block, lane, conjugate, v.x);
+    } else {
+      ready();
+      sum += SumPart(block.length, block.kind, block.height, fl.value + block.ptr, fl.lineRow + block.line, Offsets(fl, block), task.length - block.length, conjugate, v.x);
+    }
     if (++b == task.end) break;
-    NextBlock(fl, task, b, lane, &block);
+    NextBlock(fl, b, &block);
   }
   if (lane < task.length && alone) GallopStore(v, col, sum);
   else if (lane < task.length) AtomicAdd<R>(v.z + col, v.alpha * sum);
@@ -406,21 +436,21 @@ __global__ static void __launch_bounds__(Threads) MultiplyKernel(const __grid_co
 
   if (t >= fl.taskNum) return;
   const FastLoadTask task  = LoadTask(fl.tasks, t);
-  BlockView<V, I>    block = FirstBlock(fl, task, lane);
-  const V            xl    = block.inside ? x[fl.perm[task.colidx + lane]] : V(0);
+  BlockView<I>       block = FirstBlock<I>(task);
+  const V            xl    = lane < task.length ? x[ColumnOf(fl, task, lane)] : V(0);
 
   for (I b = task.blk;;) {
-    const I *const   at = fl.csrIdx + (block.value - fl.value);
-    const Part<V, I> part(block, lane);
-    const V          xc = GallopShuffle(xl, task.length - block.length + part.column);
+    const I *const at = fl.csrIdx + block.ptr;
+    const Part<I>  part(block.length, block.height, lane);
+    const V        xc = GallopShuffle(xl, task.length - block.length + part.column);
 
     for (I line = part.first; line < block.height; line += part.lines) {
       const PetscCount k = (PetscCount)line * block.length + part.column;
 
-      products[GallopLoadOnce(at + k)] = GallopLoadOnce(block.value + k) * xc;
+      products[GallopLoadOnce(at + k)] = GallopLoadOnce(fl.value + block.ptr + k) * xc;
     }
     if (++b == task.end) break;
-    NextBlock(fl, task, b, lane, &block);
+    NextBlock(fl, b, &block);
   }
 }
 
@@ -445,9 +475,7 @@ __global__ static void __launch_bounds__(Threads) BeginKernel(PetscInt n, const 
 {
   const PetscCount k = GlobalThread();
 
-#if __CUDA_ARCH__ >= 900
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
+  GallopLetSuccessorStart();
   GallopWaitForPredecessor();
   if (k < n) v.z[k] = v.readsy ? v.beta * v.y[k] : V(0);
 }
@@ -537,11 +565,12 @@ static __device__ __forceinline__ PetscInt WalkGroup(PetscInt ncols, PetscInt li
   const PetscInt own = lane < length ? len[s + lane] : 0, most = __shfl_sync(All, own, length - 1);
 
   for (PetscInt k = 0; k < most;) {
-    const int at   = __popc(__ballot_sync(All, lane < length && own <= k)); /* columns that are at their end */
-    PetscInt  stop = __shfl_sync(All, own, at);
+    const int      at   = __popc(__ballot_sync(All, lane < length && own <= k)); /* columns that are at their end */
+    const PetscInt cut  = FastLoadCut(limit, WarpSize, length - at);
+    PetscInt       stop = __shfl_sync(All, own, at);
 
-    if (limit && stop > (k / limit + 1) * limit) stop = (k / limit + 1) * limit;
-    what(FastLoadBlock{0, s + at, length - at, stop - k, k}, limit ? k % limit == 0 : k == 0);
+    if (limit && stop > (k / cut + 1) * cut) stop = (k / cut + 1) * cut;
+    what(FastLoadBlock{0, s + at, length - at, stop - k, k}, limit ? k % cut == 0 : k == 0);
     k = stop;
   }
   return most;
@@ -737,9 +766,11 @@ __global__ static void TasksKernel(const FastLoad fl)
   const PetscCount t = GlobalThread();
 
   if (t >= fl.taskNum) return;
-  const PetscInt b = fl.taskBlk[t];
+  const PetscInt b = fl.taskBlk[t], *cols = fl.perm + fl.blkColIdx[b];
+  bool           follow = true;
 
-  fl.tasks[t] = {(PetscInt)fl.blkPtr[b], (PetscInt)(fl.blkRow[b] / FASTLOAD_ALIGN), fl.blkLine[b], fl.blkColIdx[b], fl.blkHeight[b], b, fl.taskBlk[t + 1], fl.blkLength[b], fl.blkClass[b]};
+  for (int k = 1; k < fl.blkLength[b]; k++) follow = follow && cols[k] == cols[0] + k;
+  fl.tasks[t] = {(PetscInt)fl.blkPtr[b], (PetscInt)(fl.blkRow[b] / FASTLOAD_ALIGN), fl.blkLine[b], follow ? cols[0] : fl.blkColIdx[b], fl.blkHeight[b], b, fl.taskBlk[t + 1], fl.blkLength[b], fl.blkClass[b], follow};
 }
 
 /* New values, a warp a block */

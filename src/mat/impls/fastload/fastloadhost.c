@@ -15,7 +15,7 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
   }
   if (o.height == FASTLOAD_CHOOSE)
     for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= 8192;) o.height *= 2;
-  if (!o.long_row) o.long_row = (PetscInt)PetscMin(PetscMax(1024, csr->nz / csr->m * 16), PETSC_INT_MAX);
+  if (!o.long_row) o.long_row = (PetscInt)PetscMin(PetscMax(1024, PetscMin(csr->nz / csr->m * 16, csr->nz / 1024)), PETSC_INT_MAX);
   if (!o.groups || o.window >= csr->n || o.window > PETSC_INT_MAX - FASTLOAD_LENGTH) o.window = 0; /* the last, since rounded up it may be more than a PetscInt can count */
   o.window = FastLoadCeil(o.window, FASTLOAD_LENGTH) * FASTLOAD_LENGTH;
   return o;
@@ -111,15 +111,15 @@ static PetscErrorCode PlanGroups(FastLoad *fl, const PetscInt len[])
     PetscInt       at = s;
 
     if (!len[s]) fl->zeros = PETSC_TRUE;
-    if (limit && most > limit) fl->single = PETSC_FALSE;
     for (PetscInt k = 0; k < most;) {
-      PetscInt stop;
+      PetscInt stop, cut;
 
       while (len[at] <= k) at++; /* columns that are at their end */
       stop = len[at];
-      if (limit && k % limit == 0) AddTask(fl);
-      if (!limit && k == 0) AddTask(fl);
-      if (limit) stop = PetscMin(stop, (k / limit + 1) * limit);
+      cut  = FastLoadCut(limit, fl->length, end - at);
+      if (limit ? k % cut == 0 : k == 0) AddTask(fl);
+      if (limit && k && k % cut == 0) fl->single = PETSC_FALSE;
+      if (limit) stop = PetscMin(stop, (k / cut + 1) * cut);
       AddBlock(fl, (FastLoadBlock){ptr, at, end - at, stop - k, k});
       ptr += (PetscCount)(end - at) * (stop - k);
       k = stop;
