@@ -22,7 +22,7 @@ typedef struct {
   PetscScalar       *z;
 } GallopProduct;
 
-#define GALLOP_MAX_FIGURES 20
+#define GALLOP_MAX_FIGURES 16
 
 /* What a format does at a place, with CSR arrays and vectors that are there. *data stays NULL when the memory does not suffice: the parent takes over then. */
 typedef struct {

@@ -59,23 +59,19 @@ static PetscErrorCode CreateMatrix(Law law, PetscInt seed, PetscInt m, PetscInt 
 typedef struct {
   PetscInt  height, window, long_row;
   PetscBool groups, deterministic;
-  PetscInt  lists;
 } Setting;
 
 static const Setting settings[] = {
-  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE, -1}, /* the defaults */
-  {0,  0,  0, PETSC_FALSE, PETSC_FALSE, -1}, /* the paper's */
-  {1,  0,  0, PETSC_FALSE, PETSC_FALSE, -1},
-  {8,  0,  0, PETSC_FALSE, PETSC_FALSE, 1 },
-  {4,  0,  3, PETSC_FALSE, PETSC_FALSE, -1},
-  {0,  0,  0, PETSC_TRUE,  PETSC_FALSE, 0 },
-  {2,  0,  7, PETSC_TRUE,  PETSC_FALSE, 0 },
-  {32, 32, 0, PETSC_TRUE,  PETSC_FALSE, -1},
-  {4,  64, 5, PETSC_TRUE,  PETSC_FALSE, -1},
-  {-1, 0,  0, PETSC_TRUE,  PETSC_TRUE,  1 },
-  {0,  0,  0, PETSC_TRUE,  PETSC_FALSE, 1 },
-  {8,  0,  0, PETSC_TRUE,  PETSC_FALSE, 1 },
-  {2,  96, 6, PETSC_TRUE,  PETSC_FALSE, 1 },
+  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE}, /* the defaults */
+  {0,  0,  0, PETSC_FALSE, PETSC_FALSE}, /* the paper's */
+  {1,  0,  0, PETSC_FALSE, PETSC_FALSE},
+  {8,  0,  0, PETSC_FALSE, PETSC_FALSE},
+  {4,  0,  3, PETSC_FALSE, PETSC_FALSE},
+  {0,  0,  0, PETSC_TRUE,  PETSC_FALSE},
+  {2,  0,  7, PETSC_TRUE,  PETSC_FALSE},
+  {32, 32, 0, PETSC_TRUE,  PETSC_FALSE},
+  {4,  64, 5, PETSC_TRUE,  PETSC_FALSE},
+  {-1, 0,  0, PETSC_TRUE,  PETSC_TRUE },
 };
 
 #define PROPERTY(cond, ...) PetscCheck(cond, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", setting %" PetscInt_FMT ": " __VA_ARGS__)
@@ -89,8 +85,6 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
   const PetscScalar *a;
   PetscInt           m, n, *count, *block, task = 0, line = 0, longrows = 0, single = 1, zeros = !o->groups;
   PetscInt          *taken, *last; /* entries of each sorted column in the blocks so far, and the row of the last one */
-  PetscInt          *lister;                            /* of each row: how many tasks, when the last one that has it began */
-  PetscInt           listed = 0, total = 0, adds = 0, implied = 0;
   PetscBool          done, *seen, *apart;
 
   PetscFunctionBegin;
@@ -99,7 +93,7 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   PROPERTY(fl->nz == i[m] && fl->blkPtr[0] == 0 && fl->blkPtr[fl->blkNum] == fl->blknz && fl->height == height, "entries", number, setting);
   PROPERTY(!!fl->csrIdx == o->deterministic, "csrIdx", number, setting);
-  PetscCall(PetscCalloc7(n, &count, fl->nz, &seen, m, &block, m, &apart, n, &taken, n, &last, m, &lister));
+  PetscCall(PetscCalloc6(n, &count, fl->nz, &seen, m, &block, m, &apart, n, &taken, n, &last));
   for (PetscInt r = 0; r < m; r++) {
     if (o->long_row && !o->deterministic && i[r + 1] - i[r] > o->long_row) {
       PROPERTY(fl->longRow[longrows] == r && fl->longPtr[longrows + 1] - fl->longPtr[longrows] == i[r + 1] - i[r], "row %" PetscInt_FMT " is long", number, setting, r);
@@ -135,7 +129,7 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
   for (PetscInt r = 0; r < m; r++) block[r] = -1;
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     const PetscInt length = fl->blkLength[b], first = fl->blkColIdx[b], end = o->groups ? PetscMin(fl->ncols, (first / FASTLOAD_LENGTH + 1) * FASTLOAD_LENGTH) : fl->ncols;
-    PetscBool      runs = PETSC_FALSE, onerow = PETSC_TRUE, follow = PETSC_TRUE, stands = PETSC_FALSE, begins;
+    PetscBool      runs = PETSC_FALSE, onerow = PETSC_TRUE, follow = PETSC_TRUE, begins;
     PetscInt       spread = 0, longest = 1, run = 1, most = height; /* lines, of few columns more */
 
     for (PetscInt k = length; o->groups && 2 * k <= FASTLOAD_LENGTH; k *= 2) most *= 2;
@@ -145,24 +139,17 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
     PROPERTY(fl->blkLine[b] == line && fl->blkRow[b] % FASTLOAD_ALIGN == 0, "block %" PetscInt_FMT ": lines", number, setting, b);
     begins = (PetscBool)(!o->groups || (height ? taken[first] % most == 0 : taken[first] == 0));
     if (begins && taken[first]) single = 0;
-    if (begins) {
-      PROPERTY(!fl->lists || listed == fl->taskRowPtr[task], "the list of task %" PetscInt_FMT, number, setting, task - 1);
-      PROPERTY(fl->taskBlk[task++] == b, "block %" PetscInt_FMT " does not begin a task", number, setting, b);
-      for (PetscInt k = fl->lists ? fl->taskRowPtr[task - 1] + 1 : 0; fl->lists && k < fl->taskRowPtr[task]; k++) PROPERTY(fl->taskRow[k - 1] < fl->taskRow[k], "the list of task %" PetscInt_FMT " does not increase", number, setting, task - 1);
-    }
+    if (begins) PROPERTY(fl->taskBlk[task++] == b, "block %" PetscInt_FMT " does not begin a task", number, setting, b);
     if (o->groups) PROPERTY(begins || (b && fl->blkColIdx[b - 1] / FASTLOAD_LENGTH == first / FASTLOAD_LENGTH), "the task of block %" PetscInt_FMT, number, setting, b);
     for (PetscInt k = 0; k < fl->blkPtr[b + 1] - fl->blkPtr[b]; k++) {
       const PetscInt   lane = k % length, col = first + lane, q = k / length, low = fl->lineRow[line + q];
-      const PetscInt   place  = FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, lane); /* in the list, or the row */
-      const PetscInt   row    = fl->lists ? fl->taskRow[fl->taskRowPtr[task - 1] + PetscMin(place, fl->taskRowPtr[task] - fl->taskRowPtr[task - 1] - 1)] : place;
+      const PetscInt   row    = FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, lane);
       const PetscInt   before = lane ? FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, lane - 1) : -1;
       const PetscInt   top    = FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, 0);
       const PetscCount at     = fl->blkPtr[b] + k;
       PetscInt         from   = -1;
 
-      PROPERTY(place >= low && row < m && (!fl->lists || place < fl->taskRowPtr[task] - fl->taskRowPtr[task - 1]), "row %" PetscInt_FMT, number, setting, place);
-      if (lister[row] != task) listed++;
-      lister[row] = task;
+      PROPERTY(row >= low && row < m, "row %" PetscInt_FMT, number, setting, row);
       for (PetscInt e = i[row]; e < i[row + 1]; e++)
         if (j[e] == fl->perm[col]) from = e;
       PROPERTY(from >= 0 && !seen[from] && (!fl->csrIdx || fl->csrIdx[at] == from), "the entry of row %" PetscInt_FMT ", column %" PetscInt_FMT, number, setting, row, fl->perm[col]);
@@ -175,17 +162,14 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
       if (block[row] >= 0 && block[row] != b) apart[row] = PETSC_TRUE;
       block[row] = b;
       for (PetscInt p = 0; p < lane - 1; p++)
-        if (before != place && FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, p) == place) apart[row] = stands = PETSC_TRUE;
-      if (lane && before == place) runs = PETSC_TRUE;
-      else adds++;
-      if (lane && before != place) onerow = PETSC_FALSE;
-      if (place != top + lane) follow = PETSC_FALSE;
-      run     = lane && before == place ? run + 1 : 1;
+        if (before != row && FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, p) == row) apart[row] = PETSC_TRUE;
+      if (lane && before == row) runs = PETSC_TRUE;
+      if (lane && before != row) onerow = PETSC_FALSE;
+      if (row != top + lane) follow = PETSC_FALSE;
+      run     = lane && before == row ? run + 1 : 1;
       longest = PetscMax(longest, run);
-      spread  = PetscMax(spread, place - low);
+      spread  = PetscMax(spread, row - low);
     }
-    if (fl->lists) PROPERTY(!!(fl->blkClass[b] & FASTLOAD_SHARED) == stands, "block %" PetscInt_FMT " is of class %d", number, setting, b, fl->blkClass[b]);
-    if (follow || (runs && onerow)) implied += length * fl->blkHeight[b];
     line += fl->blkHeight[b];
     PROPERTY(FASTLOAD_ADD(fl->blkClass[b]) == (!runs ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS), "block %" PetscInt_FMT " is of class %d", number, setting, b, fl->blkClass[b]);
     PROPERTY(FASTLOAD_WIDTH(fl->blkClass[b]) == (follow || (runs && onerow) ? FASTLOAD_IMPLIED
@@ -197,12 +181,7 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
   }
   PROPERTY(fl->taskNum == task && fl->taskBlk[task] == fl->blkNum && fl->lineNum == line, "%" PetscInt_FMT " tasks", number, setting, fl->taskNum);
   for (PetscCount k = 0; k < fl->nz; k++) PROPERTY(seen[k], "entry %" PetscCount_FMT " is missing", number, setting, k);
-  for (PetscInt t = 0; t < fl->taskNum && fl->lists; t++) total = PetscMax(total, fl->taskRowPtr[t + 1] - fl->taskRowPtr[t]);
-  PROPERTY(fl->mostRows == total && fl->listed == (fl->lists ? listed : 0) && (!fl->lists || (fl->taskRowPtr[0] == 0 && fl->taskRowPtr[task] == listed)), "%" PetscInt_FMT " rows in lists", number, setting, fl->listed);
-  if (!o->groups || o->deterministic || !o->lists) PROPERTY(!fl->lists, "lists of rows", number, setting);
-  else if (o->lists > 0) PROPERTY(fl->lists || !fl->blkNum || m > FASTLOAD_ROWS, "no lists of rows", number, setting);
-  else PROPERTY(fl->lists ? 5 * listed < 4 * adds + 5 : 2 * implied + 1 >= fl->blknz || 5 * listed + 5 > 4 * adds || m > FASTLOAD_ROWS, "lists of rows: %d, but %" PetscInt_FMT " additions, and %" PetscInt_FMT " with lists", number, setting, fl->lists, adds, listed);
-  for (PetscInt b = 0; b < fl->blkNum && !fl->lists; b++) {
+  for (PetscInt b = 0; b < fl->blkNum; b++) {
     PetscBool shared = PETSC_FALSE;
 
     for (PetscInt k = 0; k < fl->blkPtr[b + 1] - fl->blkPtr[b]; k++) {
@@ -213,7 +192,7 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
     PROPERTY(!!(fl->blkClass[b] & FASTLOAD_SHARED) == shared, "block %" PetscInt_FMT " is of class %d", number, setting, b, fl->blkClass[b]);
   }
   PROPERTY(fl->single == single && fl->zeros == zeros, "single is %d, zeros %d", number, setting, fl->single, fl->zeros);
-  PetscCall(PetscFree7(count, seen, block, apart, taken, last, lister));
+  PetscCall(PetscFree6(count, seen, block, apart, taken, last));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -326,7 +305,7 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt numbe
     PROPERTY(data, "no format on the GPU", number, setting);
     PetscCall(FastLoadCopyToHost((const FastLoad *)data, &d));
     PROPERTY(h->ncols == d->ncols && h->blkNum == d->blkNum && h->nz == d->nz && h->blknz == d->blknz && h->lineNum == d->lineNum && h->taskNum == d->taskNum && h->longNum == d->longNum, "host and GPU differ", number, setting);
-    PROPERTY(h->single == d->single && h->zeros == d->zeros && h->height == d->height && !h->csrIdx == !d->csrIdx && h->lists == d->lists && h->listed == d->listed && h->mostRows == d->mostRows, "host and GPU differ", number, setting);
+    PROPERTY(h->single == d->single && h->zeros == d->zeros && h->height == d->height && !h->csrIdx == !d->csrIdx, "host and GPU differ", number, setting);
     SAME(perm, h->ncols);
     SAME(blkPtr, h->blkNum + 1);
     SAME(blkColIdx, h->blkNum);
@@ -342,8 +321,6 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt numbe
     SAME(longRow, h->longNum);
     SAME(longPtr, h->longNum + 1);
     SAME(longCol, h->nz - h->blknz);
-    if (h->lists) SAME(taskRowPtr, h->taskNum + 1);
-    if (h->lists) SAME(taskRow, h->listed);
     if (h->csrIdx) SAME(csrIdx, h->blknz);
     PetscCall(FastLoadDestroyHostCopy(&d));
   }
@@ -391,7 +368,6 @@ int main(int argc, char **argv)
       PetscCall(SetInt("-mat_fastload_long_row", settings[setting].long_row));
       PetscCall(SetInt("-mat_fastload_group_steps", settings[setting].groups));
       PetscCall(SetInt("-mat_fastload_deterministic", settings[setting].deterministic));
-      PetscCall(SetInt("-mat_fastload_row_lists", settings[setting].lists));
       PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
       PetscCall(MatConvert(C, MATFASTLOAD, MAT_INITIAL_MATRIX, &B));
       PetscCall(MatGetVecType(B, &vectype));

@@ -13,8 +13,7 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 . -mat_fastload_block_height <-1>       - most entries of a column in a block: 1, 2, 4, 8, 16 or 32, or 0 for no limit; -1 chooses by the number of entries
 . -mat_fastload_group_steps <true>      - blocks are made of 32 columns at a time; else as in the paper, of all columns
 . -mat_fastload_window <0>              - columns are sorted among this many neighbours, rounded up to a multiple of 32; 0 for all
-. -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all entries, whatever is less, 1024 at least
-. -mat_fastload_row_lists <-1>          - a warp adds up rows by itself before it adds to the result: 1 where its rows are few enough, 0 never, -1 chooses
+. -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean, 1024 at least
 . -mat_fastload_deterministic <false>   - results are the same in every run, bit by bit, and products take more time and memory
 . -mat_fastload_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_fastload_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
@@ -74,7 +73,7 @@ static PetscErrorCode FastLoadOptionsDefault(void *options)
   FastLoadOptions *o = (FastLoadOptions *)options;
 
   PetscFunctionBegin;
-  *o = (FastLoadOptions){.height = FASTLOAD_CHOOSE, .lists = FASTLOAD_CHOOSE, .groups = PETSC_TRUE};
+  *o = (FastLoadOptions){.height = FASTLOAD_CHOOSE, .groups = PETSC_TRUE};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -91,9 +90,8 @@ static PetscErrorCode FastLoadOptionsSet(void *options, const char prefix[], Pet
   PetscCall(PetscOptionsBool("-mat_fastload_group_steps", "Make blocks of 32 columns at a time, not of all columns", "MATFASTLOAD", o->groups, &o->groups, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_window", "Columns among which they are sorted, 0 for all", "MATFASTLOAD", &o->window, 0, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_long_row", "Rows with more entries are stored as in CSR, 0 to choose", "MATFASTLOAD", &o->long_row, 0, PETSC_INT_MAX));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_row_lists", "Tasks have lists of their rows: 1 where short enough, 0 never, -1 to choose", "MATFASTLOAD", &o->lists, FASTLOAD_CHOOSE, 1));
   PetscCall(PetscOptionsBool("-mat_fastload_deterministic", "The same result in every run, bit by bit", "MATFASTLOAD", o->deterministic, &o->deterministic, NULL));
-  if (o->height != old.height || o->window != old.window || o->long_row != old.long_row || o->lists != old.lists || o->groups != old.groups || o->deterministic != old.deterministic) *rebuild = PETSC_TRUE;
+  if (o->height != old.height || o->window != old.window || o->long_row != old.long_row || o->groups != old.groups || o->deterministic != old.deterministic) *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -107,7 +105,6 @@ enum {
   FIGURE_BYTES,
   FIGURE_LONG,
   FIGURE_LONGNZ,
-  FIGURE_LISTED,
   FIGURE_WIDTHS,
   FIGURE_CLASSES = FIGURE_WIDTHS + FASTLOAD_WIDTHS
 };
@@ -127,7 +124,6 @@ static PetscErrorCode FastLoadFigures(const void *data, PetscLogDouble f[GALLOP_
   f[FIGURE_BYTES]   = (PetscLogDouble)fl->bytes;
   f[FIGURE_LONG]    = fl->longNum;
   f[FIGURE_LONGNZ]  = (PetscLogDouble)(fl->nz - fl->blknz);
-  f[FIGURE_LISTED]  = fl->listed;
   if (PetscMemTypeDevice(fl->memtype)) {
     PetscCall(PetscMalloc1(fl->blkNum, &kind));
     PetscCall(GallopDeviceCopyOut(kind, fl->blkClass, (size_t)fl->blkNum * sizeof(*kind)));
@@ -149,7 +145,6 @@ static PetscErrorCode FastLoadView(const PetscLogDouble f[GALLOP_MAX_FIGURES], P
   PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: %.0f sorted columns, %.0f empty ones left out, %.0f blocks of %.1f entries on average, fill %.2f %%\n", f[FIGURE_COLUMNS], f[FIGURE_EMPTY], f[FIGURE_BLOCKS], f[FIGURE_BLOCKS] ? inblocks / f[FIGURE_BLOCKS] : 0., places ? 100 * inblocks / places : 0.));
   PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: blocks by class: one row %.0f, runs %.0f, distinct %.0f; %.0f share rows with others\n", f[FIGURE_CLASSES + FASTLOAD_ONE_ROW], f[FIGURE_CLASSES + FASTLOAD_RUNS], f[FIGURE_CLASSES + FASTLOAD_DISTINCT], f[FIGURE_SHARED]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: blocks by how rows are stored: implied %.0f, 8 bits %.0f, 16 bits %.0f, full %.0f; %.0f long rows with %.0f entries\n", f[FIGURE_WIDTHS + FASTLOAD_IMPLIED], f[FIGURE_WIDTHS + FASTLOAD_BYTE], f[FIGURE_WIDTHS + FASTLOAD_SHORT], f[FIGURE_WIDTHS + FASTLOAD_INT], f[FIGURE_LONG], f[FIGURE_LONGNZ]));
-  if (f[FIGURE_LISTED]) PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: lists of rows with %.2f rows an entry\n", f[FIGURE_LISTED] / inblocks));
   PetscCall(PetscViewerASCIIPrintf(viewer, "FastLoad: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0.));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

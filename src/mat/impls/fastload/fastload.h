@@ -16,8 +16,6 @@
 
   Rows of a line are stored as offsets from the lowest one, in as few bytes as a block needs: none where they follow each other or are all the same.
 
-  Where many of the rows of a task are the same ones, each task has a list of its rows (taskRow), rows are numbers in that, and sums stay with the warp until its task ends.
-
   Rows with very many entries, to which all warps would add, are kept out of the columns and stored as in CSR.
 
   This header is read by C and by CUDA: the host and the GPU build the same arrays.
@@ -26,8 +24,7 @@
 #include <gallop/formatimpl.h>
 
 #define FASTLOAD_LENGTH 32   /* columns of a block: the width of a warp */
-#define FASTLOAD_CHOOSE (-1) /* an option's value is to be chosen */
-#define FASTLOAD_ROWS   ((PetscInt)(8192 / sizeof(PetscScalar))) /* most rows in the list of a task */
+#define FASTLOAD_CHOOSE (-1) /* the height, by the number of entries */
 #define FASTLOAD_PIECE  4096 /* entries of a long row that a block of the GPU adds */
 #define FASTLOAD_ALIGN  8    /* bytes: where the offsets of a block begin */
 
@@ -35,7 +32,6 @@ typedef struct {
   PetscInt  height;   /* most entries of a column in a block, 0 for no limit, or FASTLOAD_CHOOSE */
   PetscInt  window;   /* columns among which they are sorted, 0 for all */
   PetscInt  long_row; /* rows with more entries are long, 0 to choose */
-  PetscInt  lists;    /* tasks have lists of their rows: 1 where these are short enough, 0 never, FASTLOAD_CHOOSE where that saves additions to the result */
   PetscBool groups;   /* steps are made of groups of columns */
   PetscBool deterministic;
 } FastLoadOptions;
@@ -73,7 +69,7 @@ typedef struct {
    the matrix follow each other, colidx is the first of them; else the first sorted one. */
 typedef struct {
   PetscInt      ptr, row, line, colidx, height, blk, end;
-  unsigned char length, kind, follow, shared; /* shared, where tasks have lists: others have rows of it too */
+  unsigned char length, kind, follow;
 } FastLoadTask;
 
 typedef struct {
@@ -97,11 +93,6 @@ typedef struct {
   PetscScalar    *value;     /* [blknz], then those of long rows */
   PetscInt       *taskBlk;   /* [taskNum + 1] first block of each task */
   FastLoadTask   *tasks;     /* [taskNum] what the GPU wants to know of each at once */
-  PetscBool       lists;     /* lineRow and rowIdx tell rows as numbers in the list of their task */
-  PetscInt        mostRows;  /* in the list of a task, 0 without lists */
-  PetscInt        listed;    /* rows in all lists */
-  PetscInt       *taskRowPtr; /* [taskNum + 1] where the list of each task begins; NULL without lists */
-  PetscInt       *taskRow;    /* [taskRowPtr[taskNum]] the rows, increasing in each list */
   PetscInt       *perm;      /* [ncols] the column of the matrix that each sorted one is */
   PetscScalar    *sortedX;   /* [ncols] x in order of the sorted columns, on the host: on the GPU the lanes sort what they load */
   PetscInt        longNum;   /* long rows */
@@ -189,18 +180,6 @@ FASTLOAD_HD unsigned char FastLoadClass(int onerow, int distinct, int follow, Pe
 
   while (1 << steps < longest) steps++;
   return (unsigned char)(add | width << 3 | steps << 5);
-}
-
-/* Whether it is worth finding out if lists of rows save something: not where most rows are implied, as in stencils, whose neighbouring lines are added up anyway */
-FASTLOAD_HD int FastLoadMayList(const FastLoadOptions *o, PetscCount entries, PetscCount implied)
-{
-  return o->lists == 1 || (o->lists && implied < entries / 2);
-}
-
-/* Whether tasks have lists: adds is how often the result is added to without, listed with them, most the rows of the longest list */
-FASTLOAD_HD int FastLoadHasLists(const FastLoadOptions *o, PetscCount adds, PetscCount listed, PetscInt most)
-{
-  return most <= FASTLOAD_ROWS && (o->lists == 1 || listed < adds - adds / 5);
 }
 
 /* Whether a row is kept out of the blocks */

@@ -8,10 +8,9 @@
 static constexpr int          Threads = 256; /* of a GPU block */
 static constexpr int          Warps   = Threads / WarpSize;
 static constexpr int          Adding  = 8;           /* lines whose entries are loaded before the first is used, in a product */
-static constexpr int          Offset  = 6;           /* the same where rows are loaded too: one more, and registers do not suffice */
+static constexpr int          Offset  = 7;           /* the same where rows are loaded too: one more, and registers do not suffice */
 static constexpr int          Summing = 8;           /* in a transposed product */
-static constexpr int          Resident = 4;           /* of the GPU on a multiprocessor at least */
-static constexpr size_t       SharedMost = 47 << 10; /* bytes of shared memory that need no permission, but for what kernels have themselves */
+static constexpr int          Blocks  = 4;           /* of the GPU on a multiprocessor at least */
 static constexpr unsigned int All     = 0xffffffffu; /* lanes of a warp */
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
 
@@ -34,8 +33,6 @@ struct FastLoadArrays {
   PetscInt             taskNum, pieceNum;
   PetscCount           blknz;
   const FastLoadTask  *tasks;
-  PetscInt             mostRows;
-  const I             *taskRowPtr, *taskRow;
   const I             *blkColIdx, *blkHeight, *lineRow, *perm, *longRow, *longPtr, *longCol, *pieceRow, *pieceAt, *csrIdx;
   const unsigned char *blkLength, *blkClass, *rowIdx;
   const V             *value;
@@ -54,47 +51,19 @@ static __device__ __forceinline__ BlockView<I> FirstBlock(const FastLoadTask &ta
   return {task.length, task.kind, task.height, task.ptr, task.row, task.line};
 }
 
-/* The blocks of a task, one after the other. Their columns end together. What they are is loaded for 32 of them at once, a lane for each. */
+/* Block b of a task, from the one before. The columns of a task's blocks end together. */
 template <typename V, typename I>
-class Blocks {
-public:
-  __device__ __forceinline__ Blocks(const FastLoadArrays<V, I> &fl, const FastLoadTask &task, int lane) : left_(task.end - task.blk - 1), kind_(0), height_(0)
-  {
-    if (left_) Load(fl, task.blk + 1, lane);
-  }
-  /* False where there is none */
-  __device__ __forceinline__ bool Next(const FastLoadArrays<V, I> &fl, I end, int lane, BlockView<I> *block)
-  {
-    const I entries = block->height * block->length;
-    int     kind;
+static __device__ __forceinline__ void NextBlock(const FastLoadArrays<V, I> &fl, I b, BlockView<I> *block)
+{
+  const I entries = block->height * block->length;
 
-    if (!left_) return false;
-    block->ptr += entries;
-    block->line += block->height;
-    block->row += (I)(FastLoadRowBytes(FASTLOAD_WIDTH(block->kind), entries) / FASTLOAD_ALIGN);
-    if (at_ == WarpSize) Load(fl, end - left_, lane);
-    kind          = __shfl_sync(All, kind_, at_);
-    block->height = __shfl_sync(All, height_, at_);
-    block->length = kind & 63;
-    block->kind   = kind >> 6;
-    at_++;
-    left_--;
-    return true;
-  }
-
-private:
-  __device__ __forceinline__ void Load(const FastLoadArrays<V, I> &fl, I b, int lane)
-  {
-    at_ = 0;
-    if (lane >= left_) return;
-    kind_   = fl.blkLength[b + lane] | fl.blkClass[b + lane] << 6;
-    height_ = fl.blkHeight[b + lane];
-  }
-
-  I   left_;
-  int kind_, at_;
-  I   height_;
-};
+  block->ptr += entries;
+  block->line += block->height;
+  block->row += (I)(FastLoadRowBytes(FASTLOAD_WIDTH(block->kind), entries) / FASTLOAD_ALIGN);
+  block->length = fl.blkLength[b];
+  block->kind   = fl.blkClass[b];
+  block->height = fl.blkHeight[b];
+}
 
 template <typename V, typename I>
 static __device__ __forceinline__ const unsigned char *Offsets(const FastLoadArrays<V, I> &fl, const BlockView<I> &block)
@@ -289,16 +258,7 @@ static __device__ __forceinline__ V Conjugate(const V &value, bool conjugate)
 #endif
 }
 
-/* Where tasks have lists of their rows: a place for each row, of the warp's own */
-template <typename V>
-static __device__ __forceinline__ V *WarpRows(PetscInt most)
-{
-  extern __shared__ __align__(16) unsigned char shared[];
-
-  return reinterpret_cast<V *>(shared) + threadIdx.x / WarpSize * most;
-}
-
-/* Adds the products of a block of 32 columns to z, or to the warp's own sums */
+/* Adds the products of a block of 32 columns to z */
 template <typename W, typename R, typename V, typename I, typename Ready>
 static __device__ __forceinline__ void AddBlock(const FastLoadArrays<V, I> &fl, const BlockView<I> &block, int lane, Ready ready, const V &x, V *z)
 {
@@ -359,26 +319,23 @@ static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl
 }
 
 /* Blocks of fewer than 32 columns are few: their code is called, so that it takes no registers from what is not, with arguments in registers. skipped columns of the task are not in the block. */
-template <bool Lists, typename R, typename V, typename I>
-static __device__ __noinline__ void AddPart(int length, int kind, I height, const V *value, const I *lineRow, const unsigned char *rowIdx, int skipped, V xl, PetscInt most, V *z)
+template <typename R, typename V, typename I>
+static __device__ __noinline__ void AddPart(int length, int kind, I height, const V *value, const I *lineRow, const unsigned char *rowIdx, int skipped, V xl, V *z)
 {
   const Part<I> part(length, height, threadIdx.x % WarpSize);
   const V       xc = GallopShuffle(xl, skipped + part.column);
 
-  if constexpr (Lists) z = WarpRows<V>(most);
-
   part.Walk(kind, height, lineRow, rowIdx, [&](PetscCount at, I row) { AtomicAdd<R>(z + row, GallopLoadOnce(value + at) * xc); });
 }
 
-template <bool Lists, typename V, typename I>
-static __device__ __noinline__ V SumPart(int length, int kind, I height, const V *value, const I *lineRow, const unsigned char *rowIdx, int skipped, bool conjugate, PetscInt most, const V *x)
+template <typename V, typename I>
+static __device__ __noinline__ V SumPart(int length, int kind, I height, const V *value, const I *lineRow, const unsigned char *rowIdx, int skipped, bool conjugate, const V *x)
 {
   const int     lane = threadIdx.x % WarpSize, column = lane - skipped;
   const bool    inside = column >= 0 && column < length;
   const Part<I> part(length, height, lane);
   V             sums = V(0), sum = V(0);
 
-  if constexpr (Lists) x = WarpRows<V>(most);
   part.Walk(kind, height, lineRow, rowIdx, [&](PetscCount at, I row) { sums += Conjugate(GallopLoadOnce(value + at), conjugate) * x[row]; });
   for (int line = 0; line < part.lines; line++) { /* lanes of the same column */
     const V other = GallopShuffle(sums, (line * length + (inside ? column : 0)) % WarpSize);
@@ -389,8 +346,8 @@ static __device__ __noinline__ V SumPart(int length, int kind, I height, const V
 }
 
 /* Algorithm 2 of the paper: a warp computes a task, block after block. z has beta y already, or will when the kernel before has ended. */
-template <bool Lists, typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads, Resident) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *x, V *z, const bool fresh)
+template <typename V, typename R, typename I>
+__global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const V alpha, const V *x, V *z, const bool fresh)
 {
   const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
@@ -405,41 +362,27 @@ __global__ static void __launch_bounds__(Threads, Resident) FastLoadKernel(const
   BlockView<I>          block  = FirstBlock<I>(task);
   const I               col    = ColumnOf(fl, task, lane);
   V                     xl     = V(0);
-  bool                  first  = true;
-  Blocks<V, I>          blocks(fl, task, lane);
+  I                     b      = task.blk;
   const auto            ready  = [&] {
-    if (!first) return;
-    first = false;
+    if (b > task.blk) return;
     GallopWaitForPredecessor();
     if (inside) xl = alpha * x[col]; /* no read-only load: ptxas would move that before the wait */
   };
-  V *const              to     = Lists ? WarpRows<V>(fl.mostRows) : z;
 
-  if constexpr (Lists) {
-    const I rows = fl.taskRowPtr[t + 1] - fl.taskRowPtr[t];
-
-    for (I k = lane; k < rows; k += WarpSize) to[k] = V(0);
-    __syncwarp();
-  }
-  do {
-    if (block.length == WarpSize) ByWidth<I>(block.kind, [&](auto *row) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, R>(fl, block, lane, ready, xl, to); });
+  for (;;) {
+    if (block.length == WarpSize) ByWidth<I>(block.kind, [&](auto *row) { AddBlock<cuda::std::remove_pointer_t<decltype(row)>, R>(fl, block, lane, ready, xl, z); });
     else {
       ready();
-      AddPart<Lists, R>(block.length, block.kind, block.height, fl.value + block.ptr, fl.lineRow + block.line, Offsets(fl, block), task.length - block.length, xl, fl.mostRows, z);
+      AddPart<R>(block.length, block.kind, block.height, fl.value + block.ptr, fl.lineRow + block.line, Offsets(fl, block), task.length - block.length, xl, z);
     }
-    if constexpr (Lists) __syncwarp(); /* other lanes may go on with these rows */
-  } while (blocks.Next(fl, task.end, lane, &block));
-  if constexpr (Lists) {
-    const I at = fl.taskRowPtr[t], rows = fl.taskRowPtr[t + 1] - at; /* again: no registers for them meanwhile */
-
-#pragma unroll 4
-    for (I k = lane; k < rows; k += WarpSize) Add<R>(z + fl.taskRow[at + k], to[k], task.shared);
+    if (++b == task.end) break;
+    NextBlock(fl, b, &block);
   }
 }
 
 /* The transposed product: a lane adds up its column. v.z has what is added to where others add to the same columns, and has its value from here alone where not. */
-template <bool Lists, typename V, typename R, typename I>
-__global__ static void __launch_bounds__(Threads, Resident) TransposedKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const GallopVectors<V> v, const bool conjugate, const bool alone, const bool fresh)
+template <typename V, typename R, typename I>
+__global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const __grid_constant__ FastLoadArrays<V, I> fl, const GallopVectors<V> v, const bool conjugate, const bool alone, const bool fresh)
 {
   const PetscCount t    = ((PetscCount)blockIdx.x - fl.pieceNum) * Warps + threadIdx.x / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
@@ -459,36 +402,27 @@ __global__ static void __launch_bounds__(Threads, Resident) TransposedKernel(con
   BlockView<I>           block = FirstBlock<I>(task);
   const I                col   = ColumnOf(fl, task, lane);
   V                      sum   = V(0);
-  bool                   first = true;
-  Blocks<V, I>           blocks(fl, task, lane);
+  I                      b     = task.blk;
   const auto             ready = [&] {
-    if (!first) return;
-    first = false;
-    GallopWaitForPredecessor();
-    if constexpr (Lists) {
-      V *const from = WarpRows<V>(fl.mostRows);
-      const I  at = fl.taskRowPtr[t], rows = fl.taskRowPtr[t + 1] - at;
-
-#pragma unroll 4
-      for (I k = lane; k < rows; k += WarpSize) from[k] = v.x[fl.taskRow[at + k]];
-      __syncwarp();
-    }
+    if (b == task.blk) GallopWaitForPredecessor();
   };
 
-  do {
+  for (;;) {
     if (block.length == WarpSize) {
       ByWidth<I>(block.kind, [&](auto *row) {
         using W = cuda::std::remove_pointer_t<decltype(row)>;
 
-        const V *const x = (Lists ? WarpRows<V>(fl.mostRows) : v.x /* loaded plainly, as above */) + (cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? lane : 0);
+        const V *const x = v.x /* loaded plainly, as above */ + (cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? lane : 0);
 
         WalkLines<W, Summing>(fl, block, lane, ready, [&](const V &value, I offset, I low) { sum += Conjugate(value, conjugate) * x[low + offset]; });
       });
     } else {
       ready();
-      sum += SumPart<Lists>(block.length, block.kind, block.height, fl.value + block.ptr, fl.lineRow + block.line, Offsets(fl, block), task.length - block.length, conjugate, fl.mostRows, v.x);
+      sum += SumPart(block.length, block.kind, block.height, fl.value + block.ptr, fl.lineRow + block.line, Offsets(fl, block), task.length - block.length, conjugate, v.x);
     }
-  } while (blocks.Next(fl, task.end, lane, &block));
+    if (++b == task.end) break;
+    NextBlock(fl, b, &block);
+  }
   if (lane < task.length && alone) GallopStore(v, col, sum);
   else if (lane < task.length) AtomicAdd<R>(v.z + col, v.alpha * sum);
 }
@@ -505,9 +439,7 @@ __global__ static void __launch_bounds__(Threads) MultiplyKernel(const __grid_co
   BlockView<I>       block = FirstBlock<I>(task);
   const V            xl    = lane < task.length ? x[ColumnOf(fl, task, lane)] : V(0);
 
-  Blocks<V, I> blocks(fl, task, lane);
-
-  do {
+  for (I b = task.blk;;) {
     const I *const at = fl.csrIdx + block.ptr;
     const Part<I>  part(block.length, block.height, lane);
     const V        xc = GallopShuffle(xl, task.length - block.length + part.column);
@@ -517,7 +449,9 @@ __global__ static void __launch_bounds__(Threads) MultiplyKernel(const __grid_co
 
       products[GallopLoadOnce(at + k)] = GallopLoadOnce(fl.value + block.ptr + k) * xc;
     }
-  } while (blocks.Next(fl, task.end, lane, &block));
+    if (++b == task.end) break;
+    NextBlock(fl, b, &block);
+  }
 }
 
 /* ... and the sums of rows from them, by width threads a row */
@@ -553,7 +487,6 @@ enum {
   FLAG_LONG,     /* how many rows are long */
   FLAG_CUT,      /* a group has more than one task */
   FLAG_EMPTY,    /* a column is in no block */
-  FLAG_MOST,     /* rows in the longest list of a task */
   FLAGS
 };
 
@@ -767,16 +700,13 @@ static __device__ __forceinline__ I WarpMax(I value)
   return value;
 }
 
-/*
-  A warp a block: its class, the lowest rows of its lines, the bytes that the others take, and the rows that are in another block too or stand apart in a line; with
-  lists of rows, rows are numbers in these and other blocks don't matter. totals: how often the result is added to, and entries in blocks whose rows take no bytes.
-*/
-__global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict__ rows, const PetscInt *__restrict__ owner, int *apart, unsigned long long *totals)
+/* A warp a block: its class, the lowest rows of its lines, the bytes that the others take, and the rows that are in another block too or stand apart in a line */
+__global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict__ rows, const PetscInt *__restrict__ owner, int *apart)
 {
   const PetscCount b      = GlobalThread() / WarpSize;
   const int        lane   = threadIdx.x % WarpSize;
-  bool             onerow = true, distinct = true, follow = true, shared = false;
-  PetscInt         spread  = 0, adds = 0;
+  bool             onerow = true, distinct = true, follow = true;
+  PetscInt         spread  = 0;
   int              longest = 1;
 
   if (b >= fl.blkNum) return;
@@ -799,96 +729,14 @@ __global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict
     if (__any_sync(All, same)) distinct = false;
     if (__any_sync(All, inside && lane && !same)) onerow = false;
     if (__any_sync(All, inside && row != first + lane)) follow = false;
-    if (fl.lists) shared = shared || (inside && run & (run + 1));
-    else if (inside && (run & (run + 1) || owner[row] != b)) Raise(&apart[row]);
-    adds += __popc(__ballot_sync(All, inside && !same));
+    if (inside && (run & (run + 1) || owner[row] != b)) Raise(&apart[row]);
   }
   longest = WarpMax(inside ? longest : 1);
-  shared  = __any_sync(All, shared);
   if (lane == 0) {
-    const unsigned char kind = FastLoadClass(onerow, distinct, follow, spread, longest);
-
-    fl.blkClass[b] = kind | (shared ? FASTLOAD_SHARED : 0);
-    fl.blkRow[b]   = FastLoadRowBytes(FASTLOAD_WIDTH(kind), end - fl.blkPtr[b]);
-    if (!fl.lists) {
-      atomicAdd(&totals[0], (unsigned long long)adds);
-      if (FASTLOAD_WIDTH(kind) == FASTLOAD_IMPLIED) atomicAdd(&totals[1], (unsigned long long)(end - fl.blkPtr[b]));
-    }
+    fl.blkClass[b] = FastLoadClass(onerow, distinct, follow, spread, longest);
+    fl.blkRow[b]   = FastLoadRowBytes(FASTLOAD_WIDTH(fl.blkClass[b]), end - fl.blkPtr[b]);
   }
 }
-
-/* ---- lists of the rows of tasks: entries in order of CSR, and so of rows, sorted stably by their tasks ---- */
-
-/* A warp a block: where the entries of CSR are in the blocks */
-__global__ static void PlaceKernel(const FastLoad fl, const PetscInt *__restrict__ begin, const PetscInt *__restrict__ base, const PetscInt *__restrict__ entries, PetscInt *place)
-{
-  const PetscCount b    = GlobalThread() / WarpSize;
-  const int        lane = threadIdx.x % WarpSize;
-
-  if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
-  const PetscInt *from = entries + begin[fl.blkColIdx[b] + lane] + base[b];
-
-  for (PetscInt q = 0; q < fl.blkHeight[b]; q++) place[from[q]] = (PetscInt)(fl.blkPtr[b] + (PetscCount)q * fl.blkLength[b] + lane);
-}
-
-/* A warp a task */
-__global__ static void TaskOfKernel(const FastLoad fl, PetscInt *taskOf)
-{
-  const PetscCount t = GlobalThread() / WarpSize;
-
-  if (t >= fl.taskNum) return;
-  for (PetscCount k = fl.blkPtr[fl.taskBlk[t]] + threadIdx.x % WarpSize; k < fl.blkPtr[fl.taskBlk[t + 1]]; k += WarpSize) taskOf[k] = (PetscInt)t;
-}
-
-/* Entries of long rows come last */
-__global__ static void TaskKeyKernel(PetscCount nz, const FastLoad fl, const PetscInt *__restrict__ i, const PetscInt *__restrict__ rowOf, const PetscInt *__restrict__ place, const PetscInt *__restrict__ taskOf, Key *key)
-{
-  const PetscCount k = GlobalThread();
-
-  if (k < nz) key[k] = (Key)(FastLoadIsLong(i, rowOf[k], fl.options.long_row) ? fl.taskNum : taskOf[place[k]]);
-}
-
-/* Whether a row begins in a list at each of the sorted entries; one more, so that the exclusive sum ends with the total */
-__global__ static void HeadKernel(PetscCount blknz, const Key *__restrict__ task, const PetscInt *__restrict__ place, const PetscInt *__restrict__ rows, PetscInt *head)
-{
-  const PetscCount k = GlobalThread();
-
-  if (k < blknz) head[k] = !k || task[k] != task[k - 1] || rows[place[k]] != rows[place[k - 1]];
-  else if (k == blknz) head[k] = 0;
-}
-
-/* before: rows in the lists before each of the sorted entries */
-__global__ static void ListPtrKernel(PetscCount blknz, PetscInt taskNum, const Key *__restrict__ task, const PetscInt *__restrict__ before, PetscInt *ptr)
-{
-  const PetscCount k = GlobalThread();
-
-  if (k < blknz && (!k || task[k] != task[k - 1])) ptr[task[k]] = before[k];
-  else if (k == blknz) ptr[taskNum] = before[k];
-}
-
-__global__ static void MostKernel(PetscInt taskNum, const PetscInt *__restrict__ ptr, int *flags)
-{
-  const PetscCount t = GlobalThread();
-
-  if (t < taskNum) atomicMax(&flags[FLAG_MOST], (int)(ptr[t + 1] - ptr[t] > FASTLOAD_ROWS ? FASTLOAD_ROWS + 1 : ptr[t + 1] - ptr[t]));
-}
-
-/* The lists; numbers in them in place of rows; and how many lists have each row */
-__global__ static void ListKernel(PetscCount blknz, const FastLoad fl, const Key *__restrict__ task, const PetscInt *__restrict__ place, const PetscInt *__restrict__ before, PetscInt *rows, int *lists)
-{
-  const PetscCount k = GlobalThread();
-
-  if (k >= blknz) return;
-  const PetscInt row = rows[place[k]], at = before[k + 1] - 1;
-
-  if (before[k + 1] > before[k]) {
-    fl.taskRow[at] = row;
-    atomicAdd(&lists[row], 1);
-  }
-  rows[place[k]] = at - fl.taskRowPtr[task[k]];
-}
-
-/* ---- */
 
 /* A warp a block, once rowIdx has memory: offsets of rows; and whether its rows are others' too */
 __global__ static void OffsetsKernel(const FastLoad fl, const PetscInt *__restrict__ rows, const int *__restrict__ apart)
@@ -905,7 +753,7 @@ __global__ static void OffsetsKernel(const FastLoad fl, const PetscInt *__restri
   for (PetscCount k = lane; k < n; k += WarpSize) {
     const PetscInt row = rows[fl.blkPtr[b] + k], offset = row - fl.lineRow[fl.blkLine[b] + k / fl.blkLength[b]];
 
-    found = found || (!fl.lists && apart[row]);
+    found = found || apart[row];
     if (width == FASTLOAD_BYTE) rowIdx[k] = (unsigned char)offset;
     else if (width == FASTLOAD_SHORT) reinterpret_cast<unsigned short *>(rowIdx)[k] = (unsigned short)offset;
     else if (width == FASTLOAD_INT) reinterpret_cast<PetscInt *>(rowIdx)[k] = offset;
@@ -913,50 +761,35 @@ __global__ static void OffsetsKernel(const FastLoad fl, const PetscInt *__restri
   if (__any_sync(All, found) && lane == 0) fl.blkClass[b] |= FASTLOAD_SHARED;
 }
 
-/* lists: in how many lists each row is */
-__global__ static void TasksKernel(const FastLoad fl, const int *__restrict__ lists)
+__global__ static void TasksKernel(const FastLoad fl)
 {
   const PetscCount t = GlobalThread();
 
   if (t >= fl.taskNum) return;
   const PetscInt b = fl.taskBlk[t], *cols = fl.perm + fl.blkColIdx[b];
-  bool           follow = true, shared = false;
+  bool           follow = true;
 
   for (int k = 1; k < fl.blkLength[b]; k++) follow = follow && cols[k] == cols[0] + k;
-  if (fl.lists)
-    for (PetscInt k = fl.taskRowPtr[t]; k < fl.taskRowPtr[t + 1] && !shared; k++) shared = lists[fl.taskRow[k]] > 1;
-  fl.tasks[t] = {(PetscInt)fl.blkPtr[b], (PetscInt)(fl.blkRow[b] / FASTLOAD_ALIGN), fl.blkLine[b], follow ? cols[0] : fl.blkColIdx[b], fl.blkHeight[b], b, fl.taskBlk[t + 1], fl.blkLength[b], fl.blkClass[b], follow, shared};
+  fl.tasks[t] = {(PetscInt)fl.blkPtr[b], (PetscInt)(fl.blkRow[b] / FASTLOAD_ALIGN), fl.blkLine[b], follow ? cols[0] : fl.blkColIdx[b], fl.blkHeight[b], b, fl.taskBlk[t + 1], fl.blkLength[b], fl.blkClass[b], follow};
 }
 
-/* New values, a warp a task */
+/* New values, a warp a block */
 __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad fl, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
 {
-  const PetscCount t    = GlobalThread() / WarpSize;
+  const PetscCount b    = GlobalThread() / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
-  if (t >= fl.taskNum) return;
-  const PetscInt *const list = fl.lists ? fl.taskRow + fl.taskRowPtr[t] : nullptr;
-
-  for (PetscInt b = fl.taskBlk[t]; b < fl.taskBlk[t + 1]; b++) {
-    if (lane >= fl.blkLength[b]) continue;
-    const PetscInt             length = fl.blkLength[b], col = fl.perm[fl.blkColIdx[b] + lane];
-    const int                  kind   = fl.blkClass[b];
-    const unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
-    const PetscInt *const      low    = fl.lineRow + fl.blkLine[b];
+  if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
+  const PetscInt             length = fl.blkLength[b], col = fl.perm[fl.blkColIdx[b] + lane];
+  const int                  kind   = fl.blkClass[b];
+  const unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
+  const PetscInt *const      low    = fl.lineRow + fl.blkLine[b];
 
 #pragma unroll 4
-    for (PetscInt q = 0; q < fl.blkHeight[b]; q++) {
-      const PetscCount at = fl.blkPtr[b] + (PetscCount)q * length + lane;
-      PetscInt         from;
+  for (PetscInt q = 0; q < fl.blkHeight[b]; q++) {
+    const PetscCount at = fl.blkPtr[b] + (PetscCount)q * length + lane;
 
-      if (fl.csrIdx) from = fl.csrIdx[at];
-      else {
-        const PetscInt row = FastLoadRow(kind, low[q], rowIdx, (PetscCount)q * length, lane);
-
-        from = FastLoadFind(i, j, list ? list[row] : row, col);
-      }
-      fl.value[at] = a[from];
-    }
+    fl.value[at] = a[fl.csrIdx ? fl.csrIdx[at] : FastLoadFind(i, j, FastLoadRow(kind, low[q], rowIdx, (PetscCount)q * length, lane), col)];
   }
 }
 
@@ -980,7 +813,6 @@ struct Workspace {
   unsigned long long *colkey, *sortedcolkey;
   Key                *count, *key, *sortedkey;
   int                *flags, *apart;
-  unsigned long long *totals; /* of ClassKernel() */
   char               *cub;
   size_t              cubbytes;
   int                 lenbits, colbits;
@@ -1003,7 +835,7 @@ static size_t CarveWorkspace(Workspace *w, const FastLoadOptions *o, const Gallo
   carver.Take(w->blocks, (PetscCount)w->groups + 1);
   carver.Take(w->tasks, (PetscCount)w->groups + 1);
   carver.Take(w->lines, (PetscCount)w->groups + 1);
-  carver.Take(w->entries, csr->nz + 1);
+  carver.Take(w->entries, csr->nz);
   carver.Take(w->sortedentries, csr->nz);
   carver.Take(w->owner, csr->m);
   carver.Take(w->apart, csr->m);
@@ -1011,9 +843,8 @@ static size_t CarveWorkspace(Workspace *w, const FastLoadOptions *o, const Gallo
   carver.Take(w->sortedcolkey, n);
   carver.Take(w->count, n);
   carver.Take(w->key, csr->nz);
-  carver.Take(w->sortedkey, csr->nz + 1);
+  carver.Take(w->sortedkey, csr->nz);
   carver.Take(w->flags, FLAGS);
-  carver.Take(w->totals, 2);
   if (!o->groups) {
     carver.Take(w->step, n + 1);
     carver.Take(w->start, w->most);
@@ -1221,70 +1052,14 @@ static PetscErrorCode FillLongRows(const FastLoad *fl, const GallopCSR *csr, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lists of the rows of tasks where they save something, and then the numbers that rows have there in their place. *fits is false where there is no memory. */
-static PetscErrorCode ListRows(FastLoad *fl, const GallopCSR *csr, Workspace *w, const PetscInt *base, PetscInt *rows, PetscCount maxbytes, cudaStream_t stream, PetscBool *fits)
-{
-  const unsigned int warps = GridFor((PetscCount)fl->blkNum * WarpSize), entries = GridFor(fl->blknz + 1);
-  PetscInt *const    place = (PetscInt *)w->sortedkey, *const taskOf = w->sortedentries, *const before = w->entries, *const sortedplace = w->rowOf, *const ptr = place; /* when what was there is not needed any more */
-  Key *const         key = (Key *)w->entries, *const task = (Key *)w->sortedentries;
-  unsigned long long totals[2];
-  size_t             bytes;
-  void              *lists = NULL;
-  int                most;
-
-  PetscFunctionBegin;
-  *fits = PETSC_TRUE;
-  if (!fl->options.lists) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopDeviceCopyOut(totals, w->totals, sizeof(totals)));
-  if (!FastLoadMayList(&fl->options, fl->blknz, (PetscCount)totals[1])) PetscFunctionReturn(PETSC_SUCCESS);
-  PlaceKernel<<<warps, Threads, 0, stream>>>(*fl, w->begin, base, w->sortedentries, place);
-  GallopCheckLaunch();
-  TaskOfKernel<<<GridFor((PetscCount)fl->taskNum * WarpSize), Threads, 0, stream>>>(*fl, taskOf);
-  GallopCheckLaunch();
-  TaskKeyKernel<<<GridFor(csr->nz), Threads, 0, stream>>>(csr->nz, *fl, csr->i, w->rowOf, place, taskOf, key);
-  GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, key, task, place, sortedplace, csr->nz, 0, BitsFor(fl->taskNum), stream));
-  HeadKernel<<<entries, Threads, 0, stream>>>(fl->blknz, task, sortedplace, rows, before);
-  GallopCheckLaunch();
-  PetscCall(Scan(w, before, fl->blknz + 1, stream));
-  ListPtrKernel<<<entries, Threads, 0, stream>>>(fl->blknz, fl->taskNum, task, before, ptr);
-  GallopCheckLaunch();
-  MostKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(fl->taskNum, ptr, w->flags);
-  GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(&fl->listed, before + fl->blknz, sizeof(PetscInt)));
-  PetscCall(GallopDeviceCopyOut(&most, w->flags + FLAG_MOST, sizeof(most)));
-  fl->mostRows = most;
-  if (!FastLoadHasLists(&fl->options, (PetscCount)totals[0], fl->listed, fl->mostRows)) {
-    fl->listed = fl->mostRows = 0;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  bytes = (size_t)(fl->taskNum + 1 + fl->listed) * sizeof(PetscInt);
-  fl->bytes += bytes;
-  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(bytes, &lists));
-  *fits = (PetscBool)(lists != NULL);
-  if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
-  fl->lists      = PETSC_TRUE;
-  fl->taskRowPtr = (PetscInt *)lists;
-  fl->taskRow    = fl->taskRowPtr + fl->taskNum + 1;
-  PetscCall(GallopDeviceCopy(fl->taskRowPtr, ptr, (size_t)(fl->taskNum + 1) * sizeof(PetscInt)));
-  PetscCallCUDA(cudaMemsetAsync(w->apart, 0, (size_t)fl->m * sizeof(*w->apart), stream));
-  ListKernel<<<entries, Threads, 0, stream>>>(fl->blknz, *fl, task, sortedplace, before, rows, w->apart);
-  GallopCheckLaunch();
-  ClassKernel<<<warps, Threads, 0, stream>>>(*fl, rows, w->owner, w->apart, w->totals);
-  GallopCheckLaunch();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* All arrays but those of long rows and rowIdx; *rows lie in the workspace. *fits is false where there is no memory. */
-static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, PetscInt num, const FastLoadStep steps[], PetscCount maxbytes, cudaStream_t stream, const PetscInt **placed, PetscBool *fits)
+/* All arrays but those of long rows and rowIdx; *rows lie in the workspace */
+static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, PetscInt num, const FastLoadStep steps[], cudaStream_t stream, const PetscInt **placed)
 {
   const unsigned int entries = GridFor(csr->nz), warps = GridFor((PetscCount)fl->blkNum * WarpSize);
   PetscInt          *rows = (PetscInt *)w->key;
 
   PetscFunctionBegin;
-  *fits = PETSC_TRUE;
   PetscCall(GallopDeviceCopy(fl->perm, w->sortedcols, (size_t)fl->ncols * sizeof(PetscInt)));
-  PetscCall(GallopDeviceCopyIn(fl->taskBlk + fl->taskNum, &fl->blkNum, sizeof(PetscInt)));
   /* entries by sorted columns */
   RankKernel<<<entries, Threads, 0, stream>>>(csr->nz, fl->options.long_row, fl->ncols, csr->i, csr->j, w->rowOf, w->rank, w->key);
   GallopCheckLaunch();
@@ -1309,12 +1084,11 @@ static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, Pet
     PetscCallCUDA(cudaMemsetAsync(w->apart, 0, (size_t)fl->m * sizeof(*w->apart), stream));
     OwnerKernel<<<warps, Threads, 0, stream>>>(*fl, rows, w->owner); /* rows without entries are never asked for */
     GallopCheckLaunch();
-    PetscCallCUDA(cudaMemsetAsync(w->totals, 0, 2 * sizeof(*w->totals), stream));
-    ClassKernel<<<warps, Threads, 0, stream>>>(*fl, rows, w->owner, w->apart, w->totals);
+    ClassKernel<<<warps, Threads, 0, stream>>>(*fl, rows, w->owner, w->apart);
     GallopCheckLaunch();
-    PetscCall(ListRows(fl, csr, w, blkBase, rows, maxbytes, stream, fits));
   } else PetscCall(GallopDeviceZero(fl->blkPtr, sizeof(PetscCount)));
   PetscCall(GallopDeviceCopyIn(fl->blkLine + fl->blkNum, &fl->lineNum, sizeof(PetscInt)));
+  PetscCall(GallopDeviceCopyIn(fl->taskBlk + fl->taskNum, &fl->blkNum, sizeof(PetscInt)));
   PetscCall(GallopDeviceZero(fl->blkRow + fl->blkNum, sizeof(PetscCount)));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, fl->blkRow, fl->blkRow, (PetscCount)fl->blkNum + 1, stream));
   *placed = rows;
@@ -1326,9 +1100,8 @@ static PetscErrorCode Destroy(void **data)
   FastLoad *fl = (FastLoad *)*data;
 
   PetscFunctionBegin;
-  PetscCall(GallopDeviceFree(fl->value)); /* where the first allocation begins */
+  PetscCall(GallopDeviceFree(fl->value)); /* where the one allocation begins; the other is rowIdx */
   PetscCall(GallopDeviceFree(fl->rowIdx));
-  PetscCall(GallopDeviceFree(fl->taskRowPtr));
   PetscCall(PetscFree(fl));
   *data = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1341,7 +1114,6 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
   const PetscInt *rows    = NULL;
   void           *base = NULL, *rowIdx = NULL;
   PetscCount      rowbytes;
-  PetscBool       fits;
 
   PetscFunctionBegin;
   *done     = PETSC_FALSE;
@@ -1352,8 +1124,7 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   (void)Carve(fl, indices, base);
-  PetscCall(Fill(fl, csr, w, num, steps, maxbytes, stream, &rows, &fits));
-  if (!fits) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Fill(fl, csr, w, num, steps, stream, &rows));
   PetscCall(FillLongRows(fl, csr, l, stream));
   if (fl->rowPtr) PetscCall(GallopDeviceCopy(fl->rowPtr, csr->i, (size_t)(fl->m + 1) * sizeof(PetscInt)));
   PetscCall(GallopDeviceCopyOut(&rowbytes, fl->blkRow + fl->blkNum, sizeof(rowbytes)));
@@ -1365,7 +1136,7 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
   if (fl->blkNum) {
     OffsetsKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, rows, w->apart);
     GallopCheckLaunch();
-    TasksKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl, w->apart);
+    TasksKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl);
     GallopCheckLaunch();
   }
   *done = PETSC_TRUE;
@@ -1407,7 +1178,7 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   fl->options = options;
   fl->height  = options.height;
   fl->fresh   = PETSC_TRUE;
-  PetscCallCUDA(GallopKernelOverlaps(FastLoadKernel<false, PetscScalar, PetscReal, PetscInt>, &fl->overlaps));
+  PetscCallCUDA(GallopKernelOverlaps(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, &fl->overlaps));
   PetscCall(SortColumns(fl, csr, &w, stream));
   PetscCall(Plan(fl, &w, stream, &num, &steps));
   PetscCall(PlanLongRows(fl, csr, &w, &longrows));
@@ -1432,8 +1203,8 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (fl->taskNum) {
-    RefreshKernel<<<GridFor((PetscCount)fl->taskNum * WarpSize), Threads, 0, stream>>>(*fl, csr->i, csr->j, csr->a);
+  if (fl->blkNum) {
+    RefreshKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, csr->i, csr->j, csr->a);
     GallopCheckLaunch();
   }
   if (fl->pieceNum) {
@@ -1448,53 +1219,37 @@ static FastLoadArrays<PetscScalar, PetscInt> View(const FastLoad *fl)
 {
   FastLoadArrays<PetscScalar, PetscInt> view = {};
 
-  view.taskNum    = fl->taskNum;
-  view.pieceNum   = fl->pieceNum;
-  view.blknz      = fl->blknz;
-  view.tasks      = fl->tasks;
-  view.mostRows   = fl->mostRows;
-  view.taskRowPtr = fl->taskRowPtr;
-  view.taskRow    = fl->taskRow;
-  view.blkColIdx  = fl->blkColIdx;
-  view.blkHeight  = fl->blkHeight;
-  view.lineRow    = fl->lineRow;
-  view.perm       = fl->perm;
-  view.longRow    = fl->longRow;
-  view.longPtr    = fl->longPtr;
-  view.longCol    = fl->longCol;
-  view.pieceRow   = fl->pieceRow;
-  view.pieceAt    = fl->pieceAt;
-  view.csrIdx     = fl->csrIdx;
-  view.blkLength  = fl->blkLength;
-  view.blkClass   = fl->blkClass;
-  view.rowIdx     = fl->rowIdx;
-  view.value      = fl->value;
+  view.taskNum   = fl->taskNum;
+  view.pieceNum  = fl->pieceNum;
+  view.blknz     = fl->blknz;
+  view.tasks     = fl->tasks;
+  view.blkColIdx = fl->blkColIdx;
+  view.blkHeight = fl->blkHeight;
+  view.lineRow   = fl->lineRow;
+  view.perm      = fl->perm;
+  view.longRow   = fl->longRow;
+  view.longPtr   = fl->longPtr;
+  view.longCol   = fl->longCol;
+  view.pieceRow  = fl->pieceRow;
+  view.pieceAt   = fl->pieceAt;
+  view.csrIdx    = fl->csrIdx;
+  view.blkLength = fl->blkLength;
+  view.blkClass  = fl->blkClass;
+  view.rowIdx    = fl->rowIdx;
+  view.value     = fl->value;
   return view;
 }
 
-static GallopGrid GridOf(const FastLoad *fl, PetscCount blocks, size_t shared, cudaStream_t stream)
+static GallopGrid GridOf(const FastLoad *fl, PetscCount blocks, cudaStream_t stream)
 {
-  return {blocks, Threads, 1, shared, stream, (bool)(fl->overlaps && !fl->fresh)}; /* new values must have been written */
-}
-
-/* One of the two kernels of tasks, with or without lists of rows */
-template <typename... Params, typename... Args>
-static cudaError_t LaunchTasks(const FastLoad *fl, void (*with)(Params...), void (*without)(Params...), cudaStream_t stream, Args... args)
-{
-  const PetscCount blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
-  const size_t     shared = (size_t)fl->mostRows * Warps * sizeof(PetscScalar);
-  cudaError_t      err    = cudaSuccess;
-
-  if (shared > SharedMost) err = cudaFuncSetAttribute(with, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)shared);
-  if (err == cudaSuccess && blocks) err = GallopLaunch(fl->lists ? with : without, GridOf(fl, blocks, shared, stream), View(fl), args...);
-  return err;
+  return {blocks, Threads, 1, 0, stream, (bool)(fl->overlaps && !fl->fresh)}; /* new values must have been written */
 }
 
 /* z = beta y. From then on the product adds to z. */
 static PetscErrorCode Begin(const FastLoad *fl, PetscInt n, GallopVectors<PetscScalar> *v, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (!v->readsy || v->y != v->z || v->beta != PetscScalar(1)) PetscCallCUDA(GallopLaunch(BeginKernel<PetscScalar>, GridOf(fl, (n + Threads - 1) / Threads, 0, stream), n, *v));
+  if (!v->readsy || v->y != v->z || v->beta != PetscScalar(1)) PetscCallCUDA(GallopLaunch(BeginKernel<PetscScalar>, GridOf(fl, (n + Threads - 1) / Threads, stream), n, *v));
   if (v->readsy) {
     v->y    = v->z;
     v->beta = PetscScalar(1);
@@ -1504,8 +1259,9 @@ static PetscErrorCode Begin(const FastLoad *fl, PetscInt n, GallopVectors<PetscS
 
 static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
-  FastLoad                  *fl = (FastLoad *)data;
-  GallopVectors<PetscScalar> v  = GallopVectorsOf(p);
+  FastLoad                  *fl     = (FastLoad *)data;
+  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
+  GallopVectors<PetscScalar> v      = GallopVectorsOf(p);
   cudaStream_t               stream;
 
   PetscFunctionBegin;
@@ -1521,22 +1277,23 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Begin(fl, fl->m, &v, stream));
-  PetscCallCUDA(LaunchTasks(fl, FastLoadKernel<true, PetscScalar, PetscReal, PetscInt>, FastLoadKernel<false, PetscScalar, PetscReal, PetscInt>, stream, v.alpha, v.x, v.z, (bool)fl->fresh));
+  PetscCallCUDA(GallopLaunch(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v.alpha, v.x, v.z, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBool conjugate)
 {
-  FastLoad                  *fl    = (FastLoad *)data;
-  const bool                 alone = fl->single && !fl->pieceNum; /* each column is one lane's */
-  GallopVectors<PetscScalar> v     = GallopVectorsOf(p);
+  FastLoad                  *fl     = (FastLoad *)data;
+  const PetscCount           blocks = fl->pieceNum + ((PetscCount)fl->taskNum + Warps - 1) / Warps;
+  const bool                 alone  = fl->single && !fl->pieceNum; /* each column is one lane's */
+  GallopVectors<PetscScalar> v      = GallopVectorsOf(p);
   cudaStream_t               stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (!alone || fl->zeros) PetscCall(Begin(fl, fl->n, &v, stream));
-  PetscCallCUDA(LaunchTasks(fl, TransposedKernel<true, PetscScalar, PetscReal, PetscInt>, TransposedKernel<false, PetscScalar, PetscReal, PetscInt>, stream, v, (bool)conjugate, alone, (bool)fl->fresh));
+  if (blocks) PetscCallCUDA(GallopLaunch(TransposedKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v, (bool)conjugate, alone, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -13,7 +13,6 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
     o.height   = 0;
     o.long_row = PETSC_INT_MAX;
   }
-  if (o.deterministic || !o.groups) o.lists = 0;
   if (o.height == FASTLOAD_CHOOSE)
     for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= 8192;) o.height *= 2;
   if (!o.long_row) o.long_row = (PetscInt)PetscMin(PetscMax(1024, PetscMin(csr->nz / csr->m * 16, csr->nz / 1024)), PETSC_INT_MAX);
@@ -164,8 +163,8 @@ static PetscErrorCode Plan(FastLoad *fl, const PetscInt len[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The class of each block, the lowest rows of its lines, and how many bytes the others take; rows has the row of each entry, or its number in the list. In blocks of *implied entries no bytes. */
-static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[], PetscCount *adds, PetscCount *implied)
+/* The class of each block, the lowest rows of its lines, and how many bytes the others take; rows has the row of each entry */
+static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[])
 {
   PetscInt   *block; /* of each row: the one that has entries of it, or -2 when there is more than one or the row stands apart in a line */
   PetscCount *line;  /* of each row: the last line that has entries of it */
@@ -175,10 +174,9 @@ static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[], PetscCount *
   PetscCall(PetscMalloc2(fl->m, &block, fl->m, &line));
   for (PetscInt r = 0; r < fl->m; r++) block[r] = line[r] = -1;
   fl->blkRow[0] = 0;
-  *adds = *implied = 0;
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     const PetscInt length = fl->blkLength[b];
-    PetscBool      onerow = PETSC_TRUE, distinct = PETSC_TRUE, follow = PETSC_TRUE, apart = PETSC_FALSE;
+    PetscBool      onerow = PETSC_TRUE, distinct = PETSC_TRUE, follow = PETSC_TRUE;
     PetscInt       spread = 0, longest = 1;
 
     for (PetscInt q = 0; q < fl->blkHeight[b]; q++, lines++) {
@@ -189,7 +187,6 @@ static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[], PetscCount *
         const PetscInt  r    = row[l];
         const PetscBool same = (PetscBool)(l && row[l - 1] == r);
 
-        *adds += !same;
         if (same) distinct = PETSC_FALSE;
         else if (l) onerow = PETSC_FALSE;
         if (r != row[0] + l) follow = PETSC_FALSE;
@@ -197,59 +194,21 @@ static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[], PetscCount *
         longest = PetscMax(longest, run);
         lo      = PetscMin(lo, r);
         hi      = PetscMax(hi, r);
-        if (fl->lists) { /* what other tasks do is of no concern, and blocks of the same one follow each other */
-          if (line[r] == lines && !same) apart = PETSC_TRUE;
-        } else if ((block[r] >= 0 && block[r] != b) || (line[r] == lines && !same)) block[r] = -2;
+        if ((block[r] >= 0 && block[r] != b) || (line[r] == lines && !same)) block[r] = -2;
         else if (block[r] == -1) block[r] = b;
         line[r] = lines;
       }
       fl->lineRow[lines] = lo;
       spread             = PetscMax(spread, hi - lo);
     }
-    fl->blkClass[b] = FastLoadClass(onerow, distinct, follow, spread, longest);
-    if (FASTLOAD_WIDTH(fl->blkClass[b]) == FASTLOAD_IMPLIED) *implied += fl->blkPtr[b + 1] - fl->blkPtr[b];
-    if (apart) fl->blkClass[b] |= FASTLOAD_SHARED;
+    fl->blkClass[b]   = FastLoadClass(onerow, distinct, follow, spread, longest);
     fl->blkRow[b + 1] = fl->blkRow[b] + FastLoadRowBytes(FASTLOAD_WIDTH(fl->blkClass[b]), fl->blkPtr[b + 1] - fl->blkPtr[b]);
   }
-  for (PetscInt b = 0; b < fl->blkNum && !fl->lists; b++) {
+  for (PetscInt b = 0; b < fl->blkNum; b++) {
     for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++)
       if (block[rows[k]] < 0) fl->blkClass[b] |= FASTLOAD_SHARED;
   }
   PetscCall(PetscFree2(block, line));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Lists of the rows of tasks where they save something, and then the numbers that rows have there in their place */
-static PetscErrorCode ListRows(FastLoad *fl, PetscCount adds, PetscInt rows[])
-{
-  PetscInt *number, *list, *ptr; /* number: of each row, the last task that has it, then its place in the list */
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc3(fl->m, &number, fl->blknz, &list, fl->taskNum + 1, &ptr));
-  for (PetscInt r = 0; r < fl->m; r++) number[r] = -1;
-  ptr[0] = 0;
-  for (PetscInt t = 0; t < fl->taskNum; t++) {
-    ptr[t + 1] = ptr[t];
-    for (PetscCount k = fl->blkPtr[fl->taskBlk[t]]; k < fl->blkPtr[fl->taskBlk[t + 1]]; k++) {
-      if (number[rows[k]] == t) continue;
-      number[rows[k]]    = t;
-      list[ptr[t + 1]++] = rows[k];
-    }
-    PetscCall(PetscSortInt(ptr[t + 1] - ptr[t], list + ptr[t]));
-    fl->mostRows = PetscMax(fl->mostRows, ptr[t + 1] - ptr[t]);
-  }
-  fl->listed = ptr[fl->taskNum];
-  if (FastLoadHasLists(&fl->options, adds, fl->listed, fl->mostRows)) {
-    fl->lists = PETSC_TRUE;
-    PetscCall(PetscMalloc2(fl->taskNum + 1, &fl->taskRowPtr, fl->listed, &fl->taskRow));
-    PetscCall(PetscArraycpy(fl->taskRowPtr, ptr, fl->taskNum + 1));
-    PetscCall(PetscArraycpy(fl->taskRow, list, fl->listed));
-    for (PetscInt t = 0; t < fl->taskNum; t++) {
-      for (PetscInt k = ptr[t]; k < ptr[t + 1]; k++) number[list[k]] = k - ptr[t];
-      for (PetscCount k = fl->blkPtr[fl->taskBlk[t]]; k < fl->blkPtr[fl->taskBlk[t + 1]]; k++) rows[k] = number[rows[k]];
-    }
-  } else fl->listed = fl->mostRows = 0;
-  PetscCall(PetscFree3(number, list, ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -277,7 +236,6 @@ static PetscErrorCode Free(FastLoad *fl)
   PetscCall(PetscFree(fl->sortedX));
   PetscCall(PetscFree7(fl->blkPtr, fl->blkColIdx, fl->blkHeight, fl->blkLength, fl->blkClass, fl->blkLine, fl->blkRow));
   PetscCall(PetscFree3(fl->lineRow, fl->taskBlk, fl->value));
-  PetscCall(PetscFree2(fl->taskRowPtr, fl->taskRow));
   PetscCall(PetscFree3(fl->longRow, fl->longPtr, fl->longCol));
   PetscCall(PetscFree(fl->rowIdx));
   PetscCall(PetscFree(fl->csrIdx));
@@ -304,11 +262,9 @@ static size_t BlockBytes(const FastLoad *fl)
 static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
 {
   FastLoad *fl = (FastLoad *)data;
-  PetscInt  t  = 0;
 
   PetscFunctionBegin;
   for (PetscInt b = 0; b < fl->blkNum; b++) {
-    while (fl->taskBlk[t + 1] == b) t++;
     for (PetscInt q = 0; q < fl->blkHeight[b]; q++) {
       for (PetscInt l = 0; l < fl->blkLength[b]; l++) {
         const PetscCount k = (PetscCount)q * fl->blkLength[b] + l, at = fl->blkPtr[b] + k;
@@ -317,12 +273,12 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
         else {
           const PetscInt row = FastLoadRow(fl->blkClass[b], fl->lineRow[fl->blkLine[b] + q], fl->rowIdx + fl->blkRow[b], k - l, l);
 
-          fl->value[at] = csr->a[FastLoadFind(csr->i, csr->j, fl->lists ? fl->taskRow[fl->taskRowPtr[t] + row] : row, fl->perm[fl->blkColIdx[b] + l])];
+          fl->value[at] = csr->a[FastLoadFind(csr->i, csr->j, row, fl->perm[fl->blkColIdx[b] + l])];
         }
       }
     }
   }
-  for (t = 0; t < fl->longNum; t++) PetscCall(PetscArraycpy(fl->value + fl->blknz + fl->longPtr[t], csr->a + csr->i[fl->longRow[t]], fl->longPtr[t + 1] - fl->longPtr[t]));
+  for (PetscInt t = 0; t < fl->longNum; t++) PetscCall(PetscArraycpy(fl->value + fl->blknz + fl->longPtr[t], csr->a + csr->i[fl->longRow[t]], fl->longPtr[t + 1] - fl->longPtr[t]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -371,8 +327,7 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
 {
   FastLoad *fl;
   PetscInt *count, *len, *begin, *taken, *rows, *entries, *placed;
-  PetscCount adds, implied;
-  PetscBool  sorted = PETSC_TRUE;
+  PetscBool sorted = PETSC_TRUE;
 
   PetscFunctionBegin;
   *built = NULL;
@@ -421,14 +376,10 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
       }
     }
   }
-  PetscCall(Classify(fl, placed, &adds, &implied));
-  if (fl->blkNum && FastLoadMayList(&fl->options, fl->blknz, implied)) {
-    PetscCall(ListRows(fl, adds, placed));
-    if (fl->lists) PetscCall(Classify(fl, placed, &adds, &implied));
-  }
+  PetscCall(Classify(fl, placed));
   PetscCall(PetscCalloc1(fl->blkRow[fl->blkNum], &fl->rowIdx)); /* tests compare all bytes */
   StoreRows(fl, placed);
-  fl->bytes = BlockBytes(fl) + (size_t)fl->blkRow[fl->blkNum] + (fl->lists ? (size_t)(fl->taskNum + 1 + fl->listed) * sizeof(PetscInt) : 0) + (fl->csrIdx ? (size_t)fl->blknz * sizeof(PetscInt) : 0);
+  fl->bytes = BlockBytes(fl) + (size_t)fl->blkRow[fl->blkNum] + (fl->csrIdx ? (size_t)fl->blknz * sizeof(PetscInt) : 0);
   if (!maxbytes || fl->bytes <= (size_t)maxbytes) {
     PetscCall(Refresh(fl, csr));
     *built = fl;
@@ -458,21 +409,15 @@ static PetscErrorCode Begin(PetscInt n, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With lists: the sums of a task, or x in its rows. Where the list begins, and its length. */
-typedef struct {
-  PetscInt        n;
-  const PetscInt *row;
-} List;
-
-static List ListOf(const FastLoad *fl, PetscInt t)
+static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
-  return fl->lists ? (List){fl->taskRowPtr[t + 1] - fl->taskRowPtr[t], fl->taskRow + fl->taskRowPtr[t]} : (List){0, NULL};
-}
+  FastLoad         *fl    = (FastLoad *)data;
+  const PetscScalar alpha = *p->alpha;
 
-/* z += alpha times the products of the blocks of a task with sortedX */
-static void AddBlocks(const FastLoad *fl, PetscInt t, PetscScalar alpha, PetscScalar *z)
-{
-  for (PetscInt b = fl->taskBlk[t]; b < fl->taskBlk[t + 1]; b++) {
+  PetscFunctionBegin;
+  for (PetscInt c = 0; c < fl->ncols; c++) fl->sortedX[c] = p->x[fl->perm[c]];
+  PetscCall(Begin(fl->m, p));
+  for (PetscInt b = 0; b < fl->blkNum; b++) {
     const PetscScalar   *x       = fl->sortedX + fl->blkColIdx[b];
     const unsigned char *offsets = fl->rowIdx + fl->blkRow[b];
     const PetscInt       len     = fl->blkLength[b];
@@ -486,13 +431,13 @@ static void AddBlocks(const FastLoad *fl, PetscInt t, PetscScalar alpha, PetscSc
       if (FASTLOAD_ADD(kind) == FASTLOAD_DISTINCT) {
         switch (FASTLOAD_WIDTH(kind)) { /* outside of the loop */
         case FASTLOAD_IMPLIED:
-          for (PetscInt l = 0; l < len; l++) z[base + l] += alpha * (value[l] * x[l]);
+          for (PetscInt l = 0; l < len; l++) p->z[base + l] += alpha * (value[l] * x[l]);
           break;
         case FASTLOAD_BYTE:
-          for (PetscInt l = 0; l < len; l++) z[base + offsets[first + l]] += alpha * (value[l] * x[l]);
+          for (PetscInt l = 0; l < len; l++) p->z[base + offsets[first + l]] += alpha * (value[l] * x[l]);
           break;
         default:
-          for (PetscInt l = 0; l < len; l++) z[FastLoadRow(kind, base, offsets, first, l)] += alpha * (value[l] * x[l]);
+          for (PetscInt l = 0; l < len; l++) p->z[FastLoadRow(kind, base, offsets, first, l)] += alpha * (value[l] * x[l]);
         }
       } else {
         for (PetscInt l = 0; l < len;) { /* a run; the only one where all is one row */
@@ -500,28 +445,10 @@ static void AddBlocks(const FastLoad *fl, PetscInt t, PetscScalar alpha, PetscSc
           PetscScalar    sum = value[l] * x[l];
 
           for (l++; l < len && FastLoadRow(kind, base, offsets, first, l) == row; l++) sum += value[l] * x[l];
-          z[row] += alpha * sum;
+          p->z[row] += alpha * sum;
         }
       }
     }
-  }
-}
-
-static PetscErrorCode Apply(void *data, const GallopProduct *p)
-{
-  FastLoad         *fl    = (FastLoad *)data;
-  const PetscScalar alpha = *p->alpha;
-  PetscScalar       sums[FASTLOAD_ROWS];
-
-  PetscFunctionBegin;
-  for (PetscInt c = 0; c < fl->ncols; c++) fl->sortedX[c] = p->x[fl->perm[c]];
-  PetscCall(Begin(fl->m, p));
-  for (PetscInt t = 0; t < fl->taskNum; t++) {
-    const List list = ListOf(fl, t);
-
-    PetscCall(PetscArrayzero(sums, list.n));
-    AddBlocks(fl, t, alpha, fl->lists ? sums : p->z);
-    for (PetscInt k = 0; k < list.n; k++) p->z[list.row[k]] += sums[k];
   }
   for (PetscInt t = 0; t < fl->longNum; t++) {
     PetscScalar sum = 0.0;
@@ -533,9 +460,14 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
 }
 
 /* A column of a block is a sum of its own */
-static void SumBlocks(const FastLoad *fl, PetscInt t, PetscScalar alpha, PetscBool conjugate, const PetscScalar *x, PetscScalar *z)
+static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBool conjugate)
 {
-  for (PetscInt b = fl->taskBlk[t]; b < fl->taskBlk[t + 1]; b++) {
+  FastLoad         *fl    = (FastLoad *)data;
+  const PetscScalar alpha = *p->alpha;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(fl->n, p));
+  for (PetscInt b = 0; b < fl->blkNum; b++) {
     const PetscInt len                   = fl->blkLength[b];
     PetscScalar    sums[FASTLOAD_LENGTH] = {0.0};
 
@@ -544,25 +476,9 @@ static void SumBlocks(const FastLoad *fl, PetscInt t, PetscScalar alpha, PetscBo
       const PetscInt     base  = fl->lineRow[fl->blkLine[b] + q];
       const PetscScalar *value = fl->value + fl->blkPtr[b] + first;
 
-      for (PetscInt l = 0; l < len; l++) sums[l] += (conjugate ? PetscConj(value[l]) : value[l]) * x[FastLoadRow(fl->blkClass[b], base, fl->rowIdx + fl->blkRow[b], first, l)];
+      for (PetscInt l = 0; l < len; l++) sums[l] += (conjugate ? PetscConj(value[l]) : value[l]) * p->x[FastLoadRow(fl->blkClass[b], base, fl->rowIdx + fl->blkRow[b], first, l)];
     }
-    for (PetscInt l = 0; l < len; l++) z[fl->perm[fl->blkColIdx[b] + l]] += alpha * sums[l];
-  }
-}
-
-static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBool conjugate)
-{
-  FastLoad         *fl    = (FastLoad *)data;
-  const PetscScalar alpha = *p->alpha;
-  PetscScalar       x[FASTLOAD_ROWS];
-
-  PetscFunctionBegin;
-  PetscCall(Begin(fl->n, p));
-  for (PetscInt t = 0; t < fl->taskNum; t++) {
-    const List list = ListOf(fl, t);
-
-    for (PetscInt k = 0; k < list.n; k++) x[k] = p->x[list.row[k]];
-    SumBlocks(fl, t, alpha, conjugate, fl->lists ? x : p->x, p->z);
+    for (PetscInt l = 0; l < len; l++) p->z[fl->perm[fl->blkColIdx[b] + l]] += alpha * sums[l];
   }
   for (PetscInt t = 0; t < fl->longNum; t++) {
     for (PetscInt k = fl->longPtr[t]; k < fl->longPtr[t + 1]; k++) {
@@ -600,8 +516,6 @@ PetscErrorCode FastLoadCopyToHost(const FastLoad *fl, FastLoad **copy)
   h->rowPtr = h->pieceRow = h->pieceAt = NULL;
   PetscCall(PetscMalloc1(h->ncols, &h->perm));
   PetscCall(AllocateBlocks(h));
-  h->taskRowPtr = h->taskRow = NULL;
-  if (fl->lists) PetscCall(PetscMalloc2(h->taskNum + 1, &h->taskRowPtr, h->listed, &h->taskRow));
   PetscCall(GallopCopyToHost(&rowbytes, fl->memtype, fl->blkRow + fl->blkNum, sizeof(rowbytes)));
   PetscCall(PetscMalloc1(rowbytes, &h->rowIdx));
   if (fl->csrIdx) PetscCall(PetscMalloc1(h->blknz, &h->csrIdx));
@@ -626,8 +540,6 @@ PetscErrorCode FastLoadCopyToHost(const FastLoad *fl, FastLoad **copy)
       {h->longRow,   fl->longRow,   (size_t)h->longNum * sizeof(PetscInt)              },
       {h->longPtr,   fl->longPtr,   (size_t)(h->longNum + 1) * sizeof(PetscInt)        },
       {h->longCol,   fl->longCol,   (size_t)(h->nz - h->blknz) * sizeof(PetscInt)      },
-      {h->taskRowPtr, fl->taskRowPtr, h->lists ? (size_t)(h->taskNum + 1) * sizeof(PetscInt) : 0},
-      {h->taskRow,    fl->taskRow,    (size_t)h->listed * sizeof(PetscInt)},
       {h->csrIdx,    fl->csrIdx,    h->csrIdx ? (size_t)h->blknz * sizeof(PetscInt) : 0},
     };
 
