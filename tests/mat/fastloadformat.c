@@ -417,6 +417,31 @@ static PetscErrorCode TestLongRows(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Rows with 8 entries that lie anywhere, empty ones between them: where the result is large columns are cut, so that a task adds to a part of it. Matrices with two results. */
+static PetscErrorCode TestLarge(void)
+{
+  const PetscInt n = 61440, apart[] = {7, 70};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    Mat            A;
+    FastLoad      *fl;
+
+    PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, apart[k] * n, n, 8, NULL, &A));
+    for (PetscInt q = 0; q < n; q++) {
+      for (PetscInt e = 0; e < 8; e++) PetscCall(MatSetValue(A, apart[k] * q, (q + e * n / 8) % n, TestValue(3, q, e), INSERT_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatConvert(A, MATFASTLOAD, MAT_INPLACE_MATRIX, &A));
+    PetscCall(TestProductsOf(A, "a large result", &fl));
+    if (sizeof(PetscScalar) == 8) PetscCheck(fl->height == (k ? 4 : 8), PETSC_COMM_SELF, PETSC_ERR_PLIB, "a large result: height %" PetscInt_FMT, fl->height);
+    PetscCall(FastLoadDestroyHostCopy(&fl));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -429,6 +454,7 @@ int main(int argc, char **argv)
   PetscCall(TestWidths());
   PetscCall(TestUnsorted());
   PetscCall(TestLongRows());
+  PetscCall(TestLarge());
   PetscCall(PetscFinalize());
   return 0;
 }

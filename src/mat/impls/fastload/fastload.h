@@ -25,6 +25,8 @@
 
 #define FASTLOAD_LENGTH 32   /* columns of a block: the width of a warp */
 #define FASTLOAD_CHOOSE (-1) /* the height, by the number of entries */
+#define FASTLOAD_SAMPLES 1024 /* rows that are looked at to see how far their entries are apart */
+#define FASTLOAD_WINDOW  (16 << 20) /* bytes of a result that stay in the cache of a GPU */
 #define FASTLOAD_PIECE  4096 /* entries of a long row that a block of the GPU adds */
 #define FASTLOAD_ALIGN  8    /* bytes: where the offsets of a block begin */
 
@@ -182,6 +184,20 @@ FASTLOAD_HD unsigned char FastLoadClass(int onerow, int distinct, int follow, Pe
   return (unsigned char)(add | width << 3 | steps << 5);
 }
 
+/* Whether the result is more than stays in cache, so that it matters in which order tasks add to it */
+FASTLOAD_HD int FastLoadIsLarge(PetscInt m)
+{
+  return (size_t)m * sizeof(PetscScalar) > 2 * (size_t)FASTLOAD_WINDOW;
+}
+
+/* How far the first and the last entry of sample k of the rows are apart */
+FASTLOAD_HD PetscInt FastLoadSpread(PetscInt m, const PetscInt i[], const PetscInt j[], int k)
+{
+  const PetscInt row = (PetscInt)((PetscCount)m * k / FASTLOAD_SAMPLES);
+
+  return i[row + 1] > i[row] ? j[i[row + 1] - 1] - j[i[row]] : 0;
+}
+
 /* Whether a row is kept out of the blocks */
 FASTLOAD_HD int FastLoadIsLong(const PetscInt i[], PetscInt row, PetscInt limit)
 {
@@ -226,7 +242,7 @@ FASTLOAD_HD PetscInt FastLoadFind(const PetscInt i[], const PetscInt j[], PetscI
 }
 
 PETSC_INTERN void            FastLoadPlan(PetscInt, FastLoadStep[], PetscInt, PetscInt, PetscInt, PetscInt *);
-PETSC_INTERN FastLoadOptions FastLoadChoose(const FastLoadOptions *, const GallopCSR *);
+PETSC_INTERN FastLoadOptions FastLoadChoose(const FastLoadOptions *, const GallopCSR *, PetscReal);
 
 PETSC_INTERN const GallopFormatWork FastLoadHost, FastLoadDevice;
 

@@ -495,6 +495,13 @@ static __device__ __forceinline__ void Raise(int *flag)
   cuda::atomic_ref<int, cuda::thread_scope_device>(*flag).store(1, cuda::memory_order_relaxed);
 }
 
+__global__ static void SpreadKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, unsigned long long *sum)
+{
+  const int k = (int)GlobalThread();
+
+  if (k < FASTLOAD_SAMPLES) atomicAdd(sum, (unsigned long long)FastLoadSpread(m, i, j, k));
+}
+
 /* Where rows begin, and which of them are long, in any order */
 __global__ static void RowsKernel(PetscInt m, PetscInt limit, const PetscInt *__restrict__ i, PetscInt *rowOf, int *flags, PetscInt *longRows)
 {
@@ -761,16 +768,28 @@ __global__ static void OffsetsKernel(const FastLoad fl, const PetscInt *__restri
   if (__any_sync(All, found) && lane == 0) fl.blkClass[b] |= FASTLOAD_SHARED;
 }
 
-__global__ static void TasksKernel(const FastLoad fl)
+/* What tasks are sorted by where the result is large: the part of it that they begin in */
+__global__ static void TaskKeyKernel(const FastLoad fl, PetscInt part, Key *key, PetscInt *number)
 {
   const PetscCount t = GlobalThread();
 
   if (t >= fl.taskNum) return;
-  const PetscInt b = fl.taskBlk[t], *cols = fl.perm + fl.blkColIdx[b];
-  bool           follow = true;
+  key[t]    = (Key)(fl.lineRow[fl.blkLine[fl.taskBlk[t]]] / part);
+  number[t] = (PetscInt)t;
+}
 
-  for (int k = 1; k < fl.blkLength[b]; k++) follow = follow && cols[k] == cols[0] + k;
-  fl.tasks[t] = {(PetscInt)fl.blkPtr[b], (PetscInt)(fl.blkRow[b] / FASTLOAD_ALIGN), fl.blkLine[b], follow ? cols[0] : fl.blkColIdx[b], fl.blkHeight[b], b, fl.taskBlk[t + 1], fl.blkLength[b], fl.blkClass[b], follow};
+/* In order of numbers, where there are some */
+__global__ static void TasksKernel(const FastLoad fl, const PetscInt *__restrict__ number)
+{
+  const PetscCount k = GlobalThread();
+
+  if (k >= fl.taskNum) return;
+  const PetscCount t = number ? number[k] : k;
+  const PetscInt   b = fl.taskBlk[t], *cols = fl.perm + fl.blkColIdx[b];
+  bool             follow = true;
+
+  for (int l = 1; l < fl.blkLength[b]; l++) follow = follow && cols[l] == cols[0] + l;
+  fl.tasks[k] = {(PetscInt)fl.blkPtr[b], (PetscInt)(fl.blkRow[b] / FASTLOAD_ALIGN), fl.blkLine[b], follow ? cols[0] : fl.blkColIdx[b], fl.blkHeight[b], b, fl.taskBlk[t + 1], fl.blkLength[b], fl.blkClass[b], follow};
 }
 
 /* New values, a warp a block */
@@ -1112,6 +1131,7 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
 {
   const bool      indices = fl->options.deterministic || w->unsorted;
   const PetscInt *rows    = NULL;
+  PetscInt       *number  = NULL;
   void           *base = NULL, *rowIdx = NULL;
   PetscCount      rowbytes;
 
@@ -1136,16 +1156,47 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
   if (fl->blkNum) {
     OffsetsKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, rows, w->apart);
     GallopCheckLaunch();
-    TasksKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl);
+    if (FastLoadIsLarge(fl->m)) {
+      const PetscInt part = FASTLOAD_WINDOW / 2 / sizeof(PetscScalar);
+
+      number = w->sortedentries; /* there are no more tasks than entries; rows are in w->key */
+      TaskKeyKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl, part, (Key *)w->entries, w->rowOf);
+      GallopCheckLaunch();
+      PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, (Key *)w->entries, w->sortedkey, w->rowOf, number, fl->taskNum, 0, BitsFor(fl->m / part), stream));
+    }
+    TasksKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl, number);
     GallopCheckLaunch();
   }
   *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* As on the host; *fits is false where there is no memory for a number */
+static PetscErrorCode Spread(const GallopCSR *csr, PetscReal *spread, PetscBool *fits, cudaStream_t stream)
+{
+  unsigned long long sum = 0;
+  void              *total;
+
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+  if (FastLoadIsLarge(csr->m)) {
+    PetscCall(GallopDeviceMalloc(sizeof(sum), &total));
+    *fits = (PetscBool)(total != NULL);
+    if (*fits) {
+      PetscCallCUDA(cudaMemsetAsync(total, 0, sizeof(sum), stream));
+      SpreadKernel<<<GridFor(FASTLOAD_SAMPLES), Threads, 0, stream>>>(csr->m, csr->i, csr->j, (unsigned long long *)total);
+      GallopCheckLaunch();
+      PetscCall(GallopDeviceCopyOut(&sum, total, sizeof(sum)));
+      PetscCall(GallopDeviceRelease(sizeof(sum), total));
+    }
+  }
+  *spread = (PetscReal)sum / FASTLOAD_SAMPLES / csr->n;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  const FastLoadOptions options = FastLoadChoose((const FastLoadOptions *)opts, csr);
+  FastLoadOptions       options;
   FastLoad             *fl;
   FastLoadStep         *steps;
   LongRows              longrows;
@@ -1154,11 +1205,15 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   size_t                wbytes;
   void                 *wbase;
   cudaStream_t          stream;
+  PetscReal             spread = 0;
   PetscBool             done;
 
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(Spread(csr, &spread, &done, stream));
+  if (!done) PetscFunctionReturn(PETSC_SUCCESS);
+  options   = FastLoadChoose((const FastLoadOptions *)opts, csr, spread);
   w.groups  = FastLoadCeil(csr->n, WarpSize);
   w.most    = (PetscInt)PetscMin((double)PetscMin(csr->m, csr->n), PetscSqrtReal(2 * (PetscReal)csr->nz) + 2);
   w.lenbits = BitsFor(csr->m);

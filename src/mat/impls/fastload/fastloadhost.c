@@ -3,8 +3,11 @@
 #include "fastload.h"
 #include <gallop/deviceimpl.h>
 
-/* What the options leave open. Small matrices are cut low, so that there is work for all warps of a GPU. */
-FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *csr)
+/*
+  What the options leave open. Small matrices are cut low, so that there is work for all warps of a GPU, but short columns are not cut: they are loaded at once. spread is the mean
+  of FastLoadSpread(), relative to the columns: where entries lie anywhere, a task shall add to a part of a large result.
+*/
+FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *csr, PetscReal spread)
 {
   FastLoadOptions o = *options;
 
@@ -13,12 +16,26 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
     o.height   = 0;
     o.long_row = PETSC_INT_MAX;
   }
-  if (o.height == FASTLOAD_CHOOSE)
+  if (o.height == FASTLOAD_CHOOSE) {
+    const PetscReal parts = (PetscReal)csr->m * sizeof(PetscScalar) / FASTLOAD_WINDOW;
+
     for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= 8192;) o.height *= 2;
+    if (csr->nz < 1000000 && csr->nz / csr->n <= 10) o.height = PetscMax(o.height, 8);
+    if (o.groups && FastLoadIsLarge(csr->m) && spread > 0.2)
+      while (o.height > 1 && o.height * parts > 1.1 * csr->nz / csr->n) o.height /= 2;
+  }
   if (!o.long_row) o.long_row = (PetscInt)PetscMin(PetscMax(1024, PetscMin(csr->nz / csr->m * 16, csr->nz / 1024)), PETSC_INT_MAX);
   if (!o.groups || o.window >= csr->n || o.window > PETSC_INT_MAX - FASTLOAD_LENGTH) o.window = 0; /* the last, since rounded up it may be more than a PetscInt can count */
   o.window = FastLoadCeil(o.window, FASTLOAD_LENGTH) * FASTLOAD_LENGTH;
   return o;
+}
+
+static PetscReal Spread(const GallopCSR *csr)
+{
+  PetscReal sum = 0;
+
+  for (int k = 0; k < FASTLOAD_SAMPLES && FastLoadIsLarge(csr->m); k++) sum += FastLoadSpread(csr->m, csr->i, csr->j, k);
+  return sum / FASTLOAD_SAMPLES / csr->n;
 }
 
 /*
@@ -337,7 +354,7 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
   fl->n       = csr->n;
   fl->nz      = csr->nz;
   fl->length  = length;
-  fl->options = FastLoadChoose(options, csr);
+  fl->options = FastLoadChoose(options, csr, Spread(csr));
   fl->height  = fl->options.height;
   PetscCall(PetscCalloc4(csr->n, &count, csr->n, &len, csr->n, &begin, csr->n, &taken));
   for (PetscInt r = 0; r < csr->m; r++) {
