@@ -9,7 +9,6 @@ static constexpr int          Threads = 256; /* of a GPU block */
 static constexpr int          Warps   = Threads / WarpSize;
 static constexpr int          Adding  = 8;           /* lines whose entries are loaded before the first is used, in a product */
 static constexpr int          Offset  = 7;           /* the same where rows are loaded too: one more, and registers do not suffice */
-static constexpr int          Running = 6;           /* and where there are runs of equal rows */
 static constexpr int          Summing = 8;           /* in a transposed product */
 static constexpr int          Blocks  = 4;           /* of the GPU on a multiprocessor at least */
 static constexpr unsigned int All     = 0xffffffffu; /* lanes of a warp */
@@ -196,68 +195,23 @@ static __device__ __forceinline__ void Add(V *to, const V &value, bool atomicall
   else *to += value;
 }
 
-template <typename I>
-static __device__ __forceinline__ I WarpMax(I value)
+/* Lane l's sum and those of the lanes behind it in its run of equal rows, none longer than 2^steps; *first tells whether the run begins here */
+template <typename V, typename I>
+static __device__ __forceinline__ V SegmentSum(V sum, I row, int lane, int steps, bool *first)
 {
-  for (int by = WarpSize / 2; by > 0; by /= 2) {
-    const I other = __shfl_xor_sync(All, value, by);
+  const I            before = __shfl_up_sync(All, row, 1);
+  const unsigned int heads  = __ballot_sync(All, lane == 0 || row != before);
+  const unsigned int behind = lane == WarpSize - 1 ? 0 : heads >> (lane + 1);
+  const int          end    = behind ? lane + __ffs(behind) : WarpSize;
 
-    if (other > value) value = other;
+  *first = heads >> lane & 1;
+  for (int s = 0; s < steps; s++) {
+    const V other = GallopShuffleDown(sum, 1 << s, WarpSize);
+
+    if (lane + (1 << s) < end) sum += other;
   }
-  return value;
+  return sum;
 }
-
-/*
-  Lines of 32 columns where neighbours may be in the same row: a run, whose sum goes to z once. Columns of such a run are mostly those of unknowns of one place, and the lines of a column
-  are of the unknowns of another, whose rows follow each other. So the first lane of a run keeps the sum of one line, the second one that of the next, and they go to z together,
-  in as few sectors of memory as can be. Only where additions are atomic: two lanes may have sums of the same row.
-*/
-template <typename R, typename V, typename I>
-class Runs {
-public:
-  __device__ __forceinline__ Runs(int steps, bool shared) : shared_(shared), steps_(steps), period_(shared ? 0 : 1) { }
-  __device__ __forceinline__ void Line(I row, V sum, V *z, int lane)
-  {
-    const I            before = __shfl_up_sync(All, row, 1);
-    const unsigned int heads  = __ballot_sync(All, lane == 0 || row != before);
-    const int          head   = WarpSize - 1 - __clz((int)(heads & All >> (WarpSize - 1 - lane)));
-    const unsigned int behind = lane == WarpSize - 1 ? 0 : heads >> (lane + 1);
-    const int          end    = behind ? lane + __ffs(behind) : WarpSize;
-
-#pragma unroll 1 /* for registers */
-    for (int s = 0; s < steps_; s++) { /* no run is longer than 2^steps */
-      const V other = GallopShuffleDown(sum, 1 << s, WarpSize);
-
-      if (lane + (1 << s) < end) sum += other;
-    }
-    sum = GallopShuffle(sum, head);
-    if (!period_) period_ = WarpMax(end - head);
-    if (lane - head == (line_ < end - head ? line_ : 0)) {
-      if (has_) Put(z);
-      has_ = true;
-      sum_ = sum;
-      row_ = row;
-    }
-    if (++line_ == period_) Flush(z);
-  }
-  __device__ __forceinline__ void Flush(V *z)
-  {
-    if (has_) Put(z);
-    has_  = false;
-    line_ = 0;
-    if (!shared_) __syncwarp(); /* another lane may go on with this row in the next line */
-  }
-
-private:
-  __device__ __forceinline__ void Put(V *z) { Add<R>(z + row_, sum_, shared_); }
-
-  const bool shared_;
-  const int  steps_;
-  int        period_, line_ = 0; /* lines between two additions, 0 if not known yet */
-  V          sum_ = V(0);
-  I          row_ = 0;
-  bool       has_ = false;
-};
 
 /*
   Lines of 32 columns whose rows follow each other, each line with higher rows than the one before: sums stay in the lanes while the rows move by, and only what no
@@ -309,7 +263,7 @@ template <typename W, typename R, typename V, typename I, typename Ready>
 static __device__ __forceinline__ void AddBlock(const FastLoadArrays<V, I> &fl, const BlockView<I> &block, int lane, Ready ready, const V &x, V *z)
 {
   const bool shared = block.kind & FASTLOAD_SHARED;
-  const int  add    = FASTLOAD_ADD(block.kind);
+  const int  steps = FASTLOAD_STEPS(block.kind), add = FASTLOAD_ADD(block.kind);
 
   if constexpr (cuda::std::is_void_v<W>) {
     if (add == FASTLOAD_ONE_ROW) {
@@ -324,14 +278,13 @@ static __device__ __forceinline__ void AddBlock(const FastLoadArrays<V, I> &fl, 
       WalkLines<W, Adding>(fl, block, lane, ready, [&](const V &value, I, I low) { diagonals.Line(low, value * x, z, shared, lane); });
       diagonals.Flush(z, shared, lane);
     }
-  } else if (add == FASTLOAD_RUNS) {
-    Runs<R, V, I> runs(FASTLOAD_STEPS(block.kind), shared);
-
-    WalkLines<W, Running>(fl, block, lane, ready, [&](const V &value, I offset, I low) { runs.Line(low + offset, value * x, z, lane); });
-    runs.Flush(z);
   } else {
     WalkLines<W, Offset>(fl, block, lane, ready, [&](const V &value, I offset, I low) {
-      Add<R>(z + low + offset, value * x, shared);
+      V    sum  = value * x;
+      bool adds = true;
+
+      if (add == FASTLOAD_RUNS) sum = SegmentSum(sum, offset, lane, steps, &adds);
+      if (adds) Add<R>(z + low + offset, sum, shared);
       if (!shared) __syncwarp(); /* another lane may go on with this row in the next line */
     });
   }
@@ -741,6 +694,17 @@ __global__ static void OwnerKernel(const FastLoad fl, const PetscInt *__restrict
   if (b >= fl.blkNum) return;
   for (PetscCount k = fl.blkPtr[b] + threadIdx.x % WarpSize; k < fl.blkPtr[b + 1]; k += WarpSize)
     cuda::atomic_ref<PetscInt, cuda::thread_scope_device>(owner[rows[k]]).store((PetscInt)b, cuda::memory_order_relaxed);
+}
+
+template <typename I>
+static __device__ __forceinline__ I WarpMax(I value)
+{
+  for (int by = WarpSize / 2; by > 0; by /= 2) {
+    const I other = __shfl_xor_sync(All, value, by);
+
+    if (other > value) value = other;
+  }
+  return value;
 }
 
 /* A warp a block: its class, the lowest rows of its lines, the bytes that the others take, and the rows that are in another block too or stand apart in a line */
