@@ -26,7 +26,7 @@
 #define FASTLOAD_LENGTH 32   /* columns of a block: the width of a warp */
 #define FASTLOAD_CHOOSE (-1) /* the height, by the number of entries */
 #define FASTLOAD_SAMPLES 1024 /* rows that are looked at to see how far their entries are apart */
-#define FASTLOAD_WINDOW  (8 << 20) /* bytes of a large result that tasks add to before others add to the next ones: they stay in the cache of a GPU */
+#define FASTLOAD_WINDOW  (16 << 20) /* bytes of a result that stay in the cache of a GPU */
 #define FASTLOAD_PIECE  4096 /* entries of a long row that a block of the GPU adds */
 #define FASTLOAD_ALIGN  8    /* bytes: where the offsets of a block begin */
 
@@ -187,7 +187,7 @@ FASTLOAD_HD unsigned char FastLoadClass(int onerow, int distinct, int follow, Pe
 /* Whether the result is more than stays in cache, so that it matters in which order tasks add to it */
 FASTLOAD_HD int FastLoadIsLarge(PetscInt m)
 {
-  return (size_t)m * sizeof(PetscScalar) > 4 * (size_t)FASTLOAD_WINDOW;
+  return (size_t)m * sizeof(PetscScalar) > 2 * (size_t)FASTLOAD_WINDOW;
 }
 
 /* How far the first and the last entry of sample k of the rows are apart */

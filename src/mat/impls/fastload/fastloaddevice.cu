@@ -1157,7 +1157,7 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
     OffsetsKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, rows, w->apart);
     GallopCheckLaunch();
     if (FastLoadIsLarge(fl->m)) {
-      const PetscInt part = FASTLOAD_WINDOW / sizeof(PetscScalar);
+      const PetscInt part = FASTLOAD_WINDOW / 2 / sizeof(PetscScalar);
 
       number = w->sortedentries; /* there are no more tasks than entries; rows are in w->key */
       TaskKeyKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl, part, (Key *)w->entries, w->rowOf);

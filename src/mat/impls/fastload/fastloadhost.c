@@ -17,9 +17,12 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
     o.long_row = PETSC_INT_MAX;
   }
   if (o.height == FASTLOAD_CHOOSE) {
+    const PetscReal parts = (PetscReal)csr->m * sizeof(PetscScalar) / FASTLOAD_WINDOW;
+
     for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= 8192;) o.height *= 2;
-    if (csr->nz < 1000000 && csr->nz / csr->n < 10) o.height = PetscMax(o.height, 8);
-    if (o.groups && FastLoadIsLarge(csr->m) && spread > 0.2) o.height = 1;
+    if (csr->nz < 1000000 && csr->nz / csr->n <= 10) o.height = PetscMax(o.height, 8);
+    if (o.groups && FastLoadIsLarge(csr->m) && spread > 0.2)
+      while (o.height > 1 && o.height * parts > 1.1 * csr->nz / csr->n) o.height /= 2;
   }
   if (!o.long_row) o.long_row = (PetscInt)PetscMin(PetscMax(1024, PetscMin(csr->nz / csr->m * 16, csr->nz / 1024)), PETSC_INT_MAX);
   if (!o.groups || o.window >= csr->n || o.window > PETSC_INT_MAX - FASTLOAD_LENGTH) o.window = 0; /* the last, since rounded up it may be more than a PetscInt can count */
