@@ -80,7 +80,7 @@ static const Setting settings[] = {
 static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, PetscInt number)
 {
   const Setting     *o      = &settings[setting];
-  const PetscInt     chosen = fl->nz / fl->n <= 10 ? 8 : 1, height = o->deterministic ? 0 : o->height < 0 ? chosen : o->height, window = o->window ? o->window : PETSC_INT_MAX;
+  const PetscInt     height = o->deterministic ? 0 : o->height < 0 ? 1 : o->height, window = o->window ? o->window : PETSC_INT_MAX;
   const PetscInt    *i, *j;
   const PetscScalar *a;
   PetscInt           m, n, *count, *block, task = 0, line = 0, longrows = 0, single = 1, zeros = !o->groups;

@@ -565,7 +565,7 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
     if (transposed) PetscCall((*work->applytranspose)(data, &p, conjugate));
     else PetscCall((*work->apply)(data, &p));
-    PetscCall(Flops(A, &g->instance[arrays.place].key, (PetscBool)!(y || transposed), &flops));
+    PetscCall(Flops(A, &g->instance[arrays.place].key, (PetscBool) !(y || transposed), &flops));
     if (arrays.place == GALLOP_DEVICE) {
       PetscCall(PetscLogGpuTimeEnd());
       PetscCall(PetscLogGpuFlops(flops));

@@ -23,12 +23,12 @@
 
 #include <gallop/formatimpl.h>
 
-#define FASTLOAD_LENGTH 32   /* columns of a block: the width of a warp */
-#define FASTLOAD_CHOOSE (-1) /* the height, by the number of entries */
-#define FASTLOAD_SAMPLES 1024 /* rows that are looked at to see how far their entries are apart */
+#define FASTLOAD_LENGTH  32         /* columns of a block: the width of a warp */
+#define FASTLOAD_CHOOSE  (-1)       /* the height, by the number of entries */
+#define FASTLOAD_SAMPLES 1024       /* rows that are looked at to see how far their entries are apart */
 #define FASTLOAD_WINDOW  (16 << 20) /* bytes of a result that stay in the cache of a GPU */
-#define FASTLOAD_PIECE  4096 /* entries of a long row that a block of the GPU adds */
-#define FASTLOAD_ALIGN  8    /* bytes: where the offsets of a block begin */
+#define FASTLOAD_PIECE   4096       /* entries of a long row that a block of the GPU adds */
+#define FASTLOAD_ALIGN   8          /* bytes: where the offsets of a block begin */
 
 typedef struct {
   PetscInt  height;   /* most entries of a column in a block, 0 for no limit, or FASTLOAD_CHOOSE */
@@ -71,7 +71,7 @@ typedef struct {
    the matrix follow each other, colidx is the first of them; else the first sorted one. */
 typedef struct {
   PetscInt      ptr, row, line, colidx, height, blk, end;
-  unsigned char length, kind, follow;
+  unsigned char length, kind, follow, unused[sizeof(PetscInt) - 3]; /* all bytes are loaded */
 } FastLoadTask;
 
 typedef struct {

@@ -357,13 +357,13 @@ __global__ static void __launch_bounds__(Threads, Blocks) FastLoadKernel(const _
   if (t < 0) AddLongRow<R>(fl, (PetscInt)blockIdx.x, alpha, x, z);
   if (t < 0 || t >= fl.taskNum) return;
 
-  const FastLoadTask    task   = LoadTask(fl.tasks, t);
-  const bool            inside = lane < task.length;
-  BlockView<I>          block  = FirstBlock<I>(task);
-  const I               col    = ColumnOf(fl, task, lane);
-  V                     xl     = V(0);
-  I                     b      = task.blk;
-  const auto            ready  = [&] {
+  const FastLoadTask task   = LoadTask(fl.tasks, t);
+  const bool         inside = lane < task.length;
+  BlockView<I>       block  = FirstBlock<I>(task);
+  const I            col    = ColumnOf(fl, task, lane);
+  V                  xl     = V(0);
+  I                  b      = task.blk;
+  const auto         ready  = [&] {
     if (b > task.blk) return;
     GallopWaitForPredecessor();
     if (inside) xl = alpha * x[col]; /* no read-only load: ptxas would move that before the wait */
@@ -398,12 +398,12 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
   }
   if (t < 0 || t >= fl.taskNum) return;
 
-  const FastLoadTask     task  = LoadTask(fl.tasks, t);
-  BlockView<I>           block = FirstBlock<I>(task);
-  const I                col   = ColumnOf(fl, task, lane);
-  V                      sum   = V(0);
-  I                      b     = task.blk;
-  const auto             ready = [&] {
+  const FastLoadTask task  = LoadTask(fl.tasks, t);
+  BlockView<I>       block = FirstBlock<I>(task);
+  const I            col   = ColumnOf(fl, task, lane);
+  V                  sum   = V(0);
+  I                  b     = task.blk;
+  const auto         ready = [&] {
     if (b == task.blk) GallopWaitForPredecessor();
   };
 
@@ -789,7 +789,11 @@ __global__ static void TasksKernel(const FastLoad fl, const PetscInt *__restrict
   bool             follow = true;
 
   for (int l = 1; l < fl.blkLength[b]; l++) follow = follow && cols[l] == cols[0] + l;
-  fl.tasks[k] = {(PetscInt)fl.blkPtr[b], (PetscInt)(fl.blkRow[b] / FASTLOAD_ALIGN), fl.blkLine[b], follow ? cols[0] : fl.blkColIdx[b], fl.blkHeight[b], b, fl.taskBlk[t + 1], fl.blkLength[b], fl.blkClass[b], follow};
+  fl.tasks[k] = {(PetscInt)fl.blkPtr[b], (PetscInt)(fl.blkRow[b] / FASTLOAD_ALIGN),
+                 fl.blkLine[b],          follow ? cols[0] : fl.blkColIdx[b],
+                 fl.blkHeight[b],        b,
+                 fl.taskBlk[t + 1],      fl.blkLength[b],
+                 fl.blkClass[b],         follow};
 }
 
 /* New values, a warp a block */
@@ -1196,17 +1200,17 @@ static PetscErrorCode Spread(const GallopCSR *csr, PetscReal *spread, PetscBool 
 
 static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  FastLoadOptions       options;
-  FastLoad             *fl;
-  FastLoadStep         *steps;
-  LongRows              longrows;
-  PetscInt              num;
-  Workspace             w = {};
-  size_t                wbytes;
-  void                 *wbase;
-  cudaStream_t          stream;
-  PetscReal             spread = 0;
-  PetscBool             done;
+  FastLoadOptions options;
+  FastLoad       *fl;
+  FastLoadStep   *steps;
+  LongRows        longrows;
+  PetscInt        num;
+  Workspace       w = {};
+  size_t          wbytes;
+  void           *wbase;
+  cudaStream_t    stream;
+  PetscReal       spread = 0;
+  PetscBool       done;
 
   PetscFunctionBegin;
   *built = NULL;

@@ -4,8 +4,8 @@
 #include <gallop/deviceimpl.h>
 
 /*
-  What the options leave open. Small matrices are cut low, so that there is work for all warps of a GPU, but short columns are not cut: they are loaded at once. spread is the mean
-  of FastLoadSpread(), relative to the columns: where entries lie anywhere, a task shall add to a part of a large result.
+  What the options leave open. Columns are cut so that there is work for all warps of a GPU; small matrices, whose entries are in its cache, need fewer. spread is the mean of
+  FastLoadSpread(), relative to the columns: where entries lie anywhere, a task shall add to a part of a large result.
 */
 FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *csr, PetscReal spread)
 {
@@ -17,10 +17,10 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
     o.long_row = PETSC_INT_MAX;
   }
   if (o.height == FASTLOAD_CHOOSE) {
-    const PetscReal parts = (PetscReal)csr->m * sizeof(PetscScalar) / FASTLOAD_WINDOW;
+    const PetscCount tasks = csr->nz < 1000000 ? 2048 : 8192;
+    const PetscReal  parts = (PetscReal)csr->m * sizeof(PetscScalar) / FASTLOAD_WINDOW;
 
-    for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= 8192;) o.height *= 2;
-    if (csr->nz < 1000000 && csr->nz / csr->n <= 10) o.height = PetscMax(o.height, 8);
+    for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= tasks;) o.height *= 2;
     if (o.groups && FastLoadIsLarge(csr->m) && spread > 0.2)
       while (o.height > 1 && o.height * parts > 1.1 * csr->nz / csr->n) o.height /= 2;
   }
