@@ -527,8 +527,11 @@ static PetscErrorCode Flops(Mat A, GallopKey *key, PetscBool plain, PetscLogDoub
 {
   PetscFunctionBegin;
   if (plain && key->rows < 0) {
-    key->rows = 0;
-    for (PetscInt r = 0; r < A->rmap->n; r++) key->rows += key->i[r + 1] > key->i[r];
+    const PetscInt *i = key->i, m = A->rmap->n;
+    PetscInt        rows = 0;
+
+    for (PetscInt r = 0; r < m; r++) rows += i[r + 1] > i[r];
+    key->rows = rows;
   }
   *flops = 2.0 * (PetscLogDouble)key->nz - (plain ? key->rows : 0);
   PetscFunctionReturn(PETSC_SUCCESS);
