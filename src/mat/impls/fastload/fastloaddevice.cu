@@ -564,7 +564,18 @@ __global__ static void RankKernel(PetscCount nz, PetscInt limit, PetscInt ncols,
   if (k < nz) key[k] = (Key)(FastLoadIsLong(i, rowOf[k], limit) ? ncols : rank[j[k]]);
 }
 
-/* Blocks of a group, a warp each; what() takes each block and whether it begins a task, uniformly. Returns the lines. */
+/* Lines [begin, end) of a group, all of the same columns, and the blocks that they are cut into: all but the first begin tasks, and that does too where begins */
+struct Segment {
+  int      first, length; /* columns of the group */
+  PetscInt begin, end, cut, blocks;
+  bool     begins;
+
+  __device__ __forceinline__ PetscInt Tasks() const { return blocks - !begins; }
+  __device__ __forceinline__ PetscInt BlockBegin(PetscInt k) const { return k ? (begin / cut + k) * cut : begin; }
+  __device__ __forceinline__ PetscInt BlockEnd(PetscInt k) const { return k == blocks - 1 ? end : (begin / cut + k + 1) * cut; }
+};
+
+/* A warp a group; what() takes each segment, uniformly. Returns the lines. */
 template <typename What>
 static __device__ __forceinline__ PetscInt WalkGroup(PetscInt ncols, PetscInt limit, const PetscInt *len, PetscInt s, int lane, What what)
 {
@@ -572,13 +583,11 @@ static __device__ __forceinline__ PetscInt WalkGroup(PetscInt ncols, PetscInt li
   const PetscInt own = lane < length ? len[s + lane] : 0, most = __shfl_sync(All, own, length - 1);
 
   for (PetscInt k = 0; k < most;) {
-    const int      at   = __popc(__ballot_sync(All, lane < length && own <= k)); /* columns that are at their end */
-    const PetscInt cut  = FastLoadCut(limit, WarpSize, length - at);
-    PetscInt       stop = __shfl_sync(All, own, at);
+    const int      at  = __popc(__ballot_sync(All, lane < length && own <= k)); /* columns that are at their end */
+    const PetscInt end = __shfl_sync(All, own, at), cut = limit ? FastLoadCut(limit, WarpSize, length - at) : most;
 
-    if (limit && stop > (k / cut + 1) * cut) stop = (k / cut + 1) * cut;
-    what(FastLoadBlock{0, s + at, length - at, stop - k, k}, limit ? k % cut == 0 : k == 0);
-    k = stop;
+    what(Segment{at, length - at, k, end, cut, (end - 1) / cut - k / cut + 1, k % cut == 0});
+    k = end;
   }
   return most;
 }
@@ -590,9 +599,9 @@ __global__ static void CountGroupsKernel(PetscInt groups, PetscInt ncols, PetscI
   PetscInt         nblocks = 0, ntasks = 0;
 
   if (g > groups) return;
-  const PetscInt nlines = g == groups ? 0 : WalkGroup(ncols, limit, len, (PetscInt)g * WarpSize, lane, [&](const FastLoadBlock &, bool begins) {
-    nblocks++;
-    ntasks += begins;
+  const PetscInt nlines = g == groups ? 0 : WalkGroup(ncols, limit, len, (PetscInt)g * WarpSize, lane, [&](const Segment &segment) {
+    nblocks += segment.blocks;
+    ntasks += segment.Tasks();
   });
 
   if (lane) return;
@@ -610,23 +619,25 @@ __global__ static void GroupsKernel(PetscInt groups, const PetscInt *__restrict_
   const int        lane = threadIdx.x % WarpSize;
 
   if (g >= groups) return;
-  PetscInt   b = blocks[g], t = tasks[g], line = lines[g];
-  PetscCount ptr = begin[g * WarpSize];
+  const PetscInt line = lines[g];
+  PetscInt       b = blocks[g], t = tasks[g];
+  PetscCount     ptr = begin[g * WarpSize];
 
-  WalkGroup(fl.ncols, fl.height, len, (PetscInt)g * WarpSize, lane, [&](const FastLoadBlock &block, bool begins) {
-    if (lane == 0) {
-      if (begins) fl.taskBlk[t] = b;
-      fl.blkPtr[b]    = ptr;
-      fl.blkColIdx[b] = block.colidx;
-      fl.blkHeight[b] = block.height;
-      fl.blkLength[b] = (unsigned char)block.length;
-      fl.blkLine[b]   = line;
-      base[b]         = block.base;
+  WalkGroup(fl.ncols, fl.height, len, (PetscInt)g * WarpSize, lane, [&](const Segment &segment) {
+    for (PetscInt k = lane; k < segment.blocks; k += WarpSize) {
+      const PetscInt from = segment.BlockBegin(k), to = segment.BlockEnd(k);
+
+      if (k || segment.begins) fl.taskBlk[t + k - !segment.begins] = b + k;
+      fl.blkPtr[b + k]    = ptr + (PetscCount)segment.length * (from - segment.begin);
+      fl.blkColIdx[b + k] = (PetscInt)g * WarpSize + segment.first;
+      fl.blkHeight[b + k] = to - from;
+      fl.blkLength[b + k] = (unsigned char)segment.length;
+      fl.blkLine[b + k]   = line + from;
+      base[b + k]         = from;
     }
-    t += begins;
-    b++;
-    ptr += (PetscCount)block.length * block.height;
-    line += block.height;
+    b += segment.blocks;
+    t += segment.Tasks();
+    ptr += (PetscCount)segment.length * (segment.end - segment.begin);
   });
 }
 
