@@ -512,13 +512,25 @@ __global__ static void RowsKernel(PetscInt m, PetscInt limit, const PetscInt *__
   if (FastLoadIsLong(i, (PetscInt)r, limit)) longRows[atomicAdd(&flags[FLAG_LONG], 1)] = (PetscInt)r;
 }
 
-__global__ static void CountKernel(PetscCount nz, PetscInt limit, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscInt *__restrict__ rowOf, Key *count, int *flags)
+/* What entries are sorted by: their columns; those of long rows come last */
+__global__ static void EntryKeyKernel(PetscCount nz, PetscInt n, PetscInt limit, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscInt *__restrict__ rowOf, Key *key, PetscInt *entry, int *flags)
 {
   const PetscCount k = GlobalThread();
 
   if (k >= nz) return;
   if (k && rowOf[k] == rowOf[k - 1] && j[k] <= j[k - 1]) Raise(&flags[FLAG_UNSORTED]);
-  if (!FastLoadIsLong(i, rowOf[k], limit)) atomicAdd(&count[j[k]], (Key)1);
+  key[k]   = (Key)(FastLoadIsLong(i, rowOf[k], limit) ? n : j[k]);
+  entry[k] = (PetscInt)k;
+}
+
+/* Where the entries of each column begin and end among sorted ones; columns without have what they had */
+__global__ static void BoundsKernel(PetscCount nz, PetscInt n, const Key *__restrict__ key, PetscInt *start, PetscInt *stop)
+{
+  const PetscCount k = GlobalThread();
+
+  if (k >= nz || key[k] == (Key)n) return;
+  if (!k || key[k] != key[k - 1]) start[key[k]] = (PetscInt)k;
+  if (k == nz - 1 || key[k] != key[k + 1]) stop[key[k]] = (PetscInt)k + 1;
 }
 
 __global__ static void NumberKernel(PetscCount n, PetscInt *number)
@@ -529,11 +541,11 @@ __global__ static void NumberKernel(PetscCount n, PetscInt *number)
 }
 
 /* What columns are sorted by: their window, and in it their length */
-__global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, const Key *__restrict__ count, unsigned long long *key)
+__global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, const PetscInt *__restrict__ start, const PetscInt *__restrict__ stop, unsigned long long *key)
 {
   const PetscCount c = GlobalThread();
 
-  if (c < n) key[c] = (unsigned long long)(window ? c / window : 0) << bits | count[c];
+  if (c < n) key[c] = (unsigned long long)(window ? c / window : 0) << bits | (unsigned long long)(stop[c] - start[c]);
 }
 
 /* Where columns with entries begin among sorted ones; *first is n where none have */
@@ -545,23 +557,15 @@ __global__ static void FirstKernel(PetscInt n, int bits, const unsigned long lon
   if (s < n && key[s] & mask && (!s || !(key[s - 1] & mask))) *first = (PetscInt)s;
 }
 
-/* len[n] is 0: one too many, so that the exclusive sum ends with the total */
-__global__ static void LengthKernel(PetscInt n, int bits, const unsigned long long *__restrict__ key, const PetscInt *__restrict__ cols, PetscInt *len, PetscInt *rank)
+/* The length of each sorted column, and where its entries begin. len[n] is 0: one too many, so that the exclusive sum ends with the total */
+__global__ static void LengthKernel(PetscInt n, int bits, const unsigned long long *__restrict__ key, const PetscInt *__restrict__ cols, const PetscInt *__restrict__ start, PetscInt *len, PetscInt *from)
 {
   const PetscCount s = GlobalThread();
 
   if (s < n) {
-    len[s]        = (PetscInt)(key[s] & ((1ull << bits) - 1));
-    rank[cols[s]] = (PetscInt)s;
+    len[s]  = (PetscInt)(key[s] & ((1ull << bits) - 1));
+    from[s] = start[cols[s]];
   } else if (s == n) len[n] = 0;
-}
-
-/* Keys of the entries: their sorted columns; those of long rows come last */
-__global__ static void RankKernel(PetscCount nz, PetscInt limit, PetscInt ncols, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscInt *__restrict__ rowOf, const PetscInt *__restrict__ rank, Key *key)
-{
-  const PetscCount k = GlobalThread();
-
-  if (k < nz) key[k] = (Key)(FastLoadIsLong(i, rowOf[k], limit) ? ncols : rank[j[k]]);
 }
 
 /* Lines [begin, end) of a group, all of the same columns, and the blocks that they are cut into: all but the first begin tasks, and that does too where begins */
@@ -610,6 +614,21 @@ __global__ static void CountGroupsKernel(PetscInt groups, PetscInt ncols, PetscI
   lines[g]  = nlines;
   if (ntasks > 1) Raise(&flags[FLAG_CUT]);
   if (g < groups && !len[g * WarpSize]) Raise(&flags[FLAG_EMPTY]);
+}
+
+/* What the host wants to know of the groups, for one copy */
+struct Found {
+  PetscInt blocks, tasks, lines;
+  int      flags[FLAGS];
+};
+
+__global__ static void TotalsKernel(const PetscInt *__restrict__ blocks, const PetscInt *__restrict__ tasks, const PetscInt *__restrict__ lines, const int *__restrict__ flags, Found *found)
+{
+  if (threadIdx.x < FLAGS) found->flags[threadIdx.x] = flags[threadIdx.x];
+  if (threadIdx.x) return;
+  found->blocks = *blocks;
+  found->tasks  = *tasks;
+  found->lines  = *lines;
 }
 
 /* base: entries of each column of a block in the blocks before */
@@ -677,14 +696,14 @@ __global__ static void StepBlocksKernel(PetscInt num, const FastLoadStep *__rest
   base[b]         = block.base;
 }
 
-/* A warp a block: the rows, values and places in CSR of its entries, from those sorted by columns */
-__global__ static void FillKernel(const FastLoad fl, const PetscInt *__restrict__ begin, const PetscInt *__restrict__ base, const PetscInt *__restrict__ entries, const PetscInt *__restrict__ rowOf, const PetscScalar *__restrict__ a, PetscInt *rows)
+/* A warp a block: the rows, values and places in CSR of its entries, from those sorted by columns, of which each sorted column's begin at start */
+__global__ static void FillKernel(const FastLoad fl, const PetscInt *__restrict__ start, const PetscInt *__restrict__ base, const PetscInt *__restrict__ entries, const PetscInt *__restrict__ rowOf, const PetscScalar *__restrict__ a, PetscInt *rows)
 {
   const PetscCount b    = GlobalThread() / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
   if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
-  const PetscInt *from = entries + begin[fl.blkColIdx[b] + lane] + base[b];
+  const PetscInt *from = entries + start[fl.blkColIdx[b] + lane] + base[b];
 
 #pragma unroll 4
   for (PetscInt q = 0; q < fl.blkHeight[b]; q++) {
@@ -841,12 +860,13 @@ __global__ static void __launch_bounds__(Threads) LongRowsKernel(const FastLoad 
 
 /* What the build needs and the product does not */
 struct Workspace {
-  PetscInt           *rowOf, *longRows, *len, *begin, *cols, *sortedcols, *rank, *blocks, *tasks, *lines, *entries, *sortedentries, *owner;
+  PetscInt           *rowOf, *longRows, *len, *begin, *cols, *sortedcols, *colBegin, *colEnd, *from, *blocks, *tasks, *lines, *entries, *sortedentries, *owner;
   PetscInt           *step, *start, *top; /* for steps of all columns */
   FastLoadStep       *steps;
   unsigned long long *colkey, *sortedcolkey;
-  Key                *count, *key, *sortedkey;
+  Key                *key, *sortedkey;
   int                *flags, *apart;
+  Found              *found;
   char               *cub;
   size_t              cubbytes;
   int                 lenbits, colbits;
@@ -865,7 +885,9 @@ static size_t CarveWorkspace(Workspace *w, const FastLoadOptions *o, const Gallo
   carver.Take(w->begin, n + 1);
   carver.Take(w->cols, n);
   carver.Take(w->sortedcols, n);
-  carver.Take(w->rank, n);
+  carver.Take(w->colBegin, n);
+  carver.Take(w->colEnd, n);
+  carver.Take(w->from, n);
   carver.Take(w->blocks, (PetscCount)w->groups + 1);
   carver.Take(w->tasks, (PetscCount)w->groups + 1);
   carver.Take(w->lines, (PetscCount)w->groups + 1);
@@ -875,10 +897,10 @@ static size_t CarveWorkspace(Workspace *w, const FastLoadOptions *o, const Gallo
   carver.Take(w->apart, csr->m);
   carver.Take(w->colkey, n);
   carver.Take(w->sortedcolkey, n);
-  carver.Take(w->count, n);
   carver.Take(w->key, csr->nz);
   carver.Take(w->sortedkey, csr->nz);
   carver.Take(w->flags, FLAGS);
+  carver.Take(w->found, 1);
   if (!o->groups) {
     carver.Take(w->step, n + 1);
     carver.Take(w->start, w->most);
@@ -954,7 +976,7 @@ static PetscErrorCode Scan(Workspace *w, PetscInt *array, PetscCount n, cudaStre
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Long rows, the lengths of columns, and their order */
+/* Long rows, entries by columns, the lengths of columns, and their order */
 static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace *w, cudaStream_t stream)
 {
   const unsigned int rows = GridFor(csr->m), cols = GridFor((PetscCount)csr->n + 1), entries = GridFor(csr->nz);
@@ -963,15 +985,19 @@ static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace 
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(w->flags, 0, FLAGS * sizeof(*w->flags), stream));
   PetscCallCUDA(cudaMemsetAsync(w->rowOf, 0, (size_t)csr->nz * sizeof(*w->rowOf), stream));
-  PetscCallCUDA(cudaMemsetAsync(w->count, 0, (size_t)csr->n * sizeof(*w->count), stream));
+  PetscCallCUDA(cudaMemsetAsync(w->colBegin, 0, (size_t)csr->n * sizeof(*w->colBegin), stream));
+  PetscCallCUDA(cudaMemsetAsync(w->colEnd, 0, (size_t)csr->n * sizeof(*w->colEnd), stream));
   RowsKernel<<<rows, Threads, 0, stream>>>(csr->m, fl->options.long_row, csr->i, w->rowOf, w->flags, w->longRows);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::InclusiveScan(w->cub, w->cubbytes, w->rowOf, w->rowOf, cuda::maximum<>(), csr->nz, stream));
-  CountKernel<<<entries, Threads, 0, stream>>>(csr->nz, fl->options.long_row, csr->i, csr->j, w->rowOf, w->count, w->flags);
+  EntryKeyKernel<<<entries, Threads, 0, stream>>>(csr->nz, csr->n, fl->options.long_row, csr->i, csr->j, w->rowOf, w->key, w->entries, w->flags);
+  GallopCheckLaunch();
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, BitsFor(csr->n), stream));
+  BoundsKernel<<<entries, Threads, 0, stream>>>(csr->nz, csr->n, w->sortedkey, w->colBegin, w->colEnd);
   GallopCheckLaunch();
   NumberKernel<<<cols, Threads, 0, stream>>>(csr->n, w->cols);
   GallopCheckLaunch();
-  ColumnKeyKernel<<<cols, Threads, 0, stream>>>(csr->n, fl->options.window, w->lenbits, w->count, w->colkey);
+  ColumnKeyKernel<<<cols, Threads, 0, stream>>>(csr->n, fl->options.window, w->lenbits, w->colBegin, w->colEnd, w->colkey);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, stream));
   if (!fl->options.groups) {                                          /* the paper leaves empty columns out */
@@ -983,7 +1009,7 @@ static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace 
     w->sortedcols += skip;
   }
   fl->ncols = csr->n - skip;
-  LengthKernel<<<GridFor((PetscCount)fl->ncols + 1), Threads, 0, stream>>>(fl->ncols, w->lenbits, w->sortedcolkey, w->sortedcols, w->len, w->rank);
+  LengthKernel<<<GridFor((PetscCount)fl->ncols + 1), Threads, 0, stream>>>(fl->ncols, w->lenbits, w->sortedcolkey, w->sortedcols, w->colBegin, w->len, w->from);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, w->len, w->begin, (PetscCount)fl->ncols + 1, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -992,7 +1018,7 @@ static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace 
 /* Numbers of blocks, lines and tasks. The steps of all columns are to be freed by the caller. */
 static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, PetscInt *num, FastLoadStep **steps)
 {
-  int flags[FLAGS];
+  Found found;
 
   PetscFunctionBegin;
   *num   = 0;
@@ -1004,9 +1030,8 @@ static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, Pets
     PetscCall(Scan(w, w->blocks, (PetscCount)w->groups + 1, stream));
     PetscCall(Scan(w, w->tasks, (PetscCount)w->groups + 1, stream));
     PetscCall(Scan(w, w->lines, (PetscCount)w->groups + 1, stream));
-    PetscCall(GallopDeviceCopyOut(&fl->blkNum, w->blocks + w->groups, sizeof(PetscInt)));
-    PetscCall(GallopDeviceCopyOut(&fl->taskNum, w->tasks + w->groups, sizeof(PetscInt)));
-    PetscCall(GallopDeviceCopyOut(&fl->lineNum, w->lines + w->groups, sizeof(PetscInt)));
+    TotalsKernel<<<1, Threads, 0, stream>>>(w->blocks + w->groups, w->tasks + w->groups, w->lines + w->groups, w->flags, w->found);
+    GallopCheckLaunch();
   } else if (fl->ncols) {
     PetscInt *start, *top;
 
@@ -1030,11 +1055,16 @@ static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, Pets
     for (PetscInt t = 0; t < *num; t++) fl->lineNum += FastLoadCeil(fl->ncols - (*steps)[t].start, WarpSize) * (*steps)[t].height;
     fl->taskNum = fl->blkNum;
   }
-  PetscCall(GallopDeviceCopyOut(flags, w->flags, sizeof(flags)));
-  fl->longNum = flags[FLAG_LONG];
-  fl->single  = (PetscBool)(fl->options.groups && !flags[FLAG_CUT]);
-  fl->zeros   = (PetscBool)(!fl->options.groups || flags[FLAG_EMPTY]);
-  w->unsorted = flags[FLAG_UNSORTED];
+  if (fl->options.groups) {
+    PetscCall(GallopDeviceCopyOut(&found, w->found, sizeof(found)));
+    fl->blkNum  = found.blocks;
+    fl->taskNum = found.tasks;
+    fl->lineNum = found.lines;
+  } else PetscCall(GallopDeviceCopyOut(found.flags, w->flags, sizeof(found.flags)));
+  fl->longNum = found.flags[FLAG_LONG];
+  fl->single  = (PetscBool)(fl->options.groups && !found.flags[FLAG_CUT]);
+  fl->zeros   = (PetscBool)(!fl->options.groups || found.flags[FLAG_EMPTY]);
+  w->unsorted = found.flags[FLAG_UNSORTED];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1089,17 +1119,11 @@ static PetscErrorCode FillLongRows(const FastLoad *fl, const GallopCSR *csr, con
 /* All arrays but those of long rows and rowIdx; *rows lie in the workspace */
 static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, PetscInt num, const FastLoadStep steps[], cudaStream_t stream, const PetscInt **placed)
 {
-  const unsigned int entries = GridFor(csr->nz), warps = GridFor((PetscCount)fl->blkNum * WarpSize);
-  PetscInt          *rows = (PetscInt *)w->key;
+  const unsigned int warps = GridFor((PetscCount)fl->blkNum * WarpSize);
+  PetscInt          *rows  = (PetscInt *)w->key;
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceCopy(fl->perm, w->sortedcols, (size_t)fl->ncols * sizeof(PetscInt)));
-  /* entries by sorted columns */
-  RankKernel<<<entries, Threads, 0, stream>>>(csr->nz, fl->options.long_row, fl->ncols, csr->i, csr->j, w->rowOf, w->rank, w->key);
-  GallopCheckLaunch();
-  NumberKernel<<<entries, Threads, 0, stream>>>(csr->nz, w->entries);
-  GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, BitsFor(fl->ncols), stream));
   if (fl->blkNum) {
     PetscInt *const blkBase = w->entries; /* free again, as w->key is */
 
@@ -1113,7 +1137,7 @@ static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, Pet
       PetscCall(Scan(w, fl->blkLine, fl->blkNum, stream));
     }
     PetscCall(GallopDeviceCopyIn(fl->blkPtr + fl->blkNum, &fl->blknz, sizeof(PetscCount)));
-    FillKernel<<<warps, Threads, 0, stream>>>(*fl, w->begin, blkBase, w->sortedentries, w->rowOf, csr->a, rows);
+    FillKernel<<<warps, Threads, 0, stream>>>(*fl, w->from, blkBase, w->sortedentries, w->rowOf, csr->a, rows);
     GallopCheckLaunch();
     PetscCallCUDA(cudaMemsetAsync(w->apart, 0, (size_t)fl->m * sizeof(*w->apart), stream));
     OwnerKernel<<<warps, Threads, 0, stream>>>(*fl, rows, w->owner); /* rows without entries are never asked for */
