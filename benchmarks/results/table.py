@@ -13,7 +13,8 @@ A table replaces what stands between <!-- table --> and <!-- /table --> (setup, 
 Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err; what is aijcusparse, evchyb,
 raw_csr_alg1 or raw_csr_alg2; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
 refresh_us build/product refresh/product, and what, where it is not for evchyb alone. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
-in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt.
+in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
+docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt.
 """
 import math
 import re
@@ -112,10 +113,49 @@ def summary(path):
     return product_rows(run, [name for name in SHOWN if name in run.nnz]) + ["", spread(run)[0].rstrip() + (f" Options of the run: `{run.options}`." if run.options else "")]
 
 
-def setup(path):
+def both(path, transposed, ours):
+    """Products and transposed ones side by side."""
+    run, other = Run(path, ours), Run(transposed, ours)
+    speedup, turned = speedups(run, run), speedups(other, other)
+    rows = ["| matrix | nonzeros (millions) | variation of rows | best cuSPARSE (µs) | " + ours + " (µs) | speedup | transposed: best cuSPARSE (µs) | " + ours + " (µs) | speedup | L2 |", "|---|" + "--:|" * 8 + "---|"]
+    for name in run.matrices():
+        rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.variation[name]:.2f} | {run.cusparse(name):.1f} | {run.time[name, ours]:.1f} | {speedup[name]:.2f} "
+                    f"| {other.cusparse(name):.1f} | {other.time[name, ours]:.1f} | {turned[name]:.2f} | {cache(run, name)} |")
+    return rows + ["", "Products:", ""] + spread(run) + ["", "Transposed products:", ""] + spread(other)
+
+
+def by_variation(path, transposed, ours):
+    run, other = Run(path, ours), Run(transposed, ours)
+    speedup, turned = speedups(run, run), speedups(other, other)
+    rows = ["| variation of the lengths of rows | matrices | speedup, geometric mean | worst | transposed |", "|---|--:|--:|---|--:|"]
+    for low, high in ((0, 0.1), (0.1, 0.3), (0.3, 1), (1, 10), (10, math.inf)):
+        names = [name for name in speedup if low <= run.variation[name] < high]
+        worst = min(names, key=speedup.get)
+        title = f"{low} to {high}" if high < math.inf else f"more than {low}"
+        rows.append(f"| {title} | {len(names)} | {mean([speedup[name] for name in names]):.2f} | {worst} {speedup[worst]:.2f} | {mean([turned[name] for name in names]):.2f} |")
+    return rows
+
+
+def heights(path, reference, ours):
+    """The paper's blocks, cut at several heights: types ours@pHEIGHT, beside ours of the reference."""
+    reference, times = Run(reference, ours), {}
+    for fields in lines_of(path):
+        times.setdefault(fields[0], {})[int(fields[4].split("@p")[1])] = float(fields[8 if int(fields[3]) >= LARGE else 7])
+    order = sorted(next(iter(times.values())), key=lambda height: height or math.inf)
+    cases = {str(height) if height else "no limit": {name: reference.cusparse(name) / times[name][height] for name in times} for height in order}
+    cases["the defaults"] = {name: reference.cusparse(name) / reference.time[name, ours] for name in times}
+    rows = ["| height | " + " | ".join(cases) + " |", "|---" + "|--:" * len(cases) + "|"]
+    rows.append("| geometric mean of speedup | " + " | ".join(f"{mean(speedup.values()):.2f}" for speedup in cases.values()) + " |")
+    rows.append("| worst | " + " | ".join(f"{min(speedup.values()):.2f} {min(speedup, key=speedup.get)}" for speedup in cases.values()) + " |")
+    for name in ("star7_200", "elast27b3_56", "star5_1500", "kron18", "dense4k", "bcsstk16"):
+        rows.append(f"| {name} (µs) | " + " | ".join(f"{reference.cusparse(name) / speedup[name]:.1f}" for speedup in cases.values()) + " |")
+    return rows + ["", f"{len(times)} matrices."]
+
+
+def setup(path, ours=OURS):
     rows = ["| matrix | product (µs) | build (µs) | build in products | refresh (µs) | refresh in products | host AIJ to first product (ms) |", "|---|--:|--:|--:|--:|--:|--:|"]
     for fields in lines_of(path):
-        if fields[8:] not in ([], [OURS]):
+        if fields[8:] not in ([], [ours]):
             continue
         product, build, refresh = float(fields[2]), float(fields[4]), float(fields[5])
         rows.append(f"| {re.sub(r'[.]bin$', '', fields[0])} | {product:.1f} | {build:.0f} | {build / product:.1f} | {refresh:.1f} | {refresh / product:.1f} | {float(fields[3]):.1f} |")
@@ -169,6 +209,13 @@ def update():
     splice(ROOT / "docs" / "csroverlap.md", "table", products(HERE / "csroverlap-h200.tsv", "csroverlap"))
     for marker, name in (("full", "csroverlap-h200-full.txt"), ("nopack", "csroverlap-h200-nopack.txt")):
         splice(ROOT / "docs" / "csroverlap.md", marker, full(HERE / name, Run(HERE / "csroverlap-h200.tsv", "csroverlap")))
+
+
+    page, run, transposed = ROOT / "docs" / "fastload.md", HERE / "fastload-h200.tsv", HERE / "fastload-h200-transpose.tsv"
+    splice(page, "table", both(run, transposed, "fastload"))
+    splice(page, "variation", by_variation(run, transposed, "fastload"))
+    splice(page, "heights", heights(HERE / "fastload-h200-heights.tsv", run, "fastload"))
+    splice(page, "setup", setup(HERE / "fastload-h200-setup.txt", "fastload"))
 
 
 def main(args):
