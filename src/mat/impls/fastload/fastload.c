@@ -10,10 +10,10 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 
   Options Database Keys:
 + -mat_type fastload                    - sets the matrix type during `MatSetFromOptions()`; `aijfastload`, `seqaijfastload` and `mpiaijfastload` are accepted too
-. -mat_fastload_block_height <-1>       - most entries of a column in a block: 1, 2, 4, 8, 16 or 32, or 0 for no limit; -1 chooses by the number of entries
+. -mat_fastload_block_height <-1>       - most entries of a column in a block of 32 columns, in one of few columns so many times more: 1, 2, 4, 8, 16 or 32, or 0 for no limit; -1 chooses
 . -mat_fastload_group_steps <true>      - blocks are made of 32 columns at a time; else as in the paper, of all columns
 . -mat_fastload_window <0>              - columns are sorted among this many neighbours, rounded up to a multiple of 32; 0 for all
-. -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean, 1024 at least
+. -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least
 . -mat_fastload_deterministic <false>   - results are the same in every run, bit by bit, and products take more time and memory
 . -mat_fastload_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_fastload_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
@@ -84,7 +84,7 @@ static PetscErrorCode FastLoadOptionsSet(void *options, const char prefix[], Pet
 
   PetscFunctionBegin;
   (void)prefix;
-  PetscCall(PetscOptionsInt("-mat_fastload_block_height", "Most entries of a column in a block, 0 for no limit, -1 to choose", "MATFASTLOAD", o->height, &o->height, NULL));
+  PetscCall(PetscOptionsInt("-mat_fastload_block_height", "Most entries of a column in a block of 32 columns, 0 for no limit, -1 to choose", "MATFASTLOAD", o->height, &o->height, NULL));
   PetscCheck(o->height == FASTLOAD_CHOOSE || (o->height >= 0 && o->height <= 32 && !(o->height & (o->height - 1))), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_fastload_block_height is %" PetscInt_FMT ", but must be 1, 2, 4, 8, 16 or 32, or 0, or -1",
              PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", o->height);
   PetscCall(PetscOptionsBool("-mat_fastload_group_steps", "Make blocks of 32 columns at a time, not of all columns", "MATFASTLOAD", o->groups, &o->groups, NULL));
