@@ -256,6 +256,7 @@ int main(int argc, char **argv)
       args: -format fastload
     test:
       suffix: gamg_classical
+      requires: !defined(PETSC_USE_DEBUG)
       nsize: {{1 2}}
       args: -pc_gamg_type classical
 

@@ -195,7 +195,9 @@ FASTLOAD_HD PetscInt FastLoadSpread(PetscInt m, const PetscInt i[], const PetscI
 {
   const PetscInt row = (PetscInt)((PetscCount)m * k / FASTLOAD_SAMPLES);
 
-  return i[row + 1] > i[row] ? j[i[row + 1] - 1] - j[i[row]] : 0;
+  const PetscInt apart = i[row + 1] > i[row] ? j[i[row + 1] - 1] - j[i[row]] : 0; /* columns need not increase */
+
+  return apart < 0 ? -apart : apart;
 }
 
 /* Whether a row is kept out of the blocks */

@@ -5,13 +5,14 @@
 #include <cuda/atomic>
 #include "fastload.h"
 
-static constexpr int          Threads = 256; /* of a GPU block */
-static constexpr int          Warps   = Threads / WarpSize;
-static constexpr int          Adding  = 8;           /* lines whose entries are loaded before the first is used, in a product */
-static constexpr int          Offset  = 7;           /* the same where rows are loaded too: one more, and registers do not suffice */
-static constexpr int          Summing = 8;           /* in a transposed product */
-static constexpr int          Blocks  = 4;           /* of the GPU on a multiprocessor at least */
-static constexpr unsigned int All     = 0xffffffffu; /* lanes of a warp */
+static constexpr int          Threads  = 256; /* of a GPU block */
+static constexpr int          Warps    = Threads / WarpSize;
+static constexpr int          Adding   = 8;                                         /* lines whose entries are loaded before the first is used, in a product */
+static constexpr int          Offset   = 7;                                         /* the same where rows are loaded too: one more, and registers do not suffice */
+static constexpr int          Summing  = 8;                                         /* in a transposed product */
+static constexpr int          Blocks   = 4;                                         /* of the GPU on a multiprocessor at least */
+static constexpr PetscInt     TaskPart = FASTLOAD_WINDOW / 2 / sizeof(PetscScalar); /* rows of a large result that tasks add to one after the other */
+static constexpr unsigned int All      = 0xffffffffu;                               /* lanes of a warp */
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
 
 using Key = cuda::std::conditional_t<sizeof(PetscInt) == 8, unsigned long long, unsigned int>; /* what CUB sorts by, and what a PetscInt is counted in */
@@ -313,7 +314,7 @@ static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl
   V              sum = V(0);
 
 #pragma unroll 4
-  for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) sum += GallopLoadOnce(fl.value + fl.blknz + k) * GallopLoadReadOnly(x + GallopLoadOnce(fl.longCol + k));
+  for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) sum += GallopLoadOnce(fl.value + fl.blknz + k) * x[GallopLoadOnce(fl.longCol + k)];
   sum = GallopWarpsSum<Threads>(sum, Threads);
   if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[p.row], alpha * sum);
 }
@@ -960,7 +961,7 @@ static PetscErrorCode CubBytes(const GallopCSR *csr, Workspace *w, cudaStream_t 
   w->cubbytes = PetscMax(w->cubbytes, bytes);
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, w->len, w->begin, (PetscCount)csr->n + 1, stream));
   w->cubbytes = PetscMax(w->cubbytes, bytes);
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, BitsFor(csr->n), stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, PetscMax(BitsFor(csr->n), BitsFor(csr->m / TaskPart)), stream)); /* of tasks too: there are no more than entries */
   w->cubbytes = PetscMax(w->cubbytes, bytes);
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, (PetscCount *)nullptr, (PetscCount *)nullptr, csr->nz + 1, stream)); /* blkRow; there are no more blocks than entries */
   w->cubbytes = PetscMax(w->cubbytes, bytes);
@@ -1196,12 +1197,10 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
     OffsetsKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, rows, w->apart);
     GallopCheckLaunch();
     if (FastLoadIsLarge(fl->m)) {
-      const PetscInt part = FASTLOAD_WINDOW / 2 / sizeof(PetscScalar);
-
       number = w->sortedentries; /* there are no more tasks than entries; rows are in w->key */
-      TaskKeyKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl, part, (Key *)w->entries, w->rowOf);
+      TaskKeyKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl, TaskPart, (Key *)w->entries, w->rowOf);
       GallopCheckLaunch();
-      PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, (Key *)w->entries, w->sortedkey, w->rowOf, number, fl->taskNum, 0, BitsFor(fl->m / part), stream));
+      PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, (Key *)w->entries, w->sortedkey, w->rowOf, number, fl->taskNum, 0, BitsFor(fl->m / TaskPart), stream));
     }
     TasksKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl, number);
     GallopCheckLaunch();
