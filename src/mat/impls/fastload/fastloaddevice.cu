@@ -7,9 +7,9 @@
 
 static constexpr int          Threads  = 256; /* of a GPU block */
 static constexpr int          Warps    = Threads / WarpSize;
-static constexpr int          Adding   = 8;                                         /* lines whose entries are loaded before the first is used, in a product */
-static constexpr int          Offset   = 7;                                         /* the same where rows are loaded too: one more, and registers do not suffice */
-static constexpr int          Summing  = 8;                                         /* in a transposed product */
+static constexpr int          Adding   = sizeof(PetscScalar) > 8 ? 4 : 8;           /* lines whose entries are loaded before the first is used, in a product */
+static constexpr int          Offset   = sizeof(PetscScalar) > 8 ? 3 : 7;           /* the same where rows are loaded too: one more, and registers do not suffice */
+static constexpr int          Summing  = sizeof(PetscScalar) > 8 ? 4 : 8;           /* in a transposed product */
 static constexpr int          Blocks   = 4;                                         /* of the GPU on a multiprocessor at least */
 static constexpr PetscInt     TaskPart = FASTLOAD_WINDOW / 2 / sizeof(PetscScalar); /* rows of a large result that tasks add to one after the other */
 static constexpr unsigned int All      = 0xffffffffu;                               /* lanes of a warp */
