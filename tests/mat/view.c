@@ -14,8 +14,8 @@ static char help[] = "What -mat_view ::ascii_info and ::ascii_info_detail say of
   NNZ_ELL = 32 * 2 + 32 * 3 = 160, NNZ_vCSR = 14 * 32 + 32 + 17 * 32 + 128 = 1152, I_split = 4 + 32 + 49 + 32 = 117.
 
   FASTLOAD on one process: columns 3 to 129 have one entry, in row 98, column 2 has 32, columns 0 and 1 have 96, and 70 have none. Sorted in groups of 32, row 98 is in four blocks alone. The last group
-  has five columns with it, and the long ones. With a height of 1, as chosen, a block is a line: one of all 8 columns, 31 of 3 columns, 64 of 2 columns in one row, of which rows 36 to 67 are in no
-  other block: 4 + 1 + 31 + 32 blocks share rows. 351 entries are in 100 lines of 32 places.
+  has five columns with it, and the long ones. With a height of 1, as chosen, blocks are cut at each line of 32 columns, at multiples of 8 of 3 columns and of 16 of 2: one block of all 8 columns, 4 with
+  31 lines of 3 columns, 4 with 64 lines of 2 columns in one row, two of which have rows 36 to 67, which are in no other block: 4 + 1 + 4 + 2 blocks share rows. 351 entries are in 100 lines of 32 places.
   With the paper's steps and no limit of height the first step is 5 blocks: three of row 98 alone, one of row 98 and of row 68, one of row 4 twice, whose row is in no other. The second is one block of
   31 lines of 3 entries, the third one of 64 lines of 2 entries in one row.
 */

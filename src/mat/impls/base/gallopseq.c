@@ -523,9 +523,8 @@ static PetscBool FormatComputes(const GallopFormat *format, ParentProduct produc
 }
 
 /* As MATAIJ counts them. Rows are counted after the first product was launched, while the GPU works: on a matrix not in cache that takes as long as building a format. */
-static PetscErrorCode Flops(Mat A, GallopKey *key, PetscBool plain, PetscLogDouble *flops)
+static PetscLogDouble Flops(Mat A, GallopKey *key, PetscBool plain)
 {
-  PetscFunctionBegin;
   if (plain && key->rows < 0) {
     const PetscInt *i = key->i, m = A->rmap->n;
     PetscInt        rows = 0;
@@ -533,8 +532,7 @@ static PetscErrorCode Flops(Mat A, GallopKey *key, PetscBool plain, PetscLogDoub
     for (PetscInt r = 0; r < m; r++) rows += i[r + 1] > i[r];
     key->rows = rows;
   }
-  *flops = 2.0 * (PetscLogDouble)key->nz - (plain ? key->rows : 0);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return 2.0 * (PetscLogDouble)key->nz - (plain ? key->rows : 0);
 }
 
 /* z = op(A) x, or z = op(A) x + y: the format, or the parent where there is no room for it */
@@ -568,7 +566,7 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
     if (transposed) PetscCall((*work->applytranspose)(data, &p, conjugate));
     else PetscCall((*work->apply)(data, &p));
-    PetscCall(Flops(A, &g->instance[arrays.place].key, (PetscBool) !(y || transposed), &flops));
+    flops = Flops(A, &g->instance[arrays.place].key, (PetscBool) !(y || transposed));
     if (arrays.place == GALLOP_DEVICE) {
       PetscCall(PetscLogGpuTimeEnd());
       PetscCall(PetscLogGpuFlops(flops));

@@ -193,8 +193,7 @@ FASTLOAD_HD int FastLoadIsLarge(PetscInt m)
 /* How far the first and the last entry of sample k of the rows are apart */
 FASTLOAD_HD PetscInt FastLoadSpread(PetscInt m, const PetscInt i[], const PetscInt j[], int k)
 {
-  const PetscInt row = (PetscInt)((PetscCount)m * k / FASTLOAD_SAMPLES);
-
+  const PetscInt row   = (PetscInt)((PetscCount)m * k / FASTLOAD_SAMPLES);
   const PetscInt apart = i[row + 1] > i[row] ? j[i[row + 1] - 1] - j[i[row]] : 0; /* columns need not increase */
 
   return apart < 0 ? -apart : apart;
@@ -244,7 +243,7 @@ FASTLOAD_HD PetscInt FastLoadFind(const PetscInt i[], const PetscInt j[], PetscI
 }
 
 PETSC_INTERN void            FastLoadPlan(PetscInt, FastLoadStep[], PetscInt, PetscInt, PetscInt, PetscInt *);
-PETSC_INTERN FastLoadOptions FastLoadChoose(const FastLoadOptions *, const GallopCSR *, PetscReal);
+PETSC_INTERN FastLoadOptions FastLoadChoose(const FastLoadOptions *, const GallopCSR *, PetscCount);
 
 PETSC_INTERN const GallopFormatWork FastLoadHost, FastLoadDevice;
 

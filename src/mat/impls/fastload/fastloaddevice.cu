@@ -34,7 +34,7 @@ struct FastLoadArrays {
   PetscInt             taskNum, pieceNum;
   PetscCount           blknz;
   const FastLoadTask  *tasks;
-  const I             *blkColIdx, *blkHeight, *lineRow, *perm, *longRow, *longPtr, *longCol, *pieceRow, *pieceAt, *csrIdx;
+  const I             *blkHeight, *lineRow, *perm, *longRow, *longPtr, *longCol, *pieceRow, *pieceAt, *csrIdx;
   const unsigned char *blkLength, *blkClass, *rowIdx;
   const V             *value;
 };
@@ -491,6 +491,12 @@ enum {
   FLAGS
 };
 
+/* What the host wants to know, for one copy: blocks, tasks and lines of groups, and the flags */
+struct Found {
+  PetscInt blocks, tasks, lines;
+  int      flags[FLAGS];
+};
+
 static __device__ __forceinline__ void Raise(int *flag)
 {
   cuda::atomic_ref<int, cuda::thread_scope_device>(*flag).store(1, cuda::memory_order_relaxed);
@@ -534,19 +540,14 @@ __global__ static void BoundsKernel(PetscCount nz, PetscInt n, const Key *__rest
   if (k == nz - 1 || key[k] != key[k + 1]) stop[key[k]] = (PetscInt)k + 1;
 }
 
-__global__ static void NumberKernel(PetscCount n, PetscInt *number)
-{
-  const PetscCount k = GlobalThread();
-
-  if (k < n) number[k] = (PetscInt)k;
-}
-
 /* What columns are sorted by: their window, and in it their length */
-__global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, const PetscInt *__restrict__ start, const PetscInt *__restrict__ stop, unsigned long long *key)
+__global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, const PetscInt *__restrict__ start, const PetscInt *__restrict__ stop, unsigned long long *key, PetscInt *col)
 {
   const PetscCount c = GlobalThread();
 
-  if (c < n) key[c] = (unsigned long long)(window ? c / window : 0) << bits | (unsigned long long)(stop[c] - start[c]);
+  if (c >= n) return;
+  key[c] = (unsigned long long)(window ? c / window : 0) << bits | (unsigned long long)(stop[c] - start[c]);
+  col[c] = (PetscInt)c;
 }
 
 /* Where columns with entries begin among sorted ones; *first is n where none have */
@@ -617,15 +618,8 @@ __global__ static void CountGroupsKernel(PetscInt groups, PetscInt ncols, PetscI
   if (g < groups && !len[g * WarpSize]) Raise(&flags[FLAG_EMPTY]);
 }
 
-/* What the host wants to know of the groups, for one copy */
-struct Found {
-  PetscInt blocks, tasks, lines;
-  int      flags[FLAGS];
-};
-
-__global__ static void TotalsKernel(const PetscInt *__restrict__ blocks, const PetscInt *__restrict__ tasks, const PetscInt *__restrict__ lines, const int *__restrict__ flags, Found *found)
+__global__ static void TotalsKernel(const PetscInt *__restrict__ blocks, const PetscInt *__restrict__ tasks, const PetscInt *__restrict__ lines, Found *found)
 {
-  if (threadIdx.x < FLAGS) found->flags[threadIdx.x] = flags[threadIdx.x];
   if (threadIdx.x) return;
   found->blocks = *blocks;
   found->tasks  = *tasks;
@@ -866,7 +860,7 @@ struct Workspace {
   FastLoadStep       *steps;
   unsigned long long *colkey, *sortedcolkey;
   Key                *key, *sortedkey;
-  int                *flags, *apart;
+  int                *apart, *flags; /* flags: of found */
   Found              *found;
   char               *cub;
   size_t              cubbytes;
@@ -900,8 +894,8 @@ static size_t CarveWorkspace(Workspace *w, const FastLoadOptions *o, const Gallo
   carver.Take(w->sortedcolkey, n);
   carver.Take(w->key, csr->nz);
   carver.Take(w->sortedkey, csr->nz);
-  carver.Take(w->flags, FLAGS);
   carver.Take(w->found, 1);
+  w->flags = base ? w->found->flags : nullptr;
   if (!o->groups) {
     carver.Take(w->step, n + 1);
     carver.Take(w->start, w->most);
@@ -984,7 +978,7 @@ static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace 
   PetscInt           skip = 0;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cudaMemsetAsync(w->flags, 0, FLAGS * sizeof(*w->flags), stream));
+  PetscCallCUDA(cudaMemsetAsync(w->found, 0, sizeof(*w->found), stream));
   PetscCallCUDA(cudaMemsetAsync(w->rowOf, 0, (size_t)csr->nz * sizeof(*w->rowOf), stream));
   PetscCallCUDA(cudaMemsetAsync(w->colBegin, 0, (size_t)csr->n * sizeof(*w->colBegin), stream));
   PetscCallCUDA(cudaMemsetAsync(w->colEnd, 0, (size_t)csr->n * sizeof(*w->colEnd), stream));
@@ -996,9 +990,7 @@ static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace 
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, BitsFor(csr->n), stream));
   BoundsKernel<<<entries, Threads, 0, stream>>>(csr->nz, csr->n, w->sortedkey, w->colBegin, w->colEnd);
   GallopCheckLaunch();
-  NumberKernel<<<cols, Threads, 0, stream>>>(csr->n, w->cols);
-  GallopCheckLaunch();
-  ColumnKeyKernel<<<cols, Threads, 0, stream>>>(csr->n, fl->options.window, w->lenbits, w->colBegin, w->colEnd, w->colkey);
+  ColumnKeyKernel<<<cols, Threads, 0, stream>>>(csr->n, fl->options.window, w->lenbits, w->colBegin, w->colEnd, w->colkey, w->cols);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, stream));
   if (!fl->options.groups) {                                          /* the paper leaves empty columns out */
@@ -1031,7 +1023,7 @@ static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, Pets
     PetscCall(Scan(w, w->blocks, (PetscCount)w->groups + 1, stream));
     PetscCall(Scan(w, w->tasks, (PetscCount)w->groups + 1, stream));
     PetscCall(Scan(w, w->lines, (PetscCount)w->groups + 1, stream));
-    TotalsKernel<<<1, Threads, 0, stream>>>(w->blocks + w->groups, w->tasks + w->groups, w->lines + w->groups, w->flags, w->found);
+    TotalsKernel<<<1, Threads, 0, stream>>>(w->blocks + w->groups, w->tasks + w->groups, w->lines + w->groups, w->found);
     GallopCheckLaunch();
   } else if (fl->ncols) {
     PetscInt *start, *top;
@@ -1056,12 +1048,12 @@ static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, Pets
     for (PetscInt t = 0; t < *num; t++) fl->lineNum += FastLoadCeil(fl->ncols - (*steps)[t].start, WarpSize) * (*steps)[t].height;
     fl->taskNum = fl->blkNum;
   }
+  PetscCall(GallopDeviceCopyOut(&found, w->found, sizeof(found)));
   if (fl->options.groups) {
-    PetscCall(GallopDeviceCopyOut(&found, w->found, sizeof(found)));
     fl->blkNum  = found.blocks;
     fl->taskNum = found.tasks;
     fl->lineNum = found.lines;
-  } else PetscCall(GallopDeviceCopyOut(found.flags, w->flags, sizeof(found.flags)));
+  }
   fl->longNum = found.flags[FLAG_LONG];
   fl->single  = (PetscBool)(fl->options.groups && !found.flags[FLAG_CUT]);
   fl->zeros   = (PetscBool)(!fl->options.groups || found.flags[FLAG_EMPTY]);
@@ -1210,7 +1202,7 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
 }
 
 /* As on the host; *fits is false where there is no memory for a number */
-static PetscErrorCode Spread(const GallopCSR *csr, PetscReal *spread, PetscBool *fits, cudaStream_t stream)
+static PetscErrorCode Spread(const GallopCSR *csr, PetscCount *spread, PetscBool *fits, cudaStream_t stream)
 {
   unsigned long long sum = 0;
   void              *total;
@@ -1228,7 +1220,7 @@ static PetscErrorCode Spread(const GallopCSR *csr, PetscReal *spread, PetscBool 
       PetscCall(GallopDeviceRelease(sizeof(sum), total));
     }
   }
-  *spread = (PetscReal)sum / FASTLOAD_SAMPLES / csr->n;
+  *spread = (PetscCount)sum;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1243,7 +1235,7 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   size_t          wbytes;
   void           *wbase;
   cudaStream_t    stream;
-  PetscReal       spread = 0;
+  PetscCount      spread = 0;
   PetscBool       done;
 
   PetscFunctionBegin;
@@ -1316,7 +1308,6 @@ static FastLoadArrays<PetscScalar, PetscInt> View(const FastLoad *fl)
   view.pieceNum  = fl->pieceNum;
   view.blknz     = fl->blknz;
   view.tasks     = fl->tasks;
-  view.blkColIdx = fl->blkColIdx;
   view.blkHeight = fl->blkHeight;
   view.lineRow   = fl->lineRow;
   view.perm      = fl->perm;

@@ -4,10 +4,10 @@
 #include <gallop/deviceimpl.h>
 
 /*
-  What the options leave open. Columns are cut so that there is work for all warps of a GPU; small matrices, whose entries are in its cache, need fewer. spread is the mean of
-  FastLoadSpread(), relative to the columns: where entries lie anywhere, a task shall add to a part of a large result.
+  What the options leave open. Columns are cut so that there is work for all warps of a GPU; small matrices, whose entries are in its cache, need fewer. spread is the sum of
+  FastLoadSpread() over the samples, of interest where the result is large: where entries lie anywhere, a task shall add to a part of it.
 */
-FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *csr, PetscReal spread)
+FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *csr, PetscCount spread)
 {
   FastLoadOptions o = *options;
 
@@ -21,7 +21,7 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
     const PetscReal  parts = (PetscReal)csr->m * sizeof(PetscScalar) / FASTLOAD_WINDOW;
 
     for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= tasks;) o.height *= 2;
-    if (o.groups && FastLoadIsLarge(csr->m) && spread > 0.2)
+    if (o.groups && FastLoadIsLarge(csr->m) && spread > 0.2 * FASTLOAD_SAMPLES * csr->n)
       while (o.height > 1 && o.height * parts > 1.1 * csr->nz / csr->n) o.height /= 2;
   }
   if (!o.long_row) o.long_row = (PetscInt)PetscMin(PetscMax(1024, PetscMin(csr->nz / csr->m * 16, csr->nz / 1024)), PETSC_INT_MAX);
@@ -30,12 +30,12 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
   return o;
 }
 
-static PetscReal Spread(const GallopCSR *csr)
+static PetscCount Spread(const GallopCSR *csr)
 {
-  PetscReal sum = 0;
+  PetscCount sum = 0;
 
   for (int k = 0; k < FASTLOAD_SAMPLES && FastLoadIsLarge(csr->m); k++) sum += FastLoadSpread(csr->m, csr->i, csr->j, k);
-  return sum / FASTLOAD_SAMPLES / csr->n;
+  return sum;
 }
 
 /*
@@ -133,10 +133,12 @@ static PetscErrorCode PlanGroups(FastLoad *fl, const PetscInt len[])
 
       while (len[at] <= k) at++; /* columns that are at their end */
       stop = len[at];
-      cut  = FastLoadCut(limit, fl->length, end - at);
-      if (limit ? k % cut == 0 : k == 0) AddTask(fl);
-      if (limit && k && k % cut == 0) fl->single = PETSC_FALSE;
-      if (limit) stop = PetscMin(stop, (k / cut + 1) * cut);
+      cut  = limit ? FastLoadCut(limit, fl->length, end - at) : most;
+      if (k % cut == 0) {
+        AddTask(fl);
+        if (k) fl->single = PETSC_FALSE;
+      }
+      stop = PetscMin(stop, (k / cut + 1) * cut);
       AddBlock(fl, (FastLoadBlock){ptr, at, end - at, stop - k, k});
       ptr += (PetscCount)(end - at) * (stop - k);
       k = stop;
