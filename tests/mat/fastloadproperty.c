@@ -83,7 +83,7 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
   const PetscInt     height = o->deterministic ? 0 : o->height < 0 ? 1 : o->height, window = o->window ? o->window : PETSC_INT_MAX;
   const PetscInt    *i, *j;
   const PetscScalar *a;
-  PetscInt           m, n, *count, *block, task = 0, line = 0, longrows = 0, single = 1, zeros = !o->groups;
+  PetscInt           m, n, *count, *block, chain = 0, task = 0, line = 0, longrows = 0, single = 1, zeros = !o->groups;
   PetscInt          *taken, *last; /* entries of each sorted column in the blocks so far, and the row of the last one */
   PetscBool          done, *seen, *apart;
 
@@ -137,7 +137,8 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
     PROPERTY(fl->blkPtr[b + 1] - fl->blkPtr[b] == (PetscCount)length * fl->blkHeight[b], "block %" PetscInt_FMT " has padding", number, setting, b);
     PROPERTY((!o->groups && length == FASTLOAD_LENGTH) || first + length == end, "block %" PetscInt_FMT " is short", number, setting, b);
     PROPERTY(fl->blkLine[b] == line && fl->blkRow[b] % FASTLOAD_ALIGN == 0, "block %" PetscInt_FMT ": lines", number, setting, b);
-    begins = (PetscBool)(!o->groups || (height ? taken[first] % most == 0 : taken[first] == 0));
+    begins = (PetscBool)(!o->groups || (height ? taken[first] % most == 0 || (count[fl->perm[end - 1]] > height && chain == FASTLOAD_CHAIN) : taken[first] == 0));
+    chain  = begins ? 1 : chain + 1;
     if (begins && taken[first]) single = 0;
     if (begins) PROPERTY(fl->taskBlk[task++] == b, "block %" PetscInt_FMT " does not begin a task", number, setting, b);
     if (o->groups) PROPERTY(begins || (b && fl->blkColIdx[b - 1] / FASTLOAD_LENGTH == first / FASTLOAD_LENGTH), "the task of block %" PetscInt_FMT, number, setting, b);

@@ -27,6 +27,7 @@
 #define FASTLOAD_CHOOSE  (-1)       /* the height, by the number of entries */
 #define FASTLOAD_SAMPLES 1024       /* rows that are looked at to see how far their entries are apart */
 #define FASTLOAD_WINDOW  (16 << 20) /* bytes of a result that stay in the cache of a GPU */
+#define FASTLOAD_CHAIN   4          /* most blocks of a task where its group is cut: a warp computes them one after the other */
 #define FASTLOAD_PIECE   4096       /* entries of a long row that a block of the GPU adds */
 #define FASTLOAD_ALIGN   8          /* bytes: where the offsets of a block begin */
 

@@ -587,12 +587,17 @@ static __device__ __forceinline__ PetscInt WalkGroup(PetscInt ncols, PetscInt li
 {
   const int      length = (int)(ncols - s < WarpSize ? ncols - s : WarpSize);
   const PetscInt own = lane < length ? len[s + lane] : 0, most = __shfl_sync(All, own, length - 1);
+  int            chain = 0;
 
   for (PetscInt k = 0; k < most;) {
     const int      at  = __popc(__ballot_sync(All, lane < length && own <= k)); /* columns that are at their end */
     const PetscInt end = __shfl_sync(All, own, at), cut = limit ? FastLoadCut(limit, WarpSize, length - at) : most;
 
-    what(Segment{at, length - at, k, end, cut, (end - 1) / cut - k / cut + 1, k % cut == 0});
+    const PetscInt blocks = (end - 1) / cut - k / cut + 1;
+    const bool     begins = k % cut == 0 || (limit && most > limit && chain == FASTLOAD_CHAIN);
+
+    chain = begins || blocks > 1 ? 1 : chain + 1;
+    what(Segment{at, length - at, k, end, cut, blocks, begins});
     k = end;
   }
   return most;

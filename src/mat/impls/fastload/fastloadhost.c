@@ -17,7 +17,7 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
     o.long_row = PETSC_INT_MAX;
   }
   if (o.height == FASTLOAD_CHOOSE) {
-    const PetscCount tasks = csr->nz < 1000000 ? 2048 : 8192;
+    const PetscCount tasks = PetscMin(PetscMax(csr->nz / 512, 2048), 8192); /* to share the work out, but each has to be found */
     const PetscReal  parts = (PetscReal)csr->m * sizeof(PetscScalar) / FASTLOAD_WINDOW;
 
     for (o.height = 1; o.height < 32 && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= tasks;) o.height *= 2;
@@ -125,7 +125,7 @@ static PetscErrorCode PlanGroups(FastLoad *fl, const PetscInt len[])
   fl->zeros                              = PETSC_FALSE;
   for (PetscInt s = 0; s < fl->ncols; s += fl->length) {
     const PetscInt end = PetscMin(s + fl->length, fl->ncols), most = len[end - 1];
-    PetscInt       at = s;
+    PetscInt       at = s, chain = 0;
 
     if (!len[s]) fl->zeros = PETSC_TRUE;
     for (PetscInt k = 0; k < most;) {
@@ -134,10 +134,12 @@ static PetscErrorCode PlanGroups(FastLoad *fl, const PetscInt len[])
       while (len[at] <= k) at++; /* columns that are at their end */
       stop = len[at];
       cut  = limit ? FastLoadCut(limit, fl->length, end - at) : most;
-      if (k % cut == 0) {
+      if (k % cut == 0 || (limit && most > limit && chain == FASTLOAD_CHAIN)) {
         AddTask(fl);
+        chain = 0;
         if (k) fl->single = PETSC_FALSE;
       }
+      chain++;
       stop = PetscMin(stop, (k / cut + 1) * cut);
       AddBlock(fl, (FastLoadBlock){ptr, at, end - at, stop - k, k});
       ptr += (PetscCount)(end - at) * (stop - k);
