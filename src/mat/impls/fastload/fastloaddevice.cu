@@ -826,10 +826,10 @@ __global__ static void TasksKernel(const FastLoad fl, const PetscInt *__restrict
                  fl.blkClass[b],         follow};
 }
 
-/* New values, a warp a block */
-__global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad fl, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
+/* New values, so many warps a block: to look an entry up is a chain of loads */
+__global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad fl, PetscInt warps, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
 {
-  const PetscCount b    = GlobalThread() / WarpSize;
+  const PetscCount warp = GlobalThread() / WarpSize, b = warp / warps;
   const int        lane = threadIdx.x % WarpSize;
 
   if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
@@ -838,8 +838,7 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad f
   const unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
   const PetscInt *const      low    = fl.lineRow + fl.blkLine[b];
 
-#pragma unroll 4
-  for (PetscInt q = 0; q < fl.blkHeight[b]; q++) {
+  for (PetscInt q = (PetscInt)(warp % warps); q < fl.blkHeight[b]; q += warps) {
     const PetscCount at = fl.blkPtr[b] + (PetscCount)q * length + lane;
 
     fl.value[at] = a[fl.csrIdx ? fl.csrIdx[at] : FastLoadFind(i, j, FastLoadRow(kind, low[q], rowIdx, (PetscCount)q * length, lane), col)];
@@ -1294,7 +1293,9 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (fl->blkNum) {
-    RefreshKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, csr->i, csr->j, csr->a);
+    const PetscInt warps = (fl->lineNum - 1) / fl->blkNum + 1; /* the mean height */
+
+    RefreshKernel<<<GridFor((PetscCount)fl->blkNum * warps * WarpSize), Threads, 0, stream>>>(*fl, warps, csr->i, csr->j, csr->a);
     GallopCheckLaunch();
   }
   if (fl->pieceNum) {
