@@ -7,7 +7,7 @@
 static char help[] = "Times matrix-vector products of PETSc's and Gallop's matrix types, and of cuSPARSE, one process and one GPU.\n\
   -generate <name,...>    matrices by name, see below\n\
   -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
-  -types <type,...>       matrix types (aijcusparse,evchyb,csroverlap,fastload; without a GPU aij for aijcusparse). For type@name the options\n\
+  -types <type,...>       matrix types (aijcusparse,evchyb,csroverlap,fastload,hbp; without a GPU aij for aijcusparse). For type@name the options\n\
                           begin with name_: -types evchyb,evchyb@w -w_mat_evchyb_window 64\n\
   -raw                    also cuSPARSE called directly, with its algorithms CSR_ALG1 and CSR_ALG2\n\
   -transpose              transposed products\n\
@@ -596,7 +596,7 @@ static PetscErrorCode FreeList(PetscInt n, char *list[])
 
 int main(int argc, char **argv)
 {
-  static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD};
+  static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP};
   Bench                    b       = {.place = &BenchHost, .seed = 1, .min_ms = 30};
   char                    *files[MOST_NAMES], *names[MOST_NAMES], version[256];
   PetscInt                 nfiles, nnames;

@@ -25,6 +25,11 @@
 #define MATSEQAIJFASTLOAD "seqaijfastload"
 #define MATMPIAIJFASTLOAD "mpiaijfastload"
 
+#define MATHBP       "hbp"
+#define MATAIJHBP    "aijhbp"
+#define MATSEQAIJHBP "seqaijhbp"
+#define MATMPIAIJHBP "mpiaijhbp"
+
 /*S
   MatGallopStatistics - What a Gallop matrix has done on this MPI process since it was created
 

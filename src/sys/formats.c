@@ -1,7 +1,7 @@
 #include <gallop/formatimpl.h>
 
 /* Every format, once: names of types, options and log events derive from here */
-extern const GallopFormat GallopFormat_EVCHYB, GallopFormat_CSROVERLAP, GallopFormat_FASTLOAD;
+extern const GallopFormat GallopFormat_EVCHYB, GallopFormat_CSROVERLAP, GallopFormat_FASTLOAD, GallopFormat_HBP;
 
 PETSC_INTERN const GallopFormat *const GallopFormats[];
-const GallopFormat *const              GallopFormats[] = {&GallopFormat_EVCHYB, &GallopFormat_CSROVERLAP, &GallopFormat_FASTLOAD, NULL};
+const GallopFormat *const              GallopFormats[] = {&GallopFormat_EVCHYB, &GallopFormat_CSROVERLAP, &GallopFormat_FASTLOAD, &GallopFormat_HBP, NULL};

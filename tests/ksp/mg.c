@@ -129,7 +129,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    args: -format {{evchyb csroverlap fastload}}
+    args: -format {{evchyb csroverlap fastload hbp}}
     output_file: output/empty.out
     nsize: {{1 2 4}}
 

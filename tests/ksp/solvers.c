@@ -255,6 +255,10 @@ int main(int argc, char **argv)
       nsize: {{1 4}}
       args: -format fastload
     test:
+      suffix: hbp
+      nsize: {{1 4}}
+      args: -format hbp
+    test:
       suffix: gamg_classical
       requires: !defined(PETSC_USE_DEBUG)
       nsize: {{1 2}}

@@ -75,6 +75,17 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATFASTLOAD,   "block_height",     "64",                    "1, 2, 4, 8, 16 or 32, or 0, or -1"},
     {MATFASTLOAD,   "window",           "-1",                    "at least 0"                       },
     {MATFASTLOAD,   "long_row",         "-1",                    "at least 0"                       },
+    {MATHBP,        "block_rows",       "-1",                    "between 0 and 2048"               },
+    {MATHBP,        "block_rows",       "2049",                  "between 0 and 2048"               },
+    {MATHBP,        "block_cols",       "-1",                    "between 0 and 65536"              },
+    {MATHBP,        "block_cols",       "65537",                 "between 0 and 65536"              },
+    {MATHBP,        "shared_x",         "-1",                    "between 0 and 2"                  },
+    {MATHBP,        "shared_x",         "3",                     "between 0 and 2"                  },
+    {MATHBP,        "fixed",            "-1",                    "between 0 and 100"                },
+    {MATHBP,        "fixed",            "101",                   "between 0 and 100"                },
+    {MATHBP,        "long_row",         "-1",                    "at least 0"                       },
+    {MATHBP,        "lane_entries",     "-1",                    "at least 0"                       },
+    {MATHBP,        "lane_entries",     "1",                     "at least 2, or 0"                 },
   };
   /* the last values that are allowed */
   static const struct {
@@ -106,6 +117,16 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATFASTLOAD,   "window",            "1"        },
     {MATFASTLOAD,   "long_row",          "1"        },
     {MATFASTLOAD,   "block_height",      "32"       },
+    {MATHBP,        "block_rows",        "1"        },
+    {MATHBP,        "block_rows",        "2048"     },
+    {MATHBP,        "block_cols",        "1"        },
+    {MATHBP,        "block_cols",        "65536"    },
+    {MATHBP,        "shared_x",          "0"        },
+    {MATHBP,        "shared_x",          "1"        },
+    {MATHBP,        "fixed",             "0"        },
+    {MATHBP,        "fixed",             "100"      },
+    {MATHBP,        "long_row",          "1"        },
+    {MATHBP,        "lane_entries",      "2"        },
   };
 
   PetscFunctionBegin;
@@ -127,6 +148,40 @@ static PetscErrorCode OptionsOutOfRange(void)
     PetscCall(PetscOptionsClearValue(NULL, TestOption("edge_", edge[k].option)));
     PetscCall(TestDestroy(&A, &R));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* HBP keeps the x of a block in shared memory where it shall: the block must not be wider than has room there */
+static PetscErrorCode SharedTooWide(void)
+{
+  static const char *const prefixes[] = {"bad_", NULL};
+  const PetscInt           most       = (PetscInt)((96 << 10) / sizeof(PetscScalar));
+  Mat                      A, R;
+  MatGallopStatistics      last = {0};
+  char                     value[16], range[128];
+
+  PetscFunctionBegin;
+  if (strcmp(TestFormat(""), MATHBP)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSNPrintf(range, sizeof(range), "1 to %" PetscInt_FMT ", or 0, with -mat_hbp_shared_x 1: the x of a block is kept in shared memory", most));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(prefixes); k++) {
+    const char *prefix = prefixes[k] ? prefixes[k] : "";
+
+    PetscCall(PetscOptionsSetValue(NULL, TestOption(prefix, "shared_x"), "1"));
+    PetscCall(OptionOutOfRange(prefixes[k], "block_cols", "30000", range));
+    PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, most + 1));
+    PetscCall(OptionOutOfRange(prefixes[k], "block_cols", value, range));
+    PetscCall(PetscOptionsClearValue(NULL, TestOption(prefix, "shared_x")));
+  }
+  PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, most));
+  PetscCall(PetscOptionsSetValue(NULL, "-edge_mat_hbp_shared_x", "1"));
+  PetscCall(PetscOptionsSetValue(NULL, "-edge_mat_hbp_block_cols", value));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+  PetscCall(MatSetOptionsPrefix(A, "edge_"));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(TestProducts(A, R, TEST_BUILD, &last, "the widest block"));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(PetscOptionsClearValue(NULL, "-edge_mat_hbp_shared_x"));
+  PetscCall(PetscOptionsClearValue(NULL, "-edge_mat_hbp_block_cols"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -345,6 +400,7 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(NoRoom());
   PetscCall(OptionsOutOfRange());
+  PetscCall(SharedTooWide());
   PetscCall(WrongCalls());
   PetscCall(ErrorInProduct());
   PetscCall(ConvertOthers());
@@ -359,6 +415,6 @@ int main(int argc, char **argv)
     suffix: 1
     output_file: output/empty.out
     nsize: {{1 2 4}}
-    args: -format {{evchyb csroverlap fastload}} -malloc_dump 0 -checkfunctionlist 0 # what an error interrupts is not freed
+    args: -format {{evchyb csroverlap fastload hbp}} -malloc_dump 0 -checkfunctionlist 0 # what an error interrupts is not freed
 
 TEST*/

@@ -219,7 +219,8 @@ static PetscErrorCode Options(void)
   static const char *const options[][2] = {
     {MATEVCHYB,     "window"        },
     {MATCSROVERLAP, "max_batch_size"},
-    {MATFASTLOAD,   "block_height"  }
+    {MATFASTLOAD,   "block_height"  },
+    {MATHBP,        "block_cols"    }
   };
   const char         *option = NULL; /* one of the format's, that 32 changes */
   Mat                 A, R, B;
@@ -337,7 +338,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    args: -format {{evchyb csroverlap fastload}}
+    args: -format {{evchyb csroverlap fastload hbp}}
     output_file: output/empty.out
     nsize: {{1 2 4}}
     filter: sed "/^Gallop: no room/d"

@@ -382,5 +382,8 @@ int main(int argc, char **argv)
     test:
       suffix: fastload
       args: -format fastload -mat_fastload_build_in_assembly {{0 1}}
+    test:
+      suffix: hbp
+      args: -format hbp -mat_hbp_build_in_assembly {{0 1}}
 
 TEST*/

@@ -655,7 +655,7 @@ int main(int argc, char **argv)
     nsize: {{1 2 4}}
     test:
       suffix: 1
-      args: -format {{evchyb csroverlap fastload}}
+      args: -format {{evchyb csroverlap fastload hbp}}
     test:
       suffix: seqaij_type
       args: -mat_seqaij_type seqaijevchyb
@@ -665,5 +665,8 @@ int main(int argc, char **argv)
     test:
       suffix: seqaij_type_fastload
       args: -format fastload -mat_seqaij_type seqaijfastload -options_left no
+    test:
+      suffix: seqaij_type_hbp
+      args: -format hbp -mat_seqaij_type seqaijhbp -options_left no
 
 TEST*/

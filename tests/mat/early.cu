@@ -151,7 +151,7 @@ int main(int argc, char **argv)
     requires: cuda
 
   test:
-    args: -format {{evchyb csroverlap fastload}}
+    args: -format {{evchyb csroverlap fastload hbp}}
     output_file: output/early.out
 
 TEST*/

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
     nsize: {{1 2}}
     test:
       suffix: 1
-      args: -format {{evchyb csroverlap}}
+      args: -format {{evchyb csroverlap hbp}}
     test:
       suffix: fastload
       args: -format fastload -mat_fastload_deterministic -transpose {{0 1}}

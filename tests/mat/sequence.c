@@ -124,7 +124,7 @@ int main(int argc, char **argv)
 /*TEST
 
   test:
-    args: -format {{evchyb csroverlap fastload}}
+    args: -format {{evchyb csroverlap fastload hbp}}
     output_file: output/sequence.out
     nsize: {{1 2 4}}
 

@@ -18,6 +18,10 @@ static char help[] = "What -mat_view ::ascii_info and ::ascii_info_detail say of
   31 lines of 3 columns, 4 with 64 lines of 2 columns in one row, two of which have rows 36 to 67, which are in no other block: 4 + 1 + 4 + 2 blocks share rows. 351 entries are in 100 lines of 32 places.
   With the paper's steps and no limit of height the first step is 5 blocks: three of row 98 alone, one of row 98 and of row 68, one of row 4 twice, whose row is in no other. The second is one block of
   31 lines of 3 entries, the third one of 64 lines of 2 entries in one row.
+
+  HBP on one process: one block of all rows is chosen, with 95 rows in 3 groups; row 98, which has 32 lanes, is another. Where rows with more than 100 entries are long, it is in none. With blocks of 32
+  rows by 64 columns the first column of blocks has 28, 32, 32 and 4 rows with entries; of these 4, row 98 is a group of its own: it has 4 lanes, as the shortest row with its hash would have, of 8
+  entries. It alone is in the second and the third column, which makes 3 partial sums; the last has none: 6 blocks of 16. A class of the hash has 4 places, in steps of 64 entries.
 */
 static PetscInt RowLength(PetscInt i)
 {
@@ -80,5 +84,18 @@ int main(int argc, char **argv)
     test:
       suffix: fastload_no_limit
       args: -mat_fastload_block_height 0 -mat_fastload_group_steps 0 -mat_view ::ascii_info_detail
+
+  testset:
+    filter: grep HBP | grep -v bytes
+    args: -format hbp
+    test:
+      suffix: hbp
+      args: -mat_view ::ascii_info
+    test:
+      suffix: hbp_long_row
+      args: -mat_hbp_long_row 100 -mat_view ::ascii_info
+    test:
+      suffix: hbp_blocks
+      args: -mat_hbp_block_rows 32 -mat_hbp_block_cols 64 -mat_view ::ascii_info_detail
 
 TEST*/

@@ -136,7 +136,7 @@ int main(int argc, char **argv)
   testset:
     output_file: output/empty.out
     nsize: {{1 2 4}}
-    args: -format {{evchyb csroverlap fastload}}
+    args: -format {{evchyb csroverlap fastload hbp}}
     test:
       suffix: dm_mat_type
       args: -aij_name {{0 1}}

@@ -1,6 +1,7 @@
 /* FASTLOAD on the GPU: building it from CSR, renewing its values, and its products */
 
 #include <gallop/cudaimpl.h>
+#include <gallop/longrowsimpl.h>
 #include <cub/cub.cuh>
 #include <cuda/atomic>
 #include "fastload.h"
@@ -1065,42 +1066,21 @@ static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Host copies of the small arrays of long rows; freed by PetscFree4() */
-typedef struct {
-  PetscInt *row, *ptr, *pieceRow, *pieceAt;
-} LongRows;
-
-static PetscErrorCode PlanLongRows(FastLoad *fl, const GallopCSR *csr, const Workspace *w, LongRows *l)
+static PetscErrorCode PlanLongRows(FastLoad *fl, const GallopCSR *csr, const Workspace *w, GallopLongRows *l)
 {
   PetscInt *rows;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(fl->longNum, &rows));
   if (fl->longNum) PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)fl->longNum * sizeof(PetscInt)));
-  PetscCall(PetscSortInt(fl->longNum, rows));
-  fl->blknz    = csr->nz;
-  fl->pieceNum = 0;
-  for (PetscInt t = 0; t < fl->longNum; t++) {
-    const PetscInt n = csr->host_i[rows[t] + 1] - csr->host_i[rows[t]];
-
-    fl->blknz -= n;
-    fl->pieceNum += FastLoadCeil(n, FASTLOAD_PIECE);
-  }
-  PetscCall(PetscMalloc4(fl->longNum, &l->row, fl->longNum + 1, &l->ptr, fl->pieceNum, &l->pieceRow, fl->pieceNum, &l->pieceAt));
-  l->ptr[0] = 0;
-  for (PetscInt t = 0, p = 0; t < fl->longNum; t++) {
-    l->row[t]     = rows[t];
-    l->ptr[t + 1] = l->ptr[t] + csr->host_i[rows[t] + 1] - csr->host_i[rows[t]];
-    for (PetscInt k = l->ptr[t]; k < l->ptr[t + 1]; k += PetscMin(FASTLOAD_PIECE, l->ptr[t + 1] - k)) {
-      l->pieceRow[p]  = t;
-      l->pieceAt[p++] = k;
-    }
-  }
+  PetscCall(GallopLongRowsPlan(csr->host_i, fl->longNum, rows, FASTLOAD_PIECE, l));
   PetscCall(PetscFree(rows));
+  fl->blknz    = csr->nz - l->nz;
+  fl->pieceNum = l->pieceNum;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FillLongRows(const FastLoad *fl, const GallopCSR *csr, const LongRows *l, cudaStream_t stream)
+static PetscErrorCode FillLongRows(const FastLoad *fl, const GallopCSR *csr, const GallopLongRows *l, cudaStream_t stream)
 {
   PetscFunctionBegin;
   PetscCall(GallopDeviceCopyIn(fl->longPtr, l->ptr, (size_t)(fl->longNum + 1) * sizeof(PetscInt)));
@@ -1163,7 +1143,7 @@ static PetscErrorCode Destroy(void **data)
 }
 
 /* With a plan: takes memory and fills it; *done is false where there is not enough */
-static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w, const LongRows *l, PetscInt num, const FastLoadStep steps[], PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w, const GallopLongRows *l, PetscInt num, const FastLoadStep steps[], PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
   const bool      indices = fl->options.deterministic || w->unsorted;
   const PetscInt *rows    = NULL;
@@ -1233,7 +1213,7 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   FastLoadOptions options;
   FastLoad       *fl;
   FastLoadStep   *steps;
-  LongRows        longrows;
+  GallopLongRows  longrows;
   PetscInt        num;
   Workspace       w = {};
   size_t          wbytes;
@@ -1280,7 +1260,7 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
     PetscCall(Destroy(&data));
   }
   PetscCall(PetscFree(steps));
-  PetscCall(PetscFree4(longrows.row, longrows.ptr, longrows.pieceRow, longrows.pieceAt));
+  PetscCall(GallopLongRowsFree(&longrows));
   PetscCall(GallopDeviceRelease(wbytes, wbase));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,0 +1,153 @@
+/* HBP: its entry in the list of formats, its options, and what it shows */
+
+#include <gallop/deviceimpl.h>
+#include "hbp.h"
+
+GALLOP_FORMAT_TYPES(HBP)
+
+/*MC
+  MATHBP - MATAIJHBP = "hbp" - A matrix type for products on GPUs of matrices whose entries lie anywhere: `MATAIJ` that keeps a second copy of its entries by two-dimensional blocks
+
+  Options Database Keys:
++ -mat_type hbp                    - sets the matrix type during `MatSetFromOptions()`; `aijhbp`, `seqaijhbp` and `mpiaijhbp` are accepted too
+. -mat_hbp_block_rows <0>          - rows of a block, 1 to 2048; 0 chooses
+. -mat_hbp_block_cols <0>          - columns of a block, 1 to 65536; 0 chooses
+. -mat_hbp_shared_x <2>            - whether the x of a block is kept in the shared memory of the GPU: 0 for no, 1 for yes, 2 chooses
+. -mat_hbp_fixed <25>              - percent of the work that is shared out beforehand; GPU blocks that have done theirs compete for the rest
+. -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least, with x in shared memory 16384 at least
+. -mat_hbp_lane_entries <0>        - segments whose entries would be as many for one lane of a warp have 2 lanes, 4 where these would have as many, and so on, 32 at most; at least 2, 0 chooses
+. -mat_hbp_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
+- -mat_hbp_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
+
+  Level: beginner
+
+  Notes:
+  The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, transposed products, sparse products, I/O and
+  all else are the parent's. `MatMult()` and `MatMultAdd()` use the format, which is built at the first product, refreshed when only values have changed, and built again when the
+  nonzero pattern has changed.
+
+  A product computes blocks first, column by column, so that the part of x that a block needs is in shared memory, and then adds up what the blocks of a row gave. Rows whose entries are in
+  one block are done at once. The result is the same in every run, bit by bit.
+
+  References:
+. * - C. Yan, B. Diao, H. Liu, Z. An, Y. Xu, A Nonlinear Hash-based Optimization Method for SpMV on GPUs, section III
+
+.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+M*/
+
+/*MC
+   MATAIJHBP - another name of `MATHBP`
+
+   Level: beginner
+
+.seealso: `MATHBP`, `MATSEQAIJHBP`, `MATMPIAIJHBP`
+M*/
+
+/*MC
+   MATSEQAIJHBP - `MATHBP` on one MPI process
+
+   Level: beginner
+
+.seealso: `MATHBP`, `MATMPIAIJHBP`
+M*/
+
+/*MC
+   MATMPIAIJHBP - `MATHBP` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJHBP`
+
+   Level: beginner
+
+.seealso: `MATHBP`, `MATSEQAIJHBP`
+M*/
+
+static const char HBPCitation[] = "@misc{YanDiaoLiuAnXu2025,\n"
+                                  "  author = {Chen Yan and Boyu Diao and Hangda Liu and Zhulin An and Yongjun Xu},\n"
+                                  "  title  = {A Nonlinear Hash-based Optimization Method for {SpMV} on {GPU}s},\n"
+                                  "  year   = {2025}\n"
+                                  "}\n";
+
+static PetscErrorCode HBPOptionsDefault(void *options)
+{
+  PetscFunctionBegin;
+  *(HBPOptions *)options = (HBPOptions){.shared_x = HBP_SHARED_CHOOSE, .fixed = 25};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HBPOptionsSet(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild)
+{
+  HBPOptions *o   = (HBPOptions *)options;
+  HBPOptions  old = *o;
+
+  PetscFunctionBegin;
+  (void)prefix;
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_block_rows", "Rows of a block, 0 to choose", "MATHBP", &o->block_rows, 0, HBP_MAX_ROWS));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_block_cols", "Columns of a block, 0 to choose", "MATHBP", &o->block_cols, 0, HBP_MAX_COLS));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_shared_x", "Keep the x of a block in shared memory: 0 no, 1 yes, 2 to choose", "MATHBP", &o->shared_x, HBP_SHARED_NEVER, HBP_SHARED_CHOOSE));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_fixed", "Percent of the work that is shared out beforehand", "MATHBP", &o->fixed, 0, 100));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_long_row", "Rows with more entries are stored as in CSR, 0 to choose", "MATHBP", &o->long_row, 0, PETSC_INT_MAX));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_lane_entries", "Entries for which a segment has more lanes, at least 2, 0 to choose", "MATHBP", &o->lane_entries, 0, PETSC_INT_MAX));
+  PetscCheck(o->lane_entries != 1, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_hbp_lane_entries is 1, but must be at least 2, or 0",
+             PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "");
+  PetscCheck(o->shared_x != HBP_SHARED_ALWAYS || o->block_cols <= HBP_MAX_SHARED_COLS, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_hbp_block_cols is %" PetscInt_FMT ", but must be 1 to %" PetscInt_FMT ", or 0, with -mat_hbp_shared_x 1: the x of a block is kept in shared memory",
+             PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", o->block_cols, HBP_MAX_SHARED_COLS);
+  if (o->block_rows != old.block_rows || o->block_cols != old.block_cols || o->shared_x != old.shared_x || o->long_row != old.long_row || o->lane_entries != old.lane_entries || o->fixed != old.fixed)
+    *rebuild = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+enum { FIGURE_NZ, FIGURE_BLOCKS, FIGURE_EMPTY, FIGURE_GROUPS, FIGURE_SEGMENTS, FIGURE_PARTIALS, FIGURE_LONG, FIGURE_LONGNZ, FIGURE_BYTES, FIGURE_WORKSPACE };
+
+static PetscErrorCode HBPFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
+{
+  const HBP *h = (const HBP *)data;
+
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
+  f[FIGURE_NZ]        = (PetscLogDouble)h->nz;
+  f[FIGURE_BLOCKS]    = h->blkNum;
+  f[FIGURE_EMPTY]     = (PetscLogDouble)h->rowBlocks * h->colBlocks - h->blkNum;
+  f[FIGURE_GROUPS]    = h->groupNum;
+  f[FIGURE_SEGMENTS]  = h->segNum;
+  f[FIGURE_PARTIALS]  = h->partialNum;
+  f[FIGURE_LONG]      = h->longRows.num;
+  f[FIGURE_LONGNZ]    = (PetscLogDouble)(h->nz - h->blknz);
+  f[FIGURE_BYTES]     = (PetscLogDouble)h->bytes;
+  f[FIGURE_WORKSPACE] = (PetscLogDouble)h->partialNum * sizeof(PetscScalar);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HBPView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
+{
+  const PetscLogDouble nz = f[FIGURE_NZ], segs = f[FIGURE_SEGMENTS];
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f blocks stored, %.0f empty ones not; %.0f segments of %.2f entries on average in %.0f groups of %.1f\n", f[FIGURE_BLOCKS], f[FIGURE_EMPTY], segs, segs ? (nz - f[FIGURE_LONGNZ]) / segs : 0., f[FIGURE_GROUPS], f[FIGURE_GROUPS] ? segs / f[FIGURE_GROUPS] : 0.));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f rows are done in one block, %.0f partial sums are combined; %.0f long rows with %.0f entries\n", segs - f[FIGURE_PARTIALS], f[FIGURE_PARTIALS], f[FIGURE_LONG], f[FIGURE_LONGNZ]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f bytes, %.2f a nonzero, and %.0f bytes of partial sums\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0., f[FIGURE_WORKSPACE]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode HBPViewDetail(const void *data, PetscViewer viewer)
+{
+  const HBP *h = (const HBP *)data;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "HBP: blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, hash with a = %" PetscInt_FMT ", b = %" PetscInt_FMT ", c = %" PetscInt_FMT ", d = %" PetscInt_FMT "\n", h->N, h->M, h->shared ? "in" : "not in",
+                                               h->hash.a, h->hash.b, h->hash.c, h->hash.d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopFormat GallopFormat_HBP = {
+  .name            = MATHBP,
+  .ucname          = "HBP",
+  .citation        = HBPCitation,
+  .createseq       = MatCreate_SeqAIJHBP,
+  .creatempi       = MatCreate_MPIAIJHBP,
+  .options_size    = sizeof(HBPOptions),
+  .options_default = HBPOptionsDefault,
+  .options_set     = HBPOptionsSet,
+  .host            = &HBPHost,
+  .device          = PetscDefined(HAVE_CUDA) ? &HBPDevice : NULL,
+  .figures         = HBPFigures,
+  .view            = HBPView,
+  .view_detail     = HBPViewDetail,
+};

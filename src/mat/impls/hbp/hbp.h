@@ -1,0 +1,255 @@
+#pragma once
+
+/*
+  The hash-based partition (HBP), names are those of section III of
+
+    C. Yan, B. Diao, H. Liu, Z. An, Y. Xu, A Nonlinear Hash-based Optimization Method for SpMV on GPUs
+
+  The matrix is cut into blocks of block_rows rows by block_cols columns. Only blocks with entries are stored, one column of blocks after the other, and of a block only the
+  rows with entries in it, its segments. A hash of their lengths (nnz_perrow) puts segments of similar length next to each other; output_hash tells the row of each. 32
+  segments that follow each other are a group, which a warp computes, a lane each. Entries of a group are stored as the lanes meet them: the first of each segment, the second of
+  those that have two, and so on, without padding. Long segments have 2, 4, ... 32 lanes each, which take its entries in turn, and there are so many fewer in a group.
+
+  The paper stores of all rows of each block zero_row, how many before it in its group have no entries, and of each entry add_sign, the distance to the next one of its row.
+  Both can be derived from the lengths of segments, HBPGetAddSign() does; they are not stored. Columns are offsets from the block's first one, in 16 bits.
+
+  The product has two parts. The SpMV part computes the sum of each segment. Where a row has entries in one block only, that is the row's result; else it is a partial sum, and the combine
+  part adds them up. Partial sums are stored by blocks of rows, so that the combine part reads them one after the other: pieces of them it puts in order of rows (combinePos), and
+  then adds up those of each row (combineEnd).
+
+  Rows with very many entries are kept out of the blocks and stored as in CSR, in pieces.
+
+  This header is read by C and by CUDA: the host and the GPU build the same arrays.
+*/
+
+#include <gallop/longrowsimpl.h>
+
+#define HBP_GROUP     32         /* segments of a group: the width of a warp */
+#define HBP_MAX_ROWS  2048       /* of a block: its part of the result is in shared memory in the combine part */
+#define HBP_MAX_COLS  65536      /* of a block: columns have 16 bits */
+#define HBP_FLAG      32768      /* in output_hash: all of the row's entries are in this block */
+#define HBP_CACHE     (32 << 20) /* bytes of x that stay in the L2 of a GPU */
+#define HBP_MANY_ROWS 500000     /* with as many, larger blocks leave enough of them */
+#define HBP_PIECE     2048       /* entries of a long row that a GPU block adds */
+#define HBP_LANES     6          /* a segment has 1, 2, 4, 8, 16 or 32 */
+#define HBP_CLASSES   9          /* of the hash's aggregation */
+#define HBP_FINE      64         /* places of a class at most: all lengths have one */
+#define HBP_LOGS      18         /* powers of two that a length may reach */
+#define HBP_SAMPLES   1024       /* rows that are looked at, and the most entries of each */
+#define HBP_LOOK      512
+
+/* What lets the x of a block be kept in shared memory, -mat_hbp_shared_x */
+enum { HBP_SHARED_NEVER, HBP_SHARED_ALWAYS, HBP_SHARED_CHOOSE };
+
+typedef struct {
+  PetscInt block_rows, block_cols; /* 0 to choose */
+  PetscInt shared_x;
+  PetscInt long_row;     /* rows with more entries are long, 0 to choose */
+  PetscInt lane_entries; /* segments that would give a lane as many have more lanes, 0 to choose */
+  PetscInt fixed;        /* percent of the work that is shared out beforehand */
+} HBPOptions;
+
+/* The hash of a segment of len entries: its class min(len >> a, 8), (aggregation), b places each (dispersion), in which c and d tell longer ones from shorter ones (linear mapping) */
+typedef struct {
+  PetscInt a, b, c, d;
+} HBPHash;
+
+/* Where things of a group begin, of which there is one more than groups. out is its first partial sum, -1 where it has none; info, see HBPInfo(), the rest. */
+typedef struct
+#if defined(__CUDACC__)
+  __align__(4 * sizeof(PetscInt)) /* one load */
+#endif
+{
+  PetscInt begin_ptr, seg, out, info;
+}
+HBPGroup;
+
+/* Counted over some rows: entries, those near one of the row before, segments with either width of blocks, and those whose length is 2^k to 2^(k + 1) - 1 */
+typedef struct {
+  unsigned long long entries, near, segs[2], logs[2][HBP_LOGS];
+} HBPSample;
+
+typedef struct {
+  PetscMemType    memtype;
+  PetscInt        m, n;
+  PetscCount      nz;
+  PetscInt        N, M; /* rows and columns of a block */
+  PetscInt        rowBlocks, colBlocks;
+  PetscInt        longRow, laneEntries; /* see HBPOptions */
+  HBPHash         hash;
+  PetscBool       shared; /* the x of a block is kept in shared memory */
+  PetscBool       alone;  /* each row has one segment: there is no combine part */
+  PetscInt        blkNum, groupNum, segNum, partialNum, combineNum;
+  PetscCount      blknz;       /* entries in blocks, the others are in long rows */
+  PetscInt       *begin_nnz;   /* [blkNum + 1] first entry of each block */
+  PetscInt       *blkRow;      /* [blkNum] which block of its column it is */
+  PetscInt       *colGroup;    /* [colBlocks + 1] first group of each column of blocks */
+  HBPGroup       *group;       /* [groupNum + 1] */
+  unsigned short *output_hash; /* [segNum] row in its block, and HBP_FLAG */
+  unsigned short *nnz_perrow;  /* [segNum] entries less 1 */
+  unsigned short *col;         /* [blknz] column in its block */
+  PetscScalar    *data;        /* [blknz], then those of long rows */
+  PetscInt       *partialPtr;  /* [rowBlocks + 1] first partial sum of each block of rows */
+  PetscInt       *combinePtr;  /* [rowBlocks + 1] first piece of each; a piece has HBPCombined() partial sums, the last one of a block of rows fewer */
+  unsigned short *combinePos;  /* [partialNum] place in its piece, in order of rows */
+  unsigned short *combineEnd;  /* [combineNum * N] of each row, where its partial sums end in a piece */
+  PetscScalar    *partial;     /* [partialNum] */
+  unsigned int   *direct;      /* [rowBlocks * HBPWords(N)] a bit a row: the SpMV part stores its result */
+  GallopLongRows  longRows;
+  PetscInt       *longCol;     /* [nz - blknz] */
+  PetscScalar    *longPartial; /* [longRows.pieceNum] */
+  PetscInt       *csrIdx;      /* [blknz] where entries are in CSR; NULL where columns of rows increase, so that they can be found */
+  size_t          bytes;       /* partial sums are workspace and not in it */
+  HBPOptions      options;
+  void           *plan; /* of the GPU's launches */
+} HBP;
+
+#if defined(__CUDACC__)
+  #define HBP_HD static inline __host__ __device__
+#else
+  #define HBP_HD static inline
+#endif
+
+/* The linear mapping, in pieces: numbers below 4 as they are, then four steps for each power of two */
+HBP_HD PetscInt HBPFine(PetscInt rest)
+{
+  int log = 2;
+
+  if (rest < 4) return rest;
+  while (rest >> (log + 1)) log++;
+  return 4 * (log - 1) + (rest >> (log - 2) & 3);
+}
+
+/* The least number that gives fine */
+HBP_HD PetscInt HBPCoarse(PetscInt fine)
+{
+  return fine < 4 ? fine : (4 + fine % 4) << (fine / 4 - 1);
+}
+
+HBP_HD PetscInt HBPHashOf(const HBPHash *h, PetscInt len)
+{
+  const PetscInt q = len >> h->a < HBP_CLASSES - 1 ? len >> h->a : HBP_CLASSES - 1, fine = HBPFine((len - (q << h->a)) >> h->c);
+
+  return q * h->b + (fine < h->b - 1 ? fine : h->b - 1) * h->d;
+}
+
+/* log2 of the lanes that a segment has. It depends on the hash, so that those with as many follow each other in a block, and is such that each lane has an entry. */
+HBP_HD int HBPLanes(const HBPHash *h, PetscInt laneEntries, PetscInt len)
+{
+  const PetscInt value = HBPHashOf(h, len), q = value / h->b, least = (q << h->a) + (HBPCoarse(value % h->b / h->d) << h->c); /* length with this hash */
+  int            lanes = 0;
+
+  while (lanes < 5 && least >> lanes >= laneEntries) lanes++;
+  return lanes;
+}
+
+/* A group's block of rows, whether all its lanes have as many entries, and log2 of the lanes of a segment */
+HBP_HD PetscInt HBPInfo(PetscInt rowBlock, int equal, int lanes)
+{
+  return rowBlock * 16 + (equal ? 8 : 0) + lanes;
+}
+
+/* Entries that a lane has of a segment of len entries */
+HBP_HD PetscInt HBPLaneLength(PetscInt len, int lanes, PetscInt lane)
+{
+  return (len - lane + ((PetscInt)1 << lanes) - 1) >> lanes;
+}
+
+/* Values that a hash can have */
+HBP_HD PetscInt HBPHashes(const HBPHash *h)
+{
+  return HBP_CLASSES * h->b;
+}
+
+/* Partial sums of a piece */
+HBP_HD PetscInt HBPCombined(void)
+{
+  return (PetscInt)(32768 / sizeof(PetscScalar));
+}
+
+/* Words of a bit for each row of a block */
+HBP_HD PetscInt HBPWords(PetscInt rows)
+{
+  return (rows + 31) / 32;
+}
+
+/* How far the segment that begins with entry k of a row reaches, in blocks of M columns: the first entry that is not of it. Columns increase. */
+HBP_HD PetscInt HBPSegmentEnd(const PetscInt j[], PetscInt k, PetscInt end, PetscInt M)
+{
+  const PetscCount limit = ((PetscCount)(j[k] / M) + 1) * M; /* more than a PetscInt, maybe */
+  PetscInt         lo = k, step = 1, hi;
+
+  while (step < end - lo && j[lo + step] < limit) {
+    lo += step;
+    step *= 2;
+  }
+  hi = step < end - lo ? lo + step : end; /* j[lo] < limit <= j[hi] */
+  while (hi - lo > 1) {
+    const PetscInt mid = lo + (hi - lo) / 2;
+
+    if (j[mid] < limit) lo = mid;
+    else hi = mid;
+  }
+  return hi;
+}
+
+/* Where the columns from first on begin in a row */
+HBP_HD PetscInt HBPSegmentBegin(const PetscInt j[], PetscInt begin, PetscInt end, PetscCount first)
+{
+  while (begin < end) {
+    const PetscInt mid = begin + (end - begin) / 2;
+
+    if (j[mid] < first) begin = mid + 1;
+    else end = mid;
+  }
+  return begin;
+}
+
+/* Adds what row k of the samples shows, of its first HBP_LOOK entries */
+HBP_HD void HBPLook(PetscInt m, const PetscInt i[], const PetscInt j[], const PetscInt M[2], int k, HBPSample *s)
+{
+  const PetscInt row   = (PetscInt)((PetscCount)m * k / HBP_SAMPLES);
+  const PetscInt begin = i[row], end = i[row + 1] - begin < HBP_LOOK ? i[row + 1] : begin + HBP_LOOK;
+  PetscInt       other = row ? i[row - 1] : begin, last = row ? (begin - other < HBP_LOOK ? begin : other + HBP_LOOK) : begin;
+
+  for (PetscInt e = begin; e < end; e++) {
+    while (other < last && j[other] < j[e] - 16) other++;
+    s->entries++;
+    s->near += other < last && j[other] <= j[e] + 16;
+  }
+  for (int w = 0; w < 2; w++) {
+    PetscInt len = 0;
+
+    for (PetscInt e = begin; e < end; e++) {
+      len++;
+      if (e + 1 == end || j[e + 1] / M[w] != j[e] / M[w]) {
+        int log = 0;
+
+        while (len >> (log + 1)) log++;
+        s->segs[w]++;
+        s->logs[w][log]++;
+        len = 0;
+      }
+    }
+  }
+}
+
+/* 12288 in real double */
+#define HBP_MAX_SHARED_COLS ((PetscInt)((96 << 10) / sizeof(PetscScalar)))
+
+/* The build counts what every block has, those without entries too: there must not be far more than entries */
+HBP_HD int HBPFits(const HBP *h)
+{
+  return h->rowBlocks < 1 << 27 && (double)h->rowBlocks * h->colBlocks <= 4 * (double)h->nz + 16e6;
+}
+
+PETSC_INTERN void HBPCandidates(const HBPOptions *, PetscInt[2]);
+PETSC_INTERN void HBPChoose(const HBPOptions *, const GallopCSR *, const PetscInt[2], const HBPSample *, HBP *);
+
+PETSC_INTERN const GallopFormatWork HBPHost, HBPDevice;
+
+/* for tests: other groups than of HBP_GROUP segments, which only the host takes; the paper's arrays; and a host copy of what either place has */
+PETSC_EXTERN PetscErrorCode HBPBuild_Host(PetscInt, const HBPOptions *, const GallopCSR *, PetscCount, HBP **);
+PETSC_EXTERN PetscErrorCode HBPGetAddSign(const HBP *, PetscInt[]);
+PETSC_EXTERN PetscErrorCode HBPCopyToHost(const HBP *, HBP **);
+PETSC_EXTERN PetscErrorCode HBPDestroyHostCopy(HBP **);

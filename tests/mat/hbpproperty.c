@@ -1,0 +1,545 @@
+static char help[] = "Random matrices of many shapes in the HBP format: what its arrays must be, whoever built them, products, Inf and NaN in x; arrays of host and GPU against each other.\n\n";
+
+#include "../galloptest.h"
+#include "../../src/mat/impls/hbp/hbp.h"
+
+typedef enum {
+  LAW_RANDOM,
+  LAW_BAND,
+  LAW_POWER, /* few columns and few rows have most entries */
+  LAW_CROSS, /* a full column, and a full row */
+  LAW_EMPTY, /* most columns and rows */
+  LAW_EQUAL, /* all rows of the same length */
+  LAW_DENSE,
+  LAW_ONE, /* one entry */
+  LAW_COUNT
+} Law;
+
+static PetscBool HasEntry(Law law, PetscInt seed, PetscInt m, PetscInt n, PetscInt i, PetscInt j)
+{
+  const PetscReal r = TestRandom(seed, i, j), c = TestRandom(seed, -1, j), d = TestRandom(seed, i, -1);
+
+  switch (law) {
+  case LAW_RANDOM:
+    return (PetscBool)(r < 0.05);
+  case LAW_BAND:
+    return (PetscBool)(i - j <= 2 && j - i <= 3);
+  case LAW_POWER:
+    return (PetscBool)(r < 0.002 / (0.002 + c * d));
+  case LAW_CROSS:
+    return (PetscBool)(j == n / 2 || i == m / 3 || r < 0.02);
+  case LAW_EMPTY:
+    return (PetscBool)(c < 0.2 && d < 0.2 && r < 0.4);
+  case LAW_EQUAL:
+    return (PetscBool)((j + 7 * i) % n < PetscMin(3, n));
+  case LAW_DENSE:
+    return (PetscBool)(r < 0.8);
+  default:
+    return (PetscBool)(i == m / 2 && j == n / 3);
+  }
+}
+
+/* A copy whose rows have their columns in another order: as many of them at the end as at the beginning before */
+static PetscErrorCode RotateRows(PetscInt seed, Mat *A)
+{
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscInt           m, n, rows, *ri, *rj;
+  PetscScalar       *ra;
+  PetscBool          done;
+  Mat                B, C;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(*A, &m, &n));
+  PetscCall(MatGetRowIJ(*A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(*A, &a));
+  PetscCall(PetscMalloc3(m + 1, &ri, i[m], &rj, i[m], &ra));
+  PetscCall(PetscArraycpy(ri, i, m + 1));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt len = i[r + 1] - i[r], shift = (PetscInt)(TestRandom(seed, r, -2) * len);
+
+    for (PetscInt k = 0; k < len; k++) {
+      rj[i[r] + (k + shift) % len] = j[i[r] + k];
+      ra[i[r] + (k + shift) % len] = a[i[r] + k];
+    }
+  }
+  PetscCall(MatSeqAIJRestoreArrayRead(*A, &a));
+  PetscCall(MatRestoreRowIJ(*A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, ri, rj, ra, &B));
+  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &C));
+  PetscCall(MatDestroy(&B));
+  PetscCall(PetscFree3(ri, rj, ra));
+  PetscCall(MatDestroy(A));
+  *A = C;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateMatrix(Law law, PetscInt seed, PetscInt m, PetscInt n, Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, A));
+  PetscCall(MatSetSizes(*A, m, n, m, n));
+  PetscCall(MatSetType(*A, MATSEQAIJ));
+  PetscCall(MatSetUp(*A));
+  for (PetscInt i = 0; i < m; i++) {
+    for (PetscInt j = 0; j < n; j++)
+      if (HasEntry(law, seed, m, n, i, j)) PetscCall(MatSetValue(*A, i, j, TestValue(seed, i, j), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the format is built with */
+typedef struct {
+  PetscInt block_rows, block_cols, shared_x, long_row, lane_entries, fixed;
+} Setting;
+
+static const Setting settings[] = {
+  {0,    0,     HBP_SHARED_CHOOSE, 0,    0,    25 }, /* the defaults */
+  {0,    0,     HBP_SHARED_NEVER,  1500, 2,    100},
+  {0,    0,     HBP_SHARED_ALWAYS, 20,   2000, 0  },
+  {1,    1,     HBP_SHARED_NEVER,  0,    0,    70 },
+  {7,    100,   HBP_SHARED_CHOOSE, 0,    3,    70 },
+  {33,   7,     HBP_SHARED_ALWAYS, 2000, 2,    100},
+  {100,  33,    HBP_SHARED_NEVER,  3,    0,    0  },
+  {1,    33,    HBP_SHARED_ALWAYS, 0,    2,    70 },
+  {512,  4096,  HBP_SHARED_ALWAYS, 0,    2000, 70 }, /* the paper's */
+  {512,  1,     HBP_SHARED_CHOOSE, 2000, 0,    0  },
+  {2048, 1000,  HBP_SHARED_ALWAYS, 1500, 7,    100},
+  {9,    65536, HBP_SHARED_CHOOSE, 1,    0,    70 },
+  {20,   128,   HBP_SHARED_CHOOSE, 50,   5,    70 },
+  {300,  0,     HBP_SHARED_ALWAYS, 0,    20,   100},
+  {0,    50,    HBP_SHARED_NEVER,  0,    2,    0  },
+};
+
+#define PROPERTY(cond, ...) PetscCheck(cond, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", setting %" PetscInt_FMT ": " __VA_ARGS__)
+
+/* 7/8 of the sampled lengths are in all classes but the last, and would not be were there half as many of each class; the longest has a place of its own class, as fine as there are places */
+static PetscErrorCode CheckHash(const HBP *h, const PetscInt i[], const PetscInt j[], PetscInt setting, PetscInt number)
+{
+  const HBPHash *hash = &h->hash;
+  PetscInt       all = 0, below = 0, half = 0, longest = 0, power = 1;
+
+  PetscFunctionBegin;
+  for (PetscCount k = 0; k < HBP_SAMPLES; k++) {
+    const PetscInt row = (PetscInt)(k * h->m / HBP_SAMPLES), end = PetscMin(i[row + 1], i[row] + HBP_LOOK);
+
+    for (PetscInt e = i[row], len = 1; e < end; e++, len++) {
+      if (e < end - 1 && j[e] / h->M == j[e + 1] / h->M) continue;
+      all++;
+      below += len < 8 << hash->a;
+      half += len < 4 << hash->a;
+      longest = PetscMax(longest, len);
+      len     = 0;
+    }
+  }
+  while (power <= longest) power *= 2;
+  PROPERTY(8 * below >= 7 * all && (!hash->a || 8 * half < 7 * all), "a of the hash is %" PetscInt_FMT, number, setting, hash->a);
+  PROPERTY(hash->b == PetscMax(1, PetscMin(h->N / 8, 64)) && hash->d == 1, "b of the hash is %" PetscInt_FMT ", d %" PetscInt_FMT, number, setting, hash->b, hash->d);
+  PROPERTY((HBPFine(power >> hash->c) < hash->b || power >> hash->c == 1) && (!hash->c || HBPFine(power >> (hash->c - 1)) >= hash->b), "c of the hash is %" PetscInt_FMT, number, setting, hash->c);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows with more entries than the limit, as they are in CSR, and their pieces */
+static PetscErrorCode CheckLongRows(const HBP *h, const PetscInt i[], const PetscInt j[], const PetscScalar a[], PetscInt setting, PetscInt number)
+{
+  const GallopLongRows *l = &h->longRows;
+  PetscInt              t = 0, at = 0, piece = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < h->m; r++) {
+    if (i[r + 1] - i[r] <= h->longRow) continue;
+    PROPERTY(t < l->num && l->row[t] == r && l->ptr[t] == at && l->firstPiece[t] == piece, "row %" PetscInt_FMT " is long", number, setting, r);
+    for (PetscInt k = i[r]; k < i[r + 1]; k++, at++) {
+      PROPERTY(h->longCol[at] == j[k] && h->data[h->blknz + at] == a[k], "entry %" PetscInt_FMT " of long row %" PetscInt_FMT, number, setting, k - i[r], r);
+      if ((k - i[r]) % HBP_PIECE) continue;
+      PROPERTY(piece < l->pieceNum && l->pieceRow[piece] == t && l->pieceAt[piece] == at, "piece %" PetscInt_FMT " of long row %" PetscInt_FMT, number, setting, piece, r);
+      piece++;
+    }
+    t++;
+  }
+  PROPERTY(l->num == t && l->ptr[t] == at && l->nz == at && h->blknz == h->nz - at, "%" PetscInt_FMT " long rows, should be %" PetscInt_FMT, number, setting, l->num, t);
+  PROPERTY(l->pieceNum == piece && l->firstPiece[t] == piece, "%" PetscInt_FMT " pieces of long rows, should be %" PetscInt_FMT, number, setting, l->pieceNum, piece);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Partial sums of a block of rows in pieces, in each by rows and else as they were, from the row of each in its block */
+static PetscErrorCode CheckCombine(const HBP *h, const PetscInt row[], PetscInt setting, PetscInt number)
+{
+  const PetscInt most = (PetscInt)(32768 / sizeof(PetscScalar));
+  PetscInt      *order, piece = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(most, &order));
+  for (PetscInt rb = 0; rb < h->rowBlocks; rb++) {
+    PROPERTY(h->combinePtr[rb] == piece, "pieces of row block %" PetscInt_FMT " begin with %" PetscInt_FMT, number, setting, rb, h->combinePtr[rb]);
+    for (PetscInt begin = h->partialPtr[rb]; begin < h->partialPtr[rb + 1]; begin += most, piece++) {
+      const PetscInt        count = PetscMin(most, h->partialPtr[rb + 1] - begin);
+      const unsigned short *ends  = h->combineEnd + piece * h->N;
+
+      PROPERTY(piece < h->combineNum, "piece %" PetscInt_FMT, number, setting, piece);
+      for (PetscInt k = 0; k < count; k++) order[k] = -1;
+      for (PetscInt k = 0; k < count; k++) {
+        PROPERTY(h->combinePos[begin + k] < count && order[h->combinePos[begin + k]] < 0, "place of partial sum %" PetscInt_FMT, number, setting, begin + k);
+        order[h->combinePos[begin + k]] = begin + k;
+      }
+      for (PetscInt k = 1; k < count; k++)
+        PROPERTY(row[order[k - 1]] < row[order[k]] || (row[order[k - 1]] == row[order[k]] && order[k - 1] < order[k]), "partial sum %" PetscInt_FMT " is not in order", number, setting, order[k]);
+      for (PetscInt r = 0, k = 0; r < h->N; r++) {
+        while (k < count && row[order[k]] == r) k++;
+        PROPERTY(ends[r] == k, "row %" PetscInt_FMT " of piece %" PetscInt_FMT " ends at %d", number, setting, r, piece, ends[r]);
+      }
+    }
+  }
+  PROPERTY(h->combineNum == piece && h->combinePtr[h->rowBlocks] == piece, "%" PetscInt_FMT " pieces, should be %" PetscInt_FMT, number, setting, h->combineNum, piece);
+  PetscCall(PetscFree(order));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* log2 of the lanes of a segment: the shortest one with the same hash leaves its lanes fewer entries than would become more */
+static int LanesOf(const HBP *h, PetscInt len)
+{
+  const PetscInt hash  = HBPHashOf(&h->hash, len);
+  int            lanes = 0;
+
+  while (len > 1 && HBPHashOf(&h->hash, len - 1) == hash) len--;
+  while (lanes < 5 && len / (1 << lanes) >= h->laneEntries) lanes++;
+  return lanes;
+}
+
+/* What holds for the arrays of any matrix. Each segment of each block is met once, as their order is strict, and so is each entry. */
+static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscInt number)
+{
+  const Setting     *o = &settings[setting];
+  const PetscInt     N = h->N, M = h->M, narrow = (PetscInt)((64 << 10) / sizeof(PetscScalar));
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscInt           m, n, rows, cols, blk = 0, g = 0, seg = 0, ptr = 0, partials = 0;
+  PetscInt          *sorted, *from;        /* columns in increasing order, and where each is in CSR */
+  PetscInt          *first, *len, *blocks; /* of each row and column of blocks: its entries; of each row: how many blocks it has entries in, none of a long one */
+  PetscInt          *partial, *partialRow; /* of each block, row by row: its first partial sum; of each partial sum: its row in the block */
+  PetscBool          done, unsorted = PETSC_FALSE, alone = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  rows = (m + N - 1) / N;
+  cols = (n + M - 1) / M;
+  PROPERTY(h->m == m && h->n == n && h->nz == i[m] && h->rowBlocks == rows && h->colBlocks == cols, "numbers", number, setting);
+  PROPERTY(o->block_rows ? N == o->block_rows : N >= 512 && N <= HBP_MAX_ROWS, "%" PetscInt_FMT " rows a block", number, setting, N);
+  PROPERTY(o->block_cols ? M == o->block_cols : M >= 1 && M <= (h->shared ? narrow : HBP_MAX_COLS), "%" PetscInt_FMT " columns a block", number, setting, M);
+  PROPERTY(h->shared == (o->shared_x == HBP_SHARED_ALWAYS) || (h->shared && o->shared_x == HBP_SHARED_CHOOSE && cols > 1), "x in shared memory", number, setting);
+  PROPERTY(o->long_row ? h->longRow == o->long_row : h->longRow >= 1024, "rows with more than %" PetscInt_FMT " entries are long", number, setting, h->longRow);
+  PROPERTY(h->laneEntries == (o->lane_entries ? o->lane_entries : h->shared ? 8 : 16), "lanes with %" PetscInt_FMT " entries", number, setting, h->laneEntries);
+  PetscCall(CheckHash(h, i, j, setting, number));
+  PetscCall(CheckLongRows(h, i, j, a, setting, number));
+
+  PetscCall(PetscMalloc2(h->nz, &sorted, h->nz, &from));
+  PetscCall(PetscCalloc4(m * cols, &first, m * cols, &len, m, &blocks, rows * cols, &partial));
+  PetscCall(PetscArraycpy(sorted, j, h->nz));
+  for (PetscInt r = 0; r < m; r++) {
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) {
+      from[k] = k;
+      if (k > i[r] && j[k] < j[k - 1]) unsorted = PETSC_TRUE;
+    }
+    PetscCall(PetscSortIntWithArray(i[r + 1] - i[r], sorted + i[r], from + i[r]));
+    for (PetscInt k = i[r]; k < i[r + 1] && i[r + 1] - i[r] <= h->longRow; k++) {
+      const PetscInt at = r * cols + sorted[k] / M;
+
+      if (!len[at]) {
+        first[at] = k;
+        blocks[r]++;
+      }
+      len[at]++;
+    }
+    if (blocks[r] != 1) alone = PETSC_FALSE;
+  }
+  PROPERTY(!!h->csrIdx == (unsorted && h->blknz) && h->alone == alone, "csrIdx, alone", number, setting);
+  for (PetscInt rb = 0; rb < rows; rb++) {
+    PROPERTY(h->partialPtr[rb] == partials, "partial sums of row block %" PetscInt_FMT " begin at %" PetscInt_FMT, number, setting, rb, h->partialPtr[rb]);
+    for (PetscInt cb = 0; cb < cols; cb++) {
+      partial[rb * cols + cb] = partials;
+      for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N); r++) partials += blocks[r] > 1 && len[r * cols + cb];
+    }
+    for (PetscInt k = 0; k < HBPWords(N) * 32; k++) {
+      const PetscInt  r      = rb * N + k;
+      const PetscBool direct = (PetscBool)(k < N && r < m && (blocks[r] == 1 || i[r + 1] - i[r] > h->longRow));
+
+      PROPERTY((h->direct[rb * HBPWords(N) + k / 32] >> k % 32 & 1) == (unsigned int)direct, "direct bit of row %" PetscInt_FMT, number, setting, r);
+    }
+  }
+  PROPERTY(h->partialPtr[rows] == partials && h->partialNum == partials, "%" PetscInt_FMT " partial sums, should be %" PetscInt_FMT, number, setting, h->partialNum, partials);
+
+  PetscCall(PetscMalloc1(partials, &partialRow));
+  for (PetscInt cb = 0; cb < cols; cb++) {
+    PROPERTY(h->colGroup[cb] == g, "column %" PetscInt_FMT " of blocks begins with group %" PetscInt_FMT, number, setting, cb, h->colGroup[cb]);
+    for (PetscInt rb = 0; rb < rows; rb++) {
+      PetscInt segs = 0, next = partial[rb * cols + cb], lasthash = -1, lastrow = -1;
+
+      for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N); r++) segs += len[r * cols + cb] > 0;
+      if (!segs) continue;
+      PROPERTY(blk < h->blkNum && h->begin_nnz[blk] == ptr && h->blkRow[blk] == rb, "block %" PetscInt_FMT, number, setting, blk);
+      blk++;
+      for (PetscInt s = 0, count; s < segs; s += count, g++) {
+        PetscInt row[HBP_GROUP], out = -1, longest = 0, shortest = PETSC_INT_MAX; /* entries of lanes */
+        int      lanes = 0;
+
+        PROPERTY(g < h->groupNum && h->group[g].begin_ptr == ptr && h->group[g].seg == seg, "group %" PetscInt_FMT, number, setting, g);
+        for (count = 0; s + count < segs; count++, seg++) {
+          const PetscInt offset = h->output_hash[seg] & ~HBP_FLAG, r = rb * N + offset, at = r * cols + cb;
+          PetscInt       hash;
+
+          PROPERTY(offset < N && r < m && len[at] && h->nnz_perrow[seg] == len[at] - 1, "segment %" PetscInt_FMT, number, setting, seg);
+          if (!count) lanes = LanesOf(h, len[at]);
+          if (LanesOf(h, len[at]) != lanes || count == HBP_GROUP >> lanes) break;
+          hash = HBPHashOf(&h->hash, len[at]);
+          PROPERTY(hash >= 0 && hash < HBPHashes(&h->hash) && (hash > lasthash || (hash == lasthash && r > lastrow)), "segment %" PetscInt_FMT " with hash %" PetscInt_FMT " is not in order", number, setting, seg, hash);
+          PROPERTY(!!(h->output_hash[seg] & HBP_FLAG) == (blocks[r] == 1), "flag of segment %" PetscInt_FMT, number, setting, seg);
+          if (blocks[r] > 1) {
+            if (out < 0) out = next;
+            partialRow[next++] = offset;
+          }
+          row[count] = r;
+          lasthash   = hash;
+          lastrow    = r;
+          longest    = PetscMax(longest, (len[at] - 1) / (1 << lanes) + 1);
+          shortest   = PetscMin(shortest, len[at] / (1 << lanes));
+        }
+        PROPERTY(shortest > 0, "a lane of group %" PetscInt_FMT " has no entry", number, setting, g);
+        PROPERTY(h->group[g].out == out, "first partial sum of group %" PetscInt_FMT " is %" PetscInt_FMT, number, setting, g, h->group[g].out);
+        PROPERTY(h->group[g].info == rb * 16 + (shortest == longest ? 8 : 0) + lanes, "info of group %" PetscInt_FMT " is %" PetscInt_FMT, number, setting, g, h->group[g].info);
+        for (PetscInt k = 0; k < longest; k++) {
+          for (PetscInt l = 0; l < count << lanes; l++) {
+            const PetscInt at = row[l >> lanes] * cols + cb, of = k * (1 << lanes) + l % (1 << lanes), entry = first[at] + of;
+
+            if (of >= len[at]) continue;
+            PROPERTY(ptr < h->blknz && h->col[ptr] == sorted[entry] % M && h->data[ptr] == a[from[entry]], "entry %" PetscInt_FMT, number, setting, ptr);
+            PROPERTY(!unsorted || h->csrIdx[ptr] == from[entry], "csrIdx of entry %" PetscInt_FMT, number, setting, ptr);
+            ptr++;
+          }
+        }
+      }
+    }
+  }
+  PROPERTY(h->blkNum == blk && h->begin_nnz[blk] == ptr && ptr == h->blknz, "%" PetscInt_FMT " blocks, should be %" PetscInt_FMT, number, setting, h->blkNum, blk);
+  PROPERTY(h->groupNum == g && h->colGroup[cols] == g && h->segNum == seg, "%" PetscInt_FMT " groups, should be %" PetscInt_FMT, number, setting, h->groupNum, g);
+  PROPERTY(h->group[g].begin_ptr == ptr && h->group[g].seg == seg && h->group[g].out == -1, "the end of groups", number, setting);
+  PetscCall(CheckCombine(h, partialRow, setting, number));
+  PetscCall(PetscFree(partialRow));
+  PetscCall(PetscFree2(sorted, from));
+  PetscCall(PetscFree4(first, len, blocks, partial));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Inf and NaN in x touch the sums that have entries there, and no others */
+static PetscErrorCode CheckSpecial(Mat A, Mat B, Vec x, Vec z, PetscInt number, PetscInt setting)
+{
+  Vec                xhost, w;
+  PetscInt           n, m;
+  const PetscScalar *za, *wa;
+  PetscScalar       *xa;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetSize(x, &n));
+  PetscCall(VecGetSize(z, &m));
+  PetscCall(VecGetArray(x, &xa));
+  xa[n / 3]     = (PetscScalar)NAN;
+  xa[n / 2]     = (PetscScalar)PETSC_INFINITY;
+  xa[2 * n / 3] = (PetscScalar)PETSC_NINFINITY;
+  PetscCall(VecRestoreArray(x, &xa));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));
+  PetscCall(VecCopy(x, xhost));
+  PetscCall(MatMult(B, x, z));
+  PetscCall(MatMult(A, xhost, w));
+  PetscCall(VecGetArrayRead(z, &za));
+  PetscCall(VecGetArrayRead(w, &wa));
+  for (PetscInt r = 0; r < m; r++) {
+    PROPERTY(PetscIsInfOrNanScalar(za[r]) == PetscIsInfOrNanScalar(wa[r]), "sum %" PetscInt_FMT " is %g, should be %g", number, setting, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
+    PROPERTY(PetscDefined(USE_COMPLEX) || PetscIsNanScalar(za[r]) == PetscIsNanScalar(wa[r]), "sum %" PetscInt_FMT " is %g, should be %g", number, setting, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
+  }
+  PetscCall(VecRestoreArrayRead(z, &za));
+  PetscCall(VecRestoreArrayRead(w, &wa));
+  PetscCall(VecDestroy(&xhost));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products with vectors of a type. That of the transpose is the parent's. */
+static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt number, PetscInt setting)
+{
+  Vec                 x, y, z, u;
+  PetscInt            m, n;
+  MatGallopStatistics before, after;
+  PetscBool           device;
+  char                what[64];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(what, sizeof(what), "Matrix %" PetscInt_FMT ", setting %" PetscInt_FMT, number, setting));
+  PetscCall(PetscStrcmp(vectype, VECSEQCUDA, &device));
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &x));
+  PetscCall(VecSetSizes(x, n, n));
+  PetscCall(VecSetType(x, vectype));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &z));
+  PetscCall(VecSetSizes(z, m, m));
+  PetscCall(VecSetType(z, vectype));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(VecDuplicate(x, &u));
+  PetscCall(TestSetVec(x, number));
+  PetscCall(TestSetVec(y, number + 1));
+  PetscCall(MatGallopGetStatistics(B, &before));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(MatMult(B, x, z));
+  PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, what));
+  PetscCall(TestAdds(B, A, TEST_MULT, x, y, z, what));
+  PetscCall(TestSpoilVec(u));
+  PetscCall(MatMultTranspose(B, y, u));
+  PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, u, what));
+  PetscCall(CheckSpecial(A, B, x, z, number, setting));
+  PetscCall(MatGallopGetStatistics(B, &after));
+  PROPERTY((device ? after.products_device - before.products_device : after.products_host - before.products_host) == 4, "not all products were the format's", number, setting);
+  PROPERTY(after.fallbacks - before.fallbacks == 1, "%" PetscInt64_FMT " products were the parent's", number, setting, after.fallbacks - before.fallbacks);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&u));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define SAME(what, n) PROPERTY(!memcmp(h->what, d->what, (size_t)(n) * sizeof(*h->what)), "host and GPU differ in " #what, number, setting)
+
+static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt number, PetscInt setting)
+{
+  const void *data;
+  HBP        *h, *d;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_HOST, &data));
+  PROPERTY(data, "no format", number, setting);
+  PetscCall(HBPCopyToHost((const HBP *)data, &h));
+  PetscCall(CheckArrays(A, h, setting, number));
+  if (device) {
+    PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_CUDA, &data));
+    PROPERTY(data, "no format on the GPU", number, setting);
+    PetscCall(HBPCopyToHost((const HBP *)data, &d));
+    PROPERTY(h->N == d->N && h->M == d->M && h->rowBlocks == d->rowBlocks && h->colBlocks == d->colBlocks && h->shared == d->shared && h->alone == d->alone && !memcmp(&h->hash, &d->hash, sizeof(h->hash)), "host and GPU differ", number, setting);
+    PROPERTY(h->m == d->m && h->n == d->n && h->nz == d->nz && h->blkNum == d->blkNum && h->groupNum == d->groupNum && h->segNum == d->segNum && h->partialNum == d->partialNum, "host and GPU differ", number, setting);
+    PROPERTY(h->longRow == d->longRow && h->laneEntries == d->laneEntries && h->blknz == d->blknz && h->combineNum == d->combineNum && h->longRows.num == d->longRows.num &&
+               h->longRows.pieceNum == d->longRows.pieceNum && (!h->csrIdx == !d->csrIdx || !h->blknz),
+             "host and GPU differ", number, setting);
+    SAME(begin_nnz, h->blkNum + 1);
+    SAME(blkRow, h->blkNum);
+    SAME(colGroup, h->colBlocks + 1);
+    SAME(group, h->groupNum + 1);
+    SAME(output_hash, h->segNum);
+    SAME(nnz_perrow, h->segNum);
+    SAME(col, h->blknz);
+    SAME(data, h->nz);
+    SAME(partialPtr, h->rowBlocks + 1);
+    SAME(combinePtr, h->rowBlocks + 1);
+    SAME(combinePos, h->partialNum);
+    SAME(combineEnd, h->combineNum * h->N);
+    SAME(direct, h->rowBlocks * HBPWords(h->N));
+    SAME(longRows.row, h->longRows.num);
+    SAME(longRows.ptr, h->longRows.num + 1);
+    SAME(longRows.pieceRow, h->longRows.pieceNum);
+    SAME(longRows.pieceAt, h->longRows.pieceNum);
+    SAME(longRows.firstPiece, h->longRows.num + 1);
+    SAME(longCol, h->nz - h->blknz);
+    if (h->csrIdx) SAME(csrIdx, h->blknz);
+    PetscCall(HBPDestroyHostCopy(&d));
+  }
+  PetscCall(HBPDestroyHostCopy(&h));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetInt(const char name[], PetscInt value)
+{
+  char text[16];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, value));
+  PetscCall(PetscOptionsSetValue(NULL, name, text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const PetscInt sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200};
+  const PetscInt        nsettings = PETSC_STATIC_ARRAY_LENGTH(settings);
+  PetscInt              matrices = 130, first = 0, each = 2;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-matrices", &matrices, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &first, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-each", &each, NULL)); /* settings a matrix */
+  for (PetscInt number = first; number < first + matrices; number++) {
+    PetscInt m = sizes[(size_t)(TestRandom(number, 0, 0) * PETSC_STATIC_ARRAY_LENGTH(sizes))], n = number % 3 ? m : sizes[(size_t)(TestRandom(number, 1, 0) * PETSC_STATIC_ARRAY_LENGTH(sizes))];
+    Mat      A;
+    MatInfo  info;
+
+    if (number % 7 == 2) m = 200 + (PetscInt)(TestRandom(number, 2, 0) * 1301); /* tall */
+    if (number % 7 == 5) n = 200 + (PetscInt)(TestRandom(number, 2, 0) * 1301); /* wide */
+    PetscCall(CreateMatrix((Law)(number % LAW_COUNT), number, m, n, &A));
+    if (!PetscDefined(USE_DEBUG) && number % 5 == 3) PetscCall(RotateRows(number, &A)); /* a PETSc with debugging refuses such arrays */
+    PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+    for (PetscInt k = 0; k < each; k++) {
+      const PetscInt      setting = (number / LAW_COUNT * each + number % LAW_COUNT + k) % nsettings;
+      Mat                 B, C;
+      VecType             vectype;
+      PetscBool           device;
+      MatGallopStatistics stats;
+
+      PetscCall(SetInt("-mat_hbp_block_rows", settings[setting].block_rows));
+      PetscCall(SetInt("-mat_hbp_block_cols", settings[setting].block_cols));
+      PetscCall(SetInt("-mat_hbp_shared_x", settings[setting].shared_x));
+      PetscCall(SetInt("-mat_hbp_fixed", settings[setting].fixed));
+      PetscCall(SetInt("-mat_hbp_long_row", settings[setting].long_row));
+      PetscCall(SetInt("-mat_hbp_lane_entries", settings[setting].lane_entries));
+      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
+      PetscCall(MatConvert(C, MATHBP, MAT_INITIAL_MATRIX, &B));
+      PetscCall(MatGetVecType(B, &vectype));
+      PetscCall(PetscStrcmp(vectype, VECCUDA, &device));
+      for (int values = 0; values < 2; values++) { /* new values in the same pattern the second time */
+        PetscCall(CheckProducts(C, B, VECSEQ, number, setting));
+        if (device) PetscCall(CheckProducts(C, B, VECSEQCUDA, number, setting));
+        if (info.nz_used > 0) PetscCall(CheckFormat(C, B, device, number, setting));
+        PetscCall(MatScale(C, -1.5));
+        PetscCall(MatScale(B, -1.5));
+      }
+      PetscCall(MatGallopGetStatistics(B, &stats));
+      if (info.nz_used > 0)
+        PROPERTY(stats.builds == 1 + device && stats.refreshes == 1 + device, "%" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", number, setting, stats.builds, stats.refreshes);
+      PetscCall(MatDestroy(&B));
+      PetscCall(MatDestroy(&C));
+    }
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    test:
+      suffix: 1
+    test:
+      suffix: 2
+      args: -first 130
+    test:
+      suffix: 3
+      args: -first 260
+    test:
+      suffix: 4
+      args: -first 390
+
+TEST*/
