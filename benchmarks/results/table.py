@@ -14,7 +14,8 @@ Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/n
 raw_csr_alg1 or raw_csr_alg2; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
 refresh_us build/product refresh/product, and what, where it is not for evchyb alone. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
-docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt.
+docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
+hbp-h200-setup.txt.
 """
 import math
 import re
@@ -210,12 +211,15 @@ def update():
     for marker, name in (("full", "csroverlap-h200-full.txt"), ("nopack", "csroverlap-h200-nopack.txt")):
         splice(ROOT / "docs" / "csroverlap.md", marker, full(HERE / name, Run(HERE / "csroverlap-h200.tsv", "csroverlap")))
 
-
     page, run, transposed = ROOT / "docs" / "fastload.md", HERE / "fastload-h200.tsv", HERE / "fastload-h200-transpose.tsv"
     splice(page, "table", both(run, transposed, "fastload"))
     splice(page, "variation", by_variation(run, transposed, "fastload"))
     splice(page, "heights", heights(HERE / "fastload-h200-heights.tsv", run, "fastload"))
     splice(page, "setup", setup(HERE / "fastload-h200-setup.txt", "fastload"))
+
+    page = ROOT / "docs" / "hbp.md"
+    splice(page, "table", products(HERE / "hbp-h200.tsv", "hbp"))
+    splice(page, "setup", setup(HERE / "hbp-h200-setup.txt", "hbp"))
 
 
 def main(args):
