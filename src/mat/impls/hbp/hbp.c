@@ -129,10 +129,16 @@ static PetscErrorCode HBPView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscV
 static PetscErrorCode HBPViewDetail(const void *data, PetscViewer viewer)
 {
   const HBP *h = (const HBP *)data;
+  HBP       *copy;
+  PetscReal  byrow, byhash;
 
   PetscFunctionBegin;
+  PetscCall(HBPCopyToHost(h, &copy));
+  PetscCall(HBPGetDeviations(copy, &byrow, &byhash));
+  PetscCall(HBPDestroyHostCopy(&copy));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "HBP: blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, hash with a = %" PetscInt_FMT ", b = %" PetscInt_FMT ", c = %" PetscInt_FMT ", d = %" PetscInt_FMT "\n", h->N, h->M, h->shared ? "in" : "not in",
                                                h->hash.a, h->hash.b, h->hash.c, h->hash.d));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "HBP: standard deviation of the entries of a segment within warps %.3g, in order of rows it were %.3g\n", (double)byhash, (double)byrow));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -246,6 +246,8 @@ HBP_HD int HBPFits(const HBP *h)
 PETSC_INTERN void HBPCandidates(const HBPOptions *, PetscInt[2]);
 PETSC_INTERN void HBPChoose(const HBPOptions *, const GallopCSR *, const PetscInt[2], const HBPSample *, HBP *);
 
+PETSC_INTERN PetscErrorCode HBPGetDeviations(const HBP *, PetscReal *, PetscReal *);
+
 PETSC_INTERN const GallopFormatWork HBPHost, HBPDevice;
 
 /* for tests: other groups than of HBP_GROUP segments, which only the host takes; the paper's arrays; and a host copy of what either place has */

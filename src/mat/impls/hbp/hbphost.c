@@ -534,6 +534,50 @@ PetscErrorCode HBPGetAddSign(const HBP *h, PetscInt add_sign[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Adds the standard deviations of warps of so many lengths, and counts the warps */
+static void AddDeviations(PetscInt n, const PetscInt len[], PetscReal *sum, PetscCount *warps)
+{
+  for (PetscInt k = 0; k < n; k += HBP_GROUP) {
+    const PetscInt count = PetscMin(HBP_GROUP, n - k);
+    PetscReal      mean = 0.0, square = 0.0;
+
+    for (PetscInt l = k; l < k + count; l++) mean += (PetscReal)len[l] / count;
+    for (PetscInt l = k; l < k + count; l++) square += PetscSqr(len[l] - mean) / count;
+    *sum += PetscSqrtReal(square);
+    if (warps) (*warps)++;
+  }
+}
+
+/* HBPGetDeviations - Means over warps of the standard deviation of segments' lengths: with the segments of a block in order of rows, and by hash (the paper's Figure 6). A copy on the host. */
+PetscErrorCode HBPGetDeviations(const HBP *h, PetscReal *byrow, PetscReal *byhash)
+{
+  PetscCount warps = 0;
+  PetscInt   row[HBP_MAX_ROWS], len[HBP_MAX_ROWS];
+
+  PetscFunctionBegin;
+  *byrow = *byhash = 0.0;
+  for (PetscInt cb = 0; cb < h->colBlocks; cb++) {
+    for (PetscInt g = h->colGroup[cb], end; g < h->colGroup[cb + 1]; g = end) { /* groups of a block */
+      PetscInt n;
+
+      for (end = g + 1; end < h->colGroup[cb + 1] && h->group[end].info >> 4 == h->group[g].info >> 4;) end++;
+      n = h->group[end].seg - h->group[g].seg;
+      for (PetscInt k = 0; k < n; k++) {
+        row[k] = h->output_hash[h->group[g].seg + k] & ~HBP_FLAG;
+        len[k] = (PetscInt)h->nnz_perrow[h->group[g].seg + k] + 1;
+      }
+      AddDeviations(n, len, byhash, &warps);
+      PetscCall(PetscSortIntWithArray(n, row, len));
+      AddDeviations(n, len, byrow, NULL);
+    }
+  }
+  if (warps) {
+    *byrow /= warps;
+    *byhash /= warps;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* HBPCopyToHost - A copy on the host of a format that was built at either place; HBPDestroyHostCopy() frees it */
 PetscErrorCode HBPCopyToHost(const HBP *h, HBP **copy)
 {
