@@ -477,6 +477,53 @@ static inline PetscErrorCode TestAdds(Mat A, Mat R, TestOp op, Vec x, Vec y, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Inf and NaN in x, one process: they touch the sums that have entries there, and no others. x is spoilt, z gets the product. */
+static inline PetscErrorCode TestSpecial(Mat A, Mat R, TestOp op, Vec x, Vec z, const char what[])
+{
+  PetscErrorCode (*const mult)(Mat, Vec, Vec) = op == TEST_TRANSPOSE ? MatMultTranspose : MatMult;
+  Vec                xhost, w;
+  PetscInt           n, m;
+  const PetscScalar *za, *wa;
+  PetscScalar       *xa;
+
+  PetscFunctionBegin;
+  PetscCheck(op == TEST_MULT || op == TEST_TRANSPOSE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "no such product here");
+  PetscCall(VecGetSize(x, &n));
+  PetscCall(VecGetSize(z, &m));
+  PetscCall(VecGetArray(x, &xa));
+  xa[n / 3]     = (PetscScalar)NAN;
+  xa[n / 2]     = (PetscScalar)PETSC_INFINITY;
+  xa[2 * n / 3] = (PetscScalar)PETSC_NINFINITY;
+  PetscCall(VecRestoreArray(x, &xa));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));
+  PetscCall(VecCopy(x, xhost));
+  PetscCall((*mult)(A, x, z));
+  PetscCall((*mult)(R, xhost, w));
+  PetscCall(VecGetArrayRead(z, &za));
+  PetscCall(VecGetArrayRead(w, &wa));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscBool same = (PetscBool)(PetscIsInfOrNanScalar(za[r]) == PetscIsInfOrNanScalar(wa[r]) && (PetscDefined(USE_COMPLEX) || PetscIsNanScalar(za[r]) == PetscIsNanScalar(wa[r])));
+
+    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: sum %" PetscInt_FMT " is %g, should be %g", what, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
+  }
+  PetscCall(VecRestoreArrayRead(z, &za));
+  PetscCall(VecRestoreArrayRead(w, &wa));
+  PetscCall(VecDestroy(&xhost));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestSetIntOption(const char name[], PetscInt value)
+{
+  char text[32];
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, value));
+  PetscCall(PetscOptionsSetValue(NULL, name, text));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One MatMult(), which is what makes the format: for tests that need the counts of just that */
 static inline PetscErrorCode TestMult(Mat A, Mat R, Vec x, Vec z, TestExpect expect, MatGallopStatistics *last, const char what[])
 {

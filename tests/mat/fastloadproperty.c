@@ -199,45 +199,6 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, PetscInt setting, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Inf and NaN in x touch the sums that have entries there, and no others */
-static PetscErrorCode CheckSpecial(Mat A, Mat B, PetscBool transposed, Vec x, Vec z, PetscInt number, PetscInt setting)
-{
-  Vec                xhost, w;
-  PetscInt           n, m;
-  const PetscScalar *za, *wa;
-  PetscScalar       *xa;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetSize(x, &n));
-  PetscCall(VecGetSize(z, &m));
-  PetscCall(VecGetArray(x, &xa));
-  xa[n / 3]     = (PetscScalar)NAN;
-  xa[n / 2]     = (PetscScalar)PETSC_INFINITY;
-  xa[2 * n / 3] = (PetscScalar)PETSC_NINFINITY;
-  PetscCall(VecRestoreArray(x, &xa));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));
-  PetscCall(VecCopy(x, xhost));
-  if (transposed) {
-    PetscCall(MatMultTranspose(B, x, z));
-    PetscCall(MatMultTranspose(A, xhost, w));
-  } else {
-    PetscCall(MatMult(B, x, z));
-    PetscCall(MatMult(A, xhost, w));
-  }
-  PetscCall(VecGetArrayRead(z, &za));
-  PetscCall(VecGetArrayRead(w, &wa));
-  for (PetscInt r = 0; r < m; r++) {
-    PROPERTY(PetscIsInfOrNanScalar(za[r]) == PetscIsInfOrNanScalar(wa[r]), "sum %" PetscInt_FMT " is %g, should be %g", number, setting, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
-    PROPERTY(PetscDefined(USE_COMPLEX) || PetscIsNanScalar(za[r]) == PetscIsNanScalar(wa[r]), "sum %" PetscInt_FMT " is %g, should be %g", number, setting, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
-  }
-  PetscCall(VecRestoreArrayRead(z, &za));
-  PetscCall(VecRestoreArrayRead(w, &wa));
-  PetscCall(VecDestroy(&xhost));
-  PetscCall(VecDestroy(&w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Products with vectors of a type */
 static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt number, PetscInt setting)
 {
@@ -278,8 +239,8 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
   PetscCall(MatMultHermitianTransposeAdd(B, y, u, u));
   PetscCall(TestCompare(A, TEST_HERMITIAN, y, x, u, what));
 
-  PetscCall(CheckSpecial(A, B, PETSC_FALSE, x, z, number, setting));
-  PetscCall(CheckSpecial(A, B, PETSC_TRUE, y, u, number, setting));
+  PetscCall(TestSpecial(B, A, TEST_MULT, x, z, what));
+  PetscCall(TestSpecial(B, A, TEST_TRANSPOSE, y, u, what));
   PetscCall(MatGallopGetStatistics(B, &after));
   PROPERTY((device ? after.products_device - before.products_device : after.products_host - before.products_host) == 10, "not all products were the format's", number, setting);
   PetscCall(VecDestroy(&x));
@@ -329,16 +290,6 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt numbe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetInt(const char name[], PetscInt value)
-{
-  char text[16];
-
-  PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, value));
-  PetscCall(PetscOptionsSetValue(NULL, name, text));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   static const PetscInt sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200};
@@ -364,11 +315,11 @@ int main(int argc, char **argv)
       VecType        vectype;
       PetscBool      device;
 
-      PetscCall(SetInt("-mat_fastload_block_height", settings[setting].height));
-      PetscCall(SetInt("-mat_fastload_window", settings[setting].window));
-      PetscCall(SetInt("-mat_fastload_long_row", settings[setting].long_row));
-      PetscCall(SetInt("-mat_fastload_group_steps", settings[setting].groups));
-      PetscCall(SetInt("-mat_fastload_deterministic", settings[setting].deterministic));
+      PetscCall(TestSetIntOption("-mat_fastload_block_height", settings[setting].height));
+      PetscCall(TestSetIntOption("-mat_fastload_window", settings[setting].window));
+      PetscCall(TestSetIntOption("-mat_fastload_long_row", settings[setting].long_row));
+      PetscCall(TestSetIntOption("-mat_fastload_group_steps", settings[setting].groups));
+      PetscCall(TestSetIntOption("-mat_fastload_deterministic", settings[setting].deterministic));
       PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
       PetscCall(MatConvert(C, MATFASTLOAD, MAT_INITIAL_MATRIX, &B));
       PetscCall(MatGetVecType(B, &vectype));

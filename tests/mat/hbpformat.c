@@ -285,21 +285,11 @@ static PetscErrorCode GetFormat(Mat A, const char what[], HBP **copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetInt(const char name[], PetscInt value)
-{
-  char text[16];
-
-  PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, value));
-  PetscCall(PetscOptionsSetValue(NULL, name, text));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode SetBlocks(PetscInt N, PetscInt M)
 {
   PetscFunctionBegin;
-  PetscCall(SetInt("-mat_hbp_block_rows", N));
-  PetscCall(SetInt("-mat_hbp_block_cols", M));
+  PetscCall(TestSetIntOption("-mat_hbp_block_rows", N));
+  PetscCall(TestSetIntOption("-mat_hbp_block_cols", M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -349,8 +339,8 @@ static PetscErrorCode TestMatrix(const Case *c, PetscBool single)
   PetscFunctionBegin;
   PetscCall(GetCSR(c, &i, &j, &a));
   PetscCall(SetBlocks(c->N, c->M));
-  PetscCall(SetInt("-mat_hbp_shared_x", HBP_SHARED_NEVER));
-  PetscCall(SetInt("-mat_hbp_lane_entries", c->lane_entries));
+  PetscCall(TestSetIntOption("-mat_hbp_shared_x", HBP_SHARED_NEVER));
+  PetscCall(TestSetIntOption("-mat_hbp_lane_entries", c->lane_entries));
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
   PetscCall(MatSetSizes(A, c->m, c->n, c->m, c->n));
   PetscCall(MatSetType(A, MATHBP));

@@ -335,40 +335,6 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Inf and NaN in x touch the sums that have entries there, and no others */
-static PetscErrorCode CheckSpecial(Mat A, Mat B, Vec x, Vec z, PetscInt number, PetscInt setting)
-{
-  Vec                xhost, w;
-  PetscInt           n, m;
-  const PetscScalar *za, *wa;
-  PetscScalar       *xa;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetSize(x, &n));
-  PetscCall(VecGetSize(z, &m));
-  PetscCall(VecGetArray(x, &xa));
-  xa[n / 3]     = (PetscScalar)NAN;
-  xa[n / 2]     = (PetscScalar)PETSC_INFINITY;
-  xa[2 * n / 3] = (PetscScalar)PETSC_NINFINITY;
-  PetscCall(VecRestoreArray(x, &xa));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));
-  PetscCall(VecCopy(x, xhost));
-  PetscCall(MatMult(B, x, z));
-  PetscCall(MatMult(A, xhost, w));
-  PetscCall(VecGetArrayRead(z, &za));
-  PetscCall(VecGetArrayRead(w, &wa));
-  for (PetscInt r = 0; r < m; r++) {
-    PROPERTY(PetscIsInfOrNanScalar(za[r]) == PetscIsInfOrNanScalar(wa[r]), "sum %" PetscInt_FMT " is %g, should be %g", number, setting, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
-    PROPERTY(PetscDefined(USE_COMPLEX) || PetscIsNanScalar(za[r]) == PetscIsNanScalar(wa[r]), "sum %" PetscInt_FMT " is %g, should be %g", number, setting, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
-  }
-  PetscCall(VecRestoreArrayRead(z, &za));
-  PetscCall(VecRestoreArrayRead(w, &wa));
-  PetscCall(VecDestroy(&xhost));
-  PetscCall(VecDestroy(&w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Products with vectors of a type. That of the transpose is the parent's. */
 static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt number, PetscInt setting)
 {
@@ -400,7 +366,7 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
   PetscCall(TestSpoilVec(u));
   PetscCall(MatMultTranspose(B, y, u));
   PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, u, what));
-  PetscCall(CheckSpecial(A, B, x, z, number, setting));
+  PetscCall(TestSpecial(B, A, TEST_MULT, x, z, what));
   PetscCall(MatGallopGetStatistics(B, &after));
   PROPERTY((device ? after.products_device - before.products_device : after.products_host - before.products_host) == 4, "not all products were the format's", number, setting);
   PROPERTY(after.fallbacks - before.fallbacks == 1, "%" PetscInt64_FMT " products were the parent's", number, setting, after.fallbacks - before.fallbacks);
@@ -458,16 +424,6 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt numbe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetInt(const char name[], PetscInt value)
-{
-  char text[16];
-
-  PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%" PetscInt_FMT, value));
-  PetscCall(PetscOptionsSetValue(NULL, name, text));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   static const PetscInt sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200};
@@ -497,12 +453,12 @@ int main(int argc, char **argv)
       PetscBool           device;
       MatGallopStatistics stats;
 
-      PetscCall(SetInt("-mat_hbp_block_rows", settings[setting].block_rows));
-      PetscCall(SetInt("-mat_hbp_block_cols", settings[setting].block_cols));
-      PetscCall(SetInt("-mat_hbp_shared_x", settings[setting].shared_x));
-      PetscCall(SetInt("-mat_hbp_fixed", settings[setting].fixed));
-      PetscCall(SetInt("-mat_hbp_long_row", settings[setting].long_row));
-      PetscCall(SetInt("-mat_hbp_lane_entries", settings[setting].lane_entries));
+      PetscCall(TestSetIntOption("-mat_hbp_block_rows", settings[setting].block_rows));
+      PetscCall(TestSetIntOption("-mat_hbp_block_cols", settings[setting].block_cols));
+      PetscCall(TestSetIntOption("-mat_hbp_shared_x", settings[setting].shared_x));
+      PetscCall(TestSetIntOption("-mat_hbp_fixed", settings[setting].fixed));
+      PetscCall(TestSetIntOption("-mat_hbp_long_row", settings[setting].long_row));
+      PetscCall(TestSetIntOption("-mat_hbp_lane_entries", settings[setting].lane_entries));
       PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
       PetscCall(MatConvert(C, MATHBP, MAT_INITIAL_MATRIX, &B));
       PetscCall(MatGetVecType(B, &vectype));
