@@ -1140,7 +1140,7 @@ static PetscErrorCode MakePlan(HBP *h, const PetscInt *ends, cudaStream_t stream
 {
   Plan           *plan;
   PetscInt       *end, *at, num = 0;
-  PetscCount      each;
+  PetscCount      each, warps, mean;
   Part<PetscInt> *parts;
   GallopCarver    sizes(NULL);
   void           *base, *places;
@@ -1162,8 +1162,10 @@ static PetscErrorCode MakePlan(HBP *h, const PetscInt *ends, cudaStream_t stream
   plan->combineShared = 32768 + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBPCombined() ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
   PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(32768 + HBP_MAX_ROWS * sizeof(PetscScalar))));
   plan->threads = h->shared ? SharedThreads : FewThreads;
-  plan->take    = (int)PetscMin(MostTaken, PetscMax(1, TakenEntries * (PetscCount)h->groupNum / PetscMax(h->blknz, 1)));
-  each          = PetscMax(h->blknz / (8 * (PetscCount)sms * resident), h->shared ? 2 * h->M : plan->threads / WarpSize * plan->take * (h->blknz / PetscMax(h->groupNum, 1) + 1));
+  warps         = (PetscCount)sms * resident * (plan->threads / WarpSize);
+  mean          = h->blknz / PetscMax(h->groupNum, 1) + 1;
+  plan->take    = (int)PetscMin(MostTaken, PetscMin((h->groupNum - 1) / warps, TakenEntries / mean) + 1);
+  each          = PetscMax(h->blknz / (8 * (PetscCount)sms * resident), h->shared ? 2 * h->M : plan->threads / WarpSize * plan->take * mean);
   PetscCall(PetscMalloc1(h->colBlocks + 1, &end));
   PetscCall(GallopDeviceCopyOut(end, ends, (size_t)(h->colBlocks + 1) * sizeof(PetscInt)));
   for (PetscInt cb = 0; cb < h->colBlocks; cb++) num += (PetscInt)((end[cb + 1] - end[cb] + each - 1) / each);
@@ -1177,7 +1179,7 @@ static PetscErrorCode MakePlan(HBP *h, const PetscInt *ends, cudaStream_t stream
   }
   at[num]         = (PetscInt)h->blknz;
   plan->blocks    = (int)PetscMin(num, sms * resident);
-  plan->fixedEach = num <= plan->blocks ? 1 : (PetscInt)((PetscReal)num / plan->blocks * h->options.fixed / 100);
+  plan->fixedEach = (PetscInt)PetscMax(1, (PetscReal)num / PetscMax(plan->blocks, 1) * h->options.fixed / 100); /* the first one needs no ticket */
   sizes.Take(plan->parts, num);
   sizes.Take(plan->tickets, 2);
   PetscCall(GallopDeviceMalloc(sizes.Bytes(), &base));
