@@ -9,10 +9,11 @@
 
 static constexpr int          Threads = 256, Warps = Threads / WarpSize;
 static constexpr int          SharedThreads = 512, FewThreads = 128; /* of the SpMV part: as many as share x, or few */
-static constexpr int          MostTaken    = 31;                     /* groups that a warp takes at once: a lane each, and one for the end of the last */
-static constexpr int          TakenEntries = 512;                    /* about as many */
-static constexpr int          TileEntries  = 1024;                   /* that a GPU block looks at to find segments */
-static constexpr unsigned int All          = 0xffffffffu;
+static constexpr int          MostTaken   = 31;                      /* groups that a warp takes at once: a lane each, and one for the end of the last */
+static constexpr int          TakenWeight = 1024;                    /* of about this weight */
+static constexpr int          GroupWeight = 64;                      /* entries that take as long as what a group takes besides its entries */
+static constexpr int          TileEntries = 1024;                    /* that a GPU block looks at to find segments */
+static constexpr unsigned int All         = 0xffffffffu;
 
 /* What a block has: segments, those that give partial sums, entries; and of segments by log2 of lanes all but those with one */
 struct Counts {
@@ -347,14 +348,20 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Offsets *__res
   }
 }
 
-/* What ends arrays, and where columns of blocks and rows of blocks begin. ends: entries before each column of blocks. */
-__global__ static void BoundsKernel(HBP h, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ pieces, PetscInt *__restrict__ ends)
+/* What a part of the work is cut by */
+static __device__ __forceinline__ PetscCount Weight(PetscInt entries, PetscInt groups)
+{
+  return entries + (PetscCount)GroupWeight * groups;
+}
+
+/* What ends arrays, and where columns of blocks and rows of blocks begin. ends: the weight of what is before each column of blocks. */
+__global__ static void BoundsKernel(HBP h, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ pieces, PetscCount *__restrict__ ends)
 {
   const PetscCount k = GlobalThread();
 
   if (k <= h.colBlocks) {
     h.colGroup[k] = offsets[k * h.rowBlocks].group;
-    ends[k]       = offsets[k * h.rowBlocks].nnz;
+    ends[k]       = Weight(offsets[k * h.rowBlocks].nnz, offsets[k * h.rowBlocks].group);
   }
   if (k <= h.rowBlocks) {
     h.partialPtr[k] = partials[k * h.colBlocks];
@@ -1017,7 +1024,7 @@ static size_t CarveSorted(Workspace *w, PetscCount nz, size_t cubbytes, void *ba
   return carver.Bytes();
 }
 
-static size_t CarveRecords(Records *rec, PetscInt **start, PetscInt **ends, unsigned short **partialRow, const HBP *h, void *base)
+static size_t CarveRecords(Records *rec, PetscInt **start, PetscCount **ends, unsigned short **partialRow, const HBP *h, void *base)
 {
   GallopCarver carver(base);
 
@@ -1113,13 +1120,13 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* First groups of the parts: where their entries begin */
-__global__ static void PartsKernel(PetscInt num, const HBPGroup *__restrict__ group, const PetscInt *__restrict__ colGroup, const PetscInt *__restrict__ at, Part<PetscInt> *__restrict__ parts)
+/* Groups of the parts, which are of about the same weight. begin is, until then, how many parts of the same column are before. */
+__global__ static void PartsKernel(PetscInt num, PetscCount each, const HBPGroup *__restrict__ group, const PetscInt *__restrict__ colGroup, const PetscCount *__restrict__ ends, Part<PetscInt> *__restrict__ parts)
 {
   const PetscCount p = GlobalThread();
 
   if (p >= num) return;
-  const PetscInt cb = parts[p].col;
+  const PetscInt cb = parts[p].col, before = parts[p].begin;
 
   for (int end = 0; end < 2; end++) {
     PetscInt lo = colGroup[cb], hi = colGroup[cb + 1];
@@ -1127,7 +1134,7 @@ __global__ static void PartsKernel(PetscInt num, const HBPGroup *__restrict__ gr
     while (lo < hi) {
       const PetscInt mid = lo + (hi - lo) / 2;
 
-      if (group[mid].begin_ptr < at[p + end]) lo = mid + 1;
+      if (Weight(group[mid].begin_ptr, mid) < ends[cb] + (before + end) * each) lo = mid + 1;
       else hi = mid;
     }
     if (end) parts[p].end = lo;
@@ -1135,15 +1142,15 @@ __global__ static void PartsKernel(PetscInt num, const HBPGroup *__restrict__ gr
   }
 }
 
-/* Parts of about as many entries, and how to launch; *done is false where there is no memory */
-static PetscErrorCode MakePlan(HBP *h, const PetscInt *ends, cudaStream_t stream, PetscBool *done)
+/* Parts of about the same weight, and how to launch; *done is false where there is no memory */
+static PetscErrorCode MakePlan(HBP *h, const PetscCount *ends, cudaStream_t stream, PetscBool *done)
 {
   Plan           *plan;
-  PetscInt       *end, *at, num = 0;
-  PetscCount      each, warps, mean;
+  PetscInt        num = 0;
+  PetscCount     *end, each, warps, mean;
   Part<PetscInt> *parts;
   GallopCarver    sizes(NULL);
-  void           *base, *places;
+  void           *base;
   int             device, sms, resident = 1;
 
   PetscFunctionBegin;
@@ -1163,28 +1170,23 @@ static PetscErrorCode MakePlan(HBP *h, const PetscInt *ends, cudaStream_t stream
   PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(32768 + HBP_MAX_ROWS * sizeof(PetscScalar))));
   plan->threads = h->shared ? SharedThreads : FewThreads;
   warps         = (PetscCount)sms * resident * (plan->threads / WarpSize);
-  mean          = h->blknz / PetscMax(h->groupNum, 1) + 1;
-  plan->take    = (int)PetscMin(MostTaken, PetscMin((h->groupNum - 1) / warps, TakenEntries / mean) + 1);
-  each          = PetscMax(h->blknz / (8 * (PetscCount)sms * resident), h->shared ? 2 * h->M : plan->threads / WarpSize * plan->take * mean);
   PetscCall(PetscMalloc1(h->colBlocks + 1, &end));
-  PetscCall(GallopDeviceCopyOut(end, ends, (size_t)(h->colBlocks + 1) * sizeof(PetscInt)));
+  PetscCall(GallopDeviceCopyOut(end, ends, (size_t)(h->colBlocks + 1) * sizeof(*end)));
+  mean       = end[h->colBlocks] / PetscMax(h->groupNum, 1) + 1; /* weight of a group */
+  plan->take = (int)PetscMin(MostTaken, PetscMin((h->groupNum - 1) / warps, TakenWeight / mean) + 1);
+  each       = PetscMax(end[h->colBlocks] / (8 * (PetscCount)sms * resident), h->shared ? 2 * h->M : plan->threads / WarpSize * plan->take * mean);
   for (PetscInt cb = 0; cb < h->colBlocks; cb++) num += (PetscInt)((end[cb + 1] - end[cb] + each - 1) / each);
-  PetscCall(PetscMalloc2(num, &parts, num + 1, &at));
+  PetscCall(PetscMalloc1(num, &parts));
   plan->partNum = 0;
   for (PetscInt cb = 0; cb < h->colBlocks; cb++) {
-    for (PetscCount e = end[cb]; e < end[cb + 1]; e += each) {
-      at[plan->partNum]          = (PetscInt)e;
-      parts[plan->partNum++].col = cb;
-    }
+    for (PetscInt k = 0; k * each < end[cb + 1] - end[cb]; k++) parts[plan->partNum++] = {k, 0, cb};
   }
-  at[num]         = (PetscInt)h->blknz;
   plan->blocks    = (int)PetscMin(num, sms * resident);
   plan->fixedEach = (PetscInt)PetscMax(1, (PetscReal)num / PetscMax(plan->blocks, 1) * h->options.fixed / 100); /* the first one needs no ticket */
   sizes.Take(plan->parts, num);
   sizes.Take(plan->tickets, 2);
   PetscCall(GallopDeviceMalloc(sizes.Bytes(), &base));
-  PetscCall(GallopDeviceMalloc((size_t)(num + 1) * sizeof(PetscInt), &places));
-  if (base && places) {
+  if (base) {
     GallopCarver carver(base);
 
     carver.Take(plan->parts, num);
@@ -1192,19 +1194,14 @@ static PetscErrorCode MakePlan(HBP *h, const PetscInt *ends, cudaStream_t stream
     PetscCall(GallopDeviceZero(plan->tickets, 2 * sizeof(int)));
     if (num) {
       PetscCall(GallopDeviceCopyIn(plan->parts, parts, (size_t)num * sizeof(*parts)));
-      PetscCall(GallopDeviceCopyIn(places, at, (size_t)(num + 1) * sizeof(PetscInt)));
-      PartsKernel<<<GridFor(num), Threads, 0, stream>>>(num, h->group, h->colGroup, (PetscInt *)places, plan->parts);
+      PartsKernel<<<GridFor(num), Threads, 0, stream>>>(num, each, h->group, h->colGroup, ends, plan->parts);
       GallopCheckLaunch();
     }
     PetscCallCUDA(cudaStreamSynchronize(stream)); /* what was copied from pageable memory is about to go */
     *done = PETSC_TRUE;
-  } else if (base) {
-    plan->parts = NULL;
-    PetscCall(GallopDeviceFree(base));
   } else plan->parts = NULL;
-  if (places) PetscCall(GallopDeviceRelease((size_t)(num + 1) * sizeof(PetscInt), places));
   h->bytes += sizes.Bytes();
-  PetscCall(PetscFree2(parts, at));
+  PetscCall(PetscFree(parts));
   PetscCall(PetscFree(end));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1228,7 +1225,8 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   const size_t     shelf = ShelfBytes(h->N, HBPHashes(&h->hash)), bytes = Carve(h, w->from != NULL, NULL);
   const int        warps = (int)PetscMax(1, PetscMin(Warps, (48 << 10) / shelf)), planWarps = (int)PetscMax(1, PetscMin(Warps, 32768 / ((size_t)h->N * sizeof(int))));
   Records          rec;
-  PetscInt        *start, *ends;
+  PetscInt        *start;
+  PetscCount      *ends;
   unsigned short  *partialRow;
   size_t           recbytes;
   void            *base = NULL, *recbase = NULL;
