@@ -9,7 +9,7 @@
 */
 
 #include <petscdevice.h>
-#include <petscgallop.h>
+#include <gallop/formatimpl.h>
 #include <math.h>
 
 /* ---- the format ---- */
@@ -511,6 +511,54 @@ static inline PetscErrorCode TestSpecial(Mat A, Mat R, TestOp op, Vec x, Vec z, 
   PetscCall(VecRestoreArrayRead(w, &wa));
   PetscCall(VecDestroy(&xhost));
   PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The format that products with vectors of MatCreateVecs() use, on one process */
+static inline PetscErrorCode TestFormatData(Mat A, const char what[], const void **data)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, data));
+  if (!*data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, data));
+  PetscCheck(*data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no format", what);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products of a matrix with vectors of MatCreateVecs(), with its values and then with others; whether transposed ones are the format's. One build, one refresh. */
+static inline PetscErrorCode TestFormatProducts(Mat A, const char what[], PetscBool transposed)
+{
+  Vec                 x, y, z;
+  Mat                 R;
+  MatGallopStatistics before, after;
+  PetscInt64          products;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetStatistics(A, &before));
+  PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, &R));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(TestSetVec(y, 3));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(TestSetVec(x, 2));
+    PetscCall(TestSpoilVec(z));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
+    PetscCall(TestAdds(A, R, TEST_MULT, x, y, z, what));
+    PetscCall(TestSpoilVec(x));
+    PetscCall(MatMultTranspose(A, y, x));
+    PetscCall(TestCompare(R, TEST_TRANSPOSE, y, NULL, x, what));
+    PetscCall(MatScale(A, -3.0));
+    PetscCall(MatScale(R, -3.0));
+  }
+  PetscCall(MatGallopGetStatistics(A, &after));
+  products = after.products_host + after.products_device - before.products_host - before.products_device;
+  PetscCheck(after.builds == 1 && after.refreshes == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", what, after.builds, after.refreshes);
+  PetscCheck(products == (transposed ? 8 : 6) && after.fallbacks - before.fallbacks == (transposed ? 0 : 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products, and %" PetscInt64_FMT " by the parent", what, products,
+             after.fallbacks - before.fallbacks);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -227,15 +227,12 @@ static PetscErrorCode TestArrays(const Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of the format that the products of vectors of MatCreateVecs() use */
 static PetscErrorCode GetFormat(Mat A, const char what[], FastLoad **copy)
 {
   const void *data;
 
   PetscFunctionBegin;
-  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
-  if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
-  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no format", what);
+  PetscCall(TestFormatData(A, what, &data));
   PetscCall(FastLoadCopyToHost((const FastLoad *)data, copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -290,36 +287,12 @@ static PetscErrorCode TestMatrix(const Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All products of a matrix, with values and then with others, and its format where the vectors of MatCreateVecs() live */
+/* All products of a matrix, and its format */
 static PetscErrorCode TestProductsOf(Mat A, const char what[], FastLoad **copy)
 {
-  Vec                 x, y, z;
-  Mat                 R;
-  MatGallopStatistics stats;
-
   PetscFunctionBegin;
-  PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, &R));
-  PetscCall(MatCreateVecs(A, &x, &z));
-  PetscCall(VecDuplicate(z, &y));
-  PetscCall(TestSetVec(y, 3));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(TestSetVec(x, 2));
-    PetscCall(TestSpoilVec(z));
-    PetscCall(MatMult(A, x, z));
-    PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
-    PetscCall(TestSpoilVec(x));
-    PetscCall(MatMultTranspose(A, y, x));
-    PetscCall(TestCompare(R, TEST_TRANSPOSE, y, NULL, x, what));
-    PetscCall(MatScale(A, -3.0));
-    PetscCall(MatScale(R, -3.0));
-  }
+  PetscCall(TestFormatProducts(A, what, PETSC_TRUE));
   PetscCall(GetFormat(A, what, copy));
-  PetscCall(MatGallopGetStatistics(A, &stats));
-  PetscCheck(stats.builds == 1 && stats.refreshes == 1 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", what, stats.builds, stats.refreshes);
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(MatDestroy(&R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
