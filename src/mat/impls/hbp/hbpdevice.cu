@@ -791,7 +791,7 @@ static __device__ __forceinline__ void ComputeSingles(const HBPArrays<V, I> &h, 
 
 /* The SpMV part: GPU blocks compute the parts that are theirs, and then take others in turn */
 template <typename V, typename I, bool Shared>
-__global__ static void __launch_bounds__(Shared ? SharedThreads : FewThreads, Shared ? 2 : 7) HBPKernel(HBPArrays<V, I> h, GallopVectors<V> v)
+__global__ static void __launch_bounds__(Shared ? SharedThreads : FewThreads, Shared ? (sizeof(V) > 8 ? 1 : 2) : (sizeof(V) > 8 ? 4 : 7)) HBPKernel(HBPArrays<V, I> h, GallopVectors<V> v)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ int                                next, taken; /* groups of the part, and parts */
