@@ -24,18 +24,19 @@
 
 #include <gallop/longrowsimpl.h>
 
-#define HBP_GROUP     32         /* segments of a group: the width of a warp */
-#define HBP_MAX_ROWS  2048       /* of a block: its part of the result is in shared memory in the combine part */
-#define HBP_MAX_COLS  65536      /* of a block: columns have 16 bits */
-#define HBP_FLAG      32768      /* in output_hash: all of the row's entries are in this block */
-#define HBP_CACHE     (32 << 20) /* bytes of x that stay in the L2 of a GPU */
-#define HBP_MANY_ROWS 500000     /* with as many, larger blocks leave enough of them */
-#define HBP_PIECE     2048       /* entries of a long row that a GPU block adds */
-#define HBP_LANES     6          /* a segment has 1, 2, 4, 8, 16 or 32 */
-#define HBP_CLASSES   9          /* of the hash's aggregation */
-#define HBP_FINE      64         /* places of a class at most: all lengths have one */
-#define HBP_LOGS      18         /* powers of two that a length may reach */
-#define HBP_SAMPLES   1024       /* rows that are looked at, and the most entries of each */
+#define HBP_GROUP     32                                        /* segments of a group: the width of a warp */
+#define HBP_MAX_ROWS  2048                                      /* of a block: its part of the result is in shared memory in the combine part */
+#define HBP_MAX_COLS  65536                                     /* of a block: columns have 16 bits */
+#define HBP_FLAG      32768                                     /* in output_hash: all of the row's entries are in this block */
+#define HBP_CACHE     (32 << 20)                                /* bytes of x that stay in the L2 of a GPU */
+#define HBP_MANY_ROWS 500000                                    /* with as many, larger blocks leave enough of them */
+#define HBP_PIECE     2048                                      /* entries of a long row that a GPU block adds */
+#define HBP_LANES     6                                         /* a segment has 1, 2, 4, 8, 16 or 32 */
+#define HBP_COMBINED  ((PetscInt)(32768 / sizeof(PetscScalar))) /* partial sums of a piece of the combine part */
+#define HBP_CLASSES   9                                         /* of the hash's aggregation */
+#define HBP_FINE      64                                        /* places of a class at most: all lengths have one */
+#define HBP_LOGS      18                                        /* powers of two that a length may reach */
+#define HBP_SAMPLES   1024                                      /* rows that are looked at, and the most entries of each */
 #define HBP_LOOK      512
 
 /* What lets the x of a block be kept in shared memory, -mat_hbp_shared_x */
@@ -90,7 +91,7 @@ typedef struct {
   unsigned short *col;         /* [blknz] column in its block */
   PetscScalar    *data;        /* [blknz], then those of long rows */
   PetscInt       *partialPtr;  /* [rowBlocks + 1] first partial sum of each block of rows */
-  PetscInt       *combinePtr;  /* [rowBlocks + 1] first piece of each; a piece has HBPCombined() partial sums, the last one of a block of rows fewer */
+  PetscInt       *combinePtr;  /* [rowBlocks + 1] first piece of each; a piece has HBP_COMBINED partial sums, the last one of a block of rows fewer */
   unsigned short *combinePos;  /* [partialNum] place in its piece, in order of rows */
   unsigned short *combineEnd;  /* [combineNum * N] of each row, where its partial sums end in a piece */
   PetscScalar    *partial;     /* [partialNum] */
@@ -161,10 +162,18 @@ HBP_HD PetscInt HBPHashes(const HBPHash *h)
   return HBP_CLASSES * h->b;
 }
 
-/* Partial sums of a piece */
-HBP_HD PetscInt HBPCombined(void)
+/* The last of n places in array, whose numbers do not decrease, that is at most value */
+HBP_HD PetscInt HBPPlaceOf(PetscInt n, const PetscInt array[], PetscCount value)
 {
-  return (PetscInt)(32768 / sizeof(PetscScalar));
+  PetscInt lo = 0, hi = n - 1;
+
+  while (lo < hi) {
+    const PetscInt mid = hi - (hi - lo) / 2;
+
+    if (array[mid] <= value) lo = mid;
+    else hi = mid - 1;
+  }
+  return lo;
 }
 
 /* Words of a bit for each row of a block */

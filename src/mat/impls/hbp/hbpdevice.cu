@@ -67,7 +67,7 @@ __global__ static void LookKernel(PetscInt m, const PetscInt *__restrict__ i, co
 
 struct Found {
   PetscInt blk, seg, group, partial, combine, longRows;
-  int      unsorted, notalone;
+  int      unsorted, empty; /* some row's columns do not increase, or it has no entries */
 };
 
 /* The row in which each tile of entries begins, and long rows in any order */
@@ -76,6 +76,7 @@ __global__ static void TilesKernel(PetscInt m, PetscInt longRow, const PetscInt 
   const PetscCount r = GlobalThread();
 
   if (r >= m) return;
+  if (i[r + 1] == i[r]) found->empty = 1;
   if (i[r + 1] - i[r] > longRow) longRows[AddOne(&found->longRows)] = (PetscInt)r;
   for (PetscCount t = ((PetscCount)i[r] + TileEntries - 1) / TileEntries; t * TileEntries < i[r + 1]; t++) tileRow[t] = (PetscInt)r;
 }
@@ -93,23 +94,16 @@ template <typename What>
 static __device__ __forceinline__ void WalkSegments(const Matrix &A, int *unsorted, What what)
 {
   const PetscCount begin = (PetscCount)blockIdx.x * TileEntries, end = begin + TileEntries < A.nz ? begin + TileEntries : A.nz;
-  const PetscInt   low = A.tileRow[blockIdx.x], high = end < A.nz ? A.tileRow[blockIdx.x + 1] : A.m - 1;
+  const PetscInt   low = A.tileRow[blockIdx.x], high = end < A.nz ? A.tileRow[blockIdx.x + 1] : A.m - 1; /* rows from which on and up to which */
   bool             disorder = false;
 
   for (PetscCount e = begin + threadIdx.x; e < end; e += blockDim.x) {
-    PetscInt lo = low, hi = high;
-
-    while (lo < hi) { /* the last row that begins at e or before */
-      const PetscInt mid = hi - (hi - lo) / 2;
-
-      if (A.i[mid] <= e) lo = mid;
-      else hi = mid - 1;
-    }
-    const PetscInt first = A.i[lo], last = A.i[lo + 1], col = A.j[e], cb = col / A.M, before = e > first ? A.j[e - 1] : -1;
+    const PetscInt row   = low + HBPPlaceOf(high - low + 1, A.i + low, e); /* the last that begins at e or before, so one with entries */
+    const PetscInt first = A.i[row], last = A.i[row + 1], col = A.j[e], cb = col / A.M, before = e > first ? A.j[e - 1] : -1;
 
     disorder = disorder || before >= col;
     if (last - first > A.longRow || (e > first && before / A.M == cb)) continue;
-    what((PetscCount)cb * A.rowBlocks + lo / A.N, lo, (PetscInt)e, HBPSegmentEnd(A.j, (PetscInt)e, last, A.M), A.j[first] / A.M == A.j[last - 1] / A.M);
+    what((PetscCount)cb * A.rowBlocks + row / A.N, row, (PetscInt)e, HBPSegmentEnd(A.j, (PetscInt)e, last, A.M), A.j[first] / A.M == A.j[last - 1] / A.M);
   }
   if (disorder && unsorted) *unsorted = 1;
 }
@@ -163,7 +157,7 @@ struct PartialsByRows {
 };
 
 /* One bit a row: whether all its entries are in one block, or it is long */
-__global__ static void DirectKernel(Matrix A, PetscInt words, PetscCount n, unsigned int *__restrict__ direct, Found *found)
+__global__ static void DirectKernel(Matrix A, PetscInt words, PetscCount n, unsigned int *__restrict__ direct)
 {
   const PetscCount k  = GlobalThread();
   const PetscInt   rb = (PetscInt)(k / WarpSize / words), r = (PetscInt)(k / WarpSize % words) * WarpSize + threadIdx.x % WarpSize;
@@ -174,9 +168,7 @@ __global__ static void DirectKernel(Matrix A, PetscInt words, PetscCount n, unsi
   if (valid) {
     const PetscInt first = A.i[row], end = A.i[row + 1];
 
-    one = end > first && A.j[first] / A.M == A.j[end - 1] / A.M;
-    if (!one || end - first > A.longRow) found->notalone = 1;
-    one = one || end - first > A.longRow;
+    one = end - first > A.longRow || (end > first && A.j[first] / A.M == A.j[end - 1] / A.M);
   }
   const unsigned int bits = __ballot_sync(All, one);
 
@@ -190,7 +182,7 @@ struct PiecesOf {
 
   __host__ __device__ PetscInt operator()(PetscInt rb) const
   {
-    return rb < rowBlocks ? (partials[(PetscCount)(rb + 1) * colBlocks] - partials[(PetscCount)rb * colBlocks] + HBPCombined() - 1) / HBPCombined() : 0;
+    return rb < rowBlocks ? (partials[(PetscCount)(rb + 1) * colBlocks] - partials[(PetscCount)rb * colBlocks] + HBP_COMBINED - 1) / HBP_COMBINED : 0;
   }
 };
 
@@ -379,18 +371,12 @@ __global__ static void CombinePlanKernel(HBP h, const unsigned short *__restrict
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     lane  = threadIdx.x % WarpSize;
   const PetscCount                              piece = GlobalThread() / WarpSize;
-  PetscInt                                      rb = 0, high = h.rowBlocks - 1;
   int *const                                    place = (int *)memory + (size_t)(threadIdx.x / WarpSize) * h.N;
   int                                           sum   = 0;
 
   if (piece >= h.combineNum) return;
-  while (rb < high) { /* the last block of rows that begins with this piece or before */
-    const PetscInt mid = high - (high - rb) / 2;
-
-    if (h.combinePtr[mid] <= piece) rb = mid;
-    else high = mid - 1;
-  }
-  const PetscInt        begin = h.partialPtr[rb] + (PetscInt)(piece - h.combinePtr[rb]) * HBPCombined(), stop = h.partialPtr[rb + 1], end = stop - begin < HBPCombined() ? stop : begin + HBPCombined();
+  const PetscInt        rb    = HBPPlaceOf(h.rowBlocks, h.combinePtr, piece); /* of several that begin with it the last, which has it */
+  const PetscInt        begin = h.partialPtr[rb] + (PetscInt)(piece - h.combinePtr[rb]) * HBP_COMBINED, stop = h.partialPtr[rb + 1], end = stop - begin < HBP_COMBINED ? stop : begin + HBP_COMBINED;
   unsigned short *const ends = h.combineEnd + piece * h.N;
 
   for (PetscInt r = lane; r < h.N; r += WarpSize) place[r] = 0;
@@ -470,16 +456,10 @@ __global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, const Pet
 /* New values, a warp a group; a segment is looked up in its row */
 __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
 {
-  const PetscCount g  = GlobalThread() / WarpSize;
-  PetscInt         cb = 0, high = h.colBlocks - 1;
+  const PetscCount g = GlobalThread() / WarpSize;
 
   if (g >= h.groupNum) return;
-  while (cb < high) { /* the last column that begins with this group or before */
-    const PetscInt mid = high - (high - cb) / 2;
-
-    if (h.colGroup[mid] <= g) cb = mid;
-    else high = mid - 1;
-  }
+  const PetscInt cb    = HBPPlaceOf(h.colBlocks, h.colGroup, g);
   const PetscInt begin = (h.group[g].info >> 4) * h.N;
 
   WalkGroup(
@@ -551,7 +531,7 @@ static __device__ void MultiplyPiece(const HBPArrays<V, I> &h, const V *x)
   V       sum = V(0);
 
 #pragma unroll 4
-  for (I k = begin + threadIdx.x; k < end; k += BlockThreads) sum += GallopLoadOnce(h.data + h.blknz + k) * GallopLoadReadOnly(x + GallopLoadOnce(h.longCol + k));
+  for (I k = begin + threadIdx.x; k < end; k += BlockThreads) sum += GallopLoadOnce(h.data + h.blknz + k) * x[GallopLoadOnce(h.longCol + k)];
   sum = GallopWarpsSum<BlockThreads>(sum, BlockThreads);
   if (threadIdx.x == 0) h.longPartial[blockIdx.x] = sum;
 }
@@ -884,7 +864,7 @@ struct CombineArrays {
 template <typename V, typename I>
 __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V, I> c, GallopVectors<V> v)
 {
-  static constexpr int Ahead = 4, Piece = 32768 / sizeof(V);
+  static constexpr int Ahead = 4, Piece = HBP_COMBINED;
   extern __shared__ __align__(16) unsigned char memory[];
   V *const ordered = reinterpret_cast<V *>(memory), *const sums = ordered + Piece; /* sums where there are several pieces */
   const I   rb    = (I)blockIdx.x;
@@ -954,7 +934,6 @@ struct Workspace {
   Offsets            *offsets;
   PetscInt           *partials, *pieces, *tileRow, *longRows;
   Found              *found;
-  HBPSample          *sample;
   PetscInt           *j, *from, *entry; /* of rows that are not sorted */
   unsigned long long *key, *sortedkey;
   char               *cub;
@@ -1166,8 +1145,8 @@ static PetscErrorCode MakePlan(HBP *h, const PetscCount *ends, cudaStream_t stre
     PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, true>, cudaFuncAttributeMaxDynamicSharedMemorySize, HBP_MAX_SHARED_COLS * (int)sizeof(PetscScalar)));
     PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, true>, SharedThreads, plan->shared));
   } else PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, false>, FewThreads, 0));
-  plan->combineShared = 32768 + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBPCombined() ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
-  PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(32768 + HBP_MAX_ROWS * sizeof(PetscScalar))));
+  plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
+  PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
   plan->threads = h->shared ? SharedThreads : FewThreads;
   warps         = (PetscCount)sms * resident * (plan->threads / WarpSize);
   PetscCall(PetscMalloc1(h->colBlocks + 1, &end));
@@ -1223,7 +1202,7 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
 {
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
   const size_t     shelf = ShelfBytes(h->N, HBPHashes(&h->hash)), bytes = Carve(h, w->from != NULL, NULL);
-  const int        warps = (int)PetscMax(1, PetscMin(Warps, (48 << 10) / shelf)), planWarps = (int)PetscMax(1, PetscMin(Warps, 32768 / ((size_t)h->N * sizeof(int))));
+  const int        warps = (int)PetscMax(1, PetscMin(Warps, (48 << 10) / shelf)), planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
   Records          rec;
   PetscInt        *start;
   PetscCount      *ends;
@@ -1241,7 +1220,7 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   PetscCall(GallopDeviceMalloc(recbytes, &recbase));
   if (!recbase) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveRecords(&rec, &start, &ends, &partialRow, h, recbase);
-  DirectKernel<<<GridFor(words * WarpSize), Threads, 0, stream>>>(*A, HBPWords(h->N), words * WarpSize, h->direct, w->found);
+  DirectKernel<<<GridFor(words * WarpSize), Threads, 0, stream>>>(*A, HBPWords(h->N), words * WarpSize, h->direct);
   GallopCheckLaunch();
   CollectKernel<<<(unsigned int)Tiles(h->nz), Threads, 0, stream>>>(*A, w->counts, w->offsets, rec);
   GallopCheckLaunch();
@@ -1333,6 +1312,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     h->groupNum   = found.group;
     h->partialNum = found.partial;
     h->combineNum = found.combine;
+    h->alone      = (PetscBool)(!found.partial && !found.longRows && !found.empty);
     PetscCall(PetscMalloc1(found.longRows, &rows));
     if (found.longRows) PetscCall(GallopDeviceCopyOut(rows, w.longRows, (size_t)found.longRows * sizeof(PetscInt)));
     PetscCall(GallopLongRowsPlan(csr->host_i, found.longRows, rows, HBP_PIECE, &longRows));
@@ -1343,8 +1323,6 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     h->blknz             = h->nz - longRows.nz;
     PetscCall(Complete(h, csr, &A, &longRows, &w, maxbytes, stream, &done));
     PetscCall(GallopLongRowsFree(&longRows));
-    PetscCall(GallopDeviceCopyOut(&found, w.found, sizeof(found)));
-    h->alone = (PetscBool)!found.notalone;
   }
   if (done) *built = h;
   else PetscCall(Destroy(&data));

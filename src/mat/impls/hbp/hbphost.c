@@ -178,7 +178,7 @@ static PetscErrorCode Count(HBP *h, PetscInt group, const PetscInt i[], const Pe
       b->partial = h->partialNum;
       h->partialNum += b->partials;
     }
-    h->combineNum += (h->partialNum - w->block[rb].partial + HBPCombined() - 1) / HBPCombined();
+    h->combineNum += (h->partialNum - w->block[rb].partial + HBP_COMBINED - 1) / HBP_COMBINED;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -291,8 +291,8 @@ static void PlanCombine(HBP *h, const unsigned short row[])
 
   for (PetscInt rb = 0; rb < h->rowBlocks; rb++) {
     h->combinePtr[rb] = piece;
-    for (PetscInt begin = h->partialPtr[rb]; begin < h->partialPtr[rb + 1]; begin += HBPCombined(), piece++) {
-      const PetscInt        end  = PetscMin(begin + HBPCombined(), h->partialPtr[rb + 1]);
+    for (PetscInt begin = h->partialPtr[rb]; begin < h->partialPtr[rb + 1]; begin += HBP_COMBINED, piece++) {
+      const PetscInt        end  = PetscMin(begin + HBP_COMBINED, h->partialPtr[rb + 1]);
       unsigned short *const ends = h->combineEnd + (size_t)piece * h->N;
 
       for (PetscInt r = 0; r < h->N; r++) ends[r] = 0;
@@ -482,11 +482,11 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   }
   for (PetscInt rb = 0; rb < h->rowBlocks && !h->alone; rb++) {
     const unsigned int *direct = h->direct + (size_t)rb * HBPWords(h->N);
-    PetscScalar         sum[HBP_MAX_ROWS], ordered[32768 / sizeof(PetscScalar)];
+    PetscScalar         sum[HBP_MAX_ROWS], ordered[HBP_COMBINED];
 
     for (PetscInt r = 0; r < h->N; r++) sum[r] = 0.0;
     for (PetscInt piece = h->combinePtr[rb]; piece < h->combinePtr[rb + 1]; piece++) {
-      const PetscInt        begin = h->partialPtr[rb] + (piece - h->combinePtr[rb]) * HBPCombined(), end = PetscMin(begin + HBPCombined(), h->partialPtr[rb + 1]);
+      const PetscInt        begin = h->partialPtr[rb] + (piece - h->combinePtr[rb]) * HBP_COMBINED, end = PetscMin(begin + HBP_COMBINED, h->partialPtr[rb + 1]);
       const unsigned short *ends = h->combineEnd + (size_t)piece * h->N;
 
       for (PetscInt k = begin; k < end; k++) ordered[h->combinePos[k]] = h->partial[k];
