@@ -292,27 +292,19 @@ static __device__ __forceinline__ void AddBlock(const FastLoadArrays<V, I> &fl, 
   }
 }
 
-/* Entries [begin, end) of long row number row */
-template <typename I>
-struct Piece {
-  I row, begin, end;
-};
-
 /* Of FastLoadArrays or of FastLoad */
 template <typename I, typename Arrays>
-static __device__ __forceinline__ Piece<I> GetPiece(const Arrays &fl, PetscInt piece)
+static __device__ __forceinline__ GallopPiece<I> GetPiece(const Arrays &fl, PetscInt piece)
 {
-  const I row = fl.pieceRow[piece], begin = fl.pieceAt[piece], stop = fl.longPtr[row + 1];
-
-  return {row, begin, stop - begin < FASTLOAD_PIECE ? stop : begin + FASTLOAD_PIECE};
+  return GallopGetPiece<I>(fl.pieceRow, fl.pieceAt, fl.longPtr, piece, FASTLOAD_PIECE);
 }
 
 /* A piece of a long row, by all threads of a GPU block */
 template <typename R, typename V, typename I>
 static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl, PetscInt piece, const V &alpha, const V *x, V *z)
 {
-  const Piece<I> p   = GetPiece<I>(fl, piece);
-  V              sum = V(0);
+  const GallopPiece<I> p   = GetPiece<I>(fl, piece);
+  V                    sum = V(0);
 
 #pragma unroll 4
   for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) sum += GallopLoadOnce(fl.value + fl.blknz + k) * x[GallopLoadOnce(fl.longCol + k)];
@@ -392,8 +384,8 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
   GallopLetSuccessorStart();
   if (fresh || t < 0 || t >= fl.taskNum) GallopWaitForPredecessor();
   if (t < 0) {
-    const Piece<I> p  = GetPiece<I>(fl, (PetscInt)blockIdx.x);
-    const V        xl = v.alpha * v.x[fl.longRow[p.row]];
+    const GallopPiece<I> p  = GetPiece<I>(fl, (PetscInt)blockIdx.x);
+    const V              xl = v.alpha * v.x[fl.longRow[p.row]];
 
 #pragma unroll 4
     for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
@@ -849,13 +841,9 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad f
 /* A piece of a long row from CSR; columns too where they are wanted */
 __global__ static void __launch_bounds__(Threads) LongRowsKernel(const FastLoad fl, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, bool columns)
 {
-  const Piece<PetscInt> p  = GetPiece<PetscInt>(fl, (PetscInt)blockIdx.x);
-  const PetscInt        by = i[fl.longRow[p.row]] - fl.longPtr[p.row];
+  const GallopPiece<PetscInt> p = GetPiece<PetscInt>(fl, (PetscInt)blockIdx.x);
 
-  for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) {
-    fl.value[fl.blknz + k] = a[k + by];
-    if (columns) fl.longCol[k] = j[k + by];
-  }
+  GallopCopyPiece(p, fl.longPtr, i[fl.longRow[p.row]], j, a, fl.value + fl.blknz, fl.longCol, columns);
 }
 
 /* What the build needs and the product does not */

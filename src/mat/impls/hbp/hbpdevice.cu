@@ -409,13 +409,9 @@ __global__ static void CombinePlanKernel(HBP h, const unsigned short *__restrict
 /* A piece of a long row from CSR; columns too where they are wanted */
 __global__ static void __launch_bounds__(Threads) LongRowsKernel(HBP h, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, bool columns)
 {
-  const PetscInt row = h.longRows.pieceRow[blockIdx.x], begin = h.longRows.pieceAt[blockIdx.x], stop = h.longRows.ptr[row + 1], end = stop - begin < HBP_PIECE ? stop : begin + HBP_PIECE;
-  const PetscInt by = i[h.longRows.row[row]] - h.longRows.ptr[row];
+  const GallopPiece<PetscInt> p = GallopGetPiece(h.longRows.pieceRow, h.longRows.pieceAt, h.longRows.ptr, (PetscInt)blockIdx.x, HBP_PIECE);
 
-  for (PetscInt k = begin + threadIdx.x; k < end; k += Threads) {
-    h.data[h.blknz + k] = a[k + by];
-    if (columns) h.longCol[k] = j[k + by];
-  }
+  GallopCopyPiece(p, h.longRows.ptr, i[h.longRows.row[p.row]], j, a, h.data + h.blknz, h.longCol, columns);
 }
 
 /* Calls what(entry, k) for the entries of group g, where a warp meets them: this lane's k-th ones of a segment are all that are lanes apart; segment() tells where it begins */
@@ -527,11 +523,11 @@ struct HBPArrays {
 template <int BlockThreads, typename V, typename I>
 static __device__ void MultiplyPiece(const HBPArrays<V, I> &h, const V *x)
 {
-  const I row = h.pieceRow[blockIdx.x], begin = h.pieceAt[blockIdx.x], stop = h.longPtr[row + 1], end = stop - begin < HBP_PIECE ? stop : begin + HBP_PIECE;
-  V       sum = V(0);
+  const GallopPiece<I> p   = GallopGetPiece(h.pieceRow, h.pieceAt, h.longPtr, (PetscInt)blockIdx.x, HBP_PIECE);
+  V                    sum = V(0);
 
 #pragma unroll 4
-  for (I k = begin + threadIdx.x; k < end; k += BlockThreads) sum += GallopLoadOnce(h.data + h.blknz + k) * x[GallopLoadOnce(h.longCol + k)];
+  for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += BlockThreads) sum += GallopLoadOnce(h.data + h.blknz + k) * x[GallopLoadOnce(h.longCol + k)];
   sum = GallopWarpsSum<BlockThreads>(sum, BlockThreads);
   if (threadIdx.x == 0) h.longPartial[blockIdx.x] = sum;
 }
