@@ -21,6 +21,8 @@ typedef struct {
   PetscInt    partialPtr[8], combinePtr[8], combinePos[20], combineEnd[20]; /* the last of each row of a block with partial sums */
   PetscInt    direct[8];
   PetscBool   alone;
+  PetscInt    maps; /* -mat_hbp_map */
+  PetscInt    mapPtr[8], map[8];
 } Case;
 
 /* A row whose entries are in one block */
@@ -56,7 +58,7 @@ static const Case cases[] = {
    {0, 3, 2, 1, 7, 3,   0, 0, 1, 1, 7, 2, 3, 5,   1, 2, 0, 3, 2, 3,   7, 0, 4, 5, 6, 7,   3, 0, 1, 2,   3, END},
    {1, 6, 5, 7, 5, 7,   0, 3, 0, 3, 0, 3, 3, 3,   1, 6, 2, 6, 2, 2,   9, 11, 8, 8, 8, 8,   2, 6, 7, 7,   11, END},
    {-1, -1, 2, 2, -1, -1,   2, 2, 2, 2, -1, 1, 1, -1,   -1, 2, 2, -1, 1, -1,   -1, -1, 1, 1, 1, -1,   -1, -1, 1, -1,   -1, END},
-   {0, 9, 11, END}, {0, 1, 2, END}, {0, 4, 7,   1, 5, 2,   3, 6, 8,   0,   1, END}, {0, 2, 4, 4, 4, 4, 7, 9,   0, 0, 0, 2, 2, 2, 2, 2, END}, {1 + 8 + 32, 1 + 2, END}, PETSC_FALSE},
+   {0, 9, 11, END}, {0, 1, 2, END}, {0, 4, 7,   1, 5, 2,   3, 6, 8,   0,   1, END}, {0, 2, 4, 4, 4, 4, 7, 9,   0, 0, 0, 2, 2, 2, 2, 2, END}, {1 + 8 + 32, 1 + 2, END}, PETSC_FALSE, HBP_MAP_NEVER, {END}, {END}},
   {"rows of one length", 6, 8, 8, 8, ONE,
    {"xx......", ".xx.....", "..xx....", "...xx...", "....xx..", ".....xx."},
    {0, 1, 2, 1, END},
@@ -64,7 +66,7 @@ static const Case cases[] = {
    {0, 8, 12, END}, {0, 4, 6, END}, {-1, -1, -1, END}, {EQUAL(0), EQUAL(0), END},
    {DIRECT(0), DIRECT(1), DIRECT(2), DIRECT(3), DIRECT(4), DIRECT(5), END}, {1, 1, 1, 1, 1, 1, END},
    {0, 1, 2, 3, 1, 2, 3, 4,   4, 5, 5, 6, END}, {0, 1, 2, 3, 0, 1, 2, 3,   4, 5, 4, 5, END}, {4, 4, 4, 4, -1, -1, -1, -1,   2, 2, -1, -1, END},
-   {0, 0, END}, {0, 0, END}, {END}, {END}, {63, END}, PETSC_TRUE},
+   {0, 0, END}, {0, 0, END}, {END}, {END}, {63, END}, PETSC_TRUE, HBP_MAP_NEVER, {END}, {END}},
   /* no two lengths have the same hash: rows by length */
   {"no collisions", 4, 4, 4, 4, ONE,
    {"xxx.", "...x", "xxxx", ".x.x"},
@@ -73,7 +75,7 @@ static const Case cases[] = {
    {0, 10, END}, {0, 4, END}, {-1, -1, END}, {INFO(0), END},
    {DIRECT(1), DIRECT(3), DIRECT(0), DIRECT(2), END}, {0, 1, 2, 3, END},
    {3, 1, 0, 0, 3, 1, 1, 2, 2, 3, END}, {1, 3, 0, 2, 3, 0, 2, 0, 2, 2, END}, {-1, 3, 3, 3, -1, 2, 2, -1, 1, -1, END},
-   {0, 0, END}, {0, 0, END}, {END}, {END}, {15, END}, PETSC_TRUE},
+   {0, 0, END}, {0, 0, END}, {END}, {END}, {15, END}, PETSC_TRUE, HBP_MAP_NEVER, {END}, {END}},
   /* classes of two lengths: 8 and 9 are the same */
   {"all collide", 3, 9, 8, 9, ONE,
    {"xxxxxxxxx", "xxxxxxxx.", "xxxxxxxxx"},
@@ -83,7 +85,7 @@ static const Case cases[] = {
    {DIRECT(0), DIRECT(1), DIRECT(2), END}, {8, 7, 8, END},
    {0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 4, 5, 5, 5, 6, 6, 6, 7, 7, 7, 8, 8, END}, {0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 1, 2, 0, 2, END},
    {3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3, -1, 2, -1, -1, END},
-   {0, 0, END}, {0, 0, END}, {END}, {END}, {7, END}, PETSC_TRUE},
+   {0, 0, END}, {0, 0, END}, {END}, {END}, {7, END}, PETSC_TRUE, HBP_MAP_NEVER, {END}, {END}},
   /* an eighth of the rows is longer than what the classes are for: they are of the last one, in which the longest has the second place */
   {"the last class", 16, 24, 24, 24, ONE,
    {"xxxxxxxxxxxxxxxxxxxxxxxx", "xxxxxxxxx...............", "..x.....................", "...x....................", "....x...................", ".....x..................", "......x.................",
@@ -97,7 +99,7 @@ static const Case cases[] = {
    {2, 3, 4, 5,   6, 7, 8, 9,   10, 11, 12, 13,   14, 15, 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7, 8, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, END},
    {2, 3, 4, 5,   6, 7, 8, 9,   10, 11, 12, 13,   14, 15, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, END},
    {-1, -1, -1, -1,   -1, -1, -1, -1,   -1, -1, -1, -1,   -1, -1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, -1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, -1, END},
-   {0, 0, END}, {0, 0, END}, {END}, {END}, {65535, END}, PETSC_TRUE},
+   {0, 0, END}, {0, 0, END}, {END}, {END}, {65535, END}, PETSC_TRUE, HBP_MAP_NEVER, {END}, {END}},
   {"a long row", 5, 8, 8, 8, ONE,
    {"x.......", "xxxxxxxx", "..x.....", "........", ".......x"},
    {1, 1, 4, 1, END},
@@ -105,7 +107,7 @@ static const Case cases[] = {
    {0, 11, END}, {0, 4, END}, {-1, -1, END}, {INFO(0), END},
    {DIRECT(0), DIRECT(2), DIRECT(4), DIRECT(1), END}, {0, 0, 0, 7, END},
    {0, 2, 7, 0, 1, 2, 3, 4, 5, 6, 7, END}, {0, 2, 4, 1, 1, 1, 1, 1, 1, 1, 1, END}, {-1, -1, -1, 1, 1, 1, 1, 1, 1, 1, -1, END},
-   {0, 0, END}, {0, 0, END}, {END}, {END}, {1 + 2 + 4 + 16, END}, PETSC_FALSE},
+   {0, 0, END}, {0, 0, END}, {END}, {END}, {1 + 2 + 4 + 16, END}, PETSC_FALSE, HBP_MAP_NEVER, {END}, {END}},
   {"rows in all blocks", 3, 4, 2, 2, ONE,
    {"xxxx", "xxxx", "xxxx"},
    {0, 1, 2, 1, END},
@@ -113,7 +115,7 @@ static const Case cases[] = {
    {0, 4, 6, 10, 12, END}, {0, 2, 3, 5, 6, END}, {0, 4, 2, 5, -1, END}, {EQUAL(0), EQUAL(1), EQUAL(0), EQUAL(1), END},
    {0, 1, 0, 0, 1, 0, END}, {1, 1, 1, 1, 1, 1, END},
    {0, 0, 1, 1,   0, 1,   0, 0, 1, 1,   0, 1, END}, {0, 1, 0, 1,   2, 2,   0, 1, 0, 1,   2, 2, END}, {2, 2, -1, -1,   1, -1,   2, 2, -1, -1,   1, -1, END},
-   {0, 4, 6, END}, {0, 1, 2, END}, {0, 2,   1, 3,   0,   1, END}, {2, 4,   2, 2, END}, {0, 0, END}, PETSC_FALSE},
+   {0, 4, 6, END}, {0, 1, 2, END}, {0, 2,   1, 3,   0,   1, END}, {2, 4,   2, 2, END}, {0, 0, END}, PETSC_FALSE, HBP_MAP_NEVER, {END}, {END}},
   /* the lanes of the first group whose rows have no partial sum are between those that have */
   {"rows in one block and in two", 6, 3, 6, 2, ONE,
    {"x.x", ".x.", "xxx", "x..", ".xx", "..x"},
@@ -122,7 +124,7 @@ static const Case cases[] = {
    {0, 4, 6, 10, END}, {0, 4, 5, 9, END}, {0, 2, 3, -1, END}, {EQUAL(0), EQUAL(0), EQUAL(0), END},
    {0, DIRECT(1), DIRECT(3), 4, 2, 0, 2, 4, DIRECT(5), END}, {0, 0, 0, 0, 1, 0, 0, 0, 0, END},
    {0, 1, 0, 1,   0, 1,   0, 0, 0, 0, END}, {0, 1, 3, 4,   2, 2,   0, 2, 4, 5, END}, {-1, -1, -1, -1,   1, -1,   -1, -1, -1, -1, END},
-   {0, 6, END}, {0, 1, END}, {0, 4, 2,   1, 3, 5, END}, {2, 2, 4, 4, 6, 6, END}, {2 + 8 + 32, END}, PETSC_FALSE},
+   {0, 6, END}, {0, 1, END}, {0, 4, 2,   1, 3, 5, END}, {2, 2, 4, 4, 6, 6, END}, {2 + 8 + 32, END}, PETSC_FALSE, HBP_MAP_NEVER, {END}, {END}},
   {"one row", 1, 20, 8, 8, ONE,
    {"x......x" "..x....." "..xx"},
    {0, 1, 2, 1, END},
@@ -130,7 +132,7 @@ static const Case cases[] = {
    {0, 2, 3, 5, END}, {0, 1, 2, 3, END}, {0, 1, 2, -1, END}, {EQUAL(0), EQUAL(0), EQUAL(0), END},
    {0, 0, 0, END}, {1, 0, 1, END},
    {0, 7,   2,   2, 3, END}, {0, 0,   0,   0, 0, END}, {1, -1,   -1,   1, -1, END},
-   {0, 3, END}, {0, 1, END}, {0,   1,   2, END}, {3, 3, 3, 3, 3, 3, 3, 3, END}, {0, END}, PETSC_FALSE},
+   {0, 3, END}, {0, 1, END}, {0,   1,   2, END}, {3, 3, 3, 3, 3, 3, 3, 3, END}, {0, END}, PETSC_FALSE, HBP_MAP_NEVER, {END}, {END}},
   {"one column", 9, 1, 4, 1, ONE,
    {"x", "x", ".", "x",  "x", ".", ".", ".",  "x"},
    {0, 1, 1, 1, END},
@@ -138,7 +140,7 @@ static const Case cases[] = {
    {0, 3, 4, 5, END}, {0, 3, 4, 5, END}, {-1, -1, -1, -1, END}, {EQUAL(0), EQUAL(1), EQUAL(2), END},
    {DIRECT(0), DIRECT(1), DIRECT(3), DIRECT(0), DIRECT(0), END}, {0, 0, 0, 0, 0, END},
    {0, 0, 0, 0, 0, END}, {0, 1, 3, 4, 8, END}, {-1, -1, -1, -1, -1, END},
-   {0, 0, 0, 0, END}, {0, 0, 0, 0, END}, {END}, {END}, {1 + 2 + 8, 1, 1, END}, PETSC_FALSE},
+   {0, 0, 0, 0, END}, {0, 0, 0, 0, END}, {END}, {END}, {1 + 2 + 8, 1, 1, END}, PETSC_FALSE, HBP_MAP_NEVER, {END}, {END}},
   {"empty columns of blocks, empty rows of blocks", 7, 16, 2, 4, ONE,
    {"................", "................", ".........x......", "................", "................", "................", "........x..x...."},
    {0, 1, 2, 1, END},
@@ -146,7 +148,7 @@ static const Case cases[] = {
    {0, 1, 3, END}, {0, 1, 2, END}, {-1, -1, -1, END}, {EQUAL(1), EQUAL(3), END},
    {DIRECT(0), DIRECT(0), END}, {0, 1, END},
    {1,   0, 3, END}, {2,   6, 6, END}, {-1,   1, -1, END},
-   {0, 0, 0, 0, 0, END}, {0, 0, 0, 0, 0, END}, {END}, {END}, {0, 1, 0, 1, END}, PETSC_FALSE},
+   {0, 0, 0, 0, 0, END}, {0, 0, 0, 0, 0, END}, {END}, {END}, {0, 1, 0, 1, END}, PETSC_FALSE, HBP_MAP_NEVER, {END}, {END}},
   {"one entry", 3, 3, 1, 1, ONE,
    {"...", "...", ".x."},
    {0, 1, 1, 1, END},
@@ -154,7 +156,70 @@ static const Case cases[] = {
    {0, 1, END}, {0, 1, END}, {-1, -1, END}, {EQUAL(2), END},
    {DIRECT(0), END}, {0, END},
    {0, END}, {2, END}, {-1, END},
-   {0, 0, 0, 0, END}, {0, 0, 0, 0, END}, {END}, {END}, {0, 0, 1, END}, PETSC_FALSE},
+   {0, 0, 0, 0, END}, {0, 0, 0, 0, END}, {END}, {END}, {0, 0, 1, END}, PETSC_FALSE, HBP_MAP_NEVER, {END}, {END}},
+  /*
+    A map has 2 chunks at most. Rows 0, 1 and 3 have entries in columns 16 to 31 and 64 to 79; rows 4 to 6 in three chunks, and so in three blocks, with two partial sums of row 4; rows 8 to 11 have none,
+    rows 12 and 13 one chunk. The hash is that of whole rows.
+  */
+  {"blocks of rows with a map and without", 14, 80, 4, 32, ONE,
+   {"................" "................" "................" "................" "...............x",
+    "................" ".x.............x" "................" "................" "x...............",
+    "................" "................" "................" "................" "................",
+    "................" "x.x............." "................" "................" ".x....x........x",
+
+    "x..............." "................" ".x.............." "................" "................",
+    "................" "................" "...x............" "................" "................",
+    "................" "................" "................" "................" "..xx............",
+    "................" "................" "................" "................" "................",
+
+    "................" "................" "................" "................" "................",
+    "................" "................" "................" "................" "................",
+    "................" "................" "................" "................" "................",
+    "................" "................" "................" "................" "................",
+
+    "................" "................" "................" "...............x" "................",
+    "................" "................" "................" "x.x............." "................"},
+   {0, 1, 3, 1, END},
+   {0, 9, 10, 13, 15, 17, END}, {0, 1, 3, 1, 1, END}, {0, 3, 4, 5, END},
+   {0, 9, 10, 13, 15, 17, END}, {0, 3, 4, 6, 8, 9, END}, {-2, 0, -4, 1, -1, -1, END}, {INFO(0), EQUAL(1), INFO(3), EQUAL(1), EQUAL(1), END},
+   {DIRECT(0), DIRECT(1), DIRECT(3), 0, DIRECT(0), DIRECT(1), 0, DIRECT(1), DIRECT(2), END}, {0, 2, 4, 0, 0, 1, 0, 0, 1, END},
+   {31, 1, 0, 15, 2, 16, 17, 22, 31,   0,   15, 0, 2,   1, 3,   2, 3, END}, {0, 1, 3, 1, 3, 1, 3, 3, 3,   4,   12, 13, 13,   4, 5,   6, 6, END},
+   {-1, 2, 2, 2, 2, -1, 1, 1, -1,   -1,   -1, 1, -1,   -1, -1,   1, -1, END},
+   {0, 0, 2, 2, 2, END}, {0, 0, 1, 1, 1, END}, {0, 1, END}, {2, 2, 2, 2, END}, {1 + 2 + 8, 2 + 4, 0, 1 + 2, END}, PETSC_FALSE, HBP_MAP_ALWAYS, {0, 2, 2, 2, 3, END}, {16, 64, 48, END}},
+  /* there is one column of blocks then; entries in one place of 16 columns, each block of rows in another */
+  {"all blocks of rows with maps", 5, 48, 2, 16, ONE,
+   {"................" "................" ".x.............x",
+    "................" "................" "x...............",
+
+    "x....x.........." "................" "................",
+    "...x...........x" "................" "................",
+
+    "................" ".xx............x" "................"},
+   {0, 1, 2, 1, END},
+   {0, 3, 7, 10, END}, {0, 1, 2, END}, {0, 3, END},
+   {0, 3, 7, 10, END}, {0, 2, 4, 5, END}, {-2, -3, -4, -1, END}, {INFO(0), EQUAL(1), EQUAL(2), END},
+   {DIRECT(1), DIRECT(0), DIRECT(0), DIRECT(1), DIRECT(0), END}, {0, 1, 1, 1, 2, END},
+   {0, 1, 15,   0, 3, 5, 15,   1, 2, 15, END}, {1, 0, 0,   2, 3, 2, 3,   4, 4, 4, END}, {-1, 1, -1,   2, 2, -1, -1,   1, 1, -1, END},
+   {0, 0, 0, 0, END}, {0, 0, 0, 0, END}, {END}, {END}, {1 + 2, 1 + 2, 1, END}, PETSC_TRUE, HBP_MAP_ALWAYS, {0, 1, 2, 3, END}, {32, 0, 16, END}},
+  /* blocks have fewer columns than their chunks: 16 of 20, so that one chunk is the most */
+  {"a map and columns between two chunks", 2, 40, 1, 20, ONE,
+   {"................" "x..............." "x.......",
+    "................" "x..............x" "........"},
+   {0, 1, 2, 1, END},
+   {0, 1, 3, 4, END}, {0, 1, 0, END}, {0, 2, 3, END},
+   {0, 1, 3, 4, END}, {0, 1, 2, 3, END}, {0, -2, 1, -1, END}, {EQUAL(0), EQUAL(1), EQUAL(0), END},
+   {0, DIRECT(0), 0, END}, {0, 1, 0, END},
+   {16,   0, 15,   12, END}, {0,   1, 1,   0, END}, {-1,   1, -1,   -1, END},
+   {0, 2, 2, END}, {0, 1, 1, END}, {0, 1, END}, {2, END}, {0, 1, END}, PETSC_FALSE, HBP_MAP_ALWAYS, {0, 0, 1, END}, {16, END}},
+  {"no block of rows with a map", 2, 48, 2, 32, ONE,
+   {"x..............." "................" "x...............",
+    "................" "x..............." "................"},
+   {0, 1, 2, 1, END},
+   {0, 2, 3, END}, {0, 0, END}, {0, 1, 2, END},
+   {0, 2, 3, END}, {0, 2, 3, END}, {0, 1, -1, END}, {EQUAL(0), EQUAL(0), END},
+   {0, DIRECT(1), 0, END}, {0, 0, 0, END},
+   {0, 16,   0, END}, {0, 1,   0, END}, {-1, -1,   -1, END},
+   {0, 2, END}, {0, 1, END}, {0, 1, END}, {2, 2, END}, {2, END}, PETSC_FALSE, HBP_MAP_ALWAYS, {0, 0, END}, {END}},
   /* a segment has as many lanes as leave each 2 entries, or 1 where it has fewer: 2 of 2 and 3 entries, 4 of 5; in a group of 4 lanes there is room for 4, 2 and 1 of them */
   {"lanes", 5, 8, 8, 8, 2,
    {"xxx.....", ".......x", "xx......", "xxxxx...", "...x...x"},
@@ -163,7 +228,7 @@ static const Case cases[] = {
    {0, 1, 5, 8, 13, END}, {0, 1, 3, 4, 5, END}, {-1, -1, -1, -1, -1, END}, {EQUAL(0), EQUAL(0) + 1, INFO(0) + 1, INFO(0) + 2, END},
    {DIRECT(1), DIRECT(2), DIRECT(4), DIRECT(0), DIRECT(3), END}, {0, 1, 1, 2, 4, END},
    {7,   0, 1, 3, 7,   0, 1, 2,   0, 1, 2, 3, 4, END}, {1,   2, 2, 4, 4,   0, 0, 0,   3, 3, 3, 3, 3, END}, {END},
-   {0, 0, END}, {0, 0, END}, {END}, {END}, {31, END}, PETSC_TRUE},
+   {0, 0, END}, {0, 0, END}, {END}, {END}, {31, END}, PETSC_TRUE, HBP_MAP_NEVER, {END}, {END}},
 };
 /* clang-format on */
 
@@ -205,13 +270,16 @@ static PetscErrorCode CheckArrays(const Case *c, const HBP *h)
   CHECK(combinePos, h->partialNum, h->combinePos[k]);
   CHECK(combineEnd, h->combineNum * h->N, h->combineEnd[k]);
   CHECK(direct, h->rowBlocks * HBPWords(h->N), h->direct[k]);
+  CHECK(mapPtr, h->mapPtr ? h->rowBlocks + 1 : 0, h->mapPtr[k]);
+  CHECK(map, h->mapNum, h->map[k]);
   CHECK(entryRow, (PetscInt)h->nz, c->entryRow[k]); /* is as long */
   for (PetscInt k = 0, cb = 0; k < h->nz; k++) {
-    PetscScalar value;
+    const PetscInt rb = c->entryRow[k] / c->N;
+    PetscInt       column;
 
     while (k >= h->group[h->colGroup[cb + 1]].begin_ptr) cb++;
-    value = TestValue(1, c->entryRow[k], cb * h->M + c->col[k]);
-    PetscCheck(h->data[k] == value, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: data[%" PetscInt_FMT "] is not that of row %" PetscInt_FMT ", column %" PetscInt_FMT, c->what, k, c->entryRow[k], cb * h->M + c->col[k]);
+    column = c->maps && c->mapPtr[rb] < c->mapPtr[rb + 1] ? c->map[c->mapPtr[rb] + c->col[k] / 16] + c->col[k] % 16 : cb * c->M + c->col[k];
+    PetscCheck(h->data[k] == TestValue(1, c->entryRow[k], column), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: data[%" PetscInt_FMT "] is not that of row %" PetscInt_FMT ", column %" PetscInt_FMT, c->what, k, c->entryRow[k], column);
   }
   if (c->lane_entries == ONE) {
     PetscCall(PetscMalloc1(h->nz, &add_sign));
@@ -245,7 +313,7 @@ static PetscErrorCode GetCSR(const Case *c, PetscInt **i, PetscInt **j, PetscSca
 /* Groups of 4, and the memory that the format may take; whether each block is one group, so that those of 32 are the same */
 static PetscErrorCode TestArrays(const Case *c, PetscBool *single)
 {
-  const HBPOptions options = {.block_rows = c->N, .block_cols = c->M, .shared_x = HBP_SHARED_NEVER, .lane_entries = c->lane_entries, .fixed = 70};
+  const HBPOptions options = {.block_rows = c->N, .block_cols = c->M, .shared_x = HBP_SHARED_NEVER, .map = c->maps, .lane_entries = c->lane_entries, .fixed = 70};
   GallopCSR        csr     = {.m = c->m, .n = c->n, .memtype = PETSC_MEMTYPE_HOST};
   PetscInt        *i, *j;
   PetscScalar     *a;
@@ -320,6 +388,7 @@ static PetscErrorCode TestMatrix(const Case *c, PetscBool single)
   PetscCall(GetCSR(c, &i, &j, &a));
   PetscCall(SetBlocks(c->N, c->M));
   PetscCall(TestSetIntOption("-mat_hbp_shared_x", HBP_SHARED_NEVER));
+  PetscCall(TestSetIntOption("-mat_hbp_map", c->maps));
   PetscCall(TestSetIntOption("-mat_hbp_lane_entries", c->lane_entries));
   PetscCall(MatCreate(PETSC_COMM_SELF, &A));
   PetscCall(MatSetSizes(A, c->m, c->n, c->m, c->n));
@@ -400,26 +469,45 @@ static PetscErrorCode TestHash(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Arrays of the user's own need not have the columns of a row in order: where entries are is stored then. Rows 0 and 3 reach into both blocks of 3 columns. */
+/*
+  Arrays of the user's own need not have the columns of a row in order: where entries are is stored then. Rows 0 and 3 reach into both blocks; with maps of 3 chunks, row 3's block is one. Where
+  all have maps, the order does not matter.
+*/
 static PetscErrorCode TestUnsorted(void)
 {
-  const PetscInt from[] = {3, 6, 1, 0, 2, 4, 5};
-  PetscInt       i[] = {0, 3, 4, 4, 7}, j[] = {2, 0, 4, 1, 3, 4, 0};
-  PetscScalar    a[7];
-  Mat            A;
-  HBP           *h;
+  static const struct {
+    PetscInt step, N, M, maps; /* step: columns are as many times those below */
+    PetscInt from[7], col[7];
+  } cases[] = {
+    {1,  4, 3,  HBP_MAP_NEVER,  {3, 6, 1, 0, 2, 4, 5}, {1, 0, 0, 2, 1, 0, 1}     },
+    {16, 2, 48, HBP_MAP_ALWAYS, {3, 1, 0, 6, 4, 5, 2}, {16, 0, 32, 0, 16, 32, 16}},
+    {32, 4, 96, HBP_MAP_ALWAYS, {3, 0, 1, 4, 5, 2, 6}, {16, 32, 0, 48, 64, 64, 0}}
+  };
 
   PetscFunctionBegin;
-  for (int k = 0; k < 7; k++) a[k] = TestValue(5, k, 0);
-  PetscCall(SetBlocks(4, 3));
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, 4, 5, i, j, a, &A));
-  PetscCall(MatConvert(A, MATHBP, MAT_INPLACE_MATRIX, &A));
-  PetscCall(MatSetFromOptions(A));
-  PetscCall(TestProductsOf(A, "unsorted rows", &h));
-  PetscCheck(h->csrIdx, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no places in CSR of unsorted rows");
-  for (int k = 0; k < 7; k++) PetscCheck(h->csrIdx[k] == from[k] && h->data[k] == TestValue(5, from[k], 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "csrIdx[%d] is %" PetscInt_FMT, k, h->csrIdx[k]);
-  PetscCall(HBPDestroyHostCopy(&h));
-  PetscCall(MatDestroy(&A));
+  for (size_t t = 0; t < PETSC_STATIC_ARRAY_LENGTH(cases); t++) {
+    PetscInt    i[] = {0, 3, 4, 4, 7}, j[] = {2, 0, 4, 1, 3, 4, 0};
+    PetscScalar a[7];
+    Mat         A;
+    HBP        *h;
+
+    for (int k = 0; k < 7; k++) {
+      j[k] *= cases[t].step;
+      a[k] = TestValue(5, k, 0);
+    }
+    PetscCall(SetBlocks(cases[t].N, cases[t].M));
+    PetscCall(TestSetIntOption("-mat_hbp_map", cases[t].maps));
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, 4, 5 * cases[t].step, i, j, a, &A));
+    PetscCall(MatConvert(A, MATHBP, MAT_INPLACE_MATRIX, &A));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(TestProductsOf(A, "unsorted rows", &h));
+    PetscCheck(!h->csrIdx == (cases[t].N == 4 && cases[t].maps == HBP_MAP_ALWAYS) && h->mapped == (cases[t].maps == HBP_MAP_ALWAYS), PETSC_COMM_SELF, PETSC_ERR_PLIB, "unsorted rows %d: places in CSR, or %" PetscInt_FMT " maps", (int)t, h->mapped);
+    for (int k = 0; k < 7; k++)
+      PetscCheck((!h->csrIdx || h->csrIdx[k] == cases[t].from[k]) && h->col[k] == cases[t].col[k] && h->data[k] == TestValue(5, cases[t].from[k], 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "unsorted rows %d: entry %d, col %d", (int)t, k, h->col[k]);
+    PetscCall(HBPDestroyHostCopy(&h));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -517,6 +605,128 @@ static PetscErrorCode TestTooManyBlocks(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What is chosen without options for a 5-point stencil on a square: maps in all blocks of rows, which take fewer bytes than CSR */
+static PetscErrorCode TestStencil(void)
+{
+  static const char *const options[] = {"-mat_hbp_block_rows", "-mat_hbp_block_cols", "-mat_hbp_shared_x", "-mat_hbp_map", "-mat_hbp_lane_entries"};
+  const PetscInt           side = 300, n = side * side;
+  Mat                      A;
+  HBP                     *h;
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(options); k++) PetscCall(PetscOptionsClearValue(NULL, options[k]));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, n, n, n, n));
+  PetscCall(MatSetType(A, MATHBP));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSeqAIJSetPreallocation(A, 5, NULL));
+  for (PetscInt r = 0; r < n; r++) {
+    const PetscInt  cols[] = {r - side, r - 1, r, r + 1, r + side};
+    const PetscBool has[]  = {(PetscBool)(r >= side), (PetscBool)(r % side > 0), PETSC_TRUE, (PetscBool)(r % side < side - 1), (PetscBool)(r < n - side)};
+
+    for (int k = 0; k < 5; k++)
+      if (has[k]) PetscCall(MatSetValue(A, r, cols[k], TestValue(1, r, cols[k]), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(TestProductsOf(A, "5-point stencil", &h));
+  PetscCheck(n > HBP_MAX_COLS && h->mapped == h->rowBlocks && h->colBlocks == 1 && !h->partialNum && h->alone, PETSC_COMM_SELF, PETSC_ERR_PLIB, "5-point stencil: %" PetscInt_FMT " of %" PetscInt_FMT " blocks of rows have maps, %" PetscInt_FMT " partial sums", h->mapped, h->rowBlocks, h->partialNum);
+  PetscCheck(h->bytes < (size_t)h->nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (size_t)(n + 1) * sizeof(PetscInt), PETSC_COMM_SELF, PETSC_ERR_PLIB, "5-point stencil: %g bytes are no fewer than of CSR",
+             (double)h->bytes);
+  PetscCall(HBPDestroyHostCopy(&h));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  When blocks of rows have maps, of 4096 chunks at most, and how many rows then. Rows with 8 entries in any place fill 3072 chunks with 384: of 1024, 512 and 256 the last is chosen; with 24 entries, 256 rows
+  have more than 4096. Where rows are given there are as many, and maps if these have room. Where columns are given there are maps only where they shall be.
+*/
+static PetscErrorCode TestChoiceOfMaps(void)
+{
+  static const struct {
+    PetscInt  entries, block_rows, block_cols, maps, N;
+    PetscBool mapped;
+  } cases[] = {
+    {8,  0,    0,     HBP_MAP_CHOOSE, 256,  PETSC_TRUE },
+    {8,  0,    0,     HBP_MAP_NEVER,  1024, PETSC_FALSE},
+    {8,  0,    65536, HBP_MAP_CHOOSE, 1024, PETSC_FALSE},
+    {8,  480,  0,     HBP_MAP_CHOOSE, 480,  PETSC_TRUE },
+    {8,  1024, 0,     HBP_MAP_CHOOSE, 1024, PETSC_FALSE},
+    {8,  480,  65536, HBP_MAP_CHOOSE, 480,  PETSC_FALSE},
+    {8,  480,  65536, HBP_MAP_ALWAYS, 480,  PETSC_TRUE },
+    {24, 0,    0,     HBP_MAP_CHOOSE, 1024, PETSC_FALSE},
+    {2,  0,    0,     HBP_MAP_CHOOSE, 1024, PETSC_TRUE }
+  };
+  const PetscInt m = 3000, n = 100000;
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    Mat  A;
+    HBP *h;
+    char what[64];
+
+    PetscCall(PetscSNPrintf(what, sizeof(what), "choice of maps, case %d", (int)k));
+    PetscCall(SetBlocks(cases[k].block_rows, cases[k].block_cols));
+    PetscCall(TestSetIntOption("-mat_hbp_map", cases[k].maps));
+    PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+    PetscCall(MatSetSizes(A, m, n, m, n));
+    PetscCall(MatSetType(A, MATHBP));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatSeqAIJSetPreallocation(A, cases[k].entries, NULL));
+    for (PetscInt r = 0; r < m; r++)
+      for (PetscInt e = 0; e < cases[k].entries; e++) PetscCall(MatSetValue(A, r, (PetscInt)(TestRandom(3, r, e) * n), TestValue(1, r, e), INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(TestProductsOf(A, what, &h));
+    PetscCheck(h->N == cases[k].N && h->mapped == (cases[k].mapped ? h->rowBlocks : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: blocks of %" PetscInt_FMT " rows, %" PetscInt_FMT " with maps", what, h->N, h->mapped);
+    PetscCheck(h->colBlocks == (cases[k].mapped ? 1 : 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " columns of blocks", what, h->colBlocks);
+    PetscCall(HBPDestroyHostCopy(&h));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(SetBlocks(0, 0));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The limit of a row's length that is chosen, for bands of m rows with as many entries: see the manual page */
+static PetscErrorCode TestLimits(void)
+{
+  static const struct {
+    PetscInt m, entries, shared_x, maps, limit;
+  } cases[] = {
+    {400000, 12,  HBP_SHARED_NEVER,  HBP_MAP_NEVER,  400000 * 12 / 4096},
+    {400000, 12,  HBP_SHARED_NEVER,  HBP_MAP_CHOOSE, 1024              },
+    {400000, 12,  HBP_SHARED_ALWAYS, HBP_MAP_CHOOSE, 16384             },
+    {20000,  100, HBP_SHARED_NEVER,  HBP_MAP_CHOOSE, 16 * 100          },
+    {5000,   400, HBP_SHARED_NEVER,  HBP_MAP_CHOOSE, 5000 * 400 / 1024 }
+  };
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    const PetscInt   m = cases[k].m, len = cases[k].entries;
+    const HBPOptions options = {.shared_x = cases[k].shared_x, .map = cases[k].maps, .fixed = -1};
+    GallopCSR        csr     = {.m = m, .n = m, .nz = m * len, .memtype = PETSC_MEMTYPE_HOST};
+    PetscInt        *i, *j;
+    PetscScalar     *a;
+    HBP             *h;
+
+    PetscCall(PetscMalloc2(m + 1, &i, m * len, &j));
+    PetscCall(PetscCalloc1(m * len, &a));
+    for (PetscInt r = 0; r <= m; r++) i[r] = r * len;
+    for (PetscInt e = 0; e < m * len; e++) j[e] = PetscMin(e / len, m - len) + e % len;
+    csr.i = csr.host_i = i;
+    csr.j              = j;
+    csr.a              = a;
+    PetscCall(HBPBuild_Host(HBP_GROUP, &options, &csr, 0, &h));
+    PetscCheck(h->longRow == cases[k].limit, PETSC_COMM_SELF, PETSC_ERR_PLIB, "limit %d: %" PetscInt_FMT ", not %" PetscInt_FMT, (int)k, h->longRow, cases[k].limit);
+    PetscCall(HBPDestroyHostCopy(&h));
+    PetscCall(PetscFree2(i, j));
+    PetscCall(PetscFree(a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -533,6 +743,9 @@ int main(int argc, char **argv)
   PetscCall(TestLongRows());
   PetscCall(TestLargest());
   PetscCall(TestTooManyBlocks());
+  PetscCall(TestStencil());
+  PetscCall(TestChoiceOfMaps());
+  PetscCall(TestLimits());
   PetscCall(PetscFinalize());
   return 0;
 }

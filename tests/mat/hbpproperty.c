@@ -92,30 +92,51 @@ static PetscErrorCode CreateMatrix(Law law, PetscInt seed, PetscInt m, PetscInt 
 
 /* What the format is built with */
 typedef struct {
-  PetscInt block_rows, block_cols, shared_x, long_row, lane_entries, fixed;
+  PetscInt block_rows, block_cols, shared_x, map, long_row, lane_entries, fixed;
 } Setting;
 
 static const Setting settings[] = {
-  {0,    0,     HBP_SHARED_CHOOSE, 0,    0,    25 }, /* the defaults */
-  {0,    0,     HBP_SHARED_NEVER,  1500, 2,    100},
-  {0,    0,     HBP_SHARED_ALWAYS, 20,   2000, 0  },
-  {1,    1,     HBP_SHARED_NEVER,  0,    0,    70 },
-  {7,    100,   HBP_SHARED_CHOOSE, 0,    3,    70 },
-  {33,   7,     HBP_SHARED_ALWAYS, 2000, 2,    100},
-  {100,  33,    HBP_SHARED_NEVER,  3,    0,    0  },
-  {1,    33,    HBP_SHARED_ALWAYS, 0,    2,    70 },
-  {512,  4096,  HBP_SHARED_ALWAYS, 0,    2000, 70 }, /* the paper's */
-  {512,  1,     HBP_SHARED_CHOOSE, 2000, 0,    0  },
-  {2048, 1000,  HBP_SHARED_ALWAYS, 1500, 7,    100},
-  {9,    65536, HBP_SHARED_CHOOSE, 1,    0,    70 },
-  {20,   128,   HBP_SHARED_CHOOSE, 50,   5,    70 },
-  {300,  0,     HBP_SHARED_ALWAYS, 0,    20,   100},
-  {0,    50,    HBP_SHARED_NEVER,  0,    2,    0  },
+  {0,    0,     HBP_SHARED_CHOOSE, HBP_MAP_CHOOSE, 0,    0,    -1 }, /* the defaults */
+  {0,    0,     HBP_SHARED_NEVER,  HBP_MAP_CHOOSE, 1500, 2,    100},
+  {0,    0,     HBP_SHARED_ALWAYS, HBP_MAP_CHOOSE, 20,   2000, 0  },
+  {1,    1,     HBP_SHARED_NEVER,  HBP_MAP_CHOOSE, 0,    0,    70 },
+  {7,    100,   HBP_SHARED_CHOOSE, HBP_MAP_NEVER,  0,    3,    70 },
+  {33,   7,     HBP_SHARED_ALWAYS, HBP_MAP_CHOOSE, 2000, 2,    100},
+  {100,  33,    HBP_SHARED_NEVER,  HBP_MAP_NEVER,  3,    0,    0  },
+  {1,    33,    HBP_SHARED_ALWAYS, HBP_MAP_CHOOSE, 0,    2,    70 },
+  {512,  4096,  HBP_SHARED_ALWAYS, HBP_MAP_CHOOSE, 0,    2000, 70 }, /* the paper's */
+  {512,  1,     HBP_SHARED_CHOOSE, HBP_MAP_CHOOSE, 2000, 0,    0  },
+  {2048, 1000,  HBP_SHARED_ALWAYS, HBP_MAP_CHOOSE, 1500, 7,    100},
+  {9,    65536, HBP_SHARED_CHOOSE, HBP_MAP_ALWAYS, 1,    0,    70 }, /* one column of blocks */
+  {20,   128,   HBP_SHARED_CHOOSE, HBP_MAP_CHOOSE, 50,   5,    70 },
+  {300,  0,     HBP_SHARED_ALWAYS, HBP_MAP_CHOOSE, 0,    20,   100},
+  {0,    50,    HBP_SHARED_NEVER,  HBP_MAP_CHOOSE, 0,    2,    0  },
+  {1,    16,    HBP_SHARED_NEVER,  HBP_MAP_ALWAYS, 0,    0,    70 }, /* maps of one chunk */
+  {1,    40,    HBP_SHARED_CHOOSE, HBP_MAP_ALWAYS, 0,    2,    100}, /* chunks do not fill a block */
+  {3,    48,    HBP_SHARED_NEVER,  HBP_MAP_ALWAYS, 20,   3,    0  },
+  {5,    64,    HBP_SHARED_NEVER,  HBP_MAP_ALWAYS, 3,    2,    25 },
+  {5,    300,   HBP_SHARED_CHOOSE, HBP_MAP_ALWAYS, 0,    0,    -1 },
+  {7,    96,    HBP_SHARED_NEVER,  HBP_MAP_ALWAYS, 50,   7,    70 },
+  {33,   64,    HBP_SHARED_NEVER,  HBP_MAP_ALWAYS, 2000, 20,   70 },
+  {2,    32,    HBP_SHARED_NEVER,  HBP_MAP_ALWAYS, 0,    3,    70 },
+  {16,   48,    HBP_SHARED_CHOOSE, HBP_MAP_ALWAYS, 100,  0,    100},
+  {33,   1000,  HBP_SHARED_NEVER,  HBP_MAP_ALWAYS, 0,    2,    -1 },
+  {0,    80,    HBP_SHARED_CHOOSE, HBP_MAP_ALWAYS, 1,    0,    0  },
+  {300,  15,    HBP_SHARED_NEVER,  HBP_MAP_ALWAYS, 0,    2,    70 }, /* there is no room for a chunk */
+  {5,    100,   HBP_SHARED_ALWAYS, HBP_MAP_ALWAYS, 0,    5,    -1 },
 };
+
+/* How many formats have maps in all, some, none of their blocks of rows with entries, where there may be maps */
+enum { MAPS_ALL, MAPS_SOME, MAPS_NONE, MAPS_COUNT };
+
+static PetscInt met[MAPS_COUNT];
 
 #define PROPERTY(cond, ...) PetscCheck(cond, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", setting %" PetscInt_FMT ": " __VA_ARGS__)
 
-/* 7/8 of the sampled lengths are in all classes but the last, and would not be were there half as many of each class; the longest has a place of its own class, as fine as there are places */
+/*
+  7/8 of the sampled lengths, of whole rows where there may be maps, are in all classes but the last, and would not be were there half as many of each class; the longest has a place of its own class, as
+  fine as there are places
+*/
 static PetscErrorCode CheckHash(const HBP *h, const PetscInt i[], const PetscInt j[], PetscInt setting, PetscInt number)
 {
   const HBPHash *hash = &h->hash;
@@ -126,7 +147,7 @@ static PetscErrorCode CheckHash(const HBP *h, const PetscInt i[], const PetscInt
     const PetscInt row = (PetscInt)(k * h->m / HBP_SAMPLES), end = PetscMin(i[row + 1], i[row] + HBP_LOOK);
 
     for (PetscInt e = i[row], len = 1; e < end; e++, len++) {
-      if (e < end - 1 && j[e] / h->M == j[e + 1] / h->M) continue;
+      if (e < end - 1 && (h->mapChunks || j[e] / h->M == j[e + 1] / h->M)) continue;
       all++;
       below += len < 8 << hash->a;
       half += len < 4 << hash->a;
@@ -208,16 +229,73 @@ static int LanesOf(const HBP *h, PetscInt len)
   return lanes;
 }
 
+/*
+  Which blocks of rows have maps, and these: of each block of rows and chunk of columns, its place in the map, -1 in all places of a block of rows without one. Returns the columns of blocks: one where all
+  entries are in blocks of rows with maps.
+*/
+static PetscErrorCode CheckMaps(const HBP *h, const PetscInt i[], const PetscInt j[], PetscInt place[], PetscInt *cols, PetscInt setting, PetscInt number)
+{
+  const Setting *o   = &settings[setting];
+  const PetscInt all = (h->n + HBP_CHUNK - 1) / HBP_CHUNK, most = h->M / HBP_CHUNK;
+  PetscInt       at = 0, mapped = 0, plain = 0;
+
+  PetscFunctionBegin;
+  *cols = (h->n + h->M - 1) / h->M;
+  /* where the format chooses, such matrices have one column of blocks */
+  PROPERTY(h->mapChunks == (o->map == HBP_MAP_ALWAYS && !h->shared && *cols > 1 ? most : 0) && !h->mapPtr == !h->mapChunks, "a map may have %" PetscInt_FMT " chunks", number, setting, h->mapChunks);
+  for (PetscInt rb = 0; rb < h->rowBlocks; rb++) {
+    PetscInt *of = place + rb * all, num = 0;
+
+    for (PetscInt c = 0; c < all; c++) of[c] = -1;
+    if (!h->mapChunks) continue;
+    for (PetscInt r = rb * h->N; r < PetscMin(h->m, (rb + 1) * h->N); r++)
+      for (PetscInt k = i[r]; k < i[r + 1] && i[r + 1] - i[r] <= h->longRow; k++) of[j[k] / HBP_CHUNK] = 0;
+    for (PetscInt c = 0; c < all; c++)
+      if (!of[c]) of[c] = num++;
+    PROPERTY(h->mapPtr[rb] == at && h->mapPtr[rb + 1] == at + (num > most ? 0 : num), "row block %" PetscInt_FMT " has entries in %" PetscInt_FMT " chunks, and a map of %" PetscInt_FMT, number, setting, rb, num, h->mapPtr[rb + 1] - h->mapPtr[rb]);
+    for (PetscInt c = 0; c < all; c++) {
+      if (num > most) of[c] = -1;
+      PROPERTY(of[c] < 0 || h->map[at + of[c]] == c * HBP_CHUNK, "place %" PetscInt_FMT " of the map of row block %" PetscInt_FMT " is %" PetscInt_FMT, number, setting, of[c], rb, h->map[at + of[c]]);
+    }
+    if (num > most) plain++;
+    else {
+      at += num;
+      mapped += num > 0;
+    }
+  }
+  PROPERTY(h->mapped == mapped && h->mapNum == at, "%" PetscInt_FMT " maps of %" PetscInt_FMT " places, should be %" PetscInt_FMT " of %" PetscInt_FMT, number, setting, h->mapped, h->mapNum, mapped, at);
+  if (h->mapChunks && !plain) *cols = 1;
+  if (mapped && plain) met[MAPS_SOME]++;
+  else if (mapped) met[MAPS_ALL]++;
+  else if (plain) met[MAPS_NONE]++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The bytes of all arrays but the workspace */
+static PetscErrorCode CheckBytes(const HBP *h, PetscInt setting, PetscInt number)
+{
+  const GallopLongRows *l      = &h->longRows;
+  const size_t          blocks = 2 * (size_t)h->blkNum + 1 + (size_t)h->colBlocks + 1, rows = (2 + !!h->mapPtr) * ((size_t)h->rowBlocks + 1) + (size_t)h->mapNum;
+  const size_t          longs = 3 * (size_t)l->num + 2 + 2 * (size_t)l->pieceNum + (size_t)l->nz, places = h->csrIdx ? (size_t)h->blknz : 0;
+  const size_t          shorts = 2 * (size_t)h->segNum + (size_t)h->blknz + (size_t)h->partialNum + (size_t)(h->combineNum * h->N), bits = (size_t)(h->rowBlocks * HBPWords(h->N)) * 4;
+  const size_t          bytes = (blocks + rows + longs + places) * sizeof(PetscInt) + 2 * shorts + bits + ((size_t)h->groupNum + 1) * sizeof(HBPGroup) + (size_t)h->nz * sizeof(PetscScalar);
+
+  PetscFunctionBegin;
+  PROPERTY(h->bytes == bytes, "%g bytes, should be %g", number, setting, (double)h->bytes, (double)bytes);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What holds for the arrays of any matrix. Each segment of each block is met once, as their order is strict, and so is each entry. */
 static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscInt number)
 {
   const Setting     *o = &settings[setting];
-  const PetscInt     N = h->N, M = h->M, narrow = (PetscInt)((64 << 10) / sizeof(PetscScalar));
+  const PetscInt     N = h->N, M = h->M, narrow = (PetscInt)((64 << 10) / sizeof(PetscScalar)), chunks = (h->n + HBP_CHUNK - 1) / HBP_CHUNK;
   const PetscInt    *i, *j;
   const PetscScalar *a;
   PetscInt           m, n, rows, cols, blk = 0, g = 0, seg = 0, ptr = 0, partials = 0;
   PetscInt          *sorted, *from;        /* columns in increasing order, and where each is in CSR */
   PetscInt          *first, *len, *blocks; /* of each row and column of blocks: its entries; of each row: how many blocks it has entries in, none of a long one */
+  PetscInt          *place;                /* of each block of rows and chunk, see CheckMaps() */
   PetscInt          *partial, *partialRow; /* of each block, row by row: its first partial sum; of each partial sum: its row in the block */
   PetscBool          done, unsorted = PETSC_FALSE, alone = PETSC_TRUE;
 
@@ -226,12 +304,14 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   rows = (m + N - 1) / N;
-  cols = (n + M - 1) / M;
-  PROPERTY(h->m == m && h->n == n && h->nz == i[m] && h->rowBlocks == rows && h->colBlocks == cols, "numbers", number, setting);
+  PetscCall(PetscMalloc1(rows * chunks, &place));
+  PROPERTY(h->m == m && h->n == n && h->nz == i[m] && h->rowBlocks == rows, "numbers", number, setting);
+  PetscCall(CheckMaps(h, i, j, place, &cols, setting, number));
+  PROPERTY(h->colBlocks == cols, "%" PetscInt_FMT " columns of blocks, should be %" PetscInt_FMT, number, setting, h->colBlocks, cols);
   PROPERTY(o->block_rows ? N == o->block_rows : N >= 512 && N <= HBP_MAX_ROWS, "%" PetscInt_FMT " rows a block", number, setting, N);
   PROPERTY(o->block_cols ? M == o->block_cols : M >= 1 && M <= (h->shared ? narrow : HBP_MAX_COLS), "%" PetscInt_FMT " columns a block", number, setting, M);
   PROPERTY(h->shared == (o->shared_x == HBP_SHARED_ALWAYS) || (h->shared && o->shared_x == HBP_SHARED_CHOOSE && cols > 1), "x in shared memory", number, setting);
-  PROPERTY(o->long_row ? h->longRow == o->long_row : h->longRow >= 1024, "rows with more than %" PetscInt_FMT " entries are long", number, setting, h->longRow);
+  PROPERTY(h->longRow == (o->long_row ? o->long_row : h->shared ? 16384 : 1024), "rows with more than %" PetscInt_FMT " entries are long", number, setting, h->longRow);
   PROPERTY(h->laneEntries == (o->lane_entries ? o->lane_entries : h->shared ? 8 : 16), "lanes with %" PetscInt_FMT " entries", number, setting, h->laneEntries);
   PetscCall(CheckHash(h, i, j, setting, number));
   PetscCall(CheckLongRows(h, i, j, a, setting, number));
@@ -239,14 +319,18 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   PetscCall(PetscMalloc2(h->nz, &sorted, h->nz, &from));
   PetscCall(PetscCalloc4(m * cols, &first, m * cols, &len, m, &blocks, rows * cols, &partial));
   PetscCall(PetscArraycpy(sorted, j, h->nz));
+  for (PetscInt k = 0; k < h->nz; k++) from[k] = k;
+  for (PetscInt rb = 0; rb < rows; rb++) { /* with a map any order will do */
+    PetscBool mapped = PETSC_FALSE;
+
+    for (PetscInt c = 0; c < chunks; c++) mapped = (PetscBool)(mapped || place[rb * chunks + c] >= 0);
+    for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N) && !mapped; r++)
+      for (PetscInt k = i[r] + 1; k < i[r + 1]; k++) unsorted = (PetscBool)(unsorted || j[k] < j[k - 1]);
+  }
   for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) {
-      from[k] = k;
-      if (k > i[r] && j[k] < j[k - 1]) unsorted = PETSC_TRUE;
-    }
-    PetscCall(PetscSortIntWithArray(i[r + 1] - i[r], sorted + i[r], from + i[r]));
+    if (unsorted) PetscCall(PetscSortIntWithArray(i[r + 1] - i[r], sorted + i[r], from + i[r]));
     for (PetscInt k = i[r]; k < i[r + 1] && i[r + 1] - i[r] <= h->longRow; k++) {
-      const PetscInt at = r * cols + sorted[k] / M;
+      const PetscInt at = r * cols + (place[r / N * chunks + sorted[k] / HBP_CHUNK] < 0 ? sorted[k] / M : 0);
 
       if (!len[at]) {
         first[at] = k;
@@ -276,14 +360,15 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   for (PetscInt cb = 0; cb < cols; cb++) {
     PROPERTY(h->colGroup[cb] == g, "column %" PetscInt_FMT " of blocks begins with group %" PetscInt_FMT, number, setting, cb, h->colGroup[cb]);
     for (PetscInt rb = 0; rb < rows; rb++) {
-      PetscInt segs = 0, next = partial[rb * cols + cb], lasthash = -1, lastrow = -1;
+      const PetscInt none = h->mapPtr && h->mapPtr[rb] < h->mapPtr[rb + 1] ? -2 - h->mapPtr[rb] : -1; /* out without partial sums */
+      PetscInt       segs = 0, next = partial[rb * cols + cb], lasthash = -1, lastrow = -1;
 
       for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N); r++) segs += len[r * cols + cb] > 0;
       if (!segs) continue;
       PROPERTY(blk < h->blkNum && h->begin_nnz[blk] == ptr && h->blkRow[blk] == rb, "block %" PetscInt_FMT, number, setting, blk);
       blk++;
       for (PetscInt s = 0, count; s < segs; s += count, g++) {
-        PetscInt row[HBP_GROUP], out = -1, longest = 0, shortest = PETSC_INT_MAX; /* entries of lanes */
+        PetscInt row[HBP_GROUP], out = none, longest = 0, shortest = PETSC_INT_MAX; /* entries of lanes */
         int      lanes = 0;
 
         PROPERTY(g < h->groupNum && h->group[g].begin_ptr == ptr && h->group[g].seg == seg, "group %" PetscInt_FMT, number, setting, g);
@@ -298,7 +383,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
           PROPERTY(hash >= 0 && hash < HBPHashes(&h->hash) && (hash > lasthash || (hash == lasthash && r > lastrow)), "segment %" PetscInt_FMT " with hash %" PetscInt_FMT " is not in order", number, setting, seg, hash);
           PROPERTY(!!(h->output_hash[seg] & HBP_FLAG) == (blocks[r] == 1), "flag of segment %" PetscInt_FMT, number, setting, seg);
           if (blocks[r] > 1) {
-            if (out < 0) out = next;
+            if (out == none) out = next;
             partialRow[next++] = offset;
           }
           row[count] = r;
@@ -313,9 +398,11 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
         for (PetscInt k = 0; k < longest; k++) {
           for (PetscInt l = 0; l < count << lanes; l++) {
             const PetscInt at = row[l >> lanes] * cols + cb, of = k * (1 << lanes) + l % (1 << lanes), entry = first[at] + of;
+            PetscInt       in;
 
             if (of >= len[at]) continue;
-            PROPERTY(ptr < h->blknz && h->col[ptr] == sorted[entry] % M && h->data[ptr] == a[from[entry]], "entry %" PetscInt_FMT, number, setting, ptr);
+            in = place[rb * chunks + sorted[entry] / HBP_CHUNK];
+            PROPERTY(ptr < h->blknz && h->col[ptr] == (in < 0 ? sorted[entry] % M : in * HBP_CHUNK + sorted[entry] % HBP_CHUNK) && h->data[ptr] == a[from[entry]], "entry %" PetscInt_FMT, number, setting, ptr);
             PROPERTY(!unsorted || h->csrIdx[ptr] == from[entry], "csrIdx of entry %" PetscInt_FMT, number, setting, ptr);
             ptr++;
           }
@@ -327,8 +414,10 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   PROPERTY(h->groupNum == g && h->colGroup[cols] == g && h->segNum == seg, "%" PetscInt_FMT " groups, should be %" PetscInt_FMT, number, setting, h->groupNum, g);
   PROPERTY(h->group[g].begin_ptr == ptr && h->group[g].seg == seg && h->group[g].out == -1, "the end of groups", number, setting);
   PetscCall(CheckCombine(h, partialRow, setting, number));
+  PetscCall(CheckBytes(h, setting, number));
   PetscCall(PetscFree(partialRow));
   PetscCall(PetscFree2(sorted, from));
+  PetscCall(PetscFree(place));
   PetscCall(PetscFree4(first, len, blocks, partial));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
@@ -398,6 +487,7 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt numbe
     PROPERTY(h->longRow == d->longRow && h->laneEntries == d->laneEntries && h->blknz == d->blknz && h->combineNum == d->combineNum && h->longRows.num == d->longRows.num &&
                h->longRows.pieceNum == d->longRows.pieceNum && (!h->csrIdx == !d->csrIdx || !h->blknz),
              "host and GPU differ", number, setting);
+    PROPERTY(h->mapChunks == d->mapChunks && h->mapped == d->mapped && h->mapNum == d->mapNum && !h->mapPtr == !d->mapPtr, "host and GPU differ in maps", number, setting);
     SAME(begin_nnz, h->blkNum + 1);
     SAME(blkRow, h->blkNum);
     SAME(colGroup, h->colBlocks + 1);
@@ -411,6 +501,10 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt numbe
     SAME(combinePos, h->partialNum);
     SAME(combineEnd, h->combineNum * h->N);
     SAME(direct, h->rowBlocks * HBPWords(h->N));
+    if (h->mapPtr) {
+      SAME(mapPtr, h->rowBlocks + 1);
+      SAME(map, h->mapNum);
+    }
     SAME(longRows.row, h->longRows.num);
     SAME(longRows.ptr, h->longRows.num + 1);
     SAME(longRows.pieceRow, h->longRows.pieceNum);
@@ -456,6 +550,7 @@ int main(int argc, char **argv)
       PetscCall(TestSetIntOption("-mat_hbp_block_rows", settings[setting].block_rows));
       PetscCall(TestSetIntOption("-mat_hbp_block_cols", settings[setting].block_cols));
       PetscCall(TestSetIntOption("-mat_hbp_shared_x", settings[setting].shared_x));
+      PetscCall(TestSetIntOption("-mat_hbp_map", settings[setting].map));
       PetscCall(TestSetIntOption("-mat_hbp_fixed", settings[setting].fixed));
       PetscCall(TestSetIntOption("-mat_hbp_long_row", settings[setting].long_row));
       PetscCall(TestSetIntOption("-mat_hbp_lane_entries", settings[setting].lane_entries));
@@ -478,6 +573,8 @@ int main(int argc, char **argv)
     }
     PetscCall(MatDestroy(&A));
   }
+  if (matrices >= 130 && each >= 2)
+    for (int k = 0; k < MAPS_COUNT; k++) PetscCheck(met[k] >= 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "maps in all, some or none of the blocks of rows: %" PetscInt_FMT " formats of kind %d", met[k], k);
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -77,6 +77,9 @@ int main(int argc, char **argv)
     test:
       suffix: 1
       args: -format {{evchyb csroverlap hbp}}
+    test: # maps in most blocks of rows, not in those of full rows, which are not long
+      suffix: hbp_maps
+      args: -format hbp -mat_hbp_map 1 -mat_hbp_block_rows 4 -mat_hbp_block_cols 512 -mat_hbp_long_row 3000
     test:
       suffix: fastload
       args: -format fastload -mat_fastload_deterministic -transpose {{0 1}}

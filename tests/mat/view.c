@@ -19,9 +19,12 @@ static char help[] = "What -mat_view ::ascii_info and ::ascii_info_detail say of
   With the paper's steps and no limit of height the first step is 5 blocks: three of row 98 alone, one of row 98 and of row 68, one of row 4 twice, whose row is in no other. The second is one block of
   31 lines of 3 entries, the third one of 64 lines of 2 entries in one row.
 
-  HBP on one process: one block of all rows is chosen, with 95 rows in 3 groups; row 98, which has 32 lanes, is another. Where rows with more than 100 entries are long, it is in none. With blocks of 32
-  rows by 64 columns the first column of blocks has 28, 32, 32 and 4 rows with entries; of these 4, row 98 is a group of its own: it has 4 lanes, as the shortest row with its hash would have, of 8
+  HBP on one process: one block of all rows is chosen, with 95 rows in 3 groups; row 98, which has 8 lanes, is another. Where rows with more than 100 entries are long, it is in none. With blocks of 32
+  rows by 64 columns the first column of blocks has 28, 32, 32 and 4 rows with entries, each a group: row 98 has one lane there as the others, as the shortest row with its hash would have, of 8
   entries. It alone is in the second and the third column, which makes 3 partial sums; the last has none: 6 blocks of 16. A class of the hash has 4 places, in steps of 64 entries.
+
+  A map of such blocks has 4 chunks at most: rows 0 to 95 have entries in columns 0 to 15 only, row 98 in 9 chunks. The blocks are as before, but the hash is that of whole rows, with steps of 128 entries.
+  Where row 98 is long, all blocks of rows have maps, and there is one column of 4 blocks.
 */
 static PetscInt RowLength(PetscInt i)
 {
@@ -97,5 +100,11 @@ int main(int argc, char **argv)
     test:
       suffix: hbp_blocks
       args: -mat_hbp_block_rows 32 -mat_hbp_block_cols 64 -mat_view ::ascii_info_detail
+    test:
+      suffix: hbp_maps
+      args: -mat_hbp_block_rows 32 -mat_hbp_block_cols 64 -mat_hbp_map 1 -mat_view ::ascii_info_detail
+    test:
+      suffix: hbp_maps_long_row
+      args: -mat_hbp_block_rows 32 -mat_hbp_block_cols 64 -mat_hbp_map 1 -mat_hbp_long_row 100 -mat_view ::ascii_info
 
 TEST*/

@@ -13,8 +13,9 @@ GALLOP_FORMAT_TYPES(HBP)
 . -mat_hbp_block_rows <0>          - rows of a block, 1 to 2048; 0 chooses
 . -mat_hbp_block_cols <0>          - columns of a block, 1 to 65536; 0 chooses
 . -mat_hbp_shared_x <2>            - whether the x of a block is kept in the shared memory of the GPU: 0 for no, 1 for yes, 2 chooses
-. -mat_hbp_fixed <25>              - percent of the work that is shared out beforehand; GPU blocks that have done theirs compete for the rest
-. -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least, with x in shared memory 16384 at least
+. -mat_hbp_map <2>                 - whether a block of rows with entries in few places, a 16th of the columns of a block at most, has a map of them and so one block: 0 for no, 1 for yes, 2 chooses; blocks with x in shared memory have none
+. -mat_hbp_fixed <-1>              - percent of the work that is shared out beforehand; warps, or with x in shared memory GPU blocks, that have done theirs compete for the rest; -1 chooses 75, with x in shared memory 0
+. -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least, and at least a 4096th of all without maps, 16384 with x in shared memory
 . -mat_hbp_lane_entries <0>        - segments whose entries would be as many for one lane of a warp have 2 lanes, 4 where these would have as many, and so on, 32 at most; at least 2, 0 chooses
 . -mat_hbp_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_hbp_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
@@ -68,7 +69,7 @@ static const char HBPCitation[] = "@misc{YanDiaoLiuAnXu2025,\n"
 static PetscErrorCode HBPOptionsDefault(void *options)
 {
   PetscFunctionBegin;
-  *(HBPOptions *)options = (HBPOptions){.shared_x = HBP_SHARED_CHOOSE, .fixed = 25};
+  *(HBPOptions *)options = (HBPOptions){.shared_x = HBP_SHARED_CHOOSE, .map = HBP_MAP_CHOOSE, .fixed = -1};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -82,19 +83,21 @@ static PetscErrorCode HBPOptionsSet(void *options, const char prefix[], PetscOpt
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_block_rows", "Rows of a block, 0 to choose", "MATHBP", &o->block_rows, 0, HBP_MAX_ROWS));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_block_cols", "Columns of a block, 0 to choose", "MATHBP", &o->block_cols, 0, HBP_MAX_COLS));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_shared_x", "Keep the x of a block in shared memory: 0 no, 1 yes, 2 to choose", "MATHBP", &o->shared_x, HBP_SHARED_NEVER, HBP_SHARED_CHOOSE));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_fixed", "Percent of the work that is shared out beforehand", "MATHBP", &o->fixed, 0, 100));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_map", "Blocks of rows with entries in few places have maps of their columns: 0 no, 1 yes, 2 to choose", "MATHBP", &o->map, HBP_MAP_NEVER, HBP_MAP_CHOOSE));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_fixed", "Percent of the work that is shared out beforehand, -1 to choose", "MATHBP", &o->fixed, -1, 100));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_long_row", "Rows with more entries are stored as in CSR, 0 to choose", "MATHBP", &o->long_row, 0, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_lane_entries", "Entries for which a segment has more lanes, at least 2, 0 to choose", "MATHBP", &o->lane_entries, 0, PETSC_INT_MAX));
   PetscCheck(o->lane_entries != 1, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_hbp_lane_entries is 1, but must be at least 2, or 0",
              PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "");
   PetscCheck(o->shared_x != HBP_SHARED_ALWAYS || o->block_cols <= HBP_MAX_SHARED_COLS, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_hbp_block_cols is %" PetscInt_FMT ", but must be 1 to %" PetscInt_FMT ", or 0, with -mat_hbp_shared_x 1: the x of a block is kept in shared memory",
              PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", o->block_cols, HBP_MAX_SHARED_COLS);
-  if (o->block_rows != old.block_rows || o->block_cols != old.block_cols || o->shared_x != old.shared_x || o->long_row != old.long_row || o->lane_entries != old.lane_entries || o->fixed != old.fixed)
+  if (o->block_rows != old.block_rows || o->block_cols != old.block_cols || o->shared_x != old.shared_x || o->map != old.map || o->long_row != old.long_row || o->lane_entries != old.lane_entries ||
+      o->fixed != old.fixed)
     *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-enum { FIGURE_NZ, FIGURE_BLOCKS, FIGURE_EMPTY, FIGURE_GROUPS, FIGURE_SEGMENTS, FIGURE_PARTIALS, FIGURE_LONG, FIGURE_LONGNZ, FIGURE_BYTES, FIGURE_WORKSPACE };
+enum { FIGURE_NZ, FIGURE_BLOCKS, FIGURE_EMPTY, FIGURE_GROUPS, FIGURE_SEGMENTS, FIGURE_PARTIALS, FIGURE_LONG, FIGURE_LONGNZ, FIGURE_MAPPED, FIGURE_CHUNKS, FIGURE_BYTES, FIGURE_WORKSPACE };
 
 static PetscErrorCode HBPFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
@@ -110,6 +113,8 @@ static PetscErrorCode HBPFigures(const void *data, PetscLogDouble f[GALLOP_MAX_F
   f[FIGURE_PARTIALS]  = h->partialNum;
   f[FIGURE_LONG]      = h->longRows.num;
   f[FIGURE_LONGNZ]    = (PetscLogDouble)(h->nz - h->blknz);
+  f[FIGURE_MAPPED]    = h->mapped;
+  f[FIGURE_CHUNKS]    = h->mapNum;
   f[FIGURE_BYTES]     = (PetscLogDouble)h->bytes;
   f[FIGURE_WORKSPACE] = (PetscLogDouble)h->partialNum * sizeof(PetscScalar);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -122,6 +127,7 @@ static PetscErrorCode HBPView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscV
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f blocks stored, %.0f empty ones not; %.0f segments of %.2f entries on average in %.0f groups of %.1f\n", f[FIGURE_BLOCKS], f[FIGURE_EMPTY], segs, segs ? (nz - f[FIGURE_LONGNZ]) / segs : 0., f[FIGURE_GROUPS], f[FIGURE_GROUPS] ? segs / f[FIGURE_GROUPS] : 0.));
   PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f rows are done in one block, %.0f partial sums are combined; %.0f long rows with %.0f entries\n", segs - f[FIGURE_PARTIALS], f[FIGURE_PARTIALS], f[FIGURE_LONG], f[FIGURE_LONGNZ]));
+  if (f[FIGURE_MAPPED] > 0) PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f blocks of rows have maps, of %.0f chunks of %d columns\n", f[FIGURE_MAPPED], f[FIGURE_CHUNKS], HBP_CHUNK));
   PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f bytes, %.2f a nonzero, and %.0f bytes of partial sums\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0., f[FIGURE_WORKSPACE]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -17,6 +17,9 @@
   part adds them up. Partial sums are stored by blocks of rows, so that the combine part reads them one after the other: pieces of them it puts in order of rows (combinePos), and
   then adds up those of each row (combineEnd).
 
+  A block's columns follow each other in the paper. But rows that are near each other often have entries in few places, far from each other: then a block of rows has a map, the chunks of 16
+  columns in which it has entries, and is one block, whose columns are numbered by the place of their chunk in the map.
+
   Rows with very many entries are kept out of the blocks and stored as in CSR, in pieces.
 
   This header is read by C and by CUDA: the host and the GPU build the same arrays.
@@ -24,30 +27,35 @@
 
 #include <gallop/longrowsimpl.h>
 
-#define HBP_GROUP     32                                        /* segments of a group: the width of a warp */
-#define HBP_MAX_ROWS  2048                                      /* of a block: its part of the result is in shared memory in the combine part */
-#define HBP_MAX_COLS  65536                                     /* of a block: columns have 16 bits */
-#define HBP_FLAG      32768                                     /* in output_hash: all of the row's entries are in this block */
-#define HBP_CACHE     (32 << 20)                                /* bytes of x that stay in the L2 of a GPU */
-#define HBP_MANY_ROWS 500000                                    /* with as many, larger blocks leave enough of them */
-#define HBP_PIECE     2048                                      /* entries of a long row that a GPU block adds */
-#define HBP_LANES     6                                         /* a segment has 1, 2, 4, 8, 16 or 32 */
-#define HBP_COMBINED  ((PetscInt)(32768 / sizeof(PetscScalar))) /* partial sums of a piece of the combine part */
-#define HBP_CLASSES   9                                         /* of the hash's aggregation */
-#define HBP_FINE      64                                        /* places of a class at most: all lengths have one */
-#define HBP_LOGS      18                                        /* powers of two that a length may reach */
-#define HBP_SAMPLES   1024                                      /* rows that are looked at, and the most entries of each */
-#define HBP_LOOK      512
+#define HBP_GROUP      32                                        /* segments of a group: the width of a warp */
+#define HBP_MAX_ROWS   2048                                      /* of a block: its part of the result is in shared memory in the combine part */
+#define HBP_MAX_COLS   65536                                     /* of a block: columns have 16 bits */
+#define HBP_CHUNK      16                                        /* columns of a place of a map: a line of the caches in real double */
+#define HBP_FLAG       32768                                     /* in output_hash: all of the row's entries are in this block */
+#define HBP_CACHE      (32 << 20)                                /* bytes of x that stay in the L2 of a GPU */
+#define HBP_LEAST_ROWS 256                                       /* that are chosen */
+#define HBP_MANY_ROWS  500000                                    /* with as many, larger blocks leave enough of them */
+#define HBP_PIECE      2048                                      /* entries of a long row that a GPU block adds */
+#define HBP_LANES      6                                         /* a segment has 1, 2, 4, 8, 16 or 32 */
+#define HBP_COMBINED   ((PetscInt)(32768 / sizeof(PetscScalar))) /* partial sums of a piece of the combine part */
+#define HBP_CLASSES    9                                         /* of the hash's aggregation */
+#define HBP_FINE       64                                        /* places of a class at most: all lengths have one */
+#define HBP_LOGS       18                                        /* powers of two that a length may reach */
+#define HBP_SAMPLES    1024                                      /* rows that are looked at, and the most entries of each */
+#define HBP_LOOK       512
 
 /* What lets the x of a block be kept in shared memory, -mat_hbp_shared_x */
 enum { HBP_SHARED_NEVER, HBP_SHARED_ALWAYS, HBP_SHARED_CHOOSE };
 
+/* What lets blocks of rows have maps, -mat_hbp_map */
+enum { HBP_MAP_NEVER, HBP_MAP_ALWAYS, HBP_MAP_CHOOSE };
+
 typedef struct {
   PetscInt block_rows, block_cols; /* 0 to choose */
-  PetscInt shared_x;
+  PetscInt shared_x, map;
   PetscInt long_row;     /* rows with more entries are long, 0 to choose */
   PetscInt lane_entries; /* segments that would give a lane as many have more lanes, 0 to choose */
-  PetscInt fixed;        /* percent of the work that is shared out beforehand */
+  PetscInt fixed;        /* percent of the work that is shared out beforehand, -1 to choose */
 } HBPOptions;
 
 /* The hash of a segment of len entries: its class min(len >> a, 8), (aggregation), b places each (dispersion), in which c and d tell longer ones from shorter ones (linear mapping) */
@@ -55,7 +63,10 @@ typedef struct {
   PetscInt a, b, c, d;
 } HBPHash;
 
-/* Where things of a group begin, of which there is one more than groups. out is its first partial sum, -1 where it has none; info, see HBPInfo(), the rest. */
+/*
+  Where things of a group begin, of which there is one more than groups. out is its first partial sum, -1 where it has none, and where its block has a map, and so no row partial sums, -2
+  less where that begins; info, see HBPInfo(), the rest.
+*/
 typedef struct
 #if defined(__CUDACC__)
   __align__(4 * sizeof(PetscInt)) /* one load */
@@ -65,9 +76,14 @@ typedef struct
 }
 HBPGroup;
 
-/* Counted over some rows: entries, those near one of the row before, segments with either width of blocks, and those whose length is 2^k to 2^(k + 1) - 1 */
+/*
+  Counted over some rows: entries; those near one of the row before; chunks without such; segments, with either width of blocks or the whole row, and those whose length is 2^k to
+  2^(k + 1) - 1
+*/
+enum { HBP_NARROW, HBP_WIDE, HBP_ROW, HBP_WIDTHS };
+
 typedef struct {
-  unsigned long long entries, near, segs[2], logs[2][HBP_LOGS];
+  unsigned long long entries, near, chunks, segs[HBP_WIDTHS], logs[HBP_WIDTHS][HBP_LOGS];
 } HBPSample;
 
 typedef struct {
@@ -78,24 +94,29 @@ typedef struct {
   PetscInt        rowBlocks, colBlocks;
   PetscInt        longRow, laneEntries; /* see HBPOptions */
   HBPHash         hash;
-  PetscBool       shared; /* the x of a block is kept in shared memory */
-  PetscBool       alone;  /* each row has one segment: there is no combine part */
+  PetscInt        mapChunks; /* a block of rows with entries in at most as many chunks has a map; 0 where none has */
+  PetscBool       shared;    /* the x of a block is kept in shared memory */
+  PetscBool       allMapped; /* all blocks of rows with entries have maps, and there is one column of blocks */
+  PetscBool       alone;     /* each row has one segment: there is no combine part */
   PetscInt        blkNum, groupNum, segNum, partialNum, combineNum;
-  PetscCount      blknz;       /* entries in blocks, the others are in long rows */
-  PetscInt       *begin_nnz;   /* [blkNum + 1] first entry of each block */
-  PetscInt       *blkRow;      /* [blkNum] which block of its column it is */
-  PetscInt       *colGroup;    /* [colBlocks + 1] first group of each column of blocks */
-  HBPGroup       *group;       /* [groupNum + 1] */
-  unsigned short *output_hash; /* [segNum] row in its block, and HBP_FLAG */
-  unsigned short *nnz_perrow;  /* [segNum] entries less 1 */
-  unsigned short *col;         /* [blknz] column in its block */
-  PetscScalar    *data;        /* [blknz], then those of long rows */
-  PetscInt       *partialPtr;  /* [rowBlocks + 1] first partial sum of each block of rows */
-  PetscInt       *combinePtr;  /* [rowBlocks + 1] first piece of each; a piece has HBP_COMBINED partial sums, the last one of a block of rows fewer */
-  unsigned short *combinePos;  /* [partialNum] place in its piece, in order of rows */
-  unsigned short *combineEnd;  /* [combineNum * N] of each row, where its partial sums end in a piece */
-  PetscScalar    *partial;     /* [partialNum] */
-  unsigned int   *direct;      /* [rowBlocks * HBPWords(N)] a bit a row: the SpMV part stores its result */
+  PetscCount      blknz;          /* entries in blocks, the others are in long rows */
+  PetscInt       *begin_nnz;      /* [blkNum + 1] first entry of each block */
+  PetscInt       *blkRow;         /* [blkNum] which block of its column it is */
+  PetscInt       *colGroup;       /* [colBlocks + 1] first group of each column of blocks */
+  HBPGroup       *group;          /* [groupNum + 1] */
+  unsigned short *output_hash;    /* [segNum] row in its block, and HBP_FLAG */
+  unsigned short *nnz_perrow;     /* [segNum] entries less 1 */
+  unsigned short *col;            /* [blknz] column in its block */
+  PetscScalar    *data;           /* [blknz], then those of long rows */
+  PetscInt       *partialPtr;     /* [rowBlocks + 1] first partial sum of each block of rows */
+  PetscInt       *combinePtr;     /* [rowBlocks + 1] first piece of each; a piece has HBP_COMBINED partial sums, the last one of a block of rows fewer */
+  unsigned short *combinePos;     /* [partialNum] place in its piece, in order of rows */
+  unsigned short *combineEnd;     /* [combineNum * N] of each row, where its partial sums end in a piece */
+  PetscScalar    *partial;        /* [partialNum] */
+  unsigned int   *direct;         /* [rowBlocks * HBPWords(N)] a bit a row: the SpMV part stores its result */
+  PetscInt        mapped, mapNum; /* blocks of rows with a map, places of all maps */
+  PetscInt       *mapPtr;         /* [rowBlocks + 1] first place of the map of each block of rows, which has none where that of the next is the same; no array without mapChunks */
+  PetscInt       *map;            /* [mapNum] first column of each chunk, in increasing order */
   GallopLongRows  longRows;
   PetscInt       *longCol;     /* [nz - blknz] */
   PetscScalar    *longPartial; /* [longRows.pieceNum] */
@@ -214,6 +235,18 @@ HBP_HD PetscInt HBPSegmentBegin(const PetscInt j[], PetscInt begin, PetscInt end
   return begin;
 }
 
+/* Whether a block of rows has a map */
+HBP_HD int HBPIsMapped(const PetscInt mapPtr[], PetscInt rowBlock)
+{
+  return mapPtr && mapPtr[rowBlock] < mapPtr[rowBlock + 1];
+}
+
+/* Where the map of a group's block begins, -1 where it has none */
+HBP_HD PetscInt HBPMapOf(PetscInt out)
+{
+  return out < -1 ? -2 - out : -1;
+}
+
 /* Adds what row k of the samples shows, of its first HBP_LOOK entries */
 HBP_HD void HBPLook(PetscInt m, const PetscInt i[], const PetscInt j[], const PetscInt M[2], int k, HBPSample *s)
 {
@@ -224,14 +257,15 @@ HBP_HD void HBPLook(PetscInt m, const PetscInt i[], const PetscInt j[], const Pe
   for (PetscInt e = begin; e < end; e++) {
     while (other < last && j[other] < j[e] - 16) other++;
     s->entries++;
-    s->near += other < last && j[other] <= j[e] + 16;
+    if (other < last && j[other] <= j[e] + 16) s->near++;
+    else s->chunks += e == begin || j[e] / HBP_CHUNK != j[e - 1] / HBP_CHUNK;
   }
-  for (int w = 0; w < 2; w++) {
+  for (int w = 0; w < HBP_WIDTHS; w++) {
     PetscInt len = 0;
 
     for (PetscInt e = begin; e < end; e++) {
       len++;
-      if (e + 1 == end || j[e + 1] / M[w] != j[e] / M[w]) {
+      if (e + 1 == end || (w != HBP_ROW && j[e + 1] / M[w] != j[e] / M[w])) {
         int log = 0;
 
         while (len >> (log + 1)) log++;

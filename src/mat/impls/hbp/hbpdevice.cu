@@ -1,6 +1,7 @@
 /* HBP on the GPU: the build from CSR arrays there, and the kernels of the product */
 
 #include <gallop/cudaimpl.h>
+#include <cub/block/block_radix_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -9,11 +10,12 @@
 
 static constexpr int          Threads = 256, Warps = Threads / WarpSize;
 static constexpr int          SharedThreads = 512, FewThreads = 128; /* of the SpMV part: as many as share x, or few */
-static constexpr int          MostTaken   = 31;                      /* groups that a warp takes at once: a lane each, and one for the end of the last */
-static constexpr int          TakenWeight = 1024;                    /* of about this weight */
 static constexpr int          GroupWeight = 64;                      /* entries that take as long as what a group takes besides its entries */
+static constexpr int          PartWeight  = 31 * GroupWeight;        /* of a part, at most, but for one of one group: so it has at most 31 groups, a lane each, and one for the end of the last */
 static constexpr int          TileEntries = 1024;                    /* that a GPU block looks at to find segments */
-static constexpr unsigned int All         = 0xffffffffu;
+static constexpr int          MapThreads = 512, MapSlots = 8192;     /* a GPU block makes a map in a table of as many places */
+static constexpr int          RankedChunks = 1024;                   /* as many are compared with each other */
+static constexpr unsigned int All          = 0xffffffffu;
 
 /* What a block has: segments, those that give partial sums, entries; and of segments by log2 of lanes all but those with one */
 struct Counts {
@@ -38,6 +40,27 @@ static __device__ __forceinline__ unsigned int LanesBelow()
 
   asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));
   return mask;
+}
+
+/* Over the lanes of a warp, which takes one instruction from compute capability 8.0 on */
+static __device__ __forceinline__ unsigned int WarpMin(unsigned int value)
+{
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(All, value);
+#else
+  for (int by = WarpSize / 2; by; by /= 2) value = min(value, __shfl_xor_sync(All, value, by));
+  return value;
+#endif
+}
+
+static __device__ __forceinline__ unsigned int WarpOr(unsigned int bits)
+{
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(All, bits);
+#else
+  for (int by = WarpSize / 2; by; by /= 2) bits |= __shfl_xor_sync(All, bits, by);
+  return bits;
+#endif
 }
 
 /* ---- the build ---- */
@@ -66,7 +89,8 @@ __global__ static void LookKernel(PetscInt m, const PetscInt *__restrict__ i, co
 }
 
 struct Found {
-  PetscInt blk, seg, group, partial, combine, longRows;
+  PetscInt blk, seg, group, partial, combine, longRows, map;
+  int      mapped, plain;   /* blocks of rows with a map, and without one but with entries */
   int      unsorted, empty; /* some row's columns do not increase, or it has no entries */
 };
 
@@ -87,9 +111,184 @@ struct Matrix {
   HBPHash         hash;
   PetscCount      nz;
   const PetscInt *i, *j, *tileRow;
+  const PetscInt *mapped; /* of each block of rows, the chunks of its map; NULL where none has one */
+
+  __device__ __forceinline__ bool IsMapped(PetscInt rowBlock) const { return mapped && mapped[rowBlock]; }
 };
 
-/* Calls what(block, row, first entry, end, direct) for each segment that begins in a tile */
+/* Maps while they are made */
+struct Maps {
+  PetscInt       *num, *ptr; /* [rowBlocks + 1] chunks of each block of rows, 0 where there is no map, and of those before */
+  PetscInt       *first;     /* first columns of chunks, from FirstOf() on */
+  PetscInt        limit;     /* chunks that a map may have */
+  bool            spread;    /* as many places for each map, else for each entry */
+  unsigned short *col;       /* [nz] of each entry whose block has a map, the number of its column */
+
+  __device__ __forceinline__ PetscCount FirstOf(const Matrix &A, PetscInt rb) const { return spread ? (PetscCount)rb * limit : (PetscCount)A.i[(PetscCount)rb * A.N]; }
+};
+
+/* What a GPU block that makes a map has in shared memory: a table of chunks, then their places */
+struct MapTable {
+  int            key[MapSlots];
+  int            list[MapSlots / 2];
+  unsigned short place[MapSlots];
+};
+
+static __device__ __forceinline__ int SlotOf(int chunk)
+{
+  return (int)((unsigned int)chunk * 2654435761u >> 19);
+}
+
+/* Puts many chunks in increasing order */
+static __device__ void SortChunks(int num, int bits, int *list)
+{
+  static constexpr int Each = MapSlots / 2 / MapThreads;
+  using Sort                = cub::BlockRadixSort<int, MapThreads, Each>;
+  static_assert(sizeof(typename Sort::TempStorage) <= sizeof(MapTable) - offsetof(MapTable, list), "room to sort");
+  int chunk[Each];
+
+  for (int k = 0; k < Each; k++) {
+    const int at = (int)threadIdx.x * Each + k;
+
+    chunk[k] = at < num ? list[at] : PETSC_INT32_MAX; /* stays behind the others */
+  }
+  __syncthreads();
+  Sort(*reinterpret_cast<typename Sort::TempStorage *>(list)).Sort(chunk, 0, bits); /* list is free, and what is behind it */
+  __syncthreads();
+  for (int k = 0; k < Each; k++) {
+    const int at = (int)threadIdx.x * Each + k;
+
+    if (at < num) list[at] = chunk[k];
+  }
+  __syncthreads();
+}
+
+/* Puts at most RankedChunks chunks in increasing order: how many are less is the place of each */
+static __device__ void RankChunks(int num, int *list)
+{
+  static constexpr int Each = RankedChunks / MapThreads;
+  int                  chunk[Each], rank[Each];
+
+  if (threadIdx.x < 4) list[num + threadIdx.x] = PETSC_INT32_MAX;
+  __syncthreads();
+  for (int k = 0; k < Each; k++) {
+    const int at = (int)threadIdx.x + k * MapThreads;
+
+    chunk[k] = at < num ? list[at] : -1;
+    rank[k]  = 0;
+  }
+  for (int at = 0; at < num; at += 4) {
+    const int4 other = *reinterpret_cast<const int4 *>(list + at);
+
+    for (int k = 0; k < Each; k++) rank[k] += (other.x < chunk[k]) + (other.y < chunk[k]) + (other.z < chunk[k]) + (other.w < chunk[k]);
+  }
+  __syncthreads();
+  for (int k = 0; k < Each; k++)
+    if (chunk[k] >= 0) list[rank[k]] = chunk[k];
+  __syncthreads();
+}
+
+/* Calls what(entry, its column) for the entries of a block of rows, by all threads of a GPU block and without those of long rows, of which there are some or not, until it returns false */
+template <typename What>
+static __device__ __forceinline__ void WalkRows(const Matrix &A, PetscInt row, PetscInt rows, bool some, What what)
+{
+  static constexpr int Ahead = 4;
+  const PetscCount     begin = A.i[row], end = A.i[row + rows];
+
+  for (PetscCount e = begin + threadIdx.x; e < end; e += Ahead * MapThreads) {
+    PetscInt j[Ahead];
+
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) j[u] = e + u * MapThreads < end ? A.j[e + u * MapThreads] : 0;
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) {
+      const PetscCount at = e + u * MapThreads;
+
+      if (at >= end) continue;
+      if (some) {
+        const PetscInt r = row + HBPPlaceOf(rows, A.i + row, at);
+
+        if (A.i[r + 1] - A.i[r] > A.longRow) continue;
+      }
+      if (!what(at, j[u])) return;
+    }
+  }
+}
+
+/* A GPU block a block of rows: in which chunks of columns it has entries, and what numbers its columns get, where these are not too many */
+__global__ static void __launch_bounds__(MapThreads) MapKernel(Matrix A, Maps maps, int bits, Found *found)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ int                                num, filled;
+  MapTable                                     &table = *reinterpret_cast<MapTable *>(memory);
+  const PetscInt                                rb = (PetscInt)blockIdx.x, row = rb * A.N, rows = A.m - row < A.N ? A.m - row : A.N;
+  bool                                          some = false;
+
+  for (PetscInt r = row + (PetscInt)threadIdx.x; r < row + rows; r += MapThreads) some = some || A.i[r + 1] - A.i[r] > A.longRow;
+  for (int k = threadIdx.x; k < MapSlots; k += MapThreads) table.key[k] = -1;
+  if (threadIdx.x == 0) num = filled = 0;
+  some = __syncthreads_or(some);
+  WalkRows(A, row, rows, some, [&](PetscCount, PetscInt j) {
+    const int chunk = (int)(j / HBP_CHUNK);
+
+    for (int s = SlotOf(chunk);; s = (s + 1) % MapSlots) {
+      int key = *(volatile int *)(table.key + s);
+
+      if (key < 0) key = atomicCAS(table.key + s, -1, chunk);
+      if (key < 0) return atomicAdd(&num, 1) < maps.limit; /* so there are at most as many more as threads, and always free slots */
+      if (key == chunk) return true;
+    }
+  });
+  __syncthreads();
+  if (num == 0 || num > maps.limit) {
+    if (threadIdx.x == 0) {
+      maps.num[rb] = 0;
+      if (num) atomicAdd(&found->plain, 1);
+    }
+    return;
+  }
+  for (int k = threadIdx.x; k < MapSlots; k += MapThreads)
+    if (table.key[k] >= 0) table.list[atomicAdd(&filled, 1)] = table.key[k];
+  __syncthreads();
+  if (num <= RankedChunks) RankChunks(num, table.list);
+  else SortChunks(num, bits, table.list);
+
+  const auto slot = [&](int chunk) {
+    int s = SlotOf(chunk);
+
+    while (table.key[s] != chunk) s = (s + 1) % MapSlots;
+    return s;
+  };
+
+  for (int k = threadIdx.x; k < num; k += MapThreads) {
+    table.place[slot(table.list[k])]    = (unsigned short)k;
+    maps.first[maps.FirstOf(A, rb) + k] = (PetscInt)table.list[k] * HBP_CHUNK;
+  }
+  if (threadIdx.x == 0) {
+    maps.num[rb] = num;
+    atomicAdd(&found->mapped, 1);
+  }
+  __syncthreads();
+  WalkRows(A, row, rows, some, [&](PetscCount e, PetscInt j) {
+    maps.col[e] = (unsigned short)(table.place[slot((int)(j / HBP_CHUNK))] * HBP_CHUNK + j % HBP_CHUNK);
+    return true;
+  });
+}
+
+/* Maps one after the other, a GPU block each, and behind them one of all chunks of a block */
+__global__ static void CopyMapsKernel(Matrix A, Maps maps, HBP h, PetscInt all)
+{
+  const PetscInt rb = (PetscInt)blockIdx.x, to = maps.ptr[rb];
+
+  if (threadIdx.x == 0) h.mapPtr[rb] = to;
+  if (rb == h.rowBlocks) {
+    for (PetscInt k = threadIdx.x; k < all; k += blockDim.x) h.map[to + k] = k * HBP_CHUNK;
+    return;
+  }
+  for (PetscInt k = threadIdx.x; k < maps.num[rb]; k += blockDim.x) h.map[to + k] = maps.first[maps.FirstOf(A, rb) + k];
+}
+
+/* Calls what(block, row, first entry, end, direct) for each segment that begins in a tile and is not of a block with a map */
 template <typename What>
 static __device__ __forceinline__ void WalkSegments(const Matrix &A, int *unsorted, What what)
 {
@@ -98,12 +297,14 @@ static __device__ __forceinline__ void WalkSegments(const Matrix &A, int *unsort
   bool             disorder = false;
 
   for (PetscCount e = begin + threadIdx.x; e < end; e += blockDim.x) {
-    const PetscInt row   = low + HBPPlaceOf(high - low + 1, A.i + low, e); /* the last that begins at e or before, so one with entries */
-    const PetscInt first = A.i[row], last = A.i[row + 1], col = A.j[e], cb = col / A.M, before = e > first ? A.j[e - 1] : -1;
+    const PetscInt row = low + HBPPlaceOf(high - low + 1, A.i + low, e); /* the last that begins at e or before, so one with entries */
+    const PetscInt rb = row / A.N, first = A.i[row], last = A.i[row + 1], col = A.j[e], before = e > first ? A.j[e - 1] : -1;
+    const PetscInt cb = col / A.M;
 
+    if (A.IsMapped(rb)) continue;
     disorder = disorder || before >= col;
     if (last - first > A.longRow || (e > first && before / A.M == cb)) continue;
-    what((PetscCount)cb * A.rowBlocks + row / A.N, row, (PetscInt)e, HBPSegmentEnd(A.j, (PetscInt)e, last, A.M), A.j[first] / A.M == A.j[last - 1] / A.M);
+    what((PetscCount)cb * A.rowBlocks + rb, row, (PetscInt)e, HBPSegmentEnd(A.j, (PetscInt)e, last, A.M), A.j[first] / A.M == A.j[last - 1] / A.M);
   }
   if (disorder && unsorted) *unsorted = 1;
 }
@@ -116,6 +317,31 @@ __global__ static void __launch_bounds__(Threads) CountKernel(Matrix A, Counts *
     atomicAdd(&counts[block].all, 1ull | (direct ? 0ull : 1ull << CountBits) | (unsigned long long)(end - begin) << 2 * CountBits);
     if (lanes) atomicAdd(&counts[block].lanes, 1ull << CountBits * (lanes - 1));
   });
+}
+
+/* Segments of blocks with maps, which are rows: a GPU block each */
+__global__ static void __launch_bounds__(Threads) CountMappedKernel(Matrix A, Counts *counts)
+{
+  const PetscInt     rb = (PetscInt)blockIdx.x, row = rb * A.N, end = A.m - row < A.N ? A.m : row + A.N;
+  unsigned long long all = 0, more = 0;
+
+  if (!A.mapped[rb]) return;
+  for (PetscInt r = row + (PetscInt)threadIdx.x; r < end; r += Threads) {
+    const PetscInt len = A.i[r + 1] - A.i[r];
+
+    if (!len || len > A.longRow) continue;
+    const int lanes = HBPLanes(&A.hash, A.laneEntries, len);
+
+    all += 1ull | (unsigned long long)len << 2 * CountBits;
+    if (lanes) more += 1ull << CountBits * (lanes - 1);
+  }
+  for (int by = WarpSize / 2; by; by /= 2) {
+    all += __shfl_xor_sync(All, all, by);
+    more += __shfl_xor_sync(All, more, by);
+  }
+  if (threadIdx.x % WarpSize) return;
+  if (all) atomicAdd(&counts[rb].all, all);
+  if (more) atomicAdd(&counts[rb].lanes, more);
 }
 
 /* Of all blocks before one, column by column */
@@ -168,7 +394,7 @@ __global__ static void DirectKernel(Matrix A, PetscInt words, PetscCount n, unsi
   if (valid) {
     const PetscInt first = A.i[row], end = A.i[row + 1];
 
-    one = end - first > A.longRow || (end > first && A.j[first] / A.M == A.j[end - 1] / A.M);
+    one = end - first > A.longRow || (end > first && (A.IsMapped(rb) || A.j[first] / A.M == A.j[end - 1] / A.M));
   }
   const unsigned int bits = __ballot_sync(All, one);
 
@@ -186,13 +412,14 @@ struct PiecesOf {
   }
 };
 
-__global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const PetscInt *__restrict__ pieces, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, Found *found)
+__global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const PetscInt *__restrict__ pieces, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ maps, Found *found)
 {
   found->blk     = offsets[blocks].blk;
   found->seg     = offsets[blocks].seg;
   found->group   = offsets[blocks].group;
   found->partial = partials[blocks];
   found->combine = pieces[rowBlocks];
+  if (maps) found->map = maps[rowBlocks];
 }
 
 /* Segments before they have found their places: the first entry, how many follow it, the row in the block and HBP_FLAG */
@@ -211,6 +438,28 @@ __global__ static void __launch_bounds__(Threads) CollectKernel(Matrix A, Counts
     rec.last[at]  = (unsigned short)(end - begin - 1);
     rec.row[at]   = (unsigned short)(row % A.N | (direct ? HBP_FLAG : 0));
   });
+}
+
+__global__ static void __launch_bounds__(Threads) CollectMappedKernel(Matrix A, const Offsets *__restrict__ offsets, Records rec)
+{
+  __shared__ int taken;
+  const PetscInt rb = (PetscInt)blockIdx.x, row = rb * A.N, end = A.m - row < A.N ? A.m : row + A.N;
+
+  if (!A.mapped[rb]) return;
+  if (threadIdx.x == 0) taken = 0;
+  __syncthreads();
+  for (PetscInt first = row + (PetscInt)threadIdx.x / WarpSize * WarpSize; first < end; first += Threads) {
+    const PetscInt     r = first + (PetscInt)threadIdx.x % WarpSize, begin = r < end ? A.i[r] : 0, len = r < end ? A.i[r + 1] - begin : 0;
+    const bool         mine = len && len <= A.longRow;
+    const unsigned int live = __ballot_sync(All, mine);
+    const int          base = __shfl_sync(All, threadIdx.x % WarpSize == 0 ? atomicAdd(&taken, __popc(live)) : 0, 0);
+    const PetscInt     at   = offsets[rb].seg + base + __popc(live & LanesBelow());
+
+    if (!mine) continue;
+    rec.start[at] = begin;
+    rec.last[at]  = (unsigned short)(len - 1);
+    rec.row[at]   = (unsigned short)((r - row) | HBP_FLAG);
+  }
 }
 
 /* The sum over this lane and those below */
@@ -333,27 +582,21 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Offsets *__res
       start[to]         = rec.start[from];
     } else len = 0;
     if (!(row & HBP_FLAG)) partialRow[out + __popc(summed & LanesBelow())] = (unsigned short)row;
-    if (lane == 0) h.group[g] = {ptr, first.seg + s, summed ? out : -1, HBPInfo(rb, equal, lanes)};
+    if (lane == 0) h.group[g] = {ptr, first.seg + s, HBPIsMapped(h.mapPtr, rb) ? -2 - h.mapPtr[rb] : summed ? out : -1, HBPInfo(rb, equal, lanes)};
     out += __popc(summed);
     for (int by = WarpSize / 2; by; by /= 2) len += GallopShuffleWords(len, [=](int word) { return __shfl_xor_sync(All, word, by); });
     ptr += len;
   }
 }
 
-/* What a part of the work is cut by */
-static __device__ __forceinline__ PetscCount Weight(PetscInt entries, PetscInt groups)
-{
-  return entries + (PetscCount)GroupWeight * groups;
-}
-
-/* What ends arrays, and where columns of blocks and rows of blocks begin. ends: the weight of what is before each column of blocks. */
-__global__ static void BoundsKernel(HBP h, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ pieces, PetscCount *__restrict__ ends)
+/* What ends arrays, and where columns of blocks and rows of blocks begin. ends: what is before each column of blocks. */
+__global__ static void BoundsKernel(HBP h, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ pieces, Offsets *__restrict__ ends)
 {
   const PetscCount k = GlobalThread();
 
   if (k <= h.colBlocks) {
     h.colGroup[k] = offsets[k * h.rowBlocks].group;
-    ends[k]       = Weight(offsets[k * h.rowBlocks].nnz, offsets[k * h.rowBlocks].group);
+    ends[k]       = offsets[k * h.rowBlocks];
   }
   if (k <= h.rowBlocks) {
     h.partialPtr[k] = partials[k * h.colBlocks];
@@ -432,18 +675,20 @@ static __device__ __forceinline__ void WalkGroup(const HBP &h, PetscCount g, Seg
   }
 }
 
-/* A warp a group: its entries. from, where j is not CSR's but sorted. */
-__global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, const PetscInt *__restrict__ start, const PetscInt *__restrict__ j, const PetscInt *__restrict__ from, const PetscScalar *__restrict__ a)
+/* A warp a group: its entries. from, where j is not CSR's but sorted; col where blocks have maps. */
+__global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, const PetscInt *__restrict__ start, const PetscInt *__restrict__ j, const PetscInt *__restrict__ from, const unsigned short *__restrict__ col, const PetscScalar *__restrict__ a)
 {
   const PetscCount g = GlobalThread() / WarpSize;
 
   if (g >= h.groupNum) return;
+  const bool mapped = HBPMapOf(h.group[g].out) >= 0;
+
   WalkGroup(
     h, g, [&](PetscInt seg) { return start[seg]; },
     [&](PetscInt at, PetscInt k) {
       const PetscInt e = from ? from[k] : k;
 
-      h.col[at]  = (unsigned short)(j[k] % h.M);
+      h.col[at]  = mapped ? col[e] : (unsigned short)(j[k] % h.M);
       h.data[at] = a[e];
       if (from) h.csrIdx[at] = e;
     });
@@ -496,17 +741,19 @@ __global__ static void ColumnOfKeyKernel(PetscCount nz, const unsigned long long
 
 /* ---- the product ---- */
 
-/* Groups that a GPU block computes together: of one column of blocks */
+/* Groups that a warp computes together, up to those of the next part, and their column of blocks */
 template <typename I>
 struct Part {
-  I begin, end, col;
+  I begin, col;
 };
 
 template <typename V, typename I>
 struct HBPArrays {
-  I                     n, N, M, partNum, fixedEach;
-  int                   take; /* groups that a warp takes at once */
+  I                     n, N, M, partNum, shareNum, fixedEach;
   const Part<I>        *parts;
+  const I              *shares; /* first part of what a GPU block with x in shared memory computes together, in one column of blocks */
+  const I              *map;
+  I                     mapNum;
   const HBPGroup       *group;
   const unsigned short *output_hash, *nnz_perrow, *col;
   const V              *data;
@@ -532,111 +779,157 @@ static __device__ void MultiplyPiece(const HBPArrays<V, I> &h, const V *x)
   if (threadIdx.x == 0) h.longPartial[blockIdx.x] = sum;
 }
 
-/* What a lane knows of its entries of a segment before it begins: the first one, how many follow, and output_hash */
-template <typename V>
+/* Where the x of a block is: in shared memory; or in global memory, as the columns follow each other, or by maps, of which that of a block without one has all its columns */
+enum { SHARED, PLAIN, MAPPED };
+
+/* x of a block, by the numbers of its columns */
+template <typename V, typename I, int Where>
+struct Columns {
+  const V *x;
+  const I *map;
+
+  /* Loads x of Steps numbers, or 0 where one is not wanted: several at once. The compiler would load one after the other, to use fewer registers, but not across __syncwarp(). */
+  template <int Steps, typename Wanted>
+  __device__ __forceinline__ void Load(const unsigned short *col, Wanted wanted, V *value) const
+  {
+    I place[Steps];
+
+#pragma unroll
+    for (int u = 0; u < Steps; u++) {
+      if constexpr (Where == MAPPED) place[u] = wanted(u) ? __ldg(map + col[u] / HBP_CHUNK) + col[u] % HBP_CHUNK : 0;
+      else place[u] = col[u];
+    }
+    if (Where == MAPPED) __syncwarp();
+#pragma unroll
+    for (int u = 0; u < Steps; u++) value[u] = wanted(u) ? x[place[u]] : V(0);
+  }
+};
+
+/* The groups of a part, as a warp keeps them in shared memory, and the end of the last: where their entries, segments, partial sums and rows begin; of lanes the lines of all where these have as many, how many are used, whether they have as many, log2 of those of a segment */
+template <typename I>
+struct Groups {
+  I   ptr[WarpSize], seg[WarpSize], out[WarpSize], row[WarpSize];
+  int lanes[WarpSize];
+};
+
+/* What a lane knows of its entries of a segment before it begins: how many there are, where lanes have different numbers, and output_hash */
 struct Lane {
-  V   value;
-  int col, last, hash;
+  int len, hash;
 };
 
-/* A group: where its entries begin, how many they are; lanes that are in use, log2 of those of a segment, and whether all have as many entries */
-template <typename I>
-struct Group {
-  I    ptr, nnz;
-  int  used, lanes;
-  bool equal;
-};
-
-/* nnz, used, lanes and equal in one word: a group has at most 32 times 65536 entries. d is this group, next the one behind. */
-static __device__ __forceinline__ int PackGroup(const HBPGroup &d, const HBPGroup &next)
-{
-  const int lanes = (int)(d.info & 7);
-
-  return (int)((unsigned int)(next.begin_ptr - d.begin_ptr) << 10 | (unsigned int)(next.seg - d.seg) << lanes << 4 | (unsigned int)(d.info & 15));
-}
-
-/* Group t of those that a warp has taken, a lane each in d and packed */
-template <typename I>
-static __device__ __forceinline__ Group<I> GetGroup(const HBPGroup &d, int packed, int t)
-{
-  const unsigned int p = (unsigned int)__shfl_sync(All, packed, t);
-
-  return {GallopShuffle(d.begin_ptr, t), (I)(p >> 10), (int)(p >> 4 & 63), (int)(p & 7), (p & 8) != 0};
-}
-
-/* Loads that do not depend on each other */
 template <typename V, typename I>
-static __device__ __forceinline__ Lane<V> Fetch(const HBPArrays<V, I> &h, const HBPGroup &d, int packed, int t)
+static __device__ __forceinline__ Lane Fetch(const HBPArrays<V, I> &h, const Groups<I> &groups, int t)
 {
-  const int      lane = threadIdx.x % WarpSize;
-  const Group<I> g    = GetGroup<I>(d, packed, t);
-  const I        seg  = GallopShuffle(d.seg, t) + (lane >> g.lanes);
-  Lane<V>        own  = {};
+  const int lane = threadIdx.x % WarpSize, packed = groups.lanes[t], lanes = packed & 7;
+  const I   seg = groups.seg[t] + (lane >> lanes);
+  Lane      own = {0, 0};
 
-  if (lane < g.used) {
-    own.value = GallopLoadOnce(h.data + g.ptr + lane);
-    own.col   = GallopLoadOnce(h.col + g.ptr + lane);
-    own.last  = (int)HBPLaneLength((I)GallopLoadOnce(h.nnz_perrow + seg) + 1, g.lanes, lane & ((1 << g.lanes) - 1)) - 1;
+  if (lane < (packed >> 4 & 63)) {
+    if (!(packed & 8)) own.len = (int)HBPLaneLength((I)GallopLoadOnce(h.nnz_perrow + seg) + 1, lanes, lane & ((1 << lanes) - 1));
     if (h.direct) own.hash = GallopLoadOnce(h.output_hash + seg);
   }
   return own;
 }
 
-/* The sum of this lane's entries but for the first: x is that of the block, ptr the group's second line */
-template <typename V, typename I>
-static __device__ __forceinline__ V Multiply(const HBPArrays<V, I> &h, I ptr, int last, const V *x)
+/* The sum of this lane's entries in lines of all lanes that are used, stride of them or as many as are used: several lines at once, of x half as many */
+template <int Stride, typename V, typename X>
+static __device__ __forceinline__ V MultiplyLines(const V *data, const unsigned short *col, int lines, int used, const X &x)
+{
+  static constexpr int Steps = sizeof(V) > 8 ? 4 : 8, Half = Steps / 2;
+  const int            stride = Stride ? Stride : used;
+  V                    sum    = V(0);
+
+  for (int k = 0; k < lines; k += Steps) {
+    const int      mine = Stride || (int)threadIdx.x % WarpSize < used ? lines - k : 0;
+    V              value[Steps];
+    unsigned short at[Steps];
+
+#pragma unroll
+    for (int u = 0; u < Steps; u++) {
+      const bool wanted = u < mine;
+
+      value[u] = wanted ? GallopLoadOnce(data + u * stride) : V(0);
+      at[u]    = wanted ? GallopLoadOnce(col + u * stride) : 0;
+    }
+    __syncwarp(); /* as in Load() */
+#pragma unroll
+    for (int half = 0; half < Steps; half += Half) {
+      V xs[Half];
+
+      if (k + half >= lines) break;
+      x.template Load<Half>(
+        at + half, [=](int u) { return half + u < mine; }, xs);
+#pragma unroll
+      for (int u = 0; u < Half; u++) sum += value[half + u] * xs[u];
+    }
+    data += Steps * stride;
+    col += Steps * stride;
+  }
+  return sum;
+}
+
+/* The sum of this lane's entries from line k on, which begins with entry ptr, where lanes have different numbers of them: len */
+template <typename V, typename I, typename X>
+static __device__ __forceinline__ V MultiplyRest(const HBPArrays<V, I> &h, I ptr, int k, int len, const X &x)
 {
   static constexpr int Few = 8, Far = 8, Steps = 4;
   const int            lane = threadIdx.x % WarpSize;
   V                    sum  = V(0);
 
-  for (int k = 1;;) {
-    unsigned int live = __ballot_sync(All, k <= last); /* 0 in lanes that are not in use */
+  for (;;) {
+    unsigned int live = __ballot_sync(All, k < len);
     const int    many = __popc(live);
 
     if (!many) break;
-    const int run = many > Few ? 0 : (int)__reduce_min_sync(All, (unsigned int)(k <= last ? last : HBP_MAX_COLS)) + 1 - k;
+    const int run = many > Few ? 0 : (int)WarpMin((unsigned int)(k < len ? len : HBP_MAX_COLS + 1)) - k;
 
     if (run < Far) {
-      I              at[Steps];
-      V              value[Steps];
+      V              value[Steps], xs[Steps];
       unsigned short col[Steps];
 
 #pragma unroll
       for (int u = 0; u < Steps; u++) {
-        if (u) live = __ballot_sync(All, k + u <= last);
-        at[u] = ptr + __popc(live & LanesBelow());
+        if (u) live = __ballot_sync(All, k + u < len);
+        const I    at     = ptr + __popc(live & LanesBelow());
+        const bool wanted = k + u < len;
+
+        value[u] = wanted ? GallopLoadOnce(h.data + at) : V(0);
+        col[u]   = wanted ? GallopLoadOnce(h.col + at) : 0;
         ptr += __popc(live);
       }
+      __syncwarp();
+      x.template Load<Steps>(
+        col, [=](int u) { return k + u < len; }, xs);
 #pragma unroll
-      for (int u = 0; u < Steps; u++) {
-        if (k + u <= last) {
-          value[u] = GallopLoadOnce(h.data + at[u]);
-          col[u]   = GallopLoadOnce(h.col + at[u]);
-        }
-      }
-#pragma unroll
-      for (int u = 0; u < Steps; u++)
-        if (k + u <= last) sum += value[u] * x[col[u]];
+      for (int u = 0; u < Steps; u++) sum += value[u] * xs[u];
       k += Steps;
     } else { /* few segments, long ones: until the next one ends the lanes share the lines, as many at once as there is place for */
       const int copies = WarpSize / many, line = lane / many;
       V         part = V(0), total;
 
-      if (line < copies) {
-        const I first = ptr + lane;
+      for (int s = 0; s < run; s += Steps * copies) {
+        const int      mine = line < copies ? run - s - line : 0;
+        V              value[Steps], xs[Steps];
+        unsigned short col[Steps];
 
-#pragma unroll 4
-        for (int s = line; s < run; s += copies) {
-          const I at = first + (I)(s - line) * many;
+#pragma unroll
+        for (int u = 0; u < Steps; u++) {
+          const I    at     = ptr + (I)(s + u * copies) * many + lane;
+          const bool wanted = u * copies < mine;
 
-          part += GallopLoadOnce(h.data + at) * x[GallopLoadOnce(h.col + at)];
+          value[u] = wanted ? GallopLoadOnce(h.data + at) : V(0);
+          col[u]   = wanted ? GallopLoadOnce(h.col + at) : 0;
         }
+        __syncwarp();
+        x.template Load<Steps>(
+          col, [=](int u) { return u * copies < mine; }, xs);
+#pragma unroll
+        for (int u = 0; u < Steps; u++) part += value[u] * xs[u];
       }
       total = part;
       for (int c = 1; c < copies; c++) total += GallopShuffle(part, (lane + c * many) % WarpSize); /* in the first lanes, as many as live */
       total = GallopShuffle(total, __popc(live & LanesBelow()) % WarpSize);
-      if (k <= last) sum += total;
+      if (k < len) sum += total;
       ptr += (I)run * many;
       k += run;
     }
@@ -644,88 +937,25 @@ static __device__ __forceinline__ V Multiply(const HBPArrays<V, I> &h, I ptr, in
   return sum;
 }
 
-/* With the sums of all lanes: group t's results, or its partial sums. hash is output_hash of the lane's segment. */
-template <typename V, typename I>
-static __device__ __forceinline__ void FinishGroup(const HBPArrays<V, I> &h, const GallopVectors<V> &v, const HBPGroup &d, int packed, int t, int hash, V sum)
+/* Group t: its results, or its partial sums */
+template <typename V, typename I, typename X>
+static __device__ __forceinline__ void ComputeGroup(const HBPArrays<V, I> &h, const GallopVectors<V> &v, const Groups<I> &groups, int t, const Lane &own, const X &x)
 {
-  const int          lane  = threadIdx.x % WarpSize;
-  const unsigned int p     = (unsigned int)__shfl_sync(All, packed, t);
-  const int          lanes = (int)(p & 7);
-  const I            out   = GallopShuffle(d.out, t);
-  const bool         first = lane < (int)(p >> 4 & 63) && !(lane & ((1 << lanes) - 1)), direct = hash & HBP_FLAG;
+  const int  lane = threadIdx.x % WarpSize, packed = groups.lanes[t], lanes = packed & 7, used = packed >> 4 & 63;
+  const bool equal = packed & 8, first = lane < used && !(lane & ((1 << lanes) - 1)), direct = own.hash & HBP_FLAG;
+  const int  lines = equal ? packed >> 10 : (int)WarpMin((unsigned int)(lane < used ? own.len : HBP_MAX_COLS));
+  const I    ptr   = groups.ptr[t];
+  V          sum   = used == WarpSize ? MultiplyLines<WarpSize>(h.data + ptr + lane, h.col + ptr + lane, lines, used, x) : MultiplyLines<0>(h.data + ptr + lane, h.col + ptr + lane, lines, used, x);
 
+  if (!equal) sum += MultiplyRest(h, ptr + (I)lines * used, lines, own.len, x);
   for (int by = 1 << lanes >> 1; by; by /= 2) sum += GallopShuffleDown(sum, by, WarpSize);
-  if (h.direct) {
-    const I row = (GallopShuffle(d.info, t) >> 4) * h.N;
+  if (first && direct) GallopStore(v, groups.row[t] + (own.hash & ~HBP_FLAG), sum);
+  const I out = groups.out[t];
 
-    if (first && direct) GallopStore(v, row + (hash & ~HBP_FLAG), sum);
-  }
   if (out < 0) return;
   const unsigned int summed = __ballot_sync(All, first && !direct); /* later, by the combine part */
 
   if (summed >> lane & 1) h.partial[out + __popc(summed & LanesBelow())] = sum;
-}
-
-/* Group t whose lanes have different numbers of entries */
-template <typename V, typename I>
-static __device__ __forceinline__ void ComputeGroup(const HBPArrays<V, I> &h, const GallopVectors<V> &v, const HBPGroup &d, int packed, int t, const Lane<V> &own, const V *x)
-{
-  const Group<I> g   = GetGroup<I>(d, packed, t);
-  V              sum = (int)threadIdx.x % WarpSize < g.used ? own.value * x[own.col] : V(0);
-
-  sum += Multiply(h, g.ptr + g.used, own.last, x);
-  FinishGroup(h, v, d, packed, t, own.hash, sum);
-}
-
-/* Groups t to stop - 1, in each of which all lanes have as many entries: lines, whatever group they are of, several at a time. lines are those of this lane's group. */
-template <typename V, typename I>
-static __device__ __forceinline__ void ComputeEquals(const HBPArrays<V, I> &h, const GallopVectors<V> &v, const HBPGroup &d, int packed, int lines, int t, int stop, const V *x)
-{
-  static constexpr int Steps = 4;
-  const int            lane  = threadIdx.x % WarpSize;
-  I                    ptr   = GallopShuffle(d.begin_ptr, t);
-  int                  used = __shfl_sync(All, packed, t) >> 4 & 63, left = __shfl_sync(All, lines, t);
-  V                    sum = V(0);
-
-  while (t < stop) {
-    V              value[Steps];
-    unsigned short col[Steps];
-    int            hash[Steps], ends = 0, g = t; /* which of the lines are the last of a group */
-
-#pragma unroll
-    for (int u = 0; u < Steps; u++) {
-      value[u] = V(0);
-      col[u]   = 0;
-      hash[u]  = 0;
-      if (g < stop) {
-        if (lane < used) {
-          value[u] = GallopLoadOnce(h.data + ptr + lane);
-          col[u]   = GallopLoadOnce(h.col + ptr + lane);
-        }
-        ptr += used;
-        if (--left == 0) {
-          if (h.direct) {
-            const I   seg   = GallopShuffle(d.seg, g);
-            const int lanes = __shfl_sync(All, packed, g) & 7;
-
-            if (lane < used) hash[u] = GallopLoadOnce(h.output_hash + seg + (lane >> lanes));
-          }
-          ends |= 1 << u;
-          g++;
-          used = __shfl_sync(All, packed, g) >> 4 & 63;
-          left = __shfl_sync(All, lines, g);
-        }
-      }
-    }
-#pragma unroll
-    for (int u = 0; u < Steps; u++) {
-      sum += value[u] * x[col[u]];
-      if (ends >> u & 1) {
-        FinishGroup(h, v, d, packed, t++, hash[u], sum);
-        sum = V(0);
-      }
-    }
-  }
 }
 
 /*
@@ -733,11 +963,11 @@ static __device__ __forceinline__ void ComputeEquals(const HBPArrays<V, I> &h, c
   beginning.
 */
 template <typename V, typename I>
-static __device__ __forceinline__ void ComputeSingles(const HBPArrays<V, I> &h, const HBPGroup &d, int t, int stop, const V *x)
+static __device__ __forceinline__ void ComputeSingles(const HBPArrays<V, I> &h, const Groups<I> &groups, int t, int stop, const V *x)
 {
   static constexpr int Steps = 4;
   const int            lane  = threadIdx.x % WarpSize;
-  const I              begin = GallopShuffle(d.begin_ptr, t), end = GallopShuffle(d.begin_ptr, stop), shift = d.out - d.begin_ptr;
+  const I              begin = groups.ptr[t], end = groups.ptr[stop], mine = groups.ptr[lane], shift = groups.out[lane] - mine;
   int                  before = t - 1; /* the group that the entry before is of */
 
   for (I e = begin; e < end; e += Steps * WarpSize) {
@@ -748,33 +978,86 @@ static __device__ __forceinline__ void ComputeSingles(const HBPArrays<V, I> &h, 
     for (int u = 0; u < Steps; u++) {
       const I at = e + u * WarpSize + lane;
 
-      if (at < end) {
-        value[u] = GallopLoadOnce(h.data + at);
-        col[u]   = GallopLoadOnce(h.col + at);
-      }
+      value[u] = at < end ? GallopLoadOnce(h.data + at) : V(0);
+      col[u]   = at < end ? GallopLoadOnce(h.col + at) : 0;
     }
 #pragma unroll
+    for (int u = 0; u < Steps; u++) value[u] = e + u * WarpSize + lane < end ? value[u] * x[col[u]] : V(0);
+#pragma unroll
     for (int u = 0; u < Steps; u++) {
-      const I            line = e + u * WarpSize, own = d.begin_ptr - line; /* where this lane's group begins in the line */
-      const unsigned int begins = __reduce_or_sync(All, lane >= t && lane < stop && own >= 0 && own < WarpSize ? 1u << own : 0);
+      const I            line = e + u * WarpSize, own = mine - line; /* where this lane's group begins in the line */
+      const unsigned int begins = WarpOr(lane >= t && lane < stop && own >= 0 && own < WarpSize ? 1u << own : 0);
       const I            to     = line + lane + GallopShuffle(shift, (before + __popc(begins & (LanesBelow() << 1 | 1))) & (WarpSize - 1));
 
-      if (line + lane < end) h.partial[to] = value[u] * x[col[u]];
+      if (line + lane < end) h.partial[to] = value[u];
       before += __popc(begins);
     }
   }
 }
 
-/* The SpMV part: GPU blocks compute the parts that are theirs, and then take others in turn */
-template <typename V, typename I, bool Shared>
-__global__ static void __launch_bounds__(Shared ? SharedThreads : FewThreads, Shared ? (sizeof(V) > 8 ? 1 : 2) : (sizeof(V) > 8 ? 4 : 7)) HBPKernel(HBPArrays<V, I> h, GallopVectors<V> v)
+/* The groups of part p. Where no x may be read yet, what belongs to the matrix is loaded before. */
+template <typename V, typename I, int Where>
+static __device__ __forceinline__ void ComputePart(const HBPArrays<V, I> &h, const GallopVectors<V> &v, I p, Groups<I> &groups, const V *shared, bool wait)
 {
-  extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ int                                next, taken; /* groups of the part, and parts */
-  V *const                                      xs   = reinterpret_cast<V *>(memory);
-  const int                                     lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize;
-  const I                                       number = (I)blockIdx.x - h.pieceNum, numbers = (I)gridDim.x - h.pieceNum;
-  I                                             here = -1;
+  const int          lane    = threadIdx.x % WarpSize;
+  const Part<I>      part    = h.parts[p];
+  const int          num     = (int)(h.parts[p + 1].begin - part.begin);
+  const HBPGroup     d       = h.group[part.begin + (lane < num ? lane : num)];
+  const I            nextPtr = GallopShuffle(d.begin_ptr, (lane + 1) % WarpSize), nextSeg = GallopShuffle(d.seg, (lane + 1) % WarpSize);
+  const bool         mine  = lane < num;
+  const int          lanes = (int)(d.info & 7), used = mine ? (int)(nextSeg - d.seg) << lanes : 0, lines = mine && d.info & 8 ? (int)(nextPtr - d.begin_ptr) / used : 0;
+  const unsigned int singles = h.direct ? 0 : __ballot_sync(All, lines == 1 && !lanes);
+  const V *const     x       = Where == SHARED ? shared : v.x + (PetscCount)part.col * h.M;
+
+  __syncwarp();
+  groups.ptr[lane]   = d.begin_ptr;
+  groups.seg[lane]   = d.seg;
+  groups.out[lane]   = d.out;
+  groups.row[lane]   = (d.info >> 4) * h.N;
+  groups.lanes[lane] = lines << 10 | used << 4 | (int)(d.info & 15);
+  __syncwarp();
+  if (wait) GallopWaitForPredecessor();
+  for (int t = 0; t < num;) {
+    const unsigned int others = ~(singles >> t);
+    int                end    = others ? t + __ffs(others) - 1 : num; /* of groups of single entries */
+
+    if (end > num) end = num;
+    if (end > t) ComputeSingles(h, groups, t, end, x);
+    t = end;
+    if (t == num) break;
+    Lane now = Fetch(h, groups, t);
+
+    for (; t < num && !(singles >> t & 1); t++) {
+      const Lane then = t + 1 < num ? Fetch(h, groups, t + 1) : now;
+
+      const I map = Where == MAPPED ? HBPMapOf(groups.out[t]) : 0;
+
+      ComputeGroup(h, v, groups, t, now, Columns<V, I, Where>{x, h.map + (map < 0 ? h.mapNum : map)});
+      now = then;
+    }
+  }
+}
+
+/* x of a column of blocks in shared memory, by all threads of a GPU block */
+template <typename V, typename I>
+static __device__ __forceinline__ void LoadColumn(const HBPArrays<V, I> &h, const V *x, I col, V *xs)
+{
+  const I left = h.n - col * h.M, cols = left < h.M ? left : h.M;
+
+  for (I c = threadIdx.x; c < cols; c += blockDim.x) xs[c] = x[(PetscCount)col * h.M + c]; /* not a read-only load, which might go ahead of the wait */
+}
+
+/*
+  The SpMV part, and first the pieces of long rows. Warps compute the parts that are theirs, and then take others by tickets; with x in shared memory GPU blocks take shares, the parts of
+  which their warps take one by one.
+*/
+template <typename V, typename I, int Where>
+__global__ static void __launch_bounds__(Where == SHARED ? SharedThreads : FewThreads, Where == SHARED ? (sizeof(V) > 8 ? 1 : 2) : (sizeof(V) > 8 ? 4 : 7)) HBPKernel(HBPArrays<V, I> h, GallopVectors<V> v)
+{
+  static constexpr bool Shared = Where == SHARED;
+  const int             lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize, warps = blockDim.x / WarpSize;
+  const I               number = (I)blockIdx.x - h.pieceNum, numbers = (I)gridDim.x - h.pieceNum;
+  const I agents = Shared ? numbers : numbers * warps, total = Shared ? h.shareNum : h.partNum, given = agents * h.fixedEach; /* who take, what there is, and how much of it is not taken */
 
   GallopLetSuccessorStart();
   if (number < 0) {
@@ -782,65 +1065,49 @@ __global__ static void __launch_bounds__(Shared ? SharedThreads : FewThreads, Sh
     MultiplyPiece<Shared ? SharedThreads : FewThreads>(h, v.x);
     return;
   }
-  for (I t = 0;; t++) {
-    I p = number * h.fixedEach + t;
+  __shared__ Groups<I> warpGroups[(Shared ? SharedThreads : FewThreads) / WarpSize];
+  Groups<I>           &groups = warpGroups[warp];
 
-    __syncthreads(); /* what was in shared memory has been used */
-    if (t >= h.fixedEach) {
-      if (t == 0) GallopWaitForPredecessor();
-      if (numbers * h.fixedEach >= h.partNum) break; /* there are no others */
-      if (threadIdx.x == 0) taken = atomicAdd(h.tickets, 1);
-      __syncthreads();
-      p = numbers * h.fixedEach + taken;
-    }
-    if (p >= h.partNum) break;
-    const Part<I> part = h.parts[p];
+  if constexpr (Shared) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    __shared__ int                                next, taken; /* part of the share, and shares */
+    V *const                                      xs   = reinterpret_cast<V *>(memory);
+    I                                             here = -1;
 
-    if (t == 0) GallopWaitForPredecessor();
-    const V *const x = v.x + (PetscCount)part.col * h.M;
+    for (I t = 0;; t++) {
+      I s = number * h.fixedEach + t;
 
-    if (threadIdx.x == 0) next = (int)(blockDim.x / WarpSize) * h.take;
-    if (Shared && here != part.col) {
-      const I left = h.n - part.col * h.M, cols = left < h.M ? left : h.M;
-
-      for (I c = threadIdx.x; c < cols; c += blockDim.x) xs[c] = x[c]; /* not a read-only load, which might go ahead of the wait */
-      here = part.col;
-    }
-    __syncthreads();
-    for (I g = part.begin + warp * h.take; g < part.end;) {
-      const int      groups = part.end - g < h.take ? (int)(part.end - g) : h.take;
-      const HBPGroup d      = h.group[g + (lane < groups ? lane : groups)];
-      HBPGroup       behind;
-
-      behind.begin_ptr          = GallopShuffle(d.begin_ptr, (lane + 1) % WarpSize);
-      behind.seg                = GallopShuffle(d.seg, (lane + 1) % WarpSize);
-      const int          packed = PackGroup(d, behind);
-      const int          used = packed >> 4 & 63, lines = used ? (int)((unsigned int)packed >> 10) / used : 0;
-      const unsigned int equals = __ballot_sync(All, lane < groups && packed & 8), singles = h.direct ? 0 : __ballot_sync(All, lines == 1) & equals & __ballot_sync(All, !(packed & 7));
-
-      for (int k = 0; k < groups;) {
-        const unsigned int kind = singles >> k & 1 ? singles : equals >> k & 1 ? equals & ~singles : ~equals, others = ~(kind >> k);
-        int                end = others ? k + __ffs(others) - 1 : groups; /* of those like it */
-
-        if (end > groups) end = groups;
-        if (kind == singles) ComputeSingles(h, d, k, end, Shared ? xs : x);
-        else if (equals >> k & 1) ComputeEquals(h, v, d, packed, lines, k, end, Shared ? xs : x);
-        else {
-          Lane<V> now = Fetch(h, d, packed, k);
-
-          for (int t = k; t < end; t++) {
-            const Lane<V> then = t + 1 < end ? Fetch(h, d, packed, t + 1) : now;
-
-            ComputeGroup(h, v, d, packed, t, now, Shared ? xs : x);
-            now = then;
-          }
-        }
-        k = end;
+      __syncthreads(); /* what was in shared memory has been used */
+      if (t >= h.fixedEach) {
+        if (given >= total) break; /* there are no others */
+        if (threadIdx.x == 0) taken = atomicAdd(h.tickets, 1);
+        __syncthreads();
+        s = given + taken;
       }
-      g = part.begin + __shfl_sync(All, lane == 0 ? atomicAdd(&next, h.take) : 0, 0);
+      if (s >= total) break;
+      const I first = h.shares[s], stop = h.shares[s + 1], col = h.parts[first].col;
+
+      if (t == 0) GallopWaitForPredecessor();
+      if (threadIdx.x == 0) next = warps;
+      if (here != col) LoadColumn(h, v.x, col, xs);
+      here = col;
+      __syncthreads();
+      for (I p = first + warp; p < stop; p = first + __shfl_sync(All, lane == 0 ? atomicAdd(&next, 1) : 0, 0)) ComputePart<V, I, SHARED>(h, v, p, groups, xs, false);
+    }
+  } else {
+    I p = number * h.fixedEach * warps + warp;
+
+    for (I t = 0; p < total; t++) {
+      I then = total; /* taken before it is needed */
+
+      if (t + 1 >= h.fixedEach && given < total && t) then = lane == 0 ? given + atomicAdd(h.tickets, 1) : 0;
+      ComputePart<V, I, Where>(h, v, p, groups, nullptr, t == 0);
+      if (t + 1 >= h.fixedEach && given < total && !t) then = lane == 0 ? given + atomicAdd(h.tickets, 1) : 0; /* not before the wait */
+      p = t + 1 < h.fixedEach ? p + warps : GallopShuffle(then, 0);
     }
   }
-  if (threadIdx.x == 0 && atomicAdd(h.tickets + 1, 1) == (int)numbers - 1) { /* the last one: nobody takes a ticket any more */
+  if (given >= total || (Shared ? threadIdx.x : lane)) return;
+  if (atomicAdd(h.tickets + 1, 1) == (int)agents - 1) { /* the last one: nobody takes a ticket any more */
     h.tickets[0] = 0;
     h.tickets[1] = 0;
   }
@@ -878,7 +1145,7 @@ __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V,
     if (threadIdx.x % WarpSize == 0) GallopStore(v, c.longRow[t], sum);
     return;
   }
-  const I stop = c.partialPtr[rb + 1], first = c.combinePtr[rb], last = c.combinePtr[rb + 1] - 1;
+  const I stop = c.partialPtr[rb + 1], first = c.combinePtr[rb], last = c.combinePtr[rb + 1] - 1, rows = c.m - rb * c.N < c.N ? c.m - rb * c.N : c.N;
 
   GallopWaitForPredecessor();
   for (I piece = first; piece <= last || piece == first; piece++) {
@@ -901,13 +1168,28 @@ __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V,
         if (k + u * Threads < end) ordered[pos[u]] = value[u];
     }
     __syncthreads();
-    for (I r = threadIdx.x; r < c.N && rb * c.N + r < c.m; r += Threads) {
-      V sum = piece > first ? sums[r] : V(0);
+    for (I r = threadIdx.x; r < rows; r += Ahead * Threads) {
+      int  from[Ahead], to[Ahead];
+      bool wanted[Ahead];
 
-      if (piece <= last)
-        for (int k = r ? ends[r - 1] : 0, to = ends[r]; k < to; k++) sum += ordered[k];
-      if (piece < last) sums[r] = sum;
-      else if (!(c.direct[(PetscCount)rb * words + r / 32] >> r % 32 & 1)) GallopStore(v, rb * c.N + r, sum);
+#pragma unroll
+      for (int u = 0; u < Ahead; u++) {
+        const I row = r + u * Threads;
+
+        from[u]   = piece <= last && row < rows && row ? ends[row - 1] : 0;
+        to[u]     = piece <= last && row < rows ? ends[row] : 0;
+        wanted[u] = row < rows && !(c.direct[(PetscCount)rb * words + row / 32] >> row % 32 & 1);
+      }
+#pragma unroll
+      for (int u = 0; u < Ahead; u++) {
+        const I row = r + u * Threads;
+        V       sum = piece > first && wanted[u] ? sums[row] : V(0);
+
+        for (int k = from[u]; k < to[u]; k++) sum += ordered[k];
+        if (!wanted[u]) continue;
+        if (piece < last) sums[row] = sum;
+        else GallopStore(v, rb * c.N + row, sum);
+      }
     }
     __syncthreads();
   }
@@ -917,10 +1199,11 @@ __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V,
 
 /* Launches of a product */
 typedef struct {
-  PetscInt        partNum, fixedEach;
+  PetscInt        partNum, shareNum, fixedEach;
   Part<PetscInt> *parts;
+  PetscInt       *shares;
   int            *tickets;
-  int             blocks, threads, take;
+  int             blocks, threads;
   size_t          shared, combineShared;
   PetscBool       overlaps, fresh; /* kernels may start while those before them end, and values have been written since the last product */
 } Plan;
@@ -999,7 +1282,7 @@ static size_t CarveSorted(Workspace *w, PetscCount nz, size_t cubbytes, void *ba
   return carver.Bytes();
 }
 
-static size_t CarveRecords(Records *rec, PetscInt **start, PetscCount **ends, unsigned short **partialRow, const HBP *h, void *base)
+static size_t CarveRecords(Records *rec, PetscInt **start, Offsets **ends, unsigned short **partialRow, const HBP *h, void *base)
 {
   GallopCarver carver(base);
 
@@ -1010,6 +1293,12 @@ static size_t CarveRecords(Records *rec, PetscInt **start, PetscCount **ends, un
   carver.Take(*ends, (PetscCount)h->colBlocks + 1);
   carver.Take(*partialRow, h->partialNum);
   return carver.Bytes();
+}
+
+/* Chunks of a block without a map, where others have one */
+static PetscInt AllChunks(const HBP *h)
+{
+  return h->mapped && h->colBlocks > 1 ? (h->M - 1) / HBP_CHUNK + 1 : 0;
 }
 
 static size_t Carve(HBP *h, bool indices, void *base)
@@ -1035,7 +1324,10 @@ static size_t Carve(HBP *h, bool indices, void *base)
   carver.Take(h->longRows.pieceAt, h->longRows.pieceNum);
   carver.Take(h->longCol, h->longRows.nz);
   carver.Take(h->direct, (PetscCount)h->rowBlocks * HBPWords(h->N));
+  carver.Take(h->mapPtr, h->mapChunks ? (PetscCount)h->rowBlocks + 1 : 0);
+  carver.Take(h->map, h->mapNum + AllChunks(h));
   if (indices) carver.Take(h->csrIdx, h->blknz);
+  if (!h->mapChunks) h->mapPtr = NULL;
   h->bytes = carver.Bytes();
   carver.Take(h->partial, h->partialNum);
   carver.Take(h->longPartial, h->longRows.pieceNum);
@@ -1064,18 +1356,24 @@ static PetscErrorCode SortRows(Matrix *A, Workspace *w, void **sorted, size_t *b
 }
 
 /* Numbers of everything, and where blocks begin */
-static PetscErrorCode Count(const HBP *h, const Matrix *A, Workspace *w, size_t cubbytes, Found *found, cudaStream_t stream)
+static PetscErrorCode Count(const HBP *h, const Matrix *A, const Maps *maps, Workspace *w, size_t cubbytes, Found *found, cudaStream_t stream)
 {
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(w->counts, 0, (size_t)(blocks + 1) * sizeof(*w->counts), stream));
-  CountKernel<<<(unsigned int)Tiles(A->nz), Threads, 0, stream>>>(*A, w->counts, w->found);
-  GallopCheckLaunch();
+  if (h->mapped) {
+    CountMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->counts);
+    GallopCheckLaunch();
+  }
+  if (!h->allMapped) {
+    CountKernel<<<(unsigned int)Tiles(A->nz), Threads, 0, stream>>>(*A, w->counts, w->found);
+    GallopCheckLaunch();
+  }
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, cubbytes, thrust::make_transform_iterator(w->counts, OffsetsOf()), w->offsets, AddOffsets(), Offsets{0, 0, 0, 0}, blocks + 1, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), PartialsByRows{w->counts, h->rowBlocks, h->colBlocks}), w->partials, blocks + 1, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), PiecesOf{w->partials, h->rowBlocks, h->colBlocks}), w->pieces, h->rowBlocks + 1, stream));
-  TotalsKernel<<<1, 1, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, w->found);
+  TotalsKernel<<<1, 1, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, maps->ptr, w->found);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(found, w->found, sizeof(*found)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1095,38 +1393,83 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Groups of the parts, which are of about the same weight. begin is, until then, how many parts of the same column are before. */
-__global__ static void PartsKernel(PetscInt num, PetscCount each, const HBPGroup *__restrict__ group, const PetscInt *__restrict__ colGroup, const PetscCount *__restrict__ ends, Part<PetscInt> *__restrict__ parts)
+/* Parts that follow each other, of one column of blocks and about the same weight: the first one, where it begins */
+typedef struct {
+  PetscInt   part, col;
+  PetscCount weight, each;
+} Section;
+
+/* What parts are cut by: groups, and entries if these count */
+static __host__ __device__ __forceinline__ PetscCount Weight(PetscCount entries, PetscCount groups)
+{
+  return entries + GroupWeight * groups;
+}
+
+/* Where parts begin */
+__global__ static void PartsKernel(HBP h, PetscCount entries, PetscInt sectionNum, const Section *__restrict__ sections, PetscInt num, Part<PetscInt> *__restrict__ parts)
 {
   const PetscCount p = GlobalThread();
 
-  if (p >= num) return;
-  const PetscInt cb = parts[p].col, before = parts[p].begin;
-
-  for (int end = 0; end < 2; end++) {
-    PetscInt lo = colGroup[cb], hi = colGroup[cb + 1];
-
-    while (lo < hi) {
-      const PetscInt mid = lo + (hi - lo) / 2;
-
-      if (Weight(group[mid].begin_ptr, mid) < ends[cb] + (before + end) * each) lo = mid + 1;
-      else hi = mid;
-    }
-    if (end) parts[p].end = lo;
-    else parts[p].begin = lo;
+  if (p > num) return;
+  if (p == num) {
+    parts[p] = {h.groupNum, h.colBlocks};
+    return;
   }
+  PetscInt first = 0, last = sectionNum - 1;
+
+  while (first < last) { /* the last section that begins at p or before */
+    const PetscInt mid = last - (last - first) / 2;
+
+    if (sections[mid].part <= p) first = mid;
+    else last = mid - 1;
+  }
+  const Section s  = sections[first];
+  PetscInt      lo = h.colGroup[s.col], hi = h.colGroup[s.col + 1];
+
+  while (lo < hi) {
+    const PetscInt mid = lo + (hi - lo) / 2;
+
+    if (Weight(entries * h.group[mid].begin_ptr, mid) < s.weight + (p - s.part) * s.each) lo = mid + 1;
+    else hi = mid;
+  }
+  parts[p] = {lo, s.col};
+}
+
+/* Cuts columns of blocks, before each of which is weight end[], into parts: given many or fewer of weight each first, and then parts of weight least. Returns the number of parts. */
+static PetscInt CutParts(PetscInt cols, const PetscCount end[], PetscInt given, PetscCount each, PetscCount least, PetscInt *sectionNum, Section sections[])
+{
+  PetscInt num = 0, n = 0;
+
+  for (PetscInt cb = 0; cb < cols; cb++) {
+    PetscCount at = end[cb];
+
+    while (at < end[cb + 1]) {
+      const PetscCount weight = num < given ? each : least;
+      PetscCount       parts  = (end[cb + 1] - at + weight - 1) / weight;
+
+      if (num < given) parts = PetscMin(parts, given - num);
+      sections[n++] = {num, cb, at, weight};
+      num += (PetscInt)parts;
+      at += parts * weight;
+    }
+  }
+  *sectionNum = n;
+  return num;
 }
 
 /* Parts of about the same weight, and how to launch; *done is false where there is no memory */
-static PetscErrorCode MakePlan(HBP *h, const PetscCount *ends, cudaStream_t stream, PetscBool *done)
+static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, cudaStream_t stream, PetscBool *done)
 {
-  Plan           *plan;
-  PetscInt        num = 0;
-  PetscCount     *end, each, warps, mean;
-  Part<PetscInt> *parts;
-  GallopCarver    sizes(NULL);
-  void           *base;
-  int             device, sms, resident = 1;
+  Plan          *plan;
+  PetscInt       num, shares = 0, together = 1, sectionNum, *share;
+  PetscCount    *end, entries, weight, agents, each, least, mean;
+  Offsets       *before;
+  Section       *sections;
+  GallopCarver   sizes(NULL);
+  void          *base, *sectionbase;
+  size_t         sectionbytes;
+  const PetscInt fixed = h->options.fixed >= 0 ? h->options.fixed : h->shared ? 0 : 75;
+  int            device, sms, resident = 1, warps;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
@@ -1138,46 +1481,68 @@ static PetscErrorCode MakePlan(HBP *h, const PetscCount *ends, cudaStream_t stre
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
   if (h->shared) {
-    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, true>, cudaFuncAttributeMaxDynamicSharedMemorySize, HBP_MAX_SHARED_COLS * (int)sizeof(PetscScalar)));
-    PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, true>, SharedThreads, plan->shared));
-  } else PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, false>, FewThreads, 0));
+    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, HBP_MAX_SHARED_COLS * (int)sizeof(PetscScalar)));
+    PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, SHARED>, SharedThreads, plan->shared));
+  } else PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>, FewThreads, 0));
   plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
   PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
   plan->threads = h->shared ? SharedThreads : FewThreads;
-  warps         = (PetscCount)sms * resident * (plan->threads / WarpSize);
-  PetscCall(PetscMalloc1(h->colBlocks + 1, &end));
-  PetscCall(GallopDeviceCopyOut(end, ends, (size_t)(h->colBlocks + 1) * sizeof(*end)));
-  mean       = end[h->colBlocks] / PetscMax(h->groupNum, 1) + 1; /* weight of a group */
-  plan->take = (int)PetscMin(MostTaken, PetscMin((h->groupNum - 1) / warps, TakenWeight / mean) + 1);
-  each       = PetscMax(end[h->colBlocks] / (8 * (PetscCount)sms * resident), h->shared ? 2 * h->M : plan->threads / WarpSize * plan->take * mean);
-  for (PetscInt cb = 0; cb < h->colBlocks; cb++) num += (PetscInt)((end[cb + 1] - end[cb] + each - 1) / each);
-  PetscCall(PetscMalloc1(num, &parts));
-  plan->partNum = 0;
-  for (PetscInt cb = 0; cb < h->colBlocks; cb++) {
-    for (PetscInt k = 0; k * each < end[cb + 1] - end[cb]; k++) parts[plan->partNum++] = {k, 0, cb};
+  warps         = plan->threads / WarpSize;
+  agents        = (PetscCount)sms * resident * warps;
+  entries       = h->groupNum > 8 * agents; /* else a part is a group */
+  PetscCall(PetscMalloc2(h->colBlocks + 1, &before, h->colBlocks + 1, &end));
+  PetscCall(GallopDeviceCopyOut(before, ends, (size_t)(h->colBlocks + 1) * sizeof(*before)));
+  for (PetscInt cb = 0; cb <= h->colBlocks; cb++) end[cb] = Weight(entries * before[cb].nnz, before[cb].group);
+  weight = end[h->colBlocks];
+  mean   = weight / PetscMax(h->groupNum, 1) + 1;
+  if (entries) {
+    each  = PetscMin(PartWeight, PetscMax(mean, weight * fixed / 100 / agents + 1));
+    least = PetscMin(PartWeight, PetscMax(mean, weight / (8 * agents)));
+    if (h->shared) each = least;
+  } else each = least = GroupWeight;
+  plan->fixedEach = entries && h->options.fixed < 0 ? 1 : (PetscInt)PetscMax(1, weight * fixed / 100 / agents / each); /* the first one needs no ticket */
+  PetscCall(PetscMalloc1(h->colBlocks + 1, &sections));                                                                /* one column may have two */
+  num = CutParts(h->colBlocks, end, h->shared ? 0 : plan->fixedEach * (PetscInt)agents, each, least, &sectionNum, sections);
+  if (h->shared) {
+    together = (PetscInt)(PetscMax(weight / (8 * (PetscCount)sms * resident), 2 * h->M) / least + 1);
+    for (PetscInt k = 0; k < sectionNum; k++) shares += ((k + 1 < sectionNum ? sections[k + 1].part : num) - sections[k].part + together - 1) / together;
   }
-  plan->blocks    = (int)PetscMin(num, sms * resident);
-  plan->fixedEach = (PetscInt)PetscMax(1, (PetscReal)num / PetscMax(plan->blocks, 1) * h->options.fixed / 100); /* the first one needs no ticket */
-  sizes.Take(plan->parts, num);
+  PetscCall(PetscMalloc1(shares + 1, &share));
+  plan->shareNum = shares;
+  shares         = 0;
+  for (PetscInt k = 0; k < sectionNum && h->shared; k++) {
+    for (PetscInt p = sections[k].part; p < (k + 1 < sectionNum ? sections[k + 1].part : num); p += together) share[shares++] = p;
+  }
+  share[shares] = num;
+  plan->partNum = num;
+  plan->blocks  = (int)PetscMin(h->shared ? (PetscCount)shares : ((PetscCount)num + warps - 1) / warps, (PetscCount)sms * resident);
+  if (h->shared) plan->fixedEach = (PetscInt)PetscMax(1, (PetscReal)shares / PetscMax(plan->blocks, 1) * fixed / 100);
+  sizes.Take(plan->parts, (PetscCount)num + 1);
+  sizes.Take(plan->shares, (PetscCount)shares + 1);
   sizes.Take(plan->tickets, 2);
+  sectionbytes = (size_t)PetscMax(sectionNum, 1) * sizeof(*sections);
   PetscCall(GallopDeviceMalloc(sizes.Bytes(), &base));
-  if (base) {
+  PetscCall(GallopDeviceMalloc(sectionbytes, &sectionbase));
+  plan->parts = NULL;
+  if (base && sectionbase) {
     GallopCarver carver(base);
 
-    carver.Take(plan->parts, num);
+    carver.Take(plan->parts, (PetscCount)num + 1);
+    carver.Take(plan->shares, (PetscCount)shares + 1);
     carver.Take(plan->tickets, 2);
     PetscCall(GallopDeviceZero(plan->tickets, 2 * sizeof(int)));
-    if (num) {
-      PetscCall(GallopDeviceCopyIn(plan->parts, parts, (size_t)num * sizeof(*parts)));
-      PartsKernel<<<GridFor(num), Threads, 0, stream>>>(num, each, h->group, h->colGroup, ends, plan->parts);
-      GallopCheckLaunch();
-    }
+    PetscCall(GallopDeviceCopyIn(plan->shares, share, (size_t)(shares + 1) * sizeof(PetscInt)));
+    if (sectionNum) PetscCall(GallopDeviceCopyIn(sectionbase, sections, sectionbytes));
+    PartsKernel<<<GridFor((PetscCount)num + 1), Threads, 0, stream>>>(*h, entries, sectionNum, (const Section *)sectionbase, num, plan->parts);
+    GallopCheckLaunch();
     PetscCallCUDA(cudaStreamSynchronize(stream)); /* what was copied from pageable memory is about to go */
     *done = PETSC_TRUE;
-  } else plan->parts = NULL;
+  } else PetscCall(GallopDeviceFree(base));
+  if (sectionbase) PetscCall(GallopDeviceRelease(sectionbytes, sectionbase));
   h->bytes += sizes.Bytes();
-  PetscCall(PetscFree(parts));
-  PetscCall(PetscFree(end));
+  PetscCall(PetscFree(share));
+  PetscCall(PetscFree(sections));
+  PetscCall(PetscFree2(before, end));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1194,14 +1559,14 @@ static PetscErrorCode CopyLongRows(HBP *h, const GallopLongRows *l)
 }
 
 /* With all numbers known: takes memory and fills it; *done is false where there is not enough */
-static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, const GallopLongRows *l, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, const Maps *maps, const GallopLongRows *l, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
   const size_t     shelf = ShelfBytes(h->N, HBPHashes(&h->hash)), bytes = Carve(h, w->from != NULL, NULL);
   const int        warps = (int)PetscMax(1, PetscMin(Warps, (48 << 10) / shelf)), planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
   Records          rec;
   PetscInt        *start;
-  PetscCount      *ends;
+  Offsets         *ends;
   unsigned short  *partialRow;
   size_t           recbytes;
   void            *base = NULL, *recbase = NULL;
@@ -1216,10 +1581,20 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   PetscCall(GallopDeviceMalloc(recbytes, &recbase));
   if (!recbase) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveRecords(&rec, &start, &ends, &partialRow, h, recbase);
+  if (h->mapChunks) {
+    CopyMapsKernel<<<(unsigned int)h->rowBlocks + 1, Threads, 0, stream>>>(*A, *maps, *h, AllChunks(h));
+    GallopCheckLaunch();
+  }
   DirectKernel<<<GridFor(words * WarpSize), Threads, 0, stream>>>(*A, HBPWords(h->N), words * WarpSize, h->direct);
   GallopCheckLaunch();
-  CollectKernel<<<(unsigned int)Tiles(h->nz), Threads, 0, stream>>>(*A, w->counts, w->offsets, rec);
-  GallopCheckLaunch();
+  if (h->mapped) {
+    CollectMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->offsets, rec);
+    GallopCheckLaunch();
+  }
+  if (!h->allMapped) {
+    CollectKernel<<<(unsigned int)Tiles(h->nz), Threads, 0, stream>>>(*A, w->counts, w->offsets, rec);
+    GallopCheckLaunch();
+  }
   PetscCallCUDA(cudaFuncSetAttribute(HashKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(warps * shelf)));
   HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, stream>>>(*h, blocks, w->offsets, w->partials, rec, start, partialRow);
   GallopCheckLaunch();
@@ -1234,10 +1609,54 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
     LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, stream>>>(*h, csr->i, csr->j, csr->a, true);
     GallopCheckLaunch();
   }
-  ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, stream>>>(*h, start, A->j, w->from, csr->a);
+  ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, stream>>>(*h, start, A->j, w->from, maps->col, csr->a);
   GallopCheckLaunch();
   PetscCall(MakePlan(h, ends, stream, done));
   PetscCall(GallopDeviceRelease(recbytes, recbase));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static size_t CarveMaps(Maps *maps, const HBP *h, size_t cubbytes, char **cub, void *base)
+{
+  GallopCarver     carver(base);
+  const PetscCount most = (PetscCount)h->rowBlocks * h->mapChunks;
+
+  maps->limit  = h->mapChunks;
+  maps->spread = most < h->nz;
+  carver.Take(maps->num, (PetscCount)h->rowBlocks + 1);
+  carver.Take(maps->ptr, (PetscCount)h->rowBlocks + 1);
+  carver.Take(maps->first, maps->spread ? most : h->nz);
+  carver.Take(maps->col, h->nz);
+  carver.Take(*cub, (PetscCount)cubbytes);
+  return carver.Bytes();
+}
+
+/* The maps; *memory is to be freed, NULL where there is none */
+static PetscErrorCode MakeMaps(HBP *h, Matrix *A, Maps *maps, Workspace *w, void **memory, size_t *bytes, cudaStream_t stream)
+{
+  const int bits = BitsFor(h->n / HBP_CHUNK);
+  size_t    cub  = 0;
+  char     *scan;
+  Found     found;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, cub, maps->num, maps->ptr, h->rowBlocks + 1, stream));
+  *bytes = CarveMaps(maps, h, cub, &scan, NULL);
+  PetscCall(GallopDeviceMalloc(*bytes, memory));
+  if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveMaps(maps, h, cub, &scan, *memory);
+  PetscCallCUDA(cudaFuncSetAttribute(MapKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(MapTable)));
+  MapKernel<<<(unsigned int)h->rowBlocks, MapThreads, sizeof(MapTable), stream>>>(*A, *maps, bits, w->found);
+  GallopCheckLaunch();
+  PetscCallCUDA(cudaMemsetAsync(maps->num + h->rowBlocks, 0, sizeof(*maps->num), stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(scan, cub, maps->num, maps->ptr, h->rowBlocks + 1, stream));
+  PetscCall(GallopDeviceCopyOut(&found, w->found, sizeof(found)));
+  h->mapped = found.mapped;
+  if (!found.plain) {
+    h->allMapped = PETSC_TRUE;
+    h->colBlocks = 1;
+  }
+  A->mapped = maps->num;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1249,8 +1668,9 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   Matrix       A;
   Workspace    w = {};
   Found        found;
-  size_t       wbytes, sortedbytes = 0, cubbytes = 0, bytes;
-  void        *wbase, *sorted = NULL, *data;
+  Maps         maps = {};
+  size_t       wbytes, sortedbytes = 0, mapbytes = 0, cubbytes = 0, bytes;
+  void        *wbase, *sorted = NULL, *mapmemory = NULL, *data;
   cudaStream_t stream;
   PetscBool    done;
   PetscCount   blocks;
@@ -1289,18 +1709,22 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   (void)CarveWorkspace(&w, h, cubbytes, wbase);
-  A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, w.tileRow};
+  A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, w.tileRow, NULL};
   PetscCallCUDA(cudaMemsetAsync(w.found, 0, sizeof(*w.found), stream));
   TilesKernel<<<GridFor(h->m), Threads, 0, stream>>>(h->m, h->longRow, csr->i, w.tileRow, w.longRows, w.found);
   GallopCheckLaunch();
-  PetscCall(Count(h, &A, &w, cubbytes, &found, stream));
-  if (found.unsorted) {
+  if (h->mapChunks) {
+    PetscCall(MakeMaps(h, &A, &maps, &w, &mapmemory, &mapbytes, stream));
+    done = (PetscBool)(mapmemory != NULL);
+  }
+  if (done) PetscCall(Count(h, &A, &maps, &w, cubbytes, &found, stream));
+  if (done && found.unsorted) {
     char *const cub = w.cub;
 
     PetscCall(SortRows(&A, &w, &sorted, &sortedbytes, stream));
     w.cub = cub;
     done  = (PetscBool)(sorted != NULL);
-    if (done) PetscCall(Count(h, &A, &w, cubbytes, &found, stream));
+    if (done) PetscCall(Count(h, &A, &maps, &w, cubbytes, &found, stream));
   }
   if (done) {
     h->blkNum     = found.blk;
@@ -1308,6 +1732,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     h->groupNum   = found.group;
     h->partialNum = found.partial;
     h->combineNum = found.combine;
+    h->mapNum     = found.map;
     h->alone      = (PetscBool)(!found.partial && !found.longRows && !found.empty);
     PetscCall(PetscMalloc1(found.longRows, &rows));
     if (found.longRows) PetscCall(GallopDeviceCopyOut(rows, w.longRows, (size_t)found.longRows * sizeof(PetscInt)));
@@ -1317,12 +1742,13 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     h->longRows.pieceNum = longRows.pieceNum;
     h->longRows.nz       = longRows.nz;
     h->blknz             = h->nz - longRows.nz;
-    PetscCall(Complete(h, csr, &A, &longRows, &w, maxbytes, stream, &done));
+    PetscCall(Complete(h, csr, &A, &maps, &longRows, &w, maxbytes, stream, &done));
     PetscCall(GallopLongRowsFree(&longRows));
   }
   if (done) *built = h;
   else PetscCall(Destroy(&data));
   if (sorted) PetscCall(GallopDeviceRelease(sortedbytes, sorted));
+  if (mapmemory) PetscCall(GallopDeviceRelease(mapbytes, mapmemory));
   PetscCall(GallopDeviceRelease(wbytes, wbase));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1363,6 +1789,10 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   a.partNum     = plan->partNum;
   a.fixedEach   = plan->fixedEach;
   a.parts       = plan->parts;
+  a.shareNum    = plan->shareNum;
+  a.shares      = plan->shares;
+  a.map         = h->map;
+  a.mapNum      = h->mapNum;
   a.group       = h->group;
   a.output_hash = h->output_hash;
   a.nnz_perrow  = h->nnz_perrow;
@@ -1370,7 +1800,6 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   a.data        = h->data;
   a.partial     = h->partial;
   a.direct      = h->segNum > h->partialNum;
-  a.take        = plan->take;
   a.tickets     = plan->tickets;
   a.blknz       = h->blknz;
   a.pieceNum    = h->longRows.pieceNum;
@@ -1382,8 +1811,9 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   if (blocks) {
     const GallopGrid grid = {blocks, plan->threads, 1, plan->shared, stream, overlaps};
 
-    if (h->shared) PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, true>, grid, a, v));
-    else PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, false>, grid, a, v));
+    if (h->shared) PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, SHARED>, grid, a, v));
+    else if (h->mapped) PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, MAPPED>, grid, a, v));
+    else PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, PLAIN>, grid, a, v));
   }
   if (!h->alone) {
     const CombineArrays<PetscScalar, PetscInt> c = {h->m,          h->N,          h->rowBlocks, h->longRows.num, h->partialPtr, h->combinePtr, h->longRows.row, h->longRows.firstPiece,

@@ -34,20 +34,31 @@ static HBPHash ChooseHash(PetscInt N, const unsigned long long logs[])
 /*
   Blocks and hash, from a look at some rows with blocks of M[0] and M[1] columns.
 
-  The x of a block is kept in shared memory where x is more than stays in L2 and neighbouring rows have entries in other places. Else the caches do better, and blocks are as wide as 16 bits
-  allow, so that most rows have one segment.
+  The x of a block is kept in shared memory where x is more than stays in L2 and few entries have others near them. Else the caches do better, and blocks are as wide as 16 bits
+  allow, so that most rows have one segment; with maps all rows have, of blocks that are low enough to have entries in no more chunks than a map may have.
 */
 void HBPChoose(const HBPOptions *options, const GallopCSR *csr, const PetscInt M[2], const HBPSample *s, HBP *h)
 {
-  const PetscBool local = (PetscBool)(2 * s->near >= s->entries), fits = (PetscBool)(M[0] <= HBP_MAX_SHARED_COLS);
+  const PetscBool local = (PetscBool)(2 * s->near >= s->entries), fits = (PetscBool)(M[HBP_NARROW] <= HBP_MAX_SHARED_COLS);
+  const PetscBool alone  = (PetscBool)(4 * s->chunks > 3 * s->entries); /* most entries have none near them */
+  const PetscReal chunks = (PetscReal)s->chunks / HBP_SAMPLES;
   int             w;
 
-  h->shared    = (PetscBool)(fits && (options->shared_x == HBP_SHARED_CHOOSE ? !local && (size_t)csr->n * sizeof(PetscScalar) > HBP_CACHE : options->shared_x == HBP_SHARED_ALWAYS));
-  w            = h->shared ? 0 : 1;
+  h->shared    = (PetscBool)(fits && (options->shared_x == HBP_SHARED_CHOOSE ? !local && alone && (size_t)csr->n * sizeof(PetscScalar) > HBP_CACHE : options->shared_x == HBP_SHARED_ALWAYS));
+  w            = h->shared ? HBP_NARROW : HBP_WIDE;
   h->N         = options->block_rows ? options->block_rows : local ? 512 : csr->m < HBP_MANY_ROWS ? 1024 : 2048;
   h->M         = M[w];
   h->colBlocks = (csr->n - 1) / h->M + 1;
-  if (!options->block_rows && !local) { /* enough segments for a group */
+  h->mapChunks = h->shared || h->colBlocks == 1 || csr->n / HBP_CHUNK >= PETSC_INT32_MAX || options->map == HBP_MAP_NEVER || (options->map == HBP_MAP_CHOOSE && options->block_cols) ? 0 : h->M / HBP_CHUNK;
+  if (h->mapChunks && options->map == HBP_MAP_CHOOSE) {
+    PetscInt N = h->N;
+
+    while (!options->block_rows && N > HBP_LEAST_ROWS && chunks * N > 0.75 * h->mapChunks) N /= 2;
+    if (chunks * N > h->mapChunks) h->mapChunks = 0;
+    else h->N = N;
+  }
+  if (h->mapChunks) w = HBP_ROW;
+  if (!options->block_rows && !local && !h->mapChunks) { /* enough segments for a group */
     const PetscReal segs = (PetscReal)s->segs[w] / HBP_SAMPLES / h->colBlocks;
 
     while (h->N < 2048 && segs * h->N < HBP_GROUP) h->N *= 2;
@@ -56,7 +67,11 @@ void HBPChoose(const HBPOptions *options, const GallopCSR *csr, const PetscInt M
   h->rowBlocks = (csr->m - 1) / h->N + 1;
   h->hash      = ChooseHash(h->N, s->logs[w]);
   h->longRow   = options->long_row;
-  if (!h->longRow) h->longRow = (PetscInt)PetscMin(PetscMax(h->shared ? 16384 : 1024, PetscMin(csr->nz / csr->m * 16, csr->nz / 1024)), PETSC_INT_MAX);
+  if (!h->longRow) {
+    const PetscCount least = h->shared ? 16384 : h->mapChunks ? 1024 : PetscMax(1024, csr->nz / 4096);
+
+    h->longRow = (PetscInt)PetscMin(PetscMax(least, PetscMin(csr->nz / csr->m * 16, csr->nz / 1024)), PETSC_INT_MAX);
+  }
   h->laneEntries = options->lane_entries;
   if (!h->laneEntries) h->laneEntries = h->shared ? 8 : !local || csr->nz / (32 * HBP_GROUP) < 4096 ? 16 : 32; /* groups enough for a GPU */
 }
@@ -68,6 +83,8 @@ static PetscErrorCode Free(HBP *h)
   PetscCall(PetscFree5(h->group, h->output_hash, h->nnz_perrow, h->col, h->data));
   PetscCall(PetscFree3(h->partialPtr, h->partial, h->direct));
   PetscCall(PetscFree3(h->combinePtr, h->combinePos, h->combineEnd));
+  PetscCall(PetscFree(h->mapPtr));
+  PetscCall(PetscFree(h->map));
   PetscCall(GallopLongRowsFree(&h->longRows));
   PetscCall(PetscFree(h->longCol));
   PetscCall(PetscFree(h->csrIdx));
@@ -95,7 +112,9 @@ static size_t Bytes(const HBP *h)
   const size_t          rows    = (size_t)(h->rowBlocks + 1) * (sizeof(*h->partialPtr) + sizeof(*h->combinePtr)) + (size_t)h->rowBlocks * HBPWords(h->N) * sizeof(*h->direct);
   const size_t          combine = ((size_t)h->partialNum + (size_t)h->combineNum * h->N) * sizeof(*h->combinePos);
 
-  return blocks + groups + entries + rows + combine + (size_t)(3 * l->num + 2 + 2 * l->pieceNum + l->nz) * sizeof(PetscInt);
+  const size_t maps = ((h->mapChunks ? (size_t)h->rowBlocks + 1 : 0) + (size_t)h->mapNum) * sizeof(PetscInt);
+
+  return blocks + groups + entries + rows + combine + maps + (size_t)(3 * l->num + 2 + 2 * l->pieceNum + l->nz) * sizeof(PetscInt);
 }
 
 /* A segment before it has found its place, and what blocks have */
@@ -119,13 +138,76 @@ typedef struct {
   PetscInt       *begin;      /* of each hash, its first place */
 } Workspace;
 
-static PetscErrorCode SortColumns(const GallopCSR *csr, Workspace *w)
+static PetscBool IsLong(const HBP *h, const PetscInt i[], PetscInt row)
+{
+  return (PetscBool)(i[row + 1] - i[row] > h->longRow);
+}
+
+static PetscBool IsDirect(const HBP *h, const PetscInt i[], const PetscInt j[], PetscInt row)
+{
+  return (PetscBool)(i[row + 1] > i[row] && (HBPIsMapped(h->mapPtr, row / h->N) || j[i[row]] / h->M == j[i[row + 1] - 1] / h->M));
+}
+
+/* The block that the segment beginning with entry k of a row is in, and where it ends */
+static Block *FindSegment(const HBP *h, const PetscInt i[], const PetscInt j[], PetscInt row, PetscInt k, const Workspace *w, PetscInt *end)
+{
+  const PetscBool mapped = (PetscBool)HBPIsMapped(h->mapPtr, row / h->N);
+
+  *end = mapped ? i[row + 1] : HBPSegmentEnd(j, k, i[row + 1], h->M);
+  return &w->block[(mapped ? 0 : (PetscCount)(j[k] / h->M) * h->rowBlocks) + row / h->N];
+}
+
+/* The maps; without any other blocks there is one column of them */
+static PetscErrorCode MakeMaps(HBP *h, const PetscInt i[], const PetscInt j[])
+{
+  PetscInt *seen, *chunk, num, plain = 0;
+
+  PetscFunctionBegin;
+  if (!h->mapChunks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(h->rowBlocks + 1, &h->mapPtr));
+  PetscCall(PetscMalloc1(PetscMin((PetscCount)h->rowBlocks * h->mapChunks, h->nz), &h->map));
+  PetscCall(PetscCalloc1(h->n / HBP_CHUNK + 1, &seen)); /* 1 + the last block of rows that has entries there */
+  PetscCall(PetscMalloc1(h->mapChunks, &chunk));
+  for (PetscInt rb = 0; rb < h->rowBlocks; rb++) {
+    num           = 0;
+    h->mapPtr[rb] = h->mapNum;
+    for (PetscInt r = rb * h->N; r < PetscMin(h->m, (rb + 1) * h->N) && num <= h->mapChunks; r++) {
+      for (PetscInt k = i[r]; k < i[r + 1] && !IsLong(h, i, r) && num <= h->mapChunks; k++) {
+        const PetscInt c = j[k] / HBP_CHUNK;
+
+        if (seen[c] == rb + 1) continue;
+        seen[c] = rb + 1;
+        if (num < h->mapChunks) chunk[num] = c * HBP_CHUNK;
+        num++;
+      }
+    }
+    if (num > h->mapChunks) plain++;
+    else {
+      PetscCall(PetscSortInt(num, chunk));
+      PetscCall(PetscArraycpy(h->map + h->mapNum, chunk, num));
+      h->mapNum += num;
+      h->mapped += num > 0;
+    }
+  }
+  h->mapPtr[h->rowBlocks] = h->mapNum;
+  PetscCall(PetscRealloc((size_t)h->mapNum * sizeof(PetscInt), &h->map));
+  if (!plain) {
+    h->allMapped = PETSC_TRUE;
+    h->colBlocks = 1;
+  }
+  PetscCall(PetscFree(seen));
+  PetscCall(PetscFree(chunk));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* In rows of blocks with maps any order will do */
+static PetscErrorCode SortColumns(const HBP *h, const GallopCSR *csr, Workspace *w)
 {
   PetscBool sorted = PETSC_TRUE;
 
   PetscFunctionBegin;
   for (PetscInt r = 0; r < csr->m && sorted; r++)
-    for (PetscInt k = csr->i[r] + 1; k < csr->i[r + 1]; k++)
+    for (PetscInt k = csr->i[r] + 1; k < csr->i[r + 1] && !HBPIsMapped(h->mapPtr, r / h->N); k++)
       if (csr->j[k] <= csr->j[k - 1]) sorted = PETSC_FALSE;
   w->j = w->from = NULL;
   if (sorted) PetscFunctionReturn(PETSC_SUCCESS);
@@ -135,16 +217,6 @@ static PetscErrorCode SortColumns(const GallopCSR *csr, Workspace *w)
   for (PetscCount k = 0; k < csr->nz; k++) w->from[k] = (PetscInt)k;
   for (PetscInt r = 0; r < csr->m; r++) PetscCall(PetscSortIntWithArray(csr->i[r + 1] - csr->i[r], w->j + csr->i[r], w->from + csr->i[r]));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscBool IsLong(const HBP *h, const PetscInt i[], PetscInt row)
-{
-  return (PetscBool)(i[row + 1] - i[row] > h->longRow);
-}
-
-static PetscBool IsDirect(const HBP *h, const PetscInt i[], const PetscInt j[], PetscInt row)
-{
-  return (PetscBool)(i[row + 1] > i[row] && j[i[row]] / h->M == j[i[row + 1] - 1] / h->M);
 }
 
 /* Numbers of everything, and where the segments and partial sums of each block begin */
@@ -157,9 +229,8 @@ static PetscErrorCode Count(HBP *h, PetscInt group, const PetscInt i[], const Pe
 
     if (!direct || IsLong(h, i, r)) h->alone = PETSC_FALSE;
     for (PetscInt k = i[r], end; k < i[r + 1] && !IsLong(h, i, r); k = end) {
-      Block *b = &w->block[(PetscCount)(j[k] / h->M) * h->rowBlocks + r / h->N];
+      Block *b = FindSegment(h, i, j, r, k, w, &end);
 
-      end = HBPSegmentEnd(j, k, i[r + 1], h->M);
       b->segs++;
       if (!direct) b->partials++;
       b->lanes[HBPLanes(&h->hash, h->laneEntries, end - k)]++;
@@ -191,9 +262,8 @@ static void CollectSegments(const HBP *h, const PetscInt i[], const PetscInt j[]
 
     if (direct || IsLong(h, i, r)) h->direct[(size_t)(r / h->N) * HBPWords(h->N) + r % h->N / 32] |= 1u << r % h->N % 32;
     for (PetscInt k = i[r], end; k < i[r + 1] && !IsLong(h, i, r); k = end) {
-      Block *b = &w->block[(PetscCount)(j[k] / h->M) * h->rowBlocks + r / h->N];
+      Block *b = FindSegment(h, i, j, r, k, w, &end);
 
-      end                               = HBPSegmentEnd(j, k, i[r + 1], h->M);
       w->record[b->seg + b->segs].start = k;
       w->record[b->seg + b->segs].len   = end - k;
       w->record[b->seg + b->segs++].row = (unsigned short)(r % h->N | (direct ? HBP_FLAG : 0));
@@ -213,8 +283,16 @@ static void Hash(const HBP *h, const Block *b, Workspace *w)
   for (PetscInt k = 0; k < b->segs; k++) w->place[w->begin[HBPHashOf(&h->hash, rec[k].len)]++] = k;
 }
 
+/* The number that a column has in its block */
+static unsigned short ColumnIn(const HBP *h, PetscInt cb, PetscInt rb, PetscInt j)
+{
+  const PetscInt num = HBPIsMapped(h->mapPtr, rb) ? h->mapPtr[rb + 1] - h->mapPtr[rb] : 0;
+
+  return (unsigned short)(num ? HBPPlaceOf(num, h->map + h->mapPtr[rb], j) * HBP_CHUNK + j % HBP_CHUNK : j - cb * h->M);
+}
+
 /* One group of a block: its segments, and its entries as the lanes meet them; returns whether all lanes have as many */
-static PetscBool FillGroup(HBP *h, PetscInt colblk, const Record rec[], const PetscInt place[], PetscInt count, int lanes, PetscInt seg, PetscInt *ptr, const PetscInt j[], PetscInt from[])
+static PetscBool FillGroup(HBP *h, PetscInt cb, PetscInt rb, const Record rec[], const PetscInt place[], PetscInt count, int lanes, PetscInt seg, PetscInt *ptr, const PetscInt j[], PetscInt from[])
 {
   const PetscInt each = (PetscInt)1 << lanes, all = count << lanes;
   PetscBool      equal = PETSC_TRUE;
@@ -233,7 +311,7 @@ static PetscBool FillGroup(HBP *h, PetscInt colblk, const Record rec[], const Pe
       if (e >= r->len) continue;
       left++;
       from[*ptr]       = r->start + e;
-      h->col[(*ptr)++] = (unsigned short)(j[r->start + e] - colblk * h->M);
+      h->col[(*ptr)++] = ColumnIn(h, cb, rb, j[r->start + e]);
     }
     if (left && left < all) equal = PETSC_FALSE;
   }
@@ -256,10 +334,10 @@ static void FillBlock(HBP *h, PetscInt size, PetscInt cb, PetscInt rb, Workspace
     for (count = 1; s + count < b->segs && count < size >> lanes && HBPLanes(&h->hash, h->laneEntries, rec[w->place[s + count]].len) == lanes;) count++;
     h->group[*g].begin_ptr = *ptr;
     h->group[*g].seg       = seg;
-    equal                  = FillGroup(h, cb, rec, w->place + s, count, lanes, seg, ptr, j, from);
+    equal                  = FillGroup(h, cb, rb, rec, w->place + s, count, lanes, seg, ptr, j, from);
     for (PetscInt l = 0; l < count; l++)
       if (!(h->output_hash[seg + l] & HBP_FLAG)) w->partialRow[partial++] = h->output_hash[seg + l];
-    h->group[*g].out      = partial > out ? out : -1;
+    h->group[*g].out      = HBPIsMapped(h->mapPtr, rb) ? -2 - h->mapPtr[rb] : partial > out ? out : -1;
     h->group[(*g)++].info = HBPInfo(rb, equal, lanes);
   }
 }
@@ -385,10 +463,11 @@ PetscErrorCode HBPBuild_Host(PetscInt group, const HBPOptions *options, const Ga
     PetscCall(PetscFree(h));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(SortColumns(csr, &w));
+  PetscCall(PlanLongRows(h, csr->i));
+  PetscCall(MakeMaps(h, csr->i, csr->j));
+  PetscCall(SortColumns(h, csr, &w));
   j = w.j ? w.j : csr->j;
   PetscCall(PetscCalloc1((PetscCount)h->rowBlocks * h->colBlocks, &w.block));
-  PetscCall(PlanLongRows(h, csr->i));
   PetscCall(Count(h, group, csr->i, j, &w));
   PetscCall(AllocateBlocks(h));
   PetscCall(PetscArrayzero(h->direct, h->rowBlocks * HBPWords(h->N)));
@@ -434,9 +513,10 @@ static inline void Store(const GallopProduct *p, PetscInt row, PetscScalar sum)
   p->z[row] = *p->beta == (PetscScalar)0.0 ? *p->alpha * sum : *p->alpha * sum + *p->beta * p->y[row];
 }
 
-/* The sums of a group */
+/* The sums of a group; x is that of its column of blocks */
 static void MultiplyGroup(const HBP *h, PetscInt g, const PetscScalar x[], PetscScalar sums[])
 {
+  const PetscInt       *map   = HBPMapOf(h->group[g].out) < 0 ? NULL : h->map + HBPMapOf(h->group[g].out);
   const PetscInt        lanes = h->group[g].info & 7, all = (h->group[g + 1].seg - h->group[g].seg) << lanes;
   const unsigned short *last = h->nnz_perrow + h->group[g].seg;
   PetscInt              live[HBP_GROUP], lives = all, ptr = h->group[g].begin_ptr;
@@ -448,7 +528,11 @@ static void MultiplyGroup(const HBP *h, PetscInt g, const PetscScalar x[], Petsc
   for (PetscInt k = 1; lives; k++) {
     PetscInt stay = 0;
 
-    for (PetscInt t = 0; t < lives; t++) sums[live[t]] += h->data[ptr + t] * x[h->col[ptr + t]];
+    for (PetscInt t = 0; t < lives; t++) {
+      const PetscInt col = h->col[ptr + t];
+
+      sums[live[t]] += h->data[ptr + t] * x[map ? map[col / HBP_CHUNK] + col % HBP_CHUNK : col];
+    }
     ptr += lives;
     for (PetscInt t = 0; t < lives; t++)
       if (HBPLaneLength((PetscInt)last[live[t] >> lanes] + 1, (int)lanes, live[t] & ((1 << lanes) - 1)) > k) live[stay++] = live[t];
@@ -593,6 +677,8 @@ PetscErrorCode HBPCopyToHost(const HBP *h, HBP **copy)
   PetscCall(AllocateBlocks(c));
   PetscCall(PetscMalloc5(l->num, &c->longRows.row, l->num + 1, &c->longRows.ptr, l->pieceNum, &c->longRows.pieceRow, l->pieceNum, &c->longRows.pieceAt, l->num + 1, &c->longRows.firstPiece));
   if (h->csrIdx) PetscCall(PetscMalloc1(h->blknz, &c->csrIdx));
+  PetscCall(PetscMalloc1(h->mapPtr ? h->rowBlocks + 1 : 0, &c->mapPtr));
+  PetscCall(PetscMalloc1(h->mapNum, &c->map));
   {
     const struct {
       void       *to;
@@ -612,6 +698,8 @@ PetscErrorCode HBPCopyToHost(const HBP *h, HBP **copy)
       {c->combinePos,          h->combinePos,  (size_t)h->partialNum * sizeof(unsigned short)                      },
       {c->combineEnd,          h->combineEnd,  (size_t)h->combineNum * (size_t)h->N * sizeof(unsigned short)       },
       {c->direct,              h->direct,      (size_t)h->rowBlocks * (size_t)HBPWords(h->N) * sizeof(unsigned int)},
+      {c->mapPtr,              h->mapPtr,      h->mapPtr ? (size_t)(h->rowBlocks + 1) * sizeof(PetscInt) : 0       },
+      {c->map,                 h->map,         (size_t)h->mapNum * sizeof(PetscInt)                                },
       {c->longRows.row,        l->row,         (size_t)l->num * sizeof(PetscInt)                                   },
       {c->longRows.ptr,        l->ptr,         (size_t)(l->num + 1) * sizeof(PetscInt)                             },
       {c->longRows.firstPiece, l->firstPiece,  (size_t)(l->num + 1) * sizeof(PetscInt)                             },
