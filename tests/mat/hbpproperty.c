@@ -297,7 +297,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   PetscInt          *first, *len, *blocks; /* of each row and column of blocks: its entries; of each row: how many blocks it has entries in, none of a long one */
   PetscInt          *place;                /* of each block of rows and chunk, see CheckMaps() */
   PetscInt          *partial, *partialRow; /* of each block, row by row: its first partial sum; of each partial sum: its row in the block */
-  PetscBool          done, unsorted = PETSC_FALSE, alone = PETSC_TRUE;
+  PetscBool          done, plain = PETSC_FALSE, unsorted = PETSC_FALSE, alone = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(A, &m, &n));
@@ -320,13 +320,16 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   PetscCall(PetscCalloc4(m * cols, &first, m * cols, &len, m, &blocks, rows * cols, &partial));
   PetscCall(PetscArraycpy(sorted, j, h->nz));
   for (PetscInt k = 0; k < h->nz; k++) from[k] = k;
-  for (PetscInt rb = 0; rb < rows; rb++) { /* with a map any order will do */
+  for (PetscInt rb = 0; rb < rows; rb++) { /* with a map any order will do, and in long rows if all others have maps */
     PetscBool mapped = PETSC_FALSE;
 
     for (PetscInt c = 0; c < chunks; c++) mapped = (PetscBool)(mapped || place[rb * chunks + c] >= 0);
-    for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N) && !mapped; r++)
+    for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N) && !mapped; r++) {
+      if (i[r + 1] > i[r] && i[r + 1] - i[r] <= h->longRow) plain = PETSC_TRUE;
       for (PetscInt k = i[r] + 1; k < i[r + 1]; k++) unsorted = (PetscBool)(unsorted || j[k] < j[k - 1]);
+    }
   }
+  if (h->mapChunks && !plain) unsorted = PETSC_FALSE;
   for (PetscInt r = 0; r < m; r++) {
     if (unsorted) PetscCall(PetscSortIntWithArray(i[r + 1] - i[r], sorted + i[r], from + i[r]));
     for (PetscInt k = i[r]; k < i[r + 1] && i[r + 1] - i[r] <= h->longRow; k++) {

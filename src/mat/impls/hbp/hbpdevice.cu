@@ -1253,7 +1253,19 @@ static PetscCount Tiles(PetscCount nz)
   return (nz + TileEntries - 1) / TileEntries;
 }
 
-static size_t CarveWorkspace(Workspace *w, const HBP *h, size_t cubbytes, void *base)
+/* What is needed before it is known whether there is more than one column of blocks, */
+static size_t CarveRows(Workspace *w, const HBP *h, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(w->tileRow, Tiles(h->nz));
+  carver.Take(w->longRows, h->nz / h->longRow + 1);
+  carver.Take(w->found, 1);
+  return carver.Bytes();
+}
+
+/* and then */
+static size_t CarveBlocks(Workspace *w, const HBP *h, size_t cubbytes, void *base)
 {
   GallopCarver     carver(base);
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
@@ -1262,9 +1274,6 @@ static size_t CarveWorkspace(Workspace *w, const HBP *h, size_t cubbytes, void *
   carver.Take(w->offsets, blocks + 1);
   carver.Take(w->partials, blocks + 1);
   carver.Take(w->pieces, (PetscCount)h->rowBlocks + 1);
-  carver.Take(w->tileRow, Tiles(h->nz));
-  carver.Take(w->longRows, h->nz / h->longRow + 1);
-  carver.Take(w->found, 1);
   carver.Take(w->cub, (PetscCount)cubbytes);
   return carver.Bytes();
 }
@@ -1332,6 +1341,24 @@ static size_t Carve(HBP *h, bool indices, void *base)
   carver.Take(h->partial, h->partialNum);
   carver.Take(h->longPartial, h->longRows.pieceNum);
   return carver.Bytes();
+}
+
+/* Room for what is counted of blocks, and for CUB; *memory is to be freed, NULL where there is none */
+static PetscErrorCode TakeBlocks(const HBP *h, Workspace *w, size_t *cubbytes, void **memory, size_t *bytes, cudaStream_t stream)
+{
+  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
+  size_t           cub;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, *cubbytes, thrust::make_transform_iterator(w->counts, OffsetsOf()), w->offsets, AddOffsets(), Offsets{0, 0, 0, 0}, blocks + 1, stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, cub, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), PartialsByRows{w->counts, h->rowBlocks, h->colBlocks}), w->partials, blocks + 1, stream));
+  *cubbytes = PetscMax(*cubbytes, cub);
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, cub, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), PiecesOf{w->partials, h->rowBlocks, h->colBlocks}), w->pieces, h->rowBlocks + 1, stream));
+  *cubbytes = PetscMax(*cubbytes, cub);
+  *bytes    = CarveBlocks(w, h, *cubbytes, NULL);
+  PetscCall(GallopDeviceMalloc(*bytes, memory));
+  if (*memory) (void)CarveBlocks(w, h, *cubbytes, *memory);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Columns of each row in increasing order; *sorted is to be freed, NULL where there is no memory */
@@ -1669,11 +1696,10 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   Workspace    w = {};
   Found        found;
   Maps         maps = {};
-  size_t       wbytes, sortedbytes = 0, mapbytes = 0, cubbytes = 0, bytes;
-  void        *wbase, *sorted = NULL, *mapmemory = NULL, *data;
+  size_t       rowbytes, blockbytes = 0, sortedbytes = 0, mapbytes = 0, cubbytes;
+  void        *rowmemory, *blockmemory = NULL, *sorted = NULL, *mapmemory = NULL, *data;
   cudaStream_t stream;
   PetscBool    done;
-  PetscCount   blocks;
   PetscInt    *rows;
 
   GallopLongRows longRows;
@@ -1695,20 +1721,13 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     PetscCall(PetscFree(h));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  blocks = (PetscCount)h->rowBlocks * h->colBlocks;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, bytes, thrust::make_transform_iterator(w.counts, OffsetsOf()), w.offsets, AddOffsets(), Offsets{0, 0, 0, 0}, blocks + 1, stream));
-  cubbytes = bytes;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), PartialsByRows{w.counts, h->rowBlocks, h->colBlocks}), w.partials, blocks + 1, stream));
-  cubbytes = PetscMax(cubbytes, bytes);
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), PiecesOf{w.partials, h->rowBlocks, h->colBlocks}), w.pieces, h->rowBlocks + 1, stream));
-  cubbytes = PetscMax(cubbytes, bytes);
-  wbytes   = CarveWorkspace(&w, h, cubbytes, NULL);
-  PetscCall(GallopDeviceMalloc(wbytes, &wbase));
-  if (!wbase) {
+  rowbytes = CarveRows(&w, h, NULL);
+  PetscCall(GallopDeviceMalloc(rowbytes, &rowmemory));
+  if (!rowmemory) {
     PetscCall(PetscFree(h));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  (void)CarveWorkspace(&w, h, cubbytes, wbase);
+  (void)CarveRows(&w, h, rowmemory);
   A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, w.tileRow, NULL};
   PetscCallCUDA(cudaMemsetAsync(w.found, 0, sizeof(*w.found), stream));
   TilesKernel<<<GridFor(h->m), Threads, 0, stream>>>(h->m, h->longRow, csr->i, w.tileRow, w.longRows, w.found);
@@ -1716,6 +1735,10 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   if (h->mapChunks) {
     PetscCall(MakeMaps(h, &A, &maps, &w, &mapmemory, &mapbytes, stream));
     done = (PetscBool)(mapmemory != NULL);
+  }
+  if (done) {
+    PetscCall(TakeBlocks(h, &w, &cubbytes, &blockmemory, &blockbytes, stream));
+    done = (PetscBool)(blockmemory != NULL);
   }
   if (done) PetscCall(Count(h, &A, &maps, &w, cubbytes, &found, stream));
   if (done && found.unsorted) {
@@ -1749,7 +1772,8 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   else PetscCall(Destroy(&data));
   if (sorted) PetscCall(GallopDeviceRelease(sortedbytes, sorted));
   if (mapmemory) PetscCall(GallopDeviceRelease(mapbytes, mapmemory));
-  PetscCall(GallopDeviceRelease(wbytes, wbase));
+  if (blockmemory) PetscCall(GallopDeviceRelease(blockbytes, blockmemory));
+  PetscCall(GallopDeviceRelease(rowbytes, rowmemory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -206,7 +206,7 @@ static PetscErrorCode SortColumns(const HBP *h, const GallopCSR *csr, Workspace 
   PetscBool sorted = PETSC_TRUE;
 
   PetscFunctionBegin;
-  for (PetscInt r = 0; r < csr->m && sorted; r++)
+  for (PetscInt r = 0; r < csr->m && sorted && !h->allMapped; r++)
     for (PetscInt k = csr->i[r] + 1; k < csr->i[r + 1] && !HBPIsMapped(h->mapPtr, r / h->N); k++)
       if (csr->j[k] <= csr->j[k - 1]) sorted = PETSC_FALSE;
   w->j = w->from = NULL;
