@@ -537,7 +537,7 @@ static __device__ void PlaceSegments(const HBPHash &hash, PetscInt N, PetscInt s
 }
 
 /* A warp a block: its segments in their places, its groups. start is as rec.start, but in order of places. */
-__global__ static void HashKernel(HBP h, PetscCount blocks, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, Records rec, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
+__global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__restrict__ counts, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, Records rec, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     lane = threadIdx.x % WarpSize, hashes = (int)HBPHashes(&h.hash);
@@ -561,31 +561,36 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Offsets *__res
     h.begin_nnz[first.blk] = ptr;
     h.blkRow[first.blk]    = rb;
   }
-  PetscInt g = first.group;
+  PetscInt g = first.group, next = 0, single = segs;
 
-  for (PetscInt s = 0, count; s < segs; s += count, g++) {
-    const PetscInt     from = s + lane < segs ? first.seg + shelf.place[s + lane] : first.seg;
-    PetscInt           len  = s + lane < segs ? (PetscInt)rec.last[from] + 1 : 0;
-    const int          own = len ? HBPLanes(&h.hash, h.laneEntries, len) : -1, lanes = __shfl_sync(All, own, 0);
-    const bool         mine     = own == lanes && lane < HBP_GROUP >> lanes; /* those with as many lanes follow each other */
-    const int          row      = mine ? rec.row[from] : HBP_FLAG;
-    const unsigned int summed   = __ballot_sync(All, !(row & HBP_FLAG)); /* later, by the combine part */
-    const int          shortest = __shfl_sync(All, (int)len, 0);         /* at most 65536, as all are where lanes have as many entries */
-    const bool         equal    = __all_sync(All, !mine || (len == shortest && len % (1 << lanes) == 0));
+  for (int lanes = 1; lanes < HBP_LANES; lanes++) single -= CountOf(counts[b].lanes, lanes - 1);
+  for (int lanes = 0; lanes < HBP_LANES; lanes++) { /* those with as many lanes follow each other; as many groups at once as have 32 segments */
+    const int      size = HBP_GROUP >> lanes, leader = lane & ~(size - 1);
+    const PetscInt num = lanes ? CountOf(counts[b].lanes, lanes - 1) : single;
 
-    count = __popc(__ballot_sync(All, mine));
-    if (mine) {
-      const PetscInt to = first.seg + s + lane;
+    for (PetscInt at = 0; at < num; at += WarpSize) {
+      const bool         mine = at + lane < num;
+      const PetscInt     to = first.seg + next + at + lane, from = mine ? first.seg + shelf.place[next + at + lane] : first.seg;
+      const int          len = mine ? (int)rec.last[from] + 1 : 0, row = mine ? rec.row[from] : HBP_FLAG, prefix = WarpPrefix(len), other = __shfl_sync(All, len, leader);
+      const unsigned int group  = (unsigned int)((1ull << size) - 1) << leader;
+      const unsigned int summed = __ballot_sync(All, !(row & HBP_FLAG)), uneven = __ballot_sync(All, mine && (len != other || len & ((1 << lanes) - 1))); /* summed later, by the combine part */
 
-      h.output_hash[to] = (unsigned short)row;
-      h.nnz_perrow[to]  = (unsigned short)(len - 1);
-      start[to]         = rec.start[from];
-    } else len = 0;
-    if (!(row & HBP_FLAG)) partialRow[out + __popc(summed & LanesBelow())] = (unsigned short)row;
-    if (lane == 0) h.group[g] = {ptr, first.seg + s, HBPIsMapped(h.mapPtr, rb) ? -2 - h.mapPtr[rb] : summed ? out : -1, HBPInfo(rb, equal, lanes)};
-    out += __popc(summed);
-    for (int by = WarpSize / 2; by; by /= 2) len += GallopShuffleWords(len, [=](int word) { return __shfl_xor_sync(All, word, by); });
-    ptr += len;
+      if (mine) {
+        h.output_hash[to] = (unsigned short)row;
+        h.nnz_perrow[to]  = (unsigned short)(len - 1);
+        start[to]         = rec.start[from];
+      }
+      if (!(row & HBP_FLAG)) partialRow[out + __popc(summed & LanesBelow())] = (unsigned short)row;
+      if (mine && lane == leader) {
+        const PetscInt begin = HBPIsMapped(h.mapPtr, rb) ? -2 - h.mapPtr[rb] : summed & group ? out + __popc(summed & LanesBelow()) : -1;
+
+        h.group[g + lane / size] = {ptr + prefix - len, to, begin, HBPInfo(rb, !(uneven & group), lanes)};
+      }
+      g += (PetscInt)((num - at < WarpSize ? num - at : WarpSize) + size - 1) / size;
+      out += __popc(summed);
+      ptr += __shfl_sync(All, prefix, WarpSize - 1);
+    }
+    next += num;
   }
 }
 
@@ -1121,6 +1126,7 @@ struct CombineArrays {
   const unsigned short *combinePos, *combineEnd;
   const unsigned int   *direct;
   const V              *partial, *longPartial;
+  bool                  shared; /* partial sums are put in order in shared memory */
 };
 
 /* The combine part: a GPU block a block of rows, a piece of its partial sums after the other, in order of rows in shared memory; and the last ones long rows, a warp each */
@@ -1133,7 +1139,7 @@ __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V,
   const I   rb    = (I)blockIdx.x;
   const int words = (int)((c.N + 31) / 32);
 
-  GallopLetSuccessorStart();
+  if (!c.shared) GallopLetSuccessorStart(); /* else the next product's SpMV part would begin with as little L1 as this leaves */
   if (rb >= c.rowBlocks) {
     const I t   = (rb - c.rowBlocks) * Warps + (I)(threadIdx.x / WarpSize);
     V       sum = V(0);
@@ -1511,7 +1517,8 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, cudaStream_t stream,
     PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, HBP_MAX_SHARED_COLS * (int)sizeof(PetscScalar)));
     PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, SHARED>, SharedThreads, plan->shared));
   } else PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>, FewThreads, 0));
-  plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
+  if (h->partialNum)
+    plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
   PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
   plan->threads = h->shared ? SharedThreads : FewThreads;
   warps         = plan->threads / WarpSize;
@@ -1623,7 +1630,7 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
     GallopCheckLaunch();
   }
   PetscCallCUDA(cudaFuncSetAttribute(HashKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(warps * shelf)));
-  HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, stream>>>(*h, blocks, w->offsets, w->partials, rec, start, partialRow);
+  HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, stream>>>(*h, blocks, w->counts, w->offsets, w->partials, rec, start, partialRow);
   GallopCheckLaunch();
   BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, stream>>>(*h, w->offsets, w->partials, w->pieces, ends);
   GallopCheckLaunch();
@@ -1840,8 +1847,8 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
     else PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, PLAIN>, grid, a, v));
   }
   if (!h->alone) {
-    const CombineArrays<PetscScalar, PetscInt> c = {h->m,          h->N,          h->rowBlocks, h->longRows.num, h->partialPtr, h->combinePtr, h->longRows.row, h->longRows.firstPiece,
-                                                    h->combinePos, h->combineEnd, h->direct,    h->partial,      h->longPartial};
+    const CombineArrays<PetscScalar, PetscInt> c = {h->m,          h->N,          h->rowBlocks, h->longRows.num, h->partialPtr,  h->combinePtr,    h->longRows.row, h->longRows.firstPiece,
+                                                    h->combinePos, h->combineEnd, h->direct,    h->partial,      h->longPartial, h->partialNum > 0};
 
     PetscCallCUDA(GallopLaunch(CombineKernel<PetscScalar, PetscInt>, {h->rowBlocks + ((PetscCount)h->longRows.num + Warps - 1) / Warps, Threads, 1, plan->combineShared, stream, overlaps}, c, v));
   }
