@@ -247,34 +247,37 @@ HBP_HD PetscInt HBPMapOf(PetscInt out)
   return out < -1 ? -2 - out : -1;
 }
 
-/* Adds what row k of the samples shows, of its first HBP_LOOK entries */
-HBP_HD void HBPLook(PetscInt m, const PetscInt i[], const PetscInt j[], const PetscInt M[2], int k, HBPSample *s)
+/* Row k of the samples, and the first HBP_LOOK entries of it and of the row before */
+typedef struct {
+  PetscInt begin, end, other, last;
+} HBPSampled;
+
+HBP_HD HBPSampled HBPSampledRow(PetscInt m, const PetscInt i[], int k)
 {
-  const PetscInt row   = (PetscInt)((PetscCount)m * k / HBP_SAMPLES);
-  const PetscInt begin = i[row], end = i[row + 1] - begin < HBP_LOOK ? i[row + 1] : begin + HBP_LOOK;
-  PetscInt       other = row ? i[row - 1] : begin, last = row ? (begin - other < HBP_LOOK ? begin : other + HBP_LOOK) : begin;
+  const PetscInt row = (PetscInt)((PetscCount)m * k / HBP_SAMPLES);
+  HBPSampled     s;
 
-  for (PetscInt e = begin; e < end; e++) {
-    while (other < last && j[other] < j[e] - 16) other++;
-    s->entries++;
-    if (other < last && j[other] <= j[e] + 16) s->near++;
-    else s->chunks += e == begin || j[e] / HBP_CHUNK != j[e - 1] / HBP_CHUNK;
-  }
-  for (int w = 0; w < HBP_WIDTHS; w++) {
-    PetscInt len = 0;
+  s.begin = i[row];
+  s.end   = i[row + 1] - s.begin < HBP_LOOK ? i[row + 1] : s.begin + HBP_LOOK;
+  s.other = row ? i[row - 1] : s.begin;
+  s.last  = s.begin - s.other < HBP_LOOK ? s.begin : s.other + HBP_LOOK;
+  return s;
+}
 
-    for (PetscInt e = begin; e < end; e++) {
-      len++;
-      if (e + 1 == end || (w != HBP_ROW && j[e + 1] / M[w] != j[e] / M[w])) {
-        int log = 0;
+/* Whether the row before has an entry within 16 columns */
+HBP_HD int HBPIsNear(const PetscInt j[], const HBPSampled *s, PetscInt col)
+{
+  const PetscInt k = HBPSegmentBegin(j, s->other, s->last, (PetscCount)col - 16);
 
-        while (len >> (log + 1)) log++;
-        s->segs[w]++;
-        s->logs[w][log]++;
-        len = 0;
-      }
-    }
-  }
+  return k < s->last && j[k] <= (PetscCount)col + 16;
+}
+
+HBP_HD int HBPLog(PetscInt len)
+{
+  int log = 0;
+
+  while (len >> (log + 1)) log++;
+  return log;
 }
 
 /* 12288 in real double */

@@ -75,17 +75,50 @@ struct Widths {
   PetscInt M[2];
 };
 
-__global__ static void LookKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, Widths w, HBPSample *sum)
+/* A warp a row of the samples */
+__global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, Widths w, unsigned long long *__restrict__ sum)
 {
-  const int                 k    = (int)GlobalThread();
-  HBPSample                 mine = {};
-  unsigned long long *const to   = (unsigned long long *)sum;
-  const unsigned long long *from = (const unsigned long long *)&mine;
+  static constexpr int    Num = sizeof(HBPSample) / sizeof(*sum), Near = offsetof(HBPSample, near) / sizeof(*sum), Chunks = offsetof(HBPSample, chunks) / sizeof(*sum), Segs = offsetof(HBPSample, segs) / sizeof(*sum), Logs = offsetof(HBPSample, logs) / sizeof(*sum);
+  __shared__ unsigned int counts[Num]; /* of a HBPSample */
+  const int               k = (int)(GlobalThread() / WarpSize), lane = threadIdx.x % WarpSize;
 
-  if (k >= HBP_SAMPLES) return;
-  HBPLook(m, i, j, w.M, k, &mine);
-  for (int f = 0; f < (int)(sizeof(mine) / sizeof(*from)); f++)
-    if (from[f]) atomicAdd(to + f, from[f]);
+  for (int f = threadIdx.x; f < Num; f += Threads) counts[f] = 0;
+  __syncthreads();
+  if (k < HBP_SAMPLES) {
+    const HBPSampled row       = HBPSampledRow(m, i, k);
+    PetscInt         before[2] = {row.begin, row.begin}; /* where the segment that goes on begins, for each width */
+
+    for (PetscInt first = row.begin; first < row.end; first += WarpSize) {
+      const PetscInt     e = first + lane, col = e < row.end ? j[e] : 0, next = e + 1 < row.end ? j[e + 1] : 0;
+      const bool         mine = e < row.end, near = mine && HBPIsNear(j, &row, col);
+      const unsigned int nears = __ballot_sync(All, near), chunks = __ballot_sync(All, mine && !near && (e == row.begin || col / HBP_CHUNK != j[e - 1] / HBP_CHUNK));
+
+      if (lane == 0) {
+        atomicAdd(counts, (unsigned int)(row.end - first < WarpSize ? row.end - first : WarpSize));
+        atomicAdd(counts + Near, (unsigned int)__popc(nears));
+        atomicAdd(counts + Chunks, (unsigned int)__popc(chunks));
+      }
+      for (int width = HBP_NARROW; width <= HBP_WIDE; width++) {
+        const bool         end  = mine && (e + 1 == row.end || next / w.M[width] != col / w.M[width]);
+        const unsigned int ends = __ballot_sync(All, end), below = ends & LanesBelow();
+
+        if (end) {
+          const PetscInt begin = below ? first + WarpSize - __clz((int)below) : before[width];
+
+          atomicAdd(counts + Segs + width, 1u);
+          atomicAdd(counts + Logs + width * HBP_LOGS + HBPLog(e + 1 - begin), 1u);
+        }
+        if (ends) before[width] = first + WarpSize - __clz((int)ends);
+      }
+    }
+    if (lane == 0 && row.end > row.begin) {
+      atomicAdd(counts + Segs + HBP_ROW, 1u);
+      atomicAdd(counts + Logs + HBP_ROW * HBP_LOGS + HBPLog(row.end - row.begin), 1u);
+    }
+  }
+  __syncthreads();
+  for (int f = threadIdx.x; f < Num; f += Threads)
+    if (counts[f]) atomicAdd(sum + f, (unsigned long long)counts[f]);
 }
 
 struct Found {
@@ -1235,6 +1268,9 @@ static int BitsFor(PetscCount largest)
 /* How the rows look; *fits is false where there is no memory for that */
 static PetscErrorCode Look(const GallopCSR *csr, const PetscInt M[2], HBPSample *s, PetscBool *fits, cudaStream_t stream)
 {
+  const Widths widths = {
+    {M[0], M[1]}
+  };
   void *sum;
 
   PetscFunctionBegin;
@@ -1242,11 +1278,7 @@ static PetscErrorCode Look(const GallopCSR *csr, const PetscInt M[2], HBPSample 
   PetscCall(GallopDeviceMalloc(sizeof(*s), &sum));
   if (!sum) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(cudaMemsetAsync(sum, 0, sizeof(*s), stream));
-  LookKernel<<<GridFor(HBP_SAMPLES, WarpSize), WarpSize, 0, stream>>>(csr->m, csr->i, csr->j,
-                                                                      {
-                                                                        {M[0], M[1]}
-  },
-                                                                      (HBPSample *)sum);
+  LookKernel<<<GridFor(HBP_SAMPLES, Warps), Threads, 0, stream>>>(csr->m, csr->i, csr->j, widths, (unsigned long long *)sum);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(s, sum, sizeof(*s)));
   PetscCall(GallopDeviceRelease(sizeof(*s), sum));

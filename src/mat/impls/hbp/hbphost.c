@@ -431,11 +431,36 @@ static PetscErrorCode PlanLongRows(HBP *h, const PetscInt i[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Adds a segment of len entries */
+static void AddSegment(HBPSample *s, int width, PetscInt len)
+{
+  s->segs[width]++;
+  s->logs[width][HBPLog(len)]++;
+}
+
 static PetscErrorCode Look(const GallopCSR *csr, const PetscInt M[2], HBPSample *s)
 {
+  const PetscInt *j = csr->j;
+
   PetscFunctionBegin;
   PetscCall(PetscMemzero(s, sizeof(*s)));
-  for (int k = 0; k < HBP_SAMPLES; k++) HBPLook(csr->m, csr->i, csr->j, M, k, s);
+  for (int k = 0; k < HBP_SAMPLES; k++) {
+    const HBPSampled row = HBPSampledRow(csr->m, csr->i, k);
+
+    for (PetscInt e = row.begin; e < row.end; e++) {
+      s->entries++;
+      if (HBPIsNear(j, &row, j[e])) s->near++;
+      else s->chunks += e == row.begin || j[e] / HBP_CHUNK != j[e - 1] / HBP_CHUNK;
+    }
+    for (int w = HBP_NARROW; w <= HBP_WIDE; w++) {
+      for (PetscInt e = row.begin, begin = e; e < row.end; e++) {
+        if (e + 1 < row.end && j[e + 1] / M[w] == j[e] / M[w]) continue;
+        AddSegment(s, w, e + 1 - begin);
+        begin = e + 1;
+      }
+    }
+    if (row.end > row.begin) AddSegment(s, HBP_ROW, row.end - row.begin);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
