@@ -144,7 +144,10 @@ $(programs):
 # ---- benchmark ----------------------------------------------------------------------------------------------
 
 bench_program := $(build)/benchmarks/gallopbench
-bench_objects := $(patsubst benchmarks/%,$(build)/benchmarks/%.o,$(wildcard benchmarks/*.c) $(if $(petsc_cuda),$(wildcard benchmarks/*.cu)))
+bench_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c common.c generate.c $(if $(petsc_cuda),benchdevice.cu))
+# with the library's own objects but one, whose kernels it calls
+hbp2d         := $(build)/benchmarks/hbp2d
+hbp2d_objects := $(patsubst %,$(build)/benchmarks/%.o,hbp2d.cu benchdevice.cu common.c generate.c) $(filter-out %/hbpdevice.cu.o,$(objects))
 
 bench_setup   := $(findstring -setup,$(BENCHFLAGS))
 bench_output  := $(build)/benchmarks/$(BENCH)$(if $(bench_setup),-setup.txt,.tsv)
@@ -156,26 +159,39 @@ bench: bench-program
 
 bench-program: $(bench_program)
 
+ifdef petsc_cuda
+bench-hbp2d: $(hbp2d)
+else
+bench-hbp2d:
+	@echo "make bench-hbp2d: the program needs CUDA, and this is $(petsc_description)" >&2; exit 1
+endif
+
 $(bench_program): $(bench_objects) $(library) $(build)/link.txt
 	@echo "  LINK $@"
 	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(bench_objects) $(with_lib)
 
+$(hbp2d): $(hbp2d_objects) $(build)/link.txt
+	@echo "  LINK $@"
+	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(hbp2d_objects) $(PETSC_LIB)
+
 $(build)/benchmarks/%.c.o: benchmarks/%.c $(build)/compile.txt
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
-	@$(compile_c) $(if $(filter %/gallopbench.c.o,$@),-DGALLOP_COMMIT='"$(commit)"') -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	@$(compile_c) $(says_commit) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
 	@mkdir -p $(@D)
 	@echo "  CUDA $<"
-	@$(compile_cuda) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	@$(compile_cuda) $(says_commit) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
--include $(bench_objects:.o=.d)
+-include $(bench_objects:.o=.d) $(build)/benchmarks/hbp2d.cu.d
 
-# the program says which commit it was made from
-ifneq ($(filter bench bench-program,$(MAKECMDGOALS)),)
+# programs say which commit they were made from
+main_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c hbp2d.cu)
+says_commit   = $(if $(filter $(main_objects),$@),-DGALLOP_COMMIT='"$(commit)"')
+ifneq ($(filter bench bench-program bench-hbp2d,$(MAKECMDGOALS)),)
 commit ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
-$(build)/benchmarks/gallopbench.c.o: $(build)/benchmarks/commit.txt
+$(main_objects): $(build)/benchmarks/commit.txt
 $(eval $(call remember,$(build)/benchmarks/commit.txt,$$(commit)))
 endif
 
@@ -213,4 +229,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64 or single asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all bench bench-program check conformance demo install clean help force
+.PHONY: all bench bench-hbp2d bench-program check conformance demo install clean help force

@@ -19,6 +19,33 @@ typedef struct {
   PetscErrorCode (*rawdestroy)(void **);
 } BenchPlace;
 
+#define BENCH_MEASUREMENTS 7
+#define BENCH_MOST_NAMES   256
+
+/* A matrix, a vector, and their product as it should be */
+typedef struct {
+  char         name[256];
+  Mat          A;
+  PetscInt     m, n, nz, longest;
+  PetscInt     nx, ny; /* lengths of the vectors */
+  PetscScalar *x;
+  void        *y;    /* in long double */
+  PetscReal   *sums; /* of |a x|, for each entry of y */
+} BenchProblem;
+
+PETSC_INTERN PetscErrorCode BenchProblemCreate(const char[], PetscBool, PetscInt, PetscBool, BenchProblem *); /* from a name or a file, for products or transposed ones */
+PETSC_INTERN PetscErrorCode BenchProblemRemark(const BenchProblem *);
+PETSC_INTERN PetscErrorCode BenchProblemError(const BenchProblem *, Vec, PetscReal *);
+PETSC_INTERN PetscErrorCode BenchProblemDestroy(BenchProblem *);
+
+PETSC_INTERN PetscErrorCode BenchMedian(PetscReal[], PetscLogDouble *); /* of BENCH_MEASUREMENTS */
+PETSC_INTERN PetscErrorCode BenchTimeWarm(const BenchPlace *, BenchWork, void *, PetscReal, PetscLogDouble *);
+PETSC_INTERN PetscErrorCode BenchTimeCold(const BenchPlace *, BenchWork, void *, PetscLogDouble *);
+
+PETSC_INTERN PetscErrorCode BenchList(const char[], PetscInt, const char *const[], PetscInt *, char *[]);
+PETSC_INTERN PetscErrorCode BenchFreeList(PetscInt, char *[]);
+PETSC_INTERN PetscErrorCode BenchPrintUnused(void);
+
 #if defined(PETSC_HAVE_CUDA)
 PETSC_INTERN const BenchPlace BenchDevice;
 PETSC_INTERN PetscErrorCode   BenchDeviceAvailable(PetscBool *);

@@ -39,44 +39,26 @@ and with -first, the best of 3\n\
 #if !defined(GALLOP_COMMIT)
   #define GALLOP_COMMIT "unknown"
 #endif
-#define MOST_NAMES 256
-
-#if defined(PETSC_USE_COMPLEX)
-typedef long double _Complex Long;
-#else
-typedef long double Long;
-#endif
 
 typedef struct {
   const BenchPlace *place;
   PetscLogDouble    bandwidth;
   PetscBool         transpose;
   PetscInt          seed, wrong, ntypes, nraw; /* nraw: how many of the place's products by a library */
-  char             *types[MOST_NAMES];
+  char             *types[BENCH_MOST_NAMES];
   PetscReal         min_ms;
 } Bench;
 
-/* A matrix, a vector, and their product as it should be */
-typedef struct {
-  char         name[256];
-  Mat          A;
-  PetscInt     m, n, nz, longest;
-  PetscInt     nx, ny; /* lengths of the vectors */
-  PetscScalar *x;
-  Long        *y;
-  PetscReal   *sums; /* of |a x|, for each entry of y */
-} Problem;
-
 /* What is timed */
 typedef struct {
-  Bench         *b;
-  const Problem *p;
-  const char    *what;
-  PetscInt       raw; /* which product by a library, or -1 for a matrix type */
-  Mat            A;
-  Vec            x, y;
-  void          *rawdata;
-  PetscInt       scalings;
+  Bench              *b;
+  const BenchProblem *p;
+  const char         *what;
+  PetscInt            raw; /* which product by a library, or -1 for a matrix type */
+  Mat                 A;
+  Vec                 x, y;
+  void               *rawdata;
+  PetscInt            scalings;
 } Case;
 
 /* ---- the host as the place of products ---- */
@@ -149,122 +131,6 @@ static PetscErrorCode HostFinish(void)
 
 static const BenchPlace BenchHost = {HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, NULL, 0, NULL, NULL, NULL, NULL};
 
-/* ---- problems ---- */
-
-static PetscErrorCode Load(const char file[], Mat *A)
-{
-  PetscBool gz, mtx;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrendswith(file, ".mtx.gz", &gz));
-  PetscCall(PetscStrendswith(file, ".mtx", &mtx));
-  PetscCall(MatCreate(PETSC_COMM_SELF, A));
-  PetscCall(MatSetType(*A, MATSEQAIJ));
-  if (gz || mtx) PetscCall(MatGallopLoadMatrixMarket(*A, file));
-  else {
-    PetscViewer viewer;
-
-    PetscCall(PetscViewerBinaryOpen(PETSC_COMM_SELF, file, FILE_MODE_READ, &viewer));
-    PetscCall(MatLoad(*A, viewer));
-    PetscCall(PetscViewerDestroy(&viewer));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Values that are all 1 are those of a pattern; the error of products with them would show little */
-static PetscErrorCode FillPattern(const Bench *b, Mat A)
-{
-  PetscInt        m, nz;
-  const PetscInt *i, *j;
-  PetscScalar    *a;
-  PetscBool       done, pattern = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscCall(MatSeqAIJGetArray(A, &a));
-  nz = i[m];
-  for (PetscInt k = 0; k < nz && pattern; k++) pattern = (PetscBool)(a[k] == (PetscScalar)1.0);
-  for (PetscInt r = 0; r < m && pattern; r++)
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) a[k] = BenchRandom(b->seed, PetscMin(r, j[k]), PetscMax(r, j[k]));
-  PetscCall(MatSeqAIJRestoreArray(A, &a));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The name that the output shows: what stands before a =, or a file's name without folders and ending */
-static PetscErrorCode ProblemCreate(const Bench *b, const char given[], PetscBool file, Problem *p)
-{
-  static const char *const endings[] = {".gz", ".mtx", ".bin"};
-  char                    *rest;
-  const PetscInt          *i, *j;
-  const PetscScalar       *a;
-  PetscBool                done;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMemzero(p, sizeof(*p)));
-  PetscCall(PetscStrncpy(p->name, given, sizeof(p->name)));
-  if (file) {
-    PetscCall(PetscStrrchr(given, '/', &rest));
-    PetscCall(PetscStrncpy(p->name, rest, sizeof(p->name)));
-    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(endings); k++) {
-      PetscCall(PetscStrendswith(p->name, endings[k], &done));
-      if (done) p->name[strlen(p->name) - strlen(endings[k])] = 0;
-    }
-    PetscCall(Load(given, &p->A));
-    PetscCall(FillPattern(b, p->A));
-  } else {
-    PetscCall(PetscStrchr(p->name, '=', &rest));
-    if (rest) *rest = 0;
-    PetscCall(BenchGenerate(rest ? given + (rest - p->name) + 1 : given, b->seed, &p->A));
-  }
-  PetscCall(MatGetSize(p->A, &p->m, &p->n));
-  p->nx = b->transpose ? p->m : p->n;
-  p->ny = b->transpose ? p->n : p->m;
-  PetscCall(PetscMalloc3(p->nx, &p->x, p->ny, &p->y, p->ny, &p->sums));
-  PetscCall(PetscArrayzero(p->sums, p->ny));
-  for (PetscInt k = 0; k < p->ny; k++) p->y[k] = 0;
-  for (PetscInt k = 0; k < p->nx; k++) p->x[k] = BenchRandom(b->seed, -1, k);
-  PetscCall(MatGetRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
-  PetscCall(MatSeqAIJGetArrayRead(p->A, &a));
-  p->nz = i[p->m];
-  for (PetscInt r = 0; r < p->m; r++) {
-    p->longest = PetscMax(p->longest, i[r + 1] - i[r]);
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) {
-      const PetscInt from = b->transpose ? r : j[k], to = b->transpose ? j[k] : r;
-
-      p->y[to] += (Long)a[k] * (Long)p->x[from];
-      p->sums[to] += PetscAbsScalar(a[k] * p->x[from]);
-    }
-  }
-  PetscCall(MatSeqAIJRestoreArrayRead(p->A, &a));
-  PetscCall(MatRestoreRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* How far the lengths of rows are from the mean, relative to it, tells more of a matrix than its size */
-static PetscErrorCode ProblemRemark(const Problem *p)
-{
-  const PetscInt *i;
-  PetscBool       done;
-  const PetscReal mean    = (PetscReal)p->nz / PetscMax(p->m, 1);
-  PetscReal       squares = 0;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, NULL, &done));
-  for (PetscInt r = 0; r < p->m; r++) squares += PetscSqr(i[r + 1] - i[r] - mean);
-  PetscCall(MatRestoreRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, NULL, &done));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s has rows of %.1f entries, variation %.3f, the longest %" PetscInt_FMT "\n", p->name, (double)mean, (double)(mean > 0 ? PetscSqrtReal(squares / p->m) / mean : 0), p->longest));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ProblemDestroy(Problem *p)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree3(p->x, p->y, p->sums));
-  PetscCall(MatDestroy(&p->A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- cases ---- */
 
 static PetscErrorCode CaseApply(void *ctx)
@@ -281,10 +147,10 @@ static PetscErrorCode CaseApply(void *ctx)
 /* From the host's matrix to the end of the first product */
 static PetscErrorCode CaseStart(void *ctx)
 {
-  Case          *c = (Case *)ctx;
-  const Problem *p = c->p;
-  char           type[128], *at;
-  PetscScalar   *x;
+  Case               *c = (Case *)ctx;
+  const BenchProblem *p = c->p;
+  char                type[128], *at;
+  PetscScalar        *x;
 
   PetscFunctionBegin;
   if (c->raw < 0) {
@@ -339,73 +205,24 @@ static PetscErrorCode CaseRemark(const Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With NaN for an entry that is none; the comparison lets it through */
-static PetscErrorCode CaseError(const Case *c, PetscReal *err)
-{
-  const Problem     *p = c->p;
-  const PetscScalar *y;
-
-  PetscFunctionBegin;
-  *err = 0;
-  PetscCall(VecGetArrayRead(c->y, &y));
-  for (PetscInt r = 0; r < p->ny; r++) {
-    const PetscReal difference = PetscAbsScalar((PetscScalar)((Long)y[r] - p->y[r])), e = difference == 0 ? 0 : difference / p->sums[r];
-
-    if (!(e <= *err)) *err = e;
-  }
-  PetscCall(VecRestoreArrayRead(c->y, &y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-#define MEASUREMENTS 7
-
-static PetscErrorCode Median(PetscReal times[], PetscLogDouble *median)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscSortReal(MEASUREMENTS, times));
-  *median = times[MEASUREMENTS / 2];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode TimeWarm(Case *c, PetscLogDouble *warm)
-{
-  PetscReal      times[MEASUREMENTS];
-  PetscLogDouble t;
-  PetscInt       repeat;
-
-  PetscFunctionBegin;
-  for (PetscInt k = 0; k < 2; k++) PetscCall((*c->b->place->time)(CaseApply, c, 5, &t));
-  repeat = (PetscInt)PetscClipInterval(c->b->min_ms * 1e-3 / MEASUREMENTS / (t / 5), 3, 10000);
-  for (PetscInt k = 0; k < MEASUREMENTS; k++) {
-    PetscCall((*c->b->place->time)(CaseApply, c, repeat, &t));
-    times[k] = (PetscReal)t / repeat;
-  }
-  PetscCall(Median(times, warm));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode TimeProducts(void *ctx)
 {
-  Case             *c     = (Case *)ctx;
-  const Problem    *p     = c->p;
-  const BenchPlace *place = c->b->place;
-  const double      bytes = (double)p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (p->m + 1.0) * sizeof(PetscInt) + ((double)p->m + p->n) * sizeof(PetscScalar);
-  PetscReal         err, times[MEASUREMENTS];
-  PetscLogDouble    before, after, setup, warm, cold;
+  Case               *c     = (Case *)ctx;
+  const BenchProblem *p     = c->p;
+  const BenchPlace   *place = c->b->place;
+  const double        bytes = (double)p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (p->m + 1.0) * sizeof(PetscInt) + ((double)p->m + p->n) * sizeof(PetscScalar);
+  PetscReal           err;
+  PetscLogDouble      before, after, setup, warm, cold;
 
   PetscFunctionBegin;
   PetscCall((*place->memory)(&before));
   PetscCall((*place->time)(CaseStart, c, 1, &setup));
   PetscCall((*place->memory)(&after));
-  PetscCall(TimeWarm(c, &warm));
-  for (PetscInt k = 0; k < MEASUREMENTS; k++) {
-    PetscCall((*place->timecold)(CaseApply, c, &cold));
-    times[k] = (PetscReal)cold;
-  }
-  PetscCall(Median(times, &cold));
+  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->min_ms, &warm));
+  PetscCall(BenchTimeCold(place, CaseApply, c, &cold));
   PetscCall(VecSet(c->y, PETSC_INFINITY)); /* so that what a product does not write shows */
   PetscCall(CaseApply(c));
-  PetscCall(CaseError(c, &err));
+  PetscCall(BenchProblemError(p, c->y, &err));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t1\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\n", p->name, p->m, p->n, p->nz, c->what, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz / warm,
                         bytes / cold / c->b->bandwidth, (after - before) / PetscMax(p->nz, 1), (double)err));
   PetscCall(CaseRemark(c));
@@ -460,13 +277,13 @@ static PetscErrorCode TimeSetup(void *ctx)
   enum { SCALINGS = 20 };
   Case             *c     = (Case *)ctx;
   const BenchPlace *place = c->b->place;
-  PetscReal         builds[MEASUREMENTS], refreshes[MEASUREMENTS];
+  PetscReal         builds[BENCH_MEASUREMENTS], refreshes[BENCH_MEASUREMENTS];
   PetscLogDouble    convert, product, build, refresh = 0, scale, both;
 
   PetscFunctionBegin;
   PetscCall((*place->time)(CaseStart, c, 1, &convert));
-  PetscCall(TimeWarm(c, &product));
-  for (PetscInt k = 0; k < MEASUREMENTS; k++) {
+  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->min_ms, &product));
+  for (PetscInt k = 0; k < BENCH_MEASUREMENTS; k++) {
     Case copy = *c;
 
     PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &copy.A));
@@ -478,8 +295,8 @@ static PetscErrorCode TimeSetup(void *ctx)
     refreshes[k] = (PetscReal)((both - scale) / SCALINGS - product);
     PetscCall(MatDestroy(&copy.A));
   }
-  PetscCall(Median(builds, &build));
-  PetscCall(Median(refreshes, &refresh));
+  PetscCall(BenchMedian(builds, &build));
+  PetscCall(BenchMedian(refreshes, &refresh));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%.1f\t%.2f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\n", c->p->name, c->p->nz, product * 1e6, convert * 1e3, build * 1e6, refresh * 1e6, build / product, refresh / product, c->what));
   PetscCall(CaseRemark(c));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -545,52 +362,18 @@ static PetscErrorCode PrintOptions(void)
 
 static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, BenchWork measure)
 {
-  Problem p;
+  BenchProblem p;
 
   PetscFunctionBegin;
-  PetscCall(ProblemCreate(b, given, file, &p));
-  if (measure != CaseStart) PetscCall(ProblemRemark(&p));
+  PetscCall(BenchProblemCreate(given, file, b->seed, b->transpose, &p));
+  if (measure != CaseStart) PetscCall(BenchProblemRemark(&p));
   for (PetscInt t = 0; t < b->ntypes + b->nraw; t++) {
     Case c = {.b = b, .p = &p, .what = t < b->ntypes ? b->types[t] : b->place->rawnames[t - b->ntypes], .raw = t < b->ntypes ? -1 : t - b->ntypes};
 
     PetscCall((*measure)(&c));
     PetscCall(CaseDestroy(&c));
   }
-  PetscCall(ProblemDestroy(&p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A misspelled option must not pass for one that had no effect */
-static PetscErrorCode PrintUnused(void)
-{
-  PetscInt n;
-  char   **names, **values;
-
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsLeftGet(NULL, &n, &names, &values));
-  for (PetscInt k = 0; k < n; k++) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# NOT USED -%s %s\n", names[k], values[k] ? values[k] : ""));
-  PetscCall(PetscOptionsLeftRestore(NULL, &n, &names, &values));
-  PetscCall(PetscOptionsSetValue(NULL, "-options_left", "0")); /* PETSc would say it again, in lines that are no comments */
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The strings that an option lists; those of ifnot when it is not given */
-static PetscErrorCode List(const char option[], PetscInt nifnot, const char *const ifnot[], PetscInt *n, char *list[])
-{
-  PetscBool set;
-
-  PetscFunctionBegin;
-  *n = MOST_NAMES;
-  PetscCall(PetscOptionsGetStringArray(NULL, NULL, option, list, n, &set));
-  if (set) PetscFunctionReturn(PETSC_SUCCESS);
-  for (*n = 0; *n < nifnot; (*n)++) PetscCall(PetscStrallocpy(ifnot[*n], &list[*n]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode FreeList(PetscInt n, char *list[])
-{
-  PetscFunctionBegin;
-  for (PetscInt k = 0; k < n; k++) PetscCall(PetscFree(list[k]));
+  PetscCall(BenchProblemDestroy(&p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -598,7 +381,7 @@ int main(int argc, char **argv)
 {
   static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP};
   Bench                    b       = {.place = &BenchHost, .seed = 1, .min_ms = 30};
-  char                    *files[MOST_NAMES], *names[MOST_NAMES], version[256];
+  char                    *files[BENCH_MOST_NAMES], *names[BENCH_MOST_NAMES], version[256];
   PetscInt                 nfiles, nnames;
   PetscBool                raw = PETSC_FALSE, setup = PETSC_FALSE, firsts = PETSC_FALSE, match;
   BenchWork                measure = TimeProducts;
@@ -614,10 +397,10 @@ int main(int argc, char **argv)
   PetscCall(BenchDeviceAvailable(&match));
   if (match) b.place = &BenchDevice;
 #endif
-  PetscCall(List("-f", 0, NULL, &nfiles, files));
-  PetscCall(List("-generate", 0, NULL, &nnames, names));
+  PetscCall(BenchList("-f", 0, NULL, &nfiles, files));
+  PetscCall(BenchList("-generate", 0, NULL, &nnames, names));
   PetscCheck(nfiles + nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate star7_100 or -f matrix.mtx; -help lists all options");
-  PetscCall(List("-types", PETSC_STATIC_ARRAY_LENGTH(types), types, &b.ntypes, b.types));
+  PetscCall(BenchList("-types", PETSC_STATIC_ARRAY_LENGTH(types), types, &b.ntypes, b.types));
   for (PetscInt t = 0; t < b.ntypes && b.place == &BenchHost; t++) {
     char *end = b.types[t] + strlen(MATAIJCUSPARSE);
 
@@ -649,11 +432,11 @@ int main(int argc, char **argv)
   for (PetscInt k = 0; k < nnames; k++) PetscCall(Run(&b, names[k], PETSC_FALSE, measure));
   for (PetscInt k = 0; k < nfiles; k++) PetscCall(Run(&b, files[k], PETSC_TRUE, measure));
 
-  PetscCall(PrintUnused());
+  PetscCall(BenchPrintUnused());
   PetscCall((*b.place->finish)());
-  PetscCall(FreeList(nnames, names));
-  PetscCall(FreeList(nfiles, files));
-  PetscCall(FreeList(b.ntypes, b.types));
+  PetscCall(BenchFreeList(nnames, names));
+  PetscCall(BenchFreeList(nfiles, files));
+  PetscCall(BenchFreeList(b.ntypes, b.types));
   PetscCheck(!b.wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " results are wrong", b.wrong);
   PetscCall(PetscFinalize());
   return 0;

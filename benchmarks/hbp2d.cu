@@ -1,0 +1,810 @@
+/* HBP's order by hash beside other orders of the same blocks: by sorting (sort2D), by dynamic programming (DP2D), none (plain2D). The kernels are the library's, but for those orders. */
+
+#include "../src/mat/impls/hbp/hbpdevice.cu"
+#include <cub/device/device_segmented_sort.cuh>
+#include "bench.h"
+#include "generate.h"
+
+static char help[] = "Times the set-up of HBP on one GPU with its hash and with other orders, on the same blocks, and products with them.\n\
+  -generate <name,...>    matrices by name, see below\n\
+  -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
+  -block_rows <512>       rows of a block, 1 to 2048\n\
+  -block_cols <4096>      columns of a block, 1 to 65536\n\
+  -shared_x <false>       products with the x of a block in shared memory\n\
+  -long_row <0>           rows with more entries are kept out of the blocks, in all ways; 0 lets HBP choose\n\
+  -lane_entries <0>       as -mat_hbp_lane_entries, for the hash: with more than a block has columns, each segment has one lane; 0 lets HBP choose\n\
+  -block_sort <false>     sort2D and DP2D sort by a kernel of one GPU block for each block of the matrix, not by cub::DeviceSegmentedSort\n\
+  -min_ms <30>            how long reorderings and products are repeated\n\
+  -seed <1>               of the generated matrices and of x\n\
+\n\
+Ways: hash, as HBP has it; sort2D, segments of a block sorted by their lengths; DP2D, sorted and then cut into groups by dynamic programming, so that\n\
+least lanes are idle; plain2D, in order of rows, 32 to a group; raw_csr_alg1 and raw_csr_alg2, cuSPARSE, for the products.\n\
+Output: one line a matrix and way, fields separated by tabs, - for what there is not\n\
+  matrix nnz blocks segments way groups\n\
+  reorder_us              from the segments of each block, in any order, to their order; of many in a row, median of 7\n\
+  setup_us                from CSR arrays on the GPU to all that a product needs: median of 7\n\
+  reorder/hash setup/hash over those of the hash\n\
+  deviation               of segments' lengths, mean over warps: 32 segments of a block that follow each other\n\
+  spmv_us combine_us      the SpMV part by itself, and how much longer both parts take: medians of 7\n\
+  product_us product/hash both parts, as the library launches them\n\
+  L2                      before products: flushed, with 1 M nonzeros or more, or warm\n\
+  err                     largest error of an entry of the result, relative to the sum of |a x| of its row\n\
+and at the end geometric means of what is over the hash's.\n\
+\n" BENCH_GENERATORS_HELP;
+
+#if !defined(GALLOP_COMMIT)
+  #define GALLOP_COMMIT "unknown"
+#endif
+
+enum {
+  HASH,
+  SORT,
+  DP,
+  ROWS,
+  RAW, /* the better one of cuSPARSE's, in means */
+  WAYS
+};
+
+static const char *const Names[WAYS] = {"hash", "sort2D", "DP2D", "plain2D", "best raw"};
+
+static constexpr unsigned int GroupLines = GroupWeight / WarpSize; /* what a group costs besides its lines of entries */
+
+/* ---- orders ---- */
+
+/* What finding another order takes */
+struct Orders {
+  unsigned short *sorted;          /* [segNum] lengths less 1, in order */
+  PetscInt       *which, *order;   /* [segNum] records by number, and in order */
+  unsigned char  *mark;            /* [segNum] DP2D: 1 + log2 of the lanes of a segment where a group begins, else 0 */
+  PetscInt       *groups, *before; /* [blocks + 1] DP2D: groups of each block, and of those before */
+  char           *cub;
+};
+
+struct FirstSegment {
+  __host__ __device__ PetscInt operator()(const Offsets &o) const { return o.seg; }
+};
+
+/* The first half of HashKernel() by itself */
+__global__ static void HashOrderKernel(HBP h, PetscCount blocks, const Offsets *__restrict__ offsets, Records rec, PetscInt *__restrict__ order)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  const int                                     hashes = (int)HBPHashes(&h.hash);
+  const PetscCount                              b      = GlobalThread() / WarpSize;
+  const size_t                                  words  = (size_t)HBPWords(h.N);
+  Shelf                                         shelf;
+
+  if (b >= blocks) return;
+  const PetscInt first = offsets[b].seg, segs = offsets[b + 1].seg - first;
+
+  if (!segs) return;
+  shelf.bits   = (unsigned int *)(memory + threadIdx.x / WarpSize * ShelfBytes(h.N, hashes));
+  shelf.before = (unsigned short *)(shelf.bits + words);
+  shelf.begin  = shelf.before + words;
+  shelf.order  = shelf.begin + hashes + 1;
+  shelf.place  = shelf.order + h.N;
+  PlaceSegments(h.hash, h.N, segs, rec.last + first, rec.row + first, shelf);
+  for (PetscInt k = threadIdx.x % WarpSize; k < segs; k += WarpSize) order[first + k] = first + shelf.place[k];
+}
+
+__global__ static void NumberKernel(PetscInt n, PetscInt *__restrict__ which)
+{
+  const PetscCount k = GlobalThread();
+
+  if (k < n) which[k] = (PetscInt)k;
+}
+
+/* A GPU block sorts a block */
+template <int Each>
+__global__ static void __launch_bounds__(FewThreads) SortKernel(const Offsets *__restrict__ offsets, const unsigned short *__restrict__ last, int bits, unsigned short *__restrict__ sorted, PetscInt *__restrict__ order)
+{
+  using Sort = cub::BlockRadixSort<unsigned short, FewThreads, Each, unsigned short>;
+  __shared__ typename Sort::TempStorage memory;
+  const PetscInt                        first = offsets[blockIdx.x].seg, segs = offsets[blockIdx.x + 1].seg - first;
+  unsigned short                        key[Each], value[Each];
+
+  if (!segs) return;
+  for (int k = 0; k < Each; k++) {
+    const int at = (int)threadIdx.x * Each + k;
+
+    key[k]   = at < segs ? last[first + at] : 0xffff; /* stays behind the others */
+    value[k] = (unsigned short)at;
+  }
+  Sort(memory).SortBlockedToStriped(key, value, 0, bits);
+  for (int k = 0; k < Each; k++) {
+    const int at = (int)threadIdx.x + k * FewThreads;
+
+    if (at >= segs) continue;
+    sorted[first + at] = key[k];
+    order[first + at]  = first + value[k];
+  }
+}
+
+/* log2 of the lanes that each of c segments has that are a group: all have as many, and an entry for each */
+static __device__ __forceinline__ int GroupLanes(int c, PetscInt shortest)
+{
+  return min(__clz(c - 1) - 27, 31 - __clz((int)shortest));
+}
+
+/*
+  A warp a block: cuts sorted segments into groups, so that these have the fewest lines of lanes, and few groups are made. The least cost of the first i segments is that of the
+  first i - c, and a group of the next c; each lane tries its own c.
+*/
+__global__ static void __launch_bounds__(Threads) CutKernel(PetscInt N, PetscCount blocks, const Offsets *__restrict__ offsets, const unsigned short *__restrict__ sorted, unsigned char *__restrict__ mark, PetscInt *__restrict__ groups)
+{
+  extern __shared__ unsigned char choices[];
+  unsigned char *const            choice = choices + (threadIdx.x / WarpSize) * ((size_t)N + 1);
+  const int                       lane = threadIdx.x % WarpSize, c = lane + 1;
+  const PetscCount                b        = GlobalThread() / WarpSize;
+  unsigned int                    before   = 0; /* least cost of the segments but the last c */
+  int                             shortest = 0, lengths = 0;
+
+  if (b > blocks) return;
+  const PetscInt first = offsets[b].seg, segs = b < blocks ? offsets[b + 1].seg - first : 0;
+
+  for (int i = 1; i <= segs; i++) {
+    if (i % WarpSize == 1) lengths = i - 1 + lane < segs ? (int)sorted[first + i - 1 + lane] + 1 : 0;
+    const int    longest = __shfl_sync(All, lengths, (i - 1) % WarpSize), other = __shfl_up_sync(All, shortest, 1);
+    unsigned int cost = All;
+
+    shortest = lane ? other : longest;
+    if (c <= i) {
+      const int lanes = GroupLanes(c, shortest);
+
+      cost = (before + (unsigned int)HBPLaneLength(longest, lanes, 0) + GroupLines) * WarpSize + WarpSize - c; /* the largest c of equal costs */
+    }
+    const unsigned int least = WarpMin(cost), up = __shfl_up_sync(All, before, 1);
+
+    if (!lane) choice[i] = (unsigned char)(WarpSize - least % WarpSize);
+    before = lane ? up : least / WarpSize;
+  }
+  for (PetscInt k = lane; k < segs; k += WarpSize) mark[first + k] = 0;
+  __syncwarp();
+  if (lane) return;
+  PetscInt num = 0;
+
+  for (PetscInt i = segs; i; num++) {
+    const int size = choice[i];
+
+    i -= size;
+    mark[first + i] = (unsigned char)(1 + GroupLanes(size, (PetscInt)sorted[first + i] + 1));
+  }
+  groups[b] = num;
+}
+
+__global__ static void GroupOffsetsKernel(PetscCount n, const PetscInt *__restrict__ before, Offsets *__restrict__ offsets)
+{
+  const PetscCount b = GlobalThread();
+
+  if (b < n) offsets[b].group = before[b];
+}
+
+/* The second half of HashKernel(), with an order that has been found, and groups of 32 or as they are marked */
+__global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount blocks, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, Records rec, const PetscInt *__restrict__ order, const unsigned char *__restrict__ mark, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
+{
+  const int        lane = threadIdx.x % WarpSize;
+  const PetscCount b    = GlobalThread() / WarpSize;
+
+  if (b >= blocks) return;
+  const Offsets  first = offsets[b];
+  const PetscInt segs = offsets[b + 1].seg - first.seg, rb = (PetscInt)(b % h.rowBlocks), cb = (PetscInt)(b / h.rowBlocks);
+  PetscInt       ptr = first.nnz, out = partials[(PetscCount)rb * h.colBlocks + cb], g = first.group;
+
+  if (!segs) return;
+  if (lane == 0) {
+    h.begin_nnz[first.blk] = ptr;
+    h.blkRow[first.blk]    = rb;
+  }
+  for (PetscInt s = 0, count; s < segs; s += count, g++) {
+    int lanes = 0;
+
+    count = segs - s < HBP_GROUP ? segs - s : HBP_GROUP;
+    if (mark) {
+      const PetscInt next = s + 1 + lane;
+
+      count = __ffs(__ballot_sync(All, next >= segs || mark[first.seg + next])); /* where the next group begins */
+      lanes = mark[first.seg + s] - 1;
+    }
+    const bool         mine     = lane < count;
+    const PetscInt     from     = mine ? order[first.seg + s + lane] : first.seg;
+    PetscInt           len      = mine ? (PetscInt)rec.last[from] + 1 : 0;
+    const int          row      = mine ? rec.row[from] : HBP_FLAG;
+    const unsigned int summed   = __ballot_sync(All, !(row & HBP_FLAG));
+    const int          shortest = __shfl_sync(All, (int)len, 0);
+    const bool         equal    = __all_sync(All, !mine || (len == shortest && len % (1 << lanes) == 0));
+
+    if (mine) {
+      const PetscInt to = first.seg + s + lane;
+
+      h.output_hash[to] = (unsigned short)row;
+      h.nnz_perrow[to]  = (unsigned short)(len - 1);
+      start[to]         = rec.start[from];
+    }
+    if (!(row & HBP_FLAG)) partialRow[out + __popc(summed & LanesBelow())] = (unsigned short)row;
+    if (lane == 0) h.group[g] = {ptr, first.seg + s, summed ? out : -1, HBPInfo(rb, equal, lanes)};
+    out += __popc(summed);
+    for (int by = WarpSize / 2; by; by /= 2) len += GallopShuffleWords(len, [=](int word) { return __shfl_xor_sync(All, word, by); });
+    ptr += len;
+  }
+}
+
+/* ---- set-up ---- */
+
+/* Workspace, in the order in which it is taken */
+enum { OF_ROWS, OF_BLOCKS, OF_RECORDS, OF_ORDER, PIECES };
+
+struct SetUp {
+  int               way;
+  PetscBool         blocksort;
+  const HBPOptions *options;
+  const GallopCSR  *csr;
+  HBPSample         sample;
+  HBP              *h; /* the result */
+  Matrix            A;
+  Workspace         w;
+  Records           rec;
+  PetscInt         *start;
+  Offsets          *ends;
+  unsigned short   *partialRow;
+  Orders            o;
+  GallopLongRows    longRows;
+  size_t            cubbytes, bytes[PIECES];
+  void             *memory[PIECES];
+  cudaStream_t      stream;
+};
+
+static PetscErrorCode NeedMemory(const void *memory)
+{
+  PetscFunctionBegin;
+  PetscCheck(memory, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room for this matrix");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TakePiece(SetUp *s, int piece, size_t bytes)
+{
+  PetscFunctionBegin;
+  s->bytes[piece] = bytes;
+  PetscCall(GallopDeviceMalloc(bytes, &s->memory[piece]));
+  PetscCall(NeedMemory(s->memory[piece]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of the choice of blocks the hash alone needs a look at the matrix */
+static PetscErrorCode LookAt(SetUp *s)
+{
+  PetscInt  M[2];
+  PetscBool done;
+
+  PetscFunctionBegin;
+  HBPCandidates(s->options, M);
+  PetscCall(Look(s->csr, M, &s->sample, &done, s->stream));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room to look at this matrix");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Up to the segments of each block, in any order; as Build() and Complete() in hbpdevice.cu */
+static PetscErrorCode Collect(SetUp *s)
+{
+  const GallopCSR *csr = s->csr;
+  HBP             *h;
+  Found            found;
+  Maps             maps = {};
+  PetscInt         M[2], *rows;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&h));
+  s->h       = h;
+  h->memtype = PETSC_MEMTYPE_CUDA;
+  h->m       = csr->m;
+  h->n       = csr->n;
+  h->nz      = csr->nz;
+  h->options = *s->options;
+  HBPCandidates(&h->options, M);
+  HBPChoose(&h->options, csr, M, &s->sample, h);
+  if (s->way != HASH) h->hash = {30, 1, 0, 1}; /* the same for all segments: they stay in order of rows, a lane each */
+  PetscCheck(HBPFits(h), PETSC_COMM_SELF, PETSC_ERR_SUP, "There are far more blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns than entries", h->N, h->M);
+  PetscCall(TakePiece(s, OF_ROWS, CarveRows(&s->w, h, NULL)));
+  (void)CarveRows(&s->w, h, s->memory[OF_ROWS]);
+  s->A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, s->w.tileRow, NULL};
+  PetscCallCUDA(cudaMemsetAsync(s->w.found, 0, sizeof(*s->w.found), s->stream));
+  TilesKernel<<<GridFor(h->m), Threads, 0, s->stream>>>(h->m, h->longRow, csr->i, s->w.tileRow, s->w.longRows, s->w.found);
+  GallopCheckLaunch();
+  PetscCall(TakeBlocks(h, &s->w, &s->cubbytes, &s->memory[OF_BLOCKS], &s->bytes[OF_BLOCKS], s->stream));
+  PetscCall(NeedMemory(s->memory[OF_BLOCKS]));
+  PetscCall(Count(h, &s->A, &maps, &s->w, s->cubbytes, &found, s->stream));
+  PetscCheck(!found.unsorted, PETSC_COMM_SELF, PETSC_ERR_SUP, "Columns do not increase in each row");
+  h->blkNum     = found.blk;
+  h->segNum     = found.seg;
+  h->groupNum   = found.group;
+  h->partialNum = found.partial;
+  h->combineNum = found.combine;
+  h->alone      = (PetscBool)(!found.partial && !found.longRows && !found.empty);
+  PetscCall(PetscMalloc1(found.longRows, &rows));
+  if (found.longRows) PetscCall(GallopDeviceCopyOut(rows, s->w.longRows, (size_t)found.longRows * sizeof(PetscInt)));
+  PetscCall(GallopLongRowsPlan(csr->host_i, found.longRows, rows, HBP_PIECE, &s->longRows));
+  PetscCall(PetscFree(rows));
+  h->longRows.num      = s->longRows.num;
+  h->longRows.pieceNum = s->longRows.pieceNum;
+  h->longRows.nz       = s->longRows.nz;
+  h->blknz             = h->nz - s->longRows.nz;
+  PetscCall(TakePiece(s, OF_RECORDS, CarveRecords(&s->rec, &s->start, &s->ends, &s->partialRow, h, NULL)));
+  (void)CarveRecords(&s->rec, &s->start, &s->ends, &s->partialRow, h, s->memory[OF_RECORDS]);
+  CollectKernel<<<(unsigned int)Tiles(h->nz), Threads, 0, s->stream>>>(s->A, s->w.counts, s->w.offsets, s->rec);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceSort(const SetUp *s, char *cub, size_t *bytes)
+{
+  const auto begin = thrust::make_transform_iterator(s->w.offsets, FirstSegment());
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceSegmentedSort::StableSortPairs(cub, *bytes, s->rec.last, s->o.sorted, s->o.which, s->o.order, s->h->segNum, (PetscCount)s->h->rowBlocks * s->h->colBlocks, begin, begin + 1, s->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DeviceSum(const SetUp *s, char *cub, size_t *bytes)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(cub, *bytes, s->o.groups, s->o.before, (PetscCount)s->h->rowBlocks * s->h->colBlocks + 1, s->stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static size_t CarveOrders(Orders *o, const HBP *h, size_t cubbytes, void *base)
+{
+  GallopCarver     carver(base);
+  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
+
+  carver.Take(o->sorted, h->segNum);
+  carver.Take(o->which, h->segNum);
+  carver.Take(o->order, h->segNum);
+  carver.Take(o->mark, h->segNum);
+  carver.Take(o->groups, blocks + 1);
+  carver.Take(o->before, blocks + 1);
+  carver.Take(o->cub, (PetscCount)cubbytes);
+  return carver.Bytes();
+}
+
+static PetscErrorCode TakeOrders(SetUp *s)
+{
+  size_t sort = 0, sum = 0;
+
+  PetscFunctionBegin;
+  if (!s->blocksort && s->way != HASH) PetscCall(DeviceSort(s, NULL, &sort));
+  if (s->way == DP) PetscCall(DeviceSum(s, NULL, &sum));
+  s->cubbytes = PetscMax(sort, sum);
+  PetscCall(TakePiece(s, OF_ORDER, CarveOrders(&s->o, s->h, s->cubbytes, NULL)));
+  (void)CarveOrders(&s->o, s->h, s->cubbytes, s->memory[OF_ORDER]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The reordering by itself */
+static PetscErrorCode Reorder(void *ctx)
+{
+  SetUp           *s      = (SetUp *)ctx;
+  const HBP       *h      = s->h;
+  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
+
+  PetscFunctionBegin;
+  if (!h->segNum) PetscFunctionReturn(PETSC_SUCCESS);
+  if (s->way == HASH) {
+    const size_t shelf = ShelfBytes(h->N, HBPHashes(&h->hash));
+    const int    warps = (int)PetscMax(1, PetscMin(Warps, (48 << 10) / shelf));
+
+    PetscCallCUDA(cudaFuncSetAttribute(HashOrderKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(warps * shelf)));
+    HashOrderKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.offsets, s->rec, s->o.order);
+    GallopCheckLaunch();
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (s->blocksort) {
+    const int bits = PetscMin(BitsFor(h->M - 1), 16);
+
+    if (h->N <= 4 * FewThreads) SortKernel<4><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec.last, bits, s->o.sorted, s->o.order);
+    else SortKernel<HBP_MAX_ROWS / FewThreads><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec.last, bits, s->o.sorted, s->o.order);
+    GallopCheckLaunch();
+  } else {
+    NumberKernel<<<GridFor(h->segNum), Threads, 0, s->stream>>>(h->segNum, s->o.which);
+    GallopCheckLaunch();
+    PetscCall(DeviceSort(s, s->o.cub, &s->cubbytes));
+  }
+  if (s->way == DP) {
+    CutKernel<<<GridFor(blocks + 1, Warps), Threads, Warps *((size_t)h->N + 1), s->stream>>>(h->N, blocks, s->w.offsets, s->o.sorted, s->o.mark, s->o.groups);
+    GallopCheckLaunch();
+    PetscCall(DeviceSum(s, s->o.cub, &s->cubbytes));
+    GroupOffsetsKernel<<<GridFor(blocks + 1), Threads, 0, s->stream>>>(blocks + 1, s->o.before, s->w.offsets);
+    GallopCheckLaunch();
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Arrays, their conversion, launches; as Complete() in hbpdevice.cu */
+static PetscErrorCode Convert(SetUp *s)
+{
+  HBP             *h      = s->h;
+  const GallopCSR *csr    = s->csr;
+  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
+  const size_t     shelf = ShelfBytes(h->N, HBPHashes(&h->hash));
+  const int        warps = (int)PetscMax(1, PetscMin(Warps, (48 << 10) / shelf)), planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
+  void            *base;
+  PetscBool        done;
+
+  PetscFunctionBegin;
+  if (s->way == DP && h->segNum) PetscCall(GallopDeviceCopyOut(&h->groupNum, s->o.before + blocks, sizeof(h->groupNum)));
+  PetscCall(GallopDeviceMalloc(Carve(h, false, NULL), &base));
+  PetscCall(NeedMemory(base));
+  (void)Carve(h, false, base);
+  DirectKernel<<<GridFor(words * WarpSize), Threads, 0, s->stream>>>(s->A, HBPWords(h->N), words * WarpSize, h->direct);
+  GallopCheckLaunch();
+  if (s->way == SORT || s->way == DP) {
+    PlaceKernel<<<GridFor(blocks, Warps), Threads, 0, s->stream>>>(*h, blocks, s->w.offsets, s->w.partials, s->rec, s->o.order, s->way == DP ? s->o.mark : nullptr, s->start, s->partialRow);
+  } else {
+    PetscCallCUDA(cudaFuncSetAttribute(HashKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(warps * shelf)));
+    HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.counts, s->w.offsets, s->w.partials, s->rec, s->start, s->partialRow);
+  }
+  GallopCheckLaunch();
+  BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, s->stream>>>(*h, s->w.offsets, s->w.partials, s->w.pieces, s->ends);
+  GallopCheckLaunch();
+  if (h->combineNum) {
+    CombinePlanKernel<<<GridFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), s->stream>>>(*h, s->partialRow);
+    GallopCheckLaunch();
+  }
+  PetscCall(CopyLongRows(h, &s->longRows));
+  if (h->longRows.pieceNum) {
+    LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, s->stream>>>(*h, csr->i, csr->j, csr->a, true);
+    GallopCheckLaunch();
+  }
+  ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, s->stream>>>(*h, s->start, csr->j, nullptr, nullptr, csr->a);
+  GallopCheckLaunch();
+  PetscCall(MakePlan(h, s->ends, s->stream, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room for the plan of products");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ReleaseWork(SetUp *s)
+{
+  PetscFunctionBegin;
+  for (int k = PIECES - 1; k >= 0; k--) {
+    if (s->memory[k]) PetscCall(GallopDeviceRelease(s->bytes[k], s->memory[k]));
+    s->memory[k] = NULL;
+  }
+  PetscCall(GallopLongRowsFree(&s->longRows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DestroyBuilt(SetUp *s)
+{
+  void *data = s->h;
+
+  PetscFunctionBegin;
+  PetscCall(Destroy(&data));
+  s->h = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All of it. By hash the order is found where the segments are placed. */
+static PetscErrorCode RunSetUp(void *ctx)
+{
+  SetUp *s = (SetUp *)ctx;
+
+  PetscFunctionBegin;
+  if (s->way == HASH) PetscCall(LookAt(s));
+  PetscCall(Collect(s));
+  if (s->way == SORT || s->way == DP) {
+    PetscCall(TakeOrders(s));
+    PetscCall(Reorder(s));
+  }
+  PetscCall(Convert(s));
+  PetscCall(ReleaseWork(s));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- measurements ---- */
+
+/* Figures of a way; what there is not, is negative */
+typedef struct {
+  PetscInt       groups;
+  PetscLogDouble reorder, setup, spmv, product;
+  PetscReal      deviation, err;
+} Figures;
+
+/* The product that is timed, of which Apply() may leave out a part */
+struct Product {
+  HBP                h;
+  const PetscScalar *x;
+  PetscScalar       *z;
+};
+
+static PetscErrorCode ApplyProduct(void *ctx)
+{
+  static const PetscScalar one = 1, zero = 0;
+  Product                 *p       = (Product *)ctx;
+  const GallopProduct      product = {&one, &zero, p->x, NULL, p->z};
+
+  PetscFunctionBegin;
+  PetscCall(Apply(&p->h, &product));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TimeProduct(const BenchProblem *problem, PetscReal min_ms, BenchWork work, void *ctx, PetscLogDouble *seconds)
+{
+  PetscFunctionBegin;
+  PetscCall(BenchTimeWarm(&BenchDevice, work, ctx, min_ms, seconds));
+  if (problem->nz >= 1000000) PetscCall(BenchTimeCold(&BenchDevice, work, ctx, seconds));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  HBPOptions options;
+  PetscBool  blocksort;
+  PetscInt   seed, wrong, matrices;
+  PetscReal  min_ms;
+  PetscReal  reorder[WAYS], setup[WAYS], product[WAYS]; /* sums of the logarithms of ratios */
+} Bench;
+
+static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, const char way[], BenchWork work, void *ctx, Vec y, PetscReal *err)
+{
+  PetscFunctionBegin;
+  PetscCall(VecSet(y, PETSC_INFINITY)); /* so that what a product does not write shows */
+  PetscCall((*work)(ctx));
+  PetscCall(BenchProblemError(problem, y, err));
+  if (*err <= (100 + problem->longest) * PETSC_MACHINE_EPSILON) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", problem->name, way, (double)*err));
+  b->wrong++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Measure(Bench *b, const BenchProblem *problem, SetUp *s, Vec x, Vec y, Figures *f)
+{
+  PetscReal          times[BENCH_MEASUREMENTS], byrow;
+  PetscLogDouble     t;
+  Product            both, spmv;
+  HBP               *copy;
+  const PetscScalar *xx;
+  PetscScalar       *yy;
+
+  PetscFunctionBegin;
+  f->reorder = -1;
+  if (s->way != ROWS) {
+    PetscCall(Collect(s));
+    PetscCall(TakeOrders(s));
+    PetscCall(BenchTimeWarm(&BenchDevice, Reorder, s, b->min_ms, &f->reorder));
+    PetscCall(ReleaseWork(s));
+    PetscCall(DestroyBuilt(s));
+  }
+  for (int k = -2; k < BENCH_MEASUREMENTS; k++) { /* the first two, to warm up */
+    PetscCall((*BenchDevice.time)(RunSetUp, s, 1, &t));
+    if (k >= 0) times[k] = (PetscReal)t;
+    if (k < BENCH_MEASUREMENTS - 1) PetscCall(DestroyBuilt(s));
+  }
+  PetscCall(BenchMedian(times, &f->setup));
+  f->groups = s->h->groupNum;
+  PetscCall(HBPCopyToHost(s->h, &copy));
+  PetscCall(HBPGetDeviations(copy, &byrow, &f->deviation));
+  PetscCall(HBPDestroyHostCopy(&copy));
+
+  PetscCall(VecCUDAGetArrayRead(x, &xx));
+  PetscCall(VecCUDAGetArrayWrite(y, &yy));
+  both = {*s->h, xx, yy};
+  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
+  PetscCall(VecCUDARestoreArrayRead(x, &xx));
+  spmv         = both;
+  spmv.h.alone = PETSC_TRUE; /* as if there were no combine part */
+  PetscCall(CheckResult(b, problem, Names[s->way], ApplyProduct, &both, y, &f->err));
+  PetscCall(TimeProduct(problem, b->min_ms, ApplyProduct, &both, &f->product));
+  f->spmv = f->product;
+  if (!s->h->alone) PetscCall(TimeProduct(problem, b->min_ms, ApplyProduct, &spmv, &f->spmv));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A number, or a - */
+static PetscErrorCode PrintField(const char format[], double value)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "\t"));
+  if (value < 0) PetscCall(PetscPrintf(PETSC_COMM_SELF, "-"));
+  else PetscCall(PetscPrintf(PETSC_COMM_SELF, format, value));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PrintLine(const BenchProblem *problem, PetscInt blocks, PetscInt segs, const char way[], const Figures *f, const Figures *hash)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s", problem->name, problem->nz, blocks, segs, way));
+  PetscCall(PrintField("%.0f", (double)f->groups));
+  PetscCall(PrintField("%.2f", f->reorder * 1e6));
+  PetscCall(PrintField("%.1f", f->setup * 1e6));
+  PetscCall(PrintField("%.2f", f->reorder / hash->reorder));
+  PetscCall(PrintField("%.2f", f->setup / hash->setup));
+  PetscCall(PrintField("%.3g", (double)f->deviation));
+  PetscCall(PrintField("%.2f", f->spmv * 1e6));
+  PetscCall(PrintField("%.2f", f->spmv < 0 ? -1 : PetscMax(f->product - f->spmv, 0) * 1e6));
+  PetscCall(PrintField("%.2f", f->product * 1e6));
+  PetscCall(PrintField("%.2f", f->product / hash->product));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "\t%s\t%.1e\n", problem->nz >= 1000000 ? "flushed" : "warm", (double)f->err));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix's CSR arrays on the GPU; a is where the allocation begins */
+static PetscErrorCode CopyCSR(Mat A, GallopCSR *csr)
+{
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscBool          done;
+  PetscInt          *di, *dj;
+  PetscScalar       *da;
+  void              *base;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &csr->m, &csr->n));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  csr->nz      = i[csr->m];
+  csr->host_i  = i; /* stays as long as A */
+  csr->memtype = PETSC_MEMTYPE_CUDA;
+  base         = NULL;
+  for (int pass = 0; pass < 2; pass++) {
+    GallopCarver carver(base);
+
+    carver.Take(da, csr->nz);
+    carver.Take(di, (PetscCount)csr->m + 1);
+    carver.Take(dj, csr->nz);
+    if (pass) break;
+    PetscCall(GallopDeviceMalloc(carver.Bytes(), &base));
+    PetscCall(NeedMemory(base));
+  }
+  PetscCall(GallopDeviceCopyIn(da, a, (size_t)csr->nz * sizeof(*a)));
+  PetscCall(GallopDeviceCopyIn(di, i, ((size_t)csr->m + 1) * sizeof(*i)));
+  PetscCall(GallopDeviceCopyIn(dj, j, (size_t)csr->nz * sizeof(*j)));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  csr->i = di;
+  csr->j = dj;
+  csr->a = da;
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateVector(PetscInt n, const PetscScalar values[], Vec *v)
+{
+  PetscScalar *array;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreate(PETSC_COMM_SELF, v));
+  PetscCall(VecSetSizes(*v, n, n));
+  PetscCall(VecSetType(*v, VECSEQCUDA));
+  if (values) {
+    PetscCall(VecGetArrayWrite(*v, &array));
+    PetscCall(PetscArraycpy(array, values, n));
+    PetscCall(VecRestoreArrayWrite(*v, &array));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
+{
+  BenchProblem problem;
+  GallopCSR    csr;
+  SetUp        s = {};
+  Vec          x, y;
+  Figures      f, hash = {};
+  PetscReal    best   = PETSC_MAX_REAL;
+  PetscInt     blocks = 0, segs = 0;
+
+  PetscFunctionBegin;
+  PetscCall(BenchProblemCreate(given, file, b->seed, PETSC_FALSE, &problem));
+  PetscCheck(problem.nz, PETSC_COMM_SELF, PETSC_ERR_USER, "Matrix %s has no entries", problem.name);
+  PetscCall(BenchProblemRemark(&problem));
+  PetscCall(CopyCSR(problem.A, &csr));
+  PetscCall(CreateVector(problem.n, problem.x, &x));
+  PetscCall(CreateVector(problem.m, NULL, &y));
+  s.csr       = &csr;
+  s.options   = &b->options;
+  s.blocksort = b->blocksort;
+  PetscCall(PetscGetCurrentCUDAStream(&s.stream));
+  PetscCall(LookAt(&s));
+  for (s.way = HASH; s.way < RAW; s.way++) {
+    PetscCall(Measure(b, &problem, &s, x, y, &f));
+    if (s.way == HASH) hash = f;
+    blocks = s.h->blkNum;
+    segs   = s.h->segNum;
+    PetscCall(PrintLine(&problem, blocks, segs, Names[s.way], &f, &hash));
+    if (f.reorder > 0) b->reorder[s.way] += PetscLogReal((PetscReal)(f.reorder / hash.reorder));
+    b->setup[s.way] += PetscLogReal((PetscReal)(f.setup / hash.setup));
+    b->product[s.way] += PetscLogReal((PetscReal)(f.product / hash.product));
+    PetscCall(DestroyBuilt(&s));
+  }
+  for (PetscInt k = 0; k < BenchDevice.nraw; k++) {
+    void *raw;
+
+    f = {-1, -1, -1, -1, -1, -1, -1};
+    PetscCall((*BenchDevice.rawcreate)(problem.A, k, PETSC_FALSE, x, y, &raw));
+    PetscCall(CheckResult(b, &problem, BenchDevice.rawnames[k], BenchDevice.rawapply, raw, y, &f.err));
+    PetscCall(TimeProduct(&problem, b->min_ms, BenchDevice.rawapply, raw, &f.product));
+    PetscCall((*BenchDevice.rawdestroy)(&raw));
+    PetscCall(PrintLine(&problem, blocks, segs, BenchDevice.rawnames[k], &f, &hash));
+    best = PetscMin(best, (PetscReal)f.product);
+  }
+  b->product[RAW] += PetscLogReal((PetscReal)(best / hash.product));
+  b->matrices++;
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(GallopDeviceFree((void *)csr.a));
+  PetscCall(BenchProblemDestroy(&problem));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PrintMeans(const Bench *b)
+{
+  PetscFunctionBegin;
+  for (int way = SORT; way < WAYS; way++) {
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "geometric mean of %" PetscInt_FMT "\t-\t-\t-\t%s\t-\t-\t-", b->matrices, Names[way]));
+    PetscCall(PrintField("%.2f", way < ROWS ? (double)PetscExpReal(b->reorder[way] / b->matrices) : -1));
+    PetscCall(PrintField("%.2f", way < RAW ? (double)PetscExpReal(b->setup[way] / b->matrices) : -1));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "\t-\t-\t-\t-\t%.2f\t-\t-\n", (double)PetscExpReal(b->product[way] / b->matrices)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -name <value>, at least least and at most most */
+static PetscErrorCode GetRange(const char name[], PetscInt least, PetscInt most, PetscInt *value)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, name, value, NULL));
+  PetscCheck(*value >= least && *value <= most, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Option %s is %" PetscInt_FMT ", but must be %" PetscInt_FMT " to %" PetscInt_FMT, name, *value, least, most);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Bench          b = {};
+  char          *files[BENCH_MOST_NAMES], *names[BENCH_MOST_NAMES], version[256];
+  PetscInt       nfiles, nnames;
+  PetscBool      available, shared = PETSC_FALSE;
+  PetscLogDouble bandwidth;
+  PetscMPIInt    size;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
+  b.options.block_rows = 512;
+  b.options.block_cols = 4096;
+  b.options.map        = HBP_MAP_NEVER;
+  b.options.fixed      = -1;
+  b.seed               = 1;
+  b.min_ms             = 30;
+  PetscCall(BenchList("-f", 0, NULL, &nfiles, files));
+  PetscCall(BenchList("-generate", 0, NULL, &nnames, names));
+  PetscCall(GetRange("-block_rows", 1, HBP_MAX_ROWS, &b.options.block_rows));
+  PetscCall(GetRange("-block_cols", 1, HBP_MAX_COLS, &b.options.block_cols));
+  PetscCall(GetRange("-long_row", 0, PETSC_INT_MAX, &b.options.long_row));
+  PetscCall(GetRange("-lane_entries", 0, PETSC_INT_MAX, &b.options.lane_entries));
+  PetscCheck(b.options.lane_entries != 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "Option -lane_entries is 1, but must be 0 or at least 2");
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-shared_x", &shared, NULL));
+  PetscCheck(!shared || b.options.block_cols <= HBP_MAX_SHARED_COLS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "With -shared_x a block has at most %" PetscInt_FMT " columns", HBP_MAX_SHARED_COLS);
+  b.options.shared_x = shared ? HBP_SHARED_ALWAYS : HBP_SHARED_NEVER;
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-block_sort", &b.blocksort, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
+  PetscCheck(nfiles + nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate kron16 or -f matrix.mtx; -help lists all options");
+  PetscCall(BenchDeviceAvailable(&available));
+  PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program compares kernels, and there is no GPU");
+
+  PetscCall(PetscGetVersion(version, sizeof(version)));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));
+  PetscCall((*BenchDevice.start)(&bandwidth));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, sorted by %s\n", b.options.block_rows, b.options.block_cols, shared ? "in" : "not in", b.blocksort ? "GPU blocks" : "cub::DeviceSegmentedSort"));
+  PetscCall(
+    PetscPrintf(PETSC_COMM_SELF, "# matrix\tnnz\tblocks\tsegments\tway\tgroups\treorder_us\tsetup_us\treorder/hash\tsetup/hash\tdeviation\tspmv_us\tcombine_us\tproduct_us\tproduct/hash\tL2\terr\n"));
+  for (PetscInt k = 0; k < nnames; k++) PetscCall(RunMatrix(&b, names[k], PETSC_FALSE));
+  for (PetscInt k = 0; k < nfiles; k++) PetscCall(RunMatrix(&b, files[k], PETSC_TRUE));
+  PetscCall(PrintMeans(&b));
+
+  PetscCall(BenchPrintUnused());
+  PetscCall((*BenchDevice.finish)());
+  PetscCall(BenchFreeList(nnames, names));
+  PetscCall(BenchFreeList(nfiles, files));
+  PetscCheck(!b.wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " results are wrong", b.wrong);
+  PetscCall(PetscFinalize());
+  return 0;
+}
