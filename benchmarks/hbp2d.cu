@@ -287,7 +287,6 @@ static PetscErrorCode Collect(SetUp *s)
   const GallopCSR *csr = s->csr;
   HBP             *h;
   Found            found;
-  Maps             maps = {};
   PetscInt         M[2], *rows;
 
   PetscFunctionBegin;
@@ -304,13 +303,13 @@ static PetscErrorCode Collect(SetUp *s)
   PetscCheck(HBPFits(h), PETSC_COMM_SELF, PETSC_ERR_SUP, "There are far more blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns than entries", h->N, h->M);
   PetscCall(TakePiece(s, OF_ROWS, CarveRows(&s->w, h, NULL)));
   (void)CarveRows(&s->w, h, s->memory[OF_ROWS]);
-  s->A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, s->w.tileRow, NULL};
+  s->A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, s->w.tileRow, NULL, 0};
   PetscCallCUDA(cudaMemsetAsync(s->w.found, 0, sizeof(*s->w.found), s->stream));
   TilesKernel<<<GridFor(h->m), Threads, 0, s->stream>>>(h->m, h->longRow, csr->i, s->w.tileRow, s->w.longRows, s->w.found);
   GallopCheckLaunch();
   PetscCall(TakeBlocks(h, &s->w, &s->cubbytes, &s->memory[OF_BLOCKS], &s->bytes[OF_BLOCKS], s->stream));
   PetscCall(NeedMemory(s->memory[OF_BLOCKS]));
-  PetscCall(Count(h, &s->A, &maps, &s->w, s->cubbytes, &found, s->stream));
+  PetscCall(Count(h, &s->A, &s->w, s->cubbytes, &found, s->stream));
   PetscCheck(!found.unsorted, PETSC_COMM_SELF, PETSC_ERR_SUP, "Columns do not increase in each row");
   h->blkNum     = found.blk;
   h->segNum     = found.seg;
@@ -452,7 +451,7 @@ static PetscErrorCode Convert(SetUp *s)
     LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, s->stream>>>(*h, csr->i, csr->j, csr->a, true);
     GallopCheckLaunch();
   }
-  ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, s->stream>>>(*h, s->start, csr->j, nullptr, nullptr, csr->a);
+  ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, s->stream>>>(*h, s->start, csr->j, nullptr, csr->a);
   GallopCheckLaunch();
   PetscCall(MakePlan(h, s->ends, s->stream, &done));
   PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room for the plan of products");

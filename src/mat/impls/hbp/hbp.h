@@ -197,6 +197,19 @@ HBP_HD PetscInt HBPPlaceOf(PetscInt n, const PetscInt array[], PetscCount value)
   return lo;
 }
 
+/* Whether a block of rows has a map */
+HBP_HD int HBPIsMapped(const PetscInt mapPtr[], PetscInt rowBlock)
+{
+  return mapPtr && mapPtr[rowBlock] < mapPtr[rowBlock + 1];
+}
+
+/* The number that column j has in its block, of M columns where the block of rows has no map */
+HBP_HD unsigned short HBPColumnIn(const PetscInt mapPtr[], const PetscInt map[], PetscInt M, PetscInt rowBlock, PetscInt j)
+{
+  if (!HBPIsMapped(mapPtr, rowBlock)) return (unsigned short)(j % M);
+  return (unsigned short)(HBPPlaceOf(mapPtr[rowBlock + 1] - mapPtr[rowBlock], map + mapPtr[rowBlock], j) * HBP_CHUNK + j % HBP_CHUNK);
+}
+
 /* Words of a bit for each row of a block */
 HBP_HD PetscInt HBPWords(PetscInt rows)
 {
@@ -233,12 +246,6 @@ HBP_HD PetscInt HBPSegmentBegin(const PetscInt j[], PetscInt begin, PetscInt end
     else end = mid;
   }
   return begin;
-}
-
-/* Whether a block of rows has a map */
-HBP_HD int HBPIsMapped(const PetscInt mapPtr[], PetscInt rowBlock)
-{
-  return mapPtr && mapPtr[rowBlock] < mapPtr[rowBlock + 1];
 }
 
 /* Where the map of a group's block begins, -1 where it has none */

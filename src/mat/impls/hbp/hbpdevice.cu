@@ -144,27 +144,16 @@ struct Matrix {
   HBPHash         hash;
   PetscCount      nz;
   const PetscInt *i, *j, *tileRow;
-  const PetscInt *mapped; /* of each block of rows, the chunks of its map; NULL where none has one */
+  const PetscInt *mapped;    /* of each block of rows, the chunks of its map; NULL where none has one */
+  PetscInt        mapChunks; /* that a map may have */
 
   __device__ __forceinline__ bool IsMapped(PetscInt rowBlock) const { return mapped && mapped[rowBlock]; }
 };
 
-/* Maps while they are made */
-struct Maps {
-  PetscInt       *num, *ptr; /* [rowBlocks + 1] chunks of each block of rows, 0 where there is no map, and of those before */
-  PetscInt       *first;     /* first columns of chunks, from FirstOf() on */
-  PetscInt        limit;     /* chunks that a map may have */
-  bool            spread;    /* as many places for each map, else for each entry */
-  unsigned short *col;       /* [nz] of each entry whose block has a map, the number of its column */
-
-  __device__ __forceinline__ PetscCount FirstOf(const Matrix &A, PetscInt rb) const { return spread ? (PetscCount)rb * limit : (PetscCount)A.i[(PetscCount)rb * A.N]; }
-};
-
-/* What a GPU block that makes a map has in shared memory: a table of chunks, then their places */
+/* What a GPU block that makes a map has in shared memory: a table of chunks, and the chunks one after the other */
 struct MapTable {
-  int            key[MapSlots];
-  int            list[MapSlots / 2];
-  unsigned short place[MapSlots];
+  int key[MapSlots];
+  int list[MapSlots / 2];
 };
 
 static __device__ __forceinline__ int SlotOf(int chunk)
@@ -172,12 +161,65 @@ static __device__ __forceinline__ int SlotOf(int chunk)
   return (int)((unsigned int)chunk * 2654435761u >> 19);
 }
 
-/* Puts many chunks in increasing order */
-static __device__ void SortChunks(int num, int bits, int *list)
+/* The chunks in which block rb of rows has entries, those in long rows left out, in the table; num, 0 before, is how many they are, or more than A.mapChunks */
+static __device__ void FillTable(const Matrix &A, PetscInt rb, int *key, int *num)
+{
+  static constexpr int Ahead = 4;
+  const PetscInt       row = rb * A.N, rows = A.m - row < A.N ? A.m - row : A.N;
+  const PetscCount     begin = A.i[row], end = A.i[row + rows];
+  bool                 some = false, full = false; /* long rows */
+
+  for (PetscInt r = row + (PetscInt)threadIdx.x; r < row + rows; r += MapThreads) some = some || A.i[r + 1] - A.i[r] > A.longRow;
+  for (int k = threadIdx.x; k < MapSlots; k += MapThreads) key[k] = -1;
+  some = __syncthreads_or(some);
+  for (PetscCount e = begin + threadIdx.x; e < end && !full; e += Ahead * MapThreads) {
+    PetscInt j[Ahead];
+
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) j[u] = e + u * MapThreads < end ? A.j[e + u * MapThreads] : -1;
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) {
+      const int chunk = (int)(j[u] / HBP_CHUNK);
+
+      if (j[u] < 0 || full) continue; /* so there are at most as many chunks too many as threads, and always free slots */
+      if (some) {
+        const PetscInt r = row + HBPPlaceOf(rows, A.i + row, e + u * MapThreads);
+
+        if (A.i[r + 1] - A.i[r] > A.longRow) continue;
+      }
+      for (int s = SlotOf(chunk);; s = (s + 1) % MapSlots) {
+        int there = *(volatile int *)(key + s);
+
+        if (there < 0) there = atomicCAS(key + s, -1, chunk);
+        if (there < 0) full = atomicAdd(num, 1) >= A.mapChunks;
+        if (there < 0 || there == chunk) break;
+      }
+    }
+  }
+  __syncthreads();
+}
+
+/* A GPU block a block of rows: how many chunks its map has, 0 for none */
+__global__ static void __launch_bounds__(MapThreads) CountChunksKernel(Matrix A, PetscInt *__restrict__ chunks, Found *found)
+{
+  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ int                                num;
+  const PetscInt                                rb = (PetscInt)blockIdx.x;
+
+  if (threadIdx.x == 0) num = 0;
+  FillTable(A, rb, (int *)memory, &num);
+  if (threadIdx.x) return;
+  chunks[rb] = num <= A.mapChunks ? num : 0;
+  if (num > A.mapChunks) atomicAdd(&found->plain, 1);
+  else if (num) atomicAdd(&found->mapped, 1);
+}
+
+/* Stores the first columns of many chunks in increasing order. memory may be where list is. */
+static __device__ void SortChunks(int num, int bits, const int *list, void *memory, PetscInt *__restrict__ map)
 {
   static constexpr int Each = MapSlots / 2 / MapThreads;
   using Sort                = cub::BlockRadixSort<int, MapThreads, Each>;
-  static_assert(sizeof(typename Sort::TempStorage) <= sizeof(MapTable) - offsetof(MapTable, list), "room to sort");
+  static_assert(sizeof(typename Sort::TempStorage) <= sizeof(MapTable), "room to sort");
   int chunk[Each];
 
   for (int k = 0; k < Each; k++) {
@@ -186,18 +228,16 @@ static __device__ void SortChunks(int num, int bits, int *list)
     chunk[k] = at < num ? list[at] : PETSC_INT32_MAX; /* stays behind the others */
   }
   __syncthreads();
-  Sort(*reinterpret_cast<typename Sort::TempStorage *>(list)).Sort(chunk, 0, bits); /* list is free, and what is behind it */
-  __syncthreads();
+  Sort(*reinterpret_cast<typename Sort::TempStorage *>(memory)).Sort(chunk, 0, bits);
   for (int k = 0; k < Each; k++) {
     const int at = (int)threadIdx.x * Each + k;
 
-    if (at < num) list[at] = chunk[k];
+    if (at < num) map[at] = (PetscInt)chunk[k] * HBP_CHUNK;
   }
-  __syncthreads();
 }
 
-/* Puts at most RankedChunks chunks in increasing order: how many are less is the place of each */
-static __device__ void RankChunks(int num, int *list)
+/* The same of at most RankedChunks chunks: how many are less is the place of each */
+static __device__ void RankChunks(int num, int *list, PetscInt *__restrict__ map)
 {
   static constexpr int Each = RankedChunks / MapThreads;
   int                  chunk[Each], rank[Each];
@@ -215,110 +255,34 @@ static __device__ void RankChunks(int num, int *list)
 
     for (int k = 0; k < Each; k++) rank[k] += (other.x < chunk[k]) + (other.y < chunk[k]) + (other.z < chunk[k]) + (other.w < chunk[k]);
   }
-  __syncthreads();
   for (int k = 0; k < Each; k++)
-    if (chunk[k] >= 0) list[rank[k]] = chunk[k];
-  __syncthreads();
+    if (chunk[k] >= 0) map[rank[k]] = (PetscInt)chunk[k] * HBP_CHUNK;
 }
 
-/* Calls what(entry, its column) for the entries of a block of rows, by all threads of a GPU block and without those of long rows, of which there are some or not, until it returns false */
-template <typename What>
-static __device__ __forceinline__ void WalkRows(const Matrix &A, PetscInt row, PetscInt rows, bool some, What what)
-{
-  static constexpr int Ahead = 4;
-  const PetscCount     begin = A.i[row], end = A.i[row + rows];
-
-  for (PetscCount e = begin + threadIdx.x; e < end; e += Ahead * MapThreads) {
-    PetscInt j[Ahead];
-
-#pragma unroll
-    for (int u = 0; u < Ahead; u++) j[u] = e + u * MapThreads < end ? A.j[e + u * MapThreads] : 0;
-#pragma unroll
-    for (int u = 0; u < Ahead; u++) {
-      const PetscCount at = e + u * MapThreads;
-
-      if (at >= end) continue;
-      if (some) {
-        const PetscInt r = row + HBPPlaceOf(rows, A.i + row, at);
-
-        if (A.i[r + 1] - A.i[r] > A.longRow) continue;
-      }
-      if (!what(at, j[u])) return;
-    }
-  }
-}
-
-/* A GPU block a block of rows: in which chunks of columns it has entries, and what numbers its columns get, where these are not too many */
-__global__ static void __launch_bounds__(MapThreads) MapKernel(Matrix A, Maps maps, int bits, Found *found)
+/* A GPU block a block of rows: its map; and the last one a map of all chunks of a block, for those that have none. ptr: where maps begin. */
+__global__ static void __launch_bounds__(MapThreads) MapKernel(Matrix A, HBP h, const PetscInt *__restrict__ ptr, int bits, PetscInt all)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   __shared__ int                                num, filled;
   MapTable                                     &table = *reinterpret_cast<MapTable *>(memory);
-  const PetscInt                                rb = (PetscInt)blockIdx.x, row = rb * A.N, rows = A.m - row < A.N ? A.m - row : A.N;
-  bool                                          some = false;
+  const PetscInt                                rb    = (PetscInt)blockIdx.x;
+  PetscInt *const                               map   = h.map + ptr[rb];
 
-  for (PetscInt r = row + (PetscInt)threadIdx.x; r < row + rows; r += MapThreads) some = some || A.i[r + 1] - A.i[r] > A.longRow;
-  for (int k = threadIdx.x; k < MapSlots; k += MapThreads) table.key[k] = -1;
-  if (threadIdx.x == 0) num = filled = 0;
-  some = __syncthreads_or(some);
-  WalkRows(A, row, rows, some, [&](PetscCount, PetscInt j) {
-    const int chunk = (int)(j / HBP_CHUNK);
-
-    for (int s = SlotOf(chunk);; s = (s + 1) % MapSlots) {
-      int key = *(volatile int *)(table.key + s);
-
-      if (key < 0) key = atomicCAS(table.key + s, -1, chunk);
-      if (key < 0) return atomicAdd(&num, 1) < maps.limit; /* so there are at most as many more as threads, and always free slots */
-      if (key == chunk) return true;
-    }
-  });
-  __syncthreads();
-  if (num == 0 || num > maps.limit) {
-    if (threadIdx.x == 0) {
-      maps.num[rb] = 0;
-      if (num) atomicAdd(&found->plain, 1);
-    }
+  if (threadIdx.x == 0) {
+    h.mapPtr[rb] = ptr[rb];
+    num = filled = 0;
+  }
+  if (rb == h.rowBlocks) {
+    for (PetscInt k = threadIdx.x; k < all; k += MapThreads) map[k] = k * HBP_CHUNK;
     return;
   }
+  if (!A.mapped[rb]) return;
+  FillTable(A, rb, table.key, &num);
   for (int k = threadIdx.x; k < MapSlots; k += MapThreads)
     if (table.key[k] >= 0) table.list[atomicAdd(&filled, 1)] = table.key[k];
   __syncthreads();
-  if (num <= RankedChunks) RankChunks(num, table.list);
-  else SortChunks(num, bits, table.list);
-
-  const auto slot = [&](int chunk) {
-    int s = SlotOf(chunk);
-
-    while (table.key[s] != chunk) s = (s + 1) % MapSlots;
-    return s;
-  };
-
-  for (int k = threadIdx.x; k < num; k += MapThreads) {
-    table.place[slot(table.list[k])]    = (unsigned short)k;
-    maps.first[maps.FirstOf(A, rb) + k] = (PetscInt)table.list[k] * HBP_CHUNK;
-  }
-  if (threadIdx.x == 0) {
-    maps.num[rb] = num;
-    atomicAdd(&found->mapped, 1);
-  }
-  __syncthreads();
-  WalkRows(A, row, rows, some, [&](PetscCount e, PetscInt j) {
-    maps.col[e] = (unsigned short)(table.place[slot((int)(j / HBP_CHUNK))] * HBP_CHUNK + j % HBP_CHUNK);
-    return true;
-  });
-}
-
-/* Maps one after the other, a GPU block each, and behind them one of all chunks of a block */
-__global__ static void CopyMapsKernel(Matrix A, Maps maps, HBP h, PetscInt all)
-{
-  const PetscInt rb = (PetscInt)blockIdx.x, to = maps.ptr[rb];
-
-  if (threadIdx.x == 0) h.mapPtr[rb] = to;
-  if (rb == h.rowBlocks) {
-    for (PetscInt k = threadIdx.x; k < all; k += blockDim.x) h.map[to + k] = k * HBP_CHUNK;
-    return;
-  }
-  for (PetscInt k = threadIdx.x; k < maps.num[rb]; k += blockDim.x) h.map[to + k] = maps.first[maps.FirstOf(A, rb) + k];
+  if (num <= RankedChunks) RankChunks(num, table.list, map);
+  else SortChunks(num, bits, table.list, memory, map);
 }
 
 /* Calls what(block, row, first entry, end, direct) for each segment that begins in a tile and is not of a block with a map */
@@ -713,20 +677,20 @@ static __device__ __forceinline__ void WalkGroup(const HBP &h, PetscCount g, Seg
   }
 }
 
-/* A warp a group: its entries. from, where j is not CSR's but sorted; col where blocks have maps. */
-__global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, const PetscInt *__restrict__ start, const PetscInt *__restrict__ j, const PetscInt *__restrict__ from, const unsigned short *__restrict__ col, const PetscScalar *__restrict__ a)
+/* A warp a group: its entries. from, where j is not CSR's but sorted. */
+__global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, const PetscInt *__restrict__ start, const PetscInt *__restrict__ j, const PetscInt *__restrict__ from, const PetscScalar *__restrict__ a)
 {
   const PetscCount g = GlobalThread() / WarpSize;
 
   if (g >= h.groupNum) return;
-  const bool mapped = HBPMapOf(h.group[g].out) >= 0;
+  const PetscInt rb = h.group[g].info >> 4;
 
   WalkGroup(
     h, g, [&](PetscInt seg) { return start[seg]; },
     [&](PetscInt at, PetscInt k) {
       const PetscInt e = from ? from[k] : k;
 
-      h.col[at]  = mapped ? col[e] : (unsigned short)(j[k] % h.M);
+      h.col[at]  = HBPColumnIn(h.mapPtr, h.map, h.M, rb, j[k]);
       h.data[at] = a[e];
       if (from) h.csrIdx[at] = e;
     });
@@ -1252,6 +1216,7 @@ struct Workspace {
   Offsets            *offsets;
   PetscInt           *partials, *pieces, *tileRow, *longRows;
   Found              *found;
+  PetscInt           *chunks, *mapPtr;  /* of maps, and where they begin; NULL where there are none */
   PetscInt           *j, *from, *entry; /* of rows that are not sorted */
   unsigned long long *key, *sortedkey;
   char               *cub;
@@ -1421,7 +1386,7 @@ static PetscErrorCode SortRows(Matrix *A, Workspace *w, void **sorted, size_t *b
 }
 
 /* Numbers of everything, and where blocks begin */
-static PetscErrorCode Count(const HBP *h, const Matrix *A, const Maps *maps, Workspace *w, size_t cubbytes, Found *found, cudaStream_t stream)
+static PetscErrorCode Count(const HBP *h, const Matrix *A, Workspace *w, size_t cubbytes, Found *found, cudaStream_t stream)
 {
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
 
@@ -1438,7 +1403,7 @@ static PetscErrorCode Count(const HBP *h, const Matrix *A, const Maps *maps, Wor
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, cubbytes, thrust::make_transform_iterator(w->counts, OffsetsOf()), w->offsets, AddOffsets(), Offsets{0, 0, 0, 0}, blocks + 1, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), PartialsByRows{w->counts, h->rowBlocks, h->colBlocks}), w->partials, blocks + 1, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), PiecesOf{w->partials, h->rowBlocks, h->colBlocks}), w->pieces, h->rowBlocks + 1, stream));
-  TotalsKernel<<<1, 1, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, maps->ptr, w->found);
+  TotalsKernel<<<1, 1, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, w->mapPtr, w->found);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(found, w->found, sizeof(*found)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1625,7 +1590,7 @@ static PetscErrorCode CopyLongRows(HBP *h, const GallopLongRows *l)
 }
 
 /* With all numbers known: takes memory and fills it; *done is false where there is not enough */
-static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, const Maps *maps, const GallopLongRows *l, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, const GallopLongRows *l, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
   const size_t     shelf = ShelfBytes(h->N, HBPHashes(&h->hash)), bytes = Carve(h, w->from != NULL, NULL);
@@ -1648,7 +1613,8 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   if (!recbase) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveRecords(&rec, &start, &ends, &partialRow, h, recbase);
   if (h->mapChunks) {
-    CopyMapsKernel<<<(unsigned int)h->rowBlocks + 1, Threads, 0, stream>>>(*A, *maps, *h, AllChunks(h));
+    PetscCallCUDA(cudaFuncSetAttribute(MapKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(MapTable)));
+    MapKernel<<<(unsigned int)h->rowBlocks + 1, MapThreads, sizeof(MapTable), stream>>>(*A, *h, w->mapPtr, BitsFor(h->n / HBP_CHUNK), AllChunks(h));
     GallopCheckLaunch();
   }
   DirectKernel<<<GridFor(words * WarpSize), Threads, 0, stream>>>(*A, HBPWords(h->N), words * WarpSize, h->direct);
@@ -1675,54 +1641,47 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
     LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, stream>>>(*h, csr->i, csr->j, csr->a, true);
     GallopCheckLaunch();
   }
-  ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, stream>>>(*h, start, A->j, w->from, maps->col, csr->a);
+  ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, stream>>>(*h, start, A->j, w->from, csr->a);
   GallopCheckLaunch();
   PetscCall(MakePlan(h, ends, stream, done));
   PetscCall(GallopDeviceRelease(recbytes, recbase));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static size_t CarveMaps(Maps *maps, const HBP *h, size_t cubbytes, char **cub, void *base)
+static size_t CarveMaps(Workspace *w, const HBP *h, size_t cubbytes, char **cub, void *base)
 {
-  GallopCarver     carver(base);
-  const PetscCount most = (PetscCount)h->rowBlocks * h->mapChunks;
+  GallopCarver carver(base);
 
-  maps->limit  = h->mapChunks;
-  maps->spread = most < h->nz;
-  carver.Take(maps->num, (PetscCount)h->rowBlocks + 1);
-  carver.Take(maps->ptr, (PetscCount)h->rowBlocks + 1);
-  carver.Take(maps->first, maps->spread ? most : h->nz);
-  carver.Take(maps->col, h->nz);
+  carver.Take(w->chunks, (PetscCount)h->rowBlocks + 1);
+  carver.Take(w->mapPtr, (PetscCount)h->rowBlocks + 1);
   carver.Take(*cub, (PetscCount)cubbytes);
   return carver.Bytes();
 }
 
-/* The maps; *memory is to be freed, NULL where there is none */
-static PetscErrorCode MakeMaps(HBP *h, Matrix *A, Maps *maps, Workspace *w, void **memory, size_t *bytes, cudaStream_t stream)
+/* Which blocks of rows have maps, and where these begin; *memory is to be freed, NULL where there is none */
+static PetscErrorCode CountMaps(HBP *h, Matrix *A, Workspace *w, void **memory, size_t *bytes, cudaStream_t stream)
 {
-  const int bits = BitsFor(h->n / HBP_CHUNK);
-  size_t    cub  = 0;
-  char     *scan;
-  Found     found;
+  size_t cub = 0;
+  char  *scan;
+  Found  found;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, cub, maps->num, maps->ptr, h->rowBlocks + 1, stream));
-  *bytes = CarveMaps(maps, h, cub, &scan, NULL);
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, cub, w->chunks, w->mapPtr, h->rowBlocks + 1, stream));
+  *bytes = CarveMaps(w, h, cub, &scan, NULL);
   PetscCall(GallopDeviceMalloc(*bytes, memory));
   if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveMaps(maps, h, cub, &scan, *memory);
-  PetscCallCUDA(cudaFuncSetAttribute(MapKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(MapTable)));
-  MapKernel<<<(unsigned int)h->rowBlocks, MapThreads, sizeof(MapTable), stream>>>(*A, *maps, bits, w->found);
+  (void)CarveMaps(w, h, cub, &scan, *memory);
+  CountChunksKernel<<<(unsigned int)h->rowBlocks, MapThreads, sizeof(MapTable::key), stream>>>(*A, w->chunks, w->found);
   GallopCheckLaunch();
-  PetscCallCUDA(cudaMemsetAsync(maps->num + h->rowBlocks, 0, sizeof(*maps->num), stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(scan, cub, maps->num, maps->ptr, h->rowBlocks + 1, stream));
+  PetscCallCUDA(cudaMemsetAsync(w->chunks + h->rowBlocks, 0, sizeof(*w->chunks), stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(scan, cub, w->chunks, w->mapPtr, h->rowBlocks + 1, stream));
   PetscCall(GallopDeviceCopyOut(&found, w->found, sizeof(found)));
   h->mapped = found.mapped;
   if (!found.plain) {
     h->allMapped = PETSC_TRUE;
     h->colBlocks = 1;
   }
-  A->mapped = maps->num;
+  A->mapped = w->chunks;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1734,7 +1693,6 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   Matrix       A;
   Workspace    w = {};
   Found        found;
-  Maps         maps = {};
   size_t       rowbytes, blockbytes = 0, sortedbytes = 0, mapbytes = 0, cubbytes;
   void        *rowmemory, *blockmemory = NULL, *sorted = NULL, *mapmemory = NULL, *data;
   cudaStream_t stream;
@@ -1767,26 +1725,26 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   (void)CarveRows(&w, h, rowmemory);
-  A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, w.tileRow, NULL};
+  A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, w.tileRow, NULL, h->mapChunks};
   PetscCallCUDA(cudaMemsetAsync(w.found, 0, sizeof(*w.found), stream));
   TilesKernel<<<GridFor(h->m), Threads, 0, stream>>>(h->m, h->longRow, csr->i, w.tileRow, w.longRows, w.found);
   GallopCheckLaunch();
   if (h->mapChunks) {
-    PetscCall(MakeMaps(h, &A, &maps, &w, &mapmemory, &mapbytes, stream));
+    PetscCall(CountMaps(h, &A, &w, &mapmemory, &mapbytes, stream));
     done = (PetscBool)(mapmemory != NULL);
   }
   if (done) {
     PetscCall(TakeBlocks(h, &w, &cubbytes, &blockmemory, &blockbytes, stream));
     done = (PetscBool)(blockmemory != NULL);
   }
-  if (done) PetscCall(Count(h, &A, &maps, &w, cubbytes, &found, stream));
+  if (done) PetscCall(Count(h, &A, &w, cubbytes, &found, stream));
   if (done && found.unsorted) {
     char *const cub = w.cub;
 
     PetscCall(SortRows(&A, &w, &sorted, &sortedbytes, stream));
     w.cub = cub;
     done  = (PetscBool)(sorted != NULL);
-    if (done) PetscCall(Count(h, &A, &maps, &w, cubbytes, &found, stream));
+    if (done) PetscCall(Count(h, &A, &w, cubbytes, &found, stream));
   }
   if (done) {
     h->blkNum     = found.blk;
@@ -1804,7 +1762,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     h->longRows.pieceNum = longRows.pieceNum;
     h->longRows.nz       = longRows.nz;
     h->blknz             = h->nz - longRows.nz;
-    PetscCall(Complete(h, csr, &A, &maps, &longRows, &w, maxbytes, stream, &done));
+    PetscCall(Complete(h, csr, &A, &longRows, &w, maxbytes, stream, &done));
     PetscCall(GallopLongRowsFree(&longRows));
   }
   if (done) *built = h;

@@ -283,16 +283,8 @@ static void Hash(const HBP *h, const Block *b, Workspace *w)
   for (PetscInt k = 0; k < b->segs; k++) w->place[w->begin[HBPHashOf(&h->hash, rec[k].len)]++] = k;
 }
 
-/* The number that a column has in its block */
-static unsigned short ColumnIn(const HBP *h, PetscInt cb, PetscInt rb, PetscInt j)
-{
-  const PetscInt num = HBPIsMapped(h->mapPtr, rb) ? h->mapPtr[rb + 1] - h->mapPtr[rb] : 0;
-
-  return (unsigned short)(num ? HBPPlaceOf(num, h->map + h->mapPtr[rb], j) * HBP_CHUNK + j % HBP_CHUNK : j - cb * h->M);
-}
-
 /* One group of a block: its segments, and its entries as the lanes meet them; returns whether all lanes have as many */
-static PetscBool FillGroup(HBP *h, PetscInt cb, PetscInt rb, const Record rec[], const PetscInt place[], PetscInt count, int lanes, PetscInt seg, PetscInt *ptr, const PetscInt j[], PetscInt from[])
+static PetscBool FillGroup(HBP *h, PetscInt rb, const Record rec[], const PetscInt place[], PetscInt count, int lanes, PetscInt seg, PetscInt *ptr, const PetscInt j[], PetscInt from[])
 {
   const PetscInt each = (PetscInt)1 << lanes, all = count << lanes;
   PetscBool      equal = PETSC_TRUE;
@@ -311,7 +303,7 @@ static PetscBool FillGroup(HBP *h, PetscInt cb, PetscInt rb, const Record rec[],
       if (e >= r->len) continue;
       left++;
       from[*ptr]       = r->start + e;
-      h->col[(*ptr)++] = ColumnIn(h, cb, rb, j[r->start + e]);
+      h->col[(*ptr)++] = HBPColumnIn(h->mapPtr, h->map, h->M, rb, j[r->start + e]);
     }
     if (left && left < all) equal = PETSC_FALSE;
   }
@@ -334,7 +326,7 @@ static void FillBlock(HBP *h, PetscInt size, PetscInt cb, PetscInt rb, Workspace
     for (count = 1; s + count < b->segs && count < size >> lanes && HBPLanes(&h->hash, h->laneEntries, rec[w->place[s + count]].len) == lanes;) count++;
     h->group[*g].begin_ptr = *ptr;
     h->group[*g].seg       = seg;
-    equal                  = FillGroup(h, cb, rb, rec, w->place + s, count, lanes, seg, ptr, j, from);
+    equal                  = FillGroup(h, rb, rec, w->place + s, count, lanes, seg, ptr, j, from);
     for (PetscInt l = 0; l < count; l++)
       if (!(h->output_hash[seg + l] & HBP_FLAG)) w->partialRow[partial++] = h->output_hash[seg + l];
     h->group[*g].out      = HBPIsMapped(h->mapPtr, rb) ? -2 - h->mapPtr[rb] : partial > out ? out : -1;
