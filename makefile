@@ -10,6 +10,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory -j$(shell n=$$(nproc 2>/dev
 PREFIX  ?= /usr/local
 TIMEOUT ?= 300# seconds a test may take
 TESTS   ?= %#   which tests `make check` runs
+ARCHS   ?= 75 80# compute capabilities for which `make archs` compiles
 BENCH   ?= quick# what `make bench` runs, quick or full
 
 # ---- which PETSc --------------------------------------------------------------------------------------------
@@ -109,6 +110,22 @@ export GALLOP_MPIEXEC = $(or $(PETSCMPIEXEC),$(MPIEXEC))
 # with VALGRIND=1 the harness runs each rank under valgrind, which adds these options to the harness's own
 export VALGRIND_OPTS += --suppressions=$(abspath config/valgrind.supp)
 share_jobs := $(if $(dry_run),,+)# the harness runs as many tests at a time as -j says
+
+# Device code for other GPUs than those that PETSc was built for, which no test would compile
+other_archs = $(foreach arch,$(ARCHS),$(patsubst src/%,$(build)/archs/$(arch)/%.ptx,$(cuda_sources)))
+
+archs: $(other_archs)
+	@echo "$(words $(other_archs)) passed, 0 failed$(if $(petsc_cuda),,, 1 skipped)"
+
+define for_arch # compute capability
+$(build)/archs/$(1)/%.ptx: src/% $(build)/compile.txt
+	@mkdir -p $$(@D)
+	@echo "  CUDA $$<, compute capability $(1)"
+	@$$(filter-out -gencode arch=%,$$(compile_cuda)) -gencode arch=compute_$(1),code=compute_$(1) -MMD -MP -MF $$(@:.ptx=.d) -ptx -o $$@ $$<
+endef
+$(foreach arch,$(ARCHS),$(eval $(call for_arch,$(arch))))
+
+-include $(other_archs:.ptx=.d)
 
 # The list of tests is made again each time: the harness does not notice a new file.
 check: all
@@ -222,6 +239,7 @@ help:
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
+	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR="
 	@echo "make clean         remove build/"
 	@echo
@@ -229,4 +247,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64 or single asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all bench bench-hbp2d bench-program check conformance demo install clean help force
+.PHONY: all archs bench bench-hbp2d bench-program check conformance demo install clean help force
