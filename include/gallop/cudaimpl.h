@@ -91,7 +91,7 @@ private:
 
 /*
   A kernel may start while the one before it in the stream still runs (programmatic dependent launch): what no other kernel writes, the matrix, is
-  loaded before this, vectors and partial sums after it. Each thread waits, so that the kernel never ends before its predecessor.
+  loaded before this, vectors and partial sums after it. Some thread always waits, so that the kernel never ends before its predecessor.
 */
 static __device__ __forceinline__ void GallopWaitForPredecessor()
 {

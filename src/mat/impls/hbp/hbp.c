@@ -13,8 +13,8 @@ GALLOP_FORMAT_TYPES(HBP)
 . -mat_hbp_block_rows <0>          - rows of a block, 1 to 2048; 0 chooses
 . -mat_hbp_block_cols <0>          - columns of a block, 1 to 65536; 0 chooses
 . -mat_hbp_shared_x <2>            - whether the x of a block is kept in the shared memory of the GPU: 0 for no, 1 for yes, 2 chooses
-. -mat_hbp_map <2>                 - whether a block of rows with entries in few places, a 16th of the columns of a block at most, has a map of them and so one block: 0 for no, 1 for yes, 2 chooses; blocks with x in shared memory have none
-. -mat_hbp_fixed <-1>              - percent of the work that is shared out beforehand; warps, or with x in shared memory GPU blocks, that have done theirs compete for the rest; -1 chooses 75, with x in shared memory 0
+. -mat_hbp_map <2>                 - whether a block of rows with entries in few places, in a 16th as many chunks of 16 columns as a block has columns at most, has a map of them and so one block: 0 for no, 1 for yes, 2 chooses, where the width of blocks is chosen too; none where there is one column of blocks, or x in shared memory
+. -mat_hbp_fixed <-1>              - percent of the work that is shared out beforehand; warps, or with x in shared memory GPU blocks, that have done theirs compete for the rest; -1 chooses one part of the work each, or 75 where there are few
 . -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least, and at least a 4096th of all without maps, 16384 with x in shared memory
 . -mat_hbp_lane_entries <0>        - segments whose entries would be as many for one lane of a warp have 2 lanes, 4 where these would have as many, and so on, 32 at most; at least 2, 0 chooses
 . -mat_hbp_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
@@ -27,8 +27,10 @@ GALLOP_FORMAT_TYPES(HBP)
   all else are the parent's. `MatMult()` and `MatMultAdd()` use the format, which is built at the first product, refreshed when only values have changed, and built again when the
   nonzero pattern has changed.
 
-  A product computes blocks first, column by column, so that the part of x that a block needs is in shared memory, and then adds up what the blocks of a row gave. Rows whose entries are in
-  one block are done at once. The result is the same in every run, bit by bit.
+  A block of rows whose entries lie in few places, up to 4096 times 16 columns that follow each other, has a map of them, and its rows are in one block. Others are cut into blocks of columns. Where
+  x is large and few entries have others near them, blocks are narrow and their part of x is kept in shared memory.
+
+  A product computes blocks first, and then adds up what the blocks of a row gave. Rows whose entries are in one block are done at once. The result is the same in every run, bit by bit.
 
   References:
 . * - C. Yan, B. Diao, H. Liu, Z. An, Y. Xu, A Nonlinear Hash-based Optimization Method for SpMV on GPUs, section III
@@ -107,7 +109,7 @@ static PetscErrorCode HBPFigures(const void *data, PetscLogDouble f[GALLOP_MAX_F
   PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
   f[FIGURE_NZ]        = (PetscLogDouble)h->nz;
   f[FIGURE_BLOCKS]    = h->blkNum;
-  f[FIGURE_EMPTY]     = (PetscLogDouble)h->rowBlocks * h->colBlocks - h->blkNum;
+  f[FIGURE_EMPTY]     = (PetscLogDouble)h->rowBlocks * h->colBlocks - (PetscLogDouble)h->mapped * (h->colBlocks - 1) - h->blkNum; /* with a map there is one in a row */
   f[FIGURE_GROUPS]    = h->groupNum;
   f[FIGURE_SEGMENTS]  = h->segNum;
   f[FIGURE_PARTIALS]  = h->partialNum;

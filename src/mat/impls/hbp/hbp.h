@@ -113,7 +113,7 @@ typedef struct {
   unsigned short *combinePos;     /* [partialNum] place in its piece, in order of rows */
   unsigned short *combineEnd;     /* [combineNum * N] of each row, where its partial sums end in a piece */
   PetscScalar    *partial;        /* [partialNum] */
-  unsigned int   *direct;         /* [rowBlocks * HBPWords(N)] a bit a row: the SpMV part stores its result */
+  unsigned int   *direct;         /* [rowBlocks * HBPWords(N)] a bit a row: its result does not come from the partial sums of its block of rows */
   PetscInt        mapped, mapNum; /* blocks of rows with a map, places of all maps */
   PetscInt       *mapPtr;         /* [rowBlocks + 1] first place of the map of each block of rows, which has none where that of the next is the same; no array without mapChunks */
   PetscInt       *map;            /* [mapNum] first column of each chunk, in increasing order */
@@ -290,10 +290,10 @@ HBP_HD int HBPLog(PetscInt len)
 /* 12288 in real double */
 #define HBP_MAX_SHARED_COLS ((PetscInt)((96 << 10) / sizeof(PetscScalar)))
 
-/* The build counts what every block has, those without entries too: there must not be far more than entries */
+/* The build counts what every block has, those without entries too: there must not be far more than entries. Loops may count beyond the last entry and the last row. */
 HBP_HD int HBPFits(const HBP *h)
 {
-  return h->rowBlocks < 1 << 27 && (double)h->rowBlocks * h->colBlocks <= 4 * (double)h->nz + 16e6;
+  return h->rowBlocks < 1 << 27 && h->m <= PETSC_INT_MAX - 4096 && h->nz <= PETSC_INT_MAX - 4096 && (double)h->rowBlocks * h->colBlocks <= 4 * (double)h->nz + 16e6;
 }
 
 PETSC_INTERN void HBPCandidates(const HBPOptions *, PetscInt[2]);

@@ -158,6 +158,7 @@ struct MapTable {
 
 static __device__ __forceinline__ int SlotOf(int chunk)
 {
+  static_assert(MapSlots == 1 << (32 - 19), "all slots");
   return (int)((unsigned int)chunk * 2654435761u >> 19);
 }
 
@@ -1008,7 +1009,7 @@ static __device__ __forceinline__ void ComputePart(const HBPArrays<V, I> &h, con
   const I            nextPtr = GallopShuffle(d.begin_ptr, (lane + 1) % WarpSize), nextSeg = GallopShuffle(d.seg, (lane + 1) % WarpSize);
   const bool         mine  = lane < num;
   const int          lanes = (int)(d.info & 7), used = mine ? (int)(nextSeg - d.seg) << lanes : 0, lines = mine && d.info & 8 ? (int)(nextPtr - d.begin_ptr) / used : 0;
-  const unsigned int singles = h.direct ? 0 : __ballot_sync(All, lines == 1 && !lanes);
+  const unsigned int singles = Where == MAPPED || h.direct ? 0 : __ballot_sync(All, lines == 1 && !lanes);
   const V *const     x       = Where == SHARED ? shared : v.x + (PetscCount)part.col * h.M;
 
   __syncwarp();
@@ -1511,11 +1512,17 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, cudaStream_t stream,
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
   if (h->shared) {
-    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, HBP_MAX_SHARED_COLS * (int)sizeof(PetscScalar)));
+    cudaFuncAttributes attributes;
+    int                most;
+
+    PetscCallCUDA(cudaFuncGetAttributes(&attributes, HBPKernel<PetscScalar, PetscInt, SHARED>));
+    PetscCallCUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    most = PetscMin(HBP_MAX_SHARED_COLS * (int)sizeof(PetscScalar), most - (int)attributes.sharedSizeBytes); /* the same for all matrices */
+    if (plan->shared > (size_t)PetscMax(most, 0)) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
     PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, SHARED>, SharedThreads, plan->shared));
   } else PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>, FewThreads, 0));
-  if (h->partialNum)
-    plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
+  plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
   PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
   plan->threads = h->shared ? SharedThreads : FewThreads;
   warps         = plan->threads / WarpSize;

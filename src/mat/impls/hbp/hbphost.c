@@ -63,7 +63,7 @@ void HBPChoose(const HBPOptions *options, const GallopCSR *csr, const PetscInt M
 
     while (h->N < 2048 && segs * h->N < HBP_GROUP) h->N *= 2;
   }
-  while (!options->block_rows && h->N < HBP_MAX_ROWS && ((csr->m - 1) / h->N + 1) * (PetscReal)h->colBlocks > csr->nz + 1e6) h->N *= 2;
+  while (!options->block_rows && !h->mapChunks && h->N < HBP_MAX_ROWS && ((csr->m - 1) / h->N + 1) * (PetscReal)h->colBlocks > csr->nz + 1e6) h->N *= 2;
   h->rowBlocks = (csr->m - 1) / h->N + 1;
   h->hash      = ChooseHash(h->N, s->logs[w]);
   h->longRow   = options->long_row;
