@@ -727,6 +727,63 @@ static PetscErrorCode TestLimits(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* No room on the GPU for one after the other of what is asked for, and then for all later ones: rows that are not sorted, maps in some blocks of rows, a long row */
+static PetscErrorCode TestNoRoom(void)
+{
+  const PetscInt most  = 24; /* more than are asked for */
+  PetscInt       lines = 0, messages = 0, failed = 0;
+  PetscBool      device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  PetscCall(SetBlocks(2, 48));
+  PetscCall(TestSetIntOption("-mat_hbp_map", HBP_MAP_ALWAYS));
+  PetscCall(TestSetIntOption("-mat_hbp_long_row", 4));
+  PetscCall(TestCaptureBegin());
+  for (PetscInt fail = 1; fail <= most; fail++) {
+    PetscInt            i[] = {0, 3, 4, 4, 7, 12}, j[] = {2, 0, 4, 1, 3, 4, 0, 0, 1, 2, 3, 4};
+    PetscScalar         a[12];
+    Mat                 A, B, R;
+    Vec                 x, z;
+    MatGallopStatistics stats;
+
+    for (int k = 0; k < 12; k++) {
+      j[k] *= 16;
+      a[k] = TestValue(5, k, 0);
+    }
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, 5, 80, i, j, a, &B));
+    PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &R));
+    PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &A));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatConvert(A, MATHBP, MAT_INPLACE_MATRIX, &A));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatCreateVecs(A, &x, &z));
+    PetscCall(TestSetVec(x, 5));
+    PetscCall(TestSetIntOption("-gallop_device_malloc_fail", fail));
+    for (int k = 0; k < 2; k++) {
+      PetscCall(TestSpoilVec(z));
+      PetscCall(MatMult(A, x, z));
+      PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, "no room"));
+    }
+    PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
+    PetscCall(MatGallopGetStatistics(A, &stats));
+    PetscCheck(stats.builds == 1 ? !stats.fallbacks : !stats.builds && stats.fallbacks == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Request %" PetscInt_FMT " fails: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " products of the parent", fail,
+               stats.builds, stats.fallbacks);
+    PetscCheck(stats.builds || failed == fail - 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Request %" PetscInt_FMT " fails the build, an earlier one did not", fail);
+    if (!stats.builds) failed++;
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&R));
+  }
+  PetscCall(TestCaptureEnd("Gallop: ", &lines, &messages));
+  PetscCheck(lines == messages && messages >= failed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " builds failed, %" PetscInt_FMT " messages among %" PetscInt_FMT " lines", failed, messages, lines);
+  PetscCheck(failed < most && (device ? failed >= 7 : !failed), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " builds failed", failed);
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_long_row"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -742,6 +799,7 @@ int main(int argc, char **argv)
   if (!PetscDefined(USE_DEBUG)) PetscCall(TestUnsorted()); /* a PETSc with debugging refuses such arrays */
   PetscCall(TestLongRows());
   PetscCall(TestLargest());
+  PetscCall(TestNoRoom());
   PetscCall(TestTooManyBlocks());
   PetscCall(TestStencil());
   PetscCall(TestChoiceOfMaps());
