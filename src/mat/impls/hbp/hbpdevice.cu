@@ -471,6 +471,21 @@ static __device__ __forceinline__ int WarpPrefix(int sum)
   return sum;
 }
 
+/* Calls put(k, sum of those before, own) for the n numbers that get(k) tells a warp */
+template <typename Get, typename Put>
+static __device__ __forceinline__ void WarpPrefixes(int n, Get get, Put put)
+{
+  int sum = 0;
+
+  for (int first = 0; first < n; first += WarpSize) {
+    const int k = first + (int)threadIdx.x % WarpSize, own = k < n ? get(k) : 0, to = WarpPrefix(own);
+
+    if (k < n) put(k, sum + to - own, own);
+    sum += __shfl_sync(All, to, WarpSize - 1);
+  }
+  __syncwarp();
+}
+
 /* What a warp needs in shared memory to find the places of a block's segments */
 struct Shelf {
   unsigned int   *bits;          /* [words] rows that are there */
@@ -490,20 +505,14 @@ static __host__ __device__ size_t ShelfBytes(PetscInt N, PetscInt hashes)
 static __device__ void PlaceSegments(const HBPHash &hash, PetscInt N, PetscInt segs, const unsigned short *last, const unsigned short *row, const Shelf &shelf)
 {
   const int lane = threadIdx.x % WarpSize, words = (int)HBPWords(N), hashes = (int)HBPHashes(&hash);
-  int       sum = 0;
 
   for (int w = lane; w < words; w += WarpSize) shelf.bits[w] = 0;
   for (int k = lane; k <= hashes; k += WarpSize) shelf.begin[k] = 0;
   __syncwarp();
   for (PetscInt k = lane; k < segs; k += WarpSize) atomicOr(shelf.bits + (row[k] & ~HBP_FLAG) / 32, 1u << (row[k] & ~HBP_FLAG) % 32);
   __syncwarp();
-  for (int w = 0; w < words; w += WarpSize) { /* prefix sums */
-    const int own = w + lane < words ? __popc(shelf.bits[w + lane]) : 0, to = WarpPrefix(own);
-
-    if (w + lane < words) shelf.before[w + lane] = (unsigned short)(sum + to - own);
-    sum += __shfl_sync(All, to, WarpSize - 1);
-  }
-  __syncwarp();
+  WarpPrefixes(
+    words, [&](int w) { return __popc(shelf.bits[w]); }, [&](int w, int before, int) { shelf.before[w] = (unsigned short)before; });
   for (PetscInt k = lane; k < segs; k += WarpSize) {
     const int r = row[k] & ~HBP_FLAG;
 
@@ -523,14 +532,8 @@ static __device__ void PlaceSegments(const HBPHash &hash, PetscInt N, PetscInt s
       __syncwarp();
     }
     if (pass) break;
-    sum = 0;
-    for (int k = 0; k < hashes; k += WarpSize) { /* prefix sums again */
-      const int own = k + lane < hashes ? shelf.begin[k + lane] : 0, to = WarpPrefix(own);
-
-      if (k + lane < hashes) shelf.begin[k + lane] = (unsigned short)(sum + to - own);
-      sum += __shfl_sync(All, to, WarpSize - 1);
-    }
-    __syncwarp();
+    WarpPrefixes(
+      hashes, [&](int k) { return (int)shelf.begin[k]; }, [&](int k, int before, int) { shelf.begin[k] = (unsigned short)before; });
   }
 }
 
@@ -618,7 +621,6 @@ __global__ static void CombinePlanKernel(HBP h, const unsigned short *__restrict
   const int                                     lane  = threadIdx.x % WarpSize;
   const PetscCount                              piece = GlobalThread() / WarpSize;
   int *const                                    place = (int *)memory + (size_t)(threadIdx.x / WarpSize) * h.N;
-  int                                           sum   = 0;
 
   if (piece >= h.combineNum) return;
   const PetscInt        rb    = HBPPlaceOf(h.rowBlocks, h.combinePtr, piece); /* of several that begin with it the last, which has it */
@@ -629,16 +631,11 @@ __global__ static void CombinePlanKernel(HBP h, const unsigned short *__restrict
   __syncwarp();
   for (PetscInt k = begin + lane; k < end; k += WarpSize) atomicAdd(place + row[k], 1);
   __syncwarp();
-  for (PetscInt r = 0; r < h.N; r += WarpSize) {
-    const int own = r + lane < h.N ? place[r + lane] : 0, to = WarpPrefix(own);
-
-    if (r + lane < h.N) {
-      place[r + lane] = sum + to - own;
-      ends[r + lane]  = (unsigned short)(sum + to);
-    }
-    sum += __shfl_sync(All, to, WarpSize - 1);
-  }
-  __syncwarp();
+  WarpPrefixes((int)h.N, [&](int r) { return place[r]; },
+               [&](int r, int before, int own) {
+                 place[r] = before;
+                 ends[r]  = (unsigned short)(before + own);
+               });
   for (PetscInt k = begin; k < end; k += WarpSize) {
     const bool         mine  = k + lane < end;
     const int          r     = mine ? row[k + lane] : -1;
