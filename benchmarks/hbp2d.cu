@@ -71,17 +71,13 @@ __global__ static void HashOrderKernel(HBP h, PetscCount blocks, const Offsets *
   const int                                     hashes = (int)HBPHashes(&h.hash);
   const PetscCount                              b      = GlobalThread() / WarpSize;
   const size_t                                  words  = (size_t)HBPWords(h.N);
-  Shelf                                         shelf;
 
   if (b >= blocks) return;
   const PetscInt first = offsets[b].seg, segs = offsets[b + 1].seg - first;
 
   if (!segs) return;
-  shelf.bits   = (unsigned int *)(memory + threadIdx.x / WarpSize * ShelfBytes(h.N, hashes));
-  shelf.before = (unsigned short *)(shelf.bits + words);
-  shelf.begin  = shelf.before + words;
-  shelf.order  = shelf.begin + hashes + 1;
-  shelf.place  = shelf.order + h.N;
+  const Shelf shelf = GetShelf(memory, h.N, hashes);
+
   PlaceSegments(h.hash, h.N, segs, rec.last + first, rec.row + first, shelf);
   for (PetscInt k = threadIdx.x % WarpSize; k < segs; k += WarpSize) order[first + k] = first + shelf.place[k];
 }
@@ -287,7 +283,7 @@ static PetscErrorCode Collect(SetUp *s)
   const GallopCSR *csr = s->csr;
   HBP             *h;
   Found            found;
-  PetscInt         M[2], *rows;
+  PetscInt         M[2];
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
@@ -311,20 +307,7 @@ static PetscErrorCode Collect(SetUp *s)
   PetscCall(NeedMemory(s->memory[OF_BLOCKS]));
   PetscCall(Count(h, &s->A, &s->w, s->cubbytes, &found, s->stream));
   PetscCheck(!found.unsorted, PETSC_COMM_SELF, PETSC_ERR_SUP, "Columns do not increase in each row");
-  h->blkNum     = found.blk;
-  h->segNum     = found.seg;
-  h->groupNum   = found.group;
-  h->partialNum = found.partial;
-  h->combineNum = found.combine;
-  h->alone      = (PetscBool)(!found.partial && !found.longRows && !found.empty);
-  PetscCall(PetscMalloc1(found.longRows, &rows));
-  if (found.longRows) PetscCall(GallopDeviceCopyOut(rows, s->w.longRows, (size_t)found.longRows * sizeof(PetscInt)));
-  PetscCall(GallopLongRowsPlan(csr->host_i, found.longRows, rows, HBP_PIECE, &s->longRows));
-  PetscCall(PetscFree(rows));
-  h->longRows.num      = s->longRows.num;
-  h->longRows.pieceNum = s->longRows.pieceNum;
-  h->longRows.nz       = s->longRows.nz;
-  h->blknz             = h->nz - s->longRows.nz;
+  PetscCall(SetNumbers(h, csr, &found, &s->w, &s->longRows));
   PetscCall(TakePiece(s, OF_RECORDS, CarveRecords(&s->rec, &s->start, &s->ends, &s->partialRow, h, NULL)));
   (void)CarveRecords(&s->rec, &s->start, &s->ends, &s->partialRow, h, s->memory[OF_RECORDS]);
   CollectKernel<<<(unsigned int)Tiles(h->nz), Threads, 0, s->stream>>>(s->A, s->w.counts, s->w.offsets, s->rec);

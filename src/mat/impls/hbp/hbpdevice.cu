@@ -501,6 +501,20 @@ static __host__ __device__ size_t ShelfBytes(PetscInt N, PetscInt hashes)
   return (words * (sizeof(unsigned int) + sizeof(unsigned short)) + ((size_t)hashes + 1 + 2 * (size_t)N) * sizeof(unsigned short) + 15) / 16 * 16;
 }
 
+/* That of this warp */
+static __device__ __forceinline__ Shelf GetShelf(unsigned char *memory, PetscInt N, int hashes)
+{
+  const size_t words = (size_t)HBPWords(N);
+  Shelf        shelf;
+
+  shelf.bits   = (unsigned int *)(memory + threadIdx.x / WarpSize * ShelfBytes(N, hashes));
+  shelf.before = (unsigned short *)(shelf.bits + words);
+  shelf.begin  = shelf.before + words;
+  shelf.order  = shelf.begin + hashes + 1;
+  shelf.place  = shelf.order + N;
+  return shelf;
+}
+
 /* Order of the records of a block by hash, of equal ones by row. Nothing is compared with each other: rows and hashes are counted. */
 static __device__ void PlaceSegments(const HBPHash &hash, PetscInt N, PetscInt segs, const unsigned short *last, const unsigned short *row, const Shelf &shelf)
 {
@@ -542,9 +556,7 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__rest
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     lane = threadIdx.x % WarpSize, hashes = (int)HBPHashes(&h.hash);
-  const PetscCount                              b     = GlobalThread() / WarpSize;
-  const size_t                                  words = (size_t)HBPWords(h.N);
-  Shelf                                         shelf;
+  const PetscCount                              b = GlobalThread() / WarpSize;
 
   if (b >= blocks) return;
   const Offsets  first = offsets[b];
@@ -552,11 +564,8 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__rest
   PetscInt       ptr = first.nnz, out = partials[(PetscCount)rb * h.colBlocks + cb];
 
   if (!segs) return;
-  shelf.bits   = (unsigned int *)(memory + threadIdx.x / WarpSize * ShelfBytes(h.N, hashes));
-  shelf.before = (unsigned short *)(shelf.bits + words);
-  shelf.begin  = shelf.before + words;
-  shelf.order  = shelf.begin + hashes + 1;
-  shelf.place  = shelf.order + h.N;
+  const Shelf shelf = GetShelf(memory, h.N, hashes);
+
   PlaceSegments(h.hash, h.N, segs, rec.last + first.seg, rec.row + first.seg, shelf);
   if (lane == 0) {
     h.begin_nnz[first.blk] = ptr;
@@ -1689,6 +1698,30 @@ static PetscErrorCode CountMaps(HBP *h, Matrix *A, Workspace *w, void **memory, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What has been counted, and the long rows */
+static PetscErrorCode SetNumbers(HBP *h, const GallopCSR *csr, const Found *found, const Workspace *w, GallopLongRows *longRows)
+{
+  PetscInt *rows;
+
+  PetscFunctionBegin;
+  h->blkNum     = found->blk;
+  h->segNum     = found->seg;
+  h->groupNum   = found->group;
+  h->partialNum = found->partial;
+  h->combineNum = found->combine;
+  h->mapNum     = found->map;
+  h->alone      = (PetscBool)(!found->partial && !found->longRows && !found->empty);
+  PetscCall(PetscMalloc1(found->longRows, &rows));
+  if (found->longRows) PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)found->longRows * sizeof(PetscInt)));
+  PetscCall(GallopLongRowsPlan(csr->host_i, found->longRows, rows, HBP_PIECE, longRows));
+  PetscCall(PetscFree(rows));
+  h->longRows.num      = longRows->num;
+  h->longRows.pieceNum = longRows->pieceNum;
+  h->longRows.nz       = longRows->nz;
+  h->blknz             = h->nz - longRows->nz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
   HBP         *h;
@@ -1701,7 +1734,6 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   void        *rowmemory, *blockmemory = NULL, *sorted = NULL, *mapmemory = NULL, *data;
   cudaStream_t stream;
   PetscBool    done;
-  PetscInt    *rows;
 
   GallopLongRows longRows;
 
@@ -1751,21 +1783,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     if (done) PetscCall(Count(h, &A, &w, cubbytes, &found, stream));
   }
   if (done) {
-    h->blkNum     = found.blk;
-    h->segNum     = found.seg;
-    h->groupNum   = found.group;
-    h->partialNum = found.partial;
-    h->combineNum = found.combine;
-    h->mapNum     = found.map;
-    h->alone      = (PetscBool)(!found.partial && !found.longRows && !found.empty);
-    PetscCall(PetscMalloc1(found.longRows, &rows));
-    if (found.longRows) PetscCall(GallopDeviceCopyOut(rows, w.longRows, (size_t)found.longRows * sizeof(PetscInt)));
-    PetscCall(GallopLongRowsPlan(csr->host_i, found.longRows, rows, HBP_PIECE, &longRows));
-    PetscCall(PetscFree(rows));
-    h->longRows.num      = longRows.num;
-    h->longRows.pieceNum = longRows.pieceNum;
-    h->longRows.nz       = longRows.nz;
-    h->blknz             = h->nz - longRows.nz;
+    PetscCall(SetNumbers(h, csr, &found, &w, &longRows));
     PetscCall(Complete(h, csr, &A, &longRows, &w, maxbytes, stream, &done));
     PetscCall(GallopLongRowsFree(&longRows));
   }
