@@ -78,4 +78,10 @@ PetscErrorCode GallopDeviceZero(void *ptr, size_t bytes)
   (void)ptr, (void)bytes;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
 }
+
+PetscErrorCode GallopDeviceCountRows(PetscInt m, const PetscInt i[], PetscInt *rows)
+{
+  (void)m, (void)i, (void)rows;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+}
 #endif

@@ -193,3 +193,31 @@ PetscErrorCode GallopDeviceZero(void *ptr, size_t bytes)
   PetscCallCUDA(cudaMemsetAsync(ptr, 0, bytes, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+__global__ static void CountRowsKernel(PetscInt m, const PetscInt *__restrict__ i, unsigned long long *__restrict__ rows)
+{
+  const PetscCount r   = (PetscCount)blockIdx.x * blockDim.x + threadIdx.x;
+  const int        num = __syncthreads_count(r < m && i[r + 1] > i[r]);
+
+  if (threadIdx.x == 0 && num) atomicAdd(rows, (unsigned long long)num);
+}
+
+PetscErrorCode GallopDeviceCountRows(PetscInt m, const PetscInt i[], PetscInt *rows)
+{
+  static constexpr int Threads = 1024;
+  unsigned long long   num;
+  cudaStream_t         stream;
+  void                *sum;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceMalloc(sizeof(num), &sum));
+  if (!sum) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(GallopDeviceZero(sum, sizeof(num)));
+  CountRowsKernel<<<(unsigned int)(((PetscCount)m + Threads - 1) / Threads), Threads, 0, stream>>>(m, i, (unsigned long long *)sum);
+  GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(&num, sum, sizeof(num)));
+  PetscCall(GallopDeviceRelease(sizeof(num), sum));
+  *rows = (PetscInt)num;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

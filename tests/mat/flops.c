@@ -38,6 +38,36 @@ static PetscErrorCode Compare(Mat A, Mat R, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* More rows than are counted on the host where there is a GPU, each third one without entries */
+static PetscErrorCode TestManyRows(void)
+{
+  const PetscInt m = 1 << 17;
+  PetscInt      *i, *j;
+  PetscScalar   *a;
+  Mat            B, A, R;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(m + 1, &i, 2 * m, &j, 2 * m, &a));
+  i[0] = 0;
+  for (PetscInt r = 0; r < m; r++) {
+    i[r + 1] = i[r];
+    if (r % 3 == 1) continue;
+    for (PetscInt c = 0; c < 2; c++) {
+      a[i[r + 1]]   = TestValue(9, r, c);
+      j[i[r + 1]++] = PetscMin(r, m - 2) + c;
+    }
+  }
+  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, m, i, j, a, &B));
+  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &R));
+  PetscCall(MatConvert(B, TestFormat(""), MAT_INITIAL_MATRIX, &A));
+  PetscCall(Compare(A, R, "many rows"));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscCall(MatDestroy(&B));
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   const TestShape     shapes[] = {TestSquare, TestSquareHash, TestWide, TestTall};
@@ -71,6 +101,7 @@ int main(int argc, char **argv)
     PetscCheck(!now.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products by the parent", now.fallbacks);
     PetscCall(TestDestroy(&A, &R));
   }
+  PetscCall(TestManyRows());
   PetscCall(PetscFinalize());
   return 0;
 }

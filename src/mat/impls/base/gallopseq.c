@@ -255,6 +255,9 @@ static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* From so many on, rows that have entries are counted where CSR is: on the host that takes as long as many products, 0.5 ns a row */
+static const PetscInt ManyRows = 1 << 16;
+
 /*
   MatGallopUpdate - Gives the format that belongs to the entries that the matrix has now: as it is, with new values, or built anew
 
@@ -302,6 +305,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
     } else if (access.fits) {
       if (!g->type->cited) PetscCall(PetscCitationsRegister(format->citation, &g->type->cited));
       PetscCall(PetscLogEventBegin(g->type->event_build, A, 0, 0, 0));
+      if (access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= ManyRows) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
       if (work) PetscCall((*work->build)(g->options, &access.csr, g->maxbytes, &inst->data));
       PetscCall(PetscLogEventEnd(g->type->event_build, A, 0, 0, 0));
       if (inst->data) g->stats.builds++;
@@ -522,7 +526,7 @@ static PetscBool FormatComputes(const GallopFormat *format, ParentProduct produc
   return (PetscBool)(product == PARENT_MULT || product == PARENT_MULTADD || (format->host->applytranspose && (!format->device || format->device->applytranspose)));
 }
 
-/* As MATAIJ counts them. Rows are counted after the first product was launched, while the GPU works: on a matrix not in cache that takes as long as building a format. */
+/* As MATAIJ counts them. Rows that have not been counted on the GPU are after the first product was launched, while the GPU works. */
 static PetscLogDouble Flops(Mat A, GallopKey *key, PetscBool plain)
 {
   if (plain && key->rows < 0) {
