@@ -1,7 +1,6 @@
 /* HBP on the GPU: the build from CSR arrays there, and the kernels of the product */
 
 #include <gallop/cudaimpl.h>
-#include <cub/block/block_radix_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -13,9 +12,8 @@ static constexpr int          SharedThreads = 512, FewThreads = 128; /* of the S
 static constexpr int          GroupWeight = 64;                      /* entries that take as long as what a group takes besides its entries */
 static constexpr int          PartWeight  = 31 * GroupWeight;        /* of a part, at most, but for one of one group: so it has at most 31 groups, a lane each, and one for the end of the last */
 static constexpr int          TileEntries = 1024;                    /* that a GPU block looks at to find segments */
-static constexpr int          MapThreads = 512, MapSlots = 8192;     /* a GPU block makes a map in a table of as many places */
-static constexpr int          RankedChunks = 1024;                   /* as many are compared with each other */
-static constexpr unsigned int All          = 0xffffffffu;
+static constexpr int          MapThreads = 512, MapWords = 8192;     /* a GPU block that makes a map marks chunks by as many words of bits */
+static constexpr unsigned int All = 0xffffffffu;
 
 /* What a block has: segments, those that give partial sums, entries; and of segments by log2 of lanes all but those with one */
 struct Counts {
@@ -61,6 +59,32 @@ static __device__ __forceinline__ unsigned int WarpOr(unsigned int bits)
   for (int by = WarpSize / 2; by; by /= 2) bits |= __shfl_xor_sync(All, bits, by);
   return bits;
 #endif
+}
+
+/* The sum over this lane and those below */
+static __device__ __forceinline__ int WarpPrefix(int sum)
+{
+  for (int by = 1; by < WarpSize; by *= 2) {
+    const int other = __shfl_up_sync(All, sum, by);
+
+    if ((int)threadIdx.x % WarpSize >= by) sum += other;
+  }
+  return sum;
+}
+
+/* Calls put(k, sum of those before, own) for the n numbers that get(k) tells a warp */
+template <typename Get, typename Put>
+static __device__ __forceinline__ void WarpPrefixes(int n, Get get, Put put)
+{
+  int sum = 0;
+
+  for (int first = 0; first < n; first += WarpSize) {
+    const int k = first + (int)threadIdx.x % WarpSize, own = k < n ? get(k) : 0, to = WarpPrefix(own);
+
+    if (k < n) put(k, sum + to - own, own);
+    sum += __shfl_sync(All, to, WarpSize - 1);
+  }
+  __syncwarp();
 }
 
 /* ---- the build ---- */
@@ -150,140 +174,138 @@ struct Matrix {
   __device__ __forceinline__ bool IsMapped(PetscInt rowBlock) const { return mapped && mapped[rowBlock]; }
 };
 
-/* What a GPU block that makes a map has in shared memory: a table of chunks, and the chunks one after the other */
-struct MapTable {
-  int key[MapSlots];
-  int list[MapSlots / 2];
-};
-
-static __device__ __forceinline__ int SlotOf(int chunk)
-{
-  static_assert(MapSlots == 1 << (32 - 19), "all slots");
-  return (int)((unsigned int)chunk * 2654435761u >> 19);
-}
-
-/* The chunks in which block rb of rows has entries, those in long rows left out, in the table; num, 0 before, is how many they are, or more than A.mapChunks */
-static __device__ void FillTable(const Matrix &A, PetscInt rb, int *key, int *num)
+/* Calls what(column) for the entries of rows row, ..., row + rows - 1, those in long rows left out: bit r of longRows is of row + r. By all threads of a GPU block. */
+template <typename What>
+static __device__ __forceinline__ void WalkShortRows(const Matrix &A, PetscInt row, PetscInt rows, const unsigned int *longRows, bool some, What what)
 {
   static constexpr int Ahead = 4;
-  const PetscInt       row = rb * A.N, rows = A.m - row < A.N ? A.m - row : A.N;
-  const PetscCount     begin = A.i[row], end = A.i[row + rows];
-  bool                 some = false, full = false; /* long rows */
 
-  for (PetscInt r = row + (PetscInt)threadIdx.x; r < row + rows; r += MapThreads) some = some || A.i[r + 1] - A.i[r] > A.longRow;
-  for (int k = threadIdx.x; k < MapSlots; k += MapThreads) key[k] = -1;
-  some = __syncthreads_or(some);
-  for (PetscCount e = begin + threadIdx.x; e < end && !full; e += Ahead * MapThreads) {
-    PetscInt j[Ahead];
+  for (PetscInt from = 0, to; from < rows; from = to + 1) {
+    for (to = some ? from : rows; to < rows; to++) { /* the next long row */
+      const unsigned int left = longRows[to / 32] >> to % 32;
+
+      if (left) to += __ffs((int)left) - 1;
+      if (left) break;
+      to |= 31;
+    }
+    if (to > rows) to = rows;
+    const PetscCount end = A.i[row + to];
+
+    for (PetscCount e = (PetscCount)A.i[row + from] + threadIdx.x; e < end; e += Ahead * MapThreads) {
+      PetscInt j[Ahead];
 
 #pragma unroll
-    for (int u = 0; u < Ahead; u++) j[u] = e + u * MapThreads < end ? A.j[e + u * MapThreads] : -1;
+      for (int u = 0; u < Ahead; u++) j[u] = e + u * MapThreads < end ? A.j[e + u * MapThreads] : -1;
 #pragma unroll
-    for (int u = 0; u < Ahead; u++) {
-      const int chunk = (int)(j[u] / HBP_CHUNK);
-
-      if (j[u] < 0 || full) continue; /* so there are at most as many chunks too many as threads, and always free slots */
-      if (some) {
-        const PetscInt r = row + HBPPlaceOf(rows, A.i + row, e + u * MapThreads);
-
-        if (A.i[r + 1] - A.i[r] > A.longRow) continue;
-      }
-      for (int s = SlotOf(chunk);; s = (s + 1) % MapSlots) {
-        int there = *(volatile int *)(key + s);
-
-        if (there < 0) there = atomicCAS(key + s, -1, chunk);
-        if (there < 0) full = atomicAdd(num, 1) >= A.mapChunks;
-        if (there < 0 || there == chunk) break;
-      }
+      for (int u = 0; u < Ahead; u++)
+        if (j[u] >= 0) what(j[u]);
     }
   }
+}
+
+/*
+  How many chunks block rb of rows has entries in, those in long rows left out, or more than A.mapChunks. Stores their first columns in increasing order where map
+  is not NULL. By all threads of a GPU block, which marks chunks by bits, and begins again with the first chunk that lies behind the last bit.
+*/
+static __device__ PetscInt WalkChunks(const Matrix &A, PetscInt rb, unsigned int *bits, PetscInt *__restrict__ map)
+{
+  static constexpr int    MapWarps = MapThreads / WarpSize;
+  static constexpr int    None     = PETSC_INT32_MAX;
+  __shared__ unsigned int longRows[HBP_MAX_ROWS / 32];
+  __shared__ int          lowest, highest, next, count[MapWarps];
+  const PetscInt          row = rb * A.N, rows = A.m - row < A.N ? A.m - row : A.N;
+  const int               lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize;
+  int                     low = None, high = 0, begin;
+  PetscInt                num  = 0;
+  bool                    some = false;
+
+  if (threadIdx.x == 0) {
+    lowest  = None;
+    highest = 0;
+  }
+  for (PetscInt r = (PetscInt)threadIdx.x; r - lane < rows; r += MapThreads) {
+    const unsigned int isLong = __ballot_sync(All, r < rows && A.i[row + r + 1] - A.i[row + r] > A.longRow);
+
+    if (lane == 0) longRows[r / 32] = isLong;
+    some = some || isLong;
+  }
+  some = __syncthreads_or(some);
+  WalkShortRows(A, row, rows, longRows, some, [&](PetscInt col) {
+    low  = min(low, (int)(col / HBP_CHUNK));
+    high = max(high, (int)(col / HBP_CHUNK));
+  });
+  low  = (int)WarpMin((unsigned int)low);
+  high = None - (int)WarpMin((unsigned int)(None - high));
+  if (lane == 0 && low < None) {
+    atomicMin(&lowest, low);
+    atomicMax(&highest, high);
+  }
   __syncthreads();
+  for (begin = lowest; begin < None && num <= A.mapChunks;) {
+    const int words = highest - begin < 32 * MapWords ? (highest - begin) / 32 + 1 : MapWords, each = ((words - 1) / MapThreads + 1) * WarpSize, first = warp * each, last = min(first + each, words);
+    int       own = 0, after = None, total = 0;
+
+    for (int k = threadIdx.x; k < words; k += MapThreads) bits[k] = 0;
+    if (threadIdx.x == 0) next = None;
+    __syncthreads();
+    WalkShortRows(A, row, rows, longRows, some, [&](PetscInt col) {
+      const int at = (int)(col / HBP_CHUNK) - begin;
+
+      if (at >= 32 * MapWords) after = min(after, at + begin);
+      else if (at >= 0 && !(*(volatile unsigned int *)(bits + at / 32) >> at % 32 & 1)) atomicOr(bits + at / 32, 1u << at % 32);
+    });
+    after = (int)WarpMin((unsigned int)after);
+    if (lane == 0 && after < None) atomicMin(&next, after);
+    __syncthreads();
+    for (int k = first + lane; k < last; k += WarpSize) own += __popc(bits[k]);
+    for (int by = WarpSize / 2; by; by /= 2) own += __shfl_xor_sync(All, own, by);
+    if (lane == 0) count[warp] = own;
+    __syncthreads();
+    for (int w = 0; w < MapWarps; w++) {
+      if (w == warp) own = total;
+      total += count[w];
+    }
+    if (map) {
+      WarpPrefixes(
+        last - first, [&](int k) { return __popc(bits[first + k]); },
+        [&](int k, int before, int) {
+          PetscInt to = num + own + before;
+
+          for (unsigned int left = bits[first + k]; left; left &= left - 1) map[to++] = (PetscInt)(begin + (first + k) * 32 + __ffs((int)left) - 1) * HBP_CHUNK;
+        });
+    }
+    num += total;
+    begin = next;
+    __syncthreads();
+  }
+  return num;
 }
 
 /* A GPU block a block of rows: how many chunks its map has, 0 for none */
-__global__ static void __launch_bounds__(MapThreads) CountChunksKernel(Matrix A, PetscInt *__restrict__ chunks, Found *found)
+__global__ static void __launch_bounds__(MapThreads, 4) CountChunksKernel(Matrix A, PetscInt *__restrict__ chunks, Found *found)
 {
-  extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ int                                num;
-  const PetscInt                                rb = (PetscInt)blockIdx.x;
+  __shared__ unsigned int bits[MapWords];
+  const PetscInt          rb = (PetscInt)blockIdx.x, num = WalkChunks(A, rb, bits, NULL);
 
-  if (threadIdx.x == 0) num = 0;
-  FillTable(A, rb, (int *)memory, &num);
   if (threadIdx.x) return;
   chunks[rb] = num <= A.mapChunks ? num : 0;
   if (num > A.mapChunks) atomicAdd(&found->plain, 1);
   else if (num) atomicAdd(&found->mapped, 1);
 }
 
-/* Stores the first columns of many chunks in increasing order. memory may be where list is. */
-static __device__ void SortChunks(int num, int bits, const int *list, void *memory, PetscInt *__restrict__ map)
-{
-  static constexpr int Each = MapSlots / 2 / MapThreads;
-  using Sort                = cub::BlockRadixSort<int, MapThreads, Each>;
-  static_assert(sizeof(typename Sort::TempStorage) <= sizeof(MapTable), "room to sort");
-  int chunk[Each];
-
-  for (int k = 0; k < Each; k++) {
-    const int at = (int)threadIdx.x * Each + k;
-
-    chunk[k] = at < num ? list[at] : PETSC_INT32_MAX; /* stays behind the others */
-  }
-  __syncthreads();
-  Sort(*reinterpret_cast<typename Sort::TempStorage *>(memory)).Sort(chunk, 0, bits);
-  for (int k = 0; k < Each; k++) {
-    const int at = (int)threadIdx.x * Each + k;
-
-    if (at < num) map[at] = (PetscInt)chunk[k] * HBP_CHUNK;
-  }
-}
-
-/* The same of at most RankedChunks chunks: how many are less is the place of each */
-static __device__ void RankChunks(int num, int *list, PetscInt *__restrict__ map)
-{
-  static constexpr int Each = RankedChunks / MapThreads;
-  int                  chunk[Each], rank[Each];
-
-  if (threadIdx.x < 4) list[num + threadIdx.x] = PETSC_INT32_MAX;
-  __syncthreads();
-  for (int k = 0; k < Each; k++) {
-    const int at = (int)threadIdx.x + k * MapThreads;
-
-    chunk[k] = at < num ? list[at] : -1;
-    rank[k]  = 0;
-  }
-  for (int at = 0; at < num; at += 4) {
-    const int4 other = *reinterpret_cast<const int4 *>(list + at);
-
-    for (int k = 0; k < Each; k++) rank[k] += (other.x < chunk[k]) + (other.y < chunk[k]) + (other.z < chunk[k]) + (other.w < chunk[k]);
-  }
-  for (int k = 0; k < Each; k++)
-    if (chunk[k] >= 0) map[rank[k]] = (PetscInt)chunk[k] * HBP_CHUNK;
-}
-
 /* A GPU block a block of rows: its map; and the last one a map of all chunks of a block, for those that have none. ptr: where maps begin. */
-__global__ static void __launch_bounds__(MapThreads) MapKernel(Matrix A, HBP h, const PetscInt *__restrict__ ptr, int bits, PetscInt all)
+__global__ static void __launch_bounds__(MapThreads, 4) MapKernel(Matrix A, HBP h, const PetscInt *__restrict__ ptr, PetscInt all)
 {
-  extern __shared__ __align__(16) unsigned char memory[];
-  __shared__ int                                num, filled;
-  MapTable                                     &table = *reinterpret_cast<MapTable *>(memory);
-  const PetscInt                                rb    = (PetscInt)blockIdx.x;
-  PetscInt *const                               map   = h.map + ptr[rb];
+  __shared__ unsigned int bits[MapWords];
+  const PetscInt          rb  = (PetscInt)blockIdx.x;
+  PetscInt *const         map = h.map + ptr[rb];
 
-  if (threadIdx.x == 0) {
-    h.mapPtr[rb] = ptr[rb];
-    num = filled = 0;
-  }
+  if (threadIdx.x == 0) h.mapPtr[rb] = ptr[rb];
   if (rb == h.rowBlocks) {
     for (PetscInt k = threadIdx.x; k < all; k += MapThreads) map[k] = k * HBP_CHUNK;
     return;
   }
-  if (!A.mapped[rb]) return;
-  FillTable(A, rb, table.key, &num);
-  for (int k = threadIdx.x; k < MapSlots; k += MapThreads)
-    if (table.key[k] >= 0) table.list[atomicAdd(&filled, 1)] = table.key[k];
-  __syncthreads();
-  if (num <= RankedChunks) RankChunks(num, table.list, map);
-  else SortChunks(num, bits, table.list, memory, map);
+  if (A.mapped[rb]) (void)WalkChunks(A, rb, bits, map);
 }
 
 /* Calls what(block, row, first entry, end, direct) for each segment that begins in a tile and is not of a block with a map */
@@ -458,32 +480,6 @@ __global__ static void __launch_bounds__(Threads) CollectMappedKernel(Matrix A, 
     rec.last[at]  = (unsigned short)(len - 1);
     rec.row[at]   = (unsigned short)((r - row) | HBP_FLAG);
   }
-}
-
-/* The sum over this lane and those below */
-static __device__ __forceinline__ int WarpPrefix(int sum)
-{
-  for (int by = 1; by < WarpSize; by *= 2) {
-    const int other = __shfl_up_sync(All, sum, by);
-
-    if ((int)threadIdx.x % WarpSize >= by) sum += other;
-  }
-  return sum;
-}
-
-/* Calls put(k, sum of those before, own) for the n numbers that get(k) tells a warp */
-template <typename Get, typename Put>
-static __device__ __forceinline__ void WarpPrefixes(int n, Get get, Put put)
-{
-  int sum = 0;
-
-  for (int first = 0; first < n; first += WarpSize) {
-    const int k = first + (int)threadIdx.x % WarpSize, own = k < n ? get(k) : 0, to = WarpPrefix(own);
-
-    if (k < n) put(k, sum + to - own, own);
-    sum += __shfl_sync(All, to, WarpSize - 1);
-  }
-  __syncwarp();
 }
 
 /* What a warp needs in shared memory to find the places of a block's segments */
@@ -1626,8 +1622,7 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   if (!recbase) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveRecords(&rec, &start, &ends, &partialRow, h, recbase);
   if (h->mapChunks) {
-    PetscCallCUDA(cudaFuncSetAttribute(MapKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)sizeof(MapTable)));
-    MapKernel<<<(unsigned int)h->rowBlocks + 1, MapThreads, sizeof(MapTable), stream>>>(*A, *h, w->mapPtr, BitsFor(h->n / HBP_CHUNK), AllChunks(h));
+    MapKernel<<<(unsigned int)h->rowBlocks + 1, MapThreads, 0, stream>>>(*A, *h, w->mapPtr, AllChunks(h));
     GallopCheckLaunch();
   }
   DirectKernel<<<GridFor(words * WarpSize), Threads, 0, stream>>>(*A, HBPWords(h->N), words * WarpSize, h->direct);
@@ -1684,7 +1679,7 @@ static PetscErrorCode CountMaps(HBP *h, Matrix *A, Workspace *w, void **memory, 
   PetscCall(GallopDeviceMalloc(*bytes, memory));
   if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveMaps(w, h, cub, &scan, *memory);
-  CountChunksKernel<<<(unsigned int)h->rowBlocks, MapThreads, sizeof(MapTable::key), stream>>>(*A, w->chunks, w->found);
+  CountChunksKernel<<<(unsigned int)h->rowBlocks, MapThreads, 0, stream>>>(*A, w->chunks, w->found);
   GallopCheckLaunch();
   PetscCallCUDA(cudaMemsetAsync(w->chunks + h->rowBlocks, 0, sizeof(*w->chunks), stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(scan, cub, w->chunks, w->mapPtr, h->rowBlocks + 1, stream));
