@@ -53,7 +53,7 @@ static constexpr unsigned int GroupLines = GroupWeight / WarpSize; /* what a gro
 
 /* What finding another order takes */
 struct Orders {
-  unsigned short *sorted;          /* [segNum] lengths less 1, in order */
+  unsigned short *last, *sorted;   /* [segNum] lengths less 1, by number and in order */
   PetscInt       *which, *order;   /* [segNum] records by number, and in order */
   unsigned char  *mark;            /* [segNum] DP2D: 1 + log2 of the lanes of a segment where a group begins, else 0 */
   PetscInt       *groups, *before; /* [blocks + 1] DP2D: groups of each block, and of those before */
@@ -65,33 +65,35 @@ struct FirstSegment {
 };
 
 /* The first half of HashKernel() by itself */
-__global__ static void HashOrderKernel(HBP h, PetscCount blocks, const Offsets *__restrict__ offsets, Records rec, PetscInt *__restrict__ order)
+__global__ static void HashOrderKernel(HBP h, PetscCount blocks, const Offsets *__restrict__ offsets, const Record *__restrict__ rec, int most, PetscInt *__restrict__ order)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     hashes = (int)HBPHashes(&h.hash);
   const PetscCount                              b      = GlobalThread() / WarpSize;
-  const size_t                                  words  = (size_t)HBPWords(h.N);
 
   if (b >= blocks) return;
   const PetscInt first = offsets[b].seg, segs = offsets[b + 1].seg - first;
 
   if (!segs) return;
-  const Shelf shelf = GetShelf(memory, h.N, hashes);
+  const Shelf shelf = GetShelf(memory, h.N, hashes, most);
 
-  PlaceSegments(h.hash, h.N, segs, rec.last + first, rec.row + first, shelf);
+  PlaceSegments(h.hash, h.N, segs, rec + first, shelf);
   for (PetscInt k = threadIdx.x % WarpSize; k < segs; k += WarpSize) order[first + k] = first + shelf.place[k];
 }
 
-__global__ static void NumberKernel(PetscInt n, PetscInt *__restrict__ which)
+/* What is sorted: lengths, and the numbers of the records */
+__global__ static void NumberKernel(PetscInt n, const Record *__restrict__ rec, unsigned short *__restrict__ last, PetscInt *__restrict__ which)
 {
   const PetscCount k = GlobalThread();
 
-  if (k < n) which[k] = (PetscInt)k;
+  if (k >= n) return;
+  last[k]  = rec[k].last;
+  which[k] = (PetscInt)k;
 }
 
 /* A GPU block sorts a block */
 template <int Each>
-__global__ static void __launch_bounds__(FewThreads) SortKernel(const Offsets *__restrict__ offsets, const unsigned short *__restrict__ last, int bits, unsigned short *__restrict__ sorted, PetscInt *__restrict__ order)
+__global__ static void __launch_bounds__(FewThreads) SortKernel(const Offsets *__restrict__ offsets, const Record *__restrict__ rec, int bits, unsigned short *__restrict__ sorted, PetscInt *__restrict__ order)
 {
   using Sort = cub::BlockRadixSort<unsigned short, FewThreads, Each, unsigned short>;
   __shared__ typename Sort::TempStorage memory;
@@ -102,7 +104,7 @@ __global__ static void __launch_bounds__(FewThreads) SortKernel(const Offsets *_
   for (int k = 0; k < Each; k++) {
     const int at = (int)threadIdx.x * Each + k;
 
-    key[k]   = at < segs ? last[first + at] : 0xffff; /* stays behind the others */
+    key[k]   = at < segs ? rec[first + at].last : 0xffff; /* stays behind the others */
     value[k] = (unsigned short)at;
   }
   Sort(memory).SortBlockedToStriped(key, value, 0, bits);
@@ -175,7 +177,7 @@ __global__ static void GroupOffsetsKernel(PetscCount n, const PetscInt *__restri
 }
 
 /* The second half of HashKernel(), with an order that has been found, and groups of 32 or as they are marked */
-__global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount blocks, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, Records rec, const PetscInt *__restrict__ order, const unsigned char *__restrict__ mark, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
+__global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount blocks, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const Record *__restrict__ rec, const PetscInt *__restrict__ order, const unsigned char *__restrict__ mark, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
 {
   const int        lane = threadIdx.x % WarpSize;
   const PetscCount b    = GlobalThread() / WarpSize;
@@ -201,9 +203,9 @@ __global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount 
       lanes = mark[first.seg + s] - 1;
     }
     const bool         mine     = lane < count;
-    const PetscInt     from     = mine ? order[first.seg + s + lane] : first.seg;
-    PetscInt           len      = mine ? (PetscInt)rec.last[from] + 1 : 0;
-    const int          row      = mine ? rec.row[from] : HBP_FLAG;
+    const Record       own      = mine ? rec[order[first.seg + s + lane]] : Record{0, 0, HBP_FLAG};
+    PetscInt           len      = mine ? (PetscInt)own.last + 1 : 0;
+    const int          row      = own.row;
     const unsigned int summed   = __ballot_sync(All, !(row & HBP_FLAG));
     const int          shortest = __shfl_sync(All, (int)len, 0);
     const bool         equal    = __all_sync(All, !mine || (len == shortest && len % (1 << lanes) == 0));
@@ -213,7 +215,7 @@ __global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount 
 
       h.output_hash[to] = (unsigned short)row;
       h.nnz_perrow[to]  = (unsigned short)(len - 1);
-      start[to]         = rec.start[from];
+      start[to]         = own.start;
     }
     if (!(row & HBP_FLAG)) partialRow[out + __popc(summed & LanesBelow())] = (unsigned short)row;
     if (lane == 0) h.group[g] = {ptr, first.seg + s, summed ? out : -1, HBPInfo(rb, equal, lanes)};
@@ -237,7 +239,7 @@ struct SetUp {
   HBP              *h; /* the result */
   Matrix            A;
   Workspace         w;
-  Records           rec;
+  Record           *rec;
   PetscInt         *start;
   Offsets          *ends;
   unsigned short   *partialRow;
@@ -320,7 +322,7 @@ static PetscErrorCode DeviceSort(const SetUp *s, char *cub, size_t *bytes)
   const auto begin = thrust::make_transform_iterator(s->w.offsets, FirstSegment());
 
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceSegmentedSort::StableSortPairs(cub, *bytes, s->rec.last, s->o.sorted, s->o.which, s->o.order, s->h->segNum, (PetscCount)s->h->rowBlocks * s->h->colBlocks, begin, begin + 1, s->stream));
+  PetscCallCUDA(cub::DeviceSegmentedSort::StableSortPairs(cub, *bytes, s->o.last, s->o.sorted, s->o.which, s->o.order, s->h->segNum, (PetscCount)s->h->rowBlocks * s->h->colBlocks, begin, begin + 1, s->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,6 +338,7 @@ static size_t CarveOrders(Orders *o, const HBP *h, size_t cubbytes, void *base)
   GallopCarver     carver(base);
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
 
+  carver.Take(o->last, h->segNum);
   carver.Take(o->sorted, h->segNum);
   carver.Take(o->which, h->segNum);
   carver.Take(o->order, h->segNum);
@@ -369,22 +372,21 @@ static PetscErrorCode Reorder(void *ctx)
   PetscFunctionBegin;
   if (!h->segNum) PetscFunctionReturn(PETSC_SUCCESS);
   if (s->way == HASH) {
-    const size_t shelf = ShelfBytes(h->N, HBPHashes(&h->hash));
-    const int    warps = (int)PetscMax(1, PetscMin(Warps, (48 << 10) / shelf));
+    size_t    shelf;
+    const int warps = HashWarps(h, s->w.most, &shelf);
 
-    PetscCallCUDA(cudaFuncSetAttribute(HashOrderKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(warps * shelf)));
-    HashOrderKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.offsets, s->rec, s->o.order);
+    HashOrderKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.offsets, s->rec, s->w.most, s->o.order);
     GallopCheckLaunch();
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (s->blocksort) {
     const int bits = PetscMin(BitsFor(h->M - 1), 16);
 
-    if (h->N <= 4 * FewThreads) SortKernel<4><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec.last, bits, s->o.sorted, s->o.order);
-    else SortKernel<HBP_MAX_ROWS / FewThreads><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec.last, bits, s->o.sorted, s->o.order);
+    if (h->N <= 4 * FewThreads) SortKernel<4><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec, bits, s->o.sorted, s->o.order);
+    else SortKernel<HBP_MAX_ROWS / FewThreads><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec, bits, s->o.sorted, s->o.order);
     GallopCheckLaunch();
   } else {
-    NumberKernel<<<GridFor(h->segNum), Threads, 0, s->stream>>>(h->segNum, s->o.which);
+    NumberKernel<<<GridFor(h->segNum), Threads, 0, s->stream>>>(h->segNum, s->rec, s->o.last, s->o.which);
     GallopCheckLaunch();
     PetscCall(DeviceSort(s, s->o.cub, &s->cubbytes));
   }
@@ -404,10 +406,10 @@ static PetscErrorCode Convert(SetUp *s)
   HBP             *h      = s->h;
   const GallopCSR *csr    = s->csr;
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
-  const size_t     shelf = ShelfBytes(h->N, HBPHashes(&h->hash));
-  const int        warps = (int)PetscMax(1, PetscMin(Warps, (48 << 10) / shelf)), planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
+  const int        planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
   void            *base;
   PetscBool        done;
+  size_t           shelf;
 
   PetscFunctionBegin;
   if (s->way == DP && h->segNum) PetscCall(GallopDeviceCopyOut(&h->groupNum, s->o.before + blocks, sizeof(h->groupNum)));
@@ -419,8 +421,9 @@ static PetscErrorCode Convert(SetUp *s)
   if (s->way == SORT || s->way == DP) {
     PlaceKernel<<<GridFor(blocks, Warps), Threads, 0, s->stream>>>(*h, blocks, s->w.offsets, s->w.partials, s->rec, s->o.order, s->way == DP ? s->o.mark : nullptr, s->start, s->partialRow);
   } else {
-    PetscCallCUDA(cudaFuncSetAttribute(HashKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(warps * shelf)));
-    HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.counts, s->w.offsets, s->w.partials, s->rec, s->start, s->partialRow);
+    const int warps = HashWarps(h, s->w.most, &shelf);
+
+    HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.counts, s->w.offsets, s->w.partials, s->rec, s->w.most, s->start, s->partialRow);
   }
   GallopCheckLaunch();
   BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, s->stream>>>(*h, s->w.offsets, s->w.partials, s->w.pieces, s->ends);

@@ -148,6 +148,7 @@ __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const P
 struct Found {
   PetscInt blk, seg, group, partial, combine, longRows, map;
   int      mapped, plain;   /* blocks of rows with a map, and without one but with entries */
+  int      most;            /* segments of a block */
   int      unsorted, empty; /* some row's columns do not increase, or it has no entries */
 };
 
@@ -434,6 +435,12 @@ struct PiecesOf {
 
 __global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const PetscInt *__restrict__ pieces, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ maps, Found *found)
 {
+  unsigned int most = 0;
+
+  for (PetscCount b = GlobalThread(); b < blocks; b += (PetscCount)gridDim.x * Threads) most = max(most, (unsigned int)(offsets[b + 1].seg - offsets[b].seg));
+  most = HBP_MAX_ROWS - WarpMin(HBP_MAX_ROWS - most);
+  if (threadIdx.x % WarpSize == 0 && most) atomicMax(&found->most, (int)most);
+  if (GlobalThread()) return;
   found->blk     = offsets[blocks].blk;
   found->seg     = offsets[blocks].seg;
   found->group   = offsets[blocks].group;
@@ -442,25 +449,23 @@ __global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const
   if (maps) found->map = maps[rowBlocks];
 }
 
-/* Segments before they have found their places: the first entry, how many follow it, the row in the block and HBP_FLAG */
-struct Records {
-  PetscInt       *start;
-  unsigned short *last, *row;
+/* A segment before it has found its place: the first entry, how many follow it, the row in the block and HBP_FLAG. Stored at once. */
+struct alignas(2 * sizeof(PetscInt)) Record {
+  PetscInt       start;
+  unsigned short last, row;
 };
 
 /* Segments by blocks, in any order */
-__global__ static void __launch_bounds__(Threads) CollectKernel(Matrix A, Counts *counts, const Offsets *__restrict__ offsets, Records rec)
+__global__ static void __launch_bounds__(Threads) CollectKernel(Matrix A, Counts *counts, const Offsets *__restrict__ offsets, Record *__restrict__ rec)
 {
   WalkSegments(A, nullptr, [&](PetscCount block, PetscInt row, PetscInt begin, PetscInt end, bool direct) {
     const PetscInt at = offsets[block].seg + CountOf(atomicAdd(&counts[block].all, ~0ull), 0) - 1; /* counts down */
 
-    rec.start[at] = begin;
-    rec.last[at]  = (unsigned short)(end - begin - 1);
-    rec.row[at]   = (unsigned short)(row % A.N | (direct ? HBP_FLAG : 0));
+    rec[at] = {begin, (unsigned short)(end - begin - 1), (unsigned short)(row % A.N | (direct ? HBP_FLAG : 0))};
   });
 }
 
-__global__ static void __launch_bounds__(Threads) CollectMappedKernel(Matrix A, const Offsets *__restrict__ offsets, Records rec)
+__global__ static void __launch_bounds__(Threads) CollectMappedKernel(Matrix A, const Offsets *__restrict__ offsets, Record *__restrict__ rec)
 {
   __shared__ int taken;
   const PetscInt rb = (PetscInt)blockIdx.x, row = rb * A.N, end = A.m - row < A.N ? A.m : row + A.N;
@@ -475,80 +480,128 @@ __global__ static void __launch_bounds__(Threads) CollectMappedKernel(Matrix A, 
     const int          base = __shfl_sync(All, threadIdx.x % WarpSize == 0 ? atomicAdd(&taken, __popc(live)) : 0, 0);
     const PetscInt     at   = offsets[rb].seg + base + __popc(live & LanesBelow());
 
-    if (!mine) continue;
-    rec.start[at] = begin;
-    rec.last[at]  = (unsigned short)(len - 1);
-    rec.row[at]   = (unsigned short)((r - row) | HBP_FLAG);
+    if (mine) rec[at] = {begin, (unsigned short)(len - 1), (unsigned short)((r - row) | HBP_FLAG)};
   }
 }
 
-/* What a warp needs in shared memory to find the places of a block's segments */
+/* What a warp needs in shared memory to find the places of a block's segments, of which a block has most at most */
 struct Shelf {
-  unsigned int   *bits;          /* [words] rows that are there */
-  unsigned short *before;        /* [words] how many in words before */
-  unsigned short *begin;         /* [hashes + 1] first place of each hash */
-  unsigned short *order, *place; /* [N] records in order of rows, and of places */
+  unsigned int   *bits;                 /* [words] rows that are there */
+  int            *begin;                /* [hashes] segments of each hash, then the first place */
+  unsigned short *before;               /* [words] how many in words before */
+  unsigned short *order, *hash, *place; /* [most] records and their hashes in order of rows, records in order of places */
 };
 
-static __host__ __device__ size_t ShelfBytes(PetscInt N, PetscInt hashes)
+static __host__ __device__ size_t ShelfBytes(PetscInt N, PetscInt hashes, PetscInt most)
 {
   const size_t words = (size_t)HBPWords(N);
 
-  return (words * (sizeof(unsigned int) + sizeof(unsigned short)) + ((size_t)hashes + 1 + 2 * (size_t)N) * sizeof(unsigned short) + 15) / 16 * 16;
+  return (words * (sizeof(unsigned int) + sizeof(unsigned short)) + (size_t)hashes * sizeof(int) + 3 * (size_t)most * sizeof(unsigned short) + 15) / 16 * 16;
 }
 
 /* That of this warp */
-static __device__ __forceinline__ Shelf GetShelf(unsigned char *memory, PetscInt N, int hashes)
+static __device__ __forceinline__ Shelf GetShelf(unsigned char *memory, PetscInt N, int hashes, int most)
 {
   const size_t words = (size_t)HBPWords(N);
   Shelf        shelf;
 
-  shelf.bits   = (unsigned int *)(memory + threadIdx.x / WarpSize * ShelfBytes(N, hashes));
-  shelf.before = (unsigned short *)(shelf.bits + words);
-  shelf.begin  = shelf.before + words;
-  shelf.order  = shelf.begin + hashes + 1;
-  shelf.place  = shelf.order + N;
+  shelf.bits   = (unsigned int *)(memory + threadIdx.x / WarpSize * ShelfBytes(N, hashes, most));
+  shelf.begin  = (int *)(shelf.bits + words);
+  shelf.before = (unsigned short *)(shelf.begin + hashes);
+  shelf.order  = shelf.before + words;
+  shelf.hash   = shelf.order + most;
+  shelf.place  = shelf.hash + most;
   return shelf;
 }
 
-/* Order of the records of a block by hash, of equal ones by row. Nothing is compared with each other: rows and hashes are counted. */
-static __device__ void PlaceSegments(const HBPHash &hash, PetscInt N, PetscInt segs, const unsigned short *last, const unsigned short *row, const Shelf &shelf)
+/* Warps of a GPU block, and the shared memory of each */
+static int HashWarps(const HBP *h, PetscInt most, size_t *shelf)
 {
-  const int lane = threadIdx.x % WarpSize, words = (int)HBPWords(N), hashes = (int)HBPHashes(&hash);
+  *shelf = ShelfBytes(h->N, HBPHashes(&h->hash), most);
+  return (int)PetscMax(1, PetscMin(Warps, (48 << 10) / *shelf));
+}
 
-  for (int w = lane; w < words; w += WarpSize) shelf.bits[w] = 0;
-  for (int k = lane; k <= hashes; k += WarpSize) shelf.begin[k] = 0;
+/* The same where each lane has at most one: lanes with a smaller hash, or the same one and a row before, are counted by votes on each bit */
+static __device__ __forceinline__ void PlaceFew(const HBPHash &hash, PetscInt segs, const Record *rec, const Shelf &shelf)
+{
+  const int          lane  = threadIdx.x % WarpSize;
+  const bool         mine  = lane < segs;
+  const Record       own   = mine ? rec[lane] : Record{0, 0, 0};
+  const unsigned int key   = mine ? (unsigned int)HBPHashOf(&hash, (PetscInt)own.last + 1) * HBP_MAX_ROWS + (own.row & ~HBP_FLAG) : 0;
+  const unsigned int other = __shfl_sync(All, key, 0);
+  unsigned int       same = __ballot_sync(All, mine), differ = WarpOr(mine ? key ^ other : 0);
+  int                place = 0;
+
+  while (differ) { /* the highest bit that not all have */
+    const unsigned int bit = 0x80000000u >> __clz((int)differ), ones = __ballot_sync(All, key & bit);
+
+    if (key & bit) place += __popc(same & ~ones);
+    same &= key & bit ? ones : ~ones;
+    differ ^= bit;
+  }
+  if (mine) shelf.place[place] = (unsigned short)lane;
   __syncwarp();
-  for (PetscInt k = lane; k < segs; k += WarpSize) atomicOr(shelf.bits + (row[k] & ~HBP_FLAG) / 32, 1u << (row[k] & ~HBP_FLAG) % 32);
+}
+
+/* Order of the records of a block by hash, of equal ones by row. Nothing is compared with each other: rows and hashes are counted. */
+static __device__ void PlaceSegments(const HBPHash &hash, PetscInt N, PetscInt segs, const Record *rec, const Shelf &shelf)
+{
+  static constexpr int Ahead = 4;
+  const int            lane = threadIdx.x % WarpSize, words = (int)HBPWords(N), hashes = (int)HBPHashes(&hash);
+
+  if (segs <= WarpSize) {
+    PlaceFew(hash, segs, rec, shelf);
+    return;
+  }
+  for (int w = lane; w < words; w += WarpSize) shelf.bits[w] = 0;
+  for (int k = lane; k < hashes; k += WarpSize) shelf.begin[k] = 0;
+  __syncwarp();
+  for (PetscInt k = lane; k < segs; k += Ahead * WarpSize) {
+    int row[Ahead];
+
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) row[u] = k + u * WarpSize < segs ? rec[k + u * WarpSize].row & ~HBP_FLAG : -1;
+#pragma unroll
+    for (int u = 0; u < Ahead; u++)
+      if (row[u] >= 0) atomicOr(shelf.bits + row[u] / 32, 1u << row[u] % 32);
+  }
   __syncwarp();
   WarpPrefixes(
     words, [&](int w) { return __popc(shelf.bits[w]); }, [&](int w, int before, int) { shelf.before[w] = (unsigned short)before; });
-  for (PetscInt k = lane; k < segs; k += WarpSize) {
-    const int r = row[k] & ~HBP_FLAG;
+  for (PetscInt k = lane; k < segs; k += Ahead * WarpSize) {
+    Record r[Ahead];
 
-    shelf.order[shelf.before[r / 32] + __popc(shelf.bits[r / 32] & ((1u << r % 32) - 1))] = (unsigned short)k;
+#pragma unroll
+    for (int u = 0; u < Ahead; u++)
+      if (k + u * WarpSize < segs) r[u] = rec[k + u * WarpSize];
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) {
+      if (k + u * WarpSize >= segs) continue;
+      const int row = r[u].row & ~HBP_FLAG, at = shelf.before[row / 32] + __popc(shelf.bits[row / 32] & ((1u << row % 32) - 1)), value = (int)HBPHashOf(&hash, (PetscInt)r[u].last + 1);
+
+      shelf.order[at] = (unsigned short)(k + u * WarpSize);
+      shelf.hash[at]  = (unsigned short)value;
+      atomicAdd(shelf.begin + value, 1);
+    }
   }
   __syncwarp();
-  for (int pass = 0; pass < 2; pass++) { /* counts hashes, then places */
-    for (PetscInt k = 0; k < segs; k += WarpSize) {
-      const bool         mine  = k + lane < segs;
-      const int          which = mine ? shelf.order[k + lane] : 0, value = mine ? (int)HBPHashOf(&hash, (PetscInt)last[which] + 1) : -1;
-      const unsigned int peers = __match_any_sync(All, value);
-      const int          to    = mine ? shelf.begin[value] : 0;
+  WarpPrefixes(
+    hashes, [&](int k) { return shelf.begin[k]; }, [&](int k, int before, int) { shelf.begin[k] = before; });
+  for (PetscInt k = 0; k < segs; k += WarpSize) {
+    const bool         mine  = k + lane < segs;
+    const int          value = mine ? shelf.hash[k + lane] : -1;
+    const unsigned int peers = __match_any_sync(All, value);
+    const int          to    = mine ? shelf.begin[value] : 0;
 
-      __syncwarp();
-      if (mine && !(peers & LanesBelow())) shelf.begin[value] = (unsigned short)(to + __popc(peers));
-      if (mine && pass) shelf.place[to + __popc(peers & LanesBelow())] = (unsigned short)which;
-      __syncwarp();
-    }
-    if (pass) break;
-    WarpPrefixes(
-      hashes, [&](int k) { return (int)shelf.begin[k]; }, [&](int k, int before, int) { shelf.begin[k] = (unsigned short)before; });
+    __syncwarp();
+    if (mine && !(peers & LanesBelow())) shelf.begin[value] = to + __popc(peers);
+    if (mine) shelf.place[to + __popc(peers & LanesBelow())] = shelf.order[k + lane];
+    __syncwarp();
   }
 }
 
-/* A warp a block: its segments in their places, its groups. start is as rec.start, but in order of places. */
-__global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__restrict__ counts, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, Records rec, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
+/* A warp a block: its segments in their places, its groups. start is as of the records, but in order of places. */
+__global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__restrict__ counts, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const Record *__restrict__ rec, int most, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     lane = threadIdx.x % WarpSize, hashes = (int)HBPHashes(&h.hash);
@@ -560,9 +613,9 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__rest
   PetscInt       ptr = first.nnz, out = partials[(PetscCount)rb * h.colBlocks + cb];
 
   if (!segs) return;
-  const Shelf shelf = GetShelf(memory, h.N, hashes);
+  const Shelf shelf = GetShelf(memory, h.N, hashes, most);
 
-  PlaceSegments(h.hash, h.N, segs, rec.last + first.seg, rec.row + first.seg, shelf);
+  PlaceSegments(h.hash, h.N, segs, rec + first.seg, shelf);
   if (lane == 0) {
     h.begin_nnz[first.blk] = ptr;
     h.blkRow[first.blk]    = rb;
@@ -576,15 +629,16 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__rest
 
     for (PetscInt at = 0; at < num; at += WarpSize) {
       const bool         mine = at + lane < num;
-      const PetscInt     to = first.seg + next + at + lane, from = mine ? first.seg + shelf.place[next + at + lane] : first.seg;
-      const int          len = mine ? (int)rec.last[from] + 1 : 0, row = mine ? rec.row[from] : HBP_FLAG, prefix = WarpPrefix(len), other = __shfl_sync(All, len, leader);
+      const PetscInt     to   = first.seg + next + at + lane;
+      const Record       own  = mine ? rec[first.seg + shelf.place[next + at + lane]] : Record{0, 0, HBP_FLAG};
+      const int          len = mine ? (int)own.last + 1 : 0, row = own.row, prefix = WarpPrefix(len), other = __shfl_sync(All, len, leader);
       const unsigned int group  = (unsigned int)((1ull << size) - 1) << leader;
       const unsigned int summed = __ballot_sync(All, !(row & HBP_FLAG)), uneven = __ballot_sync(All, mine && (len != other || len & ((1 << lanes) - 1))); /* summed later, by the combine part */
 
       if (mine) {
         h.output_hash[to] = (unsigned short)row;
         h.nnz_perrow[to]  = (unsigned short)(len - 1);
-        start[to]         = rec.start[from];
+        start[to]         = own.start;
       }
       if (!(row & HBP_FLAG)) partialRow[out + __popc(summed & LanesBelow())] = (unsigned short)row;
       if (mine && lane == leader) {
@@ -662,23 +716,40 @@ __global__ static void __launch_bounds__(Threads) LongRowsKernel(HBP h, const Pe
   GallopCopyPiece(p, h.longRows.ptr, i[h.longRows.row[p.row]], j, a, h.data + h.blknz, h.longCol, columns);
 }
 
-/* Calls what(entry, k) for the entries of group g, where a warp meets them: this lane's k-th ones of a segment are all that are lanes apart; segment() tells where it begins */
-template <typename Segment, typename What>
-static __device__ __forceinline__ void WalkGroup(const HBP &h, PetscCount g, Segment segment, What what)
+/*
+  Calls store(entry, k, load(k)) for the entries of group g, where a warp meets them: this lane's k-th ones of a segment are all that are lanes apart; segment() tells where
+  it begins. A few are loaded at once.
+*/
+template <typename Value, typename Segment, typename Load, typename Store>
+static __device__ __forceinline__ void WalkGroup(const HBP &h, PetscCount g, Segment segment, Load load, Store store)
 {
-  const HBPGroup group = h.group[g];
-  const int      lane = threadIdx.x % WarpSize, lanes = (int)(group.info & 7), within = lane & ((1 << lanes) - 1);
+  static constexpr int Steps = 4;
+  const HBPGroup       group = h.group[g];
+  const int            lane = threadIdx.x % WarpSize, lanes = (int)(group.info & 7), within = lane & ((1 << lanes) - 1);
   const PetscInt seg = group.seg + (lane >> lanes), mine = seg < h.group[g + 1].seg, len = mine ? HBPLaneLength((PetscInt)h.nnz_perrow[seg] + 1, lanes, within) : 0, first = mine ? segment(seg) + within : 0;
   PetscInt       ptr = group.begin_ptr;
 
-  for (PetscInt k = 0;; k++) {
-    const unsigned int live = __ballot_sync(All, k < len);
+  for (PetscInt k = 0; __any_sync(All, k < len); k += Steps) {
+    Value value[Steps];
 
-    if (!live) break;
-    if (k < len) what(ptr + __popc(live & LanesBelow()), first + (k << lanes));
-    ptr += __popc(live);
+#pragma unroll
+    for (int u = 0; u < Steps; u++)
+      if (k + u < len) value[u] = load(first + ((k + u) << lanes));
+    __syncwarp(); /* else the compiler would load one after the other */
+#pragma unroll
+    for (int u = 0; u < Steps; u++) {
+      const unsigned int live = __ballot_sync(All, k + u < len);
+
+      if (k + u < len) store(ptr + __popc(live & LanesBelow()), first + ((k + u) << lanes), value[u]);
+      ptr += __popc(live);
+    }
   }
 }
+
+struct Entry {
+  PetscInt    j, e;
+  PetscScalar a;
+};
 
 /* A warp a group: its entries. from, where j is not CSR's but sorted. */
 __global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, const PetscInt *__restrict__ start, const PetscInt *__restrict__ j, const PetscInt *__restrict__ from, const PetscScalar *__restrict__ a)
@@ -686,16 +757,26 @@ __global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, const Pet
   const PetscCount g = GlobalThread() / WarpSize;
 
   if (g >= h.groupNum) return;
-  const PetscInt rb = h.group[g].info >> 4;
+  const PetscInt  rb   = h.group[g].info >> 4;
+  const bool      maps = HBPIsMapped(h.mapPtr, rb);
+  const PetscInt *map = maps ? h.map + h.mapPtr[rb] : NULL, num = maps ? h.mapPtr[rb + 1] - h.mapPtr[rb] : 0;
+  PetscInt        chunk = 0, begin = maps ? map[0] : 0; /* of the entry before, which often has the same */
 
-  WalkGroup(
+  WalkGroup<Entry>(
     h, g, [&](PetscInt seg) { return start[seg]; },
-    [&](PetscInt at, PetscInt k) {
+    [&](PetscInt k) {
       const PetscInt e = from ? from[k] : k;
 
-      h.col[at]  = HBPColumnIn(h.mapPtr, h.map, h.M, rb, j[k]);
-      h.data[at] = a[e];
-      if (from) h.csrIdx[at] = e;
+      return Entry{j[k], e, a[e]};
+    },
+    [&](PetscInt at, PetscInt, const Entry &entry) {
+      if (maps && (entry.j < begin || entry.j - begin >= HBP_CHUNK)) {
+        chunk = HBPPlaceOf(num, map, entry.j);
+        begin = map[chunk];
+      }
+      h.col[at]  = (unsigned short)(maps ? chunk * HBP_CHUNK + entry.j - begin : entry.j % h.M);
+      h.data[at] = entry.a;
+      if (from) h.csrIdx[at] = entry.e;
     });
 }
 
@@ -708,14 +789,14 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, const Pet
   const PetscInt cb    = HBPPlaceOf(h.colBlocks, h.colGroup, g);
   const PetscInt begin = (h.group[g].info >> 4) * h.N;
 
-  WalkGroup(
+  WalkGroup<PetscScalar>(
     h, g,
     [&](PetscInt seg) {
       const PetscInt row = begin + (h.output_hash[seg] & ~HBP_FLAG);
 
       return HBPSegmentBegin(j, i[row], i[row + 1], (PetscCount)cb * h.M);
     },
-    [&](PetscInt at, PetscInt k) { h.data[at] = a[k]; });
+    [&](PetscInt k) { return a[k]; }, [&](PetscInt at, PetscInt, const PetscScalar &value) { h.data[at] = value; });
 }
 
 __global__ static void RefreshByIndexKernel(HBP h, const PetscScalar *__restrict__ a)
@@ -1221,6 +1302,7 @@ struct Workspace {
   Found              *found;
   PetscInt           *chunks, *mapPtr;  /* of maps, and where they begin; NULL where there are none */
   PetscInt           *j, *from, *entry; /* of rows that are not sorted */
+  int                 most;             /* segments of a block */
   unsigned long long *key, *sortedkey;
   char               *cub;
 };
@@ -1297,13 +1379,11 @@ static size_t CarveSorted(Workspace *w, PetscCount nz, size_t cubbytes, void *ba
   return carver.Bytes();
 }
 
-static size_t CarveRecords(Records *rec, PetscInt **start, Offsets **ends, unsigned short **partialRow, const HBP *h, void *base)
+static size_t CarveRecords(Record **rec, PetscInt **start, Offsets **ends, unsigned short **partialRow, const HBP *h, void *base)
 {
   GallopCarver carver(base);
 
-  carver.Take(rec->start, h->segNum);
-  carver.Take(rec->last, h->segNum);
-  carver.Take(rec->row, h->segNum);
+  carver.Take(*rec, h->segNum);
   carver.Take(*start, h->segNum);
   carver.Take(*ends, (PetscCount)h->colBlocks + 1);
   carver.Take(*partialRow, h->partialNum);
@@ -1406,9 +1486,10 @@ static PetscErrorCode Count(const HBP *h, const Matrix *A, Workspace *w, size_t 
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, cubbytes, thrust::make_transform_iterator(w->counts, OffsetsOf()), w->offsets, AddOffsets(), Offsets{0, 0, 0, 0}, blocks + 1, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), PartialsByRows{w->counts, h->rowBlocks, h->colBlocks}), w->partials, blocks + 1, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), PiecesOf{w->partials, h->rowBlocks, h->colBlocks}), w->pieces, h->rowBlocks + 1, stream));
-  TotalsKernel<<<1, 1, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, w->mapPtr, w->found);
+  TotalsKernel<<<PetscMin(GridFor(blocks), 512), Threads, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, w->mapPtr, w->found);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(found, w->found, sizeof(*found)));
+  w->most = found->most;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1602,13 +1683,14 @@ static PetscErrorCode CopyLongRows(HBP *h, const GallopLongRows *l)
 static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, const GallopLongRows *l, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
-  const size_t     shelf = ShelfBytes(h->N, HBPHashes(&h->hash)), bytes = Carve(h, w->from != NULL, NULL);
-  const int        warps = (int)PetscMax(1, PetscMin(Warps, (48 << 10) / shelf)), planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
-  Records          rec;
+  const size_t     bytes     = Carve(h, w->from != NULL, NULL);
+  const int        planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
+  Record          *rec;
   PetscInt        *start;
   Offsets         *ends;
   unsigned short  *partialRow;
-  size_t           recbytes;
+  size_t           recbytes, shelf;
+  int              warps;
   void            *base = NULL, *recbase = NULL;
 
   PetscFunctionBegin;
@@ -1635,8 +1717,8 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
     CollectKernel<<<(unsigned int)Tiles(h->nz), Threads, 0, stream>>>(*A, w->counts, w->offsets, rec);
     GallopCheckLaunch();
   }
-  PetscCallCUDA(cudaFuncSetAttribute(HashKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(warps * shelf)));
-  HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, stream>>>(*h, blocks, w->counts, w->offsets, w->partials, rec, start, partialRow);
+  warps = HashWarps(h, w->most, &shelf);
+  HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, stream>>>(*h, blocks, w->counts, w->offsets, w->partials, rec, w->most, start, partialRow);
   GallopCheckLaunch();
   BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, stream>>>(*h, w->offsets, w->partials, w->pieces, ends);
   GallopCheckLaunch();
@@ -1816,7 +1898,8 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   HBPArrays<PetscScalar, PetscInt> a        = {};
   const GallopVectors<PetscScalar> v        = GallopVectorsOf(p);
   const PetscCount                 blocks   = plan->blocks + (PetscCount)h->longRows.pieceNum;
-  const bool                       overlaps = plan->overlaps && !plan->fresh; /* new values must have been written */
+  const bool                       overlaps = plan->overlaps && !plan->fresh;        /* new values must have been written */
+  const bool                       combined = h->nz >= 1000000 && h->partialNum > 0; /* then the combine part of the product before would leave little L1, while it runs */
   cudaStream_t                     stream;
 
   PetscFunctionBegin;
@@ -1847,7 +1930,7 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   a.longCol     = h->longCol;
   a.longPartial = h->longPartial;
   if (blocks) {
-    const GallopGrid grid = {blocks, plan->threads, 1, plan->shared, stream, overlaps};
+    const GallopGrid grid = {blocks, plan->threads, 1, plan->shared, stream, overlaps && !combined};
 
     if (h->shared) PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, SHARED>, grid, a, v));
     else if (h->mapped) PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, MAPPED>, grid, a, v));
