@@ -574,8 +574,8 @@ static PetscErrorCode TestLargest(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Blocks of one entry: 25 million of 5000 entries, which is not tried. The parent computes. */
-static PetscErrorCode TestTooManyBlocks(void)
+/* Blocks of one entry: 25 million of 5000 entries, which is not tried. The parent computes; warned: whether a process has said its one sentence already. */
+static PetscErrorCode TestTooManyBlocks(PetscBool warned)
 {
   const TestShape     shape = {5000, 5000, PETSC_FALSE};
   Mat                 A, R;
@@ -597,7 +597,7 @@ static PetscErrorCode TestTooManyBlocks(void)
   PetscCall(MatSetFromOptions(A));
   PetscCall(TestMult(A, R, x, z, TEST_BUILD, &last, "half as many blocks"));
   PetscCall(TestCaptureEnd("Gallop: no room for the HBP format", &lines, &matches));
-  PetscCheck(lines == 1 && matches == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " lines and %" PetscInt_FMT " messages", lines, matches);
+  PetscCheck(lines == (warned ? 0 : 1) && matches == lines, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " lines and %" PetscInt_FMT " messages", lines, matches);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&z));
   PetscCall(MatDestroy(&A));
@@ -728,7 +728,7 @@ static PetscErrorCode TestLimits(void)
 }
 
 /* No room on the GPU for one after the other of what is asked for, and then for all later ones: rows that are not sorted, maps in some blocks of rows, a long row */
-static PetscErrorCode TestNoRoom(void)
+static PetscErrorCode TestNoRoom(PetscBool *warned)
 {
   const PetscInt most  = 24; /* more than are asked for */
   PetscInt       lines = 0, messages = 0, failed = 0;
@@ -778,6 +778,7 @@ static PetscErrorCode TestNoRoom(void)
   }
   PetscCall(TestCaptureEnd("Gallop: ", &lines, &messages));
   PetscCheck(lines == messages && messages == (failed ? 1 : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " builds failed, %" PetscInt_FMT " messages among %" PetscInt_FMT " lines", failed, messages, lines);
+  *warned = (PetscBool)(failed > 0);
   PetscCheck(failed < most && (device ? failed >= 7 : !failed), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " builds failed", failed);
   PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
   PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_long_row"));
@@ -786,6 +787,8 @@ static PetscErrorCode TestNoRoom(void)
 
 int main(int argc, char **argv)
 {
+  PetscBool warned;
+
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
@@ -799,8 +802,8 @@ int main(int argc, char **argv)
   if (!PetscDefined(USE_DEBUG)) PetscCall(TestUnsorted()); /* a PETSc with debugging refuses such arrays */
   PetscCall(TestLongRows());
   PetscCall(TestLargest());
-  PetscCall(TestNoRoom());
-  PetscCall(TestTooManyBlocks());
+  PetscCall(TestNoRoom(&warned));
+  PetscCall(TestTooManyBlocks(warned));
   PetscCall(TestStencil());
   PetscCall(TestChoiceOfMaps());
   PetscCall(TestLimits());

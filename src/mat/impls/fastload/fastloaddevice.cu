@@ -730,14 +730,29 @@ static __device__ __forceinline__ I WarpMax(I value)
   return value;
 }
 
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ int WarpMax(int value)
+{
+  return __reduce_max_sync(All, value);
+}
+#endif
+
+/* Lanes with the same row */
+static __device__ __forceinline__ unsigned int MatchAny(PetscInt row)
+{
+  if constexpr (sizeof(row) == 4) return __match_any_sync(All, (unsigned int)row);
+  else return __match_any_sync(All, (unsigned long long)row);
+}
+
 /* A warp a block: its class, the lowest rows of its lines, the bytes that the others take, and the rows that are in another block too or stand apart in a line */
 __global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict__ rows, const PetscInt *__restrict__ owner, int *apart)
 {
-  const PetscCount b      = GlobalThread() / WarpSize;
-  const int        lane   = threadIdx.x % WarpSize;
-  bool             onerow = true, distinct = true, follow = true;
-  PetscInt         spread  = 0;
-  int              longest = 1;
+  static constexpr int Ahead  = 4;
+  const PetscCount     b      = GlobalThread() / WarpSize;
+  const int            lane   = threadIdx.x % WarpSize;
+  bool                 onerow = true, distinct = true, follow = true;
+  PetscInt             spread  = 0;
+  int                  longest = 1;
 
   if (b >= fl.blkNum) return;
   const int        length = fl.blkLength[b];
@@ -745,21 +760,35 @@ __global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict
   const PetscCount end    = fl.blkPtr[b + 1];
   PetscInt        *low    = fl.lineRow + fl.blkLine[b];
 
-  for (PetscCount k = fl.blkPtr[b] + lane; k - lane < end; k += length, low++) {
-    const PetscInt     row    = inside ? rows[k] : -1 - lane; /* lanes without a column differ from all others */
-    const PetscInt     before = __shfl_up_sync(All, row, 1), first = __shfl_sync(All, row, 0);
-    const unsigned int peers = __match_any_sync(All, (unsigned long long)row), run = peers >> (__ffs(peers) - 1);
-    const bool         same  = inside && lane && row == before;
-    const unsigned int heads = __ballot_sync(All, !same), behind = lane == WarpSize - 1 ? 0 : heads >> (lane + 1);
-    const PetscInt     hi = WarpMax(row), lo = -WarpMax(inside ? -row : -first);
+  for (PetscCount k = fl.blkPtr[b] + lane; k - lane < end; k += Ahead * length, low += Ahead) {
+    PetscInt row[Ahead], other[Ahead];
 
-    longest = max(longest, (behind ? lane + __ffs(behind) : WarpSize) - lane);
-    spread  = hi - lo > spread ? hi - lo : spread;
-    if (lane == 0) *low = lo;
-    if (__any_sync(All, same)) distinct = false;
-    if (__any_sync(All, inside && lane && !same)) onerow = false;
-    if (__any_sync(All, inside && row != first + lane)) follow = false;
-    if (inside && (run & (run + 1) || owner[row] != b)) Raise(&apart[row]);
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) row[u] = inside && k + u * length < end ? rows[k + u * length] : -1 - lane; /* lanes without a column differ from all others */
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) other[u] = row[u] >= 0 ? owner[row[u]] : 0;
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) {
+      if (k - lane + u * length >= end) break;
+      const PetscInt before = __shfl_up_sync(All, row[u], 1), first = __shfl_sync(All, row[u], 0);
+      const PetscInt hi = WarpMax(row[u]), lo = -WarpMax(inside ? -row[u] : -first);
+      bool           together = true; /* the line's entries of this lane's row */
+
+      spread = hi - lo > spread ? hi - lo : spread;
+      if (lane == 0) low[u] = lo;
+      if (__any_sync(All, inside && row[u] != first + lane)) {
+        const bool         same  = inside && lane && row[u] == before;
+        const unsigned int heads = __ballot_sync(All, !same), behind = lane == WarpSize - 1 ? 0 : heads >> (lane + 1);
+        const unsigned int peers = MatchAny(row[u]), run = peers >> (__ffs(peers) - 1);
+
+        together = !(run & (run + 1));
+        longest  = max(longest, (behind ? lane + __ffs(behind) : WarpSize) - lane);
+        if (__any_sync(All, same)) distinct = false;
+        if (__any_sync(All, inside && lane && !same)) onerow = false;
+        follow = false;
+      } else if (length > 1) onerow = false;
+      if (inside && (!together || other[u] != b)) Raise(&apart[row[u]]);
+    }
   }
   longest = WarpMax(inside ? longest : 1);
   if (lane == 0) {
@@ -771,22 +800,51 @@ __global__ static void ClassKernel(const FastLoad fl, const PetscInt *__restrict
 /* A warp a block, once rowIdx has memory: offsets of rows; and whether its rows are others' too */
 __global__ static void OffsetsKernel(const FastLoad fl, const PetscInt *__restrict__ rows, const int *__restrict__ apart)
 {
-  const PetscCount b     = GlobalThread() / WarpSize;
-  const int        lane  = threadIdx.x % WarpSize;
-  bool             found = false;
+  static constexpr int Ahead = 4;
+  const PetscCount     b     = GlobalThread() / WarpSize;
+  const int            lane  = threadIdx.x % WarpSize;
+  bool                 found = false;
 
   if (b >= fl.blkNum) return;
+  const int            length = fl.blkLength[b];
+  const PetscInt      *begin  = rows + fl.blkPtr[b];
   const int            width  = FASTLOAD_WIDTH(fl.blkClass[b]);
   const PetscCount     n      = fl.blkPtr[b + 1] - fl.blkPtr[b];
   unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
 
-  for (PetscCount k = lane; k < n; k += WarpSize) {
-    const PetscInt row = rows[fl.blkPtr[b] + k], offset = row - fl.lineRow[fl.blkLine[b] + k / fl.blkLength[b]];
+  int      at  = lane % length; /* k is in this column of the line low */
+  PetscInt low = fl.blkLine[b] + lane / length;
 
-    found = found || apart[row];
-    if (width == FASTLOAD_BYTE) rowIdx[k] = (unsigned char)offset;
-    else if (width == FASTLOAD_SHORT) reinterpret_cast<unsigned short *>(rowIdx)[k] = (unsigned short)offset;
-    else if (width == FASTLOAD_INT) reinterpret_cast<PetscInt *>(rowIdx)[k] = offset;
+  for (PetscCount k = lane; k < n; k += Ahead * WarpSize) {
+    PetscInt row[Ahead], offset[Ahead];
+    int      other[Ahead];
+
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) {
+      const bool mine = k + u * WarpSize < n;
+
+      row[u]    = mine ? begin[k + u * WarpSize] : -1;
+      offset[u] = mine ? fl.lineRow[low] : 0;
+      low += WarpSize / length;
+      at += WarpSize % length;
+      if (at >= length) {
+        at -= length;
+        low++;
+      }
+    }
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) other[u] = row[u] >= 0 ? apart[row[u]] : 0;
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) {
+      const PetscCount to = k + u * WarpSize;
+
+      if (row[u] < 0) break;
+      found     = found || other[u];
+      offset[u] = row[u] - offset[u];
+      if (width == FASTLOAD_BYTE) rowIdx[to] = (unsigned char)offset[u];
+      else if (width == FASTLOAD_SHORT) reinterpret_cast<unsigned short *>(rowIdx)[to] = (unsigned short)offset[u];
+      else if (width == FASTLOAD_INT) reinterpret_cast<PetscInt *>(rowIdx)[to] = offset[u];
+    }
   }
   if (__any_sync(All, found) && lane == 0) fl.blkClass[b] |= FASTLOAD_SHARED;
 }
