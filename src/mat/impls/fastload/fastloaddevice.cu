@@ -692,20 +692,36 @@ __global__ static void StepBlocksKernel(PetscInt num, const FastLoadStep *__rest
 /* A warp a block: the rows, values and places in CSR of its entries, from those sorted by columns, of which each sorted column's begin at start */
 __global__ static void FillKernel(const FastLoad fl, const PetscInt *__restrict__ start, const PetscInt *__restrict__ base, const PetscInt *__restrict__ entries, const PetscInt *__restrict__ rowOf, const PetscScalar *__restrict__ a, PetscInt *rows)
 {
-  const PetscCount b    = GlobalThread() / WarpSize;
-  const int        lane = threadIdx.x % WarpSize;
+  static constexpr int Ahead = 4;
+  const PetscCount     b     = GlobalThread() / WarpSize;
+  const int            lane  = threadIdx.x % WarpSize;
 
-  if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
-  const PetscInt *from = entries + start[fl.blkColIdx[b] + lane] + base[b];
+  if (b >= fl.blkNum) return;
+  const int       length = fl.blkLength[b];
+  const PetscInt  height = lane < length ? fl.blkHeight[b] : 0;
+  const PetscInt *from   = lane < length ? entries + start[fl.blkColIdx[b] + lane] + base[b] : entries;
+  PetscCount      at     = fl.blkPtr[b] + lane;
 
-#pragma unroll 4
-  for (PetscInt q = 0; q < fl.blkHeight[b]; q++) {
-    const PetscCount at    = fl.blkPtr[b] + (PetscCount)q * fl.blkLength[b] + lane;
-    const PetscInt   entry = from[q];
+  for (PetscInt q = 0; __any_sync(All, q < height); q += Ahead) {
+    PetscInt    entry[Ahead], row[Ahead];
+    PetscScalar value[Ahead];
 
-    rows[at]     = rowOf[entry];
-    fl.value[at] = a[entry];
-    if (fl.csrIdx) fl.csrIdx[at] = entry;
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) entry[u] = q + u < height ? from[q + u] : -1;
+    __syncwarp(); /* else the compiler would load one after the other */
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) {
+      row[u]   = entry[u] >= 0 ? rowOf[entry[u]] : 0;
+      value[u] = entry[u] >= 0 ? a[entry[u]] : PetscScalar(0);
+    }
+    __syncwarp();
+#pragma unroll
+    for (int u = 0; u < Ahead; u++, at += length) {
+      if (entry[u] < 0) continue;
+      rows[at]     = row[u];
+      fl.value[at] = value[u];
+      if (fl.csrIdx) fl.csrIdx[at] = entry[u];
+    }
   }
 }
 
