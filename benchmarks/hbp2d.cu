@@ -213,9 +213,9 @@ __global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount 
     if (mine) {
       const PetscInt to = first.seg + s + lane;
 
-      h.output_hash[to] = (unsigned short)row;
-      h.nnz_perrow[to]  = (unsigned short)(len - 1);
-      start[to]         = own.start;
+      h.output_hash[to] = HBPOutput(row, len, h.longest);
+      if (h.nnz_perrow) h.nnz_perrow[to] = (unsigned short)(len - 1);
+      start[to] = own.start;
     }
     if (!(row & HBP_FLAG)) partialRow[out + __popc(summed & LanesBelow())] = (unsigned short)row;
     if (lane == 0) h.group[g] = {ptr, first.seg + s, summed ? out : -1, HBPInfo(rb, equal, lanes)};

@@ -262,8 +262,8 @@ static PetscErrorCode CheckArrays(const Case *c, const HBP *h)
   CHECK(seg, h->groupNum + 1, h->group[k].seg);
   CHECK(out, h->groupNum + 1, h->group[k].out);
   CHECK(info, h->groupNum, h->group[k].info);
-  CHECK(output_hash, h->segNum, h->output_hash[k]);
-  CHECK(nnz_perrow, h->segNum, h->nnz_perrow[k]);
+  CHECK(output_hash, h->segNum, HBPOutputRow(h->output_hash[k]) | (h->output_hash[k] & HBP_FLAG));
+  CHECK(nnz_perrow, h->segNum, HBPLength(h->output_hash, h->nnz_perrow, k) - 1);
   CHECK(col, (PetscInt)h->nz, h->col[k]);
   CHECK(partialPtr, h->rowBlocks + 1, h->partialPtr[k]);
   CHECK(combinePtr, h->rowBlocks + 1, h->combinePtr[k]);

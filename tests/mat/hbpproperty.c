@@ -277,8 +277,8 @@ static PetscErrorCode CheckBytes(const HBP *h, PetscInt setting, PetscInt number
   const GallopLongRows *l      = &h->longRows;
   const size_t          blocks = 2 * (size_t)h->blkNum + 1 + (size_t)h->colBlocks + 1, rows = (2 + !!h->mapPtr) * ((size_t)h->rowBlocks + 1) + (size_t)h->mapNum;
   const size_t          longs = 3 * (size_t)l->num + 2 + 2 * (size_t)l->pieceNum + (size_t)l->nz, places = h->csrIdx ? (size_t)h->blknz : 0;
-  const size_t          shorts = 2 * (size_t)h->segNum + (size_t)h->blknz + (size_t)h->partialNum + (size_t)(h->combineNum * h->N), bits = (size_t)(h->rowBlocks * HBPWords(h->N)) * 4;
-  const size_t          bytes = (blocks + rows + longs + places) * sizeof(PetscInt) + 2 * shorts + bits + ((size_t)h->groupNum + 1) * sizeof(HBPGroup) + (size_t)h->nz * sizeof(PetscScalar);
+  const size_t shorts = (h->longest > HBP_PACKED ? 2 : 1) * (size_t)h->segNum + (size_t)h->blknz + (size_t)h->partialNum + (size_t)(h->combineNum * h->N), bits = (size_t)(h->rowBlocks * HBPWords(h->N)) * 4;
+  const size_t bytes = (blocks + rows + longs + places) * sizeof(PetscInt) + 2 * shorts + bits + ((size_t)h->groupNum + 1) * sizeof(HBPGroup) + (size_t)h->nz * sizeof(PetscScalar);
 
   PetscFunctionBegin;
   PROPERTY(h->bytes == bytes, "%g bytes, should be %g", number, setting, (double)h->bytes, (double)bytes);
@@ -292,7 +292,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   const PetscInt     N = h->N, M = h->M, narrow = (PetscInt)((64 << 10) / sizeof(PetscScalar)), chunks = (h->n + HBP_CHUNK - 1) / HBP_CHUNK;
   const PetscInt    *i, *j;
   const PetscScalar *a;
-  PetscInt           m, n, rows, cols, blk = 0, g = 0, seg = 0, ptr = 0, partials = 0;
+  PetscInt           m, n, rows, cols, blk = 0, g = 0, seg = 0, ptr = 0, partials = 0, most = 0;
   PetscInt          *sorted, *from;        /* columns in increasing order, and where each is in CSR */
   PetscInt          *first, *len, *blocks; /* of each row and column of blocks: its entries; of each row: how many blocks it has entries in, none of a long one */
   PetscInt          *place;                /* of each block of rows and chunk, see CheckMaps() */
@@ -376,10 +376,11 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
 
         PROPERTY(g < h->groupNum && h->group[g].begin_ptr == ptr && h->group[g].seg == seg, "group %" PetscInt_FMT, number, setting, g);
         for (count = 0; s + count < segs; count++, seg++) {
-          const PetscInt offset = h->output_hash[seg] & ~HBP_FLAG, r = rb * N + offset, at = r * cols + cb;
+          const PetscInt offset = HBPOutputRow(h->output_hash[seg]), r = rb * N + offset, at = r * cols + cb;
           PetscInt       hash;
 
-          PROPERTY(offset < N && r < m && len[at] && h->nnz_perrow[seg] == len[at] - 1, "segment %" PetscInt_FMT, number, setting, seg);
+          PROPERTY(offset < N && r < m && len[at] && HBPLength(h->output_hash, h->nnz_perrow, seg) == len[at], "segment %" PetscInt_FMT, number, setting, seg);
+          most = PetscMax(most, len[at]);
           if (!count) lanes = LanesOf(h, len[at]);
           if (LanesOf(h, len[at]) != lanes || count == HBP_GROUP >> lanes) break;
           hash = HBPHashOf(&h->hash, len[at]);
@@ -415,6 +416,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   }
   PROPERTY(h->blkNum == blk && h->begin_nnz[blk] == ptr && ptr == h->blknz, "%" PetscInt_FMT " blocks, should be %" PetscInt_FMT, number, setting, h->blkNum, blk);
   PROPERTY(h->groupNum == g && h->colGroup[cols] == g && h->segNum == seg, "%" PetscInt_FMT " groups, should be %" PetscInt_FMT, number, setting, h->groupNum, g);
+  PROPERTY(h->longest == most && !h->nnz_perrow == (most <= HBP_PACKED), "the longest segment has %" PetscInt_FMT " entries", number, setting, most);
   PROPERTY(h->group[g].begin_ptr == ptr && h->group[g].seg == seg && h->group[g].out == -1, "the end of groups", number, setting);
   PetscCall(CheckCombine(h, partialRow, setting, number));
   PetscCall(CheckBytes(h, setting, number));
@@ -496,7 +498,8 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt numbe
     SAME(colGroup, h->colBlocks + 1);
     SAME(group, h->groupNum + 1);
     SAME(output_hash, h->segNum);
-    SAME(nnz_perrow, h->segNum);
+    PROPERTY(h->longest == d->longest && !h->nnz_perrow == !d->nnz_perrow, "host and GPU differ in the longest segment", number, setting);
+    if (h->nnz_perrow) SAME(nnz_perrow, h->segNum);
     SAME(col, h->blknz);
     SAME(data, h->nz);
     SAME(partialPtr, h->rowBlocks + 1);

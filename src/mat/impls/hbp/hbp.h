@@ -32,6 +32,7 @@
 #define HBP_MAX_COLS   65536                                     /* of a block: columns have 16 bits */
 #define HBP_CHUNK      16                                        /* columns of a place of a map: a line of the caches in real double */
 #define HBP_FLAG       32768                                     /* in output_hash: all of the row's entries are in this block */
+#define HBP_PACKED     16                                        /* where no segment has more entries, output_hash tells how many */
 #define HBP_CACHE      (32 << 20)                                /* bytes of x that stay in the L2 of a GPU */
 #define HBP_LEAST_ROWS 256                                       /* that are chosen */
 #define HBP_MANY_ROWS  500000                                    /* with as many, larger blocks leave enough of them */
@@ -99,13 +100,14 @@ typedef struct {
   PetscBool       allMapped; /* all blocks of rows with entries have maps, and there is one column of blocks */
   PetscBool       alone;     /* each row has one segment: there is no combine part */
   PetscInt        blkNum, groupNum, segNum, partialNum, combineNum;
+  PetscInt        longest;        /* entries of the longest segment */
   PetscCount      blknz;          /* entries in blocks, the others are in long rows */
   PetscInt       *begin_nnz;      /* [blkNum + 1] first entry of each block */
   PetscInt       *blkRow;         /* [blkNum] which block of its column it is */
   PetscInt       *colGroup;       /* [colBlocks + 1] first group of each column of blocks */
   HBPGroup       *group;          /* [groupNum + 1] */
-  unsigned short *output_hash;    /* [segNum] row in its block, and HBP_FLAG */
-  unsigned short *nnz_perrow;     /* [segNum] entries less 1 */
+  unsigned short *output_hash;    /* [segNum] row in its block, HBP_MAX_ROWS times the entries less 1 where these are not in nnz_perrow, and HBP_FLAG */
+  unsigned short *nnz_perrow;     /* [segNum] entries less 1; no array where longest is at most HBP_PACKED */
   unsigned short *col;            /* [blknz] column in its block */
   PetscScalar    *data;           /* [blknz], then those of long rows */
   PetscInt       *partialPtr;     /* [rowBlocks + 1] first partial sum of each block of rows */
@@ -175,6 +177,24 @@ HBP_HD PetscInt HBPInfo(PetscInt rowBlock, int equal, int lanes)
 HBP_HD PetscInt HBPLaneLength(PetscInt len, int lanes, PetscInt lane)
 {
   return (len - lane + ((PetscInt)1 << lanes) - 1) >> lanes;
+}
+
+/* output_hash of a segment */
+HBP_HD unsigned short HBPOutput(int row, PetscInt len, PetscInt longest)
+{
+  return (unsigned short)(row | (longest > HBP_PACKED ? 0 : ((int)len - 1) * HBP_MAX_ROWS));
+}
+
+/* The row that it tells */
+HBP_HD int HBPOutputRow(int output_hash)
+{
+  return output_hash & (HBP_MAX_ROWS - 1);
+}
+
+/* Entries of a segment */
+HBP_HD PetscInt HBPLength(const unsigned short output_hash[], const unsigned short nnz_perrow[], PetscInt seg)
+{
+  return (nnz_perrow ? nnz_perrow[seg] : output_hash[seg] / HBP_MAX_ROWS % HBP_PACKED) + 1;
 }
 
 /* Values that a hash can have */

@@ -61,6 +61,14 @@ static __device__ __forceinline__ unsigned int WarpOr(unsigned int bits)
 #endif
 }
 
+/* *most becomes at least the largest value of a warp */
+static __device__ __forceinline__ void RaiseByWarp(int *most, unsigned int value)
+{
+  const int largest = (int)~WarpMin(~value);
+
+  if (threadIdx.x % WarpSize == 0 && largest > *(volatile int *)most) atomicMax(most, largest);
+}
+
 /* The sum over this lane and those below */
 static __device__ __forceinline__ int WarpPrefix(int sum)
 {
@@ -148,7 +156,7 @@ __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const P
 struct Found {
   PetscInt blk, seg, group, partial, combine, longRows, map;
   int      mapped, plain;   /* blocks of rows with a map, and without one but with entries */
-  int      most;            /* segments of a block */
+  int      most, longest;   /* segments of a block, entries of a segment */
   int      unsorted, empty; /* some row's columns do not increase, or it has no entries */
 };
 
@@ -332,19 +340,25 @@ static __device__ __forceinline__ void WalkSegments(const Matrix &A, int *unsort
 
 __global__ static void __launch_bounds__(Threads) CountKernel(Matrix A, Counts *counts, Found *found)
 {
+  unsigned int longest = 0;
+
   WalkSegments(A, &found->unsorted, [&](PetscCount block, PetscInt, PetscInt begin, PetscInt end, bool direct) {
     const int lanes = HBPLanes(&A.hash, A.laneEntries, end - begin);
+
+    longest = max(longest, (unsigned int)(end - begin));
 
     atomicAdd(&counts[block].all, 1ull | (direct ? 0ull : 1ull << CountBits) | (unsigned long long)(end - begin) << 2 * CountBits);
     if (lanes) atomicAdd(&counts[block].lanes, 1ull << CountBits * (lanes - 1));
   });
+  RaiseByWarp(&found->longest, longest);
 }
 
 /* Segments of blocks with maps, which are rows: a GPU block each */
-__global__ static void __launch_bounds__(Threads) CountMappedKernel(Matrix A, Counts *counts)
+__global__ static void __launch_bounds__(Threads) CountMappedKernel(Matrix A, Counts *counts, Found *found)
 {
   const PetscInt     rb = (PetscInt)blockIdx.x, row = rb * A.N, end = A.m - row < A.N ? A.m : row + A.N;
   unsigned long long all = 0, more = 0;
+  unsigned int       longest = 0;
 
   if (!A.mapped[rb]) return;
   for (PetscInt r = row + (PetscInt)threadIdx.x; r < end; r += Threads) {
@@ -353,6 +367,7 @@ __global__ static void __launch_bounds__(Threads) CountMappedKernel(Matrix A, Co
     if (!len || len > A.longRow) continue;
     const int lanes = HBPLanes(&A.hash, A.laneEntries, len);
 
+    longest = max(longest, (unsigned int)len);
     all += 1ull | (unsigned long long)len << 2 * CountBits;
     if (lanes) more += 1ull << CountBits * (lanes - 1);
   }
@@ -360,6 +375,7 @@ __global__ static void __launch_bounds__(Threads) CountMappedKernel(Matrix A, Co
     all += __shfl_xor_sync(All, all, by);
     more += __shfl_xor_sync(All, more, by);
   }
+  RaiseByWarp(&found->longest, longest);
   if (threadIdx.x % WarpSize) return;
   if (all) atomicAdd(&counts[rb].all, all);
   if (more) atomicAdd(&counts[rb].lanes, more);
@@ -438,8 +454,7 @@ __global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const
   unsigned int most = 0;
 
   for (PetscCount b = GlobalThread(); b < blocks; b += (PetscCount)gridDim.x * Threads) most = max(most, (unsigned int)(offsets[b + 1].seg - offsets[b].seg));
-  most = HBP_MAX_ROWS - WarpMin(HBP_MAX_ROWS - most);
-  if (threadIdx.x % WarpSize == 0 && most) atomicMax(&found->most, (int)most);
+  RaiseByWarp(&found->most, most);
   if (GlobalThread()) return;
   found->blk     = offsets[blocks].blk;
   found->seg     = offsets[blocks].seg;
@@ -636,9 +651,9 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__rest
       const unsigned int summed = __ballot_sync(All, !(row & HBP_FLAG)), uneven = __ballot_sync(All, mine && (len != other || len & ((1 << lanes) - 1))); /* summed later, by the combine part */
 
       if (mine) {
-        h.output_hash[to] = (unsigned short)row;
-        h.nnz_perrow[to]  = (unsigned short)(len - 1);
-        start[to]         = own.start;
+        h.output_hash[to] = HBPOutput(row, len, h.longest);
+        if (h.nnz_perrow) h.nnz_perrow[to] = (unsigned short)(len - 1);
+        start[to] = own.start;
       }
       if (!(row & HBP_FLAG)) partialRow[out + __popc(summed & LanesBelow())] = (unsigned short)row;
       if (mine && lane == leader) {
@@ -726,8 +741,8 @@ static __device__ __forceinline__ void WalkGroup(const HBP &h, PetscCount g, Seg
   static constexpr int Steps = 4;
   const HBPGroup       group = h.group[g];
   const int            lane = threadIdx.x % WarpSize, lanes = (int)(group.info & 7), within = lane & ((1 << lanes) - 1);
-  const PetscInt seg = group.seg + (lane >> lanes), mine = seg < h.group[g + 1].seg, len = mine ? HBPLaneLength((PetscInt)h.nnz_perrow[seg] + 1, lanes, within) : 0, first = mine ? segment(seg) + within : 0;
-  PetscInt       ptr = group.begin_ptr;
+  const PetscInt       seg = group.seg + (lane >> lanes), mine = seg < h.group[g + 1].seg, len = mine ? HBPLaneLength(HBPLength(h.output_hash, h.nnz_perrow, seg), lanes, within) : 0, first = mine ? segment(seg) + within : 0;
+  PetscInt             ptr = group.begin_ptr;
 
   for (PetscInt k = 0; __any_sync(All, k < len); k += Steps) {
     Value value[Steps];
@@ -792,7 +807,7 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, const Pet
   WalkGroup<PetscScalar>(
     h, g,
     [&](PetscInt seg) {
-      const PetscInt row = begin + (h.output_hash[seg] & ~HBP_FLAG);
+      const PetscInt row = begin + HBPOutputRow(h.output_hash[seg]);
 
       return HBPSegmentBegin(j, i[row], i[row + 1], (PetscCount)cb * h.M);
     },
@@ -911,8 +926,8 @@ static __device__ __forceinline__ Lane Fetch(const HBPArrays<V, I> &h, const Gro
   Lane      own = {0, 0};
 
   if (lane < (packed >> 4 & 63)) {
-    if (!(packed & 8)) own.len = (int)HBPLaneLength((I)GallopLoadOnce(h.nnz_perrow + seg) + 1, lanes, lane & ((1 << lanes) - 1));
-    if (h.direct) own.hash = GallopLoadOnce(h.output_hash + seg);
+    if (h.direct || !(packed & 8)) own.hash = GallopLoadOnce(h.output_hash + seg);
+    if (!(packed & 8)) own.len = (int)HBPLaneLength((I)(h.nnz_perrow ? GallopLoadOnce(h.nnz_perrow + seg) : own.hash / HBP_MAX_ROWS % HBP_PACKED) + 1, lanes, lane & ((1 << lanes) - 1));
   }
   return own;
 }
@@ -1035,7 +1050,7 @@ static __device__ __forceinline__ void ComputeGroup(const HBPArrays<V, I> &h, co
 
   if (!equal) sum += MultiplyRest(h, ptr + (I)lines * used, lines, own.len, x);
   for (int by = 1 << lanes >> 1; by; by /= 2) sum += GallopShuffleDown(sum, by, WarpSize);
-  if (first && direct) GallopStore(v, groups.row[t] + (own.hash & ~HBP_FLAG), sum);
+  if (first && direct) GallopStore(v, groups.row[t] + HBPOutputRow(own.hash), sum);
   const I out = groups.out[t];
 
   if (out < 0) return;
@@ -1404,7 +1419,8 @@ static size_t Carve(HBP *h, bool indices, void *base)
   carver.Take(h->col, h->blknz);
   carver.Take(h->group, (PetscCount)h->groupNum + 1);
   carver.Take(h->output_hash, h->segNum);
-  carver.Take(h->nnz_perrow, h->segNum);
+  carver.Take(h->nnz_perrow, h->longest > HBP_PACKED ? h->segNum : 0);
+  if (h->longest <= HBP_PACKED) h->nnz_perrow = NULL;
   carver.Take(h->begin_nnz, (PetscCount)h->blkNum + 1);
   carver.Take(h->blkRow, h->blkNum);
   carver.Take(h->colGroup, (PetscCount)h->colBlocks + 1);
@@ -1475,8 +1491,9 @@ static PetscErrorCode Count(const HBP *h, const Matrix *A, Workspace *w, size_t 
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(w->counts, 0, (size_t)(blocks + 1) * sizeof(*w->counts), stream));
+  if (w->from) PetscCallCUDA(cudaMemsetAsync(&w->found->most, 0, 2 * sizeof(int), stream)); /* counted before rows were sorted */
   if (h->mapped) {
-    CountMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->counts);
+    CountMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->counts, w->found);
     GallopCheckLaunch();
   }
   if (!h->allMapped) {
@@ -1604,7 +1621,18 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, cudaStream_t stream,
     if (plan->shared > (size_t)PetscMax(most, 0)) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
     PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, SHARED>, SharedThreads, plan->shared));
-  } else PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>, FewThreads, 0));
+  } else {
+    const auto         kernel = h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>;
+    cudaFuncAttributes attributes;
+    int                all, reserved;
+
+    PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, FewThreads, 0));
+    PetscCallCUDA(cudaFuncGetAttributes(&attributes, kernel));
+    PetscCallCUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+    PetscCallCUDA(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device));
+    /* all else is L1, for x: by itself a multiprocessor may keep the shared memory that the combine part before needed */
+    PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)((resident * (attributes.sharedSizeBytes + reserved) * 100 + all - 1) / all)));
+  }
   plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
   PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
   plan->threads = h->shared ? SharedThreads : FewThreads;
@@ -1787,6 +1815,7 @@ static PetscErrorCode SetNumbers(HBP *h, const GallopCSR *csr, const Found *foun
   h->partialNum = found->partial;
   h->combineNum = found->combine;
   h->mapNum     = found->map;
+  h->longest    = found->longest;
   h->alone      = (PetscBool)(!found->partial && !found->longRows && !found->empty);
   PetscCall(PetscMalloc1(found->longRows, &rows));
   if (found->longRows) PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)found->longRows * sizeof(PetscInt)));

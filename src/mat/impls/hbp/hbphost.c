@@ -80,7 +80,8 @@ static PetscErrorCode Free(HBP *h)
 {
   PetscFunctionBegin;
   PetscCall(PetscFree3(h->begin_nnz, h->blkRow, h->colGroup));
-  PetscCall(PetscFree5(h->group, h->output_hash, h->nnz_perrow, h->col, h->data));
+  PetscCall(PetscFree4(h->group, h->output_hash, h->col, h->data));
+  PetscCall(PetscFree(h->nnz_perrow));
   PetscCall(PetscFree3(h->partialPtr, h->partial, h->direct));
   PetscCall(PetscFree3(h->combinePtr, h->combinePos, h->combineEnd));
   PetscCall(PetscFree(h->mapPtr));
@@ -96,7 +97,9 @@ static PetscErrorCode AllocateBlocks(HBP *h)
 {
   PetscFunctionBegin;
   PetscCall(PetscMalloc3(h->blkNum + 1, &h->begin_nnz, h->blkNum, &h->blkRow, h->colBlocks + 1, &h->colGroup));
-  PetscCall(PetscMalloc5(h->groupNum + 1, &h->group, h->segNum, &h->output_hash, h->segNum, &h->nnz_perrow, h->blknz, &h->col, h->nz, &h->data));
+  PetscCall(PetscMalloc4(h->groupNum + 1, &h->group, h->segNum, &h->output_hash, h->blknz, &h->col, h->nz, &h->data));
+  h->nnz_perrow = NULL;
+  if (h->longest > HBP_PACKED) PetscCall(PetscMalloc1(h->segNum, &h->nnz_perrow));
   PetscCall(PetscMalloc3(h->rowBlocks + 1, &h->partialPtr, h->partialNum, &h->partial, h->rowBlocks * HBPWords(h->N), &h->direct));
   PetscCall(PetscMalloc3(h->rowBlocks + 1, &h->combinePtr, h->partialNum, &h->combinePos, (size_t)h->combineNum * h->N, &h->combineEnd));
   PetscCall(PetscMalloc1(h->nz - h->blknz, &h->longCol));
@@ -107,7 +110,7 @@ static size_t Bytes(const HBP *h)
 {
   const GallopLongRows *l       = &h->longRows;
   const size_t          blocks  = (size_t)(h->blkNum + 1) * sizeof(*h->begin_nnz) + (size_t)h->blkNum * sizeof(*h->blkRow) + (size_t)(h->colBlocks + 1) * sizeof(*h->colGroup);
-  const size_t          groups  = (size_t)(h->groupNum + 1) * sizeof(*h->group) + (size_t)h->segNum * (sizeof(*h->output_hash) + sizeof(*h->nnz_perrow));
+  const size_t          groups  = (size_t)(h->groupNum + 1) * sizeof(*h->group) + (size_t)h->segNum * (sizeof(*h->output_hash) + (h->longest > HBP_PACKED ? sizeof(*h->nnz_perrow) : 0));
   const size_t          entries = (size_t)h->nz * sizeof(*h->data) + (size_t)h->blknz * (sizeof(*h->col) + (h->csrIdx ? sizeof(*h->csrIdx) : 0));
   const size_t          rows    = (size_t)(h->rowBlocks + 1) * (sizeof(*h->partialPtr) + sizeof(*h->combinePtr)) + (size_t)h->rowBlocks * HBPWords(h->N) * sizeof(*h->direct);
   const size_t          combine = ((size_t)h->partialNum + (size_t)h->combineNum * h->N) * sizeof(*h->combinePos);
@@ -232,6 +235,7 @@ static PetscErrorCode Count(HBP *h, PetscInt group, const PetscInt i[], const Pe
       Block *b = FindSegment(h, i, j, r, k, w, &end);
 
       b->segs++;
+      h->longest = PetscMax(h->longest, end - k);
       if (!direct) b->partials++;
       b->lanes[HBPLanes(&h->hash, h->laneEntries, end - k)]++;
     }
@@ -291,8 +295,8 @@ static PetscBool FillGroup(HBP *h, PetscInt rb, const Record rec[], const PetscI
   PetscInt       left  = count;
 
   for (PetscInt l = 0; l < count; l++) {
-    h->output_hash[seg + l] = rec[place[l]].row;
-    h->nnz_perrow[seg + l]  = (unsigned short)(rec[place[l]].len - 1);
+    h->output_hash[seg + l] = HBPOutput(rec[place[l]].row, rec[place[l]].len, h->longest);
+    if (h->nnz_perrow) h->nnz_perrow[seg + l] = (unsigned short)(rec[place[l]].len - 1);
   }
   for (PetscInt k = 0; left; k += each) {
     left = 0;
@@ -328,7 +332,7 @@ static void FillBlock(HBP *h, PetscInt size, PetscInt cb, PetscInt rb, Workspace
     h->group[*g].seg       = seg;
     equal                  = FillGroup(h, rb, rec, w->place + s, count, lanes, seg, ptr, j, from);
     for (PetscInt l = 0; l < count; l++)
-      if (!(h->output_hash[seg + l] & HBP_FLAG)) w->partialRow[partial++] = h->output_hash[seg + l];
+      if (!(h->output_hash[seg + l] & HBP_FLAG)) w->partialRow[partial++] = (unsigned short)HBPOutputRow(h->output_hash[seg + l]);
     h->group[*g].out      = HBPIsMapped(h->mapPtr, rb) ? -2 - h->mapPtr[rb] : partial > out ? out : -1;
     h->group[(*g)++].info = HBPInfo(rb, equal, lanes);
   }
@@ -395,13 +399,13 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
       PetscInt        start[HBP_GROUP];
 
       for (PetscInt l = 0; l < count; l++) {
-        const PetscInt row = (group->info >> 4) * h->N + (h->output_hash[group->seg + l] & ~HBP_FLAG);
+        const PetscInt row = (group->info >> 4) * h->N + HBPOutputRow(h->output_hash[group->seg + l]);
 
         start[l] = HBPSegmentBegin(csr->j, csr->i[row], csr->i[row + 1], (PetscCount)cb * h->M);
       }
       for (PetscInt k = 0, ptr = group->begin_ptr; ptr < group[1].begin_ptr; k += each)
         for (PetscInt l = 0; l < count << lanes; l++)
-          if (k + (l & (each - 1)) <= h->nnz_perrow[group->seg + (l >> lanes)]) h->data[ptr++] = csr->a[start[l >> lanes] + k + (l & (each - 1))];
+          if (k + (l & (each - 1)) < HBPLength(h->output_hash, h->nnz_perrow, group->seg + (l >> lanes))) h->data[ptr++] = csr->a[start[l >> lanes] + k + (l & (each - 1))];
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -533,10 +537,9 @@ static inline void Store(const GallopProduct *p, PetscInt row, PetscScalar sum)
 /* The sums of a group; x is that of its column of blocks */
 static void MultiplyGroup(const HBP *h, PetscInt g, const PetscScalar x[], PetscScalar sums[])
 {
-  const PetscInt       *map   = HBPMapOf(h->group[g].out) < 0 ? NULL : h->map + HBPMapOf(h->group[g].out);
-  const PetscInt        lanes = h->group[g].info & 7, all = (h->group[g + 1].seg - h->group[g].seg) << lanes;
-  const unsigned short *last = h->nnz_perrow + h->group[g].seg;
-  PetscInt              live[HBP_GROUP], lives = all, ptr = h->group[g].begin_ptr;
+  const PetscInt *map   = HBPMapOf(h->group[g].out) < 0 ? NULL : h->map + HBPMapOf(h->group[g].out);
+  const PetscInt  lanes = h->group[g].info & 7, all = (h->group[g + 1].seg - h->group[g].seg) << lanes;
+  PetscInt        live[HBP_GROUP], lives = all, ptr = h->group[g].begin_ptr;
 
   for (PetscInt l = 0; l < all; l++) {
     sums[l] = 0.0;
@@ -552,7 +555,7 @@ static void MultiplyGroup(const HBP *h, PetscInt g, const PetscScalar x[], Petsc
     }
     ptr += lives;
     for (PetscInt t = 0; t < lives; t++)
-      if (HBPLaneLength((PetscInt)last[live[t] >> lanes] + 1, (int)lanes, live[t] & ((1 << lanes) - 1)) > k) live[stay++] = live[t];
+      if (HBPLaneLength(HBPLength(h->output_hash, h->nnz_perrow, h->group[g].seg + (live[t] >> lanes)), (int)lanes, live[t] & ((1 << lanes) - 1)) > k) live[stay++] = live[t];
     lives = stay;
   }
   for (PetscInt l = 0; lanes && l < all; l++) { /* of a segment's lanes */
@@ -574,9 +577,9 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
 
       MultiplyGroup(h, g, p->x + (PetscCount)cb * h->M, sums);
       for (PetscInt l = 0; l < group[1].seg - group->seg; l++) {
-        const PetscInt row = h->output_hash[group->seg + l];
+        const int row = h->output_hash[group->seg + l];
 
-        if (row & HBP_FLAG) Store(p, (group->info >> 4) * h->N + (row & ~HBP_FLAG), sums[l]);
+        if (row & HBP_FLAG) Store(p, (group->info >> 4) * h->N + HBPOutputRow(row), sums[l]);
         else h->partial[out++] = sums[l];
       }
     }
@@ -621,14 +624,15 @@ PetscErrorCode HBPGetAddSign(const HBP *h, PetscInt add_sign[])
 {
   PetscFunctionBegin;
   for (PetscInt g = 0; g < h->groupNum; g++) {
-    const PetscInt        count = h->group[g + 1].seg - h->group[g].seg;
-    const unsigned short *last  = h->nnz_perrow + h->group[g].seg;
-    PetscInt              live = count, ptr = h->group[g].begin_ptr;
+    const PetscInt count = h->group[g + 1].seg - h->group[g].seg;
+    PetscInt       live = count, ptr = h->group[g].begin_ptr;
 
     for (PetscInt k = 0; ptr < h->group[g + 1].begin_ptr; k++) {
       for (PetscInt l = 0; l < count; l++) { /* the rows that end before it in this step are as many entries less in the next */
-        if (last[l] == k) live--;
-        if (last[l] >= k) add_sign[ptr++] = last[l] == k ? -1 : live;
+        const PetscInt last = HBPLength(h->output_hash, h->nnz_perrow, h->group[g].seg + l) - 1;
+
+        if (last == k) live--;
+        if (last >= k) add_sign[ptr++] = last == k ? -1 : live;
       }
     }
   }
@@ -664,8 +668,8 @@ PetscErrorCode HBPGetDeviations(const HBP *h, PetscReal *byrow, PetscReal *byhas
       for (end = g + 1; end < h->colGroup[cb + 1] && h->group[end].info >> 4 == h->group[g].info >> 4;) end++;
       n = h->group[end].seg - h->group[g].seg;
       for (PetscInt k = 0; k < n; k++) {
-        row[k] = h->output_hash[h->group[g].seg + k] & ~HBP_FLAG;
-        len[k] = (PetscInt)h->nnz_perrow[h->group[g].seg + k] + 1;
+        row[k] = HBPOutputRow(h->output_hash[h->group[g].seg + k]);
+        len[k] = HBPLength(h->output_hash, h->nnz_perrow, h->group[g].seg + k);
       }
       AddDeviations(n, len, byhash, &warps);
       PetscCall(PetscSortIntWithArray(n, row, len));
@@ -707,7 +711,7 @@ PetscErrorCode HBPCopyToHost(const HBP *h, HBP **copy)
       {c->colGroup,            h->colGroup,    (size_t)(h->colBlocks + 1) * sizeof(PetscInt)                       },
       {c->group,               h->group,       (size_t)(h->groupNum + 1) * sizeof(HBPGroup)                        },
       {c->output_hash,         h->output_hash, (size_t)h->segNum * sizeof(unsigned short)                          },
-      {c->nnz_perrow,          h->nnz_perrow,  (size_t)h->segNum * sizeof(unsigned short)                          },
+      {c->nnz_perrow,          h->nnz_perrow,  h->nnz_perrow ? (size_t)h->segNum * sizeof(unsigned short) : 0      },
       {c->col,                 h->col,         (size_t)h->blknz * sizeof(unsigned short)                           },
       {c->data,                h->data,        (size_t)h->nz * sizeof(PetscScalar)                                 },
       {c->partialPtr,          h->partialPtr,  (size_t)(h->rowBlocks + 1) * sizeof(PetscInt)                       },
