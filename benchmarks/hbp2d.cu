@@ -188,10 +188,7 @@ __global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount 
   PetscInt       ptr = first.nnz, out = partials[(PetscCount)rb * h.colBlocks + cb], g = first.group;
 
   if (!segs) return;
-  if (lane == 0) {
-    h.begin_nnz[first.blk] = ptr;
-    h.blkRow[first.blk]    = rb;
-  }
+  if (lane == 0) h.begin_nnz[first.blk] = ptr;
   for (PetscInt s = 0, count; s < segs; s += count, g++) {
     int lanes = 0;
 

@@ -247,6 +247,15 @@ static PetscErrorCode CheckList(const char what[], const char name[], PetscInt n
 #define CHECK(name, n, value) \
   for (PetscInt k = 0; k < PetscMax(n, 1); k++) PetscCall(CheckList(c->what, #name, n, c->name, k, k < (n) ? (PetscInt)(value) : END))
 
+/* Which one of its column a block is, by its first group */
+static PetscInt RowOfBlock(const HBP *h, PetscInt block)
+{
+  PetscInt g = 0;
+
+  while (h->group[g].begin_ptr < h->begin_nnz[block]) g++;
+  return h->group[g].info >> 4;
+}
+
 static PetscErrorCode CheckArrays(const Case *c, const HBP *h)
 {
   const PetscInt hash[] = {h->hash.a, h->hash.b, h->hash.c, h->hash.d};
@@ -256,7 +265,7 @@ static PetscErrorCode CheckArrays(const Case *c, const HBP *h)
   PetscCheck(h->m == c->m && h->n == c->n && h->N == c->N && h->M == c->M && h->alone == c->alone && h->blknz == h->nz && !h->shared && !h->csrIdx, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: shape", c->what);
   CHECK(hash, 4, hash[k]);
   CHECK(begin_nnz, h->blkNum + 1, h->begin_nnz[k]);
-  CHECK(blkRow, h->blkNum, h->blkRow[k]);
+  CHECK(blkRow, h->blkNum, RowOfBlock(h, k));
   CHECK(colGroup, h->colBlocks + 1, h->colGroup[k]);
   CHECK(begin_ptr, h->groupNum + 1, h->group[k].begin_ptr);
   CHECK(seg, h->groupNum + 1, h->group[k].seg);

@@ -275,7 +275,7 @@ static PetscErrorCode CheckMaps(const HBP *h, const PetscInt i[], const PetscInt
 static PetscErrorCode CheckBytes(const HBP *h, PetscInt setting, PetscInt number)
 {
   const GallopLongRows *l      = &h->longRows;
-  const size_t          blocks = 2 * (size_t)h->blkNum + 1 + (size_t)h->colBlocks + 1, rows = (2 + !!h->mapPtr) * ((size_t)h->rowBlocks + 1) + (size_t)h->mapNum;
+  const size_t          blocks = (size_t)h->blkNum + 1 + (size_t)h->colBlocks + 1, rows = (2 + !!h->mapPtr) * ((size_t)h->rowBlocks + 1) + (size_t)h->mapNum;
   const size_t          longs = 3 * (size_t)l->num + 2 + 2 * (size_t)l->pieceNum + (size_t)l->nz, places = h->csrIdx ? (size_t)h->blknz : 0;
   const size_t shorts = (h->longest > HBP_PACKED ? 2 : 1) * (size_t)h->segNum + (size_t)h->blknz + (size_t)h->partialNum + (size_t)(h->combineNum * h->N), bits = (size_t)(h->rowBlocks * HBPWords(h->N)) * 4;
   const size_t bytes = (blocks + rows + longs + places) * sizeof(PetscInt) + 2 * shorts + bits + ((size_t)h->groupNum + 1) * sizeof(HBPGroup) + (size_t)h->nz * sizeof(PetscScalar);
@@ -368,7 +368,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
 
       for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N); r++) segs += len[r * cols + cb] > 0;
       if (!segs) continue;
-      PROPERTY(blk < h->blkNum && h->begin_nnz[blk] == ptr && h->blkRow[blk] == rb, "block %" PetscInt_FMT, number, setting, blk);
+      PROPERTY(blk < h->blkNum && h->begin_nnz[blk] == ptr, "block %" PetscInt_FMT, number, setting, blk);
       blk++;
       for (PetscInt s = 0, count; s < segs; s += count, g++) {
         PetscInt row[HBP_GROUP], out = none, longest = 0, shortest = PETSC_INT_MAX; /* entries of lanes */
@@ -494,7 +494,6 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt numbe
              "host and GPU differ", number, setting);
     PROPERTY(h->mapChunks == d->mapChunks && h->mapped == d->mapped && h->mapNum == d->mapNum && !h->mapPtr == !d->mapPtr, "host and GPU differ in maps", number, setting);
     SAME(begin_nnz, h->blkNum + 1);
-    SAME(blkRow, h->blkNum);
     SAME(colGroup, h->colBlocks + 1);
     SAME(group, h->groupNum + 1);
     SAME(output_hash, h->segNum);

@@ -103,7 +103,6 @@ typedef struct {
   PetscInt        longest;        /* entries of the longest segment */
   PetscCount      blknz;          /* entries in blocks, the others are in long rows */
   PetscInt       *begin_nnz;      /* [blkNum + 1] first entry of each block */
-  PetscInt       *blkRow;         /* [blkNum] which block of its column it is */
   PetscInt       *colGroup;       /* [colBlocks + 1] first group of each column of blocks */
   HBPGroup       *group;          /* [groupNum + 1] */
   unsigned short *output_hash;    /* [segNum] row in its block, HBP_MAX_ROWS times the entries less 1 where these are not in nnz_perrow, and HBP_FLAG */

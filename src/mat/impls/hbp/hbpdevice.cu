@@ -631,10 +631,7 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__rest
   const Shelf shelf = GetShelf(memory, h.N, hashes, most);
 
   PlaceSegments(h.hash, h.N, segs, rec + first.seg, shelf);
-  if (lane == 0) {
-    h.begin_nnz[first.blk] = ptr;
-    h.blkRow[first.blk]    = rb;
-  }
+  if (lane == 0) h.begin_nnz[first.blk] = ptr;
   PetscInt g = first.group, next = 0, single = segs;
 
   for (int lanes = 1; lanes < HBP_LANES; lanes++) single -= CountOf(counts[b].lanes, lanes - 1);
@@ -1422,7 +1419,6 @@ static size_t Carve(HBP *h, bool indices, void *base)
   carver.Take(h->nnz_perrow, h->longest > HBP_PACKED ? h->segNum : 0);
   if (h->longest <= HBP_PACKED) h->nnz_perrow = NULL;
   carver.Take(h->begin_nnz, (PetscCount)h->blkNum + 1);
-  carver.Take(h->blkRow, h->blkNum);
   carver.Take(h->colGroup, (PetscCount)h->colBlocks + 1);
   carver.Take(h->partialPtr, (PetscCount)h->rowBlocks + 1);
   carver.Take(h->combinePtr, (PetscCount)h->rowBlocks + 1);

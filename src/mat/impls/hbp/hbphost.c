@@ -79,7 +79,7 @@ void HBPChoose(const HBPOptions *options, const GallopCSR *csr, const PetscInt M
 static PetscErrorCode Free(HBP *h)
 {
   PetscFunctionBegin;
-  PetscCall(PetscFree3(h->begin_nnz, h->blkRow, h->colGroup));
+  PetscCall(PetscFree2(h->begin_nnz, h->colGroup));
   PetscCall(PetscFree4(h->group, h->output_hash, h->col, h->data));
   PetscCall(PetscFree(h->nnz_perrow));
   PetscCall(PetscFree3(h->partialPtr, h->partial, h->direct));
@@ -96,7 +96,7 @@ static PetscErrorCode Free(HBP *h)
 static PetscErrorCode AllocateBlocks(HBP *h)
 {
   PetscFunctionBegin;
-  PetscCall(PetscMalloc3(h->blkNum + 1, &h->begin_nnz, h->blkNum, &h->blkRow, h->colBlocks + 1, &h->colGroup));
+  PetscCall(PetscMalloc2(h->blkNum + 1, &h->begin_nnz, h->colBlocks + 1, &h->colGroup));
   PetscCall(PetscMalloc4(h->groupNum + 1, &h->group, h->segNum, &h->output_hash, h->blknz, &h->col, h->nz, &h->data));
   h->nnz_perrow = NULL;
   if (h->longest > HBP_PACKED) PetscCall(PetscMalloc1(h->segNum, &h->nnz_perrow));
@@ -109,7 +109,7 @@ static PetscErrorCode AllocateBlocks(HBP *h)
 static size_t Bytes(const HBP *h)
 {
   const GallopLongRows *l       = &h->longRows;
-  const size_t          blocks  = (size_t)(h->blkNum + 1) * sizeof(*h->begin_nnz) + (size_t)h->blkNum * sizeof(*h->blkRow) + (size_t)(h->colBlocks + 1) * sizeof(*h->colGroup);
+  const size_t          blocks  = (size_t)(h->blkNum + 1) * sizeof(*h->begin_nnz) + (size_t)(h->colBlocks + 1) * sizeof(*h->colGroup);
   const size_t          groups  = (size_t)(h->groupNum + 1) * sizeof(*h->group) + (size_t)h->segNum * (sizeof(*h->output_hash) + (h->longest > HBP_PACKED ? sizeof(*h->nnz_perrow) : 0));
   const size_t          entries = (size_t)h->nz * sizeof(*h->data) + (size_t)h->blknz * (sizeof(*h->col) + (h->csrIdx ? sizeof(*h->csrIdx) : 0));
   const size_t          rows    = (size_t)(h->rowBlocks + 1) * (sizeof(*h->partialPtr) + sizeof(*h->combinePtr)) + (size_t)h->rowBlocks * HBPWords(h->N) * sizeof(*h->direct);
@@ -346,8 +346,7 @@ static void Fill(HBP *h, PetscInt size, Workspace *w, const PetscInt j[], PetscI
     h->colGroup[cb] = g;
     for (PetscInt rb = 0; rb < h->rowBlocks; rb++) {
       if (!w->block[(PetscCount)cb * h->rowBlocks + rb].segs) continue;
-      h->begin_nnz[blk] = ptr;
-      h->blkRow[blk++]  = rb;
+      h->begin_nnz[blk++] = ptr;
       FillBlock(h, size, cb, rb, w, j, from, &g, &ptr);
     }
   }
@@ -707,7 +706,6 @@ PetscErrorCode HBPCopyToHost(const HBP *h, HBP **copy)
       size_t      bytes;
     } arrays[] = {
       {c->begin_nnz,           h->begin_nnz,   (size_t)(h->blkNum + 1) * sizeof(PetscInt)                          },
-      {c->blkRow,              h->blkRow,      (size_t)h->blkNum * sizeof(PetscInt)                                },
       {c->colGroup,            h->colGroup,    (size_t)(h->colBlocks + 1) * sizeof(PetscInt)                       },
       {c->group,               h->group,       (size_t)(h->groupNum + 1) * sizeof(HBPGroup)                        },
       {c->output_hash,         h->output_hash, (size_t)h->segNum * sizeof(unsigned short)                          },
