@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex69'
+testname='runex69_quad_6w'
+label='dm_impls_plex_tests-ex69_quad_6w'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter='sed -e "s/_start//g" -e "s/f0_bd_u_neg//g" -e "s/f0_bd_u_pos//g" -e "s/f0_bd_l//g" -e "s/g0_bd_ul_neg//g" -e "s/g0_bd_ul_pos//g" -e "s/g0_bd_lu//g" -e "s~_ZL.*~~g"'
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -dm_plex_simplex 0 -dm_plex_box_faces 3,2 -dm_plex_cohesive_label_fault0 22,23 -dm_plex_cohesive_label_fault1 32 -f0_dm_refine 1 -f0_dm_plex_transform_type cohesive_extrude -f0_dm_plex_transform_active fault0 -f0_coarse_dm_view ::ascii_info_detail -f0_dm_plex_transform_cohesive_width 0.05 -f1_dm_refine 1 -f1_dm_plex_transform_type cohesive_extrude -f1_dm_plex_transform_active fault1 -f1_coarse_dm_view ::ascii_info_detail -f1_dm_plex_transform_cohesive_width 0.05 -dm_plex_save_transform -dm_plex_check_transform -dm_view ::ascii_info_detail'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+nsize_in=${nsize:-1}
+
+
+for insize in ${nsize_in}; do
+
+   petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args} " ex69_quad_6w.tmp ${testname}.err "${label}" 
+   res=$?
+
+   if test $res = 0; then
+      petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/dm/impls/plex/tests/output/ex69_quad_6w.out ex69_quad_6w.tmp" diff-${testname}.out diff-${testname}.out diff-${label} ""
+   else
+      petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+   fi
+
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex4'
+testname='runex4_3d_isovisc_blob_cuda'
+label='dm_impls_stag_tutorials-ex4_3d_isovisc_blob_cuda'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter='awk "/MGInterp/ {print \$NF}"'
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -dim 3 -coefficients blob -isoviscous -s 8 -build_auxiliary_operator -fieldsplit_element_ksp_type preonly -fieldsplit_element_pc_type jacobi -fieldsplit_face_ksp_type fgmres -fieldsplit_face_mg_levels_ksp_max_it 6 -fieldsplit_face_mg_levels_ksp_norm_type none -fieldsplit_face_mg_levels_ksp_type chebyshev -fieldsplit_face_mg_levels_pc_type jacobi -fieldsplit_face_pc_mg_galerkin -fieldsplit_face_pc_mg_levels 3 -fieldsplit_face_pc_type mg -pc_fieldsplit_schur_fact_type upper -pc_fieldsplit_schur_precondition user -pc_fieldsplit_type schur -pc_type fieldsplit -dm_mat_type aijcusparse -dm_vec_type cuda -log_view -fieldsplit_face_pc_mg_log'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+nsize_in=${nsize:-2}
+
+
+for insize in ${nsize_in}; do
+
+   petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args} " ex4_3d_isovisc_blob_cuda.tmp ${testname}.err "${label}" 
+   res=$?
+
+   if test $res = 0; then
+      petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/dm/impls/stag/tutorials/output/ex4_3d_isovisc_blob_cuda.out ex4_3d_isovisc_blob_cuda.tmp" diff-${testname}.out diff-${testname}.out diff-${label} ""
+   else
+      petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+   fi
+
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex72'
+testname='runex72_matis_bddc_multisub_plex_3d_deluxe'
+label='ksp_ksp_tutorials-ex72_matis_bddc_multisub_plex_3d_deluxe'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -f ${DATAFILESPATH}/matrices/matis/poisson_DMPLEX_16x16x16_16.dat -pc_type bddc -ksp_type cg -ksp_norm_type natural -ksp_error_if_not_converged -mat_type is -pc_bddc_use_deluxe_scaling'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+if ! $force; then
+    if test -z "${DATAFILESPATH}"; then
+        petsc_report_tapoutput "" "${label}" "SKIP Requires DATAFILESPATH"
+        total=1; skip=1
+        petsc_testend "/work/main/tests" 
+        exit
+    fi
+fi
+
+
+nsize_in=${nsize:-1 2 3 4 5 6 7 8}
+
+
+for insize in ${nsize_in}; do
+
+   petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args} " ex72_matis_bddc_multisub_plex_3d_deluxe.tmp ${testname}.err "${label}+nsize-${insize}" 
+   res=$?
+
+   if test $res = 0; then
+      petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/ksp/ksp/tutorials/output/ex72_matis_bddc_multisub_plex_3d_deluxe.out ex72_matis_bddc_multisub_plex_3d_deluxe.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+nsize-${insize} ""
+   else
+      petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+   fi
+
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex11'
+testname='runex11_1'
+label='ksp_pc_tests-ex11_1'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -pc_mg_galerkin none'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+user_finest_in=${user_finest:-0 1}
+same_operator_in=${same_operator:-0 1}
+da_refine_in=${da_refine:-0 1 2}
+pc_use_amat_in=${pc_use_amat:-0 1}
+nsize_in=${nsize:-1}
+
+
+for iuser_finest in ${user_finest_in}; do
+   for isame_operator in ${same_operator_in}; do
+      for ida_refine in ${da_refine_in}; do
+         for ipc_use_amat in ${pc_use_amat_in}; do
+            for insize in ${nsize_in}; do
+
+               petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -user_finest ${iuser_finest} -same_operator ${isame_operator} -da_refine ${ida_refine} -pc_use_amat ${ipc_use_amat}" ex11_1.tmp ${testname}.err "${label}+user_finest-${iuser_finest}_same_operator-${isame_operator}_da_refine-${ida_refine}_pc_use_amat-${ipc_use_amat}" 
+               res=$?
+
+               if test $res = 0; then
+                  petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/ksp/pc/tests/output/empty.out ex11_1.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+user_finest-${iuser_finest}_same_operator-${isame_operator}_da_refine-${ida_refine}_pc_use_amat-${ipc_use_amat} ""
+               else
+                  petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+               fi
+
+            done
+         done
+      done
+   done
+done
+
+petsc_testend "/work/main/tests" 

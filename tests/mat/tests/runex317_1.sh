@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex317'
+testname='runex317_1'
+label='mat_tests-ex317_1'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci '
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+bs0_in=${bs0:-1 2 3}
+bs1_in=${bs1:-1 2 3}
+nsize_in=${nsize:-1 3}
+
+
+for ibs0 in ${bs0_in}; do
+   for ibs1 in ${bs1_in}; do
+      for insize in ${nsize_in}; do
+
+         petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -bs0 ${ibs0} -bs1 ${ibs1}" ex317_1.tmp ${testname}.err "${label}+bs0-${ibs0}_bs1-${ibs1}_nsize-${insize}" 
+         res=$?
+
+         if test $res = 0; then
+            petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/mat/tests/output/ex317_1.out ex317_1.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+bs0-${ibs0}_bs1-${ibs1}_nsize-${insize} ""
+         else
+            petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+         fi
+
+      done
+   done
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex69'
+testname='runex69_1_cuda'
+label='mat_tests-ex69_1_cuda'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -k 6'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+A_mat_type_in=${A_mat_type:-aij aijcusparse}
+test_in=${test:-0 1 2}
+l_in=${l:-0 5}
+use_shell_in=${use_shell:-0 1}
+nsize_in=${nsize:-1 2}
+
+
+for iA_mat_type in ${A_mat_type_in}; do
+   for itest in ${test_in}; do
+      for il in ${l_in}; do
+         for iuse_shell in ${use_shell_in}; do
+            for insize in ${nsize_in}; do
+
+               petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -A_mat_type ${iA_mat_type} -test ${itest} -l ${il} -use_shell ${iuse_shell}" ex69_1_cuda.tmp ${testname}.err "${label}+A_mat_type-${iA_mat_type}_test-${itest}_l-${il}_use_shell-${iuse_shell}_nsize-${insize}" 
+               res=$?
+
+               if test $res = 0; then
+                  petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/mat/tests/output/empty.out ex69_1_cuda.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+A_mat_type-${iA_mat_type}_test-${itest}_l-${il}_use_shell-${iuse_shell}_nsize-${insize} ""
+               else
+                  petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+               fi
+
+            done
+         done
+      done
+   done
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex48'
+testname='runex48_4'
+label='snes_tutorials-ex48_4'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -M 4 -P 2 -da_refine_hierarchy_x 1,1,3 -da_refine_hierarchy_y 2,2,1 -da_refine_hierarchy_z 2,2,1 -snes_grid_sequence 3 -ksp_converged_reason -ksp_type fgmres -ksp_rtol 1e-2 -pc_type mg -mg_levels_ksp_type gmres -mg_levels_ksp_max_it 1 -mg_levels_pc_type bjacobi -mg_levels_1_sub_pc_type cholesky -pc_mg_type multiplicative -snes_converged_reason -snes_stol 1e-12 -thi_L 80e3 -thi_alpha 0.05 -thi_friction_m 1 -thi_hom x -snes_view -mg_levels_0_pc_type redundant -mg_levels_0_ksp_type preonly -ksp_atol 0'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+nsize_in=${nsize:-6}
+
+
+for insize in ${nsize_in}; do
+
+   petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args} " ex48_4.tmp ${testname}.err "${label}" 
+   res=$?
+
+   if test $res = 0; then
+      petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/snes/tutorials/output/ex48_4.out ex48_4.tmp" diff-${testname}.out diff-${testname}.out diff-${label} ""
+   else
+      petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+   fi
+
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex4'
+testname='runex4_host_with_device'
+label='sys_objects_device_tests-ex4_host_with_device'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -root_device_context_device_type host'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+device_enable_in=${device_enable:-lazy eager}
+local_device_context_stream_type_in=${local_device_context_stream_type:-default nonblocking default_with_barrier nonblocking_with_barrier}
+nsize_in=${nsize:-1 3}
+
+
+for idevice_enable in ${device_enable_in}; do
+   for ilocal_device_context_stream_type in ${local_device_context_stream_type_in}; do
+      for insize in ${nsize_in}; do
+
+         petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -device_enable ${idevice_enable} -local_device_context_stream_type ${ilocal_device_context_stream_type}" ex4_host_with_device.tmp ${testname}.err "${label}+device_enable-${idevice_enable}_local_device_context_stream_type-${ilocal_device_context_stream_type}_nsize-${insize}" 
+         res=$?
+
+         if test $res = 0; then
+            petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/sys/objects/device/tests/output/ExitSuccess.out ex4_host_with_device.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+device_enable-${idevice_enable}_local_device_context_stream_type-${ilocal_device_context_stream_type}_nsize-${insize} ""
+         else
+            petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+         fi
+
+      done
+   done
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex80'
+testname='runex80_1'
+label='sys_tests-ex80_1'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter='grep Viewer | uniq'
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci '
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+with_vec_in=${with_vec:-false true}
+nsize_in=${nsize:-1}
+
+
+for iwith_vec in ${with_vec_in}; do
+   for insize in ${nsize_in}; do
+
+      /usr/bin/rm -f default.log flamegraph.log
+      petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -with_vec ${iwith_vec} -log_view ascii,:flamegraph.log:ascii_flamegraph,:default.log" ex80_1.tmp ${testname}.err "${label}+a+with_vec-${iwith_vec}" 
+      res=$?
+
+      if test $res = 0; then
+         petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/sys/tests/output/ex80_1.out ex80_1.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+a+with_vec-${iwith_vec} ""
+      else
+         petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+      fi
+
+   done
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../rosenbrock1'
+testname='runrosenbrock1_13'
+label='tao_unconstrained_tutorials-rosenbrock1_13'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -test_lmvm -tao_type bqnktr -tao_max_it 10 -tao_bqnk_mat_type lmvmsymbroyden -tao_bqnk_mat_lmvm_rho 0.75 -tao_bqnk_mat_lmvm_sigma_hist 2'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+tao_bqnk_mat_lmvm_beta_in=${tao_bqnk_mat_lmvm_beta:-0.0 0.25 1.0}
+nsize_in=${nsize:-1}
+
+
+for itao_bqnk_mat_lmvm_beta in ${tao_bqnk_mat_lmvm_beta_in}; do
+   for insize in ${nsize_in}; do
+
+      petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -tao_bqnk_mat_lmvm_beta ${itao_bqnk_mat_lmvm_beta}" rosenbrock1_13.tmp ${testname}.err "${label}+tao_bqnk_mat_lmvm_beta-${itao_bqnk_mat_lmvm_beta}" 
+      res=$?
+
+      if test $res = 0; then
+         petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/tao/unconstrained/tutorials/output/rosenbrock1_13.out rosenbrock1_13.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+tao_bqnk_mat_lmvm_beta-${itao_bqnk_mat_lmvm_beta} ""
+      else
+         petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+      fi
+
+   done
+done
+
+petsc_testend "/work/main/tests" 

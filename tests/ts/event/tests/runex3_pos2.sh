@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex3'
+testname='runex3_pos2'
+label='ts_event_tests-ex3_pos2'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter='sort'
+filter_output='sort'
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -dir 1 -v 1e5 -ts_adapt_dt_min 1e-6 -restart 1 -ts_type rk'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+dtpost_in=${dtpost:-0 0.24}
+ts_adapt_type_in=${ts_adapt_type:-none basic}
+nsize_in=${nsize:-2}
+
+
+for idtpost in ${dtpost_in}; do
+   for its_adapt_type in ${ts_adapt_type_in}; do
+      for insize in ${nsize_in}; do
+
+         petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -dtpost ${idtpost} -ts_adapt_type ${its_adapt_type}" ex3_pos2.tmp ${testname}.err "${label}+dtpost-${idtpost}_ts_adapt_type-${its_adapt_type}" 
+         res=$?
+
+         if test $res = 0; then
+            petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/ts/event/tests/output/ex3_pos2.out ex3_pos2.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+dtpost-${idtpost}_ts_adapt_type-${its_adapt_type} ""
+         else
+            petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+         fi
+
+      done
+   done
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex3'
+testname='runex3_pos4'
+label='ts_event_tests-ex3_pos4'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter='sort'
+filter_output='sort'
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -dir 1 -v 1e9 -ts_adapt_dt_min 1e-6 -restart 0 -dtpost 0 -ts_type beuler -change5 1'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+ts_event_post_event_step_in=${ts_event_post_event_step:--1 0.32}
+ts_adapt_type_in=${ts_adapt_type:-none basic}
+nsize_in=${nsize:-4}
+
+
+for its_event_post_event_step in ${ts_event_post_event_step_in}; do
+   for its_adapt_type in ${ts_adapt_type_in}; do
+      for insize in ${nsize_in}; do
+
+         petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -ts_event_post_event_step ${its_event_post_event_step} -ts_adapt_type ${its_adapt_type}" ex3_pos4.tmp ${testname}.err "${label}+ts_event_post_event_step-${its_event_post_event_step}_ts_adapt_type-${its_adapt_type}" 
+         res=$?
+
+         if test $res = 0; then
+            petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/ts/event/tests/output/ex3_pos4.out ex3_pos4.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+ts_event_post_event_step-${its_event_post_event_step}_ts_adapt_type-${its_adapt_type} ""
+         else
+            petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+         fi
+
+      done
+   done
+done
+
+petsc_testend "/work/main/tests" 

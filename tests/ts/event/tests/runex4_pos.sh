@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex4'
+testname='runex4_pos'
+label='ts_event_tests-ex4_pos'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -dir 1 -ts_adapt_dt_min 1e-10 -ts_event_dt_min 1e-6 -ts_time_step 0.4 -restart 0 -dtpost 0.25 -ts_event_post_event_step -1'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+ts_event_tol_in=${ts_event_tol:-1e-8 1e-15}
+ts_adapt_type_in=${ts_adapt_type:-none basic}
+ts_type_in=${ts_type:-beuler rk}
+nsize_in=${nsize:-1}
+
+
+for its_event_tol in ${ts_event_tol_in}; do
+   for its_adapt_type in ${ts_adapt_type_in}; do
+      for its_type in ${ts_type_in}; do
+         for insize in ${nsize_in}; do
+
+            petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -ts_event_tol ${its_event_tol} -ts_adapt_type ${its_adapt_type} -ts_type ${its_type}" ex4_pos.tmp ${testname}.err "${label}+ts_event_tol-${its_event_tol}_ts_adapt_type-${its_adapt_type}_ts_type-${its_type}" 
+            res=$?
+
+            if test $res = 0; then
+               petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/ts/event/tests/output/ex4_pos.out ex4_pos.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+ts_event_tol-${its_event_tol}_ts_adapt_type-${its_adapt_type}_ts_type-${its_type} ""
+            else
+               petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+            fi
+
+         done
+      done
+   done
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex17'
+testname='runex17_bdf'
+label='ts_tests-ex17_bdf'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -vec_mdot_use_gemv 0 -vec_maxpy_use_gemv 0 -ts_adapt_wnormtype infinity -ts_type bdf -order 6 -ksp_type preonly -pc_type lu'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+ts_bdf_order_in=${ts_bdf_order:-2 3 4 5 6}
+ts_adapt_type_in=${ts_adapt_type:-none basic dsp}
+nsize_in=${nsize:-1}
+
+
+for its_bdf_order in ${ts_bdf_order_in}; do
+   for its_adapt_type in ${ts_adapt_type_in}; do
+      for insize in ${nsize_in}; do
+
+         petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -ts_bdf_order ${its_bdf_order} -ts_adapt_type ${its_adapt_type}" ex17_bdf.tmp ${testname}.err "${label}+ts_bdf_order-${its_bdf_order}_ts_adapt_type-${its_adapt_type}" 
+         res=$?
+
+         if test $res = 0; then
+            petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/ts/tests/output/empty.out ex17_bdf.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+ts_bdf_order-${its_bdf_order}_ts_adapt_type-${its_adapt_type} ""
+         else
+            petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+         fi
+
+      done
+   done
+done
+
+petsc_testend "/work/main/tests" 

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex18'
+testname='runex18_dirk_explicit_first_random_dae'
+label='ts_tests-ex18_dirk_explicit_first_random_dae'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -ts_view_solution -ts_max_steps 10 -ts_time_step 0.1 -ts_view_solution -ts_exact_final_time matchstep -snes_error_if_not_converged -dae -ts_type dirk -ts_dirk_type es122sal -random 1 -ts_max_step_rejections -1'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+ts_adapt_type_in=${ts_adapt_type:-none basic}
+nsize_in=${nsize:-1}
+
+
+for its_adapt_type in ${ts_adapt_type_in}; do
+   for insize in ${nsize_in}; do
+
+      petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -ts_adapt_type ${its_adapt_type}" ex18_dirk_explicit_first_random_dae.tmp ${testname}.err "${label}+ts_adapt_type-${its_adapt_type}" 
+      res=$?
+
+      if test $res = 0; then
+         petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/ts/tests/output/ex18_1.out ex18_dirk_explicit_first_random_dae.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+ts_adapt_type-${its_adapt_type} ""
+      else
+         petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+      fi
+
+   done
+done
+
+petsc_testend "/work/main/tests" 

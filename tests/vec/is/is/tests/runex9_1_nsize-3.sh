@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# This script was created by gmakegentest.py
+
+
+
+
+
+# PATH for DLLs on windows
+PATH="$PATH":"/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib"
+
+executable='../ex9'
+testname='runex9_1_nsize-3'
+label='vec_is_is_tests-ex9_1_nsize-3'
+runfiles=''
+wPETSC_DIR='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt'
+petsc_arch=''
+# Must be consistent with gmakefile.test
+testlogtapfile=/work/main/tests/test_${petsc_arch}_tap.log
+testlogerrfile=/work/main/tests/test_${petsc_arch}_err.log
+config_dir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/config'
+filter=''
+filter_output=''
+petsc_bindir='/root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/lib/petsc/bin'
+DATAFILESPATH=${DATAFILESPATH:-""}
+# -petsc_ci must be a command line argument because if it is from the environment it will be listed by PetscOptionsMonitor()
+args='-petsc_ci -viewer'
+diff_args=''
+timeoutfactor=1
+export PETSC_OPTIONS="${PETSC_OPTIONS} -check_pointer_intensity 0 -error_output_stdout -malloc_dump -checkfunctionlist -nox_warning"
+
+mpiexec=${PETSCMPIEXEC:-"/usr/bin/mpiexec"}
+diffexec=${PETSCDIFF:-"${petsc_bindir}/petscdiff"}
+mpiexec_tail=''
+
+. "${config_dir}/petsc_harness.sh"
+
+# The diff flags come from script arguments
+diff_exe="${diffexec} ${diff_flags} ${diff_args}"
+mpiexec="${mpiexec} ${mpiexec_flags}"
+
+
+
+
+
+auto_offset_in=${auto_offset:-true false}
+nsize_in=${nsize:-3}
+
+
+for iauto_offset in ${auto_offset_in}; do
+   for insize in ${nsize_in}; do
+
+      petsc_testrun "${mpiexec} -n ${insize} ${mpiexec_tail} ${executable} ${args}  -auto_offset ${iauto_offset}" ex9_1_nsize-3.tmp ${testname}.err "${label}+auto_offset-${iauto_offset}" 
+      res=$?
+
+      if test $res = 0; then
+         petsc_testrun "${diff_exe} /root/.cache/gallop/petsc-3.26.1-cuda-sm90-opt/share/petsc/examples/src/vec/is/is/tests/output/ex9_1_nsize-3.out ex9_1_nsize-3.tmp" diff-${testname}.out diff-${testname}.out diff-${label}+auto_offset-${iauto_offset} ""
+      else
+         petsc_report_tapoutput "" ${label} "SKIP Command failed so no diff"
+      fi
+
+   done
+done
+
+petsc_testend "/work/main/tests" 
