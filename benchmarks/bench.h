@@ -12,30 +12,33 @@ typedef struct {
   PetscErrorCode (*timecold)(BenchWork, void *, PetscLogDouble *);         /* of once the work, with caches flushed before it */
   PetscErrorCode (*memory)(PetscLogDouble *);                              /* how much is in use */
   PetscErrorCode (*copy)(PetscLogDouble bytes, PetscLogDouble *);          /* of a copy from pinned memory of the host; NULL on the host */
-  PetscInt           nraw;                                                 /* products by a library that is called without PETSc */
-  const char *const *rawnames;
-  PetscErrorCode (*rawcreate)(Mat, PetscInt which, PetscBool transpose, Vec x, Vec y, void **); /* from a SEQAIJ on the host; x and y are where products are timed */
+  PetscInt           nraw[2];                                              /* products by a library that is called without PETSc: with vectors, with dense matrices */
+  const char *const *rawnames[2];
+  PetscErrorCode (*rawcreate)(Mat, PetscInt which, PetscBool transpose, PetscInt k, Vec x, Vec y, void **); /* from a SEQAIJ on the host; x and y are where products are timed */
   PetscErrorCode (*rawapply)(void *);
   PetscErrorCode (*rawdestroy)(void **);
 } BenchPlace;
 
 #define BENCH_MEASUREMENTS 7
 #define BENCH_MOST_NAMES   256
+#define BENCH_COLUMNS      3 /* of a dense matrix; all others are one of them, times a power of two */
 
-/* A matrix, a vector, and their product as it should be */
+/* A matrix, a vector or a dense matrix, and their product as it should be */
 typedef struct {
   char         name[256];
   Mat          A;
   PetscInt     m, n, nz, longest;
-  PetscInt     nx, ny; /* lengths of the vectors */
-  PetscScalar *x;
-  void        *y;    /* in long double */
-  PetscReal   *sums; /* of |a x|, for each entry of y */
+  PetscInt     k, columns; /* columns of the dense matrix, 0 for a vector; how many of them are not another one's multiples */
+  PetscInt     nx, ny;     /* lengths of the columns */
+  PetscScalar *x;          /* [columns * nx] */
+  void        *y;          /* [columns * ny] in long double */
+  PetscReal   *sums;       /* of |a x|, for each entry of y */
 } BenchProblem;
 
-PETSC_INTERN PetscErrorCode BenchProblemCreate(const char[], PetscBool, PetscInt, PetscBool, BenchProblem *); /* from a name or a file, for products or transposed ones */
+PETSC_INTERN PetscErrorCode BenchProblemCreate(const char[], PetscBool, PetscInt, PetscBool, PetscInt, BenchProblem *); /* from a name or a file, for products or transposed ones */
 PETSC_INTERN PetscErrorCode BenchProblemRemark(const BenchProblem *);
-PETSC_INTERN PetscErrorCode BenchProblemError(const BenchProblem *, Vec, PetscReal *);
+PETSC_INTERN PetscErrorCode BenchProblemFill(const BenchProblem *, PetscScalar[]);                               /* all columns, one after the other */
+PETSC_INTERN PetscErrorCode BenchProblemError(const BenchProblem *, const PetscScalar[], PetscInt, PetscReal *); /* of a result whose columns are so far apart */
 PETSC_INTERN PetscErrorCode BenchProblemDestroy(BenchProblem *);
 
 PETSC_INTERN PetscErrorCode BenchMedian(PetscReal[], PetscLogDouble *); /* of BENCH_MEASUREMENTS */

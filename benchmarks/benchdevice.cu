@@ -172,19 +172,23 @@ static PetscErrorCode Memory(PetscLogDouble *used)
 
 /* ---- cuSPARSE without PETSc ---- */
 
-static constexpr cudaDataType        ScalarType = PetscDefined(USE_COMPLEX) ? (sizeof(PetscReal) == 4 ? CUDA_C_32F : CUDA_C_64F) : (sizeof(PetscReal) == 4 ? CUDA_R_32F : CUDA_R_64F);
-static constexpr cusparseIndexType_t IndexType  = sizeof(PetscInt) == 4 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;
-static const cusparseSpMVAlg_t       RawAlgs[]  = {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2};
-static const char *const             RawNames[] = {"raw_csr_alg1", "raw_csr_alg2"};
+static constexpr cudaDataType        ScalarType   = PetscDefined(USE_COMPLEX) ? (sizeof(PetscReal) == 4 ? CUDA_C_32F : CUDA_C_64F) : (sizeof(PetscReal) == 4 ? CUDA_R_32F : CUDA_R_64F);
+static constexpr cusparseIndexType_t IndexType    = sizeof(PetscInt) == 4 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;
+static const cusparseSpMVAlg_t       RawAlgs[]    = {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2};
+static const char *const             RawNames[]   = {"raw_csr_alg1", "raw_csr_alg2"};
+static const cusparseSpMMAlg_t       DenseAlgs[]  = {CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3};
+static const char *const             DenseNames[] = {"raw_csr_alg1", "raw_csr_alg2", "raw_csr_alg3"};
 
 struct Raw {
   PetscInt            *i, *j;
   PetscScalar         *a;
   void                *buffer;
   cusparseSpMVAlg_t    alg;
+  cusparseSpMMAlg_t    densealg;
   cusparseOperation_t  op;
   cusparseSpMatDescr_t A;
   cusparseDnVecDescr_t x, y;
+  cusparseDnMatDescr_t B, C; /* NULL with vectors */
 };
 
 template <typename T>
@@ -196,7 +200,7 @@ static PetscErrorCode CopyIn(const T *host, PetscCount n, T **ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Vec x, Vec y, void **ctx)
+static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, PetscInt k, Vec x, Vec y, void **ctx)
 {
   const PetscScalar one = 1, zero = 0, *a, *xx;
   PetscScalar      *yy;
@@ -209,9 +213,10 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Vec 
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&raw));
-  *ctx     = raw;
-  raw->alg = RawAlgs[which];
-  raw->op  = transpose ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
+  *ctx = raw;
+  if (k) raw->densealg = DenseAlgs[which];
+  else raw->alg = RawAlgs[which];
+  raw->op = transpose ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
   PetscCall(MatGetSize(A, &m, &n));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
@@ -223,15 +228,28 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Vec 
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(VecCUDAGetArrayRead(x, &xx));
   PetscCall(VecCUDAGetArrayWrite(y, &yy));
-  PetscCallCUSPARSE(cusparseCreateDnVec(&raw->x, transpose ? m : n, (void *)xx, ScalarType));
-  PetscCallCUSPARSE(cusparseCreateDnVec(&raw->y, transpose ? n : m, yy, ScalarType));
+  if (transpose) {
+    const PetscInt rows = m;
+
+    m = n;
+    n = rows;
+  }
+  if (k) {
+    PetscCallCUSPARSE(cusparseCreateDnMat(&raw->B, n, k, n, (void *)xx, ScalarType, CUSPARSE_ORDER_COL));
+    PetscCallCUSPARSE(cusparseCreateDnMat(&raw->C, m, k, m, yy, ScalarType, CUSPARSE_ORDER_COL));
+  } else {
+    PetscCallCUSPARSE(cusparseCreateDnVec(&raw->x, n, (void *)xx, ScalarType));
+    PetscCallCUSPARSE(cusparseCreateDnVec(&raw->y, m, yy, ScalarType));
+  }
   PetscCall(VecCUDARestoreArrayWrite(y, &yy));
   PetscCall(VecCUDARestoreArrayRead(x, &xx));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUSPARSE(cusparseSetStream(device.cusparse, stream));
-  PetscCallCUSPARSE(cusparseSpMV_bufferSize(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, &bytes));
+  if (k) PetscCallCUSPARSE(cusparseSpMM_bufferSize(device.cusparse, raw->op, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->B, &zero, raw->C, ScalarType, raw->densealg, &bytes));
+  else PetscCallCUSPARSE(cusparseSpMV_bufferSize(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, &bytes));
   PetscCallCUDA(cudaMalloc(&raw->buffer, PetscMax(bytes, 1)));
-  PetscCallCUSPARSE(cusparseSpMV_preprocess(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
+  if (k) PetscCallCUSPARSE(cusparseSpMM_preprocess(device.cusparse, raw->op, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->B, &zero, raw->C, ScalarType, raw->densealg, raw->buffer));
+  else PetscCallCUSPARSE(cusparseSpMV_preprocess(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,7 +259,8 @@ static PetscErrorCode RawApply(void *ctx)
   const PetscScalar one = 1, zero = 0;
 
   PetscFunctionBegin;
-  PetscCallCUSPARSE(cusparseSpMV(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
+  if (raw->B) PetscCallCUSPARSE(cusparseSpMM(device.cusparse, raw->op, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->B, &zero, raw->C, ScalarType, raw->densealg, raw->buffer));
+  else PetscCallCUSPARSE(cusparseSpMV(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -251,8 +270,13 @@ static PetscErrorCode RawDestroy(void **ctx)
 
   PetscFunctionBegin;
   PetscCallCUSPARSE(cusparseDestroySpMat(raw->A));
-  PetscCallCUSPARSE(cusparseDestroyDnVec(raw->x));
-  PetscCallCUSPARSE(cusparseDestroyDnVec(raw->y));
+  if (raw->B) {
+    PetscCallCUSPARSE(cusparseDestroyDnMat(raw->B));
+    PetscCallCUSPARSE(cusparseDestroyDnMat(raw->C));
+  } else {
+    PetscCallCUSPARSE(cusparseDestroyDnVec(raw->x));
+    PetscCallCUSPARSE(cusparseDestroyDnVec(raw->y));
+  }
   PetscCallCUDA(cudaFree(raw->i));
   PetscCallCUDA(cudaFree(raw->j));
   PetscCallCUDA(cudaFree(raw->a));
@@ -286,4 +310,8 @@ static PetscErrorCode Copy(PetscLogDouble bytes, PetscLogDouble *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const BenchPlace BenchDevice = {Start, Finish, Time, TimeCold, Memory, Copy, 2, RawNames, RawCreate, RawApply, RawDestroy};
+const BenchPlace BenchDevice = {
+  Start, Finish, Time, TimeCold, Memory, Copy, {2,        3         },
+        {RawNames, DenseNames},
+        RawCreate, RawApply, RawDestroy
+};

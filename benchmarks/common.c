@@ -53,7 +53,7 @@ static PetscErrorCode FillPattern(PetscInt seed, Mat A)
 }
 
 /* The name that the output shows: what stands before a =, or a file's name without folders and ending */
-PetscErrorCode BenchProblemCreate(const char given[], PetscBool file, PetscInt seed, PetscBool transpose, BenchProblem *p)
+PetscErrorCode BenchProblemCreate(const char given[], PetscBool file, PetscInt seed, PetscBool transpose, PetscInt columns, BenchProblem *p)
 {
   static const char *const endings[] = {".gz", ".mtx", ".bin"};
   char                    *rest;
@@ -80,23 +80,27 @@ PetscErrorCode BenchProblemCreate(const char given[], PetscBool file, PetscInt s
     PetscCall(BenchGenerate(rest ? given + (rest - p->name) + 1 : given, seed, &p->A));
   }
   PetscCall(MatGetSize(p->A, &p->m, &p->n));
-  p->nx = transpose ? p->m : p->n;
-  p->ny = transpose ? p->n : p->m;
-  PetscCall(PetscMalloc3(p->nx, &p->x, p->ny, &y, p->ny, &p->sums));
+  p->nx      = transpose ? p->m : p->n;
+  p->ny      = transpose ? p->n : p->m;
+  p->k       = columns;
+  p->columns = PetscMax(1, PetscMin(columns, BENCH_COLUMNS));
+  PetscCall(PetscMalloc3(p->columns * p->nx, &p->x, p->columns * p->ny, &y, p->columns * p->ny, &p->sums));
   p->y = y;
-  PetscCall(PetscArrayzero(p->sums, p->ny));
-  for (PetscInt k = 0; k < p->ny; k++) y[k] = 0;
-  for (PetscInt k = 0; k < p->nx; k++) p->x[k] = BenchRandom(seed, -1, k);
+  PetscCall(PetscArrayzero(p->sums, p->columns * p->ny));
+  for (PetscInt k = 0; k < p->columns * p->ny; k++) y[k] = 0;
+  for (PetscInt k = 0; k < p->columns * p->nx; k++) p->x[k] = BenchRandom(seed, -1, k);
   PetscCall(MatGetRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(p->A, &a));
   p->nz = i[p->m];
   for (PetscInt r = 0; r < p->m; r++) {
     p->longest = PetscMax(p->longest, i[r + 1] - i[r]);
     for (PetscInt k = i[r]; k < i[r + 1]; k++) {
-      const PetscInt from = transpose ? r : j[k], to = transpose ? j[k] : r;
+      for (PetscInt c = 0; c < p->columns; c++) {
+        const PetscInt from = c * p->nx + (transpose ? r : j[k]), to = c * p->ny + (transpose ? j[k] : r);
 
-      y[to] += (Long)a[k] * (Long)p->x[from];
-      p->sums[to] += PetscAbsScalar(a[k] * p->x[from]);
+        y[to] += (Long)a[k] * (Long)p->x[from];
+        p->sums[to] += PetscAbsScalar(a[k] * p->x[from]);
+      }
     }
   }
   PetscCall(MatSeqAIJRestoreArrayRead(p->A, &a));
@@ -128,21 +132,43 @@ PetscErrorCode BenchProblemDestroy(BenchProblem *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With NaN for an entry that is none; the comparison lets it through */
-PetscErrorCode BenchProblemError(const BenchProblem *p, Vec v, PetscReal *err)
+/* Which of the columns that differ another one is a multiple of, and by which power of two: its result is that power's multiple too, to the last bit */
+static PetscReal Multiple(const BenchProblem *p, PetscInt column, PetscInt *of)
 {
-  const Long        *exact = (const Long *)p->y;
-  const PetscScalar *y;
+  *of = column % p->columns;
+  return (PetscReal)((PetscInt)1 << column / p->columns % 5);
+}
 
+PetscErrorCode BenchProblemFill(const BenchProblem *p, PetscScalar x[])
+{
+  PetscFunctionBegin;
+  for (PetscInt c = 0; c < PetscMax(p->k, 1); c++) {
+    PetscInt        of;
+    const PetscReal multiple = Multiple(p, c, &of);
+
+    for (PetscInt r = 0; r < p->nx; r++) x[(PetscCount)c * p->nx + r] = multiple * p->x[of * p->nx + r];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With NaN for an entry that is none; the comparison lets it through */
+PetscErrorCode BenchProblemError(const BenchProblem *p, const PetscScalar y[], PetscInt lda, PetscReal *err)
+{
   PetscFunctionBegin;
   *err = 0;
-  PetscCall(VecGetArrayRead(v, &y));
-  for (PetscInt r = 0; r < p->ny; r++) {
-    const PetscReal difference = PetscAbsScalar((PetscScalar)((Long)y[r] - exact[r])), e = difference == 0 ? 0 : difference / p->sums[r];
+  for (PetscInt c = 0; c < PetscMax(p->k, 1); c++) {
+    PetscInt           of;
+    const PetscReal    multiple = Multiple(p, c, &of);
+    const Long        *exact    = (const Long *)p->y + of * p->ny;
+    const PetscReal   *sums     = p->sums + of * p->ny;
+    const PetscScalar *column   = y + (PetscCount)c * lda;
 
-    if (!(e <= *err)) *err = e;
+    for (PetscInt r = 0; r < p->ny; r++) {
+      const PetscReal difference = PetscAbsScalar((PetscScalar)((Long)column[r] / multiple - exact[r])), e = difference == 0 ? 0 : difference / sums[r];
+
+      if (!(e <= *err)) *err = e;
+    }
   }
-  PetscCall(VecRestoreArrayRead(v, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

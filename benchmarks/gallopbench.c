@@ -4,12 +4,13 @@
 #include "bench.h"
 #include "generate.h"
 
-static char help[] = "Times matrix-vector products of PETSc's and Gallop's matrix types, and of cuSPARSE, one process and one GPU.\n\
+static char help[] = "Times products of PETSc's and Gallop's matrix types, and of cuSPARSE, one process and one GPU.\n\
   -generate <name,...>    matrices by name, see below\n\
   -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
   -types <type,...>       matrix types (aijcusparse,evchyb,csroverlap,fastload,hbp; without a GPU aij for aijcusparse). For type@name the options\n\
                           begin with name_: -types evchyb,evchyb@w -w_mat_evchyb_window 64\n\
-  -raw                    also cuSPARSE called directly, with its algorithms CSR_ALG1 and CSR_ALG2\n\
+  -k <0>                  products with dense matrices of k columns, column by column in memory, instead of with vectors\n\
+  -raw                    also cuSPARSE called directly, with its algorithms CSR_ALG1 and CSR_ALG2, and CSR_ALG3 with -k\n\
   -transpose              transposed products\n\
   -setup                  instead of products: the times of conversion, build and refresh\n\
   -first                  instead of products: the time of the first one of a matrix from the host, beside that of a copy of its entries\n\
@@ -19,13 +20,13 @@ All other options are PETSc's and those of the types. The program runs where the
 \n\
 Output: one line a matrix and type, fields separated by tabs, after a comment with the lengths of the matrix's rows: the mean,\n\
 the variation, which is the standard deviation over the mean, and the longest\n\
-  matrix m n nnz what k   k is the number of vectors, 1\n\
+  matrix m n nnz what k   k is the number of columns, 1 for a vector\n\
   setup_ms                from an AIJ matrix on the host until the first product has finished\n\
   warm_us                 time of a product, of many in a row: median of 7 measurements\n\
   cold_us                 time of a product before which 256 MiB were written, to flush caches: median of 7 measurements\n\
-  GF_warm                 2 nnz / warm_us\n\
-  eff                     bytes of the CSR arrays, x and y over cold_us, relative to the read bandwidth\n\
-  B/nnz                   memory that the type took, in the place of the products\n\
+  GF_warm                 2 k nnz / warm_us\n\
+  eff                     bytes of the CSR arrays, x and y, or the dense matrices, over cold_us, relative to the read bandwidth\n\
+  B/nnz                   memory that the type took, in the place of the products; with -k without the dense matrices\n\
   err                     largest error of an entry of the result, relative to the sum of |a x| of its row\n\
 and with -setup\n\
   matrix nnz product_us convert_ms build_us refresh_us build/product refresh/product what\n\
@@ -44,7 +45,7 @@ typedef struct {
   const BenchPlace *place;
   PetscLogDouble    bandwidth;
   PetscBool         transpose;
-  PetscInt          seed, wrong, ntypes, nraw; /* nraw: how many of the place's products by a library */
+  PetscInt          seed, wrong, ntypes, nraw, k; /* nraw: how many of the place's products by a library */
   char             *types[BENCH_MOST_NAMES];
   PetscReal         min_ms;
 } Bench;
@@ -54,9 +55,9 @@ typedef struct {
   Bench              *b;
   const BenchProblem *p;
   const char         *what;
-  PetscInt            raw; /* which product by a library, or -1 for a matrix type */
-  Mat                 A;
-  Vec                 x, y;
+  PetscInt            raw;     /* which product by a library, or -1 for a matrix type */
+  Mat                 A, B, C; /* dense ones: B has the array of x */
+  Vec                 x, y;    /* with dense matrices for a library one array each, y for no one else */
   void               *rawdata;
   PetscInt            scalings;
 } Case;
@@ -129,18 +130,33 @@ static PetscErrorCode HostFinish(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const BenchPlace BenchHost = {HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, NULL, 0, NULL, NULL, NULL, NULL};
+static const BenchPlace BenchHost = {
+  HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, NULL, {0,    0   },
+        {NULL, NULL},
+        NULL, NULL, NULL
+};
 
 /* ---- cases ---- */
 
 static PetscErrorCode CaseApply(void *ctx)
 {
-  const Case *c = (const Case *)ctx;
+  Case *c = (Case *)ctx;
 
   PetscFunctionBegin;
   if (c->rawdata) PetscCall((*c->b->place->rawapply)(c->rawdata));
+  else if (c->B && c->b->transpose) PetscCall(MatTransposeMatMult(c->A, c->B, c->C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DETERMINE, &c->C));
+  else if (c->B) PetscCall(MatMatMult(c->A, c->B, c->C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DETERMINE, &c->C));
   else if (c->b->transpose) PetscCall(MatMultTranspose(c->A, c->x, c->y));
   else PetscCall(MatMult(c->A, c->x, c->y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateVec(VecType type, PetscInt n, Vec *v)
+{
+  PetscFunctionBegin;
+  PetscCall(VecCreate(PETSC_COMM_SELF, v));
+  PetscCall(VecSetSizes(*v, n, n));
+  PetscCall(VecSetType(*v, type));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -151,6 +167,7 @@ static PetscErrorCode CaseStart(void *ctx)
   const BenchProblem *p = c->p;
   char                type[128], *at;
   PetscScalar        *x;
+  VecType             vectype;
 
   PetscFunctionBegin;
   if (c->raw < 0) {
@@ -163,20 +180,23 @@ static PetscErrorCode CaseStart(void *ctx)
       PetscCall(MatAppendOptionsPrefix(c->A, "_"));
     }
     PetscCall(MatSetFromOptions(c->A));
-    if (c->b->transpose) PetscCall(MatCreateVecs(c->A, &c->y, &c->x));
+    PetscCall(MatGetVecType(c->A, &vectype));
+    if (p->k) PetscCall(CreateVec(vectype, p->nx * p->k, &c->x));
+    else if (c->b->transpose) PetscCall(MatCreateVecs(c->A, &c->y, &c->x));
     else PetscCall(MatCreateVecs(c->A, &c->x, &c->y));
   } else {
-    PetscCall(VecCreate(PETSC_COMM_SELF, &c->x));
-    PetscCall(VecSetSizes(c->x, p->nx, p->nx));
-    PetscCall(VecSetType(c->x, VECSEQCUDA));
-    PetscCall(VecCreate(PETSC_COMM_SELF, &c->y));
-    PetscCall(VecSetSizes(c->y, p->ny, p->ny));
-    PetscCall(VecSetType(c->y, VECSEQCUDA));
+    PetscCall(CreateVec(VECSEQCUDA, p->nx * PetscMax(p->k, 1), &c->x));
+    PetscCall(CreateVec(VECSEQCUDA, p->ny * PetscMax(p->k, 1), &c->y));
   }
   PetscCall(VecGetArrayWrite(c->x, &x));
-  PetscCall(PetscArraycpy(x, p->x, p->nx));
+  PetscCall(BenchProblemFill(p, x));
   PetscCall(VecRestoreArrayWrite(c->x, &x));
-  if (c->raw >= 0) PetscCall((*c->b->place->rawcreate)(p->A, c->raw, c->b->transpose, c->x, c->y, &c->rawdata));
+  if (p->k && c->raw < 0) {
+    PetscCall(VecGetArrayAndMemType(c->x, &x, NULL));
+    PetscCall(MatCreateDenseFromVecType(PETSC_COMM_SELF, vectype, p->nx, p->k, p->nx, p->k, p->nx, x, &c->B));
+    PetscCall(VecRestoreArrayAndMemType(c->x, &x));
+  }
+  if (c->raw >= 0) PetscCall((*c->b->place->rawcreate)(p->A, c->raw, c->b->transpose, p->k, c->x, c->y, &c->rawdata));
   PetscCall(CaseApply(c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -186,6 +206,8 @@ static PetscErrorCode CaseDestroy(Case *c)
   PetscFunctionBegin;
   if (c->rawdata) PetscCall((*c->b->place->rawdestroy)(&c->rawdata));
   PetscCall(MatDestroy(&c->A));
+  PetscCall(MatDestroy(&c->B));
+  PetscCall(MatDestroy(&c->C));
   PetscCall(VecDestroy(&c->x));
   PetscCall(VecDestroy(&c->y));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -205,12 +227,43 @@ static PetscErrorCode CaseRemark(const Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The error of a product into a place without numbers, so that what it does not write shows */
+static PetscErrorCode CaseError(Case *c, PetscReal *err)
+{
+  const PetscScalar *y;
+  PetscInt           lda = c->p->ny;
+
+  PetscFunctionBegin;
+  if (c->C) {
+    for (PetscInt k = 0; k < c->p->k; k++) {
+      Vec column;
+
+      PetscCall(MatDenseGetColumnVecWrite(c->C, k, &column));
+      PetscCall(VecSet(column, PETSC_INFINITY));
+      PetscCall(MatDenseRestoreColumnVecWrite(c->C, k, &column));
+    }
+    PetscCall(CaseApply(c));
+    PetscCall(MatDenseGetLDA(c->C, &lda));
+    PetscCall(MatDenseGetArrayRead(c->C, &y));
+    PetscCall(BenchProblemError(c->p, y, lda, err));
+    PetscCall(MatDenseRestoreArrayRead(c->C, &y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecSet(c->y, PETSC_INFINITY));
+  PetscCall(CaseApply(c));
+  PetscCall(VecGetArrayRead(c->y, &y));
+  PetscCall(BenchProblemError(c->p, y, lda, err));
+  PetscCall(VecRestoreArrayRead(c->y, &y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TimeProducts(void *ctx)
 {
-  Case               *c     = (Case *)ctx;
-  const BenchProblem *p     = c->p;
-  const BenchPlace   *place = c->b->place;
-  const double        bytes = (double)p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (p->m + 1.0) * sizeof(PetscInt) + ((double)p->m + p->n) * sizeof(PetscScalar);
+  Case               *c       = (Case *)ctx;
+  const BenchProblem *p       = c->p;
+  const BenchPlace   *place   = c->b->place;
+  const PetscInt      columns = PetscMax(p->k, 1);
+  const double        dense = (double)columns * ((double)p->m + p->n) * sizeof(PetscScalar), bytes = (double)p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (p->m + 1.0) * sizeof(PetscInt) + dense;
   PetscReal           err;
   PetscLogDouble      before, after, setup, warm, cold;
 
@@ -220,11 +273,9 @@ static PetscErrorCode TimeProducts(void *ctx)
   PetscCall((*place->memory)(&after));
   PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->min_ms, &warm));
   PetscCall(BenchTimeCold(place, CaseApply, c, &cold));
-  PetscCall(VecSet(c->y, PETSC_INFINITY)); /* so that what a product does not write shows */
-  PetscCall(CaseApply(c));
-  PetscCall(BenchProblemError(p, c->y, &err));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t1\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\n", p->name, p->m, p->n, p->nz, c->what, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz / warm,
-                        bytes / cold / c->b->bandwidth, (after - before) / PetscMax(p->nz, 1), (double)err));
+  PetscCall(CaseError(c, &err));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t%" PetscInt_FMT "\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\n", p->name, p->m, p->n, p->nz, c->what, columns, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz * columns / warm,
+                        bytes / cold / c->b->bandwidth, (after - before - (p->k ? dense : 0)) / PetscMax(p->nz, 1), (double)err));
   PetscCall(CaseRemark(c));
   if (!(err <= (100 + p->longest) * PETSC_MACHINE_EPSILON)) {
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", p->name, c->what, (double)err));
@@ -252,23 +303,11 @@ static PetscErrorCode CaseScaleAndApply(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has the entries at the place of the products, and no format built: a dense product is the parent's */
+/* Has the entries at the place of the products, and no format built */
 static PetscErrorCode BringEntries(Mat A)
 {
-  Mat      B, C;
-  VecType  vectype;
-  PetscInt m, n;
-
   PetscFunctionBegin;
-  PetscCall(MatGetSize(A, &m, &n));
-  PetscCall(MatGetVecType(A, &vectype));
-  PetscCall(MatCreateDenseFromVecType(PETSC_COMM_SELF, vectype, n, 1, n, 1, n, NULL, &B));
-  PetscCall(MatZeroEntries(B));
-  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
-  PetscCall(MatDestroy(&B));
-  PetscCall(MatDestroy(&C));
+  PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -288,12 +327,14 @@ static PetscErrorCode TimeSetup(void *ctx)
 
     PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &copy.A));
     PetscCall(BringEntries(copy.A));
+    copy.C = NULL;
     PetscCall((*place->time)(CaseApply, &copy, 1, &build));
     PetscCall((*place->time)(CaseScale, &copy, SCALINGS, &scale));
     PetscCall((*place->time)(CaseScaleAndApply, &copy, SCALINGS, &both));
     builds[k]    = (PetscReal)(build - product);
     refreshes[k] = (PetscReal)((both - scale) / SCALINGS - product);
     PetscCall(MatDestroy(&copy.A));
+    PetscCall(MatDestroy(&copy.C));
   }
   PetscCall(BenchMedian(builds, &build));
   PetscCall(BenchMedian(refreshes, &refresh));
@@ -365,10 +406,10 @@ static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, BenchWor
   BenchProblem p;
 
   PetscFunctionBegin;
-  PetscCall(BenchProblemCreate(given, file, b->seed, b->transpose, &p));
+  PetscCall(BenchProblemCreate(given, file, b->seed, b->transpose, b->k, &p));
   if (measure != CaseStart) PetscCall(BenchProblemRemark(&p));
   for (PetscInt t = 0; t < b->ntypes + b->nraw; t++) {
-    Case c = {.b = b, .p = &p, .what = t < b->ntypes ? b->types[t] : b->place->rawnames[t - b->ntypes], .raw = t < b->ntypes ? -1 : t - b->ntypes};
+    Case c = {.b = b, .p = &p, .what = t < b->ntypes ? b->types[t] : b->place->rawnames[b->k > 0][t - b->ntypes], .raw = t < b->ntypes ? -1 : t - b->ntypes};
 
     PetscCall((*measure)(&c));
     PetscCall(CaseDestroy(&c));
@@ -413,6 +454,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-first", &firsts, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-k", &b.k, NULL));
+  PetscCheck(b.k >= 0 && !(b.k && firsts), PETSC_COMM_WORLD, PETSC_ERR_USER, "Option -k is %" PetscInt_FMT ", but must be at least 0, and 0 with -first", b.k);
   PetscCheck(!firsts || b.place->copy, PETSC_COMM_WORLD, PETSC_ERR_USER, "-first is for a GPU, and there is none");
   if (setup) {
     measure = TimeSetup;
@@ -420,7 +463,7 @@ int main(int argc, char **argv)
   } else if (firsts) {
     measure = TimeFirst;
     columns = "# matrix\tnnz\tcopy_ms\tfirst_ms\tfirst/copy\tresident_us\tnewvalues_ms\twhat\n";
-  } else if (raw) b.nraw = b.place->nraw;
+  } else if (raw) b.nraw = b.place->nraw[b.k > 0];
 
   PetscCall(PetscGetVersion(version, sizeof(version)));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));

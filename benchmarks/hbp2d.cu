@@ -524,10 +524,14 @@ typedef struct {
 
 static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, const char way[], BenchWork work, void *ctx, Vec y, PetscReal *err)
 {
+  const PetscScalar *values;
+
   PetscFunctionBegin;
   PetscCall(VecSet(y, PETSC_INFINITY)); /* so that what a product does not write shows */
   PetscCall((*work)(ctx));
-  PetscCall(BenchProblemError(problem, y, err));
+  PetscCall(VecGetArrayRead(y, &values));
+  PetscCall(BenchProblemError(problem, values, problem->ny, err));
+  PetscCall(VecRestoreArrayRead(y, &values));
   if (*err <= (100 + problem->longest) * PETSC_MACHINE_EPSILON) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", problem->name, way, (double)*err));
   b->wrong++;
@@ -672,7 +676,7 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
   PetscInt     blocks = 0, segs = 0;
 
   PetscFunctionBegin;
-  PetscCall(BenchProblemCreate(given, file, b->seed, PETSC_FALSE, &problem));
+  PetscCall(BenchProblemCreate(given, file, b->seed, PETSC_FALSE, 0, &problem));
   PetscCheck(problem.nz, PETSC_COMM_SELF, PETSC_ERR_USER, "Matrix %s has no entries", problem.name);
   PetscCall(BenchProblemRemark(&problem));
   PetscCall(CopyCSR(problem.A, &csr));
@@ -694,15 +698,15 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
     b->product[s.way] += PetscLogReal((PetscReal)(f.product / hash.product));
     PetscCall(DestroyBuilt(&s));
   }
-  for (PetscInt k = 0; k < BenchDevice.nraw; k++) {
+  for (PetscInt k = 0; k < BenchDevice.nraw[0]; k++) {
     void *raw;
 
     f = {-1, -1, -1, -1, -1, -1, -1};
-    PetscCall((*BenchDevice.rawcreate)(problem.A, k, PETSC_FALSE, x, y, &raw));
-    PetscCall(CheckResult(b, &problem, BenchDevice.rawnames[k], BenchDevice.rawapply, raw, y, &f.err));
+    PetscCall((*BenchDevice.rawcreate)(problem.A, k, PETSC_FALSE, 0, x, y, &raw));
+    PetscCall(CheckResult(b, &problem, BenchDevice.rawnames[0][k], BenchDevice.rawapply, raw, y, &f.err));
     PetscCall(TimeProduct(&problem, b->min_ms, BenchDevice.rawapply, raw, &f.product));
     PetscCall((*BenchDevice.rawdestroy)(&raw));
-    PetscCall(PrintLine(&problem, blocks, segs, BenchDevice.rawnames[k], &f, &hash));
+    PetscCall(PrintLine(&problem, blocks, segs, BenchDevice.rawnames[0][k], &f, &hash));
     best = PetscMin(best, (PetscReal)f.product);
   }
   b->product[RAW] += PetscLogReal((PetscReal)(best / hash.product));
