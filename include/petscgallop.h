@@ -34,11 +34,16 @@
   MatGallopStatistics - What a Gallop matrix has done on this MPI process since it was created
 
   Fields:
-+ builds          - times the format was built from the entries of the matrix
-. refreshes       - times only the values of an existing format were renewed
-. products_host   - products computed by the format's host code
-. products_device - products computed by the format's GPU kernels
-- fallbacks       - products that the parent type, `MATAIJ` or `MATAIJCUSPARSE`, computed instead
++ builds                - times the format was built from the entries of the matrix
+. refreshes             - times only the values of an existing format were renewed
+. products_host         - products computed by the format's host code
+. products_device       - products computed by the format's GPU kernels
+. fallbacks             - products that the parent type, `MATAIJ` or `MATAIJCUSPARSE`, computed instead
+. dense_builds          - times the structure for products with dense matrices, `TILEDSPMM`, was built
+. dense_refreshes       - times only its values were renewed
+. dense_products_host   - products with dense matrices computed by its host code
+. dense_products_device - products with dense matrices computed by its GPU kernel
+- dense_fallbacks       - products with dense matrices that the parent type computed for lack of room
 
   Level: intermediate
 
@@ -49,6 +54,7 @@
 S*/
 typedef struct {
   PetscInt64 builds, refreshes, products_host, products_device, fallbacks;
+  PetscInt64 dense_builds, dense_refreshes, dense_products_host, dense_products_device, dense_fallbacks;
 } MatGallopStatistics;
 
 PETSC_EXTERN PetscErrorCode GallopInitializePackage(void);

@@ -674,6 +674,105 @@ static inline PetscErrorCode TestProducts(Mat A, Mat R, TestExpect expect, MatGa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- dense matrices ---- */
+
+/* A dense matrix of n columns, random, to be multiplied by A or by its transpose; lda is more than the rows when asked for */
+static inline PetscErrorCode TestCreateDense(Mat A, PetscBool transposed, MatType type, PetscInt n, PetscBool lda, PetscInt seed, Mat *B)
+{
+  PetscInt     m, M, rstart;
+  PetscScalar *b;
+  Vec          x, y;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecGetLocalSize(transposed ? y : x, &m));
+  PetscCall(VecGetSize(transposed ? y : x, &M));
+  PetscCall(VecGetOwnershipRange(transposed ? y : x, &rstart, NULL));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, B));
+  PetscCall(MatSetSizes(*B, m, PETSC_DECIDE, M, n));
+  PetscCall(MatSetType(*B, type));
+  if (lda) PetscCall(MatDenseSetLDA(*B, m + 5));
+  PetscCall(MatSetUp(*B));
+  PetscCall(MatDenseGetLDA(*B, &M));
+  PetscCall(MatDenseGetArrayWrite(*B, &b));
+  for (PetscInt j = 0; j < n; j++) {
+    for (PetscInt i = 0; i < m; i++) b[i + j * M] = TestValue(seed, rstart + i, j);
+  }
+  PetscCall(MatDenseRestoreArrayWrite(*B, &b));
+  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* C = R B against sums in long double, on one process. Where a sum is not finite, C is not either, and NaN for NaN; which of them a complex sum gives depends on its order. */
+static inline PetscErrorCode TestCompareDense(Mat R, Mat B, Mat C, const char what[])
+{
+  PetscInt           m, n, columns, ldb, ldc, rows;
+  const PetscInt    *i, *j;
+  const PetscScalar *a, *b, *c;
+  PetscBool          done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(R, &m, &n));
+  PetscCall(MatGetSize(B, &rows, &columns));
+  PetscCheck(rows == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: B has %" PetscInt_FMT " rows", what, rows);
+  PetscCall(MatGetSize(C, &rows, &ldc));
+  PetscCheck(rows == m && ldc == columns, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: C is %" PetscInt_FMT " by %" PetscInt_FMT, what, rows, ldc);
+  PetscCall(MatGetRowIJ(R, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(R, &a));
+  PetscCall(MatDenseGetArrayRead(B, &b));
+  PetscCall(MatDenseGetArrayRead(C, &c));
+  PetscCall(MatDenseGetLDA(B, &ldb));
+  PetscCall(MatDenseGetLDA(C, &ldc));
+  for (PetscInt r = 0; r < m; r++) {
+    for (PetscInt k = 0; k < columns; k++) {
+      const PetscScalar got = c[r + (PetscCount)k * ldc];
+      long double       re = 0, im = 0, size = 0, error;
+
+      for (PetscInt e = i[r]; e < i[r + 1]; e++) {
+        const PetscScalar x = b[j[e] + (PetscCount)k * ldb];
+
+        re += (long double)PetscRealPart(a[e]) * PetscRealPart(x) - (long double)PetscImaginaryPart(a[e]) * PetscImaginaryPart(x);
+        im += (long double)PetscRealPart(a[e]) * PetscImaginaryPart(x) + (long double)PetscImaginaryPart(a[e]) * PetscRealPart(x);
+        size += (long double)PetscAbsScalar(a[e]) * PetscAbsScalar(x);
+      }
+      if (PetscIsInfOrNanReal((PetscReal)(re + im))) {
+        PetscCheck(PetscIsInfOrNanScalar(got) && (PetscDefined(USE_COMPLEX) || PetscIsNanScalar(got) == PetscIsNanReal((PetscReal)re)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT ", column %" PetscInt_FMT " is %g, should be %g", what, r, k, (double)PetscRealPart(got), (double)re);
+        continue;
+      }
+      error = hypotl(PetscRealPart(got) - re, PetscImaginaryPart(got) - im);
+      PetscCheck(error <= TEST_ULPS * (long double)PETSC_MACHINE_EPSILON * size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT ", column %" PetscInt_FMT " is %g, should be %g", what, r, k, (double)PetscRealPart(got), (double)re);
+    }
+  }
+  PetscCall(MatDenseRestoreArrayRead(C, &c));
+  PetscCall(MatDenseRestoreArrayRead(B, &b));
+  PetscCall(MatSeqAIJRestoreArrayRead(R, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What TiledSpMM has done since the counts were last looked at: builds, refreshes, and one product at a place, or by the parent */
+typedef enum { TEST_DENSE_HOST, TEST_DENSE_DEVICE, TEST_DENSE_PARENT } TestDensePlace;
+
+static inline PetscErrorCode TestDenseCounts(Mat A, PetscInt builds, PetscInt refreshes, TestDensePlace place, MatGallopStatistics *last, const char what[])
+{
+  MatGallopStatistics now;
+  PetscInt64          host, device, parent;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetStatistics(A, &now));
+  PetscCheck(now.dense_builds == last->dense_builds + builds && now.dense_refreshes == last->dense_refreshes + refreshes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds and %" PetscInt64_FMT " refreshes, not %" PetscInt_FMT " and %" PetscInt_FMT, what,
+             now.dense_builds - last->dense_builds, now.dense_refreshes - last->dense_refreshes, builds, refreshes);
+  host   = now.dense_products_host - last->dense_products_host;
+  device = now.dense_products_device - last->dense_products_device;
+  parent = now.dense_fallbacks - last->dense_fallbacks;
+  PetscCheck(host == (place == TEST_DENSE_HOST) && device == (place == TEST_DENSE_DEVICE) && parent == (place == TEST_DENSE_PARENT), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products on the host, %" PetscInt64_FMT " on the GPU, %" PetscInt64_FMT " by the parent", what, host, device, parent);
+  PetscCheck(now.builds == last->builds && now.products_host == last->products_host && now.products_device == last->products_device && now.fallbacks == last->fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format for vectors was used", what);
+  *last = now;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- messages ---- */
 
 /* PETSc's stream for errors goes to a file while the tests run that should write there */

@@ -5,13 +5,13 @@
 #include <petscgallop.h>
 #include <petsc/private/petscimpl.h>
 
-/* A read-only view of an AIJ matrix. i and j lie where a does; host_i is always on the host, for decisions that need row lengths. */
+/* A read-only view of an AIJ matrix. i and j lie where a does; host_i and host_j are always on the host, for decisions that need the pattern. */
 typedef struct {
   PetscInt           m, n;
   PetscCount         nz;
   const PetscInt    *i, *j;
   const PetscScalar *a;
-  const PetscInt    *host_i;
+  const PetscInt    *host_i, *host_j;
   PetscMemType       memtype;
 } GallopCSR;
 
@@ -22,6 +22,15 @@ typedef struct {
   PetscScalar       *z;
 } GallopProduct;
 
+/* C = A B: B and C are dense, column-major, and have so many columns, at least one */
+typedef struct {
+  PetscInt           columns;
+  const PetscScalar *b;
+  PetscInt           ldb;
+  PetscScalar       *c;
+  PetscInt           ldc;
+} GallopDenseProduct;
+
 #define GALLOP_MAX_FIGURES 16
 
 /* What a format does at a place, with CSR arrays and vectors that are there. *data stays NULL when the memory does not suffice: the parent takes over then. */
@@ -31,6 +40,7 @@ typedef struct {
   PetscErrorCode (*apply)(void *data, const GallopProduct *product);
   PetscErrorCode (*destroy)(void **data);
   PetscErrorCode (*applytranspose)(void *data, const GallopProduct *product, PetscBool conjugate); /* NULL: the parent computes transposed products */
+  PetscErrorCode (*applydense)(void *data, const GallopDenseProduct *product);                     /* TiledSpMM's: it serves products with dense matrices, and has no apply */
 } GallopFormatWork;
 
 typedef struct _GallopFormat GallopFormat;
@@ -39,7 +49,7 @@ struct _GallopFormat {
   const char *ucname;   /* upper case: names of log events and help */
   const char *citation; /* BibTeX */
 
-  /* creators of the types, made by GALLOP_FORMAT_TYPES() */
+  /* creators of the types, made by GALLOP_FORMAT_TYPES(); NULL for TiledSpMM, which no matrix type belongs to */
   PetscErrorCode (*createseq)(Mat);
   PetscErrorCode (*creatempi)(Mat);
 
@@ -81,3 +91,4 @@ PETSC_EXTERN PetscErrorCode GallopOptionsRangeInt(PetscOptionItems, const char[]
 
 /* the data of the format that a sequential matrix has built at a place, NULL when there is none: for tests that look inside */
 PETSC_EXTERN PetscErrorCode MatGallopGetFormatData(Mat, PetscMemType, const void **);
+PETSC_EXTERN PetscErrorCode MatGallopGetTiledSpMMData(Mat, PetscMemType, const void **); /* likewise, of products with dense matrices */

@@ -7,7 +7,7 @@
 #include <petsc/private/matimpl.h>
 #include <petscsf.h>
 
-/* A registered format with the names and log events that derive from its name */
+/* A registered format, or TiledSpMM, with the names and log events that derive from its name */
 typedef struct _GallopType *GallopType;
 struct _GallopType {
   const GallopFormat *format;
@@ -27,6 +27,7 @@ struct _GallopType {
 PETSC_INTERN PetscErrorCode GallopTypeFind(const char[], GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeGetList(GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeOfFormat(const GallopFormat *, GallopType *);
+PETSC_INTERN PetscErrorCode GallopTypeOfTiledSpMM(GallopType *);
 
 /* What a built format was made from. Two places in PETSc change the pattern without nonzerostate, MatHeaderReplace() moves the struct to another Mat: hence owner, i, j and nz. */
 typedef struct {
@@ -51,6 +52,17 @@ typedef struct {
   PetscBool toolarge; /* did not fit for this key's pattern: not tried again until the pattern changes */
 } GallopInstance;
 
+/* What is kept beside the entries for products, each made by its table of functions: the format, for those with vectors, and TiledSpMM, for those with dense matrices */
+typedef enum { GALLOP_FORMAT = 0, GALLOP_TILEDSPMM = 1, GALLOP_STRUCTURES = 2 } GallopStructureKind;
+
+typedef struct {
+  GallopType     type;
+  void          *options;
+  PetscCount     maxbytes; /* largest size, 0 for no limit */
+  GallopInstance instance[2];
+  PetscInt64    *builds, *refreshes; /* where these are counted */
+} GallopStructure;
+
 /* The ghost values of an MPI product: begin, compute the diagonal block, end */
 typedef struct {
   PetscObjectId id; /* of the PetscSF that the vectors were made for */
@@ -65,13 +77,11 @@ typedef struct {
 } GallopPast;
 
 typedef struct {
-  GallopType          type;
+  GallopType          type;   /* the format's */
   struct _MatOps      parent; /* the parent's functions where ours stand in A->ops */
   char                parenttype[32];
-  void               *options;
   PetscBool           build_in_assembly;
-  PetscCount          maxbytes; /* largest size of the format, 0 for no limit */
-  GallopInstance      instance[2];
+  GallopStructure     structure[GALLOP_STRUCTURES];
   MatGallopStatistics stats;
   GallopPast         *past; /* NULL for a matrix that is no MPI matrix and no block of one */
   GallopExchange      exchange;
@@ -85,7 +95,7 @@ typedef struct {
 } Mat_Gallop;
 
 PETSC_INTERN PetscErrorCode MatGallopGetContext(Mat, Mat_Gallop **);
-PETSC_INTERN PetscErrorCode MatGallopReset(Mat_Gallop *);
+PETSC_INTERN PetscErrorCode MatGallopReset(GallopStructure *);
 PETSC_INTERN PetscErrorCode MatGallopShare(Mat_Gallop *, Mat_Gallop *);
 PETSC_INTERN void           MatGallopStatisticsAdd(MatGallopStatistics *, const MatGallopStatistics *);
 PETSC_INTERN PetscErrorCode MatGallopInstall(Mat);
@@ -97,8 +107,9 @@ PETSC_INTERN PetscErrorCode MatGallopCopyOptions(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
+PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
-PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopPlace, PetscObjectState, void **);
+PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, void **);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */
 typedef struct {
@@ -121,6 +132,8 @@ PETSC_INTERN PetscBool      GallopLoanIsOpen(void);
   } while (0)
 
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_Gallop(Mat);
+PETSC_INTERN PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *, PetscBool *);
+PETSC_INTERN PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat, Mat, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(GallopType);
 
 PETSC_INTERN PetscErrorCode MatDuplicate_Gallop(Mat, MatDuplicateOption, Mat *);

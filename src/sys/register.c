@@ -3,8 +3,10 @@
 #include <gallop/matgallopimpl.h>
 
 PETSC_INTERN const GallopFormat *const GallopFormats[];
+extern const GallopFormat              GallopFormat_TILEDSPMM;
 
-static GallopType GallopTypeList          = NULL;
+static GallopType GallopTypeList           = NULL;
+static GallopType TiledSpMMType            = NULL; /* not in the list, since no matrix type belongs to it */
 static PetscBool  GallopPackageInitialized = PETSC_FALSE;
 
 static PetscErrorCode GallopFinalizePackage(void)
@@ -16,6 +18,7 @@ static PetscErrorCode GallopFinalizePackage(void)
     PetscCall(PetscFree(GallopTypeList));
     GallopTypeList = next;
   }
+  PetscCall(PetscFree(TiledSpMMType));
   GallopPackageInitialized = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -55,6 +58,37 @@ PetscErrorCode GallopTypeOfFormat(const GallopFormat *format, GallopType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The names and log events that derive from the name of a format, or of TiledSpMM */
+static PetscErrorCode GallopTypeCreate(const GallopFormat *format, GallopType *type)
+{
+  GallopType t;
+  char       event[64];
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&t));
+  t->format = format;
+  PetscCall(PetscSNPrintf(t->root, sizeof(t->root), "%s", format->name));
+  PetscCall(PetscSNPrintf(t->aijroot, sizeof(t->aijroot), "aij%s", format->name));
+  PetscCall(PetscSNPrintf(t->seq, sizeof(t->seq), "seqaij%s", format->name));
+  PetscCall(PetscSNPrintf(t->mpi, sizeof(t->mpi), "mpiaij%s", format->name));
+  PetscCall(PetscSNPrintf(event, sizeof(event), "%sBuild", format->ucname));
+  PetscCall(PetscLogEventRegister(event, MAT_CLASSID, &t->event_build));
+  PetscCall(PetscSNPrintf(event, sizeof(event), "%sRefresh", format->ucname));
+  PetscCall(PetscLogEventRegister(event, MAT_CLASSID, &t->event_refresh));
+  PetscCall(PetscSNPrintf(event, sizeof(event), "%sMult", format->ucname));
+  PetscCall(PetscLogEventRegister(event, MAT_CLASSID, &t->event_mult));
+  *type = t;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopTypeOfTiledSpMM(GallopType *type)
+{
+  PetscFunctionBegin;
+  if (!TiledSpMMType) PetscCall(GallopTypeCreate(&GallopFormat_TILEDSPMM, &TiledSpMMType));
+  *type = TiledSpMMType;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   GallopFormatRegister - Makes the matrix types, options and log events of a format known to PETSc
 
@@ -63,17 +97,11 @@ PetscErrorCode GallopTypeOfFormat(const GallopFormat *format, GallopType *type)
 PetscErrorCode GallopFormatRegister(const GallopFormat *format)
 {
   GallopType t, found;
-  char       event[64];
 
   PetscFunctionBegin;
   PetscCall(GallopTypeFind(format->name, &found));
   if (found) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscNew(&t));
-  t->format = format;
-  PetscCall(PetscSNPrintf(t->root, sizeof(t->root), "%s", format->name));
-  PetscCall(PetscSNPrintf(t->aijroot, sizeof(t->aijroot), "aij%s", format->name));
-  PetscCall(PetscSNPrintf(t->seq, sizeof(t->seq), "seqaij%s", format->name));
-  PetscCall(PetscSNPrintf(t->mpi, sizeof(t->mpi), "mpiaij%s", format->name));
+  PetscCall(GallopTypeCreate(format, &t));
   PetscCall(MatRegister(t->seq, format->createseq));
   PetscCall(MatRegister(t->mpi, format->creatempi));
   /* PETSc goes from a type back to the first root name registered for it, and needs that one to begin with aij */
@@ -81,12 +109,6 @@ PetscErrorCode GallopFormatRegister(const GallopFormat *format)
   PetscCall(MatRegisterRootName(t->root, t->seq, t->mpi));
   PetscCall(MatSeqAIJRegister(t->seq, MatConvert_AIJ_Gallop));
   PetscCall(MatSolverTypeRegister_Gallop(t));
-  PetscCall(PetscSNPrintf(event, sizeof(event), "%sBuild", format->ucname));
-  PetscCall(PetscLogEventRegister(event, MAT_CLASSID, &t->event_build));
-  PetscCall(PetscSNPrintf(event, sizeof(event), "%sRefresh", format->ucname));
-  PetscCall(PetscLogEventRegister(event, MAT_CLASSID, &t->event_refresh));
-  PetscCall(PetscSNPrintf(event, sizeof(event), "%sMult", format->ucname));
-  PetscCall(PetscLogEventRegister(event, MAT_CLASSID, &t->event_mult));
   t->next        = GallopTypeList;
   GallopTypeList = t;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -181,6 +203,7 @@ PetscErrorCode GallopInitializePackage(void)
 {
   const GallopBuild mine = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
   PetscBool         fits;
+  GallopType        tiledspmm;
 
   PetscFunctionBegin;
   if (GallopPackageInitialized) PetscFunctionReturn(PETSC_SUCCESS);
@@ -189,6 +212,7 @@ PetscErrorCode GallopInitializePackage(void)
   GallopPackageInitialized = PETSC_TRUE;
   PetscCall(PetscRegisterFinalize(GallopFinalizePackage));
   PetscCall(MatInitializePackage());
+  PetscCall(GallopTypeOfTiledSpMM(&tiledspmm)); /* its log events, on all processes */
   for (int k = 0; GallopFormats[k]; k++) PetscCall(GallopFormatRegister(GallopFormats[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -174,36 +174,6 @@ static PetscErrorCode Steps(void)
 
 /* ---- dense ---- */
 
-/* A dense matrix of n columns, random; lda is more than the rows when asked for */
-static PetscErrorCode CreateDense(Mat A, PetscBool transposed, MatType type, PetscInt n, PetscBool lda, PetscInt seed, Mat *B)
-{
-  PetscInt     m, M, rstart;
-  PetscScalar *b;
-  Vec          x, y;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreateVecs(A, &x, &y));
-  PetscCall(VecGetLocalSize(transposed ? y : x, &m));
-  PetscCall(VecGetSize(transposed ? y : x, &M));
-  PetscCall(VecGetOwnershipRange(transposed ? y : x, &rstart, NULL));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatCreate(PETSC_COMM_WORLD, B));
-  PetscCall(MatSetSizes(*B, m, PETSC_DECIDE, M, n));
-  PetscCall(MatSetType(*B, type));
-  if (lda) PetscCall(MatDenseSetLDA(*B, m + 5));
-  PetscCall(MatSetUp(*B));
-  PetscCall(MatDenseGetLDA(*B, &M));
-  PetscCall(MatDenseGetArrayWrite(*B, &b));
-  for (PetscInt j = 0; j < n; j++) {
-    for (PetscInt i = 0; i < m; i++) b[i + j * M] = TestValue(seed, rstart + i, j);
-  }
-  PetscCall(MatDenseRestoreArrayWrite(*B, &b));
-  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Column by column against the rows of the plain matrix */
 static PetscErrorCode CompareColumns(Mat R, TestOp op, Mat B, Mat C, const char what[])
 {
@@ -234,8 +204,8 @@ static PetscErrorCode Dense(TestShape shape, MatType type, PetscInt n, PetscBool
 
   PetscFunctionBegin;
   PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), shape, 16, &A, &R));
-  PetscCall(CreateDense(A, PETSC_FALSE, type, n, lda, 400, &B));
-  PetscCall(CreateDense(A, PETSC_TRUE, type, n, lda, 401, &T));
+  PetscCall(TestCreateDense(A, PETSC_FALSE, type, n, lda, 400, &B));
+  PetscCall(TestCreateDense(A, PETSC_TRUE, type, n, lda, 401, &T));
   PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
   PetscCall(CompareColumns(R, TEST_MULT, B, C, "dense product"));
   if (n) { /* PETSc has no transposed product without columns */
@@ -269,8 +239,8 @@ static PetscErrorCode DenseInto(void)
 
   PetscFunctionBegin;
   PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 18, &A, &R));
-  PetscCall(CreateDense(A, PETSC_FALSE, MATDENSE, 5, PETSC_FALSE, 402, &B));
-  PetscCall(CreateDense(A, PETSC_TRUE, MATDENSE, 5, PETSC_TRUE, 403, &C));
+  PetscCall(TestCreateDense(A, PETSC_FALSE, MATDENSE, 5, PETSC_FALSE, 402, &B));
+  PetscCall(TestCreateDense(A, PETSC_TRUE, MATDENSE, 5, PETSC_TRUE, 403, &C));
   PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
   PetscCall(CompareColumns(R, TEST_MULT, B, C, "dense product into a matrix of the user's"));
   PetscCall(MatDestroy(&B));

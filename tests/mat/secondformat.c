@@ -105,7 +105,7 @@ static PetscErrorCode TOYCOOView(const PetscLogDouble figures[GALLOP_MAX_FIGURES
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const GallopFormatWork TOYCOOHost = {TOYCOOBuild, TOYCOORefresh, TOYCOOApply, TOYCOODestroy, NULL};
+static const GallopFormatWork TOYCOOHost = {TOYCOOBuild, TOYCOORefresh, TOYCOOApply, TOYCOODestroy, NULL, NULL};
 
 /* nothing on the GPU: there the parent computes the products */
 const GallopFormat GallopFormat_TOYCOO = {

@@ -63,14 +63,16 @@ PetscErrorCode MatGallopGetContext(Mat A, Mat_Gallop **g)
 }
 
 /* Drops what was built; the next product builds again */
-PetscErrorCode MatGallopReset(Mat_Gallop *g)
+PetscErrorCode MatGallopReset(GallopStructure *structure)
 {
   PetscFunctionBegin;
   for (int p = 0; p < 2; p++) {
-    if (g->instance[p].data) PetscCall((*GallopWork(g->type->format, (GallopPlace)p)->destroy)(&g->instance[p].data));
-    g->instance[p].data      = NULL;
-    g->instance[p].toolarge  = PETSC_FALSE;
-    g->instance[p].key.owner = NULL;
+    GallopInstance *inst = &structure->instance[p];
+
+    if (inst->data) PetscCall((*GallopWork(structure->type->format, (GallopPlace)p)->destroy)(&inst->data));
+    inst->data      = NULL;
+    inst->toolarge  = PETSC_FALSE;
+    inst->key.owner = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -82,6 +84,11 @@ void MatGallopStatisticsAdd(MatGallopStatistics *sum, const MatGallopStatistics 
   sum->products_host += add->products_host;
   sum->products_device += add->products_device;
   sum->fallbacks += add->fallbacks;
+  sum->dense_builds += add->dense_builds;
+  sum->dense_refreshes += add->dense_refreshes;
+  sum->dense_products_host += add->dense_products_host;
+  sum->dense_products_device += add->dense_products_device;
+  sum->dense_fallbacks += add->dense_fallbacks;
 }
 
 static PetscErrorCode LeavePast(Mat_Gallop *g)
@@ -114,9 +121,11 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   PetscFunctionBegin;
   if (g->past) MatGallopStatisticsAdd(&g->past->stats, &g->stats);
   PetscCall(LeavePast(g));
-  PetscCall(MatGallopReset(g));
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) {
+    PetscCall(MatGallopReset(&g->structure[s]));
+    PetscCall(PetscFree(g->structure[s].options));
+  }
   PetscCall(GallopExchangeReset(&g->exchange));
-  PetscCall(PetscFree(g->options));
   PetscCall(PetscFree(g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -343,6 +352,26 @@ static PetscErrorCode ComposeConversions(Mat A, GallopType type, PetscBool mpi)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode StructuresCreate(Mat_Gallop *g)
+{
+  GallopStructure *format = &g->structure[GALLOP_FORMAT], *tiledspmm = &g->structure[GALLOP_TILEDSPMM];
+
+  PetscFunctionBegin;
+  format->type         = g->type;
+  format->builds       = &g->stats.builds;
+  format->refreshes    = &g->stats.refreshes;
+  tiledspmm->builds    = &g->stats.dense_builds;
+  tiledspmm->refreshes = &g->stats.dense_refreshes;
+  PetscCall(GallopTypeOfTiledSpMM(&tiledspmm->type));
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) {
+    const GallopFormat *table = g->structure[s].type->format;
+
+    PetscCall(PetscMalloc(PetscMax(table->options_size, 1), &g->structure[s].options));
+    PetscCall((*table->options_default)(g->structure[s].options));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatGallopAttach - Makes a matrix of a parent type, or one that PETSc has half turned back into it, a matrix of a Gallop type
 
@@ -369,8 +398,7 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   if (!g) {
     PetscCall(PetscNew(&g));
     g->type = type;
-    PetscCall(PetscMalloc(PetscMax(type->format->options_size, 1), &g->options));
-    PetscCall((*type->format->options_default)(g->options));
+    PetscCall(StructuresCreate(g));
     PetscCall(PetscObjectContainerCompose((PetscObject)A, GALLOP_CONTEXT, g, ContextDestroy));
   }
   PetscCall(PetscStrncpy(g->parenttype, ParentTypes[parent], sizeof(g->parenttype)));
@@ -446,7 +474,7 @@ PetscErrorCode MatGallopDetach(Mat A)
 }
 
 /* The blocks that an MPI matrix has already follow its options; those that it gets later take them over in MatGallopGetBlocks() */
-static PetscErrorCode OptionsToBlocks(Mat A, Mat_Gallop *g, PetscBool changed)
+static PetscErrorCode OptionsToBlocks(Mat A, Mat_Gallop *g, const PetscBool changed[])
 {
   Mat         blocks[2] = {NULL, NULL};
   Mat_Gallop *b;
@@ -460,7 +488,8 @@ static PetscErrorCode OptionsToBlocks(Mat A, Mat_Gallop *g, PetscBool changed)
     PetscCall(MatGallopGetContext(blocks[k], &b));
     if (!b || b->type != g->type) continue;
     PetscCall(MatGallopCopyOptions(A, blocks[k]));
-    if (changed) PetscCall(MatGallopReset(b));
+    for (int s = 0; s < GALLOP_STRUCTURES; s++)
+      if (changed[s]) PetscCall(MatGallopReset(&b->structure[s]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -468,16 +497,19 @@ static PetscErrorCode OptionsToBlocks(Mat A, Mat_Gallop *g, PetscBool changed)
 /* Options of a block are those of its MPI matrix, options of a copy those of the original */
 PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
 {
-  Mat_Gallop *f, *t;
+  const PetscBool changed[GALLOP_STRUCTURES] = {PETSC_TRUE, PETSC_TRUE};
+  Mat_Gallop     *f, *t;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(from, &f));
   PetscCall(MatGallopGetContext(to, &t));
   if (!f || !t || f->type != t->type) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMemcpy(t->options, f->options, f->type->format->options_size));
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) {
+    PetscCall(PetscMemcpy(t->structure[s].options, f->structure[s].options, f->structure[s].type->format->options_size));
+    t->structure[s].maxbytes = f->structure[s].maxbytes;
+  }
   t->build_in_assembly = f->build_in_assembly;
-  t->maxbytes          = f->maxbytes;
-  PetscCall(OptionsToBlocks(to, t, PETSC_TRUE));
+  PetscCall(OptionsToBlocks(to, t, changed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -635,39 +667,50 @@ PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Read when a matrix becomes ours, since MatConvert() and MatDuplicate() call no MatSetFromOptions(), and again in MatSetFromOptions() */
-PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
+static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, GallopStructureKind kind, PetscBool *changed)
 {
-  Mat_Gallop         *g;
-  const GallopFormat *format;
+  GallopStructure    *structure = &g->structure[kind];
+  const GallopFormat *format    = structure->type->format;
   char                option[64], prefix[64], man[64], text[128];
-  PetscBool           changed = PETSC_FALSE, set;
-  PetscReal           bytes;
+  PetscBool           set;
+  PetscReal           bytes = (PetscReal)structure->maxbytes;
 
   PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  format = g->type->format;
+  *changed = PETSC_FALSE;
   PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "-mat_%s_", format->name));
-  PetscCall(PetscSNPrintf(man, sizeof(man), "MAT%s", format->ucname));
+  PetscCall(PetscSNPrintf(man, sizeof(man), "%s%s", kind == GALLOP_FORMAT ? "MAT" : "", format->ucname));
   /* under a title of its own: -help shows a title once, and that of Mat is shown before the type is known */
   PetscCall(PetscSNPrintf(text, sizeof(text), "%s matrix options", format->ucname));
   PetscOptionsBegin(PetscObjectComm((PetscObject)A), ((PetscObject)A)->prefix, text, "Mat");
   PetscOptionsObject->options = ((PetscObject)A)->options;
-  PetscCall((*format->options_set)(g->options, prefix, PetscOptionsObject, &changed));
-  PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
-  PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", man, g->build_in_assembly, &g->build_in_assembly, NULL));
+  PetscCall((*format->options_set)(structure->options, prefix, PetscOptionsObject, changed));
+  if (kind == GALLOP_FORMAT) {
+    PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
+    PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", man, g->build_in_assembly, &g->build_in_assembly, NULL));
+  }
   PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
   PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, or of a block of an MPI matrix, may take; 0 for no limit", format->ucname));
-  bytes = (PetscReal)g->maxbytes;
   PetscCall(PetscOptionsReal(option, text, man, bytes, &bytes, &set));
   if (set) {
     PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be between 0 and %" PetscCount_FMT,
                ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", option + 1, (double)bytes, PETSC_COUNT_MAX);
-    if (g->maxbytes != (PetscCount)bytes) changed = PETSC_TRUE;
-    g->maxbytes = (PetscCount)bytes;
+    if (structure->maxbytes != (PetscCount)bytes) *changed = PETSC_TRUE;
+    structure->maxbytes = (PetscCount)bytes;
   }
   PetscOptionsEnd();
-  if (changed) PetscCall(MatGallopReset(g));
+  if (*changed) PetscCall(MatGallopReset(structure));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Read when a matrix becomes ours, since MatConvert() and MatDuplicate() call no MatSetFromOptions(), and again in MatSetFromOptions() */
+PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
+{
+  Mat_Gallop *g;
+  PetscBool   changed[GALLOP_STRUCTURES];
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) PetscCall(StructureSetOptionsFromDatabase(A, g, (GallopStructureKind)s, &changed[s]));
   PetscCall(OptionsToBlocks(A, g, changed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,5 +1,5 @@
 /*
-  Products of matrices: the parent's, which know the parent's names.
+  Products of matrices: the parent's, which know the parent's names. Only the numeric phase of C = A B with a dense B is ours, where there is room for TiledSpMM.
 
   PETSc finds a product by the exact types of its factors, and the parent's GPU code checks them again. So a product that has a Gallop matrix among
   its factors is set up, and its two phases are run, while those matrices carry their parent's names.
@@ -118,13 +118,16 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc knows no product of AIJCUSPARSE and AIJ in MPI: with a factor of plain AIJ all are AIJ. So are they where the GPU's product is wrong. */
+/* PETSc knows no product of AIJCUSPARSE and AIJ in MPI: with a factor of plain AIJ all are AIJ. So are they where the GPU's product is wrong, or the GPU has no room. */
 static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
 {
   const Mat factors[3] = {product->A, product->B, product->C};
+  PetscBool dense, fits = PETSC_TRUE;
 
   PetscFunctionBegin;
-  *host = PETSC_FALSE;
+  PetscCall(MatProductIsDense_Gallop(product, &dense));
+  if (dense) PetscCall(MatGallopParentFits(product->A, &fits));
+  *host = PetscNot(fits);
   for (int k = 0; k < 3 && !*host; k++)
     if (factors[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)factors[k], host, MATSEQAIJ, MATMPIAIJ, ""));
   if (!*host && product->type == MATPRODUCT_AtB) PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->B, MATMPIDENSE, host)); /* the GPU's keeps the values that A had when it was set up */
@@ -152,6 +155,7 @@ typedef struct {
   PetscErrorCode (*numeric)(Mat);
   GallopType    type;       /* of the result */
   PetscBool     host;       /* found under the names of the host's parents */
+  PetscBool     densehost;  /* the result has to be of type MATSEQDENSE, which the GPU's symbolic phase has changed */
   PetscObjectId factors[3]; /* those of the symbolic phase */
 } ProductPhases;
 
@@ -172,18 +176,28 @@ static PetscErrorCode GetFactorIds(const Mat_Product *product, PetscObjectId ids
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ProductPhasesKeep(Mat C, PetscErrorCode (*symbolic)(Mat), PetscErrorCode (*numeric)(Mat), GallopType type, PetscBool host)
+static PetscErrorCode ProductPhasesKeep(Mat C, const ProductPhases *keep)
 {
   ProductPhases *phases;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&phases));
-  phases->symbolic = symbolic;
-  phases->numeric  = numeric;
-  phases->type     = type;
-  phases->host     = host;
+  *phases = *keep;
   PetscCall(GetFactorIds(C->product, phases->factors));
   PetscCall(PetscObjectContainerCompose((PetscObject)C, GALLOP_PRODUCT, phases, ProductPhasesDestroy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetUpAgain(Mat C)
+{
+  Mat_Product *product = C->product;
+
+  PetscFunctionBegin;
+  if (product->data && product->destroy) PetscCall((*product->destroy)(&product->data));
+  product->data    = NULL;
+  product->destroy = NULL;
+  PetscCall(MatProductSetFromOptions(C));
+  PetscCall(MatProductSymbolic(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -201,12 +215,21 @@ static PetscErrorCode SetUpAgainForNewFactors(Mat C, const ProductPhases *phases
   if (!*again) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GetFactorIds(product, ids));
   *again = (PetscBool)(ids[0] != phases->factors[0] || ids[1] != phases->factors[1] || ids[2] != phases->factors[2]);
-  if (!*again) PetscFunctionReturn(PETSC_SUCCESS);
-  if (product->data && product->destroy) PetscCall((*product->destroy)(&product->data));
-  product->data    = NULL;
-  product->destroy = NULL;
-  PetscCall(MatProductSetFromOptions(C));
-  PetscCall(MatProductSymbolic(C));
+  if (*again) PetscCall(SetUpAgain(C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* C = A B with a dense B. *done is false where the parent has to compute it; it is set up again then, for the host, where the GPU has no room for its copy of A. */
+static PetscErrorCode DenseProductNumeric(Mat C, const ProductPhases *phases, PetscBool *done, PetscBool *again)
+{
+  Mat_Product *product = C->product;
+  PetscBool    fits    = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(MatMatMultNumeric_SeqGallop_SeqDense(product->A, product->B, C, done));
+  if (!*done && !phases->host) PetscCall(MatGallopParentFits(product->A, &fits));
+  *again = PetscNot(fits);
+  if (*again) PetscCall(SetUpAgain(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -214,47 +237,52 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
 {
   ProductPhases *kept, phases; /* a copy: what is composed with C may go */
   GallopLoan     loan;
-  PetscBool      again;
+  PetscBool      again, dense, done = PETSC_FALSE, isdevice, densehost;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
   PetscCheck(kept, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER, "Call MatProductSetFromOptions() and MatProductSymbolic() first");
-  phases = *kept;
-  PetscCall(SetUpAgainForNewFactors(C, &phases, &again));
+  phases    = *kept;
+  densehost = phases.densehost;
+  PetscCall(MatProductIsDense_Gallop(C->product, &dense));
+  if (dense) PetscCall(DenseProductNumeric(C, &phases, &done, &again));
+  else PetscCall(SetUpAgainForNewFactors(C, &phases, &again));
   if (again) {
     PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
     phases = *kept;
   }
-  PetscCall(LoanToProduct(&loan, C, phases.host));
-  GallopLoanCall(&loan, (*phases.numeric)(C));
-  if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
-    PetscCall(ProductPhasesKeep(C, phases.symbolic, C->ops->productnumeric, phases.type, phases.host));
-    C->ops->productnumeric = MatProductNumeric_Gallop;
+  if (!done) {
+    PetscCall(LoanToProduct(&loan, C, phases.host));
+    GallopLoanCall(&loan, (*phases.numeric)(C));
+    if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
+      phases.numeric = C->ops->productnumeric;
+      PetscCall(ProductPhasesKeep(C, &phases));
+      C->ops->productnumeric = MatProductNumeric_Gallop;
+    }
   }
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));
+  if (densehost && isdevice) PetscCall(MatConvert(C, MATSEQDENSE, MAT_INPLACE_MATRIX, &C));
   PetscCall(ResultAttach(C, phases.type));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
 {
-  ProductPhases *phases;
-  PetscErrorCode (*symbolic)(Mat);
-  GallopLoan loan;
-  GallopType type;
-  PetscBool  host;
+  ProductPhases *kept, phases;
+  GallopLoan     loan;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &phases));
-  PetscCheck(phases, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER, "Call MatProductSetFromOptions() first");
-  symbolic                = phases->symbolic;
-  type                    = phases->type;
-  host                    = phases->host;
-  C->ops->productsymbolic = symbolic;
-  PetscCall(LoanToProduct(&loan, C, host));
-  GallopLoanCall(&loan, (*symbolic)(C));
+  PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
+  PetscCheck(kept, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER, "Call MatProductSetFromOptions() first");
+  phases                  = *kept;
+  C->ops->productsymbolic = phases.symbolic;
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSE, &phases.densehost));
+  PetscCall(LoanToProduct(&loan, C, phases.host));
+  GallopLoanCall(&loan, (*phases.symbolic)(C));
   /* kept anew: a symbolic phase may replace C by another matrix, which loses what is composed */
   if (C->ops->productnumeric != MatProductNumeric_Gallop) {
-    PetscCall(ProductPhasesKeep(C, symbolic, C->ops->productnumeric, type, host));
+    phases.numeric = C->ops->productnumeric;
+    PetscCall(ProductPhasesKeep(C, &phases));
     C->ops->productnumeric = MatProductNumeric_Gallop;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -263,18 +291,21 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
 /* PETSc comes here when factors are of the same Gallop type, or for any pair that it knows no product for (composed as anytype) */
 PetscErrorCode MatProductSetFromOptions_Gallop(Mat C)
 {
-  GallopLoan loan;
-  GallopType type = NULL;
-  PetscBool  host = PETSC_FALSE;
+  GallopLoan    loan;
+  ProductPhases phases = {0};
+  PetscBool     dense;
 
   PetscFunctionBegin;
-  PetscCall(FactorType(C->product, &type));
-  PetscCall(HasHostFactor(C->product, &host));
-  PetscCall(LoanToProduct(&loan, C, host));
+  PetscCall(MatProductIsDense_Gallop(C->product, &dense));
+  PetscCheck(!dense || C->product->B != C, PetscObjectComm((PetscObject)C), PETSC_ERR_ARG_IDN, "The result of a product A B must not be B");
+  PetscCall(FactorType(C->product, &phases.type));
+  PetscCall(HasHostFactor(C->product, &phases.host));
+  PetscCall(LoanToProduct(&loan, C, phases.host));
   if (!loan.n) PetscFunctionReturn(PETSC_SUCCESS); /* called from below: PETSc knows no product for the parents either */
   GallopLoanCall(&loan, MatProductSetFromOptions(C));
   if (C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_Gallop) {
-    PetscCall(ProductPhasesKeep(C, C->ops->productsymbolic, NULL, type, host));
+    phases.symbolic = C->ops->productsymbolic;
+    PetscCall(ProductPhasesKeep(C, &phases));
     C->ops->productsymbolic = MatProductSymbolic_Gallop;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -170,6 +170,20 @@ PetscErrorCode MatGallopToDevice(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the parent can compute where it would: not on a GPU that has no room for its copy of the matrix */
+PetscErrorCode MatGallopParentFits(Mat A, PetscBool *fits)
+{
+  Mat_Gallop *g;
+  PetscBool   device;
+
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(HasDeviceParent(g, &device));
+  if (device && !GallopBoundToCPU(A)) PetscCall(DeviceCSRFits(A, fits));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Whether the entries are nowhere but there */
 static PetscBool NewestOnHost(Mat A)
 {
@@ -181,26 +195,25 @@ static PetscBool NewestOnHost(Mat A)
 #endif
 }
 
-static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess *access)
+static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, const GallopFormat *format, GallopPlace place, CSRAccess *access)
 {
-  GallopCSR      *csr = &access->csr;
-  const PetscInt *j;
-  PetscBool       deviceparent, host = (PetscBool)(place == GALLOP_HOST);
+  GallopCSR *csr = &access->csr;
+  PetscBool  deviceparent, host = (PetscBool)(place == GALLOP_HOST);
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(access, sizeof(*access)));
   access->fits = PETSC_TRUE;
   csr->m       = A->rmap->n;
   csr->n       = A->cmap->n;
-  PetscCall(HostPattern(A, &csr->host_i, &j));
+  PetscCall(HostPattern(A, &csr->host_i, &csr->host_j));
   csr->nz = csr->host_i[csr->m];
   PetscCall(HasDeviceParent(g, &deviceparent));
   if (!host && deviceparent) PetscCall(MatGallopTrustHost(A));
-  if (!host && g->type->format->device_takes_host) host = (PetscBool)(!deviceparent || NewestOnHost(A));
+  if (!host && format->device_takes_host) host = (PetscBool)(!deviceparent || NewestOnHost(A));
   if (host) {
     csr->memtype = PETSC_MEMTYPE_HOST;
     csr->i       = csr->host_i;
-    csr->j       = j;
+    csr->j       = csr->host_j;
     PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
   } else {
     csr->memtype = PETSC_MEMTYPE_CUDA;
@@ -211,7 +224,7 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, GallopPlace place, CSRAccess 
       const PetscScalar *a;
 
       PetscCall(MatSeqAIJGetArrayRead(A, &a));
-      PetscCall(CSRUpload(access, csr->host_i, j, a));
+      PetscCall(CSRUpload(access, csr->host_i, csr->host_j, a));
       PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
     }
   }
@@ -232,25 +245,26 @@ static PetscErrorCode CSRRestore(Mat A, CSRAccess *access)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* csr: the GPU has no room for the CSR arrays that the format is built from */
-static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place, PetscBool csr)
+/* csr: the GPU has no room for the CSR arrays that the structure is built from */
+static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
 {
-  char        what[64], where[64];
-  const char *who = g->parenttype;
-  PetscBool   deviceparent;
+  const GallopStructure *structure = &g->structure[kind];
+  const char            *who = g->parenttype, *of = kind == GALLOP_FORMAT ? "" : " with dense matrices";
+  char                   what[64], where[64];
+  PetscBool              deviceparent;
 
   PetscFunctionBegin;
   PetscCall(HasDeviceParent(g, &deviceparent));
   if (csr && deviceparent) who = "the host"; /* where ParentMult() computes then */
-  PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : g->type->format->ucname));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : structure->type->format->ucname));
   if (!csr) PetscCall(PetscStrlcat(what, " format", sizeof(what)));
-  if (!csr && g->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", g->type->format->name));
+  if (!csr && structure->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", structure->type->format->name));
   else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
-  PetscCall(PetscInfo(A, "No room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s: %s computes its products\n", what, A->rmap->n, A->cmap->n, where, who));
-  if (!g->type->warned) {
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products. Further matrices: -info\n", what,
-                           A->rmap->n, A->cmap->n, where, who));
-    g->type->warned = PETSC_TRUE;
+  PetscCall(PetscInfo(A, "No room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s: %s computes its products%s\n", what, A->rmap->n, A->cmap->n, where, who, of));
+  if (!structure->type->warned) {
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products%s. Further matrices: -info\n", what,
+                           A->rmap->n, A->cmap->n, where, who, of));
+    structure->type->warned = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -259,17 +273,18 @@ static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopPlace place, Pets
 static const PetscInt ManyRows = 1 << 16;
 
 /*
-  MatGallopUpdate - Gives the format that belongs to the entries that the matrix has now: as it is, with new values, or built anew
+  MatGallopUpdate - Gives the structure, the format or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
 
-  state is the object state that the entries count as. *data is NULL where the format does not fit, and where there are no entries: key.nz tells. Formats never see a matrix
-  without entries.
+  state is the object state that the entries count as. *data is NULL where the structure does not fit, and where there are no entries: key.nz tells. No structure is made of a
+  matrix without entries.
 */
-PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObjectState state, void **data)
+PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscObjectState state, void **data)
 {
-  GallopInstance         *inst   = &g->instance[place];
-  GallopKey              *key    = &inst->key, now;
-  const GallopFormat     *format = g->type->format;
-  const GallopFormatWork *work   = GallopWork(format, place);
+  GallopStructure        *structure = &g->structure[kind];
+  GallopInstance         *inst      = &structure->instance[place];
+  GallopKey              *key       = &inst->key, now;
+  GallopType              type      = structure->type;
+  const GallopFormatWork *work      = GallopWork(type->format, place);
   CSRAccess               access;
   const PetscInt         *i, *j;
   PetscBool               samepattern;
@@ -294,25 +309,25 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopPlace place, PetscObj
     now.rows       = -1;
   }
   if (now.nz && !inst->toolarge) {
-    PetscCall(CSRGet(A, g, place, &access));
+    PetscCall(CSRGet(A, g, type->format, place, &access));
     if (inst->data) {
       if (access.fits) {
-        PetscCall(PetscLogEventBegin(g->type->event_refresh, A, 0, 0, 0));
+        PetscCall(PetscLogEventBegin(type->event_refresh, A, 0, 0, 0));
         PetscCall((*work->refresh)(inst->data, &access.csr));
-        PetscCall(PetscLogEventEnd(g->type->event_refresh, A, 0, 0, 0));
-        g->stats.refreshes++;
+        PetscCall(PetscLogEventEnd(type->event_refresh, A, 0, 0, 0));
+        (*structure->refreshes)++;
       } else PetscCall((*work->destroy)(&inst->data));
     } else if (access.fits) {
-      if (!g->type->cited) PetscCall(PetscCitationsRegister(format->citation, &g->type->cited));
-      PetscCall(PetscLogEventBegin(g->type->event_build, A, 0, 0, 0));
+      if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));
+      PetscCall(PetscLogEventBegin(type->event_build, A, 0, 0, 0));
       if (access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= ManyRows) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
-      if (work) PetscCall((*work->build)(g->options, &access.csr, g->maxbytes, &inst->data));
-      PetscCall(PetscLogEventEnd(g->type->event_build, A, 0, 0, 0));
-      if (inst->data) g->stats.builds++;
+      if (work) PetscCall((*work->build)(structure->options, &access.csr, structure->maxbytes, &inst->data));
+      PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
+      if (inst->data) (*structure->builds)++;
     }
     PetscCall(CSRRestore(A, &access));
     inst->toolarge = inst->data ? PETSC_FALSE : PETSC_TRUE;
-    if (inst->toolarge) PetscCall(WarnTooLarge(A, g, place, PetscNot(access.fits)));
+    if (inst->toolarge) PetscCall(WarnTooLarge(A, g, kind, place, PetscNot(access.fits)));
   }
   *key  = now;
   *data = inst->data;
@@ -328,7 +343,7 @@ PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall((*g->parent.assemblyend)(A, mode));
-  for (int p = 0; p < 2; p++) g->instance[p].key.assemblies = 0;
+  for (int p = 0; p < 2; p++) g->structure[GALLOP_FORMAT].instance[p].key.assemblies = 0;
   if (mode == MAT_FINAL_ASSEMBLY && g->build_in_assembly && !A->structure_only) {
     PetscBool   device;
     GallopPlace place;
@@ -336,8 +351,8 @@ PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
     PetscCall(GallopDeviceAvailable(&device));
     PetscCall(PetscObjectStateGet((PetscObject)A, &state));
     place = device && !GallopBoundToCPU(A) ? GALLOP_DEVICE : GALLOP_HOST;
-    PetscCall(MatGallopUpdate(A, g, place, state + 1, &data)); /* MatAssemblyEnd() increases the state after this */
-    g->instance[place].key.assemblies = A->num_ass + 1;
+    PetscCall(MatGallopUpdate(A, g, GALLOP_FORMAT, place, state + 1, &data)); /* MatAssemblyEnd() increases the state after this */
+    g->structure[GALLOP_FORMAT].instance[place].key.assemblies = A->num_ass + 1;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -481,13 +496,13 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     place = arrays.place;
     PetscCall(ArraysRestore(x, y, z, &arrays));
     if (place == GALLOP_DEVICE) {
-      const void *data = g->instance[GALLOP_DEVICE].data;
+      const void *data = g->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].data;
 
       fits = PETSC_TRUE;
       if (data && g->type->format->streams && (*g->type->format->streams)(data)) place = GALLOP_HOST;
       else PetscCall(DeviceCSRFits(A, &fits));
       if (!fits) {
-        PetscCall(WarnTooLarge(A, g, place, PETSC_TRUE));
+        PetscCall(WarnTooLarge(A, g, GALLOP_FORMAT, place, PETSC_TRUE));
         place = GALLOP_HOST;
       }
     }
@@ -559,7 +574,7 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY"); /* MATAIJ reads them all the same */
   PetscCall(ArraysGet(A, x, y, z, &arrays));
-  PetscCall(MatGallopUpdate(A, g, arrays.place, state, &data));
+  PetscCall(MatGallopUpdate(A, g, GALLOP_FORMAT, arrays.place, state, &data));
   if (data) {
     const GallopFormatWork *work      = GallopWork(g->type->format, arrays.place);
     const GallopProduct     p         = {&one, y ? &one : &zero, arrays.x, arrays.y, arrays.z};
@@ -570,7 +585,7 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
     if (transposed) PetscCall((*work->applytranspose)(data, &p, conjugate));
     else PetscCall((*work->apply)(data, &p));
-    flops = Flops(A, &g->instance[arrays.place].key, (PetscBool) !(y || transposed));
+    flops = Flops(A, &g->structure[GALLOP_FORMAT].instance[arrays.place].key, (PetscBool) !(y || transposed));
     if (arrays.place == GALLOP_DEVICE) {
       PetscCall(PetscLogGpuTimeEnd());
       PetscCall(PetscLogGpuFlops(flops));
@@ -581,7 +596,7 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
     }
     PetscCall(PetscLogEventEnd(g->type->event_mult, A, x, z, 0));
   }
-  nz = g->instance[arrays.place].key.nz;
+  nz = g->structure[GALLOP_FORMAT].instance[arrays.place].key.nz;
   if (!nz) PetscCall(NoEntries(transposed ? A->cmap->n : A->rmap->n, g, &arrays));
   PetscCall(ArraysRestore(x, y, z, &arrays));
   if (nz && !data) PetscCall(ParentMult(A, g, product, x, y, z));
@@ -606,14 +621,24 @@ GALLOP_PRODUCT(MatMult, PARENT_MULT)
 GALLOP_PRODUCT(MatMultTranspose, PARENT_MULTTRANSPOSE)
 GALLOP_PRODUCT(MatMultHermitianTranspose, PARENT_MULTHERMITIANTRANSPOSE)
 
-/* The data of the format built for a place, NULL when none is there */
-PetscErrorCode MatGallopGetFormatData(Mat A, PetscMemType memtype, const void **data)
+/* The data of a structure built for a place, NULL when none is there */
+static PetscErrorCode GetData(Mat A, GallopStructureKind kind, PetscMemType memtype, const void **data)
 {
   Mat_Gallop *g;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCheck(g, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Not for matrix type %s", ((PetscObject)A)->type_name);
-  *data = g->instance[PetscMemTypeHost(memtype) ? GALLOP_HOST : GALLOP_DEVICE].data;
+  *data = g->structure[kind].instance[PetscMemTypeHost(memtype) ? GALLOP_HOST : GALLOP_DEVICE].data;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopGetFormatData(Mat A, PetscMemType memtype, const void **data)
+{
+  return GetData(A, GALLOP_FORMAT, memtype, data);
+}
+
+PetscErrorCode MatGallopGetTiledSpMMData(Mat A, PetscMemType memtype, const void **data)
+{
+  return GetData(A, GALLOP_TILEDSPMM, memtype, data);
 }

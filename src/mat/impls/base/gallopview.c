@@ -24,16 +24,18 @@ static PetscErrorCode GetParts(Mat A, Mat parts[2], int *n)
 static PetscErrorCode GetData(Mat part, void **data)
 {
   Mat_Gallop      *g;
+  GallopInstance  *instance;
   PetscBool        device;
   PetscObjectState state;
   GallopPlace      place;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(part, &g));
+  instance = g->structure[GALLOP_FORMAT].instance;
   PetscCall(GallopDeviceAvailable(&device));
-  place = device && !GallopBoundToCPU(part) && !(g->instance[GALLOP_HOST].data && !g->instance[GALLOP_DEVICE].data) ? GALLOP_DEVICE : GALLOP_HOST;
+  place = device && !GallopBoundToCPU(part) && !(instance[GALLOP_HOST].data && !instance[GALLOP_DEVICE].data) ? GALLOP_DEVICE : GALLOP_HOST;
   PetscCall(PetscObjectStateGet((PetscObject)part, &state));
-  PetscCall(MatGallopUpdate(part, g, place, state, data));
+  PetscCall(MatGallopUpdate(part, g, GALLOP_FORMAT, place, state, data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

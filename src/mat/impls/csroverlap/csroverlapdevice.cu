@@ -701,4 +701,4 @@ static PetscErrorCode CSROverlapApply_Device(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork CSROverlapDevice = {CSROverlapBuild_Device, CSROverlapRefresh_Device, CSROverlapApply_Device, CSROverlapDestroy_Device, NULL};
+const GallopFormatWork CSROverlapDevice = {CSROverlapBuild_Device, CSROverlapRefresh_Device, CSROverlapApply_Device, CSROverlapDestroy_Device, NULL, NULL};

@@ -189,4 +189,4 @@ static PetscErrorCode CSROverlapApply_Host(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork CSROverlapHost = {CSROverlapBuild_Host, CSROverlapRefresh_Host, CSROverlapApply_Host, CSROverlapDestroy_Host, NULL};
+const GallopFormatWork CSROverlapHost = {CSROverlapBuild_Host, CSROverlapRefresh_Host, CSROverlapApply_Host, CSROverlapDestroy_Host, NULL, NULL};

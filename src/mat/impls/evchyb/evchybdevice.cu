@@ -900,4 +900,4 @@ static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork EVCHYBDevice = {EVCHYBBuild_Device, EVCHYBRefresh_Device, EVCHYBApply_Device, EVCHYBDestroy_Device, NULL};
+const GallopFormatWork EVCHYBDevice = {EVCHYBBuild_Device, EVCHYBRefresh_Device, EVCHYBApply_Device, EVCHYBDestroy_Device, NULL, NULL};

@@ -255,7 +255,7 @@ static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork EVCHYBHost = {EVCHYBBuild_Host, EVCHYBRefresh_Host, EVCHYBApply_Host, EVCHYBDestroy_Host, NULL};
+const GallopFormatWork EVCHYBHost = {EVCHYBBuild_Host, EVCHYBRefresh_Host, EVCHYBApply_Host, EVCHYBDestroy_Host, NULL, NULL};
 
 /* EVCHYBCopyToHost - A copy on the host of a format that was built at either place; EVCHYBDestroyHostCopy() frees it */
 PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)

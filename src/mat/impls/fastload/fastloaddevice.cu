@@ -1430,4 +1430,4 @@ static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork FastLoadDevice = {Build, Refresh, Apply, Destroy, ApplyTranspose};
+const GallopFormatWork FastLoadDevice = {Build, Refresh, Apply, Destroy, ApplyTranspose, NULL};

@@ -519,7 +519,7 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork FastLoadHost = {Build, Refresh, Apply, Destroy, ApplyTranspose};
+const GallopFormatWork FastLoadHost = {Build, Refresh, Apply, Destroy, ApplyTranspose, NULL};
 
 /* FastLoadCopyToHost - A copy on the host of a format that was built at either place; FastLoadDestroyHostCopy() frees it */
 PetscErrorCode FastLoadCopyToHost(const FastLoad *fl, FastLoad **copy)

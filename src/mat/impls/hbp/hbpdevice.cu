@@ -1971,4 +1971,4 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork HBPDevice = {Build, Refresh, Apply, Destroy, NULL};
+const GallopFormatWork HBPDevice = {Build, Refresh, Apply, Destroy, NULL, NULL};

@@ -616,7 +616,7 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork HBPHost = {Build, Refresh, Apply, Destroy, NULL};
+const GallopFormatWork HBPHost = {Build, Refresh, Apply, Destroy, NULL, NULL};
 
 /* HBPGetAddSign - The paper's add_sign of each entry: how far the next one of its row is in its block, -1 for the last one. Segments must have a lane each. */
 PetscErrorCode HBPGetAddSign(const HBP *h, PetscInt add_sign[])

@@ -1,0 +1,118 @@
+/* The sequential subclass at work on dense matrices: C = A B by TiledSpMM, which is kept beside the format */
+
+#include <gallop/matgallopimpl.h>
+
+/* The arrays of B and C, both at one place: on the GPU when both are there, else on the host */
+typedef struct {
+  const PetscScalar *b;
+  PetscScalar       *c;
+  GallopPlace        place;
+} DenseArrays;
+
+static PetscErrorCode DenseArraysRestore(Mat B, Mat C, DenseArrays *arrays)
+{
+  PetscFunctionBegin;
+  if (arrays->place == GALLOP_DEVICE) {
+    PetscCall(MatDenseRestoreArrayWriteAndMemType(C, &arrays->c));
+    PetscCall(MatDenseRestoreArrayReadAndMemType(B, &arrays->b));
+  } else {
+    PetscCall(MatDenseRestoreArrayWrite(C, &arrays->c));
+    PetscCall(MatDenseRestoreArrayRead(B, &arrays->b));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DenseArraysGet(Mat A, Mat B, Mat C, DenseArrays *arrays)
+{
+  PetscBool    device = PETSC_FALSE;
+  PetscMemType mb, mc;
+
+  PetscFunctionBegin;
+  if (PetscDefined(HAVE_CUDA) && !GallopBoundToCPU(A)) PetscCall(GallopDeviceAvailable(&device));
+  if (device) {
+    arrays->place = GALLOP_DEVICE;
+    PetscCall(MatDenseGetArrayReadAndMemType(B, &arrays->b, &mb));
+    PetscCall(MatDenseGetArrayWriteAndMemType(C, &arrays->c, &mc));
+    if (PetscMemTypeCUDA(mb) && PetscMemTypeCUDA(mc)) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(DenseArraysRestore(B, C, arrays));
+    PetscCall(PetscInfo(A, "A dense matrix of the product lives on the host: so does the product. Use type %s\n", MATDENSECUDA));
+  }
+  arrays->place = GALLOP_HOST;
+  PetscCall(MatDenseGetArrayRead(B, &arrays->b));
+  PetscCall(MatDenseGetArrayWrite(C, &arrays->c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckSizes(Mat A, Mat B, Mat C)
+{
+  PetscFunctionBegin;
+  PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY");
+  PetscCheck(B->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Number columns in A %" PetscInt_FMT " not equal rows in B %" PetscInt_FMT, A->cmap->n, B->rmap->n);
+  PetscCheck(A->rmap->n == C->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Number rows in C %" PetscInt_FMT " not equal rows in A %" PetscInt_FMT, C->rmap->n, A->rmap->n);
+  PetscCheck(B->cmap->n == C->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Number columns in B %" PetscInt_FMT " not equal columns in C %" PetscInt_FMT, B->cmap->n, C->cmap->n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether a product is one that TiledSpMM is for: A B of a sequential matrix of ours, which does not carry its parent's name now, and a dense one */
+PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *dense)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  *dense = PETSC_FALSE;
+  if (product->type != MATPRODUCT_AB) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetContext(product->A, &g));
+  if (g) PetscCall(PetscStrcmp(((PetscObject)product->A)->type_name, g->type->seq, dense));
+  if (*dense) PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->B, MATSEQDENSE, dense));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatMatMultNumeric_SeqGallop_SeqDense - C = A B
+
+  *done is false where there is no room for the structure: the parent computes the product then
+*/
+PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBool *done)
+{
+  const PetscInt   columns = B->cmap->n;
+  const PetscBool  empty   = (PetscBool)(!columns || !A->rmap->n);
+  Mat_Gallop      *g;
+  DenseArrays      arrays;
+  PetscObjectState state;
+  PetscCount       nz   = 0;
+  void            *data = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(CheckSizes(A, B, C));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall(DenseArraysGet(A, B, C, &arrays));
+  PetscCheck(arrays.b != arrays.c || empty, PETSC_COMM_SELF, PETSC_ERR_ARG_IDN, "The result of a product A B must not be B, or have its array");
+  if (!empty) {
+    PetscCall(MatGallopUpdate(A, g, GALLOP_TILEDSPMM, arrays.place, state, &data));
+    nz = g->structure[GALLOP_TILEDSPMM].instance[arrays.place].key.nz;
+  }
+  if (data) {
+    GallopType           type  = g->structure[GALLOP_TILEDSPMM].type;
+    const PetscLogDouble flops = 2.0 * (PetscLogDouble)nz * columns; /* as MATAIJ counts them */
+    GallopDenseProduct   p     = {columns, arrays.b, 0, arrays.c, 0};
+
+    PetscCall(MatDenseGetLDA(B, &p.ldb));
+    PetscCall(MatDenseGetLDA(C, &p.ldc));
+    PetscCall(PetscLogEventBegin(type->event_mult, A, B, C, 0));
+    if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
+    PetscCall((*GallopWork(type->format, arrays.place)->applydense)(data, &p));
+    if (arrays.place == GALLOP_DEVICE) {
+      PetscCall(PetscLogGpuTimeEnd());
+      PetscCall(PetscLogGpuFlops(flops));
+    } else PetscCall(PetscLogFlops(flops));
+    PetscCall(PetscLogEventEnd(type->event_mult, A, B, C, 0));
+  }
+  PetscCall(DenseArraysRestore(B, C, &arrays));
+  *done = (PetscBool)(data || !nz);
+  if (!nz && !empty) PetscCall(MatZeroEntries(C));
+  if (!*done) g->stats.dense_fallbacks++;
+  else if (arrays.place == GALLOP_DEVICE) g->stats.dense_products_device++;
+  else g->stats.dense_products_host++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

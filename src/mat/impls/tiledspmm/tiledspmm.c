@@ -1,0 +1,76 @@
+/* TiledSpMM: its table of functions and its options */
+
+#include "tiledspmm.h"
+
+/*MC
+  TILEDSPMM - The structure with which Gallop matrices compute products with dense matrices, C = A B in `MatMatMult()` and `MatProductNumeric()`
+
+  Options Database Keys:
++ -mat_tiledspmm_panel <256>  - rows of a panel, which is what a GPU block computes: a multiple of 32, at most 512
+. -mat_tiledspmm_stage <512>  - most rows of B that a GPU block has in shared memory at once, at most 4096
+. -mat_tiledspmm_columns <16> - most columns of B that a GPU block computes at once: 1, 2, 4, 8, 16 or 32. Fewer where the shared memory does not hold that many for a stage.
+- -mat_tiledspmm_memory <0>   - most bytes that the structure of a matrix may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
+
+  Level: intermediate
+
+  Notes:
+  Every sequential Gallop type has it: `MATSEQAIJEVCHYB`, `MATSEQAIJCSROVERLAP`, `MATSEQAIJFASTLOAD` and `MATSEQAIJHBP`. B is of type `MATSEQDENSE` or `MATSEQDENSECUDA`. The structure
+  is built at the first such product, refreshed when only values have changed and built again when the nonzero pattern has changed. It is a copy of the entries beside the format and the
+  parent's.
+
+  A product runs on the GPU when B and C live there and the matrix is not bound to the CPU, else on the host. The result has the type that the parent's product gives it. It must
+  not be B itself.
+
+  `MatTransposeMatMult()` and all other products of matrices, and those of MPI matrices, are the parent's.
+
+  References:
+. * - M. Hidayetoglu et al., Optimizing tiled sparse matrix multiplication with performance modeling on GPUs, sections 2.5 and 3
+
+.seealso: `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD`, `MATHBP`, `MatMatMult()`, `MatProductCreate()`, `MatGallopGetStatistics()`
+M*/
+
+static const char TiledSpMMCitation[] = "@article{TiledSpMM,\n"
+                                        "  author = {Mert Hidayetoglu and others},\n"
+                                        "  title  = {Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on {GPU}s}\n"
+                                        "}\n";
+
+static PetscErrorCode TiledSpMMOptionsDefault(void *options)
+{
+  TiledSpMMOptions *o = (TiledSpMMOptions *)options;
+
+  PetscFunctionBegin;
+  o->panel   = 256;
+  o->stage   = 512;
+  o->columns = 16; /* the paper's R */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild)
+{
+  TiledSpMMOptions      *o      = (TiledSpMMOptions *)options;
+  const TiledSpMMOptions before = *o;
+  const char *const      front  = PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "";
+
+  PetscFunctionBegin;
+  (void)prefix;
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_panel", "Rows of a panel, which a GPU block computes: a multiple of 32", "TILEDSPMM", &o->panel, TILEDSPMM_WARP, TILEDSPMM_MAX_PANEL));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_stage", "Most rows of B that a GPU block has in shared memory at once", "TILEDSPMM", &o->stage, 1, TILEDSPMM_MAX_STAGE));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a GPU block computes at once: a power of two", "TILEDSPMM", &o->columns, 1, TILEDSPMM_MAX_COLUMN));
+  PetscCheck(o->panel % TILEDSPMM_WARP == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_panel is %" PetscInt_FMT ", but must be a multiple of %d", front, o->panel, TILEDSPMM_WARP);
+  PetscCheck((o->columns & (o->columns - 1)) == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_columns is %" PetscInt_FMT ", but must be a power of two", front, o->columns);
+  if (o->panel != before.panel || o->stage != before.stage || o->columns != before.columns) *rebuild = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+extern const GallopFormat GallopFormat_TILEDSPMM;
+
+const GallopFormat GallopFormat_TILEDSPMM = {
+  .name            = "tiledspmm",
+  .ucname          = "TILEDSPMM",
+  .citation        = TiledSpMMCitation,
+  .options_size    = sizeof(TiledSpMMOptions),
+  .options_default = TiledSpMMOptionsDefault,
+  .options_set     = TiledSpMMOptionsSet,
+  .host            = &TiledSpMMHost,
+  .device          = NULL,
+};

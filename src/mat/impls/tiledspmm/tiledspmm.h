@@ -1,0 +1,75 @@
+#pragma once
+
+/*
+  TiledSpMM: the structure for C = A B with dense B and C in column-major order, after
+
+    M. Hidayetoglu et al., Optimizing tiled sparse matrix multiplication with performance modeling on GPUs, sections 2.5 and 3
+
+  A GPU block computes a row panel, a thread a row of it. The rows of B that a panel refers to are its footprint. The footprint, in order, is cut into
+  stages that fit in shared memory: a GPU block loads a stage of B, R columns at a time, adds its products to what its threads hold in registers, R outputs each, and goes
+  on to the next stage. So an entry of A is read once for R columns, by a two-byte index (B_IS) into the stage, and a row of B once for a panel.
+
+  The entries of a panel that belong to a stage are in S-ELL: the 32 rows of a warp are stored column by column, as wide as the longest of them has entries in that stage.
+  Padding is behind the entries of its row and is never read by a product: lengths tell where a row ends.
+
+  This header is read by C and by CUDA: both places have the same arrays.
+*/
+
+#include <gallop/formatimpl.h>
+
+#define TILEDSPMM_WARP       32   /* rows that are padded together: the width of a warp */
+#define TILEDSPMM_MAX_PANEL  512  /* with 512 threads a GPU block, each can have 128 registers: R = 32 outputs and what else it needs */
+#define TILEDSPMM_MAX_STAGE  4096 /* two bytes could tell more rows of B apart, but one column of so many complex numbers is all the shared memory that some GPUs have */
+#define TILEDSPMM_MAX_COLUMN 32
+
+typedef struct {
+  PetscInt panel;   /* rows of a panel, a multiple of TILEDSPMM_WARP */
+  PetscInt stage;   /* most rows of B in a stage */
+  PetscInt columns; /* R: most columns of B that a GPU block computes at once, a power of two */
+} TiledSpMMOptions;
+
+typedef unsigned short TiledSpMMIndex; /* B_IS = 2 bytes */
+
+typedef struct {
+  PetscMemType     memtype;
+  PetscInt         m, n;
+  PetscCount       nz;         /* entries of the matrix */
+  PetscInt         panels;     /* of options.panel rows each, the last perhaps of fewer */
+  PetscCount       stages;     /* of all panels */
+  PetscCount       nmap;       /* rows of B in all stages: nz / nmap is rho, how often one that is staged is used */
+  PetscCount       stored;     /* entries, padding included: stored / nz is Z */
+  PetscCount      *stagedispl; /* [panels + 1] first stage of each panel */
+  PetscCount      *mapdispl;   /* [stages + 1] where the rows of B in each stage begin in map */
+  PetscInt        *map;        /* [nmap] the footprints: a row of B */
+  PetscCount      *warpdispl;  /* [stages x warps of a panel + 1] first entry of each warp in each stage */
+  TiledSpMMIndex  *len;        /* [stages x rows of a panel] entries of each row in each stage */
+  TiledSpMMIndex  *index;      /* [stored] row of B, counted in its stage. Entry k of lane l is at warpdispl + TILEDSPMM_WARP k + l. */
+  PetscScalar     *value;      /* [stored] */
+  PetscInt        *from;       /* [stored] which entry of CSR it is, -1 for padding: for new values */
+  PetscScalar     *work;       /* on the host: the staged part of B and the sums of a panel */
+  size_t           bytes;      /* of these arrays without work */
+  size_t           shared;     /* bytes of shared memory that a GPU block can have, 0 on the host */
+  TiledSpMMOptions options;
+} TiledSpMM;
+
+/* What of a structure lies in memory, once for all who allocate, copy or measure it: X(array, number) */
+#define TILEDSPMM_PATTERN(t, X) \
+  X(stagedispl, (t)->panels + 1) \
+  X(mapdispl, (t)->stages + 1) \
+  X(map, (t)->nmap) \
+  X(warpdispl, (t)->stages *((t)->options.panel / TILEDSPMM_WARP) + 1) \
+  X(len, (t)->stages *(t)->options.panel) \
+  X(index, (t)->stored) \
+  X(from, (t)->stored)
+#define TILEDSPMM_ARRAYS(t, X) \
+  TILEDSPMM_PATTERN(t, X) \
+  X(value, (t)->stored)
+
+PETSC_INTERN const GallopFormatWork TiledSpMMHost, TiledSpMMDevice;
+
+PETSC_INTERN PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *, const GallopCSR *, PetscCount, TiledSpMM **);
+PETSC_INTERN PetscErrorCode TiledSpMMFree_Host(TiledSpMM **);
+
+/* a host copy of what either place has, for tests */
+PETSC_EXTERN PetscErrorCode TiledSpMMCopyToHost(const TiledSpMM *, TiledSpMM **);
+PETSC_EXTERN PetscErrorCode TiledSpMMDestroyHostCopy(TiledSpMM **);

@@ -1,0 +1,270 @@
+/* TiledSpMM on the host: the inspection of the pattern, which serves both places, new values, and the product. The reference for the GPU's. */
+
+#include "tiledspmm.h"
+#include <gallop/deviceimpl.h>
+
+#define HOST_COLUMNS 8 /* columns of B that the host computes at once */
+
+PetscErrorCode TiledSpMMFree_Host(TiledSpMM **t)
+{
+  PetscFunctionBegin;
+#define FREE(array, number) PetscCall(PetscFree((*t)->array));
+  TILEDSPMM_ARRAYS(*t, FREE)
+#undef FREE
+  PetscCall(PetscFree((*t)->work));
+  PetscCall(PetscFree(*t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscInt PanelEnd(const TiledSpMM *t, PetscInt panel)
+{
+  return t->m - t->options.panel * panel < t->options.panel ? t->m : t->options.panel * (panel + 1);
+}
+
+/* So slot marks a column that panel has met; a column's place in the footprint is not negative */
+static PetscInt Met(PetscInt panel)
+{
+  return -2 - panel;
+}
+
+/* How many stages each panel has, and how large its footprint is */
+static void CountStages(TiledSpMM *t, const GallopCSR *csr, PetscInt slot[])
+{
+  for (PetscInt p = 0; p < t->panels; p++) {
+    PetscInt size = 0;
+
+    for (PetscInt k = csr->host_i[p * t->options.panel]; k < csr->host_i[PanelEnd(t, p)]; k++) {
+      if (slot[csr->host_j[k]] == Met(p)) continue;
+      slot[csr->host_j[k]] = Met(p);
+      size++;
+    }
+    t->stagedispl[p + 1] = t->stagedispl[p] + (size + t->options.stage - 1) / t->options.stage;
+    t->nmap += size;
+  }
+  t->stages = t->stagedispl[t->panels];
+}
+
+/* The footprint of a panel, in order, and where its stages begin. It is left in slot, too. */
+static PetscErrorCode FindFootprint(TiledSpMM *t, const GallopCSR *csr, PetscInt p, PetscInt slot[])
+{
+  const PetscCount first = t->mapdispl[t->stagedispl[p]];
+  PetscInt        *map = t->map + first, size = 0;
+
+  PetscFunctionBegin;
+  for (PetscInt k = csr->host_i[p * t->options.panel]; k < csr->host_i[PanelEnd(t, p)]; k++) {
+    if (slot[csr->host_j[k]] == Met(p)) continue;
+    slot[csr->host_j[k]] = Met(p);
+    map[size++]          = csr->host_j[k];
+  }
+  PetscCall(PetscSortInt(size, map));
+  for (PetscInt q = 0; q < size; q++) slot[map[q]] = q;
+  for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) t->mapdispl[s + 1] = PetscMin(t->mapdispl[s] + t->options.stage, first + size);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries of each row of a panel in each stage, and the widths of its warps. False where a row has more entries in a stage than fit two bytes: it must name columns many times. */
+static PetscBool CountEntries(TiledSpMM *t, const GallopCSR *csr, PetscInt p, const PetscInt slot[])
+{
+  const PetscInt   panel = t->options.panel, begin = p * panel;
+  const PetscCount first = t->stagedispl[p], warps = panel / TILEDSPMM_WARP;
+
+  for (PetscInt r = begin; r < PanelEnd(t, p); r++) {
+    for (PetscInt k = csr->host_i[r]; k < csr->host_i[r + 1]; k++) {
+      TiledSpMMIndex *len = &t->len[(first + slot[csr->host_j[k]] / t->options.stage) * panel + r - begin];
+
+      if (*len == USHRT_MAX) return PETSC_FALSE;
+      (*len)++;
+    }
+  }
+  for (PetscCount w = first * warps; w < t->stagedispl[p + 1] * warps; w++) {
+    TiledSpMMIndex width = 0;
+
+    for (int l = 0; l < TILEDSPMM_WARP; l++) width = PetscMax(width, t->len[w * TILEDSPMM_WARP + l]);
+    t->warpdispl[w + 1] = t->warpdispl[w] + (PetscCount)width * TILEDSPMM_WARP;
+  }
+  return PETSC_TRUE;
+}
+
+/* index and from of a panel; next is 0 for each of its stages, before and after */
+static void PlaceEntries(TiledSpMM *t, const GallopCSR *csr, PetscInt p, PetscInt slot[], PetscInt next[])
+{
+  const PetscInt   panel = t->options.panel, begin = p * panel;
+  const PetscCount first = t->stagedispl[p], warps = panel / TILEDSPMM_WARP, map = t->mapdispl[first];
+
+  for (PetscCount q = map; q < t->mapdispl[t->stagedispl[p + 1]]; q++) slot[t->map[q]] = (PetscInt)(q - map);
+  for (PetscInt r = begin; r < PanelEnd(t, p); r++) {
+    for (PetscInt k = csr->host_i[r]; k < csr->host_i[r + 1]; k++) {
+      const PetscInt   q = slot[csr->host_j[k]], s = q / t->options.stage;
+      const PetscCount at = t->warpdispl[(first + s) * warps + (r - begin) / TILEDSPMM_WARP] + (PetscCount)TILEDSPMM_WARP * next[s]++ + (r - begin) % TILEDSPMM_WARP;
+
+      t->index[at] = (TiledSpMMIndex)(q % t->options.stage);
+      t->from[at]  = k;
+    }
+    for (PetscInt k = csr->host_i[r]; k < csr->host_i[r + 1]; k++) next[slot[csr->host_j[k]] / t->options.stage] = 0;
+  }
+}
+
+/* index and from of all panels, padding included */
+static PetscErrorCode PlaceAllEntries(TiledSpMM *t, const GallopCSR *csr, PetscInt slot[])
+{
+  PetscCount most = 0;
+  PetscInt  *next;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(t->stored, &t->index));
+  PetscCall(PetscMalloc1(t->stored, &t->from));
+  PetscCall(PetscArrayzero(t->index, t->stored));
+  for (PetscCount k = 0; k < t->stored; k++) t->from[k] = -1;
+  for (PetscInt p = 0; p < t->panels; p++) most = PetscMax(most, t->stagedispl[p + 1] - t->stagedispl[p]);
+  PetscCall(PetscCalloc1(most, &next));
+  for (PetscInt p = 0; p < t->panels; p++) PlaceEntries(t, csr, p, slot, next);
+  PetscCall(PetscFree(next));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  TiledSpMMInspect - The inspection of section 2.5: all arrays but value, on the host, from the pattern there
+
+  *built stays NULL where the structure would take more than maxbytes, if that is not 0
+*/
+PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *options, const GallopCSR *csr, PetscCount maxbytes, TiledSpMM **built)
+{
+  const PetscInt warps = options->panel / TILEDSPMM_WARP;
+  TiledSpMM     *t;
+  PetscInt      *slot;
+  PetscBool      fits = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  *built = NULL;
+  PetscCall(PetscNew(&t));
+  t->memtype = PETSC_MEMTYPE_HOST;
+  t->options = *options;
+  t->m       = csr->m;
+  t->n       = csr->n;
+  t->nz      = csr->nz;
+  t->panels  = csr->m / options->panel + (csr->m % options->panel ? 1 : 0);
+  PetscCall(PetscMalloc1(csr->n, &slot));
+  for (PetscInt c = 0; c < csr->n; c++) slot[c] = -1;
+  PetscCall(PetscCalloc1(t->panels + 1, &t->stagedispl));
+  CountStages(t, csr, slot);
+  for (PetscInt c = 0; c < csr->n; c++) slot[c] = -1;
+  PetscCall(PetscCalloc1(t->stages + 1, &t->mapdispl));
+  PetscCall(PetscMalloc1(t->nmap, &t->map));
+  PetscCall(PetscCalloc1(t->stages * options->panel, &t->len));
+  PetscCall(PetscCalloc1(t->stages * warps + 1, &t->warpdispl));
+  for (PetscInt p = 0; p < t->panels && fits; p++) {
+    PetscCall(FindFootprint(t, csr, p, slot));
+    fits = CountEntries(t, csr, p, slot);
+  }
+  t->stored = t->warpdispl[t->stages * warps];
+#define ADD(array, number) t->bytes += (size_t)(number) * sizeof(*t->array);
+  TILEDSPMM_ARRAYS(t, ADD)
+#undef ADD
+  if (maxbytes && t->bytes > (size_t)maxbytes) fits = PETSC_FALSE;
+  if (fits) PetscCall(PlaceAllEntries(t, csr, slot));
+  PetscCall(PetscFree(slot));
+  if (fits) *built = t;
+  else PetscCall(TiledSpMMFree_Host(&t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
+{
+  TiledSpMM *t = (TiledSpMM *)data;
+
+  PetscFunctionBegin;
+  for (PetscCount k = 0; k < t->stored; k++) t->value[k] = t->from[k] < 0 ? (PetscScalar)0.0 : csr->a[t->from[k]];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data)
+{
+  TiledSpMM *t;
+
+  PetscFunctionBegin;
+  PetscCall(TiledSpMMInspect((const TiledSpMMOptions *)options, csr, maxbytes, &t));
+  if (t) {
+    PetscCall(PetscMalloc1(t->stored, &t->value));
+    PetscCall(PetscMalloc1((PetscCount)(t->options.panel + t->options.stage) * HOST_COLUMNS, &t->work));
+    PetscCall(Refresh(t, csr));
+  }
+  *data = t;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Adds the products of a stage to the sums of a panel. Columns that B does not have are staged as 0, and never stored. */
+static void ComputeStage(const TiledSpMM *t, PetscCount stage, PetscInt columns, const PetscScalar b[], PetscInt ldb, PetscScalar staged[], PetscScalar acc[])
+{
+  const PetscInt   panel = t->options.panel;
+  const PetscCount first = t->mapdispl[stage], size = t->mapdispl[stage + 1] - first, warps = panel / TILEDSPMM_WARP;
+
+  for (PetscCount q = 0; q < size; q++)
+    for (PetscInt c = 0; c < HOST_COLUMNS; c++) staged[q * HOST_COLUMNS + c] = c < columns ? b[t->map[first + q] + (PetscCount)c * ldb] : (PetscScalar)0.0;
+  for (PetscInt r = 0; r < panel; r++) {
+    const PetscCount at  = t->warpdispl[stage * warps + r / TILEDSPMM_WARP] + r % TILEDSPMM_WARP;
+    const PetscInt   len = t->len[stage * panel + r];
+
+    for (PetscInt k = 0; k < len; k++) {
+      const PetscScalar  value = t->value[at + (PetscCount)TILEDSPMM_WARP * k];
+      const PetscScalar *row   = staged + (PetscCount)t->index[at + (PetscCount)TILEDSPMM_WARP * k] * HOST_COLUMNS;
+
+      for (PetscInt c = 0; c < HOST_COLUMNS; c++) acc[r * HOST_COLUMNS + c] += value * row[c];
+    }
+  }
+}
+
+static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *product)
+{
+  const TiledSpMM *t      = (const TiledSpMM *)data;
+  PetscScalar     *staged = t->work, *acc = t->work + (PetscCount)t->options.stage * HOST_COLUMNS;
+
+  PetscFunctionBegin;
+  for (PetscInt p = 0; p < t->panels; p++) {
+    const PetscInt begin = p * t->options.panel, end = PanelEnd(t, p);
+
+    for (PetscInt k = 0; k < product->columns; k += HOST_COLUMNS) {
+      const PetscInt columns = PetscMin(HOST_COLUMNS, product->columns - k);
+
+      PetscCall(PetscArrayzero(acc, t->options.panel * HOST_COLUMNS));
+      for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) ComputeStage(t, s, columns, product->b + (PetscCount)k * product->ldb, product->ldb, staged, acc);
+      for (PetscInt c = 0; c < columns; c++)
+        for (PetscInt r = begin; r < end; r++) product->c[r + (PetscCount)(k + c) * product->ldc] = acc[(r - begin) * HOST_COLUMNS + c];
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destroy(void **data)
+{
+  PetscFunctionBegin;
+  PetscCall(TiledSpMMFree_Host((TiledSpMM **)data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopFormatWork TiledSpMMHost = {Build, Refresh, NULL, Destroy, NULL, ApplyDense};
+
+/* TiledSpMMCopyToHost - A copy on the host of a structure that was built at either place; TiledSpMMDestroyHostCopy() frees it */
+PetscErrorCode TiledSpMMCopyToHost(const TiledSpMM *t, TiledSpMM **copy)
+{
+  TiledSpMM *h;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&h));
+  *h         = *t;
+  h->memtype = PETSC_MEMTYPE_HOST;
+  h->work    = NULL;
+#define COPY(array, number) \
+  PetscCall(PetscMalloc1(number, &h->array)); \
+  PetscCall(GallopCopyToHost(h->array, t->memtype, t->array, (size_t)(number) * sizeof(*h->array)));
+  TILEDSPMM_ARRAYS(t, COPY)
+#undef COPY
+  *copy = h;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TiledSpMMDestroyHostCopy(TiledSpMM **copy)
+{
+  PetscFunctionBegin;
+  PetscCall(TiledSpMMFree_Host(copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
