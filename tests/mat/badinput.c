@@ -20,12 +20,11 @@ static PetscErrorCode KeepText(MPI_Comm comm, int line, const char *function, co
 }
 
 /* The error of an option names it as the user wrote it, the value and the range */
-static PetscErrorCode OptionOutOfRange(const char prefix[], const char option[], const char value[], const char range[])
+static PetscErrorCode OptionOutOfRange(const char prefix[], const char name[], const char value[], const char range[])
 {
   Mat            A;
   PetscErrorCode ierr;
   PetscBool      same;
-  const char    *name      = TestOption(prefix ? prefix : "", option);
   char           text[256] = "", wanted[256];
 
   PetscFunctionBegin;
@@ -137,8 +136,8 @@ static PetscErrorCode OptionsOutOfRange(void)
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(bad); k++) {
     if (bad[k].format && strcmp(bad[k].format, TestFormat(""))) continue;
-    PetscCall(OptionOutOfRange("bad_", bad[k].option, bad[k].value, bad[k].range));
-    PetscCall(OptionOutOfRange(NULL, bad[k].option, bad[k].value, bad[k].range));
+    PetscCall(OptionOutOfRange("bad_", TestOption("bad_", bad[k].option), bad[k].value, bad[k].range));
+    PetscCall(OptionOutOfRange(NULL, TestOption("", bad[k].option), bad[k].value, bad[k].range));
   }
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(edge); k++) {
     Mat                 A, R;
@@ -152,6 +151,34 @@ static PetscErrorCode OptionsOutOfRange(void)
     PetscCall(TestProducts(A, R, TEST_BUILD, &last, edge[k].option));
     PetscCall(PetscOptionsClearValue(NULL, TestOption("edge_", edge[k].option)));
     PetscCall(TestDestroy(&A, &R));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Those of products with dense matrices, which all formats have */
+static PetscErrorCode DenseOptionsOutOfRange(void)
+{
+  static const struct {
+    const char *option, *value, *range;
+  } bad[] = {
+    {"panel",   "0",    "between 32 and 512"               },
+    {"panel",   "544",  "between 32 and 512"               },
+    {"panel",   "33",   "a multiple of 32"                 },
+    {"stage",   "0",    "between 1 and 4096"               },
+    {"stage",   "4097", "between 1 and 4096"               },
+    {"columns", "0",    "between 1 and 32"                 },
+    {"columns", "33",   "between 1 and 32"                 },
+    {"columns", "12",   "a power of two"                   },
+    {"memory",  "-1",   "between 0 and 9223372036854775807"},
+  };
+  char name[64];
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(bad); k++) {
+    PetscCall(PetscSNPrintf(name, sizeof(name), "-bad_mat_tiledspmm_%s", bad[k].option));
+    PetscCall(OptionOutOfRange("bad_", name, bad[k].value, bad[k].range));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "-mat_tiledspmm_%s", bad[k].option));
+    PetscCall(OptionOutOfRange(NULL, name, bad[k].value, bad[k].range));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -172,9 +199,9 @@ static PetscErrorCode SharedTooWide(void)
     const char *prefix = prefixes[k] ? prefixes[k] : "";
 
     PetscCall(PetscOptionsSetValue(NULL, TestOption(prefix, "shared_x"), "1"));
-    PetscCall(OptionOutOfRange(prefixes[k], "block_cols", "30000", range));
+    PetscCall(OptionOutOfRange(prefixes[k], TestOption(prefix, "block_cols"), "30000", range));
     PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, most + 1));
-    PetscCall(OptionOutOfRange(prefixes[k], "block_cols", value, range));
+    PetscCall(OptionOutOfRange(prefixes[k], TestOption(prefix, "block_cols"), value, range));
     PetscCall(PetscOptionsClearValue(NULL, TestOption(prefix, "shared_x")));
   }
   PetscCall(PetscSNPrintf(value, sizeof(value), "%" PetscInt_FMT, most));
@@ -405,6 +432,7 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(NoRoom());
   PetscCall(OptionsOutOfRange());
+  PetscCall(DenseOptionsOutOfRange());
   PetscCall(SharedTooWide());
   PetscCall(WrongCalls());
   PetscCall(ErrorInProduct());

@@ -25,6 +25,11 @@ int main(int argc, char **argv)
     filter: grep -o "mat_evchyb_[a-z_]*:.*" | sed "s/:.*(/ (/" | sort -u
 
   test:
+    suffix: help_dense
+    args: -help
+    filter: grep -o "mat_tiledspmm_[a-z_]*:.*" | sed "s/:.*(/ (/" | sort -u
+
+  test:
     suffix: citations
     nsize: {{1 2}}
     args: -citations

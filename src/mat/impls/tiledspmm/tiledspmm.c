@@ -8,7 +8,8 @@
   Options Database Keys:
 + -mat_tiledspmm_panel <256>  - rows of a panel, which is what a GPU block computes: a multiple of 32, at most 512
 . -mat_tiledspmm_stage <512>  - most rows of B that a GPU block has in shared memory at once, at most 4096
-. -mat_tiledspmm_columns <16> - most columns of B that a GPU block computes at once: 1, 2, 4, 8, 16 or 32. Fewer where the shared memory does not hold that many for a stage.
+. -mat_tiledspmm_columns <16> - most columns of B that a GPU block computes at once: 1, 2, 4, 8, 16 or 32. Fewer where the shared memory does not hold that many for a stage, and
+                                 no more than 16 with panels of more than 256 rows.
 - -mat_tiledspmm_memory <0>   - most bytes that the structure of a matrix may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: intermediate
@@ -55,7 +56,7 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
   (void)prefix;
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_panel", "Rows of a panel, which a GPU block computes: a multiple of 32", "TILEDSPMM", &o->panel, TILEDSPMM_WARP, TILEDSPMM_MAX_PANEL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_stage", "Most rows of B that a GPU block has in shared memory at once", "TILEDSPMM", &o->stage, 1, TILEDSPMM_MAX_STAGE));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a GPU block computes at once: a power of two", "TILEDSPMM", &o->columns, 1, TILEDSPMM_MAX_COLUMN));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a GPU block computes at once: a power of two", "TILEDSPMM", &o->columns, 1, TILEDSPMM_MAX_COLUMNS));
   PetscCheck(o->panel % TILEDSPMM_WARP == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_panel is %" PetscInt_FMT ", but must be a multiple of %d", front, o->panel, TILEDSPMM_WARP);
   PetscCheck((o->columns & (o->columns - 1)) == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_columns is %" PetscInt_FMT ", but must be a power of two", front, o->columns);
   if (o->panel != before.panel || o->stage != before.stage || o->columns != before.columns) *rebuild = PETSC_TRUE;
@@ -72,5 +73,5 @@ const GallopFormat GallopFormat_TILEDSPMM = {
   .options_default = TiledSpMMOptionsDefault,
   .options_set     = TiledSpMMOptionsSet,
   .host            = &TiledSpMMHost,
-  .device          = NULL,
+  .device          = PetscDefined(HAVE_CUDA) ? &TiledSpMMDevice : NULL,
 };

@@ -17,10 +17,10 @@
 
 #include <gallop/formatimpl.h>
 
-#define TILEDSPMM_WARP       32   /* rows that are padded together: the width of a warp */
-#define TILEDSPMM_MAX_PANEL  512  /* with 512 threads a GPU block, each can have 128 registers: R = 32 outputs and what else it needs */
-#define TILEDSPMM_MAX_STAGE  4096 /* two bytes could tell more rows of B apart, but one column of so many complex numbers is all the shared memory that some GPUs have */
-#define TILEDSPMM_MAX_COLUMN 32
+#define TILEDSPMM_WARP        32   /* rows that are padded together: the width of a warp */
+#define TILEDSPMM_MAX_PANEL   512  /* with 512 threads a GPU block, each can have 128 registers: R = 16 outputs and what else it needs */
+#define TILEDSPMM_MAX_STAGE   4096 /* two bytes could tell more rows of B apart, but one column of so many complex numbers is all the shared memory that some GPUs have */
+#define TILEDSPMM_MAX_COLUMNS 32
 
 typedef struct {
   PetscInt panel;   /* rows of a panel, a multiple of TILEDSPMM_WARP */

@@ -1,0 +1,153 @@
+static char help[] = "The arrays of TiledSpMM for a matrix small enough to write them down, and its product.\n\n";
+
+#include "../galloptest.h"
+#include "../../src/mat/impls/tiledspmm/tiledspmm.h"
+
+#define EXPECT(what, should) \
+  PetscCheck((PetscInt64)(what) == (PetscInt64)(should), PETSC_COMM_SELF, PETSC_ERR_PLIB, #what " is %" PetscInt64_FMT ", not %" PetscInt64_FMT, (PetscInt64)(what), (PetscInt64)(should))
+
+/*
+  34 by 7, panels of 32 rows, stages of two rows of B:
+
+    row  0: columns 1, 4, 5 with values 1, 2, 3      panel 0, footprint 0 1 | 4 5
+    row  1: column 4 with value 4
+    row 31: columns 0, 5 with values 5, 6
+    row 32: column 3 with value 7                    panel 1, footprint 3
+
+  Rows 2 to 30 and 33 are empty, columns 2 and 6 too.
+*/
+enum { M = 34, N = 7, NZ = 7 };
+static const PetscInt    rows[NZ] = {0, 0, 0, 1, 31, 31, 32}, cols[NZ] = {1, 4, 5, 4, 0, 5, 3};
+static const PetscScalar values[NZ] = {1, 2, 3, 4, 5, 6, 7};
+
+/* One entry of the structure: where it is, and what stands there */
+typedef struct {
+  PetscInt at, index, from;
+} Stored;
+
+/* the first stage of panel 0 is one entry wide, the second two: padding is what is not listed */
+static const Stored stored[NZ] = {
+  {0,       1, 0}, /* row 0, column 1 */
+  {31,      0, 4}, /* row 31, column 0 */
+  {32,      0, 1}, /* row 0, column 4 */
+  {32 + 1,  0, 3}, /* row 1, column 4 */
+  {32 + 31, 1, 5}, /* row 31, column 5 */
+  {64,      1, 2}, /* row 0, column 5 */
+  {96,      0, 6}, /* row 32, column 3 */
+};
+
+static PetscErrorCode Check(Mat A, PetscReal scale)
+{
+  static const PetscInt stagedispl[] = {0, 2, 3}, mapdispl[] = {0, 2, 4, 5}, map[] = {0, 1, 4, 5, 3}, warpdispl[] = {0, 32, 96, 128};
+  const void           *data;
+  TiledSpMM            *t;
+  PetscInt              len[3][32] = {{0}};
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_CUDA, &data));
+  if (!data) PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_HOST, &data));
+  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No structure was built");
+  PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)data, &t));
+  EXPECT(t->m, M);
+  EXPECT(t->n, N);
+  EXPECT(t->nz, NZ);
+  EXPECT(t->panels, 2);
+  EXPECT(t->stages, 3);
+  EXPECT(t->nmap, 5);
+  EXPECT(t->stored, 128);
+  for (int k = 0; k < 3; k++) EXPECT(t->stagedispl[k], stagedispl[k]);
+  for (int k = 0; k < 4; k++) EXPECT(t->mapdispl[k], mapdispl[k]);
+  for (int k = 0; k < 5; k++) EXPECT(t->map[k], map[k]);
+  for (int k = 0; k < 4; k++) EXPECT(t->warpdispl[k], warpdispl[k]);
+  len[0][0] = len[0][31] = 1;
+  len[1][0]              = 2;
+  len[1][1] = len[1][31] = 1;
+  len[2][0]              = 1;
+  for (int s = 0; s < 3; s++)
+    for (int r = 0; r < 32; r++) EXPECT(t->len[32 * s + r], len[s][r]);
+  for (PetscInt k = 0; k < 128; k++) {
+    Stored    should = {k, 0, -1};
+    PetscReal value;
+
+    for (int e = 0; e < NZ; e++)
+      if (stored[e].at == k) should = stored[e];
+    value = should.from < 0 ? 0 : scale * PetscRealPart(values[should.from]);
+    EXPECT(t->index[k], should.index);
+    EXPECT(t->from[k], should.from);
+    PetscCheck(PetscRealPart(t->value[k]) == value && PetscImaginaryPart(t->value[k]) == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "value[%" PetscInt_FMT "] is %g, not %g", k, (double)PetscRealPart(t->value[k]), (double)value);
+  }
+  PetscCall(TiledSpMMDestroyHostCopy(&t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* B is 10 r + k + 1 in row r and column k; results are sums of whole numbers */
+static PetscErrorCode CheckResult(Mat C, PetscReal scale)
+{
+  const PetscScalar *c;
+
+  PetscFunctionBegin;
+  PetscCall(MatDenseGetArrayRead(C, &c));
+  for (PetscInt k = 0; k < 3; k++) {
+    for (PetscInt r = 0; r < M; r++) {
+      PetscReal should = 0;
+
+      if (r == 0) should = 1 * (11 + k) + 2 * (41 + k) + 3 * (51 + k);
+      if (r == 1) should = 4 * (41 + k);
+      if (r == 31) should = 5 * (1 + k) + 6 * (51 + k);
+      if (r == 32) should = 7 * (31 + k);
+      PetscCheck(c[r + k * M] == (PetscScalar)(scale * should), PETSC_COMM_SELF, PETSC_ERR_PLIB, "C in row %" PetscInt_FMT " and column %" PetscInt_FMT " is %g, not %g", r, k, (double)PetscRealPart(c[r + k * M]), (double)(scale * should));
+    }
+  }
+  PetscCall(MatDenseRestoreArrayRead(C, &c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat          A, B, C;
+  PetscBool    device = PETSC_FALSE;
+  PetscScalar *b;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(TestHasDevice(&device));
+  for (int g = 0; g <= (int)device; g++) {
+    PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+    PetscCall(MatSetSizes(A, M, N, M, N));
+    PetscCall(MatSetType(A, TestFormat("")));
+    for (int e = 0; e < NZ; e++) PetscCall(MatSetValue(A, rows[e], cols[e], values[e], INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(TestCreateDense(A, PETSC_FALSE, g ? MATSEQDENSECUDA : MATSEQDENSE, 3, PETSC_FALSE, 0, &B));
+    PetscCall(MatDenseGetArrayWrite(B, &b));
+    for (PetscInt k = 0; k < 3; k++)
+      for (PetscInt r = 0; r < N; r++) b[r + k * N] = (PetscScalar)(10 * r + k + 1);
+    PetscCall(MatDenseRestoreArrayWrite(B, &b));
+    PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(Check(A, 1));
+    PetscCall(CheckResult(C, 1));
+    PetscCall(MatScale(A, -2.0));
+    PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(Check(A, -2));
+    PetscCall(CheckResult(C, -2));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&C));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    args: -mat_tiledspmm_panel 32 -mat_tiledspmm_stage 2
+    test:
+      suffix: 1
+    test:
+      suffix: columns
+      args: -format hbp -mat_tiledspmm_columns {{1 2 32}}
+
+TEST*/

@@ -1,0 +1,233 @@
+static char help[] = "Products of random matrices of many shapes with dense ones by TiledSpMM, against sums in long double, host and GPU; the arrays of both places, against each other.\n\n";
+
+#include "../galloptest.h"
+#include "../../src/mat/impls/tiledspmm/tiledspmm.h"
+
+/* A number below n that belongs to the matrix and to what it is for */
+static PetscInt Below(PetscInt number, PetscInt what, PetscInt n)
+{
+  return (PetscInt)(TestRandom(7000 + what, number, what) * (PetscReal)n) % n;
+}
+
+typedef enum {
+  LAW_FEW,   /* most rows are empty */
+  LAW_EVEN,  /* all rows of one length */
+  LAW_BAND,  /* near the diagonal: small footprints */
+  LAW_POWER, /* lengths by a power law */
+  LAW_FULL,  /* one row has all columns, others three */
+  LAW_NONE,  /* no entry at all */
+  LAW_COUNT
+} Law;
+
+static PetscInt RowLength(Law law, PetscInt number, PetscInt row, PetscInt m, PetscInt n)
+{
+  switch (law) {
+  case LAW_FEW:
+    return PetscMin(n, TestRandom(7100, number, row) < (PetscReal)0.9 ? 0 : (PetscInt)((PetscReal)9 * TestRandom(7101, number, row)));
+  case LAW_EVEN:
+  case LAW_BAND:
+    return PetscMin(n, Below(number, 1, 30));
+  case LAW_POWER:
+    return PetscMin(n, (PetscInt)((PetscReal)1.0 / (TestRandom(7102, number, row) + (PetscReal)0.002)));
+  case LAW_FULL:
+    return row == m / 2 ? n : PetscMin(n, 3);
+  default:
+    return 0;
+  }
+}
+
+/* Columns in increasing order, each the n / len-th, shaken; in a band, consecutive ones */
+static PetscErrorCode RandomMatrix(Law law, PetscInt number, PetscInt m, PetscInt n, Mat *R)
+{
+  PetscInt    *i, *j;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(m + 1, &i));
+  i[0] = 0;
+  for (PetscInt r = 0; r < m; r++) i[r + 1] = i[r] + RowLength(law, number, r, m, n);
+  PetscCall(PetscMalloc2(i[m], &j, i[m], &a));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt len = i[r + 1] - i[r], step = len ? n / len : 0;
+
+    for (PetscInt k = 0; k < len; k++) {
+      j[i[r] + k] = law == LAW_BAND ? PetscMin(r, n - len) + k : k * step + (PetscInt)(TestRandom(7103 + number, r, k) * (PetscReal)step) % PetscMax(step, 1);
+      a[i[r] + k] = TestValue(number, r, k);
+    }
+  }
+  PetscCall(MatCreate(PETSC_COMM_SELF, R));
+  PetscCall(MatSetSizes(*R, m, n, m, n));
+  PetscCall(MatSetType(*R, MATSEQAIJ));
+  PetscCall(MatSeqAIJSetPreallocationCSR(*R, i, j, a));
+  PetscCall(PetscFree(i));
+  PetscCall(PetscFree2(j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What holds of every structure: each entry is stored once, where its row looks for it, and names its column; padding holds nothing */
+static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const char what[])
+{
+  const void        *data;
+  TiledSpMM         *t;
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscInt           m, warps, panel;
+  PetscCount         found = 0;
+  PetscBool          done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetTiledSpMMData(A, memtype, &data));
+  PetscCall(MatGetRowIJ(R, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCheck(!data == !i[m], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: a structure of no entries, or none of some", what);
+  if (!data) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatSeqAIJGetArrayRead(R, &a));
+  PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)data, &t));
+  panel = t->options.panel;
+  warps = panel / TILEDSPMM_WARP;
+  for (PetscInt p = 0; p < t->panels; p++) {
+    for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) {
+      const PetscCount first = t->mapdispl[s], size = t->mapdispl[s + 1] - first;
+
+      PetscCheck(size > 0 && size <= t->options.stage, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " has %" PetscCount_FMT " rows of B", what, s, size);
+      PetscCheck(size == t->options.stage || s + 1 == t->stagedispl[p + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " is not full", what, s);
+      for (PetscInt r = 0; r < panel; r++) {
+        const PetscInt   row = p * panel + r, len = t->len[s * panel + r];
+        const PetscCount warp = s * warps + r / TILEDSPMM_WARP, width = (t->warpdispl[warp + 1] - t->warpdispl[warp]) / TILEDSPMM_WARP;
+
+        PetscCheck(len <= width && (row < m || !len), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has %" PetscInt_FMT " entries in stage %" PetscCount_FMT, what, row, len, s);
+        for (PetscInt k = 0; k < width; k++) {
+          const PetscCount at   = t->warpdispl[warp] + TILEDSPMM_WARP * k + r % TILEDSPMM_WARP;
+          const PetscInt   from = t->from[at];
+
+          if (k >= len) {
+            PetscCheck(from == -1 && t->value[at] == (PetscScalar)0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: padding of row %" PetscInt_FMT " holds an entry", what, row);
+            continue;
+          }
+          PetscCheck(from >= i[row] && from < i[row + 1] && t->index[at] < size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has an entry of another", what, row);
+          PetscCheck(j[from] == t->map[first + t->index[at]] && a[from] == t->value[at], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: an entry of row %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, row, t->map[first + t->index[at]], j[from]);
+          found++;
+        }
+      }
+    }
+  }
+  PetscCheck(found == i[m] && t->nz == i[m], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries of %" PetscInt_FMT, what, found, i[m]);
+  PetscCall(TiledSpMMDestroyHostCopy(&t));
+  PetscCall(MatSeqAIJRestoreArrayRead(R, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Host and GPU have the same arrays, once the host's are of the values that the GPU's were made of */
+static PetscErrorCode CompareArrays(Mat A, Mat R, const char what[])
+{
+  const void *host, *device;
+  TiledSpMM  *h, *d;
+  Mat         B, C;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreateDense(A, PETSC_FALSE, MATSEQDENSE, 1, PETSC_FALSE, 0, &B));
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(TestCompareDense(R, B, C, what));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_HOST, &host));
+  PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_CUDA, &device));
+  if (!host && !device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(host && device, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not built at both places", what);
+  PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)host, &h));
+  PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)device, &d));
+  PetscCheck(h->stages == d->stages && h->nmap == d->nmap && h->stored == d->stored && h->bytes == d->bytes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in sizes", what);
+#define SAME(array, number) PetscCheck(!memcmp(h->array, d->array, (size_t)(number) * sizeof(*h->array)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in " #array, what);
+  TILEDSPMM_ARRAYS(h, SAME)
+#undef SAME
+  PetscCall(TiledSpMMDestroyHostCopy(&h));
+  PetscCall(TiledSpMMDestroyHostCopy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products with B on the host or on the GPU: B with and without Inf and NaN, then new values of A */
+static PetscErrorCode Products(Mat A, Mat R, MatType type, PetscInt number, const char what[])
+{
+  static const PetscInt columns[] = {1, 2, 3, 5, 8, 12, 16, 19, 31, 32, 50};
+  const PetscInt        K         = columns[Below(number, 2, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(columns))];
+  const PetscBool       device    = (PetscBool)!strcmp(type, MATSEQDENSECUDA);
+  PetscInt              m, n, nz;
+  const PetscInt       *i;
+  PetscBool             done;
+  Mat                   B, C;
+  PetscScalar          *b;
+  MatGallopStatistics   last;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(MatGetRowIJ(R, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, NULL, &done));
+  nz = i[m];
+  PetscCall(MatGallopGetStatistics(A, &last));
+  PetscCall(TestCreateDense(A, PETSC_FALSE, type, K, (PetscBool)(number % 2), number, &B));
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(TestCompareDense(R, B, C, what));
+  PetscCall(TestDenseCounts(A, nz ? 1 : 0, 0, device ? TEST_DENSE_DEVICE : TEST_DENSE_HOST, &last, what));
+  PetscCall(CheckStructure(A, R, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, what));
+  if (n > 3) {
+    PetscCall(MatDenseGetArray(B, &b));
+    b[0] = b[n - 1] = (PetscScalar)PETSC_INFINITY;
+    b[n / 2]        = (PetscScalar)NAN;
+    PetscCall(MatDenseRestoreArray(B, &b));
+  }
+  PetscCall(MatScale(A, 3.0));
+  PetscCall(MatScale(R, 3.0));
+  PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(TestCompareDense(R, B, C, what));
+  PetscCall(TestDenseCounts(A, 0, nz ? 1 : 0, device ? TEST_DENSE_DEVICE : TEST_DENSE_HOST, &last, what));
+  PetscCall(CheckStructure(A, R, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, what));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const PetscInt sizes[]  = {1, 2, 7, 31, 32, 33, 64, 65, 127, 128, 129, 255, 257, 500, 1000, 1500};
+  static const PetscInt panels[] = {32, 64, 96, 256, 512}, stages[] = {1, 3, 32, 100, 512, 4096}, columns[] = {1, 2, 4, 8, 16, 32};
+  PetscInt              matrices = 200, first = 0;
+  PetscBool             device = PETSC_FALSE;
+  Mat                   A, R;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-matrices", &matrices, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &first, NULL));
+  PetscCall(TestHasDevice(&device));
+  for (PetscInt number = first; number < first + matrices; number++) {
+    const PetscInt m = sizes[Below(number, 3, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(sizes))];
+    const PetscInt n = number % 3 ? m : sizes[Below(number, 4, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(sizes))];
+    char           what[32];
+
+    PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %" PetscInt_FMT, number));
+    PetscCall(TestSetIntOption("-mat_tiledspmm_panel", panels[Below(number, 5, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(panels))]));
+    PetscCall(TestSetIntOption("-mat_tiledspmm_stage", stages[Below(number, 6, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(stages))]));
+    PetscCall(TestSetIntOption("-mat_tiledspmm_columns", columns[Below(number, 7, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(columns))]));
+    PetscCall(RandomMatrix((Law)(number % LAW_COUNT), number, m, n, &R));
+    PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
+    PetscCall(Products(A, R, MATSEQDENSE, number, what));
+    if (device) {
+      PetscCall(Products(A, R, MATSEQDENSECUDA, number, what));
+      PetscCall(CompareArrays(A, R, what));
+    }
+    PetscCall(TestDestroy(&A, &R));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    test:
+      suffix: 1
+    test:
+      suffix: 2
+      args: -first 200 -format csroverlap
+
+TEST*/
