@@ -738,7 +738,7 @@ static inline PetscErrorCode TestCompareDense(Mat R, Mat B, Mat C, const char wh
         im += (long double)PetscRealPart(a[e]) * PetscImaginaryPart(x) + (long double)PetscImaginaryPart(a[e]) * PetscRealPart(x);
         size += (long double)PetscAbsScalar(a[e]) * PetscAbsScalar(x);
       }
-      if (PetscIsInfOrNanReal((PetscReal)(re + im))) {
+      if (PetscIsInfOrNanReal((PetscReal)re) || PetscIsInfOrNanReal((PetscReal)im)) {
         PetscCheck(PetscIsInfOrNanScalar(got) && (PetscDefined(USE_COMPLEX) || PetscIsNanScalar(got) == PetscIsNanReal((PetscReal)re)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT ", column %" PetscInt_FMT " is %g, should be %g", what, r, k, (double)PetscRealPart(got), (double)re);
         continue;
       }

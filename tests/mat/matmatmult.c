@@ -21,7 +21,7 @@ static PetscErrorCode CreatePair(PetscInt m, PetscInt n, PetscInt seed, Mat *A, 
 static PetscErrorCode CheckResultType(Mat C, const char what[])
 {
   MatType   type;
-  PetscBool device, same;
+  PetscBool device = PETSC_FALSE, same;
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
@@ -159,11 +159,11 @@ static PetscErrorCode Special(MatType type)
   PetscCall(CreatePair(150, 150, 10, &A, &R));
   PetscCall(TestCreateDense(A, PETSC_FALSE, type, 9, PETSC_FALSE, 45, &B));
   PetscCall(MatDenseGetArray(B, &b));
-  for (PetscInt k = 0; k < 9; k += 2) { /* other columns stay finite */
-    b[150 * k]           = (PetscScalar)PETSC_INFINITY;
+  for (PetscInt k = 0; k < 9; k += 2) { /* other columns stay finite. PETSC_INFINITY is a finite number. */
+    b[150 * k]           = (PetscScalar)INFINITY;
     b[150 * k + 40 + k]  = (PetscScalar)NAN;
-    b[150 * k + 100 + k] = (PetscScalar)PETSC_NINFINITY;
-    b[150 * k + 149]     = (PetscScalar)PETSC_INFINITY;
+    b[150 * k + 100 + k] = -(PetscScalar)INFINITY;
+    b[150 * k + 149]     = (PetscScalar)INFINITY;
   }
   PetscCall(MatDenseRestoreArray(B, &b));
   PetscCall(TestCreateDense(A, PETSC_TRUE, type, 9, PETSC_FALSE, 46, &C));
@@ -252,7 +252,7 @@ static PetscErrorCode Errors(MatType type)
 static PetscErrorCode NoRoom(MatType type)
 {
   Mat                 A, R, B, C;
-  PetscInt            lines, messages;
+  PetscInt            lines = 0, messages = 0;
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
@@ -287,7 +287,7 @@ static PetscErrorCode NoRoom(MatType type)
 static PetscErrorCode NoRoomOnGPU(MatType type, PetscInt n)
 {
   Mat      A, R, B, C;
-  PetscInt lines, messages;
+  PetscInt lines = 0, messages = 0;
 
   PetscFunctionBegin;
   PetscCall(TestCaptureBegin());

@@ -169,7 +169,7 @@ static PetscErrorCode Products(Mat A, Mat R, MatType type, PetscInt number, cons
   PetscCall(CheckStructure(A, R, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, what));
   if (n > 3) {
     PetscCall(MatDenseGetArray(B, &b));
-    b[0] = b[n - 1] = (PetscScalar)PETSC_INFINITY;
+    b[0] = b[n - 1] = (PetscScalar)INFINITY;
     b[n / 2]        = (PetscScalar)NAN;
     PetscCall(MatDenseRestoreArray(B, &b));
   }
