@@ -111,7 +111,8 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
 
   Note:
   A right answer does not show who computed it. `products_host` and `products_device` count what this library's own code did, `fallbacks`
-  what `MATAIJ` or `MATAIJCUSPARSE` did for it: products that the format has no kernel for, or has no room for.
+  what `MATAIJ` or `MATAIJCUSPARSE` did for it: products that the format has no kernel for, or has no room for. `dense_products_host`, `dense_products_device` and
+  `dense_fallbacks` tell the same of products of a sequential matrix with a dense one, C = A B.
 
 .seealso: `MatGallopStatistics`, `MATEVCHYB`
 @*/

@@ -36,7 +36,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
   References:
 . * - G. Zeng, Y. Zou, Leveraging Memory Copy Overlap for Efficient Sparse Matrix-Vector Multiplication on GPUs, sections 4.1 and 4.2
 
-.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `TILEDSPMM`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
 
 /*MC

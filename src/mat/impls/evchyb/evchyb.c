@@ -37,7 +37,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   References:
 . * - D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU, sections 2.1 and 2.2
 
-.seealso: `MATAIJEVCHYB`, `MATSEQAIJEVCHYB`, `MATMPIAIJEVCHYB`, `MATAIJ`, `MATAIJCUSPARSE`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+.seealso: `MATAIJEVCHYB`, `MATSEQAIJEVCHYB`, `MATMPIAIJEVCHYB`, `MATAIJ`, `MATAIJCUSPARSE`, `TILEDSPMM`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
 
 /*MC

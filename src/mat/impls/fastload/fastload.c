@@ -32,7 +32,7 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
   References:
 . * - J. Hu, H. Luo, H. Jiang, G. Xiao, K. Li, FastLoad: Speeding Up Data Loading of Both Sparse Matrix and Vector for SpMV on GPUs, section IV
 
-.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MATCSROVERLAP`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MATCSROVERLAP`, `TILEDSPMM`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
 
 /*MC

@@ -35,7 +35,7 @@ GALLOP_FORMAT_TYPES(HBP)
   References:
 . * - C. Yan, B. Diao, H. Liu, Z. An, Y. Xu, A Nonlinear Hash-based Optimization Method for SpMV on GPUs, section III
 
-.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
+.seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD`, `TILEDSPMM`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
 
 /*MC

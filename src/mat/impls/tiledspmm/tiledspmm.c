@@ -25,14 +25,13 @@
   `MatTransposeMatMult()` and all other products of matrices, and those of MPI matrices, are the parent's.
 
   References:
-. * - M. Hidayetoglu et al., Optimizing tiled sparse matrix multiplication with performance modeling on GPUs, sections 2.5 and 3
+. * - Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on GPUs, sections 2.5 and 3
 
 .seealso: `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD`, `MATHBP`, `MatMatMult()`, `MatProductCreate()`, `MatGallopGetStatistics()`
 M*/
 
-static const char TiledSpMMCitation[] = "@article{TiledSpMM,\n"
-                                        "  author = {Mert Hidayetoglu and others},\n"
-                                        "  title  = {Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on {GPU}s}\n"
+static const char TiledSpMMCitation[] = "@misc{TiledSpMM,\n"
+                                        "  title = {Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on {GPU}s}\n"
                                         "}\n";
 
 static PetscErrorCode TiledSpMMOptionsDefault(void *options)

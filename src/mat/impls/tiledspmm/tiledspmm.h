@@ -3,7 +3,7 @@
 /*
   TiledSpMM: the structure for C = A B with dense B and C in column-major order, after
 
-    M. Hidayetoglu et al., Optimizing tiled sparse matrix multiplication with performance modeling on GPUs, sections 2.5 and 3
+    Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on GPUs, sections 2.5 and 3
 
   A GPU block computes a row panel, a thread a row of it. The rows of B that a panel refers to are its footprint. The footprint, in order, is cut into
   stages that fit in shared memory: a GPU block loads a stage of B, R columns at a time, adds its products to what its threads hold in registers, R outputs each, and goes
