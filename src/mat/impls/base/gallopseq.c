@@ -320,7 +320,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     } else if (access.fits) {
       if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));
       PetscCall(PetscLogEventBegin(type->event_build, A, 0, 0, 0));
-      if (access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= ManyRows) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
+      if (kind == GALLOP_FORMAT && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= ManyRows) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
       if (work) PetscCall((*work->build)(structure->options, &access.csr, structure->maxbytes, &inst->data));
       PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
       if (inst->data) (*structure->builds)++;
