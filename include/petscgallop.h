@@ -43,7 +43,7 @@
 . dense_refreshes       - times only its values were renewed
 . dense_products_host   - products with dense matrices computed by its host code
 . dense_products_device - products with dense matrices computed by its GPU kernel
-- dense_fallbacks       - products with dense matrices that the parent type computed for lack of room
+- dense_fallbacks       - products with dense matrices that the parent type computed, for lack of room or of columns
 
   Level: intermediate
 

@@ -57,6 +57,7 @@ struct _GallopFormat {
   size_t options_size;
   PetscErrorCode (*options_default)(void *options);
   PetscErrorCode (*options_set)(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild); /* integers by GallopOptionsRangeInt() */
+  PetscBool (*wantsdense)(const void *options, PetscMemType memtype, PetscInt columns);                                       /* TiledSpMM's: else the parent computes the product */
 
   const GallopFormatWork *host, *device; /* device is NULL where PETSc has no CUDA: products are the parent's there */
 

@@ -169,6 +169,7 @@ static PetscErrorCode DenseOptionsOutOfRange(void)
     {"columns", "0",    "between 1 and 32"                 },
     {"columns", "33",   "between 1 and 32"                 },
     {"columns", "12",   "a power of two"                   },
+    {"least",   "-1",   "at least 0"                       },
     {"memory",  "-1",   "between 0 and 9223372036854775807"},
   };
   char name[64];

@@ -311,6 +311,46 @@ static PetscErrorCode NoRoomOnGPU(MatType type, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* On the host a few columns are the parent's by default; without a build */
+static PetscErrorCode FewColumns(void)
+{
+  const struct {
+    PetscInt       least, columns; /* least 0: the default, 16 */
+    TestDensePlace place;
+    PetscInt       builds;
+  } cases[] = {
+    {0,  15, TEST_DENSE_PARENT, 0},
+    {0,  16, TEST_DENSE_HOST,   1},
+    {20, 19, TEST_DENSE_PARENT, 0},
+    {20, 20, TEST_DENSE_HOST,   0},
+    {1,  1,  TEST_DENSE_HOST,   0}
+  };
+  MatGallopStatistics last = {0};
+  Mat                 A, R, B, C;
+
+  PetscFunctionBegin;
+  PetscCall(CreatePair(150, 150, 15, &A, &R));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    PetscCall(TestSetIntOption("-mat_tiledspmm_least", cases[k].least));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(TestCreateDense(A, PETSC_FALSE, MATSEQDENSE, cases[k].columns, PETSC_FALSE, 52, &B));
+    PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(TestCompareDense(R, B, C, "few columns"));
+    if (PetscDefined(HAVE_CUDA)) {
+      PetscBool device;
+
+      PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &device));
+      PetscCheck(!device, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The result of factors on the host is on the GPU");
+    }
+    PetscCall(TestDenseCounts(A, cases[k].builds, 0, cases[k].place, &last, "few columns"));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&C));
+  }
+  PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const PetscInt columns[]   = {0, 1, 2, 3, 7, 8, 17, 32, 33, 130};
@@ -329,7 +369,9 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
+  PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1)); /* not a default: also few columns are to be TiledSpMM's on the host */
   PetscCall(TestHasDevice(&gpu));
+  PetscCall(FewColumns());
   for (int g = 0; g <= (int)gpu; g++) {
     MatType type = g ? MATSEQDENSECUDA : MATSEQDENSE;
 

@@ -111,6 +111,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
+  PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1));
   PetscCall(TestHasDevice(&device));
   for (int g = 0; g <= (int)device; g++) {
     PetscCall(MatCreate(PETSC_COMM_SELF, &A));

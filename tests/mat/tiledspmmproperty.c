@@ -195,6 +195,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
+  PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-matrices", &matrices, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &first, NULL));
   PetscCall(TestHasDevice(&device));

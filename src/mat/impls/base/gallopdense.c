@@ -70,7 +70,7 @@ PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *d
 /*
   MatMatMultNumeric_SeqGallop_SeqDense - C = A B
 
-  *done is false where there is no room for the structure: the parent computes the product then
+  *done is false where there is no room for the structure, or too few columns for it: the parent computes the product then
 */
 PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBool *done)
 {
@@ -78,6 +78,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   const PetscBool  empty   = (PetscBool)(!columns || !A->rmap->n);
   Mat_Gallop      *g;
   DenseArrays      arrays;
+  PetscBool        wanted = PETSC_TRUE;
   PetscObjectState state;
   PetscCount       nz   = 0;
   void            *data = NULL;
@@ -88,6 +89,14 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(DenseArraysGet(A, B, C, &arrays));
   PetscCheck(arrays.b != arrays.c || empty, PETSC_COMM_SELF, PETSC_ERR_ARG_IDN, "The result of a product A B must not be B, or have its array");
+  if (!empty)
+    wanted = (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, columns);
+  if (!wanted) {
+    *done = PETSC_FALSE;
+    g->stats.dense_fallbacks++;
+    PetscCall(DenseArraysRestore(B, C, &arrays));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (!empty) {
     PetscCall(MatGallopUpdate(A, g, GALLOP_TILEDSPMM, arrays.place, state, &data));
     nz = g->structure[GALLOP_TILEDSPMM].instance[arrays.place].key.nz;

@@ -10,6 +10,7 @@
 . -mat_tiledspmm_stage <512>  - most rows of B that a GPU block has in shared memory at once, at most 4096
 . -mat_tiledspmm_columns <16> - most columns of B that a GPU block computes at once: 1, 2, 4, 8, 16 or 32. Fewer where the shared memory does not hold that many for a stage, and
                                  no more than 16 with panels of more than 256 rows.
+. -mat_tiledspmm_least <0>    - fewest columns of B with which products are not left to `MATAIJ` or `MATAIJCUSPARSE`; 0 chooses: 16 on the host, 1 on the GPU
 - -mat_tiledspmm_memory <0>   - most bytes that the structure of a matrix may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: intermediate
@@ -42,6 +43,7 @@ static PetscErrorCode TiledSpMMOptionsDefault(void *options)
   o->panel   = 256;
   o->stage   = 512;
   o->columns = 16; /* the paper's R */
+  o->least   = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -56,10 +58,19 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_panel", "Rows of a panel, which a GPU block computes: a multiple of 32", "TILEDSPMM", &o->panel, TILEDSPMM_WARP, TILEDSPMM_MAX_PANEL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_stage", "Most rows of B that a GPU block has in shared memory at once", "TILEDSPMM", &o->stage, 1, TILEDSPMM_MAX_STAGE));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a GPU block computes at once: a power of two", "TILEDSPMM", &o->columns, 1, TILEDSPMM_MAX_COLUMNS));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_least", "Fewest columns of B with which products are not the parent's; 0 chooses", "TILEDSPMM", &o->least, 0, PETSC_INT_MAX));
   PetscCheck(o->panel % TILEDSPMM_WARP == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_panel is %" PetscInt_FMT ", but must be a multiple of %d", front, o->panel, TILEDSPMM_WARP);
   PetscCheck((o->columns & (o->columns - 1)) == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_columns is %" PetscInt_FMT ", but must be a power of two", front, o->columns);
   if (o->panel != before.panel || o->stage != before.stage || o->columns != before.columns) *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether a product with so many columns is TiledSpMM's, at a place */
+static PetscBool TiledSpMMWantsDense(const void *options, PetscMemType memtype, PetscInt columns)
+{
+  const TiledSpMMOptions *o = (const TiledSpMMOptions *)options;
+
+  return (PetscBool)(columns >= (o->least ? o->least : PetscMemTypeHost(memtype) ? TILEDSPMM_LEAST_HOST : 1));
 }
 
 extern const GallopFormat GallopFormat_TILEDSPMM;
@@ -71,6 +82,7 @@ const GallopFormat GallopFormat_TILEDSPMM = {
   .options_size    = sizeof(TiledSpMMOptions),
   .options_default = TiledSpMMOptionsDefault,
   .options_set     = TiledSpMMOptionsSet,
+  .wantsdense      = TiledSpMMWantsDense,
   .host            = &TiledSpMMHost,
   .device          = PetscDefined(HAVE_CUDA) ? &TiledSpMMDevice : NULL,
 };

@@ -21,11 +21,13 @@
 #define TILEDSPMM_MAX_PANEL   512  /* with 512 threads a GPU block, each can have 128 registers: R = 16 outputs and what else it needs */
 #define TILEDSPMM_MAX_STAGE   4096 /* two bytes could tell more rows of B apart, but one column of so many complex numbers is all the shared memory that some GPUs have */
 #define TILEDSPMM_MAX_COLUMNS 32
+#define TILEDSPMM_LEAST_HOST  16 /* with fewer, what staging takes is more than what it saves on the host */
 
 typedef struct {
   PetscInt panel;   /* rows of a panel, a multiple of TILEDSPMM_WARP */
   PetscInt stage;   /* most rows of B in a stage */
   PetscInt columns; /* R: most columns of B that a GPU block computes at once, a power of two */
+  PetscInt least;   /* fewest columns of B that are worth it, 0 to choose */
 } TiledSpMMOptions;
 
 typedef unsigned short TiledSpMMIndex; /* B_IS = 2 bytes */

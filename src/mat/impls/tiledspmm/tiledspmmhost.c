@@ -3,7 +3,7 @@
 #include "tiledspmm.h"
 #include <gallop/deviceimpl.h>
 
-#define HOST_COLUMNS 8 /* columns of B that the host computes at once */
+#define HOST_COLUMNS 16 /* most columns of B that the host computes at once */
 
 PetscErrorCode TiledSpMMFree_Host(TiledSpMM **t)
 {
@@ -192,43 +192,56 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Adds the products of a stage to the sums of a panel. Columns that B does not have are staged as 0, and never stored. */
-static void ComputeStage(const TiledSpMM *t, PetscCount stage, PetscInt columns, const PetscScalar b[], PetscInt ldb, PetscScalar staged[], PetscScalar acc[])
+/* Adds the products of a stage to the sums of a panel, for width columns, which compilers know. Columns that B does not have are staged as 0, and never stored. */
+static inline void ComputeStage(const TiledSpMM *t, PetscCount stage, PetscInt width, PetscInt columns, const PetscScalar b[], PetscInt ldb, PetscScalar staged[], PetscScalar acc[])
 {
   const PetscInt   panel = t->options.panel;
   const PetscCount first = t->mapdispl[stage], size = t->mapdispl[stage + 1] - first, warps = panel / TILEDSPMM_WARP;
 
   for (PetscCount q = 0; q < size; q++)
-    for (PetscInt c = 0; c < HOST_COLUMNS; c++) staged[q * HOST_COLUMNS + c] = c < columns ? b[t->map[first + q] + (PetscCount)c * ldb] : (PetscScalar)0.0;
+    for (PetscInt c = 0; c < width; c++) staged[q * width + c] = c < columns ? b[t->map[first + q] + (PetscCount)c * ldb] : (PetscScalar)0.0;
   for (PetscInt r = 0; r < panel; r++) {
     const PetscCount at  = t->warpdispl[stage * warps + r / TILEDSPMM_WARP] + r % TILEDSPMM_WARP;
     const PetscInt   len = t->len[stage * panel + r];
+    PetscScalar      sum[HOST_COLUMNS]; /* in registers: acc might be where B is staged, as far as the compiler knows */
 
+    for (PetscInt c = 0; c < width; c++) sum[c] = acc[r * width + c];
     for (PetscInt k = 0; k < len; k++) {
       const PetscScalar  value = t->value[at + (PetscCount)TILEDSPMM_WARP * k];
-      const PetscScalar *row   = staged + (PetscCount)t->index[at + (PetscCount)TILEDSPMM_WARP * k] * HOST_COLUMNS;
+      const PetscScalar *row   = staged + (PetscCount)t->index[at + (PetscCount)TILEDSPMM_WARP * k] * width;
 
-      for (PetscInt c = 0; c < HOST_COLUMNS; c++) acc[r * HOST_COLUMNS + c] += value * row[c];
+      for (PetscInt c = 0; c < width; c++) sum[c] += value * row[c];
     }
+    for (PetscInt c = 0; c < width; c++) acc[r * width + c] = sum[c];
   }
+}
+
+/* columns columns of a panel, width at most, from column first on */
+static inline void ComputePanel(const TiledSpMM *t, PetscInt p, PetscInt first, PetscInt width, PetscInt columns, const GallopDenseProduct *product)
+{
+  const PetscInt     begin = p * t->options.panel, end = PanelEnd(t, p);
+  const PetscScalar *b      = product->b + (PetscCount)first * product->ldb;
+  PetscScalar       *staged = t->work, *acc = t->work + (PetscCount)t->options.stage * HOST_COLUMNS;
+
+  for (PetscInt k = 0; k < t->options.panel * width; k++) acc[k] = 0.0;
+  for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) ComputeStage(t, s, width, columns, b, product->ldb, staged, acc);
+  for (PetscInt c = 0; c < columns; c++)
+    for (PetscInt r = begin; r < end; r++) product->c[r + (PetscCount)(first + c) * product->ldc] = acc[(r - begin) * width + c];
 }
 
 static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *product)
 {
-  const TiledSpMM *t      = (const TiledSpMM *)data;
-  PetscScalar     *staged = t->work, *acc = t->work + (PetscCount)t->options.stage * HOST_COLUMNS;
+  const TiledSpMM *t = (const TiledSpMM *)data;
 
   PetscFunctionBegin;
   for (PetscInt p = 0; p < t->panels; p++) {
-    const PetscInt begin = p * t->options.panel, end = PanelEnd(t, p);
+    for (PetscInt k = 0, columns; k < product->columns; k += columns) {
+      const PetscInt left = product->columns - k;
 
-    for (PetscInt k = 0; k < product->columns; k += HOST_COLUMNS) {
-      const PetscInt columns = PetscMin(HOST_COLUMNS, product->columns - k);
-
-      PetscCall(PetscArrayzero(acc, t->options.panel * HOST_COLUMNS));
-      for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) ComputeStage(t, s, columns, product->b + (PetscCount)k * product->ldb, product->ldb, staged, acc);
-      for (PetscInt c = 0; c < columns; c++)
-        for (PetscInt r = begin; r < end; r++) product->c[r + (PetscCount)(k + c) * product->ldc] = acc[(r - begin) * HOST_COLUMNS + c];
+      columns = left > HOST_COLUMNS / 2 ? PetscMin(left, HOST_COLUMNS) : left > 2 ? PetscMin(left, 4) : 1;
+      if (columns > 4) ComputePanel(t, p, k, HOST_COLUMNS, columns, product);
+      else if (columns > 1) ComputePanel(t, p, k, 4, columns, product);
+      else ComputePanel(t, p, k, 1, columns, product);
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
