@@ -150,7 +150,7 @@ __global__ static void __launch_bounds__(Threads) CutKernel(PetscInt N, PetscCou
 
       cost = (before + (unsigned int)HBPLaneLength(longest, lanes, 0) + GroupLines) * WarpSize + WarpSize - c; /* the largest c of equal costs */
     }
-    const unsigned int least = WarpMin(cost), up = __shfl_up_sync(All, before, 1);
+    const unsigned int least = GallopWarpMin(cost), up = __shfl_up_sync(All, before, 1);
 
     if (!lane) choice[i] = (unsigned char)(WarpSize - least % WarpSize);
     before = lane ? up : least / WarpSize;

@@ -1,6 +1,6 @@
 /* HBP on the GPU: the build from CSR arrays there, and the kernels of the product */
 
-#include <gallop/cudaimpl.h>
+#include <gallop/footprintimpl.h>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -40,17 +40,7 @@ static __device__ __forceinline__ unsigned int LanesBelow()
   return mask;
 }
 
-/* Over the lanes of a warp, which takes one instruction from compute capability 8.0 on */
-static __device__ __forceinline__ unsigned int WarpMin(unsigned int value)
-{
-#if __CUDA_ARCH__ >= 800
-  return __reduce_min_sync(All, value);
-#else
-  for (int by = WarpSize / 2; by; by /= 2) value = min(value, __shfl_xor_sync(All, value, by));
-  return value;
-#endif
-}
-
+/* Over the lanes of a warp, as GallopWarpMin() */
 static __device__ __forceinline__ unsigned int WarpOr(unsigned int bits)
 {
 #if __CUDA_ARCH__ >= 800
@@ -64,35 +54,9 @@ static __device__ __forceinline__ unsigned int WarpOr(unsigned int bits)
 /* *most becomes at least the largest value of a warp */
 static __device__ __forceinline__ void RaiseByWarp(int *most, unsigned int value)
 {
-  const int largest = (int)~WarpMin(~value);
+  const int largest = (int)GallopWarpMax(value);
 
   if (threadIdx.x % WarpSize == 0 && largest > *(volatile int *)most) atomicMax(most, largest);
-}
-
-/* The sum over this lane and those below */
-static __device__ __forceinline__ int WarpPrefix(int sum)
-{
-  for (int by = 1; by < WarpSize; by *= 2) {
-    const int other = __shfl_up_sync(All, sum, by);
-
-    if ((int)threadIdx.x % WarpSize >= by) sum += other;
-  }
-  return sum;
-}
-
-/* Calls put(k, sum of those before, own) for the n numbers that get(k) tells a warp */
-template <typename Get, typename Put>
-static __device__ __forceinline__ void WarpPrefixes(int n, Get get, Put put)
-{
-  int sum = 0;
-
-  for (int first = 0; first < n; first += WarpSize) {
-    const int k = first + (int)threadIdx.x % WarpSize, own = k < n ? get(k) : 0, to = WarpPrefix(own);
-
-    if (k < n) put(k, sum + to - own, own);
-    sum += __shfl_sync(All, to, WarpSize - 1);
-  }
-  __syncwarp();
 }
 
 /* ---- the build ---- */
@@ -212,89 +176,30 @@ static __device__ __forceinline__ void WalkShortRows(const Matrix &A, PetscInt r
   }
 }
 
-/*
-  How many chunks block rb of rows has entries in, those in long rows left out, or more than A.mapChunks. Stores their first columns in increasing order where map
-  is not NULL. By all threads of a GPU block, which marks chunks by bits, and begins again with the first chunk that lies behind the last bit.
-*/
-static __device__ PetscInt WalkChunks(const Matrix &A, PetscInt rb, unsigned int *bits, PetscInt *__restrict__ map)
+using Marks = GallopFootprintMarks<MapThreads, MapWords>;
+
+/* How many chunks block rb of rows has entries in, those in long rows left out, or more than A.mapChunks. Stores their first columns in increasing order where map is not NULL. */
+static __device__ PetscInt WalkChunks(const Matrix &A, PetscInt rb, Marks &marks, PetscInt *__restrict__ map)
 {
-  static constexpr int    MapWarps = MapThreads / WarpSize;
-  static constexpr int    None     = PETSC_INT32_MAX;
   __shared__ unsigned int longRows[HBP_MAX_ROWS / 32];
-  __shared__ int          lowest, highest, next, count[MapWarps];
   const PetscInt          row = rb * A.N, rows = A.m - row < A.N ? A.m - row : A.N;
-  const int               lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize;
-  int                     low = None, high = 0, begin;
-  PetscInt                num  = 0;
   bool                    some = false;
 
-  if (threadIdx.x == 0) {
-    lowest  = None;
-    highest = 0;
-  }
-  for (PetscInt r = (PetscInt)threadIdx.x; r - lane < rows; r += MapThreads) {
+  for (PetscInt r = (PetscInt)threadIdx.x; r - (PetscInt)threadIdx.x % WarpSize < rows; r += MapThreads) {
     const unsigned int isLong = __ballot_sync(All, r < rows && A.i[row + r + 1] - A.i[row + r] > A.longRow);
 
-    if (lane == 0) longRows[r / 32] = isLong;
+    if (threadIdx.x % WarpSize == 0) longRows[r / 32] = isLong;
     some = some || isLong;
   }
   some = __syncthreads_or(some);
-  WalkShortRows(A, row, rows, longRows, some, [&](PetscInt col) {
-    low  = min(low, (int)(col / HBP_CHUNK));
-    high = max(high, (int)(col / HBP_CHUNK));
-  });
-  low  = (int)WarpMin((unsigned int)low);
-  high = None - (int)WarpMin((unsigned int)(None - high));
-  if (lane == 0 && low < None) {
-    atomicMin(&lowest, low);
-    atomicMax(&highest, high);
-  }
-  __syncthreads();
-  for (begin = lowest; begin < None && num <= A.mapChunks;) {
-    const int words = highest - begin < 32 * MapWords ? (highest - begin) / 32 + 1 : MapWords, each = ((words - 1) / MapThreads + 1) * WarpSize, first = warp * each, last = min(first + each, words);
-    int       own = 0, after = None, total = 0;
-
-    for (int k = threadIdx.x; k < words; k += MapThreads) bits[k] = 0;
-    if (threadIdx.x == 0) next = None;
-    __syncthreads();
-    WalkShortRows(A, row, rows, longRows, some, [&](PetscInt col) {
-      const int at = (int)(col / HBP_CHUNK) - begin;
-
-      if (at >= 32 * MapWords) after = min(after, at + begin);
-      else if (at >= 0 && !(*(volatile unsigned int *)(bits + at / 32) >> at % 32 & 1)) atomicOr(bits + at / 32, 1u << at % 32);
-    });
-    after = (int)WarpMin((unsigned int)after);
-    if (lane == 0 && after < None) atomicMin(&next, after);
-    __syncthreads();
-    for (int k = first + lane; k < last; k += WarpSize) own += __popc(bits[k]);
-    for (int by = WarpSize / 2; by; by /= 2) own += __shfl_xor_sync(All, own, by);
-    if (lane == 0) count[warp] = own;
-    __syncthreads();
-    for (int w = 0; w < MapWarps; w++) {
-      if (w == warp) own = total;
-      total += count[w];
-    }
-    if (map) {
-      WarpPrefixes(
-        last - first, [&](int k) { return __popc(bits[first + k]); },
-        [&](int k, int before, int) {
-          PetscInt to = num + own + before;
-
-          for (unsigned int left = bits[first + k]; left; left &= left - 1) map[to++] = (PetscInt)(begin + (first + k) * 32 + __ffs((int)left) - 1) * HBP_CHUNK;
-        });
-    }
-    num += total;
-    begin = next;
-    __syncthreads();
-  }
-  return num;
+  return GallopFootprint(marks, A.mapChunks, HBP_CHUNK, map, [&](auto what) { WalkShortRows(A, row, rows, longRows, some, [&](PetscInt col) { what((int)(col / HBP_CHUNK)); }); });
 }
 
 /* A GPU block a block of rows: how many chunks its map has, 0 for none */
 __global__ static void __launch_bounds__(MapThreads, 4) CountChunksKernel(Matrix A, PetscInt *__restrict__ chunks, Found *found)
 {
-  __shared__ unsigned int bits[MapWords];
-  const PetscInt          rb = (PetscInt)blockIdx.x, num = WalkChunks(A, rb, bits, NULL);
+  __shared__ Marks marks;
+  const PetscInt   rb = (PetscInt)blockIdx.x, num = WalkChunks(A, rb, marks, NULL);
 
   if (threadIdx.x) return;
   chunks[rb] = num <= A.mapChunks ? num : 0;
@@ -305,16 +210,16 @@ __global__ static void __launch_bounds__(MapThreads, 4) CountChunksKernel(Matrix
 /* A GPU block a block of rows: its map; and the last one a map of all chunks of a block, for those that have none. ptr: where maps begin. */
 __global__ static void __launch_bounds__(MapThreads, 4) MapKernel(Matrix A, HBP h, const PetscInt *__restrict__ ptr, PetscInt all)
 {
-  __shared__ unsigned int bits[MapWords];
-  const PetscInt          rb  = (PetscInt)blockIdx.x;
-  PetscInt *const         map = h.map + ptr[rb];
+  __shared__ Marks marks;
+  const PetscInt   rb  = (PetscInt)blockIdx.x;
+  PetscInt *const  map = h.map + ptr[rb];
 
   if (threadIdx.x == 0) h.mapPtr[rb] = ptr[rb];
   if (rb == h.rowBlocks) {
     for (PetscInt k = threadIdx.x; k < all; k += MapThreads) map[k] = k * HBP_CHUNK;
     return;
   }
-  if (A.mapped[rb]) (void)WalkChunks(A, rb, bits, map);
+  if (A.mapped[rb]) (void)WalkChunks(A, rb, marks, map);
 }
 
 /* Calls what(block, row, first entry, end, direct) for each segment that begins in a tile and is not of a block with a map */
@@ -581,7 +486,7 @@ static __device__ void PlaceSegments(const HBPHash &hash, PetscInt N, PetscInt s
       if (row[u] >= 0) atomicOr(shelf.bits + row[u] / 32, 1u << row[u] % 32);
   }
   __syncwarp();
-  WarpPrefixes(
+  GallopWarpPrefixes(
     words, [&](int w) { return __popc(shelf.bits[w]); }, [&](int w, int before, int) { shelf.before[w] = (unsigned short)before; });
   for (PetscInt k = lane; k < segs; k += Ahead * WarpSize) {
     Record r[Ahead];
@@ -600,7 +505,7 @@ static __device__ void PlaceSegments(const HBPHash &hash, PetscInt N, PetscInt s
     }
   }
   __syncwarp();
-  WarpPrefixes(
+  GallopWarpPrefixes(
     hashes, [&](int k) { return shelf.begin[k]; }, [&](int k, int before, int) { shelf.begin[k] = before; });
   for (PetscInt k = 0; k < segs; k += WarpSize) {
     const bool         mine  = k + lane < segs;
@@ -643,7 +548,7 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__rest
       const bool         mine = at + lane < num;
       const PetscInt     to   = first.seg + next + at + lane;
       const Record       own  = mine ? rec[first.seg + shelf.place[next + at + lane]] : Record{0, 0, HBP_FLAG};
-      const int          len = mine ? (int)own.last + 1 : 0, row = own.row, prefix = WarpPrefix(len), other = __shfl_sync(All, len, leader);
+      const int          len = mine ? (int)own.last + 1 : 0, row = own.row, prefix = GallopWarpPrefix(len), other = __shfl_sync(All, len, leader);
       const unsigned int group  = (unsigned int)((1ull << size) - 1) << leader;
       const unsigned int summed = __ballot_sync(All, !(row & HBP_FLAG)), uneven = __ballot_sync(All, mine && (len != other || len & ((1 << lanes) - 1))); /* summed later, by the combine part */
 
@@ -702,11 +607,11 @@ __global__ static void CombinePlanKernel(HBP h, const unsigned short *__restrict
   __syncwarp();
   for (PetscInt k = begin + lane; k < end; k += WarpSize) atomicAdd(place + row[k], 1);
   __syncwarp();
-  WarpPrefixes((int)h.N, [&](int r) { return place[r]; },
-               [&](int r, int before, int own) {
-                 place[r] = before;
-                 ends[r]  = (unsigned short)(before + own);
-               });
+  GallopWarpPrefixes((int)h.N, [&](int r) { return place[r]; },
+                     [&](int r, int before, int own) {
+                       place[r] = before;
+                       ends[r]  = (unsigned short)(before + own);
+                     });
   for (PetscInt k = begin; k < end; k += WarpSize) {
     const bool         mine  = k + lane < end;
     const int          r     = mine ? row[k + lane] : -1;
@@ -979,7 +884,7 @@ static __device__ __forceinline__ V MultiplyRest(const HBPArrays<V, I> &h, I ptr
     const int    many = __popc(live);
 
     if (!many) break;
-    const int run = many > Few ? 0 : (int)WarpMin((unsigned int)(k < len ? len : HBP_MAX_COLS + 1)) - k;
+    const int run = many > Few ? 0 : (int)GallopWarpMin((unsigned int)(k < len ? len : HBP_MAX_COLS + 1)) - k;
 
     if (run < Far) {
       V              value[Steps], xs[Steps];
@@ -1041,7 +946,7 @@ static __device__ __forceinline__ void ComputeGroup(const HBPArrays<V, I> &h, co
 {
   const int  lane = threadIdx.x % WarpSize, packed = groups.lanes[t], lanes = packed & 7, used = packed >> 4 & 63;
   const bool equal = packed & 8, first = lane < used && !(lane & ((1 << lanes) - 1)), direct = own.hash & HBP_FLAG;
-  const int  lines = equal ? packed >> 10 : (int)WarpMin((unsigned int)(lane < used ? own.len : HBP_MAX_COLS));
+  const int  lines = equal ? packed >> 10 : (int)GallopWarpMin((unsigned int)(lane < used ? own.len : HBP_MAX_COLS));
   const I    ptr   = groups.ptr[t];
   V          sum   = used == WarpSize ? MultiplyLines<WarpSize>(h.data + ptr + lane, h.col + ptr + lane, lines, used, x) : MultiplyLines<0>(h.data + ptr + lane, h.col + ptr + lane, lines, used, x);
 

@@ -1,0 +1,122 @@
+#pragma once
+
+/* For .cu files only: which of many places a GPU block's entries are in, in order */
+
+#include <gallop/cudaimpl.h>
+
+/* Over the lanes of a warp, which takes one instruction from compute capability 8.0 on */
+static __device__ __forceinline__ unsigned int GallopWarpMin(unsigned int value)
+{
+#if __CUDA_ARCH__ >= 800
+  return __reduce_min_sync(0xffffffffu, value);
+#else
+  for (int by = WarpSize / 2; by; by /= 2) value = min(value, __shfl_xor_sync(0xffffffffu, value, by));
+  return value;
+#endif
+}
+
+static __device__ __forceinline__ unsigned int GallopWarpMax(unsigned int value)
+{
+  return ~GallopWarpMin(~value);
+}
+
+/* The sum over this lane and those below */
+static __device__ __forceinline__ int GallopWarpPrefix(int sum)
+{
+  for (int by = 1; by < WarpSize; by *= 2) {
+    const int other = __shfl_up_sync(0xffffffffu, sum, by);
+
+    if ((int)threadIdx.x % WarpSize >= by) sum += other;
+  }
+  return sum;
+}
+
+/* Calls put(k, sum of those before, own) for the n numbers that get(k) tells a warp */
+template <typename Get, typename Put>
+static __device__ __forceinline__ void GallopWarpPrefixes(int n, Get get, Put put)
+{
+  int sum = 0;
+
+  for (int first = 0; first < n; first += WarpSize) {
+    const int k = first + (int)threadIdx.x % WarpSize, own = k < n ? get(k) : 0, to = GallopWarpPrefix(own);
+
+    if (k < n) put(k, sum + to - own, own);
+    sum += __shfl_sync(0xffffffffu, to, WarpSize - 1);
+  }
+  __syncwarp();
+}
+
+/* Shared memory of a GPU block that looks for its footprint: places are marked by bits, 32 Words of them at once */
+template <int Threads, int Words>
+struct GallopFootprintMarks {
+  unsigned int bits[Words];
+  int          lowest, highest, next, count[Threads / WarpSize];
+};
+
+/*
+  How many places walk(what) tells, which calls what(place) for each one, of several that are the same once or often; or more than most. Places are less than PETSC_INT32_MAX.
+  Stores them, times scale, in increasing order where map is not NULL. By all threads of a GPU block; begins again with the first place that lies behind the last bit.
+*/
+template <int Threads, int Words, typename Walk>
+static __device__ PetscInt GallopFootprint(GallopFootprintMarks<Threads, Words> &marks, PetscInt most, PetscInt scale, PetscInt *map, Walk walk)
+{
+  static constexpr int None = PETSC_INT32_MAX;
+  const int            lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize;
+  int                  low = None, high = 0, begin;
+  PetscInt             num = 0;
+
+  if (threadIdx.x == 0) {
+    marks.lowest  = None;
+    marks.highest = 0;
+  }
+  __syncthreads();
+  walk([&](int place) {
+    low  = min(low, place);
+    high = max(high, place);
+  });
+  low  = (int)GallopWarpMin((unsigned int)low);
+  high = (int)GallopWarpMax((unsigned int)high);
+  if (lane == 0 && low < None) {
+    atomicMin(&marks.lowest, low);
+    atomicMax(&marks.highest, high);
+  }
+  __syncthreads();
+  for (begin = marks.lowest; begin < None && num <= most;) {
+    const int words = marks.highest - begin < 32 * Words ? (marks.highest - begin) / 32 + 1 : Words, each = ((words - 1) / Threads + 1) * WarpSize, first = warp * each, last = min(first + each, words);
+    int       own = 0, after = None, total = 0;
+
+    for (int k = threadIdx.x; k < words; k += Threads) marks.bits[k] = 0;
+    if (threadIdx.x == 0) marks.next = None;
+    __syncthreads();
+    walk([&](int place) {
+      const int at = place - begin;
+
+      if (at >= 32 * Words) after = min(after, place);
+      else if (at >= 0 && !(*(volatile unsigned int *)(marks.bits + at / 32) >> at % 32 & 1)) atomicOr(marks.bits + at / 32, 1u << at % 32);
+    });
+    after = (int)GallopWarpMin((unsigned int)after);
+    if (lane == 0 && after < None) atomicMin(&marks.next, after);
+    __syncthreads();
+    for (int k = first + lane; k < last; k += WarpSize) own += __popc(marks.bits[k]);
+    for (int by = WarpSize / 2; by; by /= 2) own += __shfl_xor_sync(0xffffffffu, own, by);
+    if (lane == 0) marks.count[warp] = own;
+    __syncthreads();
+    for (int w = 0; w < Threads / WarpSize; w++) {
+      if (w == warp) own = total;
+      total += marks.count[w];
+    }
+    if (map) {
+      GallopWarpPrefixes(
+        last - first, [&](int k) { return __popc(marks.bits[first + k]); },
+        [&](int k, int before, int) {
+          PetscInt to = num + own + before;
+
+          for (unsigned int left = marks.bits[first + k]; left; left &= left - 1) map[to++] = (PetscInt)(begin + (first + k) * 32 + __ffs((int)left) - 1) * scale;
+        });
+    }
+    num += total;
+    begin = marks.next;
+    __syncthreads();
+  }
+  return num;
+}
