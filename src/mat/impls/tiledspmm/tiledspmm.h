@@ -54,18 +54,31 @@ typedef struct {
   TiledSpMMOptions options;
 } TiledSpMM;
 
-/* What of a structure lies in memory, once for all who allocate, copy or measure it: X(array, number) */
-#define TILEDSPMM_PATTERN(t, X) \
+/* What of a structure lies in memory, once for all who allocate, copy or measure it: X(array, number). Of the panels and their stages, and of entries, of which there are stored. */
+#define TILEDSPMM_STAGES(t, X) \
   X(stagedispl, (t)->panels + 1) \
   X(mapdispl, (t)->stages + 1) \
   X(map, (t)->nmap) \
   X(warpdispl, (t)->stages *((t)->options.panel / TILEDSPMM_WARP) + 1) \
-  X(len, (t)->stages *(t)->options.panel) \
+  X(len, (t)->stages *(t)->options.panel)
+#define TILEDSPMM_ENTRIES(t, X) \
   X(index, (t)->stored) \
-  X(from, (t)->stored)
-#define TILEDSPMM_ARRAYS(t, X) \
-  TILEDSPMM_PATTERN(t, X) \
+  X(from, (t)->stored) \
   X(value, (t)->stored)
+#define TILEDSPMM_ARRAYS(t, X) \
+  TILEDSPMM_STAGES(t, X) \
+  TILEDSPMM_ENTRIES(t, X)
+
+/* Bytes of all these arrays */
+static inline size_t TiledSpMMBytes(const TiledSpMM *t)
+{
+  size_t bytes = 0;
+
+#define ADD(array, number) bytes += (size_t)(number) * sizeof(*t->array);
+  TILEDSPMM_ARRAYS(t, ADD)
+#undef ADD
+  return bytes;
+}
 
 PETSC_INTERN const GallopFormatWork TiledSpMMHost, TiledSpMMDevice;
 

@@ -157,9 +157,7 @@ PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *options, const GallopCSR
     fits = CountEntries(t, csr, p, slot);
   }
   t->stored = t->warpdispl[t->stages * warps];
-#define ADD(array, number) t->bytes += (size_t)(number) * sizeof(*t->array);
-  TILEDSPMM_ARRAYS(t, ADD)
-#undef ADD
+  t->bytes  = TiledSpMMBytes(t);
   if (maxbytes && t->bytes > (size_t)maxbytes) fits = PETSC_FALSE;
   if (fits) PetscCall(PlaceAllEntries(t, csr, slot));
   PetscCall(PetscFree(slot));
