@@ -223,7 +223,9 @@ static PetscErrorCode CaseRemark(const Case *c)
   if (c->A) PetscCall(MatGallopIsFormat(c->A, &is));
   if (!is) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetStatistics(c->A, &stats));
-  if (stats.fallbacks) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: %" PetscInt64_FMT " products were the parent type's\n", c->p->name, c->what, stats.fallbacks));
+  stats.fallbacks += stats.dense_fallbacks;
+  if (c->p->k && c->b->transpose) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: all products were the parent type's\n", c->p->name, c->what));
+  else if (stats.fallbacks) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: %" PetscInt64_FMT " products were the parent type's\n", c->p->name, c->what, stats.fallbacks));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -303,6 +305,17 @@ static PetscErrorCode CaseScaleAndApply(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* C, without a product yet */
+static PetscErrorCode CreateResult(Case *c)
+{
+  PetscFunctionBegin;
+  PetscCall(MatProductCreate(c->A, c->B, NULL, &c->C));
+  PetscCall(MatProductSetType(c->C, c->b->transpose ? MATPRODUCT_AtB : MATPRODUCT_AB));
+  PetscCall(MatProductSetFromOptions(c->C));
+  PetscCall(MatProductSymbolic(c->C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Has the entries at the place of the products, and no format built */
 static PetscErrorCode BringEntries(Mat A)
 {
@@ -328,6 +341,7 @@ static PetscErrorCode TimeSetup(void *ctx)
     PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &copy.A));
     PetscCall(BringEntries(copy.A));
     copy.C = NULL;
+    if (copy.B) PetscCall(CreateResult(&copy));
     PetscCall((*place->time)(CaseApply, &copy, 1, &build));
     PetscCall((*place->time)(CaseScale, &copy, SCALINGS, &scale));
     PetscCall((*place->time)(CaseScaleAndApply, &copy, SCALINGS, &both));

@@ -35,7 +35,7 @@ typedef struct {
   PetscObjectState state, nonzerostate;
   const PetscInt  *i, *j;
   PetscCount       nz;
-  PetscInt         rows;       /* that have entries, -1 until a product counts its flops */
+  PetscInt         rows;       /* that have entries, -1 until they are counted, at the latest for the flops of a product */
   PetscInt         assemblies; /* number of the matrix's assembly that the format was made in, 0 when in none */
 } GallopKey;
 
@@ -107,7 +107,7 @@ PETSC_INTERN PetscErrorCode MatGallopCopyOptions(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
-PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, void **);
 

@@ -520,6 +520,48 @@ static PetscErrorCode TestUnsorted(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A row that names columns more than once may have more entries in a block than two bytes tell: one more, and the parent computes */
+static PetscErrorCode TestManyTimes(void)
+{
+  const PetscInt n = 1000;
+
+  PetscFunctionBegin;
+  PetscCall(SetBlocks(2, HBP_MAX_COLS));
+  PetscCall(TestSetIntOption("-mat_hbp_long_row", 1000000));
+  for (PetscInt len = HBP_MAX_COLS; len <= HBP_MAX_COLS + 1; len++) {
+    MatGallopStatistics last = {0};
+    PetscInt           *i, *j;
+    PetscScalar        *a;
+    Mat                 A, B, R;
+    Vec                 x, z;
+
+    PetscCall(PetscMalloc3(4, &i, 2 * len + 1, &j, 2 * len + 1, &a));
+    i[0] = 0;
+    i[1] = len;
+    i[2] = len + 1;
+    i[3] = 2 * len + 1;
+    for (PetscInt k = 0; k < i[3]; k++) {
+      j[k] = k % n;
+      a[k] = TestValue(6, k, 0);
+    }
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, 3, n, i, j, a, &B));
+    PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &R));
+    PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &A));
+    PetscCall(MatConvert(A, MATHBP, MAT_INPLACE_MATRIX, &A));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatCreateVecs(A, &x, &z));
+    PetscCall(TestMult(A, R, x, z, len > HBP_MAX_COLS ? TEST_FALLBACK : TEST_BUILD, &last, "columns many times"));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&R));
+    PetscCall(PetscFree3(i, j, a));
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_long_row"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A full row among short ones: long by its length and by the option, and not long. It has three pieces. */
 static PetscErrorCode TestLongRows(void)
 {
@@ -813,6 +855,7 @@ int main(int argc, char **argv)
   PetscCall(TestLargest());
   PetscCall(TestNoRoom(&warned));
   PetscCall(TestTooManyBlocks(warned));
+  if (!PetscDefined(USE_DEBUG)) PetscCall(TestManyTimes()); /* as above */
   PetscCall(TestStencil());
   PetscCall(TestChoiceOfMaps());
   PetscCall(TestLimits());

@@ -689,7 +689,7 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
     PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", man, g->build_in_assembly, &g->build_in_assembly, NULL));
   }
   PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
-  PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, or of a block of an MPI matrix, may take; 0 for no limit", format->ucname));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, %smay take; 0 for no limit", format->ucname, kind == GALLOP_FORMAT ? "or of a block of an MPI matrix, " : ""));
   PetscCall(PetscOptionsReal(option, text, man, bytes, &bytes, &set));
   if (set) {
     PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be between 0 and %" PetscCount_FMT,

@@ -28,7 +28,8 @@ static PetscErrorCode DenseArraysGet(Mat A, Mat B, Mat C, DenseArrays *arrays)
   PetscMemType mb, mc;
 
   PetscFunctionBegin;
-  if (PetscDefined(HAVE_CUDA) && !GallopBoundToCPU(A)) PetscCall(GallopDeviceAvailable(&device));
+  if (PetscDefined(HAVE_CUDA) && !GallopBoundToCPU(A) && !GallopBoundToCPU(B) && !GallopBoundToCPU(C))
+    PetscCall(GallopDeviceAvailable(&device)); /* MatDenseGetArrayReadAndMemType() would bind them to the GPU */
   if (device) {
     arrays->place = GALLOP_DEVICE;
     PetscCall(MatDenseGetArrayReadAndMemType(B, &arrays->b, &mb));

@@ -1,5 +1,5 @@
 /*
-  Products of matrices: the parent's, which know the parent's names. Only the numeric phase of C = A B with a dense B is ours, where there is room for TiledSpMM.
+  Products of matrices: the parent's, which know the parent's names. Only the numeric phase of C = A B with a dense B is ours, where there is room for TiledSpMM and it is worth it.
 
   PETSc finds a product by the exact types of its factors, and the parent's GPU code checks them again. So a product that has a Gallop matrix among
   its factors is set up, and its two phases are run, while those matrices carry their parent's names.
@@ -126,7 +126,7 @@ static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
 
   PetscFunctionBegin;
   PetscCall(MatProductIsDense_Gallop(product, &dense));
-  if (dense) PetscCall(MatGallopParentFits(product->A, &fits));
+  if (dense) PetscCall(MatGallopParentFits(product->A, PETSC_TRUE, &fits));
   *host = PetscNot(fits);
   for (int k = 0; k < 3 && !*host; k++)
     if (factors[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)factors[k], host, MATSEQAIJ, MATMPIAIJ, ""));
@@ -227,7 +227,7 @@ static PetscErrorCode DenseProductNumeric(Mat C, const ProductPhases *phases, Pe
 
   PetscFunctionBegin;
   PetscCall(MatMatMultNumeric_SeqGallop_SeqDense(product->A, product->B, C, done));
-  if (!*done && !phases->host) PetscCall(MatGallopParentFits(product->A, &fits));
+  if (!*done && !phases->host) PetscCall(MatGallopParentFits(product->A, PETSC_FALSE, &fits));
   *again = PetscNot(fits);
   if (*again) PetscCall(SetUpAgain(C));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -237,13 +237,16 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
 {
   ProductPhases *kept, phases; /* a copy: what is composed with C may go */
   GallopLoan     loan;
-  PetscBool      again, dense, done = PETSC_FALSE, isdevice, densehost;
+  PetscBool      again, dense, done = PETSC_FALSE, isdense, isdevice, densehost;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
   PetscCheck(kept, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER, "Call MatProductSetFromOptions() and MatProductSymbolic() first");
   phases    = *kept;
   densehost = phases.densehost;
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSE, &isdense));
+  if (densehost && !phases.host && isdense)
+    PetscCall(MatConvert(C, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &C)); /* as the symbolic phase left it: the parent's function takes its array to be on the GPU */
   PetscCall(MatProductIsDense_Gallop(C->product, &dense));
   if (dense) PetscCall(DenseProductNumeric(C, &phases, &done, &again));
   else PetscCall(SetUpAgainForNewFactors(C, &phases, &again));
@@ -270,6 +273,7 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
 {
   ProductPhases *kept, phases;
   GallopLoan     loan;
+  PetscBool      isdevice;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
@@ -279,6 +283,8 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSE, &phases.densehost));
   PetscCall(LoanToProduct(&loan, C, phases.host));
   GallopLoanCall(&loan, (*phases.symbolic)(C));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));
+  if (!isdevice) phases.densehost = PETSC_FALSE;
   /* kept anew: a symbolic phase may replace C by another matrix, which loses what is composed */
   if (C->ops->productnumeric != MatProductNumeric_Gallop) {
     phases.numeric = C->ops->productnumeric;

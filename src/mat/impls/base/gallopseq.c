@@ -170,8 +170,8 @@ PetscErrorCode MatGallopToDevice(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the parent can compute a product with a dense matrix where it would: not on a GPU that has no room for its copy of A, which is looked at when there was none for TiledSpMM */
-PetscErrorCode MatGallopParentFits(Mat A, PetscBool *fits)
+/* Whether the parent can compute a product with a dense matrix where it would: not on a GPU that has no room for its copy of A. With tried that is looked at only when there was none for TiledSpMM. */
+PetscErrorCode MatGallopParentFits(Mat A, PetscBool tried, PetscBool *fits)
 {
   Mat_Gallop *g;
   PetscBool   device;
@@ -180,7 +180,7 @@ PetscErrorCode MatGallopParentFits(Mat A, PetscBool *fits)
   *fits = PETSC_TRUE;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(HasDeviceParent(g, &device));
-  if (device && !GallopBoundToCPU(A) && g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge) PetscCall(DeviceCSRFits(A, fits));
+  if (device && !GallopBoundToCPU(A) && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) PetscCall(DeviceCSRFits(A, fits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -178,6 +178,10 @@ HBP_HD PetscInt HBPLaneLength(PetscInt len, int lanes, PetscInt lane)
   return (len - lane + ((PetscInt)1 << lanes) - 1) >> lanes;
 }
 
+#if HBP_FLAG != HBP_MAX_ROWS * HBP_PACKED
+  #error "output_hash has bits for a row, for the entries of a segment, and for HBP_FLAG"
+#endif
+
 /* output_hash of a segment */
 HBP_HD unsigned short HBPOutput(int row, PetscInt len, PetscInt longest)
 {

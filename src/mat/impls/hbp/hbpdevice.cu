@@ -1781,6 +1781,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     done = (PetscBool)(blockmemory != NULL);
   }
   if (done) PetscCall(Count(h, &A, &w, cubbytes, &found, stream));
+  if (done && found.unsorted) done = (PetscBool)((PetscCount)h->n <= (PetscCount)1 << 32); /* keys have 32 bits for a column */
   if (done && found.unsorted) {
     char *const cub = w.cub;
 
@@ -1789,6 +1790,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     done  = (PetscBool)(sorted != NULL);
     if (done) PetscCall(Count(h, &A, &w, cubbytes, &found, stream));
   }
+  if (done) done = (PetscBool)(found.longest <= HBP_MAX_COLS); /* else some row names columns more than once, and more often than two bytes tell */
   if (done) {
     PetscCall(SetNumbers(h, csr, &found, &w, &longRows));
     PetscCall(Complete(h, csr, &A, &longRows, &w, maxbytes, stream, &done));

@@ -507,8 +507,8 @@ PetscErrorCode HBPBuild_Host(PetscInt group, const HBPOptions *options, const Ga
     h->csrIdx = NULL;
   }
   h->bytes = Bytes(h);
-  if (!maxbytes || h->bytes + (size_t)(h->partialNum + h->longRows.pieceNum) * sizeof(PetscScalar) <= (size_t)maxbytes) *built = h;
-  else PetscCall(Free(h));
+  if (h->longest <= HBP_MAX_COLS && (!maxbytes || h->bytes + (size_t)(h->partialNum + h->longRows.pieceNum) * sizeof(PetscScalar) <= (size_t)maxbytes)) *built = h;
+  else PetscCall(Free(h)); /* without room, or with a segment that names columns more than once and has more entries than two bytes tell */
   PetscCall(PetscFree3(w.record, w.place, w.begin));
   PetscCall(PetscFree(w.partialRow));
   PetscCall(PetscFree(w.block));

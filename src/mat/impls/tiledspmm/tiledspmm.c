@@ -20,7 +20,7 @@
   is built at the first such product, refreshed when only values have changed and built again when the nonzero pattern has changed. It is a copy of the entries beside the format and the
   parent's.
 
-  A product runs on the GPU when B and C live there and the matrix is not bound to the CPU, else on the host. The result has the type that the parent's product gives it. It must
+  A product runs on the GPU when B and C live there and none of the three is bound to the CPU, else on the host; with fewer columns there than -mat_tiledspmm_least where the parent computes it. The result has the type that the parent's product gives it. It must
   not be B itself.
 
   `MatTransposeMatMult()` and all other products of matrices, and those of MPI matrices, are the parent's.
