@@ -36,6 +36,36 @@ static const Stored stored[NZ] = {
   {96,      0, 6}, /* row 32, column 3 */
 };
 
+static PetscErrorCode Expect(const char what[], PetscReal is, PetscReal should)
+{
+  PetscFunctionBegin;
+  PetscCheck(PetscAbsReal(is - should) <= 10 * PETSC_MACHINE_EPSILON * should, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is %g, not %g", what, (double)is, (double)should);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The model of the same, by hand: rows of 3, 1, 2 and 1 entries, 30 empty ones; in each of three stages one line of B is touched, and no row of B twice */
+static PetscErrorCode CheckModel(const TiledSpMM *t)
+{
+  const PetscReal bt = (PetscReal)sizeof(PetscScalar), bi = (PetscReal)sizeof(PetscInt), R = (PetscReal)t->options.columns, mu = 7.0 / 34, rho = 7.0 / 5, Z = 128.0 / 7;
+  const PetscReal delta = (8 * (3 + 4 + 4) + 2 * 3 * 32) / 34.0, C = PetscMax(1, 3 * 64 / (5 * bt)), bytes = (bt + 2) * Z / R + bi / (rho * R) + delta / (R * mu) + bt / mu;
+  TiledSpMMModel  m;
+
+  PetscFunctionBegin;
+  PetscCall(TiledSpMMGetModel(t, &m));
+  PetscCall(Expect("mu", m.mu, mu));
+  PetscCall(Expect("sigma", m.sigma, PetscSqrtReal(15 / (PetscReal)34 - mu * mu)));
+  PetscCall(Expect("rho", m.rho, rho));
+  PetscCall(Expect("Z", m.Z, Z));
+  PetscCall(Expect("delta", m.delta, delta));
+  PetscCall(Expect("C", m.C, C));
+  PetscCall(Expect("L", m.L, 1));
+  PetscCall(Expect("Gamma", m.Gamma, C));
+  PetscCall(Expect("the intensity without tiles", m.naive, 2 * mu / (mu * (bt + bi) + mu * bt + bt + 2 * bi)));
+  PetscCall(Expect("the intensity with Gamma 1", m.tiled, 2 / (bytes + bt / rho)));
+  PetscCall(Expect("the intensity", m.effective, 2 / (bytes + bt * C / rho)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Check(Mat A, PetscReal scale)
 {
   static const PetscInt stagedispl[] = {0, 2, 3}, mapdispl[] = {0, 2, 4, 5}, map[] = {0, 1, 4, 5, 3}, warpdispl[] = {0, 32, 96, 128};
@@ -76,6 +106,7 @@ static PetscErrorCode Check(Mat A, PetscReal scale)
     EXPECT(t->from[k], should.from);
     PetscCheck(PetscRealPart(t->value[k]) == value && PetscImaginaryPart(t->value[k]) == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "value[%" PetscInt_FMT "] is %g, not %g", k, (double)PetscRealPart(t->value[k]), (double)value);
   }
+  PetscCall(CheckModel(t));
   PetscCall(TiledSpMMDestroyHostCopy(&t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -128,6 +159,7 @@ int main(int argc, char **argv)
     PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
     PetscCall(Check(A, 1));
     PetscCall(CheckResult(C, 1));
+    PetscCall(MatViewFromOptions(A, NULL, "-view"));
     PetscCall(MatScale(A, -2.0));
     PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
     PetscCall(Check(A, -2));
@@ -150,5 +182,16 @@ int main(int argc, char **argv)
     test:
       suffix: columns
       args: -format hbp -mat_tiledspmm_columns {{1 2 32}}
+
+  testset:
+    requires: double !complex !defined(PETSC_USE_64BIT_INDICES)
+    args: -mat_tiledspmm_panel 32 -mat_tiledspmm_stage 2 -mat_tiledspmm_columns 2
+    filter: grep -o "TiledSpMM:.*" | sort -u
+    test:
+      suffix: view_info
+      args: -view ::ascii_info
+    test:
+      suffix: view_detail
+      args: -view ::ascii_info_detail
 
 TEST*/

@@ -20,8 +20,10 @@ static PetscErrorCode GetParts(Mat A, Mat parts[2], int *n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The format of a part as it is or, when nothing is built yet, built now: what is viewed is what the next product uses */
-static PetscErrorCode GetData(Mat part, void **data)
+/*
+  A structure of a part as it is: what is viewed is what the next product uses. When nothing is built yet the format is built now; TiledSpMM is not, as there may never be a dense product.
+*/
+static PetscErrorCode GetData(Mat part, GallopStructureKind kind, void **data)
 {
   Mat_Gallop      *g;
   GallopInstance  *instance;
@@ -30,67 +32,76 @@ static PetscErrorCode GetData(Mat part, void **data)
   GallopPlace      place;
 
   PetscFunctionBegin;
+  *data = NULL;
   PetscCall(MatGallopGetContext(part, &g));
-  instance = g->structure[GALLOP_FORMAT].instance;
+  instance = g->structure[kind].instance;
+  if (kind == GALLOP_TILEDSPMM && !instance[GALLOP_HOST].data && !instance[GALLOP_DEVICE].data) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceAvailable(&device));
   place = device && !GallopBoundToCPU(part) && !(instance[GALLOP_HOST].data && !instance[GALLOP_DEVICE].data) ? GALLOP_DEVICE : GALLOP_HOST;
   PetscCall(PetscObjectStateGet((PetscObject)part, &state));
-  PetscCall(MatGallopUpdate(part, g, GALLOP_FORMAT, place, state, data));
+  PetscCall(MatGallopUpdate(part, g, kind, place, state, data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Lines on one structure: what its parts have together, and with detail each part's own. Parts with data NULL have none. */
+static PetscErrorCode ViewStructure(Mat A, const GallopFormat *format, int n, void *const data[], PetscBool detail, PetscViewer viewer)
+{
+  PetscLogDouble figures[GALLOP_MAX_FIGURES], sum[GALLOP_MAX_FIGURES] = {0};
+  PetscMPIInt    rank;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < n; k++) {
+    if (!data[k]) continue;
+    PetscCall((*format->figures)(data[k], figures));
+    for (int f = 0; f < GALLOP_MAX_FIGURES; f++) sum[f] += figures[f];
+  }
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sum, GALLOP_MAX_FIGURES, MPIU_PETSCLOGDOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  PetscCall((*format->view)(sum, viewer));
+  if (!detail || !format->view_detail) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
+  PetscCall(PetscViewerASCIIPushSynchronized(viewer));
+  for (int k = 0; k < n; k++) {
+    if (!data[k]) continue;
+    if (n > 1) PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "[%d] %s block\n", rank, k ? "off-diagonal" : "diagonal"));
+    PetscCall((*format->view_detail)(data[k], viewer));
+  }
+  PetscCall(PetscViewerFlush(viewer));
+  PetscCall(PetscViewerASCIIPopSynchronized(viewer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
 {
-  Mat_Gallop         *g;
-  const GallopFormat *format;
-  PetscViewerFormat   vformat;
-  PetscBool           ascii;
+  Mat_Gallop       *g;
+  PetscViewerFormat vformat;
+  PetscBool         ascii;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  format = g->type->format;
   PetscCall((*g->parent.view)(A, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   PetscCall(PetscViewerGetFormat(viewer, &vformat));
   if (ascii && (vformat == PETSC_VIEWER_ASCII_INFO || vformat == PETSC_VIEWER_ASCII_INFO_DETAIL) && A->assembled && !A->factortype && !A->structure_only) {
-    PetscLogDouble figures[GALLOP_MAX_FIGURES], sum[GALLOP_MAX_FIGURES] = {0};
-    Mat            parts[2];
-    void          *data[2];
-    int            n;
-    PetscBool      missing = PETSC_FALSE;
+    const PetscBool detail = (PetscBool)(vformat == PETSC_VIEWER_ASCII_INFO_DETAIL);
+    Mat             parts[2];
+    void           *data[2], *dense = NULL;
+    int             n;
+    PetscBool       missing = PETSC_FALSE;
 
     PetscCall(GetParts(A, parts, &n));
     for (int k = 0; k < n; k++) {
-      PetscCall(GetData(parts[k], &data[k]));
-      if (!data[k]) {
-        MatInfo info;
+      MatInfo info;
 
-        PetscCall(MatGetInfo(parts[k], MAT_LOCAL, &info));
-        if (info.nz_used > 0) missing = PETSC_TRUE; /* a part without entries needs no format */
-        continue;
-      }
-      PetscCall(PetscArrayzero(figures, GALLOP_MAX_FIGURES));
-      PetscCall((*format->figures)(data[k], figures));
-      for (int f = 0; f < GALLOP_MAX_FIGURES; f++) sum[f] += figures[f];
+      PetscCall(GetData(parts[k], GALLOP_FORMAT, &data[k]));
+      PetscCall(MatGetInfo(parts[k], MAT_LOCAL, &info));
+      if (!data[k] && info.nz_used > 0) missing = PETSC_TRUE; /* a part without entries needs no format */
     }
-    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sum, GALLOP_MAX_FIGURES, MPIU_PETSCLOGDOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
     PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     PetscCall(PetscViewerASCIIPushTab(viewer));
-    PetscCall((*format->view)(sum, viewer));
+    PetscCall(ViewStructure(A, g->type->format, n, data, detail, viewer));
     if (missing) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", g->parenttype));
-    if (vformat == PETSC_VIEWER_ASCII_INFO_DETAIL && format->view_detail) {
-      PetscMPIInt rank;
-
-      PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));
-      PetscCall(PetscViewerASCIIPushSynchronized(viewer));
-      for (int k = 0; k < n; k++) {
-        if (!data[k]) continue;
-        if (n > 1) PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "[%d] %s block\n", rank, k ? "off-diagonal" : "diagonal"));
-        PetscCall((*format->view_detail)(data[k], viewer));
-      }
-      PetscCall(PetscViewerFlush(viewer));
-      PetscCall(PetscViewerASCIIPopSynchronized(viewer));
-    }
+    if (n == 1) PetscCall(GetData(A, GALLOP_TILEDSPMM, &dense)); /* products of MPI matrices have none */
+    if (dense) PetscCall(ViewStructure(A, g->structure[GALLOP_TILEDSPMM].type->format, 1, &dense, detail, viewer));
     PetscCall(PetscViewerASCIIPopTab(viewer));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

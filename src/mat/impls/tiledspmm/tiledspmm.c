@@ -23,6 +23,8 @@
   A product runs on the GPU when B and C live there and none of the three is bound to the CPU, else on the host; with fewer columns there than -mat_tiledspmm_least where the parent computes it. The result has the type that the parent's product gives it. It must
   not be B itself.
 
+  `-mat_view ::ascii_info` shows it where it has been built, `::ascii_info_detail` the quantities of the paper's model too: what they are, docs/tiledspmm.md says.
+
   `MatTransposeMatMult()` and all other products of matrices, and those of MPI matrices, are the parent's.
 
   References:
@@ -73,6 +75,47 @@ static PetscBool TiledSpMMWantsDense(const void *options, PetscMemType memtype, 
   return (PetscBool)(columns >= (o->least ? o->least : PetscMemTypeHost(memtype) ? TILEDSPMM_LEAST_HOST : 1));
 }
 
+enum { FIGURE_NZ, FIGURE_PANELS, FIGURE_STAGES, FIGURE_MAP, FIGURE_STORED, FIGURE_BYTES };
+
+static PetscErrorCode TiledSpMMFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
+{
+  const TiledSpMM *t = (const TiledSpMM *)data;
+
+  PetscFunctionBegin;
+  PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
+  f[FIGURE_NZ]     = (PetscLogDouble)t->nz;
+  f[FIGURE_PANELS] = (PetscLogDouble)t->panels;
+  f[FIGURE_STAGES] = (PetscLogDouble)t->stages;
+  f[FIGURE_MAP]    = (PetscLogDouble)t->nmap;
+  f[FIGURE_STORED] = (PetscLogDouble)t->stored;
+  f[FIGURE_BYTES]  = (PetscLogDouble)t->bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TiledSpMMView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f panels, %.0f stages with %.0f rows of B, each used %.2f times (rho); %.2f of the stored entries are padding\n", f[FIGURE_PANELS], f[FIGURE_STAGES], f[FIGURE_MAP], f[FIGURE_NZ] / f[FIGURE_MAP], 1 - f[FIGURE_NZ] / f[FIGURE_STORED]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], f[FIGURE_BYTES] / f[FIGURE_NZ]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TiledSpMMViewDetail(const void *data, PetscViewer viewer)
+{
+  TiledSpMM     *copy;
+  TiledSpMMModel m;
+
+  PetscFunctionBegin;
+  PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)data, &copy));
+  PetscCall(TiledSpMMGetModel(copy, &m));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: rows of %.3g entries, standard deviation %.3g; rho %.3g, Z %.3g, delta %.3g; C %.3g, L %.3g, Gamma %.3g\n", (double)m.mu, (double)m.sigma,
+                                               (double)m.rho, (double)m.Z, (double)m.delta, (double)m.C, (double)m.L, (double)m.Gamma));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %.3g flops a byte with %" PetscInt_FMT " columns at once, %.3g with Gamma 1, %.3g without tiles\n", (double)m.effective,
+                                               copy->options.columns, (double)m.tiled, (double)m.naive));
+  PetscCall(TiledSpMMDestroyHostCopy(&copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 extern const GallopFormat GallopFormat_TILEDSPMM;
 
 const GallopFormat GallopFormat_TILEDSPMM = {
@@ -85,4 +128,7 @@ const GallopFormat GallopFormat_TILEDSPMM = {
   .wantsdense      = TiledSpMMWantsDense,
   .host            = &TiledSpMMHost,
   .device          = PetscDefined(HAVE_CUDA) ? &TiledSpMMDevice : NULL,
+  .figures         = TiledSpMMFigures,
+  .view            = TiledSpMMView,
+  .view_detail     = TiledSpMMViewDetail,
 };

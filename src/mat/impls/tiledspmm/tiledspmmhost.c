@@ -279,3 +279,65 @@ PetscErrorCode TiledSpMMDestroyHostCopy(TiledSpMM **copy)
   PetscCall(TiledSpMMFree_Host(copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* Lines of B's memory that the loads of a stage touch, 32 rows at once: one that begins where a row does, as what is left of it at other places is not lost */
+static PetscCount Lines(const TiledSpMM *t, PetscCount stage)
+{
+  const PetscInt each = PetscMax(1, TILEDSPMM_LINE / (PetscInt)sizeof(PetscScalar)), lines = PetscMax(1, (PetscInt)sizeof(PetscScalar) / TILEDSPMM_LINE);
+  PetscCount     num   = 0;
+  PetscInt       begin = 0;
+
+  for (PetscCount q = t->mapdispl[stage]; q < t->mapdispl[stage + 1]; q++) {
+    const PetscBool first = (PetscBool)((q - t->mapdispl[stage]) % TILEDSPMM_WARP == 0);
+
+    if (!first && t->map[q] - begin < each) continue;
+    begin = t->map[q];
+    num += lines;
+  }
+  return num;
+}
+
+/* Entries of row r, in all stages of its panel */
+static PetscCount RowLength(const TiledSpMM *t, PetscInt r)
+{
+  const PetscInt p   = r / t->options.panel;
+  PetscCount     len = 0;
+
+  for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) len += t->len[s * t->options.panel + r % t->options.panel];
+  return len;
+}
+
+/* TiledSpMMGetModel - What sections 2.3 and 3 of the paper say of products with R columns at once, R as the options have it */
+PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
+{
+  const PetscReal value = (PetscReal)sizeof(PetscScalar), index = (PetscReal)sizeof(PetscInt), R = (PetscReal)t->options.columns;
+  const size_t    displ = (size_t)(t->panels + t->stages + t->stages * (t->options.panel / TILEDSPMM_WARP) + 3) * sizeof(PetscCount);
+  PetscReal       matrix, staged;
+  PetscCount      lines = 0, touched = 0;
+  char           *seen;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(model, sizeof(*model)));
+  model->mu = (PetscReal)t->nz / t->m;
+  for (PetscInt r = 0; r < t->m; r++) model->sigma += PetscSqr((PetscReal)RowLength(t, r) - model->mu) / t->m;
+  model->sigma = PetscSqrtReal(model->sigma);
+  model->rho   = (PetscReal)t->nz / (PetscReal)t->nmap;
+  model->Z     = (PetscReal)t->stored / (PetscReal)t->nz;
+  model->delta = ((PetscReal)displ + (PetscReal)(t->stages * t->options.panel) * sizeof(*t->len)) / t->m;
+  PetscCall(PetscCalloc1(t->n, &seen));
+  for (PetscCount q = 0; q < t->nmap; q++) {
+    touched += !seen[t->map[q]];
+    seen[t->map[q]] = 1;
+  }
+  PetscCall(PetscFree(seen));
+  for (PetscCount s = 0; s < t->stages; s++) lines += Lines(t, s);
+  model->C         = PetscMax((PetscReal)1.0, (PetscReal)lines * TILEDSPMM_LINE / ((PetscReal)t->nmap * value));
+  model->L         = (PetscReal)t->nmap / (PetscReal)touched;
+  model->Gamma     = model->C / model->L;
+  matrix           = (value + (PetscReal)sizeof(*t->index)) * model->Z / R + index / (model->rho * R) + model->delta / (R * model->mu) + value / model->mu;
+  staged           = value / model->rho;
+  model->naive     = 2 * model->mu / (model->mu * (value + index) + model->mu * value + value + 2 * index);
+  model->tiled     = 2 / (matrix + staged);
+  model->effective = 2 / (matrix + staged * model->Gamma);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
