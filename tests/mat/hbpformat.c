@@ -802,6 +802,8 @@ static PetscErrorCode TestNoRoom(PetscBool *warned)
       j[k] *= 16;
       a[k] = TestValue(5, k, 0);
     }
+    if (PetscDefined(USE_DEBUG)) /* such a PETSc refuses them */
+      for (PetscInt r = 0; r < 5; r++) PetscCall(PetscSortInt(i[r + 1] - i[r], j + i[r]));
     PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, 5, 80, i, j, a, &B));
     PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &R));
     PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &A));
@@ -830,7 +832,7 @@ static PetscErrorCode TestNoRoom(PetscBool *warned)
   PetscCall(TestCaptureEnd("Gallop: ", &lines, &messages));
   PetscCheck(lines == messages && messages == (failed ? 1 : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " builds failed, %" PetscInt_FMT " messages among %" PetscInt_FMT " lines", failed, messages, lines);
   *warned = (PetscBool)(failed > 0);
-  PetscCheck(failed < most && (device ? failed >= 7 : !failed), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " builds failed", failed);
+  PetscCheck(failed < most && (device ? failed >= (PetscDefined(USE_DEBUG) ? 6 : 7) : !failed), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " builds failed", failed);
   PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
   PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_long_row"));
   PetscFunctionReturn(PETSC_SUCCESS);
