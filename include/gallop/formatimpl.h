@@ -71,6 +71,8 @@ struct _GallopFormat {
   PetscErrorCode (*view_detail)(const void *data, PetscViewer viewer);
 };
 
+extern const GallopFormat GallopFormat_TILEDSPMM;
+
 /* Creation functions take nothing but a Mat, so each format has its own two. */
 #define GALLOP_FORMAT_TYPES(NAME) \
   extern const GallopFormat GallopFormat_##NAME; \

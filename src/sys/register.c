@@ -3,7 +3,6 @@
 #include <gallop/matgallopimpl.h>
 
 PETSC_INTERN const GallopFormat *const GallopFormats[];
-extern const GallopFormat              GallopFormat_TILEDSPMM;
 
 static GallopType GallopTypeList           = NULL;
 static GallopType TiledSpMMType            = NULL; /* not in the list, since no matrix type belongs to it */

@@ -116,8 +116,6 @@ static PetscErrorCode TiledSpMMViewDetail(const void *data, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-extern const GallopFormat GallopFormat_TILEDSPMM;
-
 const GallopFormat GallopFormat_TILEDSPMM = {
   .name            = "tiledspmm",
   .ucname          = "TILEDSPMM",
