@@ -450,7 +450,7 @@ static PetscErrorCode Complete(TiledSpMM *t, const Pattern &A, const GallopCSR *
     GallopCheckLaunch();
     PetscCall(AllowShared(&t->shared));
     *done = PETSC_TRUE;
-  } else t->index = NULL;
+  }
   if (lengths) PetscCall(GallopDeviceRelease(bytes, lengths));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
