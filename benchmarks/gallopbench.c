@@ -9,7 +9,7 @@ static char help[] = "Times products of PETSc's and Gallop's matrix types, and o
   -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
   -types <type,...>       matrix types (aijcusparse,evchyb,csroverlap,fastload,hbp; without a GPU aij for aijcusparse). For type@name the options\n\
                           begin with name_: -types evchyb,evchyb@w -w_mat_evchyb_window 64\n\
-  -k <0>                  products with dense matrices of k columns, column by column in memory, instead of with vectors\n\
+  -k <0>                  products with dense matrices of k columns, column by column in memory, instead of with vectors; several numbers, one after the other: -k 8,32\n\
   -raw                    also cuSPARSE called directly, with its algorithms CSR_ALG1 and CSR_ALG2, and CSR_ALG3 with -k\n\
   -transpose              transposed products\n\
   -setup                  instead of products: the times of conversion, build and refresh\n\
@@ -45,7 +45,7 @@ typedef struct {
   const BenchPlace *place;
   PetscLogDouble    bandwidth;
   PetscBool         transpose;
-  PetscInt          seed, wrong, ntypes, nraw, k; /* nraw: how many of the place's products by a library */
+  PetscInt          seed, wrong, ntypes, nraw, nk, k[BENCH_MOST_NAMES]; /* nraw: how many of the place's products by a library */
   char             *types[BENCH_MOST_NAMES];
   PetscReal         min_ms;
 } Bench;
@@ -418,15 +418,24 @@ static PetscErrorCode PrintOptions(void)
 static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, BenchWork measure)
 {
   BenchProblem p;
+  PetscInt     most = 0;
 
   PetscFunctionBegin;
-  PetscCall(BenchProblemCreate(given, file, b->seed, b->transpose, b->k, &p));
+  for (PetscInt k = 0; k < b->nk; k++) most = PetscMax(most, b->k[k]);
+  PetscCall(BenchProblemCreate(given, file, b->seed, b->transpose, most, &p));
   if (measure != CaseStart) PetscCall(BenchProblemRemark(&p));
-  for (PetscInt t = 0; t < b->ntypes + b->nraw; t++) {
-    Case c = {.b = b, .p = &p, .what = t < b->ntypes ? b->types[t] : b->place->rawnames[b->k > 0][t - b->ntypes], .raw = t < b->ntypes ? -1 : t - b->ntypes};
+  for (PetscInt k = 0; k < b->nk; k++) {
+    p.k = b->k[k];
+    if (p.k > PETSC_INT_MAX / PetscMax(1, PetscMax(p.m, p.n))) {
+      PetscCall(PetscPrintf(PETSC_COMM_SELF, "# LEFT OUT %s with %" PetscInt_FMT " columns: more numbers than a PetscInt counts\n", p.name, p.k));
+      continue;
+    }
+    for (PetscInt t = 0; t < b->ntypes + b->nraw; t++) {
+      Case c = {.b = b, .p = &p, .what = t < b->ntypes ? b->types[t] : b->place->rawnames[p.k > 0][t - b->ntypes], .raw = t < b->ntypes ? -1 : t - b->ntypes};
 
-    PetscCall((*measure)(&c));
-    PetscCall(CaseDestroy(&c));
+      PetscCall((*measure)(&c));
+      PetscCall(CaseDestroy(&c));
+    }
   }
   PetscCall(BenchProblemDestroy(&p));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -468,8 +477,11 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-first", &firsts, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-k", &b.k, NULL));
-  PetscCheck(b.k >= 0 && !(b.k && firsts), PETSC_COMM_WORLD, PETSC_ERR_USER, "Option -k is %" PetscInt_FMT ", but must be at least 0, and 0 with -first", b.k);
+  b.nk = BENCH_MOST_NAMES;
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-k", b.k, &b.nk, NULL));
+  b.nk = PetscMax(1, b.nk);
+  for (PetscInt k = 0; k < b.nk; k++)
+    PetscCheck(b.k[k] >= (b.nk > 1) && !(b.k[k] && firsts), PETSC_COMM_WORLD, PETSC_ERR_USER, "Option -k is %" PetscInt_FMT ", but must be at least 0, not 0 among several, and 0 with -first", b.k[k]);
   PetscCheck(!firsts || b.place->copy, PETSC_COMM_WORLD, PETSC_ERR_USER, "-first is for a GPU, and there is none");
   if (setup) {
     measure = TimeSetup;
@@ -477,7 +489,7 @@ int main(int argc, char **argv)
   } else if (firsts) {
     measure = TimeFirst;
     columns = "# matrix\tnnz\tcopy_ms\tfirst_ms\tfirst/copy\tresident_us\tnewvalues_ms\twhat\n";
-  } else if (raw) b.nraw = b.place->nraw[b.k > 0];
+  } else if (raw) b.nraw = b.place->nraw[b.k[0] > 0];
 
   PetscCall(PetscGetVersion(version, sizeof(version)));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));
