@@ -41,8 +41,8 @@
 . fallbacks             - products that the parent type, `MATAIJ` or `MATAIJCUSPARSE`, computed instead
 . dense_builds          - times the structure for products with dense matrices, `TILEDSPMM`, was built
 . dense_refreshes       - times only its values were renewed
-. dense_products_host   - products with dense matrices computed by its host code
-. dense_products_device - products with dense matrices computed by its GPU kernel
+. dense_products_host   - products with dense matrices computed by its host code, or with one column by the format's
+. dense_products_device - likewise by its GPU kernels
 - dense_fallbacks       - products with dense matrices that the parent type computed, for lack of room or of columns
 
   Level: intermediate

@@ -166,13 +166,16 @@ static PetscErrorCode DenseOptionsOutOfRange(void)
     {"panel",   "33",   "a multiple of 32"                 },
     {"stage",   "0",    "between 1 and 4096"               },
     {"stage",   "4097", "between 1 and 4096"               },
-    {"columns", "0",    "between 1 and 32"                 },
-    {"columns", "33",   "between 1 and 32"                 },
+    {"columns", "-1",   "between 0 and 32"                 },
+    {"columns", "33",   "between 0 and 32"                 },
     {"columns", "12",   "a power of two"                   },
+    {"segment", "-1",   "at least 0"                       },
     {"least",   "-1",   "at least 0"                       },
     {"memory",  "-1",   "between 0 and 9223372036854775807"},
   };
-  char name[64];
+  char           name[64], text[256] = "";
+  Mat            A;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(bad); k++) {
@@ -181,6 +184,16 @@ static PetscErrorCode DenseOptionsOutOfRange(void)
     PetscCall(PetscSNPrintf(name, sizeof(name), "-mat_tiledspmm_%s", bad[k].option));
     PetscCall(OptionOutOfRange(NULL, name, bad[k].value, bad[k].range));
   }
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 10, 10));
+  PetscCall(MatSetType(A, TestFormat("")));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "fast"));
+  PetscCall(PetscPushErrorHandler(KeepText, text));
+  ierr = MatSetFromOptions(A);
+  PetscCall(PetscPopErrorHandler());
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_tiledspmm_kernel"));
+  PetscCheck(ierr == PETSC_ERR_USER && strstr(text, "fast") && strstr(text, "mat_tiledspmm_kernel"), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "A kernel that there is not gave error %d, \"%s\"", (int)ierr, text);
+  PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

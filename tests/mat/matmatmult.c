@@ -311,33 +311,39 @@ static PetscErrorCode NoRoomOnGPU(MatType type, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the host a few columns are the parent's by default; without a build */
-static PetscErrorCode FewColumns(void)
+/* By default one column is the format's, as a vector is; on the host fewer than 16 are the parent's. Neither builds TiledSpMM. */
+static PetscErrorCode FewColumns(MatType type)
 {
   const struct {
-    PetscInt       least, columns; /* least 0: the default, 16 */
+    PetscInt       least, columns; /* least 0: the default */
     TestDensePlace place;
     PetscInt       builds;
-  } cases[] = {
-    {0,  15, TEST_DENSE_PARENT, 0},
-    {0,  16, TEST_DENSE_HOST,   1},
-    {20, 19, TEST_DENSE_PARENT, 0},
-    {20, 20, TEST_DENSE_HOST,   0},
-    {1,  1,  TEST_DENSE_HOST,   0}
-  };
-  MatGallopStatistics last = {0};
+  } host[] =
+    {
+      {0,  1,  TEST_DENSE_HOST,   0},
+      {0,  15, TEST_DENSE_PARENT, 0},
+      {0,  16, TEST_DENSE_HOST,   1},
+      {20, 19, TEST_DENSE_PARENT, 0},
+      {20, 20, TEST_DENSE_HOST,   0},
+      {1,  1,  TEST_DENSE_HOST,   0}
+  },
+    device[] = {{0, 1, TEST_DENSE_DEVICE, 0}, {3, 2, TEST_DENSE_PARENT, 0}, {0, 2, TEST_DENSE_DEVICE, 1}, {3, 1, TEST_DENSE_DEVICE, 0}, {1, 1, TEST_DENSE_DEVICE, 0}, {3, 3, TEST_DENSE_DEVICE, 0}};
+  const PetscBool     ondevice = (PetscBool)!strcmp(type, MATSEQDENSECUDA);
+  MatGallopStatistics last     = {.builds = 1}; /* the first product's, and no more */
   Mat                 A, R, B, C;
 
   PetscFunctionBegin;
   PetscCall(CreatePair(150, 150, 15, &A, &R));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
-    PetscCall(TestSetIntOption("-mat_tiledspmm_least", cases[k].least));
+  for (size_t k = 0; k < 6; k++) {
+    const PetscInt columns = ondevice ? device[k].columns : host[k].columns;
+
+    PetscCall(TestSetIntOption("-mat_tiledspmm_least", ondevice ? device[k].least : host[k].least));
     PetscCall(MatSetFromOptions(A));
-    PetscCall(TestCreateDense(A, PETSC_FALSE, MATSEQDENSE, cases[k].columns, PETSC_FALSE, 52, &B));
+    PetscCall(TestCreateDense(A, PETSC_FALSE, type, columns, (PetscBool)(k % 2), 52, &B));
     PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
     PetscCall(TestCompareDense(R, B, C, "few columns"));
     PetscCall(CheckResultType(C, "few columns"));
-    PetscCall(TestDenseCounts(A, cases[k].builds, 0, cases[k].place, &last, "few columns"));
+    PetscCall(TestDenseCounts(A, ondevice ? device[k].builds : host[k].builds, 0, ondevice ? device[k].place : host[k].place, &last, "few columns"));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&C));
   }
@@ -366,7 +372,8 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1)); /* not a default: also few columns are to be TiledSpMM's on the host */
   PetscCall(TestHasDevice(&gpu));
-  PetscCall(FewColumns());
+  PetscCall(FewColumns(MATSEQDENSE));
+  if (gpu) PetscCall(FewColumns(MATSEQDENSECUDA));
   for (int g = 0; g <= (int)gpu; g++) {
     MatType type = g ? MATSEQDENSECUDA : MATSEQDENSE;
 
@@ -405,7 +412,10 @@ int main(int argc, char **argv)
       suffix: hbp
       args: -format hbp
     test:
+      suffix: kernels
+      args: -mat_tiledspmm_kernel {{staged cached transposed}} -mat_tiledspmm_segment {{0 4}}
+    test:
       suffix: tiles
-      args: -mat_tiledspmm_panel {{32 64 512}} -mat_tiledspmm_stage {{1 7 4096}} -mat_tiledspmm_columns {{1 4 32}}
+      args: -mat_tiledspmm_panel {{32 64 512}} -mat_tiledspmm_stage {{1 7 4096}} -mat_tiledspmm_columns {{1 4 32}} -mat_tiledspmm_kernel staged
 
 TEST*/

@@ -46,7 +46,7 @@ static PetscErrorCode Expect(const char what[], PetscReal is, PetscReal should)
 /* The model of the same, by hand: rows of 3, 1, 2 and 1 entries, 30 empty ones; in each of three stages one line of B is touched, and no row of B twice */
 static PetscErrorCode CheckModel(const TiledSpMM *t)
 {
-  const PetscReal bt = (PetscReal)sizeof(PetscScalar), bi = (PetscReal)sizeof(PetscInt), R = (PetscReal)t->options.columns, mu = 7.0 / 34, rho = 7.0 / 5, Z = 128.0 / 7;
+  const PetscReal bt = (PetscReal)sizeof(PetscScalar), bi = (PetscReal)sizeof(PetscInt), R = (PetscReal)TILEDSPMM_R(t), mu = 7.0 / 34, rho = 7.0 / 5, Z = 128.0 / 7;
   const PetscReal delta = (8 * (3 + 4 + 4) + 2 * 3 * 32) / 34.0, C = PetscMax(1, 3 * 64 / (5 * bt)), bytes = (bt + 2) * Z / R + bi / (rho * R) + delta / (R * mu) + bt / mu;
   TiledSpMMModel  m;
 
@@ -176,7 +176,7 @@ int main(int argc, char **argv)
 
   testset:
     output_file: output/empty.out
-    args: -mat_tiledspmm_panel 32 -mat_tiledspmm_stage 2
+    args: -mat_tiledspmm_kernel staged -mat_tiledspmm_panel 32 -mat_tiledspmm_stage 2
     test:
       suffix: 1
     test:
@@ -185,7 +185,7 @@ int main(int argc, char **argv)
 
   testset:
     requires: double !complex !defined(PETSC_USE_64BIT_INDICES)
-    args: -mat_tiledspmm_panel 32 -mat_tiledspmm_stage 2 -mat_tiledspmm_columns 2
+    args: -mat_tiledspmm_kernel staged -mat_tiledspmm_panel 32 -mat_tiledspmm_stage 2 -mat_tiledspmm_columns 2
     filter: grep -o "TiledSpMM:.*" | sort -u
     test:
       suffix: view_info

@@ -64,6 +64,41 @@ static PetscErrorCode RandomMatrix(Law law, PetscInt number, PetscInt m, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What holds of segments: they are the rows in order, each entry is where its segment looks for it, and the places of partial sums are those of the rows that are cut */
+static PetscErrorCode CheckSegments(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const PetscScalar a[], const char what[])
+{
+  PetscCount seg = 0, few = 0, many = 0, slots = 0;
+
+  PetscFunctionBegin;
+  PetscCheck(t->segptr[0] == 0 && t->segptr[t->nseg] == i[m] && (t->segment || t->nseg == m), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " segments", what, t->nseg);
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscCount num = t->segment ? PetscMax(1, (i[r + 1] - i[r] + t->segment - 1) / t->segment) : 1;
+
+    if (num > 1) {
+      const PetscCount at = num <= TILEDSPMM_FEW ? few++ : t->nsplit - 1 - many++;
+
+      PetscCheck(t->splitrow[at] == r && t->splitptr[at] == slots && t->splitnum[at] == num, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: partial sums of row %" PetscInt_FMT, what, r);
+    }
+    for (PetscCount k = 0; k < num; k++, seg++) {
+      const PetscInt begin = i[r] + (PetscInt)k * t->segment, end = k + 1 < num ? begin + t->segment : i[r + 1];
+
+      PetscCheck(t->segptr[seg] == begin && t->segptr[seg + 1] == end, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: segment %" PetscCount_FMT " of row %" PetscInt_FMT, what, k, r);
+      if (t->segment)
+        PetscCheck(t->segrow[seg] == (num > 1 ? -1 - (slots + k) : r), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: segment %" PetscCount_FMT " of row %" PetscInt_FMT " has its sum at %" PetscInt_FMT, what, k, r, t->segrow[seg]);
+      for (PetscInt e = begin; e < end; e++) {
+        const PetscCount at = t->kernel == TILEDSPMM_CACHED ? t->slicedispl[seg / TILEDSPMM_WARP] + (PetscCount)TILEDSPMM_WARP * (e - begin) + seg % TILEDSPMM_WARP : e;
+
+        PetscCheck(t->kernel != TILEDSPMM_CACHED || at < t->slicedispl[seg / TILEDSPMM_WARP + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no room for segment %" PetscCount_FMT, what, seg);
+        PetscCheck(t->col[at] == j[e] && t->value[at] == a[e], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entry %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, e, t->col[at], j[e]);
+      }
+    }
+    if (num > 1) slots += num;
+  }
+  PetscCheck(seg == t->nseg && few + many == t->nsplit && many == t->nmany && slots == t->nslots, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " segments, %" PetscCount_FMT " partial sums", what, t->nseg, t->nslots);
+  PetscCheck(t->stored == (t->kernel == TILEDSPMM_CACHED ? t->slicedispl[t->slices] : t->nz), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries stored", what, t->stored);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What holds of every structure: each entry is stored once, where its row looks for it, and names its column; padding holds nothing */
 static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const char what[])
 {
@@ -84,32 +119,36 @@ static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const c
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)data, &t));
   panel = t->options.panel;
   warps = panel / TILEDSPMM_WARP;
-  for (PetscInt p = 0; p < t->panels; p++) {
-    for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) {
-      const PetscCount first = t->mapdispl[s], size = t->mapdispl[s + 1] - first;
+  if (t->kernel != TILEDSPMM_STAGED) {
+    PetscCall(CheckSegments(t, m, i, j, a, what));
+    found = t->nz;
+  } else
+    for (PetscInt p = 0; p < t->panels; p++) {
+      for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) {
+        const PetscCount first = t->mapdispl[s], size = t->mapdispl[s + 1] - first;
 
-      PetscCheck(size > 0 && size <= t->options.stage, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " has %" PetscCount_FMT " rows of B", what, s, size);
-      PetscCheck(size == t->options.stage || s + 1 == t->stagedispl[p + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " is not full", what, s);
-      for (PetscInt r = 0; r < panel; r++) {
-        const PetscInt   row = p * panel + r, len = t->len[s * panel + r];
-        const PetscCount warp = s * warps + r / TILEDSPMM_WARP, width = (t->warpdispl[warp + 1] - t->warpdispl[warp]) / TILEDSPMM_WARP;
+        PetscCheck(size > 0 && size <= t->options.stage, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " has %" PetscCount_FMT " rows of B", what, s, size);
+        PetscCheck(size == t->options.stage || s + 1 == t->stagedispl[p + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " is not full", what, s);
+        for (PetscInt r = 0; r < panel; r++) {
+          const PetscInt   row = p * panel + r, len = t->len[s * panel + r];
+          const PetscCount warp = s * warps + r / TILEDSPMM_WARP, width = (t->warpdispl[warp + 1] - t->warpdispl[warp]) / TILEDSPMM_WARP;
 
-        PetscCheck(len <= width && (row < m || !len), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has %" PetscInt_FMT " entries in stage %" PetscCount_FMT, what, row, len, s);
-        for (PetscInt k = 0; k < width; k++) {
-          const PetscCount at   = t->warpdispl[warp] + TILEDSPMM_WARP * k + r % TILEDSPMM_WARP;
-          const PetscInt   from = t->from[at];
+          PetscCheck(len <= width && (row < m || !len), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has %" PetscInt_FMT " entries in stage %" PetscCount_FMT, what, row, len, s);
+          for (PetscInt k = 0; k < width; k++) {
+            const PetscCount at   = t->warpdispl[warp] + TILEDSPMM_WARP * k + r % TILEDSPMM_WARP;
+            const PetscInt   from = t->from[at];
 
-          if (k >= len) {
-            PetscCheck(from == -1 && t->value[at] == (PetscScalar)0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: padding of row %" PetscInt_FMT " holds an entry", what, row);
-            continue;
+            if (k >= len) {
+              PetscCheck(from == -1 && t->value[at] == (PetscScalar)0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: padding of row %" PetscInt_FMT " holds an entry", what, row);
+              continue;
+            }
+            PetscCheck(from >= i[row] && from < i[row + 1] && t->index[at] < size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has an entry of another", what, row);
+            PetscCheck(j[from] == t->map[first + t->index[at]] && a[from] == t->value[at], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: an entry of row %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, row, t->map[first + t->index[at]], j[from]);
+            found++;
           }
-          PetscCheck(from >= i[row] && from < i[row + 1] && t->index[at] < size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has an entry of another", what, row);
-          PetscCheck(j[from] == t->map[first + t->index[at]] && a[from] == t->value[at], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: an entry of row %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, row, t->map[first + t->index[at]], j[from]);
-          found++;
         }
       }
     }
-  }
   PetscCheck(found == i[m] && t->nz == i[m], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries of %" PetscInt_FMT, what, found, i[m]);
   PetscCall(TiledSpMMDestroyHostCopy(&t));
   PetscCall(MatSeqAIJRestoreArrayRead(R, &a));
@@ -133,11 +172,12 @@ static PetscErrorCode CompareArrays(Mat A, Mat R, const char what[])
   PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_CUDA, &device));
   if (!host && !device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck(host && device, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not built at both places", what);
+  if (((const TiledSpMM *)device)->kernel != TILEDSPMM_STAGED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)host, &h));
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)device, &d));
   PetscCheck(h->stages == d->stages && h->nmap == d->nmap && h->stored == d->stored && h->bytes == d->bytes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in sizes", what);
 #define SAME(array, number) PetscCheck(!memcmp(h->array, d->array, (size_t)(number) * sizeof(*h->array)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in " #array, what);
-  TILEDSPMM_ARRAYS(h, SAME)
+  TILEDSPMM_ARRAYS(h, SAME);
 #undef SAME
   PetscCall(TiledSpMMDestroyHostCopy(&h));
   PetscCall(TiledSpMMDestroyHostCopy(&d));
@@ -184,10 +224,39 @@ static PetscErrorCode Products(Mat A, Mat R, MatType type, PetscInt number, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* So many rows that each multiprocessor has more than it works on at once: with B transposed, another kernel computes them */
+static PetscErrorCode ManyRows(MatType type)
+{
+  static const PetscInt columns[] = {8, 19, 32};
+  Mat                   A, R, B, C;
+  MatGallopStatistics   last = {0};
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "transposed"));
+  for (PetscInt segment = 0; segment <= 5; segment += 5) {
+    PetscCall(TestSetIntOption("-mat_tiledspmm_segment", segment));
+    PetscCall(RandomMatrix(LAW_POWER, 1000 + segment, 300000, 50, &R)); /* up to 50 entries a row */
+    PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
+    PetscCall(MatGallopGetStatistics(A, &last));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
+      PetscCall(TestCreateDense(A, PETSC_FALSE, type, columns[k], PETSC_FALSE, 5, &B));
+      PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+      PetscCall(TestCompareDense(R, B, C, "many rows"));
+      PetscCall(TestDenseCounts(A, k ? 0 : 1, 0, strcmp(type, MATSEQDENSECUDA) ? TEST_DENSE_HOST : TEST_DENSE_DEVICE, &last, "many rows"));
+      PetscCall(MatDestroy(&B));
+      PetscCall(MatDestroy(&C));
+    }
+    PetscCall(CheckStructure(A, R, strcmp(type, MATSEQDENSECUDA) ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, "many rows"));
+    PetscCall(TestDestroy(&A, &R));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const PetscInt sizes[]  = {1, 2, 7, 31, 32, 33, 64, 65, 127, 128, 129, 255, 257, 500, 1000, 1500};
-  static const PetscInt panels[] = {32, 64, 96, 256, 512}, stages[] = {1, 3, 32, 100, 512, 4096}, columns[] = {1, 2, 4, 8, 16, 32};
+  static const PetscInt panels[] = {32, 64, 96, 256, 512}, stages[] = {1, 3, 32, 100, 512, 4096}, columns[] = {0, 1, 2, 4, 8, 16, 32}, segments[] = {0, 1, 2, 5, 33, 100};
+  static const char    *kernels[] = {"staged", "cached", "transposed", "choose"};
   PetscInt              matrices = 200, first = 0;
   PetscBool             device = PETSC_FALSE;
   Mat                   A, R;
@@ -208,6 +277,8 @@ int main(int argc, char **argv)
     PetscCall(TestSetIntOption("-mat_tiledspmm_panel", panels[Below(number, 5, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(panels))]));
     PetscCall(TestSetIntOption("-mat_tiledspmm_stage", stages[Below(number, 6, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(stages))]));
     PetscCall(TestSetIntOption("-mat_tiledspmm_columns", columns[Below(number, 7, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(columns))]));
+    PetscCall(TestSetIntOption("-mat_tiledspmm_segment", segments[Below(number, 8, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(segments))]));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", kernels[Below(number, 9, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(kernels))]));
     PetscCall(RandomMatrix((Law)(number % LAW_COUNT), number, m, n, &R));
     PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
     PetscCall(Products(A, R, MATSEQDENSE, number, what));
@@ -217,6 +288,7 @@ int main(int argc, char **argv)
     }
     PetscCall(TestDestroy(&A, &R));
   }
+  if (matrices >= 200 && !first) PetscCall(ManyRows(device ? MATSEQDENSECUDA : MATSEQDENSE));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -68,6 +68,24 @@ PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What computes a product: TiledSpMM, or, for one column, the format, as it does with vectors */
+typedef struct {
+  GallopStructureKind kind;
+  GallopDenseProduct  p;
+} DenseWork;
+
+static PetscErrorCode Compute(const GallopFormatWork *work, void *data, const DenseWork *w, PetscBool *done)
+{
+  const PetscScalar   one = 1.0, zero = 0.0;
+  const GallopProduct p = {&one, &zero, w->p.b, NULL, w->p.c};
+
+  PetscFunctionBegin;
+  *done = PETSC_TRUE;
+  if (w->kind == GALLOP_FORMAT) PetscCall((*work->apply)(data, &p));
+  else PetscCall((*work->applydense)(data, &w->p, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatMatMultNumeric_SeqGallop_SeqDense - C = A B
 
@@ -75,8 +93,10 @@ PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *d
 */
 PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBool *done)
 {
-  const PetscInt   columns = B->cmap->n;
-  const PetscBool  empty   = (PetscBool)(!columns || !A->rmap->n);
+  const PetscBool empty = (PetscBool)(!B->cmap->n || !A->rmap->n);
+  DenseWork       w     = {
+              GALLOP_TILEDSPMM, {B->cmap->n, NULL, 0, NULL, 0}
+  };
   Mat_Gallop      *g;
   DenseArrays      arrays;
   PetscBool        wanted = PETSC_TRUE;
@@ -90,37 +110,37 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(DenseArraysGet(A, B, C, &arrays));
   PetscCheck(arrays.b != arrays.c || empty, PETSC_COMM_SELF, PETSC_ERR_ARG_IDN, "The result of a product A B must not be B, or have its array");
+  w.p.b = arrays.b;
+  w.p.c = arrays.c;
   if (!empty)
-    wanted = (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, columns);
-  if (!wanted) {
-    *done = PETSC_FALSE;
-    g->stats.dense_fallbacks++;
-    PetscCall(DenseArraysRestore(B, C, &arrays));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    wanted = (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, w.p.columns);
+  if (!wanted && w.p.columns == 1) {
+    w.kind = GALLOP_FORMAT;
+    wanted = PETSC_TRUE;
   }
-  if (!empty) {
-    PetscCall(MatGallopUpdate(A, g, GALLOP_TILEDSPMM, arrays.place, state, &data));
-    nz = g->structure[GALLOP_TILEDSPMM].instance[arrays.place].key.nz;
+  *done = (PetscBool)(wanted && empty);
+  if (!empty && wanted) {
+    PetscCall(MatGallopUpdate(A, g, w.kind, arrays.place, state, &data));
+    nz    = g->structure[w.kind].instance[arrays.place].key.nz;
+    *done = (PetscBool)!nz;
   }
   if (data) {
-    GallopType           type  = g->structure[GALLOP_TILEDSPMM].type;
-    const PetscLogDouble flops = 2.0 * (PetscLogDouble)nz * columns; /* as MATAIJ counts them */
-    GallopDenseProduct   p     = {columns, arrays.b, 0, arrays.c, 0};
+    GallopType           type  = g->structure[w.kind].type;
+    const PetscLogDouble flops = 2.0 * (PetscLogDouble)nz * w.p.columns; /* as MATAIJ counts them */
 
-    PetscCall(MatDenseGetLDA(B, &p.ldb));
-    PetscCall(MatDenseGetLDA(C, &p.ldc));
+    PetscCall(MatDenseGetLDA(B, &w.p.ldb));
+    PetscCall(MatDenseGetLDA(C, &w.p.ldc));
     PetscCall(PetscLogEventBegin(type->event_mult, A, B, C, 0));
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
-    PetscCall((*GallopWork(type->format, arrays.place)->applydense)(data, &p));
-    if (arrays.place == GALLOP_DEVICE) {
-      PetscCall(PetscLogGpuTimeEnd());
-      PetscCall(PetscLogGpuFlops(flops));
-    } else PetscCall(PetscLogFlops(flops));
+    PetscCall(Compute(GallopWork(type->format, arrays.place), data, &w, done));
+    if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeEnd());
+    if (*done && arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuFlops(flops));
+    else if (*done) PetscCall(PetscLogFlops(flops));
     PetscCall(PetscLogEventEnd(type->event_mult, A, B, C, 0));
+    if (!*done) PetscCall(MatGallopWarnNoRoom(A, g, w.kind, arrays.place));
   }
   PetscCall(DenseArraysRestore(B, C, &arrays));
-  *done = (PetscBool)(data || !nz);
-  if (!nz && !empty) PetscCall(MatZeroEntries(C));
+  if (*done && !nz && !empty) PetscCall(MatZeroEntries(C));
   if (!*done) g->stats.dense_fallbacks++;
   else if (arrays.place == GALLOP_DEVICE) g->stats.dense_products_device++;
   else g->stats.dense_products_host++;

@@ -269,6 +269,14 @@ static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kin
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of a structure that is there, but has no room for what it needs during a product */
+PetscErrorCode MatGallopWarnNoRoom(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place)
+{
+  PetscFunctionBegin;
+  PetscCall(WarnTooLarge(A, g, kind, place, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* From so many on, rows that have entries are counted where CSR is: on the host that takes as long as many products, 0.5 ns a row */
 static const PetscInt ManyRows = 1 << 16;
 

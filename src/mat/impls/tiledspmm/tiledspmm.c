@@ -6,29 +6,34 @@
   TILEDSPMM - The structure with which Gallop matrices compute products with dense matrices, C = A B in `MatMatMult()` and `MatProductNumeric()`
 
   Options Database Keys:
-+ -mat_tiledspmm_panel <256>  - rows of a panel, which is what a GPU block computes: a multiple of 32, at most 512
-. -mat_tiledspmm_stage <512>  - most rows of B that a GPU block has in shared memory at once, at most 4096
-. -mat_tiledspmm_columns <16> - most columns of B that a GPU block computes at once: 1, 2, 4, 8, 16 or 32. Fewer where the shared memory does not hold that many for a stage, and
-                                 no more than 16 with panels of more than 256 rows.
-. -mat_tiledspmm_least <0>    - fewest columns of B with which products are not left to `MATAIJ` or `MATAIJCUSPARSE`; 0 chooses: 16 on the host, 1 on the GPU
-- -mat_tiledspmm_memory <0>   - most bytes that the structure of a matrix may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
++ -mat_tiledspmm_kernel <choose> - what computes products on the GPU: staged, the paper's; cached, which leaves B to the L1 cache; transposed, which copies B row by row first; choose, the
+                                   better one of the last two by the pattern
+. -mat_tiledspmm_columns <0>     - R, most columns of B that are computed at once: 1, 2, 4, 8, 16 or 32; 0 chooses: 8 staged, 16 cached. Fewer staged where the shared memory does not hold that many
+                                   for a stage, and no more than 16 with panels of more than 256 rows; at most 16 cached, 8 with complex numbers. The transposed kernel has no use for it.
+. -mat_tiledspmm_segment <0>     - most entries of a segment: cached and transposed cut longer rows into segments; 0 chooses: the mean length of rows, at least 32, where the lengths' standard
+                                   deviation is above the mean; and where there are fewer rows than the multiprocessors work on, what gives each of them enough
+. -mat_tiledspmm_panel <256>     - staged, and on the host: rows of a panel, which is what a GPU block computes: a multiple of 32, at most 512
+. -mat_tiledspmm_stage <512>     - staged, and on the host: most rows of B that a GPU block has in shared memory at once, at most 4096
+. -mat_tiledspmm_least <0>       - fewest columns of B with which products are TiledSpMM's; 0 chooses: 16 on the host, 2 on the GPU. With fewer `MATAIJ` or `MATAIJCUSPARSE` computes them, with one
+                                   column the format of the matrix, as it does for a vector.
+- -mat_tiledspmm_memory <0>      - most bytes that the structure of a matrix may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: intermediate
 
   Notes:
   Every sequential Gallop type has it: `MATSEQAIJEVCHYB`, `MATSEQAIJCSROVERLAP`, `MATSEQAIJFASTLOAD` and `MATSEQAIJHBP`. B is of type `MATSEQDENSE` or `MATSEQDENSECUDA`. The structure
   is built at the first such product, refreshed when only values have changed and built again when the nonzero pattern has changed. It is a copy of the entries beside the format and the
-  parent's.
+  parent's. With B transposed it also keeps room for up to 32 columns of B (64 in single precision, 16 complex ones), which -mat_tiledspmm_memory does not count.
 
-  A product runs on the GPU when B and C live there and none of the three is bound to the CPU, else on the host; with fewer columns there than -mat_tiledspmm_least where the parent computes it. The result has the type that the parent's product gives it. It must
-  not be B itself.
+  A product runs on the GPU when B and C live there and none of the three is bound to the CPU, else on the host. The result has the type that the parent's product gives it. It must
+  not be B itself. The same product gives the same bits in every run.
 
   `-mat_view ::ascii_info` shows it where it has been built, `::ascii_info_detail` the quantities of the paper's model too: what they are, docs/tiledspmm.md says.
 
   `MatTransposeMatMult()` and all other products of matrices, and those of MPI matrices, are the parent's.
 
   References:
-. * - Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on GPUs, sections 2.5 and 3
+. * - Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on GPUs, sections 2.5, 3 and 4.1
 
 .seealso: `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD`, `MATHBP`, `MatMatMult()`, `MatProductCreate()`, `MatGallopGetStatistics()`
 M*/
@@ -37,6 +42,8 @@ static const char TiledSpMMCitation[] = "@misc{TiledSpMM,\n"
                                         "  title = {Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on {GPU}s}\n"
                                         "}\n";
 
+static const char *const TiledSpMMKernels[] = {"staged", "cached", "transposed", "choose", "TiledSpMMKernel", "TILEDSPMM_", NULL};
+
 static PetscErrorCode TiledSpMMOptionsDefault(void *options)
 {
   TiledSpMMOptions *o = (TiledSpMMOptions *)options;
@@ -44,8 +51,10 @@ static PetscErrorCode TiledSpMMOptionsDefault(void *options)
   PetscFunctionBegin;
   o->panel   = 256;
   o->stage   = 512;
-  o->columns = 16; /* the paper's R */
+  o->columns = 0;
+  o->segment = 0;
   o->least   = 0;
+  o->kernel  = TILEDSPMM_CHOOSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -59,11 +68,13 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
   (void)prefix;
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_panel", "Rows of a panel, which a GPU block computes: a multiple of 32", "TILEDSPMM", &o->panel, TILEDSPMM_WARP, TILEDSPMM_MAX_PANEL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_stage", "Most rows of B that a GPU block has in shared memory at once", "TILEDSPMM", &o->stage, 1, TILEDSPMM_MAX_STAGE));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a GPU block computes at once: a power of two", "TILEDSPMM", &o->columns, 1, TILEDSPMM_MAX_COLUMNS));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a GPU block computes at once: a power of two", "TILEDSPMM", &o->columns, 0, TILEDSPMM_MAX_COLUMNS));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_segment", "Most entries of a segment of a row, without stages on the GPU; 0 chooses", "TILEDSPMM", &o->segment, 0, PETSC_INT_MAX));
+  PetscCall(PetscOptionsEnum("-mat_tiledspmm_kernel", "What computes products on the GPU", "TILEDSPMM", TiledSpMMKernels, (PetscEnum)o->kernel, (PetscEnum *)&o->kernel, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_least", "Fewest columns of B with which products are not the parent's; 0 chooses", "TILEDSPMM", &o->least, 0, PETSC_INT_MAX));
   PetscCheck(o->panel % TILEDSPMM_WARP == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_panel is %" PetscInt_FMT ", but must be a multiple of %d", front, o->panel, TILEDSPMM_WARP);
   PetscCheck((o->columns & (o->columns - 1)) == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_columns is %" PetscInt_FMT ", but must be a power of two", front, o->columns);
-  if (o->panel != before.panel || o->stage != before.stage || o->columns != before.columns) *rebuild = PETSC_TRUE;
+  if (o->panel != before.panel || o->stage != before.stage || o->columns != before.columns || o->segment != before.segment || o->kernel != before.kernel) *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -72,10 +83,22 @@ static PetscBool TiledSpMMWantsDense(const void *options, PetscMemType memtype, 
 {
   const TiledSpMMOptions *o = (const TiledSpMMOptions *)options;
 
-  return (PetscBool)(columns >= (o->least ? o->least : PetscMemTypeHost(memtype) ? TILEDSPMM_LEAST_HOST : 1));
+  return (PetscBool)(columns >= (o->least ? o->least : PetscMemTypeHost(memtype) ? TILEDSPMM_LEAST_HOST : TILEDSPMM_LEAST_DEVICE));
 }
 
-enum { FIGURE_NZ, FIGURE_PANELS, FIGURE_STAGES, FIGURE_MAP, FIGURE_STORED, FIGURE_BYTES };
+enum {
+  FIGURE_NZ,
+  FIGURE_PANELS,
+  FIGURE_STAGES,
+  FIGURE_MAP,
+  FIGURE_STORED,
+  FIGURE_BYTES,
+  FIGURE_STAGED,
+  FIGURE_CACHED,
+  FIGURE_TRANSPOSED,
+  FIGURE_SEGMENTS,
+  FIGURE_SPLIT
+}; /* MAP, and STAGED and so on: entries, by the kernel; STORED of all */
 
 static PetscErrorCode TiledSpMMFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
@@ -89,14 +112,21 @@ static PetscErrorCode TiledSpMMFigures(const void *data, PetscLogDouble f[GALLOP
   f[FIGURE_MAP]    = (PetscLogDouble)t->nmap;
   f[FIGURE_STORED] = (PetscLogDouble)t->stored;
   f[FIGURE_BYTES]  = (PetscLogDouble)t->bytes;
+
+  f[FIGURE_STAGED + t->kernel] = (PetscLogDouble)t->nz;
+  f[FIGURE_SEGMENTS]           = (PetscLogDouble)t->nseg;
+  f[FIGURE_SPLIT]              = (PetscLogDouble)t->nsplit;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode TiledSpMMView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
 {
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f panels, %.0f stages with %.0f rows of B, each used %.2f times (rho); %.2f of the stored entries are padding\n", f[FIGURE_PANELS], f[FIGURE_STAGES], f[FIGURE_MAP], f[FIGURE_NZ] / f[FIGURE_MAP], 1 - f[FIGURE_NZ] / f[FIGURE_STORED]));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], f[FIGURE_BYTES] / f[FIGURE_NZ]));
+  if (f[FIGURE_STAGED] > 0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f panels, %.0f stages with %.0f rows of B, each used %.2f times (rho)\n", f[FIGURE_PANELS], f[FIGURE_STAGES], f[FIGURE_MAP], f[FIGURE_STAGED] / f[FIGURE_MAP]));
+  if (f[FIGURE_CACHED] + f[FIGURE_TRANSPOSED] > 0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f segments, %.0f rows have several; %.2f of the entries for the cached kernel, %.2f for the transposed one\n", f[FIGURE_SEGMENTS], f[FIGURE_SPLIT], f[FIGURE_CACHED] / f[FIGURE_NZ], f[FIGURE_TRANSPOSED] / f[FIGURE_NZ]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f bytes, %.2f a nonzero; %.2f of the stored entries are padding\n", f[FIGURE_BYTES], f[FIGURE_BYTES] / f[FIGURE_NZ], 1 - f[FIGURE_NZ] / f[FIGURE_STORED]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -110,8 +140,8 @@ static PetscErrorCode TiledSpMMViewDetail(const void *data, PetscViewer viewer)
   PetscCall(TiledSpMMGetModel(copy, &m));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: rows of %.3g entries, standard deviation %.3g; rho %.3g, Z %.3g, delta %.3g; C %.3g, L %.3g, Gamma %.3g\n", (double)m.mu, (double)m.sigma,
                                                (double)m.rho, (double)m.Z, (double)m.delta, (double)m.C, (double)m.L, (double)m.Gamma));
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %.3g flops a byte with %" PetscInt_FMT " columns at once, %.3g with Gamma 1, %.3g without tiles\n", (double)m.effective,
-                                               copy->options.columns, (double)m.tiled, (double)m.naive));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %.3g flops a byte with %" PetscInt_FMT " columns at once, %.3g with Gamma 1, %.3g without tiles\n", (double)m.effective, TILEDSPMM_R(copy),
+                                               (double)m.tiled, (double)m.naive));
   PetscCall(TiledSpMMDestroyHostCopy(&copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

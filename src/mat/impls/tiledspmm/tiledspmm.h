@@ -5,7 +5,7 @@
 
     Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on GPUs, sections 2.5 and 3
 
-  A GPU block computes a row panel, a thread a row of it. The rows of B that a panel refers to are its footprint. The footprint, in order, is cut into
+  Staged: a GPU block computes a row panel, a thread a row of it. The rows of B that a panel refers to are its footprint. The footprint, in order, is cut into
   stages that fit in shared memory: a GPU block loads a stage of B, R columns at a time, adds its products to what its threads hold in registers, R outputs each, and goes
   on to the next stage. So an entry of A is read once for R columns, by a two-byte index (B_IS) into the stage, and a row of B once for a panel.
 
@@ -17,40 +17,66 @@
 
 #include <gallop/formatimpl.h>
 
-#define TILEDSPMM_WARP        32   /* rows that are padded together: the width of a warp */
-#define TILEDSPMM_MAX_PANEL   512  /* with 512 threads a GPU block, each can have 128 registers: R = 16 outputs and what else it needs */
-#define TILEDSPMM_MAX_STAGE   4096 /* two bytes could tell more rows of B apart, but one column of so many complex numbers is all the shared memory that some GPUs have */
-#define TILEDSPMM_MAX_COLUMNS 32
-#define TILEDSPMM_LEAST_HOST  16 /* with fewer, what staging takes is more than what it saves on the host */
+#define TILEDSPMM_WARP         32   /* rows that are padded together: the width of a warp */
+#define TILEDSPMM_MAX_PANEL    512  /* with 512 threads a GPU block, each can have 128 registers: R = 16 outputs and what else it needs */
+#define TILEDSPMM_MAX_STAGE    4096 /* two bytes could tell more rows of B apart, but one column of so many complex numbers is all the shared memory that some GPUs have */
+#define TILEDSPMM_MAX_COLUMNS  32
+#define TILEDSPMM_LEAST_HOST   16 /* with fewer, what staging takes is more than what it saves on the host */
+#define TILEDSPMM_LEAST_DEVICE 2
+#define TILEDSPMM_FEW          32 /* partial sums of a row that a warp adds */
+
+/*
+  What a product on the GPU is computed by: stages of B in shared memory; rows, each by a thread, where the L1 cache serves B; rows of a transposed copy of B. The host has stages.
+  Without stages long rows are cut into segments.
+*/
+typedef enum { TILEDSPMM_STAGED, TILEDSPMM_CACHED, TILEDSPMM_TRANSPOSED, TILEDSPMM_CHOOSE } TiledSpMMKernel;
 
 typedef struct {
-  PetscInt panel;   /* rows of a panel, a multiple of TILEDSPMM_WARP */
-  PetscInt stage;   /* most rows of B in a stage */
-  PetscInt columns; /* R: most columns of B that a GPU block computes at once, a power of two */
-  PetscInt least;   /* fewest columns of B that are worth it, 0 to choose */
+  PetscInt        panel;   /* rows of a panel, a multiple of TILEDSPMM_WARP */
+  PetscInt        stage;   /* most rows of B in a stage */
+  PetscInt        columns; /* R: most columns of B that are computed at once, a power of two, 0 to choose */
+  PetscInt        segment; /* most entries of a segment, 0 to choose */
+  PetscInt        least;   /* fewest columns of B that are worth it, 0 to choose */
+  TiledSpMMKernel kernel;
 } TiledSpMMOptions;
 
 typedef unsigned short TiledSpMMIndex; /* B_IS = 2 bytes */
 
 typedef struct {
-  PetscMemType     memtype;
-  PetscInt         m, n;
-  PetscCount       nz;         /* entries of the matrix */
-  PetscInt         panels;     /* of options.panel rows each, the last perhaps of fewer */
-  PetscCount       stages;     /* of all panels */
-  PetscCount       nmap;       /* rows of B in all stages: nz / nmap is rho, how often one that is staged is used */
-  PetscCount       stored;     /* entries, padding included: stored / nz is Z */
-  PetscCount      *stagedispl; /* [panels + 1] first stage of each panel */
-  PetscCount      *mapdispl;   /* [stages + 1] where the rows of B in each stage begin in map */
-  PetscInt        *map;        /* [nmap] the footprints: a row of B */
-  PetscCount      *warpdispl;  /* [stages x warps of a panel + 1] first entry of each warp in each stage */
-  TiledSpMMIndex  *len;        /* [stages x rows of a panel] entries of each row in each stage */
-  TiledSpMMIndex  *index;      /* [stored] row of B, counted in its stage. Entry k of lane l is at warpdispl + TILEDSPMM_WARP k + l. */
-  PetscScalar     *value;      /* [stored] */
-  PetscInt        *from;       /* [stored] which entry of CSR it is, -1 for padding: for new values */
-  PetscScalar     *work;       /* on the host: the staged part of B and the sums of a panel */
-  size_t           bytes;      /* of these arrays without work */
-  size_t           shared;     /* bytes of shared memory that a GPU block can have, 0 on the host */
+  PetscMemType    memtype;
+  PetscInt        m, n;
+  PetscCount      nz;         /* entries of the matrix */
+  PetscInt        panels;     /* of options.panel rows each, the last perhaps of fewer */
+  PetscCount      stages;     /* of all panels */
+  PetscCount      nmap;       /* rows of B in all stages: nz / nmap is rho, how often one that is staged is used */
+  PetscCount      stored;     /* entries, padding included: stored / nz is Z */
+  PetscCount     *stagedispl; /* [panels + 1] first stage of each panel */
+  PetscCount     *mapdispl;   /* [stages + 1] where the rows of B in each stage begin in map */
+  PetscInt       *map;        /* [nmap] the footprints: a row of B */
+  PetscCount     *warpdispl;  /* [stages x warps of a panel + 1] first entry of each warp in each stage */
+  TiledSpMMIndex *len;        /* [stages x rows of a panel] entries of each row in each stage */
+  TiledSpMMIndex *index;      /* [stored] row of B, counted in its stage. Entry k of lane l is at warpdispl + TILEDSPMM_WARP k + l. */
+  PetscScalar    *value;      /* [stored] */
+  PetscInt       *from;       /* [stored] which entry of CSR it is, -1 for padding: for new values */
+
+  /* without stages: rows in segments of at most so many entries (0: each row is one), in the order of CSR */
+  PetscInt    segment;
+  PetscCount  nseg, slices;                   /* slices of TILEDSPMM_WARP segments, for the cached kernel: padded to the longest, entry k of lane l is at slicedispl + TILEDSPMM_WARP k + l */
+  PetscCount  nsplit, nslots;                 /* rows of several segments, and their segments, which have partial sums */
+  PetscInt   *segptr;                         /* [nseg + 1] where a segment begins in CSR */
+  PetscInt   *segrow;                         /* [nseg] its row, or -1 - the place of its partial sum, where rows are cut */
+  PetscCount  nmany;                          /* of the rows of several segments, those with more than TILEDSPMM_FEW, which come last, in the order from the end */
+  PetscInt   *splitrow, *splitptr, *splitnum; /* [nsplit] rows of several segments, where their partial sums begin, and how many there are */
+  PetscCount *slicedispl;                     /* [slices + 1] */
+  PetscInt   *col;                            /* [stored] columns, and values as above, in slices or as in CSR */
+
+  PetscScalar     *work;      /* on the host: the staged part of B and the sums of a panel. On the GPU: B transposed, and partial sums */
+  size_t           workbytes; /* on the GPU, where it is made for the columns of the products */
+  size_t           bytes;     /* of these arrays without work */
+  size_t           shared;    /* bytes of shared memory that a GPU block can have, 0 on the host */
+  int              multiprocessors;
+  PetscBool        overlaps; /* kernels may start while the one before them ends */
+  TiledSpMMKernel  kernel;
   TiledSpMMOptions options;
 } TiledSpMM;
 
@@ -65,9 +91,26 @@ typedef struct {
   X(index, (t)->stored) \
   X(from, (t)->stored) \
   X(value, (t)->stored)
+#define TILEDSPMM_SEGMENTS(t, X) \
+  X(segptr, (t)->nseg + 1) \
+  X(segrow, (t)->segment ? (t)->nseg : 0) \
+  X(splitrow, (t)->nsplit) \
+  X(splitptr, (t)->nsplit) \
+  X(splitnum, (t)->nsplit) \
+  X(slicedispl, (t)->kernel == TILEDSPMM_CACHED ? (t)->slices + 1 : 0)
+#define TILEDSPMM_COLUMNS(t, X) \
+  X(col, (t)->stored) \
+  X(value, (t)->stored)
 #define TILEDSPMM_ARRAYS(t, X) \
-  TILEDSPMM_STAGES(t, X) \
-  TILEDSPMM_ENTRIES(t, X)
+  do { \
+    if ((t)->kernel == TILEDSPMM_STAGED) { \
+      TILEDSPMM_STAGES(t, X) \
+      TILEDSPMM_ENTRIES(t, X) \
+    } else { \
+      TILEDSPMM_SEGMENTS(t, X) \
+      TILEDSPMM_COLUMNS(t, X) \
+    } \
+  } while (0)
 
 /* Bytes of all these arrays */
 static inline size_t TiledSpMMBytes(const TiledSpMM *t)
@@ -75,10 +118,12 @@ static inline size_t TiledSpMMBytes(const TiledSpMM *t)
   size_t bytes = 0;
 
 #define ADD(array, number) bytes += (size_t)(number) * sizeof(*t->array);
-  TILEDSPMM_ARRAYS(t, ADD)
+  TILEDSPMM_ARRAYS(t, ADD);
 #undef ADD
   return bytes;
 }
+
+#define TILEDSPMM_R(t) ((t)->options.columns ? (t)->options.columns : 16) /* the model's R: the paper's, where none is asked for */
 
 PETSC_INTERN const GallopFormatWork TiledSpMMHost, TiledSpMMDevice;
 

@@ -1,370 +1,111 @@
-/* TiledSpMM on the GPU: its arrays, new values, and the kernel of the product */
+/* TiledSpMM on the GPU: which kernel a matrix is for, and what is common to them */
 
-#include <gallop/footprintimpl.h>
-#include <cub/device/device_scan.cuh>
-#include <thrust/iterator/counting_iterator.h>
-#include <thrust/iterator/transform_iterator.h>
-#include "tiledspmm.h"
+#include "tiledspmmdevice.h"
 
-static_assert(TILEDSPMM_WARP == WarpSize, "the rows of a warp are padded together");
+static constexpr int Threads = 256;
 
-/* ---------------------------------------------------------------- the product */
+/* ---------------------------------------------------------------- what is looked at before the choice */
 
-template <typename V, typename I>
-struct TilesView {
-  I                     m, stage;
-  const PetscCount     *stagedispl, *mapdispl, *warpdispl;
-  const I              *map;
-  const TiledSpMMIndex *len, *index;
-  const V              *value;
+/* Sums over rows, or, for lines, over some of them */
+struct Looked {
+  double             squares; /* of lengths */
+  unsigned long long lines, entries;
+  int                longest;
 };
 
-/* B and C from some column on, and how many columns they have from there */
-template <typename V, typename I>
-struct DenseView {
-  const V *b;
-  V       *c;
-  I        ldb, ldc, columns;
-};
+static constexpr int LookedEntries = 64; /* of a row, at most, where lines are counted */
 
-/* Most threads of a GPU block: each can have 128 registers, and where it holds more than 16 outputs 255 */
-static constexpr int MaxThreads(int R)
+/* Lines of B that 32 rows touch at once, one of their entries each, of every step-th 32 rows; and lengths, of all */
+__global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, PetscInt step, Looked *looked)
 {
-  return R > 16 ? TILEDSPMM_MAX_PANEL / 2 : TILEDSPMM_MAX_PANEL;
-}
+  const PetscCount   row   = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+  const int          lane  = threadIdx.x % WarpSize;
+  const PetscInt     begin = row < m ? i[row] : 0, len = row < m ? i[row + 1] - begin : 0;
+  double             squares = (double)len * (double)len;
+  int                longest = len > PETSC_INT32_MAX ? PETSC_INT32_MAX : (int)len, most = longest;
+  unsigned long long lines = 0, entries = 0;
 
-/* A GPU block computes R columns of a panel, a thread R outputs of a row. Blocks that lie together have the same panel, which L2 then serves to all but the first. */
-template <int R, typename V, typename I>
-__global__ static void __launch_bounds__(MaxThreads(R)) TiledSpMMKernel(const TilesView<V, I> t, const DenseView<V, I> dense, const unsigned int groups)
-{
-  extern __shared__ __align__(16) unsigned char bytes[];
-  V *const                                      shared  = reinterpret_cast<V *>(bytes); /* column r of B's stage is at r t.stage: lanes with neighbouring indices are in different banks */
-  const PetscCount                              panel   = blockIdx.x / groups;
-  const I                                       first   = (I)(blockIdx.x % groups) * R;
-  const int                                     columns = dense.columns - first < R ? (int)(dense.columns - first) : R;
-  const int                                     warps = blockDim.x / WarpSize, warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
-  const PetscCount                              row = panel * blockDim.x + threadIdx.x;
-  const V *const                                b   = dense.b + (PetscCount)first * dense.ldb;
-  V                                             acc[R];
+  for (int by = WarpSize / 2; by; by /= 2) {
+    squares += __shfl_xor_sync(0xffffffffu, squares, by);
+    most = max(most, __shfl_xor_sync(0xffffffffu, most, by));
+  }
+  if (row / WarpSize % step == 0) {
+    for (int k = 0; k < most && k < LookedEntries; k++) {
+      const bool         entry  = k < len;
+      const PetscCount   line   = entry ? (PetscCount)j[begin + k] * (PetscCount)sizeof(PetscScalar) / TILEDSPMM_LINE : -1;
+      const PetscCount   before = __shfl_up_sync(0xffffffffu, (long long)line, 1);
+      const unsigned int first  = __ballot_sync(0xffffffffu, entry && (lane == 0 || line != before));
 
-#pragma unroll
-  for (int r = 0; r < R; r++) acc[r] = V(0);
-  for (PetscCount s = t.stagedispl[panel]; s < t.stagedispl[panel + 1]; s++) {
-    const PetscCount map  = t.mapdispl[s];
-    const int        size = (int)(t.mapdispl[s + 1] - map), len = t.len[s * blockDim.x + threadIdx.x];
-    PetscCount       at = t.warpdispl[s * warps + warp] + lane;
-
-    __syncthreads(); /* all are done with the stage before */
-    for (int q = threadIdx.x; q < size; q += blockDim.x) {
-      const V *const from = b + t.map[map + q];
-
-#pragma unroll
-      for (int r = 0; r < R; r++)
-        if (r < columns) shared[r * t.stage + q] = from[(PetscCount)r * dense.ldb];
-    }
-    __syncthreads();
-    for (int k = 0; k < len; k++, at += WarpSize) {
-      const V  value  = GallopLoadOnce(t.value + at);
-      const V *staged = shared + GallopLoadOnce(t.index + at);
-
-#pragma unroll
-      for (int r = 0; r < R; r++) acc[r] += value * staged[r * t.stage]; /* those of no column are never stored */
+      lines += __popc(first);
+      entries += __popc(__ballot_sync(0xffffffffu, entry));
     }
   }
-  if (row >= t.m) return;
-  V *const c = dense.c + (PetscCount)first * dense.ldc + row;
-
-#pragma unroll
-  for (int r = 0; r < R; r++)
-    if (r < columns) c[(PetscCount)r * dense.ldc] = acc[r];
-}
-
-/* Calls f(kernel) with the kernel for a number of columns at once */
-template <typename F>
-static cudaError_t WithKernel(PetscInt columns, F f)
-{
-  switch (columns) {
-  case 1:
-    return f(TiledSpMMKernel<1, PetscScalar, PetscInt>);
-  case 2:
-    return f(TiledSpMMKernel<2, PetscScalar, PetscInt>);
-  case 4:
-    return f(TiledSpMMKernel<4, PetscScalar, PetscInt>);
-  case 8:
-    return f(TiledSpMMKernel<8, PetscScalar, PetscInt>);
-  case 16:
-    return f(TiledSpMMKernel<16, PetscScalar, PetscInt>);
-  default:
-    return f(TiledSpMMKernel<32, PetscScalar, PetscInt>);
+  if (lane == 0) {
+    atomicAdd(&looked->squares, squares);
+    atomicMax(&looked->longest, most);
+    if (entries) {
+      atomicAdd(&looked->lines, lines);
+      atomicAdd(&looked->entries, entries);
+    }
   }
 }
 
-static size_t SharedBytes(const TiledSpMM *t, PetscInt columns)
+static PetscErrorCode Look(const GallopCSR *csr, Looked *looked, PetscBool *done)
 {
-  return (size_t)t->options.stage * columns * sizeof(PetscScalar);
-}
-
-/* As many columns as asked for, a power of two, or fewer where the stages of so many do not fit in shared memory, or the outputs of large panels not in registers */
-static PetscInt MostColumns(const TiledSpMM *t)
-{
-  PetscInt columns = t->options.columns;
-
-  while (columns > 1 && (SharedBytes(t, columns) > t->shared || t->options.panel > MaxThreads((int)columns))) columns /= 2;
-  return columns;
-}
-
-/* Columns first to last, R at a time */
-static PetscErrorCode Launch(const TiledSpMM *t, const GallopDenseProduct *p, PetscInt first, PetscInt last, PetscInt R, cudaStream_t stream)
-{
-  const TilesView<PetscScalar, PetscInt> tiles = {t->m, t->options.stage, t->stagedispl, t->mapdispl, t->warpdispl, t->map, t->len, t->index, t->value};
-  const PetscCount                       most  = PetscMax((PetscCount)1, (PetscCount)PETSC_INT32_MAX / t->panels); /* groups of columns in a grid */
-
-  PetscFunctionBegin;
-  for (PetscCount begin = first; begin < last; begin += most * R) {
-    const PetscCount                       columns = PetscMin(last - begin, most * R), groups = (columns + R - 1) / R;
-    const DenseView<PetscScalar, PetscInt> dense = {p->b + begin * p->ldb, p->c + begin * p->ldc, p->ldb, p->ldc, (PetscInt)columns};
-
-    PetscCallCUDA(WithKernel(R, [&](auto *kernel) {
-      return GallopLaunch(kernel, {t->panels * groups, (int)t->options.panel, 1, SharedBytes(t, R), stream, false}, tiles, dense, (unsigned int)groups);
-    }));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *p)
-{
-  const TiledSpMM *t = (const TiledSpMM *)data;
-  const PetscInt   R = MostColumns(t), whole = p->columns / R * R;
-  PetscInt         left = 1;
+  const PetscCount warps = ((PetscCount)csr->m + WarpSize - 1) / WarpSize, most = 8192; /* warps that count lines */
+  void            *memory;
   cudaStream_t     stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(Launch(t, p, 0, whole, R, stream));
-  while (left < p->columns - whole) left *= 2; /* those left over, with no more outputs a thread than it takes */
-  PetscCall(Launch(t, p, whole, p->columns, left, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- building */
-
-static constexpr int Threads        = 256;
-static constexpr int InspectThreads = 512, InspectWords = 8192; /* a GPU block that looks for a footprint marks columns by as many words of bits */
-
-template <typename V, typename I>
-__global__ static void ValuesKernel(PetscCount n, const I *__restrict__ from, const V *__restrict__ a, V *__restrict__ value)
-{
-  const PetscCount k = blockIdx.x * (PetscCount)blockDim.x + threadIdx.x;
-
-  if (k < n) value[k] = from[k] < 0 ? V(0) : a[from[k]];
-}
-
-static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
-{
-  TiledSpMM   *t = (TiledSpMM *)data;
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  ValuesKernel<<<(unsigned int)((t->stored + Threads - 1) / Threads), Threads, 0, stream>>>(t->stored, t->from, csr->a, t->value);
+  PetscCall(GallopDeviceMalloc(sizeof(*looked), &memory));
+  *done = (PetscBool)(memory != NULL);
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceZero(memory, sizeof(*looked)));
+  LookKernel<<<(unsigned int)(((PetscCount)csr->m + Threads - 1) / Threads), Threads, 0, stream>>>(csr->m, csr->i, csr->j, (PetscInt)(warps / most + 1), (Looked *)memory);
   GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(looked, memory, sizeof(*looked)));
+  PetscCall(GallopDeviceRelease(sizeof(*looked), memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What of a matrix the inspection needs */
-struct Pattern {
-  PetscInt        m, panel, stage, panels;
-  const PetscInt *i, *j;
+/* ---------------------------------------------------------------- the choice */
 
-  __host__ __device__ __forceinline__ PetscInt End(PetscInt p) const { return m - p * panel < panel ? m : (p + 1) * panel; }
+static const double   CachedLines  = 3;   /* to which the cached kernel is the faster one, where rows are alike: bytes of lines that loads of B touch, over those that they need */
+static const PetscInt SegmentLeast = 32;  /* more segments cost more than they spread */
+static const PetscInt Resident     = 512; /* segments that a multiprocessor works on at once, with few columns */
+
+/* Of the lengths of rows */
+struct Statistics {
+  double mu, sigma;
 };
 
-struct Found {
-  PetscCount stages, nmap;
-  int        disorder; /* the columns of some row do not increase */
-};
-
-/* A warp a row */
-__global__ static void __launch_bounds__(Threads) OrderKernel(Pattern A, Found *found)
+static Statistics StatisticsOf(const TiledSpMM *t, const Looked *looked)
 {
-  const PetscCount r   = (blockIdx.x * (PetscCount)Threads + threadIdx.x) / WarpSize;
-  bool             bad = false;
+  const double mu = (double)t->nz / t->m, squares = looked->squares / t->m - mu * mu;
 
-  if (r >= A.m) return;
-  for (PetscInt e = A.i[r] + 1 + threadIdx.x % WarpSize; e < A.i[r + 1]; e += WarpSize) bad = bad || A.j[e - 1] >= A.j[e];
-  if (bad) found->disorder = 1;
+  return {mu, squares > 0 ? sqrt(squares) : 0};
 }
 
-/* A GPU block a panel: the size of its footprint, or with map the footprint, which begins there at mapfirst */
-__global__ static void __launch_bounds__(InspectThreads, 4) FootprintKernel(Pattern A, PetscInt *__restrict__ size, const PetscCount *__restrict__ mapfirst, PetscInt *__restrict__ map)
+/*
+  The size of segments, 0 for none, after the chart of Figure 6: the mean where rows are too unlike. Where there are too few rows for the multiprocessors, what gives each of them as
+  many segments as it works on at once: the paper's U mu, with U counted so.
+*/
+static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked)
 {
-  __shared__ GallopFootprintMarks<InspectThreads, InspectWords> marks;
-  static constexpr int                                          Ahead = 4;
-  const PetscInt                                                p     = (PetscInt)blockIdx.x;
-  const PetscCount                                              begin = A.i[p * A.panel], end = A.i[A.End(p)];
-  const PetscInt                                                num = GallopFootprint(marks, PETSC_INT_MAX, 1, map ? map + mapfirst[p] : NULL, [&](auto what) {
-    for (PetscCount e = begin + threadIdx.x; e < end; e += Ahead * InspectThreads) {
-      PetscInt j[Ahead];
+  const Statistics s    = StatisticsOf(t, looked);
+  const PetscInt   even = PetscMax(SegmentLeast, (PetscInt)(t->nz / ((PetscCount)Resident * t->multiprocessors)));
+  PetscInt         size = t->options.segment;
 
-#pragma unroll
-      for (int u = 0; u < Ahead; u++) j[u] = e + u * InspectThreads < end ? A.j[e + u * InspectThreads] : -1;
-#pragma unroll
-      for (int u = 0; u < Ahead; u++)
-        if (j[u] >= 0) what((int)j[u]);
-    }
-  });
-
-  if (!map && threadIdx.x == 0) size[p] = num;
+  if (!size && s.sigma > s.mu) size = PetscMax(SegmentLeast, PetscMin(even, (PetscInt)s.mu));
+  else if (!size && looked->longest >= 4 * even) size = even;
+  return size && size < looked->longest ? size : 0;
 }
 
-/* Rows of B, and stages, of panel p; none of the one behind the last, which ends the sums over them */
-struct SizeOf {
-  const PetscInt *size;
-  PetscInt        panels;
-
-  __host__ __device__ PetscCount operator()(PetscInt p) const { return p < panels ? (PetscCount)size[p] : 0; }
-};
-
-struct StagesOf {
-  const PetscInt *size;
-  PetscInt        panels, stage;
-
-  __host__ __device__ PetscCount operator()(PetscInt p) const { return p < panels ? ((PetscCount)size[p] + stage - 1) / stage : 0; }
-};
-
-__global__ static void TotalsKernel(PetscInt panels, const PetscCount *__restrict__ mapfirst, const PetscCount *__restrict__ stagefirst, Found *found)
+/* Segments of one row name rows of B that are far apart: neighbouring rows are what the cached kernel is for */
+static TiledSpMMKernel ChooseKernel(const TiledSpMM *t, const Looked *looked)
 {
-  found->nmap   = mapfirst[panels];
-  found->stages = stagefirst[panels];
-}
-
-/* Where stages begin, a thread a panel */
-__global__ static void __launch_bounds__(Threads) StagesKernel(Pattern A, const PetscCount *__restrict__ mapfirst, TiledSpMM t)
-{
-  const PetscCount p = blockIdx.x * (PetscCount)Threads + threadIdx.x;
-
-  if (p == 0) t.mapdispl[t.stages] = t.nmap;
-  if (p >= A.panels) return;
-  for (PetscCount s = t.stagedispl[p]; s < t.stagedispl[p + 1]; s++) t.mapdispl[s] = mapfirst[p] + (s - t.stagedispl[p]) * A.stage;
-}
-
-/* The panel of a stage: of those that begin with it, the last, which has it */
-static __device__ __forceinline__ PetscInt PanelOf(const Pattern &A, const PetscCount *stagedispl, PetscCount stage)
-{
-  PetscInt lo = 0, hi = A.panels - 1;
-
-  while (lo < hi) {
-    const PetscInt mid = hi - (hi - lo) / 2;
-
-    if (stagedispl[mid] <= stage) lo = mid;
-    else hi = mid - 1;
-  }
-  return lo;
-}
-
-/* The first of sorted numbers array[begin, end) that is not less */
-static __device__ __forceinline__ PetscCount LowerBound(const PetscInt *array, PetscCount begin, PetscCount end, PetscInt value)
-{
-  while (begin < end) {
-    const PetscCount mid = begin + (end - begin) / 2;
-
-    if (array[mid] < value) begin = mid + 1;
-    else end = mid;
-  }
-  return begin;
-}
-
-/* A GPU block a stage, a thread a row of the panel: the entries of the row in the stage, where they begin, and how much room each warp needs */
-__global__ static void __launch_bounds__(TILEDSPMM_MAX_PANEL) LengthsKernel(Pattern A, TiledSpMM t, PetscInt *__restrict__ start)
-{
-  const PetscCount s = blockIdx.x, warps = blockDim.x / WarpSize;
-  const PetscInt   p   = PanelOf(A, t.stagedispl, s);
-  const PetscCount row = (PetscCount)p * A.panel + threadIdx.x, slot = s * blockDim.x + threadIdx.x;
-  PetscCount       begin = 0, end = 0;
-
-  if (row < A.m) {
-    begin = LowerBound(A.j, A.i[row], A.i[row + 1], t.map[t.mapdispl[s]]);
-    end   = s + 1 < t.stagedispl[p + 1] ? LowerBound(A.j, begin, A.i[row + 1], t.map[t.mapdispl[s + 1]]) : A.i[row + 1];
-  }
-  const unsigned int width = GallopWarpMax((unsigned int)(end - begin));
-
-  start[slot] = (PetscInt)begin;
-  t.len[slot] = (TiledSpMMIndex)(end - begin);
-  if (threadIdx.x % WarpSize == 0) t.warpdispl[s * warps + threadIdx.x / WarpSize] = (PetscCount)width * WarpSize;
-  if (slot == 0) t.warpdispl[t.stages * warps] = 0;
-}
-
-/* The same threads: the entries, and the padding behind them */
-__global__ static void __launch_bounds__(TILEDSPMM_MAX_PANEL) EntriesKernel(Pattern A, TiledSpMM t, const PetscInt *__restrict__ start, const PetscScalar *__restrict__ a)
-{
-  const PetscCount s = blockIdx.x, warp = s * (blockDim.x / WarpSize) + threadIdx.x / WarpSize, slot = s * blockDim.x + threadIdx.x;
-  const PetscCount first = t.mapdispl[s], stop = t.mapdispl[s + 1], end = t.warpdispl[warp + 1];
-  const int        len = t.len[slot];
-  PetscCount       q   = first - 1; /* the place of the column before */
-
-  for (PetscCount at = t.warpdispl[warp] + threadIdx.x % WarpSize, k = 0; at < end; at += WarpSize, k++) {
-    const bool     entry = k < len;
-    const PetscInt e     = entry ? start[slot] + (PetscInt)k : -1;
-
-    if (entry) {
-      const PetscInt col = A.j[e];
-
-      q++; /* often the next one */
-      if (t.map[q] != col) q = LowerBound(t.map, q + 1, stop, col);
-    }
-    t.index[at] = (TiledSpMMIndex)(entry ? q - first : 0);
-    t.from[at]  = e;
-    t.value[at] = entry ? a[e] : PetscScalar(0);
-  }
-}
-
-#define TAKE(array, number) carver.Take(t->array, number);
-/* Run twice: with a null base they measure, then they hand out */
-static size_t CarveStages(TiledSpMM *t, void *base)
-{
-  GallopCarver carver(base);
-
-  TILEDSPMM_STAGES(t, TAKE)
-  return carver.Bytes();
-}
-
-static size_t CarveEntries(TiledSpMM *t, void *base)
-{
-  GallopCarver carver(base);
-
-  TILEDSPMM_ENTRIES(t, TAKE)
-  return carver.Bytes();
-}
-#undef TAKE
-
-/* What is needed until the numbers of stages and rows of B are known, and what until that of entries is */
-typedef struct {
-  PetscInt   *size, *start;
-  PetscCount *mapfirst, *stagefirst;
-  Found      *found;
-  char       *cub, *lastcub;
-  size_t      cubbytes, lastcubbytes;
-} Workspace;
-
-static size_t CarvePanels(Workspace *w, PetscInt panels, void *base)
-{
-  GallopCarver carver(base);
-
-  carver.Take(w->size, panels);
-  carver.Take(w->mapfirst, (PetscCount)panels + 1);
-  carver.Take(w->stagefirst, (PetscCount)panels + 1);
-  carver.Take(w->found, 1);
-  carver.Take(w->cub, (PetscCount)w->cubbytes);
-  return carver.Bytes();
-}
-
-static size_t CarveLengths(Workspace *w, const TiledSpMM *t, void *base)
-{
-  GallopCarver carver(base);
-
-  carver.Take(w->start, t->stages * t->options.panel);
-  carver.Take(w->lastcub, (PetscCount)w->lastcubbytes);
-  return carver.Bytes();
+  return !SegmentSize(t, looked) && (double)looked->lines * TILEDSPMM_LINE <= CachedLines * (double)looked->entries * (double)sizeof(PetscScalar) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
 }
 
 static PetscErrorCode Destroy(void **data)
@@ -372,175 +113,74 @@ static PetscErrorCode Destroy(void **data)
   TiledSpMM *t = (TiledSpMM *)*data;
 
   PetscFunctionBegin;
-  PetscCall(GallopDeviceFree(t->stagedispl)); /* where one allocation begins, */
-  PetscCall(GallopDeviceFree(t->index));      /* and the other */
+  PetscCall(GallopDeviceFree(t->work));
+  if (t->kernel == TILEDSPMM_STAGED) { /* where allocations begin */
+    PetscCall(GallopDeviceFree(t->stagedispl));
+    PetscCall(GallopDeviceFree(t->index));
+  } else {
+    PetscCall(GallopDeviceFree(t->segptr));
+    PetscCall(GallopDeviceFree(t->col));
+  }
   PetscCall(PetscFree(t));
   *data = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The most shared memory that the device lets a GPU block have, which its kernels are allowed here */
-static PetscErrorCode AllowShared(size_t *bytes)
-{
-  int device, most;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  for (PetscInt R = 1; R <= TILEDSPMM_MAX_COLUMNS; R *= 2) PetscCallCUDA(WithKernel(R, [=](auto *kernel) { return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most); }));
-  *bytes = (size_t)most;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Sums of footprints and stages over panels */
-static PetscErrorCode SumPanels(const TiledSpMM *t, Workspace *w, bool measure, cudaStream_t stream)
-{
-  const auto panel  = thrust::make_counting_iterator((PetscInt)0);
-  const auto sizes  = thrust::make_transform_iterator(panel, SizeOf{w->size, t->panels});
-  const auto stages = thrust::make_transform_iterator(panel, StagesOf{w->size, t->panels, t->options.stage});
-  size_t     bytes[2];
-
-  PetscFunctionBegin;
-  if (measure) {
-    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[0], sizes, w->mapfirst, (PetscCount)t->panels + 1, stream));
-    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[1], stages, w->stagefirst, (PetscCount)t->panels + 1, stream));
-    w->cubbytes = PetscMax(bytes[0], bytes[1]);
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, sizes, w->mapfirst, (PetscCount)t->panels + 1, stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, stages, w->stagefirst, (PetscCount)t->panels + 1, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* With the numbers of stages and rows of B known. What t has of memory is Destroy()'s where *done stays false. */
-static PetscErrorCode Complete(TiledSpMM *t, const Pattern &A, const GallopCSR *csr, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
-{
-  const int        panel  = (int)t->options.panel;
-  const PetscCount warps  = t->stages * (panel / WarpSize);
-  void            *stages = NULL, *entries = NULL, *lengths = NULL;
-  size_t           bytes = 0;
-
-  PetscFunctionBegin;
-  *done     = PETSC_FALSE;
-  t->stored = 0;
-  if (t->stages > PETSC_INT32_MAX || (maxbytes && TiledSpMMBytes(t) > (size_t)maxbytes)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopDeviceMalloc(CarveStages(t, NULL), &stages));
-  if (!stages) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveStages(t, stages);
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, w->lastcubbytes, t->warpdispl, t->warpdispl, warps + 1, stream));
-  bytes = CarveLengths(w, t, NULL);
-  PetscCall(GallopDeviceMalloc(bytes, &lengths));
-  if (lengths) {
-    (void)CarveLengths(w, t, lengths);
-    PetscCall(GallopDeviceCopy(t->stagedispl, w->stagefirst, (size_t)(t->panels + 1) * sizeof(*t->stagedispl)));
-    FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, NULL, w->mapfirst, t->map);
-    GallopCheckLaunch();
-    StagesKernel<<<(unsigned int)((t->panels + Threads - 1) / Threads), Threads, 0, stream>>>(A, w->mapfirst, *t);
-    GallopCheckLaunch();
-    LengthsKernel<<<(unsigned int)t->stages, panel, 0, stream>>>(A, *t, w->start);
-    GallopCheckLaunch();
-    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->lastcub, w->lastcubbytes, t->warpdispl, t->warpdispl, warps + 1, stream));
-    PetscCall(GallopDeviceCopyOut(&t->stored, t->warpdispl + warps, sizeof(t->stored)));
-    t->bytes = TiledSpMMBytes(t);
-    if (!maxbytes || t->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(CarveEntries(t, NULL), &entries));
-  }
-  if (entries) {
-    (void)CarveEntries(t, entries);
-    EntriesKernel<<<(unsigned int)t->stages, panel, 0, stream>>>(A, *t, w->start, csr->a);
-    GallopCheckLaunch();
-    PetscCall(AllowShared(&t->shared));
-    *done = PETSC_TRUE;
-  }
-  if (lengths) PetscCall(GallopDeviceRelease(bytes, lengths));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Looks at the pattern on the GPU; found->disorder: the host must. *memory is to be given back, NULL where there is none. */
-static PetscErrorCode Look(const TiledSpMM *t, const Pattern &A, Workspace *w, Found *found, void **memory, size_t *bytes, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  PetscCall(SumPanels(t, w, true, stream));
-  *bytes = CarvePanels(w, t->panels, NULL);
-  PetscCall(GallopDeviceMalloc(*bytes, memory));
-  if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarvePanels(w, t->panels, *memory);
-  PetscCallCUDA(cudaMemsetAsync(w->found, 0, sizeof(*w->found), stream));
-  OrderKernel<<<(unsigned int)(((PetscCount)t->m * WarpSize + Threads - 1) / Threads), Threads, 0, stream>>>(A, w->found);
-  GallopCheckLaunch();
-  FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, w->size, NULL, NULL);
-  GallopCheckLaunch();
-  PetscCall(SumPanels(t, w, false, stream));
-  TotalsKernel<<<1, 1, 0, stream>>>(t->panels, w->mapfirst, w->stagefirst, w->found);
-  GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(found, w->found, sizeof(*found)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* For rows whose columns do not increase: by the host's inspection, whose arrays are copied */
-static PetscErrorCode CopyFromHost(TiledSpMM *t, const GallopCSR *csr, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
-{
-  TiledSpMM *host;
-  void      *stages, *entries = NULL;
-
-  PetscFunctionBegin;
-  *done = PETSC_FALSE;
-  PetscCall(TiledSpMMInspect(&t->options, csr, maxbytes, &host));
-  if (!host) PetscFunctionReturn(PETSC_SUCCESS);
-  *t         = *host;
-  t->memtype = PETSC_MEMTYPE_CUDA;
-  PetscCall(GallopDeviceMalloc(CarveStages(t, NULL), &stages));
-  (void)CarveStages(t, stages);
-  if (stages) PetscCall(GallopDeviceMalloc(CarveEntries(t, NULL), &entries));
-  t->index = NULL;
-  if (entries) {
-    (void)CarveEntries(t, entries);
-#define COPY(array, number) \
-  if (host->array) PetscCall(GallopDeviceCopyIn(t->array, host->array, (size_t)(number) * sizeof(*t->array)));
-    TILEDSPMM_ARRAYS(t, COPY) /* but value, which the host has not */
-#undef COPY
-    PetscCall(Refresh(t, csr));
-    PetscCallCUDA(cudaStreamSynchronize(stream)); /* what was copied is pageable and about to go */
-    PetscCall(AllowShared(&t->shared));
-    *done = PETSC_TRUE;
-  }
-  PetscCall(TiledSpMMFree_Host(&host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  TiledSpMM   *t;
-  Workspace    w     = {};
-  Found        found = {};
-  Pattern      A;
-  void        *memory = NULL, *data;
-  size_t       bytes  = 0;
-  cudaStream_t stream;
-  PetscBool    done = PETSC_FALSE;
+  TiledSpMM *t;
+  void      *data;
+  int        device;
+  Looked     looked;
+  PetscBool  done = PETSC_FALSE, staged;
 
   PetscFunctionBegin;
   *built = NULL;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(PetscNew(&t));
-  data           = t;
-  t->memtype     = PETSC_MEMTYPE_CUDA;
-  t->options     = *(const TiledSpMMOptions *)options;
-  t->m           = csr->m;
-  t->n           = csr->n;
-  t->nz          = csr->nz;
-  t->panels      = csr->m / t->options.panel + (csr->m % t->options.panel ? 1 : 0);
-  A              = {t->m, t->options.panel, t->options.stage, t->panels, csr->i, csr->j};
-  found.disorder = t->n >= PETSC_INT32_MAX || t->panels >= PETSC_INT32_MAX || (PetscCount)t->m * WarpSize / Threads >= PETSC_INT32_MAX; /* more columns than the marks of a footprint tell apart, more rows than a grid has place for */
-  if (!found.disorder) {
-    PetscCall(Look(t, A, &w, &found, &memory, &bytes, stream));
-    t->stages = found.stages;
-    t->nmap   = found.nmap;
-    if (memory && !found.disorder) PetscCall(Complete(t, A, csr, &w, maxbytes, stream, &done));
-    if (memory) PetscCall(GallopDeviceRelease(bytes, memory));
+  data       = t;
+  t->memtype = PETSC_MEMTYPE_CUDA;
+  t->options = *(const TiledSpMMOptions *)options;
+  t->kernel  = t->options.kernel;
+  t->m       = csr->m;
+  t->n       = csr->n;
+  t->nz      = csr->nz;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&t->multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  staged = (PetscBool)(t->kernel == TILEDSPMM_STAGED || (PetscCount)t->m / Threads >= PETSC_INT32_MAX);
+  if (staged) {
+    t->kernel = TILEDSPMM_STAGED;
+    PetscCall(TiledSpMMStagedBuild(t, csr, maxbytes, &done));
+  } else {
+    PetscCall(Look(csr, &looked, &done));
+    if (done) {
+      if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = ChooseKernel(t, &looked);
+      done = PETSC_FALSE;
+      PetscCall(TiledSpMMSegmentsBuild(t, csr, SegmentSize(t, &looked), maxbytes, &done));
+    }
   }
-  if (found.disorder) PetscCall(CopyFromHost(t, csr, maxbytes, stream, &done));
   if (done) *built = t;
   else PetscCall(Destroy(&data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
+{
+  TiledSpMM *t = (TiledSpMM *)data;
+
+  PetscFunctionBegin;
+  if (t->kernel == TILEDSPMM_STAGED) PetscCall(TiledSpMMStagedRefresh(t, csr));
+  else PetscCall(TiledSpMMSegmentsRefresh(t, csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *p, PetscBool *done)
+{
+  TiledSpMM *t = (TiledSpMM *)data;
+
+  PetscFunctionBegin;
+  *done = PETSC_TRUE;
+  if (t->kernel == TILEDSPMM_STAGED) PetscCall(TiledSpMMStagedApply(t, p));
+  else PetscCall(TiledSpMMSegmentsApply(t, p, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

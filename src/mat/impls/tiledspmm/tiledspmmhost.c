@@ -9,7 +9,7 @@ PetscErrorCode TiledSpMMFree_Host(TiledSpMM **t)
 {
   PetscFunctionBegin;
 #define FREE(array, number) PetscCall(PetscFree((*t)->array));
-  TILEDSPMM_ARRAYS(*t, FREE)
+  TILEDSPMM_ARRAYS(*t, FREE);
 #undef FREE
   PetscCall(PetscFree((*t)->work));
   PetscCall(PetscFree(*t));
@@ -139,6 +139,7 @@ PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *options, const GallopCSR
   PetscCall(PetscNew(&t));
   t->memtype = PETSC_MEMTYPE_HOST;
   t->options = *options;
+  t->kernel  = TILEDSPMM_STAGED;
   t->m       = csr->m;
   t->n       = csr->n;
   t->nz      = csr->nz;
@@ -227,11 +228,12 @@ static inline void ComputePanel(const TiledSpMM *t, PetscInt p, PetscInt first, 
     for (PetscInt r = begin; r < end; r++) product->c[r + (PetscCount)(first + c) * product->ldc] = acc[(r - begin) * width + c];
 }
 
-static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *product)
+static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *product, PetscBool *done)
 {
   const TiledSpMM *t = (const TiledSpMM *)data;
 
   PetscFunctionBegin;
+  *done = PETSC_TRUE;
   for (PetscInt p = 0; p < t->panels; p++) {
     for (PetscInt k = 0, columns; k < product->columns; k += columns) {
       const PetscInt left = product->columns - k;
@@ -267,7 +269,7 @@ PetscErrorCode TiledSpMMCopyToHost(const TiledSpMM *t, TiledSpMM **copy)
 #define COPY(array, number) \
   PetscCall(PetscMalloc1(number, &h->array)); \
   PetscCall(GallopCopyToHost(h->array, t->memtype, t->array, (size_t)(number) * sizeof(*h->array)));
-  TILEDSPMM_ARRAYS(t, COPY)
+  TILEDSPMM_ARRAYS(t, COPY);
 #undef COPY
   *copy = h;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -277,6 +279,31 @@ PetscErrorCode TiledSpMMDestroyHostCopy(TiledSpMM **copy)
 {
   PetscFunctionBegin;
   PetscCall(TiledSpMMFree_Host(copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* CSR's i and j of a structure without stages, on the host */
+static PetscErrorCode SegmentsToCSR(const TiledSpMM *t, PetscInt **rows, PetscInt **cols)
+{
+  PetscInt  *i, *j, r = 0;
+  PetscBool *first; /* whether a partial sum is of the first segment of a row */
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc2(t->m + 1, &i, t->nz, &j));
+  PetscCall(PetscCalloc1(t->nslots, &first));
+  for (PetscCount k = 0; k < t->nsplit; k++) first[t->splitptr[k]] = PETSC_TRUE;
+  for (PetscCount seg = 0; seg < t->nseg; seg++) {
+    const PetscInt begin = t->segptr[seg], end = t->segptr[seg + 1];
+
+    if (!t->segment || t->segrow[seg] >= 0) i[r++] = begin;
+    else if (first[-1 - t->segrow[seg]]) i[r++] = begin;
+    for (PetscInt e = begin; e < end; e++)
+      j[e] = t->kernel == TILEDSPMM_CACHED ? t->col[t->slicedispl[seg / TILEDSPMM_WARP] + (PetscCount)TILEDSPMM_WARP * (e - begin) + seg % TILEDSPMM_WARP] : t->col[e];
+  }
+  i[t->m] = t->segptr[t->nseg];
+  PetscCall(PetscFree(first));
+  *rows = i;
+  *cols = j;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -307,10 +334,34 @@ static PetscCount RowLength(const TiledSpMM *t, PetscInt r)
   return len;
 }
 
-/* TiledSpMMGetModel - What sections 2.3 and 3 of the paper say of products with R columns at once, R as the options have it */
+/* Of a structure without stages: what it would be with them */
+static PetscErrorCode ModelOfSegments(const TiledSpMM *t, TiledSpMMModel *model)
+{
+  GallopCSR  csr;
+  PetscInt  *i, *j;
+  TiledSpMM *staged;
+
+  PetscFunctionBegin;
+  PetscCall(SegmentsToCSR(t, &i, &j));
+  PetscCall(PetscMemzero(&csr, sizeof(csr)));
+  csr.m      = t->m;
+  csr.n      = t->n;
+  csr.nz     = t->nz;
+  csr.host_i = i;
+  csr.host_j = j;
+  PetscCall(TiledSpMMInspect(&t->options, &csr, 0, &staged));
+  PetscCall(PetscFree2(i, j));
+  if (staged) {
+    PetscCall(TiledSpMMGetModel(staged, model));
+    PetscCall(TiledSpMMFree_Host(&staged));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* TiledSpMMGetModel - What sections 2.3 and 3 of the paper say of products with stages and R columns at once, R as the options have it; all 0 where the structure cannot have stages */
 PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
 {
-  const PetscReal value = (PetscReal)sizeof(PetscScalar), index = (PetscReal)sizeof(PetscInt), R = (PetscReal)t->options.columns;
+  const PetscReal value = (PetscReal)sizeof(PetscScalar), index = (PetscReal)sizeof(PetscInt), R = (PetscReal)TILEDSPMM_R(t);
   const size_t    displ = (size_t)(t->panels + t->stages + t->stages * (t->options.panel / TILEDSPMM_WARP) + 3) * sizeof(PetscCount);
   PetscReal       matrix, staged;
   PetscCount      lines = 0, touched = 0;
@@ -318,6 +369,10 @@ PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(model, sizeof(*model)));
+  if (t->kernel != TILEDSPMM_STAGED) {
+    PetscCall(ModelOfSegments(t, model));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   model->mu = (PetscReal)t->nz / t->m;
   for (PetscInt r = 0; r < t->m; r++) model->sigma += PetscSqr((PetscReal)RowLength(t, r) - model->mu) / t->m;
   model->sigma = PetscSqrtReal(model->sigma);

@@ -1,0 +1,45 @@
+#pragma once
+
+/* For TiledSpMM's .cu files: what its kernels have in common */
+
+#include <gallop/cudaimpl.h>
+#include "tiledspmm.h"
+
+static_assert(TILEDSPMM_WARP == WarpSize, "the rows of a warp are padded together");
+
+/* B and C from some column on, and how many columns they have from there */
+template <typename V, typename I>
+struct DenseView {
+  const V *b;
+  V       *c;
+  I        ldb, ldc, columns;
+};
+
+/* Columns of a product from one on, as many as there are threads for */
+static inline DenseView<PetscScalar, PetscInt> DenseFrom(const GallopDenseProduct *p, PetscCount begin, PetscCount columns)
+{
+  return {p->b + begin * p->ldb, p->c + begin * p->ldc, p->ldb, p->ldc, (PetscInt)columns};
+}
+
+/* Calls f(first, columns, R) for all columns: R at once as often as they fit, which one call does for as many as a grid of GPU blocks takes, then what is left by the next power of two */
+template <typename F>
+static inline PetscErrorCode ForColumns(PetscInt columns, PetscInt R, PetscCount blocks, F f)
+{
+  const PetscInt   whole = columns / R * R;
+  const PetscCount most  = PetscMax((PetscCount)1, (PetscCount)PETSC_INT32_MAX / blocks) * R;
+  PetscInt         left  = 1;
+
+  PetscFunctionBegin;
+  for (PetscCount begin = 0; begin < whole; begin += most) PetscCall(f(begin, PetscMin(whole - begin, most), R));
+  while (left < columns - whole) left *= 2;
+  if (whole < columns) PetscCall(f((PetscCount)whole, (PetscCount)(columns - whole), left));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of the staged kernel, and of those that have segments instead. *done stays false where there is no room. What t has of memory is Destroy()'s then, too. */
+PETSC_INTERN PetscErrorCode TiledSpMMStagedBuild(TiledSpMM *, const GallopCSR *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode TiledSpMMStagedRefresh(TiledSpMM *, const GallopCSR *);
+PETSC_INTERN PetscErrorCode TiledSpMMStagedApply(const TiledSpMM *, const GallopDenseProduct *);
+PETSC_INTERN PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *, const GallopCSR *, PetscInt, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode TiledSpMMSegmentsRefresh(TiledSpMM *, const GallopCSR *);
+PETSC_INTERN PetscErrorCode TiledSpMMSegmentsApply(TiledSpMM *, const GallopDenseProduct *, PetscBool *);

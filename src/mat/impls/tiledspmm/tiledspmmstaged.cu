@@ -1,0 +1,500 @@
+/* TiledSpMM with stages of B in shared memory: its arrays, new values, and the kernel of the product */
+
+#include <gallop/footprintimpl.h>
+#include <cub/device/device_scan.cuh>
+#include <cuda_pipeline.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include "tiledspmmdevice.h"
+
+/* ---------------------------------------------------------------- the product */
+
+template <typename V, typename I>
+struct TilesView {
+  I                     m, stage;
+  const PetscCount     *stagedispl, *mapdispl, *warpdispl;
+  const I              *map;
+  const TiledSpMMIndex *len, *index;
+  const V              *value;
+};
+
+/* Most threads of a GPU block: each can have 128 registers, and where it holds more than 16 outputs 255 */
+static constexpr int MaxThreads(int R)
+{
+  return R > 16 ? TILEDSPMM_MAX_PANEL / 2 : TILEDSPMM_MAX_PANEL;
+}
+
+/* A GPU block computes R columns of a panel, a thread R outputs of a row. Blocks that lie together have the same panel, which L2 then serves to all but the first. */
+template <int R, typename V, typename I>
+__global__ static void __launch_bounds__(MaxThreads(R)) StagedKernel(const TilesView<V, I> t, const DenseView<V, I> dense, const unsigned int groups)
+{
+  extern __shared__ __align__(16) unsigned char bytes[];
+  V *const                                      shared  = reinterpret_cast<V *>(bytes); /* column r of B's stage is at r t.stage: lanes with neighbouring indices are in different banks */
+  const PetscCount                              panel   = blockIdx.x / groups;
+  const I                                       first   = (I)(blockIdx.x % groups) * R;
+  const int                                     columns = dense.columns - first < R ? (int)(dense.columns - first) : R;
+  const int                                     warps = blockDim.x / WarpSize, warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
+  const PetscCount                              row = panel * blockDim.x + threadIdx.x;
+  const V *const                                b   = dense.b + (PetscCount)first * dense.ldb;
+  V                                             acc[R];
+
+#pragma unroll
+  for (int r = 0; r < R; r++) acc[r] = V(0);
+  for (PetscCount s = t.stagedispl[panel]; s < t.stagedispl[panel + 1]; s++) {
+    const PetscCount map  = t.mapdispl[s];
+    const int        size = (int)(t.mapdispl[s + 1] - map), len = t.len[s * blockDim.x + threadIdx.x];
+    PetscCount       at = t.warpdispl[s * warps + warp] + lane;
+
+    __syncthreads(); /* all are done with the stage before */
+    for (int q = threadIdx.x; q < size; q += blockDim.x) {
+      const V *const from = b + t.map[map + q];
+
+#pragma unroll
+      for (int r = 0; r < R; r++)
+        if (r < columns) __pipeline_memcpy_async(shared + (r * t.stage + q), from + (PetscCount)r * dense.ldb, sizeof(V));
+    }
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncthreads();
+    for (int k = 0; k < len; k++, at += WarpSize) {
+      const V  value  = GallopLoadOnce(t.value + at);
+      const V *staged = shared + GallopLoadOnce(t.index + at);
+
+#pragma unroll
+      for (int r = 0; r < R; r++) acc[r] += value * staged[r * t.stage]; /* those of no column are never stored */
+    }
+  }
+  if (row >= t.m) return;
+  V *const c = dense.c + (PetscCount)first * dense.ldc + row;
+
+#pragma unroll
+  for (int r = 0; r < R; r++)
+    if (r < columns) c[(PetscCount)r * dense.ldc] = acc[r];
+}
+
+/* Calls f(kernel) with the kernel for a number of columns at once */
+template <typename F>
+static cudaError_t WithKernel(PetscInt columns, F f)
+{
+  switch (columns) {
+  case 1:
+    return f(StagedKernel<1, PetscScalar, PetscInt>);
+  case 2:
+    return f(StagedKernel<2, PetscScalar, PetscInt>);
+  case 4:
+    return f(StagedKernel<4, PetscScalar, PetscInt>);
+  case 8:
+    return f(StagedKernel<8, PetscScalar, PetscInt>);
+  case 16:
+    return f(StagedKernel<16, PetscScalar, PetscInt>);
+  default:
+    return f(StagedKernel<32, PetscScalar, PetscInt>);
+  }
+}
+
+static size_t SharedBytes(const TiledSpMM *t, PetscInt columns)
+{
+  return (size_t)t->options.stage * columns * sizeof(PetscScalar);
+}
+
+/* As many columns as asked for, a power of two, or fewer where the stages of so many do not fit in shared memory, or the outputs of large panels not in registers */
+static PetscInt MostColumns(const TiledSpMM *t)
+{
+  PetscInt columns = t->options.columns ? t->options.columns : 8;
+
+  while (columns > 1 && (SharedBytes(t, columns) > t->shared || t->options.panel > MaxThreads((int)columns))) columns /= 2;
+  return columns;
+}
+
+PetscErrorCode TiledSpMMStagedApply(const TiledSpMM *t, const GallopDenseProduct *p)
+{
+  const TilesView<PetscScalar, PetscInt> tiles = {t->m, t->options.stage, t->stagedispl, t->mapdispl, t->warpdispl, t->map, t->len, t->index, t->value};
+  cudaStream_t                           stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(ForColumns(p->columns, MostColumns(t), t->panels, [&](PetscCount begin, PetscCount columns, PetscInt R) {
+    const PetscCount groups = (columns + R - 1) / R;
+
+    PetscFunctionBegin;
+    PetscCallCUDA(WithKernel(R, [&](auto *kernel) {
+      return GallopLaunch(kernel, {t->panels * groups, (int)t->options.panel, 1, SharedBytes(t, R), stream, false}, tiles, DenseFrom(p, begin, columns), (unsigned int)groups);
+    }));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- building */
+
+static constexpr int Threads        = 256;
+static constexpr int InspectThreads = 512, InspectWords = 8192; /* a GPU block that looks for a footprint marks columns by as many words of bits */
+
+template <typename V, typename I>
+__global__ static void ValuesKernel(PetscCount n, const I *__restrict__ from, const V *__restrict__ a, V *__restrict__ value)
+{
+  const PetscCount k = blockIdx.x * (PetscCount)blockDim.x + threadIdx.x;
+
+  if (k < n) value[k] = from[k] < 0 ? V(0) : a[from[k]];
+}
+
+PetscErrorCode TiledSpMMStagedRefresh(TiledSpMM *t, const GallopCSR *csr)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  ValuesKernel<<<(unsigned int)((t->stored + Threads - 1) / Threads), Threads, 0, stream>>>(t->stored, t->from, csr->a, t->value);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What of a matrix the inspection needs */
+struct Pattern {
+  PetscInt        m, panel, stage, panels;
+  const PetscInt *i, *j;
+
+  __host__ __device__ __forceinline__ PetscInt End(PetscInt p) const { return m - p * panel < panel ? m : (p + 1) * panel; }
+};
+
+struct Found {
+  PetscCount stages, nmap;
+  int        disorder; /* the columns of some row do not increase */
+};
+
+/* A warp a row */
+__global__ static void __launch_bounds__(Threads) OrderKernel(Pattern A, Found *found)
+{
+  const PetscCount r   = (blockIdx.x * (PetscCount)Threads + threadIdx.x) / WarpSize;
+  bool             bad = false;
+
+  if (r >= A.m) return;
+  for (PetscInt e = A.i[r] + 1 + threadIdx.x % WarpSize; e < A.i[r + 1]; e += WarpSize) bad = bad || A.j[e - 1] >= A.j[e];
+  if (bad) found->disorder = 1;
+}
+
+/* A GPU block a panel: the size of its footprint, or with map the footprint, which begins there at mapfirst */
+__global__ static void __launch_bounds__(InspectThreads, 4) FootprintKernel(Pattern A, PetscInt *__restrict__ size, const PetscCount *__restrict__ mapfirst, PetscInt *__restrict__ map)
+{
+  __shared__ GallopFootprintMarks<InspectThreads, InspectWords> marks;
+  static constexpr int                                          Ahead = 4;
+  const PetscInt                                                p     = (PetscInt)blockIdx.x;
+  const PetscCount                                              begin = A.i[p * A.panel], end = A.i[A.End(p)];
+  const PetscInt                                                num = GallopFootprint(marks, PETSC_INT_MAX, 1, map ? map + mapfirst[p] : NULL, [&](auto what) {
+    for (PetscCount e = begin + threadIdx.x; e < end; e += Ahead * InspectThreads) {
+      PetscInt j[Ahead];
+
+#pragma unroll
+      for (int u = 0; u < Ahead; u++) j[u] = e + u * InspectThreads < end ? A.j[e + u * InspectThreads] : -1;
+#pragma unroll
+      for (int u = 0; u < Ahead; u++)
+        if (j[u] >= 0) what((int)j[u]);
+    }
+  });
+
+  if (!map && threadIdx.x == 0) size[p] = num;
+}
+
+/* Rows of B, and stages, of panel p; none of the one behind the last, which ends the sums over them */
+struct SizeOf {
+  const PetscInt *size;
+  PetscInt        panels;
+
+  __host__ __device__ PetscCount operator()(PetscInt p) const { return p < panels ? (PetscCount)size[p] : 0; }
+};
+
+struct StagesOf {
+  const PetscInt *size;
+  PetscInt        panels, stage;
+
+  __host__ __device__ PetscCount operator()(PetscInt p) const { return p < panels ? ((PetscCount)size[p] + stage - 1) / stage : 0; }
+};
+
+__global__ static void TotalsKernel(PetscInt panels, const PetscCount *__restrict__ mapfirst, const PetscCount *__restrict__ stagefirst, Found *found)
+{
+  found->nmap   = mapfirst[panels];
+  found->stages = stagefirst[panels];
+}
+
+/* Where stages begin, a thread a panel */
+__global__ static void __launch_bounds__(Threads) StagesKernel(Pattern A, const PetscCount *__restrict__ mapfirst, TiledSpMM t)
+{
+  const PetscCount p = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+
+  if (p == 0) t.mapdispl[t.stages] = t.nmap;
+  if (p >= A.panels) return;
+  for (PetscCount s = t.stagedispl[p]; s < t.stagedispl[p + 1]; s++) t.mapdispl[s] = mapfirst[p] + (s - t.stagedispl[p]) * A.stage;
+}
+
+/* The panel of a stage: of those that begin with it, the last, which has it */
+static __device__ __forceinline__ PetscInt PanelOf(const Pattern &A, const PetscCount *stagedispl, PetscCount stage)
+{
+  PetscInt lo = 0, hi = A.panels - 1;
+
+  while (lo < hi) {
+    const PetscInt mid = hi - (hi - lo) / 2;
+
+    if (stagedispl[mid] <= stage) lo = mid;
+    else hi = mid - 1;
+  }
+  return lo;
+}
+
+/* The first of sorted numbers array[begin, end) that is not less */
+static __device__ __forceinline__ PetscCount LowerBound(const PetscInt *array, PetscCount begin, PetscCount end, PetscInt value)
+{
+  while (begin < end) {
+    const PetscCount mid = begin + (end - begin) / 2;
+
+    if (array[mid] < value) begin = mid + 1;
+    else end = mid;
+  }
+  return begin;
+}
+
+/* A GPU block a stage, a thread a row of the panel: the entries of the row in the stage, where they begin, and how much room each warp needs */
+__global__ static void __launch_bounds__(TILEDSPMM_MAX_PANEL) LengthsKernel(Pattern A, TiledSpMM t, PetscInt *__restrict__ start)
+{
+  const PetscCount s = blockIdx.x, warps = blockDim.x / WarpSize;
+  const PetscInt   p   = PanelOf(A, t.stagedispl, s);
+  const PetscCount row = (PetscCount)p * A.panel + threadIdx.x, slot = s * blockDim.x + threadIdx.x;
+  PetscCount       begin = 0, end = 0;
+
+  if (row < A.m) {
+    begin = LowerBound(A.j, A.i[row], A.i[row + 1], t.map[t.mapdispl[s]]);
+    end   = s + 1 < t.stagedispl[p + 1] ? LowerBound(A.j, begin, A.i[row + 1], t.map[t.mapdispl[s + 1]]) : A.i[row + 1];
+  }
+  const unsigned int width = GallopWarpMax((unsigned int)(end - begin));
+
+  start[slot] = (PetscInt)begin;
+  t.len[slot] = (TiledSpMMIndex)(end - begin);
+  if (threadIdx.x % WarpSize == 0) t.warpdispl[s * warps + threadIdx.x / WarpSize] = (PetscCount)width * WarpSize;
+  if (slot == 0) t.warpdispl[t.stages * warps] = 0;
+}
+
+/* The same threads: the entries, and the padding behind them */
+__global__ static void __launch_bounds__(TILEDSPMM_MAX_PANEL) EntriesKernel(Pattern A, TiledSpMM t, const PetscInt *__restrict__ start, const PetscScalar *__restrict__ a)
+{
+  const PetscCount s = blockIdx.x, warp = s * (blockDim.x / WarpSize) + threadIdx.x / WarpSize, slot = s * blockDim.x + threadIdx.x;
+  const PetscCount first = t.mapdispl[s], stop = t.mapdispl[s + 1], end = t.warpdispl[warp + 1];
+  const int        len = t.len[slot];
+  PetscCount       q   = first - 1; /* the place of the column before */
+
+  for (PetscCount at = t.warpdispl[warp] + threadIdx.x % WarpSize, k = 0; at < end; at += WarpSize, k++) {
+    const bool     entry = k < len;
+    const PetscInt e     = entry ? start[slot] + (PetscInt)k : -1;
+
+    if (entry) {
+      const PetscInt col = A.j[e];
+
+      q++; /* often the next one */
+      if (t.map[q] != col) q = LowerBound(t.map, q + 1, stop, col);
+    }
+    t.index[at] = (TiledSpMMIndex)(entry ? q - first : 0);
+    t.from[at]  = e;
+    t.value[at] = entry ? a[e] : PetscScalar(0);
+  }
+}
+
+#define TAKE(array, number) carver.Take(t->array, number);
+/* Run twice: with a null base they measure, then they hand out */
+static size_t CarveStages(TiledSpMM *t, void *base)
+{
+  GallopCarver carver(base);
+
+  TILEDSPMM_STAGES(t, TAKE)
+  return carver.Bytes();
+}
+
+static size_t CarveEntries(TiledSpMM *t, void *base)
+{
+  GallopCarver carver(base);
+
+  TILEDSPMM_ENTRIES(t, TAKE)
+  return carver.Bytes();
+}
+#undef TAKE
+
+/* What is needed until the numbers of stages and rows of B are known, and what until that of entries is */
+typedef struct {
+  PetscInt   *size, *start;
+  PetscCount *mapfirst, *stagefirst;
+  Found      *found;
+  char       *cub, *lastcub;
+  size_t      cubbytes, lastcubbytes;
+} Workspace;
+
+static size_t CarvePanels(Workspace *w, PetscInt panels, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(w->size, panels);
+  carver.Take(w->mapfirst, (PetscCount)panels + 1);
+  carver.Take(w->stagefirst, (PetscCount)panels + 1);
+  carver.Take(w->found, 1);
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
+  return carver.Bytes();
+}
+
+static size_t CarveLengths(Workspace *w, const TiledSpMM *t, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(w->start, t->stages * t->options.panel);
+  carver.Take(w->lastcub, (PetscCount)w->lastcubbytes);
+  return carver.Bytes();
+}
+
+/* The most shared memory that the device lets a GPU block have, which its kernels are allowed here */
+static PetscErrorCode AllowShared(size_t *bytes)
+{
+  int device, most;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  for (PetscInt R = 1; R <= TILEDSPMM_MAX_COLUMNS; R *= 2) PetscCallCUDA(WithKernel(R, [=](auto *kernel) { return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, most); }));
+  *bytes = (size_t)most;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums of footprints and stages over panels */
+static PetscErrorCode SumPanels(const TiledSpMM *t, Workspace *w, bool measure, cudaStream_t stream)
+{
+  const auto panel  = thrust::make_counting_iterator((PetscInt)0);
+  const auto sizes  = thrust::make_transform_iterator(panel, SizeOf{w->size, t->panels});
+  const auto stages = thrust::make_transform_iterator(panel, StagesOf{w->size, t->panels, t->options.stage});
+  size_t     bytes[2];
+
+  PetscFunctionBegin;
+  if (measure) {
+    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[0], sizes, w->mapfirst, (PetscCount)t->panels + 1, stream));
+    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[1], stages, w->stagefirst, (PetscCount)t->panels + 1, stream));
+    w->cubbytes = PetscMax(bytes[0], bytes[1]);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, sizes, w->mapfirst, (PetscCount)t->panels + 1, stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, stages, w->stagefirst, (PetscCount)t->panels + 1, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With the numbers of stages and rows of B known. What t has of memory is Destroy()'s where *done stays false. */
+static PetscErrorCode Complete(TiledSpMM *t, const Pattern &A, const GallopCSR *csr, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+{
+  const int        panel  = (int)t->options.panel;
+  const PetscCount warps  = t->stages * (panel / WarpSize);
+  void            *stages = NULL, *entries = NULL, *lengths = NULL;
+  size_t           bytes = 0;
+
+  PetscFunctionBegin;
+  *done     = PETSC_FALSE;
+  t->stored = 0;
+  if (t->stages > PETSC_INT32_MAX || (maxbytes && TiledSpMMBytes(t) > (size_t)maxbytes)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceMalloc(CarveStages(t, NULL), &stages));
+  if (!stages) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveStages(t, stages);
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, w->lastcubbytes, t->warpdispl, t->warpdispl, warps + 1, stream));
+  bytes = CarveLengths(w, t, NULL);
+  PetscCall(GallopDeviceMalloc(bytes, &lengths));
+  if (lengths) {
+    (void)CarveLengths(w, t, lengths);
+    PetscCall(GallopDeviceCopy(t->stagedispl, w->stagefirst, (size_t)(t->panels + 1) * sizeof(*t->stagedispl)));
+    FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, NULL, w->mapfirst, t->map);
+    GallopCheckLaunch();
+    StagesKernel<<<(unsigned int)((t->panels + Threads - 1) / Threads), Threads, 0, stream>>>(A, w->mapfirst, *t);
+    GallopCheckLaunch();
+    LengthsKernel<<<(unsigned int)t->stages, panel, 0, stream>>>(A, *t, w->start);
+    GallopCheckLaunch();
+    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->lastcub, w->lastcubbytes, t->warpdispl, t->warpdispl, warps + 1, stream));
+    PetscCall(GallopDeviceCopyOut(&t->stored, t->warpdispl + warps, sizeof(t->stored)));
+    t->bytes = TiledSpMMBytes(t);
+    if (!maxbytes || t->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(CarveEntries(t, NULL), &entries));
+  }
+  if (entries) {
+    (void)CarveEntries(t, entries);
+    EntriesKernel<<<(unsigned int)t->stages, panel, 0, stream>>>(A, *t, w->start, csr->a);
+    GallopCheckLaunch();
+    PetscCall(AllowShared(&t->shared));
+    *done = PETSC_TRUE;
+  }
+  if (lengths) PetscCall(GallopDeviceRelease(bytes, lengths));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Looks at the pattern on the GPU; found->disorder: the host must. *memory is to be given back, NULL where there is none. */
+static PetscErrorCode Look(const TiledSpMM *t, const Pattern &A, Workspace *w, Found *found, void **memory, size_t *bytes, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  PetscCall(SumPanels(t, w, true, stream));
+  *bytes = CarvePanels(w, t->panels, NULL);
+  PetscCall(GallopDeviceMalloc(*bytes, memory));
+  if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarvePanels(w, t->panels, *memory);
+  PetscCallCUDA(cudaMemsetAsync(w->found, 0, sizeof(*w->found), stream));
+  OrderKernel<<<(unsigned int)(((PetscCount)t->m * WarpSize + Threads - 1) / Threads), Threads, 0, stream>>>(A, w->found);
+  GallopCheckLaunch();
+  FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, w->size, NULL, NULL);
+  GallopCheckLaunch();
+  PetscCall(SumPanels(t, w, false, stream));
+  TotalsKernel<<<1, 1, 0, stream>>>(t->panels, w->mapfirst, w->stagefirst, w->found);
+  GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(found, w->found, sizeof(*found)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* For rows whose columns do not increase: by the host's inspection, whose arrays are copied */
+static PetscErrorCode CopyFromHost(TiledSpMM *t, const GallopCSR *csr, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+{
+  TiledSpMM *host;
+  void      *stages, *entries = NULL;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCall(TiledSpMMInspect(&t->options, csr, maxbytes, &host));
+  if (!host) PetscFunctionReturn(PETSC_SUCCESS);
+  host->multiprocessors = t->multiprocessors;
+  *t                    = *host;
+  t->memtype            = PETSC_MEMTYPE_CUDA;
+  PetscCall(GallopDeviceMalloc(CarveStages(t, NULL), &stages));
+  (void)CarveStages(t, stages);
+  if (stages) PetscCall(GallopDeviceMalloc(CarveEntries(t, NULL), &entries));
+  t->index = NULL;
+  if (entries) {
+    (void)CarveEntries(t, entries);
+#define COPY(array, number) \
+  if (host->array) PetscCall(GallopDeviceCopyIn(t->array, host->array, (size_t)(number) * sizeof(*t->array)));
+    TILEDSPMM_ARRAYS(t, COPY); /* but value, which the host has not */
+#undef COPY
+    PetscCall(TiledSpMMStagedRefresh(t, csr));
+    PetscCallCUDA(cudaStreamSynchronize(stream)); /* what was copied is pageable and about to go */
+    PetscCall(AllowShared(&t->shared));
+    *done = PETSC_TRUE;
+  }
+  PetscCall(TiledSpMMFree_Host(&host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TiledSpMMStagedBuild(TiledSpMM *t, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+{
+  Workspace    w      = {};
+  Found        found  = {};
+  void        *memory = NULL;
+  size_t       bytes  = 0;
+  Pattern      A;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  t->panels      = csr->m / t->options.panel + (csr->m % t->options.panel ? 1 : 0);
+  A              = {t->m, t->options.panel, t->options.stage, t->panels, csr->i, csr->j};
+  found.disorder = t->n >= PETSC_INT32_MAX || t->panels >= PETSC_INT32_MAX || (PetscCount)t->m * WarpSize / Threads >= PETSC_INT32_MAX; /* more columns than the marks of a footprint tell apart, more rows than a grid has place for */
+  if (!found.disorder) {
+    PetscCall(Look(t, A, &w, &found, &memory, &bytes, stream));
+    t->stages = found.stages;
+    t->nmap   = found.nmap;
+    if (memory && !found.disorder) PetscCall(Complete(t, A, csr, &w, maxbytes, stream, done));
+    if (memory) PetscCall(GallopDeviceRelease(bytes, memory));
+  }
+  if (found.disorder) PetscCall(CopyFromHost(t, csr, maxbytes, stream, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
