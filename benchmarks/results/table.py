@@ -6,6 +6,7 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --windows RUN.tsv W0.tsv ...   products for several -mat_evchyb_window; the number in a file's name is the
                                                window, and cuSPARSE's times are those of RUN.tsv
        table.py --summary RUN.tsv              a few lines, for README.md
+       table.py --dense RUN.tsv                products with dense matrices (-k) beside cuSPARSE
        table.py --update                       put all of them into the pages, from the files beside this script
 
 A table replaces what stands between <!-- table --> and <!-- /table --> (setup, windows, summary likewise).
@@ -14,6 +15,7 @@ Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/n
 raw_csr_alg1 or raw_csr_alg2; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
 refresh_us build/product refresh/product, and what, where it is not for evchyb alone. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
+docs/tiledspmm.md from tiledspmm-h200.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt.
 """
@@ -201,6 +203,30 @@ def splice(page, marker, rows):
     page.write_text(before + begin + "\n" + "\n".join(rows) + "\n" + end + after)
 
 
+def dense(path, ours=OURS):
+    """A row a matrix, with the time and the speedup for each number of columns of the run."""
+    time, nnz = {}, {}
+    for fields in lines_of(path):
+        name, what, columns = fields[0], fields[4], int(fields[5])
+        nnz[name] = int(fields[3])
+        time[name, what, columns] = float(fields[8] if nnz[name] >= LARGE else fields[7])
+    counts = sorted({columns for _, what, columns in time if what == ours})
+    best = {}
+    for (name, what, columns), value in time.items():
+        if what.startswith("raw_"):
+            best[name, columns] = min(value, best.get((name, columns), math.inf))
+    speedup = {key: value / time[key[0], ours, key[1]] for key, value in best.items() if (key[0], ours, key[1]) in time}
+    rows = ["| matrix | nonzeros (millions) | " + " | ".join(f"K = {columns} (µs) | speedup" for columns in counts) + " |", "|---|--:|" + "--:|--:|" * len(counts)]
+    for name in sorted(nnz, key=lambda name: -nnz[name]):
+        cells = [f"{time[name, ours, columns]:.1f} | {speedup[name, columns]:.2f}" if (name, columns) in speedup else " | " for columns in counts]
+        rows.append(f"| {name} | {nnz[name] / 1e6:.2f} | " + " | ".join(cells) + " |")
+    for title, of in ((f"geometric mean, {LARGE // 1000000} M nonzeros and more", lambda n: n >= LARGE), ("geometric mean, smaller ones", lambda n: n < LARGE), ("geometric mean", lambda n: True)):
+        values = [[speedup[name, columns] for name in nnz if (name, columns) in speedup and of(nnz[name])] for columns in counts]
+        rows.append(f"| {title} | | " + " | ".join(f" | {mean(each):.2f} of {len(each)}" for each in values) + " |")
+    worst = [min(((value, name) for (name, k), value in speedup.items() if k == columns)) for columns in counts]
+    return rows + ["| worst | | " + " | ".join(f" | {value:.2f} {name}" for value, name in worst) + " |"]
+
+
 def update():
     page, run = ROOT / "docs" / "performance.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", products(run))
@@ -217,6 +243,8 @@ def update():
     splice(page, "heights", heights(HERE / "fastload-h200-heights.tsv", run, "fastload"))
     splice(page, "setup", setup(HERE / "fastload-h200-setup.txt", "fastload"))
 
+    splice(ROOT / "docs" / "tiledspmm.md", "dense", dense(HERE / "tiledspmm-h200.tsv"))
+
     page = ROOT / "docs" / "hbp.md"
     splice(page, "table", products(HERE / "hbp-h200.tsv", "hbp"))
     splice(page, "setup", setup(HERE / "hbp-h200-setup.txt", "hbp"))
@@ -231,6 +259,8 @@ def main(args):
         rows = setup(args[1])
     elif len(args) == 2 and args[0] == "--summary":
         rows = summary(args[1])
+    elif len(args) == 2 and args[0] == "--dense":
+        rows = dense(args[1])
     elif len(args) > 2 and args[0] == "--windows":
         rows = windows(args[1], args[2:])
     else:
