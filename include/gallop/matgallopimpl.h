@@ -109,7 +109,7 @@ PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
 PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
-PETSC_INTERN PetscErrorCode MatGallopWarnNoRoom(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace);
+PETSC_INTERN PetscErrorCode MatGallopWarnTooLarge(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool);
 PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, void **);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */

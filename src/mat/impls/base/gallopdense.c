@@ -68,21 +68,16 @@ PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *d
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What computes a product: TiledSpMM, or, for one column, the format, as it does with vectors */
-typedef struct {
-  GallopStructureKind kind;
-  GallopDenseProduct  p;
-} DenseWork;
-
-static PetscErrorCode Compute(const GallopFormatWork *work, void *data, const DenseWork *w, PetscBool *done)
+/* By TiledSpMM, or, with one column, by the format, as with a vector */
+static PetscErrorCode Compute(const GallopFormatWork *work, GallopStructureKind kind, void *data, const GallopDenseProduct *p, PetscBool *done)
 {
   const PetscScalar   one = 1.0, zero = 0.0;
-  const GallopProduct p = {&one, &zero, w->p.b, NULL, w->p.c};
+  const GallopProduct column = {&one, &zero, p->b, NULL, p->c};
 
   PetscFunctionBegin;
   *done = PETSC_TRUE;
-  if (w->kind == GALLOP_FORMAT) PetscCall((*work->apply)(data, &p));
-  else PetscCall((*work->applydense)(data, &w->p, done));
+  if (kind == GALLOP_FORMAT) PetscCall((*work->apply)(data, &column));
+  else PetscCall((*work->applydense)(data, p, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,16 +88,15 @@ static PetscErrorCode Compute(const GallopFormatWork *work, void *data, const De
 */
 PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBool *done)
 {
-  const PetscBool empty = (PetscBool)(!B->cmap->n || !A->rmap->n);
-  DenseWork       w     = {
-              GALLOP_TILEDSPMM, {B->cmap->n, NULL, 0, NULL, 0}
-  };
-  Mat_Gallop      *g;
-  DenseArrays      arrays;
-  PetscBool        wanted = PETSC_TRUE;
-  PetscObjectState state;
-  PetscCount       nz   = 0;
-  void            *data = NULL;
+  const PetscInt      columns = B->cmap->n;
+  const PetscBool     empty   = (PetscBool)(!columns || !A->rmap->n);
+  GallopStructureKind kind    = GALLOP_TILEDSPMM;
+  Mat_Gallop         *g;
+  DenseArrays         arrays;
+  PetscBool           wanted = PETSC_TRUE;
+  PetscObjectState    state;
+  PetscCount          nz   = 0;
+  void               *data = NULL;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
@@ -110,34 +104,33 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(DenseArraysGet(A, B, C, &arrays));
   PetscCheck(arrays.b != arrays.c || empty, PETSC_COMM_SELF, PETSC_ERR_ARG_IDN, "The result of a product A B must not be B, or have its array");
-  w.p.b = arrays.b;
-  w.p.c = arrays.c;
   if (!empty)
-    wanted = (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, w.p.columns);
-  if (!wanted && w.p.columns == 1) {
-    w.kind = GALLOP_FORMAT;
+    wanted = (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, columns);
+  if (!wanted && columns == 1) {
+    kind   = GALLOP_FORMAT;
     wanted = PETSC_TRUE;
   }
   *done = (PetscBool)(wanted && empty);
   if (!empty && wanted) {
-    PetscCall(MatGallopUpdate(A, g, w.kind, arrays.place, state, &data));
-    nz    = g->structure[w.kind].instance[arrays.place].key.nz;
+    PetscCall(MatGallopUpdate(A, g, kind, arrays.place, state, &data));
+    nz    = g->structure[kind].instance[arrays.place].key.nz;
     *done = (PetscBool)!nz;
   }
   if (data) {
-    GallopType           type  = g->structure[w.kind].type;
-    const PetscLogDouble flops = 2.0 * (PetscLogDouble)nz * w.p.columns; /* as MATAIJ counts them */
+    GallopType           type  = g->structure[kind].type;
+    const PetscLogDouble flops = 2.0 * (PetscLogDouble)nz * columns; /* as MATAIJ counts them */
+    GallopDenseProduct   p     = {columns, arrays.b, 0, arrays.c, 0};
 
-    PetscCall(MatDenseGetLDA(B, &w.p.ldb));
-    PetscCall(MatDenseGetLDA(C, &w.p.ldc));
+    PetscCall(MatDenseGetLDA(B, &p.ldb));
+    PetscCall(MatDenseGetLDA(C, &p.ldc));
     PetscCall(PetscLogEventBegin(type->event_mult, A, B, C, 0));
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
-    PetscCall(Compute(GallopWork(type->format, arrays.place), data, &w, done));
+    PetscCall(Compute(GallopWork(type->format, arrays.place), kind, data, &p, done));
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeEnd());
     if (*done && arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuFlops(flops));
     else if (*done) PetscCall(PetscLogFlops(flops));
     PetscCall(PetscLogEventEnd(type->event_mult, A, B, C, 0));
-    if (!*done) PetscCall(MatGallopWarnNoRoom(A, g, w.kind, arrays.place));
+    if (!*done) PetscCall(MatGallopWarnTooLarge(A, g, kind, arrays.place, PETSC_FALSE));
   }
   PetscCall(DenseArraysRestore(B, C, &arrays));
   if (*done && !nz && !empty) PetscCall(MatZeroEntries(C));

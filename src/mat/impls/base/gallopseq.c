@@ -245,8 +245,8 @@ static PetscErrorCode CSRRestore(Mat A, CSRAccess *access)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* csr: the GPU has no room for the CSR arrays that the structure is built from */
-static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
+/* That there is no room for a structure, or for what it needs during a product; with csr the GPU has none for the CSR arrays that the structure is built from */
+PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
 {
   const GallopStructure *structure = &g->structure[kind];
   const char            *who = g->parenttype, *of = kind == GALLOP_FORMAT ? "" : " with dense matrices";
@@ -266,14 +266,6 @@ static PetscErrorCode WarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kin
                            A->rmap->n, A->cmap->n, where, who, of));
     structure->type->warned = PETSC_TRUE;
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Of a structure that is there, but has no room for what it needs during a product */
-PetscErrorCode MatGallopWarnNoRoom(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place)
-{
-  PetscFunctionBegin;
-  PetscCall(WarnTooLarge(A, g, kind, place, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -335,7 +327,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     }
     PetscCall(CSRRestore(A, &access));
     inst->toolarge = inst->data ? PETSC_FALSE : PETSC_TRUE;
-    if (inst->toolarge) PetscCall(WarnTooLarge(A, g, kind, place, PetscNot(access.fits)));
+    if (inst->toolarge) PetscCall(MatGallopWarnTooLarge(A, g, kind, place, PetscNot(access.fits)));
   }
   *key  = now;
   *data = inst->data;
@@ -510,7 +502,7 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
       if (data && g->type->format->streams && (*g->type->format->streams)(data)) place = GALLOP_HOST;
       else PetscCall(DeviceCSRFits(A, &fits));
       if (!fits) {
-        PetscCall(WarnTooLarge(A, g, GALLOP_FORMAT, place, PETSC_TRUE));
+        PetscCall(MatGallopWarnTooLarge(A, g, GALLOP_FORMAT, place, PETSC_TRUE));
         place = GALLOP_HOST;
       }
     }

@@ -75,37 +75,25 @@ static const double   CachedLines  = 3;   /* to which the cached kernel is the f
 static const PetscInt SegmentLeast = 32;  /* more segments cost more than they spread */
 static const PetscInt Resident     = 512; /* segments that a multiprocessor works on at once, with few columns */
 
-/* Of the lengths of rows */
-struct Statistics {
-  double mu, sigma;
-};
-
-static Statistics StatisticsOf(const TiledSpMM *t, const Looked *looked)
-{
-  const double mu = (double)t->nz / t->m, squares = looked->squares / t->m - mu * mu;
-
-  return {mu, squares > 0 ? sqrt(squares) : 0};
-}
-
 /*
   The size of segments, 0 for none, after the chart of Figure 6: the mean where rows are too unlike. Where there are too few rows for the multiprocessors, what gives each of them as
   many segments as it works on at once: the paper's U mu, with U counted so.
 */
 static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked)
 {
-  const Statistics s    = StatisticsOf(t, looked);
-  const PetscInt   even = PetscMax(SegmentLeast, (PetscInt)(t->nz / ((PetscCount)Resident * t->multiprocessors)));
-  PetscInt         size = t->options.segment;
+  const double   mu = (double)t->nz / t->m, squares = looked->squares / t->m - mu * mu, sigma = squares > 0 ? sqrt(squares) : 0;
+  const PetscInt even = PetscMax(SegmentLeast, (PetscInt)(t->nz / ((PetscCount)Resident * t->multiprocessors)));
+  PetscInt       size = t->options.segment;
 
-  if (!size && s.sigma > s.mu) size = PetscMax(SegmentLeast, PetscMin(even, (PetscInt)s.mu));
+  if (!size && sigma > mu) size = PetscMax(SegmentLeast, PetscMin(even, (PetscInt)mu));
   else if (!size && looked->longest >= 4 * even) size = even;
   return size && size < looked->longest ? size : 0;
 }
 
 /* Segments of one row name rows of B that are far apart: neighbouring rows are what the cached kernel is for */
-static TiledSpMMKernel ChooseKernel(const TiledSpMM *t, const Looked *looked)
+static TiledSpMMKernel ChooseKernel(const Looked *looked, PetscInt segment)
 {
-  return !SegmentSize(t, looked) && (double)looked->lines * TILEDSPMM_LINE <= CachedLines * (double)looked->entries * (double)sizeof(PetscScalar) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
+  return !segment && (double)looked->lines * TILEDSPMM_LINE <= CachedLines * (double)looked->entries * (double)sizeof(PetscScalar) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
 }
 
 static PetscErrorCode Destroy(void **data)
@@ -153,9 +141,11 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   } else {
     PetscCall(Look(csr, &looked, &done));
     if (done) {
-      if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = ChooseKernel(t, &looked);
+      const PetscInt segment = SegmentSize(t, &looked);
+
+      if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = ChooseKernel(&looked, segment);
       done = PETSC_FALSE;
-      PetscCall(TiledSpMMSegmentsBuild(t, csr, SegmentSize(t, &looked), maxbytes, &done));
+      PetscCall(TiledSpMMSegmentsBuild(t, csr, segment, maxbytes, &done));
     }
   }
   if (done) *built = t;

@@ -493,7 +493,7 @@ static PetscErrorCode ApplyTransposed(TiledSpMM *t, const GallopDenseProduct *p,
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   while (lanes < Most && lanes * Pack<PetscScalar>::Size < p->columns) lanes *= 2;
   *done = PETSC_FALSE;
-  for (; lanes && !*done; lanes /= 2) { /* fewer columns at once need less room */
+  for (; lanes; lanes /= 2) { /* fewer columns at once need less room */
     width = lanes * Pack<PetscScalar>::Size;
     PetscCall(GetWork(t, (rows + (size_t)t->nslots) * width * sizeof(PetscScalar), done));
     if (*done) break;
@@ -591,7 +591,7 @@ __global__ static void __launch_bounds__(Threads) SlicesKernel(PetscCount nseg, 
   if (seg % WarpSize == 0 && seg / WarpSize <= slices) room[seg / WarpSize] = (PetscCount)most * WarpSize;
 }
 
-/* CSR's entries, in slices, with 0 in what is padding, which no product reads; without col only values. Past L1, which has each line of CSR until its lanes have come to its end. */
+/* CSR's entries, in slices, with 0 in what is padding, which no product reads; without col only values */
 __global__ static void __launch_bounds__(Threads) FillKernel(PetscCount nseg, const PetscInt *__restrict__ ptr, const PetscCount *__restrict__ slicedispl, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, PetscInt *__restrict__ col, PetscScalar *__restrict__ value)
 {
   const PetscCount seg = blockIdx.x * (PetscCount)Threads + threadIdx.x, slice = seg / WarpSize;
