@@ -386,7 +386,7 @@ int main(int argc, char **argv)
     PetscCall(Errors(type));
     PetscCall(NoRoom(type));
     if (gpu)
-      for (PetscInt n = 1; n < 5; n++) PetscCall(NoRoomOnGPU(type, n));
+      for (PetscInt n = 1; n < 9; n++) PetscCall(NoRoomOnGPU(type, n));
   }
   if (gpu) {
     PetscCall(IntoUsers(MATSEQDENSE, MATSEQDENSECUDA, TEST_DENSE_HOST));
