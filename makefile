@@ -244,7 +244,7 @@ help:
 	@echo "make clean         remove build/"
 	@echo
 	@echo "PETSC_DIR and PETSC_ARCH name the PETSc to use. Without them config/petsc builds one under ~/.cache/gallop;"
-	@echo "VARIANT=host, debug, complex-int64 or single asks for that configuration of it. config/petsc --help says more."
+	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
 .PHONY: all archs bench bench-hbp2d bench-program check conformance demo install clean help force

@@ -22,13 +22,14 @@ typedef struct {
   PetscScalar       *z;
 } GallopProduct;
 
-/* C = A B: B and C are dense, column-major, and have so many columns, at least one */
+/* C = A B, or C += A B: B and C are dense, column-major, and have so many columns, at least one */
 typedef struct {
   PetscInt           columns;
   const PetscScalar *b;
   PetscInt           ldb;
   PetscScalar       *c;
   PetscInt           ldc;
+  PetscBool          add;
 } GallopDenseProduct;
 
 #define GALLOP_MAX_FIGURES 16

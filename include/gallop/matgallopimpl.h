@@ -70,6 +70,14 @@ typedef struct {
   Vec           ghost[2];
 } GallopExchange;
 
+/* The ghost rows of a dense matrix, likewise, for a batch of its columns. All is decided by what is the same on all processes. */
+typedef struct {
+  PetscObjectId id;
+  PetscInt      columns, batch;
+  PetscSF       sf[2];               /* for a batch, and for the columns that are left */
+  Mat           ghost[2], packed[2]; /* by place; packed: a matrix whose columns do not follow each other */
+} GallopDenseExchange;
+
 /* What blocks of an MPI matrix had counted when PETSc put new ones in their place: the matrix and its blocks share it */
 typedef struct {
   MatGallopStatistics stats;
@@ -85,6 +93,7 @@ typedef struct {
   MatGallopStatistics stats;
   GallopPast         *past; /* NULL for a matrix that is no MPI matrix and no block of one */
   GallopExchange      exchange;
+  GallopDenseExchange denseexchange;
   PetscObjectState    seenstate, seennonzerostate; /* of the matrix when the parent's copy on the GPU was used last */
   Mat                 copied;                      /* had a copy on the GPU when that was looked at last, of the pattern of copiednonzerostate */
   PetscObjectState    copiednonzerostate;
@@ -133,8 +142,10 @@ PETSC_INTERN PetscBool      GallopLoanIsOpen(void);
   } while (0)
 
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_Gallop(Mat);
-PETSC_INTERN PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *, PetscBool *);
-PETSC_INTERN PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat, Mat, Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *, PetscBool *, PetscBool *);
+PETSC_INTERN PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat, Mat, Mat, PetscBool, PetscBool *);
+PETSC_INTERN PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat, Mat, Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopGetDensePlace(Mat, Mat, Mat, GallopPlace *);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(GallopType);
 
 PETSC_INTERN PetscErrorCode MatDuplicate_Gallop(Mat, MatDuplicateOption, Mat *);
@@ -164,3 +175,4 @@ PETSC_INTERN PetscErrorCode MatGallopGetBlocks(Mat, Mat *, Mat *);
 PETSC_INTERN PetscErrorCode GallopExchangeBegin(Mat, GallopExchange *, Vec, Vec *);
 PETSC_INTERN PetscErrorCode GallopExchangeEnd(Mat, GallopExchange *, Vec, Vec);
 PETSC_INTERN PetscErrorCode GallopExchangeReset(GallopExchange *);
+PETSC_INTERN PetscErrorCode GallopDenseExchangeReset(GallopDenseExchange *);

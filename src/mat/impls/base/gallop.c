@@ -126,6 +126,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
     PetscCall(PetscFree(g->structure[s].options));
   }
   PetscCall(GallopExchangeReset(&g->exchange));
+  PetscCall(GallopDenseExchangeReset(&g->denseexchange));
   PetscCall(PetscFree(g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,4 +1,4 @@
-/* The sequential subclass at work on dense matrices: C = A B by TiledSpMM, which is kept beside the format */
+/* Both subclasses at work on dense matrices: C = A B by TiledSpMM, which is kept beside the format */
 
 #include <gallop/matgallopimpl.h>
 
@@ -9,20 +9,22 @@ typedef struct {
   GallopPlace        place;
 } DenseArrays;
 
-static PetscErrorCode DenseArraysRestore(Mat B, Mat C, DenseArrays *arrays)
+static PetscErrorCode DenseArraysRestore(Mat B, Mat C, PetscBool add, DenseArrays *arrays)
 {
   PetscFunctionBegin;
   if (arrays->place == GALLOP_DEVICE) {
-    PetscCall(MatDenseRestoreArrayWriteAndMemType(C, &arrays->c));
+    if (add) PetscCall(MatDenseRestoreArrayAndMemType(C, &arrays->c));
+    else PetscCall(MatDenseRestoreArrayWriteAndMemType(C, &arrays->c));
     PetscCall(MatDenseRestoreArrayReadAndMemType(B, &arrays->b));
   } else {
-    PetscCall(MatDenseRestoreArrayWrite(C, &arrays->c));
+    if (add) PetscCall(MatDenseRestoreArray(C, &arrays->c));
+    else PetscCall(MatDenseRestoreArrayWrite(C, &arrays->c));
     PetscCall(MatDenseRestoreArrayRead(B, &arrays->b));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DenseArraysGet(Mat A, Mat B, Mat C, DenseArrays *arrays)
+static PetscErrorCode DenseArraysGet(Mat A, Mat B, Mat C, PetscBool add, DenseArrays *arrays)
 {
   PetscBool    device = PETSC_FALSE;
   PetscMemType mb, mc;
@@ -33,14 +35,28 @@ static PetscErrorCode DenseArraysGet(Mat A, Mat B, Mat C, DenseArrays *arrays)
   if (device) {
     arrays->place = GALLOP_DEVICE;
     PetscCall(MatDenseGetArrayReadAndMemType(B, &arrays->b, &mb));
-    PetscCall(MatDenseGetArrayWriteAndMemType(C, &arrays->c, &mc));
+    if (add) PetscCall(MatDenseGetArrayAndMemType(C, &arrays->c, &mc));
+    else PetscCall(MatDenseGetArrayWriteAndMemType(C, &arrays->c, &mc));
     if (PetscMemTypeCUDA(mb) && PetscMemTypeCUDA(mc)) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(DenseArraysRestore(B, C, arrays));
+    PetscCall(DenseArraysRestore(B, C, add, arrays));
     PetscCall(PetscInfo(A, "A dense matrix of the product lives on the host: so does the product. Use type %s\n", MATDENSECUDA));
   }
   arrays->place = GALLOP_HOST;
   PetscCall(MatDenseGetArrayRead(B, &arrays->b));
-  PetscCall(MatDenseGetArrayWrite(C, &arrays->c));
+  if (add) PetscCall(MatDenseGetArray(C, &arrays->c));
+  else PetscCall(MatDenseGetArrayWrite(C, &arrays->c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where a product of sequential matrices is computed */
+PetscErrorCode MatGallopGetDensePlace(Mat A, Mat B, Mat C, GallopPlace *place)
+{
+  DenseArrays arrays;
+
+  PetscFunctionBegin;
+  PetscCall(DenseArraysGet(A, B, C, PETSC_FALSE, &arrays));
+  PetscCall(DenseArraysRestore(B, C, PETSC_FALSE, &arrays));
+  *place = arrays.place;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -54,17 +70,20 @@ static PetscErrorCode CheckSizes(Mat A, Mat B, Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a product is one that TiledSpMM is for: A B of a sequential matrix of ours, which does not carry its parent's name now, and a dense one */
-PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *dense)
+/* Whether a product is one that TiledSpMM is for: A B of a matrix of ours, which does not carry its parent's name now, and a dense one. In MPI it is so for its blocks. */
+PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *seq, PetscBool *mpi)
 {
   Mat_Gallop *g;
 
   PetscFunctionBegin;
-  *dense = PETSC_FALSE;
+  *seq = *mpi = PETSC_FALSE;
   if (product->type != MATPRODUCT_AB) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetContext(product->A, &g));
-  if (g) PetscCall(PetscStrcmp(((PetscObject)product->A)->type_name, g->type->seq, dense));
-  if (*dense) PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->B, MATSEQDENSE, dense));
+  if (!g) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrcmp(((PetscObject)product->A)->type_name, g->type->seq, seq));
+  PetscCall(PetscStrcmp(((PetscObject)product->A)->type_name, g->type->mpi, mpi));
+  if (*seq) PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->B, MATSEQDENSE, seq));
+  if (*mpi) PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->B, MATMPIDENSE, mpi));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -72,7 +91,7 @@ PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *d
 static PetscErrorCode Compute(const GallopFormatWork *work, GallopStructureKind kind, void *data, const GallopDenseProduct *p, PetscBool *done)
 {
   const PetscScalar   one = 1.0, zero = 0.0;
-  const GallopProduct column = {&one, &zero, p->b, NULL, p->c};
+  const GallopProduct column = {&one, p->add ? &one : &zero, p->b, p->add ? p->c : NULL, p->c};
 
   PetscFunctionBegin;
   *done = PETSC_TRUE;
@@ -82,11 +101,11 @@ static PetscErrorCode Compute(const GallopFormatWork *work, GallopStructureKind 
 }
 
 /*
-  MatMatMultNumeric_SeqGallop_SeqDense - C = A B
+  MatMatMultNumeric_SeqGallop_SeqDense - C = A B, or C += A B
 
   *done is false where there is no room for the structure, or too few columns for it: the parent computes the product then
 */
-PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBool *done)
+PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBool add, PetscBool *done)
 {
   const PetscInt      columns = B->cmap->n;
   const PetscBool     empty   = (PetscBool)(!columns || !A->rmap->n);
@@ -102,7 +121,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(CheckSizes(A, B, C));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  PetscCall(DenseArraysGet(A, B, C, &arrays));
+  PetscCall(DenseArraysGet(A, B, C, add, &arrays));
   PetscCheck(arrays.b != arrays.c || empty, PETSC_COMM_SELF, PETSC_ERR_ARG_IDN, "The result of a product A B must not be B, or have its array");
   if (!empty)
     wanted = (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, columns);
@@ -119,7 +138,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   if (data) {
     GallopType           type  = g->structure[kind].type;
     const PetscLogDouble flops = 2.0 * (PetscLogDouble)nz * columns; /* as MATAIJ counts them */
-    GallopDenseProduct   p     = {columns, arrays.b, 0, arrays.c, 0};
+    GallopDenseProduct   p     = {columns, arrays.b, 0, arrays.c, 0, add};
 
     PetscCall(MatDenseGetLDA(B, &p.ldb));
     PetscCall(MatDenseGetLDA(C, &p.ldc));
@@ -132,8 +151,8 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
     PetscCall(PetscLogEventEnd(type->event_mult, A, B, C, 0));
     if (!*done) PetscCall(MatGallopWarnTooLarge(A, g, kind, arrays.place, PETSC_FALSE));
   }
-  PetscCall(DenseArraysRestore(B, C, &arrays));
-  if (*done && !nz && !empty) PetscCall(MatZeroEntries(C));
+  PetscCall(DenseArraysRestore(B, C, add, &arrays));
+  if (*done && !nz && !empty && !add) PetscCall(MatZeroEntries(C));
   if (!*done) g->stats.dense_fallbacks++;
   else if (arrays.place == GALLOP_DEVICE) g->stats.dense_products_device++;
   else g->stats.dense_products_host++;

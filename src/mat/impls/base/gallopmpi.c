@@ -1,5 +1,5 @@
 /*
-  The MPI subclass at work: its blocks, the exchange of ghost values, the product that runs the diagonal block while the values travel.
+  The MPI subclass at work: its blocks, the exchange of ghost values, and the products, with vectors and with dense matrices, that run the diagonal block while the values travel.
 */
 
 #include <petscdevice.h>
@@ -156,5 +156,210 @@ PetscErrorCode MatAssemblyEnd_MPIGallop(Mat A, MatAssemblyType mode)
       PetscCall(MatGallopUpdate(blocks[k], b, GALLOP_FORMAT, device && !GallopBoundToCPU(blocks[k]) ? GALLOP_DEVICE : GALLOP_HOST, state, &data));
     }
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- dense matrices */
+
+PetscErrorCode GallopDenseExchangeReset(GallopDenseExchange *exchange)
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscSFDestroy(&exchange->sf[k]));
+    PetscCall(MatDestroy(&exchange->ghost[k]));
+    PetscCall(MatDestroy(&exchange->packed[k]));
+  }
+  exchange->id = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As many columns at once as keep the ghost rows of all processes below about twice their own rows, as MATMPIAIJ does */
+static PetscErrorCode DenseExchangeSetUp(Mat A, PetscInt ghosts, PetscInt columns, GallopDenseExchange *exchange)
+{
+  PetscSF       sf;
+  PetscObjectId id;
+  PetscInt      batch = columns;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetMultPetscSF(A, &sf));
+  PetscCall(PetscObjectGetId((PetscObject)sf, &id));
+  if (exchange->id == id && exchange->columns == columns) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDenseExchangeReset(exchange));
+  if (ghosts) batch = (PetscInt)PetscMin((PetscCount)columns, PetscMax((PetscCount)1, 2 * (PetscCount)A->rmap->n * columns / ghosts));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &batch, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  PetscCall(PetscSFCreateStridedSF(sf, batch, A->cmap->n, ghosts, &exchange->sf[0]));
+  if (columns % batch) PetscCall(PetscSFCreateStridedSF(sf, columns % batch, A->cmap->n, ghosts, &exchange->sf[1]));
+  exchange->id      = id;
+  exchange->columns = columns;
+  exchange->batch   = batch;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateLocalDense(PetscInt m, PetscInt n, GallopPlace place, Mat *M)
+{
+  PetscFunctionBegin;
+  if (*M) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreate(PETSC_COMM_SELF, M));
+  PetscCall(MatSetSizes(*M, m, n, m, n));
+  PetscCall(MatSetType(*M, place == GALLOP_DEVICE ? MATSEQDENSECUDA : MATSEQDENSE));
+  PetscCall(MatSetUp(*M));
+  if (place == GALLOP_DEVICE) PetscCall(PetscDeviceContextSynchronize(NULL)); /* it is zeroed on another stream, maybe, as new vectors are */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* B's columns one after the other, which all processes can agree on: B itself, or a copy */
+static PetscErrorCode PackColumns(GallopDenseExchange *exchange, GallopPlace place, Mat B, Mat *packed)
+{
+  PetscInt m, n, ld;
+
+  PetscFunctionBegin;
+  *packed = B;
+  PetscCall(MatGetSize(B, &m, &n));
+  PetscCall(MatDenseGetLDA(B, &ld));
+  if (ld == m) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(CreateLocalDense(m, n, place, &exchange->packed[place]));
+  PetscCall(MatCopy(B, exchange->packed[place], SAME_NONZERO_PATTERN));
+  *packed = exchange->packed[place];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An array of a dense matrix at a place, for all columns from one on */
+static PetscErrorCode DenseGetColumns(Mat M, GallopPlace place, PetscInt first, PetscBool write, PetscScalar **array, PetscMemType *memtype)
+{
+  PetscInt ld;
+
+  PetscFunctionBegin;
+  *memtype = PETSC_MEMTYPE_HOST;
+  PetscCall(MatDenseGetLDA(M, &ld));
+  if (place == GALLOP_DEVICE && write) PetscCall(MatDenseGetArrayWriteAndMemType(M, array, memtype));
+  else if (place == GALLOP_DEVICE) PetscCall(MatDenseGetArrayReadAndMemType(M, (const PetscScalar **)array, memtype));
+  else if (write) PetscCall(MatDenseGetArrayWrite(M, array));
+  else PetscCall(MatDenseGetArrayRead(M, (const PetscScalar **)array));
+  if (*array) *array += (PetscCount)first * ld;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DenseRestoreColumns(Mat M, GallopPlace place, PetscBool write, PetscScalar **array)
+{
+  PetscFunctionBegin;
+  if (place == GALLOP_DEVICE && write) PetscCall(MatDenseRestoreArrayWriteAndMemType(M, array));
+  else if (place == GALLOP_DEVICE) PetscCall(MatDenseRestoreArrayReadAndMemType(M, (const PetscScalar **)array));
+  else if (write) PetscCall(MatDenseRestoreArrayWrite(M, array));
+  else PetscCall(MatDenseRestoreArrayRead(M, (const PetscScalar **)array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where one process has no room for TiledSpMM it cannot leave the product to the parent, which all would have to do: a column after the other, as vectors */
+static PetscErrorCode MultiplyColumns(Mat A, Mat B, Mat C, PetscBool add)
+{
+  PetscInt columns;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(B, NULL, &columns));
+  for (PetscInt k = 0; k < columns; k++) {
+    Vec b, c;
+
+    PetscCall(MatDenseGetColumnVecRead(B, k, &b));
+    if (add) {
+      PetscCall(MatDenseGetColumnVec(C, k, &c));
+      PetscCall(MatMultAdd(A, b, c, c));
+      PetscCall(MatDenseRestoreColumnVec(C, k, &c));
+    } else {
+      PetscCall(MatDenseGetColumnVecWrite(C, k, &c));
+      PetscCall(MatMult(A, b, c));
+      PetscCall(MatDenseRestoreColumnVecWrite(C, k, &c));
+    }
+    PetscCall(MatDenseRestoreColumnVecRead(B, k, &b));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode MultiplyBlock(Mat A, Mat B, Mat C, PetscBool add)
+{
+  PetscBool done;
+
+  PetscFunctionBegin;
+  PetscCall(MatMatMultNumeric_SeqGallop_SeqDense(A, B, C, add, &done));
+  if (!done) PetscCall(MultiplyColumns(A, B, C, add));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* C += A ghost for columns of C from one on, and as many as ghost has or C has left */
+static PetscErrorCode AddOffdiagonal(Mat A, Mat ghost, Mat C, PetscInt first)
+{
+  PetscInt columns, batch;
+  Mat      part, to;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(C, NULL, &columns));
+  PetscCall(MatGetSize(ghost, NULL, &batch));
+  if (batch == columns) {
+    PetscCall(MultiplyBlock(A, ghost, C, PETSC_TRUE));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  batch = PetscMin(batch, columns - first);
+  PetscCall(MatDenseGetSubMatrix(ghost, PETSC_DECIDE, PETSC_DECIDE, 0, batch, &part));
+  PetscCall(MatDenseGetSubMatrix(C, PETSC_DECIDE, PETSC_DECIDE, first, first + batch, &to));
+  PetscCall(MultiplyBlock(A, part, to, PETSC_TRUE));
+  PetscCall(MatDenseRestoreSubMatrix(C, &to));
+  PetscCall(MatDenseRestoreSubMatrix(ghost, &part));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatMatMultNumeric_MPIGallop_MPIDense - C = A B: while the ghost rows of B travel, a batch of columns at a time, the diagonal block computes
+
+  Collective. *done is false on all processes where there are too few columns: the parent computes the product then.
+*/
+PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat A, Mat B, Mat C, PetscBool *done)
+{
+  const PetscInt       columns = B->cmap->N;
+  GallopDenseExchange *exchange;
+  Mat_Gallop          *g, *block;
+  Mat                  diagonal, offdiagonal, b, c, packed;
+  PetscInt             ghosts;
+  PetscBool            device;
+  GallopPlace          place;
+  MatInfo              info;
+
+  PetscFunctionBegin;
+  PetscCheck(C->rmap->n == A->rmap->n && B->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Local sizes of A, %" PetscInt_FMT " by %" PetscInt_FMT ", B, %" PetscInt_FMT " rows, and C, %" PetscInt_FMT " rows, do not match",
+             A->rmap->n, A->cmap->n, B->rmap->n, C->rmap->n);
+  PetscCheck(C->cmap->N == columns, PetscObjectComm((PetscObject)C), PETSC_ERR_ARG_SIZ, "Number columns in B %" PetscInt_FMT " not equal columns in C %" PetscInt_FMT, columns, C->cmap->N);
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopGetBlocks(A, &diagonal, &offdiagonal));
+  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIDENSECUDA, &device));
+  *done = (PetscBool)(columns == 1 || (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, columns));
+  if (!*done) {
+    PetscCall(MatGallopGetContext(diagonal, &block));
+    block->stats.dense_fallbacks++;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!columns) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatDenseGetLocalMatrix(B, &b));
+  PetscCall(MatDenseGetLocalMatrix(C, &c));
+  PetscCall(MatGallopGetDensePlace(diagonal, b, c, &place));
+  PetscCall(MatGetLocalSize(offdiagonal, NULL, &ghosts));
+  PetscCall(MatGetInfo(offdiagonal, MAT_LOCAL, &info));
+  exchange = &g->denseexchange;
+  PetscCall(DenseExchangeSetUp(A, ghosts, columns, exchange));
+  PetscCall(CreateLocalDense(ghosts, exchange->batch, place, &exchange->ghost[place]));
+  PetscCall(PackColumns(exchange, place, b, &packed));
+  for (PetscInt first = 0; first < columns; first += exchange->batch) {
+    PetscSF      sf    = exchange->sf[columns - first < exchange->batch];
+    Mat          ghost = exchange->ghost[place];
+    PetscScalar *from, *to;
+    PetscMemType mfrom, mto;
+
+    PetscCall(DenseGetColumns(packed, place, first, PETSC_FALSE, &from, &mfrom));
+    PetscCall(DenseGetColumns(ghost, place, 0, PETSC_TRUE, &to, &mto));
+    PetscCall(PetscSFBcastWithMemTypeBegin(sf, MPIU_SCALAR, mfrom, from, mto, to, MPI_REPLACE));
+    if (!first) PetscCall(MultiplyBlock(diagonal, b, c, PETSC_FALSE));
+    PetscCall(PetscSFBcastEnd(sf, MPIU_SCALAR, from, to, MPI_REPLACE));
+    PetscCall(DenseRestoreColumns(ghost, place, PETSC_TRUE, &to));
+    PetscCall(DenseRestoreColumns(packed, place, PETSC_FALSE, &from));
+    if (info.nz_used > 0) PetscCall(AddOffdiagonal(offdiagonal, ghost, c, first));
+  }
+  PetscCall(PetscObjectStateIncrease((PetscObject)C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -122,10 +122,10 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
 static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
 {
   const Mat factors[3] = {product->A, product->B, product->C};
-  PetscBool dense, fits = PETSC_TRUE;
+  PetscBool dense, mpidense, fits = PETSC_TRUE;
 
   PetscFunctionBegin;
-  PetscCall(MatProductIsDense_Gallop(product, &dense));
+  PetscCall(MatProductIsDense_Gallop(product, &dense, &mpidense));
   if (dense) PetscCall(MatGallopParentFits(product->A, PETSC_TRUE, &fits));
   *host = PetscNot(fits);
   for (int k = 0; k < 3 && !*host; k++)
@@ -226,7 +226,7 @@ static PetscErrorCode DenseProductNumeric(Mat C, const ProductPhases *phases, Pe
   PetscBool    fits    = PETSC_TRUE;
 
   PetscFunctionBegin;
-  PetscCall(MatMatMultNumeric_SeqGallop_SeqDense(product->A, product->B, C, done));
+  PetscCall(MatMatMultNumeric_SeqGallop_SeqDense(product->A, product->B, C, PETSC_FALSE, done));
   if (!*done && !phases->host) PetscCall(MatGallopParentFits(product->A, PETSC_FALSE, &fits));
   *again = PetscNot(fits);
   if (*again) PetscCall(SetUpAgain(C));
@@ -237,7 +237,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
 {
   ProductPhases *kept, phases; /* a copy: what is composed with C may go */
   GallopLoan     loan;
-  PetscBool      again, dense, done = PETSC_FALSE, isdense, isdevice, densehost;
+  PetscBool      again = PETSC_FALSE, dense, mpidense, done = PETSC_FALSE, isdense, isdevice, densehost;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
@@ -247,9 +247,10 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSE, &isdense));
   if (densehost && !phases.host && isdense)
     PetscCall(MatConvert(C, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &C)); /* as the symbolic phase left it: the parent's function takes its array to be on the GPU */
-  PetscCall(MatProductIsDense_Gallop(C->product, &dense));
+  PetscCall(MatProductIsDense_Gallop(C->product, &dense, &mpidense));
   if (dense) PetscCall(DenseProductNumeric(C, &phases, &done, &again));
-  else PetscCall(SetUpAgainForNewFactors(C, &phases, &again));
+  if (mpidense) PetscCall(MatMatMultNumeric_MPIGallop_MPIDense(C->product->A, C->product->B, C, &done));
+  if (!dense && !done) PetscCall(SetUpAgainForNewFactors(C, &phases, &again));
   if (again) {
     PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
     phases = *kept;
@@ -299,11 +300,11 @@ PetscErrorCode MatProductSetFromOptions_Gallop(Mat C)
 {
   GallopLoan    loan;
   ProductPhases phases = {0};
-  PetscBool     dense;
+  PetscBool     dense, mpidense;
 
   PetscFunctionBegin;
-  PetscCall(MatProductIsDense_Gallop(C->product, &dense));
-  PetscCheck(!dense || C->product->B != C, PetscObjectComm((PetscObject)C), PETSC_ERR_ARG_IDN, "The result of a product A B must not be B");
+  PetscCall(MatProductIsDense_Gallop(C->product, &dense, &mpidense));
+  PetscCheck((!dense && !mpidense) || C->product->B != C, PetscObjectComm((PetscObject)C), PETSC_ERR_ARG_IDN, "The result of a product A B must not be B");
   PetscCall(FactorType(C->product, &phases.type));
   PetscCall(HasHostFactor(C->product, &phases.host));
   PetscCall(LoanToProduct(&loan, C, phases.host));

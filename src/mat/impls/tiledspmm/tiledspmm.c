@@ -21,7 +21,8 @@
   Level: intermediate
 
   Notes:
-  Every sequential Gallop type has it: `MATSEQAIJEVCHYB`, `MATSEQAIJCSROVERLAP`, `MATSEQAIJFASTLOAD` and `MATSEQAIJHBP`. B is of type `MATSEQDENSE` or `MATSEQDENSECUDA`. The structure
+  Every Gallop type has it: `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD` and `MATHBP`. B is of type `MATDENSE` or `MATDENSECUDA`. In MPI the diagonal and the off-diagonal block have one each; the
+  rows of B that other processes have travel while the diagonal block computes. The structure
   is built at the first such product, refreshed when only values have changed and built again when the nonzero pattern has changed. It is a copy of the entries beside the format and the
   parent's. With B transposed it also keeps room for up to 32 columns of B (64 in single precision, 16 complex ones), which -mat_tiledspmm_memory does not count.
 
@@ -30,7 +31,7 @@
 
   `-mat_view ::ascii_info` shows it where it has been built, `::ascii_info_detail` the quantities of the paper's model too: what they are, docs/tiledspmm.md says.
 
-  `MatTransposeMatMult()` and all other products of matrices, and those of MPI matrices, are the parent's.
+  `MatTransposeMatMult()` and all other products of matrices are the parent's.
 
   References:
 . * - Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on GPUs, sections 2.5, 3 and 4.1

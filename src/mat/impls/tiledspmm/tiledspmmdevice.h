@@ -7,18 +7,27 @@
 
 static_assert(TILEDSPMM_WARP == WarpSize, "the rows of a warp are padded together");
 
-/* B and C from some column on, and how many columns they have from there */
+/* B and C from some column on, how many columns they have from there, and whether C has numbers that the product is added to */
 template <typename V, typename I>
 struct DenseView {
   const V *b;
   V       *c;
   I        ldb, ldc, columns;
+  bool     add;
 };
+
+template <typename V, typename I>
+static __device__ __forceinline__ void Store(const DenseView<V, I> &dense, I row, I column, V sum)
+{
+  V *const to = dense.c + (PetscCount)column * dense.ldc + row;
+
+  *to = dense.add ? *to + sum : sum;
+}
 
 /* Columns of a product from one on, as many as there are threads for */
 static inline DenseView<PetscScalar, PetscInt> DenseFrom(const GallopDenseProduct *p, PetscCount begin, PetscCount columns)
 {
-  return {p->b + begin * p->ldb, p->c + begin * p->ldc, p->ldb, p->ldc, (PetscInt)columns};
+  return {p->b + begin * p->ldb, p->c + begin * p->ldc, p->ldb, p->ldc, (PetscInt)columns, (bool)p->add};
 }
 
 /* Calls f(first, columns, R) for all columns: R at once as often as they fit, which one call does for as many as a grid of GPU blocks takes, then what is left by the next power of two */

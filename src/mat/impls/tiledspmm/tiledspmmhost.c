@@ -224,8 +224,14 @@ static inline void ComputePanel(const TiledSpMM *t, PetscInt p, PetscInt first, 
 
   for (PetscInt k = 0; k < t->options.panel * width; k++) acc[k] = 0.0;
   for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) ComputeStage(t, s, width, columns, b, product->ldb, staged, acc);
-  for (PetscInt c = 0; c < columns; c++)
-    for (PetscInt r = begin; r < end; r++) product->c[r + (PetscCount)(first + c) * product->ldc] = acc[(r - begin) * width + c];
+  for (PetscInt c = 0; c < columns; c++) {
+    PetscScalar *const to = product->c + (PetscCount)(first + c) * product->ldc;
+
+    if (product->add)
+      for (PetscInt r = begin; r < end; r++) to[r] += acc[(r - begin) * width + c];
+    else
+      for (PetscInt r = begin; r < end; r++) to[r] = acc[(r - begin) * width + c];
+  }
 }
 
 static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *product, PetscBool *done)
@@ -235,6 +241,7 @@ static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *product, 
   PetscFunctionBegin;
   *done = PETSC_TRUE;
   for (PetscInt p = 0; p < t->panels; p++) {
+    if (product->add && t->stagedispl[p] == t->stagedispl[p + 1]) continue;
     for (PetscInt k = 0, columns; k < product->columns; k += columns) {
       const PetscInt left = product->columns - k;
 

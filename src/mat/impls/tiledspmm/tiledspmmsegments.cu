@@ -68,12 +68,9 @@ __global__ static void __launch_bounds__(CachedThreads, CachedBlocks<V>(R, U)) C
   const int        columns = Whole || dense.columns - first >= R ? R : (int)(dense.columns - first);
   const PetscCount seg     = (blockIdx.x / groups) * (PetscCount)CachedThreads + threadIdx.x;
 
-  GallopWaitForPredecessor();
-  GallopLetSuccessorStart();
-  __syncthreads(); /* no read-only load goes ahead of it */
-  if (seg >= s.num) return;
-  const I          len = s.ptr[seg + 1] - s.ptr[seg];
-  const PetscCount at = s.slicedispl[seg / WarpSize] + seg % WarpSize, ldb = dense.ldb;
+  const bool       inside = seg < s.num;
+  const I          len    = inside ? s.ptr[seg + 1] - s.ptr[seg] : 0;
+  const PetscCount at = inside ? s.slicedispl[seg / WarpSize] + seg % WarpSize : 0, ldb = dense.ldb;
   const I         *col          = s.col + at;
   const V         *value        = s.value + at;
   const V *const __restrict__ b = dense.b + (PetscCount)first * ldb;
@@ -87,6 +84,10 @@ __global__ static void __launch_bounds__(CachedThreads, CachedBlocks<V>(R, U)) C
     c[u] = u < len ? LoadPastL1(col + WarpSize * u) : 0;
     v[u] = u < len ? LoadPastL1(value + WarpSize * u) : V(0);
   }
+  GallopWaitForPredecessor();
+  GallopLetSuccessorStart();
+  __syncthreads(); /* no read-only load of B goes ahead of it */
+  if (!inside || (dense.add && !len)) return;
   for (I k = 0; k < len; k += U) {
     I nextc[U];
     V nextv[U], x[U][R];
@@ -117,13 +118,14 @@ __global__ static void __launch_bounds__(CachedThreads, CachedBlocks<V>(R, U)) C
       v[u] = nextv[u];
     }
   }
-  const I          row = s.row ? s.row[seg] : (I)seg;
-  V *const         to  = row >= 0 ? dense.c + (PetscCount)first * dense.ldc + row : partial + (PetscCount)(-1 - row) * dense.columns + first;
-  const PetscCount by  = row >= 0 ? (PetscCount)dense.ldc : 1;
+  const I row = s.row ? s.row[seg] : (I)seg;
 
 #pragma unroll
   for (int r = 0; r < R; r++)
-    if (Whole || r < columns) to[r * by] = acc[r];
+    if (Whole || r < columns) {
+      if (row >= 0) Store(dense, row, first + r, acc[r]);
+      else partial[(PetscCount)(-1 - row) * dense.columns + first + r] = acc[r];
+    }
 }
 
 /* ---------------------------------------------------------------- transposed */
@@ -156,6 +158,7 @@ __global__ static void __launch_bounds__(Threads) TransposeKernel(const I n, con
   const PetscCount begin = (PetscCount)blockIdx.x * TransposeRows;
 
   GallopWaitForPredecessor();
+  GallopLetSuccessorStart();
   __syncthreads(); /* no read-only load goes ahead of it */
 #pragma unroll
   for (int q = 0; q < Width * TransposeRows; q += Threads) {
@@ -165,70 +168,11 @@ __global__ static void __launch_bounds__(Threads) TransposeKernel(const I n, con
     if (at < Width * TransposeRows) tile[c][r] = row < n && c < dense.columns ? GallopLoadReadOnly(dense.b + (PetscCount)c * dense.ldb + row) : V(0);
   }
   __syncthreads();
-  GallopLetSuccessorStart();
 #pragma unroll
   for (int q = 0; q < Width * TransposeRows; q += Threads) {
     const int at = q + threadIdx.x, c = at % Width, r = at / Width;
 
     if (at < Width * TransposeRows && begin + r < n) bt[(begin + r) * Width + c] = tile[c][r];
-  }
-}
-
-/* Lanes lanes a segment, each a pack of columns */
-template <int Lanes, typename V, typename I>
-__global__ static void __launch_bounds__(RowsThreads) RowsKernel(const SegmentsView<V, I> s, const V *__restrict__ bt, const DenseView<V, I> dense, V *__restrict__ partial)
-{
-  static constexpr int Rows = RowsThreads / Lanes, Width = Lanes * Pack<V>::Size, Size = Pack<V>::Size, U = 4;
-  __shared__ V         tile[Width][Rows + 1];
-  __shared__ I         to[Rows];
-  const int            team = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
-  const PetscCount     seg = (PetscCount)blockIdx.x * Rows + team;
-  const Pack<V> *const b   = reinterpret_cast<const Pack<V> *>(bt) + lane;
-  Pack<V>              acc;
-
-  GallopWaitForPredecessor();
-  __syncthreads(); /* no read-only load goes ahead of it */
-#pragma unroll
-  for (int e = 0; e < Size; e++) acc.v[e] = V(0);
-  if (seg < s.num) {
-    const I end = s.ptr[seg + 1], row = s.row ? s.row[seg] : (I)seg;
-    I       k = s.ptr[seg];
-
-    for (; end - k >= U; k += U) {
-      I       c[U];
-      V       v[U];
-      Pack<V> x[U];
-
-#pragma unroll
-      for (int u = 0; u < U; u++) {
-        c[u] = GallopLoadReadOnly(s.col + k + u);
-        v[u] = GallopLoadReadOnly(s.value + k + u);
-      }
-#pragma unroll
-      for (int u = 0; u < U; u++) x[u] = LoadPack(b + (PetscCount)c[u] * Lanes);
-#pragma unroll
-      for (int u = 0; u < U; u++)
-#pragma unroll
-        for (int e = 0; e < Size; e++) acc.v[e] += v[u] * x[u].v[e];
-    }
-    for (; k < end; k++) {
-      const V       v = GallopLoadReadOnly(s.value + k);
-      const Pack<V> x = LoadPack(b + (PetscCount)GallopLoadReadOnly(s.col + k) * Lanes);
-
-#pragma unroll
-      for (int e = 0; e < Size; e++) acc.v[e] += v * x.v[e];
-    }
-    if (row < 0) *reinterpret_cast<Pack<V> *>(partial + (PetscCount)(-1 - row) * Width + lane * Size) = acc;
-    if (lane == 0) to[team] = row;
-  }
-#pragma unroll
-  for (int e = 0; e < Size; e++) tile[lane * Size + e][team] = acc.v[e];
-  __syncthreads();
-  GallopLetSuccessorStart();
-  for (int at = threadIdx.x; at < Width * Rows; at += RowsThreads) {
-    const int c = at / Rows, r = at % Rows;
-
-    if ((PetscCount)blockIdx.x * Rows + r < s.num && c < dense.columns && to[r] >= 0) dense.c[(PetscCount)c * dense.ldc + to[r]] = tile[c][r];
   }
 }
 
@@ -241,7 +185,7 @@ struct Entries {
 
   __device__ __forceinline__ void Load(const SegmentsView<V, I> &s, I k, I end)
   {
-    num = end - k < U ? (int)(end - k) : U;
+    num = end - k < U ? (int)(end - k) : U; /* less than 0, maybe */
 #pragma unroll
     for (int u = 0; u < U; u++) {
       c[u] = u < num ? GallopLoadReadOnly(s.col + k + u) : I(0);
@@ -249,6 +193,86 @@ struct Entries {
     }
   }
 };
+
+/* The products of some entries with a pack of columns; b begins at the lane's pack */
+template <int Lanes, int U, typename V, typename I>
+static __device__ __forceinline__ void LoadPacks(const Pack<V> *b, const Entries<U, V, I> &entries, Pack<V> x[U])
+{
+#pragma unroll
+  for (int u = 0; u < U; u++)
+    if (u < entries.num) x[u] = LoadPack(b + (PetscCount)entries.c[u] * Lanes);
+    else
+#pragma unroll
+      for (int e = 0; e < Pack<V>::Size; e++) x[u].v[e] = V(0);
+}
+
+template <int U, typename V, typename I>
+static __device__ __forceinline__ void AddProducts(const Entries<U, V, I> &entries, const Pack<V> x[U], Pack<V> &acc)
+{
+#pragma unroll
+  for (int u = 0; u < U; u++)
+#pragma unroll
+    for (int e = 0; e < Pack<V>::Size; e++) acc.v[e] += entries.v[u] * x[u].v[e];
+}
+
+/* What is in tile to C, a GPU block's rows of a column by neighbouring threads; to is a row, less than 0 where it is not written */
+template <int Width, int Rows, typename V, typename I>
+static __device__ __forceinline__ void StoreTile(const V tile[Width][Rows + 1], const I to[Rows], int rows, const DenseView<V, I> &dense)
+{
+  for (int at = threadIdx.x; at < Width * Rows; at += RowsThreads) {
+    const int c = at / Rows, r = at % Rows;
+
+    if (r < rows && c < dense.columns && to[r] >= 0) Store(dense, to[r], (I)c, tile[c][r]);
+  }
+}
+
+/* Lanes lanes a segment, each a pack of columns; with Parts of these, each of which takes every Parts-th of its entries, U at once */
+template <int Lanes, int Parts, typename V, typename I>
+__global__ static void __launch_bounds__(RowsThreads) RowsKernel(const SegmentsView<V, I> s, const V *__restrict__ bt, const DenseView<V, I> dense, V *__restrict__ partial)
+{
+  static constexpr int Team = Lanes * Parts, Rows = RowsThreads / Team, Width = Lanes * Pack<V>::Size, Size = Pack<V>::Size, U = 4;
+  __shared__ V         tile[Width][Rows + 1];
+  __shared__ I         to[Rows];
+  const int            team = threadIdx.x / Team, lane = threadIdx.x % Lanes, part = threadIdx.x / Lanes % Parts;
+  const PetscCount     begin = (PetscCount)blockIdx.x * Rows, seg = begin + team;
+  const bool           inside = seg < s.num;
+  const I              end = inside ? s.ptr[seg + 1] : 0, row = inside && s.row ? s.row[seg] : (I)seg;
+  I                    k     = inside ? s.ptr[seg] : 0;
+  const bool           empty = k == end;
+  const Pack<V> *const b     = reinterpret_cast<const Pack<V> *>(bt) + lane;
+  Entries<U, V, I>     now;
+  Pack<V>              acc;
+
+  k += part * U;
+  now.Load(s, k, end);
+  GallopWaitForPredecessor();
+  GallopLetSuccessorStart();
+  __syncthreads(); /* no read-only load of B goes ahead of it */
+#pragma unroll
+  for (int e = 0; e < Size; e++) acc.v[e] = V(0);
+  while (k < end) {
+    Entries<U, V, I> next;
+    Pack<V>          x[U];
+
+    LoadPacks<Lanes>(b, now, x);
+    k += Parts * U;
+    next.Load(s, k, end);
+    AddProducts(now, x, acc);
+    now = next;
+  }
+#pragma unroll
+  for (int by = Team / 2; by >= Lanes; by /= 2)
+#pragma unroll
+    for (int e = 0; e < Size; e++) acc.v[e] += GallopShuffleDown(acc.v[e], by, Team);
+  if (part == 0) {
+    if (inside && row < 0) *reinterpret_cast<Pack<V> *>(partial + (PetscCount)(-1 - row) * Width + lane * Size) = acc;
+    if (lane == 0) to[team] = !inside || (dense.add && empty) ? -1 : row;
+#pragma unroll
+    for (int e = 0; e < Size; e++) tile[lane * Size + e][team] = acc.v[e];
+  }
+  __syncthreads();
+  StoreTile<Width, Rows>(tile, to, Rows, dense);
+}
 
 /* For many short segments: as RowsKernel, ShortEach of them one after the other, with the entries that come next under way while those before are multiplied */
 template <int Lanes, typename V, typename I>
@@ -265,8 +289,6 @@ __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const Segm
   Pack<V>              acc;
   int                  q = team;
 
-  GallopWaitForPredecessor();
-  __syncthreads(); /* no read-only load goes ahead of it */
   for (int r = threadIdx.x; r <= rows; r += RowsThreads) {
     ptr[r] = s.ptr[begin + r];
     if (r < rows) to[r] = s.row ? s.row[begin + r] : (I)(begin + r);
@@ -275,6 +297,9 @@ __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const Segm
   I k = q < rows ? ptr[q] : 0, end = q < rows ? ptr[q + 1] : 0;
 
   now.Load(s, k, end);
+  GallopWaitForPredecessor();
+  GallopLetSuccessorStart();
+  __syncthreads(); /* no read-only load of B goes ahead of it */
 #pragma unroll
   for (int e = 0; e < Size; e++) acc.v[e] = V(0);
   while (q < rows) {
@@ -282,12 +307,7 @@ __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const Segm
     Entries<U, V, I> next;
     Pack<V>          x[U];
 
-#pragma unroll
-    for (int u = 0; u < U; u++)
-      if (u < now.num) x[u] = LoadPack(b + (PetscCount)now.c[u] * Lanes);
-      else
-#pragma unroll
-        for (int e = 0; e < Size; e++) x[u].v[e] = V(0);
+    LoadPacks<Lanes>(b, now, x);
     k += U;
     if (k >= end) {
       q += Teams;
@@ -295,10 +315,7 @@ __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const Segm
       end = q < rows ? ptr[q + 1] : 0;
     }
     next.Load(s, k, end);
-#pragma unroll
-    for (int u = 0; u < U; u++)
-#pragma unroll
-      for (int e = 0; e < Size; e++) acc.v[e] += now.v[u] * x[u].v[e];
+    AddProducts(now, x, acc);
     if (q != last) {
       if (to[last] < 0) *reinterpret_cast<Pack<V> *>(partial + (PetscCount)(-1 - to[last]) * Width + lane * Size) = acc;
 #pragma unroll
@@ -310,12 +327,12 @@ __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const Segm
     now = next;
   }
   __syncthreads();
-  GallopLetSuccessorStart();
-  for (int at = threadIdx.x; at < Width * Rows; at += RowsThreads) {
-    const int c = at / Rows, r = at % Rows;
-
-    if (r < rows && c < dense.columns && to[r] >= 0) dense.c[(PetscCount)c * dense.ldc + to[r]] = tile[c][r];
+  if (dense.add) { /* nothing for rows without entries */
+    for (int r = threadIdx.x; r < rows; r += RowsThreads)
+      if (ptr[r] == ptr[r + 1]) to[r] = -1;
+    __syncthreads();
   }
+  StoreTile<Width, Rows>(tile, to, rows, dense);
 }
 
 /* ---------------------------------------------------------------- rows of several segments */
@@ -345,11 +362,11 @@ __global__ static void __launch_bounds__(Warps *WarpSize) CombineKernel(const Pe
   const int            warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize, part = warp % Each;
   const PetscCount     k = begin + (PetscCount)blockIdx.x * Together + warp / Each;
 
-  GallopWaitForPredecessor();
-  GallopLetSuccessorStart();
-  __syncthreads(); /* no read-only load goes ahead of it */
   const I row = k < end ? splitrow[k] : 0, slot = k < end ? splitptr[k] : 0, stop = k < end ? slot + splitnum[k] : 0;
 
+  GallopWaitForPredecessor();
+  GallopLetSuccessorStart();
+  __syncthreads(); /* no read-only load of partial sums goes ahead of it */
   for (int first = 0; first < dense.columns; first += WarpSize) {
     const int c   = first + lane;
     V         sum = c < dense.columns ? SumSlots<V, I>(partial, slot + part, stop, Each, width, c) : V(0);
@@ -361,11 +378,16 @@ __global__ static void __launch_bounds__(Warps *WarpSize) CombineKernel(const Pe
       if (part == 0)
         for (int w = 1; w < Each; w++) sum += sums[warp + w][lane];
     }
-    if (part == 0 && k < end && c < dense.columns) dense.c[(PetscCount)c * dense.ldc + row] = sum;
+    if (part == 0 && k < end && c < dense.columns) Store(dense, row, (I)c, sum);
   }
 }
 
 /* ---------------------------------------------------------------- products */
+
+static bool Overlaps(const TiledSpMM *t)
+{
+  return t->overlaps && !t->fresh;
+}
 
 static SegmentsView<PetscScalar, PetscInt> SegmentsOf(const TiledSpMM *t)
 {
@@ -379,9 +401,9 @@ static PetscErrorCode Combine(const TiledSpMM *t, const PetscScalar *partial, in
 
   PetscFunctionBegin;
   if (few)
-    PetscCallCUDA(GallopLaunch(CombineKernel<CombineFew, CombineFew, PetscScalar, PetscInt>, {(few + CombineFew - 1) / CombineFew, CombineFew * WarpSize, 1, 0, stream, (bool)t->overlaps}, (PetscCount)0, few, row, ptr, num, partial, width, dense));
+    PetscCallCUDA(GallopLaunch(CombineKernel<CombineFew, CombineFew, PetscScalar, PetscInt>, {(few + CombineFew - 1) / CombineFew, CombineFew * WarpSize, 1, 0, stream, Overlaps(t)}, (PetscCount)0, few, row, ptr, num, partial, width, dense));
   if (t->nmany)
-    PetscCallCUDA(GallopLaunch(CombineKernel<CombineMany, 1, PetscScalar, PetscInt>, {t->nmany, CombineMany * WarpSize, 1, 0, stream, (bool)t->overlaps}, few, t->nsplit, row, ptr, num, partial, width, dense));
+    PetscCallCUDA(GallopLaunch(CombineKernel<CombineMany, 1, PetscScalar, PetscInt>, {t->nmany, CombineMany * WarpSize, 1, 0, stream, Overlaps(t)}, few, t->nsplit, row, ptr, num, partial, width, dense));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -417,7 +439,7 @@ static cudaError_t LaunchCached(const TiledSpMM *t, const DenseView<PetscScalar,
   static constexpr int U      = EntriesAtOnce(R, Long);
   const PetscCount     blocks = (t->nseg + CachedThreads - 1) / CachedThreads;
   const unsigned int   groups = (unsigned int)((dense.columns + R - 1) / R);
-  const GallopGrid     grid   = {blocks * groups, CachedThreads, 1, 0, stream, (bool)t->overlaps};
+  const GallopGrid     grid   = {blocks * groups, CachedThreads, 1, 0, stream, Overlaps(t)};
 
   return dense.columns % R ? GallopLaunch(CachedKernel<R, U, false, PetscScalar, PetscInt>, grid, SegmentsOf(t), dense, partial, groups) : GallopLaunch(CachedKernel<R, U, true, PetscScalar, PetscInt>, grid, SegmentsOf(t), dense, partial, groups);
 }
@@ -464,19 +486,40 @@ static PetscErrorCode ApplyCached(TiledSpMM *t, const GallopDenseProduct *p, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+template <int Lanes, int Parts>
+static cudaError_t LaunchRows(const TiledSpMM *t, const DenseView<PetscScalar, PetscInt> &dense, const PetscScalar *bt, PetscScalar *partial, cudaStream_t stream)
+{
+  static constexpr int Rows = RowsThreads / (Lanes * Parts);
+
+  return GallopLaunch(RowsKernel<Lanes, Parts, PetscScalar, PetscInt>, {(t->nseg + Rows - 1) / Rows, RowsThreads, 1, 0, stream, Overlaps(t)}, SegmentsOf(t), bt, dense, partial);
+}
+
+/* Lanes of one part for all segments are fewer than the GPU has: more parts, while each has some entries */
+static int Parts(const TiledSpMM *t, int lanes)
+{
+  static constexpr int Most = 4, Each = 4, Threads = 2048; /* entries of a part, on average; threads of a multiprocessor */
+  int                  parts = 1;
+
+  while (parts < Most && 2 * parts * lanes <= WarpSize && (PetscCount)2 * parts * lanes * t->nseg <= (PetscCount)Threads * t->multiprocessors && t->nz >= (PetscCount)2 * parts * Each * t->nseg)
+    parts *= 2;
+  return parts;
+}
+
 template <int Lanes>
 static PetscErrorCode LaunchTransposed(const TiledSpMM *t, const DenseView<PetscScalar, PetscInt> &dense, PetscScalar *bt, PetscScalar *partial, cudaStream_t stream)
 {
   static constexpr int Width = Lanes * Pack<PetscScalar>::Size, Teams = RowsThreads / Lanes;
   static constexpr int Short = 24, Resident = 8; /* mean entries of short segments; GPU blocks that a multiprocessor has */
   const bool           isshort = t->nz < (PetscCount)Short * t->nseg && t->nseg >= (PetscCount)Teams * ShortEach * Resident * t->multiprocessors;
-  const int            rows    = isshort ? Teams * ShortEach : Teams;
-  const GallopGrid     grid    = {(t->nseg + rows - 1) / rows, RowsThreads, 1, 0, stream, (bool)t->overlaps};
+  const GallopGrid     grid    = {(t->nseg + Teams * ShortEach - 1) / (Teams * ShortEach), RowsThreads, 1, 0, stream, Overlaps(t)};
+  const int            parts   = Parts(t, Lanes);
 
   PetscFunctionBegin;
-  PetscCallCUDA(GallopLaunch(TransposeKernel<Width, PetscScalar, PetscInt>, {((PetscCount)t->n + TransposeRows - 1) / TransposeRows, Threads, 1, 0, stream, (bool)t->overlaps}, t->n, dense, bt));
+  PetscCallCUDA(GallopLaunch(TransposeKernel<Width, PetscScalar, PetscInt>, {((PetscCount)t->n + TransposeRows - 1) / TransposeRows, Threads, 1, 0, stream, Overlaps(t)}, t->n, dense, bt));
   if (isshort) PetscCallCUDA(GallopLaunch(ShortRowsKernel<Lanes, PetscScalar, PetscInt>, grid, SegmentsOf(t), (const PetscScalar *)bt, dense, partial));
-  else PetscCallCUDA(GallopLaunch(RowsKernel<Lanes, PetscScalar, PetscInt>, grid, SegmentsOf(t), (const PetscScalar *)bt, dense, partial));
+  else if (parts == 4) PetscCallCUDA((LaunchRows<Lanes, (Lanes * 4 > WarpSize ? 1 : 4)> (t, dense, bt, partial, stream)));
+  else if (parts == 2) PetscCallCUDA((LaunchRows<Lanes, 2>(t, dense, bt, partial, stream)));
+  else PetscCallCUDA((LaunchRows<Lanes, 1>(t, dense, bt, partial, stream)));
   PetscCall(Combine(t, partial, Width, dense, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -525,9 +568,13 @@ static PetscErrorCode ApplyTransposed(TiledSpMM *t, const GallopDenseProduct *p,
 
 PetscErrorCode TiledSpMMSegmentsApply(TiledSpMM *t, const GallopDenseProduct *p, PetscBool *done)
 {
+  cudaStream_t stream;
+
   PetscFunctionBegin;
   if (t->kernel == TILEDSPMM_CACHED) PetscCall(ApplyCached(t, p, done));
   else PetscCall(ApplyTransposed(t, p, done));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(GallopNotFresh(stream, &t->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -619,6 +666,7 @@ PetscErrorCode TiledSpMMSegmentsRefresh(TiledSpMM *t, const GallopCSR *csr)
     FillKernel<<<(unsigned int)((t->slices * WarpSize + Threads - 1) / Threads), Threads, 0, stream>>>(t->nseg, t->segptr, t->slicedispl, csr->j, csr->a, NULL, t->value);
     GallopCheckLaunch();
   }
+  t->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -713,7 +761,8 @@ static PetscErrorCode Complete(TiledSpMM *t, const GallopCSR *csr, const Segment
     PetscCall(GallopDeviceCopy(t->col, csr->j, (size_t)t->nz * sizeof(*t->col)));
     PetscCall(GallopDeviceCopy(t->value, csr->a, (size_t)t->nz * sizeof(*t->value)));
   }
-  *done = PETSC_TRUE;
+  t->fresh = PETSC_TRUE;
+  *done    = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

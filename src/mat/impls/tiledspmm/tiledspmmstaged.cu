@@ -65,11 +65,9 @@ __global__ static void __launch_bounds__(MaxThreads(R)) StagedKernel(const Tiles
     }
   }
   if (row >= t.m) return;
-  V *const c = dense.c + (PetscCount)first * dense.ldc + row;
-
 #pragma unroll
   for (int r = 0; r < R; r++)
-    if (r < columns) c[(PetscCount)r * dense.ldc] = acc[r];
+    if (r < columns) Store(dense, (I)row, first + r, acc[r]);
 }
 
 /* Calls f(kernel) with the kernel for a number of columns at once */
