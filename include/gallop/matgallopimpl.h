@@ -145,6 +145,7 @@ PETSC_INTERN PetscErrorCode MatProductSetFromOptions_Gallop(Mat);
 PETSC_INTERN PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *, PetscBool *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat, Mat, Mat, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat, Mat, Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopWantsDense_MPI(Mat, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopGetDensePlace(Mat, Mat, Mat, GallopPlace *);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(GallopType);
 

@@ -213,6 +213,35 @@ static PetscErrorCode FewColumns(MatType type, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A product that is ours, then the parent's, then ours */
+static PetscErrorCode Alternate(MatType type)
+{
+  static const PetscInt least[] = {1, 30, 1, 30};
+  Mat                   A, R, B, C;
+  MatGallopStatistics   stats;
+
+  PetscFunctionBegin;
+  PetscCall(CreatePair(150, 150, RANDOM, 15, &A, &R));
+  PetscCall(TestCreateDense(A, PETSC_FALSE, type, 7, PETSC_FALSE, 52, &B));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(least); k++) {
+    PetscInt64 before;
+
+    PetscCall(TestSetIntOption("-mat_tiledspmm_least", least[k]));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatGallopGetStatistics(A, &stats));
+    before = stats.dense_fallbacks;
+    PetscCall(MatMatMult(A, B, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(Compare(R, B, 52, C, "ours and the parent's in turn"));
+    PetscCall(MatGallopGetStatistics(A, &stats));
+    PetscCheck((stats.dense_fallbacks > before) == (least[k] > 7), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " products by the parent", stats.dense_fallbacks - before);
+  }
+  PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const PetscInt columns[]   = {1, 2, 16, 19, 33};
@@ -241,6 +270,7 @@ int main(int argc, char **argv)
     PetscCall(NewPattern(type, (PetscBool)g));
     PetscCall(NoRoom(type));
     PetscCall(FewColumns(type, (PetscBool)g));
+    PetscCall(Alternate(type));
   }
   PetscCall(PetscFinalize());
   return 0;

@@ -306,6 +306,19 @@ static PetscErrorCode AddOffdiagonal(Mat A, Mat ghost, Mat C, PetscInt first)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether TiledSpMM computes A B, or with one column the format. Decided by what is the same on all processes. */
+PetscErrorCode MatGallopWantsDense_MPI(Mat A, Mat B, PetscBool *wanted)
+{
+  Mat_Gallop *g;
+  PetscBool   device;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIDENSECUDA, &device));
+  *wanted = (PetscBool)(B->cmap->N == 1 || (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, B->cmap->N));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatMatMultNumeric_MPIGallop_MPIDense - C = A B: while the ghost rows of B travel, a batch of columns at a time, the diagonal block computes
 
@@ -318,7 +331,6 @@ PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat A, Mat B, Mat C, PetscBo
   Mat_Gallop          *g, *block;
   Mat                  diagonal, offdiagonal, b, c, packed;
   PetscInt             ghosts;
-  PetscBool            device;
   GallopPlace          place;
   MatInfo              info;
 
@@ -328,8 +340,7 @@ PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat A, Mat B, Mat C, PetscBo
   PetscCheck(C->cmap->N == columns, PetscObjectComm((PetscObject)C), PETSC_ERR_ARG_SIZ, "Number columns in B %" PetscInt_FMT " not equal columns in C %" PetscInt_FMT, columns, C->cmap->N);
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopGetBlocks(A, &diagonal, &offdiagonal));
-  PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIDENSECUDA, &device));
-  *done = (PetscBool)(columns == 1 || (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, columns));
+  PetscCall(MatGallopWantsDense_MPI(A, B, done));
   if (!*done) {
     PetscCall(MatGallopGetContext(diagonal, &block));
     block->stats.dense_fallbacks++;

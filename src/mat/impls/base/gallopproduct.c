@@ -152,11 +152,11 @@ static PetscErrorCode ResultAttach(Mat C, GallopType type)
 #define GALLOP_PRODUCT "MatGallopProduct"
 typedef struct {
   PetscErrorCode (*symbolic)(Mat);
-  PetscErrorCode (*numeric)(Mat);
-  GallopType    type;       /* of the result */
-  PetscBool     host;       /* found under the names of the host's parents */
-  PetscBool     densehost;  /* the result has to be of type MATSEQDENSE, which the GPU's symbolic phase has changed */
-  PetscObjectId factors[3]; /* those of the symbolic phase */
+  PetscErrorCode (*numeric)(Mat); /* NULL: ours needs no other */
+  GallopType    type;             /* of the result */
+  PetscBool     host;             /* found under the names of the host's parents */
+  PetscBool     densehost;        /* the result has to be of type MATSEQDENSE, which the GPU's symbolic phase has changed */
+  PetscObjectId factors[3];       /* those of the symbolic phase */
 } ProductPhases;
 
 static PetscErrorCode ProductPhasesDestroy(PetscCtxRt ctx)
@@ -250,7 +250,10 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   PetscCall(MatProductIsDense_Gallop(C->product, &dense, &mpidense));
   if (dense) PetscCall(DenseProductNumeric(C, &phases, &done, &again));
   if (mpidense) PetscCall(MatMatMultNumeric_MPIGallop_MPIDense(C->product->A, C->product->B, C, &done));
-  if (!dense && !done) PetscCall(SetUpAgainForNewFactors(C, &phases, &again));
+  if (!done && !phases.numeric) {
+    PetscCall(SetUpAgain(C));
+    again = PETSC_TRUE;
+  } else if (!dense && !done) PetscCall(SetUpAgainForNewFactors(C, &phases, &again));
   if (again) {
     PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
     phases = *kept;
@@ -270,16 +273,46 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* C for the product of an MPI matrix with a dense one. The parent's symbolic phase would make room on the GPU for a second C, and hold on to blocks of A that a new pattern replaces. */
+static PetscErrorCode MPIDenseProductSymbolic(Mat C)
+{
+  Mat       A = C->product->A, B = C->product->B;
+  PetscBool isdense;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)C, MATMPIDENSE, &isdense));
+  if (!isdense) {
+    PetscCall(MatSetType(C, ((PetscObject)B)->type_name));
+    PetscCall(MatSetVecType(C, B->defaultvectype));
+  }
+  PetscCall(MatSetSizes(C, A->rmap->n, B->cmap->n, A->rmap->N, B->cmap->N));
+  PetscCall(MatSetBlockSizesFromMats(C, A, B));
+  PetscCall(MatSetUp(C));
+  PetscCall(MatSetOption(C, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+  PetscCall(MatAssemblyBegin(C, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(C, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
 {
   ProductPhases *kept, phases;
   GallopLoan     loan;
-  PetscBool      isdevice;
+  PetscBool      isdevice, dense, mpidense;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
   PetscCheck(kept, PetscObjectComm((PetscObject)C), PETSC_ERR_ORDER, "Call MatProductSetFromOptions() first");
-  phases                  = *kept;
+  phases = *kept;
+  PetscCall(MatProductIsDense_Gallop(C->product, &dense, &mpidense));
+  if (mpidense) PetscCall(MatGallopWantsDense_MPI(C->product->A, C->product->B, &mpidense));
+  if (mpidense) {
+    PetscCall(MPIDenseProductSymbolic(C));
+    phases.numeric = NULL;
+    PetscCall(ProductPhasesKeep(C, &phases));
+    C->ops->productnumeric = MatProductNumeric_Gallop;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   C->ops->productsymbolic = phases.symbolic;
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSE, &phases.densehost));
   PetscCall(LoanToProduct(&loan, C, phases.host));
