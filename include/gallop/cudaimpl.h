@@ -199,6 +199,55 @@ static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, Pe
   v.z[row] = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
 }
 
+template <typename V>
+static __device__ __forceinline__ V GallopConjugate(const V &value, bool conjugate)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return conjugate ? PetscConj(value) : value;
+#else
+  (void)conjugate;
+  return value;
+#endif
+}
+
+/* The parts of a complex number one after the other: who reads z later sees both */
+template <typename R, typename V>
+static __device__ __forceinline__ void GallopAtomicAdd(V *to, const V &value)
+{
+  const R *const from = reinterpret_cast<const R *>(&value);
+
+#pragma unroll
+  for (int k = 0; k < (int)(sizeof(V) / sizeof(R)); k++) atomicAdd(reinterpret_cast<R *>(to) + k, from[k]);
+}
+
+static constexpr int GallopBeginThreads = 256;
+
+/* z = beta y where a product adds to something else than z as it is. The next kernel may start at once: it waits for this one before it adds. */
+template <typename V>
+__global__ static void __launch_bounds__(GallopBeginThreads) GallopBeginKernel(PetscInt n, const GallopVectors<V> v)
+{
+  const PetscCount k = (PetscCount)blockIdx.x * GallopBeginThreads + threadIdx.x;
+
+  GallopLetSuccessorStart();
+  GallopWaitForPredecessor();
+  if (k < n) v.z[k] = v.readsy ? v.beta * v.y[k] : V(0);
+}
+
+/* z = beta y. From then on the product adds to z. */
+template <typename V>
+static inline cudaError_t GallopBegin(PetscInt n, GallopVectors<V> *v, cudaStream_t stream, bool overlaps)
+{
+  cudaError_t err = cudaSuccess;
+
+  if (!v->readsy || v->y != v->z || v->beta != V(1))
+    err = GallopLaunch(GallopBeginKernel<V>, {((PetscCount)n + GallopBeginThreads - 1) / GallopBeginThreads, GallopBeginThreads, 1, 0, stream, overlaps}, n, *v);
+  if (v->readsy) {
+    v->y    = v->z;
+    v->beta = V(1);
+  }
+  return err;
+}
+
 /* The sum of a GPU block's threads, by groups of whole warps; valid in the first thread of each group. Once in a kernel: its shared memory is not waited for. */
 template <int BlockThreads, typename V>
 static __device__ __forceinline__ V GallopWarpsSum(V sum, int threads)

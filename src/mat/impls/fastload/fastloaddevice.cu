@@ -180,20 +180,10 @@ struct Part {
   }
 };
 
-/* The parts of a complex number one after the other: who reads z later sees both */
-template <typename R, typename V>
-static __device__ __forceinline__ void AtomicAdd(V *to, const V &value)
-{
-  const R *const from = reinterpret_cast<const R *>(&value);
-
-#pragma unroll
-  for (int k = 0; k < (int)(sizeof(V) / sizeof(R)); k++) atomicAdd(reinterpret_cast<R *>(to) + k, from[k]);
-}
-
 template <typename R, typename V>
 static __device__ __forceinline__ void Add(V *to, const V &value, bool atomically)
 {
-  if (atomically) AtomicAdd<R>(to, value);
+  if (atomically) GallopAtomicAdd<R>(to, value);
   else *to += value;
 }
 
@@ -249,17 +239,6 @@ private:
   unsigned int mask_ = 0; /* lanes that have a sum: all or none between two lines */
 };
 
-template <typename V>
-static __device__ __forceinline__ V Conjugate(const V &value, bool conjugate)
-{
-#if defined(PETSC_USE_COMPLEX)
-  return conjugate ? PetscConj(value) : value;
-#else
-  (void)conjugate;
-  return value;
-#endif
-}
-
 /* Adds the products of a block of 32 columns to z */
 template <typename W, typename R, typename V, typename I, typename Ready>
 static __device__ __forceinline__ void AddBlock(const FastLoadArrays<V, I> &fl, const BlockView<I> &block, int lane, Ready ready, const V &x, V *z)
@@ -309,7 +288,7 @@ static __device__ __forceinline__ void AddLongRow(const FastLoadArrays<V, I> &fl
 #pragma unroll 4
   for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) sum += GallopLoadOnce(fl.value + fl.blknz + k) * x[GallopLoadOnce(fl.longCol + k)];
   sum = GallopWarpsSum<Threads>(sum, Threads);
-  if (threadIdx.x == 0) AtomicAdd<R>(z + fl.longRow[p.row], alpha * sum);
+  if (threadIdx.x == 0) GallopAtomicAdd<R>(z + fl.longRow[p.row], alpha * sum);
 }
 
 /* Blocks of fewer than 32 columns are few: their code is called, so that it takes no registers from what is not, with arguments in registers. skipped columns of the task are not in the block. */
@@ -319,7 +298,7 @@ static __device__ __noinline__ void AddPart(int length, int kind, I height, cons
   const Part<I> part(length, height, threadIdx.x % WarpSize);
   const V       xc = GallopShuffle(xl, skipped + part.column);
 
-  part.Walk(kind, height, lineRow, rowIdx, [&](PetscCount at, I row) { AtomicAdd<R>(z + row, GallopLoadOnce(value + at) * xc); });
+  part.Walk(kind, height, lineRow, rowIdx, [&](PetscCount at, I row) { GallopAtomicAdd<R>(z + row, GallopLoadOnce(value + at) * xc); });
 }
 
 template <typename V, typename I>
@@ -330,7 +309,7 @@ static __device__ __noinline__ V SumPart(int length, int kind, I height, const V
   const Part<I> part(length, height, lane);
   V             sums = V(0), sum = V(0);
 
-  part.Walk(kind, height, lineRow, rowIdx, [&](PetscCount at, I row) { sums += Conjugate(GallopLoadOnce(value + at), conjugate) * x[row]; });
+  part.Walk(kind, height, lineRow, rowIdx, [&](PetscCount at, I row) { sums += GallopConjugate(GallopLoadOnce(value + at), conjugate) * x[row]; });
   for (int line = 0; line < part.lines; line++) { /* lanes of the same column */
     const V other = GallopShuffle(sums, (line * length + (inside ? column : 0)) % WarpSize);
 
@@ -388,7 +367,7 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
     const V              xl = v.alpha * v.x[fl.longRow[p.row]];
 
 #pragma unroll 4
-    for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) AtomicAdd<R>(v.z + fl.longCol[k], Conjugate(fl.value[fl.blknz + k], conjugate) * xl);
+    for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += Threads) GallopAtomicAdd<R>(v.z + fl.longCol[k], GallopConjugate(fl.value[fl.blknz + k], conjugate) * xl);
   }
   if (t < 0 || t >= fl.taskNum) return;
 
@@ -408,7 +387,7 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
 
         const V *const x = v.x /* loaded plainly, as above */ + (cuda::std::is_void_v<W> && FASTLOAD_ADD(block.kind) != FASTLOAD_ONE_ROW ? lane : 0);
 
-        WalkLines<W, Summing>(fl, block, lane, ready, [&](const V &value, I offset, I low) { sum += Conjugate(value, conjugate) * x[low + offset]; });
+        WalkLines<W, Summing>(fl, block, lane, ready, [&](const V &value, I offset, I low) { sum += GallopConjugate(value, conjugate) * x[low + offset]; });
       });
     } else {
       ready();
@@ -418,7 +397,7 @@ __global__ static void __launch_bounds__(Threads, Blocks) TransposedKernel(const
     NextBlock(fl, b, &block);
   }
   if (lane < task.length && alone) GallopStore(v, col, sum);
-  else if (lane < task.length) AtomicAdd<R>(v.z + col, v.alpha * sum);
+  else if (lane < task.length) GallopAtomicAdd<R>(v.z + col, v.alpha * sum);
 }
 
 /* Deterministic: products in order of CSR first ... */
@@ -461,17 +440,6 @@ __global__ static void __launch_bounds__(Threads) RowSumKernel(I m, int width, c
     for (PetscCount k = (PetscCount)rowPtr[row] + lane; k < rowPtr[row + 1]; k += width) sum += products[k];
   sum = GallopGroupSum(sum, width);
   if (inside && lane == 0) GallopStore(v, (PetscInt)row, sum);
-}
-
-/* z = beta y where a product adds to something else than z as it is. The next kernel may start at once: it waits for this one before it adds. */
-template <typename V>
-__global__ static void __launch_bounds__(Threads) BeginKernel(PetscInt n, const GallopVectors<V> v)
-{
-  const PetscCount k = GlobalThread();
-
-  GallopLetSuccessorStart();
-  GallopWaitForPredecessor();
-  if (k < n) v.z[k] = v.readsy ? v.beta * v.y[k] : V(0);
 }
 
 /* ---- build ---- */
@@ -1377,18 +1345,6 @@ static GallopGrid GridOf(const FastLoad *fl, PetscCount blocks, cudaStream_t str
   return {blocks, Threads, 1, 0, stream, (bool)(fl->overlaps && !fl->fresh)}; /* new values must have been written */
 }
 
-/* z = beta y. From then on the product adds to z. */
-static PetscErrorCode Begin(const FastLoad *fl, PetscInt n, GallopVectors<PetscScalar> *v, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (!v->readsy || v->y != v->z || v->beta != PetscScalar(1)) PetscCallCUDA(GallopLaunch(BeginKernel<PetscScalar>, GridOf(fl, (n + Threads - 1) / Threads, stream), n, *v));
-  if (v->readsy) {
-    v->y    = v->z;
-    v->beta = PetscScalar(1);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
   FastLoad                  *fl     = (FastLoad *)data;
@@ -1408,7 +1364,7 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
     GallopCheckLaunch();
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(Begin(fl, fl->m, &v, stream));
+  PetscCallCUDA(GallopBegin(fl->m, &v, stream, fl->overlaps && !fl->fresh));
   PetscCallCUDA(GallopLaunch(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v.alpha, v.x, v.z, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1424,7 +1380,7 @@ static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBo
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (!alone || fl->zeros) PetscCall(Begin(fl, fl->n, &v, stream));
+  if (!alone || fl->zeros) PetscCallCUDA(GallopBegin(fl->n, &v, stream, fl->overlaps && !fl->fresh));
   if (blocks) PetscCallCUDA(GallopLaunch(TransposedKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), View(fl), v, (bool)conjugate, alone, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
