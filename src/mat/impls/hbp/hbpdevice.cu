@@ -1,19 +1,17 @@
 /* HBP on the GPU: the build from CSR arrays there, and the kernels of the product */
 
-#include <gallop/footprintimpl.h>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
-#include "hbp.h"
+#include "hbpdevice.h"
 
-static constexpr int          Threads = 256, Warps = Threads / WarpSize;
-static constexpr int          SharedThreads = 512, FewThreads = 128; /* of the SpMV part: as many as share x, or few */
-static constexpr int          GroupWeight = 64;                      /* entries that take as long as what a group takes besides its entries */
-static constexpr int          PartWeight  = 31 * GroupWeight;        /* of a part, at most, but for one of one group: so it has at most 31 groups, a lane each, and one for the end of the last */
-static constexpr int          TileEntries = 1024;                    /* that a GPU block looks at to find segments */
-static constexpr int          MapThreads = 512, MapWords = 8192;     /* a GPU block that makes a map marks chunks by as many words of bits */
-static constexpr unsigned int All = 0xffffffffu;
+static constexpr int Threads = 256, Warps = Threads / WarpSize;
+static constexpr int SharedThreads = 512;               /* of the SpMV part where they share x */
+static constexpr int GroupWeight   = 64;                /* entries that take as long as what a group takes besides its entries */
+static constexpr int PartWeight    = 31 * GroupWeight;  /* of a part, at most, but for one of one group: so it has at most 31 groups, a lane each, and one for the end of the last */
+static constexpr int TileEntries   = 1024;              /* that a GPU block looks at to find segments */
+static constexpr int MapThreads = 512, MapWords = 8192; /* a GPU block that makes a map marks chunks by as many words of bits */
 
 /* What a block has: segments, those that give partial sums, entries; and of segments by log2 of lanes all but those with one */
 struct Counts {
@@ -30,25 +28,6 @@ static __device__ __forceinline__ PetscCount GlobalThread()
 static inline unsigned int GridFor(PetscCount n, int threads = Threads)
 {
   return (unsigned int)PetscMax((n + threads - 1) / threads, 1);
-}
-
-static __device__ __forceinline__ unsigned int LanesBelow()
-{
-  unsigned int mask;
-
-  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));
-  return mask;
-}
-
-/* Over the lanes of a warp, as GallopWarpMin() */
-static __device__ __forceinline__ unsigned int WarpOr(unsigned int bits)
-{
-#if __CUDA_ARCH__ >= 800
-  return __reduce_or_sync(All, bits);
-#else
-  for (int by = WarpSize / 2; by; by /= 2) bits |= __shfl_xor_sync(All, bits, by);
-  return bits;
-#endif
 }
 
 /* *most becomes at least the largest value of a warp */
@@ -744,31 +723,6 @@ __global__ static void ColumnOfKeyKernel(PetscCount nz, const unsigned long long
 
 /* ---- the product ---- */
 
-/* Groups that a warp computes together, up to those of the next part, and their column of blocks */
-template <typename I>
-struct Part {
-  I begin, col;
-};
-
-template <typename V, typename I>
-struct HBPArrays {
-  I                     n, N, M, partNum, shareNum, fixedEach;
-  const Part<I>        *parts;
-  const I              *shares; /* first part of what a GPU block with x in shared memory computes together, in one column of blocks */
-  const I              *map;
-  I                     mapNum;
-  const HBPGroup       *group;
-  const unsigned short *output_hash, *nnz_perrow, *col;
-  const V              *data;
-  V                    *partial;
-  bool                  direct;  /* some rows are done in one block */
-  int                  *tickets; /* taken, and GPU blocks that have ended */
-  PetscCount            blknz;
-  I                     pieceNum;
-  const I              *pieceRow, *pieceAt, *longPtr, *longCol;
-  V                    *longPartial;
-};
-
 /* A piece of a long row, by all threads of a GPU block */
 template <int BlockThreads, typename V, typename I>
 static __device__ void MultiplyPiece(const HBPArrays<V, I> &h, const V *x)
@@ -782,263 +736,126 @@ static __device__ void MultiplyPiece(const HBPArrays<V, I> &h, const V *x)
   if (threadIdx.x == 0) h.longPartial[blockIdx.x] = sum;
 }
 
-/* Where the x of a block is: in shared memory; or in global memory, as the columns follow each other, or by maps, of which that of a block without one has all its columns */
-enum { SHARED, PLAIN, MAPPED };
-
 /* x of a block, by the numbers of its columns */
 template <typename V, typename I, int Where>
 struct Columns {
   const V *x;
   const I *map;
 
-  /* Loads x of Steps numbers, or 0 where one is not wanted: several at once. The compiler would load one after the other, to use fewer registers, but not across __syncwarp(). */
+  /* Loads x of Steps numbers, or 0 where one is not wanted */
   template <int Steps, typename Wanted>
   __device__ __forceinline__ void Load(const unsigned short *col, Wanted wanted, V *value) const
   {
     I place[Steps];
 
-#pragma unroll
-    for (int u = 0; u < Steps; u++) {
-      if constexpr (Where == MAPPED) place[u] = wanted(u) ? __ldg(map + col[u] / HBP_CHUNK) + col[u] % HBP_CHUNK : 0;
-      else place[u] = col[u];
-    }
-    if (Where == MAPPED) __syncwarp();
+    GetPlaces<Where, Steps>(map, col, wanted, place);
 #pragma unroll
     for (int u = 0; u < Steps; u++) value[u] = wanted(u) ? x[place[u]] : V(0);
   }
 };
 
-/* The groups of a part, as a warp keeps them in shared memory, and the end of the last: where their entries, segments, partial sums and rows begin; of lanes the lines of all where these have as many, how many are used, whether they have as many, log2 of those of a segment */
-template <typename I>
-struct Groups {
-  I   ptr[WarpSize], seg[WarpSize], out[WarpSize], row[WarpSize];
-  int lanes[WarpSize];
+/* The sum of a lane's entries, for TakeGroup() */
+template <typename V, typename X>
+struct Sum {
+  X x;
+  V sum;
+
+  template <int Steps, typename Wanted>
+  __device__ __forceinline__ void Take(const V *value, const unsigned short *col, Wanted wanted)
+  {
+    V xs[Steps];
+
+    x.template Load<Steps>(col, wanted, xs);
+#pragma unroll
+    for (int u = 0; u < Steps; u++) sum += value[u] * xs[u];
+  }
+  __device__ __forceinline__ Sum Share(unsigned int, int) const
+  {
+    return {x, V(0)};
+  }
+  __device__ __forceinline__ void Collect(const Sum &part, unsigned int live, int many, bool mine)
+  {
+    const int lane = threadIdx.x % WarpSize, copies = WarpSize / many;
+    V         total = part.sum;
+
+    for (int c = 1; c < copies; c++) total += GallopShuffle(part.sum, (lane + c * many) % WarpSize); /* in the first lanes, as many as live */
+    total = GallopShuffle(total, __popc(live & LanesBelow()) % WarpSize);
+    if (mine) sum += total;
+  }
 };
 
-/* What a lane knows of its entries of a segment before it begins: how many there are, where lanes have different numbers, and output_hash */
-struct Lane {
-  int len, hash;
-};
-
-template <typename V, typename I>
-static __device__ __forceinline__ Lane Fetch(const HBPArrays<V, I> &h, const Groups<I> &groups, int t)
-{
-  const int lane = threadIdx.x % WarpSize, packed = groups.lanes[t], lanes = packed & 7;
-  const I   seg = groups.seg[t] + (lane >> lanes);
-  Lane      own = {0, 0};
-
-  if (lane < (packed >> 4 & 63)) {
-    if (h.direct || !(packed & 8)) own.hash = GallopLoadOnce(h.output_hash + seg);
-    if (!(packed & 8)) own.len = (int)HBPLaneLength((I)(h.nnz_perrow ? GallopLoadOnce(h.nnz_perrow + seg) : own.hash / HBP_MAX_ROWS % HBP_PACKED) + 1, lanes, lane & ((1 << lanes) - 1));
+/* What the SpMV part does with groups, for WalkPart() */
+template <typename V, typename I, int Where>
+class Products {
+public:
+  __device__ __forceinline__      Products(const HBPArrays<V, I> &h, const GallopVectors<V> &v, const V *shared) : h_(h), v_(v), x_(shared) { }
+  __device__ __forceinline__ void Begin(I col)
+  {
+    if (Where != SHARED) x_ = v_.x + (PetscCount)col * h_.M;
   }
-  return own;
-}
 
-/* The sum of this lane's entries in lines of all lanes that are used, stride of them or as many as are used: several lines at once, of x half as many */
-template <int Stride, typename V, typename X>
-static __device__ __forceinline__ V MultiplyLines(const V *data, const unsigned short *col, int lines, int used, const X &x)
-{
-  static constexpr int Steps = sizeof(V) > 8 ? 4 : 8, Half = Steps / 2;
-  const int            stride = Stride ? Stride : used;
-  V                    sum    = V(0);
+  /* Its results, or its partial sums */
+  __device__ __forceinline__ void Group(const Groups<I> &groups, int t, const Lane &own) const
+  {
+    const int                    lane = threadIdx.x % WarpSize, packed = groups.lanes[t], lanes = packed & 7, used = packed >> 4 & 63;
+    const bool                   first = lane < used && !(lane & ((1 << lanes) - 1)), direct = own.hash & HBP_FLAG;
+    Sum<V, Columns<V, I, Where>> sum = {
+      {x_, Where == MAPPED ? MapOf(h_, groups, t) : nullptr},
+      V(0)
+    };
 
-  for (int k = 0; k < lines; k += Steps) {
-    const int      mine = Stride || (int)threadIdx.x % WarpSize < used ? lines - k : 0;
-    V              value[Steps];
-    unsigned short at[Steps];
+    TakeGroup(h_, groups, t, own, sum);
+    for (int by = 1 << lanes >> 1; by; by /= 2) sum.sum += GallopShuffleDown(sum.sum, by, WarpSize);
+    if (first && direct) GallopStore(v_, groups.row[t] + HBPOutputRow(own.hash), sum.sum);
+    const I out = groups.out[t];
 
-#pragma unroll
-    for (int u = 0; u < Steps; u++) {
-      const bool wanted = u < mine;
+    if (out < 0) return;
+    const unsigned int summed = __ballot_sync(All, first && !direct); /* later, by the combine part */
 
-      value[u] = wanted ? GallopLoadOnce(data + u * stride) : V(0);
-      at[u]    = wanted ? GallopLoadOnce(col + u * stride) : 0;
-    }
-    __syncwarp(); /* as in Load() */
-#pragma unroll
-    for (int half = 0; half < Steps; half += Half) {
-      V xs[Half];
-
-      if (k + half >= lines) break;
-      x.template Load<Half>(
-        at + half, [=](int u) { return half + u < mine; }, xs);
-#pragma unroll
-      for (int u = 0; u < Half; u++) sum += value[half + u] * xs[u];
-    }
-    data += Steps * stride;
-    col += Steps * stride;
+    if (summed >> lane & 1) h_.partial[out + __popc(summed & LanesBelow())] = sum.sum;
   }
-  return sum;
-}
 
-/* The sum of this lane's entries from line k on, which begins with entry ptr, where lanes have different numbers of them: len */
-template <typename V, typename I, typename X>
-static __device__ __forceinline__ V MultiplyRest(const HBPArrays<V, I> &h, I ptr, int k, int len, const X &x)
-{
-  static constexpr int Few = 8, Far = 8, Steps = 4;
-  const int            lane = threadIdx.x % WarpSize;
-  V                    sum  = V(0);
+  /* Without rows that are done in one block: of where the sums go each group knows the beginning */
+  __device__ __forceinline__ void Singles(const Groups<I> &groups, int t, int stop) const
+  {
+    static constexpr int Steps = 4;
+    const int            lane  = threadIdx.x % WarpSize;
+    const I              begin = groups.ptr[t], end = groups.ptr[stop], mine = groups.ptr[lane], shift = groups.out[lane] - mine;
+    int                  before = t - 1; /* the group that the entry before is of */
 
-  for (;;) {
-    unsigned int live = __ballot_sync(All, k < len);
-    const int    many = __popc(live);
-
-    if (!many) break;
-    const int run = many > Few ? 0 : (int)GallopWarpMin((unsigned int)(k < len ? len : HBP_MAX_COLS + 1)) - k;
-
-    if (run < Far) {
-      V              value[Steps], xs[Steps];
+    for (I e = begin; e < end; e += Steps * WarpSize) {
+      V              value[Steps];
       unsigned short col[Steps];
 
 #pragma unroll
       for (int u = 0; u < Steps; u++) {
-        if (u) live = __ballot_sync(All, k + u < len);
-        const I    at     = ptr + __popc(live & LanesBelow());
-        const bool wanted = k + u < len;
+        const I at = e + u * WarpSize + lane;
 
-        value[u] = wanted ? GallopLoadOnce(h.data + at) : V(0);
-        col[u]   = wanted ? GallopLoadOnce(h.col + at) : 0;
-        ptr += __popc(live);
+        value[u] = at < end ? GallopLoadOnce(h_.data + at) : V(0);
+        col[u]   = at < end ? GallopLoadOnce(h_.col + at) : 0;
       }
-      __syncwarp();
-      x.template Load<Steps>(
-        col, [=](int u) { return k + u < len; }, xs);
 #pragma unroll
-      for (int u = 0; u < Steps; u++) sum += value[u] * xs[u];
-      k += Steps;
-    } else { /* few segments, long ones: until the next one ends the lanes share the lines, as many at once as there is place for */
-      const int copies = WarpSize / many, line = lane / many;
-      V         part = V(0), total;
-
-      for (int s = 0; s < run; s += Steps * copies) {
-        const int      mine = line < copies ? run - s - line : 0;
-        V              value[Steps], xs[Steps];
-        unsigned short col[Steps];
-
+      for (int u = 0; u < Steps; u++) value[u] = e + u * WarpSize + lane < end ? value[u] * x_[col[u]] : V(0);
 #pragma unroll
-        for (int u = 0; u < Steps; u++) {
-          const I    at     = ptr + (I)(s + u * copies) * many + lane;
-          const bool wanted = u * copies < mine;
+      for (int u = 0; u < Steps; u++) {
+        const I line = e + u * WarpSize, to = line + lane + GallopShuffle(shift, GroupOfSingle(t, stop, mine - line, &before));
 
-          value[u] = wanted ? GallopLoadOnce(h.data + at) : V(0);
-          col[u]   = wanted ? GallopLoadOnce(h.col + at) : 0;
-        }
-        __syncwarp();
-        x.template Load<Steps>(
-          col, [=](int u) { return u * copies < mine; }, xs);
-#pragma unroll
-        for (int u = 0; u < Steps; u++) part += value[u] * xs[u];
+        if (line + lane < end) h_.partial[to] = value[u];
       }
-      total = part;
-      for (int c = 1; c < copies; c++) total += GallopShuffle(part, (lane + c * many) % WarpSize); /* in the first lanes, as many as live */
-      total = GallopShuffle(total, __popc(live & LanesBelow()) % WarpSize);
-      if (k < len) sum += total;
-      ptr += (I)run * many;
-      k += run;
     }
   }
-  return sum;
-}
 
-/* Group t: its results, or its partial sums */
-template <typename V, typename I, typename X>
-static __device__ __forceinline__ void ComputeGroup(const HBPArrays<V, I> &h, const GallopVectors<V> &v, const Groups<I> &groups, int t, const Lane &own, const X &x)
-{
-  const int  lane = threadIdx.x % WarpSize, packed = groups.lanes[t], lanes = packed & 7, used = packed >> 4 & 63;
-  const bool equal = packed & 8, first = lane < used && !(lane & ((1 << lanes) - 1)), direct = own.hash & HBP_FLAG;
-  const int  lines = equal ? packed >> 10 : (int)GallopWarpMin((unsigned int)(lane < used ? own.len : HBP_MAX_COLS));
-  const I    ptr   = groups.ptr[t];
-  V          sum   = used == WarpSize ? MultiplyLines<WarpSize>(h.data + ptr + lane, h.col + ptr + lane, lines, used, x) : MultiplyLines<0>(h.data + ptr + lane, h.col + ptr + lane, lines, used, x);
+private:
+  const HBPArrays<V, I>  &h_;
+  const GallopVectors<V> &v_;
+  const V                *x_;
+};
 
-  if (!equal) sum += MultiplyRest(h, ptr + (I)lines * used, lines, own.len, x);
-  for (int by = 1 << lanes >> 1; by; by /= 2) sum += GallopShuffleDown(sum, by, WarpSize);
-  if (first && direct) GallopStore(v, groups.row[t] + HBPOutputRow(own.hash), sum);
-  const I out = groups.out[t];
-
-  if (out < 0) return;
-  const unsigned int summed = __ballot_sync(All, first && !direct); /* later, by the combine part */
-
-  if (summed >> lane & 1) h.partial[out + __popc(summed & LanesBelow())] = sum;
-}
-
-/*
-  Groups t to stop - 1 of one entry a segment, without rows that are done in one block: entries are one array, and of where the sums go each group knows the
-  beginning.
-*/
-template <typename V, typename I>
-static __device__ __forceinline__ void ComputeSingles(const HBPArrays<V, I> &h, const Groups<I> &groups, int t, int stop, const V *x)
-{
-  static constexpr int Steps = 4;
-  const int            lane  = threadIdx.x % WarpSize;
-  const I              begin = groups.ptr[t], end = groups.ptr[stop], mine = groups.ptr[lane], shift = groups.out[lane] - mine;
-  int                  before = t - 1; /* the group that the entry before is of */
-
-  for (I e = begin; e < end; e += Steps * WarpSize) {
-    V              value[Steps];
-    unsigned short col[Steps];
-
-#pragma unroll
-    for (int u = 0; u < Steps; u++) {
-      const I at = e + u * WarpSize + lane;
-
-      value[u] = at < end ? GallopLoadOnce(h.data + at) : V(0);
-      col[u]   = at < end ? GallopLoadOnce(h.col + at) : 0;
-    }
-#pragma unroll
-    for (int u = 0; u < Steps; u++) value[u] = e + u * WarpSize + lane < end ? value[u] * x[col[u]] : V(0);
-#pragma unroll
-    for (int u = 0; u < Steps; u++) {
-      const I            line = e + u * WarpSize, own = mine - line; /* where this lane's group begins in the line */
-      const unsigned int begins = WarpOr(lane >= t && lane < stop && own >= 0 && own < WarpSize ? 1u << own : 0);
-      const I            to     = line + lane + GallopShuffle(shift, (before + __popc(begins & (LanesBelow() << 1 | 1))) & (WarpSize - 1));
-
-      if (line + lane < end) h.partial[to] = value[u];
-      before += __popc(begins);
-    }
-  }
-}
-
-/* The groups of part p. Where no x may be read yet, what belongs to the matrix is loaded before. */
+/* The groups of part p */
 template <typename V, typename I, int Where>
 static __device__ __forceinline__ void ComputePart(const HBPArrays<V, I> &h, const GallopVectors<V> &v, I p, Groups<I> &groups, const V *shared, bool wait)
 {
-  const int          lane    = threadIdx.x % WarpSize;
-  const Part<I>      part    = h.parts[p];
-  const int          num     = (int)(h.parts[p + 1].begin - part.begin);
-  const HBPGroup     d       = h.group[part.begin + (lane < num ? lane : num)];
-  const I            nextPtr = GallopShuffle(d.begin_ptr, (lane + 1) % WarpSize), nextSeg = GallopShuffle(d.seg, (lane + 1) % WarpSize);
-  const bool         mine  = lane < num;
-  const int          lanes = (int)(d.info & 7), used = mine ? (int)(nextSeg - d.seg) << lanes : 0, lines = mine && d.info & 8 ? (int)(nextPtr - d.begin_ptr) / used : 0;
-  const unsigned int singles = Where == MAPPED || h.direct ? 0 : __ballot_sync(All, lines == 1 && !lanes);
-  const V *const     x       = Where == SHARED ? shared : v.x + (PetscCount)part.col * h.M;
-
-  __syncwarp();
-  groups.ptr[lane]   = d.begin_ptr;
-  groups.seg[lane]   = d.seg;
-  groups.out[lane]   = d.out;
-  groups.row[lane]   = (d.info >> 4) * h.N;
-  groups.lanes[lane] = lines << 10 | used << 4 | (int)(d.info & 15);
-  __syncwarp();
-  if (wait) GallopWaitForPredecessor();
-  for (int t = 0; t < num;) {
-    const unsigned int others = ~(singles >> t);
-    int                end    = others ? t + __ffs(others) - 1 : num; /* of groups of single entries */
-
-    if (end > num) end = num;
-    if (end > t) ComputeSingles(h, groups, t, end, x);
-    t = end;
-    if (t == num) break;
-    Lane now = Fetch(h, groups, t);
-
-    for (; t < num && !(singles >> t & 1); t++) {
-      const Lane then = t + 1 < num ? Fetch(h, groups, t + 1) : now;
-
-      const I map = Where == MAPPED ? HBPMapOf(groups.out[t]) : 0;
-
-      ComputeGroup(h, v, groups, t, now, Columns<V, I, Where>{x, h.map + (map < 0 ? h.mapNum : map)});
-      now = then;
-    }
-  }
+  WalkPart(h, p, groups, Where != MAPPED && !h.direct, wait, Products<V, I, Where>(h, v, shared));
 }
 
 /* x of a column of blocks in shared memory, by all threads of a GPU block */
@@ -1098,22 +915,9 @@ __global__ static void __launch_bounds__(Where == SHARED ? SharedThreads : FewTh
       for (I p = first + warp; p < stop; p = first + __shfl_sync(All, lane == 0 ? atomicAdd(&next, 1) : 0, 0)) ComputePart<V, I, SHARED>(h, v, p, groups, xs, false);
     }
   } else {
-    I p = number * h.fixedEach * warps + warp;
-
-    for (I t = 0; p < total; t++) {
-      I then = total; /* taken before it is needed */
-
-      if (t + 1 >= h.fixedEach && given < total && t) then = lane == 0 ? given + atomicAdd(h.tickets, 1) : 0;
-      ComputePart<V, I, Where>(h, v, p, groups, nullptr, t == 0);
-      if (t + 1 >= h.fixedEach && given < total && !t) then = lane == 0 ? given + atomicAdd(h.tickets, 1) : 0; /* not before the wait */
-      p = t + 1 < h.fixedEach ? p + warps : GallopShuffle(then, 0);
-    }
+    WalkParts(h, number, given, [&](I p, bool wait) { ComputePart<V, I, Where>(h, v, p, groups, nullptr, wait); });
   }
-  if (given >= total || (Shared ? threadIdx.x : lane)) return;
-  if (atomicAdd(h.tickets + 1, 1) == (int)agents - 1) { /* the last one: nobody takes a ticket any more */
-    h.tickets[0] = 0;
-    h.tickets[1] = 0;
-  }
+  if (given < total && !(Shared ? threadIdx.x : lane)) EndTickets(h, agents);
 }
 
 /* What the combine part reads */
@@ -1200,17 +1004,6 @@ __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V,
 }
 
 /* ---- host code ---- */
-
-/* Launches of a product */
-typedef struct {
-  PetscInt        partNum, shareNum, fixedEach;
-  Part<PetscInt> *parts;
-  PetscInt       *shares;
-  int            *tickets;
-  int             blocks, threads;
-  size_t          shared, combineShared;
-  PetscBool       overlaps, fresh; /* kernels may start while those before them end, and values have been written since the last product */
-} Plan;
 
 struct Workspace {
   Counts             *counts;
@@ -1523,16 +1316,9 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, cudaStream_t stream,
     PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
     PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, SHARED>, SharedThreads, plan->shared));
   } else {
-    const auto         kernel = h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>;
-    cudaFuncAttributes attributes;
-    int                all, reserved;
+    const auto kernel = h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>;
 
-    PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, kernel, FewThreads, 0));
-    PetscCallCUDA(cudaFuncGetAttributes(&attributes, kernel));
-    PetscCallCUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
-    PetscCallCUDA(cudaDeviceGetAttribute(&reserved, cudaDevAttrReservedSharedMemoryPerBlock, device));
-    /* all else is L1, for x: by itself a multiprocessor may keep the shared memory that the combine part before needed */
-    PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, (int)((resident * (attributes.sharedSizeBytes + reserved) * 100 + all - 1) / all)));
+    PetscCallCUDA(GiveL1(kernel, FewThreads, device, &resident)); /* the combine part before needed shared memory */
   }
   plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
   PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
@@ -1825,42 +1611,17 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
 
 static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
-  HBP                             *h        = (HBP *)data;
-  Plan                            *plan     = (Plan *)h->plan;
-  HBPArrays<PetscScalar, PetscInt> a        = {};
-  const GallopVectors<PetscScalar> v        = GallopVectorsOf(p);
-  const PetscCount                 blocks   = plan->blocks + (PetscCount)h->longRows.pieceNum;
-  const bool                       overlaps = plan->overlaps && !plan->fresh;        /* new values must have been written */
-  const bool                       combined = h->nz >= 1000000 && h->partialNum > 0; /* then the combine part of the product before would leave little L1, while it runs */
-  cudaStream_t                     stream;
+  HBP                                   *h        = (HBP *)data;
+  Plan                                  *plan     = (Plan *)h->plan;
+  const HBPArrays<PetscScalar, PetscInt> a        = ArraysOf(h);
+  const GallopVectors<PetscScalar>       v        = GallopVectorsOf(p);
+  const PetscCount                       blocks   = plan->blocks + (PetscCount)h->longRows.pieceNum;
+  const bool                             overlaps = plan->overlaps && !plan->fresh;        /* new values must have been written */
+  const bool                             combined = h->nz >= 1000000 && h->partialNum > 0; /* then the combine part of the product before would leave little L1, while it runs */
+  cudaStream_t                           stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  a.n           = h->n;
-  a.N           = h->N;
-  a.M           = h->M;
-  a.partNum     = plan->partNum;
-  a.fixedEach   = plan->fixedEach;
-  a.parts       = plan->parts;
-  a.shareNum    = plan->shareNum;
-  a.shares      = plan->shares;
-  a.map         = h->map;
-  a.mapNum      = h->mapNum;
-  a.group       = h->group;
-  a.output_hash = h->output_hash;
-  a.nnz_perrow  = h->nnz_perrow;
-  a.col         = h->col;
-  a.data        = h->data;
-  a.partial     = h->partial;
-  a.direct      = h->segNum > h->partialNum;
-  a.tickets     = plan->tickets;
-  a.blknz       = h->blknz;
-  a.pieceNum    = h->longRows.pieceNum;
-  a.pieceRow    = h->longRows.pieceRow;
-  a.pieceAt     = h->longRows.pieceAt;
-  a.longPtr     = h->longRows.ptr;
-  a.longCol     = h->longCol;
-  a.longPartial = h->longPartial;
   if (blocks) {
     const GallopGrid grid = {blocks, plan->threads, 1, plan->shared, stream, overlaps && !combined};
 
