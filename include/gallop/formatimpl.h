@@ -40,7 +40,7 @@ typedef struct {
   PetscErrorCode (*refresh)(void *data, const GallopCSR *csr);
   PetscErrorCode (*apply)(void *data, const GallopProduct *product);
   PetscErrorCode (*destroy)(void **data);
-  PetscErrorCode (*applytranspose)(void *data, const GallopProduct *product, PetscBool conjugate); /* NULL: the parent computes transposed products */
+  PetscErrorCode (*applytranspose)(void *data, const GallopProduct *product, PetscBool conjugate); /* NULL at either place: the parent computes transposed products */
   PetscErrorCode (*applydense)(void *data, const GallopDenseProduct *product, PetscBool *done); /* TiledSpMM's: it serves products with dense matrices, and has no apply. done: there was room for what it needs meanwhile */
 } GallopFormatWork;
 

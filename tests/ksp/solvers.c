@@ -183,7 +183,7 @@ static PetscErrorCode Sequence(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Methods that use the transpose, whose products are the parent's so far */
+/* Methods that use the transpose, whose products are the parent's with some formats */
 static PetscErrorCode TransposeMethods(void)
 {
   static const char *const types[] = {KSPBICG, KSPLSQR, KSPCGNE};

@@ -291,7 +291,7 @@ static PetscErrorCode TestMatrix(const Case *c)
 static PetscErrorCode TestProductsOf(Mat A, const char what[], FastLoad **copy)
 {
   PetscFunctionBegin;
-  PetscCall(TestFormatProducts(A, what, PETSC_TRUE));
+  PetscCall(TestFormatProducts(A, what));
   PetscCall(GetFormat(A, what, copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

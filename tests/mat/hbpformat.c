@@ -381,7 +381,7 @@ static PetscErrorCode TestProductsOf(Mat A, const char what[], HBP **copy)
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
   }
-  PetscCall(TestFormatProducts(A, what, PETSC_FALSE));
+  PetscCall(TestFormatProducts(A, what));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -23,14 +23,15 @@ GALLOP_FORMAT_TYPES(HBP)
   Level: beginner
 
   Notes:
-  The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, transposed products, sparse products, I/O and
-  all else are the parent's. `MatMult()` and `MatMultAdd()` use the format, which is built at the first product, refreshed when only values have changed, and built again when the
-  nonzero pattern has changed.
+  The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, sparse products, I/O and
+  all else are the parent's. `MatMult()`, `MatMultTranspose()` and `MatMultHermitianTranspose()`, and those that add, use the format, which is built at the first product, refreshed when
+  only values have changed, and built again when the nonzero pattern has changed.
 
   A block of rows whose entries lie in few places, up to 4096 times 16 columns that follow each other, has a map of them, and its rows are in one block. Others are cut into blocks of columns. Where
   x is large and few entries have others near them, blocks are narrow and their part of x is kept in shared memory.
 
   A product computes blocks first, and then adds up what the blocks of a row gave. Rows whose entries are in one block are done at once. The result is the same in every run, bit by bit.
+  A transposed product on the GPU adds what each entry gives by atomic operations: the last bits of its result may differ from run to run.
 
   References:
 . * - C. Yan, B. Diao, H. Liu, Z. An, Y. Xu, A Nonlinear Hash-based Optimization Method for SpMV on GPUs, section III

@@ -324,6 +324,8 @@ PETSC_INTERN void HBPChoose(const HBPOptions *, const GallopCSR *, const PetscIn
 
 PETSC_INTERN PetscErrorCode HBPGetDeviations(const HBP *, PetscReal *, PetscReal *);
 
+PETSC_INTERN PetscErrorCode HBPApplyTranspose_Device(void *, const GallopProduct *, PetscBool);
+
 PETSC_INTERN const GallopFormatWork HBPHost, HBPDevice;
 
 /* for tests: other groups than of HBP_GROUP segments, which only the host takes; the paper's arrays; and a host copy of what either place has */

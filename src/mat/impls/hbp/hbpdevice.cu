@@ -1639,4 +1639,4 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork HBPDevice = {Build, Refresh, Apply, Destroy, NULL, NULL};
+const GallopFormatWork HBPDevice = {Build, Refresh, Apply, Destroy, HBPApplyTranspose_Device, NULL};

@@ -44,7 +44,7 @@ struct HBPArrays {
   const unsigned short *output_hash, *nnz_perrow, *col;
   const V              *data;
   V                    *partial;
-  bool                  direct;  /* some rows are done in one block */
+  bool                  direct;  /* some rows are done in one block, or rows are wanted of all segments */
   int                  *tickets; /* taken, and GPU blocks that have ended */
   PetscCount            blknz;
   I                     pieceNum;
@@ -60,6 +60,8 @@ typedef struct {
   int            *tickets;
   int             blocks, threads;
   size_t          shared, combineShared;
+  int             transposedBlocks;
+  PetscInt        transposedEach;  /* as fixedEach; 0 before the first transposed product */
   PetscBool       overlaps, fresh; /* kernels may start while those before them end, and values have been written since the last product */
 } Plan;
 

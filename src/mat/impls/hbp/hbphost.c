@@ -533,33 +533,57 @@ static inline void Store(const GallopProduct *p, PetscInt row, PetscScalar sum)
   p->z[row] = *p->beta == (PetscScalar)0.0 ? *p->alpha * sum : *p->alpha * sum + *p->beta * p->y[row];
 }
 
+/* A group's lines of entries: entry ptr + t is that of lane live[t], as others have ended before */
+typedef struct {
+  PetscInt line, ptr, lives, live[HBP_GROUP];
+  int      lanes; /* log2 of those of a segment */
+} Lines;
+
+static void FirstLine(const HBP *h, PetscInt g, Lines *l)
+{
+  l->line  = 0;
+  l->ptr   = h->group[g].begin_ptr;
+  l->lanes = (int)(h->group[g].info & 7);
+  l->lives = (h->group[g + 1].seg - h->group[g].seg) << l->lanes;
+  for (PetscInt t = 0; t < l->lives; t++) l->live[t] = t;
+}
+
+static void NextLine(const HBP *h, PetscInt g, Lines *l)
+{
+  PetscInt stay = 0;
+
+  l->line++;
+  l->ptr += l->lives;
+  for (PetscInt t = 0; t < l->lives; t++)
+    if (HBPLaneLength(HBPLength(h->output_hash, h->nnz_perrow, h->group[g].seg + (l->live[t] >> l->lanes)), l->lanes, l->live[t] & ((1 << l->lanes) - 1)) > l->line) l->live[stay++] = l->live[t];
+  l->lives = stay;
+}
+
+/* The place of a column in a column of blocks, or with a map in a vector */
+static inline PetscInt PlaceOf(const PetscInt map[], PetscInt col)
+{
+  return map ? map[col / HBP_CHUNK] + col % HBP_CHUNK : col;
+}
+
+static const PetscInt *MapOf(const HBP *h, PetscInt g)
+{
+  const PetscInt map = HBPMapOf(h->group[g].out);
+
+  return map < 0 ? NULL : h->map + map;
+}
+
 /* The sums of a group; x is that of its column of blocks */
 static void MultiplyGroup(const HBP *h, PetscInt g, const PetscScalar x[], PetscScalar sums[])
 {
-  const PetscInt *map   = HBPMapOf(h->group[g].out) < 0 ? NULL : h->map + HBPMapOf(h->group[g].out);
-  const PetscInt  lanes = h->group[g].info & 7, all = (h->group[g + 1].seg - h->group[g].seg) << lanes;
-  PetscInt        live[HBP_GROUP], lives = all, ptr = h->group[g].begin_ptr;
+  const PetscInt *map = MapOf(h, g), all = (h->group[g + 1].seg - h->group[g].seg) << (h->group[g].info & 7);
+  Lines           l;
 
-  for (PetscInt l = 0; l < all; l++) {
-    sums[l] = 0.0;
-    live[l] = l;
-  }
-  for (PetscInt k = 1; lives; k++) {
-    PetscInt stay = 0;
-
-    for (PetscInt t = 0; t < lives; t++) {
-      const PetscInt col = h->col[ptr + t];
-
-      sums[live[t]] += h->data[ptr + t] * x[map ? map[col / HBP_CHUNK] + col % HBP_CHUNK : col];
-    }
-    ptr += lives;
-    for (PetscInt t = 0; t < lives; t++)
-      if (HBPLaneLength(HBPLength(h->output_hash, h->nnz_perrow, h->group[g].seg + (live[t] >> lanes)), (int)lanes, live[t] & ((1 << lanes) - 1)) > k) live[stay++] = live[t];
-    lives = stay;
-  }
-  for (PetscInt l = 0; lanes && l < all; l++) { /* of a segment's lanes */
-    if (l & ((1 << lanes) - 1)) sums[l >> lanes] += sums[l];
-    else sums[l >> lanes] = sums[l];
+  for (PetscInt t = 0; t < all; t++) sums[t] = 0.0;
+  for (FirstLine(h, g, &l); l.lives; NextLine(h, g, &l))
+    for (PetscInt t = 0; t < l.lives; t++) sums[l.live[t]] += h->data[l.ptr + t] * x[PlaceOf(map, h->col[l.ptr + t])];
+  for (PetscInt t = 0; l.lanes && t < all; t++) { /* of a segment's lanes */
+    if (t & ((1 << l.lanes) - 1)) sums[t >> l.lanes] += sums[t];
+    else sums[t >> l.lanes] = sums[t];
   }
 }
 
@@ -608,6 +632,37 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Adds the transposed product of a group to z of its column of blocks */
+static void AddGroup(const HBP *h, PetscInt g, const GallopProduct *p, PetscBool conjugate, PetscScalar z[])
+{
+  const PetscInt *map = MapOf(h, g), first = (h->group[g].info >> 4) * h->N;
+  Lines           l;
+
+  for (FirstLine(h, g, &l); l.lives; NextLine(h, g, &l))
+    for (PetscInt t = 0; t < l.lives; t++) {
+      const PetscScalar value = h->data[l.ptr + t];
+
+      z[PlaceOf(map, h->col[l.ptr + t])] += *p->alpha * ((conjugate ? PetscConj(value) : value) * p->x[first + HBPOutputRow(h->output_hash[h->group[g].seg + (l.live[t] >> l.lanes)])]);
+    }
+}
+
+static PetscErrorCode ApplyTranspose(void *data, const GallopProduct *p, PetscBool conjugate)
+{
+  HBP *h = (HBP *)data;
+
+  PetscFunctionBegin;
+  for (PetscInt c = 0; c < h->n; c++) p->z[c] = *p->beta == (PetscScalar)0.0 ? 0.0 : *p->beta * p->y[c];
+  for (PetscInt cb = 0; cb < h->colBlocks; cb++)
+    for (PetscInt g = h->colGroup[cb]; g < h->colGroup[cb + 1]; g++) AddGroup(h, g, p, conjugate, p->z + (PetscCount)cb * h->M);
+  for (PetscInt t = 0; t < h->longRows.num; t++)
+    for (PetscInt k = h->longRows.ptr[t]; k < h->longRows.ptr[t + 1]; k++) {
+      const PetscScalar value = h->data[h->blknz + k];
+
+      p->z[h->longCol[k]] += *p->alpha * ((conjugate ? PetscConj(value) : value) * p->x[h->longRows.row[t]]);
+    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Destroy(void **data)
 {
   PetscFunctionBegin;
@@ -616,7 +671,7 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork HBPHost = {Build, Refresh, Apply, Destroy, NULL, NULL};
+const GallopFormatWork HBPHost = {Build, Refresh, Apply, Destroy, ApplyTranspose, NULL};
 
 /* HBPGetAddSign - The paper's add_sign of each entry: how far the next one of its row is in its block, -1 for the last one. Segments must have a lane each. */
 PetscErrorCode HBPGetAddSign(const HBP *h, PetscInt add_sign[])
