@@ -4,6 +4,7 @@
 
 #include <petscdevice_cuda.h>
 #include <cusparse.h>
+#include <gallop/deviceimpl.h>
 #include "bench.h"
 
 static constexpr size_t FlushBytes     = (size_t)256 << 20; /* several times the L2 of any GPU */
@@ -21,22 +22,6 @@ static struct {
 static __global__ void Fill(double *a, size_t n, double value)
 {
   for (size_t k = blockIdx.x * (size_t)blockDim.x + threadIdx.x; k < n; k += (size_t)gridDim.x * blockDim.x) a[k] = value;
-}
-
-static __global__ void Read(const double2 *a, size_t n, double *never)
-{
-  const size_t stride = (size_t)gridDim.x * blockDim.x;
-  double       sum    = 0;
-
-  size_t k = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
-
-  for (; k + 3 * stride < n; k += 4 * stride) {
-    const double2 p = __ldcs(a + k), q = __ldcs(a + k + stride), r = __ldcs(a + k + 2 * stride), s = __ldcs(a + k + 3 * stride);
-
-    sum += p.x + p.y + q.x + q.y + r.x + r.y + s.x + s.y;
-  }
-  for (; k < n; k += stride) sum += a[k].x + a[k].y;
-  if (sum < 0) *never = sum; /* so that the compiler keeps the loads */
 }
 
 PetscErrorCode BenchDeviceAvailable(PetscBool *available)
@@ -116,7 +101,6 @@ static PetscErrorCode Start(PetscLogDouble *bandwidth)
   char           driver[64];
   cudaDeviceProp prop;
   int            id, runtime, version;
-  double        *a;
 
   PetscFunctionBegin;
   PetscCall(PetscDeviceInitialize(PETSC_DEVICE_CUDA));
@@ -132,20 +116,7 @@ static PetscErrorCode Start(PetscLogDouble *bandwidth)
   PetscCallCUDA(cudaEventCreate(&device.begin));
   PetscCallCUDA(cudaEventCreate(&device.end));
   PetscCallCUDA(cudaMalloc((void **)&device.flush, FlushBytes));
-  PetscCallCUDA(cudaMalloc((void **)&a, BandwidthBytes));
-  Fill<<<8 * device.processors, Threads>>>(a, BandwidthBytes / sizeof(double), 1.0);
-  *bandwidth = 0;
-  for (int k = 0; k < 20; k++) { /* the best of several grids */
-    PetscLogDouble seconds = 0;
-
-    PetscCall(TimeOf(1, &seconds, [=](cudaStream_t stream) {
-      Read<<<device.processors *(4 << k / 4), Threads, 0, stream>>>((const double2 *)a, BandwidthBytes / sizeof(double2), a);
-      return PETSC_SUCCESS;
-    }));
-    *bandwidth = PetscMax(*bandwidth, (PetscLogDouble)BandwidthBytes / seconds);
-  }
-  PetscCallCUDA(cudaGetLastError());
-  PetscCallCUDA(cudaFree(a));
+  PetscCall(GallopDeviceReadBandwidth(BandwidthBytes, bandwidth));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

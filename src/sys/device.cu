@@ -221,3 +221,57 @@ PetscErrorCode GallopDeviceCountRows(PetscInt m, const PetscInt i[], PetscInt *r
   *rows = (PetscInt)num;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* ---------------------------------------------------------------- what the GPU can do */
+
+static __global__ void Read(const double2 *a, size_t n, double *never)
+{
+  const size_t stride = (size_t)gridDim.x * blockDim.x;
+  double       sum    = 0;
+
+  size_t k = blockIdx.x * (size_t)blockDim.x + threadIdx.x;
+
+  for (; k + 3 * stride < n; k += 4 * stride) {
+    const double2 p = __ldcs(a + k), q = __ldcs(a + k + stride), r = __ldcs(a + k + 2 * stride), s = __ldcs(a + k + 3 * stride);
+
+    sum += p.x + p.y + q.x + q.y + r.x + r.y + s.x + s.y;
+  }
+  for (; k < n; k += stride) sum += a[k].x + a[k].y;
+  if (sum < 0) *never = sum; /* so that the compiler keeps the loads */
+}
+
+/* The best of several grids */
+PetscErrorCode GallopDeviceReadBandwidth(size_t bytes, PetscLogDouble *bandwidth)
+{
+  static constexpr int Threads = 256, Grids = 20;
+  cudaEvent_t          begin, end;
+  cudaStream_t         stream;
+  void                *memory;
+  int                  device, multiprocessors;
+  float                ms, best = PETSC_INFINITY;
+
+  PetscFunctionBegin;
+  *bandwidth = 0;
+  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscCallCUDA(cudaEventCreate(&begin));
+  PetscCallCUDA(cudaEventCreate(&end));
+  PetscCallCUDA(cudaMemsetAsync(memory, 0x3f, bytes, stream)); /* small numbers that are not negative */
+  for (int k = 0; k < Grids; k++) {
+    PetscCallCUDA(cudaEventRecord(begin, stream));
+    Read<<<multiprocessors *(4 << k / 4), Threads, 0, stream>>>((const double2 *)memory, bytes / sizeof(double2), (double *)memory);
+    GallopCheckLaunch();
+    PetscCallCUDA(cudaEventRecord(end, stream));
+    PetscCallCUDA(cudaEventSynchronize(end));
+    PetscCallCUDA(cudaEventElapsedTime(&ms, begin, end));
+    best = PetscMin(best, ms);
+  }
+  PetscCallCUDA(cudaEventDestroy(begin));
+  PetscCallCUDA(cudaEventDestroy(end));
+  PetscCall(GallopDeviceRelease(bytes, memory));
+  *bandwidth = (PetscLogDouble)bytes / (1e-3 * best);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

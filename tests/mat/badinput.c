@@ -161,17 +161,19 @@ static PetscErrorCode DenseOptionsOutOfRange(void)
   static const struct {
     const char *option, *value, *range;
   } bad[] = {
-    {"panel",   "0",    "between 32 and 512"               },
-    {"panel",   "544",  "between 32 and 512"               },
-    {"panel",   "33",   "a multiple of 32"                 },
-    {"stage",   "0",    "between 1 and 4096"               },
-    {"stage",   "4097", "between 1 and 4096"               },
-    {"columns", "-1",   "between 0 and 32"                 },
-    {"columns", "33",   "between 0 and 32"                 },
-    {"columns", "12",   "a power of two"                   },
-    {"segment", "-1",   "at least 0"                       },
-    {"least",   "-1",   "at least 0"                       },
-    {"memory",  "-1",   "between 0 and 9223372036854775807"},
+    {"panel",       "0",    "between 32 and 512"               },
+    {"panel",       "544",  "between 32 and 512"               },
+    {"panel",       "33",   "a multiple of 32"                 },
+    {"stage",       "0",    "between 1 and 4096"               },
+    {"stage",       "4097", "between 1 and 4096"               },
+    {"columns",     "-1",   "between 0 and 32"                 },
+    {"columns",     "33",   "between 0 and 32"                 },
+    {"columns",     "12",   "a power of two"                   },
+    {"segment",     "-1",   "at least 0"                       },
+    {"utilization", "-0.5", "at least 0"                       },
+    {"imbalance",   "-1",   "at least 0"                       },
+    {"least",       "-1",   "at least 0"                       },
+    {"memory",      "-1",   "between 0 and 9223372036854775807"},
   };
   char           name[64], text[256] = "";
   Mat            A;

@@ -12,6 +12,9 @@
                                    for a stage, and no more than 16 with panels of more than 256 rows; at most 16 cached, 8 with complex numbers. The transposed kernel has no use for it.
 . -mat_tiledspmm_segment <0>     - most entries of a segment: cached and transposed cut longer rows into segments; 0 chooses: the mean length of rows, at least 32, where the lengths' standard
                                    deviation is above the mean; and where there are fewer rows than the multiprocessors work on, what gives each of them enough
+. -mat_tiledspmm_utilization <0.65> - U, GPU blocks of 512 rows for each multiprocessor, below which the GPU is underutilized: then rows of at least four times U mu entries, mu being the mean, are
+                                   cut into segments of U mu, at least 32; 0 for never
+. -mat_tiledspmm_imbalance <1>   - standard deviation of the lengths of rows over their mean above which rows are cut into segments of the mean length, or of U mu where that is less
 . -mat_tiledspmm_panel <256>     - staged, and on the host: rows of a panel, which is what a GPU block computes: a multiple of 32, at most 512
 . -mat_tiledspmm_stage <512>     - staged, and on the host: most rows of B that a GPU block has in shared memory at once, at most 4096
 . -mat_tiledspmm_least <0>       - fewest columns of B with which products are TiledSpMM's; 0 chooses: 16 on the host, 2 on the GPU. With fewer `MATAIJ` or `MATAIJCUSPARSE` computes them, with one
@@ -29,7 +32,8 @@
   A product runs on the GPU when B and C live there and none of the three is bound to the CPU, else on the host. The result has the type that the parent's product gives it. It must
   not be B itself. The same product gives the same bits in every run.
 
-  `-mat_view ::ascii_info` shows it where it has been built, `::ascii_info_detail` the quantities of the paper's model too: what they are, docs/tiledspmm.md says.
+  `-mat_view ::ascii_info` shows it where it has been built, `::ascii_info_detail` the quantities of the paper's model too and, on the GPU, how long products should
+  take: what they are, docs/tiledspmm.md says.
 
   `MatTransposeMatMult()` and all other products of matrices are the parent's.
 
@@ -43,19 +47,21 @@ static const char TiledSpMMCitation[] = "@misc{TiledSpMM,\n"
                                         "  title = {Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on {GPU}s}\n"
                                         "}\n";
 
-static const char *const TiledSpMMKernels[] = {"staged", "cached", "transposed", "choose", "TiledSpMMKernel", "TILEDSPMM_", NULL};
+const char *const TiledSpMMKernels[] = {"staged", "cached", "transposed", "choose", "TiledSpMMKernel", "TILEDSPMM_", NULL};
 
 static PetscErrorCode TiledSpMMOptionsDefault(void *options)
 {
   TiledSpMMOptions *o = (TiledSpMMOptions *)options;
 
   PetscFunctionBegin;
-  o->panel   = 256;
-  o->stage   = 512;
-  o->columns = 0;
-  o->segment = 0;
-  o->least   = 0;
-  o->kernel  = TILEDSPMM_CHOOSE;
+  o->panel       = 256;
+  o->stage       = 512;
+  o->columns     = 0;
+  o->segment     = 0;
+  o->least       = 0;
+  o->utilization = 0.65;
+  o->imbalance   = 1;
+  o->kernel      = TILEDSPMM_CHOOSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -71,11 +77,17 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_stage", "Most rows of B that a GPU block has in shared memory at once", "TILEDSPMM", &o->stage, 1, TILEDSPMM_MAX_STAGE));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a GPU block computes at once: a power of two", "TILEDSPMM", &o->columns, 0, TILEDSPMM_MAX_COLUMNS));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_segment", "Most entries of a segment of a row, without stages on the GPU; 0 chooses", "TILEDSPMM", &o->segment, 0, PETSC_INT_MAX));
+  PetscCall(PetscOptionsReal("-mat_tiledspmm_utilization", "GPU blocks of rows for each multiprocessor below which long rows are cut, without stages on the GPU", "TILEDSPMM", o->utilization, &o->utilization, NULL));
+  PetscCall(PetscOptionsReal("-mat_tiledspmm_imbalance", "Standard deviation of the lengths of rows over their mean above which long rows are cut, without stages on the GPU", "TILEDSPMM", o->imbalance, &o->imbalance, NULL));
   PetscCall(PetscOptionsEnum("-mat_tiledspmm_kernel", "What computes products on the GPU", "TILEDSPMM", TiledSpMMKernels, (PetscEnum)o->kernel, (PetscEnum *)&o->kernel, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_least", "Fewest columns of B with which products are not the parent's; 0 chooses", "TILEDSPMM", &o->least, 0, PETSC_INT_MAX));
+  PetscCheck(o->utilization >= 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_utilization is %g, but must be at least 0", front, (double)o->utilization);
+  PetscCheck(o->imbalance >= 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_imbalance is %g, but must be at least 0", front, (double)o->imbalance);
   PetscCheck(o->panel % TILEDSPMM_WARP == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_panel is %" PetscInt_FMT ", but must be a multiple of %d", front, o->panel, TILEDSPMM_WARP);
   PetscCheck((o->columns & (o->columns - 1)) == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_columns is %" PetscInt_FMT ", but must be a power of two", front, o->columns);
-  if (o->panel != before.panel || o->stage != before.stage || o->columns != before.columns || o->segment != before.segment || o->kernel != before.kernel) *rebuild = PETSC_TRUE;
+  if (o->panel != before.panel || o->stage != before.stage || o->columns != before.columns || o->segment != before.segment || o->kernel != before.kernel || o->utilization != before.utilization ||
+      o->imbalance != before.imbalance)
+    *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -143,6 +155,9 @@ static PetscErrorCode TiledSpMMViewDetail(const void *data, PetscViewer viewer)
                                                (double)m.rho, (double)m.Z, (double)m.delta, (double)m.C, (double)m.L, (double)m.Gamma));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %.3g flops a byte with %" PetscInt_FMT " columns at once, %.3g with Gamma 1, %.3g without tiles\n", (double)m.effective, TILEDSPMM_R(copy),
                                                (double)m.tiled, (double)m.naive));
+#if defined(PETSC_HAVE_CUDA)
+  if (!PetscMemTypeHost(((const TiledSpMM *)data)->memtype)) PetscCall(TiledSpMMViewTimes(copy, &m, viewer));
+#endif
   PetscCall(TiledSpMMDestroyHostCopy(&copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -31,12 +31,16 @@
 */
 typedef enum { TILEDSPMM_STAGED, TILEDSPMM_CACHED, TILEDSPMM_TRANSPOSED, TILEDSPMM_CHOOSE } TiledSpMMKernel;
 
+PETSC_INTERN const char *const TiledSpMMKernels[]; /* their names */
+
 typedef struct {
-  PetscInt        panel;   /* rows of a panel, a multiple of TILEDSPMM_WARP */
-  PetscInt        stage;   /* most rows of B in a stage */
-  PetscInt        columns; /* R: most columns of B that are computed at once, a power of two, 0 to choose */
-  PetscInt        segment; /* most entries of a segment, 0 to choose */
-  PetscInt        least;   /* fewest columns of B that are worth it, 0 to choose */
+  PetscInt        panel;       /* rows of a panel, a multiple of TILEDSPMM_WARP */
+  PetscInt        stage;       /* most rows of B in a stage */
+  PetscInt        columns;     /* R: most columns of B that are computed at once, a power of two, 0 to choose */
+  PetscInt        segment;     /* most entries of a segment, 0 to choose */
+  PetscInt        least;       /* fewest columns of B that are worth it, 0 to choose */
+  PetscReal       utilization; /* U below which there are too few rows for the GPU */
+  PetscReal       imbalance;   /* sigma / mu above which rows are too unlike */
   TiledSpMMKernel kernel;
 } TiledSpMMOptions;
 
@@ -142,6 +146,28 @@ typedef struct {
 
 #define TILEDSPMM_LINE 64 /* bytes of a cache line, of two sectors */
 
+/* How a kernel without stages computes a product */
+typedef struct {
+  PetscInt columns;  /* of B that a GPU block computes: cached, GPU blocks for all columns run side by side, transposed, one launch follows the other */
+  PetscInt entries;  /* of a segment that are under way at once */
+  PetscInt segments; /* of a GPU block */
+  PetscInt each;     /* segments of a thread or team, one after the other */
+  PetscInt resident; /* GPU blocks that a multiprocessor has at once */
+} TiledSpMMPlan;
+
+/* What the model has to know of a GPU */
+typedef struct {
+  PetscLogDouble bandwidth; /* of memory in bytes a second, as measured, 0 where there was no room to measure it */
+  PetscLogDouble clock;     /* in 1/s */
+  PetscLogDouble l1, l2;    /* bytes of the caches, of L1 a multiprocessor's */
+  PetscInt       multiprocessors;
+} TiledSpMMMachine;
+
+typedef struct {
+  PetscLogDouble memory, l2; /* bytes from and to memory, 0 where L2 has them all, and between L2 and the multiprocessors */
+  PetscLogDouble seconds;
+} TiledSpMMPrediction;
+
 PETSC_INTERN PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *, const GallopCSR *, PetscCount, TiledSpMM **);
 PETSC_INTERN PetscErrorCode TiledSpMMFree_Host(TiledSpMM **);
 
@@ -149,3 +175,9 @@ PETSC_INTERN PetscErrorCode TiledSpMMFree_Host(TiledSpMM **);
 PETSC_EXTERN PetscErrorCode TiledSpMMCopyToHost(const TiledSpMM *, TiledSpMM **);
 PETSC_EXTERN PetscErrorCode TiledSpMMDestroyHostCopy(TiledSpMM **);
 PETSC_EXTERN PetscErrorCode TiledSpMMGetModel(const TiledSpMM *, TiledSpMMModel *); /* of a structure on the host */
+PETSC_EXTERN PetscErrorCode TiledSpMMPredict(const TiledSpMM *, const PetscInt[], const TiledSpMMPlan *, const TiledSpMMMachine *, PetscInt, TiledSpMMPrediction *);
+#if defined(PETSC_HAVE_CUDA)
+PETSC_EXTERN PetscErrorCode TiledSpMMGetPlan(const TiledSpMM *, PetscInt, TiledSpMMPlan *); /* for so many columns */
+PETSC_INTERN PetscErrorCode TiledSpMMGetMachine(const TiledSpMM *, TiledSpMMMachine *);
+PETSC_INTERN PetscErrorCode TiledSpMMViewTimes(const TiledSpMM *, const TiledSpMMModel *, PetscViewer); /* of a host copy of what the GPU has */
+#endif

@@ -73,20 +73,22 @@ static PetscErrorCode Look(const GallopCSR *csr, Looked *looked, PetscBool *done
 
 static const double   CachedLines  = 3;   /* to which the cached kernel is the faster one, where rows are alike: bytes of lines that loads of B touch, over those that they need */
 static const PetscInt SegmentLeast = 32;  /* more segments cost more than they spread */
-static const PetscInt Resident     = 512; /* segments that a multiprocessor works on at once, with few columns */
+static const PetscInt Resident     = 512; /* rows of a GPU block as the paper's U counts them: what a multiprocessor works on at once, with few columns */
+static const PetscInt Worth        = 4;   /* segments that the longest row shall have, where rows are cut for want of rows */
 
 /*
-  The size of segments, 0 for none, after the chart of Figure 6: the mean where rows are too unlike. Where there are too few rows for the multiprocessors, what gives each of them as
-  many segments as it works on at once: the paper's U mu, with U counted so.
+  The size of segments, 0 for none, after the chart of Figure 6: U mu where U, GPU blocks of rows for each multiprocessor, is low; the mean where rows are too unlike. U mu gives each
+  multiprocessor as many segments as it works on at once.
 */
 static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked)
 {
-  const double   mu = (double)t->nz / t->m, squares = looked->squares / t->m - mu * mu, sigma = squares > 0 ? sqrt(squares) : 0;
-  const PetscInt even = PetscMax(SegmentLeast, (PetscInt)(t->nz / ((PetscCount)Resident * t->multiprocessors)));
-  PetscInt       size = t->options.segment;
+  const double    mu = (double)t->nz / t->m, squares = looked->squares / t->m - mu * mu, sigma = squares > 0 ? sqrt(squares) : 0;
+  const PetscReal U    = (PetscReal)t->m / ((PetscReal)Resident * t->multiprocessors);
+  const PetscInt  even = PetscMax(SegmentLeast, (PetscInt)(t->nz / ((PetscCount)Resident * t->multiprocessors))); /* U mu */
+  PetscInt        size = t->options.segment;
 
-  if (!size && sigma > mu) size = PetscMax(SegmentLeast, PetscMin(even, (PetscInt)mu));
-  else if (!size && looked->longest >= 4 * even) size = even;
+  if (!size && sigma > (double)t->options.imbalance * mu) size = PetscMax(SegmentLeast, PetscMin(even, (PetscInt)mu));
+  else if (!size && U < t->options.utilization && looked->longest / Worth >= even) size = even;
   return size && size < looked->longest ? size : 0;
 }
 
@@ -94,6 +96,25 @@ static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked)
 static TiledSpMMKernel ChooseKernel(const Looked *looked, PetscInt segment)
 {
   return !segment && (double)looked->lines * TILEDSPMM_LINE <= CachedLines * (double)looked->entries * (double)sizeof(PetscScalar) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
+}
+
+PetscErrorCode TiledSpMMGetMachine(const TiledSpMM *t, TiledSpMMMachine *machine)
+{
+  static PetscLogDouble bandwidth = 0; /* measured once */
+  int                   device, clock, l1, l2;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&clock, cudaDevAttrClockRate, device)); /* in kHz */
+  PetscCallCUDA(cudaDeviceGetAttribute(&l1, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
+  if (bandwidth == 0) PetscCall(GallopDeviceReadBandwidth((size_t)1 << 30, &bandwidth));
+  machine->bandwidth       = bandwidth;
+  machine->clock           = 1e3 * clock;
+  machine->l1              = l1;
+  machine->l2              = l2;
+  machine->multiprocessors = t->multiprocessors;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Destroy(void **data)

@@ -130,7 +130,7 @@ __global__ static void __launch_bounds__(CachedThreads, CachedBlocks<V>(R, U)) C
 
 /* ---------------------------------------------------------------- transposed */
 
-static constexpr int RowsThreads = 256, ShortEach = 4;
+static constexpr int RowsThreads = 256, ShortEach = 4, RowsEntries = 4;
 
 /* What a lane loads of a row of B: 16 bytes */
 template <typename V>
@@ -230,7 +230,7 @@ static __device__ __forceinline__ void StoreTile(const V tile[Width][Rows + 1], 
 template <int Lanes, int Parts, typename V, typename I>
 __global__ static void __launch_bounds__(RowsThreads) RowsKernel(const SegmentsView<V, I> s, const V *__restrict__ bt, const DenseView<V, I> dense, V *__restrict__ partial)
 {
-  static constexpr int Team = Lanes * Parts, Rows = RowsThreads / Team, Width = Lanes * Pack<V>::Size, Size = Pack<V>::Size, U = 4;
+  static constexpr int Team = Lanes * Parts, Rows = RowsThreads / Team, Width = Lanes * Pack<V>::Size, Size = Pack<V>::Size, U = RowsEntries;
   __shared__ V         tile[Width][Rows + 1];
   __shared__ I         to[Rows];
   const int            team = threadIdx.x / Team, lane = threadIdx.x % Lanes, part = threadIdx.x / Lanes % Parts;
@@ -278,7 +278,7 @@ __global__ static void __launch_bounds__(RowsThreads) RowsKernel(const SegmentsV
 template <int Lanes, typename V, typename I>
 __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const SegmentsView<V, I> s, const V *__restrict__ bt, const DenseView<V, I> dense, V *__restrict__ partial)
 {
-  static constexpr int Teams = RowsThreads / Lanes, Rows = Teams * ShortEach, Width = Lanes * Pack<V>::Size, Size = Pack<V>::Size, U = 4;
+  static constexpr int Teams = RowsThreads / Lanes, Rows = Teams * ShortEach, Width = Lanes * Pack<V>::Size, Size = Pack<V>::Size, U = RowsEntries;
   __shared__ V         tile[Width][Rows + 1];
   __shared__ I         ptr[Rows + 1], to[Rows];
   const int            team = threadIdx.x / Lanes, lane = threadIdx.x % Lanes;
@@ -433,6 +433,26 @@ static constexpr int EntriesAtOnce(int R, bool longrows)
   return longrows ? (words >= 16 ? 2 : 4) : words >= 8 ? 1 : words >= 4 ? 2 : 4;
 }
 
+/* Whether there is more than one entry at once with many columns */
+static bool IsLong(const TiledSpMM *t)
+{
+  return t->nz >= (PetscCount)12 * t->nseg;
+}
+
+static TiledSpMMPlan PlanCached(const TiledSpMM *t, PetscInt columns)
+{
+  static constexpr PetscInt MostR  = sizeof(PetscScalar) > 8 ? 8 : 16; /* what registers hold */
+  const PetscCount          blocks = (t->nseg + CachedThreads - 1) / CachedThreads;
+  PetscInt                  R = PetscMin(MostR, TILEDSPMM_R(t)), left = 1;
+
+  while (left < columns) left *= 2;
+  R = PetscMin(R, left);
+  while (R > 2 && blocks * ((columns + R - 1) / R) < 2 * t->multiprocessors) R /= 2; /* the fewer GPU blocks, the fewer outputs a thread */
+  const int U = EntriesAtOnce((int)R, IsLong(t));
+
+  return {R, U, CachedThreads, 1, CachedBlocks<PetscScalar>((int)R, U)};
+}
+
 template <int R, bool Long>
 static cudaError_t LaunchCached(const TiledSpMM *t, const DenseView<PetscScalar, PetscInt> &dense, PetscScalar *partial, cudaStream_t stream)
 {
@@ -463,26 +483,65 @@ static cudaError_t LaunchCachedColumns(const TiledSpMM *t, PetscInt R, const Den
 
 static PetscErrorCode ApplyCached(TiledSpMM *t, const GallopDenseProduct *p, PetscBool *done)
 {
-  static constexpr PetscInt MostR  = sizeof(PetscScalar) > 8 ? 8 : 16; /* what registers hold */
-  const PetscCount          blocks = (t->nseg + CachedThreads - 1) / CachedThreads;
-  PetscInt                  R = PetscMin(MostR, TILEDSPMM_R(t)), left = 1;
-  cudaStream_t              stream;
+  const PetscCount blocks = (t->nseg + CachedThreads - 1) / CachedThreads;
+  cudaStream_t     stream;
 
   PetscFunctionBegin;
-  while (left < p->columns) left *= 2;
-  R = PetscMin(R, left);
-  while (R > 2 && blocks * ((p->columns + R - 1) / R) < 2 * t->multiprocessors) R /= 2; /* the fewer GPU blocks, the fewer outputs a thread */
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GetWork(t, (size_t)t->nslots * p->columns * sizeof(PetscScalar), done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(ForColumns(p->columns, R, blocks, [&](PetscCount begin, PetscCount columns, PetscInt Rnow) {
+  PetscCall(ForColumns(p->columns, PlanCached(t, p->columns).columns, blocks, [&](PetscCount begin, PetscCount columns, PetscInt Rnow) {
     const DenseView<PetscScalar, PetscInt> dense = DenseFrom(p, begin, columns);
 
     PetscFunctionBegin;
-    PetscCallCUDA(t->nz >= (PetscCount)12 * t->nseg ? LaunchCachedColumns<true>(t, Rnow, dense, t->work, stream) : LaunchCachedColumns<false>(t, Rnow, dense, t->work, stream));
+    PetscCallCUDA(IsLong(t) ? LaunchCachedColumns<true>(t, Rnow, dense, t->work, stream) : LaunchCachedColumns<false>(t, Rnow, dense, t->work, stream));
     PetscCall(Combine(t, t->work, (int)columns, dense, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static constexpr int MostLanes = 16, RowsBlocks = 8, ShortBlocks = 3; /* lanes for a row of B; GPU blocks that a multiprocessor has, of the kernel for short segments fewer */
+
+static int LanesFor(PetscInt columns)
+{
+  int lanes = 1;
+
+  while (lanes < MostLanes && lanes * Pack<PetscScalar>::Size < columns) lanes *= 2;
+  return lanes;
+}
+
+/* Whether segments are short, and enough for each team to have several */
+static bool IsShort(const TiledSpMM *t, int lanes)
+{
+  static constexpr int Short = 24; /* mean entries */
+
+  return t->nz < (PetscCount)Short * t->nseg && t->nseg >= (PetscCount)(RowsThreads / lanes) * ShortEach * RowsBlocks * t->multiprocessors;
+}
+
+/* Lanes of one part for all segments are fewer than the GPU has: more parts, while each has some entries */
+static int Parts(const TiledSpMM *t, int lanes)
+{
+  static constexpr int Most = 4, Each = 4, Threads = 2048; /* entries of a part, on average; threads of a multiprocessor */
+  int                  parts = 1;
+
+  while (parts < Most && 2 * parts * lanes <= WarpSize && (PetscCount)2 * parts * lanes * t->nseg <= (PetscCount)Threads * t->multiprocessors && t->nz >= (PetscCount)2 * parts * Each * t->nseg) parts *= 2;
+  return parts;
+}
+
+static TiledSpMMPlan PlanTransposed(const TiledSpMM *t, PetscInt columns)
+{
+  const int lanes = LanesFor(columns), teams = RowsThreads / lanes, parts = Parts(t, lanes);
+
+  if (IsShort(t, lanes)) return {lanes * Pack<PetscScalar>::Size, RowsEntries, teams * ShortEach, ShortEach, ShortBlocks};
+  return {lanes * Pack<PetscScalar>::Size, RowsEntries * parts, teams / parts, 1, RowsBlocks};
+}
+
+/* TiledSpMMGetPlan - How a product with so many columns is computed by the kernels of this file, where there is room for what they need */
+PetscErrorCode TiledSpMMGetPlan(const TiledSpMM *t, PetscInt columns, TiledSpMMPlan *plan)
+{
+  PetscFunctionBegin;
+  *plan = t->kernel == TILEDSPMM_CACHED ? PlanCached(t, columns) : PlanTransposed(t, columns);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -494,23 +553,11 @@ static cudaError_t LaunchRows(const TiledSpMM *t, const DenseView<PetscScalar, P
   return GallopLaunch(RowsKernel<Lanes, Parts, PetscScalar, PetscInt>, {(t->nseg + Rows - 1) / Rows, RowsThreads, 1, 0, stream, Overlaps(t)}, SegmentsOf(t), bt, dense, partial);
 }
 
-/* Lanes of one part for all segments are fewer than the GPU has: more parts, while each has some entries */
-static int Parts(const TiledSpMM *t, int lanes)
-{
-  static constexpr int Most = 4, Each = 4, Threads = 2048; /* entries of a part, on average; threads of a multiprocessor */
-  int                  parts = 1;
-
-  while (parts < Most && 2 * parts * lanes <= WarpSize && (PetscCount)2 * parts * lanes * t->nseg <= (PetscCount)Threads * t->multiprocessors && t->nz >= (PetscCount)2 * parts * Each * t->nseg)
-    parts *= 2;
-  return parts;
-}
-
 template <int Lanes>
 static PetscErrorCode LaunchTransposed(const TiledSpMM *t, const DenseView<PetscScalar, PetscInt> &dense, PetscScalar *bt, PetscScalar *partial, cudaStream_t stream)
 {
   static constexpr int Width = Lanes * Pack<PetscScalar>::Size, Teams = RowsThreads / Lanes;
-  static constexpr int Short = 24, Resident = 8; /* mean entries of short segments; GPU blocks that a multiprocessor has */
-  const bool           isshort = t->nz < (PetscCount)Short * t->nseg && t->nseg >= (PetscCount)Teams * ShortEach * Resident * t->multiprocessors;
+  const bool           isshort = IsShort(t, Lanes);
   const GallopGrid     grid    = {(t->nseg + Teams * ShortEach - 1) / (Teams * ShortEach), RowsThreads, 1, 0, stream, Overlaps(t)};
   const int            parts   = Parts(t, Lanes);
 
@@ -526,15 +573,13 @@ static PetscErrorCode LaunchTransposed(const TiledSpMM *t, const DenseView<Petsc
 
 static PetscErrorCode ApplyTransposed(TiledSpMM *t, const GallopDenseProduct *p, PetscBool *done)
 {
-  static constexpr int Most  = 16; /* lanes for a row of B */
-  int                  lanes = 1;
-  PetscInt             width;
-  cudaStream_t         stream;
-  const size_t         rows = ((size_t)t->n + 15) / 16 * 16; /* what follows is aligned */
+  int          lanes = LanesFor(p->columns);
+  PetscInt     width;
+  cudaStream_t stream;
+  const size_t rows = ((size_t)t->n + 15) / 16 * 16; /* what follows is aligned */
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  while (lanes < Most && lanes * Pack<PetscScalar>::Size < p->columns) lanes *= 2;
   *done = PETSC_FALSE;
   for (; lanes; lanes /= 2) { /* fewer columns at once need less room */
     width = lanes * Pack<PetscScalar>::Size;
