@@ -7,6 +7,7 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
                                                window, and cuSPARSE's times are those of RUN.tsv
        table.py --summary RUN.tsv              a few lines, for README.md
        table.py --dense RUN.tsv                products with dense matrices (-k) beside cuSPARSE
+       table.py --model RUN.tsv MODEL.tsv      the same beside what the model predicts
        table.py --update                       put all of them into the pages, from the files beside this script
 
 A table replaces what stands between <!-- table --> and <!-- /table --> (setup, windows, summary likewise).
@@ -15,7 +16,7 @@ Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/n
 raw_csr_alg1 or raw_csr_alg2; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
 refresh_us build/product refresh/product, and what, where it is not for evchyb alone. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
-docs/tiledspmm.md from tiledspmm-h200.tsv,
+docs/tiledspmm.md from tiledspmm-h200.tsv and tiledspmm-h200-model.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt.
 """
@@ -27,6 +28,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 LARGE = 1000000  # nonzeros from which a matrix is timed with L2 flushed
+NEAR = 1.3  # what the model of products with dense matrices is held to
 OURS = "evchyb"
 SWEPT = ["web7M", "uniform8M_8", "web1M", "delaunay_n20", "circuit1447k", "star7_200"]
 SHOWN = ["star7_200", "box27_140", "elast27b3_56", "star5_1500", "web7M", "uniform8M_8", "web1M", "bcsstk16"]
@@ -203,13 +205,44 @@ def splice(page, marker, rows):
     page.write_text(before + begin + "\n" + "\n".join(rows) + "\n" + end + after)
 
 
-def dense(path, ours=OURS):
-    """A row a matrix, with the time and the speedup for each number of columns of the run."""
+def all_dense_times(path):
+    """Nonzeros by matrix, and times by matrix, program and number of columns."""
     time, nnz = {}, {}
     for fields in lines_of(path):
         name, what, columns = fields[0], fields[4], int(fields[5])
         nnz[name] = int(fields[3])
         time[name, what, columns] = float(fields[8] if nnz[name] >= LARGE else fields[7])
+    return nnz, time
+
+
+def dense_times(path, ours=OURS):
+    """The same, of one program."""
+    nnz, time = all_dense_times(path)
+    return nnz, {(name, columns): value for (name, what, columns), value in time.items() if what == ours}
+
+
+def model_rows(path):
+    """What the model says, as numbers: lines of matrix nonzeros k kernel memory_bytes l2_bytes predicted_us."""
+    return [{"matrix": name, "nnz": int(nnz), "k": int(k), "kernel": kernel, "memory": float(memory), "l2": float(l2), "time": float(time)} for name, nnz, k, kernel, memory, l2, time in lines_of(path)]
+
+
+def model(path, predicted):
+    """A row a matrix: measured times, and predicted ones over them."""
+    nnz, measured = dense_times(path)
+    rows = model_rows(predicted)
+    counts = sorted({row["k"] for row in rows})
+    ratio = {(row["matrix"], row["k"]): row["time"] / measured[row["matrix"], row["k"]] for row in rows if (row["matrix"], row["k"]) in measured}
+    kernel = {row["matrix"]: row["kernel"] for row in rows}
+    text = ["| matrix | kernel | " + " | ".join(f"K = {k} (µs) | predicted / measured" for k in counts) + " |", "|---|---|" + "--:|--:|" * len(counts)]
+    for name in sorted(kernel, key=lambda name: -nnz[name]):
+        text.append(f"| {name} | {kernel[name]} | " + " | ".join(f"{measured[name, k]:.1f} | {ratio[name, k]:.2f}" if (name, k) in ratio else " | " for k in counts) + " |")
+    near = [[1 / NEAR <= value <= NEAR for (_, columns), value in ratio.items() if columns == k] for k in counts]
+    return text + [f"| within a factor of {NEAR} | | " + " | ".join(f" | {sum(each)} of {len(each)}" for each in near) + " |"]
+
+
+def dense(path, ours=OURS):
+    """A row a matrix, with the time and the speedup for each number of columns of the run."""
+    nnz, time = all_dense_times(path)
     counts = sorted({columns for _, what, columns in time if what == ours})
     best = {}
     for (name, what, columns), value in time.items():
@@ -244,6 +277,7 @@ def update():
     splice(page, "setup", setup(HERE / "fastload-h200-setup.txt", "fastload"))
 
     splice(ROOT / "docs" / "tiledspmm.md", "dense", dense(HERE / "tiledspmm-h200.tsv"))
+    splice(ROOT / "docs" / "tiledspmm.md", "model", model(HERE / "tiledspmm-h200.tsv", HERE / "tiledspmm-h200-model.tsv"))
 
     page = ROOT / "docs" / "hbp.md"
     splice(page, "table", products(HERE / "hbp-h200.tsv", "hbp"))
@@ -261,6 +295,8 @@ def main(args):
         rows = summary(args[1])
     elif len(args) == 2 and args[0] == "--dense":
         rows = dense(args[1])
+    elif len(args) == 3 and args[0] == "--model":
+        rows = model(args[1], args[2])
     elif len(args) > 2 and args[0] == "--windows":
         rows = windows(args[1], args[2:])
     else:

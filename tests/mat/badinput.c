@@ -171,7 +171,7 @@ static PetscErrorCode DenseOptionsOutOfRange(void)
     {"columns",     "12",   "a power of two"                   },
     {"segment",     "-1",   "at least 0"                       },
     {"utilization", "-0.5", "at least 0"                       },
-    {"imbalance",   "-1",   "at least 0"                       },
+    {"imbalance",   "-0.5", "at least 0"                       },
     {"least",       "-1",   "at least 0"                       },
     {"memory",      "-1",   "between 0 and 9223372036854775807"},
   };
