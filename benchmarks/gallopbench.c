@@ -14,6 +14,7 @@ static char help[] = "Times products of PETSc's and Gallop's matrix types, and o
   -transpose              transposed products\n\
   -setup                  instead of products: the times of conversion, build and refresh\n\
   -first                  instead of products: the time of the first one of a matrix from the host, beside that of a copy of its entries\n\
+  -view <::ascii_info>    shows the matrix behind each line: what it has built and, with ::ascii_info_detail and -k, how long products should take\n\
   -min_ms <30>            how long products are repeated with warm caches\n\
   -seed <1>               of the generated matrices and of x\n\
 All other options are PETSc's and those of the types. The program runs where there is a GPU on the GPU, else on the host.\n\
@@ -279,6 +280,7 @@ static PetscErrorCode TimeProducts(void *ctx)
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t%" PetscInt_FMT "\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\n", p->name, p->m, p->n, p->nz, c->what, columns, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz * columns / warm,
                         bytes / cold / c->b->bandwidth, (after - before - (p->k ? dense : 0)) / PetscMax(p->nz, 1), (double)err));
   PetscCall(CaseRemark(c));
+  if (c->A) PetscCall(MatViewFromOptions(c->A, NULL, "-view"));
   if (!(err <= (100 + p->longest) * PETSC_MACHINE_EPSILON)) {
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", p->name, c->what, (double)err));
     c->b->wrong++;
