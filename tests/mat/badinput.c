@@ -175,9 +175,10 @@ static PetscErrorCode DenseOptionsOutOfRange(void)
     {"least",       "-1",   "at least 0"                       },
     {"memory",      "-1",   "between 0 and 9223372036854775807"},
   };
-  char           name[64], text[256] = "";
-  Mat            A;
-  PetscErrorCode ierr;
+  static const char *enums[] = {"-mat_tiledspmm_kernel", "-mat_tiledspmm_reorder"};
+  char               name[64], text[256] = "";
+  Mat                A;
+  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(bad); k++) {
@@ -189,12 +190,14 @@ static PetscErrorCode DenseOptionsOutOfRange(void)
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, 10, 10));
   PetscCall(MatSetType(A, TestFormat("")));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "fast"));
-  PetscCall(PetscPushErrorHandler(KeepText, text));
-  ierr = MatSetFromOptions(A);
-  PetscCall(PetscPopErrorHandler());
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_tiledspmm_kernel"));
-  PetscCheck(ierr == PETSC_ERR_USER && strstr(text, "fast") && strstr(text, "mat_tiledspmm_kernel"), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "A kernel that there is not gave error %d, \"%s\"", (int)ierr, text);
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(enums); k++) {
+    PetscCall(PetscOptionsSetValue(NULL, enums[k], "fast"));
+    PetscCall(PetscPushErrorHandler(KeepText, text));
+    ierr = MatSetFromOptions(A);
+    PetscCall(PetscPopErrorHandler());
+    PetscCall(PetscOptionsClearValue(NULL, enums[k]));
+    PetscCheck(ierr == PETSC_ERR_USER && strstr(text, "fast") && strstr(text, enums[k] + 1), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s fast gave error %d, \"%s\"", enums[k], (int)ierr, text);
+  }
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

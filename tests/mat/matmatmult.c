@@ -417,5 +417,8 @@ int main(int argc, char **argv)
     test:
       suffix: tiles
       args: -mat_tiledspmm_panel {{32 64 512}} -mat_tiledspmm_stage {{1 7 4096}} -mat_tiledspmm_columns {{1 4 32}} -mat_tiledspmm_kernel staged
+    test:
+      suffix: reorder
+      args: -mat_tiledspmm_panel 32 -mat_tiledspmm_reorder {{never always}} -mat_tiledspmm_kernel staged
 
 TEST*/

@@ -1,4 +1,4 @@
-static char help[] = "The arrays of TiledSpMM for a matrix small enough to write them down, and its product.\n\n";
+static char help[] = "The arrays of TiledSpMM for matrices small enough to write them down, and their products.\n\n";
 
 #include "../galloptest.h"
 #include "../../src/mat/impls/tiledspmm/tiledspmm.h"
@@ -162,6 +162,166 @@ static PetscErrorCode CheckResult(Mat C, PetscReal scale)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The order of section 4.2: each row a binary number, largest first, equal ones in order. By hand, as in Figure 7. */
+static PetscErrorCode CheckOrder(void)
+{
+  /*
+    row 0   0 1 1 0 0 1    row 4   1 1 0 0 1 0
+    row 1   1 0 0 0 1 0    row 5   0 0 0 0 0 0
+    row 2   0 1 1 0 0 1    row 6   1 0 0 0 1 0
+    row 3   0 1 1 0 0 0    row 7   0 0 0 0 0 1
+  */
+  static const PetscInt i[] = {0, 3, 5, 8, 10, 13, 13, 15, 16}, j[] = {1, 2, 5, 0, 4, 1, 2, 5, 1, 2, 0, 1, 4, 0, 4, 5}, sorted[] = {4, 1, 6, 0, 2, 3, 7, 5};
+  static const PetscInt inorder[] = {0, 2, 3, 3}, inorderj[] = {0, 1, 0}, decreasing[] = {0, 1, 3}, decreasingj[] = {2, 1, 0};
+  PetscInt             *order;
+
+  PetscFunctionBegin;
+  PetscCall(TiledSpMMSortRows(8, i, j, &order));
+  PetscCheck(order, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Rows were not sorted");
+  for (int r = 0; r < 8; r++) EXPECT(order[r], sorted[r]);
+  PetscCall(PetscFree(order));
+  PetscCall(TiledSpMMSortRows(3, inorder, inorderj, &order));
+  PetscCheck(!order, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Rows in order were sorted");
+  PetscCall(TiledSpMMSortRows(2, decreasing, decreasingj, &order));
+  PetscCheck(!order, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Rows whose columns do not increase were sorted");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix whose entries are 1, and its product at a place with B of ones, which is the lengths of its rows */
+static PetscErrorCode CreateOnes(PetscInt m, PetscInt n, const PetscInt i[], const PetscInt j[], PetscBool device, Mat *A, TiledSpMM **t)
+{
+  const void        *data;
+  PetscScalar       *a, *b;
+  const PetscScalar *c;
+  Mat                B, C;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(i[m], &a));
+  for (PetscInt k = 0; k < i[m]; k++) a[k] = 1.0;
+  PetscCall(MatCreate(PETSC_COMM_SELF, A));
+  PetscCall(MatSetSizes(*A, m, n, m, n));
+  PetscCall(MatSetType(*A, TestFormat("")));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSeqAIJSetPreallocationCSR(*A, i, j, a));
+  PetscCall(TestCreateDense(*A, PETSC_FALSE, device ? MATSEQDENSECUDA : MATSEQDENSE, 3, PETSC_FALSE, 0, &B));
+  PetscCall(MatDenseGetArrayWrite(B, &b));
+  for (PetscInt k = 0; k < 3 * n; k++) b[k] = 1.0;
+  PetscCall(MatDenseRestoreArrayWrite(B, &b));
+  PetscCall(MatMatMult(*A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(MatDenseGetArrayRead(C, &c));
+  for (PetscInt k = 0; k < 3; k++)
+    for (PetscInt r = 0; r < m; r++)
+      PetscCheck(c[r + k * m] == (PetscScalar)(PetscReal)(i[r + 1] - i[r]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "C in row %" PetscInt_FMT " is %g", r, (double)PetscRealPart(c[r + k * m]));
+  PetscCall(MatDenseRestoreArrayRead(C, &c));
+  PetscCall(MatGallopGetTiledSpMMData(*A, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
+  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No structure was built");
+  PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)data, t));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(PetscFree(a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  64 by 6, panels of 32 rows, stages of two rows of B: even rows have columns 2 and 5, odd rows 0, 2 and 3, but row 7 has none.
+
+  As they are, a panel refers to 0 2 | 3 5. Sorted, the odd rows come first and row 7 is the last, so that the first even row is in the first panel: 0 2 | 3 5, and 2 5.
+*/
+static PetscErrorCode CheckReordered(PetscBool device, TiledSpMMReorder reorder)
+{
+  static const PetscInt odd[] = {0, 2, 3}, even[] = {2, 5};
+  static const PetscInt mapdispl[][5] =
+    {
+      {0, 2, 4, 6, 8},
+      {0, 2,  4,  6}
+  },
+                        map[][8] = {{0, 2, 3, 5, 0, 2, 3, 5}, {0, 2, 3, 5, 2, 5}}, warpdispl[][5] = {{0, 64, 96, 160, 192}, {0, 64, 96, 160}};
+  const int                sorted = reorder == TILEDSPMM_REORDER_ALWAYS, stages = sorted ? 3 : 4;
+  static const char *const names[] = {"never", "always", "choose"};
+  PetscInt                 i[65], j[3 * 64], order[64], places = 0;
+  TiledSpMM               *t;
+  Mat                      A;
+
+  PetscFunctionBegin;
+  i[0] = 0;
+  for (PetscInt r = 0; r < 64; r++) {
+    const PetscInt len = r == 7 ? 0 : r % 2 ? 3 : 2;
+
+    for (PetscInt k = 0; k < len; k++) j[i[r] + k] = r % 2 ? odd[k] : even[k];
+    i[r + 1] = i[r] + len;
+  }
+  for (PetscInt r = 1; r < 64; r += 2)
+    if (r != 7) order[places++] = r;
+  for (PetscInt r = 0; r < 64; r += 2) order[places++] = r;
+  order[places] = 7;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "staged"));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_panel", 32));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_stage", 2));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_reorder", names[reorder]));
+  PetscCall(CreateOnes(64, 6, i, j, device, &A, &t));
+  EXPECT(t->reordered, sorted); /* six rows of B are fewer than eight, but no fewer lines of it: not the choice */
+  EXPECT(t->stages, stages);
+  EXPECT(t->nmapgiven, 8);
+  EXPECT(t->nmap, sorted ? 6 : 8);
+  for (int k = 0; k <= stages; k++) EXPECT(t->mapdispl[k], mapdispl[sorted][k]);
+  for (PetscCount k = 0; k < t->nmap; k++) EXPECT(t->map[k], map[sorted][k]);
+  for (int k = 0; k <= stages; k++) EXPECT(t->warpdispl[k], warpdispl[sorted][k]);
+  if (sorted) {
+    for (int r = 0; r < 64; r++) EXPECT(t->roworder[r], order[r]);
+    for (int r = 0; r < 32; r++) { /* 31 odd rows and the first even one, which the first two stages and the last have */
+      EXPECT(t->len[r], r < 31 ? 2 : 1);
+      EXPECT(t->len[32 + r], 1);
+      EXPECT(t->len[64 + r], r < 31 ? 2 : 0);
+      EXPECT(t->from[r], i[order[r]]);
+      EXPECT(t->from[32 + r], r < 31 ? i[order[r]] + 1 : -1);
+      EXPECT(t->index[r], r < 31 ? 0 : 1);
+      EXPECT(t->from[64 + r], i[order[r]] + (r < 31 ? 2 : 1));
+      EXPECT(t->index[64 + r], r < 31 ? 0 : 1);
+    }
+  }
+  PetscCall(TiledSpMMDestroyHostCopy(&t));
+  PetscCall(MatViewFromOptions(A, NULL, "-view_reordered"));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Segmented CSR, Figure 5, which only the GPU has: rows of 5, 1, 0, 3 and 2 entries in segments of two. Rows 0 and 3 are cut, their five partial sums are the places -1 to -5. */
+static PetscErrorCode CheckSegments(const char kernel[])
+{
+  static const PetscInt i[] = {0, 5, 6, 6, 9, 11}, j[] = {0, 1, 2, 3, 5, 4, 1, 3, 5, 0, 4};
+  static const PetscInt segptr[] = {0, 2, 4, 5, 6, 6, 8, 9, 11}, segrow[] = {-1, -2, -3, 1, 2, -4, -5, 4}, splitrow[] = {0, 3}, splitptr[] = {0, 3}, splitnum[] = {3, 2};
+  TiledSpMM            *t;
+  Mat                   A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", kernel));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_segment", 2));
+  PetscCall(CreateOnes(5, 6, i, j, PETSC_TRUE, &A, &t));
+  EXPECT(t->segment, 2);
+  EXPECT(t->nseg, 8);
+  EXPECT(t->nsplit, 2);
+  EXPECT(t->nmany, 0);
+  EXPECT(t->nslots, 5);
+  for (int k = 0; k < 9; k++) EXPECT(t->segptr[k], segptr[k]);
+  for (int k = 0; k < 8; k++) EXPECT(t->segrow[k], segrow[k]);
+  for (int k = 0; k < 2; k++) {
+    EXPECT(t->splitrow[k], splitrow[k]);
+    EXPECT(t->splitptr[k], splitptr[k]);
+    EXPECT(t->splitnum[k], splitnum[k]);
+  }
+  if (t->kernel == TILEDSPMM_CACHED) {
+    EXPECT(t->slices, 1);
+    EXPECT(t->slicedispl[0], 0);
+    EXPECT(t->slicedispl[1], 64);
+  }
+  for (int seg = 0; seg < 8; seg++)
+    for (PetscInt e = segptr[seg]; e < segptr[seg + 1]; e++) EXPECT(t->col[t->kernel == TILEDSPMM_CACHED ? seg + 32 * (e - segptr[seg]) : e], j[e]);
+  PetscCall(TiledSpMMDestroyHostCopy(&t));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_tiledspmm_segment"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat          A, B, C;
@@ -174,6 +334,7 @@ int main(int argc, char **argv)
   PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1));
   PetscCall(TestHasDevice(&device));
   PetscCall(CheckPrediction());
+  PetscCall(CheckOrder());
   for (int g = 0; g <= (int)device; g++) {
     PetscCall(MatCreate(PETSC_COMM_SELF, &A));
     PetscCall(MatSetSizes(A, M, N, M, N));
@@ -197,6 +358,12 @@ int main(int argc, char **argv)
     PetscCall(MatDestroy(&A));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&C));
+  }
+  for (int g = 0; g <= (int)device; g++)
+    for (int k = TILEDSPMM_REORDER_NEVER; k <= TILEDSPMM_REORDER_CHOOSE; k++) PetscCall(CheckReordered((PetscBool)g, (TiledSpMMReorder)k));
+  if (device) {
+    PetscCall(CheckSegments("cached"));
+    PetscCall(CheckSegments("transposed"));
   }
   PetscCall(PetscFinalize());
   return 0;
@@ -223,5 +390,8 @@ int main(int argc, char **argv)
     test:
       suffix: view_detail
       args: -view ::ascii_info_detail
+    test:
+      suffix: view_reordered
+      args: -view_reordered ::ascii_info
 
 TEST*/

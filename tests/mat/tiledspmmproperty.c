@@ -16,8 +16,14 @@ typedef enum {
   LAW_POWER, /* lengths by a power law */
   LAW_FULL,  /* one row has all columns, others three */
   LAW_NONE,  /* no entry at all */
+  LAW_ALIKE, /* rows of some groups, which are anywhere: those of a group have the same columns */
   LAW_COUNT
 } Law;
+
+static PetscInt Group(PetscInt number, PetscInt row, PetscInt m)
+{
+  return (PetscInt)(TestRandom(7104, number, row) * (PetscReal)(m / 20 + 1));
+}
 
 static PetscInt RowLength(Law law, PetscInt number, PetscInt row, PetscInt m, PetscInt n)
 {
@@ -31,6 +37,8 @@ static PetscInt RowLength(Law law, PetscInt number, PetscInt row, PetscInt m, Pe
     return PetscMin(n, (PetscInt)((PetscReal)1.0 / (TestRandom(7102, number, row) + (PetscReal)0.002)));
   case LAW_FULL:
     return row == m / 2 ? n : PetscMin(n, 3);
+  case LAW_ALIKE:
+    return PetscMin(n, Below(number, 1, 40) + Group(number, row, m) % 3);
   default:
     return 0;
   }
@@ -48,10 +56,10 @@ static PetscErrorCode RandomMatrix(Law law, PetscInt number, PetscInt m, PetscIn
   for (PetscInt r = 0; r < m; r++) i[r + 1] = i[r] + RowLength(law, number, r, m, n);
   PetscCall(PetscMalloc2(i[m], &j, i[m], &a));
   for (PetscInt r = 0; r < m; r++) {
-    const PetscInt len = i[r + 1] - i[r], step = len ? n / len : 0;
+    const PetscInt len = i[r + 1] - i[r], step = len ? n / len : 0, like = law == LAW_ALIKE ? Group(number, r, m) : r;
 
     for (PetscInt k = 0; k < len; k++) {
-      j[i[r] + k] = law == LAW_BAND ? PetscMin(r, n - len) + k : k * step + (PetscInt)(TestRandom(7103 + number, r, k) * (PetscReal)step) % PetscMax(step, 1);
+      j[i[r] + k] = law == LAW_BAND ? PetscMin(r, n - len) + k : k * step + (PetscInt)(TestRandom(7103 + number, like, k) * (PetscReal)step) % PetscMax(step, 1);
       a[i[r] + k] = TestValue(number, r, k);
     }
   }
@@ -99,6 +107,50 @@ static PetscErrorCode CheckSegments(const TiledSpMM *t, PetscInt m, const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  What holds of rows in the order of their patterns: each row is at one place, and as rows of zeros and ones, compared as memory is, none comes before a larger one. Without them rows
+  are in order, or shall be, or that costs more rows of B.
+*/
+static PetscErrorCode CheckOrder(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const char what[])
+{
+  char      *rows, *seen;
+  PetscCount nmap   = 0;
+  PetscBool  sorted = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc2((size_t)m * t->n, &rows, PetscMax(t->n, m), &seen));
+  for (PetscInt r = 0; r < m; r++) {
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) rows[(PetscCount)r * t->n + j[k]] = 1;
+    if (r && memcmp(rows + (PetscCount)(r - 1) * t->n, rows + (PetscCount)r * t->n, t->n) < 0) sorted = PETSC_FALSE;
+  }
+  for (PetscInt p = 0; p < t->panels; p++) {
+    PetscCall(PetscArrayzero(seen, t->n));
+    for (PetscInt k = i[p * t->options.panel]; k < i[PetscMin(m, (p + 1) * t->options.panel)]; k++) {
+      nmap += !seen[j[k]];
+      seen[j[k]] = 1;
+    }
+  }
+  PetscCheck(t->nmapgiven == nmap, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " rows of B in the order of the matrix, not %" PetscCount_FMT, what, t->nmapgiven, nmap);
+  if (t->reordered) {
+    PetscCall(PetscArrayzero(seen, m));
+    PetscCheck(!sorted && t->options.reorder != TILEDSPMM_REORDER_NEVER, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: rows were sorted", what);
+    PetscCheck(t->options.reorder == TILEDSPMM_REORDER_ALWAYS || t->nmap < nmap, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: sorted rows need %" PetscCount_FMT " rows of B instead of %" PetscCount_FMT, what, t->nmap, nmap);
+    for (PetscInt r = 0; r < m; r++) {
+      const PetscInt row = t->roworder[r], last = r ? t->roworder[r - 1] : 0;
+      const int      order = r ? memcmp(rows + (PetscCount)last * t->n, rows + (PetscCount)row * t->n, t->n) : 1;
+
+      PetscCheck(row >= 0 && row < m && !seen[row], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is not at one place", what, row);
+      seen[row] = 1;
+      PetscCheck(order > 0 || (!order && last < row), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " comes before row %" PetscInt_FMT, what, last, row);
+    }
+  } else {
+    PetscCheck(sorted || t->options.reorder != TILEDSPMM_REORDER_ALWAYS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: rows were not sorted", what);
+    PetscCheck(t->nmap == nmap, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " rows of B, not %" PetscCount_FMT, what, t->nmap, nmap);
+  }
+  PetscCall(PetscFree2(rows, seen));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What holds of every structure: each entry is stored once, where its row looks for it, and names its column; padding holds nothing */
 static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const char what[])
 {
@@ -122,7 +174,8 @@ static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const c
   if (t->kernel != TILEDSPMM_STAGED) {
     PetscCall(CheckSegments(t, m, i, j, a, what));
     found = t->nz;
-  } else
+  } else {
+    PetscCall(CheckOrder(t, m, i, j, what));
     for (PetscInt p = 0; p < t->panels; p++) {
       for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) {
         const PetscCount first = t->mapdispl[s], size = t->mapdispl[s + 1] - first;
@@ -130,7 +183,7 @@ static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const c
         PetscCheck(size > 0 && size <= t->options.stage, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " has %" PetscCount_FMT " rows of B", what, s, size);
         PetscCheck(size == t->options.stage || s + 1 == t->stagedispl[p + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " is not full", what, s);
         for (PetscInt r = 0; r < panel; r++) {
-          const PetscInt   row = p * panel + r, len = t->len[s * panel + r];
+          const PetscInt   place = p * panel + r, row = t->reordered && place < m ? t->roworder[place] : place, len = t->len[s * panel + r];
           const PetscCount warp = s * warps + r / TILEDSPMM_WARP, width = (t->warpdispl[warp + 1] - t->warpdispl[warp]) / TILEDSPMM_WARP;
 
           PetscCheck(len <= width && (row < m || !len), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has %" PetscInt_FMT " entries in stage %" PetscCount_FMT, what, row, len, s);
@@ -149,6 +202,7 @@ static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const c
         }
       }
     }
+  }
   PetscCheck(found == i[m] && t->nz == i[m], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries of %" PetscInt_FMT, what, found, i[m]);
   PetscCall(TiledSpMMDestroyHostCopy(&t));
   PetscCall(MatSeqAIJRestoreArrayRead(R, &a));
@@ -175,7 +229,7 @@ static PetscErrorCode CompareArrays(Mat A, Mat R, const char what[])
   if (((const TiledSpMM *)device)->kernel != TILEDSPMM_STAGED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)host, &h));
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)device, &d));
-  PetscCheck(h->stages == d->stages && h->nmap == d->nmap && h->stored == d->stored && h->bytes == d->bytes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in sizes", what);
+  PetscCheck(h->stages == d->stages && h->nmap == d->nmap && h->stored == d->stored && h->bytes == d->bytes && h->reordered == d->reordered && h->nmapgiven == d->nmapgiven, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in sizes", what);
 #define SAME(array, number) PetscCheck(!memcmp(h->array, d->array, (size_t)(number) * sizeof(*h->array)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in " #array, what);
   TILEDSPMM_ARRAYS(h, SAME);
 #undef SAME
@@ -252,11 +306,66 @@ static PetscErrorCode ManyRows(MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* 24 groups of 32 rows with 128 columns each, shuffled: sorted, each panel is one group, which is kept. Backwards, columns do not increase and rows stay as they are. */
+static PetscErrorCode Shuffled(MatType type)
+{
+  enum { GROUPS = 24, EACH = 32, LEN = 128 };
+  static const char *const names[] = {"never", "always", "choose"};
+  const PetscInt           m = GROUPS * EACH, n = GROUPS * LEN;
+  PetscInt                *i, *j;
+  PetscScalar             *a;
+  MatGallopStatistics      last = {0};
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "staged"));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_panel", EACH));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_stage", 512));
+  for (int k = 0; k < 6; k++) {
+    const PetscBool backwards = (PetscBool)(k >= 3), device = (PetscBool)!strcmp(type, MATSEQDENSECUDA);
+    const void     *data;
+    Mat             A, R, B, C;
+
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_reorder", names[k % 3]));
+    PetscCall(PetscMalloc3(m + 1, &i, m * LEN, &j, m * LEN, &a));
+    i[0] = 0;
+    for (PetscInt r = 0; r < m; r++) {
+      const PetscInt group = 31 * r % GROUPS; /* 31 and 24 have no common factor */
+
+      i[r + 1] = i[r] + LEN;
+      for (PetscInt c = 0; c < LEN; c++) {
+        j[i[r] + c] = LEN * group + (backwards ? LEN - 1 - c : c);
+        a[i[r] + c] = TestValue(7200, r, c);
+      }
+    }
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, i, j, a, &R));
+    PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
+    PetscCall(TestCreateDense(A, PETSC_FALSE, type, 19, PETSC_FALSE, 6, &B));
+    PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(TestCompareDense(R, B, C, "shuffled"));
+    PetscCall(MatGallopGetStatistics(A, &last));
+    PetscCall(MatScale(A, -2.0));
+    PetscCall(MatScale(R, -2.0));
+    PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(TestCompareDense(R, B, C, "shuffled, new values"));
+    PetscCall(TestDenseCounts(A, 0, 1, device ? TEST_DENSE_DEVICE : TEST_DENSE_HOST, &last, "shuffled, new values"));
+    PetscCall(MatGallopGetTiledSpMMData(A, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
+    PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: no structure");
+    PetscCheck(((const TiledSpMM *)data)->reordered == (k == 1 || k == 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: whether to sort rows, setting %d", k);
+    PetscCheck(((const TiledSpMM *)data)->nmapgiven == n * m / EACH, PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: %" PetscCount_FMT " rows of B before", ((const TiledSpMM *)data)->nmapgiven);
+    PetscCheck(((const TiledSpMM *)data)->nmap == (k == 1 || k == 2 ? n : n * m / EACH), PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: %" PetscCount_FMT " rows of B", ((const TiledSpMM *)data)->nmap);
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&C));
+    PetscCall(TestDestroy(&A, &R));
+    PetscCall(PetscFree3(i, j, a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const PetscInt sizes[]  = {1, 2, 7, 31, 32, 33, 64, 65, 127, 128, 129, 255, 257, 500, 1000, 1500};
   static const PetscInt panels[] = {32, 64, 96, 256, 512}, stages[] = {1, 3, 32, 100, 512, 4096}, columns[] = {0, 1, 2, 4, 8, 16, 32}, segments[] = {0, 1, 2, 5, 33, 100};
-  static const char    *kernels[] = {"staged", "cached", "transposed", "choose"};
+  static const char    *kernels[] = {"staged", "cached", "transposed", "choose"}, *reorders[] = {"never", "always", "choose"};
   PetscInt              matrices = 200, first = 0;
   PetscBool             device = PETSC_FALSE;
   Mat                   A, R;
@@ -279,6 +388,7 @@ int main(int argc, char **argv)
     PetscCall(TestSetIntOption("-mat_tiledspmm_columns", columns[Below(number, 7, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(columns))]));
     PetscCall(TestSetIntOption("-mat_tiledspmm_segment", segments[Below(number, 8, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(segments))]));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", kernels[Below(number, 9, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(kernels))]));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_reorder", reorders[Below(number, 10, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(reorders))]));
     PetscCall(RandomMatrix((Law)(number % LAW_COUNT), number, m, n, &R));
     PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
     PetscCall(Products(A, R, MATSEQDENSE, number, what));
@@ -288,6 +398,8 @@ int main(int argc, char **argv)
     }
     PetscCall(TestDestroy(&A, &R));
   }
+  PetscCall(Shuffled(MATSEQDENSE));
+  if (device) PetscCall(Shuffled(MATSEQDENSECUDA));
   if (matrices >= 200 && !first) PetscCall(ManyRows(device ? MATSEQDENSECUDA : MATSEQDENSE));
   PetscCall(PetscFinalize());
   return 0;

@@ -17,6 +17,8 @@
 . -mat_tiledspmm_imbalance <1>   - standard deviation of the lengths of rows over their mean above which rows are cut into segments of the mean length, or of U mu where that is less
 . -mat_tiledspmm_panel <256>     - staged, and on the host: rows of a panel, which is what a GPU block computes: a multiple of 32, at most 512
 . -mat_tiledspmm_stage <512>     - staged, and on the host: most rows of B that a GPU block has in shared memory at once, at most 4096
+. -mat_tiledspmm_reorder <choose> - staged, and on the host: whether rows with like patterns share panels, wherever they are in the matrix: never, always, or choose, where that takes
+                                   at most two thirds of the memory traffic for B and C, with C stored here and there
 . -mat_tiledspmm_least <0>       - fewest columns of B with which products are TiledSpMM's; 0 chooses: 16 on the host, 2 on the GPU. With fewer `MATAIJ` or `MATAIJCUSPARSE` computes them, with one
                                    column the format of the matrix, as it does for a vector.
 - -mat_tiledspmm_memory <0>      - most bytes that the structure of a matrix may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
@@ -38,7 +40,7 @@
   `MatTransposeMatMult()` and all other products of matrices are the parent's.
 
   References:
-. * - Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on GPUs, sections 2.5, 3 and 4.1
+. * - Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on GPUs, sections 2.5, 3 and 4
 
 .seealso: `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD`, `MATHBP`, `MatMatMult()`, `MatProductCreate()`, `MatGallopGetStatistics()`
 M*/
@@ -48,6 +50,8 @@ static const char TiledSpMMCitation[] = "@misc{TiledSpMM,\n"
                                         "}\n";
 
 const char *const TiledSpMMKernels[] = {"staged", "cached", "transposed", "choose", "TiledSpMMKernel", "TILEDSPMM_", NULL};
+
+static const char *const TiledSpMMReorders[] = {"never", "always", "choose", "TiledSpMMReorder", "TILEDSPMM_REORDER_", NULL};
 
 static PetscErrorCode TiledSpMMOptionsDefault(void *options)
 {
@@ -62,6 +66,7 @@ static PetscErrorCode TiledSpMMOptionsDefault(void *options)
   o->utilization = 0.65;
   o->imbalance   = 1;
   o->kernel      = TILEDSPMM_CHOOSE;
+  o->reorder     = TILEDSPMM_REORDER_CHOOSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -80,13 +85,14 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
   PetscCall(PetscOptionsReal("-mat_tiledspmm_utilization", "GPU blocks of rows for each multiprocessor below which long rows are cut, without stages on the GPU", "TILEDSPMM", o->utilization, &o->utilization, NULL));
   PetscCall(PetscOptionsReal("-mat_tiledspmm_imbalance", "Standard deviation of the lengths of rows over their mean above which long rows are cut, without stages on the GPU", "TILEDSPMM", o->imbalance, &o->imbalance, NULL));
   PetscCall(PetscOptionsEnum("-mat_tiledspmm_kernel", "What computes products on the GPU", "TILEDSPMM", TiledSpMMKernels, (PetscEnum)o->kernel, (PetscEnum *)&o->kernel, NULL));
+  PetscCall(PetscOptionsEnum("-mat_tiledspmm_reorder", "Whether panels have rows in the order of their patterns", "TILEDSPMM", TiledSpMMReorders, (PetscEnum)o->reorder, (PetscEnum *)&o->reorder, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_least", "Fewest columns of B with which products are not the parent's; 0 chooses", "TILEDSPMM", &o->least, 0, PETSC_INT_MAX));
   PetscCheck(o->utilization >= 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_utilization is %g, but must be at least 0", front, (double)o->utilization);
   PetscCheck(o->imbalance >= 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_imbalance is %g, but must be at least 0", front, (double)o->imbalance);
   PetscCheck(o->panel % TILEDSPMM_WARP == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_panel is %" PetscInt_FMT ", but must be a multiple of %d", front, o->panel, TILEDSPMM_WARP);
   PetscCheck((o->columns & (o->columns - 1)) == 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_tiledspmm_columns is %" PetscInt_FMT ", but must be a power of two", front, o->columns);
   if (o->panel != before.panel || o->stage != before.stage || o->columns != before.columns || o->segment != before.segment || o->kernel != before.kernel || o->utilization != before.utilization ||
-      o->imbalance != before.imbalance)
+      o->imbalance != before.imbalance || o->reorder != before.reorder)
     *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -110,8 +116,10 @@ enum {
   FIGURE_CACHED,
   FIGURE_TRANSPOSED,
   FIGURE_SEGMENTS,
-  FIGURE_SPLIT
-}; /* MAP, and STAGED and so on: entries, by the kernel; STORED of all */
+  FIGURE_SPLIT,
+  FIGURE_REORDERED,
+  FIGURE_MAPGIVEN
+}; /* MAP, and STAGED and so on: entries, by the kernel; STORED of all; REORDERED: entries */
 
 static PetscErrorCode TiledSpMMFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
@@ -129,6 +137,8 @@ static PetscErrorCode TiledSpMMFigures(const void *data, PetscLogDouble f[GALLOP
   f[FIGURE_STAGED + t->kernel] = (PetscLogDouble)t->nz;
   f[FIGURE_SEGMENTS]           = (PetscLogDouble)t->nseg;
   f[FIGURE_SPLIT]              = (PetscLogDouble)t->nsplit;
+  f[FIGURE_REORDERED]          = t->reordered ? (PetscLogDouble)t->nz : 0;
+  f[FIGURE_MAPGIVEN]           = (PetscLogDouble)t->nmapgiven;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,6 +147,8 @@ static PetscErrorCode TiledSpMMView(const PetscLogDouble f[GALLOP_MAX_FIGURES], 
   PetscFunctionBegin;
   if (f[FIGURE_STAGED] > 0)
     PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f panels, %.0f stages with %.0f rows of B, each used %.2f times (rho)\n", f[FIGURE_PANELS], f[FIGURE_STAGES], f[FIGURE_MAP], f[FIGURE_STAGED] / f[FIGURE_MAP]));
+  if (f[FIGURE_REORDERED] > 0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: rows in the order of their patterns with %.2f of the entries; rho is %.2f in the order of the matrix\n", f[FIGURE_REORDERED] / f[FIGURE_STAGED], f[FIGURE_STAGED] / f[FIGURE_MAPGIVEN]));
   if (f[FIGURE_CACHED] + f[FIGURE_TRANSPOSED] > 0)
     PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f segments, %.0f rows have several; %.2f of the entries for the cached kernel, %.2f for the transposed one\n", f[FIGURE_SEGMENTS], f[FIGURE_SPLIT], f[FIGURE_CACHED] / f[FIGURE_NZ], f[FIGURE_TRANSPOSED] / f[FIGURE_NZ]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f bytes, %.2f a nonzero; %.2f of the stored entries are padding\n", f[FIGURE_BYTES], f[FIGURE_BYTES] / f[FIGURE_NZ], 1 - f[FIGURE_NZ] / f[FIGURE_STORED]));

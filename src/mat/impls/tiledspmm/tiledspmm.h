@@ -12,6 +12,8 @@
   The entries of a panel that belong to a stage are in S-ELL: the 32 rows of a warp are stored column by column, as wide as the longest of them has entries in that stage.
   Padding is behind the entries of its row and is never read by a product: lengths tell where a row ends.
 
+  Where rows with like patterns are far apart, panels may be of rows in another order (section 4.2); C is in the order of the matrix all the same.
+
   This header is read by C and by CUDA: both places have the same arrays.
 */
 
@@ -33,15 +35,19 @@ typedef enum { TILEDSPMM_STAGED, TILEDSPMM_CACHED, TILEDSPMM_TRANSPOSED, TILEDSP
 
 PETSC_INTERN const char *const TiledSpMMKernels[]; /* their names */
 
+/* Whether panels have rows in the order of their patterns: choose where that takes much less memory traffic, the scattered stores of C included */
+typedef enum { TILEDSPMM_REORDER_NEVER, TILEDSPMM_REORDER_ALWAYS, TILEDSPMM_REORDER_CHOOSE } TiledSpMMReorder;
+
 typedef struct {
-  PetscInt        panel;       /* rows of a panel, a multiple of TILEDSPMM_WARP */
-  PetscInt        stage;       /* most rows of B in a stage */
-  PetscInt        columns;     /* R: most columns of B that are computed at once, a power of two, 0 to choose */
-  PetscInt        segment;     /* most entries of a segment, 0 to choose */
-  PetscInt        least;       /* fewest columns of B that are worth it, 0 to choose */
-  PetscReal       utilization; /* U below which there are too few rows for the GPU */
-  PetscReal       imbalance;   /* sigma / mu above which rows are too unlike */
-  TiledSpMMKernel kernel;
+  PetscInt         panel;       /* rows of a panel, a multiple of TILEDSPMM_WARP */
+  PetscInt         stage;       /* most rows of B in a stage */
+  PetscInt         columns;     /* R: most columns of B that are computed at once, a power of two, 0 to choose */
+  PetscInt         segment;     /* most entries of a segment, 0 to choose */
+  PetscInt         least;       /* fewest columns of B that are worth it, 0 to choose */
+  PetscReal        utilization; /* U below which there are too few rows for the GPU */
+  PetscReal        imbalance;   /* sigma / mu above which rows are too unlike */
+  TiledSpMMKernel  kernel;
+  TiledSpMMReorder reorder;
 } TiledSpMMOptions;
 
 typedef unsigned short TiledSpMMIndex; /* B_IS = 2 bytes */
@@ -53,12 +59,15 @@ typedef struct {
   PetscInt        panels;     /* of options.panel rows each, the last perhaps of fewer */
   PetscCount      stages;     /* of all panels */
   PetscCount      nmap;       /* rows of B in all stages: nz / nmap is rho, how often one that is staged is used */
+  PetscCount      nmapgiven;  /* what nmap is with rows in the order of the matrix */
   PetscCount      stored;     /* entries, padding included: stored / nz is Z */
+  PetscBool       reordered;  /* panels have rows in the order of their patterns */
   PetscCount     *stagedispl; /* [panels + 1] first stage of each panel */
   PetscCount     *mapdispl;   /* [stages + 1] where the rows of B in each stage begin in map */
   PetscInt       *map;        /* [nmap] the footprints: a row of B */
   PetscCount     *warpdispl;  /* [stages x warps of a panel + 1] first entry of each warp in each stage */
   TiledSpMMIndex *len;        /* [stages x rows of a panel] entries of each row in each stage */
+  PetscInt       *roworder;   /* [m, or none where not reordered] the row at each place of the panels */
   TiledSpMMIndex *index;      /* [stored] row of B, counted in its stage. Entry k of lane l is at warpdispl + TILEDSPMM_WARP k + l. */
   PetscScalar    *value;      /* [stored] */
   PetscInt       *from;       /* [stored] which entry of CSR it is, -1 for padding: for new values */
@@ -91,7 +100,8 @@ typedef struct {
   X(mapdispl, (t)->stages + 1) \
   X(map, (t)->nmap) \
   X(warpdispl, (t)->stages *((t)->options.panel / TILEDSPMM_WARP) + 1) \
-  X(len, (t)->stages *(t)->options.panel)
+  X(len, (t)->stages *(t)->options.panel) \
+  X(roworder, (t)->reordered ? (t)->m : 0)
 #define TILEDSPMM_ENTRIES(t, X) \
   X(index, (t)->stored) \
   X(from, (t)->stored) \
@@ -168,8 +178,48 @@ typedef struct {
   PetscLogDouble seconds;
 } TiledSpMMPrediction;
 
+#if defined(__CUDACC__)
+  #define TILEDSPMM_BOTH static __host__ __device__ __forceinline__
+#else
+  #define TILEDSPMM_BOTH static inline
+#endif
+
+/*
+  The order of rows r and s by section 4.2, negative where r comes first: a row is the binary number with ones where it has entries, its first column the most significant digit. The largest
+  comes first, which leaves a matrix in order whose rows begin one after the other; equal rows stay in order. Columns increase.
+*/
+TILEDSPMM_BOTH int TiledSpMMCompareRows(const PetscInt i[], const PetscInt j[], PetscInt r, PetscInt s)
+{
+  const PetscInt  lenr = i[r + 1] - i[r], lens = i[s + 1] - i[s];
+  const PetscInt *colr = j + i[r], *cols = j + i[s];
+
+  for (PetscInt k = 0; k < lenr && k < lens; k++)
+    if (colr[k] != cols[k]) return colr[k] < cols[k] ? -1 : 1;
+  if (lenr != lens) return lenr > lens ? -1 : 1;
+  return r < s ? -1 : r > s;
+}
+
+/* The line of memory that a row of B or C is in, where columns begin with a line */
+TILEDSPMM_BOTH PetscCount TiledSpMMLineOf(PetscInt row)
+{
+  return (PetscCount)row * (PetscCount)sizeof(PetscScalar) / TILEDSPMM_LINE;
+}
+
+/*
+  Whether rows in the order of their patterns are kept: with fewer rows of B in all stages, nmap, and at most two thirds of the lines of memory for a column of B and C. given and sorted are
+  those of B with either order, stores those that 32 rows of C at once are in when sorted. A line of C costs two: where only a part of it is stored, the rest is read. Where less is saved some
+  matrices lose time: caches serve loads of B that are counted here, but no stores.
+*/
+static inline PetscBool TiledSpMMKeepsOrder(const TiledSpMM *t, PetscCount nmap, PetscCount given, PetscCount sorted, PetscCount stores)
+{
+  const PetscCount inorder = TiledSpMMLineOf(t->m - 1) + 1;
+
+  return (PetscBool)(t->options.reorder == TILEDSPMM_REORDER_ALWAYS || (nmap < t->nmapgiven && 3 * (sorted + 2 * stores) <= 2 * (given + 2 * inorder)));
+}
+
 PETSC_INTERN PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *, const GallopCSR *, PetscCount, TiledSpMM **);
 PETSC_INTERN PetscErrorCode TiledSpMMFree_Host(TiledSpMM **);
+PETSC_EXTERN PetscErrorCode TiledSpMMSortRows(PetscInt, const PetscInt[], const PetscInt[], PetscInt **); /* for tests, too */
 
 /* a host copy of what either place has, for tests */
 PETSC_EXTERN PetscErrorCode TiledSpMMCopyToHost(const TiledSpMM *, TiledSpMM **);

@@ -27,21 +27,85 @@ static PetscInt Met(PetscInt panel)
   return -2 - panel;
 }
 
-/* How many stages each panel has, and how large its footprint is */
-static void CountStages(TiledSpMM *t, const GallopCSR *csr, PetscInt slot[])
+static PetscInt RowAt(const TiledSpMM *t, PetscInt place)
 {
-  for (PetscInt p = 0; p < t->panels; p++) {
-    PetscInt size = 0;
+  return t->roworder ? t->roworder[place] : place;
+}
 
-    for (PetscInt k = csr->host_i[p * t->options.panel]; k < csr->host_i[PanelEnd(t, p)]; k++) {
-      if (slot[csr->host_j[k]] == Met(p)) continue;
-      slot[csr->host_j[k]] = Met(p);
+static void ClearSlots(const TiledSpMM *t, PetscInt slot[])
+{
+  for (PetscInt c = 0; c < t->n; c++) slot[c] = -1;
+}
+
+/* How many rows of B a panel refers to, or how many lines of a column of B */
+static PetscInt CountPanel(const TiledSpMM *t, const GallopCSR *csr, PetscInt p, PetscBool lines, PetscInt slot[])
+{
+  PetscInt size = 0;
+
+  for (PetscInt r = p * t->options.panel; r < PanelEnd(t, p); r++) {
+    const PetscInt row = RowAt(t, r);
+
+    for (PetscInt k = csr->host_i[row]; k < csr->host_i[row + 1]; k++) {
+      const PetscCount at = lines ? TiledSpMMLineOf(csr->host_j[k]) : csr->host_j[k];
+
+      if (slot[at] == Met(p)) continue;
+      slot[at] = Met(p);
       size++;
     }
-    t->stagedispl[p + 1] = t->stagedispl[p] + (size + t->options.stage - 1) / t->options.stage;
-    t->nmap += size;
   }
-  t->stages = t->stagedispl[t->panels];
+  return size;
+}
+
+/* How large the footprints of all panels are, and where the stages of each begin */
+static PetscCount CountStages(const TiledSpMM *t, const GallopCSR *csr, PetscInt slot[], PetscCount stagedispl[])
+{
+  PetscCount nmap = 0;
+
+  ClearSlots(t, slot);
+  stagedispl[0] = 0;
+  for (PetscInt p = 0; p < t->panels; p++) {
+    const PetscInt size = CountPanel(t, csr, p, PETSC_FALSE, slot);
+
+    stagedispl[p + 1] = stagedispl[p] + (size + t->options.stage - 1) / t->options.stage;
+    nmap += size;
+  }
+  return nmap;
+}
+
+static PetscCount CountLines(const TiledSpMM *t, const GallopCSR *csr, PetscInt slot[])
+{
+  PetscCount lines = 0;
+
+  ClearSlots(t, slot);
+  for (PetscInt p = 0; p < t->panels; p++) lines += CountPanel(t, csr, p, PETSC_TRUE, slot);
+  return lines;
+}
+
+/* Gives the panels rows in the order of their patterns, where that is wanted and worth it */
+static PetscErrorCode Reorder(TiledSpMM *t, const GallopCSR *csr, PetscInt slot[])
+{
+  PetscCount *stagedispl, nmap, given = 0, sorted = 0, stores = 0;
+  PetscInt   *order;
+
+  PetscFunctionBegin;
+  if (t->options.reorder == TILEDSPMM_REORDER_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TiledSpMMSortRows(t->m, csr->host_i, csr->host_j, &order));
+  if (!order) PetscFunctionReturn(PETSC_SUCCESS);
+  if (t->options.reorder == TILEDSPMM_REORDER_CHOOSE) given = CountLines(t, csr, slot);
+  t->roworder = order;
+  PetscCall(PetscMalloc1(t->panels + 1, &stagedispl));
+  nmap = CountStages(t, csr, slot, stagedispl);
+  if (t->options.reorder == TILEDSPMM_REORDER_CHOOSE) {
+    sorted = CountLines(t, csr, slot);
+    for (PetscInt r = 0; r < t->m; r++) stores += r % TILEDSPMM_WARP == 0 || TiledSpMMLineOf(order[r]) != TiledSpMMLineOf(order[r - 1]);
+  }
+  t->reordered = TiledSpMMKeepsOrder(t, nmap, given, sorted, stores);
+  if (t->reordered) {
+    t->nmap = nmap;
+    PetscCall(PetscArraycpy(t->stagedispl, stagedispl, t->panels + 1));
+  } else PetscCall(PetscFree(t->roworder));
+  PetscCall(PetscFree(stagedispl));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The footprint of a panel, in order, and where its stages begin. It is left in slot, too. */
@@ -51,10 +115,14 @@ static PetscErrorCode FindFootprint(TiledSpMM *t, const GallopCSR *csr, PetscInt
   PetscInt        *map = t->map + first, size = 0;
 
   PetscFunctionBegin;
-  for (PetscInt k = csr->host_i[p * t->options.panel]; k < csr->host_i[PanelEnd(t, p)]; k++) {
-    if (slot[csr->host_j[k]] == Met(p)) continue;
-    slot[csr->host_j[k]] = Met(p);
-    map[size++]          = csr->host_j[k];
+  for (PetscInt r = p * t->options.panel; r < PanelEnd(t, p); r++) {
+    const PetscInt row = RowAt(t, r);
+
+    for (PetscInt k = csr->host_i[row]; k < csr->host_i[row + 1]; k++) {
+      if (slot[csr->host_j[k]] == Met(p)) continue;
+      slot[csr->host_j[k]] = Met(p);
+      map[size++]          = csr->host_j[k];
+    }
   }
   PetscCall(PetscSortInt(size, map));
   for (PetscInt q = 0; q < size; q++) slot[map[q]] = q;
@@ -69,7 +137,9 @@ static PetscBool CountEntries(TiledSpMM *t, const GallopCSR *csr, PetscInt p, co
   const PetscCount first = t->stagedispl[p], warps = panel / TILEDSPMM_WARP;
 
   for (PetscInt r = begin; r < PanelEnd(t, p); r++) {
-    for (PetscInt k = csr->host_i[r]; k < csr->host_i[r + 1]; k++) {
+    const PetscInt row = RowAt(t, r);
+
+    for (PetscInt k = csr->host_i[row]; k < csr->host_i[row + 1]; k++) {
       TiledSpMMIndex *len = &t->len[(first + slot[csr->host_j[k]] / t->options.stage) * panel + r - begin];
 
       if (*len == USHRT_MAX) return PETSC_FALSE;
@@ -93,14 +163,16 @@ static void PlaceEntries(TiledSpMM *t, const GallopCSR *csr, PetscInt p, PetscIn
 
   for (PetscCount q = map; q < t->mapdispl[t->stagedispl[p + 1]]; q++) slot[t->map[q]] = (PetscInt)(q - map);
   for (PetscInt r = begin; r < PanelEnd(t, p); r++) {
-    for (PetscInt k = csr->host_i[r]; k < csr->host_i[r + 1]; k++) {
+    const PetscInt row = RowAt(t, r);
+
+    for (PetscInt k = csr->host_i[row]; k < csr->host_i[row + 1]; k++) {
       const PetscInt   q = slot[csr->host_j[k]], s = q / t->options.stage;
       const PetscCount at = t->warpdispl[(first + s) * warps + (r - begin) / TILEDSPMM_WARP] + (PetscCount)TILEDSPMM_WARP * next[s]++ + (r - begin) % TILEDSPMM_WARP;
 
       t->index[at] = (TiledSpMMIndex)(q % t->options.stage);
       t->from[at]  = k;
     }
-    for (PetscInt k = csr->host_i[r]; k < csr->host_i[r + 1]; k++) next[slot[csr->host_j[k]] / t->options.stage] = 0;
+    for (PetscInt k = csr->host_i[row]; k < csr->host_i[row + 1]; k++) next[slot[csr->host_j[k]] / t->options.stage] = 0;
   }
 }
 
@@ -145,10 +217,11 @@ PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *options, const GallopCSR
   t->nz      = csr->nz;
   t->panels  = csr->m / options->panel + (csr->m % options->panel ? 1 : 0);
   PetscCall(PetscMalloc1(csr->n, &slot));
-  for (PetscInt c = 0; c < csr->n; c++) slot[c] = -1;
-  PetscCall(PetscCalloc1(t->panels + 1, &t->stagedispl));
-  CountStages(t, csr, slot);
-  for (PetscInt c = 0; c < csr->n; c++) slot[c] = -1;
+  PetscCall(PetscMalloc1(t->panels + 1, &t->stagedispl));
+  t->nmap = t->nmapgiven = CountStages(t, csr, slot, t->stagedispl);
+  PetscCall(Reorder(t, csr, slot));
+  t->stages = t->stagedispl[t->panels];
+  ClearSlots(t, slot);
   PetscCall(PetscCalloc1(t->stages + 1, &t->mapdispl));
   PetscCall(PetscMalloc1(t->nmap, &t->map));
   PetscCall(PetscCalloc1(t->stages * options->panel, &t->len));
@@ -228,9 +301,9 @@ static inline void ComputePanel(const TiledSpMM *t, PetscInt p, PetscInt first, 
     PetscScalar *const to = product->c + (PetscCount)(first + c) * product->ldc;
 
     if (product->add)
-      for (PetscInt r = begin; r < end; r++) to[r] += acc[(r - begin) * width + c];
+      for (PetscInt r = begin; r < end; r++) to[RowAt(t, r)] += acc[(r - begin) * width + c];
     else
-      for (PetscInt r = begin; r < end; r++) to[r] = acc[(r - begin) * width + c];
+      for (PetscInt r = begin; r < end; r++) to[RowAt(t, r)] = acc[(r - begin) * width + c];
   }
 }
 

@@ -101,7 +101,7 @@ PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
   model->sigma = PetscSqrtReal(model->sigma);
   model->rho   = (PetscReal)t->nz / (PetscReal)t->nmap;
   model->Z     = (PetscReal)t->stored / (PetscReal)t->nz;
-  model->delta = ((PetscReal)displ + (PetscReal)(t->stages * t->options.panel) * sizeof(*t->len)) / t->m;
+  model->delta = ((PetscReal)displ + (PetscReal)(t->stages * t->options.panel) * sizeof(*t->len)) / t->m + (t->reordered ? index : 0);
   PetscCall(PetscCalloc1(t->n, &seen));
   for (PetscCount q = 0; q < t->nmap; q++) {
     touched += !seen[t->map[q]];

@@ -525,7 +525,8 @@ static int Parts(const TiledSpMM *t, int lanes)
   static constexpr int Most = 4, Each = 4, Threads = 2048; /* entries of a part, on average; threads of a multiprocessor */
   int                  parts = 1;
 
-  while (parts < Most && 2 * parts * lanes <= WarpSize && (PetscCount)2 * parts * lanes * t->nseg <= (PetscCount)Threads * t->multiprocessors && t->nz >= (PetscCount)2 * parts * Each * t->nseg) parts *= 2;
+  while (parts < Most && 2 * parts * lanes <= WarpSize && (PetscCount)2 * parts * lanes * t->nseg <= (PetscCount)Threads * t->multiprocessors && t->nz >= (PetscCount)2 * parts * Each * t->nseg)
+    parts *= 2;
   return parts;
 }
 
@@ -564,7 +565,7 @@ static PetscErrorCode LaunchTransposed(const TiledSpMM *t, const DenseView<Petsc
   PetscFunctionBegin;
   PetscCallCUDA(GallopLaunch(TransposeKernel<Width, PetscScalar, PetscInt>, {((PetscCount)t->n + TransposeRows - 1) / TransposeRows, Threads, 1, 0, stream, Overlaps(t)}, t->n, dense, bt));
   if (isshort) PetscCallCUDA(GallopLaunch(ShortRowsKernel<Lanes, PetscScalar, PetscInt>, grid, SegmentsOf(t), (const PetscScalar *)bt, dense, partial));
-  else if (parts == 4) PetscCallCUDA((LaunchRows<Lanes, (Lanes * 4 > WarpSize ? 1 : 4)> (t, dense, bt, partial, stream)));
+  else if (parts == 4) PetscCallCUDA((LaunchRows<Lanes, (Lanes * 4 > WarpSize ? 1 : 4)>(t, dense, bt, partial, stream)));
   else if (parts == 2) PetscCallCUDA((LaunchRows<Lanes, 2>(t, dense, bt, partial, stream)));
   else PetscCallCUDA((LaunchRows<Lanes, 1>(t, dense, bt, partial, stream)));
   PetscCall(Combine(t, partial, Width, dense, stream));

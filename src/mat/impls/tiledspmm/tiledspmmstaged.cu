@@ -1,6 +1,7 @@
 /* TiledSpMM with stages of B in shared memory: its arrays, new values, and the kernel of the product */
 
 #include <gallop/footprintimpl.h>
+#include <cub/device/device_merge_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cuda_pipeline.h>
 #include <thrust/iterator/counting_iterator.h>
@@ -16,6 +17,7 @@ struct TilesView {
   const I              *map;
   const TiledSpMMIndex *len, *index;
   const V              *value;
+  const I              *order; /* NULL where rows are in the order of the matrix */
 };
 
 /* Most threads of a GPU block: each can have 128 registers, and where it holds more than 16 outputs 255 */
@@ -65,9 +67,11 @@ __global__ static void __launch_bounds__(MaxThreads(R)) StagedKernel(const Tiles
     }
   }
   if (row >= t.m) return;
+  const I to = t.order ? t.order[row] : (I)row;
+
 #pragma unroll
   for (int r = 0; r < R; r++)
-    if (r < columns) Store(dense, (I)row, first + r, acc[r]);
+    if (r < columns) Store(dense, to, first + r, acc[r]);
 }
 
 /* Calls f(kernel) with the kernel for a number of columns at once */
@@ -106,7 +110,7 @@ static PetscInt MostColumns(const TiledSpMM *t)
 
 PetscErrorCode TiledSpMMStagedApply(const TiledSpMM *t, const GallopDenseProduct *p)
 {
-  const TilesView<PetscScalar, PetscInt> tiles = {t->m, t->options.stage, t->stagedispl, t->mapdispl, t->warpdispl, t->map, t->len, t->index, t->value};
+  const TilesView<PetscScalar, PetscInt> tiles = {t->m, t->options.stage, t->stagedispl, t->mapdispl, t->warpdispl, t->map, t->len, t->index, t->value, t->reordered ? t->roworder : NULL};
   cudaStream_t                           stream;
 
   PetscFunctionBegin;
@@ -150,14 +154,25 @@ PetscErrorCode TiledSpMMStagedRefresh(TiledSpMM *t, const GallopCSR *csr)
 /* What of a matrix the inspection needs */
 struct Pattern {
   PetscInt        m, panel, stage, panels;
-  const PetscInt *i, *j;
+  const PetscInt *i, *j, *order; /* order of rows in panels, NULL for the matrix's */
+
+  __device__ __forceinline__ PetscInt Row(PetscCount place) const { return order ? order[place] : (PetscInt)place; }
 
   __host__ __device__ __forceinline__ PetscInt End(PetscInt p) const { return m - p * panel < panel ? m : (p + 1) * panel; }
 };
 
 struct Found {
-  PetscCount stages, nmap;
-  int        disorder; /* the columns of some row do not increase */
+  PetscCount         stages, nmap;
+  unsigned long long lines, stores; /* lines of a column of B that panels refer to, and that stores of sorted rows touch */
+  int                disorder;      /* the columns of some row do not increase */
+  int                unsorted;      /* rows are not in the order of their patterns */
+};
+
+/* The order of section 4.2, for a sort */
+struct RowBefore {
+  const PetscInt *i, *j;
+
+  __device__ bool operator()(PetscInt r, PetscInt s) const { return TiledSpMMCompareRows(i, j, r, s) < 0; }
 };
 
 /* A warp a row */
@@ -171,14 +186,39 @@ __global__ static void __launch_bounds__(Threads) OrderKernel(Pattern A, Found *
   if (bad) found->disorder = 1;
 }
 
-/* A GPU block a panel: the size of its footprint, or with map the footprint, which begins there at mapfirst */
-__global__ static void __launch_bounds__(InspectThreads, 4) FootprintKernel(Pattern A, PetscInt *__restrict__ size, const PetscCount *__restrict__ mapfirst, PetscInt *__restrict__ map)
+/* A thread a row */
+__global__ static void __launch_bounds__(Threads) UnsortedKernel(Pattern A, Found *found)
+{
+  const PetscCount r = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+
+  if (r + 1 < A.m && TiledSpMMCompareRows(A.i, A.j, (PetscInt)r, (PetscInt)r + 1) > 0) found->unsorted = 1;
+}
+
+/* A thread a place in the order of rows */
+__global__ static void __launch_bounds__(Threads) StoresKernel(Pattern A, Found *found)
+{
+  const PetscCount   r      = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+  const int          lane   = threadIdx.x % WarpSize;
+  const long long    line   = r < A.m ? (long long)TiledSpMMLineOf(A.order[r]) : -1;
+  const long long    before = __shfl_up_sync(0xffffffffu, line, 1);
+  const unsigned int first  = __ballot_sync(0xffffffffu, r < A.m && (lane == 0 || line != before));
+
+  if (lane == 0 && first) atomicAdd(&found->stores, (unsigned long long)__popc(first));
+}
+
+/* A GPU block a panel: the size of its footprint, or with map the footprint, which begins there at mapfirst; with lines how many lines of a column of B it is in, added there */
+__global__ static void __launch_bounds__(InspectThreads, 4) FootprintKernel(Pattern A, PetscInt *__restrict__ size, const PetscCount *__restrict__ mapfirst, PetscInt *__restrict__ map, unsigned long long *lines)
 {
   __shared__ GallopFootprintMarks<InspectThreads, InspectWords> marks;
   static constexpr int                                          Ahead = 4;
   const PetscInt                                                p     = (PetscInt)blockIdx.x;
-  const PetscCount                                              begin = A.i[p * A.panel], end = A.i[A.End(p)];
-  const PetscInt                                                num = GallopFootprint(marks, PETSC_INT_MAX, 1, map ? map + mapfirst[p] : NULL, [&](auto what) {
+  const PetscCount                                              begin = A.i[p * A.panel], end = A.order ? begin : A.i[A.End(p)];
+  const PetscInt                                                num = GallopFootprint(marks, PETSC_INT_MAX, 1, map ? map + mapfirst[p] : NULL, [&](auto mark) {
+    const auto what = [&](PetscInt col) { mark((int)(lines ? TiledSpMMLineOf(col) : col)); };
+
+    if (A.order) /* a warp a row */
+      for (PetscCount r = (PetscCount)p * A.panel + threadIdx.x / WarpSize; r < A.End(p); r += InspectThreads / WarpSize)
+        for (PetscCount e = A.i[A.order[r]] + threadIdx.x % WarpSize; e < A.i[A.order[r] + 1]; e += WarpSize) what(A.j[e]);
     for (PetscCount e = begin + threadIdx.x; e < end; e += Ahead * InspectThreads) {
       PetscInt j[Ahead];
 
@@ -186,11 +226,12 @@ __global__ static void __launch_bounds__(InspectThreads, 4) FootprintKernel(Patt
       for (int u = 0; u < Ahead; u++) j[u] = e + u * InspectThreads < end ? A.j[e + u * InspectThreads] : -1;
 #pragma unroll
       for (int u = 0; u < Ahead; u++)
-        if (j[u] >= 0) what((int)j[u]);
+        if (j[u] >= 0) what(j[u]);
     }
   });
 
-  if (!map && threadIdx.x == 0) size[p] = num;
+  if (threadIdx.x == 0 && lines) atomicAdd(lines, (unsigned long long)num);
+  else if (threadIdx.x == 0 && !map) size[p] = num;
 }
 
 /* Rows of B, and stages, of panel p; none of the one behind the last, which ends the sums over them */
@@ -254,11 +295,13 @@ static __device__ __forceinline__ PetscCount LowerBound(const PetscInt *array, P
 __global__ static void __launch_bounds__(TILEDSPMM_MAX_PANEL) LengthsKernel(Pattern A, TiledSpMM t, PetscInt *__restrict__ start)
 {
   const PetscCount s = blockIdx.x, warps = blockDim.x / WarpSize;
-  const PetscInt   p   = PanelOf(A, t.stagedispl, s);
-  const PetscCount row = (PetscCount)p * A.panel + threadIdx.x, slot = s * blockDim.x + threadIdx.x;
+  const PetscInt   p     = PanelOf(A, t.stagedispl, s);
+  const PetscCount place = (PetscCount)p * A.panel + threadIdx.x, slot = s * blockDim.x + threadIdx.x;
   PetscCount       begin = 0, end = 0;
 
-  if (row < A.m) {
+  if (place < A.m) {
+    const PetscInt row = A.Row(place);
+
     begin = LowerBound(A.j, A.i[row], A.i[row + 1], t.map[t.mapdispl[s]]);
     end   = s + 1 < t.stagedispl[p + 1] ? LowerBound(A.j, begin, A.i[row + 1], t.map[t.mapdispl[s + 1]]) : A.i[row + 1];
   }
@@ -315,17 +358,18 @@ static size_t CarveEntries(TiledSpMM *t, void *base)
 
 /* What is needed until the numbers of stages and rows of B are known, and what until that of entries is */
 typedef struct {
-  PetscInt   *size, *start;
+  PetscInt   *size, *start, *order; /* order of rows, where they are sorted */
   PetscCount *mapfirst, *stagefirst;
   Found      *found;
   char       *cub, *lastcub;
   size_t      cubbytes, lastcubbytes;
 } Workspace;
 
-static size_t CarvePanels(Workspace *w, PetscInt panels, void *base)
+static size_t CarvePanels(Workspace *w, PetscInt panels, PetscInt sorted, void *base)
 {
   GallopCarver carver(base);
 
+  if (sorted) carver.Take(w->order, sorted);
   carver.Take(w->size, panels);
   carver.Take(w->mapfirst, (PetscCount)panels + 1);
   carver.Take(w->stagefirst, (PetscCount)panels + 1);
@@ -397,7 +441,8 @@ static PetscErrorCode Complete(TiledSpMM *t, const Pattern &A, const GallopCSR *
   if (lengths) {
     (void)CarveLengths(w, t, lengths);
     PetscCall(GallopDeviceCopy(t->stagedispl, w->stagefirst, (size_t)(t->panels + 1) * sizeof(*t->stagedispl)));
-    FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, NULL, w->mapfirst, t->map);
+    if (t->reordered) PetscCall(GallopDeviceCopy(t->roworder, w->order, (size_t)t->m * sizeof(*t->roworder)));
+    FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, NULL, w->mapfirst, t->map, NULL);
     GallopCheckLaunch();
     StagesKernel<<<(unsigned int)((t->panels + Threads - 1) / Threads), Threads, 0, stream>>>(A, w->mapfirst, *t);
     GallopCheckLaunch();
@@ -419,20 +464,46 @@ static PetscErrorCode Complete(TiledSpMM *t, const Pattern &A, const GallopCSR *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Looks at the pattern on the GPU; found->disorder: the host must. *memory is to be given back, NULL where there is none. */
-static PetscErrorCode Look(const TiledSpMM *t, const Pattern &A, Workspace *w, Found *found, void **memory, size_t *bytes, cudaStream_t stream)
+/*
+  Looks at the pattern on the GPU, with rows sorted or as they are; of these, found->disorder: the host must. *memory is to be given back, NULL where there is none.
+  A warp or fewer threads a row: the grid has place for all rows.
+*/
+static PetscErrorCode Look(const TiledSpMM *t, Pattern A, bool sort, Workspace *w, Found *found, void **memory, size_t *bytes, cudaStream_t stream)
 {
+  const auto         rows   = thrust::make_counting_iterator((PetscInt)0);
+  const unsigned int blocks = (unsigned int)(((PetscCount)t->m + Threads - 1) / Threads);
+  size_t             sortbytes;
+
   PetscFunctionBegin;
   PetscCall(SumPanels(t, w, true, stream));
-  *bytes = CarvePanels(w, t->panels, NULL);
+  if (sort) {
+    PetscCallCUDA(cub::DeviceMergeSort::SortKeysCopy(nullptr, sortbytes, rows, w->order, (PetscCount)t->m, RowBefore{A.i, A.j}, stream));
+    w->cubbytes = PetscMax(w->cubbytes, sortbytes);
+  }
+  *bytes = CarvePanels(w, t->panels, sort ? t->m : 0, NULL);
   PetscCall(GallopDeviceMalloc(*bytes, memory));
   if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarvePanels(w, t->panels, *memory);
+  (void)CarvePanels(w, t->panels, sort ? t->m : 0, *memory);
   PetscCallCUDA(cudaMemsetAsync(w->found, 0, sizeof(*w->found), stream));
-  OrderKernel<<<(unsigned int)(((PetscCount)t->m * WarpSize + Threads - 1) / Threads), Threads, 0, stream>>>(A, w->found);
+  if (sort) {
+    PetscCallCUDA(cub::DeviceMergeSort::SortKeysCopy(w->cub, w->cubbytes, rows, w->order, (PetscCount)t->m, RowBefore{A.i, A.j}, stream));
+    A.order = w->order;
+    StoresKernel<<<blocks, Threads, 0, stream>>>(A, w->found);
+    GallopCheckLaunch();
+  } else {
+    OrderKernel<<<(unsigned int)(((PetscCount)t->m * WarpSize + Threads - 1) / Threads), Threads, 0, stream>>>(A, w->found);
+    GallopCheckLaunch();
+    if (t->options.reorder != TILEDSPMM_REORDER_NEVER) {
+      UnsortedKernel<<<blocks, Threads, 0, stream>>>(A, w->found);
+      GallopCheckLaunch();
+    }
+  }
+  FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, w->size, NULL, NULL, NULL);
   GallopCheckLaunch();
-  FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, w->size, NULL, NULL);
-  GallopCheckLaunch();
+  if (t->options.reorder == TILEDSPMM_REORDER_CHOOSE) {
+    FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, NULL, NULL, NULL, &w->found->lines);
+    GallopCheckLaunch();
+  }
   PetscCall(SumPanels(t, w, false, stream));
   TotalsKernel<<<1, 1, 0, stream>>>(t->panels, w->mapfirst, w->stagefirst, w->found);
   GallopCheckLaunch();
@@ -474,25 +545,32 @@ static PetscErrorCode CopyFromHost(TiledSpMM *t, const GallopCSR *csr, PetscCoun
 
 PetscErrorCode TiledSpMMStagedBuild(TiledSpMM *t, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
 {
-  Workspace    w      = {};
-  Found        found  = {};
-  void        *memory = NULL;
-  size_t       bytes  = 0;
+  Workspace    w[2]      = {}; /* with rows as they are, and sorted */
+  Found        found[2]  = {};
+  void        *memory[2] = {NULL, NULL};
+  size_t       bytes[2]  = {0, 0};
   Pattern      A;
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  t->panels      = csr->m / t->options.panel + (csr->m % t->options.panel ? 1 : 0);
-  A              = {t->m, t->options.panel, t->options.stage, t->panels, csr->i, csr->j};
-  found.disorder = t->n >= PETSC_INT32_MAX || t->panels >= PETSC_INT32_MAX || (PetscCount)t->m * WarpSize / Threads >= PETSC_INT32_MAX; /* more columns than the marks of a footprint tell apart, more rows than a grid has place for */
-  if (!found.disorder) {
-    PetscCall(Look(t, A, &w, &found, &memory, &bytes, stream));
-    t->stages = found.stages;
-    t->nmap   = found.nmap;
-    if (memory && !found.disorder) PetscCall(Complete(t, A, csr, &w, maxbytes, stream, done));
-    if (memory) PetscCall(GallopDeviceRelease(bytes, memory));
+  t->panels         = csr->m / t->options.panel + (csr->m % t->options.panel ? 1 : 0);
+  A                 = {t->m, t->options.panel, t->options.stage, t->panels, csr->i, csr->j, NULL};
+  found[0].disorder = t->n >= PETSC_INT32_MAX || t->panels >= PETSC_INT32_MAX || (PetscCount)t->m * WarpSize / Threads >= PETSC_INT32_MAX; /* more columns than the marks of a footprint tell apart, more rows than a grid has place for */
+  if (!found[0].disorder) {
+    PetscCall(Look(t, A, false, &w[0], &found[0], &memory[0], &bytes[0], stream));
+    t->nmapgiven = found[0].nmap;
+    if (found[0].unsorted && !found[0].disorder) { /* without room for it rows stay as they are */
+      PetscCall(Look(t, A, true, &w[1], &found[1], &memory[1], &bytes[1], stream));
+      if (memory[1]) t->reordered = TiledSpMMKeepsOrder(t, found[1].nmap, (PetscCount)found[0].lines, (PetscCount)found[1].lines, (PetscCount)found[1].stores);
+    }
+    t->stages = found[t->reordered].stages;
+    t->nmap   = found[t->reordered].nmap;
+    if (t->reordered) A.order = w[1].order;
+    if (memory[0] && !found[0].disorder) PetscCall(Complete(t, A, csr, &w[t->reordered], maxbytes, stream, done));
+    for (int k = 0; k < 2; k++)
+      if (memory[k]) PetscCall(GallopDeviceRelease(bytes[k], memory[k]));
   }
-  if (found.disorder) PetscCall(CopyFromHost(t, csr, maxbytes, stream, done));
+  if (found[0].disorder) PetscCall(CopyFromHost(t, csr, maxbytes, stream, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
