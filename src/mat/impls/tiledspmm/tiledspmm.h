@@ -88,8 +88,9 @@ typedef struct {
   size_t           bytes;     /* of these arrays without work */
   size_t           shared;    /* bytes of shared memory that a GPU block can have, 0 on the host */
   int              multiprocessors;
-  PetscBool        overlaps; /* kernels may start while the one before them ends, and load entries then */
-  PetscBool        fresh;    /* not the first ones after the entries have been written */
+  PetscBool        scattered; /* loads of B by the cached kernel touch much more than they need */
+  PetscBool        overlaps;  /* kernels may start while the one before them ends, and load entries then */
+  PetscBool        fresh;     /* not the first ones after the entries have been written */
   TiledSpMMKernel  kernel;
   TiledSpMMOptions options;
 } TiledSpMM;

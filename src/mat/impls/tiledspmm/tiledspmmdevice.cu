@@ -92,10 +92,21 @@ static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked)
   return size && size < looked->longest ? size : 0;
 }
 
-/* Segments of one row name rows of B that are far apart: neighbouring rows are what the cached kernel is for */
-static TiledSpMMKernel ChooseKernel(const Looked *looked, PetscInt segment)
+/*
+  Neighbouring rows that name the same lines are what the cached kernel is for. Where 32 columns of B fit in L2 it is the faster one for others too, as nothing has to be copied first.
+  Segments of one row name rows of B that are far apart.
+*/
+static PetscErrorCode ChooseKernel(TiledSpMM *t, const Looked *looked, PetscInt segment)
 {
-  return !segment && (double)looked->lines * TILEDSPMM_LINE <= CachedLines * (double)looked->entries * (double)sizeof(PetscScalar) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
+  static constexpr PetscCount Columns = 32;
+  int                         device, l2;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
+  t->scattered = (PetscBool)((double)looked->lines * TILEDSPMM_LINE > CachedLines * (double)looked->entries * (double)sizeof(PetscScalar));
+  if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = !segment && (!t->scattered || t->n * Columns * (PetscCount)sizeof(PetscScalar) <= l2) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode TiledSpMMGetMachine(const TiledSpMM *t, TiledSpMMMachine *machine)
@@ -164,7 +175,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     if (done) {
       const PetscInt segment = SegmentSize(t, &looked);
 
-      if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = ChooseKernel(&looked, segment);
+      PetscCall(ChooseKernel(t, &looked, segment));
       done = PETSC_FALSE;
       PetscCall(TiledSpMMSegmentsBuild(t, csr, segment, maxbytes, &done));
     }

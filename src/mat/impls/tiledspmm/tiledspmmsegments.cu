@@ -215,6 +215,9 @@ static __device__ __forceinline__ void AddProducts(const Entries<U, V, I> &entri
     for (int e = 0; e < Pack<V>::Size; e++) acc.v[e] += entries.v[u] * x[u].v[e];
 }
 
+template <typename I>
+static constexpr I Nowhere = sizeof(I) == 4 ? (I)INT32_MIN : (I)INT64_MIN; /* neither a row nor the place of a partial sum */
+
 /* What is in tile to C, a GPU block's rows of a column by neighbouring threads; to is a row, less than 0 where it is not written */
 template <int Width, int Rows, typename V, typename I>
 static __device__ __forceinline__ void StoreTile(const V tile[Width][Rows + 1], const I to[Rows], int rows, const DenseView<V, I> &dense)
@@ -226,9 +229,16 @@ static __device__ __forceinline__ void StoreTile(const V tile[Width][Rows + 1], 
   }
 }
 
+/* GPU blocks that a multiprocessor shall have: latencies are hidden by warps alone */
+template <typename V, typename I>
+static constexpr int RowsResident()
+{
+  return sizeof(V) > 8 || sizeof(I) > 4 ? 4 : 6;
+}
+
 /* Lanes lanes a segment, each a pack of columns; with Parts of these, each of which takes every Parts-th of its entries, U at once */
 template <int Lanes, int Parts, typename V, typename I>
-__global__ static void __launch_bounds__(RowsThreads) RowsKernel(const SegmentsView<V, I> s, const V *__restrict__ bt, const DenseView<V, I> dense, V *__restrict__ partial)
+__global__ static void __launch_bounds__(RowsThreads, RowsResident<V, I>()) RowsKernel(const SegmentsView<V, I> s, const V *__restrict__ bt, const DenseView<V, I> dense, V *__restrict__ partial)
 {
   static constexpr int Team = Lanes * Parts, Rows = RowsThreads / Team, Width = Lanes * Pack<V>::Size, Size = Pack<V>::Size, U = RowsEntries;
   __shared__ V         tile[Width][Rows + 1];
@@ -236,13 +246,13 @@ __global__ static void __launch_bounds__(RowsThreads) RowsKernel(const SegmentsV
   const int            team = threadIdx.x / Team, lane = threadIdx.x % Lanes, part = threadIdx.x / Lanes % Parts;
   const PetscCount     begin = (PetscCount)blockIdx.x * Rows, seg = begin + team;
   const bool           inside = seg < s.num;
-  const I              end = inside ? s.ptr[seg + 1] : 0, row = inside && s.row ? s.row[seg] : (I)seg;
-  I                    k     = inside ? s.ptr[seg] : 0;
-  const bool           empty = k == end;
-  const Pack<V> *const b     = reinterpret_cast<const Pack<V> *>(bt) + lane;
+  const I              end    = inside ? s.ptr[seg + 1] : 0;
+  I                    k      = inside ? s.ptr[seg] : 0;
+  const Pack<V> *const b      = reinterpret_cast<const Pack<V> *>(bt) + lane;
   Entries<U, V, I>     now;
   Pack<V>              acc;
 
+  if (threadIdx.x % Team == 0) to[team] = !inside || (dense.add && k == end) ? Nowhere<I> : s.row ? s.row[seg] : (I)seg;
   k += part * U;
   now.Load(s, k, end);
   GallopWaitForPredecessor();
@@ -250,23 +260,22 @@ __global__ static void __launch_bounds__(RowsThreads) RowsKernel(const SegmentsV
   __syncthreads(); /* no read-only load of B goes ahead of it */
 #pragma unroll
   for (int e = 0; e < Size; e++) acc.v[e] = V(0);
-  while (k < end) {
-    Entries<U, V, I> next;
-    Pack<V>          x[U];
+  while (k < end) { /* what comes next is not under way meanwhile: more warps do better than more registers */
+    Pack<V> x[U];
 
     LoadPacks<Lanes>(b, now, x);
-    k += Parts * U;
-    next.Load(s, k, end);
     AddProducts(now, x, acc);
-    now = next;
+    k += Parts * U;
+    now.Load(s, k, end);
   }
 #pragma unroll
   for (int by = Team / 2; by >= Lanes; by /= 2)
 #pragma unroll
     for (int e = 0; e < Size; e++) acc.v[e] += GallopShuffleDown(acc.v[e], by, Team);
   if (part == 0) {
-    if (inside && row < 0) *reinterpret_cast<Pack<V> *>(partial + (PetscCount)(-1 - row) * Width + lane * Size) = acc;
-    if (lane == 0) to[team] = !inside || (dense.add && empty) ? -1 : row;
+    const I row = to[team];
+
+    if (row < 0 && row != Nowhere<I>) *reinterpret_cast<Pack<V> *>(partial + (PetscCount)(-1 - row) * Width + lane * Size) = acc;
 #pragma unroll
     for (int e = 0; e < Size; e++) tile[lane * Size + e][team] = acc.v[e];
   }
@@ -329,7 +338,7 @@ __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const Segm
   __syncthreads();
   if (dense.add) { /* nothing for rows without entries */
     for (int r = threadIdx.x; r < rows; r += RowsThreads)
-      if (ptr[r] == ptr[r + 1]) to[r] = -1;
+      if (ptr[r] == ptr[r + 1]) to[r] = Nowhere<I>;
     __syncthreads();
   }
   StoreTile<Width, Rows>(tile, to, rows, dense);
@@ -439,15 +448,20 @@ static bool IsLong(const TiledSpMM *t)
   return t->nz >= (PetscCount)12 * t->nseg;
 }
 
+/* R, fewer where loads are scattered, and where with so many there are too few GPU blocks: less than the GPU takes at once, or, where each thread has much to do, than about two a multiprocessor */
 static TiledSpMMPlan PlanCached(const TiledSpMM *t, PetscInt columns)
 {
-  static constexpr PetscInt MostR  = sizeof(PetscScalar) > 8 ? 8 : 16; /* what registers hold */
+  static constexpr PetscInt Most = sizeof(PetscScalar) > 8 ? 8 : 16, Scattered = Most / 2, Least = 4; /* what registers hold */
   const PetscCount          blocks = (t->nseg + CachedThreads - 1) / CachedThreads;
-  PetscInt                  R = PetscMin(MostR, TILEDSPMM_R(t)), left = 1;
+  PetscInt                  R = PetscMin(Most, TILEDSPMM_R(t)), left = 1;
+  const auto                Blocks   = [&]() { return blocks * ((columns + R - 1) / R); };
+  const auto                Resident = [&]() { return (PetscCount)CachedBlocks<PetscScalar>((int)R, EntriesAtOnce((int)R, IsLong(t))) * t->multiprocessors; };
 
   while (left < columns) left *= 2;
   R = PetscMin(R, left);
-  while (R > 2 && blocks * ((columns + R - 1) / R) < 2 * t->multiprocessors) R /= 2; /* the fewer GPU blocks, the fewer outputs a thread */
+  if (t->scattered && !t->options.columns) R = PetscMin(R, Scattered);
+  while (R > Least && !IsLong(t) && Blocks() < Resident()) R /= 2;
+  while (R > 2 && 2 * Blocks() < 5 * t->multiprocessors) R /= 2;
   const int U = EntriesAtOnce((int)R, IsLong(t));
 
   return {R, U, CachedThreads, 1, CachedBlocks<PetscScalar>((int)R, U)};
