@@ -318,11 +318,23 @@ static PetscErrorCode CreateResult(Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Has the entries at the place of the products, and no format built */
+/* Has the entries at the place of the products, and nothing built: A^T B is the parent's */
 static PetscErrorCode BringEntries(Mat A)
 {
+  Mat      B, C;
+  VecType  vectype;
+  PetscInt m;
+
   PetscFunctionBegin;
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, NULL, NULL, NULL, NULL));
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(MatGetVecType(A, &vectype));
+  PetscCall(MatCreateDenseFromVecType(PETSC_COMM_SELF, vectype, m, 1, m, 1, m, NULL, &B));
+  PetscCall(MatZeroEntries(B));
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatTransposeMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,5 +1,6 @@
 /* TiledSpMM on the GPU: which kernel a matrix is for, and what is common to them */
 
+#include <gallop/footprintimpl.h>
 #include "tiledspmmdevice.h"
 
 static constexpr int Threads = 256;
@@ -9,50 +10,54 @@ static constexpr int Threads = 256;
 /* Sums over rows, or, for lines, over some of them */
 struct Looked {
   double             squares; /* of lengths */
-  unsigned long long lines, entries;
+  unsigned long long lines, footprint, entries;
   int                longest;
 };
 
-static constexpr int LookedEntries = 64; /* of a row, at most, where lines are counted */
+static constexpr int LookedEntries = 64;    /* of a row, at most, where lines are counted */
+static constexpr int LookedLines   = 65536; /* that are told apart by a bit each; others with the same bit count as one */
 
-/* Lines of B that 32 rows touch at once, one of their entries each, of every step-th 32 rows; and lengths, of all */
-__global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, PetscInt step, Looked *looked)
+/*
+  Lengths of all rows; of every step-th GPU block's, the lines of B that 32 rows touch at once, one of their entries each, and its footprint, the lines that all its rows touch
+*/
+__global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, int step, Looked *looked)
 {
-  const PetscCount   row   = blockIdx.x * (PetscCount)Threads + threadIdx.x;
-  const int          lane  = threadIdx.x % WarpSize;
-  const PetscInt     begin = row < m ? i[row] : 0, len = row < m ? i[row + 1] - begin : 0;
-  double             squares = (double)len * (double)len;
-  int                longest = len > PETSC_INT32_MAX ? PETSC_INT32_MAX : (int)len, most = longest;
-  unsigned long long lines = 0, entries = 0;
+  __shared__ unsigned int bits[LookedLines / WarpSize];
+  const PetscCount        row   = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+  const int               lane  = threadIdx.x % WarpSize;
+  const PetscInt          begin = row < m ? i[row] : 0, len = row < m ? i[row + 1] - begin : 0;
+  const double            squares = GallopGroupSum((double)len * (double)len, WarpSize);
+  const int               most    = (int)GallopWarpMax((unsigned int)(len > PETSC_INT32_MAX ? PETSC_INT32_MAX : len));
+  unsigned int            lines = 0, entries = 0, footprint = 0;
 
-  for (int by = WarpSize / 2; by; by /= 2) {
-    squares += __shfl_xor_sync(0xffffffffu, squares, by);
-    most = max(most, __shfl_xor_sync(0xffffffffu, most, by));
-  }
-  if (row / WarpSize % step == 0) {
-    for (int k = 0; k < most && k < LookedEntries; k++) {
-      const bool         entry  = k < len;
-      const PetscCount   line   = entry ? (PetscCount)j[begin + k] * (PetscCount)sizeof(PetscScalar) / TILEDSPMM_LINE : -1;
-      const PetscCount   before = __shfl_up_sync(0xffffffffu, (long long)line, 1);
-      const unsigned int first  = __ballot_sync(0xffffffffu, entry && (lane == 0 || line != before));
-
-      lines += __popc(first);
-      entries += __popc(__ballot_sync(0xffffffffu, entry));
-    }
-  }
   if (lane == 0) {
     atomicAdd(&looked->squares, squares);
     atomicMax(&looked->longest, most);
-    if (entries) {
-      atomicAdd(&looked->lines, lines);
-      atomicAdd(&looked->entries, entries);
-    }
+  }
+  if (blockIdx.x % step) return;
+  for (int w = threadIdx.x; w < LookedLines / WarpSize; w += Threads) bits[w] = 0;
+  __syncthreads();
+  for (int k = 0; k < most && k < LookedEntries; k++) {
+    const bool         entry  = k < len;
+    const PetscCount   line   = entry ? (PetscCount)j[begin + k] * (PetscCount)sizeof(PetscScalar) / TILEDSPMM_LINE : -1;
+    const PetscCount   before = __shfl_up_sync(0xffffffffu, (long long)line, 1);
+    const bool         first  = entry && (lane == 0 || line != before);
+    const unsigned int place = (unsigned int)((unsigned long long)line * 0x9e3779b97f4a7c15ull >> 40) % LookedLines, bit = 1u << place % WarpSize;
+
+    lines += __popc(__ballot_sync(0xffffffffu, first));
+    entries += __popc(__ballot_sync(0xffffffffu, entry));
+    footprint += __popc(__ballot_sync(0xffffffffu, first && !(atomicOr(&bits[place / WarpSize], bit) & bit)));
+  }
+  if (lane == 0 && entries) {
+    atomicAdd(&looked->lines, (unsigned long long)lines);
+    atomicAdd(&looked->footprint, (unsigned long long)footprint);
+    atomicAdd(&looked->entries, (unsigned long long)entries);
   }
 }
 
 static PetscErrorCode Look(const GallopCSR *csr, Looked *looked, PetscBool *done)
 {
-  const PetscCount warps = ((PetscCount)csr->m + WarpSize - 1) / WarpSize, most = 8192; /* warps that count lines */
+  const PetscCount blocks = ((PetscCount)csr->m + Threads - 1) / Threads, most = 1024; /* GPU blocks that count lines */
   void            *memory;
   cudaStream_t     stream;
 
@@ -62,7 +67,7 @@ static PetscErrorCode Look(const GallopCSR *csr, Looked *looked, PetscBool *done
   *done = (PetscBool)(memory != NULL);
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceZero(memory, sizeof(*looked)));
-  LookKernel<<<(unsigned int)(((PetscCount)csr->m + Threads - 1) / Threads), Threads, 0, stream>>>(csr->m, csr->i, csr->j, (PetscInt)(warps / most + 1), (Looked *)memory);
+  LookKernel<<<(unsigned int)blocks, Threads, 0, stream>>>(csr->m, csr->i, csr->j, (int)(blocks / most + 1), (Looked *)memory);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(looked, memory, sizeof(*looked)));
   PetscCall(GallopDeviceRelease(sizeof(*looked), memory));
@@ -93,19 +98,22 @@ static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked)
 }
 
 /*
-  Neighbouring rows that name the same lines are what the cached kernel is for. Where 32 columns of B fit in L2 it is the faster one for others too, as nothing has to be copied first.
-  Segments of one row name rows of B that are far apart.
+  Neighbouring rows that name the same lines at once are what the cached kernel is for. Where 32 columns of B fit in L2 it is the faster one too if they do so one after the other, as nothing
+  has to be copied first. Segments of one row name rows of B that are far apart.
 */
 static PetscErrorCode ChooseKernel(TiledSpMM *t, const Looked *looked, PetscInt segment)
 {
   static constexpr PetscCount Columns = 32;
+  const double                needed  = (double)looked->entries * (double)sizeof(PetscScalar) / TILEDSPMM_LINE; /* lines, were each used whole and once */
   int                         device, l2;
+  PetscBool                   near;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
-  t->scattered = (PetscBool)((double)looked->lines * TILEDSPMM_LINE > CachedLines * (double)looked->entries * (double)sizeof(PetscScalar));
-  if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = !segment && (!t->scattered || t->n * Columns * (PetscCount)sizeof(PetscScalar) <= l2) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
+  t->scattered = (PetscBool)((double)looked->lines > CachedLines * needed);
+  near         = (PetscBool)((double)looked->footprint <= needed && t->n * Columns * (PetscCount)sizeof(PetscScalar) <= l2);
+  if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = !segment && (!t->scattered || near) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -451,7 +451,7 @@ static bool IsLong(const TiledSpMM *t)
 /* R, fewer where loads are scattered, and where with so many there are too few GPU blocks: less than the GPU takes at once, or, where each thread has much to do, than about two a multiprocessor */
 static TiledSpMMPlan PlanCached(const TiledSpMM *t, PetscInt columns)
 {
-  static constexpr PetscInt Most = sizeof(PetscScalar) > 8 ? 8 : 16, Scattered = Most / 2, Least = 4; /* what registers hold */
+  static constexpr PetscInt Most = sizeof(PetscScalar) > 8 ? 8 : 16, Least = 4; /* what registers hold */
   const PetscCount          blocks = (t->nseg + CachedThreads - 1) / CachedThreads;
   PetscInt                  R = PetscMin(Most, TILEDSPMM_R(t)), left = 1;
   const auto                Blocks   = [&]() { return blocks * ((columns + R - 1) / R); };
@@ -459,9 +459,8 @@ static TiledSpMMPlan PlanCached(const TiledSpMM *t, PetscInt columns)
 
   while (left < columns) left *= 2;
   R = PetscMin(R, left);
-  if (t->scattered && !t->options.columns) R = PetscMin(R, Scattered);
-  while (R > Least && !IsLong(t) && Blocks() < Resident()) R /= 2;
-  while (R > 2 && 2 * Blocks() < 5 * t->multiprocessors) R /= 2;
+  if (t->scattered && !t->options.columns) R = PetscMin(R, Most / (IsLong(t) ? 2 : 4));
+  while (R > Least && (IsLong(t) ? 2 * Blocks() < 5 * t->multiprocessors : Blocks() < Resident())) R /= 2;
   const int U = EntriesAtOnce((int)R, IsLong(t));
 
   return {R, U, CachedThreads, 1, CachedBlocks<PetscScalar>((int)R, U)};
