@@ -158,7 +158,6 @@ __global__ static void __launch_bounds__(Threads) TransposeKernel(const I n, con
   const PetscCount begin = (PetscCount)blockIdx.x * TransposeRows;
 
   GallopWaitForPredecessor();
-  GallopLetSuccessorStart();
   __syncthreads(); /* no read-only load goes ahead of it */
 #pragma unroll
   for (int q = 0; q < Width * TransposeRows; q += Threads) {
@@ -168,6 +167,7 @@ __global__ static void __launch_bounds__(Threads) TransposeKernel(const I n, con
     if (at < Width * TransposeRows) tile[c][r] = row < n && c < dense.columns ? GallopLoadReadOnly(dense.b + (PetscCount)c * dense.ldb + row) : V(0);
   }
   __syncthreads();
+  GallopLetSuccessorStart();
 #pragma unroll
   for (int q = 0; q < Width * TransposeRows; q += Threads) {
     const int at = q + threadIdx.x, c = at % Width, r = at / Width;
@@ -215,6 +215,15 @@ static __device__ __forceinline__ void AddProducts(const Entries<U, V, I> &entri
     for (int e = 0; e < Pack<V>::Size; e++) acc.v[e] += entries.v[u] * x[u].v[e];
 }
 
+template <int Lanes, int U, typename V, typename I>
+static __device__ __forceinline__ void AddPacks(const Pack<V> *b, const Entries<U, V, I> &entries, Pack<V> &acc)
+{
+  Pack<V> x[U];
+
+  LoadPacks<Lanes>(b, entries, x);
+  AddProducts(entries, x, acc);
+}
+
 template <typename I>
 static constexpr I Nowhere = sizeof(I) == 4 ? (I)INT32_MIN : (I)INT64_MIN; /* neither a row nor the place of a partial sum */
 
@@ -256,17 +265,28 @@ __global__ static void __launch_bounds__(RowsThreads, RowsResident<V, I>()) Rows
   k += part * U;
   now.Load(s, k, end);
   GallopWaitForPredecessor();
-  GallopLetSuccessorStart();
   __syncthreads(); /* no read-only load of B goes ahead of it */
 #pragma unroll
   for (int e = 0; e < Size; e++) acc.v[e] = V(0);
-  while (k < end) { /* what comes next is not under way meanwhile: more warps do better than more registers */
-    Pack<V> x[U];
-
-    LoadPacks<Lanes>(b, now, x);
-    AddProducts(now, x, acc);
+  if (now.num > 0) {
+    AddPacks<Lanes>(b, now, acc);
     k += Parts * U;
-    now.Load(s, k, end);
+  }
+  for (; end - k >= U; k += Parts * U) {
+#pragma unroll
+    for (int u = 0; u < U; u++) {
+      now.c[u] = GallopLoadReadOnly(s.col + k + u);
+      now.v[u] = GallopLoadReadOnly(s.value + k + u);
+    }
+    now.num = U;
+    AddPacks<Lanes>(b, now, acc);
+  }
+  for (; k < end; k++) {
+    const V       v = GallopLoadReadOnly(s.value + k);
+    const Pack<V> x = LoadPack(b + (PetscCount)GallopLoadReadOnly(s.col + k) * Lanes);
+
+#pragma unroll
+    for (int e = 0; e < Size; e++) acc.v[e] += v * x.v[e];
   }
 #pragma unroll
   for (int by = Team / 2; by >= Lanes; by /= 2)
@@ -280,6 +300,7 @@ __global__ static void __launch_bounds__(RowsThreads, RowsResident<V, I>()) Rows
     for (int e = 0; e < Size; e++) tile[lane * Size + e][team] = acc.v[e];
   }
   __syncthreads();
+  GallopLetSuccessorStart(); /* later than in other kernels: what starts then takes room from teams that are at work */
   StoreTile<Width, Rows>(tile, to, Rows, dense);
 }
 
@@ -307,7 +328,6 @@ __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const Segm
 
   now.Load(s, k, end);
   GallopWaitForPredecessor();
-  GallopLetSuccessorStart();
   __syncthreads(); /* no read-only load of B goes ahead of it */
 #pragma unroll
   for (int e = 0; e < Size; e++) acc.v[e] = V(0);
@@ -341,6 +361,7 @@ __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const Segm
       if (ptr[r] == ptr[r + 1]) to[r] = Nowhere<I>;
     __syncthreads();
   }
+  GallopLetSuccessorStart();
   StoreTile<Width, Rows>(tile, to, rows, dense);
 }
 
@@ -434,12 +455,12 @@ static PetscErrorCode GetWork(TiledSpMM *t, size_t bytes, PetscBool *done)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Entries at once: R U loads of B are under way, with short rows fewer. By words of 8 bytes, which is what registers hold. */
-static constexpr int EntriesAtOnce(int R, bool longrows)
+/* Entries at once: R U loads of B are under way, fewer where that does not pay. By words of 8 bytes, which is what registers hold. */
+static constexpr int EntriesAtOnce(int R, bool deep)
 {
   const int words = R * (sizeof(PetscScalar) > 8 ? 2 : 1);
 
-  return longrows ? (words >= 16 ? 2 : 4) : words >= 8 ? 1 : words >= 4 ? 2 : 4;
+  return deep ? (words >= 16 ? 2 : 4) : words >= 8 ? 1 : words >= 4 ? 2 : 4;
 }
 
 /* Whether there is more than one entry at once with many columns */
@@ -448,28 +469,37 @@ static bool IsLong(const TiledSpMM *t)
   return t->nz >= (PetscCount)12 * t->nseg;
 }
 
+static PetscCount CachedGrid(const TiledSpMM *t, PetscInt columns, PetscInt R)
+{
+  return (t->nseg + CachedThreads - 1) / CachedThreads * ((columns + R - 1) / R);
+}
+
+/* Whether several entries are loaded at once: there are many in a row, or so few GPU blocks that latencies decide */
+static bool IsDeep(const TiledSpMM *t, PetscInt columns, PetscInt R)
+{
+  return IsLong(t) || CachedGrid(t, columns, R) <= 8 * (PetscCount)t->multiprocessors;
+}
+
 /* R, fewer where loads are scattered, and where with so many there are too few GPU blocks: less than the GPU takes at once, or, where each thread has much to do, than about two a multiprocessor */
 static TiledSpMMPlan PlanCached(const TiledSpMM *t, PetscInt columns)
 {
   static constexpr PetscInt Most = sizeof(PetscScalar) > 8 ? 8 : 16, Least = 4; /* what registers hold */
-  const PetscCount          blocks = (t->nseg + CachedThreads - 1) / CachedThreads;
   PetscInt                  R = PetscMin(Most, TILEDSPMM_R(t)), left = 1;
-  const auto                Blocks   = [&]() { return blocks * ((columns + R - 1) / R); };
   const auto                Resident = [&]() { return (PetscCount)CachedBlocks<PetscScalar>((int)R, EntriesAtOnce((int)R, IsLong(t))) * t->multiprocessors; };
 
   while (left < columns) left *= 2;
   R = PetscMin(R, left);
   if (t->scattered && !t->options.columns) R = PetscMin(R, Most / (IsLong(t) ? 2 : 4));
-  while (R > Least && (IsLong(t) ? 2 * Blocks() < 5 * t->multiprocessors : Blocks() < Resident())) R /= 2;
-  const int U = EntriesAtOnce((int)R, IsLong(t));
+  while (R > Least && (IsLong(t) ? 2 * CachedGrid(t, columns, R) < 5 * t->multiprocessors : CachedGrid(t, columns, R) < Resident())) R /= 2;
+  const int U = EntriesAtOnce((int)R, IsDeep(t, columns, R));
 
   return {R, U, CachedThreads, 1, CachedBlocks<PetscScalar>((int)R, U)};
 }
 
-template <int R, bool Long>
+template <int R, bool Deep>
 static cudaError_t LaunchCached(const TiledSpMM *t, const DenseView<PetscScalar, PetscInt> &dense, PetscScalar *partial, cudaStream_t stream)
 {
-  static constexpr int U      = EntriesAtOnce(R, Long);
+  static constexpr int U      = EntriesAtOnce(R, Deep);
   const PetscCount     blocks = (t->nseg + CachedThreads - 1) / CachedThreads;
   const unsigned int   groups = (unsigned int)((dense.columns + R - 1) / R);
   const GallopGrid     grid   = {blocks * groups, CachedThreads, 1, 0, stream, Overlaps(t)};
@@ -477,20 +507,20 @@ static cudaError_t LaunchCached(const TiledSpMM *t, const DenseView<PetscScalar,
   return dense.columns % R ? GallopLaunch(CachedKernel<R, U, false, PetscScalar, PetscInt>, grid, SegmentsOf(t), dense, partial, groups) : GallopLaunch(CachedKernel<R, U, true, PetscScalar, PetscInt>, grid, SegmentsOf(t), dense, partial, groups);
 }
 
-template <bool Long>
+template <bool Deep>
 static cudaError_t LaunchCachedColumns(const TiledSpMM *t, PetscInt R, const DenseView<PetscScalar, PetscInt> &dense, PetscScalar *partial, cudaStream_t stream)
 {
   switch (R) {
   case 1:
-    return LaunchCached<1, Long>(t, dense, partial, stream);
+    return LaunchCached<1, Deep>(t, dense, partial, stream);
   case 2:
-    return LaunchCached<2, Long>(t, dense, partial, stream);
+    return LaunchCached<2, Deep>(t, dense, partial, stream);
   case 4:
-    return LaunchCached<4, Long>(t, dense, partial, stream);
+    return LaunchCached<4, Deep>(t, dense, partial, stream);
   case 8:
-    return LaunchCached<8, Long>(t, dense, partial, stream);
+    return LaunchCached<8, Deep>(t, dense, partial, stream);
   default:
-    return LaunchCached<16, Long>(t, dense, partial, stream);
+    return LaunchCached<16, Deep>(t, dense, partial, stream);
   }
 }
 
@@ -507,7 +537,7 @@ static PetscErrorCode ApplyCached(TiledSpMM *t, const GallopDenseProduct *p, Pet
     const DenseView<PetscScalar, PetscInt> dense = DenseFrom(p, begin, columns);
 
     PetscFunctionBegin;
-    PetscCallCUDA(IsLong(t) ? LaunchCachedColumns<true>(t, Rnow, dense, t->work, stream) : LaunchCachedColumns<false>(t, Rnow, dense, t->work, stream));
+    PetscCallCUDA(IsDeep(t, p->columns, Rnow) ? LaunchCachedColumns<true>(t, Rnow, dense, t->work, stream) : LaunchCachedColumns<false>(t, Rnow, dense, t->work, stream));
     PetscCall(Combine(t, t->work, (int)columns, dense, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }));
