@@ -73,7 +73,7 @@ typedef struct {
 /* The ghost rows of a dense matrix, likewise, for a batch of its columns. All is decided by what is the same on all processes. */
 typedef struct {
   PetscObjectId id;
-  PetscInt      columns, batch;
+  PetscInt      columns, asked, batch; /* of C, in a batch as the user wants it, in one as it is */
   PetscSF       sf[2];               /* for a batch, and for the columns that are left */
   Mat           ghost[2], packed[2]; /* by place; packed: a matrix whose columns do not follow each other */
 } GallopDenseExchange;

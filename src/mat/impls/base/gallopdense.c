@@ -48,15 +48,26 @@ static PetscErrorCode DenseArraysGet(Mat A, Mat B, Mat C, PetscBool add, DenseAr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where a product of sequential matrices is computed */
+static PetscErrorCode CheckArrays(const PetscScalar *b, const PetscScalar *c, PetscBool empty)
+{
+  PetscFunctionBegin;
+  PetscCheck(b != c || empty, PETSC_COMM_SELF, PETSC_ERR_ARG_IDN, "The result of a product A B must not be B, or have its array");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where a product of sequential matrices is computed, which B and C must be fit for */
 PetscErrorCode MatGallopGetDensePlace(Mat A, Mat B, Mat C, GallopPlace *place)
 {
-  DenseArrays arrays;
+  DenseArrays        arrays;
+  const PetscScalar *b, *c;
 
   PetscFunctionBegin;
   PetscCall(DenseArraysGet(A, B, C, PETSC_FALSE, &arrays));
+  b = arrays.b;
+  c = arrays.c;
   PetscCall(DenseArraysRestore(B, C, PETSC_FALSE, &arrays));
   *place = arrays.place;
+  PetscCall(CheckArrays(b, c, (PetscBool)(!B->cmap->n || !A->rmap->n)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,7 +133,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   PetscCall(CheckSizes(A, B, C));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(DenseArraysGet(A, B, C, add, &arrays));
-  PetscCheck(arrays.b != arrays.c || empty, PETSC_COMM_SELF, PETSC_ERR_ARG_IDN, "The result of a product A B must not be B, or have its array");
+  PetscCall(CheckArrays(arrays.b, arrays.c, empty));
   if (!empty)
     wanted = (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, columns);
   if (!wanted && columns == 1) {

@@ -173,24 +173,42 @@ PetscErrorCode GallopDenseExchangeReset(GallopDenseExchange *exchange)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* As many columns at once as keep the ghost rows of all processes below about twice their own rows, as MATMPIAIJ does */
-static PetscErrorCode DenseExchangeSetUp(Mat A, PetscInt ghosts, PetscInt columns, GallopDenseExchange *exchange)
+/*
+  Columns of a batch, where -matproduct_batch_size does not tell: as many as keep the ghost rows of each process below about twice its own rows, but no fewer than a few, with which exchanges
+  take longer than they save memory. A PetscSF numbers all places of a batch, by PetscInt.
+*/
+static PetscErrorCode DenseExchangeBatch(Mat A, PetscInt ghosts, PetscInt columns, PetscInt asked, PetscInt *batch)
+{
+  static const PetscInt few   = 16;
+  const PetscInt        limit = PETSC_INT_MAX / PetscMax(1, PetscMax(A->cmap->n, ghosts));
+  PetscCount            most  = columns;
+
+  PetscFunctionBegin;
+  if (asked > 0) most = PetscMin(most, asked);
+  else if (ghosts) most = PetscMin(most, PetscMax(few, 2 * (PetscCount)A->rmap->n * columns / ghosts));
+  *batch = (PetscInt)PetscMin(most, limit);
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, batch, 1, MPIU_INT, MPI_MIN, PetscObjectComm((PetscObject)A)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DenseExchangeSetUp(Mat A, Mat C, PetscInt ghosts, PetscInt columns, GallopDenseExchange *exchange)
 {
   PetscSF       sf;
   PetscObjectId id;
-  PetscInt      batch = columns;
+  PetscInt      asked = 0, batch;
 
   PetscFunctionBegin;
   PetscCall(MatGetMultPetscSF(A, &sf));
   PetscCall(PetscObjectGetId((PetscObject)sf, &id));
-  if (exchange->id == id && exchange->columns == columns) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscOptionsGetInt(((PetscObject)C)->options, ((PetscObject)C)->prefix, "-matproduct_batch_size", &asked, NULL));
+  if (exchange->id == id && exchange->columns == columns && exchange->asked == asked) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDenseExchangeReset(exchange));
-  if (ghosts) batch = (PetscInt)PetscMin((PetscCount)columns, PetscMax((PetscCount)1, 2 * (PetscCount)A->rmap->n * columns / ghosts));
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &batch, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  PetscCall(DenseExchangeBatch(A, ghosts, columns, asked, &batch));
   PetscCall(PetscSFCreateStridedSF(sf, batch, A->cmap->n, ghosts, &exchange->sf[0]));
   if (columns % batch) PetscCall(PetscSFCreateStridedSF(sf, columns % batch, A->cmap->n, ghosts, &exchange->sf[1]));
   exchange->id      = id;
   exchange->columns = columns;
+  exchange->asked   = asked;
   exchange->batch   = batch;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -337,6 +355,7 @@ PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat A, Mat B, Mat C, PetscBo
   PetscFunctionBegin;
   PetscCheck(C->rmap->n == A->rmap->n && B->rmap->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Local sizes of A, %" PetscInt_FMT " by %" PetscInt_FMT ", B, %" PetscInt_FMT " rows, and C, %" PetscInt_FMT " rows, do not match",
              A->rmap->n, A->cmap->n, B->rmap->n, C->rmap->n);
+  PetscCheck(!A->structure_only, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY");
   PetscCheck(C->cmap->N == columns, PetscObjectComm((PetscObject)C), PETSC_ERR_ARG_SIZ, "Number columns in B %" PetscInt_FMT " not equal columns in C %" PetscInt_FMT, columns, C->cmap->N);
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopGetBlocks(A, &diagonal, &offdiagonal));
@@ -353,7 +372,7 @@ PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat A, Mat B, Mat C, PetscBo
   PetscCall(MatGetLocalSize(offdiagonal, NULL, &ghosts));
   PetscCall(MatGetInfo(offdiagonal, MAT_LOCAL, &info));
   exchange = &g->denseexchange;
-  PetscCall(DenseExchangeSetUp(A, ghosts, columns, exchange));
+  PetscCall(DenseExchangeSetUp(A, C, ghosts, columns, exchange));
   PetscCall(CreateLocalDense(ghosts, exchange->batch, place, &exchange->ghost[place]));
   PetscCall(PackColumns(exchange, place, b, &packed));
   for (PetscInt first = 0; first < columns; first += exchange->batch) {

@@ -1,5 +1,6 @@
 /*
-  Products of matrices: the parent's, which know the parent's names. Only the numeric phase of C = A B with a dense B is ours, where there is room for TiledSpMM and it is worth it.
+  Products of matrices: the parent's, which know the parent's names. Ours is C = A B with a dense B, where there is room for TiledSpMM and it is worth it: its numeric phase, and in MPI
+  its symbolic one too.
 
   PETSc finds a product by the exact types of its factors, and the parent's GPU code checks them again. So a product that has a Gallop matrix among
   its factors is set up, and its two phases are run, while those matrices carry their parent's names.

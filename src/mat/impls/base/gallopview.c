@@ -84,24 +84,25 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
   if (ascii && (vformat == PETSC_VIEWER_ASCII_INFO || vformat == PETSC_VIEWER_ASCII_INFO_DETAIL) && A->assembled && !A->factortype && !A->structure_only) {
     const PetscBool detail = (PetscBool)(vformat == PETSC_VIEWER_ASCII_INFO_DETAIL);
     Mat             parts[2];
-    void           *data[2], *dense = NULL;
+    void           *data[2], *dense[2];
     int             n;
-    PetscBool       missing = PETSC_FALSE;
+    PetscBool       some[2] = {PETSC_FALSE, PETSC_FALSE}; /* parts without a format, and with a structure for dense matrices, on any process */
 
     PetscCall(GetParts(A, parts, &n));
     for (int k = 0; k < n; k++) {
       MatInfo info;
 
       PetscCall(GetData(parts[k], GALLOP_FORMAT, &data[k]));
+      PetscCall(GetData(parts[k], GALLOP_TILEDSPMM, &dense[k]));
       PetscCall(MatGetInfo(parts[k], MAT_LOCAL, &info));
-      if (!data[k] && info.nz_used > 0) missing = PETSC_TRUE; /* a part without entries needs no format */
+      if (!data[k] && info.nz_used > 0) some[0] = PETSC_TRUE; /* a part without entries needs no format */
+      if (dense[k]) some[1] = PETSC_TRUE;
     }
-    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &missing, 1, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, some, 2, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     PetscCall(PetscViewerASCIIPushTab(viewer));
     PetscCall(ViewStructure(A, g->type->format, n, data, detail, viewer));
-    if (missing) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", g->parenttype));
-    if (n == 1) PetscCall(GetData(A, GALLOP_TILEDSPMM, &dense)); /* products of MPI matrices have none */
-    if (dense) PetscCall(ViewStructure(A, g->structure[GALLOP_TILEDSPMM].type->format, 1, &dense, detail, viewer));
+    if (some[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", g->parenttype));
+    if (some[1]) PetscCall(ViewStructure(A, g->structure[GALLOP_TILEDSPMM].type->format, n, dense, detail, viewer));
     PetscCall(PetscViewerASCIIPopTab(viewer));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -123,7 +124,7 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
   Note:
   A right answer does not show who computed it. `products_host` and `products_device` count what this library's own code did, `fallbacks`
   what `MATAIJ` or `MATAIJCUSPARSE` did for it: products that the format has no kernel for, or has no room for. `dense_products_host`, `dense_products_device` and
-  `dense_fallbacks` tell the same of products of a sequential matrix with a dense one, C = A B.
+  `dense_fallbacks` tell the same of products with a dense matrix, C = A B.
 
 .seealso: `MatGallopStatistics`, `MATEVCHYB`
 @*/

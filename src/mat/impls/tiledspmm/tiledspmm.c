@@ -27,7 +27,7 @@
 
   Notes:
   Every Gallop type has it: `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD` and `MATHBP`. B is of type `MATDENSE` or `MATDENSECUDA`. In MPI the diagonal and the off-diagonal block have one each; the
-  rows of B that other processes have travel while the diagonal block computes. The structure
+  rows of B that other processes have travel while the diagonal block computes, and room for them is kept with A. The structure
   is built at the first such product, refreshed when only values have changed and built again when the nonzero pattern has changed. It is a copy of the entries beside the format and the
   parent's. With B transposed it also keeps room for up to 32 columns of B (64 in single precision, 16 complex ones), which -mat_tiledspmm_memory does not count.
 

@@ -663,7 +663,7 @@ PetscErrorCode TiledSpMMSegmentsApply(TiledSpMM *t, const GallopDenseProduct *p,
   if (t->kernel == TILEDSPMM_CACHED) PetscCall(ApplyCached(t, p, done));
   else PetscCall(ApplyTransposed(t, p, done));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopNotFresh(stream, &t->fresh));
+  if (*done) PetscCallCUDA(GallopNotFresh(stream, &t->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
