@@ -477,6 +477,23 @@ static inline PetscErrorCode TestAdds(Mat A, Mat R, TestOp op, Vec x, Vec y, Vec
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Transposed and Hermitian products of B, whose answers are those of A, with y into u, and with x added */
+static inline PetscErrorCode TestTransposed(Mat B, Mat A, Vec x, Vec y, Vec u, const char what[])
+{
+  PetscFunctionBegin;
+  PetscCall(TestSpoilVec(u));
+  PetscCall(MatMultTranspose(B, y, u));
+  PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, u, what));
+  PetscCall(TestAdds(B, A, TEST_TRANSPOSE, y, x, u, what));
+  PetscCall(TestSpoilVec(u));
+  PetscCall(MatMultHermitianTranspose(B, y, u));
+  PetscCall(TestCompare(A, TEST_HERMITIAN, y, NULL, u, what));
+  PetscCall(VecCopy(x, u));
+  PetscCall(MatMultHermitianTransposeAdd(B, y, u, u));
+  PetscCall(TestCompare(A, TEST_HERMITIAN, y, x, u, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Inf and NaN in x, one process: they touch the sums that have entries there, and no others. x is spoilt, z gets the product. */
 static inline PetscErrorCode TestSpecial(Mat A, Mat R, TestOp op, Vec x, Vec z, const char what[])
 {

@@ -458,16 +458,7 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
   PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, what));
   PetscCall(TestAdds(B, A, TEST_MULT, x, y, z, what));
 
-  PetscCall(TestSpoilVec(u));
-  PetscCall(MatMultTranspose(B, y, u));
-  PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, u, what));
-  PetscCall(TestAdds(B, A, TEST_TRANSPOSE, y, x, u, what));
-  PetscCall(TestSpoilVec(u));
-  PetscCall(MatMultHermitianTranspose(B, y, u));
-  PetscCall(TestCompare(A, TEST_HERMITIAN, y, NULL, u, what));
-  PetscCall(VecCopy(x, u));
-  PetscCall(MatMultHermitianTransposeAdd(B, y, u, u));
-  PetscCall(TestCompare(A, TEST_HERMITIAN, y, x, u, what));
+  PetscCall(TestTransposed(B, A, x, y, u, what));
 
   PetscCall(TestSpecial(B, A, TEST_MULT, x, z, what));
   PetscCall(TestSpecial(B, A, TEST_TRANSPOSE, y, u, what));

@@ -52,3 +52,14 @@ PETSC_INTERN PetscErrorCode TiledSpMMStagedApply(const TiledSpMM *, const Gallop
 PETSC_INTERN PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *, const GallopCSR *, PetscInt, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode TiledSpMMSegmentsRefresh(TiledSpMM *, const GallopCSR *);
 PETSC_INTERN PetscErrorCode TiledSpMMSegmentsApply(TiledSpMM *, const GallopDenseProduct *, PetscBool *);
+
+/* What carves the arrays of a list out of an allocation. Run twice: with a null base it measures, then it hands out. */
+#define TILEDSPMM_TAKE(array, number) carver.Take(t->array, number);
+#define TILEDSPMM_CARVE(name, LIST) \
+  static size_t name(TiledSpMM *t, void *base) \
+  { \
+    GallopCarver carver(base); \
+\
+    LIST(t, TILEDSPMM_TAKE) \
+    return carver.Bytes(); \
+  }

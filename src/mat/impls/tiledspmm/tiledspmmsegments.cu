@@ -759,23 +759,8 @@ PetscErrorCode TiledSpMMSegmentsRefresh(TiledSpMM *t, const GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define TAKE(array, number) carver.Take(t->array, number);
-static size_t CarveSegments(TiledSpMM *t, void *base)
-{
-  GallopCarver carver(base);
-
-  TILEDSPMM_SEGMENTS(t, TAKE)
-  return carver.Bytes();
-}
-
-static size_t CarveColumns(TiledSpMM *t, void *base)
-{
-  GallopCarver carver(base);
-
-  TILEDSPMM_COLUMNS(t, TAKE)
-  return carver.Bytes();
-}
-#undef TAKE
+TILEDSPMM_CARVE(CarveSegments, TILEDSPMM_SEGMENTS)
+TILEDSPMM_CARVE(CarveColumns, TILEDSPMM_COLUMNS)
 
 /* What is needed until the segments are there */
 typedef struct {

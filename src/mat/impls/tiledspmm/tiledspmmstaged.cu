@@ -337,24 +337,8 @@ __global__ static void __launch_bounds__(TILEDSPMM_MAX_PANEL) EntriesKernel(Patt
   }
 }
 
-#define TAKE(array, number) carver.Take(t->array, number);
-/* Run twice: with a null base they measure, then they hand out */
-static size_t CarveStages(TiledSpMM *t, void *base)
-{
-  GallopCarver carver(base);
-
-  TILEDSPMM_STAGES(t, TAKE)
-  return carver.Bytes();
-}
-
-static size_t CarveEntries(TiledSpMM *t, void *base)
-{
-  GallopCarver carver(base);
-
-  TILEDSPMM_ENTRIES(t, TAKE)
-  return carver.Bytes();
-}
-#undef TAKE
+TILEDSPMM_CARVE(CarveStages, TILEDSPMM_STAGES)
+TILEDSPMM_CARVE(CarveEntries, TILEDSPMM_ENTRIES)
 
 /* What is needed until the numbers of stages and rows of B are known, and what until that of entries is */
 typedef struct {
