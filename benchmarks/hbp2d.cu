@@ -238,7 +238,6 @@ struct SetUp {
   Workspace         w;
   Record           *rec;
   PetscInt         *start;
-  Offsets          *ends;
   unsigned short   *partialRow;
   Orders            o;
   GallopLongRows    longRows;
@@ -281,7 +280,7 @@ static PetscErrorCode Collect(SetUp *s)
 {
   const GallopCSR *csr = s->csr;
   HBP             *h;
-  Found            found;
+  Found           *found;
   PetscInt         M[2];
 
   PetscFunctionBegin;
@@ -304,11 +303,13 @@ static PetscErrorCode Collect(SetUp *s)
   GallopCheckLaunch();
   PetscCall(TakeBlocks(h, &s->w, &s->cubbytes, &s->memory[OF_BLOCKS], &s->bytes[OF_BLOCKS], s->stream));
   PetscCall(NeedMemory(s->memory[OF_BLOCKS]));
-  PetscCall(Count(h, &s->A, &s->w, s->cubbytes, &found, s->stream));
-  PetscCheck(!found.unsorted, PETSC_COMM_SELF, PETSC_ERR_SUP, "Columns do not increase in each row");
-  PetscCall(SetNumbers(h, csr, &found, &s->w, &s->longRows));
-  PetscCall(TakePiece(s, OF_RECORDS, CarveRecords(&s->rec, &s->start, &s->ends, &s->partialRow, h, NULL)));
-  (void)CarveRecords(&s->rec, &s->start, &s->ends, &s->partialRow, h, s->memory[OF_RECORDS]);
+  PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
+  PetscCall(Count(h, &s->A, &s->w, s->cubbytes, found, s->stream));
+  PetscCheck(!found->unsorted, PETSC_COMM_SELF, PETSC_ERR_SUP, "Columns do not increase in each row");
+  PetscCall(SetNumbers(h, csr, found, &s->w, &s->longRows));
+  PetscCall(PetscFree(found));
+  PetscCall(TakePiece(s, OF_RECORDS, CarveRecords(&s->rec, &s->start, &s->partialRow, h, NULL)));
+  (void)CarveRecords(&s->rec, &s->start, &s->partialRow, h, s->memory[OF_RECORDS]);
   CollectKernel<<<(unsigned int)Tiles(h->nz), Threads, 0, s->stream>>>(s->A, s->w.counts, s->w.offsets, s->rec);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -404,15 +405,21 @@ static PetscErrorCode Convert(SetUp *s)
   const GallopCSR *csr    = s->csr;
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
   const int        planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
-  void            *base;
+  Offsets         *ends;
+  Cuts             cuts;
   PetscBool        done;
   size_t           shelf;
 
   PetscFunctionBegin;
   if (s->way == DP && h->segNum) PetscCall(GallopDeviceCopyOut(&h->groupNum, s->o.before + blocks, sizeof(h->groupNum)));
-  PetscCall(GallopDeviceMalloc(Carve(h, false, NULL), &base));
-  PetscCall(NeedMemory(base));
-  (void)Carve(h, false, base);
+  PetscCall(PetscMalloc1(h->colBlocks + 1, &ends));
+  PetscCallCUDA(cudaMemcpy2DAsync(ends, sizeof(*ends), s->w.offsets, (size_t)h->rowBlocks * sizeof(*ends), sizeof(*ends), (size_t)h->colBlocks + 1, cudaMemcpyDeviceToHost, s->stream)); /* other groups than were counted, maybe */
+  PetscCallCUDA(cudaStreamSynchronize(s->stream));
+  PetscCall(MakePlan(h, ends, &cuts, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "Shared memory has no room for the x of a block");
+  PetscCall(PetscFree(ends));
+  PetscCall(TakeArrays(h, false, 0));
+  PetscCall(NeedMemory(h->data));
   DirectKernel<<<GridFor(words * WarpSize), Threads, 0, s->stream>>>(s->A, HBPWords(h->N), words * WarpSize, h->direct);
   GallopCheckLaunch();
   if (s->way == SORT || s->way == DP) {
@@ -423,7 +430,7 @@ static PetscErrorCode Convert(SetUp *s)
     HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.counts, s->w.offsets, s->w.partials, s->rec, s->w.most, s->start, s->partialRow);
   }
   GallopCheckLaunch();
-  BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, s->stream>>>(*h, s->w.offsets, s->w.partials, s->w.pieces, s->ends);
+  BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, s->stream>>>(*h, s->w.offsets, s->w.partials, s->w.pieces);
   GallopCheckLaunch();
   if (h->combineNum) {
     CombinePlanKernel<<<GridFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), s->stream>>>(*h, s->partialRow);
@@ -436,8 +443,8 @@ static PetscErrorCode Convert(SetUp *s)
   }
   ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, s->stream>>>(*h, s->start, csr->j, nullptr, csr->a);
   GallopCheckLaunch();
-  PetscCall(MakePlan(h, s->ends, s->stream, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room for the plan of products");
+  PetscCall(CutPlan(h, &cuts, s->stream));
+  PetscCall(PetscFree(cuts.sections));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

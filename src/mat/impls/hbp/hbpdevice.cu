@@ -20,6 +20,11 @@ struct Counts {
 
 static constexpr int CountBits = 12; /* a block has at most HBP_MAX_ROWS segments */
 
+/* Of all blocks before one, column by column */
+struct Offsets {
+  PetscInt blk, seg, nnz, group;
+};
+
 static __device__ __forceinline__ PetscCount GlobalThread()
 {
   return (PetscCount)blockIdx.x * blockDim.x + threadIdx.x;
@@ -101,7 +106,13 @@ struct Found {
   int      mapped, plain;   /* blocks of rows with a map, and without one but with entries */
   int      most, longest;   /* segments of a block, entries of a segment */
   int      unsorted, empty; /* some row's columns do not increase, or it has no entries */
+  Offsets  ends[1];         /* [colBlocks + 1] of each column of blocks */
 };
+
+static inline size_t FoundBytes(PetscInt colBlocks)
+{
+  return sizeof(Found) + (size_t)colBlocks * sizeof(Offsets);
+}
 
 /* The row in which each tile of entries begins, and long rows in any order */
 __global__ static void TilesKernel(PetscInt m, PetscInt longRow, const PetscInt *__restrict__ i, PetscInt *__restrict__ tileRow, PetscInt *__restrict__ longRows, Found *found)
@@ -265,11 +276,6 @@ __global__ static void __launch_bounds__(Threads) CountMappedKernel(Matrix A, Co
   if (more) atomicAdd(&counts[rb].lanes, more);
 }
 
-/* Of all blocks before one, column by column */
-struct Offsets {
-  PetscInt blk, seg, nnz, group;
-};
-
 struct AddOffsets {
   __host__ __device__ Offsets operator()(const Offsets &a, const Offsets &b) const { return {a.blk + b.blk, a.seg + b.seg, a.nnz + b.nnz, a.group + b.group}; }
 };
@@ -339,6 +345,7 @@ __global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const
 
   for (PetscCount b = GlobalThread(); b < blocks; b += (PetscCount)gridDim.x * Threads) most = max(most, (unsigned int)(offsets[b + 1].seg - offsets[b].seg));
   RaiseByWarp(&found->most, most);
+  for (PetscCount k = GlobalThread(); k * rowBlocks <= blocks; k += (PetscCount)gridDim.x * Threads) found->ends[k] = offsets[k * rowBlocks];
   if (GlobalThread()) return;
   found->blk     = offsets[blocks].blk;
   found->seg     = offsets[blocks].seg;
@@ -550,15 +557,12 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__rest
   }
 }
 
-/* What ends arrays, and where columns of blocks and rows of blocks begin. ends: what is before each column of blocks. */
-__global__ static void BoundsKernel(HBP h, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ pieces, Offsets *__restrict__ ends)
+/* What ends arrays, and where columns of blocks and rows of blocks begin */
+__global__ static void BoundsKernel(HBP h, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ pieces)
 {
   const PetscCount k = GlobalThread();
 
-  if (k <= h.colBlocks) {
-    h.colGroup[k] = offsets[k * h.rowBlocks].group;
-    ends[k]       = offsets[k * h.rowBlocks];
-  }
+  if (k <= h.colBlocks) h.colGroup[k] = offsets[k * h.rowBlocks].group;
   if (k <= h.rowBlocks) {
     h.partialPtr[k] = partials[k * h.colBlocks];
     h.combinePtr[k] = pieces[k];
@@ -566,6 +570,7 @@ __global__ static void BoundsKernel(HBP h, const Offsets *__restrict__ offsets, 
   if (k == 0) {
     h.begin_nnz[h.blkNum] = (PetscInt)h.blknz;
     h.group[h.groupNum]   = {(PetscInt)h.blknz, h.segNum, -1, 0};
+    if (!h.longRows.num) h.longRows.ptr[0] = h.longRows.firstPiece[0] = 0;
   }
 }
 
@@ -1055,10 +1060,12 @@ static PetscCount Tiles(PetscCount nz)
 static size_t CarveRows(Workspace *w, const HBP *h, void *base)
 {
   GallopCarver carver(base);
+  char        *found;
 
   carver.Take(w->tileRow, Tiles(h->nz));
   carver.Take(w->longRows, h->nz / h->longRow + 1);
-  carver.Take(w->found, 1);
+  carver.Take(found, (PetscCount)FoundBytes(h->colBlocks));
+  w->found = (Found *)found;
   return carver.Bytes();
 }
 
@@ -1089,13 +1096,12 @@ static size_t CarveSorted(Workspace *w, PetscCount nz, size_t cubbytes, void *ba
   return carver.Bytes();
 }
 
-static size_t CarveRecords(Record **rec, PetscInt **start, Offsets **ends, unsigned short **partialRow, const HBP *h, void *base)
+static size_t CarveRecords(Record **rec, PetscInt **start, unsigned short **partialRow, const HBP *h, void *base)
 {
   GallopCarver carver(base);
 
   carver.Take(*rec, h->segNum);
   carver.Take(*start, h->segNum);
-  carver.Take(*ends, (PetscCount)h->colBlocks + 1);
   carver.Take(*partialRow, h->partialNum);
   return carver.Bytes();
 }
@@ -1104,6 +1110,16 @@ static size_t CarveRecords(Record **rec, PetscInt **start, Offsets **ends, unsig
 static PetscInt AllChunks(const HBP *h)
 {
   return h->mapped && h->colBlocks > 1 ? (h->M - 1) / HBP_CHUNK + 1 : 0;
+}
+
+/* Small arrays, all filled by one copy */
+static void TakeLongRows(GallopCarver *carver, GallopLongRows *l)
+{
+  carver->Take(l->row, l->num);
+  carver->Take(l->ptr, (PetscCount)l->num + 1);
+  carver->Take(l->firstPiece, (PetscCount)l->num + 1);
+  carver->Take(l->pieceRow, l->pieceNum);
+  carver->Take(l->pieceAt, l->pieceNum);
 }
 
 static size_t Carve(HBP *h, bool indices, void *base)
@@ -1122,11 +1138,7 @@ static size_t Carve(HBP *h, bool indices, void *base)
   carver.Take(h->combinePtr, (PetscCount)h->rowBlocks + 1);
   carver.Take(h->combinePos, h->partialNum);
   carver.Take(h->combineEnd, (PetscCount)h->combineNum * h->N);
-  carver.Take(h->longRows.row, h->longRows.num);
-  carver.Take(h->longRows.ptr, (PetscCount)h->longRows.num + 1);
-  carver.Take(h->longRows.firstPiece, (PetscCount)h->longRows.num + 1);
-  carver.Take(h->longRows.pieceRow, h->longRows.pieceNum);
-  carver.Take(h->longRows.pieceAt, h->longRows.pieceNum);
+  TakeLongRows(&carver, &h->longRows);
   carver.Take(h->longCol, h->longRows.nz);
   carver.Take(h->direct, (PetscCount)h->rowBlocks * HBPWords(h->N));
   carver.Take(h->mapPtr, h->mapChunks ? (PetscCount)h->rowBlocks + 1 : 0);
@@ -1137,6 +1149,32 @@ static size_t Carve(HBP *h, bool indices, void *base)
   carver.Take(h->partial, h->partialNum);
   carver.Take(h->longPartial, h->longRows.pieceNum);
   return carver.Bytes();
+}
+
+static size_t CarvePlan(Plan *plan, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(plan->parts, (PetscCount)plan->partNum + 1);
+  carver.Take(plan->shares, (PetscCount)plan->shareNum + 1);
+  carver.Take(plan->tickets, 2);
+  return carver.Bytes();
+}
+
+/* One allocation for a format and its plan; h->data is NULL where there is no room. */
+static PetscErrorCode TakeArrays(HBP *h, bool indices, PetscCount maxbytes)
+{
+  Plan        *plan  = (Plan *)h->plan;
+  const size_t bytes = Carve(h, indices, NULL), planbytes = CarvePlan(plan, NULL);
+  void        *base = NULL;
+
+  PetscFunctionBegin;
+  if (!maxbytes || bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(bytes + planbytes, &base));
+  if (!base) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)Carve(h, indices, base);
+  (void)CarvePlan(plan, (char *)base + bytes);
+  h->bytes += planbytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Room for what is counted of blocks, and for CUB; *memory is to be freed, NULL where there is none */
@@ -1199,7 +1237,7 @@ static PetscErrorCode Count(const HBP *h, const Matrix *A, Workspace *w, size_t 
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), PiecesOf{w->partials, h->rowBlocks, h->colBlocks}), w->pieces, h->rowBlocks + 1, stream));
   TotalsKernel<<<PetscMin(GridFor(blocks), 512), Threads, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, w->mapPtr, w->found);
   GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(found, w->found, sizeof(*found)));
+  PetscCall(GallopDeviceCopyOut(found, w->found, FoundBytes(h->colBlocks)));
   w->most = found->most;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1211,18 +1249,33 @@ static PetscErrorCode Destroy(void **data)
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceFree(h->data)); /* where the allocation begins */
-  if (plan) PetscCall(GallopDeviceFree(plan->parts));
+  if (plan) PetscCall(PetscFree(plan->longRows));
   PetscCall(PetscFree(plan));
   PetscCall(PetscFree(h));
   *data = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Parts that follow each other, of one column of blocks and about the same weight: the first one, where it begins */
+/* Parts that follow each other, of one column of blocks and about the same weight: the first one, where it begins, and the first share */
 typedef struct {
-  PetscInt   part, col;
+  PetscInt   part, col, share;
   PetscCount weight, each;
 } Section;
+
+/* As many as a launch takes with it */
+struct Sections {
+  static constexpr int Most = 64;
+
+  PetscInt num;
+  Section  of[Most];
+};
+
+/* How parts are cut: whether entries count, how many parts a share has */
+typedef struct {
+  PetscCount entries;
+  PetscInt   together, sectionNum;
+  Section   *sections;
+} Cuts;
 
 /* What parts are cut by: groups, and entries if these count */
 static __host__ __device__ __forceinline__ PetscCount Weight(PetscCount entries, PetscCount groups)
@@ -1230,34 +1283,38 @@ static __host__ __device__ __forceinline__ PetscCount Weight(PetscCount entries,
   return entries + GroupWeight * groups;
 }
 
-/* Where parts begin */
-__global__ static void PartsKernel(HBP h, PetscCount entries, PetscInt sectionNum, const Section *__restrict__ sections, PetscInt num, Part<PetscInt> *__restrict__ parts)
+/* Where parts of some sections begin, from part begin on and before part end; and shares */
+__global__ static void PartsKernel(HBP h, Plan plan, PetscCount entries, PetscInt together, Sections sections, PetscInt begin, PetscInt end)
 {
-  const PetscCount p = GlobalThread();
+  const PetscCount p = begin + GlobalThread();
 
-  if (p > num) return;
-  if (p == num) {
-    parts[p] = {h.groupNum, h.colBlocks};
+  if (p >= end) return;
+  if (p == plan.partNum) {
+    plan.parts[p]              = {h.groupNum, h.colBlocks};
+    plan.shares[plan.shareNum] = plan.partNum;
+    plan.tickets[0] = plan.tickets[1] = 0;
     return;
   }
-  PetscInt first = 0, last = sectionNum - 1;
+  PetscInt first = 0, last = sections.num - 1;
 
   while (first < last) { /* the last section that begins at p or before */
     const PetscInt mid = last - (last - first) / 2;
 
-    if (sections[mid].part <= p) first = mid;
+    if (sections.of[mid].part <= p) first = mid;
     else last = mid - 1;
   }
-  const Section s  = sections[first];
-  PetscInt      lo = h.colGroup[s.col], hi = h.colGroup[s.col + 1];
+  const Section  s      = sections.of[first];
+  const PetscInt within = (PetscInt)p - s.part;
+  PetscInt       lo = h.colGroup[s.col], hi = h.colGroup[s.col + 1];
 
   while (lo < hi) {
     const PetscInt mid = lo + (hi - lo) / 2;
 
-    if (Weight(entries * h.group[mid].begin_ptr, mid) < s.weight + (p - s.part) * s.each) lo = mid + 1;
+    if (Weight(entries * h.group[mid].begin_ptr, mid) < s.weight + within * s.each) lo = mid + 1;
     else hi = mid;
   }
-  parts[p] = {lo, s.col};
+  plan.parts[p] = {lo, s.col};
+  if (plan.shareNum && within % together == 0) plan.shares[s.share + within / together] = (PetscInt)p;
 }
 
 /* Cuts columns of blocks, before each of which is weight end[], into parts: given many or fewer of weight each first, and then parts of weight least. Returns the number of parts. */
@@ -1273,7 +1330,7 @@ static PetscInt CutParts(PetscInt cols, const PetscCount end[], PetscInt given, 
       PetscCount       parts  = (end[cb + 1] - at + weight - 1) / weight;
 
       if (num < given) parts = PetscMin(parts, given - num);
-      sections[n++] = {num, cb, at, weight};
+      sections[n++] = {num, cb, 0, at, weight};
       num += (PetscInt)parts;
       at += parts * weight;
     }
@@ -1282,22 +1339,18 @@ static PetscInt CutParts(PetscInt cols, const PetscCount end[], PetscInt given, 
   return num;
 }
 
-/* Parts of about the same weight, and how to launch; *done is false where there is no memory */
-static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, cudaStream_t stream, PetscBool *done)
+/* Parts of about the same weight, and how to launch; *done is false where shared memory does not suffice. The caller frees cuts->sections. */
+static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, Cuts *cuts, PetscBool *done)
 {
   Plan          *plan;
-  PetscInt       num, shares = 0, together = 1, sectionNum, *share;
+  PetscInt       num, shares = 0;
   PetscCount    *end, entries, weight, agents, each, least, mean;
-  Offsets       *before;
-  Section       *sections;
-  GallopCarver   sizes(NULL);
-  void          *base, *sectionbase;
-  size_t         sectionbytes;
   const PetscInt fixed = h->options.fixed >= 0 ? h->options.fixed : h->shared ? 0 : 75;
   int            device, sms, resident = 1, warps;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
+  *cuts = {};
   PetscCall(PetscNew(&plan));
   plan->fresh = PETSC_TRUE;
   PetscCallCUDA(GallopKernelOverlaps(CombineKernel<PetscScalar, PetscInt>, &plan->overlaps));
@@ -1326,9 +1379,8 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, cudaStream_t stream,
   warps         = plan->threads / WarpSize;
   agents        = (PetscCount)sms * resident * warps;
   entries       = h->groupNum > 8 * agents; /* else a part is a group */
-  PetscCall(PetscMalloc2(h->colBlocks + 1, &before, h->colBlocks + 1, &end));
-  PetscCall(GallopDeviceCopyOut(before, ends, (size_t)(h->colBlocks + 1) * sizeof(*before)));
-  for (PetscInt cb = 0; cb <= h->colBlocks; cb++) end[cb] = Weight(entries * before[cb].nnz, before[cb].group);
+  PetscCall(PetscMalloc1(h->colBlocks + 1, &end));
+  for (PetscInt cb = 0; cb <= h->colBlocks; cb++) end[cb] = Weight(entries * ends[cb].nnz, ends[cb].group);
   weight = end[h->colBlocks];
   mean   = weight / PetscMax(h->groupNum, 1) + 1;
   if (entries) {
@@ -1337,87 +1389,88 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, cudaStream_t stream,
     if (h->shared) each = least;
   } else each = least = GroupWeight;
   plan->fixedEach = entries && h->options.fixed < 0 ? 1 : (PetscInt)PetscMax(1, weight * fixed / 100 / agents / each); /* the first one needs no ticket */
-  PetscCall(PetscMalloc1(h->colBlocks + 1, &sections));                                                                /* one column may have two */
-  num = CutParts(h->colBlocks, end, h->shared ? 0 : plan->fixedEach * (PetscInt)agents, each, least, &sectionNum, sections);
-  if (h->shared) {
-    together = (PetscInt)(PetscMax(weight / (8 * (PetscCount)sms * resident), 2 * h->M) / least + 1);
-    for (PetscInt k = 0; k < sectionNum; k++) shares += ((k + 1 < sectionNum ? sections[k + 1].part : num) - sections[k].part + together - 1) / together;
+  PetscCall(PetscMalloc1(h->colBlocks + 1, &cuts->sections));                                                          /* one column may have two */
+  num            = CutParts(h->colBlocks, end, h->shared ? 0 : plan->fixedEach * (PetscInt)agents, each, least, &cuts->sectionNum, cuts->sections);
+  cuts->entries  = entries;
+  cuts->together = h->shared ? (PetscInt)(PetscMax(weight / (8 * (PetscCount)sms * resident), 2 * h->M) / least + 1) : 1;
+  for (PetscInt k = 0; k < cuts->sectionNum && h->shared; k++) {
+    cuts->sections[k].share = shares;
+    shares += ((k + 1 < cuts->sectionNum ? cuts->sections[k + 1].part : num) - cuts->sections[k].part + cuts->together - 1) / cuts->together;
   }
-  PetscCall(PetscMalloc1(shares + 1, &share));
   plan->shareNum = shares;
-  shares         = 0;
-  for (PetscInt k = 0; k < sectionNum && h->shared; k++) {
-    for (PetscInt p = sections[k].part; p < (k + 1 < sectionNum ? sections[k + 1].part : num); p += together) share[shares++] = p;
-  }
-  share[shares] = num;
-  plan->partNum = num;
-  plan->blocks  = (int)PetscMin(h->shared ? (PetscCount)shares : ((PetscCount)num + warps - 1) / warps, (PetscCount)sms * resident);
+  plan->partNum  = num;
+  plan->blocks   = (int)PetscMin(h->shared ? (PetscCount)shares : ((PetscCount)num + warps - 1) / warps, (PetscCount)sms * resident);
   if (h->shared) plan->fixedEach = (PetscInt)PetscMax(1, (PetscReal)shares / PetscMax(plan->blocks, 1) * fixed / 100);
-  sizes.Take(plan->parts, (PetscCount)num + 1);
-  sizes.Take(plan->shares, (PetscCount)shares + 1);
-  sizes.Take(plan->tickets, 2);
-  sectionbytes = (size_t)PetscMax(sectionNum, 1) * sizeof(*sections);
-  PetscCall(GallopDeviceMalloc(sizes.Bytes(), &base));
-  PetscCall(GallopDeviceMalloc(sectionbytes, &sectionbase));
-  plan->parts = NULL;
-  if (base && sectionbase) {
-    GallopCarver carver(base);
-
-    carver.Take(plan->parts, (PetscCount)num + 1);
-    carver.Take(plan->shares, (PetscCount)shares + 1);
-    carver.Take(plan->tickets, 2);
-    PetscCall(GallopDeviceZero(plan->tickets, 2 * sizeof(int)));
-    PetscCall(GallopDeviceCopyIn(plan->shares, share, (size_t)(shares + 1) * sizeof(PetscInt)));
-    if (sectionNum) PetscCall(GallopDeviceCopyIn(sectionbase, sections, sectionbytes));
-    PartsKernel<<<GridFor((PetscCount)num + 1), Threads, 0, stream>>>(*h, entries, sectionNum, (const Section *)sectionbase, num, plan->parts);
-    GallopCheckLaunch();
-    PetscCallCUDA(cudaStreamSynchronize(stream)); /* what was copied from pageable memory is about to go */
-    *done = PETSC_TRUE;
-  } else PetscCall(GallopDeviceFree(base));
-  if (sectionbase) PetscCall(GallopDeviceRelease(sectionbytes, sectionbase));
-  h->bytes += sizes.Bytes();
-  PetscCall(PetscFree(share));
-  PetscCall(PetscFree(sections));
-  PetscCall(PetscFree2(before, end));
+  PetscCall(PetscFree(end));
+  *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Sections go with the launches, so that the host has nothing to copy and nothing to wait for */
+static PetscErrorCode CutPlan(const HBP *h, const Cuts *cuts, cudaStream_t stream)
+{
+  const Plan *plan  = (const Plan *)h->plan;
+  PetscInt    begin = 0, first = 0;
+
+  PetscFunctionBegin;
+  do {
+    Sections sections = {};
+    PetscInt end      = plan->partNum + 1;
+
+    sections.num = PetscMin(cuts->sectionNum - first, Sections::Most);
+    for (PetscInt k = 0; k < sections.num; k++) sections.of[k] = cuts->sections[first + k];
+    first += sections.num;
+    if (first < cuts->sectionNum) end = cuts->sections[first].part;
+    PartsKernel<<<GridFor(end - begin), Threads, 0, stream>>>(*h, *plan, cuts->entries, cuts->together, sections, begin, end);
+    GallopCheckLaunch();
+    begin = end;
+  } while (first < cuts->sectionNum);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The GPU may copy later: the plan keeps what it copies from */
 static PetscErrorCode CopyLongRows(HBP *h, const GallopLongRows *l)
 {
+  GallopLongRows staged = *l;
+  GallopCarver   sizes(NULL);
+  void         **base = &((Plan *)h->plan)->longRows;
+
   PetscFunctionBegin;
-  PetscCall(GallopDeviceCopyIn(h->longRows.ptr, l->ptr, (size_t)(l->num + 1) * sizeof(PetscInt)));
-  PetscCall(GallopDeviceCopyIn(h->longRows.firstPiece, l->firstPiece, (size_t)(l->num + 1) * sizeof(PetscInt)));
   if (!l->num) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopDeviceCopyIn(h->longRows.row, l->row, (size_t)l->num * sizeof(PetscInt)));
-  PetscCall(GallopDeviceCopyIn(h->longRows.pieceRow, l->pieceRow, (size_t)l->pieceNum * sizeof(PetscInt)));
-  PetscCall(GallopDeviceCopyIn(h->longRows.pieceAt, l->pieceAt, (size_t)l->pieceNum * sizeof(PetscInt)));
+  TakeLongRows(&sizes, &staged);
+  PetscCall(PetscMalloc(sizes.Bytes(), base));
+  GallopCarver carver(*base);
+
+  TakeLongRows(&carver, &staged);
+  PetscCall(PetscArraycpy(staged.row, l->row, l->num));
+  PetscCall(PetscArraycpy(staged.ptr, l->ptr, l->num + 1));
+  PetscCall(PetscArraycpy(staged.firstPiece, l->firstPiece, l->num + 1));
+  PetscCall(PetscArraycpy(staged.pieceRow, l->pieceRow, l->pieceNum));
+  PetscCall(PetscArraycpy(staged.pieceAt, l->pieceAt, l->pieceNum));
+  PetscCall(GallopDeviceCopyIn(h->longRows.row, *base, sizes.Bytes()));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* With all numbers known: takes memory and fills it; *done is false where there is not enough */
-static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, const GallopLongRows *l, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, const GallopLongRows *l, const Cuts *cuts, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
-  const size_t     bytes     = Carve(h, w->from != NULL, NULL);
   const int        planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
   Record          *rec;
   PetscInt        *start;
-  Offsets         *ends;
   unsigned short  *partialRow;
   size_t           recbytes, shelf;
   int              warps;
-  void            *base = NULL, *recbase = NULL;
+  void            *recbase;
 
   PetscFunctionBegin;
-  *done   = PETSC_FALSE;
-  h->data = NULL;
-  if (!maxbytes || bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(bytes, &base));
-  if (!base) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)Carve(h, w->from != NULL, base);
-  recbytes = CarveRecords(&rec, &start, &ends, &partialRow, h, NULL);
+  *done = PETSC_FALSE;
+  PetscCall(TakeArrays(h, w->from != NULL, maxbytes));
+  if (!h->data) PetscFunctionReturn(PETSC_SUCCESS);
+  recbytes = CarveRecords(&rec, &start, &partialRow, h, NULL);
   PetscCall(GallopDeviceMalloc(recbytes, &recbase));
   if (!recbase) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveRecords(&rec, &start, &ends, &partialRow, h, recbase);
+  (void)CarveRecords(&rec, &start, &partialRow, h, recbase);
   if (h->mapChunks) {
     MapKernel<<<(unsigned int)h->rowBlocks + 1, MapThreads, 0, stream>>>(*A, *h, w->mapPtr, AllChunks(h));
     GallopCheckLaunch();
@@ -1435,7 +1488,7 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   warps = HashWarps(h, w->most, &shelf);
   HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, stream>>>(*h, blocks, w->counts, w->offsets, w->partials, rec, w->most, start, partialRow);
   GallopCheckLaunch();
-  BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, stream>>>(*h, w->offsets, w->partials, w->pieces, ends);
+  BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, stream>>>(*h, w->offsets, w->partials, w->pieces);
   GallopCheckLaunch();
   if (h->combineNum) {
     CombinePlanKernel<<<GridFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), stream>>>(*h, partialRow);
@@ -1448,8 +1501,9 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   }
   ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, stream>>>(*h, start, A->j, w->from, csr->a);
   GallopCheckLaunch();
-  PetscCall(MakePlan(h, ends, stream, done));
+  PetscCall(CutPlan(h, cuts, stream));
   PetscCall(GallopDeviceRelease(recbytes, recbase));
+  *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1522,13 +1576,14 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscInt     M[2];
   Matrix       A;
   Workspace    w = {};
-  Found        found;
+  Found       *found;
   size_t       rowbytes, blockbytes = 0, sortedbytes = 0, mapbytes = 0, cubbytes;
   void        *rowmemory, *blockmemory = NULL, *sorted = NULL, *mapmemory = NULL, *data;
   cudaStream_t stream;
   PetscBool    done;
 
   GallopLongRows longRows;
+  Cuts           cuts;
 
   PetscFunctionBegin;
   *built = NULL;
@@ -1554,6 +1609,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   (void)CarveRows(&w, h, rowmemory);
+  PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
   A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, w.tileRow, NULL, h->mapChunks};
   PetscCallCUDA(cudaMemsetAsync(w.found, 0, sizeof(*w.found), stream));
   TilesKernel<<<GridFor(h->m), Threads, 0, stream>>>(h->m, h->longRow, csr->i, w.tileRow, w.longRows, w.found);
@@ -1566,22 +1622,25 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
     PetscCall(TakeBlocks(h, &w, &cubbytes, &blockmemory, &blockbytes, stream));
     done = (PetscBool)(blockmemory != NULL);
   }
-  if (done) PetscCall(Count(h, &A, &w, cubbytes, &found, stream));
-  if (done && found.unsorted) done = (PetscBool)((PetscCount)h->n <= (PetscCount)1 << 32); /* keys have 32 bits for a column */
-  if (done && found.unsorted) {
+  if (done) PetscCall(Count(h, &A, &w, cubbytes, found, stream));
+  if (done && found->unsorted) done = (PetscBool)((PetscCount)h->n <= (PetscCount)1 << 32); /* keys have 32 bits for a column */
+  if (done && found->unsorted) {
     char *const cub = w.cub;
 
     PetscCall(SortRows(&A, &w, &sorted, &sortedbytes, stream));
     w.cub = cub;
     done  = (PetscBool)(sorted != NULL);
-    if (done) PetscCall(Count(h, &A, &w, cubbytes, &found, stream));
+    if (done) PetscCall(Count(h, &A, &w, cubbytes, found, stream));
   }
-  if (done) done = (PetscBool)(found.longest <= HBP_MAX_COLS); /* else some row names columns more than once, and more often than two bytes tell */
+  if (done) done = (PetscBool)(found->longest <= HBP_MAX_COLS); /* else some row names columns more than once, and more often than two bytes tell */
   if (done) {
-    PetscCall(SetNumbers(h, csr, &found, &w, &longRows));
-    PetscCall(Complete(h, csr, &A, &longRows, &w, maxbytes, stream, &done));
+    PetscCall(SetNumbers(h, csr, found, &w, &longRows));
+    PetscCall(MakePlan(h, found->ends, &cuts, &done));
+    if (done) PetscCall(Complete(h, csr, &A, &longRows, &cuts, &w, maxbytes, stream, &done));
+    PetscCall(PetscFree(cuts.sections));
     PetscCall(GallopLongRowsFree(&longRows));
   }
+  PetscCall(PetscFree(found));
   if (done) *built = h;
   else PetscCall(Destroy(&data));
   if (sorted) PetscCall(GallopDeviceRelease(sortedbytes, sorted));

@@ -62,6 +62,7 @@ typedef struct {
   size_t          shared, combineShared;
   int             transposedBlocks;
   PetscInt        transposedEach;  /* as fixedEach; 0 before the first transposed product */
+  void           *longRows;        /* on the host, what the GPU copies from */
   PetscBool       overlaps, fresh; /* kernels may start while those before them end, and values have been written since the last product */
 } Plan;
 
