@@ -403,7 +403,7 @@ static PetscErrorCode Convert(SetUp *s)
 {
   HBP             *h      = s->h;
   const GallopCSR *csr    = s->csr;
-  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
+  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, bits = DirectBits(h);
   const int        planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
   Offsets         *ends;
   Cuts             cuts;
@@ -420,7 +420,7 @@ static PetscErrorCode Convert(SetUp *s)
   PetscCall(PetscFree(ends));
   PetscCall(TakeArrays(h, false, 0));
   PetscCall(NeedMemory(h->data));
-  DirectKernel<<<GridFor(words * WarpSize), Threads, 0, s->stream>>>(s->A, HBPWords(h->N), words * WarpSize, h->direct);
+  BoundsKernel<<<GridFor(PetscMax(bits, (PetscCount)h->colBlocks + 1)), Threads, 0, s->stream>>>(s->A, *h, bits, s->w.offsets, s->w.partials, s->w.pieces);
   GallopCheckLaunch();
   if (s->way == SORT || s->way == DP) {
     PlaceKernel<<<GridFor(blocks, Warps), Threads, 0, s->stream>>>(*h, blocks, s->w.offsets, s->w.partials, s->rec, s->o.order, s->way == DP ? s->o.mark : nullptr, s->start, s->partialRow);
@@ -429,8 +429,6 @@ static PetscErrorCode Convert(SetUp *s)
 
     HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.counts, s->w.offsets, s->w.partials, s->rec, s->w.most, s->start, s->partialRow);
   }
-  GallopCheckLaunch();
-  BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, s->stream>>>(*h, s->w.offsets, s->w.partials, s->w.pieces);
   GallopCheckLaunch();
   if (h->combineNum) {
     CombinePlanKernel<<<GridFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), s->stream>>>(*h, s->partialRow);

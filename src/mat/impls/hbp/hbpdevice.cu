@@ -1,5 +1,6 @@
 /* HBP on the GPU: the build from CSR arrays there, and the kernels of the product */
 
+#include <cub/block/block_scan.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
@@ -7,11 +8,12 @@
 #include "hbpdevice.h"
 
 static constexpr int Threads = 256, Warps = Threads / WarpSize;
-static constexpr int SharedThreads = 512;               /* of the SpMV part where they share x */
-static constexpr int GroupWeight   = 64;                /* entries that take as long as what a group takes besides its entries */
-static constexpr int PartWeight    = 31 * GroupWeight;  /* of a part, at most, but for one of one group: so it has at most 31 groups, a lane each, and one for the end of the last */
-static constexpr int TileEntries   = 1024;              /* that a GPU block looks at to find segments */
-static constexpr int MapThreads = 512, MapWords = 8192; /* a GPU block that makes a map marks chunks by as many words of bits */
+static constexpr int SharedThreads = 512;                  /* of the SpMV part where they share x */
+static constexpr int GroupWeight   = 64;                   /* entries that take as long as what a group takes besides its entries */
+static constexpr int PartWeight    = 31 * GroupWeight;     /* of a part, at most, but for one of one group: so it has at most 31 groups, a lane each, and one for the end of the last */
+static constexpr int TileEntries   = 1024;                 /* that a GPU block looks at to find segments */
+static constexpr int ScanThreads = 1024, FewBlocks = 8192; /* so many are summed up by one GPU block of so many threads */
+static constexpr int MapThreads = 512, MapWords = 8192;    /* a GPU block that makes a map marks chunks by as many words of bits */
 
 /* What a block has: segments, those that give partial sums, entries; and of segments by log2 of lanes all but those with one */
 struct Counts {
@@ -193,6 +195,7 @@ __global__ static void __launch_bounds__(MapThreads, 4) CountChunksKernel(Matrix
 
   if (threadIdx.x) return;
   chunks[rb] = num <= A.mapChunks ? num : 0;
+  if (rb == 0) chunks[A.rowBlocks] = 0;
   if (num > A.mapChunks) atomicAdd(&found->plain, 1);
   else if (num) atomicAdd(&found->mapped, 1);
 }
@@ -309,25 +312,6 @@ struct PartialsByRows {
   __host__ __device__ PetscInt operator()(PetscCount k) const { return k < (PetscCount)rowBlocks * colBlocks ? CountOf(counts[k % colBlocks * rowBlocks + k / colBlocks].all, 1) : 0; }
 };
 
-/* One bit a row: whether all its entries are in one block, or it is long */
-__global__ static void DirectKernel(Matrix A, PetscInt words, PetscCount n, unsigned int *__restrict__ direct)
-{
-  const PetscCount k  = GlobalThread();
-  const PetscInt   rb = (PetscInt)(k / WarpSize / words), r = (PetscInt)(k / WarpSize % words) * WarpSize + threadIdx.x % WarpSize;
-  const PetscCount row   = (PetscCount)rb * A.N + r;
-  const bool       valid = k < n && r < A.N && row < A.m;
-  bool             one   = false;
-
-  if (valid) {
-    const PetscInt first = A.i[row], end = A.i[row + 1];
-
-    one = end - first > A.longRow || (end > first && (A.IsMapped(rb) || A.j[first] / A.M == A.j[end - 1] / A.M));
-  }
-  const unsigned int bits = __ballot_sync(All, one);
-
-  if (k < n && threadIdx.x % WarpSize == 0) direct[k / WarpSize] = bits;
-}
-
 /* Partial sums of a block of rows make so many pieces */
 struct PiecesOf {
   const PetscInt *partials;
@@ -339,13 +323,15 @@ struct PiecesOf {
   }
 };
 
-__global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const PetscInt *__restrict__ pieces, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ maps, Found *found)
+/* What the host is told of sums, by all threads of a grid; maps: where they begin */
+static __device__ __forceinline__ void FindTotals(PetscCount blocks, PetscInt rowBlocks, const PetscInt *pieces, const Offsets *offsets, const PetscInt *partials, const PetscInt *maps, Found *found)
 {
-  unsigned int most = 0;
+  const PetscCount stride = (PetscCount)gridDim.x * blockDim.x;
+  unsigned int     most   = 0;
 
-  for (PetscCount b = GlobalThread(); b < blocks; b += (PetscCount)gridDim.x * Threads) most = max(most, (unsigned int)(offsets[b + 1].seg - offsets[b].seg));
+  for (PetscCount b = GlobalThread(); b < blocks; b += stride) most = max(most, (unsigned int)(offsets[b + 1].seg - offsets[b].seg));
   RaiseByWarp(&found->most, most);
-  for (PetscCount k = GlobalThread(); k * rowBlocks <= blocks; k += (PetscCount)gridDim.x * Threads) found->ends[k] = offsets[k * rowBlocks];
+  for (PetscCount k = GlobalThread(); k * rowBlocks <= blocks; k += stride) found->ends[k] = offsets[k * rowBlocks];
   if (GlobalThread()) return;
   found->blk     = offsets[blocks].blk;
   found->seg     = offsets[blocks].seg;
@@ -353,6 +339,51 @@ __global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const
   found->partial = partials[blocks];
   found->combine = pieces[rowBlocks];
   if (maps) found->map = maps[rowBlocks];
+}
+
+__global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const PetscInt *__restrict__ pieces, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ maps, Found *found)
+{
+  FindTotals(blocks, rowBlocks, pieces, offsets, partials, maps, found);
+}
+
+/* Calls put(k, sum of those before) for the n numbers that get(k) tells a GPU block. What it puts all threads may then read. */
+template <typename T, typename Add, typename Get, typename Put>
+static __device__ __forceinline__ void BlockPrefixes(PetscInt n, Add add, Get get, Put put)
+{
+  using Scan = cub::BlockScan<T, ScanThreads, cub::BLOCK_SCAN_WARP_SCANS>;
+  __shared__ typename Scan::TempStorage memory;
+  const PetscInt                        each = (n + ScanThreads - 1) / ScanThreads, first = (PetscInt)threadIdx.x * each, last = first + each < n ? first + each : n;
+  T                                     sum = {}, before;
+
+  for (PetscInt k = first; k < last; k++) sum = add(sum, get(k));
+  Scan(memory).ExclusiveScan(sum, before, T{}, add);
+  for (PetscInt k = first; k < last; k++) {
+    const T own = get(k);
+
+    put(k, before);
+    before = add(before, own);
+  }
+  __syncthreads();
+}
+
+/* All sums by one GPU block, which takes less than to launch a scan of each. No pointer may be __restrict__: some sums are of others. */
+__global__ static void __launch_bounds__(ScanThreads) ScanKernel(PetscInt rowBlocks, PetscInt colBlocks, const Counts *counts, const PetscInt *chunks, Offsets *offsets, PetscInt *partials, PetscInt *pieces, PetscInt *maps, Found *found)
+{
+  const PetscInt       blocks = rowBlocks * colBlocks;
+  const PartialsByRows partialsOf{counts, rowBlocks, colBlocks};
+  const PiecesOf       piecesOf{partials, rowBlocks, colBlocks};
+  const auto           add = [](PetscInt a, PetscInt b) { return a + b; };
+
+  BlockPrefixes<Offsets>(
+    blocks + 1, AddOffsets(), [&](PetscInt k) { return OffsetsOf()(counts[k]); }, [&](PetscInt k, const Offsets &before) { offsets[k] = before; });
+  BlockPrefixes<PetscInt>(
+    blocks + 1, add, [&](PetscInt k) { return partialsOf(k); }, [&](PetscInt k, PetscInt before) { partials[k] = before; });
+  BlockPrefixes<PetscInt>(
+    rowBlocks + 1, add, [&](PetscInt k) { return piecesOf(k); }, [&](PetscInt k, PetscInt before) { pieces[k] = before; });
+  if (maps)
+    BlockPrefixes<PetscInt>(
+      rowBlocks + 1, add, [&](PetscInt k) { return chunks[k]; }, [&](PetscInt k, PetscInt before) { maps[k] = before; });
+  FindTotals(blocks, rowBlocks, pieces, offsets, partials, maps, found);
 }
 
 /* A segment before it has found its place: the first entry, how many follow it, the row in the block and HBP_FLAG. Stored at once. */
@@ -557,11 +588,27 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, const Counts *__rest
   }
 }
 
-/* What ends arrays, and where columns of blocks and rows of blocks begin */
-__global__ static void BoundsKernel(HBP h, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ pieces)
+static inline PetscCount DirectBits(const HBP *h)
 {
-  const PetscCount k = GlobalThread();
+  return (PetscCount)h->rowBlocks * HBPWords(h->N) * WarpSize;
+}
 
+/* One bit a row: whether all its entries are in one block, or it is long; what ends arrays, and where columns of blocks and rows of blocks begin */
+__global__ static void BoundsKernel(Matrix A, HBP h, PetscCount bits, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ pieces)
+{
+  const PetscCount k     = GlobalThread();
+  const PetscInt   words = HBPWords(h.N), rb = (PetscInt)(k / WarpSize / words), r = (PetscInt)(k / WarpSize % words) * WarpSize + threadIdx.x % WarpSize;
+  const PetscCount row = (PetscCount)rb * A.N + r;
+  bool             one = false;
+
+  if (k < bits && r < A.N && row < A.m) {
+    const PetscInt first = A.i[row], end = A.i[row + 1];
+
+    one = end - first > A.longRow || (end > first && (A.IsMapped(rb) || A.j[first] / A.M == A.j[end - 1] / A.M));
+  }
+  const unsigned int direct = __ballot_sync(All, one);
+
+  if (k < bits && threadIdx.x % WarpSize == 0) h.direct[k / WarpSize] = direct;
   if (k <= h.colBlocks) h.colGroup[k] = offsets[k * h.rowBlocks].group;
   if (k <= h.rowBlocks) {
     h.partialPtr[k] = partials[k * h.colBlocks];
@@ -1177,19 +1224,34 @@ static PetscErrorCode TakeArrays(HBP *h, bool indices, PetscCount maxbytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static bool HasFewBlocks(const HBP *h)
+{
+  return (PetscCount)h->rowBlocks * h->colBlocks <= FewBlocks;
+}
+
+/* All sums of what was counted; without cub only *cubbytes, what these need */
+static PetscErrorCode ScanBlocks(const HBP *h, const Workspace *w, char *cub, size_t *cubbytes, cudaStream_t stream)
+{
+  const PetscCount blocks   = (PetscCount)h->rowBlocks * h->colBlocks;
+  const auto       numbers  = thrust::make_counting_iterator((PetscCount)0);
+  size_t           bytes[4] = {*cubbytes, *cubbytes, *cubbytes, w->chunks ? *cubbytes : 0};
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(cub, bytes[0], thrust::make_transform_iterator(w->counts, OffsetsOf()), w->offsets, AddOffsets(), Offsets{0, 0, 0, 0}, blocks + 1, stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(cub, bytes[1], thrust::make_transform_iterator(numbers, PartialsByRows{w->counts, h->rowBlocks, h->colBlocks}), w->partials, blocks + 1, stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(cub, bytes[2], thrust::make_transform_iterator(numbers, PiecesOf{w->partials, h->rowBlocks, h->colBlocks}), w->pieces, h->rowBlocks + 1, stream));
+  if (w->chunks) PetscCallCUDA(cub::DeviceScan::ExclusiveSum(cub, bytes[3], w->chunks, w->mapPtr, h->rowBlocks + 1, stream));
+  if (!cub) *cubbytes = PetscMax(PetscMax(bytes[0], bytes[1]), PetscMax(bytes[2], bytes[3]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Room for what is counted of blocks, and for CUB; *memory is to be freed, NULL where there is none */
 static PetscErrorCode TakeBlocks(const HBP *h, Workspace *w, size_t *cubbytes, void **memory, size_t *bytes, cudaStream_t stream)
 {
-  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
-  size_t           cub;
-
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, *cubbytes, thrust::make_transform_iterator(w->counts, OffsetsOf()), w->offsets, AddOffsets(), Offsets{0, 0, 0, 0}, blocks + 1, stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, cub, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), PartialsByRows{w->counts, h->rowBlocks, h->colBlocks}), w->partials, blocks + 1, stream));
-  *cubbytes = PetscMax(*cubbytes, cub);
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, cub, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), PiecesOf{w->partials, h->rowBlocks, h->colBlocks}), w->pieces, h->rowBlocks + 1, stream));
-  *cubbytes = PetscMax(*cubbytes, cub);
-  *bytes    = CarveBlocks(w, h, *cubbytes, NULL);
+  *cubbytes = 0;
+  if (!HasFewBlocks(h)) PetscCall(ScanBlocks(h, w, nullptr, cubbytes, stream));
+  *bytes = CarveBlocks(w, h, *cubbytes, NULL);
   PetscCall(GallopDeviceMalloc(*bytes, memory));
   if (*memory) (void)CarveBlocks(w, h, *cubbytes, *memory);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1232,10 +1294,11 @@ static PetscErrorCode Count(const HBP *h, const Matrix *A, Workspace *w, size_t 
     CountKernel<<<(unsigned int)Tiles(A->nz), Threads, 0, stream>>>(*A, w->counts, w->found);
     GallopCheckLaunch();
   }
-  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, cubbytes, thrust::make_transform_iterator(w->counts, OffsetsOf()), w->offsets, AddOffsets(), Offsets{0, 0, 0, 0}, blocks + 1, stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), PartialsByRows{w->counts, h->rowBlocks, h->colBlocks}), w->partials, blocks + 1, stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), PiecesOf{w->partials, h->rowBlocks, h->colBlocks}), w->pieces, h->rowBlocks + 1, stream));
-  TotalsKernel<<<PetscMin(GridFor(blocks), 512), Threads, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, w->mapPtr, w->found);
+  if (HasFewBlocks(h)) ScanKernel<<<1, ScanThreads, 0, stream>>>(h->rowBlocks, h->colBlocks, w->counts, w->chunks, w->offsets, w->partials, w->pieces, w->mapPtr, w->found);
+  else {
+    PetscCall(ScanBlocks(h, w, w->cub, &cubbytes, stream));
+    TotalsKernel<<<PetscMin(GridFor(blocks), 512), Threads, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, w->mapPtr, w->found);
+  }
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(found, w->found, FoundBytes(h->colBlocks)));
   w->most = found->most;
@@ -1454,7 +1517,7 @@ static PetscErrorCode CopyLongRows(HBP *h, const GallopLongRows *l)
 /* With all numbers known: takes memory and fills it; *done is false where there is not enough */
 static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, const GallopLongRows *l, const Cuts *cuts, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
-  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, words = (PetscCount)h->rowBlocks * HBPWords(h->N);
+  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, bits = DirectBits(h);
   const int        planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
   Record          *rec;
   PetscInt        *start;
@@ -1475,7 +1538,7 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
     MapKernel<<<(unsigned int)h->rowBlocks + 1, MapThreads, 0, stream>>>(*A, *h, w->mapPtr, AllChunks(h));
     GallopCheckLaunch();
   }
-  DirectKernel<<<GridFor(words * WarpSize), Threads, 0, stream>>>(*A, HBPWords(h->N), words * WarpSize, h->direct);
+  BoundsKernel<<<GridFor(PetscMax(bits, (PetscCount)h->colBlocks + 1)), Threads, 0, stream>>>(*A, *h, bits, w->offsets, w->partials, w->pieces);
   GallopCheckLaunch();
   if (h->mapped) {
     CollectMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->offsets, rec);
@@ -1487,8 +1550,6 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   }
   warps = HashWarps(h, w->most, &shelf);
   HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, stream>>>(*h, blocks, w->counts, w->offsets, w->partials, rec, w->most, start, partialRow);
-  GallopCheckLaunch();
-  BoundsKernel<<<GridFor((PetscCount)PetscMax(h->rowBlocks, h->colBlocks) + 1), Threads, 0, stream>>>(*h, w->offsets, w->partials, w->pieces);
   GallopCheckLaunch();
   if (h->combineNum) {
     CombinePlanKernel<<<GridFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), stream>>>(*h, partialRow);
@@ -1507,33 +1568,27 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static size_t CarveMaps(Workspace *w, const HBP *h, size_t cubbytes, char **cub, void *base)
+static size_t CarveMaps(Workspace *w, const HBP *h, void *base)
 {
   GallopCarver carver(base);
 
   carver.Take(w->chunks, (PetscCount)h->rowBlocks + 1);
   carver.Take(w->mapPtr, (PetscCount)h->rowBlocks + 1);
-  carver.Take(*cub, (PetscCount)cubbytes);
   return carver.Bytes();
 }
 
-/* Which blocks of rows have maps, and where these begin; *memory is to be freed, NULL where there is none */
+/* Which blocks of rows have maps; *memory is to be freed, NULL where there is none */
 static PetscErrorCode CountMaps(HBP *h, Matrix *A, Workspace *w, void **memory, size_t *bytes, cudaStream_t stream)
 {
-  size_t cub = 0;
-  char  *scan;
-  Found  found;
+  Found found;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, cub, w->chunks, w->mapPtr, h->rowBlocks + 1, stream));
-  *bytes = CarveMaps(w, h, cub, &scan, NULL);
+  *bytes = CarveMaps(w, h, NULL);
   PetscCall(GallopDeviceMalloc(*bytes, memory));
   if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveMaps(w, h, cub, &scan, *memory);
+  (void)CarveMaps(w, h, *memory);
   CountChunksKernel<<<(unsigned int)h->rowBlocks, MapThreads, 0, stream>>>(*A, w->chunks, w->found);
   GallopCheckLaunch();
-  PetscCallCUDA(cudaMemsetAsync(w->chunks + h->rowBlocks, 0, sizeof(*w->chunks), stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(scan, cub, w->chunks, w->mapPtr, h->rowBlocks + 1, stream));
   PetscCall(GallopDeviceCopyOut(&found, w->found, sizeof(found)));
   h->mapped = found.mapped;
   if (!found.plain) {
