@@ -299,10 +299,10 @@ static PetscErrorCode Collect(SetUp *s)
   (void)CarveRows(&s->w, h, s->memory[OF_ROWS]);
   s->A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, s->w.tileRow, NULL, 0};
   PetscCallCUDA(cudaMemsetAsync(s->w.found, 0, sizeof(*s->w.found), s->stream));
-  TilesKernel<<<GridFor(h->m), Threads, 0, s->stream>>>(h->m, h->longRow, csr->i, s->w.tileRow, s->w.longRows, s->w.found);
-  GallopCheckLaunch();
   PetscCall(TakeBlocks(h, &s->w, &s->cubbytes, &s->memory[OF_BLOCKS], &s->bytes[OF_BLOCKS], s->stream));
   PetscCall(NeedMemory(s->memory[OF_BLOCKS]));
+  TilesKernel<<<GridFor(h->m), Threads, 0, s->stream>>>(h->m, h->longRow, csr->i, s->w.tileRow, s->w.longRows, (PetscCount)h->rowBlocks * h->colBlocks, s->w.counts, s->w.found);
+  GallopCheckLaunch();
   PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
   PetscCall(Count(h, &s->A, &s->w, s->cubbytes, found, s->stream));
   PetscCheck(!found->unsorted, PETSC_COMM_SELF, PETSC_ERR_SUP, "Columns do not increase in each row");

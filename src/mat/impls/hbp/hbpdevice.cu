@@ -13,6 +13,7 @@ static constexpr int GroupWeight   = 64;                   /* entries that take 
 static constexpr int PartWeight    = 31 * GroupWeight;     /* of a part, at most, but for one of one group: so it has at most 31 groups, a lane each, and one for the end of the last */
 static constexpr int TileEntries   = 1024;                 /* that a GPU block looks at to find segments */
 static constexpr int ScanThreads = 1024, FewBlocks = 8192; /* so many are summed up by one GPU block of so many threads */
+static constexpr int FewRows    = 64;                      /* long rows that the host is told without asking */
 static constexpr int MapThreads = 512, MapWords = 8192;    /* a GPU block that makes a map marks chunks by as many words of bits */
 
 /* What a block has: segments, those that give partial sums, entries; and of segments by log2 of lanes all but those with one */
@@ -108,6 +109,7 @@ struct Found {
   int      mapped, plain;   /* blocks of rows with a map, and without one but with entries */
   int      most, longest;   /* segments of a block, entries of a segment */
   int      unsorted, empty; /* some row's columns do not increase, or it has no entries */
+  PetscInt rows[FewRows];   /* the first ones of longRows */
   Offsets  ends[1];         /* [colBlocks + 1] of each column of blocks */
 };
 
@@ -116,14 +118,20 @@ static inline size_t FoundBytes(PetscInt colBlocks)
   return sizeof(Found) + (size_t)colBlocks * sizeof(Offsets);
 }
 
-/* The row in which each tile of entries begins, and long rows in any order */
-__global__ static void TilesKernel(PetscInt m, PetscInt longRow, const PetscInt *__restrict__ i, PetscInt *__restrict__ tileRow, PetscInt *__restrict__ longRows, Found *found)
+/* The row in which each tile of entries begins, and long rows in any order; clears the counts of all blocks and one more */
+__global__ static void TilesKernel(PetscInt m, PetscInt longRow, const PetscInt *__restrict__ i, PetscInt *__restrict__ tileRow, PetscInt *__restrict__ longRows, PetscCount blocks, Counts *__restrict__ counts, Found *found)
 {
   const PetscCount r = GlobalThread();
 
+  for (PetscCount b = r; b <= blocks; b += (PetscCount)gridDim.x * Threads) counts[b] = {0, 0};
   if (r >= m) return;
   if (i[r + 1] == i[r]) found->empty = 1;
-  if (i[r + 1] - i[r] > longRow) longRows[AddOne(&found->longRows)] = (PetscInt)r;
+  if (i[r + 1] - i[r] > longRow) {
+    const PetscInt at = AddOne(&found->longRows);
+
+    longRows[at] = (PetscInt)r;
+    if (at < FewRows) found->rows[at] = (PetscInt)r;
+  }
   for (PetscCount t = ((PetscCount)i[r] + TileEntries - 1) / TileEntries; t * TileEntries < i[r + 1]; t++) tileRow[t] = (PetscInt)r;
 }
 
@@ -1113,6 +1121,10 @@ static size_t CarveRows(Workspace *w, const HBP *h, void *base)
   carver.Take(w->longRows, h->nz / h->longRow + 1);
   carver.Take(found, (PetscCount)FoundBytes(h->colBlocks));
   w->found = (Found *)found;
+  if (h->mapChunks) {
+    carver.Take(w->chunks, (PetscCount)h->rowBlocks + 1);
+    carver.Take(w->mapPtr, (PetscCount)h->rowBlocks + 1);
+  }
   return carver.Bytes();
 }
 
@@ -1284,8 +1296,10 @@ static PetscErrorCode Count(const HBP *h, const Matrix *A, Workspace *w, size_t 
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cudaMemsetAsync(w->counts, 0, (size_t)(blocks + 1) * sizeof(*w->counts), stream));
-  if (w->from) PetscCallCUDA(cudaMemsetAsync(&w->found->most, 0, 2 * sizeof(int), stream)); /* counted before rows were sorted */
+  if (w->from) { /* counted before rows were sorted */
+    PetscCallCUDA(cudaMemsetAsync(w->counts, 0, (size_t)(blocks + 1) * sizeof(*w->counts), stream));
+    PetscCallCUDA(cudaMemsetAsync(&w->found->most, 0, 2 * sizeof(int), stream));
+  }
   if (h->mapped) {
     CountMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->counts, w->found);
     GallopCheckLaunch();
@@ -1568,25 +1582,12 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static size_t CarveMaps(Workspace *w, const HBP *h, void *base)
-{
-  GallopCarver carver(base);
-
-  carver.Take(w->chunks, (PetscCount)h->rowBlocks + 1);
-  carver.Take(w->mapPtr, (PetscCount)h->rowBlocks + 1);
-  return carver.Bytes();
-}
-
-/* Which blocks of rows have maps; *memory is to be freed, NULL where there is none */
-static PetscErrorCode CountMaps(HBP *h, Matrix *A, Workspace *w, void **memory, size_t *bytes, cudaStream_t stream)
+/* Which blocks of rows have maps */
+static PetscErrorCode CountMaps(HBP *h, Matrix *A, const Workspace *w, cudaStream_t stream)
 {
   Found found;
 
   PetscFunctionBegin;
-  *bytes = CarveMaps(w, h, NULL);
-  PetscCall(GallopDeviceMalloc(*bytes, memory));
-  if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveMaps(w, h, *memory);
   CountChunksKernel<<<(unsigned int)h->rowBlocks, MapThreads, 0, stream>>>(*A, w->chunks, w->found);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(&found, w->found, sizeof(found)));
@@ -1614,7 +1615,8 @@ static PetscErrorCode SetNumbers(HBP *h, const GallopCSR *csr, const Found *foun
   h->longest    = found->longest;
   h->alone      = (PetscBool)(!found->partial && !found->longRows && !found->empty);
   PetscCall(PetscMalloc1(found->longRows, &rows));
-  if (found->longRows) PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)found->longRows * sizeof(PetscInt)));
+  if (found->longRows <= FewRows) PetscCall(PetscArraycpy(rows, found->rows, found->longRows));
+  else PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)found->longRows * sizeof(PetscInt)));
   PetscCall(GallopLongRowsPlan(csr->host_i, found->longRows, rows, HBP_PIECE, longRows));
   PetscCall(PetscFree(rows));
   h->longRows.num      = longRows->num;
@@ -1632,8 +1634,8 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   Matrix       A;
   Workspace    w = {};
   Found       *found;
-  size_t       rowbytes, blockbytes = 0, sortedbytes = 0, mapbytes = 0, cubbytes;
-  void        *rowmemory, *blockmemory = NULL, *sorted = NULL, *mapmemory = NULL, *data;
+  size_t       rowbytes, blockbytes, sortedbytes = 0, cubbytes;
+  void        *rowmemory, *blockmemory, *sorted  = NULL, *data;
   cudaStream_t stream;
   PetscBool    done;
 
@@ -1667,17 +1669,14 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
   A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, w.tileRow, NULL, h->mapChunks};
   PetscCallCUDA(cudaMemsetAsync(w.found, 0, sizeof(*w.found), stream));
-  TilesKernel<<<GridFor(h->m), Threads, 0, stream>>>(h->m, h->longRow, csr->i, w.tileRow, w.longRows, w.found);
-  GallopCheckLaunch();
-  if (h->mapChunks) {
-    PetscCall(CountMaps(h, &A, &w, &mapmemory, &mapbytes, stream));
-    done = (PetscBool)(mapmemory != NULL);
-  }
+  if (h->mapChunks) PetscCall(CountMaps(h, &A, &w, stream));
+  PetscCall(TakeBlocks(h, &w, &cubbytes, &blockmemory, &blockbytes, stream));
+  done = (PetscBool)(blockmemory != NULL);
   if (done) {
-    PetscCall(TakeBlocks(h, &w, &cubbytes, &blockmemory, &blockbytes, stream));
-    done = (PetscBool)(blockmemory != NULL);
+    TilesKernel<<<GridFor(h->m), Threads, 0, stream>>>(h->m, h->longRow, csr->i, w.tileRow, w.longRows, (PetscCount)h->rowBlocks * h->colBlocks, w.counts, w.found);
+    GallopCheckLaunch();
+    PetscCall(Count(h, &A, &w, cubbytes, found, stream));
   }
-  if (done) PetscCall(Count(h, &A, &w, cubbytes, found, stream));
   if (done && found->unsorted) done = (PetscBool)((PetscCount)h->n <= (PetscCount)1 << 32); /* keys have 32 bits for a column */
   if (done && found->unsorted) {
     char *const cub = w.cub;
@@ -1699,7 +1698,6 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   if (done) *built = h;
   else PetscCall(Destroy(&data));
   if (sorted) PetscCall(GallopDeviceRelease(sortedbytes, sorted));
-  if (mapmemory) PetscCall(GallopDeviceRelease(mapbytes, mapmemory));
   if (blockmemory) PetscCall(GallopDeviceRelease(blockbytes, blockmemory));
   PetscCall(GallopDeviceRelease(rowbytes, rowmemory));
   PetscFunctionReturn(PETSC_SUCCESS);
