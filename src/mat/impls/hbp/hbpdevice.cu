@@ -1416,6 +1416,47 @@ static PetscInt CutParts(PetscInt cols, const PetscCount end[], PetscInt given, 
   return num;
 }
 
+/* What does not change while a process uses a GPU, asked once */
+struct Device {
+  int       device = -1, sms = 0;
+  int       shared      = -1;     /* bytes that the x of a block may have, -1 before it is known */
+  int       resident[2] = {0, 0}; /* GPU blocks of the SpMV part that a multiprocessor has at once, without and with maps; 0 before it is known */
+  PetscBool overlaps    = PETSC_FALSE;
+};
+
+/* Prepares the kernels of a matrix too. Of a kernel that no matrix needs nothing is asked: it would be loaded. */
+static PetscErrorCode GetDevice(const HBP *h, Device *d)
+{
+  static Device known;
+  int           device;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  if (device != known.device) {
+    known = Device();
+    PetscCallCUDA(GallopKernelOverlaps(CombineKernel<PetscScalar, PetscInt>, &known.overlaps));
+    PetscCallCUDA(cudaDeviceGetAttribute(&known.sms, cudaDevAttrMultiProcessorCount, device));
+    PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
+    known.device = device;
+  }
+  if (h->shared && known.shared < 0) {
+    cudaFuncAttributes attributes;
+    int                most;
+
+    PetscCallCUDA(cudaFuncGetAttributes(&attributes, HBPKernel<PetscScalar, PetscInt, SHARED>));
+    PetscCallCUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    most = PetscMax(0, PetscMin(HBP_MAX_SHARED_COLS * (int)sizeof(PetscScalar), most - (int)attributes.sharedSizeBytes)); /* the same for all matrices */
+    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
+    known.shared = most;
+  } else if (!h->shared && !known.resident[h->mapped > 0]) {
+    const auto kernel = h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>;
+
+    PetscCallCUDA(GiveL1(kernel, FewThreads, device, &known.resident[h->mapped > 0])); /* the combine part before needed shared memory */
+  }
+  *d = known;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Parts of about the same weight, and how to launch; *done is false where shared memory does not suffice. The caller frees cuts->sections. */
 static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, Cuts *cuts, PetscBool *done)
 {
@@ -1423,38 +1464,27 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, Cuts *cuts, PetscBoo
   PetscInt       num, shares = 0;
   PetscCount    *end, entries, weight, agents, each, least, mean;
   const PetscInt fixed = h->options.fixed >= 0 ? h->options.fixed : h->shared ? 0 : 75;
-  int            device, sms, resident = 1, warps;
+  int            resident, warps;
+  Device         d;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   *cuts = {};
   PetscCall(PetscNew(&plan));
-  plan->fresh = PETSC_TRUE;
-  PetscCallCUDA(GallopKernelOverlaps(CombineKernel<PetscScalar, PetscInt>, &plan->overlaps));
-  h->plan      = plan;
-  plan->shared = h->shared ? (size_t)h->M * sizeof(PetscScalar) : 0;
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
+  h->plan = plan;
+  PetscCall(GetDevice(h, &d));
+  plan->fresh    = PETSC_TRUE;
+  plan->overlaps = d.overlaps;
+  plan->shared   = h->shared ? (size_t)h->M * sizeof(PetscScalar) : 0;
+  resident       = d.resident[h->mapped > 0];
   if (h->shared) {
-    cudaFuncAttributes attributes;
-    int                most;
-
-    PetscCallCUDA(cudaFuncGetAttributes(&attributes, HBPKernel<PetscScalar, PetscInt, SHARED>));
-    PetscCallCUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    most = PetscMin(HBP_MAX_SHARED_COLS * (int)sizeof(PetscScalar), most - (int)attributes.sharedSizeBytes); /* the same for all matrices */
-    if (plan->shared > (size_t)PetscMax(most, 0)) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
+    if (plan->shared > (size_t)d.shared) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, SHARED>, SharedThreads, plan->shared));
-  } else {
-    const auto kernel = h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>;
-
-    PetscCallCUDA(GiveL1(kernel, FewThreads, device, &resident)); /* the combine part before needed shared memory */
   }
   plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
-  PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
   plan->threads = h->shared ? SharedThreads : FewThreads;
   warps         = plan->threads / WarpSize;
-  agents        = (PetscCount)sms * resident * warps;
+  agents        = (PetscCount)d.sms * resident * warps;
   entries       = h->groupNum > 8 * agents; /* else a part is a group */
   PetscCall(PetscMalloc1(h->colBlocks + 1, &end));
   for (PetscInt cb = 0; cb <= h->colBlocks; cb++) end[cb] = Weight(entries * ends[cb].nnz, ends[cb].group);
@@ -1469,14 +1499,14 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, Cuts *cuts, PetscBoo
   PetscCall(PetscMalloc1(h->colBlocks + 1, &cuts->sections));                                                          /* one column may have two */
   num            = CutParts(h->colBlocks, end, h->shared ? 0 : plan->fixedEach * (PetscInt)agents, each, least, &cuts->sectionNum, cuts->sections);
   cuts->entries  = entries;
-  cuts->together = h->shared ? (PetscInt)(PetscMax(weight / (8 * (PetscCount)sms * resident), 2 * h->M) / least + 1) : 1;
+  cuts->together = h->shared ? (PetscInt)(PetscMax(weight / (8 * (PetscCount)d.sms * resident), 2 * h->M) / least + 1) : 1;
   for (PetscInt k = 0; k < cuts->sectionNum && h->shared; k++) {
     cuts->sections[k].share = shares;
     shares += ((k + 1 < cuts->sectionNum ? cuts->sections[k + 1].part : num) - cuts->sections[k].part + cuts->together - 1) / cuts->together;
   }
   plan->shareNum = shares;
   plan->partNum  = num;
-  plan->blocks   = (int)PetscMin(h->shared ? (PetscCount)shares : ((PetscCount)num + warps - 1) / warps, (PetscCount)sms * resident);
+  plan->blocks   = (int)PetscMin(h->shared ? (PetscCount)shares : ((PetscCount)num + warps - 1) / warps, (PetscCount)d.sms * resident);
   if (h->shared) plan->fixedEach = (PetscInt)PetscMax(1, (PetscReal)shares / PetscMax(plan->blocks, 1) * fixed / 100);
   PetscCall(PetscFree(end));
   *done = PETSC_TRUE;
