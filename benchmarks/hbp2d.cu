@@ -225,7 +225,7 @@ __global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount 
 /* ---- set-up ---- */
 
 /* Workspace, in the order in which it is taken */
-enum { OF_ROWS, OF_BLOCKS, OF_RECORDS, OF_ORDER, PIECES };
+enum { OF_LOOK, OF_BLOCKS, OF_RECORDS, OF_ORDER, PIECES };
 
 struct SetUp {
   int               way;
@@ -265,13 +265,13 @@ static PetscErrorCode TakePiece(SetUp *s, int piece, size_t bytes)
 /* Of the choice of blocks the hash alone needs a look at the matrix */
 static PetscErrorCode LookAt(SetUp *s)
 {
-  PetscInt  M[2];
-  PetscBool done;
+  PetscInt M[2];
 
   PetscFunctionBegin;
   HBPCandidates(s->options, M);
-  PetscCall(Look(s->csr, M, &s->sample, &done, s->stream));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room to look at this matrix");
+  PetscCall(TakeLook(s->csr, s->options, M, &s->w, &s->memory[OF_LOOK], &s->bytes[OF_LOOK], s->stream));
+  PetscCall(NeedMemory(s->memory[OF_LOOK]));
+  PetscCall(Look(s->csr, M, &s->w, &s->sample, s->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -295,12 +295,11 @@ static PetscErrorCode Collect(SetUp *s)
   HBPChoose(&h->options, csr, M, &s->sample, h);
   if (s->way != HASH) h->hash = {30, 1, 0, 1}; /* the same for all segments: they stay in order of rows, a lane each */
   PetscCheck(HBPFits(h), PETSC_COMM_SELF, PETSC_ERR_SUP, "There are far more blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns than entries", h->N, h->M);
-  PetscCall(TakePiece(s, OF_ROWS, CarveRows(&s->w, h, NULL)));
-  (void)CarveRows(&s->w, h, s->memory[OF_ROWS]);
-  s->A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, s->w.tileRow, NULL, 0};
-  PetscCallCUDA(cudaMemsetAsync(s->w.found, 0, sizeof(*s->w.found), s->stream));
+  if (!s->memory[OF_LOOK]) PetscCall(TakeLook(csr, s->options, M, &s->w, &s->memory[OF_LOOK], &s->bytes[OF_LOOK], s->stream));
+  PetscCall(NeedMemory(s->memory[OF_LOOK]));
   PetscCall(TakeBlocks(h, &s->w, &s->cubbytes, &s->memory[OF_BLOCKS], &s->bytes[OF_BLOCKS], s->stream));
   PetscCall(NeedMemory(s->memory[OF_BLOCKS]));
+  s->A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, s->w.tileRow, NULL, 0};
   TilesKernel<<<GridFor(h->m), Threads, 0, s->stream>>>(h->m, h->longRow, csr->i, s->w.tileRow, s->w.longRows, (PetscCount)h->rowBlocks * h->colBlocks, s->w.counts, s->w.found);
   GallopCheckLaunch();
   PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
@@ -692,6 +691,7 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
   s.blocksort = b->blocksort;
   PetscCall(PetscGetCurrentCUDAStream(&s.stream));
   PetscCall(LookAt(&s));
+  PetscCall(ReleaseWork(&s));
   for (s.way = HASH; s.way < RAW; s.way++) {
     PetscCall(Measure(b, &problem, &s, x, y, &f));
     if (s.way == HASH) hash = f;

@@ -1066,6 +1066,7 @@ __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V,
 /* ---- host code ---- */
 
 struct Workspace {
+  HBPSample          *sample;
   Counts             *counts;
   Offsets            *offsets;
   PetscInt           *partials, *pieces, *tileRow, *longRows;
@@ -1085,46 +1086,24 @@ static int BitsFor(PetscCount largest)
   return bits;
 }
 
-/* How the rows look; *fits is false where there is no memory for that */
-static PetscErrorCode Look(const GallopCSR *csr, const PetscInt M[2], HBPSample *s, PetscBool *fits, cudaStream_t stream)
-{
-  const Widths widths = {
-    {M[0], M[1]}
-  };
-  void *sum;
-
-  PetscFunctionBegin;
-  *fits = PETSC_FALSE;
-  PetscCall(GallopDeviceMalloc(sizeof(*s), &sum));
-  if (!sum) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(cudaMemsetAsync(sum, 0, sizeof(*s), stream));
-  LookKernel<<<GridFor(HBP_SAMPLES, Warps), Threads, 0, stream>>>(csr->m, csr->i, csr->j, widths, (unsigned long long *)sum);
-  GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(s, sum, sizeof(*s)));
-  PetscCall(GallopDeviceRelease(sizeof(*s), sum));
-  *fits = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscCount Tiles(PetscCount nz)
 {
   return (nz + TileEntries - 1) / TileEntries;
 }
 
-/* What is needed before it is known whether there is more than one column of blocks, */
-static size_t CarveRows(Workspace *w, const HBP *h, void *base)
+/* What is needed before blocks are chosen, or before it is known whether there is more than one column of them: as much as the choice may need, see HBPChoose() and HBPFits(), */
+static size_t CarveLook(Workspace *w, const GallopCSR *csr, const HBPOptions *options, const PetscInt M[2], void *base)
 {
-  GallopCarver carver(base);
-  char        *found;
+  GallopCarver     carver(base);
+  const PetscInt   rowBlocks = (csr->m - 1) / (options->block_rows ? options->block_rows : HBP_LEAST_ROWS) + 1;
+  const PetscCount colBlocks = PetscMin((csr->n - 1) / PetscMin(M[0], M[1]) + 1, 4 * csr->nz + 16000000);
+  char            *found;
 
-  carver.Take(w->tileRow, Tiles(h->nz));
-  carver.Take(w->longRows, h->nz / h->longRow + 1);
-  carver.Take(found, (PetscCount)FoundBytes(h->colBlocks));
+  carver.Take(w->sample, 1);
+  carver.Take(found, (PetscCount)FoundBytes((PetscInt)colBlocks));
   w->found = (Found *)found;
-  if (h->mapChunks) {
-    carver.Take(w->chunks, (PetscCount)h->rowBlocks + 1);
-    carver.Take(w->mapPtr, (PetscCount)h->rowBlocks + 1);
-  }
+  carver.Take(w->chunks, (PetscCount)rowBlocks + 1);
+  carver.Take(w->mapPtr, (PetscCount)rowBlocks + 1);
   return carver.Bytes();
 }
 
@@ -1134,12 +1113,40 @@ static size_t CarveBlocks(Workspace *w, const HBP *h, size_t cubbytes, void *bas
   GallopCarver     carver(base);
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
 
+  carver.Take(w->tileRow, Tiles(h->nz));
+  carver.Take(w->longRows, h->nz / h->longRow + 1);
   carver.Take(w->counts, blocks + 1);
   carver.Take(w->offsets, blocks + 1);
   carver.Take(w->partials, blocks + 1);
   carver.Take(w->pieces, (PetscCount)h->rowBlocks + 1);
   carver.Take(w->cub, (PetscCount)cubbytes);
   return carver.Bytes();
+}
+
+/* Clears sample and found too; *memory is to be freed, NULL where there is none */
+static PetscErrorCode TakeLook(const GallopCSR *csr, const HBPOptions *options, const PetscInt M[2], Workspace *w, void **memory, size_t *bytes, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  *bytes = CarveLook(w, csr, options, M, NULL);
+  PetscCall(GallopDeviceMalloc(*bytes, memory));
+  if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveLook(w, csr, options, M, *memory);
+  PetscCallCUDA(cudaMemsetAsync(w->sample, 0, (size_t)((char *)(w->found + 1) - (char *)w->sample), stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How the rows look */
+static PetscErrorCode Look(const GallopCSR *csr, const PetscInt M[2], const Workspace *w, HBPSample *s, cudaStream_t stream)
+{
+  const Widths widths = {
+    {M[0], M[1]}
+  };
+
+  PetscFunctionBegin;
+  LookKernel<<<GridFor(HBP_SAMPLES, Warps), Threads, 0, stream>>>(csr->m, csr->i, csr->j, widths, (unsigned long long *)w->sample);
+  GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(s, w->sample, sizeof(*s)));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static size_t CarveSorted(Workspace *w, PetscCount nz, size_t cubbytes, void *base)
@@ -1257,11 +1264,12 @@ static PetscErrorCode ScanBlocks(const HBP *h, const Workspace *w, char *cub, si
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Room for what is counted of blocks, and for CUB; *memory is to be freed, NULL where there is none */
+/* Room for what is counted of rows and blocks, and for CUB; *memory is to be freed, NULL where there is none */
 static PetscErrorCode TakeBlocks(const HBP *h, Workspace *w, size_t *cubbytes, void **memory, size_t *bytes, cudaStream_t stream)
 {
   PetscFunctionBegin;
   *cubbytes = 0;
+  if (!h->mapChunks) w->chunks = w->mapPtr = NULL;
   if (!HasFewBlocks(h)) PetscCall(ScanBlocks(h, w, nullptr, cubbytes, stream));
   *bytes = CarveBlocks(w, h, *cubbytes, NULL);
   PetscCall(GallopDeviceMalloc(*bytes, memory));
@@ -1662,10 +1670,10 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   HBPSample    s;
   PetscInt     M[2];
   Matrix       A;
-  Workspace    w = {};
-  Found       *found;
-  size_t       rowbytes, blockbytes, sortedbytes = 0, cubbytes;
-  void        *rowmemory, *blockmemory, *sorted  = NULL, *data;
+  Workspace    w     = {};
+  Found       *found = NULL;
+  size_t       lookbytes, blockbytes = 0, sortedbytes = 0, cubbytes;
+  void        *lookmemory, *blockmemory = NULL, *sorted = NULL, *data;
   cudaStream_t stream;
   PetscBool    done;
 
@@ -1683,26 +1691,22 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   h->nz      = csr->nz;
   h->options = *(const HBPOptions *)options;
   HBPCandidates(&h->options, M);
-  PetscCall(Look(csr, M, &s, &done, stream));
-  if (done) HBPChoose(&h->options, csr, M, &s, h);
-  if (!done || !HBPFits(h)) {
-    PetscCall(PetscFree(h));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  rowbytes = CarveRows(&w, h, NULL);
-  PetscCall(GallopDeviceMalloc(rowbytes, &rowmemory));
-  if (!rowmemory) {
-    PetscCall(PetscFree(h));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  (void)CarveRows(&w, h, rowmemory);
-  PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
-  A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, w.tileRow, NULL, h->mapChunks};
-  PetscCallCUDA(cudaMemsetAsync(w.found, 0, sizeof(*w.found), stream));
-  if (h->mapChunks) PetscCall(CountMaps(h, &A, &w, stream));
-  PetscCall(TakeBlocks(h, &w, &cubbytes, &blockmemory, &blockbytes, stream));
-  done = (PetscBool)(blockmemory != NULL);
+  PetscCall(TakeLook(csr, &h->options, M, &w, &lookmemory, &lookbytes, stream));
+  done = (PetscBool)(lookmemory != NULL);
   if (done) {
+    PetscCall(Look(csr, M, &w, &s, stream));
+    HBPChoose(&h->options, csr, M, &s, h);
+    done = (PetscBool)HBPFits(h);
+  }
+  if (done) {
+    A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, NULL, NULL, h->mapChunks};
+    if (h->mapChunks) PetscCall(CountMaps(h, &A, &w, stream));
+    PetscCall(TakeBlocks(h, &w, &cubbytes, &blockmemory, &blockbytes, stream));
+    done = (PetscBool)(blockmemory != NULL);
+  }
+  if (done) {
+    A.tileRow = w.tileRow;
+    PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
     TilesKernel<<<GridFor(h->m), Threads, 0, stream>>>(h->m, h->longRow, csr->i, w.tileRow, w.longRows, (PetscCount)h->rowBlocks * h->colBlocks, w.counts, w.found);
     GallopCheckLaunch();
     PetscCall(Count(h, &A, &w, cubbytes, found, stream));
@@ -1729,7 +1733,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   else PetscCall(Destroy(&data));
   if (sorted) PetscCall(GallopDeviceRelease(sortedbytes, sorted));
   if (blockmemory) PetscCall(GallopDeviceRelease(blockbytes, blockmemory));
-  PetscCall(GallopDeviceRelease(rowbytes, rowmemory));
+  if (lookmemory) PetscCall(GallopDeviceRelease(lookbytes, lookmemory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
