@@ -413,7 +413,7 @@ int main(int argc, char **argv)
       args: -format hbp
     test:
       suffix: kernels
-      args: -mat_tiledspmm_kernel {{staged cached transposed}} -mat_tiledspmm_segment {{0 4}}
+      args: -mat_tiledspmm_kernel {{staged cached transposed tensor}} -mat_tiledspmm_segment {{0 4}}
     test:
       suffix: tiles
       args: -mat_tiledspmm_panel {{32 64 512}} -mat_tiledspmm_stage {{1 7 4096}} -mat_tiledspmm_columns {{1 4 32}} -mat_tiledspmm_kernel staged

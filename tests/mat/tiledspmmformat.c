@@ -322,6 +322,53 @@ static PetscErrorCode CheckSegments(const char kernel[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Tiles, which only the GPU has: eight rows with three tiles, cut into units of one, and two rows with two tiles, which are one unit
+
+    row 0: columns 0 1 8, row 1: 7, row 3: 9 17, row 7: 0 15; row 8: 16, row 9: 3 4 16 17
+*/
+static PetscErrorCode CheckTiles(void)
+{
+  static const PetscInt           i[] = {0, 3, 4, 4, 6, 6, 6, 6, 8, 9, 13}, j[] = {0, 1, 8, 7, 9, 17, 0, 15, 16, 3, 4, 16, 17};
+  static const PetscInt           block[] = {0, 1, 2, 0, 2}, unitrow[] = {0, 0, 0, 8}, unitslot[] = {0, 1, 2, -1}, unitnum[] = {3, 3, 3, 1};
+  static const PetscCount         tileptr[] = {0, 1, 2, 3, 5}, valueptr[] = {0, 4, 7, 8, 13};
+  static const unsigned long long mask[] = {0x0100000000008003, 0x8000000002000001, 0x2000000, 0x1800, 0x301};
+  TiledSpMM                      *t;
+  Mat                             A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "tensor"));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_segment", 1));
+  PetscCall(CreateOnes(10, 18, i, j, PETSC_TRUE, &A, &t));
+  EXPECT(t->kernel, TILEDSPMM_TENSOR);
+  EXPECT(t->ntile, 5);
+  EXPECT(t->nunit, 4);
+  EXPECT(t->nsplit, 8);
+  EXPECT(t->nmany, 0);
+  EXPECT(t->nslots, 24);
+  for (int k = 0; k < 5; k++) {
+    EXPECT(t->tile[k].block, block[k]);
+    EXPECT(t->tile[k].mask == mask[k], 1);
+    EXPECT(t->tile[k].first, k == 4 ? 2 : 0);
+    EXPECT(t->tileptr[k], tileptr[k]);
+    EXPECT(t->valueptr[k], valueptr[k]);
+  }
+  for (int k = 0; k < 4; k++) {
+    EXPECT(t->unitrow[k], unitrow[k]);
+    EXPECT(t->unitslot[k], unitslot[k]);
+    EXPECT(t->unitnum[k], unitnum[k]);
+  }
+  for (int k = 0; k < 8; k++) {
+    EXPECT(t->splitrow[k], k);
+    EXPECT(t->splitptr[k], 3 * k);
+    EXPECT(t->splitnum[k], 3);
+  }
+  PetscCall(TiledSpMMDestroyHostCopy(&t));
+  PetscCall(MatDestroy(&A));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_tiledspmm_segment"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat          A, B, C;
@@ -364,6 +411,7 @@ int main(int argc, char **argv)
   if (device) {
     PetscCall(CheckSegments("cached"));
     PetscCall(CheckSegments("transposed"));
+    PetscCall(CheckTiles());
   }
   PetscCall(PetscFinalize());
   return 0;

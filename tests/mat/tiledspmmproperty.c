@@ -108,6 +108,62 @@ static PetscErrorCode CheckSegments(const TiledSpMM *t, PetscInt m, const PetscI
 }
 
 /*
+  What holds of tiles: read unit by unit they have the entries of each row in order, and none is without; partial sums of a row that has several
+  units lie one behind the other
+*/
+static PetscErrorCode CheckTiles(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const PetscScalar a[], const char what[])
+{
+  const PetscInt panels = (m + TILEDSPMM_TILE_ROWS - 1) / TILEDSPMM_TILE_ROWS, few = (PetscInt)(t->nsplit - t->nmany);
+  PetscInt      *next, *split, *own, *units, *block;
+  PetscCount     at = 0, slots = 0, tiles = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc5(m, &next, m, &split, panels, &own, panels, &units, panels, &block));
+  PetscCall(PetscArraycpy(next, i, m));
+  for (PetscInt r = 0; r < m; r++) split[r] = -1;
+  for (PetscInt p = 0; p < panels; p++) {
+    own[p]   = 0; /* units that came, how many there are, and the last block of columns of their tiles */
+    units[p] = -1;
+    block[p] = -1;
+  }
+  for (PetscInt k = 0; k < t->nsplit; k++) {
+    PetscCheck(split[t->splitrow[k]] < 0 && (k < few) == (t->splitnum[k] <= TILEDSPMM_FEW), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " with %" PetscInt_FMT " partial sums", what, t->splitrow[k], t->splitnum[k]);
+    split[t->splitrow[k]] = k;
+  }
+  PetscCheck(t->valueptr[t->nunit] == i[m] && t->stored == i[m], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " values of tiles", what, t->valueptr[t->nunit]);
+  for (PetscCount u = 0; u < t->nunit; u++) {
+    const PetscInt rows = t->unitrow[u], p = rows / TILEDSPMM_TILE_ROWS, last = PetscMin(m, rows + TILEDSPMM_TILE_ROWS);
+
+    PetscCheck(rows == p * TILEDSPMM_TILE_ROWS && (!u || rows >= t->unitrow[u - 1]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: unit %" PetscCount_FMT " is of row %" PetscInt_FMT, what, u, rows);
+    PetscCheck(t->valueptr[u] == at && (t->unitslot[u] < 0) == (t->unitnum[u] == 1) && own[p] < t->unitnum[u], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: values of unit %" PetscCount_FMT, what, u);
+    for (PetscInt r = rows; r < last; r++) {
+      PetscCheck((split[r] < 0) == (t->unitnum[u] == 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: partial sums of row %" PetscInt_FMT, what, r);
+      if (split[r] < 0) continue;
+      PetscCheck(t->splitnum[split[r]] == t->unitnum[u] && t->splitptr[split[r]] + own[p] == t->unitslot[u] + (r - rows) * t->unitnum[u], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: unit %" PetscCount_FMT " has its sum of row %" PetscInt_FMT " elsewhere", what, u, r);
+      slots++;
+    }
+    own[p]++;
+    units[p] = t->unitnum[u];
+    for (PetscCount k = t->tileptr[u]; k < t->tileptr[u + 1]; k++, tiles++) {
+      PetscCheck(t->tile[k].mask && t->tile[k].block > block[p] && t->valueptr[u] + t->tile[k].first == at, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: tile %" PetscCount_FMT, what, k);
+      block[p] = t->tile[k].block;
+      for (int bit = 0; bit < TILEDSPMM_TILE_ROWS * TILEDSPMM_TILE_COLS; bit++) {
+        const PetscInt r = rows + bit / TILEDSPMM_TILE_COLS;
+
+        if (!(t->tile[k].mask >> bit & 1)) continue;
+        PetscCheck(r < m && next[r] < i[r + 1] && j[next[r]] == t->tile[k].block * TILEDSPMM_TILE_COLS + bit % TILEDSPMM_TILE_COLS && a[next[r]] == t->value[at], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: an entry of tile %" PetscCount_FMT, what, k);
+        next[r]++;
+        at++;
+      }
+    }
+  }
+  for (PetscInt p = 0; p < panels; p++) PetscCheck(own[p] == units[p], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not all units of row %" PetscInt_FMT, what, p * TILEDSPMM_TILE_ROWS);
+  PetscCheck(at == i[m] && tiles == t->ntile && slots == t->nslots, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries in tiles, %" PetscCount_FMT " partial sums", what, at, t->nslots);
+  PetscCall(PetscFree5(next, split, own, units, block));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
   What holds of rows in the order of their patterns: each row is at one place, and as rows of zeros and ones, compared as memory is, none comes before a larger one. Without them rows
   are in order, or shall be, or that costs more rows of B.
 */
@@ -171,7 +227,10 @@ static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const c
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)data, &t));
   panel = t->options.panel;
   warps = panel / TILEDSPMM_WARP;
-  if (t->kernel != TILEDSPMM_STAGED) {
+  if (t->kernel == TILEDSPMM_TENSOR) {
+    PetscCall(CheckTiles(t, m, i, j, a, what));
+    found = t->nz;
+  } else if (t->kernel != TILEDSPMM_STAGED) {
     PetscCall(CheckSegments(t, m, i, j, a, what));
     found = t->nz;
   } else {
@@ -361,11 +420,48 @@ static PetscErrorCode Shuffled(MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Columns that do not increase have no tiles: another kernel computes the products */
+static PetscErrorCode Backwards(void)
+{
+  enum { M = 40, LEN = 24 };
+  PetscInt            i[M + 1], j[M * LEN];
+  PetscScalar         a[M * LEN];
+  const void         *data;
+  MatGallopStatistics last = {0};
+  Mat                 A, R, B, C;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "tensor"));
+  for (int ordered = 0; ordered < 2; ordered++) {
+    i[0] = 0;
+    for (PetscInt r = 0; r < M; r++) {
+      i[r + 1] = i[r] + LEN;
+      for (PetscInt c = 0; c < LEN; c++) {
+        j[i[r] + c] = r / 8 + (ordered || r != M / 2 ? c : LEN - 1 - c); /* one row is enough */
+        a[i[r] + c] = TestValue(7300, r, c);
+      }
+    }
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, M, M, i, j, a, &R));
+    PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
+    PetscCall(MatGallopGetStatistics(A, &last));
+    PetscCall(TestCreateDense(A, PETSC_FALSE, MATSEQDENSECUDA, 9, PETSC_FALSE, 7, &B));
+    PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(TestCompareDense(R, B, C, "backwards"));
+    PetscCall(TestDenseCounts(A, 1, 0, TEST_DENSE_DEVICE, &last, "backwards"));
+    PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_CUDA, &data));
+    PetscCheck((((const TiledSpMM *)data)->kernel == TILEDSPMM_TENSOR) == ordered, PETSC_COMM_SELF, PETSC_ERR_PLIB, "backwards: tiles of columns that do not increase, or none of those that do");
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&C));
+    PetscCall(TestDestroy(&A, &R));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const PetscInt sizes[]  = {1, 2, 7, 31, 32, 33, 64, 65, 127, 128, 129, 255, 257, 500, 1000, 1500};
   static const PetscInt panels[] = {32, 64, 96, 256, 512}, stages[] = {1, 3, 32, 100, 512, 4096}, columns[] = {0, 1, 2, 4, 8, 16, 32}, segments[] = {0, 1, 2, 5, 33, 100};
-  static const char    *kernels[] = {"staged", "cached", "transposed", "choose"}, *reorders[] = {"never", "always", "choose"};
+  static const char    *kernels[] = {"staged", "cached", "transposed", "tensor", "choose"}, *reorders[] = {"never", "always", "choose"};
   PetscInt              matrices = 200, first = 0;
   PetscBool             device = PETSC_FALSE;
   Mat                   A, R;
@@ -400,6 +496,7 @@ int main(int argc, char **argv)
   }
   PetscCall(Shuffled(MATSEQDENSE));
   if (device) PetscCall(Shuffled(MATSEQDENSECUDA));
+  if (device) PetscCall(Backwards());
   if (matrices >= 200 && !first) PetscCall(ManyRows(device ? MATSEQDENSECUDA : MATSEQDENSE));
   PetscCall(PetscFinalize());
   return 0;

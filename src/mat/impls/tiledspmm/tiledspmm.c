@@ -6,11 +6,11 @@
   TILEDSPMM - The structure with which Gallop matrices compute products with dense matrices, C = A B in `MatMatMult()` and `MatProductNumeric()`
 
   Options Database Keys:
-+ -mat_tiledspmm_kernel <choose> - what computes products on the GPU: staged, the paper's; cached, which leaves B to the L1 cache; transposed, which copies B row by row first; choose, the
-                                   better one of the last two by the pattern
++ -mat_tiledspmm_kernel <choose> - what computes products on the GPU: staged, the paper's; cached, which leaves B to the L1 cache; transposed, which copies B row by row first; tensor, by
+                                   tensor cores, tiles of 8 rows and 8 columns; choose, the best one of the last three by the pattern
 . -mat_tiledspmm_columns <0>     - R, most columns of B that are computed at once: 1, 2, 4, 8, 16 or 32; 0 chooses: 8 staged, 16 cached. Fewer staged where the shared memory does not hold that many
-                                   for a stage, and no more than 16 with panels of more than 256 rows; at most 16 cached, 8 with complex numbers. The transposed kernel has no use for it.
-. -mat_tiledspmm_segment <0>     - most entries of a segment: cached and transposed cut longer rows into segments; 0 chooses: the mean length of rows, at least 32, where the lengths' standard
+                                   for a stage, and no more than 16 with panels of more than 256 rows; at most 16 cached, 8 with complex numbers; at least 8 by tensor cores. The transposed kernel has no use for it.
+. -mat_tiledspmm_segment <0>     - most entries of a segment: cached and transposed cut longer rows into segments, and tensor what is more than twice as many tiles of eight rows; 0 chooses: the mean length of rows, at least 32, where the lengths' standard
                                    deviation is above the mean; and where there are fewer rows than the multiprocessors work on, what gives each of them enough
 . -mat_tiledspmm_utilization <0.65> - U, GPU blocks of 512 rows for each multiprocessor, below which the GPU is underutilized: then rows of at least four times U mu entries, mu being the mean, are
                                    cut into segments of U mu, at least 32; 0 for never
@@ -49,7 +49,7 @@ static const char TiledSpMMCitation[] = "@misc{TiledSpMM,\n"
                                         "  title = {Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on {GPU}s}\n"
                                         "}\n";
 
-const char *const TiledSpMMKernels[] = {"staged", "cached", "transposed", "choose", "TiledSpMMKernel", "TILEDSPMM_", NULL};
+const char *const TiledSpMMKernels[] = {"staged", "cached", "transposed", "tensor", "choose", "TiledSpMMKernel", "TILEDSPMM_", NULL};
 
 static const char *const TiledSpMMReorders[] = {"never", "always", "choose", "TiledSpMMReorder", "TILEDSPMM_REORDER_", NULL};
 
@@ -115,6 +115,8 @@ enum {
   FIGURE_STAGED,
   FIGURE_CACHED,
   FIGURE_TRANSPOSED,
+  FIGURE_TENSOR,
+  FIGURE_TILES,
   FIGURE_SEGMENTS,
   FIGURE_SPLIT,
   FIGURE_REORDERED,
@@ -135,7 +137,8 @@ static PetscErrorCode TiledSpMMFigures(const void *data, PetscLogDouble f[GALLOP
   f[FIGURE_BYTES]  = (PetscLogDouble)t->bytes;
 
   f[FIGURE_STAGED + t->kernel] = (PetscLogDouble)t->nz;
-  f[FIGURE_SEGMENTS]           = (PetscLogDouble)t->nseg;
+  f[FIGURE_TILES]              = (PetscLogDouble)t->ntile;
+  f[FIGURE_SEGMENTS]           = (PetscLogDouble)(t->nseg + t->nunit);
   f[FIGURE_SPLIT]              = (PetscLogDouble)t->nsplit;
   f[FIGURE_REORDERED]          = t->reordered ? (PetscLogDouble)t->nz : 0;
   f[FIGURE_MAPGIVEN]           = (PetscLogDouble)t->nmapgiven;
@@ -149,8 +152,10 @@ static PetscErrorCode TiledSpMMView(const PetscLogDouble f[GALLOP_MAX_FIGURES], 
     PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f panels, %.0f stages with %.0f rows of B, each used %.2f times (rho)\n", f[FIGURE_PANELS], f[FIGURE_STAGES], f[FIGURE_MAP], f[FIGURE_STAGED] / f[FIGURE_MAP]));
   if (f[FIGURE_REORDERED] > 0)
     PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: rows in the order of their patterns with %.2f of the entries; rho is %.2f in the order of the matrix\n", f[FIGURE_REORDERED] / f[FIGURE_STAGED], f[FIGURE_STAGED] / f[FIGURE_MAPGIVEN]));
-  if (f[FIGURE_CACHED] + f[FIGURE_TRANSPOSED] > 0)
-    PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f segments, %.0f rows have several; %.2f of the entries for the cached kernel, %.2f for the transposed one\n", f[FIGURE_SEGMENTS], f[FIGURE_SPLIT], f[FIGURE_CACHED] / f[FIGURE_NZ], f[FIGURE_TRANSPOSED] / f[FIGURE_NZ]));
+  if (f[FIGURE_CACHED] + f[FIGURE_TRANSPOSED] + f[FIGURE_TENSOR] > 0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f segments, %.0f rows have several; %.2f of the entries for the cached kernel, %.2f for the transposed one, %.2f for tensor cores\n", f[FIGURE_SEGMENTS], f[FIGURE_SPLIT], f[FIGURE_CACHED] / f[FIGURE_NZ], f[FIGURE_TRANSPOSED] / f[FIGURE_NZ], f[FIGURE_TENSOR] / f[FIGURE_NZ]));
+  if (f[FIGURE_TILES] > 0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f tiles of %d rows and %d columns, %.2f of them entries\n", f[FIGURE_TILES], TILEDSPMM_TILE_ROWS, TILEDSPMM_TILE_COLS, f[FIGURE_TENSOR] / (TILEDSPMM_TILE_ROWS * TILEDSPMM_TILE_COLS * f[FIGURE_TILES])));
   PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f bytes, %.2f a nonzero; %.2f of the stored entries are padding\n", f[FIGURE_BYTES], f[FIGURE_BYTES] / f[FIGURE_NZ], 1 - f[FIGURE_NZ] / f[FIGURE_STORED]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

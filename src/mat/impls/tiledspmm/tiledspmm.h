@@ -26,12 +26,14 @@
 #define TILEDSPMM_LEAST_HOST   16 /* with fewer, what staging takes is more than what it saves on the host */
 #define TILEDSPMM_LEAST_DEVICE 2
 #define TILEDSPMM_FEW          32 /* partial sums of a row that a warp adds */
+#define TILEDSPMM_TILE_ROWS    8  /* of a tile, and its columns: what tensor cores multiply with sixteen columns of B at once */
+#define TILEDSPMM_TILE_COLS    8
 
 /*
-  What a product on the GPU is computed by: stages of B in shared memory; rows, each by a thread, where the L1 cache serves B; rows of a transposed copy of B. The host has stages.
-  Without stages long rows are cut into segments.
+  What a product on the GPU is computed by: stages of B in shared memory; rows, each by a thread, where the L1 cache serves B; rows of a transposed copy of B; tiles, by tensor cores. The host
+  has stages. Without stages long rows are cut into segments, rows of tiles into units.
 */
-typedef enum { TILEDSPMM_STAGED, TILEDSPMM_CACHED, TILEDSPMM_TRANSPOSED, TILEDSPMM_CHOOSE } TiledSpMMKernel;
+typedef enum { TILEDSPMM_STAGED, TILEDSPMM_CACHED, TILEDSPMM_TRANSPOSED, TILEDSPMM_TENSOR, TILEDSPMM_CHOOSE } TiledSpMMKernel;
 
 PETSC_INTERN const char *const TiledSpMMKernels[]; /* their names */
 
@@ -51,6 +53,13 @@ typedef struct {
 } TiledSpMMOptions;
 
 typedef unsigned short TiledSpMMIndex; /* B_IS = 2 bytes */
+
+/* Of TILEDSPMM_TILE_ROWS rows the entries in TILEDSPMM_TILE_COLS columns from a multiple of that on. Values of entries, no others, are stored row by row. */
+typedef struct {
+  unsigned long long mask;  /* bit TILEDSPMM_TILE_COLS row + column: whether there is an entry */
+  int                block; /* column / TILEDSPMM_TILE_COLS */
+  unsigned int       first; /* its first value, counted from that of its unit */
+} TiledSpMMTile;
 
 typedef struct {
   PetscMemType    memtype;
@@ -82,6 +91,15 @@ typedef struct {
   PetscInt   *splitrow, *splitptr, *splitnum; /* [nsplit] rows of several segments, where their partial sums begin, and how many there are */
   PetscCount *slicedispl;                     /* [slices + 1] */
   PetscInt   *col;                            /* [stored] columns, and values as above, in slices or as in CSR */
+
+  /* tensor: tiles with entries, of eight rows after eight, and units of consecutive ones, each the work of a warp. Eight rows of more than one unit have partial sums. */
+  PetscCount     nunit, ntile;
+  PetscInt      *unitrow;  /* [nunit] first of its rows */
+  PetscInt      *unitslot; /* [nunit] the place of its first row's partial sum, -1 where there are none */
+  PetscInt      *unitnum;  /* [nunit] units of its rows: how far apart the places of their partial sums are */
+  PetscCount    *tileptr;  /* [nunit + 1] first tile */
+  PetscCount    *valueptr; /* [nunit + 1] first value */
+  TiledSpMMTile *tile;     /* [ntile] */
 
   PetscScalar     *work;      /* on the host: the staged part of B and the sums of a panel. On the GPU: B transposed, and partial sums */
   size_t           workbytes; /* on the GPU, where it is made for the columns of the products */
@@ -117,11 +135,26 @@ typedef struct {
 #define TILEDSPMM_COLUMNS(t, X) \
   X(col, (t)->stored) \
   X(value, (t)->stored)
+#define TILEDSPMM_UNITS(t, X) \
+  X(tileptr, (t)->nunit + 1) \
+  X(valueptr, (t)->nunit + 1) \
+  X(unitrow, (t)->nunit) \
+  X(unitslot, (t)->nunit) \
+  X(unitnum, (t)->nunit) \
+  X(splitrow, (t)->nsplit) \
+  X(splitptr, (t)->nsplit) \
+  X(splitnum, (t)->nsplit)
+#define TILEDSPMM_TILES(t, X) \
+  X(tile, (t)->ntile) \
+  X(value, (t)->stored)
 #define TILEDSPMM_ARRAYS(t, X) \
   do { \
     if ((t)->kernel == TILEDSPMM_STAGED) { \
       TILEDSPMM_STAGES(t, X) \
       TILEDSPMM_ENTRIES(t, X) \
+    } else if ((t)->kernel == TILEDSPMM_TENSOR) { \
+      TILEDSPMM_UNITS(t, X) \
+      TILEDSPMM_TILES(t, X) \
     } else { \
       TILEDSPMM_SEGMENTS(t, X) \
       TILEDSPMM_COLUMNS(t, X) \

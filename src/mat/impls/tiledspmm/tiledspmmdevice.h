@@ -45,13 +45,36 @@ static inline PetscErrorCode ForColumns(PetscInt columns, PetscInt R, PetscCount
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Of the staged kernel, and of those that have segments instead. *done stays false where there is no room. What t has of memory is Destroy()'s then, too. */
+/* Kernels load what no other kernel writes while the one before them ends, but in the first product after entries were written */
+static inline bool Overlaps(const TiledSpMM *t)
+{
+  return t->overlaps && !t->fresh;
+}
+
+/* What rows, or eight rows, are cut into, and sums over them: pieces, and of rows with several how many, with few and with many, and their partial sums */
+struct Pieces {
+  PetscCount num, few, many, slots;
+};
+
+struct PiecesAdd {
+  __host__ __device__ Pieces operator()(const Pieces &a, const Pieces &b) const { return {a.num + b.num, a.few + b.few, a.many + b.many, a.slots + b.slots}; }
+};
+
+PETSC_INTERN PetscErrorCode TiledSpMMGetWork(TiledSpMM *, size_t, PetscBool *);
+PETSC_INTERN PetscErrorCode TiledSpMMCombine(const TiledSpMM *, const PetscScalar *, int, const DenseView<PetscScalar, PetscInt> &, cudaStream_t);
+
+/* Of the staged kernel, of those that have segments instead, and of the one that has tiles. *done stays false where there is no room. What t has of memory is Destroy()'s then, too. */
 PETSC_INTERN PetscErrorCode TiledSpMMStagedBuild(TiledSpMM *, const GallopCSR *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode TiledSpMMStagedRefresh(TiledSpMM *, const GallopCSR *);
 PETSC_INTERN PetscErrorCode TiledSpMMStagedApply(const TiledSpMM *, const GallopDenseProduct *);
 PETSC_INTERN PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *, const GallopCSR *, PetscInt, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode TiledSpMMSegmentsRefresh(TiledSpMM *, const GallopCSR *);
 PETSC_INTERN PetscErrorCode TiledSpMMSegmentsApply(TiledSpMM *, const GallopDenseProduct *, PetscBool *);
+
+PETSC_INTERN PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *, const GallopCSR *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode TiledSpMMTensorRefresh(TiledSpMM *, const GallopCSR *);
+PETSC_INTERN PetscErrorCode TiledSpMMTensorApply(TiledSpMM *, const GallopDenseProduct *, PetscBool *);
+PETSC_INTERN TiledSpMMPlan  TiledSpMMTensorPlan(const TiledSpMM *, PetscInt);
 
 /* What carves the arrays of a list out of an allocation. Run twice: with a null base it measures, then it hands out. */
 #define TILEDSPMM_TAKE(array, number) carver.Take(t->array, number);

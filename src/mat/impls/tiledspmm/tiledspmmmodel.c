@@ -5,14 +5,49 @@
 
 #include "tiledspmm.h"
 
+/* i and j of tiles: the entries of a row are in order */
+static PetscErrorCode TilesToCSR(const TiledSpMM *t, PetscInt i[], PetscInt j[])
+{
+  PetscInt *next;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc1(t->m + 1, &next));
+  for (int pass = 0; pass < 2; pass++) { /* counts, then stores */
+    for (PetscCount u = 0; u < t->nunit; u++)
+      for (PetscCount k = t->tileptr[u]; k < t->tileptr[u + 1]; k++)
+        for (int bit = 0; bit < TILEDSPMM_TILE_ROWS * TILEDSPMM_TILE_COLS; bit++) {
+          const PetscInt r = t->unitrow[u] + bit / TILEDSPMM_TILE_COLS;
+
+          if (!(t->tile[k].mask >> bit & 1)) continue;
+          if (pass) j[next[r]] = t->tile[k].block * TILEDSPMM_TILE_COLS + bit % TILEDSPMM_TILE_COLS;
+          next[r]++;
+        }
+    if (!pass) {
+      i[0] = 0;
+      for (PetscInt r = 0; r < t->m; r++) {
+        i[r + 1] = i[r] + next[r];
+        next[r]  = i[r];
+      }
+    }
+  }
+  PetscCall(PetscFree(next));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* CSR's i and j of a structure without stages, on the host */
-static PetscErrorCode SegmentsToCSR(const TiledSpMM *t, PetscInt **rows, PetscInt **cols)
+static PetscErrorCode UnstagedToCSR(const TiledSpMM *t, PetscInt **rows, PetscInt **cols)
 {
   PetscInt  *i, *j, r = 0;
   PetscBool *first; /* whether a partial sum is of the first segment of a row */
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc2(t->m + 1, &i, t->nz, &j));
+  *rows = i;
+  *cols = j;
+  if (t->kernel == TILEDSPMM_TENSOR) {
+    PetscCall(TilesToCSR(t, i, j));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PetscCalloc1(t->nslots, &first));
   for (PetscCount k = 0; k < t->nsplit; k++) first[t->splitptr[k]] = PETSC_TRUE;
   for (PetscCount seg = 0; seg < t->nseg; seg++) {
@@ -25,8 +60,6 @@ static PetscErrorCode SegmentsToCSR(const TiledSpMM *t, PetscInt **rows, PetscIn
   }
   i[t->m] = t->segptr[t->nseg];
   PetscCall(PetscFree(first));
-  *rows = i;
-  *cols = j;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -65,7 +98,7 @@ static PetscErrorCode ModelOfSegments(const TiledSpMM *t, TiledSpMMModel *model)
   TiledSpMM *staged;
 
   PetscFunctionBegin;
-  PetscCall(SegmentsToCSR(t, &i, &j));
+  PetscCall(UnstagedToCSR(t, &i, &j));
   PetscCall(PetscMemzero(&csr, sizeof(csr)));
   csr.m      = t->m;
   csr.n      = t->n;
@@ -129,6 +162,7 @@ PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
 #define LAUNCH     2.0 /* us: a kernel, with those before and behind it overlapping */
 #define CACHED     0.19
 #define TRANSPOSED 0.6 /* us: some entries of a segment, one load behind the other: columns, then what they name. The cached kernel has the columns already. */
+#define TENSOR     0.6 /* us: some tiles of a unit */
 
 /* A cache that loses what was touched longest ago: a line is gone when as much as it holds has come in since */
 typedef struct {
@@ -161,36 +195,68 @@ typedef struct {
   PetscLogDouble loads, l1misses, l2misses; /* sectors, or rows of B transposed, that warps name; those that L1 does not have; bytes that L2 does not have */
 } Loads;
 
+/* How many threads, teams or warps have a segment or a unit, and how many entries or tiles it has */
+static PetscCount SegmentNumber(const TiledSpMM *t)
+{
+  return t->kernel == TILEDSPMM_TENSOR ? t->nunit : t->nseg;
+}
+
+static PetscCount SegmentLength(const TiledSpMM *t, PetscCount s)
+{
+  return t->kernel == TILEDSPMM_TENSOR ? t->tileptr[s + 1] - t->tileptr[s] : (PetscCount)(t->segptr[s + 1] - t->segptr[s]);
+}
+
+/* What one of them loads at once of a column of B */
+static PetscLogDouble LineBytes(const TiledSpMM *t)
+{
+  const PetscLogDouble value = (PetscLogDouble)sizeof(PetscScalar);
+
+  return t->kernel == TILEDSPMM_TENSOR ? value * TILEDSPMM_TILE_COLS : t->kernel == TILEDSPMM_CACHED ? SECTOR : value;
+}
+
+/* Bytes of A for so many of them: what products read */
+static PetscLogDouble MatrixBytes(const TiledSpMM *t, PetscLogDouble part)
+{
+  const PetscLogDouble index = t->kernel == TILEDSPMM_TENSOR ? (PetscLogDouble)sizeof(TiledSpMMTile) * t->ntile : (PetscLogDouble)sizeof(PetscInt) * t->stored;
+
+  return part * (index + (PetscLogDouble)sizeof(PetscScalar) * t->stored);
+}
+
 /*
   The loads in the order in which they come: GPU blocks one after the other, each with a share of L1 of its own, its segments side by side. A is nowhere kept, but drives out what is in L2, as C does.
   Columns of B that run side by side are loaded together.
 */
 static PetscErrorCode CountLoads(const TiledSpMM *t, const PetscInt j[], const TiledSpMMPlan *plan, const TiledSpMMMachine *machine, PetscLogDouble together, Loads *loads)
 {
-  const PetscBool      cached = (PetscBool)(t->kernel == TILEDSPMM_CACHED);
-  const PetscInt       rows   = cached ? PetscMax(1, SECTOR / (PetscInt)sizeof(PetscScalar)) : 1; /* of B in a line of these caches */
+  const PetscBool      sectors = (PetscBool)(t->kernel != TILEDSPMM_TRANSPOSED), tensor = (PetscBool)(t->kernel == TILEDSPMM_TENSOR);
+  const PetscInt       rows  = tensor ? TILEDSPMM_TILE_COLS : sectors ? PetscMax(1, SECTOR / (PetscInt)sizeof(PetscScalar)) : 1; /* of B in a line of these caches */
   const PetscLogDouble value = (PetscLogDouble)sizeof(PetscScalar), stream = value * together;
-  const PetscLogDouble line1 = (cached ? SECTOR : value) * plan->columns, line2 = (cached ? SECTOR : value) * together;
+  const PetscLogDouble line1 = LineBytes(t) * plan->columns, line2 = LineBytes(t) * together;
+  const PetscCount     num      = SegmentNumber(t);
+  const PetscLogDouble segments = tensor ? TILEDSPMM_TILE_ROWS : 1; /* rows of a segment */
   Cache                l1, l2;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(loads, sizeof(*loads)));
   PetscCall(CacheCreate(machine->l1 / plan->resident, t->n / rows + 1, &l1));
   PetscCall(CacheCreate(machine->l2 * L2_USED, t->n / rows + 1, &l2));
-  for (PetscCount begin = 0; begin < t->nseg; begin += plan->segments) {
-    const PetscCount end  = PetscMin(begin + plan->segments, t->nseg);
-    PetscInt         most = 0;
+  for (PetscCount begin = 0; begin < num; begin += plan->segments) {
+    const PetscCount end  = PetscMin(begin + plan->segments, num);
+    PetscCount       most = 0, entries = 0;
 
-    for (PetscCount s = begin; s < end; s++) most = PetscMax(most, t->segptr[s + 1] - t->segptr[s]);
-    for (PetscInt k = 0; k < most; k++) {
+    for (PetscCount s = begin; s < end; s++) {
+      most = PetscMax(most, SegmentLength(t, s));
+      entries += SegmentLength(t, s);
+    }
+    for (PetscCount k = 0; k < most; k++) {
       PetscCount before = -1; /* neighbours that name a line together load it once */
 
       for (PetscCount s = begin; s < end; s++) {
         PetscCount line;
 
-        if ((s - begin) % TILEDSPMM_WARP == 0) before = -1;
-        if (t->segptr[s + 1] - t->segptr[s] <= k) continue;
-        line = j[t->segptr[s] + k] / rows;
+        if (tensor || (s - begin) % TILEDSPMM_WARP == 0) before = -1;
+        if (SegmentLength(t, s) <= k) continue;
+        line = tensor ? t->tile[t->tileptr[s] + k].block : j[t->segptr[s] + k] / rows;
         if (line == before) continue;
         before = line;
         loads->loads++;
@@ -200,7 +266,7 @@ static PetscErrorCode CountLoads(const TiledSpMM *t, const PetscInt j[], const T
       }
     }
     l1.in += l1.size; /* the next GPU block runs elsewhere */
-    l2.in += (value + sizeof(PetscInt)) * (t->segptr[end] - t->segptr[begin]) + stream * (PetscLogDouble)(end - begin);
+    l2.in += MatrixBytes(t, (PetscLogDouble)entries / (tensor ? t->ntile : t->stored)) + stream * segments * (PetscLogDouble)(end - begin);
   }
   PetscCall(PetscFree(l1.touched));
   PetscCall(PetscFree(l2.touched));
@@ -220,27 +286,27 @@ static PetscLogDouble Limited(PetscLogDouble a, PetscLogDouble b, PetscLogDouble
 */
 PetscErrorCode TiledSpMMPredict(const TiledSpMM *t, const PetscInt j[], const TiledSpMMPlan *plan, const TiledSpMMMachine *machine, PetscInt columns, TiledSpMMPrediction *p)
 {
-  const PetscBool      cached = (PetscBool)(t->kernel == TILEDSPMM_CACHED);
-  const PetscInt       parts  = (columns + plan->columns - 1) / plan->columns;   /* that the columns of B are computed in */
-  const PetscInt       passes = cached ? 1 : parts, groups = cached ? parts : 1; /* one after the other; side by side */
+  const PetscBool      cached = (PetscBool)(t->kernel != TILEDSPMM_TRANSPOSED), tensor = (PetscBool)(t->kernel == TILEDSPMM_TENSOR); /* B is as it is */
+  const PetscInt       parts  = (columns + plan->columns - 1) / plan->columns;                                                       /* that the columns of B are computed in */
+  const PetscInt       passes = cached ? 1 : parts, groups = cached ? parts : 1;                                                     /* one after the other; side by side */
   const PetscLogDouble value = (PetscLogDouble)sizeof(PetscScalar), together = cached ? columns : plan->columns;
-  const PetscLogDouble matrix = (value + sizeof(PetscInt)) * (PetscLogDouble)t->stored, c = value * together * t->m, b = value * together * t->n;
+  const PetscLogDouble matrix = MatrixBytes(t, 1), c = value * together * t->m, b = value * together * t->n;
   const PetscLogDouble all    = matrix + value * columns * ((PetscLogDouble)t->m + t->n) + (cached ? 0 : b);
   const PetscBool      fits   = (PetscBool)(all <= machine->l2 * L2_USED);
   const PetscLogDouble clocks = machine->clock * machine->multiprocessors, memory = fits ? 0 : 1 / machine->bandwidth, l2 = 1 / (L2_BYTES * clocks), l1 = 1 / clocks;
-  const PetscLogDouble latency = 1e-6 * (cached ? CACHED : TRANSPOSED), mean = (PetscLogDouble)t->stored / (PetscLogDouble)t->nseg / plan->entries;
-  const PetscLogDouble waves   = (PetscLogDouble)((t->nseg + plan->segments - 1) / plan->segments) * groups / ((PetscLogDouble)plan->resident * machine->multiprocessors);
-  PetscInt             longest = 0;
+  const PetscLogDouble latency = 1e-6 * (tensor ? TENSOR : cached ? CACHED : TRANSPOSED), mean = (PetscLogDouble)(tensor ? t->ntile : t->stored) / (PetscLogDouble)SegmentNumber(t) / plan->entries;
+  const PetscLogDouble waves   = (PetscLogDouble)((SegmentNumber(t) + plan->segments - 1) / plan->segments) * groups / ((PetscLogDouble)plan->resident * machine->multiprocessors);
+  PetscCount           longest = 0;
   PetscLogDouble       seconds, frombytes, frommemory, wavefronts;
   Loads                loads;
 
   PetscFunctionBegin;
-  for (PetscCount s = 0; s < t->nseg; s++) longest = PetscMax(longest, t->segptr[s + 1] - t->segptr[s]);
+  for (PetscCount s = 0; s < SegmentNumber(t); s++) longest = PetscMax(longest, SegmentLength(t, s));
   PetscCall(CountLoads(t, j, plan, machine, together, &loads));
   frommemory = matrix + c + loads.l2misses;
-  frombytes  = (loads.l1misses * (cached ? SECTOR : value) * plan->columns + matrix) * groups + c + 2 * value * together * (PetscLogDouble)t->nslots;
+  frombytes  = (loads.l1misses * LineBytes(t) * plan->columns + matrix) * groups + c + 2 * value * together * (PetscLogDouble)t->nslots;
   /* lanes read A as it lies, or a column and a value for each row of B */
-  if (cached) wavefronts = loads.loads * SECTOR * together / WAVEFRONT + matrix / WAVEFRONT * groups;
+  if (cached) wavefronts = loads.loads * LineBytes(t) * together / WAVEFRONT + matrix / WAVEFRONT * groups;
   else wavefronts = loads.loads * (2 + PetscMax(1, value * plan->columns / WAVEFRONT));
   seconds = 1e-6 * LAUNCH * (1 + !cached + (t->nsplit > t->nmany) + (t->nmany > 0)) + latency * longest / plan->entries;
   seconds += Limited(frommemory * memory, frombytes * l2, wavefronts * l1, waves * latency * (1 + plan->each * mean));
@@ -274,7 +340,7 @@ PetscErrorCode TiledSpMMViewTimes(const TiledSpMM *t, const TiledSpMMModel *mode
   PetscFunctionBegin;
   PetscCall(TiledSpMMGetMachine(t, &machine));
   if (machine.bandwidth == 0) PetscFunctionReturn(PETSC_SUCCESS);
-  if (t->kernel != TILEDSPMM_STAGED) PetscCall(SegmentsToCSR(t, &i, &j));
+  if (t->kernel != TILEDSPMM_STAGED) PetscCall(UnstagedToCSR(t, &i, &j));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
     TiledSpMMPlan       plan;
     TiledSpMMPrediction p;

@@ -414,17 +414,13 @@ __global__ static void __launch_bounds__(Warps *WarpSize) CombineKernel(const Pe
 
 /* ---------------------------------------------------------------- products */
 
-static bool Overlaps(const TiledSpMM *t)
-{
-  return t->overlaps && !t->fresh;
-}
-
 static SegmentsView<PetscScalar, PetscInt> SegmentsOf(const TiledSpMM *t)
 {
   return {t->nseg, t->slicedispl, t->segptr, t->segment ? t->segrow : NULL, t->col, t->value};
 }
 
-static PetscErrorCode Combine(const TiledSpMM *t, const PetscScalar *partial, int width, const DenseView<PetscScalar, PetscInt> &dense, cudaStream_t stream)
+/* TiledSpMMCombine - Adds up partial sums, which are [slot][width], of the columns that dense has */
+PetscErrorCode TiledSpMMCombine(const TiledSpMM *t, const PetscScalar *partial, int width, const DenseView<PetscScalar, PetscInt> &dense, cudaStream_t stream)
 {
   const PetscCount few = t->nsplit - t->nmany;
   const PetscInt  *row = t->splitrow, *ptr = t->splitptr, *num = t->splitnum;
@@ -437,8 +433,8 @@ static PetscErrorCode Combine(const TiledSpMM *t, const PetscScalar *partial, in
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* At least so many bytes at t->work, which is kept for the next product; *done false: there is no room */
-static PetscErrorCode GetWork(TiledSpMM *t, size_t bytes, PetscBool *done)
+/* TiledSpMMGetWork - At least so many bytes at t->work, which is kept for the next product; *done false: there is no room */
+PetscErrorCode TiledSpMMGetWork(TiledSpMM *t, size_t bytes, PetscBool *done)
 {
   void *work = t->work;
 
@@ -531,14 +527,14 @@ static PetscErrorCode ApplyCached(TiledSpMM *t, const GallopDenseProduct *p, Pet
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(GetWork(t, (size_t)t->nslots * p->columns * sizeof(PetscScalar), done));
+  PetscCall(TiledSpMMGetWork(t, (size_t)t->nslots * p->columns * sizeof(PetscScalar), done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(ForColumns(p->columns, PlanCached(t, p->columns).columns, blocks, [&](PetscCount begin, PetscCount columns, PetscInt Rnow) {
     const DenseView<PetscScalar, PetscInt> dense = DenseFrom(p, begin, columns);
 
     PetscFunctionBegin;
     PetscCallCUDA(IsDeep(t, p->columns, Rnow) ? LaunchCachedColumns<true>(t, Rnow, dense, t->work, stream) : LaunchCachedColumns<false>(t, Rnow, dense, t->work, stream));
-    PetscCall(Combine(t, t->work, (int)columns, dense, stream));
+    PetscCall(TiledSpMMCombine(t, t->work, (int)columns, dense, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -581,11 +577,11 @@ static TiledSpMMPlan PlanTransposed(const TiledSpMM *t, PetscInt columns)
   return {lanes * Pack<PetscScalar>::Size, RowsEntries * parts, teams / parts, 1, RowsBlocks};
 }
 
-/* TiledSpMMGetPlan - How a product with so many columns is computed by the kernels of this file, where there is room for what they need */
+/* TiledSpMMGetPlan - How a product with so many columns is computed without stages, where there is room for what it needs */
 PetscErrorCode TiledSpMMGetPlan(const TiledSpMM *t, PetscInt columns, TiledSpMMPlan *plan)
 {
   PetscFunctionBegin;
-  *plan = t->kernel == TILEDSPMM_CACHED ? PlanCached(t, columns) : PlanTransposed(t, columns);
+  *plan = t->kernel == TILEDSPMM_TENSOR ? TiledSpMMTensorPlan(t, columns) : t->kernel == TILEDSPMM_CACHED ? PlanCached(t, columns) : PlanTransposed(t, columns);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -611,7 +607,7 @@ static PetscErrorCode LaunchTransposed(const TiledSpMM *t, const DenseView<Petsc
   else if (parts == 4) PetscCallCUDA((LaunchRows<Lanes, (Lanes * 4 > WarpSize ? 1 : 4)>(t, dense, bt, partial, stream)));
   else if (parts == 2) PetscCallCUDA((LaunchRows<Lanes, 2>(t, dense, bt, partial, stream)));
   else PetscCallCUDA((LaunchRows<Lanes, 1>(t, dense, bt, partial, stream)));
-  PetscCall(Combine(t, partial, Width, dense, stream));
+  PetscCall(TiledSpMMCombine(t, partial, Width, dense, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -627,7 +623,7 @@ static PetscErrorCode ApplyTransposed(TiledSpMM *t, const GallopDenseProduct *p,
   *done = PETSC_FALSE;
   for (; lanes; lanes /= 2) { /* fewer columns at once need less room */
     width = lanes * Pack<PetscScalar>::Size;
-    PetscCall(GetWork(t, (rows + (size_t)t->nslots) * width * sizeof(PetscScalar), done));
+    PetscCall(TiledSpMMGetWork(t, (rows + (size_t)t->nslots) * width * sizeof(PetscScalar), done));
     if (*done) break;
   }
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
@@ -669,21 +665,12 @@ PetscErrorCode TiledSpMMSegmentsApply(TiledSpMM *t, const GallopDenseProduct *p,
 
 /* ---------------------------------------------------------------- building */
 
-/* Of a row, and sums over rows: segments, and of rows with several of them how many, and their partial sums */
-struct Segments {
-  PetscCount num, few, many, slots;
-};
-
-struct SegmentsAdd {
-  __host__ __device__ Segments operator()(const Segments &a, const Segments &b) const { return {a.num + b.num, a.few + b.few, a.many + b.many, a.slots + b.slots}; }
-};
-
 /* None of the row behind the last, which ends the sums */
 struct SegmentsOfRow {
   const PetscInt *i;
   PetscInt        m, segment;
 
-  __host__ __device__ Segments operator()(PetscInt r) const
+  __host__ __device__ Pieces operator()(PetscInt r) const
   {
     const PetscInt   len = r < m ? i[r + 1] - i[r] : 0;
     const PetscCount num = r < m ? (len > segment ? (len + segment - 1) / segment : 1) : 0;
@@ -692,12 +679,12 @@ struct SegmentsOfRow {
   }
 };
 
-__global__ static void __launch_bounds__(Threads) SegmentsKernel(const SegmentsOfRow rows, const Segments *__restrict__ before, PetscCount nseg, PetscInt *__restrict__ ptr, PetscInt *__restrict__ row, PetscCount nsplit, PetscInt *__restrict__ splitrow, PetscInt *__restrict__ splitptr, PetscInt *__restrict__ splitnum)
+__global__ static void __launch_bounds__(Threads) SegmentsKernel(const SegmentsOfRow rows, const Pieces *__restrict__ before, PetscCount nseg, PetscInt *__restrict__ ptr, PetscInt *__restrict__ row, PetscCount nsplit, PetscInt *__restrict__ splitrow, PetscInt *__restrict__ splitptr, PetscInt *__restrict__ splitnum)
 {
   const PetscCount r = blockIdx.x * (PetscCount)Threads + threadIdx.x;
 
   if (r > rows.m) return;
-  const Segments b = before[r], own = rows((PetscInt)r);
+  const Pieces b = before[r], own = rows((PetscInt)r);
 
   if (r == rows.m) {
     ptr[nseg] = rows.i[r];
@@ -764,9 +751,9 @@ TILEDSPMM_CARVE(CarveColumns, TILEDSPMM_COLUMNS)
 
 /* What is needed until the segments are there */
 typedef struct {
-  Segments *before;
-  char     *cub;
-  size_t    cubbytes;
+  Pieces *before;
+  char   *cub;
+  size_t  cubbytes;
 } Workspace;
 
 static size_t Carve(Workspace *w, PetscInt m, bool split, void *base)
@@ -782,10 +769,10 @@ static size_t Carve(Workspace *w, PetscInt m, bool split, void *base)
 static PetscErrorCode CountSegments(TiledSpMM *t, const SegmentsOfRow &rows, Workspace *w, cudaStream_t stream)
 {
   const auto each = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), rows);
-  Segments   all;
+  Pieces     all;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, each, w->before, SegmentsAdd(), Segments{0, 0, 0, 0}, (PetscCount)t->m + 1, stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, each, w->before, PiecesAdd(), Pieces{0, 0, 0, 0}, (PetscCount)t->m + 1, stream));
   PetscCall(GallopDeviceCopyOut(&all, w->before + t->m, sizeof(all)));
   t->nseg   = all.num;
   t->nsplit = all.few + all.many;
@@ -802,7 +789,7 @@ static PetscErrorCode MeasureScans(const TiledSpMM *t, const SegmentsOfRow &rows
   size_t           bytes[2] = {0, 0};
 
   PetscFunctionBegin;
-  if (t->segment) PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, bytes[0], each, w->before, SegmentsAdd(), Segments{0, 0, 0, 0}, (PetscCount)t->m + 1, stream));
+  if (t->segment) PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, bytes[0], each, w->before, PiecesAdd(), Pieces{0, 0, 0, 0}, (PetscCount)t->m + 1, stream));
   if (t->kernel == TILEDSPMM_CACHED) PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[1], count, count, most / WarpSize + 2, stream));
   w->cubbytes = PetscMax(bytes[0], bytes[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
