@@ -99,7 +99,7 @@ $(eval $(call remember,$(build)/link.txt,$$(link_library) $$(objects) $$(PETSC_L
 
 run_env  = export PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) GALLOP_LIB=$(abspath $(library)); . config/env
 with_lib = -L$(abspath $(build)/lib) -Wl,-rpath,$(abspath $(build)/lib) -lgallop $(PETSC_LIB)
-test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ mat/ ksp/ snes/)))
+test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ vec/ mat/ ksp/ snes/)))
 testdir := $(abspath $(build)/tests)
 harness = $(MAKE) -k -Otarget -f $(petsc_examples)/gmakefile.test PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) CONFIGDIR=$(petsc_examples)/config \
           TESTSRCDIR=$(abspath tests) TESTDIR=$(testdir) pkgs="$(test_packages)" PYTHON=python3 TIMEOUT=$(TIMEOUT) \

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <petscmat.h>
+#include <petscksp.h>
 
 /* MANSEC = Mat */
 /* SUBMANSEC = Gallop */
@@ -29,6 +29,10 @@
 #define MATAIJHBP    "aijhbp"
 #define MATSEQAIJHBP "seqaijhbp"
 #define MATMPIAIJHBP "mpiaijhbp"
+
+/* An ordering, and the preconditioner that solves in it */
+#define MATORDERINGGALLOP "gallop"
+#define PCGALLOPREORDER   "gallopreorder"
 
 /*S
   MatGallopStatistics - What a Gallop matrix has done on this MPI process since it was created
@@ -61,3 +65,6 @@ PETSC_EXTERN PetscErrorCode GallopInitializePackage(void);
 PETSC_EXTERN PetscErrorCode MatGallopGetStatistics(Mat, MatGallopStatistics *);
 PETSC_EXTERN PetscErrorCode MatGallopIsFormat(Mat, PetscBool *);
 PETSC_EXTERN PetscErrorCode MatGallopLoadMatrixMarket(Mat, const char[]);
+PETSC_EXTERN PetscErrorCode MatGallopPermute(Mat, IS, IS, MatReuse, Mat *);
+PETSC_EXTERN PetscErrorCode VecGallopPermute(Vec, IS, PetscBool, Vec);
+PETSC_EXTERN PetscErrorCode PCGallopReorderGetKSP(PC, KSP *);

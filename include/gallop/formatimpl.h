@@ -60,6 +60,13 @@ struct _GallopFormat {
   PetscErrorCode (*options_set)(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild); /* integers by GallopOptionsRangeInt() */
   PetscBool (*wantsdense)(const void *options, PetscMemType memtype, PetscInt columns);                                       /* TiledSpMM's: else the parent computes the product */
 
+  /*
+    Of a format that keeps rows in an order of its own: what order that is, from the pattern on the host, and what its options are for a matrix whose rows have been put in that order,
+    so that the format leaves them in it. Both NULL for a format that has none.
+  */
+  PetscErrorCode (*order)(const void *options, const GallopCSR *csr, PetscInt order[]);
+  void (*options_inorder)(void *options);
+
   const GallopFormatWork *host, *device; /* device is NULL where PETSc has no CUDA: products are the parent's there */
 
   /* the device's build and refresh take arrays on the host too, csr->memtype tells: of a matrix assembled there the parent uploads nothing then */

@@ -29,6 +29,11 @@ PETSC_INTERN PetscErrorCode GallopTypeGetList(GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeOfFormat(const GallopFormat *, GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeOfTiledSpMM(GallopType *);
 
+PETSC_INTERN PetscErrorCode GallopOrderCheck(IS, PetscInt, PetscInt);
+PETSC_INTERN PetscErrorCode MatGetOrdering_Gallop(Mat, MatOrderingType, IS *, IS *);
+PETSC_INTERN PetscErrorCode PCCreate_GallopReorder(PC);
+PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute;
+
 /* What a built format was made from. Two places in PETSc change the pattern without nonzerostate, MatHeaderReplace() moves the struct to another Mat: hence owner, i, j and nz. */
 typedef struct {
   Mat              owner;
@@ -74,8 +79,8 @@ typedef struct {
 typedef struct {
   PetscObjectId id;
   PetscInt      columns, asked, batch; /* of C, in a batch as the user wants it, in one as it is */
-  PetscSF       sf[2];               /* for a batch, and for the columns that are left */
-  Mat           ghost[2], packed[2]; /* by place; packed: a matrix whose columns do not follow each other */
+  PetscSF       sf[2];                 /* for a batch, and for the columns that are left */
+  Mat           ghost[2], packed[2];   /* by place; packed: a matrix whose columns do not follow each other */
 } GallopDenseExchange;
 
 /* What blocks of an MPI matrix had counted when PETSc put new ones in their place: the matrix and its blocks share it */
@@ -116,6 +121,8 @@ PETSC_INTERN PetscErrorCode MatGallopCopyOptions(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
+PETSC_INTERN PetscErrorCode MatGallopGetValuesRead(Mat, const PetscScalar **, PetscMemType *);
+PETSC_INTERN PetscErrorCode MatGallopRestoreValuesRead(Mat, const PetscScalar **, PetscMemType);
 PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopWarnTooLarge(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool);

@@ -4,6 +4,8 @@
 
 PETSC_INTERN const GallopFormat *const GallopFormats[];
 
+PetscLogEvent Gallop_MatPermute, Gallop_VecPermute;
+
 static GallopType GallopTypeList           = NULL;
 static GallopType TiledSpMMType            = NULL; /* not in the list, since no matrix type belongs to it */
 static PetscBool  GallopPackageInitialized = PETSC_FALSE;
@@ -180,7 +182,7 @@ PetscErrorCode GallopCheckBuild_Private(const void *build, PetscBool *fits)
 }
 
 /*@
-  GallopInitializePackage - Registers the Gallop matrix types with PETSc
+  GallopInitializePackage - Registers the Gallop matrix types, `MATORDERINGGALLOP` and `PCGALLOPREORDER` with PETSc
 
   Not Collective
 
@@ -213,6 +215,10 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(MatInitializePackage());
   PetscCall(GallopTypeOfTiledSpMM(&tiledspmm)); /* its log events, on all processes */
   for (int k = 0; GallopFormats[k]; k++) PetscCall(GallopFormatRegister(GallopFormats[k]));
+  PetscCall(PetscLogEventRegister("GallopMatPermute", MAT_CLASSID, &Gallop_MatPermute));
+  PetscCall(PetscLogEventRegister("GallopVecPermute", VEC_CLASSID, &Gallop_VecPermute));
+  PetscCall(MatOrderingRegister(MATORDERINGGALLOP, MatGetOrdering_Gallop));
+  PetscCall(PCRegister(PCGALLOPREORDER, PCCreate_GallopReorder));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -245,6 +245,34 @@ static PetscErrorCode CSRRestore(Mat A, CSRAccess *access)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The values of a sequential AIJ matrix, ours or not, where they are newest; those on the GPU are found there for Gallop matrices only */
+PetscErrorCode MatGallopGetValuesRead(Mat A, const PetscScalar **a, PetscMemType *memtype)
+{
+  Mat_Gallop     *g;
+  const PetscInt *i, *j;
+  PetscBool       device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g) PetscCall(HasDeviceParent(g, &device));
+  if (device) {
+    PetscCall(MatGallopTrustHost(A));
+    device = (PetscBool)(!GallopBoundToCPU(A) && !NewestOnHost(A));
+  }
+  *memtype = device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST;
+  if (device) PetscCall(DeviceCSR(A, &i, &j, a));
+  else PetscCall(MatSeqAIJGetArrayRead(A, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopRestoreValuesRead(Mat A, const PetscScalar **a, PetscMemType memtype)
+{
+  PetscFunctionBegin;
+  if (PetscMemTypeHost(memtype)) PetscCall(MatSeqAIJRestoreArrayRead(A, a)); /* what is on the GPU is borrowed without a reference */
+  else *a = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* That there is no room for a structure, or for what it needs during a product; with csr the GPU has none for the CSR arrays that the structure is built from */
 PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
 {

@@ -9,7 +9,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   Options Database Keys:
 + -mat_type evchyb                    - sets the matrix type during `MatSetFromOptions()`; `aijevchyb`, `seqaijevchyb` and `mpiaijevchyb` are accepted too
-. -mat_evchyb_window <1024>           - rows are sorted by length within windows of so many rows; 0 sorts all rows, as the paper does
+. -mat_evchyb_window <1024>           - rows are sorted by length within windows of so many rows; 0 sorts all rows, as the paper does, 1 keeps short rows as they come
 . -mat_evchyb_max_ell <128>           - longest row that the ELL part takes
 . -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
@@ -125,6 +125,12 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The first columns of a permuted matrix are others, so that rows of one length would be sorted anew */
+static void EVCHYBOptionsInOrder(void *options)
+{
+  ((EVCHYBOptions *)options)->window = 1;
+}
+
 static int BitsFor(uint64_t largest)
 {
   int bits = 0;
@@ -146,7 +152,7 @@ void EVCHYBGetKeyShape(const EVCHYBOptions *options, PetscInt m, PetscInt n, EVC
   shape->lenbits      = BitsFor((uint64_t)options->maxell);
   shape->colbits      = PetscMax(0, PetscMin(columns, most - windowbits - shape->lenbits));
   shape->colshift     = columns - shape->colbits;
-  shape->longcolbits  = PetscMax(0, PetscMin(columns, most - longbits));
+  shape->longcolbits  = options->window == 1 ? 0 : PetscMax(0, PetscMin(columns, most - longbits)); /* nor are rows of one length sorted, where none are */
   shape->longcolshift = columns - shape->longcolbits;
   shortkey            = windowbits + shape->lenbits + shape->colbits;
   longkey             = longbits + shape->longcolbits;
@@ -370,6 +376,8 @@ const GallopFormat GallopFormat_EVCHYB = {
   .options_size    = sizeof(EVCHYBOptions),
   .options_default = EVCHYBOptionsDefault,
   .options_set     = EVCHYBOptionsSet,
+  .options_inorder = EVCHYBOptionsInOrder,
+  .order           = EVCHYBOrder_Host,
   .host            = &EVCHYBHost,
   .device          = PetscDefined(HAVE_CUDA) ? &EVCHYBDevice : NULL,
   .figures         = EVCHYBFigures,

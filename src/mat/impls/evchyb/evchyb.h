@@ -10,6 +10,8 @@
   column block of SubELL, as wide as its longest row; that is the paper's rule, that the last (number of rows of length i) mod 32 rows of each length
   are merged into the rows of length i + 1. The last rows that do not fill a column block, and all longer rows, are the rows of SubCSR.
 
+  A matrix whose rows come in that order already, one that was permuted by EVCHYBOrder_Host(), keeps it when the windows are of one row: perm is the identity then.
+
   Column blocks are computed in the order in which they are stored. In a small matrix that is the order of their size class, ceil(log2(length)), so that long ones can be
   shared among warps. In a large one, those of at most EVCHYB_LONGCLASS are put in the order of their first rows, so that blocks that run together work on the same part
   of x and y.
@@ -30,7 +32,7 @@
 #define EVCHYB_LONGCLASS 5  /* column blocks longer than 32 stay in order of length: one that starts last would be waited for */
 
 typedef struct {
-  PetscInt window;  /* rows are sorted within windows of so many rows, 0: all rows, as in the paper */
+  PetscInt window;  /* rows are sorted within windows of so many rows, 0: all rows, as in the paper, 1: as they come, but for empty and long ones */
   PetscInt maxell;  /* longest row that SubELL takes: the paper's 128 */
   PetscInt split;   /* rows of SubCSR longer than this are computed by several GPU blocks, each so many entries */
   PetscInt rowsmax; /* most rows that a thread computes in SubELL */
@@ -121,7 +123,8 @@ typedef struct {
   PetscInt     *perm;    /* [ell.n + csr.n + nlisted] the row of the matrix that each row is */
   SubELL        ell;
   SubCSR        csr;
-  PetscCount    nzell; /* entries of the matrix in SubELL */
+  PetscBool     inorder; /* perm is the identity, and no product reads it */
+  PetscCount    nzell;   /* entries of the matrix in SubELL */
   size_t        bytes;
   PetscBool     byrow; /* column blocks up to EVCHYB_LONGCLASS are in order of rows */
   EVCHYBShape   shape;
@@ -189,6 +192,8 @@ EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, PetscInt, EVCHYBKeyShape *);
 PETSC_INTERN void           EVCHYBSplit(const EVCHYBOptions *, PetscInt, PetscInt, PetscInt, EVCHYB *);
 PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscCount **, PetscInt **);
+
+PETSC_INTERN PetscErrorCode EVCHYBOrder_Host(const void *, const GallopCSR *, PetscInt[]);
 
 PETSC_INTERN const GallopFormatWork EVCHYBHost, EVCHYBDevice;
 

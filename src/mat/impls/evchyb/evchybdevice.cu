@@ -9,12 +9,20 @@
 static constexpr int WarpsInBlock = EVCHYB_THREADS / WarpSize;
 static_assert(EVCHYB_BLOCK == WarpSize, "a warp computes a column block");
 
-/* How the kernel is compiled: entries in flight a thread, GPU blocks a multiprocessor, and whether matrix data is loaded before the predecessor has ended */
-template <int AtOnce_, int MinBlocks_, bool Early_>
+/* How the kernel is compiled: entries in flight a thread, GPU blocks a multiprocessor, whether matrix data is loaded before the predecessor has ended, and whether rows are in order, so that perm is not read */
+template <int AtOnce_, int MinBlocks_, bool Early_, bool InOrder_>
 struct Shape {
   static constexpr int  AtOnce = AtOnce_, MinBlocks = MinBlocks_;
-  static constexpr bool Early = Early_;
+  static constexpr bool Early = Early_, InOrder = InOrder_;
 };
+
+/* The row of the matrix that stored row k of a part is, whose first is stored row number first */
+template <typename S, typename I>
+static __device__ __forceinline__ PetscInt RowOf(const I *__restrict__ perm, PetscInt first, PetscCount k)
+{
+  if constexpr (S::InOrder) return (PetscInt)(first + k);
+  else return perm[k];
+}
 
 /* Sum over n entries of j and as that lie step apart: AtOnce of them in flight. Padding has a negative column. */
 template <typename S, typename V, typename I>
@@ -93,7 +101,7 @@ static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &el
   PetscInt  b = range.first + (PetscInt)block * rows * WarpsInBlock + threadIdx.x / WarpSize;
 
   for (int r = 0; r < rows && b < range.end; r++, b += WarpsInBlock) {
-    const PetscInt   row   = perm[(PetscCount)b * EVCHYB_BLOCK + lane];
+    const PetscInt   row   = RowOf<S>(perm, 0, (PetscCount)b * EVCHYB_BLOCK + lane);
     const PetscCount first = ell.bnz[b] + lane;
 
     GallopStore(v, row, Gather<S, V, I>(ell.j + first, ell.as + first, (int)ell.clen[b], EVCHYB_BLOCK, v.x));
@@ -113,7 +121,7 @@ static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell,
   if (b < range.end) {
     const PetscCount first = ell.bnz[b] + part * EVCHYB_BLOCK + lane;
 
-    row = perm[(PetscCount)b * EVCHYB_BLOCK + lane];
+    row = RowOf<S>(perm, 0, (PetscCount)b * EVCHYB_BLOCK + lane);
     sum = Gather<S, V, I>(ell.j + first, ell.as + first, ((int)ell.clen[b] - part + warps - 1) / warps, warps * EVCHYB_BLOCK, v.x);
   }
   sums[threadIdx.x] = sum;
@@ -126,12 +134,12 @@ static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell,
 
 /* A row that several GPU blocks compute: each leaves its part, the last to arrive adds them in order, so that the result is the same in every run */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const PetscInt   lo       = csr.splitrow[block];
   const PetscCount firstblk = csr.splitblk[lo], blocks = csr.splitblk[lo + 1] - firstblk;
   const PetscInt   r     = range.first + lo;
-  const PetscInt   row   = perm[r];
+  const PetscInt   row   = RowOf<S>(perm, ellrows, r);
   const PetscCount begin = csr.i[r] + (block - firstblk) * csr.split, stop = csr.i[r + 1];
   V                sum  = GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, v.x);
   bool             last = false;
@@ -156,12 +164,12 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
 
 /* A row that a cluster of GPU blocks computes: the sums meet in the shared memory of its first block */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
 #if __CUDA_ARCH__ >= 900
   const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
   const int                               rank    = block % EVCHYB_CLUSTER;
-  const PetscInt                          r = range.first + block / EVCHYB_CLUSTER, row = perm[r];
+  const PetscInt                          r = range.first + block / EVCHYB_CLUSTER, row = RowOf<S>(perm, ellrows, r);
   const PetscCount                        first = csr.i[r], stop = csr.i[r + 1], piece = (stop - first) / EVCHYB_BLOCK * EVCHYB_BLOCK / EVCHYB_CLUSTER + EVCHYB_BLOCK;
   const PetscCount                        begin = first + rank * piece, end = begin + piece < stop ? begin + piece : stop;
   V                                       sum;
@@ -185,7 +193,7 @@ static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr
 
 /* Listing 2 of the paper: TPR threads a row */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const int      tpr = range.count, lane = threadIdx.x % tpr;
   const PetscInt r      = range.first + (PetscInt)block * (EVCHYB_THREADS / tpr) + threadIdx.x / tpr;
@@ -194,7 +202,7 @@ static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> 
   V              sum    = V(0);
 
   if (inside) {
-    row = perm[r];
+    row = RowOf<S>(perm, ellrows, r);
     sum = GatherRange<S, V, I>(csr.j, csr.as, csr.i[r] + lane, csr.i[r + 1], tpr, v.x);
   }
   sum = tpr <= WarpSize ? GallopGroupSum(sum, tpr) : GallopWarpsSum<EVCHYB_THREADS>(sum, tpr);
@@ -202,14 +210,14 @@ static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> 
 }
 
 /* Rows without entries: z = beta y */
-template <typename V>
-static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+template <typename S, typename V>
+static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ perm, PetscInt rows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   GallopWaitForPredecessor();
   for (int k = 0; k < 4; k++) {
     const PetscInt r = range.first + ((PetscInt)block * 4 + k) * EVCHYB_THREADS + threadIdx.x;
 
-    if (r < range.end) GallopStore(v, perm[r], V(0));
+    if (r < range.end) GallopStore(v, RowOf<S>(perm, rows, r), V(0));
   }
 }
 
@@ -233,16 +241,16 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
     SpMV_ELL_shared<S, V, I>(ell, perm, v, range, block);
     break;
   case EVCHYB_RANGE_CSR:
-    SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm + ellrows, v, range, block);
+    SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm + ellrows, ellrows, v, range, block);
     break;
   case EVCHYB_RANGE_CLUSTER:
-    SpMV_CSR_cluster<S, V, I>(csr, perm + ellrows, v, range, block);
+    SpMV_CSR_cluster<S, V, I>(csr, perm + ellrows, ellrows, v, range, block);
     break;
   case EVCHYB_RANGE_SPLIT:
-    SpMV_CSR_split<S, V, I>(csr, perm + ellrows, v, range, block);
+    SpMV_CSR_split<S, V, I>(csr, perm + ellrows, ellrows, v, range, block);
     break;
   default:
-    ScaleEmpty<V>(perm + rows, v, range, block);
+    ScaleEmpty<S, V>(perm + rows, rows, v, range, block);
   }
   if (S::Early) GallopWaitForPredecessor(); /* those that had nothing to do */
 }
@@ -319,7 +327,7 @@ __global__ static void __launch_bounds__(ScanThreads) SmallSortKernel(int n, con
 
 /* What the kernels of the build count for the host */
 struct Counts {
-  unsigned long long nempty, nlong, nzell, LCmax, classes[EVCHYB_CLASSES];
+  unsigned long long nempty, nlong, nzell, LCmax, classes[EVCHYB_CLASSES], moved; /* moved: not 0 when some row is not where it comes */
 };
 
 /* Keys of all rows, and how many are empty and long */
@@ -464,20 +472,22 @@ __global__ static void LengthsKernel(PetscInt nb, PetscInt ncsr, PetscBool byrow
 }
 
 /* Column blocks to the order in which they are stored, and the rows behind them: those of SubCSR, and empty ones; entries of the blocks for the prefix sum */
-__global__ static void OrderKernel(PetscInt nb, PetscInt ncsr, PetscInt nlisted, const PetscInt *order, const PetscInt *__restrict__ empty, const PetscInt *__restrict__ sorted, const PetscInt *__restrict__ oldclen, PetscInt *perm, PetscInt *clen, PetscCount *bnz)
+__global__ static void OrderKernel(PetscInt nb, PetscInt ncsr, PetscInt nlisted, const PetscInt *order, const PetscInt *__restrict__ empty, const PetscInt *__restrict__ sorted, const PetscInt *__restrict__ oldclen, PetscInt *perm, PetscInt *clen, PetscCount *bnz, Counts *counts)
 {
   const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize, at = warp * WarpSize + threadIdx.x % WarpSize, behind = at - (PetscCount)nb * EVCHYB_BLOCK;
+  PetscCount       row = at;
 
   if (warp < nb) {
     const PetscCount from = order[warp];
 
-    perm[at] = sorted[from * EVCHYB_BLOCK + threadIdx.x % WarpSize];
+    perm[at] = row = sorted[from * EVCHYB_BLOCK + threadIdx.x % WarpSize];
     if (at == warp * WarpSize) {
       clen[warp] = oldclen[from];
       bnz[warp]  = (PetscCount)oldclen[from] * EVCHYB_BLOCK;
     }
-  } else if (behind < ncsr) perm[at] = sorted[at];
-  else if (behind - ncsr < nlisted) perm[at] = empty[behind - ncsr];
+  } else if (behind < ncsr) perm[at] = row = sorted[at];
+  else if (behind - ncsr < nlisted) perm[at] = row = empty[behind - ncsr];
+  if (__syncthreads_or(row != at) && threadIdx.x == 0) counts->moved = 1;
   if (behind == 0) bnz[nb] = 0; /* one count too many, so that the exclusive sum ends with the total */
 }
 
@@ -779,7 +789,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
       GallopCheckLaunch();
     } else if (nb) PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.order, nb, 0, ev->byrow ? EVCHYB_ROWBITS + 5 : 5, stream));
     OrderKernel<<<GridFor((PetscCount)(nb + 1) * WarpSize + ncsr + ev->nlisted), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->nlisted, w.order, w.sortedrows, sorted, w.clen, ev->perm, ev->ell.clen,
-                                                                                                              ev->ell.bnz);
+                                                                                                              ev->ell.bnz, rowcounts);
     GallopCheckLaunch();
     if (nb) PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, ev->ell.bnz, (PetscCount)nb + 1, stream));
     if (ncsr) PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, ev->csr.i, (PetscCount)ncsr + 1, stream));
@@ -791,6 +801,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
     PetscCall(PetscArraymove(*i, *i + 1, ncsr + 1));
     ev->nzell     = (PetscCount)counts.nzell;
     ev->ell.LCmax = (PetscInt)counts.LCmax;
+    ev->inorder   = (PetscBool)!counts.moved;
     for (int c = 0; c < EVCHYB_CLASSES; c++) ev->ell.classes[c] = (PetscInt)counts.classes[c];
     *fits = true;
   }
@@ -873,6 +884,14 @@ static cudaError_t LaunchShape(const EVCHYB *ev, const EVCHYBLaunch *launch, con
                       *launch, e, c, ev->perm, v, ell->n, ell->n + csr->n, (bool)ev->fresh);
 }
 
+template <bool InOrder>
+static cudaError_t Launch(const EVCHYB *ev, const EVCHYBLaunch *launch, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
+{
+  if (ev->shape == EVCHYB_SHAPE_SHORT) return LaunchShape<Shape<4, 6, true, InOrder>>(ev, launch, v, stream);
+  if (ev->shape == EVCHYB_SHAPE_LARGE) return LaunchShape<Shape<8, 5, false, InOrder>>(ev, launch, v, stream);
+  return LaunchShape<Shape<8, 4, true, InOrder>>(ev, launch, v, stream);
+}
+
 static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
 {
   EVCHYB                    *ev     = (EVCHYB *)data;
@@ -892,9 +911,7 @@ static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
     v.beta = PetscScalar(1);
   } else if (ev->nlisted && v.y == v.z && v.beta == PetscScalar(1)) launch.n--; /* empty rows come last, and keep what they have */
   if (launch.n) {
-    if (ev->shape == EVCHYB_SHAPE_SHORT) PetscCallCUDA((LaunchShape<Shape<4, 6, true>>(ev, &launch, v, stream)));
-    else if (ev->shape == EVCHYB_SHAPE_LARGE) PetscCallCUDA((LaunchShape<Shape<8, 5, false>>(ev, &launch, v, stream)));
-    else PetscCallCUDA((LaunchShape<Shape<8, 4, true>>(ev, &launch, v, stream)));
+    PetscCallCUDA(ev->inorder ? Launch<true>(ev, &launch, v, stream) : Launch<false>(ev, &launch, v, stream));
     PetscCallCUDA(GallopNotFresh(stream, &ev->fresh));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -125,17 +125,16 @@ static PetscErrorCode EVCHYBDestroy_Host(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
+/* Sorts the rows: all that is known before the entries are stored */
+static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYB **sorted)
 {
-  const EVCHYBOptions *options = (const EVCHYBOptions *)opts;
-  const PetscInt       m       = csr->m;
-  EVCHYB              *ev;
-  EVCHYBKeyShape       shape;
-  uint64_t            *keys;
-  PetscInt            *rows, nempty = 0, nlong = 0;
+  const PetscInt m = csr->m;
+  EVCHYB        *ev;
+  EVCHYBKeyShape shape;
+  uint64_t      *keys;
+  PetscInt      *rows, nempty = 0, nlong = 0;
 
   PetscFunctionBegin;
-  *built = NULL;
   PetscCall(PetscNew(&ev));
   ev->memtype = PETSC_MEMTYPE_HOST;
   ev->m       = m;
@@ -161,6 +160,35 @@ static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, P
   PetscCall(PetscMalloc2(ev->ell.nb + 1, &ev->ell.bnz, ev->ell.nb, &ev->ell.clen));
   ev->ell.bnz[0] = 0;
   PetscCall(OrderColumnBlocks(ev, csr->i));
+  ev->inorder = PETSC_TRUE;
+  for (PetscInt r = 0; r < m - nempty + ev->nlisted; r++) ev->inorder = (PetscBool)(ev->inorder && ev->perm[r] == r);
+  *sorted = ev;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* EVCHYBOrder_Host - The order in which rows are stored; empty ones are the last, be they listed or not */
+PetscErrorCode EVCHYBOrder_Host(const void *options, const GallopCSR *csr, PetscInt order[])
+{
+  EVCHYB  *ev;
+  PetscInt k;
+
+  PetscFunctionBegin;
+  PetscCall(SortRows((const EVCHYBOptions *)options, csr, &ev));
+  k = csr->m - ev->nempty;
+  PetscCall(PetscArraycpy(order, ev->perm, k));
+  for (PetscInt r = 0; r < csr->m; r++)
+    if (csr->i[r + 1] == csr->i[r]) order[k++] = r;
+  PetscCall(Free(ev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
+{
+  EVCHYB *ev;
+
+  PetscFunctionBegin;
+  *built = NULL;
+  PetscCall(SortRows((const EVCHYBOptions *)opts, csr, &ev));
   for (PetscInt b = 0; b < ev->ell.nb; b++) ev->ell.bnz[b + 1] = ev->ell.bnz[b] + (PetscCount)ev->ell.clen[b] * EVCHYB_BLOCK;
   ev->ell.nz = ev->ell.bnz[ev->ell.nb];
   PetscCall(PetscMalloc1(ev->csr.n + 1, &ev->csr.i));
@@ -171,7 +199,7 @@ static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, P
     ev->csr.i[r + 1] = ev->csr.i[r] + EVCHYBRoundUp(csr->i[row + 1] - csr->i[row]);
   }
   ev->csr.nz = ev->csr.i[ev->csr.n];
-  ev->bytes = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(m - nempty + ev->nlisted) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) +
+  ev->bytes  = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(ev->ell.n + ev->csr.n + ev->nlisted) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) +
               (size_t)ev->ell.nb * sizeof(PetscInt);
   if (maxbytes && ev->bytes > (size_t)maxbytes) {
     PetscCall(Free(ev));
@@ -213,6 +241,20 @@ static inline void ColumnBlock(PetscInt len, const PetscInt *PETSC_RESTRICT j, c
   }
 }
 
+/* z = alpha sum + beta y for the rows of a column block; row is NULL where they are consecutive, and z and y begin with them */
+static inline void StoreBlock(const PetscInt *row, PetscScalar alpha, const PetscScalar *sum, PetscBool readsy, PetscScalar beta, const PetscScalar *y, PetscScalar *z)
+{
+  if (!row) {
+    if (!readsy)
+      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[r] = alpha * sum[r];
+    else
+      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[r] = alpha * sum[r] + beta * y[r];
+  } else if (!readsy)
+    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[row[r]] = alpha * sum[r];
+  else
+    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[row[r]] = alpha * sum[r] + beta * y[row[r]];
+}
+
 static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
 {
   const EVCHYB      *ev      = (const EVCHYB *)data;
@@ -235,17 +277,15 @@ static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
     p->z[row] = readsy ? beta * y[row] : 0.0;
   }
   for (PetscInt b = 0; b < ell->nb; b++) {
-    const PetscInt *row = ev->perm + b * EVCHYB_BLOCK;
-    PetscScalar     sum[EVCHYB_BLOCK];
+    const PetscInt first = b * EVCHYB_BLOCK;
+    PetscScalar    sum[EVCHYB_BLOCK];
 
     ColumnBlock(ell->clen[b], ell->j + ell->bnz[b], ell->as + ell->bnz[b], p->x, sum);
-    if (!readsy)
-      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) p->z[row[r]] = alpha * sum[r];
-    else
-      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) p->z[row[r]] = alpha * sum[r] + beta * y[row[r]];
+    if (ev->inorder) StoreBlock(NULL, alpha, sum, readsy, beta, y ? y + first : NULL, p->z + first);
+    else StoreBlock(ev->perm + first, alpha, sum, readsy, beta, y, p->z);
   }
   for (PetscInt r = 0; r < csr->n; r++) {
-    const PetscInt row = ev->perm[ell->n + r];
+    const PetscInt row = ev->inorder ? ell->n + r : ev->perm[ell->n + r];
     PetscScalar    sum = 0.0;
 
     for (PetscCount k = csr->i[r]; k < csr->i[r + 1] && csr->j[k] >= 0; k++) sum += csr->as[k] * p->x[csr->j[k]]; /* padding is at the end */

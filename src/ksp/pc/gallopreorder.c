@@ -1,0 +1,306 @@
+/* PCGALLOPREORDER: a solver inside that works on the permuted operator, whose products permute nothing */
+
+#include <petsc/private/pcimpl.h>
+#include <petscgallop.h>
+
+/* An operator, what it was when it was permuted last, and the permuted one */
+typedef struct {
+  MatState state;
+  Mat      permuted;
+} Operator;
+
+typedef struct {
+  KSP      ksp;
+  IS       order;
+  Operator amat, pmat; /* pmat.permuted is NULL where the two are the same matrix */
+  Vec      x, b;       /* permuted */
+} PC_GallopReorder;
+
+static PetscErrorCode OperatorReset(Operator *op)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(&op->permuted));
+  PetscCall(MatStateInvalidate(op->state));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PermuteNullSpace(PC_GallopReorder *reorder, MatNullSpace from, Mat to, PetscErrorCode (*set)(Mat, MatNullSpace))
+{
+  MatNullSpace sp = NULL;
+  PetscBool    constant;
+  PetscInt     n;
+  const Vec   *vecs;
+  Vec         *permuted;
+
+  PetscFunctionBegin;
+  if (from) {
+    PetscCall(MatNullSpaceGetVecs(from, &constant, &n, &vecs));
+    PetscCall(PetscMalloc1(n, &permuted));
+    for (PetscInt k = 0; k < n; k++) {
+      PetscCall(VecDuplicate(reorder->b, &permuted[k]));
+      PetscCall(VecGallopPermute(vecs[k], reorder->order, PETSC_FALSE, permuted[k]));
+    }
+    PetscCall(MatNullSpaceCreate(PetscObjectComm((PetscObject)to), constant, n, permuted, &sp));
+    for (PetscInt k = 0; k < n; k++) PetscCall(VecDestroy(&permuted[k]));
+    PetscCall(PetscFree(permuted));
+  }
+  PetscCall((*set)(to, sp));
+  PetscCall(MatNullSpaceDestroy(&sp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PermuteNullSpaces(PC_GallopReorder *reorder, Mat from, Mat to)
+{
+  MatNullSpace sp;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetNullSpace(from, &sp));
+  PetscCall(PermuteNullSpace(reorder, sp, to, MatSetNullSpace));
+  PetscCall(MatGetTransposeNullSpace(from, &sp));
+  PetscCall(PermuteNullSpace(reorder, sp, to, MatSetTransposeNullSpace));
+  PetscCall(MatGetNearNullSpace(from, &sp));
+  PetscCall(PermuteNullSpace(reorder, sp, to, MatSetNearNullSpace));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The permuted operator as its operator is now: as it is, with new values, or made anew */
+static PetscErrorCode OperatorUpdate(PC_GallopReorder *reorder, Operator *op, Mat mat)
+{
+  MatState  now;
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetState(mat, &now));
+  PetscCall(MatStateCompare(now, op->state, &same));
+  if (same) PetscFunctionReturn(PETSC_SUCCESS);
+  if (now.id != op->state.id || now.nonzerostate != op->state.nonzerostate) PetscCall(OperatorReset(op));
+  PetscCall(MatGallopPermute(mat, reorder->order, reorder->order, op->permuted ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &op->permuted));
+  op->state = now;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckOperator(PC pc, Mat mat, const char which[])
+{
+  PetscBool aij;
+  PetscInt  M, N;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)mat, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  PetscCheck(aij, PetscObjectComm((PetscObject)pc), PETSC_ERR_SUP, "PCGALLOPREORDER permutes matrices of type aij and those derived from it, but the %s matrix is of type %s", which, ((PetscObject)mat)->type_name);
+  PetscCall(MatGetSize(mat, &M, &N));
+  PetscCheck(M == N, PetscObjectComm((PetscObject)pc), PETSC_ERR_ARG_SIZ, "PCGALLOPREORDER permutes rows and columns alike, but the %s matrix has %" PetscInt_FMT " rows and %" PetscInt_FMT " columns", which, M, N);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The order is the operator's: it computes the products of the solver inside */
+static PetscErrorCode Update(PC pc)
+{
+  PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
+  Mat               amat = pc->mat, pmat = pc->pmat;
+  MatState          now;
+  IS                columns;
+
+  PetscFunctionBegin;
+  PetscCall(CheckOperator(pc, amat, "system"));
+  if (pmat != amat) PetscCall(CheckOperator(pc, pmat, "preconditioning"));
+  PetscCall(MatGetState(amat, &now));
+  if (!reorder->order || now.id != reorder->amat.state.id || now.nonzerostate != reorder->amat.state.nonzerostate) {
+    PetscCall(ISDestroy(&reorder->order));
+    PetscCall(OperatorReset(&reorder->amat));
+    PetscCall(OperatorReset(&reorder->pmat));
+    PetscCall(MatGetOrdering(amat, MATORDERINGGALLOP, &reorder->order, &columns));
+    PetscCall(ISDestroy(&columns)); /* they are the same */
+  }
+  PetscCall(OperatorUpdate(reorder, &reorder->amat, amat));
+  if (pmat != amat) PetscCall(OperatorUpdate(reorder, &reorder->pmat, pmat));
+  else PetscCall(OperatorReset(&reorder->pmat));
+  if (!reorder->x) PetscCall(MatCreateVecs(reorder->amat.permuted, &reorder->x, &reorder->b));
+  PetscCall(PermuteNullSpaces(reorder, amat, reorder->amat.permuted));
+  if (pmat != amat) PetscCall(PermuteNullSpaces(reorder, pmat, reorder->pmat.permuted));
+  PetscCall(KSPSetOperators(reorder->ksp, reorder->amat.permuted, pmat != amat ? reorder->pmat.permuted : reorder->amat.permuted));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_GallopReorder(PC pc)
+{
+  PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(Update(pc));
+  PetscCall(KSPSetUp(reorder->ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(PC pc, Vec b, Vec x, PetscErrorCode (*solve)(KSP, Vec, Vec))
+{
+  PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
+  PetscBool         nonzero;
+  MatState          now;
+
+  PetscFunctionBegin;
+  /* PETSc sets a preconditioner up again when pmat has changed, not when only amat has */
+  PetscCall(MatGetState(pc->mat, &now));
+  if (!pc->reusepreconditioner && (now.id != reorder->amat.state.id || now.state != reorder->amat.state.state)) PetscCall(Update(pc));
+  PetscCall(KSPGetInitialGuessNonzero(reorder->ksp, &nonzero));
+  if (nonzero) PetscCall(VecGallopPermute(x, reorder->order, PETSC_FALSE, reorder->x));
+  PetscCall(VecGallopPermute(b, reorder->order, PETSC_FALSE, reorder->b));
+  PetscCall((*solve)(reorder->ksp, reorder->b, reorder->x));
+  PetscCall(KSPCheckSolve(reorder->ksp, pc, reorder->x));
+  PetscCall(VecGallopPermute(reorder->x, reorder->order, PETSC_TRUE, x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_GallopReorder(PC pc, Vec b, Vec x)
+{
+  PetscFunctionBegin;
+  PetscCall(Apply(pc, b, x, KSPSolve));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The transpose of a symmetrically permuted matrix is the permuted transpose */
+static PetscErrorCode PCApplyTranspose_GallopReorder(PC pc, Vec b, Vec x)
+{
+  PetscFunctionBegin;
+  PetscCall(Apply(pc, b, x, KSPSolveTranspose));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCReset_GallopReorder(PC pc)
+{
+  PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(OperatorReset(&reorder->amat));
+  PetscCall(OperatorReset(&reorder->pmat));
+  PetscCall(ISDestroy(&reorder->order));
+  PetscCall(VecDestroy(&reorder->x));
+  PetscCall(VecDestroy(&reorder->b));
+  PetscCall(KSPReset(reorder->ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCDestroy_GallopReorder(PC pc)
+{
+  PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
+
+  PetscFunctionBegin;
+  PetscCall(PCReset_GallopReorder(pc));
+  PetscCall(KSPDestroy(&reorder->ksp));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCGallopReorderGetKSP_C", NULL));
+  PetscCall(PetscFree(pc->data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetFromOptions_GallopReorder(PC pc, PetscOptionItems PetscOptionsObject)
+{
+  PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
+
+  PetscFunctionBegin;
+  (void)PetscOptionsObject;
+  PetscCall(KSPSetFromOptions(reorder->ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCView_GallopReorder(PC pc, PetscViewer viewer)
+{
+  PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
+  PetscBool         isascii, isstring;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERSTRING, &isstring));
+  if (isascii) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  rows and columns in the order of the format; the solver inside:\n"));
+    PetscCall(KSPView(reorder->ksp, viewer));
+  } else if (isstring) {
+    PetscCall(PetscViewerStringSPrintf(viewer, " Gallop reorder preconditioner"));
+    PetscCall(KSPView(reorder->ksp, viewer));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCGallopReorderGetKSP_GallopReorder(PC pc, KSP *ksp)
+{
+  PetscFunctionBegin;
+  *ksp = ((PC_GallopReorder *)pc->data)->ksp;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  PCGallopReorderGetKSP - Gives the solver inside a `PCGALLOPREORDER`, which works on the permuted operator
+
+  Not Collective
+
+  Input Parameter:
+. pc - the preconditioner
+
+  Output Parameter:
+. ksp - the solver inside; its options begin with `-reorder_`
+
+  Level: intermediate
+
+.seealso: `PCGALLOPREORDER`, `KSP`, `PCRedistributeGetKSP()`
+@*/
+PetscErrorCode PCGallopReorderGetKSP(PC pc, KSP *ksp)
+{
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(pc, PC_CLASSID, 1);
+  PetscAssertPointer(ksp, 2);
+  PetscUseMethod(pc, "PCGallopReorderGetKSP_C", (PC, KSP *), (pc, ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  PCGALLOPREORDER - "gallopreorder" - Solves with the rows and columns of the operator in the order in which its format keeps rows
+
+  Options Database Keys:
++ -reorder_ksp_type <gmres> - the Krylov method of the solver inside; all options of a `KSP` with this prefix, such as `-reorder_ksp_rtol`
+- -reorder_pc_type <type>   - its preconditioner, likewise
+
+  Level: intermediate
+
+  Notes:
+  Normally used with `-ksp_type preonly -pc_type gallopreorder -reorder_ksp_type cg -reorder_pc_type jacobi`.
+
+  The format of a `MATEVCHYB` matrix sorts rows by length, and each of its products puts results back to where they belong. Here the operator is permuted symmetrically by that order once,
+  the right-hand side once a solve and the solution back once a solve; the products of the solver inside permute nothing. Rows stay on their MPI process.
+
+  The permuted operator is a second matrix, of the type and options of the first. New values are brought over without finding out anew where they go, on the GPU where they are there; a new nonzero
+  pattern gives a new order and a new matrix. Where the preconditioner is made from another matrix than the operator both are permuted by the order of the operator. Null spaces and near null spaces of both go along,
+  but those that are a function of the user.
+
+  Operators must be of type `MATAIJ` or derive from it, and square. Those of other types than `MATEVCHYB` have the order of `MATORDERINGGALLOP` too.
+
+  What depends on the order of rows, such as `PCILU` or `PCSOR`, is another preconditioner for the permuted operator, and may converge slower or faster. Block sizes are lost.
+
+  For an initial guess the outer solver is `-ksp_type richardson -ksp_max_it 1 -ksp_initial_guess_nonzero`, since `KSPPREONLY` takes none. With `-reorder_ksp_initial_guess_nonzero` the solver inside
+  begins with what is in the vector that `PCApply()` puts its result into.
+
+.seealso: `PCGallopReorderGetKSP()`, `MATORDERINGGALLOP`, `MatGallopPermute()`, `VecGallopPermute()`, `MATEVCHYB`, `PCREDISTRIBUTE`, `PC`, `PCSetType()`
+M*/
+PETSC_INTERN PetscErrorCode PCCreate_GallopReorder(PC pc)
+{
+  PC_GallopReorder *reorder;
+  const char       *prefix;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&reorder));
+  pc->data                = (void *)reorder;
+  pc->ops->setup          = PCSetUp_GallopReorder;
+  pc->ops->apply          = PCApply_GallopReorder;
+  pc->ops->applytranspose = PCApplyTranspose_GallopReorder;
+  pc->ops->reset          = PCReset_GallopReorder;
+  pc->ops->destroy        = PCDestroy_GallopReorder;
+  pc->ops->setfromoptions = PCSetFromOptions_GallopReorder;
+  pc->ops->view           = PCView_GallopReorder;
+
+  PetscCall(KSPCreate(PetscObjectComm((PetscObject)pc), &reorder->ksp));
+  PetscCall(KSPSetNestLevel(reorder->ksp, pc->kspnestlevel));
+  PetscCall(KSPSetErrorIfNotConverged(reorder->ksp, pc->erroriffailure));
+  PetscCall(PetscObjectIncrementTabLevel((PetscObject)reorder->ksp, (PetscObject)pc, 1));
+  PetscCall(PCGetOptionsPrefix(pc, &prefix));
+  PetscCall(KSPSetOptionsPrefix(reorder->ksp, prefix));
+  PetscCall(KSPAppendOptionsPrefix(reorder->ksp, "reorder_"));
+  PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCGallopReorderGetKSP_C", PCGallopReorderGetKSP_GallopReorder));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,297 @@
+/*
+  The order in which a format keeps rows: as an ordering of PETSc's, and matrices permuted by it or by another, whose format then permutes nothing.
+*/
+
+#include <petscdevice.h>
+#include <gallop/matgallopimpl.h>
+
+extern const GallopFormat GallopFormat_EVCHYB; /* whose order matrices take that have none of their own */
+
+static PetscErrorCode CheckSquareAIJ(Mat A)
+{
+  PetscBool aij;
+  PetscInt  m, n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)A, &aij, MATSEQAIJ, MATMPIAIJ, ""));
+  PetscCheck(aij, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "A matrix of type %s has no order of rows: it must be of type %s or derived from it", ((PetscObject)A)->type_name, MATAIJ);
+  PetscCheck(A->assembled && !A->factortype, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONGSTATE, "The matrix must be assembled and not factored");
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCheck(A->rmap->N == A->cmap->N, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_SIZ, "A matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns cannot be permuted symmetrically: it must be square",
+             A->rmap->N, A->cmap->N);
+  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "A process with %" PetscInt_FMT " rows and %" PetscInt_FMT " columns cannot permute them symmetrically: they must be as many", m, n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sequential matrices that an AIJ matrix consists of on this process, and the columns of the second */
+static PetscErrorCode GetParts(Mat A, Mat parts[2], int *n, const PetscInt **garray)
+{
+  PetscBool   mpi;
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
+  PetscCall(MatGallopGetContext(A, &g));
+  parts[0] = A;
+  parts[1] = NULL;
+  if (garray) *garray = NULL;
+  if (mpi && g) PetscCall(MatGallopGetBlocks(A, NULL, NULL)); /* makes them ours */
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &parts[0], &parts[1], garray));
+  *n = mpi ? 2 : 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GetPattern(Mat part, PetscInt *m, const PetscInt **i, const PetscInt **j)
+{
+  PetscBool done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(part, 0, PETSC_FALSE, PETSC_FALSE, m, i, j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)part)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  MATORDERINGGALLOP - "gallop" - The order in which the format of a Gallop matrix keeps rows: a `MatOrderingType` for `MatGetOrdering()`
+
+  Options Database Key:
+. -pc_factor_mat_ordering_type gallop - the order in which `PCILU`, `PCICC` and the like factor a sequential matrix
+
+  Level: intermediate
+
+  Notes:
+  For `MATEVCHYB` rows come by length within windows, as the options of the matrix say, short ones first, then long ones, then empty ones. Other AIJ matrices, also those of Gallop types without an order
+  of rows, have the order that they would have as `MATEVCHYB` with its defaults.
+
+  Rows stay on their MPI process; their order is that of the diagonal block, whose columns are those that the process owns. The index sets for rows and columns are the same, so `MatPermute()` and
+  `MatGallopPermute()` give a matrix permuted symmetrically.
+
+.seealso: `MatGallopPermute()`, `PCGALLOPREORDER`, `VecGallopPermute()`, `MatGetOrdering()`, `MatOrderingType`, `MATEVCHYB`
+M*/
+PetscErrorCode MatGetOrdering_Gallop(Mat A, MatOrderingType type, IS *rows, IS *columns)
+{
+  const GallopFormat *format  = &GallopFormat_EVCHYB;
+  void               *options = NULL;
+  Mat_Gallop         *g;
+  Mat                 parts[2];
+  int                 n;
+  GallopCSR           csr = {0};
+  PetscInt           *order, rstart;
+
+  PetscFunctionBegin;
+  (void)type;
+  PetscCall(CheckSquareAIJ(A));
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g && g->type->format->order) format = g->type->format;
+  else g = NULL;
+  PetscCall(PetscMalloc(format->options_size, &options));
+  if (g) PetscCall(PetscMemcpy(options, g->structure[GALLOP_FORMAT].options, format->options_size));
+  else PetscCall((*format->options_default)(options));
+  PetscCall(GetParts(A, parts, &n, NULL));
+  PetscCall(GetPattern(parts[0], &csr.m, &csr.host_i, &csr.host_j));
+  csr.n       = csr.m;
+  csr.nz      = csr.host_i[csr.m];
+  csr.i       = csr.host_i;
+  csr.j       = csr.host_j;
+  csr.memtype = PETSC_MEMTYPE_HOST;
+  PetscCall(PetscMalloc1(csr.m, &order));
+  PetscCall((*format->order)(options, &csr, order));
+  PetscCall(PetscFree(options));
+  PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
+  for (PetscInt k = 0; k < csr.m; k++) order[k] += rstart;
+  PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)A), csr.m, order, PETSC_OWN_POINTER, rows));
+  PetscCall(ISDuplicate(*rows, columns)); /* PETSc may permute one of them further, against zeros on the diagonal */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The format of a matrix, or of the diagonal block, shall take rows in the order in which they come. The other block has rows of lengths of its own. */
+static PetscErrorCode KeepOrder(Mat B)
+{
+  Mat         parts[2];
+  Mat_Gallop *g;
+  int         n;
+
+  PetscFunctionBegin;
+  PetscCall(GetParts(B, parts, &n, NULL));
+  PetscCall(MatGallopGetContext(parts[0], &g));
+  if (!g || !g->type->format->options_inorder) PetscFunctionReturn(PETSC_SUCCESS);
+  (*g->type->format->options_inorder)(g->structure[GALLOP_FORMAT].options);
+  PetscCall(MatGallopReset(&g->structure[GALLOP_FORMAT]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The new global numbers of the rows of this process and of its ghost columns */
+static PetscErrorCode NewNumbers(Mat A, IS order, PetscInt nghosts, const PetscInt garray[], PetscInt own[], PetscInt ghost[])
+{
+  const PetscInt *old, rstart = A->rmap->rstart;
+  PetscSF         sf;
+
+  PetscFunctionBegin;
+  PetscCall(ISGetIndices(order, &old));
+  for (PetscInt k = 0; k < A->rmap->n; k++) own[old[k] - rstart] = rstart + k;
+  PetscCall(ISRestoreIndices(order, &old));
+  if (!ghost) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscSFCreate(PetscObjectComm((PetscObject)A), &sf));
+  PetscCall(PetscSFSetGraphLayout(sf, A->cmap, nghosts, NULL, PETSC_USE_POINTER, garray));
+  PetscCall(PetscSFBcastBegin(sf, MPIU_INT, own, ghost, MPI_REPLACE));
+  PetscCall(PetscSFBcastEnd(sf, MPIU_INT, own, ghost, MPI_REPLACE));
+  PetscCall(PetscSFDestroy(&sf));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where every entry of A goes, in the order in which A stores them: PETSc keeps from this how values are brought over */
+static PetscErrorCode SetPattern(Mat A, IS order, Mat B)
+{
+  Mat             parts[2];
+  int             n;
+  PetscInt        m, nghosts = 0, *numbers[2] = {NULL, NULL}, *row, *col;
+  const PetscInt *garray, *i[2], *j[2];
+  PetscCount      nz = 0, at = 0;
+
+  PetscFunctionBegin;
+  PetscCall(GetParts(A, parts, &n, &garray));
+  for (int k = 0; k < n; k++) {
+    PetscCall(GetPattern(parts[k], &m, &i[k], &j[k]));
+    nz += i[k][m];
+  }
+  if (n > 1) PetscCall(MatGetLocalSize(parts[1], NULL, &nghosts));
+  PetscCall(PetscMalloc1(A->rmap->n, &numbers[0]));
+  if (n > 1) PetscCall(PetscMalloc1(nghosts + 1, &numbers[1]));
+  PetscCall(NewNumbers(A, order, nghosts, garray, numbers[0], numbers[1]));
+  PetscCall(PetscMalloc2(nz, &row, nz, &col));
+  for (int k = 0; k < n; k++)
+    for (PetscInt r = 0; r < A->rmap->n; r++)
+      for (PetscInt e = i[k][r]; e < i[k][r + 1]; e++, at++) {
+        row[at] = numbers[0][r];
+        col[at] = numbers[k][j[k][e]];
+      }
+  PetscCall(MatSetPreallocationCOO(B, nz, row, col));
+  PetscCall(PetscFree2(row, col));
+  PetscCall(PetscFree(numbers[0]));
+  PetscCall(PetscFree(numbers[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The values of both blocks in one array, on the GPU when what there is is newest there and has room */
+static PetscErrorCode SetValues(Mat A, Mat B)
+{
+  Mat                parts[2];
+  int                n;
+  PetscInt           m;
+  const PetscInt    *i, *j;
+  const PetscScalar *a[2]  = {NULL, NULL};
+  PetscCount         nz[2] = {0, 0};
+  PetscMemType       memtype[2];
+  PetscBool          device = PETSC_FALSE;
+  void              *joined = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(GetParts(A, parts, &n, NULL));
+  for (int k = 0; k < n; k++) {
+    PetscCall(GetPattern(parts[k], &m, &i, &j));
+    nz[k] = i[m];
+    PetscCall(MatGallopGetValuesRead(parts[k], &a[k], &memtype[k]));
+    if (nz[k] && PetscMemTypeCUDA(memtype[k])) device = PETSC_TRUE;
+  }
+  if (n > 1) {
+    for (int k = 0; k < n; k++)
+      if (nz[k] && !PetscMemTypeCUDA(memtype[k])) device = PETSC_FALSE;
+    if (device) PetscCall(GallopDeviceMalloc((size_t)(nz[0] + nz[1]) * sizeof(PetscScalar), &joined));
+    device = (PetscBool)(joined != NULL);
+    if (!device) PetscCall(PetscMalloc((size_t)(nz[0] + nz[1] + 1) * sizeof(PetscScalar), &joined));
+    for (int k = 0; k < n; k++) {
+      PetscScalar *to = (PetscScalar *)joined + (k ? nz[0] : 0);
+
+      if (!nz[k]) continue;
+      if (device) PetscCall(GallopDeviceCopy(to, a[k], (size_t)nz[k] * sizeof(PetscScalar)));
+      else PetscCall(GallopCopyToHost(to, memtype[k], a[k], (size_t)nz[k] * sizeof(PetscScalar)));
+    }
+  }
+  if (device) PetscCall(PetscDeviceContextSynchronize(NULL)); /* PETSc reads the array on another stream, should the current one be nonblocking */
+  PetscCall(MatSetValuesCOO(B, joined ? (const PetscScalar *)joined : a[0], INSERT_VALUES));
+  for (int k = 0; k < n; k++) PetscCall(MatGallopRestoreValuesRead(parts[k], &a[k], memtype[k]));
+  if (device) PetscCall(GallopDeviceFree(joined));
+  else PetscCall(PetscFree(joined));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MAT_REUSE_MATRIX promises a result of before, for the same pattern: what shows at once that it is not */
+static PetscErrorCode CheckReuse(Mat A, Mat B)
+{
+  MatInfo   a, b;
+  MatType   type;
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetType(A, &type));
+  PetscCall(PetscObjectTypeCompare((PetscObject)B, type, &same));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &a));
+  PetscCall(MatGetInfo(B, MAT_LOCAL, &b));
+  PetscCheck(same && A->rmap->n == B->rmap->n && A->cmap->n == B->cmap->n && a.nz_used == b.nz_used, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "MAT_REUSE_MATRIX takes what MatGallopPermute() gave for a matrix of the same nonzero pattern: this one differs from it");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*@
+  MatGallopPermute - Permutes rows and columns of a square AIJ matrix alike, each MPI process its own; the result has the type and options of the matrix
+
+  Collective
+
+  Input Parameters:
++ A       - the matrix, of type `MATAIJ` or one that derives from it
+. rows    - a permutation of the global numbers of the rows that each process owns: the result's row `k` is `A`'s row `rows[k]`
+. columns - the same permutation
+- reuse   - `MAT_INITIAL_MATRIX`, or `MAT_REUSE_MATRIX` to bring over new values of a matrix whose nonzero pattern is as it was
+
+  Output Parameter:
+. B - the permuted matrix
+
+  Level: intermediate
+
+  Notes:
+  A permutation of rows other than that of columns is refused: eigenvalues, symmetry and the diagonal would not be kept.
+
+  With the order of `MATORDERINGGALLOP` the format of the result takes rows as they come, and products of `MATEVCHYB` matrices permute nothing; in MPI, those of its diagonal block. That the
+  format takes rows as they come holds with any order: one that mixes rows of different lengths makes the format large.
+
+  `MatPermute()` also takes orders for rows and columns that differ, but knows no reuse.
+
+.seealso: `MATORDERINGGALLOP`, `VecGallopPermute()`, `PCGALLOPREORDER`, `MatPermute()`
+@*/
+PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat *B)
+{
+  PetscBool   same, bound;
+  const char *prefix;
+  MatType     type;
+
+  PetscFunctionBegin;
+  PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
+  PetscValidHeaderSpecific(rows, IS_CLASSID, 2);
+  PetscValidHeaderSpecific(columns, IS_CLASSID, 3);
+  PetscAssertPointer(B, 5);
+  PetscCheck(reuse == MAT_INITIAL_MATRIX || reuse == MAT_REUSE_MATRIX, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "A matrix cannot be permuted in place");
+  PetscCall(CheckSquareAIJ(A));
+  PetscCall(ISEqualUnsorted(rows, columns, &same));
+  PetscCheck(same, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_INCOMP, "The permutation of the columns is not that of the rows: only symmetric permutations are supported; MatPermute() takes others");
+  PetscCall(GallopOrderCheck(rows, A->rmap->n, A->rmap->rstart));
+  PetscCall(PetscLogEventBegin(Gallop_MatPermute, A, 0, 0, 0));
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(CheckReuse(A, *B));
+  else {
+    PetscCall(MatGetType(A, &type));
+    PetscCall(MatGetOptionsPrefix(A, &prefix));
+    PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
+    PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
+    PetscCall(MatSetOptionsPrefix(*B, prefix));
+    PetscCall(MatSetType(*B, type));
+    PetscCall(MatGallopCopyOptions(A, *B));
+    PetscCall(SetPattern(A, rows, *B));
+    PetscCall(KeepOrder(*B));
+  }
+  PetscCall(SetValues(A, *B));
+  PetscCall(MatPropagateSymmetryOptions(A, *B));
+  if (reuse == MAT_INITIAL_MATRIX) {
+    PetscCall(MatBoundToCPU(A, &bound));
+    if (bound) PetscCall(MatBindToCPU(*B, PETSC_TRUE));
+  }
+  PetscCall(PetscLogEventEnd(Gallop_MatPermute, A, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

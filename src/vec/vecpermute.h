@@ -1,0 +1,7 @@
+#pragma once
+
+/* What permuting vectors asks of the GPU */
+
+#include <petscsys.h>
+
+PETSC_INTERN PetscErrorCode GallopDevicePermute(PetscInt n, const PetscInt order[], PetscBool inverse, const PetscScalar x[], PetscScalar y[]);
