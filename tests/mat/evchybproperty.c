@@ -276,6 +276,7 @@ static PetscErrorCode CompareArrays(Mat B, PetscInt number)
   SAME(ell.classes, EVCHYB_CLASSES);
   EQUAL(nlisted);
   EQUAL(byrow);
+  EQUAL(inorder);
   SAME(perm, h->ell.n + h->csr.n + h->nlisted);
   SAME(ell.bnz, h->ell.nb + 1);
   SAME(ell.clen, h->ell.nb);
