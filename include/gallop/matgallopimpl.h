@@ -178,6 +178,7 @@ PETSC_INTERN PetscErrorCode MatMultHermitianTranspose_SeqGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultHermitianTransposeAdd_SeqGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMult_MPIGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultAdd_MPIGallop(Mat, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatNorm_MPIGallop(Mat, NormType, PetscReal *);
 
 PETSC_INTERN PetscErrorCode MatGallopGetBlocks(Mat, Mat *, Mat *);
 PETSC_INTERN PetscErrorCode GallopExchangeBegin(Mat, GallopExchange *, Vec, Vec *);

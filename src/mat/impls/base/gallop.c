@@ -146,6 +146,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
 #define GALLOP_SLOTS_MPI(ALWAYS, WHERE) \
   ALWAYS(mult, MatMult_MPIGallop) \
   ALWAYS(multadd, MatMultAdd_MPIGallop) \
+  WHERE(norm, MatNorm_MPIGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_MPIGallop)
 
 #define GALLOP_SLOTS_BOTH(ALWAYS, WHERE) \

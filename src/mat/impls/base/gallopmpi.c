@@ -132,6 +132,31 @@ PetscErrorCode MatMultAdd_MPIGallop(Mat A, Vec x, Vec y, Vec z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The parent adds up columns in new vectors that it takes to be zero. Those of the GPU are so on the GPU, not where it adds: it gets vectors of the host. */
+PetscErrorCode MatNorm_MPIGallop(Mat A, NormType type, PetscReal *norm)
+{
+  Mat_Gallop *g;
+  Mat         mats[2] = {A, NULL};
+  char       *kept[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &mats[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    VecType vectype;
+
+    PetscCall(MatGetVecType(mats[k], &vectype));
+    PetscCall(PetscStrallocpy(vectype, &kept[k]));
+    PetscCall(MatSetVecType(mats[k], VECSTANDARD));
+  }
+  PetscCall((*g->parent.norm)(A, type, norm));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatSetVecType(mats[k], kept[k]));
+    PetscCall(PetscFree(kept[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatAssemblyEnd_MPIGallop(Mat A, MatAssemblyType mode)
 {
   Mat_Gallop *g;
