@@ -9,8 +9,8 @@ static constexpr int Threads = 256;
 
 /* Sums over rows, or, for lines, over some of them */
 struct Looked {
-  double             squares; /* of lengths */
-  unsigned long long lines, footprint, entries, tiles;
+  double             squares;                                   /* of lengths */
+  unsigned long long lines, footprint, entries, tiles, intiles; /* of the entries those in tiles that were counted */
   int                longest;
 };
 
@@ -36,7 +36,7 @@ __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const P
   const PetscInt          begin = row < m ? i[row] : 0, len = row < m ? i[row + 1] - begin : 0;
   const double            squares = GallopGroupSum((double)len * (double)len, WarpSize);
   const int               most    = (int)GallopWarpMax((unsigned int)(len > PETSC_INT32_MAX ? PETSC_INT32_MAX : len));
-  unsigned int            lines = 0, entries = 0, footprint = 0, tiles = 0;
+  unsigned int            lines = 0, entries = 0, footprint = 0, tiles = 0, intiles = 0;
 
   if (lane == 0) {
     atomicAdd(&looked->squares, squares);
@@ -45,6 +45,8 @@ __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const P
   if (blockIdx.x % step) return;
   for (int w = threadIdx.x; w < LookedLines / WarpSize; w += Threads) bits[w] = tilebits[w] = 0;
   __syncthreads();
+  long long cut = len > LookedEntries ? (long long)j[begin + LookedEntries - 1] : PETSC_INT_MAX; /* up to which all rows of a tile are looked at */
+  for (int by = TILEDSPMM_TILE_ROWS / 2; by; by /= 2) cut = min(cut, __shfl_xor_sync(0xffffffffu, cut, by));
   for (int k = 0; k < most && k < LookedEntries; k++) {
     const bool       entry  = k < len;
     const PetscCount column = entry ? j[begin + k] : 0, line = entry ? column * (PetscCount)sizeof(PetscScalar) / TILEDSPMM_LINE : -1;
@@ -54,12 +56,14 @@ __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const P
     lines += __popc(__ballot_sync(0xffffffffu, first));
     entries += __popc(__ballot_sync(0xffffffffu, entry));
     footprint += __popc(__ballot_sync(0xffffffffu, first && IsNew(bits, line)));
-    tiles += __popc(__ballot_sync(0xffffffffu, entry && IsNew(tilebits, column / TILEDSPMM_TILE_COLS * (Threads / TILEDSPMM_TILE_ROWS) + threadIdx.x / TILEDSPMM_TILE_ROWS)));
+    intiles += __popc(__ballot_sync(0xffffffffu, entry && column <= cut));
+    tiles += __popc(__ballot_sync(0xffffffffu, entry && column <= cut && IsNew(tilebits, column / TILEDSPMM_TILE_COLS * (Threads / TILEDSPMM_TILE_ROWS) + threadIdx.x / TILEDSPMM_TILE_ROWS)));
   }
   if (lane == 0 && entries) {
     atomicAdd(&looked->lines, (unsigned long long)lines);
     atomicAdd(&looked->footprint, (unsigned long long)footprint);
     atomicAdd(&looked->tiles, (unsigned long long)tiles);
+    atomicAdd(&looked->intiles, (unsigned long long)intiles);
     atomicAdd(&looked->entries, (unsigned long long)entries);
   }
 }
@@ -85,11 +89,10 @@ static PetscErrorCode Look(const GallopCSR *csr, Looked *looked, PetscBool *done
 
 /* ---------------------------------------------------------------- the choice */
 
-static const double   CachedLines  = 3;    /* to which the cached kernel is the faster one, where rows are alike: bytes of lines that loads of B touch, over those that they need */
-static const PetscInt SegmentLeast = 32;   /* more segments cost more than they spread */
-static const double   DenseTile    = 0.25; /* of a tile's places, to be worth more than its entries one by one */
-static const PetscInt Resident     = 512;  /* rows of a GPU block as the paper's U counts them: what a multiprocessor works on at once, with few columns */
-static const PetscInt Worth        = 4;    /* segments that the longest row shall have, where rows are cut for want of rows */
+static const double   CachedLines  = 3;   /* to which the cached kernel is the faster one, where rows are alike: bytes of lines that loads of B touch, over those that they need */
+static const PetscInt SegmentLeast = 32;  /* more segments cost more than they spread */
+static const PetscInt Resident     = 512; /* rows of a GPU block as the paper's U counts them: what a multiprocessor works on at once, with few columns */
+static const PetscInt Worth        = 4;   /* segments that the longest row shall have, where rows are cut for want of rows */
 
 /*
   The size of segments, 0 for none, after the chart of Figure 6: U mu where U, GPU blocks of rows for each multiprocessor, is low; the mean where rows are too unlike. U mu gives each
@@ -130,7 +133,7 @@ static PetscErrorCode ChooseKernel(TiledSpMM *t, const Looked *looked, PetscInt 
   PetscCallCUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   t->scattered = (PetscBool)((double)looked->lines > CachedLines * needed);
   near         = (PetscBool)((double)looked->footprint <= needed && t->n * Columns * (PetscCount)sizeof(PetscScalar) <= l2);
-  dense = (PetscBool)(PetscDefined(USE_REAL_DOUBLE) && !PetscDefined(USE_COMPLEX) && major >= 9 && (double)looked->entries >= DenseTile * TILEDSPMM_TILE_ROWS * TILEDSPMM_TILE_COLS * (double)looked->tiles);
+  dense        = (PetscBool)(PetscDefined(USE_REAL_DOUBLE) && !PetscDefined(USE_COMPLEX) && major >= 9 && TiledSpMMIsDense((double)looked->intiles, (double)looked->tiles));
   if (t->kernel == TILEDSPMM_TENSOR && !tiles) t->kernel = TILEDSPMM_CHOOSE;
   if (t->kernel == TILEDSPMM_CHOOSE && dense && tiles) t->kernel = TILEDSPMM_TENSOR;
   else if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = !segment && (!t->scattered || near) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;

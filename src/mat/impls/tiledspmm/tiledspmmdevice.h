@@ -45,6 +45,12 @@ static inline PetscErrorCode ForColumns(PetscInt columns, PetscInt R, PetscCount
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether so many entries in so many tiles are worth more together than one by one */
+static inline bool TiledSpMMIsDense(double entries, double tiles)
+{
+  return entries >= 0.25 * TILEDSPMM_TILE_ROWS * TILEDSPMM_TILE_COLS * tiles;
+}
+
 /* Kernels load what no other kernel writes while the one before them ends, but in the first product after entries were written */
 static inline bool Overlaps(const TiledSpMM *t)
 {

@@ -162,7 +162,7 @@ PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
 #define LAUNCH     2.0 /* us: a kernel, with those before and behind it overlapping */
 #define CACHED     0.19
 #define TRANSPOSED 0.6 /* us: some entries of a segment, one load behind the other: columns, then what they name. The cached kernel has the columns already. */
-#define TENSOR     0.6 /* us: some tiles of a unit */
+#define TENSOR     0.3 /* us: some tiles of a unit */
 
 /* A cache that loses what was touched longest ago: a line is gone when as much as it holds has come in since */
 typedef struct {

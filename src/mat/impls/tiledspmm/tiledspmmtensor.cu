@@ -536,7 +536,7 @@ static PetscErrorCode FindTiles(TiledSpMM *t, const GallopCSR *csr, Workspace *w
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, w->tileptr, w->tileptr, parts + 1, stream));
   PetscCall(GallopDeviceCopyOut(&unordered, w->unordered, sizeof(unordered)));
   PetscCall(GallopDeviceCopyOut(&t->ntile, w->tileptr + parts, sizeof(t->ntile)));
-  if (unordered) PetscFunctionReturn(PETSC_SUCCESS);
+  if (unordered || (t->options.kernel == TILEDSPMM_CHOOSE && !TiledSpMMIsDense((double)t->nz, (double)t->ntile))) PetscFunctionReturn(PETSC_SUCCESS); /* the choice was made by some of the rows */
   t->stored = t->nz;
   t->bytes  = TiledSpMMBytes(t); /* without units */
   if (!maxbytes || t->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(CarveTiles(t, NULL), &tiles));
@@ -586,7 +586,7 @@ static PetscErrorCode MakeUnits(TiledSpMM *t, const GallopCSR *csr, Workspace *w
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* TiledSpMMTensorBuild - *done stays false where columns do not increase, too */
+/* TiledSpMMTensorBuild - *done stays false where columns do not increase, too, and where tiles turn out to have too few entries to be chosen */
 PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *t, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
 {
   const PetscCount panels = ((PetscCount)t->m + Rows - 1) / Rows, parts = panels + t->nz / Part;
