@@ -46,6 +46,8 @@ typedef struct {
 
 typedef enum { GALLOP_HOST = 0, GALLOP_DEVICE = 1 } GallopPlace;
 
+typedef enum { GALLOP_READ, GALLOP_WRITE, GALLOP_READ_WRITE } GallopAccess; /* write: what was there does not matter */
+
 static inline const GallopFormatWork *GallopWork(const GallopFormat *format, GallopPlace place)
 {
   return place == GALLOP_DEVICE ? format->device : format->host;
@@ -154,6 +156,8 @@ PETSC_INTERN PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat, Mat, Mat, 
 PETSC_INTERN PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat, Mat, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopWantsDense_MPI(Mat, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopGetDensePlace(Mat, Mat, Mat, GallopPlace *);
+PETSC_INTERN PetscErrorCode MatGallopDenseGetArray(Mat, GallopPlace, GallopAccess, PetscScalar **, PetscMemType *);
+PETSC_INTERN PetscErrorCode MatGallopDenseRestoreArray(Mat, GallopPlace, GallopAccess, PetscScalar **);
 PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(GallopType);
 
 PETSC_INTERN PetscErrorCode MatDuplicate_Gallop(Mat, MatDuplicateOption, Mat *);

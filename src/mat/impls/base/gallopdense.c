@@ -2,25 +2,49 @@
 
 #include <gallop/matgallopimpl.h>
 
+/* MatGallopDenseGetArray - The array of a sequential dense matrix, on the host, or where the matrix keeps it when it may be the GPU: memtype tells which */
+PetscErrorCode MatGallopDenseGetArray(Mat M, GallopPlace place, GallopAccess access, PetscScalar **array, PetscMemType *memtype)
+{
+  const PetscScalar **from = (const PetscScalar **)array;
+
+  PetscFunctionBegin;
+  *memtype = PETSC_MEMTYPE_HOST;
+  if (place == GALLOP_DEVICE) {
+    if (access == GALLOP_READ) PetscCall(MatDenseGetArrayReadAndMemType(M, from, memtype));
+    else if (access == GALLOP_WRITE) PetscCall(MatDenseGetArrayWriteAndMemType(M, array, memtype));
+    else PetscCall(MatDenseGetArrayAndMemType(M, array, memtype));
+  } else if (access == GALLOP_READ) PetscCall(MatDenseGetArrayRead(M, from));
+  else if (access == GALLOP_WRITE) PetscCall(MatDenseGetArrayWrite(M, array));
+  else PetscCall(MatDenseGetArray(M, array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopDenseRestoreArray(Mat M, GallopPlace place, GallopAccess access, PetscScalar **array)
+{
+  const PetscScalar **from = (const PetscScalar **)array;
+
+  PetscFunctionBegin;
+  if (place == GALLOP_DEVICE) {
+    if (access == GALLOP_READ) PetscCall(MatDenseRestoreArrayReadAndMemType(M, from));
+    else if (access == GALLOP_WRITE) PetscCall(MatDenseRestoreArrayWriteAndMemType(M, array));
+    else PetscCall(MatDenseRestoreArrayAndMemType(M, array));
+  } else if (access == GALLOP_READ) PetscCall(MatDenseRestoreArrayRead(M, from));
+  else if (access == GALLOP_WRITE) PetscCall(MatDenseRestoreArrayWrite(M, array));
+  else PetscCall(MatDenseRestoreArray(M, array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The arrays of B and C, both at one place: on the GPU when both are there, else on the host */
 typedef struct {
-  const PetscScalar *b;
-  PetscScalar       *c;
-  GallopPlace        place;
+  PetscScalar *b, *c; /* b is read only */
+  GallopPlace  place;
 } DenseArrays;
 
 static PetscErrorCode DenseArraysRestore(Mat B, Mat C, PetscBool add, DenseArrays *arrays)
 {
   PetscFunctionBegin;
-  if (arrays->place == GALLOP_DEVICE) {
-    if (add) PetscCall(MatDenseRestoreArrayAndMemType(C, &arrays->c));
-    else PetscCall(MatDenseRestoreArrayWriteAndMemType(C, &arrays->c));
-    PetscCall(MatDenseRestoreArrayReadAndMemType(B, &arrays->b));
-  } else {
-    if (add) PetscCall(MatDenseRestoreArray(C, &arrays->c));
-    else PetscCall(MatDenseRestoreArrayWrite(C, &arrays->c));
-    PetscCall(MatDenseRestoreArrayRead(B, &arrays->b));
-  }
+  PetscCall(MatGallopDenseRestoreArray(C, arrays->place, add ? GALLOP_READ_WRITE : GALLOP_WRITE, &arrays->c));
+  PetscCall(MatGallopDenseRestoreArray(B, arrays->place, GALLOP_READ, &arrays->b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -32,19 +56,13 @@ static PetscErrorCode DenseArraysGet(Mat A, Mat B, Mat C, PetscBool add, DenseAr
   PetscFunctionBegin;
   if (PetscDefined(HAVE_CUDA) && !GallopBoundToCPU(A) && !GallopBoundToCPU(B) && !GallopBoundToCPU(C))
     PetscCall(GallopDeviceAvailable(&device)); /* MatDenseGetArrayReadAndMemType() would bind them to the GPU */
-  if (device) {
-    arrays->place = GALLOP_DEVICE;
-    PetscCall(MatDenseGetArrayReadAndMemType(B, &arrays->b, &mb));
-    if (add) PetscCall(MatDenseGetArrayAndMemType(C, &arrays->c, &mc));
-    else PetscCall(MatDenseGetArrayWriteAndMemType(C, &arrays->c, &mc));
-    if (PetscMemTypeCUDA(mb) && PetscMemTypeCUDA(mc)) PetscFunctionReturn(PETSC_SUCCESS);
+  for (arrays->place = device ? GALLOP_DEVICE : GALLOP_HOST;; arrays->place = GALLOP_HOST) {
+    PetscCall(MatGallopDenseGetArray(B, arrays->place, GALLOP_READ, &arrays->b, &mb));
+    PetscCall(MatGallopDenseGetArray(C, arrays->place, add ? GALLOP_READ_WRITE : GALLOP_WRITE, &arrays->c, &mc));
+    if (arrays->place == GALLOP_HOST || (PetscMemTypeCUDA(mb) && PetscMemTypeCUDA(mc))) break;
     PetscCall(DenseArraysRestore(B, C, add, arrays));
     PetscCall(PetscInfo(A, "A dense matrix of the product lives on the host: so does the product. Use type %s\n", MATDENSECUDA));
   }
-  arrays->place = GALLOP_HOST;
-  PetscCall(MatDenseGetArrayRead(B, &arrays->b));
-  if (add) PetscCall(MatDenseGetArray(C, &arrays->c));
-  else PetscCall(MatDenseGetArrayWrite(C, &arrays->c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

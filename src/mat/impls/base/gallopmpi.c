@@ -266,32 +266,6 @@ static PetscErrorCode PackColumns(GallopDenseExchange *exchange, GallopPlace pla
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An array of a dense matrix at a place, for all columns from one on */
-static PetscErrorCode DenseGetColumns(Mat M, GallopPlace place, PetscInt first, PetscBool write, PetscScalar **array, PetscMemType *memtype)
-{
-  PetscInt ld;
-
-  PetscFunctionBegin;
-  *memtype = PETSC_MEMTYPE_HOST;
-  PetscCall(MatDenseGetLDA(M, &ld));
-  if (place == GALLOP_DEVICE && write) PetscCall(MatDenseGetArrayWriteAndMemType(M, array, memtype));
-  else if (place == GALLOP_DEVICE) PetscCall(MatDenseGetArrayReadAndMemType(M, (const PetscScalar **)array, memtype));
-  else if (write) PetscCall(MatDenseGetArrayWrite(M, array));
-  else PetscCall(MatDenseGetArrayRead(M, (const PetscScalar **)array));
-  if (*array) *array += (PetscCount)first * ld;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DenseRestoreColumns(Mat M, GallopPlace place, PetscBool write, PetscScalar **array)
-{
-  PetscFunctionBegin;
-  if (place == GALLOP_DEVICE && write) PetscCall(MatDenseRestoreArrayWriteAndMemType(M, array));
-  else if (place == GALLOP_DEVICE) PetscCall(MatDenseRestoreArrayReadAndMemType(M, (const PetscScalar **)array));
-  else if (write) PetscCall(MatDenseRestoreArrayWrite(M, array));
-  else PetscCall(MatDenseRestoreArrayRead(M, (const PetscScalar **)array));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Where one process has no room for TiledSpMM it cannot leave the product to the parent, which all would have to do: a column after the other, as vectors */
 static PetscErrorCode MultiplyColumns(Mat A, Mat B, Mat C, PetscBool add)
 {
@@ -403,16 +377,19 @@ PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat A, Mat B, Mat C, PetscBo
   for (PetscInt first = 0; first < columns; first += exchange->batch) {
     PetscSF      sf    = exchange->sf[columns - first < exchange->batch];
     Mat          ghost = exchange->ghost[place];
-    PetscScalar *from, *to;
+    PetscScalar *from, *to, *begin = NULL;
     PetscMemType mfrom, mto;
+    PetscInt     ld;
 
-    PetscCall(DenseGetColumns(packed, place, first, PETSC_FALSE, &from, &mfrom));
-    PetscCall(DenseGetColumns(ghost, place, 0, PETSC_TRUE, &to, &mto));
-    PetscCall(PetscSFBcastWithMemTypeBegin(sf, MPIU_SCALAR, mfrom, from, mto, to, MPI_REPLACE));
+    PetscCall(MatDenseGetLDA(packed, &ld));
+    PetscCall(MatGallopDenseGetArray(packed, place, GALLOP_READ, &from, &mfrom));
+    PetscCall(MatGallopDenseGetArray(ghost, place, GALLOP_WRITE, &to, &mto));
+    if (from) begin = from + (PetscCount)first * ld;
+    PetscCall(PetscSFBcastWithMemTypeBegin(sf, MPIU_SCALAR, mfrom, begin, mto, to, MPI_REPLACE));
     if (!first) PetscCall(MultiplyBlock(diagonal, b, c, PETSC_FALSE));
-    PetscCall(PetscSFBcastEnd(sf, MPIU_SCALAR, from, to, MPI_REPLACE));
-    PetscCall(DenseRestoreColumns(ghost, place, PETSC_TRUE, &to));
-    PetscCall(DenseRestoreColumns(packed, place, PETSC_FALSE, &from));
+    PetscCall(PetscSFBcastEnd(sf, MPIU_SCALAR, begin, to, MPI_REPLACE));
+    PetscCall(MatGallopDenseRestoreArray(ghost, place, GALLOP_WRITE, &to));
+    PetscCall(MatGallopDenseRestoreArray(packed, place, GALLOP_READ, &from));
     if (info.nz_used > 0) PetscCall(AddOffdiagonal(offdiagonal, ghost, c, first));
   }
   PetscCall(PetscObjectStateIncrease((PetscObject)C));
