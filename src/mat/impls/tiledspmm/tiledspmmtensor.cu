@@ -51,7 +51,7 @@ static constexpr int TensorThreads = 128, TensorWarps = TensorThreads / WarpSize
   The transpose of C += A B: from each lane a pair of neighbours in columns lane / 4 and lane / 4 + 8 of B, rows 2 (lane % 4) and the next one, and of row lane / 4 of a tile the same two columns; sums of
   both columns of B with rows 2 (lane % 4) and the next one. (The order of what is summed up is another one than the instruction's, but the same in both factors.)
 */
-static __device__ __forceinline__ void MultiplyTile(double c[2][2], const double b[2][2], const double a[2])
+[[maybe_unused]] static __device__ __forceinline__ void MultiplyTile(double c[2][2], const double b[2][2], const double a[2])
 {
 #if __CUDA_ARCH__ >= 900
   asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
