@@ -7,9 +7,8 @@
 
 /* What an index set keeps once it has permuted a vector: that it is a permutation of what each process owns, and its copy on the GPU */
 typedef struct {
-  PetscObjectState state;
-  PetscInt         n, rstart;
-  void            *device; /* local numbers; NULL until a vector on the GPU comes */
+  PetscInt n, rstart;
+  void    *device; /* local numbers; NULL until a vector on the GPU comes */
 } Order;
 
 static PetscErrorCode OrderDestroy(PetscCtxRt ctx)
@@ -46,15 +45,11 @@ PetscErrorCode GallopOrderCheck(IS is, PetscInt n, PetscInt rstart)
 /* Looked at once for all vectors of one layout */
 static PetscErrorCode OrderGet(IS is, PetscInt n, PetscInt rstart, Order **order)
 {
-  PetscObjectState state;
-
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)is, ORDER_CONTEXT, order));
-  PetscCall(PetscObjectStateGet((PetscObject)is, &state));
-  if (*order && (*order)->state == state && (*order)->n == n && (*order)->rstart == rstart) PetscFunctionReturn(PETSC_SUCCESS);
+  if (*order && (*order)->n == n && (*order)->rstart == rstart) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopOrderCheck(is, n, rstart));
   PetscCall(PetscNew(order));
-  (*order)->state  = state;
   (*order)->n      = n;
   (*order)->rstart = rstart;
   PetscCall(PetscObjectContainerCompose((PetscObject)is, ORDER_CONTEXT, *order, OrderDestroy));
@@ -171,6 +166,7 @@ static PetscErrorCode PermuteDevice(IS is, Order *order, PetscBool inverse, Vec 
 
   Notes:
   Vectors that both live on the GPU are permuted there. The first time, `order` is checked and copied to the GPU, where it stays with the `IS`; from then on nothing is copied between host and GPU.
+  So its entries must not be changed afterwards: another order is another `IS`.
 
   In place it takes room for a copy of the vector meanwhile. `VecPermute()` of PETSc works in place and on the host only.
 

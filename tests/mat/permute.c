@@ -252,6 +252,40 @@ static PetscErrorCode Refused(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Values for a permuted matrix of before, whether the matrix, then and now, is bound to the CPU or not */
+static PetscErrorCode Bound(void)
+{
+  static const PetscBool bound[] = {PETSC_TRUE, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE};
+  const TestShape        shape   = {300, 300, PETSC_FALSE};
+  Mat                    A, R, B = NULL;
+  IS                     order, columns;
+  PetscBool              now;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &R));
+  PetscCall(FillRows(A, 73, 13, PETSC_FALSE));
+  PetscCall(FillRows(R, 73, 13, PETSC_FALSE));
+  PetscCall(MatGetOrdering(A, MATORDERINGGALLOP, &order, &columns));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(bound); k++) {
+    PetscCall(MatBindToCPU(A, bound[k]));
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(MatScale(R, 2.0));
+    PetscCall(MatGallopPermute(A, order, order, B ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &B));
+    PetscCall(CheckProducts(A, R, order, B, bound[k] ? "bound to the CPU" : "no longer bound to the CPU"));
+    PetscCall(MatBoundToCPU(A, &now));
+    if (now == bound[k]) {
+      PetscCall(MatBoundToCPU(B, &now));
+      PetscCheck(now == bound[k], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the permuted matrix is not bound as the matrix is");
+    }
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(ISDestroy(&order));
+  PetscCall(ISDestroy(&columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool evchyb;
@@ -280,6 +314,7 @@ int main(int argc, char **argv)
     }
     PetscCall(PlainMatrix());
   }
+  PetscCall(Bound());
   PetscCall(Refused());
   PetscCall(PetscFinalize());
   return 0;

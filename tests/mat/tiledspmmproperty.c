@@ -151,7 +151,7 @@ static PetscErrorCode CheckTiles(const TiledSpMM *t, PetscInt m, const PetscInt 
         const PetscInt r = rows + bit / TILEDSPMM_TILE_COLS;
 
         if (!(t->tile[k].mask >> bit & 1)) continue;
-        PetscCheck(r < m && next[r] < i[r + 1] && j[next[r]] == t->tile[k].block * TILEDSPMM_TILE_COLS + bit % TILEDSPMM_TILE_COLS && a[next[r]] == t->value[at], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: an entry of tile %" PetscCount_FMT, what, k);
+        PetscCheck(r < m && next[r] < i[r + 1] && j[next[r]] == (PetscInt)t->tile[k].block * TILEDSPMM_TILE_COLS + bit % TILEDSPMM_TILE_COLS && a[next[r]] == t->value[at], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: an entry of tile %" PetscCount_FMT, what, k);
         next[r]++;
         at++;
       }
@@ -420,28 +420,33 @@ static PetscErrorCode Shuffled(MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns that do not increase have no tiles: another kernel computes the products */
+/*
+  Columns that do not increase have no tiles: another kernel computes the products. Once all rows have them in order, once one row has them backwards; and once each row, which is long enough to be looked
+  at by several warps, is in two pieces that increase, at whose ends the warps begin.
+*/
 static PetscErrorCode Backwards(void)
 {
-  enum { M = 40, LEN = 24 };
-  PetscInt            i[M + 1], j[M * LEN];
-  PetscScalar         a[M * LEN];
+  enum { M = 24, N = 820, LEN = 600 };
+  PetscInt           *i, *j;
+  PetscScalar        *a;
   const void         *data;
   MatGallopStatistics last = {0};
   Mat                 A, R, B, C;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "tensor"));
-  for (int ordered = 0; ordered < 2; ordered++) {
+  PetscCall(PetscMalloc3(M + 1, &i, M * LEN, &j, M * LEN, &a));
+  for (int k = 0; k < 3; k++) {
     i[0] = 0;
     for (PetscInt r = 0; r < M; r++) {
       i[r + 1] = i[r] + LEN;
       for (PetscInt c = 0; c < LEN; c++) {
-        j[i[r] + c] = r / 8 + (ordered || r != M / 2 ? c : LEN - 1 - c); /* one row is enough */
+        if (k < 2) j[i[r] + c] = k && r == M / 2 ? LEN - 1 - c : c;                                     /* one row is enough */
+        else j[i[r] + c] = c < 256 ? 2 * c : c < 265 ? c + 256 : c < 301 ? 2 * (c - 265) + 1 : c + 220; /* 0 2 ... 510, 512 ... 520, 1 3 ... 71, 521 ... 819 */
         a[i[r] + c] = TestValue(7300, r, c);
       }
     }
-    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, M, M, i, j, a, &R));
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, M, N, i, j, a, &R));
     PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
     PetscCall(MatGallopGetStatistics(A, &last));
     PetscCall(TestCreateDense(A, PETSC_FALSE, MATSEQDENSECUDA, 9, PETSC_FALSE, 7, &B));
@@ -449,11 +454,12 @@ static PetscErrorCode Backwards(void)
     PetscCall(TestCompareDense(R, B, C, "backwards"));
     PetscCall(TestDenseCounts(A, 1, 0, TEST_DENSE_DEVICE, &last, "backwards"));
     PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_CUDA, &data));
-    PetscCheck((((const TiledSpMM *)data)->kernel == TILEDSPMM_TENSOR) == ordered, PETSC_COMM_SELF, PETSC_ERR_PLIB, "backwards: tiles of columns that do not increase, or none of those that do");
+    PetscCheck((((const TiledSpMM *)data)->kernel == TILEDSPMM_TENSOR) == !k, PETSC_COMM_SELF, PETSC_ERR_PLIB, "backwards, setting %d: tiles of columns that do not increase, or none of those that do", k);
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&C));
     PetscCall(TestDestroy(&A, &R));
   }
+  PetscCall(PetscFree3(i, j, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -127,32 +127,6 @@ static PetscErrorCode BadOrder(PetscInt n, PetscInt extra, PetscInt last, PetscE
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same index set with other entries, and with vectors of another layout, is looked at again */
-static PetscErrorCode ChangedOrder(void)
-{
-  const PetscInt n = 40;
-  Vec            x, y;
-  IS             order;
-  PetscInt       rstart, *k;
-
-  PetscFunctionBegin;
-  PetscCall(VecCreateMPI(PETSC_COMM_WORLD, n, PETSC_DETERMINE, &x));
-  PetscCall(VecDuplicate(x, &y));
-  PetscCall(TestSetVec(x, 6));
-  PetscCall(VecGetOwnershipRange(x, &rstart, NULL));
-  PetscCall(CreateOrder(n, rstart, &order));
-  PetscCall(VecGallopPermute(x, order, PETSC_FALSE, y));
-  PetscCall(PetscMalloc1(n, &k));
-  for (PetscInt i = 0; i < n; i++) k[i] = rstart + n - 1 - i;
-  PetscCall(ISGeneralSetIndices(order, n, k, PETSC_OWN_POINTER));
-  PetscCall(VecGallopPermute(x, order, PETSC_FALSE, y));
-  PetscCall(Check(x, order, PETSC_FALSE, y, "new entries"));
-  PetscCall(ISDestroy(&order));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   PetscMPIInt rank;
@@ -172,7 +146,6 @@ int main(int argc, char **argv)
     PetscCall(Permute(local, VECCUDA, VECSTANDARD));
     PetscCall(Permute(local, VECSTANDARD, VECCUDA));
   }
-  PetscCall(ChangedOrder());
   PetscCall(BadOrder(10, 0, 3, PETSC_ERR_ARG_WRONG, "an entry twice"));
   PetscCall(BadOrder(10, 0, 10, PETSC_ERR_ARG_OUTOFRANGE, "an entry of the next process"));
   PetscCall(BadOrder(10, 0, -1, PETSC_ERR_ARG_OUTOFRANGE, "an entry of the process before"));

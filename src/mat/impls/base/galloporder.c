@@ -9,7 +9,7 @@ extern const GallopFormat GallopFormat_EVCHYB; /* whose order matrices take that
 
 static PetscErrorCode CheckSquareAIJ(Mat A)
 {
-  PetscBool aij;
+  PetscBool aij, differ;
   PetscInt  m, n;
 
   PetscFunctionBegin;
@@ -19,7 +19,9 @@ static PetscErrorCode CheckSquareAIJ(Mat A)
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCheck(A->rmap->N == A->cmap->N, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_SIZ, "A matrix of %" PetscInt_FMT " rows and %" PetscInt_FMT " columns cannot be permuted symmetrically: it must be square",
              A->rmap->N, A->cmap->N);
-  PetscCheck(m == n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "A process with %" PetscInt_FMT " rows and %" PetscInt_FMT " columns cannot permute them symmetrically: they must be as many", m, n);
+  differ = (PetscBool)(m != n);
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &differ, 1, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+  PetscCheck(!differ, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_SIZ, "A process with more rows than columns, or fewer, cannot permute them symmetrically: this one has %" PetscInt_FMT " and %" PetscInt_FMT, m, n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -274,8 +276,10 @@ PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat 
   PetscCheck(same, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_INCOMP, "The permutation of the columns is not that of the rows: only symmetric permutations are supported; MatPermute() takes others");
   PetscCall(GallopOrderCheck(rows, A->rmap->n, A->rmap->rstart));
   PetscCall(PetscLogEventBegin(Gallop_MatPermute, A, 0, 0, 0));
-  if (reuse == MAT_REUSE_MATRIX) PetscCall(CheckReuse(A, *B));
-  else {
+  if (reuse == MAT_REUSE_MATRIX) {
+    PetscCall(CheckReuse(A, *B));
+    PetscCall(MatBindToCPU(*B, PETSC_FALSE)); /* as it was when it got its pattern: values by COO go the same way */
+  } else {
     PetscCall(MatGetType(A, &type));
     PetscCall(MatGetOptionsPrefix(A, &prefix));
     PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
@@ -288,10 +292,8 @@ PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat 
   }
   PetscCall(SetValues(A, *B));
   PetscCall(MatPropagateSymmetryOptions(A, *B));
-  if (reuse == MAT_INITIAL_MATRIX) {
-    PetscCall(MatBoundToCPU(A, &bound));
-    if (bound) PetscCall(MatBindToCPU(*B, PETSC_TRUE));
-  }
+  PetscCall(MatBoundToCPU(A, &bound));
+  if (bound) PetscCall(MatBindToCPU(*B, PETSC_TRUE));
   PetscCall(PetscLogEventEnd(Gallop_MatPermute, A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -124,16 +124,16 @@ static PetscErrorCode ChooseKernel(TiledSpMM *t, const Looked *looked, PetscInt 
 {
   static constexpr PetscCount Columns = 32;
   const double                needed  = (double)looked->entries * (double)sizeof(PetscScalar) / TILEDSPMM_LINE; /* lines, were each used whole and once */
-  int                         device, l2, major;
-  PetscBool                   near, dense;
+  int                         device, l2;
+  PetscBool                   near, dense, tensor;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   t->scattered = (PetscBool)((double)looked->lines > CachedLines * needed);
   near         = (PetscBool)((double)looked->footprint <= needed && t->n * Columns * (PetscCount)sizeof(PetscScalar) <= l2);
-  dense        = (PetscBool)(PetscDefined(USE_REAL_DOUBLE) && !PetscDefined(USE_COMPLEX) && major >= 9 && TiledSpMMIsDense((double)looked->intiles, (double)looked->tiles));
+  PetscCall(TiledSpMMHasTensor(&tensor));
+  dense = (PetscBool)(tensor && TiledSpMMIsDense((double)looked->intiles, (double)looked->tiles));
   if (t->kernel == TILEDSPMM_TENSOR && !tiles) t->kernel = TILEDSPMM_CHOOSE;
   if (t->kernel == TILEDSPMM_CHOOSE && dense && tiles) t->kernel = TILEDSPMM_TENSOR;
   else if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = !segment && (!t->scattered || near) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;

@@ -48,7 +48,7 @@ static inline PetscErrorCode ForColumns(PetscInt columns, PetscInt R, PetscCount
 /* Whether so many entries in so many tiles are worth more together than one by one */
 static inline bool TiledSpMMIsDense(double entries, double tiles)
 {
-  return entries >= 0.25 * TILEDSPMM_TILE_ROWS * TILEDSPMM_TILE_COLS * tiles;
+  return tiles > 0 && entries >= 0.25 * TILEDSPMM_TILE_ROWS * TILEDSPMM_TILE_COLS * tiles;
 }
 
 /* Kernels load what no other kernel writes while the one before them ends, but in the first product after entries were written */
@@ -80,6 +80,7 @@ PETSC_INTERN PetscErrorCode TiledSpMMSegmentsApply(TiledSpMM *, const GallopDens
 PETSC_INTERN PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *, const GallopCSR *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode TiledSpMMTensorRefresh(TiledSpMM *, const GallopCSR *);
 PETSC_INTERN PetscErrorCode TiledSpMMTensorApply(TiledSpMM *, const GallopDenseProduct *, PetscBool *);
+PETSC_INTERN PetscErrorCode TiledSpMMHasTensor(PetscBool *);
 PETSC_INTERN TiledSpMMPlan  TiledSpMMTensorPlan(const TiledSpMM *, PetscInt);
 
 /* What carves the arrays of a list out of an allocation. Run twice: with a null base it measures, then it hands out. */

@@ -19,7 +19,7 @@ static PetscErrorCode TilesToCSR(const TiledSpMM *t, PetscInt i[], PetscInt j[])
           const PetscInt r = t->unitrow[u] + bit / TILEDSPMM_TILE_COLS;
 
           if (!(t->tile[k].mask >> bit & 1)) continue;
-          if (pass) j[next[r]] = t->tile[k].block * TILEDSPMM_TILE_COLS + bit % TILEDSPMM_TILE_COLS;
+          if (pass) j[next[r]] = (PetscInt)t->tile[k].block * TILEDSPMM_TILE_COLS + bit % TILEDSPMM_TILE_COLS;
           next[r]++;
         }
     if (!pass) {

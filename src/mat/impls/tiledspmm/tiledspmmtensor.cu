@@ -196,6 +196,15 @@ __global__ static void __launch_bounds__(TensorThreads, TensorBlocks) TensorKern
   }
 }
 
+/* TiledSpMMHasTensor - Whether the kernel has been compiled for the GPU with the instructions for it */
+PetscErrorCode TiledSpMMHasTensor(PetscBool *has)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(GallopKernelOverlaps(TensorKernel<1, 4, false, PetscScalar, PetscInt>, has)); /* what both take is compute capability 9.0 */
+  if (!PetscDefined(USE_REAL_DOUBLE) || PetscDefined(USE_COMPLEX)) *has = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static constexpr PetscInt MostColumns = 32;
 
 static constexpr int TilesAtOnce = 4;
@@ -349,7 +358,7 @@ __global__ static void __launch_bounds__(Threads) TilesKernel(PetscInt m, PetscC
   const PetscInt     panel = partpanel[part], r = panel * Rows + row, end = r < m ? i[r + 1] : 0;
   const bool         begins = part == partptr[panel], ends = part + 1 == partptr[panel + 1];
   const unsigned int stop      = ends ? None : (unsigned int)partblock[part + 1];
-  PetscInt           p         = r < m ? (begins ? i[r] : LowerBound(j, i[r], end, partblock[part] * Cols)) : 0;
+  PetscInt           p         = r < m ? (begins ? i[r] : LowerBound(j, i[r], end, (PetscInt)partblock[part] * Cols)) : 0;
   PetscCount         t         = Count ? 0 : tileptr[part];
   bool               increases = true;
 
@@ -378,6 +387,7 @@ __global__ static void __launch_bounds__(Threads) TilesKernel(PetscInt m, PetscC
     t++;
   }
   if (Count) {
+    if (!ends && r < m && p != LowerBound(j, i[r], end, (PetscInt)stop * Cols)) increases = false; /* the next part goes on elsewhere: what lies between was not looked at */
     if (!increases) *unordered = 1;
     if (lane == 0) tileptr[part] = t;
   }
@@ -568,6 +578,7 @@ static PetscErrorCode MakeUnits(TiledSpMM *t, const GallopCSR *csr, Workspace *w
   *done = PETSC_FALSE;
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, each, w->before, PiecesAdd(), Pieces{0, 0, 0, 0}, panels + 1, stream));
   PetscCall(GallopDeviceCopyOut(&all, w->before + panels, sizeof(all)));
+  if (all.slots > PETSC_INT_MAX) PetscFunctionReturn(PETSC_SUCCESS); /* places of partial sums are PetscInt */
   t->nunit  = all.num;
   t->nsplit = all.few + all.many;
   t->nmany  = all.many;
