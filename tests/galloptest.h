@@ -167,6 +167,21 @@ static inline PetscErrorCode TestHasDevice(PetscBool *device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* How often an event has been logged, and its flops where they are wanted */
+static inline PetscErrorCode TestEventCount(const char name[], PetscInt *count, PetscLogDouble *flops)
+{
+  PetscLogEvent      event;
+  PetscEventPerfInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventGetId(name, &event));
+  PetscCheck(event >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no event %s", name);
+  PetscCall(PetscLogEventGetPerfInfo(PETSC_DETERMINE, event, &info));
+  *count = info.count;
+  if (flops) *flops = info.flops;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static inline PetscErrorCode TestSetVec(Vec x, PetscInt seed)
 {
   PetscScalar *a;

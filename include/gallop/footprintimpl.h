@@ -20,6 +20,16 @@ static __device__ __forceinline__ unsigned int GallopWarpMax(unsigned int value)
   return ~GallopWarpMin(~value);
 }
 
+static __device__ __forceinline__ unsigned int GallopWarpOr(unsigned int bits)
+{
+#if __CUDA_ARCH__ >= 800
+  return __reduce_or_sync(0xffffffffu, bits);
+#else
+  for (int by = WarpSize / 2; by; by /= 2) bits |= __shfl_xor_sync(0xffffffffu, bits, by);
+  return bits;
+#endif
+}
+
 /* The sum over this lane and those below */
 static __device__ __forceinline__ int GallopWarpPrefix(int sum)
 {

@@ -121,19 +121,6 @@ static PetscErrorCode CheckSolution(Mat R, KSPType type, PetscBool transpose, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EventCount(const char name[], PetscInt *count)
-{
-  PetscLogEvent      event;
-  PetscEventPerfInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(PetscLogEventGetId(name, &event));
-  PetscCheck(event >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no event %s", name);
-  PetscCall(PetscLogEventGetPerfInfo(PETSC_DETERMINE, event, &info));
-  *count = info.count;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The rows of the operator inside are in order */
 static PetscErrorCode CheckInOrder(Mat B)
 {
@@ -170,10 +157,10 @@ static PetscErrorCode Solve(KSP ksp, KSP inner, Mat A, Mat R, PetscInt matpermut
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(TestSetVec(b, 90));
   PetscCall(KSPSetUp(ksp)); /* null spaces and the like are no matter of the solve */
-  PetscCall(EventCount("GallopVecPermute", &before[1]));
+  PetscCall(TestEventCount("GallopVecPermute", &before[1], NULL));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(EventCount("GallopMatPermute", &after[0]));
-  PetscCall(EventCount("GallopVecPermute", &after[1]));
+  PetscCall(TestEventCount("GallopMatPermute", &after[0], NULL));
+  PetscCall(TestEventCount("GallopVecPermute", &after[1], NULL));
   PetscCall(KSPGetConvergedReason(inner, &reason));
   PetscCall(KSPGetIterationNumber(inner, &its));
   PetscCheck(reason > 0 && its > 1, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the solver inside did not solve: %s after %" PetscInt_FMT " iterations", what, KSPConvergedReasons[reason], its);
@@ -233,7 +220,7 @@ static PetscErrorCode Sequence(MatType type)
   PetscCall(CreateMatrix(type, p, &A));
   PetscCall(CreateMatrix(MATAIJ, p, &R));
   PetscCall(CreateSolver(A, A, &ksp, &inner));
-  PetscCall(EventCount("GallopMatPermute", &permutes));
+  PetscCall(TestEventCount("GallopMatPermute", &permutes, NULL));
   PetscCall(Solve(ksp, inner, A, R, permutes + 1, "first solve"));
   PetscCall(Solve(ksp, inner, A, R, permutes + 1, "second solve"));
   PetscCall(KSPGetOperators(inner, &B[0], NULL));
@@ -296,7 +283,7 @@ static PetscErrorCode TwoMatrices(void)
   PetscCall(KSPGetType(inner, &type));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(TestSetVec(b, 91));
-  PetscCall(EventCount("GallopMatPermute", &permutes));
+  PetscCall(TestEventCount("GallopMatPermute", &permutes, NULL));
   for (int k = 0; k < 4; k++) {
     if (k == 1) {
       PetscCall(MatScale(A, 2.0));
@@ -311,7 +298,7 @@ static PetscErrorCode TwoMatrices(void)
     PetscCall(CheckSolution(R, type, PETSC_FALSE, b, x, NULL, k == 0 ? "two matrices" : k == 1 ? "new values of the operator" : k == 2 ? "new values of the other" : "new pattern of the operator"));
     PetscCall(KSPGetOperators(inner, &inside[0], &inside[1]));
     PetscCheck(inside[0] != inside[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "one matrix inside");
-    PetscCall(EventCount("GallopMatPermute", &now));
+    PetscCall(TestEventCount("GallopMatPermute", &now, NULL));
     PetscCheck(now == permutes + (k == 0 || k == 3 ? 2 : 1), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "step %d: %" PetscInt_FMT " matrices were permuted", k, now - permutes);
     permutes = now;
   }

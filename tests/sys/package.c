@@ -128,9 +128,9 @@ static PetscErrorCode WrongPETSc(void)
   PetscCall(Describe(&mine, here, sizeof(here)));
   wrong[0].major++;
   wrong[1].minor--;
-  wrong[2].intsize    = 12 - mine.intsize; /* 4 and 8 change places */
+  wrong[2].intsize    = 12 - mine.intsize;                                          /* 4 and 8 change places */
   wrong[3].scalarsize = (mine.scalarsize == mine.realsize ? 2 : 1) * mine.realsize; /* real and complex */
-  wrong[4].realsize   = 12 - mine.realsize; /* single and double */
+  wrong[4].realsize   = 12 - mine.realsize;                                         /* single and double */
   wrong[4].scalarsize = (mine.scalarsize == mine.realsize ? 1 : 2) * wrong[4].realsize;
   wrong[5].cuda       = PetscNot(mine.cuda);
   wrong[6].intsize    = wrong[2].intsize;
@@ -149,20 +149,6 @@ static PetscErrorCode WrongPETSc(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EventCount(const char name[], PetscInt *count, PetscLogDouble *flops)
-{
-  PetscLogEvent      event;
-  PetscEventPerfInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(PetscLogEventGetId(name, &event));
-  PetscCheck(event >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no event %s", name);
-  PetscCall(PetscLogEventGetPerfInfo(PETSC_DETERMINE, event, &info));
-  *count = info.count;
-  *flops = info.flops;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Events(void)
 {
   Mat            A, R;
@@ -172,18 +158,18 @@ static PetscErrorCode Events(void)
   MatInfo        info;
 
   PetscFunctionBegin;
-  PetscCall(EventCount("EVCHYBBuild", &builds[0], &none));
-  PetscCall(EventCount("EVCHYBRefresh", &refreshes[0], &none));
-  PetscCall(EventCount("EVCHYBMult", &products[0], &flops[0]));
+  PetscCall(TestEventCount("EVCHYBBuild", &builds[0], &none));
+  PetscCall(TestEventCount("EVCHYBRefresh", &refreshes[0], &none));
+  PetscCall(TestEventCount("EVCHYBMult", &products[0], &flops[0]));
   PetscCall(TestCreate(PETSC_COMM_SELF, MATEVCHYB, TestSquare, 0, &A, &R));
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecSet(x, 1.0));
   for (int k = 0; k < 5; k++) PetscCall(MatMult(A, x, y));
   PetscCall(MatScale(A, 2.0));
   PetscCall(MatMult(A, x, y));
-  PetscCall(EventCount("EVCHYBBuild", &builds[1], &none));
-  PetscCall(EventCount("EVCHYBRefresh", &refreshes[1], &none));
-  PetscCall(EventCount("EVCHYBMult", &products[1], &flops[1]));
+  PetscCall(TestEventCount("EVCHYBBuild", &builds[1], &none));
+  PetscCall(TestEventCount("EVCHYBRefresh", &refreshes[1], &none));
+  PetscCall(TestEventCount("EVCHYBMult", &products[1], &flops[1]));
   PetscCheck(builds[1] - builds[0] == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " builds logged", builds[1] - builds[0]);
   PetscCheck(refreshes[1] - refreshes[0] == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " refreshes logged", refreshes[1] - refreshes[0]);
   PetscCheck(products[1] - products[0] == 6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " products logged", products[1] - products[0]);

@@ -474,7 +474,7 @@ static __device__ __forceinline__ void PlaceFew(const HBPHash &hash, PetscInt se
   const Record       own   = mine ? rec[lane] : Record{0, 0, 0};
   const unsigned int key   = mine ? (unsigned int)HBPHashOf(&hash, (PetscInt)own.last + 1) * HBP_MAX_ROWS + (own.row & ~HBP_FLAG) : 0;
   const unsigned int other = __shfl_sync(All, key, 0);
-  unsigned int       same = __ballot_sync(All, mine), differ = WarpOr(mine ? key ^ other : 0);
+  unsigned int       same = __ballot_sync(All, mine), differ = GallopWarpOr(mine ? key ^ other : 0);
   int                place = 0;
 
   while (differ) { /* the highest bit that not all have */

@@ -16,17 +16,6 @@ static __device__ __forceinline__ unsigned int LanesBelow()
   return mask;
 }
 
-/* Over the lanes of a warp, as GallopWarpMin() */
-static __device__ __forceinline__ unsigned int WarpOr(unsigned int bits)
-{
-#if __CUDA_ARCH__ >= 800
-  return __reduce_or_sync(All, bits);
-#else
-  for (int by = WarpSize / 2; by; by /= 2) bits |= __shfl_xor_sync(All, bits, by);
-  return bits;
-#endif
-}
-
 /* Groups that a warp computes together, up to those of the next part, and their column of blocks */
 template <typename I>
 struct Part {
@@ -288,7 +277,7 @@ template <typename I>
 static __device__ __forceinline__ int GroupOfSingle(int t, int stop, I own, int *before)
 {
   const int          lane   = threadIdx.x % WarpSize;
-  const unsigned int begins = WarpOr(lane >= t && lane < stop && own >= 0 && own < WarpSize ? 1u << own : 0);
+  const unsigned int begins = GallopWarpOr(lane >= t && lane < stop && own >= 0 && own < WarpSize ? 1u << own : 0);
   const int          group  = (*before + __popc(begins & (LanesBelow() << 1 | 1))) & (WarpSize - 1);
 
   *before += __popc(begins);

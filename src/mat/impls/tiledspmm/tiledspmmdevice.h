@@ -24,6 +24,18 @@ static __device__ __forceinline__ void Store(const DenseView<V, I> &dense, I row
   *to = dense.add ? *to + sum : sum;
 }
 
+/* The first of sorted numbers array[begin, end) that is not less */
+static __device__ __forceinline__ PetscCount LowerBound(const PetscInt *array, PetscCount begin, PetscCount end, PetscInt value)
+{
+  while (begin < end) {
+    const PetscCount mid = begin + (end - begin) / 2;
+
+    if (array[mid] < value) begin = mid + 1;
+    else end = mid;
+  }
+  return begin;
+}
+
 /* Columns of a product from one on, as many as there are threads for */
 static inline DenseView<PetscScalar, PetscInt> DenseFrom(const GallopDenseProduct *p, PetscCount begin, PetscCount columns)
 {

@@ -279,18 +279,6 @@ static __device__ __forceinline__ PetscInt PanelOf(const Pattern &A, const Petsc
   return lo;
 }
 
-/* The first of sorted numbers array[begin, end) that is not less */
-static __device__ __forceinline__ PetscCount LowerBound(const PetscInt *array, PetscCount begin, PetscCount end, PetscInt value)
-{
-  while (begin < end) {
-    const PetscCount mid = begin + (end - begin) / 2;
-
-    if (array[mid] < value) begin = mid + 1;
-    else end = mid;
-  }
-  return begin;
-}
-
 /* A GPU block a stage, a thread a row of the panel: the entries of the row in the stage, where they begin, and how much room each warp needs */
 __global__ static void __launch_bounds__(TILEDSPMM_MAX_PANEL) LengthsKernel(Pattern A, TiledSpMM t, PetscInt *__restrict__ start)
 {

@@ -282,18 +282,6 @@ struct PartsOfPanel {
   }
 };
 
-/* First of the entries of a row that is not of a column below */
-static __device__ __forceinline__ PetscInt LowerBound(const PetscInt *j, PetscInt begin, PetscInt end, PetscInt column)
-{
-  while (begin < end) {
-    const PetscInt middle = begin + (end - begin) / 2;
-
-    if (j[middle] < column) begin = middle + 1;
-    else end = middle;
-  }
-  return begin;
-}
-
 /* Where parts begin: a warp a panel, a lane a cut, which finds its place among those of the other rows */
 __global__ static void __launch_bounds__(Threads) CutKernel(const PartsOfPanel parts, PetscCount panels, const PetscInt *__restrict__ j, const PetscCount *__restrict__ partptr, PetscInt *__restrict__ partpanel, int *__restrict__ partblock)
 {
@@ -330,16 +318,6 @@ __global__ static void __launch_bounds__(Threads) CutKernel(const PartsOfPanel p
   }
 }
 
-static __device__ __forceinline__ unsigned int WarpOr(unsigned int bits)
-{
-#if __CUDA_ARCH__ >= 800
-  return __reduce_or_sync(0xffffffffu, bits);
-#else
-  for (int by = WarpSize / 2; by; by /= 2) bits |= __shfl_xor_sync(0xffffffffu, bits, by);
-  return bits;
-#endif
-}
-
 /*
   A warp finds the tiles of a part: the first column of its eight rows that none has passed yet begins one. Lanes look at the next eight entries of a row, two each. Counts tiles, or stores them.
   Columns that do not increase are told in *unordered. There are at most most parts: those that are not there have no tiles.
@@ -358,7 +336,7 @@ __global__ static void __launch_bounds__(Threads) TilesKernel(PetscInt m, PetscC
   const PetscInt     panel = partpanel[part], r = panel * Rows + row, end = r < m ? i[r + 1] : 0;
   const bool         begins = part == partptr[panel], ends = part + 1 == partptr[panel + 1];
   const unsigned int stop      = ends ? None : (unsigned int)partblock[part + 1];
-  PetscInt           p         = r < m ? (begins ? i[r] : LowerBound(j, i[r], end, (PetscInt)partblock[part] * Cols)) : 0;
+  PetscInt           p         = r < m ? (begins ? i[r] : (PetscInt)LowerBound(j, i[r], end, (PetscInt)partblock[part] * Cols)) : 0;
   PetscCount         t         = Count ? 0 : tileptr[part];
   bool               increases = true;
 
@@ -380,7 +358,7 @@ __global__ static void __launch_bounds__(Threads) TilesKernel(PetscInt m, PetscC
 #pragma unroll
     for (int e = 0; e < 2; e++)
       if (block[e] == least) own |= 1u << (shift + (int)(column[e] % Cols));
-    const unsigned int lower = WarpOr(row < Rows / 2 ? own : 0), upper = WarpOr(row < Rows / 2 ? 0 : own);
+    const unsigned int lower = GallopWarpOr(row < Rows / 2 ? own : 0), upper = GallopWarpOr(row < Rows / 2 ? 0 : own);
 
     if (!Count && lane == 0) tile[t] = {(unsigned long long)upper << 32 | lower, (int)least, 0};
     p += __popc((row < Rows / 2 ? lower : upper) >> shift & BitsBelow(Cols));
@@ -471,7 +449,7 @@ __global__ static void __launch_bounds__(Threads) ValuesKernel(PetscInt m, Petsc
   const PetscInt     r   = unitrow[unit] + row;
   PetscScalar *const to  = value + valueptr[unit];
   PetscCount         t   = tileptr[unit];
-  PetscInt           p   = r >= m ? 0 : unitslot[unit] < 0 || t == end ? i[r] : LowerBound(j, i[r], i[r + 1], (PetscInt)tile[t].block * Cols);
+  PetscInt           p   = r >= m ? 0 : unitslot[unit] < 0 || t == end ? i[r] : (PetscInt)LowerBound(j, i[r], i[r + 1], (PetscInt)tile[t].block * Cols);
 
   for (; t < end; t++) {
     const unsigned long long mask = tile[t].mask;
