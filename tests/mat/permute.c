@@ -35,9 +35,7 @@ static PetscErrorCode GetFormat(Mat A, EVCHYB **ev)
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &A, NULL, NULL));
-  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
-  if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
-  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no format was built");
+  PetscCall(TestFormatData(A, "a permuted matrix, or what was permuted", &data));
   PetscCall(EVCHYBCopyToHost((const EVCHYB *)data, ev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

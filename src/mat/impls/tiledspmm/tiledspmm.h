@@ -125,12 +125,14 @@ typedef struct {
   X(index, (t)->stored) \
   X(from, (t)->stored) \
   X(value, (t)->stored)
+#define TILEDSPMM_SPLITS(t, X) \
+  X(splitrow, (t)->nsplit) \
+  X(splitptr, (t)->nsplit) \
+  X(splitnum, (t)->nsplit)
 #define TILEDSPMM_SEGMENTS(t, X) \
   X(segptr, (t)->nseg + 1) \
   X(segrow, (t)->segment ? (t)->nseg : 0) \
-  X(splitrow, (t)->nsplit) \
-  X(splitptr, (t)->nsplit) \
-  X(splitnum, (t)->nsplit) \
+  TILEDSPMM_SPLITS(t, X) \
   X(slicedispl, (t)->kernel == TILEDSPMM_CACHED ? (t)->slices + 1 : 0)
 #define TILEDSPMM_COLUMNS(t, X) \
   X(col, (t)->stored) \
@@ -141,9 +143,7 @@ typedef struct {
   X(unitrow, (t)->nunit) \
   X(unitslot, (t)->nunit) \
   X(unitnum, (t)->nunit) \
-  X(splitrow, (t)->nsplit) \
-  X(splitptr, (t)->nsplit) \
-  X(splitnum, (t)->nsplit)
+  TILEDSPMM_SPLITS(t, X)
 #define TILEDSPMM_TILES(t, X) \
   X(tile, (t)->ntile) \
   X(value, (t)->stored)

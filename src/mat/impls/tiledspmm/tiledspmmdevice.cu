@@ -125,17 +125,16 @@ static PetscErrorCode ChooseKernel(TiledSpMM *t, const Looked *looked, PetscInt 
   static constexpr PetscCount Columns = 32;
   const double                needed  = (double)looked->entries * (double)sizeof(PetscScalar) / TILEDSPMM_LINE; /* lines, were each used whole and once */
   int                         device, l2;
-  PetscBool                   near, dense, tensor;
+  PetscBool                   near, tensor = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
   t->scattered = (PetscBool)((double)looked->lines > CachedLines * needed);
   near         = (PetscBool)((double)looked->footprint <= needed && t->n * Columns * (PetscCount)sizeof(PetscScalar) <= l2);
-  PetscCall(TiledSpMMHasTensor(&tensor));
-  dense = (PetscBool)(tensor && TiledSpMMIsDense((double)looked->intiles, (double)looked->tiles));
   if (t->kernel == TILEDSPMM_TENSOR && !tiles) t->kernel = TILEDSPMM_CHOOSE;
-  if (t->kernel == TILEDSPMM_CHOOSE && dense && tiles) t->kernel = TILEDSPMM_TENSOR;
+  if (t->kernel == TILEDSPMM_CHOOSE && tiles && TiledSpMMIsDense((double)looked->intiles, (double)looked->tiles)) PetscCall(TiledSpMMHasTensor(&tensor));
+  if (tensor) t->kernel = TILEDSPMM_TENSOR;
   else if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = !segment && (!t->scattered || near) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

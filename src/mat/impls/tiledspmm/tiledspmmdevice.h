@@ -74,6 +74,18 @@ struct Pieces {
   PetscCount num, few, many, slots;
 };
 
+/* Of some rows that are cut into num pieces each, at the same places */
+static __host__ __device__ __forceinline__ Pieces PiecesOf(PetscCount num, PetscCount rows)
+{
+  return {num, num > 1 && num <= TILEDSPMM_FEW ? rows : 0, num > TILEDSPMM_FEW ? rows : 0, num > 1 ? num * rows : 0};
+}
+
+/* Where number r of rows that are cut is among all such rows: those with many pieces come from the end on */
+static __device__ __forceinline__ PetscCount PlaceOfSplit(const Pieces &own, const Pieces &before, PetscCount r, PetscCount nsplit)
+{
+  return own.few ? before.few + r : nsplit - 1 - (before.many + r);
+}
+
 struct PiecesAdd {
   __host__ __device__ Pieces operator()(const Pieces &a, const Pieces &b) const { return {a.num + b.num, a.few + b.few, a.many + b.many, a.slots + b.slots}; }
 };

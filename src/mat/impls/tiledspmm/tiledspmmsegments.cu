@@ -675,7 +675,7 @@ struct SegmentsOfRow {
     const PetscInt   len = r < m ? i[r + 1] - i[r] : 0;
     const PetscCount num = r < m ? (len > segment ? (len + segment - 1) / segment : 1) : 0;
 
-    return {num, num > 1 && num <= TILEDSPMM_FEW, num > TILEDSPMM_FEW, num > 1 ? num : 0};
+    return PiecesOf(num, 1);
   }
 };
 
@@ -695,7 +695,7 @@ __global__ static void __launch_bounds__(Threads) SegmentsKernel(const SegmentsO
     row[b.num + k] = own.num > 1 ? (PetscInt)(-1 - (b.slots + k)) : (PetscInt)r;
   }
   if (own.num > 1) {
-    const PetscCount at = own.few ? b.few : nsplit - 1 - b.many;
+    const PetscCount at = PlaceOfSplit(own, b, 0, nsplit);
 
     splitrow[at] = (PetscInt)r;
     splitptr[at] = (PetscInt)b.slots;

@@ -196,18 +196,17 @@ __global__ static void __launch_bounds__(TensorThreads, TensorBlocks) TensorKern
   }
 }
 
+static constexpr PetscInt MostColumns = 32;
+static constexpr int      TilesAtOnce = 4;
+
 /* TiledSpMMHasTensor - Whether the kernel has been compiled for the GPU with the instructions for it */
 PetscErrorCode TiledSpMMHasTensor(PetscBool *has)
 {
   PetscFunctionBegin;
-  PetscCallCUDA(GallopKernelOverlaps(TensorKernel<1, 4, false, PetscScalar, PetscInt>, has)); /* what both take is compute capability 9.0 */
+  PetscCallCUDA(GallopKernelOverlaps(TensorKernel<1, TilesAtOnce, false, PetscScalar, PetscInt>, has)); /* what both take is compute capability 9.0 */
   if (!PetscDefined(USE_REAL_DOUBLE) || PetscDefined(USE_COMPLEX)) *has = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-static constexpr PetscInt MostColumns = 32;
-
-static constexpr int TilesAtOnce = 4;
 
 static PetscCount Grid(const TiledSpMM *t)
 {
@@ -384,7 +383,7 @@ struct UnitsOfPanel {
     if (panel >= panels) return {0, 0, 0, 0};
     const PetscCount tiles = Begin(panel + 1) - Begin(panel), rows = m - panel * Rows < Rows ? m - panel * Rows : Rows, num = tiles > 2 * size ? (tiles + size - 1) / size : 1;
 
-    return {num, num > 1 && num <= TILEDSPMM_FEW ? rows : 0, num > TILEDSPMM_FEW ? rows : 0, num > 1 ? num * rows : 0};
+    return PiecesOf(num, rows);
   }
 };
 
@@ -409,7 +408,7 @@ __global__ static void __launch_bounds__(Threads) UnitsKernel(const UnitsOfPanel
     tileptr[b.num + u]  = begin + tiles * u / own.num;
   }
   for (PetscCount r = 0; r < own.few + own.many; r++) {
-    const PetscCount at = own.few ? b.few + r : nsplit - 1 - (b.many + r);
+    const PetscCount at = PlaceOfSplit(own, b, r, nsplit);
 
     splitrow[at] = (PetscInt)(panel * Rows + r);
     splitptr[at] = (PetscInt)(b.slots + r * own.num);
