@@ -130,12 +130,11 @@ static PetscErrorCode CheckTiles(const TiledSpMM *t, PetscInt m, const PetscInt 
     PetscCheck(split[t->splitrow[k]] < 0 && (k < few) == (t->splitnum[k] <= TILEDSPMM_FEW), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " with %" PetscInt_FMT " partial sums", what, t->splitrow[k], t->splitnum[k]);
     split[t->splitrow[k]] = k;
   }
-  PetscCheck(t->valueptr[t->nunit] == i[m] && t->stored == i[m], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " values of tiles", what, t->valueptr[t->nunit]);
   for (PetscCount u = 0; u < t->nunit; u++) {
     const PetscInt rows = t->unitrow[u], p = rows / TILEDSPMM_TILE_ROWS, last = PetscMin(m, rows + TILEDSPMM_TILE_ROWS);
 
     PetscCheck(rows == p * TILEDSPMM_TILE_ROWS && (!u || rows >= t->unitrow[u - 1]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: unit %" PetscCount_FMT " is of row %" PetscInt_FMT, what, u, rows);
-    PetscCheck(t->valueptr[u] == at && (t->unitslot[u] < 0) == (t->unitnum[u] == 1) && own[p] < t->unitnum[u], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: values of unit %" PetscCount_FMT, what, u);
+    PetscCheck(t->valueptr[u] == i[rows] && (t->unitslot[u] < 0) == (t->unitnum[u] == 1) && own[p] < t->unitnum[u], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: values of unit %" PetscCount_FMT, what, u);
     for (PetscInt r = rows; r < last; r++) {
       PetscCheck((split[r] < 0) == (t->unitnum[u] == 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: partial sums of row %" PetscInt_FMT, what, r);
       if (split[r] < 0) continue;
@@ -158,7 +157,7 @@ static PetscErrorCode CheckTiles(const TiledSpMM *t, PetscInt m, const PetscInt 
     }
   }
   for (PetscInt p = 0; p < panels; p++) PetscCheck(own[p] == units[p], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not all units of row %" PetscInt_FMT, what, p * TILEDSPMM_TILE_ROWS);
-  PetscCheck(at == i[m] && tiles == t->ntile && slots == t->nslots, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries in tiles, %" PetscCount_FMT " partial sums", what, at, t->nslots);
+  PetscCheck(at == i[m] && t->stored == i[m] && tiles == t->ntile && slots == t->nslots, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries in tiles, %" PetscCount_FMT " partial sums", what, at, t->nslots);
   PetscCall(PetscFree5(next, split, own, units, block));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

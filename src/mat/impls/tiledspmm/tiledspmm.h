@@ -58,7 +58,7 @@ typedef unsigned short TiledSpMMIndex; /* B_IS = 2 bytes */
 typedef struct {
   unsigned long long mask;  /* bit TILEDSPMM_TILE_COLS row + column: whether there is an entry */
   int                block; /* column / TILEDSPMM_TILE_COLS */
-  unsigned int       first; /* its first value, counted from that of its unit */
+  unsigned int       first; /* its first value, counted from that of its eight rows */
 } TiledSpMMTile;
 
 typedef struct {
@@ -98,7 +98,7 @@ typedef struct {
   PetscInt      *unitslot; /* [nunit] the place of its first row's partial sum, -1 where there are none */
   PetscInt      *unitnum;  /* [nunit] units of its rows: how far apart the places of their partial sums are */
   PetscCount    *tileptr;  /* [nunit + 1] first tile */
-  PetscCount    *valueptr; /* [nunit + 1] first value */
+  PetscCount    *valueptr; /* [nunit] first value of its rows */
   TiledSpMMTile *tile;     /* [ntile] */
 
   PetscScalar     *work;      /* on the host: the staged part of B and the sums of a panel. On the GPU: B transposed, and partial sums */
@@ -139,12 +139,11 @@ typedef struct {
   X(value, (t)->stored)
 #define TILEDSPMM_UNITS(t, X) \
   X(tileptr, (t)->nunit + 1) \
-  X(valueptr, (t)->nunit + 1) \
+  X(valueptr, (t)->nunit) \
   X(unitrow, (t)->nunit) \
   X(unitslot, (t)->nunit) \
   X(unitnum, (t)->nunit) \
-  TILEDSPMM_SPLITS(t, X)
-#define TILEDSPMM_TILES(t, X) \
+  TILEDSPMM_SPLITS(t, X) \
   X(tile, (t)->ntile) \
   X(value, (t)->stored)
 #define TILEDSPMM_ARRAYS(t, X) \
@@ -154,7 +153,6 @@ typedef struct {
       TILEDSPMM_ENTRIES(t, X) \
     } else if ((t)->kernel == TILEDSPMM_TENSOR) { \
       TILEDSPMM_UNITS(t, X) \
-      TILEDSPMM_TILES(t, X) \
     } else { \
       TILEDSPMM_SEGMENTS(t, X) \
       TILEDSPMM_COLUMNS(t, X) \

@@ -110,10 +110,10 @@ static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked)
   return size && size < looked->longest ? size : 0;
 }
 
-/* Tiles have their first column, and those behind it, in a PetscInt, and its number in 32 bits */
-static bool FitTiles(const TiledSpMM *t)
+/* Tiles have their first column, and those behind it, in a PetscInt, and its number and the values before them in 32 bits */
+static bool FitTiles(const TiledSpMM *t, const Looked *looked)
 {
-  return t->n <= PETSC_INT_MAX - TILEDSPMM_TILE_COLS && t->n / TILEDSPMM_TILE_COLS < PETSC_INT32_MAX;
+  return t->n <= PETSC_INT_MAX - TILEDSPMM_TILE_COLS && t->n / TILEDSPMM_TILE_COLS < PETSC_INT32_MAX && looked->longest <= PETSC_INT32_MAX / TILEDSPMM_TILE_ROWS;
 }
 
 /*
@@ -168,7 +168,6 @@ static PetscErrorCode FreeArrays(TiledSpMM *t)
     PetscCall(GallopDeviceFree(t->index));
   } else if (t->kernel == TILEDSPMM_TENSOR) {
     PetscCall(GallopDeviceFree(t->tileptr));
-    PetscCall(GallopDeviceFree(t->tile));
   } else {
     PetscCall(GallopDeviceFree(t->segptr));
     PetscCall(GallopDeviceFree(t->col));
@@ -217,9 +216,9 @@ static PetscErrorCode BuildUnstaged(TiledSpMM *t, const GallopCSR *csr, PetscCou
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   *done   = PETSC_FALSE;
   segment = SegmentSize(t, &looked);
-  PetscCall(ChooseKernel(t, &looked, segment, FitTiles(t)));
+  PetscCall(ChooseKernel(t, &looked, segment, FitTiles(t, &looked)));
   if (t->kernel == TILEDSPMM_TENSOR) {
-    PetscCall(TiledSpMMTensorBuild(t, csr, maxbytes, done));
+    PetscCall(TiledSpMMTensorBuild(t, csr, looked.longest, looked.tiles ? (double)looked.intiles / (double)looked.tiles : 1, maxbytes, done));
     if (*done) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(FreeArrays(t));
     PetscCall(Begin(&options, csr, t));

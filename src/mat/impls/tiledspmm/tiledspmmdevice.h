@@ -101,7 +101,7 @@ PETSC_INTERN PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *, const GallopCSR 
 PETSC_INTERN PetscErrorCode TiledSpMMSegmentsRefresh(TiledSpMM *, const GallopCSR *);
 PETSC_INTERN PetscErrorCode TiledSpMMSegmentsApply(TiledSpMM *, const GallopDenseProduct *, PetscBool *);
 
-PETSC_INTERN PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *, const GallopCSR *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *, const GallopCSR *, PetscInt, double, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode TiledSpMMTensorRefresh(TiledSpMM *, const GallopCSR *);
 PETSC_INTERN PetscErrorCode TiledSpMMTensorApply(TiledSpMM *, const GallopDenseProduct *, PetscBool *);
 PETSC_INTERN PetscErrorCode TiledSpMMHasTensor(PetscBool *);

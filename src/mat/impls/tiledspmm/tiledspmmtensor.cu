@@ -319,24 +319,25 @@ __global__ static void __launch_bounds__(Threads) CutKernel(const PartsOfPanel p
 
 /*
   A warp finds the tiles of a part: the first column of its eight rows that none has passed yet begins one. Lanes look at the next eight entries of a row, two each. Counts tiles, or stores them.
-  Columns that do not increase are told in *unordered. There are at most most parts: those that are not there have no tiles.
+  Columns that do not increase are told in *unordered. There are at most most parts: those that are not there have no tiles. Where no row is cut a panel is a part, and arrays of parts are NULL.
 */
 template <bool Count>
 __global__ static void __launch_bounds__(Threads) TilesKernel(PetscInt m, PetscCount panels, PetscCount most, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscCount *__restrict__ partptr, const PetscInt *__restrict__ partpanel, const int *__restrict__ partblock, PetscCount *__restrict__ tileptr, TiledSpMMTile *__restrict__ tile, int *__restrict__ unordered)
 {
   static constexpr unsigned int None = 0xffffffffu;
-  const PetscCount              part = (blockIdx.x * (PetscCount)Threads + threadIdx.x) / WarpSize, parts = partptr[panels];
+  const PetscCount              part = (blockIdx.x * (PetscCount)Threads + threadIdx.x) / WarpSize, parts = partptr ? partptr[panels] : panels;
   const int                     lane = threadIdx.x % WarpSize, row = lane / Lanes, low = lane % Lanes, shift = Cols * (row % (Rows / 2));
 
   if (part >= parts) {
     if (Count && part <= most && lane == 0) tileptr[part] = 0;
     return;
   }
-  const PetscInt     panel = partpanel[part], r = panel * Rows + row, end = r < m ? i[r + 1] : 0;
-  const bool         begins = part == partptr[panel], ends = part + 1 == partptr[panel + 1];
+  const PetscInt     panel = partptr ? partpanel[part] : (PetscInt)part, r = panel * Rows + row, begin = r < m ? i[r] : 0, end = r < m ? i[r + 1] : 0;
+  const bool         begins = !partptr || part == partptr[panel], ends = !partptr || part + 1 == partptr[panel + 1];
   const unsigned int stop      = ends ? None : (unsigned int)partblock[part + 1];
-  PetscInt           p         = r < m ? (begins ? i[r] : (PetscInt)LowerBound(j, i[r], end, (PetscInt)partblock[part] * Cols)) : 0;
+  PetscInt           p         = begins ? begin : (PetscInt)LowerBound(j, begin, end, (PetscInt)partblock[part] * Cols);
   PetscCount         t         = Count ? 0 : tileptr[part];
+  unsigned int       first     = GallopGroupSum(low == 0 ? (unsigned int)(p - begin) : 0u, WarpSize); /* entries of the rows before */
   bool               increases = true;
 
   for (;;) {
@@ -359,82 +360,80 @@ __global__ static void __launch_bounds__(Threads) TilesKernel(PetscInt m, PetscC
       if (block[e] == least) own |= 1u << (shift + (int)(column[e] % Cols));
     const unsigned int lower = GallopWarpOr(row < Rows / 2 ? own : 0), upper = GallopWarpOr(row < Rows / 2 ? 0 : own);
 
-    if (!Count && lane == 0) tile[t] = {(unsigned long long)upper << 32 | lower, (int)least, 0};
+    if (!Count && lane == 0) tile[t] = {(unsigned long long)upper << 32 | lower, (int)least, first};
+    first += __popc(lower) + __popc(upper);
     p += __popc((row < Rows / 2 ? lower : upper) >> shift & BitsBelow(Cols));
     t++;
   }
   if (Count) {
-    if (!ends && r < m && p != LowerBound(j, i[r], end, (PetscInt)stop * Cols)) increases = false; /* the next part goes on elsewhere: what lies between was not looked at */
+    if (!ends && p != LowerBound(j, begin, end, (PetscInt)stop * Cols)) increases = false; /* the next part goes on elsewhere: what lies between was not looked at */
     if (!increases) *unordered = 1;
     if (lane == 0) tileptr[part] = t;
   }
 }
 
-/* Units of a panel: more than one where it has more than twice size tiles */
-struct UnitsOfPanel {
-  const PetscCount *partptr, *tileptr; /* parts of panels, tiles of parts */
+/* Sums over panels: their units, tiles, and whether a column does not increase */
+struct Found {
+  Pieces     units;
+  PetscCount tiles, unordered;
+};
+
+struct FoundAdd {
+  __host__ __device__ Found operator()(const Found &a, const Found &b) const { return {PiecesAdd()(a.units, b.units), a.tiles + b.tiles, a.unordered + b.unordered}; }
+};
+
+/* Of a panel: more than one unit where it has more than twice size tiles */
+struct FoundOfPanel {
+  const PetscCount *partptr, *tileptr; /* parts of panels, where there are any, and first tile of each part */
+  const int        *unordered;
   PetscInt          m;
   PetscCount        panels, size;
 
-  __host__ __device__ PetscCount Begin(PetscCount panel) const { return tileptr[partptr[panel]]; }
-
-  __host__ __device__ Pieces operator()(PetscCount panel) const
+  __host__ __device__ Found operator()(PetscCount panel) const
   {
-    if (panel >= panels) return {0, 0, 0, 0};
-    const PetscCount tiles = Begin(panel + 1) - Begin(panel), rows = m - panel * Rows < Rows ? m - panel * Rows : Rows, num = tiles > 2 * size ? (tiles + size - 1) / size : 1;
+    if (panel >= panels)
+      return {
+        {0, 0, 0, 0},
+        0, 0
+      };
+    const PetscCount part = partptr ? partptr[panel] : panel, end = partptr ? partptr[panel + 1] : panel + 1, tiles = tileptr[end] - tileptr[part];
+    const PetscCount rows = m - panel * Rows < Rows ? m - panel * Rows : Rows, num = tiles > 2 * size ? (tiles + size - 1) / size : 1;
 
-    return PiecesOf(num, rows);
+    return {PiecesOf(num, rows), tiles, panel == 0 ? *unordered : 0};
   }
 };
 
 /* A thread for a panel, and its units; and rows that have partial sums, those with many of them from the end on */
-__global__ static void __launch_bounds__(Threads) UnitsKernel(const UnitsOfPanel units, const Pieces *__restrict__ before, PetscInt *__restrict__ unitrow, PetscInt *__restrict__ unitslot, PetscInt *__restrict__ unitnum, PetscCount *__restrict__ tileptr, PetscCount nsplit, PetscInt *__restrict__ splitrow, PetscInt *__restrict__ splitptr, PetscInt *__restrict__ splitnum)
+__global__ static void __launch_bounds__(Threads) UnitsKernel(PetscInt m, PetscCount panels, const PetscInt *__restrict__ i, const Found *__restrict__ before, PetscInt *__restrict__ unitrow, PetscInt *__restrict__ unitslot, PetscInt *__restrict__ unitnum, PetscCount *__restrict__ tileptr, PetscCount *__restrict__ valueptr, PetscCount nsplit, PetscInt *__restrict__ splitrow, PetscInt *__restrict__ splitptr, PetscInt *__restrict__ splitnum)
 {
   const PetscCount panel = blockIdx.x * (PetscCount)Threads + threadIdx.x;
 
-  if (panel > units.panels) return;
-  const Pieces b = before[panel], own = units(panel);
+  if (panel > panels) return;
+  const Pieces     b     = before[panel].units;
+  const PetscCount begin = before[panel].tiles;
 
-  if (panel == units.panels) {
-    tileptr[b.num] = units.Begin(panel);
+  if (panel == panels) {
+    tileptr[b.num] = begin;
     return;
   }
-  const PetscCount begin = units.Begin(panel), tiles = units.Begin(panel + 1) - begin;
+  const PetscInt   row   = (PetscInt)panel * Rows;
+  const PetscCount tiles = before[panel + 1].tiles - begin;
+  const Pieces     own   = PiecesOf(before[panel + 1].units.num - b.num, m - row < Rows ? m - row : Rows);
 
   for (PetscCount u = 0; u < own.num; u++) {
-    unitrow[b.num + u]  = (PetscInt)panel * Rows;
+    unitrow[b.num + u]  = row;
     unitslot[b.num + u] = own.num > 1 ? (PetscInt)(b.slots + u) : -1;
     unitnum[b.num + u]  = (PetscInt)own.num;
     tileptr[b.num + u]  = begin + tiles * u / own.num;
+    valueptr[b.num + u] = i[row];
   }
   for (PetscCount r = 0; r < own.few + own.many; r++) {
     const PetscCount at = PlaceOfSplit(own, b, r, nsplit);
 
-    splitrow[at] = (PetscInt)(panel * Rows + r);
+    splitrow[at] = (PetscInt)(row + r);
     splitptr[at] = (PetscInt)(b.slots + r * own.num);
     splitnum[at] = (PetscInt)own.num;
   }
-}
-
-/* Entries of each unit, and 0 behind the last; where the values of its tiles begin: a warp a unit */
-__global__ static void __launch_bounds__(Threads) EntriesKernel(PetscCount nunit, const PetscCount *__restrict__ tileptr, TiledSpMMTile *__restrict__ tile, PetscCount *__restrict__ valueptr)
-{
-  const PetscCount unit = (blockIdx.x * (PetscCount)Threads + threadIdx.x) / WarpSize;
-  const int        lane = threadIdx.x % WarpSize;
-  int              sum  = 0;
-
-  if (unit > nunit) return;
-  if (unit < nunit) {
-    const PetscCount end = tileptr[unit + 1];
-
-    for (PetscCount begin = tileptr[unit]; begin < end; begin += WarpSize) {
-      const int own = begin + lane < end ? __popcll(tile[begin + lane].mask) : 0, to = GallopWarpPrefix(own);
-
-      if (begin + lane < end) tile[begin + lane].first = (unsigned int)(sum + to - own);
-      sum += __shfl_sync(0xffffffffu, to, WarpSize - 1);
-    }
-  }
-  if (lane == 0) valueptr[unit] = sum;
 }
 
 /* A warp stores the values of a unit's tiles: the entries of a row are in order in both */
@@ -459,16 +458,15 @@ __global__ static void __launch_bounds__(Threads) ValuesKernel(PetscInt m, Petsc
   }
 }
 
-TILEDSPMM_CARVE(CarveUnits, TILEDSPMM_UNITS)
-TILEDSPMM_CARVE(CarveTiles, TILEDSPMM_TILES)
+TILEDSPMM_CARVE(CarveArrays, TILEDSPMM_UNITS)
 
 /* What is needed until the tiles are there */
 typedef struct {
-  PetscCount *partptr;   /* [panels + 1] parts of panels */
+  PetscCount *partptr;   /* [panels + 1] parts of panels, and of each its panel and where it begins; NULL where a panel is a part */
   PetscInt   *partpanel; /* [parts] */
-  int        *partblock; /* [parts] where they begin */
+  int        *partblock; /* [parts] */
   PetscCount *tileptr;   /* [parts + 1] first tile of each */
-  Pieces     *before;    /* [panels + 1] units of the panels before */
+  Found      *before;    /* [panels + 1] what the panels before have */
   int        *unordered;
   char       *cub;
   size_t      cubbytes;
@@ -478,9 +476,11 @@ static size_t Carve(Workspace *w, PetscCount panels, PetscCount parts, void *bas
 {
   GallopCarver carver(base);
 
-  carver.Take(w->partptr, panels + 1);
-  carver.Take(w->partpanel, parts);
-  carver.Take(w->partblock, parts);
+  if (parts > panels) {
+    carver.Take(w->partptr, panels + 1);
+    carver.Take(w->partpanel, parts);
+    carver.Take(w->partblock, parts);
+  }
   carver.Take(w->tileptr, parts + 1);
   carver.Take(w->before, panels + 1);
   carver.Take(w->unordered, 1);
@@ -505,82 +505,64 @@ PetscErrorCode TiledSpMMTensorRefresh(TiledSpMM *t, const GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Tiles, of which there is room for as many as are counted */
-static PetscErrorCode FindTiles(TiledSpMM *t, const GallopCSR *csr, Workspace *w, PetscCount panels, PetscCount parts, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+/* Tiles are counted, and units that each have at most about size of them where a panel has many */
+static PetscErrorCode FindTiles(const GallopCSR *csr, Workspace *w, PetscCount panels, PetscCount parts, PetscCount size, cudaStream_t stream, Found *found)
 {
-  const PartsOfPanel cuts = {csr->i, csr->m};
-  const auto         each = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), cuts);
-  int                unordered;
-  void              *tiles = NULL;
+  const PartsOfPanel cuts    = {csr->i, csr->m};
+  const FoundOfPanel counted = {w->partptr, w->tileptr, w->unordered, csr->m, panels, size};
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceZero(w->unordered, sizeof(*w->unordered)));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, each, w->partptr, panels + 1, stream));
-  CutKernel<<<GridOf(panels * WarpSize), Threads, 0, stream>>>(cuts, panels, csr->j, w->partptr, w->partpanel, w->partblock);
-  GallopCheckLaunch();
+  if (w->partptr) {
+    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), cuts), w->partptr, panels + 1, stream));
+    CutKernel<<<GridOf(panels * WarpSize), Threads, 0, stream>>>(cuts, panels, csr->j, w->partptr, w->partpanel, w->partblock);
+    GallopCheckLaunch();
+  }
   TilesKernel<true><<<GridOf((parts + 1) * WarpSize), Threads, 0, stream>>>(csr->m, panels, parts, csr->i, csr->j, w->partptr, w->partpanel, w->partblock, w->tileptr, NULL, w->unordered);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, w->tileptr, w->tileptr, parts + 1, stream));
-  PetscCall(GallopDeviceCopyOut(&unordered, w->unordered, sizeof(unordered)));
-  PetscCall(GallopDeviceCopyOut(&t->ntile, w->tileptr + parts, sizeof(t->ntile)));
-  if (unordered || (t->options.kernel == TILEDSPMM_CHOOSE && !TiledSpMMIsDense((double)t->nz, (double)t->ntile))) PetscFunctionReturn(PETSC_SUCCESS); /* the choice was made by some of the rows */
-  t->stored = t->nz;
-  t->bytes  = TiledSpMMBytes(t); /* without units */
-  if (!maxbytes || t->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(CarveTiles(t, NULL), &tiles));
-  if (!tiles) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveTiles(t, tiles);
-  TilesKernel<false><<<GridOf(parts * WarpSize), Threads, 0, stream>>>(csr->m, panels, parts, csr->i, csr->j, w->partptr, w->partpanel, w->partblock, w->tileptr, t->tile, NULL);
-  GallopCheckLaunch();
-  *done = PETSC_TRUE;
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), counted), w->before, FoundAdd(), Found{}, panels + 1, stream));
+  PetscCall(GallopDeviceCopyOut(found, w->before + panels, sizeof(*found)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Tiles of a unit, on average, where panels have many: units enough for all multiprocessors. More cost more than they spread. */
-static PetscCount UnitSize(const TiledSpMM *t)
+/* Memory for tiles and units, and what is in it */
+static PetscErrorCode MakeTiles(TiledSpMM *t, const GallopCSR *csr, const Workspace *w, PetscCount panels, PetscCount parts, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
-  static constexpr PetscCount Least = 16, Warps = 16;
-
-  return t->options.segment ? (PetscCount)t->options.segment : PetscMax(Least, t->ntile / (Warps * t->multiprocessors));
-}
-
-/* Units of the tiles, and values */
-static PetscErrorCode MakeUnits(TiledSpMM *t, const GallopCSR *csr, Workspace *w, PetscCount panels, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
-{
-  const UnitsOfPanel cuts  = {w->partptr, w->tileptr, csr->m, panels, UnitSize(t)};
-  const auto         each  = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), cuts);
-  void              *units = NULL;
-  Pieces             all;
+  void *memory = NULL;
 
   PetscFunctionBegin;
-  *done = PETSC_FALSE;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, each, w->before, PiecesAdd(), Pieces{0, 0, 0, 0}, panels + 1, stream));
-  PetscCall(GallopDeviceCopyOut(&all, w->before + panels, sizeof(all)));
-  if (all.slots > PETSC_INT_MAX) PetscFunctionReturn(PETSC_SUCCESS); /* places of partial sums are PetscInt */
-  t->nunit  = all.num;
-  t->nsplit = all.few + all.many;
-  t->nmany  = all.many;
-  t->nslots = all.slots;
-  t->bytes  = TiledSpMMBytes(t);
-  if (!maxbytes || t->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(CarveUnits(t, NULL), &units));
-  if (!units) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveUnits(t, units);
-  UnitsKernel<<<GridOf(panels + 1), Threads, 0, stream>>>(cuts, w->before, t->unitrow, t->unitslot, t->unitnum, t->tileptr, t->nsplit, t->splitrow, t->splitptr, t->splitnum);
+  t->bytes = TiledSpMMBytes(t);
+  if (!maxbytes || t->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(CarveArrays(t, NULL), &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveArrays(t, memory);
+  TilesKernel<false><<<GridOf(parts * WarpSize), Threads, 0, stream>>>(csr->m, panels, parts, csr->i, csr->j, w->partptr, w->partpanel, w->partblock, w->tileptr, t->tile, NULL);
   GallopCheckLaunch();
-  EntriesKernel<<<GridOf((t->nunit + 1) * WarpSize), Threads, 0, stream>>>(t->nunit, t->tileptr, t->tile, t->valueptr);
+  UnitsKernel<<<GridOf(panels + 1), Threads, 0, stream>>>(csr->m, panels, csr->i, w->before, t->unitrow, t->unitslot, t->unitnum, t->tileptr, t->valueptr, t->nsplit, t->splitrow, t->splitptr, t->splitnum);
   GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, t->valueptr, t->valueptr, t->nunit + 1, stream));
   PetscCall(TiledSpMMTensorRefresh(t, csr));
   *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* TiledSpMMTensorBuild - *done stays false where columns do not increase, too, and where tiles turn out to have too few entries to be chosen */
-PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *t, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+/* Tiles of a unit, on average, where panels have many: units enough for all multiprocessors. More cost more than they spread. */
+static PetscCount UnitSize(const TiledSpMM *t, double entries)
 {
-  const PetscCount panels = ((PetscCount)t->m + Rows - 1) / Rows, parts = panels + t->nz / Part;
-  const auto       pieces = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), UnitsOfPanel{NULL, NULL, csr->m, panels, 1});
+  static constexpr PetscCount Least = 16, Warps = 16;
+
+  return t->options.segment ? (PetscCount)t->options.segment : PetscMax(Least, (PetscCount)((double)t->nz / entries) / (Warps * t->multiprocessors));
+}
+
+/*
+  TiledSpMMTensorBuild - Given the longest row and about how many entries a tile has. *done stays false where columns do not increase, too, and where tiles turn out to have too few entries to be chosen
+*/
+PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *t, const GallopCSR *csr, PetscInt longest, double entries, PetscCount maxbytes, PetscBool *done)
+{
+  const PetscCount panels = ((PetscCount)t->m + Rows - 1) / Rows, parts = panels + (longest > Part ? t->nz / Part : 0); /* at most */
+  const auto       pieces = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), FoundOfPanel{});
   PetscCount      *count  = NULL;
   Workspace        w      = {};
+  Found            found;
   void            *memory;
   size_t           bytes, most[2];
   cudaStream_t     stream;
@@ -588,15 +570,23 @@ PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *t, const GallopCSR *csr, PetscCou
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(GallopKernelOverlaps(TensorKernel<1, TilesAtOnce, false, PetscScalar, PetscInt>, &t->overlaps));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, most[0], pieces, w.before, PiecesAdd(), Pieces{0, 0, 0, 0}, panels + 1, stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, most[1], count, count, panels + t->nz + 1, stream)); /* no more parts, and no more units: each has an entry, or is a panel's only one */
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, most[0], pieces, w.before, FoundAdd(), Found{}, panels + 1, stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, most[1], count, count, parts + 1, stream));
   w.cubbytes = PetscMax(most[0], most[1]);
   bytes      = Carve(&w, panels, parts, NULL);
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, panels, parts, memory);
-  PetscCall(FindTiles(t, csr, &w, panels, parts, maxbytes, stream, done));
-  if (*done) PetscCall(MakeUnits(t, csr, &w, panels, maxbytes, stream, done));
+  PetscCall(FindTiles(csr, &w, panels, parts, UnitSize(t, entries), stream, &found));
+  t->ntile  = found.tiles;
+  t->stored = t->nz;
+  t->nunit  = found.units.num;
+  t->nsplit = found.units.few + found.units.many;
+  t->nmany  = found.units.many;
+  t->nslots = found.units.slots;
+  /* the choice was made by some of the rows; places of partial sums are PetscInt */
+  if (!found.unordered && found.units.slots <= PETSC_INT_MAX && (t->options.kernel != TILEDSPMM_CHOOSE || TiledSpMMIsDense((double)t->nz, (double)t->ntile)))
+    PetscCall(MakeTiles(t, csr, &w, panels, parts, maxbytes, stream, done));
   PetscCall(GallopDeviceRelease(bytes, memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
