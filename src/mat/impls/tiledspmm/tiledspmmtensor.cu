@@ -514,6 +514,7 @@ static PetscErrorCode FindTiles(const GallopCSR *csr, Workspace *w, PetscCount p
   PetscFunctionBegin;
   PetscCall(GallopDeviceZero(w->unordered, sizeof(*w->unordered)));
   if (w->partptr) {
+    PetscCall(GallopDeviceZero(w->partblock, (size_t)parts * sizeof(*w->partblock))); /* where columns do not increase, parts may have no place */
     PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), cuts), w->partptr, panels + 1, stream));
     CutKernel<<<GridOf(panels * WarpSize), Threads, 0, stream>>>(cuts, panels, csr->j, w->partptr, w->partpanel, w->partblock);
     GallopCheckLaunch();
