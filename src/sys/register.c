@@ -186,8 +186,9 @@ PetscErrorCode GallopCheckBuild_Private(const void *build, PetscBool *fits)
 
   Not Collective
 
-  Options Database Key:
-. -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
+  Options Database Keys:
++ -device_enable <lazy>          - PETSc's own: with `none` this library uses no GPU either, and its types derive from `MATAIJ`
+- -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
 
   Level: developer
 

@@ -10,7 +10,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
   Options Database Keys:
 + -mat_type csroverlap                    - sets the matrix type during `MatSetFromOptions()`; `aijcsroverlap`, `seqaijcsroverlap` and `mpiaijcsroverlap` are accepted too
 . -mat_csroverlap_max_batch_size <0>      - most entries of a batch, 32 to 8192, rounded up to a multiple of 32, or 0 for a size by the lengths of rows; longer rows are computed by GPU blocks of their own
-. -mat_csroverlap_switch_points <list>    - five mean row lengths of a batch, in increasing order, from which 2, 4, 8, 16 and 32 threads compute a row
+. -mat_csroverlap_switch_points <4,11,44,64,114> - five mean row lengths of a batch, in increasing order, from which 2, 4, 8, 16 and 32 threads compute a row
 . -mat_csroverlap_rows_in_registers <true> - a thread may hold a short row in registers
 . -mat_csroverlap_big_batch_size <0>      - entries copied from the host to the GPU at a time, at least 32, or 0 to choose
 . -mat_csroverlap_device_memory <0>       - bytes of the GPU that a sequential matrix or block may take before it is streamed for every product, 0 for what is free
@@ -18,7 +18,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 . -mat_csroverlap_pack_columns <524288>   - columns of matrices of so many entries go from pinned memory to the GPU packed, 0 for none
 . -mat_csroverlap_timeline <false>        - print when the copies and kernels of a product that copies ran, in microseconds
 . -mat_csroverlap_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
-- -mat_csroverlap_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
+- -mat_csroverlap_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: beginner
 
@@ -40,27 +40,43 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 M*/
 
 /*MC
-   MATAIJCSROVERLAP - another name of `MATCSROVERLAP`
+  MATAIJCSROVERLAP - MATCSROVERLAP = "aijcsroverlap" - Another name of `MATCSROVERLAP`: `MATSEQAIJCSROVERLAP` on one MPI process and `MATMPIAIJCSROVERLAP` on several
 
-   Level: beginner
+  Options Database Key:
+. -mat_type aijcsroverlap - sets the matrix type during `MatSetFromOptions()`
 
-.seealso: `MATCSROVERLAP`, `MATSEQAIJCSROVERLAP`, `MATMPIAIJCSROVERLAP`
+  Level: beginner
+
+.seealso: `MATCSROVERLAP`, `MATSEQAIJCSROVERLAP`, `MATMPIAIJCSROVERLAP`, `MATAIJ`, `MATAIJCUSPARSE`
 M*/
 
 /*MC
-   MATSEQAIJCSROVERLAP - `MATCSROVERLAP` on one MPI process
+  MATSEQAIJCSROVERLAP - MATCSROVERLAP = "seqaijcsroverlap" - `MATCSROVERLAP` on one MPI process
 
-   Level: beginner
+  Options Database Keys:
++ -mat_type seqaijcsroverlap        - sets the matrix type during `MatSetFromOptions()`
+- -mat_seqaij_type seqaijcsroverlap - makes every `MATSEQAIJ` matrix one of this type
 
-.seealso: `MATCSROVERLAP`, `MATMPIAIJCSROVERLAP`
+  Level: beginner
+
+  Note:
+  A subclass of `MATSEQAIJCUSPARSE` where there is a GPU, else of `MATSEQAIJ`. See `MATCSROVERLAP` for the options of the format.
+
+.seealso: `MATCSROVERLAP`, `MATMPIAIJCSROVERLAP`, `MATSEQAIJ`, `MATSEQAIJCUSPARSE`
 M*/
 
 /*MC
-   MATMPIAIJCSROVERLAP - `MATCSROVERLAP` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJCSROVERLAP`
+  MATMPIAIJCSROVERLAP - MATCSROVERLAP = "mpiaijcsroverlap" - `MATCSROVERLAP` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJCSROVERLAP`
 
-   Level: beginner
+  Options Database Key:
+. -mat_type mpiaijcsroverlap - sets the matrix type during `MatSetFromOptions()`
 
-.seealso: `MATCSROVERLAP`, `MATSEQAIJCSROVERLAP`
+  Level: beginner
+
+  Note:
+  A subclass of `MATMPIAIJCUSPARSE` where every MPI process finds a GPU, else of `MATMPIAIJ`. See `MATCSROVERLAP` for the options of the format; they hold for each block.
+
+.seealso: `MATCSROVERLAP`, `MATSEQAIJCSROVERLAP`, `MATMPIAIJ`, `MATMPIAIJCUSPARSE`
 M*/
 
 static const char CSROverlapCitation[] = "@article{ZengZou2023,\n"

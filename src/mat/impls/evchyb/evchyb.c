@@ -15,7 +15,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
-. -mat_evchyb_build_in_assembly <off> - builds the format in `MatAssemblyEnd()` rather than at the first product
+. -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
                                         products where it would take more
 

@@ -16,7 +16,7 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 . -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least
 . -mat_fastload_deterministic <false>   - results are the same in every run, bit by bit, and products take more time and memory
 . -mat_fastload_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
-- -mat_fastload_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
+- -mat_fastload_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: beginner
 
@@ -36,27 +36,43 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 M*/
 
 /*MC
-   MATAIJFASTLOAD - another name of `MATFASTLOAD`
+  MATAIJFASTLOAD - MATFASTLOAD = "aijfastload" - Another name of `MATFASTLOAD`: `MATSEQAIJFASTLOAD` on one MPI process and `MATMPIAIJFASTLOAD` on several
 
-   Level: beginner
+  Options Database Key:
+. -mat_type aijfastload - sets the matrix type during `MatSetFromOptions()`
 
-.seealso: `MATFASTLOAD`, `MATSEQAIJFASTLOAD`, `MATMPIAIJFASTLOAD`
+  Level: beginner
+
+.seealso: `MATFASTLOAD`, `MATSEQAIJFASTLOAD`, `MATMPIAIJFASTLOAD`, `MATAIJ`, `MATAIJCUSPARSE`
 M*/
 
 /*MC
-   MATSEQAIJFASTLOAD - `MATFASTLOAD` on one MPI process
+  MATSEQAIJFASTLOAD - MATFASTLOAD = "seqaijfastload" - `MATFASTLOAD` on one MPI process
 
-   Level: beginner
+  Options Database Keys:
++ -mat_type seqaijfastload        - sets the matrix type during `MatSetFromOptions()`
+- -mat_seqaij_type seqaijfastload - makes every `MATSEQAIJ` matrix one of this type
 
-.seealso: `MATFASTLOAD`, `MATMPIAIJFASTLOAD`
+  Level: beginner
+
+  Note:
+  A subclass of `MATSEQAIJCUSPARSE` where there is a GPU, else of `MATSEQAIJ`. See `MATFASTLOAD` for the options of the format.
+
+.seealso: `MATFASTLOAD`, `MATMPIAIJFASTLOAD`, `MATSEQAIJ`, `MATSEQAIJCUSPARSE`
 M*/
 
 /*MC
-   MATMPIAIJFASTLOAD - `MATFASTLOAD` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJFASTLOAD`
+  MATMPIAIJFASTLOAD - MATFASTLOAD = "mpiaijfastload" - `MATFASTLOAD` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJFASTLOAD`
 
-   Level: beginner
+  Options Database Key:
+. -mat_type mpiaijfastload - sets the matrix type during `MatSetFromOptions()`
 
-.seealso: `MATFASTLOAD`, `MATSEQAIJFASTLOAD`
+  Level: beginner
+
+  Note:
+  A subclass of `MATMPIAIJCUSPARSE` where every MPI process finds a GPU, else of `MATMPIAIJ`. See `MATFASTLOAD` for the options of the format; they hold for each block.
+
+.seealso: `MATFASTLOAD`, `MATSEQAIJFASTLOAD`, `MATMPIAIJ`, `MATMPIAIJCUSPARSE`
 M*/
 
 static const char FastLoadCitation[] = "@article{HuLuoJiangXiaoLi2024,\n"

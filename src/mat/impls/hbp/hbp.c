@@ -18,7 +18,7 @@ GALLOP_FORMAT_TYPES(HBP)
 . -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least, and at least a 4096th of all without maps, 16384 with x in shared memory
 . -mat_hbp_lane_entries <0>        - segments whose entries would be as many for one lane of a warp have 2 lanes, 4 where these would have as many, and so on, 32 at most; at least 2, 0 chooses
 . -mat_hbp_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
-- -mat_hbp_memory <0>              - most memory that the format may take; `MATAIJ` or `MATAIJCUSPARSE` computes the products of a matrix that would take more
+- -mat_hbp_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: beginner
 
@@ -40,27 +40,43 @@ GALLOP_FORMAT_TYPES(HBP)
 M*/
 
 /*MC
-   MATAIJHBP - another name of `MATHBP`
+  MATAIJHBP - MATHBP = "aijhbp" - Another name of `MATHBP`: `MATSEQAIJHBP` on one MPI process and `MATMPIAIJHBP` on several
 
-   Level: beginner
+  Options Database Key:
+. -mat_type aijhbp - sets the matrix type during `MatSetFromOptions()`
 
-.seealso: `MATHBP`, `MATSEQAIJHBP`, `MATMPIAIJHBP`
+  Level: beginner
+
+.seealso: `MATHBP`, `MATSEQAIJHBP`, `MATMPIAIJHBP`, `MATAIJ`, `MATAIJCUSPARSE`
 M*/
 
 /*MC
-   MATSEQAIJHBP - `MATHBP` on one MPI process
+  MATSEQAIJHBP - MATHBP = "seqaijhbp" - `MATHBP` on one MPI process
 
-   Level: beginner
+  Options Database Keys:
++ -mat_type seqaijhbp        - sets the matrix type during `MatSetFromOptions()`
+- -mat_seqaij_type seqaijhbp - makes every `MATSEQAIJ` matrix one of this type
 
-.seealso: `MATHBP`, `MATMPIAIJHBP`
+  Level: beginner
+
+  Note:
+  A subclass of `MATSEQAIJCUSPARSE` where there is a GPU, else of `MATSEQAIJ`. See `MATHBP` for the options of the format.
+
+.seealso: `MATHBP`, `MATMPIAIJHBP`, `MATSEQAIJ`, `MATSEQAIJCUSPARSE`
 M*/
 
 /*MC
-   MATMPIAIJHBP - `MATHBP` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJHBP`
+  MATMPIAIJHBP - MATHBP = "mpiaijhbp" - `MATHBP` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJHBP`
 
-   Level: beginner
+  Options Database Key:
+. -mat_type mpiaijhbp - sets the matrix type during `MatSetFromOptions()`
 
-.seealso: `MATHBP`, `MATSEQAIJHBP`
+  Level: beginner
+
+  Note:
+  A subclass of `MATMPIAIJCUSPARSE` where every MPI process finds a GPU, else of `MATMPIAIJ`. See `MATHBP` for the options of the format; they hold for each block.
+
+.seealso: `MATHBP`, `MATSEQAIJHBP`, `MATMPIAIJ`, `MATMPIAIJCUSPARSE`
 M*/
 
 static const char HBPCitation[] = "@misc{YanDiaoLiuAnXu2025,\n"

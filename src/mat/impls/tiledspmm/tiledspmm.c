@@ -21,6 +21,8 @@
                                    at most two thirds of the memory traffic for B and C, with C stored here and there
 . -mat_tiledspmm_least <0>       - fewest columns of B with which products are TiledSpMM's; 0 chooses: 16 on the host, 2 on the GPU. With fewer `MATAIJ` or `MATAIJCUSPARSE` computes them, with one
                                    column the format of the matrix, as it does for a vector.
+. -matproduct_batch_size <0>     - PETSc's own: in MPI, columns of B whose ghost rows travel at once; 0 chooses, so that no process has many more of them than twice its own rows, but 16
+                                   columns at least
 - -mat_tiledspmm_memory <0>      - most bytes that the structure of a matrix may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: intermediate
@@ -35,7 +37,7 @@
   not be B itself. The same product gives the same bits in every run.
 
   `-mat_view ::ascii_info` shows it where it has been built, `::ascii_info_detail` the quantities of the paper's model too and, on the GPU, how long products should
-  take: what they are, docs/tiledspmm.md says.
+  take. docs/tiledspmm.md says what they are.
 
   `MatTransposeMatMult()` and all other products of matrices are the parent's.
 
