@@ -8,7 +8,9 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --summary RUN.tsv              a few lines, for README.md
        table.py --dense RUN.tsv                products with dense matrices (-k) beside cuSPARSE
        table.py --model RUN.tsv MODEL.tsv      the same beside what the model predicts
+       table.py --compare                      all types beside each other, from the files beside this script
        table.py --update                       put all of them into the pages, from the files beside this script
+       table.py --check                        tell which tables in the pages differ from what --update would put there
 
 A table replaces what stands between <!-- table --> and <!-- /table --> (setup, windows, summary likewise).
 
@@ -18,7 +20,7 @@ refresh_us build/product refresh/product, and what, where it is not for evchyb a
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
 docs/tiledspmm.md from tiledspmm-h200.tsv and tiledspmm-h200-model.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
-hbp-h200-setup.txt.
+hbp-h200-setup.txt, docs/choose.md from the runs of all types.
 """
 import math
 import re
@@ -31,6 +33,14 @@ LARGE = 1000000  # nonzeros from which a matrix is timed with L2 flushed
 NEAR = 1.3  # what the model of products with dense matrices is held to
 OURS = "evchyb"
 SWEPT = ["web7M", "uniform8M_8", "web1M", "delaunay_n20", "circuit1447k", "star7_200"]
+TYPES = ["evchyb", "csroverlap", "fastload", "hbp"]
+KINDS = {
+    "stencils, finite elements, bands": ["poisson7_256_c", "box27_140", "star7_200", "elast27b3_56", "star5_1500", "poisson7_100_c", "band9506_158"],
+    "graphs with hubs (Kronecker, power law)": ["web7M", "kron20", "kron19", "kron18", "web1M"],
+    "entries anywhere, rows alike": ["uniform8M_8", "uniform1M_16", "delaunay_n20"],
+    "some rows or columns much longer than others": ["torso_like", "lp_500k", "circuit682k", "kkt_boyd1"],
+    "blocks, circuits without long rows, dense": ["tsopf_like", "circuit1447k", "dense4k"],
+}
 SHOWN = ["star7_200", "box27_140", "elast27b3_56", "star5_1500", "web7M", "uniform8M_8", "web1M", "bcsstk16"]
 
 
@@ -205,6 +215,75 @@ def splice(page, marker, rows):
     page.write_text(before + begin + "\n" + "\n".join(rows) + "\n" + end + after)
 
 
+def runs_of_types():
+    return {name: Run(HERE / f"{name}-h200.tsv", name) for name in TYPES}
+
+
+def kinds():
+    """Geometric means of the types' speedups by kind of matrix, over the matrices that every run has."""
+    runs, turned = runs_of_types(), Run(HERE / "fastload-h200-transpose.tsv", "fastload")
+    speedup = {name: speedups(run, run) for name, run in runs.items()}
+    common = set.intersection(*(set(each) for each in speedup.values()))
+    large = {name for name in common if runs[OURS].nnz[name] >= LARGE}
+    groups = {title: [name for name in names if name in large] for title, names in KINDS.items()}
+    missing = large - {name for names in groups.values() for name in names}
+    if missing:
+        sys.exit(f"table.py: KINDS lacks {', '.join(sorted(missing))}")
+    groups["fewer than 1 M nonzeros, all kinds"] = sorted(common - large)
+    groups["all"] = sorted(common)
+    rows = ["| matrices | how many | " + " | ".join(TYPES) + " | fastload, transposed |", "|---|" + "--:|" * (len(TYPES) + 2)]
+    for title, names in groups.items():
+        means = [mean([speedup[each][name] for name in names]) for each in TYPES]
+        cells = [f"**{value:.2f}**" if value == max(means) else f"{value:.2f}" for value in means]
+        rows.append(f"| {title} | {len(names)} | " + " | ".join(cells) + f" | {mean([speedups(turned, turned)[name] for name in names]):.2f} |")
+    return rows
+
+
+def compare():
+    """A row a matrix, with the speedup of each type in its own run."""
+    runs = runs_of_types()
+    speedup = {name: speedups(run, run) for name, run in runs.items()}
+    nnz = {name: run.nnz[name] for run in reversed(list(runs.values())) for name in run.matrices()}
+    variation = {name: value for run in reversed(list(runs.values())) for name, value in run.variation.items()}
+    rows = ["| matrix | nonzeros (millions) | variation of rows | best cuSPARSE (µs) | " + " | ".join(TYPES) + " |", "|---|" + "--:|" * (len(TYPES) + 3)]
+    for name in sorted(nnz, key=lambda name: -nnz[name]):
+        values = [speedup[each].get(name) for each in TYPES]
+        measured = [value for value in values if value is not None]
+        cells = ["" if value is None else f"**{value:.2f}**" if value == max(measured) and len(measured) > 1 else f"{value:.2f}" for value in values]
+        first = next(runs[each] for each in TYPES if name in speedup[each])
+        rows.append(f"| {name} | {nnz[name] / 1e6:.2f} | {variation[name]:.2f} | {first.cusparse(name):.1f} | " + " | ".join(cells) + " |")
+    return rows
+
+
+def middle(values):
+    return sorted(values)[len(values) // 2]
+
+
+def memory(path, what):
+    """Bytes a nonzero on the GPU that a type took, the parent's copy too, of matrices of 1 M nonzeros and more."""
+    return {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what and int(fields[3]) >= LARGE}
+
+
+def costs():
+    """What builds and refreshes take, in products, and memory: medians over the matrices that every file has."""
+    times = {}
+    for each in TYPES:
+        path = HERE / f"{each}-h200-setup.txt"
+        if path.exists():
+            times[each] = {fields[0]: [float(value) for value in fields[2:6]] for fields in lines_of(path) if fields[8:] in ([], [each])}
+    room = {each: memory(HERE / f"{each}-h200.tsv", each) for each in TYPES}
+    room["aijcusparse"] = memory(HERE / f"{OURS}-h200.tsv", "aijcusparse")
+    timed, filled = set.intersection(*(set(each) for each in times.values())), set.intersection(*(set(each) for each in room.values()))
+    rows = ["| type | build in products | least and most | refresh in products | least and most | bytes a nonzero |", "|---|--:|--:|--:|--:|--:|"]
+    for each in ["aijcusparse"] + TYPES:
+        cells = " | | | "
+        if each in times:
+            parts = [[times[each][name][column] / times[each][name][0] for name in timed] for column in (2, 3)]
+            cells = " | ".join(f"{middle(part):.1f} | {min(part):.1f}, {max(part):.1f}" for part in parts)
+        rows.append(f"| {each} | {cells} | {middle(list(room[each][name] for name in filled)):.1f} |")
+    return rows + ["", f"Medians, over {len(timed)} matrices for times and {len(filled)} of 1 M nonzeros and more for memory."]
+
+
 def all_dense_times(path):
     """Nonzeros by matrix, and times by matrix, program and number of columns."""
     time, nnz = {}, {}
@@ -260,7 +339,13 @@ def dense(path, ours=OURS):
     return rows + ["| worst | | " + " | ".join(f" | {value:.2f} {name}" for value, name in worst) + " |"]
 
 
-def update():
+def differs(page, marker, rows):
+    """Like splice(), but only tells whether it would change the page."""
+    same = f"<!-- {marker} -->\n" + "\n".join(rows) + f"\n<!-- /{marker} -->" in page.read_text()
+    print(f"{page.relative_to(ROOT)}#{marker}: " + ("as measured" if same else "not what benchmarks/results gives: run benchmarks/results/table.py --update"))
+
+
+def update(splice=splice):
     page, run = ROOT / "docs" / "performance.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", products(run))
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
@@ -283,11 +368,18 @@ def update():
     splice(page, "table", products(HERE / "hbp-h200.tsv", "hbp"))
     splice(page, "setup", setup(HERE / "hbp-h200-setup.txt", "hbp"))
 
+    for marker, rows in (("kinds", kinds()), ("compare", compare()), ("costs", costs())):
+        splice(ROOT / "docs" / "choose.md", marker, rows)
+
 
 def main(args):
     if args == ["--update"]:
         return update()
-    if len(args) == 1 and not args[0].startswith("-"):
+    if args == ["--check"]:
+        return update(differs)
+    if args == ["--compare"]:
+        rows = kinds() + [""] + compare() + [""] + costs()
+    elif len(args) == 1 and not args[0].startswith("-"):
         rows = products(args[0])
     elif len(args) == 2 and args[0] == "--setup":
         rows = setup(args[1])
