@@ -24,7 +24,7 @@ petsc_asked := $(if $(PETSC_DIR),dir$(subst /,_,$(PETSC_DIR)/$(PETSC_ARCH)),$(or
 petsc_mk    := build/petsc/$(petsc_asked)$(addprefix -sm,$(GALLOP_CUDA_ARCH)).mk
 dry_run     := $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 
-ifneq ($(filter-out clean help,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out clean docs help plots,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(if $(wildcard $(petsc_mk)),,$(dry_run)),)
 $(error PETSc would be set up first, and what follows depends on it: run config/petsc, or make without -n, once)
 endif
@@ -225,6 +225,14 @@ install: all
 
 endif
 
+# ---- docs: they need no PETSc ------------------------------------------------------------------------------
+
+docs:
+	@config/docs
+
+plots:
+	@python=$$(config/docs --python) && $$python benchmarks/plots.py
+
 # ---- the rest -----------------------------------------------------------------------------------------------
 
 clean:
@@ -234,17 +242,18 @@ ifneq ($(filter clean,$(MAKECMDGOALS)),)
 endif
 
 help:
-	@echo "make               build the library (PETSc is found or built first, as for every target but clean and help)"
+	@echo "make               build the library (PETSc is found or built first, as for every target but clean, docs, help and plots)"
 	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
 	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR="
+	@echo "make docs          make the site of the documentation, build/site, and check it; make plots draws its pictures again"
 	@echo "make clean         remove build/"
 	@echo
 	@echo "PETSC_DIR and PETSC_ARCH name the PETSc to use. Without them config/petsc builds one under ~/.cache/gallop;"
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-hbp2d bench-program check conformance demo install clean help force
+.PHONY: all archs bench bench-hbp2d bench-program check conformance demo docs install clean help plots force
