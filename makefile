@@ -212,6 +212,12 @@ $(main_objects): $(build)/benchmarks/commit.txt
 $(eval $(call remember,$(build)/benchmarks/commit.txt,$$(commit)))
 endif
 
+# ---- Python -------------------------------------------------------------------------------------------------
+
+petsc4py:
+	@export PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH); python=$$(config/petsc4py) && \
+	  echo "Python with petsc4py for $(petsc_description):" && echo "  $$python"
+
 # ---- install ------------------------------------------------------------------------------------------------
 
 version = $(shell awk '/define *GALLOP_VERSION_(MAJOR|MINOR|SUBMINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/petscgallop.h)
@@ -244,6 +250,7 @@ endif
 help:
 	@echo "make               build the library (PETSc is found or built first, as for every target but clean, docs, help and plots)"
 	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
+	@echo "make petsc4py      petsc4py for the same PETSc, found or built once"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
@@ -256,4 +263,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-hbp2d bench-program check conformance demo docs install clean help plots force
+.PHONY: all archs bench bench-hbp2d bench-program check conformance demo docs install petsc4py plots clean help force
