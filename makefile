@@ -140,21 +140,25 @@ conformance: all
 	@$(share_jobs)$(run_env); export GALLOP_LIBRARY=$(abspath $(library)) GALLOP_BUILD=$(abspath $(build)) GALLOP_EXAMPLES=$(petsc_examples); \
 	  tests/conformance/run
 
-# ---- demo ---------------------------------------------------------------------------------------------------
+# ---- examples and demo --------------------------------------------------------------------------------------
 
-programs := $(build)/examples/ex14 $(build)/examples/solve
+linked   := $(patsubst %,$(build)/examples/%,solve blocksolve convert)# the others know nothing of the library
+programs := $(build)/examples/ex14 $(build)/examples/nonlinear $(linked)
 ex14_source := $(firstword $(wildcard $(petsc_examples)/src/snes/tutorials/ex14.c $(PETSC_DIR)/src/snes/tutorials/ex14.c))
 
 demo: all $(programs)
 	@$(run_env); examples/demo --library $(abspath $(library)) --programs $(abspath $(build)/examples) --mpiexec "$(MPIEXEC)"
 
+examples: all $(filter-out %/ex14,$(programs))
+	@echo "The examples, compiled, are in $(abspath $(build)/examples); what each shows: examples/README.md"
+
 $(build)/examples/ex14: $(ex14_source) $(build)/compile.txt
-$(build)/examples/solve: examples/solve.c $(build)/compile.txt
-$(build)/examples/solve: $(library)
+$(filter-out %/ex14,$(programs)): $(build)/examples/%: examples/%.c $(build)/compile.txt
+$(linked): $(library)
 $(programs):
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
-	@$(compile_c) -MMD -MP -MF $@.d -o $@ $< $(if $(filter %/solve,$@),$(with_lib),$(PETSC_LIB))
+	@$(compile_c) -MMD -MP -MF $@.d -o $@ $< $(if $(filter $@,$(linked)),$(with_lib),$(PETSC_LIB))
 
 -include $(programs:=.d)
 
@@ -250,7 +254,8 @@ endif
 help:
 	@echo "make               build the library (PETSc is found or built first, as for every target but clean, docs, help and plots)"
 	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
-	@echo "make petsc4py      petsc4py for the same PETSc, found or built once"
+	@echo "make examples      compile the programs in examples/, and say where they are"
+	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
@@ -263,4 +268,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-hbp2d bench-program check conformance demo docs install petsc4py plots clean help force
+.PHONY: all archs bench bench-hbp2d bench-program check conformance demo docs examples install petsc4py plots clean help force
