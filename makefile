@@ -99,7 +99,7 @@ $(eval $(call remember,$(build)/link.txt,$$(link_library) $$(objects) $$(PETSC_L
 
 run_env  = export PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) GALLOP_LIB=$(abspath $(library)); . config/env
 with_lib = -L$(abspath $(build)/lib) -Wl,-rpath,$(abspath $(build)/lib) -lgallop $(PETSC_LIB)
-test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ vec/ mat/ ksp/ snes/)))
+test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ vec/ mat/ ksp/ snes/ examples/)))
 testdir := $(abspath $(build)/tests)
 harness = $(MAKE) -k -Otarget -f $(petsc_examples)/gmakefile.test PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) CONFIGDIR=$(petsc_examples)/config \
           TESTSRCDIR=$(abspath tests) TESTDIR=$(testdir) pkgs="$(test_packages)" PYTHON=python3 TIMEOUT=$(TIMEOUT) \
@@ -107,6 +107,7 @@ harness = $(MAKE) -k -Otarget -f $(petsc_examples)/gmakefile.test PETSC_DIR=$(PE
 # for tests that run a script, which starts MPI programs itself
 export GALLOP_TESTS := $(abspath tests)
 export GALLOP_MPIEXEC = $(or $(PETSCMPIEXEC),$(MPIEXEC))
+export GALLOP_SKIPPED := $(testdir)/skipped
 # with VALGRIND=1 the harness runs each rank under valgrind, which adds these options to the harness's own
 export VALGRIND_OPTS += --suppressions=$(abspath config/valgrind.supp)
 share_jobs := $(if $(dry_run),,+)# the harness runs as many tests at a time as -j says
@@ -129,9 +130,10 @@ $(foreach arch,$(ARCHS),$(eval $(call for_arch,$(arch))))
 
 # The list of tests is made again each time: the harness does not notice a new file.
 check: all
-	@rm -rf $(testdir)/testfiles $(testdir)/counts
+	@rm -rf $(testdir)/testfiles $(testdir)/counts $(testdir)/skipped
 	@mkdir -p $(testdir)
 	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
+	@if grep -qw examples-solve_python $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
 	@$(share_jobs)$(run_env); $(harness) test 2>&1 | grep --line-buffered -v '^Using MAKEFLAGS' | tee $(testdir)/output.txt; \
 	  config/test-summary $(testdir)
 

@@ -1,0 +1,16 @@
+/* The example, with its own main(), and as a program that is compiled against the installed library */
+#include "../../examples/convert.c"
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    filter: sed -e "s/on the .*, as/as/" -e "s/iterations .\+/ok/"
+    output_file: output/convert_1.out
+  test:
+    suffix: installed
+    command: ${GALLOP_TESTS}/examples/installed ${label}
+    output_file: output/empty.out
+
+TEST*/
