@@ -32,7 +32,7 @@ typedef struct {
   PetscBool          add;
 } GallopDenseProduct;
 
-#define GALLOP_MAX_FIGURES 16
+#define GALLOP_MAX_FIGURES 24
 
 /* What a format does at a place, with CSR arrays and vectors that are there. *data stays NULL when the memory does not suffice: the parent takes over then. */
 typedef struct {
@@ -72,6 +72,7 @@ struct _GallopFormat {
   /* the device's build and refresh take arrays on the host too, csr->memtype tells: of a matrix assembled there the parent uploads nothing then */
   PetscBool device_takes_host;
   PetscBool (*streams)(const void *data); /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
+  PetscBool (*lost)(const void *data);    /* after a refresh: whether there was no room for the new values, which take more, so that the parent takes over; or NULL */
 
   /* figures that add up over blocks and MPI processes, and how to show the sums */
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);

@@ -344,6 +344,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
         PetscCall((*work->refresh)(inst->data, &access.csr));
         PetscCall(PetscLogEventEnd(type->event_refresh, A, 0, 0, 0));
         (*structure->refreshes)++;
+        if (type->format->lost && (*type->format->lost)(inst->data)) PetscCall((*work->destroy)(&inst->data));
       } else PetscCall((*work->destroy)(&inst->data));
     } else if (access.fits) {
       if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));

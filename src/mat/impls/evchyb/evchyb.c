@@ -14,6 +14,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
+. -mat_evchyb_storage <plain>         - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
@@ -33,6 +34,10 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   Rows are sorted by length within windows and, among equal lengths, by first column. Rows of at most 128 entries are stored 32 at a time in ELLPACK column blocks, longer rows
   in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
+
+  Packed, the rows of at most 128 entries are stored 64 at a time, in the order of the matrix or sorted, whichever takes fewer bytes: columns that grow by the row are not stored,
+  others as differences of 8 or 16 bits where they are; values in single precision where that is exact, or as numbers of a dictionary of up to 65536. Products are the same to the
+  last bit. When new values cannot be stored as those before were, the matrix is packed again.
 
   References:
 . * - D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU, sections 2.1 and 2.2
@@ -93,6 +98,8 @@ static const char EVCHYBCitation[] = "@article{GuoGroppOlson2016,\n"
                                      "  year    = {2016}\n"
                                      "}\n";
 
+static const char *const EVCHYBStorages[] = {"plain", "packed", "auto", "EVCHYBStorage", "EVCHYB_", NULL};
+
 static PetscErrorCode EVCHYBOptionsDefault(void *options)
 {
   EVCHYBOptions *o = (EVCHYBOptions *)options;
@@ -104,6 +111,7 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
   o->rowsmax = 1;
   o->columns = 128;
   o->byrow   = 4000000;
+  o->storage = EVCHYB_PLAIN;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -119,8 +127,10 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_rows_per_thread", "Most rows that a thread of the ELL part computes", "MATEVCHYB", &o->rowsmax, 1, 128));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", &o->columns, 1, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_by_row", "Matrices of so many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", &o->byrow, 0, PETSC_INT_MAX));
+  PetscCall(PetscOptionsEnum("-mat_evchyb_storage", "How entries are stored", "MATEVCHYB", EVCHYBStorages, (PetscEnum)o->storage, (PetscEnum *)&o->storage, NULL));
   o->split = EVCHYBRoundUp(o->split);
-  if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow)
+  if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow ||
+      o->storage != before.storage)
     *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -159,18 +169,100 @@ void EVCHYBGetKeyShape(const EVCHYBOptions *options, PetscInt m, PetscInt n, EVC
   shape->classbit     = PetscMax(shortkey, longkey);
 }
 
-/* Where the sorted rows are split, from the number of empty, short and long ones (section 2.1) */
-void EVCHYBSplit(const EVCHYBOptions *options, PetscInt nempty, PetscInt nshort, PetscInt nlong, EVCHYB *ev)
+/* Where the sorted rows are split, from the number of empty, short and long ones (section 2.1). Packed, only long ones are left. */
+void EVCHYBSplit(PetscInt nempty, PetscInt nshort, PetscInt nlong, EVCHYB *ev)
 {
-  ev->options     = *options;
-  ev->byrow       = (PetscBool)(options->byrow && ev->nz >= options->byrow);
+  ev->byrow       = (PetscBool)(ev->options.byrow && ev->nz >= ev->options.byrow);
   ev->nempty      = nempty;
-  ev->nlisted     = nempty <= ev->m / 2 ? nempty : 0;
-  ev->ell.nb      = nshort / EVCHYB_BLOCK;
+  ev->nlisted     = !ev->pack && nempty <= ev->m / 2 ? nempty : 0;
+  ev->ell.nb      = ev->pack ? 0 : nshort / EVCHYB_BLOCK;
   ev->ell.n       = ev->ell.nb * EVCHYB_BLOCK;
-  ev->csr.nmerged = nshort - ev->ell.n;
+  ev->csr.nmerged = ev->pack ? 0 : nshort - ev->ell.n;
   ev->csr.n       = ev->csr.nmerged + nlong;
 }
+
+/* ---- packed storage ---- */
+
+static const PetscInt PackWarps = 16; /* slices a processor that a matrix has at least, where packing is not asked for: a warp computes each from its first line to its last */
+
+static PetscBool WantsPack(const EVCHYBOptions *options, const GallopCSR *csr, int processors)
+{
+  if (options->storage == EVCHYB_PLAIN || !GallopPackIndicesFit(csr)) return PETSC_FALSE;
+  return (PetscBool)(options->storage == EVCHYB_PACKED || (processors && csr->m / GALLOP_PACK_ROWS >= PackWarps * processors));
+}
+
+/* Whether entries take at most so much of what they do in plain storage, without its padding */
+static PetscBool Takes(const GallopPackCost *cost, PetscLogDouble part)
+{
+  return (PetscBool)((PetscLogDouble)cost->bytes <= part * (PetscLogDouble)cost->entries * (sizeof(PetscInt) + sizeof(PetscScalar)));
+}
+
+/*
+  EVCHYBMakePack - Packs all rows but those of SubCSR, if that is wanted and pays
+
+  Input Parameters:
++ csr    - the matrix
+. sorted - its rows that shall be packed, sorted by windows, where csr is
+- num    - how many they are
+
+  Note:
+  Rows stay in the order of the matrix, which reads and writes vectors best, where that takes little, and no more than sorted rows do.
+*/
+PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], PetscInt num, EVCHYB *ev)
+{
+  const EVCHYBOptions *o     = &ev->options;
+  GallopPackOrder      order = {NULL, csr->m, 0, o->maxell}, other = {sorted, num, 0, o->maxell};
+  GallopPackCost       costs[GALLOP_PACK_STRIDES], cost, othercost[GALLOP_PACK_STRIDES];
+  PetscBool            done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (!WantsPack(o, csr, ev->processors)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopPackBegin(csr, &ev->pack));
+  if (!ev->pack) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopPackMeasure(ev->pack, csr, &order, costs));
+  order.stride = GallopPackPickStride(costs);
+  cost         = costs[order.stride - 1];
+  if (num && o->window != 1 && !Takes(&cost, 0.8)) {
+    PetscCall(GallopPackMeasure(ev->pack, csr, &other, othercost));
+    if ((PetscLogDouble)othercost[0].bytes * (PetscLogDouble)cost.entries < (PetscLogDouble)cost.bytes * (PetscLogDouble)othercost[0].entries) {
+      order = other;
+      cost  = othercost[0];
+    }
+  }
+  if (o->storage == EVCHYB_PACKED || Takes(&cost, 0.9)) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
+  if (!done) PetscCall(GallopPackDestroy(&ev->pack));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* EVCHYBRefreshPack - New values. Where they do not fit as those before did, all is built again at the same place; ev->lost says that there was no room. */
+PetscErrorCode EVCHYBRefreshPack(const GallopFormatWork *work, const GallopCSR *csr, EVCHYB *ev, PetscBool *fits)
+{
+  const EVCHYBOptions options = ev->options;
+  EVCHYB              before;
+  void               *built;
+
+  PetscFunctionBegin;
+  PetscCall(GallopPackRefresh(ev->pack, csr, fits));
+  if (*fits) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscInfo(NULL, "EVC-HYB: the new values of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix cannot be stored as those before: it is packed again\n", ev->m, ev->n));
+  PetscCall(GallopPackDestroy(&ev->pack));
+  PetscCall((*work->build)(&options, csr, ev->maxbytes, &built));
+  ev->lost = PetscNot(built);
+  if (built) {
+    before           = *ev;
+    *ev              = *(EVCHYB *)built;
+    *(EVCHYB *)built = before;
+    PetscCall((*work->destroy)(&built));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscBool EVCHYBLost(const void *data)
+{
+  return ((const EVCHYB *)data)->lost;
+}
+
+/* ---- the launch plan ---- */
 
 /* Warps a processor that keep the memory of an H200 busy, with EVCHYB_ATONCE entries a thread in flight */
 static const PetscInt WarpsWanted = 24;
@@ -217,6 +309,12 @@ static void LaunchPlan(EVCHYB *ev)
   ev->launch.n = 0;
   for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
+  if (ev->pack) {
+    EVCHYBMarks packed = {0};
+
+    MarksAdd(&packed, ev->pack->nslice, (ev->pack->nslice + EVCHYB_THREADS / EVCHYB_BLOCK - 1) / (EVCHYB_THREADS / EVCHYB_BLOCK), EVCHYB_RANGE_PACKED, 1);
+    LaunchAdd(&ev->launch, &packed, 0);
+  }
   if (ev->nlisted) {
     MarksAdd(&empty, ev->nlisted, (ev->nlisted + perblock - 1) / perblock, EVCHYB_RANGE_EMPTY, 0);
     LaunchAdd(&ev->launch, &empty, 0);
@@ -308,13 +406,27 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscCount **splitbl
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-enum { FIGURE_M, FIGURE_NZ, FIGURE_NEMPTY, FIGURE_ELLROWS, FIGURE_ELLNZ, FIGURE_CSRROWS, FIGURE_CSRNZ, FIGURE_BYTES };
+enum {
+  FIGURE_M,
+  FIGURE_NZ,
+  FIGURE_NEMPTY,
+  FIGURE_ELLROWS,
+  FIGURE_ELLNZ,
+  FIGURE_CSRROWS,
+  FIGURE_CSRNZ,
+  FIGURE_BYTES,
+  FIGURE_PACKED,
+  FIGURE_LINES,
+  FIGURE_SLOTS = FIGURE_LINES + GALLOP_PACK_CLASSES,
+  FIGURE_COUNT = FIGURE_SLOTS + GALLOP_PACK_VALUES
+};
 
 static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
   const EVCHYB *ev = (const EVCHYB *)data;
 
   PetscFunctionBegin;
+  PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
   f[FIGURE_M]       = ev->m;
   f[FIGURE_NZ]      = (PetscLogDouble)ev->nz;
   f[FIGURE_NEMPTY]  = ev->nempty;
@@ -323,6 +435,23 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
   f[FIGURE_CSRROWS] = ev->csr.n;
   f[FIGURE_CSRNZ]   = (PetscLogDouble)ev->csr.nz;
   f[FIGURE_BYTES]   = (PetscLogDouble)ev->bytes;
+  if (ev->pack) {
+    f[FIGURE_PACKED] = (PetscLogDouble)ev->pack->nz;
+    for (int k = 0; k < GALLOP_PACK_CLASSES; k++) f[FIGURE_LINES + k] = (PetscLogDouble)ev->pack->figures.lines[k];
+    for (int k = 0; k < GALLOP_PACK_VALUES; k++) f[FIGURE_SLOTS + k] = (PetscLogDouble)ev->pack->figures.slots[k];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ViewPack(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
+{
+  PetscLogDouble lines = 0, slots = 0;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) lines += f[FIGURE_LINES + k];
+  for (int k = 0; k < GALLOP_PACK_VALUES; k++) slots += f[FIGURE_SLOTS + k];
+  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: %.2f %% of the nonzeros packed, padding %.2f %%; columns by strides %.2f %%, in 8 bits %.2f %%, 16 bits %.2f %%, 32 bits %.2f %%\n", 100 * f[FIGURE_PACKED] / f[FIGURE_NZ], 100 * (slots - f[FIGURE_PACKED]) / f[FIGURE_PACKED], 100 * f[FIGURE_LINES + GALLOP_PACK_STRIDED] / lines, 100 * f[FIGURE_LINES + GALLOP_PACK_8] / lines, 100 * f[FIGURE_LINES + GALLOP_PACK_16] / lines, 100 * f[FIGURE_LINES + GALLOP_PACK_32] / lines));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: values as they are %.2f %%, in single precision %.2f %%, of a dictionary in 8 bits %.2f %%, in 16 bits %.2f %%\n", 100 * f[FIGURE_SLOTS + GALLOP_PACK_VALUE] / slots, 100 * f[FIGURE_SLOTS + GALLOP_PACK_SINGLE] / slots, 100 * f[FIGURE_SLOTS + GALLOP_PACK_DICT8] / slots, 100 * f[FIGURE_SLOTS + GALLOP_PACK_DICT16] / slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -335,7 +464,8 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: I_split %.0f, NNZ_ELL %.0f (%.2f %%), NNZ_vCSR %.0f (%.2f %%), NNZ added %.2f %%, empty rows %.0f\n", f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], f[FIGURE_ELLNZ], f[FIGURE_ELLNZ] * percent, f[FIGURE_CSRNZ], f[FIGURE_CSRNZ] * percent, nz ? 100 * (stored - nz) / nz : 0., f[FIGURE_NEMPTY]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0.));
-  if (nz > 0) {
+  if (f[FIGURE_PACKED]) PetscCall(ViewPack(f, viewer));
+  else if (nz > 0) {
     const PetscLogDouble nnzr = nz / f[FIGURE_M], flops = 2 + 3 / nnzr, matrix = entry * stored / nz, y = 2 * value / nnzr;
 
     PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: code balance %.2f bytes/flop when each entry of x is loaded once (alpha %.3f), %.2f when it is loaded for every nonzero (alpha 1)\n", (matrix + value / nnzr + y) / flops, 1 / nnzr, (matrix + value + y) / flops));
@@ -345,7 +475,7 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
 
 static PetscErrorCode MarksView(const char part[], const EVCHYBMarks *marks, PetscViewer viewer)
 {
-  static const char *const what[] = {"rows a thread", "warps a column block", "threads a row", "entries a GPU block", "GPU blocks a row"};
+  static const char *const what[] = {"rows a thread", "warps a column block", "threads a row", "entries a GPU block", "GPU blocks a row"}; /* by EVCHYBRangeKind */
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < marks->np; k++)
@@ -364,6 +494,9 @@ static PetscErrorCode EVCHYBViewDetail(const void *data, PetscViewer viewer)
   PetscCall(MarksView("SubELL", &ev->ell.marks, viewer));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubCSR: %" PetscInt_FMT " rows, %" PetscInt_FMT " of them merged, gpublks %" PetscCount_FMT "\n", ev->csr.n, ev->csr.nmerged, ev->csr.gpublks));
   PetscCall(MarksView("SubCSR", &ev->csr.marks, viewer));
+  if (ev->pack)
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "Packed: %" PetscInt_FMT " slices of %d rows, %s, stride %" PetscInt_FMT "; %" PetscInt_FMT " numbers in the dictionary, %zu bytes\n", ev->pack->nslice, GALLOP_PACK_ROWS,
+                                                 ev->pack->stride ? "in the order of the matrix" : "sorted", ev->pack->stride, ev->pack->ndict, ev->pack->bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -383,4 +516,5 @@ const GallopFormat GallopFormat_EVCHYB = {
   .figures         = EVCHYBFigures,
   .view            = EVCHYBView,
   .view_detail     = EVCHYBViewDetail,
+  .lost            = EVCHYBLost,
 };

@@ -18,10 +18,12 @@
 
   Padding has column -1 and value 0 and is never multiplied.
 
+  Packed (include/gallop/packimpl.h), SubELL is replaced by slices of 64 rows, in the order of the matrix or sorted within windows, whichever takes fewer bytes; empty rows are among them.
+
   This header is read by C and by CUDA: the host and the GPU build the same arrays.
 */
 
-#include <gallop/formatimpl.h>
+#include <gallop/packimpl.h>
 
 #define EVCHYB_BLOCK   32  /* rows of a column block, and what rows of SubCSR are padded to a multiple of: the width of a warp */
 #define EVCHYB_THREADS 256 /* threads of a GPU block: the paper's */
@@ -31,13 +33,16 @@
 #define EVCHYB_CLASSES   17 /* size classes of column blocks, ceil(log2(length)) */
 #define EVCHYB_LONGCLASS 5  /* column blocks longer than 32 stay in order of length: one that starts last would be waited for */
 
+typedef enum { EVCHYB_PLAIN, EVCHYB_PACKED, EVCHYB_AUTO } EVCHYBStorage;
+
 typedef struct {
-  PetscInt window;  /* rows are sorted within windows of so many rows, 0: all rows, as in the paper, 1: as they come, but for empty and long ones */
-  PetscInt maxell;  /* longest row that SubELL takes: the paper's 128 */
-  PetscInt split;   /* rows of SubCSR longer than this are computed by several GPU blocks, each so many entries */
-  PetscInt rowsmax; /* most rows that a thread computes in SubELL */
-  PetscInt columns; /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
-  PetscInt byrow;   /* matrices of so many entries have column blocks in order of rows */
+  PetscInt      window;  /* rows are sorted within windows of so many rows, 0: all rows, as in the paper, 1: as they come, but for empty and long ones */
+  PetscInt      maxell;  /* longest row that SubELL takes: the paper's 128 */
+  PetscInt      split;   /* rows of SubCSR longer than this are computed by several GPU blocks, each so many entries */
+  PetscInt      rowsmax; /* most rows that a thread computes in SubELL */
+  PetscInt      columns; /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
+  PetscInt      byrow;   /* matrices of so many entries have column blocks in order of rows */
+  EVCHYBStorage storage;
 } EVCHYBOptions;
 
 /* What the GPU blocks of a range do */
@@ -47,7 +52,8 @@ typedef enum {
   EVCHYB_RANGE_CSR,     /* count: threads a row (TPR) */
   EVCHYB_RANGE_SPLIT,   /* several GPU blocks a row, each so many entries */
   EVCHYB_RANGE_CLUSTER, /* a cluster of GPU blocks a row */
-  EVCHYB_RANGE_EMPTY    /* rows without entries */
+  EVCHYB_RANGE_EMPTY,   /* rows without entries */
+  EVCHYB_RANGE_PACKED   /* slices: a warp each */
 } EVCHYBRangeKind;
 
 #define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
@@ -75,7 +81,7 @@ typedef struct {
   short        kind, count;
 } EVCHYBRange;
 
-#define EVCHYB_RANGES (EVCHYB_CLASSES + EVCHYB_MARKS + 1)
+#define EVCHYB_RANGES (EVCHYB_CLASSES + EVCHYB_MARKS + 2)
 
 typedef struct {
   int         n;
@@ -123,6 +129,9 @@ typedef struct {
   PetscInt     *perm;    /* [ell.n + csr.n + nlisted] the row of the matrix that each row is */
   SubELL        ell;
   SubCSR        csr;
+  GallopPack   *pack; /* of all rows but SubCSR's, NULL where storage is plain */
+  PetscBool     lost; /* the pack was, for want of room */
+  PetscCount    maxbytes;
   PetscBool     inorder; /* perm is the identity, and no product reads it */
   PetscCount    nzell;   /* entries of the matrix in SubELL */
   size_t        bytes;
@@ -184,13 +193,21 @@ EVCHYB_HD uint64_t EVCHYBBlockKey(PetscBool byrow, PetscInt longest, PetscInt fi
   return c > EVCHYB_LONGCLASS ? (uint64_t)c << EVCHYB_ROWBITS : (uint64_t)firstrow;
 }
 
+/* Whether some rows are neither stored nor listed: empty ones, where most are */
+static inline PetscBool EVCHYBLeavesRows(const EVCHYB *ev)
+{
+  return (PetscBool)(!ev->pack && ev->nempty > ev->nlisted);
+}
+
 EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 {
   return (len + EVCHYB_BLOCK - 1) / EVCHYB_BLOCK * EVCHYB_BLOCK;
 }
 
 PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, PetscInt, EVCHYBKeyShape *);
-PETSC_INTERN void           EVCHYBSplit(const EVCHYBOptions *, PetscInt, PetscInt, PetscInt, EVCHYB *);
+PETSC_INTERN void           EVCHYBSplit(PetscInt, PetscInt, PetscInt, EVCHYB *);
+PETSC_INTERN PetscErrorCode EVCHYBMakePack(const GallopCSR *, const PetscInt[], PetscInt, EVCHYB *);
+PETSC_INTERN PetscErrorCode EVCHYBRefreshPack(const GallopFormatWork *, const GallopCSR *, EVCHYB *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscCount **, PetscInt **);
 
 PETSC_INTERN PetscErrorCode EVCHYBOrder_Host(const void *, const GallopCSR *, PetscInt[]);

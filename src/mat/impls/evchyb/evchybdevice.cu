@@ -1,6 +1,6 @@
 /* EVCHYB on the GPU: building it from CSR, renewing its values, and the one kernel of its product */
 
-#include <gallop/cudaimpl.h>
+#include <gallop/packdeviceimpl.h>
 #include <cooperative_groups.h>
 #include <cub/cub.cuh>
 #include <cuda/atomic>
@@ -253,6 +253,35 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
     ScaleEmpty<S, V>(perm + rows, rows, v, range, block);
   }
   if (S::Early) GallopWaitForPredecessor(); /* those that had nothing to do */
+}
+
+/* The same with rows packed, and SubCSR for the long ones */
+template <typename S, typename V, typename I>
+__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const GallopPackView pack, const CsrView<V, I> csr, const I *__restrict__ perm, const GallopVectors<V> v, const bool fresh)
+{
+  int k = 0;
+
+  if (fresh) GallopWaitForPredecessor();
+  if (blockIdx.x >= launch.range[launch.n - 1].next) return; /* what fills up the last cluster */
+  while (blockIdx.x >= launch.range[k].next) k++;
+  const EVCHYBRange &range = launch.range[k];
+  const unsigned int block = blockIdx.x - range.begin;
+  const PetscCount   slice = (PetscCount)range.first + (PetscCount)block * WarpsInBlock + threadIdx.x / WarpSize;
+
+  switch (range.kind) {
+  case EVCHYB_RANGE_PACKED:
+    if (slice < range.end) GallopPackMultiply<S::AtOnce, V>(pack, slice, v, true);
+    break;
+  case EVCHYB_RANGE_CSR:
+    SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm, 0, v, range, block);
+    break;
+  case EVCHYB_RANGE_CLUSTER:
+    SpMV_CSR_cluster<S, V, I>(csr, perm, 0, v, range, block);
+    break;
+  default:
+    SpMV_CSR_split<S, V, I>(csr, perm, 0, v, range, block);
+  }
+  GallopWaitForPredecessor(); /* those that had nothing to do */
 }
 
 template <typename V>
@@ -639,6 +668,8 @@ static PetscErrorCode Fill(EVCHYB *ev, const GallopCSR *csr, bool pattern)
   cudaStream_t     stream;
 
   PetscFunctionBegin;
+  ev->fresh = PETSC_TRUE;
+  if (!nb && !ev->csr.nz) PetscFunctionReturn(PETSC_SUCCESS); /* all rows are packed */
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   while (shape.chunk > 128 && ev->csr.nz / shape.chunk < wanted) shape.chunk /= 2;
   if (nb >= wanted && ev->ell.nz <= (PetscCount)FillNarrow * ev->ell.n && ev->csr.nz < ev->ell.nz) PetscCallCUDA(LaunchFill<FillNarrow>(ev, csr, shape, pattern, stream));
@@ -646,7 +677,6 @@ static PetscErrorCode Fill(EVCHYB *ev, const GallopCSR *csr, bool pattern)
     while (shape.parts * FillWide < ev->ell.LCmax && nb * shape.parts * 2 <= wanted) shape.parts *= 2;
     PetscCallCUDA(LaunchFill<FillWide>(ev, csr, shape, pattern, stream));
   }
-  ev->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -712,6 +742,7 @@ static PetscErrorCode Free(EVCHYB *ev)
   PetscFunctionBegin;
   PetscCall(GallopDeviceFree(ev->perm));
   PetscCall(GallopDeviceFree(ev->ell.j));
+  PetscCall(GallopPackDestroy(&ev->pack));
   PetscCall(PetscFree(ev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -724,18 +755,22 @@ static PetscErrorCode EVCHYBDestroy_Device(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sorts the rows and measures both parts: all that comes before the entries. *fits is false when the GPU has no room; *i has csr.i on the host, to be freed by the caller. */
-static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const GallopCSR *csr, bool *fits, PetscCount **i)
+/*
+  Sorts the rows, packs them where that is asked for and pays, and measures both parts: all that comes before other entries. *fits is false when the GPU has no room; *i has csr.i on the host, to be
+  freed by the caller.
+*/
+static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, PetscCount **i)
 {
-  const PetscInt m = csr->m, window = options->window;
-  const bool     bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
-  const PetscInt nwindows = bywindow ? (m + window - 1) / window : 0;
-  Workspace      w        = {};
-  Counts         counts, *rowcounts;
-  EVCHYBKeyShape shape;
-  cudaStream_t   stream;
-  size_t         sortbytes = 0, scanbytes = 0, windowbytes = 0, bytes;
-  void          *base, *rows;
+  const EVCHYBOptions *options = &ev->options;
+  const PetscInt       m = csr->m, window = options->window;
+  const bool           bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
+  const PetscInt       nwindows = bywindow ? (m + window - 1) / window : 0;
+  Workspace            w        = {};
+  Counts               counts, *rowcounts;
+  EVCHYBKeyShape       shape;
+  cudaStream_t         stream;
+  size_t               sortbytes = 0, scanbytes = 0, windowbytes = 0, bytes;
+  void                *base, *rows;
 
   PetscFunctionBegin;
   *fits = false;
@@ -771,9 +806,10 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
     PetscCallCUDA(cudaMemcpyAsync(w.rows, w.sortedrows + m - nlong, nlong * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
     PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows + m - nlong, nlong, 0, shape.classbit, stream));
   }
-  EVCHYBSplit(options, (PetscInt)counts.nempty, m - (PetscInt)counts.nempty - nlong, nlong, ev);
+  PetscCall(EVCHYBMakePack(csr, w.sortedrows, m - nlong, ev));
+  EVCHYBSplit((PetscInt)counts.nempty, m - (PetscInt)counts.nempty - nlong, nlong, ev);
 
-  const PetscInt nb = ev->ell.nb, ncsr = ev->csr.n, nrows = m - ev->nempty, *sorted = w.sortedrows + ev->nempty;
+  const PetscInt nb = ev->ell.nb, ncsr = ev->csr.n, nrows = ev->ell.n + ncsr, *sorted = w.sortedrows + m - nrows;
 
   PetscCall(GallopDeviceMalloc(CarveRows(ev, nrows + ev->nlisted, nb, ncsr, NULL, &rowcounts), &rows));
   if (rows) {
@@ -781,8 +817,11 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
 
     ev->bytes += CarveRows(ev, nrows + ev->nlisted, nb, ncsr, rows, &rowcounts);
     PetscCallCUDA(cudaMemsetAsync(ev->csr.i + ncsr, 0, sizeof(PetscCount) + sizeof(Counts), stream)); /* one count too many, so that the exclusive sum ends with the total */
-    LengthsKernel<<<GridFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->byrow, csr->i, sorted, w.clen, w.keys, w.rows, ev->csr.i, rowcounts);
-    GallopCheckLaunch();
+    if (nb || ncsr) {
+      LengthsKernel<<<GridFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->byrow, csr->i, sorted, w.clen, w.keys, w.rows,
+                                                                                                                                     ev->csr.i, rowcounts);
+      GallopCheckLaunch();
+    }
     if (nb && nb <= SortMost && !ev->byrow) {
       static_assert(EVCHYB_CLASSES < 1 << SortBits, "keys of the small sort");
       SmallSortKernel<<<1, ScanThreads, 0, stream>>>((int)nb, w.keys, w.order);
@@ -811,32 +850,33 @@ static PetscErrorCode SortRows(EVCHYB *ev, const EVCHYBOptions *options, const G
 
 static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  const EVCHYBOptions *options = (const EVCHYBOptions *)opts;
-  EVCHYB              *ev;
-  bool                 fits;
-  PetscCount          *i, *splitblk;
-  PetscInt            *splitrow;
-  int                  device;
-  void                *base;
-  cudaStream_t         stream;
+  EVCHYB      *ev;
+  bool         fits;
+  PetscCount  *i, *splitblk;
+  PetscInt    *splitrow;
+  int          device;
+  void        *base;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(PetscNew(&ev));
-  ev->memtype = PETSC_MEMTYPE_CUDA;
-  ev->m       = csr->m;
-  ev->n       = csr->n;
-  ev->nz      = csr->nz;
-  PetscCall(SortRows(ev, options, csr, &fits, &i));
+  ev->memtype  = PETSC_MEMTYPE_CUDA;
+  ev->m        = csr->m;
+  ev->n        = csr->n;
+  ev->nz       = csr->nz;
+  ev->options  = *(const EVCHYBOptions *)opts;
+  ev->maxbytes = maxbytes;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&ev->processors, cudaDevAttrMultiProcessorCount, device));
+  PetscCall(SortRows(ev, csr, &fits, &i));
   if (!fits) {
     PetscCall(Free(ev));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 
   /* the plan is made on the host: it needs the lengths of long rows */
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&ev->processors, cudaDevAttrMultiProcessorCount, device));
   PetscCallCUDA(GallopKernelOverlaps(FillKernel<true, FillWide>, &ev->overlaps));
   PetscCall(EVCHYBPlan(ev, i, &splitblk, &splitrow));
   PetscCall(PetscFree(i));
@@ -846,6 +886,7 @@ static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr,
   const size_t     bytes  = CarveEntries(ev, nsplit, nparts, NULL);
 
   base = NULL;
+  if (ev->pack) ev->bytes += ev->pack->bytes;
   if (!maxbytes || ev->bytes + bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(bytes, &base));
   if (base) {
     (void)CarveEntries(ev, nsplit, nparts, base);
@@ -865,8 +906,12 @@ static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr,
 
 static PetscErrorCode EVCHYBRefresh_Device(void *data, const GallopCSR *csr)
 {
+  EVCHYB   *ev   = (EVCHYB *)data;
+  PetscBool fits = PETSC_TRUE;
+
   PetscFunctionBegin;
-  PetscCall(Fill((EVCHYB *)data, csr, false));
+  if (ev->pack) PetscCall(EVCHYBRefreshPack(&EVCHYBDevice, csr, ev, &fits));
+  if (fits) PetscCall(Fill(ev, csr, false));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -892,6 +937,16 @@ static cudaError_t Launch(const EVCHYB *ev, const EVCHYBLaunch *launch, const Ga
   return LaunchShape<Shape<8, 4, true, InOrder>>(ev, launch, v, stream);
 }
 
+static cudaError_t LaunchPacked(const EVCHYB *ev, const EVCHYBLaunch *launch, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
+{
+  const SubCSR                        *csr = &ev->csr;
+  const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
+
+  return GallopLaunch(SpMV_EVCHYB_packed<Shape<4, 5, true, false>, PetscScalar, PetscInt>,
+                      {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack), c, ev->perm, v,
+                      (bool)ev->fresh);
+}
+
 static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
 {
   EVCHYB                    *ev     = (EVCHYB *)data;
@@ -901,7 +956,7 @@ static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (ev->nempty > ev->nlisted) { /* mostly empty rows, not listed: z = beta y everywhere, then the kernel adds to it. Nothing to do in the off-diagonal block of an MPI product. */
+  if (EVCHYBLeavesRows(ev)) { /* mostly empty rows, not listed: z = beta y everywhere, then the kernel adds to it. Nothing to do in the off-diagonal block of an MPI product. */
     if (!v.readsy) PetscCallCUDA(cudaMemsetAsync(v.z, 0, ev->m * sizeof(PetscScalar), stream));
     else if (v.beta != PetscScalar(1)) {
       ScaleKernel<<<GridFor(ev->m), EVCHYB_THREADS, 0, stream>>>((PetscCount)ev->m, v.beta, v.y, v.z);
@@ -911,7 +966,7 @@ static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
     v.beta = PetscScalar(1);
   } else if (ev->nlisted && v.y == v.z && v.beta == PetscScalar(1)) launch.n--; /* empty rows come last, and keep what they have */
   if (launch.n) {
-    PetscCallCUDA(ev->inorder ? Launch<true>(ev, &launch, v, stream) : Launch<false>(ev, &launch, v, stream));
+    PetscCallCUDA(ev->pack ? LaunchPacked(ev, &launch, v, stream) : ev->inorder ? Launch<true>(ev, &launch, v, stream) : Launch<false>(ev, &launch, v, stream));
     PetscCallCUDA(GallopNotFresh(stream, &ev->fresh));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -113,6 +113,7 @@ static PetscErrorCode Free(EVCHYB *ev)
   PetscCall(PetscFree(ev->csr.i));
   PetscCall(PetscFree2(ev->csr.j, ev->csr.as));
   PetscCall(PetscFree2(ev->csr.splitblk, ev->csr.splitrow));
+  PetscCall(GallopPackDestroy(&ev->pack));
   PetscCall(PetscFree(ev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -125,8 +126,8 @@ static PetscErrorCode EVCHYBDestroy_Host(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sorts the rows: all that is known before the entries are stored */
-static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYB **sorted)
+/* Sorts the rows, and packs them where that is asked for and pays: all that is known before other entries are stored */
+static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *csr, PetscBool pack, PetscCount maxbytes, EVCHYB **sorted)
 {
   const PetscInt m = csr->m;
   EVCHYB        *ev;
@@ -151,17 +152,19 @@ static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *cs
     nlong += len > options->maxell;
   }
   PetscCall(RadixSort(m, shape.classbit + 2, keys, rows));
-  EVCHYBSplit(options, nempty, m - nempty - nlong, nlong, ev);
-
-  PetscCall(PetscMalloc1(m - nempty + ev->nlisted, &ev->perm));
-  PetscCall(PetscArraycpy(ev->perm, rows + nempty, m - nempty));
-  PetscCall(PetscArraycpy(ev->perm + m - nempty, rows, ev->nlisted));
+  ev->options  = *options;
+  ev->maxbytes = maxbytes;
+  if (pack) PetscCall(EVCHYBMakePack(csr, rows, m - nlong, ev));
+  EVCHYBSplit(nempty, m - nempty - nlong, nlong, ev);
+  PetscCall(PetscMalloc1(ev->ell.n + ev->csr.n + ev->nlisted, &ev->perm));
+  PetscCall(PetscArraycpy(ev->perm, rows + m - ev->ell.n - ev->csr.n, ev->ell.n + ev->csr.n));
+  PetscCall(PetscArraycpy(ev->perm + ev->ell.n + ev->csr.n, rows, ev->nlisted));
   PetscCall(PetscFree2(keys, rows));
   PetscCall(PetscMalloc2(ev->ell.nb + 1, &ev->ell.bnz, ev->ell.nb, &ev->ell.clen));
   ev->ell.bnz[0] = 0;
   PetscCall(OrderColumnBlocks(ev, csr->i));
   ev->inorder = PETSC_TRUE;
-  for (PetscInt r = 0; r < m - nempty + ev->nlisted; r++) ev->inorder = (PetscBool)(ev->inorder && ev->perm[r] == r);
+  for (PetscInt r = 0; r < ev->ell.n + ev->csr.n + ev->nlisted; r++) ev->inorder = (PetscBool)(ev->inorder && ev->perm[r] == r);
   *sorted = ev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -173,7 +176,7 @@ PetscErrorCode EVCHYBOrder_Host(const void *options, const GallopCSR *csr, Petsc
   PetscInt k;
 
   PetscFunctionBegin;
-  PetscCall(SortRows((const EVCHYBOptions *)options, csr, &ev));
+  PetscCall(SortRows((const EVCHYBOptions *)options, csr, PETSC_FALSE, 0, &ev));
   k = csr->m - ev->nempty;
   PetscCall(PetscArraycpy(order, ev->perm, k));
   for (PetscInt r = 0; r < csr->m; r++)
@@ -188,7 +191,7 @@ static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, P
 
   PetscFunctionBegin;
   *built = NULL;
-  PetscCall(SortRows((const EVCHYBOptions *)opts, csr, &ev));
+  PetscCall(SortRows((const EVCHYBOptions *)opts, csr, PETSC_TRUE, maxbytes, &ev));
   for (PetscInt b = 0; b < ev->ell.nb; b++) ev->ell.bnz[b + 1] = ev->ell.bnz[b] + (PetscCount)ev->ell.clen[b] * EVCHYB_BLOCK;
   ev->ell.nz = ev->ell.bnz[ev->ell.nb];
   PetscCall(PetscMalloc1(ev->csr.n + 1, &ev->csr.i));
@@ -200,7 +203,7 @@ static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, P
   }
   ev->csr.nz = ev->csr.i[ev->csr.n];
   ev->bytes  = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(ev->ell.n + ev->csr.n + ev->nlisted) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) +
-              (size_t)ev->ell.nb * sizeof(PetscInt);
+              (size_t)ev->ell.nb * sizeof(PetscInt) + (ev->pack ? ev->pack->bytes : 0);
   if (maxbytes && ev->bytes > (size_t)maxbytes) {
     PetscCall(Free(ev));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -215,8 +218,12 @@ static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, P
 
 static PetscErrorCode EVCHYBRefresh_Host(void *data, const GallopCSR *csr)
 {
+  EVCHYB   *ev   = (EVCHYB *)data;
+  PetscBool fits = PETSC_TRUE;
+
   PetscFunctionBegin;
-  Fill((EVCHYB *)data, csr, PETSC_FALSE);
+  if (ev->pack) PetscCall(EVCHYBRefreshPack(&EVCHYBHost, csr, ev, &fits));
+  if (fits) Fill(ev, csr, PETSC_FALSE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -260,13 +267,13 @@ static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
   const EVCHYB      *ev      = (const EVCHYB *)data;
   const SubELL      *ell     = &ev->ell;
   const SubCSR      *csr     = &ev->csr;
-  const PetscBool    inplace = (PetscBool)(ev->nempty > ev->nlisted), readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
+  const PetscBool    inplace = EVCHYBLeavesRows(ev), readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
   const PetscScalar  alpha = *p->alpha, beta = inplace && readsy ? (PetscScalar)1.0 : *p->beta; /* z = beta y for all rows comes first then */
   const PetscScalar *y = p->y;
 
   PetscFunctionBegin;
   if (inplace) y = p->z; /* the rows that are not listed */
-  if (ev->nempty > ev->nlisted) {
+  if (inplace) {
     if (!readsy) PetscCall(PetscArrayzero(p->z, ev->m));
     else if (p->y != p->z || *p->beta != (PetscScalar)1.0)
       for (PetscInt r = 0; r < ev->m; r++) p->z[r] = *p->beta * p->y[r];
@@ -276,6 +283,7 @@ static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
 
     p->z[row] = readsy ? beta * y[row] : 0.0;
   }
+  if (ev->pack) PetscCall(GallopPackApply_Host(ev->pack, p));
   for (PetscInt b = 0; b < ell->nb; b++) {
     const PetscInt first = b * EVCHYB_BLOCK;
     PetscScalar    sum[EVCHYB_BLOCK];
@@ -312,6 +320,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
   PetscCall(PetscMalloc1(h->csr.n + 1, &h->csr.i));
   PetscCall(PetscMalloc2(h->csr.nz, &h->csr.j, h->csr.nz, &h->csr.as));
   PetscCall(PetscMalloc2(h->csr.nsplit + 1, &h->csr.splitblk, h->csr.nparts, &h->csr.splitrow));
+  if (ev->pack) PetscCall(GallopPackCopyToHost(ev->pack, &h->pack));
   h->csr.partial = NULL;
   h->csr.arrived = NULL;
   {

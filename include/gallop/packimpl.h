@@ -1,0 +1,381 @@
+#pragma once
+
+/*
+  Packed entries of a sparse matrix: a room that formats share. The same entries as in CSR in fewer bytes, and nothing lost.
+
+  Rows come in slices of 64. What stands in the same place of 64 rows is a line: one entry of each row that has one there. Columns of a line are base + stride * (row in the slice) and
+  not stored, or offsets of 8 or 16 bits from a base, or 32 bits. Where it takes fewer bytes a line has one diagonal's entries, so that a row without one does not shift the others.
+  Values are numbers of a dictionary in 8 or 16 bits, or single precision where all of a slice are, or as they are.
+
+  A lane of a warp has rows l and l + 32 of a slice: what is stored for 64 rows is in the order 0 32 1 33 2 34 ..., so that a lane reads both at once, and neighbouring lanes have neighbouring rows.
+
+  This header is read by C and by CUDA: the host and the GPU build the same arrays.
+*/
+
+#include <gallop/formatimpl.h>
+
+#define GALLOP_PACK_ROWS    64 /* of a slice */
+#define GALLOP_PACK_UNIT    64 /* bytes in which places in the arrays are counted: 64 numbers of 8 bits */
+#define GALLOP_PACK_CHUNK   32 /* lines whose bits a word of a row's mask has */
+#define GALLOP_PACK_NONE    0xffffffffu
+#define GALLOP_PACK_STRIDES 8     /* the largest stride of rows that is tried */
+#define GALLOP_PACK_WIDEST  65535 /* lines of a slice, at most */
+#define GALLOP_PACK_DICT    65536 /* distinct numbers of a dictionary, at most */
+
+/* How the numbers of a line are stored; GALLOP_PACK_STRIDED not at all */
+typedef enum { GALLOP_PACK_STRIDED, GALLOP_PACK_8, GALLOP_PACK_16, GALLOP_PACK_32, GALLOP_PACK_CLASSES } GallopPackClass;
+
+/* The numbers of 64 rows, their columns or the rows themselves. info: the class in the upper two bits, below them the stride, or where in stream the offsets begin */
+typedef struct {
+  int32_t  base;
+  uint32_t info;
+} GallopPackLine;
+
+#define GALLOP_PACK_INFO_BITS 30
+
+/* How values are stored */
+typedef enum { GALLOP_PACK_VALUE, GALLOP_PACK_SINGLE, GALLOP_PACK_DICT8, GALLOP_PACK_DICT16, GALLOP_PACK_VALUES } GallopPackValues;
+
+typedef struct {
+  int64_t        line;   /* its first line */
+  uint32_t       value;  /* where its values begin */
+  uint32_t       mask;   /* where its masks begin in stream, GALLOP_PACK_NONE where each row has an entry in each line */
+  GallopPackLine rows;   /* its rows; the largest offset of a class for none */
+  uint16_t       width;  /* lines */
+  uint8_t        values; /* GallopPackValues */
+  uint8_t        unused[5];
+} GallopPackSlice;
+
+/* Numbers of what is stored, for all who show them */
+typedef struct {
+  PetscCount lines[GALLOP_PACK_CLASSES]; /* of each class */
+  PetscCount slots[GALLOP_PACK_VALUES];  /* places for values, entries or not */
+} GallopPackFigures;
+
+typedef struct {
+  PetscMemType      memtype;
+  PetscInt          m, n;
+  PetscInt          stride; /* of the rows of a slice, 0 where they were given in some order */
+  PetscInt          nslice, ndict;
+  PetscCount        nz, nline, nstream, nvalue; /* entries; units of stream and value */
+  GallopPackSlice  *slice;                      /* [nslice] */
+  GallopPackLine   *line;                       /* [nline] */
+  unsigned char    *stream;                     /* offsets of columns and rows, masks */
+  unsigned char    *value;
+  PetscReal        *dict; /* [ndict] distinct numbers, parts of complex ones too, by their bits */
+  size_t            bytes;
+  GallopPackFigures figures;
+} GallopPack;
+
+/* Which rows are packed, and in which order: num in perm, or all where perm is NULL, those stride apart in a slice. Rows of more than longest entries are left out. */
+typedef struct {
+  const PetscInt *perm;
+  PetscInt        num, stride, longest;
+} GallopPackOrder;
+
+#if defined(__CUDACC__)
+  #define GALLOP_PACK_HD static __host__ __device__ __forceinline__
+#else
+  #define GALLOP_PACK_HD static inline
+#endif
+
+/* Numbers that a value has, and the bits of one */
+#define GALLOP_PACK_PARTS ((int)(sizeof(PetscScalar) / sizeof(PetscReal)))
+#if defined(PETSC_USE_REAL_SINGLE)
+typedef uint32_t GallopPackBits;
+#else
+typedef uint64_t GallopPackBits;
+#endif
+
+/* Where row l of a slice stands among its 64 */
+GALLOP_PACK_HD int GallopPackPlace(int l)
+{
+  return 2 * (l % 32) + l / 32;
+}
+
+GALLOP_PACK_HD int GallopPackClassOf(GallopPackLine line)
+{
+  return (int)(line.info >> GALLOP_PACK_INFO_BITS);
+}
+
+/* The stride of a line that has one */
+GALLOP_PACK_HD int GallopPackStrideOf(GallopPackLine line)
+{
+  return (int)(line.info << (32 - GALLOP_PACK_INFO_BITS)) >> (32 - GALLOP_PACK_INFO_BITS);
+}
+
+GALLOP_PACK_HD GallopPackLine GallopPackStrided(int32_t base, int stride)
+{
+  const GallopPackLine line = {base, (uint32_t)stride & ((1u << GALLOP_PACK_INFO_BITS) - 1)};
+
+  return line;
+}
+
+GALLOP_PACK_HD GallopPackLine GallopPackStored(GallopPackClass kind, int32_t base, uint32_t at)
+{
+  const GallopPackLine line = {base, (uint32_t)kind << GALLOP_PACK_INFO_BITS | at};
+
+  return line;
+}
+
+/* Units that the offsets of a class take */
+GALLOP_PACK_HD uint32_t GallopPackOffsetUnits(GallopPackClass kind)
+{
+  return kind == GALLOP_PACK_STRIDED ? 0 : 1u << (kind - GALLOP_PACK_8);
+}
+
+/* The class for numbers up to so much apart. Where a number may be missing, the largest of the class says so. */
+GALLOP_PACK_HD GallopPackClass GallopPackClassFor(uint32_t apart, PetscBool missing)
+{
+  apart += missing ? 1 : 0;
+  return apart < 256 ? GALLOP_PACK_8 : apart < 65536 ? GALLOP_PACK_16 : GALLOP_PACK_32;
+}
+
+/* Units of 64 values */
+GALLOP_PACK_HD uint32_t GallopPackValueUnits(GallopPackValues kind)
+{
+  const uint32_t each = kind == GALLOP_PACK_DICT8 ? 1 : kind == GALLOP_PACK_DICT16 ? 2 : kind == GALLOP_PACK_SINGLE ? (uint32_t)sizeof(float) : (uint32_t)sizeof(PetscReal);
+
+  return each * GALLOP_PACK_PARTS;
+}
+
+/* Bytes of a row's word of mask, and units of all masks of a slice */
+GALLOP_PACK_HD int GallopPackMaskBytes(PetscInt width)
+{
+  return width <= 8 ? 1 : width <= 16 ? 2 : 4;
+}
+
+GALLOP_PACK_HD uint32_t GallopPackMaskUnits(PetscInt width)
+{
+  return (uint32_t)GallopPackMaskBytes(width) * (uint32_t)((width + GALLOP_PACK_CHUNK - 1) / GALLOP_PACK_CHUNK);
+}
+
+/* Slices of m rows that come by strides: groups of stride slices, of which the last has as many as there are rows */
+GALLOP_PACK_HD PetscInt GallopPackNumSlices(const GallopPackOrder *order, PetscInt m)
+{
+  if (order->perm) return order->num / GALLOP_PACK_ROWS + (order->num % GALLOP_PACK_ROWS ? 1 : 0);
+  const PetscInt group = GALLOP_PACK_ROWS * order->stride, left = m % group;
+
+  return m / group * order->stride + (left < order->stride ? left : order->stride);
+}
+
+/* Row l of a slice, -1 where there is none; long rows are not left out here */
+GALLOP_PACK_HD PetscInt GallopPackRow(const GallopPackOrder *order, PetscInt m, PetscInt slice, int l)
+{
+  if (order->perm) return slice * GALLOP_PACK_ROWS + l < order->num ? order->perm[slice * GALLOP_PACK_ROWS + l] : -1;
+  const PetscInt group = slice / order->stride * order->stride * GALLOP_PACK_ROWS, in = slice % order->stride + order->stride * l;
+
+  return in < m - group ? group + in : -1;
+}
+
+/* A number of a line: place is that of the row. For rows -1 where there is none. */
+GALLOP_PACK_HD PetscInt GallopPackNumber(GallopPackLine line, const unsigned char *stream, int place)
+{
+  const unsigned char *at = stream + (size_t)(line.info & ((1u << GALLOP_PACK_INFO_BITS) - 1)) * GALLOP_PACK_UNIT;
+
+  switch (GallopPackClassOf(line)) {
+  case GALLOP_PACK_STRIDED:
+    return line.base + GallopPackStrideOf(line) * (place / 2 + 32 * (place % 2));
+  case GALLOP_PACK_8:
+    return line.base + at[place];
+  case GALLOP_PACK_16:
+    return line.base + ((const uint16_t *)at)[place];
+  default:
+    return line.base + (PetscInt)((const uint32_t *)at)[place];
+  }
+}
+
+GALLOP_PACK_HD PetscInt GallopPackRowOf(GallopPackLine line, const unsigned char *stream, int place)
+{
+  const unsigned char *at   = stream + (size_t)(line.info & ((1u << GALLOP_PACK_INFO_BITS) - 1)) * GALLOP_PACK_UNIT;
+  const int            kind = GallopPackClassOf(line);
+
+  if (kind == GALLOP_PACK_8 && at[place] == 0xff) return -1;
+  if (kind == GALLOP_PACK_16 && ((const uint16_t *)at)[place] == 0xffff) return -1;
+  if (kind == GALLOP_PACK_32 && ((const uint32_t *)at)[place] == GALLOP_PACK_NONE) return -1;
+  return GallopPackNumber(line, stream, place);
+}
+
+/* A row's word of the mask of lines 32 chunk to 32 chunk + 31 */
+GALLOP_PACK_HD uint32_t GallopPackMaskOf(const GallopPackSlice *slice, const unsigned char *stream, PetscInt chunk, int place)
+{
+  const int            bytes = GallopPackMaskBytes(slice->width);
+  const unsigned char *at    = stream + ((size_t)slice->mask + (size_t)chunk * bytes) * GALLOP_PACK_UNIT;
+
+  if (slice->mask == GALLOP_PACK_NONE) return 0xffffffffu;
+  return bytes == 1 ? at[place] : bytes == 2 ? ((const uint16_t *)at)[place] : ((const uint32_t *)at)[place];
+}
+
+/* The bits of a number, and the number that has them */
+GALLOP_PACK_HD GallopPackBits GallopPackBitsOf(PetscReal value)
+{
+  union
+  {
+    PetscReal      value;
+    GallopPackBits bits;
+  } u;
+
+  u.value = value;
+  return u.bits;
+}
+
+/* Whether single precision has the number, all of its bits. No NaN: places differ in which bits of one they convert. */
+GALLOP_PACK_HD PetscBool GallopPackIsSingle(PetscReal value)
+{
+  return (PetscBool)(value == value && GallopPackBitsOf((PetscReal)(float)value) == GallopPackBitsOf(value));
+}
+
+/* Whether a dictionary of so many numbers pays for nz values: it takes at most half of what is saved */
+GALLOP_PACK_HD PetscBool GallopPackDictPays(PetscCount ndict, PetscCount nz)
+{
+  const int saved = (int)sizeof(PetscReal) - (ndict <= 256 ? 1 : 2);
+
+  return (PetscBool)(ndict <= GALLOP_PACK_DICT && 2 * ndict * (PetscCount)sizeof(PetscReal) <= saved * GALLOP_PACK_PARTS * nz);
+}
+
+/* Where in the dictionary a number is; ndict where it is not */
+GALLOP_PACK_HD PetscInt GallopPackFind(const PetscReal *dict, PetscInt ndict, PetscReal value)
+{
+  const GallopPackBits bits = GallopPackBitsOf(value);
+  PetscInt             low = 0, high = ndict;
+
+  while (low < high) {
+    const PetscInt middle = low + (high - low) / 2;
+
+    if (GallopPackBitsOf(dict[middle]) < bits) low = middle + 1;
+    else high = middle;
+  }
+  return low < ndict && GallopPackBitsOf(dict[low]) == bits ? low : ndict;
+}
+
+/* What a sample of slices takes: about so many rows, in groups that are as far apart as they can be */
+#define GALLOP_PACK_SAMPLE (1 << 17)
+
+typedef struct {
+  int64_t bytes, entries;
+} GallopPackCost;
+
+GALLOP_PACK_HD PetscInt GallopPackNumGroups(const GallopPackOrder *order, PetscInt m)
+{
+  const PetscInt group = GALLOP_PACK_ROWS * (order->perm ? 1 : order->stride), rows = order->perm ? order->num : m;
+
+  return rows / group + (rows % group ? 1 : 0);
+}
+
+/* Slices of the sample, and which one each is; beyond the last one there may be numbers that are no slice's */
+GALLOP_PACK_HD PetscInt GallopPackSampleSize(const GallopPackOrder *order, PetscInt m)
+{
+  const PetscInt stride = order->perm ? 1 : order->stride, groups = GallopPackNumGroups(order, m), most = GALLOP_PACK_SAMPLE / (GALLOP_PACK_ROWS * stride);
+
+  return (groups < most ? groups : most) * stride;
+}
+
+GALLOP_PACK_HD PetscInt GallopPackSampled(const GallopPackOrder *order, PetscInt m, PetscInt k)
+{
+  const PetscInt stride = order->perm ? 1 : order->stride, sampled = GallopPackSampleSize(order, m) / stride;
+
+  return (PetscInt)((PetscInt64)(k / stride) * GallopPackNumGroups(order, m) / sampled) * stride + k % stride;
+}
+
+/* What is known of a slice before it is stored */
+typedef struct {
+  PetscInt         width;
+  PetscInt         lines[GALLOP_PACK_CLASSES]; /* of each class */
+  GallopPackClass  rows;                       /* class of its rows */
+  GallopPackValues values;
+  PetscBool        diagonals; /* lines are diagonals, else the first entries of all rows, the second ones, and so on */
+  PetscBool        masks;
+  int64_t          entries;
+} GallopPackPlan;
+
+/* Places of what a slice stores: counts of the slices before it */
+typedef struct {
+  int64_t line, stream, value;
+} GallopPackPlaces;
+
+GALLOP_PACK_HD GallopPackPlaces GallopPackPlacesOf(const GallopPackPlan *plan)
+{
+  int64_t offsets = GallopPackOffsetUnits(plan->rows) + (plan->masks ? (int64_t)GallopPackMaskUnits(plan->width) : 0);
+
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) offsets += (int64_t)plan->lines[k] * GallopPackOffsetUnits((GallopPackClass)k);
+  const GallopPackPlaces p = {plan->width, offsets, (int64_t)plan->width * GallopPackValueUnits(plan->values)};
+
+  return p;
+}
+
+GALLOP_PACK_HD int64_t GallopPackSliceBytes(const GallopPackPlan *plan)
+{
+  const GallopPackPlaces p = GallopPackPlacesOf(plan);
+
+  return (p.stream + p.value) * GALLOP_PACK_UNIT + p.line * (int64_t)sizeof(GallopPackLine) + (int64_t)sizeof(GallopPackSlice);
+}
+
+/* The same slice by diagonals */
+GALLOP_PACK_HD GallopPackPlan GallopPackByDiagonals(const GallopPackPlan *plan, PetscInt width)
+{
+  GallopPackPlan by = *plan;
+
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) by.lines[k] = 0;
+  by.width                      = width;
+  by.lines[GALLOP_PACK_STRIDED] = width;
+  by.diagonals                  = PETSC_TRUE;
+  by.masks                      = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * width);
+  return by;
+}
+
+/* What the entries of a line are: their least and largest columns, and of columns less step for each row in the slice. The number from which offsets count goes to *base. */
+GALLOP_PACK_HD GallopPackClass GallopPackClassOfEntries(PetscInt least, PetscInt largest, PetscInt leastless, PetscInt largestless, PetscInt *base)
+{
+  *base = leastless == largestless ? leastless : least;
+  return leastless == largestless ? GALLOP_PACK_STRIDED : GallopPackClassFor((uint32_t)(largest - least), PETSC_FALSE);
+}
+
+/* The stride of a slice's rows that its columns can have too; 0 for none, by rows in an order that have another */
+GALLOP_PACK_HD PetscInt GallopPackStep(const GallopPackOrder *order, const GallopPackPlan *plan, PetscInt row0, PetscInt row1)
+{
+  if (!order->perm) return order->stride;
+  return plan->rows == GALLOP_PACK_STRIDED && row1 - row0 <= GALLOP_PACK_STRIDES && row0 - row1 <= GALLOP_PACK_STRIDES ? row1 - row0 : 0;
+}
+
+/* Whether indices fit: 32 bits for a column, and for what a line without an entry at either end counts up to */
+static inline PetscBool GallopPackIndicesFit(const GallopCSR *csr)
+{
+  const PetscInt64 most = PETSC_INT32_MAX - 2 * GALLOP_PACK_STRIDES * GALLOP_PACK_ROWS;
+
+  return (PetscBool)(csr->m <= most && csr->n <= most);
+}
+
+/* Whether places fit: those in stream into a line's info, those of values into 32 bits */
+static inline PetscBool GallopPackPlacesFit(const GallopPackPlaces *all)
+{
+  return (PetscBool)(all->stream < (int64_t)1 << GALLOP_PACK_INFO_BITS && all->value < (int64_t)GALLOP_PACK_NONE);
+}
+
+/*
+  In this order, at either place: Begin() looks for a dictionary, Measure() tells what a sample of the slices takes, of rows in an order, or as they come with each of the strides; Finish() stores
+  the entries, and keeps none where there is no room, or more than the places can tell. maxbytes: 0 for no limit. Refresh() tells whether the new values can be stored as those before them were; if
+  not, the pack is to be made again.
+*/
+PETSC_INTERN PetscErrorCode GallopPackBegin_Host(const GallopCSR *, GallopPack **);
+PETSC_INTERN PetscErrorCode GallopPackMeasure_Host(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_STRIDES]);
+PETSC_INTERN PetscErrorCode GallopPackFinish_Host(GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscCount maxbytes, PetscBool *done);
+PETSC_INTERN PetscErrorCode GallopPackRefresh_Host(GallopPack *, const GallopCSR *, PetscBool *fits);
+PETSC_INTERN PetscErrorCode GallopPackApply_Host(const GallopPack *, const GallopProduct *);
+
+/* The same where csr is */
+PETSC_INTERN PetscErrorCode GallopPackBegin(const GallopCSR *, GallopPack **);
+PETSC_INTERN PetscErrorCode GallopPackMeasure(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_STRIDES]);
+PETSC_INTERN PetscErrorCode GallopPackFinish(GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscCount maxbytes, PetscBool *done);
+PETSC_INTERN PetscErrorCode GallopPackRefresh(GallopPack *, const GallopCSR *, PetscBool *fits);
+
+PETSC_INTERN PetscInt       GallopPackPickStride(const GallopPackCost[GALLOP_PACK_STRIDES]);
+PETSC_INTERN PetscErrorCode GallopPackDestroy(GallopPack **);
+PETSC_INTERN PetscErrorCode GallopPackCopyToHost(const GallopPack *, GallopPack **);
+PETSC_INTERN size_t         GallopPackBytes(const GallopPack *);
+#if defined(PETSC_HAVE_CUDA)
+PETSC_INTERN PetscErrorCode GallopPackBegin_Device(const GallopCSR *, GallopPack **);
+PETSC_INTERN PetscErrorCode GallopPackMeasure_Device(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_STRIDES]);
+PETSC_INTERN PetscErrorCode GallopPackFinish_Device(GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscCount maxbytes, PetscBool *done);
+PETSC_INTERN PetscErrorCode GallopPackRefresh_Device(GallopPack *, const GallopCSR *, PetscBool *fits);
+PETSC_INTERN PetscErrorCode GallopPackFree_Device(GallopPack *);
+#endif

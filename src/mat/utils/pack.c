@@ -1,0 +1,477 @@
+/* Packed entries on the host: how they are stored, renewed and multiplied. The reference for the GPU's. */
+
+#include <gallop/packimpl.h>
+#include <gallop/deviceimpl.h>
+
+/* ---------------------------------------------------------------- what a slice will take */
+
+/* The rows of a slice, and their entries */
+typedef struct {
+  PetscInt row[GALLOP_PACK_ROWS];
+  PetscInt first[GALLOP_PACK_ROWS], len[GALLOP_PACK_ROWS];
+  PetscInt lo, longest; /* the least row; entries of the longest one */
+  PetscInt step;        /* what columns of a diagonal grow by from row to row, 0 where rows have no such order */
+} Rows;
+
+static void GetRows(const GallopCSR *csr, const GallopPackOrder *order, PetscInt slice, Rows *s, GallopPackPlan *plan)
+{
+  PetscInt  hi  = -1;
+  PetscBool all = PETSC_TRUE, even = PETSC_TRUE;
+
+  s->lo         = PETSC_INT_MAX;
+  s->longest    = 0;
+  plan->entries = 0;
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+    PetscInt row = GallopPackRow(order, csr->m, slice, l);
+
+    if (row >= 0 && csr->i[row + 1] - csr->i[row] > order->longest) row = -1;
+    s->row[l]   = row;
+    s->first[l] = row < 0 ? 0 : csr->i[row];
+    s->len[l]   = row < 0 ? 0 : csr->i[row + 1] - csr->i[row];
+    s->longest  = PetscMax(s->longest, s->len[l]);
+    plan->entries += s->len[l];
+    if (row < 0) all = PETSC_FALSE;
+    else {
+      s->lo = PetscMin(s->lo, row);
+      hi    = PetscMax(hi, row);
+    }
+    if (l && s->row[l] - s->row[l - 1] != s->row[1] - s->row[0]) even = PETSC_FALSE;
+  }
+  if (hi < 0) s->lo = hi = 0;
+  plan->rows = all && even ? GALLOP_PACK_STRIDED : GallopPackClassFor((uint32_t)(hi - s->lo), PETSC_TRUE);
+  s->step    = GallopPackStep(order, plan, s->row[0], s->row[1]);
+}
+
+/* The class of the k-th entries of all rows */
+static GallopPackClass ClassOfEntries(const GallopCSR *csr, const Rows *s, PetscInt k, PetscInt *base)
+{
+  PetscInt lo = PETSC_INT_MAX, hi = PETSC_INT_MIN, lessl = PETSC_INT_MAX, lessh = PETSC_INT_MIN;
+
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+    if (k >= s->len[l]) continue;
+    const PetscInt column = csr->j[s->first[l] + k], less = column - s->step * l;
+
+    lo    = PetscMin(lo, column);
+    hi    = PetscMax(hi, column);
+    lessl = PetscMin(lessl, less);
+    lessh = PetscMax(lessh, less);
+  }
+  return GallopPackClassOfEntries(lo, hi, lessl, lessh, base);
+}
+
+/* The next diagonal of a slice, from where its rows have come to: next[l] of row l. False where there is none. */
+static PetscBool NextDiagonal(const GallopCSR *csr, const Rows *s, const PetscInt next[], PetscInt *diagonal)
+{
+  PetscBool some = PETSC_FALSE;
+
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+    if (next[l] >= s->len[l]) continue;
+    const PetscInt own = csr->j[s->first[l] + next[l]] - s->step * l;
+
+    *diagonal = some ? PetscMin(*diagonal, own) : own;
+    some      = PETSC_TRUE;
+  }
+  return some;
+}
+
+static PetscBool IsOn(const GallopCSR *csr, const Rows *s, const PetscInt next[], int l, PetscInt diagonal)
+{
+  return (PetscBool)(next[l] < s->len[l] && csr->j[s->first[l] + next[l]] - s->step * l == diagonal);
+}
+
+static PetscBool ColumnsIncrease(const GallopCSR *csr, const Rows *s)
+{
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++)
+    for (PetscInt k = 1; k < s->len[l]; k++)
+      if (csr->j[s->first[l] + k] <= csr->j[s->first[l] + k - 1]) return PETSC_FALSE;
+  return PETSC_TRUE;
+}
+
+static GallopPackValues ValuesOf(const GallopPack *pack, const GallopCSR *csr, const Rows *s)
+{
+  if (pack->ndict) return pack->ndict <= 256 ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
+  if (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+    const PetscReal *a = (const PetscReal *)(csr->a + s->first[l]);
+
+    for (PetscInt k = 0; k < GALLOP_PACK_PARTS * s->len[l]; k++)
+      if (!GallopPackIsSingle(a[k])) return GALLOP_PACK_VALUE;
+  }
+  return GALLOP_PACK_SINGLE;
+}
+
+static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscInt slice, Rows *s, GallopPackPlan *plan)
+{
+  PetscInt       next[GALLOP_PACK_ROWS] = {0}, width = 0, diagonal, base;
+  GallopPackPlan by;
+
+  GetRows(csr, order, slice, s, plan);
+  plan->values    = ValuesOf(pack, csr, s);
+  plan->width     = s->longest;
+  plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s->longest);
+  plan->diagonals = PETSC_FALSE;
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) plan->lines[k] = 0;
+  for (PetscInt k = 0; k < s->longest; k++) plan->lines[ClassOfEntries(csr, s, k, &base)]++;
+  if (!s->step || plan->lines[GALLOP_PACK_STRIDED] == plan->width || !ColumnsIncrease(csr, s)) return;
+  while (NextDiagonal(csr, s, next, &diagonal)) {
+    for (int l = 0; l < GALLOP_PACK_ROWS; l++) next[l] += IsOn(csr, s, next, l, diagonal);
+    by = GallopPackByDiagonals(plan, ++width);
+    if (width > GALLOP_PACK_WIDEST || GallopPackSliceBytes(&by) >= GallopPackSliceBytes(plan)) return;
+  }
+  *plan = by;
+}
+
+/* GallopPackMeasure_Host - For rows in a given order only the first cost is told */
+PetscErrorCode GallopPackMeasure_Host(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_STRIDES])
+{
+  GallopPackOrder by = *order;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < (order->perm ? 1 : GALLOP_PACK_STRIDES); k++) {
+    PetscInt num;
+
+    by.stride = k + 1;
+    cost[k]   = (GallopPackCost){0, 0};
+    num       = GallopPackSampleSize(&by, csr->m);
+    for (PetscInt n = 0; n < num; n++) {
+      const PetscInt slice = GallopPackSampled(&by, csr->m, n);
+      Rows           s;
+      GallopPackPlan plan;
+
+      if (slice >= GallopPackNumSlices(&by, csr->m)) continue;
+      PlanSlice(pack, csr, &by, slice, &s, &plan);
+      cost[k].bytes += GallopPackSliceBytes(&plan);
+      cost[k].entries += plan.entries;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopPackPickStride - The stride that takes the fewest bytes an entry; a larger one has to save a thirtieth, as it reads and writes vectors by strides */
+PetscInt GallopPackPickStride(const GallopPackCost cost[GALLOP_PACK_STRIDES])
+{
+  int best = 0;
+
+  for (int k = 1; k < GALLOP_PACK_STRIDES; k++)
+    if ((PetscLogDouble)cost[k].bytes * (PetscLogDouble)cost[best].entries < 29. / 30 * (PetscLogDouble)cost[best].bytes * (PetscLogDouble)cost[k].entries) best = k;
+  return best + 1;
+}
+
+/* ---------------------------------------------------------------- a dictionary */
+
+static int CompareBits(const void *a, const void *b)
+{
+  const GallopPackBits x = GallopPackBitsOf(*(const PetscReal *)a), y = GallopPackBitsOf(*(const PetscReal *)b);
+
+  return x < y ? -1 : x > y;
+}
+
+/* Distinct numbers in a table of twice as many places: a number is at the first free one from where its bits say */
+static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, PetscInt *ndict)
+{
+  const PetscInt   places = 2 * GALLOP_PACK_DICT;
+  const PetscReal *a      = (const PetscReal *)csr->a;
+  PetscReal       *table;
+  PetscBool       *used;
+
+  PetscFunctionBegin;
+  *dict  = NULL;
+  *ndict = 0;
+  PetscCall(PetscCalloc2(places, &table, places, &used));
+  for (PetscCount k = 0; k < GALLOP_PACK_PARTS * csr->nz && *ndict <= GALLOP_PACK_DICT; k++) {
+    const uint64_t bits = GallopPackBitsOf(a[k]);
+    PetscInt       at   = (PetscInt)((bits * 0x9e3779b97f4a7c15ull >> 32) % (uint64_t)places);
+
+    while (used[at] && GallopPackBitsOf(table[at]) != bits) at = at + 1 == places ? 0 : at + 1;
+    if (used[at]) continue;
+    used[at]  = PETSC_TRUE;
+    table[at] = a[k];
+    ++*ndict;
+  }
+  if (!GallopPackDictPays(*ndict, csr->nz)) *ndict = 0;
+  if (*ndict) {
+    PetscInt k = 0;
+
+    PetscCall(PetscMalloc1(*ndict, dict));
+    for (PetscInt at = 0; at < places; at++)
+      if (used[at]) (*dict)[k++] = table[at];
+    qsort(*dict, (size_t)*ndict, sizeof(**dict), CompareBits);
+  }
+  PetscCall(PetscFree2(table, used));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode GallopPackFree_Host(GallopPack *pack)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(pack->dict));
+  PetscCall(PetscFree4(pack->slice, pack->line, pack->stream, pack->value));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopPackBegin_Host(const GallopCSR *csr, GallopPack **pack)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscNew(pack));
+  (*pack)->memtype = PETSC_MEMTYPE_HOST;
+  (*pack)->m       = csr->m;
+  (*pack)->n       = csr->n;
+  PetscCall(FindDistinct(csr, &(*pack)->dict, &(*pack)->ndict));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- storing */
+
+/* A value at its place in a line; false where it cannot be stored so */
+static PetscBool StoreValue(const GallopPack *pack, GallopPackValues kind, unsigned char *line, int place, PetscScalar value)
+{
+  const PetscReal *from = (const PetscReal *)&value;
+
+  for (int part = 0; part < GALLOP_PACK_PARTS; part++) {
+    const int to = GALLOP_PACK_PARTS * place + part;
+
+    if (kind == GALLOP_PACK_VALUE) ((PetscReal *)line)[to] = from[part];
+    else if (kind == GALLOP_PACK_SINGLE) {
+      if (!GallopPackIsSingle(from[part])) return PETSC_FALSE;
+      ((float *)line)[to] = (float)from[part];
+    } else {
+      const PetscInt at = GallopPackFind(pack->dict, pack->ndict, from[part]);
+
+      if (at == pack->ndict) return PETSC_FALSE;
+      if (kind == GALLOP_PACK_DICT8) line[to] = (unsigned char)at;
+      else ((uint16_t *)line)[to] = (uint16_t)at;
+    }
+  }
+  return PETSC_TRUE;
+}
+
+static PetscScalar LoadValue(const GallopPack *pack, GallopPackValues kind, const unsigned char *line, int place)
+{
+  PetscScalar value;
+  PetscReal  *to = (PetscReal *)&value;
+
+  for (int part = 0; part < GALLOP_PACK_PARTS; part++) {
+    const int from = GALLOP_PACK_PARTS * place + part;
+
+    if (kind == GALLOP_PACK_VALUE) to[part] = ((const PetscReal *)line)[from];
+    else if (kind == GALLOP_PACK_SINGLE) to[part] = (PetscReal)((const float *)line)[from];
+    else to[part] = pack->dict[kind == GALLOP_PACK_DICT8 ? line[from] : ((const uint16_t *)line)[from]];
+  }
+  return value;
+}
+
+static unsigned char *ValuesOfLine(const GallopPack *pack, const GallopPackSlice *slice, PetscInt k)
+{
+  return pack->value + ((size_t)slice->value + (size_t)k * GallopPackValueUnits((GallopPackValues)slice->values)) * GALLOP_PACK_UNIT;
+}
+
+static void StoreOffset(GallopPackClass kind, unsigned char *at, int place, uint32_t offset)
+{
+  if (kind == GALLOP_PACK_8) at[place] = (unsigned char)offset;
+  else if (kind == GALLOP_PACK_16) ((uint16_t *)at)[place] = (uint16_t)offset;
+  else if (kind == GALLOP_PACK_32) ((uint32_t *)at)[place] = offset;
+}
+
+static void StoreBit(const GallopPack *pack, const GallopPackSlice *slice, PetscInt k, int place)
+{
+  const int      bytes = GallopPackMaskBytes(slice->width);
+  unsigned char *at    = pack->stream + ((size_t)slice->mask + (size_t)(k / GALLOP_PACK_CHUNK) * bytes) * GALLOP_PACK_UNIT;
+  const uint32_t bit   = (uint32_t)1 << k % GALLOP_PACK_CHUNK;
+
+  if (bytes == 1) at[place] |= (unsigned char)bit;
+  else if (bytes == 2) ((uint16_t *)at)[place] |= (uint16_t)bit;
+  else ((uint32_t *)at)[place] |= bit;
+}
+
+/* A slice's lines, offsets, masks and values, in memory that is 0 */
+static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, const GallopPackPlan *plan, const GallopPackPlaces *at, GallopPackSlice *slice)
+{
+  PetscInt next[GALLOP_PACK_ROWS] = {0};
+  int64_t  stream                 = at->stream;
+
+  slice->line   = at->line;
+  slice->value  = (uint32_t)at->value;
+  slice->width  = (uint16_t)plan->width;
+  slice->values = (uint8_t)plan->values;
+  slice->rows   = plan->rows == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)s->row[0], (int)(s->row[1] - s->row[0])) : GallopPackStored(plan->rows, (int32_t)s->lo, (uint32_t)stream);
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) StoreOffset(plan->rows, pack->stream + stream * GALLOP_PACK_UNIT, GallopPackPlace(l), s->row[l] < 0 ? GALLOP_PACK_NONE : (uint32_t)(s->row[l] - s->lo));
+  stream += GallopPackOffsetUnits(plan->rows);
+  slice->mask = plan->masks ? (uint32_t)stream : GALLOP_PACK_NONE;
+  stream += plan->masks ? GallopPackMaskUnits(plan->width) : 0;
+  pack->figures.slots[plan->values] += (PetscCount)GALLOP_PACK_ROWS * plan->width;
+  for (PetscInt k = 0; k < plan->width; k++) {
+    unsigned char  *to   = ValuesOfLine(pack, slice, k);
+    GallopPackLine *line = &pack->line[at->line + k];
+    GallopPackClass kind = GALLOP_PACK_STRIDED;
+    PetscInt        base = 0;
+
+    if (plan->diagonals) (void)NextDiagonal(csr, s, next, &base);
+    else kind = ClassOfEntries(csr, s, k, &base);
+    *line = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, (int)s->step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+    for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+      const int place = GallopPackPlace(l);
+
+      if (plan->diagonals ? !IsOn(csr, s, next, l, base) : k >= s->len[l]) continue;
+      StoreOffset(kind, pack->stream + stream * GALLOP_PACK_UNIT, place, (uint32_t)(csr->j[s->first[l] + next[l]] - base));
+      (void)StoreValue(pack, plan->values, to, place, csr->a[s->first[l] + next[l]]);
+      if (plan->masks) StoreBit(pack, slice, k, place);
+      next[l]++;
+    }
+    stream += GallopPackOffsetUnits(kind);
+    pack->figures.lines[kind]++;
+  }
+}
+
+/* GallopPackBytes - Of all arrays */
+size_t GallopPackBytes(const GallopPack *pack)
+{
+  return (size_t)pack->nslice * sizeof(GallopPackSlice) + (size_t)pack->nline * sizeof(GallopPackLine) + (size_t)(pack->nstream + pack->nvalue) * GALLOP_PACK_UNIT + (size_t)pack->ndict * sizeof(PetscReal);
+}
+
+PetscErrorCode GallopPackFinish_Host(GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscCount maxbytes, PetscBool *done)
+{
+  GallopPackPlaces all = {0, 0, 0};
+  Rows             s;
+  GallopPackPlan   plan;
+
+  PetscFunctionBegin;
+  *done        = PETSC_FALSE;
+  pack->stride = order->perm ? 0 : order->stride;
+  pack->nslice = GallopPackNumSlices(order, csr->m);
+  for (int pass = 0; pass < 2; pass++) {
+    GallopPackPlaces at = {0, 0, 0};
+
+    if (pass) {
+      if (!GallopPackPlacesFit(&all)) PetscFunctionReturn(PETSC_SUCCESS);
+      pack->nline   = (PetscCount)all.line;
+      pack->nstream = (PetscCount)all.stream;
+      pack->nvalue  = (PetscCount)all.value;
+      pack->bytes   = GallopPackBytes(pack);
+      if (maxbytes && pack->bytes > (size_t)maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
+      PetscCall(PetscCalloc4(pack->nslice, &pack->slice, pack->nline, &pack->line, pack->nstream * GALLOP_PACK_UNIT, &pack->stream, pack->nvalue * GALLOP_PACK_UNIT, &pack->value));
+    }
+    for (PetscInt k = 0; k < pack->nslice; k++) {
+      GallopPackPlaces own;
+
+      PlanSlice(pack, csr, order, k, &s, &plan);
+      own = GallopPackPlacesOf(&plan);
+      if (pass) {
+        StoreSlice(pack, csr, &s, &plan, &at, &pack->slice[k]);
+        pack->nz += (PetscCount)plan.entries;
+      }
+      at.line += own.line;
+      at.stream += own.stream;
+      at.value += own.value;
+    }
+    all = at;
+  }
+  *done = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
+{
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+  for (PetscInt s = 0; s < pack->nslice && *fits; s++) {
+    const GallopPackSlice *slice = &pack->slice[s];
+
+    for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
+      const PetscInt row  = GallopPackRowOf(slice->rows, pack->stream, place);
+      PetscInt       from = row < 0 ? 0 : csr->i[row];
+
+      for (PetscInt k = 0; k < slice->width && row >= 0; k++) {
+        if (!(GallopPackMaskOf(slice, pack->stream, k / GALLOP_PACK_CHUNK, place) >> k % GALLOP_PACK_CHUNK & 1)) continue;
+        if (!StoreValue(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), place, csr->a[from++])) *fits = PETSC_FALSE;
+      }
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- products */
+
+PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct *p)
+{
+  const PetscBool readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
+
+  PetscFunctionBegin;
+  for (PetscInt s = 0; s < pack->nslice; s++) {
+    const GallopPackSlice *slice                 = &pack->slice[s];
+    PetscScalar            sum[GALLOP_PACK_ROWS] = {0};
+
+    for (PetscInt k = 0; k < slice->width; k++) {
+      const GallopPackLine line   = pack->line[slice->line + k];
+      const unsigned char *values = ValuesOfLine(pack, slice, k);
+
+      for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
+        if (slice->mask != GALLOP_PACK_NONE && !(GallopPackMaskOf(slice, pack->stream, k / GALLOP_PACK_CHUNK, place) >> k % GALLOP_PACK_CHUNK & 1)) continue;
+        sum[place] += LoadValue(pack, (GallopPackValues)slice->values, values, place) * p->x[GallopPackNumber(line, pack->stream, place)];
+      }
+    }
+    for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
+      const PetscInt row = GallopPackRowOf(slice->rows, pack->stream, place);
+
+      if (row < 0) continue;
+      p->z[row] = readsy ? *p->alpha * sum[place] + *p->beta * p->y[row] : *p->alpha * sum[place];
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- either place */
+
+#if PetscDefined(HAVE_CUDA)
+  #define WHERE(memtype, name, ...) (PetscMemTypeHost(memtype) ? name##_Host(__VA_ARGS__) : name##_Device(__VA_ARGS__))
+#else
+  #define WHERE(memtype, name, ...) name##_Host(__VA_ARGS__)
+#endif
+
+PetscErrorCode GallopPackBegin(const GallopCSR *csr, GallopPack **pack)
+{
+  return WHERE(csr->memtype, GallopPackBegin, csr, pack);
+}
+
+PetscErrorCode GallopPackMeasure(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_STRIDES])
+{
+  return WHERE(csr->memtype, GallopPackMeasure, pack, csr, order, cost);
+}
+
+PetscErrorCode GallopPackFinish(GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscCount maxbytes, PetscBool *done)
+{
+  return WHERE(csr->memtype, GallopPackFinish, pack, csr, order, maxbytes, done);
+}
+
+PetscErrorCode GallopPackRefresh(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
+{
+  return WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits);
+}
+
+PetscErrorCode GallopPackDestroy(GallopPack **pack)
+{
+  PetscFunctionBegin;
+  if (!*pack) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(WHERE((*pack)->memtype, GallopPackFree, *pack));
+  PetscCall(PetscFree(*pack));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopPackCopyToHost - A copy on the host of a pack at either place, which GallopPackDestroy() frees */
+PetscErrorCode GallopPackCopyToHost(const GallopPack *pack, GallopPack **copy)
+{
+  GallopPack *h;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&h));
+  *h         = *pack;
+  h->memtype = PETSC_MEMTYPE_HOST;
+  PetscCall(PetscMalloc1(h->ndict, &h->dict));
+  PetscCall(PetscMalloc4(h->nslice, &h->slice, h->nline, &h->line, h->nstream * GALLOP_PACK_UNIT, &h->stream, h->nvalue * GALLOP_PACK_UNIT, &h->value));
+  PetscCall(GallopCopyToHost(h->dict, pack->memtype, pack->dict, (size_t)h->ndict * sizeof(*h->dict)));
+  PetscCall(GallopCopyToHost(h->slice, pack->memtype, pack->slice, (size_t)h->nslice * sizeof(*h->slice)));
+  PetscCall(GallopCopyToHost(h->line, pack->memtype, pack->line, (size_t)h->nline * sizeof(*h->line)));
+  PetscCall(GallopCopyToHost(h->stream, pack->memtype, pack->stream, (size_t)h->nstream * GALLOP_PACK_UNIT));
+  PetscCall(GallopCopyToHost(h->value, pack->memtype, pack->value, (size_t)h->nvalue * GALLOP_PACK_UNIT));
+  *copy = h;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

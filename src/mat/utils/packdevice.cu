@@ -1,0 +1,614 @@
+/* Packed entries on the GPU: the arrays that pack.c makes on the host, made there; new values */
+
+#include <cub/device/device_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
+#include <gallop/footprintimpl.h>
+#include <gallop/packdeviceimpl.h>
+
+static constexpr int Threads = 256, Half = WarpSize;
+static_assert(GALLOP_PACK_ROWS == 2 * WarpSize, "a lane has two rows of a slice");
+
+static unsigned int GridOf(PetscCount threads)
+{
+  return (unsigned int)((threads + Threads - 1) / Threads);
+}
+
+static __device__ __forceinline__ PetscCount WarpOfGrid()
+{
+  return (blockIdx.x * (PetscCount)Threads + threadIdx.x) / WarpSize;
+}
+
+/* ---------------------------------------------------------------- what a slice will take */
+
+/* Numbers that are compared are at least this much below 0: columns of a slice's first row less what they grow by to its last */
+static constexpr int Bias = GALLOP_PACK_STRIDES * GALLOP_PACK_ROWS;
+
+/* Over the warp, of numbers from -Bias on */
+static __device__ __forceinline__ int WarpMin(int value)
+{
+  return (int)GallopWarpMin((unsigned int)(value + Bias)) - Bias;
+}
+
+static __device__ __forceinline__ int WarpMax(int value)
+{
+  return (int)GallopWarpMax((unsigned int)(value + Bias)) - Bias;
+}
+
+static constexpr int None = PETSC_INT32_MAX - Bias; /* more than any number here */
+
+/* A lane's rows of a slice, and what the warp knows of all */
+struct Rows {
+  int      row[2];
+  PetscInt first[2];
+  int      len[2];
+  int      lo, longest, step;
+};
+
+static __device__ __forceinline__ int RowInSlice(int h)
+{
+  return (int)threadIdx.x % WarpSize + h * Half;
+}
+
+static __device__ Rows GetRows(PetscInt m, const PetscInt *__restrict__ i, const GallopPackOrder &order, PetscInt slice, GallopPackPlan *plan)
+{
+  Rows s;
+  int  lo = None, hi = -1, longest = 0, entries = 0;
+
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    PetscInt row = GallopPackRow(&order, m, slice, RowInSlice(h));
+
+    if (row >= 0 && i[row + 1] - i[row] > order.longest) row = -1;
+    s.row[h]   = (int)row;
+    s.first[h] = row < 0 ? 0 : i[row];
+    s.len[h]   = row < 0 ? 0 : (int)(i[row + 1] - i[row]);
+    if (row >= 0) lo = min(lo, (int)row);
+    hi      = max(hi, (int)row);
+    longest = max(longest, s.len[h]);
+    entries += s.len[h];
+  }
+  s.lo      = WarpMin(lo);
+  hi        = WarpMax(hi);
+  s.longest = WarpMax(longest);
+  if (hi < 0) s.lo = hi = 0;
+  const int  row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
+  const bool even = s.row[0] >= 0 && s.row[1] >= 0 && s.row[0] - row0 == RowInSlice(0) * (row1 - row0) && s.row[1] - row0 == RowInSlice(1) * (row1 - row0);
+
+  plan->entries = GallopGroupSum(entries, WarpSize);
+  plan->entries = __shfl_sync(0xffffffffu, (int)plan->entries, 0);
+  plan->rows    = __all_sync(0xffffffffu, even) ? GALLOP_PACK_STRIDED : GallopPackClassFor((uint32_t)(hi - s.lo), PETSC_TRUE);
+  s.step        = (int)GallopPackStep(&order, plan, row0, row1);
+  return s;
+}
+
+/* The class of the k-th entries of all rows, of which the lane has told its own columns, -1 for none */
+static __device__ __forceinline__ GallopPackClass ClassOfEntries(const Rows &s, const int column[2], PetscInt *base)
+{
+  int less[2] = {None, -Bias};
+
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    if (column[h] < 0) continue;
+    less[0] = min(less[0], column[h] - s.step * RowInSlice(h));
+    less[1] = max(less[1], column[h] - s.step * RowInSlice(h));
+  }
+  less[0] = WarpMin(less[0]);
+  less[1] = WarpMax(less[1]);
+  if (less[0] == less[1]) return GallopPackClassOfEntries(0, 0, less[0], less[1], base);
+  const int lo = WarpMin(min(column[0] < 0 ? None : column[0], column[1] < 0 ? None : column[1])), hi = WarpMax(max(column[0], column[1]));
+
+  return GallopPackClassOfEntries(lo, hi, less[0], less[1], base);
+}
+
+/* The next diagonal, from where the rows have come to: next[h] of the lane's; None where there is none. on[h]: the row has an entry there. */
+static __device__ __forceinline__ int NextDiagonal(const Rows &s, const PetscInt *__restrict__ j, const int next[2], bool on[2])
+{
+  int own[2];
+
+#pragma unroll
+  for (int h = 0; h < 2; h++) own[h] = next[h] < s.len[h] ? (int)j[s.first[h] + next[h]] - s.step * RowInSlice(h) : None;
+  const int diagonal = WarpMin(min(own[0], own[1]));
+
+#pragma unroll
+  for (int h = 0; h < 2; h++) on[h] = own[h] == diagonal && diagonal != None;
+  return diagonal;
+}
+
+static __device__ GallopPackValues ValuesOf(PetscInt ndict, const Rows &s, const PetscScalar *__restrict__ a)
+{
+  if (ndict) return ndict <= 256 ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
+  if (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
+  for (int k = 0; k < s.longest; k++) {
+    bool fits = true;
+
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      if (k >= s.len[h]) continue;
+      const PetscReal *part = reinterpret_cast<const PetscReal *>(a + s.first[h] + k);
+
+      for (int p = 0; p < GALLOP_PACK_PARTS; p++) fits = fits && GallopPackIsSingle(part[p]);
+    }
+    if (!__all_sync(0xffffffffu, fits)) return GALLOP_PACK_VALUE;
+  }
+  return GALLOP_PACK_SINGLE;
+}
+
+/* As pack.c's, by a warp */
+static __device__ Rows PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt slice, GallopPackPlan *plan)
+{
+  const Rows     s         = GetRows(m, i, order, slice, plan);
+  bool           increases = true, on[2];
+  int            before[2] = {-1, -1}, next[2] = {0, 0}, width = 0;
+  GallopPackPlan by;
+
+  plan->values    = ValuesOf(ndict, s, a);
+  plan->width     = s.longest;
+  plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s.longest);
+  plan->diagonals = PETSC_FALSE;
+#pragma unroll
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) plan->lines[k] = 0;
+  for (int k = 0; k < s.longest; k++) {
+    int      column[2];
+    PetscInt base;
+
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      column[h] = k < s.len[h] ? (int)j[s.first[h] + k] : -1;
+      if (column[h] < 0) continue;
+      increases = increases && column[h] > before[h];
+      before[h] = column[h];
+    }
+    const GallopPackClass kind = ClassOfEntries(s, column, &base);
+
+#pragma unroll
+    for (int c = 0; c < GALLOP_PACK_CLASSES; c++) plan->lines[c] += c == kind; /* registers have no index */
+  }
+  if (!s.step || plan->lines[GALLOP_PACK_STRIDED] == plan->width || !__all_sync(0xffffffffu, increases)) return s;
+  const int64_t bytes = GallopPackSliceBytes(plan);
+
+  while (NextDiagonal(s, j, next, on) != None) {
+    next[0] += on[0];
+    next[1] += on[1];
+    by = GallopPackByDiagonals(plan, ++width);
+    if (width > GALLOP_PACK_WIDEST || GallopPackSliceBytes(&by) >= bytes) return s;
+  }
+  *plan = by;
+  return s;
+}
+
+/* Orders of strides 1 to GALLOP_PACK_STRIDES by y, or the given one; a warp a slice of the sample */
+__global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, GallopPackCost *cost)
+{
+  GallopPackPlan plan;
+
+  order.stride = (PetscInt)blockIdx.y + 1;
+  if (WarpOfGrid() >= GallopPackSampleSize(&order, m)) return;
+  const PetscInt slice = GallopPackSampled(&order, m, (PetscInt)WarpOfGrid());
+
+  if (slice >= GallopPackNumSlices(&order, m)) return;
+  (void)PlanSlice(m, ndict, i, j, a, order, slice, &plan);
+  if (threadIdx.x % WarpSize) return;
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].bytes), (unsigned long long)GallopPackSliceBytes(&plan));
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].entries), (unsigned long long)plan.entries);
+}
+
+PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_STRIDES])
+{
+  const int       orders = order->perm ? 1 : GALLOP_PACK_STRIDES;
+  const size_t    bytes  = orders * sizeof(*cost);
+  GallopPackOrder by     = *order;
+  PetscInt        most   = 0;
+  void           *memory;
+  cudaStream_t    stream;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < GALLOP_PACK_STRIDES; k++) cost[k] = {0, 0};
+  for (by.stride = 1; by.stride <= orders; by.stride++) most = PetscMax(most, GallopPackSampleSize(&by, csr->m));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS); /* nothing is known then, and nothing packed */
+  PetscCall(GallopDeviceZero(memory, bytes));
+  MeasureKernel<<<dim3(PetscMax(1u, GridOf((PetscCount)most * WarpSize)), orders), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, (GallopPackCost *)memory);
+  GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(cost, memory, bytes));
+  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- a dictionary */
+
+static constexpr int                Places = 4 * GALLOP_PACK_DICT; /* of the table of distinct numbers; a number is at the first free one from where its bits say */
+static constexpr unsigned long long Free   = ~0ull;                /* is one number's bits, too, which are told apart */
+
+struct Distinct {
+  unsigned int num, hasfree;
+};
+
+/* All parts of all values, until there are too many */
+__global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, const PetscReal *__restrict__ a, unsigned long long *table, Distinct *distinct)
+{
+  const PetscCount   step   = (PetscCount)gridDim.x * Threads;
+  unsigned long long before = Free;
+
+  for (PetscCount k = blockIdx.x * (PetscCount)Threads + threadIdx.x; k < n; k += step) {
+    const unsigned long long bits = GallopPackBitsOf(a[k]);
+
+    if (bits == before) continue;
+    before = bits;
+    if (*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) return;
+    if (bits == Free) {
+      distinct->hasfree = 1;
+      continue;
+    }
+    for (unsigned int at = (unsigned int)(bits * 0x9e3779b97f4a7c15ull >> 32) % Places;; at = (at + 1) % Places) {
+      unsigned long long is = table[at]; /* from L1, perhaps: a place is written once, and who sees it free asks again */
+
+      if (is == Free) {
+        is = atomicCAS(table + at, Free, bits);
+        if (is == Free) {
+          atomicAdd(&distinct->num, 1u);
+          break;
+        }
+      }
+      if (is == bits || *(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) break;
+    }
+  }
+}
+
+__global__ static void __launch_bounds__(Threads) CollectKernel(const unsigned long long *__restrict__ table, const Distinct *__restrict__ distinct, unsigned int *next, GallopPackBits *bits)
+{
+  const int at = (int)(blockIdx.x * Threads + threadIdx.x);
+
+  if (at < Places && table[at] != Free) bits[atomicAdd(next, 1u)] = (GallopPackBits)table[at];
+  if (at == 0 && distinct->hasfree) bits[atomicAdd(next, 1u)] = (GallopPackBits)Free;
+}
+
+typedef struct {
+  unsigned long long *table;
+  GallopPackBits     *bits;
+  Distinct           *distinct;
+  unsigned int       *next;
+  char               *cub;
+  size_t              cubbytes;
+} DistinctWorkspace;
+
+static size_t CarveDistinct(DistinctWorkspace *w, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(w->table, Places);
+  carver.Take(w->bits, GALLOP_PACK_DICT + 1);
+  carver.Take(w->distinct, 1);
+  carver.Take(w->next, 1);
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
+  return carver.Bytes();
+}
+
+/* *dict stays NULL where there are too many numbers, or no room for them */
+static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, PetscInt *ndict)
+{
+  const PetscCount  n = csr->nz * GALLOP_PACK_PARTS;
+  DistinctWorkspace w = {};
+  Distinct          distinct;
+  void             *memory, *kept = NULL;
+  size_t            bytes;
+  int               device, processors;
+  cudaStream_t      stream;
+
+  PetscFunctionBegin;
+  *dict  = NULL;
+  *ndict = 0;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(nullptr, w.cubbytes, w.bits, w.bits, GALLOP_PACK_DICT, 0, 8 * (int)sizeof(GallopPackBits), stream));
+  bytes = CarveDistinct(&w, NULL);
+  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveDistinct(&w, memory);
+  PetscCallCUDA(cudaMemsetAsync(w.table, 0xff, Places * sizeof(*w.table), stream));
+  PetscCall(GallopDeviceZero(w.distinct, sizeof(*w.distinct)));
+  PetscCall(GallopDeviceZero(w.next, sizeof(*w.next)));
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  DistinctKernel<<<PetscMin(GridOf(n), 8u * (unsigned int)processors), Threads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.table, w.distinct);
+  GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(&distinct, w.distinct, sizeof(distinct)));
+  if (GallopPackDictPays((PetscCount)distinct.num + distinct.hasfree, csr->nz)) PetscCall(GallopDeviceMalloc((distinct.num + distinct.hasfree) * sizeof(PetscReal), &kept));
+  if (kept) {
+    *ndict = (PetscInt)(distinct.num + distinct.hasfree);
+    *dict  = (PetscReal *)kept;
+    CollectKernel<<<GridOf(Places), Threads, 0, stream>>>(w.table, w.distinct, w.next, w.bits);
+    GallopCheckLaunch();
+    PetscCallCUDA(cub::DeviceRadixSort::SortKeys(w.cub, w.cubbytes, w.bits, reinterpret_cast<GallopPackBits *>(*dict), *ndict, 0, 8 * (int)sizeof(GallopPackBits), stream));
+  }
+  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopPackBegin_Device(const GallopCSR *csr, GallopPack **pack)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscNew(pack));
+  (*pack)->memtype = PETSC_MEMTYPE_CUDA;
+  (*pack)->m       = csr->m;
+  (*pack)->n       = csr->n;
+  PetscCall(FindDistinct(csr, &(*pack)->dict, &(*pack)->ndict));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- storing */
+
+__global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, PetscInt nslice, GallopPackPlan *__restrict__ plans, GallopPackPlaces *__restrict__ places, unsigned long long *figures)
+{
+  const PetscCount slice = WarpOfGrid();
+  GallopPackPlan   plan;
+
+  if (slice > nslice) return;
+  if (slice == nslice) { /* whose place gets the totals */
+    if (threadIdx.x % WarpSize == 0) places[slice] = {0, 0, 0};
+    return;
+  }
+  (void)PlanSlice(m, ndict, i, j, a, order, (PetscInt)slice, &plan);
+  if (threadIdx.x % WarpSize) return;
+  plans[slice]  = plan;
+  places[slice] = GallopPackPlacesOf(&plan);
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++)
+    if (plan.lines[k]) atomicAdd(figures + k, (unsigned long long)plan.lines[k]);
+  if (plan.width) atomicAdd(figures + GALLOP_PACK_CLASSES + plan.values, (unsigned long long)GALLOP_PACK_ROWS * plan.width);
+  if (plan.entries) atomicAdd(figures + GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES, (unsigned long long)plan.entries);
+}
+
+/* Two neighbouring places for those of a lane */
+template <typename T>
+static __device__ __forceinline__ void StorePair(void *at, T first, T second)
+{
+  static_cast<GallopPackPair<T> *>(at)[threadIdx.x % WarpSize] = {first, second};
+}
+
+static __device__ __forceinline__ void StoreOffsets(GallopPackClass kind, unsigned char *at, uint32_t first, uint32_t second)
+{
+  if (kind == GALLOP_PACK_8) StorePair<uint8_t>(at, (uint8_t)first, (uint8_t)second);
+  else if (kind == GALLOP_PACK_16) StorePair<uint16_t>(at, (uint16_t)first, (uint16_t)second);
+  else if (kind == GALLOP_PACK_32) StorePair<uint32_t>(at, first, second);
+}
+
+/* Both values of a lane in a line, 0 where there is none; false where one cannot be stored so */
+template <GallopPackValues Kind>
+static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscScalar value[2], const bool on[2], const PetscReal *__restrict__ dict, PetscInt ndict)
+{
+  using Part = typename GallopPackStoredValue<Kind>::Part;
+  GallopPackParts<Part> to[2];
+  bool                  fits = true;
+
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    const PetscReal *from = reinterpret_cast<const PetscReal *>(&value[h]);
+
+#pragma unroll
+    for (int p = 0; p < GALLOP_PACK_PARTS; p++) {
+      if constexpr (Kind == GALLOP_PACK_DICT8 || Kind == GALLOP_PACK_DICT16) {
+        const PetscInt at = on[h] ? GallopPackFind(dict, ndict, from[p]) : 0;
+
+        fits          = fits && at < ndict;
+        to[h].part[p] = (Part)at;
+      } else {
+        if constexpr (Kind == GALLOP_PACK_SINGLE) fits = fits && (!on[h] || GallopPackIsSingle(from[p]));
+        to[h].part[p] = on[h] ? (Part)from[p] : Part(0);
+      }
+    }
+  }
+  StorePair<GallopPackParts<Part>>(line, to[0], to[1]);
+  return fits;
+}
+
+static __device__ __forceinline__ bool StoreValues(GallopPackValues kind, unsigned char *line, const PetscScalar value[2], const bool on[2], const PetscReal *__restrict__ dict, PetscInt ndict)
+{
+  if (kind == GALLOP_PACK_VALUE) return StoreAs<GALLOP_PACK_VALUE>(line, value, on, dict, ndict);
+  if (kind == GALLOP_PACK_SINGLE) return StoreAs<GALLOP_PACK_SINGLE>(line, value, on, dict, ndict);
+  if (kind == GALLOP_PACK_DICT8) return StoreAs<GALLOP_PACK_DICT8>(line, value, on, dict, ndict);
+  return StoreAs<GALLOP_PACK_DICT16>(line, value, on, dict, ndict);
+}
+
+static __device__ __forceinline__ unsigned char *PlaceOf(unsigned char *array, int64_t unit)
+{
+  return array + unit * GALLOP_PACK_UNIT;
+}
+
+static __device__ __forceinline__ void StoreMasks(int bytes, unsigned char *at, const uint32_t mask[2])
+{
+  StoreOffsets(bytes == 1 ? GALLOP_PACK_8 : bytes == 2 ? GALLOP_PACK_16 : GALLOP_PACK_32, at, mask[0], mask[1]);
+}
+
+/* A warp stores a slice as it was planned, and reads its rows once more */
+__global__ static void __launch_bounds__(Threads) StoreKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, const GallopPackPlan *__restrict__ plans, const GallopPackPlaces *__restrict__ places)
+{
+  const PetscCount number = WarpOfGrid();
+  const int        lane   = threadIdx.x % WarpSize;
+
+  if (number >= pack.nslice) return;
+  GallopPackPlan         plan    = plans[number];
+  const GallopPackPlaces at      = places[number];
+  const Rows             s       = GetRows(pack.m, i, order, (PetscInt)number, &plan);
+  const int              bytes   = GallopPackMaskBytes(plan.width);
+  int64_t                stream  = at.stream, masks;
+  int                    next[2] = {0, 0};
+  uint32_t               mask[2] = {0, 0};
+  GallopPackSlice        slice   = {};
+  const int              row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
+
+  slice.line   = at.line;
+  slice.value  = (uint32_t)at.value;
+  slice.width  = (uint16_t)plan.width;
+  slice.values = (uint8_t)plan.values;
+  slice.rows   = plan.rows == GALLOP_PACK_STRIDED ? GallopPackStrided(row0, row1 - row0) : GallopPackStored(plan.rows, s.lo, (uint32_t)stream);
+  StoreOffsets(plan.rows, PlaceOf(pack.stream, stream), s.row[0] < 0 ? GALLOP_PACK_NONE : (uint32_t)(s.row[0] - s.lo), s.row[1] < 0 ? GALLOP_PACK_NONE : (uint32_t)(s.row[1] - s.lo));
+  stream += GallopPackOffsetUnits(plan.rows);
+  slice.mask = plan.masks ? (uint32_t)stream : GALLOP_PACK_NONE;
+  masks      = stream;
+  stream += plan.masks ? GallopPackMaskUnits(plan.width) : 0;
+  if (lane == 0) pack.slice[number] = slice;
+  for (int k = 0; k < plan.width; k++) {
+    GallopPackClass kind     = GALLOP_PACK_STRIDED;
+    bool            on[2]    = {k < s.len[0], k < s.len[1]};
+    PetscScalar     value[2] = {PetscScalar(0), PetscScalar(0)};
+    int             column[2];
+    PetscInt        base;
+
+    if (plan.diagonals) base = NextDiagonal(s, j, next, on);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      column[h] = on[h] ? (int)j[s.first[h] + next[h]] : -1;
+      if (on[h]) value[h] = a[s.first[h] + next[h]];
+      next[h] += on[h];
+      mask[h] |= (uint32_t)on[h] << k % GALLOP_PACK_CHUNK;
+    }
+    if (!plan.diagonals) kind = ClassOfEntries(s, column, &base);
+    if (lane == 0) pack.line[at.line + k] = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, s.step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+    StoreOffsets(kind, PlaceOf(pack.stream, stream), on[0] ? (uint32_t)(column[0] - (int)base) : 0, on[1] ? (uint32_t)(column[1] - (int)base) : 0);
+    (void)StoreValues(plan.values, PlaceOf(pack.value, at.value + (int64_t)k * GallopPackValueUnits(plan.values)), value, on, pack.dict, pack.ndict);
+    stream += GallopPackOffsetUnits(kind);
+    if (k % GALLOP_PACK_CHUNK == GALLOP_PACK_CHUNK - 1 || k == plan.width - 1) {
+      if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)(k / GALLOP_PACK_CHUNK) * bytes), mask);
+      mask[0] = mask[1] = 0;
+    }
+  }
+}
+
+typedef struct {
+  GallopPackPlan     *plans;   /* [nslice] */
+  GallopPackPlaces   *places;  /* [nslice + 1] */
+  unsigned long long *figures; /* as in GallopPackFigures, and entries */
+  char               *cub;
+  size_t              cubbytes;
+} Workspace;
+
+static constexpr int Figures = GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 1;
+
+static size_t Carve(Workspace *w, PetscInt nslice, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(w->plans, nslice);
+  carver.Take(w->places, (PetscCount)nslice + 1);
+  carver.Take(w->figures, Figures);
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
+  return carver.Bytes();
+}
+
+static size_t CarvePack(GallopPack *pack, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(pack->slice, pack->nslice);
+  carver.Take(pack->line, pack->nline);
+  carver.Take(pack->stream, pack->nstream * GALLOP_PACK_UNIT);
+  carver.Take(pack->value, pack->nvalue * GALLOP_PACK_UNIT);
+  return carver.Bytes();
+}
+
+struct PlacesAdd {
+  __host__ __device__ GallopPackPlaces operator()(const GallopPackPlaces &a, const GallopPackPlaces &b) const { return {a.line + b.line, a.stream + b.stream, a.value + b.value}; }
+};
+
+PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscCount maxbytes, PetscBool *done)
+{
+  Workspace          w = {};
+  GallopPackPlaces   all;
+  unsigned long long figures[Figures];
+  void              *memory, *kept = NULL;
+  size_t             bytes;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  *done        = PETSC_FALSE;
+  pack->stride = order->perm ? 0 : order->stride;
+  pack->nslice = GallopPackNumSlices(order, csr->m);
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, w.cubbytes, w.places, w.places, PlacesAdd(), GallopPackPlaces{0, 0, 0}, (PetscCount)pack->nslice + 1, stream));
+  bytes = Carve(&w, pack->nslice, NULL);
+  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)Carve(&w, pack->nslice, memory);
+  PetscCall(GallopDeviceZero(w.figures, sizeof(figures)));
+  PlanKernel<<<GridOf(((PetscCount)pack->nslice + 1) * WarpSize), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, w.plans, w.places, w.figures);
+  GallopCheckLaunch();
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w.cub, w.cubbytes, w.places, w.places, PlacesAdd(), GallopPackPlaces{0, 0, 0}, (PetscCount)pack->nslice + 1, stream));
+  PetscCall(GallopDeviceCopyOut(figures, w.figures, sizeof(figures)));
+  PetscCall(GallopDeviceCopyOut(&all, w.places + pack->nslice, sizeof(all)));
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)figures[k];
+  for (int k = 0; k < GALLOP_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)figures[GALLOP_PACK_CLASSES + k];
+  pack->nz      = (PetscCount)figures[Figures - 1];
+  pack->nline   = (PetscCount)all.line;
+  pack->nstream = (PetscCount)all.stream;
+  pack->nvalue  = (PetscCount)all.value;
+  pack->bytes   = GallopPackBytes(pack);
+  if (GallopPackPlacesFit(&all) && (!maxbytes || pack->bytes <= (size_t)maxbytes)) PetscCall(GallopDeviceMalloc(CarvePack(pack, NULL), &kept));
+  if (kept) {
+    (void)CarvePack(pack, kept);
+    StoreKernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, 0, stream>>>(*pack, csr->i, csr->j, csr->a, *order, w.plans, w.places);
+    GallopCheckLaunch();
+    *done = PETSC_TRUE;
+  }
+  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopPackFree_Device(GallopPack *pack)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceFree(pack->dict));
+  PetscCall(GallopDeviceFree(pack->slice));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A warp a slice: the entries of a row are where its bits are, in order */
+__global__ static void __launch_bounds__(Threads) RefreshKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, int *unfit)
+{
+  const PetscCount number = WarpOfGrid();
+  const int        lane   = threadIdx.x % WarpSize;
+  bool             fits   = true;
+
+  if (number >= pack.nslice) return;
+  const GallopPackSlice     slice   = pack.slice[number];
+  const GallopPackPair<int> row     = GallopPackRows(slice.rows, pack.stream, lane);
+  PetscInt                  next[2] = {row.first < 0 ? 0 : i[row.first], row.second < 0 ? 0 : i[row.second]};
+  const int                 len[2]  = {row.first < 0 ? 0 : (int)(i[row.first + 1] - next[0]), row.second < 0 ? 0 : (int)(i[row.second + 1] - next[1])};
+  const GallopPackValues    kind    = (GallopPackValues)slice.values;
+  GallopPackPair<uint32_t>  mask    = {0, 0};
+
+  for (int k = 0; k < slice.width; k++) {
+    PetscScalar value[2] = {PetscScalar(0), PetscScalar(0)};
+
+    if (k % GALLOP_PACK_CHUNK == 0) mask = GallopPackMasks(slice, pack.stream, k / GALLOP_PACK_CHUNK, lane);
+    const bool on[2] = {len[0] && mask.first >> k % GALLOP_PACK_CHUNK & 1, len[1] && mask.second >> k % GALLOP_PACK_CHUNK & 1};
+
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+      if (on[h]) value[h] = a[next[h]++];
+    fits = StoreValues(kind, PlaceOf(pack.value, slice.value + (int64_t)k * GallopPackValueUnits(kind)), value, on, pack.dict, pack.ndict) && fits;
+  }
+  if (!fits) *unfit = 1;
+}
+
+PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
+{
+  int          unfit = 0;
+  void        *memory;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  *fits = PETSC_FALSE;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(GallopDeviceMalloc(sizeof(unfit), &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceZero(memory, sizeof(unfit)));
+  RefreshKernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, 0, stream>>>(*pack, csr->i, csr->a, (int *)memory);
+  GallopCheckLaunch();
+  for (int k = 0; k < GALLOP_PACK_VALUES; k++)
+    if (k != GALLOP_PACK_VALUE && pack->figures.slots[k]) {
+      PetscCall(GallopDeviceCopyOut(&unfit, memory, sizeof(unfit))); /* others fit as they are */
+      break;
+    }
+  PetscCall(GallopDeviceRelease(sizeof(unfit), memory));
+  *fits = (PetscBool)!unfit;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

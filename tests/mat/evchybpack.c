@@ -1,0 +1,508 @@
+static char help[] = "Packed storage of EVC-HYB: every entry is there, bit for bit; matrices made for each way to store columns and values, and for changes between them; products as in plain storage "
+                     "to the last bit.\n\n";
+
+#include "../galloptest.h"
+#include "../../src/mat/impls/evchyb/evchyb.h"
+
+/* ---- matrices ---- */
+
+typedef struct {
+  PetscInt     m, n, nz, room;
+  PetscInt    *i, *j;
+  PetscScalar *a;
+} Entries;
+
+static PetscErrorCode EntriesBegin(PetscInt m, PetscInt n, PetscInt room, Entries *e)
+{
+  PetscFunctionBegin;
+  e->m    = m;
+  e->n    = n;
+  e->nz   = 0;
+  e->room = room;
+  PetscCall(PetscMalloc3(m + 1, &e->i, room, &e->j, room, &e->a));
+  e->i[0] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void Put(Entries *e, PetscInt column, PetscScalar value)
+{
+  if (column < 0 || column >= e->n) return;
+  e->j[e->nz]   = column;
+  e->a[e->nz++] = value;
+}
+
+static PetscErrorCode EntriesEnd(Entries *e, Mat *A)
+{
+  PetscFunctionBegin;
+  PetscCheck(e->nz <= e->room, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " entries, room for %" PetscInt_FMT, e->nz, e->room);
+  PetscCall(MatCreate(PETSC_COMM_SELF, A));
+  PetscCall(MatSetSizes(*A, e->m, e->n, e->m, e->n));
+  PetscCall(MatSetType(*A, MATSEQAIJ));
+  PetscCall(MatSeqAIJSetPreallocationCSR(*A, e->i, e->j, e->a));
+  PetscCall(PetscFree3(e->i, e->j, e->a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values of each kind (of complex ones, zero is a number too): all different, few, many but not too many, and such as single precision has */
+typedef enum { VALUES_ALL, VALUES_256, VALUES_257, VALUES_MANY, VALUES_SINGLE, VALUES_KINDS } Values;
+
+static PetscScalar ValueOf(Values kind, PetscInt k)
+{
+  const PetscReal real = PetscRealPart(TestValue(5, k, 1));
+
+  switch (kind) {
+  case VALUES_256:
+    return (PetscScalar)(PetscReal)(1.0 / (PetscReal)(k % (PetscDefined(USE_COMPLEX) ? 255 : 256) + 3));
+  case VALUES_257:
+    return (PetscScalar)(PetscReal)(1.0 / (PetscReal)(k % (PetscDefined(USE_COMPLEX) ? 256 : 257) + 3));
+  case VALUES_MANY:
+    return (PetscScalar)(PetscReal)(1.0 / (PetscReal)(k % 20000 + 3));
+  case VALUES_SINGLE:
+    return (PetscScalar)(PetscReal)(float)(real + (PetscReal)k);
+  default:
+    return TestValue(5, k, 1);
+  }
+}
+
+/* 7 points on a grid of nx x ny x nz nodes with dof unknowns each, all of a node's with all of a neighbour's */
+static PetscErrorCode Stencil(PetscInt nx, PetscInt ny, PetscInt nz, PetscInt dof, Values values, Mat *A)
+{
+  const PetscInt m     = nx * ny * nz * dof;
+  PetscInt       count = 0;
+  Entries        e;
+
+  PetscFunctionBegin;
+  PetscCall(EntriesBegin(m, m, m * 7 * dof, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt node = r / dof, x = node % nx, y = node / nx % ny, z = node / nx / ny;
+    const PetscInt at[7] = {z > 0 ? node - nx * ny : -1, y > 0 ? node - nx : -1,      x > 0 ? node - 1 : -1,           node,
+                            x + 1 < nx ? node + 1 : -1,  y + 1 < ny ? node + nx : -1, z + 1 < nz ? node + nx * ny : -1};
+
+    for (int k = 0; k < 7; k++)
+      for (PetscInt d = 0; d < dof && at[k] >= 0; d++) Put(&e, at[k] * dof + d, ValueOf(values, count++));
+    e.i[r + 1] = e.nz;
+  }
+  PetscCall(EntriesEnd(&e, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows of width entries, the first of which are apart within a slice by range - 1, and not by a stride */
+static PetscErrorCode Ranges(PetscInt m, PetscInt width, PetscInt range, Values values, Mat *A)
+{
+  Entries e;
+
+  PetscFunctionBegin;
+  PetscCall(EntriesBegin(m, range + width, m * width, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt from = r % 11 == 5 ? range - 1 : r % 11 == 9 ? 0 : (r * 7919) % range; /* whatever the stride */
+
+    for (PetscInt k = 0; k < width; k++) Put(&e, from + k, ValueOf(values, r * width + k));
+    e.i[r + 1] = e.nz;
+  }
+  PetscCall(EntriesEnd(&e, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows of many lengths, empty ones and long ones among them; columns in any order where asked for */
+static PetscErrorCode Mixed(PetscInt m, PetscInt n, PetscInt seed, PetscBool unordered, Values values, Mat *A)
+{
+  Entries e;
+
+  PetscFunctionBegin;
+  PetscCall(EntriesBegin(m, n, m * 40 + 16 * n, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    PetscInt len = (r * (seed + 3) + r / 7) % 11, step;
+
+    if (r % 97 == 40 + seed) len = 50;
+    if (m > 200 && r % (m / 8 + 1) == 17) len = 300; /* longer than ELL takes */
+    len  = PetscMin(len, n);
+    step = len ? n / len : 0;
+    for (PetscInt k = 0; k < len; k++) {
+      const PetscInt at = unordered && r % 5 == 0 ? len - 1 - k : k;
+
+      Put(&e, at * step + (r * 31 + at * 17 + seed) % step, ValueOf(values, e.nz + seed));
+    }
+    e.i[r + 1] = e.nz;
+  }
+  PetscCall(EntriesEnd(&e, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- what a pack holds ---- */
+
+static PetscScalar Stored(const GallopPack *p, const GallopPackSlice *s, PetscInt k, int place)
+{
+  const unsigned char *line = p->value + ((size_t)s->value + (size_t)k * GallopPackValueUnits((GallopPackValues)s->values)) * GALLOP_PACK_UNIT;
+  PetscScalar          value;
+  PetscReal           *part = (PetscReal *)&value;
+
+  for (int q = 0; q < GALLOP_PACK_PARTS; q++) {
+    const int at = place * GALLOP_PACK_PARTS + q;
+
+    part[q] = s->values == GALLOP_PACK_VALUE  ? ((const PetscReal *)line)[at]
+            : s->values == GALLOP_PACK_SINGLE ? (PetscReal)((const float *)line)[at]
+                                              : p->dict[s->values == GALLOP_PACK_DICT8 ? line[at] : ((const uint16_t *)line)[at]];
+  }
+  return value;
+}
+
+/* Each row once, in a slice or in SubCSR, and its entries in order, all bits of them */
+static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
+{
+  const GallopPack  *p = ev->pack;
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscInt           m, lines[GALLOP_PACK_CLASSES] = {0};
+  PetscCount         nz = 0;
+  PetscBool          done, *seen;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(PetscCalloc1(m, &seen));
+  for (PetscInt s = 0; s < p->nslice; s++) {
+    const GallopPackSlice *slice = &p->slice[s];
+
+    for (PetscInt k = 0; k < slice->width; k++) lines[GallopPackClassOf(p->line[slice->line + k])]++;
+    for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+      const int      place = GallopPackPlace(l);
+      const PetscInt row   = GallopPackRowOf(slice->rows, p->stream, place);
+      PetscInt       next  = row < 0 ? 0 : i[row];
+
+      PetscCheck(row < m && (row < 0 || !seen[row]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: slice %" PetscInt_FMT " has row %" PetscInt_FMT, what, s, row);
+      if (row >= 0) seen[row] = PETSC_TRUE;
+      for (PetscInt k = 0; k < slice->width; k++) {
+        PetscScalar value;
+
+        if (!(GallopPackMaskOf(slice, p->stream, k / GALLOP_PACK_CHUNK, place) >> k % GALLOP_PACK_CHUNK & 1)) continue;
+        value = Stored(p, slice, k, place);
+        PetscCheck(row >= 0 && next < i[row + 1] && GallopPackNumber(p->line[slice->line + k], p->stream, place) == j[next] && !memcmp(&value, &a[next], sizeof(value)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: line %" PetscInt_FMT " of slice %" PetscInt_FMT ", row %" PetscInt_FMT ": column %" PetscInt_FMT ", value %g", what, k, s, row,
+                   GallopPackNumber(p->line[slice->line + k], p->stream, place), (double)PetscRealPart(value));
+        next++;
+        nz++;
+      }
+      PetscCheck(row < 0 || next == i[row + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " entries of row %" PetscInt_FMT " are missing", what, i[row + 1] - next, row);
+    }
+  }
+  for (PetscInt r = 0; r < ev->csr.n; r++) {
+    PetscCheck(!seen[ev->perm[r]], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is in both parts", what, ev->perm[r]);
+    seen[ev->perm[r]] = PETSC_TRUE;
+  }
+  for (PetscInt r = 0; r < m; r++) PetscCheck(seen[r], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is nowhere", what, r);
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++)
+    PetscCheck(lines[k] == p->figures.lines[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " lines of class %d, %" PetscCount_FMT " were counted", what, lines[k], k, p->figures.lines[k]);
+  PetscCheck(nz == p->nz, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries, not %" PetscCount_FMT, what, nz, p->nz);
+  PetscCall(PetscFree(seen));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define SAME(array, n) PetscCheck((n) == 0 || !memcmp(h->array, d->array, (size_t)(n) * sizeof(*h->array)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in " #array, what)
+
+static PetscErrorCode CheckSame(const GallopPack *h, const GallopPack *d, const char what[])
+{
+  PetscFunctionBegin;
+  PetscCheck(h->stride == d->stride && h->nslice == d->nslice && h->ndict == d->ndict && h->nz == d->nz && h->nline == d->nline && h->nstream == d->nstream && h->nvalue == d->nvalue && h->bytes == d->bytes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ: strides %" PetscInt_FMT " and %" PetscInt_FMT ", bytes %zu and %zu", what, h->stride, d->stride, h->bytes, d->bytes);
+  PetscCheck(!memcmp(&h->figures, &d->figures, sizeof(h->figures)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in figures", what);
+  SAME(dict, h->ndict);
+  SAME(slice, h->nslice);
+  SAME(line, h->nline);
+  SAME(stream, h->nstream * GALLOP_PACK_UNIT);
+  SAME(value, h->nvalue * GALLOP_PACK_UNIT);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- products ---- */
+
+/* With one warp a column block, so that plain storage adds up each row from its first entry on, as packed does */
+static PetscErrorCode CreateStored(Mat A, const char storage[], PetscBool unsorted, Mat *B)
+{
+  char      window[16];
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_evchyb_window", window, sizeof(window), &set));
+  if (unsorted) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "1"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", storage));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, B));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_storage"));
+  if (set) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", window));
+  else PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_window"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The rows that are packed have the same bits in both; all have the right sums */
+static PetscErrorCode CompareProducts(Mat A, Mat plain, Mat packed, VecType vectype, const char what[])
+{
+  Vec                 x, y, z, w;
+  PetscInt            m, n;
+  const PetscScalar  *za, *wa;
+  const PetscInt     *i, *j;
+  PetscBool           done;
+  MatGallopStatistics before, after;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &x));
+  PetscCall(VecSetSizes(x, n, n));
+  PetscCall(VecSetType(x, vectype));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &z));
+  PetscCall(VecSetSizes(z, m, m));
+  PetscCall(VecSetType(z, vectype));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(VecDuplicate(z, &w));
+  PetscCall(TestSetVec(x, 2));
+  PetscCall(TestSetVec(y, 3));
+  PetscCall(MatGallopGetStatistics(packed, &before));
+  for (int add = 0; add < 2; add++) {
+    PetscCall(TestSpoilVec(z));
+    PetscCall(TestSpoilVec(w));
+    if (add) PetscCall(MatMultAdd(packed, x, y, z));
+    else PetscCall(MatMult(packed, x, z));
+    PetscCall(TestCompare(A, TEST_MULT, x, add ? y : NULL, z, what));
+    if (add) PetscCall(MatMultAdd(plain, x, y, w));
+    else PetscCall(MatMult(plain, x, w));
+    PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+    PetscCall(VecGetArrayRead(z, &za));
+    PetscCall(VecGetArrayRead(w, &wa));
+    for (PetscInt r = 0; r < m; r++)
+      PetscCheck(i[r + 1] - i[r] > 128 || !memcmp(&za[r], &wa[r], sizeof(*za)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, vectors %s: row %" PetscInt_FMT " is %g, in plain storage %g", what, vectype, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
+    PetscCall(VecRestoreArrayRead(z, &za));
+    PetscCall(VecRestoreArrayRead(w, &wa));
+  }
+  PetscCall(TestSpecial(packed, A, TEST_MULT, x, z, what));
+  PetscCall(MatGallopGetStatistics(packed, &after));
+  PetscCheck(after.products_host + after.products_device - before.products_host - before.products_device == 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the products were not ours", what);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is expected of a pack; -1 for what does not matter */
+typedef struct {
+  PetscInt stride, values; /* values: the class of all of them */
+  PetscInt lines;          /* the class of most lines */
+} Expect;
+
+static const Expect Anything = {-1, -1, -1};
+
+static PetscErrorCode CheckExpect(const GallopPack *p, Expect expect, const char what[])
+{
+  PetscCount all = 0;
+
+  PetscFunctionBegin;
+  if (expect.stride >= 0) PetscCheck(p->stride == expect.stride, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stride %" PetscInt_FMT ", not %" PetscInt_FMT, what, p->stride, expect.stride);
+  for (int k = 0; k < GALLOP_PACK_VALUES && expect.values >= 0; k++)
+    PetscCheck(k == expect.values || !p->figures.slots[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " values are stored in way %d, not %" PetscInt_FMT, what, p->figures.slots[k], k,
+               expect.values);
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) all += p->figures.lines[k];
+  if (expect.lines >= 0)
+    PetscCheck(10 * p->figures.lines[expect.lines] > 9 * all, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " of %" PetscCount_FMT " lines are of class %" PetscInt_FMT, what,
+               p->figures.lines[expect.lines], all, expect.lines);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The packs at the places that a matrix has been multiplied at */
+static PetscErrorCode CheckPacks(Mat A, Mat packed, Expect expect, const char what[])
+{
+  const void *data[2];
+  EVCHYB     *copy[2] = {NULL, NULL};
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_HOST, &data[0]));
+  PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_CUDA, &data[1]));
+  PetscCheck(data[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: nothing was built", what);
+  for (int k = 0; k < 2; k++) {
+    if (!data[k]) continue;
+    PetscCall(EVCHYBCopyToHost((const EVCHYB *)data[k], &copy[k]));
+    PetscCheck(copy[k]->pack, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not packed", what);
+    PetscCall(CheckEntries(A, copy[k], what));
+    PetscCall(CheckExpect(copy[k]->pack, expect, what));
+  }
+  if (copy[1]) PetscCall(CheckSame(copy[0]->pack, copy[1]->pack, what));
+  for (int k = 0; k < 2; k++)
+    if (copy[k]) PetscCall(EVCHYBDestroyHostCopy(&copy[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckMatrix(Mat A, Mat plain, Mat packed, Expect expect, const char what[])
+{
+  PetscBool device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  PetscCall(CompareProducts(A, plain, packed, VECSEQ, what));
+  if (device) PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, what));
+  PetscCall(CheckPacks(A, packed, expect, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix, then with other values, which have to be stored in other ways */
+static PetscErrorCode Check(Mat *A, Expect expect, PetscBool unsorted, const char what[])
+{
+  Mat     plain, packed;
+  MatInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(*A, MAT_LOCAL, &info));
+  if (info.nz_used == 0) { /* for which no format is made */
+    PetscCall(MatDestroy(A));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(CreateStored(*A, "plain", unsorted, &plain));
+  PetscCall(CreateStored(*A, "packed", unsorted, &packed));
+  PetscCall(CheckMatrix(*A, plain, packed, expect, what));
+  PetscCall(MatScale(*A, 1.0 / 3.0));
+  PetscCall(MatScale(plain, 1.0 / 3.0));
+  PetscCall(MatScale(packed, 1.0 / 3.0));
+  expect.values = -1;
+  PetscCall(CheckMatrix(*A, plain, packed, expect, what));
+  PetscCall(MatDestroy(&plain));
+  PetscCall(MatDestroy(&packed));
+  PetscCall(MatDestroy(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscInt ClassOfValues(Values values)
+{
+  if (values == VALUES_256) return GALLOP_PACK_DICT8;
+  if (values == VALUES_257) return GALLOP_PACK_DICT16;
+  if (values == VALUES_MANY) return -1; /* where the matrix has enough of them */
+  return values == VALUES_SINGLE && sizeof(PetscReal) > sizeof(float) ? GALLOP_PACK_SINGLE : GALLOP_PACK_VALUE;
+}
+
+/* ---- special numbers ---- */
+
+static PetscReal FromBits(uint64_t bits)
+{
+  union
+  {
+    GallopPackBits bits;
+    PetscReal      value;
+  } u;
+
+  u.bits = (GallopPackBits)bits;
+  return u.value;
+}
+
+/* Bits that arithmetic would not keep: a negative zero, denormals, NaNs with a payload. Few of them are in a dictionary, among many others they are stored as they are. */
+static PetscErrorCode CheckBits(PetscBool few)
+{
+  const int       shift  = sizeof(PetscReal) == sizeof(float) ? 32 : 0;
+  const PetscReal bits[] = {FromBits(0x8000000000000000 >> shift), FromBits(1), FromBits(0x7ff8000012345678 >> shift), FromBits(0xffffffffffffffff >> shift),
+                            FromBits(0x7ff0000000000000 >> shift), 0.0,         FromBits(0x36a0000000000000 >> shift)};
+  const PetscInt  m      = 200;
+  Entries         e;
+  Mat             A, packed;
+  Vec             x, z;
+  PetscBool       device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(EntriesBegin(m, m, 7 * m, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    for (PetscInt k = -3; k <= 3; k++) Put(&e, r + k, few || (r + k) % 3 ? bits[(r + k + 7) % 7] : TestValue(5, r, k));
+    e.i[r + 1] = e.nz;
+  }
+  PetscCall(EntriesEnd(&e, &A));
+  PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
+  PetscCall(TestHasDevice(&device));
+  for (int place = 0; place < (device ? 2 : 1); place++) {
+    PetscCall(VecCreate(PETSC_COMM_SELF, &x));
+    PetscCall(VecSetSizes(x, m, m));
+    PetscCall(VecSetType(x, place ? VECSEQCUDA : VECSEQ));
+    PetscCall(VecDuplicate(x, &z));
+    PetscCall(TestSetVec(x, 2));
+    PetscCall(MatMult(packed, x, z));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+  }
+  PetscCall(CheckPacks(A, packed, few ? (Expect){1, GALLOP_PACK_DICT8, GALLOP_PACK_STRIDED} : (Expect){1, -1, GALLOP_PACK_STRIDED}, "special numbers"));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&packed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- new values ---- */
+
+/* One value that does not fit: the matrix is packed again, and values that fit are only renewed */
+static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscInt before, PetscInt after)
+{
+  Mat A, plain, packed;
+
+  PetscFunctionBegin;
+  PetscCall(Stencil(20, 10, 5, 1, values, &A));
+  PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
+  PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
+  PetscCall(CheckMatrix(A, plain, packed, (Expect){1, before, GALLOP_PACK_STRIDED}, "before a new value"));
+  for (int k = 0; k < 3; k++) {
+    Mat B = k == 0 ? A : k == 1 ? plain : packed;
+
+    PetscCall(MatSetValue(B, 500, 501, newvalue, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  }
+  PetscCall(CheckMatrix(A, plain, packed, (Expect){1, after, GALLOP_PACK_STRIDED}, "after a new value"));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&plain));
+  PetscCall(MatDestroy(&packed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  static const PetscInt ranges[] = {255, 256, 257, 65535, 65536, 65537, 200000};
+  static const PetscInt sizes[]  = {1, 2, 63, 64, 65, 127, 128, 129, 500, 1000, 3000};
+  Mat                   A;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  for (int values = 0; values < VALUES_KINDS; values++) {
+    const PetscInt kind = ClassOfValues((Values)values);
+
+    PetscCall(Stencil(23, 11, 37, 1, (Values)values, &A));
+    PetscCall(Check(&A, (Expect){1, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "7-point stencil"));
+    PetscCall(Stencil(17, 9, 13, 3, (Values)values, &A));
+    PetscCall(Check(&A, (Expect){3, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "three unknowns a node"));
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ranges); k++) {
+      PetscCall(Ranges(320, 5, ranges[k], (Values)values, &A));
+      PetscCall(Check(&A, (Expect){-1, kind, ranges[k] <= 256 ? GALLOP_PACK_8 : ranges[k] <= 65536 ? GALLOP_PACK_16 : GALLOP_PACK_32}, PETSC_TRUE /* sorted, they would be closer */, "columns apart"));
+    }
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(sizes); k++) {
+      for (int other = 0; other < 3; other++) {
+        const PetscInt n = other == 0 ? sizes[k] : other == 1 ? 1 : 700;
+
+        PetscCall(Mixed(sizes[k], n, (PetscInt)k, (PetscBool)(other == 2), (Values)values, &A));
+        PetscCall(Check(&A, Anything, PETSC_FALSE, "rows of many lengths"));
+      }
+    }
+  }
+  for (PetscInt dof = 1; dof <= 8; dof++) { /* the last group of slices is not full */
+    PetscCall(Stencil(13, 7, 5, dof, VALUES_ALL, &A));
+    PetscCall(Check(&A, (Expect){-1, -1, -1}, PETSC_FALSE, "unknowns of a node"));
+  }
+  PetscCall(CheckBits(PETSC_TRUE));
+  PetscCall(CheckBits(PETSC_FALSE));
+  PetscCall(CheckNewValue(VALUES_256, 1.0 / 700.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT16));
+  PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
+  PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    test:
+      suffix: 1
+    test:
+      suffix: window
+      args: -mat_evchyb_window {{0 1 64}}
+    test:
+      suffix: max_ell
+      args: -mat_evchyb_max_ell 128 -mat_evchyb_by_row 0 -mat_evchyb_columns_per_warp 1000
+
+TEST*/
