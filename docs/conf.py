@@ -69,10 +69,13 @@ class LinkNames(SphinxPostTransform):
 
 
 def leave_docs(app, docname, source):
-    """Links to other folders of the repository: one is a page of the site, of the others the text remains."""
+    """Links to other folders of the repository: one is a page of the site, of the others the text remains, as of the programs
+    that examples/README.md names."""
     source[0] = re.sub(
         r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", source[0].replace("](../benchmarks/README.md", "](benchmarks.md")
     )
+    if docname == "examples":
+        source[0] = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", source[0])
 
 
 def setup(app):
