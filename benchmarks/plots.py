@@ -198,7 +198,8 @@ def roofline(kinds, rooms, peak, columns, named=()):
     axes.set_ylabel(f"measured Gflop/s with {columns} columns")
     axes.legend(frameon=False)
     points = {name: point for _, _, _, each in kinds for name, point in each.items()}
-    name_points(axes, {name: points[name] for name in named if name in points}, points.values())
+    lines = [(x, min(rate * x, peak)) for _, _, rate in rooms for x in (0.1 * 1.06**step for step in range(91))]
+    name_points(axes, {name: points[name] for name in named if name in points}, list(points.values()) + lines)
     return figure
 
 
@@ -262,15 +263,17 @@ def draw_roofline(path, run, model, columns=32):
     ]
     rooms = [(f"memory, {memory / 1e3:.2f} TB/s", BLUE, memory), (f"L2, {l2 / 1e3:.1f} TB/s", ORANGE, l2)]
     named = [
-        "star7_200",
-        "box27_140",
-        "elast27b3_56",
         "uniform1M_16",
+        "poisson7_100_c",
         "kron20",
         "web7M",
+        "kron18",
+        "tsopf_like",
+        "highorder_60",
         "bcsstk29_pat",
+        "bcsstk16",
         "kkt_boyd1",
-        "lp_fit2d",
+        "memplus_pat",
         "dense4k",
     ]
     save(roofline(kinds, rooms, peak, columns, named), path)

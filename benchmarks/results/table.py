@@ -8,6 +8,7 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --summary RUN.tsv              a few lines, for README.md
        table.py --dense RUN.tsv                products with dense matrices (-k) beside cuSPARSE
        table.py --model RUN.tsv MODEL.tsv      the same beside what the model predicts
+       table.py --balance RUN.tsv              speedups without and with rows cut into segments (types evchyb@u and evchyb)
        table.py --compare                      all types beside each other, from the files beside this script
        table.py --update                       put all of them into the pages, from the files beside this script
        table.py --check                        tell which tables in the pages differ from what --update would put there
@@ -18,7 +19,7 @@ Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/n
 raw_csr_alg1 or raw_csr_alg2; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
 refresh_us build/product refresh/product, and what, where it is not for evchyb alone. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
-docs/tiledspmm.md from tiledspmm-h200.tsv and tiledspmm-h200-model.tsv,
+docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/choose.md from the runs of all types.
 """
@@ -339,6 +340,21 @@ def dense(path, ours=OURS):
     return rows + ["| worst | | " + " | ".join(f" | {value:.2f} {name}" for value, name in worst) + " |"]
 
 
+def balance(path, ours=OURS):
+    """Speedups of products with dense matrices before (OURS@u) and after load balancing, as the paper's Table 2 has them."""
+    nnz, time = all_dense_times(path)
+    rows = ["| | minimum | mean | maximum | geometric mean |", "|---|--:|--:|--:|--:|"]
+    for title, what in (("no row cut", f"{ours}@u"), ("long rows cut", ours)):
+        speedup = {}
+        for name, program, columns in time:
+            if program == what:
+                best = min(value for (other, raw, k), value in time.items() if other == name and k == columns and raw.startswith("raw_"))
+                speedup[name] = best / time[name, what, columns]
+        least, most = min(speedup, key=speedup.get), max(speedup, key=speedup.get)
+        rows.append(f"| {title} | {speedup[least]:.3g} {least} | {sum(speedup.values()) / len(speedup):.2f} | {speedup[most]:.2f} {most} | {mean(speedup.values()):.2f} |")
+    return rows + ["", f"{len(nnz)} matrices."]
+
+
 def differs(page, marker, rows):
     """Like splice(), but only tells whether it would change the page."""
     same = f"<!-- {marker} -->\n" + "\n".join(rows) + f"\n<!-- /{marker} -->" in page.read_text()
@@ -363,6 +379,7 @@ def update(splice=splice):
 
     splice(ROOT / "docs" / "tiledspmm.md", "dense", dense(HERE / "tiledspmm-h200.tsv"))
     splice(ROOT / "docs" / "tiledspmm.md", "model", model(HERE / "tiledspmm-h200.tsv", HERE / "tiledspmm-h200-model.tsv"))
+    splice(ROOT / "docs" / "tiledspmm.md", "balance", balance(HERE / "tiledspmm-h200-single.tsv"))
 
     page = ROOT / "docs" / "hbp.md"
     splice(page, "table", products(HERE / "hbp-h200.tsv", "hbp"))
@@ -389,6 +406,8 @@ def main(args):
         rows = dense(args[1])
     elif len(args) == 3 and args[0] == "--model":
         rows = model(args[1], args[2])
+    elif len(args) == 2 and args[0] == "--balance":
+        rows = balance(args[1])
     elif len(args) > 2 and args[0] == "--windows":
         rows = windows(args[1], args[2:])
     else:
