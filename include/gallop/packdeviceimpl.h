@@ -187,12 +187,11 @@ static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &
   } u;
 
   static_assert(sizeof(GallopPackSlice) == 2 * sizeof(uint4), "a slice is loaded at once");
-  u.word[0]                       = __ldg(reinterpret_cast<const uint4 *>(view.slice + number));
-  u.word[1]                       = __ldg(reinterpret_cast<const uint4 *>(view.slice + number) + 1);
-  const GallopPackSlice    &slice = u.slice;
-  const int                 width = slice.width;
-  const GallopPackPair<int> row   = GallopPackRows(slice.rows, view.stream, lane);
-  const unsigned char      *value = view.value + (size_t)slice.value * GALLOP_PACK_UNIT;
+  u.word[0]                    = __ldg(reinterpret_cast<const uint4 *>(view.slice + number));
+  u.word[1]                    = __ldg(reinterpret_cast<const uint4 *>(view.slice + number) + 1);
+  const GallopPackSlice &slice = u.slice;
+  const int              width = slice.width;
+  const unsigned char   *value = view.value + (size_t)slice.value * GALLOP_PACK_UNIT;
 
   for (int first = 0; first < width; first += GALLOP_PACK_CHUNK) {
     const int                      num  = min(GALLOP_PACK_CHUNK, width - first);
@@ -215,6 +214,8 @@ static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &
     }
   }
   if (wait) GallopWaitForPredecessor();
+  const GallopPackPair<int> row = GallopPackRows(slice.rows, view.stream, lane);
+
   if (row.first >= 0) GallopStore(v, row.first, sum[0]);
   if (row.second >= 0) GallopStore(v, row.second, sum[1]);
 }

@@ -70,6 +70,10 @@ int main(int argc, char **argv)
       suffix: detail
       args: -mat_evchyb_window 0 -mat_view ::ascii_info_detail
     test:
+      suffix: packed
+      filter: sed -n "/EVC-HYB.*of memory/d; /EVC-HYB.* bytes,/d; /EVC-HYB/p; /Packed/p"
+      args: -mat_evchyb_storage packed -mat_view ::ascii_info_detail
+    test:
       suffix: info_2
       nsize: 2
       args: -mat_evchyb_window 0 -mat_view ::ascii_info

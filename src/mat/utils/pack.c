@@ -245,21 +245,6 @@ static PetscBool StoreValue(const GallopPack *pack, GallopPackValues kind, unsig
   return PETSC_TRUE;
 }
 
-static PetscScalar LoadValue(const GallopPack *pack, GallopPackValues kind, const unsigned char *line, int place)
-{
-  PetscScalar value;
-  PetscReal  *to = (PetscReal *)&value;
-
-  for (int part = 0; part < GALLOP_PACK_PARTS; part++) {
-    const int from = GALLOP_PACK_PARTS * place + part;
-
-    if (kind == GALLOP_PACK_VALUE) to[part] = ((const PetscReal *)line)[from];
-    else if (kind == GALLOP_PACK_SINGLE) to[part] = (PetscReal)((const float *)line)[from];
-    else to[part] = pack->dict[kind == GALLOP_PACK_DICT8 ? line[from] : ((const uint16_t *)line)[from]];
-  }
-  return value;
-}
-
 static unsigned char *ValuesOfLine(const GallopPack *pack, const GallopPackSlice *slice, PetscInt k)
 {
   return pack->value + ((size_t)slice->value + (size_t)k * GallopPackValueUnits((GallopPackValues)slice->values)) * GALLOP_PACK_UNIT;
@@ -391,6 +376,41 @@ PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, Pe
 
 /* ---------------------------------------------------------------- products */
 
+/* The columns of a line, in the order of the values */
+static void GetColumns(GallopPackLine line, const unsigned char *stream, PetscInt column[])
+{
+  const unsigned char *at   = stream + (size_t)(line.info & ((1u << GALLOP_PACK_INFO_BITS) - 1)) * GALLOP_PACK_UNIT;
+  const int            kind = GallopPackClassOf(line), stride = GallopPackStrideOf(line);
+
+  if (kind == GALLOP_PACK_STRIDED)
+    for (int l = 0; l < GALLOP_PACK_ROWS / 2; l++) {
+      column[2 * l]     = line.base + stride * l;
+      column[2 * l + 1] = line.base + stride * (l + GALLOP_PACK_ROWS / 2);
+    }
+  else if (kind == GALLOP_PACK_8)
+    for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = line.base + at[p];
+  else if (kind == GALLOP_PACK_16)
+    for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = line.base + ((const uint16_t *)at)[p];
+  else
+    for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = line.base + (PetscInt)((const uint32_t *)at)[p];
+}
+
+/* The values of a line: where they are stored as they are, else in room for them */
+static const PetscScalar *GetValues(const GallopPack *pack, GallopPackValues kind, const unsigned char *line, PetscScalar room[])
+{
+  const int  n    = GALLOP_PACK_PARTS * GALLOP_PACK_ROWS;
+  PetscReal *part = (PetscReal *)room;
+
+  if (kind == GALLOP_PACK_VALUE) return (const PetscScalar *)line;
+  if (kind == GALLOP_PACK_SINGLE)
+    for (int k = 0; k < n; k++) part[k] = (PetscReal)((const float *)line)[k];
+  else if (kind == GALLOP_PACK_DICT8)
+    for (int k = 0; k < n; k++) part[k] = pack->dict[line[k]];
+  else
+    for (int k = 0; k < n; k++) part[k] = pack->dict[((const uint16_t *)line)[k]];
+  return room;
+}
+
 PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct *p)
 {
   const PetscBool readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
@@ -398,19 +418,26 @@ PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct 
   PetscFunctionBegin;
   for (PetscInt s = 0; s < pack->nslice; s++) {
     const GallopPackSlice *slice                 = &pack->slice[s];
-    PetscScalar            sum[GALLOP_PACK_ROWS] = {0};
+    PetscScalar            sum[GALLOP_PACK_ROWS] = {0}, room[GALLOP_PACK_ROWS];
+    PetscInt               column[GALLOP_PACK_ROWS];
+    uint32_t               mask[GALLOP_PACK_ROWS];
 
     for (PetscInt k = 0; k < slice->width; k++) {
-      const GallopPackLine line   = pack->line[slice->line + k];
-      const unsigned char *values = ValuesOfLine(pack, slice, k);
+      const PetscScalar *value = GetValues(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), room);
 
-      for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
-        if (slice->mask != GALLOP_PACK_NONE && !(GallopPackMaskOf(slice, pack->stream, k / GALLOP_PACK_CHUNK, place) >> k % GALLOP_PACK_CHUNK & 1)) continue;
-        sum[place] += LoadValue(pack, (GallopPackValues)slice->values, values, place) * p->x[GallopPackNumber(line, pack->stream, place)];
+      GetColumns(pack->line[slice->line + k], pack->stream, column);
+      if (slice->mask == GALLOP_PACK_NONE) {
+        for (int place = 0; place < GALLOP_PACK_ROWS; place++) sum[place] += value[place] * p->x[column[place]];
+        continue;
       }
+      if (k % GALLOP_PACK_CHUNK == 0)
+        for (int place = 0; place < GALLOP_PACK_ROWS; place++) mask[place] = GallopPackMaskOf(slice, pack->stream, k / GALLOP_PACK_CHUNK, place);
+      for (int place = 0; place < GALLOP_PACK_ROWS; place++)
+        if (mask[place] >> k % GALLOP_PACK_CHUNK & 1) sum[place] += value[place] * p->x[column[place]];
     }
+    GetColumns(slice->rows, pack->stream, column);
     for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
-      const PetscInt row = GallopPackRowOf(slice->rows, pack->stream, place);
+      const PetscInt row = GallopPackClassOf(slice->rows) == GALLOP_PACK_STRIDED ? column[place] : GallopPackRowOf(slice->rows, pack->stream, place);
 
       if (row < 0) continue;
       p->z[row] = readsy ? *p->alpha * sum[place] + *p->beta * p->y[row] : *p->alpha * sum[place];

@@ -942,7 +942,7 @@ static cudaError_t LaunchPacked(const EVCHYB *ev, const EVCHYBLaunch *launch, co
   const SubCSR                        *csr = &ev->csr;
   const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
 
-  return GallopLaunch(SpMV_EVCHYB_packed<Shape<4, 5, true, false>, PetscScalar, PetscInt>,
+  return GallopLaunch(SpMV_EVCHYB_packed<Shape<4, 4, true, false>, PetscScalar, PetscInt>,
                       {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack), c, ev->perm, v,
                       (bool)ev->fresh);
 }
