@@ -37,8 +37,8 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
 
   Packed, the rows of at most 128 entries are stored 64 at a time, in the order of the matrix or sorted, whichever takes fewer bytes: columns that grow by the row are not stored,
-  others as differences of 8 or 16 bits where they are; values in single precision where that is exact, or as numbers of a dictionary of up to 65536. Products are the same to the
-  last bit. When new values cannot be stored as those before were, the matrix is packed again.
+  others as differences of 8 or 16 bits where they are; values in single precision where that is exact, or as numbers of a dictionary of up to 65536. Products of real numbers are the
+  same to the last bit. When new values cannot be stored as those before were, the matrix is packed again.
 
   References:
 . * - D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU, sections 2.1 and 2.2
