@@ -524,8 +524,8 @@ static inline PetscErrorCode TestSpecial(Mat A, Mat R, TestOp op, Vec x, Vec z, 
   PetscCall(VecGetSize(z, &m));
   PetscCall(VecGetArray(x, &xa));
   xa[n / 3]     = (PetscScalar)NAN;
-  xa[n / 2]     = (PetscScalar)PETSC_INFINITY;
-  xa[2 * n / 3] = (PetscScalar)PETSC_NINFINITY;
+  xa[n / 2]     = (PetscScalar)INFINITY; /* PETSC_INFINITY is a finite number */
+  xa[2 * n / 3] = -(PetscScalar)INFINITY;
   PetscCall(VecRestoreArray(x, &xa));
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));

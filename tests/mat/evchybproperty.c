@@ -231,7 +231,7 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
     PetscScalar *xa;
 
     PetscCall(VecGetArray(x, &xa));
-    xa[0] = xa[n - 1] = (PetscScalar)PETSC_INFINITY;
+    xa[0] = xa[n - 1] = (PetscScalar)INFINITY;
     xa[n / 2]         = (PetscScalar)NAN;
     PetscCall(VecRestoreArray(x, &xa));
     PetscCall(MatMult(B, x, z));
