@@ -24,7 +24,7 @@ petsc_asked := $(if $(PETSC_DIR),dir$(subst /,_,$(PETSC_DIR)/$(PETSC_ARCH)),$(or
 petsc_mk    := build/petsc/$(petsc_asked)$(addprefix -sm,$(GALLOP_CUDA_ARCH)).mk
 dry_run     := $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 
-ifneq ($(filter-out clean docs help plots,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out bench-check clean docs help plots,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(if $(wildcard $(petsc_mk)),,$(dry_run)),)
 $(error PETSc would be set up first, and what follows depends on it: run config/petsc, or make without -n, once)
 endif
@@ -174,10 +174,11 @@ hbp2d_objects := $(patsubst %,$(build)/benchmarks/%.o,hbp2d.cu benchdevice.cu co
 
 bench_setup   := $(findstring -setup,$(BENCHFLAGS))
 bench_output  := $(build)/benchmarks/$(BENCH)$(if $(bench_setup),-setup.txt,.tsv)
+bench_json    := $(build)/benchmarks/$(BENCH)$(if $(bench_setup),-setup).json
 
 bench: bench-program
 	@$(run_env); status=0; \
-	  benchmarks/bench.py --program $(bench_program) --set $(BENCH) --output $(bench_output) $(MATRICES) -- $(BENCHFLAGS) || status=1; \
+	  benchmarks/bench.py --program $(bench_program) --set $(BENCH) --output $(bench_output) --json $(bench_json) $(MATRICES) -- $(BENCHFLAGS) || status=1; \
 	  if [ "$$GALLOP_GPUS" != 0 ]; then python3 benchmarks/results/table.py $(addprefix -,$(bench_setup)) $(bench_output); fi; exit $$status
 
 bench-program: $(bench_program)
@@ -247,6 +248,10 @@ plots:
 
 # ---- the rest -----------------------------------------------------------------------------------------------
 
+# what the benchmark's scripts make of programs that fail
+bench-check:
+	@python3 benchmarks/test_bench.py
+
 clean:
 	rm -rf build
 ifneq ($(filter clean,$(MAKECMDGOALS)),)
@@ -270,4 +275,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-hbp2d bench-program check conformance demo docs examples install petsc4py plots clean help force
+.PHONY: all archs bench bench-check bench-hbp2d bench-program check clean conformance demo docs examples help install petsc4py plots force

@@ -4,6 +4,14 @@
 
 typedef PetscErrorCode (*BenchWork)(void *);
 
+/* A product by a library that is called without PETSc */
+typedef struct {
+  const char *name;
+  PetscBool   dense;     /* with dense matrices instead of vectors */
+  PetscBool   rowmajor;  /* these lie row by row in memory */
+  PetscBool   transpose; /* transposed products too */
+} BenchRaw;
+
 /* Where products are timed. Times are in seconds, memory in bytes, bandwidth in bytes a second. */
 typedef struct {
   PetscErrorCode (*start)(PetscLogDouble *bandwidth); /* prints "# " lines on the machine and measures how fast it reads memory */
@@ -12,8 +20,9 @@ typedef struct {
   PetscErrorCode (*timecold)(BenchWork, void *, PetscLogDouble *);         /* of once the work, with caches flushed before it */
   PetscErrorCode (*memory)(PetscLogDouble *);                              /* how much is in use */
   PetscErrorCode (*copy)(PetscLogDouble bytes, PetscLogDouble *);          /* of a copy from pinned memory of the host; NULL on the host */
-  PetscInt           nraw[2];                                              /* products by a library that is called without PETSc: with vectors, with dense matrices */
-  const char *const *rawnames[2];
+  PetscErrorCode (*peak)(BenchWork, void *, PetscLogDouble *);             /* the most that is in use while the work is done; NULL on the host */
+  PetscInt        nraws;
+  const BenchRaw *raws;
   PetscErrorCode (*rawcreate)(Mat, PetscInt which, PetscBool transpose, PetscInt k, Vec x, Vec y, void **); /* from a SEQAIJ on the host; x and y are where products are timed */
   PetscErrorCode (*rawapply)(void *);
   PetscErrorCode (*rawdestroy)(void **);
@@ -41,9 +50,9 @@ PETSC_INTERN PetscErrorCode BenchProblemFill(const BenchProblem *, PetscScalar[]
 PETSC_INTERN PetscErrorCode BenchProblemError(const BenchProblem *, const PetscScalar[], PetscInt, PetscReal *); /* of a result whose columns are so far apart */
 PETSC_INTERN PetscErrorCode BenchProblemDestroy(BenchProblem *);
 
-PETSC_INTERN PetscErrorCode BenchMedian(PetscReal[], PetscLogDouble *); /* of BENCH_MEASUREMENTS */
-PETSC_INTERN PetscErrorCode BenchTimeWarm(const BenchPlace *, BenchWork, void *, PetscReal, PetscLogDouble *);
-PETSC_INTERN PetscErrorCode BenchTimeCold(const BenchPlace *, BenchWork, void *, PetscLogDouble *);
+PETSC_INTERN PetscErrorCode BenchMedian(PetscReal[], PetscLogDouble *, PetscReal[2]);                                        /* of BENCH_MEASUREMENTS, and the smallest and the largest or NULL */
+PETSC_INTERN PetscErrorCode BenchTimeWarm(const BenchPlace *, BenchWork, void *, PetscReal, PetscLogDouble *, PetscReal[2]); /* a median, and the smallest and the largest time or NULL */
+PETSC_INTERN PetscErrorCode BenchTimeCold(const BenchPlace *, BenchWork, void *, PetscLogDouble *, PetscReal[2]);
 
 PETSC_INTERN PetscErrorCode BenchList(const char[], PetscInt, const char *const[], PetscInt *, char *[]);
 PETSC_INTERN PetscErrorCode BenchFreeList(PetscInt, char *[]);

@@ -1,17 +1,24 @@
 #!/usr/bin/env python3
-"""Run gallopbench once for each matrix, so that one that fails costs only itself.
+"""Run gallopbench once for each matrix, so that what fails costs only itself.
 
-usage: bench.py --program PATH [--set quick|full] [--output FILE] [--timeout SECONDS] [MATRIX ...] [-- OPTION ...]
+usage: bench.py --program PATH [--set quick|full] [--output FILE.tsv] [--json FILE.json] [--timeout SECONDS] [MATRIX ...] [-- OPTION ...]
 
-MATRIX is the name of a generated matrix or a file (.mtx, .mtx.gz, .bin), timed after those of the set. What
-follows -- goes to the program, before it -raw unless -setup is given. What the program prints, one header for all, is
-printed and goes to FILE; a matrix that fails leaves a line "# FAILED matrix reason" there, and makes the exit status 1.
+MATRIX is the name of a generated matrix or a file (.mtx, .mtx.gz, .bin), timed after those of the set. What follows -- goes to
+the program, before it -raw unless -setup or -first is given. What the program prints, one header for all, is printed and goes to
+FILE.tsv. A case, a matrix with one type, that crashes or takes longer than --timeout (300) leaves a line "# FAILED matrix what k
+reason" or "# TIMEOUT matrix what k reason", a wrong result one that begins with "# WRONG"; the program goes on behind it. Any of
+them makes the exit status 1. FILE.json is one document: machine, driver, versions, commit, options, and the cases with a status:
+ok, wrong, failed or timeout.
 """
 import argparse
+import json
+import math
+import queue
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -23,6 +30,7 @@ FULL = ["web7M=web7M_20_1.7_.8", "poisson7_256_c=star7_256_c", "kron20", "box27_
         "torso_like=longrows116158_.024_2700_9", "poisson7_100_c=star7_100_c", "lp_500k=lp300k_1M_4", "circuit1447k=circuit1447360_3.8",
         "circuit682k=circuit682k_5_8_390k", "web1M=web1M_3.1_1.6_.6", "band9506_158=band9506_79", "circuit116k=circuit116800_4_2_114k",
         "band9506_86=band9506_43"]
+BEGINS, DONE = "# begins\t", "# done"  # what the program says between cases with -announce
 
 
 def is_file(matrix):
@@ -40,21 +48,182 @@ def reason(code, errors):
     return f"exit status {code}: {': '.join(said[:2]) or (errors.split(chr(10)) + ['no message'])[0]}"
 
 
-def run(program, matrix, options, timeout):
-    """The lines that the program printed, and why it failed, if it did."""
-    command = [program, "-f" if is_file(matrix) else "-generate", matrix] + options
+def start(command, timeout, each):
+    """Hand each line of a program's output to a function as it comes. Its exit status and its errors; the status is None where no line came for so long."""
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=timeout)
-    except subprocess.TimeoutExpired as expired:
-        return (expired.stdout or b"").decode().splitlines(), f"no end after {timeout:g} s"
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
     except OSError as error:
         sys.exit(f"bench.py: {error}")
-    return done.stdout.decode().splitlines(), reason(done.returncode, done.stderr.decode(errors="replace")) if done.returncode else None
+    lines, errors = queue.Queue(), []
+    readers = [threading.Thread(target=lambda: [lines.put(line.rstrip("\n")) for line in process.stdout] and None),
+               threading.Thread(target=lambda: errors.append(process.stderr.read()))]
+    for reader in readers:
+        reader.start()
+    late = False
+    while readers[0].is_alive() or not lines.empty():
+        begin = time.monotonic()
+        while True:
+            try:
+                each(lines.get(timeout=0.1))
+                break
+            except queue.Empty:
+                if not readers[0].is_alive() and lines.empty():
+                    break
+                if time.monotonic() - begin > timeout:
+                    late = True
+                    process.kill()
+                    break
+        if late:
+            break
+    code = process.wait()
+    for reader in readers:
+        reader.join()
+    return None if late else code, errors[0]
 
 
-def progress(text):
+class Reader:
+    """What the program prints of one matrix: header lines, lines of cases with what is said of them, and which case is going on."""
+
+    def __init__(self, name, progress):
+        self.name, self.progress = name, progress
+        self.header, self.columns, self.entries, self.facts = [], None, [], {}
+        self.running, self.last, self.done, self.heading = None, 0, False, True
+
+    def starts(self):
+        """The program is about to run, perhaps again: what it says of the machine is kept once."""
+        self.running, self.done, self.heading = None, False, True
+
+    def line(self, line):
+        if line.startswith(BEGINS):
+            number, name, what, k = line[len(BEGINS):].split("\t")
+            self.running, self.last = (name, what, int(k)), int(number)
+            self.progress(what + (f", {k} columns" if k != "1" else ""))
+        elif line == DONE:
+            self.running, self.done = None, True
+        elif self.heading and line.startswith("#"):
+            if not self.columns:
+                self.header.append(line)
+            if line.startswith("# matrix\t"):
+                self.columns, self.heading = line[2:].split("\t"), False
+        elif line.startswith("#"):
+            fact = re.match(r"# (\S+) has rows of ([\d.]+) entries, variation (\S+), the longest (\d+)", line)
+            if fact:
+                self.facts = {"row_mean": float(fact.group(2)), "row_variation": float(fact.group(3)), "row_longest": int(fact.group(4))}
+            if ("remark", line) not in self.entries:
+                self.entries.append(("remark", line))
+        elif self.columns and line.count("\t") == len(self.columns) - 1:
+            self.entries.append(("case", line))
+        elif line.strip():
+            self.entries.append(("view", line))
+
+    def wrong(self):
+        return any(kind == "remark" and line.startswith("# WRONG") for kind, line in self.entries)
+
+    def failed(self, status, why):
+        """Notes that the case going on has failed. Whether the program can go on behind it."""
+        name, what, k = self.running or (self.name, "", 0)
+        self.entries.append(("failed", (name, what, k, status, why)))
+        running, self.running = self.running, None
+        return running is not None
+
+    def text(self):
+        """The lines for people and for tables: all that is no case is a comment."""
+        for kind, entry in self.entries:
+            if kind == "failed":
+                name, what, k, status, why = entry
+                yield f"# {status.upper()} {name} " + (f"{what} {k} " if what else "") + why
+            elif kind == "view":
+                yield f"# view {entry}"
+            else:
+                yield entry
+
+    def cases(self):
+        """The same as dictionaries."""
+        found = []
+        for kind, entry in self.entries:
+            if kind == "case":
+                case = {"status": "ok"}
+                for column, text in zip(self.columns, entry.split("\t")):
+                    case[column] = value(text)
+                found.append({**case, **self.facts})
+            elif kind == "failed":
+                name, what, k, status, why = entry
+                found = [case for case in found if not (what and (case["matrix"], case["what"], case.get("k", k)) == (name, what, k))]
+                found.append({"status": status, "matrix": name, "what": what or None, "k": k or None, "reason": why, **self.facts})
+            elif found:
+                if entry.startswith("# WRONG"):
+                    found[-1]["status"] = "wrong"
+                found[-1].setdefault("view" if kind == "view" else "remarks", []).append(entry.strip())
+        return found
+
+
+def value(text):
+    """A number where it is one, None for what there is not."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return text
+    return number if math.isfinite(number) else None
+
+
+def measure(program, matrix, options, timeout, progress=lambda text: None):
+    """Time the cases of one matrix, each time behind the one that failed. Returns its Reader."""
+    reader, skip = Reader(label(matrix), progress), 0
+    while True:
+        reader.starts()
+        own = ["-announce"] + (["-skip", str(skip)] if skip else [])
+        code, errors = start([program, "-f" if is_file(matrix) else "-generate", matrix] + options + own, timeout, reader.line)
+        if code == 0 or (reader.done and reader.wrong() and code is not None):
+            return reader  # after wrong results the exit status is not 0
+        status, why = ("timeout", f"no end after {timeout:g} s") if code is None else ("failed", reason(code, errors))
+        if not reader.failed(status, why):
+            return reader
+        skip = reader.last
+
+
+def machine(header):
+    """What the header lines tell, by name."""
+    known, text = {}, "\n".join(header)
+    for name, pattern in (("commit", r"^# Gallop commit (.+)"), ("petsc", r"^# PETSc (.+)"), ("machine", r"^# machine: (.+)"), ("driver", r"^# driver (\S+?),"),
+                          ("cuda", r"^# driver .*CUDA ([\d.]+)"), ("cusparse", r"cuSPARSE ([\d.]+)"), ("read_bandwidth_GBs", r"^# read bandwidth ([\d.]+)"),
+                          ("types_options", r"^# options: (.+)")):
+        found = re.search(pattern, text, re.M)
+        known[name] = value(found.group(1)) if found and name == "read_bandwidth_GBs" else found.group(1).strip() if found else None
+    known["gpu"] = "# no GPU" not in text
+    return known
+
+
+def document(readers, options, seconds):
+    header = next((reader.header for reader in readers if reader.columns), [])
+    return {**machine(header), "date": time.strftime("%Y-%m-%d"), "seconds": round(seconds, 1), "options": options,
+            "columns": next((reader.columns for reader in readers if reader.columns), []),
+            "cases": [case for reader in readers for case in reader.cases()]}
+
+
+def show(text):
     if sys.stderr.isatty():
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def run(program, matrices, options, timeout=300, outputs=(), announce=show):
+    """Time all cases of all matrices, and print each one's lines to the outputs. The document that goes to JSON."""
+    readers, headed, begin = [], False, time.monotonic()
+    for k, matrix in enumerate(matrices):
+        spent = time.monotonic() - begin
+        before = f"{k + 1} of {len(matrices)}: {label(matrix)}" + (f", about {spent / k * (len(matrices) - k):.0f} s left" if k else "")
+        announce(before)
+        reader = measure(program, matrix, options, timeout, lambda case, before=before: announce(f"{before}; {case}"))
+        announce("")
+        readers.append(reader)
+        for line in (reader.header if reader.columns and not headed else []) + list(reader.text()):
+            for file in outputs:
+                print(line, file=file, flush=True)
+        headed = headed or reader.columns is not None
+    return document(readers, options, time.monotonic() - begin)
 
 
 def main():
@@ -65,31 +234,20 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--set", choices=["quick", "full"])
     parser.add_argument("--output")
+    parser.add_argument("--json")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("matrices", nargs="*")
     chosen = parser.parse_args(arguments)
     matrices = (chosen.matrices if not chosen.set else (QUICK if chosen.set == "quick" else FULL) + chosen.matrices) or QUICK
-    options = ([] if "-setup" in options else ["-raw"]) + options
+    options = ([] if {"-setup", "-first"} & set(options) else ["-raw"]) + options
     outputs = [sys.stdout] + ([open(chosen.output, "w")] if chosen.output else [])
-    headed, failures, begin = False, 0, time.monotonic()
-    for k, matrix in enumerate(matrices):
-        name, spent = label(matrix), time.monotonic() - begin
-        progress(f"{k + 1} of {len(matrices)}: {name}" + (f", about {spent / k * (len(matrices) - k):.0f} s left" if k else ""))
-        lines, failure = run(chosen.program, matrix, options, chosen.timeout)
-        progress("")
-        if failure:
-            failures += 1
-            lines.append(f"# FAILED {name} {failure}")
-        header = any(line.startswith("# matrix\t") for line in lines)
-        for line in lines:
-            remark = line.startswith(("# FAILED", "# WRONG", f"# {name} "))
-            if line.startswith("#") and not remark and (headed or not header):
-                continue  # the machine and the options: once for all matrices
-            for file in outputs:
-                print(line, file=file, flush=True)
-        headed = headed or header
-    print(f"{len(matrices) - failures} of {len(matrices)} matrices timed in {time.monotonic() - begin:.0f} s" + (f": {chosen.output}" if chosen.output else ""), file=sys.stderr)
-    return 1 if failures else 0
+    result = run(chosen.program, matrices, options, chosen.timeout, outputs)
+    if chosen.json:
+        Path(chosen.json).write_text(json.dumps(result, indent=1) + "\n")
+    bad = [case for case in result["cases"] if case["status"] != "ok"]
+    print(f"{len(result['cases']) - len(bad)} of {len(result['cases'])} cases of {len(matrices)} matrices timed in {result['seconds']:.0f} s"
+          + "".join(f"; {name}" for name in (chosen.output, chosen.json) if name), file=sys.stderr)
+    return 1 if bad else 0
 
 
 if __name__ == "__main__":

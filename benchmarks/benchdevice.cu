@@ -1,9 +1,13 @@
 /* The benchmark's GPU: events, a flush of L2, read bandwidth, and cuSPARSE called without PETSc */
 
 #define PETSC_SKIP_IMMINTRIN_H_CUDAWORKAROUND 1
+#define CUSPARSE_ENABLE_EXPERIMENTAL_API      /* cusparse.h declares SpMVOp only so */
 
 #include <petscdevice_cuda.h>
 #include <cusparse.h>
+#include <atomic>
+#include <chrono>
+#include <thread>
 #include <gallop/deviceimpl.h>
 #include "bench.h"
 
@@ -141,25 +145,101 @@ static PetscErrorCode Memory(PetscLogDouble *used)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A second thread looks many times a millisecond: what is allocated and freed between two looks, it misses */
+static PetscErrorCode Peak(BenchWork work, void *ctx, PetscLogDouble *most)
+{
+  std::atomic<bool>   done(false);
+  std::atomic<size_t> least(SIZE_MAX);
+  int                 id;
+  PetscErrorCode      ierr;
+  PetscLogDouble      now;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&id));
+  std::thread watch([&]() {
+    size_t free, total;
+
+    if (cudaSetDevice(id) != cudaSuccess) return;
+    while (!done) {
+      if (cudaMemGetInfo(&free, &total) == cudaSuccess && free < least) least = free;
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+    }
+  });
+  ierr = (*work)(ctx);
+  (void)cudaDeviceSynchronize();
+  done = true;
+  watch.join();
+  PetscCall(ierr);
+  PetscCall(Memory(&now));
+  {
+    size_t free, total;
+
+    PetscCallCUDA(cudaMemGetInfo(&free, &total));
+    *most = PetscMax(now, (PetscLogDouble)(total - PetscMin(free, least.load())));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- cuSPARSE without PETSc ---- */
 
-static constexpr cudaDataType        ScalarType   = PetscDefined(USE_COMPLEX) ? (sizeof(PetscReal) == 4 ? CUDA_C_32F : CUDA_C_64F) : (sizeof(PetscReal) == 4 ? CUDA_R_32F : CUDA_R_64F);
-static constexpr cusparseIndexType_t IndexType    = sizeof(PetscInt) == 4 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;
-static const cusparseSpMVAlg_t       RawAlgs[]    = {CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2};
-static const char *const             RawNames[]   = {"raw_csr_alg1", "raw_csr_alg2"};
-static const cusparseSpMMAlg_t       DenseAlgs[]  = {CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3};
-static const char *const             DenseNames[] = {"raw_csr_alg1", "raw_csr_alg2", "raw_csr_alg3"};
+static constexpr cudaDataType        ScalarType = PetscDefined(USE_COMPLEX) ? (sizeof(PetscReal) == 4 ? CUDA_C_32F : CUDA_C_64F) : (sizeof(PetscReal) == 4 ? CUDA_R_32F : CUDA_R_64F);
+static constexpr cusparseIndexType_t IndexType  = sizeof(PetscInt) == 4 ? CUSPARSE_INDEX_32I : CUSPARSE_INDEX_64I;
+
+/* SpMVOp came with cuSPARSE 12.7.3 (CUDA 13.1), its algorithms with 12.8; what it is known to take are real double numbers and 32-bit indices */
+#define BENCH_SPMVOP (CUSPARSE_VERSION >= 12703 && PetscDefined(USE_REAL_DOUBLE) && !PetscDefined(USE_COMPLEX) && !PetscDefined(USE_64BIT_INDICES))
+#if BENCH_SPMVOP
+  #if CUSPARSE_VERSION >= 12800
+    #define BENCH_SPMVOP_ALG(which) (cusparseSpMVOpAlg_t)(which),
+  #else
+    #define BENCH_SPMVOP_ALG(which)
+  #endif
+#endif
+
+/* Names begin with raw_ but those of products with another layout than PETSc's, which are no baseline for it */
+static const BenchRaw Raws[] = {
+  {"raw_csr_alg1",      PETSC_FALSE, PETSC_FALSE, PETSC_TRUE },
+  {"raw_csr_alg2",      PETSC_FALSE, PETSC_FALSE, PETSC_TRUE },
+  {"raw_csr_alg1",      PETSC_TRUE,  PETSC_FALSE, PETSC_TRUE },
+  {"raw_csr_alg2",      PETSC_TRUE,  PETSC_FALSE, PETSC_TRUE },
+  {"raw_csr_alg3",      PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
+  {"rowmajor_csr_alg1", PETSC_TRUE,  PETSC_TRUE,  PETSC_TRUE },
+  {"rowmajor_csr_alg2", PETSC_TRUE,  PETSC_TRUE,  PETSC_TRUE },
+  {"rowmajor_csr_alg3", PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE},
+#if BENCH_SPMVOP && CUSPARSE_VERSION >= 12800
+  {"raw_spmvop_alg1",   PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {"raw_spmvop_alg2",   PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+#elif BENCH_SPMVOP
+  {"raw_spmvop", PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+#endif
+};
+
+/* What each of them is to cuSPARSE */
+static const int Algs[] = {
+  CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3, CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3,
+#if BENCH_SPMVOP && CUSPARSE_VERSION >= 12800
+  CUSPARSE_SPMVOP_ALG1,   CUSPARSE_SPMVOP_ALG2,
+#elif BENCH_SPMVOP
+  0,
+#endif
+};
+static_assert(sizeof(Algs) / sizeof(Algs[0]) == sizeof(Raws) / sizeof(Raws[0]), "an algorithm for each");
+static constexpr PetscInt FirstSpMVOp = 8; /* all before are SpMV and SpMM */
 
 struct Raw {
   PetscInt            *i, *j;
   PetscScalar         *a;
   void                *buffer;
-  cusparseSpMVAlg_t    alg;
-  cusparseSpMMAlg_t    densealg;
+  int                  alg;
   cusparseOperation_t  op;
   cusparseSpMatDescr_t A;
   cusparseDnVecDescr_t x, y;
   cusparseDnMatDescr_t B, C; /* NULL with vectors */
+#if BENCH_SPMVOP
+  cusparseSpMVOpDescr_t descr; /* NULL where it is not SpMVOp */
+  cusparseSpMVOpPlan_t  plan;
+  cusparseDnVecDescr_t  added;
+  PetscScalar          *zeros;
+#endif
 };
 
 template <typename T>
@@ -184,10 +264,9 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Pets
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&raw));
-  *ctx = raw;
-  if (k) raw->densealg = DenseAlgs[which];
-  else raw->alg = RawAlgs[which];
-  raw->op = transpose ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
+  *ctx     = raw;
+  raw->alg = Algs[which];
+  raw->op  = transpose ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
   PetscCall(MatGetSize(A, &m, &n));
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
@@ -206,8 +285,11 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Pets
     n = rows;
   }
   if (k) {
-    PetscCallCUSPARSE(cusparseCreateDnMat(&raw->B, n, k, n, (void *)xx, ScalarType, CUSPARSE_ORDER_COL));
-    PetscCallCUSPARSE(cusparseCreateDnMat(&raw->C, m, k, m, yy, ScalarType, CUSPARSE_ORDER_COL));
+    const bool            rows  = Raws[which].rowmajor;
+    const cusparseOrder_t order = rows ? CUSPARSE_ORDER_ROW : CUSPARSE_ORDER_COL;
+
+    PetscCallCUSPARSE(cusparseCreateDnMat(&raw->B, n, k, rows ? k : n, (void *)xx, ScalarType, order));
+    PetscCallCUSPARSE(cusparseCreateDnMat(&raw->C, m, k, rows ? k : m, yy, ScalarType, order));
   } else {
     PetscCallCUSPARSE(cusparseCreateDnVec(&raw->x, n, (void *)xx, ScalarType));
     PetscCallCUSPARSE(cusparseCreateDnVec(&raw->y, m, yy, ScalarType));
@@ -216,11 +298,32 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Pets
   PetscCall(VecCUDARestoreArrayRead(x, &xx));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUSPARSE(cusparseSetStream(device.cusparse, stream));
-  if (k) PetscCallCUSPARSE(cusparseSpMM_bufferSize(device.cusparse, raw->op, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->B, &zero, raw->C, ScalarType, raw->densealg, &bytes));
-  else PetscCallCUSPARSE(cusparseSpMV_bufferSize(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, &bytes));
-  PetscCallCUDA(cudaMalloc(&raw->buffer, PetscMax(bytes, 1)));
-  if (k) PetscCallCUSPARSE(cusparseSpMM_preprocess(device.cusparse, raw->op, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->B, &zero, raw->C, ScalarType, raw->densealg, raw->buffer));
-  else PetscCallCUSPARSE(cusparseSpMV_preprocess(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
+  if (which >= FirstSpMVOp) {
+#if BENCH_SPMVOP
+    size_t *const need = &bytes;
+
+    /* z = alpha A x + beta y: a y of zeros, since whether it is read with beta 0 is not told */
+    PetscCallCUDA(cudaMalloc((void **)&raw->zeros, PetscMax(m, 1) * sizeof(PetscScalar)));
+    PetscCallCUDA(cudaMemset(raw->zeros, 0, m * sizeof(PetscScalar)));
+    PetscCallCUSPARSE(cusparseCreateDnVec(&raw->added, m, raw->zeros, ScalarType));
+    PetscCallCUSPARSE(cusparseSpMVOp_bufferSize(device.cusparse, raw->op, raw->A, raw->x, raw->added, raw->y, ScalarType, BENCH_SPMVOP_ALG(raw->alg) need));
+    PetscCallCUDA(cudaMalloc(&raw->buffer, PetscMax(bytes, 1)));
+    PetscCallCUSPARSE(cusparseSpMVOp_createDescr(device.cusparse, &raw->descr, raw->op, raw->A, raw->x, raw->added, raw->y, ScalarType, BENCH_SPMVOP_ALG(raw->alg) raw->buffer));
+    PetscCallCUSPARSE(cusparseSpMVOp_createPlan(device.cusparse, raw->descr, &raw->plan, NULL, 0));
+#endif
+  } else if (k) {
+    const cusparseSpMMAlg_t alg = (cusparseSpMMAlg_t)raw->alg;
+
+    PetscCallCUSPARSE(cusparseSpMM_bufferSize(device.cusparse, raw->op, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->B, &zero, raw->C, ScalarType, alg, &bytes));
+    PetscCallCUDA(cudaMalloc(&raw->buffer, PetscMax(bytes, 1)));
+    PetscCallCUSPARSE(cusparseSpMM_preprocess(device.cusparse, raw->op, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->B, &zero, raw->C, ScalarType, alg, raw->buffer));
+  } else {
+    const cusparseSpMVAlg_t alg = (cusparseSpMVAlg_t)raw->alg;
+
+    PetscCallCUSPARSE(cusparseSpMV_bufferSize(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, alg, &bytes));
+    PetscCallCUDA(cudaMalloc(&raw->buffer, PetscMax(bytes, 1)));
+    PetscCallCUSPARSE(cusparseSpMV_preprocess(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, alg, raw->buffer));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -230,8 +333,14 @@ static PetscErrorCode RawApply(void *ctx)
   const PetscScalar one = 1, zero = 0;
 
   PetscFunctionBegin;
-  if (raw->B) PetscCallCUSPARSE(cusparseSpMM(device.cusparse, raw->op, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->B, &zero, raw->C, ScalarType, raw->densealg, raw->buffer));
-  else PetscCallCUSPARSE(cusparseSpMV(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, raw->alg, raw->buffer));
+#if BENCH_SPMVOP
+  if (raw->plan) {
+    PetscCallCUSPARSE(cusparseSpMVOp(device.cusparse, raw->plan, &one, &zero, raw->x, raw->added, raw->y));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+#endif
+  if (raw->B) PetscCallCUSPARSE(cusparseSpMM(device.cusparse, raw->op, CUSPARSE_OPERATION_NON_TRANSPOSE, &one, raw->A, raw->B, &zero, raw->C, ScalarType, (cusparseSpMMAlg_t)raw->alg, raw->buffer));
+  else PetscCallCUSPARSE(cusparseSpMV(device.cusparse, raw->op, &one, raw->A, raw->x, &zero, raw->y, ScalarType, (cusparseSpMVAlg_t)raw->alg, raw->buffer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -240,6 +349,14 @@ static PetscErrorCode RawDestroy(void **ctx)
   Raw *raw = (Raw *)*ctx;
 
   PetscFunctionBegin;
+#if BENCH_SPMVOP
+  if (raw->plan) {
+    PetscCallCUSPARSE(cusparseSpMVOp_destroyPlan(raw->plan));
+    PetscCallCUSPARSE(cusparseSpMVOp_destroyDescr(raw->descr));
+    PetscCallCUSPARSE(cusparseDestroyDnVec(raw->added));
+    PetscCallCUDA(cudaFree(raw->zeros));
+  }
+#endif
   PetscCallCUSPARSE(cusparseDestroySpMat(raw->A));
   if (raw->B) {
     PetscCallCUSPARSE(cusparseDestroyDnMat(raw->B));
@@ -281,8 +398,4 @@ static PetscErrorCode Copy(PetscLogDouble bytes, PetscLogDouble *seconds)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const BenchPlace BenchDevice = {
-  Start, Finish, Time, TimeCold, Memory, Copy, {2,        3         },
-        {RawNames, DenseNames},
-        RawCreate, RawApply, RawDestroy
-};
+const BenchPlace BenchDevice = {Start, Finish, Time, TimeCold, Memory, Copy, Peak, PETSC_STATIC_ARRAY_LENGTH(Raws), Raws, RawCreate, RawApply, RawDestroy};

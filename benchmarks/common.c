@@ -174,15 +174,19 @@ PetscErrorCode BenchProblemError(const BenchProblem *p, const PetscScalar y[], P
 
 /* ---- times ---- */
 
-PetscErrorCode BenchMedian(PetscReal times[], PetscLogDouble *median)
+PetscErrorCode BenchMedian(PetscReal times[], PetscLogDouble *median, PetscReal range[2])
 {
   PetscFunctionBegin;
   PetscCall(PetscSortReal(BENCH_MEASUREMENTS, times));
   *median = times[BENCH_MEASUREMENTS / 2];
+  if (range) {
+    range[0] = times[0];
+    range[1] = times[BENCH_MEASUREMENTS - 1];
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode BenchTimeWarm(const BenchPlace *place, BenchWork work, void *ctx, PetscReal min_ms, PetscLogDouble *warm)
+PetscErrorCode BenchTimeWarm(const BenchPlace *place, BenchWork work, void *ctx, PetscReal min_ms, PetscLogDouble *warm, PetscReal range[2])
 {
   PetscReal      times[BENCH_MEASUREMENTS];
   PetscLogDouble t;
@@ -195,11 +199,11 @@ PetscErrorCode BenchTimeWarm(const BenchPlace *place, BenchWork work, void *ctx,
     PetscCall((*place->time)(work, ctx, repeat, &t));
     times[k] = (PetscReal)t / repeat;
   }
-  PetscCall(BenchMedian(times, warm));
+  PetscCall(BenchMedian(times, warm, range));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode BenchTimeCold(const BenchPlace *place, BenchWork work, void *ctx, PetscLogDouble *cold)
+PetscErrorCode BenchTimeCold(const BenchPlace *place, BenchWork work, void *ctx, PetscLogDouble *cold, PetscReal range[2])
 {
   PetscReal times[BENCH_MEASUREMENTS];
 
@@ -208,7 +212,7 @@ PetscErrorCode BenchTimeCold(const BenchPlace *place, BenchWork work, void *ctx,
     PetscCall((*place->timecold)(work, ctx, cold));
     times[k] = (PetscReal)*cold;
   }
-  PetscCall(BenchMedian(times, cold));
+  PetscCall(BenchMedian(times, cold, range));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -7,16 +7,20 @@
 static char help[] = "Times products of PETSc's and Gallop's matrix types, and of cuSPARSE, one process and one GPU.\n\
   -generate <name,...>    matrices by name, see below\n\
   -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
-  -types <type,...>       matrix types (aijcusparse,evchyb,csroverlap,fastload,hbp; without a GPU aij for aijcusparse). For type@name the options\n\
-                          begin with name_: -types evchyb,evchyb@w -w_mat_evchyb_window 64\n\
+  -types <type,...>       matrix types (aijcusparse,sellcuda,evchyb,csroverlap,fastload,hbp; without a GPU aij and sell). For type@name the options\n\
+                          begin with name_: -types evchyb,evchyb@w -w_mat_evchyb_window 64. With type+inorder rows and columns are permuted once, by the\n\
+                          ordering gallop, and x and y with them: -types evchyb,evchyb+inorder. Types of the host are timed on it where there is a GPU, too\n\
   -k <0>                  products with dense matrices of k columns, column by column in memory, instead of with vectors; several numbers, one after the other: -k 8,32\n\
-  -raw                    also cuSPARSE called directly, with its algorithms CSR_ALG1 and CSR_ALG2, and CSR_ALG3 with -k\n\
+  -raw                    also cuSPARSE called directly: CSR_ALG1, CSR_ALG2, with -k CSR_ALG3, and SpMVOp where the library has it. What begins with\n\
+                          rowmajor_ has dense matrices row by row in memory: another layout, beside which no column-major product is to be compared\n\
   -transpose              transposed products\n\
   -setup                  instead of products: the times of conversion, build and refresh\n\
   -first                  instead of products: the time of the first one of a matrix from the host, beside that of a copy of its entries\n\
   -view <::ascii_info>    shows the matrix behind each line: what it has built and, with ::ascii_info_detail and -k, how long products should take\n\
   -min_ms <30>            how long products are repeated with warm caches\n\
   -seed <1>               of the generated matrices and of x\n\
+  -announce               a line before each case, and one after the last, for a program that reads the output\n\
+  -skip <0>               leaves out so many cases, the first ones\n\
 All other options are PETSc's and those of the types. The program runs where there is a GPU on the GPU, else on the host.\n\
 \n\
 Output: one line a matrix and type, fields separated by tabs, after a comment with the lengths of the matrix's rows: the mean,\n\
@@ -29,9 +33,11 @@ the variation, which is the standard deviation over the mean, and the longest\n\
   eff                     bytes of the CSR arrays, x and y, or the dense matrices, over cold_us, relative to the read bandwidth\n\
   B/nnz                   memory that the type took, in the place of the products; with -k without the dense matrices\n\
   err                     largest error of an entry of the result, relative to the sum of |a x| of its row\n\
+  warm_min warm_max cold_min cold_max   in microseconds: the smallest and the largest of the 7\n\
 and with -setup\n\
-  matrix nnz product_us convert_ms build_us refresh_us build/product refresh/product what\n\
-  convert_ms is setup_ms; build and refresh begin with entries that are in the place of the products, medians of 7\n\
+  matrix nnz product_us convert_ms build_us refresh_us build/product refresh/product what build_min build_max refresh_min refresh_max peak_B/nnz\n\
+  convert_ms is setup_ms; build and refresh begin with entries that are in the place of the products, medians of 7, and microseconds of the smallest and largest;\n\
+  peak_B/nnz is the most memory of the GPU that was in use until the first product had finished, as a second thread saw it; without vectors or dense matrices\n\
 and with -first, the best of 3\n\
   matrix nnz copy_ms first_ms first/copy resident_us newvalues_ms what\n\
   copy_ms is of all values and columns from pinned memory, also where the product copies fewer bytes; what is built before the first product is not in first_ms with\n\
@@ -45,8 +51,11 @@ and with -first, the best of 3\n\
 typedef struct {
   const BenchPlace *place;
   PetscLogDouble    bandwidth;
-  PetscBool         transpose;
-  PetscInt          seed, wrong, ntypes, nraw, nk, k[BENCH_MOST_NAMES]; /* nraw: how many of the place's products by a library */
+  PetscLogDouble    hostbandwidth; /* 0 where no type of the host is asked for */
+  PetscBool         transpose, raw, announce;
+  PetscInt          seed, wrong, ntypes, skip, ncases, nk, k[BENCH_MOST_NAMES]; /* ncases: so far, those that were left out too */
+  BenchProblem      small;                                                      /* the first products of a process set up what later ones find: handles, pools, kernels */
+  PetscBool         warmed;
   char             *types[BENCH_MOST_NAMES];
   PetscReal         min_ms;
 } Bench;
@@ -54,12 +63,14 @@ typedef struct {
 /* What is timed */
 typedef struct {
   Bench              *b;
+  const BenchPlace   *place;
   const BenchProblem *p;
   const char         *what;
   PetscInt            raw;     /* which product by a library, or -1 for a matrix type */
   Mat                 A, B, C; /* dense ones: B has the array of x */
   Vec                 x, y;    /* with dense matrices for a library one array each, y for no one else */
   void               *rawdata;
+  IS                  order; /* of rows and columns, or NULL */
   PetscInt            scalings;
 } Case;
 
@@ -103,17 +114,11 @@ static PetscErrorCode HostRead(void *unused)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode HostStart(PetscLogDouble *bandwidth)
+static PetscErrorCode HostBandwidth(PetscLogDouble *bandwidth)
 {
-  FILE          *file = fopen("/proc/cpuinfo", "r");
-  char           line[256], model[256] = "unknown";
   PetscLogDouble seconds;
 
   PetscFunctionBegin;
-  while (file && fgets(line, sizeof(line), file))
-    if (sscanf(line, "model name : %255[^\n]", model) == 1) break;
-  if (file) (void)fclose(file);
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# no GPU: products on one core of the host\n# machine: %s\n", model));
   PetscCall(PetscMalloc1(HostLength, &HostArray));
   for (size_t k = 0; k < HostLength; k++) HostArray[k] = (double)k; /* pages of zeros might all be the same page of memory */
   *bandwidth = 0;
@@ -124,6 +129,20 @@ static PetscErrorCode HostStart(PetscLogDouble *bandwidth)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode HostStart(PetscLogDouble *bandwidth)
+{
+  FILE *file = fopen("/proc/cpuinfo", "r");
+  char  line[256], model[256] = "unknown";
+
+  PetscFunctionBegin;
+  while (file && fgets(line, sizeof(line), file))
+    if (sscanf(line, "model name : %255[^\n]", model) == 1) break;
+  if (file) (void)fclose(file);
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# no GPU: products on one core of the host\n# machine: %s\n", model));
+  PetscCall(HostBandwidth(bandwidth));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode HostFinish(void)
 {
   PetscFunctionBegin;
@@ -131,11 +150,7 @@ static PetscErrorCode HostFinish(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const BenchPlace BenchHost = {
-  HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, NULL, {0,    0   },
-        {NULL, NULL},
-        NULL, NULL, NULL
-};
+static const BenchPlace BenchHost = {HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, NULL, NULL, 0, NULL, NULL, NULL, NULL};
 
 /* ---- cases ---- */
 
@@ -144,7 +159,7 @@ static PetscErrorCode CaseApply(void *ctx)
   Case *c = (Case *)ctx;
 
   PetscFunctionBegin;
-  if (c->rawdata) PetscCall((*c->b->place->rawapply)(c->rawdata));
+  if (c->rawdata) PetscCall((*c->place->rawapply)(c->rawdata));
   else if (c->B && c->b->transpose) PetscCall(MatTransposeMatMult(c->A, c->B, c->C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DETERMINE, &c->C));
   else if (c->B) PetscCall(MatMatMult(c->A, c->B, c->C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DETERMINE, &c->C));
   else if (c->b->transpose) PetscCall(MatMultTranspose(c->A, c->x, c->y));
@@ -161,26 +176,107 @@ static PetscErrorCode CreateVec(VecType type, PetscInt n, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What a type is called without what follows it: +inorder, @name */
+static PetscErrorCode CaseType(const char what[], char type[], size_t len, PetscBool *inorder, const char **name)
+{
+  char *end;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrchr(what, '@', &end));
+  *name = end ? what + (end - what) + 1 : NULL;
+  PetscCall(PetscStrncpy(type, what, len));
+  PetscCall(PetscStrchr(type, '@', &end));
+  if (end) *end = 0;
+  PetscCall(PetscStrendswith(type, "+inorder", inorder));
+  if (*inorder) type[strlen(type) - strlen("+inorder")] = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of m lines of n numbers those that stand below each other come to follow each other: from columns to rows, and back */
+static void Transpose(PetscInt m, PetscInt n, const PetscScalar from[], PetscScalar to[])
+{
+  for (PetscInt i = 0; i < m; i++)
+    for (PetscInt j = 0; j < n; j++) to[(PetscCount)j * m + i] = from[(PetscCount)i * n + j];
+}
+
+/* Puts the numbers of each column into the order of the case, or back where they were */
+static PetscErrorCode CasePermute(const Case *c, PetscInt n, PetscBool back, const PetscScalar from[], PetscScalar to[])
+{
+  const PetscInt *order;
+
+  PetscFunctionBegin;
+  PetscCall(ISGetIndices(c->order, &order));
+  for (PetscInt k = 0; k < PetscMax(c->p->k, 1); k++, from += n, to += n) {
+    for (PetscInt r = 0; r < n; r++) {
+      if (back) to[order[r]] = from[r];
+      else to[r] = from[order[r]];
+    }
+  }
+  PetscCall(ISRestoreIndices(c->order, &order));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscBool CaseRowMajor(const Case *c)
+{
+  return (PetscBool)(c->raw >= 0 && c->place->raws[c->raw].rowmajor);
+}
+
+static PetscErrorCode CaseFill(const Case *c)
+{
+  const BenchProblem *p = c->p;
+  PetscScalar        *x, *columns;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayWrite(c->x, &x));
+  if (CaseRowMajor(c) || c->order) {
+    PetscCall(PetscMalloc1((size_t)p->nx * PetscMax(p->k, 1), &columns));
+    PetscCall(BenchProblemFill(p, columns));
+    if (c->order) PetscCall(CasePermute(c, p->nx, PETSC_FALSE, columns, x));
+    else Transpose(p->k, p->nx, columns, x);
+    PetscCall(PetscFree(columns));
+  } else PetscCall(BenchProblemFill(p, x));
+  PetscCall(VecRestoreArrayWrite(c->x, &x));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateMatrix(Case *c)
+{
+  char        type[128];
+  const char *name;
+  PetscBool   inorder;
+
+  PetscFunctionBegin;
+  PetscCall(CaseType(c->what, type, sizeof(type), &inorder, &name));
+  PetscCall(MatConvert(c->p->A, type, MAT_INITIAL_MATRIX, &c->A));
+  if (name) {
+    PetscCall(MatSetOptionsPrefix(c->A, name));
+    PetscCall(MatAppendOptionsPrefix(c->A, "_"));
+  }
+  PetscCall(MatSetFromOptions(c->A));
+  if (inorder) {
+    Mat permuted;
+    IS  columns;
+
+    PetscCall(MatGetOrdering(c->A, MATORDERINGGALLOP, &c->order, &columns));
+    PetscCall(MatGallopPermute(c->A, c->order, columns, MAT_INITIAL_MATRIX, &permuted));
+    PetscCall(ISDestroy(&columns));
+    PetscCall(MatDestroy(&c->A));
+    c->A = permuted;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* From the host's matrix to the end of the first product */
 static PetscErrorCode CaseStart(void *ctx)
 {
   Case               *c = (Case *)ctx;
   const BenchProblem *p = c->p;
-  char                type[128], *at;
   PetscScalar        *x;
   VecType             vectype;
 
   PetscFunctionBegin;
   if (c->raw < 0) {
-    PetscCall(PetscStrncpy(type, c->what, sizeof(type)));
-    PetscCall(PetscStrchr(type, '@', &at));
-    if (at) *at = 0;
-    PetscCall(MatConvert(p->A, type, MAT_INITIAL_MATRIX, &c->A));
-    if (at) {
-      PetscCall(MatSetOptionsPrefix(c->A, at + 1));
-      PetscCall(MatAppendOptionsPrefix(c->A, "_"));
-    }
-    PetscCall(MatSetFromOptions(c->A));
+    PetscCall(CreateMatrix(c));
     PetscCall(MatGetVecType(c->A, &vectype));
     if (p->k) PetscCall(CreateVec(vectype, p->nx * p->k, &c->x));
     else if (c->b->transpose) PetscCall(MatCreateVecs(c->A, &c->y, &c->x));
@@ -189,15 +285,13 @@ static PetscErrorCode CaseStart(void *ctx)
     PetscCall(CreateVec(VECSEQCUDA, p->nx * PetscMax(p->k, 1), &c->x));
     PetscCall(CreateVec(VECSEQCUDA, p->ny * PetscMax(p->k, 1), &c->y));
   }
-  PetscCall(VecGetArrayWrite(c->x, &x));
-  PetscCall(BenchProblemFill(p, x));
-  PetscCall(VecRestoreArrayWrite(c->x, &x));
+  PetscCall(CaseFill(c));
   if (p->k && c->raw < 0) {
     PetscCall(VecGetArrayAndMemType(c->x, &x, NULL));
     PetscCall(MatCreateDenseFromVecType(PETSC_COMM_SELF, vectype, p->nx, p->k, p->nx, p->k, p->nx, x, &c->B));
     PetscCall(VecRestoreArrayAndMemType(c->x, &x));
   }
-  if (c->raw >= 0) PetscCall((*c->b->place->rawcreate)(p->A, c->raw, c->b->transpose, p->k, c->x, c->y, &c->rawdata));
+  if (c->raw >= 0) PetscCall((*c->place->rawcreate)(p->A, c->raw, c->b->transpose, p->k, c->x, c->y, &c->rawdata));
   PetscCall(CaseApply(c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -205,12 +299,13 @@ static PetscErrorCode CaseStart(void *ctx)
 static PetscErrorCode CaseDestroy(Case *c)
 {
   PetscFunctionBegin;
-  if (c->rawdata) PetscCall((*c->b->place->rawdestroy)(&c->rawdata));
+  if (c->rawdata) PetscCall((*c->place->rawdestroy)(&c->rawdata));
   PetscCall(MatDestroy(&c->A));
   PetscCall(MatDestroy(&c->B));
   PetscCall(MatDestroy(&c->C));
   PetscCall(VecDestroy(&c->x));
   PetscCall(VecDestroy(&c->y));
+  PetscCall(ISDestroy(&c->order));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -227,6 +322,24 @@ static PetscErrorCode CaseRemark(const Case *c)
   stats.fallbacks += stats.dense_fallbacks;
   if (c->p->k && c->b->transpose) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: all products were the parent type's\n", c->p->name, c->what));
   else if (stats.fallbacks) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: %" PetscInt64_FMT " products were the parent type's\n", c->p->name, c->what, stats.fallbacks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ResultError(const Case *c, const PetscScalar y[], PetscInt lda, PetscReal *err)
+{
+  const BenchProblem *p = c->p;
+  const PetscInt      k = PetscMax(p->k, 1);
+  PetscScalar        *columns;
+
+  PetscFunctionBegin;
+  if (CaseRowMajor(c) || c->order) {
+    PetscCheck(CaseRowMajor(c) || lda == p->ny, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Columns do not follow each other");
+    PetscCall(PetscMalloc1((size_t)p->ny * k, &columns));
+    if (c->order) PetscCall(CasePermute(c, p->ny, PETSC_TRUE, y, columns));
+    else Transpose(p->ny, k, y, columns);
+    PetscCall(BenchProblemError(p, columns, p->ny, err));
+    PetscCall(PetscFree(columns));
+  } else PetscCall(BenchProblemError(p, y, lda, err));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -248,14 +361,14 @@ static PetscErrorCode CaseError(Case *c, PetscReal *err)
     PetscCall(CaseApply(c));
     PetscCall(MatDenseGetLDA(c->C, &lda));
     PetscCall(MatDenseGetArrayRead(c->C, &y));
-    PetscCall(BenchProblemError(c->p, y, lda, err));
+    PetscCall(ResultError(c, y, lda, err));
     PetscCall(MatDenseRestoreArrayRead(c->C, &y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(VecSet(c->y, PETSC_INFINITY));
   PetscCall(CaseApply(c));
   PetscCall(VecGetArrayRead(c->y, &y));
-  PetscCall(BenchProblemError(c->p, y, lda, err));
+  PetscCall(ResultError(c, y, lda, err));
   PetscCall(VecRestoreArrayRead(c->y, &y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -264,21 +377,20 @@ static PetscErrorCode TimeProducts(void *ctx)
 {
   Case               *c       = (Case *)ctx;
   const BenchProblem *p       = c->p;
-  const BenchPlace   *place   = c->b->place;
+  const BenchPlace   *place   = c->place;
   const PetscInt      columns = PetscMax(p->k, 1);
   const double        dense = (double)columns * ((double)p->m + p->n) * sizeof(PetscScalar), bytes = (double)p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)) + (p->m + 1.0) * sizeof(PetscInt) + dense;
-  PetscReal           err;
-  PetscLogDouble      before, after, setup, warm, cold;
+  PetscReal           err, warms[2], colds[2];
+  PetscLogDouble      before, after, setup, warm, cold, bandwidth = place == c->b->place ? c->b->bandwidth : c->b->hostbandwidth;
 
   PetscFunctionBegin;
   PetscCall((*place->memory)(&before));
   PetscCall((*place->time)(CaseStart, c, 1, &setup));
   PetscCall((*place->memory)(&after));
-  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->min_ms, &warm));
-  PetscCall(BenchTimeCold(place, CaseApply, c, &cold));
+  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->min_ms, &warm, warms));
+  PetscCall(BenchTimeCold(place, CaseApply, c, &cold, colds));
   PetscCall(CaseError(c, &err));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t%" PetscInt_FMT "\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\n", p->name, p->m, p->n, p->nz, c->what, columns, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz * columns / warm,
-                        bytes / cold / c->b->bandwidth, (after - before - (p->k ? dense : 0)) / PetscMax(p->nz, 1), (double)err));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t%" PetscInt_FMT "\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\t%.2f\t%.2f\t%.2f\t%.2f\n", p->name, p->m, p->n, p->nz, c->what, columns, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz * columns / warm, bytes / cold / bandwidth, (after - before - (p->k ? dense : 0)) / PetscMax(p->nz, 1), (double)err, (double)warms[0] * 1e6, (double)warms[1] * 1e6, (double)colds[0] * 1e6, (double)colds[1] * 1e6));
   PetscCall(CaseRemark(c));
   if (c->A) PetscCall(MatViewFromOptions(c->A, NULL, "-view"));
   if (!(err <= (100 + p->longest) * PETSC_MACHINE_EPSILON)) {
@@ -342,18 +454,29 @@ static PetscErrorCode TimeSetup(void *ctx)
 {
   enum { SCALINGS = 20 };
   Case             *c     = (Case *)ctx;
-  const BenchPlace *place = c->b->place;
-  PetscReal         builds[BENCH_MEASUREMENTS], refreshes[BENCH_MEASUREMENTS];
-  PetscLogDouble    convert, product, build, refresh = 0, scale, both;
+  const BenchPlace *place = c->place;
+  PetscReal         builds[BENCH_MEASUREMENTS], refreshes[BENCH_MEASUREMENTS], range[2][2];
+  PetscLogDouble    convert, product, build, refresh = 0, scale, both, before, peak = NAN;
+  PetscBool         aij;
 
   PetscFunctionBegin;
+  if (place->peak) {
+    Case fresh = *c;
+
+    PetscCall((*place->memory)(&before));
+    PetscCall((*place->peak)(CaseStart, &fresh, &peak));
+    peak = (peak - before - ((double)c->p->nx + c->p->ny) * PetscMax(c->p->k, 1) * sizeof(PetscScalar)) / PetscMax(c->p->nz, 1);
+    PetscCall(CaseDestroy(&fresh));
+  }
   PetscCall((*place->time)(CaseStart, c, 1, &convert));
-  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->min_ms, &product));
+  PetscCall(PetscStrbeginswith(c->what, "sell", &aij));
+  aij = (PetscBool)!aij;
+  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->min_ms, &product, NULL));
   for (PetscInt k = 0; k < BENCH_MEASUREMENTS; k++) {
     Case copy = *c;
 
     PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &copy.A));
-    PetscCall(BringEntries(copy.A));
+    if (aij) PetscCall(BringEntries(copy.A));
     copy.C = NULL;
     if (copy.B) PetscCall(CreateResult(&copy));
     PetscCall((*place->time)(CaseApply, &copy, 1, &build));
@@ -364,9 +487,10 @@ static PetscErrorCode TimeSetup(void *ctx)
     PetscCall(MatDestroy(&copy.A));
     PetscCall(MatDestroy(&copy.C));
   }
-  PetscCall(BenchMedian(builds, &build));
-  PetscCall(BenchMedian(refreshes, &refresh));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%.1f\t%.2f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\n", c->p->name, c->p->nz, product * 1e6, convert * 1e3, build * 1e6, refresh * 1e6, build / product, refresh / product, c->what));
+  PetscCall(BenchMedian(builds, &build, range[0]));
+  PetscCall(BenchMedian(refreshes, &refresh, range[1]));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%.1f\t%.2f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\n", c->p->name, c->p->nz, product * 1e6, convert * 1e3, build * 1e6, refresh * 1e6, build / product, refresh / product, c->what, (double)range[0][0] * 1e6, (double)range[0][1] * 1e6, (double)range[1][0] * 1e6, (double)range[1][1] * 1e6, peak));
+  if (!aij) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: the build is what the first product of a copy takes longer, that to the GPU included\n", c->p->name, c->what));
   PetscCall(CaseRemark(c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -377,7 +501,7 @@ static PetscErrorCode TimeFirst(void *ctx)
 {
   enum { REPEAT = 3 };
   Case             *c     = (Case *)ctx;
-  const BenchPlace *place = c->b->place;
+  const BenchPlace *place = c->place;
   PetscLogDouble    copy, t, first = PETSC_MAX_REAL, resident = PETSC_MAX_REAL, newvalues = PETSC_MAX_REAL;
 
   PetscFunctionBegin;
@@ -429,6 +553,74 @@ static PetscErrorCode PrintOptions(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Types whose products are on the host though there is a GPU */
+static PetscErrorCode IsHostType(const char what[], PetscBool *host)
+{
+  static const char *const types[] = {MATAIJ, MATSEQAIJ, MATSELL, MATSEQSELL};
+  char                     type[128];
+  const char              *name;
+  PetscBool                inorder, match;
+
+  PetscFunctionBegin;
+  *host = PETSC_FALSE;
+  PetscCall(CaseType(what, type, sizeof(type), &inorder, &name));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    PetscCall(PetscStrcmp(type, types[k], &match));
+    if (match) *host = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is not timed, and why, in a remark */
+static PetscErrorCode LeftOut(const Case *c, BenchWork measure, PetscBool *out)
+{
+  const BenchProblem *p = c->p;
+  char                type[128];
+  const char         *name;
+  PetscBool           inorder = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (c->raw < 0) PetscCall(CaseType(c->what, type, sizeof(type), &inorder, &name));
+  *out = PETSC_TRUE;
+  if (inorder && p->m != p->n) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# LEFT OUT %s %s: rows and columns of a rectangular matrix have no common order\n", p->name, c->what));
+  else if (measure == TimeFirst && c->place != c->b->place) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# LEFT OUT %s %s: -first is for types of the GPU\n", p->name, c->what));
+  else *out = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunCase(Bench *b, const BenchProblem *p, PetscInt t, BenchWork measure)
+{
+  const PetscInt raw = t - b->ntypes;
+  Case           c   = {.b = b, .place = b->place, .p = p, .raw = raw < 0 ? -1 : raw}, small;
+  PetscBool      out = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (raw >= 0) {
+    const BenchRaw *known = &b->place->raws[raw];
+
+    if (known->dense != (PetscBool)(p->k > 0) || (b->transpose && !known->transpose)) PetscFunctionReturn(PETSC_SUCCESS);
+    c.what = known->name;
+  } else {
+    c.what = b->types[t];
+    PetscCall(IsHostType(c.what, &out));
+    if (out) c.place = &BenchHost;
+  }
+  if (b->ncases++ < b->skip) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(LeftOut(&c, measure, &out));
+  if (out) PetscFunctionReturn(PETSC_SUCCESS);
+  if (b->announce) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# begins\t%" PetscInt_FMT "\t%s\t%s\t%" PetscInt_FMT "\n", b->ncases, p->name, c.what, PetscMax(p->k, 1)));
+  if (!b->warmed) {
+    small      = c;
+    small.p    = &b->small;
+    b->small.k = p->k;
+    PetscCall(CaseStart(&small));
+    PetscCall(CaseDestroy(&small));
+  }
+  PetscCall((*measure)(&c));
+  PetscCall(CaseDestroy(&c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, BenchWork measure)
 {
   BenchProblem p;
@@ -437,33 +629,76 @@ static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, BenchWor
   PetscFunctionBegin;
   for (PetscInt k = 0; k < b->nk; k++) most = PetscMax(most, b->k[k]);
   PetscCall(BenchProblemCreate(given, file, b->seed, b->transpose, most, &p));
-  if (measure != CaseStart) PetscCall(BenchProblemRemark(&p));
+  PetscCall(BenchProblemRemark(&p));
+  if (!b->warmed) PetscCall(BenchProblemCreate("star5_32", PETSC_FALSE, b->seed, b->transpose, most, &b->small));
   for (PetscInt k = 0; k < b->nk; k++) {
     p.k = b->k[k];
     if (p.k > PETSC_INT_MAX / PetscMax(1, PetscMax(p.m, p.n))) {
       PetscCall(PetscPrintf(PETSC_COMM_SELF, "# LEFT OUT %s with %" PetscInt_FMT " columns: more numbers than a PetscInt counts\n", p.name, p.k));
       continue;
     }
-    for (PetscInt t = 0; t < b->ntypes + b->nraw; t++) {
-      Case c = {.b = b, .p = &p, .what = t < b->ntypes ? b->types[t] : b->place->rawnames[p.k > 0][t - b->ntypes], .raw = t < b->ntypes ? -1 : t - b->ntypes};
+    for (PetscInt t = 0; t < b->ntypes + (b->raw ? b->place->nraws : 0); t++) PetscCall(RunCase(b, &p, t, measure));
+  }
+  if (!b->warmed) PetscCall(BenchProblemDestroy(&b->small));
+  b->warmed = PETSC_TRUE;
+  PetscCall(BenchProblemDestroy(&p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-      PetscCall((*measure)(&c));
-      PetscCall(CaseDestroy(&c));
+/* Without a GPU the host's types stand for those that need one */
+static PetscErrorCode UseHostTypes(Bench *b)
+{
+  static const char *const pairs[][2] = {
+    {MATAIJCUSPARSE, MATAIJ },
+    {MATSELLCUDA,    MATSELL}
+  };
+
+  PetscFunctionBegin;
+  for (PetscInt t = 0; t < b->ntypes; t++) {
+    for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(pairs); k++) {
+      char *const end = b->types[t] + strlen(pairs[k][0]);
+      PetscBool   match;
+
+      PetscCall(PetscStrbeginswith(b->types[t], pairs[k][0], &match));
+      if (match) PetscCall(PetscMemmove(b->types[t] + strlen(pairs[k][1]), end, strlen(end) + 1));
     }
   }
-  PetscCall(BenchProblemDestroy(&p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the types of the host want beforehand */
+static PetscErrorCode PrepareHostTypes(Bench *b)
+{
+  PetscBool host, sell = PETSC_FALSE, any = PETSC_FALSE, set;
+
+  PetscFunctionBegin;
+  for (PetscInt t = 0; t < b->ntypes; t++) {
+    PetscCall(IsHostType(b->types[t], &host));
+    if (!host) continue;
+    any = PETSC_TRUE;
+    PetscCall(PetscStrncmp(b->types[t], MATSELL, strlen(MATSELL), &set));
+    if (!set) PetscCall(PetscStrncmp(b->types[t], MATSEQSELL, strlen(MATSEQSELL), &set));
+    if (set) sell = PETSC_TRUE;
+  }
+  /* a PETSc with CUDA makes slices of 16 rows, and its products on the host refuse them */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_sell_slice_height", &set));
+  if (sell && b->place == &BenchHost && PetscDefined(HAVE_CUDA) && !set) {
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_sell_slice_height", "8"));
+    PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_sell_slice_height", &set)); /* used, though none of them may be made */
+  }
+  if (any && b->place != &BenchHost) PetscCall(HostBandwidth(&b->hostbandwidth));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP};
+  static const char *const types[] = {MATAIJCUSPARSE, MATSELLCUDA, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP};
   Bench                    b       = {.place = &BenchHost, .seed = 1, .min_ms = 30};
   char                    *files[BENCH_MOST_NAMES], *names[BENCH_MOST_NAMES], version[256];
   PetscInt                 nfiles, nnames;
-  PetscBool                raw = PETSC_FALSE, setup = PETSC_FALSE, firsts = PETSC_FALSE, match;
+  PetscBool                setup = PETSC_FALSE, firsts = PETSC_FALSE, match;
   BenchWork                measure = TimeProducts;
-  const char              *columns = "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\n";
+  const char              *columns = "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\twarm_min\twarm_max\tcold_min\tcold_max\n";
   PetscMPIInt              size;
 
   PetscFunctionBeginUser;
@@ -479,15 +714,12 @@ int main(int argc, char **argv)
   PetscCall(BenchList("-generate", 0, NULL, &nnames, names));
   PetscCheck(nfiles + nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate star7_100 or -f matrix.mtx; -help lists all options");
   PetscCall(BenchList("-types", PETSC_STATIC_ARRAY_LENGTH(types), types, &b.ntypes, b.types));
-  for (PetscInt t = 0; t < b.ntypes && b.place == &BenchHost; t++) {
-    char *end = b.types[t] + strlen(MATAIJCUSPARSE);
-
-    PetscCall(PetscStrbeginswith(b.types[t], MATAIJCUSPARSE, &match));
-    if (match) PetscCall(PetscMemmove(b.types[t] + strlen(MATAIJ), end, strlen(end) + 1));
-  }
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-raw", &raw, NULL));
+  if (b.place == &BenchHost) PetscCall(UseHostTypes(&b));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-raw", &b.raw, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &b.transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &setup, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-announce", &b.announce, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-skip", &b.skip, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-first", &firsts, NULL));
@@ -499,24 +731,27 @@ int main(int argc, char **argv)
   PetscCheck(!firsts || b.place->copy, PETSC_COMM_WORLD, PETSC_ERR_USER, "-first is for a GPU, and there is none");
   if (setup) {
     measure = TimeSetup;
-    columns = "# matrix\tnnz\tproduct_us\tconvert_ms\tbuild_us\trefresh_us\tbuild/product\trefresh/product\twhat\n";
+    columns = "# matrix\tnnz\tproduct_us\tconvert_ms\tbuild_us\trefresh_us\tbuild/product\trefresh/product\twhat\tbuild_min\tbuild_max\trefresh_min\trefresh_max\tpeak_B/nnz\n";
   } else if (firsts) {
     measure = TimeFirst;
     columns = "# matrix\tnnz\tcopy_ms\tfirst_ms\tfirst/copy\tresident_us\tnewvalues_ms\twhat\n";
-  } else if (raw) b.nraw = b.place->nraw[b.k[0] > 0];
+  }
+  if (setup || firsts) b.raw = PETSC_FALSE;
 
   PetscCall(PetscGetVersion(version, sizeof(version)));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));
   PetscCall((*b.place->start)(&b.bandwidth));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# read bandwidth %.0f GB/s\n", b.bandwidth * 1e-9));
   PetscCall(PrintOptions());
+  PetscCall(PrepareHostTypes(&b));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s", columns));
-  PetscCall(Run(&b, "star5_32", PETSC_FALSE, CaseStart)); /* the first products of a process set up what later ones find: handles, pools, kernels */
   for (PetscInt k = 0; k < nnames; k++) PetscCall(Run(&b, names[k], PETSC_FALSE, measure));
   for (PetscInt k = 0; k < nfiles; k++) PetscCall(Run(&b, files[k], PETSC_TRUE, measure));
+  if (b.announce) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# done\n"));
 
   PetscCall(BenchPrintUnused());
   PetscCall((*b.place->finish)());
+  if (b.hostbandwidth > 0) PetscCall(HostFinish());
   PetscCall(BenchFreeList(nnames, names));
   PetscCall(BenchFreeList(nfiles, files));
   PetscCall(BenchFreeList(b.ntypes, b.types));

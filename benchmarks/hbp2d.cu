@@ -18,7 +18,7 @@ static char help[] = "Times the set-up of HBP on one GPU with its hash and with 
   -seed <1>               of the generated matrices and of x\n\
 \n\
 Ways: hash, as HBP has it; sort2D, segments of a block sorted by their lengths; DP2D, sorted and then cut into groups by dynamic programming, so that\n\
-least lanes are idle; plain2D, in order of rows, 32 to a group; raw_csr_alg1 and raw_csr_alg2, cuSPARSE, for the products.\n\
+least lanes are idle; plain2D, in order of rows, 32 to a group; raw_..., cuSPARSE, for the products.\n\
 Output: one line a matrix and way, fields separated by tabs, - for what there is not\n\
   matrix nnz blocks segments way groups\n\
   reorder_us              from the segments of each block, in any order, to their order; of many in a row, median of 7\n\
@@ -513,8 +513,8 @@ static PetscErrorCode ApplyProduct(void *ctx)
 static PetscErrorCode TimeProduct(const BenchProblem *problem, PetscReal min_ms, BenchWork work, void *ctx, PetscLogDouble *seconds)
 {
   PetscFunctionBegin;
-  PetscCall(BenchTimeWarm(&BenchDevice, work, ctx, min_ms, seconds));
-  if (problem->nz >= 1000000) PetscCall(BenchTimeCold(&BenchDevice, work, ctx, seconds));
+  PetscCall(BenchTimeWarm(&BenchDevice, work, ctx, min_ms, seconds, NULL));
+  if (problem->nz >= 1000000) PetscCall(BenchTimeCold(&BenchDevice, work, ctx, seconds, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -556,7 +556,7 @@ static PetscErrorCode Measure(Bench *b, const BenchProblem *problem, SetUp *s, V
   if (s->way != ROWS) {
     PetscCall(Collect(s));
     PetscCall(TakeOrders(s));
-    PetscCall(BenchTimeWarm(&BenchDevice, Reorder, s, b->min_ms, &f->reorder));
+    PetscCall(BenchTimeWarm(&BenchDevice, Reorder, s, b->min_ms, &f->reorder, NULL));
     PetscCall(ReleaseWork(s));
     PetscCall(DestroyBuilt(s));
   }
@@ -565,7 +565,7 @@ static PetscErrorCode Measure(Bench *b, const BenchProblem *problem, SetUp *s, V
     if (k >= 0) times[k] = (PetscReal)t;
     if (k < BENCH_MEASUREMENTS - 1) PetscCall(DestroyBuilt(s));
   }
-  PetscCall(BenchMedian(times, &f->setup));
+  PetscCall(BenchMedian(times, &f->setup, NULL));
   f->groups = s->h->groupNum;
   PetscCall(HBPCopyToHost(s->h, &copy));
   PetscCall(HBPGetDeviations(copy, &byrow, &f->deviation));
@@ -703,15 +703,16 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
     b->product[s.way] += PetscLogReal((PetscReal)(f.product / hash.product));
     PetscCall(DestroyBuilt(&s));
   }
-  for (PetscInt k = 0; k < BenchDevice.nraw[0]; k++) {
+  for (PetscInt k = 0; k < BenchDevice.nraws; k++) {
     void *raw;
 
+    if (BenchDevice.raws[k].dense) continue;
     f = {-1, -1, -1, -1, -1, -1, -1};
     PetscCall((*BenchDevice.rawcreate)(problem.A, k, PETSC_FALSE, 0, x, y, &raw));
-    PetscCall(CheckResult(b, &problem, BenchDevice.rawnames[0][k], BenchDevice.rawapply, raw, y, &f.err));
+    PetscCall(CheckResult(b, &problem, BenchDevice.raws[k].name, BenchDevice.rawapply, raw, y, &f.err));
     PetscCall(TimeProduct(&problem, b->min_ms, BenchDevice.rawapply, raw, &f.product));
     PetscCall((*BenchDevice.rawdestroy)(&raw));
-    PetscCall(PrintLine(&problem, blocks, segs, BenchDevice.rawnames[0][k], &f, &hash));
+    PetscCall(PrintLine(&problem, blocks, segs, BenchDevice.raws[k].name, &f, &hash));
     best = PetscMin(best, (PetscReal)f.product);
   }
   b->product[RAW] += PetscLogReal((PetscReal)(best / hash.product));

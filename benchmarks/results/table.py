@@ -15,9 +15,9 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
 
 A table replaces what stands between <!-- table --> and <!-- /table --> (setup, windows, summary likewise).
 
-Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err; what is aijcusparse, evchyb,
-raw_csr_alg1 or raw_csr_alg2; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
-refresh_us build/product refresh/product, and what, where it is not for evchyb alone. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
+Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err, and others behind them; what is evchyb, or
+cuSPARSE's, aijcusparse or one that begins with raw_; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
+refresh_us build/product refresh/product, what, where it is not for evchyb alone, and others behind it. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
 docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
@@ -171,7 +171,7 @@ def heights(path, reference, ours):
 def setup(path, ours=OURS):
     rows = ["| matrix | product (µs) | build (µs) | build in products | refresh (µs) | refresh in products | host AIJ to first product (ms) |", "|---|--:|--:|--:|--:|--:|--:|"]
     for fields in lines_of(path):
-        if fields[8:] not in ([], [ours]):
+        if fields[8:9] not in ([], [ours]):
             continue
         product, build, refresh = float(fields[2]), float(fields[4]), float(fields[5])
         rows.append(f"| {re.sub(r'[.]bin$', '', fields[0])} | {product:.1f} | {build:.0f} | {build / product:.1f} | {refresh:.1f} | {refresh / product:.1f} | {float(fields[3]):.1f} |")

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Test what bench.py makes of a program that crashes, hangs or errs: by a program that does so when it is asked to.
+
+The last line says how many tests passed and failed, as config/test-summary does. Needs no GPU and no PETSc.
+"""
+import contextlib
+import io
+import json
+import stat
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import bench
+
+COLUMNS = "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\twarm_min\twarm_max\tcold_min\tcold_max"
+
+# Cases one, two, three of a matrix; the name of the matrix says what becomes of the second
+FAKE = f"""#!{sys.executable}
+import os, signal, sys, time
+def say(line): print(line, flush=True)
+words = sys.argv[1:]
+name = words[words.index("-generate") + 1] if "-generate" in words else "file"
+skip = int(words[words.index("-skip") + 1]) if "-skip" in words else 0
+say("# Gallop commit abc123\\n# PETSc Release Version 3.26.1\\n# machine: a GPU, 1 multiprocessors, 1 MiB")
+say("# driver 580.1, CUDA 13.0, cuSPARSE 12.6.3\\n# read bandwidth 4000 GB/s")
+say({COLUMNS!r})
+if name == "nothing":
+    sys.exit("[0]PETSC ERROR: There is no such matrix")
+say(f"# {{name}} has rows of 5.0 entries, variation 0.250, the longest 6")
+for number, what in enumerate(("one", "two", "three"), 1):
+    if number <= skip:
+        continue
+    say(f"# begins\\t{{number}}\\t{{name}}\\t{{what}}\\t1")
+    if what == "two" and name == "crash":
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if what == "two" and name == "hang":
+        time.sleep(60)
+    if what == "two" and name == "error":
+        sys.exit("[0]PETSC ERROR: --- Error Message ---\\n[0]PETSC ERROR: Out of memory")
+    err = "nan" if what == "two" and name == "wrong" else "1e-16"
+    say("\\t".join([name, "3", "3", "5", what, "1"] + ["1.5"] * 6 + [err] + ["2.5"] * 4))
+    if err == "nan":
+        say(f"# WRONG {{name}} {{what}}: error nan")
+    if "-view" in words:
+        say("Mat Object: 1 MPI process")
+say("# done")
+sys.exit(76 if name == "wrong" else 0)
+"""
+
+
+class BenchTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        self.program = self.folder / "fake"
+        self.program.write_text(FAKE)
+        self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
+
+    def bench(self, *words):
+        """Exit status, lines for tables, and the document."""
+        tsv, document = self.folder / "out.tsv", self.folder / "out.json"
+        arguments = ["bench.py", "--program", str(self.program), "--timeout", "2", "--output", str(tsv), "--json", str(document), *words]
+        with mock.patch.object(sys, "argv", arguments), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            status = bench.main()
+        return status, tsv.read_text().splitlines(), json.loads(document.read_text())
+
+    def statuses(self, document, matrix):
+        return [(case["what"], case["status"]) for case in document["cases"] if case["matrix"] == matrix]
+
+    def test_all_is_well(self):
+        status, lines, document = self.bench("good", "other", "--", "-min_ms", "5")
+        self.assertEqual(status, 0)
+        self.assertEqual(self.statuses(document, "good"), [("one", "ok"), ("two", "ok"), ("three", "ok")])
+        self.assertEqual(len([line for line in lines if not line.startswith("#")]), 6)
+        self.assertEqual([line for line in lines if line.startswith("# matrix\t")], [COLUMNS])
+        self.assertFalse([line for line in lines if line.startswith(("# begins", "# done"))])
+        self.assertEqual(document["options"], ["-raw", "-min_ms", "5"])
+
+    def test_machine_and_numbers(self):
+        _, _, document = self.bench("good")
+        self.assertEqual([document[name] for name in ("commit", "driver", "cuda", "cusparse", "read_bandwidth_GBs", "gpu")], ["abc123", "580.1", "13.0", "12.6.3", 4000, True])
+        case = document["cases"][0]
+        self.assertEqual([case[name] for name in ("nnz", "warm_us", "err", "cold_max", "row_variation", "row_longest")], [5, 1.5, 1e-16, 2.5, 0.25, 6])
+
+    def test_crash(self):
+        status, lines, document = self.bench("crash", "good")
+        self.assertEqual(status, 1)
+        self.assertEqual(self.statuses(document, "crash"), [("one", "ok"), ("two", "failed"), ("three", "ok")])
+        self.assertIn("# FAILED crash two 1 killed by SIGSEGV", lines)
+        self.assertEqual(len(self.statuses(document, "good")), 3)
+        self.assertEqual(len([line for line in lines if line.startswith("# read bandwidth")]), 1)
+
+    def test_timeout(self):
+        status, lines, document = self.bench("hang", "good")
+        self.assertEqual(status, 1)
+        self.assertEqual(self.statuses(document, "hang"), [("one", "ok"), ("two", "timeout"), ("three", "ok")])
+        self.assertIn("# TIMEOUT hang two 1 no end after 2 s", lines)
+        self.assertEqual(len(self.statuses(document, "good")), 3)
+
+    def test_error_message(self):
+        _, _, document = self.bench("error")
+        self.assertEqual(self.statuses(document, "error"), [("one", "ok"), ("two", "failed"), ("three", "ok")])
+        self.assertEqual(document["cases"][1]["reason"], "exit status 1: Out of memory")
+
+    def test_wrong_result(self):
+        status, lines, document = self.bench("wrong")
+        self.assertEqual(status, 1)
+        self.assertEqual(self.statuses(document, "wrong"), [("one", "ok"), ("two", "wrong"), ("three", "ok")])
+        self.assertIn("# WRONG wrong two: error nan", lines)
+        self.assertIsNone(document["cases"][1]["err"])
+
+    def test_matrix_that_is_none(self):
+        status, lines, document = self.bench("nothing", "good")
+        self.assertEqual(status, 1)
+        self.assertEqual(self.statuses(document, "nothing"), [(None, "failed")])
+        self.assertIn("# FAILED nothing exit status 1: There is no such matrix", lines)
+        self.assertEqual(len(self.statuses(document, "good")), 3)
+
+    def test_view(self):
+        _, lines, document = self.bench("good", "--", "-view", "::ascii_info")
+        self.assertEqual(document["cases"][2]["view"], ["Mat Object: 1 MPI process"])
+        self.assertEqual(lines.count("# view Mat Object: 1 MPI process"), 3)
+
+    def test_setup_is_without_raw(self):
+        _, _, document = self.bench("good", "--", "-setup")
+        self.assertEqual(document["options"], ["-setup"])
+
+    def test_names_of_files(self):
+        self.assertEqual([bench.label(name) for name in ("a/b.mtx.gz", "b.bin", "short=star7_20", "kron10")], ["b", "b", "short", "kron10"])
+
+
+def main():
+    modules = [sys.modules[__name__]]
+    suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
+    result = unittest.TextTestRunner(verbosity=2 if "-v" in sys.argv else 1).run(suite)
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad} passed, {bad} failed")
+    return 1 if bad or not result.testsRun else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
