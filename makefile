@@ -168,9 +168,11 @@ $(programs):
 
 bench_program := $(build)/benchmarks/gallopbench
 bench_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c common.c generate.c $(if $(petsc_cuda),benchdevice.cu))
-# with the library's own objects but one, whose kernels it calls
-hbp2d         := $(build)/benchmarks/hbp2d
-hbp2d_objects := $(patsubst %,$(build)/benchmarks/%.o,hbp2d.cu benchdevice.cu common.c generate.c) $(filter-out %/hbpdevice.cu.o,$(objects))
+# with the library's own objects but one, whose kernels they call
+hbp2d               := $(build)/benchmarks/hbp2d
+evchybparts         := $(build)/benchmarks/evchybparts
+hbp2d_objects       := $(patsubst %,$(build)/benchmarks/%.o,hbp2d.cu benchdevice.cu common.c generate.c) $(filter-out %/hbpdevice.cu.o,$(objects))
+evchybparts_objects := $(patsubst %,$(build)/benchmarks/%.o,evchybparts.cu benchdevice.cu common.c generate.c) $(filter-out %/evchybdevice.cu.o,$(objects))
 
 bench_setup   := $(findstring -setup,$(BENCHFLAGS))
 bench_output  := $(build)/benchmarks/$(BENCH)$(if $(bench_setup),-setup.txt,.tsv)
@@ -185,9 +187,10 @@ bench-program: $(bench_program)
 
 ifdef petsc_cuda
 bench-hbp2d: $(hbp2d)
+bench-evchybparts: $(evchybparts)
 else
-bench-hbp2d:
-	@echo "make bench-hbp2d: the program needs CUDA, and this is $(petsc_description)" >&2; exit 1
+bench-hbp2d bench-evchybparts:
+	@echo "make $@: the program needs CUDA, and this is $(petsc_description)" >&2; exit 1
 endif
 
 $(bench_program): $(bench_objects) $(library) $(build)/link.txt
@@ -197,6 +200,10 @@ $(bench_program): $(bench_objects) $(library) $(build)/link.txt
 $(hbp2d): $(hbp2d_objects) $(build)/link.txt
 	@echo "  LINK $@"
 	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(hbp2d_objects) $(PETSC_LIB)
+
+$(evchybparts): $(evchybparts_objects) $(build)/link.txt
+	@echo "  LINK $@"
+	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(evchybparts_objects) $(PETSC_LIB)
 
 $(build)/benchmarks/%.c.o: benchmarks/%.c $(build)/compile.txt
 	@mkdir -p $(@D)
@@ -208,12 +215,12 @@ $(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
 	@echo "  CUDA $<"
 	@$(compile_cuda) $(says_commit) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
--include $(bench_objects:.o=.d) $(build)/benchmarks/hbp2d.cu.d
+-include $(bench_objects:.o=.d) $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
 
 # programs say which commit they were made from
-main_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c hbp2d.cu)
+main_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c hbp2d.cu evchybparts.cu)
 says_commit   = $(if $(filter $(main_objects),$@),-DGALLOP_COMMIT='"$(commit)"')
-ifneq ($(filter bench bench-program bench-hbp2d,$(MAKECMDGOALS)),)
+ifneq ($(filter bench bench-program bench-hbp2d bench-evchybparts,$(MAKECMDGOALS)),)
 commit ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
 $(main_objects): $(build)/benchmarks/commit.txt
 $(eval $(call remember,$(build)/benchmarks/commit.txt,$$(commit)))
@@ -275,4 +282,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-hbp2d bench-program check clean conformance demo docs examples help install petsc4py plots force
+.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-program check clean conformance demo docs examples help install petsc4py plots force

@@ -232,6 +232,18 @@ static PetscErrorCode Uniform(const double v[], uint64_t *rng, Positions *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Uneven(const double v[], uint64_t *rng, Positions *p)
+{
+  PetscFunctionBegin;
+  PetscCall(Shape(p, v[0], v[0], v[0] * PetscMax(v[1], 1)));
+  for (PetscInt i = 0; i < p->m; i++) {
+    const PetscInt len = 1 + Pick(rng, (PetscInt)PetscMax(v[1], 1));
+
+    for (PetscInt k = 0; k < len; k++) Add(p, i, Pick(rng, p->n));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Anywhere(const double v[], uint64_t *rng, Positions *p)
 {
   PetscFunctionBegin;
@@ -294,6 +306,7 @@ static const Generator generators[] = {
   {"web",        2, 4, {0, 0, 1.7, .7}, Web,           0, PETSC_FALSE, 0},
   {"circuit",    2, 4, {0},             Circuit,       0, PETSC_FALSE, 0},
   {"uniform",    2, 2, {0},             Uniform,       0, PETSC_FALSE, 0},
+  {"uneven",     2, 2, {0},             Uneven,        0, PETSC_FALSE, 0},
   {"random",     2, 2, {0},             Anywhere,      0, PETSC_FALSE, 0},
   {"longrows",   4, 4, {0},             LongRows,      0, PETSC_FALSE, 0},
   {"lp",         3, 3, {0},             LinearProgram, 0, PETSC_FALSE, 0},

@@ -14,6 +14,7 @@
   web<n>_<k>[_<a>_<l>]         power-law row lengths of mean k and exponent a (1.7), a share l (0.7) of the columns near the diagonal\n\
   circuit<n>_<k>[_<d>_<L>]     k short-range entries a row, and d rows and columns (0) of L, L/2, L/3... entries\n\
   uniform<n>_<k>               k random columns in each row\n\
+  uneven<n>_<k>                1 to k random columns in each row, each number as likely\n\
   random<n>_<k>                n k random positions\n\
   longrows<n>_<s>_<L>_<k>      a share s of the rows has L entries, the others k\n\
   lp<m>_<n>_<k>                m by n, k entries a column, and in 20 rows n/8 more\n\

@@ -1,0 +1,285 @@
+/* What the parts of EVC-HYB's data cost a product: the library's own kernel, which loads less of them. Section 3.3 of the paper. */
+
+#include "../src/mat/impls/evchyb/evchybdevice.cu"
+#include "bench.h"
+#include "generate.h"
+
+static char help[] = "Times products of EVC-HYB on one GPU, and the same kernel with a part of its data constant.\n\
+  -generate <name,...>    matrices by name, see below\n\
+  -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
+  -min_ms <30>            how long products are repeated with warm caches\n\
+  -seed <1>               of the generated matrices and of x\n\
+  -once                   launches the kernel twice a matrix, with y in order of the matrix and as the rows are stored, and times nothing: for a profiler\n\
+and the options of evchyb, such as -mat_evchyb_window 0, the paper's order\n\
+\n\
+Ways: full, the product; inorder, results are left in the order of the stored rows (the paper's \"without reordering\"), as they are in all that follow;\n\
+constX, no index is loaded and all of x is its first number (the paper's T_A + T_Y); constA, no value is loaded (T_X + T_Y); constAX, neither (T_Y)\n\
+Output: one line a matrix and way, fields separated by tabs\n\
+  matrix m nnz stored what   stored: entries of the format, padding included\n\
+  warm_us cold_us            as gallopbench's\n\
+  err                        of full and inorder, as gallopbench's; - for the others, whose results are no products\n\
+  warm_min warm_max cold_min cold_max\n\
+\n" BENCH_GENERATORS_HELP;
+
+#if !defined(GALLOP_COMMIT)
+  #define GALLOP_COMMIT "unknown"
+#endif
+
+/* ---- data that is not loaded: the kernel is compiled for types whose loads are none ---- */
+
+/* An index of the matrix; lengths of column blocks have the same type, and are read as what they are */
+struct NoIndex {
+  PetscInt value;
+
+  NoIndex() = default;
+  __device__ explicit NoIndex(PetscInt v) : value(v) { }
+  __device__ operator PetscInt() const { return value; }
+};
+
+/* A number of the matrix, x and y */
+struct NoValue {
+  PetscScalar value;
+
+  NoValue() = default;
+  __host__            __device__ explicit NoValue(PetscScalar v) : value(v) { }
+  __host__            __device__ explicit NoValue(int v) : value((PetscReal)v) { }
+  __device__ NoValue &operator+=(const NoValue &other)
+  {
+    value += other.value;
+    return *this;
+  }
+};
+
+static __device__ __forceinline__ NoValue operator*(const NoValue &a, const NoValue &b)
+{
+  return NoValue(a.value * b.value);
+}
+
+static __device__ __forceinline__ NoValue operator+(const NoValue &a, const NoValue &b)
+{
+  return NoValue(a.value + b.value);
+}
+
+/* The kernel loads the matrix by this function, and x and y otherwise */
+static __device__ __forceinline__ NoIndex GallopLoadOnce(const NoIndex *)
+{
+  return NoIndex(PetscInt(0));
+}
+
+static __device__ __forceinline__ NoValue GallopLoadOnce(const NoValue *)
+{
+  return NoValue(1);
+}
+
+/* The library's takes the order of rows, which none of these ways reads, as numbers */
+template <typename S, typename V>
+static __device__ __forceinline__ void ScaleEmpty(const NoIndex *perm, PetscInt rows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+{
+  ScaleEmpty<S, V>(reinterpret_cast<const PetscInt *>(perm), rows, v, range, block);
+}
+
+/* ---- products ---- */
+
+enum { FULL, INORDER, CONSTX, CONSTA, CONSTAX, WAYS };
+
+static const char *const Names[WAYS] = {"full", "inorder", "constX", "constA", "constAX"};
+
+struct Product {
+  EVCHYB            *ev;
+  int                way;
+  const PetscScalar *x;
+  PetscScalar       *z;
+};
+
+/* As LaunchShape() in evchybdevice.cu */
+template <typename S, typename V, typename I>
+static cudaError_t LaunchPart(const EVCHYB *ev, const GallopVectors<V> &v, cudaStream_t stream)
+{
+  const SubELL       *ell = &ev->ell;
+  const SubCSR       *csr = &ev->csr;
+  const EllView<V, I> e   = {ell->bnz, reinterpret_cast<const I *>(ell->clen), reinterpret_cast<const I *>(ell->j), reinterpret_cast<const V *>(ell->as)};
+  const CsrView<V, I> c   = {csr->i,      reinterpret_cast<const I *>(csr->j), reinterpret_cast<const V *>(csr->as), csr->split, csr->splitblk, csr->splitrow, reinterpret_cast<V *>(csr->partial),
+                             csr->arrived};
+
+  static_assert(sizeof(V) == sizeof(PetscScalar) && sizeof(I) == sizeof(PetscInt), "the format's arrays are read as arrays of these");
+  return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>,
+                      {ev->launch.range[ev->launch.n - 1].next, EVCHYB_THREADS, ev->launch.range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1, 0, stream, (bool)ev->overlaps}, ev->launch, e, c, reinterpret_cast<const I *>(ev->perm), v,
+                      ell->n, ell->n + csr->n, (bool)ev->fresh);
+}
+
+template <typename V, typename I>
+static PetscErrorCode ApplyPart(const Product *p)
+{
+  const EVCHYB    *ev = p->ev;
+  GallopVectors<V> v  = {V(1), V(0), reinterpret_cast<const V *>(p->x), nullptr, reinterpret_cast<V *>(p->z), false};
+  cudaStream_t     stream;
+  cudaError_t      err;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (ev->nempty > ev->nlisted) PetscCallCUDA(cudaMemsetAsync(p->z, 0, ev->m * sizeof(PetscScalar), stream));
+  if (!ev->launch.n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ev->shape == EVCHYB_SHAPE_SHORT) err = LaunchPart<Shape<4, 6, true, true>, V, I>(ev, v, stream);
+  else if (ev->shape == EVCHYB_SHAPE_LARGE) err = LaunchPart<Shape<8, 5, false, true>, V, I>(ev, v, stream);
+  else err = LaunchPart<Shape<8, 4, true, true>, V, I>(ev, v, stream);
+  PetscCallCUDA(err);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(void *ctx)
+{
+  static const PetscScalar one = 1, zero = 0;
+  const Product           *p = (const Product *)ctx;
+
+  PetscFunctionBegin;
+  switch (p->way) {
+  case FULL: {
+    const GallopProduct product = {&one, &zero, p->x, NULL, p->z};
+
+    PetscCall(EVCHYBApply_Device(p->ev, &product));
+    break;
+  }
+  case INORDER:
+    PetscCall(ApplyPart<PetscScalar, PetscInt>(p));
+    break;
+  case CONSTX:
+    PetscCall(ApplyPart<PetscScalar, NoIndex>(p));
+    break;
+  case CONSTA:
+    PetscCall(ApplyPart<NoValue, PetscInt>(p));
+    break;
+  default:
+    PetscCall(ApplyPart<NoValue, NoIndex>(p));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- measurements ---- */
+
+typedef struct {
+  PetscInt  seed, wrong;
+  PetscReal min_ms;
+  PetscBool once;
+} Bench;
+
+/* Results in the order of stored rows are brought back to that of the matrix first */
+static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, Product *p, Vec y, PetscReal *err)
+{
+  const PetscScalar *values;
+  PetscScalar       *back = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(VecSet(y, PETSC_INFINITY)); /* so that what a product does not write shows */
+  PetscCall(Apply(p));
+  PetscCall(VecGetArrayRead(y, &values));
+  if (p->way == INORDER) {
+    const PetscInt rows = p->ev->ell.n + p->ev->csr.n + p->ev->nlisted;
+    EVCHYB        *copy;
+
+    PetscCall(EVCHYBCopyToHost(p->ev, &copy));
+    PetscCall(PetscCalloc1(problem->m, &back)); /* rows that are not stored are empty */
+    for (PetscInt k = 0; k < rows; k++) back[copy->perm[k]] = values[k];
+    PetscCall(EVCHYBDestroyHostCopy(&copy));
+  }
+  PetscCall(BenchProblemError(problem, back ? back : values, problem->m, err));
+  PetscCall(PetscFree(back));
+  PetscCall(VecRestoreArrayRead(y, &values));
+  if (*err <= (100 + problem->longest) * PETSC_MACHINE_EPSILON) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", problem->name, Names[p->way], (double)*err));
+  b->wrong++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
+{
+  BenchProblem       problem;
+  Mat                A;
+  Vec                x, y;
+  EVCHYB             copy;
+  const void        *data;
+  const PetscScalar *xx;
+  PetscScalar       *array, *yy;
+  PetscReal          err, warms[2], colds[2];
+  PetscLogDouble     warm, cold;
+
+  PetscFunctionBegin;
+  PetscCall(BenchProblemCreate(given, file, b->seed, PETSC_FALSE, 0, &problem));
+  PetscCheck(problem.nz, PETSC_COMM_SELF, PETSC_ERR_USER, "Matrix %s has no entries", problem.name);
+  PetscCall(BenchProblemRemark(&problem));
+  PetscCall(MatConvert(problem.A, MATEVCHYB, MAT_INITIAL_MATRIX, &A));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecGetArrayWrite(x, &array));
+  PetscCall(BenchProblemFill(&problem, array));
+  PetscCall(VecRestoreArrayWrite(x, &array));
+  PetscCall(MatMult(A, x, y)); /* builds the format */
+  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
+  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room for matrix %s in EVC-HYB", problem.name);
+  copy = *(const EVCHYB *)data; /* products write which values are new */
+  PetscCall(VecCUDAGetArrayRead(x, &xx));
+  PetscCall(VecCUDAGetArrayWrite(y, &yy));
+  Product p = {&copy, FULL, xx, yy};
+  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
+  PetscCall(VecCUDARestoreArrayRead(x, &xx));
+  if (b->once) {
+    p.way = INORDER;
+    PetscCall(Apply(&p));
+    PetscCallCUDA(cudaDeviceSynchronize());
+  }
+  for (p.way = FULL; p.way < WAYS && !b->once; p.way++) {
+    const bool product = p.way <= INORDER;
+
+    PetscCall(BenchTimeWarm(&BenchDevice, Apply, &p, b->min_ms, &warm, warms));
+    PetscCall(BenchTimeCold(&BenchDevice, Apply, &p, &cold, colds));
+    if (product) PetscCall(CheckResult(b, &problem, &p, y, &err));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscCount_FMT "\t%s\t%.2f\t%.2f\t", problem.name, problem.m, problem.nz, copy.ell.nz + copy.csr.nz, Names[p.way], warm * 1e6, cold * 1e6));
+    if (product) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%.1e", (double)err));
+    else PetscCall(PetscPrintf(PETSC_COMM_SELF, "-"));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "\t%.2f\t%.2f\t%.2f\t%.2f\n", (double)warms[0] * 1e6, (double)warms[1] * 1e6, (double)colds[0] * 1e6, (double)colds[1] * 1e6));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(BenchProblemDestroy(&problem));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Bench          b = {1, 0, 30, PETSC_FALSE};
+  char          *files[BENCH_MOST_NAMES], *names[BENCH_MOST_NAMES], version[256];
+  PetscInt       nfiles, nnames;
+  PetscBool      available;
+  PetscLogDouble bandwidth;
+  PetscMPIInt    size;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
+  PetscCall(BenchList("-f", 0, NULL, &nfiles, files));
+  PetscCall(BenchList("-generate", 0, NULL, &nnames, names));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-once", &b.once, NULL));
+  PetscCheck(nfiles + nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate kron16 or -f matrix.mtx; -help lists all options");
+  PetscCall(BenchDeviceAvailable(&available));
+  PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program times parts of a kernel, and there is no GPU");
+
+  PetscCall(PetscGetVersion(version, sizeof(version)));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));
+  PetscCall((*BenchDevice.start)(&bandwidth));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# read bandwidth %.0f GB/s\n", bandwidth * 1e-9));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# matrix\tm\tnnz\tstored\twhat\twarm_us\tcold_us\terr\twarm_min\twarm_max\tcold_min\tcold_max\n"));
+  for (PetscInt k = 0; k < nnames; k++) PetscCall(RunMatrix(&b, names[k], PETSC_FALSE));
+  for (PetscInt k = 0; k < nfiles; k++) PetscCall(RunMatrix(&b, files[k], PETSC_TRUE));
+
+  PetscCall(BenchPrintUnused());
+  PetscCall((*BenchDevice.finish)());
+  PetscCall(BenchFreeList(nnames, names));
+  PetscCall(BenchFreeList(nfiles, files));
+  PetscCheck(!b.wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " results are wrong", b.wrong);
+  PetscCall(PetscFinalize());
+  return 0;
+}
