@@ -11,7 +11,8 @@ PREFIX  ?= /usr/local
 TIMEOUT ?= 300# seconds a test may take
 TESTS   ?= %#   which tests `make check` runs
 ARCHS   ?= 75 80# compute capabilities for which `make archs` compiles
-BENCH   ?= quick# what `make bench` runs, quick or full
+BENCH   ?= quick# what `make bench` and `make papers` run, quick or full
+PAPERS  ?= evchyb csroverlap fastload hbp tiledspmm# whose figures `make papers` reproduces
 
 # ---- which PETSc --------------------------------------------------------------------------------------------
 
@@ -193,6 +194,15 @@ bench-hbp2d bench-evchybparts:
 	@echo "make $@: the program needs CUDA, and this is $(petsc_description)" >&2; exit 1
 endif
 
+# Tables and figures of the papers, measured here. A Python without matplotlib draws none.
+papers_output := $(build)/benchmarks/papers-$(BENCH)
+
+papers: bench-program $(if $(petsc_cuda),$(hbp2d) $(evchybparts)) $(build)/examples/ex14
+	@$(run_env); status=0; for paper in $(PAPERS); do \
+	  benchmarks/papers.py $$paper --programs $(build)/benchmarks --output $(papers_output) $(if $(filter full,$(BENCH)),,--quick) --library $(abspath $(library)) \
+	    --ex14 $(abspath $(build)/examples/ex14) --mpiexec "$(MPIEXEC)" $(MATRICES) || status=1; \
+	  done; exit $$status
+
 $(bench_program): $(bench_objects) $(library) $(build)/link.txt
 	@echo "  LINK $@"
 	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(bench_objects) $(with_lib)
@@ -220,7 +230,7 @@ $(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
 # programs say which commit they were made from
 main_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c hbp2d.cu evchybparts.cu)
 says_commit   = $(if $(filter $(main_objects),$@),-DGALLOP_COMMIT='"$(commit)"')
-ifneq ($(filter bench bench-program bench-hbp2d bench-evchybparts,$(MAKECMDGOALS)),)
+ifneq ($(filter bench papers bench-program bench-hbp2d bench-evchybparts,$(MAKECMDGOALS)),)
 commit ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
 $(main_objects): $(build)/benchmarks/commit.txt
 $(eval $(call remember,$(build)/benchmarks/commit.txt,$$(commit)))
@@ -272,6 +282,7 @@ help:
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
+	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
 	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR="
@@ -282,4 +293,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-program check clean conformance demo docs examples help install petsc4py plots force
+.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-program check clean conformance demo docs examples help install papers petsc4py plots force

@@ -49,7 +49,7 @@ def reason(code, errors):
 
 
 def start(command, timeout, each):
-    """Hand each line of a program's output to a function as it comes. Its exit status and its errors; the status is None where no line came for so long."""
+    """Hand each line of a program's output to a function as it comes. Its exit status, None where no line came for so long, and its errors."""
     try:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace")
     except OSError as error:
@@ -159,6 +159,8 @@ class Reader:
 
 def value(text):
     """A number where it is one, None for what there is not."""
+    if text == "-":
+        return None
     try:
         return int(text)
     except ValueError:
@@ -170,14 +172,14 @@ def value(text):
     return number if math.isfinite(number) else None
 
 
-def measure(program, matrix, options, timeout, progress=lambda text: None):
-    """Time the cases of one matrix, each time behind the one that failed. Returns its Reader."""
+def measure(program, matrix, options, timeout, progress=lambda text: None, announce=True):
+    """Time the cases of one matrix, each time behind the one that failed, if the program announces them. Returns its Reader."""
     reader, skip = Reader(label(matrix), progress), 0
     while True:
         reader.starts()
-        own = ["-announce"] + (["-skip", str(skip)] if skip else [])
+        own = (["-announce"] if announce else []) + (["-skip", str(skip)] if skip else [])
         code, errors = start([program, "-f" if is_file(matrix) else "-generate", matrix] + options + own, timeout, reader.line)
-        if code == 0 or (reader.done and reader.wrong() and code is not None):
+        if code == 0 or ((reader.done or not announce) and reader.wrong() and code is not None):
             return reader  # after wrong results the exit status is not 0
         status, why = ("timeout", f"no end after {timeout:g} s") if code is None else ("failed", reason(code, errors))
         if not reader.failed(status, why):
@@ -188,8 +190,9 @@ def measure(program, matrix, options, timeout, progress=lambda text: None):
 def machine(header):
     """What the header lines tell, by name."""
     known, text = {}, "\n".join(header)
-    for name, pattern in (("commit", r"^# Gallop commit (.+)"), ("petsc", r"^# PETSc (.+)"), ("machine", r"^# machine: (.+)"), ("driver", r"^# driver (\S+?),"),
-                          ("cuda", r"^# driver .*CUDA ([\d.]+)"), ("cusparse", r"cuSPARSE ([\d.]+)"), ("read_bandwidth_GBs", r"^# read bandwidth ([\d.]+)"),
+    for name, pattern in (("commit", r"^# Gallop commit (.+)"), ("petsc", r"^# PETSc (.+)"), ("machine", r"^# machine: (.+)"),
+                          ("driver", r"^# driver (\S+?),"), ("cuda", r"^# driver .*CUDA ([\d.]+)"), ("cusparse", r"cuSPARSE ([\d.]+)"),
+                          ("read_bandwidth_GBs", r"^# read bandwidth ([\d.]+)"),
                           ("types_options", r"^# options: (.+)")):
         found = re.search(pattern, text, re.M)
         known[name] = value(found.group(1)) if found and name == "read_bandwidth_GBs" else found.group(1).strip() if found else None

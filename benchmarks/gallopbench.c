@@ -392,7 +392,7 @@ static PetscErrorCode TimeProducts(void *ctx)
   PetscCall(CaseError(c, &err));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t%" PetscInt_FMT "\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\t%.2f\t%.2f\t%.2f\t%.2f\n", p->name, p->m, p->n, p->nz, c->what, columns, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz * columns / warm, bytes / cold / bandwidth, (after - before - (p->k ? dense : 0)) / PetscMax(p->nz, 1), (double)err, (double)warms[0] * 1e6, (double)warms[1] * 1e6, (double)colds[0] * 1e6, (double)colds[1] * 1e6));
   PetscCall(CaseRemark(c));
-  if (c->A) PetscCall(MatViewFromOptions(c->A, NULL, "-view"));
+  if (c->A) PetscCall(MatViewFromOptions(c->A, (PetscObject)c->p->A, "-view"));
   if (!(err <= (100 + p->longest) * PETSC_MACHINE_EPSILON)) {
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", p->name, c->what, (double)err));
     c->b->wrong++;
@@ -476,7 +476,7 @@ static PetscErrorCode TimeSetup(void *ctx)
     Case copy = *c;
 
     PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &copy.A));
-    if (aij) PetscCall(BringEntries(copy.A));
+    if (aij && place->copy) PetscCall(BringEntries(copy.A)); /* on the host they are there */
     copy.C = NULL;
     if (copy.B) PetscCall(CreateResult(&copy));
     PetscCall((*place->time)(CaseApply, &copy, 1, &build));

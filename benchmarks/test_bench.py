@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Test what bench.py makes of a program that crashes, hangs or errs: by a program that does so when it is asked to.
+"""Test what bench.py makes of a program that crashes, hangs or errs: by a program that does so when it is asked to. Runs test_papers.py, too.
 
 The last line says how many tests passed and failed, as config/test-summary does. Needs no GPU and no PETSc.
 """
@@ -14,6 +14,7 @@ from pathlib import Path
 from unittest import mock
 
 import bench
+import test_papers
 
 COLUMNS = "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\twarm_min\twarm_max\tcold_min\tcold_max"
 
@@ -82,9 +83,11 @@ class BenchTest(unittest.TestCase):
 
     def test_machine_and_numbers(self):
         _, _, document = self.bench("good")
-        self.assertEqual([document[name] for name in ("commit", "driver", "cuda", "cusparse", "read_bandwidth_GBs", "gpu")], ["abc123", "580.1", "13.0", "12.6.3", 4000, True])
+        machine = [document[name] for name in ("commit", "driver", "cuda", "cusparse", "read_bandwidth_GBs", "gpu")]
+        self.assertEqual(machine, ["abc123", "580.1", "13.0", "12.6.3", 4000, True])
         case = document["cases"][0]
-        self.assertEqual([case[name] for name in ("nnz", "warm_us", "err", "cold_max", "row_variation", "row_longest")], [5, 1.5, 1e-16, 2.5, 0.25, 6])
+        numbers = [case[name] for name in ("nnz", "warm_us", "err", "cold_max", "row_variation", "row_longest")]
+        self.assertEqual(numbers, [5, 1.5, 1e-16, 2.5, 0.25, 6])
 
     def test_crash(self):
         status, lines, document = self.bench("crash", "good")
@@ -134,7 +137,7 @@ class BenchTest(unittest.TestCase):
 
 
 def main():
-    modules = [sys.modules[__name__]]
+    modules = [sys.modules[__name__], test_papers]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
     result = unittest.TextTestRunner(verbosity=2 if "-v" in sys.argv else 1).run(suite)
     bad = len(result.failures) + len(result.errors)

@@ -1,0 +1,197 @@
+"""Runs the benchmark's programs for papers.py and keeps what they say: cases, tables, and what figures show."""
+import csv
+import json
+import math
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import bench
+
+LARGE = 1000000  # nonzeros from which products are timed with L2 flushed
+
+# ---- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def mean(values):
+    values = [value for value in values if value and value > 0]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
+
+
+def product_us(case):
+    return case["cold_us"] if case["nnz"] >= LARGE else case["warm_us"]
+
+
+def gflops(case, time_us=None, k=1):
+    return 2e-3 * case["nnz"] * k / (time_us or product_us(case))
+
+
+def viewed(case, pattern):
+    """The numbers in the line of a case's view that fits, or Nones."""
+    for line in case.get("view", []):
+        found = re.search(pattern, line)
+        if found:
+            return [float(text) for text in found.groups()]
+    return [None] * re.compile(pattern).groups
+
+
+class Cases:
+    """Cases that went well, by matrix and type."""
+
+    def __init__(self, cases):
+        self.by, self.order = {}, []
+        for case in cases:
+            if case["status"] == "ok":
+                self.by[case["matrix"], case["what"], case.get("k")] = case
+                if case["matrix"] not in self.order:
+                    self.order.append(case["matrix"])
+
+    def get(self, matrix, what, k=None):
+        found = [case for (name, other, columns), case in self.by.items() if name == matrix and other == what and k in (None, columns)]
+        return found[0] if found else None
+
+    def time(self, matrix, what, k=None):
+        case = self.get(matrix, what, k)
+        return product_us(case) if case else None
+
+    def best(self, matrix, k=None):
+        """The fastest of what is compared with: cuSPARSE by PETSc or called directly, on the host PETSc's aij. Its time and its name."""
+        times = [(product_us(case), what) for (name, what, columns), case in self.by.items()
+                 if name == matrix and k in (None, columns) and what.startswith(("aij", "raw_"))]
+        return min(times) if times else (None, None)
+
+    def speedup(self, matrix, what, k=None):
+        best, mine = self.best(matrix, k)[0], self.time(matrix, what, k)
+        return best / mine if best and mine else None
+
+
+# ---- running ---------------------------------------------------------------------------------------------------------
+
+
+class Lab:
+    """Runs programs and keeps what they say, the tables and the figures."""
+
+    def __init__(self, chosen):
+        self.chosen, self.folder, self.quick = chosen, Path(chosen.output), chosen.quick
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.matrices = chosen.matrices
+        self.measurements, self.tables, self.figures, self.missing, self.bad = {}, [], [], [], 0
+        probe = bench.document([bench.measure(self.path("gallopbench"), "star5_8", ["-types", "aij", "-min_ms", "1"], chosen.timeout)], [], 0)
+        if not probe["commit"]:
+            sys.exit(f"papers.py: {self.path('gallopbench')} does not run: {probe['cases'][0]['reason'] if probe['cases'] else 'it prints nothing'}")
+        self.machine = {name: value for name, value in probe.items() if name not in ("cases", "columns", "options", "seconds")}
+        self.gpu = probe["gpu"]
+        self.gpus = int(os.environ.get("GALLOP_GPUS", "1")) if self.gpu else 0
+        self.against = "best cuSPARSE" if self.gpu else "aij"
+        self.short = ["-min_ms", "10"] if self.quick else []
+
+    def path(self, program):
+        return str(Path(self.chosen.programs) / program)
+
+    def say(self, text):
+        print(text, flush=True)
+
+    def lacks(self, what, why):
+        self.missing.append({"what": what, "why": why})
+        self.say(f"not measured: {what}: {why}")
+
+    def keep(self, name, document, lines):
+        bad = [case for case in document["cases"] if case["status"] != "ok"]
+        self.bad += len(bad)
+        self.measurements[name] = {each: document[each] for each in ("options", "columns", "cases", "seconds")}
+        (self.folder / f"{self.chosen.paper}-{name}.lines").write_text("\n".join(lines) + "\n")
+        for case in bad:
+            self.say(f"{case['status']}: {case['matrix']} {case['what'] or ''} {case.get('reason', '')}")
+        self.say(f"{name}: {len(document['cases']) - len(bad)} of {len(document['cases'])} cases in {document['seconds']:.0f} s")
+        return Cases(document["cases"])
+
+    def bench(self, name, types, options=(), matrices=None, raw=True):
+        """Time types by gallopbench."""
+
+        class Lines(list):
+
+            def write(self, text):
+                self.extend(text.splitlines())
+
+            def flush(self):
+                pass
+
+        lines = Lines()
+        options = (["-raw"] if raw else []) + ["-types", ",".join(types)] + self.short + list(options)
+        return self.keep(name, bench.run(self.path("gallopbench"), matrices or self.matrices, options, self.chosen.timeout, [lines]), lines)
+
+    def program(self, name, program, options=()):
+        """Run another program once for each matrix."""
+        begin, readers = time.monotonic(), []
+        for matrix in self.matrices:
+            bench.show(f"{name}: {bench.label(matrix)}")
+            readers.append(bench.measure(self.path(program), matrix, self.short + list(options), self.chosen.timeout, announce=False))
+            bench.show("")
+        document = bench.document(readers, list(options), time.monotonic() - begin)
+        document["cases"] = [case for case in document["cases"] if not case["matrix"].startswith("geometric mean")]
+        for case in document["cases"]:
+            case.setdefault("what", case.pop("way", None))
+        return self.keep(name, document, [line for reader in readers for line in list(reader.header) + list(reader.text())])
+
+    def table(self, name, title, columns, rows, note=""):
+        self.tables.append({"id": name, "title": title, "columns": columns, "rows": rows, "note": note})
+        text = ["\t".join(columns)
+                ] + ["\t".join("-" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row) for row in rows]
+        (self.folder / f"{self.chosen.paper}-{name}.tsv").write_text("\n".join(text) + "\n")
+        self.say(f"\n{title}\n" + "\n".join(text) + (f"\n{note}" if note else "") + "\n")
+
+    def figure(self, name, title, kind, series, **more):
+        """series: names and what is drawn, categories and values of bars, or x and y of points."""
+        self.figures.append({"id": name, "title": title, "kind": kind, "series": series, **more})
+
+    def bars(self, name, title, matrices, series, **more):
+        """Bars by matrix, for {name: {matrix: value}}; no bar where there is no value."""
+        shown = [matrix for matrix in matrices if any(each.get(matrix) is not None for each in series.values())]
+        if shown:
+            self.figure(name, title, "bars", [{"name": each, "y": [values.get(matrix) for matrix in shown]} for each, values in series.items()],
+                        x=shown, **more)
+        else:
+            self.lacks(title, "no case went well")
+
+    def points(self, name, title, series, kind="points", **more):
+        """Points, for {name: {matrix: (x, y)}}."""
+        clean = {each: {matrix: point for matrix, point in points.items() if None not in point} for each, points in series.items()}
+        clean = {each: points for each, points in clean.items() if points}
+        if clean:
+            self.figure(
+                name, title, kind,
+                [{"name": each, "names": list(points), "x": [point[0] for point in points.values()], "y": [point[1] for point in points.values()]}
+                 for each, points in clean.items()], **more)
+        else:
+            self.lacks(title, "no case went well")
+
+    def write(self, title):
+        """All of it in one document. Its path."""
+        path = self.folder / f"{self.chosen.paper}.json"
+        path.write_text(
+            json.dumps(
+                {
+                    "paper": self.chosen.paper, "title": title, "quick": self.quick, "against": self.against, **self.machine, "tables": self.tables,
+                    "figures": self.figures, "missing": self.missing, "measurements": self.measurements
+                }, indent=1) + "\n")
+        return path
+
+
+def ratio(cases, what, other):
+    return {
+        matrix: cases.time(matrix, other) / cases.time(matrix, what) for matrix in cases.order
+        if cases.time(matrix, what) and cases.time(matrix, other)
+    }
+
+
+def events(log):
+    """The time of an event by its name, the most of all ranks, from -log_view's CSV."""
+    found = {}
+    with open(log, newline="") as file:
+        for row in csv.reader(file):
+            if len(row) > 4 and row[2].isdigit() and row[1] != "summary":
+                ranks = found.setdefault(row[1], {})
+                ranks[row[2]] = ranks.get(row[2], 0.0) + float(row[4])  # summed over stages
+    return lambda name: max(found.get(name, {"0": 0.0}).values())

@@ -1,0 +1,574 @@
+#!/usr/bin/env python3
+"""Measure on this machine what the tables and figures of the formats' papers show.
+
+usage: papers.py PAPER --programs FOLDER [--output FOLDER] [--quick] [--timeout SECONDS] [--library FILE] [--ex14 FILE]
+                 [--mpiexec COMMAND] [--ncu FILE] [MATRIX ...]
+
+PAPER is evchyb, csroverlap, fastload, hbp or tiledspmm. The programs are those of make bench-program, bench-hbp2d and
+bench-evchybparts. MATRIX, names of generated matrices or files (.mtx, .mtx.gz, .bin), are taken instead of the list that stands
+for the paper's: matrices of the same kind and size, named after them with _like. --quick takes a few small ones.
+
+FOLDER (papers) gets PAPER.json, with all that was measured, the tables and what the figures show, PAPER-TABLE.tsv, and the
+programs' lines. report.py draws the figures. Numbers are in the precision of the programs, most papers' were single. What cannot
+be measured here is said, and why. The exit status is 1 when a case failed or gave a wrong result.
+"""
+import argparse
+import csv
+import math
+import os
+import re
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+import bench
+from lab import Cases, Lab, events, gflops, mean, product_us, ratio, viewed
+
+TITLES = {
+    "evchyb": "A hybrid format for better performance of sparse matrix-vector multiplication on a GPU",
+    "csroverlap": "Leveraging memory copy overlap for efficient sparse matrix-vector multiplication on GPUs", "fastload": "FastLoad: speeding up data loading of both sparse matrix and vector for SpMV on GPUs",
+    "hbp": "A nonlinear hash-based optimization method for SpMV on GPUs",
+    "tiledspmm": "Optimizing tiled sparse matrix multiplication with performance modeling on GPUs"
+}
+# for a quick look, and of the kinds and sizes of the papers' own
+MATRICES = {
+    "evchyb": ([
+        "pdb1HYS_like=band36417_59", "cop20k_A_like=uniform121192_21", "Circuit_like=circuit170998_5.6", "torso1_like=longrows116158_.024_2700_9",
+        "webbase-1M_like=web1M_3.1_1.6_.6", "Economics_like=random206500_6"
+    ], [
+        "pdb1HYS_like=band36417_59", "pwtk_like=band217918_26", "TSOPF_like=longrows38120_.8_528_8", "rma10_like=band46835_25",
+        "audikw_1_like=elast27b3_68", "cage14_like=uniform1505785_18", "shipsec1_like=band140874_27", "webbase-1M_like=web1M_3.1_1.6_.6",
+        "raefsky3_like=elast27b3_19", "cop20k_A_like=uniform121192_21", "Circuit_like=circuit170998_5.6", "torso1_like=longrows116158_.024_2700_9",
+        "Stanford_like=web281903_8.2", "att-pre2_like=circuit659033_9", "Economics_like=random206500_6", "ibm-dc1_like=circuit116835_4_2_114k",
+        "indochina_like=web7414866_20_1.7_.8", "web-Google_like=web916428_5.6_1.7_.1", "Stanford_Berkeley_like=web683446_11",
+        "RM07R_like=elast27b3_50"
+    ]),
+    "csroverlap": ([
+        "aug2d_like=random29008_2.65", "ch7-9-b3_like=uniform105840_4", "epb3_like=star5_291", "nemeth19_like=band9506_43",
+        "nemeth23_like=band9506_79", "Hamrle3_like=circuit1447360_3.8"
+    ], [
+        "ncvxqp1_like=random12111_6.1", "aug2d_like=random29008_2.65", "case9_like=random14454_10.2", "delaunay_n16_like=random65536_6",
+        "ch7-9-b3_like=uniform105840_4", "tandem_dual_like=random94069_4.9", "epb3_like=star5_291", "ch8-8-b3_like=uniform117600_4",
+        "cage11_like=random39082_14.3", "Si5H12_like=star7_27_6", "nemeth19_like=band9506_43", "tube1_like=band21498_20", "kim1_like=band38415_12",
+        "2D_54019_like=band54019_9", "nemeth21_like=band9506_61", "nemeth22_like=band9506_71", "nemeth23_like=band9506_79",
+        "Hamrle3_like=circuit1447360_3.8", "pre2_like=circuit659033_9", "pkustk14_like=elast27b3_37"
+    ]),
+    "fastload": (["star5_100", "random20k_6", "kron12", "band9506_43", "web100k_5", "elast27b3_16", "star7_60",
+                  "circuit116k=circuit116800_4_2_114k"], [
+                      "star5_30", "random1k_5", "star5_100", "random20k_6", "kron10", "kron12", "kron14", "kron16", "kron18", "band2000_20",
+                      "band9506_43", "band9506_79", "web10k_4", "web100k_5", "web1M_3.1", "elast27b3_8", "elast27b3_16", "elast27b3_56", "star7_20",
+                      "star7_60", "star7_200", "box27_30", "box27_140", "circuit116k=circuit116800_4_2_114k", "circuit682k_5_8_390k", "uniform100k_8",
+                      "uniform1M_16", "dense1024", "dense4096", "star5_1500", "lp100k_300k_4", "longrows116158_.024_2700_9"
+                  ]),
+    "hbp": ([
+        "ASIC_320k_like=circuit321k_5_4_100k", "barrier2-3_like=random113k_18", "nxp1_like=circuit414k_6_4_50k", "rajat24_like=circuit358k_5_4_100k",
+        "kron16"
+    ], [
+        "ASIC_320k_like=circuit321k_5_4_100k", "ASIC_680k_like=circuit682k_5_8_390k", "barrier2-3_like=random113k_18", "kron18", "kron19", "kron20",
+        "kron21=kron21_44", "mip1_like=longrows66463_.05_2000_55", "nxp1_like=circuit414k_6_4_50k", "ohne2_like=band181k_19",
+        "rajat21_like=circuit411k_4_4_100k", "rajat24_like=circuit358k_5_4_100k", "rajat29_like=circuit643k_5_4_300k",
+        "rajat30_like=circuit643k_9_8_200k"
+    ]),
+    "tiledspmm": (["star7_60", "box27_30", "elast27b3_16", "kron14", "web100k_5", "uniform100k_8", "longrows20k_.02_2700_9"], [
+        "web1M_3.1", "star7_200", "box27_140", "elast27b3_56", "kron18", "kron19", "kron20", "uniform1M_16", "uniform8M_8", "dense4096", "star5_1500",
+        "tsopf_like=longrows38120_.8_528_8", "torso_like=longrows116158_.024_2700_9", "highorder_60=star7_60_6", "circuit682k_5_8_390k",
+        "circuit1447360_3.8", "lp300k_1M_4", "web7M_20_1.7_.8", "band9506_79"
+    ]),
+}
+
+# ---- EVC-HYB ---------------------------------------------------------------------------------------------------------
+
+
+def evchyb(lab):
+    products = lab.bench("products", ["aijcusparse", "evchyb", "evchyb@paper", "evchyb+inorder"],
+                         ["-paper_mat_evchyb_window", "0", "-view", "::ascii_info"])
+    names = products.order
+    rows = []
+    for name in names:
+        case = products.get(name, "evchyb@paper")
+        if case:
+            split, ell, ellshare, csr, csrshare, added = viewed(
+                case, r"I_split (\d+), NNZ_ELL (\d+) \(([\d.]+) %\), NNZ_vCSR (\d+) \(([\d.]+) %\), NNZ added ([\d.]+) %")
+            rows.append([name, case["m"], case["nnz"], case["nnz"] / case["m"], split, ell, ellshare, csr, csrshare, added, products.best(name)[1]])
+    lab.table("table3", "Table 3: matrix statistics", [
+        "name", "NROW", "NNZ", "N_nzr", "I_split", "NNZ_ELL", "% NNZ_ELL", "NNZ_vCSR", "% NNZ_vCSR", "% NNZ added", "fastest " +
+        ("cuSPARSE" if lab.gpu else "of PETSc")
+    ], rows, "Rows are sorted as in the paper, -mat_evchyb_window 0. cuSPARSE has no HYB any more.")
+    parts = Cases([])
+    if lab.gpu:
+        parts = lab.program("parts", "evchybparts")
+    else:
+        lab.lacks("Figures 3 and 4 with results left in the order of the rows; Figures 12, 13, 14", "the kernels with constant A and X are for a GPU")
+    reordered = {name: products.speedup(name, "evchyb") for name in names}
+    left = {name: products.best(name)[0] / parts.time(name, "inorder") for name in names if products.best(name)[0] and parts.time(name, "inorder")}
+    permuted = {name: products.speedup(name, "evchyb+inorder") for name in names}
+    lab.bars("figure3", f"Figure 3: speedup over {lab.against}", names,
+             {"with reordering": reordered, **({"without reordering": left} if left else {}), "rows and columns permuted once": permuted},
+             ylabel="speedup", line=1)
+    loss = {}
+    for label, cases, without, complete in (("results left in the order of the rows", parts, "inorder", "full"),
+                                            ("rows and columns permuted once", products, "evchyb+inorder", "evchyb")):
+        loss[label] = {
+            name: (case["nnz"] / case["m"], 100 * (1 - 1 / gain)) for name, gain in ratio(cases, without, complete).items()
+            for case in [cases.get(name, without)]
+        }
+    lab.points("figure4", "Figure 4: what reordering the results costs", loss, xlabel="entries a row (NNZ / NROW)",
+               ylabel="degradation of the speed (%)", logx=True, line=0)
+    balance(lab, products)
+    if parts.order:
+        times(lab, parts)
+    random_matrices(lab)
+    bratu(lab)
+
+
+def balance(lab, products):
+    """Section 3.2: bytes a flop, from a profiler where there is one, else between the bounds that the view tells."""
+    bandwidth, rows, measured = lab.machine["read_bandwidth_GBs"], [], volumes(lab) if lab.gpu else {}
+    if not lab.gpu:
+        lab.lacks("Figure 10: alpha and code balance from the bytes that were moved", "they are counted on a GPU; the bounds below need no counting")
+    performance, low, high, real = {}, {}, {}, {}
+    for name in products.order:
+        case = products.get(name, "evchyb")
+        if not case:
+            continue
+        least, alpha, most = viewed(case, r"code balance ([\d.]+) bytes/flop .*\(alpha ([\d.]+)\), ([\d.]+) when")
+        stored, per_row = sum(viewed(case, r"NNZ_ELL (\d+) \([\d.]+ %\), NNZ_vCSR (\d+)")), case["nnz"] / case["m"]
+        flops = 2 * case["nnz"] + 3 * case["m"]
+        performance[name], low[name], high[name] = flops / product_us(case) * 1e-3, bandwidth / most, bandwidth / least
+        own, code = None, None
+        if measured.get(name):
+            own = (measured[name] / (2 * case["nnz"]) - 6 * stored / case["nnz"] - 8 / per_row) / 4
+            code = (12 * stored / case["nnz"] + 8 * own + 16 / per_row) / (2 + 3 / per_row)
+            real[name] = bandwidth / code
+        rows.append([name, per_row, least, alpha, most, measured.get(name), own, code, performance[name], low[name], high[name], real.get(name)])
+    lab.table("figure10", "Figures 10 and 11: code balance B, alpha, and the most achievable performance P_max = b / B", [
+        "name", "N_nzr", "B, x loaded once", "alpha then", "B, alpha 1", "V_meas (bytes)", "alpha", "B", "P_meas (GFLOP/s)", "P_max, alpha 1",
+        "P_max, x loaded once", "P_max"
+    ], rows, f"b is the read bandwidth, {bandwidth} GB/s, where the paper has STREAM's copy. With flops counted as there, 2 NNZ + 3 N.")
+    if real:
+        lab.bars("figure10", "Figure 10: code balance and alpha", products.order,
+                 {"code balance (bytes/flop)": {row[0]: row[7] for row in rows}, "alpha": {row[0]: row[6] for row in rows}}, ylabel="")
+    lab.bars("figure11", "Figure 11: measured and most achievable performance", products.order,
+             {"measured": performance, **({"P_max": real} if real else {"P_max, x loaded once": high, "P_max, x loaded for each entry": low})},
+             ylabel="GFLOP/s")
+
+
+def volumes(lab):
+    """Bytes of device memory that the kernel read and wrote, by matrix, from ncu."""
+    ncu = lab.chosen.ncu or shutil.which("ncu") or next((str(path) for path in Path("/usr/local/cuda/bin").glob("ncu")), None)
+    if not ncu:
+        lab.lacks("Figure 10: alpha and code balance from the bytes that were moved",
+                  "there is no profiler, ncu; --ncu names one. The bounds below need none")
+        return {}
+    found = {}
+    for matrix in lab.matrices:
+        command = [
+            ncu, "--csv", "--print-units", "base", "--metrics", "dram__bytes_read.sum,dram__bytes_write.sum", "--kernel-name",
+            "regex:SpMV_EVCHYB_adaptive",
+            lab.path("evchybparts"), "-once", "-f" if bench.is_file(matrix) else "-generate", matrix
+        ]
+        try:
+            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=lab.chosen.timeout)
+        except (OSError, subprocess.TimeoutExpired) as error:
+            lab.lacks("Figure 10: alpha and code balance from the bytes that were moved", f"{ncu}: {error}")
+            return found
+        launches = {}
+        for row in csv.DictReader(line for line in done.stdout.splitlines() if line.startswith('"')):
+            if row.get("Metric Name", "").startswith("dram__bytes"):
+                launches.setdefault(int(row["ID"]), []).append(float(row["Metric Value"].replace(",", "")))
+        if not launches:
+            said = [line for line in done.stdout.splitlines() if "ERR_" in line or "rror" in line]
+            lab.lacks("Figure 10: alpha and code balance from the bytes that were moved",
+                      f"{ncu} counted nothing: {(said or ['no message'])[0].strip()}")
+            return found
+        found[bench.label(matrix)] = sum(launches[max(launches)])  # the last launch: results stay in the order of the rows, as in the paper
+    return found
+
+
+def times(lab, parts):
+    """Section 3.3."""
+    rows, ratios, shares, rates = [], {}, {"T_A": {}, "T_X": {}, "T_Y": {}}, {"complete": {}, "constant X": {}, "constant A": {}}
+    for name in parts.order:
+        spmv, x, a, both = (parts.time(name, what) for what in ("inorder", "constX", "constA", "constAX"))
+        if None in (spmv, x, a, both):
+            continue
+        t_a, t_x = max(x - both, 0.0), max(a - both, 0.0)
+        total, case = t_a + t_x + both, parts.get(name, "inorder")
+        ratios[name] = total / spmv
+        for part, value in (("T_A", t_a), ("T_X", t_x), ("T_Y", both)):
+            shares[part][name] = 100 * value / total
+        for part, value in (("complete", spmv), ("constant X", x), ("constant A", a)):
+            rates[part][name] = gflops(case, value)
+        rows.append([name, spmv, x, a, both, t_a, t_x, both, total / spmv])
+    lab.table("figure12", "Figures 12 and 13: times of the parts in µs",
+              ["name", "T_SpMV", "constant X", "constant A", "both constant", "T_A", "T_X", "T_Y", "T_total / T_SpMV"], rows)
+    lab.bars("figure12", "Figure 12: T_total / T_SpMV", parts.order, {"T_total / T_SpMV": ratios}, ylabel="", line=1)
+    lab.bars("figure13", "Figure 13: shares of T_A, T_X and T_Y", parts.order, shares, ylabel="percent of T_total", stacked=True)
+    lab.bars("figure14", "Figure 14: rates with a part of the data constant", parts.order, rates, ylabel="GFLOP/s")
+
+
+def random_matrices(lab):
+    """Section 3.4: rows of 1 to 0.05 N entries."""
+    sizes = [5000, 10000, 15000] if lab.quick else [5000, 15000, 25000, 35000, 45000, 55000, 65000]
+    if not lab.gpu and not lab.quick:
+        sizes = sizes[:3]
+        lab.lacks("Figure 15 beyond N = 25000", "on the host larger ones are left out")
+    random = lab.bench("random", ["aijcusparse", "evchyb"], matrices=[f"N{n}=uneven{n}_{n // 20}" for n in sizes])
+    series = {"evchyb": "evchyb", lab.against: None}
+    lab.points(
+        "figure15", "Figure 15: random matrices of N rows with 1 to 0.05 N entries", {
+            label: {
+                name: (random.get(name, "evchyb")["nnz"] / 1e6,
+                       gflops(random.get(name, "evchyb"),
+                              random.time(name, what) if what else random.best(name)[0]))
+                for name in random.order if random.get(name, "evchyb") and random.best(name)[0]
+            } for label, what in series.items()
+        }, kind="lines", xlabel="nonzeros (millions)", ylabel="GFLOP/s")
+
+
+def bratu(lab):
+    """Section 3.4: PETSc's SNES example 14 on several ranks, one GPU each."""
+    title = "Figure 16: the Bratu problem"
+    if not (lab.chosen.ex14 and Path(lab.chosen.ex14).exists() and lab.chosen.library):
+        return lab.lacks(title, "--ex14 and --library name PETSc's example and libgallop.so")
+    side = (100 if lab.quick else 200) if lab.gpu else (24 if lab.quick else 64)
+    places = lab.gpus if lab.gpu else os.cpu_count()
+    ranks = [number for number in (1, 2, 4) if number <= places]
+    if ranks[-1] < 4:
+        lab.lacks(
+            f"{title} on 4 ranks",
+            f"there {'is' if places == 1 else 'are'} {places} {'GPU' if lab.gpu else 'core'}{'' if places == 1 else 's'}; up to {ranks[-1]} ranks ran"
+        )
+    plain, rows = "aijcusparse" if lab.gpu else "aij", []
+    for number in ranks:
+        for mat_type in (plain, "evchyb"):
+            bench.show(f"Bratu {side}^3, {mat_type} on {number} ranks")
+            log = lab.folder.resolve() / f"bratu-{mat_type}-{number}.csv"
+            log.unlink(missing_ok=True)
+            command = (shlex.split(lab.chosen.mpiexec) + ["-n", str(number), lab.chosen.ex14] +
+                       [word for axis in "xyz" for word in (f"-da_grid_{axis}", str(side))] + [
+                           "-ksp_type", "cg", "-pc_type", "jacobi", "-dm_mat_type", mat_type, "-snes_converged_reason", "-ksp_converged_reason",
+                           "-log_view", f":{log}:ascii_csv"
+                       ] + (["-dm_vec_type", "cuda", "-log_view_gpu_time"] if lab.gpu else []) +
+                       (["-dll_append", lab.chosen.library] if mat_type == "evchyb" else []))
+            try:
+                done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                                      timeout=2 * lab.chosen.timeout)
+            except (OSError, subprocess.TimeoutExpired) as error:
+                lab.bad += 1
+                lab.lacks(f"{title}: {mat_type} on {number} ranks", str(error))
+                continue
+            finally:
+                bench.show("")
+            if done.returncode or "DIVERGED" in done.stdout or not log.exists():
+                lab.bad += 1
+                lab.lacks(f"{title}: {mat_type} on {number} ranks",
+                          "did not converge" if "DIVERGED" in done.stdout else bench.reason(done.returncode, done.stdout))
+                continue
+            seconds = events(log)
+            linear = sum(map(int, re.findall(r"Linear solve converged due to \w+ iterations (\d+)", done.stdout)))
+            rows.append([number, mat_type, linear, seconds("MatMult"), seconds("SNESSolve")])
+    if rows:
+        lab.table("figure16", f"Figure 16: the Bratu problem on {side}^3 points, CG with Jacobi",
+                  ["ranks", "type", "linear iterations", "MatMult (s)", "SNESSolve (s)"], rows,
+                  "One GPU each rank." if lab.gpu else "On the host, without a GPU.")
+        names = [f"{part}, {number} rank{'s' if number > 1 else ''}" for number in ranks for part in ("MatMult", "SNESSolve")]
+        lab.bars(
+            "figure16", f"Figure 16: the Bratu problem on {side}^3 points", names, {
+                mat_type: {
+                    f"{part}, {number} rank{'s' if number > 1 else ''}": row[place] for number in ranks
+                    for part, place in (("MatMult", 3), ("SNESSolve", 4)) for row in rows if row[:2] == [number, mat_type]
+                } for mat_type in (plain, "evchyb")
+            }, ylabel="seconds")
+
+
+# ---- CSR-Overlap -----------------------------------------------------------------------------------------------------
+
+
+def csroverlap(lab):
+    if lab.gpu:
+        tune(lab)
+    else:
+        lab.lacks("Table 2 and Figure 9", "vector sizes and copies to a GPU need one")
+    products = lab.bench("products", ["aijcusparse", "csroverlap"])
+    rate = {}
+    for what in ["csroverlap"] + (["raw_csr_alg1", "raw_csr_alg2"] if lab.gpu else ["aij"]):
+        rate[what] = {
+            name: 2e-3 * (case["nnz"] + case["m"]) / product_us(case) for name in products.order for case in [products.get(name, what)] if case
+        }
+    lab.bars("figure8", "Figure 8: CSR-Partial-Overlap", products.order, rate, ylabel="GFLOP/s, 2 (N_nz + m) / t")
+    speedups = [products.speedup(name, "csroverlap") for name in products.order]
+    lab.table(
+        "figure8", "Figure 8: rates in GFLOP/s, 2 (N_nz + m) / t", ["name", "N_nz", "N_nz / m"] + list(rate) + ["speedup"],
+        [[name, case["nnz"], case["nnz"] / case["m"]] + [each.get(name) for each in rate.values()] + [products.speedup(name, "csroverlap")]
+         for name in products.order for case in [products.get(name, "csroverlap")] if case],
+        f"Geometric mean of the speedup over {lab.against}: {mean(speedups) or float('nan'):.2f}. LightSpMV and merge-based SpMV are no part of this "
+        "repository; the paper's cuSPARSE is that of CUDA 11.7."
+    )
+    if not lab.gpu:
+        return
+    first = lab.bench("first", ["csroverlap"], ["-first", "-mat_csroverlap_build_in_assembly"], raw=False)
+    rows, gain = [], {}
+    for name in first.order:
+        case, partial, best = first.get(name, "csroverlap"), products.time(name, "csroverlap"), products.best(name)[0]
+        if partial and best:
+            gain[name] = (1e3 * (case["copy_ms"] - case["first_ms"]) + best) / partial + 1
+            rows.append([name, case["copy_ms"], best / 1e3, case["first_ms"], partial / 1e3, gain[name]])
+    lab.table("figure9", "Figure 9: CSR-Full-Overlap",
+              ["name", "copy (ms)", "cuSPARSE's product (ms)", "first product (ms)", "a later product (ms)", "speedup by equation 2"], rows,
+              f"Mean {statistics.mean(gain.values()):.2f}." if gain else "")
+    lab.bars("figure9", "Figure 9: speedup of CSR-Full-Overlap by equation 2", first.order, {"speedup": gain}, ylabel="speedup", line=1)
+
+
+def tune(lab):
+    """Table 2: csroverlap-tune.py finds vector sizes."""
+    output = lab.folder / "csroverlap-tune.txt"
+    command = [
+        sys.executable,
+        str(Path(__file__).resolve().parent / "csroverlap-tune.py"), "--program",
+        lab.path("gallopbench"), "--output",
+        str(output)
+    ]
+    command += ["--entries", "2000000", "--lengths", "2,4,8,16,32,64,128,256"] if lab.quick else []
+    try:
+        done = subprocess.run(command + ["--"] + lab.short, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=4 * lab.chosen.timeout)
+    except subprocess.TimeoutExpired:
+        lab.bad += 1
+        return lab.lacks("Table 2", f"csroverlap-tune.py did not end in {4 * lab.chosen.timeout:g} s")
+    if done.returncode:
+        lab.bad += 1
+        return lab.lacks("Table 2", done.stderr.strip() or f"exit status {done.returncode}")
+    lines = [line for line in output.read_text().splitlines() if not line.startswith("#")]
+    sizes = [int(word) for word in lines[0].split()[1:-1]]
+    measured = [[float(word) for word in line.split()] for line in lines[1:] if not line.startswith("-")]
+    points = [float(word) for word in lines[-1].split()[1].split(",")]
+    edges = [0.0] + points
+    lab.table("table2", "Table 2: the best vector_size for each mean length of rows", ["N_nz / m from", "to", "vector_size"],
+              [[low, high if high < 1e8 else math.inf, size]
+               for low, high, size in zip(edges, points + [math.inf], sizes) if low < 1e8 and low < high])
+    lab.figure("table2", "Table 2: times of random matrices by vector_size", "lines",
+               [{"name": f"vector_size {size}", "names": [], "x": [row[0] for row in measured], "y": [row[1 + k] for row in measured]}
+                for k, size in enumerate(sizes)], xlabel="entries a row", ylabel="µs, L2 flushed", logx=True, logy=True)
+
+
+# ---- FastLoad --------------------------------------------------------------------------------------------------------
+
+
+def fastload(lab):
+    heights = {"no limit": 0, **{f"height {height}": height for height in (1, 2, 4, 8, 16, 32)}}
+    options = [
+        word for height in heights.values()
+        for word in (f"-p{height}_mat_fastload_block_height", str(height), f"-p{height}_mat_fastload_group_steps", "0")
+    ]
+    products = lab.bench("products", ["aijcusparse", "fastload"] + [f"fastload@p{height}" for height in heights.values()], options)
+    rows = []
+    for variant, what in {**{variant: f"fastload@p{height}" for variant, height in heights.items()}, "the defaults": "fastload"}.items():
+        speedups = [value for value in (products.speedup(name, what) for name in products.order) if value]
+        if speedups:
+            rows.append([variant, len(speedups), 100 * sum(value > 1 for value in speedups) / len(speedups), mean(speedups)])
+    lab.table(
+        "table1", "Table I: heights of blocks", ["variant", "matrices", f"ratio: faster than {lab.against} (%)", "speedup, geometric mean"], rows,
+        "With the paper's steps of all columns, -mat_fastload_group_steps 0, but for the defaults. TileSpMV and CSR5 are no part of this repository.")
+    speedup = {name: products.speedup(name, "fastload") for name in products.order}
+    facts = {name: products.get(name, "fastload") for name in products.order}
+    lab.points("figure7", f"Figure 7: speedup over {lab.against} by the number of nonzeros",
+               {"fastload": {name: (case["nnz"], speedup[name]) for name, case in facts.items() if case}}, xlabel="nonzeros", ylabel="speedup",
+               logx=True, logy=True, line=1)
+    lab.points("figure8", f"Figure 8: speedup over {lab.against} by the variation of the lengths of rows",
+               {"fastload": {name: (max(case["row_variation"], 0.01), speedup[name]) for name, case in facts.items() if case}},
+               xlabel="variation: standard deviation over mean (0.01 and less at 0.01)", ylabel="speedup", logx=True, logy=True, line=1)
+    lab.lacks("Figures 7 and 8 against CSC-based SpMV, CSR5 and TileSpMV, Figure 10 with CSR5 and TileSpMV", "they are no part of this repository")
+    setup = lab.bench("setup", ["aijcusparse", "fastload"], ["-setup"], raw=False)
+    builds = {name: setup.get(name, "fastload") for name in setup.order if setup.get(name, "fastload")}
+    lab.points(
+        "figure10", "Figure 10: cost of preprocessing", {
+            "fastload": {name: (case["nnz"], case["build_us"] if case["build_us"] > 0 else None)
+                         for name, case in builds.items()}, "a product": {name: (case["nnz"], case["product_us"]) for name, case in builds.items()}
+        }, xlabel="nonzeros", ylabel="µs", logx=True, logy=True)
+    lab.table("figure10", "Figures 10 and 11: preprocessing and peak memory",
+              ["name", "nonzeros", "build (µs)", "build / product", "refresh (µs)", "peak memory, bytes a nonzero", "of aijcusparse"], [[
+                  name, case["nnz"], case["build_us"], case["build/product"], case["refresh_us"], case["peak_B/nnz"],
+                  (setup.get(name, "aijcusparse") or {}).get("peak_B/nnz")
+              ] for name, case in builds.items()], "Peak memory: the most that was in use until the first product had finished, without vectors.")
+    if lab.gpu:
+        lab.bars("figure11", "Figure 11: peak memory", list(builds), {
+            what: {name: case.get("peak_B/nnz") for name in builds for case in [setup.get(name, what) or {}]} for what in ("fastload", "aijcusparse")
+        }, ylabel="bytes a nonzero")
+    else:
+        lab.lacks("Figure 11: peak memory", "it is that of a GPU")
+
+
+# ---- HBP -------------------------------------------------------------------------------------------------------------
+
+
+def hbp(lab):
+    if not lab.gpu:
+        products = lab.bench("products", ["aijcusparse", "hbp"],
+                             ["-view", "::ascii_info_detail", "-mat_hbp_block_rows", "512", "-mat_hbp_block_cols", "4096"])
+        deviations = {
+            name: viewed(products.get(name, "hbp"), r"within warps ([\d.e+-]+), in order of rows it were ([\d.e+-]+)") for name in products.order
+            if products.get(name, "hbp")
+        }
+        lab.bars("figure6", "Figure 6: standard deviation of the entries of a row within warps", products.order, {
+            "in order of rows": {name: pair[1] for name, pair in deviations.items()}, "by hash": {name: pair[0] for name, pair in deviations.items()}
+        }, ylabel="standard deviation")
+        lab.table("figure6", "Figure 6: standard deviation of the entries of a row within warps", ["name", "in order of rows", "by hash"],
+                  [[name, pair[1], pair[0]] for name, pair in deviations.items()])
+        return lab.lacks("Figures 7 to 10", "orders and parts of products are timed on a GPU")
+    ways = lab.program("ways", "hbp2d")
+    names = ways.order
+
+    def column(way, key):
+        return {name: case[key] for name in names for case in [ways.get(name, way)] if case and isinstance(case.get(key), (int, float))}
+
+    lab.bars("figure6", "Figure 6: standard deviation of the entries of a row within warps", names,
+             {"in order of rows": column("plain2D", "deviation"), "by hash": column("hash", "deviation")}, ylabel="standard deviation", logy=True)
+    lab.bars("figure7", "Figure 7: time to reorder, over that of the hash", names, {way: column(way, "reorder/hash") for way in ("sort2D", "DP2D")},
+             ylabel="times the hash's", line=1)
+    rate = {way: {name: 2e-3 * ways.get(name, way)["nnz"] / time for name, time in column(way, "product_us").items()} for way in ("hash", "plain2D")}
+    raw = {
+        name: min(case["product_us"] for (matrix, what, _), case in ways.by.items() if matrix == name and what.startswith("raw_")) for name in names
+        if any(matrix == name and what.startswith("raw_") for matrix, what, _ in ways.by)
+    }
+    csr = {name: 2e-3 * ways.get(name, "hash")["nnz"] / time for name, time in raw.items() if ways.get(name, "hash")}
+    lab.bars("figure8", "Figures 8 and 10: products", names, {"CSR (best cuSPARSE)": csr, "2D": rate["plain2D"], "HBP": rate["hash"]},
+             ylabel="GFLOP/s")
+    for way, title in (("plain2D", "2D"), ("hash", "HBP")):
+        lab.bars(f"figure9-{way}", f"Figure 9: the parts of products, {title}", names,
+                 {"SpMV": column(way, "spmv_us"), "combine": column(way, "combine_us")}, ylabel="µs", stacked=True)
+    rows = []
+    for name in names:
+        case = ways.get(name, "hash")
+        if case:
+            rows.append([name, case["nnz"]] + [
+                column(way, key).get(name) for way, key in (("plain2D", "deviation"), ("hash", "deviation"), ("hash", "reorder_us"),
+                                                            ("sort2D", "reorder/hash"), ("DP2D", "reorder/hash"), ("hash", "spmv_us"),
+                                                            ("hash", "combine_us"), ("plain2D", "spmv_us"), ("plain2D", "combine_us"))
+            ] + [csr.get(name), rate["plain2D"].get(name), rate["hash"].get(name)])
+    lab.table(
+        "figures", "Figures 6 to 10", [
+            "name", "nonzeros", "deviation in order of rows", "by hash", "hash: reorder (µs)", "sort2D / hash", "DP2D / hash", "HBP: SpMV (µs)",
+            "combine (µs)", "2D: SpMV (µs)", "combine (µs)", "CSR (GFLOP/s)", "2D (GFLOP/s)", "HBP (GFLOP/s)"
+        ], rows,
+        "Geometric means: " +
+        ", ".join(f"{way} / hash {mean(column(way, 'reorder/hash').values()) or float('nan'):.2f}" for way in ("sort2D", "DP2D")) + ". "
+        "Blocks are the paper's, 512 by 4096. Figures 8 and 10 are the same measurement on two machines in the paper.")
+
+
+# ---- Tiled SpMM ------------------------------------------------------------------------------------------------------
+
+
+def tiledspmm(lab):
+    k = 32
+    staged = ["mat_tiledspmm_kernel", "staged"] if lab.gpu else []
+    whole = ["mat_tiledspmm_utilization", "0", "mat_tiledspmm_imbalance", "1e30"]
+    variants = {"given": staged + ["mat_tiledspmm_reorder", "never"], "ordered": staged + ["mat_tiledspmm_reorder", "always"], "whole": whole}
+    if not lab.gpu:
+        del variants["whole"]  # rows are cut on a GPU only
+    options = [f"-{name}_{word}" if word.startswith("mat_") else word for name, words in variants.items() for word in words]
+    products = lab.bench("products", ["aijcusparse", "evchyb"] + [f"evchyb@{name}" for name in variants],
+                         ["-k", str(k), "-view", "::ascii_info_detail"] + options)
+    bandwidth, names = lab.machine["read_bandwidth_GBs"], products.order
+    model = {}
+    for name in names:
+        case = products.get(name, "evchyb@given")
+        effective, tiled, naive = viewed(case or {},
+                                         r"([\d.e+-]+) flops a byte with \d+ columns at once, ([\d.e+-]+) with Gamma 1, ([\d.e+-]+) without tiles")
+        if effective:
+            model[name] = (effective, tiled, naive)
+    rate = {
+        what: {name: gflops(products.get(name, what), k=k) for name in names if products.get(name, what)}
+        for what in ["evchyb"] + [f"evchyb@{name}" for name in variants]
+    }
+    library = {
+        name: gflops(products.get(name, "evchyb"),
+                     products.best(name)[0], k) for name in names if products.best(name)[0] and products.get(name, "evchyb")
+    }
+    kernel = "the paper's kernel" if lab.gpu else "the host's"
+    for figure, place, title in (("figure8", 1, "Figure 8: rates, sorted by the algorithmic bound"),
+                                 ("figure9", 0, "Figure 9: rates before load balancing, sorted by the effective bound")):
+        order = sorted(model, key=lambda name: model[name][place])
+        lab.figure(figure, title, "ranks",
+                   [{"name": "bound, Gamma 1 (algorithmic)", "y": [bandwidth * model[name][1] for name in order], "curve": True}, {
+                       "name": "bound, Gamma of the pattern (effective)", "y": [bandwidth * model[name][0] for name in order], "curve": True
+                   }, {"name": kernel, "y": [rate["evchyb@given"].get(name) for name in order]}], x=order, ylabel=f"GFLOP/s with {k} columns",
+                   logy=True)
+    uneven = {
+        name for name in names
+        if products.get(name, "evchyb") and (viewed(products.get(name, "evchyb"), r"segments, (\d+) rows have several")[0] or 0) > 0
+    }
+    lab.points(
+        "figure10", "Figure 10: roofline", {
+            "rows are cut": {name: (model[name][0], rate["evchyb@given"].get(name)) for name in model if name in uneven},
+            "rows are whole": {name: (model[name][0], rate["evchyb@given"].get(name)) for name in model if name not in uneven}
+        }, kind="roofline", roofs=[{"name": f"read bandwidth, {bandwidth} GB/s", "rate": bandwidth}], xlabel="flops a byte, effective",
+        ylabel=f"GFLOP/s with {k} columns, {kernel}")
+    if lab.gpu:
+        balanced = ratio(products, "evchyb", "evchyb@whole")
+        lab.bars("figure11", "Figure 11: speedup by load balancing where rows are cut", sorted(uneven), {"cut over whole": balanced},
+                 ylabel="speedup", line=1)
+        order = sorted(model, key=lambda name: model[name][0])
+        lab.figure("figure12", "Figure 12: rates after load balancing", "ranks",
+                   [{"name": "bound (effective)", "y": [bandwidth * model[name][0] for name in order], "curve": True}, {
+                       "name": "rows cut where it is chosen", "y": [rate["evchyb"].get(name) for name in order]
+                   }, {"name": "rows whole", "y": [rate["evchyb@whole"].get(name) for name in order]}], x=order, ylabel=f"GFLOP/s with {k} columns",
+                   logy=True)
+    else:
+        lab.lacks("Figures 11 and 12", "rows are cut on a GPU only")
+    lab.bars("figure13", f"Figure 13: beside {lab.against}", names, {lab.against: library, "TiledSpMM": rate["evchyb"]},
+             ylabel=f"GFLOP/s with {k} columns", logy=True)
+    rows = []
+    for title, what in ((f"{kernel}, rows as they come", "evchyb@given"), ("chosen kernels, rows whole", "evchyb@whole"), ("as the format chooses",
+                                                                                                                           "evchyb")):
+        values = [value for value in (products.speedup(name, what) for name in names) if value]
+        if values:
+            rows.append([title, len(values), min(values), statistics.mean(values), max(values), mean(values)])
+    lab.table("table2", f"Table 2: speedup over {lab.against}, {k} columns", ["", "matrices", "minimum", "average", "maximum", "geometric mean"],
+              rows, "Column by column in memory, as PETSc has dense matrices.")
+    gained, rho = ratio(products, "evchyb@ordered", "evchyb@given"), {}
+    for name in names:
+        before, after = (viewed(products.get(name, what) or {}, r"each used ([\d.]+) times")[0] for what in ("evchyb@given", "evchyb@ordered"))
+        if before and after:
+            rho[name] = after / before
+    lab.bars("figure14", "Figure 14: reordering of rows", names, {"speedup": gained, "rho after / before": rho}, ylabel="", line=1)
+    lab.table("model", "Model and measurements", [
+        "name", "flops a byte, effective", "Gamma 1", "without tiles", f"GFLOP/s, {kernel}", "GFLOP/s, chosen", f"GFLOP/s, {lab.against}", "speedup",
+        "speedup by order of rows"
+    ], [[
+        name, *model[name], rate["evchyb@given"].get(name), rate["evchyb"].get(name),
+        library.get(name),
+        products.speedup(name, "evchyb"),
+        gained.get(name)
+    ] for name in model])
+
+
+PAPERS = {"evchyb": evchyb, "csroverlap": csroverlap, "fastload": fastload, "hbp": hbp, "tiledspmm": tiledspmm}
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
+    parser.add_argument("paper", choices=PAPERS)
+    parser.add_argument("--programs", required=True)
+    parser.add_argument("--output", default="papers")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--timeout", type=float, default=300)
+    parser.add_argument("--library")
+    parser.add_argument("--ex14")
+    parser.add_argument("--mpiexec", default="mpiexec")
+    parser.add_argument("--ncu")
+    parser.add_argument("matrices", nargs="*")
+    chosen = parser.parse_intermixed_args()
+    chosen.matrices = chosen.matrices or MATRICES[chosen.paper][0 if chosen.quick else 1]
+    lab = Lab(chosen)
+    lab.say(f"{chosen.paper}: {TITLES[chosen.paper]}\n{lab.machine['machine']}" + ("" if lab.gpu else ", no GPU: products on one core of the host"))
+    PAPERS[chosen.paper](lab)
+    path = lab.write(TITLES[chosen.paper])
+    lab.say(f"{len(lab.tables)} tables, {len(lab.figures)} figures, {len(lab.missing)} things not measured, {lab.bad} bad cases: {path}")
+    return 1 if lab.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

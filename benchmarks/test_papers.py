@@ -1,0 +1,159 @@
+#!/usr/bin/env python3
+"""Test papers.py by programs that print lines as the real ones do on a GPU, with made-up numbers. Needs no GPU and no PETSc."""
+import contextlib
+import io
+import json
+import os
+import stat
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import papers
+
+FAKE = f"""#!{sys.executable}
+import sys, zlib
+def say(line): print(line, flush=True)
+def number(*words): return 10 + zlib.crc32(" ".join(map(str, words)).encode()) % 1000 / 10
+words, program = sys.argv[1:], sys.argv[0].rsplit("/", 1)[1]
+def option(name, default): return words[words.index(name) + 1] if name in words else default
+names, k = [name.split("=")[0] for name in option("-generate", "a").split(",")], int(option("-k", "0"))
+say("# Gallop commit abc123\\n# PETSc Release Version 3.26.1\\n# machine: a GPU, 1 multiprocessors, 1 MiB")
+say("# driver 580.1, CUDA 13.0, cuSPARSE 12.6.3\\n# read bandwidth 4000 GB/s")
+if program == "evchybparts":
+    say("# matrix\\tm\\tnnz\\tstored\\twhat\\twarm_us\\tcold_us\\terr\\twarm_min\\twarm_max\\tcold_min\\tcold_max")
+    for name in names:
+        for what, t in (("full", 12), ("inorder", 11), ("constX", 7), ("constA", 6), ("constAX", 2)):
+            say("\\t".join([name, "1000", "8000", "8100", what] + [str(t)] * 2 + ["1e-16" if t > 10 else "-"] + [str(t)] * 4))
+    sys.exit()
+if program == "hbp2d":
+    say("# " + "\\t".join("matrix nnz blocks segments way groups reorder_us setup_us reorder/hash setup/hash deviation".split()
+                         + "spmv_us combine_us product_us product/hash L2 err".split()))
+    for name in names:
+        for way, reorder, deviation in (("hash", "2.0", "0.5"), ("sort2D", "8.0", "0.4"), ("DP2D", "9.0", "0.4"), ("plain2D", "-", "3.5")):
+            over = str(float(reorder) / 2) if reorder != "-" else "-"
+            say("\\t".join([name, "8000", "10", "900", way, "30", reorder, "50", over, "1.0", deviation, "20", "5", "25", "1.0", "warm", "1e-16"]))
+        say("\\t".join([name, "8000", "-", "-", "raw_csr_alg1", "-", "-", "-", "-", "-", "-", "-", "-", "30", "1.2", "warm", "1e-16"]))
+    say("geometric mean of 1\\t-\\t-\\t-\\tsort2D\\t-\\t-\\t-\\t4.00\\t1.00\\t-\\t-\\t-\\t-\\t1.00\\t-\\t-")
+    sys.exit()
+if "-setup" in words:
+    columns = "matrix nnz product_us convert_ms build_us refresh_us build/product refresh/product what"
+    columns += " build_min build_max refresh_min refresh_max peak_B/nnz"
+elif "-first" in words:
+    columns = "matrix nnz copy_ms first_ms first/copy resident_us newvalues_ms what"
+else:
+    columns = "matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err warm_min warm_max cold_min cold_max"
+say("# " + columns.replace(" ", "\\t"))
+types = option("-types", "aijcusparse,evchyb").split(",") + (["raw_csr_alg1", "raw_csr_alg2"] if "-raw" in words else [])
+case = 0
+for name in names:
+    say(f"# {{name}} has rows of 8.0 entries, variation 0.250, the longest 16")
+    for what in types:
+        case += 1
+        if case <= int(option("-skip", "0")):
+            continue
+        if "-announce" in words:
+            say(f"# begins\\t{{case}}\\t{{name}}\\t{{what}}\\t{{max(k, 1)}}")
+        fixed = {{"matrix": name, "m": 1000, "n": 1000, "nnz": 8000, "what": what, "k": max(k, 1), "err": "1e-16", "copy_ms": 2.0, "first_ms": 1.9}}
+        say("\\t".join(str(fixed.get(column, number(name, what, column))) for column in columns.split()))
+        if any(word.startswith("-view") for word in words):
+            say("  EVC-HYB: I_split 992, NNZ_ELL 8000 (98.00 %), NNZ_vCSR 160 (2.00 %), NNZ added 2.00 %, empty rows 0")
+            say("  EVC-HYB: code balance 6.39 bytes/flop when each entry of x is loaded once (alpha 0.149), "
+                "9.17 when it is loaded for every nonzero (alpha 1)")
+            say("  TiledSpMM: 4 panels, 8 stages with 400 rows of B, each used 2.20 times (rho)")
+            say(f"  TiledSpMM: 40 segments, {{len(name) % 2}} rows have several; 1.00 of the entries for the cached kernel, "
+                "0.00 for the transposed one, 0.00 for tensor cores")
+            say("  TiledSpMM: 0.619 flops a byte with 16 columns at once, 0.353 with Gamma 1, 0.0893 without tiles")
+if "-announce" in words:
+    say("# done")
+"""
+
+FAKE_MPIEXEC = f"""#!{sys.executable}
+import sys
+words = sys.argv[1:]
+log = words[words.index("-log_view") + 1][1:].split(":")[0]
+open(log, "w").write("Stage Name,Event Name,Rank,Count,Time\\nMain,MatMult,0,10,0.5\\nMain,SNESSolve,0,1,1.5\\n")
+print("Linear solve converged due to CONVERGED_RTOL iterations 42")
+"""
+
+FAKE_NCU = f"""#!{sys.executable}
+print("==PROF== Connected")
+print('"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"')
+for launch in range(2):
+    print(f'"{{launch}}","SpMV_EVCHYB_adaptive","dram__bytes_read.sum","byte","1{{launch}}0,000"')
+    print(f'"{{launch}}","SpMV_EVCHYB_adaptive","dram__bytes_write.sum","byte","8,000"')
+"""
+
+
+class PapersTest(unittest.TestCase):
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        for name, text in (("gallopbench", FAKE), ("evchybparts", FAKE), ("hbp2d", FAKE), ("mpiexec", FAKE_MPIEXEC), ("ncu", FAKE_NCU), ("ex14", "")):
+            path = self.folder / name
+            path.write_text(text)
+            path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+    def paper(self, name, *words, gpus="2"):
+        arguments = ["papers.py", name, "--programs", str(self.folder), "--output", str(self.folder / "out"), "--timeout", "60", *words]
+        quiet = contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO())
+        with mock.patch.object(sys, "argv", arguments), mock.patch.dict(os.environ, {"GALLOP_GPUS": gpus}), quiet[0], quiet[1]:
+            status = papers.main()
+        return status, json.loads((self.folder / "out" / f"{name}.json").read_text())
+
+    def names(self, document, kind):
+        return [each["id"] for each in document[kind]]
+
+    def test_evchyb(self):
+        status, document = self.paper("evchyb", "--quick", "--library", "lib.so", "--ex14", str(self.folder / "ex14"), "--mpiexec",
+                                      str(self.folder / "mpiexec"), "--ncu", str(self.folder / "ncu"))
+        self.assertEqual(status, 0)
+        self.assertEqual(self.names(document, "tables"), ["table3", "figure10", "figure12", "figure16"])
+        self.assertEqual(self.names(document, "figures"),
+                         ["figure3", "figure4", "figure10", "figure11", "figure12", "figure13", "figure14", "figure15", "figure16"])
+        self.assertEqual(document["tables"][0]["rows"][0][4:10], [992, 8000, 98, 160, 2, 2])
+        parts = document["tables"][2]["rows"][0]
+        self.assertEqual(parts[5:8], [5, 4, 2])  # T_A, T_X, T_Y
+        self.assertEqual(document["tables"][1]["rows"][0][5], 118000)  # bytes of the last launch
+        self.assertEqual([missing["what"] for missing in document["missing"]], ["Figure 16: the Bratu problem on 4 ranks"])
+        self.assertEqual([row[0] for row in document["tables"][3]["rows"]], [1, 1, 2, 2])
+
+    def test_csroverlap(self):
+        status, document = self.paper("csroverlap", "--quick")
+        self.assertEqual(status, 0)
+        self.assertEqual(self.names(document, "tables"), ["table2", "figure8", "figure9"])
+        self.assertEqual(self.names(document, "figures"), ["table2", "figure8", "figure9"])
+
+    def test_fastload(self):
+        status, document = self.paper("fastload", "a", "bb")
+        self.assertEqual(status, 0)
+        self.assertEqual(self.names(document, "tables"), ["table1", "figure10"])
+        self.assertEqual(self.names(document, "figures"), ["figure7", "figure8", "figure10", "figure11"])
+        self.assertEqual(document["tables"][0]["rows"][0][1], 2)
+
+    def test_hbp(self):
+        status, document = self.paper("hbp", "a", "bb")
+        self.assertEqual(status, 0)
+        self.assertEqual(self.names(document, "figures"), ["figure6", "figure7", "figure8", "figure9-plain2D", "figure9-hash"])
+        self.assertEqual(document["tables"][0]["rows"][0][:7], ["a", 8000, 3.5, 0.5, 2, 4, 4.5])
+
+    def test_tiledspmm(self):
+        status, document = self.paper("tiledspmm", "a", "bb")
+        self.assertEqual(status, 0)
+        self.assertEqual(self.names(document, "figures"), ["figure8", "figure9", "figure10", "figure11", "figure12", "figure13", "figure14"])
+        self.assertEqual(self.names(document, "tables"), ["table2", "model"])
+
+    def test_program_that_is_missing(self):
+        (self.folder / "hbp2d").write_text(f"#!{sys.executable}\nimport sys; sys.exit('[0]PETSC ERROR: The GPU has no room')")
+        status, document = self.paper("hbp", "a")
+        self.assertEqual(status, 1)
+        self.assertEqual(document["measurements"]["ways"]["cases"][0]["status"], "failed")
+        self.assertIn("Figure 6: standard deviation of the entries of a row within warps", [missing["what"] for missing in document["missing"]])
+
+
+if __name__ == "__main__":
+    unittest.main()
