@@ -25,7 +25,7 @@ petsc_asked := $(if $(PETSC_DIR),dir$(subst /,_,$(PETSC_DIR)/$(PETSC_ARCH)),$(or
 petsc_mk    := build/petsc/$(petsc_asked)$(addprefix -sm,$(GALLOP_CUDA_ARCH)).mk
 dry_run     := $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 
-ifneq ($(filter-out bench-check clean docs help plots,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out bench-check clean docs help plots report,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(if $(wildcard $(petsc_mk)),,$(dry_run)),)
 $(error PETSc would be set up first, and what follows depends on it: run config/petsc, or make without -n, once)
 endif
@@ -194,7 +194,7 @@ bench-hbp2d bench-evchybparts:
 	@echo "make $@: the program needs CUDA, and this is $(petsc_description)" >&2; exit 1
 endif
 
-# Tables and figures of the papers, measured here. A Python without matplotlib draws none.
+# Tables and figures of the papers, measured here; make report draws them
 papers_output := $(build)/benchmarks/papers-$(BENCH)
 
 papers: bench-program $(if $(petsc_cuda),$(hbp2d) $(evchybparts)) $(build)/examples/ex14
@@ -260,6 +260,13 @@ endif
 docs:
 	@config/docs
 
+# pictures and tables of what make bench and make papers left
+REPORT ?= $(wildcard build/*/benchmarks/*.json build/*/benchmarks/papers-*/*.json)
+
+report:
+	@test -n "$(strip $(REPORT))" || { echo "make report: nothing is measured yet, see make bench and make papers; REPORT= names files" >&2; exit 1; }
+	@python=$$(config/docs --python) && $$python benchmarks/report.py $(REPORT) --output build/report
+
 plots:
 	@python=$$(config/docs --python) && $$python benchmarks/plots.py
 
@@ -276,13 +283,14 @@ ifneq ($(filter clean,$(MAKECMDGOALS)),)
 endif
 
 help:
-	@echo "make               build the library (PETSc is found or built first, as for every target but clean, docs, help and plots)"
+	@echo "make               build the library (PETSc is found or built first, as for every target but clean, docs, help, plots and report)"
 	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices"
+	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
 	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR="
@@ -293,4 +301,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-program check clean conformance demo docs examples help install papers petsc4py plots force
+.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-program check clean conformance demo docs examples help install papers petsc4py plots report force

@@ -29,7 +29,8 @@ from lab import Cases, Lab, events, gflops, mean, product_us, ratio, viewed
 
 TITLES = {
     "evchyb": "A hybrid format for better performance of sparse matrix-vector multiplication on a GPU",
-    "csroverlap": "Leveraging memory copy overlap for efficient sparse matrix-vector multiplication on GPUs", "fastload": "FastLoad: speeding up data loading of both sparse matrix and vector for SpMV on GPUs",
+    "csroverlap": "Leveraging memory copy overlap for efficient sparse matrix-vector multiplication on GPUs",
+    "fastload": "FastLoad: speeding up data loading of both sparse matrix and vector for SpMV on GPUs",
     "hbp": "A nonlinear hash-based optimization method for SpMV on GPUs",
     "tiledspmm": "Optimizing tiled sparse matrix multiplication with performance modeling on GPUs"
 }

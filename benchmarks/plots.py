@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE / "results"))
 from table import LARGE, OURS, TYPES, Run, dense_times, lines_of, model_rows, speedups
 
 # told apart by colour-blind readers too (Okabe and Ito)
-BLUE, ORANGE, GREEN, SKY, PURPLE, BLACK = "#0072b2", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#000000"
+BLUE, ORANGE, GREEN, SKY, PURPLE, YELLOW, BLACK = "#0072b2", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#e69f00", "#000000"
 STYLES = {
     "evchyb": (BLUE, "-"),
     "csroverlap": (ORANGE, "--"),
@@ -30,6 +30,10 @@ STYLES = {
     "hbp": (GREEN, "-."),
     "best cuSPARSE": (BLACK, (0, (1, 1))),
 }
+
+# of what has no style of its own
+CYCLE = [(BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (PURPLE, ":"), (SKY, (0, (4, 1, 1, 1, 1, 1))), (YELLOW, (0, (6, 2))), (BLACK, (0, (1, 1)))]
+MARKERS = "o^sDvPX"
 
 plt.rcParams.update(
     {
@@ -42,6 +46,15 @@ plt.rcParams.update(
         "axes.axisbelow": True,
     }
 )
+
+
+def style(solver, others=()):
+    """Color and line of a solver; of one that has none of its own, what the others leave."""
+    if solver in STYLES:
+        return STYLES[solver]
+    taken = [STYLES[other][0] for other in others if other in STYLES]
+    left = [each for each in CYCLE if each[0] not in taken] or CYCLE
+    return left[[other for other in others if other not in STYLES].index(solver) % len(left)]
 
 
 def save(figure, path):
@@ -137,8 +150,8 @@ def profile(times, most=3.0):
             (most, 100 * sum(ratio <= most for ratio in ratios) / len(ratios))
         ]
         steps = [step for step in steps if step[0] <= most]
-        color, style = STYLES[solver]
-        axes.step(*zip(*steps), where="post", color=color, linestyle=style, linewidth=2, label=solver)
+        color, line = style(solver, times)
+        axes.step(*zip(*steps), where="post", color=color, linestyle=line, linewidth=2, label=solver)
     axes.set_xlim(1, most)
     axes.set_ylim(0, 101)
     axes.grid(linewidth=0.3)
@@ -154,8 +167,8 @@ def times_over_bytes(points, bandwidth, named=()):
     for marker, (solver, each) in zip("o^sD", points.items()):
         axes.scatter(
             *zip(*each.values()),
-            edgecolors=STYLES[solver][0],
-            facecolors=STYLES[solver][0] if marker == "o" else "none",
+            edgecolors=style(solver, points)[0],
+            facecolors=style(solver, points)[0] if marker == "o" else "none",
             marker=marker,
             s=22,
             label=solver,

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Test what bench.py makes of a program that crashes, hangs or errs: by a program that does so when it is asked to. Runs test_papers.py, too.
 
-The last line says how many tests passed and failed, as config/test-summary does. Needs no GPU and no PETSc.
+The last line says how many tests passed and failed, as config/test-summary does. Needs no GPU and no PETSc, and
+matplotlib only for the test of pictures.
 """
 import contextlib
 import io
@@ -140,8 +141,8 @@ def main():
     modules = [sys.modules[__name__], test_papers]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
     result = unittest.TextTestRunner(verbosity=2 if "-v" in sys.argv else 1).run(suite)
-    bad = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - bad} passed, {bad} failed")
+    bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
+    print(f"{result.testsRun - bad - skipped} passed, {bad} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if bad or not result.testsRun else 0
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Test papers.py by programs that print lines as the real ones do on a GPU, with made-up numbers. Needs no GPU and no PETSc."""
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -146,6 +147,27 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(self.names(document, "figures"), ["figure8", "figure9", "figure10", "figure11", "figure12", "figure13", "figure14"])
         self.assertEqual(self.names(document, "tables"), ["table2", "model"])
+
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
+    def test_report(self):
+        import report
+        numbers = "matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err".split()
+        run = {"gpu": True, "machine": "a GPU", "read_bandwidth_GBs": 4000, "options": ["-raw"], "columns": numbers, "cases": [
+            {**dict(zip(numbers, (name, 10, 10, 50, what, 1, 1.0, time, time, 1.0, 0.5, 12.0, 1e-16))), "status": "ok"}
+            for name in ("a", "b") for what, time in (("raw_csr_alg1", 2.0), ("evchyb", 1.0))]}
+        run["cases"].append({"matrix": "<c>", "what": "hbp", "status": "timeout", "reason": "no end"})
+        (self.folder / "run.json").write_text(json.dumps(run))
+        files, figures = [str(self.folder / "run.json")], 3
+        for name in papers.PAPERS:
+            figures += len(self.paper(name, "a", "bb")[1]["figures"])
+            files.append(str(self.folder / "out" / f"{name}.json"))
+        words = ["report.py", *files, "--output", str(self.folder / "report")]
+        with mock.patch.object(sys, "argv", words), contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(report.main(), 0)
+        text = (self.folder / "report" / "report.html").read_text()
+        self.assertEqual(text.count('src="data:image/png;base64,'), figures)
+        self.assertEqual(text.count("src="), figures)  # nothing comes from elsewhere
+        self.assertIn("&lt;c&gt;", text)
 
     def test_program_that_is_missing(self):
         (self.folder / "hbp2d").write_text(f"#!{sys.executable}\nimport sys; sys.exit('[0]PETSC ERROR: The GPU has no room')")
