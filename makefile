@@ -168,7 +168,7 @@ $(programs):
 # ---- benchmark ----------------------------------------------------------------------------------------------
 
 bench_program := $(build)/benchmarks/gallopbench
-bench_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c common.c generate.c $(if $(petsc_cuda),benchdevice.cu))
+bench_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c common.c benchhost.c generate.c $(if $(petsc_cuda),benchdevice.cu))
 # with the library's own objects but one, whose kernels they call
 hbp2d               := $(build)/benchmarks/hbp2d
 evchybparts         := $(build)/benchmarks/evchybparts

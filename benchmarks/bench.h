@@ -58,6 +58,9 @@ PETSC_INTERN PetscErrorCode BenchList(const char[], PetscInt, const char *const[
 PETSC_INTERN PetscErrorCode BenchFreeList(PetscInt, char *[]);
 PETSC_INTERN PetscErrorCode BenchPrintUnused(void);
 
+PETSC_INTERN const BenchPlace BenchHost;
+PETSC_INTERN PetscErrorCode   BenchHostBandwidth(PetscLogDouble *); /* also prepares timing with flushed caches, as start() does */
+
 #if defined(PETSC_HAVE_CUDA)
 PETSC_INTERN const BenchPlace BenchDevice;
 PETSC_INTERN PetscErrorCode   BenchDeviceAvailable(PetscBool *);

@@ -1,5 +1,4 @@
 #include <petscgallop.h>
-#include <petsctime.h>
 #include <ctype.h>
 #include "bench.h"
 #include "generate.h"
@@ -7,7 +6,7 @@
 static char help[] = "Times products of PETSc's and Gallop's matrix types, and of cuSPARSE, one process and one GPU.\n\
   -generate <name,...>    matrices by name, see below\n\
   -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
-  -types <type,...>       matrix types (aijcusparse,sellcuda,evchyb,csroverlap,fastload,hbp; without a GPU aij and sell). For type@name the options\n\
+  -types <type,...>       matrix types (aijcusparse,evchyb,csroverlap,fastload,hbp,sellcuda; without a GPU aij and sell; sell not with -k, -transpose and -first). For type@name the options\n\
                           begin with name_: -types evchyb,evchyb@w -w_mat_evchyb_window 64. With type+inorder rows and columns are permuted once, by the\n\
                           ordering gallop, and x and y with them: -types evchyb,evchyb+inorder. Types of the host are timed on it where there is a GPU, too\n\
   -k <0>                  products with dense matrices of k columns, column by column in memory, instead of with vectors; several numbers, one after the other: -k 8,32\n\
@@ -73,84 +72,6 @@ typedef struct {
   IS                  order; /* of rows and columns, or NULL */
   PetscInt            scalings;
 } Case;
-
-/* ---- the host as the place of products ---- */
-
-static double         *HostArray;
-static const size_t    HostLength = (size_t)256 << 17; /* 256 MiB */
-static volatile double HostSum;                        /* so that the compiler keeps what is summed */
-
-static PetscErrorCode HostTime(BenchWork work, void *ctx, PetscInt n, PetscLogDouble *seconds)
-{
-  PetscLogDouble begin, end;
-
-  PetscFunctionBegin;
-  PetscCall(PetscTime(&begin));
-  for (PetscInt k = 0; k < n; k++) PetscCall((*work)(ctx));
-  PetscCall(PetscTime(&end));
-  *seconds = end - begin;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostTimeCold(BenchWork work, void *ctx, PetscLogDouble *seconds)
-{
-  static double value = 0;
-
-  PetscFunctionBegin;
-  value++;
-  for (size_t k = 0; k < HostLength; k++) HostArray[k] = value;
-  PetscCall(HostTime(work, ctx, 1, seconds));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostRead(void *unused)
-{
-  double part[8] = {0};
-
-  PetscFunctionBegin;
-  for (size_t k = 0; k < HostLength; k += 8)
-    for (int p = 0; p < 8; p++) part[p] += HostArray[k + p];
-  for (int p = 0; p < 8; p++) HostSum += part[p];
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostBandwidth(PetscLogDouble *bandwidth)
-{
-  PetscLogDouble seconds;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(HostLength, &HostArray));
-  for (size_t k = 0; k < HostLength; k++) HostArray[k] = (double)k; /* pages of zeros might all be the same page of memory */
-  *bandwidth = 0;
-  for (int k = 0; k < 5; k++) {
-    PetscCall(HostTime(HostRead, NULL, 1, &seconds));
-    *bandwidth = PetscMax(*bandwidth, HostLength * sizeof(double) / seconds);
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostStart(PetscLogDouble *bandwidth)
-{
-  FILE *file = fopen("/proc/cpuinfo", "r");
-  char  line[256], model[256] = "unknown";
-
-  PetscFunctionBegin;
-  while (file && fgets(line, sizeof(line), file))
-    if (sscanf(line, "model name : %255[^\n]", model) == 1) break;
-  if (file) (void)fclose(file);
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# no GPU: products on one core of the host\n# machine: %s\n", model));
-  PetscCall(HostBandwidth(bandwidth));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode HostFinish(void)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree(HostArray));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static const BenchPlace BenchHost = {HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, NULL, NULL, 0, NULL, NULL, NULL, NULL};
 
 /* ---- cases ---- */
 
@@ -490,7 +411,7 @@ static PetscErrorCode TimeSetup(void *ctx)
   PetscCall(BenchMedian(builds, &build, range[0]));
   PetscCall(BenchMedian(refreshes, &refresh, range[1]));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%.1f\t%.2f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\n", c->p->name, c->p->nz, product * 1e6, convert * 1e3, build * 1e6, refresh * 1e6, build / product, refresh / product, c->what, (double)range[0][0] * 1e6, (double)range[0][1] * 1e6, (double)range[1][0] * 1e6, (double)range[1][1] * 1e6, peak));
-  if (!aij) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: the build is what the first product of a copy takes longer, that to the GPU included\n", c->p->name, c->what));
+  if (!aij && place->copy) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# %s %s: the build is what the first product of a copy takes longer, that to the GPU included\n", c->p->name, c->what));
   PetscCall(CaseRemark(c));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -686,13 +607,13 @@ static PetscErrorCode PrepareHostTypes(Bench *b)
     PetscCall(PetscOptionsSetValue(NULL, "-mat_sell_slice_height", "8"));
     PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_sell_slice_height", &set)); /* used, though none of them may be made */
   }
-  if (any && b->place != &BenchHost) PetscCall(HostBandwidth(&b->hostbandwidth));
+  if (any && b->place != &BenchHost) PetscCall(BenchHostBandwidth(&b->hostbandwidth));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  static const char *const types[] = {MATAIJCUSPARSE, MATSELLCUDA, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP};
+  static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP, MATSELLCUDA};
   Bench                    b       = {.place = &BenchHost, .seed = 1, .min_ms = 30};
   char                    *files[BENCH_MOST_NAMES], *names[BENCH_MOST_NAMES], version[256];
   PetscInt                 nfiles, nnames;
@@ -713,8 +634,6 @@ int main(int argc, char **argv)
   PetscCall(BenchList("-f", 0, NULL, &nfiles, files));
   PetscCall(BenchList("-generate", 0, NULL, &nnames, names));
   PetscCheck(nfiles + nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate star7_100 or -f matrix.mtx; -help lists all options");
-  PetscCall(BenchList("-types", PETSC_STATIC_ARRAY_LENGTH(types), types, &b.ntypes, b.types));
-  if (b.place == &BenchHost) PetscCall(UseHostTypes(&b));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-raw", &b.raw, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &b.transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &setup, NULL));
@@ -728,6 +647,9 @@ int main(int argc, char **argv)
   b.nk = PetscMax(1, b.nk);
   for (PetscInt k = 0; k < b.nk; k++)
     PetscCheck(b.k[k] >= (b.nk > 1) && !(b.k[k] && firsts), PETSC_COMM_WORLD, PETSC_ERR_USER, "Option -k is %" PetscInt_FMT ", but must be at least 0, not 0 among several, and 0 with -first", b.k[k]);
+  /* by default nothing is asked of sell but what it does on the GPU: products with vectors that are not transposed */
+  PetscCall(BenchList("-types", PETSC_STATIC_ARRAY_LENGTH(types) - (b.k[0] || b.transpose || firsts ? 1 : 0), types, &b.ntypes, b.types));
+  if (b.place == &BenchHost) PetscCall(UseHostTypes(&b));
   PetscCheck(!firsts || b.place->copy, PETSC_COMM_WORLD, PETSC_ERR_USER, "-first is for a GPU, and there is none");
   if (setup) {
     measure = TimeSetup;
@@ -751,7 +673,7 @@ int main(int argc, char **argv)
 
   PetscCall(BenchPrintUnused());
   PetscCall((*b.place->finish)());
-  if (b.hostbandwidth > 0) PetscCall(HostFinish());
+  if (b.hostbandwidth > 0) PetscCall((*BenchHost.finish)());
   PetscCall(BenchFreeList(nnames, names));
   PetscCall(BenchFreeList(nfiles, files));
   PetscCall(BenchFreeList(b.ntypes, b.types));

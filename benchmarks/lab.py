@@ -37,6 +37,15 @@ def viewed(case, pattern):
     return [None] * re.compile(pattern).groups
 
 
+def short(cell):
+    """A cell of a table as text: whole numbers whole, others with four digits."""
+    if cell is None:
+        return "-"
+    if isinstance(cell, float):
+        return f"{cell:.0f}" if cell.is_integer() else f"{cell:.4g}"
+    return str(cell)
+
+
 class Cases:
     """Cases that went well, by matrix and type."""
 
@@ -137,8 +146,7 @@ class Lab:
 
     def table(self, name, title, columns, rows, note=""):
         self.tables.append({"id": name, "title": title, "columns": columns, "rows": rows, "note": note})
-        text = ["\t".join(columns)
-                ] + ["\t".join("-" if cell is None else f"{cell:.4g}" if isinstance(cell, float) else str(cell) for cell in row) for row in rows]
+        text = ["\t".join(columns)] + ["\t".join(map(short, row)) for row in rows]
         (self.folder / f"{self.chosen.paper}-{name}.tsv").write_text("\n".join(text) + "\n")
         self.say(f"\n{title}\n" + "\n".join(text) + (f"\n{note}" if note else "") + "\n")
 

@@ -272,7 +272,7 @@ def cell(value):
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1e5 or not math.isfinite(value) else f"{value:.3e}"
+        return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
     return html.escape(str(value))
 
 
