@@ -4,12 +4,13 @@
 
 typedef PetscErrorCode (*BenchWork)(void *);
 
-/* A product by a library that is called without PETSc */
+/* A product by what is called without PETSc: a library, or a method to compare with */
 typedef struct {
   const char *name;
   PetscBool   dense;     /* with dense matrices instead of vectors */
   PetscBool   rowmajor;  /* these lie row by row in memory */
   PetscBool   transpose; /* transposed products too */
+  PetscBool   asked;     /* only with an option of its name */
 } BenchRaw;
 
 /* Where products are timed. Times are in seconds, memory in bytes, bandwidth in bytes a second. */

@@ -8,7 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <thread>
-#include <gallop/deviceimpl.h>
+#include <gallop/cudaimpl.h>
 #include "bench.h"
 
 static constexpr size_t FlushBytes     = (size_t)256 << 20; /* several times the L2 of any GPU */
@@ -197,25 +197,26 @@ static constexpr cusparseIndexType_t IndexType  = sizeof(PetscInt) == 4 ? CUSPAR
 
 /* Names begin with raw_ but those of products with another layout than PETSc's, which are no baseline for it */
 static const BenchRaw Raws[] = {
-  {"raw_csr_alg1",      PETSC_FALSE, PETSC_FALSE, PETSC_TRUE },
-  {"raw_csr_alg2",      PETSC_FALSE, PETSC_FALSE, PETSC_TRUE },
-  {"raw_csr_alg1",      PETSC_TRUE,  PETSC_FALSE, PETSC_TRUE },
-  {"raw_csr_alg2",      PETSC_TRUE,  PETSC_FALSE, PETSC_TRUE },
-  {"raw_csr_alg3",      PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
-  {"rowmajor_csr_alg1", PETSC_TRUE,  PETSC_TRUE,  PETSC_TRUE },
-  {"rowmajor_csr_alg2", PETSC_TRUE,  PETSC_TRUE,  PETSC_TRUE },
-  {"rowmajor_csr_alg3", PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE},
+  {"raw_csr_alg1",      PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE},
+  {"raw_csr_alg2",      PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE},
+  {"raw_csr_alg1",      PETSC_TRUE,  PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE},
+  {"raw_csr_alg2",      PETSC_TRUE,  PETSC_FALSE, PETSC_TRUE,  PETSC_FALSE},
+  {"raw_csr_alg3",      PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {"rowmajor_csr_alg1", PETSC_TRUE,  PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE},
+  {"rowmajor_csr_alg2", PETSC_TRUE,  PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE},
+  {"rowmajor_csr_alg3", PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
+  {"csc_warp",          PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE },
 #if BENCH_SPMVOP && CUSPARSE_VERSION >= 12800
-  {"raw_spmvop_alg1",   PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
-  {"raw_spmvop_alg2",   PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {"raw_spmvop_alg1",   PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {"raw_spmvop_alg2",   PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
 #elif BENCH_SPMVOP
-  {"raw_spmvop", PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {"raw_spmvop", PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
 #endif
 };
 
 /* What each of them is to cuSPARSE */
 static const int Algs[] = {
-  CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3, CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3,
+  CUSPARSE_SPMV_CSR_ALG1, CUSPARSE_SPMV_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3, CUSPARSE_SPMM_CSR_ALG1, CUSPARSE_SPMM_CSR_ALG2, CUSPARSE_SPMM_CSR_ALG3, 0,
 #if BENCH_SPMVOP && CUSPARSE_VERSION >= 12800
   CUSPARSE_SPMVOP_ALG1,   CUSPARSE_SPMVOP_ALG2,
 #elif BENCH_SPMVOP
@@ -223,13 +224,26 @@ static const int Algs[] = {
 #endif
 };
 static_assert(sizeof(Algs) / sizeof(Algs[0]) == sizeof(Raws) / sizeof(Raws[0]), "an algorithm for each");
-static constexpr PetscInt FirstSpMVOp = 8; /* all before are SpMV and SpMM */
+static constexpr PetscInt CSCWarp = 8, FirstSpMVOp = 9; /* all before are SpMV and SpMM */
+
+/* The basic product by columns: a warp a column, which adds to y by atomic operations */
+static __global__ void CSCKernel(PetscInt n, const PetscInt *__restrict__ begin, const PetscInt *__restrict__ row, const PetscScalar *__restrict__ a, const PetscScalar *__restrict__ x, PetscScalar *y)
+{
+  const PetscCount column = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize;
+
+  if (column >= n) return;
+  for (PetscInt k = begin[column] + (PetscInt)(threadIdx.x % WarpSize); k < begin[column + 1]; k += WarpSize) GallopAtomicAdd<PetscReal>(y + row[k], a[k] * x[column]);
+}
 
 struct Raw {
   PetscInt            *i, *j;
   PetscScalar         *a;
   void                *buffer;
   int                  alg;
+  PetscCount           nz;
+  PetscInt             m, n;   /* of csc_warp's matrix, whose columns i, j and a have */
+  const PetscScalar   *xarray; /* its vectors, NULL where it is cuSPARSE */
+  PetscScalar         *yarray;
   cusparseOperation_t  op;
   cusparseSpMatDescr_t A;
   cusparseDnVecDescr_t x, y;
@@ -251,13 +265,45 @@ static PetscErrorCode CopyIn(const T *host, PetscCount n, T **ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix's rows on the GPU, for csc_warp those of its transpose */
+static PetscErrorCode CopyRows(Mat A, Raw *raw)
+{
+  const PetscScalar *a;
+  const PetscInt    *i, *j;
+  PetscInt           m;
+  PetscBool          done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  raw->nz = i[m];
+  PetscCall(CopyIn(i, (PetscCount)m + 1, &raw->i));
+  PetscCall(CopyIn(j, raw->nz, &raw->j));
+  PetscCall(CopyIn(a, raw->nz, &raw->a));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateCSC(Mat A, Raw *raw, const PetscScalar *x, PetscScalar *y)
+{
+  Mat columns;
+
+  PetscFunctionBegin;
+  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &columns));
+  PetscCall(CopyRows(columns, raw));
+  PetscCall(MatDestroy(&columns));
+  PetscCall(MatGetSize(A, &raw->m, &raw->n));
+  raw->xarray = x;
+  raw->yarray = y;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, PetscInt k, Vec x, Vec y, void **ctx)
 {
-  const PetscScalar one = 1, zero = 0, *a, *xx;
+  const PetscScalar one = 1, zero = 0, *xx;
   PetscScalar      *yy;
   PetscInt          m, n;
-  const PetscInt   *i, *j;
-  PetscBool         done;
   size_t            bytes;
   cudaStream_t      stream;
   Raw              *raw;
@@ -267,17 +313,17 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Pets
   *ctx     = raw;
   raw->alg = Algs[which];
   raw->op  = transpose ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
-  PetscCall(MatGetSize(A, &m, &n));
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
-  PetscCall(MatSeqAIJGetArrayRead(A, &a));
-  PetscCall(CopyIn(i, m + 1, &raw->i));
-  PetscCall(CopyIn(j, i[m], &raw->j));
-  PetscCall(CopyIn(a, i[m], &raw->a));
-  PetscCallCUSPARSE(cusparseCreateCsr(&raw->A, m, n, i[m], raw->i, raw->j, raw->a, IndexType, IndexType, CUSPARSE_INDEX_BASE_ZERO, ScalarType));
-  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(VecCUDAGetArrayRead(x, &xx));
   PetscCall(VecCUDAGetArrayWrite(y, &yy));
+  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
+  PetscCall(VecCUDARestoreArrayRead(x, &xx));
+  if (which == CSCWarp) {
+    PetscCall(CreateCSC(A, raw, xx, yy));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(CopyRows(A, raw));
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCallCUSPARSE(cusparseCreateCsr(&raw->A, m, n, raw->nz, raw->i, raw->j, raw->a, IndexType, IndexType, CUSPARSE_INDEX_BASE_ZERO, ScalarType));
   if (transpose) {
     const PetscInt rows = m;
 
@@ -294,8 +340,6 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Pets
     PetscCallCUSPARSE(cusparseCreateDnVec(&raw->x, n, (void *)xx, ScalarType));
     PetscCallCUSPARSE(cusparseCreateDnVec(&raw->y, m, yy, ScalarType));
   }
-  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
-  PetscCall(VecCUDARestoreArrayRead(x, &xx));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUSPARSE(cusparseSetStream(device.cusparse, stream));
   if (which >= FirstSpMVOp) {
@@ -327,12 +371,28 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Pets
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode ApplyCSC(const Raw *raw)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaMemsetAsync(raw->yarray, 0, raw->m * sizeof(PetscScalar), stream));
+  CSCKernel<<<(unsigned int)(((PetscCount)raw->n * WarpSize + Threads - 1) / Threads), Threads, 0, stream>>>(raw->n, raw->i, raw->j, raw->a, raw->xarray, raw->yarray);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode RawApply(void *ctx)
 {
   const Raw        *raw = (const Raw *)ctx;
   const PetscScalar one = 1, zero = 0;
 
   PetscFunctionBegin;
+  if (raw->xarray) {
+    PetscCall(ApplyCSC(raw));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
 #if BENCH_SPMVOP
   if (raw->plan) {
     PetscCallCUSPARSE(cusparseSpMVOp(device.cusparse, raw->plan, &one, &zero, raw->x, raw->added, raw->y));
@@ -357,11 +417,11 @@ static PetscErrorCode RawDestroy(void **ctx)
     PetscCallCUDA(cudaFree(raw->zeros));
   }
 #endif
-  PetscCallCUSPARSE(cusparseDestroySpMat(raw->A));
+  if (raw->A) PetscCallCUSPARSE(cusparseDestroySpMat(raw->A));
   if (raw->B) {
     PetscCallCUSPARSE(cusparseDestroyDnMat(raw->B));
     PetscCallCUSPARSE(cusparseDestroyDnMat(raw->C));
-  } else {
+  } else if (raw->x) {
     PetscCallCUSPARSE(cusparseDestroyDnVec(raw->x));
     PetscCallCUSPARSE(cusparseDestroyDnVec(raw->y));
   }

@@ -12,6 +12,7 @@ static char help[] = "Times products of PETSc's and Gallop's matrix types, and o
   -k <0>                  products with dense matrices of k columns, column by column in memory, instead of with vectors; several numbers, one after the other: -k 8,32\n\
   -raw                    also cuSPARSE called directly: CSR_ALG1, CSR_ALG2, with -k CSR_ALG3, and SpMVOp where the library has it. What begins with\n\
                           rowmajor_ has dense matrices row by row in memory: another layout, beside which no column-major product is to be compared\n\
+  -csc_warp               also the basic product by columns on the GPU: a warp a column, which adds to y by atomic operations\n\
   -transpose              transposed products\n\
   -setup                  instead of products: the times of conversion, build and refresh\n\
   -first                  instead of products: the time of the first one of a matrix from the host, beside that of a copy of its entries\n\
@@ -51,7 +52,7 @@ typedef struct {
   const BenchPlace *place;
   PetscLogDouble    bandwidth;
   PetscLogDouble    hostbandwidth; /* 0 where no type of the host is asked for */
-  PetscBool         transpose, raw, announce;
+  PetscBool         transpose, raw, announce, csc;
   PetscInt          seed, wrong, ntypes, skip, ncases, nk, k[BENCH_MOST_NAMES]; /* ncases: so far, those that were left out too */
   BenchProblem      small;                                                      /* the first products of a process set up what later ones find: handles, pools, kernels */
   PetscBool         warmed;
@@ -519,6 +520,7 @@ static PetscErrorCode RunCase(Bench *b, const BenchProblem *p, PetscInt t, Bench
   if (raw >= 0) {
     const BenchRaw *known = &b->place->raws[raw];
 
+    if (known->asked ? !b->csc : !b->raw) PetscFunctionReturn(PETSC_SUCCESS);
     if (known->dense != (PetscBool)(p->k > 0) || (b->transpose && !known->transpose)) PetscFunctionReturn(PETSC_SUCCESS);
     c.what = known->name;
   } else {
@@ -558,7 +560,7 @@ static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, BenchWor
       PetscCall(PetscPrintf(PETSC_COMM_SELF, "# LEFT OUT %s with %" PetscInt_FMT " columns: more numbers than a PetscInt counts\n", p.name, p.k));
       continue;
     }
-    for (PetscInt t = 0; t < b->ntypes + (b->raw ? b->place->nraws : 0); t++) PetscCall(RunCase(b, &p, t, measure));
+    for (PetscInt t = 0; t < b->ntypes + b->place->nraws; t++) PetscCall(RunCase(b, &p, t, measure));
   }
   if (!b->warmed) PetscCall(BenchProblemDestroy(&b->small));
   b->warmed = PETSC_TRUE;
@@ -637,6 +639,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-raw", &b.raw, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &b.transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &setup, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-csc_warp", &b.csc, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-announce", &b.announce, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-skip", &b.skip, NULL));
   PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
@@ -658,7 +661,7 @@ int main(int argc, char **argv)
     measure = TimeFirst;
     columns = "# matrix\tnnz\tcopy_ms\tfirst_ms\tfirst/copy\tresident_us\tnewvalues_ms\twhat\n";
   }
-  if (setup || firsts) b.raw = PETSC_FALSE;
+  if (setup || firsts) b.raw = b.csc = PETSC_FALSE;
 
   PetscCall(PetscGetVersion(version, sizeof(version)));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));

@@ -706,7 +706,7 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
   for (PetscInt k = 0; k < BenchDevice.nraws; k++) {
     void *raw;
 
-    if (BenchDevice.raws[k].dense) continue;
+    if (BenchDevice.raws[k].dense || BenchDevice.raws[k].asked) continue;
     f = {-1, -1, -1, -1, -1, -1, -1};
     PetscCall((*BenchDevice.rawcreate)(problem.A, k, PETSC_FALSE, 0, x, y, &raw));
     PetscCall(CheckResult(b, &problem, BenchDevice.raws[k].name, BenchDevice.rawapply, raw, y, &f.err));

@@ -364,7 +364,8 @@ def fastload(lab):
         word for height in heights.values()
         for word in (f"-p{height}_mat_fastload_block_height", str(height), f"-p{height}_mat_fastload_group_steps", "0")
     ]
-    products = lab.bench("products", ["aijcusparse", "fastload"] + [f"fastload@p{height}" for height in heights.values()], options)
+    products = lab.bench("products", ["aijcusparse", "fastload"] + [f"fastload@p{height}" for height in heights.values()],
+                         options + (["-csc_warp"] if lab.gpu else []))
     rows = []
     for variant, what in {**{variant: f"fastload@p{height}" for variant, height in heights.items()}, "the defaults": "fastload"}.items():
         speedups = [value for value in (products.speedup(name, what) for name in products.order) if value]
@@ -373,15 +374,20 @@ def fastload(lab):
     lab.table(
         "table1", "Table I: heights of blocks", ["variant", "matrices", f"ratio: faster than {lab.against} (%)", "speedup, geometric mean"], rows,
         "With the paper's steps of all columns, -mat_fastload_group_steps 0, but for the defaults. TileSpMV and CSR5 are no part of this repository.")
-    speedup = {name: products.speedup(name, "fastload") for name in products.order}
-    facts = {name: products.get(name, "fastload") for name in products.order}
-    lab.points("figure7", f"Figure 7: speedup over {lab.against} by the number of nonzeros",
-               {"fastload": {name: (case["nnz"], speedup[name]) for name, case in facts.items() if case}}, xlabel="nonzeros", ylabel="speedup",
-               logx=True, logy=True, line=1)
-    lab.points("figure8", f"Figure 8: speedup over {lab.against} by the variation of the lengths of rows",
-               {"fastload": {name: (max(case["row_variation"], 0.01), speedup[name]) for name, case in facts.items() if case}},
-               xlabel="variation: standard deviation over mean (0.01 and less at 0.01)", ylabel="speedup", logx=True, logy=True, line=1)
-    lab.lacks("Figures 7 and 8 against CSC-based SpMV, CSR5 and TileSpMV, Figure 10 with CSR5 and TileSpMV", "they are no part of this repository")
+    speedups = {f"over {lab.against}": {name: products.speedup(name, "fastload") for name in products.order}}
+    if lab.gpu:
+        speedups["over CSC-based SpMV"] = ratio(products, "fastload", "csc_warp")
+    else:
+        lab.lacks("Figures 7 and 8 over CSC-based SpMV", "its kernel is for a GPU")
+    facts = {name: products.get(name, "fastload") for name in products.order if products.get(name, "fastload")}
+    lab.points("figure7", "Figure 7: speedup by the number of nonzeros",
+               {label: {name: (case["nnz"], values.get(name)) for name, case in facts.items()} for label, values in speedups.items()},
+               xlabel="nonzeros", ylabel="speedup of fastload", logx=True, logy=True, line=1)
+    lab.points("figure8", "Figure 8: speedup by the variation of the lengths of rows",
+               {label: {name: (max(case["row_variation"], 0.01), values.get(name)) for name, case in facts.items()}
+                for label, values in speedups.items()},
+               xlabel="variation: standard deviation over mean (0.01 and less at 0.01)", ylabel="speedup of fastload", logx=True, logy=True, line=1)
+    lab.lacks("Figures 7 and 8 over CSR5 and TileSpMV, Figure 10 with them", "they are no part of this repository")
     setup = lab.bench("setup", ["aijcusparse", "fastload"], ["-setup"], raw=False)
     builds = {name: setup.get(name, "fastload") for name in setup.order if setup.get(name, "fastload")}
     lab.points(

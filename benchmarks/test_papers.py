@@ -48,6 +48,7 @@ else:
     columns = "matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err warm_min warm_max cold_min cold_max"
 say("# " + columns.replace(" ", "\\t"))
 types = option("-types", "aijcusparse,evchyb").split(",") + (["raw_csr_alg1", "raw_csr_alg2"] if "-raw" in words else [])
+types += ["csc_warp"] * ("-csc_warp" in words)
 case = 0
 for name in names:
     say(f"# {{name}} has rows of 8.0 entries, variation 0.250, the longest 16")
@@ -135,6 +136,7 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(self.names(document, "tables"), ["table1", "figure10"])
         self.assertEqual(self.names(document, "figures"), ["figure7", "figure8", "figure10", "figure11"])
         self.assertEqual(document["tables"][0]["rows"][0][1], 2)
+        self.assertEqual([each["name"] for each in document["figures"][0]["series"]], ["over best cuSPARSE", "over CSC-based SpMV"])
 
     def test_hbp(self):
         status, document = self.paper("hbp", "a", "bb")
