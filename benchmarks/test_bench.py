@@ -62,10 +62,10 @@ class BenchTest(unittest.TestCase):
         self.program.write_text(FAKE)
         self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
 
-    def bench(self, *words):
+    def bench(self, *words, timeout="60"):
         """Exit status, lines for tables, and the document."""
         tsv, document = self.folder / "out.tsv", self.folder / "out.json"
-        arguments = ["bench.py", "--program", str(self.program), "--timeout", "2", "--output", str(tsv), "--json", str(document), *words]
+        arguments = ["bench.py", "--program", str(self.program), "--timeout", timeout, "--output", str(tsv), "--json", str(document), *words]
         with mock.patch.object(sys, "argv", arguments), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             status = bench.main()
         return status, tsv.read_text().splitlines(), json.loads(document.read_text())
@@ -99,10 +99,10 @@ class BenchTest(unittest.TestCase):
         self.assertEqual(len([line for line in lines if line.startswith("# read bandwidth")]), 1)
 
     def test_timeout(self):
-        status, lines, document = self.bench("hang", "good")
+        status, lines, document = self.bench("hang", "good", timeout="5")
         self.assertEqual(status, 1)
         self.assertEqual(self.statuses(document, "hang"), [("one", "ok"), ("two", "timeout"), ("three", "ok")])
-        self.assertIn("# TIMEOUT hang two 1 no end after 2 s", lines)
+        self.assertIn("# TIMEOUT hang two 1 no end after 5 s", lines)
         self.assertEqual(len(self.statuses(document, "good")), 3)
 
     def test_error_message(self):
