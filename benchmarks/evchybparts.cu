@@ -117,7 +117,7 @@ static PetscErrorCode ApplyPart(const Product *p)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (ev->nempty > ev->nlisted) PetscCallCUDA(cudaMemsetAsync(p->z, 0, ev->m * sizeof(PetscScalar), stream));
+  if (EVCHYBLeavesRows(ev)) PetscCallCUDA(cudaMemsetAsync(p->z, 0, ev->m * sizeof(PetscScalar), stream));
   if (!ev->launch.n) PetscFunctionReturn(PETSC_SUCCESS);
   if (ev->shape == EVCHYB_SHAPE_SHORT) err = LaunchPart<Shape<4, 6, true, true>, V, I>(ev, v, stream);
   else if (ev->shape == EVCHYB_SHAPE_LARGE) err = LaunchPart<Shape<8, 5, false, true>, V, I>(ev, v, stream);
@@ -216,6 +216,7 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
   PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
   PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room for matrix %s in EVC-HYB", problem.name);
   copy = *(const EVCHYB *)data; /* products write which values are new */
+  PetscCheck(!copy.pack, PETSC_COMM_SELF, PETSC_ERR_SUP, "Packed storage has no such parts: matrix %s must be stored by -mat_evchyb_storage plain", problem.name);
   PetscCall(VecCUDAGetArrayRead(x, &xx));
   PetscCall(VecCUDAGetArrayWrite(y, &yy));
   Product p = {&copy, FULL, xx, yy};
