@@ -174,12 +174,9 @@ static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackV
   }
 }
 
-/* z of the rows of a slice. wait: the kernel before this one may still be running, and the warp waits for it where it has to. */
-template <int AtOnce, typename V>
-static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &view, PetscCount number, const GallopVectors<V> &v, bool wait)
+/* What is known of a slice, loaded at once */
+static __device__ __forceinline__ GallopPackSlice GallopPackLoadSlice(const GallopPackSlice *slice)
 {
-  const int lane   = threadIdx.x % WarpSize;
-  V         sum[2] = {V(0), V(0)};
   union
   {
     uint4           word[2];
@@ -187,35 +184,54 @@ static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &
   } u;
 
   static_assert(sizeof(GallopPackSlice) == 2 * sizeof(uint4), "a slice is loaded at once");
-  u.word[0]                    = __ldg(reinterpret_cast<const uint4 *>(view.slice + number));
-  u.word[1]                    = __ldg(reinterpret_cast<const uint4 *>(view.slice + number) + 1);
-  const GallopPackSlice &slice = u.slice;
-  const int              width = slice.width;
-  const unsigned char   *value = view.value + (size_t)slice.value * GALLOP_PACK_UNIT;
+  u.word[0] = __ldg(reinterpret_cast<const uint4 *>(slice));
+  u.word[1] = __ldg(reinterpret_cast<const uint4 *>(slice) + 1);
+  return u.slice;
+}
 
-  for (int first = 0; first < width; first += GALLOP_PACK_CHUNK) {
-    const int                      num  = min(GALLOP_PACK_CHUNK, width - first);
-    const uint2                    own  = lane < num ? __ldcs(reinterpret_cast<const uint2 *>(view.line + slice.line + first + lane)) : uint2{0, 0};
-    const GallopPackPair<uint32_t> mask = GallopPackMasks(slice, view.stream, first / GALLOP_PACK_CHUNK, lane);
-    const unsigned char           *from = value + (size_t)first * GallopPackValueUnits((GallopPackValues)slice.values) * GALLOP_PACK_UNIT;
+/*
+  z of the rows of Each slices from one on, or up to the last, end. What comes next of slices is loaded while one is multiplied. wait: the kernel before this one may still be running, and the warp
+  waits for it where it has to.
+*/
+template <int AtOnce, int Each, typename V>
+static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &view, PetscCount first, PetscCount end, const GallopVectors<V> &v, bool wait)
+{
+  const int       lane = threadIdx.x % WarpSize;
+  GallopPackSlice next = GallopPackLoadSlice(view.slice + first);
 
-    switch (slice.values) {
-    case GALLOP_PACK_VALUE:
-      GallopPackMultiplyLines<AtOnce, GALLOP_PACK_VALUE, V>(view, num, own, mask, from, v.x, wait, sum);
-      break;
-    case GALLOP_PACK_SINGLE:
-      GallopPackMultiplyLines<AtOnce, GALLOP_PACK_SINGLE, V>(view, num, own, mask, from, v.x, wait, sum);
-      break;
-    case GALLOP_PACK_DICT8:
-      GallopPackMultiplyLines<AtOnce, GALLOP_PACK_DICT8, V>(view, num, own, mask, from, v.x, wait, sum);
-      break;
-    default:
-      GallopPackMultiplyLines<AtOnce, GALLOP_PACK_DICT16, V>(view, num, own, mask, from, v.x, wait, sum);
+#pragma unroll 1
+  for (int e = 0; e < Each && first + e < end; e++) {
+    const GallopPackSlice slice  = next;
+    const int             width  = slice.width;
+    const unsigned char  *value  = view.value + (size_t)slice.value * GALLOP_PACK_UNIT;
+    V                     sum[2] = {V(0), V(0)};
+
+    if (Each > 1) next = GallopPackLoadSlice(view.slice + (first + e + 1 < end ? first + e + 1 : first));
+    for (int k = 0; k < width; k += GALLOP_PACK_CHUNK) {
+      const int                      num  = min(GALLOP_PACK_CHUNK, width - k);
+      const uint2                    own  = lane < num ? __ldcs(reinterpret_cast<const uint2 *>(view.line + slice.line + k + lane)) : uint2{0, 0};
+      const GallopPackPair<uint32_t> mask = GallopPackMasks(slice, view.stream, k / GALLOP_PACK_CHUNK, lane);
+      const unsigned char           *from = value + (size_t)k * GallopPackValueUnits((GallopPackValues)slice.values) * GALLOP_PACK_UNIT;
+
+      switch (slice.values) {
+      case GALLOP_PACK_VALUE:
+        GallopPackMultiplyLines<AtOnce, GALLOP_PACK_VALUE, V>(view, num, own, mask, from, v.x, wait, sum);
+        break;
+      case GALLOP_PACK_SINGLE:
+        GallopPackMultiplyLines<AtOnce, GALLOP_PACK_SINGLE, V>(view, num, own, mask, from, v.x, wait, sum);
+        break;
+      case GALLOP_PACK_DICT8:
+        GallopPackMultiplyLines<AtOnce, GALLOP_PACK_DICT8, V>(view, num, own, mask, from, v.x, wait, sum);
+        break;
+      default:
+        GallopPackMultiplyLines<AtOnce, GALLOP_PACK_DICT16, V>(view, num, own, mask, from, v.x, wait, sum);
+      }
     }
-  }
-  if (wait) GallopWaitForPredecessor();
-  const GallopPackPair<int> row = GallopPackRows(slice.rows, view.stream, lane);
+    if (wait) GallopWaitForPredecessor();
+    wait                          = false;
+    const GallopPackPair<int> row = GallopPackRows(slice.rows, view.stream, lane);
 
-  if (row.first >= 0) GallopStore(v, row.first, sum[0]);
-  if (row.second >= 0) GallopStore(v, row.second, sum[1]);
+    if (row.first >= 0) GallopStore(v, row.first, sum[0]);
+    if (row.second >= 0) GallopStore(v, row.second, sum[1]);
+  }
 }

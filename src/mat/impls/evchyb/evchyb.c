@@ -311,9 +311,10 @@ static void LaunchPlan(EVCHYB *ev)
   for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
   if (ev->pack) {
-    EVCHYBMarks packed = {0};
+    const PetscInt slices = EVCHYB_PACK_EACH * EVCHYB_THREADS / EVCHYB_BLOCK; /* of a GPU block */
+    EVCHYBMarks    packed = {0};
 
-    MarksAdd(&packed, ev->pack->nslice, (ev->pack->nslice + EVCHYB_THREADS / EVCHYB_BLOCK - 1) / (EVCHYB_THREADS / EVCHYB_BLOCK), EVCHYB_RANGE_PACKED, 1);
+    MarksAdd(&packed, ev->pack->nslice, (ev->pack->nslice + slices - 1) / slices, EVCHYB_RANGE_PACKED, EVCHYB_PACK_EACH);
     LaunchAdd(&ev->launch, &packed, 0);
   }
   if (ev->nlisted) {

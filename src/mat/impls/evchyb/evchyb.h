@@ -56,6 +56,8 @@ typedef enum {
   EVCHYB_RANGE_PACKED   /* slices: a warp each */
 } EVCHYBRangeKind;
 
+#define EVCHYB_PACK_EACH 1 /* slices of a warp, one after the other */
+
 #define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
 
 /* Rows [rmark[k], rmark[k + 1]) belong to GPU blocks [gbmark[k], gbmark[k + 1]) */

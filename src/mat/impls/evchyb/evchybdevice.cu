@@ -266,11 +266,11 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
   while (blockIdx.x >= launch.range[k].next) k++;
   const EVCHYBRange &range = launch.range[k];
   const unsigned int block = blockIdx.x - range.begin;
-  const PetscCount   slice = (PetscCount)range.first + (PetscCount)block * WarpsInBlock + threadIdx.x / WarpSize;
+  const PetscCount   slice = (PetscCount)range.first + ((PetscCount)block * WarpsInBlock + threadIdx.x / WarpSize) * EVCHYB_PACK_EACH;
 
   switch (range.kind) {
   case EVCHYB_RANGE_PACKED:
-    if (slice < range.end) GallopPackMultiply<S::AtOnce, V>(pack, slice, v, true);
+    if (slice < range.end) GallopPackMultiply<S::AtOnce, EVCHYB_PACK_EACH, V>(pack, slice, range.end, v, true);
     break;
   case EVCHYB_RANGE_CSR:
     SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm, 0, v, range, block);
