@@ -235,3 +235,60 @@ static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &
     if (row.second >= 0) GallopStore(v, row.second, sum[1]);
   }
 }
+
+/* What a lane's two entries in lines warp, warp + warps, ... of a piece of a row add up to, AtOnce lines under way */
+template <int AtOnce, GallopPackValues Kind, typename V>
+static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &view, const GallopPackSlice &slice, int warp, int warps, const V *x, bool wait)
+{
+  using Parts               = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
+  const int            lane = threadIdx.x % WarpSize, width = slice.width;
+  const unsigned char *value      = view.value + (size_t)slice.value * GALLOP_PACK_UNIT + 2 * sizeof(Parts) * lane;
+  constexpr int        BytesALine = GALLOP_PACK_ROWS * (int)sizeof(Parts);
+  V                    sum        = V(0);
+
+  for (int k = warp; k < width; k += AtOnce * warps) {
+    GallopPackPair<Parts> stored[AtOnce];
+    GallopPackPair<int>   column[AtOnce];
+
+#pragma unroll
+    for (int u = 0; u < AtOnce; u++) {
+      const int line = k + u * warps;
+
+      if (line >= width) continue;
+      const uint2 own = __ldg(reinterpret_cast<const uint2 *>(view.line + slice.line + line));
+
+      stored[u] = GallopPackLoadPair<Parts>(value + (size_t)line * BytesALine);
+      column[u] = GallopPackColumns((int)own.x, own.y, view.stream, lane);
+    }
+    if (wait) GallopWaitForPredecessor();
+    wait = false;
+#pragma unroll
+    for (int u = 0; u < AtOnce; u++) {
+      const int line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
+
+      if (lane < n) sum += GallopPackDecode<Kind>(stored[u].first, view.dict) * x[column[u].first];
+      if (lane + WarpSize < n) sum += GallopPackDecode<Kind>(stored[u].second, view.dict) * x[column[u].second];
+    }
+  }
+  if (wait) GallopWaitForPredecessor();
+  return sum;
+}
+
+/* The same of a piece, whose row is told in *row */
+template <int AtOnce, typename V>
+static __device__ __forceinline__ V GallopPackSumPiece(const GallopPackView &view, PetscCount number, int warp, int warps, const V *x, bool wait, PetscInt *row)
+{
+  const GallopPackSlice slice = GallopPackLoadSlice(view.slice + number);
+
+  *row = slice.rows.base;
+  switch (slice.values) {
+  case GALLOP_PACK_VALUE:
+    return GallopPackSumLines<AtOnce, GALLOP_PACK_VALUE, V>(view, slice, warp, warps, x, wait);
+  case GALLOP_PACK_SINGLE:
+    return GallopPackSumLines<AtOnce, GALLOP_PACK_SINGLE, V>(view, slice, warp, warps, x, wait);
+  case GALLOP_PACK_DICT8:
+    return GallopPackSumLines<AtOnce, GALLOP_PACK_DICT8, V>(view, slice, warp, warps, x, wait);
+  default:
+    return GallopPackSumLines<AtOnce, GALLOP_PACK_DICT16, V>(view, slice, warp, warps, x, wait);
+  }
+}

@@ -7,6 +7,8 @@
   not stored, or offsets of 8 or 16 bits from a base, or 32 bits. Where it takes fewer bytes a line has one diagonal's entries, so that a row without one does not shift the others.
   Values are numbers of a dictionary in 8 or 16 bits, or single precision where all of a slice are, or as they are.
 
+  Long rows come in pieces, which are slices too: a line is 64 entries of the row that follow each other, and the mask is the number of them in the last line.
+
   A lane of a warp has rows l and l + 32 of a slice: what is stored for 64 rows is in the order 0 32 1 33 2 34 ..., so that a lane reads both at once, and neighbouring lanes have neighbouring rows.
 
   This header is read by C and by CUDA: the host and the GPU build the same arrays.
@@ -43,7 +45,8 @@ typedef struct {
   GallopPackLine rows;   /* its rows; the largest offset of a class for none */
   uint16_t       width;  /* lines */
   uint8_t        values; /* GallopPackValues */
-  uint8_t        unused[5];
+  uint8_t        last;   /* of a piece of one row: entries of its last line. 0 where a slice is 64 rows. */
+  uint32_t       at;     /* lines of the row that come before the piece */
 } GallopPackSlice;
 
 /* Numbers of what is stored, for all who show them */
@@ -55,22 +58,24 @@ typedef struct {
 typedef struct {
   PetscMemType      memtype;
   PetscInt          m, n;
-  PetscInt          stride; /* of the rows of a slice, 0 where they were given in some order */
-  PetscInt          nslice, ndict;
-  PetscCount        nz, nline, nstream, nvalue; /* entries; units of stream and value */
-  GallopPackSlice  *slice;                      /* [nslice] */
-  GallopPackLine   *line;                       /* [nline] */
-  unsigned char    *stream;                     /* offsets of columns and rows, masks */
+  PetscInt          stride;                            /* of the rows of a slice, 0 where they were given in some order */
+  PetscInt          nslice, npiece, ndict;             /* slices, and how many of them, the last ones, are pieces of long rows */
+  PetscCount        nz, nlong, nline, nstream, nvalue; /* entries; places of pieces for them; units of stream and value */
+  GallopPackSlice  *slice;                             /* [nslice] */
+  GallopPackLine   *line;                              /* [nline] */
+  unsigned char    *stream;                            /* offsets of columns and rows, masks */
   unsigned char    *value;
   PetscReal        *dict; /* [ndict] distinct numbers, parts of complex ones too, by their bits */
   size_t            bytes;
   GallopPackFigures figures;
 } GallopPack;
 
-/* Which rows are packed, and in which order: num in perm, or all where perm is NULL, those stride apart in a slice. Rows of more than longest entries are left out. */
+/* Which rows are packed, and in which order: num in perm, or all where perm is NULL, those stride apart in a slice. Rows of more than longest entries are in pieces, or left out where there are none. */
 typedef struct {
   const PetscInt *perm;
   PetscInt        num, stride, longest;
+  const PetscInt *pieceRow, *pieceAt; /* pieces of rows that are longer: which row each is of, and how many of its entries come before, a multiple of 64 */
+  PetscInt        pieces, piece;      /* how many there are, and entries of a piece */
 } GallopPackOrder;
 
 #if defined(__CUDACC__)
@@ -286,6 +291,9 @@ typedef struct {
   PetscBool        diagonals; /* lines are diagonals, else the first entries of all rows, the second ones, and so on */
   PetscBool        masks;
   int64_t          entries;
+  int64_t          first; /* of a piece of a row: its first entry in CSR, and the lines before it */
+  uint32_t         at;
+  PetscInt         row;
 } GallopPackPlan;
 
 /* Places of what a slice stores: counts of the slices before it */
@@ -335,6 +343,53 @@ GALLOP_PACK_HD PetscInt GallopPackStep(const GallopPackOrder *order, const Gallo
 {
   if (!order->perm) return order->stride;
   return plan->rows == GALLOP_PACK_STRIDED && row1 - row0 <= GALLOP_PACK_STRIDES && row0 - row1 <= GALLOP_PACK_STRIDES ? row1 - row0 : 0;
+}
+
+/* A piece, as far as it is known without its entries */
+GALLOP_PACK_HD GallopPackPlan GallopPackPieceOf(const GallopPackOrder *order, const PetscInt i[], PetscInt piece)
+{
+  GallopPackPlan plan;
+
+  plan.row       = order->pieceRow[piece];
+  plan.at        = (uint32_t)(order->pieceAt[piece] / GALLOP_PACK_ROWS);
+  plan.first     = (int64_t)i[plan.row] + order->pieceAt[piece];
+  plan.entries   = (int64_t)i[plan.row + 1] - plan.first;
+  plan.entries   = plan.entries < order->piece ? plan.entries : order->piece;
+  plan.width     = (PetscInt)((plan.entries + GALLOP_PACK_ROWS - 1) / GALLOP_PACK_ROWS);
+  plan.rows      = GALLOP_PACK_STRIDED;
+  plan.diagonals = PETSC_FALSE;
+  plan.masks     = PETSC_FALSE;
+  plan.values    = GALLOP_PACK_VALUE;
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) plan.lines[k] = 0;
+  return plan;
+}
+
+/* Entries of line k of a piece of so many */
+GALLOP_PACK_HD int GallopPackInLine(int64_t entries, PetscInt k)
+{
+  return (int)(entries - (int64_t)k * GALLOP_PACK_ROWS < GALLOP_PACK_ROWS ? entries - (int64_t)k * GALLOP_PACK_ROWS : GALLOP_PACK_ROWS);
+}
+
+/* What a stored piece's slice begins with, but for its places */
+GALLOP_PACK_HD GallopPackSlice GallopPackPieceSlice(const GallopPackPlan *plan, const GallopPackPlaces *at)
+{
+  GallopPackSlice slice;
+
+  slice.line   = at->line;
+  slice.value  = (uint32_t)at->value;
+  slice.mask   = GALLOP_PACK_NONE;
+  slice.rows   = GallopPackStrided((int32_t)plan->row, 0);
+  slice.width  = (uint16_t)plan->width;
+  slice.values = (uint8_t)plan->values;
+  slice.last   = (uint8_t)GallopPackInLine(plan->entries, plan->width - 1);
+  slice.at     = plan->at;
+  return slice;
+}
+
+/* What columns of a line of one row may grow by from entry to entry: as the second one is from the first, where that is little */
+GALLOP_PACK_HD PetscInt GallopPackPieceStep(PetscInt column0, PetscInt column1)
+{
+  return column1 > column0 && column1 - column0 <= GALLOP_PACK_STRIDES ? column1 - column0 : 1;
 }
 
 /* Whether indices fit: 32 bits for a column, and for what a line without an entry at either end counts up to */

@@ -109,12 +109,12 @@ static PetscErrorCode Mixed(PetscInt m, PetscInt n, PetscInt seed, PetscBool uno
   Entries e;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, n, m * 40 + 16 * n, &e));
+  PetscCall(EntriesBegin(m, n, m * 40 + 100000, &e));
   for (PetscInt r = 0; r < m; r++) {
     PetscInt len = (r * (seed + 3) + r / 7) % 11, step;
 
     if (r % 97 == 40 + seed) len = 50;
-    if (m > 200 && r % (m / 8 + 1) == 17) len = 300; /* longer than ELL takes */
+    if (m > 200 && r % (m / 8 + 1) == 17) len = r < m / 2 ? 300 : 9000; /* longer than ELL takes, and than a piece */
     len  = PetscMin(len, n);
     step = len ? n / len : 0;
     for (PetscInt k = 0; k < len; k++) {
@@ -122,6 +122,22 @@ static PetscErrorCode Mixed(PetscInt m, PetscInt n, PetscInt seed, PetscBool uno
 
       Put(&e, at * step + (r * 31 + at * 17 + seed) % step, ValueOf(values, e.nz + seed));
     }
+    e.i[r + 1] = e.nz;
+  }
+  PetscCall(EntriesEnd(&e, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Long rows: all columns, every third one, some far apart */
+static PetscErrorCode Long(Values values, Mat *A)
+{
+  const PetscInt m = 20, n = 70000;
+  Entries        e;
+
+  PetscFunctionBegin;
+  PetscCall(EntriesBegin(m, n, m * 10000, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    for (PetscInt k = 0; k < 129 + 450 * r; k++) Put(&e, r % 3 == 0 ? r + k : r % 3 == 1 ? 3 * k : 7 * k + k * k % 7, ValueOf(values, e.nz));
     e.i[r + 1] = e.nz;
   }
   PetscCall(EntriesEnd(&e, A));
@@ -146,7 +162,7 @@ static PetscScalar Stored(const GallopPack *p, const GallopPackSlice *s, PetscIn
   return value;
 }
 
-/* Each row once, in a slice or in SubCSR, and its entries in order, all bits of them */
+/* Each row once, in a slice or in pieces, and its entries in order, all bits of them */
 static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
 {
   const GallopPack  *p = ev->pack;
@@ -164,6 +180,22 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
     const GallopPackSlice *slice = &p->slice[s];
 
     for (PetscInt k = 0; k < slice->width; k++) lines[GallopPackClassOf(p->line[slice->line + k])]++;
+    if (slice->last) {
+      const PetscInt row  = slice->rows.base;
+      PetscInt       next = i[row] + (PetscInt)slice->at * GALLOP_PACK_ROWS;
+
+      PetscCheck(s >= p->nslice - p->npiece && !seen[row], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: slice %" PetscInt_FMT " is a piece of row %" PetscInt_FMT, what, s, row);
+      for (PetscInt k = 0; k < slice->width; k++) {
+        for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++, next++, nz++) {
+          const PetscScalar value = Stored(p, slice, k, GallopPackPlace(l));
+
+          PetscCheck(next < i[row + 1] && GallopPackNumber(p->line[slice->line + k], p->stream, GallopPackPlace(l)) == j[next] && !memcmp(&value, &a[next], sizeof(value)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entry %d of line %" PetscInt_FMT ", row %" PetscInt_FMT, what, l, k, row);
+        }
+      }
+      seen[row] = (PetscBool)(next == i[row + 1]);
+      PetscCheck(seen[row] || (s + 1 < p->nslice && p->slice[s + 1].rows.base == row && (PetscInt)p->slice[s + 1].at * GALLOP_PACK_ROWS == next - i[row]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " does not go on", what, row);
+      continue;
+    }
     for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
       const int      place = GallopPackPlace(l);
       const PetscInt row   = GallopPackRowOf(slice->rows, p->stream, place);
@@ -184,10 +216,8 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
       PetscCheck(row < 0 || next == i[row + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " entries of row %" PetscInt_FMT " are missing", what, i[row + 1] - next, row);
     }
   }
-  for (PetscInt r = 0; r < ev->csr.n; r++) {
-    PetscCheck(!seen[ev->perm[r]], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is in both parts", what, ev->perm[r]);
-    seen[ev->perm[r]] = PETSC_TRUE;
-  }
+  for (PetscInt r = 0; r < ev->csr.n; r++)
+    PetscCheck(i[ev->perm[r] + 1] - i[ev->perm[r]] > ev->options.maxell, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is not long", what, ev->perm[r]);
   for (PetscInt r = 0; r < m; r++) PetscCheck(seen[r], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is nowhere", what, r);
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++)
     PetscCheck(lines[k] == p->figures.lines[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " lines of class %d, %" PetscCount_FMT " were counted", what, lines[k], k, p->figures.lines[k]);
@@ -202,7 +232,7 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
 static PetscErrorCode CheckSame(const GallopPack *h, const GallopPack *d, const char what[])
 {
   PetscFunctionBegin;
-  PetscCheck(h->stride == d->stride && h->nslice == d->nslice && h->ndict == d->ndict && h->nz == d->nz && h->nline == d->nline && h->nstream == d->nstream && h->nvalue == d->nvalue && h->bytes == d->bytes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ: strides %" PetscInt_FMT " and %" PetscInt_FMT ", bytes %zu and %zu", what, h->stride, d->stride, h->bytes, d->bytes);
+  PetscCheck(h->stride == d->stride && h->nslice == d->nslice && h->ndict == d->ndict && h->nz == d->nz && h->nline == d->nline && h->nstream == d->nstream && h->nvalue == d->nvalue && h->npiece == d->npiece && h->nlong == d->nlong && h->bytes == d->bytes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ: strides %" PetscInt_FMT " and %" PetscInt_FMT ", bytes %zu and %zu", what, h->stride, d->stride, h->bytes, d->bytes);
   PetscCheck(!memcmp(&h->figures, &d->figures, sizeof(h->figures)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in figures", what);
   SAME(dict, h->ndict);
   SAME(slice, h->nslice);
@@ -466,13 +496,15 @@ int main(int argc, char **argv)
     PetscCall(Check(&A, (Expect){1, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "7-point stencil"));
     PetscCall(Stencil(17, 9, 13, 3, (Values)values, &A));
     PetscCall(Check(&A, (Expect){3, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "three unknowns a node"));
+    PetscCall(Long((Values)values, &A));
+    PetscCall(Check(&A, (Expect){-1, values == VALUES_MANY ? -1 : kind, -1}, PETSC_FALSE, "long rows"));
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ranges); k++) {
       PetscCall(Ranges(320, 5, ranges[k], (Values)values, &A));
       PetscCall(Check(&A, (Expect){-1, kind, ranges[k] <= 256 ? GALLOP_PACK_8 : ranges[k] <= 65536 ? GALLOP_PACK_16 : GALLOP_PACK_32}, PETSC_TRUE /* sorted, they would be closer */, "columns apart"));
     }
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(sizes); k++) {
       for (int other = 0; other < 3; other++) {
-        const PetscInt n = other == 0 ? sizes[k] : other == 1 ? 1 : 700;
+        const PetscInt n = other == 0 ? sizes[k] : other == 1 ? 1 : 20000;
 
         PetscCall(Mixed(sizes[k], n, (PetscInt)k, (PetscBool)(other == 2), (Values)values, &A));
         PetscCall(Check(&A, Anything, PETSC_FALSE, "rows of many lengths"));

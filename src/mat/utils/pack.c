@@ -87,16 +87,15 @@ static PetscBool ColumnsIncrease(const GallopCSR *csr, const Rows *s)
   return PETSC_TRUE;
 }
 
-static GallopPackValues ValuesOf(const GallopPack *pack, const GallopCSR *csr, const Rows *s)
+/* How n values from one on can be stored */
+static GallopPackValues ValuesOf(const GallopPack *pack, const GallopCSR *csr, PetscCount first, PetscCount n)
 {
+  const PetscReal *a = (const PetscReal *)(csr->a + first);
+
   if (pack->ndict) return pack->ndict <= 256 ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
   if (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
-    const PetscReal *a = (const PetscReal *)(csr->a + s->first[l]);
-
-    for (PetscInt k = 0; k < GALLOP_PACK_PARTS * s->len[l]; k++)
-      if (!GallopPackIsSingle(a[k])) return GALLOP_PACK_VALUE;
-  }
+  for (PetscCount k = 0; k < GALLOP_PACK_PARTS * n; k++)
+    if (!GallopPackIsSingle(a[k])) return GALLOP_PACK_VALUE;
   return GALLOP_PACK_SINGLE;
 }
 
@@ -106,7 +105,8 @@ static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const Gallop
   GallopPackPlan by;
 
   GetRows(csr, order, slice, s, plan);
-  plan->values    = ValuesOf(pack, csr, s);
+  plan->values = ValuesOf(pack, csr, 0, 0);
+  for (int l = 0; l < GALLOP_PACK_ROWS && plan->values == GALLOP_PACK_SINGLE; l++) plan->values = ValuesOf(pack, csr, s->first[l], s->len[l]);
   plan->width     = s->longest;
   plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s->longest);
   plan->diagonals = PETSC_FALSE;
@@ -119,6 +119,32 @@ static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const Gallop
     if (width > GALLOP_PACK_WIDEST || GallopPackSliceBytes(&by) >= GallopPackSliceBytes(plan)) return;
   }
   *plan = by;
+}
+
+/* The class of line k of a piece, and the step and base of its columns */
+static GallopPackClass ClassOfLine(const GallopCSR *csr, const GallopPackPlan *plan, PetscInt k, PetscInt *base, PetscInt *step)
+{
+  const PetscInt *j  = csr->j + plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
+  const int       n  = GallopPackInLine(plan->entries, k);
+  PetscInt        lo = j[0], hi = j[0], lessl = j[0], lessh = j[0];
+
+  *step = GallopPackPieceStep(j[0], n > 1 ? j[1] : j[0]);
+  for (int l = 1; l < n; l++) {
+    lo    = PetscMin(lo, j[l]);
+    hi    = PetscMax(hi, j[l]);
+    lessl = PetscMin(lessl, j[l] - *step * l);
+    lessh = PetscMax(lessh, j[l] - *step * l);
+  }
+  return GallopPackClassOfEntries(lo, hi, lessl, lessh, base);
+}
+
+static void PlanPiece(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscInt piece, GallopPackPlan *plan)
+{
+  PetscInt base, step;
+
+  *plan        = GallopPackPieceOf(order, csr->i, piece);
+  plan->values = ValuesOf(pack, csr, plan->first, plan->entries);
+  for (PetscInt k = 0; k < plan->width; k++) plan->lines[ClassOfLine(csr, plan, k, &base, &step)]++;
 }
 
 /* GallopPackMeasure_Host - For rows in a given order only the first cost is told */
@@ -307,6 +333,29 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
   }
 }
 
+/* A piece of a row */
+static void StorePiece(GallopPack *pack, const GallopCSR *csr, const GallopPackPlan *plan, const GallopPackPlaces *at, GallopPackSlice *slice)
+{
+  int64_t stream = at->stream;
+
+  *slice = GallopPackPieceSlice(plan, at);
+  pack->figures.slots[plan->values] += (PetscCount)GALLOP_PACK_ROWS * plan->width;
+  pack->nlong += (PetscCount)GALLOP_PACK_ROWS * plan->width;
+  for (PetscInt k = 0; k < plan->width; k++) {
+    const PetscCount from = (PetscCount)plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
+    PetscInt         base, step;
+    GallopPackClass  kind = ClassOfLine(csr, plan, k, &base, &step);
+
+    pack->line[at->line + k] = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, (int)step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+    for (int l = 0; l < GallopPackInLine(plan->entries, k); l++) {
+      StoreOffset(kind, pack->stream + stream * GALLOP_PACK_UNIT, GallopPackPlace(l), (uint32_t)(csr->j[from + l] - base));
+      (void)StoreValue(pack, plan->values, ValuesOfLine(pack, slice, k), GallopPackPlace(l), csr->a[from + l]);
+    }
+    stream += GallopPackOffsetUnits(kind);
+    pack->figures.lines[kind]++;
+  }
+}
+
 /* GallopPackBytes - Of all arrays */
 size_t GallopPackBytes(const GallopPack *pack)
 {
@@ -322,7 +371,8 @@ PetscErrorCode GallopPackFinish_Host(GallopPack *pack, const GallopCSR *csr, con
   PetscFunctionBegin;
   *done        = PETSC_FALSE;
   pack->stride = order->perm ? 0 : order->stride;
-  pack->nslice = GallopPackNumSlices(order, csr->m);
+  pack->npiece = order->pieces;
+  pack->nslice = GallopPackNumSlices(order, csr->m) + pack->npiece;
   for (int pass = 0; pass < 2; pass++) {
     GallopPackPlaces at = {0, 0, 0};
 
@@ -338,10 +388,14 @@ PetscErrorCode GallopPackFinish_Host(GallopPack *pack, const GallopCSR *csr, con
     for (PetscInt k = 0; k < pack->nslice; k++) {
       GallopPackPlaces own;
 
-      PlanSlice(pack, csr, order, k, &s, &plan);
+      const PetscInt piece = k - (pack->nslice - pack->npiece);
+
+      if (piece < 0) PlanSlice(pack, csr, order, k, &s, &plan);
+      else PlanPiece(pack, csr, order, piece, &plan);
       own = GallopPackPlacesOf(&plan);
       if (pass) {
-        StoreSlice(pack, csr, &s, &plan, &at, &pack->slice[k]);
+        if (piece < 0) StoreSlice(pack, csr, &s, &plan, &at, &pack->slice[k]);
+        else StorePiece(pack, csr, &plan, &at, &pack->slice[k]);
         pack->nz += (PetscCount)plan.entries;
       }
       at.line += own.line;
@@ -354,6 +408,16 @@ PetscErrorCode GallopPackFinish_Host(GallopPack *pack, const GallopCSR *csr, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscBool RefreshPiece(GallopPack *pack, const GallopCSR *csr, const GallopPackSlice *slice)
+{
+  const PetscCount from = (PetscCount)csr->i[slice->rows.base] + (PetscCount)slice->at * GALLOP_PACK_ROWS;
+
+  for (PetscInt k = 0; k < slice->width; k++)
+    for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++)
+      if (!StoreValue(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), GallopPackPlace(l), csr->a[from + (PetscCount)k * GALLOP_PACK_ROWS + l])) return PETSC_FALSE;
+  return PETSC_TRUE;
+}
+
 PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
 {
   PetscFunctionBegin;
@@ -361,6 +425,10 @@ PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, Pe
   for (PetscInt s = 0; s < pack->nslice && *fits; s++) {
     const GallopPackSlice *slice = &pack->slice[s];
 
+    if (slice->last) {
+      *fits = RefreshPiece(pack, csr, slice);
+      continue;
+    }
     for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
       const PetscInt row  = GallopPackRowOf(slice->rows, pack->stream, place);
       PetscInt       from = row < 0 ? 0 : csr->i[row];
@@ -414,6 +482,7 @@ static const PetscScalar *GetValues(const GallopPack *pack, GallopPackValues kin
 PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct *p)
 {
   const PetscBool readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
+  PetscScalar     row    = 0.0; /* of a long row, so far */
 
   PetscFunctionBegin;
   for (PetscInt s = 0; s < pack->nslice; s++) {
@@ -426,6 +495,10 @@ PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct 
       const PetscScalar *value = GetValues(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), room);
 
       GetColumns(pack->line[slice->line + k], pack->stream, column);
+      if (slice->last) { /* one row, from its first entry to its last */
+        for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++) row += value[GallopPackPlace(l)] * p->x[column[GallopPackPlace(l)]];
+        continue;
+      }
       if (slice->mask == GALLOP_PACK_NONE) {
         for (int place = 0; place < GALLOP_PACK_ROWS; place++) sum[place] += value[place] * p->x[column[place]];
         continue;
@@ -435,12 +508,20 @@ PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct 
       for (int place = 0; place < GALLOP_PACK_ROWS; place++)
         if (mask[place] >> k % GALLOP_PACK_CHUNK & 1) sum[place] += value[place] * p->x[column[place]];
     }
+    if (slice->last) {
+      const PetscInt to = slice->rows.base;
+
+      if (s + 1 < pack->nslice && pack->slice[s + 1].at) continue; /* the row goes on */
+      p->z[to] = readsy ? *p->alpha * row + *p->beta * p->y[to] : *p->alpha * row;
+      row      = 0.0;
+      continue;
+    }
     GetColumns(slice->rows, pack->stream, column);
     for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
-      const PetscInt row = GallopPackClassOf(slice->rows) == GALLOP_PACK_STRIDED ? column[place] : GallopPackRowOf(slice->rows, pack->stream, place);
+      const PetscInt to = GallopPackClassOf(slice->rows) == GALLOP_PACK_STRIDED ? column[place] : GallopPackRowOf(slice->rows, pack->stream, place);
 
-      if (row < 0) continue;
-      p->z[row] = readsy ? *p->alpha * sum[place] + *p->beta * p->y[row] : *p->alpha * sum[place];
+      if (to < 0) continue;
+      p->z[to] = readsy ? *p->alpha * sum[place] + *p->beta * p->y[to] : *p->alpha * sum[place];
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -81,16 +81,16 @@ static __device__ Rows GetRows(PetscInt m, const PetscInt *__restrict__ i, const
   return s;
 }
 
-/* The class of the k-th entries of all rows, of which the lane has told its own columns, -1 for none */
-static __device__ __forceinline__ GallopPackClass ClassOfEntries(const Rows &s, const int column[2], PetscInt *base)
+/* The class of entries, two a lane at most, whose columns grow by step from place to place: the lane has told its own columns, -1 for none */
+static __device__ __forceinline__ GallopPackClass ClassOfEntries(int step, const int column[2], PetscInt *base)
 {
   int less[2] = {None, -Bias};
 
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     if (column[h] < 0) continue;
-    less[0] = min(less[0], column[h] - s.step * RowInSlice(h));
-    less[1] = max(less[1], column[h] - s.step * RowInSlice(h));
+    less[0] = min(less[0], column[h] - step * RowInSlice(h));
+    less[1] = max(less[1], column[h] - step * RowInSlice(h));
   }
   less[0] = WarpMin(less[0]);
   less[1] = WarpMax(less[1]);
@@ -98,6 +98,18 @@ static __device__ __forceinline__ GallopPackClass ClassOfEntries(const Rows &s, 
   const int lo = WarpMin(min(column[0] < 0 ? None : column[0], column[1] < 0 ? None : column[1])), hi = WarpMax(max(column[0], column[1]));
 
   return GallopPackClassOfEntries(lo, hi, less[0], less[1], base);
+}
+
+/* The lane's columns in line k of a piece, and what they may grow by */
+static __device__ __forceinline__ int ColumnsOfLine(const GallopPackPlan *plan, const PetscInt *__restrict__ j, PetscInt k, int column[2])
+{
+  const int n = GallopPackInLine(plan->entries, k);
+
+#pragma unroll
+  for (int h = 0; h < 2; h++) column[h] = RowInSlice(h) < n ? (int)j[plan->first + (PetscCount)k * GALLOP_PACK_ROWS + RowInSlice(h)] : -1;
+  const int column0 = __shfl_sync(0xffffffffu, column[0], 0), column1 = __shfl_sync(0xffffffffu, column[0], 1);
+
+  return (int)GallopPackPieceStep(column0, column1);
 }
 
 /* The next diagonal, from where the rows have come to: next[h] of the lane's; None where there is none. on[h]: the row has an entry there. */
@@ -114,17 +126,21 @@ static __device__ __forceinline__ int NextDiagonal(const Rows &s, const PetscInt
   return diagonal;
 }
 
-static __device__ GallopPackValues ValuesOf(PetscInt ndict, const Rows &s, const PetscScalar *__restrict__ a)
+/* How values can be stored of which a lane has two in each of so many lines: at(h, k) is the k-th one, -1 for none */
+template <typename At>
+static __device__ __forceinline__ GallopPackValues ValuesOf(PetscInt ndict, PetscInt lines, const PetscScalar *__restrict__ a, At at)
 {
   if (ndict) return ndict <= 256 ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
   if (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
-  for (int k = 0; k < s.longest; k++) {
+  for (PetscInt k = 0; k < lines; k++) {
     bool fits = true;
 
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      if (k >= s.len[h]) continue;
-      const PetscReal *part = reinterpret_cast<const PetscReal *>(a + s.first[h] + k);
+      const PetscCount from = at(h, k);
+
+      if (from < 0) continue;
+      const PetscReal *part = reinterpret_cast<const PetscReal *>(a + from);
 
       for (int p = 0; p < GALLOP_PACK_PARTS; p++) fits = fits && GallopPackIsSingle(part[p]);
     }
@@ -141,7 +157,7 @@ static __device__ Rows PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
   int            before[2] = {-1, -1}, next[2] = {0, 0}, width = 0;
   GallopPackPlan by;
 
-  plan->values    = ValuesOf(ndict, s, a);
+  plan->values    = ValuesOf(ndict, s.longest, a, [=](int h, PetscInt k) { return k < s.len[h] ? (PetscCount)s.first[h] + k : -1; });
   plan->width     = s.longest;
   plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s.longest);
   plan->diagonals = PETSC_FALSE;
@@ -158,7 +174,7 @@ static __device__ Rows PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
       increases = increases && column[h] > before[h];
       before[h] = column[h];
     }
-    const GallopPackClass kind = ClassOfEntries(s, column, &base);
+    const GallopPackClass kind = ClassOfEntries(s.step, column, &base);
 
 #pragma unroll
     for (int c = 0; c < GALLOP_PACK_CLASSES; c++) plan->lines[c] += c == kind; /* registers have no index */
@@ -174,6 +190,29 @@ static __device__ Rows PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
   }
   *plan = by;
   return s;
+}
+
+/* Where the lane's entry of line k of a piece is, -1 for none */
+static __device__ __forceinline__ PetscCount EntryOfLine(const GallopPackPlan &plan, int h, PetscInt k)
+{
+  return RowInSlice(h) < GallopPackInLine(plan.entries, k) ? (PetscCount)plan.first + (PetscCount)k * GALLOP_PACK_ROWS + RowInSlice(h) : -1;
+}
+
+static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt piece, GallopPackPlan *plan)
+{
+  const GallopPackPlan own = GallopPackPieceOf(&order, i, piece);
+
+  *plan        = own;
+  plan->values = ValuesOf(ndict, own.width, a, [=](int h, PetscInt k) { return EntryOfLine(own, h, k); });
+  for (PetscInt k = 0; k < own.width; k++) {
+    int                   column[2];
+    PetscInt              base;
+    const int             step = ColumnsOfLine(&own, j, k, column);
+    const GallopPackClass kind = ClassOfEntries(step, column, &base);
+
+#pragma unroll
+    for (int c = 0; c < GALLOP_PACK_CLASSES; c++) plan->lines[c] += c == kind;
+  }
 }
 
 /* Orders of strides 1 to GALLOP_PACK_STRIDES by y, or the given one; a warp a slice of the sample */
@@ -337,7 +376,7 @@ PetscErrorCode GallopPackBegin_Device(const GallopCSR *csr, GallopPack **pack)
 
 /* ---------------------------------------------------------------- storing */
 
-__global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, PetscInt nslice, GallopPackPlan *__restrict__ plans, GallopPackPlaces *__restrict__ places, unsigned long long *figures)
+__global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, PetscInt nslice, PetscInt npiece, GallopPackPlan *__restrict__ plans, GallopPackPlaces *__restrict__ places, unsigned long long *figures)
 {
   const PetscCount slice = WarpOfGrid();
   GallopPackPlan   plan;
@@ -347,7 +386,8 @@ __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscIn
     if (threadIdx.x % WarpSize == 0) places[slice] = {0, 0, 0};
     return;
   }
-  (void)PlanSlice(m, ndict, i, j, a, order, (PetscInt)slice, &plan);
+  if (slice < nslice - npiece) (void)PlanSlice(m, ndict, i, j, a, order, (PetscInt)slice, &plan);
+  else PlanPiece(ndict, i, j, a, order, (PetscInt)slice - (nslice - npiece), &plan);
   if (threadIdx.x % WarpSize) return;
   plans[slice]  = plan;
   places[slice] = GallopPackPlacesOf(&plan);
@@ -355,6 +395,7 @@ __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscIn
     if (plan.lines[k]) atomicAdd(figures + k, (unsigned long long)plan.lines[k]);
   if (plan.width) atomicAdd(figures + GALLOP_PACK_CLASSES + plan.values, (unsigned long long)GALLOP_PACK_ROWS * plan.width);
   if (plan.entries) atomicAdd(figures + GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES, (unsigned long long)plan.entries);
+  if (slice >= nslice - npiece) atomicAdd(figures + GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 1, (unsigned long long)GALLOP_PACK_ROWS * plan.width);
 }
 
 /* Two neighbouring places for those of a lane */
@@ -418,6 +459,36 @@ static __device__ __forceinline__ void StoreMasks(int bytes, unsigned char *at, 
   StoreOffsets(bytes == 1 ? GALLOP_PACK_8 : bytes == 2 ? GALLOP_PACK_16 : GALLOP_PACK_32, at, mask[0], mask[1]);
 }
 
+/* Line k of a slice or piece: its columns, which the lane has told, and the values that belong to them, -1 and 0 for none. Returns the units of stream that it took. */
+static __device__ __forceinline__ uint32_t StoreLine(const GallopPack &pack, GallopPackClass kind, PetscInt base, int step, const int column[2], const PetscScalar value[2], GallopPackValues values, int64_t line, int64_t stream, int64_t unit)
+{
+  const bool on[2] = {column[0] >= 0, column[1] >= 0};
+
+  if (threadIdx.x % WarpSize == 0) pack.line[line] = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+  StoreOffsets(kind, PlaceOf(pack.stream, stream), on[0] ? (uint32_t)(column[0] - (int)base) : 0, on[1] ? (uint32_t)(column[1] - (int)base) : 0);
+  (void)StoreValues(values, PlaceOf(pack.value, unit), value, on, pack.dict, pack.ndict);
+  return GallopPackOffsetUnits(kind);
+}
+
+static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackPlan &plan, const GallopPackPlaces &at, GallopPackSlice *slice)
+{
+  int64_t stream = at.stream;
+
+  if (threadIdx.x % WarpSize == 0) *slice = GallopPackPieceSlice(&plan, &at);
+  for (PetscInt k = 0; k < plan.width; k++) {
+    PetscScalar           value[2] = {PetscScalar(0), PetscScalar(0)};
+    int                   column[2];
+    PetscInt              base;
+    const int             step = ColumnsOfLine(&plan, j, k, column);
+    const GallopPackClass kind = ClassOfEntries(step, column, &base);
+
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+      if (column[h] >= 0) value[h] = a[EntryOfLine(plan, h, k)];
+    stream += StoreLine(pack, kind, base, step, column, value, plan.values, at.line + k, stream, at.value + (int64_t)k * GallopPackValueUnits(plan.values));
+  }
+}
+
 /* A warp stores a slice as it was planned, and reads its rows once more */
 __global__ static void __launch_bounds__(Threads) StoreKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, const GallopPackPlan *__restrict__ plans, const GallopPackPlaces *__restrict__ places)
 {
@@ -425,15 +496,20 @@ __global__ static void __launch_bounds__(Threads) StoreKernel(const GallopPack p
   const int        lane   = threadIdx.x % WarpSize;
 
   if (number >= pack.nslice) return;
-  GallopPackPlan         plan    = plans[number];
-  const GallopPackPlaces at      = places[number];
-  const Rows             s       = GetRows(pack.m, i, order, (PetscInt)number, &plan);
-  const int              bytes   = GallopPackMaskBytes(plan.width);
-  int64_t                stream  = at.stream, masks;
-  int                    next[2] = {0, 0};
-  uint32_t               mask[2] = {0, 0};
-  GallopPackSlice        slice   = {};
-  const int              row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
+  GallopPackPlan         plan = plans[number];
+  const GallopPackPlaces at   = places[number];
+
+  if (number >= pack.nslice - pack.npiece) {
+    StorePiece(pack, j, a, plan, at, &pack.slice[number]);
+    return;
+  }
+  const Rows      s       = GetRows(pack.m, i, order, (PetscInt)number, &plan);
+  const int       bytes   = GallopPackMaskBytes(plan.width);
+  int64_t         stream  = at.stream, masks;
+  int             next[2] = {0, 0};
+  uint32_t        mask[2] = {0, 0};
+  GallopPackSlice slice   = {};
+  const int       row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
 
   slice.line   = at.line;
   slice.value  = (uint32_t)at.value;
@@ -461,11 +537,8 @@ __global__ static void __launch_bounds__(Threads) StoreKernel(const GallopPack p
       next[h] += on[h];
       mask[h] |= (uint32_t)on[h] << k % GALLOP_PACK_CHUNK;
     }
-    if (!plan.diagonals) kind = ClassOfEntries(s, column, &base);
-    if (lane == 0) pack.line[at.line + k] = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, s.step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
-    StoreOffsets(kind, PlaceOf(pack.stream, stream), on[0] ? (uint32_t)(column[0] - (int)base) : 0, on[1] ? (uint32_t)(column[1] - (int)base) : 0);
-    (void)StoreValues(plan.values, PlaceOf(pack.value, at.value + (int64_t)k * GallopPackValueUnits(plan.values)), value, on, pack.dict, pack.ndict);
-    stream += GallopPackOffsetUnits(kind);
+    if (!plan.diagonals) kind = ClassOfEntries(s.step, column, &base);
+    stream += StoreLine(pack, kind, base, s.step, column, value, plan.values, at.line + k, stream, at.value + (int64_t)k * GallopPackValueUnits(plan.values));
     if (k % GALLOP_PACK_CHUNK == GALLOP_PACK_CHUNK - 1 || k == plan.width - 1) {
       if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)(k / GALLOP_PACK_CHUNK) * bytes), mask);
       mask[0] = mask[1] = 0;
@@ -476,12 +549,12 @@ __global__ static void __launch_bounds__(Threads) StoreKernel(const GallopPack p
 typedef struct {
   GallopPackPlan     *plans;   /* [nslice] */
   GallopPackPlaces   *places;  /* [nslice + 1] */
-  unsigned long long *figures; /* as in GallopPackFigures, and entries */
+  unsigned long long *figures; /* as in GallopPackFigures, entries, and places of pieces */
   char               *cub;
   size_t              cubbytes;
 } Workspace;
 
-static constexpr int Figures = GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 1;
+static constexpr int Figures = GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 2;
 
 static size_t Carve(Workspace *w, PetscInt nslice, void *base)
 {
@@ -521,7 +594,8 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   PetscFunctionBegin;
   *done        = PETSC_FALSE;
   pack->stride = order->perm ? 0 : order->stride;
-  pack->nslice = GallopPackNumSlices(order, csr->m);
+  pack->npiece = order->pieces;
+  pack->nslice = GallopPackNumSlices(order, csr->m) + pack->npiece;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, w.cubbytes, w.places, w.places, PlacesAdd(), GallopPackPlaces{0, 0, 0}, (PetscCount)pack->nslice + 1, stream));
   bytes = Carve(&w, pack->nslice, NULL);
@@ -529,14 +603,15 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, pack->nslice, memory);
   PetscCall(GallopDeviceZero(w.figures, sizeof(figures)));
-  PlanKernel<<<GridOf(((PetscCount)pack->nslice + 1) * WarpSize), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, w.plans, w.places, w.figures);
+  PlanKernel<<<GridOf(((PetscCount)pack->nslice + 1) * WarpSize), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, pack->npiece, w.plans, w.places, w.figures);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w.cub, w.cubbytes, w.places, w.places, PlacesAdd(), GallopPackPlaces{0, 0, 0}, (PetscCount)pack->nslice + 1, stream));
   PetscCall(GallopDeviceCopyOut(figures, w.figures, sizeof(figures)));
   PetscCall(GallopDeviceCopyOut(&all, w.places + pack->nslice, sizeof(all)));
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)figures[k];
   for (int k = 0; k < GALLOP_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)figures[GALLOP_PACK_CLASSES + k];
-  pack->nz      = (PetscCount)figures[Figures - 1];
+  pack->nz      = (PetscCount)figures[Figures - 2];
+  pack->nlong   = (PetscCount)figures[Figures - 1];
   pack->nline   = (PetscCount)all.line;
   pack->nstream = (PetscCount)all.stream;
   pack->nvalue  = (PetscCount)all.value;
@@ -568,7 +643,25 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(const GallopPack
   bool             fits   = true;
 
   if (number >= pack.nslice) return;
-  const GallopPackSlice     slice   = pack.slice[number];
+  const GallopPackSlice slice = pack.slice[number];
+
+  if (slice.last) {
+    const GallopPackValues kind = (GallopPackValues)slice.values;
+    const PetscCount       from = (PetscCount)i[slice.rows.base] + (PetscCount)slice.at * GALLOP_PACK_ROWS;
+
+    for (int k = 0; k < slice.width; k++) {
+      const int   n        = k + 1 < slice.width ? GALLOP_PACK_ROWS : slice.last;
+      const bool  on[2]    = {RowInSlice(0) < n, RowInSlice(1) < n};
+      PetscScalar value[2] = {PetscScalar(0), PetscScalar(0)};
+
+#pragma unroll
+      for (int h = 0; h < 2; h++)
+        if (on[h]) value[h] = a[from + (PetscCount)k * GALLOP_PACK_ROWS + RowInSlice(h)];
+      fits = StoreValues(kind, PlaceOf(pack.value, slice.value + (int64_t)k * GallopPackValueUnits(kind)), value, on, pack.dict, pack.ndict) && fits;
+    }
+    if (!fits) *unfit = 1;
+    return;
+  }
   const GallopPackPair<int> row     = GallopPackRows(slice.rows, pack.stream, lane);
   PetscInt                  next[2] = {row.first < 0 ? 0 : i[row.first], row.second < 0 ? 0 : i[row.second]};
   const int                 len[2]  = {row.first < 0 ? 0 : (int)(i[row.first + 1] - next[0]), row.second < 0 ? 0 : (int)(i[row.second + 1] - next[1])};

@@ -198,23 +198,64 @@ static PetscBool Takes(const GallopPackCost *cost, PetscLogDouble part)
   return (PetscBool)((PetscLogDouble)cost->bytes <= part * (PetscLogDouble)cost->entries * (sizeof(PetscInt) + sizeof(PetscScalar)));
 }
 
+static PetscInt PiecesOf(PetscCount len)
+{
+  return (PetscInt)((len + EVCHYB_PIECE - 1) / EVCHYB_PIECE);
+}
+
+/* The pieces of long rows, where csr is; to be freed with memory */
+static PetscErrorCode CutRows(const GallopCSR *csr, const PetscInt rows[], PetscInt num, GallopPackOrder *order, void **memory, PetscBool *done)
+{
+  PetscInt *piece, n = 0;
+
+  PetscFunctionBegin;
+  *done         = PETSC_TRUE;
+  *memory       = NULL;
+  order->piece  = EVCHYB_PIECE;
+  order->pieces = 0;
+  for (PetscInt k = 0; k < num; k++) order->pieces += PiecesOf(csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]);
+  if (!order->pieces) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(2 * (PetscCount)order->pieces, &piece));
+  for (PetscInt k = 0; k < num; k++) {
+    for (PetscInt at = 0; at < csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]; at += EVCHYB_PIECE) {
+      piece[n]                   = rows[k];
+      piece[order->pieces + n++] = at;
+    }
+  }
+  *memory = piece;
+  if (PetscMemTypeCUDA(csr->memtype)) {
+    const size_t bytes = 2 * (size_t)order->pieces * sizeof(*piece);
+
+    PetscCall(GallopDeviceMalloc(bytes, memory));
+    *done = (PetscBool)(*memory != NULL);
+    if (*memory) PetscCall(GallopDeviceCopyIn(*memory, piece, bytes));
+    PetscCall(PetscFree(piece));
+  }
+  order->pieceRow = (const PetscInt *)*memory;
+  order->pieceAt  = *memory ? order->pieceRow + order->pieces : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-  EVCHYBMakePack - Packs all rows but those of SubCSR, if that is wanted and pays
+  EVCHYBMakePack - Packs the matrix, if that is wanted and pays
 
   Input Parameters:
 + csr    - the matrix
-. sorted - its rows that shall be packed, sorted by windows, where csr is
-- num    - how many they are
+. sorted - its rows but those of SubCSR, sorted by windows, where csr is
+. num    - how many they are
+. rows   - those of SubCSR, on the host, the longest ones last
+- nrows  - how many they are
 
   Note:
   Rows stay in the order of the matrix, which reads and writes vectors best, unless sorted ones take a tenth less.
 */
-PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], PetscInt num, EVCHYB *ev)
+PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], PetscInt num, const PetscInt rows[], PetscInt nrows, EVCHYB *ev)
 {
   const EVCHYBOptions *o     = &ev->options;
-  GallopPackOrder      order = {NULL, csr->m, 0, o->maxell}, other = {sorted, num, 0, o->maxell};
+  GallopPackOrder      order = {.num = csr->m, .longest = o->maxell}, other = {.perm = sorted, .num = num, .longest = o->maxell};
   GallopPackCost       costs[GALLOP_PACK_STRIDES], cost, othercost[GALLOP_PACK_STRIDES];
   PetscBool            done = PETSC_FALSE;
+  void                *pieces;
 
   PetscFunctionBegin;
   if (!WantsPack(o, csr, ev->processors)) PetscFunctionReturn(PETSC_SUCCESS);
@@ -230,7 +271,12 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
       cost  = othercost[0];
     }
   }
-  if (o->storage == EVCHYB_PACKED || Takes(&cost, 0.9)) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
+  if (o->storage == EVCHYB_PACKED || Takes(&cost, 0.9)) {
+    PetscCall(CutRows(csr, rows, nrows, &order, &pieces, &done));
+    if (done) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
+    if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order.pieces * sizeof(PetscInt), pieces));
+    else PetscCall(PetscFree(pieces));
+  }
   if (!done) PetscCall(GallopPackDestroy(&ev->pack));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -310,11 +356,11 @@ static void LaunchPlan(EVCHYB *ev)
   ev->launch.n = 0;
   for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
-  if (ev->pack) {
+  if (ev->pack && ev->pack->nslice > ev->pack->npiece) {
     const PetscInt slices = EVCHYB_PACK_EACH * EVCHYB_THREADS / EVCHYB_BLOCK; /* of a GPU block */
     EVCHYBMarks    packed = {0};
 
-    MarksAdd(&packed, ev->pack->nslice, (ev->pack->nslice + slices - 1) / slices, EVCHYB_RANGE_PACKED, EVCHYB_PACK_EACH);
+    MarksAdd(&packed, ev->pack->nslice - ev->pack->npiece, (ev->pack->nslice - ev->pack->npiece + slices - 1) / slices, EVCHYB_RANGE_PACKED, EVCHYB_PACK_EACH);
     LaunchAdd(&ev->launch, &packed, 0);
   }
   if (ev->nlisted) {
@@ -325,6 +371,32 @@ static void LaunchPlan(EVCHYB *ev)
   if (ev->csr.nz > ev->ell.nz) ev->shape = EVCHYB_SHAPE_DEEP;
   else if (ev->byrow) ev->shape = EVCHYB_SHAPE_LARGE;
   else ev->shape = ev->ell.nz <= 6 * (PetscCount)ev->ell.n && 8 * ev->csr.nz <= ev->ell.nz ? EVCHYB_SHAPE_SHORT : EVCHYB_SHAPE_DEEP;
+}
+
+/* Packed rows, those of a warp first; and which of the rows at the end have several pieces, a GPU block each */
+static PetscErrorCode PlanPieces(EVCHYB *ev, const PetscCount i[], PetscCount **splitblk, PetscInt **splitrow)
+{
+  const PetscInt warps = EVCHYB_THREADS / EVCHYB_BLOCK, npiece = ev->pack->npiece;
+  SubCSR        *csr     = &ev->csr;
+  PetscInt       shorter = 0, r, k = 0;
+
+  PetscFunctionBegin;
+  while (shorter < csr->n && i[shorter + 1] - i[shorter] <= EVCHYB_SHORT_ROW) shorter++;
+  for (r = shorter; r < csr->n && PiecesOf(i[r + 1] - i[r]) == 1; r++) { }
+  if (shorter) MarksAdd(&csr->marks, shorter, (shorter + warps - 1) / warps, EVCHYB_RANGE_PIECES, 1);
+  if (npiece > shorter) MarksAdd(&csr->marks, npiece - shorter, npiece - shorter, EVCHYB_RANGE_PIECES, warps);
+  csr->gpublks = csr->marks.gbmark[csr->marks.np];
+  csr->split   = EVCHYB_PIECE;
+  csr->nsplit  = csr->n - r;
+  csr->nparts  = npiece - r;
+  PetscCall(PetscMalloc2(csr->nsplit + 1, splitblk, csr->nparts, splitrow));
+  (*splitblk)[0] = 0;
+  for (PetscInt b = 0; b < csr->nsplit; b++) {
+    (*splitblk)[b + 1] = (*splitblk)[b] + PiecesOf(i[r + b + 1] - i[r + b]);
+    while (k < (*splitblk)[b + 1]) (*splitrow)[k++] = b;
+  }
+  LaunchPlan(ev);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
@@ -375,6 +447,10 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscCount **splitbl
   ell->gpublks = ell->marks.gbmark[ell->marks.np];
 
   PetscCall(PetscMemzero(&csr->marks, sizeof(csr->marks)));
+  if (ev->pack) {
+    PetscCall(PlanPieces(ev, i, splitblk, splitrow));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   for (r = 0; r < csr->n && i[r + 1] - i[r] <= longest;) {
     PetscInt   next = r + 1, tpr;
     PetscCount most = i[r + 1] - i[r];
@@ -439,6 +515,7 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
   f[FIGURE_BYTES]   = (PetscLogDouble)ev->bytes;
   if (ev->pack) {
     f[FIGURE_PACKED] = (PetscLogDouble)ev->pack->nz;
+    f[FIGURE_CSRNZ]  = (PetscLogDouble)ev->pack->nlong;
     for (int k = 0; k < GALLOP_PACK_CLASSES; k++) f[FIGURE_LINES + k] = (PetscLogDouble)ev->pack->figures.lines[k];
     for (int k = 0; k < GALLOP_PACK_VALUES; k++) f[FIGURE_SLOTS + k] = (PetscLogDouble)ev->pack->figures.slots[k];
   }
@@ -460,7 +537,7 @@ static PetscErrorCode ViewPack(const PetscLogDouble f[GALLOP_MAX_FIGURES], Petsc
 /* The columns of the paper's Table 3, and the code balance of its section 3.2. Packed, SubELL has all rows but those of SubCSR. */
 static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
 {
-  const PetscLogDouble nz = f[FIGURE_NZ], slots = f[FIGURE_SLOTS] + f[FIGURE_SLOTS + 1] + f[FIGURE_SLOTS + 2] + f[FIGURE_SLOTS + 3], nzell = f[FIGURE_ELLNZ] + slots, stored = nzell + f[FIGURE_CSRNZ];
+  const PetscLogDouble nz = f[FIGURE_NZ], slots = f[FIGURE_SLOTS] + f[FIGURE_SLOTS + 1] + f[FIGURE_SLOTS + 2] + f[FIGURE_SLOTS + 3], stored = slots ? slots : f[FIGURE_ELLNZ] + f[FIGURE_CSRNZ], nzell = stored - f[FIGURE_CSRNZ];
   const PetscLogDouble percent = stored ? 100 / stored : 0, rows = f[FIGURE_PACKED] ? f[FIGURE_M] - f[FIGURE_CSRROWS] : f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], entry = sizeof(PetscScalar) + sizeof(PetscInt), value = sizeof(PetscScalar);
 
   PetscFunctionBegin;
@@ -477,7 +554,7 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
 
 static PetscErrorCode MarksView(const char part[], const EVCHYBMarks *marks, PetscViewer viewer)
 {
-  static const char *const what[] = {"rows a thread", "warps a column block", "threads a row", "entries a GPU block", "GPU blocks a row"}; /* by EVCHYBRangeKind */
+  static const char *const what[] = {"rows a thread", "warps a column block", "threads a row", "entries a GPU block", "GPU blocks a row", NULL, NULL, "warps a piece"}; /* by EVCHYBRangeKind */
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < marks->np; k++)

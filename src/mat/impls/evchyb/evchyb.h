@@ -19,6 +19,7 @@
   Padding has column -1 and value 0 and is never multiplied.
 
   Packed (include/gallop/packimpl.h), SubELL is replaced by slices of 64 rows, in the order of the matrix or sorted within windows, whichever takes fewer bytes; empty rows are among them.
+  Rows of SubCSR, the longer ones only, are stored in pieces of EVCHYB_PIECE entries; where a row has several, they are added up as those of several GPU blocks are in plain storage.
 
   This header is read by C and by CUDA: the host and the GPU build the same arrays.
 */
@@ -53,10 +54,13 @@ typedef enum {
   EVCHYB_RANGE_SPLIT,   /* several GPU blocks a row, each so many entries */
   EVCHYB_RANGE_CLUSTER, /* a cluster of GPU blocks a row */
   EVCHYB_RANGE_EMPTY,   /* rows without entries */
-  EVCHYB_RANGE_PACKED   /* slices: a warp each */
+  EVCHYB_RANGE_PACKED,  /* slices: a warp each */
+  EVCHYB_RANGE_PIECES   /* pieces of packed rows, count: warps a piece */
 } EVCHYBRangeKind;
 
-#define EVCHYB_PACK_EACH 1 /* slices of a warp, one after the other */
+#define EVCHYB_PACK_EACH 1    /* slices of a warp, one after the other */
+#define EVCHYB_PIECE     4096 /* entries of a piece */
+#define EVCHYB_SHORT_ROW 512  /* that a warp computes, longer pieces a GPU block */
 
 #define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
 
@@ -131,7 +135,7 @@ typedef struct {
   PetscInt     *perm;    /* [ell.n + csr.n + nlisted] the row of the matrix that each row is */
   SubELL        ell;
   SubCSR        csr;
-  GallopPack   *pack; /* of all rows but SubCSR's, NULL where storage is plain */
+  GallopPack   *pack; /* NULL where storage is plain */
   PetscBool     lost; /* the pack was, for want of room */
   PetscCount    maxbytes;
   PetscBool     inorder; /* perm is the identity, and no product reads it */
@@ -208,7 +212,7 @@ EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 
 PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, PetscInt, EVCHYBKeyShape *);
 PETSC_INTERN void           EVCHYBSplit(PetscInt, PetscInt, PetscInt, EVCHYB *);
-PETSC_INTERN PetscErrorCode EVCHYBMakePack(const GallopCSR *, const PetscInt[], PetscInt, EVCHYB *);
+PETSC_INTERN PetscErrorCode EVCHYBMakePack(const GallopCSR *, const PetscInt[], PetscInt, const PetscInt[], PetscInt, EVCHYB *);
 PETSC_INTERN PetscErrorCode EVCHYBRefreshPack(const GallopFormatWork *, const GallopCSR *, EVCHYB *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscCount **, PetscInt **);
 

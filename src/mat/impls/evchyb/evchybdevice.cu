@@ -132,23 +132,17 @@ static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell,
   }
 }
 
-/* A row that several GPU blocks compute: each leaves its part, the last to arrive adds them in order, so that the result is the same in every run */
-template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+/* A row that several GPU blocks compute, number lo of them: each leaves its part, the sum of its first thread, the last to arrive adds them in order, so that the result is the same in every run */
+template <typename V, typename I>
+static __device__ __forceinline__ void StoreSplit(const CsrView<V, I> &csr, PetscInt lo, PetscCount part, PetscInt row, V sum, const GallopVectors<V> &v)
 {
-  const PetscInt   lo       = csr.splitrow[block];
   const PetscCount firstblk = csr.splitblk[lo], blocks = csr.splitblk[lo + 1] - firstblk;
-  const PetscInt   r     = range.first + lo;
-  const PetscInt   row   = RowOf<S>(perm, ellrows, r);
-  const PetscCount begin = csr.i[r] + (block - firstblk) * csr.split, stop = csr.i[r + 1];
-  V                sum  = GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, v.x);
   bool             last = false;
 
-  sum = GallopWarpsSum<EVCHYB_THREADS>(sum, EVCHYB_THREADS);
   if (threadIdx.x >= WarpSize) return;
   if (threadIdx.x == 0) {
-    csr.partial[block] = sum;
-    last               = cuda::atomic_ref<int, cuda::thread_scope_device>(csr.arrived[lo]).fetch_add(1, cuda::memory_order_acq_rel) == (int)(blocks - 1);
+    csr.partial[part] = sum;
+    last              = cuda::atomic_ref<int, cuda::thread_scope_device>(csr.arrived[lo]).fetch_add(1, cuda::memory_order_acq_rel) == (int)(blocks - 1);
   }
   if (!__shfl_sync(0xffffffffu, last, 0)) return;
   __syncwarp(); /* what thread 0 has seen, all see */
@@ -160,6 +154,19 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
     csr.arrived[lo] = 0; /* for the next product */
     GallopStore(v, row, sum);
   }
+}
+
+template <typename S, typename V, typename I>
+static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+{
+  const PetscInt   lo       = csr.splitrow[block];
+  const PetscCount firstblk = csr.splitblk[lo];
+  const PetscInt   r        = range.first + lo;
+  const PetscInt   row      = RowOf<S>(perm, ellrows, r);
+  const PetscCount begin = csr.i[r] + (block - firstblk) * csr.split, stop = csr.i[r + 1];
+  const V          sum = GatherRange<S, V, I>(csr.j, csr.as, begin + threadIdx.x, begin + csr.split < stop ? begin + csr.split : stop, EVCHYB_THREADS, v.x);
+
+  StoreSplit(csr, lo, block, row, GallopWarpsSum<EVCHYB_THREADS>(sum, EVCHYB_THREADS), v);
 }
 
 /* A row that a cluster of GPU blocks computes: the sums meet in the shared memory of its first block */
@@ -255,32 +262,43 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
   if (S::Early) GallopWaitForPredecessor(); /* those that had nothing to do */
 }
 
-/* The same with rows packed, and SubCSR for the long ones */
+/* Pieces of packed rows: the last ones, a GPU block each, are of rows that have several */
 template <typename S, typename V, typename I>
-__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const GallopPackView pack, const CsrView<V, I> csr, const I *__restrict__ perm, const GallopVectors<V> v, const bool fresh)
+static __device__ __forceinline__ void SpMV_packed_rows(const GallopPackView &pack, PetscInt nslice, PetscInt npiece, PetscCount nparts, const CsrView<V, I> &csr, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+{
+  const int      warp  = threadIdx.x / WarpSize;
+  const PetscInt piece = range.first + (PetscInt)(range.count == 1 ? block * WarpsInBlock + warp : block);
+  PetscInt       row   = 0;
+  V              sum   = V(0);
+
+  if (piece < range.end) sum = GallopPackSumPiece<S::AtOnce, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
+  if (range.count == 1) {
+    sum = GallopGroupSum(sum, WarpSize);
+    if (piece < range.end && threadIdx.x % WarpSize == 0) GallopStore(v, row, sum);
+    return;
+  }
+  sum = GallopWarpsSum<EVCHYB_THREADS>(sum, EVCHYB_THREADS);
+  if (piece >= npiece - nparts) {
+    const PetscCount part = piece - (npiece - nparts);
+
+    StoreSplit(csr, csr.splitrow[part], part, row, sum, v);
+  } else if (threadIdx.x == 0) GallopStore(v, row, sum);
+}
+
+/* The same product with the entries packed */
+template <typename S, typename V, typename I>
+__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const GallopPackView pack, const PetscInt nslice, const PetscInt npiece, const PetscCount nparts, const CsrView<V, I> csr, const GallopVectors<V> v, const bool fresh)
 {
   int k = 0;
 
   if (fresh) GallopWaitForPredecessor();
-  if (blockIdx.x >= launch.range[launch.n - 1].next) return; /* what fills up the last cluster */
   while (blockIdx.x >= launch.range[k].next) k++;
   const EVCHYBRange &range = launch.range[k];
   const unsigned int block = blockIdx.x - range.begin;
   const PetscCount   slice = (PetscCount)range.first + ((PetscCount)block * WarpsInBlock + threadIdx.x / WarpSize) * EVCHYB_PACK_EACH;
 
-  switch (range.kind) {
-  case EVCHYB_RANGE_PACKED:
-    if (slice < range.end) GallopPackMultiply<S::AtOnce, EVCHYB_PACK_EACH, V>(pack, slice, range.end, v, true);
-    break;
-  case EVCHYB_RANGE_CSR:
-    SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm, 0, v, range, block);
-    break;
-  case EVCHYB_RANGE_CLUSTER:
-    SpMV_CSR_cluster<S, V, I>(csr, perm, 0, v, range, block);
-    break;
-  default:
-    SpMV_CSR_split<S, V, I>(csr, perm, 0, v, range, block);
-  }
+  if (range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V, I>(pack, nslice, npiece, nparts, csr, v, range, block);
+  else if (slice < range.end) GallopPackMultiply<S::AtOnce, EVCHYB_PACK_EACH, V>(pack, slice, range.end, v, true);
   GallopWaitForPredecessor(); /* those that had nothing to do */
 }
 
@@ -806,7 +824,14 @@ static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, Pet
     PetscCallCUDA(cudaMemcpyAsync(w.rows, w.sortedrows + m - nlong, nlong * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
     PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows + m - nlong, nlong, 0, shape.classbit, stream));
   }
-  PetscCall(EVCHYBMakePack(csr, w.sortedrows, m - nlong, ev));
+  if (options->storage != EVCHYB_PLAIN) {
+    PetscInt *longrows;
+
+    PetscCall(PetscMalloc1(nlong, &longrows));
+    if (nlong) PetscCall(GallopDeviceCopyOut(longrows, w.sortedrows + m - nlong, (size_t)nlong * sizeof(*longrows)));
+    PetscCall(EVCHYBMakePack(csr, w.sortedrows, m - nlong, longrows, nlong, ev));
+    PetscCall(PetscFree(longrows));
+  }
   EVCHYBSplit((PetscInt)counts.nempty, m - (PetscInt)counts.nempty - nlong, nlong, ev);
 
   const PetscInt nb = ev->ell.nb, ncsr = ev->csr.n, nrows = ev->ell.n + ncsr, *sorted = w.sortedrows + m - nrows;
@@ -835,7 +860,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, Pet
     PetscCall(PetscMalloc1(n, i));
     PetscCall(GallopDeviceCopyOut(*i, ev->ell.bnz + nb, n * sizeof(PetscCount)));
     ev->ell.nz = (*i)[0];
-    ev->csr.nz = (*i)[1 + ncsr];
+    ev->csr.nz = ev->pack ? 0 : (*i)[1 + ncsr];
     PetscCall(PetscMemcpy(&counts, *i + ncsr + 2, sizeof(counts)));
     PetscCall(PetscArraymove(*i, *i + 1, ncsr + 1));
     ev->nzell     = (PetscCount)counts.nzell;
@@ -942,9 +967,8 @@ static cudaError_t LaunchPacked(const EVCHYB *ev, const EVCHYBLaunch *launch, co
   const SubCSR                        *csr = &ev->csr;
   const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
 
-  return GallopLaunch(SpMV_EVCHYB_packed<Shape<4, 4, true, false>, PetscScalar, PetscInt>,
-                      {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack), c, ev->perm, v,
-                      (bool)ev->fresh);
+  return GallopLaunch(SpMV_EVCHYB_packed<Shape<4, 4, true, false>, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack),
+                      ev->pack->nslice, ev->pack->npiece, csr->nparts, c, v, (bool)ev->fresh);
 }
 
 static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)

@@ -88,7 +88,7 @@ static void Fill(EVCHYB *ev, const GallopCSR *csr, PetscBool pattern)
       }
     }
   }
-  for (PetscInt r = 0; r < sub->n; r++) {
+  for (PetscInt r = 0; r < (sub->nz ? sub->n : 0); r++) {
     const PetscInt   row  = ev->perm[ell->n + r];
     const PetscCount from = csr->i[row], to = sub->i[r];
     const PetscInt   len = csr->i[row + 1] - csr->i[row];
@@ -154,7 +154,7 @@ static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *cs
   PetscCall(RadixSort(m, shape.classbit + 2, keys, rows));
   ev->options  = *options;
   ev->maxbytes = maxbytes;
-  if (pack) PetscCall(EVCHYBMakePack(csr, rows, m - nlong, ev));
+  if (pack) PetscCall(EVCHYBMakePack(csr, rows, m - nlong, rows + m - nlong, nlong, ev));
   EVCHYBSplit(nempty, m - nempty - nlong, nlong, ev);
   PetscCall(PetscMalloc1(ev->ell.n + ev->csr.n + ev->nlisted, &ev->perm));
   PetscCall(PetscArraycpy(ev->perm, rows + m - ev->ell.n - ev->csr.n, ev->ell.n + ev->csr.n));
@@ -201,7 +201,7 @@ static PetscErrorCode EVCHYBBuild_Host(const void *opts, const GallopCSR *csr, P
 
     ev->csr.i[r + 1] = ev->csr.i[r] + EVCHYBRoundUp(csr->i[row + 1] - csr->i[row]);
   }
-  ev->csr.nz = ev->csr.i[ev->csr.n];
+  ev->csr.nz = ev->pack ? 0 : ev->csr.i[ev->csr.n];
   ev->bytes  = (size_t)(ev->ell.nz + ev->csr.nz) * (sizeof(PetscInt) + sizeof(PetscScalar)) + (size_t)(ev->ell.n + ev->csr.n + ev->nlisted) * sizeof(PetscInt) + (size_t)(ev->ell.nb + ev->csr.n + 2) * sizeof(PetscCount) +
               (size_t)ev->ell.nb * sizeof(PetscInt) + (ev->pack ? ev->pack->bytes : 0);
   if (maxbytes && ev->bytes > (size_t)maxbytes) {
@@ -292,7 +292,7 @@ static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
     if (ev->inorder) StoreBlock(NULL, alpha, sum, readsy, beta, y ? y + first : NULL, p->z + first);
     else StoreBlock(ev->perm + first, alpha, sum, readsy, beta, y, p->z);
   }
-  for (PetscInt r = 0; r < csr->n; r++) {
+  for (PetscInt r = 0; r < (csr->nz ? csr->n : 0); r++) {
     const PetscInt row = ev->inorder ? ell->n + r : ev->perm[ell->n + r];
     PetscScalar    sum = 0.0;
 
