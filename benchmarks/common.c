@@ -151,7 +151,7 @@ PetscErrorCode BenchProblemFill(const BenchProblem *p, PetscScalar x[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With NaN for an entry that is none; the comparison lets it through */
+/* The largest, or NaN where an entry is none: once it is there no other is larger */
 PetscErrorCode BenchProblemError(const BenchProblem *p, const PetscScalar y[], PetscInt lda, PetscReal *err)
 {
   PetscFunctionBegin;
@@ -166,7 +166,7 @@ PetscErrorCode BenchProblemError(const BenchProblem *p, const PetscScalar y[], P
     for (PetscInt r = 0; r < p->ny; r++) {
       const PetscReal difference = PetscAbsScalar((PetscScalar)((Long)column[r] / multiple - exact[r])), e = difference == 0 ? 0 : difference / sums[r];
 
-      if (!(e <= *err)) *err = e;
+      if (PetscIsNanReal(e) || e > *err) *err = e;
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
