@@ -7,7 +7,7 @@ MATRIX is the name of a generated matrix or a file (.mtx, .mtx.gz, .bin), timed 
 the program, before it -raw unless -setup or -first is given. What the program prints, one header for all, is printed and goes to
 FILE.tsv. A case, a matrix with one type, that crashes or takes longer than --timeout (300) leaves a line "# FAILED matrix what k
 reason" or "# TIMEOUT matrix what k reason", a wrong result one that begins with "# WRONG"; the program goes on behind it. Any of
-them makes the exit status 1. FILE.json is one document: machine, driver, versions, commit, options, and the cases with a status:
+them makes the exit status 1, and so does a run that timed nothing. FILE.json is one document: machine, driver, versions, commit, options, and the cases with a status:
 ok, wrong, failed or timeout.
 """
 import argparse
@@ -45,7 +45,7 @@ def reason(code, errors):
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     said = [line for line in re.findall(r"PETSC ERROR: (.+)", errors) if not line.startswith(("---", "See "))]
-    return f"exit status {code}: {': '.join(said[:2]) or (errors.split(chr(10)) + ['no message'])[0]}"
+    return f"exit status {code}: {': '.join(said[:2]) or (errors.strip().splitlines() + ['no message'])[0]}"
 
 
 def start(command, timeout, each):
@@ -109,7 +109,7 @@ class Reader:
             fact = re.match(r"# (\S+) has rows of ([\d.]+) entries, variation (\S+), the longest (\d+)", line)
             if fact:
                 self.facts = {"row_mean": float(fact.group(2)), "row_variation": float(fact.group(3)), "row_longest": int(fact.group(4))}
-            if ("remark", line) not in self.entries:
+            if self.running or ("remark", line) not in self.entries:  # what precedes the cases comes again each time the program starts
                 self.entries.append(("remark", line))
         elif self.columns and line.count("\t") == len(self.columns) - 1:
             self.entries.append(("case", line))
@@ -138,14 +138,24 @@ class Reader:
                 yield entry
 
     def cases(self):
-        """The same as dictionaries."""
-        found = []
+        """The same as dictionaries. "# WRONG" follows the line of its case or, where results are checked before they are timed, precedes it."""
+        found, early = [], []
+
+        def told_of(case):
+            return f"# WRONG {case['matrix']} {case.get('what', case.get('way'))}:"
+
         for kind, entry in self.entries:
             if kind == "case":
                 case = {"status": "ok"}
                 for column, text in zip(self.columns, entry.split("\t")):
-                    case[column] = value(text)
+                    case[column] = text if column in ("matrix", "what", "way") else value(text)  # a name may look like a number
                 found.append({**case, **self.facts})
+                mine = [remark for remark in early if remark.startswith(told_of(case))]
+                if mine:
+                    found[-1].update(status="wrong", remarks=mine)
+                    early = [remark for remark in early if remark not in mine]
+            elif kind == "remark" and entry.startswith("# WRONG") and not (found and entry.startswith(told_of(found[-1]))):
+                early.append(entry)
             elif kind == "failed":
                 name, what, k, status, why = entry
                 found = [case for case in found if not (what and (case["matrix"], case["what"], case.get("k", k)) == (name, what, k))]
@@ -154,7 +164,7 @@ class Reader:
                 if entry.startswith("# WRONG"):
                     found[-1]["status"] = "wrong"
                 found[-1].setdefault("view" if kind == "view" else "remarks", []).append(entry.strip())
-        return found
+        return found + [{"status": "wrong", "matrix": self.name, "what": None, "reason": remark} for remark in early]
 
 
 def value(text):
@@ -179,7 +189,7 @@ def measure(program, matrix, options, timeout, progress=lambda text: None, annou
         reader.starts()
         own = (["-announce"] if announce else []) + (["-skip", str(skip)] if skip else [])
         code, errors = start([program, "-f" if is_file(matrix) else "-generate", matrix] + options + own, timeout, reader.line)
-        if code == 0 or ((reader.done or not announce) and reader.wrong() and code is not None):
+        if code == 0 or (code is not None and reader.wrong() and (reader.done or "results are wrong" in errors)):
             return reader  # after wrong results the exit status is not 0
         status, why = ("timeout", f"no end after {timeout:g} s") if code is None else ("failed", reason(code, errors))
         if not reader.failed(status, why):
@@ -250,7 +260,7 @@ def main():
     bad = [case for case in result["cases"] if case["status"] != "ok"]
     print(f"{len(result['cases']) - len(bad)} of {len(result['cases'])} cases of {len(matrices)} matrices timed in {result['seconds']:.0f} s"
           + "".join(f"; {name}" for name in (chosen.output, chosen.json) if name), file=sys.stderr)
-    return 1 if bad else 0
+    return 1 if bad or not result["cases"] else 0
 
 
 if __name__ == "__main__":

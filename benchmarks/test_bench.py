@@ -26,30 +26,41 @@ def say(line): print(line, flush=True)
 words = sys.argv[1:]
 name = words[words.index("-generate") + 1] if "-generate" in words else "file"
 skip = int(words[words.index("-skip") + 1]) if "-skip" in words else 0
+early = "-early" in words  # as programs that check results before they time them
 say("# Gallop commit abc123\\n# PETSc Release Version 3.26.1\\n# machine: a GPU, 1 multiprocessors, 1 MiB")
 say("# driver 580.1, CUDA 13.0, cuSPARSE 12.6.3\\n# read bandwidth 4000 GB/s")
 say({COLUMNS!r})
 if name == "nothing":
     sys.exit("[0]PETSC ERROR: There is no such matrix")
 say(f"# {{name}} has rows of 5.0 entries, variation 0.250, the longest 6")
-for number, what in enumerate(("one", "two", "three"), 1):
+if name == "wrong_crash":
+    say("\\t".join([name, "3", "3", "5", "one", "1"] + ["1.5"] * 6 + ["nan"] + ["2.5"] * 4))
+    say(f"# WRONG {{name}} one: error nan")
+    os.kill(os.getpid(), signal.SIGSEGV)
+for number, what in enumerate(("one", "two", "three") if name != "none" else (), 1):
     if number <= skip:
         continue
-    say(f"# begins\\t{{number}}\\t{{name}}\\t{{what}}\\t1")
+    if "-announce" in words:
+        say(f"# begins\\t{{number}}\\t{{name}}\\t{{what}}\\t1")
     if what == "two" and name == "crash":
         os.kill(os.getpid(), signal.SIGSEGV)
     if what == "two" and name == "hang":
         time.sleep(60)
     if what == "two" and name == "error":
         sys.exit("[0]PETSC ERROR: --- Error Message ---\\n[0]PETSC ERROR: Out of memory")
-    err = "nan" if what == "two" and name == "wrong" else "1e-16"
-    say("\\t".join([name, "3", "3", "5", what, "1"] + ["1.5"] * 6 + [err] + ["2.5"] * 4))
-    if err == "nan":
+    err = "nan" if what == "two" and name in ("wrong", "12_3") else "1e-16"
+    if err == "nan" and early:
         say(f"# WRONG {{name}} {{what}}: error nan")
+    for k in (1, 8) if "-k" in words else (1,):
+        say("\\t".join([name, "3", "3", "5", what, str(k)] + ["1.5"] * 6 + [err] + ["2.5"] * 4))
+        if err == "nan" and not early:
+            say(f"# WRONG {{name}} {{what}}: error nan")
     if "-view" in words:
         say("Mat Object: 1 MPI process")
-say("# done")
-sys.exit(76 if name == "wrong" else 0)
+if "-announce" in words:
+    say("# done")
+if name in ("wrong", "12_3"):
+    sys.exit("[0]PETSC ERROR: 1 results are wrong")
 """
 
 
@@ -116,6 +127,30 @@ class BenchTest(unittest.TestCase):
         self.assertEqual(self.statuses(document, "wrong"), [("one", "ok"), ("two", "wrong"), ("three", "ok")])
         self.assertIn("# WRONG wrong two: error nan", lines)
         self.assertIsNone(document["cases"][1]["err"])
+
+    def test_wrong_results_of_several_columns(self):
+        _, _, document = self.bench("wrong", "--", "-k", "1,8")
+        self.assertEqual([case["status"] for case in document["cases"]], ["ok", "ok", "wrong", "wrong", "ok", "ok"])
+
+    def test_wrong_result_told_first(self):
+        for announce in (True, False):
+            reader = bench.measure(str(self.program), "wrong", ["-early"], 60, announce=announce)
+            self.assertEqual([(case["what"], case["status"]) for case in reader.cases()], [("one", "ok"), ("two", "wrong"), ("three", "ok")])
+
+    def test_crash_after_wrong_result(self):
+        reader = bench.measure(str(self.program), "wrong_crash", [], 60, announce=False)
+        self.assertEqual([case["status"] for case in reader.cases()], ["wrong", "failed"])
+
+    def test_name_that_looks_like_a_number(self):
+        status, _, document = self.bench("12_3")
+        self.assertEqual(status, 1)
+        self.assertEqual(self.statuses(document, "12_3"), [("one", "ok"), ("two", "wrong"), ("three", "ok")])
+
+    def test_nothing_timed(self):
+        self.assertEqual(self.bench("none")[0], 1)
+
+    def test_failure_without_a_word(self):
+        self.assertEqual(bench.reason(1, ""), "exit status 1: no message")
 
     def test_matrix_that_is_none(self):
         status, lines, document = self.bench("nothing", "good")
