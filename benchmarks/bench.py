@@ -206,6 +206,8 @@ def machine(header):
                           ("types_options", r"^# options: (.+)")):
         found = re.search(pattern, text, re.M)
         known[name] = value(found.group(1)) if found and name == "read_bandwidth_GBs" else found.group(1).strip() if found else None
+    sizes = re.search(r"^# numbers of (\d+) bytes, indices of (\d+)", text, re.M)
+    known["scalar_bytes"], known["index_bytes"] = map(int, sizes.groups()) if sizes else (8, 4)
     known["gpu"] = "# no GPU" not in text
     return known
 

@@ -664,7 +664,7 @@ int main(int argc, char **argv)
   if (setup || firsts) b.raw = b.csc = PETSC_FALSE;
 
   PetscCall(PetscGetVersion(version, sizeof(version)));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n# numbers of %d bytes, indices of %d\n", version, (int)sizeof(PetscScalar), (int)sizeof(PetscInt)));
   PetscCall((*b.place->start)(&b.bandwidth));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# read bandwidth %.0f GB/s\n", b.bandwidth * 1e-9));
   PetscCall(PrintOptions());

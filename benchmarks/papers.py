@@ -128,6 +128,7 @@ def evchyb(lab):
 def balance(lab, products):
     """Section 3.2: bytes a flop, from a profiler where there is one, else between the bounds that the view tells."""
     bandwidth, rows, measured = lab.machine["read_bandwidth_GBs"], [], volumes(lab) if lab.gpu else {}
+    scalar, entry = lab.machine["scalar_bytes"], lab.machine["scalar_bytes"] + lab.machine["index_bytes"]
     if not lab.gpu:
         lab.lacks("Figure 10: alpha and code balance from the bytes that were moved", "they are counted on a GPU; the bounds below need no counting")
     performance, low, high, real = {}, {}, {}, {}
@@ -136,13 +137,15 @@ def balance(lab, products):
         if not case:
             continue
         least, alpha, most = viewed(case, r"code balance ([\d.]+) bytes/flop .*\(alpha ([\d.]+)\), ([\d.]+) when")
+        if not least:  # the matrix is packed, or has no format
+            continue
         stored, per_row = sum(viewed(case, r"NNZ_ELL (\d+) \([\d.]+ %\), NNZ_vCSR (\d+)")), case["nnz"] / case["m"]
         flops = 2 * case["nnz"] + 3 * case["m"]
         performance[name], low[name], high[name] = flops / product_us(case) * 1e-3, bandwidth / most, bandwidth / least
         own, code = None, None
         if measured.get(name):
-            own = (measured[name] / (2 * case["nnz"]) - 6 * stored / case["nnz"] - 8 / per_row) / 4
-            code = (12 * stored / case["nnz"] + 8 * own + 16 / per_row) / (2 + 3 / per_row)
+            own = (measured[name] / case["nnz"] - entry * stored / case["nnz"] - 2 * scalar / per_row) / scalar
+            code = measured[name] / flops
             real[name] = bandwidth / code
         rows.append([name, per_row, least, alpha, most, measured.get(name), own, code, performance[name], low[name], high[name], real.get(name)])
     lab.table("figure10", "Figures 10 and 11: code balance B, alpha, and the most achievable performance P_max = b / B", [

@@ -27,7 +27,7 @@ words = sys.argv[1:]
 name = words[words.index("-generate") + 1] if "-generate" in words else "file"
 skip = int(words[words.index("-skip") + 1]) if "-skip" in words else 0
 early = "-early" in words  # as programs that check results before they time them
-say("# Gallop commit abc123\\n# PETSc Release Version 3.26.1\\n# machine: a GPU, 1 multiprocessors, 1 MiB")
+say("# Gallop commit abc123\\n# PETSc Release Version 3.26.1\\n# numbers of 4 bytes, indices of 8\\n# machine: a GPU, 1 multiprocessors, 1 MiB")
 say("# driver 580.1, CUDA 13.0, cuSPARSE 12.6.3\\n# read bandwidth 4000 GB/s")
 say({COLUMNS!r})
 if name == "nothing":
@@ -95,8 +95,8 @@ class BenchTest(unittest.TestCase):
 
     def test_machine_and_numbers(self):
         _, _, document = self.bench("good")
-        machine = [document[name] for name in ("commit", "driver", "cuda", "cusparse", "read_bandwidth_GBs", "gpu")]
-        self.assertEqual(machine, ["abc123", "580.1", "13.0", "12.6.3", 4000, True])
+        machine = [document[name] for name in ("commit", "driver", "cuda", "cusparse", "read_bandwidth_GBs", "gpu", "scalar_bytes", "index_bytes")]
+        self.assertEqual(machine, ["abc123", "580.1", "13.0", "12.6.3", 4000, True, 4, 8])
         case = document["cases"][0]
         numbers = [case[name] for name in ("nnz", "warm_us", "err", "cold_max", "row_variation", "row_longest")]
         self.assertEqual(numbers, [5, 1.5, 1e-16, 2.5, 0.25, 6])

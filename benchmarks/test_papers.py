@@ -120,7 +120,10 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(document["tables"][0]["rows"][0][4:10], [992, 8000, 98, 160, 2, 2])
         parts = document["tables"][2]["rows"][0]
         self.assertEqual(parts[5:8], [5, 4, 2])  # T_A, T_X, T_Y
-        self.assertEqual(document["tables"][1]["rows"][0][5], 118000)  # bytes of the last launch
+        balance = document["tables"][1]["rows"][0]
+        self.assertEqual(balance[5], 118000)  # bytes of the last launch
+        self.assertAlmostEqual(balance[6], (118000 - 12 * 8160 - 16 * 1000) / (8 * 8000))  # alpha, of double numbers and indices of 4 bytes
+        self.assertAlmostEqual(balance[7], 118000 / (2 * 8000 + 3 * 1000))
         self.assertEqual([missing["what"] for missing in document["missing"]], ["Figure 16: the Bratu problem on 4 ranks"])
         self.assertEqual([row[0] for row in document["tables"][3]["rows"]], [1, 1, 2, 2])
 
