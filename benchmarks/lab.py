@@ -24,6 +24,11 @@ def product_us(case):
     return case["cold_us"] if case["nnz"] >= LARGE else case["warm_us"]
 
 
+def is_baseline(what, gpu):
+    """Whether a case is of what the types are compared with: cuSPARSE by PETSc or called directly, on the host PETSc's aij."""
+    return bool(re.match(r"(seq)?aijcusparse(?![a-z])|raw_" if gpu else r"(seq)?aij(?![a-z])", what))
+
+
 def gflops(case, time_us=None, k=1):
     return 2e-3 * case["nnz"] * k / (time_us or product_us(case))
 
@@ -49,8 +54,8 @@ def short(cell):
 class Cases:
     """Cases that went well, by matrix and type."""
 
-    def __init__(self, cases):
-        self.by, self.order = {}, []
+    def __init__(self, cases, gpu):
+        self.by, self.order, self.gpu = {}, [], gpu
         for case in cases:
             if case["status"] == "ok":
                 self.by[case["matrix"], case["what"], case.get("k")] = case
@@ -66,9 +71,9 @@ class Cases:
         return product_us(case) if case else None
 
     def best(self, matrix, k=None):
-        """The fastest of what is compared with: cuSPARSE by PETSc or called directly, on the host PETSc's aij. Its time and its name."""
+        """The fastest of what is compared with: its time and its name."""
         times = [(product_us(case), what) for (name, what, columns), case in self.by.items()
-                 if name == matrix and k in (None, columns) and what.startswith(("aij", "raw_"))]
+                 if name == matrix and k in (None, columns) and is_baseline(what, self.gpu)]
         return min(times) if times else (None, None)
 
     def speedup(self, matrix, what, k=None):
@@ -114,7 +119,7 @@ class Lab:
         for case in bad:
             self.say(f"{case['status']}: {case['matrix']} {case['what'] or ''} {case.get('reason', '')}")
         self.say(f"{name}: {len(document['cases']) - len(bad)} of {len(document['cases'])} cases in {document['seconds']:.0f} s")
-        return Cases(document["cases"])
+        return Cases(document["cases"], self.gpu)
 
     def bench(self, name, types, options=(), matrices=None, raw=True):
         """Time types by gallopbench."""

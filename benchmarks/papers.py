@@ -98,7 +98,7 @@ def evchyb(lab):
         "name", "NROW", "NNZ", "N_nzr", "I_split", "NNZ_ELL", "% NNZ_ELL", "NNZ_vCSR", "% NNZ_vCSR", "% NNZ added", "fastest " +
         ("cuSPARSE" if lab.gpu else "of PETSc")
     ], rows, "Rows are sorted as in the paper, -mat_evchyb_window 0. cuSPARSE has no HYB any more.")
-    parts = Cases([])
+    parts = Cases([], lab.gpu)
     if lab.gpu:
         parts = lab.program("parts", "evchybparts")
     else:

@@ -18,9 +18,9 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from matplotlib.ticker import LogLocator, NullFormatter
+from lab import LARGE, is_baseline, product_us
 from plots import BLACK, CYCLE, MARKERS, bars, name_points, plt, profile, save, style
 
-LARGE = 1000000  # nonzeros from which products are timed with L2 flushed
 MOST_BARS = 45  # of one picture
 PAGE = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
@@ -89,7 +89,8 @@ def draw_bars(figure):
         places = [-place if stacked or figure.get("logy") else -place + 0.4 - thick * (k + 0.5) for place in range(len(names))]
         if figure.get("logy"):
             shown = [(value, place) for value, place in zip(values, places) if value > 0]
-            axes.scatter(*zip(*shown), color=color, marker=MARKERS[k % len(MARKERS)], s=24, label=each["name"], zorder=3)
+            if shown:
+                axes.scatter(*zip(*shown), color=color, marker=MARKERS[k % len(MARKERS)], s=24, label=each["name"], zorder=3)
         else:
             axes.barh(places, values, left=left if stacked else None, height=thick * 0.94, color=color, label=each["name"])
         if stacked:
@@ -178,20 +179,19 @@ def good(document):
     return [case for case in document["cases"] if case["status"] == "ok"]
 
 
-def product_us(case):
-    return case["cold_us"] if case["nnz"] >= LARGE else case["warm_us"]
-
-
 def times_of(document):
     """Times by what is compared, and by matrix, for each number of columns: the fastest of cuSPARSE's ways, or aij, is one of them."""
     found = {}
     for case in good(document):
-        baseline = "best cuSPARSE" if document["gpu"] else "aij"
-        names = [baseline] if case["what"].startswith(("aij", "raw_")) else [] if case["what"].startswith("rowmajor_") else [case["what"]]
-        for name in names:
+        if not case["what"].startswith("rowmajor_"):
+            name = baseline_of(document) if is_baseline(case["what"], document["gpu"]) else case["what"]
             times = found.setdefault(case["k"], {}).setdefault(name, {})
             times[case["matrix"]] = min(product_us(case), times.get(case["matrix"], math.inf))
     return found
+
+
+def baseline_of(document):
+    return "best cuSPARSE" if document["gpu"] else "aij"
 
 
 def columns_of(k):
@@ -199,7 +199,7 @@ def columns_of(k):
 
 
 def product_pictures(document, prefix):
-    baseline, nnz = "best cuSPARSE" if document["gpu"] else "aij", {case["matrix"]: case["nnz"] for case in good(document)}
+    baseline, nnz = baseline_of(document), {case["matrix"]: case["nnz"] for case in good(document)}
     flushed = f"from {LARGE // 1000000} M nonzeros on with {'L2' if document['gpu'] else 'caches'} flushed"
     for k, times in times_of(document).items():
         for what, mine in times.items():
@@ -214,18 +214,23 @@ def product_pictures(document, prefix):
         yield f"{prefix}-roofline-{k}", f"Roofline{columns_of(k)}", roofline_of(document, k)
 
 
+def scatter_types(axes, series):
+    """Points (x, y) of types, for {type: [point]}."""
+    for place, (what, points) in enumerate(series.items()):
+        marker, color = MARKERS[place % len(MARKERS)], style(what, series)[0]
+        axes.scatter(*zip(*points), edgecolors=color, facecolors="none", marker=marker, s=26, label=what, zorder=3)
+
+
 def roofline_of(document, k):
     """Rates over the flops a byte of the CSR arrays and the vectors, each moved once: what reads more than that is below the roof by itself."""
-    series = {}
+    series, scalar, index = {}, document.get("scalar_bytes", 8), document.get("index_bytes", 4)
     for case in good(document):
-        if case["k"] == k and not case["what"].startswith(("rowmajor_", "raw_")):
-            bytes_ = 12 * case["nnz"] + 4 * (case["m"] + 1) + 8 * k * (case["m"] + case["n"])
+        if case["k"] == k and not case["what"].startswith(("rowmajor_", "raw_")) and case["cold_us"] > 0:
+            bytes_ = (scalar + index) * case["nnz"] + index * (case["m"] + 1) + scalar * k * (case["m"] + case["n"])
             series.setdefault(case["what"], []).append((2 * k * case["nnz"] / bytes_, 2e-3 * k * case["nnz"] / case["cold_us"]))
     rate = document["read_bandwidth_GBs"]
     picture, axes = canvas(7.5, 5)
-    for marker, (what, points) in zip(MARKERS, series.items()):
-        color = style(what, series)[0]
-        axes.scatter(*zip(*points), edgecolors=color, facecolors="none", marker=marker, s=26, label=what, zorder=3)
+    scatter_types(axes, series)
     roofline(axes, [(f"read bandwidth, {rate} GB/s", rate)])
     axes.grid(linewidth=0.3)
     axes.set_xlabel("flops a byte of the CSR arrays, x and y")
@@ -243,9 +248,7 @@ def setup_pictures(document, prefix):
     if not series:
         return
     picture, axes = canvas(7.5, 5)
-    for marker, (what, points) in zip(MARKERS, series.items()):
-        color = style(what, series)[0]
-        axes.scatter(*zip(*points), edgecolors=color, facecolors="none", marker=marker, s=26, label=what, zorder=3)
+    scatter_types(axes, series)
     axes.set_xscale("log")
     axes.set_yscale("log")
     (low, high), (bottom, top) = axes.get_xlim(), axes.get_ylim()
@@ -284,19 +287,24 @@ def table(columns, rows):
 
 def machine_table(document):
     named = [("machine", "machine"), ("driver", "driver"), ("CUDA", "cuda"), ("cuSPARSE", "cusparse"), ("PETSc", "petsc"),
-             ("Gallop commit", "commit"), ("date", "date"), ("read bandwidth (GB/s)", "read_bandwidth_GBs")]
+             ("Gallop commit", "commit"), ("date", "date"), ("read bandwidth (GB/s)", "read_bandwidth_GBs"),
+             ("bytes of a number", "scalar_bytes"), ("bytes of an index", "index_bytes")]
     rows = [(title, document[name]) for title, name in named if document.get(name) is not None]
     return table(("", ""), rows).replace("<thead><tr><th></th><th></th></tr></thead>", "")
 
 
 class Page:
     def __init__(self, folder):
-        self.folder, self.parts = folder, []
+        self.folder, self.parts, self.names = folder, [], set()
 
     def add(self, *parts):
         self.parts += parts
 
     def picture(self, name, title, figure):
+        given, number = name, 2
+        while name in self.names:  # a run of the same name, of another build or another set
+            name, number = f"{given}-{number}", number + 1
+        self.names.add(name)
         buffer = io.BytesIO()
         figure.savefig(buffer, dpi=120, format="png")
         save(figure, self.folder / f"{name}.png")

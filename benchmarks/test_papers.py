@@ -174,6 +174,32 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(text.count("src="), figures)  # nothing comes from elsewhere
         self.assertIn("&lt;c&gt;", text)
 
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
+    def test_report_of_what_is_uncommon(self):
+        import report
+        case = {"matrix": "a", "m": 10, "n": 10, "nnz": 50, "k": 1, "warm_us": 2.0, "cold_us": 2.0, "status": "ok"}
+        whats = ["aijcusparse", "aij", "aijhbp", "aijhbp@b"] + [f"evchyb@{k}" for k in range(8)]
+        run = {"gpu": True, "machine": "a GPU", "read_bandwidth_GBs": 4000, "options": [], "columns": ["matrix", "what", "cold_us"],
+               "scalar_bytes": 4, "index_bytes": 4, "cases": [{**case, "what": what} for what in whats]}
+        run["cases"][1]["warm_us"] = 0.5  # of the host, and no baseline here
+        self.assertEqual(report.times_of(run)[1]["best cuSPARSE"], {"a": 2.0})
+        self.assertEqual(set(report.times_of(run)[1]), {"best cuSPARSE"} | set(whats[1:]))
+        axes = report.roofline_of(run, 1).axes[0]
+        self.assertEqual(len(axes.collections), len(whats))
+        self.assertAlmostEqual(axes.collections[0].get_offsets()[0][0], 100 / (8 * 50 + 4 * 11 + 4 * 20))
+        files = []
+        for build in ("one", "two"):  # of the same name
+            (self.folder / build).mkdir()
+            files.append(str(self.folder / build / "quick.json"))
+            Path(files[-1]).write_text(json.dumps(run))
+        empty = report.draw_bars({"x": ["a"], "series": [{"name": "none", "y": [None]}, {"name": "one", "y": [1.0]}], "logy": True})
+        report.plt.close(empty)
+        report.plt.close(report.draw_ranks({"x": [], "series": [{"name": "none", "y": []}], "logy": True}))
+        with mock.patch.object(sys, "argv", ["report.py", *files, "--output", str(self.folder / "report")]), contextlib.redirect_stdout(io.StringIO()):
+            self.assertEqual(report.main(), 0)
+        text = (self.folder / "report" / "report.html").read_text()
+        self.assertEqual(len(list((self.folder / "report").glob("*.png"))), text.count("<figure>"))
+
     def test_program_that_is_missing(self):
         (self.folder / "hbp2d").write_text(f"#!{sys.executable}\nimport sys; sys.exit('[0]PETSC ERROR: The GPU has no room')")
         status, document = self.paper("hbp", "a")
