@@ -118,6 +118,8 @@ class Lab:
         (self.folder / f"{self.chosen.paper}-{name}.lines").write_text("\n".join(lines) + "\n")
         for case in bad:
             self.say(f"{case['status']}: {case['matrix']} {case['what'] or ''} {case.get('reason', '')}")
+        for remark in (remark for case in document["cases"] for remark in case.get("remarks", []) if remark.endswith("products were the parent type's")):
+            self.lacks(f"{name}: products of the type itself", remark.lstrip("# "))
         self.say(f"{name}: {len(document['cases']) - len(bad)} of {len(document['cases'])} cases in {document['seconds']:.0f} s")
         return Cases(document["cases"], self.gpu)
 

@@ -239,7 +239,7 @@ def bratu(lab):
     if not (lab.chosen.ex14 and Path(lab.chosen.ex14).exists() and lab.chosen.library):
         return lab.lacks(title, "--ex14 and --library name PETSc's example and libgallop.so")
     side = (100 if lab.quick else 200) if lab.gpu else (24 if lab.quick else 64)
-    places = lab.gpus if lab.gpu else os.cpu_count()
+    places = lab.gpus if lab.gpu else len(os.sched_getaffinity(0))
     ranks = [number for number in (1, 2, 4) if number <= places]
     if ranks[-1] < 4:
         lab.lacks(
@@ -273,6 +273,10 @@ def bratu(lab):
                           "did not converge" if "DIVERGED" in done.stdout else bench.reason(done.returncode, done.stdout))
                 continue
             seconds = events(log)
+            if mat_type == "evchyb" and not seconds("EVCHYBMult"):
+                lab.bad += 1
+                lab.lacks(f"{title}: {mat_type} on {number} ranks", "its products were not the format's")
+                continue
             linear = sum(map(int, re.findall(r"Linear solve converged due to \w+ iterations (\d+)", done.stdout)))
             rows.append([number, mat_type, linear, seconds("MatMult"), seconds("SNESSolve")])
     if rows:
@@ -351,7 +355,7 @@ def tune(lab):
     points = [float(word) for word in lines[-1].split()[1].split(",")]
     edges = [0.0] + points
     lab.table("table2", "Table 2: the best vector_size for each mean length of rows", ["N_nz / m from", "to", "vector_size"],
-              [[low, high if high < 1e8 else math.inf, size]
+              [[low, high if high < 1e8 else None, size]
                for low, high, size in zip(edges, points + [math.inf], sizes) if low < 1e8 and low < high])
     lab.figure("table2", "Table 2: times of random matrices by vector_size", "lines",
                [{"name": f"vector_size {size}", "names": [], "x": [row[0] for row in measured], "y": [row[1 + k] for row in measured]}
