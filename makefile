@@ -175,14 +175,15 @@ evchybparts         := $(build)/benchmarks/evchybparts
 hbp2d_objects       := $(patsubst %,$(build)/benchmarks/%.o,hbp2d.cu benchdevice.cu common.c generate.c) $(filter-out %/hbpdevice.cu.o,$(objects))
 evchybparts_objects := $(patsubst %,$(build)/benchmarks/%.o,evchybparts.cu benchdevice.cu common.c generate.c) $(filter-out %/evchybdevice.cu.o,$(objects))
 
-bench_setup   := $(findstring -setup,$(BENCHFLAGS))
-bench_output  := $(build)/benchmarks/$(BENCH)$(if $(bench_setup),-setup.txt,.tsv)
-bench_json    := $(build)/benchmarks/$(BENCH)$(if $(bench_setup),-setup).json
+bench_instead := $(firstword $(filter -setup -first,$(BENCHFLAGS)))# of products
+bench_output  := $(build)/benchmarks/$(BENCH)$(if $(bench_instead),$(bench_instead).txt,.tsv)
+bench_json    := $(build)/benchmarks/$(BENCH)$(bench_instead).json
+bench_table   := python3 benchmarks/results/table.py $(if $(bench_instead),-$(bench_instead),$(if $(filter -k,$(BENCHFLAGS)),--dense)) $(bench_output)
 
 bench: bench-program
 	@$(run_env); status=0; \
 	  benchmarks/bench.py --program $(bench_program) --set $(BENCH) --output $(bench_output) --json $(bench_json) $(MATRICES) -- $(BENCHFLAGS) || status=1; \
-	  if [ "$$GALLOP_GPUS" != 0 ]; then python3 benchmarks/results/table.py $(addprefix -,$(bench_setup)) $(bench_output); fi; exit $$status
+	  if [ "$$GALLOP_GPUS" != 0 ]; then $(if $(filter -first,$(bench_instead)),:,$(bench_table)); fi; exit $$status
 
 bench-program: $(bench_program)
 

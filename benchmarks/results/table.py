@@ -70,7 +70,7 @@ class Run:
         return sorted({name for name, what in self.time if what == self.ours}, key=lambda name: -self.nnz[name])
 
     def cusparse(self, name):
-        return min(time for (matrix, what), time in self.time.items() if matrix == name and what.startswith(("aij", "raw_")))
+        return min((time for (matrix, what), time in self.time.items() if matrix == name and what.startswith(("aijcusparse", "raw_"))), default=None)
 
 
 def mean(values):
@@ -78,7 +78,8 @@ def mean(values):
 
 
 def speedups(run, reference):
-    return {name: reference.cusparse(name) / run.time[name, run.ours] for name in run.matrices()}
+    """Of the matrices of which there are both times: in a run of one's own, cases may have failed."""
+    return {name: reference.cusparse(name) / run.time[name, run.ours] for name in run.matrices() if reference.cusparse(name)}
 
 
 def cache(run, name):
@@ -117,7 +118,13 @@ def spread(run):
 
 def products(path, ours=OURS):
     run = Run(path, ours)
-    text = product_rows(run, run.matrices()) + [""] + spread(run)
+    compared = list(speedups(run, run))
+    if not compared:
+        return [f"{path} has no times of {ours} beside cuSPARSE's."]
+    text = product_rows(run, compared) + [""] + spread(run)
+    alone = sorted(set(run.nnz) - set(compared))
+    if alone:
+        text.append(f"Without one of the two times: {', '.join(alone)}.  ")
     if run.bandwidth:
         text.append(f"Read bandwidth measured in the same run: {run.bandwidth:.0f} GB/s.  ")
     text.append(f"Options of the run: {f'`{run.options}`, otherwise ' if run.options else ''}the defaults.")
@@ -335,8 +342,8 @@ def dense(path, ours=OURS):
         rows.append(f"| {name} | {nnz[name] / 1e6:.2f} | " + " | ".join(cells) + " |")
     for title, of in ((f"geometric mean, {LARGE // 1000000} M nonzeros and more", lambda n: n >= LARGE), ("geometric mean, smaller ones", lambda n: n < LARGE), ("geometric mean", lambda n: True)):
         values = [[speedup[name, columns] for name in nnz if (name, columns) in speedup and of(nnz[name])] for columns in counts]
-        rows.append(f"| {title} | | " + " | ".join(f" | {mean(each):.2f} of {len(each)}" for each in values) + " |")
-    worst = [min(((value, name) for (name, k), value in speedup.items() if k == columns)) for columns in counts]
+        rows.append(f"| {title} | | " + " | ".join(f" | {mean(each):.2f} of {len(each)}" if each else " | " for each in values) + " |")
+    worst = [min(((value, name) for (name, k), value in speedup.items() if k == columns), default=(math.nan, "-")) for columns in counts]
     return rows + ["| worst | | " + " | ".join(f" | {value:.2f} {name}" for value, name in worst) + " |"]
 
 
