@@ -118,6 +118,7 @@ def evchyb(lab):
         }
     lab.points("figure4", "Figure 4: what reordering the results costs", loss, xlabel="entries a row (NNZ / NROW)",
                ylabel="degradation of the speed (%)", logx=True, line=0)
+    lab.lacks("Figures 5 to 9", "cuSPARSE has no HYB any more, and throughput and hit rates of caches are a profiler's")
     balance(lab, products)
     if parts.order:
         times(lab, parts)

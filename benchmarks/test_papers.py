@@ -127,7 +127,7 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(balance[5], 118000)  # bytes of the last launch
         self.assertAlmostEqual(balance[6], (118000 - 12 * 8160 - 16 * 1000) / (8 * 8000))  # alpha, of double numbers and indices of 4 bytes
         self.assertAlmostEqual(balance[7], 118000 / (2 * 8000 + 3 * 1000))
-        self.assertEqual([missing["what"] for missing in document["missing"]], ["Figure 16: the Bratu problem on 4 ranks"])
+        self.assertEqual([missing["what"] for missing in document["missing"]], ["Figures 5 to 9", "Figure 16: the Bratu problem on 4 ranks"])
         self.assertEqual([row[0] for row in document["tables"][3]["rows"]], [1, 1, 2, 2])
 
     def test_types_that_did_not_compute(self):
