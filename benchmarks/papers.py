@@ -247,7 +247,7 @@ def bratu(lab):
             f"{title} on 4 ranks",
             f"there {'is' if places == 1 else 'are'} {places} {'GPU' if lab.gpu else 'core'}{'' if places == 1 else 's'}; up to {ranks[-1]} ranks ran"
         )
-    plain, rows = "aijcusparse" if lab.gpu else "aij", []
+    plain, rows = "aijcusparse" if lab.gpu else "aij", []  # by -mat_type: ex14 itself sets the DM's type, to aij
     for number in ranks:
         for mat_type in (plain, "evchyb"):
             bench.show(f"Bratu {side}^3, {mat_type} on {number} ranks")
@@ -255,7 +255,7 @@ def bratu(lab):
             log.unlink(missing_ok=True)
             command = (shlex.split(lab.chosen.mpiexec) + ["-n", str(number), lab.chosen.ex14] +
                        [word for axis in "xyz" for word in (f"-da_grid_{axis}", str(side))] + [
-                           "-ksp_type", "cg", "-pc_type", "jacobi", "-dm_mat_type", mat_type, "-snes_converged_reason", "-ksp_converged_reason",
+                           "-ksp_type", "cg", "-pc_type", "jacobi", "-mat_type", mat_type, "-snes_converged_reason", "-ksp_converged_reason",
                            "-log_view", f":{log}:ascii_csv"
                        ] + (["-dm_vec_type", "cuda", "-log_view_gpu_time"] if lab.gpu else []) +
                        (["-dll_append", lab.chosen.library] if mat_type == "evchyb" else []))

@@ -79,7 +79,7 @@ import sys
 words = sys.argv[1:]
 log = words[words.index("-log_view") + 1][1:].split(":")[0]
 open(log, "w").write("Stage Name,Event Name,Rank,Count,Time\\nMain,MatMult,0,10,0.5\\n"
-                     + "Main,EVCHYBMult,0,10,0.4\\n" * ("evchyb" in words and "-unused" not in words) + "Main,SNESSolve,0,1,1.5\\n")
+                     + "Main,EVCHYBMult,0,10,0.4\\n" * ("-mat_type evchyb" in " ".join(words) and "-unused" not in words) + "Main,SNESSolve,0,1,1.5\\n")
 print("Linear solve converged due to CONVERGED_RTOL iterations 42")
 """
 
