@@ -4,6 +4,8 @@ import json
 import math
 import os
 import re
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -118,7 +120,8 @@ class Lab:
         (self.folder / f"{self.chosen.paper}-{name}.lines").write_text("\n".join(lines) + "\n")
         for case in bad:
             self.say(f"{case['status']}: {case['matrix']} {case['what'] or ''} {case.get('reason', '')}")
-        for remark in (remark for case in document["cases"] for remark in case.get("remarks", []) if remark.endswith("products were the parent type's")):
+        for remark in (remark for case in document["cases"] for remark in case.get("remarks", [])
+                       if remark.startswith("# LEFT OUT") or remark.endswith("products were the parent type's")):
             self.lacks(f"{name}: products of the type itself", remark.lstrip("# "))
         self.say(f"{name}: {len(document['cases']) - len(bad)} of {len(document['cases'])} cases in {document['seconds']:.0f} s")
         return Cases(document["cases"], self.gpu)
@@ -199,6 +202,18 @@ def ratio(cases, what, other):
         matrix: cases.time(matrix, other) / cases.time(matrix, what) for matrix in cases.order
         if cases.time(matrix, what) and cases.time(matrix, other)
     }
+
+
+def finish(command, timeout):
+    """Run a command, with what it prints in one text. Too late, it is killed with all that it started, which would disturb what comes next."""
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                          start_new_session=True) as process:
+        try:
+            output = process.communicate(timeout=timeout)[0]
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, output)
 
 
 def events(log):

@@ -25,7 +25,7 @@ import sys
 from pathlib import Path
 
 import bench
-from lab import Cases, Lab, events, gflops, mean, product_us, ratio, viewed
+from lab import Cases, Lab, events, finish, gflops, mean, product_us, ratio, viewed
 
 TITLES = {
     "evchyb": "A hybrid format for better performance of sparse matrix-vector multiplication on a GPU",
@@ -176,7 +176,7 @@ def volumes(lab):
             lab.path("evchybparts"), "-once", "-f" if bench.is_file(matrix) else "-generate", matrix
         ]
         try:
-            done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=lab.chosen.timeout)
+            done = finish(command, lab.chosen.timeout)
         except (OSError, subprocess.TimeoutExpired) as error:
             lab.lacks("Figure 10: alpha and code balance from the bytes that were moved", f"{ncu}: {error}")
             return found
@@ -260,8 +260,7 @@ def bratu(lab):
                        ] + (["-dm_vec_type", "cuda", "-log_view_gpu_time"] if lab.gpu else []) +
                        (["-dll_append", lab.chosen.library] if mat_type == "evchyb" else []))
             try:
-                done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                                      timeout=2 * lab.chosen.timeout)
+                done = finish(command, 2 * lab.chosen.timeout)
             except (OSError, subprocess.TimeoutExpired) as error:
                 lab.bad += 1
                 lab.lacks(f"{title}: {mat_type} on {number} ranks", str(error))
@@ -343,13 +342,13 @@ def tune(lab):
     ]
     command += ["--entries", "2000000", "--lengths", "2,4,8,16,32,64,128,256"] if lab.quick else []
     try:
-        done = subprocess.run(command + ["--"] + lab.short, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=4 * lab.chosen.timeout)
+        done = finish(command + ["--"] + lab.short, 4 * lab.chosen.timeout)
     except subprocess.TimeoutExpired:
         lab.bad += 1
         return lab.lacks("Table 2", f"csroverlap-tune.py did not end in {4 * lab.chosen.timeout:g} s")
     if done.returncode:
         lab.bad += 1
-        return lab.lacks("Table 2", done.stderr.strip() or f"exit status {done.returncode}")
+        return lab.lacks("Table 2", done.stdout.strip() or f"exit status {done.returncode}")
     lines = [line for line in output.read_text().splitlines() if not line.startswith("#")]
     sizes = [int(word) for word in lines[0].split()[1:-1]]
     measured = [[float(word) for word in line.split()] for line in lines[1:] if not line.startswith("-")]

@@ -6,8 +6,10 @@ import io
 import json
 import os
 import stat
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
@@ -210,6 +212,23 @@ class PapersTest(unittest.TestCase):
             self.assertEqual(report.main(), 0)
         text = (self.folder / "report" / "report.html").read_text()
         self.assertEqual(len(list((self.folder / "report").glob("*.png"))), text.count("<figure>"))
+
+    def test_what_is_too_late_leaves_nothing_running(self):
+        begin = time.monotonic()
+        with self.assertRaises(subprocess.TimeoutExpired):
+            papers.finish(["sh", "-c", f"sleep 60 & echo $! >{self.folder}/pid; wait"], 2)
+        self.assertLess(time.monotonic() - begin, 30)
+        pid = (self.folder / "pid").read_text().strip()
+
+        def runs():
+            try:
+                return "\nState:\tZ" not in Path("/proc", pid, "status").read_text()
+            except OSError:
+                return False
+
+        while runs() and time.monotonic() - begin < 30:
+            time.sleep(0.1)
+        self.assertFalse(runs())
 
     def test_program_that_is_missing(self):
         (self.folder / "hbp2d").write_text(f"#!{sys.executable}\nimport sys; sys.exit('[0]PETSC ERROR: The GPU has no room')")
