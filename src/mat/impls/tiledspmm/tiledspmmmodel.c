@@ -161,8 +161,8 @@ PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
 #define L2_BYTES   38  /* from L2, for each clock of a multiprocessor */
 #define LAUNCH     2.0 /* us: a kernel, with those before and behind it overlapping */
 #define CACHED     0.19
-#define TRANSPOSED 0.6 /* us: some entries of a segment, one load behind the other: columns, then what they name. The cached kernel has the columns already. */
-#define TENSOR     0.3 /* us: some tiles of a unit */
+#define TRANSPOSED 0.6    /* us: some entries of a segment, one load behind the other: columns, then what they name. The cached kernel has the columns already. */
+#define TENSOR     0.0275 /* us: some tiles of a unit, with one column of B; there are more instructions with more */
 
 /* A cache that loses what was touched longest ago: a line is gone when as much as it holds has come in since */
 typedef struct {
@@ -294,7 +294,10 @@ PetscErrorCode TiledSpMMPredict(const TiledSpMM *t, const PetscInt j[], const Ti
   const PetscLogDouble all    = matrix + value * columns * ((PetscLogDouble)t->m + t->n) + (cached ? 0 : b);
   const PetscBool      fits   = (PetscBool)(all <= machine->l2 * L2_USED);
   const PetscLogDouble clocks = machine->clock * machine->multiprocessors, memory = fits ? 0 : 1 / machine->bandwidth, l2 = 1 / (L2_BYTES * clocks), l1 = 1 / clocks;
-  const PetscLogDouble latency = 1e-6 * (tensor ? TENSOR : cached ? CACHED : TRANSPOSED), mean = (PetscLogDouble)(tensor ? t->ntile : t->stored) / (PetscLogDouble)SegmentNumber(t) / plan->entries;
+  const PetscLogDouble latency = 1e-6 * (tensor   ? TENSOR * plan->columns
+                                         : cached ? CACHED
+                                                  : TRANSPOSED),
+                       mean    = (PetscLogDouble)(tensor ? t->ntile : t->stored) / (PetscLogDouble)SegmentNumber(t) / plan->entries;
   const PetscLogDouble waves   = (PetscLogDouble)((SegmentNumber(t) + plan->segments - 1) / plan->segments) * groups / ((PetscLogDouble)plan->resident * machine->multiprocessors);
   PetscCount           longest = 0;
   PetscLogDouble       seconds, frombytes, frommemory, wavefronts;
