@@ -232,7 +232,7 @@ static __global__ void CSCKernel(PetscInt n, const PetscInt *__restrict__ begin,
   const PetscCount column = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize;
 
   if (column >= n) return;
-  for (PetscInt k = begin[column] + (PetscInt)(threadIdx.x % WarpSize); k < begin[column + 1]; k += WarpSize) GallopAtomicAdd<PetscReal>(y + row[k], a[k] * x[column]);
+  for (PetscCount k = begin[column] + (PetscCount)(threadIdx.x % WarpSize); k < begin[column + 1]; k += WarpSize) GallopAtomicAdd<PetscReal>(y + row[k], a[k] * x[column]);
 }
 
 struct Raw {
