@@ -33,12 +33,11 @@ struct GallopPackView {
   const GallopPackLine  *line;
   const unsigned char   *stream, *value;
   const PetscReal       *dict;
-  PetscInt               m;
 };
 
 static inline GallopPackView GallopPackViewOf(const GallopPack *pack)
 {
-  return {pack->slice, pack->line, pack->stream, pack->value, pack->dict, pack->m};
+  return {pack->slice, pack->line, pack->stream, pack->value, pack->dict};
 }
 
 /* A value as it is stored, of two rows, and what it stands for */
@@ -86,13 +85,13 @@ static __device__ __forceinline__ PetscScalar GallopPackDecode(const GallopPackP
 }
 
 /* The two columns that a lane's rows have in a line; all lanes have the same line */
-static __device__ __forceinline__ GallopPackPair<int> GallopPackColumns(int base, unsigned int info, const unsigned char *__restrict__ stream, int lane)
+static __device__ __forceinline__ GallopPackPair<int> GallopPackColumns(GallopPackLine line, const unsigned char *__restrict__ stream, int lane)
 {
-  const unsigned int   kind = info >> GALLOP_PACK_INFO_BITS;
-  const unsigned char *at   = stream + (size_t)(info & ((1u << GALLOP_PACK_INFO_BITS) - 1)) * GALLOP_PACK_UNIT;
+  const int            kind = GallopPackClassOf(line), base = line.base;
+  const unsigned char *at = GallopPackOffsets(line, stream);
 
   if (kind == GALLOP_PACK_STRIDED) {
-    const int stride = (int)(info << (32 - GALLOP_PACK_INFO_BITS)) >> (32 - GALLOP_PACK_INFO_BITS), first = base + stride * lane;
+    const int stride = GallopPackStrideOf(line), first = base + stride * lane;
 
     return {first, first + WarpSize * stride};
   } else if (kind == GALLOP_PACK_8) {
@@ -112,7 +111,7 @@ static __device__ __forceinline__ GallopPackPair<int> GallopPackColumns(int base
 /* The two rows of a lane, -1 for none */
 static __device__ __forceinline__ GallopPackPair<int> GallopPackRows(GallopPackLine rows, const unsigned char *__restrict__ stream, int lane)
 {
-  GallopPackPair<int> row  = GallopPackColumns(rows.base, rows.info, stream, lane);
+  GallopPackPair<int> row  = GallopPackColumns(rows, stream, lane);
   const int           kind = GallopPackClassOf(rows), none = kind == GALLOP_PACK_8 ? 0xff : kind == GALLOP_PACK_16 ? 0xffff : -1; /* the offset that says so; all bits of it are ones */
 
   if (kind != GALLOP_PACK_STRIDED) {
@@ -143,7 +142,7 @@ static __device__ __forceinline__ GallopPackPair<uint32_t> GallopPackMasks(const
 
 /* Lines of a slice, at most 32, of which a lane knows its own: the values of AtOnce of them are under way together, and then what x has for them. Order of sums: that of the lines. */
 template <int AtOnce, GallopPackValues Kind, typename V>
-static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, int num, uint2 own, GallopPackPair<uint32_t> mask, const unsigned char *value, const V *x, bool &wait, V sum[2])
+static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, int num, GallopPackLine own, GallopPackPair<uint32_t> mask, const unsigned char *value, const V *x, bool &wait, V sum[2])
 {
   using Parts              = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
   const int     lane       = threadIdx.x % WarpSize;
@@ -157,10 +156,9 @@ static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackV
     for (int u = 0; u < AtOnce; u++) stored[u] = k + u < num ? GallopPackLoadPair<Parts>(value + (size_t)(k + u) * BytesALine + 2 * sizeof(Parts) * lane) : GallopPackPair<Parts>();
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) {
-      const int          base = __shfl_sync(0xffffffffu, (int)own.x, (k + u) % WarpSize);
-      const unsigned int info = __shfl_sync(0xffffffffu, own.y, (k + u) % WarpSize);
+      const GallopPackLine line = GallopShuffle(own, (k + u) % WarpSize);
 
-      if (k + u < num) column[u] = GallopPackColumns(base, info, view.stream, lane);
+      if (k + u < num) column[u] = GallopPackColumns(line, view.stream, lane);
     }
     if (wait) { /* once: what no other kernel writes has been asked for */
       GallopWaitForPredecessor();
@@ -172,6 +170,14 @@ static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackV
       if (k + u < num && mask.second >> (k + u) & 1) sum[1] += GallopPackDecode<Kind>(stored[u].second, view.dict) * x[column[u].second];
     }
   }
+}
+
+/* A line's description, loaded at once */
+static __device__ __forceinline__ GallopPackLine GallopPackLoadLine(const GallopPackLine *line)
+{
+  const uint2 word = __ldg(reinterpret_cast<const uint2 *>(line));
+
+  return {(int32_t)word.x, word.y};
 }
 
 /* What is known of a slice, loaded at once */
@@ -209,7 +215,7 @@ static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &
     if (Each > 1) next = GallopPackLoadSlice(view.slice + (first + e + 1 < end ? first + e + 1 : first));
     for (int k = 0; k < width; k += GALLOP_PACK_CHUNK) {
       const int                      num  = min(GALLOP_PACK_CHUNK, width - k);
-      const uint2                    own  = lane < num ? __ldcs(reinterpret_cast<const uint2 *>(view.line + slice.line + k + lane)) : uint2{0, 0};
+      const GallopPackLine           own  = lane < num ? GallopPackLoadLine(view.line + slice.line + k + lane) : GallopPackLine{0, 0};
       const GallopPackPair<uint32_t> mask = GallopPackMasks(slice, view.stream, k / GALLOP_PACK_CHUNK, lane);
       const unsigned char           *from = value + (size_t)k * GallopPackValueUnits((GallopPackValues)slice.values) * GALLOP_PACK_UNIT;
 
@@ -255,10 +261,10 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
       const int line = k + u * warps;
 
       if (line >= width) continue;
-      const uint2 own = __ldg(reinterpret_cast<const uint2 *>(view.line + slice.line + line));
+      const GallopPackLine own = GallopPackLoadLine(view.line + slice.line + line);
 
       stored[u] = GallopPackLoadPair<Parts>(value + (size_t)line * BytesALine);
-      column[u] = GallopPackColumns((int)own.x, own.y, view.stream, lane);
+      column[u] = GallopPackColumns(own, view.stream, lane);
     }
     if (wait) GallopWaitForPredecessor();
     wait = false;

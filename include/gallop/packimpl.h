@@ -109,6 +109,12 @@ GALLOP_PACK_HD int GallopPackStrideOf(GallopPackLine line)
   return (int)(line.info << (32 - GALLOP_PACK_INFO_BITS)) >> (32 - GALLOP_PACK_INFO_BITS);
 }
 
+/* Where in stream the offsets of a line that has no stride begin */
+GALLOP_PACK_HD const unsigned char *GallopPackOffsets(GallopPackLine line, const unsigned char *stream)
+{
+  return stream + (size_t)(line.info & ((1u << GALLOP_PACK_INFO_BITS) - 1)) * GALLOP_PACK_UNIT;
+}
+
 GALLOP_PACK_HD GallopPackLine GallopPackStrided(int32_t base, int stride)
 {
   const GallopPackLine line = {base, (uint32_t)stride & ((1u << GALLOP_PACK_INFO_BITS) - 1)};
@@ -176,7 +182,7 @@ GALLOP_PACK_HD PetscInt GallopPackRow(const GallopPackOrder *order, PetscInt m, 
 /* A number of a line: place is that of the row. For rows -1 where there is none. */
 GALLOP_PACK_HD PetscInt GallopPackNumber(GallopPackLine line, const unsigned char *stream, int place)
 {
-  const unsigned char *at = stream + (size_t)(line.info & ((1u << GALLOP_PACK_INFO_BITS) - 1)) * GALLOP_PACK_UNIT;
+  const unsigned char *at = GallopPackOffsets(line, stream);
 
   switch (GallopPackClassOf(line)) {
   case GALLOP_PACK_STRIDED:
@@ -192,7 +198,7 @@ GALLOP_PACK_HD PetscInt GallopPackNumber(GallopPackLine line, const unsigned cha
 
 GALLOP_PACK_HD PetscInt GallopPackRowOf(GallopPackLine line, const unsigned char *stream, int place)
 {
-  const unsigned char *at   = stream + (size_t)(line.info & ((1u << GALLOP_PACK_INFO_BITS) - 1)) * GALLOP_PACK_UNIT;
+  const unsigned char *at   = GallopPackOffsets(line, stream);
   const int            kind = GallopPackClassOf(line);
 
   if (kind == GALLOP_PACK_8 && at[place] == 0xff) return -1;

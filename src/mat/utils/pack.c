@@ -447,7 +447,7 @@ PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, Pe
 /* The columns of a line, in the order of the values */
 static void GetColumns(GallopPackLine line, const unsigned char *stream, PetscInt column[])
 {
-  const unsigned char *at   = stream + (size_t)(line.info & ((1u << GALLOP_PACK_INFO_BITS) - 1)) * GALLOP_PACK_UNIT;
+  const unsigned char *at   = GallopPackOffsets(line, stream);
   const int            kind = GallopPackClassOf(line), stride = GallopPackStrideOf(line);
 
   if (kind == GALLOP_PACK_STRIDED)
