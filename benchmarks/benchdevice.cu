@@ -313,10 +313,17 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Pets
   *ctx     = raw;
   raw->alg = Algs[which];
   raw->op  = transpose ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
-  PetscCall(VecCUDAGetArrayRead(x, &xx));
-  PetscCall(VecCUDAGetArrayWrite(y, &yy));
-  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
-  PetscCall(VecCUDARestoreArrayRead(x, &xx));
+  { /* vectors stay where they are, and pointers that are given back are NULL */
+    const PetscScalar *read;
+    PetscScalar       *write;
+
+    PetscCall(VecCUDAGetArrayRead(x, &read));
+    PetscCall(VecCUDAGetArrayWrite(y, &write));
+    xx = read;
+    yy = write;
+    PetscCall(VecCUDARestoreArrayWrite(y, &write));
+    PetscCall(VecCUDARestoreArrayRead(x, &read));
+  }
   if (which == CSCWarp) {
     PetscCall(CreateCSC(A, raw, xx, yy));
     PetscFunctionReturn(PETSC_SUCCESS);

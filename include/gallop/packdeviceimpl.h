@@ -84,6 +84,19 @@ static __device__ __forceinline__ PetscScalar GallopPackDecode(const GallopPackP
   return u.value;
 }
 
+/* Adds what a lane's two entries of a line give, has is x for them. Where there is no entry, on is false, 0 is stored and has is -0: their product leaves any sum as it is. */
+template <GallopPackValues Kind, typename Part, typename V>
+static __device__ __forceinline__ void GallopPackAdd(const GallopPackPair<GallopPackParts<Part>> &stored, bool first, bool second, const PetscReal *__restrict__ dict, const V has[2], V &sum0, V &sum1)
+{
+  constexpr bool Dict = Kind == GALLOP_PACK_DICT8 || Kind == GALLOP_PACK_DICT16; /* whose number 0 may be any */
+  V              a[2] = {V(0), V(0)};
+
+  if (!Dict || first) a[0] = GallopPackDecode<Kind>(stored.first, dict);
+  if (!Dict || second) a[1] = GallopPackDecode<Kind>(stored.second, dict);
+  sum0 += a[0] * has[0];
+  sum1 += a[1] * has[1];
+}
+
 /* The two columns that a lane's rows have in a line; all lanes have the same line */
 static __device__ __forceinline__ GallopPackPair<int> GallopPackColumns(GallopPackLine line, const unsigned char *__restrict__ stream, int lane)
 {
@@ -121,55 +134,28 @@ static __device__ __forceinline__ GallopPackPair<int> GallopPackRows(GallopPackL
   return row;
 }
 
-/* What a lane's two rows have of entries in 32 lines, a bit each */
-static __device__ __forceinline__ GallopPackPair<uint32_t> GallopPackMasks(const GallopPackSlice &slice, const unsigned char *__restrict__ stream, int chunk, int lane)
+/* What a lane's two rows have of entries in 32 lines, a bit each. As it is stored, so that who asks for it early does not wait for it: */
+static __device__ __forceinline__ uint2 GallopPackLoadMasks(const GallopPackSlice &slice, const unsigned char *__restrict__ stream, int chunk, int lane)
 {
   if (slice.mask == GALLOP_PACK_NONE) return {0xffffffffu, 0xffffffffu};
   const int            bytes = GallopPackMaskBytes(slice.width);
   const unsigned char *at    = stream + ((size_t)slice.mask + (size_t)chunk * bytes) * GALLOP_PACK_UNIT + 2 * bytes * lane;
 
-  if (bytes == 1) {
-    const GallopPackPair<uint8_t> mask = GallopPackLoadPair<uint8_t>(at);
-
-    return {mask.first, mask.second};
-  } else if (bytes == 2) {
-    const GallopPackPair<uint16_t> mask = GallopPackLoadPair<uint16_t>(at);
-
-    return {mask.first, mask.second};
-  }
-  return GallopPackLoadPair<uint32_t>(at);
+  if (bytes == 1) return {__ldcs(reinterpret_cast<const unsigned short *>(at)), 0};
+  if (bytes == 2) return {__ldcs(reinterpret_cast<const unsigned int *>(at)), 0};
+  return __ldcs(reinterpret_cast<const uint2 *>(at));
 }
 
-/* Lines of a slice, at most 32, of which a lane knows its own: the values of AtOnce of them are under way together, and then what x has for them. Order of sums: that of the lines. */
-template <int AtOnce, GallopPackValues Kind, typename V>
-static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, int num, GallopPackLine own, GallopPackPair<uint32_t> mask, const unsigned char *value, const V *x, bool &wait, V sum[2])
+static __device__ __forceinline__ GallopPackPair<uint32_t> GallopPackMasksOf(const GallopPackSlice &slice, uint2 stored)
 {
-  using Parts              = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
-  const int     lane       = threadIdx.x % WarpSize;
-  constexpr int BytesALine = GALLOP_PACK_ROWS * (int)sizeof(Parts);
+  if (slice.width > 16 || slice.mask == GALLOP_PACK_NONE) return {stored.x, stored.y};
+  if (slice.width > 8) return {stored.x & 0xffff, stored.x >> 16};
+  return {stored.x & 0xff, stored.x >> 8};
+}
 
-  for (int k = 0; k < num; k += AtOnce) {
-    GallopPackPair<Parts> stored[AtOnce];
-    GallopPackPair<int>   column[AtOnce];
-
-#pragma unroll
-    for (int u = 0; u < AtOnce; u++) stored[u] = k + u < num ? GallopPackLoadPair<Parts>(value + (size_t)(k + u) * BytesALine + 2 * sizeof(Parts) * lane) : GallopPackPair<Parts>();
-#pragma unroll
-    for (int u = 0; u < AtOnce; u++) {
-      const GallopPackLine line = GallopShuffle(own, (k + u) % WarpSize);
-
-      if (k + u < num) column[u] = GallopPackColumns(line, view.stream, lane);
-    }
-    if (wait) { /* once: what no other kernel writes has been asked for */
-      GallopWaitForPredecessor();
-      wait = false;
-    }
-#pragma unroll
-    for (int u = 0; u < AtOnce; u++) {
-      if (k + u < num && mask.first >> (k + u) & 1) sum[0] += GallopPackDecode<Kind>(stored[u].first, view.dict) * x[column[u].first];
-      if (k + u < num && mask.second >> (k + u) & 1) sum[1] += GallopPackDecode<Kind>(stored[u].second, view.dict) * x[column[u].second];
-    }
-  }
+static __device__ __forceinline__ GallopPackPair<uint32_t> GallopPackMasks(const GallopPackSlice &slice, const unsigned char *__restrict__ stream, int chunk, int lane)
+{
+  return GallopPackMasksOf(slice, GallopPackLoadMasks(slice, stream, chunk, lane));
 }
 
 /* A line's description, loaded at once */
@@ -196,45 +182,155 @@ static __device__ __forceinline__ GallopPackSlice GallopPackLoadSlice(const Gall
 }
 
 /*
-  z of the rows of Each slices from one on, or up to the last, end. What comes next of slices is loaded while one is multiplied. wait: the kernel before this one may still be running, and the warp
-  waits for it where it has to.
+  Values come to a warp through shared memory, by copies that it does not wait for: while it multiplies some lines, those of the next ones are under way and take no registers. With them come, in
+  registers, what is known of those lines, one a lane, and the bits of the lane's rows.
 */
-template <int AtOnce, int Each, typename V>
-static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &view, PetscCount first, PetscCount end, const GallopVectors<V> &v, bool wait)
+template <int Lines_, int Slices_>
+struct GallopPackRing {
+  static constexpr int Lines = Lines_, Slices = Slices_, Bytes = Lines * GALLOP_PACK_ROWS * (int)sizeof(PetscScalar);
+  static_assert(GALLOP_PACK_CHUNK % Lines == 0, "lines that are multiplied together have their bits in one word of a mask");
+
+  unsigned char   value[2][Bytes];
+  GallopPackSlice slice[Slices];
+};
+
+/* Lines from k on of a slice, as they are known beside their values */
+struct GallopPackAhead {
+  GallopPackLine own; /* the lane's line */
+  uint2          mask;
+};
+
+/* The lane's 16 bytes of every 512 of a stage */
+template <int At, int Bytes>
+static __device__ __forceinline__ void GallopPackCopyFrom(unsigned char *to, const unsigned char *from, int bytes)
+{
+  if constexpr (At < Bytes) {
+    GallopCopyAsync<At>(to, from, At < bytes);
+    GallopPackCopyFrom<At + 16 * WarpSize, Bytes>(to, from, bytes);
+  }
+}
+
+/* Starts to load lines of a slice from line k on, of which there are left. Values of lines that there are not: 0. */
+template <typename Ring>
+static __device__ __forceinline__ GallopPackAhead GallopPackFetch(const GallopPackView &view, const GallopPackSlice &slice, int k, int left, unsigned char *to)
+{
+  const int            lane = threadIdx.x % WarpSize, units = GallopPackValueUnits((GallopPackValues)slice.values), bytes = min(left, Ring::Lines) * units * GALLOP_PACK_UNIT - 16 * lane;
+  const unsigned char *from  = view.value + (size_t)(slice.value + (uint32_t)(k * units)) * GALLOP_PACK_UNIT + 16 * lane;
+  GallopPackAhead      ahead = {
+         {0, 0},
+         GallopPackLoadMasks(slice, view.stream, k / GALLOP_PACK_CHUNK, lane)
+  };
+
+  to += 16 * lane;
+  if (units * GALLOP_PACK_UNIT * Ring::Lines == Ring::Bytes) GallopPackCopyFrom<0, Ring::Bytes>(to, from, bytes);
+  else {
+#pragma unroll 1
+    for (int b = 0; b < Ring::Lines * units * GALLOP_PACK_UNIT; b += 16 * WarpSize) GallopCopyAsync<0>(to + b, from + b, b < bytes);
+  }
+  if (left > 0) ahead.own = GallopPackLoadLine(view.line + slice.line + (k + min(lane, min(left, Ring::Lines) - 1)));
+  return ahead;
+}
+
+/*
+  Lines that have come, from number from on: x for all of them is under way together. Order of sums: that of the lines. Strided: the columns of all lines grow by step from row to row, and a lane
+  needs but their first columns to know its own.
+*/
+template <int Lines, GallopPackValues Kind, bool Strided, typename V>
+static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int from, int step, uint32_t first, uint32_t second, const V *x, V sum[2])
+{
+  using Parts           = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
+  const int      lane   = threadIdx.x % WarpSize;
+  const V       *of[2]  = {Strided ? x + step * lane : x, Strided ? x + step * (lane + WarpSize) : x};
+  const uint32_t bit[2] = {first, second};
+  V              has[Lines][2];
+
+#pragma unroll
+  for (int u = 0; u < Lines; u++) {
+    GallopPackPair<int> column;
+
+    if (Strided) column.first = column.second = __shfl_sync(0xffffffffu, own.base, from + u);
+    else column = GallopPackColumns(GallopShuffle(own, from + u), view.stream, lane); /* of lines that there are not: those of the last one */
+    has[u][0] = GallopLoadIf(of[0] + column.first, bit[0] >> u & 1, V(-0.0));
+    has[u][1] = GallopLoadIf(of[1] + column.second, bit[1] >> u & 1, V(-0.0));
+  }
+#pragma unroll
+  for (int u = 0; u < Lines; u++) {
+    const GallopPackPair<Parts> stored = reinterpret_cast<const GallopPackPair<Parts> *>(value)[(from + u) * WarpSize + lane];
+
+    GallopPackAdd<Kind>(stored, first >> u & 1, second >> u & 1, view.dict, has[u], sum[0], sum[1]);
+  }
+}
+
+template <typename Ring, GallopPackValues Kind, typename V>
+static __device__ __forceinline__ void GallopPackMultiplyAll(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int num, int step, uint32_t first, uint32_t second, const V *x, V sum[2])
+{
+  constexpr int Few = Ring::Lines < 4 ? Ring::Lines : 4; /* columns that are stored have to be loaded, and take registers */
+
+  if (step) GallopPackMultiplyLines<Ring::Lines, Kind, true, V>(view, value, own, 0, step, first, second, x, sum);
+  else {
+#pragma unroll 1
+    for (int from = 0; from < num; from += Few) GallopPackMultiplyLines<Few, Kind, false, V>(view, value, own, from, step, first >> from, second >> from, x, sum);
+  }
+}
+
+/* z of the rows of num slices, at least one and at most those of a ring, the first of which is number first, and each step behind the one before it */
+template <typename Ring, typename V>
+static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &view, PetscCount first, int num, int step, const GallopVectors<V> &v, Ring *ring)
 {
   const int       lane = threadIdx.x % WarpSize;
-  GallopPackSlice next = GallopPackLoadSlice(view.slice + first);
+  GallopPackAhead ahead;
+  int             stage = 0;
+
+  for (int w = lane; w < 2 * num; w += WarpSize) reinterpret_cast<uint4 *>(ring->slice)[w] = __ldg(reinterpret_cast<const uint4 *>(view.slice + first + (PetscCount)(w / 2) * step) + w % 2);
+  __syncwarp();
+  ahead = GallopPackFetch<Ring>(view, ring->slice[0], 0, ring->slice[0].width, ring->value[0]);
+  GallopCopyCommit();
+  GallopWaitForPredecessor();
+#pragma unroll 1
+  for (int e = 0; e < num; e++) {
+    const GallopPackSlice &slice  = ring->slice[e];
+    const int              width  = slice.width;
+    V                      sum[2] = {V(0), V(0)};
+    int                    k      = 0;
 
 #pragma unroll 1
-  for (int e = 0; e < Each && first + e < end; e++) {
-    const GallopPackSlice slice  = next;
-    const int             width  = slice.width;
-    const unsigned char  *value  = view.value + (size_t)slice.value * GALLOP_PACK_UNIT;
-    V                     sum[2] = {V(0), V(0)};
+    do {
+      const int             left  = width - k;
+      const bool            more  = left > Ring::Lines;
+      const GallopPackAhead now   = ahead;
+      const unsigned char  *value = ring->value[stage];
 
-    if (Each > 1) next = GallopPackLoadSlice(view.slice + (first + e + 1 < end ? first + e + 1 : first));
-    for (int k = 0; k < width; k += GALLOP_PACK_CHUNK) {
-      const int                      num  = min(GALLOP_PACK_CHUNK, width - k);
-      const GallopPackLine           own  = lane < num ? GallopPackLoadLine(view.line + slice.line + k + lane) : GallopPackLine{0, 0};
-      const GallopPackPair<uint32_t> mask = GallopPackMasks(slice, view.stream, k / GALLOP_PACK_CHUNK, lane);
-      const unsigned char           *from = value + (size_t)k * GallopPackValueUnits((GallopPackValues)slice.values) * GALLOP_PACK_UNIT;
+      stage ^= 1;
+      if (more || e + 1 < num) {
+        const GallopPackSlice &next = ring->slice[more ? e : e + 1];
 
-      switch (slice.values) {
-      case GALLOP_PACK_VALUE:
-        GallopPackMultiplyLines<AtOnce, GALLOP_PACK_VALUE, V>(view, num, own, mask, from, v.x, wait, sum);
-        break;
-      case GALLOP_PACK_SINGLE:
-        GallopPackMultiplyLines<AtOnce, GALLOP_PACK_SINGLE, V>(view, num, own, mask, from, v.x, wait, sum);
-        break;
-      case GALLOP_PACK_DICT8:
-        GallopPackMultiplyLines<AtOnce, GALLOP_PACK_DICT8, V>(view, num, own, mask, from, v.x, wait, sum);
-        break;
-      default:
-        GallopPackMultiplyLines<AtOnce, GALLOP_PACK_DICT16, V>(view, num, own, mask, from, v.x, wait, sum);
+        ahead = GallopPackFetch<Ring>(view, next, more ? k + Ring::Lines : 0, more ? left - Ring::Lines : (int)next.width, ring->value[stage]);
       }
-    }
-    if (wait) GallopWaitForPredecessor();
-    wait                          = false;
+      GallopCopyCommit();
+      GallopCopyWait<1>();
+      __syncwarp();
+      if (left) {
+        const GallopPackPair<uint32_t> mask  = GallopPackMasksOf(slice, now.mask);
+        const int                      lines = min(Ring::Lines, left);
+        const uint32_t                 all = (2u << (lines - 1)) - 1, one = mask.first >> k % GALLOP_PACK_CHUNK & all, two = mask.second >> k % GALLOP_PACK_CHUNK & all;
+
+        switch (slice.values) {
+        case GALLOP_PACK_VALUE:
+          GallopPackMultiplyAll<Ring, GALLOP_PACK_VALUE, V>(view, value, now.own, lines, (int)slice.at, one, two, v.x, sum);
+          break;
+        case GALLOP_PACK_SINGLE:
+          GallopPackMultiplyAll<Ring, GALLOP_PACK_SINGLE, V>(view, value, now.own, lines, (int)slice.at, one, two, v.x, sum);
+          break;
+        case GALLOP_PACK_DICT8:
+          GallopPackMultiplyAll<Ring, GALLOP_PACK_DICT8, V>(view, value, now.own, lines, (int)slice.at, one, two, v.x, sum);
+          break;
+        default:
+          GallopPackMultiplyAll<Ring, GALLOP_PACK_DICT16, V>(view, value, now.own, lines, (int)slice.at, one, two, v.x, sum);
+        }
+      }
+      __syncwarp(); /* all have read the values, whose place is written again */
+      k += Ring::Lines;
+    } while (k < width);
     const GallopPackPair<int> row = GallopPackRows(slice.rows, view.stream, lane);
 
     if (row.first >= 0) GallopStore(v, row.first, sum[0]);
@@ -255,11 +351,14 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
   for (int k = warp; k < width; k += AtOnce * warps) {
     GallopPackPair<Parts> stored[AtOnce];
     GallopPackPair<int>   column[AtOnce];
+    V                     has[AtOnce][2];
 
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) {
       const int line = k + u * warps;
 
+      stored[u] = GallopPackPair<Parts>();
+      column[u] = {0, 0};
       if (line >= width) continue;
       const GallopPackLine own = GallopPackLoadLine(view.line + slice.line + line);
 
@@ -272,8 +371,14 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
     for (int u = 0; u < AtOnce; u++) {
       const int line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
 
-      if (lane < n) sum += GallopPackDecode<Kind>(stored[u].first, view.dict) * x[column[u].first];
-      if (lane + WarpSize < n) sum += GallopPackDecode<Kind>(stored[u].second, view.dict) * x[column[u].second];
+      has[u][0] = GallopLoadIf(x + column[u].first, lane < n, V(-0.0));
+      has[u][1] = GallopLoadIf(x + column[u].second, lane + WarpSize < n, V(-0.0));
+    }
+#pragma unroll
+    for (int u = 0; u < AtOnce; u++) {
+      const int line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
+
+      GallopPackAdd<Kind>(stored[u], lane < n, lane + WarpSize < n, view.dict, has[u], sum, sum);
     }
   }
   if (wait) GallopWaitForPredecessor();

@@ -46,7 +46,7 @@ typedef struct {
   uint16_t       width;  /* lines */
   uint8_t        values; /* GallopPackValues */
   uint8_t        last;   /* of a piece of one row: entries of its last line. 0 where a slice is 64 rows. */
-  uint32_t       at;     /* lines of the row that come before the piece */
+  uint32_t       at;     /* of a piece: lines of the row that come before it. Of 64 rows: what the columns of all lines grow by, 0 where some are stored. */
 } GallopPackSlice;
 
 /* Numbers of what is stored, for all who show them */
@@ -142,12 +142,12 @@ GALLOP_PACK_HD GallopPackClass GallopPackClassFor(uint32_t apart, PetscBool miss
   return apart < 256 ? GALLOP_PACK_8 : apart < 65536 ? GALLOP_PACK_16 : GALLOP_PACK_32;
 }
 
-/* Units of 64 values */
+/* Units of 64 values, from a table in a word */
 GALLOP_PACK_HD uint32_t GallopPackValueUnits(GallopPackValues kind)
 {
-  const uint32_t each = kind == GALLOP_PACK_DICT8 ? 1 : kind == GALLOP_PACK_DICT16 ? 2 : kind == GALLOP_PACK_SINGLE ? (uint32_t)sizeof(float) : (uint32_t)sizeof(PetscReal);
+  const uint32_t each = (uint32_t)sizeof(PetscReal) << 8 * GALLOP_PACK_VALUE | (uint32_t)sizeof(float) << 8 * GALLOP_PACK_SINGLE | 1u << 8 * GALLOP_PACK_DICT8 | 2u << 8 * GALLOP_PACK_DICT16;
 
-  return each * GALLOP_PACK_PARTS;
+  return (each >> 8 * kind & 0xff) * GALLOP_PACK_PARTS;
 }
 
 /* Bytes of a row's word of mask, and units of all masks of a slice */

@@ -304,6 +304,7 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
   slice->value  = (uint32_t)at->value;
   slice->width  = (uint16_t)plan->width;
   slice->values = (uint8_t)plan->values;
+  slice->at     = plan->lines[GALLOP_PACK_STRIDED] == plan->width ? (uint32_t)s->step : 0;
   slice->rows   = plan->rows == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)s->row[0], (int)(s->row[1] - s->row[0])) : GallopPackStored(plan->rows, (int32_t)s->lo, (uint32_t)stream);
   for (int l = 0; l < GALLOP_PACK_ROWS; l++) StoreOffset(plan->rows, pack->stream + stream * GALLOP_PACK_UNIT, GallopPackPlace(l), s->row[l] < 0 ? GALLOP_PACK_NONE : (uint32_t)(s->row[l] - s->lo));
   stream += GallopPackOffsetUnits(plan->rows);

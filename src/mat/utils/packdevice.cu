@@ -267,12 +267,12 @@ struct Distinct {
 __global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, const PetscReal *__restrict__ a, unsigned long long *table, Distinct *distinct)
 {
   const PetscCount   step   = (PetscCount)gridDim.x * Threads;
-  unsigned long long before = Free;
+  unsigned long long before = 0;
 
   for (PetscCount k = blockIdx.x * (PetscCount)Threads + threadIdx.x; k < n; k += step) {
     const unsigned long long bits = GallopPackBitsOf(a[k]);
 
-    if (bits == before) continue;
+    if (k >= step && bits == before) continue; /* nothing is before a thread's first number */
     before = bits;
     if (*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) return;
     if (bits == Free) {
@@ -515,6 +515,7 @@ __global__ static void __launch_bounds__(Threads) StoreKernel(const GallopPack p
   slice.value  = (uint32_t)at.value;
   slice.width  = (uint16_t)plan.width;
   slice.values = (uint8_t)plan.values;
+  slice.at     = plan.lines[GALLOP_PACK_STRIDED] == plan.width ? (uint32_t)s.step : 0;
   slice.rows   = plan.rows == GALLOP_PACK_STRIDED ? GallopPackStrided(row0, row1 - row0) : GallopPackStored(plan.rows, s.lo, (uint32_t)stream);
   StoreOffsets(plan.rows, PlaceOf(pack.stream, stream), s.row[0] < 0 ? GALLOP_PACK_NONE : (uint32_t)(s.row[0] - s.lo), s.row[1] < 0 ? GALLOP_PACK_NONE : (uint32_t)(s.row[1] - s.lo));
   stream += GallopPackOffsetUnits(plan.rows);

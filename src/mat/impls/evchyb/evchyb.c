@@ -357,10 +357,10 @@ static void LaunchPlan(EVCHYB *ev)
   for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
   if (ev->pack && ev->pack->nslice > ev->pack->npiece) {
-    const PetscInt slices = EVCHYB_PACK_EACH * EVCHYB_THREADS / EVCHYB_BLOCK; /* of a GPU block */
+    const PetscInt slices = ev->pack->nslice - ev->pack->npiece, each = PetscClipInterval(slices / EVCHYB_PACK_WARPS, 1, EVCHYB_PACK_EACH), ofblock = each * EVCHYB_THREADS / EVCHYB_BLOCK;
     EVCHYBMarks    packed = {0};
 
-    MarksAdd(&packed, ev->pack->nslice - ev->pack->npiece, (ev->pack->nslice - ev->pack->npiece + slices - 1) / slices, EVCHYB_RANGE_PACKED, EVCHYB_PACK_EACH);
+    MarksAdd(&packed, slices, (slices + ofblock - 1) / ofblock, EVCHYB_RANGE_PACKED, each);
     LaunchAdd(&ev->launch, &packed, 0);
   }
   if (ev->nlisted) {

@@ -54,13 +54,14 @@ typedef enum {
   EVCHYB_RANGE_SPLIT,   /* several GPU blocks a row, each so many entries */
   EVCHYB_RANGE_CLUSTER, /* a cluster of GPU blocks a row */
   EVCHYB_RANGE_EMPTY,   /* rows without entries */
-  EVCHYB_RANGE_PACKED,  /* slices: a warp each */
+  EVCHYB_RANGE_PACKED,  /* slices, count: of a warp */
   EVCHYB_RANGE_PIECES   /* pieces of packed rows, count: warps a piece */
 } EVCHYBRangeKind;
 
-#define EVCHYB_PACK_EACH 1    /* slices of a warp, one after the other */
-#define EVCHYB_PIECE     4096 /* entries of a piece */
-#define EVCHYB_SHORT_ROW 512  /* that a warp computes, longer pieces a GPU block */
+#define EVCHYB_PACK_EACH  8     /* slices of a warp, one after the other, at most */
+#define EVCHYB_PACK_WARPS 16384 /* that share the slices of a matrix, before one has several: some for each place on a GPU */
+#define EVCHYB_PIECE      4096  /* entries of a piece */
+#define EVCHYB_SHORT_ROW  512   /* that a warp computes, longer pieces a GPU block */
 
 #define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
 

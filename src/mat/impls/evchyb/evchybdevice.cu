@@ -285,20 +285,36 @@ static __device__ __forceinline__ void SpMV_packed_rows(const GallopPackView &pa
   } else if (threadIdx.x == 0) GallopStore(v, row, sum);
 }
 
-/* The same product with the entries packed */
+/* How the packed kernel is compiled: lines multiplied together, and GPU blocks a multiprocessor */
+template <int Lines_, int MinBlocks_>
+struct PackedShape {
+  using Ring                     = GallopPackRing<Lines_, EVCHYB_PACK_EACH>;
+  static constexpr int    AtOnce = 4, MinBlocks = MinBlocks_;
+  static constexpr size_t Shared = WarpsInBlock * sizeof(Ring);
+};
+
+using Packed = PackedShape<4, 4>; /* measured, docs/packing.md */
+
+/* The same product with the entries packed. A GPU block has neighbouring slices, of which its warps take one after the other by turns. */
 template <typename S, typename V, typename I>
 __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const GallopPackView pack, const PetscInt nslice, const PetscInt npiece, const PetscCount nparts, const CsrView<V, I> csr, const GallopVectors<V> v, const bool fresh)
 {
-  int k = 0;
+  int               k = 0;
+  extern __shared__ __align__(16) unsigned char memory[];
 
   if (fresh) GallopWaitForPredecessor();
   while (blockIdx.x >= launch.range[k].next) k++;
   const EVCHYBRange &range = launch.range[k];
   const unsigned int block = blockIdx.x - range.begin;
-  const PetscCount   slice = (PetscCount)range.first + ((PetscCount)block * WarpsInBlock + threadIdx.x / WarpSize) * EVCHYB_PACK_EACH;
 
   if (range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V, I>(pack, nslice, npiece, nparts, csr, v, range, block);
-  else if (slice < range.end) GallopPackMultiply<S::AtOnce, EVCHYB_PACK_EACH, V>(pack, slice, range.end, v, true);
+  else {
+    const int      warp  = threadIdx.x / WarpSize;
+    const PetscInt slice = range.first + (PetscInt)block * range.count * WarpsInBlock + warp, left = range.end - slice;
+
+    if (left > 0)
+      GallopPackMultiply<typename S::Ring, V>(pack, slice, min(range.count, (left + WarpsInBlock - 1) / WarpsInBlock), WarpsInBlock, v, reinterpret_cast<typename S::Ring *>(memory) + warp);
+  }
   GallopWaitForPredecessor(); /* those that had nothing to do */
 }
 
@@ -903,6 +919,7 @@ static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr,
 
   /* the plan is made on the host: it needs the lengths of long rows */
   PetscCallCUDA(GallopKernelOverlaps(FillKernel<true, FillWide>, &ev->overlaps));
+  if (ev->pack) PetscCallCUDA(cudaFuncSetAttribute(SpMV_EVCHYB_packed<Packed, PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)Packed::Shared));
   PetscCall(EVCHYBPlan(ev, i, &splitblk, &splitrow));
   PetscCall(PetscFree(i));
 
@@ -967,7 +984,7 @@ static cudaError_t LaunchPacked(const EVCHYB *ev, const EVCHYBLaunch *launch, co
   const SubCSR                        *csr = &ev->csr;
   const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
 
-  return GallopLaunch(SpMV_EVCHYB_packed<Shape<4, 4, true, false>, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack),
+  return GallopLaunch(SpMV_EVCHYB_packed<Packed, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, Packed::Shared, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack),
                       ev->pack->nslice, ev->pack->npiece, csr->nparts, c, v, (bool)ev->fresh);
 }
 
