@@ -127,34 +127,7 @@ static __device__ __forceinline__ T GallopLoadReadOnly(const T *p)
   else return *p;
 }
 
-/* Copies 16 bytes to shared memory, At behind to, from as much behind from, which threads wait for later, from 8.0 on; 0 where nothing is there */
-template <int At>
-static __device__ __forceinline__ void GallopCopyAsync(void *to, const void *from, bool there)
-{
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.cg.shared.global [%0 + %3], [%1 + %3], 16, %2;" ::"r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(there ? 16 : 0), "n"(At) : "memory");
-#else
-  static_cast<uint4 *>(to)[At / 16] = there ? __ldcs(static_cast<const uint4 *>(from) + At / 16) : make_uint4(0, 0, 0, 0);
-#endif
-}
-
-static __device__ __forceinline__ void GallopCopyCommit()
-{
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* For all of the calling thread but those that it committed last */
-template <int Last>
-static __device__ __forceinline__ void GallopCopyWait()
-{
-#if __CUDA_ARCH__ >= 800
-  asm volatile("cp.async.wait_group %0;" ::"n"(Last) : "memory");
-#endif
-}
-
-/* What is at p where something is there, other elsewhere. Written out, since compilers wait for a load that depends on a condition before they start the next one. */
+/* What is at p where something is there, other elsewhere. Written out, since the compiler waits for a load that depends on a condition before it starts the next one. */
 template <typename T>
 static __device__ __forceinline__ T GallopLoadIf(const T *p, bool there, T other)
 {
@@ -172,6 +145,34 @@ static __device__ __forceinline__ T GallopLoadIf(const T *p, bool there, T other
   for (int k = 0; k < (int)(sizeof(T) / sizeof(Word)); k++) {
     if constexpr (sizeof(T) == 4) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.b32 %0, [%1];\n}" : "+r"(u.word[k]) : "l"(p), "r"((int)there));
     else asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.b64 %0, [%1];\n}" : "+l"(u.word[k]) : "l"(reinterpret_cast<const Word *>(p) + k), "r"((int)there));
+  }
+  return u.t;
+}
+
+/* The same of matrix data, which is read once a product, aligned as its size is; bits of 0 elsewhere */
+template <typename T>
+static __device__ __forceinline__ T GallopLoadOnceIf(const T *p, bool there)
+{
+  constexpr int Words = sizeof(T) < 16 ? 1 : sizeof(T) / 8;
+  using Word          = cuda::std::conditional_t<sizeof(T) <= 4, unsigned int, unsigned long long>;
+  union U
+  {
+    __device__ U() { }
+    T          t;
+    Word       word[Words];
+  } u;
+
+#pragma unroll
+  for (int k = 0; k < Words; k++) u.word[k] = 0;
+  if constexpr (sizeof(T) == 2) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.cs.u16 %0, [%1];\n}" : "+r"(u.word[0]) : "l"(p), "r"((int)there));
+  else if constexpr (sizeof(T) == 4) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.cs.b32 %0, [%1];\n}" : "+r"(u.word[0]) : "l"(p), "r"((int)there));
+  else if constexpr (sizeof(T) == 8) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.cs.b64 %0, [%1];\n}" : "+l"(u.word[0]) : "l"(p), "r"((int)there));
+  else {
+#pragma unroll
+    for (int k = 0; k < Words; k += 2)
+      asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %3, 0;\n@there ld.global.cs.v2.b64 {%0, %1}, [%2];\n}"
+                   : "+l"(u.word[k]), "+l"(u.word[k + 1])
+                   : "l"(reinterpret_cast<const Word *>(p) + k), "r"((int)there));
   }
   return u.t;
 }

@@ -181,156 +181,103 @@ static __device__ __forceinline__ GallopPackSlice GallopPackLoadSlice(const Gall
   return u.slice;
 }
 
-/*
-  Values come to a warp through shared memory, by copies that it does not wait for: while it multiplies some lines, those of the next ones are under way and take no registers. With them come, in
-  registers, what is known of those lines, one a lane, and the bits of the lane's rows.
-*/
-template <int Lines_, int Slices_>
-struct GallopPackRing {
-  static constexpr int Lines = Lines_, Slices = Slices_, Bytes = Lines * GALLOP_PACK_ROWS * (int)sizeof(PetscScalar);
-  static_assert(GALLOP_PACK_CHUNK % Lines == 0, "lines that are multiplied together have their bits in one word of a mask");
-
-  unsigned char   value[2][Bytes];
-  GallopPackSlice slice[Slices];
-};
-
-/* Lines from k on of a slice, as they are known beside their values */
+/* Lines from k on of a slice, as they are known beside their values. The lane's line, and the bits of its rows. */
 struct GallopPackAhead {
-  GallopPackLine own; /* the lane's line */
+  GallopPackLine own;
   uint2          mask;
 };
 
-/* The lane's 16 bytes of every 512 of a stage */
-template <int At, int Bytes>
-static __device__ __forceinline__ void GallopPackCopyFrom(unsigned char *to, const unsigned char *from, int bytes)
+/* Asks for what is known of those lines, of which there are left */
+template <int Lines>
+static __device__ __forceinline__ GallopPackAhead GallopPackLoadAhead(const GallopPackView &view, const GallopPackSlice &slice, int k, int left)
 {
-  if constexpr (At < Bytes) {
-    GallopCopyAsync<At>(to, from, At < bytes);
-    GallopPackCopyFrom<At + 16 * WarpSize, Bytes>(to, from, bytes);
-  }
-}
-
-/* Starts to load lines of a slice from line k on, of which there are left. Values of lines that there are not: 0. */
-template <typename Ring>
-static __device__ __forceinline__ GallopPackAhead GallopPackFetch(const GallopPackView &view, const GallopPackSlice &slice, int k, int left, unsigned char *to)
-{
-  const int            lane = threadIdx.x % WarpSize, units = GallopPackValueUnits((GallopPackValues)slice.values), bytes = min(left, Ring::Lines) * units * GALLOP_PACK_UNIT - 16 * lane;
-  const unsigned char *from  = view.value + (size_t)(slice.value + (uint32_t)(k * units)) * GALLOP_PACK_UNIT + 16 * lane;
-  GallopPackAhead      ahead = {
-         {0, 0},
-         GallopPackLoadMasks(slice, view.stream, k / GALLOP_PACK_CHUNK, lane)
+  const int       lane  = threadIdx.x % WarpSize;
+  GallopPackAhead ahead = {
+    {0, 0},
+    GallopPackLoadMasks(slice, view.stream, k / GALLOP_PACK_CHUNK, lane)
   };
 
-  to += 16 * lane;
-  if (units * GALLOP_PACK_UNIT * Ring::Lines == Ring::Bytes) GallopPackCopyFrom<0, Ring::Bytes>(to, from, bytes);
-  else {
-#pragma unroll 1
-    for (int b = 0; b < Ring::Lines * units * GALLOP_PACK_UNIT; b += 16 * WarpSize) GallopCopyAsync<0>(to + b, from + b, b < bytes);
-  }
-  if (left > 0) ahead.own = GallopPackLoadLine(view.line + slice.line + (k + min(lane, min(left, Ring::Lines) - 1)));
+  if (left > 0) ahead.own = GallopPackLoadLine(view.line + slice.line + (k + min(lane, min(left, Lines) - 1)));
   return ahead;
 }
 
 /*
-  Lines that have come, from number from on: x for all of them is under way together. Order of sums: that of the lines. Strided: the columns of all lines grow by step from row to row, and a lane
-  needs but their first columns to know its own.
+  Some lines, of which there are num: their values and x for all of them are under way together. Order of sums: that of the lines. Strided: the columns of all lines grow by step from row to row,
+  and a lane needs but their first columns to know its own.
 */
 template <int Lines, GallopPackValues Kind, bool Strided, typename V>
-static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int from, int step, uint32_t first, uint32_t second, const V *x, V sum[2])
+static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int num, int step, GallopPackPair<uint32_t> mask, const V *x, V sum[2])
 {
-  using Parts           = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
-  const int      lane   = threadIdx.x % WarpSize;
-  const V       *of[2]  = {Strided ? x + step * lane : x, Strided ? x + step * (lane + WarpSize) : x};
-  const uint32_t bit[2] = {first, second};
-  V              has[Lines][2];
+  using Parts       = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
+  using Pair        = GallopPackPair<Parts>;
+  const int   lane  = threadIdx.x % WarpSize;
+  const Pair *at    = reinterpret_cast<const Pair *>(value) + lane;
+  const V    *of[2] = {Strided ? x + step * lane : x, Strided ? x + step * (lane + WarpSize) : x};
+  Pair        stored[Lines];
+  V           has[Lines][2];
 
+#pragma unroll
+  for (int u = 0; u < Lines; u++) stored[u] = GallopLoadOnceIf(at + u * WarpSize, u < num);
 #pragma unroll
   for (int u = 0; u < Lines; u++) {
     GallopPackPair<int> column;
 
-    if (Strided) column.first = column.second = __shfl_sync(0xffffffffu, own.base, from + u);
-    else column = GallopPackColumns(GallopShuffle(own, from + u), view.stream, lane); /* of lines that there are not: those of the last one */
-    has[u][0] = GallopLoadIf(of[0] + column.first, bit[0] >> u & 1, V(-0.0));
-    has[u][1] = GallopLoadIf(of[1] + column.second, bit[1] >> u & 1, V(-0.0));
+    if (Strided) column.first = column.second = __shfl_sync(0xffffffffu, own.base, u);
+    else column = GallopPackColumns(GallopShuffle(own, u), view.stream, lane); /* of lines that there are not: those of the last one */
+    has[u][0] = GallopLoadIf(of[0] + column.first, mask.first >> u & 1, V(-0.0));
+    has[u][1] = GallopLoadIf(of[1] + column.second, mask.second >> u & 1, V(-0.0));
   }
 #pragma unroll
-  for (int u = 0; u < Lines; u++) {
-    const GallopPackPair<Parts> stored = reinterpret_cast<const GallopPackPair<Parts> *>(value)[(from + u) * WarpSize + lane];
-
-    GallopPackAdd<Kind>(stored, first >> u & 1, second >> u & 1, view.dict, has[u], sum[0], sum[1]);
-  }
+  for (int u = 0; u < Lines; u++) GallopPackAdd<Kind>(stored[u], mask.first >> u & 1, mask.second >> u & 1, view.dict, has[u], sum[0], sum[1]);
 }
 
-template <typename Ring, GallopPackValues Kind, typename V>
-static __device__ __forceinline__ void GallopPackMultiplyAll(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int num, int step, uint32_t first, uint32_t second, const V *x, V sum[2])
+/* z of the rows of num slices, at least one, which are in a warp's shared memory */
+template <int Lines, typename V>
+static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &view, const GallopPackSlice *slices, int num, const GallopVectors<V> &v)
 {
-  constexpr int Few = Ring::Lines < 4 ? Ring::Lines : 4; /* columns that are stored have to be loaded, and take registers */
+  static_assert(GALLOP_PACK_CHUNK % Lines == 0, "lines that are multiplied together have their bits in one word of a mask");
+  const int       lane  = threadIdx.x % WarpSize;
+  GallopPackAhead ahead = GallopPackLoadAhead<Lines>(view, slices[0], 0, slices[0].width);
 
-  if (step) GallopPackMultiplyLines<Ring::Lines, Kind, true, V>(view, value, own, 0, step, first, second, x, sum);
-  else {
-#pragma unroll 1
-    for (int from = 0; from < num; from += Few) GallopPackMultiplyLines<Few, Kind, false, V>(view, value, own, from, step, first >> from, second >> from, x, sum);
-  }
-}
-
-/* z of the rows of num slices, at least one and at most those of a ring, the first of which is number first, and each step behind the one before it */
-template <typename Ring, typename V>
-static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &view, PetscCount first, int num, int step, const GallopVectors<V> &v, Ring *ring)
-{
-  const int       lane = threadIdx.x % WarpSize;
-  GallopPackAhead ahead;
-  int             stage = 0;
-
-  for (int w = lane; w < 2 * num; w += WarpSize) reinterpret_cast<uint4 *>(ring->slice)[w] = __ldg(reinterpret_cast<const uint4 *>(view.slice + first + (PetscCount)(w / 2) * step) + w % 2);
-  __syncwarp();
-  ahead = GallopPackFetch<Ring>(view, ring->slice[0], 0, ring->slice[0].width, ring->value[0]);
-  GallopCopyCommit();
   GallopWaitForPredecessor();
 #pragma unroll 1
   for (int e = 0; e < num; e++) {
-    const GallopPackSlice &slice  = ring->slice[e];
-    const int              width  = slice.width;
+    const GallopPackSlice &slice = slices[e];
+    const int              width = slice.width, step = (int)slice.at, units = GallopPackValueUnits((GallopPackValues)slice.values);
+    const unsigned char   *value  = view.value + (size_t)slice.value * GALLOP_PACK_UNIT;
     V                      sum[2] = {V(0), V(0)};
-    int                    k      = 0;
 
 #pragma unroll 1
-    do {
-      const int             left  = width - k;
-      const bool            more  = left > Ring::Lines;
-      const GallopPackAhead now   = ahead;
-      const unsigned char  *value = ring->value[stage];
+    for (int k = 0; k < width; k += Lines) {
+      const int                left = width - k, lines = min(Lines, left);
+      const bool               more = left > Lines;
+      const uint32_t           all  = (2u << (lines - 1)) - 1;
+      GallopPackPair<uint32_t> mask = GallopPackMasksOf(slice, ahead.mask);
+      const GallopPackLine     own  = ahead.own;
 
-      stage ^= 1;
-      if (more || e + 1 < num) {
-        const GallopPackSlice &next = ring->slice[more ? e : e + 1];
-
-        ahead = GallopPackFetch<Ring>(view, next, more ? k + Ring::Lines : 0, more ? left - Ring::Lines : (int)next.width, ring->value[stage]);
+      mask = {mask.first >> k % GALLOP_PACK_CHUNK & all, mask.second >> k % GALLOP_PACK_CHUNK & all};
+      if (more) ahead = GallopPackLoadAhead<Lines>(view, slice, k + Lines, left - Lines);
+      else if (e + 1 < num) ahead = GallopPackLoadAhead<Lines>(view, slices[e + 1], 0, slices[e + 1].width);
+#define GALLOP_PACK_MULTIPLY(kind) \
+  if (step) GallopPackMultiplyLines<Lines, kind, true, V>(view, value, own, lines, step, mask, v.x, sum); \
+  else GallopPackMultiplyLines<Lines, kind, false, V>(view, value, own, lines, step, mask, v.x, sum)
+      switch (slice.values) {
+      case GALLOP_PACK_VALUE:
+        GALLOP_PACK_MULTIPLY(GALLOP_PACK_VALUE);
+        break;
+      case GALLOP_PACK_SINGLE:
+        GALLOP_PACK_MULTIPLY(GALLOP_PACK_SINGLE);
+        break;
+      case GALLOP_PACK_DICT8:
+        GALLOP_PACK_MULTIPLY(GALLOP_PACK_DICT8);
+        break;
+      default:
+        GALLOP_PACK_MULTIPLY(GALLOP_PACK_DICT16);
       }
-      GallopCopyCommit();
-      GallopCopyWait<1>();
-      __syncwarp();
-      if (left) {
-        const GallopPackPair<uint32_t> mask  = GallopPackMasksOf(slice, now.mask);
-        const int                      lines = min(Ring::Lines, left);
-        const uint32_t                 all = (2u << (lines - 1)) - 1, one = mask.first >> k % GALLOP_PACK_CHUNK & all, two = mask.second >> k % GALLOP_PACK_CHUNK & all;
-
-        switch (slice.values) {
-        case GALLOP_PACK_VALUE:
-          GallopPackMultiplyAll<Ring, GALLOP_PACK_VALUE, V>(view, value, now.own, lines, (int)slice.at, one, two, v.x, sum);
-          break;
-        case GALLOP_PACK_SINGLE:
-          GallopPackMultiplyAll<Ring, GALLOP_PACK_SINGLE, V>(view, value, now.own, lines, (int)slice.at, one, two, v.x, sum);
-          break;
-        case GALLOP_PACK_DICT8:
-          GallopPackMultiplyAll<Ring, GALLOP_PACK_DICT8, V>(view, value, now.own, lines, (int)slice.at, one, two, v.x, sum);
-          break;
-        default:
-          GallopPackMultiplyAll<Ring, GALLOP_PACK_DICT16, V>(view, value, now.own, lines, (int)slice.at, one, two, v.x, sum);
-        }
-      }
-      __syncwarp(); /* all have read the values, whose place is written again */
-      k += Ring::Lines;
-    } while (k < width);
+#undef GALLOP_PACK_MULTIPLY
+      value += Lines * units * GALLOP_PACK_UNIT;
+    }
+    if (!width && e + 1 < num) ahead = GallopPackLoadAhead<Lines>(view, slices[e + 1], 0, slices[e + 1].width);
     const GallopPackPair<int> row = GallopPackRows(slice.rows, view.stream, lane);
 
     if (row.first >= 0) GallopStore(v, row.first, sum[0]);

@@ -271,7 +271,7 @@ static __device__ __forceinline__ void SpMV_packed_rows(const GallopPackView &pa
   PetscInt       row   = 0;
   V              sum   = V(0);
 
-  if (piece < range.end) sum = GallopPackSumPiece<S::AtOnce, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
+  if (piece < range.end) sum = GallopPackSumPiece<S::Lines, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
   if (range.count == 1) {
     sum = GallopGroupSum(sum, WarpSize);
     if (piece < range.end && threadIdx.x % WarpSize == 0) GallopStore(v, row, sum);
@@ -285,12 +285,10 @@ static __device__ __forceinline__ void SpMV_packed_rows(const GallopPackView &pa
   } else if (threadIdx.x == 0) GallopStore(v, row, sum);
 }
 
-/* How the packed kernel is compiled: lines multiplied together, and GPU blocks a multiprocessor */
+/* How the packed kernel is compiled: lines that are under way together, and GPU blocks a multiprocessor */
 template <int Lines_, int MinBlocks_>
 struct PackedShape {
-  using Ring                     = GallopPackRing<Lines_, EVCHYB_PACK_EACH>;
-  static constexpr int    AtOnce = 4, MinBlocks = MinBlocks_;
-  static constexpr size_t Shared = WarpsInBlock * sizeof(Ring);
+  static constexpr int Lines = Lines_, MinBlocks = MinBlocks_;
 };
 
 using Packed = PackedShape<4, 4>; /* measured, docs/packing.md */
@@ -299,8 +297,8 @@ using Packed = PackedShape<4, 4>; /* measured, docs/packing.md */
 template <typename S, typename V, typename I>
 __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const GallopPackView pack, const PetscInt nslice, const PetscInt npiece, const PetscCount nparts, const CsrView<V, I> csr, const GallopVectors<V> v, const bool fresh)
 {
-  int               k = 0;
-  extern __shared__ __align__(16) unsigned char memory[];
+  __shared__ GallopPackSlice slices[WarpsInBlock][EVCHYB_PACK_EACH];
+  int                        k = 0;
 
   if (fresh) GallopWaitForPredecessor();
   while (blockIdx.x >= launch.range[k].next) k++;
@@ -309,11 +307,13 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 
   if (range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V, I>(pack, nslice, npiece, nparts, csr, v, range, block);
   else {
-    const int      warp  = threadIdx.x / WarpSize;
-    const PetscInt slice = range.first + (PetscInt)block * range.count * WarpsInBlock + warp, left = range.end - slice;
+    const int      warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
+    const PetscInt first = range.first + (PetscInt)block * range.count * WarpsInBlock + warp;
+    const int      num   = min((int)range.count, (range.end - first + WarpsInBlock - 1) / WarpsInBlock);
 
-    if (left > 0)
-      GallopPackMultiply<typename S::Ring, V>(pack, slice, min(range.count, (left + WarpsInBlock - 1) / WarpsInBlock), WarpsInBlock, v, reinterpret_cast<typename S::Ring *>(memory) + warp);
+    if (lane < num) slices[warp][lane] = GallopPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
+    __syncwarp();
+    if (num > 0) GallopPackMultiply<S::Lines, V>(pack, slices[warp], num, v);
   }
   GallopWaitForPredecessor(); /* those that had nothing to do */
 }
@@ -919,7 +919,6 @@ static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr,
 
   /* the plan is made on the host: it needs the lengths of long rows */
   PetscCallCUDA(GallopKernelOverlaps(FillKernel<true, FillWide>, &ev->overlaps));
-  if (ev->pack) PetscCallCUDA(cudaFuncSetAttribute(SpMV_EVCHYB_packed<Packed, PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)Packed::Shared));
   PetscCall(EVCHYBPlan(ev, i, &splitblk, &splitrow));
   PetscCall(PetscFree(i));
 
@@ -984,7 +983,7 @@ static cudaError_t LaunchPacked(const EVCHYB *ev, const EVCHYBLaunch *launch, co
   const SubCSR                        *csr = &ev->csr;
   const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
 
-  return GallopLaunch(SpMV_EVCHYB_packed<Packed, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, Packed::Shared, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack),
+  return GallopLaunch(SpMV_EVCHYB_packed<Packed, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack),
                       ev->pack->nslice, ev->pack->npiece, csr->nparts, c, v, (bool)ev->fresh);
 }
 
