@@ -260,7 +260,7 @@ GALLOP_PACK_HD PetscInt GallopPackFind(const PetscReal *dict, PetscInt ndict, Pe
 }
 
 /* What a sample of slices takes: about so many rows, in groups that are as far apart as they can be */
-#define GALLOP_PACK_SAMPLE (1 << 17)
+#define GALLOP_PACK_SAMPLE (1 << 15)
 
 typedef struct {
   int64_t bytes, entries;

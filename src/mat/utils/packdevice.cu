@@ -2,10 +2,11 @@
 
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
+#include <cuda_pipeline.h>
 #include <gallop/footprintimpl.h>
 #include <gallop/packdeviceimpl.h>
 
-static constexpr int Threads = 256, Half = WarpSize;
+static constexpr int Threads = 128, Half = WarpSize;
 static_assert(GALLOP_PACK_ROWS == 2 * WarpSize, "a lane has two rows of a slice");
 
 static unsigned int GridOf(PetscCount threads)
@@ -36,18 +37,97 @@ static __device__ __forceinline__ int WarpMax(int value)
 
 static constexpr int None = PETSC_INT32_MAX - Bias; /* more than any number here */
 
-/* A lane's rows of a slice, and what the warp knows of all */
-struct Rows {
-  int      row[2];
-  PetscInt first[2];
-  int      len[2];
-  int      lo, longest, step;
-};
-
 static __device__ __forceinline__ int RowInSlice(int h)
 {
   return (int)threadIdx.x % WarpSize + h * Half;
 }
+
+/* The next entries of a warp's 64 rows, so many bytes of each, in shared memory: neighbouring lanes read what stands side by side. Lanes that read their own rows would want 64 lines of L1 at once. */
+template <typename T, int BytesARow>
+struct Window {
+  static constexpr int Size = BytesARow / (int)sizeof(T), Stride = Size + 1; /* odd: the same entries of rows are in different banks */
+  static constexpr int Bytes = GALLOP_PACK_ROWS * Stride * (int)sizeof(T);
+  static_assert(GALLOP_PACK_CHUNK % Size == 0, "a chunk of lines begins with entries of its own");
+
+  const T *array;
+  T       *room;
+  PetscInt last; /* entry of the array */
+  PetscInt end[2], from[2];
+
+  __device__ __forceinline__ Window(const T *array, PetscInt entries, const PetscInt end[2], unsigned char *room)
+    : array(array), room(reinterpret_cast<T *>(room)), last(entries - 1), end{end[0], end[1]}
+  {
+  }
+
+  template <int Each>
+  __device__ __forceinline__ void Read(int left)
+  {
+    const int lane = threadIdx.x % WarpSize, entry = lane % Each;
+
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const PetscInt own = from[h] < end[h] ? from[h] : -1;
+
+#pragma unroll 8
+      for (int part = 0; part < Each; part++) {
+        const int      row   = part * (WarpSize / Each) + lane / Each;
+        const PetscInt first = __shfl_sync(0xffffffffu, own, row);
+
+        if (entry < left && first >= 0) __pipeline_memcpy_async(room + (row + h * Half) * Stride + entry, array + first + PetscMin((PetscInt)entry, last - first), sizeof(T));
+      }
+    }
+  }
+
+  /* Before line k: the lane's rows go on at next, and take an entry a line at most. Where it reads, it tells how many entries the longest one has yet. */
+  __device__ __forceinline__ int Move(int k, const PetscInt next[2])
+  {
+    if (k % Size) return 0;
+    const int left = WarpMax((int)PetscMax(end[0] - next[0], end[1] - next[1]));
+
+    from[0] = next[0];
+    from[1] = next[1];
+    __syncwarp();
+    if (left > Size / 2) Read<Size>(left);
+    else Read<Size / 2>(left);
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncwarp();
+    return left;
+  }
+
+  __device__ __forceinline__ T At(int h, PetscInt next) const
+  {
+    return room[RowInSlice(h) * Stride + (int)(next - from[h])];
+  }
+};
+
+using Columns = Window<PetscInt, 64>;
+
+/*
+  Windows of values, and the GPU blocks that have them. Where rows are long a window is wide, so that fewer sectors are read twice; and as caches have to keep sectors that are read in part, fewer
+  warps run at once: a GPU block takes more shared memory than it uses.
+*/
+template <bool Long>
+struct ValuesOfRows {
+  using Values                   = Window<PetscScalar, Long ? 128 : 64>;
+  static constexpr int RoomBytes = Values::Bytes > Columns::Bytes ? (int)Values::Bytes : (int)Columns::Bytes;
+  static constexpr int MinBlocks = Long ? 4 : 8;
+  static constexpr int Unused    = Long ? 46 * 1024 - Threads / WarpSize * RoomBytes : 0;
+  static_assert(Unused >= 0, "fits without being asked for");
+};
+
+/* Below, more warps are faster */
+static bool HasLongRows(const GallopPack *pack)
+{
+  return pack->nline > 16 * (PetscCount)pack->nslice;
+}
+
+/* A lane's rows of a slice, and what the warp knows of all */
+struct Rows {
+  int      row[2];
+  PetscInt first[2], end[2];
+  int      lo, longest, step;
+};
 
 static __device__ Rows GetRows(PetscInt m, const PetscInt *__restrict__ i, const GallopPackOrder &order, PetscInt slice, GallopPackPlan *plan)
 {
@@ -61,11 +141,11 @@ static __device__ Rows GetRows(PetscInt m, const PetscInt *__restrict__ i, const
     if (row >= 0 && i[row + 1] - i[row] > order.longest) row = -1;
     s.row[h]   = (int)row;
     s.first[h] = row < 0 ? 0 : i[row];
-    s.len[h]   = row < 0 ? 0 : (int)(i[row + 1] - i[row]);
+    s.end[h]   = row < 0 ? 0 : i[row + 1];
     if (row >= 0) lo = min(lo, (int)row);
     hi      = max(hi, (int)row);
-    longest = max(longest, s.len[h]);
-    entries += s.len[h];
+    longest = max(longest, (int)(s.end[h] - s.first[h]));
+    entries += (int)(s.end[h] - s.first[h]);
   }
   s.lo      = WarpMin(lo);
   hi        = WarpMax(hi);
@@ -113,12 +193,12 @@ static __device__ __forceinline__ int ColumnsOfLine(const GallopPackPlan *plan, 
 }
 
 /* The next diagonal, from where the rows have come to: next[h] of the lane's; None where there is none. on[h]: the row has an entry there. */
-static __device__ __forceinline__ int NextDiagonal(const Rows &s, const PetscInt *__restrict__ j, const int next[2], bool on[2])
+static __device__ __forceinline__ int NextDiagonal(const Rows &s, const Columns &columns, const PetscInt next[2], bool on[2])
 {
   int own[2];
 
 #pragma unroll
-  for (int h = 0; h < 2; h++) own[h] = next[h] < s.len[h] ? (int)j[s.first[h] + next[h]] - s.step * RowInSlice(h) : None;
+  for (int h = 0; h < 2; h++) own[h] = next[h] < s.end[h] ? (int)columns.At(h, next[h]) - s.step * RowInSlice(h) : None;
   const int diagonal = WarpMin(min(own[0], own[1]));
 
 #pragma unroll
@@ -149,47 +229,72 @@ static __device__ __forceinline__ GallopPackValues ValuesOf(PetscInt ndict, Pets
   return GALLOP_PACK_SINGLE;
 }
 
-/* As pack.c's, by a warp */
-static __device__ Rows PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt slice, GallopPackPlan *plan)
+/* Whether columns increase and the slice takes at most so many bytes by diagonals, as *by then tells. *same: these lines are the first entries of all rows, the second ones, and so on. */
+static __device__ __forceinline__ bool PlanDiagonals(const Rows &s, Columns columns, const GallopPackPlan &plan, int64_t most, GallopPackPlan *by, bool *same)
 {
-  const Rows     s         = GetRows(m, i, order, slice, plan);
-  bool           increases = true, on[2];
-  int            before[2] = {-1, -1}, next[2] = {0, 0}, width = 0;
-  GallopPackPlan by;
+  PetscInt next[2]   = {s.first[0], s.first[1]};
+  int      before[2] = {-1, -1}, width = 0;
+  bool     increases = true, on[2];
 
-  plan->values    = ValuesOf(ndict, s.longest, a, [=](int h, PetscInt k) { return k < s.len[h] ? (PetscCount)s.first[h] + k : -1; });
+  for (*same = true;; width++) {
+    const int  left = columns.Move(width, next);
+    const bool more = NextDiagonal(s, columns, next, on) != None;
+
+    if (!more || width % Columns::Size == 0) { /* more lines never take less */
+      *by = GallopPackByDiagonals(&plan, width + (more ? left : 0));
+      if (by->width > GALLOP_PACK_WIDEST || GallopPackSliceBytes(by) > most) return false;
+    }
+    if (!more) break;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      *same = *same && (on[h] || next[h] >= s.end[h]);
+      if (!on[h]) continue;
+      const int column = (int)columns.At(h, next[h]++);
+
+      increases = increases && column > before[h];
+      before[h] = column;
+    }
+  }
+  *same = __all_sync(0xffffffffu, *same);
+  return __all_sync(0xffffffffu, increases);
+}
+
+/* As pack.c's, by a warp */
+static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt slice, unsigned char *room, GallopPackPlan *plan)
+{
+  const Rows     s       = GetRows(m, i, order, slice, plan);
+  PetscInt       next[2] = {s.first[0], s.first[1]};
+  bool           same;
+  GallopPackPlan by;
+  Columns        columns(j, i[m], s.end, room);
+
+  plan->values    = ValuesOf(ndict, s.longest, a, [=](int h, PetscInt k) { return k < s.end[h] - s.first[h] ? (PetscCount)s.first[h] + k : -1; });
   plan->width     = s.longest;
   plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s.longest);
   plan->diagonals = PETSC_FALSE;
 #pragma unroll
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++) plan->lines[k] = 0;
+  if (s.step) { /* the least that it can take: nothing else is to be looked at then */
+    plan->lines[GALLOP_PACK_STRIDED] = plan->width;
+    if (PlanDiagonals(s, columns, *plan, GallopPackSliceBytes(plan), &by, &same)) {
+      if (!same) *plan = by;
+      return;
+    }
+    plan->lines[GALLOP_PACK_STRIDED] = 0;
+  }
   for (int k = 0; k < s.longest; k++) {
     int      column[2];
     PetscInt base;
 
+    (void)columns.Move(k, next);
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-      column[h] = k < s.len[h] ? (int)j[s.first[h] + k] : -1;
-      if (column[h] < 0) continue;
-      increases = increases && column[h] > before[h];
-      before[h] = column[h];
-    }
+    for (int h = 0; h < 2; h++) column[h] = next[h] < s.end[h] ? (int)columns.At(h, next[h]++) : -1;
     const GallopPackClass kind = ClassOfEntries(s.step, column, &base);
 
 #pragma unroll
     for (int c = 0; c < GALLOP_PACK_CLASSES; c++) plan->lines[c] += c == kind; /* registers have no index */
   }
-  if (!s.step || plan->lines[GALLOP_PACK_STRIDED] == plan->width || !__all_sync(0xffffffffu, increases)) return s;
-  const int64_t bytes = GallopPackSliceBytes(plan);
-
-  while (NextDiagonal(s, j, next, on) != None) {
-    next[0] += on[0];
-    next[1] += on[1];
-    by = GallopPackByDiagonals(plan, ++width);
-    if (width > GALLOP_PACK_WIDEST || GallopPackSliceBytes(&by) >= bytes) return s;
-  }
-  *plan = by;
-  return s;
+  if (s.step && plan->lines[GALLOP_PACK_STRIDED] < plan->width && PlanDiagonals(s, columns, *plan, GallopPackSliceBytes(plan) - 1, &by, &same)) *plan = by;
 }
 
 /* Where the lane's entry of line k of a piece is, -1 for none */
@@ -218,14 +323,15 @@ static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i,
 /* Orders of strides 1 to GALLOP_PACK_STRIDES by y, or the given one; a warp a slice of the sample */
 __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, GallopPackCost *cost)
 {
-  GallopPackPlan plan;
+  __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
+  GallopPackPlan                         plan;
 
   order.stride = (PetscInt)blockIdx.y + 1;
   if (WarpOfGrid() >= GallopPackSampleSize(&order, m)) return;
   const PetscInt slice = GallopPackSampled(&order, m, (PetscInt)WarpOfGrid());
 
   if (slice >= GallopPackNumSlices(&order, m)) return;
-  (void)PlanSlice(m, ndict, i, j, a, order, slice, &plan);
+  PlanSlice(m, ndict, i, j, a, order, slice, room[threadIdx.x / WarpSize], &plan);
   if (threadIdx.x % WarpSize) return;
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].bytes), (unsigned long long)GallopPackSliceBytes(&plan));
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].entries), (unsigned long long)plan.entries);
@@ -257,40 +363,60 @@ PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR 
 /* ---------------------------------------------------------------- a dictionary */
 
 static constexpr int                Places = 4 * GALLOP_PACK_DICT; /* of the table of distinct numbers; a number is at the first free one from where its bits say */
+static constexpr int                Seen   = 1024;                 /* places for the first numbers that a GPU block met, for which L2 is not asked again */
 static constexpr unsigned long long Free   = ~0ull;                /* is one number's bits, too, which are told apart */
 
 struct Distinct {
   unsigned int num, hasfree;
 };
 
+static __device__ __forceinline__ unsigned int HashOf(unsigned long long bits)
+{
+  return (unsigned int)(bits * 0x9e3779b97f4a7c15ull >> 32);
+}
+
+/* Puts a number into the table, and tells whether there may be others. L1 is not asked: what it has of the table may be old. */
+static __device__ __forceinline__ bool AddDistinct(unsigned long long bits, unsigned long long *table, Distinct *distinct)
+{
+  if (bits == Free) {
+    distinct->hasfree = 1;
+    return true;
+  }
+  for (unsigned int at = HashOf(bits) % Places;; at = (at + 1) % Places) {
+    unsigned long long is = __ldcg(table + at);
+
+    if (is == bits) return true;
+    if (*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) return false;
+    if (is != Free) continue;
+    is = atomicCAS(table + at, Free, bits);
+    if (is == Free) atomicAdd(&distinct->num, 1u);
+    if (is == Free || is == bits) return true;
+  }
+}
+
 /* All parts of all values, until there are too many */
 __global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, const PetscReal *__restrict__ a, unsigned long long *table, Distinct *distinct)
 {
-  const PetscCount   step   = (PetscCount)gridDim.x * Threads;
-  unsigned long long before = 0;
+  constexpr int                 AtOnce = 4;
+  const PetscCount              step = (PetscCount)gridDim.x * Threads, first = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+  __shared__ unsigned long long seen[Seen];
+  unsigned long long            bits[AtOnce];
+  bool                          more = true;
 
-  for (PetscCount k = blockIdx.x * (PetscCount)Threads + threadIdx.x; k < n; k += step) {
-    const unsigned long long bits = GallopPackBitsOf(a[k]);
-
-    if (k >= step && bits == before) continue; /* nothing is before a thread's first number */
-    before = bits;
-    if (*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) return;
-    if (bits == Free) {
-      distinct->hasfree = 1;
-      continue;
-    }
-    for (unsigned int at = (unsigned int)(bits * 0x9e3779b97f4a7c15ull >> 32) % Places;; at = (at + 1) % Places) {
-      unsigned long long is = table[at]; /* from L1, perhaps: a place is written once, and who sees it free asks again */
-
-      if (is == Free) {
-        is = atomicCAS(table + at, Free, bits);
-        if (is == Free) {
-          atomicAdd(&distinct->num, 1u);
-          break;
-        }
-      }
-      if (is == bits || *(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) break;
-    }
+  for (int k = threadIdx.x; k < Seen; k += Threads) seen[k] = Free;
+  __syncthreads();
+  for (PetscCount k = first; k - first < AtOnce * step; k += step) {
+    bits[0] = GallopPackBitsOf(a[PetscMin(k, n - 1)]);
+    more    = more && AddDistinct(bits[0], table, distinct);
+    if (more) atomicExch(seen + HashOf(bits[0]) % Seen, bits[0]);
+  }
+  __syncthreads();
+  for (PetscCount k = first + AtOnce * step; k < n && more; k += AtOnce * step) {
+#pragma unroll
+    for (int u = 0; u < AtOnce; u++) bits[u] = GallopPackBitsOf(a[PetscMin(k + u * step, n - 1)]);
+#pragma unroll
+    for (int u = 0; u < AtOnce; u++)
+      if (bits[u] == Free || seen[HashOf(bits[u]) % Seen] != bits[u]) more = more && AddDistinct(bits[u], table, distinct);
   }
 }
 
@@ -376,26 +502,34 @@ PetscErrorCode GallopPackBegin_Device(const GallopCSR *csr, GallopPack **pack)
 
 /* ---------------------------------------------------------------- storing */
 
+static constexpr int Figures = GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 2; /* as in GallopPackFigures, entries, and places of pieces */
+
 __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, PetscInt nslice, PetscInt npiece, GallopPackPlan *__restrict__ plans, GallopPackPlaces *__restrict__ places, unsigned long long *figures)
 {
-  const PetscCount slice = WarpOfGrid();
-  GallopPackPlan   plan;
+  __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
+  __shared__ unsigned int                sums[Figures]; /* of the GPU block's slices: all of the grid would wait for each other's */
+  const PetscCount                       slice = WarpOfGrid();
+  const bool                             first = threadIdx.x % WarpSize == 0;
+  GallopPackPlan                         plan;
 
-  if (slice > nslice) return;
-  if (slice == nslice) { /* whose place gets the totals */
-    if (threadIdx.x % WarpSize == 0) places[slice] = {0, 0, 0};
-    return;
+  if (threadIdx.x < Figures) sums[threadIdx.x] = 0;
+  __syncthreads();
+  if (slice < nslice - npiece) PlanSlice(m, ndict, i, j, a, order, (PetscInt)slice, room[threadIdx.x / WarpSize], &plan);
+  else if (slice < nslice) PlanPiece(ndict, i, j, a, order, (PetscInt)slice - (nslice - npiece), &plan);
+  if (first && slice == nslice) places[slice] = {0, 0, 0}; /* whose place gets the totals */
+  if (first && slice < nslice) {
+    const unsigned int slots = GALLOP_PACK_ROWS * (unsigned int)plan.width;
+
+    plans[slice]  = plan;
+    places[slice] = GallopPackPlacesOf(&plan);
+#pragma unroll
+    for (int k = 0; k < GALLOP_PACK_CLASSES; k++) atomicAdd(sums + k, (unsigned int)plan.lines[k]);
+    atomicAdd(sums + GALLOP_PACK_CLASSES + plan.values, slots);
+    atomicAdd(sums + Figures - 2, (unsigned int)plan.entries);
+    if (slice >= nslice - npiece) atomicAdd(sums + Figures - 1, slots);
   }
-  if (slice < nslice - npiece) (void)PlanSlice(m, ndict, i, j, a, order, (PetscInt)slice, &plan);
-  else PlanPiece(ndict, i, j, a, order, (PetscInt)slice - (nslice - npiece), &plan);
-  if (threadIdx.x % WarpSize) return;
-  plans[slice]  = plan;
-  places[slice] = GallopPackPlacesOf(&plan);
-  for (int k = 0; k < GALLOP_PACK_CLASSES; k++)
-    if (plan.lines[k]) atomicAdd(figures + k, (unsigned long long)plan.lines[k]);
-  if (plan.width) atomicAdd(figures + GALLOP_PACK_CLASSES + plan.values, (unsigned long long)GALLOP_PACK_ROWS * plan.width);
-  if (plan.entries) atomicAdd(figures + GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES, (unsigned long long)plan.entries);
-  if (slice >= nslice - npiece) atomicAdd(figures + GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 1, (unsigned long long)GALLOP_PACK_ROWS * plan.width);
+  __syncthreads();
+  if (threadIdx.x < Figures && sums[threadIdx.x]) atomicAdd(figures + threadIdx.x, (unsigned long long)sums[threadIdx.x]);
 }
 
 /* Two neighbouring places for those of a lane */
@@ -459,15 +593,31 @@ static __device__ __forceinline__ void StoreMasks(int bytes, unsigned char *at, 
   StoreOffsets(bytes == 1 ? GALLOP_PACK_8 : bytes == 2 ? GALLOP_PACK_16 : GALLOP_PACK_32, at, mask[0], mask[1]);
 }
 
-/* Line k of a slice or piece: its columns, which the lane has told, and the values that belong to them, -1 and 0 for none. Returns the units of stream that it took. */
-static __device__ __forceinline__ uint32_t StoreLine(const GallopPack &pack, GallopPackClass kind, PetscInt base, int step, const int column[2], const PetscScalar value[2], GallopPackValues values, int64_t line, int64_t stream, int64_t unit)
+/* A line and its columns, which the lane has told, -1 for none. Returns the units of stream that they took. */
+static __device__ __forceinline__ uint32_t StoreColumns(const GallopPack &pack, GallopPackClass kind, PetscInt base, int step, const int column[2], int64_t line, int64_t stream)
 {
-  const bool on[2] = {column[0] >= 0, column[1] >= 0};
-
   if (threadIdx.x % WarpSize == 0) pack.line[line] = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
-  StoreOffsets(kind, PlaceOf(pack.stream, stream), on[0] ? (uint32_t)(column[0] - (int)base) : 0, on[1] ? (uint32_t)(column[1] - (int)base) : 0);
-  (void)StoreValues(values, PlaceOf(pack.value, unit), value, on, pack.dict, pack.ndict);
+  StoreOffsets(kind, PlaceOf(pack.stream, stream), column[0] >= 0 ? (uint32_t)(column[0] - (int)base) : 0, column[1] >= 0 ? (uint32_t)(column[1] - (int)base) : 0);
   return GallopPackOffsetUnits(kind);
+}
+
+/* The values of at most as many lines as a mask has bits for, which say where the lane's rows have entries; next[h] goes from the first to beyond the last of a row. False where one cannot be stored so. */
+template <typename Values>
+static __device__ __forceinline__ bool StoreChunk(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, const uint32_t mask[2], Values &values, PetscInt next[2])
+{
+  bool fits = true;
+
+  for (int k = 0; k < lines; k++) {
+    const bool  on[2]    = {(bool)(mask[0] >> k & 1), (bool)(mask[1] >> k & 1)};
+    PetscScalar value[2] = {PetscScalar(0), PetscScalar(0)};
+
+    (void)values.Move(k, next);
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+      if (on[h]) value[h] = values.At(h, next[h]++);
+    fits = StoreValues(kind, PlaceOf(pack.value, unit + (int64_t)k * GallopPackValueUnits(kind)), value, on, pack.dict, pack.ndict) && fits;
+  }
+  return fits;
 }
 
 static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackPlan &plan, const GallopPackPlaces &at, GallopPackSlice *slice)
@@ -485,15 +635,20 @@ static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__rest
 #pragma unroll
     for (int h = 0; h < 2; h++)
       if (column[h] >= 0) value[h] = a[EntryOfLine(plan, h, k)];
-    stream += StoreLine(pack, kind, base, step, column, value, plan.values, at.line + k, stream, at.value + (int64_t)k * GallopPackValueUnits(plan.values));
+    const bool on[2] = {column[0] >= 0, column[1] >= 0};
+
+    stream += StoreColumns(pack, kind, base, step, column, at.line + k, stream);
+    (void)StoreValues(plan.values, PlaceOf(pack.value, at.value + (int64_t)k * GallopPackValueUnits(plan.values)), value, on, pack.dict, pack.ndict);
   }
 }
 
 /* A warp stores a slice as it was planned, and reads its rows once more */
-__global__ static void __launch_bounds__(Threads) StoreKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, const GallopPackPlan *__restrict__ plans, const GallopPackPlaces *__restrict__ places)
+template <bool Long>
+__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) StoreKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, const GallopPackPlan *__restrict__ plans, const GallopPackPlaces *__restrict__ places)
 {
-  const PetscCount number = WarpOfGrid();
-  const int        lane   = threadIdx.x % WarpSize;
+  __shared__ __align__(16) unsigned char rooms[Threads / WarpSize][ValuesOfRows<Long>::RoomBytes];
+  unsigned char                         *room   = rooms[threadIdx.x / WarpSize];
+  const PetscCount                       number = WarpOfGrid();
 
   if (number >= pack.nslice) return;
   GallopPackPlan         plan = plans[number];
@@ -503,13 +658,14 @@ __global__ static void __launch_bounds__(Threads) StoreKernel(const GallopPack p
     StorePiece(pack, j, a, plan, at, &pack.slice[number]);
     return;
   }
-  const Rows      s       = GetRows(pack.m, i, order, (PetscInt)number, &plan);
-  const int       bytes   = GallopPackMaskBytes(plan.width);
-  int64_t         stream  = at.stream, masks;
-  int             next[2] = {0, 0};
-  uint32_t        mask[2] = {0, 0};
-  GallopPackSlice slice   = {};
-  const int       row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
+  const Rows                          s       = GetRows(pack.m, i, order, (PetscInt)number, &plan);
+  const int                           bytes   = GallopPackMaskBytes(plan.width);
+  int64_t                             stream  = at.stream, masks;
+  PetscInt                            next[2] = {s.first[0], s.first[1]}, first[2] = {s.first[0], s.first[1]};
+  GallopPackSlice                     slice = {};
+  const int                           row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
+  Columns                             columns(j, i[pack.m], s.end, room);
+  typename ValuesOfRows<Long>::Values values(a, i[pack.m], s.end, room);
 
   slice.line   = at.line;
   slice.value  = (uint32_t)at.value;
@@ -522,40 +678,41 @@ __global__ static void __launch_bounds__(Threads) StoreKernel(const GallopPack p
   slice.mask = plan.masks ? (uint32_t)stream : GALLOP_PACK_NONE;
   masks      = stream;
   stream += plan.masks ? GallopPackMaskUnits(plan.width) : 0;
-  if (lane == 0) pack.slice[number] = slice;
-  for (int k = 0; k < plan.width; k++) {
-    GallopPackClass kind     = GALLOP_PACK_STRIDED;
-    bool            on[2]    = {k < s.len[0], k < s.len[1]};
-    PetscScalar     value[2] = {PetscScalar(0), PetscScalar(0)};
-    int             column[2];
-    PetscInt        base;
+  if (threadIdx.x % WarpSize == 0) pack.slice[number] = slice;
+  for (int chunk = 0; chunk * GALLOP_PACK_CHUNK < plan.width; chunk++) {
+    const int     lines   = min(GALLOP_PACK_CHUNK, (int)plan.width - chunk * GALLOP_PACK_CHUNK);
+    const int64_t line    = (int64_t)chunk * GALLOP_PACK_CHUNK;
+    uint32_t      mask[2] = {0, 0};
 
-    if (plan.diagonals) base = NextDiagonal(s, j, next, on);
+    for (int k = 0; k < lines; k++) {
+      GallopPackClass kind  = GALLOP_PACK_STRIDED;
+      bool            on[2] = {next[0] < s.end[0], next[1] < s.end[1]};
+      int             column[2];
+      PetscInt        base;
+
+      (void)columns.Move(k, next);
+      if (plan.diagonals) base = NextDiagonal(s, columns, next, on);
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-      column[h] = on[h] ? (int)j[s.first[h] + next[h]] : -1;
-      if (on[h]) value[h] = a[s.first[h] + next[h]];
-      next[h] += on[h];
-      mask[h] |= (uint32_t)on[h] << k % GALLOP_PACK_CHUNK;
+      for (int h = 0; h < 2; h++) {
+        column[h] = on[h] ? (int)columns.At(h, next[h]) : -1;
+        next[h] += on[h];
+        mask[h] |= (uint32_t)on[h] << k;
+      }
+      if (!plan.diagonals) kind = ClassOfEntries(s.step, column, &base);
+      stream += StoreColumns(pack, kind, base, s.step, column, at.line + line + k, stream);
     }
-    if (!plan.diagonals) kind = ClassOfEntries(s.step, column, &base);
-    stream += StoreLine(pack, kind, base, s.step, column, value, plan.values, at.line + k, stream, at.value + (int64_t)k * GallopPackValueUnits(plan.values));
-    if (k % GALLOP_PACK_CHUNK == GALLOP_PACK_CHUNK - 1 || k == plan.width - 1) {
-      if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)(k / GALLOP_PACK_CHUNK) * bytes), mask);
-      mask[0] = mask[1] = 0;
-    }
+    if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)chunk * bytes), mask);
+    (void)StoreChunk(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines, mask, values, first);
   }
 }
 
 typedef struct {
-  GallopPackPlan     *plans;   /* [nslice] */
-  GallopPackPlaces   *places;  /* [nslice + 1] */
-  unsigned long long *figures; /* as in GallopPackFigures, entries, and places of pieces */
+  GallopPackPlan     *plans;  /* [nslice] */
+  GallopPackPlaces   *places; /* [nslice + 1] */
+  unsigned long long *figures;
   char               *cub;
   size_t              cubbytes;
 } Workspace;
-
-static constexpr int Figures = GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 2;
 
 static size_t Carve(Workspace *w, PetscInt nslice, void *base)
 {
@@ -619,8 +776,11 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   pack->bytes   = GallopPackBytes(pack);
   if (GallopPackPlacesFit(&all) && (!maxbytes || pack->bytes <= (size_t)maxbytes)) PetscCall(GallopDeviceMalloc(CarvePack(pack, NULL), &kept));
   if (kept) {
+    const bool haslong = HasLongRows(pack);
+    const auto kernel  = haslong ? StoreKernel<true> : StoreKernel<false>;
+
     (void)CarvePack(pack, kept);
-    StoreKernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, 0, stream>>>(*pack, csr->i, csr->j, csr->a, *order, w.plans, w.places);
+    kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, haslong ? ValuesOfRows<true>::Unused : 0, stream>>>(*pack, csr->i, csr->j, csr->a, *order, w.plans, w.places);
     GallopCheckLaunch();
     *done = PETSC_TRUE;
   }
@@ -637,11 +797,13 @@ PetscErrorCode GallopPackFree_Device(GallopPack *pack)
 }
 
 /* A warp a slice: the entries of a row are where its bits are, in order */
-__global__ static void __launch_bounds__(Threads) RefreshKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, int *unfit)
+template <bool Long>
+__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) RefreshKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, int *unfit)
 {
-  const PetscCount number = WarpOfGrid();
-  const int        lane   = threadIdx.x % WarpSize;
-  bool             fits   = true;
+  __shared__ __align__(16) unsigned char room[Threads / WarpSize][ValuesOfRows<Long>::RoomBytes];
+  const PetscCount                       number = WarpOfGrid();
+  const int                              lane   = threadIdx.x % WarpSize;
+  bool                                   fits   = true;
 
   if (number >= pack.nslice) return;
   const GallopPackSlice slice = pack.slice[number];
@@ -663,29 +825,26 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(const GallopPack
     if (!fits) *unfit = 1;
     return;
   }
-  const GallopPackPair<int> row     = GallopPackRows(slice.rows, pack.stream, lane);
-  PetscInt                  next[2] = {row.first < 0 ? 0 : i[row.first], row.second < 0 ? 0 : i[row.second]};
-  const int                 len[2]  = {row.first < 0 ? 0 : (int)(i[row.first + 1] - next[0]), row.second < 0 ? 0 : (int)(i[row.second + 1] - next[1])};
-  const GallopPackValues    kind    = (GallopPackValues)slice.values;
-  GallopPackPair<uint32_t>  mask    = {0, 0};
+  const GallopPackPair<int>           row     = GallopPackRows(slice.rows, pack.stream, lane);
+  PetscInt                            next[2] = {row.first < 0 ? 0 : i[row.first], row.second < 0 ? 0 : i[row.second]};
+  const PetscInt                      end[2]  = {row.first < 0 ? 0 : i[row.first + 1], row.second < 0 ? 0 : i[row.second + 1]};
+  const GallopPackValues              kind    = (GallopPackValues)slice.values;
+  typename ValuesOfRows<Long>::Values values(a, i[pack.m], end, room[threadIdx.x / WarpSize]);
 
-  for (int k = 0; k < slice.width; k++) {
-    PetscScalar value[2] = {PetscScalar(0), PetscScalar(0)};
+  for (int chunk = 0; chunk * GALLOP_PACK_CHUNK < slice.width; chunk++) {
+    const GallopPackPair<uint32_t> bits    = GallopPackMasks(slice, pack.stream, chunk, lane);
+    const uint32_t                 mask[2] = {bits.first, bits.second};
 
-    if (k % GALLOP_PACK_CHUNK == 0) mask = GallopPackMasks(slice, pack.stream, k / GALLOP_PACK_CHUNK, lane);
-    const bool on[2] = {len[0] && mask.first >> k % GALLOP_PACK_CHUNK & 1, len[1] && mask.second >> k % GALLOP_PACK_CHUNK & 1};
-
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-      if (on[h]) value[h] = a[next[h]++];
-    fits = StoreValues(kind, PlaceOf(pack.value, slice.value + (int64_t)k * GallopPackValueUnits(kind)), value, on, pack.dict, pack.ndict) && fits;
+    fits = StoreChunk(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK), mask, values, next) && fits;
   }
   if (!fits) *unfit = 1;
 }
 
 PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
 {
-  int          unfit = 0;
+  const bool   haslong = HasLongRows(pack);
+  const auto   kernel  = haslong ? RefreshKernel<true> : RefreshKernel<false>;
+  int          unfit   = 0;
   void        *memory;
   cudaStream_t stream;
 
@@ -695,7 +854,7 @@ PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, 
   PetscCall(GallopDeviceMalloc(sizeof(unfit), &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceZero(memory, sizeof(unfit)));
-  RefreshKernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, 0, stream>>>(*pack, csr->i, csr->a, (int *)memory);
+  kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, haslong ? ValuesOfRows<true>::Unused : 0, stream>>>(*pack, csr->i, csr->a, (int *)memory);
   GallopCheckLaunch();
   for (int k = 0; k < GALLOP_PACK_VALUES; k++)
     if (k != GALLOP_PACK_VALUE && pack->figures.slots[k]) {
