@@ -127,29 +127,7 @@ static __device__ __forceinline__ T GallopLoadReadOnly(const T *p)
   else return *p;
 }
 
-/* What is at p where something is there, other elsewhere. Written out, since the compiler waits for a load that depends on a condition before it starts the next one. */
-template <typename T>
-static __device__ __forceinline__ T GallopLoadIf(const T *p, bool there, T other)
-{
-  static_assert(sizeof(T) == 4 || sizeof(T) % 8 == 0, "whole words");
-  using Word = cuda::std::conditional_t<sizeof(T) == 4, unsigned int, unsigned long long>;
-  union U
-  {
-    __device__ U() { }
-    T          t;
-    Word       word[sizeof(T) / sizeof(Word)];
-  } u;
-
-  u.t = other;
-#pragma unroll
-  for (int k = 0; k < (int)(sizeof(T) / sizeof(Word)); k++) {
-    if constexpr (sizeof(T) == 4) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.b32 %0, [%1];\n}" : "+r"(u.word[k]) : "l"(p), "r"((int)there));
-    else asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.b64 %0, [%1];\n}" : "+l"(u.word[k]) : "l"(reinterpret_cast<const Word *>(p) + k), "r"((int)there));
-  }
-  return u.t;
-}
-
-/* The same of matrix data, which is read once a product, aligned as its size is; bits of 0 elsewhere */
+/* Matrix data that is there, or bits of 0. It is aligned as its size is. Written out, since the compiler waits for a load that depends on a condition before it starts the next one. */
 template <typename T>
 static __device__ __forceinline__ T GallopLoadOnceIf(const T *p, bool there)
 {

@@ -203,16 +203,16 @@ static __device__ __forceinline__ GallopPackAhead GallopPackLoadAhead(const Gall
 
 /*
   Some lines, of which there are num: their values and x for all of them are under way together. Order of sums: that of the lines. Strided: the columns of all lines grow by step from row to row,
-  and a lane needs but their first columns to know its own.
+  and a lane needs but their first columns to know its own. Full: all rows have entries in all of these lines. Elsewhere x[0] is loaded where there is no entry, since the
+  compiler would wait for a load that depends on a condition before it starts the next one.
 */
-template <int Lines, GallopPackValues Kind, bool Strided, typename V>
+template <int Lines, GallopPackValues Kind, bool Strided, bool Full, typename V>
 static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int num, int step, GallopPackPair<uint32_t> mask, const V *x, V sum[2])
 {
-  using Parts       = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
-  using Pair        = GallopPackPair<Parts>;
-  const int   lane  = threadIdx.x % WarpSize;
-  const Pair *at    = reinterpret_cast<const Pair *>(value) + lane;
-  const V    *of[2] = {Strided ? x + step * lane : x, Strided ? x + step * (lane + WarpSize) : x};
+  using Parts      = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
+  using Pair       = GallopPackPair<Parts>;
+  const int   lane = threadIdx.x % WarpSize, by[2] = {step * lane, step * (lane + WarpSize)};
+  const Pair *at = reinterpret_cast<const Pair *>(value) + lane;
   Pair        stored[Lines];
   V           has[Lines][2];
 
@@ -220,15 +220,38 @@ static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackV
   for (int u = 0; u < Lines; u++) stored[u] = GallopLoadOnceIf(at + u * WarpSize, u < num);
 #pragma unroll
   for (int u = 0; u < Lines; u++) {
-    GallopPackPair<int> column;
+    int column[2];
 
-    if (Strided) column.first = column.second = __shfl_sync(0xffffffffu, own.base, u);
-    else column = GallopPackColumns(GallopShuffle(own, u), view.stream, lane); /* of lines that there are not: those of the last one */
-    has[u][0] = GallopLoadIf(of[0] + column.first, mask.first >> u & 1, V(-0.0));
-    has[u][1] = GallopLoadIf(of[1] + column.second, mask.second >> u & 1, V(-0.0));
+    if constexpr (Strided) {
+      const int base = __shfl_sync(0xffffffffu, own.base, u);
+
+      column[0] = base + by[0];
+      column[1] = base + by[1];
+    } else {
+      const GallopPackPair<int> both = GallopPackColumns(GallopShuffle(own, u), view.stream, lane); /* of lines that there are not: those of the last one */
+
+      column[0] = both.first;
+      column[1] = both.second;
+    }
+    has[u][0] = x[Full || mask.first >> u & 1 ? column[0] : 0];
+    has[u][1] = x[Full || mask.second >> u & 1 ? column[1] : 0];
   }
 #pragma unroll
-  for (int u = 0; u < Lines; u++) GallopPackAdd<Kind>(stored[u], mask.first >> u & 1, mask.second >> u & 1, view.dict, has[u], sum[0], sum[1]);
+  for (int u = 0; u < Lines; u++) {
+    const bool first = Full ? u < num : mask.first >> u & 1, second = Full ? u < num : mask.second >> u & 1;
+
+    if (!first) has[u][0] = V(-0.0);
+    if (!second) has[u][1] = V(-0.0);
+    GallopPackAdd<Kind>(stored[u], first, second, view.dict, has[u], sum[0], sum[1]);
+  }
+}
+
+template <int Lines, GallopPackValues Kind, typename V>
+static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int num, int step, GallopPackPair<uint32_t> mask, const V *x, V sum[2])
+{
+  if (!step) GallopPackMultiplyLines<Lines, Kind, false, false, V>(view, value, own, num, step, mask, x, sum);
+  else if (__all_sync(0xffffffffu, (mask.first & mask.second) == (2u << (num - 1)) - 1)) GallopPackMultiplyLines<Lines, Kind, true, true, V>(view, value, own, num, step, mask, x, sum);
+  else GallopPackMultiplyLines<Lines, Kind, true, false, V>(view, value, own, num, step, mask, x, sum);
 }
 
 /* z of the rows of num slices, at least one, which are in a warp's shared memory */
@@ -258,23 +281,19 @@ static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &
       mask = {mask.first >> k % GALLOP_PACK_CHUNK & all, mask.second >> k % GALLOP_PACK_CHUNK & all};
       if (more) ahead = GallopPackLoadAhead<Lines>(view, slice, k + Lines, left - Lines);
       else if (e + 1 < num) ahead = GallopPackLoadAhead<Lines>(view, slices[e + 1], 0, slices[e + 1].width);
-#define GALLOP_PACK_MULTIPLY(kind) \
-  if (step) GallopPackMultiplyLines<Lines, kind, true, V>(view, value, own, lines, step, mask, v.x, sum); \
-  else GallopPackMultiplyLines<Lines, kind, false, V>(view, value, own, lines, step, mask, v.x, sum)
       switch (slice.values) {
       case GALLOP_PACK_VALUE:
-        GALLOP_PACK_MULTIPLY(GALLOP_PACK_VALUE);
+        GallopPackMultiplyLines<Lines, GALLOP_PACK_VALUE, V>(view, value, own, lines, step, mask, v.x, sum);
         break;
       case GALLOP_PACK_SINGLE:
-        GALLOP_PACK_MULTIPLY(GALLOP_PACK_SINGLE);
+        GallopPackMultiplyLines<Lines, GALLOP_PACK_SINGLE, V>(view, value, own, lines, step, mask, v.x, sum);
         break;
       case GALLOP_PACK_DICT8:
-        GALLOP_PACK_MULTIPLY(GALLOP_PACK_DICT8);
+        GallopPackMultiplyLines<Lines, GALLOP_PACK_DICT8, V>(view, value, own, lines, step, mask, v.x, sum);
         break;
       default:
-        GALLOP_PACK_MULTIPLY(GALLOP_PACK_DICT16);
+        GallopPackMultiplyLines<Lines, GALLOP_PACK_DICT16, V>(view, value, own, lines, step, mask, v.x, sum);
       }
-#undef GALLOP_PACK_MULTIPLY
       value += Lines * units * GALLOP_PACK_UNIT;
     }
     if (!width && e + 1 < num) ahead = GallopPackLoadAhead<Lines>(view, slices[e + 1], 0, slices[e + 1].width);
@@ -318,13 +337,15 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
     for (int u = 0; u < AtOnce; u++) {
       const int line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
 
-      has[u][0] = GallopLoadIf(x + column[u].first, lane < n, V(-0.0));
-      has[u][1] = GallopLoadIf(x + column[u].second, lane + WarpSize < n, V(-0.0));
+      has[u][0] = x[lane < n ? column[u].first : 0];
+      has[u][1] = x[lane + WarpSize < n ? column[u].second : 0];
     }
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) {
       const int line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
 
+      if (lane >= n) has[u][0] = V(-0.0);
+      if (lane + WarpSize >= n) has[u][1] = V(-0.0);
       GallopPackAdd<Kind>(stored[u], lane < n, lane + WarpSize < n, view.dict, has[u], sum, sum);
     }
   }
