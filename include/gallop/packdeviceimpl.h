@@ -84,17 +84,18 @@ static __device__ __forceinline__ PetscScalar GallopPackDecode(const GallopPackP
   return u.value;
 }
 
-/* Adds what a lane's two entries of a line give, has is x for them. Where there is no entry, on is false, 0 is stored and has is -0: their product leaves any sum as it is. */
+/*
+  Adds what a lane's two entries of a line give; has is x for them. Where there is no entry, on is false, 0 is stored and -0 is taken for x: their product leaves any sum as it is. Nothing is loaded
+  under a condition, for which the compiler would wait before it starts the next load.
+*/
 template <GallopPackValues Kind, typename Part, typename V>
-static __device__ __forceinline__ void GallopPackAdd(const GallopPackPair<GallopPackParts<Part>> &stored, bool first, bool second, const PetscReal *__restrict__ dict, const V has[2], V &sum0, V &sum1)
+static __device__ __forceinline__ void GallopPackAdd(const GallopPackPair<GallopPackParts<Part>> &stored, const bool on[2], const PetscReal *__restrict__ dict, const V has[2], V &sum0, V &sum1)
 {
   constexpr bool Dict = Kind == GALLOP_PACK_DICT8 || Kind == GALLOP_PACK_DICT16; /* whose number 0 may be any */
-  V              a[2] = {V(0), V(0)};
+  const V        a[2] = {GallopPackDecode<Kind>(stored.first, dict), GallopPackDecode<Kind>(stored.second, dict)};
 
-  if (!Dict || first) a[0] = GallopPackDecode<Kind>(stored.first, dict);
-  if (!Dict || second) a[1] = GallopPackDecode<Kind>(stored.second, dict);
-  sum0 += a[0] * has[0];
-  sum1 += a[1] * has[1];
+  sum0 += (Dict && !on[0] ? V(0) : a[0]) * (on[0] ? has[0] : V(-0.0));
+  sum1 += (Dict && !on[1] ? V(0) : a[1]) * (on[1] ? has[1] : V(-0.0));
 }
 
 /* The two columns that a lane's rows have in a line; all lanes have the same line */
@@ -203,8 +204,7 @@ static __device__ __forceinline__ GallopPackAhead GallopPackLoadAhead(const Gall
 
 /*
   Some lines, of which there are num: their values and x for all of them are under way together. Order of sums: that of the lines. Strided: the columns of all lines grow by step from row to row,
-  and a lane needs but their first columns to know its own. Full: all rows have entries in all of these lines. Elsewhere x[0] is loaded where there is no entry, since the
-  compiler would wait for a load that depends on a condition before it starts the next one.
+  and a lane needs but their first columns to know its own. Full: all rows have entries in all of these lines. Elsewhere x[0] is loaded where there is no entry.
 */
 template <int Lines, GallopPackValues Kind, bool Strided, bool Full, typename V>
 static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int num, int step, GallopPackPair<uint32_t> mask, const V *x, V sum[2])
@@ -238,11 +238,9 @@ static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackV
   }
 #pragma unroll
   for (int u = 0; u < Lines; u++) {
-    const bool first = Full ? u < num : mask.first >> u & 1, second = Full ? u < num : mask.second >> u & 1;
+    const bool on[2] = {Full ? u < num : (bool)(mask.first >> u & 1), Full ? u < num : (bool)(mask.second >> u & 1)};
 
-    if (!first) has[u][0] = V(-0.0);
-    if (!second) has[u][1] = V(-0.0);
-    GallopPackAdd<Kind>(stored[u], first, second, view.dict, has[u], sum[0], sum[1]);
+    GallopPackAdd<Kind>(stored[u], on, view.dict, has[u], sum[0], sum[1]);
   }
 }
 
@@ -344,9 +342,9 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
     for (int u = 0; u < AtOnce; u++) {
       const int line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
 
-      if (lane >= n) has[u][0] = V(-0.0);
-      if (lane + WarpSize >= n) has[u][1] = V(-0.0);
-      GallopPackAdd<Kind>(stored[u], lane < n, lane + WarpSize < n, view.dict, has[u], sum, sum);
+      const bool on[2] = {lane < n, lane + WarpSize < n};
+
+      GallopPackAdd<Kind>(stored[u], on, view.dict, has[u], sum, sum);
     }
   }
   if (wait) GallopWaitForPredecessor();
