@@ -257,6 +257,8 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_evchyb_storage", &available));
+  if (!available) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "plain")); /* the paper's, which has these parts */
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
   PetscCall(BenchList("-f", 0, NULL, &nfiles, files));

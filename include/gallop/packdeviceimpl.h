@@ -84,6 +84,14 @@ static __device__ __forceinline__ PetscScalar GallopPackDecode(const GallopPackP
   return u.value;
 }
 
+/* c + a b, rounded once, as the compiler makes it of the sums of plain storage */
+template <typename V>
+static __device__ __forceinline__ V GallopPackMultiplyAdd(V a, V b, V c)
+{
+  if constexpr (cuda::std::is_floating_point_v<V>) return fma(a, b, c);
+  else return c + a * b;
+}
+
 /*
   Adds what a lane's two entries of a line give; has is x for them. Where there is no entry, on is false, 0 is stored and -0 is taken for x: their product leaves any sum as it is. Nothing is loaded
   under a condition, for which the compiler would wait before it starts the next load.
@@ -94,8 +102,8 @@ static __device__ __forceinline__ void GallopPackAdd(const GallopPackPair<Gallop
   constexpr bool Dict = Kind == GALLOP_PACK_DICT8 || Kind == GALLOP_PACK_DICT16; /* whose number 0 may be any */
   const V        a[2] = {GallopPackDecode<Kind>(stored.first, dict), GallopPackDecode<Kind>(stored.second, dict)};
 
-  sum0 += (Dict && !on[0] ? V(0) : a[0]) * (on[0] ? has[0] : V(-0.0));
-  sum1 += (Dict && !on[1] ? V(0) : a[1]) * (on[1] ? has[1] : V(-0.0));
+  sum0 = GallopPackMultiplyAdd<V>(Dict && !on[0] ? V(0) : a[0], on[0] ? has[0] : V(-0.0), sum0);
+  sum1 = GallopPackMultiplyAdd<V>(Dict && !on[1] ? V(0) : a[1], on[1] ? has[1] : V(-0.0), sum1);
 }
 
 /* The two columns that a lane's rows have in a line; all lanes have the same line */

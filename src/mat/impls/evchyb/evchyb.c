@@ -15,7 +15,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
-. -mat_evchyb_storage <plain>         - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays
+. -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
@@ -112,7 +112,7 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
   o->rowsmax = 1;
   o->columns = 128;
   o->byrow   = 4000000;
-  o->storage = EVCHYB_PLAIN;
+  o->storage = EVCHYB_AUTO;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -184,12 +184,10 @@ void EVCHYBSplit(PetscInt nempty, PetscInt nshort, PetscInt nlong, EVCHYB *ev)
 
 /* ---- packed storage ---- */
 
-static const PetscInt PackWarps = 16; /* slices a processor that a matrix has at least, where packing is not asked for: a warp computes each from its first line to its last */
-
 static PetscBool WantsPack(const EVCHYBOptions *options, const GallopCSR *csr, int processors)
 {
   if (options->storage == EVCHYB_PLAIN || !GallopPackIndicesFit(csr)) return PETSC_FALSE;
-  return (PetscBool)(options->storage == EVCHYB_PACKED || (processors && csr->m / GALLOP_PACK_ROWS >= PackWarps * processors));
+  return (PetscBool)(options->storage == EVCHYB_PACKED || (processors && csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * processors));
 }
 
 /* Whether entries take at most so much of what they do in plain storage, without its padding */
@@ -271,7 +269,7 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
       cost  = othercost[0];
     }
   }
-  if (o->storage == EVCHYB_PACKED || Takes(&cost, 0.9)) {
+  if (o->storage == EVCHYB_PACKED || Takes(&cost, EVCHYB_PACK_SHARE)) {
     PetscCall(CutRows(csr, rows, nrows, &order, &pieces, &done));
     if (done) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
     if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order.pieces * sizeof(PetscInt), pieces));

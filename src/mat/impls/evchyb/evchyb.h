@@ -60,8 +60,11 @@ typedef enum {
 
 #define EVCHYB_PACK_EACH  8     /* slices of a warp, one after the other, at most */
 #define EVCHYB_PACK_WARPS 16384 /* that share the slices of a matrix, before one has several: some for each place on a GPU */
-#define EVCHYB_PIECE      4096  /* entries of a piece */
-#define EVCHYB_SHORT_ROW  512   /* that a warp computes, longer pieces a GPU block */
+/* Where it is not asked for, a matrix is packed that has so many slices a multiprocessor, each of which a warp computes from its first line to its last, and whose entries take so much of their bytes in CSR: measured, docs/packing.md */
+#define EVCHYB_PACK_SLICES 24
+#define EVCHYB_PACK_SHARE  0.8
+#define EVCHYB_PIECE       4096 /* entries of a piece */
+#define EVCHYB_SHORT_ROW   512  /* that a warp computes, longer pieces a GPU block */
 
 #define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
 
