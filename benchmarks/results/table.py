@@ -21,7 +21,7 @@ refresh_us build/product refresh/product, what, where it is not for evchyb alone
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
 docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
-hbp-h200-setup.txt, docs/choose.md from the runs of all types.
+hbp-h200-setup.txt, docs/packing.md from packing-h200.tsv, docs/choose.md from the runs of all types.
 """
 import math
 import re
@@ -129,6 +129,21 @@ def products(path, ours=OURS):
         text.append(f"Read bandwidth measured in the same run: {run.bandwidth:.0f} GB/s.  ")
     text.append(f"Options of the run: {f'`{run.options}`, otherwise ' if run.options else ''}the defaults.")
     return text
+
+
+def packed(path):
+    """Packed storage (evchyb@p) beside plain (evchyb) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, which what aijcusparse takes tells."""
+    plain, ours = Run(path), Run(path, f"{OURS}@p")
+    room = {what: {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what} for what in ("aijcusparse", OURS, f"{OURS}@p")}
+    size = {fields[0]: int(fields[1]) + int(fields[2]) for fields in lines_of(path)}
+    rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | over cuSPARSE | over plain | bytes a nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 9 + "---|"]
+    for name in ours.matrices():
+        best, time, nnz, cells = ours.cusparse(name), ours.time[name, f"{OURS}@p"], ours.nnz[name], " | | "
+        bytes_ = [room[what][name] - room["aijcusparse"][name] for what in (OURS, f"{OURS}@p")]
+        if min(bytes_) * nnz > 1 << 24:  # less is not seen in the GPU's memory, which is given in pieces of 2 MiB
+            cells = f"{bytes_[0]:.2f} | {bytes_[1]:.2f} | {(bytes_[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %"
+        rows.append(f"| {name} | {nnz / 1e6:.2f} | {best:.1f} | {plain.time[name, OURS]:.1f} | {time:.1f} | {best / time:.2f} | {plain.time[name, OURS] / time:.2f} | {cells} | {cache(ours, name)} |")
+    return rows + ["", f"Read bandwidth measured in the same run: {ours.bandwidth:.0f} GB/s."]
 
 
 def summary(path):
@@ -392,6 +407,7 @@ def update(splice=splice):
     splice(page, "table", products(HERE / "hbp-h200.tsv", "hbp"))
     splice(page, "setup", setup(HERE / "hbp-h200-setup.txt", "hbp"))
 
+    splice(ROOT / "docs" / "packing.md", "table", packed(HERE / "packing-h200.tsv"))
     for marker, rows in (("kinds", kinds()), ("compare", compare()), ("costs", costs())):
         splice(ROOT / "docs" / "choose.md", marker, rows)
 
