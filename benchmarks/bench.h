@@ -57,7 +57,20 @@ PETSC_INTERN PetscErrorCode BenchTimeCold(const BenchPlace *, BenchWork, void *,
 
 PETSC_INTERN PetscErrorCode BenchList(const char[], PetscInt, const char *const[], PetscInt *, char *[]);
 PETSC_INTERN PetscErrorCode BenchFreeList(PetscInt, char *[]);
-PETSC_INTERN PetscErrorCode BenchPrintUnused(void);
+
+/* What each program here begins with, runs over, and ends with */
+typedef struct {
+  PetscInt  nfiles, nnames; /* -f, -generate */
+  char     *files[BENCH_MOST_NAMES], *names[BENCH_MOST_NAMES];
+  PetscInt  seed;   /* -seed */
+  PetscReal min_ms; /* -min_ms */
+  PetscInt  wrong;  /* results so far */
+} BenchInput;
+
+PETSC_INTERN PetscErrorCode BenchInputCreate(BenchInput *);
+PETSC_INTERN PetscErrorCode BenchInputRun(BenchInput *, PetscErrorCode (*)(void *, const char[], PetscBool), void *); /* the work is given names, and whether they are those of files */
+PETSC_INTERN PetscErrorCode BenchInputDestroy(BenchInput *);                                                          /* prints options that nothing used; an error where results are wrong */
+PETSC_INTERN PetscErrorCode BenchPrintHead(const char[], const BenchPlace *, PetscLogDouble *);                       /* commit, versions and machine, and starts the place */
 
 PETSC_INTERN const BenchPlace BenchHost;
 PETSC_INTERN PetscErrorCode   BenchHostBandwidth(PetscLogDouble *); /* also prepares timing with flushed caches, as start() does */

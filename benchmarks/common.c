@@ -219,7 +219,7 @@ PetscErrorCode BenchTimeCold(const BenchPlace *place, BenchWork work, void *ctx,
 /* ---- options ---- */
 
 /* A misspelled option must not pass for one that had no effect */
-PetscErrorCode BenchPrintUnused(void)
+static PetscErrorCode PrintUnused(void)
 {
   PetscInt n;
   char   **names, **values;
@@ -249,5 +249,55 @@ PetscErrorCode BenchFreeList(PetscInt n, char *list[])
 {
   PetscFunctionBegin;
   for (PetscInt k = 0; k < n; k++) PetscCall(PetscFree(list[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- programs ---- */
+
+PetscErrorCode BenchInputCreate(BenchInput *in)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
+  in->seed   = 1;
+  in->min_ms = 30;
+  in->wrong  = 0;
+  PetscCall(BenchList("-f", 0, NULL, &in->nfiles, in->files));
+  PetscCall(BenchList("-generate", 0, NULL, &in->nnames, in->names));
+  PetscCheck(in->nfiles + in->nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate star7_100 or -f matrix.mtx; -help lists all options");
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &in->min_ms, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &in->seed, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BenchPrintHead(const char commit[], const BenchPlace *place, PetscLogDouble *bandwidth)
+{
+  char version[256];
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetVersion(version, sizeof(version)));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit %s\n# %s\n# numbers of %d bytes, indices of %d\n", commit, version, (int)sizeof(PetscScalar), (int)sizeof(PetscInt)));
+  PetscCall((*place->start)(bandwidth));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# read bandwidth %.0f GB/s\n", *bandwidth * 1e-9));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BenchInputRun(BenchInput *in, PetscErrorCode (*work)(void *, const char[], PetscBool), void *ctx)
+{
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < in->nnames; k++) PetscCall((*work)(ctx, in->names[k], PETSC_FALSE));
+  for (PetscInt k = 0; k < in->nfiles; k++) PetscCall((*work)(ctx, in->files[k], PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode BenchInputDestroy(BenchInput *in)
+{
+  PetscFunctionBegin;
+  PetscCall(PrintUnused());
+  PetscCall(BenchFreeList(in->nnames, in->names));
+  PetscCall(BenchFreeList(in->nfiles, in->files));
+  PetscCheck(!in->wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " results are wrong", in->wrong);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -157,9 +157,8 @@ static PetscErrorCode Apply(void *ctx)
 /* ---- measurements ---- */
 
 typedef struct {
-  PetscInt  seed, wrong;
-  PetscReal min_ms;
-  PetscBool once;
+  BenchInput in;
+  PetscBool  once;
 } Bench;
 
 /* Results in the order of stored rows are brought back to that of the matrix first */
@@ -169,7 +168,7 @@ static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, Product
   PetscScalar       *back = NULL;
 
   PetscFunctionBegin;
-  PetscCall(VecSet(y, PETSC_INFINITY)); /* so that what a product does not write shows */
+  PetscCall(VecSet(y, INFINITY)); /* so that what a product does not write shows */
   PetscCall(Apply(p));
   PetscCall(VecGetArrayRead(y, &values));
   if (p->way == INORDER) {
@@ -186,12 +185,13 @@ static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, Product
   PetscCall(VecRestoreArrayRead(y, &values));
   if (*err <= (100 + problem->longest) * PETSC_MACHINE_EPSILON) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", problem->name, Names[p->way], (double)*err));
-  b->wrong++;
+  b->in.wrong++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
+static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
 {
+  Bench             *b = (Bench *)ctx;
   BenchProblem       problem;
   Mat                A;
   Vec                x, y;
@@ -203,7 +203,7 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
   PetscLogDouble     warm, cold;
 
   PetscFunctionBegin;
-  PetscCall(BenchProblemCreate(given, file, b->seed, PETSC_FALSE, 0, &problem));
+  PetscCall(BenchProblemCreate(given, file, b->in.seed, PETSC_FALSE, 0, &problem));
   PetscCheck(problem.nz, PETSC_COMM_SELF, PETSC_ERR_USER, "Matrix %s has no entries", problem.name);
   PetscCall(BenchProblemRemark(&problem));
   PetscCall(MatConvert(problem.A, MATEVCHYB, MAT_INITIAL_MATRIX, &A));
@@ -230,7 +230,7 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
   for (p.way = FULL; p.way < WAYS && !b->once; p.way++) {
     const bool product = p.way <= INORDER;
 
-    PetscCall(BenchTimeWarm(&BenchDevice, Apply, &p, b->min_ms, &warm, warms));
+    PetscCall(BenchTimeWarm(&BenchDevice, Apply, &p, b->in.min_ms, &warm, warms));
     PetscCall(BenchTimeCold(&BenchDevice, Apply, &p, &cold, colds));
     if (product) PetscCall(CheckResult(b, &problem, &p, y, &err));
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscCount_FMT "\t%s\t%.2f\t%.2f\t", problem.name, problem.m, problem.nz, copy.ell.nz + copy.csr.nz, Names[p.way], warm * 1e6, cold * 1e6));
@@ -247,42 +247,26 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
 
 int main(int argc, char **argv)
 {
-  Bench          b = {1, 0, 30, PETSC_FALSE};
-  char          *files[BENCH_MOST_NAMES], *names[BENCH_MOST_NAMES], version[256];
-  PetscInt       nfiles, nnames;
+  Bench          b = {};
   PetscBool      available;
   PetscLogDouble bandwidth;
-  PetscMPIInt    size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_evchyb_storage", &available));
   if (!available) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "plain")); /* the paper's, which has these parts */
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
-  PetscCall(BenchList("-f", 0, NULL, &nfiles, files));
-  PetscCall(BenchList("-generate", 0, NULL, &nnames, names));
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
+  PetscCall(BenchInputCreate(&b.in));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-once", &b.once, NULL));
-  PetscCheck(nfiles + nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate kron16 or -f matrix.mtx; -help lists all options");
   PetscCall(BenchDeviceAvailable(&available));
   PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program times parts of a kernel, and there is no GPU");
 
-  PetscCall(PetscGetVersion(version, sizeof(version)));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));
-  PetscCall((*BenchDevice.start)(&bandwidth));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# read bandwidth %.0f GB/s\n", bandwidth * 1e-9));
+  PetscCall(BenchPrintHead(GALLOP_COMMIT, &BenchDevice, &bandwidth));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# matrix\tm\tnnz\tstored\twhat\twarm_us\tcold_us\terr\twarm_min\twarm_max\tcold_min\tcold_max\n"));
-  for (PetscInt k = 0; k < nnames; k++) PetscCall(RunMatrix(&b, names[k], PETSC_FALSE));
-  for (PetscInt k = 0; k < nfiles; k++) PetscCall(RunMatrix(&b, files[k], PETSC_TRUE));
+  PetscCall(BenchInputRun(&b.in, RunMatrix, &b));
 
-  PetscCall(BenchPrintUnused());
   PetscCall((*BenchDevice.finish)());
-  PetscCall(BenchFreeList(nnames, names));
-  PetscCall(BenchFreeList(nfiles, files));
-  PetscCheck(!b.wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " results are wrong", b.wrong);
+  PetscCall(BenchInputDestroy(&b.in));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -53,11 +53,12 @@ typedef struct {
   PetscLogDouble    bandwidth;
   PetscLogDouble    hostbandwidth; /* 0 where no type of the host is asked for */
   PetscBool         transpose, raw, announce, csc;
-  PetscInt          seed, wrong, ntypes, skip, ncases, nk, k[BENCH_MOST_NAMES]; /* ncases: so far, those that were left out too */
-  BenchProblem      small;                                                      /* the first products of a process set up what later ones find: handles, pools, kernels */
+  BenchInput        in;
+  PetscInt          ntypes, skip, ncases, nk, k[BENCH_MOST_NAMES]; /* ncases: so far, those that were left out too */
+  BenchProblem      small;                                         /* the first products of a process set up what later ones find: handles, pools, kernels */
   PetscBool         warmed;
   char             *types[BENCH_MOST_NAMES];
-  PetscReal         min_ms;
+  BenchWork         measure;
 } Bench;
 
 /* What is timed */
@@ -277,7 +278,7 @@ static PetscErrorCode CaseError(Case *c, PetscReal *err)
       Vec column;
 
       PetscCall(MatDenseGetColumnVecWrite(c->C, k, &column));
-      PetscCall(VecSet(column, PETSC_INFINITY));
+      PetscCall(VecSet(column, INFINITY));
       PetscCall(MatDenseRestoreColumnVecWrite(c->C, k, &column));
     }
     PetscCall(CaseApply(c));
@@ -287,7 +288,7 @@ static PetscErrorCode CaseError(Case *c, PetscReal *err)
     PetscCall(MatDenseRestoreArrayRead(c->C, &y));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(VecSet(c->y, PETSC_INFINITY));
+  PetscCall(VecSet(c->y, INFINITY));
   PetscCall(CaseApply(c));
   PetscCall(VecGetArrayRead(c->y, &y));
   PetscCall(ResultError(c, y, lda, err));
@@ -309,7 +310,7 @@ static PetscErrorCode TimeProducts(void *ctx)
   PetscCall((*place->memory)(&before));
   PetscCall((*place->time)(CaseStart, c, 1, &setup));
   PetscCall((*place->memory)(&after));
-  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->min_ms, &warm, warms));
+  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->in.min_ms, &warm, warms));
   PetscCall(BenchTimeCold(place, CaseApply, c, &cold, colds));
   PetscCall(CaseError(c, &err));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%s\t%" PetscInt_FMT "\t%.3f\t%.2f\t%.2f\t%.1f\t%.3f\t%.2f\t%.1e\t%.2f\t%.2f\t%.2f\t%.2f\n", p->name, p->m, p->n, p->nz, c->what, columns, setup * 1e3, warm * 1e6, cold * 1e6, 2e-9 * p->nz * columns / warm, bytes / cold / bandwidth, (after - before - (p->k ? dense : 0)) / PetscMax(p->nz, 1), (double)err, (double)warms[0] * 1e6, (double)warms[1] * 1e6, (double)colds[0] * 1e6, (double)colds[1] * 1e6));
@@ -317,7 +318,7 @@ static PetscErrorCode TimeProducts(void *ctx)
   if (c->A) PetscCall(MatViewFromOptions(c->A, (PetscObject)c->p->A, "-view"));
   if (!(err <= (100 + p->longest) * PETSC_MACHINE_EPSILON)) {
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", p->name, c->what, (double)err));
-    c->b->wrong++;
+    c->b->in.wrong++;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -393,7 +394,7 @@ static PetscErrorCode TimeSetup(void *ctx)
   PetscCall((*place->time)(CaseStart, c, 1, &convert));
   PetscCall(PetscStrbeginswith(c->what, "sell", &aij));
   aij = (PetscBool)!aij;
-  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->min_ms, &product, NULL));
+  PetscCall(BenchTimeWarm(place, CaseApply, c, c->b->in.min_ms, &product, NULL));
   for (PetscInt k = 0; k < BENCH_MEASUREMENTS; k++) {
     Case copy = *c;
 
@@ -544,23 +545,24 @@ static PetscErrorCode RunCase(Bench *b, const BenchProblem *p, PetscInt t, Bench
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Run(Bench *b, const char given[], PetscBool file, BenchWork measure)
+static PetscErrorCode Run(void *ctx, const char given[], PetscBool file)
 {
+  Bench       *b = (Bench *)ctx;
   BenchProblem p;
   PetscInt     most = 0;
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < b->nk; k++) most = PetscMax(most, b->k[k]);
-  PetscCall(BenchProblemCreate(given, file, b->seed, b->transpose, most, &p));
+  PetscCall(BenchProblemCreate(given, file, b->in.seed, b->transpose, most, &p));
   PetscCall(BenchProblemRemark(&p));
-  if (!b->warmed) PetscCall(BenchProblemCreate("star5_32", PETSC_FALSE, b->seed, b->transpose, most, &b->small));
+  if (!b->warmed) PetscCall(BenchProblemCreate("star5_32", PETSC_FALSE, b->in.seed, b->transpose, most, &b->small));
   for (PetscInt k = 0; k < b->nk; k++) {
     p.k = b->k[k];
     if (p.k > PETSC_INT_MAX / PetscMax(1, PetscMax(p.m, p.n))) {
       PetscCall(PetscPrintf(PETSC_COMM_SELF, "# LEFT OUT %s with %" PetscInt_FMT " columns: more numbers than a PetscInt counts\n", p.name, p.k));
       continue;
     }
-    for (PetscInt t = 0; t < b->ntypes + b->place->nraws; t++) PetscCall(RunCase(b, &p, t, measure));
+    for (PetscInt t = 0; t < b->ntypes + b->place->nraws; t++) PetscCall(RunCase(b, &p, t, b->measure));
   }
   if (!b->warmed) PetscCall(BenchProblemDestroy(&b->small));
   b->warmed = PETSC_TRUE;
@@ -616,34 +618,24 @@ static PetscErrorCode PrepareHostTypes(Bench *b)
 int main(int argc, char **argv)
 {
   static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP, MATSELLCUDA};
-  Bench                    b       = {.place = &BenchHost, .seed = 1, .min_ms = 30};
-  char                    *files[BENCH_MOST_NAMES], *names[BENCH_MOST_NAMES], version[256];
-  PetscInt                 nfiles, nnames;
+  Bench                    b       = {.place = &BenchHost, .measure = TimeProducts};
   PetscBool                setup = PETSC_FALSE, firsts = PETSC_FALSE, match;
-  BenchWork                measure = TimeProducts;
   const char              *columns = "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\twarm_min\twarm_max\tcold_min\tcold_max\n";
-  PetscMPIInt              size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
+  PetscCall(BenchInputCreate(&b.in));
 #if defined(PETSC_HAVE_CUDA)
   PetscCall(BenchDeviceAvailable(&match));
   if (match) b.place = &BenchDevice;
 #endif
-  PetscCall(BenchList("-f", 0, NULL, &nfiles, files));
-  PetscCall(BenchList("-generate", 0, NULL, &nnames, names));
-  PetscCheck(nfiles + nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate star7_100 or -f matrix.mtx; -help lists all options");
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-raw", &b.raw, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &b.transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-setup", &setup, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-csc_warp", &b.csc, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-announce", &b.announce, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-skip", &b.skip, NULL));
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-first", &firsts, NULL));
   b.nk = BENCH_MOST_NAMES;
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-k", b.k, &b.nk, NULL));
@@ -655,32 +647,25 @@ int main(int argc, char **argv)
   if (b.place == &BenchHost) PetscCall(UseHostTypes(&b));
   PetscCheck(!firsts || b.place->copy, PETSC_COMM_WORLD, PETSC_ERR_USER, "-first is for a GPU, and there is none");
   if (setup) {
-    measure = TimeSetup;
-    columns = "# matrix\tnnz\tproduct_us\tconvert_ms\tbuild_us\trefresh_us\tbuild/product\trefresh/product\twhat\tbuild_min\tbuild_max\trefresh_min\trefresh_max\tpeak_B/nnz\n";
+    b.measure = TimeSetup;
+    columns   = "# matrix\tnnz\tproduct_us\tconvert_ms\tbuild_us\trefresh_us\tbuild/product\trefresh/product\twhat\tbuild_min\tbuild_max\trefresh_min\trefresh_max\tpeak_B/nnz\n";
   } else if (firsts) {
-    measure = TimeFirst;
-    columns = "# matrix\tnnz\tcopy_ms\tfirst_ms\tfirst/copy\tresident_us\tnewvalues_ms\twhat\n";
+    b.measure = TimeFirst;
+    columns   = "# matrix\tnnz\tcopy_ms\tfirst_ms\tfirst/copy\tresident_us\tnewvalues_ms\twhat\n";
   }
   if (setup || firsts) b.raw = b.csc = PETSC_FALSE;
 
-  PetscCall(PetscGetVersion(version, sizeof(version)));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n# numbers of %d bytes, indices of %d\n", version, (int)sizeof(PetscScalar), (int)sizeof(PetscInt)));
-  PetscCall((*b.place->start)(&b.bandwidth));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# read bandwidth %.0f GB/s\n", b.bandwidth * 1e-9));
+  PetscCall(BenchPrintHead(GALLOP_COMMIT, b.place, &b.bandwidth));
   PetscCall(PrintOptions());
   PetscCall(PrepareHostTypes(&b));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s", columns));
-  for (PetscInt k = 0; k < nnames; k++) PetscCall(Run(&b, names[k], PETSC_FALSE, measure));
-  for (PetscInt k = 0; k < nfiles; k++) PetscCall(Run(&b, files[k], PETSC_TRUE, measure));
+  PetscCall(BenchInputRun(&b.in, Run, &b));
   if (b.announce) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# done\n"));
 
-  PetscCall(BenchPrintUnused());
   PetscCall((*b.place->finish)());
   if (b.hostbandwidth > 0) PetscCall((*BenchHost.finish)());
-  PetscCall(BenchFreeList(nnames, names));
-  PetscCall(BenchFreeList(nfiles, files));
   PetscCall(BenchFreeList(b.ntypes, b.types));
-  PetscCheck(!b.wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " results are wrong", b.wrong);
+  PetscCall(BenchInputDestroy(&b.in));
   PetscCall(PetscFinalize());
   return 0;
 }

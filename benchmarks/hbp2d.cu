@@ -521,8 +521,8 @@ static PetscErrorCode TimeProduct(const BenchProblem *problem, PetscReal min_ms,
 typedef struct {
   HBPOptions options;
   PetscBool  blocksort;
-  PetscInt   seed, wrong, matrices;
-  PetscReal  min_ms;
+  BenchInput in;
+  PetscInt   matrices;
   PetscReal  reorder[WAYS], setup[WAYS], product[WAYS]; /* sums of the logarithms of ratios */
 } Bench;
 
@@ -531,14 +531,14 @@ static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, const c
   const PetscScalar *values;
 
   PetscFunctionBegin;
-  PetscCall(VecSet(y, PETSC_INFINITY)); /* so that what a product does not write shows */
+  PetscCall(VecSet(y, INFINITY)); /* so that what a product does not write shows */
   PetscCall((*work)(ctx));
   PetscCall(VecGetArrayRead(y, &values));
   PetscCall(BenchProblemError(problem, values, problem->ny, err));
   PetscCall(VecRestoreArrayRead(y, &values));
   if (*err <= (100 + problem->longest) * PETSC_MACHINE_EPSILON) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# WRONG %s %s: error %.1e\n", problem->name, way, (double)*err));
-  b->wrong++;
+  b->in.wrong++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -556,7 +556,7 @@ static PetscErrorCode Measure(Bench *b, const BenchProblem *problem, SetUp *s, V
   if (s->way != ROWS) {
     PetscCall(Collect(s));
     PetscCall(TakeOrders(s));
-    PetscCall(BenchTimeWarm(&BenchDevice, Reorder, s, b->min_ms, &f->reorder, NULL));
+    PetscCall(BenchTimeWarm(&BenchDevice, Reorder, s, b->in.min_ms, &f->reorder, NULL));
     PetscCall(ReleaseWork(s));
     PetscCall(DestroyBuilt(s));
   }
@@ -579,9 +579,9 @@ static PetscErrorCode Measure(Bench *b, const BenchProblem *problem, SetUp *s, V
   spmv         = both;
   spmv.h.alone = PETSC_TRUE; /* as if there were no combine part */
   PetscCall(CheckResult(b, problem, Names[s->way], ApplyProduct, &both, y, &f->err));
-  PetscCall(TimeProduct(problem, b->min_ms, ApplyProduct, &both, &f->product));
+  PetscCall(TimeProduct(problem, b->in.min_ms, ApplyProduct, &both, &f->product));
   f->spmv = f->product;
-  if (!s->h->alone) PetscCall(TimeProduct(problem, b->min_ms, ApplyProduct, &spmv, &f->spmv));
+  if (!s->h->alone) PetscCall(TimeProduct(problem, b->in.min_ms, ApplyProduct, &spmv, &f->spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -669,8 +669,9 @@ static PetscErrorCode CreateVector(PetscInt n, const PetscScalar values[], Vec *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
+static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
 {
+  Bench       *b = (Bench *)ctx;
   BenchProblem problem;
   GallopCSR    csr;
   SetUp        s = {};
@@ -680,7 +681,7 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
   PetscInt     blocks = 0, segs = 0;
 
   PetscFunctionBegin;
-  PetscCall(BenchProblemCreate(given, file, b->seed, PETSC_FALSE, 0, &problem));
+  PetscCall(BenchProblemCreate(given, file, b->in.seed, PETSC_FALSE, 0, &problem));
   PetscCheck(problem.nz, PETSC_COMM_SELF, PETSC_ERR_USER, "Matrix %s has no entries", problem.name);
   PetscCall(BenchProblemRemark(&problem));
   PetscCall(CopyCSR(problem.A, &csr));
@@ -710,7 +711,7 @@ static PetscErrorCode RunMatrix(Bench *b, const char given[], PetscBool file)
     f = {-1, -1, -1, -1, -1, -1, -1};
     PetscCall((*BenchDevice.rawcreate)(problem.A, k, PETSC_FALSE, 0, x, y, &raw));
     PetscCall(CheckResult(b, &problem, BenchDevice.raws[k].name, BenchDevice.rawapply, raw, y, &f.err));
-    PetscCall(TimeProduct(&problem, b->min_ms, BenchDevice.rawapply, raw, &f.product));
+    PetscCall(TimeProduct(&problem, b->in.min_ms, BenchDevice.rawapply, raw, &f.product));
     PetscCall((*BenchDevice.rawdestroy)(&raw));
     PetscCall(PrintLine(&problem, blocks, segs, BenchDevice.raws[k].name, &f, &hash));
     best = PetscMin(best, (PetscReal)f.product);
@@ -748,25 +749,17 @@ static PetscErrorCode GetRange(const char name[], PetscInt least, PetscInt most,
 int main(int argc, char **argv)
 {
   Bench          b = {};
-  char          *files[BENCH_MOST_NAMES], *names[BENCH_MOST_NAMES], version[256];
-  PetscInt       nfiles, nnames;
   PetscBool      available, shared = PETSC_FALSE;
   PetscLogDouble bandwidth;
-  PetscMPIInt    size;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCheck(size == 1, PETSC_COMM_WORLD, PETSC_ERR_WRONG_MPI_SIZE, "This program runs on one process");
+  PetscCall(BenchInputCreate(&b.in));
   b.options.block_rows = 512;
   b.options.block_cols = 4096;
   b.options.map        = HBP_MAP_NEVER;
   b.options.fixed      = -1;
-  b.seed               = 1;
-  b.min_ms             = 30;
-  PetscCall(BenchList("-f", 0, NULL, &nfiles, files));
-  PetscCall(BenchList("-generate", 0, NULL, &nnames, names));
   PetscCall(GetRange("-block_rows", 1, HBP_MAX_ROWS, &b.options.block_rows));
   PetscCall(GetRange("-block_cols", 1, HBP_MAX_COLS, &b.options.block_cols));
   PetscCall(GetRange("-long_row", 0, PETSC_INT_MAX, &b.options.long_row));
@@ -776,27 +769,18 @@ int main(int argc, char **argv)
   PetscCheck(!shared || b.options.block_cols <= HBP_MAX_SHARED_COLS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "With -shared_x a block has at most %" PetscInt_FMT " columns", HBP_MAX_SHARED_COLS);
   b.options.shared_x = shared ? HBP_SHARED_ALWAYS : HBP_SHARED_NEVER;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-block_sort", &b.blocksort, NULL));
-  PetscCall(PetscOptionsGetReal(NULL, NULL, "-min_ms", &b.min_ms, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &b.seed, NULL));
-  PetscCheck(nfiles + nnames, PETSC_COMM_WORLD, PETSC_ERR_USER, "Name matrices: -generate kron16 or -f matrix.mtx; -help lists all options");
   PetscCall(BenchDeviceAvailable(&available));
   PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program compares kernels, and there is no GPU");
 
-  PetscCall(PetscGetVersion(version, sizeof(version)));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit " GALLOP_COMMIT "\n# %s\n", version));
-  PetscCall((*BenchDevice.start)(&bandwidth));
+  PetscCall(BenchPrintHead(GALLOP_COMMIT, &BenchDevice, &bandwidth));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, sorted by %s\n", b.options.block_rows, b.options.block_cols, shared ? "in" : "not in", b.blocksort ? "GPU blocks" : "cub::DeviceSegmentedSort"));
   PetscCall(
     PetscPrintf(PETSC_COMM_SELF, "# matrix\tnnz\tblocks\tsegments\tway\tgroups\treorder_us\tsetup_us\treorder/hash\tsetup/hash\tdeviation\tspmv_us\tcombine_us\tproduct_us\tproduct/hash\tL2\terr\n"));
-  for (PetscInt k = 0; k < nnames; k++) PetscCall(RunMatrix(&b, names[k], PETSC_FALSE));
-  for (PetscInt k = 0; k < nfiles; k++) PetscCall(RunMatrix(&b, files[k], PETSC_TRUE));
+  PetscCall(BenchInputRun(&b.in, RunMatrix, &b));
   PetscCall(PrintMeans(&b));
 
-  PetscCall(BenchPrintUnused());
   PetscCall((*BenchDevice.finish)());
-  PetscCall(BenchFreeList(nnames, names));
-  PetscCall(BenchFreeList(nfiles, files));
-  PetscCheck(!b.wrong, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt_FMT " results are wrong", b.wrong);
+  PetscCall(BenchInputDestroy(&b.in));
   PetscCall(PetscFinalize());
   return 0;
 }

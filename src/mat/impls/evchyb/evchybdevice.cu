@@ -309,7 +309,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
   else {
     const int      warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
     const PetscInt first = range.first + (PetscInt)block * range.count * WarpsInBlock + warp;
-    const int      num   = min((int)range.count, (range.end - first + WarpsInBlock - 1) / WarpsInBlock);
+    const int      num   = (int)PetscMin((PetscInt)range.count, (range.end - first + WarpsInBlock - 1) / WarpsInBlock);
 
     if (lane < num) slices[warp][lane] = GallopPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
     __syncwarp();
