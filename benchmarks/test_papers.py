@@ -130,7 +130,7 @@ class PapersTest(unittest.TestCase):
         self.assertAlmostEqual(balance[6], (118000 - 12 * 8160 - 16 * 1000) / (8 * 8000))  # alpha, of double numbers and indices of 4 bytes
         self.assertAlmostEqual(balance[7], 118000 / (2 * 8000 + 3 * 1000))
         self.assertEqual([missing["what"] for missing in document["missing"]], ["Figures 5 to 9", "Figure 16: the Bratu problem on 4 ranks"])
-        ways = ["aijcusparse", "evchyb", "evchyb packed"]
+        ways = ["aijcusparse", "evchyb", "evchyb permuted", "evchyb packed"]
         self.assertEqual([row[:2] for row in document["tables"][3]["rows"]], [[number, way] for number in (1, 2) for way in ways])
 
     def test_types_that_did_not_compute(self):
