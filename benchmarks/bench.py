@@ -41,6 +41,14 @@ def label(matrix):
     return re.sub(r"\.(mtx|mtx\.gz|bin)$", "", Path(matrix).name) if is_file(matrix) else matrix.split("=")[0]
 
 
+def check_labels(matrices):
+    """Results are told apart by the labels of matrices."""
+    labels = [label(matrix) for matrix in matrices]
+    twice = sorted({each for each in labels if labels.count(each) > 1})
+    if twice:
+        sys.exit(f"bench.py: several matrices are called {', '.join(twice)}: rename files, and name generated ones by label=name")
+
+
 def reason(code, errors):
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
@@ -224,8 +232,9 @@ def show(text):
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def run(program, matrices, options, timeout=300, outputs=(), announce=show):
-    """Time all cases of all matrices, and print each one's lines to the outputs. The document that goes to JSON."""
+def run(program, matrices, options, timeout=300, outputs=(), announce=show, save=lambda result: None):
+    """Time all cases of all matrices, and print each one's lines to the outputs. The document that goes to JSON, saved after each matrix."""
+    check_labels(matrices)
     readers, headed, begin = [], False, time.monotonic()
     for k, matrix in enumerate(matrices):
         spent = time.monotonic() - begin
@@ -238,6 +247,7 @@ def run(program, matrices, options, timeout=300, outputs=(), announce=show):
             for file in outputs:
                 print(line, file=file, flush=True)
         headed = headed or reader.columns is not None
+        save(document(readers, options, time.monotonic() - begin))
     return document(readers, options, time.monotonic() - begin)
 
 
@@ -256,9 +266,12 @@ def main():
     matrices = (chosen.matrices if not chosen.set else (QUICK if chosen.set == "quick" else FULL) + chosen.matrices) or QUICK
     options = ([] if {"-setup", "-first"} & set(options) else ["-raw"]) + options
     outputs = [sys.stdout] + ([open(chosen.output, "w")] if chosen.output else [])
-    result = run(chosen.program, matrices, options, chosen.timeout, outputs)
-    if chosen.json:
-        Path(chosen.json).write_text(json.dumps(result, indent=1) + "\n")
+
+    def save(result):
+        if chosen.json:
+            Path(chosen.json).write_text(json.dumps(result, indent=1) + "\n")
+
+    result = run(chosen.program, matrices, options, chosen.timeout, outputs, save=save)
     bad = [case for case in result["cases"] if case["status"] != "ok"]
     print(f"{len(result['cases']) - len(bad)} of {len(result['cases'])} cases of {len(matrices)} matrices timed in {result['seconds']:.0f} s"
           + "".join(f"; {name}" for name in (chosen.output, chosen.json) if name), file=sys.stderr)

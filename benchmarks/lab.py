@@ -93,6 +93,7 @@ class Lab:
         self.chosen, self.folder, self.quick = chosen, Path(chosen.output), chosen.quick
         self.folder.mkdir(parents=True, exist_ok=True)
         self.matrices = chosen.matrices
+        bench.check_labels(self.matrices)
         self.measurements, self.tables, self.figures, self.missing, self.bad = {}, [], [], [], 0
         probe = bench.document([bench.measure(self.path("gallopbench"), "star5_8", ["-types", "aij", "-min_ms", "1"], chosen.timeout)], [], 0)
         if not probe["commit"]:

@@ -93,6 +93,17 @@ class BenchTest(unittest.TestCase):
         self.assertFalse([line for line in lines if line.startswith(("# begins", "# done"))])
         self.assertEqual(document["options"], ["-raw", "-min_ms", "5"])
 
+    def test_two_of_one_name(self):
+        with self.assertRaises(SystemExit) as stopped:
+            self.bench("a/good.mtx", "good=other")
+        self.assertIn("several matrices are called good", str(stopped.exception))
+
+    def test_saved_after_each_matrix(self):
+        with mock.patch.object(bench, "measure", side_effect=[bench.measure(str(self.program), "good", [], 60), KeyboardInterrupt]):
+            with self.assertRaises(KeyboardInterrupt):
+                self.bench("good", "other")
+        self.assertEqual(len(json.loads((self.folder / "out.json").read_text())["cases"]), 3)
+
     def test_machine_and_numbers(self):
         _, _, document = self.bench("good")
         machine = [document[name] for name in ("commit", "driver", "cuda", "cusparse", "read_bandwidth_GBs", "gpu", "scalar_bytes", "index_bytes")]
