@@ -12,22 +12,6 @@ struct __align__(2 * sizeof(T)) GallopPackPair
   T first, second;
 };
 
-/* Some types load at once what the compiler would load in parts */
-template <typename T>
-static __device__ __forceinline__ GallopPackPair<T> GallopPackLoadPair(const void *p)
-{
-  using Word = cuda::std::conditional_t<sizeof(T) == 1, unsigned short, cuda::std::conditional_t<sizeof(T) == 2, unsigned int, cuda::std::conditional_t<sizeof(T) == 4, uint2, uint4>>>;
-  union
-  {
-    GallopPackPair<T>                                             pair;
-    cuda::std::conditional_t<(sizeof(T) > 8), unsigned int, Word> word;
-  } u;
-
-  if constexpr (sizeof(T) > 8) u.pair = *static_cast<const GallopPackPair<T> *>(p);
-  else u.word = __ldcs(static_cast<const Word *>(p));
-  return u.pair;
-}
-
 struct GallopPackView {
   const GallopPackSlice *slice;
   const GallopPackLine  *line;
@@ -106,35 +90,36 @@ static __device__ __forceinline__ void GallopPackAdd(const GallopPackPair<Gallop
   sum1 = GallopPackMultiplyAdd<V>(Dict && !on[1] ? V(0) : a[1], on[1] ? has[1] : V(-0.0), sum1);
 }
 
-/* The two columns that a lane's rows have in a line; all lanes have the same line */
-static __device__ __forceinline__ GallopPackPair<int> GallopPackColumns(GallopPackLine line, const unsigned char *__restrict__ stream, int lane)
+/* The word in which a lane's two offsets of a line are, other if none are stored: loaded whatever the class, since the compiler would wait for a load that depends on it */
+static __device__ __forceinline__ uint2 GallopPackLoadOffsets(GallopPackLine line, const unsigned char *__restrict__ stream, const void *other, int lane)
 {
-  const int            kind = GallopPackClassOf(line), base = line.base;
-  const unsigned char *at = GallopPackOffsets(line, stream);
+  const int            kind = GallopPackClassOf(line);
+  const unsigned char *at   = kind == GALLOP_PACK_STRIDED ? static_cast<const unsigned char *>(other) : GallopPackOffsets(line, stream) + ((lane << kind) & ~7);
 
-  if (kind == GALLOP_PACK_STRIDED) {
-    const int stride = GallopPackStrideOf(line), first = base + stride * lane;
+  static_assert(GALLOP_PACK_8 == 1 && GALLOP_PACK_16 == 2 && GALLOP_PACK_32 == 3, "two offsets take two bytes to the power of their class");
+  return __ldcs(reinterpret_cast<const uint2 *>(at));
+}
 
-    return {first, first + WarpSize * stride};
-  } else if (kind == GALLOP_PACK_8) {
-    const GallopPackPair<uint8_t> offset = GallopPackLoadPair<uint8_t>(at + 2 * lane);
+/* The two columns that a lane's rows have in a line; all lanes have the same line */
+static __device__ __forceinline__ GallopPackPair<int> GallopPackColumns(GallopPackLine line, uint2 word, int lane)
+{
+  const int kind = GallopPackClassOf(line);
 
-    return {base + offset.first, base + offset.second};
-  } else if (kind == GALLOP_PACK_16) {
-    const GallopPackPair<uint16_t> offset = GallopPackLoadPair<uint16_t>(at + 4 * lane);
+  if (kind == GALLOP_PACK_STRIDED) word = make_uint2((uint32_t)(GallopPackStrideOf(line) * lane), (uint32_t)(GallopPackStrideOf(line) * (lane + WarpSize)));
+  else if (kind != GALLOP_PACK_32) {
+    const int      bits = 4 << kind; /* 8 or 16 */
+    const uint32_t both = ((lane << kind) & 4 ? word.y : word.x) >> 8 * ((lane << kind) & 3), all = (1u << bits) - 1;
 
-    return {base + offset.first, base + offset.second};
+    word = make_uint2(both & all, both >> bits & all);
   }
-  const GallopPackPair<uint32_t> offset = GallopPackLoadPair<uint32_t>(at + 8 * lane);
-
-  return {base + (int)offset.first, base + (int)offset.second};
+  return {line.base + (int)word.x, line.base + (int)word.y};
 }
 
 /* The two rows of a lane, -1 for none */
 static __device__ __forceinline__ GallopPackPair<int> GallopPackRows(GallopPackLine rows, const unsigned char *__restrict__ stream, int lane)
 {
-  GallopPackPair<int> row  = GallopPackColumns(rows, stream, lane);
   const int           kind = GallopPackClassOf(rows), none = kind == GALLOP_PACK_8 ? 0xff : kind == GALLOP_PACK_16 ? 0xffff : -1; /* the offset that says so; all bits of it are ones */
+  GallopPackPair<int> row = GallopPackColumns(rows, kind == GALLOP_PACK_STRIDED ? make_uint2(0, 0) : GallopPackLoadOffsets(rows, stream, NULL, lane), lane);
 
   if (kind != GALLOP_PACK_STRIDED) {
     if (row.first - rows.base == none) row.first = -1;
@@ -221,9 +206,12 @@ static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackV
   using Pair       = GallopPackPair<Parts>;
   const int   lane = threadIdx.x % WarpSize, by[2] = {step * lane, step * (lane + WarpSize)};
   const Pair *at = reinterpret_cast<const Pair *>(value) + lane;
+  uint2       word[Lines];
   Pair        stored[Lines];
   V           has[Lines][2];
 
+#pragma unroll
+  for (int u = 0; u < Lines && !Strided; u++) word[u] = GallopPackLoadOffsets(GallopShuffle(own, u), view.stream, view.slice, lane); /* of lines that there are not: those of the last one */
 #pragma unroll
   for (int u = 0; u < Lines; u++) stored[u] = GallopLoadOnceIf(at + u * WarpSize, u < num);
 #pragma unroll
@@ -236,7 +224,7 @@ static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackV
       column[0] = base + by[0];
       column[1] = base + by[1];
     } else {
-      const GallopPackPair<int> both = GallopPackColumns(GallopShuffle(own, u), view.stream, lane); /* of lines that there are not: those of the last one */
+      const GallopPackPair<int> both = GallopPackColumns(GallopShuffle(own, u), word[u], lane);
 
       column[0] = both.first;
       column[1] = both.second;
@@ -321,35 +309,30 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
   V                    sum        = V(0);
 
   for (int k = warp; k < width; k += AtOnce * warps) {
+    GallopPackLine        own[AtOnce];
+    uint2                 word[AtOnce];
     GallopPackPair<Parts> stored[AtOnce];
-    GallopPackPair<int>   column[AtOnce];
     V                     has[AtOnce][2];
 
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) {
-      const int line = k + u * warps;
-
-      stored[u] = GallopPackPair<Parts>();
-      column[u] = {0, 0};
-      if (line >= width) continue;
-      const GallopPackLine own = GallopPackLoadLine(view.line + slice.line + line);
-
-      stored[u] = GallopPackLoadPair<Parts>(value + (size_t)line * BytesALine);
-      column[u] = GallopPackColumns(own, view.stream, lane);
-    }
+    for (int u = 0; u < AtOnce; u++) own[u] = GallopPackLoadLine(view.line + slice.line + min(k + u * warps, width - 1)); /* of lines that there are not: the last one's */
+#pragma unroll
+    for (int u = 0; u < AtOnce; u++) word[u] = GallopPackLoadOffsets(own[u], view.stream, view.slice, lane);
+#pragma unroll
+    for (int u = 0; u < AtOnce; u++) stored[u] = GallopLoadOnceIf(reinterpret_cast<const GallopPackPair<Parts> *>(value + (size_t)(k + u * warps) * BytesALine), k + u * warps < width);
     if (wait) GallopWaitForPredecessor();
     wait = false;
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) {
-      const int line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
+      const GallopPackPair<int> column = GallopPackColumns(own[u], word[u], lane);
+      const int                 line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
 
-      has[u][0] = x[lane < n ? column[u].first : 0];
-      has[u][1] = x[lane + WarpSize < n ? column[u].second : 0];
+      has[u][0] = x[lane < n ? column.first : 0];
+      has[u][1] = x[lane + WarpSize < n ? column.second : 0];
     }
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) {
-      const int line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
-
+      const int  line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
       const bool on[2] = {lane < n, lane + WarpSize < n};
 
       GallopPackAdd<Kind>(stored[u], on, view.dict, has[u], sum, sum);
