@@ -131,6 +131,7 @@ static __device__ __forceinline__ T GallopLoadReadOnly(const T *p)
 template <typename T>
 static __device__ __forceinline__ T GallopLoadOnceIf(const T *p, bool there)
 {
+  static_assert(sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8 || sizeof(T) % 16 == 0, "what one load, or several of 16 bytes, can take");
   constexpr int Words = sizeof(T) < 16 ? 1 : sizeof(T) / 8;
   using Word          = cuda::std::conditional_t<sizeof(T) <= 4, unsigned int, unsigned long long>;
   union U

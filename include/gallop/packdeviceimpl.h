@@ -128,16 +128,16 @@ static __device__ __forceinline__ GallopPackPair<int> GallopPackRows(GallopPackL
   return row;
 }
 
-/* What a lane's two rows have of entries in 32 lines, a bit each. As it is stored, so that who asks for it early does not wait for it: */
+/* What a lane's two rows have of entries in 32 lines, a bit each. As it is stored, so that who asks for it early does not wait for it. From L1, as four lines are not all that a word is for. */
 static __device__ __forceinline__ uint2 GallopPackLoadMasks(const GallopPackSlice &slice, const unsigned char *__restrict__ stream, int chunk, int lane)
 {
   if (slice.mask == GALLOP_PACK_NONE) return {0xffffffffu, 0xffffffffu};
   const int            bytes = GallopPackMaskBytes(slice.width);
   const unsigned char *at    = stream + ((size_t)slice.mask + (size_t)chunk * bytes) * GALLOP_PACK_UNIT + 2 * bytes * lane;
 
-  if (bytes == 1) return {__ldcs(reinterpret_cast<const unsigned short *>(at)), 0};
-  if (bytes == 2) return {__ldcs(reinterpret_cast<const unsigned int *>(at)), 0};
-  return __ldcs(reinterpret_cast<const uint2 *>(at));
+  if (bytes == 1) return {__ldg(reinterpret_cast<const unsigned short *>(at)), 0};
+  if (bytes == 2) return {__ldg(reinterpret_cast<const unsigned int *>(at)), 0};
+  return __ldg(reinterpret_cast<const uint2 *>(at));
 }
 
 static __device__ __forceinline__ GallopPackPair<uint32_t> GallopPackMasksOf(const GallopPackSlice &slice, uint2 stored)

@@ -7,7 +7,7 @@
   not stored, or offsets of 8 or 16 bits from a base, or 32 bits. Where it takes fewer bytes a line has one diagonal's entries, so that a row without one does not shift the others.
   Values are numbers of a dictionary in 8 or 16 bits, or single precision where all of a slice are, or as they are.
 
-  Long rows come in pieces, which are slices too: a line is 64 entries of the row that follow each other, and the mask is the number of them in the last line.
+  Long rows come in pieces, which are slices too: a line is 64 entries of the row that follow each other, and last is the number of them in the last line.
 
   A lane of a warp has rows l and l + 32 of a slice: what is stored for 64 rows is in the order 0 32 1 33 2 34 ..., so that a lane reads both at once, and neighbouring lanes have neighbouring rows.
 
@@ -46,7 +46,7 @@ typedef struct {
   uint16_t       width;  /* lines */
   uint8_t        values; /* GallopPackValues */
   uint8_t        last;   /* of a piece of one row: entries of its last line. 0 where a slice is 64 rows. */
-  uint32_t       at;     /* of a piece: lines of the row that come before it. Of 64 rows: what the columns of all lines grow by, 0 where some are stored. */
+  uint32_t       at;     /* of a piece: lines of the row that come before it. Of 64 rows: what the columns of all lines grow by, 0 where some are stored or do not grow. */
 } GallopPackSlice;
 
 /* Numbers of what is stored, for all who show them */

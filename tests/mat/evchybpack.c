@@ -128,6 +128,22 @@ static PetscErrorCode Mixed(PetscInt m, PetscInt n, PetscInt seed, PetscBool uno
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Rows of a few entries, and between them so many without that slices are empty */
+static PetscErrorCode Gaps(Values values, Mat *A)
+{
+  const PetscInt m = 3000;
+  Entries        e;
+
+  PetscFunctionBegin;
+  PetscCall(EntriesBegin(m, m, m * 5, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    for (PetscInt k = 0; k < 5 && r / 300 % 2; k++) Put(&e, r + k * 11, ValueOf(values, e.nz));
+    e.i[r + 1] = e.nz;
+  }
+  PetscCall(EntriesEnd(&e, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Long rows: all columns, every third one, some far apart */
 static PetscErrorCode Long(Values values, Mat *A)
 {
@@ -573,6 +589,8 @@ int main(int argc, char **argv)
     PetscCall(Check(&A, (Expect){1, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "7-point stencil"));
     PetscCall(Stencil(17, 9, 13, 3, (Values)values, &A));
     PetscCall(Check(&A, (Expect){3, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "three unknowns a node"));
+    PetscCall(Gaps((Values)values, &A));
+    PetscCall(Check(&A, Anything, PETSC_FALSE, "slices without entries"));
     PetscCall(Long((Values)values, &A));
     PetscCall(Check(&A, (Expect){-1, values == VALUES_MANY ? -1 : kind, -1}, PETSC_FALSE, "long rows"));
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ranges); k++) {
@@ -614,6 +632,9 @@ int main(int argc, char **argv)
     test:
       suffix: window
       args: -mat_evchyb_window {{0 1 64}}
+    test:
+      suffix: slices
+      args: -mat_evchyb_slices_per_warp {{3 8}}
     test:
       suffix: max_ell
       args: -mat_evchyb_max_ell 128 -mat_evchyb_by_row 0 -mat_evchyb_columns_per_warp 1000

@@ -3,17 +3,7 @@ static char help[] = "Products of random matrices of many shapes in the EVC-HYB 
 #include <petscgallop.h>
 #include "../../src/mat/impls/evchyb/evchyb.h"
 
-typedef enum {
-  LAW_EMPTY,
-  LAW_CONSTANT,
-  LAW_RANDOM,
-  LAW_POWER,
-  LAW_HUGE,
-  LAW_WARP,
-  LAW_SPLIT,
-  LAW_SPARSE,
-  LAW_COUNT
-} Law;
+typedef enum { LAW_EMPTY, LAW_CONSTANT, LAW_RANDOM, LAW_POWER, LAW_HUGE, LAW_WARP, LAW_SPLIT, LAW_SPARSE, LAW_COUNT } Law;
 
 /* A small generator of its own: the same matrices everywhere */
 static uint64_t seed;
@@ -156,7 +146,8 @@ static PetscErrorCode Check(Mat A, Vec x, Vec y, Vec z, PetscBool transpose, Pet
 
     if (!finite) { /* AIJ's answer is not finite in this row, so ours is not either; which of Inf and NaN depends on the order in no sum of one infinity */
       PetscCheck(PetscIsInfOrNanScalar(za[r]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", %s: row %" PetscInt_FMT " is finite, should not be", number, what, r);
-      if (!PetscDefined(USE_COMPLEX)) PetscCheck(PetscIsNanScalar(za[r]) == PetscIsNanReal((PetscReal)re[r]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", %s: row %" PetscInt_FMT " is %g, should be %g", number, what, r, (double)PetscRealPart(za[r]), (double)re[r]);
+      if (!PetscDefined(USE_COMPLEX))
+        PetscCheck(PetscIsNanScalar(za[r]) == PetscIsNanReal((PetscReal)re[r]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", %s: row %" PetscInt_FMT " is %g, should be %g", number, what, r, (double)PetscRealPart(za[r]), (double)re[r]);
       continue;
     }
     PetscCheck(err <= tol * (long double)PETSC_MACHINE_EPSILON * mag[r], PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", %s: row %" PetscInt_FMT " is off by %g eps", number, what, r, (double)(err / (mag[r] * PETSC_MACHINE_EPSILON)));
@@ -299,7 +290,7 @@ int main(int argc, char **argv)
   static const char *const maxells[] = {"128", "128", "128", "5", "0", "300"};
   static const char *const splits[]  = {"1024", "64", "256"}; /* where rows are longer than 1024, host and GPU would split at different lengths */
   static const char *const rows[]    = {"1", "4", "128"};
-  PetscInt                 matrices  = 600, first = 0;
+  PetscInt                 matrices = 600, first = 0;
   PetscBool                device = PETSC_FALSE, large = PETSC_FALSE;
   Mat                      A, B;
 
@@ -330,6 +321,7 @@ int main(int argc, char **argv)
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_columns_per_warp", Random() % 2 ? "32" : "3"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_by_row", Random() % 2 ? "0" : "100"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", number / 8 % 3 == 2 ? "packed" : "plain"));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_slices_per_warp", number / 24 % 2 ? "0" : "5"));
     if (large) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", number < 2 ? "256" : "0"));
     PetscCall(RandomMatrix(law, m, n, &A));
     PetscCall(PetscInfo(A, "Matrix %" PetscInt_FMT ", law %d\n", number, (int)law));

@@ -112,14 +112,26 @@ struct ValuesOfRows {
   using Values                   = Window<PetscScalar, Long ? 128 : 64>;
   static constexpr int RoomBytes = Values::Bytes > Columns::Bytes ? (int)Values::Bytes : (int)Columns::Bytes;
   static constexpr int MinBlocks = Long ? 4 : 8;
-  static constexpr int Unused    = Long ? 46 * 1024 - Threads / WarpSize * RoomBytes : 0;
-  static_assert(Unused >= 0, "fits without being asked for");
 };
 
 /* Below, more warps are faster */
 static bool HasLongRows(const GallopPack *pack)
 {
   return pack->nline > 16 * (PetscCount)pack->nslice;
+}
+
+static PetscErrorCode UnusedShared(bool haslong, size_t *bytes)
+{
+  constexpr int Most = 46 * 1024, Used = Threads / WarpSize * ValuesOfRows<true>::RoomBytes, Reserved = 1024; /* without being asked for; of a GPU block; of each by the system */
+  int           device, all;
+
+  PetscFunctionBegin;
+  *bytes = 0;
+  if (!haslong) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&all, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  *bytes = (size_t)PetscMax(0, PetscMin(Most, all / ValuesOfRows<true>::MinBlocks - Reserved) - Used);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A lane's rows of a slice, and what the warp knows of all */
@@ -211,22 +223,24 @@ template <typename At>
 static __device__ __forceinline__ GallopPackValues ValuesOf(PetscInt ndict, PetscInt lines, const PetscScalar *__restrict__ a, At at)
 {
   if (ndict) return ndict <= 256 ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
-  if (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
-  for (PetscInt k = 0; k < lines; k++) {
-    bool fits = true;
+  if constexpr (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
+  else {
+    for (PetscInt k = 0; k < lines; k++) {
+      bool fits = true;
 
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const PetscCount from = at(h, k);
+      for (int h = 0; h < 2; h++) {
+        const PetscCount from = at(h, k);
 
-      if (from < 0) continue;
-      const PetscReal *part = reinterpret_cast<const PetscReal *>(a + from);
+        if (from < 0) continue;
+        const PetscReal *part = reinterpret_cast<const PetscReal *>(a + from);
 
-      for (int p = 0; p < GALLOP_PACK_PARTS; p++) fits = fits && GallopPackIsSingle(part[p]);
+        for (int p = 0; p < GALLOP_PACK_PARTS; p++) fits = fits && GallopPackIsSingle(part[p]);
+      }
+      if (!__all_sync(0xffffffffu, fits)) return GALLOP_PACK_VALUE;
     }
-    if (!__all_sync(0xffffffffu, fits)) return GALLOP_PACK_VALUE;
+    return GALLOP_PACK_SINGLE;
   }
-  return GALLOP_PACK_SINGLE;
 }
 
 /* Whether columns increase and the slice takes at most so many bytes by diagonals, as *by then tells. *same: these lines are the first entries of all rows, the second ones, and so on. */
@@ -777,10 +791,12 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   if (GallopPackPlacesFit(&all) && (!maxbytes || pack->bytes <= (size_t)maxbytes)) PetscCall(GallopDeviceMalloc(CarvePack(pack, NULL), &kept));
   if (kept) {
     const bool haslong = HasLongRows(pack);
-    const auto kernel  = haslong ? StoreKernel<true> : StoreKernel<false>;
+    size_t     unused;
+    const auto kernel = haslong ? StoreKernel<true> : StoreKernel<false>;
 
     (void)CarvePack(pack, kept);
-    kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, haslong ? ValuesOfRows<true>::Unused : 0, stream>>>(*pack, csr->i, csr->j, csr->a, *order, w.plans, w.places);
+    PetscCall(UnusedShared(haslong, &unused));
+    kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->j, csr->a, *order, w.plans, w.places);
     GallopCheckLaunch();
     *done = PETSC_TRUE;
   }
@@ -843,8 +859,9 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
 PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
 {
   const bool   haslong = HasLongRows(pack);
-  const auto   kernel  = haslong ? RefreshKernel<true> : RefreshKernel<false>;
-  int          unfit   = 0;
+  size_t       unused;
+  const auto   kernel = haslong ? RefreshKernel<true> : RefreshKernel<false>;
+  int          unfit  = 0;
   void        *memory;
   cudaStream_t stream;
 
@@ -854,7 +871,8 @@ PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, 
   PetscCall(GallopDeviceMalloc(sizeof(unfit), &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceZero(memory, sizeof(unfit)));
-  kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, haslong ? ValuesOfRows<true>::Unused : 0, stream>>>(*pack, csr->i, csr->a, (int *)memory);
+  PetscCall(UnusedShared(haslong, &unused));
+  kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->a, (int *)memory);
   GallopCheckLaunch();
   for (int k = 0; k < GALLOP_PACK_VALUES; k++)
     if (k != GALLOP_PACK_VALUE && pack->figures.slots[k]) {

@@ -16,6 +16,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
+. -mat_evchyb_slices_per_warp <0>    - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 1 to 8, by the size of the matrix
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
@@ -113,6 +114,7 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
   o->columns = 128;
   o->byrow   = 4000000;
   o->storage = EVCHYB_AUTO;
+  o->slices  = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -129,9 +131,10 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", &o->columns, 1, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_by_row", "Matrices of so many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", &o->byrow, 0, PETSC_INT_MAX));
   PetscCall(PetscOptionsEnum("-mat_evchyb_storage", "How entries are stored", "MATEVCHYB", EVCHYBStorages, (PetscEnum)o->storage, (PetscEnum *)&o->storage, NULL));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_slices_per_warp", "Slices of packed rows that a warp computes one after the other, 0 by the size of the matrix", "MATEVCHYB", &o->slices, 0, EVCHYB_PACK_EACH));
   o->split = EVCHYBRoundUp(o->split);
   if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow ||
-      o->storage != before.storage)
+      o->storage != before.storage || o->slices != before.slices)
     *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -184,16 +187,23 @@ void EVCHYBSplit(PetscInt nempty, PetscInt nshort, PetscInt nlong, EVCHYB *ev)
 
 /* ---- packed storage ---- */
 
-static PetscBool WantsPack(const EVCHYBOptions *options, const GallopCSR *csr, int processors)
+/* Where most rows are empty, plain storage leaves them alone, and packed slices have them all */
+PetscBool EVCHYBWantsPack(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempty)
 {
-  if (options->storage == EVCHYB_PLAIN || !GallopPackIndicesFit(csr)) return PETSC_FALSE;
-  return (PetscBool)(options->storage == EVCHYB_PACKED || (processors && csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * processors));
+  if (ev->options.storage == EVCHYB_PLAIN || !GallopPackIndicesFit(csr)) return PETSC_FALSE;
+  return (PetscBool)(ev->options.storage == EVCHYB_PACKED || (ev->processors && csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors && nempty <= csr->m / 2));
 }
 
-/* Whether entries take at most so much of what they do in plain storage, without its padding */
-static PetscBool Takes(const GallopPackCost *cost, PetscLogDouble part)
+/* Whether entries take few bytes beside their values, by a sample of the short rows; those of long ones, of which nothing is known, as many as in CSR */
+static PetscBool Pays(const GallopPackCost *cost, const GallopCSR *csr, const PetscInt rows[], PetscInt nrows)
 {
-  return (PetscBool)((PetscLogDouble)cost->bytes <= part * (PetscLogDouble)cost->entries * (sizeof(PetscInt) + sizeof(PetscScalar)));
+  PetscLogDouble nlong = 0, each;
+
+  if (!cost->entries) return PETSC_FALSE;
+  for (PetscInt k = 0; k < nrows; k++) nlong += (PetscLogDouble)(csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]);
+  each = (PetscLogDouble)cost->bytes / (PetscLogDouble)cost->entries;
+  each += ((PetscLogDouble)(sizeof(PetscScalar) + sizeof(int32_t)) - each) * nlong / (PetscLogDouble)csr->nz;
+  return (PetscBool)(each <= sizeof(PetscScalar) + EVCHYB_PACK_BYTES);
 }
 
 static PetscInt PiecesOf(PetscCount len)
@@ -235,7 +245,7 @@ static PetscErrorCode CutRows(const GallopCSR *csr, const PetscInt rows[], Petsc
 }
 
 /*
-  EVCHYBMakePack - Packs the matrix, if that is wanted and pays
+  EVCHYBMakePack - Packs the matrix, if that pays or was asked for
 
   Input Parameters:
 + csr    - the matrix
@@ -256,7 +266,6 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
   void                *pieces;
 
   PetscFunctionBegin;
-  if (!WantsPack(o, csr, ev->processors)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopPackBegin(csr, &ev->pack));
   if (!ev->pack) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopPackMeasure(ev->pack, csr, &order, costs));
@@ -269,7 +278,7 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
       cost  = othercost[0];
     }
   }
-  if (o->storage == EVCHYB_PACKED || Takes(&cost, EVCHYB_PACK_SHARE)) {
+  if (o->storage == EVCHYB_PACKED || Pays(&cost, csr, rows, nrows)) {
     PetscCall(CutRows(csr, rows, nrows, &order, &pieces, &done));
     if (done) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
     if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order.pieces * sizeof(PetscInt), pieces));
@@ -355,7 +364,7 @@ static void LaunchPlan(EVCHYB *ev)
   for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
   if (ev->pack && ev->pack->nslice > ev->pack->npiece) {
-    const PetscInt slices = ev->pack->nslice - ev->pack->npiece, each = PetscClipInterval(slices / EVCHYB_PACK_WARPS, 1, EVCHYB_PACK_EACH), ofblock = each * EVCHYB_THREADS / EVCHYB_BLOCK;
+    const PetscInt slices = ev->pack->nslice - ev->pack->npiece, each = ev->options.slices ? ev->options.slices : PetscClipInterval(slices / EVCHYB_PACK_WARPS, 1, EVCHYB_PACK_EACH), ofblock = each * EVCHYB_THREADS / EVCHYB_BLOCK;
     EVCHYBMarks    packed = {0};
 
     MarksAdd(&packed, slices, (slices + ofblock - 1) / ofblock, EVCHYB_RANGE_PACKED, each);

@@ -44,6 +44,7 @@ typedef struct {
   PetscInt      columns; /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
   PetscInt      byrow;   /* matrices of so many entries have column blocks in order of rows */
   EVCHYBStorage storage;
+  PetscInt      slices; /* of packed rows, that a warp computes one after the other, 0: by the size of the matrix */
 } EVCHYBOptions;
 
 /* What the GPU blocks of a range do */
@@ -60,9 +61,9 @@ typedef enum {
 
 #define EVCHYB_PACK_EACH  8     /* slices of a warp, one after the other, at most */
 #define EVCHYB_PACK_WARPS 16384 /* that share the slices of a matrix, before one has several: some for each place on a GPU */
-/* Where it is not asked for, a matrix is packed that has so many slices a multiprocessor, each of which a warp computes from its first line to its last, and whose entries take so much of their bytes in CSR: measured, docs/packing.md */
+/* Where it is not asked for, a matrix is packed that has so many slices a multiprocessor, each of which a warp computes from its first line to its last, and so few bytes an entry beside its value: measured, docs/packing.md */
 #define EVCHYB_PACK_SLICES 24
-#define EVCHYB_PACK_SHARE  0.8
+#define EVCHYB_PACK_BYTES  1.6
 #define EVCHYB_PIECE       4096 /* entries of a piece */
 #define EVCHYB_SHORT_ROW   512  /* that a warp computes, longer pieces a GPU block */
 
@@ -216,6 +217,7 @@ EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 
 PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, PetscInt, EVCHYBKeyShape *);
 PETSC_INTERN void           EVCHYBSplit(PetscInt, PetscInt, PetscInt, EVCHYB *);
+PETSC_INTERN PetscBool      EVCHYBWantsPack(const EVCHYB *, const GallopCSR *, PetscInt); /* whether to try: empty rows */
 PETSC_INTERN PetscErrorCode EVCHYBMakePack(const GallopCSR *, const PetscInt[], PetscInt, const PetscInt[], PetscInt, EVCHYB *);
 PETSC_INTERN PetscErrorCode EVCHYBRefreshPack(const GallopFormatWork *, const GallopCSR *, EVCHYB *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPlan(EVCHYB *, const PetscCount[], PetscCount **, PetscInt **);

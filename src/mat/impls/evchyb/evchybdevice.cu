@@ -291,7 +291,7 @@ struct PackedShape {
   static constexpr int Lines = Lines_, MinBlocks = MinBlocks_;
 };
 
-using Packed = PackedShape<4, 4>; /* measured, docs/packing.md */
+using Packed = PackedShape<(sizeof(PetscScalar) > 8 ? 2 : 4), 4>; /* measured for 8 bytes, docs/packing.md; more lines of 16 do not fit registers */
 
 /* The same product with the entries packed. A GPU block has neighbouring slices, of which its warps take one after the other by turns. */
 template <typename S, typename V, typename I>
@@ -840,7 +840,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, Pet
     PetscCallCUDA(cudaMemcpyAsync(w.rows, w.sortedrows + m - nlong, nlong * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
     PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows + m - nlong, nlong, 0, shape.classbit, stream));
   }
-  if (options->storage != EVCHYB_PLAIN) {
+  if (EVCHYBWantsPack(ev, csr, (PetscInt)counts.nempty)) {
     PetscInt *longrows;
 
     PetscCall(PetscMalloc1(nlong, &longrows));

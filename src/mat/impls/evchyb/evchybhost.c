@@ -154,7 +154,7 @@ static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *cs
   PetscCall(RadixSort(m, shape.classbit + 2, keys, rows));
   ev->options  = *options;
   ev->maxbytes = maxbytes;
-  if (pack) PetscCall(EVCHYBMakePack(csr, rows, m - nlong, rows + m - nlong, nlong, ev));
+  if (pack && EVCHYBWantsPack(ev, csr, nempty)) PetscCall(EVCHYBMakePack(csr, rows, m - nlong, rows + m - nlong, nlong, ev));
   EVCHYBSplit(nempty, m - nempty - nlong, nlong, ev);
   PetscCall(PetscMalloc1(ev->ell.n + ev->csr.n + ev->nlisted, &ev->perm));
   PetscCall(PetscArraycpy(ev->perm, rows + m - ev->ell.n - ev->csr.n, ev->ell.n + ev->csr.n));
