@@ -364,11 +364,19 @@ static void LaunchPlan(EVCHYB *ev)
   for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
   if (ev->pack && ev->pack->nslice > ev->pack->npiece) {
-    const PetscInt slices = ev->pack->nslice - ev->pack->npiece, each = ev->options.slices ? ev->options.slices : PetscClipInterval(slices / EVCHYB_PACK_WARPS, 1, EVCHYB_PACK_EACH), ofblock = each * EVCHYB_THREADS / EVCHYB_BLOCK;
+    const PetscInt places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices;
+    PetscInt       left   = ev->pack->nslice - ev->pack->npiece;
     EVCHYBMarks    packed = {0};
 
-    MarksAdd(&packed, slices, (slices + ofblock - 1) / ofblock, EVCHYB_RANGE_PACKED, each);
-    LaunchAdd(&ev->launch, &packed, 0);
+    /* fewer slices a warp towards the end, which comes for all multiprocessors at about the same time then */
+    for (PetscInt each = given ? given : EVCHYB_PACK_EACH; left > 0; each /= 2) {
+      const PetscInt ofblock = each * EVCHYB_THREADS / EVCHYB_BLOCK, later = given || each == 1 ? 0 : PetscMin(left, each * places), blocks = (left - later + ofblock - 1) / ofblock, slices = PetscMin(left, blocks * ofblock);
+
+      if (!slices) continue;
+      MarksAdd(&packed, slices, blocks, EVCHYB_RANGE_PACKED, each);
+      LaunchAdd(&ev->launch, &packed, packed.np - 1);
+      left -= slices;
+    }
   }
   if (ev->nlisted) {
     MarksAdd(&empty, ev->nlisted, (ev->nlisted + perblock - 1) / perblock, EVCHYB_RANGE_EMPTY, 0);

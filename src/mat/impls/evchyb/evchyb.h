@@ -59,8 +59,8 @@ typedef enum {
   EVCHYB_RANGE_PIECES   /* pieces of packed rows, count: warps a piece */
 } EVCHYBRangeKind;
 
-#define EVCHYB_PACK_EACH  8     /* slices of a warp, one after the other, at most */
-#define EVCHYB_PACK_WARPS 16384 /* that share the slices of a matrix, before one has several: some for each place on a GPU */
+#define EVCHYB_PACK_EACH  8  /* slices of a warp, one after the other, at most */
+#define EVCHYB_PACK_WARPS 16 /* a multiprocessor: a warp takes as many slices, one after the other, as are still left for each of them */
 /* Where it is not asked for, a matrix is packed that has so many slices a multiprocessor, each of which a warp computes from its first line to its last, and so few bytes an entry beside its value: measured, docs/packing.md */
 #define EVCHYB_PACK_SLICES 24
 #define EVCHYB_PACK_BYTES  1.6
@@ -92,7 +92,7 @@ typedef struct {
   short        kind, count;
 } EVCHYBRange;
 
-#define EVCHYB_RANGES (EVCHYB_CLASSES + EVCHYB_MARKS + 2)
+#define EVCHYB_RANGES (EVCHYB_CLASSES + EVCHYB_MARKS + 5)
 
 typedef struct {
   int         n;
