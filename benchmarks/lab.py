@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import bench
@@ -142,18 +143,26 @@ class Lab:
         options = (["-raw"] if raw else []) + ["-types", ",".join(types)] + self.short + list(options)
         return self.keep(name, bench.run(self.path("gallopbench"), matrices or self.matrices, options, self.chosen.timeout, [lines]), lines)
 
-    def program(self, name, program, options=()):
+    def program(self, name, program, options=(), at_once=1):
         """Run another program once for each matrix."""
-        begin, readers = time.monotonic(), []
-        for matrix in self.matrices:
+        begin, options = time.monotonic(), self.short + list(options)
+
+        def measure(matrix):
             bench.show(f"{name}: {bench.label(matrix)}")
-            readers.append(bench.measure(self.path(program), matrix, self.short + list(options), self.chosen.timeout, announce=False))
-            bench.show("")
-        document = bench.document(readers, list(options), time.monotonic() - begin)
+            return bench.measure(self.path(program), matrix, options, self.chosen.timeout, announce=False)
+
+        with ThreadPoolExecutor(at_once) as pool:
+            readers = list(pool.map(measure, self.matrices))
+        bench.show("")
+        document = bench.document(readers, options, time.monotonic() - begin)
         document["cases"] = [case for case in document["cases"] if not case["matrix"].startswith("geometric mean")]
         for case in document["cases"]:
             case.setdefault("what", case.pop("way", None))
         return self.keep(name, document, [line for reader in readers for line in list(reader.header) + list(reader.text())])
+
+    def views(self, name, types, options, view):
+        """What a view tells of types, which takes cores and no clock: several matrices at once."""
+        return self.program(name, "gallopbench", ["-types", ",".join(types), *options, "-min_ms", "1", "-view", view], max(1, len(os.sched_getaffinity(0)) // 2))
 
     def table(self, name, title, columns, rows, note=""):
         self.tables.append({"id": name, "title": title, "columns": columns, "rows": rows, "note": note})
