@@ -132,18 +132,20 @@ def products(path, ours=OURS):
 
 
 def packed(path):
-    """Packed storage (evchyb@p) beside plain (evchyb) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, which what aijcusparse takes tells."""
+    """Packed storage (evchyb@p) beside plain (evchyb), what auto takes (evchyb@a) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, which what aijcusparse takes tells."""
     plain, ours = Run(path), Run(path, f"{OURS}@p")
     room = {what: {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what} for what in ("aijcusparse", OURS, f"{OURS}@p")}
     size = {fields[0]: int(fields[1]) + int(fields[2]) for fields in lines_of(path)}
-    rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | over cuSPARSE | over plain | bytes a nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 9 + "---|"]
+    rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | auto (µs) | packed over cuSPARSE | over plain | bytes a nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 10 + "---|"]
+    gains = {name: plain.time[name, OURS] / plain.time[name, f"{OURS}@a"] for name in ours.matrices()}
     for name in ours.matrices():
         best, time, nnz, cells = ours.cusparse(name), ours.time[name, f"{OURS}@p"], ours.nnz[name], " | | "
         bytes_ = [room[what][name] - room["aijcusparse"][name] for what in (OURS, f"{OURS}@p")]
         if min(bytes_) * nnz > 1 << 24:  # less is not seen in the GPU's memory, which is given in pieces of 2 MiB
             cells = f"{bytes_[0]:.2f} | {bytes_[1]:.2f} | {(bytes_[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %"
-        rows.append(f"| {name} | {nnz / 1e6:.2f} | {best:.1f} | {plain.time[name, OURS]:.1f} | {time:.1f} | {best / time:.2f} | {plain.time[name, OURS] / time:.2f} | {cells} | {cache(ours, name)} |")
-    return rows + ["", f"Read bandwidth measured in the same run: {ours.bandwidth:.0f} GB/s."]
+        rows.append(f"| {name} | {nnz / 1e6:.2f} | {best:.1f} | {plain.time[name, OURS]:.1f} | {time:.1f} | {plain.time[name, f'{OURS}@a']:.1f} | {best / time:.2f} | {plain.time[name, OURS] / time:.2f} | {cells} | {cache(ours, name)} |")
+    worst = min(gains, key=gains.get)
+    return rows + ["", f"Auto over plain: geometric mean {mean(gains.values()):.2f}, the least {gains[worst]:.2f} ({worst}). Read bandwidth measured in the same run: {ours.bandwidth:.0f} GB/s."]
 
 
 def summary(path):
