@@ -311,7 +311,7 @@ static PetscErrorCode NoRoomOnGPU(MatType type, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By default one column is the format's, as a vector is; on the host fewer than 16 are the parent's. Neither builds TiledSpMM. */
+/* By default one column is the format's, as a vector is; on the host several are the parent's. Neither builds TiledSpMM. */
 static PetscErrorCode FewColumns(MatType type)
 {
   const struct {
@@ -321,10 +321,10 @@ static PetscErrorCode FewColumns(MatType type)
   } host[] =
     {
       {0,  1,  TEST_DENSE_HOST,   0},
-      {0,  15, TEST_DENSE_PARENT, 0},
-      {0,  16, TEST_DENSE_HOST,   1},
+      {0,  2,  TEST_DENSE_PARENT, 0},
+      {0,  40, TEST_DENSE_PARENT, 0},
       {20, 19, TEST_DENSE_PARENT, 0},
-      {20, 20, TEST_DENSE_HOST,   0},
+      {20, 20, TEST_DENSE_HOST,   1},
       {1,  1,  TEST_DENSE_HOST,   0}
   },
     device[] = {{0, 1, TEST_DENSE_DEVICE, 0}, {3, 2, TEST_DENSE_PARENT, 0}, {0, 2, TEST_DENSE_DEVICE, 1}, {3, 1, TEST_DENSE_DEVICE, 0}, {1, 1, TEST_DENSE_DEVICE, 0}, {3, 3, TEST_DENSE_DEVICE, 0}};

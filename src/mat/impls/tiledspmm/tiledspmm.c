@@ -19,7 +19,7 @@
 . -mat_tiledspmm_stage <512>     - staged, and on the host: most rows of B that a GPU block has in shared memory at once, at most 4096
 . -mat_tiledspmm_reorder <choose> - staged, and on the host: whether rows with like patterns share panels, wherever they are in the matrix: never, always, or choose, where that takes
                                    at most two thirds of the memory traffic for B and C, with C stored here and there
-. -mat_tiledspmm_least <0>       - fewest columns of B with which products are TiledSpMM's; 0 chooses: 16 on the host, 2 on the GPU. With fewer `MATAIJ` or `MATAIJCUSPARSE` computes them, with one
+. -mat_tiledspmm_least <0>       - fewest columns of B with which products are TiledSpMM's; 0 chooses: 2 on the GPU, none on the host. Others `MATAIJ` or `MATAIJCUSPARSE` computes, those with one
                                    column the format of the matrix, as it does for a vector.
 . -matproduct_batch_size <0>     - PETSc's own: in MPI, columns of B whose ghost rows travel at once; 0 chooses, so that no process has many more of them than twice its own rows, but 16
                                    columns at least
@@ -99,12 +99,12 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a product with so many columns is TiledSpMM's, at a place */
+/* Whether a product with so many columns is TiledSpMM's, at a place. Where nothing is asked for, none is on the host: staging takes more there than it saves, docs/tiledspmm.md. */
 static PetscBool TiledSpMMWantsDense(const void *options, PetscMemType memtype, PetscInt columns)
 {
   const TiledSpMMOptions *o = (const TiledSpMMOptions *)options;
 
-  return (PetscBool)(columns >= (o->least ? o->least : PetscMemTypeHost(memtype) ? TILEDSPMM_LEAST_HOST : TILEDSPMM_LEAST_DEVICE));
+  return (PetscBool)(o->least ? columns >= o->least : !PetscMemTypeHost(memtype) && columns >= TILEDSPMM_LEAST_DEVICE);
 }
 
 enum {

@@ -23,7 +23,6 @@
 #define TILEDSPMM_MAX_PANEL    512  /* with 512 threads a GPU block, each can have 128 registers: R = 16 outputs and what else it needs */
 #define TILEDSPMM_MAX_STAGE    4096 /* two bytes could tell more rows of B apart, but one column of so many complex numbers is all the shared memory that some GPUs have */
 #define TILEDSPMM_MAX_COLUMNS  32
-#define TILEDSPMM_LEAST_HOST   16 /* with fewer, what staging takes is more than what it saves on the host */
 #define TILEDSPMM_LEAST_DEVICE 2
 #define TILEDSPMM_FEW          32 /* partial sums of a row that a warp adds */
 #define TILEDSPMM_TILE_ROWS    8  /* of a tile, and its columns: what tensor cores multiply with sixteen columns of B at once */
