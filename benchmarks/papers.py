@@ -336,7 +336,8 @@ def csroverlap(lab):
             rows.append([name, case["copy_ms"], best / 1e3, case["first_ms"], partial / 1e3, gain[name]])
     lab.table("figure9", "Figure 9: CSR-Full-Overlap",
               ["name", "copy (ms)", "cuSPARSE's product (ms)", "first product (ms)", "a later product (ms)", "speedup by equation 2"], rows,
-              f"Mean {statistics.mean(gain.values()):.2f}." if gain else "")
+              (f"Mean {statistics.mean(gain.values()):.2f}. " if gain else "") +
+              "Below 1: the first product takes longer than the copy and a product one after the other, as is so with the smallest matrices.")
     lab.bars("figure9", "Figure 9: speedup of CSR-Full-Overlap by equation 2", first.order, {"speedup": gain}, ylabel="speedup", line=1)
 
 
@@ -415,7 +416,7 @@ def fastload(lab):
               ["name", "nonzeros", "build (µs)", "build / product", "refresh (µs)", "peak memory, bytes a nonzero", "of aijcusparse"], [[
                   name, case["nnz"], case["build_us"], case["build/product"], case["refresh_us"], case["peak_B/nnz"],
                   (setup.get(name, "aijcusparse") or {}).get("peak_B/nnz")
-              ] for name, case in builds.items()], "Peak memory: the most that was in use until the first product had finished, without vectors.")
+              ] for name, case in builds.items()], "Peak memory: the most that was in use until the first product had finished, without vectors; from 16 MiB on, less is not seen.")
     if lab.gpu:
         lab.bars("figure11", "Figure 11: peak memory", list(builds), {
             what: {name: case.get("peak_B/nnz") for name in builds for case in [setup.get(name, what) or {}]} for what in ("fastload", "aijcusparse")

@@ -62,7 +62,7 @@ typedef enum {
 #define EVCHYB_PACK_EACH  8  /* slices of a warp, one after the other, at most */
 #define EVCHYB_PACK_WARPS 16 /* a multiprocessor: a warp takes as many slices, one after the other, as are still left for each of them */
 /* Where it is not asked for, a matrix is packed that has so many slices a multiprocessor, each of which a warp computes from its first line to its last, and so few bytes an entry beside its value: measured, docs/packing.md */
-#define EVCHYB_PACK_SLICES 24
+#define EVCHYB_PACK_SLICES 30
 #define EVCHYB_PACK_BYTES  1.6
 #define EVCHYB_PIECE       4096 /* entries of a piece */
 #define EVCHYB_SHORT_ROW   512  /* that a warp computes, longer pieces a GPU block */
