@@ -99,9 +99,11 @@ def name_points(axes, named, everything):
             (0, -11, "center"),
             (0, 11, "center"),
         ]
-        (dx, dy, align), box = min(((side, covers(side)) for side in sides), key=lambda each: each[1][0])
+        away = [(side[0] * far, side[1] * far, side[2]) for far in (2.2, 3.4, 4.6) for side in sides[2:]]  # with a line to the point
+        (dx, dy, align), box = min(((side, covers(side)) for side in sides + away), key=lambda each: each[1][0])
         taken.append(box[1])
-        axes.annotate(name, point, textcoords="offset points", xytext=(dx, dy), ha=align, va="center", fontsize=size)
+        line = {"arrowstyle": "-", "color": "0.6", "lw": 0.6, "shrinkA": 0, "shrinkB": 3} if (dx, dy, align) in away else None
+        axes.annotate(name, point, textcoords="offset points", xytext=(dx, dy), ha=align, va="center", fontsize=size, arrowprops=line)
 
 
 # ---- drawing ---------------------------------------------------------------------------------------------------------
