@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Draw the pictures of docs/performance.md and the pages of the formats from the measured times in results/.
+"""Draw the pictures of docs/performance.md, docs/papers.md and the pages of the formats from the measured times in results/.
 
 usage: plots.py [FOLDER]   all pictures, into docs/ or FOLDER; `make plots` calls it with a Python that has matplotlib
 
 The functions that draw take names and numbers and give a figure: rows of another source can be drawn with them too.
 """
 
+import json
 import math
 import re
 import sys
@@ -34,6 +35,15 @@ STYLES = {
 # of what has no style of its own
 CYCLE = [(BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (PURPLE, ":"), (SKY, (0, (4, 1, 1, 1, 1, 1))), (YELLOW, (0, (6, 2))), (BLACK, (0, (1, 1)))]
 MARKERS = "o^sDvPX"
+
+# figures of docs/papers.md
+PAPERS = {
+    "evchyb": ["figure3", "figure4", "figure13", "figure15"],
+    "csroverlap": ["table2", "figure8"],
+    "fastload": ["figure7", "figure8"],
+    "hbp": ["figure6", "figure7", "figure8"],
+    "tiledspmm": ["figure8", "figure10", "figure13", "figure14"],
+}
 
 plt.rcParams.update(
     {
@@ -294,6 +304,17 @@ def draw_roofline(path, run, model, columns=32):
     save(roofline(kinds, rooms, peak, columns, named), path)
 
 
+def draw_papers(folder):
+    """What papers.py measured, as report.py draws it."""
+    from report import DRAWN
+
+    for path in sorted((HERE / "results").glob("*-paper.json")):
+        document = json.loads(path.read_text())
+        for figure in document["figures"]:
+            if figure["id"] in PAPERS[document["paper"]]:
+                save(DRAWN[figure["kind"]](figure), folder / f"papers-{document['paper']}-{figure['id']}.svg")
+
+
 def main(args):
     if len(args) > 1 or args and args[0].startswith("-"):
         print(__doc__.strip())
@@ -308,6 +329,7 @@ def main(args):
         HERE / "results" / "tiledspmm-h200.tsv",
         HERE / "results" / "tiledspmm-h200-model.tsv",
     )
+    draw_papers(folder)
     return 0
 
 

@@ -10,6 +10,8 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --model RUN.tsv MODEL.tsv      the same beside what the model predicts
        table.py --balance RUN.tsv              speedups without and with rows cut into segments (types evchyb@u and evchyb)
        table.py --compare                      all types beside each other, from the files beside this script
+       table.py --paper PAPER.json ID          a table, or the numbers of a figure of bars, of what papers.py measured
+       table.py --keep PAPER.json ...          put what the pages need of such files beside this script
        table.py --update                       put all of them into the pages, from the files beside this script
        table.py --check                        tell which tables in the pages differ from what --update would put there
 
@@ -21,8 +23,9 @@ refresh_us build/product refresh/product, what, where it is not for evchyb alone
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
 docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
-hbp-h200-setup.txt, docs/packing.md from packing-h200.tsv, docs/choose.md from the runs of all types.
+hbp-h200-setup.txt, docs/packing.md from packing-h200.tsv, docs/papers.md from those with -paper.json, docs/choose.md from the runs of all types.
 """
+import json
 import math
 import re
 import sys
@@ -379,6 +382,35 @@ def balance(path, ours=OURS):
     return rows + ["", f"{len(nnz)} matrices."]
 
 
+def number(value):
+    return "" if value is None else f"{value:.0f}" if isinstance(value, float) and (value.is_integer() or abs(value) >= 1000) else f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def paper(path, name):
+    """A table that papers.py made, or if there is none of that name, the numbers of a figure of bars, with geometric means of speedups."""
+    document = json.loads(Path(path).read_text())
+    found = [each for each in document["tables"] if each["id"] == name]
+    if found:
+        columns, lines, note = found[0]["columns"], found[0]["rows"], found[0]["note"]
+    else:
+        figure, note = next(each for each in document["figures"] if each["id"] == name), ""
+        columns = ["matrix"] + [each["name"] for each in figure["series"]]
+        lines = [list(row) for row in zip(figure["x"], *(each["y"] for each in figure["series"]))]
+        if figure["ylabel"].startswith("speedup"):
+            lines.append(["geometric mean"] + [mean([value for value in each["y"] if value]) for each in figure["series"]])
+            lines = [line[:1] + [value and f"{value:.2f}" for value in line[1:]] for line in lines]
+    text = [k for k in range(len(columns)) if any(isinstance(line[k], str) and not re.fullmatch(r"-?[\d.]+", line[k]) for line in lines)]
+    rows = ["| " + " | ".join(columns) + " |", "|" + "|".join("---" if k in text else "--:" for k in range(len(columns))) + "|"]
+    return rows + ["| " + " | ".join(number(value) for value in line) + " |" for line in lines] + (["", note] if note else [])
+
+
+def keep(paths):
+    for path in map(Path, paths):
+        document = json.loads(path.read_text())
+        del document["measurements"]
+        (HERE / f"{document['paper']}-h200-paper.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
 def differs(page, marker, rows):
     """Like splice(), but only tells whether it would change the page."""
     same = f"<!-- {marker} -->\n" + "\n".join(rows) + f"\n<!-- /{marker} -->" in page.read_text()
@@ -410,6 +442,9 @@ def update(splice=splice):
     splice(page, "setup", setup(HERE / "hbp-h200-setup.txt", "hbp"))
 
     splice(ROOT / "docs" / "packing.md", "table", packed(HERE / "packing-h200.tsv"))
+    page = ROOT / "docs" / "papers.md"
+    for marker in re.findall(r"^<!-- (\w+-\w+) -->$", page.read_text(), re.M):
+        splice(page, marker, paper(HERE / f"{marker.split('-')[0]}-h200-paper.json", marker.split("-")[1]))
     for marker, rows in (("kinds", kinds()), ("compare", compare()), ("costs", costs())):
         splice(ROOT / "docs" / "choose.md", marker, rows)
 
@@ -433,6 +468,10 @@ def main(args):
         rows = model(args[1], args[2])
     elif len(args) == 2 and args[0] == "--balance":
         rows = balance(args[1])
+    elif len(args) == 3 and args[0] == "--paper":
+        rows = paper(args[1], args[2])
+    elif len(args) > 1 and args[0] == "--keep":
+        return keep(args[1:])
     elif len(args) > 2 and args[0] == "--windows":
         rows = windows(args[1], args[2:])
     else:
