@@ -364,12 +364,13 @@ static void LaunchPlan(EVCHYB *ev)
   for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
   if (ev->pack && ev->pack->nslice > ev->pack->npiece) {
-    const PetscInt places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices;
+    /* where columns are stored, a slice takes long, and slices differ: one a warp */
+    const PetscInt places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices, most = given ? given : ev->pack->nstream > ev->pack->nline / 2 ? 1 : EVCHYB_PACK_EACH;
     PetscInt       left   = ev->pack->nslice - ev->pack->npiece;
     EVCHYBMarks    packed = {0};
 
     /* fewer slices a warp towards the end, which comes for all multiprocessors at about the same time then */
-    for (PetscInt each = given ? given : EVCHYB_PACK_EACH; left > 0; each /= 2) {
+    for (PetscInt each = most; left > 0; each /= 2) {
       const PetscInt ofblock = each * EVCHYB_THREADS / EVCHYB_BLOCK, later = given || each == 1 ? 0 : PetscMin(left, each * places), blocks = (left - later + ofblock - 1) / ofblock, slices = PetscMin(left, blocks * ofblock);
 
       if (!slices) continue;
