@@ -1,6 +1,7 @@
 /*
   Many right-hand sides at once. KSPMatSolve() hands the solver a block of vectors, a dense matrix, and the products with it are products of a sparse
-  and a dense matrix: those the library computes by TiledSpMM, which reads the entries of the sparse matrix once for all the vectors.
+  and a dense matrix: those the library computes by TiledSpMM, which reads the entries of the sparse matrix once for all the vectors. On the host, where
+  that is rarely faster, -mat_tiledspmm_least 2 asks for it.
 
     make examples     # prints the folder of the programs
     mpiexec -n 2 blocksolve -side 300 -columns 32 -mat_type evchyb \

@@ -8,9 +8,9 @@
     nsize: {{1 2}}
     test:
       suffix: gamg
-      command: ${GALLOP_TESTS}/examples/compare -mat_type TILEDSPMMMult ${GALLOP_MPIEXEC} -n ${insize} ${executable} -side 30 -mg_levels_ksp_type richardson -mg_levels_ksp_richardson_scale 0.6 -mg_levels_pc_type jacobi
+      command: ${GALLOP_TESTS}/examples/compare -mat_type TILEDSPMMMult ${GALLOP_MPIEXEC} -n ${insize} ${executable} -mat_tiledspmm_least 2 -side 30 -mg_levels_ksp_type richardson -mg_levels_ksp_richardson_scale 0.6 -mg_levels_pc_type jacobi
     test:
       suffix: bjacobi
-      command: ${GALLOP_TESTS}/examples/compare -mat_type TILEDSPMMMult ${GALLOP_MPIEXEC} -n ${insize} ${executable} -side 8 -columns 20 -pc_type bjacobi -ksp_richardson_scale 1
+      command: ${GALLOP_TESTS}/examples/compare -mat_type TILEDSPMMMult ${GALLOP_MPIEXEC} -n ${insize} ${executable} -mat_tiledspmm_least 2 -side 8 -columns 20 -pc_type bjacobi -ksp_richardson_scale 1
 
 TEST*/
