@@ -37,7 +37,7 @@ the variation, which is the standard deviation over the mean, and the longest\n\
 and with -setup\n\
   matrix nnz product_us convert_ms build_us refresh_us build/product refresh/product what build_min build_max refresh_min refresh_max peak_B/nnz\n\
   convert_ms is setup_ms; build and refresh begin with entries that are in the place of the products, medians of 7, and microseconds of the smallest and largest;\n\
-  peak_B/nnz is the most memory of the GPU that was in use until the first product had finished, as a second thread saw it; without vectors or dense matrices, and nan below 16 MiB, which are not seen\n\
+  peak_B/nnz is the most memory of the GPU that was in use until the first product had finished, as a second thread saw it; without vectors or dense matrices, and nan below 16 MiB, which cannot be measured\n\
 and with -first, the best of 3\n\
   matrix nnz copy_ms first_ms first/copy resident_us newvalues_ms what\n\
   copy_ms is of all values and columns from pinned memory, also where the product copies fewer bytes; what is built before the first product is not in first_ms with\n\

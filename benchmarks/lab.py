@@ -95,7 +95,7 @@ class Lab:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.matrices = chosen.matrices
         bench.check_labels(self.matrices)
-        self.measurements, self.tables, self.figures, self.missing, self.bad = {}, [], [], [], 0
+        self.measurements, self.tables, self.figures, self.missing, self.bad, self.complete = {}, [], [], [], 0, False
         probe = bench.document([bench.measure(self.path("gallopbench"), "star5_8", ["-types", "aij", "-min_ms", "1"], chosen.timeout)], [], 0)
         if not probe["commit"]:
             sys.exit(f"papers.py: {self.path('gallopbench')} does not run: {probe['cases'][0]['reason'] if probe['cases'] else 'it prints nothing'}")
@@ -162,7 +162,7 @@ class Lab:
 
     def views(self, name, types, options, view):
         """What a view tells of types, which takes cores and no clock: several matrices at once."""
-        return self.program(name, "gallopbench", ["-types", ",".join(types), *options, "-min_ms", "1", "-view", view], max(1, len(os.sched_getaffinity(0)) // 2))
+        return self.program(name, "gallopbench", ["-types", ",".join(types), *options, "-min_ms", "1", "-view", view], min(4, len(os.sched_getaffinity(0))))
 
     def table(self, name, title, columns, rows, note=""):
         self.tables.append({"id": name, "title": title, "columns": columns, "rows": rows, "note": note})
@@ -201,7 +201,7 @@ class Lab:
         path.write_text(
             json.dumps(
                 {
-                    "paper": self.chosen.paper, "title": title, "quick": self.quick, "against": self.against, **self.machine, "tables": self.tables,
+                    "paper": self.chosen.paper, "title": title, "quick": self.quick, "complete": self.complete, "against": self.against, **self.machine, "tables": self.tables,
                     "figures": self.figures, "missing": self.missing, "measurements": self.measurements
                 }, indent=1) + "\n")
         return path

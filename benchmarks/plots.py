@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE / "results"))
-from table import LARGE, OURS, TYPES, Run, dense_times, lines_of, model_rows, speedups
+from table import DRAWN_OF, LARGE, OURS, TYPES, Run, dense_times, lines_of, model_rows, speedups
 
 # told apart by colour-blind readers too (Okabe and Ito)
 BLUE, ORANGE, GREEN, SKY, PURPLE, YELLOW, BLACK = "#0072b2", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#e69f00", "#000000"
@@ -35,15 +35,6 @@ STYLES = {
 # of what has no style of its own
 CYCLE = [(BLUE, "-"), (ORANGE, "--"), (GREEN, "-."), (PURPLE, ":"), (SKY, (0, (4, 1, 1, 1, 1, 1))), (YELLOW, (0, (6, 2))), (BLACK, (0, (1, 1)))]
 MARKERS = "o^sDvPX"
-
-# figures of docs/papers.md
-PAPERS = {
-    "evchyb": ["figure3", "figure4", "figure13", "figure15"],
-    "csroverlap": ["table2", "figure8"],
-    "fastload": ["figure7", "figure8"],
-    "hbp": ["figure6", "figure7", "figure8"],
-    "tiledspmm": ["figure8", "figure10", "figure13", "figure14"],
-}
 
 plt.rcParams.update(
     {
@@ -91,7 +82,7 @@ def name_points(axes, named, everything):
                 x + side[0] * scale - width * {"left": 0, "center": 0.5, "right": 1}[side[2]],
                 y + side[1] * scale - height / 2,
             )
-            outside = left < axes.bbox.x0 or left + width > axes.bbox.x1 or low < axes.bbox.y0
+            outside = left < axes.bbox.x0 or left + width > axes.bbox.x1 or low < axes.bbox.y0 or low + height > axes.bbox.y1
             inside = 3 * outside + sum(
                 left - 4 < a < left + width + 4 and low - 4 < b < low + height + 4 for a, b in spots
             )
@@ -311,7 +302,7 @@ def draw_papers(folder):
     for path in sorted((HERE / "results").glob("*-paper.json")):
         document = json.loads(path.read_text())
         for figure in document["figures"]:
-            if figure["id"] in PAPERS[document["paper"]]:
+            if figure["id"] in DRAWN_OF[document["paper"]]:
                 save(DRAWN[figure["kind"]](figure), folder / f"papers-{document['paper']}-{figure['id']}.svg")
 
 

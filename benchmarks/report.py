@@ -329,7 +329,7 @@ class Page:
         if document["missing"]:
             lines = [f"<li>{html.escape(each['what'])}: {html.escape(each['why'])}</li>" for each in document["missing"]]
             self.add("<h3>Not measured here</h3>", "<ul>", *lines, "</ul>")
-        self.bad_cases([case for each in document["measurements"].values() for case in each["cases"]])
+        self.bad_cases([case for each in document.get("measurements", {}).values() for case in each["cases"]])
 
     def bench(self, document, prefix):
         self.add(f"<h2>{'Set-up' if '-setup' in document['options'] else 'Products'}: {html.escape(prefix)}</h2>", machine_table(document))

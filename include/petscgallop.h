@@ -47,7 +47,7 @@
 . dense_refreshes       - times only its values were renewed
 . dense_products_host   - products with dense matrices computed by its host code, or with one column by the format's
 . dense_products_device - likewise by its GPU kernels
-- dense_fallbacks       - products with dense matrices that the parent type computed, for lack of room or of columns
+- dense_fallbacks       - products with dense matrices that the parent type computed, for lack of room or of columns, or on the host unless `-mat_tiledspmm_least` was given
 
   Level: intermediate
 

@@ -47,6 +47,15 @@ KINDS = {
 }
 SHOWN = ["star7_200", "box27_140", "elast27b3_56", "star5_1500", "web7M", "uniform8M_8", "web1M", "bcsstk16"]
 
+# figures of docs/papers.md that plots.py draws
+DRAWN_OF = {
+    "evchyb": ["figure3", "figure4", "figure13", "figure15"],
+    "csroverlap": ["table2", "figure8"],
+    "fastload": ["figure7", "figure8"],
+    "hbp": ["figure6", "figure7", "figure8"],
+    "tiledspmm": ["figure8", "figure10", "figure13", "figure14"],
+}
+
 
 def lines_of(path):
     return [line.split() for line in Path(path).read_text().splitlines() if line.strip() and not line.startswith("#")]
@@ -147,6 +156,8 @@ def packed(path):
         if min(bytes_) * nnz > 1 << 24:  # less is not seen in the GPU's memory, which is given in pieces of 2 MiB
             cells = f"{bytes_[0]:.2f} | {bytes_[1]:.2f} | {(bytes_[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %"
         rows.append(f"| {name} | {nnz / 1e6:.2f} | {best:.1f} | {plain.time[name, OURS]:.1f} | {time:.1f} | {plain.time[name, f'{OURS}@a']:.1f} | {best / time:.2f} | {plain.time[name, OURS] / time:.2f} | {cells} | {cache(ours, name)} |")
+    if not gains:
+        return rows
     worst = min(gains, key=gains.get)
     return rows + ["", f"Auto packs {len(gains)} of these, {mean(gains.values()):.2f} times as fast as plain in the geometric mean, the least {gains[worst]:.2f} ({worst}). Read bandwidth measured in the same run: {ours.bandwidth:.0f} GB/s."]
 
@@ -399,15 +410,27 @@ def paper(path, name):
         if figure["ylabel"].startswith("speedup"):
             lines.append(["geometric mean"] + [mean([value for value in each["y"] if value]) for each in figure["series"]])
             lines = [line[:1] + [value and f"{value:.2f}" for value in line[1:]] for line in lines]
+    for k in [k for k, column in enumerate(columns) if column.startswith("speedup")]:
+        lines = [line[:k] + [line[k] if line[k] is None or isinstance(line[k], str) else f"{line[k]:.2f}"] + line[k + 1:] for line in lines]
     text = [k for k in range(len(columns)) if any(isinstance(line[k], str) and not re.fullmatch(r"-?[\d.]+", line[k]) for line in lines)]
     rows = ["| " + " | ".join(columns) + " |", "|" + "|".join("---" if k in text else "--:" for k in range(len(columns))) + "|"]
     return rows + ["| " + " | ".join(number(value) for value in line) + " |" for line in lines] + (["", note] if note else [])
 
 
+def paper_markers():
+    return [marker.split("-", 1) for marker in re.findall(r"^<!-- (\w+-[\w-]+) -->$", (ROOT / "docs" / "papers.md").read_text(), re.M)]
+
+
 def keep(paths):
+    """What docs/papers.md shows of documents of papers.py."""
     for path in map(Path, paths):
         document = json.loads(path.read_text())
-        del document["measurements"]
+        if not document.get("complete", True):
+            sys.exit(f"table.py: {path} is of a run that broke off")
+        named = [marker[1] for marker in paper_markers() if marker[0] == document["paper"]]
+        document.pop("measurements", None)
+        document["tables"] = [each for each in document["tables"] if each["id"] in named]
+        document["figures"] = [each for each in document["figures"] if each["id"] in named + DRAWN_OF[document["paper"]]]
         (HERE / f"{document['paper']}-h200-paper.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
@@ -443,8 +466,8 @@ def update(splice=splice):
 
     splice(ROOT / "docs" / "packing.md", "table", packed(HERE / "packing-h200.tsv"))
     page = ROOT / "docs" / "papers.md"
-    for marker in re.findall(r"^<!-- (\w+-\w+) -->$", page.read_text(), re.M):
-        splice(page, marker, paper(HERE / f"{marker.split('-')[0]}-h200-paper.json", marker.split("-")[1]))
+    for who, name in paper_markers():
+        splice(page, f"{who}-{name}", paper(HERE / f"{who}-h200-paper.json", name))
     for marker, rows in (("kinds", kinds()), ("compare", compare()), ("costs", costs())):
         splice(ROOT / "docs" / "choose.md", marker, rows)
 

@@ -537,15 +537,38 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where nothing is asked for, a large matrix with columns by strides is packed on the GPU, and none that would take more or whose rows from some on, most, are empty, nor on the host */
-static PetscErrorCode CheckAuto(PetscBool strides, PetscInt rows)
+/* The ranges of GPU blocks have all slices, each once: fewer a warp towards the end */
+static PetscErrorCode CheckRanges(const EVCHYB *ev)
 {
-  const PetscInt m = 300000;
-  Entries        e;
-  Mat            A, B;
-  Vec            x, z;
-  PetscBool      device;
-  const void    *data;
+  PetscInt next = 0, each = EVCHYB_PACK_EACH + 1, different = 0;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < ev->launch.n; k++) {
+    const EVCHYBRange *range   = &ev->launch.range[k];
+    const PetscInt     ofblock = range->count * EVCHYB_THREADS / EVCHYB_BLOCK;
+
+    if (range->kind != EVCHYB_RANGE_PACKED) continue;
+    PetscCheck(range->first == next && range->end > next && range->count < each, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Slices %" PetscInt_FMT " to %" PetscInt_FMT ", %d a warp, behind %" PetscInt_FMT " with %" PetscInt_FMT,
+               range->first, range->end, range->count, next, each);
+    PetscCheck((PetscInt)(range->next - range->begin) == (range->end - range->first + ofblock - 1) / ofblock, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%u GPU blocks for %" PetscInt_FMT " slices, %d a warp",
+               range->next - range->begin, range->end - range->first, range->count);
+    next = range->end;
+    each = range->count;
+    different++;
+  }
+  PetscCheck(next == ev->pack->nslice - ev->pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " slices are computed", next, ev->pack->nslice - ev->pack->npiece);
+  PetscCheck(next < 9 * EVCHYB_PACK_WARPS * ev->processors || different == 4, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices in %" PetscInt_FMT " ranges", next, different);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where nothing is asked for, a large matrix with columns by strides is packed on the GPU, and none that would take more or whose rows from some on, most, are empty, nor on the host */
+static PetscErrorCode CheckAuto(PetscInt m, PetscBool strides, PetscInt rows)
+{
+  Entries     e;
+  Mat         A, B;
+  Vec         x, z;
+  PetscBool   device;
+  const void *data;
 
   PetscFunctionBegin;
   PetscCall(EntriesBegin(m, m, 3 * m, &e));
@@ -566,6 +589,7 @@ static PetscErrorCode CheckAuto(PetscBool strides, PetscInt rows)
       const PetscBool expected = (PetscBool)(place && strides && rows > m / 2 && m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors);
 
       PetscCheck(!ev->pack == !expected, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns %s in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", strides ? "by strides" : "at random", rows, place ? "the GPU" : "the host");
+      if (ev->pack) PetscCall(CheckRanges(ev));
     }
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
@@ -618,9 +642,9 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 700.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT16));
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
   PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
-  PetscCall(CheckAuto(PETSC_TRUE, 300000));
-  PetscCall(CheckAuto(PETSC_TRUE, 20000));
-  PetscCall(CheckAuto(PETSC_FALSE, 300000));
+  PetscCall(CheckAuto(1300000, PETSC_TRUE, 1300000));
+  PetscCall(CheckAuto(300000, PETSC_TRUE, 20000));
+  PetscCall(CheckAuto(300000, PETSC_FALSE, 300000));
   PetscCall(TestHasDevice(&device));
   PetscCheck(!device || compared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "On the GPU no row was compared bit by bit");
   PetscCall(PetscFinalize());

@@ -320,8 +320,8 @@ int main(int argc, char **argv)
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_rows_per_thread", rows[Random() % PETSC_STATIC_ARRAY_LENGTH(rows)]));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_columns_per_warp", Random() % 2 ? "32" : "3"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_by_row", Random() % 2 ? "0" : "100"));
-    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", (large ? number == 2 : number / 8 % 3 == 2) ? "packed" : "plain"));
-    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_slices_per_warp", large || number / 24 % 2 ? "0" : "5"));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", number / 8 % 3 == 2 ? "packed" : "plain"));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_slices_per_warp", number / 24 % 2 ? "0" : "5"));
     if (large) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", number < 2 ? "256" : "0"));
     PetscCall(RandomMatrix(law, m, n, &A));
     PetscCall(PetscInfo(A, "Matrix %" PetscInt_FMT ", law %d\n", number, (int)law));

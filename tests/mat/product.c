@@ -285,6 +285,9 @@ int main(int argc, char **argv)
     test:
       suffix: 1
     test:
+      suffix: least
+      args: -mat_tiledspmm_least 2
+    test:
       suffix: in_assembly
       args: -mat_evchyb_build_in_assembly
     test:

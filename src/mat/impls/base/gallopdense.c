@@ -132,7 +132,7 @@ static PetscErrorCode Compute(const GallopFormatWork *work, GallopStructureKind 
 /*
   MatMatMultNumeric_SeqGallop_SeqDense - C = A B, or C += A B
 
-  *done is false where there is no room for the structure, or too few columns for it: the parent computes the product then
+  *done is false where there is no room for the structure, or it is not wanted, as for few columns: the parent computes the product then
 */
 PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBool add, PetscBool *done)
 {

@@ -339,7 +339,7 @@ PetscErrorCode MatGallopWantsDense_MPI(Mat A, Mat B, PetscBool *wanted)
 /*
   MatMatMultNumeric_MPIGallop_MPIDense - C = A B: while the ghost rows of B travel, a batch of columns at a time, the diagonal block computes
 
-  Collective. *done is false on all processes where there are too few columns: the parent computes the product then.
+  Collective. *done is false on all processes where the structure is not wanted, as for few columns: the parent computes the product then.
 */
 PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat A, Mat B, Mat C, PetscBool *done)
 {

@@ -16,7 +16,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
-. -mat_evchyb_slices_per_warp <0>    - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 1 to 8, by the size of the matrix
+. -mat_evchyb_slices_per_warp <0>    - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where columns are stored
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
@@ -131,7 +131,7 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", &o->columns, 1, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_by_row", "Matrices of so many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", &o->byrow, 0, PETSC_INT_MAX));
   PetscCall(PetscOptionsEnum("-mat_evchyb_storage", "How entries are stored", "MATEVCHYB", EVCHYBStorages, (PetscEnum)o->storage, (PetscEnum *)&o->storage, NULL));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_slices_per_warp", "Slices of packed rows that a warp computes one after the other, 0 by the size of the matrix", "MATEVCHYB", &o->slices, 0, EVCHYB_PACK_EACH));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_slices_per_warp", "Slices of packed rows that a warp computes one after the other, 0 chooses", "MATEVCHYB", &o->slices, 0, EVCHYB_PACK_EACH));
   o->split = EVCHYBRoundUp(o->split);
   if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow ||
       o->storage != before.storage || o->slices != before.slices)
@@ -364,8 +364,8 @@ static void LaunchPlan(EVCHYB *ev)
   for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
   if (ev->pack && ev->pack->nslice > ev->pack->npiece) {
-    /* where columns are stored, a slice takes long, and slices differ: one a warp */
-    const PetscInt places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices, most = given ? given : ev->pack->nstream > ev->pack->nline / 2 ? 1 : EVCHYB_PACK_EACH;
+    /* where columns are stored, a unit a line or more, a slice takes long, and slices differ: one a warp */
+    const PetscInt places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices, most = given ? given : ev->pack->nstream > ev->pack->nline ? 1 : EVCHYB_PACK_EACH;
     PetscInt       left   = ev->pack->nslice - ev->pack->npiece;
     EVCHYBMarks    packed = {0};
 

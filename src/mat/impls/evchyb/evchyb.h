@@ -44,7 +44,7 @@ typedef struct {
   PetscInt      columns; /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
   PetscInt      byrow;   /* matrices of so many entries have column blocks in order of rows */
   EVCHYBStorage storage;
-  PetscInt      slices; /* of packed rows, that a warp computes one after the other, 0: by the size of the matrix */
+  PetscInt      slices; /* of packed rows, that a warp computes one after the other, 0 chooses */
 } EVCHYBOptions;
 
 /* What the GPU blocks of a range do */
@@ -60,7 +60,7 @@ typedef enum {
 } EVCHYBRangeKind;
 
 #define EVCHYB_PACK_EACH  8  /* slices of a warp, one after the other, at most */
-#define EVCHYB_PACK_WARPS 16 /* a multiprocessor: a warp takes as many slices, one after the other, as are still left for each of them */
+#define EVCHYB_PACK_WARPS 16 /* a multiprocessor: a range of GPU blocks with 8, 4 or 2 slices a warp ends where no more than that are left for each of so many warps */
 /* Where it is not asked for, a matrix is packed that has so many slices a multiprocessor, each of which a warp computes from its first line to its last, and so few bytes an entry beside its value: measured, docs/packing.md */
 #define EVCHYB_PACK_SLICES 30
 #define EVCHYB_PACK_BYTES  1.6
