@@ -156,10 +156,11 @@ def packed(path):
         if min(bytes_) * nnz > 1 << 24:  # less is not seen in the GPU's memory, which is given in pieces of 2 MiB
             cells = f"{bytes_[0]:.2f} | {bytes_[1]:.2f} | {(bytes_[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %"
         rows.append(f"| {name} | {nnz / 1e6:.2f} | {best:.1f} | {plain.time[name, OURS]:.1f} | {time:.1f} | {plain.time[name, f'{OURS}@a']:.1f} | {best / time:.2f} | {plain.time[name, OURS] / time:.2f} | {cells} | {cache(ours, name)} |")
-    if not gains:
-        return rows
-    worst = min(gains, key=gains.get)
-    return rows + ["", f"Auto packs {len(gains)} of these, {mean(gains.values()):.2f} times as fast as plain in the geometric mean, the least {gains[worst]:.2f} ({worst}). Read bandwidth measured in the same run: {ours.bandwidth:.0f} GB/s."]
+    said = ""
+    if gains:
+        worst = min(gains, key=gains.get)
+        said = f"Auto packs {len(gains)} of these, {mean(gains.values()):.2f} times as fast as plain in the geometric mean, the least {gains[worst]:.2f} ({worst}). "
+    return rows + ["", f"{said}Read bandwidth measured in the same run: {ours.bandwidth:.0f} GB/s."]
 
 
 def summary(path):
@@ -403,18 +404,17 @@ def paper(path, name):
     found = [each for each in document["tables"] if each["id"] == name]
     if found:
         columns, lines, note = found[0]["columns"], found[0]["rows"], found[0]["note"]
+        speedups = [k for k, column in enumerate(columns) if column.startswith("speedup")]
     else:
         figure, note = next(each for each in document["figures"] if each["id"] == name), ""
         columns = ["matrix"] + [each["name"] for each in figure["series"]]
         lines = [list(row) for row in zip(figure["x"], *(each["y"] for each in figure["series"]))]
-        if figure["ylabel"].startswith("speedup"):
+        speedups = range(1, len(columns)) if figure["ylabel"].startswith("speedup") else ()
+        if speedups:
             lines.append(["geometric mean"] + [mean([value for value in each["y"] if value]) for each in figure["series"]])
-            lines = [line[:1] + [value and f"{value:.2f}" for value in line[1:]] for line in lines]
-    for k in [k for k, column in enumerate(columns) if column.startswith("speedup")]:
-        lines = [line[:k] + [line[k] if line[k] is None or isinstance(line[k], str) else f"{line[k]:.2f}"] + line[k + 1:] for line in lines]
-    text = [k for k in range(len(columns)) if any(isinstance(line[k], str) and not re.fullmatch(r"-?[\d.]+", line[k]) for line in lines)]
+    text = [k for k in range(len(columns)) if any(isinstance(line[k], str) for line in lines)]
     rows = ["| " + " | ".join(columns) + " |", "|" + "|".join("---" if k in text else "--:" for k in range(len(columns))) + "|"]
-    return rows + ["| " + " | ".join(number(value) for value in line) + " |" for line in lines] + (["", note] if note else [])
+    return rows + ["| " + " | ".join(f"{value:.2f}" if k in speedups and value is not None else number(value) for k, value in enumerate(line)) + " |" for line in lines] + (["", note] if note else [])
 
 
 def paper_markers():
@@ -423,11 +423,12 @@ def paper_markers():
 
 def keep(paths):
     """What docs/papers.md shows of documents of papers.py."""
+    markers = paper_markers()
     for path in map(Path, paths):
         document = json.loads(path.read_text())
         if not document.get("complete", True):
             sys.exit(f"table.py: {path} is of a run that broke off")
-        named = [marker[1] for marker in paper_markers() if marker[0] == document["paper"]]
+        named = [marker[1] for marker in markers if marker[0] == document["paper"]]
         document.pop("measurements", None)
         document["tables"] = [each for each in document["tables"] if each["id"] in named]
         document["figures"] = [each for each in document["figures"] if each["id"] in named + DRAWN_OF[document["paper"]]]
