@@ -90,14 +90,14 @@ static __device__ __forceinline__ void GallopPackAdd(const GallopPackPair<Gallop
   sum1 = GallopPackMultiplyAdd<V>(Dict && !on[1] ? V(0) : a[1], on[1] ? has[1] : V(-0.0), sum1);
 }
 
-/* The word in which a lane's two offsets of a line are, other if none are stored: loaded whatever the class, since the compiler would wait for a load that depends on it */
-static __device__ __forceinline__ uint2 GallopPackLoadOffsets(GallopPackLine line, const unsigned char *__restrict__ stream, const void *other, int lane)
+/* The word in which a lane's two offsets of a line are. All lanes have the same line, and branch alike. */
+static __device__ __forceinline__ uint2 GallopPackLoadOffsets(GallopPackLine line, const unsigned char *__restrict__ stream, int lane)
 {
-  const int            kind = GallopPackClassOf(line);
-  const unsigned char *at   = kind == GALLOP_PACK_STRIDED ? static_cast<const unsigned char *>(other) : GallopPackOffsets(line, stream) + ((lane << kind) & ~7);
+  const int kind = GallopPackClassOf(line);
 
   static_assert(GALLOP_PACK_8 == 1 && GALLOP_PACK_16 == 2 && GALLOP_PACK_32 == 3, "two offsets take two bytes to the power of their class");
-  return __ldcs(reinterpret_cast<const uint2 *>(at));
+  if (kind == GALLOP_PACK_STRIDED) return {0, 0};
+  return __ldcs(reinterpret_cast<const uint2 *>(GallopPackOffsets(line, stream) + ((lane << kind) & ~7)));
 }
 
 /* The two columns that a lane's rows have in a line; all lanes have the same line */
@@ -119,7 +119,7 @@ static __device__ __forceinline__ GallopPackPair<int> GallopPackColumns(GallopPa
 static __device__ __forceinline__ GallopPackPair<int> GallopPackRows(GallopPackLine rows, const unsigned char *__restrict__ stream, int lane)
 {
   const int           kind = GallopPackClassOf(rows), none = kind == GALLOP_PACK_8 ? 0xff : kind == GALLOP_PACK_16 ? 0xffff : -1; /* the offset that says so; all bits of it are ones */
-  GallopPackPair<int> row = GallopPackColumns(rows, kind == GALLOP_PACK_STRIDED ? make_uint2(0, 0) : GallopPackLoadOffsets(rows, stream, NULL, lane), lane);
+  GallopPackPair<int> row = GallopPackColumns(rows, GallopPackLoadOffsets(rows, stream, lane), lane);
 
   if (kind != GALLOP_PACK_STRIDED) {
     if (row.first - rows.base == none) row.first = -1;
@@ -211,7 +211,12 @@ static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackV
   V           has[Lines][2];
 
 #pragma unroll
-  for (int u = 0; u < Lines && !Strided; u++) word[u] = GallopPackLoadOffsets(GallopShuffle(own, u), view.stream, view.slice, lane); /* of lines that there are not: those of the last one */
+  for (int u = 0; u < Lines && !Strided; u++) {
+    const GallopPackLine line = GallopShuffle(own, u);
+
+    word[u] = make_uint2(0, 0);
+    if (u < num) word[u] = GallopPackLoadOffsets(line, view.stream, lane);
+  }
 #pragma unroll
   for (int u = 0; u < Lines; u++) stored[u] = GallopLoadOnceIf(at + u * WarpSize, u < num);
 #pragma unroll
@@ -317,7 +322,7 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) own[u] = GallopPackLoadLine(view.line + slice.line + min(k + u * warps, width - 1)); /* of lines that there are not: the last one's */
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) word[u] = GallopPackLoadOffsets(own[u], view.stream, view.slice, lane);
+    for (int u = 0; u < AtOnce; u++) word[u] = GallopPackLoadOffsets(own[u], view.stream, lane);
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) stored[u] = GallopLoadOnceIf(reinterpret_cast<const GallopPackPair<Parts> *>(value + (size_t)(k + u * warps) * BytesALine), k + u * warps < width);
     if (wait) GallopWaitForPredecessor();
