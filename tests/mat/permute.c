@@ -121,7 +121,7 @@ static PetscErrorCode CheckProducts(Mat A, Mat R, IS order, Mat B, const char wh
 static PetscErrorCode Test(PetscInt n, PetscInt empty)
 {
   const TestShape     shape = {n, n, PETSC_FALSE};
-  Mat                 A, R, B;
+  Mat                 A, R, B, copy;
   IS                  rows, columns;
   PetscBool           same, ours, evchyb;
   MatType             type;
@@ -160,6 +160,14 @@ static PetscErrorCode Test(PetscInt n, PetscInt empty)
     PetscCheck(stats.products_host + stats.products_device >= before.products_host + before.products_device + 3 * parts, PETSC_COMM_SELF, PETSC_ERR_PLIB, "new values: products not by the format");
   }
   if (evchyb) PetscCall(CheckFormats(A, rows, B));
+
+  /* into a duplicate, which does not know where the entries of A go */
+  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &copy));
+  PetscCall(FillRows(A, 74, empty, PETSC_FALSE));
+  PetscCall(FillRows(R, 74, empty, PETSC_FALSE));
+  PetscCall(MatGallopPermute(A, rows, rows, MAT_REUSE_MATRIX, &copy));
+  PetscCall(CheckProducts(A, R, rows, copy, "new values in a duplicate"));
+  PetscCall(MatDestroy(&copy));
   PetscCall(MatDestroy(&B));
   PetscCall(ISDestroy(&rows));
   PetscCall(TestDestroy(&A, &R));

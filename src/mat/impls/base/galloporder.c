@@ -141,53 +141,88 @@ static PetscErrorCode NewNumbers(Mat A, IS order, PetscInt nghosts, const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where every entry of A goes, in the order in which A stores them: PETSc keeps from this how values are brought over */
+#define PLACES "GallopPlaces" /* what a permuted matrix keeps */
+
+/*
+  Where every entry of A goes. PETSc is told of B's entries as B stores them, the diagonal block's before the others of a row: any other order it sorts, at several times the cost of finding this
+  one. B keeps the place in that order of each entry, in the order in which A stores them.
+*/
 static PetscErrorCode SetPattern(Mat A, IS order, Mat B)
 {
   Mat             parts[2];
   int             n;
-  PetscInt        m, nghosts = 0, *numbers[2] = {NULL, NULL}, *row, *col;
-  const PetscInt *garray, *i[2], *j[2];
-  PetscCount      nz = 0, at = 0;
+  PetscInt        m, num, nghosts = 0, longest = 0, at = 0, *numbers[2] = {NULL, NULL}, *row, *col, *place, *entry;
+  const PetscInt *garray, *i[2], *j[2], *old, rstart = A->rmap->rstart;
+  PetscCount      nz = 0, first[2];
+  IS              places;
 
   PetscFunctionBegin;
   PetscCall(GetParts(A, parts, &n, &garray));
   for (int k = 0; k < n; k++) {
     PetscCall(GetPattern(parts[k], &m, &i[k], &j[k]));
+    for (PetscInt r = 0; r < m; r++) longest = PetscMax(longest, i[k][r + 1] - i[k][r]);
+    first[k] = nz;
     nz += i[k][m];
   }
+  PetscCall(PetscIntCast(nz, &num));
   if (n > 1) PetscCall(MatGetLocalSize(parts[1], NULL, &nghosts));
   PetscCall(PetscMalloc1(A->rmap->n, &numbers[0]));
   if (n > 1) PetscCall(PetscMalloc1(nghosts + 1, &numbers[1]));
   PetscCall(NewNumbers(A, order, nghosts, garray, numbers[0], numbers[1]));
-  PetscCall(PetscMalloc2(nz, &row, nz, &col));
-  for (int k = 0; k < n; k++)
-    for (PetscInt r = 0; r < A->rmap->n; r++)
-      for (PetscInt e = i[k][r]; e < i[k][r + 1]; e++, at++) {
-        row[at] = numbers[0][r];
-        col[at] = numbers[k][j[k][e]];
+  PetscCall(PetscMalloc3(nz, &row, nz, &col, longest, &entry));
+  PetscCall(PetscMalloc1(nz, &place));
+  PetscCall(ISGetIndices(order, &old));
+  for (PetscInt r = 0; r < A->rmap->n; r++)
+    for (int k = 0; k < n; k++) {
+      const PetscInt begin = i[k][old[r] - rstart], length = i[k][old[r] - rstart + 1] - begin;
+
+      for (PetscInt e = 0; e < length; e++) {
+        row[at + e] = rstart + r;
+        col[at + e] = numbers[k][j[k][begin + e]];
+        entry[e]    = e;
       }
+      PetscCall(PetscSortIntWithArray(length, col + at, entry));
+      for (PetscInt e = 0; e < length; e++) place[first[k] + begin + entry[e]] = at + e;
+      at += length;
+    }
+  PetscCall(ISRestoreIndices(order, &old));
   PetscCall(MatSetPreallocationCOO(B, nz, row, col));
-  PetscCall(PetscFree2(row, col));
+  PetscCall(PetscFree3(row, col, entry));
   PetscCall(PetscFree(numbers[0]));
   PetscCall(PetscFree(numbers[1]));
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, num, place, PETSC_OWN_POINTER, &places));
+  PetscCall(PetscObjectCompose((PetscObject)B, PLACES, (PetscObject)places));
+  PetscCall(ISDestroy(&places));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The values of both blocks in one array, on the GPU when what there is is newest there and has room */
+/* A vector that has its entries in an array of either place */
+static PetscErrorCode Wrap(PetscInt n, const PetscScalar *array, PetscBool device, Vec *v)
+{
+  PetscFunctionBegin;
+  if (device) PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, n, array, v));
+  else PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, n, array, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The values of both blocks in one array, in the order in which B was told of its entries; on the GPU when what there is is newest there and has room */
 static PetscErrorCode SetValues(Mat A, Mat B)
 {
   Mat                parts[2];
   int                n;
-  PetscInt           m;
+  PetscInt           m, num;
   const PetscInt    *i, *j;
-  const PetscScalar *a[2]  = {NULL, NULL};
+  const PetscScalar *a[2]  = {NULL, NULL}, *v;
   PetscCount         nz[2] = {0, 0};
   PetscMemType       memtype[2];
   PetscBool          device = PETSC_FALSE;
-  void              *joined = NULL;
+  void              *values = NULL;
+  IS                 places;
+  Vec                from = NULL, to;
 
   PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)B, PLACES, (PetscObject *)&places));
+  PetscCall(ISGetLocalSize(places, &num));
   PetscCall(GetParts(A, parts, &n, NULL));
   for (int k = 0; k < n; k++) {
     PetscCall(GetPattern(parts[k], &m, &i, &j));
@@ -195,25 +230,30 @@ static PetscErrorCode SetValues(Mat A, Mat B)
     PetscCall(MatGallopGetValuesRead(parts[k], &a[k], &memtype[k]));
     if (nz[k] && PetscMemTypeCUDA(memtype[k])) device = PETSC_TRUE;
   }
-  if (n > 1) {
-    for (int k = 0; k < n; k++)
-      if (nz[k] && !PetscMemTypeCUDA(memtype[k])) device = PETSC_FALSE;
-    if (device) PetscCall(GallopDeviceMalloc((size_t)(nz[0] + nz[1]) * sizeof(PetscScalar), &joined));
-    device = (PetscBool)(joined != NULL);
-    if (!device) PetscCall(PetscMalloc((size_t)(nz[0] + nz[1] + 1) * sizeof(PetscScalar), &joined));
-    for (int k = 0; k < n; k++) {
-      PetscScalar *to = (PetscScalar *)joined + (k ? nz[0] : 0);
+  for (int k = 0; k < n; k++)
+    if (nz[k] && !PetscMemTypeCUDA(memtype[k])) device = PETSC_FALSE;
+  if (device) PetscCall(GallopDeviceMalloc((size_t)num * sizeof(PetscScalar), &values));
+  device = (PetscBool)(values != NULL);
+  if (!device) PetscCall(PetscMalloc((size_t)(num + 1) * sizeof(PetscScalar), &values));
+  PetscCall(Wrap(num, (PetscScalar *)values, device, &to));
+  if (n == 1 && device == PetscMemTypeCUDA(memtype[0])) PetscCall(Wrap(num, a[0], device, &from));
+  for (int k = 0; k < n && !from; k++) {
+    PetscScalar *part = (PetscScalar *)values + (k ? nz[0] : 0);
 
-      if (!nz[k]) continue;
-      if (device) PetscCall(GallopDeviceCopy(to, a[k], (size_t)nz[k] * sizeof(PetscScalar)));
-      else PetscCall(GallopCopyToHost(to, memtype[k], a[k], (size_t)nz[k] * sizeof(PetscScalar)));
-    }
+    if (!nz[k]) continue;
+    if (device) PetscCall(GallopDeviceCopy(part, a[k], (size_t)nz[k] * sizeof(PetscScalar)));
+    else PetscCall(GallopCopyToHost(part, memtype[k], a[k], (size_t)nz[k] * sizeof(PetscScalar)));
   }
+  PetscCall(VecGallopPermute(from ? from : to, places, PETSC_TRUE, to));
+  PetscCall(VecGetArrayReadAndMemType(to, &v, NULL));         /* on the host, if the GPU had no room to permute */
   if (device) PetscCall(PetscDeviceContextSynchronize(NULL)); /* PETSc reads the array on another stream, should the current one be nonblocking */
-  PetscCall(MatSetValuesCOO(B, joined ? (const PetscScalar *)joined : a[0], INSERT_VALUES));
+  PetscCall(MatSetValuesCOO(B, v, INSERT_VALUES));
+  PetscCall(VecRestoreArrayReadAndMemType(to, &v));
+  PetscCall(VecDestroy(&from));
+  PetscCall(VecDestroy(&to));
   for (int k = 0; k < n; k++) PetscCall(MatGallopRestoreValuesRead(parts[k], &a[k], memtype[k]));
-  if (device) PetscCall(GallopDeviceFree(joined));
-  else PetscCall(PetscFree(joined));
+  if (device) PetscCall(GallopDeviceFree(values));
+  else PetscCall(PetscFree(values));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -264,6 +304,7 @@ PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat 
   PetscBool   same, bound;
   const char *prefix;
   MatType     type;
+  PetscObject places;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
@@ -279,6 +320,8 @@ PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat 
   if (reuse == MAT_REUSE_MATRIX) {
     PetscCall(CheckReuse(A, *B));
     PetscCall(MatBindToCPU(*B, PETSC_FALSE)); /* as it was when it got its pattern: values by COO go the same way */
+    PetscCall(PetscObjectQuery((PetscObject)*B, PLACES, &places));
+    if (!places) PetscCall(SetPattern(A, rows, *B)); /* a duplicate of what was permuted */
   } else {
     PetscCall(MatGetType(A, &type));
     PetscCall(MatGetOptionsPrefix(A, &prefix));
