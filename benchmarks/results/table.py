@@ -49,7 +49,7 @@ SHOWN = ["star7_200", "box27_140", "elast27b3_56", "star5_1500", "web7M", "unifo
 
 # figures of docs/papers.md that plots.py draws
 DRAWN_OF = {
-    "evchyb": ["figure3", "figure4", "figure13", "figure15"],
+    "evchyb": ["figure3", "figure4", "figure11", "figure13", "figure15"],
     "csroverlap": ["table2", "figure8"],
     "fastload": ["figure7", "figure8"],
     "hbp": ["figure6", "figure7", "figure8"],

@@ -587,7 +587,7 @@ static PetscErrorCode CheckAuto(PetscInt m, PetscBool strides, PetscInt rows)
     PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: no format");
     {
       const EVCHYB   *ev       = (const EVCHYB *)data;
-      const PetscBool expected = (PetscBool)(place && strides && rows > m / 2 && m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors);
+      const PetscBool expected = (PetscBool)(place && strides && rows > m / 2 && m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors && 3 * rows >= EVCHYB_PACK_ENTRIES * ev->processors);
 
       PetscCheck(!ev->pack == !expected, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns %s in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", strides ? "by strides" : "at random", rows, place ? "the GPU" : "the host");
       if (ev->pack) PetscCall(CheckRanges(ev));
@@ -644,8 +644,10 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
   PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
   PetscCall(CheckAuto(1300000, PETSC_TRUE, 1300000));
-  PetscCall(CheckAuto(300000, PETSC_TRUE, 20000));
-  PetscCall(CheckAuto(300000, PETSC_FALSE, 300000));
+  PetscCall(CheckAuto(500000, PETSC_TRUE, 500000));
+  PetscCall(CheckAuto(500000, PETSC_FALSE, 500000));
+  PetscCall(CheckAuto(1300000, PETSC_TRUE, 500000)); /* most rows are empty */
+  PetscCall(CheckAuto(90000, PETSC_TRUE, 90000));    /* few entries */
   PetscCall(TestHasDevice(&device));
   PetscCheck(!device || compared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "On the GPU no row was compared bit by bit");
   PetscCall(PetscFinalize());

@@ -191,7 +191,8 @@ void EVCHYBSplit(PetscInt nempty, PetscInt nshort, PetscInt nlong, EVCHYB *ev)
 PetscBool EVCHYBWantsPack(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempty)
 {
   if (ev->options.storage == EVCHYB_PLAIN || !GallopPackIndicesFit(csr)) return PETSC_FALSE;
-  return (PetscBool)(ev->options.storage == EVCHYB_PACKED || (ev->processors && csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors && nempty <= csr->m / 2));
+  if (ev->options.storage == EVCHYB_PACKED) return PETSC_TRUE;
+  return (PetscBool)(ev->processors && csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors && csr->nz >= EVCHYB_PACK_ENTRIES * ev->processors && nempty <= csr->m / 2);
 }
 
 /* Whether entries take few bytes beside their values, by a sample of the short rows; those of long ones, of which nothing is known, as many as in CSR */

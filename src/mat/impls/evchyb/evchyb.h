@@ -61,11 +61,12 @@ typedef enum {
 
 #define EVCHYB_PACK_EACH  8  /* slices of a warp, one after the other, at most */
 #define EVCHYB_PACK_WARPS 16 /* a multiprocessor: a range of GPU blocks with 8, 4 or 2 slices a warp ends where no more than that are left for each of so many warps */
-/* Where it is not asked for, a matrix is packed that has so many slices a multiprocessor, each of which a warp computes from its first line to its last, and so few bytes an entry beside its value: measured, docs/packing.md */
-#define EVCHYB_PACK_SLICES 30
-#define EVCHYB_PACK_BYTES  1.6
-#define EVCHYB_PIECE       4096 /* entries of a piece */
-#define EVCHYB_SHORT_ROW   512  /* that a warp computes, longer pieces a GPU block */
+/* Where it is not asked for, a matrix is packed that has so many slices and entries a multiprocessor, and so few bytes an entry beside its value: measured, docs/packing.md */
+#define EVCHYB_PACK_SLICES  10
+#define EVCHYB_PACK_ENTRIES 9000
+#define EVCHYB_PACK_BYTES   1.6
+#define EVCHYB_PIECE        4096 /* entries of a piece */
+#define EVCHYB_SHORT_ROW    512  /* that a warp computes, longer pieces a GPU block */
 
 #define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
 
