@@ -141,58 +141,107 @@ static PetscErrorCode NewNumbers(Mat A, IS order, PetscInt nghosts, const PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define PLACES "GallopPlaces" /* what a permuted matrix keeps */
+#define ENTRIES "GallopEntries" /* what each part of a permuted matrix keeps: which entry of the other's part each of its own comes from */
+#define ARRAYS  "GallopArrays"  /* and what it is stored in, which PETSc does not free */
+
+typedef struct {
+  PetscInt    *i, *j;
+  PetscScalar *a;
+} Arrays;
+
+static PetscErrorCode ArraysDestroy(PetscCtxRt ctx)
+{
+  Arrays *arrays = *(Arrays **)ctx;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFree(arrays->i));
+  PetscCall(PetscFree(arrays->j));
+  PetscCall(PetscFree(arrays->a));
+  PetscCall(PetscFree(arrays));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A part of the permuted matrix: rows in their new order, columns by their new numbers and sorted. bi and bj may be NULL. */
+static PetscErrorCode PermutePattern(const PetscInt i[], const PetscInt j[], PetscInt m, const PetscInt old[], PetscInt rstart, const PetscInt numbers[], PetscInt bi[], PetscInt bj[], IS *entries)
+{
+  PetscInt *from, *columns = NULL, longest = 0, at = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(i[m], &from));
+  for (PetscInt r = 0; r < m; r++) longest = PetscMax(longest, i[r + 1] - i[r]);
+  if (!bj) PetscCall(PetscMalloc1(longest, &columns));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt begin = i[old[r] - rstart], length = i[old[r] - rstart + 1] - begin;
+    PetscInt      *column = bj ? bj + at : columns;
+
+    if (bi) bi[r] = at;
+    for (PetscInt e = 0; e < length; e++) {
+      column[e]    = numbers[j[begin + e]];
+      from[at + e] = begin + e;
+    }
+    PetscCall(PetscSortIntWithArray(length, column, from + at));
+    at += length;
+  }
+  if (bi) bi[m] = at;
+  PetscCall(PetscFree(columns));
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, at, from, PETSC_OWN_POINTER, entries));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /*
-  Where every entry of A goes. PETSc is told of B's entries as B stores them, the diagonal block's before the others of a row: any other order it sorts, at several times the cost of finding this
-  one. B keeps the place in that order of each entry, in the order in which A stores them.
+  The pattern of the permuted matrix, a part at a time: of *B if there is one, else B is made, with zeros, of the type of A. By arrays, and not by MatSetPreallocationCOO(), which sorts and remembers
+  more than is needed, at several times the cost.
 */
-static PetscErrorCode SetPattern(Mat A, IS order, Mat B)
+static PetscErrorCode SetPattern(Mat A, IS order, Mat *B)
 {
   Mat             parts[2];
   int             n;
-  PetscInt        m, num, nghosts = 0, longest = 0, at = 0, *numbers[2] = {NULL, NULL}, *row, *col, *place, *entry;
-  const PetscInt *garray, *i[2], *j[2], *old, rstart = A->rmap->rstart;
-  PetscCount      nz = 0, first[2];
-  IS              places;
+  PetscInt        m, nghosts = 0, *numbers[2] = {NULL, NULL}, *bi[2] = {NULL, NULL}, *bj[2] = {NULL, NULL};
+  PetscScalar    *ba[2] = {NULL, NULL};
+  const PetscInt *garray, *i, *j, *old;
+  IS              entries[2];
+  Arrays         *arrays;
+  MatType         type;
+  const char     *prefix;
 
   PetscFunctionBegin;
   PetscCall(GetParts(A, parts, &n, &garray));
-  for (int k = 0; k < n; k++) {
-    PetscCall(GetPattern(parts[k], &m, &i[k], &j[k]));
-    for (PetscInt r = 0; r < m; r++) longest = PetscMax(longest, i[k][r + 1] - i[k][r]);
-    first[k] = nz;
-    nz += i[k][m];
-  }
-  PetscCall(PetscIntCast(nz, &num));
   if (n > 1) PetscCall(MatGetLocalSize(parts[1], NULL, &nghosts));
   PetscCall(PetscMalloc1(A->rmap->n, &numbers[0]));
   if (n > 1) PetscCall(PetscMalloc1(nghosts + 1, &numbers[1]));
   PetscCall(NewNumbers(A, order, nghosts, garray, numbers[0], numbers[1]));
-  PetscCall(PetscMalloc3(nz, &row, nz, &col, longest, &entry));
-  PetscCall(PetscMalloc1(nz, &place));
+  for (PetscInt r = 0; r < A->rmap->n; r++) numbers[0][r] -= A->cmap->rstart; /* those of the diagonal block are local, of the other global */
   PetscCall(ISGetIndices(order, &old));
-  for (PetscInt r = 0; r < A->rmap->n; r++)
-    for (int k = 0; k < n; k++) {
-      const PetscInt begin = i[k][old[r] - rstart], length = i[k][old[r] - rstart + 1] - begin;
-
-      for (PetscInt e = 0; e < length; e++) {
-        row[at + e] = rstart + r;
-        col[at + e] = numbers[k][j[k][begin + e]];
-        entry[e]    = e;
-      }
-      PetscCall(PetscSortIntWithArray(length, col + at, entry));
-      for (PetscInt e = 0; e < length; e++) place[first[k] + begin + entry[e]] = at + e;
-      at += length;
+  for (int k = 0; k < n; k++) {
+    PetscCall(GetPattern(parts[k], &m, &i, &j));
+    if (!*B) {
+      PetscCall(PetscMalloc1(m + 1, &bi[k]));
+      PetscCall(PetscMalloc1(i[m] + 1, &bj[k]));
+      PetscCall(PetscCalloc1(i[m] + 1, &ba[k]));
     }
+    PetscCall(PermutePattern(i, j, m, old, A->rmap->rstart, numbers[k], bi[k], bj[k], &entries[k]));
+  }
   PetscCall(ISRestoreIndices(order, &old));
-  PetscCall(MatSetPreallocationCOO(B, nz, row, col));
-  PetscCall(PetscFree3(row, col, entry));
   PetscCall(PetscFree(numbers[0]));
   PetscCall(PetscFree(numbers[1]));
-  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, num, place, PETSC_OWN_POINTER, &places));
-  PetscCall(PetscObjectCompose((PetscObject)B, PLACES, (PetscObject)places));
-  PetscCall(ISDestroy(&places));
+  if (!*B) {
+    PetscCall(MatGetType(A, &type));
+    PetscCall(MatGetOptionsPrefix(A, &prefix));
+    if (n > 1) PetscCall(MatCreateMPIAIJWithSplitArrays(PetscObjectComm((PetscObject)A), A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N, bi[0], bj[0], ba[0], bi[1], bj[1], ba[1], B));
+    else PetscCall(MatCreateSeqAIJWithArrays(PetscObjectComm((PetscObject)A), A->rmap->n, A->cmap->n, bi[0], bj[0], ba[0], B));
+    PetscCall(MatSetOptionsPrefix(*B, prefix));
+    PetscCall(MatConvert(*B, type, MAT_INPLACE_MATRIX, B));
+    PetscCall(MatGallopCopyOptions(A, *B));
+  }
+  PetscCall(GetParts(*B, parts, &n, NULL));
+  for (int k = 0; k < n; k++) {
+    PetscCall(PetscObjectCompose((PetscObject)parts[k], ENTRIES, (PetscObject)entries[k]));
+    PetscCall(ISDestroy(&entries[k]));
+    if (!bi[k]) continue;
+    PetscCall(PetscNew(&arrays));
+    *arrays = (Arrays){bi[k], bj[k], ba[k]};
+    PetscCall(PetscObjectContainerCompose((PetscObject)parts[k], ARRAYS, arrays, ArraysDestroy));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -205,55 +254,58 @@ static PetscErrorCode Wrap(PetscInt n, const PetscScalar *array, PetscBool devic
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The values of both blocks in one array, in the order in which B was told of its entries; on the GPU when what there is is newest there and has room */
-static PetscErrorCode SetValues(Mat A, Mat B)
+/* The values of a part, on the GPU when they are newest there and it has room */
+static PetscErrorCode SetPartValues(Mat from, Mat to)
 {
-  Mat                parts[2];
-  int                n;
-  PetscInt           m, num;
-  const PetscInt    *i, *j;
-  const PetscScalar *a[2]  = {NULL, NULL}, *v;
-  PetscCount         nz[2] = {0, 0};
-  PetscMemType       memtype[2];
-  PetscBool          device = PETSC_FALSE;
-  void              *values = NULL;
-  IS                 places;
-  Vec                from = NULL, to;
+  IS                 entries;
+  PetscInt           n;
+  const PetscScalar *a;
+  PetscScalar       *b;
+  PetscMemType       memtype;
+  PetscBool          device;
+  Vec                x, y;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)B, PLACES, (PetscObject *)&places));
-  PetscCall(ISGetLocalSize(places, &num));
-  PetscCall(GetParts(A, parts, &n, NULL));
-  for (int k = 0; k < n; k++) {
-    PetscCall(GetPattern(parts[k], &m, &i, &j));
-    nz[k] = i[m];
-    PetscCall(MatGallopGetValuesRead(parts[k], &a[k], &memtype[k]));
-    if (nz[k] && PetscMemTypeCUDA(memtype[k])) device = PETSC_TRUE;
-  }
-  for (int k = 0; k < n; k++)
-    if (nz[k] && !PetscMemTypeCUDA(memtype[k])) device = PETSC_FALSE;
-  if (device) PetscCall(GallopDeviceMalloc((size_t)num * sizeof(PetscScalar), &values));
-  device = (PetscBool)(values != NULL);
-  if (!device) PetscCall(PetscMalloc((size_t)(num + 1) * sizeof(PetscScalar), &values));
-  PetscCall(Wrap(num, (PetscScalar *)values, device, &to));
-  if (n == 1 && device == PetscMemTypeCUDA(memtype[0])) PetscCall(Wrap(num, a[0], device, &from));
-  for (int k = 0; k < n && !from; k++) {
-    PetscScalar *part = (PetscScalar *)values + (k ? nz[0] : 0);
+  PetscCall(PetscObjectQuery((PetscObject)to, ENTRIES, (PetscObject *)&entries));
+  PetscCall(ISGetLocalSize(entries, &n));
+  if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetValuesRead(from, &a, &memtype));
+  device = PetscMemTypeCUDA(memtype);
+  PetscCall(Wrap(n, a, device, &x));
+  if (device) PetscCall(MatGallopParentFits(to, PETSC_FALSE, &device));
+  if (device) PetscCall(MatGallopGetDeviceValuesWrite(to, &b));
+  else PetscCall(MatSeqAIJGetArrayWrite(to, &b));
+  PetscCall(Wrap(n, b, device, &y));
+  PetscCall(VecGallopPermute(x, entries, PETSC_FALSE, y));
+  if (device) { /* had the GPU no room for the numbers of entries, the result is on the host */
+    PetscScalar *result;
 
-    if (!nz[k]) continue;
-    if (device) PetscCall(GallopDeviceCopy(part, a[k], (size_t)nz[k] * sizeof(PetscScalar)));
-    else PetscCall(GallopCopyToHost(part, memtype[k], a[k], (size_t)nz[k] * sizeof(PetscScalar)));
-  }
-  PetscCall(VecGallopPermute(from ? from : to, places, PETSC_TRUE, to));
-  PetscCall(VecGetArrayReadAndMemType(to, &v, NULL));         /* on the host, if the GPU had no room to permute */
-  if (device) PetscCall(PetscDeviceContextSynchronize(NULL)); /* PETSc reads the array on another stream, should the current one be nonblocking */
-  PetscCall(MatSetValuesCOO(B, v, INSERT_VALUES));
-  PetscCall(VecRestoreArrayReadAndMemType(to, &v));
-  PetscCall(VecDestroy(&from));
-  PetscCall(VecDestroy(&to));
-  for (int k = 0; k < n; k++) PetscCall(MatGallopRestoreValuesRead(parts[k], &a[k], memtype[k]));
-  if (device) PetscCall(GallopDeviceFree(values));
-  else PetscCall(PetscFree(values));
+    PetscCall(VecGetArrayAndMemType(y, &result, NULL));
+    PetscCall(VecRestoreArrayAndMemType(y, &result));
+    PetscCall(PetscDeviceContextSynchronize(NULL)); /* PETSc reads the array on another stream, should the current one be nonblocking */
+    PetscCall(MatGallopRestoreDeviceValuesWrite(to, &b));
+  } else PetscCall(MatSeqAIJRestoreArrayWrite(to, &b));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatGallopRestoreValuesRead(from, &a, memtype));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetValues(Mat A, Mat B)
+{
+  Mat       from[2], to[2];
+  int       n;
+  PetscBool local;
+
+  PetscFunctionBegin;
+  PetscCall(GetParts(A, from, &n, NULL));
+  PetscCall(GetParts(B, to, &n, NULL));
+  for (int k = 0; k < n; k++) PetscCall(SetPartValues(from[k], to[k]));
+  PetscCall(MatGetOption(B, MAT_NO_OFF_PROC_ENTRIES, &local));
+  PetscCall(MatSetOption(B, MAT_NO_OFF_PROC_ENTRIES, PETSC_TRUE));
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY)); /* tells all that the values are others */
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatSetOption(B, MAT_NO_OFF_PROC_ENTRIES, local));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -302,9 +354,9 @@ static PetscErrorCode CheckReuse(Mat A, Mat B)
 PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat *B)
 {
   PetscBool   same, bound;
-  const char *prefix;
-  MatType     type;
-  PetscObject places;
+  Mat         parts[2];
+  int         n;
+  PetscObject entries;
 
   PetscFunctionBegin;
   PetscValidHeaderSpecific(A, MAT_CLASSID, 1);
@@ -319,18 +371,13 @@ PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat 
   PetscCall(PetscLogEventBegin(Gallop_MatPermute, A, 0, 0, 0));
   if (reuse == MAT_REUSE_MATRIX) {
     PetscCall(CheckReuse(A, *B));
-    PetscCall(MatBindToCPU(*B, PETSC_FALSE)); /* as it was when it got its pattern: values by COO go the same way */
-    PetscCall(PetscObjectQuery((PetscObject)*B, PLACES, &places));
-    if (!places) PetscCall(SetPattern(A, rows, *B)); /* a duplicate of what was permuted */
+    PetscCall(MatBindToCPU(*B, PETSC_FALSE));
+    PetscCall(GetParts(*B, parts, &n, NULL));
+    PetscCall(PetscObjectQuery((PetscObject)parts[0], ENTRIES, &entries));
+    if (!entries) PetscCall(SetPattern(A, rows, B)); /* a duplicate of what was permuted */
   } else {
-    PetscCall(MatGetType(A, &type));
-    PetscCall(MatGetOptionsPrefix(A, &prefix));
-    PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
-    PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
-    PetscCall(MatSetOptionsPrefix(*B, prefix));
-    PetscCall(MatSetType(*B, type));
-    PetscCall(MatGallopCopyOptions(A, *B));
-    PetscCall(SetPattern(A, rows, *B));
+    *B = NULL;
+    PetscCall(SetPattern(A, rows, B));
     PetscCall(KeepOrder(*B));
   }
   PetscCall(SetValues(A, *B));

@@ -273,6 +273,39 @@ PetscErrorCode MatGallopRestoreValuesRead(Mat A, const PetscScalar **a, PetscMem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode MatGallopGetDeviceValuesWrite(Mat A, PetscScalar **a)
+{
+#if PetscDefined(HAVE_CUDA)
+  const PetscInt    *i, *j;
+  const PetscScalar *old;
+  GallopLoan         loan;
+
+  PetscFunctionBegin;
+  PetscCall(DeviceCSR(A, &i, &j, &old)); /* PETSc gives what there is for writing, but does not make it */
+  PetscCall(GallopLoanBegin(&loan));
+  PetscCall(GallopLoanAdd(&loan, A));
+  GallopLoanCall(&loan, MatSeqAIJCUSPARSEGetArrayWrite(A, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
+#endif
+}
+
+PetscErrorCode MatGallopRestoreDeviceValuesWrite(Mat A, PetscScalar **a)
+{
+#if PetscDefined(HAVE_CUDA)
+  GallopLoan loan;
+
+  PetscFunctionBegin;
+  PetscCall(GallopLoanBegin(&loan));
+  PetscCall(GallopLoanAdd(&loan, A));
+  GallopLoanCall(&loan, MatSeqAIJCUSPARSERestoreArrayWrite(A, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
+#endif
+}
+
 /* That there is no room for a structure, or for what it needs during a product; with csr the GPU has none for the CSR arrays that the structure is built from */
 PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
 {
