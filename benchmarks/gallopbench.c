@@ -162,20 +162,36 @@ static PetscErrorCode CaseFill(const Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A PETSc with CUDA makes slices of 16 rows, and its products on the host refuse them: 8 there, unless the user says otherwise */
+static PetscErrorCode IsSellOfHost(const char type[], PetscBool *sell)
+{
+  PetscBool seq, set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(type, MATSELL, sell));
+  PetscCall(PetscStrcmp(type, MATSEQSELL, &seq));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_sell_slice_height", &set));
+  *sell = (PetscBool)((*sell || seq) && PetscDefined(HAVE_CUDA) && !set);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CreateMatrix(Case *c)
 {
   char        type[128];
   const char *name;
-  PetscBool   inorder;
+  PetscBool   inorder, sell;
 
   PetscFunctionBegin;
   PetscCall(CaseType(c->what, type, sizeof(type), &inorder, &name));
+  PetscCall(IsSellOfHost(type, &sell));
+  if (sell) PetscCall(PetscOptionsSetValue(NULL, "-mat_sell_slice_height", "8"));
   PetscCall(MatConvert(c->p->A, type, MAT_INITIAL_MATRIX, &c->A));
   if (name) {
     PetscCall(MatSetOptionsPrefix(c->A, name));
     PetscCall(MatAppendOptionsPrefix(c->A, "_"));
   }
   PetscCall(MatSetFromOptions(c->A));
+  if (sell) PetscCall(PetscOptionsClearValue(NULL, "-mat_sell_slice_height"));
   if (inorder) {
     Mat permuted;
     IS  columns;
@@ -598,22 +614,12 @@ static PetscErrorCode UseHostTypes(Bench *b)
 /* What the types of the host want beforehand */
 static PetscErrorCode PrepareHostTypes(Bench *b)
 {
-  PetscBool host, sell = PETSC_FALSE, any = PETSC_FALSE, set;
+  PetscBool host, any = PETSC_FALSE;
 
   PetscFunctionBegin;
   for (PetscInt t = 0; t < b->ntypes; t++) {
     PetscCall(IsHostType(b->types[t], &host));
-    if (!host) continue;
-    any = PETSC_TRUE;
-    PetscCall(PetscStrncmp(b->types[t], MATSELL, strlen(MATSELL), &set));
-    if (!set) PetscCall(PetscStrncmp(b->types[t], MATSEQSELL, strlen(MATSEQSELL), &set));
-    if (set) sell = PETSC_TRUE;
-  }
-  /* a PETSc with CUDA makes slices of 16 rows, and its products on the host refuse them */
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_sell_slice_height", &set));
-  if (sell && b->place == &BenchHost && PetscDefined(HAVE_CUDA) && !set) {
-    PetscCall(PetscOptionsSetValue(NULL, "-mat_sell_slice_height", "8"));
-    PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_sell_slice_height", &set)); /* used, though none of them may be made */
+    if (host) any = PETSC_TRUE;
   }
   if (any && b->place != &BenchHost) PetscCall(BenchHostBandwidth(&b->hostbandwidth));
   PetscFunctionReturn(PETSC_SUCCESS);
