@@ -45,10 +45,10 @@ def viewed(case, pattern):
     return [None] * re.compile(pattern).groups
 
 
-def short(cell):
+def short(cell, none="-"):
     """A cell of a table as text: whole numbers whole, others with four digits."""
     if cell is None:
-        return "-"
+        return none
     if isinstance(cell, float):
         return f"{cell:.0f}" if cell.is_integer() else f"{cell:.4g}"
     return str(cell)

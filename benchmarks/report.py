@@ -19,6 +19,7 @@ from pathlib import Path
 sys.dont_write_bytecode = True
 from matplotlib.ticker import LogLocator, NullFormatter
 from lab import LARGE, is_baseline, product_us
+from lab import short as cell
 from plots import BLACK, CYCLE, MARKERS, bars, name_points, plt, profile, save, style
 
 MOST_BARS = 45  # of one picture
@@ -271,17 +272,9 @@ def setup_pictures(document, prefix):
 
 # ---- the page ------------------------------------------------------------------------------------------------------------
 
-def cell(value):
-    if value is None:
-        return "–"
-    if isinstance(value, float):
-        return f"{value:.0f}" if value.is_integer() else f"{value:.4g}"
-    return html.escape(str(value))
-
-
 def table(columns, rows):
     head = "".join(f"<th>{html.escape(str(column))}</th>" for column in columns)
-    body = "\n".join("<tr>" + "".join(f"<td>{cell(value)}</td>" for value in row) + "</tr>" for row in rows)
+    body = "\n".join("<tr>" + "".join(f"<td>{html.escape(cell(value, '–'))}</td>" for value in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}\n</tbody></table>"
 
 
