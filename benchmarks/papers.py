@@ -154,7 +154,8 @@ def balance(lab, products):
             own = (measured[name] - entry * stored) / (scalar * case["nnz"])
             code = (measured[name] + scalar * case["m"]) / flops
             real[name] = bandwidth / code
-        rows.append([name, per_row, least, alpha, most, measured[name] * 1e-6 if measured.get(name) else None, own, code, performance[name], low[name], high[name], real.get(name)])
+        megabytes = measured[name] * 1e-6 if measured.get(name) else None
+        rows.append([name, per_row, least, alpha, most, megabytes, own, code, performance[name], low[name], high[name], real.get(name)])
     lab.table("figure10", "Figures 10 and 11: code balance B, alpha, and the most achievable performance P_max = b / B", [
         "name", "N_nzr", "B, x loaded once", "alpha then", "B, alpha 1", "read (MB)", "alpha", "B", "P_meas (GFLOP/s)", "P_max, alpha 1",
         "P_max, x loaded once", "P_max"

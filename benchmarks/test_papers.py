@@ -125,7 +125,7 @@ class PapersTest(unittest.TestCase):
         parts = document["tables"][2]["rows"][0]
         self.assertEqual(parts[5:8], [5, 4, 2])  # T_A, T_X, T_Y
         balance = document["tables"][1]["rows"][0]
-        self.assertEqual(balance[5], 110000)  # bytes of the last launch
+        self.assertEqual(balance[5], 0.11)  # MB of the last launch
         self.assertAlmostEqual(balance[6], (110000 - 12 * 8160) / (8 * 8000))  # alpha, of double numbers and indices of 4 bytes
         self.assertAlmostEqual(balance[7], 118000 / (2 * 8000 + 3 * 1000))
         self.assertEqual([missing["what"] for missing in document["missing"]], ["Figures 5 to 9", "Figure 16: the Bratu problem on 4 ranks"])

@@ -125,7 +125,8 @@ PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
 PETSC_INTERN PetscErrorCode MatGallopGetValuesRead(Mat, const PetscScalar **, PetscMemType *);
 PETSC_INTERN PetscErrorCode MatGallopRestoreValuesRead(Mat, const PetscScalar **, PetscMemType);
-PETSC_INTERN PetscErrorCode MatGallopGetDeviceValuesWrite(Mat, PetscScalar **); /* of a matrix that has a copy on the GPU, or room for it there */
+PETSC_INTERN PetscErrorCode MatGallopDeviceTakesValues(Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopGetDeviceValuesWrite(Mat, PetscScalar **); /* asked before whether it can be */
 PETSC_INTERN PetscErrorCode MatGallopRestoreDeviceValuesWrite(Mat, PetscScalar **);
 PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);

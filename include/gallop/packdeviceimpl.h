@@ -77,8 +77,8 @@ static __device__ __forceinline__ V GallopPackMultiplyAdd(V a, V b, V c)
 }
 
 /*
-  Adds what a lane's two entries of a line give; has is x for them. Where there is no entry, on is false, 0 is stored and -0 is taken for x: their product leaves any sum as it is. Nothing is loaded
-  under a condition, for which the compiler would wait before it starts the next load.
+  Adds what a lane's two entries of a line give; has is x for them. Where there is no entry, on is false, 0 is stored and -0 is taken for x: their product leaves any sum as it is. x is not
+  loaded under a condition that differs among lanes, for which the compiler would wait before it starts the next load.
 */
 template <GallopPackValues Kind, typename Part, typename V>
 static __device__ __forceinline__ void GallopPackAdd(const GallopPackPair<GallopPackParts<Part>> &stored, const bool on[2], const PetscReal *__restrict__ dict, const V has[2], V &sum0, V &sum1)

@@ -165,6 +165,8 @@ static PetscErrorCode Test(PetscInt n, PetscInt empty)
   PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &copy));
   PetscCall(FillRows(A, 74, empty, PETSC_FALSE));
   PetscCall(FillRows(R, 74, empty, PETSC_FALSE));
+  PetscCall(MatScale(A, 3.0)); /* on the GPU, where there is one */
+  PetscCall(MatScale(R, 3.0));
   PetscCall(MatGallopPermute(A, rows, rows, MAT_REUSE_MATRIX, &copy));
   PetscCall(CheckProducts(A, R, rows, copy, "new values in a duplicate"));
   PetscCall(MatDestroy(&copy));
@@ -249,6 +251,9 @@ static PetscErrorCode Refused(void)
   EXPECT_ERROR(MatGallopPermute(C, order, order, MAT_REUSE_MATRIX, &B), PETSC_ERR_ARG_WRONG, "reuse with another pattern");
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&C));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  EXPECT_ERROR(MatGallopPermute(A, order, order, MAT_REUSE_MATRIX, &B), PETSC_ERR_ARG_WRONG, "reuse of what was not permuted");
+  PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&D));
   PetscCall(MatDestroy(&W));
   PetscCall(MatDestroy(&A));
@@ -261,7 +266,7 @@ static PetscErrorCode Refused(void)
 /* Values for a permuted matrix of before, whether the matrix, then and now, is bound to the CPU or not */
 static PetscErrorCode Bound(void)
 {
-  static const PetscBool bound[] = {PETSC_TRUE, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE};
+  static const PetscBool bound[] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE};
   const TestShape        shape   = {300, 300, PETSC_FALSE};
   Mat                    A, R, B = NULL;
   IS                     order, columns;
@@ -286,6 +291,38 @@ static PetscErrorCode Bound(void)
     }
   }
   PetscCall(MatDestroy(&B));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(ISDestroy(&order));
+  PetscCall(ISDestroy(&columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where the GPU has no room for the permuted matrix, or for where its entries come from, it gets its values on the host */
+static PetscErrorCode NoRoom(void)
+{
+  const TestShape shape = {300, 300, PETSC_FALSE};
+  Mat             A, R, B;
+  IS              order, columns;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &R));
+  PetscCall(FillRows(A, 73, 13, PETSC_FALSE));
+  PetscCall(FillRows(R, 73, 13, PETSC_FALSE));
+  PetscCall(MatGetOrdering(A, MATORDERINGGALLOP, &order, &columns));
+  for (int n = 1; n <= 6; n++) {
+    for (int reuse = 0; reuse < 2; reuse++) {
+      const char *fail[] = {"1", "2", "3", "4", "5", "6"};
+
+      PetscCall(MatScale(A, 2.0));
+      PetscCall(MatScale(R, 2.0));
+      PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", fail[n - 1]));
+      PetscCall(MatGallopPermute(A, order, order, reuse ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &B));
+      PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
+      PetscCall(CheckProducts(A, R, order, B, "no room on the GPU"));
+    }
+    PetscCall(MatDestroy(&B));
+  }
   PetscCall(TestDestroy(&A, &R));
   PetscCall(ISDestroy(&order));
   PetscCall(ISDestroy(&columns));
@@ -321,6 +358,7 @@ int main(int argc, char **argv)
     PetscCall(PlainMatrix());
   }
   PetscCall(Bound());
+  PetscCall(NoRoom());
   PetscCall(Refused());
   PetscCall(PetscFinalize());
   return 0;
@@ -328,9 +366,14 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  test:
-    nsize: {{1 4}}
-    args: -format {{evchyb csroverlap fastload hbp}}
+  testset:
     output_file: output/empty.out
+    test:
+      suffix: 1
+      nsize: {{1 4}}
+      args: -format {{evchyb csroverlap fastload hbp}}
+    test:
+      suffix: seqaij_type
+      args: -mat_seqaij_type seqaijevchyb
 
 TEST*/

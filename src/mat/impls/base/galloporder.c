@@ -144,6 +144,8 @@ static PetscErrorCode NewNumbers(Mat A, IS order, PetscInt nghosts, const PetscI
 #define ENTRIES "GallopEntries" /* what each part of a permuted matrix keeps: which entry of the other's part each of its own comes from */
 #define ARRAYS  "GallopArrays"  /* and what it is stored in, which PETSc does not free */
 
+#define WRONG_REUSE "MAT_REUSE_MATRIX takes what MatGallopPermute() gave for a matrix of the same nonzero pattern and the same order: this one differs from it"
+
 typedef struct {
   PetscInt    *i, *j;
   PetscScalar *a;
@@ -161,46 +163,57 @@ static PetscErrorCode ArraysDestroy(PetscCtxRt ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A part of the permuted matrix: rows in their new order, columns by their new numbers and sorted. bi and bj may be NULL. */
+/* A part of the permuted matrix: rows in their new order, columns by their new numbers and sorted */
 static PetscErrorCode PermutePattern(const PetscInt i[], const PetscInt j[], PetscInt m, const PetscInt old[], PetscInt rstart, const PetscInt numbers[], PetscInt bi[], PetscInt bj[], IS *entries)
 {
-  PetscInt *from, *columns = NULL, longest = 0, at = 0;
+  PetscInt *from, at = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(i[m], &from));
-  for (PetscInt r = 0; r < m; r++) longest = PetscMax(longest, i[r + 1] - i[r]);
-  if (!bj) PetscCall(PetscMalloc1(longest, &columns));
   for (PetscInt r = 0; r < m; r++) {
     const PetscInt begin = i[old[r] - rstart], length = i[old[r] - rstart + 1] - begin;
-    PetscInt      *column = bj ? bj + at : columns;
 
-    if (bi) bi[r] = at;
+    bi[r] = at;
     for (PetscInt e = 0; e < length; e++) {
-      column[e]    = numbers[j[begin + e]];
+      bj[at + e]   = numbers[j[begin + e]];
       from[at + e] = begin + e;
     }
-    PetscCall(PetscSortIntWithArray(length, column, from + at));
+    PetscCall(PetscSortIntWithArray(length, bj + at, from + at));
     at += length;
   }
-  if (bi) bi[m] = at;
-  PetscCall(PetscFree(columns));
+  bi[m] = at;
   PetscCall(ISCreateGeneral(PETSC_COMM_SELF, at, from, PETSC_OWN_POINTER, entries));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether a part of a matrix has this pattern, whose columns are global if garray tells those of the part */
+static PetscErrorCode HasPattern(Mat part, const PetscInt garray[], const PetscInt bi[], const PetscInt bj[], PetscBool *has)
+{
+  PetscInt        m, r = 0, e = 0;
+  const PetscInt *i, *j;
+
+  PetscFunctionBegin;
+  PetscCall(GetPattern(part, &m, &i, &j));
+  while (r < m && i[r + 1] == bi[r + 1]) r++;
+  while (r == m && e < i[m] && (garray ? garray[j[e]] : j[e]) == bj[e]) e++;
+  *has = (PetscBool)(r == m && e == i[m]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-  The pattern of the permuted matrix, a part at a time: of *B if there is one, else B is made, with zeros, of the type of A. By arrays, and not by MatSetPreallocationCOO(), which sorts and remembers
-  more than is needed, at several times the cost.
+  The pattern of the permuted matrix, a part at a time. If there is no *B, it is made, with zeros, of the type of A: of arrays, since MatSetPreallocationCOO() sorts and remembers all entries, which
+  takes three times as long. PETSc leaves the arrays alone, so that they stay for as long as B, be it given other ones or not.
 */
 static PetscErrorCode SetPattern(Mat A, IS order, Mat *B)
 {
+  const PetscBool make = *B ? PETSC_FALSE : PETSC_TRUE;
+  PetscBool       same = PETSC_TRUE;
   Mat             parts[2];
   int             n;
-  PetscInt        m, nghosts = 0, *numbers[2] = {NULL, NULL}, *bi[2] = {NULL, NULL}, *bj[2] = {NULL, NULL};
-  PetscScalar    *ba[2] = {NULL, NULL};
+  PetscInt        m, nghosts = 0, *numbers[2] = {NULL, NULL};
   const PetscInt *garray, *i, *j, *old;
   IS              entries[2];
-  Arrays         *arrays;
+  Arrays         *arrays[2] = {NULL, NULL};
   MatType         type;
   const char     *prefix;
 
@@ -214,34 +227,39 @@ static PetscErrorCode SetPattern(Mat A, IS order, Mat *B)
   PetscCall(ISGetIndices(order, &old));
   for (int k = 0; k < n; k++) {
     PetscCall(GetPattern(parts[k], &m, &i, &j));
-    if (!*B) {
-      PetscCall(PetscMalloc1(m + 1, &bi[k]));
-      PetscCall(PetscMalloc1(i[m] + 1, &bj[k]));
-      PetscCall(PetscCalloc1(i[m] + 1, &ba[k]));
-    }
-    PetscCall(PermutePattern(i, j, m, old, A->rmap->rstart, numbers[k], bi[k], bj[k], &entries[k]));
+    PetscCall(PetscNew(&arrays[k]));
+    PetscCall(PetscMalloc1(m + 1, &arrays[k]->i));
+    PetscCall(PetscMalloc1(i[m] + 1, &arrays[k]->j));
+    if (make) PetscCall(PetscCalloc1(i[m] + 1, &arrays[k]->a));
+    PetscCall(PermutePattern(i, j, m, old, A->rmap->rstart, numbers[k], arrays[k]->i, arrays[k]->j, &entries[k]));
   }
   PetscCall(ISRestoreIndices(order, &old));
   PetscCall(PetscFree(numbers[0]));
   PetscCall(PetscFree(numbers[1]));
-  if (!*B) {
+  if (make) {
     PetscCall(MatGetType(A, &type));
     PetscCall(MatGetOptionsPrefix(A, &prefix));
-    if (n > 1) PetscCall(MatCreateMPIAIJWithSplitArrays(PetscObjectComm((PetscObject)A), A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N, bi[0], bj[0], ba[0], bi[1], bj[1], ba[1], B));
-    else PetscCall(MatCreateSeqAIJWithArrays(PetscObjectComm((PetscObject)A), A->rmap->n, A->cmap->n, bi[0], bj[0], ba[0], B));
+    if (n > 1)
+      PetscCall(
+        MatCreateMPIAIJWithSplitArrays(PetscObjectComm((PetscObject)A), A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N, arrays[0]->i, arrays[0]->j, arrays[0]->a, arrays[1]->i, arrays[1]->j, arrays[1]->a, B));
+    else PetscCall(MatCreateSeqAIJWithArrays(PetscObjectComm((PetscObject)A), A->rmap->n, A->cmap->n, arrays[0]->i, arrays[0]->j, arrays[0]->a, B));
     PetscCall(MatSetOptionsPrefix(*B, prefix));
+    PetscCall(MatGallopDetach(*B)); /* by -mat_seqaij_type it may be ours already, without the parent on the GPU */
     PetscCall(MatConvert(*B, type, MAT_INPLACE_MATRIX, B));
     PetscCall(MatGallopCopyOptions(A, *B));
   }
-  PetscCall(GetParts(*B, parts, &n, NULL));
+  PetscCall(GetParts(*B, parts, &n, &garray));
   for (int k = 0; k < n; k++) {
-    PetscCall(PetscObjectCompose((PetscObject)parts[k], ENTRIES, (PetscObject)entries[k]));
+    if (make) PetscCall(PetscObjectContainerCompose((PetscObject)parts[k], ARRAYS, arrays[k], ArraysDestroy));
+    else {
+      if (same) PetscCall(HasPattern(parts[k], k ? garray : NULL, arrays[k]->i, arrays[k]->j, &same));
+      PetscCall(ArraysDestroy((void **)&arrays[k]));
+    }
+    if (same) PetscCall(PetscObjectCompose((PetscObject)parts[k], ENTRIES, (PetscObject)entries[k]));
     PetscCall(ISDestroy(&entries[k]));
-    if (!bi[k]) continue;
-    PetscCall(PetscNew(&arrays));
-    *arrays = (Arrays){bi[k], bj[k], ba[k]};
-    PetscCall(PetscObjectContainerCompose((PetscObject)parts[k], ARRAYS, arrays, ArraysDestroy));
   }
+  if (!make) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &same, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
+  PetscCheck(same, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, WRONG_REUSE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -258,9 +276,10 @@ static PetscErrorCode Wrap(PetscInt n, const PetscScalar *array, PetscBool devic
 static PetscErrorCode SetPartValues(Mat from, Mat to)
 {
   IS                 entries;
-  PetscInt           n;
+  PetscInt           n, m;
+  const PetscInt    *i, *ti, *j;
   const PetscScalar *a;
-  PetscScalar       *b;
+  PetscScalar       *b, *result;
   PetscMemType       memtype;
   PetscBool          device;
   Vec                x, y;
@@ -268,18 +287,19 @@ static PetscErrorCode SetPartValues(Mat from, Mat to)
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)to, ENTRIES, (PetscObject *)&entries));
   PetscCall(ISGetLocalSize(entries, &n));
+  PetscCall(GetPattern(from, &m, &i, &j));
+  PetscCall(GetPattern(to, &m, &ti, &j));
+  PetscCheck(i[m] == n && ti[m] == n, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, WRONG_REUSE);
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetValuesRead(from, &a, &memtype));
   device = PetscMemTypeCUDA(memtype);
   PetscCall(Wrap(n, a, device, &x));
-  if (device) PetscCall(MatGallopParentFits(to, PETSC_FALSE, &device));
+  if (device) PetscCall(MatGallopDeviceTakesValues(to, &device));
   if (device) PetscCall(MatGallopGetDeviceValuesWrite(to, &b));
   else PetscCall(MatSeqAIJGetArrayWrite(to, &b));
   PetscCall(Wrap(n, b, device, &y));
   PetscCall(VecGallopPermute(x, entries, PETSC_FALSE, y));
   if (device) { /* had the GPU no room for the numbers of entries, the result is on the host */
-    PetscScalar *result;
-
     PetscCall(VecGetArrayAndMemType(y, &result, NULL));
     PetscCall(VecRestoreArrayAndMemType(y, &result));
     PetscCall(PetscDeviceContextSynchronize(NULL)); /* PETSc reads the array on another stream, should the current one be nonblocking */
@@ -321,7 +341,7 @@ static PetscErrorCode CheckReuse(Mat A, Mat B)
   PetscCall(PetscObjectTypeCompare((PetscObject)B, type, &same));
   PetscCall(MatGetInfo(A, MAT_LOCAL, &a));
   PetscCall(MatGetInfo(B, MAT_LOCAL, &b));
-  PetscCheck(same && A->rmap->n == B->rmap->n && A->cmap->n == B->cmap->n && a.nz_used == b.nz_used, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "MAT_REUSE_MATRIX takes what MatGallopPermute() gave for a matrix of the same nonzero pattern: this one differs from it");
+  PetscCheck(same && A->rmap->n == B->rmap->n && A->cmap->n == B->cmap->n && a.nz_used == b.nz_used, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, WRONG_REUSE);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -353,7 +373,7 @@ static PetscErrorCode CheckReuse(Mat A, Mat B)
 @*/
 PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat *B)
 {
-  PetscBool   same, bound;
+  PetscBool   same, bound, known = PETSC_TRUE;
   Mat         parts[2];
   int         n;
   PetscObject entries;
@@ -373,8 +393,12 @@ PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat 
     PetscCall(CheckReuse(A, *B));
     PetscCall(MatBindToCPU(*B, PETSC_FALSE));
     PetscCall(GetParts(*B, parts, &n, NULL));
-    PetscCall(PetscObjectQuery((PetscObject)parts[0], ENTRIES, &entries));
-    if (!entries) PetscCall(SetPattern(A, rows, B)); /* a duplicate of what was permuted */
+    for (int k = 0; k < n; k++) {
+      PetscCall(PetscObjectQuery((PetscObject)parts[k], ENTRIES, &entries));
+      if (!entries) known = PETSC_FALSE;
+    }
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &known, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
+    if (!known) PetscCall(SetPattern(A, rows, B)); /* a duplicate of what was permuted */
   } else {
     *B = NULL;
     PetscCall(SetPattern(A, rows, B));
@@ -383,7 +407,7 @@ PetscErrorCode MatGallopPermute(Mat A, IS rows, IS columns, MatReuse reuse, Mat 
   PetscCall(SetValues(A, *B));
   PetscCall(MatPropagateSymmetryOptions(A, *B));
   PetscCall(MatBoundToCPU(A, &bound));
-  if (bound) PetscCall(MatBindToCPU(*B, PETSC_TRUE));
+  PetscCall(MatBindToCPU(*B, bound));
   PetscCall(PetscLogEventEnd(Gallop_MatPermute, A, 0, 0, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -273,15 +273,27 @@ PetscErrorCode MatGallopRestoreValuesRead(Mat A, const PetscScalar **a, PetscMem
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether values can be written on the GPU: the parent has a copy of the matrix there, or room for it */
+PetscErrorCode MatGallopDeviceTakesValues(Mat A, PetscBool *takes)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  *takes = PETSC_FALSE;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g) PetscCall(HasDeviceParent(g, takes));
+  if (GallopBoundToCPU(A)) *takes = PETSC_FALSE;
+  if (*takes) PetscCall(DeviceCSRFits(A, takes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatGallopGetDeviceValuesWrite(Mat A, PetscScalar **a)
 {
 #if PetscDefined(HAVE_CUDA)
-  const PetscInt    *i, *j;
-  const PetscScalar *old;
-  GallopLoan         loan;
+  GallopLoan loan;
 
   PetscFunctionBegin;
-  PetscCall(DeviceCSR(A, &i, &j, &old)); /* PETSc gives what there is for writing, but does not make it */
+  PetscCall(MatGallopToDevice(A)); /* PETSc gives what there is for writing, but does not make it */
   PetscCall(GallopLoanBegin(&loan));
   PetscCall(GallopLoanAdd(&loan, A));
   GallopLoanCall(&loan, MatSeqAIJCUSPARSEGetArrayWrite(A, a));
