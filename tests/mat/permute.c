@@ -263,21 +263,30 @@ static PetscErrorCode Refused(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix, the same as plain AIJ, and its order */
+static PetscErrorCode Small(Mat *A, Mat *R, IS *order, IS *columns)
+{
+  const TestShape shape = {300, 300, PETSC_FALSE};
+
+  PetscFunctionBegin;
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, R));
+  PetscCall(FillRows(*A, 73, 13, PETSC_FALSE));
+  PetscCall(FillRows(*R, 73, 13, PETSC_FALSE));
+  PetscCall(MatGetOrdering(*A, MATORDERINGGALLOP, order, columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Values for a permuted matrix of before, whether the matrix, then and now, is bound to the CPU or not */
 static PetscErrorCode Bound(void)
 {
   static const PetscBool bound[] = {PETSC_FALSE, PETSC_FALSE, PETSC_TRUE, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE};
-  const TestShape        shape   = {300, 300, PETSC_FALSE};
   Mat                    A, R, B = NULL;
   IS                     order, columns;
   PetscBool              now;
 
   PetscFunctionBegin;
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &R));
-  PetscCall(FillRows(A, 73, 13, PETSC_FALSE));
-  PetscCall(FillRows(R, 73, 13, PETSC_FALSE));
-  PetscCall(MatGetOrdering(A, MATORDERINGGALLOP, &order, &columns));
+  PetscCall(Small(&A, &R, &order, &columns));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(bound); k++) {
     PetscCall(MatBindToCPU(A, bound[k]));
     PetscCall(MatScale(A, 2.0));
@@ -300,16 +309,11 @@ static PetscErrorCode Bound(void)
 /* Where the GPU has no room for the permuted matrix, or for where its entries come from, it gets its values on the host */
 static PetscErrorCode NoRoom(void)
 {
-  const TestShape shape = {300, 300, PETSC_FALSE};
-  Mat             A, R, B;
-  IS              order, columns;
+  Mat A, R, B;
+  IS  order, columns;
 
   PetscFunctionBegin;
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &A));
-  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &R));
-  PetscCall(FillRows(A, 73, 13, PETSC_FALSE));
-  PetscCall(FillRows(R, 73, 13, PETSC_FALSE));
-  PetscCall(MatGetOrdering(A, MATORDERINGGALLOP, &order, &columns));
+  PetscCall(Small(&A, &R, &order, &columns));
   for (int n = 1; n <= 6; n++) {
     for (int reuse = 0; reuse < 2; reuse++) {
       const char *fail[] = {"1", "2", "3", "4", "5", "6"};
