@@ -115,10 +115,14 @@ class Lab:
         self.missing.append({"what": what, "why": why})
         self.say(f"not measured: {what}: {why}")
 
+    def note(self, name, document):
+        """What goes to the paper's document, also while there are matrices left."""
+        self.measurements[name] = {each: document[each] for each in ("options", "columns", "cases", "seconds")}
+
     def keep(self, name, document, lines):
         bad = [case for case in document["cases"] if case["status"] != "ok"]
         self.bad += len(bad)
-        self.measurements[name] = {each: document[each] for each in ("options", "columns", "cases", "seconds")}
+        self.note(name, document)
         (self.folder / f"{self.chosen.paper}-{name}.lines").write_text("\n".join(lines) + "\n")
         for case in bad:
             self.say(f"{case['status']}: {case['matrix']} {case['what'] or ''} {case.get('reason', '')}")
@@ -141,7 +145,8 @@ class Lab:
 
         lines = Lines()
         options = (["-raw"] if raw else []) + ["-types", ",".join(types)] + self.short + list(options)
-        return self.keep(name, bench.run(self.path("gallopbench"), matrices or self.matrices, options, self.chosen.timeout, [lines]), lines)
+        document = bench.run(self.path("gallopbench"), matrices or self.matrices, options, self.chosen.timeout, [lines], save=lambda part: self.note(name, part))
+        return self.keep(name, document, lines)
 
     def program(self, name, program, options=(), at_once=1):
         """Run another program once for each matrix."""
