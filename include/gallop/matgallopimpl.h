@@ -123,6 +123,7 @@ PETSC_INTERN PetscErrorCode MatGallopCopyOptions(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
+PETSC_INTERN PetscErrorCode MatGallopGetHostPattern(Mat, const PetscInt **, const PetscInt **); /* of any sequential AIJ matrix */
 PETSC_INTERN PetscErrorCode MatGallopGetValuesRead(Mat, const PetscScalar **, PetscMemType *);
 PETSC_INTERN PetscErrorCode MatGallopRestoreValuesRead(Mat, const PetscScalar **, PetscMemType);
 PETSC_INTERN PetscErrorCode MatGallopDeviceTakesValues(Mat, PetscBool *);

@@ -309,18 +309,17 @@ static PetscErrorCode Bound(void)
 /* Where the GPU has no room for the permuted matrix, or for where its entries come from, it gets its values on the host */
 static PetscErrorCode NoRoom(void)
 {
-  Mat A, R, B;
-  IS  order, columns;
+  static const char *const fail[] = {"1", "2", "3", "4", "5", "6"};
+  Mat                      A, R, B;
+  IS                       order, columns;
 
   PetscFunctionBegin;
   PetscCall(Small(&A, &R, &order, &columns));
-  for (int n = 1; n <= 6; n++) {
+  for (size_t n = 0; n < PETSC_STATIC_ARRAY_LENGTH(fail); n++) {
     for (int reuse = 0; reuse < 2; reuse++) {
-      const char *fail[] = {"1", "2", "3", "4", "5", "6"};
-
       PetscCall(MatScale(A, 2.0));
       PetscCall(MatScale(R, 2.0));
-      PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", fail[n - 1]));
+      PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", fail[n]));
       PetscCall(MatGallopPermute(A, order, order, reuse ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, &B));
       PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
       PetscCall(CheckProducts(A, R, order, B, "no room on the GPU"));

@@ -43,16 +43,6 @@ static PetscErrorCode GetParts(Mat A, Mat parts[2], int *n, const PetscInt **gar
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode GetPattern(Mat part, PetscInt *m, const PetscInt **i, const PetscInt **j)
-{
-  PetscBool done;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetRowIJ(part, 0, PETSC_FALSE, PETSC_FALSE, m, i, j, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)part)->type_name);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*MC
   MATORDERINGGALLOP - "gallop" - The order in which the format of a Gallop matrix keeps rows: a `MatOrderingType` for `MatGetOrdering()`
 
@@ -90,7 +80,8 @@ PetscErrorCode MatGetOrdering_Gallop(Mat A, MatOrderingType type, IS *rows, IS *
   if (g) PetscCall(PetscMemcpy(options, g->structure[GALLOP_FORMAT].options, format->options_size));
   else PetscCall((*format->options_default)(options));
   PetscCall(GetParts(A, parts, &n, NULL));
-  PetscCall(GetPattern(parts[0], &csr.m, &csr.host_i, &csr.host_j));
+  PetscCall(MatGallopGetHostPattern(parts[0], &csr.host_i, &csr.host_j));
+  csr.m       = parts[0]->rmap->n;
   csr.n       = csr.m;
   csr.nz      = csr.host_i[csr.m];
   csr.i       = csr.host_i;
@@ -189,11 +180,11 @@ static PetscErrorCode PermutePattern(const PetscInt i[], const PetscInt j[], Pet
 /* Whether a part of a matrix has this pattern, whose columns are global if garray tells those of the part */
 static PetscErrorCode HasPattern(Mat part, const PetscInt garray[], const PetscInt bi[], const PetscInt bj[], PetscBool *has)
 {
-  PetscInt        m, r = 0, e = 0;
-  const PetscInt *i, *j;
+  const PetscInt m = part->rmap->n, *i, *j;
+  PetscInt       r = 0, e = 0;
 
   PetscFunctionBegin;
-  PetscCall(GetPattern(part, &m, &i, &j));
+  PetscCall(MatGallopGetHostPattern(part, &i, &j));
   while (r < m && i[r + 1] == bi[r + 1]) r++;
   while (r == m && e < i[m] && (garray ? garray[j[e]] : j[e]) == bj[e]) e++;
   *has = (PetscBool)(r == m && e == i[m]);
@@ -210,8 +201,8 @@ static PetscErrorCode SetPattern(Mat A, IS order, Mat *B)
   PetscBool       same = PETSC_TRUE;
   Mat             parts[2];
   int             n;
-  PetscInt        m, nghosts = 0, *numbers[2] = {NULL, NULL};
-  const PetscInt *garray, *i, *j, *old;
+  PetscInt        nghosts = 0, *numbers[2] = {NULL, NULL};
+  const PetscInt  m = A->rmap->n, *garray, *i, *j, *old;
   IS              entries[2];
   Arrays         *arrays[2] = {NULL, NULL};
   MatType         type;
@@ -220,13 +211,13 @@ static PetscErrorCode SetPattern(Mat A, IS order, Mat *B)
   PetscFunctionBegin;
   PetscCall(GetParts(A, parts, &n, &garray));
   if (n > 1) PetscCall(MatGetLocalSize(parts[1], NULL, &nghosts));
-  PetscCall(PetscMalloc1(A->rmap->n, &numbers[0]));
+  PetscCall(PetscMalloc1(m, &numbers[0]));
   if (n > 1) PetscCall(PetscMalloc1(nghosts + 1, &numbers[1]));
   PetscCall(NewNumbers(A, order, nghosts, garray, numbers[0], numbers[1]));
-  for (PetscInt r = 0; r < A->rmap->n; r++) numbers[0][r] -= A->cmap->rstart; /* those of the diagonal block are local, of the other global */
+  for (PetscInt r = 0; r < m; r++) numbers[0][r] -= A->cmap->rstart; /* those of the diagonal block are local, of the other global */
   PetscCall(ISGetIndices(order, &old));
   for (int k = 0; k < n; k++) {
-    PetscCall(GetPattern(parts[k], &m, &i, &j));
+    PetscCall(MatGallopGetHostPattern(parts[k], &i, &j));
     PetscCall(PetscNew(&arrays[k]));
     PetscCall(PetscMalloc1(m + 1, &arrays[k]->i));
     PetscCall(PetscMalloc1(i[m] + 1, &arrays[k]->j));
@@ -276,8 +267,8 @@ static PetscErrorCode Wrap(PetscInt n, const PetscScalar *array, PetscBool devic
 static PetscErrorCode SetPartValues(Mat from, Mat to)
 {
   IS                 entries;
-  PetscInt           n, m;
-  const PetscInt    *i, *ti, *j;
+  PetscInt           n;
+  const PetscInt     m = from->rmap->n, *i, *ti, *j;
   const PetscScalar *a;
   PetscScalar       *b, *result;
   PetscMemType       memtype;
@@ -287,8 +278,8 @@ static PetscErrorCode SetPartValues(Mat from, Mat to)
   PetscFunctionBegin;
   PetscCall(PetscObjectQuery((PetscObject)to, ENTRIES, (PetscObject *)&entries));
   PetscCall(ISGetLocalSize(entries, &n));
-  PetscCall(GetPattern(from, &m, &i, &j));
-  PetscCall(GetPattern(to, &m, &ti, &j));
+  PetscCall(MatGallopGetHostPattern(from, &i, &j));
+  PetscCall(MatGallopGetHostPattern(to, &ti, &j));
   PetscCheck(i[m] == n && ti[m] == n, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, WRONG_REUSE);
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetValuesRead(from, &a, &memtype));

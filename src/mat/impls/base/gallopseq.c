@@ -19,7 +19,7 @@ static PetscErrorCode HasDeviceParent(const Mat_Gallop *g, PetscBool *device)
 }
 
 /* The pattern on the host, which is there wherever the values are */
-static PetscErrorCode HostPattern(Mat A, const PetscInt **i, const PetscInt **j)
+PetscErrorCode MatGallopGetHostPattern(Mat A, const PetscInt **i, const PetscInt **j)
 {
   PetscInt  m;
   PetscBool done;
@@ -112,7 +112,7 @@ static PetscErrorCode DeviceCSRFits(Mat A, PetscBool *fits)
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopTrustHost(A));
   if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied == A && g->copiednonzerostate == A->nonzerostate)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(HostPattern(A, &i, &j));
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
   bytes = ((size_t)m + 1) * integer + (size_t)i[m] * (integer + value);
   PetscCall(GallopDeviceMalloc(bytes, &room));
   PetscCall(GallopDeviceRelease(bytes, room));
@@ -156,17 +156,27 @@ static PetscErrorCode DeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, c
 #endif
 }
 
+/* Whether it is a Gallop matrix whose parent computes on the GPU */
+static PetscErrorCode ParentIsOnDevice(Mat A, PetscBool *device)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  *device = PETSC_FALSE;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g && !GallopBoundToCPU(A)) PetscCall(HasDeviceParent(g, device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatGallopToDevice(Mat A)
 {
-  Mat_Gallop        *g;
   const PetscInt    *i, *j;
   const PetscScalar *a;
   PetscBool          device;
 
   PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(HasDeviceParent(g, &device));
-  if (device && !GallopBoundToCPU(A)) PetscCall(DeviceCSR(A, &i, &j, &a));
+  PetscCall(ParentIsOnDevice(A, &device));
+  if (device) PetscCall(DeviceCSR(A, &i, &j, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -179,8 +189,8 @@ PetscErrorCode MatGallopParentFits(Mat A, PetscBool tried, PetscBool *fits)
   PetscFunctionBegin;
   *fits = PETSC_TRUE;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(HasDeviceParent(g, &device));
-  if (device && !GallopBoundToCPU(A) && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) PetscCall(DeviceCSRFits(A, fits));
+  PetscCall(ParentIsOnDevice(A, &device));
+  if (device && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) PetscCall(DeviceCSRFits(A, fits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -205,7 +215,7 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, const GallopFormat *format, G
   access->fits = PETSC_TRUE;
   csr->m       = A->rmap->n;
   csr->n       = A->cmap->n;
-  PetscCall(HostPattern(A, &csr->host_i, &csr->host_j));
+  PetscCall(MatGallopGetHostPattern(A, &csr->host_i, &csr->host_j));
   csr->nz = csr->host_i[csr->m];
   PetscCall(HasDeviceParent(g, &deviceparent));
   if (!host && deviceparent) PetscCall(MatGallopTrustHost(A));
@@ -276,47 +286,52 @@ PetscErrorCode MatGallopRestoreValuesRead(Mat A, const PetscScalar **a, PetscMem
 /* Whether values can be written on the GPU: the parent has a copy of the matrix there, or room for it */
 PetscErrorCode MatGallopDeviceTakesValues(Mat A, PetscBool *takes)
 {
-  Mat_Gallop *g;
+  PetscFunctionBegin;
+  PetscCall(ParentIsOnDevice(A, takes));
+  if (*takes) PetscCall(DeviceCSRFits(A, takes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* A function of the parent's GPU code, which checks its name */
+static PetscErrorCode CallByParentsName(Mat A, PetscErrorCode (*f)(Mat, PetscScalar **), PetscScalar **a)
+{
+  GallopLoan loan;
 
   PetscFunctionBegin;
-  *takes = PETSC_FALSE;
-  PetscCall(MatGallopGetContext(A, &g));
-  if (g) PetscCall(HasDeviceParent(g, takes));
-  if (GallopBoundToCPU(A)) *takes = PETSC_FALSE;
-  if (*takes) PetscCall(DeviceCSRFits(A, takes));
+  PetscCall(GallopLoanBegin(&loan));
+  PetscCall(GallopLoanAdd(&loan, A));
+  GallopLoanCall(&loan, (*f)(A, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatGallopGetDeviceValuesWrite(Mat A, PetscScalar **a)
 {
-#if PetscDefined(HAVE_CUDA)
-  GallopLoan loan;
-
   PetscFunctionBegin;
   PetscCall(MatGallopToDevice(A)); /* PETSc gives what there is for writing, but does not make it */
-  PetscCall(GallopLoanBegin(&loan));
-  PetscCall(GallopLoanAdd(&loan, A));
-  GallopLoanCall(&loan, MatSeqAIJCUSPARSEGetArrayWrite(A, a));
+  PetscCall(CallByParentsName(A, MatSeqAIJCUSPARSEGetArrayWrite, a));
   PetscFunctionReturn(PETSC_SUCCESS);
-#else
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
-#endif
 }
 
 PetscErrorCode MatGallopRestoreDeviceValuesWrite(Mat A, PetscScalar **a)
 {
-#if PetscDefined(HAVE_CUDA)
-  GallopLoan loan;
-
   PetscFunctionBegin;
-  PetscCall(GallopLoanBegin(&loan));
-  PetscCall(GallopLoanAdd(&loan, A));
-  GallopLoanCall(&loan, MatSeqAIJCUSPARSERestoreArrayWrite(A, a));
+  PetscCall(CallByParentsName(A, MatSeqAIJCUSPARSERestoreArrayWrite, a));
   PetscFunctionReturn(PETSC_SUCCESS);
-#else
-  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
-#endif
 }
+#else
+PetscErrorCode MatGallopGetDeviceValuesWrite(Mat A, PetscScalar **a)
+{
+  (void)A;
+  (void)a;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
+}
+
+PetscErrorCode MatGallopRestoreDeviceValuesWrite(Mat A, PetscScalar **a)
+{
+  return MatGallopGetDeviceValuesWrite(A, a);
+}
+#endif
 
 /* That there is no room for a structure, or for what it needs during a product; with csr the GPU has none for the CSR arrays that the structure is built from */
 PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
@@ -372,7 +387,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     *data = inst->data;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(HostPattern(A, &i, &j));
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
   now         = (GallopKey){A, state, A->nonzerostate, i, j, i[A->rmap->n], key->rows, 0};
   samepattern = (PetscBool)(key->owner == A && key->nonzerostate == now.nonzerostate && key->i == i && key->j == j && key->nz == now.nz);
   if (!samepattern) {
