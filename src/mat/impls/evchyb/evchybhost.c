@@ -5,24 +5,25 @@
 
 #define RADIX_BITS 11
 
-/* Stable sort of rows by key, least significant digit first */
+/* Stable sort of rows by key, least significant digit first; few rows take a digit of 8 bits, as counting the others' values would take longer than the rows */
 static PetscErrorCode RadixSort(PetscInt n, int bits, uint64_t *keys, PetscInt *rows)
 {
+  const int digit = n < 4096 ? 8 : RADIX_BITS, values = 1 << digit;
   uint64_t *keys2;
-  PetscInt *rows2;
+  PetscInt *rows2, count[(1 << RADIX_BITS) + 1], k;
 
   PetscFunctionBegin;
+  for (k = 1; k < n && keys[k - 1] <= keys[k]; k++) { }
+  if (k >= n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc2(n, &keys2, n, &rows2));
-  for (int shift = 0; shift < bits; shift += RADIX_BITS) {
-    PetscInt count[(1 << RADIX_BITS) + 1] = {0};
-    PetscInt k;
-
-    for (k = 0; k < n; k++) count[(keys[k] >> shift & ((1 << RADIX_BITS) - 1)) + 1]++;
-    for (k = 0; k < 1 << RADIX_BITS && count[k + 1] != n; k++) { }
-    if (k < 1 << RADIX_BITS) continue; /* all keys share this digit */
-    for (k = 0; k < 1 << RADIX_BITS; k++) count[k + 1] += count[k];
+  for (int shift = 0; shift < bits; shift += digit) {
+    PetscCall(PetscArrayzero(count, values + 1));
+    for (k = 0; k < n; k++) count[(keys[k] >> shift & (uint64_t)(values - 1)) + 1]++;
+    for (k = 0; k < values && count[k + 1] != n; k++) { }
+    if (k < values) continue; /* all keys share this digit */
+    for (k = 0; k < values; k++) count[k + 1] += count[k];
     for (k = 0; k < n; k++) {
-      const PetscInt to = count[keys[k] >> shift & ((1 << RADIX_BITS) - 1)]++;
+      const PetscInt to = count[keys[k] >> shift & (uint64_t)(values - 1)]++;
 
       keys2[to] = keys[k];
       rows2[to] = rows[k];
@@ -133,7 +134,7 @@ static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *cs
   EVCHYB        *ev;
   EVCHYBKeyShape shape;
   uint64_t      *keys;
-  PetscInt      *rows, nempty = 0, nlong = 0;
+  PetscInt      *rows, nempty = 0, nlong = 0, at[3];
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&ev));
@@ -146,12 +147,26 @@ static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *cs
   for (PetscInt r = 0; r < m; r++) {
     const PetscInt len = csr->i[r + 1] - csr->i[r];
 
-    keys[r] = EVCHYBKey(&shape, r, len, len ? csr->j[csr->i[r]] : 0);
-    rows[r] = r;
     nempty += len == 0;
     nlong += len > options->maxell;
   }
-  PetscCall(RadixSort(m, shape.classbit + 2, keys, rows));
+  at[EVCHYB_EMPTY] = 0;
+  at[EVCHYB_SHORT] = nempty;
+  at[EVCHYB_LONG]  = m - nlong;
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt len = csr->i[r + 1] - csr->i[r], k = at[len > options->maxell ? EVCHYB_LONG : len ? EVCHYB_SHORT : EVCHYB_EMPTY]++;
+
+    keys[k] = EVCHYBKey(&shape, r, len, len ? csr->j[csr->i[r]] : 0);
+    rows[k] = r;
+  }
+  for (PetscInt first = nempty, end; first < m - nlong; first = end) { /* each window for itself, whose keys stay in the cache */
+    const int      bits   = shape.lenbits + shape.colbits;
+    const uint64_t window = keys[first] >> bits;
+
+    for (end = first + 1; end < m - nlong && keys[end] >> bits == window; end++) { }
+    PetscCall(RadixSort(end - first, bits, keys + first, rows + first));
+  }
+  PetscCall(RadixSort(nlong, shape.classbit, keys + m - nlong, rows + m - nlong));
   ev->options  = *options;
   ev->maxbytes = maxbytes;
   if (pack && EVCHYBWantsPack(ev, csr, nempty)) PetscCall(EVCHYBMakePack(csr, rows, m - nlong, rows + m - nlong, nlong, ev));
