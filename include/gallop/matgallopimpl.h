@@ -30,6 +30,7 @@ PETSC_INTERN PetscErrorCode GallopTypeOfFormat(const GallopFormat *, GallopType 
 PETSC_INTERN PetscErrorCode GallopTypeOfTiledSpMM(GallopType *);
 
 PETSC_INTERN PetscErrorCode GallopOrderCheck(IS, PetscInt, PetscInt);
+PETSC_INTERN PetscErrorCode GallopOrderKnown(IS, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode MatGetOrdering_Gallop(Mat, MatOrderingType, IS *, IS *);
 PETSC_INTERN PetscErrorCode PCCreate_GallopReorder(PC);
 PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute;

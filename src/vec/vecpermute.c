@@ -42,6 +42,19 @@ PetscErrorCode GallopOrderCheck(IS is, PetscInt n, PetscInt rstart)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* GallopOrderKnown - Vectors of this layout may be permuted by an index set that is a permutation for certain */
+PetscErrorCode GallopOrderKnown(IS is, PetscInt n, PetscInt rstart)
+{
+  Order *order;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&order));
+  order->n      = n;
+  order->rstart = rstart;
+  PetscCall(PetscObjectContainerCompose((PetscObject)is, ORDER_CONTEXT, order, OrderDestroy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Looked at once for all vectors of one layout */
 static PetscErrorCode OrderGet(IS is, PetscInt n, PetscInt rstart, Order **order)
 {
@@ -49,10 +62,8 @@ static PetscErrorCode OrderGet(IS is, PetscInt n, PetscInt rstart, Order **order
   PetscCall(PetscObjectContainerQuery((PetscObject)is, ORDER_CONTEXT, order));
   if (*order && (*order)->n == n && (*order)->rstart == rstart) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopOrderCheck(is, n, rstart));
-  PetscCall(PetscNew(order));
-  (*order)->n      = n;
-  (*order)->rstart = rstart;
-  PetscCall(PetscObjectContainerCompose((PetscObject)is, ORDER_CONTEXT, *order, OrderDestroy));
+  PetscCall(GallopOrderKnown(is, n, rstart));
+  PetscCall(PetscObjectContainerQuery((PetscObject)is, ORDER_CONTEXT, order));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
