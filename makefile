@@ -200,7 +200,7 @@ papers_output := $(build)/benchmarks/papers-$(BENCH)
 
 papers: bench-program $(if $(petsc_cuda),$(hbp2d) $(evchybparts)) $(build)/examples/ex14
 	@$(run_env); status=0; for paper in $(PAPERS); do \
-	  benchmarks/papers.py $$paper --programs $(build)/benchmarks --output $(papers_output) $(if $(filter full,$(BENCH)),,--quick) --library $(abspath $(library)) \
+	  benchmarks/papers.py $$paper --programs $(build)/benchmarks --output $(papers_output) $(if $(filter full,$(BENCH)),,--quick) $(if $(RESUME),--resume) --library $(abspath $(library)) \
 	    --ex14 $(abspath $(build)/examples/ex14) --mpiexec "$(MPIEXEC)" $(MATRICES) || status=1; \
 	  done; exit $$status
 
@@ -290,7 +290,7 @@ help:
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
-	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices"
+	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part"
 	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"

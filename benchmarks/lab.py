@@ -101,9 +101,40 @@ class Lab:
             sys.exit(f"papers.py: {self.path('gallopbench')} does not run: {probe['cases'][0]['reason'] if probe['cases'] else 'it prints nothing'}")
         self.machine = {name: value for name, value in probe.items() if name not in ("cases", "columns", "options", "seconds")}
         self.gpu = probe["gpu"]
+        self.earlier = self.read_earlier(self.folder / f"{chosen.paper}.json") if chosen.resume else {}
         self.gpus = int(os.environ.get("GALLOP_GPUS", "1")) if self.gpu else 0
         self.against = "best cuSPARSE" if self.gpu else "aij"
         self.short = ["-min_ms", "10"] if self.quick else []
+
+    def read_earlier(self, path):
+        """What a run before this one measured, by the same machine and versions, be it that of another commit."""
+        if not path.exists():
+            return {}
+        document = json.loads(path.read_text())
+        for name in ("machine", "driver", "cuda", "cusparse", "petsc", "scalar_bytes", "index_bytes", "types_options"):
+            if document.get(name) != self.machine[name]:
+                sys.exit(f"papers.py: --resume: {path} has another {name}: {document.get(name)}, not {self.machine[name]}")
+        return document["measurements"]
+
+    def resumed(self, name, options, matrices):
+        """The earlier run's measurement, but for matrices of which a case went wrong, and the matrices that are left."""
+        before = self.earlier.get(name)
+        if not before or before["options"] != options:
+            return None, matrices
+        bad = {case["matrix"] for case in before["cases"] if case["status"] != "ok"}
+        cases = [case for case in before["cases"] if case["matrix"] not in bad and case["matrix"] in map(bench.label, matrices)]
+        left = [matrix for matrix in matrices if bench.label(matrix) not in {case["matrix"] for case in cases}]
+        self.say(f"{name}: {len(cases)} cases are those of commit {before['commit']}")
+        return {**before, "cases": cases}, left
+
+    def merged(self, before, document, matrices):
+        """Both measurements, matrices in their order."""
+        if not before:
+            return document
+        names = list(map(bench.label, matrices))
+        commits = dict.fromkeys(each["commit"] for each in (before, document) if each["cases"])
+        return {**document, "commit": ", ".join(commits), "seconds": before["seconds"] + document["seconds"], "columns": before["columns"] or document["columns"],
+                "cases": sorted(before["cases"] + document["cases"], key=lambda case: names.index(case["matrix"]))}
 
     def path(self, program):
         return str(Path(self.chosen.programs) / program)
@@ -117,7 +148,7 @@ class Lab:
 
     def note(self, name, document):
         """What goes to the paper's document, also while there are matrices left."""
-        self.measurements[name] = {each: document[each] for each in ("options", "columns", "cases", "seconds")}
+        self.measurements[name] = {each: document[each] for each in ("options", "columns", "cases", "seconds", "commit")}
 
     def keep(self, name, document, lines):
         bad = [case for case in document["cases"] if case["status"] != "ok"]
@@ -145,25 +176,28 @@ class Lab:
 
         lines = Lines()
         options = (["-raw"] if raw else []) + ["-types", ",".join(types)] + self.short + list(options)
-        document = bench.run(self.path("gallopbench"), matrices or self.matrices, options, self.chosen.timeout, [lines], save=lambda part: self.note(name, part))
-        return self.keep(name, document, lines)
+        matrices = matrices or self.matrices
+        before, left = self.resumed(name, options, matrices)
+        document = bench.run(self.path("gallopbench"), left, options, self.chosen.timeout, [lines], save=lambda part: self.note(name, self.merged(before, part, matrices)))
+        return self.keep(name, self.merged(before, document, matrices), lines)
 
     def program(self, name, program, options=(), at_once=1):
         """Run another program once for each matrix."""
         begin, options = time.monotonic(), self.short + list(options)
+        before, left = self.resumed(name, options, self.matrices)
 
         def measure(matrix):
             bench.show(f"{name}: {bench.label(matrix)}")
             return bench.measure(self.path(program), matrix, options, self.chosen.timeout, announce=False)
 
         with ThreadPoolExecutor(at_once) as pool:
-            readers = list(pool.map(measure, self.matrices))
+            readers = list(pool.map(measure, left))
         bench.show("")
         document = bench.document(readers, options, time.monotonic() - begin)
         document["cases"] = [case for case in document["cases"] if not case["matrix"].startswith("geometric mean")]
         for case in document["cases"]:
             case.setdefault("what", case.pop("way", None))
-        return self.keep(name, document, [line for reader in readers for line in list(reader.header) + list(reader.text())])
+        return self.keep(name, self.merged(before, document, self.matrices), [line for reader in readers for line in list(reader.header) + list(reader.text())])
 
     def views(self, name, types, options, view):
         """What a view tells of types, which takes cores and no clock: several matrices at once."""

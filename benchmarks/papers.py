@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Measure on this machine what the tables and figures of the formats' papers show.
 
-usage: papers.py PAPER --programs FOLDER [--output FOLDER] [--quick] [--timeout SECONDS] [--library FILE] [--ex14 FILE]
-                 [--mpiexec COMMAND] [--ncu FILE] [MATRIX ...]
+usage: papers.py PAPER --programs FOLDER [--output FOLDER] [--quick] [--resume] [--timeout SECONDS] [--library FILE]
+                 [--ex14 FILE] [--mpiexec COMMAND] [--ncu FILE] [MATRIX ...]
 
 PAPER is evchyb, csroverlap, fastload, hbp or tiledspmm. The programs are those of make bench-program, bench-hbp2d and
 bench-evchybparts. MATRIX, names of generated matrices or files (.mtx, .mtx.gz, .bin), are taken instead of the list that stands
-for the paper's: matrices of the same kind and size, named after them with _like. --quick takes a few small ones.
+for the paper's: matrices of the same kind and size, named after them with _like. --quick takes a few small ones. --resume takes
+what an earlier run, which was stopped, measured into the same folder, and measures the rest.
 
 FOLDER (papers) gets PAPER.json, with all that was measured, the tables and what the figures show, PAPER-TABLE.tsv, and the
 programs' lines. report.py draws the figures. Numbers are in the precision of the programs, most papers' were single. What cannot
@@ -584,6 +585,7 @@ def main():
     parser.add_argument("--programs", required=True)
     parser.add_argument("--output", default="papers")
     parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--resume", action="store_true")
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--library")
     parser.add_argument("--ex14")

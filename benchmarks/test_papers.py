@@ -213,6 +213,31 @@ class PapersTest(unittest.TestCase):
         text = (self.folder / "report" / "report.html").read_text()
         self.assertEqual(len(list((self.folder / "report").glob("*.png"))), text.count("<figure>"))
 
+    def test_resume(self):
+        first = self.paper("csroverlap", "a", "b")[1]
+        path = self.folder / "out" / "csroverlap.json"
+        program, measured = (self.folder / "gallopbench"), sorted(first["measurements"])
+        stopped = json.loads(path.read_text())
+        cases = stopped["measurements"][measured[-1]]["cases"]
+        stopped["measurements"][measured[-1]]["cases"] = [case for case in cases if case["matrix"] == "a"]
+        path.write_text(json.dumps(stopped))
+        program.write_text(program.read_text().replace("abc123", "def456").replace("return 10 +", "return 500 +"))
+        second = self.paper("csroverlap", "--resume", "b", "a")[1]
+        for name in measured[:-1]:
+            case = {case["matrix"]: case for case in first["measurements"][name]["cases"]}
+            self.assertEqual({case["matrix"]: case for case in second["measurements"][name]["cases"]}, case)
+            self.assertEqual(second["measurements"][name]["commit"], "abc123")
+        mixed = second["measurements"][measured[-1]]
+        self.assertEqual(mixed["commit"], "abc123, def456")
+        self.assertEqual([case["matrix"] for case in mixed["cases"]], ["b"] * (len(cases) // 2) + ["a"] * (len(cases) // 2))
+        self.assertEqual(mixed["cases"][len(cases) // 2:], cases[:len(cases) // 2])
+        self.assertNotEqual(mixed["cases"][:len(cases) // 2], cases[len(cases) // 2:])
+        third = self.paper("csroverlap", "a", "b")[1]  # asked for anew
+        self.assertEqual({measurement["commit"] for measurement in third["measurements"].values()}, {"def456"})
+        program.write_text(program.read_text().replace("CUDA 13.0", "CUDA 13.1"))
+        with self.assertRaises(SystemExit):
+            self.paper("csroverlap", "--resume", "a", "b")
+
     def test_what_is_too_late_leaves_nothing_running(self):
         begin = time.monotonic()
         with self.assertRaises(subprocess.TimeoutExpired):
