@@ -114,7 +114,7 @@ class Lab:
         for name in ("machine", "driver", "cuda", "cusparse", "petsc", "scalar_bytes", "index_bytes", "types_options"):
             if document.get(name) != self.machine[name]:
                 sys.exit(f"papers.py: --resume: {path} has another {name}: {document.get(name)}, not {self.machine[name]}")
-        return document["measurements"]
+        return {name: {"commit": document["commit"], **measured} for name, measured in document["measurements"].items()}
 
     def resumed(self, name, options, matrices):
         """The earlier run's measurement, but for matrices of which a case went wrong, and the matrices that are left."""
