@@ -193,7 +193,7 @@ static PetscErrorCode HasPattern(Mat part, const PetscInt garray[], const PetscI
 }
 
 /*
-  The pattern of the permuted matrix, a part at a time. If there is no *B, it is made, without values, of the type of A: of arrays, since MatSetPreallocationCOO() sorts and remembers all entries, which
+  The pattern of the permuted matrix, a part at a time. If there is no *B, it is made, with zeros, of the type of A: of arrays, since MatSetPreallocationCOO() sorts and remembers all entries, which
   takes three times as long. PETSc leaves the arrays alone, so that they stay for as long as B, be it given other ones or not.
 */
 static PetscErrorCode SetPattern(Mat A, IS order, Mat *B)
@@ -222,7 +222,7 @@ static PetscErrorCode SetPattern(Mat A, IS order, Mat *B)
     PetscCall(PetscNew(&arrays[k]));
     PetscCall(PetscMalloc1(m + 1, &arrays[k]->i));
     PetscCall(PetscMalloc1(i[m] + 1, &arrays[k]->j));
-    if (make) PetscCall(PetscMalloc1(i[m] + 1, &arrays[k]->a)); /* SetValues() writes them */
+    if (make) PetscCall(PetscCalloc1(i[m] + 1, &arrays[k]->a)); /* -mat_view shows them before SetValues() */
     PetscCall(PermutePattern(i, j, m, old, A->rmap->rstart, numbers[k], arrays[k]->i, arrays[k]->j, &entries[k]));
   }
   PetscCall(ISRestoreIndices(order, &old));

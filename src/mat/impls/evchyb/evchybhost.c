@@ -3,10 +3,11 @@
 #include "evchyb.h"
 #include <gallop/deviceimpl.h>
 
-#define RADIX_BITS 11
+#define RADIX_BITS     11
+#define INSERTION_MOST 32
 
-/* Stable sort of rows by key, least significant digit first; few rows take a digit of 8 bits, as counting the others' values would take longer than the rows */
-static PetscErrorCode RadixSort(PetscInt n, int bits, uint64_t *keys, PetscInt *rows)
+/* Stable sort of rows by key: a few by insertion, more by digits, the least significant first, of 8 bits where counting the values of wider ones would take longer than the rows */
+static PetscErrorCode SortByKey(PetscInt n, int bits, uint64_t *keys, PetscInt *rows)
 {
   const int digit = n < 4096 ? 8 : RADIX_BITS, values = 1 << digit;
   uint64_t *keys2;
@@ -15,6 +16,21 @@ static PetscErrorCode RadixSort(PetscInt n, int bits, uint64_t *keys, PetscInt *
   PetscFunctionBegin;
   for (k = 1; k < n && keys[k - 1] <= keys[k]; k++) { }
   if (k >= n) PetscFunctionReturn(PETSC_SUCCESS);
+  if (n <= INSERTION_MOST) {
+    for (; k < n; k++) {
+      const uint64_t key = keys[k];
+      const PetscInt row = rows[k];
+      PetscInt       at  = k;
+
+      for (; at > 0 && keys[at - 1] > key; at--) {
+        keys[at] = keys[at - 1];
+        rows[at] = rows[at - 1];
+      }
+      keys[at] = key;
+      rows[at] = row;
+    }
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PetscMalloc2(n, &keys2, n, &rows2));
   for (int shift = 0; shift < bits; shift += digit) {
     PetscCall(PetscArrayzero(count, values + 1));
@@ -57,7 +73,7 @@ static PetscErrorCode OrderColumnBlocks(EVCHYB *ev, const PetscInt i[])
     keys[b]  = EVCHYBBlockKey(ev->byrow, clen[b], ev->perm[b * EVCHYB_BLOCK]);
     order[b] = b;
   }
-  PetscCall(RadixSort(ell->nb, ev->byrow ? EVCHYB_ROWBITS + 5 : 5, keys, order));
+  PetscCall(SortByKey(ell->nb, ev->byrow ? EVCHYB_ROWBITS + 5 : 5, keys, order));
   PetscCall(PetscArraycpy(perm, ev->perm, ell->n));
   for (PetscInt b = 0; b < ell->nb; b++) {
     ell->clen[b] = clen[order[b]];
@@ -164,9 +180,9 @@ static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *cs
     const uint64_t window = keys[first] >> bits;
 
     for (end = first + 1; end < m - nlong && keys[end] >> bits == window; end++) { }
-    PetscCall(RadixSort(end - first, bits, keys + first, rows + first));
+    PetscCall(SortByKey(end - first, bits, keys + first, rows + first));
   }
-  PetscCall(RadixSort(nlong, shape.classbit, keys + m - nlong, rows + m - nlong));
+  PetscCall(SortByKey(nlong, shape.classbit, keys + m - nlong, rows + m - nlong));
   ev->options  = *options;
   ev->maxbytes = maxbytes;
   if (pack && EVCHYBWantsPack(ev, csr, nempty)) PetscCall(EVCHYBMakePack(csr, rows, m - nlong, rows + m - nlong, nlong, ev));
