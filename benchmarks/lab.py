@@ -90,18 +90,20 @@ class Cases:
 class Lab:
     """Runs programs and keeps what they say, the tables and the figures."""
 
-    def __init__(self, chosen):
-        self.chosen, self.folder, self.quick = chosen, Path(chosen.output), chosen.quick
+    def __init__(self, chosen, title):
+        self.chosen, self.title, self.folder, self.quick = chosen, title, Path(chosen.output), chosen.quick
         self.folder.mkdir(parents=True, exist_ok=True)
         self.matrices = chosen.matrices
         bench.check_labels(self.matrices)
-        self.measurements, self.tables, self.figures, self.missing, self.bad, self.complete = {}, [], [], [], 0, False
+        self.tables, self.figures, self.missing, self.bad, self.complete = [], [], [], 0, False
         probe = bench.document([bench.measure(self.path("gallopbench"), "star5_8", ["-types", "aij", "-min_ms", "1"], chosen.timeout)], [], 0)
         if not probe["commit"]:
             sys.exit(f"papers.py: {self.path('gallopbench')} does not run: {probe['cases'][0]['reason'] if probe['cases'] else 'it prints nothing'}")
         self.machine = {name: value for name, value in probe.items() if name not in ("cases", "columns", "options", "seconds")}
         self.gpu = probe["gpu"]
-        self.earlier = self.read_earlier(self.folder / f"{chosen.paper}.json") if chosen.resume else {}
+        self.path_of_all = self.folder / f"{chosen.paper}.json"
+        self.earlier = self.read_earlier(self.path_of_all) if chosen.resume else {}
+        self.measurements = dict(self.earlier)  # until they are replaced
         self.gpus = int(os.environ.get("GALLOP_GPUS", "1")) if self.gpu else 0
         self.against = "best cuSPARSE" if self.gpu else "aij"
         self.short = ["-min_ms", "10"] if self.quick else []
@@ -122,18 +124,21 @@ class Lab:
         if not before or before["options"] != options:
             return None, matrices
         bad = {case["matrix"] for case in before["cases"] if case["status"] != "ok"}
-        cases = [case for case in before["cases"] if case["matrix"] not in bad and case["matrix"] in map(bench.label, matrices)]
+        known = {bench.label(matrix) for matrix in matrices if matrix in before.get("matrices", matrices)}
+        cases = [case for case in before["cases"] if case["matrix"] in known - bad]
         left = [matrix for matrix in matrices if bench.label(matrix) not in {case["matrix"] for case in cases}]
-        self.say(f"{name}: {len(cases)} cases are those of commit {before['commit']}")
-        return {**before, "cases": cases}, left
+        if cases:
+            self.say(f"{name}: {len(cases)} cases are those of commit {before['commit']}")
+        return ({**before, "cases": cases} if cases else None), left
 
     def merged(self, before, document, matrices):
-        """Both measurements, matrices in their order."""
-        if not before:
+        """Both measurements, matrices in their order. Lines of other columns are left out, they cannot stand in one table."""
+        document = {**document, "matrices": list(matrices)}
+        if not before or document["columns"] and before["columns"] != document["columns"]:
             return document
         names = list(map(bench.label, matrices))
-        commits = dict.fromkeys(each["commit"] for each in (before, document) if each["cases"])
-        return {**document, "commit": ", ".join(commits), "seconds": before["seconds"] + document["seconds"], "columns": before["columns"] or document["columns"],
+        commits = [commit for each in (before, document) if each["cases"] and each["commit"] for commit in each["commit"].split(", ")]
+        return {**document, "commit": ", ".join(dict.fromkeys(commits)), "seconds": before["seconds"] + document["seconds"], "columns": before["columns"],
                 "cases": sorted(before["cases"] + document["cases"], key=lambda case: names.index(case["matrix"]))}
 
     def path(self, program):
@@ -147,14 +152,16 @@ class Lab:
         self.say(f"not measured: {what}: {why}")
 
     def note(self, name, document):
-        """What goes to the paper's document, also while there are matrices left."""
-        self.measurements[name] = {each: document[each] for each in ("options", "columns", "cases", "seconds", "commit")}
+        """What goes to the paper's document, also while there are matrices left: nothing is lost where the run, or the machine, is stopped."""
+        self.measurements[name] = {each: document[each] for each in ("options", "matrices", "columns", "cases", "seconds", "commit") if each in document}
+        self.write()
 
-    def keep(self, name, document, lines):
+    def keep(self, name, document, lines, more=False):
         bad = [case for case in document["cases"] if case["status"] != "ok"]
         self.bad += len(bad)
         self.note(name, document)
-        (self.folder / f"{self.chosen.paper}-{name}.lines").write_text("\n".join(lines) + "\n")
+        with open(self.folder / f"{self.chosen.paper}-{name}.lines", "a" if more else "w") as file:
+            file.writelines(line + "\n" for line in lines)
         for case in bad:
             self.say(f"{case['status']}: {case['matrix']} {case['what'] or ''} {case.get('reason', '')}")
         for remark in (remark for case in document["cases"] for remark in case.get("remarks", [])
@@ -179,7 +186,7 @@ class Lab:
         matrices = matrices or self.matrices
         before, left = self.resumed(name, options, matrices)
         document = bench.run(self.path("gallopbench"), left, options, self.chosen.timeout, [lines], save=lambda part: self.note(name, self.merged(before, part, matrices)))
-        return self.keep(name, self.merged(before, document, matrices), lines)
+        return self.keep(name, self.merged(before, document, matrices), lines, bool(before))
 
     def program(self, name, program, options=(), at_once=1):
         """Run another program once for each matrix."""
@@ -190,14 +197,20 @@ class Lab:
             bench.show(f"{name}: {bench.label(matrix)}")
             return bench.measure(self.path(program), matrix, options, self.chosen.timeout, announce=False)
 
+        def cases_of(readers):
+            document = bench.document(readers, options, time.monotonic() - begin)
+            document["cases"] = [case for case in document["cases"] if not case["matrix"].startswith("geometric mean")]
+            for case in document["cases"]:
+                case.setdefault("what", case.pop("way", None))
+            return self.merged(before, document, self.matrices)
+
+        readers = []
         with ThreadPoolExecutor(at_once) as pool:
-            readers = list(pool.map(measure, left))
+            for reader in pool.map(measure, left):
+                readers.append(reader)
+                self.note(name, cases_of(readers))
         bench.show("")
-        document = bench.document(readers, options, time.monotonic() - begin)
-        document["cases"] = [case for case in document["cases"] if not case["matrix"].startswith("geometric mean")]
-        for case in document["cases"]:
-            case.setdefault("what", case.pop("way", None))
-        return self.keep(name, self.merged(before, document, self.matrices), [line for reader in readers for line in list(reader.header) + list(reader.text())])
+        return self.keep(name, cases_of(readers), [line for reader in readers for line in list(reader.header) + list(reader.text())], bool(before))
 
     def views(self, name, types, options, view):
         """What a view tells of types, which takes cores and no clock: several matrices at once."""
@@ -234,16 +247,15 @@ class Lab:
         else:
             self.lacks(title, "no case went well")
 
-    def write(self, title):
-        """All of it in one document. Its path."""
-        path = self.folder / f"{self.chosen.paper}.json"
-        path.write_text(
-            json.dumps(
-                {
-                    "paper": self.chosen.paper, "title": title, "quick": self.quick, "complete": self.complete, "against": self.against, **self.machine, "tables": self.tables,
-                    "figures": self.figures, "missing": self.missing, "measurements": self.measurements
-                }, indent=1) + "\n")
-        return path
+    def write(self):
+        """All of it in one document."""
+        commits = [commit for each in self.measurements.values() for commit in (each["commit"] or "").split(", ") if commit]
+        document = {"paper": self.chosen.paper, "title": self.title, "quick": self.quick, "complete": self.complete, "against": self.against, **self.machine}
+        document.update(commit=", ".join(dict.fromkeys(commits or [self.machine["commit"]])), tables=self.tables, figures=self.figures, missing=self.missing,
+                        measurements=self.measurements)
+        part = self.path_of_all.with_suffix(".part")
+        part.write_text(json.dumps(document, indent=1) + "\n")
+        part.replace(self.path_of_all)
 
 
 def ratio(cases, what, other):

@@ -7,7 +7,8 @@ usage: papers.py PAPER --programs FOLDER [--output FOLDER] [--quick] [--resume] 
 PAPER is evchyb, csroverlap, fastload, hbp or tiledspmm. The programs are those of make bench-program, bench-hbp2d and
 bench-evchybparts. MATRIX, names of generated matrices or files (.mtx, .mtx.gz, .bin), are taken instead of the list that stands
 for the paper's: matrices of the same kind and size, named after them with _like. --quick takes a few small ones. --resume takes
-what an earlier run, which was stopped, measured into the same folder, and measures the rest.
+what an earlier run, which was stopped, measured into the same folder with the same versions of all but Gallop, and measures the rest;
+csroverlap's Table 2 and evchyb's Figures 10 and 16 always.
 
 FOLDER (papers) gets PAPER.json, with all that was measured, the tables and what the figures show, PAPER-TABLE.tsv, and the
 programs' lines. report.py draws the figures. Numbers are in the precision of the programs, most papers' were single. What cannot
@@ -594,14 +595,14 @@ def main():
     parser.add_argument("matrices", nargs="*")
     chosen = parser.parse_intermixed_args()
     chosen.matrices = chosen.matrices or MATRICES[chosen.paper][0 if chosen.quick else 1]
-    lab = Lab(chosen)
+    lab = Lab(chosen, TITLES[chosen.paper])
     lab.say(f"{chosen.paper}: {TITLES[chosen.paper]}\n{lab.machine['machine']}" + ("" if lab.gpu else ", no GPU: products on one core of the host"))
     try:
         PAPERS[chosen.paper](lab)
         lab.complete = True
     finally:  # what was measured before something went wrong
-        path = lab.write(TITLES[chosen.paper])
-    lab.say(f"{len(lab.tables)} tables, {len(lab.figures)} figures, {len(lab.missing)} things not measured, {lab.bad} bad cases: {path}")
+        lab.write()
+    lab.say(f"{len(lab.tables)} tables, {len(lab.figures)} figures, {len(lab.missing)} things not measured, {lab.bad} bad cases: {lab.path_of_all}")
     return 1 if lab.bad else 0
 
 

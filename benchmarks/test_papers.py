@@ -213,30 +213,68 @@ class PapersTest(unittest.TestCase):
         text = (self.folder / "report" / "report.html").read_text()
         self.assertEqual(len(list((self.folder / "report").glob("*.png"))), text.count("<figure>"))
 
+    def stopped(self, name, after, *words):
+        """A run that is interrupted when so many matrices were measured."""
+        measure, count = papers.bench.measure, [0]
+
+        def stop(program, matrix, *more, **names):
+            if not matrix.startswith("star5_8"):  # what asks for the machine
+                count[0] += 1
+                if count[0] > after:
+                    raise KeyboardInterrupt
+            return measure(program, matrix, *more, **names)
+
+        with mock.patch.object(papers.bench, "measure", stop), self.assertRaises(KeyboardInterrupt):
+            self.paper(name, *words)
+        return json.loads((self.folder / "out" / f"{name}.json").read_text())
+
+    def change(self, program, *changes):
+        text = (self.folder / program).read_text()
+        for old, new in changes:
+            self.assertIn(old, text)
+            text = text.replace(old, new)
+        (self.folder / program).write_text(text)
+
+    def cases(self, document, name):
+        found = {}
+        for case in document["measurements"][name]["cases"]:
+            found.setdefault(case["matrix"], []).append(case)
+        return found
+
     def test_resume(self):
-        first = self.paper("csroverlap", "a", "b")[1]
-        path = self.folder / "out" / "csroverlap.json"
-        program, measured = (self.folder / "gallopbench"), sorted(first["measurements"])
-        stopped = json.loads(path.read_text())
-        cases = stopped["measurements"][measured[-1]]["cases"]
-        stopped["measurements"][measured[-1]]["cases"] = [case for case in cases if case["matrix"] == "a"]
-        path.write_text(json.dumps(stopped))
-        program.write_text(program.read_text().replace("abc123", "def456").replace("return 10 +", "return 500 +"))
-        second = self.paper("csroverlap", "--resume", "b", "a")[1]
-        for name in measured[:-1]:
-            case = {case["matrix"]: case for case in first["measurements"][name]["cases"]}
-            self.assertEqual({case["matrix"]: case for case in second["measurements"][name]["cases"]}, case)
-            self.assertEqual(second["measurements"][name]["commit"], "abc123")
-        mixed = second["measurements"][measured[-1]]
-        self.assertEqual(mixed["commit"], "abc123, def456")
-        self.assertEqual([case["matrix"] for case in mixed["cases"]], ["b"] * (len(cases) // 2) + ["a"] * (len(cases) // 2))
-        self.assertEqual(mixed["cases"][len(cases) // 2:], cases[:len(cases) // 2])
-        self.assertNotEqual(mixed["cases"][:len(cases) // 2], cases[len(cases) // 2:])
-        third = self.paper("csroverlap", "a", "b")[1]  # asked for anew
-        self.assertEqual({measurement["commit"] for measurement in third["measurements"].values()}, {"def456"})
-        program.write_text(program.read_text().replace("CUDA 13.0", "CUDA 13.1"))
+        first = self.stopped("fastload", 3, "a", "b")  # of products both, of setup one
+        self.assertFalse(first["complete"])
+        self.assertEqual([list(self.cases(first, name)) for name in ("products", "setup")], [["a", "b"], ["a"]])
+        self.change("gallopbench", ("abc123", "def456"), ("return 10 +", "return 500 +"))
+        again = self.stopped("fastload", 0, "--resume", "b", "a")
+        self.assertEqual(again["measurements"], {**first["measurements"], "products": again["measurements"]["products"]})
+        self.assertEqual(self.cases(again, "products"), self.cases(first, "products"))
+        status, last = self.paper("fastload", "--resume", "b", "a")
+        self.assertEqual((status, last["complete"], last["commit"]), (0, True, "abc123, def456"))
+        self.assertEqual(self.cases(last, "products"), self.cases(first, "products"))
+        self.assertEqual([last["measurements"][name]["commit"] for name in ("products", "setup")], ["abc123", "abc123, def456"])
+        self.assertEqual(list(self.cases(last, "setup")), ["b", "a"])
+        self.assertEqual(self.cases(last, "setup")["a"], self.cases(first, "setup")["a"])
+        self.assertGreater(self.cases(last, "setup")["b"][0]["build_us"], 500)
+        lines = (self.folder / "out" / "fastload-setup.lines").read_text()
+        self.assertIn("\nb\t", lines)
+        other = self.paper("fastload", "--resume", "a=c", "b")[1]  # another matrix of the same name
+        self.assertGreater(self.cases(other, "products")["a"][0]["cold_us"], 500)
+        self.assertEqual(self.cases(other, "products")["b"], self.cases(first, "products")["b"])
+        anew = self.paper("fastload", "a", "b")[1]
+        self.assertEqual({measurement["commit"] for measurement in anew["measurements"].values()}, {"def456"})
+        self.change("gallopbench", ("CUDA 13.0", "CUDA 13.1"))
         with self.assertRaises(SystemExit):
-            self.paper("csroverlap", "--resume", "a", "b")
+            self.paper("fastload", "--resume", "a", "b")
+
+    def test_resume_with_a_program_that_broke(self):
+        first = self.paper("hbp", "a", "b")[1]
+        (self.folder / "hbp2d").write_text(f"#!{sys.executable}\nimport sys; sys.exit('[0]PETSC ERROR: The GPU has no room')")
+        status, document = self.paper("hbp", "--resume", "a", "b", "c")
+        self.assertEqual(status, 1)
+        ways = self.cases(document, "ways")
+        self.assertEqual({name: ways[name] for name in "ab"}, self.cases(first, "ways"))
+        self.assertEqual(ways["c"][0]["status"], "failed")
 
     def test_what_is_too_late_leaves_nothing_running(self):
         begin = time.monotonic()
