@@ -250,6 +250,41 @@ static PetscErrorCode TestOrder(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* 64 rows of length 2 and 40 long ones, the last first by column: in the order of columns, or of the matrix */
+static PetscErrorCode TestFirstColumn(void)
+{
+  static const char *const windows[] = {"0", "300", "2000"};
+  enum {
+    M = 104,
+    N = 256
+  };
+  PetscInt len[M], first[M];
+  Mat      A;
+  EVCHYB  *ev;
+
+  PetscFunctionBegin;
+  for (PetscInt r = 0; r < M; r++) {
+    len[r]   = r < 64 ? 2 : 200;
+    first[r] = r < 64 ? 63 - r : M - 1 - r;
+  }
+  for (PetscInt w = 0; w < 3; w++) {
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", windows[w]));
+    for (PetscInt sorted = 0; sorted < 2; sorted++) {
+      PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_first_column", sorted ? "1" : "0"));
+      PetscCall(MakeMatrix(M, N, len, first, &A));
+      PetscCall(GetFormat(A, &ev));
+      EXPECT(ev->ell.n, 64);
+      EXPECT(ev->csr.n, 40);
+      EXPECT(ev->inorder, !sorted);
+      for (PetscInt r = 0; r < M; r++) EXPECT(ev->perm[r], !sorted ? r : r < 64 ? 63 - r : 64 + M - 1 - r);
+      PetscCall(EVCHYBDestroyHostCopy(&ev));
+      PetscCall(MatDestroy(&A));
+    }
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_first_column"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -261,6 +296,7 @@ int main(int argc, char **argv)
   PetscCall(TestRowsPerThread());
   PetscCall(TestThreadsPerRow());
   PetscCall(TestOrder());
+  PetscCall(TestFirstColumn());
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "as by hand\n"));
   PetscCall(PetscFinalize());
   return 0;

@@ -286,7 +286,7 @@ static PetscErrorCode CompareArrays(Mat B, PetscInt number)
 int main(int argc, char **argv)
 {
   static const PetscInt    sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 95, 97, 127, 128, 129, 255, 257, 500, 1000, 1023, 3100};
-  static const char *const windows[] = {"0", "0", "32", "64", "100", "256", "300", "1024"};
+  static const char *const windows[] = {"0", "0", "32", "64", "100", "256", "300", "1024", "3000"};
   static const char *const maxells[] = {"128", "128", "128", "5", "0", "300"};
   static const char *const splits[]  = {"1024", "64", "256"}; /* where rows are longer than 1024, host and GPU would split at different lengths */
   static const char *const rows[]    = {"1", "4", "128"};
@@ -320,6 +320,7 @@ int main(int argc, char **argv)
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_rows_per_thread", rows[Random() % PETSC_STATIC_ARRAY_LENGTH(rows)]));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_columns_per_warp", Random() % 2 ? "32" : "3"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_by_row", Random() % 2 ? "0" : "100"));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_first_column", number % 5 < 3 ? "1" : "0"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", number / 8 % 3 == 2 ? "packed" : "plain"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_slices_per_warp", number / 24 % 2 ? "0" : "5"));
     if (large) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", number < 2 ? "256" : "0"));

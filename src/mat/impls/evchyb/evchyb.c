@@ -15,6 +15,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
+. -mat_evchyb_first_column <true>     - rows of one length are sorted by their first column, as the paper does, else they come in the order of the matrix
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
 . -mat_evchyb_slices_per_warp <0>    - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where columns are stored
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
@@ -34,7 +35,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   On the GPU `-mat_evchyb_split` and `-mat_evchyb_columns_per_warp` are upper bounds: a matrix that would leave the GPU idle is cut finer.
   `-mat_evchyb_rows_per_thread` has no effect where blocks are in order of rows.
 
-  Rows are sorted by length within windows and, among equal lengths, by first column. Rows of at most 128 entries are stored 32 at a time in ELLPACK column blocks, longer rows
+  Rows are sorted by length within windows and, among equal lengths, by first column, unless `-mat_evchyb_first_column 0`. Rows of at most 128 entries are stored 32 at a time in ELLPACK column blocks, longer rows
   in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
 
   Packed, the rows of at most 128 entries are stored 64 at a time, in the order of the matrix or sorted, whichever takes fewer bytes: columns that grow by the row are not stored,
@@ -107,14 +108,15 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
   EVCHYBOptions *o = (EVCHYBOptions *)options;
 
   PetscFunctionBegin;
-  o->window  = 1024;
-  o->maxell  = 128;
-  o->split   = 4096;
-  o->rowsmax = 1;
-  o->columns = 128;
-  o->byrow   = 4000000;
-  o->storage = EVCHYB_AUTO;
-  o->slices  = 0;
+  o->window   = 1024;
+  o->maxell   = 128;
+  o->split    = 4096;
+  o->rowsmax  = 1;
+  o->columns  = 128;
+  o->byrow    = 4000000;
+  o->firstcol = PETSC_TRUE;
+  o->storage  = EVCHYB_AUTO;
+  o->slices   = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -130,11 +132,12 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_rows_per_thread", "Most rows that a thread of the ELL part computes", "MATEVCHYB", &o->rowsmax, 1, 128));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", &o->columns, 1, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_by_row", "Matrices of so many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", &o->byrow, 0, PETSC_INT_MAX));
+  PetscCall(PetscOptionsBool("-mat_evchyb_first_column", "Rows of one length are sorted by their first column", "MATEVCHYB", o->firstcol, &o->firstcol, NULL));
   PetscCall(PetscOptionsEnum("-mat_evchyb_storage", "How entries are stored", "MATEVCHYB", EVCHYBStorages, (PetscEnum)o->storage, (PetscEnum *)&o->storage, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_slices_per_warp", "Slices of packed rows that a warp computes one after the other, 0 chooses", "MATEVCHYB", &o->slices, 0, EVCHYB_PACK_EACH));
   o->split = EVCHYBRoundUp(o->split);
   if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow ||
-      o->storage != before.storage || o->slices != before.slices)
+      o->firstcol != before.firstcol || o->storage != before.storage || o->slices != before.slices)
     *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -155,18 +158,19 @@ static int BitsFor(uint64_t largest)
 
 void EVCHYBGetKeyShape(const EVCHYBOptions *options, PetscInt m, PetscInt n, EVCHYBKeyShape *shape)
 {
-  const int most       = 62; /* bits left beside the class */
-  const int columns    = BitsFor((uint64_t)PetscMax(n - 1, 0));
-  const int windowbits = options->window && m ? BitsFor((uint64_t)((m - 1) / options->window)) : 0;
-  const int longbits   = BitsFor((uint64_t)n); /* a row has at most n entries */
-  int       shortkey, longkey;
+  const int       most       = 62; /* bits left beside the class */
+  const int       columns    = BitsFor((uint64_t)PetscMax(n - 1, 0));
+  const int       windowbits = options->window && m ? BitsFor((uint64_t)((m - 1) / options->window)) : 0;
+  const int       longbits   = BitsFor((uint64_t)n);                                   /* a row has at most n entries */
+  const PetscBool sorted     = (PetscBool)(options->firstcol && options->window != 1); /* nor are rows of one length sorted, where none are */
+  int             shortkey, longkey;
 
   shape->window       = options->window;
   shape->maxell       = options->maxell;
   shape->lenbits      = BitsFor((uint64_t)options->maxell);
-  shape->colbits      = PetscMax(0, PetscMin(columns, most - windowbits - shape->lenbits));
+  shape->colbits      = sorted ? PetscMax(0, PetscMin(columns, most - windowbits - shape->lenbits)) : 0;
   shape->colshift     = columns - shape->colbits;
-  shape->longcolbits  = options->window == 1 ? 0 : PetscMax(0, PetscMin(columns, most - longbits)); /* nor are rows of one length sorted, where none are */
+  shape->longcolbits  = sorted ? PetscMax(0, PetscMin(columns, most - longbits)) : 0;
   shape->longcolshift = columns - shape->longcolbits;
   shortkey            = windowbits + shape->lenbits + shape->colbits;
   longkey             = longbits + shape->longcolbits;

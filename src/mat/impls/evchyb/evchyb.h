@@ -5,7 +5,7 @@
 
     D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU
 
-  Rows are sorted by length within windows of consecutive rows (the paper's order: one window), rows of equal length by their first column; empty
+  Rows are sorted by length within windows of consecutive rows (the paper's order: one window), rows of equal length by their first column or not; empty
   rows are left out. Rows of at most LCmax entries, 32 at a time, are a
   column block of SubELL, as wide as its longest row; that is the paper's rule, that the last (number of rows of length i) mod 32 rows of each length
   are merged into the rows of length i + 1. The last rows that do not fill a column block, and all longer rows, are the rows of SubCSR.
@@ -37,12 +37,13 @@
 typedef enum { EVCHYB_PLAIN, EVCHYB_PACKED, EVCHYB_AUTO } EVCHYBStorage;
 
 typedef struct {
-  PetscInt      window;  /* rows are sorted within windows of so many rows, 0: all rows, as in the paper, 1: as they come, but for empty and long ones */
-  PetscInt      maxell;  /* longest row that SubELL takes: the paper's 128 */
-  PetscInt      split;   /* rows of SubCSR longer than this are computed by several GPU blocks, each so many entries */
-  PetscInt      rowsmax; /* most rows that a thread computes in SubELL */
-  PetscInt      columns; /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
-  PetscInt      byrow;   /* matrices of so many entries have column blocks in order of rows */
+  PetscInt      window;   /* rows are sorted within windows of so many rows, 0: all rows, as in the paper, 1: as they come, but for empty and long ones */
+  PetscInt      maxell;   /* longest row that SubELL takes: the paper's 128 */
+  PetscInt      split;    /* rows of SubCSR longer than this are computed by several GPU blocks, each so many entries */
+  PetscInt      rowsmax;  /* most rows that a thread computes in SubELL */
+  PetscInt      columns;  /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
+  PetscInt      byrow;    /* matrices of so many entries have column blocks in order of rows */
+  PetscBool     firstcol; /* rows of one length are sorted by their first column, as in the paper, else they stay as they come */
   EVCHYBStorage storage;
   PetscInt      slices; /* of packed rows, that a warp computes one after the other, 0 chooses */
 } EVCHYBOptions;
@@ -160,7 +161,7 @@ typedef struct {
 typedef struct {
   PetscInt window, maxell;
   int      lenbits;              /* of the length of a short row */
-  int      colbits, longcolbits; /* of the first column; fewer than it has where 64 bits do not hold the key */
+  int      colbits, longcolbits; /* of the first column; fewer than it has where 64 bits do not hold the key, none where it is not sorted by */
   int      colshift, longcolshift;
   int      classbit; /* the class stands here and above; keys have classbit + 2 bits */
 } EVCHYBKeyShape;

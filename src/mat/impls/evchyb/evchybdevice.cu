@@ -419,9 +419,11 @@ struct WindowCounts {
   __host__ __device__ WindowCounts operator+(const WindowCounts &other) const { return {nempty + other.nempty, nlong + other.nlong}; }
 };
 
-static constexpr int WindowItems = 4, WindowMost = WindowItems * EVCHYB_THREADS;
+/* Rows of a window that a thread sorts: the default window, and the largest that a GPU block sorts */
+static constexpr int WindowFew = 4, WindowMany = 16, WindowMost = WindowMany * EVCHYB_THREADS;
 
-/* A GPU block sorts a window: empty rows, short ones by length and first column, then long ones as they come. Much less work than sorting all rows by window, length and column. */
+/* A GPU block sorts a window: empty rows, short ones by length and, if that is asked for, first column, then long ones as they come. Much less work than sorting all rows by window, length and column. */
+template <int WindowItems>
 __global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscInt m, PetscInt window, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, PetscInt *rows, WindowCounts *windows)
 {
   using Sort = cub::BlockRadixSort<uint64_t, EVCHYB_THREADS, WindowItems, PetscInt, 6>;
@@ -445,7 +447,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscI
 
       if (!len) keys[k] = 0;
       else if (len > shape.maxell) keys[k] = (uint64_t)EVCHYB_LONG << bits;
-      else keys[k] = (uint64_t)EVCHYB_SHORT << bits | (uint64_t)len << shape.colbits | (uint64_t)j[begin] >> shape.colshift;
+      else keys[k] = (uint64_t)EVCHYB_SHORT << bits | (uint64_t)len << shape.colbits | (shape.colbits ? (uint64_t)j[begin] >> shape.colshift : 0);
       if (!len || len > shape.maxell) atomicAdd(&count[len ? EVCHYB_LONG : EVCHYB_EMPTY], 1);
     }
   }
@@ -821,7 +823,9 @@ static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, Pet
   (void)CarveWorkspace(&w, m, nwindows, base);
 
   if (bywindow) {
-    WindowSortKernel<<<nwindows, EVCHYB_THREADS, 0, stream>>>(m, window, csr->i, csr->j, shape, w.rows, w.windows);
+    auto windowSort = window <= WindowFew * EVCHYB_THREADS ? WindowSortKernel<WindowFew> : WindowSortKernel<WindowMany>;
+
+    windowSort<<<nwindows, EVCHYB_THREADS, 0, stream>>>(m, window, csr->i, csr->j, shape, w.rows, w.windows);
     GallopCheckLaunch();
     PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, w.windows, (PetscCount)nwindows + 1, stream));
     WindowsGatherKernel<<<nwindows, EVCHYB_THREADS, 0, stream>>>(m, window, csr->i, csr->j, shape, w.windows, w.rows, w.sortedrows, w.keys, w.counts);
