@@ -336,13 +336,14 @@ static void MarksAdd(EVCHYBMarks *marks, PetscInt rows, PetscCount blocks, EVCHY
   marks->count[k]      = count;
 }
 
-/* Threads a row: each has at most eight entries in the paper's Figure 1, more where the GPU is busy without */
+/* Threads a row: each has at most eight entries in the paper's Figure 1. Longer rows than the paper's SubELL would take have a warp at least, and more entries a thread where the GPU is busy without more threads. */
 static PetscInt ThreadsPerRow(PetscCount len, PetscInt entries)
 {
-  PetscInt tpr = 1;
+  const PetscBool shorter = (PetscBool)(len <= 4 * EVCHYB_BLOCK);
+  PetscInt        tpr     = shorter ? 1 : EVCHYB_BLOCK;
 
-  while (tpr < EVCHYB_THREADS && len > entries * tpr) tpr *= 2;
-  return len > 4 * EVCHYB_BLOCK ? PetscMax(tpr, EVCHYB_BLOCK) : tpr; /* less than a warp only for rows that the paper's SubELL would take */
+  while (tpr < EVCHYB_THREADS && len > (shorter ? 8 : entries) * tpr) tpr *= 2;
+  return tpr;
 }
 
 static void LaunchAdd(EVCHYBLaunch *launch, const EVCHYBMarks *marks, PetscInt k)
