@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE / "results"))
-from table import DRAWN_OF, LARGE, OURS, TYPES, Run, dense_times, lines_of, model_rows, speedups
+from table import DRAWN_OF, LARGE, OURS, TYPES, Run, dense_times, lines_of, model_rows, runs_of_types, speedups
 
 # told apart by colour-blind readers too (Okabe and Ito)
 BLUE, ORANGE, GREEN, SKY, PURPLE, YELLOW, BLACK = "#0072b2", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#e69f00", "#000000"
@@ -239,11 +239,10 @@ def draw_speedups(ours, path, results=HERE / "results"):
     )
 
 
-def draw_profile(path, results=HERE / "results"):
+def draw_profile(path):
     """A run's times are taken relative to cuSPARSE's in the same run, as the types were measured in several."""
     times = {"best cuSPARSE": {}}
-    for ours in TYPES:
-        run = Run(results / f"{ours}-h200.tsv", ours)
+    for ours, run in runs_of_types().items():
         times[ours] = {name: 1 / value for name, value in speedups(run, run).items()}
         times["best cuSPARSE"].update(dict.fromkeys(times[ours], 1.0))
     save(profile({name: times[name] for name in TYPES + ["best cuSPARSE"]}), path)

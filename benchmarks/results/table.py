@@ -5,7 +5,7 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --setup RUN-setup.txt          times of builds and refreshes
        table.py --windows RUN.tsv W0.tsv ...   products for several -mat_evchyb_window; the number in a file's name is the
                                                window, and cuSPARSE's times are those of RUN.tsv
-       table.py --summary RUN.tsv              a few lines, for README.md
+       table.py --summary                      a few lines, for README.md
        table.py --dense RUN.tsv                products with dense matrices (-k) beside cuSPARSE
        table.py --model RUN.tsv MODEL.tsv      the same beside what the model predicts
        table.py --balance RUN.tsv              speedups without and with rows cut into segments (types evchyb@u and evchyb)
@@ -45,7 +45,7 @@ KINDS = {
     "some rows or columns much longer than others": ["torso_like", "lp_500k", "circuit682k", "kkt_boyd1"],
     "blocks, circuits without long rows, dense": ["tsopf_like", "circuit1447k", "dense4k"],
 }
-SHOWN = ["star7_200", "box27_140", "elast27b3_56", "star5_1500", "web7M", "uniform8M_8", "web1M", "bcsstk16"]
+SHOWN = ["poisson7_256_c", "star7_200", "box27_140", "elast27b3_56", "star5_1500", "kron18", "web7M", "uniform8M_8", "web1M", "bcsstk16"]
 
 # figures of docs/papers.md that plots.py draws
 DRAWN_OF = {
@@ -143,16 +143,36 @@ def products(path, ours=OURS):
     return text
 
 
+def room(path, what):
+    """Bytes a nonzero that a type took on the GPU."""
+    return {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what}
+
+
+def packed_by_auto(path):
+    plain, auto = room(path, OURS), room(path, f"{OURS}@a")
+    return [name for name in auto if auto[name] != plain[name]]
+
+
+def by_default():
+    """evchyb without options: where that packs, times are those of the run with packed storage, else those of the paper's."""
+    run, path = Run(HERE / f"{OURS}-h200.tsv"), HERE / "packing-h200.tsv"
+    other, run.packed = Run(path, f"{OURS}@a"), set(packed_by_auto(path)) & set(run.nnz)
+    run.time = {(name, what): time for (name, what), time in run.time.items() if name not in run.packed}
+    for name in run.packed:
+        run.time[name, OURS], run.time[name, "aijcusparse"] = other.time[name, other.ours], other.cusparse(name)
+    return run
+
+
 def packed(path):
     """Packed storage (evchyb@p) beside plain (evchyb), what auto takes (evchyb@a) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, which what aijcusparse takes tells."""
     plain, ours = Run(path), Run(path, f"{OURS}@p")
-    room = {what: {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what} for what in ("aijcusparse", OURS, f"{OURS}@p", f"{OURS}@a")}
+    taken = {what: room(path, what) for what in ("aijcusparse", OURS, f"{OURS}@p")}
     size = {fields[0]: int(fields[1]) + int(fields[2]) for fields in lines_of(path)}
     rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | auto (µs) | packed over cuSPARSE | over plain | bytes a nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 10 + "---|"]
-    gains = {name: plain.time[name, OURS] / plain.time[name, f"{OURS}@a"] for name in ours.matrices() if room[f"{OURS}@a"][name] != room[OURS][name]}
+    gains = {name: plain.time[name, OURS] / plain.time[name, f"{OURS}@a"] for name in packed_by_auto(path)}
     for name in ours.matrices():
         best, time, nnz, cells = ours.cusparse(name), ours.time[name, f"{OURS}@p"], ours.nnz[name], " | | "
-        bytes_ = [room[what][name] - room["aijcusparse"][name] for what in (OURS, f"{OURS}@p")]
+        bytes_ = [taken[what][name] - taken["aijcusparse"][name] for what in (OURS, f"{OURS}@p")]
         if min(bytes_) * nnz > 1 << 24:  # less is not seen in the GPU's memory, which is given in pieces of 2 MiB
             cells = f"{bytes_[0]:.2f} | {bytes_[1]:.2f} | {(bytes_[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %"
         rows.append(f"| {name} | {nnz / 1e6:.2f} | {best:.1f} | {plain.time[name, OURS]:.1f} | {time:.1f} | {plain.time[name, f'{OURS}@a']:.1f} | {best / time:.2f} | {plain.time[name, OURS] / time:.2f} | {cells} | {cache(ours, name)} |")
@@ -163,9 +183,13 @@ def packed(path):
     return rows + ["", f"{said}Read bandwidth measured in the same run: {ours.bandwidth:.0f} GB/s."]
 
 
-def summary(path):
-    run = Run(path)
-    return product_rows(run, [name for name in SHOWN if name in run.nnz]) + ["", spread(run)[0].rstrip() + (f" Options of the run: `{run.options}`." if run.options else "")]
+def summary():
+    run = by_default()
+    speedup = speedups(run, run)
+    rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | evchyb (µs) | speedup | storage | L2 |", "|---|--:|--:|--:|--:|---|---|"]
+    for name in SHOWN:
+        rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.cusparse(name):.1f} | {run.time[name, OURS]:.1f} | {speedup[name]:.2f} | {'packed' if name in run.packed else 'plain'} | {cache(run, name)} |")
+    return rows + ["", spread(run)[0].rstrip()]
 
 
 def both(path, transposed, ours):
@@ -256,7 +280,7 @@ def splice(page, marker, rows):
 
 
 def runs_of_types():
-    return {name: Run(HERE / f"{name}-h200.tsv", name) for name in TYPES}
+    return {name: by_default() if name == OURS else Run(HERE / f"{name}-h200.tsv", name) for name in TYPES}
 
 
 def kinds():
@@ -292,7 +316,7 @@ def compare():
         cells = ["" if value is None else f"**{value:.2f}**" if value == max(measured) and len(measured) > 1 else f"{value:.2f}" for value in values]
         first = next(runs[each] for each in TYPES if name in speedup[each])
         rows.append(f"| {name} | {nnz[name] / 1e6:.2f} | {variation[name]:.2f} | {first.cusparse(name):.1f} | " + " | ".join(cells) + " |")
-    return rows
+    return rows + ["", f"`evchyb` is packed where the matrix is {', '.join(sorted(runs[OURS].packed))}."]
 
 
 def middle(values):
@@ -446,7 +470,7 @@ def update(splice=splice):
     splice(page, "table", products(run))
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
     splice(ROOT / "docs" / "evchyb.md", "windows", windows(run, sorted(HERE.glob("evchyb-h200-window*.tsv"))))
-    splice(ROOT / "README.md", "summary", summary(run))
+    splice(ROOT / "README.md", "summary", summary())
     splice(ROOT / "docs" / "csroverlap.md", "table", products(HERE / "csroverlap-h200.tsv", "csroverlap"))
     for marker, name in (("full", "csroverlap-h200-full.txt"), ("nopack", "csroverlap-h200-nopack.txt")):
         splice(ROOT / "docs" / "csroverlap.md", marker, full(HERE / name, Run(HERE / "csroverlap-h200.tsv", "csroverlap")))
@@ -484,8 +508,8 @@ def main(args):
         rows = products(args[0])
     elif len(args) == 2 and args[0] == "--setup":
         rows = setup(args[1])
-    elif len(args) == 2 and args[0] == "--summary":
-        rows = summary(args[1])
+    elif args == ["--summary"]:
+        rows = summary()
     elif len(args) == 2 and args[0] == "--dense":
         rows = dense(args[1])
     elif len(args) == 3 and args[0] == "--model":
