@@ -45,12 +45,12 @@ def viewed(case, pattern):
     return [None] * re.compile(pattern).groups
 
 
-def short(cell, none="-"):
-    """A cell of a table as text: whole numbers whole, others with four digits."""
+def short(cell, none="-", digits=4):
+    """A cell of a table as text: whole numbers and those of four digits and more whole, others with as many digits."""
     if cell is None:
         return none
     if isinstance(cell, float):
-        return f"{cell:.0f}" if cell.is_integer() else f"{cell:.4g}"
+        return f"{cell:.0f}" if cell.is_integer() or abs(cell) >= 1000 else f"{cell:.{digits}g}"
     return str(cell)
 
 

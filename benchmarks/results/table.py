@@ -33,6 +33,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(HERE.parent))
+from lab import short
+
 LARGE = 1000000  # nonzeros from which a matrix is timed with L2 flushed
 NEAR = 1.3  # what the model of products with dense matrices is held to
 OURS = "evchyb"
@@ -418,10 +422,6 @@ def balance(path, ours=OURS):
     return rows + ["", f"{len(nnz)} matrices."]
 
 
-def number(value):
-    return "" if value is None else f"{value:.0f}" if isinstance(value, float) and (value.is_integer() or abs(value) >= 1000) else f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
 def paper(path, name):
     """A table that papers.py made, or if there is none of that name, the numbers of a figure of bars, with geometric means of speedups."""
     document = json.loads(Path(path).read_text())
@@ -438,7 +438,7 @@ def paper(path, name):
             lines.append(["geometric mean"] + [mean([value for value in each["y"] if value]) for each in figure["series"]])
     text = [k for k in range(len(columns)) if any(isinstance(line[k], str) for line in lines)]
     rows = ["| " + " | ".join(columns) + " |", "|" + "|".join("---" if k in text else "--:" for k in range(len(columns))) + "|"]
-    return rows + ["| " + " | ".join(f"{value:.2f}" if k in speedups and value is not None else number(value) for k, value in enumerate(line)) + " |" for line in lines] + (["", note] if note else [])
+    return rows + ["| " + " | ".join(f"{value:.2f}" if k in speedups and value is not None else short(value, "", 3) for k, value in enumerate(line)) + " |" for line in lines] + (["", note] if note else [])
 
 
 def paper_markers():
