@@ -281,6 +281,36 @@ static PetscErrorCode LinearProgram(const double v[], uint64_t *rng, Positions *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* As an unstructured mesh in an order that keeps neighbours near: points have no pattern within a window */
+static PetscErrorCode Mesh(const double v[], uint64_t *rng, Positions *p)
+{
+  const double   points = v[0] * v[0] * v[0];
+  const PetscInt bs = (PetscInt)v[1], window = (PetscInt)PetscMin(v[2] >= 1 ? v[2] : v[0] * v[0], points);
+  PetscInt      *number, side, n;
+
+  PetscFunctionBegin;
+  PetscCall(Shape(p, points * v[1], points * v[1], points * 27 * v[1] * v[1]));
+  side = (PetscInt)v[0];
+  n    = side * side * side;
+  PetscCall(PetscMalloc1(n, &number));
+  for (PetscInt k = 0; k < n; k++) {
+    const PetscInt first = k / window * window, other = first + Pick(rng, k - first + 1);
+
+    number[k]     = number[other];
+    number[other] = k;
+  }
+  for (PetscInt k = 0; k < n; k++) {
+    const PetscInt x = k % side, y = k / side % side, z = k / side / side;
+
+    for (PetscInt r = PetscMax(z - 1, 0); r <= PetscMin(z + 1, side - 1); r++)
+      for (PetscInt q = PetscMax(y - 1, 0); q <= PetscMin(y + 1, side - 1); q++)
+        for (PetscInt o = PetscMax(x - 1, 0); o <= PetscMin(x + 1, side - 1); o++)
+          for (PetscInt b = 0; b < bs * bs; b++) Add(p, number[k] * bs + b / bs, number[(r * side + q) * side + o] * bs + b % bs);
+  }
+  PetscCall(PetscFree(number));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- names ---- */
 
 #define MOST_NUMBERS 4
@@ -310,6 +340,7 @@ static const Generator generators[] = {
   {"random",     2, 2, {0},             Anywhere,      0, PETSC_FALSE, 0},
   {"longrows",   4, 4, {0},             LongRows,      0, PETSC_FALSE, 0},
   {"lp",         3, 3, {0},             LinearProgram, 0, PETSC_FALSE, 0},
+  {"mesh",       1, 3, {0, 1, 0},       Mesh,          0, PETSC_FALSE, 0},
 };
 
 static PetscErrorCode Parse(const char name[], const Generator **generator, double v[MOST_NUMBERS], PetscBool *constant)

@@ -18,6 +18,8 @@
   random<n>_<k>                n k random positions\n\
   longrows<n>_<s>_<L>_<k>      a share s of the rows has L entries, the others k\n\
   lp<m>_<n>_<k>                m by n, k entries a column, and in 20 rows n/8 more\n\
+  mesh<N>[_<b>[_<w>]]          3D grid of side N, b unknowns a point (1), each point with all around it, numbered at random within windows\n\
+                               of w points (N^2, a layer): as an unstructured mesh whose neighbours have near numbers\n\
 A name that ends in _c has constant values, -1 off the diagonal; otherwise values are random in [-1,1), the same for (i,j) and (j,i).\n\
 An entry that is drawn several times is kept once. label=name shows the matrix under another name.\n"
 
