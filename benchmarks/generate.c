@@ -144,6 +144,17 @@ static PetscErrorCode Compress(Positions *p, CSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A random order of numbers 0 to n-1, each within its window */
+static void Shuffle(uint64_t *rng, PetscInt n, PetscInt window, PetscInt number[])
+{
+  for (PetscInt k = 0; k < n; k++) {
+    const PetscInt first = k / window * window, other = first + Pick(rng, k - first + 1);
+
+    number[k]     = number[other];
+    number[other] = k;
+  }
+}
+
 static PetscErrorCode Kron(const double v[], uint64_t *rng, Positions *p)
 {
   const double n = PetscPowRealInt(2, (int)PetscClipInterval(v[0], 0, 30)), edges = n * v[1];
@@ -152,12 +163,7 @@ static PetscErrorCode Kron(const double v[], uint64_t *rng, Positions *p)
   PetscFunctionBegin;
   PetscCall(Shape(p, n, n, 2 * edges));
   PetscCall(PetscMalloc1(p->m, &name));
-  for (PetscInt k = 0; k < p->m; k++) {
-    const PetscInt other = Pick(rng, k + 1);
-
-    name[k]     = name[other];
-    name[other] = k;
-  }
+  Shuffle(rng, p->m, p->m, name);
   for (PetscCount e = 0; e < (PetscCount)edges; e++) {
     PetscInt i = 0, j = 0;
     uint64_t bits = 0;
@@ -284,28 +290,23 @@ static PetscErrorCode LinearProgram(const double v[], uint64_t *rng, Positions *
 /* As an unstructured mesh in an order that keeps neighbours near: points have no pattern within a window */
 static PetscErrorCode Mesh(const double v[], uint64_t *rng, Positions *p)
 {
-  const double   points = v[0] * v[0] * v[0];
-  const PetscInt bs = (PetscInt)v[1], window = (PetscInt)PetscMin(v[2] >= 1 ? v[2] : v[0] * v[0], points);
-  PetscInt      *number, side, n;
+  const double side = floor(v[0]), points = side * side * side, unknowns = floor(v[1]);
+  PetscInt    *number, n, N, bs;
 
   PetscFunctionBegin;
-  PetscCall(Shape(p, points * v[1], points * v[1], points * 27 * v[1] * v[1]));
-  side = (PetscInt)v[0];
-  n    = side * side * side;
+  PetscCall(Shape(p, points * unknowns, points * unknowns, points * 27 * unknowns * unknowns));
+  n  = (PetscInt)points;
+  N  = (PetscInt)side;
+  bs = (PetscInt)unknowns;
   PetscCall(PetscMalloc1(n, &number));
+  Shuffle(rng, n, (PetscInt)PetscMin(v[2] >= 1 ? v[2] : side * side, points), number);
   for (PetscInt k = 0; k < n; k++) {
-    const PetscInt first = k / window * window, other = first + Pick(rng, k - first + 1);
+    const PetscInt x = k % N, y = k / N % N, z = k / N / N;
 
-    number[k]     = number[other];
-    number[other] = k;
-  }
-  for (PetscInt k = 0; k < n; k++) {
-    const PetscInt x = k % side, y = k / side % side, z = k / side / side;
-
-    for (PetscInt r = PetscMax(z - 1, 0); r <= PetscMin(z + 1, side - 1); r++)
-      for (PetscInt q = PetscMax(y - 1, 0); q <= PetscMin(y + 1, side - 1); q++)
-        for (PetscInt o = PetscMax(x - 1, 0); o <= PetscMin(x + 1, side - 1); o++)
-          for (PetscInt b = 0; b < bs * bs; b++) Add(p, number[k] * bs + b / bs, number[(r * side + q) * side + o] * bs + b % bs);
+    for (PetscInt r = PetscMax(z - 1, 0); r <= PetscMin(z + 1, N - 1); r++)
+      for (PetscInt q = PetscMax(y - 1, 0); q <= PetscMin(y + 1, N - 1); q++)
+        for (PetscInt o = PetscMax(x - 1, 0); o <= PetscMin(x + 1, N - 1); o++)
+          for (PetscInt b = 0; b < bs * bs; b++) Add(p, number[k] * bs + b / bs, number[(r * N + q) * N + o] * bs + b % bs);
   }
   PetscCall(PetscFree(number));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -596,7 +596,7 @@ def main():
     chosen = parser.parse_intermixed_args()
     chosen.matrices = chosen.matrices or MATRICES[chosen.paper][0 if chosen.quick else 1]
     lab = Lab(chosen, TITLES[chosen.paper])
-    lab.say(f"{chosen.paper}: {TITLES[chosen.paper]}\n{lab.machine['machine']}" + ("" if lab.gpu else ", no GPU: products on one core of the host"))
+    lab.say(f"{chosen.paper}: {lab.title}\n{lab.machine['machine']}" + ("" if lab.gpu else ", no GPU: products on one core of the host"))
     try:
         PAPERS[chosen.paper](lab)
         lab.complete = True

@@ -70,6 +70,7 @@ class Run:
 
     def __init__(self, path, ours=OURS):
         self.nnz, self.time, self.share, self.ours = {}, {}, {}, ours
+        self.packed = None  # which are, of matrices as they are stored by default
         text = Path(path).read_text()
         bandwidth, options = re.search(r"^# read bandwidth ([\d.]+)", text, re.M), re.search(r"^# options: (.+)", text, re.M)
         self.variation = {name: float(value) for name, value in re.findall(r"^# (\S+) has rows .*variation ([\d.]+)", text, re.M)}
@@ -104,12 +105,15 @@ def cache(run, name):
 
 def product_rows(run, names):
     speedup = speedups(run, run)
-    rows = [f"| matrix | nonzeros (millions) | best cuSPARSE (µs) | {run.ours} (µs) | speedup | share of read bandwidth, L2 flushed | L2 |", "|---|--:|--:|--:|--:|--:|---|"]
+    storage = run.packed is not None
+    rows = [f"| matrix | nonzeros (millions) | best cuSPARSE (µs) | {run.ours} (µs) | speedup | {'storage' if storage else 'share of read bandwidth, L2 flushed'} | L2 |",
+            f"|---|--:|--:|--:|--:|{'---' if storage else '--:'}|---|"]
     if run.variation:
         rows = [rows[0] + " variation of rows |", rows[1] + "--:|"]
     for name in names:
+        how = ("packed" if name in run.packed else "plain") if storage else f"{100 * run.share[name]:.0f} %"
         rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.cusparse(name):.1f} | {run.time[name, run.ours]:.1f} | {speedup[name]:.2f} "
-                    f"| {100 * run.share[name]:.0f} % | {cache(run, name)} |" + (f" {run.variation[name]:.2f} |" if run.variation else ""))
+                    f"| {how} | {cache(run, name)} |" + (f" {run.variation[name]:.2f} |" if run.variation else ""))
     return rows
 
 
@@ -147,13 +151,8 @@ def products(path, ours=OURS):
     return text
 
 
-def room(path, what):
-    """Bytes a nonzero that a type took on the GPU."""
-    return {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what}
-
-
 def packed_by_auto(path):
-    plain, auto = room(path, OURS), room(path, f"{OURS}@a")
+    plain, auto = memory(path, OURS), memory(path, f"{OURS}@a")
     return [name for name in auto if auto[name] != plain[name]]
 
 
@@ -170,7 +169,7 @@ def by_default():
 def packed(path):
     """Packed storage (evchyb@p) beside plain (evchyb), what auto takes (evchyb@a) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, which what aijcusparse takes tells."""
     plain, ours = Run(path), Run(path, f"{OURS}@p")
-    taken = {what: room(path, what) for what in ("aijcusparse", OURS, f"{OURS}@p")}
+    taken = {what: memory(path, what) for what in ("aijcusparse", OURS, f"{OURS}@p")}
     size = {fields[0]: int(fields[1]) + int(fields[2]) for fields in lines_of(path)}
     rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | auto (µs) | packed over cuSPARSE | over plain | bytes a nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 10 + "---|"]
     gains = {name: plain.time[name, OURS] / plain.time[name, f"{OURS}@a"] for name in packed_by_auto(path)}
@@ -189,11 +188,7 @@ def packed(path):
 
 def summary():
     run = by_default()
-    speedup = speedups(run, run)
-    rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | evchyb (µs) | speedup | storage | L2 |", "|---|--:|--:|--:|--:|---|---|"]
-    for name in SHOWN:
-        rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.cusparse(name):.1f} | {run.time[name, OURS]:.1f} | {speedup[name]:.2f} | {'packed' if name in run.packed else 'plain'} | {cache(run, name)} |")
-    return rows + ["", spread(run)[0].rstrip()]
+    return product_rows(run, SHOWN) + ["", spread(run)[0].rstrip()]
 
 
 def both(path, transposed, ours):
@@ -327,9 +322,9 @@ def middle(values):
     return sorted(values)[len(values) // 2]
 
 
-def memory(path, what):
-    """Bytes a nonzero on the GPU that a type took, the parent's copy too, of matrices of 1 M nonzeros and more."""
-    return {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what and int(fields[3]) >= LARGE}
+def memory(path, what, least=0):
+    """Bytes a nonzero on the GPU that a type took, the parent's copy too, of matrices of so many nonzeros and more."""
+    return {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what and int(fields[3]) >= least}
 
 
 def costs():
@@ -339,8 +334,8 @@ def costs():
         path = HERE / f"{each}-h200-setup.txt"
         if path.exists():
             times[each] = {fields[0]: [float(value) for value in fields[2:6]] for fields in lines_of(path) if fields[8:] in ([], [each])}
-    room = {each: memory(HERE / f"{each}-h200.tsv", each) for each in TYPES}
-    room["aijcusparse"] = memory(HERE / f"{OURS}-h200.tsv", "aijcusparse")
+    room = {each: memory(HERE / f"{each}-h200.tsv", each, LARGE) for each in TYPES}
+    room["aijcusparse"] = memory(HERE / f"{OURS}-h200.tsv", "aijcusparse", LARGE)
     timed, filled = set.intersection(*(set(each) for each in times.values())), set.intersection(*(set(each) for each in room.values()))
     rows = ["| type | build in products | least and most | refresh in products | least and most | bytes a nonzero |", "|---|--:|--:|--:|--:|--:|"]
     for each in ["aijcusparse"] + TYPES:
