@@ -823,9 +823,9 @@ static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, Pet
   (void)CarveWorkspace(&w, m, nwindows, base);
 
   if (bywindow) {
-    auto windowSort = window <= WindowFew * EVCHYB_THREADS ? WindowSortKernel<WindowFew> : WindowSortKernel<WindowMany>;
+    const auto kernel = window <= WindowFew * EVCHYB_THREADS ? WindowSortKernel<WindowFew> : WindowSortKernel<WindowMany>;
 
-    windowSort<<<nwindows, EVCHYB_THREADS, 0, stream>>>(m, window, csr->i, csr->j, shape, w.rows, w.windows);
+    kernel<<<nwindows, EVCHYB_THREADS, 0, stream>>>(m, window, csr->i, csr->j, shape, w.rows, w.windows);
     GallopCheckLaunch();
     PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, w.windows, (PetscCount)nwindows + 1, stream));
     WindowsGatherKernel<<<nwindows, EVCHYB_THREADS, 0, stream>>>(m, window, csr->i, csr->j, shape, w.windows, w.rows, w.sortedrows, w.keys, w.counts);
