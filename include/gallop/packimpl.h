@@ -27,7 +27,7 @@
 /* How the numbers of a line are stored; GALLOP_PACK_STRIDED not at all */
 typedef enum { GALLOP_PACK_STRIDED, GALLOP_PACK_8, GALLOP_PACK_16, GALLOP_PACK_32, GALLOP_PACK_CLASSES } GallopPackClass;
 
-/* The numbers of 64 rows, their columns or the rows themselves. info: the class in the upper two bits, below them the stride, or where in stream the offsets begin */
+/* The numbers of 64 rows, their columns or the rows themselves. info: the class in the upper two bits, below them the stride, or where in stream the offsets begin. A line shares those of the line before where all of its columns are as far from that one's. */
 typedef struct {
   int32_t  base;
   uint32_t info;
@@ -52,6 +52,7 @@ typedef struct {
 /* Numbers of what is stored, for all who show them */
 typedef struct {
   PetscCount lines[GALLOP_PACK_CLASSES]; /* of each class */
+  PetscCount shared;                     /* lines that have the offsets of the line before */
   PetscCount slots[GALLOP_PACK_VALUES];  /* places for values, entries or not */
 } GallopPackFigures;
 
@@ -264,6 +265,7 @@ GALLOP_PACK_HD PetscInt GallopPackFind(const PetscReal *dict, PetscInt ndict, Pe
 
 typedef struct {
   int64_t bytes, entries;
+  int64_t saved; /* of the bytes, by shared offsets */
 } GallopPackCost;
 
 GALLOP_PACK_HD PetscInt GallopPackNumGroups(const GallopPackOrder *order, PetscInt m)
@@ -292,6 +294,8 @@ GALLOP_PACK_HD PetscInt GallopPackSampled(const GallopPackOrder *order, PetscInt
 typedef struct {
   PetscInt         width;
   PetscInt         lines[GALLOP_PACK_CLASSES]; /* of each class */
+  PetscInt         shared;                     /* lines that have the offsets of the line before, */
+  int64_t          saved;                      /* and the units which those would take */
   GallopPackClass  rows;                       /* class of its rows */
   GallopPackValues values;
   PetscBool        diagonals; /* lines are diagonals, else the first entries of all rows, the second ones, and so on */
@@ -302,6 +306,24 @@ typedef struct {
   PetscInt         row;
 } GallopPackPlan;
 
+GALLOP_PACK_HD void GallopPackNoLines(GallopPackPlan *plan)
+{
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) plan->lines[k] = 0;
+  plan->shared = 0;
+  plan->saved  = 0;
+}
+
+/* Counts a line, whose class is that of the line before where it shares. Registers have no index. */
+GALLOP_PACK_HD void GallopPackCountLine(GallopPackPlan *plan, GallopPackClass kind, PetscBool shared)
+{
+#if defined(__CUDACC__)
+  #pragma unroll
+#endif
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) plan->lines[k] += k == (int)kind;
+  plan->shared += shared;
+  plan->saved += shared ? GallopPackOffsetUnits(kind) : 0;
+}
+
 /* Places of what a slice stores: counts of the slices before it */
 typedef struct {
   int64_t line, stream, value;
@@ -309,7 +331,7 @@ typedef struct {
 
 GALLOP_PACK_HD GallopPackPlaces GallopPackPlacesOf(const GallopPackPlan *plan)
 {
-  int64_t offsets = GallopPackOffsetUnits(plan->rows) + (plan->masks ? (int64_t)GallopPackMaskUnits(plan->width) : 0);
+  int64_t offsets = GallopPackOffsetUnits(plan->rows) + (plan->masks ? (int64_t)GallopPackMaskUnits(plan->width) : 0) - plan->saved;
 
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++) offsets += (int64_t)plan->lines[k] * GallopPackOffsetUnits((GallopPackClass)k);
   const GallopPackPlaces p = {plan->width, offsets, (int64_t)plan->width * GallopPackValueUnits(plan->values)};
@@ -317,11 +339,12 @@ GALLOP_PACK_HD GallopPackPlaces GallopPackPlacesOf(const GallopPackPlan *plan)
   return p;
 }
 
+/* What a slice is chosen by: the bytes that a product loads, so that shared offsets, which come from a cache, count as those of each line */
 GALLOP_PACK_HD int64_t GallopPackSliceBytes(const GallopPackPlan *plan)
 {
   const GallopPackPlaces p = GallopPackPlacesOf(plan);
 
-  return (p.stream + p.value) * GALLOP_PACK_UNIT + p.line * (int64_t)sizeof(GallopPackLine) + (int64_t)sizeof(GallopPackSlice);
+  return (p.stream + plan->saved + p.value) * GALLOP_PACK_UNIT + p.line * (int64_t)sizeof(GallopPackLine) + (int64_t)sizeof(GallopPackSlice);
 }
 
 /* The same slice by diagonals */
@@ -329,7 +352,7 @@ GALLOP_PACK_HD GallopPackPlan GallopPackByDiagonals(const GallopPackPlan *plan, 
 {
   GallopPackPlan by = *plan;
 
-  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) by.lines[k] = 0;
+  GallopPackNoLines(&by);
   by.width                      = width;
   by.lines[GALLOP_PACK_STRIDED] = width;
   by.diagonals                  = PETSC_TRUE;
@@ -366,7 +389,7 @@ GALLOP_PACK_HD GallopPackPlan GallopPackPieceOf(const GallopPackOrder *order, co
   plan.diagonals = PETSC_FALSE;
   plan.masks     = PETSC_FALSE;
   plan.values    = GALLOP_PACK_VALUE;
-  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) plan.lines[k] = 0;
+  GallopPackNoLines(&plan);
   return plan;
 }
 

@@ -86,17 +86,19 @@ static PetscErrorCode Stencil(PetscInt nx, PetscInt ny, PetscInt nz, PetscInt do
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of width entries, the first of which are apart within a slice by range - 1, and not by a stride */
-static PetscErrorCode Ranges(PetscInt m, PetscInt width, PetscInt range, Values values, Mat *A)
+/* Rows of width entries. Within a slice their first columns are apart by range - 1, and not by a stride; so are the second ones, and so on, or those are the first ones and one, and so on. */
+static PetscErrorCode Ranges(PetscInt m, PetscInt width, PetscInt range, PetscBool shared, Values values, Mat *A)
 {
   Entries e;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, range + width, m * width, &e));
+  PetscCall(EntriesBegin(m, shared ? range + width : range * width, m * width, &e));
   for (PetscInt r = 0; r < m; r++) {
-    const PetscInt from = r % 11 == 5 ? range - 1 : r % 11 == 9 ? 0 : (r * 7919) % range; /* whatever the stride */
+    for (PetscInt k = 0; k < width; k++) {
+      const PetscInt from = r % 11 == 5 ? range - 1 : r % 11 == 9 ? 0 : (r * 7919 * (shared ? 1 : k + 1)) % range; /* whatever the stride */
 
-    for (PetscInt k = 0; k < width; k++) Put(&e, from + k, ValueOf(values, r * width + k));
+      Put(&e, shared ? from + k : from + k * range, ValueOf(values, r * width + k));
+    }
     e.i[r + 1] = e.nz;
   }
   PetscCall(EntriesEnd(&e, A));
@@ -184,7 +186,7 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
   const GallopPack  *p = ev->pack;
   const PetscInt    *i, *j;
   const PetscScalar *a;
-  PetscInt           m, lines[GALLOP_PACK_CLASSES] = {0};
+  PetscInt           m, lines[GALLOP_PACK_CLASSES] = {0}, shared = 0;
   PetscCount         nz = 0;
   PetscBool          done, *seen;
 
@@ -195,7 +197,12 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
   for (PetscInt s = 0; s < p->nslice; s++) {
     const GallopPackSlice *slice = &p->slice[s];
 
-    for (PetscInt k = 0; k < slice->width; k++) lines[GallopPackClassOf(p->line[slice->line + k])]++;
+    for (PetscInt k = 0; k < slice->width; k++) {
+      const GallopPackLine *line = &p->line[slice->line + k];
+
+      lines[GallopPackClassOf(*line)]++;
+      if (GallopPackClassOf(*line) != GALLOP_PACK_STRIDED && k && line->info == line[-1].info) shared++;
+    }
     if (slice->last) {
       const PetscInt row  = slice->rows.base;
       PetscInt       next = i[row] + (PetscInt)slice->at * GALLOP_PACK_ROWS;
@@ -237,6 +244,7 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
   for (PetscInt r = 0; r < m; r++) PetscCheck(seen[r], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is nowhere", what, r);
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++)
     PetscCheck(lines[k] == p->figures.lines[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " lines of class %d, %" PetscCount_FMT " were counted", what, lines[k], k, p->figures.lines[k]);
+  PetscCheck(shared == p->figures.shared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " lines share their columns, %" PetscCount_FMT " were counted", what, shared, p->figures.shared);
   PetscCheck(nz == p->nz, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries, not %" PetscCount_FMT, what, nz, p->nz);
   PetscCall(PetscFree(seen));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
@@ -361,11 +369,12 @@ static PetscErrorCode CompareProducts(Mat A, Mat plain, Mat packed, VecType vect
 
 /* What is expected of a pack; -1 for what does not matter */
 typedef struct {
-  PetscInt stride, values; /* values: the class of all of them */
-  PetscInt lines;          /* the class of most lines */
+  PetscInt  stride, values; /* values: the class of all of them */
+  PetscInt  lines;          /* the class of most lines */
+  PetscBool shared;         /* whether most share the offsets of the line before */
 } Expect;
 
-static const Expect Anything = {-1, -1, -1};
+static const Expect Anything = {-1, -1, -1, PETSC_FALSE};
 
 static PetscErrorCode CheckExpect(const GallopPack *p, Expect expect, const char what[])
 {
@@ -380,6 +389,8 @@ static PetscErrorCode CheckExpect(const GallopPack *p, Expect expect, const char
   if (expect.lines >= 0)
     PetscCheck(10 * p->figures.lines[expect.lines] > 9 * all, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " of %" PetscCount_FMT " lines are of class %" PetscInt_FMT, what,
                p->figures.lines[expect.lines], all, expect.lines);
+  if (expect.shared)
+    PetscCheck(10 * p->figures.shared > 9 * all, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " of %" PetscCount_FMT " lines share their columns", what, p->figures.shared, all);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -562,8 +573,18 @@ static PetscErrorCode CheckRanges(const EVCHYB *ev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where nothing is asked for, a large matrix with columns by strides is packed on the GPU, and none that would take more or whose rows from some on, most, are empty, nor on the host */
-static PetscErrorCode CheckAuto(PetscInt m, PetscBool strides, PetscInt rows)
+typedef enum { COLUMNS_STRIDED, COLUMNS_SHARED, COLUMNS_RANDOM } Columns;
+
+/* Entry k of three of a row of m */
+static PetscInt ColumnOf(Columns columns, PetscInt m, PetscInt r, PetscInt k)
+{
+  if (columns == COLUMNS_STRIDED) return r + k;
+  if (columns == COLUMNS_SHARED) return r / 1000 * 1000 + (PetscInt)(7919 * (PetscInt64)r % 997) + k;
+  return k * (m / 3) + (PetscInt)(7919 * (PetscInt64)r * (k + 1) % (m / 3));
+}
+
+/* Where nothing is asked for, a large matrix with columns by strides or beside each other is packed on the GPU, and none that would take more or whose rows from some on, most, are empty, nor on the host */
+static PetscErrorCode CheckAuto(PetscInt m, Columns columns, PetscInt rows)
 {
   Entries     e;
   Mat         A, B;
@@ -574,7 +595,7 @@ static PetscErrorCode CheckAuto(PetscInt m, PetscBool strides, PetscInt rows)
   PetscFunctionBegin;
   PetscCall(EntriesBegin(m, m, 3 * m, &e));
   for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = 0; k < 3 && r < rows; k++) Put(&e, strides ? r + k : (PetscInt)((7919 * (PetscInt64)r + 104729 * (k + 1)) % m), TestValue(6, r, k));
+    for (PetscInt k = 0; k < 3 && r < rows; k++) Put(&e, ColumnOf(columns, m, r, k), TestValue(6, r, k));
     e.i[r + 1] = e.nz;
   }
   PetscCall(EntriesEnd(&e, &A));
@@ -586,10 +607,10 @@ static PetscErrorCode CheckAuto(PetscInt m, PetscBool strides, PetscInt rows)
     PetscCall(MatGallopGetFormatData(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
     PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: no format");
     {
-      const EVCHYB   *ev       = (const EVCHYB *)data;
-      const PetscBool expected = (PetscBool)(place && strides && rows > m / 2 && m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors && 3 * rows >= EVCHYB_PACK_ENTRIES * ev->processors);
+      const EVCHYB *ev = (const EVCHYB *)data;
+      const PetscBool expected = (PetscBool)(place && columns != COLUMNS_RANDOM && rows > m / 2 && m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors && 3 * rows >= EVCHYB_PACK_ENTRIES * ev->processors);
 
-      PetscCheck(!ev->pack == !expected, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns %s in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", strides ? "by strides" : "at random", rows, place ? "the GPU" : "the host");
+      PetscCheck(!ev->pack == !expected, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns of kind %d in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", (int)columns, rows, place ? "the GPU" : "the host");
       if (ev->pack) PetscCall(CheckRanges(ev));
     }
     PetscCall(VecDestroy(&x));
@@ -622,8 +643,12 @@ int main(int argc, char **argv)
     PetscCall(Long((Values)values, &A));
     PetscCall(Check(&A, (Expect){-1, values == VALUES_MANY ? -1 : kind, -1}, PETSC_FALSE, "long rows"));
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ranges); k++) {
-      PetscCall(Ranges(320, 5, ranges[k], (Values)values, &A));
-      PetscCall(Check(&A, (Expect){-1, kind, ranges[k] <= 256 ? GALLOP_PACK_8 : ranges[k] <= 65536 ? GALLOP_PACK_16 : GALLOP_PACK_32}, PETSC_TRUE /* sorted, they would be closer */, "columns apart"));
+      const PetscInt lines = ranges[k] <= 256 ? GALLOP_PACK_8 : ranges[k] <= 65536 ? GALLOP_PACK_16 : GALLOP_PACK_32;
+
+      for (int shared = 0; shared < 2; shared++) {
+        PetscCall(Ranges(320, shared ? 11 : 5, ranges[k], (PetscBool)shared, (Values)values, &A));
+        PetscCall(Check(&A, (Expect){-1, kind, lines, (PetscBool)shared}, PETSC_TRUE /* sorted, they would be closer */, "columns apart"));
+      }
     }
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(sizes); k++) {
       for (int other = 0; other < 3; other++) {
@@ -643,11 +668,12 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 700.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT16));
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
   PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
-  PetscCall(CheckAuto(1300000, PETSC_TRUE, 1300000));
-  PetscCall(CheckAuto(500000, PETSC_TRUE, 500000));
-  PetscCall(CheckAuto(500000, PETSC_FALSE, 500000));
-  PetscCall(CheckAuto(1300000, PETSC_TRUE, 500000)); /* most rows are empty */
-  PetscCall(CheckAuto(90000, PETSC_TRUE, 90000));    /* few entries */
+  PetscCall(CheckAuto(1300000, COLUMNS_STRIDED, 1300000));
+  PetscCall(CheckAuto(500000, COLUMNS_STRIDED, 500000));
+  PetscCall(CheckAuto(500000, COLUMNS_SHARED, 500000));
+  PetscCall(CheckAuto(500000, COLUMNS_RANDOM, 500000));
+  PetscCall(CheckAuto(1300000, COLUMNS_STRIDED, 500000)); /* most rows are empty */
+  PetscCall(CheckAuto(90000, COLUMNS_STRIDED, 90000));    /* few entries */
   PetscCall(TestHasDevice(&device));
   PetscCheck(!device || compared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "On the GPU no row was compared bit by bit");
   PetscCall(PetscFinalize());

@@ -59,6 +59,24 @@ static GallopPackClass ClassOfEntries(const GallopCSR *csr, const Rows *s, Petsc
   return GallopPackClassOfEntries(lo, hi, lessl, lessh, base);
 }
 
+/* Whether the k-th entries of all rows are as far from those before them, and how far */
+static PetscBool AreShared(const GallopCSR *csr, const Rows *s, PetscInt k, PetscInt *apart)
+{
+  PetscInt  all  = 0;
+  PetscBool some = PETSC_FALSE;
+
+  for (int l = 0; l < GALLOP_PACK_ROWS && k; l++) {
+    if (k >= s->len[l]) continue;
+    const PetscInt own = csr->j[s->first[l] + k] - csr->j[s->first[l] + k - 1];
+
+    if (some && own != all) return PETSC_FALSE;
+    all  = own;
+    some = PETSC_TRUE;
+  }
+  if (some) *apart = all;
+  return some;
+}
+
 /* The next diagonal of a slice, from where its rows have come to: next[l] of row l. False where there is none. */
 static PetscBool NextDiagonal(const GallopCSR *csr, const Rows *s, const PetscInt next[], PetscInt *diagonal)
 {
@@ -101,8 +119,9 @@ static GallopPackValues ValuesOf(const GallopPack *pack, const GallopCSR *csr, P
 
 static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscInt slice, Rows *s, GallopPackPlan *plan)
 {
-  PetscInt       next[GALLOP_PACK_ROWS] = {0}, width = 0, diagonal, base;
-  GallopPackPlan by;
+  PetscInt        next[GALLOP_PACK_ROWS] = {0}, width = 0, diagonal, base;
+  GallopPackClass kind = GALLOP_PACK_STRIDED;
+  GallopPackPlan  by;
 
   GetRows(csr, order, slice, s, plan);
   plan->values = ValuesOf(pack, csr, 0, 0);
@@ -110,8 +129,14 @@ static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const Gallop
   plan->width     = s->longest;
   plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s->longest);
   plan->diagonals = PETSC_FALSE;
-  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) plan->lines[k] = 0;
-  for (PetscInt k = 0; k < s->longest; k++) plan->lines[ClassOfEntries(csr, s, k, &base)]++;
+  GallopPackNoLines(plan);
+  for (PetscInt k = 0; k < s->longest; k++) {
+    const GallopPackClass own    = ClassOfEntries(csr, s, k, &base);
+    const PetscBool       shared = (PetscBool)(own != GALLOP_PACK_STRIDED && AreShared(csr, s, k, &base));
+
+    if (!shared) kind = own;
+    GallopPackCountLine(plan, kind, shared);
+  }
   if (!s->step || plan->lines[GALLOP_PACK_STRIDED] == plan->width || !ColumnsIncrease(csr, s)) return;
   while (NextDiagonal(csr, s, next, &diagonal)) {
     for (int l = 0; l < GALLOP_PACK_ROWS; l++) next[l] += IsOn(csr, s, next, l, diagonal);
@@ -138,13 +163,31 @@ static GallopPackClass ClassOfLine(const GallopCSR *csr, const GallopPackPlan *p
   return GallopPackClassOfEntries(lo, hi, lessl, lessh, base);
 }
 
+/* Whether the entries of line k of a piece are as far from those of the line before, and how far */
+static PetscBool IsSharedLine(const GallopCSR *csr, const GallopPackPlan *plan, PetscInt k, PetscInt *apart)
+{
+  const PetscInt *j = csr->j + plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
+
+  for (int l = 0; l < GallopPackInLine(plan->entries, k); l++)
+    if (!k || j[l] - j[l - GALLOP_PACK_ROWS] != j[0] - j[-GALLOP_PACK_ROWS]) return PETSC_FALSE;
+  *apart = j[0] - j[-GALLOP_PACK_ROWS];
+  return PETSC_TRUE;
+}
+
 static void PlanPiece(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscInt piece, GallopPackPlan *plan)
 {
-  PetscInt base, step;
+  PetscInt        base, step;
+  GallopPackClass kind = GALLOP_PACK_STRIDED;
 
   *plan        = GallopPackPieceOf(order, csr->i, piece);
   plan->values = ValuesOf(pack, csr, plan->first, plan->entries);
-  for (PetscInt k = 0; k < plan->width; k++) plan->lines[ClassOfLine(csr, plan, k, &base, &step)]++;
+  for (PetscInt k = 0; k < plan->width; k++) {
+    const GallopPackClass own    = ClassOfLine(csr, plan, k, &base, &step);
+    const PetscBool       shared = (PetscBool)(own != GALLOP_PACK_STRIDED && IsSharedLine(csr, plan, k, &base));
+
+    if (!shared) kind = own;
+    GallopPackCountLine(plan, kind, shared);
+  }
 }
 
 /* GallopPackMeasure_Host - For rows in a given order only the first cost is told */
@@ -157,7 +200,7 @@ PetscErrorCode GallopPackMeasure_Host(const GallopPack *pack, const GallopCSR *c
     PetscInt num;
 
     by.stride = k + 1;
-    cost[k]   = (GallopPackCost){0, 0};
+    cost[k]   = (GallopPackCost){0, 0, 0};
     num       = GallopPackSampleSize(&by, csr->m);
     for (PetscInt n = 0; n < num; n++) {
       const PetscInt slice = GallopPackSampled(&by, csr->m, n);
@@ -168,6 +211,7 @@ PetscErrorCode GallopPackMeasure_Host(const GallopPack *pack, const GallopCSR *c
       PlanSlice(pack, csr, &by, slice, &s, &plan);
       cost[k].bytes += GallopPackSliceBytes(&plan);
       cost[k].entries += plan.entries;
+      cost[k].saved += plan.saved * GALLOP_PACK_UNIT;
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -294,6 +338,16 @@ static void StoreBit(const GallopPack *pack, const GallopPackSlice *slice, Petsc
   else ((uint32_t *)at)[place] |= bit;
 }
 
+/* A line, whose offsets go to stream; shared, it has those of the line before, from which it is base away. Returns the class of the offsets that are stored for it. */
+static GallopPackClass StoreLine(GallopPack *pack, GallopPackClass kind, PetscBool shared, PetscInt base, PetscInt step, int64_t stream, GallopPackLine *line)
+{
+  if (shared) *line = (GallopPackLine){line[-1].base + (int32_t)base, line[-1].info};
+  else *line = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, (int)step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+  pack->figures.lines[GallopPackClassOf(*line)]++;
+  pack->figures.shared += shared;
+  return shared ? GALLOP_PACK_STRIDED : kind;
+}
+
 /* A slice's lines, offsets, masks and values, in memory that is 0 */
 static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, const GallopPackPlan *plan, const GallopPackPlaces *at, GallopPackSlice *slice)
 {
@@ -312,14 +366,15 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
   stream += plan->masks ? GallopPackMaskUnits(plan->width) : 0;
   pack->figures.slots[plan->values] += (PetscCount)GALLOP_PACK_ROWS * plan->width;
   for (PetscInt k = 0; k < plan->width; k++) {
-    unsigned char  *to   = ValuesOfLine(pack, slice, k);
-    GallopPackLine *line = &pack->line[at->line + k];
-    GallopPackClass kind = GALLOP_PACK_STRIDED;
-    PetscInt        base = 0;
+    unsigned char  *to     = ValuesOfLine(pack, slice, k);
+    GallopPackClass kind   = GALLOP_PACK_STRIDED;
+    PetscBool       shared = PETSC_FALSE;
+    PetscInt        base   = 0;
 
     if (plan->diagonals) (void)NextDiagonal(csr, s, next, &base);
     else kind = ClassOfEntries(csr, s, k, &base);
-    *line = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, (int)s->step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+    if (kind != GALLOP_PACK_STRIDED) shared = AreShared(csr, s, k, &base);
+    kind = StoreLine(pack, kind, shared, base, s->step, stream, &pack->line[at->line + k]);
     for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
       const int place = GallopPackPlace(l);
 
@@ -330,7 +385,6 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
       next[l]++;
     }
     stream += GallopPackOffsetUnits(kind);
-    pack->figures.lines[kind]++;
   }
 }
 
@@ -345,15 +399,15 @@ static void StorePiece(GallopPack *pack, const GallopCSR *csr, const GallopPackP
   for (PetscInt k = 0; k < plan->width; k++) {
     const PetscCount from = (PetscCount)plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
     PetscInt         base, step;
-    GallopPackClass  kind = ClassOfLine(csr, plan, k, &base, &step);
+    GallopPackClass  kind   = ClassOfLine(csr, plan, k, &base, &step);
+    const PetscBool  shared = (PetscBool)(kind != GALLOP_PACK_STRIDED && IsSharedLine(csr, plan, k, &base));
 
-    pack->line[at->line + k] = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, (int)step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+    kind = StoreLine(pack, kind, shared, base, step, stream, &pack->line[at->line + k]);
     for (int l = 0; l < GallopPackInLine(plan->entries, k); l++) {
       StoreOffset(kind, pack->stream + stream * GALLOP_PACK_UNIT, GallopPackPlace(l), (uint32_t)(csr->j[from + l] - base));
       (void)StoreValue(pack, plan->values, ValuesOfLine(pack, slice, k), GallopPackPlace(l), csr->a[from + l]);
     }
     stream += GallopPackOffsetUnits(kind);
-    pack->figures.lines[kind]++;
   }
 }
 

@@ -192,6 +192,38 @@ static __device__ __forceinline__ GallopPackClass ClassOfEntries(int step, const
   return GallopPackClassOfEntries(lo, hi, less[0], less[1], base);
 }
 
+/* The line before another, and the lane's columns in it, -1 for none */
+struct LineBefore {
+  GallopPackLine line      = {0, 0};
+  int            column[2] = {-1, -1};
+};
+
+/* Whether the columns that the lanes have told are all as far from those of the line before, and how far */
+static __device__ __forceinline__ bool AreShared(const int column[2], const LineBefore &before, PetscInt *apart)
+{
+  const int own = column[0] >= 0 ? column[0] - before.column[0] : column[1] - before.column[1], all = __shfl_sync(0xffffffffu, own, __ffs(__ballot_sync(0xffffffffu, column[0] >= 0 || column[1] >= 0)) - 1);
+  bool      same = true;
+
+#pragma unroll
+  for (int h = 0; h < 2; h++) same = same && (column[h] < 0 || (before.column[h] >= 0 && column[h] - before.column[h] == all));
+  same = __all_sync(0xffffffffu, same);
+  if (same) *apart = all;
+  return same;
+}
+
+/* Counts a line, which is the one before to the next */
+static __device__ __forceinline__ void CountLine(GallopPackPlan *plan, int step, const int column[2], LineBefore *before)
+{
+  PetscInt              base;
+  const GallopPackClass own    = ClassOfEntries(step, column, &base);
+  const bool            shared = own != GALLOP_PACK_STRIDED && AreShared(column, *before, &base);
+
+  *before = {
+    shared ? before->line : GallopPackStored(own, 0, 0), {column[0], column[1]}
+  };
+  GallopPackCountLine(plan, (GallopPackClass)GallopPackClassOf(before->line), (PetscBool)shared);
+}
+
 /* The lane's columns in line k of a piece, and what they may grow by */
 static __device__ __forceinline__ int ColumnsOfLine(const GallopPackPlan *plan, const PetscInt *__restrict__ j, PetscInt k, int column[2])
 {
@@ -278,6 +310,7 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
 {
   const Rows     s       = GetRows(m, i, order, slice, plan);
   PetscInt       next[2] = {s.first[0], s.first[1]};
+  LineBefore     before;
   bool           same;
   GallopPackPlan by;
   Columns        columns(j, i[m], s.end, room);
@@ -286,8 +319,7 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
   plan->width     = s.longest;
   plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s.longest);
   plan->diagonals = PETSC_FALSE;
-#pragma unroll
-  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) plan->lines[k] = 0;
+  GallopPackNoLines(plan);
   if (s.step) { /* the least that it can take: nothing else is to be looked at then */
     plan->lines[GALLOP_PACK_STRIDED] = plan->width;
     if (PlanDiagonals(s, columns, *plan, GallopPackSliceBytes(plan), &by, &same)) {
@@ -297,16 +329,12 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
     plan->lines[GALLOP_PACK_STRIDED] = 0;
   }
   for (int k = 0; k < s.longest; k++) {
-    int      column[2];
-    PetscInt base;
+    int column[2];
 
     (void)columns.Move(k, next);
 #pragma unroll
     for (int h = 0; h < 2; h++) column[h] = next[h] < s.end[h] ? (int)columns.At(h, next[h]++) : -1;
-    const GallopPackClass kind = ClassOfEntries(s.step, column, &base);
-
-#pragma unroll
-    for (int c = 0; c < GALLOP_PACK_CLASSES; c++) plan->lines[c] += c == kind; /* registers have no index */
+    CountLine(plan, s.step, column, &before);
   }
   if (s.step && plan->lines[GALLOP_PACK_STRIDED] < plan->width && PlanDiagonals(s, columns, *plan, GallopPackSliceBytes(plan) - 1, &by, &same)) *plan = by;
 }
@@ -320,17 +348,15 @@ static __device__ __forceinline__ PetscCount EntryOfLine(const GallopPackPlan &p
 static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt piece, GallopPackPlan *plan)
 {
   const GallopPackPlan own = GallopPackPieceOf(&order, i, piece);
+  LineBefore           before;
 
   *plan        = own;
   plan->values = ValuesOf(ndict, own.width, a, [=](int h, PetscInt k) { return EntryOfLine(own, h, k); });
   for (PetscInt k = 0; k < own.width; k++) {
-    int                   column[2];
-    PetscInt              base;
-    const int             step = ColumnsOfLine(&own, j, k, column);
-    const GallopPackClass kind = ClassOfEntries(step, column, &base);
+    int       column[2];
+    const int step = ColumnsOfLine(&own, j, k, column);
 
-#pragma unroll
-    for (int c = 0; c < GALLOP_PACK_CLASSES; c++) plan->lines[c] += c == kind;
+    CountLine(plan, step, column, &before);
   }
 }
 
@@ -349,6 +375,7 @@ __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, Pets
   if (threadIdx.x % WarpSize) return;
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].bytes), (unsigned long long)GallopPackSliceBytes(&plan));
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].entries), (unsigned long long)plan.entries);
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].saved), (unsigned long long)plan.saved * GALLOP_PACK_UNIT);
 }
 
 PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_STRIDES])
@@ -361,7 +388,7 @@ PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR 
   cudaStream_t    stream;
 
   PetscFunctionBegin;
-  for (int k = 0; k < GALLOP_PACK_STRIDES; k++) cost[k] = {0, 0};
+  for (int k = 0; k < GALLOP_PACK_STRIDES; k++) cost[k] = {0, 0, 0};
   for (by.stride = 1; by.stride <= orders; by.stride++) most = PetscMax(most, GallopPackSampleSize(&by, csr->m));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceMalloc(bytes, &memory));
@@ -516,7 +543,7 @@ PetscErrorCode GallopPackBegin_Device(const GallopCSR *csr, GallopPack **pack)
 
 /* ---------------------------------------------------------------- storing */
 
-static constexpr int Figures = GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 2; /* as in GallopPackFigures, entries, and places of pieces */
+static constexpr int Figures = GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 3; /* lines and slots of GallopPackFigures, entries, places of pieces, shared lines */
 
 __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, PetscInt nslice, PetscInt npiece, GallopPackPlan *__restrict__ plans, GallopPackPlaces *__restrict__ places, unsigned long long *figures)
 {
@@ -539,8 +566,9 @@ __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscIn
 #pragma unroll
     for (int k = 0; k < GALLOP_PACK_CLASSES; k++) atomicAdd(sums + k, (unsigned int)plan.lines[k]);
     atomicAdd(sums + GALLOP_PACK_CLASSES + plan.values, slots);
-    atomicAdd(sums + Figures - 2, (unsigned int)plan.entries);
-    if (slice >= nslice - npiece) atomicAdd(sums + Figures - 1, slots);
+    atomicAdd(sums + Figures - 3, (unsigned int)plan.entries);
+    if (slice >= nslice - npiece) atomicAdd(sums + Figures - 2, slots);
+    atomicAdd(sums + Figures - 1, (unsigned int)plan.shared);
   }
   __syncthreads();
   if (threadIdx.x < Figures && sums[threadIdx.x]) atomicAdd(figures + threadIdx.x, (unsigned long long)sums[threadIdx.x]);
@@ -608,9 +636,17 @@ static __device__ __forceinline__ void StoreMasks(int bytes, unsigned char *at, 
 }
 
 /* A line and its columns, which the lane has told, -1 for none. Returns the units of stream that they took. */
-static __device__ __forceinline__ uint32_t StoreColumns(const GallopPack &pack, GallopPackClass kind, PetscInt base, int step, const int column[2], int64_t line, int64_t stream)
+static __device__ __forceinline__ uint32_t StoreColumns(const GallopPack &pack, GallopPackClass kind, PetscInt base, int step, const int column[2], LineBefore *before, int64_t line, int64_t stream)
 {
-  if (threadIdx.x % WarpSize == 0) pack.line[line] = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+  const bool shared = kind != GALLOP_PACK_STRIDED && AreShared(column, *before, &base);
+
+  if (shared) before->line.base += (int32_t)base;
+  else before->line = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+  *before = {
+    before->line, {column[0], column[1]}
+  };
+  if (threadIdx.x % WarpSize == 0) pack.line[line] = before->line;
+  if (shared) return 0;
   StoreOffsets(kind, PlaceOf(pack.stream, stream), column[0] >= 0 ? (uint32_t)(column[0] - (int)base) : 0, column[1] >= 0 ? (uint32_t)(column[1] - (int)base) : 0);
   return GallopPackOffsetUnits(kind);
 }
@@ -636,7 +672,8 @@ static __device__ __forceinline__ bool StoreChunk(const GallopPack &pack, Gallop
 
 static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackPlan &plan, const GallopPackPlaces &at, GallopPackSlice *slice)
 {
-  int64_t stream = at.stream;
+  int64_t    stream = at.stream;
+  LineBefore before;
 
   if (threadIdx.x % WarpSize == 0) *slice = GallopPackPieceSlice(&plan, &at);
   for (PetscInt k = 0; k < plan.width; k++) {
@@ -651,7 +688,7 @@ static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__rest
       if (column[h] >= 0) value[h] = a[EntryOfLine(plan, h, k)];
     const bool on[2] = {column[0] >= 0, column[1] >= 0};
 
-    stream += StoreColumns(pack, kind, base, step, column, at.line + k, stream);
+    stream += StoreColumns(pack, kind, base, step, column, &before, at.line + k, stream);
     (void)StoreValues(plan.values, PlaceOf(pack.value, at.value + (int64_t)k * GallopPackValueUnits(plan.values)), value, on, pack.dict, pack.ndict);
   }
 }
@@ -677,6 +714,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   int64_t                             stream  = at.stream, masks;
   PetscInt                            next[2] = {s.first[0], s.first[1]}, first[2] = {s.first[0], s.first[1]};
   GallopPackSlice                     slice = {};
+  LineBefore                          before;
   const int                           row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
   Columns                             columns(j, i[pack.m], s.end, room);
   typename ValuesOfRows<Long>::Values values(a, i[pack.m], s.end, room);
@@ -713,7 +751,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
         mask[h] |= (uint32_t)on[h] << k;
       }
       if (!plan.diagonals) kind = ClassOfEntries(s.step, column, &base);
-      stream += StoreColumns(pack, kind, base, s.step, column, at.line + line + k, stream);
+      stream += StoreColumns(pack, kind, base, s.step, column, &before, at.line + line + k, stream);
     }
     if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)chunk * bytes), mask);
     (void)StoreChunk(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines, mask, values, first);
@@ -782,12 +820,13 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   PetscCall(GallopDeviceCopyOut(&all, w.places + pack->nslice, sizeof(all)));
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)figures[k];
   for (int k = 0; k < GALLOP_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)figures[GALLOP_PACK_CLASSES + k];
-  pack->nz      = (PetscCount)figures[Figures - 2];
-  pack->nlong   = (PetscCount)figures[Figures - 1];
-  pack->nline   = (PetscCount)all.line;
-  pack->nstream = (PetscCount)all.stream;
-  pack->nvalue  = (PetscCount)all.value;
-  pack->bytes   = GallopPackBytes(pack);
+  pack->nz             = (PetscCount)figures[Figures - 3];
+  pack->nlong          = (PetscCount)figures[Figures - 2];
+  pack->figures.shared = (PetscCount)figures[Figures - 1];
+  pack->nline          = (PetscCount)all.line;
+  pack->nstream        = (PetscCount)all.stream;
+  pack->nvalue         = (PetscCount)all.value;
+  pack->bytes          = GallopPackBytes(pack);
   if (GallopPackPlacesFit(&all) && (!maxbytes || pack->bytes <= (size_t)maxbytes)) PetscCall(GallopDeviceMalloc(CarvePack(pack, NULL), &kept));
   if (kept) {
     const bool haslong = HasLongRows(pack);

@@ -206,7 +206,7 @@ static PetscBool Pays(const GallopPackCost *cost, const GallopCSR *csr, const Pe
 
   if (!cost->entries) return PETSC_FALSE;
   for (PetscInt k = 0; k < nrows; k++) nlong += (PetscLogDouble)(csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]);
-  each = (PetscLogDouble)cost->bytes / (PetscLogDouble)cost->entries;
+  each = (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries;
   each += ((PetscLogDouble)(sizeof(PetscScalar) + sizeof(int32_t)) - each) * nlong / (PetscLogDouble)csr->nz;
   return (PetscBool)(each <= sizeof(PetscScalar) + EVCHYB_PACK_BYTES);
 }
@@ -517,8 +517,9 @@ enum {
   FIGURE_BYTES,
   FIGURE_PACKED,
   FIGURE_LINES,
-  FIGURE_SLOTS = FIGURE_LINES + GALLOP_PACK_CLASSES,
-  FIGURE_COUNT = FIGURE_SLOTS + GALLOP_PACK_VALUES
+  FIGURE_SLOTS  = FIGURE_LINES + GALLOP_PACK_CLASSES,
+  FIGURE_SHARED = FIGURE_SLOTS + GALLOP_PACK_VALUES,
+  FIGURE_COUNT
 };
 
 static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
@@ -540,6 +541,7 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
     f[FIGURE_CSRNZ]  = (PetscLogDouble)ev->pack->nlong;
     for (int k = 0; k < GALLOP_PACK_CLASSES; k++) f[FIGURE_LINES + k] = (PetscLogDouble)ev->pack->figures.lines[k];
     for (int k = 0; k < GALLOP_PACK_VALUES; k++) f[FIGURE_SLOTS + k] = (PetscLogDouble)ev->pack->figures.slots[k];
+    f[FIGURE_SHARED] = (PetscLogDouble)ev->pack->figures.shared;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -551,7 +553,7 @@ static PetscErrorCode ViewPack(const PetscLogDouble f[GALLOP_MAX_FIGURES], Petsc
 
   PetscFunctionBegin;
   slots /= 100;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: columns by strides %.2f %%, in 8 bits %.2f %%, in 16 bits %.2f %%, in 32 bits %.2f %%\n", l[GALLOP_PACK_STRIDED] / lines, l[GALLOP_PACK_8] / lines, l[GALLOP_PACK_16] / lines, l[GALLOP_PACK_32] / lines));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: columns by strides %.2f %%, in 8 bits %.2f %%, in 16 bits %.2f %%, in 32 bits %.2f %%; shared with the line before %.2f %%\n", l[GALLOP_PACK_STRIDED] / lines, l[GALLOP_PACK_8] / lines, l[GALLOP_PACK_16] / lines, l[GALLOP_PACK_32] / lines, f[FIGURE_SHARED] / lines));
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: values as they are %.2f %%, in single precision %.2f %%, of a dictionary in 8 bits %.2f %%, in 16 bits %.2f %%\n", v[GALLOP_PACK_VALUE] / slots, v[GALLOP_PACK_SINGLE] / slots, v[GALLOP_PACK_DICT8] / slots, v[GALLOP_PACK_DICT16] / slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
