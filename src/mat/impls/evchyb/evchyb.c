@@ -10,12 +10,12 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   Options Database Keys:
 + -mat_type evchyb                    - sets the matrix type during `MatSetFromOptions()`; `aijevchyb`, `seqaijevchyb` and `mpiaijevchyb` are accepted too
-. -mat_evchyb_window <1024>           - rows are sorted by length within windows of so many rows; 0 sorts all rows, as the paper does, 1 keeps short rows as they come
+. -mat_evchyb_window <4096>           - rows are sorted by length within windows of so many rows; 0 sorts all rows, as the paper does, 1 keeps short rows as they come
 . -mat_evchyb_max_ell <128>           - longest row that the ELL part takes
 . -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
-. -mat_evchyb_first_column <true>     - rows of one length are sorted by their first column, as the paper does, else they come in the order of the matrix
+. -mat_evchyb_first_column <false>    - rows of one length are sorted by their first column, as the paper does, else they come in the order of the matrix
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
 . -mat_evchyb_slices_per_warp <0>    - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where columns are stored
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
@@ -35,8 +35,8 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   On the GPU `-mat_evchyb_split` and `-mat_evchyb_columns_per_warp` are upper bounds: a matrix that would leave the GPU idle is cut finer.
   `-mat_evchyb_rows_per_thread` has no effect where blocks are in order of rows.
 
-  Rows are sorted by length within windows and, among equal lengths, by first column, unless `-mat_evchyb_first_column 0`. Rows of at most 128 entries are stored 32 at a time in ELLPACK column blocks, longer rows
-  in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
+  Rows are sorted by length within windows; those of one length stay in the order of the matrix, so that results that are written together lie together. Rows of at most 128 entries are stored 32 at a time in
+  ELLPACK column blocks, longer rows in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
 
   Packed, the rows of at most 128 entries are stored 64 at a time, in the order of the matrix or sorted, whichever takes fewer bytes: columns that grow by the row are not stored,
   others as differences of 8 or 16 bits where they are; values in single precision where that is exact, or as numbers of a dictionary of up to 65536. Products of real numbers are the
@@ -108,13 +108,13 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
   EVCHYBOptions *o = (EVCHYBOptions *)options;
 
   PetscFunctionBegin;
-  o->window   = 1024;
+  o->window   = 4096;
   o->maxell   = 128;
   o->split    = 4096;
   o->rowsmax  = 1;
   o->columns  = 128;
   o->byrow    = 4000000;
-  o->firstcol = PETSC_TRUE;
+  o->firstcol = PETSC_FALSE;
   o->storage  = EVCHYB_AUTO;
   o->slices   = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -65,7 +65,7 @@ typedef enum {
 /* Where it is not asked for, a matrix is packed that has so many slices and entries a multiprocessor, and so few bytes an entry beside its value: measured, docs/packing.md */
 #define EVCHYB_PACK_SLICES  10
 #define EVCHYB_PACK_ENTRIES 9000
-#define EVCHYB_PACK_BYTES   1.6
+#define EVCHYB_PACK_BYTES   2.6
 #define EVCHYB_PIECE        4096 /* entries of a piece */
 #define EVCHYB_SHORT_ROW    512  /* that a warp computes, longer pieces a GPU block */
 
