@@ -54,8 +54,8 @@ static PetscErrorCode OptionsOutOfRange(void)
     {NULL,          "memory",           "-1",                    "between 0 and 9223372036854775807"},
     {NULL,          "memory",           "147573952589676412928", "between 0 and 9223372036854775807"}, /* 2^67 */
     {MATEVCHYB,     "window",           "-3",                    "at least 0"                       },
-    {MATEVCHYB,     "max_ell",          "-1",                    "between 0 and 65535"              },
-    {MATEVCHYB,     "max_ell",          "100000",                "between 0 and 65535"              },
+    {MATEVCHYB,     "max_ell",          "-2",                    "between -1 and 65535"             },
+    {MATEVCHYB,     "max_ell",          "100000",                "between -1 and 65535"             },
     {MATEVCHYB,     "split",            "0",                     "at least 32"                      },
     {MATEVCHYB,     "split",            "31",                    "at least 32"                      },
     {MATEVCHYB,     "rows_per_thread",  "0",                     "between 1 and 128"                },

@@ -36,15 +36,13 @@ static PetscErrorCode GetFormat(Mat A, EVCHYB **ev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define EXPECT(what, value) PetscCheck((PetscInt64)(what) == (PetscInt64)(value), PETSC_COMM_SELF, PETSC_ERR_PLIB, #what " is %" PetscInt64_FMT ", not %" PetscInt64_FMT, (PetscInt64)(what), (PetscInt64)(value))
+#define EXPECT(what, value) \
+  PetscCheck((PetscInt64)(what) == (PetscInt64)(value), PETSC_COMM_SELF, PETSC_ERR_PLIB, #what " is %" PetscInt64_FMT ", not %" PetscInt64_FMT, (PetscInt64)(what), (PetscInt64)(value))
 
 /* 40 rows of length 2, the last first by column, 30 of length 3, 20 of length 200, 3 empty: 8 rows of length 2 are merged into those of length 3, 6 rows of length 3 go to SubCSR */
 static PetscErrorCode TestMerge(void)
 {
-  enum {
-    M = 93,
-    N = 256
-  };
+  enum { M = 93, N = 256 };
   PetscInt len[M], first[M];
   Mat      A;
   EVCHYB  *ev;
@@ -137,10 +135,7 @@ static PetscErrorCode TestBoundaries(void)
 /* Lengths 64, 20 and 5 with up to 16 rows a thread: one row a thread in (32, 64], two in (16, 32], eight in (4, 8]; 8 warps a GPU block have one column block each a row */
 static PetscErrorCode TestRowsPerThread(void)
 {
-  enum {
-    M = 3 * 640,
-    N = 100
-  };
+  enum { M = 3 * 640, N = 100 };
   PetscInt len[M], first[M];
   Mat      A;
   EVCHYB  *ev;
@@ -217,10 +212,7 @@ static PetscErrorCode TestThreadsPerRow(void)
 /* Windows of 64 rows, and column blocks in order of rows: no row leaves its window, and blocks ascend */
 static PetscErrorCode TestOrder(void)
 {
-  enum {
-    M = 256,
-    N = 64
-  };
+  enum { M = 256, N = 64 };
   PetscInt len[M], first[M] = {0};
   Mat      A;
   EVCHYB  *ev;
@@ -254,10 +246,7 @@ static PetscErrorCode TestOrder(void)
 static PetscErrorCode TestFirstColumn(void)
 {
   static const char *const windows[] = {"0", "300", "2000"};
-  enum {
-    M = 104,
-    N = 256
-  };
+  enum { M = 104, N = 256 };
   PetscInt len[M], first[M];
   Mat      A;
   EVCHYB  *ev;
@@ -284,6 +273,36 @@ static PetscErrorCode TestFirstColumn(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Which rows are short, where the options leave it open: by the mean of their lengths. 64 are as long as told, 64 others make the mean. */
+static PetscErrorCode TestLongest(void)
+{
+  const struct {
+    PetscInt len, other, nell;
+  } cases[] = {
+    {129, 65,  128}, /* 97 in the mean */
+    {129, 63,  64 }, /* 96 */
+    {256, 200, 128},
+    {257, 200, 64 },
+    {200, 312, 64 }, /* 256 */
+    {200, 314, 0  }  /* 257 */
+  };
+  PetscInt len[128], first[128] = {0};
+  Mat      A;
+  EVCHYB  *ev;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_max_ell"));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    for (PetscInt r = 0; r < 128; r++) len[r] = r % 2 ? cases[k].other : cases[k].len;
+    PetscCall(MakeMatrix(128, 400, len, first, &A));
+    PetscCall(GetFormat(A, &ev));
+    EXPECT(ev->ell.n, cases[k].nell);
+    PetscCall(EVCHYBDestroyHostCopy(&ev));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -291,12 +310,14 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "0")); /* as in the paper, but where a test says otherwise */
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_first_column", "1"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", "128"));
   PetscCall(TestMerge());
   PetscCall(TestBoundaries());
   PetscCall(TestRowsPerThread());
   PetscCall(TestThreadsPerRow());
   PetscCall(TestOrder());
   PetscCall(TestFirstColumn());
+  PetscCall(TestLongest());
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "as by hand\n"));
   PetscCall(PetscFinalize());
   return 0;

@@ -287,7 +287,7 @@ int main(int argc, char **argv)
 {
   static const PetscInt    sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 95, 97, 127, 128, 129, 255, 257, 500, 1000, 1023, 3100};
   static const char *const windows[] = {"0", "0", "32", "64", "100", "256", "300", "1024", "3000", "4096"};
-  static const char *const maxells[] = {"128", "128", "128", "5", "0", "300"};
+  static const char *const maxells[] = {"128", "-1", "-1", "5", "0", "300"};
   static const char *const splits[]  = {"1024", "64", "256"}; /* where rows are longer than 1024, host and GPU would split at different lengths */
   static const char *const rows[]    = {"1", "4", "128"};
   PetscInt                 matrices = 600, first = 0;

@@ -11,10 +11,10 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   Options Database Keys:
 + -mat_type evchyb                    - sets the matrix type during `MatSetFromOptions()`; `aijevchyb`, `seqaijevchyb` and `mpiaijevchyb` are accepted too
 . -mat_evchyb_window <4096>           - rows are sorted by length within windows of so many rows; 0 sorts all rows, as the paper does, 1 keeps short rows as they come
-. -mat_evchyb_max_ell <128>           - longest row that the ELL part takes
+. -mat_evchyb_max_ell <-1>            - longest row that the ELL part takes; -1 chooses: 128, 256 where rows have 97 to 256 entries in the mean
 . -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
-. -mat_evchyb_columns_per_warp <128>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
+. -mat_evchyb_columns_per_warp <256>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
 . -mat_evchyb_first_column <false>    - rows of one length are sorted by their first column, as the paper does, else they come in the order of the matrix
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
 . -mat_evchyb_slices_per_warp <0>    - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where columns are stored
@@ -109,10 +109,10 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
 
   PetscFunctionBegin;
   o->window   = 4096;
-  o->maxell   = 128;
+  o->maxell   = PETSC_DECIDE;
   o->split    = 4096;
   o->rowsmax  = 1;
-  o->columns  = 128;
+  o->columns  = 256;
   o->byrow    = 4000000;
   o->firstcol = PETSC_FALSE;
   o->storage  = EVCHYB_AUTO;
@@ -127,7 +127,7 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscFunctionBegin;
   (void)prefix;
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_window", "Rows are sorted by length within windows of so many rows, 0 for all rows", "MATEVCHYB", &o->window, 0, PETSC_INT_MAX));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_max_ell", "Longest row that the ELL part takes", "MATEVCHYB", &o->maxell, 0, 65535));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_max_ell", "Longest row that the ELL part takes, -1 chooses", "MATEVCHYB", &o->maxell, PETSC_DECIDE, 65535));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_split", "Entries of a long row that one GPU block computes", "MATEVCHYB", &o->split, EVCHYB_BLOCK, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_rows_per_thread", "Most rows that a thread of the ELL part computes", "MATEVCHYB", &o->rowsmax, 1, 128));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", &o->columns, 1, PETSC_INT_MAX));
@@ -146,6 +146,15 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
 static void EVCHYBOptionsInOrder(void *options)
 {
   ((EVCHYBOptions *)options)->window = 1;
+}
+
+/* What the options leave open: rows a little longer than the paper's SubELL takes are faster there where most are, measured in docs/evchyb.md */
+EVCHYBOptions EVCHYBOptionsFor(const EVCHYBOptions *given, const GallopCSR *csr)
+{
+  EVCHYBOptions o = *given;
+
+  if (o.maxell == PETSC_DECIDE) o.maxell = csr->nz > 96 * (PetscCount)csr->m && csr->nz <= 256 * (PetscCount)csr->m ? 256 : 128;
+  return o;
 }
 
 static int BitsFor(uint64_t largest)
@@ -200,15 +209,16 @@ PetscBool EVCHYBWantsPack(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempt
 }
 
 /* Whether entries take few bytes beside their values, by a sample of the short rows; those of long ones, of which nothing is known, as many as in CSR */
-static PetscBool Pays(const GallopPackCost *cost, const GallopCSR *csr, const PetscInt rows[], PetscInt nrows)
+static PetscBool Pays(const EVCHYB *ev, const GallopPackCost *cost, const GallopCSR *csr, const PetscInt rows[], PetscInt nrows)
 {
-  PetscLogDouble nlong = 0, each;
+  const PetscBool many  = (PetscBool)(csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_STORED_SLICES * ev->processors);
+  PetscLogDouble  nlong = 0, each;
 
   if (!cost->entries) return PETSC_FALSE;
   for (PetscInt k = 0; k < nrows; k++) nlong += (PetscLogDouble)(csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]);
   each = (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries;
   each += ((PetscLogDouble)(sizeof(PetscScalar) + sizeof(int32_t)) - each) * nlong / (PetscLogDouble)csr->nz;
-  return (PetscBool)(each <= sizeof(PetscScalar) + EVCHYB_PACK_BYTES);
+  return (PetscBool)(each <= sizeof(PetscScalar) + (many ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES));
 }
 
 static PetscInt PiecesOf(PetscCount len)
@@ -283,7 +293,7 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
       cost  = othercost[0];
     }
   }
-  if (o->storage == EVCHYB_PACKED || Pays(&cost, csr, rows, nrows)) {
+  if (o->storage == EVCHYB_PACKED || Pays(ev, &cost, csr, rows, nrows)) {
     PetscCall(CutRows(csr, rows, nrows, &order, &pieces, &done));
     if (done) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
     if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order.pieces * sizeof(PetscInt), pieces));
@@ -370,10 +380,13 @@ static void LaunchPlan(EVCHYB *ev)
   for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
   if (ev->pack && ev->pack->nslice > ev->pack->npiece) {
-    /* where columns are stored, a unit a line or more, a slice takes long, and slices differ: one a warp */
-    const PetscInt places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices, most = given ? given : ev->pack->nstream > ev->pack->nline ? 1 : EVCHYB_PACK_EACH;
-    PetscInt       left   = ev->pack->nslice - ev->pack->npiece;
-    EVCHYBMarks    packed = {0};
+    /* where most lines have columns that are stored, a slice takes long, and slices differ: one a warp */
+    const PetscInt places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices,
+                   most = given                                                              ? given
+                        : 2 * ev->pack->figures.lines[GALLOP_PACK_STRIDED] < ev->pack->nline ? 1
+                                                                                             : EVCHYB_PACK_EACH;
+    PetscInt    left    = ev->pack->nslice - ev->pack->npiece;
+    EVCHYBMarks packed  = {0};
 
     /* fewer slices a warp towards the end, which comes for all multiprocessors at about the same time then */
     for (PetscInt each = most; left > 0; each /= 2) {

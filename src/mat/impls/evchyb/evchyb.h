@@ -38,7 +38,7 @@ typedef enum { EVCHYB_PLAIN, EVCHYB_PACKED, EVCHYB_AUTO } EVCHYBStorage;
 
 typedef struct {
   PetscInt      window;   /* rows are sorted within windows of so many rows, 0: all rows, as in the paper, 1: as they come, but for empty and long ones */
-  PetscInt      maxell;   /* longest row that SubELL takes: the paper's 128 */
+  PetscInt      maxell;   /* longest row that SubELL takes: the paper's is 128; PETSC_DECIDE chooses */
   PetscInt      split;    /* rows of SubCSR longer than this are computed by several GPU blocks, each so many entries */
   PetscInt      rowsmax;  /* most rows that a thread computes in SubELL */
   PetscInt      columns;  /* most columns of a column block of SubELL that a warp computes before the block is shared among warps */
@@ -65,9 +65,12 @@ typedef enum {
 /* Where it is not asked for, a matrix is packed that has so many slices and entries a multiprocessor, and so few bytes an entry beside its value: measured, docs/packing.md */
 #define EVCHYB_PACK_SLICES  10
 #define EVCHYB_PACK_ENTRIES 9000
-#define EVCHYB_PACK_BYTES   2.6
-#define EVCHYB_PIECE        4096 /* entries of a piece */
-#define EVCHYB_SHORT_ROW    512  /* that a warp computes, longer pieces a GPU block */
+#define EVCHYB_PACK_BYTES   1.6
+/* The same where columns are stored, in 16 bits as a rule: warps have a slice each then, and fewer would leave the GPU idle */
+#define EVCHYB_PACK_STORED_SLICES 20
+#define EVCHYB_PACK_STORED_BYTES  2.6
+#define EVCHYB_PIECE              4096 /* entries of a piece */
+#define EVCHYB_SHORT_ROW          512  /* that a warp computes, longer pieces a GPU block */
 
 #define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
 
@@ -217,6 +220,7 @@ EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
   return (len + EVCHYB_BLOCK - 1) / EVCHYB_BLOCK * EVCHYB_BLOCK;
 }
 
+PETSC_INTERN EVCHYBOptions  EVCHYBOptionsFor(const EVCHYBOptions *, const GallopCSR *);
 PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, PetscInt, EVCHYBKeyShape *);
 PETSC_INTERN void           EVCHYBSplit(PetscInt, PetscInt, PetscInt, EVCHYB *);
 PETSC_INTERN PetscBool      EVCHYBWantsPack(const EVCHYB *, const GallopCSR *, PetscInt); /* whether to try: empty rows */

@@ -911,7 +911,7 @@ static PetscErrorCode EVCHYBBuild_Device(const void *opts, const GallopCSR *csr,
   ev->m        = csr->m;
   ev->n        = csr->n;
   ev->nz       = csr->nz;
-  ev->options  = *(const EVCHYBOptions *)opts;
+  ev->options  = EVCHYBOptionsFor((const EVCHYBOptions *)opts, csr);
   ev->maxbytes = maxbytes;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&ev->processors, cudaDevAttrMultiProcessorCount, device));

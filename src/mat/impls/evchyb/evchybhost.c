@@ -144,20 +144,24 @@ static PetscErrorCode EVCHYBDestroy_Host(void **data)
 }
 
 /* Sorts the rows, and packs them where that is asked for and pays: all that is known before other entries are stored */
-static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *csr, PetscBool pack, PetscCount maxbytes, EVCHYB **sorted)
+static PetscErrorCode SortRows(const EVCHYBOptions *given, const GallopCSR *csr, PetscBool pack, PetscCount maxbytes, EVCHYB **sorted)
 {
-  const PetscInt m = csr->m;
-  EVCHYB        *ev;
-  EVCHYBKeyShape shape;
-  uint64_t      *keys;
-  PetscInt      *rows, nempty = 0, nlong = 0, at[3];
+  const PetscInt       m = csr->m;
+  const EVCHYBOptions *options;
+  EVCHYB              *ev;
+  EVCHYBKeyShape       shape;
+  uint64_t            *keys;
+  PetscInt            *rows, nempty = 0, nlong = 0, at[3];
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&ev));
-  ev->memtype = PETSC_MEMTYPE_HOST;
-  ev->m       = m;
-  ev->n       = csr->n;
-  ev->nz      = csr->nz;
+  ev->memtype  = PETSC_MEMTYPE_HOST;
+  ev->m        = m;
+  ev->n        = csr->n;
+  ev->nz       = csr->nz;
+  ev->maxbytes = maxbytes;
+  ev->options  = EVCHYBOptionsFor(given, csr);
+  options      = &ev->options;
   EVCHYBGetKeyShape(options, m, csr->n, &shape);
   PetscCall(PetscMalloc2(m, &keys, m, &rows));
   for (PetscInt r = 0; r < m; r++) {
@@ -183,8 +187,6 @@ static PetscErrorCode SortRows(const EVCHYBOptions *options, const GallopCSR *cs
     PetscCall(SortByKey(end - first, bits, keys + first, rows + first));
   }
   PetscCall(SortByKey(nlong, shape.classbit, keys + m - nlong, rows + m - nlong));
-  ev->options  = *options;
-  ev->maxbytes = maxbytes;
   if (pack && EVCHYBWantsPack(ev, csr, nempty)) PetscCall(EVCHYBMakePack(csr, rows, m - nlong, rows + m - nlong, nlong, ev));
   EVCHYBSplit(nempty, m - nempty - nlong, nlong, ev);
   PetscCall(PetscMalloc1(ev->ell.n + ev->csr.n + ev->nlisted, &ev->perm));
