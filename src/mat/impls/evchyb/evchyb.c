@@ -17,7 +17,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_columns_per_warp <256>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
 . -mat_evchyb_first_column <false>    - rows of one length are sorted by their first column, as the paper does, else they come in the order of the matrix
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
-. -mat_evchyb_slices_per_warp <0>    - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where columns are stored
+. -mat_evchyb_slices_per_warp <0>     - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where columns are stored
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
@@ -35,10 +35,10 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   On the GPU `-mat_evchyb_split` and `-mat_evchyb_columns_per_warp` are upper bounds: a matrix that would leave the GPU idle is cut finer.
   `-mat_evchyb_rows_per_thread` has no effect where blocks are in order of rows.
 
-  Rows are sorted by length within windows; those of one length stay in the order of the matrix, so that results that are written together lie together. Rows of at most 128 entries are stored 32 at a time in
-  ELLPACK column blocks, longer rows in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
+  Rows are sorted by length within windows; those of one length stay in the order of the matrix, so that results that are written together lie together. Rows of at most `-mat_evchyb_max_ell`
+  entries are stored 32 at a time in ELLPACK column blocks, longer rows in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
 
-  Packed, the rows of at most 128 entries are stored 64 at a time, in the order of the matrix or sorted, whichever takes fewer bytes: columns that grow by the row are not stored,
+  Packed, the rows of the ELL part are stored 64 at a time, in the order of the matrix or sorted, whichever takes fewer bytes: columns that grow by the row are not stored,
   others as differences of 8 or 16 bits where they are; values in single precision where that is exact, or as numbers of a dictionary of up to 65536. Products of real numbers are the
   same to the last bit. When new values cannot be stored as those before were, the matrix is packed again.
 
