@@ -112,7 +112,7 @@ static __device__ __forceinline__ GallopPackPair<int> GallopPackColumns(GallopPa
 
     word = make_uint2(both & all, both >> bits & all);
   }
-  return {line.base + (int)word.x, line.base + (int)word.y};
+  return {GallopPackFrom(line, word.x), GallopPackFrom(line, word.y)};
 }
 
 /* The two rows of a lane, -1 for none */

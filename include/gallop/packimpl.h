@@ -180,6 +180,12 @@ GALLOP_PACK_HD PetscInt GallopPackRow(const GallopPackOrder *order, PetscInt m, 
   return in < m - group ? group + in : -1;
 }
 
+/* The number that an offset of a line stands for. Where there is no entry, a line that shares its offsets may count to more than 32 bits: that number means nothing, but is defined. */
+GALLOP_PACK_HD int32_t GallopPackFrom(GallopPackLine line, uint32_t offset)
+{
+  return (int32_t)((uint32_t)line.base + offset);
+}
+
 /* A number of a line: place is that of the row. For rows -1 where there is none. */
 GALLOP_PACK_HD PetscInt GallopPackNumber(GallopPackLine line, const unsigned char *stream, int place)
 {
@@ -189,11 +195,11 @@ GALLOP_PACK_HD PetscInt GallopPackNumber(GallopPackLine line, const unsigned cha
   case GALLOP_PACK_STRIDED:
     return line.base + GallopPackStrideOf(line) * (place / 2 + 32 * (place % 2));
   case GALLOP_PACK_8:
-    return line.base + at[place];
+    return GallopPackFrom(line, at[place]);
   case GALLOP_PACK_16:
-    return line.base + ((const uint16_t *)at)[place];
+    return GallopPackFrom(line, ((const uint16_t *)at)[place]);
   default:
-    return line.base + (PetscInt)((const uint32_t *)at)[place];
+    return GallopPackFrom(line, ((const uint32_t *)at)[place]);
   }
 }
 
@@ -421,7 +427,7 @@ GALLOP_PACK_HD PetscInt GallopPackPieceStep(PetscInt column0, PetscInt column1)
   return column1 > column0 && column1 - column0 <= GALLOP_PACK_STRIDES ? column1 - column0 : 1;
 }
 
-/* Whether indices fit: 32 bits for a column, and for what a line without an entry at either end counts up to */
+/* Whether indices fit: 32 bits for a column, and for what a line with a stride counts up to where it has no entry at either end */
 static inline PetscBool GallopPackIndicesFit(const GallopCSR *csr)
 {
   const PetscInt64 most = PETSC_INT32_MAX - 2 * GALLOP_PACK_STRIDES * GALLOP_PACK_ROWS;

@@ -548,10 +548,12 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The ranges of GPU blocks have all slices, each once: fewer a warp towards the end, where no number is given */
-static PetscErrorCode CheckRanges(const EVCHYB *ev)
+typedef enum { COLUMNS_STRIDED, COLUMNS_SHARED, COLUMNS_NEAR, COLUMNS_RANDOM } Columns;
+
+/* The ranges of GPU blocks have all slices, each once: fewer a warp towards the end, where no number is given; one where columns are stored */
+static PetscErrorCode CheckRanges(const EVCHYB *ev, Columns columns)
 {
-  const PetscInt wanted = ev->options.slices ? 1 : 4;
+  const PetscInt wanted = ev->options.slices || columns != COLUMNS_STRIDED ? 1 : 4;
   PetscInt       next = 0, each = EVCHYB_PACK_EACH + 1, different = 0;
 
   PetscFunctionBegin;
@@ -569,23 +571,60 @@ static PetscErrorCode CheckRanges(const EVCHYB *ev)
     different++;
   }
   PetscCheck(next == ev->pack->nslice - ev->pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " slices are computed", next, ev->pack->nslice - ev->pack->npiece);
-  PetscCheck(next < 9 * EVCHYB_PACK_WARPS * ev->processors || different == wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices in %" PetscInt_FMT " ranges, not %" PetscInt_FMT, next, different, wanted);
+  PetscCheck(ev->options.slices || columns == COLUMNS_STRIDED || each == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices a warp, of columns of kind %d", each, (int)columns);
+  PetscCheck((wanted > 1 && next < 9 * EVCHYB_PACK_WARPS * ev->processors) || different == wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices in %" PetscInt_FMT " ranges, not %" PetscInt_FMT, next, different, wanted);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-typedef enum { COLUMNS_STRIDED, COLUMNS_SHARED, COLUMNS_RANDOM } Columns;
-
-/* Entry k of three of a row of m */
-static PetscInt ColumnOf(Columns columns, PetscInt m, PetscInt r, PetscInt k)
+/* Entry k of each of a row of m: by a stride; in 8 or 16 bits, as far from each other as in all rows about; in 16 bits; in 32 */
+static PetscInt ColumnOf(Columns columns, PetscInt m, PetscInt each, PetscInt r, PetscInt k)
 {
-  if (columns == COLUMNS_STRIDED) return r + k;
-  if (columns == COLUMNS_SHARED) return r / 1000 * 1000 + (PetscInt)(7919 * (PetscInt64)r % 997) + k;
-  return k * (m / 3) + (PetscInt)(7919 * (PetscInt64)r * (k + 1) % (m / 3));
+  const PetscInt near = PetscMin(m, 60000);
+
+  switch (columns) {
+  case COLUMNS_STRIDED:
+    return r + k;
+  case COLUMNS_SHARED:
+    return r / 1000 * 1000 + (PetscInt)(7919 * (PetscInt64)r % 997) + k;
+  case COLUMNS_NEAR:
+    return PetscMin(r / 1000 * 1000, m - near) + k * (near / each) + (PetscInt)(7919 * (PetscInt64)r * (k + 1) % (near / each - 1));
+  default:
+    return k * (m / each) + (PetscInt)(7919 * (PetscInt64)r * (k + 1) % (m / each));
+  }
 }
 
-/* Where nothing is asked for, a large matrix with columns by strides or beside each other is packed on the GPU, and none that would take more or whose rows from some on, most, are empty, nor on the host */
-static PetscErrorCode CheckAuto(PetscInt m, Columns columns, PetscInt rows)
+/* The GPU's multiprocessors; without one, as many as that of the defaults has, for matrices that are then stored plainly */
+static PetscErrorCode GetProcessors(PetscInt *processors)
 {
+  Mat         A, B;
+  Vec         x, z;
+  PetscBool   device;
+  const void *data;
+
+  PetscFunctionBegin;
+  *processors = 132;
+  PetscCall(TestHasDevice(&device));
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Stencil(10, 10, 10, 1, VALUES_ALL, &A));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MultiplyAt(B, 1000, 1, &x, &z));
+  PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_CUDA, &data));
+  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format on the GPU");
+  *processors = ((const EVCHYB *)data)->processors;
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Where nothing is asked for, a matrix of so many slices a multiprocessor is packed on the GPU as expected, with columns of a kind, each entries in each of the first rows of a share of all; never on the
+  host
+*/
+static PetscErrorCode CheckAuto(PetscInt slices, PetscInt each, Columns columns, PetscReal share, PetscBool expected)
+{
+  PetscInt    processors, m;
   Entries     e;
   Mat         A, B;
   Vec         x, z;
@@ -593,9 +632,11 @@ static PetscErrorCode CheckAuto(PetscInt m, Columns columns, PetscInt rows)
   const void *data;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, m, 3 * m, &e));
+  PetscCall(GetProcessors(&processors));
+  m = slices * processors * GALLOP_PACK_ROWS;
+  PetscCall(EntriesBegin(m, m, each * m, &e));
   for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = 0; k < 3 && r < rows; k++) Put(&e, ColumnOf(columns, m, r, k), TestValue(6, r, k));
+    for (PetscInt k = 0; k < each && (PetscReal)r < share * (PetscReal)m; k++) Put(&e, ColumnOf(columns, m, each, r, k), TestValue(6, r, k));
     e.i[r + 1] = e.nz;
   }
   PetscCall(EntriesEnd(&e, &A));
@@ -608,10 +649,9 @@ static PetscErrorCode CheckAuto(PetscInt m, Columns columns, PetscInt rows)
     PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: no format");
     {
       const EVCHYB *ev = (const EVCHYB *)data;
-      const PetscBool expected = (PetscBool)(place && columns != COLUMNS_RANDOM && rows > m / 2 && m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors && 3 * rows >= EVCHYB_PACK_ENTRIES * ev->processors);
 
-      PetscCheck(!ev->pack == !expected, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns of kind %d in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", (int)columns, rows, place ? "the GPU" : "the host");
-      if (ev->pack) PetscCall(CheckRanges(ev));
+      PetscCheck((PetscBool)(ev->pack != NULL) == (PetscBool)(place && expected), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns of kind %d in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", (int)columns, m, place ? "the GPU" : "the host");
+      if (ev->pack) PetscCall(CheckRanges(ev, columns));
     }
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
@@ -668,12 +708,16 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 700.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT16));
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
   PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
-  PetscCall(CheckAuto(1300000, COLUMNS_STRIDED, 1300000));
-  PetscCall(CheckAuto(500000, COLUMNS_STRIDED, 500000));
-  PetscCall(CheckAuto(500000, COLUMNS_SHARED, 500000));
-  PetscCall(CheckAuto(500000, COLUMNS_RANDOM, 500000));
-  PetscCall(CheckAuto(1300000, COLUMNS_STRIDED, 500000)); /* most rows are empty */
-  PetscCall(CheckAuto(90000, COLUMNS_STRIDED, 90000));    /* few entries */
+  PetscCall(CheckAuto(150, 3, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(150, 3, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
+  PetscCall(CheckAuto(60, 3, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(11, 3, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
+  PetscCall(CheckAuto(11, 13, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(9, 16, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
+  PetscCall(CheckAuto(15, 12, COLUMNS_SHARED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(15, 12, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
+  PetscCall(CheckAuto(21, 12, COLUMNS_NEAR, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(80, 3, COLUMNS_RANDOM, 1, PETSC_FALSE));
   PetscCall(TestHasDevice(&device));
   PetscCheck(!device || compared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "On the GPU no row was compared bit by bit");
   PetscCall(PetscFinalize());

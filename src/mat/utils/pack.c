@@ -42,39 +42,72 @@ static void GetRows(const GallopCSR *csr, const GallopPackOrder *order, PetscInt
   s->step    = GallopPackStep(order, plan, s->row[0], s->row[1]);
 }
 
-/* The class of the k-th entries of all rows */
-static GallopPackClass ClassOfEntries(const GallopCSR *csr, const Rows *s, PetscInt k, PetscInt *base)
+/* The columns of a line, -1 where it has no entry, and what they may grow by */
+typedef struct {
+  PetscInt column[GALLOP_PACK_ROWS], step;
+} Columns;
+
+/* The k-th entries of all rows */
+static void ColumnsOfRows(const GallopCSR *csr, const Rows *s, PetscInt k, Columns *c)
 {
-  PetscInt lo = PETSC_INT_MAX, hi = PETSC_INT_MIN, lessl = PETSC_INT_MAX, lessh = PETSC_INT_MIN;
+  c->step = s->step;
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) c->column[l] = k < s->len[l] ? csr->j[s->first[l] + k] : -1;
+}
+
+/* Line k of a piece of a row */
+static void ColumnsOfPiece(const GallopCSR *csr, const GallopPackPlan *plan, PetscInt k, Columns *c)
+{
+  const PetscInt *j = csr->j + plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
+  const int       n = GallopPackInLine(plan->entries, k);
+
+  c->step = GallopPackPieceStep(j[0], n > 1 ? j[1] : j[0]);
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) c->column[l] = l < n ? j[l] : -1;
+}
+
+/* Whether all entries of a line are as far from those of the line before, and how far */
+static PetscBool AreShared(const Columns *c, const Columns *before, PetscInt *apart)
+{
+  PetscBool some = PETSC_FALSE;
 
   for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
-    if (k >= s->len[l]) continue;
-    const PetscInt column = csr->j[s->first[l] + k], less = column - s->step * l;
+    if (c->column[l] < 0) continue;
+    if (some && c->column[l] - before->column[l] != *apart) return PETSC_FALSE;
+    *apart = c->column[l] - before->column[l];
+    some   = PETSC_TRUE;
+  }
+  return some;
+}
+
+/* How the columns of a line are stored: by their step from base, as offsets from it, or, shared, by the offsets of the line before, if there is one, from which it is base away */
+static GallopPackClass ClassOfLine(const Columns *c, const Columns *before, PetscInt *base, PetscBool *shared)
+{
+  PetscInt        lo = PETSC_INT_MAX, hi = PETSC_INT_MIN, lessl = PETSC_INT_MAX, lessh = PETSC_INT_MIN, apart = 0;
+  GallopPackClass kind;
+
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+    if (c->column[l] < 0) continue;
+    const PetscInt column = c->column[l], less = column - c->step * l;
 
     lo    = PetscMin(lo, column);
     hi    = PetscMax(hi, column);
     lessl = PetscMin(lessl, less);
     lessh = PetscMax(lessh, less);
   }
-  return GallopPackClassOfEntries(lo, hi, lessl, lessh, base);
+  kind    = GallopPackClassOfEntries(lo, hi, lessl, lessh, base);
+  *shared = (PetscBool)(kind != GALLOP_PACK_STRIDED && before && AreShared(c, before, &apart));
+  if (*shared) *base = apart;
+  return kind;
 }
 
-/* Whether the k-th entries of all rows are as far from those before them, and how far */
-static PetscBool AreShared(const GallopCSR *csr, const Rows *s, PetscInt k, PetscInt *apart)
+/* Counts a line; *kind is the class of the one before, and is that of this one then */
+static void CountLine(GallopPackPlan *plan, const Columns *c, const Columns *before, GallopPackClass *kind)
 {
-  PetscInt  all  = 0;
-  PetscBool some = PETSC_FALSE;
+  PetscInt              base;
+  PetscBool             shared;
+  const GallopPackClass own = ClassOfLine(c, before, &base, &shared);
 
-  for (int l = 0; l < GALLOP_PACK_ROWS && k; l++) {
-    if (k >= s->len[l]) continue;
-    const PetscInt own = csr->j[s->first[l] + k] - csr->j[s->first[l] + k - 1];
-
-    if (some && own != all) return PETSC_FALSE;
-    all  = own;
-    some = PETSC_TRUE;
-  }
-  if (some) *apart = all;
-  return some;
+  if (!shared) *kind = own;
+  GallopPackCountLine(plan, *kind, shared);
 }
 
 /* The next diagonal of a slice, from where its rows have come to: next[l] of row l. False where there is none. */
@@ -119,9 +152,10 @@ static GallopPackValues ValuesOf(const GallopPack *pack, const GallopCSR *csr, P
 
 static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscInt slice, Rows *s, GallopPackPlan *plan)
 {
-  PetscInt        next[GALLOP_PACK_ROWS] = {0}, width = 0, diagonal, base;
+  PetscInt        next[GALLOP_PACK_ROWS] = {0}, width = 0, diagonal;
   GallopPackClass kind = GALLOP_PACK_STRIDED;
   GallopPackPlan  by;
+  Columns         line[2]; /* by turns, so that the one before is at hand */
 
   GetRows(csr, order, slice, s, plan);
   plan->values = ValuesOf(pack, csr, 0, 0);
@@ -131,11 +165,8 @@ static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const Gallop
   plan->diagonals = PETSC_FALSE;
   GallopPackNoLines(plan);
   for (PetscInt k = 0; k < s->longest; k++) {
-    const GallopPackClass own    = ClassOfEntries(csr, s, k, &base);
-    const PetscBool       shared = (PetscBool)(own != GALLOP_PACK_STRIDED && AreShared(csr, s, k, &base));
-
-    if (!shared) kind = own;
-    GallopPackCountLine(plan, kind, shared);
+    ColumnsOfRows(csr, s, k, &line[k % 2]);
+    CountLine(plan, &line[k % 2], k ? &line[(k + 1) % 2] : NULL, &kind);
   }
   if (!s->step || plan->lines[GALLOP_PACK_STRIDED] == plan->width || !ColumnsIncrease(csr, s)) return;
   while (NextDiagonal(csr, s, next, &diagonal)) {
@@ -146,47 +177,16 @@ static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const Gallop
   *plan = by;
 }
 
-/* The class of line k of a piece, and the step and base of its columns */
-static GallopPackClass ClassOfLine(const GallopCSR *csr, const GallopPackPlan *plan, PetscInt k, PetscInt *base, PetscInt *step)
-{
-  const PetscInt *j  = csr->j + plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
-  const int       n  = GallopPackInLine(plan->entries, k);
-  PetscInt        lo = j[0], hi = j[0], lessl = j[0], lessh = j[0];
-
-  *step = GallopPackPieceStep(j[0], n > 1 ? j[1] : j[0]);
-  for (int l = 1; l < n; l++) {
-    lo    = PetscMin(lo, j[l]);
-    hi    = PetscMax(hi, j[l]);
-    lessl = PetscMin(lessl, j[l] - *step * l);
-    lessh = PetscMax(lessh, j[l] - *step * l);
-  }
-  return GallopPackClassOfEntries(lo, hi, lessl, lessh, base);
-}
-
-/* Whether the entries of line k of a piece are as far from those of the line before, and how far */
-static PetscBool IsSharedLine(const GallopCSR *csr, const GallopPackPlan *plan, PetscInt k, PetscInt *apart)
-{
-  const PetscInt *j = csr->j + plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
-
-  for (int l = 0; l < GallopPackInLine(plan->entries, k); l++)
-    if (!k || j[l] - j[l - GALLOP_PACK_ROWS] != j[0] - j[-GALLOP_PACK_ROWS]) return PETSC_FALSE;
-  *apart = j[0] - j[-GALLOP_PACK_ROWS];
-  return PETSC_TRUE;
-}
-
 static void PlanPiece(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscInt piece, GallopPackPlan *plan)
 {
-  PetscInt        base, step;
   GallopPackClass kind = GALLOP_PACK_STRIDED;
+  Columns         line[2];
 
   *plan        = GallopPackPieceOf(order, csr->i, piece);
   plan->values = ValuesOf(pack, csr, plan->first, plan->entries);
   for (PetscInt k = 0; k < plan->width; k++) {
-    const GallopPackClass own    = ClassOfLine(csr, plan, k, &base, &step);
-    const PetscBool       shared = (PetscBool)(own != GALLOP_PACK_STRIDED && IsSharedLine(csr, plan, k, &base));
-
-    if (!shared) kind = own;
-    GallopPackCountLine(plan, kind, shared);
+    ColumnsOfPiece(csr, plan, k, &line[k % 2]);
+    CountLine(plan, &line[k % 2], k ? &line[(k + 1) % 2] : NULL, &kind);
   }
 }
 
@@ -353,6 +353,7 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
 {
   PetscInt next[GALLOP_PACK_ROWS] = {0};
   int64_t  stream                 = at->stream;
+  Columns  line[2];
 
   slice->line   = at->line;
   slice->value  = (uint32_t)at->value;
@@ -372,8 +373,10 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
     PetscInt        base   = 0;
 
     if (plan->diagonals) (void)NextDiagonal(csr, s, next, &base);
-    else kind = ClassOfEntries(csr, s, k, &base);
-    if (kind != GALLOP_PACK_STRIDED) shared = AreShared(csr, s, k, &base);
+    else {
+      ColumnsOfRows(csr, s, k, &line[k % 2]);
+      kind = ClassOfLine(&line[k % 2], k ? &line[(k + 1) % 2] : NULL, &base, &shared);
+    }
     kind = StoreLine(pack, kind, shared, base, s->step, stream, &pack->line[at->line + k]);
     for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
       const int place = GallopPackPlace(l);
@@ -392,17 +395,20 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
 static void StorePiece(GallopPack *pack, const GallopCSR *csr, const GallopPackPlan *plan, const GallopPackPlaces *at, GallopPackSlice *slice)
 {
   int64_t stream = at->stream;
+  Columns line[2];
 
   *slice = GallopPackPieceSlice(plan, at);
   pack->figures.slots[plan->values] += (PetscCount)GALLOP_PACK_ROWS * plan->width;
   pack->nlong += (PetscCount)GALLOP_PACK_ROWS * plan->width;
   for (PetscInt k = 0; k < plan->width; k++) {
     const PetscCount from = (PetscCount)plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
-    PetscInt         base, step;
-    GallopPackClass  kind   = ClassOfLine(csr, plan, k, &base, &step);
-    const PetscBool  shared = (PetscBool)(kind != GALLOP_PACK_STRIDED && IsSharedLine(csr, plan, k, &base));
+    PetscInt         base;
+    PetscBool        shared;
+    GallopPackClass  kind;
 
-    kind = StoreLine(pack, kind, shared, base, step, stream, &pack->line[at->line + k]);
+    ColumnsOfPiece(csr, plan, k, &line[k % 2]);
+    kind = ClassOfLine(&line[k % 2], k ? &line[(k + 1) % 2] : NULL, &base, &shared);
+    kind = StoreLine(pack, kind, shared, base, line[k % 2].step, stream, &pack->line[at->line + k]);
     for (int l = 0; l < GallopPackInLine(plan->entries, k); l++) {
       StoreOffset(kind, pack->stream + stream * GALLOP_PACK_UNIT, GallopPackPlace(l), (uint32_t)(csr->j[from + l] - base));
       (void)StoreValue(pack, plan->values, ValuesOfLine(pack, slice, k), GallopPackPlace(l), csr->a[from + l]);
@@ -511,11 +517,11 @@ static void GetColumns(GallopPackLine line, const unsigned char *stream, PetscIn
       column[2 * l + 1] = line.base + stride * (l + GALLOP_PACK_ROWS / 2);
     }
   else if (kind == GALLOP_PACK_8)
-    for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = line.base + at[p];
+    for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = GallopPackFrom(line, at[p]);
   else if (kind == GALLOP_PACK_16)
-    for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = line.base + ((const uint16_t *)at)[p];
+    for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = GallopPackFrom(line, ((const uint16_t *)at)[p]);
   else
-    for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = line.base + (PetscInt)((const uint32_t *)at)[p];
+    for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = GallopPackFrom(line, ((const uint32_t *)at)[p]);
 }
 
 /* The values of a line: where they are stored as they are, else in room for them */

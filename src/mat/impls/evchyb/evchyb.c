@@ -11,13 +11,13 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   Options Database Keys:
 + -mat_type evchyb                    - sets the matrix type during `MatSetFromOptions()`; `aijevchyb`, `seqaijevchyb` and `mpiaijevchyb` are accepted too
 . -mat_evchyb_window <4096>           - rows are sorted by length within windows of so many rows; 0 sorts all rows, as the paper does, 1 keeps short rows as they come
-. -mat_evchyb_max_ell <-1>            - longest row that the ELL part takes; -1 chooses: 128, 256 where rows have 97 to 256 entries in the mean
+. -mat_evchyb_max_ell <-1>            - longest row that the ELL part takes; -1 chooses: 128, 256 where rows have more than 96 and at most 256 entries in the mean
 . -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <256>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
 . -mat_evchyb_first_column <false>    - rows of one length are sorted by their first column, as the paper does, else they come in the order of the matrix
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
-. -mat_evchyb_slices_per_warp <0>     - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where columns are stored
+. -mat_evchyb_slices_per_warp <0>     - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where most columns are stored
 . -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
@@ -39,7 +39,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   entries are stored 32 at a time in ELLPACK column blocks, longer rows in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
 
   Packed, the rows of the ELL part are stored 64 at a time, in the order of the matrix or sorted, whichever takes fewer bytes: columns that grow by the row are not stored,
-  others as differences of 8 or 16 bits where they are; values in single precision where that is exact, or as numbers of a dictionary of up to 65536. Products of real numbers are the
+  nor those that are all as far from the entries before them, others as differences of 8 or 16 bits where that is enough; values in single precision where that is exact, or as numbers of a dictionary of up to 65536. Products of real numbers are the
   same to the last bit. When new values cannot be stored as those before were, the matrix is packed again.
 
   References:
@@ -142,7 +142,7 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The first columns of a permuted matrix are others, so that rows of one length would be sorted anew */
+/* Rows that are in order already stay so: sorted by first column they would move, as the first columns of a permuted matrix are others */
 static void EVCHYBOptionsInOrder(void *options)
 {
   ((EVCHYBOptions *)options)->window = 1;
@@ -414,9 +414,12 @@ static PetscErrorCode PlanPieces(EVCHYB *ev, const PetscCount i[], PetscCount **
   const PetscInt warps = EVCHYB_THREADS / EVCHYB_BLOCK, npiece = ev->pack->npiece;
   SubCSR        *csr     = &ev->csr;
   PetscInt       shorter = 0, r, k = 0;
+  PetscCount     ofwarp = EVCHYB_SHORT_ROW;
 
   PetscFunctionBegin;
-  while (shorter < csr->n && i[shorter + 1] - i[shorter] <= EVCHYB_SHORT_ROW) shorter++;
+  /* with fewer, longer rows a GPU block each keeps more warps busy; with many, its warps wait for each other */
+  if (ev->processors) ofwarp = PetscMax(ofwarp, PetscMin(EVCHYB_WARP_ROW, (i[csr->n] - i[0]) / ((PetscCount)ev->processors * (WarpsWanted / 2))));
+  while (shorter < csr->n && i[shorter + 1] - i[shorter] <= ofwarp) shorter++;
   for (r = shorter; r < csr->n && PiecesOf(i[r + 1] - i[r]) == 1; r++) { }
   if (shorter) MarksAdd(&csr->marks, shorter, (shorter + warps - 1) / warps, EVCHYB_RANGE_PIECES, 1);
   if (npiece > shorter) MarksAdd(&csr->marks, npiece - shorter, npiece - shorter, EVCHYB_RANGE_PIECES, warps);

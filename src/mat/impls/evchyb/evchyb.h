@@ -66,11 +66,12 @@ typedef enum {
 #define EVCHYB_PACK_SLICES  10
 #define EVCHYB_PACK_ENTRIES 9000
 #define EVCHYB_PACK_BYTES   1.6
-/* The same where columns are stored, in 16 bits as a rule: warps have a slice each then, and fewer would leave the GPU idle */
+/* The same where entries take more than that, mostly for columns in 16 bits: warps have a slice each then, and fewer would leave the GPU idle */
 #define EVCHYB_PACK_STORED_SLICES 20
 #define EVCHYB_PACK_STORED_BYTES  2.6
 #define EVCHYB_PIECE              4096 /* entries of a piece */
 #define EVCHYB_SHORT_ROW          512  /* that a warp computes, longer pieces a GPU block */
+#define EVCHYB_WARP_ROW           3072 /* the same at most, where long rows are many: measured, docs/packing.md */
 
 #define EVCHYB_ATONCE 8 /* entries that a thread has in flight, unless the shape says otherwise */
 

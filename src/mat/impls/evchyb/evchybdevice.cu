@@ -419,7 +419,7 @@ struct WindowCounts {
   __host__ __device__ WindowCounts operator+(const WindowCounts &other) const { return {nempty + other.nempty, nlong + other.nlong}; }
 };
 
-/* Rows of a window that a thread sorts: the default window, and the largest that a GPU block sorts */
+/* Rows of a window that a thread sorts: of small ones, and of the largest that a GPU block sorts, the default */
 static constexpr int WindowFew = 4, WindowMany = 16, WindowMost = WindowMany * EVCHYB_THREADS;
 
 /* A GPU block sorts a window: empty rows, short ones by length and, if that is asked for, first column, then long ones as they come. Much less work than sorting all rows by window, length and column. */
