@@ -4,6 +4,7 @@
 
 #include <petscgallop.h>
 #include <petsc/private/petscimpl.h>
+#include <math.h>
 
 /* A read-only view of an AIJ matrix. i and j lie where a does; host_i and host_j are always on the host, for decisions that need the pattern. */
 typedef struct {
@@ -21,6 +22,18 @@ typedef struct {
   const PetscScalar *x, *y;
   PetscScalar       *z;
 } GallopProduct;
+
+/* a b + c of host products that have to agree to the last bit: rounded once where the processor does so, whatever a compiler makes of sums. Complex numbers are left to it. */
+static inline PetscScalar GallopMultiplyAdd(PetscScalar a, PetscScalar b, PetscScalar c)
+{
+#if !defined(PETSC_USE_COMPLEX) && defined(PETSC_USE_REAL_DOUBLE) && defined(FP_FAST_FMA)
+  return fma(a, b, c);
+#elif !defined(PETSC_USE_COMPLEX) && defined(PETSC_USE_REAL_SINGLE) && defined(FP_FAST_FMAF)
+  return fmaf(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
 
 /* C = A B, or C += A B: B and C are dense, column-major, and have so many columns, at least one */
 typedef struct {

@@ -557,23 +557,23 @@ PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct 
 
       GetColumns(pack->line[slice->line + k], pack->stream, column);
       if (slice->last) { /* one row, from its first entry to its last */
-        for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++) row += value[GallopPackPlace(l)] * p->x[column[GallopPackPlace(l)]];
+        for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++) row = GallopMultiplyAdd(value[GallopPackPlace(l)], p->x[column[GallopPackPlace(l)]], row);
         continue;
       }
       if (slice->mask == GALLOP_PACK_NONE) {
-        for (int place = 0; place < GALLOP_PACK_ROWS; place++) sum[place] += value[place] * p->x[column[place]];
+        for (int place = 0; place < GALLOP_PACK_ROWS; place++) sum[place] = GallopMultiplyAdd(value[place], p->x[column[place]], sum[place]);
         continue;
       }
       if (k % GALLOP_PACK_CHUNK == 0)
         for (int place = 0; place < GALLOP_PACK_ROWS; place++) mask[place] = GallopPackMaskOf(slice, pack->stream, k / GALLOP_PACK_CHUNK, place);
       for (int place = 0; place < GALLOP_PACK_ROWS; place++)
-        if (mask[place] >> k % GALLOP_PACK_CHUNK & 1) sum[place] += value[place] * p->x[column[place]];
+        if (mask[place] >> k % GALLOP_PACK_CHUNK & 1) sum[place] = GallopMultiplyAdd(value[place], p->x[column[place]], sum[place]);
     }
     if (slice->last) {
       const PetscInt to = slice->rows.base;
 
       if (s + 1 < pack->nslice && pack->slice[s + 1].at) continue; /* the row goes on */
-      p->z[to] = readsy ? *p->alpha * row + *p->beta * p->y[to] : *p->alpha * row;
+      p->z[to] = readsy ? GallopMultiplyAdd(*p->alpha, row, *p->beta * p->y[to]) : *p->alpha * row;
       row      = 0.0;
       continue;
     }
@@ -582,7 +582,7 @@ PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct 
       const PetscInt to = GallopPackClassOf(slice->rows) == GALLOP_PACK_STRIDED ? column[place] : GallopPackRowOf(slice->rows, pack->stream, place);
 
       if (to < 0) continue;
-      p->z[to] = readsy ? *p->alpha * sum[place] + *p->beta * p->y[to] : *p->alpha * sum[place];
+      p->z[to] = readsy ? GallopMultiplyAdd(*p->alpha, sum[place], *p->beta * p->y[to]) : *p->alpha * sum[place];
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -273,11 +273,11 @@ static inline void ColumnBlock(PetscInt len, const PetscInt *PETSC_RESTRICT j, c
 
     for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) least |= jk[r];
     if (least < 0) break;
-    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) sum[r] += ak[r] * x[jk[r]];
+    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) sum[r] = GallopMultiplyAdd(ak[r], x[jk[r]], sum[r]);
   }
   for (; k < len; k++) {
     for (PetscInt r = 0; r < EVCHYB_BLOCK; r++)
-      if (j[k * EVCHYB_BLOCK + r] >= 0) sum[r] += as[k * EVCHYB_BLOCK + r] * x[j[k * EVCHYB_BLOCK + r]];
+      if (j[k * EVCHYB_BLOCK + r] >= 0) sum[r] = GallopMultiplyAdd(as[k * EVCHYB_BLOCK + r], x[j[k * EVCHYB_BLOCK + r]], sum[r]);
   }
 }
 
@@ -288,11 +288,11 @@ static inline void StoreBlock(const PetscInt *row, PetscScalar alpha, const Pets
     if (!readsy)
       for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[r] = alpha * sum[r];
     else
-      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[r] = alpha * sum[r] + beta * y[r];
+      for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[r] = GallopMultiplyAdd(alpha, sum[r], beta * y[r]);
   } else if (!readsy)
     for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[row[r]] = alpha * sum[r];
   else
-    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[row[r]] = alpha * sum[r] + beta * y[row[r]];
+    for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) z[row[r]] = GallopMultiplyAdd(alpha, sum[r], beta * y[row[r]]);
 }
 
 static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
@@ -329,9 +329,9 @@ static PetscErrorCode EVCHYBApply_Host(void *data, const GallopProduct *p)
     const PetscInt row = ev->inorder ? ell->n + r : ev->perm[ell->n + r];
     PetscScalar    sum = 0.0;
 
-    for (PetscCount k = csr->i[r]; k < csr->i[r + 1] && csr->j[k] >= 0; k++) sum += csr->as[k] * p->x[csr->j[k]]; /* padding is at the end */
+    for (PetscCount k = csr->i[r]; k < csr->i[r + 1] && csr->j[k] >= 0; k++) sum = GallopMultiplyAdd(csr->as[k], p->x[csr->j[k]], sum); /* padding is at the end */
     if (!readsy) p->z[row] = alpha * sum;
-    else p->z[row] = alpha * sum + beta * y[row];
+    else p->z[row] = GallopMultiplyAdd(alpha, sum, beta * y[row]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
