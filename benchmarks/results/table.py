@@ -3,8 +3,7 @@
 
 usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --setup RUN-setup.txt          times of builds and refreshes
-       table.py --windows RUN.tsv W0.tsv ...   products for several -mat_evchyb_window; the number in a file's name is the
-                                               window, and cuSPARSE's times are those of RUN.tsv
+       table.py --windows RUN.tsv              products for several -mat_evchyb_window (types evchyb@wWINDOW, evchyb@first and evchyb)
        table.py --summary                      a few lines, for README.md
        table.py --dense RUN.tsv                products with dense matrices (-k) beside cuSPARSE
        table.py --model RUN.tsv MODEL.tsv      the same beside what the model predicts
@@ -23,7 +22,7 @@ refresh_us build/product refresh/product, what, where it is not for evchyb alone
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
 docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
-hbp-h200-setup.txt, docs/packing.md from packing-h200.tsv, docs/papers.md from those with -paper.json, docs/choose.md from the runs of all types.
+hbp-h200-setup.txt, docs/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default), docs/papers.md from those with -paper.json, docs/choose.md from the runs of all types.
 """
 import json
 import math
@@ -40,6 +39,7 @@ from lab import short
 LARGE = 1000000  # nonzeros from which a matrix is timed with L2 flushed
 NEAR = 1.3  # what the model of products with dense matrices is held to
 OURS = "evchyb"
+DEFAULT_WINDOW = 4096
 SWEPT = ["web7M", "uniform8M_8", "web1M", "delaunay_n20", "circuit1447k", "star7_200"]
 TYPES = ["evchyb", "csroverlap", "fastload", "hbp"]
 KINDS = {
@@ -75,7 +75,7 @@ class Run:
         bandwidth, options = re.search(r"^# read bandwidth ([\d.]+)", text, re.M), re.search(r"^# options: (.+)", text, re.M)
         self.variation = {name: float(value) for name, value in re.findall(r"^# (\S+) has rows .*variation ([\d.]+)", text, re.M)}
         self.bandwidth = float(bandwidth.group(1)) if bandwidth else None
-        self.options = options.group(1).strip() if options else None
+        self.options = re.sub(r"-\w+_mat_\S+( [^-\s]\S*)? ?", "", options.group(1)).strip() or None if options else None  # those of other types, named type@prefix, have a prefix
         for fields in lines_of(path):
             name, nnz, what, warm, cold, share = fields[0], int(fields[3]), fields[4], float(fields[7]), float(fields[8]), float(fields[10])
             self.nnz[name] = nnz
@@ -152,17 +152,17 @@ def products(path, ours=OURS):
 
 
 def packed_by_auto(path):
-    plain, auto = memory(path, OURS), memory(path, f"{OURS}@a")
-    return [name for name in auto if auto[name] != plain[name]]
+    """Which matrices take another room on the GPU than plainly stored, by more than what its memory is given in, pieces of 2 MiB."""
+    plain, auto, nnz = memory(path, OURS), memory(path, f"{OURS}@a"), Run(path).nnz
+    return [name for name in auto if abs(auto[name] - plain[name]) * nnz[name] > 3 << 20]
 
 
 def by_default():
-    """evchyb without options: where that packs, times are those of the run with packed storage, else those of the paper's."""
-    run, path = Run(HERE / f"{OURS}-h200.tsv"), HERE / "packing-h200.tsv"
-    other, run.packed = Run(path, f"{OURS}@a"), set(packed_by_auto(path)) & set(run.nnz)
-    run.time = {(name, what): time for (name, what), time in run.time.items() if name not in run.packed}
-    for name in run.packed:
-        run.time[name, OURS], run.time[name, "aijcusparse"] = other.time[name, other.ours], other.cusparse(name)
+    """evchyb without options, evchyb@a, under its name."""
+    path = HERE / f"{OURS}-h200.tsv"
+    run = Run(path)
+    run.packed = set(packed_by_auto(path))
+    run.time.update({(name, OURS): run.time[name, f"{OURS}@a"] for name in run.matrices()})
     return run
 
 
@@ -240,21 +240,31 @@ def setup(path, ours=OURS):
     return rows
 
 
-def windows(reference, paths):
-    reference = Run(reference)
-    runs = {}
-    for path in paths:
-        runs[int(re.findall(r"\d+", Path(path).stem)[-1])] = Run(path)
-    order = sorted(runs, key=lambda window: window or math.inf)
-    speedup = {window: speedups(runs[window], reference) for window in order}
-    title = [str(window) if window else "0 (all rows)" for window in order]
-    rows = ["| window | " + " | ".join(title) + " |", "|---" + "|--:" * len(order) + "|"]
-    rows.append("| geometric mean of speedup | " + " | ".join(f"{mean(speedup[window].values()):.2f}" for window in order) + " |")
-    worst = {window: min(speedup[window], key=speedup[window].get) for window in order}
-    rows.append("| worst | " + " | ".join(f"{speedup[window][worst[window]]:.2f} {worst[window]}" for window in order) + " |")
-    for name in SWEPT:
-        rows.append(f"| {name} (µs) | " + " | ".join(f"{runs[window].time[name, runs[window].ours]:.1f}" for window in order) + " |")
+def packed_setup(path, names):
+    """Builds and refreshes of packed storage (evchyb@p) beside plain (evchyb), of matrices of such names; what the build takes more, in products."""
+    times = {(fields[0], fields[8]): [float(value) for value in fields[2:6]] for fields in lines_of(path)}
+    rows = ["| matrix | build: plain (µs) | packed (µs) | more, in products | refresh: plain (µs) | packed (µs) | in products |", "|---|" + "--:|" * 6]
+    for name in names:
+        if (name, f"{OURS}@p") in times:
+            plain, ours = times[name, OURS], times[name, f"{OURS}@p"]
+            rows.append(f"| {name} | {plain[2]:.0f} | {ours[2]:.0f} | {(ours[2] - plain[2]) / ours[0]:.1f} | {plain[3]:.1f} | {ours[3]:.1f} | {ours[3] / ours[0]:.1f} |")
     return rows
+
+
+def windows(path):
+    """Products for several -mat_evchyb_window: types evchyb@wWINDOW beside evchyb, whose window is the default, and evchyb@first, its rows of one length by first column."""
+    run = Run(path)
+    names = run.matrices()
+    found = {int(what.split("@w")[1]): what for _, what in run.time if "@w" in what}
+    cases = {str(window) if window else "0 (all rows)": what for window, what in sorted({**found, DEFAULT_WINDOW: OURS}.items(), key=lambda case: case[0] or math.inf)}
+    cases[f"{DEFAULT_WINDOW}, by first column"] = f"{OURS}@first"
+    speedup = {title: {name: run.cusparse(name) / run.time[name, what] for name in names} for title, what in cases.items()}
+    rows = ["| window | " + " | ".join(cases) + " |", "|---" + "|--:" * len(cases) + "|"]
+    rows.append("| geometric mean of speedup | " + " | ".join(f"{mean(each.values()):.3f}" for each in speedup.values()) + " |")
+    rows.append("| worst | " + " | ".join("{:.2f} {}".format(*min((value, name) for name, value in each.items())) for each in speedup.values()) + " |")
+    for name in SWEPT:
+        rows.append(f"| {name} (µs) | " + " | ".join(f"{run.time[name, what]:.1f}" for what in cases.values()) + " |")
+    return rows + ["", f"{len(names)} matrices."]
 
 
 def full(path, run):
@@ -333,7 +343,7 @@ def costs():
     for each in TYPES:
         path = HERE / f"{each}-h200-setup.txt"
         if path.exists():
-            times[each] = {fields[0]: [float(value) for value in fields[2:6]] for fields in lines_of(path) if fields[8:] in ([], [each])}
+            times[each] = {fields[0]: [float(value) for value in fields[2:6]] for fields in lines_of(path) if fields[8:9] in ([], [each])}
     room = {each: memory(HERE / f"{each}-h200.tsv", each, LARGE) for each in TYPES}
     room["aijcusparse"] = memory(HERE / f"{OURS}-h200.tsv", "aijcusparse", LARGE)
     timed, filled = set.intersection(*(set(each) for each in times.values())), set.intersection(*(set(each) for each in room.values()))
@@ -464,7 +474,7 @@ def update(splice=splice):
     page, run = ROOT / "docs" / "performance.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", products(run))
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
-    splice(ROOT / "docs" / "evchyb.md", "windows", windows(run, sorted(HERE.glob("evchyb-h200-window*.tsv"))))
+    splice(ROOT / "docs" / "evchyb.md", "windows", windows(run))
     splice(ROOT / "README.md", "summary", summary())
     splice(ROOT / "docs" / "csroverlap.md", "table", products(HERE / "csroverlap-h200.tsv", "csroverlap"))
     for marker, name in (("full", "csroverlap-h200-full.txt"), ("nopack", "csroverlap-h200-nopack.txt")):
@@ -484,7 +494,9 @@ def update(splice=splice):
     splice(page, "table", products(HERE / "hbp-h200.tsv", "hbp"))
     splice(page, "setup", setup(HERE / "hbp-h200-setup.txt", "hbp"))
 
-    splice(ROOT / "docs" / "packing.md", "table", packed(HERE / "packing-h200.tsv"))
+    page, run = ROOT / "docs" / "packing.md", HERE / "evchyb-h200.tsv"
+    splice(page, "table", packed(run))
+    splice(page, "setup", packed_setup(HERE / "evchyb-h200-setup.txt", [name for name in Run(run).matrices() if name in packed_by_auto(run)]))
     page = ROOT / "docs" / "papers.md"
     for who, name in paper_markers():
         splice(page, f"{who}-{name}", paper(HERE / f"{who}-h200-paper.json", name))
@@ -515,8 +527,8 @@ def main(args):
         rows = paper(args[1], args[2])
     elif len(args) > 1 and args[0] == "--keep":
         return keep(args[1:])
-    elif len(args) > 2 and args[0] == "--windows":
-        rows = windows(args[1], args[2:])
+    elif len(args) == 2 and args[0] == "--windows":
+        rows = windows(args[1])
     else:
         print(__doc__.strip())
         return 0 if args in (["-h"], ["--help"]) else 2
