@@ -443,8 +443,8 @@ static inline PetscBool GallopPackPlacesFit(const GallopPackPlaces *all)
 
 /*
   In this order, at either place: Begin() looks for a dictionary, Measure() tells what a sample of the slices takes, of rows in an order, or as they come with each of the strides; Finish() stores
-  the entries, and keeps none where there is no room, or more than the places can tell. maxbytes: 0 for no limit. Refresh() tells whether the new values can be stored as those before them were; if
-  not, the pack is to be made again.
+  the entries, and keeps none where there is no room, or more than the places can tell. maxbytes: 0 for no limit. Refresh() tells whether the new values can be stored as those before them were, by
+  either place's own with the same dictionary, by the one for both perhaps with another; if not, the pack is to be made again.
 */
 PETSC_INTERN PetscErrorCode GallopPackBegin_Host(const GallopCSR *, GallopPack **);
 PETSC_INTERN PetscErrorCode GallopPackMeasure_Host(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_STRIDES]);
@@ -456,7 +456,7 @@ PETSC_INTERN PetscErrorCode GallopPackApply_Host(const GallopPack *, const Gallo
 PETSC_INTERN PetscErrorCode GallopPackBegin(const GallopCSR *, GallopPack **);
 PETSC_INTERN PetscErrorCode GallopPackMeasure(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_STRIDES]);
 PETSC_INTERN PetscErrorCode GallopPackFinish(GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscCount maxbytes, PetscBool *done);
-PETSC_INTERN PetscErrorCode GallopPackRefresh(GallopPack *, const GallopCSR *, PetscBool *fits);
+PETSC_INTERN PetscErrorCode GallopPackRefresh(GallopPack *, const GallopCSR *, PetscCount maxbytes, PetscBool *fits);
 
 PETSC_INTERN PetscInt       GallopPackPickStride(const GallopPackCost[GALLOP_PACK_STRIDES]);
 PETSC_INTERN PetscErrorCode GallopPackDestroy(GallopPack **);

@@ -524,24 +524,57 @@ static PetscErrorCode CheckBits(PetscBool few)
 
 /* ---- new values ---- */
 
-/* One value that does not fit: the matrix is packed again, and values that fit are only renewed */
-static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscInt before, PetscInt after)
+/* A mark on the packs at both places that new ones would not have, or whether it is still there */
+static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
 {
-  Mat A, plain, packed;
+  const void *data[2];
 
   PetscFunctionBegin;
+  PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_HOST, &data[0]));
+  PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_CUDA, &data[1]));
+  for (int k = 0; k < 2; k++) {
+    const EVCHYB *ev = (const EVCHYB *)data[k];
+
+    kept[k] = (PetscBool)(ev && ev->pack->figures.lines[GALLOP_PACK_32] >= PETSC_INT_MAX / 2);
+    if (ev && (by > 0 || kept[k])) ev->pack->figures.lines[GALLOP_PACK_32] += by;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A value that does not fit, and then others for all: the matrix is packed again where they are stored in other ways, else values are renewed, with another dictionary where they are others */
+static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscInt before, PetscInt after)
+{
+  const PetscInt mark = PETSC_INT_MAX / 2;
+  Mat            A, plain, packed;
+  PetscBool      kept[2], device;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
   PetscCall(Stencil(20, 10, 5, 1, values, &A));
   PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
   PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
   PetscCall(CheckMatrix(A, plain, packed, (Expect){1, before, GALLOP_PACK_STRIDED}, "before a new value"));
-  for (int k = 0; k < 3; k++) {
-    Mat B = k == 0 ? A : k == 1 ? plain : packed;
+  for (int step = 0; step < 2; step++) {
+    const PetscBool same = (PetscBool)(step || before == after);
 
-    PetscCall(MatSetValue(B, 500, 501, newvalue, INSERT_VALUES));
-    PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+    PetscCall(MarkPacks(packed, mark, kept));
+    for (int k = 0; k < 3; k++) {
+      Mat B = k == 0 ? A : k == 1 ? plain : packed;
+
+      if (step) PetscCall(MatScale(B, 1.0 / 3.0));
+      else {
+        PetscCall(MatSetValue(B, 500, 501, newvalue, INSERT_VALUES));
+        PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+        PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+      }
+    }
+    PetscCall(CompareProducts(A, plain, packed, VECSEQ, "after a new value"));
+    if (device) PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "after a new value"));
+    PetscCall(MarkPacks(packed, -mark, kept));
+    for (int k = 0; k < (device ? 2 : 1); k++)
+      PetscCheck(kept[k] == same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The pack on %s was %skept, with values of kind %d, step %d", k ? "the GPU" : "the host", kept[k] ? "" : "not ", (int)values, step);
+    PetscCall(CheckMatrix(A, plain, packed, (Expect){1, after, GALLOP_PACK_STRIDED}, "after a new value"));
   }
-  PetscCall(CheckMatrix(A, plain, packed, (Expect){1, after, GALLOP_PACK_STRIDED}, "after a new value"));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&plain));
   PetscCall(MatDestroy(&packed));
@@ -708,6 +741,7 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 700.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT16));
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
   PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
+  PetscCall(CheckNewValue(VALUES_ALL, 1.0 / 700.0, GALLOP_PACK_VALUE, GALLOP_PACK_VALUE));
   PetscCall(CheckAuto(150, 3, COLUMNS_STRIDED, 1, PETSC_TRUE));
   PetscCall(CheckAuto(150, 3, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
   PetscCall(CheckAuto(60, 3, COLUMNS_STRIDED, 1, PETSC_TRUE));

@@ -611,17 +611,48 @@ PetscErrorCode GallopPackFinish(GallopPack *pack, const GallopCSR *csr, const Ga
   return WHERE(csr->memtype, GallopPackFinish, pack, csr, order, maxbytes, done);
 }
 
-PetscErrorCode GallopPackRefresh(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
-{
-  return WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits);
-}
-
 PetscErrorCode GallopPackDestroy(GallopPack **pack)
 {
   PetscFunctionBegin;
   if (!*pack) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(WHERE((*pack)->memtype, GallopPackFree, *pack));
   PetscCall(PetscFree(*pack));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Other numbers, of which a dictionary takes as many bytes for each: it is exchanged, and all else stays where it is */
+static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+{
+  const GallopPack before = *pack;
+  GallopPack      *other;
+
+  PetscFunctionBegin;
+  PetscCall(GallopPackBegin(csr, &other));
+  *done = (PetscBool)(other->ndict && (other->ndict <= 256) == (pack->ndict <= 256));
+  if (*done) {
+    pack->dict  = other->dict;
+    pack->ndict = other->ndict;
+    pack->bytes = GallopPackBytes(pack);
+    *done       = (PetscBool)(!maxbytes || pack->bytes <= (size_t)maxbytes);
+    if (*done) {
+      other->dict = before.dict;
+      PetscCall(PetscInfo(NULL, "Packed entries: the new values take another dictionary, of %" PetscInt_FMT " numbers\n", pack->ndict));
+    } else *pack = before;
+  }
+  PetscCall(GallopPackDestroy(&other));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopPackRefresh(GallopPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
+{
+  PetscFunctionBegin;
+  PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
+  if (!*fits && pack->ndict) {
+    PetscBool renewed = PETSC_FALSE;
+
+    PetscCall(RenewDict(pack, csr, maxbytes, &renewed));
+    if (renewed) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -311,7 +311,9 @@ PetscErrorCode EVCHYBRefreshPack(const GallopFormatWork *work, const GallopCSR *
   void               *built;
 
   PetscFunctionBegin;
-  PetscCall(GallopPackRefresh(ev->pack, csr, fits));
+  ev->bytes -= ev->pack->bytes;
+  PetscCall(GallopPackRefresh(ev->pack, csr, ev->maxbytes, fits));
+  ev->bytes += ev->pack->bytes;
   if (*fits) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(NULL, "EVC-HYB: the new values of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix cannot be stored as those before: it is packed again\n", ev->m, ev->n));
   PetscCall(GallopPackDestroy(&ev->pack));
