@@ -524,6 +524,14 @@ static void GetColumns(GallopPackLine line, const unsigned char *stream, PetscIn
     for (int p = 0; p < GALLOP_PACK_ROWS; p++) column[p] = GallopPackFrom(line, ((const uint32_t *)at)[p]);
 }
 
+/* The rows of a slice, -1 where there is none, in the order of the values */
+static void GetRowsOf(const GallopPackSlice *slice, const unsigned char *stream, PetscInt row[])
+{
+  if (GallopPackClassOf(slice->rows) == GALLOP_PACK_STRIDED) GetColumns(slice->rows, stream, row);
+  else
+    for (int place = 0; place < GALLOP_PACK_ROWS; place++) row[place] = GallopPackRowOf(slice->rows, stream, place);
+}
+
 /* The values of a line: where they are stored as they are, else in room for them */
 static const PetscScalar *GetValues(const GallopPack *pack, GallopPackValues kind, const unsigned char *line, PetscScalar room[])
 {
@@ -540,6 +548,80 @@ static const PetscScalar *GetValues(const GallopPack *pack, GallopPackValues kin
   return room;
 }
 
+/* x for a line in the order of the values; on, where it is not NULL, tells which of them are entries: elsewhere any x will do */
+static void GetX(const GallopPack *pack, GallopPackLine line, const uint32_t on[], const PetscScalar *PETSC_RESTRICT x, PetscScalar *PETSC_RESTRICT has)
+{
+  const PetscInt stride = GallopPackStrideOf(line), last = line.base + (GALLOP_PACK_ROWS - 1) * stride;
+
+  if (GallopPackClassOf(line) == GALLOP_PACK_STRIDED && (!on || (PetscMin(line.base, last) >= 0 && PetscMax(line.base, last) < pack->n))) {
+    const PetscScalar *from[2] = {x + line.base, x + line.base + GALLOP_PACK_ROWS / 2 * stride};
+
+    if (stride == 1)
+      for (int l = 0; l < GALLOP_PACK_ROWS / 2; l++) {
+        has[2 * l]     = from[0][l];
+        has[2 * l + 1] = from[1][l];
+      }
+    else
+      for (int l = 0; l < GALLOP_PACK_ROWS / 2; l++) {
+        has[2 * l]     = from[0][stride * l];
+        has[2 * l + 1] = from[1][stride * l];
+      }
+  } else {
+    PetscInt column[GALLOP_PACK_ROWS];
+
+    GetColumns(line, pack->stream, column);
+    if (on)
+      for (int place = 0; place < GALLOP_PACK_ROWS; place++) column[place] = on[place] ? column[place] : 0;
+    for (int place = 0; place < GALLOP_PACK_ROWS; place++) has[place] = x[column[place]];
+  }
+}
+
+/* The sums of a slice's rows, line by line */
+static void SumSlice(const GallopPack *pack, const GallopPackSlice *slice, const PetscScalar *x, PetscScalar sum[])
+{
+  PetscScalar room[GALLOP_PACK_ROWS], has[GALLOP_PACK_ROWS];
+  uint32_t    mask[GALLOP_PACK_ROWS], on[GALLOP_PACK_ROWS], all = ~(uint32_t)0;
+
+  for (int place = 0; place < GALLOP_PACK_ROWS; place++) sum[place] = 0.0;
+  for (PetscInt k = 0; k < slice->width; k++) {
+    const PetscScalar   *value = GetValues(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), room);
+    const GallopPackLine line  = pack->line[slice->line + k];
+
+    if (slice->mask != GALLOP_PACK_NONE && k % GALLOP_PACK_CHUNK == 0) {
+      all = ~(uint32_t)0;
+      for (int place = 0; place < GALLOP_PACK_ROWS; place++) mask[place] = GallopPackMaskOf(slice, pack->stream, k / GALLOP_PACK_CHUNK, place);
+      for (int place = 0; place < GALLOP_PACK_ROWS; place++) all &= mask[place];
+    }
+    if (all >> k % GALLOP_PACK_CHUNK & 1) {
+      GetX(pack, line, NULL, x, has);
+      for (int place = 0; place < GALLOP_PACK_ROWS; place++) sum[place] = GallopMultiplyAdd(value[place], has[place], sum[place]);
+    } else {
+      for (int place = 0; place < GALLOP_PACK_ROWS; place++) on[place] = mask[place] >> k % GALLOP_PACK_CHUNK & 1;
+      GetX(pack, line, on, x, has);
+      for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
+        const PetscScalar with = GallopMultiplyAdd(value[place], has[place], sum[place]);
+
+        sum[place] = on[place] ? with : sum[place];
+      }
+    }
+  }
+}
+
+/* sum and what a piece of a row adds to it, from its first entry to its last */
+static PetscScalar SumPiece(const GallopPack *pack, const GallopPackSlice *slice, const PetscScalar *x, PetscScalar sum)
+{
+  PetscScalar room[GALLOP_PACK_ROWS];
+  PetscInt    column[GALLOP_PACK_ROWS];
+
+  for (PetscInt k = 0; k < slice->width; k++) {
+    const PetscScalar *value = GetValues(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), room);
+
+    GetColumns(pack->line[slice->line + k], pack->stream, column);
+    for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++) sum = GallopMultiplyAdd(value[GallopPackPlace(l)], x[column[GallopPackPlace(l)]], sum);
+  }
+  return sum;
+}
+
 PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct *p)
 {
   const PetscBool readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
@@ -547,39 +629,23 @@ PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct 
 
   PetscFunctionBegin;
   for (PetscInt s = 0; s < pack->nslice; s++) {
-    const GallopPackSlice *slice                 = &pack->slice[s];
-    PetscScalar            sum[GALLOP_PACK_ROWS] = {0}, room[GALLOP_PACK_ROWS];
-    PetscInt               column[GALLOP_PACK_ROWS];
-    uint32_t               mask[GALLOP_PACK_ROWS];
+    const GallopPackSlice *slice = &pack->slice[s];
+    PetscScalar            sum[GALLOP_PACK_ROWS];
+    PetscInt               rows[GALLOP_PACK_ROWS];
 
-    for (PetscInt k = 0; k < slice->width; k++) {
-      const PetscScalar *value = GetValues(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), room);
-
-      GetColumns(pack->line[slice->line + k], pack->stream, column);
-      if (slice->last) { /* one row, from its first entry to its last */
-        for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++) row = GallopMultiplyAdd(value[GallopPackPlace(l)], p->x[column[GallopPackPlace(l)]], row);
-        continue;
-      }
-      if (slice->mask == GALLOP_PACK_NONE) {
-        for (int place = 0; place < GALLOP_PACK_ROWS; place++) sum[place] = GallopMultiplyAdd(value[place], p->x[column[place]], sum[place]);
-        continue;
-      }
-      if (k % GALLOP_PACK_CHUNK == 0)
-        for (int place = 0; place < GALLOP_PACK_ROWS; place++) mask[place] = GallopPackMaskOf(slice, pack->stream, k / GALLOP_PACK_CHUNK, place);
-      for (int place = 0; place < GALLOP_PACK_ROWS; place++)
-        if (mask[place] >> k % GALLOP_PACK_CHUNK & 1) sum[place] = GallopMultiplyAdd(value[place], p->x[column[place]], sum[place]);
-    }
     if (slice->last) {
       const PetscInt to = slice->rows.base;
 
+      row = SumPiece(pack, slice, p->x, row);
       if (s + 1 < pack->nslice && pack->slice[s + 1].at) continue; /* the row goes on */
       p->z[to] = readsy ? GallopMultiplyAdd(*p->alpha, row, *p->beta * p->y[to]) : *p->alpha * row;
       row      = 0.0;
       continue;
     }
-    GetColumns(slice->rows, pack->stream, column);
+    SumSlice(pack, slice, p->x, sum);
+    GetRowsOf(slice, pack->stream, rows);
     for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
-      const PetscInt to = GallopPackClassOf(slice->rows) == GALLOP_PACK_STRIDED ? column[place] : GallopPackRowOf(slice->rows, pack->stream, place);
+      const PetscInt to = rows[place];
 
       if (to < 0) continue;
       p->z[to] = readsy ? GallopMultiplyAdd(*p->alpha, sum[place], *p->beta * p->y[to]) : *p->alpha * sum[place];
