@@ -23,12 +23,12 @@ typedef struct {
   PetscScalar       *z;
 } GallopProduct;
 
-/* a b + c of host products that have to agree to the last bit: rounded once where the processor does so, whatever a compiler makes of sums. Complex numbers are left to it. */
+/* a b + c of host products that have to agree to the last bit: rounded once where the processor does so, whatever a compiler makes of sums. Complex numbers are left to it. clang tells by __FMA__ alone. */
 static inline PetscScalar GallopMultiplyAdd(PetscScalar a, PetscScalar b, PetscScalar c)
 {
-#if !defined(PETSC_USE_COMPLEX) && defined(PETSC_USE_REAL_DOUBLE) && defined(FP_FAST_FMA)
+#if !defined(PETSC_USE_COMPLEX) && defined(PETSC_USE_REAL_DOUBLE) && (defined(FP_FAST_FMA) || defined(__FMA__))
   return fma(a, b, c);
-#elif !defined(PETSC_USE_COMPLEX) && defined(PETSC_USE_REAL_SINGLE) && defined(FP_FAST_FMAF)
+#elif !defined(PETSC_USE_COMPLEX) && defined(PETSC_USE_REAL_SINGLE) && (defined(FP_FAST_FMAF) || defined(__FMA__))
   return fmaf(a, b, c);
 #else
   return a * b + c;

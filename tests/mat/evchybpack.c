@@ -535,6 +535,7 @@ static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
   for (int k = 0; k < 2; k++) {
     const EVCHYB *ev = (const EVCHYB *)data[k];
 
+    PetscCheck(!ev || ev->pack, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Not packed on %s", k ? "the GPU" : "the host");
     kept[k] = (PetscBool)(ev && ev->pack->figures.lines[GALLOP_PACK_32] >= PETSC_INT_MAX / 2);
     if (ev && (by > 0 || kept[k])) ev->pack->figures.lines[GALLOP_PACK_32] += by;
   }
@@ -622,7 +623,7 @@ static PetscInt ColumnOf(Columns columns, PetscInt m, PetscInt each, PetscInt r,
   case COLUMNS_NEAR:
     return PetscMin(r / 1000 * 1000, m - near) + k * (near / each) + (PetscInt)(7919 * (PetscInt64)r * (k + 1) % (near / each - 1));
   default:
-    return k * (m / each) + (PetscInt)(7919 * (PetscInt64)r * (k + 1) % (m / each));
+    return k * (m / each) + (PetscInt)(2654435761u * (uint32_t)(r * each + k + 1) % (uint32_t)(m / each));
   }
 }
 
@@ -652,24 +653,26 @@ static PetscErrorCode GetProcessors(PetscInt *processors)
 }
 
 /*
-  Where nothing is asked for, a matrix of so many slices a multiprocessor is packed on the GPU as expected, with columns of a kind, each entries in each of the first rows of a share of all; never on the
-  host
+  Where nothing is asked for, a matrix of so many slices a multiprocessor is packed on the GPU as expected, with columns of a kind, each entries in each of the first rows of a share of all, many more in
+  every so manieth; never on the host
 */
-static PetscErrorCode CheckAuto(PetscInt slices, PetscInt each, Columns columns, PetscReal share, PetscBool expected)
+static PetscErrorCode CheckAuto(PetscInt slices, PetscInt each, PetscInt every, Columns columns, PetscReal share, PetscBool expected)
 {
-  PetscInt    processors, m;
-  Entries     e;
-  Mat         A, B;
-  Vec         x, z;
-  PetscBool   device;
-  const void *data;
+  const PetscInt longest = 300;
+  PetscInt       processors, m;
+  Entries        e;
+  Mat            A, B;
+  Vec            x, z;
+  PetscBool      device;
+  const void    *data;
 
   PetscFunctionBegin;
   PetscCall(GetProcessors(&processors));
   m = slices * processors * GALLOP_PACK_ROWS;
-  PetscCall(EntriesBegin(m, m, each * m, &e));
+  if (columns == COLUMNS_RANDOM) m = PetscMax(m, 400000); /* for which 16 bits do not do */
+  PetscCall(EntriesBegin(m, m, each * m + (every ? longest * (m / every + 1) : 0), &e));
   for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = 0; k < each && (PetscReal)r < share * (PetscReal)m; k++) Put(&e, ColumnOf(columns, m, each, r, k), TestValue(6, r, k));
+    for (PetscInt k = 0; k < (every && r % every == 0 ? longest : each) && (PetscReal)r < share * (PetscReal)m; k++) Put(&e, ColumnOf(columns, m, each, r, k), TestValue(6, r, k));
     e.i[r + 1] = e.nz;
   }
   PetscCall(EntriesEnd(&e, &A));
@@ -691,6 +694,58 @@ static PetscErrorCode CheckAuto(PetscInt slices, PetscInt each, Columns columns,
   }
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of many long rows those of up to EVCHYB_WARP_ROW entries are computed by a warp each, longer ones and those of several pieces by GPU blocks */
+static PetscErrorCode CheckWarpRows(void)
+{
+  const PetscInt n = 9000, longer[] = {EVCHYB_WARP_ROW, EVCHYB_WARP_ROW + 1, EVCHYB_PIECE, EVCHYB_PIECE + 1, n};
+  PetscInt       processors, m, bywarp = 0, most = 0;
+  PetscBool      device;
+  Entries        e;
+  Mat            A, plain, packed;
+  const void    *data;
+  EVCHYB        *ev;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GetProcessors(&processors));
+  m = 24 * processors;
+  PetscCall(EntriesBegin(m, n, 3200 * m, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt len = r < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(longer) ? longer[r] : 600 + 200 * (r % 11);
+
+    for (PetscInt k = 0; k < len; k++) Put(&e, len == n ? k : r % 7 + k * 2 - k % (r % 2 + 1), ValueOf(VALUES_ALL, e.nz));
+    e.i[r + 1] = e.nz;
+  }
+  PetscCall(EntriesEnd(&e, &A));
+  PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
+  PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
+  PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "many long rows"));
+  PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_CUDA, &data));
+  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format on the GPU");
+  PetscCall(EVCHYBCopyToHost((const EVCHYB *)data, &ev));
+  for (int k = 0; k < ev->launch.n; k++) {
+    const EVCHYBRange     *range = &ev->launch.range[k];
+    const GallopPackSlice *piece = ev->pack->slice + ev->pack->nslice - ev->pack->npiece;
+
+    for (PetscInt q = range->first; q < range->end && range->kind == EVCHYB_RANGE_PIECES; q++) {
+      const PetscInt  entries = (piece[q].width - 1) * GALLOP_PACK_ROWS + piece[q].last;
+      const PetscBool several = (PetscBool)(piece[q].at || (q + 1 < ev->pack->npiece && piece[q + 1].at));
+
+      PetscCheck((range->count == 1) == (!several && entries <= EVCHYB_WARP_ROW), PETSC_COMM_SELF, PETSC_ERR_PLIB, "A piece of %" PetscInt_FMT " entries is computed by %d warps", entries, (int)range->count);
+      if (range->count > 1) continue;
+      bywarp++;
+      most = PetscMax(most, entries);
+    }
+  }
+  PetscCheck(bywarp == m - 4 && most == EVCHYB_WARP_ROW, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " rows are computed by a warp, the longest of them has %" PetscInt_FMT " entries", bywarp, m, most);
+  PetscCall(EVCHYBDestroyHostCopy(&ev));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&plain));
+  PetscCall(MatDestroy(&packed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -742,16 +797,19 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
   PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
   PetscCall(CheckNewValue(VALUES_ALL, 1.0 / 700.0, GALLOP_PACK_VALUE, GALLOP_PACK_VALUE));
-  PetscCall(CheckAuto(150, 3, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(150, 3, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
-  PetscCall(CheckAuto(60, 3, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(11, 3, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
-  PetscCall(CheckAuto(11, 13, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(9, 16, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
-  PetscCall(CheckAuto(15, 12, COLUMNS_SHARED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(15, 12, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
-  PetscCall(CheckAuto(21, 12, COLUMNS_NEAR, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(80, 3, COLUMNS_RANDOM, 1, PETSC_FALSE));
+  PetscCall(CheckWarpRows());
+  PetscCall(CheckAuto(150, 3, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(150, 3, 0, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
+  PetscCall(CheckAuto(60, 3, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(11, 3, 0, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
+  PetscCall(CheckAuto(11, 13, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(9, 16, 0, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
+  PetscCall(CheckAuto(15, 12, 0, COLUMNS_SHARED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(15, 12, 0, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
+  PetscCall(CheckAuto(21, 12, 200, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(21, 12, 20, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* most entries are in long rows */
+  PetscCall(CheckAuto(21, 12, 0, COLUMNS_NEAR, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(80, 3, 0, COLUMNS_RANDOM, 1, PETSC_FALSE));
   PetscCall(TestHasDevice(&device));
   PetscCheck(!device || compared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "On the GPU no row was compared bit by bit");
   PetscCall(PetscFinalize());

@@ -551,28 +551,44 @@ static const PetscScalar *GetValues(const GallopPack *pack, GallopPackValues kin
 /* x for a line in the order of the values; on, where it is not NULL, tells which of them are entries: elsewhere any x will do */
 static void GetX(const GallopPack *pack, GallopPackLine line, const uint32_t on[], const PetscScalar *PETSC_RESTRICT x, PetscScalar *PETSC_RESTRICT has)
 {
-  const PetscInt stride = GallopPackStrideOf(line), last = line.base + (GALLOP_PACK_ROWS - 1) * stride;
+  if (GallopPackClassOf(line) == GALLOP_PACK_STRIDED) {
+    const PetscInt     stride = GallopPackStrideOf(line), last = line.base + (GALLOP_PACK_ROWS - 1) * stride;
+    const PetscScalar *from[2];
 
-  if (GallopPackClassOf(line) == GALLOP_PACK_STRIDED && (!on || (PetscMin(line.base, last) >= 0 && PetscMax(line.base, last) < pack->n))) {
-    const PetscScalar *from[2] = {x + line.base, x + line.base + GALLOP_PACK_ROWS / 2 * stride};
-
-    if (stride == 1)
-      for (int l = 0; l < GALLOP_PACK_ROWS / 2; l++) {
-        has[2 * l]     = from[0][l];
-        has[2 * l + 1] = from[1][l];
-      }
-    else
-      for (int l = 0; l < GALLOP_PACK_ROWS / 2; l++) {
-        has[2 * l]     = from[0][stride * l];
-        has[2 * l + 1] = from[1][stride * l];
-      }
-  } else {
+    if (!on || (PetscMin(line.base, last) >= 0 && PetscMax(line.base, last) < pack->n)) {
+      from[0] = x + line.base;
+      from[1] = from[0] + GALLOP_PACK_ROWS / 2 * stride;
+      if (stride == 1)
+        for (int l = 0; l < GALLOP_PACK_ROWS / 2; l++) {
+          has[2 * l]     = from[0][l];
+          has[2 * l + 1] = from[1][l];
+        }
+      else
+        for (int l = 0; l < GALLOP_PACK_ROWS / 2; l++) {
+          has[2 * l]     = from[0][stride * l];
+          has[2 * l + 1] = from[1][stride * l];
+        }
+      return;
+    }
+  }
+  {
     PetscInt column[GALLOP_PACK_ROWS];
 
     GetColumns(line, pack->stream, column);
     if (on)
       for (int place = 0; place < GALLOP_PACK_ROWS; place++) column[place] = on[place] ? column[place] : 0;
     for (int place = 0; place < GALLOP_PACK_ROWS; place++) has[place] = x[column[place]];
+  }
+}
+
+/* Adds what stands in a line to the sums of the rows that have an entry there; elsewhere 0 is multiplied, and left out */
+static void AddWhere(const uint32_t on[], const PetscScalar *PETSC_RESTRICT value, const PetscScalar *PETSC_RESTRICT has, PetscScalar *PETSC_RESTRICT sum)
+{
+  for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
+    const PetscScalar a = value[place], b = has[place], before = sum[place];
+    const PetscScalar with = GallopMultiplyAdd(on[place] ? a : 0.0, on[place] ? b : 0.0, before);
+
+    sum[place] = on[place] ? with : before;
   }
 }
 
@@ -598,11 +614,7 @@ static void SumSlice(const GallopPack *pack, const GallopPackSlice *slice, const
     } else {
       for (int place = 0; place < GALLOP_PACK_ROWS; place++) on[place] = mask[place] >> k % GALLOP_PACK_CHUNK & 1;
       GetX(pack, line, on, x, has);
-      for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
-        const PetscScalar with = GallopMultiplyAdd(value[place], has[place], sum[place]);
-
-        sum[place] = on[place] ? with : sum[place];
-      }
+      AddWhere(on, value, has, sum);
     }
   }
 }

@@ -40,7 +40,8 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   Packed, the rows of the ELL part are stored 64 at a time, in the order of the matrix or sorted, whichever takes fewer bytes: columns that grow by the row are not stored,
   nor those that are all as far from the entries before them, others as differences of 8 or 16 bits where that is enough; values in single precision where that is exact, or as numbers of a dictionary of up to 65536. Products of real numbers are the
-  same to the last bit. When new values cannot be stored as those before were, the matrix is packed again.
+  same to the last bit. Where new values cannot be stored as those before were, they get another
+  dictionary, or the matrix is packed again.
 
   References:
 . * - D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU, sections 2.1 and 2.2
@@ -216,6 +217,7 @@ static PetscBool Pays(const EVCHYB *ev, const GallopPackCost *cost, const Gallop
 
   if (!cost->entries) return PETSC_FALSE;
   for (PetscInt k = 0; k < nrows; k++) nlong += (PetscLogDouble)(csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]);
+  if (nlong > EVCHYB_PACK_LONG * (PetscLogDouble)csr->nz) return PETSC_FALSE;
   each = (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries;
   each += ((PetscLogDouble)(sizeof(PetscScalar) + sizeof(int32_t)) - each) * nlong / (PetscLogDouble)csr->nz;
   return (PetscBool)(each <= sizeof(PetscScalar) + (many ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES));
@@ -312,7 +314,7 @@ PetscErrorCode EVCHYBRefreshPack(const GallopFormatWork *work, const GallopCSR *
 
   PetscFunctionBegin;
   ev->bytes -= ev->pack->bytes;
-  PetscCall(GallopPackRefresh(ev->pack, csr, ev->maxbytes, fits));
+  PetscCall(GallopPackRefresh(ev->pack, csr, ev->maxbytes ? ev->maxbytes - (PetscCount)ev->bytes : 0, fits));
   ev->bytes += ev->pack->bytes;
   if (*fits) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscInfo(NULL, "EVC-HYB: the new values of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix cannot be stored as those before: it is packed again\n", ev->m, ev->n));

@@ -69,6 +69,7 @@ typedef enum {
 /* The same where entries take more than that, mostly for columns in 16 bits: warps have a slice each then, and fewer would leave the GPU idle */
 #define EVCHYB_PACK_STORED_SLICES 20
 #define EVCHYB_PACK_STORED_BYTES  2.6
+#define EVCHYB_PACK_LONG          0.25 /* of the entries, at most, are in long rows: more gain little, and are slow to pack */
 #define EVCHYB_PIECE              4096 /* entries of a piece */
 #define EVCHYB_SHORT_ROW          512  /* that a warp computes, longer pieces a GPU block */
 #define EVCHYB_WARP_ROW           3072 /* the same at most, where long rows are many: measured, docs/packing.md */

@@ -8,6 +8,7 @@
 
 static constexpr int WarpsInBlock = EVCHYB_THREADS / WarpSize;
 static_assert(EVCHYB_BLOCK == WarpSize, "a warp computes a column block");
+static_assert(EVCHYB_WARP_ROW <= EVCHYB_PIECE, "a warp computes a row of one piece");
 
 /* How the kernel is compiled: entries in flight a thread, GPU blocks a multiprocessor, whether matrix data is loaded before the predecessor has ended, and whether rows are in order, so that perm is not read */
 template <int AtOnce_, int MinBlocks_, bool Early_, bool InOrder_>
