@@ -151,8 +151,23 @@ def products(path, ours=OURS):
     return text
 
 
+def views(path):
+    """What a run with -view says of the format of each matrix and type: {(matrix, what): text}."""
+    said, case = {}, None
+    for line in Path(path).read_text().splitlines():
+        if line.startswith("# view"):
+            said[case] = said.get(case, "") + line + "\n"
+        elif line.strip() and not line.startswith("#"):
+            case = line.split()[0], line.split()[4]
+    return said
+
+
 def packed_by_auto(path):
-    """Which matrices take another room on the GPU than plainly stored, by more than what its memory is given in, pieces of 2 MiB; and of smaller ones those that the file names."""
+    """Which matrices are packed by default. Of a run without -view those that take another room on the GPU than plainly stored, by more than what
+    its memory is given in, pieces of 2 MiB, and those that the file names."""
+    said = {name: text for (name, what), text in views(path).items() if what == f"{OURS}@a"}
+    if said:
+        return [name for name, text in said.items() if ", packed:" in text]
     named = set(re.findall(r"^# (\S+) is packed by auto", Path(path).read_text(), re.M))
     plain, auto, nnz = memory(path, OURS), memory(path, f"{OURS}@a"), Run(path).nnz
     return [name for name in auto if name in named or abs(auto[name] - plain[name]) * nnz[name] > 3 << 20]
@@ -170,15 +185,20 @@ def by_default():
 def packed(path):
     """Packed storage (evchyb@p) beside plain (evchyb), what auto takes (evchyb@a) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, which what aijcusparse takes tells."""
     plain, ours = Run(path), Run(path, f"{OURS}@p")
-    taken = {what: memory(path, what) for what in ("aijcusparse", OURS, f"{OURS}@p")}
+    taken, told = {what: memory(path, what) for what in ("aijcusparse", OURS, f"{OURS}@p")}, views(path)
     size = {fields[0]: int(fields[1]) + int(fields[2]) for fields in lines_of(path)}
     rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | auto (µs) | packed over cuSPARSE | over plain | bytes a nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 10 + "---|"]
     gains = {name: plain.time[name, OURS] / plain.time[name, f"{OURS}@a"] for name in packed_by_auto(path)}
     for name in ours.matrices():
         best, time, nnz, cells = ours.cusparse(name), ours.time[name, f"{OURS}@p"], ours.nnz[name], " | | "
-        bytes_ = [taken[what][name] - taken["aijcusparse"][name] for what in (OURS, f"{OURS}@p")]
-        if min(bytes_) * nnz > 1 << 24:  # less is not seen in the GPU's memory, which is given in pieces of 2 MiB
-            cells = f"{bytes_[0]:.2f} | {bytes_[1]:.2f} | {(bytes_[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %"
+        seen = [re.search(r" bytes, ([\d.]+) a nonzero", told.get((name, what), "")) for what in (OURS, f"{OURS}@p")]
+        if all(seen):
+            bytes_ = [float(each.group(1)) for each in seen]
+        else:
+            bytes_ = [taken[what][name] - taken["aijcusparse"][name] for what in (OURS, f"{OURS}@p")]
+        if all(seen) or min(bytes_) * nnz > 1 << 24:  # less is not seen in the GPU's memory, which is given in pieces of 2 MiB
+            share = f"{(bytes_[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %" if nnz >= LARGE else ""
+            cells = f"{bytes_[0]:.2f} | {bytes_[1]:.2f} | {share}"
         rows.append(f"| {name} | {nnz / 1e6:.2f} | {best:.1f} | {plain.time[name, OURS]:.1f} | {time:.1f} | {plain.time[name, f'{OURS}@a']:.1f} | {best / time:.2f} | {plain.time[name, OURS] / time:.2f} | {cells} | {cache(ours, name)} |")
     said = ""
     if gains:
