@@ -20,7 +20,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE / "results"))
-from table import DRAWN_OF, LARGE, OURS, TYPES, Run, dense_times, lines_of, model_rows, runs_of_types, speedups
+from table import CUSPARSE, DRAWN_OF, LARGE, OURS, TYPES, Run, dense_times, lines_of, model_rows, runs_of_types, speedups
 
 # told apart by colour-blind readers too (Okabe and Ito)
 BLUE, ORANGE, GREEN, SKY, PURPLE, YELLOW, BLACK = "#0072b2", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#e69f00", "#000000"
@@ -252,7 +252,7 @@ def draw_times(path, results=HERE / "results"):
     run, points = Run(results / f"{OURS}-h200.tsv"), {OURS: {}, "best cuSPARSE": {}}
     for fields in lines_of(results / f"{OURS}-h200.tsv"):
         name, rows, columns, nnz, cold = fields[0], *map(int, fields[1:4]), float(fields[8])
-        if fields[4].startswith(f"{OURS}@"):
+        if fields[4] != OURS and not fields[4].startswith(CUSPARSE):
             continue
         solver = OURS if fields[4] == OURS else "best cuSPARSE"
         before = points[solver].get(name, (0, math.inf))[1]

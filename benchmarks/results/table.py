@@ -39,6 +39,7 @@ from lab import short
 LARGE = 1000000  # nonzeros from which a matrix is timed with L2 flushed
 NEAR = 1.3  # what the model of products with dense matrices is held to
 OURS = "evchyb"
+CUSPARSE = ("aijcusparse", "raw_")  # what names of its programs begin with
 DEFAULT_WINDOW = 4096
 SWEPT = ["web7M", "uniform8M_8", "web1M", "delaunay_n20", "circuit1447k", "star7_200"]
 TYPES = ["evchyb", "csroverlap", "fastload", "hbp"]
@@ -87,7 +88,7 @@ class Run:
         return sorted({name for name, what in self.time if what == self.ours}, key=lambda name: -self.nnz[name])
 
     def cusparse(self, name):
-        return min((time for (matrix, what), time in self.time.items() if matrix == name and what.startswith(("aijcusparse", "raw_"))), default=None)
+        return min((time for (matrix, what), time in self.time.items() if matrix == name and what.startswith(CUSPARSE)), default=None)
 
 
 def mean(values):

@@ -35,6 +35,12 @@ static inline PetscScalar GallopMultiplyAdd(PetscScalar a, PetscScalar b, PetscS
 #endif
 }
 
+/* z of a row, of its sum: what GallopStore() does on the GPU */
+static inline void GallopStoreRow(const GallopProduct *p, PetscInt row, PetscScalar sum)
+{
+  p->z[row] = *p->beta == (PetscScalar)0.0 ? *p->alpha * sum : GallopMultiplyAdd(*p->alpha, sum, *p->beta * p->y[row]);
+}
+
 /* C = A B, or C += A B: B and C are dense, column-major, and have so many columns, at least one */
 typedef struct {
   PetscInt           columns;

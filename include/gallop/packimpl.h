@@ -243,10 +243,16 @@ GALLOP_PACK_HD PetscBool GallopPackIsSingle(PetscReal value)
   return (PetscBool)(value == value && GallopPackBitsOf((PetscReal)(float)value) == GallopPackBitsOf(value));
 }
 
+/* How the numbers of a dictionary of so many are stored */
+GALLOP_PACK_HD GallopPackValues GallopPackDictClass(PetscCount ndict)
+{
+  return ndict <= 256 ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
+}
+
 /* Whether a dictionary of so many numbers pays for nz values: it takes at most half of what is saved */
 GALLOP_PACK_HD PetscBool GallopPackDictPays(PetscCount ndict, PetscCount nz)
 {
-  const int saved = (int)sizeof(PetscReal) - (ndict <= 256 ? 1 : 2);
+  const int saved = (int)sizeof(PetscReal) - (GallopPackDictClass(ndict) == GALLOP_PACK_DICT8 ? 1 : 2);
 
   return (PetscBool)(ndict <= GALLOP_PACK_DICT && 2 * ndict * (PetscCount)sizeof(PetscReal) <= saved * GALLOP_PACK_PARTS * nz);
 }

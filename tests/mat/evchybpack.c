@@ -284,12 +284,24 @@ static PetscErrorCode CreateStored(Mat A, const char storage[], PetscBool unsort
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The format that a matrix has on the host or the GPU, after a product there */
+static PetscErrorCode FormatAt(Mat A, PetscMemType memtype, const EVCHYB **ev)
+{
+  const void *data;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetFormatData(A, memtype, &data));
+  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format on %s", PetscMemTypeHost(memtype) ? "the host" : "the GPU");
+  *ev = (const EVCHYB *)data;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscCount compared; /* rows of which every bit was, on the GPU */
 
 /* The rows of packed slices that plain storage, at the place of the last product, adds up from their first entry on */
 static PetscErrorCode AddedInOrder(Mat A, Mat plain, PetscBool device, PetscBool inorder[])
 {
-  const void     *data;
+  const EVCHYB   *at;
   EVCHYB         *ev;
   PetscInt        m;
   const PetscInt *i, *j;
@@ -300,9 +312,8 @@ static PetscErrorCode AddedInOrder(Mat A, Mat plain, PetscBool device, PetscBool
   for (PetscInt r = 0; r < m; r++) inorder[r] = (PetscBool)(!device && i[r + 1] - i[r] <= 128);
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
   if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGallopGetFormatData(plain, PETSC_MEMTYPE_CUDA, &data));
-  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format on the GPU");
-  PetscCall(EVCHYBCopyToHost((const EVCHYB *)data, &ev));
+  PetscCall(FormatAt(plain, PETSC_MEMTYPE_CUDA, &at));
+  PetscCall(EVCHYBCopyToHost(at, &ev));
   for (int k = 0; k < ev->launch.n; k++) {
     const EVCHYBRange *range = &ev->launch.range[k];
 
@@ -630,10 +641,10 @@ static PetscInt ColumnOf(Columns columns, PetscInt m, PetscInt each, PetscInt r,
 /* The GPU's multiprocessors; without one, as many as that of the defaults has, for matrices that are then stored plainly */
 static PetscErrorCode GetProcessors(PetscInt *processors)
 {
-  Mat         A, B;
-  Vec         x, z;
-  PetscBool   device;
-  const void *data;
+  Mat           A, B;
+  Vec           x, z;
+  PetscBool     device;
+  const EVCHYB *ev;
 
   PetscFunctionBegin;
   *processors = 132;
@@ -642,9 +653,8 @@ static PetscErrorCode GetProcessors(PetscInt *processors)
   PetscCall(Stencil(10, 10, 10, 1, VALUES_ALL, &A));
   PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
   PetscCall(MultiplyAt(B, 1000, 1, &x, &z));
-  PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_CUDA, &data));
-  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format on the GPU");
-  *processors = ((const EVCHYB *)data)->processors;
+  PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
+  *processors = ev->processors;
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&z));
   PetscCall(MatDestroy(&A));
@@ -656,19 +666,17 @@ static PetscErrorCode GetProcessors(PetscInt *processors)
   Where nothing is asked for, a matrix of so many slices a multiprocessor is packed on the GPU as expected, with columns of a kind, each entries in each of the first rows of a share of all, many more in
   every so manieth; never on the host
 */
-static PetscErrorCode CheckAuto(PetscInt slices, PetscInt each, PetscInt every, Columns columns, PetscReal share, PetscBool expected)
+static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt each, PetscInt every, Columns columns, PetscReal share, PetscBool expected)
 {
   const PetscInt longest = 300;
-  PetscInt       processors, m;
+  PetscInt       m       = slices * processors * GALLOP_PACK_ROWS;
   Entries        e;
   Mat            A, B;
   Vec            x, z;
   PetscBool      device;
-  const void    *data;
+  const EVCHYB  *ev;
 
   PetscFunctionBegin;
-  PetscCall(GetProcessors(&processors));
-  m = slices * processors * GALLOP_PACK_ROWS;
   if (columns == COLUMNS_RANDOM) m = PetscMax(m, 400000); /* for which 16 bits do not do */
   PetscCall(EntriesBegin(m, m, each * m + (every ? longest * (m / every + 1) : 0), &e));
   for (PetscInt r = 0; r < m; r++) {
@@ -681,14 +689,9 @@ static PetscErrorCode CheckAuto(PetscInt slices, PetscInt each, PetscInt every, 
   for (int place = 0; place < (device ? 2 : 1); place++) {
     PetscCall(MultiplyAt(B, m, place, &x, &z));
     PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, "storage auto"));
-    PetscCall(MatGallopGetFormatData(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
-    PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: no format");
-    {
-      const EVCHYB *ev = (const EVCHYB *)data;
-
-      PetscCheck((PetscBool)(ev->pack != NULL) == (PetscBool)(place && expected), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns of kind %d in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", (int)columns, m, place ? "the GPU" : "the host");
-      if (ev->pack) PetscCall(CheckRanges(ev, columns));
-    }
+    PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+    PetscCheck((PetscBool)(ev->pack != NULL) == (PetscBool)(place && expected), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns of kind %d in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", (int)columns, m, place ? "the GPU" : "the host");
+    if (ev->pack) PetscCall(CheckRanges(ev, columns));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
   }
@@ -698,21 +701,20 @@ static PetscErrorCode CheckAuto(PetscInt slices, PetscInt each, PetscInt every, 
 }
 
 /* Of many long rows those of up to EVCHYB_WARP_ROW entries are computed by a warp each, longer ones and those of several pieces by GPU blocks */
-static PetscErrorCode CheckWarpRows(void)
+static PetscErrorCode CheckWarpRows(PetscInt processors)
 {
   const PetscInt n = 9000, longer[] = {EVCHYB_WARP_ROW, EVCHYB_WARP_ROW + 1, EVCHYB_PIECE, EVCHYB_PIECE + 1, n};
-  PetscInt       processors, m, bywarp = 0, most = 0;
+  const PetscInt m      = 24 * processors;
+  PetscInt       bywarp = 0, most = 0;
   PetscBool      device;
   Entries        e;
   Mat            A, plain, packed;
-  const void    *data;
+  const EVCHYB  *at;
   EVCHYB        *ev;
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
   if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GetProcessors(&processors));
-  m = 24 * processors;
   PetscCall(EntriesBegin(m, n, 3200 * m, &e));
   for (PetscInt r = 0; r < m; r++) {
     const PetscInt len = r < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(longer) ? longer[r] : 600 + 200 * (r % 11);
@@ -724,9 +726,8 @@ static PetscErrorCode CheckWarpRows(void)
   PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
   PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
   PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "many long rows"));
-  PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_CUDA, &data));
-  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format on the GPU");
-  PetscCall(EVCHYBCopyToHost((const EVCHYB *)data, &ev));
+  PetscCall(FormatAt(packed, PETSC_MEMTYPE_CUDA, &at));
+  PetscCall(EVCHYBCopyToHost(at, &ev));
   for (int k = 0; k < ev->launch.n; k++) {
     const EVCHYBRange     *range = &ev->launch.range[k];
     const GallopPackSlice *piece = ev->pack->slice + ev->pack->nslice - ev->pack->npiece;
@@ -754,6 +755,7 @@ int main(int argc, char **argv)
   static const PetscInt ranges[] = {255, 256, 257, 65535, 65536, 65537, 200000};
   static const PetscInt sizes[]  = {1, 2, 63, 64, 65, 127, 128, 129, 500, 1000, 3000};
   Mat                   A;
+  PetscInt              processors;
   PetscBool             device;
 
   PetscFunctionBeginUser;
@@ -797,19 +799,20 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
   PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
   PetscCall(CheckNewValue(VALUES_ALL, 1.0 / 700.0, GALLOP_PACK_VALUE, GALLOP_PACK_VALUE));
-  PetscCall(CheckWarpRows());
-  PetscCall(CheckAuto(150, 3, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(150, 3, 0, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
-  PetscCall(CheckAuto(60, 3, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(11, 3, 0, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
-  PetscCall(CheckAuto(11, 13, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(9, 16, 0, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
-  PetscCall(CheckAuto(15, 12, 0, COLUMNS_SHARED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(15, 12, 0, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
-  PetscCall(CheckAuto(21, 12, 200, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(21, 12, 20, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* most entries are in long rows */
-  PetscCall(CheckAuto(21, 12, 0, COLUMNS_NEAR, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(80, 3, 0, COLUMNS_RANDOM, 1, PETSC_FALSE));
+  PetscCall(GetProcessors(&processors));
+  PetscCall(CheckWarpRows(processors));
+  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
+  PetscCall(CheckAuto(processors, 60, 3, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 11, 3, 0, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
+  PetscCall(CheckAuto(processors, 11, 13, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 9, 16, 0, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
+  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_SHARED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
+  PetscCall(CheckAuto(processors, 21, 12, 200, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 21, 12, 20, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* most entries are in long rows */
+  PetscCall(CheckAuto(processors, 21, 12, 0, COLUMNS_NEAR, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 80, 3, 0, COLUMNS_RANDOM, 1, PETSC_FALSE));
   PetscCall(TestHasDevice(&device));
   PetscCheck(!device || compared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "On the GPU no row was compared bit by bit");
   PetscCall(PetscFinalize());

@@ -42,16 +42,21 @@ static void GetRows(const GallopCSR *csr, const GallopPackOrder *order, PetscInt
   s->step    = GallopPackStep(order, plan, s->row[0], s->row[1]);
 }
 
-/* The columns of a line, -1 where it has no entry, and what they may grow by */
+/* The columns of a line, -1 where it has no entry, those of the line before, if there is one, and what they may grow by */
 typedef struct {
-  PetscInt column[GALLOP_PACK_ROWS], step;
+  PetscInt  column[GALLOP_PACK_ROWS], before[GALLOP_PACK_ROWS], step;
+  PetscBool follows;
 } Columns;
 
 /* The k-th entries of all rows */
 static void ColumnsOfRows(const GallopCSR *csr, const Rows *s, PetscInt k, Columns *c)
 {
-  c->step = s->step;
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++) c->column[l] = k < s->len[l] ? csr->j[s->first[l] + k] : -1;
+  c->step    = s->step;
+  c->follows = (PetscBool)(k > 0);
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+    c->column[l] = k < s->len[l] ? csr->j[s->first[l] + k] : -1;
+    c->before[l] = k > 0 && k < s->len[l] ? csr->j[s->first[l] + k - 1] : -1;
+  }
 }
 
 /* Line k of a piece of a row */
@@ -60,26 +65,30 @@ static void ColumnsOfPiece(const GallopCSR *csr, const GallopPackPlan *plan, Pet
   const PetscInt *j = csr->j + plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
   const int       n = GallopPackInLine(plan->entries, k);
 
-  c->step = GallopPackPieceStep(j[0], n > 1 ? j[1] : j[0]);
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++) c->column[l] = l < n ? j[l] : -1;
+  c->step    = GallopPackPieceStep(j[0], n > 1 ? j[1] : j[0]);
+  c->follows = (PetscBool)(k > 0);
+  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+    c->column[l] = l < n ? j[l] : -1;
+    c->before[l] = k > 0 && l < n ? j[l - GALLOP_PACK_ROWS] : -1;
+  }
 }
 
 /* Whether all entries of a line are as far from those of the line before, and how far */
-static PetscBool AreShared(const Columns *c, const Columns *before, PetscInt *apart)
+static PetscBool AreShared(const Columns *c, PetscInt *apart)
 {
   PetscBool some = PETSC_FALSE;
 
   for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
     if (c->column[l] < 0) continue;
-    if (some && c->column[l] - before->column[l] != *apart) return PETSC_FALSE;
-    *apart = c->column[l] - before->column[l];
+    if (some && c->column[l] - c->before[l] != *apart) return PETSC_FALSE;
+    *apart = c->column[l] - c->before[l];
     some   = PETSC_TRUE;
   }
   return some;
 }
 
-/* How the columns of a line are stored: by their step from base, as offsets from it, or, shared, by the offsets of the line before, if there is one, from which it is base away */
-static GallopPackClass ClassOfLine(const Columns *c, const Columns *before, PetscInt *base, PetscBool *shared)
+/* How the columns of a line are stored: by their step from base, as offsets from it, or, shared, by the offsets of the line before, from which it is base away */
+static GallopPackClass ClassOfLine(const Columns *c, PetscInt *base, PetscBool *shared)
 {
   PetscInt        lo = PETSC_INT_MAX, hi = PETSC_INT_MIN, lessl = PETSC_INT_MAX, lessh = PETSC_INT_MIN, apart = 0;
   GallopPackClass kind;
@@ -94,17 +103,17 @@ static GallopPackClass ClassOfLine(const Columns *c, const Columns *before, Pets
     lessh = PetscMax(lessh, less);
   }
   kind    = GallopPackClassOfEntries(lo, hi, lessl, lessh, base);
-  *shared = (PetscBool)(kind != GALLOP_PACK_STRIDED && before && AreShared(c, before, &apart));
+  *shared = (PetscBool)(kind != GALLOP_PACK_STRIDED && c->follows && AreShared(c, &apart));
   if (*shared) *base = apart;
   return kind;
 }
 
 /* Counts a line; *kind is the class of the one before, and is that of this one then */
-static void CountLine(GallopPackPlan *plan, const Columns *c, const Columns *before, GallopPackClass *kind)
+static void CountLine(GallopPackPlan *plan, const Columns *c, GallopPackClass *kind)
 {
   PetscInt              base;
   PetscBool             shared;
-  const GallopPackClass own = ClassOfLine(c, before, &base, &shared);
+  const GallopPackClass own = ClassOfLine(c, &base, &shared);
 
   if (!shared) *kind = own;
   GallopPackCountLine(plan, *kind, shared);
@@ -143,7 +152,7 @@ static GallopPackValues ValuesOf(const GallopPack *pack, const GallopCSR *csr, P
 {
   const PetscReal *a = (const PetscReal *)(csr->a + first);
 
-  if (pack->ndict) return pack->ndict <= 256 ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
+  if (pack->ndict) return GallopPackDictClass(pack->ndict);
   if (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
   for (PetscCount k = 0; k < GALLOP_PACK_PARTS * n; k++)
     if (!GallopPackIsSingle(a[k])) return GALLOP_PACK_VALUE;
@@ -155,7 +164,7 @@ static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const Gallop
   PetscInt        next[GALLOP_PACK_ROWS] = {0}, width = 0, diagonal;
   GallopPackClass kind = GALLOP_PACK_STRIDED;
   GallopPackPlan  by;
-  Columns         line[2]; /* by turns, so that the one before is at hand */
+  Columns         line;
 
   GetRows(csr, order, slice, s, plan);
   plan->values = ValuesOf(pack, csr, 0, 0);
@@ -165,8 +174,8 @@ static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const Gallop
   plan->diagonals = PETSC_FALSE;
   GallopPackNoLines(plan);
   for (PetscInt k = 0; k < s->longest; k++) {
-    ColumnsOfRows(csr, s, k, &line[k % 2]);
-    CountLine(plan, &line[k % 2], k ? &line[(k + 1) % 2] : NULL, &kind);
+    ColumnsOfRows(csr, s, k, &line);
+    CountLine(plan, &line, &kind);
   }
   if (!s->step || plan->lines[GALLOP_PACK_STRIDED] == plan->width || !ColumnsIncrease(csr, s)) return;
   while (NextDiagonal(csr, s, next, &diagonal)) {
@@ -180,13 +189,13 @@ static void PlanSlice(const GallopPack *pack, const GallopCSR *csr, const Gallop
 static void PlanPiece(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscInt piece, GallopPackPlan *plan)
 {
   GallopPackClass kind = GALLOP_PACK_STRIDED;
-  Columns         line[2];
+  Columns         line;
 
   *plan        = GallopPackPieceOf(order, csr->i, piece);
   plan->values = ValuesOf(pack, csr, plan->first, plan->entries);
   for (PetscInt k = 0; k < plan->width; k++) {
-    ColumnsOfPiece(csr, plan, k, &line[k % 2]);
-    CountLine(plan, &line[k % 2], k ? &line[(k + 1) % 2] : NULL, &kind);
+    ColumnsOfPiece(csr, plan, k, &line);
+    CountLine(plan, &line, &kind);
   }
 }
 
@@ -353,7 +362,7 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
 {
   PetscInt next[GALLOP_PACK_ROWS] = {0};
   int64_t  stream                 = at->stream;
-  Columns  line[2];
+  Columns  line;
 
   slice->line   = at->line;
   slice->value  = (uint32_t)at->value;
@@ -374,8 +383,8 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
 
     if (plan->diagonals) (void)NextDiagonal(csr, s, next, &base);
     else {
-      ColumnsOfRows(csr, s, k, &line[k % 2]);
-      kind = ClassOfLine(&line[k % 2], k ? &line[(k + 1) % 2] : NULL, &base, &shared);
+      ColumnsOfRows(csr, s, k, &line);
+      kind = ClassOfLine(&line, &base, &shared);
     }
     kind = StoreLine(pack, kind, shared, base, s->step, stream, &pack->line[at->line + k]);
     for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
@@ -395,7 +404,7 @@ static void StoreSlice(GallopPack *pack, const GallopCSR *csr, const Rows *s, co
 static void StorePiece(GallopPack *pack, const GallopCSR *csr, const GallopPackPlan *plan, const GallopPackPlaces *at, GallopPackSlice *slice)
 {
   int64_t stream = at->stream;
-  Columns line[2];
+  Columns line;
 
   *slice = GallopPackPieceSlice(plan, at);
   pack->figures.slots[plan->values] += (PetscCount)GALLOP_PACK_ROWS * plan->width;
@@ -406,9 +415,9 @@ static void StorePiece(GallopPack *pack, const GallopCSR *csr, const GallopPackP
     PetscBool        shared;
     GallopPackClass  kind;
 
-    ColumnsOfPiece(csr, plan, k, &line[k % 2]);
-    kind = ClassOfLine(&line[k % 2], k ? &line[(k + 1) % 2] : NULL, &base, &shared);
-    kind = StoreLine(pack, kind, shared, base, line[k % 2].step, stream, &pack->line[at->line + k]);
+    ColumnsOfPiece(csr, plan, k, &line);
+    kind = ClassOfLine(&line, &base, &shared);
+    kind = StoreLine(pack, kind, shared, base, line.step, stream, &pack->line[at->line + k]);
     for (int l = 0; l < GallopPackInLine(plan->entries, k); l++) {
       StoreOffset(kind, pack->stream + stream * GALLOP_PACK_UNIT, GallopPackPlace(l), (uint32_t)(csr->j[from + l] - base));
       (void)StoreValue(pack, plan->values, ValuesOfLine(pack, slice, k), GallopPackPlace(l), csr->a[from + l]);
@@ -636,8 +645,7 @@ static PetscScalar SumPiece(const GallopPack *pack, const GallopPackSlice *slice
 
 PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct *p)
 {
-  const PetscBool readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
-  PetscScalar     row    = 0.0; /* of a long row, so far */
+  PetscScalar row = 0.0; /* of a long row, so far */
 
   PetscFunctionBegin;
   for (PetscInt s = 0; s < pack->nslice; s++) {
@@ -646,22 +654,16 @@ PetscErrorCode GallopPackApply_Host(const GallopPack *pack, const GallopProduct 
     PetscInt               rows[GALLOP_PACK_ROWS];
 
     if (slice->last) {
-      const PetscInt to = slice->rows.base;
-
       row = SumPiece(pack, slice, p->x, row);
       if (s + 1 < pack->nslice && pack->slice[s + 1].at) continue; /* the row goes on */
-      p->z[to] = readsy ? GallopMultiplyAdd(*p->alpha, row, *p->beta * p->y[to]) : *p->alpha * row;
-      row      = 0.0;
+      GallopStoreRow(p, slice->rows.base, row);
+      row = 0.0;
       continue;
     }
     SumSlice(pack, slice, p->x, sum);
     GetRowsOf(slice, pack->stream, rows);
-    for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
-      const PetscInt to = rows[place];
-
-      if (to < 0) continue;
-      p->z[to] = readsy ? GallopMultiplyAdd(*p->alpha, sum[place], *p->beta * p->y[to]) : *p->alpha * sum[place];
-    }
+    for (int place = 0; place < GALLOP_PACK_ROWS; place++)
+      if (rows[place] >= 0) GallopStoreRow(p, rows[place], sum[place]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -701,21 +703,21 @@ PetscErrorCode GallopPackDestroy(GallopPack **pack)
 /* Other numbers, of which a dictionary takes as many bytes for each: it is exchanged, and all else stays where it is */
 static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
 {
-  const GallopPack before = *pack;
-  GallopPack      *other;
+  GallopPack *other;
+  size_t      bytes;
 
   PetscFunctionBegin;
   PetscCall(GallopPackBegin(csr, &other));
-  *done = (PetscBool)(other->ndict && (other->ndict <= 256) == (pack->ndict <= 256));
+  bytes = pack->bytes + (size_t)other->ndict * sizeof(PetscReal) - (size_t)pack->ndict * sizeof(PetscReal);
+  *done = (PetscBool)(other->ndict && GallopPackDictClass(other->ndict) == GallopPackDictClass(pack->ndict) && (!maxbytes || bytes <= (size_t)maxbytes));
   if (*done) {
+    PetscReal *before = pack->dict;
+
     pack->dict  = other->dict;
     pack->ndict = other->ndict;
-    pack->bytes = GallopPackBytes(pack);
-    *done       = (PetscBool)(!maxbytes || pack->bytes <= (size_t)maxbytes);
-    if (*done) {
-      other->dict = before.dict;
-      PetscCall(PetscInfo(NULL, "Packed entries: the new values take another dictionary, of %" PetscInt_FMT " numbers\n", pack->ndict));
-    } else *pack = before;
+    pack->bytes = bytes;
+    other->dict = before;
+    PetscCall(PetscInfo(NULL, "Packed entries: the new values take another dictionary, of %" PetscInt_FMT " numbers\n", pack->ndict));
   }
   PetscCall(GallopPackDestroy(&other));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -254,7 +254,7 @@ static __device__ __forceinline__ int NextDiagonal(const Rows &s, const Columns 
 template <typename At>
 static __device__ __forceinline__ GallopPackValues ValuesOf(PetscInt ndict, PetscInt lines, const PetscScalar *__restrict__ a, At at)
 {
-  if (ndict) return ndict <= 256 ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
+  if (ndict) return GallopPackDictClass(ndict);
   if constexpr (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
   else {
     for (PetscInt k = 0; k < lines; k++) {

@@ -168,8 +168,7 @@ static PetscErrorCode CSROverlapRefresh_Host(void *data, const GallopCSR *csr)
 
 static PetscErrorCode CSROverlapApply_Host(void *data, const GallopProduct *p)
 {
-  const CSROverlap *ov     = (const CSROverlap *)data;
-  const PetscBool   readsy = (PetscBool)(*p->beta != (PetscScalar)0.0);
+  const CSROverlap *ov = (const CSROverlap *)data;
 
   PetscFunctionBegin;
   for (PetscInt b = 0, l = 0; b < ov->batch_num || l < ov->long_row_num;) {
@@ -181,7 +180,7 @@ static PetscErrorCode CSROverlapApply_Host(void *data, const GallopProduct *p)
       PetscScalar sum = 0.0;
 
       for (PetscInt k = ov->row_offsets[row]; k < ov->row_offsets[row + 1]; k++) sum += ov->values[k] * p->x[ov->column_indices[k]];
-      p->z[row] = readsy ? *p->alpha * sum + *p->beta * p->y[row] : *p->alpha * sum;
+      GallopStoreRow(p, row, sum);
     }
     if (islong) l++;
     else b++;

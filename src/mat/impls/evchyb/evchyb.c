@@ -210,14 +210,12 @@ PetscBool EVCHYBWantsPack(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempt
 }
 
 /* Whether entries take few bytes beside their values, by a sample of the short rows; those of long ones, of which nothing is known, as many as in CSR */
-static PetscBool Pays(const EVCHYB *ev, const GallopPackCost *cost, const GallopCSR *csr, const PetscInt rows[], PetscInt nrows)
+static PetscBool Pays(const EVCHYB *ev, const GallopPackCost *cost, const GallopCSR *csr, PetscLogDouble nlong)
 {
-  const PetscBool many  = (PetscBool)(csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_STORED_SLICES * ev->processors);
-  PetscLogDouble  nlong = 0, each;
+  const PetscBool many = (PetscBool)(csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_STORED_SLICES * ev->processors);
+  PetscLogDouble  each;
 
   if (!cost->entries) return PETSC_FALSE;
-  for (PetscInt k = 0; k < nrows; k++) nlong += (PetscLogDouble)(csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]);
-  if (nlong > EVCHYB_PACK_LONG * (PetscLogDouble)csr->nz) return PETSC_FALSE;
   each = (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries;
   each += ((PetscLogDouble)(sizeof(PetscScalar) + sizeof(int32_t)) - each) * nlong / (PetscLogDouble)csr->nz;
   return (PetscBool)(each <= sizeof(PetscScalar) + (many ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES));
@@ -279,10 +277,13 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
   const EVCHYBOptions *o     = &ev->options;
   GallopPackOrder      order = {.num = csr->m, .longest = o->maxell}, other = {.perm = sorted, .num = num, .longest = o->maxell};
   GallopPackCost       costs[GALLOP_PACK_STRIDES], cost, othercost[GALLOP_PACK_STRIDES];
-  PetscBool            done = PETSC_FALSE;
+  PetscBool            done  = PETSC_FALSE;
+  PetscLogDouble       nlong = 0;
   void                *pieces;
 
   PetscFunctionBegin;
+  for (PetscInt k = 0; k < nrows; k++) nlong += (PetscLogDouble)(csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]);
+  if (o->storage != EVCHYB_PACKED && nlong > EVCHYB_PACK_LONG * (PetscLogDouble)csr->nz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopPackBegin(csr, &ev->pack));
   if (!ev->pack) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopPackMeasure(ev->pack, csr, &order, costs));
@@ -295,7 +296,7 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
       cost  = othercost[0];
     }
   }
-  if (o->storage == EVCHYB_PACKED || Pays(ev, &cost, csr, rows, nrows)) {
+  if (o->storage == EVCHYB_PACKED || Pays(ev, &cost, csr, nlong)) {
     PetscCall(CutRows(csr, rows, nrows, &order, &pieces, &done));
     if (done) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
     if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order.pieces * sizeof(PetscInt), pieces));

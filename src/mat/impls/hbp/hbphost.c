@@ -527,12 +527,6 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z of a row. beta is 0 where y shall not be read. */
-static inline void Store(const GallopProduct *p, PetscInt row, PetscScalar sum)
-{
-  p->z[row] = *p->beta == (PetscScalar)0.0 ? *p->alpha * sum : *p->alpha * sum + *p->beta * p->y[row];
-}
-
 /* A group's lines of entries: entry ptr + t is that of lane live[t], as others have ended before */
 typedef struct {
   PetscInt line, ptr, lives, live[HBP_GROUP];
@@ -602,7 +596,7 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
       for (PetscInt l = 0; l < group[1].seg - group->seg; l++) {
         const int row = h->output_hash[group->seg + l];
 
-        if (row & HBP_FLAG) Store(p, (group->info >> 4) * h->N + HBPOutputRow(row), sums[l]);
+        if (row & HBP_FLAG) GallopStoreRow(p, (group->info >> 4) * h->N + HBPOutputRow(row), sums[l]);
         else h->partial[out++] = sums[l];
       }
     }
@@ -621,13 +615,13 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
         for (; k < ends[r]; k++) sum[r] += ordered[k];
     }
     for (PetscInt r = 0; r < PetscMin(h->N, h->m - rb * h->N); r++)
-      if (!(direct[r / 32] >> r % 32 & 1)) Store(p, rb * h->N + r, sum[r]);
+      if (!(direct[r / 32] >> r % 32 & 1)) GallopStoreRow(p, rb * h->N + r, sum[r]);
   }
   for (PetscInt t = 0; t < h->longRows.num; t++) {
     PetscScalar sum = 0.0;
 
     for (PetscInt k = h->longRows.ptr[t]; k < h->longRows.ptr[t + 1]; k++) sum += h->data[h->blknz + k] * p->x[h->longCol[k]];
-    Store(p, h->longRows.row[t], sum);
+    GallopStoreRow(p, h->longRows.row[t], sum);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
