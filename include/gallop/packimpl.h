@@ -52,6 +52,7 @@ typedef struct {
 /* Numbers of what is stored, for all who show them */
 typedef struct {
   PetscCount lines[GALLOP_PACK_CLASSES]; /* of each class */
+  PetscCount strided;                    /* lines of pieces among those whose columns are not stored */
   PetscCount shared;                     /* lines that have the offsets of the line before */
   PetscCount slots[GALLOP_PACK_VALUES];  /* places for values, entries or not */
 } GallopPackFigures;
@@ -280,6 +281,14 @@ typedef struct {
   int64_t saved; /* of the bytes, by shared offsets */
 } GallopPackCost;
 
+#define GALLOP_PACK_COSTS (GALLOP_PACK_STRIDES + 1) /* of rows by each stride, the first one of rows in a given order, and the last one of pieces */
+
+/* Orders of rows that are measured */
+GALLOP_PACK_HD PetscInt GallopPackNumOrders(const GallopPackOrder *order)
+{
+  return order->perm ? 1 : GALLOP_PACK_STRIDES;
+}
+
 GALLOP_PACK_HD PetscInt GallopPackNumGroups(const GallopPackOrder *order, PetscInt m)
 {
   const PetscInt group = GALLOP_PACK_ROWS * (order->perm ? 1 : order->stride), rows = order->perm ? order->num : m;
@@ -300,6 +309,19 @@ GALLOP_PACK_HD PetscInt GallopPackSampled(const GallopPackOrder *order, PetscInt
   const PetscInt stride = order->perm ? 1 : order->stride, sampled = GallopPackSampleSize(order, m) / stride;
 
   return (PetscInt)((PetscInt64)(k / stride) * GallopPackNumGroups(order, m) / sampled) * stride + k % stride;
+}
+
+/* The same for pieces */
+GALLOP_PACK_HD PetscInt GallopPackSampleOfPieces(const GallopPackOrder *order)
+{
+  const PetscInt most = GALLOP_PACK_SAMPLE / GALLOP_PACK_ROWS;
+
+  return order->pieces < most ? order->pieces : most;
+}
+
+GALLOP_PACK_HD PetscInt GallopPackSampledPiece(const GallopPackOrder *order, PetscInt k)
+{
+  return (PetscInt)((PetscInt64)k * order->pieces / GallopPackSampleOfPieces(order));
 }
 
 /* What is known of a slice before it is stored */
@@ -448,19 +470,19 @@ static inline PetscBool GallopPackPlacesFit(const GallopPackPlaces *all)
 }
 
 /*
-  In this order, at either place: Begin() looks for a dictionary, Measure() tells what a sample of the slices takes, of rows in an order, or as they come with each of the strides; Finish() stores
+  In this order, at either place: Begin() looks for a dictionary, Measure() tells what a sample of the slices takes, of rows in an order, or as they come with each of the strides, and of the pieces; Finish() stores
   the entries, and keeps none where there is no room, or more than the places can tell. maxbytes: 0 for no limit. Refresh() tells whether the new values can be stored as those before them were, by
   either place's own with the same dictionary, by the one for both perhaps with another; if not, the pack is to be made again.
 */
 PETSC_INTERN PetscErrorCode GallopPackBegin_Host(const GallopCSR *, GallopPack **);
-PETSC_INTERN PetscErrorCode GallopPackMeasure_Host(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_STRIDES]);
+PETSC_INTERN PetscErrorCode GallopPackMeasure_Host(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_COSTS]);
 PETSC_INTERN PetscErrorCode GallopPackFinish_Host(GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode GallopPackRefresh_Host(GallopPack *, const GallopCSR *, PetscBool *fits);
 PETSC_INTERN PetscErrorCode GallopPackApply_Host(const GallopPack *, const GallopProduct *);
 
 /* The same where csr is */
 PETSC_INTERN PetscErrorCode GallopPackBegin(const GallopCSR *, GallopPack **);
-PETSC_INTERN PetscErrorCode GallopPackMeasure(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_STRIDES]);
+PETSC_INTERN PetscErrorCode GallopPackMeasure(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_COSTS]);
 PETSC_INTERN PetscErrorCode GallopPackFinish(GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode GallopPackRefresh(GallopPack *, const GallopCSR *, PetscCount maxbytes, PetscBool *fits);
 
@@ -470,7 +492,7 @@ PETSC_INTERN PetscErrorCode GallopPackCopyToHost(const GallopPack *, GallopPack 
 PETSC_INTERN size_t         GallopPackBytes(const GallopPack *);
 #if defined(PETSC_HAVE_CUDA)
 PETSC_INTERN PetscErrorCode GallopPackBegin_Device(const GallopCSR *, GallopPack **);
-PETSC_INTERN PetscErrorCode GallopPackMeasure_Device(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_STRIDES]);
+PETSC_INTERN PetscErrorCode GallopPackMeasure_Device(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_COSTS]);
 PETSC_INTERN PetscErrorCode GallopPackFinish_Device(GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode GallopPackRefresh_Device(GallopPack *, const GallopCSR *, PetscBool *fits);
 PETSC_INTERN PetscErrorCode GallopPackFree_Device(GallopPack *);

@@ -664,9 +664,9 @@ static PetscErrorCode GetProcessors(PetscInt *processors)
 
 /*
   Where nothing is asked for, a matrix of so many slices a multiprocessor is packed on the GPU as expected, with columns of a kind, each entries in each of the first rows of a share of all, many more in
-  every so manieth; never on the host
+  every so manieth, of another kind; never on the host
 */
-static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt each, PetscInt every, Columns columns, PetscReal share, PetscBool expected)
+static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt each, PetscInt every, Columns columns, Columns longer, PetscReal share, PetscBool expected)
 {
   const PetscInt longest = 300;
   PetscInt       m       = slices * processors * GALLOP_PACK_ROWS;
@@ -677,10 +677,13 @@ static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt e
   const EVCHYB  *ev;
 
   PetscFunctionBegin;
-  if (columns == COLUMNS_RANDOM) m = PetscMax(m, 400000); /* for which 16 bits do not do */
+  if (columns == COLUMNS_RANDOM || longer == COLUMNS_RANDOM) m = PetscMax(m, 400000); /* for which 16 bits do not do */
   PetscCall(EntriesBegin(m, m, each * m + (every ? longest * (m / every + 1) : 0), &e));
   for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = 0; k < (every && r % every == 0 ? longest : each) && (PetscReal)r < share * (PetscReal)m; k++) Put(&e, ColumnOf(columns, m, each, r, k), TestValue(6, r, k));
+    const PetscBool islong = (PetscBool)(every && r % every == 0);
+    const PetscInt  len    = islong ? longest : each;
+
+    for (PetscInt k = 0; k < len && (PetscReal)r < share * (PetscReal)m; k++) Put(&e, ColumnOf(islong ? longer : columns, m, len, r, k), TestValue(6, r, k));
     e.i[r + 1] = e.nz;
   }
   PetscCall(EntriesEnd(&e, &A));
@@ -801,18 +804,20 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValue(VALUES_ALL, 1.0 / 700.0, GALLOP_PACK_VALUE, GALLOP_PACK_VALUE));
   PetscCall(GetProcessors(&processors));
   PetscCall(CheckWarpRows(processors));
-  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
-  PetscCall(CheckAuto(processors, 60, 3, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 11, 3, 0, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
-  PetscCall(CheckAuto(processors, 11, 13, 0, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 9, 16, 0, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
-  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_SHARED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
-  PetscCall(CheckAuto(processors, 21, 12, 200, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 21, 12, 20, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* most entries are in long rows */
-  PetscCall(CheckAuto(processors, 21, 12, 0, COLUMNS_NEAR, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 80, 3, 0, COLUMNS_RANDOM, 1, PETSC_FALSE));
+  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
+  PetscCall(CheckAuto(processors, 60, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 11, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
+  PetscCall(CheckAuto(processors, 11, 13, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 9, 16, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
+  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_SHARED, COLUMNS_SHARED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
+  PetscCall(CheckAuto(processors, 21, 12, 200, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 9, 12, 20, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE)); /* few slices, many pieces */
+  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_RANDOM, 1, PETSC_FALSE)); /* most entries are in long rows, whose columns take 32 bits */
+  PetscCall(CheckAuto(processors, 21, 12, 0, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 80, 3, 0, COLUMNS_RANDOM, COLUMNS_RANDOM, 1, PETSC_FALSE));
   PetscCall(TestHasDevice(&device));
   PetscCheck(!device || compared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "On the GPU no row was compared bit by bit");
   PetscCall(PetscFinalize());

@@ -199,29 +199,37 @@ static void PlanPiece(const GallopPack *pack, const GallopCSR *csr, const Gallop
   }
 }
 
-/* GallopPackMeasure_Host - For rows in a given order only the first cost is told */
-PetscErrorCode GallopPackMeasure_Host(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_STRIDES])
+static void AddCost(const GallopPackPlan *plan, GallopPackCost *cost)
+{
+  cost->bytes += GallopPackSliceBytes(plan);
+  cost->entries += plan->entries;
+  cost->saved += plan->saved * GALLOP_PACK_UNIT;
+}
+
+PetscErrorCode GallopPackMeasure_Host(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_COSTS])
 {
   GallopPackOrder by = *order;
+  GallopPackPlan  plan;
+  Rows            s;
 
   PetscFunctionBegin;
-  for (int k = 0; k < (order->perm ? 1 : GALLOP_PACK_STRIDES); k++) {
+  PetscCall(PetscArrayzero(cost, GALLOP_PACK_COSTS));
+  for (int k = 0; k < GallopPackNumOrders(order); k++) {
     PetscInt num;
 
     by.stride = k + 1;
-    cost[k]   = (GallopPackCost){0, 0, 0};
     num       = GallopPackSampleSize(&by, csr->m);
     for (PetscInt n = 0; n < num; n++) {
       const PetscInt slice = GallopPackSampled(&by, csr->m, n);
-      Rows           s;
-      GallopPackPlan plan;
 
       if (slice >= GallopPackNumSlices(&by, csr->m)) continue;
       PlanSlice(pack, csr, &by, slice, &s, &plan);
-      cost[k].bytes += GallopPackSliceBytes(&plan);
-      cost[k].entries += plan.entries;
-      cost[k].saved += plan.saved * GALLOP_PACK_UNIT;
+      AddCost(&plan, &cost[k]);
     }
+  }
+  for (PetscInt n = 0; n < GallopPackSampleOfPieces(order); n++) {
+    PlanPiece(pack, csr, order, GallopPackSampledPiece(order, n), &plan);
+    AddCost(&plan, &cost[GALLOP_PACK_STRIDES]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -409,6 +417,7 @@ static void StorePiece(GallopPack *pack, const GallopCSR *csr, const GallopPackP
   *slice = GallopPackPieceSlice(plan, at);
   pack->figures.slots[plan->values] += (PetscCount)GALLOP_PACK_ROWS * plan->width;
   pack->nlong += (PetscCount)GALLOP_PACK_ROWS * plan->width;
+  pack->figures.strided += plan->lines[GALLOP_PACK_STRIDED];
   for (PetscInt k = 0; k < plan->width; k++) {
     const PetscCount from = (PetscCount)plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
     PetscInt         base;
@@ -681,7 +690,7 @@ PetscErrorCode GallopPackBegin(const GallopCSR *csr, GallopPack **pack)
   return WHERE(csr->memtype, GallopPackBegin, csr, pack);
 }
 
-PetscErrorCode GallopPackMeasure(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_STRIDES])
+PetscErrorCode GallopPackMeasure(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_COSTS])
 {
   return WHERE(csr->memtype, GallopPackMeasure, pack, csr, order, cost);
 }

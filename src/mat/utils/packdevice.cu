@@ -103,6 +103,44 @@ struct Window {
 
 using Columns = Window<PetscInt, 64>;
 
+/* The next lines of a piece in shared memory, so many bytes of them: a warp that goes through a row alone waits once for them all */
+template <typename T>
+struct Lines {
+  static constexpr int Bytes = 4096, AtOnce = Bytes / (GALLOP_PACK_ROWS * (int)sizeof(T));
+
+  const T *array; /* from the piece's first entry on */
+  T       *room;
+  int      entries;
+
+  __device__ __forceinline__ Lines(const T *array, int64_t first, int64_t entries, unsigned char *room) : array(array + first), room(reinterpret_cast<T *>(room)), entries((int)entries) { }
+
+  /* Before line k */
+  __device__ __forceinline__ void Move(int k)
+  {
+    const int from = k * GALLOP_PACK_ROWS;
+
+    if (k % AtOnce) return;
+    __syncwarp();
+#pragma unroll 8
+    for (int at = threadIdx.x % WarpSize; at < AtOnce * GALLOP_PACK_ROWS; at += WarpSize)
+      if (from + at < entries) __pipeline_memcpy_async(room + at, array + from + at, sizeof(T));
+    __pipeline_commit();
+    __pipeline_wait_prior(0);
+    __syncwarp();
+  }
+
+  __device__ __forceinline__ bool Has(int k, int h) const
+  {
+    return RowInSlice(h) < GallopPackInLine(entries, k);
+  }
+  __device__ __forceinline__ T At(int k, int h) const
+  {
+    return room[k % AtOnce * GALLOP_PACK_ROWS + RowInSlice(h)];
+  }
+};
+
+static_assert(Lines<PetscInt>::Bytes <= Columns::Bytes, "where slices have columns, pieces have lines of columns, and of values");
+
 /*
   Windows of values, and the GPU blocks that have them. Where rows are long a window is wide, so that fewer sectors are read twice; and as caches have to keep sectors that are read in part, fewer
   warps run at once: a GPU block takes more shared memory than it uses.
@@ -225,12 +263,11 @@ static __device__ __forceinline__ void CountLine(GallopPackPlan *plan, int step,
 }
 
 /* The lane's columns in line k of a piece, and what they may grow by */
-static __device__ __forceinline__ int ColumnsOfLine(const GallopPackPlan *plan, const PetscInt *__restrict__ j, PetscInt k, int column[2])
+static __device__ __forceinline__ int ColumnsOfLine(Lines<PetscInt> &columns, int k, int column[2])
 {
-  const int n = GallopPackInLine(plan->entries, k);
-
+  columns.Move(k);
 #pragma unroll
-  for (int h = 0; h < 2; h++) column[h] = RowInSlice(h) < n ? (int)j[plan->first + (PetscCount)k * GALLOP_PACK_ROWS + RowInSlice(h)] : -1;
+  for (int h = 0; h < 2; h++) column[h] = columns.Has(k, h) ? (int)columns.At(k, h) : -1;
   const int column0 = __shfl_sync(0xffffffffu, column[0], 0), column1 = __shfl_sync(0xffffffffu, column[0], 1);
 
   return (int)GallopPackPieceStep(column0, column1);
@@ -250,27 +287,25 @@ static __device__ __forceinline__ int NextDiagonal(const Rows &s, const Columns 
   return diagonal;
 }
 
-/* How values can be stored of which a lane has two in each of so many lines: at(h, k) is the k-th one, -1 for none */
-template <typename At>
-static __device__ __forceinline__ GallopPackValues ValuesOf(PetscInt ndict, PetscInt lines, const PetscScalar *__restrict__ a, At at)
+static __device__ __forceinline__ bool IsSingle(PetscScalar value)
+{
+  const PetscReal *part = reinterpret_cast<const PetscReal *>(&value);
+  bool             is   = true;
+
+#pragma unroll
+  for (int p = 0; p < GALLOP_PACK_PARTS; p++) is = is && GallopPackIsSingle(part[p]);
+  return is;
+}
+
+/* How the values of so many lines can be stored: aresingle(k) tells of the lane's in line k */
+template <typename AreSingle>
+static __device__ __forceinline__ GallopPackValues ValuesOf(PetscInt ndict, int lines, AreSingle aresingle)
 {
   if (ndict) return GallopPackDictClass(ndict);
   if constexpr (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
   else {
-    for (PetscInt k = 0; k < lines; k++) {
-      bool fits = true;
-
-#pragma unroll
-      for (int h = 0; h < 2; h++) {
-        const PetscCount from = at(h, k);
-
-        if (from < 0) continue;
-        const PetscReal *part = reinterpret_cast<const PetscReal *>(a + from);
-
-        for (int p = 0; p < GALLOP_PACK_PARTS; p++) fits = fits && GallopPackIsSingle(part[p]);
-      }
-      if (!__all_sync(0xffffffffu, fits)) return GALLOP_PACK_VALUE;
-    }
+    for (int k = 0; k < lines; k++)
+      if (!__all_sync(0xffffffffu, aresingle(k))) return GALLOP_PACK_VALUE;
     return GALLOP_PACK_SINGLE;
   }
 }
@@ -315,7 +350,13 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
   GallopPackPlan by;
   Columns        columns(j, i[m], s.end, room);
 
-  plan->values    = ValuesOf(ndict, s.longest, a, [=](int h, PetscInt k) { return k < s.end[h] - s.first[h] ? (PetscCount)s.first[h] + k : -1; });
+  plan->values = ValuesOf(ndict, s.longest, [=](int k) {
+    bool are = true;
+
+#pragma unroll
+    for (int h = 0; h < 2; h++) are = are && (k >= s.end[h] - s.first[h] || IsSingle(a[s.first[h] + k]));
+    return are;
+  });
   plan->width     = s.longest;
   plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s.longest);
   plan->diagonals = PETSC_FALSE;
@@ -339,62 +380,68 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
   if (s.step && plan->lines[GALLOP_PACK_STRIDED] < plan->width && PlanDiagonals(s, columns, *plan, GallopPackSliceBytes(plan) - 1, &by, &same)) *plan = by;
 }
 
-/* Where the lane's entry of line k of a piece is, -1 for none */
-static __device__ __forceinline__ PetscCount EntryOfLine(const GallopPackPlan &plan, int h, PetscInt k)
-{
-  return RowInSlice(h) < GallopPackInLine(plan.entries, k) ? (PetscCount)plan.first + (PetscCount)k * GALLOP_PACK_ROWS + RowInSlice(h) : -1;
-}
-
-static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt piece, GallopPackPlan *plan)
+static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt piece, unsigned char *room, GallopPackPlan *plan)
 {
   const GallopPackPlan own = GallopPackPieceOf(&order, i, piece);
+  Lines<PetscInt>      columns(j, own.first, own.entries, room);
+  Lines<PetscScalar>   values(a, own.first, own.entries, room);
   LineBefore           before;
 
   *plan        = own;
-  plan->values = ValuesOf(ndict, own.width, a, [=](int h, PetscInt k) { return EntryOfLine(own, h, k); });
-  for (PetscInt k = 0; k < own.width; k++) {
+  plan->values = ValuesOf(ndict, (int)own.width, [&](int k) {
+    values.Move(k);
+    return (!values.Has(k, 0) || IsSingle(values.At(k, 0))) && (!values.Has(k, 1) || IsSingle(values.At(k, 1)));
+  });
+  for (int k = 0; k < own.width; k++) {
     int       column[2];
-    const int step = ColumnsOfLine(&own, j, k, column);
+    const int step = ColumnsOfLine(columns, k, column);
 
     CountLine(plan, step, column, &before);
   }
 }
 
-/* Orders of strides 1 to GALLOP_PACK_STRIDES by y, or the given one; a warp a slice of the sample */
+/* Orders of strides 1 to GALLOP_PACK_STRIDES by y, or the given one, and after them pieces; a warp a slice of the sample, or a piece */
 __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, GallopPackCost *cost)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
   GallopPackPlan                         plan;
 
-  order.stride = (PetscInt)blockIdx.y + 1;
-  if (WarpOfGrid() >= GallopPackSampleSize(&order, m)) return;
-  const PetscInt slice = GallopPackSampled(&order, m, (PetscInt)WarpOfGrid());
+  if (blockIdx.y < GallopPackNumOrders(&order)) {
+    order.stride = (PetscInt)blockIdx.y + 1;
+    if (WarpOfGrid() >= GallopPackSampleSize(&order, m)) return;
+    const PetscInt slice = GallopPackSampled(&order, m, (PetscInt)WarpOfGrid());
 
-  if (slice >= GallopPackNumSlices(&order, m)) return;
-  PlanSlice(m, ndict, i, j, a, order, slice, room[threadIdx.x / WarpSize], &plan);
+    if (slice >= GallopPackNumSlices(&order, m)) return;
+    PlanSlice(m, ndict, i, j, a, order, slice, room[threadIdx.x / WarpSize], &plan);
+    cost += blockIdx.y;
+  } else {
+    if (WarpOfGrid() >= GallopPackSampleOfPieces(&order)) return;
+    PlanPiece(ndict, i, j, a, order, GallopPackSampledPiece(&order, (PetscInt)WarpOfGrid()), room[threadIdx.x / WarpSize], &plan);
+    cost += GALLOP_PACK_STRIDES;
+  }
   if (threadIdx.x % WarpSize) return;
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].bytes), (unsigned long long)GallopPackSliceBytes(&plan));
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].entries), (unsigned long long)plan.entries);
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost[blockIdx.y].saved), (unsigned long long)plan.saved * GALLOP_PACK_UNIT);
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->bytes), (unsigned long long)GallopPackSliceBytes(&plan));
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->entries), (unsigned long long)plan.entries);
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->saved), (unsigned long long)plan.saved * GALLOP_PACK_UNIT);
 }
 
-PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_STRIDES])
+PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_COSTS])
 {
-  const int       orders = order->perm ? 1 : GALLOP_PACK_STRIDES;
-  const size_t    bytes  = orders * sizeof(*cost);
+  const PetscInt  orders = GallopPackNumOrders(order);
+  const size_t    bytes  = GALLOP_PACK_COSTS * sizeof(*cost);
   GallopPackOrder by     = *order;
-  PetscInt        most   = 0;
+  PetscInt        most   = GallopPackSampleOfPieces(order);
   void           *memory;
   cudaStream_t    stream;
 
   PetscFunctionBegin;
-  for (int k = 0; k < GALLOP_PACK_STRIDES; k++) cost[k] = {0, 0, 0};
+  for (int k = 0; k < GALLOP_PACK_COSTS; k++) cost[k] = {0, 0, 0};
   for (by.stride = 1; by.stride <= orders; by.stride++) most = PetscMax(most, GallopPackSampleSize(&by, csr->m));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS); /* nothing is known then, and nothing packed */
   PetscCall(GallopDeviceZero(memory, bytes));
-  MeasureKernel<<<dim3(PetscMax(1u, GridOf((PetscCount)most * WarpSize)), orders), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, (GallopPackCost *)memory);
+  MeasureKernel<<<dim3(PetscMax(1u, GridOf((PetscCount)most * WarpSize)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, (GallopPackCost *)memory);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(cost, memory, bytes));
   PetscCall(GallopDeviceRelease(bytes, memory));
@@ -448,8 +495,11 @@ __global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, c
   __syncthreads();
   for (PetscCount k = first; k - first < AtOnce * step; k += step) {
     bits[0] = GallopPackBitsOf(a[PetscMin(k, n - 1)]);
-    more    = more && AddDistinct(bits[0], table, distinct);
-    if (more) atomicExch(seen + HashOf(bits[0]) % Seen, bits[0]);
+    /* a lane for all that have the number: where there are few, all of the grid would wait for one place */
+    const bool mine = __ffs(__match_any_sync(0xffffffffu, bits[0])) - 1 == threadIdx.x % WarpSize;
+
+    more = more && (!mine || AddDistinct(bits[0], table, distinct));
+    if (more && mine) atomicExch(seen + HashOf(bits[0]) % Seen, bits[0]);
   }
   __syncthreads();
   for (PetscCount k = first + AtOnce * step; k < n && more; k += AtOnce * step) {
@@ -543,7 +593,7 @@ PetscErrorCode GallopPackBegin_Device(const GallopCSR *csr, GallopPack **pack)
 
 /* ---------------------------------------------------------------- storing */
 
-static constexpr int Figures = GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 3; /* lines and slots of GallopPackFigures, entries, places of pieces, shared lines */
+static constexpr int Figures = GALLOP_PACK_CLASSES + GALLOP_PACK_VALUES + 4; /* lines and slots of GallopPackFigures, strided lines of pieces, entries, places of pieces, shared lines */
 
 __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, PetscInt nslice, PetscInt npiece, GallopPackPlan *__restrict__ plans, GallopPackPlaces *__restrict__ places, unsigned long long *figures)
 {
@@ -556,7 +606,7 @@ __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscIn
   if (threadIdx.x < Figures) sums[threadIdx.x] = 0;
   __syncthreads();
   if (slice < nslice - npiece) PlanSlice(m, ndict, i, j, a, order, (PetscInt)slice, room[threadIdx.x / WarpSize], &plan);
-  else if (slice < nslice) PlanPiece(ndict, i, j, a, order, (PetscInt)slice - (nslice - npiece), &plan);
+  else if (slice < nslice) PlanPiece(ndict, i, j, a, order, (PetscInt)slice - (nslice - npiece), room[threadIdx.x / WarpSize], &plan);
   if (first && slice == nslice) places[slice] = {0, 0, 0}; /* whose place gets the totals */
   if (first && slice < nslice) {
     const unsigned int slots = GALLOP_PACK_ROWS * (unsigned int)plan.width;
@@ -567,7 +617,10 @@ __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscIn
     for (int k = 0; k < GALLOP_PACK_CLASSES; k++) atomicAdd(sums + k, (unsigned int)plan.lines[k]);
     atomicAdd(sums + GALLOP_PACK_CLASSES + plan.values, slots);
     atomicAdd(sums + Figures - 3, (unsigned int)plan.entries);
-    if (slice >= nslice - npiece) atomicAdd(sums + Figures - 2, slots);
+    if (slice >= nslice - npiece) {
+      atomicAdd(sums + Figures - 4, (unsigned int)plan.lines[GALLOP_PACK_STRIDED]);
+      atomicAdd(sums + Figures - 2, slots);
+    }
     atomicAdd(sums + Figures - 1, (unsigned int)plan.shared);
   }
   __syncthreads();
@@ -670,27 +723,42 @@ static __device__ __forceinline__ bool StoreChunk(const GallopPack &pack, Gallop
   return fits;
 }
 
-static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackPlan &plan, const GallopPackPlaces &at, GallopPackSlice *slice)
+/* The values of all lines of a piece. False where one cannot be stored so. */
+static __device__ __forceinline__ bool StoreLines(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, Lines<PetscScalar> values)
 {
-  int64_t    stream = at.stream;
-  LineBefore before;
+  bool fits = true;
+
+  for (int k = 0; k < lines; k++) {
+    PetscScalar value[2];
+    bool        on[2];
+
+    values.Move(k);
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      on[h]    = values.Has(k, h);
+      value[h] = on[h] ? values.At(k, h) : PetscScalar(0);
+    }
+    fits = StoreValues(kind, PlaceOf(pack.value, unit + (int64_t)k * GallopPackValueUnits(kind)), value, on, pack.dict, pack.ndict) && fits;
+  }
+  return fits;
+}
+
+static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackPlan &plan, const GallopPackPlaces &at, unsigned char *room, GallopPackSlice *slice)
+{
+  int64_t         stream = at.stream;
+  Lines<PetscInt> columns(j, plan.first, plan.entries, room);
+  LineBefore      before;
 
   if (threadIdx.x % WarpSize == 0) *slice = GallopPackPieceSlice(&plan, &at);
-  for (PetscInt k = 0; k < plan.width; k++) {
-    PetscScalar           value[2] = {PetscScalar(0), PetscScalar(0)};
+  for (int k = 0; k < plan.width; k++) {
     int                   column[2];
     PetscInt              base;
-    const int             step = ColumnsOfLine(&plan, j, k, column);
+    const int             step = ColumnsOfLine(columns, k, column);
     const GallopPackClass kind = ClassOfEntries(step, column, &base);
 
-#pragma unroll
-    for (int h = 0; h < 2; h++)
-      if (column[h] >= 0) value[h] = a[EntryOfLine(plan, h, k)];
-    const bool on[2] = {column[0] >= 0, column[1] >= 0};
-
     stream += StoreColumns(pack, kind, base, step, column, &before, at.line + k, stream);
-    (void)StoreValues(plan.values, PlaceOf(pack.value, at.value + (int64_t)k * GallopPackValueUnits(plan.values)), value, on, pack.dict, pack.ndict);
   }
+  (void)StoreLines(pack, plan.values, at.value, (int)plan.width, Lines<PetscScalar>(a, plan.first, plan.entries, room));
 }
 
 /* A warp stores a slice as it was planned, and reads its rows once more */
@@ -706,7 +774,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   const GallopPackPlaces at   = places[number];
 
   if (number >= pack.nslice - pack.npiece) {
-    StorePiece(pack, j, a, plan, at, &pack.slice[number]);
+    StorePiece(pack, j, a, plan, at, room, &pack.slice[number]);
     return;
   }
   const Rows                          s       = GetRows(pack.m, i, order, (PetscInt)number, &plan);
@@ -820,13 +888,14 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   PetscCall(GallopDeviceCopyOut(&all, w.places + pack->nslice, sizeof(all)));
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)figures[k];
   for (int k = 0; k < GALLOP_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)figures[GALLOP_PACK_CLASSES + k];
-  pack->nz             = (PetscCount)figures[Figures - 3];
-  pack->nlong          = (PetscCount)figures[Figures - 2];
-  pack->figures.shared = (PetscCount)figures[Figures - 1];
-  pack->nline          = (PetscCount)all.line;
-  pack->nstream        = (PetscCount)all.stream;
-  pack->nvalue         = (PetscCount)all.value;
-  pack->bytes          = GallopPackBytes(pack);
+  pack->figures.strided = (PetscCount)figures[Figures - 4];
+  pack->nz              = (PetscCount)figures[Figures - 3];
+  pack->nlong           = (PetscCount)figures[Figures - 2];
+  pack->figures.shared  = (PetscCount)figures[Figures - 1];
+  pack->nline           = (PetscCount)all.line;
+  pack->nstream         = (PetscCount)all.stream;
+  pack->nvalue          = (PetscCount)all.value;
+  pack->bytes           = GallopPackBytes(pack);
   if (GallopPackPlacesFit(&all) && (!maxbytes || pack->bytes <= (size_t)maxbytes)) PetscCall(GallopDeviceMalloc(CarvePack(pack, NULL), &kept));
   if (kept) {
     const bool haslong = HasLongRows(pack);
@@ -864,20 +933,10 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   const GallopPackSlice slice = pack.slice[number];
 
   if (slice.last) {
-    const GallopPackValues kind = (GallopPackValues)slice.values;
-    const PetscCount       from = (PetscCount)i[slice.rows.base] + (PetscCount)slice.at * GALLOP_PACK_ROWS;
+    const int64_t first = (int64_t)i[slice.rows.base] + (int64_t)slice.at * GALLOP_PACK_ROWS;
 
-    for (int k = 0; k < slice.width; k++) {
-      const int   n        = k + 1 < slice.width ? GALLOP_PACK_ROWS : slice.last;
-      const bool  on[2]    = {RowInSlice(0) < n, RowInSlice(1) < n};
-      PetscScalar value[2] = {PetscScalar(0), PetscScalar(0)};
-
-#pragma unroll
-      for (int h = 0; h < 2; h++)
-        if (on[h]) value[h] = a[from + (PetscCount)k * GALLOP_PACK_ROWS + RowInSlice(h)];
-      fits = StoreValues(kind, PlaceOf(pack.value, slice.value + (int64_t)k * GallopPackValueUnits(kind)), value, on, pack.dict, pack.ndict) && fits;
-    }
-    if (!fits) *unfit = 1;
+    if (!StoreLines(pack, (GallopPackValues)slice.values, slice.value, slice.width, Lines<PetscScalar>(a, first, (slice.width - 1) * GALLOP_PACK_ROWS + slice.last, room[threadIdx.x / WarpSize])))
+      *unfit = 1;
     return;
   }
   const GallopPackPair<int>           row     = GallopPackRows(slice.rows, pack.stream, lane);

@@ -206,19 +206,18 @@ PetscBool EVCHYBWantsPack(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempt
 {
   if (ev->options.storage == EVCHYB_PLAIN || !GallopPackIndicesFit(csr)) return PETSC_FALSE;
   if (ev->options.storage == EVCHYB_PACKED) return PETSC_TRUE;
-  return (PetscBool)(ev->processors && csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_SLICES * ev->processors && csr->nz >= EVCHYB_PACK_ENTRIES * ev->processors && nempty <= csr->m / 2);
+  return (PetscBool)(ev->processors && csr->nz >= EVCHYB_PACK_ENTRIES * ev->processors && nempty <= csr->m / 2);
 }
 
-/* Whether entries take few bytes beside their values, by a sample of the short rows; those of long ones, of which nothing is known, as many as in CSR */
-static PetscBool Pays(const EVCHYB *ev, const GallopPackCost *cost, const GallopCSR *csr, PetscLogDouble nlong)
+/* Whether entries take few bytes beside their values, by a sample of the short rows, and one of the pieces of long ones */
+static PetscBool Pays(const GallopPackCost *cost, const GallopPackCost *pieces, PetscLogDouble nshort, PetscLogDouble nlong, PetscBool many)
 {
-  const PetscBool many = (PetscBool)(csr->m / GALLOP_PACK_ROWS >= EVCHYB_PACK_STORED_SLICES * ev->processors);
-  PetscLogDouble  each;
+  PetscLogDouble bytes = 0;
 
-  if (!cost->entries) return PETSC_FALSE;
-  each = (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries;
-  each += ((PetscLogDouble)(sizeof(PetscScalar) + sizeof(int32_t)) - each) * nlong / (PetscLogDouble)csr->nz;
-  return (PetscBool)(each <= sizeof(PetscScalar) + (many ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES));
+  if ((nshort > 0 && !cost->entries) || (nlong > 0 && !pieces->entries)) return PETSC_FALSE;
+  if (nshort > 0) bytes += nshort * (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries;
+  if (nlong > 0) bytes += nlong * (PetscLogDouble)(pieces->bytes - pieces->saved) / (PetscLogDouble)pieces->entries;
+  return (PetscBool)(bytes <= (nshort + nlong) * ((PetscLogDouble)sizeof(PetscScalar) + (many ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES)));
 }
 
 static PetscInt PiecesOf(PetscCount len)
@@ -226,17 +225,14 @@ static PetscInt PiecesOf(PetscCount len)
   return (PetscInt)((len + EVCHYB_PIECE - 1) / EVCHYB_PIECE);
 }
 
-/* The pieces of long rows, where csr is; to be freed with memory */
+/* The pieces of long rows, order->pieces of them, where csr is; to be freed with memory */
 static PetscErrorCode CutRows(const GallopCSR *csr, const PetscInt rows[], PetscInt num, GallopPackOrder *order, void **memory, PetscBool *done)
 {
   PetscInt *piece, n = 0;
 
   PetscFunctionBegin;
-  *done         = PETSC_TRUE;
-  *memory       = NULL;
-  order->piece  = EVCHYB_PIECE;
-  order->pieces = 0;
-  for (PetscInt k = 0; k < num; k++) order->pieces += PiecesOf(csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]);
+  *done   = PETSC_TRUE;
+  *memory = NULL;
   if (!order->pieces) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(2 * (PetscCount)order->pieces, &piece));
   for (PetscInt k = 0; k < num; k++) {
@@ -259,6 +255,26 @@ static PetscErrorCode CutRows(const GallopCSR *csr, const PetscInt rows[], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The order of rows: that of the matrix, which reads and writes vectors best, unless sorted ones take a tenth less. What a sample takes in it, and one of the pieces, goes to cost and pieces. */
+static PetscErrorCode ChooseOrder(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *sorted, GallopPackOrder *order, GallopPackCost *cost, GallopPackCost *pieces)
+{
+  GallopPackCost costs[GALLOP_PACK_COSTS];
+
+  PetscFunctionBegin;
+  PetscCall(GallopPackMeasure(pack, csr, order, costs));
+  order->stride = GallopPackPickStride(costs);
+  *cost         = costs[order->stride - 1];
+  *pieces       = costs[GALLOP_PACK_STRIDES];
+  if (!sorted->num) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopPackMeasure(pack, csr, sorted, costs));
+  if ((PetscLogDouble)costs[0].bytes * (PetscLogDouble)cost->entries < 0.9 * (PetscLogDouble)cost->bytes * (PetscLogDouble)costs[0].entries) {
+    order->perm = sorted->perm;
+    order->num  = sorted->num;
+    *cost       = costs[0];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   EVCHYBMakePack - Packs the matrix, if that pays or was asked for
 
@@ -268,41 +284,37 @@ static PetscErrorCode CutRows(const GallopCSR *csr, const PetscInt rows[], Petsc
 . num    - how many they are
 . rows   - those of SubCSR, on the host, the longest ones last
 - nrows  - how many they are
-
-  Note:
-  Rows stay in the order of the matrix, which reads and writes vectors best, unless sorted ones take a tenth less.
 */
 PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], PetscInt num, const PetscInt rows[], PetscInt nrows, EVCHYB *ev)
 {
-  const EVCHYBOptions *o     = &ev->options;
-  GallopPackOrder      order = {.num = csr->m, .longest = o->maxell}, other = {.perm = sorted, .num = num, .longest = o->maxell};
-  GallopPackCost       costs[GALLOP_PACK_STRIDES], cost, othercost[GALLOP_PACK_STRIDES];
-  PetscBool            done  = PETSC_FALSE;
-  PetscLogDouble       nlong = 0;
-  void                *pieces;
+  const EVCHYBOptions  *o      = &ev->options;
+  const GallopPackOrder others = {.perm = sorted, .num = o->window == 1 ? 0 : num, .longest = o->maxell};
+  GallopPackOrder       order  = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_PIECE};
+  GallopPackCost        cost, costofpieces;
+  PetscBool             done  = PETSC_FALSE;
+  PetscLogDouble        nlong = 0;
+  PetscInt              slices; /* and pieces: what warps or GPU blocks take */
+  void                 *pieces;
 
   PetscFunctionBegin;
-  for (PetscInt k = 0; k < nrows; k++) nlong += (PetscLogDouble)(csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]);
-  if (o->storage != EVCHYB_PACKED && nlong > EVCHYB_PACK_LONG * (PetscLogDouble)csr->nz) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopPackBegin(csr, &ev->pack));
-  if (!ev->pack) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopPackMeasure(ev->pack, csr, &order, costs));
-  order.stride = GallopPackPickStride(costs);
-  cost         = costs[order.stride - 1];
-  if (num && o->window != 1) {
-    PetscCall(GallopPackMeasure(ev->pack, csr, &other, othercost));
-    if ((PetscLogDouble)othercost[0].bytes * (PetscLogDouble)cost.entries < 0.9 * (PetscLogDouble)cost.bytes * (PetscLogDouble)othercost[0].entries) {
-      order = other;
-      cost  = othercost[0];
-    }
+  for (PetscInt k = 0; k < nrows; k++) {
+    const PetscInt len = csr->host_i[rows[k] + 1] - csr->host_i[rows[k]];
+
+    nlong += (PetscLogDouble)len;
+    order.pieces += PiecesOf(len);
   }
-  if (o->storage == EVCHYB_PACKED || Pays(ev, &cost, csr, nlong)) {
-    PetscCall(CutRows(csr, rows, nrows, &order, &pieces, &done));
+  slices = (csr->m - nrows) / GALLOP_PACK_ROWS + order.pieces;
+  if (o->storage != EVCHYB_PACKED && slices < EVCHYB_PACK_SLICES * ev->processors) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(CutRows(csr, rows, nrows, &order, &pieces, &done));
+  if (done) PetscCall(GallopPackBegin(csr, &ev->pack));
+  if (ev->pack) {
+    PetscCall(ChooseOrder(ev->pack, csr, &others, &order, &cost, &costofpieces));
+    done = (PetscBool)(o->storage == EVCHYB_PACKED || Pays(&cost, &costofpieces, (PetscLogDouble)csr->nz - nlong, nlong, (PetscBool)(slices >= EVCHYB_PACK_STORED_SLICES * ev->processors)));
     if (done) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
-    if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order.pieces * sizeof(PetscInt), pieces));
-    else PetscCall(PetscFree(pieces));
+    if (!done) PetscCall(GallopPackDestroy(&ev->pack));
   }
-  if (!done) PetscCall(GallopPackDestroy(&ev->pack));
+  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order.pieces * sizeof(PetscInt), pieces));
+  else PetscCall(PetscFree(pieces));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -386,12 +398,11 @@ static void LaunchPlan(EVCHYB *ev)
   for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
   if (ev->pack && ev->pack->nslice > ev->pack->npiece) {
     /* where most lines have columns that are stored, a slice takes long, and slices differ: one a warp */
-    const PetscInt places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices,
-                   most = given                                                              ? given
-                        : 2 * ev->pack->figures.lines[GALLOP_PACK_STRIDED] < ev->pack->nline ? 1
-                                                                                             : EVCHYB_PACK_EACH;
-    PetscInt    left    = ev->pack->nslice - ev->pack->npiece;
-    EVCHYBMarks packed  = {0};
+    const GallopPackFigures *f     = &ev->pack->figures;
+    const PetscCount         lines = ev->pack->nline - ev->pack->nlong / GALLOP_PACK_ROWS, strided = f->lines[GALLOP_PACK_STRIDED] - f->strided;
+    const PetscInt           places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices, most = given ? given : 2 * strided < lines ? 1 : EVCHYB_PACK_EACH;
+    PetscInt                 left   = ev->pack->nslice - ev->pack->npiece;
+    EVCHYBMarks              packed = {0};
 
     /* fewer slices a warp towards the end, which comes for all multiprocessors at about the same time then */
     for (PetscInt each = most; left > 0; each /= 2) {

@@ -62,14 +62,13 @@ typedef enum {
 
 #define EVCHYB_PACK_EACH  8  /* slices of a warp, one after the other, at most */
 #define EVCHYB_PACK_WARPS 16 /* a multiprocessor: a range of GPU blocks with 8, 4 or 2 slices a warp ends where no more than that are left for each of so many warps */
-/* Where it is not asked for, a matrix is packed that has so many slices and entries a multiprocessor, and so few bytes an entry beside its value: measured, docs/packing.md */
+/* Where it is not asked for, a matrix is packed that has so many slices, with pieces of long rows, and entries a multiprocessor, and so few bytes an entry beside its value: measured, docs/packing.md */
 #define EVCHYB_PACK_SLICES  10
 #define EVCHYB_PACK_ENTRIES 9000
 #define EVCHYB_PACK_BYTES   1.6
 /* The same where entries take more than that, mostly for columns in 16 bits: warps have a slice each then, and fewer would leave the GPU idle */
 #define EVCHYB_PACK_STORED_SLICES 20
 #define EVCHYB_PACK_STORED_BYTES  2.6
-#define EVCHYB_PACK_LONG          0.25 /* of the entries, at most, are in long rows: more gain little, and are slow to pack */
 #define EVCHYB_PIECE              4096 /* entries of a piece */
 #define EVCHYB_SHORT_ROW          512  /* that a warp computes, longer pieces a GPU block */
 #define EVCHYB_WARP_ROW           3072 /* the same at most, where long rows are many: measured, docs/packing.md */
