@@ -258,6 +258,30 @@ GALLOP_PACK_HD PetscBool GallopPackDictPays(PetscCount ndict, PetscCount nz)
   return (PetscBool)(ndict <= GALLOP_PACK_DICT && 2 * ndict * (PetscCount)sizeof(PetscReal) <= saved * GALLOP_PACK_PARTS * nz);
 }
 
+/*
+  Of many numbers a few are looked at before all are counted. Were there no more distinct ones than a dictionary has, each as often, about 128 of these looks would meet a number again: where fewer
+  than half as many do, there are too many.
+*/
+#define GALLOP_PACK_LOOKS       4096
+#define GALLOP_PACK_LOOKS_EQUAL 64
+#define GALLOP_PACK_LOOKS_FROM  (1 << 19)
+
+/* Which of n numbers look k is at: no order that they have makes looks alike, or different */
+GALLOP_PACK_HD PetscCount GallopPackLook(int k, PetscCount n)
+{
+  uint64_t z = (uint64_t)(k + 1) * 0x9e3779b97f4a7c15ull;
+
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+  return (PetscCount)((z ^ z >> 31) % (uint64_t)n);
+}
+
+/* What the places of a number in tables are made of */
+GALLOP_PACK_HD uint32_t GallopPackHash(uint64_t bits)
+{
+  return (uint32_t)(bits * 0x9e3779b97f4a7c15ull >> 32);
+}
+
 /* Where in the dictionary a number is; ndict where it is not */
 GALLOP_PACK_HD PetscInt GallopPackFind(const PetscReal *dict, PetscInt ndict, PetscReal value)
 {

@@ -595,6 +595,24 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
 
 typedef enum { COLUMNS_STRIDED, COLUMNS_SHARED, COLUMNS_NEAR, COLUMNS_RANDOM } Columns;
 
+/* Values enough that not all are counted where the first looks tell that there are too many different ones: num, or all of them where it is 0 */
+static PetscErrorCode CheckLooks(PetscInt num, PetscInt kind)
+{
+  Mat          A;
+  MatInfo      info;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(Stencil(60, 50, 30, 1, VALUES_ALL, &A));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCheck(info.nz_used >= GALLOP_PACK_LOOKS_FROM, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%g values are too few", info.nz_used);
+  PetscCall(MatSeqAIJGetArray(A, &a));
+  for (PetscInt k = 0; k < (PetscInt)info.nz_used && num; k++) a[k] = (PetscScalar)(PetscReal)(1.0 / (PetscReal)((PetscInt64)k * 7919 % num + 3));
+  PetscCall(MatSeqAIJRestoreArray(A, &a));
+  PetscCall(Check(&A, (Expect){-1, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "many values"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The ranges of GPU blocks have all slices, each once: fewer a warp towards the end, where no number is given; one where columns are stored */
 static PetscErrorCode CheckRanges(const EVCHYB *ev, Columns columns)
 {
@@ -802,6 +820,9 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
   PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
   PetscCall(CheckNewValue(VALUES_ALL, 1.0 / 700.0, GALLOP_PACK_VALUE, GALLOP_PACK_VALUE));
+  PetscCall(CheckLooks(65000, GALLOP_PACK_DICT16));
+  PetscCall(CheckLooks(200000, GALLOP_PACK_VALUE));
+  PetscCall(CheckLooks(0, GALLOP_PACK_VALUE));
   PetscCall(GetProcessors(&processors));
   PetscCall(CheckWarpRows(processors));
   PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));

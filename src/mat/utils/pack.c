@@ -253,38 +253,50 @@ static int CompareBits(const void *a, const void *b)
   return x < y ? -1 : x > y;
 }
 
-/* Distinct numbers in a table of twice as many places: a number is at the first free one from where its bits say */
+/* A table of distinct numbers: one is at the first free place from where its hash says */
+typedef struct {
+  PetscInt   num, places;
+  PetscReal *number;
+  PetscBool *used;
+} Table;
+
+static PetscBool AddDistinct(Table *t, PetscReal number)
+{
+  const GallopPackBits bits = GallopPackBitsOf(number);
+  PetscInt             at   = (PetscInt)(GallopPackHash(bits) % (uint64_t)t->places);
+
+  while (t->used[at] && GallopPackBitsOf(t->number[at]) != bits) at = at + 1 == t->places ? 0 : at + 1;
+  if (t->used[at]) return PETSC_FALSE;
+  t->used[at]   = PETSC_TRUE;
+  t->number[at] = number;
+  t->num++;
+  return PETSC_TRUE;
+}
+
 static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, PetscInt *ndict)
 {
-  const PetscInt   places = 2 * GALLOP_PACK_DICT;
-  const PetscReal *a      = (const PetscReal *)csr->a;
-  PetscReal       *table;
-  PetscBool       *used;
+  const PetscReal *a = (const PetscReal *)csr->a;
+  const PetscCount n = GALLOP_PACK_PARTS * csr->nz;
+  Table            t = {.places = 2 * GALLOP_PACK_DICT};
 
   PetscFunctionBegin;
   *dict  = NULL;
   *ndict = 0;
-  PetscCall(PetscCalloc2(places, &table, places, &used));
-  for (PetscCount k = 0; k < GALLOP_PACK_PARTS * csr->nz && *ndict <= GALLOP_PACK_DICT; k++) {
-    const uint64_t bits = GallopPackBitsOf(a[k]);
-    PetscInt       at   = (PetscInt)((bits * 0x9e3779b97f4a7c15ull >> 32) % (uint64_t)places);
+  PetscCall(PetscCalloc2(t.places, &t.number, t.places, &t.used));
+  if (n >= GALLOP_PACK_LOOKS_FROM) {
+    PetscInt equal = 0;
 
-    while (used[at] && GallopPackBitsOf(table[at]) != bits) at = at + 1 == places ? 0 : at + 1;
-    if (used[at]) continue;
-    used[at]  = PETSC_TRUE;
-    table[at] = a[k];
-    ++*ndict;
+    for (int k = 0; k < GALLOP_PACK_LOOKS; k++) equal += !AddDistinct(&t, a[GallopPackLook(k, n)]);
+    if (equal < GALLOP_PACK_LOOKS_EQUAL) t.num = GALLOP_PACK_DICT + 1;
   }
-  if (!GallopPackDictPays(*ndict, csr->nz)) *ndict = 0;
-  if (*ndict) {
-    PetscInt k = 0;
-
-    PetscCall(PetscMalloc1(*ndict, dict));
-    for (PetscInt at = 0; at < places; at++)
-      if (used[at]) (*dict)[k++] = table[at];
+  for (PetscCount k = 0; k < n && t.num <= GALLOP_PACK_DICT; k++) (void)AddDistinct(&t, a[k]);
+  if (t.num && GallopPackDictPays(t.num, csr->nz)) {
+    PetscCall(PetscMalloc1(t.num, dict));
+    for (PetscInt at = 0; at < t.places; at++)
+      if (t.used[at]) (*dict)[(*ndict)++] = t.number[at];
     qsort(*dict, (size_t)*ndict, sizeof(**dict), CompareBits);
   }
-  PetscCall(PetscFree2(table, used));
+  PetscCall(PetscFree2(t.number, t.used));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -497,15 +509,17 @@ static PetscBool RefreshPiece(GallopPack *pack, const GallopCSR *csr, const Gall
   return PETSC_TRUE;
 }
 
+/* GallopPackRefresh_Host - fits: NULL where the values are known to */
 PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
 {
+  PetscBool all = PETSC_TRUE;
+
   PetscFunctionBegin;
-  *fits = PETSC_TRUE;
-  for (PetscInt s = 0; s < pack->nslice && *fits; s++) {
+  for (PetscInt s = 0; s < pack->nslice && all; s++) {
     const GallopPackSlice *slice = &pack->slice[s];
 
     if (slice->last) {
-      *fits = RefreshPiece(pack, csr, slice);
+      all = RefreshPiece(pack, csr, slice);
       continue;
     }
     for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
@@ -514,10 +528,11 @@ PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, Pe
 
       for (PetscInt k = 0; k < slice->width && row >= 0; k++) {
         if (!(GallopPackMaskOf(slice, pack->stream, k / GALLOP_PACK_CHUNK, place) >> k % GALLOP_PACK_CHUNK & 1)) continue;
-        if (!StoreValue(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), place, csr->a[from++])) *fits = PETSC_FALSE;
+        if (!StoreValue(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), place, csr->a[from++])) all = PETSC_FALSE;
       }
     }
   }
+  if (fits) *fits = all;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -740,7 +755,8 @@ PetscErrorCode GallopPackRefresh(GallopPack *pack, const GallopCSR *csr, PetscCo
     PetscBool renewed = PETSC_FALSE;
 
     PetscCall(RenewDict(pack, csr, maxbytes, &renewed));
-    if (renewed) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
+    if (renewed) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, NULL));
+    *fits = renewed;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -450,40 +450,74 @@ PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR 
 
 /* ---------------------------------------------------------------- a dictionary */
 
-static constexpr int                Places = 4 * GALLOP_PACK_DICT; /* of the table of distinct numbers; a number is at the first free one from where its bits say */
+static constexpr int                Places = 4 * GALLOP_PACK_DICT; /* of the table of distinct numbers; a number is at the first free one from where its hash says */
 static constexpr int                Seen   = 1024;                 /* places for the first numbers that a GPU block met, for which L2 is not asked again */
 static constexpr unsigned long long Free   = ~0ull;                /* is one number's bits, too, which are told apart */
 
 struct Distinct {
-  unsigned int num, hasfree;
+  unsigned int num, hasfree; /* how many there are, Free among them */
 };
 
-static __device__ __forceinline__ unsigned int HashOf(unsigned long long bits)
+/* What is not among the numbers yet */
+static __device__ __forceinline__ void Append(unsigned long long bits, GallopPackBits *numbers, Distinct *distinct)
 {
-  return (unsigned int)(bits * 0x9e3779b97f4a7c15ull >> 32);
+  const unsigned int k = atomicAdd(&distinct->num, 1u);
+
+  if (k < GALLOP_PACK_DICT) numbers[k] = (GallopPackBits)bits;
 }
 
 /* Puts a number into the table, and tells whether there may be others. L1 is not asked: what it has of the table may be old. */
-static __device__ __forceinline__ bool AddDistinct(unsigned long long bits, unsigned long long *table, Distinct *distinct)
+static __device__ __forceinline__ bool AddDistinct(unsigned long long bits, unsigned long long *table, GallopPackBits *numbers, Distinct *distinct)
 {
   if (bits == Free) {
-    distinct->hasfree = 1;
+    if (!*(volatile unsigned int *)&distinct->hasfree && !atomicExch(&distinct->hasfree, 1u)) Append(bits, numbers, distinct);
     return true;
   }
-  for (unsigned int at = HashOf(bits) % Places;; at = (at + 1) % Places) {
+  for (unsigned int at = GallopPackHash(bits) % Places;; at = (at + 1) % Places) {
     unsigned long long is = __ldcg(table + at);
 
     if (is == bits) return true;
     if (*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) return false;
     if (is != Free) continue;
     is = atomicCAS(table + at, Free, bits);
-    if (is == Free) atomicAdd(&distinct->num, 1u);
+    if (is == Free) Append(bits, numbers, distinct);
     if (is == Free || is == bits) return true;
   }
 }
 
+static constexpr int LookThreads = 1024;
+
+/* A GPU block looks at some of many numbers, and where hardly any was met before leaves word that there are too many */
+__global__ static void __launch_bounds__(LookThreads) LookKernel(PetscCount n, const PetscReal *__restrict__ a, Distinct *distinct)
+{
+  constexpr int                 Each = GALLOP_PACK_LOOKS / LookThreads, Room = GALLOP_PACK_LOOKS + GALLOP_PACK_LOOKS / 4;
+  __shared__ unsigned long long table[Room];
+  __shared__ int                equal, hasfree;
+  unsigned long long            bits[Each];
+
+#pragma unroll
+  for (int u = 0; u < Each; u++) bits[u] = GallopPackBitsOf(a[GallopPackLook(u * LookThreads + (int)threadIdx.x, n)]);
+  for (int k = (int)threadIdx.x; k < Room; k += LookThreads) table[k] = Free;
+  if (threadIdx.x == 0) equal = hasfree = 0;
+  __syncthreads();
+#pragma unroll
+  for (int u = 0; u < Each; u++) {
+    bool met = bits[u] == Free && atomicExch(&hasfree, 1);
+
+    for (unsigned int at = GallopPackHash(bits[u]) % Room; bits[u] != Free; at = (at + 1) % Room) {
+      const unsigned long long is = atomicCAS(table + at, Free, bits[u]);
+
+      met = is == bits[u];
+      if (met || is == Free) break;
+    }
+    if (met) atomicAdd(&equal, 1);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0 && equal < GALLOP_PACK_LOOKS_EQUAL) distinct->num = GALLOP_PACK_DICT + 1;
+}
+
 /* All parts of all values, until there are too many */
-__global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, const PetscReal *__restrict__ a, unsigned long long *table, Distinct *distinct)
+__global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, const PetscReal *__restrict__ a, unsigned long long *table, GallopPackBits *numbers, Distinct *distinct)
 {
   constexpr int                 AtOnce = 4;
   const PetscCount              step = (PetscCount)gridDim.x * Threads, first = blockIdx.x * (PetscCount)Threads + threadIdx.x;
@@ -491,6 +525,7 @@ __global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, c
   unsigned long long            bits[AtOnce];
   bool                          more = true;
 
+  if (*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) return;
   for (int k = threadIdx.x; k < Seen; k += Threads) seen[k] = Free;
   __syncthreads();
   for (PetscCount k = first; k - first < AtOnce * step; k += step) {
@@ -498,8 +533,8 @@ __global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, c
     /* a lane for all that have the number: where there are few, all of the grid would wait for one place */
     const bool mine = __ffs(__match_any_sync(0xffffffffu, bits[0])) - 1 == threadIdx.x % WarpSize;
 
-    more = more && (!mine || AddDistinct(bits[0], table, distinct));
-    if (more && mine) atomicExch(seen + HashOf(bits[0]) % Seen, bits[0]);
+    more = more && (!mine || AddDistinct(bits[0], table, numbers, distinct));
+    if (more && mine) atomicExch(seen + GallopPackHash(bits[0]) % Seen, bits[0]);
   }
   __syncthreads();
   for (PetscCount k = first + AtOnce * step; k < n && more; k += AtOnce * step) {
@@ -507,23 +542,14 @@ __global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, c
     for (int u = 0; u < AtOnce; u++) bits[u] = GallopPackBitsOf(a[PetscMin(k + u * step, n - 1)]);
 #pragma unroll
     for (int u = 0; u < AtOnce; u++)
-      if (bits[u] == Free || seen[HashOf(bits[u]) % Seen] != bits[u]) more = more && AddDistinct(bits[u], table, distinct);
+      if (bits[u] == Free || seen[GallopPackHash(bits[u]) % Seen] != bits[u]) more = more && AddDistinct(bits[u], table, numbers, distinct);
   }
-}
-
-__global__ static void __launch_bounds__(Threads) CollectKernel(const unsigned long long *__restrict__ table, const Distinct *__restrict__ distinct, unsigned int *next, GallopPackBits *bits)
-{
-  const int at = (int)(blockIdx.x * Threads + threadIdx.x);
-
-  if (at < Places && table[at] != Free) bits[atomicAdd(next, 1u)] = (GallopPackBits)table[at];
-  if (at == 0 && distinct->hasfree) bits[atomicAdd(next, 1u)] = (GallopPackBits)Free;
 }
 
 typedef struct {
   unsigned long long *table;
-  GallopPackBits     *bits;
+  GallopPackBits     *numbers;
   Distinct           *distinct;
-  unsigned int       *next;
   char               *cub;
   size_t              cubbytes;
 } DistinctWorkspace;
@@ -533,9 +559,8 @@ static size_t CarveDistinct(DistinctWorkspace *w, void *base)
   GallopCarver carver(base);
 
   carver.Take(w->table, Places);
-  carver.Take(w->bits, GALLOP_PACK_DICT + 1);
+  carver.Take(w->numbers, GALLOP_PACK_DICT);
   carver.Take(w->distinct, 1);
-  carver.Take(w->next, 1);
   carver.Take(w->cub, (PetscCount)w->cubbytes);
   return carver.Bytes();
 }
@@ -555,26 +580,27 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   *dict  = NULL;
   *ndict = 0;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(nullptr, w.cubbytes, w.bits, w.bits, GALLOP_PACK_DICT, 0, 8 * (int)sizeof(GallopPackBits), stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(nullptr, w.cubbytes, w.numbers, w.numbers, GALLOP_PACK_DICT, 0, 8 * (int)sizeof(GallopPackBits), stream));
   bytes = CarveDistinct(&w, NULL);
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveDistinct(&w, memory);
   PetscCallCUDA(cudaMemsetAsync(w.table, 0xff, Places * sizeof(*w.table), stream));
   PetscCall(GallopDeviceZero(w.distinct, sizeof(*w.distinct)));
-  PetscCall(GallopDeviceZero(w.next, sizeof(*w.next)));
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  DistinctKernel<<<PetscMin(GridOf(n), 8u * (unsigned int)processors), Threads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.table, w.distinct);
+  if (n >= GALLOP_PACK_LOOKS_FROM) {
+    LookKernel<<<1, LookThreads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.distinct);
+    GallopCheckLaunch();
+  }
+  DistinctKernel<<<PetscMin(GridOf(n), 8u * (unsigned int)processors), Threads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.table, w.numbers, w.distinct);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(&distinct, w.distinct, sizeof(distinct)));
-  if (GallopPackDictPays((PetscCount)distinct.num + distinct.hasfree, csr->nz)) PetscCall(GallopDeviceMalloc((distinct.num + distinct.hasfree) * sizeof(PetscReal), &kept));
+  if (GallopPackDictPays((PetscCount)distinct.num, csr->nz)) PetscCall(GallopDeviceMalloc(distinct.num * sizeof(PetscReal), &kept));
   if (kept) {
-    *ndict = (PetscInt)(distinct.num + distinct.hasfree);
+    *ndict = (PetscInt)distinct.num;
     *dict  = (PetscReal *)kept;
-    CollectKernel<<<GridOf(Places), Threads, 0, stream>>>(w.table, w.distinct, w.next, w.bits);
-    GallopCheckLaunch();
-    PetscCallCUDA(cub::DeviceRadixSort::SortKeys(w.cub, w.cubbytes, w.bits, reinterpret_cast<GallopPackBits *>(*dict), *ndict, 0, 8 * (int)sizeof(GallopPackBits), stream));
+    PetscCallCUDA(cub::DeviceRadixSort::SortKeys(w.cub, w.cubbytes, w.numbers, reinterpret_cast<GallopPackBits *>(*dict), *ndict, 0, 8 * (int)sizeof(GallopPackBits), stream));
   }
   PetscCall(GallopDeviceRelease(bytes, memory));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -915,8 +941,8 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
 PetscErrorCode GallopPackFree_Device(GallopPack *pack)
 {
   PetscFunctionBegin;
-  PetscCall(GallopDeviceFree(pack->dict));
-  PetscCall(GallopDeviceFree(pack->slice));
+  PetscCall(GallopDeviceFree(pack->slice)); /* which waits for products */
+  PetscCall(GallopDeviceRelease((size_t)pack->ndict * sizeof(PetscReal), pack->dict));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -930,13 +956,15 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   bool                                   fits   = true;
 
   if (number >= pack.nslice) return;
+  const bool            known = unfit && *(volatile int *)unfit; /* another dictionary comes, or another pack */
   const GallopPackSlice slice = pack.slice[number];
 
+  if (known) return;
   if (slice.last) {
     const int64_t first = (int64_t)i[slice.rows.base] + (int64_t)slice.at * GALLOP_PACK_ROWS;
 
-    if (!StoreLines(pack, (GallopPackValues)slice.values, slice.value, slice.width, Lines<PetscScalar>(a, first, (slice.width - 1) * GALLOP_PACK_ROWS + slice.last, room[threadIdx.x / WarpSize])))
-      *unfit = 1;
+    fits = StoreLines(pack, (GallopPackValues)slice.values, slice.value, slice.width, Lines<PetscScalar>(a, first, (slice.width - 1) * GALLOP_PACK_ROWS + slice.last, room[threadIdx.x / WarpSize]));
+    if (!fits && unfit) *unfit = 1;
     return;
   }
   const GallopPackPair<int>           row     = GallopPackRows(slice.rows, pack.stream, lane);
@@ -951,33 +979,35 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
 
     fits = StoreChunk(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK), mask, values, next) && fits;
   }
-  if (!fits) *unfit = 1;
+  if (!fits && unfit) *unfit = 1;
 }
 
+/* GallopPackRefresh_Device - fits: NULL where the values are known to */
 PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
 {
   const bool   haslong = HasLongRows(pack);
   size_t       unused;
   const auto   kernel = haslong ? RefreshKernel<true> : RefreshKernel<false>;
   int          unfit  = 0;
-  void        *memory;
+  void        *memory = NULL;
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  *fits = PETSC_FALSE;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(GallopDeviceMalloc(sizeof(unfit), &memory));
-  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopDeviceZero(memory, sizeof(unfit)));
+  if (fits) {
+    *fits = PETSC_FALSE;
+    PetscCall(GallopDeviceMalloc(sizeof(unfit), &memory));
+    if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+    PetscCall(GallopDeviceZero(memory, sizeof(unfit)));
+  }
   PetscCall(UnusedShared(haslong, &unused));
   kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->a, (int *)memory);
   GallopCheckLaunch();
-  for (int k = 0; k < GALLOP_PACK_VALUES; k++)
-    if (k != GALLOP_PACK_VALUE && pack->figures.slots[k]) {
-      PetscCall(GallopDeviceCopyOut(&unfit, memory, sizeof(unfit))); /* others fit as they are */
-      break;
-    }
-  PetscCall(GallopDeviceRelease(sizeof(unfit), memory));
-  *fits = (PetscBool)!unfit;
+  if (fits) {
+    /* values that are stored as they are fit */
+    if (pack->figures.slots[GALLOP_PACK_VALUE] < pack->nline * GALLOP_PACK_ROWS) PetscCall(GallopDeviceCopyOut(&unfit, memory, sizeof(unfit)));
+    PetscCall(GallopDeviceRelease(sizeof(unfit), memory));
+    *fits = (PetscBool)!unfit;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -290,7 +290,7 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
   const EVCHYBOptions  *o      = &ev->options;
   const GallopPackOrder others = {.perm = sorted, .num = o->window == 1 ? 0 : num, .longest = o->maxell};
   GallopPackOrder       order  = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_PIECE};
-  GallopPackCost        cost, costofpieces;
+  GallopPackCost        cost = {0}, costofpieces = {0};
   PetscBool             done  = PETSC_FALSE;
   PetscLogDouble        nlong = 0;
   PetscInt              slices; /* and pieces: what warps or GPU blocks take */
