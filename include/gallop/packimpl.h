@@ -67,7 +67,8 @@ typedef struct {
   GallopPackLine   *line;                              /* [nline] */
   unsigned char    *stream;                            /* offsets of columns and rows, masks */
   unsigned char    *value;
-  PetscReal        *dict; /* [ndict] distinct numbers, parts of complex ones too, by their bits */
+  PetscReal        *dict;    /* [ndict] distinct numbers, parts of complex ones too, by their bits */
+  PetscBool         renewed; /* it is not the first one: new values are not expected to fit it */
   size_t            bytes;
   GallopPackFigures figures;
 } GallopPack;
@@ -276,10 +277,10 @@ GALLOP_PACK_HD PetscCount GallopPackLook(int k, PetscCount n)
   return (PetscCount)((z ^ z >> 31) % (uint64_t)n);
 }
 
-/* What the places of a number in tables are made of */
+/* What the places of a number in tables are made of. Simple numbers differ in their upper bits only. */
 GALLOP_PACK_HD uint32_t GallopPackHash(uint64_t bits)
 {
-  return (uint32_t)(bits * 0x9e3779b97f4a7c15ull >> 32);
+  return (uint32_t)((bits ^ bits >> 32) * 0x9e3779b97f4a7c15ull >> 32);
 }
 
 /* Where in the dictionary a number is; ndict where it is not */

@@ -553,27 +553,37 @@ static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A value that does not fit, and then others for all: the matrix is packed again where they are stored in other ways, else values are renewed, with another dictionary where they are others */
+/*
+  A value that does not fit, then others for all, twice, and values that are all different: the matrix is packed again where they are stored in other ways, else values are renewed, with another
+  dictionary where they are others
+*/
 static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscInt before, PetscInt after)
 {
   const PetscInt mark = PETSC_INT_MAX / 2;
   Mat            A, plain, packed;
   PetscBool      kept[2], device;
+  Vec            scales;
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
   PetscCall(Stencil(20, 10, 5, 1, values, &A));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, 1000, &scales));
+  for (PetscInt r = 0; r < 1000; r++) PetscCall(VecSetValue(scales, r, 1 + TestValue(7, r, 0) / 3, INSERT_VALUES));
+  PetscCall(VecAssemblyBegin(scales));
+  PetscCall(VecAssemblyEnd(scales));
   PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
   PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
   PetscCall(CheckMatrix(A, plain, packed, (Expect){1, before, GALLOP_PACK_STRIDED}, "before a new value"));
-  for (int step = 0; step < 2; step++) {
-    const PetscBool same = (PetscBool)(step || before == after);
+  for (int step = 0; step < 4; step++) {
+    const PetscBool same = (PetscBool)(step == 1 || step == 2 || (step == 0 && before == after) || (step == 3 && after == GALLOP_PACK_VALUE));
+    const PetscInt  kind = step == 3 ? GALLOP_PACK_VALUE : after;
 
     PetscCall(MarkPacks(packed, mark, kept));
     for (int k = 0; k < 3; k++) {
       Mat B = k == 0 ? A : k == 1 ? plain : packed;
 
-      if (step) PetscCall(MatScale(B, 1.0 / 3.0));
+      if (step == 3) PetscCall(MatDiagonalScale(B, scales, NULL));
+      else if (step) PetscCall(MatScale(B, 1.0 / 3.0));
       else {
         PetscCall(MatSetValue(B, 500, 501, newvalue, INSERT_VALUES));
         PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
@@ -585,8 +595,9 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
     PetscCall(MarkPacks(packed, -mark, kept));
     for (int k = 0; k < (device ? 2 : 1); k++)
       PetscCheck(kept[k] == same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The pack on %s was %skept, with values of kind %d, step %d", k ? "the GPU" : "the host", kept[k] ? "" : "not ", (int)values, step);
-    PetscCall(CheckMatrix(A, plain, packed, (Expect){1, after, GALLOP_PACK_STRIDED}, "after a new value"));
+    PetscCall(CheckMatrix(A, plain, packed, (Expect){1, kind, GALLOP_PACK_STRIDED}, "after a new value"));
   }
+  PetscCall(VecDestroy(&scales));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&plain));
   PetscCall(MatDestroy(&packed));

@@ -735,12 +735,14 @@ static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCou
   bytes = pack->bytes + (size_t)other->ndict * sizeof(PetscReal) - (size_t)pack->ndict * sizeof(PetscReal);
   *done = (PetscBool)(other->ndict && GallopPackDictClass(other->ndict) == GallopPackDictClass(pack->ndict) && (!maxbytes || bytes <= (size_t)maxbytes));
   if (*done) {
-    PetscReal *before = pack->dict;
+    const GallopPack before = *pack;
 
-    pack->dict  = other->dict;
-    pack->ndict = other->ndict;
-    pack->bytes = bytes;
-    other->dict = before;
+    pack->dict    = other->dict;
+    pack->ndict   = other->ndict;
+    pack->bytes   = bytes;
+    pack->renewed = PETSC_TRUE;
+    other->dict   = before.dict;
+    other->ndict  = before.ndict;
     PetscCall(PetscInfo(NULL, "Packed entries: the new values take another dictionary, of %" PetscInt_FMT " numbers\n", pack->ndict));
   }
   PetscCall(GallopPackDestroy(&other));
@@ -750,7 +752,8 @@ static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCou
 PetscErrorCode GallopPackRefresh(GallopPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
 {
   PetscFunctionBegin;
-  PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
+  *fits = PETSC_FALSE;
+  if (!pack->renewed) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
   if (!*fits && pack->ndict) {
     PetscBool renewed = PETSC_FALSE;
 

@@ -946,6 +946,12 @@ PetscErrorCode GallopPackFree_Device(GallopPack *pack)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One word of it is enough: all warps write to the same place */
+static __device__ __forceinline__ void Report(bool fits, int *unfit)
+{
+  if (unfit && !__all_sync(0xffffffffu, fits) && threadIdx.x % WarpSize == 0 && !*(volatile int *)unfit) *(volatile int *)unfit = 1;
+}
+
 /* A warp a slice: the entries of a row are where its bits are, in order */
 template <bool Long>
 __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) RefreshKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, int *unfit)
@@ -964,7 +970,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
     const int64_t first = (int64_t)i[slice.rows.base] + (int64_t)slice.at * GALLOP_PACK_ROWS;
 
     fits = StoreLines(pack, (GallopPackValues)slice.values, slice.value, slice.width, Lines<PetscScalar>(a, first, (slice.width - 1) * GALLOP_PACK_ROWS + slice.last, room[threadIdx.x / WarpSize]));
-    if (!fits && unfit) *unfit = 1;
+    Report(fits, unfit);
     return;
   }
   const GallopPackPair<int>           row     = GallopPackRows(slice.rows, pack.stream, lane);
@@ -979,7 +985,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
 
     fits = StoreChunk(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK), mask, values, next) && fits;
   }
-  if (!fits && unfit) *unfit = 1;
+  Report(fits, unfit);
 }
 
 /* GallopPackRefresh_Device - fits: NULL where the values are known to */
