@@ -567,12 +567,12 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
   PetscCall(Stencil(20, 10, 5, 1, values, &A));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, 1000, &scales));
+  PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
+  PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
+  PetscCall(MatCreateVecs(packed, NULL, &scales));
   for (PetscInt r = 0; r < 1000; r++) PetscCall(VecSetValue(scales, r, 1 + TestValue(7, r, 0) / 3, INSERT_VALUES));
   PetscCall(VecAssemblyBegin(scales));
   PetscCall(VecAssemblyEnd(scales));
-  PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
-  PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
   PetscCall(CheckMatrix(A, plain, packed, (Expect){1, before, GALLOP_PACK_STRIDED}, "before a new value"));
   for (int step = 0; step < 4; step++) {
     const PetscBool same = (PetscBool)(step == 1 || step == 2 || (step == 0 && before == after) || (step == 3 && after == GALLOP_PACK_VALUE));
