@@ -283,18 +283,12 @@ GALLOP_PACK_HD uint32_t GallopPackHash(uint64_t bits)
   return (uint32_t)((bits ^ bits >> 32) * 0x9e3779b97f4a7c15ull >> 32);
 }
 
-/* Where in the dictionary a number is; ndict where it is not. Of few numbers all are looked at: no load waits for another. */
-#define GALLOP_PACK_FEW 8
-
+/* Where in the dictionary a number is; ndict where it is not */
 GALLOP_PACK_HD PetscInt GallopPackFind(const PetscReal *dict, PetscInt ndict, PetscReal value)
 {
   const GallopPackBits bits = GallopPackBitsOf(value);
   PetscInt             low = 0, high = ndict;
 
-  if (ndict <= GALLOP_PACK_FEW) {
-    for (PetscInt k = 0; k < ndict; k++) low = GallopPackBitsOf(dict[k]) == bits ? k : low;
-    return GallopPackBitsOf(dict[low]) == bits ? low : ndict;
-  }
   while (low < high) {
     const PetscInt middle = low + (high - low) / 2;
 
@@ -342,7 +336,9 @@ GALLOP_PACK_HD PetscInt GallopPackSampled(const GallopPackOrder *order, PetscInt
   return (PetscInt)((PetscInt64)(k / stride) * GallopPackNumGroups(order, m) / sampled) * stride + k % stride;
 }
 
-/* The same for pieces */
+/* The same for pieces, of which the first entries are enough */
+#define GALLOP_PACK_SAMPLED_PIECE 1024
+
 GALLOP_PACK_HD PetscInt GallopPackSampleOfPieces(const GallopPackOrder *order)
 {
   const PetscInt most = GALLOP_PACK_SAMPLE / GALLOP_PACK_ROWS;

@@ -227,8 +227,9 @@ PetscErrorCode GallopPackMeasure_Host(const GallopPack *pack, const GallopCSR *c
       AddCost(&plan, &cost[k]);
     }
   }
+  by.piece = PetscMin(by.piece, GALLOP_PACK_SAMPLED_PIECE);
   for (PetscInt n = 0; n < GallopPackSampleOfPieces(order); n++) {
-    PlanPiece(pack, csr, order, GallopPackSampledPiece(order, n), &plan);
+    PlanPiece(pack, csr, &by, GallopPackSampledPiece(order, n), &plan);
     AddCost(&plan, &cost[GALLOP_PACK_STRIDES]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);

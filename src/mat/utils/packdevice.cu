@@ -416,6 +416,7 @@ __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, Pets
     cost += blockIdx.y;
   } else {
     if (WarpOfGrid() >= GallopPackSampleOfPieces(&order)) return;
+    order.piece = PetscMin(order.piece, (PetscInt)GALLOP_PACK_SAMPLED_PIECE);
     PlanPiece(ndict, i, j, a, order, GallopPackSampledPiece(&order, (PetscInt)WarpOfGrid()), room[threadIdx.x / WarpSize], &plan);
     cost += GALLOP_PACK_STRIDES;
   }
