@@ -67,8 +67,7 @@ typedef struct {
   GallopPackLine   *line;                              /* [nline] */
   unsigned char    *stream;                            /* offsets of columns and rows, masks */
   unsigned char    *value;
-  PetscReal        *dict;    /* [ndict] distinct numbers, parts of complex ones too, by their bits */
-  PetscBool         renewed; /* it is not the first one: new values are not expected to fit it */
+  PetscReal        *dict; /* [ndict] distinct numbers, parts of complex ones too, by their bits */
   size_t            bytes;
   GallopPackFigures figures;
 } GallopPack;
@@ -261,7 +260,7 @@ GALLOP_PACK_HD PetscBool GallopPackDictPays(PetscCount ndict, PetscCount nz)
 
 /*
   Of many numbers a few are looked at before all are counted. Were there no more distinct ones than a dictionary has, each as often, about 128 of these looks would meet a number again: where fewer
-  than half as many do, there are too many.
+  than half as many do, there are too many. Where one number comes much more often than others, all are counted.
 */
 #define GALLOP_PACK_LOOKS       4096
 #define GALLOP_PACK_LOOKS_EQUAL 64
@@ -334,21 +333,6 @@ GALLOP_PACK_HD PetscInt GallopPackSampled(const GallopPackOrder *order, PetscInt
   const PetscInt stride = order->perm ? 1 : order->stride, sampled = GallopPackSampleSize(order, m) / stride;
 
   return (PetscInt)((PetscInt64)(k / stride) * GallopPackNumGroups(order, m) / sampled) * stride + k % stride;
-}
-
-/* The same for pieces, of which the first entries are enough */
-#define GALLOP_PACK_SAMPLED_PIECE 1024
-
-GALLOP_PACK_HD PetscInt GallopPackSampleOfPieces(const GallopPackOrder *order)
-{
-  const PetscInt most = GALLOP_PACK_SAMPLE / GALLOP_PACK_ROWS;
-
-  return order->pieces < most ? order->pieces : most;
-}
-
-GALLOP_PACK_HD PetscInt GallopPackSampledPiece(const GallopPackOrder *order, PetscInt k)
-{
-  return (PetscInt)((PetscInt64)k * order->pieces / GallopPackSampleOfPieces(order));
 }
 
 /* What is known of a slice before it is stored */
@@ -497,7 +481,7 @@ static inline PetscBool GallopPackPlacesFit(const GallopPackPlaces *all)
 }
 
 /*
-  In this order, at either place: Begin() looks for a dictionary, Measure() tells what a sample of the slices takes, of rows in an order, or as they come with each of the strides, and of the pieces; Finish() stores
+  In this order, at either place: Begin() looks for a dictionary, Measure() tells what a sample of the slices takes, of rows in an order, or as they come with each of the strides, and all pieces; Finish() stores
   the entries, and keeps none where there is no room, or more than the places can tell. maxbytes: 0 for no limit. Refresh() tells whether the new values can be stored as those before them were, by
   either place's own with the same dictionary, by the one for both perhaps with another; if not, the pack is to be made again.
 */

@@ -553,8 +553,33 @@ static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One value of another, all scaled, few different ones, or all different */
+static PetscErrorCode SetNewValues(Mat A, int step, PetscScalar newvalue)
+{
+  MatInfo      info;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  switch (step) {
+  case 0:
+    PetscCall(MatSetValue(A, 500, 501, newvalue, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    break;
+  case 1:
+    PetscCall(MatScale(A, 1.0 / 3.0));
+    break;
+  default:
+    PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+    PetscCall(MatSeqAIJGetArray(A, &a));
+    for (PetscInt k = 0; k < (PetscInt)info.nz_used; k++) a[k] = step == 3 ? ValueOf(VALUES_ALL, k + 1000000) : k % 3 ? 1.0 / 3.0 : -7.0;
+    PetscCall(MatSeqAIJRestoreArray(A, &a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-  A value that does not fit, then others for all, twice, and values that are all different: the matrix is packed again where they are stored in other ways, else values are renewed, with another
+  A value that does not fit, then others for all, then few, and values that are all different: the matrix is packed again where they are stored in other ways, else values are renewed, with another
   dictionary where they are others
 */
 static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscInt before, PetscInt after)
@@ -562,17 +587,12 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
   const PetscInt mark = PETSC_INT_MAX / 2;
   Mat            A, plain, packed;
   PetscBool      kept[2], device;
-  Vec            scales;
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
   PetscCall(Stencil(20, 10, 5, 1, values, &A));
   PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
   PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
-  PetscCall(MatCreateVecs(packed, NULL, &scales));
-  for (PetscInt r = 0; r < 1000; r++) PetscCall(VecSetValue(scales, r, 1 + TestValue(7, r, 0) / 3, INSERT_VALUES));
-  PetscCall(VecAssemblyBegin(scales));
-  PetscCall(VecAssemblyEnd(scales));
   PetscCall(CheckMatrix(A, plain, packed, (Expect){1, before, GALLOP_PACK_STRIDED}, "before a new value"));
   for (int step = 0; step < 4; step++) {
     const PetscBool same = (PetscBool)(step == 1 || step == 2 || (step == 0 && before == after) || (step == 3 && after == GALLOP_PACK_VALUE));
@@ -582,13 +602,7 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
     for (int k = 0; k < 3; k++) {
       Mat B = k == 0 ? A : k == 1 ? plain : packed;
 
-      if (step == 3) PetscCall(MatDiagonalScale(B, scales, NULL));
-      else if (step) PetscCall(MatScale(B, 1.0 / 3.0));
-      else {
-        PetscCall(MatSetValue(B, 500, 501, newvalue, INSERT_VALUES));
-        PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
-        PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
-      }
+      PetscCall(SetNewValues(B, step, newvalue));
     }
     PetscCall(CompareProducts(A, plain, packed, VECSEQ, "after a new value"));
     if (device) PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "after a new value"));
@@ -597,7 +611,6 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
       PetscCheck(kept[k] == same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The pack on %s was %skept, with values of kind %d, step %d", k ? "the GPU" : "the host", kept[k] ? "" : "not ", (int)values, step);
     PetscCall(CheckMatrix(A, plain, packed, (Expect){1, kind, GALLOP_PACK_STRIDED}, "after a new value"));
   }
-  PetscCall(VecDestroy(&scales));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&plain));
   PetscCall(MatDestroy(&packed));
@@ -606,7 +619,7 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
 
 typedef enum { COLUMNS_STRIDED, COLUMNS_SHARED, COLUMNS_NEAR, COLUMNS_RANDOM } Columns;
 
-/* Values enough that not all are counted where the first looks tell that there are too many different ones: num, or all of them where it is 0 */
+/* Values enough that some are looked at before they are counted, which must not make too many of 65,000: num different ones, or all where it is 0 */
 static PetscErrorCode CheckLooks(PetscInt num, PetscInt kind)
 {
   Mat          A;
@@ -628,7 +641,7 @@ static PetscErrorCode CheckLooks(PetscInt num, PetscInt kind)
 static PetscErrorCode CheckRanges(const EVCHYB *ev, Columns columns)
 {
   const PetscInt wanted = ev->options.slices || columns != COLUMNS_STRIDED ? 1 : 4;
-  PetscInt       next = 0, each = EVCHYB_PACK_EACH + 1, different = 0;
+  PetscInt       next = 0, each = EVCHYB_PACK_EACH + 1, most = 0, different = 0;
 
   PetscFunctionBegin;
   for (int k = 0; k < ev->launch.n; k++) {
@@ -642,9 +655,11 @@ static PetscErrorCode CheckRanges(const EVCHYB *ev, Columns columns)
                range->next - range->begin, range->end - range->first, range->count);
     next = range->end;
     each = range->count;
+    most = PetscMax(most, each);
     different++;
   }
   PetscCheck(next == ev->pack->nslice - ev->pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " slices are computed", next, ev->pack->nslice - ev->pack->npiece);
+  PetscCheck(ev->options.slices || columns != COLUMNS_STRIDED || most > 1 || next <= 2 * EVCHYB_PACK_WARPS * ev->processors, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices by strides, one a warp", next);
   PetscCheck(ev->options.slices || columns == COLUMNS_STRIDED || each == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices a warp, of columns of kind %d", each, (int)columns);
   PetscCheck((wanted > 1 && next < 9 * EVCHYB_PACK_WARPS * ev->processors) || different == wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices in %" PetscInt_FMT " ranges, not %" PetscInt_FMT, next, different, wanted);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -846,7 +861,10 @@ int main(int argc, char **argv)
   PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
   PetscCall(CheckAuto(processors, 21, 12, 200, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
   PetscCall(CheckAuto(processors, 9, 12, 20, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE)); /* few slices, many pieces */
+  PetscCall(CheckAuto(processors, 1, 3, 1, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));   /* nothing else */
   PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_NEAR, 1, PETSC_TRUE)); /* most lines are those of pieces, which do not tell how many slices a warp has */
+  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_NEAR, COLUMNS_STRIDED, 1, PETSC_TRUE));
   PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_RANDOM, 1, PETSC_FALSE)); /* most entries are in long rows, whose columns take 32 bits */
   PetscCall(CheckAuto(processors, 21, 12, 0, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_TRUE));
   PetscCall(CheckAuto(processors, 80, 3, 0, COLUMNS_RANDOM, COLUMNS_RANDOM, 1, PETSC_FALSE));

@@ -227,9 +227,8 @@ PetscErrorCode GallopPackMeasure_Host(const GallopPack *pack, const GallopCSR *c
       AddCost(&plan, &cost[k]);
     }
   }
-  by.piece = PetscMin(by.piece, GALLOP_PACK_SAMPLED_PIECE);
-  for (PetscInt n = 0; n < GallopPackSampleOfPieces(order); n++) {
-    PlanPiece(pack, csr, &by, GallopPackSampledPiece(order, n), &plan);
+  for (PetscInt n = 0; n < order->pieces; n++) {
+    PlanPiece(pack, csr, order, n, &plan);
     AddCost(&plan, &cost[GALLOP_PACK_STRIDES]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -725,25 +724,26 @@ PetscErrorCode GallopPackDestroy(GallopPack **pack)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Other numbers, of which a dictionary takes as many bytes for each: it is exchanged, and all else stays where it is */
+/* Another dictionary, whose numbers the bytes that values take have room for: all else stays where it is */
 static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
 {
-  GallopPack *other;
-  size_t      bytes;
+  const GallopPackValues kind = pack->figures.slots[GALLOP_PACK_DICT8] ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
+  GallopPack            *other;
+  size_t                 bytes;
 
   PetscFunctionBegin;
   PetscCall(GallopPackBegin(csr, &other));
   bytes = pack->bytes + (size_t)other->ndict * sizeof(PetscReal) - (size_t)pack->ndict * sizeof(PetscReal);
-  *done = (PetscBool)(other->ndict && GallopPackDictClass(other->ndict) == GallopPackDictClass(pack->ndict) && (!maxbytes || bytes <= (size_t)maxbytes));
+  *done = (PetscBool)(other->ndict && GallopPackDictClass(other->ndict) <= kind && (!maxbytes || bytes <= (size_t)maxbytes));
   if (*done) {
-    const GallopPack before = *pack;
+    PetscReal     *dict  = pack->dict;
+    const PetscInt ndict = pack->ndict;
 
-    pack->dict    = other->dict;
-    pack->ndict   = other->ndict;
-    pack->bytes   = bytes;
-    pack->renewed = PETSC_TRUE;
-    other->dict   = before.dict;
-    other->ndict  = before.ndict;
+    pack->dict   = other->dict;
+    pack->ndict  = other->ndict;
+    pack->bytes  = bytes;
+    other->dict  = dict;
+    other->ndict = ndict;
     PetscCall(PetscInfo(NULL, "Packed entries: the new values take another dictionary, of %" PetscInt_FMT " numbers\n", pack->ndict));
   }
   PetscCall(GallopPackDestroy(&other));
@@ -753,14 +753,10 @@ static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCou
 PetscErrorCode GallopPackRefresh(GallopPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
 {
   PetscFunctionBegin;
-  *fits = PETSC_FALSE;
-  if (!pack->renewed) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
+  PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
   if (!*fits && pack->ndict) {
-    PetscBool renewed = PETSC_FALSE;
-
-    PetscCall(RenewDict(pack, csr, maxbytes, &renewed));
-    if (renewed) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, NULL));
-    *fits = renewed;
+    PetscCall(RenewDict(pack, csr, maxbytes, fits));
+    if (*fits) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, NULL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

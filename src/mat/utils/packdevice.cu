@@ -42,6 +42,14 @@ static __device__ __forceinline__ int RowInSlice(int h)
   return (int)threadIdx.x % WarpSize + h * Half;
 }
 
+/* What the lanes of a warp have asked for is in shared memory, for all of them */
+static __device__ __forceinline__ void WaitForCopies()
+{
+  __pipeline_commit();
+  __pipeline_wait_prior(0);
+  __syncwarp();
+}
+
 /* The next entries of a warp's 64 rows, so many bytes of each, in shared memory: neighbouring lanes read what stands side by side. Lanes that read their own rows would want 64 lines of L1 at once. */
 template <typename T, int BytesARow>
 struct Window {
@@ -89,9 +97,7 @@ struct Window {
     __syncwarp();
     if (left > Size / 2) Read<Size>(left);
     else Read<Size / 2>(left);
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    __syncwarp();
+    WaitForCopies();
     return left;
   }
 
@@ -124,9 +130,7 @@ struct Lines {
 #pragma unroll 8
     for (int at = threadIdx.x % WarpSize; at < AtOnce * GALLOP_PACK_ROWS; at += WarpSize)
       if (from + at < entries) __pipeline_memcpy_async(room + at, array + from + at, sizeof(T));
-    __pipeline_commit();
-    __pipeline_wait_prior(0);
-    __syncwarp();
+    WaitForCopies();
   }
 
   __device__ __forceinline__ bool Has(int k, int h) const
@@ -415,9 +419,8 @@ __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, Pets
     PlanSlice(m, ndict, i, j, a, order, slice, room[threadIdx.x / WarpSize], &plan);
     cost += blockIdx.y;
   } else {
-    if (WarpOfGrid() >= GallopPackSampleOfPieces(&order)) return;
-    order.piece = PetscMin(order.piece, (PetscInt)GALLOP_PACK_SAMPLED_PIECE);
-    PlanPiece(ndict, i, j, a, order, GallopPackSampledPiece(&order, (PetscInt)WarpOfGrid()), room[threadIdx.x / WarpSize], &plan);
+    if (WarpOfGrid() >= order.pieces) return;
+    PlanPiece(ndict, i, j, a, order, (PetscInt)WarpOfGrid(), room[threadIdx.x / WarpSize], &plan);
     cost += GALLOP_PACK_STRIDES;
   }
   if (threadIdx.x % WarpSize) return;
@@ -431,7 +434,7 @@ PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR 
   const PetscInt  orders = GallopPackNumOrders(order);
   const size_t    bytes  = GALLOP_PACK_COSTS * sizeof(*cost);
   GallopPackOrder by     = *order;
-  PetscInt        most   = GallopPackSampleOfPieces(order);
+  PetscInt        most   = order->pieces;
   void           *memory;
   cudaStream_t    stream;
 
@@ -526,7 +529,7 @@ __global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, c
   unsigned long long            bits[AtOnce];
   bool                          more = true;
 
-  if (*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) return;
+  if (__syncthreads_or(*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT)) return;
   for (int k = threadIdx.x; k < Seen; k += Threads) seen[k] = Free;
   __syncthreads();
   for (PetscCount k = first; k - first < AtOnce * step; k += step) {
@@ -942,7 +945,7 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
 PetscErrorCode GallopPackFree_Device(GallopPack *pack)
 {
   PetscFunctionBegin;
-  PetscCall(GallopDeviceFree(pack->slice)); /* which waits for products */
+  PetscCall(GallopDeviceFree(pack->slice)); /* where there are slices this waits for products; a dictionary that was exchanged goes in the order of the stream */
   PetscCall(GallopDeviceRelease((size_t)pack->ndict * sizeof(PetscReal), pack->dict));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -963,7 +966,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   bool                                   fits   = true;
 
   if (number >= pack.nslice) return;
-  const bool            known = unfit && *(volatile int *)unfit; /* another dictionary comes, or another pack */
+  const bool            known = __any_sync(0xffffffffu, unfit && *(volatile int *)unfit); /* another dictionary comes, or another pack */
   const GallopPackSlice slice = pack.slice[number];
 
   if (known) return;
@@ -992,7 +995,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
 /* GallopPackRefresh_Device - fits: NULL where the values are known to */
 PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
 {
-  const bool   haslong = HasLongRows(pack);
+  const bool   haslong = HasLongRows(pack), asks = fits && pack->figures.slots[GALLOP_PACK_VALUE] < pack->nline * GALLOP_PACK_ROWS; /* values that are stored as they are fit */
   size_t       unused;
   const auto   kernel = haslong ? RefreshKernel<true> : RefreshKernel<false>;
   int          unfit  = 0;
@@ -1001,7 +1004,7 @@ PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, 
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (fits) {
+  if (asks) {
     *fits = PETSC_FALSE;
     PetscCall(GallopDeviceMalloc(sizeof(unfit), &memory));
     if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
@@ -1010,11 +1013,10 @@ PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, 
   PetscCall(UnusedShared(haslong, &unused));
   kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->a, (int *)memory);
   GallopCheckLaunch();
-  if (fits) {
-    /* values that are stored as they are fit */
-    if (pack->figures.slots[GALLOP_PACK_VALUE] < pack->nline * GALLOP_PACK_ROWS) PetscCall(GallopDeviceCopyOut(&unfit, memory, sizeof(unfit)));
+  if (asks) {
+    PetscCall(GallopDeviceCopyOut(&unfit, memory, sizeof(unfit)));
     PetscCall(GallopDeviceRelease(sizeof(unfit), memory));
-    *fits = (PetscBool)!unfit;
   }
+  if (fits) *fits = (PetscBool)!unfit;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -209,15 +209,12 @@ PetscBool EVCHYBWantsPack(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempt
   return (PetscBool)(ev->processors && csr->nz >= EVCHYB_PACK_ENTRIES * ev->processors && nempty <= csr->m / 2);
 }
 
-/* Whether entries take few bytes beside their values, by a sample of the short rows, and one of the pieces of long ones */
-static PetscBool Pays(const GallopPackCost *cost, const GallopPackCost *pieces, PetscLogDouble nshort, PetscLogDouble nlong, PetscBool many)
+/* What so many entries take by a sample of them; as much as in CSR where it has none */
+static PetscLogDouble BytesBySample(const GallopPackCost *cost, PetscLogDouble n)
 {
-  PetscLogDouble bytes = 0;
+  const PetscLogDouble csr = sizeof(PetscScalar) + sizeof(int32_t);
 
-  if ((nshort > 0 && !cost->entries) || (nlong > 0 && !pieces->entries)) return PETSC_FALSE;
-  if (nshort > 0) bytes += nshort * (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries;
-  if (nlong > 0) bytes += nlong * (PetscLogDouble)(pieces->bytes - pieces->saved) / (PetscLogDouble)pieces->entries;
-  return (PetscBool)(bytes <= (nshort + nlong) * ((PetscLogDouble)sizeof(PetscScalar) + (many ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES)));
+  return n * (cost->entries ? (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries : csr);
 }
 
 static PetscInt PiecesOf(PetscCount len)
@@ -225,33 +222,45 @@ static PetscInt PiecesOf(PetscCount len)
   return (PetscInt)((len + EVCHYB_PIECE - 1) / EVCHYB_PIECE);
 }
 
-/* The pieces of long rows, order->pieces of them, where csr is; to be freed with memory */
-static PetscErrorCode CutRows(const GallopCSR *csr, const PetscInt rows[], PetscInt num, GallopPackOrder *order, void **memory, PetscBool *done)
+/* Every so manieth of the pieces of long rows, all of them together, where csr is; FreePieces() frees what this made */
+static PetscErrorCode CutRows(const GallopCSR *csr, const PetscInt rows[], PetscInt num, PetscInt all, PetscInt every, GallopPackOrder *order, PetscBool *done)
 {
-  PetscInt *piece, n = 0;
+  PetscInt *piece, k = 0, n = 0;
 
   PetscFunctionBegin;
-  *done   = PETSC_TRUE;
-  *memory = NULL;
+  *done         = PETSC_TRUE;
+  order->pieces = (all + every - 1) / every;
   if (!order->pieces) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(2 * (PetscCount)order->pieces, &piece));
-  for (PetscInt k = 0; k < num; k++) {
-    for (PetscInt at = 0; at < csr->host_i[rows[k] + 1] - csr->host_i[rows[k]]; at += EVCHYB_PIECE) {
-      piece[n]                   = rows[k];
+  for (PetscInt r = 0; r < num; r++) {
+    for (PetscInt at = 0; at < csr->host_i[rows[r] + 1] - csr->host_i[rows[r]]; at += EVCHYB_PIECE) {
+      if (k++ % every) continue;
+      piece[n]                   = rows[r];
       piece[order->pieces + n++] = at;
     }
   }
-  *memory = piece;
+  order->pieceRow = piece;
   if (PetscMemTypeCUDA(csr->memtype)) {
     const size_t bytes = 2 * (size_t)order->pieces * sizeof(*piece);
+    void        *memory;
 
-    PetscCall(GallopDeviceMalloc(bytes, memory));
-    *done = (PetscBool)(*memory != NULL);
-    if (*memory) PetscCall(GallopDeviceCopyIn(*memory, piece, bytes));
+    PetscCall(GallopDeviceMalloc(bytes, &memory));
+    *done = (PetscBool)(memory != NULL);
+    if (memory) PetscCall(GallopDeviceCopyIn(memory, piece, bytes));
     PetscCall(PetscFree(piece));
+    order->pieceRow = (const PetscInt *)memory;
   }
-  order->pieceRow = (const PetscInt *)*memory;
-  order->pieceAt  = *memory ? order->pieceRow + order->pieces : NULL;
+  order->pieceAt = order->pieceRow ? order->pieceRow + order->pieces : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FreePieces(const GallopCSR *csr, GallopPackOrder *order)
+{
+  PetscFunctionBegin;
+  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order->pieces * sizeof(PetscInt), (void *)order->pieceRow));
+  else PetscCall(PetscFree(order->pieceRow));
+  order->pieceRow = order->pieceAt = NULL;
+  order->pieces                    = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -289,32 +298,41 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
 {
   const EVCHYBOptions  *o      = &ev->options;
   const GallopPackOrder others = {.perm = sorted, .num = o->window == 1 ? 0 : num, .longest = o->maxell};
-  GallopPackOrder       order  = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_PIECE};
+  GallopPackOrder       order  = {.num = csr->m, .longest = o->maxell};
   GallopPackCost        cost = {0}, costofpieces = {0};
-  PetscBool             done  = PETSC_FALSE;
-  PetscLogDouble        nlong = 0;
-  PetscInt              slices; /* and pieces: what warps or GPU blocks take */
-  void                 *pieces;
+  PetscBool             done   = PETSC_TRUE;
+  PetscLogDouble        nlong  = 0;
+  PetscInt              pieces = 0, slices; /* and pieces: what warps or GPU blocks take */
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < nrows; k++) {
     const PetscInt len = csr->host_i[rows[k] + 1] - csr->host_i[rows[k]];
 
     nlong += (PetscLogDouble)len;
-    order.pieces += PiecesOf(len);
+    pieces += PiecesOf(len);
   }
-  slices = (csr->m - nrows) / GALLOP_PACK_ROWS + order.pieces;
+  slices = (csr->m - nrows) / GALLOP_PACK_ROWS + pieces;
   if (o->storage != EVCHYB_PACKED && slices < EVCHYB_PACK_SLICES * ev->processors) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(CutRows(csr, rows, nrows, &order, &pieces, &done));
-  if (done) PetscCall(GallopPackBegin(csr, &ev->pack));
-  if (ev->pack) {
+  PetscCall(GallopPackBegin(csr, &ev->pack));
+  if (!ev->pack) PetscFunctionReturn(PETSC_SUCCESS);
+  order.piece = EVCHYB_SAMPLED;
+  if (o->storage != EVCHYB_PACKED) PetscCall(CutRows(csr, rows, nrows, pieces, PetscMax(1, (pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
+  if (done) {
     PetscCall(ChooseOrder(ev->pack, csr, &others, &order, &cost, &costofpieces));
-    done = (PetscBool)(o->storage == EVCHYB_PACKED || Pays(&cost, &costofpieces, (PetscLogDouble)csr->nz - nlong, nlong, (PetscBool)(slices >= EVCHYB_PACK_STORED_SLICES * ev->processors)));
-    if (done) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
-    if (!done) PetscCall(GallopPackDestroy(&ev->pack));
+    if (o->storage != EVCHYB_PACKED) { /* entries have to take few bytes beside their values */
+      const PetscLogDouble most = (PetscLogDouble)sizeof(PetscScalar) + (slices >= EVCHYB_PACK_STORED_SLICES * ev->processors ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES);
+
+      done = (PetscBool)(BytesBySample(&cost, (PetscLogDouble)csr->nz - nlong) + BytesBySample(&costofpieces, nlong) <= most * (PetscLogDouble)csr->nz);
+    }
   }
-  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order.pieces * sizeof(PetscInt), pieces));
-  else PetscCall(PetscFree(pieces));
+  PetscCall(FreePieces(csr, &order));
+  if (done) {
+    order.piece = EVCHYB_PIECE;
+    PetscCall(CutRows(csr, rows, nrows, pieces, 1, &order, &done));
+    if (done) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
+    PetscCall(FreePieces(csr, &order));
+  }
+  if (!done) PetscCall(GallopPackDestroy(&ev->pack));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -70,6 +70,8 @@ typedef enum {
 #define EVCHYB_PACK_STORED_SLICES 20
 #define EVCHYB_PACK_STORED_BYTES  2.6
 #define EVCHYB_PIECE              4096 /* entries of a piece */
+#define EVCHYB_SAMPLE             512  /* pieces of a sample, at most, */
+#define EVCHYB_SAMPLED            1024 /* and the entries of each that are enough for it */
 #define EVCHYB_SHORT_ROW          512  /* that a warp computes, longer pieces a GPU block */
 #define EVCHYB_WARP_ROW           3072 /* the same at most, where long rows are many: measured, docs/packing.md */
 
