@@ -553,7 +553,7 @@ static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One value of another, all scaled, few different ones, or all different */
+/* One value of another, one over all of them, few different ones, or all different */
 static PetscErrorCode SetNewValues(Mat A, int step, PetscScalar newvalue)
 {
   MatInfo      info;
@@ -566,21 +566,18 @@ static PetscErrorCode SetNewValues(Mat A, int step, PetscScalar newvalue)
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     break;
-  case 1:
-    PetscCall(MatScale(A, 1.0 / 3.0));
-    break;
   default:
     PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
     PetscCall(MatSeqAIJGetArray(A, &a));
-    for (PetscInt k = 0; k < (PetscInt)info.nz_used; k++) a[k] = step == 3 ? ValueOf(VALUES_ALL, k + 1000000) : k % 3 ? 1.0 / 3.0 : -7.0;
+    for (PetscInt k = 0; k < (PetscInt)info.nz_used; k++) a[k] = step == 1 ? 1.0 / a[k] : step == 3 ? ValueOf(VALUES_ALL, k + 1000000) : k % 3 ? 1.0 / 3.0 : -7.0;
     PetscCall(MatSeqAIJRestoreArray(A, &a));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  A value that does not fit, then others for all, then few, and values that are all different: the matrix is packed again where they are stored in other ways, else values are renewed, with another
-  dictionary where they are others
+  A value that does not fit, then others for all, then few, and values that are all different: the matrix is packed again where they are stored in other ways, else values are renewed, or their
+  dictionary is: where each number becomes one other, in its place
 */
 static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscInt before, PetscInt after)
 {
@@ -609,6 +606,13 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
     PetscCall(MarkPacks(packed, -mark, kept));
     for (int k = 0; k < (device ? 2 : 1); k++)
       PetscCheck(kept[k] == same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The pack on %s was %skept, with values of kind %d, step %d", k ? "the GPU" : "the host", kept[k] ? "" : "not ", (int)values, step);
+    for (int k = 0; k < (device ? 2 : 1); k++) {
+      const EVCHYB *ev = NULL;
+
+      PetscCall(FormatAt(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+      PetscCheck(ev->pack->unsorted == (PetscBool)(step == 1 && after != GALLOP_PACK_VALUE), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s is %sin order, with values of kind %d, step %d", k ? "the GPU" : "the host",
+                 ev->pack->unsorted ? "not " : "", (int)values, step);
+    }
     PetscCall(CheckMatrix(A, plain, packed, (Expect){1, kind, GALLOP_PACK_STRIDED}, "after a new value"));
   }
   PetscCall(MatDestroy(&A));

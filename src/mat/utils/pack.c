@@ -499,27 +499,21 @@ PetscErrorCode GallopPackFinish_Host(GallopPack *pack, const GallopCSR *csr, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscBool RefreshPiece(GallopPack *pack, const GallopCSR *csr, const GallopPackSlice *slice)
+/* What is done with an entry's new value, whose place in a line that is; false where it cannot be */
+typedef PetscBool (*Visit)(void *ctx, GallopPackValues kind, unsigned char *line, int place, PetscScalar value);
+
+static PetscBool VisitEntries(const GallopPack *pack, const GallopCSR *csr, Visit visit, void *ctx)
 {
-  const PetscCount from = (PetscCount)csr->i[slice->rows.base] + (PetscCount)slice->at * GALLOP_PACK_ROWS;
-
-  for (PetscInt k = 0; k < slice->width; k++)
-    for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++)
-      if (!StoreValue(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), GallopPackPlace(l), csr->a[from + (PetscCount)k * GALLOP_PACK_ROWS + l])) return PETSC_FALSE;
-  return PETSC_TRUE;
-}
-
-/* GallopPackRefresh_Host - fits: NULL where the values are known to */
-PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
-{
-  PetscBool all = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  for (PetscInt s = 0; s < pack->nslice && all; s++) {
+  for (PetscInt s = 0; s < pack->nslice; s++) {
     const GallopPackSlice *slice = &pack->slice[s];
+    const GallopPackValues kind  = (GallopPackValues)slice->values;
 
     if (slice->last) {
-      all = RefreshPiece(pack, csr, slice);
+      const PetscScalar *a = csr->a + (PetscCount)csr->i[slice->rows.base] + (PetscCount)slice->at * GALLOP_PACK_ROWS;
+
+      for (PetscInt k = 0; k < slice->width; k++)
+        for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++)
+          if (!visit(ctx, kind, ValuesOfLine(pack, slice, k), GallopPackPlace(l), a[(PetscCount)k * GALLOP_PACK_ROWS + l])) return PETSC_FALSE;
       continue;
     }
     for (int place = 0; place < GALLOP_PACK_ROWS; place++) {
@@ -528,11 +522,66 @@ PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, Pe
 
       for (PetscInt k = 0; k < slice->width && row >= 0; k++) {
         if (!(GallopPackMaskOf(slice, pack->stream, k / GALLOP_PACK_CHUNK, place) >> k % GALLOP_PACK_CHUNK & 1)) continue;
-        if (!StoreValue(pack, (GallopPackValues)slice->values, ValuesOfLine(pack, slice, k), place, csr->a[from++])) all = PETSC_FALSE;
+        if (!visit(ctx, kind, ValuesOfLine(pack, slice, k), place, csr->a[from++])) return PETSC_FALSE;
       }
     }
   }
+  return PETSC_TRUE;
+}
+
+static PetscBool VisitStore(void *ctx, GallopPackValues kind, unsigned char *line, int place, PetscScalar value)
+{
+  return StoreValue((const GallopPack *)ctx, kind, line, place, value);
+}
+
+/* GallopPackRefresh_Host - fits: NULL where the values are known to */
+PetscErrorCode GallopPackRefresh_Host(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
+{
+  PetscBool all;
+
+  PetscFunctionBegin;
+  all = VisitEntries(pack, csr, VisitStore, pack);
   if (fits) *fits = all;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What each number of a dictionary has become, where it is known */
+typedef struct {
+  PetscReal *number;
+  PetscBool *known;
+} Numbers;
+
+static PetscBool VisitNumber(void *ctx, GallopPackValues kind, unsigned char *line, int place, PetscScalar value)
+{
+  const Numbers   *n    = (const Numbers *)ctx;
+  const PetscReal *from = (const PetscReal *)&value;
+
+  for (int part = 0; part < GALLOP_PACK_PARTS; part++) {
+    const int at = GALLOP_PACK_PARTS * place + part, code = kind == GALLOP_PACK_DICT8 ? line[at] : ((const uint16_t *)line)[at];
+
+    if (n->known[code] && GallopPackBitsOf(n->number[code]) != GallopPackBitsOf(from[part])) return PETSC_FALSE;
+    n->known[code]  = PETSC_TRUE;
+    n->number[code] = from[part];
+  }
+  return PETSC_TRUE;
+}
+
+/* GallopPackRenumber_Host - For values of a dictionary. Numbers that no entry has stay as they are. */
+PetscErrorCode GallopPackRenumber_Host(GallopPack *pack, const GallopCSR *csr, PetscBool *done)
+{
+  Numbers n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCalloc2(pack->ndict, &n.number, pack->ndict, &n.known));
+  *done = VisitEntries(pack, csr, VisitNumber, &n);
+  if (*done) {
+    pack->unsorted = PETSC_FALSE;
+    for (PetscInt k = 0; k < pack->ndict; k++) {
+      if (n.known[k]) pack->dict[k] = n.number[k];
+      if (k && CompareBits(&pack->dict[k - 1], &pack->dict[k]) > 0) pack->unsorted = PETSC_TRUE;
+    }
+  }
+  PetscCall(PetscFree2(n.number, n.known));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -739,11 +788,12 @@ static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCou
     PetscReal     *dict  = pack->dict;
     const PetscInt ndict = pack->ndict;
 
-    pack->dict   = other->dict;
-    pack->ndict  = other->ndict;
-    pack->bytes  = bytes;
-    other->dict  = dict;
-    other->ndict = ndict;
+    pack->dict     = other->dict;
+    pack->ndict    = other->ndict;
+    pack->unsorted = PETSC_FALSE;
+    pack->bytes    = bytes;
+    other->dict    = dict;
+    other->ndict   = ndict;
     PetscCall(PetscInfo(NULL, "Packed entries: the new values take another dictionary, of %" PetscInt_FMT " numbers\n", pack->ndict));
   }
   PetscCall(GallopPackDestroy(&other));
@@ -753,7 +803,9 @@ static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCou
 PetscErrorCode GallopPackRefresh(GallopPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
 {
   PetscFunctionBegin;
-  PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
+  *fits = PETSC_FALSE;
+  if (pack->ndict) PetscCall(WHERE(csr->memtype, GallopPackRenumber, pack, csr, fits));
+  if (!*fits && !pack->unsorted) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
   if (!*fits && pack->ndict) {
     PetscCall(RenewDict(pack, csr, maxbytes, fits));
     if (*fits) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, NULL));

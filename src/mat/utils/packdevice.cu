@@ -700,13 +700,58 @@ static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscS
   return fits;
 }
 
-static __device__ __forceinline__ bool StoreValues(GallopPackValues kind, unsigned char *line, const PetscScalar value[2], const bool on[2], const PetscReal *__restrict__ dict, PetscInt ndict)
-{
-  if (kind == GALLOP_PACK_VALUE) return StoreAs<GALLOP_PACK_VALUE>(line, value, on, dict, ndict);
-  if (kind == GALLOP_PACK_SINGLE) return StoreAs<GALLOP_PACK_SINGLE>(line, value, on, dict, ndict);
-  if (kind == GALLOP_PACK_DICT8) return StoreAs<GALLOP_PACK_DICT8>(line, value, on, dict, ndict);
-  return StoreAs<GALLOP_PACK_DICT16>(line, value, on, dict, ndict);
-}
+/* What is done with both values of a lane in a line; false where it cannot be. They are stored, or */
+struct StoreValues {
+  const PetscReal *dict;
+  PetscInt         ndict;
+
+  __device__ __forceinline__ bool operator()(GallopPackValues kind, unsigned char *line, const PetscScalar value[2], const bool on[2]) const
+  {
+    if (kind == GALLOP_PACK_VALUE) return StoreAs<GALLOP_PACK_VALUE>(line, value, on, dict, ndict);
+    if (kind == GALLOP_PACK_SINGLE) return StoreAs<GALLOP_PACK_SINGLE>(line, value, on, dict, ndict);
+    if (kind == GALLOP_PACK_DICT8) return StoreAs<GALLOP_PACK_DICT8>(line, value, on, dict, ndict);
+    return StoreAs<GALLOP_PACK_DICT16>(line, value, on, dict, ndict);
+  }
+};
+
+/* it is noted what the numbers of the dictionary have become: Free where that is not known. L1 may have that of one that is: the exchange tells. */
+struct NoteNumbers {
+  unsigned long long *numbers; /* [ndict] */
+
+  __device__ __forceinline__ bool Note(int code, PetscReal number) const
+  {
+    const unsigned long long bits = GallopPackBitsOf(number);
+    unsigned long long       is   = __ldca(numbers + code);
+
+    if (is == Free && bits != Free) {
+      is = atomicCAS(numbers + code, Free, bits);
+      if (is == Free) return true;
+    }
+    return is == bits && bits != Free;
+  }
+
+  template <GallopPackValues Kind>
+  __device__ __forceinline__ bool NoteAs(const unsigned char *line, const PetscScalar value[2], const bool on[2]) const
+  {
+    using Parts                = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
+    GallopPackPair<Parts> code = reinterpret_cast<const GallopPackPair<Parts> *>(line)[threadIdx.x % WarpSize];
+    bool                  fits = true;
+
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      const PetscReal *from = reinterpret_cast<const PetscReal *>(&value[h]);
+
+#pragma unroll
+      for (int p = 0; p < GALLOP_PACK_PARTS; p++) fits = fits && (!on[h] || Note((h ? code.second : code.first).part[p], from[p]));
+    }
+    return fits;
+  }
+
+  __device__ __forceinline__ bool operator()(GallopPackValues kind, const unsigned char *line, const PetscScalar value[2], const bool on[2]) const
+  {
+    return kind == GALLOP_PACK_DICT8 ? NoteAs<GALLOP_PACK_DICT8>(line, value, on) : NoteAs<GALLOP_PACK_DICT16>(line, value, on);
+  }
+};
 
 static __device__ __forceinline__ unsigned char *PlaceOf(unsigned char *array, int64_t unit)
 {
@@ -734,9 +779,9 @@ static __device__ __forceinline__ uint32_t StoreColumns(const GallopPack &pack, 
   return GallopPackOffsetUnits(kind);
 }
 
-/* The values of at most as many lines as a mask has bits for, which say where the lane's rows have entries; next[h] goes from the first to beyond the last of a row. False where one cannot be stored so. */
-template <typename Values>
-static __device__ __forceinline__ bool StoreChunk(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, const uint32_t mask[2], Values &values, PetscInt next[2])
+/* The values of at most as many lines as a mask has bits for, which say where the lane's rows have entries; next[h] goes from the first to beyond the last of a row */
+template <typename Values, typename Action>
+static __device__ __forceinline__ bool ForChunk(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, const uint32_t mask[2], Values &values, PetscInt next[2], const Action &action)
 {
   bool fits = true;
 
@@ -748,13 +793,14 @@ static __device__ __forceinline__ bool StoreChunk(const GallopPack &pack, Gallop
 #pragma unroll
     for (int h = 0; h < 2; h++)
       if (on[h]) value[h] = values.At(h, next[h]++);
-    fits = StoreValues(kind, PlaceOf(pack.value, unit + (int64_t)k * GallopPackValueUnits(kind)), value, on, pack.dict, pack.ndict) && fits;
+    fits = action(kind, PlaceOf(pack.value, unit + (int64_t)k * GallopPackValueUnits(kind)), value, on) && fits;
   }
   return fits;
 }
 
-/* The values of all lines of a piece. False where one cannot be stored so. */
-static __device__ __forceinline__ bool StoreLines(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, Lines<PetscScalar> values)
+/* Those of all lines of a piece */
+template <typename Action>
+static __device__ __forceinline__ bool ForLines(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, Lines<PetscScalar> values, const Action &action)
 {
   bool fits = true;
 
@@ -768,7 +814,7 @@ static __device__ __forceinline__ bool StoreLines(const GallopPack &pack, Gallop
       on[h]    = values.Has(k, h);
       value[h] = on[h] ? values.At(k, h) : PetscScalar(0);
     }
-    fits = StoreValues(kind, PlaceOf(pack.value, unit + (int64_t)k * GallopPackValueUnits(kind)), value, on, pack.dict, pack.ndict) && fits;
+    fits = action(kind, PlaceOf(pack.value, unit + (int64_t)k * GallopPackValueUnits(kind)), value, on) && fits;
   }
   return fits;
 }
@@ -788,7 +834,7 @@ static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__rest
 
     stream += StoreColumns(pack, kind, base, step, column, &before, at.line + k, stream);
   }
-  (void)StoreLines(pack, plan.values, at.value, (int)plan.width, Lines<PetscScalar>(a, plan.first, plan.entries, room));
+  (void)ForLines(pack, plan.values, at.value, (int)plan.width, Lines<PetscScalar>(a, plan.first, plan.entries, room), StoreValues{pack.dict, pack.ndict});
 }
 
 /* A warp stores a slice as it was planned, and reads its rows once more */
@@ -852,7 +898,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
       stream += StoreColumns(pack, kind, base, s.step, column, &before, at.line + line + k, stream);
     }
     if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)chunk * bytes), mask);
-    (void)StoreChunk(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines, mask, values, first);
+    (void)ForChunk(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines, mask, values, first, StoreValues{pack.dict, pack.ndict});
   }
 }
 
@@ -956,12 +1002,12 @@ static __device__ __forceinline__ void Report(bool fits, int *unfit)
   if (unfit && !__all_sync(0xffffffffu, fits) && threadIdx.x % WarpSize == 0 && !*(volatile int *)unfit) *(volatile int *)unfit = 1;
 }
 
-/* A warp a slice: the entries of a row are where its bits are, in order */
-template <bool Long>
-__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) RefreshKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, int *unfit)
+/* A warp a slice, every so manieth: the entries of a row are where its bits are, in order */
+template <bool Long, typename Action>
+__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) ValuesKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, Action action, PetscInt every, int *unfit)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][ValuesOfRows<Long>::RoomBytes];
-  const PetscCount                       number = WarpOfGrid();
+  const PetscCount                       number = WarpOfGrid() * every;
   const int                              lane   = threadIdx.x % WarpSize;
   bool                                   fits   = true;
 
@@ -973,7 +1019,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   if (slice.last) {
     const int64_t first = (int64_t)i[slice.rows.base] + (int64_t)slice.at * GALLOP_PACK_ROWS;
 
-    fits = StoreLines(pack, (GallopPackValues)slice.values, slice.value, slice.width, Lines<PetscScalar>(a, first, (slice.width - 1) * GALLOP_PACK_ROWS + slice.last, room[threadIdx.x / WarpSize]));
+    fits = ForLines(pack, (GallopPackValues)slice.values, slice.value, slice.width, Lines<PetscScalar>(a, first, (slice.width - 1) * GALLOP_PACK_ROWS + slice.last, room[threadIdx.x / WarpSize]), action);
     Report(fits, unfit);
     return;
   }
@@ -987,36 +1033,104 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
     const GallopPackPair<uint32_t> bits    = GallopPackMasks(slice, pack.stream, chunk, lane);
     const uint32_t                 mask[2] = {bits.first, bits.second};
 
-    fits = StoreChunk(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK), mask, values, next) && fits;
+    fits = ForChunk(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK), mask, values, next, action) && fits;
   }
   Report(fits, unfit);
+}
+
+template <typename Action>
+static PetscErrorCode LaunchValues(const GallopPack *pack, const GallopCSR *csr, const Action &action, PetscInt every, int *unfit)
+{
+  const bool   haslong = HasLongRows(pack);
+  const auto   kernel  = haslong ? ValuesKernel<true, Action> : ValuesKernel<false, Action>;
+  size_t       unused;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(UnusedShared(haslong, &unused));
+  kernel<<<GridOf(((PetscCount)pack->nslice + every - 1) / every * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->a, action, every, unfit);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* GallopPackRefresh_Device - fits: NULL where the values are known to */
 PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
 {
-  const bool   haslong = HasLongRows(pack), asks = fits && pack->figures.slots[GALLOP_PACK_VALUE] < pack->nline * GALLOP_PACK_ROWS; /* values that are stored as they are fit */
-  size_t       unused;
-  const auto   kernel = haslong ? RefreshKernel<true> : RefreshKernel<false>;
-  int          unfit  = 0;
-  void        *memory = NULL;
-  cudaStream_t stream;
+  const bool asks   = fits && pack->figures.slots[GALLOP_PACK_VALUE] < pack->nline * GALLOP_PACK_ROWS; /* values that are stored as they are fit */
+  int        unfit  = 0;
+  void      *memory = NULL;
 
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (asks) {
     *fits = PETSC_FALSE;
     PetscCall(GallopDeviceMalloc(sizeof(unfit), &memory));
     if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(GallopDeviceZero(memory, sizeof(unfit)));
   }
-  PetscCall(UnusedShared(haslong, &unused));
-  kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->a, (int *)memory);
-  GallopCheckLaunch();
+  PetscCall(LaunchValues(pack, csr, StoreValues{pack->dict, pack->ndict}, 1, (int *)memory));
   if (asks) {
     PetscCall(GallopDeviceCopyOut(&unfit, memory, sizeof(unfit)));
     PetscCall(GallopDeviceRelease(sizeof(unfit), memory));
   }
   if (fits) *fits = (PetscBool)!unfit;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+struct Renumbered {
+  int unfit, unsorted;
+};
+
+/* The dictionary's new numbers, if they are, and whether they are in order */
+__global__ static void __launch_bounds__(Threads) RenumberKernel(PetscInt ndict, const unsigned long long *__restrict__ numbers, GallopPackBits *dict, Renumbered *word)
+{
+  const PetscInt k = (PetscInt)(blockIdx.x * Threads + threadIdx.x);
+
+  if (k >= ndict || word->unfit) return;
+  const GallopPackBits own = numbers[k] == Free ? dict[k] : (GallopPackBits)numbers[k];
+
+  if (k + 1 < ndict && own > (numbers[k + 1] == Free ? dict[k + 1] : (GallopPackBits)numbers[k + 1])) word->unsorted = 1;
+  if (numbers[k] != Free) dict[k] = own;
+}
+
+typedef struct {
+  unsigned long long *numbers;
+  Renumbered         *word;
+} RenumberWorkspace;
+
+static size_t CarveRenumber(RenumberWorkspace *w, PetscInt ndict, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(w->numbers, ndict);
+  carver.Take(w->word, 1);
+  return carver.Bytes();
+}
+
+PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *done)
+{
+  constexpr PetscInt Some  = 64; /* slices from one to the next of those that are looked at first: all that run at once would find that nothing is known, and wait for each other */
+  RenumberWorkspace  w     = {};
+  const size_t       bytes = CarveRenumber(&w, pack->ndict, NULL);
+  Renumbered         word;
+  void              *memory;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveRenumber(&w, pack->ndict, memory);
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaMemsetAsync(w.numbers, 0xff, (size_t)pack->ndict * sizeof(*w.numbers), stream));
+  PetscCall(GallopDeviceZero(w.word, sizeof(*w.word)));
+  if (pack->nslice > 16 * Some) PetscCall(LaunchValues(pack, csr, NoteNumbers{w.numbers}, Some, &w.word->unfit));
+  PetscCall(LaunchValues(pack, csr, NoteNumbers{w.numbers}, 1, &w.word->unfit));
+  RenumberKernel<<<GridOf(pack->ndict), Threads, 0, stream>>>(pack->ndict, w.numbers, reinterpret_cast<GallopPackBits *>(pack->dict), w.word);
+  GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(&word, w.word, sizeof(word)));
+  PetscCall(GallopDeviceRelease(bytes, memory));
+  *done = (PetscBool)!word.unfit;
+  if (*done) pack->unsorted = (PetscBool)word.unsorted;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
