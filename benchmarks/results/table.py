@@ -164,14 +164,8 @@ def views(path):
 
 
 def packed_by_auto(path):
-    """Which matrices are packed by default. Of a run without -view those that take another room on the GPU than plainly stored, by more than what
-    its memory is given in, pieces of 2 MiB, and those that the file names."""
-    said = {name: text for (name, what), text in views(path).items() if what == f"{OURS}@a"}
-    if said:
-        return [name for name, text in said.items() if ", packed:" in text]
-    named = set(re.findall(r"^# (\S+) is packed by auto", Path(path).read_text(), re.M))
-    plain, auto, nnz = memory(path, OURS), memory(path, f"{OURS}@a"), Run(path).nnz
-    return [name for name in auto if name in named or abs(auto[name] - plain[name]) * nnz[name] > 3 << 20]
+    """Which matrices are packed by default."""
+    return [name for (name, what), text in views(path).items() if what == f"{OURS}@a" and ", packed:" in text]
 
 
 def by_default():
@@ -184,22 +178,16 @@ def by_default():
 
 
 def packed(path):
-    """Packed storage (evchyb@p) beside plain (evchyb), what auto takes (evchyb@a) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, which what aijcusparse takes tells."""
-    plain, ours = Run(path), Run(path, f"{OURS}@p")
-    taken, told = {what: memory(path, what) for what in ("aijcusparse", OURS, f"{OURS}@p")}, views(path)
+    """Packed storage (evchyb@p) beside plain (evchyb), what auto takes (evchyb@a) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, from -view."""
+    plain, ours, told = Run(path), Run(path, f"{OURS}@p"), views(path)
     size = {fields[0]: int(fields[1]) + int(fields[2]) for fields in lines_of(path)}
     rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | auto (µs) | packed over cuSPARSE | over plain | bytes a nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 10 + "---|"]
     gains = {name: plain.time[name, OURS] / plain.time[name, f"{OURS}@a"] for name in packed_by_auto(path)}
     for name in ours.matrices():
-        best, time, nnz, cells = ours.cusparse(name), ours.time[name, f"{OURS}@p"], ours.nnz[name], " | | "
-        seen = [re.search(r" bytes, ([\d.]+) a nonzero", told.get((name, what), "")) for what in (OURS, f"{OURS}@p")]
-        if all(seen):
-            bytes_ = [float(each.group(1)) for each in seen]
-        else:
-            bytes_ = [taken[what][name] - taken["aijcusparse"][name] for what in (OURS, f"{OURS}@p")]
-        if all(seen) or min(bytes_) * nnz > 1 << 24:  # less is not seen in the GPU's memory, which is given in pieces of 2 MiB
-            share = f"{(bytes_[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %" if nnz >= LARGE else ""
-            cells = f"{bytes_[0]:.2f} | {bytes_[1]:.2f} | {share}"
+        best, time, nnz = ours.cusparse(name), ours.time[name, f"{OURS}@p"], ours.nnz[name]
+        taken = [float(re.search(r" bytes, ([\d.]+) a nonzero", told[name, what]).group(1)) for what in (OURS, f"{OURS}@p")]
+        share = f"{(taken[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %" if nnz >= LARGE else ""
+        cells = f"{taken[0]:.2f} | {taken[1]:.2f} | {share}"
         rows.append(f"| {name} | {nnz / 1e6:.2f} | {best:.1f} | {plain.time[name, OURS]:.1f} | {time:.1f} | {plain.time[name, f'{OURS}@a']:.1f} | {best / time:.2f} | {plain.time[name, OURS] / time:.2f} | {cells} | {cache(ours, name)} |")
     said = ""
     if gains:
