@@ -67,8 +67,8 @@ typedef struct {
   GallopPackLine   *line;                              /* [nline] */
   unsigned char    *stream;                            /* offsets of columns and rows, masks */
   unsigned char    *value;
-  PetscReal        *dict;     /* [ndict] distinct numbers, parts of complex ones too, in the order of their bits */
-  PetscBool         unsorted; /* they were in order; none can be looked up */
+  PetscReal        *dict;     /* [ndict] numbers, parts of complex ones too; distinct, and in the order of their bits, when it is made */
+  PetscBool         unsorted; /* they are in that order no more: none can be looked up */
   size_t            bytes;
   GallopPackFigures figures;
 } GallopPack;
@@ -485,13 +485,14 @@ static inline PetscBool GallopPackPlacesFit(const GallopPackPlaces *all)
   In this order, at either place: Begin() looks for a dictionary, Measure() tells what a sample of the slices takes, of rows in an order, or as they come with each of the strides, and all pieces; Finish() stores
   the entries, and keeps none where there is no room, or more than the places can tell. maxbytes: 0 for no limit. Refresh() tells whether the new values can be stored as those before them were, by
   either place's own with the same dictionary, by the one for both perhaps with another; if not, the pack is to be made again. Renumber() tells whether all entries that had one number of the
-  dictionary have one again: then only the dictionary changes.
+  dictionary have one again: then only the dictionary changes, and may lose its order, which SortDict() brings back, for entries that are all stored again.
 */
 PETSC_INTERN PetscErrorCode GallopPackBegin_Host(const GallopCSR *, GallopPack **);
 PETSC_INTERN PetscErrorCode GallopPackMeasure_Host(const GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackCost[GALLOP_PACK_COSTS]);
 PETSC_INTERN PetscErrorCode GallopPackFinish_Host(GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode GallopPackRefresh_Host(GallopPack *, const GallopCSR *, PetscBool *fits);
 PETSC_INTERN PetscErrorCode GallopPackRenumber_Host(GallopPack *, const GallopCSR *, PetscBool *done);
+PETSC_INTERN PetscErrorCode GallopPackSortDict_Host(GallopPack *, PetscBool *done);
 PETSC_INTERN PetscErrorCode GallopPackApply_Host(const GallopPack *, const GallopProduct *);
 
 /* The same where csr is */
@@ -510,5 +511,6 @@ PETSC_INTERN PetscErrorCode GallopPackMeasure_Device(const GallopPack *, const G
 PETSC_INTERN PetscErrorCode GallopPackFinish_Device(GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode GallopPackRefresh_Device(GallopPack *, const GallopCSR *, PetscBool *fits);
 PETSC_INTERN PetscErrorCode GallopPackRenumber_Device(GallopPack *, const GallopCSR *, PetscBool *done);
+PETSC_INTERN PetscErrorCode GallopPackSortDict_Device(GallopPack *, PetscBool *done);
 PETSC_INTERN PetscErrorCode GallopPackFree_Device(GallopPack *);
 #endif

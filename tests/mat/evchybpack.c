@@ -440,11 +440,25 @@ static PetscErrorCode CheckMatrix(Mat A, Mat plain, Mat packed, Expect expect, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix, then with other values, which have to be stored in other ways */
+/* Where the dictionaries at both places are, NULL where there is none */
+static PetscErrorCode GetDicts(Mat packed, const void *dict[2])
+{
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    const void *data;
+
+    PetscCall(MatGallopGetFormatData(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
+    dict[k] = data && ((const EVCHYB *)data)->pack ? ((const EVCHYB *)data)->pack->dict : NULL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix, then with other values, which have to be stored in other ways but where they are numbers of a dictionary: those change in their places */
 static PetscErrorCode Check(Mat *A, Expect expect, PetscBool unsorted, const char what[])
 {
-  Mat     plain, packed;
-  MatInfo info;
+  Mat         plain, packed;
+  MatInfo     info;
+  const void *dict[2][2];
 
   PetscFunctionBegin;
   PetscCall(MatGetInfo(*A, MAT_LOCAL, &info));
@@ -455,11 +469,14 @@ static PetscErrorCode Check(Mat *A, Expect expect, PetscBool unsorted, const cha
   PetscCall(CreateStored(*A, "plain", unsorted, &plain));
   PetscCall(CreateStored(*A, "packed", unsorted, &packed));
   PetscCall(CheckMatrix(*A, plain, packed, expect, what));
+  PetscCall(GetDicts(packed, dict[0]));
   PetscCall(MatScale(*A, 1.0 / 3.0));
   PetscCall(MatScale(plain, 1.0 / 3.0));
   PetscCall(MatScale(packed, 1.0 / 3.0));
   expect.values = -1;
   PetscCall(CheckMatrix(*A, plain, packed, expect, what));
+  PetscCall(GetDicts(packed, dict[1]));
+  for (int k = 0; k < 2; k++) PetscCheck(!dict[0][k] || dict[0][k] == dict[1][k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the dictionary on %s has moved", what, k ? "the GPU" : "the host");
   PetscCall(MatDestroy(&plain));
   PetscCall(MatDestroy(&packed));
   PetscCall(MatDestroy(A));
@@ -553,37 +570,49 @@ static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One value of another, one over all of them, few different ones, or all different */
-static PetscErrorCode SetNewValues(Mat A, int step, PetscScalar newvalue)
+/* New values: one of another; for all numbers others, in another order; the same numbers elsewhere; few; all equal; all different */
+typedef enum { NEW_ONE, NEW_RECIPROCALS, NEW_ELSEWHERE, NEW_FEW, NEW_EQUAL, NEW_ALL, NEW_STEPS } NewValues;
+
+static PetscErrorCode SetNewValues(Mat A, NewValues step, PetscScalar newvalue)
 {
   MatInfo      info;
-  PetscScalar *a;
+  PetscScalar *a, *before;
+  PetscInt     nz;
 
   PetscFunctionBegin;
-  switch (step) {
-  case 0:
+  if (step == NEW_ONE) {
     PetscCall(MatSetValue(A, 500, 501, newvalue, INSERT_VALUES));
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-    break;
-  default:
-    PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-    PetscCall(MatSeqAIJGetArray(A, &a));
-    for (PetscInt k = 0; k < (PetscInt)info.nz_used; k++) a[k] = step == 1 ? 1.0 / a[k] : step == 3 ? ValueOf(VALUES_ALL, k + 1000000) : k % 3 ? 1.0 / 3.0 : -7.0;
-    PetscCall(MatSeqAIJRestoreArray(A, &a));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  nz = (PetscInt)info.nz_used;
+  PetscCall(MatSeqAIJGetArray(A, &a));
+  PetscCall(PetscMalloc1(nz, &before));
+  PetscCall(PetscArraycpy(before, a, nz));
+  for (PetscInt k = 0; k < nz; k++) {
+    if (step == NEW_RECIPROCALS) a[k] = 1.0 / before[k];
+    else if (step == NEW_ELSEWHERE) a[k] = before[7 * k % nz];
+    else if (step == NEW_FEW) a[k] = k % 7 ? 1.0 / 3.0 : -7.0;
+    else a[k] = step == NEW_EQUAL ? 1.0 : ValueOf(VALUES_ALL, k + 1000000);
+  }
+  PetscCall(PetscFree(before));
+  PetscCall(MatSeqAIJRestoreArray(A, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  A value that does not fit, then others for all, then few, and values that are all different: the matrix is packed again where they are stored in other ways, else values are renewed, or their
-  dictionary is: where each number becomes one other, in its place
+  The matrix is packed again where new values are stored in other ways, else they are renewed, or their dictionary is: in its place, where each number becomes one other or values are numbers that it
+  has
 */
-static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscInt before, PetscInt after)
+static PetscErrorCode CheckNewValues(Values values, PetscScalar newvalue, PetscInt before, PetscInt after)
 {
-  const PetscInt mark = PETSC_INT_MAX / 2;
-  Mat            A, plain, packed;
-  PetscBool      kept[2], device;
+  const PetscInt  mark = PETSC_INT_MAX / 2;
+  const PetscBool few  = (PetscBool)(after != GALLOP_PACK_VALUE);
+  Mat             A, plain, packed;
+  PetscBool       kept[2], device;
+  const void     *dict[2][2];
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
@@ -591,26 +620,26 @@ static PetscErrorCode CheckNewValue(Values values, PetscScalar newvalue, PetscIn
   PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
   PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
   PetscCall(CheckMatrix(A, plain, packed, (Expect){1, before, GALLOP_PACK_STRIDED}, "before a new value"));
-  for (int step = 0; step < 4; step++) {
-    const PetscBool same = (PetscBool)(step == 1 || step == 2 || (step == 0 && before == after) || (step == 3 && after == GALLOP_PACK_VALUE));
-    const PetscInt  kind = step == 3 ? GALLOP_PACK_VALUE : after;
+  for (int step = 0; step < NEW_STEPS; step++) {
+    const PetscBool same  = (PetscBool)(step == NEW_ONE ? before == after : step == NEW_ALL ? !few : PETSC_TRUE);
+    const PetscBool place = (PetscBool)(few && (step == NEW_RECIPROCALS || step == NEW_ELSEWHERE || step == NEW_EQUAL));
+    const PetscInt  kind  = step == NEW_ALL ? GALLOP_PACK_VALUE : after;
 
     PetscCall(MarkPacks(packed, mark, kept));
-    for (int k = 0; k < 3; k++) {
-      Mat B = k == 0 ? A : k == 1 ? plain : packed;
-
-      PetscCall(SetNewValues(B, step, newvalue));
-    }
+    PetscCall(GetDicts(packed, dict[0]));
+    for (int k = 0; k < 3; k++) PetscCall(SetNewValues(k == 0 ? A : k == 1 ? plain : packed, (NewValues)step, newvalue));
     PetscCall(CompareProducts(A, plain, packed, VECSEQ, "after a new value"));
     if (device) PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "after a new value"));
     PetscCall(MarkPacks(packed, -mark, kept));
-    for (int k = 0; k < (device ? 2 : 1); k++)
-      PetscCheck(kept[k] == same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The pack on %s was %skept, with values of kind %d, step %d", k ? "the GPU" : "the host", kept[k] ? "" : "not ", (int)values, step);
+    PetscCall(GetDicts(packed, dict[1]));
     for (int k = 0; k < (device ? 2 : 1); k++) {
-      const EVCHYB *ev = NULL;
+      const char   *where = k ? "the GPU" : "the host";
+      const EVCHYB *ev    = NULL;
 
       PetscCall(FormatAt(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
-      PetscCheck(ev->pack->unsorted == (PetscBool)(step == 1 && after != GALLOP_PACK_VALUE), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s is %sin order, with values of kind %d, step %d", k ? "the GPU" : "the host",
+      PetscCheck(kept[k] == same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The pack on %s was %skept, with values of kind %d, step %d", where, kept[k] ? "" : "not ", (int)values, step);
+      PetscCheck(!place || dict[0][k] == dict[1][k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s has moved, with values of kind %d, step %d", where, (int)values, step);
+      PetscCheck(ev->pack->unsorted == (PetscBool)(few && step == NEW_RECIPROCALS), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s is %sin order, with values of kind %d, step %d", where,
                  ev->pack->unsorted ? "not " : "", (int)values, step);
     }
     PetscCall(CheckMatrix(A, plain, packed, (Expect){1, kind, GALLOP_PACK_STRIDED}, "after a new value"));
@@ -846,10 +875,10 @@ int main(int argc, char **argv)
   }
   PetscCall(CheckBits(PETSC_TRUE));
   PetscCall(CheckBits(PETSC_FALSE));
-  PetscCall(CheckNewValue(VALUES_256, 1.0 / 700.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT16));
-  PetscCall(CheckNewValue(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
-  PetscCall(CheckNewValue(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
-  PetscCall(CheckNewValue(VALUES_ALL, 1.0 / 700.0, GALLOP_PACK_VALUE, GALLOP_PACK_VALUE));
+  PetscCall(CheckNewValues(VALUES_256, 1.0 / 700.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT16));
+  PetscCall(CheckNewValues(VALUES_256, 1.0 / 7.0, GALLOP_PACK_DICT8, GALLOP_PACK_DICT8));
+  PetscCall(CheckNewValues(VALUES_257, 1.0 / 700.0, GALLOP_PACK_DICT16, GALLOP_PACK_DICT16));
+  PetscCall(CheckNewValues(VALUES_ALL, 1.0 / 700.0, GALLOP_PACK_VALUE, GALLOP_PACK_VALUE));
   PetscCall(CheckLooks(65000, GALLOP_PACK_DICT16));
   PetscCall(CheckLooks(200000, GALLOP_PACK_VALUE));
   PetscCall(CheckLooks(0, GALLOP_PACK_VALUE));

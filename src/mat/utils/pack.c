@@ -560,6 +560,7 @@ static PetscBool VisitNumber(void *ctx, GallopPackValues kind, unsigned char *li
     const int at = GALLOP_PACK_PARTS * place + part, code = kind == GALLOP_PACK_DICT8 ? line[at] : ((const uint16_t *)line)[at];
 
     if (n->known[code] && GallopPackBitsOf(n->number[code]) != GallopPackBitsOf(from[part])) return PETSC_FALSE;
+    if ((uint64_t)GallopPackBitsOf(from[part]) == ~(uint64_t)0) return PETSC_FALSE; /* which on the GPU stands for one that is not known */
     n->known[code]  = PETSC_TRUE;
     n->number[code] = from[part];
   }
@@ -582,6 +583,14 @@ PetscErrorCode GallopPackRenumber_Host(GallopPack *pack, const GallopCSR *csr, P
     }
   }
   PetscCall(PetscFree2(n.number, n.known));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopPackSortDict_Host(GallopPack *pack, PetscBool *done)
+{
+  PetscFunctionBegin;
+  qsort(pack->dict, (size_t)pack->ndict, sizeof(*pack->dict), CompareBits);
+  *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -805,6 +814,12 @@ PetscErrorCode GallopPackRefresh(GallopPack *pack, const GallopCSR *csr, PetscCo
   PetscFunctionBegin;
   *fits = PETSC_FALSE;
   if (pack->ndict) PetscCall(WHERE(csr->memtype, GallopPackRenumber, pack, csr, fits));
+  if (!*fits && pack->unsorted) {
+    PetscBool sorted;
+
+    PetscCall(WHERE(csr->memtype, GallopPackSortDict, pack, &sorted));
+    pack->unsorted = PetscNot(sorted);
+  }
   if (!*fits && !pack->unsorted) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
   if (!*fits && pack->ndict) {
     PetscCall(RenewDict(pack, csr, maxbytes, fits));

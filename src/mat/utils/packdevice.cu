@@ -714,7 +714,7 @@ struct StoreValues {
   }
 };
 
-/* it is noted what the numbers of the dictionary have become: Free where that is not known. L1 may have that of one that is: the exchange tells. */
+/* it is noted what the numbers of the dictionary have become: Free where that is not known. L1 may have that of one that is known since: then L2 is asked. */
 struct NoteNumbers {
   unsigned long long *numbers; /* [ndict] */
 
@@ -723,11 +723,10 @@ struct NoteNumbers {
     const unsigned long long bits = GallopPackBitsOf(number);
     unsigned long long       is   = __ldca(numbers + code);
 
-    if (is == Free && bits != Free) {
-      is = atomicCAS(numbers + code, Free, bits);
-      if (is == Free) return true;
-    }
-    return is == bits && bits != Free;
+    if (bits == Free) return false;
+    if (is == Free) is = __ldcg(numbers + code);
+    if (is == Free) is = atomicCAS(numbers + code, Free, bits);
+    return is == bits || is == Free;
   }
 
   template <GallopPackValues Kind>
@@ -1109,12 +1108,12 @@ static size_t CarveRenumber(RenumberWorkspace *w, PetscInt ndict, void *base)
 
 PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *done)
 {
-  constexpr PetscInt Some  = 64; /* slices from one to the next of those that are looked at first: all that run at once would find that nothing is known, and wait for each other */
-  RenumberWorkspace  w     = {};
-  const size_t       bytes = CarveRenumber(&w, pack->ndict, NULL);
-  Renumbered         word;
-  void              *memory;
-  cudaStream_t       stream;
+  constexpr PetscInt Some = 61; /* slices, a prime number of them from one to the next of those that are looked at first: all that run at once would find that nothing is known, and wait for each other */
+  RenumberWorkspace w     = {};
+  const size_t      bytes = CarveRenumber(&w, pack->ndict, NULL);
+  Renumbered        word;
+  void             *memory;
+  cudaStream_t      stream;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
@@ -1132,5 +1131,44 @@ PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr,
   PetscCall(GallopDeviceRelease(bytes, memory));
   *done = (PetscBool)!word.unfit;
   if (*done) pack->unsorted = (PetscBool)word.unsorted;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  GallopPackBits *sorted;
+  char           *cub;
+  size_t          cubbytes;
+} SortWorkspace;
+
+static size_t CarveSort(SortWorkspace *w, PetscInt ndict, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(w->sorted, ndict);
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
+  return carver.Bytes();
+}
+
+/* In its place, which graphs of products that were recorded know */
+PetscErrorCode GallopPackSortDict_Device(GallopPack *pack, PetscBool *done)
+{
+  GallopPackBits *dict = reinterpret_cast<GallopPackBits *>(pack->dict);
+  SortWorkspace   w    = {};
+  size_t          bytes;
+  void           *memory;
+  cudaStream_t    stream;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(nullptr, w.cubbytes, dict, w.sorted, pack->ndict, 0, 8 * (int)sizeof(GallopPackBits), stream));
+  bytes = CarveSort(&w, pack->ndict, NULL);
+  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveSort(&w, pack->ndict, memory);
+  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(w.cub, w.cubbytes, dict, w.sorted, pack->ndict, 0, 8 * (int)sizeof(GallopPackBits), stream));
+  PetscCallCUDA(cudaMemcpyAsync(dict, w.sorted, (size_t)pack->ndict * sizeof(*dict), cudaMemcpyDeviceToDevice, stream));
+  PetscCall(GallopDeviceRelease(bytes, memory));
+  *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
