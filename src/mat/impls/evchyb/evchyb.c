@@ -300,6 +300,7 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
   const GallopPackOrder others = {.perm = sorted, .num = o->window == 1 ? 0 : num, .longest = o->maxell};
   GallopPackOrder       order  = {.num = csr->m, .longest = o->maxell};
   GallopPackCost        cost = {0}, costofpieces = {0};
+  const PetscBool       asked  = (PetscBool)(o->storage == EVCHYB_PACKED);
   PetscBool             done   = PETSC_TRUE;
   PetscLogDouble        nlong  = 0;
   PetscInt              pieces = 0, slices; /* and pieces: what warps or GPU blocks take */
@@ -312,20 +313,18 @@ PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], Pet
     pieces += PiecesOf(len);
   }
   slices = (csr->m - nrows) / GALLOP_PACK_ROWS + pieces;
-  if (o->storage != EVCHYB_PACKED && slices < EVCHYB_PACK_SLICES * ev->processors) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!asked && slices < EVCHYB_PACK_SLICES * ev->processors) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopPackBegin(csr, &ev->pack));
   if (!ev->pack) PetscFunctionReturn(PETSC_SUCCESS);
   order.piece = EVCHYB_SAMPLED;
-  if (o->storage != EVCHYB_PACKED) PetscCall(CutRows(csr, rows, nrows, pieces, PetscMax(1, (pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
-  if (done) {
-    PetscCall(ChooseOrder(ev->pack, csr, &others, &order, &cost, &costofpieces));
-    if (o->storage != EVCHYB_PACKED) { /* entries have to take few bytes beside their values */
-      const PetscLogDouble most = (PetscLogDouble)sizeof(PetscScalar) + (slices >= EVCHYB_PACK_STORED_SLICES * ev->processors ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES);
-
-      done = (PetscBool)(BytesBySample(&cost, (PetscLogDouble)csr->nz - nlong) + BytesBySample(&costofpieces, nlong) <= most * (PetscLogDouble)csr->nz);
-    }
-  }
+  if (!asked) PetscCall(CutRows(csr, rows, nrows, pieces, PetscMax(1, (pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
+  if (done) PetscCall(ChooseOrder(ev->pack, csr, &others, &order, &cost, &costofpieces));
   PetscCall(FreePieces(csr, &order));
+  if (done && !asked) { /* entries have to take few bytes beside their values */
+    const PetscLogDouble most = (PetscLogDouble)sizeof(PetscScalar) + (slices >= EVCHYB_PACK_STORED_SLICES * ev->processors ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES);
+
+    done = (PetscBool)(BytesBySample(&cost, (PetscLogDouble)csr->nz - nlong) + BytesBySample(&costofpieces, nlong) <= most * (PetscLogDouble)csr->nz);
+  }
   if (done) {
     order.piece = EVCHYB_PIECE;
     PetscCall(CutRows(csr, rows, nrows, pieces, 1, &order, &done));
