@@ -7,6 +7,7 @@
 #include <gallop/packdeviceimpl.h>
 
 static constexpr int Threads = 128, Half = WarpSize;
+static constexpr int Together = 2; /* lines whose values are dealt with at once */
 static_assert(GALLOP_PACK_ROWS == 2 * WarpSize, "a lane has two rows of a slice");
 
 static unsigned int GridOf(PetscCount threads)
@@ -39,7 +40,7 @@ static constexpr int None = PETSC_INT32_MAX - Bias; /* more than any number here
 
 static __device__ __forceinline__ int RowInSlice(int h)
 {
-  return (int)threadIdx.x % WarpSize + h * Half;
+  return (int)(threadIdx.x % WarpSize) + h * Half;
 }
 
 /* What the lanes of a warp have asked for is in shared memory, for all of them */
@@ -50,31 +51,55 @@ static __device__ __forceinline__ void WaitForCopies()
   __syncwarp();
 }
 
-/* The next entries of a warp's 64 rows, so many bytes of each, in shared memory: neighbouring lanes read what stands side by side. Lanes that read their own rows would want 64 lines of L1 at once. */
-template <typename T, int BytesARow>
+/* Asks for entries that follow each other */
+template <typename T>
+static __device__ __forceinline__ void CopyPiece(const T *from, int entries, T *room)
+{
+  constexpr int AtOnce = 8;
+  const int     lane   = threadIdx.x % WarpSize;
+
+  for (int left = entries - lane; left > 0; left -= AtOnce * WarpSize, from += AtOnce * WarpSize, room += AtOnce * WarpSize) {
+#pragma unroll
+    for (int u = 0; u < AtOnce; u++)
+      if (u * WarpSize < left) __pipeline_memcpy_async(room + lane + u * WarpSize, from + lane + u * WarpSize, sizeof(T));
+  }
+}
+
+/*
+  The next entries of a warp's 64 rows, so many bytes of each, in shared memory: neighbouring lanes read what stands side by side. Lanes that read their own rows would want 64 lines of L1 at once.
+  Pieces: where the rows follow each other in CSR, and all of their entries fit, these are copied as the one piece that they are. It takes half the instructions, but registers.
+*/
+template <typename T, int BytesARow, bool Pieces>
 struct Window {
   static constexpr int Size = BytesARow / (int)sizeof(T), Stride = Size + 1; /* odd: the same entries of rows are in different banks */
-  static constexpr int Bytes = GALLOP_PACK_ROWS * Stride * (int)sizeof(T);
-  static_assert(GALLOP_PACK_CHUNK % Size == 0, "a chunk of lines begins with entries of its own");
+  static constexpr int Entries = GALLOP_PACK_ROWS * Stride, Bytes = Entries * (int)sizeof(T);
+  static_assert(GALLOP_PACK_CHUNK % Size == 0 && Size % Together == 0, "a chunk of lines begins with entries of its own");
 
   const T *array;
   T       *room;
-  PetscInt last; /* entry of the array */
-  PetscInt end[2], from[2];
+  PetscInt last;             /* entry of the array */
+  PetscInt end[2], shift[2]; /* an entry less where it is in the room */
+  PetscInt piece;            /* the first entry of all, and how many there are; 0 of them where they are no piece */
+  int      entries;
 
-  __device__ __forceinline__ Window(const T *array, PetscInt entries, const PetscInt end[2], unsigned char *room)
-    : array(array), room(reinterpret_cast<T *>(room)), last(entries - 1), end{end[0], end[1]}
+  __device__ __forceinline__ Window(const T *array, PetscInt num, const PetscInt first[2], const PetscInt end[2], unsigned char *room)
+    : array(array), room(reinterpret_cast<T *>(room)), last(num - 1), end{end[0], end[1]}, piece(GallopShuffle(first[0], 0))
   {
+    const int lane = threadIdx.x % WarpSize;
+    const PetscInt half = GallopShuffle(first[1], 0), next0 = GallopShuffle(first[0], (lane + 1) % WarpSize), next1 = GallopShuffle(first[1], (lane + 1) % WarpSize), all = GallopShuffle(end[1], WarpSize - 1) - piece;
+    const bool follow = lane + 1 < WarpSize ? end[0] == next0 && end[1] == next1 : end[0] == half;
+
+    entries = Pieces && __all_sync(0xffffffffu, follow) && all <= Entries ? (int)all : 0;
   }
 
   template <int Each>
-  __device__ __forceinline__ void Read(int left)
+  __device__ __forceinline__ void Read(const PetscInt next[2], int left)
   {
     const int lane = threadIdx.x % WarpSize, entry = lane % Each;
 
 #pragma unroll
     for (int h = 0; h < 2; h++) {
-      const PetscInt own = from[h] < end[h] ? from[h] : -1;
+      const PetscInt own = next[h] < end[h] ? next[h] : -1;
 
 #pragma unroll 8
       for (int part = 0; part < Each; part++) {
@@ -83,36 +108,40 @@ struct Window {
 
         if (entry < left && first >= 0) __pipeline_memcpy_async(room + (row + h * Half) * Stride + entry, array + first + PetscMin((PetscInt)entry, last - first), sizeof(T));
       }
+      shift[h] = next[h] - RowInSlice(h) * Stride;
     }
   }
 
-  /* Before line k: the lane's rows go on at next, and take an entry a line at most. Where it reads, it tells how many entries the longest one has yet. */
+  /* Before line k: the lane's rows go on at next, and take an entry a line at most. Where it may read, it tells how many entries the longest one has yet. */
   __device__ __forceinline__ int Move(int k, const PetscInt next[2])
   {
     if (k % Size) return 0;
     const int left = WarpMax((int)PetscMax(end[0] - next[0], end[1] - next[1]));
 
-    from[0] = next[0];
-    from[1] = next[1];
+    if (k && entries) return left;
     __syncwarp();
-    if (left > Size / 2) Read<Size>(left);
-    else Read<Size / 2>(left);
+    if (entries) {
+      CopyPiece(array + piece, entries, room);
+      shift[0] = shift[1] = piece;
+    } else if (left > Size / 2) Read<Size>(next, left);
+    else Read<Size / 2>(next, left);
     WaitForCopies();
     return left;
   }
 
   __device__ __forceinline__ T At(int h, PetscInt next) const
   {
-    return room[RowInSlice(h) * Stride + (int)(next - from[h])];
+    return room[(int)(next - shift[h])];
   }
 };
 
-using Columns = Window<PetscInt, 64>;
+using Columns = Window<PetscInt, 64, false>;
 
 /* The next lines of a piece in shared memory, so many bytes of them: a warp that goes through a row alone waits once for them all */
 template <typename T>
 struct Lines {
   static constexpr int Bytes = 4096, AtOnce = Bytes / (GALLOP_PACK_ROWS * (int)sizeof(T));
+  static_assert(AtOnce % Together == 0, "lines that are dealt with at once are read at once");
 
   const T *array; /* from the piece's first entry on */
   T       *room;
@@ -127,31 +156,23 @@ struct Lines {
 
     if (k % AtOnce) return;
     __syncwarp();
-#pragma unroll 8
-    for (int at = threadIdx.x % WarpSize; at < AtOnce * GALLOP_PACK_ROWS; at += WarpSize)
-      if (from + at < entries) __pipeline_memcpy_async(room + at, array + from + at, sizeof(T));
+    CopyPiece(array + from, min(AtOnce * GALLOP_PACK_ROWS, entries - from), room);
     WaitForCopies();
   }
 
-  __device__ __forceinline__ bool Has(int k, int h) const
-  {
-    return RowInSlice(h) < GallopPackInLine(entries, k);
-  }
-  __device__ __forceinline__ T At(int k, int h) const
-  {
-    return room[k % AtOnce * GALLOP_PACK_ROWS + RowInSlice(h)];
-  }
+  __device__ __forceinline__ bool Has(int k, int h) const { return RowInSlice(h) < GallopPackInLine(entries, k); }
+  __device__ __forceinline__ T    Take(int k, int h) const { return room[k % AtOnce * GALLOP_PACK_ROWS + RowInSlice(h)]; }
 };
 
 static_assert(Lines<PetscInt>::Bytes <= Columns::Bytes, "where slices have columns, pieces have lines of columns, and of values");
 
 /*
   Windows of values, and the GPU blocks that have them. Where rows are long a window is wide, so that fewer sectors are read twice; and as caches have to keep sectors that are read in part, fewer
-  warps run at once: a GPU block takes more shared memory than it uses.
+  warps run at once: a GPU block takes more shared memory than it uses. Pieces pay where values are compared, not where they are stored, which takes the time of memory.
 */
-template <bool Long>
+template <bool Long, bool Pieces = false>
 struct ValuesOfRows {
-  using Values                   = Window<PetscScalar, Long ? 128 : 64>;
+  using Values                   = Window<PetscScalar, Long ? 128 : 64, Pieces>;
   static constexpr int RoomBytes = Values::Bytes > Columns::Bytes ? (int)Values::Bytes : (int)Columns::Bytes;
   static constexpr int MinBlocks = Long ? 4 : 8;
 };
@@ -271,7 +292,7 @@ static __device__ __forceinline__ int ColumnsOfLine(Lines<PetscInt> &columns, in
 {
   columns.Move(k);
 #pragma unroll
-  for (int h = 0; h < 2; h++) column[h] = columns.Has(k, h) ? (int)columns.At(k, h) : -1;
+  for (int h = 0; h < 2; h++) column[h] = columns.Has(k, h) ? (int)columns.Take(k, h) : -1;
   const int column0 = __shfl_sync(0xffffffffu, column[0], 0), column1 = __shfl_sync(0xffffffffu, column[0], 1);
 
   return (int)GallopPackPieceStep(column0, column1);
@@ -352,7 +373,7 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
   LineBefore     before;
   bool           same;
   GallopPackPlan by;
-  Columns        columns(j, i[m], s.end, room);
+  Columns        columns(j, i[m], s.first, s.end, room);
 
   plan->values = ValuesOf(ndict, s.longest, [=](int k) {
     bool are = true;
@@ -394,7 +415,7 @@ static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i,
   *plan        = own;
   plan->values = ValuesOf(ndict, (int)own.width, [&](int k) {
     values.Move(k);
-    return (!values.Has(k, 0) || IsSingle(values.At(k, 0))) && (!values.Has(k, 1) || IsSingle(values.At(k, 1)));
+    return (!values.Has(k, 0) || IsSingle(values.Take(k, 0))) && (!values.Has(k, 1) || IsSingle(values.Take(k, 1)));
   });
   for (int k = 0; k < own.width; k++) {
     int       column[2];
@@ -569,6 +590,17 @@ static size_t CarveDistinct(DistinctWorkspace *w, void *base)
   return carver.Bytes();
 }
 
+/* Numbers in the order of their bits; how many bytes that takes, where cub is NULL */
+static PetscErrorCode SortNumbers(PetscInt num, const GallopPackBits *numbers, GallopPackBits *sorted, char *cub, size_t *cubbytes)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(cub, *cubbytes, numbers, sorted, num, 0, 8 * (int)sizeof(GallopPackBits), stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* *dict stays NULL where there are too many numbers, or no room for them */
 static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, PetscInt *ndict)
 {
@@ -584,7 +616,7 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   *dict  = NULL;
   *ndict = 0;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(nullptr, w.cubbytes, w.numbers, w.numbers, GALLOP_PACK_DICT, 0, 8 * (int)sizeof(GallopPackBits), stream));
+  PetscCall(SortNumbers(GALLOP_PACK_DICT, NULL, NULL, NULL, &w.cubbytes));
   bytes = CarveDistinct(&w, NULL);
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
@@ -604,7 +636,7 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   if (kept) {
     *ndict = (PetscInt)distinct.num;
     *dict  = (PetscReal *)kept;
-    PetscCallCUDA(cub::DeviceRadixSort::SortKeys(w.cub, w.cubbytes, w.numbers, reinterpret_cast<GallopPackBits *>(*dict), *ndict, 0, 8 * (int)sizeof(GallopPackBits), stream));
+    PetscCall(SortNumbers(*ndict, w.numbers, (GallopPackBits *)kept, w.cub, &w.cubbytes));
   }
   PetscCall(GallopDeviceRelease(bytes, memory));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -700,55 +732,118 @@ static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscS
   return fits;
 }
 
-/* What is done with both values of a lane in a line; false where it cannot be. They are stored, or */
+template <GallopPackValues Kind>
+static __device__ constexpr int BytesALine()
+{
+  return GALLOP_PACK_ROWS * (int)sizeof(GallopPackParts<typename GallopPackStoredValue<Kind>::Part>);
+}
+
+/* What is done with both values of a lane in each of so many lines, at most Together; false where it cannot be. They are stored, or */
 struct StoreValues {
+  static constexpr bool OfDict = false;
+
   const PetscReal *dict;
   PetscInt         ndict;
 
-  __device__ __forceinline__ bool operator()(GallopPackValues kind, unsigned char *line, const PetscScalar value[2], const bool on[2]) const
+  template <GallopPackValues Kind>
+  struct Asked {
+  };
+
+  template <GallopPackValues Kind>
+  __device__ __forceinline__ Asked<Kind> Ask(const unsigned char *, int) const
   {
-    if (kind == GALLOP_PACK_VALUE) return StoreAs<GALLOP_PACK_VALUE>(line, value, on, dict, ndict);
-    if (kind == GALLOP_PACK_SINGLE) return StoreAs<GALLOP_PACK_SINGLE>(line, value, on, dict, ndict);
-    if (kind == GALLOP_PACK_DICT8) return StoreAs<GALLOP_PACK_DICT8>(line, value, on, dict, ndict);
-    return StoreAs<GALLOP_PACK_DICT16>(line, value, on, dict, ndict);
-  }
-};
-
-/* it is noted what the numbers of the dictionary have become: Free where that is not known. L1 may have that of one that is known since: then L2 is asked. */
-struct NoteNumbers {
-  unsigned long long *numbers; /* [ndict] */
-
-  __device__ __forceinline__ bool Note(int code, PetscReal number) const
-  {
-    const unsigned long long bits = GallopPackBitsOf(number);
-    unsigned long long       is   = __ldca(numbers + code);
-
-    if (bits == Free) return false;
-    if (is == Free) is = __ldcg(numbers + code);
-    if (is == Free) is = atomicCAS(numbers + code, Free, bits);
-    return is == bits || is == Free;
+    return {};
   }
 
   template <GallopPackValues Kind>
-  __device__ __forceinline__ bool NoteAs(const unsigned char *line, const PetscScalar value[2], const bool on[2]) const
+  __device__ __forceinline__ bool Do(const Asked<Kind> &, unsigned char *line, int lines, const PetscScalar value[][2], const bool on[][2]) const
   {
-    using Parts                = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
-    GallopPackPair<Parts> code = reinterpret_cast<const GallopPackPair<Parts> *>(line)[threadIdx.x % WarpSize];
-    bool                  fits = true;
+    bool fits = true;
 
 #pragma unroll
-    for (int h = 0; h < 2; h++) {
-      const PetscReal *from = reinterpret_cast<const PetscReal *>(&value[h]);
-
-#pragma unroll
-      for (int p = 0; p < GALLOP_PACK_PARTS; p++) fits = fits && (!on[h] || Note((h ? code.second : code.first).part[p], from[p]));
-    }
+    for (int u = 0; u < Together; u++)
+      if (u < lines) fits = StoreAs<Kind>(line + u * BytesALine<Kind>(), value[u], on[u], dict, ndict) && fits;
     return fits;
   }
+};
 
-  __device__ __forceinline__ bool operator()(GallopPackValues kind, const unsigned char *line, const PetscScalar value[2], const bool on[2]) const
+/* it is noted what the numbers of the dictionary have become, the complements of their bits: 0 where that is not known yet */
+struct NoteNumbers {
+  static constexpr bool OfDict = true;
+
+  unsigned long long *numbers; /* [ndict] */
+
+  /* As they are stored: taken apart they would be waited for */
+  template <GallopPackValues Kind>
+  struct Asked {
+    using Part = typename GallopPackStoredValue<Kind>::Part;
+    using Word = cuda::std::conditional_t<2 * GALLOP_PACK_PARTS * sizeof(Part) == 2, uint16_t, cuda::std::conditional_t<2 * GALLOP_PACK_PARTS * sizeof(Part) == 4, uint32_t, uint64_t>>;
+    static_assert(sizeof(Word) == 2 * GALLOP_PACK_PARTS * sizeof(Part), "the codes of two values are a word");
+
+    Word word[Together];
+
+    __device__ __forceinline__ int Code(int u, int k) const { return (int)(Part)(word[u] >> k * 8 * sizeof(Part)); }
+  };
+
+  template <GallopPackValues Kind>
+  __device__ __forceinline__ Asked<Kind> Ask(const unsigned char *line, int lines) const
   {
-    return kind == GALLOP_PACK_DICT8 ? NoteAs<GALLOP_PACK_DICT8>(line, value, on) : NoteAs<GALLOP_PACK_DICT16>(line, value, on);
+    const auto *at = reinterpret_cast<const typename Asked<Kind>::Word *>(line) + threadIdx.x % WarpSize;
+    Asked<Kind> asked;
+
+#pragma unroll
+    for (int u = 0; u < Together; u++) asked.word[u] = u < lines ? at[u * WarpSize] : 0;
+    return asked;
+  }
+
+  static __device__ __forceinline__ unsigned long long BitsOf(const PetscScalar &value, int part)
+  {
+    return ~(unsigned long long)GallopPackBitsOf(reinterpret_cast<const PetscReal *>(&value)[part]);
+  }
+
+  /* L1 may not have what is known since; where L2 does not either, a lane asks for all that have the number */
+  __device__ __forceinline__ bool Note(int code, unsigned long long bits) const
+  {
+    unsigned long long is = __ldcg(numbers + code);
+
+    if (!is) {
+      const unsigned int same = __match_any_sync(__activemask(), code);
+      const int          one  = __ffs(same) - 1;
+
+      if (one == threadIdx.x % WarpSize) is = atomicCAS(numbers + code, 0, bits);
+      if (!is) is = bits;
+      is = __shfl_sync(same, is, one);
+    }
+    return is == bits && bits;
+  }
+
+  template <GallopPackValues Kind>
+  __device__ __forceinline__ bool Do(const Asked<Kind> &asked, const unsigned char *, int, const PetscScalar value[][2], const bool on[][2]) const
+  {
+    bool known[Together][2][GALLOP_PACK_PARTS], all = true, fits = true;
+
+#pragma unroll
+    for (int u = 0; u < Together; u++) {
+#pragma unroll
+      for (int hp = 0; hp < 2 * GALLOP_PACK_PARTS; hp++) {
+        const int                h = hp / GALLOP_PACK_PARTS, p = hp % GALLOP_PACK_PARTS;
+        const unsigned long long bits = BitsOf(value[u][h], p);
+
+        known[u][h][p] = !on[u][h] || (__ldca(numbers + asked.Code(u, hp)) == bits && bits);
+        all            = all && known[u][h][p];
+      }
+    }
+    if (all) return true;
+#pragma unroll
+    for (int u = 0; u < Together; u++) {
+#pragma unroll
+      for (int hp = 0; hp < 2 * GALLOP_PACK_PARTS; hp++) {
+        const int h = hp / GALLOP_PACK_PARTS, p = hp % GALLOP_PACK_PARTS;
+
+        if (!known[u][h][p]) fits = Note(asked.Code(u, hp), BitsOf(value[u][h], p)) && fits;
+      }
+    }
+    return fits;
   }
 };
 
@@ -778,44 +873,62 @@ static __device__ __forceinline__ uint32_t StoreColumns(const GallopPack &pack, 
   return GallopPackOffsetUnits(kind);
 }
 
-/* The values of at most as many lines as a mask has bits for, which say where the lane's rows have entries; next[h] goes from the first to beyond the last of a row */
-template <typename Values, typename Action>
-static __device__ __forceinline__ bool ForChunk(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, const uint32_t mask[2], Values &values, PetscInt next[2], const Action &action)
+/* Of the lines of a chunk, whose masks say where the lane's rows have entries; next[h] goes from the first to beyond the last of a row */
+template <typename Values>
+struct ChunkOf {
+  Values        &values;
+  const uint32_t mask[2];
+  PetscInt      *next;
+
+  __device__ __forceinline__ ChunkOf(Values &values, int lines, uint32_t first, uint32_t second, PetscInt *next)
+    : values(values), mask{first & ((2u << (lines - 1)) - 1), second & ((2u << (lines - 1)) - 1)}, next(next)
+  {
+  }
+
+  __device__ __forceinline__ void        Move(int k) { (void)values.Move(k, next); }
+  __device__ __forceinline__ bool        Has(int k, int h) const { return mask[h] >> k & 1; }
+  __device__ __forceinline__ PetscScalar Take(int, int h) { return values.At(h, next[h]++); }
+};
+
+template <GallopPackValues Kind, typename From, typename Action>
+static __device__ __forceinline__ bool ForLinesAs(unsigned char *line, int lines, From &from, const Action &action)
 {
-  bool fits = true;
+  constexpr int                         Next  = Together * BytesALine<Kind>();
+  typename Action::template Asked<Kind> asked = action.template Ask<Kind>(line, lines);
+  bool                                  fits  = true;
 
-  for (int k = 0; k < lines; k++) {
-    const bool  on[2]    = {(bool)(mask[0] >> k & 1), (bool)(mask[1] >> k & 1)};
-    PetscScalar value[2] = {PetscScalar(0), PetscScalar(0)};
+#pragma unroll 1
+  for (int k = 0; k < lines; k += Together, line += Next) {
+    const typename Action::template Asked<Kind> own = asked;
+    PetscScalar                                 value[Together][2];
+    bool                                        on[Together][2];
 
-    (void)values.Move(k, next);
+    if (k + Together < lines) asked = action.template Ask<Kind>(line + Next, lines - k - Together);
+    from.Move(k);
 #pragma unroll
-    for (int h = 0; h < 2; h++)
-      if (on[h]) value[h] = values.At(h, next[h]++);
-    fits = action(kind, PlaceOf(pack.value, unit + (int64_t)k * GallopPackValueUnits(kind)), value, on) && fits;
+    for (int u = 0; u < Together; u++) {
+#pragma unroll
+      for (int h = 0; h < 2; h++) {
+        on[u][h]    = from.Has(k + u, h);
+        value[u][h] = on[u][h] ? from.Take(k + u, h) : PetscScalar(0);
+      }
+    }
+    fits = action.template Do<Kind>(own, line, lines - k, value, on) && fits;
   }
   return fits;
 }
 
-/* Those of all lines of a piece */
-template <typename Action>
-static __device__ __forceinline__ bool ForLines(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, Lines<PetscScalar> values, const Action &action)
+/* The values of so many lines, which are stored from a unit on */
+template <typename From, typename Action>
+static __device__ __forceinline__ bool ForLines(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, From from, const Action &action)
 {
-  bool fits = true;
+  unsigned char *line = PlaceOf(pack.value, unit);
 
-  for (int k = 0; k < lines; k++) {
-    PetscScalar value[2];
-    bool        on[2];
-
-    values.Move(k);
-#pragma unroll
-    for (int h = 0; h < 2; h++) {
-      on[h]    = values.Has(k, h);
-      value[h] = on[h] ? values.At(k, h) : PetscScalar(0);
-    }
-    fits = action(kind, PlaceOf(pack.value, unit + (int64_t)k * GallopPackValueUnits(kind)), value, on) && fits;
+  if constexpr (!Action::OfDict) {
+    if (kind == GALLOP_PACK_VALUE) return ForLinesAs<GALLOP_PACK_VALUE>(line, lines, from, action);
+    if (kind == GALLOP_PACK_SINGLE) return ForLinesAs<GALLOP_PACK_SINGLE>(line, lines, from, action);
   }
-  return fits;
+  return kind == GALLOP_PACK_DICT8 ? ForLinesAs<GALLOP_PACK_DICT8>(line, lines, from, action) : ForLinesAs<GALLOP_PACK_DICT16>(line, lines, from, action);
 }
 
 static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackPlan &plan, const GallopPackPlaces &at, unsigned char *room, GallopPackSlice *slice)
@@ -859,8 +972,8 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   GallopPackSlice                     slice = {};
   LineBefore                          before;
   const int                           row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
-  Columns                             columns(j, i[pack.m], s.end, room);
-  typename ValuesOfRows<Long>::Values values(a, i[pack.m], s.end, room);
+  Columns                             columns(j, i[pack.m], s.first, s.end, room);
+  typename ValuesOfRows<Long>::Values values(a, i[pack.m], s.first, s.end, room);
 
   slice.line   = at.line;
   slice.value  = (uint32_t)at.value;
@@ -897,7 +1010,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
       stream += StoreColumns(pack, kind, base, s.step, column, &before, at.line + line + k, stream);
     }
     if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)chunk * bytes), mask);
-    (void)ForChunk(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines, mask, values, first, StoreValues{pack.dict, pack.ndict});
+    (void)ForLines(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines, ChunkOf<decltype(values)>(values, lines, mask[0], mask[1], first), StoreValues{pack.dict, pack.ndict});
   }
 }
 
@@ -1001,44 +1114,60 @@ static __device__ __forceinline__ void Report(bool fits, int *unfit)
   if (unfit && !__all_sync(0xffffffffu, fits) && threadIdx.x % WarpSize == 0 && !*(volatile int *)unfit) *(volatile int *)unfit = 1;
 }
 
-/* A warp a slice, every so manieth: the entries of a row are where its bits are, in order */
+/* A warp a slice: the entries of a row are where its bits are, in order */
 template <bool Long, typename Action>
-__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) ValuesKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, Action action, PetscInt every, int *unfit)
+__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) ValuesKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, Action action, int *unfit)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][ValuesOfRows<Long>::RoomBytes];
-  const PetscCount                       number = WarpOfGrid() * every;
+  const PetscInt                         number = (PetscInt)WarpOfGrid();
   const int                              lane   = threadIdx.x % WarpSize;
   bool                                   fits   = true;
 
   if (number >= pack.nslice) return;
-  const bool            known = __any_sync(0xffffffffu, unfit && *(volatile int *)unfit); /* another dictionary comes, or another pack */
-  const GallopPackSlice slice = pack.slice[number];
+  const GallopPackSlice  slice = GallopPackLoadSlice(pack.slice + number);
+  const GallopPackValues kind  = (GallopPackValues)slice.values;
+  const bool             known = unfit && *(volatile int *)unfit; /* another dictionary comes, or another pack */
+  PetscInt               guess[2], first[2], end[2];
 
-  if (known) return;
+#pragma unroll
+  for (int h = 0; h < 2; h++) { /* where rows are in order, a slice's are known before the slice is */
+    guess[h] = pack.stride == 1 ? (PetscInt)PetscMin((PetscCount)number * GALLOP_PACK_ROWS + RowInSlice(h), (PetscCount)pack.m - 1) : 0;
+    first[h] = i[guess[h]];
+    end[h]   = i[guess[h] + 1];
+  }
+
   if (slice.last) {
-    const int64_t first = (int64_t)i[slice.rows.base] + (int64_t)slice.at * GALLOP_PACK_ROWS;
+    const int64_t from = (int64_t)i[slice.rows.base] + (int64_t)slice.at * GALLOP_PACK_ROWS;
 
-    fits = ForLines(pack, (GallopPackValues)slice.values, slice.value, slice.width, Lines<PetscScalar>(a, first, (slice.width - 1) * GALLOP_PACK_ROWS + slice.last, room[threadIdx.x / WarpSize]), action);
+    if (__any_sync(0xffffffffu, known)) return;
+    fits = ForLines(pack, kind, slice.value, slice.width, Lines<PetscScalar>(a, from, (slice.width - 1) * GALLOP_PACK_ROWS + slice.last, room[threadIdx.x / WarpSize]), action);
     Report(fits, unfit);
     return;
   }
-  const GallopPackPair<int>           row     = GallopPackRows(slice.rows, pack.stream, lane);
-  PetscInt                            next[2] = {row.first < 0 ? 0 : i[row.first], row.second < 0 ? 0 : i[row.second]};
-  const PetscInt                      end[2]  = {row.first < 0 ? 0 : i[row.first + 1], row.second < 0 ? 0 : i[row.second + 1]};
-  const GallopPackValues              kind    = (GallopPackValues)slice.values;
-  typename ValuesOfRows<Long>::Values values(a, i[pack.m], end, room[threadIdx.x / WarpSize]);
+  const GallopPackPair<int> rows   = GallopPackRows(slice.rows, pack.stream, lane);
+  const int                 row[2] = {rows.first, rows.second};
 
+#pragma unroll
+  for (int h = 0; h < 2; h++) {
+    if (row[h] == guess[h]) continue;
+    first[h] = row[h] < 0 ? 0 : i[row[h]];
+    end[h]   = row[h] < 0 ? 0 : i[row[h] + 1];
+  }
+  PetscInt                                            next[2] = {first[0], first[1]};
+  typename ValuesOfRows<Long, Action::OfDict>::Values values(a, i[pack.m], first, end, room[threadIdx.x / WarpSize]);
+
+  if (__any_sync(0xffffffffu, known)) return;
   for (int chunk = 0; chunk * GALLOP_PACK_CHUNK < slice.width; chunk++) {
-    const GallopPackPair<uint32_t> bits    = GallopPackMasks(slice, pack.stream, chunk, lane);
-    const uint32_t                 mask[2] = {bits.first, bits.second};
+    const GallopPackPair<uint32_t> bits  = GallopPackMasks(slice, pack.stream, chunk, lane);
+    const int                      lines = min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK);
 
-    fits = ForChunk(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK), mask, values, next, action) && fits;
+    fits = ForLines(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), lines, ChunkOf<decltype(values)>(values, lines, bits.first, bits.second, next), action) && fits;
   }
   Report(fits, unfit);
 }
 
 template <typename Action>
-static PetscErrorCode LaunchValues(const GallopPack *pack, const GallopCSR *csr, const Action &action, PetscInt every, int *unfit)
+static PetscErrorCode LaunchValues(const GallopPack *pack, const GallopCSR *csr, const Action &action, int *unfit)
 {
   const bool   haslong = HasLongRows(pack);
   const auto   kernel  = haslong ? ValuesKernel<true, Action> : ValuesKernel<false, Action>;
@@ -1048,7 +1177,7 @@ static PetscErrorCode LaunchValues(const GallopPack *pack, const GallopCSR *csr,
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(UnusedShared(haslong, &unused));
-  kernel<<<GridOf(((PetscCount)pack->nslice + every - 1) / every * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->a, action, every, unfit);
+  kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->a, action, unfit);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1067,7 +1196,7 @@ PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, 
     if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(GallopDeviceZero(memory, sizeof(unfit)));
   }
-  PetscCall(LaunchValues(pack, csr, StoreValues{pack->dict, pack->ndict}, 1, (int *)memory));
+  PetscCall(LaunchValues(pack, csr, StoreValues{pack->dict, pack->ndict}, (int *)memory));
   if (asks) {
     PetscCall(GallopDeviceCopyOut(&unfit, memory, sizeof(unfit)));
     PetscCall(GallopDeviceRelease(sizeof(unfit), memory));
@@ -1086,10 +1215,10 @@ __global__ static void __launch_bounds__(Threads) RenumberKernel(PetscInt ndict,
   const PetscInt k = (PetscInt)(blockIdx.x * Threads + threadIdx.x);
 
   if (k >= ndict || word->unfit) return;
-  const GallopPackBits own = numbers[k] == Free ? dict[k] : (GallopPackBits)numbers[k];
+  const GallopPackBits own = numbers[k] ? (GallopPackBits)~numbers[k] : dict[k];
 
-  if (k + 1 < ndict && own > (numbers[k + 1] == Free ? dict[k + 1] : (GallopPackBits)numbers[k + 1])) word->unsorted = 1;
-  if (numbers[k] != Free) dict[k] = own;
+  if (k + 1 < ndict && own > (numbers[k + 1] ? (GallopPackBits)~numbers[k + 1] : dict[k + 1])) word->unsorted = 1;
+  if (numbers[k]) dict[k] = own;
 }
 
 typedef struct {
@@ -1108,7 +1237,6 @@ static size_t CarveRenumber(RenumberWorkspace *w, PetscInt ndict, void *base)
 
 PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *done)
 {
-  constexpr PetscInt Some = 61; /* slices, a prime number of them from one to the next of those that are looked at first: all that run at once would find that nothing is known, and wait for each other */
   RenumberWorkspace w     = {};
   const size_t      bytes = CarveRenumber(&w, pack->ndict, NULL);
   Renumbered        word;
@@ -1121,10 +1249,8 @@ PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr,
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveRenumber(&w, pack->ndict, memory);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaMemsetAsync(w.numbers, 0xff, (size_t)pack->ndict * sizeof(*w.numbers), stream));
-  PetscCall(GallopDeviceZero(w.word, sizeof(*w.word)));
-  if (pack->nslice > 16 * Some) PetscCall(LaunchValues(pack, csr, NoteNumbers{w.numbers}, Some, &w.word->unfit));
-  PetscCall(LaunchValues(pack, csr, NoteNumbers{w.numbers}, 1, &w.word->unfit));
+  PetscCall(GallopDeviceZero(memory, bytes));
+  PetscCall(LaunchValues(pack, csr, NoteNumbers{w.numbers}, &w.word->unfit));
   RenumberKernel<<<GridOf(pack->ndict), Threads, 0, stream>>>(pack->ndict, w.numbers, reinterpret_cast<GallopPackBits *>(pack->dict), w.word);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(&word, w.word, sizeof(word)));
@@ -1156,18 +1282,16 @@ PetscErrorCode GallopPackSortDict_Device(GallopPack *pack, PetscBool *done)
   SortWorkspace   w    = {};
   size_t          bytes;
   void           *memory;
-  cudaStream_t    stream;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(nullptr, w.cubbytes, dict, w.sorted, pack->ndict, 0, 8 * (int)sizeof(GallopPackBits), stream));
+  PetscCall(SortNumbers(pack->ndict, NULL, NULL, NULL, &w.cubbytes));
   bytes = CarveSort(&w, pack->ndict, NULL);
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveSort(&w, pack->ndict, memory);
-  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(w.cub, w.cubbytes, dict, w.sorted, pack->ndict, 0, 8 * (int)sizeof(GallopPackBits), stream));
-  PetscCallCUDA(cudaMemcpyAsync(dict, w.sorted, (size_t)pack->ndict * sizeof(*dict), cudaMemcpyDeviceToDevice, stream));
+  PetscCall(SortNumbers(pack->ndict, dict, w.sorted, w.cub, &w.cubbytes));
+  PetscCall(GallopDeviceCopy(dict, w.sorted, (size_t)pack->ndict * sizeof(*dict)));
   PetscCall(GallopDeviceRelease(bytes, memory));
   *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
