@@ -557,10 +557,11 @@ static PetscBool VisitNumber(void *ctx, GallopPackValues kind, unsigned char *li
   const PetscReal *from = (const PetscReal *)&value;
 
   for (int part = 0; part < GALLOP_PACK_PARTS; part++) {
-    const int at = GALLOP_PACK_PARTS * place + part, code = kind == GALLOP_PACK_DICT8 ? line[at] : ((const uint16_t *)line)[at];
+    const int      at = GALLOP_PACK_PARTS * place + part, code = kind == GALLOP_PACK_DICT8 ? line[at] : ((const uint16_t *)line)[at];
+    const uint64_t complement = ~(uint64_t)GallopPackBitsOf(from[part]);
 
     if (n->known[code] && GallopPackBitsOf(n->number[code]) != GallopPackBitsOf(from[part])) return PETSC_FALSE;
-    if ((uint64_t)GallopPackBitsOf(from[part]) == ~(uint64_t)0) return PETSC_FALSE; /* which on the GPU stands for one that is not known */
+    if (!complement) return PETSC_FALSE; /* which on the GPU stands for one that is not known */
     n->known[code]  = PETSC_TRUE;
     n->number[code] = from[part];
   }
