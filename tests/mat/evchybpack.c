@@ -146,6 +146,23 @@ static PetscErrorCode Gaps(Values values, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Rows of one entry, and here and there one of each entries: a slice has more lines than a word of a mask has bits, but so few entries that they are copied at once */
+static PetscErrorCode Uneven(PetscInt each, Values values, Mat *A)
+{
+  const PetscInt m     = 200;
+  PetscInt       count = 0;
+  Entries        e;
+
+  PetscFunctionBegin;
+  PetscCall(EntriesBegin(m, m, 5 * m + 5 * each, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    for (PetscInt k = 0; k < (r % 50 == 17 ? each : 1); k++) Put(&e, (r + k) % m, ValueOf(values, count++));
+    e.i[r + 1] = e.nz;
+  }
+  PetscCall(EntriesEnd(&e, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Long rows: all columns, every third one, some far apart */
 static PetscErrorCode Long(Values values, Mat *A)
 {
@@ -850,6 +867,10 @@ int main(int argc, char **argv)
     PetscCall(Check(&A, (Expect){3, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "three unknowns a node"));
     PetscCall(Gaps((Values)values, &A));
     PetscCall(Check(&A, Anything, PETSC_FALSE, "slices without entries"));
+    for (PetscInt each = 32; each < 70; each += 33) { /* 32 lines, and 65 */
+      PetscCall(Uneven(each, (Values)values, &A));
+      PetscCall(Check(&A, Anything, PETSC_FALSE, "few rows of many entries"));
+    }
     PetscCall(Long((Values)values, &A));
     PetscCall(Check(&A, (Expect){-1, values == VALUES_MANY ? -1 : kind, -1}, PETSC_FALSE, "long rows"));
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ranges); k++) {
