@@ -51,6 +51,12 @@ struct __align__(GALLOP_PACK_PARTS * sizeof(Part)) GallopPackParts
   Part part[GALLOP_PACK_PARTS];
 };
 
+template <GallopPackValues Kind>
+static __host__ __device__ constexpr int GallopPackBytesALine()
+{
+  return GALLOP_PACK_ROWS * (int)sizeof(GallopPackParts<typename GallopPackStoredValue<Kind>::Part>);
+}
+
 template <GallopPackValues Kind, typename Part>
 static __device__ __forceinline__ PetscScalar GallopPackDecode(const GallopPackParts<Part> &stored, const PetscReal *__restrict__ dict)
 {
@@ -152,6 +158,12 @@ static __device__ __forceinline__ GallopPackPair<uint32_t> GallopPackMasks(const
   return GallopPackMasksOf(slice, GallopPackLoadMasks(slice, stream, chunk, lane));
 }
 
+/* The bits of so many lines, at least one */
+static __device__ __forceinline__ uint32_t GallopPackAllLines(int lines)
+{
+  return (2u << (lines - 1)) - 1;
+}
+
 /* A line's description, loaded at once */
 static __device__ __forceinline__ GallopPackLine GallopPackLoadLine(const GallopPackLine *line)
 {
@@ -249,7 +261,7 @@ template <int Lines, GallopPackValues Kind, typename V>
 static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int num, int step, GallopPackPair<uint32_t> mask, const V *x, V sum[2])
 {
   if (!step) GallopPackMultiplyLines<Lines, Kind, false, false, V>(view, value, own, num, step, mask, x, sum);
-  else if (__all_sync(0xffffffffu, (mask.first & mask.second) == (2u << (num - 1)) - 1)) GallopPackMultiplyLines<Lines, Kind, true, true, V>(view, value, own, num, step, mask, x, sum);
+  else if (__all_sync(0xffffffffu, (mask.first & mask.second) == GallopPackAllLines(num))) GallopPackMultiplyLines<Lines, Kind, true, true, V>(view, value, own, num, step, mask, x, sum);
   else GallopPackMultiplyLines<Lines, Kind, true, false, V>(view, value, own, num, step, mask, x, sum);
 }
 
@@ -273,7 +285,7 @@ static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &
     for (int k = 0; k < width; k += Lines) {
       const int                left = width - k, lines = min(Lines, left);
       const bool               more = left > Lines;
-      const uint32_t           all  = (2u << (lines - 1)) - 1;
+      const uint32_t           all  = GallopPackAllLines(lines);
       GallopPackPair<uint32_t> mask = GallopPackMasksOf(slice, ahead.mask);
       const GallopPackLine     own  = ahead.own;
 
@@ -309,9 +321,8 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
 {
   using Parts               = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
   const int            lane = threadIdx.x % WarpSize, width = slice.width;
-  const unsigned char *value      = view.value + (size_t)slice.value * GALLOP_PACK_UNIT + 2 * sizeof(Parts) * lane;
-  constexpr int        BytesALine = GALLOP_PACK_ROWS * (int)sizeof(Parts);
-  V                    sum        = V(0);
+  const unsigned char *value = view.value + (size_t)slice.value * GALLOP_PACK_UNIT + 2 * sizeof(Parts) * lane;
+  V                    sum   = V(0);
 
   for (int k = warp; k < width; k += AtOnce * warps) {
     GallopPackLine        own[AtOnce];
@@ -324,7 +335,8 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) word[u] = GallopPackLoadOffsets(own[u], view.stream, lane);
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) stored[u] = GallopLoadOnceIf(reinterpret_cast<const GallopPackPair<Parts> *>(value + (size_t)(k + u * warps) * BytesALine), k + u * warps < width);
+    for (int u = 0; u < AtOnce; u++)
+      stored[u] = GallopLoadOnceIf(reinterpret_cast<const GallopPackPair<Parts> *>(value + (size_t)(k + u * warps) * GallopPackBytesALine<Kind>()), k + u * warps < width);
     if (wait) GallopWaitForPredecessor();
     wait = false;
 #pragma unroll
