@@ -127,7 +127,17 @@ static __device__ __forceinline__ T GallopLoadReadOnly(const T *p)
   else return *p;
 }
 
-/* Matrix data that is there, or bits of 0. It is aligned as its size is. Written out, since the compiler waits for a load that depends on a condition before it starts the next one. */
+/* So many bytes of matrix data into a word whose bits are 0, if there are any. Written out, since the compiler waits for a load that depends on a condition before it starts the next one. */
+template <int Bytes, typename Word>
+static __device__ __forceinline__ void GallopLoadWordOnceIf(const void *p, bool there, Word *word)
+{
+  static_assert(sizeof(Word) == (Bytes <= 4 ? 4 : 8), "what registers there are");
+  if constexpr (Bytes == 2) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.cs.u16 %0, [%1];\n}" : "+r"(*word) : "l"(p), "r"((int)there));
+  else if constexpr (Bytes == 4) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.cs.b32 %0, [%1];\n}" : "+r"(*word) : "l"(p), "r"((int)there));
+  else asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.cs.b64 %0, [%1];\n}" : "+l"(*word) : "l"(p), "r"((int)there));
+}
+
+/* Matrix data that is there, or bits of 0. It is aligned as its size is. */
 template <typename T>
 static __device__ __forceinline__ T GallopLoadOnceIf(const T *p, bool there)
 {
@@ -143,9 +153,7 @@ static __device__ __forceinline__ T GallopLoadOnceIf(const T *p, bool there)
 
 #pragma unroll
   for (int k = 0; k < Words; k++) u.word[k] = 0;
-  if constexpr (sizeof(T) == 2) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.cs.u16 %0, [%1];\n}" : "+r"(u.word[0]) : "l"(p), "r"((int)there));
-  else if constexpr (sizeof(T) == 4) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.cs.b32 %0, [%1];\n}" : "+r"(u.word[0]) : "l"(p), "r"((int)there));
-  else if constexpr (sizeof(T) == 8) asm volatile("{\n.reg .pred there;\nsetp.ne.s32 there, %2, 0;\n@there ld.global.cs.b64 %0, [%1];\n}" : "+l"(u.word[0]) : "l"(p), "r"((int)there));
+  if constexpr (sizeof(T) <= 8) GallopLoadWordOnceIf<(int)sizeof(T)>(p, there, u.word);
   else {
 #pragma unroll
     for (int k = 0; k < Words; k += 2)

@@ -14,6 +14,7 @@ PETSC_INTERN PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr); /* for
 PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr); /* memory of the host that the GPU copies from by itself; *ptr stays NULL when there is none to be had */
 PETSC_INTERN PetscErrorCode GallopPinnedFree(void *ptr);
 PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
+PETSC_INTERN PetscErrorCode GallopDeviceGetReply(void **memory);          /* a few pinned bytes that the GPU writes to by itself, until the next reply; NULL where there are none */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopCopyToHost(void *host, PetscMemType memtype, const void *from, size_t bytes); /* from either place */
 PETSC_INTERN PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes);

@@ -57,8 +57,46 @@ static __host__ __device__ constexpr int GallopPackBytesALine()
   return GALLOP_PACK_ROWS * (int)sizeof(GallopPackParts<typename GallopPackStoredValue<Kind>::Part>);
 }
 
-template <GallopPackValues Kind, typename Part>
-static __device__ __forceinline__ PetscScalar GallopPackDecode(const GallopPackParts<Part> &stored, const PetscReal *__restrict__ dict)
+static __host__ __device__ constexpr bool GallopPackIsDict(GallopPackValues kind)
+{
+  return kind == GALLOP_PACK_DICT8 || kind == GALLOP_PACK_DICT16;
+}
+
+/* A lane's two values of a line, as they are stored */
+template <GallopPackValues Kind>
+struct GallopPackNumbers {
+  GallopPackPair<GallopPackParts<typename GallopPackStoredValue<Kind>::Part>> pair;
+
+  __device__ __forceinline__ void LoadOnceIf(const unsigned char *line, bool there) { pair = GallopLoadOnceIf(reinterpret_cast<const decltype(pair) *>(line) + threadIdx.x % WarpSize, there); }
+
+  __device__ __forceinline__ PetscReal Part(int h, int p, const PetscReal *) const { return (PetscReal)(h ? pair.second : pair.first).part[p]; }
+};
+
+/* The same by codes, in a register: taken apart or put together they would be waited for */
+template <GallopPackValues Kind>
+struct GallopPackCodes {
+  using StoredPart           = typename GallopPackStoredValue<Kind>::Part;
+  static constexpr int Bytes = 2 * GALLOP_PACK_PARTS * (int)sizeof(StoredPart);
+  using Register             = cuda::std::conditional_t<Bytes == 8, unsigned long long, unsigned int>;
+
+  Register word;
+
+  __device__ __forceinline__ void LoadOnceIf(const unsigned char *line, bool there)
+  {
+    word = 0;
+    GallopLoadWordOnceIf<Bytes>(line + threadIdx.x % WarpSize * Bytes, there, &word);
+  }
+
+  __device__ __forceinline__ int       Code(int h, int p) const { return (int)(StoredPart)(word >> (h * GALLOP_PACK_PARTS + p) * 8 * sizeof(StoredPart)); }
+  __device__ __forceinline__ PetscReal Part(int h, int p, const PetscReal *__restrict__ dict) const { return __ldg(dict + Code(h, p)); }
+};
+
+template <GallopPackValues Kind>
+using GallopPackLaneValues = cuda::std::conditional_t<GallopPackIsDict(Kind), GallopPackCodes<Kind>, GallopPackNumbers<Kind>>;
+
+/* One of them, which the lane's row has */
+template <typename Stored>
+static __device__ __forceinline__ PetscScalar GallopPackDecode(const Stored &stored, int h, const PetscReal *__restrict__ dict)
 {
   union
   {
@@ -67,10 +105,7 @@ static __device__ __forceinline__ PetscScalar GallopPackDecode(const GallopPackP
   } u = {};
 
 #pragma unroll
-  for (int k = 0; k < GALLOP_PACK_PARTS; k++) {
-    if constexpr (Kind == GALLOP_PACK_DICT8 || Kind == GALLOP_PACK_DICT16) u.part[k] = __ldg(dict + stored.part[k]);
-    else u.part[k] = (PetscReal)stored.part[k];
-  }
+  for (int p = 0; p < GALLOP_PACK_PARTS; p++) u.part[p] = stored.Part(h, p, dict);
   return u.value;
 }
 
@@ -83,17 +118,17 @@ static __device__ __forceinline__ V GallopPackMultiplyAdd(V a, V b, V c)
 }
 
 /*
-  Adds what a lane's two entries of a line give; has is x for them. Where there is no entry, on is false, 0 is stored and -0 is taken for x: their product leaves any sum as it is. x is not
-  loaded under a condition that differs among lanes, for which the compiler would wait before it starts the next load.
+  Adds what a lane's two entries of a line, a, give; has is x for them. Where there is no entry, on is false, 0 is stored and -0 is taken for x: their product leaves any sum as it is. x is not
+  loaded under a condition that differs among lanes, for which the compiler would wait before it starts the next load. Alike: on is the same for both and for all lanes.
 */
-template <GallopPackValues Kind, typename Part, typename V>
-static __device__ __forceinline__ void GallopPackAdd(const GallopPackPair<GallopPackParts<Part>> &stored, const bool on[2], const PetscReal *__restrict__ dict, const V has[2], V &sum0, V &sum1)
+template <GallopPackValues Kind, bool Alike, typename V>
+static __device__ __forceinline__ void GallopPackAdd(const V a[2], const bool on[2], const V has[2], V &sum0, V &sum1)
 {
-  constexpr bool Dict = Kind == GALLOP_PACK_DICT8 || Kind == GALLOP_PACK_DICT16; /* whose number 0 may be any */
-  const V        a[2] = {GallopPackDecode<Kind>(stored.first, dict), GallopPackDecode<Kind>(stored.second, dict)};
+  constexpr bool Dict = GallopPackIsDict(Kind); /* whose number 0 may be any */
 
-  sum0 = GallopPackMultiplyAdd<V>(Dict && !on[0] ? V(0) : a[0], on[0] ? has[0] : V(-0.0), sum0);
-  sum1 = GallopPackMultiplyAdd<V>(Dict && !on[1] ? V(0) : a[1], on[1] ? has[1] : V(-0.0), sum1);
+  if (Alike && !on[0]) return;
+  sum0 = GallopPackMultiplyAdd<V>(!Alike && Dict && !on[0] ? V(0) : a[0], Alike || on[0] ? has[0] : V(-0.0), sum0);
+  sum1 = GallopPackMultiplyAdd<V>(!Alike && Dict && !on[1] ? V(0) : a[1], Alike || on[1] ? has[1] : V(-0.0), sum1);
 }
 
 /* The word in which a lane's two offsets of a line are. All lanes have the same line, and branch alike. */
@@ -187,23 +222,41 @@ static __device__ __forceinline__ GallopPackSlice GallopPackLoadSlice(const Gall
   return u.slice;
 }
 
-/* Lines from k on of a slice, as they are known beside their values. The lane's line, and the bits of its rows. */
+/* Values of some lines */
+template <int Lines, GallopPackValues Kind>
+struct GallopPackLines {
+  GallopPackLaneValues<Kind> stored[Lines];
+
+  __device__ __forceinline__ void Load(const unsigned char *value, int num)
+  {
+#pragma unroll
+    for (int u = 0; u < Lines; u++) stored[u].LoadOnceIf(value + u * GallopPackBytesALine<Kind>(), u < num);
+  }
+};
+
+struct GallopPackNoCodes {
+  __device__ __forceinline__ void Load(const unsigned char *, int) { }
+};
+
+/* Lines from k on of a slice, as they are known beside their values: the lane's line, and the bits of its rows. Codes too, which take few registers, and for which numbers of the dictionary wait. */
+template <int Lines, GallopPackValues Kind>
 struct GallopPackAhead {
-  GallopPackLine own;
-  uint2          mask;
+  GallopPackLine                                                                                    own;
+  uint2                                                                                             mask;
+  cuda::std::conditional_t<GallopPackIsDict(Kind), GallopPackLines<Lines, Kind>, GallopPackNoCodes> codes;
 };
 
 /* Asks for what is known of those lines, of which there are left */
-template <int Lines>
-static __device__ __forceinline__ GallopPackAhead GallopPackLoadAhead(const GallopPackView &view, const GallopPackSlice &slice, int k, int left)
+template <int Lines, GallopPackValues Kind>
+static __device__ __forceinline__ GallopPackAhead<Lines, Kind> GallopPackLoadAhead(const GallopPackView &view, const GallopPackSlice &slice, int k, int left)
 {
-  const int       lane  = threadIdx.x % WarpSize;
-  GallopPackAhead ahead = {
-    {0, 0},
-    GallopPackLoadMasks(slice, view.stream, k / GALLOP_PACK_CHUNK, lane)
-  };
+  const int                    lane = threadIdx.x % WarpSize;
+  GallopPackAhead<Lines, Kind> ahead;
 
+  ahead.own  = {0, 0};
+  ahead.mask = GallopPackLoadMasks(slice, view.stream, k / GALLOP_PACK_CHUNK, lane);
   if (left > 0) ahead.own = GallopPackLoadLine(view.line + slice.line + (k + min(lane, min(left, Lines) - 1)));
+  ahead.codes.Load(view.value + (size_t)slice.value * GALLOP_PACK_UNIT + (size_t)k * GallopPackBytesALine<Kind>(), left);
   return ahead;
 }
 
@@ -211,37 +264,34 @@ static __device__ __forceinline__ GallopPackAhead GallopPackLoadAhead(const Gall
   Some lines, of which there are num: their values and x for all of them are under way together. Order of sums: that of the lines. Strided: the columns of all lines grow by step from row to row,
   and a lane needs but their first columns to know its own. Full: all rows have entries in all of these lines. Elsewhere x[0] is loaded where there is no entry.
 */
-template <int Lines, GallopPackValues Kind, bool Strided, bool Full, typename V>
-static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int num, int step, GallopPackPair<uint32_t> mask, const V *x, V sum[2])
+template <int Lines, GallopPackValues Kind, bool Strided, bool Full, typename Ahead, typename V>
+static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, const Ahead &known, int num, int step, GallopPackPair<uint32_t> mask, const V *x, V sum[2])
 {
-  using Parts      = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
-  using Pair       = GallopPackPair<Parts>;
-  const int   lane = threadIdx.x % WarpSize, by[2] = {step * lane, step * (lane + WarpSize)};
-  const Pair *at = reinterpret_cast<const Pair *>(value) + lane;
-  uint2       word[Lines];
-  Pair        stored[Lines];
-  V           has[Lines][2];
+  const int                    lane = threadIdx.x % WarpSize, by[2] = {step * lane, step * (lane + WarpSize)};
+  uint2                        word[Lines];
+  GallopPackLines<Lines, Kind> values;
+  V                            a[Lines][2], has[Lines][2];
 
 #pragma unroll
   for (int u = 0; u < Lines && !Strided; u++) {
-    const GallopPackLine line = GallopShuffle(own, u);
+    const GallopPackLine line = GallopShuffle(known.own, u);
 
     word[u] = make_uint2(0, 0);
     if (u < num) word[u] = GallopPackLoadOffsets(line, view.stream, lane);
   }
-#pragma unroll
-  for (int u = 0; u < Lines; u++) stored[u] = GallopLoadOnceIf(at + u * WarpSize, u < num);
+  if constexpr (GallopPackIsDict(Kind)) values = known.codes;
+  else values.Load(value, num);
 #pragma unroll
   for (int u = 0; u < Lines; u++) {
     int column[2];
 
     if constexpr (Strided) {
-      const int base = __shfl_sync(0xffffffffu, own.base, u);
+      const int base = __shfl_sync(0xffffffffu, known.own.base, u);
 
       column[0] = base + by[0];
       column[1] = base + by[1];
     } else {
-      const GallopPackPair<int> both = GallopPackColumns(GallopShuffle(own, u), word[u], lane);
+      const GallopPackPair<int> both = GallopPackColumns(GallopShuffle(known.own, u), word[u], lane);
 
       column[0] = both.first;
       column[1] = both.second;
@@ -250,28 +300,30 @@ static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackV
     has[u][1] = x[Full || mask.second >> u & 1 ? column[1] : 0];
   }
 #pragma unroll
+  for (int u = 0; u < 2 * Lines; u++) a[u / 2][u % 2] = GallopPackDecode(values.stored[u / 2], u % 2, view.dict);
+#pragma unroll
   for (int u = 0; u < Lines; u++) {
     const bool on[2] = {Full ? u < num : (bool)(mask.first >> u & 1), Full ? u < num : (bool)(mask.second >> u & 1)};
 
-    GallopPackAdd<Kind>(stored[u], on, view.dict, has[u], sum[0], sum[1]);
+    GallopPackAdd<Kind, Full>(a[u], on, has[u], sum[0], sum[1]);
   }
 }
 
-template <int Lines, GallopPackValues Kind, typename V>
-static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, GallopPackLine own, int num, int step, GallopPackPair<uint32_t> mask, const V *x, V sum[2])
+template <int Lines, GallopPackValues Kind, typename Ahead, typename V>
+static __device__ __forceinline__ void GallopPackMultiplyLines(const GallopPackView &view, const unsigned char *value, const Ahead &known, int num, int step, GallopPackPair<uint32_t> mask, const V *x, V sum[2])
 {
-  if (!step) GallopPackMultiplyLines<Lines, Kind, false, false, V>(view, value, own, num, step, mask, x, sum);
-  else if (__all_sync(0xffffffffu, (mask.first & mask.second) == GallopPackAllLines(num))) GallopPackMultiplyLines<Lines, Kind, true, true, V>(view, value, own, num, step, mask, x, sum);
-  else GallopPackMultiplyLines<Lines, Kind, true, false, V>(view, value, own, num, step, mask, x, sum);
+  if (!step) GallopPackMultiplyLines<Lines, Kind, false, false>(view, value, known, num, step, mask, x, sum);
+  else if (__all_sync(0xffffffffu, (mask.first & mask.second) == GallopPackAllLines(num))) GallopPackMultiplyLines<Lines, Kind, true, true>(view, value, known, num, step, mask, x, sum);
+  else GallopPackMultiplyLines<Lines, Kind, true, false>(view, value, known, num, step, mask, x, sum);
 }
 
-/* z of the rows of num slices, at least one, which are in a warp's shared memory */
-template <int Lines, typename V>
+/* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or GALLOP_PACK_VALUE, beside which slices may have GALLOP_PACK_SINGLE. */
+template <int Lines, GallopPackValues Kind, typename V>
 static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &view, const GallopPackSlice *slices, int num, const GallopVectors<V> &v)
 {
   static_assert(GALLOP_PACK_CHUNK % Lines == 0, "lines that are multiplied together have their bits in one word of a mask");
-  const int       lane  = threadIdx.x % WarpSize;
-  GallopPackAhead ahead = GallopPackLoadAhead<Lines>(view, slices[0], 0, slices[0].width);
+  const int                    lane  = threadIdx.x % WarpSize;
+  GallopPackAhead<Lines, Kind> ahead = GallopPackLoadAhead<Lines, Kind>(view, slices[0], 0, slices[0].width);
 
   GallopWaitForPredecessor();
 #pragma unroll 1
@@ -283,31 +335,20 @@ static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &
 
 #pragma unroll 1
     for (int k = 0; k < width; k += Lines) {
-      const int                left = width - k, lines = min(Lines, left);
-      const bool               more = left > Lines;
-      const uint32_t           all  = GallopPackAllLines(lines);
-      GallopPackPair<uint32_t> mask = GallopPackMasksOf(slice, ahead.mask);
-      const GallopPackLine     own  = ahead.own;
+      const int                          left = width - k, lines = min(Lines, left);
+      const bool                         more  = left > Lines;
+      const uint32_t                     all   = GallopPackAllLines(lines);
+      const GallopPackAhead<Lines, Kind> known = ahead;
+      GallopPackPair<uint32_t>           mask  = GallopPackMasksOf(slice, known.mask);
 
       mask = {mask.first >> k % GALLOP_PACK_CHUNK & all, mask.second >> k % GALLOP_PACK_CHUNK & all};
-      if (more) ahead = GallopPackLoadAhead<Lines>(view, slice, k + Lines, left - Lines);
-      else if (e + 1 < num) ahead = GallopPackLoadAhead<Lines>(view, slices[e + 1], 0, slices[e + 1].width);
-      switch (slice.values) {
-      case GALLOP_PACK_VALUE:
-        GallopPackMultiplyLines<Lines, GALLOP_PACK_VALUE, V>(view, value, own, lines, step, mask, v.x, sum);
-        break;
-      case GALLOP_PACK_SINGLE:
-        GallopPackMultiplyLines<Lines, GALLOP_PACK_SINGLE, V>(view, value, own, lines, step, mask, v.x, sum);
-        break;
-      case GALLOP_PACK_DICT8:
-        GallopPackMultiplyLines<Lines, GALLOP_PACK_DICT8, V>(view, value, own, lines, step, mask, v.x, sum);
-        break;
-      default:
-        GallopPackMultiplyLines<Lines, GALLOP_PACK_DICT16, V>(view, value, own, lines, step, mask, v.x, sum);
-      }
+      if (more) ahead = GallopPackLoadAhead<Lines, Kind>(view, slice, k + Lines, left - Lines);
+      else if (e + 1 < num) ahead = GallopPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
+      if (Kind != GALLOP_PACK_VALUE || slice.values == Kind) GallopPackMultiplyLines<Lines, Kind>(view, value, known, lines, step, mask, v.x, sum);
+      else GallopPackMultiplyLines<Lines, GALLOP_PACK_SINGLE>(view, value, known, lines, step, mask, v.x, sum);
       value += Lines * units * GALLOP_PACK_UNIT;
     }
-    if (!width && e + 1 < num) ahead = GallopPackLoadAhead<Lines>(view, slices[e + 1], 0, slices[e + 1].width);
+    if (!width && e + 1 < num) ahead = GallopPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
     const GallopPackPair<int> row = GallopPackRows(slice.rows, view.stream, lane);
 
     if (row.first >= 0) GallopStore(v, row.first, sum[0]);
@@ -319,24 +360,22 @@ static __device__ __forceinline__ void GallopPackMultiply(const GallopPackView &
 template <int AtOnce, GallopPackValues Kind, typename V>
 static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &view, const GallopPackSlice &slice, int warp, int warps, const V *x, bool wait)
 {
-  using Parts               = GallopPackParts<typename GallopPackStoredValue<Kind>::Part>;
   const int            lane = threadIdx.x % WarpSize, width = slice.width;
-  const unsigned char *value = view.value + (size_t)slice.value * GALLOP_PACK_UNIT + 2 * sizeof(Parts) * lane;
+  const unsigned char *value = view.value + (size_t)slice.value * GALLOP_PACK_UNIT;
   V                    sum   = V(0);
 
   for (int k = warp; k < width; k += AtOnce * warps) {
-    GallopPackLine        own[AtOnce];
-    uint2                 word[AtOnce];
-    GallopPackPair<Parts> stored[AtOnce];
-    V                     has[AtOnce][2];
+    GallopPackLine             own[AtOnce];
+    uint2                      word[AtOnce];
+    GallopPackLaneValues<Kind> stored[AtOnce];
+    V                          a[AtOnce][2], has[AtOnce][2];
 
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) own[u] = GallopPackLoadLine(view.line + slice.line + min(k + u * warps, width - 1)); /* of lines that there are not: the last one's */
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) word[u] = GallopPackLoadOffsets(own[u], view.stream, lane);
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++)
-      stored[u] = GallopLoadOnceIf(reinterpret_cast<const GallopPackPair<Parts> *>(value + (size_t)(k + u * warps) * GallopPackBytesALine<Kind>()), k + u * warps < width);
+    for (int u = 0; u < AtOnce; u++) stored[u].LoadOnceIf(value + (size_t)(k + u * warps) * GallopPackBytesALine<Kind>(), k + u * warps < width);
     if (wait) GallopWaitForPredecessor();
     wait = false;
 #pragma unroll
@@ -348,11 +387,13 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
       has[u][1] = x[lane + WarpSize < n ? column.second : 0];
     }
 #pragma unroll
+    for (int u = 0; u < 2 * AtOnce; u++) a[u / 2][u % 2] = GallopPackDecode(stored[u / 2], u % 2, view.dict);
+#pragma unroll
     for (int u = 0; u < AtOnce; u++) {
       const int  line = k + u * warps, n = line + 1 < width ? GALLOP_PACK_ROWS : line < width ? slice.last : 0;
       const bool on[2] = {lane < n, lane + WarpSize < n};
 
-      GallopPackAdd<Kind>(stored[u], on, view.dict, has[u], sum, sum);
+      GallopPackAdd<Kind, false>(a[u], on, has[u], sum, sum);
     }
   }
   if (wait) GallopWaitForPredecessor();
@@ -360,20 +401,12 @@ static __device__ __forceinline__ V GallopPackSumLines(const GallopPackView &vie
 }
 
 /* The same of a piece, whose row is told in *row */
-template <int AtOnce, typename V>
+template <int AtOnce, GallopPackValues Kind, typename V>
 static __device__ __forceinline__ V GallopPackSumPiece(const GallopPackView &view, PetscCount number, int warp, int warps, const V *x, bool wait, PetscInt *row)
 {
   const GallopPackSlice slice = GallopPackLoadSlice(view.slice + number);
 
   *row = slice.rows.base;
-  switch (slice.values) {
-  case GALLOP_PACK_VALUE:
-    return GallopPackSumLines<AtOnce, GALLOP_PACK_VALUE, V>(view, slice, warp, warps, x, wait);
-  case GALLOP_PACK_SINGLE:
-    return GallopPackSumLines<AtOnce, GALLOP_PACK_SINGLE, V>(view, slice, warp, warps, x, wait);
-  case GALLOP_PACK_DICT8:
-    return GallopPackSumLines<AtOnce, GALLOP_PACK_DICT8, V>(view, slice, warp, warps, x, wait);
-  default:
-    return GallopPackSumLines<AtOnce, GALLOP_PACK_DICT16, V>(view, slice, warp, warps, x, wait);
-  }
+  if (Kind != GALLOP_PACK_VALUE || slice.values == Kind) return GallopPackSumLines<AtOnce, Kind, V>(view, slice, warp, warps, x, wait);
+  return GallopPackSumLines<AtOnce, GALLOP_PACK_SINGLE, V>(view, slice, warp, warps, x, wait);
 }

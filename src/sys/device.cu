@@ -174,7 +174,7 @@ static PetscErrorCode ReplyDestroy(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode GetReply(void **memory)
+PetscErrorCode GallopDeviceGetReply(void **memory)
 {
   PetscFunctionBegin;
   if (!reply) {
@@ -195,7 +195,7 @@ PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (bytes <= ReplyBytes) PetscCall(GetReply(&pinned));
+  if (bytes <= ReplyBytes) PetscCall(GallopDeviceGetReply(&pinned));
   PetscCallCUDA(cudaMemcpyAsync(pinned ? pinned : host, device, bytes, cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   if (pinned) PetscCall(PetscMemcpy(host, pinned, bytes));

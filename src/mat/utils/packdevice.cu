@@ -7,7 +7,8 @@
 #include <gallop/packdeviceimpl.h>
 
 static constexpr int Threads = 128, Half = WarpSize;
-static constexpr int Together = 2; /* lines whose values are dealt with at once */
+static constexpr int Together = 2;   /* lines whose values are dealt with at once */
+static constexpr int Noted    = 256; /* numbers that a byte tells apart */
 static_assert(GALLOP_PACK_ROWS == 2 * WarpSize, "a lane has two rows of a slice");
 
 static unsigned int GridOf(PetscCount threads)
@@ -58,10 +59,13 @@ static __device__ __forceinline__ void CopyPiece(const T *from, int entries, T *
   constexpr int AtOnce = 8;
   const int     lane   = threadIdx.x % WarpSize;
 
+  from += lane; /* here, so that what is added below are constants of the instructions */
+  room += lane;
+#pragma unroll 1
   for (int left = entries - lane; left > 0; left -= AtOnce * WarpSize, from += AtOnce * WarpSize, room += AtOnce * WarpSize) {
 #pragma unroll
     for (int u = 0; u < AtOnce; u++)
-      if (u * WarpSize < left) __pipeline_memcpy_async(room + lane + u * WarpSize, from + lane + u * WarpSize, sizeof(T));
+      if (u * WarpSize < left) __pipeline_memcpy_async(room + u * WarpSize, from + u * WarpSize, sizeof(T));
   }
 }
 
@@ -71,8 +75,8 @@ static __device__ __forceinline__ void CopyPiece(const T *from, int entries, T *
 */
 template <typename T, int BytesARow, bool Pieces>
 struct Window {
-  static constexpr int Size = BytesARow / (int)sizeof(T), Stride = Size + 1; /* odd: the same entries of rows are in different banks */
-  static constexpr int Entries = GALLOP_PACK_ROWS * Stride, Bytes = Entries * (int)sizeof(T);
+  static constexpr int Size = BytesARow / (int)sizeof(T), Stride = Size + 1;                       /* odd: the same entries of rows are in different banks */
+  static constexpr int Entries = GALLOP_PACK_ROWS * Stride, Bytes = Entries * (int)sizeof(T) + 16; /* and what a row that has none left reads */
   static_assert(GALLOP_PACK_CHUNK % Size == 0, "a chunk of lines begins with entries of its own");
   static_assert(Size % Together == 0, "lines that are dealt with at once are read at once");
 
@@ -712,7 +716,7 @@ static __device__ __forceinline__ void StoreOffsets(GallopPackClass kind, unsign
   else if (kind == GALLOP_PACK_32) StorePair<uint32_t>(at, first, second);
 }
 
-/* Both values of a lane in a line, 0 where there is none; false where one cannot be stored so */
+/* Both values of a lane in a line, 0 where there is none, whatever was read; false where one cannot be stored so */
 template <GallopPackValues Kind>
 static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscScalar value[2], const bool on[2], const PetscReal *__restrict__ dict, PetscInt ndict)
 {
@@ -744,6 +748,7 @@ static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscS
 /* What is done with both values of a lane in each of so many lines, at most Together; false where it cannot be. They are stored, or */
 struct StoreValues {
   static constexpr bool OfDict = false;
+  static constexpr int  Asks   = Together;
 
   const PetscReal *dict;
   PetscInt         ndict;
@@ -759,7 +764,7 @@ struct StoreValues {
   }
 
   template <GallopPackValues Kind>
-  __device__ __forceinline__ bool Do(const Asked<Kind> &, unsigned char *line, int lines, const PetscScalar value[][2], const bool on[][2]) const
+  __device__ __forceinline__ bool Do(const Asked<Kind> &, int, unsigned char *line, int lines, const PetscScalar value[][2], const bool on[][2]) const
   {
     bool fits = true;
 
@@ -773,29 +778,24 @@ struct StoreValues {
 /* it is noted what the numbers of the dictionary have become, the complements of their bits: 0 where that is not known yet */
 struct NoteNumbers {
   static constexpr bool OfDict = true;
+  static constexpr int  Asks   = 8; /* lines whose codes are asked for at once, while their values come */
 
   unsigned long long *numbers; /* [ndict] */
+  PetscInt            ndict;
+  unsigned long long *noted; /* [Noted] in shared memory, as a GPU block knows them where there are no more */
 
-  /* As they are stored: taken apart they would be waited for */
   template <GallopPackValues Kind>
   struct Asked {
-    using Part = typename GallopPackStoredValue<Kind>::Part;
-    using Word = cuda::std::conditional_t<2 * GALLOP_PACK_PARTS * sizeof(Part) == 2, uint16_t, cuda::std::conditional_t<2 * GALLOP_PACK_PARTS * sizeof(Part) == 4, uint32_t, uint64_t>>;
-    static_assert(sizeof(Word) == 2 * GALLOP_PACK_PARTS * sizeof(Part), "the codes of two values are a word");
-
-    Word word[Together];
-
-    __device__ __forceinline__ int Code(int u, int k) const { return (int)(Part)(word[u] >> k * 8 * sizeof(Part)); }
+    GallopPackCodes<Kind> codes[Asks];
   };
 
   template <GallopPackValues Kind>
   __device__ __forceinline__ Asked<Kind> Ask(const unsigned char *line, int lines) const
   {
-    const auto *at = reinterpret_cast<const typename Asked<Kind>::Word *>(line) + threadIdx.x % WarpSize;
     Asked<Kind> asked;
 
 #pragma unroll
-    for (int u = 0; u < Together; u++) asked.word[u] = u < lines ? at[u * WarpSize] : 0;
+    for (int u = 0; u < Asks; u++) asked.codes[u].LoadOnceIf(line + u * GallopPackBytesALine<Kind>(), u < lines);
     return asked;
   }
 
@@ -804,24 +804,53 @@ struct NoteNumbers {
     return ~(unsigned long long)GallopPackBitsOf(reinterpret_cast<const PetscReal *>(&value)[part]);
   }
 
-  /* L1 may not have what is known since; where L2 does not either, a lane asks for all that have the number */
+  /* By all threads of a GPU block, which then wait for each other */
+  __device__ __forceinline__ void Begin(unsigned long long *room)
+  {
+    noted = room;
+    for (int k = (int)threadIdx.x; k < PetscMin(ndict, Noted); k += Threads) noted[k] = __ldcg(numbers + k);
+  }
+
+  /* Numbers of a byte are noted by the GPU block: neither does L1 have old ones of them, nor do all warps of the grid exchange the same */
+  template <GallopPackValues Kind>
+  __device__ __forceinline__ unsigned long long Known(int code) const
+  {
+    if constexpr (Kind == GALLOP_PACK_DICT8) return *(volatile unsigned long long *)(noted + code);
+    else return __ldca(numbers + code);
+  }
+
+  /* What the number was before, or now is */
+  template <GallopPackValues Kind>
+  __device__ __forceinline__ unsigned long long Exchange(int code, unsigned long long bits) const
+  {
+    unsigned long long is = 0;
+
+    if constexpr (Kind == GALLOP_PACK_DICT8) {
+      is = atomicCAS(noted + code, 0, bits);
+      if (!is) is = __ldcg(numbers + code);
+    }
+    if (!is) is = atomicCAS(numbers + code, 0, bits);
+    return is ? is : bits;
+  }
+
+  /* L1 may not have what is known since; what is not known a lane exchanges for all that have the number */
+  template <GallopPackValues Kind>
   __device__ __forceinline__ bool Note(int code, unsigned long long bits) const
   {
-    unsigned long long is = __ldcg(numbers + code);
+    unsigned long long is = Kind == GALLOP_PACK_DICT8 ? Known<Kind>(code) : __ldcg(numbers + code);
 
     if (!is) {
       const unsigned int same = __match_any_sync(__activemask(), code);
       const int          one  = __ffs(same) - 1;
 
-      if (one == threadIdx.x % WarpSize) is = atomicCAS(numbers + code, 0, bits);
-      if (!is) is = bits;
+      if (one == threadIdx.x % WarpSize) is = Exchange<Kind>(code, bits);
       is = __shfl_sync(same, is, one);
     }
     return is == bits && bits;
   }
 
   template <GallopPackValues Kind>
-  __device__ __forceinline__ bool Do(const Asked<Kind> &asked, const unsigned char *, int, const PetscScalar value[][2], const bool on[][2]) const
+  __device__ __forceinline__ bool Do(const Asked<Kind> &asked, int first, const unsigned char *, int, const PetscScalar value[][2], const bool on[][2]) const
   {
     bool known[Together][2][GALLOP_PACK_PARTS], all = true, fits = true;
 
@@ -832,7 +861,7 @@ struct NoteNumbers {
         const int                h = hp / GALLOP_PACK_PARTS, p = hp % GALLOP_PACK_PARTS;
         const unsigned long long bits = BitsOf(value[u][h], p);
 
-        known[u][h][p] = !on[u][h] || (__ldca(numbers + asked.Code(u, hp)) == bits && bits);
+        known[u][h][p] = !on[u][h] || (Known<Kind>(asked.codes[first + u].Code(h, p)) == bits && bits);
         all            = all && known[u][h][p];
       }
     }
@@ -843,7 +872,7 @@ struct NoteNumbers {
       for (int hp = 0; hp < 2 * GALLOP_PACK_PARTS; hp++) {
         const int h = hp / GALLOP_PACK_PARTS, p = hp % GALLOP_PACK_PARTS;
 
-        if (!known[u][h][p]) fits = Note(asked.Code(u, hp), BitsOf(value[u][h], p)) && fits;
+        if (!known[u][h][p]) fits = Note<Kind>(asked.codes[first + u].Code(h, p), BitsOf(value[u][h], p)) && fits;
       }
     }
     return fits;
@@ -879,44 +908,71 @@ static __device__ __forceinline__ uint32_t StoreColumns(const GallopPack &pack, 
 /* Of the lines of a chunk, whose masks say where the lane's rows have entries; next[h] goes from the first to beyond the last of a row */
 template <typename Values>
 struct ChunkOf {
-  Values        &values;
-  const uint32_t mask[2];
-  PetscInt      *next;
+  Values   &values;
+  uint32_t  mask[2];
+  PetscInt *next;
 
-  __device__ __forceinline__ ChunkOf(Values &values, int lines, uint32_t first, uint32_t second, PetscInt *next)
-    : values(values), mask{first & GallopPackAllLines(lines), second & GallopPackAllLines(lines)}, next(next)
+  __device__ __forceinline__ void Move(int k) { (void)values.Move(k, next); }
+  __device__ __forceinline__ bool Has(int k, int h) const { return mask[h] >> k & 1; }
+
+  /* Read where there is none, too, so that all reads are under way together */
+  __device__ __forceinline__ PetscScalar Take(int k, int h)
+  {
+    const PetscScalar value = values.At(h, next[h]);
+
+    next[h] += Has(k, h);
+    return value;
+  }
+};
+
+/* The same, of masks that are asked for while values come */
+template <typename Values>
+struct StoredChunkOf : ChunkOf<Values> {
+  const GallopPackSlice &slice;
+  const uint2            stored;
+  const int              lines;
+
+  __device__ __forceinline__ StoredChunkOf(Values &values, PetscInt *next, const GallopPackSlice &slice, uint2 stored, int lines) : ChunkOf<Values>{values, {0, 0}, next}, slice(slice), stored(stored), lines(lines)
   {
   }
 
-  __device__ __forceinline__ void        Move(int k) { (void)values.Move(k, next); }
-  __device__ __forceinline__ bool        Has(int k, int h) const { return mask[h] >> k & 1; }
-  __device__ __forceinline__ PetscScalar Take(int, int h) { return values.At(h, next[h]++); }
+  __device__ __forceinline__ void Move(int k)
+  {
+    ChunkOf<Values>::Move(k);
+    if (k) return;
+    const GallopPackPair<uint32_t> bits = GallopPackMasksOf(slice, stored);
+
+    this->mask[0] = bits.first & GallopPackAllLines(lines);
+    this->mask[1] = bits.second & GallopPackAllLines(lines);
+  }
 };
 
 template <GallopPackValues Kind, typename From, typename Action>
 static __device__ __forceinline__ bool ForLinesAs(unsigned char *line, int lines, From &from, const Action &action)
 {
-  constexpr int                         Next  = Together * GallopPackBytesALine<Kind>();
-  typename Action::template Asked<Kind> asked = action.template Ask<Kind>(line, lines);
-  bool                                  fits  = true;
+  bool fits = true;
 
 #pragma unroll 1
-  for (int k = 0; k < lines; k += Together, line += Next) {
-    const typename Action::template Asked<Kind> own = asked;
-    PetscScalar                                 value[Together][2];
-    bool                                        on[Together][2];
+  for (int k = 0; k < lines; k += Action::Asks) {
+    const typename Action::template Asked<Kind> asked = action.template Ask<Kind>(line, lines - k);
 
-    if (k + Together < lines) asked = action.template Ask<Kind>(line + Next, lines - k - Together);
-    from.Move(k);
 #pragma unroll
-    for (int u = 0; u < Together; u++) {
+    for (int s = 0; s < Action::Asks; s += Together, line += Together * GallopPackBytesALine<Kind>()) {
+      PetscScalar value[Together][2];
+      bool        on[Together][2];
+
+      if (k + s >= lines) break;
+      from.Move(k + s);
 #pragma unroll
-      for (int h = 0; h < 2; h++) {
-        on[u][h]    = from.Has(k + u, h);
-        value[u][h] = on[u][h] ? from.Take(k + u, h) : PetscScalar(0);
+      for (int u = 0; u < Together; u++) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          on[u][h]    = from.Has(k + s + u, h);
+          value[u][h] = from.Take(k + s + u, h);
+        }
       }
+      fits = action.template Do<Kind>(asked, s, line, lines - k - s, value, on) && fits;
     }
-    fits = action.template Do<Kind>(own, line, lines - k, value, on) && fits;
   }
   return fits;
 }
@@ -1013,7 +1069,12 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
       stream += StoreColumns(pack, kind, base, s.step, column, &before, at.line + line + k, stream);
     }
     if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)chunk * bytes), mask);
-    (void)ForLines(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines, ChunkOf<decltype(values)>(values, lines, mask[0], mask[1], first), StoreValues{pack.dict, pack.ndict});
+    (void)ForLines(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines,
+                   ChunkOf<decltype(values)>{
+                     values, {mask[0], mask[1]},
+                      first
+    },
+                   StoreValues{pack.dict, pack.ndict});
   }
 }
 
@@ -1117,19 +1178,19 @@ static __device__ __forceinline__ void Report(bool fits, int *unfit)
   if (unfit && !__all_sync(0xffffffffu, fits) && threadIdx.x % WarpSize == 0 && !*(volatile int *)unfit) *(volatile int *)unfit = 1;
 }
 
-/* A warp a slice: the entries of a row are where its bits are, in order */
+/* A warp a slice: the entries of a row are where its bits are, in order. So many warps a piece, which has many lines, and they are all the parallelism that long rows have. */
 template <bool Long, typename Action>
-__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) ValuesKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, Action action, int *unfit)
+__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) ValuesKernel(const GallopPack pack, unsigned int parts, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, Action action, int *unfit)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][ValuesOfRows<Long>::RoomBytes];
-  const PetscInt                         number = (PetscInt)WarpOfGrid();
-  const int                              lane   = threadIdx.x % WarpSize;
-  bool                                   fits   = true;
-
-  if (number >= pack.nslice) return;
+  const PetscCount                       beyond = WarpOfGrid() - (pack.nslice - pack.npiece);                                                                    /* the slices of short rows */
+  const PetscInt number = beyond < 0 ? (PetscInt)WarpOfGrid() : PetscMin(pack.nslice - pack.npiece + (PetscInt)((unsigned int)beyond / parts), pack.nslice - 1); /* the last warps do what others do */
+  const int      lane   = threadIdx.x % WarpSize;
   const GallopPackSlice  slice = GallopPackLoadSlice(pack.slice + number);
   const GallopPackValues kind  = (GallopPackValues)slice.values;
   const bool             known = unfit && *(volatile int *)unfit; /* another dictionary comes, or another pack */
+  const PetscInt         nz    = i[pack.m];
+  bool                   fits  = true;
   PetscInt               guess[2], first[2], end[2];
 
 #pragma unroll
@@ -1138,12 +1199,20 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
     first[h] = i[guess[h]];
     end[h]   = i[guess[h] + 1];
   }
+  if constexpr (Action::OfDict) {
+    __shared__ unsigned long long noted[Noted];
 
+    action.Begin(noted);
+    __syncthreads();
+  }
   if (slice.last) {
-    const int64_t from = (int64_t)i[slice.rows.base] + (int64_t)slice.at * GALLOP_PACK_ROWS;
+    const int     each = (slice.width + (int)parts - 1) / (int)parts, line = (int)((unsigned int)beyond % parts) * each, lines = min(each, slice.width - line);
+    const int64_t from = (int64_t)i[slice.rows.base] + ((int64_t)slice.at + line) * GALLOP_PACK_ROWS;
 
-    if (__any_sync(0xffffffffu, known)) return;
-    fits = ForLines(pack, kind, slice.value, slice.width, Lines<PetscScalar>(a, from, (slice.width - 1) * GALLOP_PACK_ROWS + slice.last, room[threadIdx.x / WarpSize]), action);
+    if (lines <= 0 || __any_sync(0xffffffffu, known)) return;
+    const int entries = lines * GALLOP_PACK_ROWS - (line + lines == slice.width ? GALLOP_PACK_ROWS - slice.last : 0);
+
+    fits = ForLines(pack, kind, slice.value + (int64_t)line * GallopPackValueUnits(kind), lines, Lines<PetscScalar>(a, from, entries, room[threadIdx.x / WarpSize]), action);
     Report(fits, unfit);
     return;
   }
@@ -1157,14 +1226,14 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
     end[h]   = row[h] < 0 ? 0 : i[row[h] + 1];
   }
   PetscInt                                            next[2] = {first[0], first[1]};
-  typename ValuesOfRows<Long, Action::OfDict>::Values values(a, i[pack.m], first, end, room[threadIdx.x / WarpSize]);
+  typename ValuesOfRows<Long, Action::OfDict>::Values values(a, nz, first, end, room[threadIdx.x / WarpSize]);
 
   if (__any_sync(0xffffffffu, known)) return;
   for (int chunk = 0; chunk * GALLOP_PACK_CHUNK < slice.width; chunk++) {
-    const GallopPackPair<uint32_t> bits  = GallopPackMasks(slice, pack.stream, chunk, lane);
-    const int                      lines = min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK);
+    const uint2 stored = GallopPackLoadMasks(slice, pack.stream, chunk, lane);
+    const int   lines  = min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK);
 
-    fits = ForLines(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), lines, ChunkOf<decltype(values)>(values, lines, bits.first, bits.second, next), action) && fits;
+    fits = ForLines(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), lines, StoredChunkOf<decltype(values)>(values, next, slice, stored, lines), action) && fits;
   }
   Report(fits, unfit);
 }
@@ -1172,15 +1241,17 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
 template <typename Action>
 static PetscErrorCode LaunchValues(const GallopPack *pack, const GallopCSR *csr, const Action &action, int *unfit)
 {
-  const bool   haslong = HasLongRows(pack);
-  const auto   kernel  = haslong ? ValuesKernel<true, Action> : ValuesKernel<false, Action>;
-  size_t       unused;
-  cudaStream_t stream;
+  constexpr PetscCount Each    = 8 * GALLOP_PACK_ROWS; /* entries of a piece for a warp */
+  const bool           haslong = HasLongRows(pack);
+  const auto           kernel  = haslong ? ValuesKernel<true, Action> : ValuesKernel<false, Action>;
+  const PetscCount     parts   = pack->npiece ? (pack->nlong + Each * pack->npiece - 1) / (Each * pack->npiece) : 1;
+  size_t               unused;
+  cudaStream_t         stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(UnusedShared(haslong, &unused));
-  kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->a, action, unfit);
+  kernel<<<GridOf((pack->nslice + (parts - 1) * pack->npiece) * WarpSize), Threads, unused, stream>>>(*pack, (unsigned int)parts, csr->i, csr->a, action, unfit);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1212,21 +1283,25 @@ struct Renumbered {
   int unfit, unsorted;
 };
 
-/* The dictionary's new numbers, if they are, and whether they are in order */
-__global__ static void __launch_bounds__(Threads) RenumberKernel(PetscInt ndict, const unsigned long long *__restrict__ numbers, GallopPackBits *dict, Renumbered *word)
+/* The dictionary's new numbers, if they are, and whether they are in order. The host reads the answer where it is. */
+__global__ static void __launch_bounds__(Threads) RenumberKernel(PetscInt ndict, const unsigned long long *__restrict__ numbers, const int *__restrict__ unfit, GallopPackBits *dict, Renumbered *answer)
 {
   const PetscInt k = (PetscInt)(blockIdx.x * Threads + threadIdx.x);
 
-  if (k >= ndict || word->unfit) return;
+  if (k >= ndict) return;
+  if (*unfit) {
+    if (k == 0) answer->unfit = 1;
+    return;
+  }
   const GallopPackBits own = numbers[k] ? (GallopPackBits)~numbers[k] : dict[k];
 
-  if (k + 1 < ndict && own > (numbers[k + 1] ? (GallopPackBits)~numbers[k + 1] : dict[k + 1])) word->unsorted = 1;
+  if (k + 1 < ndict && own > (numbers[k + 1] ? (GallopPackBits)~numbers[k + 1] : dict[k + 1])) answer->unsorted = 1;
   if (numbers[k]) dict[k] = own;
 }
 
 typedef struct {
   unsigned long long *numbers;
-  Renumbered         *word;
+  int                *unfit;
 } RenumberWorkspace;
 
 static size_t CarveRenumber(RenumberWorkspace *w, PetscInt ndict, void *base)
@@ -1234,7 +1309,7 @@ static size_t CarveRenumber(RenumberWorkspace *w, PetscInt ndict, void *base)
   GallopCarver carver(base);
 
   carver.Take(w->numbers, ndict);
-  carver.Take(w->word, 1);
+  carver.Take(w->unfit, 1);
   return carver.Bytes();
 }
 
@@ -1242,24 +1317,28 @@ PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr,
 {
   RenumberWorkspace w     = {};
   const size_t      bytes = CarveRenumber(&w, pack->ndict, NULL);
-  Renumbered        word;
-  void             *memory;
+  Renumbered       *answer;
+  void             *memory, *reply;
   cudaStream_t      stream;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
+  PetscCall(GallopDeviceGetReply(&reply));
+  if (!reply) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveRenumber(&w, pack->ndict, memory);
+  answer  = (Renumbered *)reply;
+  *answer = {0, 0};
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceZero(memory, bytes));
-  PetscCall(LaunchValues(pack, csr, NoteNumbers{w.numbers}, &w.word->unfit));
-  RenumberKernel<<<GridOf(pack->ndict), Threads, 0, stream>>>(pack->ndict, w.numbers, reinterpret_cast<GallopPackBits *>(pack->dict), w.word);
+  PetscCall(LaunchValues(pack, csr, NoteNumbers{w.numbers, pack->ndict, NULL}, w.unfit));
+  RenumberKernel<<<GridOf(pack->ndict), Threads, 0, stream>>>(pack->ndict, w.numbers, w.unfit, reinterpret_cast<GallopPackBits *>(pack->dict), answer);
   GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(&word, w.word, sizeof(word)));
   PetscCall(GallopDeviceRelease(bytes, memory));
-  *done = (PetscBool)!word.unfit;
-  if (*done) pack->unsorted = (PetscBool)word.unsorted;
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  *done = (PetscBool)!answer->unfit;
+  if (*done) pack->unsorted = (PetscBool)answer->unsorted;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -272,7 +272,7 @@ static __device__ __forceinline__ void SpMV_packed_rows(const GallopPackView &pa
   PetscInt       row   = 0;
   V              sum   = V(0);
 
-  if (piece < range.end) sum = GallopPackSumPiece<S::Lines, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
+  if (piece < range.end) sum = GallopPackSumPiece<S::Lines, S::Kind, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
   if (range.count == 1) {
     sum = GallopGroupSum(sum, WarpSize);
     if (piece < range.end && threadIdx.x % WarpSize == 0) GallopStore(v, row, sum);
@@ -286,13 +286,12 @@ static __device__ __forceinline__ void SpMV_packed_rows(const GallopPackView &pa
   } else if (threadIdx.x == 0) GallopStore(v, row, sum);
 }
 
-/* How the packed kernel is compiled: lines that are under way together, and GPU blocks a multiprocessor */
-template <int Lines_, int MinBlocks_>
+/* How the packed kernel is compiled: lines that are under way together, and GPU blocks a multiprocessor, measured for 8 bytes, docs/packing.md; more lines of 16 do not fit registers. Kind: how values are stored */
+template <GallopPackValues Kind_>
 struct PackedShape {
-  static constexpr int Lines = Lines_, MinBlocks = MinBlocks_;
+  static constexpr GallopPackValues Kind  = Kind_;
+  static constexpr int              Lines = sizeof(PetscScalar) > 8 ? 2 : 4, MinBlocks = 4;
 };
-
-using Packed = PackedShape<(sizeof(PetscScalar) > 8 ? 2 : 4), 4>; /* measured for 8 bytes, docs/packing.md; more lines of 16 do not fit registers */
 
 /* The same product with the entries packed. A GPU block has neighbouring slices, of which its warps take one after the other by turns. */
 template <typename S, typename V, typename I>
@@ -314,7 +313,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 
     if (lane < num) slices[warp][lane] = GallopPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
     __syncwarp();
-    if (num > 0) GallopPackMultiply<S::Lines, V>(pack, slices[warp], num, v);
+    if (num > 0) GallopPackMultiply<S::Lines, S::Kind, V>(pack, slices[warp], num, v);
   }
   GallopWaitForPredecessor(); /* those that had nothing to do */
 }
@@ -983,13 +982,21 @@ static cudaError_t Launch(const EVCHYB *ev, const EVCHYBLaunch *launch, const Ga
   return LaunchShape<Shape<8, 4, true, InOrder>>(ev, launch, v, stream);
 }
 
-static cudaError_t LaunchPacked(const EVCHYB *ev, const EVCHYBLaunch *launch, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
+template <GallopPackValues Kind>
+static cudaError_t LaunchPackedAs(const EVCHYB *ev, const EVCHYBLaunch *launch, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
 {
   const SubCSR                        *csr = &ev->csr;
   const CsrView<PetscScalar, PetscInt> c   = {csr->i, csr->j, csr->as, csr->split, csr->splitblk, csr->splitrow, csr->partial, csr->arrived};
 
-  return GallopLaunch(SpMV_EVCHYB_packed<Packed, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack),
+  return GallopLaunch(SpMV_EVCHYB_packed<PackedShape<Kind>, PetscScalar, PetscInt>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(ev->pack),
                       ev->pack->nslice, ev->pack->npiece, csr->nparts, c, v, (bool)ev->fresh);
+}
+
+static cudaError_t LaunchPacked(const EVCHYB *ev, const EVCHYBLaunch *launch, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
+{
+  if (ev->pack->figures.slots[GALLOP_PACK_DICT8]) return LaunchPackedAs<GALLOP_PACK_DICT8>(ev, launch, v, stream);
+  if (ev->pack->figures.slots[GALLOP_PACK_DICT16]) return LaunchPackedAs<GALLOP_PACK_DICT16>(ev, launch, v, stream);
+  return LaunchPackedAs<GALLOP_PACK_VALUE>(ev, launch, v, stream);
 }
 
 static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
