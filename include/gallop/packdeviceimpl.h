@@ -188,11 +188,6 @@ static __device__ __forceinline__ GallopPackPair<uint32_t> GallopPackMasksOf(con
   return {stored.x & 0xff, stored.x >> 8};
 }
 
-static __device__ __forceinline__ GallopPackPair<uint32_t> GallopPackMasks(const GallopPackSlice &slice, const unsigned char *__restrict__ stream, int chunk, int lane)
-{
-  return GallopPackMasksOf(slice, GallopPackLoadMasks(slice, stream, chunk, lane));
-}
-
 /* The bits of so many lines, at least one */
 static __device__ __forceinline__ uint32_t GallopPackAllLines(int lines)
 {
