@@ -81,6 +81,20 @@ struct GallopPackCodes {
 
   Register word;
 
+  /* Those of a lane; such loads the compiler lets go ahead of each other */
+  __device__ __forceinline__ void Load(const unsigned char *line, int lane)
+  {
+    using Raw = cuda::std::conditional_t<Bytes == 2, unsigned short, Register>;
+
+    word = *(reinterpret_cast<const Raw *>(line) + lane);
+  }
+
+  __device__ __forceinline__ void LoadIf(const unsigned char *line, bool there)
+  {
+    word = 0;
+    if (there) Load(line, threadIdx.x % WarpSize);
+  }
+
   __device__ __forceinline__ void LoadOnceIf(const unsigned char *line, bool there)
   {
     word = 0;

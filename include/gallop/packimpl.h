@@ -69,6 +69,7 @@ typedef struct {
   unsigned char    *value;
   PetscReal        *dict;     /* [ndict] numbers, parts of complex ones too; distinct, and in the order of their bits, when it is made */
   PetscBool         unsorted; /* they are in that order no more: none can be looked up */
+  PetscBool         overlaps; /* on the GPU: a kernel may start while the one before it ends */
   size_t            bytes;
   GallopPackFigures figures;
 } GallopPack;

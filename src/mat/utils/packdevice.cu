@@ -7,8 +7,7 @@
 #include <gallop/packdeviceimpl.h>
 
 static constexpr int Threads = 128, Half = WarpSize;
-static constexpr int Together = 2;   /* lines whose values are dealt with at once */
-static constexpr int Noted    = 256; /* numbers that a byte tells apart */
+static constexpr int Together = 2; /* lines whose values are stored at once */
 static_assert(GALLOP_PACK_ROWS == 2 * WarpSize, "a lane has two rows of a slice");
 
 static unsigned int GridOf(PetscCount threads)
@@ -71,9 +70,8 @@ static __device__ __forceinline__ void CopyPiece(const T *from, int entries, T *
 
 /*
   The next entries of a warp's 64 rows, so many bytes of each, in shared memory: neighbouring lanes read what stands side by side. Lanes that read their own rows would want 64 lines of L1 at once.
-  Pieces: where the rows follow each other in CSR, and all of their entries fit, these are copied as the one piece that they are. It takes a third fewer instructions, but registers.
 */
-template <typename T, int BytesARow, bool Pieces>
+template <typename T, int BytesARow>
 struct Window {
   static constexpr int Size = BytesARow / (int)sizeof(T), Stride = Size + 1;                       /* odd: the same entries of rows are in different banks */
   static constexpr int Entries = GALLOP_PACK_ROWS * Stride, Bytes = Entries * (int)sizeof(T) + 16; /* and what a row that has none left reads */
@@ -84,26 +82,8 @@ struct Window {
   T       *room;
   PetscInt last;             /* entry of the array */
   PetscInt end[2], shift[2]; /* an entry less where it is in the room */
-  PetscInt piece;            /* the first entry of all, and how many there are; 0 of them where they are no piece */
-  int      entries;
 
-  __device__ __forceinline__ Window(const T *array, PetscInt num, const PetscInt first[2], const PetscInt end[2], unsigned char *room)
-    : array(array), room(reinterpret_cast<T *>(room)), last(num - 1), end{end[0], end[1]}, piece(0), entries(0)
-  {
-    if constexpr (Pieces) FindPiece(first);
-  }
-
-  /* Each row ends where the next one begins: row 31, which is the last lane's first, at row 32 */
-  __device__ __forceinline__ void FindPiece(const PetscInt first[2])
-  {
-    const int      lane  = threadIdx.x % WarpSize;
-    const PetscInt begin = GallopShuffle(first[0], 0), half = GallopShuffle(first[1], 0), all = GallopShuffle(end[1], WarpSize - 1) - begin;
-    const PetscInt next[2] = {GallopShuffle(first[0], (lane + 1) % WarpSize), GallopShuffle(first[1], (lane + 1) % WarpSize)};
-    const bool     follow  = lane + 1 < WarpSize ? end[0] == next[0] && end[1] == next[1] : end[0] == half;
-
-    piece   = begin;
-    entries = __all_sync(0xffffffffu, follow) && all <= Entries ? (int)all : 0;
-  }
+  __device__ __forceinline__ Window(const T *array, PetscInt num, const PetscInt end[2], unsigned char *room) : array(array), room(reinterpret_cast<T *>(room)), last(num - 1), end{end[0], end[1]} { }
 
   template <int Each>
   __device__ __forceinline__ void Read(const PetscInt next[2], int left)
@@ -131,12 +111,8 @@ struct Window {
     if (k % Size) return 0;
     const int left = WarpMax((int)PetscMax(end[0] - next[0], end[1] - next[1]));
 
-    if (k && entries) return left;
     __syncwarp();
-    if (entries) {
-      CopyPiece(array + piece, entries, room);
-      shift[0] = shift[1] = piece;
-    } else if (left > Size / 2) Read<Size>(next, left);
+    if (left > Size / 2) Read<Size>(next, left);
     else Read<Size / 2>(next, left);
     WaitForCopies();
     return left;
@@ -148,7 +124,7 @@ struct Window {
   }
 };
 
-using Columns = Window<PetscInt, 64, false>;
+using Columns = Window<PetscInt, 64>;
 
 /* The next lines of a piece in shared memory, so many bytes of them: a warp that goes through a row alone waits once for them all */
 template <typename T>
@@ -181,11 +157,11 @@ static_assert(Lines<PetscInt>::Bytes <= Columns::Bytes, "where slices have colum
 
 /*
   Windows of values, and the GPU blocks that have them. Where rows are long a window is wide, so that fewer sectors are read twice; and as caches have to keep sectors that are read in part, fewer
-  warps run at once: a GPU block takes more shared memory than it uses. Pieces pay where values are compared, not where they are stored, which takes the time of memory.
+  warps run at once: a GPU block takes more shared memory than it uses.
 */
-template <bool Long, bool Pieces = false>
+template <bool Long>
 struct ValuesOfRows {
-  using Values                   = Window<PetscScalar, Long ? 128 : 64, Pieces>;
+  using Values                   = Window<PetscScalar, Long ? 128 : 64>;
   static constexpr int RoomBytes = Values::Bytes > Columns::Bytes ? (int)Values::Bytes : (int)Columns::Bytes;
   static constexpr int MinBlocks = Long ? 4 : 8;
 };
@@ -386,7 +362,7 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
   LineBefore     before;
   bool           same;
   GallopPackPlan by;
-  Columns        columns(j, i[m], s.first, s.end, room);
+  Columns        columns(j, i[m], s.end, room);
 
   plan->values = ValuesOf(ndict, s.longest, [=](int k) {
     bool are = true;
@@ -745,140 +721,6 @@ static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscS
   return fits;
 }
 
-/* What is done with both values of a lane in each of so many lines, at most Together; false where it cannot be. They are stored, or */
-struct StoreValues {
-  static constexpr bool OfDict = false;
-  static constexpr int  Asks   = Together;
-
-  const PetscReal *dict;
-  PetscInt         ndict;
-
-  template <GallopPackValues Kind>
-  struct Asked {
-  };
-
-  template <GallopPackValues Kind>
-  __device__ __forceinline__ Asked<Kind> Ask(const unsigned char *, int) const
-  {
-    return {};
-  }
-
-  template <GallopPackValues Kind>
-  __device__ __forceinline__ bool Do(const Asked<Kind> &, int, unsigned char *line, int lines, const PetscScalar value[][2], const bool on[][2]) const
-  {
-    bool fits = true;
-
-#pragma unroll
-    for (int u = 0; u < Together; u++)
-      if (u < lines) fits = StoreAs<Kind>(line + u * GallopPackBytesALine<Kind>(), value[u], on[u], dict, ndict) && fits;
-    return fits;
-  }
-};
-
-/* it is noted what the numbers of the dictionary have become, the complements of their bits: 0 where that is not known yet */
-struct NoteNumbers {
-  static constexpr bool OfDict = true;
-  static constexpr int  Asks   = 8; /* lines whose codes are asked for at once, while their values come */
-
-  unsigned long long *numbers; /* [ndict] */
-  PetscInt            ndict;
-  unsigned long long *noted; /* [Noted] in shared memory, as a GPU block knows them where there are no more */
-
-  template <GallopPackValues Kind>
-  struct Asked {
-    GallopPackCodes<Kind> codes[Asks];
-  };
-
-  template <GallopPackValues Kind>
-  __device__ __forceinline__ Asked<Kind> Ask(const unsigned char *line, int lines) const
-  {
-    Asked<Kind> asked;
-
-#pragma unroll
-    for (int u = 0; u < Asks; u++) asked.codes[u].LoadOnceIf(line + u * GallopPackBytesALine<Kind>(), u < lines);
-    return asked;
-  }
-
-  static __device__ __forceinline__ unsigned long long BitsOf(const PetscScalar &value, int part)
-  {
-    return ~(unsigned long long)GallopPackBitsOf(reinterpret_cast<const PetscReal *>(&value)[part]);
-  }
-
-  /* By all threads of a GPU block, which then wait for each other */
-  __device__ __forceinline__ void Begin(unsigned long long *room)
-  {
-    noted = room;
-    for (int k = (int)threadIdx.x; k < PetscMin(ndict, Noted); k += Threads) noted[k] = __ldcg(numbers + k);
-  }
-
-  /* Numbers of a byte are noted by the GPU block: neither does L1 have old ones of them, nor do all warps of the grid exchange the same */
-  template <GallopPackValues Kind>
-  __device__ __forceinline__ unsigned long long Known(int code) const
-  {
-    if constexpr (Kind == GALLOP_PACK_DICT8) return *(volatile unsigned long long *)(noted + code);
-    else return __ldca(numbers + code);
-  }
-
-  /* What the number was before, or now is */
-  template <GallopPackValues Kind>
-  __device__ __forceinline__ unsigned long long Exchange(int code, unsigned long long bits) const
-  {
-    unsigned long long is = 0;
-
-    if constexpr (Kind == GALLOP_PACK_DICT8) {
-      is = atomicCAS(noted + code, 0, bits);
-      if (!is) is = __ldcg(numbers + code);
-    }
-    if (!is) is = atomicCAS(numbers + code, 0, bits);
-    return is ? is : bits;
-  }
-
-  /* L1 may not have what is known since; what is not known a lane exchanges for all that have the number */
-  template <GallopPackValues Kind>
-  __device__ __forceinline__ bool Note(int code, unsigned long long bits) const
-  {
-    unsigned long long is = Kind == GALLOP_PACK_DICT8 ? Known<Kind>(code) : __ldcg(numbers + code);
-
-    if (!is) {
-      const unsigned int same = __match_any_sync(__activemask(), code);
-      const int          one  = __ffs(same) - 1;
-
-      if (one == threadIdx.x % WarpSize) is = Exchange<Kind>(code, bits);
-      is = __shfl_sync(same, is, one);
-    }
-    return is == bits && bits;
-  }
-
-  template <GallopPackValues Kind>
-  __device__ __forceinline__ bool Do(const Asked<Kind> &asked, int first, const unsigned char *, int, const PetscScalar value[][2], const bool on[][2]) const
-  {
-    bool known[Together][2][GALLOP_PACK_PARTS], all = true, fits = true;
-
-#pragma unroll
-    for (int u = 0; u < Together; u++) {
-#pragma unroll
-      for (int hp = 0; hp < 2 * GALLOP_PACK_PARTS; hp++) {
-        const int                h = hp / GALLOP_PACK_PARTS, p = hp % GALLOP_PACK_PARTS;
-        const unsigned long long bits = BitsOf(value[u][h], p);
-
-        known[u][h][p] = !on[u][h] || (Known<Kind>(asked.codes[first + u].Code(h, p)) == bits && bits);
-        all            = all && known[u][h][p];
-      }
-    }
-    if (all) return true;
-#pragma unroll
-    for (int u = 0; u < Together; u++) {
-#pragma unroll
-      for (int hp = 0; hp < 2 * GALLOP_PACK_PARTS; hp++) {
-        const int h = hp / GALLOP_PACK_PARTS, p = hp % GALLOP_PACK_PARTS;
-
-        if (!known[u][h][p]) fits = Note<Kind>(asked.codes[first + u].Code(h, p), BitsOf(value[u][h], p)) && fits;
-      }
-    }
-    return fits;
-  }
-};
-
 static __device__ __forceinline__ unsigned char *PlaceOf(unsigned char *array, int64_t unit)
 {
   return array + unit * GALLOP_PACK_UNIT;
@@ -925,69 +767,41 @@ struct ChunkOf {
   }
 };
 
-/* The same, of masks that are asked for while values come */
-template <typename Values>
-struct StoredChunkOf : ChunkOf<Values> {
-  const GallopPackSlice &slice;
-  const uint2            stored;
-  const int              lines;
-
-  __device__ __forceinline__ StoredChunkOf(Values &values, PetscInt *next, const GallopPackSlice &slice, uint2 stored, int lines) : ChunkOf<Values>{values, {0, 0}, next}, slice(slice), stored(stored), lines(lines)
-  {
-  }
-
-  __device__ __forceinline__ void Move(int k)
-  {
-    ChunkOf<Values>::Move(k);
-    if (k) return;
-    const GallopPackPair<uint32_t> bits = GallopPackMasksOf(slice, stored);
-
-    this->mask[0] = bits.first & GallopPackAllLines(lines);
-    this->mask[1] = bits.second & GallopPackAllLines(lines);
-  }
-};
-
-template <GallopPackValues Kind, typename From, typename Action>
-static __device__ __forceinline__ bool ForLinesAs(unsigned char *line, int lines, From &from, const Action &action)
+template <GallopPackValues Kind, typename From>
+static __device__ __forceinline__ bool StoreLinesAs(const GallopPack &pack, unsigned char *line, int lines, From &from)
 {
   bool fits = true;
 
 #pragma unroll 1
-  for (int k = 0; k < lines; k += Action::Asks) {
-    const typename Action::template Asked<Kind> asked = action.template Ask<Kind>(line, lines - k);
+  for (int k = 0; k < lines; k += Together, line += Together * GallopPackBytesALine<Kind>()) {
+    PetscScalar value[Together][2];
+    bool        on[Together][2];
 
+    from.Move(k);
 #pragma unroll
-    for (int s = 0; s < Action::Asks; s += Together, line += Together * GallopPackBytesALine<Kind>()) {
-      PetscScalar value[Together][2];
-      bool        on[Together][2];
-
-      if (k + s >= lines) break;
-      from.Move(k + s);
+    for (int u = 0; u < Together; u++) {
 #pragma unroll
-      for (int u = 0; u < Together; u++) {
-#pragma unroll
-        for (int h = 0; h < 2; h++) {
-          on[u][h]    = from.Has(k + s + u, h);
-          value[u][h] = from.Take(k + s + u, h);
-        }
+      for (int h = 0; h < 2; h++) {
+        on[u][h]    = from.Has(k + u, h);
+        value[u][h] = from.Take(k + u, h);
       }
-      fits = action.template Do<Kind>(asked, s, line, lines - k - s, value, on) && fits;
     }
+#pragma unroll
+    for (int u = 0; u < Together; u++)
+      if (k + u < lines) fits = StoreAs<Kind>(line + u * GallopPackBytesALine<Kind>(), value[u], on[u], pack.dict, pack.ndict) && fits;
   }
   return fits;
 }
 
-/* The values of so many lines, which are stored from a unit on */
-template <typename From, typename Action>
-static __device__ __forceinline__ bool ForLines(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, From from, const Action &action)
+/* The values of so many lines, from a unit on; false where one cannot be stored as they are */
+template <typename From>
+static __device__ __forceinline__ bool StoreLines(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, From from)
 {
   unsigned char *line = PlaceOf(pack.value, unit);
 
-  if constexpr (!Action::OfDict) {
-    if (kind == GALLOP_PACK_VALUE) return ForLinesAs<GALLOP_PACK_VALUE>(line, lines, from, action);
-    if (kind == GALLOP_PACK_SINGLE) return ForLinesAs<GALLOP_PACK_SINGLE>(line, lines, from, action);
-  }
-  return kind == GALLOP_PACK_DICT8 ? ForLinesAs<GALLOP_PACK_DICT8>(line, lines, from, action) : ForLinesAs<GALLOP_PACK_DICT16>(line, lines, from, action);
+  if (kind == GALLOP_PACK_VALUE) return StoreLinesAs<GALLOP_PACK_VALUE>(pack, line, lines, from);
+  if (kind == GALLOP_PACK_SINGLE) return StoreLinesAs<GALLOP_PACK_SINGLE>(pack, line, lines, from);
+  return kind == GALLOP_PACK_DICT8 ? StoreLinesAs<GALLOP_PACK_DICT8>(pack, line, lines, from) : StoreLinesAs<GALLOP_PACK_DICT16>(pack, line, lines, from);
 }
 
 static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackPlan &plan, const GallopPackPlaces &at, unsigned char *room, GallopPackSlice *slice)
@@ -1005,7 +819,7 @@ static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__rest
 
     stream += StoreColumns(pack, kind, base, step, column, &before, at.line + k, stream);
   }
-  (void)ForLines(pack, plan.values, at.value, (int)plan.width, Lines<PetscScalar>(a, plan.first, plan.entries, room), StoreValues{pack.dict, pack.ndict});
+  (void)StoreLines(pack, plan.values, at.value, (int)plan.width, Lines<PetscScalar>(a, plan.first, plan.entries, room));
 }
 
 /* A warp stores a slice as it was planned, and reads its rows once more */
@@ -1031,8 +845,8 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   GallopPackSlice                     slice = {};
   LineBefore                          before;
   const int                           row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
-  Columns                             columns(j, i[pack.m], s.first, s.end, room);
-  typename ValuesOfRows<Long>::Values values(a, i[pack.m], s.first, s.end, room);
+  Columns                             columns(j, i[pack.m], s.end, room);
+  typename ValuesOfRows<Long>::Values values(a, i[pack.m], s.end, room);
 
   slice.line   = at.line;
   slice.value  = (uint32_t)at.value;
@@ -1069,12 +883,11 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
       stream += StoreColumns(pack, kind, base, s.step, column, &before, at.line + line + k, stream);
     }
     if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)chunk * bytes), mask);
-    (void)ForLines(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines,
-                   ChunkOf<decltype(values)>{
-                     values, {mask[0], mask[1]},
-                      first
-    },
-                   StoreValues{pack.dict, pack.ndict});
+    (void)StoreLines(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines,
+                     ChunkOf<decltype(values)>{
+                       values, {mask[0], mask[1]},
+                        first
+    });
   }
 }
 
@@ -1125,6 +938,7 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   *done        = PETSC_FALSE;
   pack->stride = order->perm ? 0 : order->stride;
   pack->npiece = order->pieces;
+  PetscCallCUDA(GallopKernelOverlaps(PlanKernel, &pack->overlaps));
   pack->nslice = GallopPackNumSlices(order, csr->m) + pack->npiece;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, w.cubbytes, w.places, w.places, PlacesAdd(), GallopPackPlaces{0, 0, 0}, (PetscCount)pack->nslice + 1, stream));
@@ -1178,80 +992,135 @@ static __device__ __forceinline__ void Report(bool fits, int *unfit)
   if (unfit && !__all_sync(0xffffffffu, fits) && threadIdx.x % WarpSize == 0 && !*(volatile int *)unfit) *(volatile int *)unfit = 1;
 }
 
-/* A warp a slice: the entries of a row are where its bits are, in order. So many warps a piece, which has many lines, and they are all the parallelism that long rows have. */
-template <bool Long, typename Action>
-__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) ValuesKernel(const GallopPack pack, unsigned int parts, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, Action action, int *unfit)
+/* So many warps a piece, which has many lines, and they are all the parallelism that long rows have */
+static unsigned int WarpsAPiece(const GallopPack *pack)
 {
-  __shared__ __align__(16) unsigned char room[Threads / WarpSize][ValuesOfRows<Long>::RoomBytes];
-  const PetscCount                       beyond = WarpOfGrid() - (pack.nslice - pack.npiece);                                                                    /* the slices of short rows */
-  const PetscInt number = beyond < 0 ? (PetscInt)WarpOfGrid() : PetscMin(pack.nslice - pack.npiece + (PetscInt)((unsigned int)beyond / parts), pack.nslice - 1); /* the last warps do what others do */
-  const int      lane   = threadIdx.x % WarpSize;
-  const GallopPackSlice  slice = GallopPackLoadSlice(pack.slice + number);
-  const GallopPackValues kind  = (GallopPackValues)slice.values;
-  const bool             known = unfit && *(volatile int *)unfit; /* another dictionary comes, or another pack */
-  const PetscInt         nz    = i[pack.m];
-  bool                   fits  = true;
-  PetscInt               guess[2], first[2], end[2];
+  constexpr PetscCount Each = 8 * GALLOP_PACK_ROWS; /* entries for a warp */
+
+  return pack->npiece ? (unsigned int)((pack->nlong + Each * pack->npiece - 1) / (Each * pack->npiece)) : 1;
+}
+
+/* A warp's slice, or the part of one that is a piece */
+struct Work {
+  PetscInt     number;
+  unsigned int part; /* of a piece */
+};
+
+static __device__ __forceinline__ Work WorkOf(const GallopPack &pack, unsigned int parts)
+{
+  const PetscCount warp = WarpOfGrid(), beyond = warp - (pack.nslice - pack.npiece); /* the slices of short rows */
+
+  if (beyond < 0) return {(PetscInt)warp, 0};
+  return {PetscMin(pack.nslice - pack.npiece + (PetscInt)((unsigned int)beyond / parts), pack.nslice - 1), (unsigned int)beyond % parts}; /* the last warps do what others do */
+}
+
+static unsigned int GridOfWork(const GallopPack *pack, unsigned int parts)
+{
+  return GridOf((pack->nslice + (PetscCount)(parts - 1) * pack->npiece) * WarpSize);
+}
+
+/* Lines of a piece, and their entries: none where there are no more */
+struct Part {
+  int     line, lines, entries;
+  int64_t first;
+};
+
+static __device__ __forceinline__ Part PartOf(const GallopPackSlice &slice, const PetscInt *__restrict__ i, unsigned int part, unsigned int parts)
+{
+  const int each = (slice.width + (int)parts - 1) / (int)parts, line = (int)part * each, lines = min(each, slice.width - line);
+
+  return {line, lines, lines * GALLOP_PACK_ROWS - (line + lines == slice.width ? GALLOP_PACK_ROWS - slice.last : 0), (int64_t)i[slice.rows.base] + ((int64_t)slice.at + line) * GALLOP_PACK_ROWS};
+}
+
+/* The lane's rows of a slice, as first entries and the ends. What they are is guessed before the slice is known: where rows come by strides they are these, but those that are in pieces. */
+struct RowsOf {
+  PetscInt guess[2], first[2], end[2];
+
+  __device__ __forceinline__ RowsOf(const GallopPack &pack, PetscInt number, const PetscInt *__restrict__ i)
+  {
+    const GallopPackOrder order = {NULL, 0, pack.stride};
+    const PetscInt        begin = pack.stride ? GallopPackRow(&order, pack.m, number, 0) : -1;
 
 #pragma unroll
-  for (int h = 0; h < 2; h++) { /* where rows are in order, a slice's are known before the slice is */
-    guess[h] = pack.stride == 1 ? (PetscInt)PetscMin((PetscCount)number * GALLOP_PACK_ROWS + RowInSlice(h), (PetscCount)pack.m - 1) : 0;
-    first[h] = i[guess[h]];
-    end[h]   = i[guess[h] + 1];
+    for (int h = 0; h < 2; h++) {
+      guess[h] = begin + pack.stride * RowInSlice(h);
+      if (begin < 0 || guess[h] >= pack.m) guess[h] = -1;
+      Load(i, h);
+    }
   }
-  if constexpr (Action::OfDict) {
-    __shared__ unsigned long long noted[Noted];
 
-    action.Begin(noted);
-    __syncthreads();
+  __device__ __forceinline__ void Set(const GallopPack &pack, const GallopPackSlice &slice, const PetscInt *__restrict__ i)
+  {
+    const GallopPackPair<int> rows   = GallopPackRows(slice.rows, pack.stream, threadIdx.x % WarpSize);
+    const int                 row[2] = {rows.first, rows.second};
+
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      if (row[h] == guess[h]) continue;
+      guess[h] = row[h];
+      Load(i, h);
+    }
   }
+
+private:
+  __device__ __forceinline__ void Load(const PetscInt *__restrict__ i, int h)
+  {
+    first[h] = guess[h] < 0 ? 0 : i[guess[h]];
+    end[h]   = guess[h] < 0 ? 0 : i[guess[h] + 1];
+  }
+};
+
+/* New values: the entries of a row are where its bits are, in order */
+template <bool Long>
+__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) ValuesKernel(const GallopPack pack, unsigned int parts, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, int *unfit)
+{
+  __shared__ __align__(16) unsigned char rooms[Threads / WarpSize][ValuesOfRows<Long>::RoomBytes];
+  unsigned char                         *room  = rooms[threadIdx.x / WarpSize];
+  const Work                             work  = WorkOf(pack, parts);
+  const GallopPackSlice                  slice = GallopPackLoadSlice(pack.slice + work.number);
+  const GallopPackValues                 kind  = (GallopPackValues)slice.values;
+  bool                                   fits  = true;
+
+  if (__any_sync(0xffffffffu, unfit && *(volatile int *)unfit)) return; /* another dictionary comes, or another pack */
   if (slice.last) {
-    const int     each = (slice.width + (int)parts - 1) / (int)parts, line = (int)((unsigned int)beyond % parts) * each, lines = min(each, slice.width - line);
-    const int64_t from = (int64_t)i[slice.rows.base] + ((int64_t)slice.at + line) * GALLOP_PACK_ROWS;
+    const Part part = PartOf(slice, i, work.part, parts);
 
-    if (lines <= 0 || __any_sync(0xffffffffu, known)) return;
-    const int entries = lines * GALLOP_PACK_ROWS - (line + lines == slice.width ? GALLOP_PACK_ROWS - slice.last : 0);
-
-    fits = ForLines(pack, kind, slice.value + (int64_t)line * GallopPackValueUnits(kind), lines, Lines<PetscScalar>(a, from, entries, room[threadIdx.x / WarpSize]), action);
+    if (part.lines > 0) fits = StoreLines(pack, kind, slice.value + (int64_t)part.line * GallopPackValueUnits(kind), part.lines, Lines<PetscScalar>(a, part.first, part.entries, room));
     Report(fits, unfit);
     return;
   }
-  const GallopPackPair<int> rows   = GallopPackRows(slice.rows, pack.stream, lane);
-  const int                 row[2] = {rows.first, rows.second};
+  RowsOf rows(pack, work.number, i);
 
-#pragma unroll
-  for (int h = 0; h < 2; h++) {
-    if (row[h] == guess[h]) continue;
-    first[h] = row[h] < 0 ? 0 : i[row[h]];
-    end[h]   = row[h] < 0 ? 0 : i[row[h] + 1];
-  }
-  PetscInt                                            next[2] = {first[0], first[1]};
-  typename ValuesOfRows<Long, Action::OfDict>::Values values(a, nz, first, end, room[threadIdx.x / WarpSize]);
+  rows.Set(pack, slice, i);
+  typename ValuesOfRows<Long>::Values values(a, i[pack.m], rows.end, room);
 
-  if (__any_sync(0xffffffffu, known)) return;
   for (int chunk = 0; chunk * GALLOP_PACK_CHUNK < slice.width; chunk++) {
-    const uint2 stored = GallopPackLoadMasks(slice, pack.stream, chunk, lane);
-    const int   lines  = min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK);
+    const int                      lines = min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK);
+    const GallopPackPair<uint32_t> mask  = GallopPackMasksOf(slice, GallopPackLoadMasks(slice, pack.stream, chunk, threadIdx.x % WarpSize));
+    const uint32_t                 all   = GallopPackAllLines(lines);
 
-    fits = ForLines(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), lines, StoredChunkOf<decltype(values)>(values, next, slice, stored, lines), action) && fits;
+    fits = StoreLines(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), lines,
+                      ChunkOf<decltype(values)>{
+                        values, {mask.first & all, mask.second & all},
+                         rows.first
+    }) &&
+           fits;
   }
   Report(fits, unfit);
 }
 
-template <typename Action>
-static PetscErrorCode LaunchValues(const GallopPack *pack, const GallopCSR *csr, const Action &action, int *unfit)
+static PetscErrorCode LaunchValues(const GallopPack *pack, const GallopCSR *csr, int *unfit)
 {
-  constexpr PetscCount Each    = 8 * GALLOP_PACK_ROWS; /* entries of a piece for a warp */
-  const bool           haslong = HasLongRows(pack);
-  const auto           kernel  = haslong ? ValuesKernel<true, Action> : ValuesKernel<false, Action>;
-  const PetscCount     parts   = pack->npiece ? (pack->nlong + Each * pack->npiece - 1) / (Each * pack->npiece) : 1;
-  size_t               unused;
-  cudaStream_t         stream;
+  const bool         haslong = HasLongRows(pack);
+  const auto         kernel  = haslong ? ValuesKernel<true> : ValuesKernel<false>;
+  const unsigned int parts   = WarpsAPiece(pack);
+  size_t             unused;
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(UnusedShared(haslong, &unused));
-  kernel<<<GridOf((pack->nslice + (parts - 1) * pack->npiece) * WarpSize), Threads, unused, stream>>>(*pack, (unsigned int)parts, csr->i, csr->a, action, unfit);
+  kernel<<<GridOfWork(pack, parts), Threads, unused, stream>>>(*pack, parts, csr->i, csr->a, unfit);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -1270,7 +1139,7 @@ PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, 
     if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(GallopDeviceZero(memory, sizeof(unfit)));
   }
-  PetscCall(LaunchValues(pack, csr, StoreValues{pack->dict, pack->ndict}, (int *)memory));
+  PetscCall(LaunchValues(pack, csr, (int *)memory));
   if (asks) {
     PetscCall(GallopDeviceCopyOut(&unfit, memory, sizeof(unfit)));
     PetscCall(GallopDeviceRelease(sizeof(unfit), memory));
@@ -1279,15 +1148,349 @@ PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---------------------------------------------------------------- other numbers of a dictionary */
+
+static constexpr int Noted      = 256;                           /* numbers that a byte tells apart */
+static constexpr int NoteBlocks = 8;                             /* GPU blocks a multiprocessor; more leave too few registers */
+static constexpr int NotesOnce  = 64 / (int)sizeof(PetscScalar); /* entries that a lane compares at once */
+static constexpr int AsksOnce   = 8;                             /* lines whose codes it asks for at once */
+static constexpr int NoteBytes  = 82 * GALLOP_PACK_ROWS;         /* of words of entries that a warp has in shared memory */
+
+/* Keeps in a register what the compiler would compute anew wherever it is used under a condition */
+template <typename T>
+static __device__ __forceinline__ T Keep(T value)
+{
+  if constexpr (sizeof(T) == 8) asm volatile("mov.b64 %0, %0;" : "+l"(value));
+  else asm volatile("mov.b32 %0, %0;" : "+r"(value));
+  return value;
+}
+
+/* An array in shared memory by its address there, for the same reason; of 2, 4 or 8 bytes */
+template <typename T>
+class Shared {
+public:
+  using Word = cuda::std::conditional_t<sizeof(T) == 8, unsigned long long, unsigned int>;
+
+  explicit __device__ __forceinline__ Shared(const T *array) : at_(Keep((unsigned int)__cvta_generic_to_shared(array))) { }
+
+  __device__ __forceinline__ unsigned int Address(int k) const { return at_ + (unsigned int)k * (unsigned int)sizeof(T); }
+
+  __device__ __forceinline__ T operator[](int k) const
+  {
+    Word word;
+
+    if constexpr (sizeof(T) == 8) asm volatile("ld.shared.b64 %0, [%1];" : "=l"(word) : "r"(Address(k)) : "memory");
+    else if constexpr (sizeof(T) == 4) asm volatile("ld.shared.b32 %0, [%1];" : "=r"(word) : "r"(Address(k)) : "memory");
+    else asm volatile("ld.shared.u16 %0, [%1];" : "=r"(word) : "r"(Address(k)) : "memory");
+    return (T)word;
+  }
+
+  static __device__ __forceinline__ void Set(unsigned int address, Word value)
+  {
+    if constexpr (sizeof(T) == 8) asm volatile("st.shared.b64 [%0], %1;" ::"r"(address), "l"(value) : "memory");
+    else if constexpr (sizeof(T) == 4) asm volatile("st.shared.b32 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+    else asm volatile("st.shared.u16 [%0], %1;" ::"r"(address), "r"(value) : "memory");
+  }
+
+private:
+  unsigned int at_;
+};
+
+/*
+  What the numbers of the dictionary have become, the complements of their bits: 0 where that is not known yet. They are compared with entries of a lane, which a From tells: a[Place(u)] is one, and
+  CodeOf(u, p) the code of a part of it. Where there are fewer the last one comes several times.
+*/
+template <GallopPackValues Kind>
+struct Notes {
+  unsigned long long        *numbers; /* [ndict] */
+  unsigned long long        *noted;   /* [Noted] in shared memory, as a GPU block knows them where there are no more */
+  Shared<unsigned long long> block;   /* the same */
+
+  /* Numbers of a byte are noted by the GPU block: neither does L1 have old ones of them, nor do all warps of the grid exchange the same */
+  __device__ __forceinline__ unsigned long long Known(int code) const
+  {
+    if constexpr (Kind == GALLOP_PACK_DICT8) return block[code];
+    else return __ldca(numbers + code);
+  }
+
+  /* What the number was before, or now is */
+  __device__ __forceinline__ unsigned long long Exchange(int code, unsigned long long bits) const
+  {
+    unsigned long long is = 0;
+
+    if constexpr (Kind == GALLOP_PACK_DICT8) {
+      is = atomicCAS(noted + code, 0, bits);
+      if (!is) is = __ldcg(numbers + code);
+    }
+    if (!is) is = atomicCAS(numbers + code, 0, bits);
+    return is ? is : bits;
+  }
+
+  /* L1 may not have what is known since; what is not known a lane exchanges for all that have the number */
+  __device__ __forceinline__ bool Note(int code, unsigned long long bits) const
+  {
+    unsigned long long is = Kind == GALLOP_PACK_DICT8 ? Known(code) : __ldcg(numbers + code);
+
+    if (!is) {
+      const unsigned int same = __match_any_sync(__activemask(), code);
+      const int          one  = __ffs(same) - 1;
+
+      if (one == threadIdx.x % WarpSize) is = Exchange(code, bits);
+      is = __shfl_sync(same, is, one);
+    }
+    return is == bits && bits;
+  }
+
+  static __device__ __forceinline__ unsigned long long BitsOf(const PetscScalar &value, int part) { return GallopPackBitsOf(reinterpret_cast<const PetscReal *>(&value)[part]); }
+
+  /* False where a number has become two */
+  template <typename From>
+  __device__ __forceinline__ bool Are(const From &from, const PetscScalar value[NotesOnce]) const
+  {
+    unsigned int equal = ~0u, most = 0;
+    bool         fits = true;
+
+#pragma unroll
+    for (int u = 0; u < NotesOnce; u++) {
+#pragma unroll
+      for (int p = 0; p < GALLOP_PACK_PARTS; p++) {
+        const unsigned long long is = BitsOf(value[u], p), was = Known(from.CodeOf(u, p));
+
+        equal &= (unsigned int)is ^ (unsigned int)was;
+        equal &= (unsigned int)(is >> 32) ^ (unsigned int)(was >> 32);
+        most = max(most, (unsigned int)(is >> 32));
+      }
+    }
+    if (__all_sync(0xffffffffu, equal == ~0u && most < ~0u)) return true; /* all ones may be the complement of what is not known */
+#pragma unroll 1
+    for (int u = 0; u < NotesOnce; u++) { /* what is seldom done takes no registers, but loads again */
+      const PetscScalar own = from.a[from.Place(u)];
+
+#pragma unroll
+      for (int p = 0; p < GALLOP_PACK_PARTS; p++) fits = Note(from.CodeOf(u, p), ~BitsOf(own, p)) && fits;
+    }
+    return fits;
+  }
+
+  template <typename From>
+  static __device__ __forceinline__ void Ask(const From &from, PetscScalar value[NotesOnce])
+  {
+#pragma unroll
+    for (int u = 0; u < NotesOnce; u++) value[u] = GallopLoadOnce(from.a + from.Place(u));
+  }
+};
+
+/* Entries of a part of a piece, whose codes are in its order: from line k on */
+template <GallopPackValues Kind>
+struct FromPiece {
+  const PetscScalar   *a;    /* the part's first entry */
+  const unsigned char *line; /* and line */
+  int                  lines, entries, k;
+
+  __device__ __forceinline__ int Place(int u) const { return min((k + u / 2) * GALLOP_PACK_ROWS + RowInSlice(u % 2), entries - 1); }
+
+  __device__ __forceinline__ int CodeOf(int u, int p) const
+  {
+    const int             place = Place(u), in = place % GALLOP_PACK_ROWS;
+    GallopPackCodes<Kind> codes;
+
+    codes.Load(line + place / GALLOP_PACK_ROWS * GallopPackBytesALine<Kind>(), in % WarpSize);
+    return codes.Code(in / WarpSize, p);
+  }
+};
+
+/* A word for an entry: the codes of its parts, and above them its row in the slice */
+template <GallopPackValues Kind>
+struct NoteWords {
+  using Part                = typename GallopPackStoredValue<Kind>::Part;
+  static constexpr int Bits = 8 * GALLOP_PACK_PARTS * (int)sizeof(Part);
+  using Word                = cuda::std::conditional_t<Bits == 8, uint16_t, cuda::std::conditional_t<Bits == 32, uint64_t, uint32_t>>;
+  static constexpr int Room = NoteBytes / (int)sizeof(Word); /* entries */
+
+  static __device__ __forceinline__ int CodeOf(Word word, int p) { return (int)(Part)(word >> p * 8 * sizeof(Part)); }
+  static __device__ __forceinline__ int RowOf(Word word) { return (int)(word >> Bits); }
+};
+
+/* Entries of a slice, from the lane's first on. Together: they follow each other in CSR. */
+template <GallopPackValues Kind, bool Together>
+struct FromSlice {
+  using Words = NoteWords<Kind>;
+
+  const PetscScalar           *a; /* the first one of all where they are together, else of the matrix */
+  Shared<typename Words::Word> words;
+  Shared<PetscInt>             begins; /* of rows, less the entries before them */
+  int                          entries, first;
+
+  __device__ __forceinline__ unsigned int Entry(int u) const { return min((unsigned int)(first + u * WarpSize), (unsigned int)(entries - 1)); }
+  __device__ __forceinline__ int          CodeOf(int u, int p) const { return Words::CodeOf(words[(int)Entry(u)], p); }
+
+  __device__ __forceinline__ auto Place(int u) const
+  {
+    if constexpr (Together) return Entry(u);
+    else return begins[Words::RowOf(words[(int)Entry(u)])] + (PetscInt)Entry(u);
+  }
+};
+
+/*
+  A slice's entries are compared in the order of CSR, in which values are read: codes, which take an eighth of their bytes, are brought into it, by shared memory. Where they are more than there is room
+  for they come in several turns.
+*/
+template <GallopPackValues Kind>
+struct SliceNotes {
+  using Words = NoteWords<Kind>;
+
+  Shared<typename Words::Word> words;
+  Shared<PetscInt>             begins;
+
+  /* Words of entries from one on, as many as there is room for; at: how many entries there are before the lane's rows. All: there is room for all. */
+  template <bool All>
+  __device__ __forceinline__ void Bring(const GallopPack &pack, const GallopPackSlice &slice, const int at[2], int from) const
+  {
+    using Array                = Shared<typename Words::Word>;
+    const unsigned char *line  = pack.value + (size_t)slice.value * GALLOP_PACK_UNIT;
+    unsigned int         to[2] = {words.Address(at[0] - from), words.Address(at[1] - from)};
+    typename Array::Word row[2];
+    uint32_t             mask[2];
+
+#pragma unroll
+    for (int h = 0; h < 2; h++) row[h] = Keep((typename Array::Word)RowInSlice(h) << Words::Bits);
+#pragma unroll 1
+    for (int k = 0; k < slice.width; k += AsksOnce, line += AsksOnce * GallopPackBytesALine<Kind>()) {
+      GallopPackCodes<Kind> codes[AsksOnce];
+
+#pragma unroll
+      for (int u = 0; u < AsksOnce; u++) codes[u].LoadIf(line + u * GallopPackBytesALine<Kind>(), u < slice.width - k);
+      if (k % GALLOP_PACK_CHUNK == 0) {
+        const GallopPackPair<uint32_t> bits = GallopPackMasksOf(slice, GallopPackLoadMasks(slice, pack.stream, k / GALLOP_PACK_CHUNK, threadIdx.x % WarpSize));
+        const uint32_t                 all  = GallopPackAllLines(min(GALLOP_PACK_CHUNK, slice.width - k));
+
+        mask[0] = bits.first & all;
+        mask[1] = bits.second & all;
+      }
+#pragma unroll
+      for (int u = 0; u < AsksOnce; u++) {
+#pragma unroll
+        for (int h = 0; h < 2; h++) {
+          const bool on = mask[h] >> u & 1;
+
+          if (on && (All || to[h] - words.Address(0) < NoteBytes)) Array::Set(to[h], row[h] | (h ? codes[u].word >> Words::Bits : codes[u].word & (((uint64_t)1 << Words::Bits) - 1)));
+          if (on) to[h] += sizeof(typename Words::Word);
+        }
+      }
+      mask[0] >>= AsksOnce;
+      mask[1] >>= AsksOnce;
+    }
+  }
+
+  template <bool Together>
+  __device__ __forceinline__ bool CompareAs(const Notes<Kind> &notes, const GallopPack &pack, const GallopPackSlice &slice, const PetscScalar *__restrict__ a, const int at[2], int entries) const
+  {
+    bool fits = true;
+
+#pragma unroll 1
+    for (int from = 0; from < entries; from += Words::Room) {
+      const int                 lane = threadIdx.x % WarpSize;
+      FromSlice<Kind, Together> own  = {Keep(a + from), words, begins, min(entries - from, Words::Room), lane};
+      PetscScalar               value[NotesOnce];
+
+      if constexpr (Together) notes.Ask(own, value);
+      __syncwarp();
+      if (entries <= Words::Room) Bring<true>(pack, slice, at, 0);
+      else Bring<false>(pack, slice, at, from);
+      __syncwarp();
+      if constexpr (!Together) notes.Ask(own, value);
+#pragma unroll 1
+      for (;;) {
+        fits = notes.Are(own, value) && fits;
+        own.first += NotesOnce * WarpSize;
+        if (own.first - lane >= own.entries) break;
+        notes.Ask(own, value);
+      }
+    }
+    return fits;
+  }
+
+  __device__ __forceinline__ bool Compare(const Notes<Kind> &notes, const GallopPack &pack, const GallopPackSlice &slice, const PetscScalar *__restrict__ a, const RowsOf &rows) const
+  {
+    const int      lane = threadIdx.x % WarpSize, num[2] = {(int)(rows.end[0] - rows.first[0]), (int)(rows.end[1] - rows.first[1])};
+    const PetscInt begin = GallopShuffle(rows.first[0], 0), half = GallopShuffle(rows.first[1], 0), end = GallopShuffle(rows.end[1], WarpSize - 1);
+    const PetscInt next[2] = {GallopShuffle(rows.first[0], (lane + 1) % WarpSize), GallopShuffle(rows.first[1], (lane + 1) % WarpSize)};
+    const bool     follow  = lane + 1 < WarpSize ? rows.end[0] == next[0] && rows.end[1] == next[1] : rows.end[0] == half;
+    int            at[2]   = {(int)(rows.first[0] - begin), (int)(rows.first[1] - begin)};
+
+    if (__all_sync(0xffffffffu, follow)) return CompareAs<true>(notes, pack, slice, a + begin, at, (int)(end - begin));
+#pragma unroll
+    for (int h = 0; h < 2; h++) at[h] = GallopWarpPrefix(num[h]) - num[h];
+    at[1] += __shfl_sync(0xffffffffu, at[0] + num[0], WarpSize - 1);
+#pragma unroll
+    for (int h = 0; h < 2; h++) begins.Set(begins.Address(RowInSlice(h)), rows.first[h] - at[h]);
+    return CompareAs<false>(notes, pack, slice, a, at, __shfl_sync(0xffffffffu, at[1] + num[1], WarpSize - 1));
+  }
+};
+
+/* A warp a slice, several a piece */
+template <GallopPackValues Kind>
+__global__ static void __launch_bounds__(Threads, NoteBlocks) NotesKernel(const GallopPack pack, unsigned int parts, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, unsigned long long *numbers, int *unfit)
+{
+  using Words = NoteWords<Kind>;
+  __shared__ typename Words::Word rooms[Threads / WarpSize][Words::Room];
+  __shared__ PetscInt             begins[Threads / WarpSize][GALLOP_PACK_ROWS];
+  __shared__ unsigned long long   noted[Kind == GALLOP_PACK_DICT8 ? Noted : 1];
+  const int                       warp  = (int)threadIdx.x / WarpSize;
+  const Notes<Kind>               notes = {numbers, noted, Shared<unsigned long long>(noted)};
+  const Work                      work  = WorkOf(pack, parts);
+  const GallopPackSlice           slice = GallopPackLoadSlice(pack.slice + work.number);
+  const bool                      known = *(volatile int *)unfit; /* another dictionary comes, or another pack */
+  RowsOf                          rows(pack, work.number, i);
+  bool                            fits = true;
+
+  GallopLetSuccessorStart();
+  if constexpr (Kind == GALLOP_PACK_DICT8) {
+    for (int k = (int)threadIdx.x; k < PetscMin(pack.ndict, Noted); k += Threads) noted[k] = __ldcg(numbers + k);
+    __syncthreads();
+  }
+  if (__any_sync(0xffffffffu, known)) return;
+  if (slice.last) {
+    const Part      part = PartOf(slice, i, work.part, parts);
+    FromPiece<Kind> from = {a + part.first, PlaceOf(pack.value, slice.value + (int64_t)part.line * GallopPackValueUnits(Kind)), part.lines, part.entries, 0};
+    PetscScalar     value[NotesOnce];
+
+    for (; from.k < part.lines; from.k += NotesOnce / 2) {
+      notes.Ask(from, value);
+      fits = notes.Are(from, value) && fits;
+    }
+  } else {
+    const SliceNotes<Kind> of = {Shared<typename Words::Word>(rooms[warp]), Shared<PetscInt>(begins[warp])};
+
+    rows.Set(pack, slice, i);
+    fits = of.Compare(notes, pack, slice, a, rows);
+  }
+  Report(fits, unfit);
+}
+
+static PetscErrorCode LaunchNotes(const GallopPack *pack, const GallopCSR *csr, unsigned long long *numbers, int *unfit)
+{
+  const auto         kernel = pack->figures.slots[GALLOP_PACK_DICT8] ? NotesKernel<GALLOP_PACK_DICT8> : NotesKernel<GALLOP_PACK_DICT16>;
+  const unsigned int parts  = WarpsAPiece(pack);
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  kernel<<<GridOfWork(pack, parts), Threads, 0, stream>>>(*pack, parts, csr->i, csr->a, numbers, unfit);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 struct Renumbered {
   int unfit, unsorted;
 };
 
 /* The dictionary's new numbers, if they are, and whether they are in order. The host reads the answer where it is. */
-__global__ static void __launch_bounds__(Threads) RenumberKernel(PetscInt ndict, const unsigned long long *__restrict__ numbers, const int *__restrict__ unfit, GallopPackBits *dict, Renumbered *answer)
+__global__ static void __launch_bounds__(Threads) RenumberKernel(PetscInt ndict, const volatile unsigned long long *numbers, const volatile int *unfit, GallopPackBits *dict, Renumbered *answer)
 {
   const PetscInt k = (PetscInt)(blockIdx.x * Threads + threadIdx.x);
 
+  GallopWaitForPredecessor();
   if (k >= ndict) return;
   if (*unfit) {
     if (k == 0) answer->unfit = 1;
@@ -1332,9 +1535,8 @@ PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr,
   *answer = {0, 0};
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceZero(memory, bytes));
-  PetscCall(LaunchValues(pack, csr, NoteNumbers{w.numbers, pack->ndict, NULL}, w.unfit));
-  RenumberKernel<<<GridOf(pack->ndict), Threads, 0, stream>>>(pack->ndict, w.numbers, w.unfit, reinterpret_cast<GallopPackBits *>(pack->dict), answer);
-  GallopCheckLaunch();
+  PetscCall(LaunchNotes(pack, csr, w.numbers, w.unfit));
+  PetscCallCUDA(GallopLaunch(RenumberKernel, {GridOf(pack->ndict), Threads, 1, 0, stream, (bool)pack->overlaps}, pack->ndict, w.numbers, w.unfit, reinterpret_cast<GallopPackBits *>(pack->dict), answer));
   PetscCall(GallopDeviceRelease(bytes, memory));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   *done = (PetscBool)!answer->unfit;
