@@ -22,7 +22,8 @@ refresh_us build/product refresh/product, what, where it is not for evchyb alone
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
 docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
-hbp-h200-setup.txt, docs/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default), docs/papers.md from those with -paper.json, docs/choose.md from the runs of all types.
+hbp-h200-setup.txt, docs/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
+evchyb-h200-packed-setup.txt (evchyb and evchyb@p), docs/papers.md from those with -paper.json, docs/choose.md from the runs of all types.
 """
 import json
 import math
@@ -250,14 +251,13 @@ def setup(path, ours=OURS):
     return rows
 
 
-def packed_setup(path, names):
-    """Builds and refreshes of packed storage (evchyb@p) beside plain (evchyb), of matrices of such names; what the build takes more, in products."""
-    times = {(fields[0], fields[8]): [float(value) for value in fields[2:6]] for fields in lines_of(path)}
+def packed_setup(path):
+    """Builds and refreshes of packed storage (evchyb@p) beside plain (evchyb); what the build takes more, in products."""
+    times = {(re.sub(r"[.]bin$", "", fields[0]), fields[8]): [float(value) for value in fields[1:6]] for fields in lines_of(path)}
     rows = ["| matrix | build: plain (µs) | packed (µs) | more, in products | refresh: plain (µs) | packed (µs) | in products |", "|---|" + "--:|" * 6]
-    for name in names:
-        if (name, f"{OURS}@p") in times:
-            plain, ours = times[name, OURS], times[name, f"{OURS}@p"]
-            rows.append(f"| {name} | {plain[2]:.0f} | {ours[2]:.0f} | {(ours[2] - plain[2]) / ours[0]:.1f} | {plain[3]:.1f} | {ours[3]:.1f} | {ours[3] / ours[0]:.1f} |")
+    for name in sorted({name for name, _ in times}, key=lambda name: -times[name, OURS][0]):
+        plain, ours = times[name, OURS][1:], times[name, f"{OURS}@p"][1:]
+        rows.append(f"| {name} | {plain[2]:.0f} | {ours[2]:.0f} | {(ours[2] - plain[2]) / ours[0]:.1f} | {plain[3]:.1f} | {ours[3]:.1f} | {ours[3] / ours[0]:.1f} |")
     return rows
 
 
@@ -506,7 +506,7 @@ def update(splice=splice):
 
     page, run = ROOT / "docs" / "packing.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", packed(run))
-    splice(page, "setup", packed_setup(HERE / "evchyb-h200-setup.txt", [name for name in Run(run).matrices() if name in packed_by_auto(run)]))
+    splice(page, "setup", packed_setup(HERE / "evchyb-h200-packed-setup.txt"))
     page = ROOT / "docs" / "papers.md"
     for who, name in paper_markers():
         splice(page, f"{who}-{name}", paper(HERE / f"{who}-h200-paper.json", name))
