@@ -255,7 +255,7 @@ def packed_setup(path):
     """Builds and refreshes of packed storage (evchyb@p) beside plain (evchyb); what the build takes more, in products."""
     times = {(re.sub(r"[.]bin$", "", fields[0]), fields[8]): [float(value) for value in fields[1:6]] for fields in lines_of(path)}
     rows = ["| matrix | build: plain (µs) | packed (µs) | more, in products | refresh: plain (µs) | packed (µs) | in products |", "|---|" + "--:|" * 6]
-    for name in sorted({name for name, _ in times}, key=lambda name: -times[name, OURS][0]):
+    for name in sorted({name for name, _ in times}, key=lambda name: (-times[name, OURS][0], name)):
         plain, ours = times[name, OURS][1:], times[name, f"{OURS}@p"][1:]
         rows.append(f"| {name} | {plain[2]:.0f} | {ours[2]:.0f} | {(ours[2] - plain[2]) / ours[0]:.1f} | {plain[3]:.1f} | {ours[3]:.1f} | {ours[3] / ours[0]:.1f} |")
     return rows
