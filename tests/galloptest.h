@@ -198,7 +198,7 @@ static inline PetscErrorCode TestSetVec(Vec x, PetscInt seed)
 /* Whether two runs of a product, not of the transpose, with the tested format give the same bits: not where FASTLOAD adds atomically on a GPU, in whatever order warps come */
 static inline PetscErrorCode TestReproducible(PetscBool *reproducible)
 {
-  PetscBool fastload, device, deterministic = PETSC_FALSE;
+  PetscBool fastload = PETSC_FALSE, device = PETSC_FALSE, deterministic = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(TestFormat(""), MATFASTLOAD, &fastload));
@@ -211,7 +211,7 @@ static inline PetscErrorCode TestReproducible(PetscBool *reproducible)
 /* Whether u and v can be two runs of the same products: the same bits, or where the tested format does not give these, at most so many units of rounding of the largest entry apart */
 static inline PetscErrorCode TestSameResult(Vec u, Vec v, PetscReal ulps, PetscBool *same)
 {
-  PetscBool reproducible;
+  PetscBool reproducible = PETSC_FALSE;
   PetscReal size, error;
   Vec       w;
 

@@ -97,7 +97,7 @@ static PetscErrorCode Distance(Mat X, Mat Y, PetscReal *difference, PetscReal *n
 int main(int argc, char **argv)
 {
   Mat                 R, A, X[2];
-  PetscReal           norm, difference;
+  PetscReal           norm = 0, difference = 0;
   MatGallopStatistics stats;
   PetscBool           iterates = PETSC_TRUE;
 

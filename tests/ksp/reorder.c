@@ -270,7 +270,7 @@ static PetscErrorCode TwoMatrices(void)
   KSPType  type;
   Mat      A, R, P, inside[2];
   Vec      x, b;
-  PetscInt permutes, now;
+  PetscInt permutes = 0, now = 0;
 
   PetscFunctionBegin;
   PetscCall(GetProblem(&p));

@@ -318,7 +318,7 @@ static PetscCount compared; /* rows of which every bit was, on the GPU */
 /* The rows of packed slices that plain storage, at the place of the last product, adds up from their first entry on */
 static PetscErrorCode AddedInOrder(Mat A, Mat plain, PetscBool device, PetscBool inorder[])
 {
-  const EVCHYB   *at;
+  const EVCHYB   *at = NULL;
   EVCHYB         *ev;
   PetscInt        m;
   const PetscInt *i, *j;
@@ -768,7 +768,7 @@ static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt e
   Mat            A, B;
   Vec            x, z;
   PetscBool      device;
-  const EVCHYB  *ev;
+  const EVCHYB  *ev = NULL;
 
   PetscFunctionBegin;
   if (columns == COLUMNS_RANDOM || longer == COLUMNS_RANDOM) m = PetscMax(m, 400000); /* for which 16 bits do not do */

@@ -176,7 +176,7 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt numb
 {
   Vec        x, y, z, w, t;
   PetscInt   m, n;
-  PetscInt64 before, after, device, devicebefore;
+  PetscInt64 before = 0, after = 0, device = 0, devicebefore = 0;
   PetscBool  ondevice;
 
   PetscFunctionBegin;

@@ -35,7 +35,7 @@ int main(int argc, char **argv)
   Mat                 A;
   Vec                 x, y[2];
   MatGallopStatistics stats;
-  PetscBool           reproducible, same, transpose = PETSC_FALSE, device;
+  PetscBool           reproducible = PETSC_FALSE, same, transpose = PETSC_FALSE, device;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

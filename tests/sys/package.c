@@ -153,8 +153,8 @@ static PetscErrorCode Events(void)
 {
   Mat            A, R;
   Vec            x, y;
-  PetscInt       builds[2], refreshes[2], products[2];
-  PetscLogDouble flops[2], none;
+  PetscInt       builds[2] = {0}, refreshes[2] = {0}, products[2] = {0};
+  PetscLogDouble flops[2] = {0}, none;
   MatInfo        info;
 
   PetscFunctionBegin;

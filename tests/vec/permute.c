@@ -130,7 +130,7 @@ static PetscErrorCode BadOrder(PetscInt n, PetscInt extra, PetscInt last, PetscE
 int main(int argc, char **argv)
 {
   PetscMPIInt rank;
-  PetscBool   device;
+  PetscBool   device = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
