@@ -57,7 +57,9 @@ static inline const GallopFormatWork *GallopWork(const GallopFormat *format, Gal
 typedef struct {
   GallopKey key;
   void     *data;
-  PetscBool toolarge; /* did not fit for this key's pattern: not tried again until the pattern changes */
+  PetscBool toolarge;      /* did not fit for this key's pattern: not tried again until the pattern changes, or memory of the GPU has become free */
+  PetscInt  waited, waits; /* while it is too large: products since free memory was looked at, and those to let pass before that is done */
+  size_t    freethen;      /* bytes that were free when it did not fit */
 } GallopInstance;
 
 /* What is kept beside the entries for products, each made by its table of functions: the format, for those with vectors, and TiledSpMM, for those with dense matrices */

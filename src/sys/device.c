@@ -2,18 +2,19 @@
 
 #include <gallop/deviceimpl.h>
 
-/* Looked up at every call, so that a test can change the option; calls are counted from when its value changed */
-PetscErrorCode GallopDeviceMallocFails(PetscBool *fails)
+/* Looked up at every call, so that a test can change the option; requests are counted from when its value changed */
+PetscErrorCode GallopDeviceMallocFails(PetscBool request, PetscBool *fails)
 {
-  static PetscInt seen = 0, calls = 0;
+  static PetscInt seen = 0, requests = 0;
   PetscInt        n = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gallop_device_malloc_fail", &n, NULL));
   PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Option -gallop_device_malloc_fail is %" PetscInt_FMT ", but must be at least 0", n);
-  if (n != seen) calls = 0;
-  seen   = n;
-  *fails = (PetscBool)(n && ++calls >= n);
+  if (n != seen) requests = 0;
+  seen = n;
+  requests += request;
+  *fails = (PetscBool)(n && requests >= n);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -38,6 +39,13 @@ PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
   PetscFunctionBegin;
   (void)bytes;
   *ptr = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceGetFree(size_t *bytes)
+{
+  PetscFunctionBegin;
+  *bytes = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

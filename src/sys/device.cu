@@ -77,7 +77,7 @@ PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
 
   PetscFunctionBegin;
   *ptr = NULL;
-  PetscCall(GallopDeviceMallocFails(&fails));
+  PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
   if (fails) PetscFunctionReturn(PETSC_SUCCESS);
   bytes = PetscMax(bytes, (size_t)1);
   PetscCall(GetPool(bytes, &pool));
@@ -89,6 +89,18 @@ PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallCUDA(err);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceGetFree(size_t *bytes)
+{
+  PetscBool fails;
+  size_t    total;
+
+  PetscFunctionBegin;
+  *bytes = 0;
+  PetscCall(GallopDeviceMallocFails(PETSC_FALSE, &fails));
+  if (!fails) PetscCallCUDA(cudaMemGetInfo(bytes, &total));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,7 +147,7 @@ PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr)
 
   PetscFunctionBegin;
   *ptr = NULL;
-  PetscCall(GallopDeviceMallocFails(&fails));
+  PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
   if (bytes > HostMemoryAvailable() / 2) fails = PETSC_TRUE;
   if (!fails && cudaMallocHost(ptr, PetscMax(bytes, (size_t)1)) != cudaSuccess) {
     *ptr = NULL;

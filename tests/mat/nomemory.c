@@ -81,6 +81,15 @@ int main(int argc, char **argv)
   wanting = (PetscBool)(built < parts || (device && hostparent && n)); /* such a matrix is uploaded again for new values */
   PetscCheck(lines == messages && messages == (wanting ? 1 : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " messages in %" PetscInt_FMT " lines with room for %" PetscInt_FMT " of %" PetscInt_FMT " parts", messages, lines, built, parts);
 
+  /* where there is room again the format is built, without new values and after a while */
+  for (int k = 0; k < 100; k++) PetscCall(MatMult(A, x, z));
+  PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, "room again"));
+  PetscCall(MatGallopGetStatistics(A, &now));
+  built = (PetscInt)now.products_device;
+  PetscCall(MatMult(A, x, z));
+  PetscCall(MatGallopGetStatistics(A, &now));
+  PetscCheck(now.products_device - built == (device ? parts : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " of %" PetscInt_FMT " parts compute on the GPU, where there is room again", now.products_device - built, parts);
+
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));

@@ -190,7 +190,7 @@ PetscErrorCode MatGallopParentFits(Mat A, PetscBool tried, PetscBool *fits)
   *fits = PETSC_TRUE;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(ParentIsOnDevice(A, &device));
-  if (device && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) PetscCall(DeviceCSRFits(A, fits));
+  if (device && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) PetscCall(DeviceCSRFits(A, g, fits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -375,15 +375,43 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   const GallopFormatWork *work      = GallopWork(type->format, place);
   CSRAccess               access;
   const PetscInt         *i, *j;
-  PetscBool               samepattern;
+  PetscBool               samepattern, again = PETSC_FALSE;
 
   PetscFunctionBegin;
   /* assembly from a hash table is one within another, which changes no more than the state */
   if (key->assemblies && key->assemblies == A->num_ass - 1 && key->state == state - 1) {
+/* Products that the parent computes before free memory is looked at once more: to ask the driver takes as long as a few small products. Doubled with each try that fails. */
+static const PetscInt FewestWaits = 64, MostWaits = 1 << 16;
+
+static PetscErrorCode NoteTooLarge(GallopInstance *inst, GallopPlace place)
+{
+  PetscFunctionBegin;
+  inst->waits    = inst->toolarge ? PetscMin(2 * inst->waits, MostWaits) : FewestWaits;
+  inst->waited   = 0;
+  inst->toolarge = PETSC_TRUE;
+  if (place == GALLOP_DEVICE) PetscCall(GallopDeviceGetFree(&inst->freethen));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether more memory of the GPU is free than when a structure did not fit. What it needs is not known, but it is more than a part of the bytes of its values. */
+static PetscErrorCode MayFitNow(GallopInstance *inst, GallopPlace place, PetscBool *may)
+{
+  size_t bytes;
+
+  PetscFunctionBegin;
+  *may = PETSC_FALSE;
+  if (place != GALLOP_DEVICE || ++inst->waited < inst->waits) PetscFunctionReturn(PETSC_SUCCESS);
+  inst->waited = 0;
+  PetscCall(GallopDeviceGetFree(&bytes));
+  *may = (PetscBool)(bytes > inst->freethen + (size_t)inst->key.nz * sizeof(PetscScalar) / 8);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
     key->state      = state;
     key->assemblies = 0;
   }
-  if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate) {
+  if (inst->toolarge) PetscCall(MayFitNow(inst, place, &again));
+  if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate && !again) {
     *data = inst->data;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -396,7 +424,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     inst->toolarge = PETSC_FALSE;
     now.rows       = -1;
   }
-  if (now.nz && !inst->toolarge) {
+  if (now.nz && (!inst->toolarge || again)) {
     PetscCall(CSRGet(A, g, type->format, place, &access));
     if (inst->data) {
       if (access.fits) {
@@ -415,8 +443,11 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
       if (inst->data) (*structure->builds)++;
     }
     PetscCall(CSRRestore(A, &access));
-    inst->toolarge = inst->data ? PETSC_FALSE : PETSC_TRUE;
-    if (inst->toolarge) PetscCall(MatGallopWarnTooLarge(A, g, kind, place, PetscNot(access.fits)));
+    if (inst->data) inst->toolarge = PETSC_FALSE;
+    else {
+      PetscCall(NoteTooLarge(inst, place));
+      PetscCall(MatGallopWarnTooLarge(A, g, kind, place, PetscNot(access.fits)));
+    }
   }
   *key  = now;
   *data = inst->data;
