@@ -1,0 +1,178 @@
+/*
+  Interpolations and restrictions of a DM: of the type of its matrices, and where these are.
+
+  DMDA and DMSTAG keep the type that a DM's matrices have for an interpolation only when its name begins with aij, seqaij or mpiaij, and take plain MATAIJ, on the host, else. So a DM with
+  the matrix type evchyb bears the name aijevchyb while it makes one. A type that the matrices get by -mat_type, which PETSc's DM does not know of, holds for interpolations too. And
+  MATMAIJ, which DMDA uses for several unknowns per point, has no code for the GPU: PETSc makes MATAIJCUSPARSE of it itself, but knows no type of ours.
+*/
+
+#include <gallop/matgallopimpl.h>
+#include <petsc/private/dmimpl.h>
+#include <petscdmda.h>
+#include <petscdmstag.h>
+#include <petscdmplex.h>
+
+/* What a DM of each of these types had before ours */
+typedef struct {
+  DMType type;
+  PetscErrorCode (*create)(DM);
+  PetscErrorCode (*createinterpolation)(DM, DM, Mat *, Vec *);
+  PetscErrorCode (*createrestriction)(DM, DM, Mat *);
+} ParentDM;
+
+static ParentDM parents[] = {
+  {DMDA,   NULL, NULL, NULL},
+  {DMSTAG, NULL, NULL, NULL},
+  {DMPLEX, NULL, NULL, NULL}
+};
+
+static PetscErrorCode GetParent(DM dm, ParentDM **parent)
+{
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *parent = NULL;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(parents) && !same; k++) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)dm, parents[k].type, &same));
+    if (same) *parent = &parents[k];
+  }
+  PetscCheck(*parent, PetscObjectComm((PetscObject)dm), PETSC_ERR_PLIB, "Not for a DM of type %s", ((PetscObject)dm)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The Gallop type that matrices of a DM get, NULL for another */
+static PetscErrorCode MatricesType(DM dm, GallopType *type)
+{
+  char      name[64];
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", name, sizeof(name), &set)); /* as MatSetFromOptions() in DMCreateMatrix(), which gives the matrix no prefix */
+  PetscCall(GallopTypeFind(set ? name : dm->mattype, type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Lets a DM bear the name of a type as DMDA and DMSTAG want it; its own comes back in own */
+static PetscErrorCode BearName(DM dm, GallopType type, char **own)
+{
+  PetscFunctionBegin;
+  *own = NULL;
+  if (!type) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrallocpy(dm->mattype, own));
+  PetscCall(DMSetMatType(dm, type->aijroot));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BearOwnName(DM dm, char **own)
+{
+  PetscFunctionBegin;
+  if (*own) PetscCall(DMSetMatType(dm, *own));
+  PetscCall(PetscFree(*own));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With vectors on the host MATMAIJ stays, which is the faster one there */
+static PetscErrorCode ConvertMAIJ(DM dm, GallopType type, Mat *A)
+{
+  PetscBool maij, cuda, device;
+  char     *p;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &maij, MATSEQMAIJ, MATMPIMAIJ, ""));
+  PetscCall(PetscStrstr(dm->vectype, "cuda", &p));
+  cuda = (PetscBool)(p != NULL);
+  PetscCall(GallopDeviceAvailable(&device));
+  if (!maij || !cuda || !device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A));
+  PetscCall(MatConvert(*A, type->aijroot, MAT_INPLACE_MATRIX, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DMCreateInterpolation_Gallop(DM coarse, DM fine, Mat *A, Vec *scale)
+{
+  ParentDM      *parent;
+  GallopType     type;
+  char          *own;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GetParent(coarse, &parent));
+  PetscCall(MatricesType(coarse, &type));
+  PetscCall(BearName(coarse, type, &own));
+  ierr = (*parent->createinterpolation)(coarse, fine, A, scale);
+  PetscCall(BearOwnName(coarse, &own));
+  PetscCall(ierr);
+  if (type) PetscCall(ConvertMAIJ(coarse, type, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DMCreateRestriction_Gallop(DM coarse, DM fine, Mat *A)
+{
+  ParentDM      *parent;
+  GallopType     type;
+  char          *own;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(GetParent(coarse, &parent));
+  PetscCall(MatricesType(coarse, &type));
+  PetscCall(BearName(coarse, type, &own));
+  ierr = (*parent->createrestriction)(coarse, fine, A);
+  PetscCall(BearOwnName(coarse, &own));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Run at the end of DMSetFromOptions() */
+static PetscErrorCode TakeMatType(PetscObject dm, PetscOptionItems PetscOptionsObject, PetscCtx ctx)
+{
+  GallopType type, known;
+
+  PetscFunctionBegin;
+  (void)PetscOptionsObject, (void)ctx;
+  PetscCall(MatricesType((DM)dm, &type));
+  PetscCall(GallopTypeFind(((DM)dm)->mattype, &known));
+  if (type && type != known) PetscCall(DMSetMatType((DM)dm, type->aijroot));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  DMPLEX puts its functions into a DM anew whenever it replaces the mesh, but takes the DM's matrix type for interpolations as it is, and gives it to meshes made of this one: so it is
+  enough that the DM knows it.
+*/
+static PetscErrorCode DMCreate_Gallop(DM dm)
+{
+  ParentDM *parent;
+  PetscBool plex;
+
+  PetscFunctionBegin;
+  PetscCall(GetParent(dm, &parent));
+  PetscCall((*parent->create)(dm));
+  PetscCall(PetscObjectTypeCompare((PetscObject)dm, DMPLEX, &plex));
+  if (plex) {
+    PetscCall(PetscObjectAddOptionsHandler((PetscObject)dm, TakeMatType, NULL, NULL));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  parent->createinterpolation  = dm->ops->createinterpolation;
+  parent->createrestriction    = dm->ops->createrestriction;
+  dm->ops->createinterpolation = DMCreateInterpolation_Gallop;
+  if (dm->ops->createrestriction) dm->ops->createrestriction = DMCreateRestriction_Gallop;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The creators of DMs, which PetscFinalize() forgets together with ours */
+PetscErrorCode DMRegister_Gallop(void)
+{
+  PetscFunctionBegin;
+  PetscCall(DMInitializePackage());
+  PetscCall(DMRegisterAll());
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(parents); k++) {
+    PetscErrorCode (*create)(DM) = NULL;
+
+    PetscCall(PetscFunctionListFind(DMList, parents[k].type, &create));
+    if (!create || create == DMCreate_Gallop) continue;
+    parents[k].create = create;
+    PetscCall(DMRegister(parents[k].type, DMCreate_Gallop));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
