@@ -187,6 +187,16 @@ bench: bench-program
 
 bench-program: $(bench_program)
 
+# time of the host's thread per product, beside the parent's
+hosttime := $(build)/benchmarks/hosttime
+
+bench-hosttime: $(hosttime)
+	@$(run_env); $(hosttime) $(BENCHFLAGS)
+
+$(hosttime): $(build)/benchmarks/hosttime.c.o $(library) $(build)/link.txt
+	@echo "  LINK $@"
+	@$(PCC_LINKER) $(LDFLAGS) -o $@ $< $(with_lib)
+
 ifdef petsc_cuda
 bench-hbp2d: $(hbp2d)
 bench-evchybparts: $(evchybparts)
@@ -226,7 +236,7 @@ $(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
 	@echo "  CUDA $<"
 	@$(compile_cuda) $(says_commit) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
--include $(bench_objects:.o=.d) $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
+-include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
 
 # programs say which commit they were made from
 main_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c hbp2d.cu evchybparts.cu)
@@ -302,4 +312,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-program check clean conformance demo docs examples help install papers petsc4py plots report force
+.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-hosttime bench-program check clean conformance demo docs examples help install papers petsc4py plots report force

@@ -96,9 +96,13 @@ typedef struct {
 } GallopPast;
 
 typedef struct {
-  GallopType          type;   /* the format's */
-  struct _MatOps      parent; /* the parent's functions where ours stand in A->ops */
-  char                parenttype[32];
+  GallopType          type;         /* the format's */
+  struct _MatOps      parent;       /* the parent's functions where ours stand in A->ops */
+  struct _MatOps     *parentonhost; /* all of them as they are when a matrix of the GPU is bound to the CPU; NULL until a product there needs one */
+  const char         *parenttype;   /* MATSEQAIJ, MATSEQAIJCUSPARSE, MATMPIAIJ or MATMPIAIJCUSPARSE: of this index in the list of parents */
+  int                 parentindex;
+  PetscBool           mpi, deviceparent;
+  char               *lent[2]; /* strings to lend, the parent's name and the host's: the matrix's while they are lent, kept here in between, since products of matrices come often */
   PetscBool           build_in_assembly;
   GallopStructure     structure[GALLOP_STRUCTURES];
   MatGallopStatistics stats;
@@ -135,15 +139,17 @@ PETSC_INTERN PetscErrorCode MatGallopGetDeviceValuesWrite(Mat, PetscScalar **); 
 PETSC_INTERN PetscErrorCode MatGallopRestoreDeviceValuesWrite(Mat, PetscScalar **);
 PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
+PETSC_INTERN PetscErrorCode MatGallopTrustDevice(Mat, PetscObjectState);
 PETSC_INTERN PetscErrorCode MatGallopWarnTooLarge(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool);
 PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, void **);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */
 typedef struct {
-  Mat       mat[12]; /* the result and three factors, each perhaps with two blocks */
-  char     *own[12], *lent[12];
-  int       n;
-  PetscBool host; /* lend seqaij and mpiaij, whatever the parent */
+  Mat         mat[12]; /* the result and three factors, each perhaps with two blocks */
+  char       *own[12];
+  const char *lent[12];
+  int         n;
+  PetscBool   host; /* lend seqaij and mpiaij, whatever the parent */
 } GallopLoan;
 PETSC_INTERN PetscErrorCode GallopLoanBegin(GallopLoan *);
 PETSC_INTERN PetscErrorCode GallopLoanAdd(GallopLoan *, Mat);

@@ -103,6 +103,49 @@ static PetscErrorCode Products(Mat A, Mat R, TestExpect expect, MatGallopStatist
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A product of matrices that the GPU computed, whose values the host has read since, is not copied back to the GPU: new, and with new values */
+static PetscErrorCode ProductOfMatrices(Mat A)
+{
+  Mat            C, blocks[2];
+  Vec            x, z;
+  PetscBool      mpi;
+  MatInfo        info;
+  PetscLogDouble bytes = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatPtAP(A, A, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(TestIsOurs(C, PETSC_TRUE, "product of matrices"));
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)C, MATMPIAIJ, &mpi));
+  PetscCall(MatCreateVecs(C, &x, &z));
+  PetscCall(VecSet(x, 1.0));
+  for (int k = 0; k < 2; k++) {
+    blocks[0] = C;
+    blocks[1] = NULL;
+    if (k) PetscCall(MatPtAP(A, A, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
+    if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(C, &blocks[0], &blocks[1], NULL));
+    for (int b = 0; b < 2; b++) {
+      const PetscScalar *a;
+
+      if (!blocks[b]) continue;
+      PetscCall(MatSeqAIJGetArrayRead(blocks[b], &a));
+      PetscCall(MatSeqAIJRestoreArrayRead(blocks[b], &a));
+    }
+#if PetscDefined(HAVE_DEVICE)
+    bytes = petsc_ctog_sz;
+#endif
+    PetscCall(MatMult(C, x, z));
+#if PetscDefined(HAVE_DEVICE)
+    bytes = petsc_ctog_sz - bytes;
+#endif
+    PetscCall(MatGetInfo(C, MAT_LOCAL, &info));
+    PetscCheck(bytes < info.nz_used * sizeof(PetscScalar) / 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A product of matrices%s: its first product with a vector copied %g bytes to the GPU", k ? ", new values" : "", bytes);
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A stream that waits for no other, and that no other waits for */
 static PetscErrorCode NonblockingStream(Mat A, Mat R, MatGallopStatistics *last)
 {
@@ -147,6 +190,7 @@ int main(int argc, char **argv)
   PetscCall(MatScale(A, 2.0));
   PetscCall(MatScale(R, 2.0));
   PetscCall(Products(A, R, TEST_REFRESH, &last, "new values"));
+  PetscCall(ProductOfMatrices(A));
   if (device) PetscCall(NonblockingStream(A, R, &last));
   PetscCall(TestDestroy(&A, &R));
   PetscCall(PetscFinalize());

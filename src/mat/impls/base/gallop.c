@@ -127,6 +127,8 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   }
   PetscCall(GallopExchangeReset(&g->exchange));
   PetscCall(GallopDenseExchangeReset(&g->denseexchange));
+  for (int k = 0; k < 2; k++) PetscCall(PetscFree(g->lent[k]));
+  PetscCall(PetscFree(g->parentonhost));
   PetscCall(PetscFree(g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -195,37 +197,33 @@ static PetscErrorCode InstallDestroy(Mat A, Mat_Gallop *g, int parent)
 PetscErrorCode MatGallopInstall(Mat A)
 {
   Mat_Gallop *g;
-  int         parent;
 
   PetscFunctionBegin;
   if (A->hash_active) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(GetParentIndex(g->parenttype, &parent));
-  if (parent < 2) {
+  if (!g->mpi) {
     GALLOP_SLOTS_SEQ(TAKE_ALWAYS, TAKE_WHERE)
   } else {
     GALLOP_SLOTS_MPI(TAKE_ALWAYS, TAKE_WHERE)
   }
   GALLOP_SLOTS_BOTH(TAKE_ALWAYS, TAKE_WHERE)
-  PetscCall(InstallDestroy(A, g, parent));
+  PetscCall(InstallDestroy(A, g, g->parentindex));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatGallopUninstall(Mat A)
 {
   Mat_Gallop *g;
-  int         parent;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(GetParentIndex(g->parenttype, &parent));
-  if (parent < 2) {
+  if (!g->mpi) {
     GALLOP_SLOTS_SEQ(GIVE_BACK, GIVE_BACK)
   } else {
     GALLOP_SLOTS_MPI(GIVE_BACK, GIVE_BACK)
   }
   GALLOP_SLOTS_BOTH(GIVE_BACK, GIVE_BACK)
-  if (A->ops->destroy == OwnDestroy[parent]) {
+  if (A->ops->destroy == OwnDestroy[g->parentindex]) {
     A->ops->destroy   = g->parent.destroy;
     g->parent.destroy = NULL;
   }
@@ -252,11 +250,11 @@ static PetscErrorCode MatConvert_Gallop_Any(Mat A, MatType newtype, MatReuse reu
   Mat         B = A;
   Mat_Gallop *g;
   PetscBool   same;
-  char        parenttype[32];
+  const char *parenttype;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(PetscStrncpy(parenttype, g->parenttype, sizeof(parenttype)));
+  parenttype = g->parenttype;
   if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
   PetscCall(MatGallopDetach(B));
   PetscCall(PetscStrendswith(parenttype, newtype, &same)); /* aij, seqaij */
@@ -403,7 +401,10 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
     PetscCall(StructuresCreate(g));
     PetscCall(PetscObjectContainerCompose((PetscObject)A, GALLOP_CONTEXT, g, ContextDestroy));
   }
-  PetscCall(PetscStrncpy(g->parenttype, ParentTypes[parent], sizeof(g->parenttype)));
+  g->parenttype   = ParentTypes[parent];
+  g->parentindex  = parent;
+  g->mpi          = mpi;
+  g->deviceparent = (PetscBool)(parent == 1 || parent == 3);
   PetscCall(MatGallopInstall(A));
   PetscCall(ComposeConversions(A, type, mpi));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
@@ -436,18 +437,16 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
 PetscErrorCode MatGallopForget(Mat copy, Mat A)
 {
   Mat_Gallop *g;
-  int         parent;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(GetParentIndex(g->parenttype, &parent));
   PetscCall(ForEachComposed(copy, "MatConvert_", Uncompose, g->type->root)); /* every own name ends with the root name */
   PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatProductSetFromOptions_anytype_C", NULL));
-  if (parent < 2) {
+  if (!g->mpi) {
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSeqAIJKron_C", g->kron));
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatRetrieveValues_C", g->retrievevalues));
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatStoreValues_C", g->storevalues));
-  } else if (parent == 3) PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSetValuesCOO_C", g->setvaluescoo));
+  } else if (g->deviceparent) PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSetValuesCOO_C", g->setvaluescoo));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -455,17 +454,17 @@ PetscErrorCode MatGallopForget(Mat copy, Mat A)
 PetscErrorCode MatGallopDetach(Mat A)
 {
   Mat_Gallop *g;
-  int         parent;
+  PetscBool   mpi;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   if (!g) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GetParentIndex(g->parenttype, &parent));
+  mpi = g->mpi;
   PetscCall(MatGallopUninstall(A));
   PetscCall(MatGallopForget(A, A));
-  if (((PetscObject)A)->type_name) PetscCall(PetscObjectChangeTypeName((PetscObject)A, ParentTypes[parent]));
+  if (((PetscObject)A)->type_name) PetscCall(PetscObjectChangeTypeName((PetscObject)A, g->parenttype));
   PetscCall(PetscObjectCompose((PetscObject)A, GALLOP_CONTEXT, NULL));
-  if (parent >= 2) {
+  if (mpi) {
     Mat blocks[2] = {NULL, NULL};
 
     if (A->preallocated) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
@@ -480,11 +479,9 @@ static PetscErrorCode OptionsToBlocks(Mat A, Mat_Gallop *g, const PetscBool chan
 {
   Mat         blocks[2] = {NULL, NULL};
   Mat_Gallop *b;
-  int         parent;
 
   PetscFunctionBegin;
-  PetscCall(GetParentIndex(g->parenttype, &parent));
-  if (parent >= 2 && A->preallocated && !A->hash_active) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  if (g->mpi && A->preallocated && !A->hash_active) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (int k = 0; k < 2; k++) {
     if (!blocks[k]) continue;
     PetscCall(MatGallopGetContext(blocks[k], &b));
@@ -609,12 +606,10 @@ PetscErrorCode MatDuplicate_Gallop(Mat A, MatDuplicateOption option, Mat *B)
 PetscErrorCode MatGetMultiProcBlock_Gallop(Mat A, MPI_Comm comm, MatReuse reuse, Mat *B)
 {
   Mat_Gallop *g;
-  int         parent;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(GetParentIndex(g->parenttype, &parent));
-  if (parent >= 2) { /* MPIAIJ reads the off-diagonal values on the host, be they old or not */
+  if (g->mpi) { /* MPIAIJ reads the off-diagonal values on the host, be they old or not */
     Mat                offdiagonal;
     const PetscScalar *a;
 

@@ -15,17 +15,15 @@ PetscErrorCode MatGallopGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
 {
   Mat         blocks[2];
   Mat_Gallop *g, *b;
-  PetscBool   host;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(PetscStrcmp(g->parenttype, MATMPIAIJ, &host));
   PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
   for (int k = 0; k < 2; k++) {
     PetscCheck(blocks[k], PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has no blocks yet: assemble it first");
     PetscCall(MatGallopGetContext(blocks[k], &b));
     if (!b) {
-      if (host) PetscCall(MatGallopAttach(blocks[k], g->type));
+      if (!g->deviceparent) PetscCall(MatGallopAttach(blocks[k], g->type));
       else PetscCall(MatConvert_AIJ_Gallop(blocks[k], g->type->seq, MAT_INPLACE_MATRIX, &blocks[k]));
       PetscCall(MatGallopCopyOptions(A, blocks[k]));
       PetscCall(MatGallopGetContext(blocks[k], &b));

@@ -26,27 +26,27 @@ PetscErrorCode GallopLoanBegin(GallopLoan *loan)
 static PetscErrorCode LoanAddOne(GallopLoan *loan, Mat A)
 {
   Mat_Gallop *g;
-  char       *name;
-  PetscBool   own, mpi;
+  char      **name;
+  PetscBool   own;
 
   PetscFunctionBegin;
   if (!A) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetContext(A, &g));
   if (!g) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscStrbeginswith(g->parenttype, MATMPIAIJ, &mpi));
-  PetscCall(PetscStrcmp(((PetscObject)A)->type_name, mpi ? g->type->mpi : g->type->seq, &own));
+  PetscCall(PetscStrcmp(((PetscObject)A)->type_name, g->mpi ? g->type->mpi : g->type->seq, &own));
   if (!own) PetscFunctionReturn(PETSC_SUCCESS); /* lent already */
   PetscCheck(loan->n < (int)PETSC_STATIC_ARRAY_LENGTH(loan->mat), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many matrices in one operation");
-  PetscCall(PetscStrallocpy(!loan->host ? g->parenttype : mpi ? MATMPIAIJ : MATSEQAIJ, &name));
+  name                = &g->lent[loan->host];
+  loan->lent[loan->n] = !loan->host ? g->parenttype : g->mpi ? MATMPIAIJ : MATSEQAIJ;
+  if (!*name) PetscCall(PetscStrallocpy(loan->lent[loan->n], name));
   PetscCall(PetscObjectReference((PetscObject)A)); /* the operation may destroy it, as a block of a result that is set up anew */
-  if (!mpi) PetscCall(MatGallopTrustHost(A));
-  loan->mat[loan->n]  = A;
-  loan->own[loan->n]  = ((PetscObject)A)->type_name;
-  loan->lent[loan->n] = name;
+  if (!g->mpi) PetscCall(MatGallopTrustHost(A));
+  loan->mat[loan->n] = A;
+  loan->own[loan->n] = ((PetscObject)A)->type_name;
   lent++;
-  ((PetscObject)A)->type_name   = name;
+  ((PetscObject)A)->type_name   = *name; /* which the operation may free, as it may any matrix's */
+  *name                         = NULL;
   A->ops->productsetfromoptions = g->parent.productsetfromoptions;
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", NULL)); /* it would hide that of another factor */
   loan->n++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -77,16 +77,16 @@ PetscErrorCode GallopLoanEnd(GallopLoan *loan)
     const int   k = loan->n - 1;
     Mat         A = loan->mat[k];
     Mat_Gallop *g;
+    PetscBool   same;
 
-    if (((PetscObject)A)->type_name == loan->lent[k]) {
-      ((PetscObject)A)->type_name = loan->own[k];
-      PetscCall(PetscFree(loan->lent[k]));
-    } else PetscCall(PetscFree(loan->own[k])); /* the operation gave A another type, and freed the lent name */
     PetscCall(MatGallopGetContext(A, &g));
-    if (g) {
-      PetscCall(MatGallopInstall(A));
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
-    }
+    PetscCall(PetscStrcmp(((PetscObject)A)->type_name, loan->lent[k], &same));
+    if (g && same) {
+      PetscCall(PetscFree(g->lent[loan->host]));
+      g->lent[loan->host]         = ((PetscObject)A)->type_name;
+      ((PetscObject)A)->type_name = loan->own[k];
+    } else PetscCall(PetscFree(loan->own[k])); /* the operation gave A another type */
+    if (g) PetscCall(MatGallopInstall(A));
     PetscCall(MatDestroy(&A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -171,8 +171,11 @@ static PetscErrorCode GetFactorIds(const Mat_Product *product, PetscObjectId ids
 
   PetscFunctionBegin;
   for (int k = 0; k < 3; k++) {
+    PetscBool dense = PETSC_TRUE; /* or none: no product keeps blocks of it */
+
     ids[k] = 0;
-    if (factors[k]) PetscCall(PetscObjectGetId((PetscObject)factors[k], &ids[k]));
+    if (factors[k]) PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], &dense, MATSEQDENSE, MATMPIDENSE, ""));
+    if (!dense) PetscCall(PetscObjectGetId((PetscObject)factors[k], &ids[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -189,12 +192,23 @@ static PetscErrorCode ProductPhasesKeep(Mat C, const ProductPhases *keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetUpAgain(Mat C)
+/* MATSHELL runs products of the matrix that it was made of with data that it keeps and frees itself: they are put by while a product that was set up again has its own */
+typedef struct {
+  void *data;
+  Mat   work;
+} PutBy;
+
+static PetscErrorCode SetUpAgain(Mat C, PutBy *theirs)
 {
   Mat_Product *product = C->product;
 
   PetscFunctionBegin;
   if (product->data && product->destroy) PetscCall((*product->destroy)(&product->data));
+  else if (product->data) {
+    theirs->data   = product->data;
+    theirs->work   = product->Dwork;
+    product->Dwork = NULL;
+  }
   product->data    = NULL;
   product->destroy = NULL;
   PetscCall(MatProductSetFromOptions(C));
@@ -202,8 +216,22 @@ static PetscErrorCode SetUpAgain(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PutBack(Mat C, const PutBy *theirs)
+{
+  Mat_Product *product = C->product;
+
+  PetscFunctionBegin;
+  if (!theirs->data) PetscFunctionReturn(PETSC_SUCCESS);
+  if (product->data && product->destroy) PetscCall((*product->destroy)(&product->data));
+  PetscCall(MatDestroy(&product->Dwork));
+  product->data    = theirs->data;
+  product->Dwork   = theirs->work;
+  product->destroy = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The GPU's MPI products (MATMPIAIJCUSPARSE) keep the blocks of the factors that they were set up for: with other ones, from MatProductReplaceMats(), they are set up anew */
-static PetscErrorCode SetUpAgainForNewFactors(Mat C, const ProductPhases *phases, PetscBool *again)
+static PetscErrorCode SetUpAgainForNewFactors(Mat C, const ProductPhases *phases, PutBy *theirs, PetscBool *again)
 {
   Mat_Product  *product = C->product;
   Mat_Gallop   *g       = NULL;
@@ -212,16 +240,16 @@ static PetscErrorCode SetUpAgainForNewFactors(Mat C, const ProductPhases *phases
   PetscFunctionBegin;
   *again = PETSC_FALSE;
   PetscCall(MatGallopGetContext(product->A, &g));
-  if (g) PetscCall(PetscStrcmp(g->parenttype, MATMPIAIJCUSPARSE, again));
+  *again = (PetscBool)(g && g->mpi && g->deviceparent);
   if (!*again) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GetFactorIds(product, ids));
   *again = (PetscBool)(ids[0] != phases->factors[0] || ids[1] != phases->factors[1] || ids[2] != phases->factors[2]);
-  if (*again) PetscCall(SetUpAgain(C));
+  if (*again) PetscCall(SetUpAgain(C, theirs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* C = A B with a dense B. *done is false where the parent has to compute it; it is set up again then, for the host, where the GPU has no room for its copy of A. */
-static PetscErrorCode DenseProductNumeric(Mat C, const ProductPhases *phases, PetscBool *done, PetscBool *again)
+static PetscErrorCode DenseProductNumeric(Mat C, const ProductPhases *phases, PutBy *theirs, PetscBool *done, PetscBool *again)
 {
   Mat_Product *product = C->product;
   PetscBool    fits    = PETSC_TRUE;
@@ -230,7 +258,7 @@ static PetscErrorCode DenseProductNumeric(Mat C, const ProductPhases *phases, Pe
   PetscCall(MatMatMultNumeric_SeqGallop_SeqDense(product->A, product->B, C, PETSC_FALSE, done));
   if (!*done && !phases->host) PetscCall(MatGallopParentFits(product->A, PETSC_FALSE, &fits));
   *again = PetscNot(fits);
-  if (*again) PetscCall(SetUpAgain(C));
+  if (*again) PetscCall(SetUpAgain(C, theirs));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -238,6 +266,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
 {
   ProductPhases *kept, phases; /* a copy: what is composed with C may go */
   GallopLoan     loan;
+  PutBy          theirs = {NULL, NULL};
   PetscBool      again = PETSC_FALSE, dense, mpidense, done = PETSC_FALSE, isdense, isdevice, densehost;
 
   PetscFunctionBegin;
@@ -249,12 +278,12 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   if (densehost && !phases.host && isdense)
     PetscCall(MatConvert(C, MATSEQDENSECUDA, MAT_INPLACE_MATRIX, &C)); /* as the symbolic phase left it: the parent's function takes its array to be on the GPU */
   PetscCall(MatProductIsDense_Gallop(C->product, &dense, &mpidense));
-  if (dense) PetscCall(DenseProductNumeric(C, &phases, &done, &again));
+  if (dense) PetscCall(DenseProductNumeric(C, &phases, &theirs, &done, &again));
   if (mpidense) PetscCall(MatMatMultNumeric_MPIGallop_MPIDense(C->product->A, C->product->B, C, &done));
   if (!done && !phases.numeric) {
-    PetscCall(SetUpAgain(C));
+    PetscCall(SetUpAgain(C, &theirs));
     again = PETSC_TRUE;
-  } else if (!dense && !done) PetscCall(SetUpAgainForNewFactors(C, &phases, &again));
+  } else if (!dense && !done) PetscCall(SetUpAgainForNewFactors(C, &phases, &theirs, &again));
   if (again) {
     PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
     phases = *kept;
@@ -268,9 +297,11 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
       C->ops->productnumeric = MatProductNumeric_Gallop;
     }
   }
+  PetscCall(PutBack(C, &theirs));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));
   if (densehost && isdevice) PetscCall(MatConvert(C, MATSEQDENSE, MAT_INPLACE_MATRIX, &C));
   PetscCall(ResultAttach(C, phases.type));
+  PetscCall(MatGallopTrustDevice(C, 1)); /* MatProductNumeric() increases the state */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -329,6 +360,24 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Under parents' names PETSc asks the first factor that has such a function, ours, for a product that it does not know: the other factors may know it */
+static PetscErrorCode AskOtherFactors(Mat C)
+{
+  const Mat factors[3] = {C->product->A, C->product->B, C->product->type == MATPRODUCT_ABC ? C->product->C : NULL};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3; k++) {
+    PetscErrorCode (*f)(Mat) = NULL;
+
+    if (factors[k]) PetscCall(PetscObjectQueryFunction((PetscObject)factors[k], "MatProductSetFromOptions_anytype_C", &f));
+    if (f && f != MatProductSetFromOptions_Gallop) {
+      PetscCall((*f)(C));
+      break;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* PETSc comes here when factors are of the same Gallop type, or for any pair that it knows no product for (composed as anytype) */
 PetscErrorCode MatProductSetFromOptions_Gallop(Mat C)
 {
@@ -342,7 +391,10 @@ PetscErrorCode MatProductSetFromOptions_Gallop(Mat C)
   PetscCall(FactorType(C->product, &phases.type));
   PetscCall(HasHostFactor(C->product, &phases.host));
   PetscCall(LoanToProduct(&loan, C, phases.host));
-  if (!loan.n) PetscFunctionReturn(PETSC_SUCCESS); /* called from below: PETSc knows no product for the parents either */
+  if (!loan.n) { /* called from below: PETSc knows no product for the parents either */
+    PetscCall(AskOtherFactors(C));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   GallopLoanCall(&loan, MatProductSetFromOptions(C));
   if (C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_Gallop) {
     phases.symbolic = C->ops->productsymbolic;

@@ -3,6 +3,7 @@
 */
 
 #include <gallop/matgallopimpl.h>
+#include <petsc/private/vecimpl.h>
 
 #if PetscDefined(HAVE_CUDA)
 PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSEGetIJ(Mat, PetscBool, const PetscInt *[], const PetscInt *[]);
@@ -10,13 +11,6 @@ PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSERestoreIJ(Mat, PetscBool, const Pet
 PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSEGetArrayRead(Mat, const PetscScalar *[]);
 PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSERestoreArrayRead(Mat, const PetscScalar *[]);
 #endif
-
-static PetscErrorCode HasDeviceParent(const Mat_Gallop *g, PetscBool *device)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscStrendswith(g->parenttype, "cusparse", device));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* The pattern on the host, which is there wherever the values are */
 PetscErrorCode MatGallopGetHostPattern(Mat A, const PetscInt **i, const PetscInt **j)
@@ -94,22 +88,49 @@ PetscErrorCode MatGallopTrustHost(Mat A)
 }
 
 /*
+  MatGallopTrustDevice - Notes that the values of a matrix, or of the blocks of one, are on the GPU alone: a host that has them later got them from there
+
+  To be called in a function that left them there, with the number of times that PETSc increases the state of the matrix after it
+*/
+PetscErrorCode MatGallopTrustDevice(Mat A, PetscObjectState increases)
+{
+#if PetscDefined(HAVE_CUDA)
+  Mat         parts[2] = {A, NULL};
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (!g || !g->deviceparent) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &parts[0], &parts[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    if (!parts[k] || parts[k]->offloadmask != PETSC_OFFLOAD_GPU) continue;
+    PetscCall(MatGallopGetContext(parts[k], &g));
+    if (!g) continue;
+    PetscCall(MatGallopTrustHost(parts[k]));
+    if (parts[k] == A) g->seenstate += increases;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  (void)A, (void)increases;
+  return PETSC_SUCCESS;
+#endif
+}
+
+/*
   DeviceCSRFits - Whether the parent's copy is on the GPU, or has room there
 
   Asked before the parent makes it: without room PETSc ends in an error that leaves memory and an open log event behind. New values alone need no memory.
 */
-static PetscErrorCode DeviceCSRFits(Mat A, PetscBool *fits)
+static PetscErrorCode DeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
 {
 #if PetscDefined(HAVE_CUDA)
   const size_t   integer = sizeof(PetscInt), value = sizeof(PetscScalar);
   const PetscInt m = A->rmap->n, *i, *j;
-  Mat_Gallop    *g;
   size_t         bytes;
   void          *room;
 
   PetscFunctionBegin;
   *fits = PETSC_TRUE;
-  PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopTrustHost(A));
   if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied == A && g->copiednonzerostate == A->nonzerostate)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
@@ -119,7 +140,7 @@ static PetscErrorCode DeviceCSRFits(Mat A, PetscBool *fits)
   *fits = (PetscBool)(room != NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
 #else
-  (void)A;
+  (void)A, (void)g;
   *fits = PETSC_TRUE;
   return PETSC_SUCCESS;
 #endif
@@ -164,7 +185,7 @@ static PetscErrorCode ParentIsOnDevice(Mat A, PetscBool *device)
   PetscFunctionBegin;
   *device = PETSC_FALSE;
   PetscCall(MatGallopGetContext(A, &g));
-  if (g && !GallopBoundToCPU(A)) PetscCall(HasDeviceParent(g, device));
+  *device = (PetscBool)(g && g->deviceparent && !GallopBoundToCPU(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -207,8 +228,8 @@ static PetscBool NewestOnHost(Mat A)
 
 static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, const GallopFormat *format, GallopPlace place, CSRAccess *access)
 {
-  GallopCSR *csr = &access->csr;
-  PetscBool  deviceparent, host = (PetscBool)(place == GALLOP_HOST);
+  GallopCSR *csr  = &access->csr;
+  PetscBool  host = (PetscBool)(place == GALLOP_HOST);
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(access, sizeof(*access)));
@@ -217,9 +238,8 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, const GallopFormat *format, G
   csr->n       = A->cmap->n;
   PetscCall(MatGallopGetHostPattern(A, &csr->host_i, &csr->host_j));
   csr->nz = csr->host_i[csr->m];
-  PetscCall(HasDeviceParent(g, &deviceparent));
-  if (!host && deviceparent) PetscCall(MatGallopTrustHost(A));
-  if (!host && format->device_takes_host) host = (PetscBool)(!deviceparent || NewestOnHost(A));
+  if (!host && g->deviceparent) PetscCall(MatGallopTrustHost(A));
+  if (!host && format->device_takes_host) host = (PetscBool)(!g->deviceparent || NewestOnHost(A));
   if (host) {
     csr->memtype = PETSC_MEMTYPE_HOST;
     csr->i       = csr->host_i;
@@ -227,8 +247,8 @@ static PetscErrorCode CSRGet(Mat A, Mat_Gallop *g, const GallopFormat *format, G
     PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
   } else {
     csr->memtype = PETSC_MEMTYPE_CUDA;
-    if (deviceparent) {
-      PetscCall(DeviceCSRFits(A, &access->fits));
+    if (g->deviceparent) {
+      PetscCall(DeviceCSRFits(A, g, &access->fits));
       if (access->fits) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
     } else {
       const PetscScalar *a;
@@ -264,8 +284,7 @@ PetscErrorCode MatGallopGetValuesRead(Mat A, const PetscScalar **a, PetscMemType
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  if (g) PetscCall(HasDeviceParent(g, &device));
-  if (device) {
+  if (g && g->deviceparent) {
     PetscCall(MatGallopTrustHost(A));
     device = (PetscBool)(!GallopBoundToCPU(A) && !NewestOnHost(A));
   }
@@ -286,9 +305,12 @@ PetscErrorCode MatGallopRestoreValuesRead(Mat A, const PetscScalar **a, PetscMem
 /* Whether values can be written on the GPU: the parent has a copy of the matrix there, or room for it */
 PetscErrorCode MatGallopDeviceTakesValues(Mat A, PetscBool *takes)
 {
+  Mat_Gallop *g;
+
   PetscFunctionBegin;
   PetscCall(ParentIsOnDevice(A, takes));
-  if (*takes) PetscCall(DeviceCSRFits(A, takes));
+  PetscCall(MatGallopGetContext(A, &g));
+  if (*takes) PetscCall(DeviceCSRFits(A, g, takes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -339,11 +361,9 @@ PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind k
   const GallopStructure *structure = &g->structure[kind];
   const char            *who = g->parenttype, *of = kind == GALLOP_FORMAT ? "" : " with dense matrices";
   char                   what[64], where[64];
-  PetscBool              deviceparent;
 
   PetscFunctionBegin;
-  PetscCall(HasDeviceParent(g, &deviceparent));
-  if (csr && deviceparent) who = "the host"; /* where ParentMult() computes then */
+  if (csr && g->deviceparent) who = "the host"; /* where ParentMult() computes then */
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : structure->type->format->ucname));
   if (!csr) PetscCall(PetscStrlcat(what, " format", sizeof(what)));
   if (!csr && structure->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", structure->type->format->name));
@@ -360,26 +380,6 @@ PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind k
 /* From so many on, rows that have entries are counted where CSR is: on the host that takes as long as many products, 0.5 ns a row */
 static const PetscInt ManyRows = 1 << 16;
 
-/*
-  MatGallopUpdate - Gives the structure, the format or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
-
-  state is the object state that the entries count as. *data is NULL where the structure does not fit, and where there are no entries: key.nz tells. No structure is made of a
-  matrix without entries.
-*/
-PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscObjectState state, void **data)
-{
-  GallopStructure        *structure = &g->structure[kind];
-  GallopInstance         *inst      = &structure->instance[place];
-  GallopKey              *key       = &inst->key, now;
-  GallopType              type      = structure->type;
-  const GallopFormatWork *work      = GallopWork(type->format, place);
-  CSRAccess               access;
-  const PetscInt         *i, *j;
-  PetscBool               samepattern, again = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  /* assembly from a hash table is one within another, which changes no more than the state */
-  if (key->assemblies && key->assemblies == A->num_ass - 1 && key->state == state - 1) {
 /* Products that the parent computes before free memory is looked at once more: to ask the driver takes as long as a few small products. Doubled with each try that fails. */
 static const PetscInt FewestWaits = 64, MostWaits = 1 << 16;
 
@@ -407,6 +407,26 @@ static PetscErrorCode MayFitNow(GallopInstance *inst, GallopPlace place, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  MatGallopUpdate - Gives the structure, the format or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
+
+  state is the object state that the entries count as. *data is NULL where the structure does not fit, and where there are no entries: key.nz tells. No structure is made of a
+  matrix without entries.
+*/
+PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscObjectState state, void **data)
+{
+  GallopStructure        *structure = &g->structure[kind];
+  GallopInstance         *inst      = &structure->instance[place];
+  GallopKey              *key       = &inst->key, now;
+  GallopType              type      = structure->type;
+  const GallopFormatWork *work      = GallopWork(type->format, place);
+  CSRAccess               access;
+  const PetscInt         *i, *j;
+  PetscBool               samepattern, again = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  /* assembly from a hash table is one within another, which changes no more than the state */
+  if (key->assemblies && key->assemblies == A->num_ass - 1 && key->state == state - 1) {
     key->state      = state;
     key->assemblies = 0;
   }
@@ -517,6 +537,12 @@ static PetscErrorCode ArraysRestore(Vec x, Vec y, Vec z, Arrays *arrays)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether vectors have their arrays on the GPU, when they are asked for there: those that are bound to the CPU have not */
+static PetscBool OnDevice(Vec x, Vec y, Vec z)
+{
+  return (PetscBool)(x->ops->getarrayandmemtype && z->ops->getarrayandmemtype && (!y || y->ops->getarrayandmemtype));
+}
+
 static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
 {
   PetscBool device = PETSC_FALSE, together = PETSC_FALSE;
@@ -524,9 +550,11 @@ static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
   PetscFunctionBegin;
   if (PetscDefined(HAVE_CUDA) && !GallopBoundToCPU(A)) PetscCall(GallopDeviceAvailable(&device));
   if (device) {
-    PetscCall(ArraysGetOn(x, y, z, arrays, &together));
-    if (together) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCall(ArraysRestore(x, y, z, arrays));
+    if (OnDevice(x, y, z)) {
+      PetscCall(ArraysGetOn(x, y, z, arrays, &together));
+      if (together) PetscFunctionReturn(PETSC_SUCCESS);
+      PetscCall(ArraysRestore(x, y, z, arrays));
+    }
     PetscCall(PetscInfo(A, "A vector of the product lives on the host: so does the product. Use -vec_type cuda, -dm_vec_type cuda or MatCreateVecs()\n"));
   }
   arrays->place = GALLOP_HOST;
@@ -538,13 +566,9 @@ static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Runs one of the parent's products. The CUSPARSE parent computes on the GPU and takes only its vectors: with a vector on the host
-  or no room on the GPU for its copy of the matrix, it is bound to the CPU for the duration, which rewrites function pointers and brings newer values to the host, no more.
-*/
 typedef enum { PARENT_MULT, PARENT_MULTADD, PARENT_MULTTRANSPOSE, PARENT_MULTTRANSPOSEADD, PARENT_MULTHERMITIANTRANSPOSE, PARENT_MULTHERMITIANTRANSPOSEADD } ParentProduct;
 
-static PetscErrorCode ConjugatedTranspose(Mat A, Vec x, Vec y, Vec z)
+static PetscErrorCode ConjugatedTranspose(Mat A, PetscErrorCode (*multtranspose)(Mat, Vec, Vec), Vec x, Vec y, Vec z)
 {
   Vec w, t;
 
@@ -553,7 +577,7 @@ static PetscErrorCode ConjugatedTranspose(Mat A, Vec x, Vec y, Vec z)
   PetscCall(VecDuplicate(z, &t));
   PetscCall(VecCopy(x, w));
   PetscCall(VecConjugate(w));
-  PetscCall((*A->ops->multtranspose)(A, w, t));
+  PetscCall((*multtranspose)(A, w, t));
   PetscCall(VecConjugate(t));
   if (y && y != z) PetscCall(VecCopy(y, z));
   if (y) PetscCall(VecAXPY(z, 1.0, t));
@@ -563,44 +587,68 @@ static PetscErrorCode ConjugatedTranspose(Mat A, Vec x, Vec y, Vec z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CallParent(Mat A, ParentProduct product, Vec x, Vec y, Vec z)
+/* One of the parent's products, by a table of its functions. These look at the matrix's data and at none of A->ops, so that ours may stay there. */
+static PetscErrorCode CallParent(Mat A, const struct _MatOps *parent, ParentProduct product, Vec x, Vec y, Vec z)
 {
   PetscFunctionBegin;
   switch (product) {
   case PARENT_MULT:
-    PetscUseTypeMethod(A, mult, x, z);
+    PetscCall((*parent->mult)(A, x, z));
     break;
   case PARENT_MULTADD:
-    PetscUseTypeMethod(A, multadd, x, y, z);
+    PetscCall((*parent->multadd)(A, x, y, z));
     break;
   case PARENT_MULTTRANSPOSE:
-    PetscUseTypeMethod(A, multtranspose, x, z);
+    PetscCall((*parent->multtranspose)(A, x, z));
     break;
   case PARENT_MULTTRANSPOSEADD:
-    PetscUseTypeMethod(A, multtransposeadd, x, y, z);
+    PetscCall((*parent->multtransposeadd)(A, x, y, z));
     break;
   case PARENT_MULTHERMITIANTRANSPOSE:
-    if (A->ops->multhermitiantranspose) PetscUseTypeMethod(A, multhermitiantranspose, x, z);
-    else PetscCall(ConjugatedTranspose(A, x, NULL, z));
+    if (parent->multhermitiantranspose) PetscCall((*parent->multhermitiantranspose)(A, x, z));
+    else PetscCall(ConjugatedTranspose(A, parent->multtranspose, x, NULL, z));
     break;
   case PARENT_MULTHERMITIANTRANSPOSEADD:
-    if (A->ops->multhermitiantransposeadd) PetscUseTypeMethod(A, multhermitiantransposeadd, x, y, z);
-    else PetscCall(ConjugatedTranspose(A, x, y, z));
+    if (parent->multhermitiantransposeadd) PetscCall((*parent->multhermitiantransposeadd)(A, x, y, z));
+    else PetscCall(ConjugatedTranspose(A, parent->multtranspose, x, y, z));
     break;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  A product of the CUSPARSE parent's on the host: by the functions that it has there, which it shows while it is bound to the CPU. To bind it costs more than a small product, so
+  transposed products, which MATAIJ computes in the same way bound or not, keep the table; the others use inodes only when bound, and are here only where the GPU has no room.
+*/
+static PetscErrorCode CallParentOnHost(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
+{
+  const PetscBool transposed = (PetscBool)(product != PARENT_MULT && product != PARENT_MULTADD);
+
+  PetscFunctionBegin;
+  if (transposed && g->parentonhost) {
+    PetscCall(CallParent(A, g->parentonhost, product, x, y, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGallopUninstall(A));
+  PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  if (!g->parentonhost) {
+    PetscCall(PetscNew(&g->parentonhost));
+    *g->parentonhost = *A->ops;
+  }
+  PetscCall(CallParent(A, g->parentonhost, product, x, y, z));
+  PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscCall(MatGallopInstall(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Runs one of the parent's products. The CUSPARSE parent takes only vectors of the GPU: with a vector on the host, or no room on the GPU for its copy of the matrix, it computes on the host. */
 static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
 {
-  PetscBool   deviceparent, fits;
-  Arrays      arrays;
-  GallopPlace place = GALLOP_HOST;
+  PetscBool fits = PETSC_TRUE, host = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY");
   g->stats.fallbacks++;
-  PetscCall(HasDeviceParent(g, &deviceparent));
   if (!PetscDefined(USE_COMPLEX)) { /* cuSPARSE refuses the conjugate transpose of real matrices */
     if (product == PARENT_MULTHERMITIANTRANSPOSE) product = PARENT_MULTTRANSPOSE;
     if (product == PARENT_MULTHERMITIANTRANSPOSEADD) product = PARENT_MULTTRANSPOSEADD;
@@ -610,30 +658,17 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     PetscCall(VecCopy(y, z));
     y = z;
   }
-  if (deviceparent && !GallopBoundToCPU(A)) {
-    PetscCall(MatGallopTrustHost(A));
-    PetscCall(ArraysGet(A, x, y, z, &arrays));
-    place = arrays.place;
-    PetscCall(ArraysRestore(x, y, z, &arrays));
-    if (place == GALLOP_DEVICE) {
-      const void *data = g->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].data;
+  if (g->deviceparent && !GallopBoundToCPU(A)) {
+    const void *data = g->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].data;
 
-      fits = PETSC_TRUE;
-      if (data && g->type->format->streams && (*g->type->format->streams)(data)) place = GALLOP_HOST;
-      else PetscCall(DeviceCSRFits(A, &fits));
-      if (!fits) {
-        PetscCall(MatGallopWarnTooLarge(A, g, GALLOP_FORMAT, place, PETSC_TRUE));
-        place = GALLOP_HOST;
-      }
-    }
+    PetscCall(MatGallopTrustHost(A));
+    host = PetscNot(OnDevice(x, y, z));
+    if (!host && data && g->type->format->streams) host = (*g->type->format->streams)(data);
+    if (!host) PetscCall(DeviceCSRFits(A, g, &fits));
+    if (!fits) PetscCall(MatGallopWarnTooLarge(A, g, GALLOP_FORMAT, GALLOP_DEVICE, PETSC_TRUE));
   }
-  PetscCall(MatGallopUninstall(A));
-  if (deviceparent && !GallopBoundToCPU(A) && place == GALLOP_HOST) {
-    PetscCall(MatBindToCPU(A, PETSC_TRUE));
-    PetscCall(CallParent(A, product, x, y, z));
-    PetscCall(MatBindToCPU(A, PETSC_FALSE));
-  } else PetscCall(CallParent(A, product, x, y, z));
-  PetscCall(MatGallopInstall(A));
+  if (host || !fits) PetscCall(CallParentOnHost(A, g, product, x, y, z));
+  else PetscCall(CallParent(A, &g->parent, product, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

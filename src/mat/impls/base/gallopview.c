@@ -6,14 +6,12 @@
 static PetscErrorCode GetParts(Mat A, Mat parts[2], int *n)
 {
   Mat_Gallop *g;
-  PetscBool   mpi;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(PetscStrbeginswith(g->parenttype, MATMPIAIJ, &mpi));
   parts[0] = A;
   *n       = 1;
-  if (mpi) {
+  if (g->mpi) {
     *n = 2;
     PetscCall(MatGallopGetBlocks(A, &parts[0], &parts[1]));
   }
