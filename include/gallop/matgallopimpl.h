@@ -13,7 +13,7 @@ struct _GallopType {
   const GallopFormat *format;
   char                root[32], aijroot[32], seq[32], mpi[32]; /* evchyb, aijevchyb, seqaijevchyb, mpiaijevchyb */
   PetscLogEvent       event_build, event_refresh, event_mult;
-  PetscBool           cited, warned;
+  PetscBool           cited, warned, cusparse; /* cusparse: its factorizations are registered for the type */
   GallopType          next;
 };
 
@@ -172,7 +172,8 @@ PETSC_INTERN PetscErrorCode MatGallopWantsDense_MPI(Mat, Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopGetDensePlace(Mat, Mat, Mat, GallopPlace *);
 PETSC_INTERN PetscErrorCode MatGallopDenseGetArray(Mat, GallopPlace, GallopAccess, PetscScalar **, PetscMemType *);
 PETSC_INTERN PetscErrorCode MatGallopDenseRestoreArray(Mat, GallopPlace, GallopAccess, PetscScalar **);
-PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(GallopType);
+PETSC_INTERN PetscErrorCode MatSolverTypeRegister_Gallop(void);
+PETSC_INTERN PetscErrorCode MatSolverTypeRegisterCUSPARSE_Gallop(GallopType);
 
 PETSC_INTERN PetscErrorCode MatDuplicate_Gallop(Mat, MatDuplicateOption, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopHostBecomesNewer(Mat);

@@ -109,7 +109,6 @@ PetscErrorCode GallopFormatRegister(const GallopFormat *format)
   PetscCall(MatRegisterRootName(t->aijroot, t->seq, t->mpi));
   PetscCall(MatRegisterRootName(t->root, t->seq, t->mpi));
   PetscCall(MatSeqAIJRegister(t->seq, MatConvert_AIJ_Gallop));
-  PetscCall(MatSolverTypeRegister_Gallop(t));
   t->next        = GallopTypeList;
   GallopTypeList = t;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -215,6 +214,7 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(PetscRegisterFinalize(GallopFinalizePackage));
   PetscCall(MatInitializePackage());
   PetscCall(GallopTypeOfTiledSpMM(&tiledspmm)); /* its log events, on all processes */
+  PetscCall(MatSolverTypeRegister_Gallop());
   for (int k = 0; GallopFormats[k]; k++) PetscCall(GallopFormatRegister(GallopFormats[k]));
   PetscCall(PetscLogEventRegister("GallopMatPermute", MAT_CLASSID, &Gallop_MatPermute));
   PetscCall(PetscLogEventRegister("GallopVecPermute", VEC_CLASSID, &Gallop_VecPermute));

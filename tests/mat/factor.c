@@ -136,6 +136,28 @@ static PetscErrorCode InPlace(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Without a GPU there is no factorization of cuSPARSE's: an error says so, also inside a preconditioner that gives its factors a prefix, where PETSc would use what it did not get */
+static PetscErrorCode NoSolver(PetscBool gpu)
+{
+  Mat            A, F = NULL;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, 30, 30, 30, 30));
+  PetscCall(MatSetType(A, TestFormat("")));
+  PetscCall(MatSetUp(A));
+  PetscCall(FillDominant(A, 52));
+  PetscCall(MatSetOptionsPrefixFactor(A, "sub_"));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatGetFactor(A, MATSOLVERCUSPARSE, MAT_FACTOR_ILU, &F);
+  PetscCall(PetscPopErrorHandler());
+  PetscCheck(gpu ? !ierr && F : ierr == PETSC_ERR_MISSING_FACTOR, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The factorization by %s gave error %d", MATSOLVERCUSPARSE, (int)ierr);
+  PetscCall(MatDestroy(&F));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   const MatFactorType ftypes[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
@@ -150,6 +172,7 @@ int main(int argc, char **argv)
     if (gpu) PetscCall(Test(MATSOLVERCUSPARSE, ftypes[k]));
   }
   PetscCall(InPlace());
+  PetscCall(NoSolver(gpu));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -406,6 +406,7 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   g->mpi          = mpi;
   g->deviceparent = (PetscBool)(parent == 1 || parent == 3);
   PetscCall(MatGallopInstall(A));
+  if (!mpi && g->deviceparent) PetscCall(MatSolverTypeRegisterCUSPARSE_Gallop(type));
   PetscCall(ComposeConversions(A, type, mpi));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
   if (parent == 3) {

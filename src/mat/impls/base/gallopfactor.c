@@ -189,17 +189,20 @@ static PetscErrorCode MatGetFactor_gallop_cusparse(Mat A, MatFactorType ftype, M
   Mat_Gallop *g;
 
   PetscFunctionBegin;
-  *F = NULL; /* declines: PETSc goes on to the next package */
+  *F = NULL;
   PetscCall(MatGallopGetContext(A, &g));
-  if (g) PetscCall(MatSolverTypeGet(MATSOLVERCUSPARSE, g->parenttype, ftype, NULL, NULL, &create));
+  if (g && g->deviceparent) PetscCall(MatSolverTypeGet(MATSOLVERCUSPARSE, g->parenttype, ftype, NULL, NULL, &create));
+  else { /* on the host since another process has no GPU: PETSc may take NULL for a factor */
+    PetscCall(PetscInfo(A, "The matrix lives on the host: PETSc's own factorization instead of %s's\n", MATSOLVERCUSPARSE));
+    PetscCall(MatSolverTypeGet(MATSOLVERPETSC, MATSEQAIJ, ftype, NULL, NULL, &create));
+  }
   if (create) PetscCall((*create)(A, ftype, F));
   PetscCall(TakeSymbolic(A, *F));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSolverTypeRegister_Gallop(GallopType type)
+PetscErrorCode MatSolverTypeRegister_Gallop(void)
 {
-  const MatFactorType ftypes[]                        = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
   PetscErrorCode (*create)(Mat, MatFactorType, Mat *) = NULL;
 
   PetscFunctionBegin;
@@ -208,7 +211,17 @@ PetscErrorCode MatSolverTypeRegister_Gallop(GallopType type)
     PetscCreateILU = create;
     PetscCall(MatSolverTypeRegister(MATSOLVERPETSC, MATSEQAIJ, MAT_FACTOR_ILU, MatGetFactor_gallop_petsc));
   }
-  if (!PetscDefined(HAVE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Only once there is a matrix on the GPU: else PETSc's own error says that the type has no such factorization, where a function that gives none would have PETSc use NULL */
+PetscErrorCode MatSolverTypeRegisterCUSPARSE_Gallop(GallopType type)
+{
+  const MatFactorType ftypes[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
+
+  PetscFunctionBegin;
+  if (type->cusparse) PetscFunctionReturn(PETSC_SUCCESS);
+  type->cusparse = PETSC_TRUE;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(ftypes); k++) PetscCall(MatSolverTypeRegister(MATSOLVERCUSPARSE, type->seq, ftypes[k], MatGetFactor_gallop_cusparse));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
