@@ -20,8 +20,8 @@ ifneq ($(and $(PETSC_DIR),$(VARIANT)),)
 $(error PETSC_DIR=$(PETSC_DIR) names a PETSc, and VARIANT=$(VARIANT) asks for one that make builds: set one of them)
 endif
 
-# one fragment for each way to ask for a PETSc, so that several can be used side by side
-petsc_asked := $(if $(PETSC_DIR),dir$(subst /,_,$(PETSC_DIR)/$(PETSC_ARCH)),$(or $(VARIANT),default))
+# one fragment for each way to ask for a PETSc, so that several can be used side by side; a link that leads elsewhere now asks for another one
+petsc_asked := $(if $(PETSC_DIR),dir$(subst /,_,$(or $(realpath $(PETSC_DIR)),$(PETSC_DIR))/$(PETSC_ARCH)),$(or $(VARIANT),default))
 petsc_mk    := build/petsc/$(petsc_asked)$(addprefix -sm,$(GALLOP_CUDA_ARCH)).mk
 dry_run     := $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 
@@ -77,7 +77,8 @@ $(build)/obj/%.cu.o: src/%.cu $(build)/compile.txt
 	@echo "  CUDA $<"
 	@$(compile_cuda) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
-# What compiled and linked last is kept in a file that is written again, and so rebuilds, when it changes.
+# What compiled and linked last is kept in a file that is written again, and so rebuilds, when it changes. It does not depend on the
+# fragment: another way to ask for the same PETSc has another one, newer or older. A changed petscconf.h is seen as headers are.
 define newline
 
 
@@ -87,7 +88,7 @@ ifneq ($$(strip $$(subst $$(newline), ,$$(if $$(wildcard $(1)),$$(file <$(1)))))
 $(1): force
 endif
 $(1): export GALLOP_REMEMBER = $$(strip $(2))
-$(1): $(petsc_mk)
+$(1):
 	@mkdir -p $$(@D)
 	@printf '%s\n' "$$$$GALLOP_REMEMBER" >$$@
 endef

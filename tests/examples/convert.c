@@ -12,5 +12,9 @@
     suffix: installed
     command: ${GALLOP_TESTS}/examples/installed ${label}
     output_file: output/empty.out
+  test:
+    suffix: samepetsc
+    command: ${GALLOP_TESTS}/examples/samepetsc
+    output_file: output/empty.out
 
 TEST*/
