@@ -156,6 +156,34 @@ static PetscErrorCode DMMatrix(PetscBool byoption)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix of a DMDA is converted with what PETSc's AIJ takes along, which is neither the DM nor its viewer, in natural order, where the matrix is a copy */
+static PetscErrorCode DMMatrixTo(MatType to, MatReuse reuse)
+{
+  DM                da;
+  Mat               M[2], C[2];
+  PetscErrorCodeFn *view[2];
+  PetscObject       dm[2];
+
+  PetscFunctionBegin;
+  PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 6, 7, PETSC_DECIDE, PETSC_DECIDE, 2, 1, NULL, NULL, &da));
+  PetscCall(DMSetUp(da));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(DMSetMatType(da, k == 0 ? MATAIJ : TestFormat("")));
+    PetscCall(DMCreateMatrix(da, &M[k]));
+    PetscCall(MatShift(M[k], 1.0));
+    C[k] = reuse == MAT_INPLACE_MATRIX ? M[k] : NULL;
+    PetscCall(MatConvert(M[k], to, reuse, &C[k]));
+    PetscCall(MatGetOperation(C[k], MATOP_VIEW, &view[k]));
+    PetscCall(PetscObjectQuery((PetscObject)C[k], "__PETSc_dm", &dm[k]));
+    PetscCall(MatDestroy(&C[k]));
+    if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDestroy(&M[k]));
+  }
+  PetscCheck(view[0] == view[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a matrix of a DMDA converted to %s has another viewer than when it was %s", to, MATAIJ);
+  PetscCheck(dm[0] == dm[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a matrix of a DMDA converted to %s has %s DM, unlike when it was %s", to, dm[1] ? "a" : "no", MATAIJ);
+  PetscCall(DMDestroy(&da));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- conversions ---- */
 
 /* Any matrix against the plain one */
@@ -611,6 +639,10 @@ int main(int argc, char **argv)
     PetscCall(SetTypeTwice());
     PetscCall(DMMatrix(PETSC_FALSE));
     PetscCall(DMMatrix(PETSC_TRUE));
+    PetscCall(DMMatrixTo(MATAIJ, MAT_INITIAL_MATRIX));
+    PetscCall(DMMatrixTo(MATAIJ, MAT_INPLACE_MATRIX));
+    PetscCall(DMMatrixTo(MATBAIJ, MAT_INITIAL_MATRIX));
+    PetscCall(DMMatrixTo(MATDENSE, MAT_INITIAL_MATRIX));
     PetscCall(FromAIJ(TestSquare, NULL, TestFormat("")));
     PetscCall(FromAIJ(TestSquareHash, NULL, TestFormat("aij")));
     PetscCall(FromAIJ(TestWide, NULL, TestFormat("")));

@@ -255,7 +255,10 @@ static PetscErrorCode MatConvert_Gallop_Any(Mat A, MatType newtype, MatReuse reu
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   parenttype = g->parenttype;
-  if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+  if (reuse != MAT_INPLACE_MATRIX) { /* as MatConvert() makes AIJ of AIJ: MatDuplicate() would copy the viewer and the DM too */
+    PetscUseTypeMethod(A, duplicate, MAT_COPY_VALUES, &B);
+    PetscCall(MatPropagateSymmetryOptions(A, B));
+  }
   PetscCall(MatGallopDetach(B));
   PetscCall(PetscStrendswith(parenttype, newtype, &same)); /* aij, seqaij */
   if (reuse == MAT_REUSE_MATRIX) {
