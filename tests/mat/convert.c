@@ -163,10 +163,13 @@ static PetscErrorCode DMMatrixTo(MatType to, MatReuse reuse)
   Mat               M[2], C[2];
   PetscErrorCodeFn *view[2];
   PetscObject       dm[2];
+  PetscViewer       viewer;
 
   PetscFunctionBegin;
   PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 6, 7, PETSC_DECIDE, PETSC_DECIDE, 2, 1, NULL, NULL, &da));
   PetscCall(DMSetUp(da));
+  PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "/dev/null", &viewer));
+  PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_NATIVE));
   for (int k = 0; k < 2; k++) {
     PetscCall(DMSetMatType(da, k == 0 ? MATAIJ : TestFormat("")));
     PetscCall(DMCreateMatrix(da, &M[k]));
@@ -175,11 +178,13 @@ static PetscErrorCode DMMatrixTo(MatType to, MatReuse reuse)
     PetscCall(MatConvert(M[k], to, reuse, &C[k]));
     PetscCall(MatGetOperation(C[k], MATOP_VIEW, &view[k]));
     PetscCall(PetscObjectQuery((PetscObject)C[k], "__PETSc_dm", &dm[k]));
+    PetscCall(MatView(C[k], viewer));
     PetscCall(MatDestroy(&C[k]));
     if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDestroy(&M[k]));
   }
   PetscCheck(view[0] == view[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a matrix of a DMDA converted to %s has another viewer than when it was %s", to, MATAIJ);
   PetscCheck(dm[0] == dm[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a matrix of a DMDA converted to %s has %s DM, unlike when it was %s", to, dm[1] ? "a" : "no", MATAIJ);
+  PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(DMDestroy(&da));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

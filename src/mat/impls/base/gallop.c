@@ -193,6 +193,12 @@ static PetscErrorCode InstallDestroy(Mat A, Mat_Gallop *g, int parent)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatSetOperation() keeps the viewer that it replaces as the native one, and ours must not stay in a matrix that is not ours any more */
+static void ViewNative(Mat A, Mat_Gallop *g)
+{
+  if (A->ops->viewnative == MatView_Gallop) A->ops->viewnative = g->parent.view;
+}
+
 /* While values go to a hash table, PETSc has functions of its own in A->ops, and puts back what was there, ours, when it is done: hands off till then */
 PetscErrorCode MatGallopInstall(Mat A)
 {
@@ -201,6 +207,7 @@ PetscErrorCode MatGallopInstall(Mat A)
   PetscFunctionBegin;
   if (A->hash_active) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetContext(A, &g));
+  ViewNative(A, g);
   if (!g->mpi) {
     GALLOP_SLOTS_SEQ(TAKE_ALWAYS, TAKE_WHERE)
   } else {
@@ -217,6 +224,7 @@ PetscErrorCode MatGallopUninstall(Mat A)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
+  ViewNative(A, g);
   if (!g->mpi) {
     GALLOP_SLOTS_SEQ(GIVE_BACK, GIVE_BACK)
   } else {
