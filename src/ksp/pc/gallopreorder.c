@@ -1,6 +1,7 @@
 /* PCGALLOPREORDER: a solver inside that works on the permuted operator, whose products permute nothing */
 
 #include <petsc/private/pcimpl.h>
+#include <petsc/private/kspimpl.h>
 #include <petscgallop.h>
 
 /* An operator, what it was when it was permuted last, and the permuted one */
@@ -10,10 +11,26 @@ typedef struct {
 } Operator;
 
 typedef struct {
-  KSP      ksp;
-  IS       order;
-  Operator amat, pmat; /* pmat.permuted is NULL where the two are the same matrix */
-  Vec      x, b;       /* permuted */
+  PetscReal rtol, abstol, divtol;
+  PetscInt  max_it, min_it;
+} Tolerances;
+
+/* What the outer solver, whose KSPSolve() runs, makes of the solver inside. KSPMatSolve() and PCApply() do not say who calls. */
+typedef enum {
+  OUTER_UNKNOWN,
+  OUTER_ITERATES, /* a preconditioner, which may be inexact */
+  OUTER_PREONLY   /* all that is solved */
+} Outer;
+
+typedef struct {
+  KSP        ksp;
+  IS         order;
+  Operator   amat, pmat;  /* pmat.permuted is NULL where the two are the same matrix */
+  Vec        x, b;        /* permuted */
+  Tolerances given;       /* what the solver inside has been given last; where it has something else, that was set for it alone */
+  PetscBool  fromoptions; /* KSPSetFromOptions() of the outer solver has been called since it last solved */
+  Outer      outer;
+  PetscBool  guess; /* the outer solver has an initial guess that it hands on */
 } PC_GallopReorder;
 
 static PetscErrorCode OperatorReset(Operator *op)
@@ -121,6 +138,59 @@ static PetscErrorCode Update(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode GetTolerances(KSP ksp, Tolerances *t)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPGetTolerances(ksp, &t->rtol, &t->abstol, &t->divtol, &t->max_it));
+  PetscCall(KSPGetMinimumIterations(ksp, &t->min_it));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetTolerances(KSP ksp, const Tolerances *t)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPSetTolerances(ksp, t->rtol, t->abstol, t->divtol, t->max_it));
+  PetscCall(KSPSetMinimumIterations(ksp, t->min_it));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Those that the options database has for a solver; the others stay */
+static PetscErrorCode ReadTolerances(KSP ksp, Tolerances *t)
+{
+  PetscOptions options = ((PetscObject)ksp)->options;
+  const char  *prefix  = ((PetscObject)ksp)->prefix;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetReal(options, prefix, "-ksp_rtol", &t->rtol, NULL));
+  PetscCall(PetscOptionsGetReal(options, prefix, "-ksp_atol", &t->abstol, NULL));
+  PetscCall(PetscOptionsGetReal(options, prefix, "-ksp_divtol", &t->divtol, NULL));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-ksp_max_it", &t->max_it, NULL));
+  PetscCall(PetscOptionsGetInt(options, prefix, "-ksp_min_it", &t->min_it, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The solver inside has the outer one's tolerances as they are now, but for those that were set for it alone */
+static PetscErrorCode HandTolerances(PC_GallopReorder *reorder, KSP outer)
+{
+  Tolerances from, now;
+
+  PetscFunctionBegin;
+  PetscCall(GetTolerances(outer, &from));
+  if (reorder->fromoptions) { /* KSPPREONLY does not read them */
+    PetscCall(ReadTolerances(outer, &from));
+    PetscCall(SetTolerances(outer, &from));
+  }
+  PetscCall(ReadTolerances(reorder->ksp, &from)); /* also a value that it had anyway holds once it is an option */
+  PetscCall(GetTolerances(reorder->ksp, &now));
+  if (now.rtol == reorder->given.rtol) now.rtol = reorder->given.rtol = from.rtol;
+  if (now.abstol == reorder->given.abstol) now.abstol = reorder->given.abstol = from.abstol;
+  if (now.divtol == reorder->given.divtol) now.divtol = reorder->given.divtol = from.divtol;
+  if (now.max_it == reorder->given.max_it) now.max_it = reorder->given.max_it = from.max_it;
+  if (now.min_it == reorder->given.min_it) now.min_it = reorder->given.min_it = from.min_it;
+  PetscCall(SetTolerances(reorder->ksp, &now));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCSetUp_GallopReorder(PC pc)
 {
   PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
@@ -128,6 +198,68 @@ static PetscErrorCode PCSetUp_GallopReorder(PC pc)
   PetscFunctionBegin;
   PetscCall(Update(pc));
   PetscCall(KSPSetUp(reorder->ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Called at the beginning of each KSPSolve() and KSPMatSolve(): nothing has failed in it yet */
+static PetscErrorCode PCSetUpOnBlocks_GallopReorder(PC pc)
+{
+  PetscFunctionBegin;
+  PetscCall(PCSetFailedReason(pc, PC_NOERROR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPreSolve_GallopReorder(PC pc, KSP ksp, Vec b, Vec x)
+{
+  PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
+  PetscBool         preonly;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &preonly, KSPPREONLY, KSPNONE, ""));
+  if (ksp->pc != pc) preonly = PETSC_FALSE; /* one of several, in a PCCOMPOSITE */
+  reorder->outer = preonly ? OUTER_PREONLY : OUTER_ITERATES;
+  if (ksp->pc == pc && ksp->reason == KSP_DIVERGED_PC_FAILED) ksp->reason = KSP_CONVERGED_ITERATING; /* KSPSetUp() found the failure of the solve before */
+  if (preonly) {
+    PetscCall(HandTolerances(reorder, ksp));
+    PetscCall(KSPGetInitialGuessNonzero(ksp, &reorder->guess));
+    if (reorder->guess) PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_FALSE)); /* till PCPostSolve(): KSPPREONLY refuses it */
+  }
+  reorder->fromoptions = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCPostSolve_GallopReorder(PC pc, KSP ksp, Vec b, Vec x)
+{
+  PC_GallopReorder  *reorder = (PC_GallopReorder *)pc->data;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetConvergedReason(reorder->ksp, &reason));
+  /* KSPPREONLY has overwritten the solution because of the failure; after KSP_DIVERGED_ITS programs expect the last iterate */
+  if (reorder->outer == OUTER_PREONLY && reason == KSP_DIVERGED_ITS) PetscCall(VecGallopPermute(reorder->x, reorder->order, PETSC_TRUE, x));
+  if (reorder->guess) PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+  reorder->guess = PETSC_FALSE;
+  reorder->outer = OUTER_UNKNOWN;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPCheckSolve() takes KSP_DIVERGED_ITS for no failure, since solvers inside others may be inexact: not so where nobody corrects the solution */
+static PetscErrorCode CheckIterations(PC pc)
+{
+  PC_GallopReorder  *reorder = (PC_GallopReorder *)pc->data;
+  KSPConvergedReason reason;
+  PetscInt           its;
+  PetscBool          error;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetConvergedReason(reorder->ksp, &reason));
+  if (reason != KSP_DIVERGED_ITS || reorder->outer == OUTER_ITERATES) PetscFunctionReturn(PETSC_SUCCESS);
+  if (reorder->outer == OUTER_PREONLY) {
+    PetscCall(KSPGetErrorIfNotConverged(reorder->ksp, &error));
+    PetscCall(KSPGetIterationNumber(reorder->ksp, &its));
+    PetscCheck(!error && !pc->erroriffailure, PetscObjectComm((PetscObject)pc), PETSC_ERR_NOT_CONVERGED, "The solver inside PCGALLOPREORDER has not converged: %s, %" PetscInt_FMT " iterations", KSPConvergedReasons[reason], its);
+  }
+  PetscCall(PCSetFailedReason(pc, PC_SUBPC_ERROR)); /* which only KSPPREONLY looks at while there are no infinite norms */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,10 +274,13 @@ static PetscErrorCode Apply(PC pc, Vec b, Vec x, PetscErrorCode (*solve)(KSP, Ve
   PetscCall(MatGetState(pc->mat, &now));
   if (!pc->reusepreconditioner && (now.id != reorder->amat.state.id || now.state != reorder->amat.state.state)) PetscCall(Update(pc));
   PetscCall(KSPGetInitialGuessNonzero(reorder->ksp, &nonzero));
-  if (nonzero) PetscCall(VecGallopPermute(x, reorder->order, PETSC_FALSE, reorder->x));
+  if (nonzero || reorder->guess) PetscCall(VecGallopPermute(x, reorder->order, PETSC_FALSE, reorder->x));
+  if (reorder->guess) PetscCall(KSPSetInitialGuessNonzero(reorder->ksp, PETSC_TRUE));
   PetscCall(VecGallopPermute(b, reorder->order, PETSC_FALSE, reorder->b));
   PetscCall((*solve)(reorder->ksp, reorder->b, reorder->x));
+  if (reorder->guess) PetscCall(KSPSetInitialGuessNonzero(reorder->ksp, nonzero));
   PetscCall(KSPCheckSolve(reorder->ksp, pc, reorder->x));
+  PetscCall(CheckIterations(pc));
   PetscCall(VecGallopPermute(reorder->x, reorder->order, PETSC_TRUE, x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -198,6 +333,7 @@ static PetscErrorCode PCSetFromOptions_GallopReorder(PC pc, PetscOptionItems Pet
   PetscFunctionBegin;
   (void)PetscOptionsObject;
   PetscCall(KSPSetFromOptions(reorder->ksp));
+  reorder->fromoptions = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -255,7 +391,12 @@ PetscErrorCode PCGallopReorderGetKSP(PC pc, KSP *ksp)
 
   Options Database Keys:
 + -reorder_ksp_type <gmres> - the Krylov method of the solver inside; all options of a `KSP` with this prefix, such as `-reorder_ksp_rtol`
-- -reorder_pc_type <type>   - its preconditioner, likewise
+. -reorder_pc_type <type>   - its preconditioner, likewise
+. -ksp_rtol <1e-5>          - of an outer `KSPPREONLY`, which does not use it: holds inside, as do the following ones
+. -ksp_atol <1e-50>         - absolute tolerance
+. -ksp_divtol <1e4>         - divergence tolerance
+. -ksp_max_it <10000>       - maximum number of iterations
+- -ksp_min_it <0>           - minimum number of iterations
 
   Level: intermediate
 
@@ -273,8 +414,16 @@ PetscErrorCode PCGallopReorderGetKSP(PC pc, KSP *ksp)
 
   What depends on the order of rows, such as `PCILU` or `PCSOR`, is another preconditioner for the permuted operator, and may converge slower or faster. Block sizes are lost.
 
-  For an initial guess the outer solver is `-ksp_type richardson -ksp_max_it 1 -ksp_initial_guess_nonzero`, since `KSPPREONLY` takes none. With `-reorder_ksp_initial_guess_nonzero` the solver inside
-  begins with what is in the vector that `PCApply()` puts its result into.
+  Within `KSPPREONLY` the solver inside stands for the outer `KSP`. Its tolerances and its maximum and minimum number of iterations are those that the outer `KSP` has at each `KSPSolve()`, be they
+  from `KSPSetTolerances()` or from options. What is set for the solver inside, by an option with its prefix or by the program, comes first. An initial guess of the outer `KSP` is where it begins.
+
+  When it does not converge, `KSPGetConvergedReason()` of the outer `KSP` gives `KSP_DIVERGED_PC_FAILED`, and the solution is the last iterate. With `-ksp_error_if_not_converged` or
+  `-reorder_ksp_error_if_not_converged` that is an error; with `-reorder_ksp_converged_maxits` a fixed number of iterations is no failure.
+
+  `KSPMatSolve()` does not tell a preconditioner which `KSP` calls it: failures are reported, tolerances are those that the solver inside has already.
+
+  Within other types of `KSP` it is a preconditioner, which may be inexact: reaching its maximum number of iterations is no failure, and its tolerances are its own. With
+  `-reorder_ksp_initial_guess_nonzero` it begins with what is in the vector that `PCApply()` puts its result into.
 
 .seealso: `PCGallopReorderGetKSP()`, `MATORDERINGGALLOP`, `MatGallopPermute()`, `VecGallopPermute()`, `MATEVCHYB`, `PCREDISTRIBUTE`, `PC`, `PCSetType()`
 M*/
@@ -287,6 +436,9 @@ PETSC_INTERN PetscErrorCode PCCreate_GallopReorder(PC pc)
   PetscCall(PetscNew(&reorder));
   pc->data                = (void *)reorder;
   pc->ops->setup          = PCSetUp_GallopReorder;
+  pc->ops->setuponblocks  = PCSetUpOnBlocks_GallopReorder;
+  pc->ops->presolve       = PCPreSolve_GallopReorder;
+  pc->ops->postsolve      = PCPostSolve_GallopReorder;
   pc->ops->apply          = PCApply_GallopReorder;
   pc->ops->applytranspose = PCApplyTranspose_GallopReorder;
   pc->ops->reset          = PCReset_GallopReorder;
@@ -297,6 +449,7 @@ PETSC_INTERN PetscErrorCode PCCreate_GallopReorder(PC pc)
   PetscCall(KSPCreate(PetscObjectComm((PetscObject)pc), &reorder->ksp));
   PetscCall(KSPSetNestLevel(reorder->ksp, pc->kspnestlevel));
   PetscCall(KSPSetErrorIfNotConverged(reorder->ksp, pc->erroriffailure));
+  PetscCall(GetTolerances(reorder->ksp, &reorder->given));
   PetscCall(PetscObjectIncrementTabLevel((PetscObject)reorder->ksp, (PetscObject)pc, 1));
   PetscCall(PCGetOptionsPrefix(pc, &prefix));
   PetscCall(KSPSetOptionsPrefix(reorder->ksp, prefix));
