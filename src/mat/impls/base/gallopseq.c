@@ -134,6 +134,11 @@ static PetscErrorCode DeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
   PetscCall(MatGallopTrustHost(A));
   if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied == A && g->copiednonzerostate == A->nonzerostate)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  if (!i[m]) { /* there is nothing to copy, now and later */
+    g->copied             = A;
+    g->copiednonzerostate = A->nonzerostate;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   bytes = ((size_t)m + 1) * integer + (size_t)i[m] * (integer + value);
   PetscCall(GallopDeviceMalloc(bytes, &room));
   PetscCall(GallopDeviceRelease(bytes, room));
