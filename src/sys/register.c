@@ -220,6 +220,7 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(PetscLogEventRegister("GallopVecPermute", VEC_CLASSID, &Gallop_VecPermute));
   PetscCall(MatOrderingRegister(MATORDERINGGALLOP, MatGetOrdering_Gallop));
   PetscCall(PCRegister(PCGALLOPREORDER, PCCreate_GallopReorder));
+  PetscCall(PCRegister_GallopBlockJacobi());
   PetscCall(DMRegister_Gallop());
   PetscFunctionReturn(PETSC_SUCCESS);
 }

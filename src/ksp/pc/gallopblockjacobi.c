@@ -1,0 +1,161 @@
+/*
+  PCPBJACOBI and PCVPBJACOBI of Gallop matrices on the GPU, where those of MATAIJCUSPARSE are.
+
+  PETSc 3.26 chooses their GPU code in the set-up, by the exact type name of the matrix. So the set-up sees the parent's name. That code takes vectors of the GPU only: a preconditioner that
+  gets vectors of the host is set up again there, and stays there.
+*/
+
+#include <gallop/matgallopimpl.h>
+#include <petsc/private/pcimpl.h>
+#include <petsc/private/vecimpl.h>
+
+/* What a preconditioner of each of these types had before ours */
+typedef struct {
+  PCType type;
+  PetscErrorCode (*create)(PC);
+  PetscErrorCode (*setup)(PC);
+  PetscErrorCode (*apply)(PC, Vec, Vec);
+  PetscErrorCode (*applytranspose)(PC, Vec, Vec);
+} ParentPC;
+
+static ParentPC parents[] = {
+  {PCPBJACOBI,  NULL, NULL, NULL, NULL},
+  {PCVPBJACOBI, NULL, NULL, NULL, NULL}
+};
+
+/* What belongs to one preconditioner: the functions of its GPU code, and whether it is to stay on the host */
+#define GALLOP_BLOCKJACOBI "GallopBlockJacobi"
+typedef struct {
+  PetscErrorCode (*apply)(PC, Vec, Vec);
+  PetscErrorCode (*applytranspose)(PC, Vec, Vec);
+  PetscBool host;
+} BlockJacobi;
+
+static PetscErrorCode BlockJacobiDestroy(PetscCtxRt ctx)
+{
+  return PetscFree(*(BlockJacobi **)ctx);
+}
+
+static PetscErrorCode GetParent(PC pc, ParentPC **parent)
+{
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *parent = NULL;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(parents) && !same; k++) {
+    PetscCall(PetscObjectTypeCompare((PetscObject)pc, parents[k].type, &same));
+    if (same) *parent = &parents[k];
+  }
+  PetscCheck(*parent, PetscObjectComm((PetscObject)pc), PETSC_ERR_PLIB, "Not for a preconditioner of type %s", ((PetscObject)pc)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetUpOnHost(PC pc, const ParentPC *parent)
+{
+  PetscFunctionBegin;
+  pc->ops->apply          = parent->apply;
+  pc->ops->applytranspose = parent->applytranspose;
+  PetscCall((*parent->setup)(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the vectors of an application are on the GPU; else the preconditioner is set up on the host */
+static PetscErrorCode OnDevice(PC pc, BlockJacobi *jacobi, Vec x, Vec y, PetscBool *device)
+{
+  ParentPC *parent;
+
+  PetscFunctionBegin;
+  *device = (PetscBool)(x->ops->getarrayandmemtype && y->ops->getarrayandmemtype);
+  if (*device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GetParent(pc, &parent));
+  jacobi->host = PETSC_TRUE;
+  PetscCall(SetUpOnHost(pc, parent));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApply_GallopBlockJacobi(PC pc, Vec x, Vec y)
+{
+  BlockJacobi *jacobi;
+  PetscBool    device;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_BLOCKJACOBI, &jacobi));
+  PetscCall(OnDevice(pc, jacobi, x, y, &device));
+  if (device) PetscCall((*jacobi->apply)(pc, x, y));
+  else PetscUseTypeMethod(pc, apply, x, y);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCApplyTranspose_GallopBlockJacobi(PC pc, Vec x, Vec y)
+{
+  BlockJacobi *jacobi;
+  PetscBool    device;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_BLOCKJACOBI, &jacobi));
+  PetscCall(OnDevice(pc, jacobi, x, y, &device));
+  if (device) PetscCall((*jacobi->applytranspose)(pc, x, y));
+  else PetscUseTypeMethod(pc, applytranspose, x, y);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCSetUp_GallopBlockJacobi(PC pc)
+{
+  ParentPC    *parent;
+  Mat_Gallop  *g;
+  BlockJacobi *jacobi;
+  GallopLoan   loan;
+
+  PetscFunctionBegin;
+  PetscCall(GetParent(pc, &parent));
+  PetscCall(MatGallopGetContext(pc->pmat, &g));
+  PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_BLOCKJACOBI, &jacobi));
+  if (!g || !g->deviceparent || GallopBoundToCPU(pc->pmat) || (jacobi && jacobi->host)) {
+    PetscCall((*parent->setup)(pc));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (!jacobi) {
+    PetscCall(PetscNew(&jacobi));
+    PetscCall(PetscObjectContainerCompose((PetscObject)pc, GALLOP_BLOCKJACOBI, jacobi, BlockJacobiDestroy));
+  }
+  PetscCall(GallopLoanBegin(&loan));
+  PetscCall(GallopLoanAdd(&loan, pc->pmat));
+  GallopLoanCall(&loan, (*parent->setup)(pc));
+  jacobi->apply           = pc->ops->apply;
+  jacobi->applytranspose  = pc->ops->applytranspose;
+  pc->ops->apply          = PCApply_GallopBlockJacobi;
+  pc->ops->applytranspose = PCApplyTranspose_GallopBlockJacobi;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PCCreate_GallopBlockJacobi(PC pc)
+{
+  ParentPC *parent;
+
+  PetscFunctionBegin;
+  PetscCall(GetParent(pc, &parent));
+  PetscCall((*parent->create)(pc));
+  parent->setup          = pc->ops->setup;
+  parent->apply          = pc->ops->apply;
+  parent->applytranspose = pc->ops->applytranspose;
+  pc->ops->setup         = PCSetUp_GallopBlockJacobi;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Only where PETSc has CUDA: else there is but one code of either */
+PetscErrorCode PCRegister_GallopBlockJacobi(void)
+{
+  PetscFunctionBegin;
+  if (!PetscDefined(HAVE_CUDA)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCInitializePackage());
+  PetscCall(PCRegisterAll());
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(parents); k++) {
+    PetscErrorCode (*create)(PC) = NULL;
+
+    PetscCall(PetscFunctionListFind(PCList, parents[k].type, &create));
+    if (!create || create == PCCreate_GallopBlockJacobi) continue;
+    parents[k].create = create;
+    PetscCall(PCRegister(parents[k].type, PCCreate_GallopBlockJacobi));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
