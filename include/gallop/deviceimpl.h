@@ -13,7 +13,7 @@ PETSC_INTERN PetscErrorCode GallopDeviceGetFree(size_t *bytes);           /* wha
 PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);                  /* waits for all work on the GPU */
 PETSC_INTERN PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr); /* for workspace, and as many bytes as were asked for: what was queued on the current stream may still use it */
 PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr); /* memory of the host that the GPU copies from by itself; *ptr stays NULL when there is none to be had */
-PETSC_INTERN PetscErrorCode GallopPinnedFree(void *ptr);
+PETSC_INTERN PetscErrorCode GallopPinnedFree(size_t bytes, void *ptr);    /* as many bytes as were asked for */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceGetReply(void **memory);          /* a few pinned bytes that the GPU writes to by itself, until the next reply; NULL where there are none */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);
@@ -22,3 +22,8 @@ PETSC_INTERN PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t 
 PETSC_EXTERN PetscErrorCode GallopDeviceReadBandwidth(size_t bytes, PetscLogDouble *bandwidth); /* of memory in bytes a second, measured by reading so many; 0 when there is no room for them */
 PETSC_INTERN PetscErrorCode GallopDeviceZero(void *ptr, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceCountRows(PetscInt m, const PetscInt i[], PetscInt *rows); /* those that have entries, by CSR's i on the GPU; *rows stays as it is when there is no room to count */
+
+/* What GallopPinnedMalloc() asks before; root is "" but for tests */
+PETSC_EXTERN PetscErrorCode GallopHostMemoryAvailable(const char root[], PetscCount *available);
+PETSC_EXTERN PetscErrorCode GallopPinnedTake(const char root[], PetscCount bytes, PetscBool *taken);
+PETSC_EXTERN PetscErrorCode GallopPinnedGiveBack(PetscCount bytes);

@@ -126,40 +126,30 @@ PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes that the system can give without swapping; all that there could be where it does not tell */
-static size_t HostMemoryAvailable(void)
-{
-  FILE              *file   = fopen("/proc/meminfo", "r");
-  unsigned long long kbytes = 0;
-  char               line[128];
-  bool               found = false;
-
-  if (!file) return SIZE_MAX;
-  while (!found && fgets(line, sizeof(line), file)) found = sscanf(line, "MemAvailable: %llu kB", &kbytes) == 1;
-  (void)fclose(file);
-  return found ? (size_t)kbytes * 1024 : SIZE_MAX;
-}
-
-/* Pinned memory cannot be swapped: the system would rather end a process than refuse it. So no more than half of what there is. */
 PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr)
 {
-  PetscBool fails;
+  PetscBool fails, taken;
 
   PetscFunctionBegin;
   *ptr = NULL;
   PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
-  if (bytes > HostMemoryAvailable() / 2) fails = PETSC_TRUE;
-  if (!fails && cudaMallocHost(ptr, PetscMax(bytes, (size_t)1)) != cudaSuccess) {
+  if (fails) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopPinnedTake("", (PetscCount)bytes, &taken));
+  if (taken && cudaMallocHost(ptr, PetscMax(bytes, (size_t)1)) != cudaSuccess) {
     *ptr = NULL;
     (void)cudaGetLastError(); /* the caller goes on without */
+    PetscCall(GallopPinnedGiveBack((PetscCount)bytes));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopPinnedFree(void *ptr)
+PetscErrorCode GallopPinnedFree(size_t bytes, void *ptr)
 {
   PetscFunctionBegin;
-  if (ptr) PetscCallCUDA(cudaFreeHost(ptr));
+  if (ptr) {
+    PetscCallCUDA(cudaFreeHost(ptr));
+    PetscCall(GallopPinnedGiveBack((PetscCount)bytes));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

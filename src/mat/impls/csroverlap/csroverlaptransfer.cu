@@ -25,6 +25,7 @@ struct _CSROverlapTransfer {
   const PetscScalar *host_values;
   void              *columns;
   PetscScalar       *values;
+  size_t             column_bytes, value_bytes;
   const PetscScalar *newer;           /* the matrix's values, to be put into values before they are copied */
   size_t            *packed;          /* where in columns those of each big batch of a streamed matrix begin, or of a resident one, and end; NULL where they are not packed */
   PetscBool          pinned;          /* columns and values are pinned */
@@ -165,6 +166,7 @@ static PetscErrorCode PlanPacked(const CSROverlap *ov, CSROverlapTransfer *t, co
 static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, const GallopCSR *csr)
 {
   static PetscBool warned  = PETSC_FALSE;
+  const size_t     value_bytes = (size_t)ov->nz * sizeof(PetscScalar);
   void            *columns = NULL, *values = NULL;
   size_t           bytes;
 
@@ -174,9 +176,9 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
   if (!ov->options.pinned) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PlanPacked(ov, t, csr->j, &bytes));
   PetscCall(GallopPinnedMalloc(bytes, &columns));
-  if (columns) PetscCall(GallopPinnedMalloc((size_t)ov->nz * sizeof(PetscScalar), &values));
+  if (columns) PetscCall(GallopPinnedMalloc(value_bytes, &values));
   if (!values) {
-    PetscCall(GallopPinnedFree(columns));
+    PetscCall(GallopPinnedFree(bytes, columns));
     PetscCall(PetscFree(t->packed));
     PetscCall(PetscInfo(NULL, "No pinned memory for %" PetscCount_FMT " entries\n", ov->nz));
     if (!warned)
@@ -186,6 +188,8 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
   }
   t->pinned       = PETSC_TRUE;
   t->columns      = columns;
+  t->column_bytes = bytes;
+  t->value_bytes  = value_bytes;
   t->values       = (PetscScalar *)values;
   t->host_columns = (const PetscInt *)columns;
   t->host_values  = t->values;
@@ -274,8 +278,8 @@ PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **transfer)
   PetscCall(GallopDeviceFree(t->buffer_values));
   PetscCall(GallopDeviceFree(t->buffer_columns));
   if (t->pinned) {
-    PetscCall(GallopPinnedFree(t->values));
-    PetscCall(GallopPinnedFree(t->columns));
+    PetscCall(GallopPinnedFree(t->value_bytes, t->values));
+    PetscCall(GallopPinnedFree(t->column_bytes, t->columns));
   } else PetscCall(PetscFree(t->values));
   PetscCall(PetscFree(t->packed));
   PetscCall(PetscFree3(t->ranges, t->from, t->to));
