@@ -100,6 +100,8 @@ $(eval $(call remember,$(build)/link.txt,$$(link_library) $$(objects) $$(PETSC_L
 # ---- tests --------------------------------------------------------------------------------------------------
 
 run_env  = export PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) GALLOP_LIB=$(abspath $(library)); . config/env
+# tests run without a GPU on purpose, and their outputs are compared
+test_env = $(run_env); if [ "$$GALLOP_GPUS" = 0 ]; then export PETSC_OPTIONS="$$PETSC_OPTIONS -gallop_warn_no_gpu 0"; fi
 with_lib = -L$(abspath $(build)/lib) -Wl,-rpath,$(abspath $(build)/lib) -lgallop $(PETSC_LIB)
 test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ vec/ mat/ ksp/ snes/ examples/)))
 testdir := $(abspath $(build)/tests)
@@ -136,12 +138,12 @@ check: all
 	@mkdir -p $(testdir)
 	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
 	@if grep -qw examples-solve_python $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
-	@$(share_jobs)$(run_env); $(harness) test 2>&1 | grep --line-buffered -v '^Using MAKEFLAGS' | tee $(testdir)/output.txt; \
+	@$(share_jobs)$(test_env); $(harness) test 2>&1 | grep --line-buffered -v '^Using MAKEFLAGS' | tee $(testdir)/output.txt; \
 	  config/test-summary $(testdir)
 
 conformance: all
 	@test -x tests/conformance/run || { echo "make conformance: tests/conformance/run is missing, so nothing was tested" >&2; exit 1; }
-	@$(share_jobs)$(run_env); export GALLOP_LIBRARY=$(abspath $(library)) GALLOP_BUILD=$(abspath $(build)) GALLOP_EXAMPLES=$(petsc_examples); \
+	@$(share_jobs)$(test_env); export GALLOP_LIBRARY=$(abspath $(library)) GALLOP_BUILD=$(abspath $(build)) GALLOP_EXAMPLES=$(petsc_examples); \
 	  tests/conformance/run
 
 # ---- examples and demo --------------------------------------------------------------------------------------

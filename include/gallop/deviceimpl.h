@@ -5,6 +5,8 @@
 #include <petscsys.h>
 
 PETSC_INTERN PetscErrorCode GallopDeviceAvailable(PetscBool *);
+PETSC_INTERN PetscErrorCode GallopDeviceDisabled(PetscBool *);
+PETSC_INTERN PetscErrorCode GallopDeviceWarn(PetscBool here);
 
 /* *ptr stays NULL when the GPU has no room, which is no error here */
 PETSC_INTERN PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr);

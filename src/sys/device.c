@@ -18,6 +18,43 @@ PetscErrorCode GallopDeviceMallocFails(PetscBool request, PetscBool *fails)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether options keep PETSc off the GPU: the one for CUDA goes before the one for all kinds of devices */
+PetscErrorCode GallopDeviceDisabled(PetscBool *disabled)
+{
+  const char *const options[] = {"-device_enable_cuda", "-device_enable"};
+  PetscBool         set       = PETSC_FALSE;
+  char              enable[16];
+
+  PetscFunctionBegin;
+  *disabled = PETSC_FALSE;
+  for (int k = 0; k < 2 && !set; k++) {
+    PetscCall(PetscOptionsGetString(NULL, NULL, options[k], enable, sizeof(enable), &set));
+    if (set) PetscCall(PetscStrcasecmp(enable, "none", disabled));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  GallopDeviceWarn - Says once that a matrix of a PETSc with CUDA goes without a GPU, unless the user wants it so
+
+  Input Parameter:
+. here - this process has a GPU, and another process of the matrix has none
+*/
+PetscErrorCode GallopDeviceWarn(PetscBool here)
+{
+  static PetscBool warned = PETSC_FALSE;
+  PetscBool        warn   = PETSC_TRUE, disabled;
+
+  PetscFunctionBegin;
+  if (warned) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-gallop_warn_no_gpu", &warn, NULL));
+  PetscCall(GallopDeviceDisabled(&disabled));
+  if (!warn || disabled) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscFPrintf(PETSC_COMM_WORLD, PETSC_STDERR, "Gallop: PETSc was configured with CUDA, but %s: products of Gallop matrices are computed on the host. -gallop_warn_no_gpu 0 silences this warning\n", here ? "some processes find no GPU" : "no GPU was found"));
+  warned = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopCopyToHost(void *host, PetscMemType memtype, const void *from, size_t bytes)
 {
   PetscFunctionBegin;

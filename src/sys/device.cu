@@ -7,13 +7,16 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
 
   PetscFunctionBegin;
   if (known < 0) {
-    int       count = 0;
-    char      enable[16];
-    PetscBool set, none = PETSC_FALSE;
+    int         count = 0;
+    PetscBool   disabled;
+    cudaError_t err;
 
-    PetscCall(PetscOptionsGetString(NULL, NULL, "-device_enable", enable, sizeof(enable), &set));
-    if (set) PetscCall(PetscStrcmp(enable, "none", &none));
-    if (none || cudaGetDeviceCount(&count) != cudaSuccess) count = 0;
+    PetscCall(GallopDeviceDisabled(&disabled));
+    err = disabled ? cudaSuccess : cudaGetDeviceCount(&count);
+    if (err != cudaSuccess) {
+      PetscCall(PetscInfo(NULL, "No GPU: %s\n", cudaGetErrorString(err)));
+      count = 0;
+    }
     (void)cudaGetLastError(); /* no driver is no error here */
     known = count > 0;
   }

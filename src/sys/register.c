@@ -187,6 +187,8 @@ PetscErrorCode GallopCheckBuild_Private(const void *build, PetscBool *fits)
 
   Options Database Keys:
 + -device_enable <lazy>          - PETSc's own: with `none` this library uses no GPU either, and its types derive from `MATAIJ`
+. -device_enable_cuda <lazy>     - PETSc's own, for CUDA alone: where it is given, `-device_enable` does not count for CUDA
+. -gallop_warn_no_gpu <true>     - warns once, on the first process, where PETSc was configured with CUDA and the first Gallop matrix finds no GPU, so that products are computed on the host
 - -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
 
   Level: developer
@@ -203,7 +205,7 @@ PetscErrorCode GallopCheckBuild_Private(const void *build, PetscBool *fits)
 PetscErrorCode GallopInitializePackage(void)
 {
   const GallopBuild mine = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
-  PetscBool         fits;
+  PetscBool         fits, set;
   GallopType        tiledspmm;
 
   PetscFunctionBegin;
@@ -212,6 +214,7 @@ PetscErrorCode GallopInitializePackage(void)
   if (!fits) PetscFunctionReturn(PETSC_SUCCESS);
   GallopPackageInitialized = PETSC_TRUE;
   PetscCall(PetscRegisterFinalize(GallopFinalizePackage));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-gallop_warn_no_gpu", &set)); /* it is not unused where no matrix asks for it */
   PetscCall(MatInitializePackage());
   PetscCall(GallopTypeOfTiledSpMM(&tiledspmm)); /* its log events, on all processes */
   PetscCall(MatSolverTypeRegister_Gallop());

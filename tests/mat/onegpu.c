@@ -79,6 +79,7 @@ int main(int argc, char **argv)
   const char *const rank = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK"), *const gpus = getenv("GALLOP_GPUS");
   char      enable[16] = "";
   PetscBool disabled, device;
+  PetscInt  lines, matches, expected;
 
   /* before anything asks CUDA for its devices */
   if (rank && atoi(rank) > 0) (void)setenv("CUDA_VISIBLE_DEVICES", "", 1);
@@ -90,6 +91,11 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetString(NULL, NULL, "-device_enable", enable, sizeof(enable), NULL));
   PetscCall(PetscStrcmp(enable, "none", &disabled));
   device = (PetscBool)(PetscGlobalRank == 0 && atoi(gpus) > 0 && !disabled);
+  PetscCall(TestCaptureBegin());
+  PetscCall(Shared(TestWide));
+  PetscCall(TestCaptureEnd(device ? "some processes find no GPU" : "no GPU was found", &lines, &matches));
+  expected = PetscDefined(HAVE_CUDA) && PetscGlobalRank == 0 && !disabled ? 1 : 0;
+  PetscCheck(lines == expected && matches == expected, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " lines and %" PetscInt_FMT " warnings, not %" PetscInt_FMT, lines, matches, expected);
   for (int k = 0; k < 2; k++) {
     PetscCall(Shared(k ? TestSquareHash : TestSquare));
     PetscCall(Alone(k ? TestTall : TestSquareHash, device));
@@ -103,7 +109,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
-    args: -format {{evchyb csroverlap fastload hbp}}
+    args: -gallop_warn_no_gpu -format {{evchyb csroverlap fastload hbp}}
     output_file: output/empty.out
     nsize: {{2 4}}
 

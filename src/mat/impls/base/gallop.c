@@ -524,7 +524,7 @@ PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Every process must choose the same parent, and only a PETSc with CUDA can have processes that differ */
+/* For a matrix that is made a Gallop matrix: every process must choose the same parent, and only a PETSc with CUDA can have processes that differ */
 static PetscErrorCode DeviceOnAllProcesses(Mat A, PetscBool *all)
 {
   PetscBool device = PETSC_FALSE;
@@ -533,6 +533,7 @@ static PetscErrorCode DeviceOnAllProcesses(Mat A, PetscBool *all)
   PetscCall(GallopDeviceAvailable(&device));
   *all = device;
   if (PetscDefined(HAVE_CUDA)) PetscCallMPI(MPIU_Allreduce(&device, all, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
+  if (PetscDefined(HAVE_CUDA) && !*all) PetscCall(GallopDeviceWarn(device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

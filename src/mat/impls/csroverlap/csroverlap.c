@@ -26,6 +26,9 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
   The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, sparse products, I/O and
   all else are the parent's. `MatMult()` and `MatMultAdd()` use the batches, which are made at the first product and made again when the nonzero pattern has changed.
 
+  Where PETSc has CUDA but finds no GPU, products are computed on the host, and a warning says so once. `-gallop_warn_no_gpu 0` silences it, as does `-device_enable none`, which asks for
+  the host.
+
   On the GPU a block computes a run of batches, and copies the next one to shared memory, without using threads for it, while it computes one
   ("CSR-Partial-Overlap"). No row is split between batches, so that each result is written once; of a row longer than a batch the last block to come adds the sums.
 

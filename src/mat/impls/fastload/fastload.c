@@ -25,6 +25,9 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
   all else are the parent's. `MatMult()`, `MatMultTranspose()` and `MatMultHermitianTranspose()`, and those that add, use the format, which is built at the first product, refreshed when
   only values have changed, and built again when the nonzero pattern has changed.
 
+  Where PETSc has CUDA but finds no GPU, products are computed on the host, and a warning says so once. `-gallop_warn_no_gpu 0` silences it, as does `-device_enable none`, which asks for
+  the host.
+
   Columns are sorted by their number of entries and cut into blocks of 32 columns. A warp of the GPU computes a block, each lane the entries of one column, so that neighbouring lanes
   load neighbouring entries of the matrix and of the sorted vector. It adds to the result row by row, by atomic operations where other warps may do so at the same time: on the GPU the
   last bits of a result may differ from run to run, unless `-mat_fastload_deterministic` is given. Transposed products need no atomic operations where a warp has all entries of a column.

@@ -27,6 +27,9 @@ GALLOP_FORMAT_TYPES(HBP)
   all else are the parent's. `MatMult()`, `MatMultTranspose()` and `MatMultHermitianTranspose()`, and those that add, use the format, which is built at the first product, refreshed when
   only values have changed, and built again when the nonzero pattern has changed.
 
+  Where PETSc has CUDA but finds no GPU, products are computed on the host, and a warning says so once. `-gallop_warn_no_gpu 0` silences it, as does `-device_enable none`, which asks for
+  the host.
+
   A block of rows whose entries lie in few places, up to 4096 times 16 columns that follow each other, has a map of them, and its rows are in one block. Others are cut into blocks of columns. Where
   x is large and few entries have others near them, blocks are narrow and their part of x is kept in shared memory.
 
