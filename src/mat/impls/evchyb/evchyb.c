@@ -169,12 +169,12 @@ static int BitsFor(uint64_t largest)
   return bits;
 }
 
-void EVCHYBGetKeyShape(const EVCHYBOptions *options, PetscInt m, PetscInt n, EVCHYBKeyShape *shape)
+void EVCHYBGetKeyShape(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBKeyShape *shape)
 {
   const int       most       = 62; /* bits left beside the class */
-  const int       columns    = BitsFor((uint64_t)PetscMax(n - 1, 0));
-  const int       windowbits = options->window && m ? BitsFor((uint64_t)((m - 1) / options->window)) : 0;
-  const int       longbits   = BitsFor((uint64_t)n);                                   /* a row has at most n entries */
+  const int       columns    = BitsFor((uint64_t)PetscMax(csr->n - 1, 0));
+  const int       windowbits = options->window && csr->m ? BitsFor((uint64_t)((csr->m - 1) / options->window)) : 0;
+  const int       longbits   = BitsFor((uint64_t)csr->nz);                             /* a row that names columns more than once may have more than n entries */
   const PetscBool sorted     = (PetscBool)(options->firstcol && options->window != 1); /* nor are rows of one length sorted, where none are */
   int             shortkey, longkey;
 

@@ -224,7 +224,7 @@ EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 }
 
 PETSC_INTERN EVCHYBOptions  EVCHYBOptionsFor(const EVCHYBOptions *, const GallopCSR *);
-PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, PetscInt, PetscInt, EVCHYBKeyShape *);
+PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, const GallopCSR *, EVCHYBKeyShape *);
 PETSC_INTERN void           EVCHYBSplit(PetscInt, PetscInt, PetscInt, EVCHYB *);
 PETSC_INTERN PetscBool      EVCHYBWantsPack(const EVCHYB *, const GallopCSR *, PetscInt); /* whether to try: empty rows */
 PETSC_INTERN PetscErrorCode EVCHYBMakePack(const GallopCSR *, const PetscInt[], PetscInt, const PetscInt[], PetscInt, EVCHYB *);

@@ -812,7 +812,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, Pet
   *fits = false;
   *i    = NULL;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  EVCHYBGetKeyShape(options, m, csr->n, &shape);
+  EVCHYBGetKeyShape(options, csr, &shape);
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, m, 0, shape.classbit + 2, stream));
   PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, ev->csr.i, (PetscCount)m + 1, stream));
   if (bywindow) PetscCallCUDA(ExclusiveScan(nullptr, windowbytes, w.windows, (PetscCount)nwindows + 1, stream));

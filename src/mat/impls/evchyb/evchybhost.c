@@ -162,7 +162,7 @@ static PetscErrorCode SortRows(const EVCHYBOptions *given, const GallopCSR *csr,
   ev->maxbytes = maxbytes;
   ev->options  = EVCHYBOptionsFor(given, csr);
   options      = &ev->options;
-  EVCHYBGetKeyShape(options, m, csr->n, &shape);
+  EVCHYBGetKeyShape(options, csr, &shape);
   PetscCall(PetscMalloc2(m, &keys, m, &rows));
   for (PetscInt r = 0; r < m; r++) {
     const PetscInt len = csr->i[r + 1] - csr->i[r];

@@ -1259,8 +1259,8 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   if (!done) PetscFunctionReturn(PETSC_SUCCESS);
   options   = FastLoadChoose((const FastLoadOptions *)opts, csr, spread);
   w.groups  = FastLoadCeil(csr->n, WarpSize);
-  w.most    = (PetscInt)PetscMin((double)PetscMin(csr->m, csr->n), PetscSqrtReal(2 * (PetscReal)csr->nz) + 2);
-  w.lenbits = BitsFor(csr->m);
+  w.most    = (PetscInt)PetscMin((double)csr->n, PetscSqrtReal(2 * (PetscReal)csr->nz) + 2);
+  w.lenbits = BitsFor(csr->nz); /* not m: rows may name a column more than once */
   w.colbits = w.lenbits + (options.window ? BitsFor(csr->n / options.window) : 0);
   PetscCall(CubBytes(csr, &w, stream));
   wbytes = CarveWorkspace(&w, &options, csr, NULL);

@@ -70,13 +70,16 @@ void FastLoadPlan(PetscInt num, FastLoadStep steps[], PetscInt ncols, PetscInt l
 static PetscErrorCode SortColumns(FastLoad *fl, const PetscInt count[])
 {
   const PetscInt window = fl->options.window ? fl->options.window : PetscMax(fl->n, 1);
-  PetscInt      *first, empty = 0;
+  PetscInt      *first, empty = 0, longest = 0;
 
   PetscFunctionBegin;
-  for (PetscInt c = 0; c < fl->n; c++) empty += !count[c];
+  for (PetscInt c = 0; c < fl->n; c++) {
+    empty += !count[c];
+    longest = PetscMax(longest, count[c]); /* more than m where rows name a column more than once */
+  }
   fl->ncols = fl->options.groups ? fl->n : fl->n - empty;
   PetscCall(PetscMalloc1(fl->ncols, &fl->perm));
-  PetscCall(PetscMalloc1(fl->m + 2, &first)); /* a column has at most m entries */
+  PetscCall(PetscMalloc1((PetscCount)longest + 2, &first));
   for (PetscInt w = 0; w < fl->n; w += PetscMin(window, fl->n - w)) {
     const PetscInt end  = w + PetscMin(window, fl->n - w);
     PetscInt       most = 0;

@@ -313,7 +313,7 @@ __global__ static void __launch_bounds__(Threads) CutKernel(const PartsOfPanel p
       }
       rank += low;
     }
-    partblock[first + rank] = (int)block;
+    if (rank < num) partblock[first + rank] = (int)block; /* where columns do not increase, searches may count a cut that does not come before */
   }
 }
 
