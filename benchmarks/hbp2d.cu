@@ -406,7 +406,6 @@ static PetscErrorCode Convert(SetUp *s)
   const int        planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
   Offsets         *ends;
   Cuts             cuts;
-  PetscBool        done;
   size_t           shelf;
 
   PetscFunctionBegin;
@@ -414,8 +413,7 @@ static PetscErrorCode Convert(SetUp *s)
   PetscCall(PetscMalloc1(h->colBlocks + 1, &ends));
   PetscCallCUDA(cudaMemcpy2DAsync(ends, sizeof(*ends), s->w.offsets, (size_t)h->rowBlocks * sizeof(*ends), sizeof(*ends), (size_t)h->colBlocks + 1, cudaMemcpyDeviceToHost, s->stream)); /* other groups than were counted, maybe */
   PetscCallCUDA(cudaStreamSynchronize(s->stream));
-  PetscCall(MakePlan(h, ends, &cuts, &done));
-  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_SUP, "Shared memory has no room for the x of a block");
+  PetscCall(MakePlan(h, ends, &cuts));
   PetscCall(PetscFree(ends));
   PetscCall(TakeArrays(h, false, 0));
   PetscCall(NeedMemory(h->data));
@@ -766,11 +764,12 @@ int main(int argc, char **argv)
   PetscCall(GetRange("-lane_entries", 0, PETSC_INT_MAX, &b.options.lane_entries));
   PetscCheck(b.options.lane_entries != 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "Option -lane_entries is 1, but must be 0 or at least 2");
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-shared_x", &shared, NULL));
-  PetscCheck(!shared || b.options.block_cols <= HBP_MAX_SHARED_COLS, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "With -shared_x a block has at most %" PetscInt_FMT " columns", HBP_MAX_SHARED_COLS);
   b.options.shared_x = shared ? HBP_SHARED_ALWAYS : HBP_SHARED_NEVER;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-block_sort", &b.blocksort, NULL));
   PetscCall(BenchDeviceAvailable(&available));
   PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program compares kernels, and there is no GPU");
+  if (shared) PetscCall(HBPGetSharedCols_Device(&b.options.shared_cols));
+  PetscCheck(!shared || b.options.block_cols <= b.options.shared_cols, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "With -shared_x a block has at most %" PetscInt_FMT " columns", b.options.shared_cols);
 
   PetscCall(BenchPrintHead(GALLOP_COMMIT, &BenchDevice, &bandwidth));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, sorted by %s\n", b.options.block_rows, b.options.block_cols, shared ? "in" : "not in", b.blocksort ? "GPU blocks" : "cub::DeviceSegmentedSort"));

@@ -778,6 +778,54 @@ static PetscErrorCode TestLimits(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Blocks whose x is kept in shared memory are as wide as GPUs have room for beside what the kernel has there itself: 16 warps with their groups, two numbers, and the sums of warps. At compute
+  capability 7.5 that is less than the 64 KB that are chosen on others, and blocks that are asked for may be too wide.
+*/
+static PetscErrorCode TestSharedMemory(void)
+{
+  const size_t   kernel = 16 * (32 * (4 * sizeof(PetscInt) + sizeof(int)) + sizeof(PetscScalar)) + 2 * sizeof(int);
+  const PetscInt turing = HBPSharedCols(65536, kernel), wide = (PetscInt)(65536 / sizeof(PetscScalar)), m = 200, len = 20, n = 6 * wide;
+  const struct {
+    PetscInt  room, block_cols, M;
+    PetscBool shared;
+  } cases[] = {
+    {HBP_MAX_SHARED_COLS, 0,          wide,       PETSC_TRUE },
+    {HBP_MAX_SHARED_COLS, 100,        100,        PETSC_TRUE },
+    {turing,              0,          turing,     PETSC_TRUE },
+    {turing,              turing,     turing,     PETSC_TRUE },
+    {turing,              turing + 1, turing + 1, PETSC_FALSE},
+    {turing,              wide,       wide,       PETSC_FALSE}
+  };
+  GallopCSR    csr = {.m = m, .n = n, .nz = m * len, .memtype = PETSC_MEMTYPE_HOST};
+  PetscInt    *i, *j;
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCheck(turing % HBP_CHUNK == 0 && turing * sizeof(PetscScalar) + kernel <= 65536 && (turing + HBP_CHUNK) * sizeof(PetscScalar) + kernel > 65536, PETSC_COMM_SELF, PETSC_ERR_PLIB, "64 KB of shared memory have room for %" PetscInt_FMT " columns", turing);
+  PetscCheck(HBPSharedCols(232448, kernel) == HBP_MAX_SHARED_COLS && HBPSharedCols(kernel, kernel) == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Columns of the largest and the smallest shared memory");
+  PetscCall(PetscMalloc2(m + 1, &i, m * len, &j));
+  PetscCall(PetscCalloc1(m * len, &a));
+  for (PetscInt r = 0; r <= m; r++) i[r] = r * len;
+  for (PetscInt e = 0; e < m * len; e++) j[e] = e % len * (n / len) + (PetscInt)(TestRandom(4, e, 0) * (n / len));
+  csr.i = csr.host_i = i;
+  csr.j              = j;
+  csr.a              = a;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    const HBPOptions options = {.shared_x = HBP_SHARED_ALWAYS, .map = HBP_MAP_NEVER, .fixed = -1, .block_cols = cases[k].block_cols, .shared_cols = cases[k].room};
+    HBP             *h;
+
+    PetscCall(HBPBuild_Host(HBP_GROUP, &options, &csr, 0, &h));
+    PetscCheck(h && h->M == cases[k].M && h->shared == cases[k].shared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "room %d: blocks of %" PetscInt_FMT " columns, x %s shared memory", (int)k, h ? h->M : 0, h && h->shared ? "in" : "not in");
+    PetscCheck(h->colBlocks == (n - 1) / h->M + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "room %d: %" PetscInt_FMT " columns of blocks", (int)k, h->colBlocks);
+    for (PetscCount e = 0; e < h->blknz; e++) PetscCheck(h->col[e] < h->M, PETSC_COMM_SELF, PETSC_ERR_PLIB, "room %d: column %d in a block", (int)k, h->col[e]);
+    PetscCall(HBPDestroyHostCopy(&h));
+  }
+  PetscCall(PetscFree2(i, j));
+  PetscCall(PetscFree(a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* No room on the GPU for one after the other of what is asked for, and then for all later ones: rows that are not sorted, maps in some blocks of rows, a long row */
 static PetscErrorCode TestNoRoom(PetscBool *warned)
 {
@@ -861,6 +909,7 @@ int main(int argc, char **argv)
   PetscCall(TestStencil());
   PetscCall(TestChoiceOfMaps());
   PetscCall(TestLimits());
+  PetscCall(TestSharedMemory());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -12,7 +12,7 @@ GALLOP_FORMAT_TYPES(HBP)
 + -mat_type hbp                    - sets the matrix type during `MatSetFromOptions()`; `aijhbp`, `seqaijhbp` and `mpiaijhbp` are accepted too
 . -mat_hbp_block_rows <0>          - rows of a block, 1 to 2048; 0 chooses
 . -mat_hbp_block_cols <0>          - columns of a block, 1 to 65536; 0 chooses
-. -mat_hbp_shared_x <2>            - whether the x of a block is kept in the shared memory of the GPU: 0 for no, 1 for yes, 2 chooses
+. -mat_hbp_shared_x <2>            - whether the x of a block is kept in the shared memory of the GPU: 0 for no, 1 for yes, unless the GPU has no room for it, 2 chooses
 . -mat_hbp_map <2>                 - whether a block of rows with entries in few places, in a 16th as many chunks of 16 columns as a block has columns at most, has a map of them and so one block: 0 for no, 1 for yes, 2 chooses, where the width of blocks is chosen too; none where there is one column of blocks, or x in shared memory
 . -mat_hbp_fixed <-1>              - percent of the work that is shared out beforehand; warps, or with x in shared memory GPU blocks, that have done theirs compete for the rest; -1 chooses one part of the work each, or 75 where there are few
 . -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least, and at least a 4096th of all without maps, 16384 with x in shared memory

@@ -57,6 +57,7 @@ typedef struct {
   PetscInt long_row;     /* rows with more entries are long, 0 to choose */
   PetscInt lane_entries; /* segments that would give a lane as many have more lanes, 0 to choose */
   PetscInt fixed;        /* percent of the work that is shared out beforehand, -1 to choose */
+  PetscInt shared_cols;  /* most columns of a block whose x is kept in shared memory, 0 for what HBPGetSharedCols() tells: no option of the user's */
 } HBPOptions;
 
 /* The hash of a segment of len entries: its class min(len >> a, 8), (aggregation), b places each (dispersion), in which c and d tell longer ones from shorter ones (linear mapping) */
@@ -313,11 +314,22 @@ HBP_HD int HBPLog(PetscInt len)
 /* 12288 in real double */
 #define HBP_MAX_SHARED_COLS ((PetscInt)((96 << 10) / sizeof(PetscScalar)))
 
+/* Columns whose x has room in the shared memory of a GPU block, in bytes, beside what the kernel has there: whole chunks, so that x of a block begins with a line */
+HBP_HD PetscInt HBPSharedCols(size_t block, size_t kernel)
+{
+  const size_t cols = block > kernel ? (block - kernel) / sizeof(PetscScalar) / HBP_CHUNK * HBP_CHUNK : 0;
+
+  return cols < (size_t)HBP_MAX_SHARED_COLS ? (PetscInt)cols : HBP_MAX_SHARED_COLS;
+}
+
 /* The build counts what every block has, those without entries too: there must not be far more than entries. Loops may count beyond the last entry and the last row. */
 HBP_HD int HBPFits(const HBP *h)
 {
   return h->rowBlocks < 1 << 27 && h->m <= PETSC_INT_MAX - 4096 && h->nz <= PETSC_INT_MAX - 4096 && (double)h->rowBlocks * h->colBlocks <= 4 * (double)h->nz + 16e6;
 }
+
+PETSC_INTERN PetscErrorCode HBPGetSharedCols(const GallopCSR *, HBPOptions *);
+PETSC_INTERN PetscErrorCode HBPGetSharedCols_Device(PetscInt *);
 
 PETSC_INTERN void HBPCandidates(const HBPOptions *, PetscInt[2]);
 PETSC_INTERN void HBPChoose(const HBPOptions *, const GallopCSR *, const PetscInt[2], const HBPSample *, HBP *);

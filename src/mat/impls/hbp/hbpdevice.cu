@@ -1427,12 +1427,34 @@ static PetscInt CutParts(PetscInt cols, const PetscCount end[], PetscInt given, 
 /* What does not change while a process uses a GPU, asked once */
 struct Device {
   int       device = -1, sms = 0;
-  int       shared      = -1;     /* bytes that the x of a block may have, -1 before it is known */
   int       resident[2] = {0, 0}; /* GPU blocks of the SpMV part that a multiprocessor has at once, without and with maps; 0 before it is known */
   PetscBool overlaps    = PETSC_FALSE;
 };
 
-/* Prepares the kernels of a matrix too. Of a kernel that no matrix needs nothing is asked: it would be loaded. */
+/* HBPGetSharedCols_Device - Columns of a block whose x the GPU has room for in shared memory, which the kernel may take from then on. Asked once. */
+PetscErrorCode HBPGetSharedCols_Device(PetscInt *cols)
+{
+  static int      known = -1;
+  static PetscInt room;
+  int             device;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  if (device != known) {
+    cudaFuncAttributes attributes;
+    int                most;
+
+    PetscCallCUDA(cudaFuncGetAttributes(&attributes, HBPKernel<PetscScalar, PetscInt, SHARED>));
+    PetscCallCUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+    room = HBPSharedCols((size_t)most, attributes.sharedSizeBytes);
+    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(room * sizeof(PetscScalar))));
+    known = device;
+  }
+  *cols = room;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Prepares the kernels of a matrix too, but for the one with x in shared memory, which HBPGetSharedCols_Device() did. Of a kernel that no matrix needs nothing is asked: it would be loaded. */
 static PetscErrorCode GetDevice(const HBP *h, Device *d)
 {
   static Device known;
@@ -1447,16 +1469,7 @@ static PetscErrorCode GetDevice(const HBP *h, Device *d)
     PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
     known.device = device;
   }
-  if (h->shared && known.shared < 0) {
-    cudaFuncAttributes attributes;
-    int                most;
-
-    PetscCallCUDA(cudaFuncGetAttributes(&attributes, HBPKernel<PetscScalar, PetscInt, SHARED>));
-    PetscCallCUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-    most = PetscMax(0, PetscMin(HBP_MAX_SHARED_COLS * (int)sizeof(PetscScalar), most - (int)attributes.sharedSizeBytes)); /* the same for all matrices */
-    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, most));
-    known.shared = most;
-  } else if (!h->shared && !known.resident[h->mapped > 0]) {
+  if (!h->shared && !known.resident[h->mapped > 0]) {
     const auto kernel = h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>;
 
     PetscCallCUDA(GiveL1(kernel, FewThreads, device, &known.resident[h->mapped > 0])); /* the combine part before needed shared memory */
@@ -1465,8 +1478,8 @@ static PetscErrorCode GetDevice(const HBP *h, Device *d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Parts of about the same weight, and how to launch; *done is false where shared memory does not suffice. The caller frees cuts->sections. */
-static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, Cuts *cuts, PetscBool *done)
+/* Parts of about the same weight, and how to launch. The caller frees cuts->sections. */
+static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, Cuts *cuts)
 {
   Plan          *plan;
   PetscInt       num, shares = 0;
@@ -1476,7 +1489,6 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, Cuts *cuts, PetscBoo
   Device         d;
 
   PetscFunctionBegin;
-  *done = PETSC_FALSE;
   *cuts = {};
   PetscCall(PetscNew(&plan));
   h->plan = plan;
@@ -1485,10 +1497,7 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, Cuts *cuts, PetscBoo
   plan->overlaps = d.overlaps;
   plan->shared   = h->shared ? (size_t)h->M * sizeof(PetscScalar) : 0;
   resident       = d.resident[h->mapped > 0];
-  if (h->shared) {
-    if (plan->shared > (size_t)d.shared) PetscFunctionReturn(PETSC_SUCCESS);
-    PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, SHARED>, SharedThreads, plan->shared));
-  }
+  if (h->shared) PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, HBPKernel<PetscScalar, PetscInt, SHARED>, SharedThreads, plan->shared));
   plan->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (PetscMin((PetscCount)h->N * h->colBlocks, h->partialNum) > HBP_COMBINED ? (size_t)h->N * sizeof(PetscScalar) : 0); /* a block of rows may have several pieces */
   plan->threads = h->shared ? SharedThreads : FewThreads;
   warps         = plan->threads / WarpSize;
@@ -1517,7 +1526,6 @@ static PetscErrorCode MakePlan(HBP *h, const Offsets *ends, Cuts *cuts, PetscBoo
   plan->blocks   = (int)PetscMin(h->shared ? (PetscCount)shares : ((PetscCount)num + warps - 1) / warps, (PetscCount)d.sms * resident);
   if (h->shared) plan->fixedEach = (PetscInt)PetscMax(1, (PetscReal)shares / PetscMax(plan->blocks, 1) * fixed / 100);
   PetscCall(PetscFree(end));
-  *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -1690,6 +1698,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   h->n       = csr->n;
   h->nz      = csr->nz;
   h->options = *(const HBPOptions *)options;
+  PetscCall(HBPGetSharedCols(csr, &h->options));
   HBPCandidates(&h->options, M);
   PetscCall(TakeLook(csr, &h->options, M, &w, &lookmemory, &lookbytes, stream));
   done = (PetscBool)(lookmemory != NULL);
@@ -1723,8 +1732,8 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   if (done) done = (PetscBool)(found->longest <= HBP_MAX_COLS); /* else some row names columns more than once, and more often than two bytes tell */
   if (done) {
     PetscCall(SetNumbers(h, csr, found, &w, &longRows));
-    PetscCall(MakePlan(h, found->ends, &cuts, &done));
-    if (done) PetscCall(Complete(h, csr, &A, &longRows, &cuts, &w, maxbytes, stream, &done));
+    PetscCall(MakePlan(h, found->ends, &cuts));
+    PetscCall(Complete(h, csr, &A, &longRows, &cuts, &w, maxbytes, stream, &done));
     PetscCall(PetscFree(cuts.sections));
     PetscCall(GallopLongRowsFree(&longRows));
   }

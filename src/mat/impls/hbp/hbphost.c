@@ -3,10 +3,34 @@
 #include <gallop/deviceimpl.h>
 #include "hbp.h"
 
+/* Whether the x of blocks may be kept in shared memory, where their rows are such */
+static PetscBool MayShare(const HBPOptions *options, const GallopCSR *csr)
+{
+  return (PetscBool)(options->shared_x == HBP_SHARED_CHOOSE ? (size_t)csr->n * sizeof(PetscScalar) > HBP_CACHE : options->shared_x == HBP_SHARED_ALWAYS);
+}
+
+/*
+  HBPGetSharedCols - Sets options->shared_cols, unless it is set: to what the GPU has room for, at either place, so that both have the same blocks; without a GPU to what most have room for. Where no x
+  may be in shared memory the GPU is not asked, which takes loading the kernel.
+*/
+PetscErrorCode HBPGetSharedCols(const GallopCSR *csr, HBPOptions *options)
+{
+  PetscBool device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (options->shared_cols) PetscFunctionReturn(PETSC_SUCCESS);
+  options->shared_cols = HBP_MAX_SHARED_COLS;
+  if (MayShare(options, csr)) PetscCall(GallopDeviceAvailable(&device));
+#if PetscDefined(HAVE_CUDA)
+  if (device) PetscCall(HBPGetSharedCols_Device(&options->shared_cols));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Columns of a block that are looked at: few, whose x fits shared memory, and many */
 void HBPCandidates(const HBPOptions *options, PetscInt M[2])
 {
-  M[0] = options->block_cols ? options->block_cols : (PetscInt)((64 << 10) / sizeof(PetscScalar));
+  M[0] = options->block_cols ? options->block_cols : PetscMin((PetscInt)((64 << 10) / sizeof(PetscScalar)), PetscMax(options->shared_cols, 1));
   M[1] = options->block_cols ? options->block_cols : HBP_MAX_COLS;
 }
 
@@ -39,12 +63,12 @@ static HBPHash ChooseHash(PetscInt N, const unsigned long long logs[])
 */
 void HBPChoose(const HBPOptions *options, const GallopCSR *csr, const PetscInt M[2], const HBPSample *s, HBP *h)
 {
-  const PetscBool local = (PetscBool)(2 * s->near >= s->entries), fits = (PetscBool)(M[HBP_NARROW] <= HBP_MAX_SHARED_COLS);
+  const PetscBool local = (PetscBool)(2 * s->near >= s->entries), fits = (PetscBool)(M[HBP_NARROW] <= options->shared_cols);
   const PetscBool alone  = (PetscBool)(4 * s->chunks > 3 * s->entries); /* most entries have none near them */
   const PetscReal chunks = (PetscReal)s->chunks / HBP_SAMPLES;
   int             w;
 
-  h->shared    = (PetscBool)(fits && (options->shared_x == HBP_SHARED_CHOOSE ? !local && alone && (size_t)csr->n * sizeof(PetscScalar) > HBP_CACHE : options->shared_x == HBP_SHARED_ALWAYS));
+  h->shared    = (PetscBool)(fits && MayShare(options, csr) && (options->shared_x == HBP_SHARED_ALWAYS || (!local && alone)));
   w            = h->shared ? HBP_NARROW : HBP_WIDE;
   h->N         = options->block_rows ? options->block_rows : local ? 512 : csr->m < HBP_MANY_ROWS ? 1024 : 2048;
   h->M         = M[w];
@@ -476,9 +500,10 @@ PetscErrorCode HBPBuild_Host(PetscInt group, const HBPOptions *options, const Ga
   h->n       = csr->n;
   h->nz      = csr->nz;
   h->options = *options;
-  HBPCandidates(options, M);
+  PetscCall(HBPGetSharedCols(csr, &h->options));
+  HBPCandidates(&h->options, M);
   PetscCall(Look(csr, M, &s));
-  HBPChoose(options, csr, M, &s, h);
+  HBPChoose(&h->options, csr, M, &s, h);
   if (!HBPFits(h)) {
     PetscCall(PetscFree(h));
     PetscFunctionReturn(PETSC_SUCCESS);
