@@ -52,6 +52,7 @@ typedef struct {
 } GallopDenseProduct;
 
 #define GALLOP_MAX_FIGURES 24
+#define GALLOP_FIGURE_ROWS (GALLOP_MAX_FIGURES - 1) /* in what view() gets: rows of the matrix, which the two blocks of an MPI process have in common */
 
 /* What a format does at a place, with CSR arrays and vectors that are there. *data stays NULL when the memory does not suffice: the parent takes over then. */
 typedef struct {

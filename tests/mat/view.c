@@ -13,6 +13,9 @@ static char help[] = "What -mat_view ::ascii_info and ::ascii_info_detail say of
   has 30 entries of the long row in its diagonal block, and the other 100 in its off-diagonal block, below 18 rows of 2 entries and 31 of 3:
   NNZ_ELL = 32 * 2 + 32 * 3 = 160, NNZ_vCSR = 14 * 32 + 32 + 17 * 32 + 128 = 1152, I_split = 4 + 32 + 49 + 32 = 117.
 
+  Code balance: a row has N_nzr = 351 / 100 entries, whatever blocks it is in, and a product 2 + 3 / N_nzr flops for each of them, for which it loads 12 bytes for each stored entry, 16 / N_nzr of y and
+  8 alpha of x: alpha = 200 / 351 on one process; on two, of which the second loads 100 entries that it gets from the first as well, 300 / 351.
+
   FASTLOAD on one process: columns 3 to 129 have one entry, in row 98, column 2 has 32, columns 0 and 1 have 96, and 70 have none. Sorted in groups of 32, row 98 is in four blocks alone. The last group
   has five columns with it, and the long ones. With a height of 1, as chosen, blocks are cut at each line of 32 columns, at multiples of 8 of 3 columns and of 16 of 2: one block of all 8 columns, 4 with
   31 lines of 3 columns, 4 with 64 lines of 2 columns in one row, two of which have rows 36 to 67, which are in no other block: 4 + 1 + 4 + 2 blocks share rows. 351 entries are in 100 lines of 32 places.

@@ -46,6 +46,7 @@ static PetscErrorCode ViewStructure(Mat A, const GallopFormat *format, int n, vo
 {
   PetscLogDouble figures[GALLOP_MAX_FIGURES], sum[GALLOP_MAX_FIGURES] = {0};
   PetscMPIInt    rank;
+  PetscInt       rows;
 
   PetscFunctionBegin;
   for (int k = 0; k < n; k++) {
@@ -54,6 +55,8 @@ static PetscErrorCode ViewStructure(Mat A, const GallopFormat *format, int n, vo
     for (int f = 0; f < GALLOP_MAX_FIGURES; f++) sum[f] += figures[f];
   }
   PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sum, GALLOP_MAX_FIGURES, MPIU_PETSCLOGDOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
+  PetscCall(MatGetSize(A, &rows, NULL));
+  sum[GALLOP_FIGURE_ROWS] = (PetscLogDouble)rows;
   PetscCall((*format->view)(sum, viewer));
   if (!detail || !format->view_detail) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_rank(PetscObjectComm((PetscObject)A), &rank));

@@ -559,7 +559,8 @@ PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscCount **splitbl
 }
 
 enum {
-  FIGURE_M,
+  FIGURE_M, /* of all blocks */
+  FIGURE_N,
   FIGURE_NZ,
   FIGURE_NEMPTY,
   FIGURE_ELLROWS,
@@ -581,6 +582,7 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
   f[FIGURE_M]       = ev->m;
+  f[FIGURE_N]       = ev->n;
   f[FIGURE_NZ]      = (PetscLogDouble)ev->nz;
   f[FIGURE_NEMPTY]  = ev->nempty;
   f[FIGURE_ELLROWS] = ev->ell.n;
@@ -621,9 +623,9 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0.));
   if (f[FIGURE_PACKED]) PetscCall(ViewPack(f, slots, viewer));
   else if (nz > 0) {
-    const PetscLogDouble nnzr = nz / f[FIGURE_M], flops = 2 + 3 / nnzr, matrix = entry * stored / nz, y = 2 * value / nnzr;
+    const PetscLogDouble nnzr = nz / f[GALLOP_FIGURE_ROWS], flops = 2 + 3 / nnzr, matrix = entry * stored / nz, y = 2 * value / nnzr, alpha = f[FIGURE_N] / nz;
 
-    PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: code balance %.2f bytes/flop when each entry of x is loaded once (alpha %.3f), %.2f when it is loaded for every nonzero (alpha 1)\n", (matrix + value / nnzr + y) / flops, 1 / nnzr, (matrix + value + y) / flops));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: code balance %.2f bytes/flop when each entry of x is loaded once (alpha %.3f), %.2f when it is loaded for every nonzero (alpha 1)\n", (matrix + alpha * value + y) / flops, alpha, (matrix + value + y) / flops));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
