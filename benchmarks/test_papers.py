@@ -122,6 +122,8 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(self.names(document, "figures"),
                          ["figure3", "figure4", "figure10", "figure11", "figure12", "figure13", "figure14", "figure15", "figure16"])
         self.assertEqual(document["tables"][0]["rows"][0][4:10], [992, 8000, 98, 160, 2, 2])
+        options = document["measurements"]["products"]["options"]
+        self.assertEqual(options[options.index("-paper_mat_evchyb_max_ell") + 1], "128")  # by itself the format chooses 256 for some
         parts = document["tables"][2]["rows"][0]
         self.assertEqual(parts[5:8], [5, 4, 2])  # T_A, T_X, T_Y
         balance = document["tables"][1]["rows"][0]
