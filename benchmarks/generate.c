@@ -209,7 +209,7 @@ static PetscErrorCode Circuit(const double v[], uint64_t *rng, Positions *p)
   const double n = v[0], mean = v[1];
 
   PetscFunctionBegin;
-  PetscCall(Shape(p, n, n, n * PetscMax(mean, 1) + 2 * v[2] * v[3]));
+  PetscCall(Shape(p, n, n, n * PetscMax(mean, 1) + 2 * v[2] * v[3] + (v[4] >= 1 ? (n / v[4] + 1) * v[5] : 0)));
   for (PetscInt i = 0; i < p->n; i++) Add(p, i, i);
   for (PetscCount k = 0; k < (PetscCount)(n * (mean - 1)); k++) {
     const PetscInt i = Pick(rng, p->n);
@@ -226,6 +226,8 @@ static PetscErrorCode Circuit(const double v[], uint64_t *rng, Positions *p)
       Add(p, col, row);
     }
   }
+  for (PetscInt i = (PetscInt)v[4] / 2; v[4] >= 1 && i < p->n; i += (PetscInt)v[4])
+    for (PetscInt k = 0; k < (PetscInt)v[5]; k++) Add(p, i, Clip((double)i + (2 * Share(rng) - 1) * v[5], p->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -312,9 +314,103 @@ static PetscErrorCode Mesh(const double v[], uint64_t *rng, Positions *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Lengths of rows: v[0] to v[1], or, of a share v[3], more than that to v[2], each as likely */
+static PetscInt Length(const double v[], uint64_t *rng)
+{
+  return Share(rng) < v[3] ? (PetscInt)v[1] + 1 + Pick(rng, (PetscInt)PetscMax(v[2] - v[1], 1)) : (PetscInt)v[0] + Pick(rng, (PetscInt)(v[1] - v[0]) + 1);
+}
+
+static PetscErrorCode ShapeOfLengths(Positions *p, double n, const double v[])
+{
+  const double mean = (1 - v[3]) * (v[0] + v[1]) / 2 + v[3] * (v[1] + 1 + v[2]) / 2;
+
+  PetscFunctionBegin;
+  PetscCheck(v[0] <= v[1] && v[1] <= v[2] && v[3] <= 1, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Lengths of rows are %g to %g and, of a share %g, to %g: they must not decrease", v[0], v[1], v[3], v[2]);
+  PetscCall(Shape(p, n, n, n * mean + 100 * v[2] * sqrt(n)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  PetscInt x, y, z;
+} Offset;
+
+/* The nearest first, and a definite order of those that are as near */
+static int CompareOffsets(const void *a, const void *b)
+{
+  const Offset  *p = (const Offset *)a, *q = (const Offset *)b;
+  const PetscInt d[] = {p->x * p->x + p->y * p->y + p->z * p->z - q->x * q->x - q->y * q->y - q->z * q->z, p->z - q->z, p->y - q->y, p->x - q->x};
+  int            k   = 0;
+
+  while (k < 3 && !d[k]) k++;
+  return (d[k] > 0) - (d[k] < 0);
+}
+
+/* As finite elements of different order, or molecules: each point with those nearest to it, as many as its rows are to have */
+static PetscErrorCode Points(const double v[], uint64_t *rng, Positions *p)
+{
+  const PetscInt bs = (PetscInt)PetscMax(v[1], 1), n = (PetscInt)(v[0] / bs), r = (PetscInt)ceil(cbrt(v[4] / bs)) + 1;
+  const double   window = PetscClipInterval(v[6], 1, n);
+  PetscInt      *number, noff = 0, N = 1;
+  Offset        *off;
+
+  PetscFunctionBegin;
+  PetscCheck(n >= 1, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "%g rows are not one point with %" PetscInt_FMT " unknowns", v[0], bs);
+  PetscCall(ShapeOfLengths(p, (double)n * bs, v + 2));
+  while ((PetscInt64)N * N * N < n) N++;
+  PetscCall(PetscMalloc2(n, &number, (size_t)PetscPowInt(2 * r + 1, 3), &off));
+  Shuffle(rng, n, (PetscInt)window, number);
+  for (PetscInt z = -r; z <= r; z++)
+    for (PetscInt y = -r; y <= r; y++)
+      for (PetscInt x = -r; x <= r; x++) off[noff++] = (Offset){x, y, z};
+  qsort(off, noff, sizeof(*off), CompareOffsets);
+  for (PetscInt k = 0; k < n; k++) {
+    PetscInt left = Length(v + 2, rng) / bs;
+
+    for (PetscInt o = 0; o < noff && left; o++) {
+      const PetscInt x = k % N + off[o].x, y = k / N % N + off[o].y, z = k / N / N + off[o].z;
+
+      if (x < 0 || x >= N || y < 0 || y >= N || z < 0 || z >= N || (z * N + y) * N + x >= n) continue;
+      for (PetscInt b = 0; b < bs * bs; b++) Add(p, number[k] * bs + b / bs, number[(z * N + y) * N + x] * bs + b % bs);
+      left--;
+    }
+  }
+  PetscCall(PetscFree2(number, off));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As states of a polymer in DNA electrophoresis, numbered by their digits: neighbours differ in a digit, so columns are 3^k and 2 3^k away */
+static PetscErrorCode Cage(const double v[], uint64_t *rng, Positions *p)
+{
+  PetscInt off[128], noff = 0;
+
+  PetscFunctionBegin;
+  PetscCall(ShapeOfLengths(p, v[0], v + 1));
+  for (PetscInt power = 1; power <= p->n / 8; power *= 3) {
+    for (PetscInt digit = 1; digit <= 2 && digit * power <= p->n / 8; digit++) {
+      off[noff++] = -digit * power;
+      off[noff++] = digit * power;
+    }
+  }
+  for (PetscInt i = 0; i < p->n; i++) {
+    PetscInt left = Length(v + 1, rng) - 1;
+
+    Add(p, i, i);
+    for (PetscInt k = 0; k < noff && left > 0; k++) { /* all in a random order, so far as they are wanted */
+      const PetscInt other = k + Pick(rng, noff - k), o = off[other];
+
+      off[other] = off[k];
+      off[k]     = o;
+      if (i + o < 0 || i + o >= p->n) continue;
+      Add(p, i, i + o);
+      left--;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- names ---- */
 
-#define MOST_NUMBERS 4
+#define MOST_NUMBERS 7
 
 typedef struct {
   const char *name;
@@ -335,13 +431,15 @@ static const Generator generators[] = {
   {"dense",      1, 1, {0, 1e9},        NULL,          1, PETSC_TRUE,  1},
   {"kron",       1, 2, {0, 48},         Kron,          0, PETSC_FALSE, 0},
   {"web",        2, 4, {0, 0, 1.7, .7}, Web,           0, PETSC_FALSE, 0},
-  {"circuit",    2, 4, {0},             Circuit,       0, PETSC_FALSE, 0},
+  {"circuit",    2, 6, {0},             Circuit,       0, PETSC_FALSE, 0},
   {"uniform",    2, 2, {0},             Uniform,       0, PETSC_FALSE, 0},
   {"uneven",     2, 2, {0},             Uneven,        0, PETSC_FALSE, 0},
   {"random",     2, 2, {0},             Anywhere,      0, PETSC_FALSE, 0},
   {"longrows",   4, 4, {0},             LongRows,      0, PETSC_FALSE, 0},
   {"lp",         3, 3, {0},             LinearProgram, 0, PETSC_FALSE, 0},
   {"mesh",       1, 3, {0, 1, 0},       Mesh,          0, PETSC_FALSE, 0},
+  {"points",     6, 7, {0},             Points,        0, PETSC_FALSE, 0},
+  {"cage",       5, 5, {0},             Cage,          0, PETSC_FALSE, 0},
 };
 
 static PetscErrorCode Parse(const char name[], const Generator **generator, double v[MOST_NUMBERS], PetscBool *constant)

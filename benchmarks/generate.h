@@ -12,7 +12,8 @@
   band<n>_<h>  dense<n>        h diagonals on both sides of the main one; all entries\n\
   kron<S>[_<e>]                Kronecker graph (R-MAT) of 2^S vertices, e 2^S (48) edges in both directions\n\
   web<n>_<k>[_<a>_<l>]         power-law row lengths of mean k and exponent a (1.7), a share l (0.7) of the columns near the diagonal\n\
-  circuit<n>_<k>[_<d>_<L>]     k short-range entries a row, and d rows and columns (0) of L, L/2, L/3... entries\n\
+  circuit<n>_<k>[_<d>_<L>]     k short-range entries a row, and d rows and columns (0) of L, L/2, L/3... entries; _<h>_<H> behind these: and H\n\
+                               entries, within H of the diagonal, in each h-th row\n\
   uniform<n>_<k>               k random columns in each row\n\
   uneven<n>_<k>                1 to k random columns in each row, each number as likely\n\
   random<n>_<k>                n k random positions\n\
@@ -20,6 +21,9 @@
   lp<m>_<n>_<k>                m by n, k entries a column, and in 20 rows n/8 more\n\
   mesh<N>[_<b>[_<w>]]          3D grid of side N, b unknowns a point (1), each point with all around it, numbered at random within windows\n\
                                of w points (N^2, a layer): as an unstructured mesh whose neighbours have near numbers\n\
+  points<n>_<b>_<l>_<k>_<L>_<s>[_<w>] n rows of a 3D grid of points, b unknowns each, each point with those nearest to it: rows of l to k entries,\n\
+                               or, a share s, of k+1 to L, each length as likely; numbered at random within windows of w points (1)\n\
+  cage<n>_<l>_<k>_<L>_<s>      rows of such lengths, with entries 3^i and 2 3^i columns from the diagonal, to n/8\n\
 A name that ends in _c has constant values, -1 off the diagonal; otherwise values are random in [-1,1), the same for (i,j) and (j,i).\n\
 An entry that is drawn several times is kept once. label=name shows the matrix under another name.\n"
 

@@ -39,12 +39,13 @@ TITLES = {
 # for a quick look, and of the kinds and sizes of the papers' own
 MATRICES = {
     "evchyb": ([
-        "pdb1HYS_like=band36417_59", "cop20k_A_like=uniform121192_21", "Circuit_like=circuit170998_5.6", "torso1_like=longrows116158_.024_2700_9",
+        "pdb1HYS_like=points36417_3_66_128_165_.4526", "cop20k_A_like=points121192_1_0_42_81_.015_100k", "Circuit_like=circuit170998_5.6",
+        "torso1_like=longrows116158_.024_2700_9",
         "webbase-1M_like=web1M_3.1_1.6_.6", "Economics_like=random206500_6"
     ], [
-        "pdb1HYS_like=band36417_59", "pwtk_like=band217918_26", "TSOPF_like=longrows38120_.8_528_8", "rma10_like=band46835_25",
-        "audikw_1_like=elast27b3_68", "cage14_like=uniform1505785_18", "shipsec1_like=band140874_27", "webbase-1M_like=web1M_3.1_1.6_.6",
-        "raefsky3_like=elast27b3_19", "cop20k_A_like=uniform121192_21", "Circuit_like=circuit170998_5.6", "torso1_like=longrows116158_.024_2700_9",
+        "pdb1HYS_like=points36417_3_66_128_165_.4526", "pwtk_like=band217918_26", "TSOPF_like=longrows38120_.8_528_8", "rma10_like=band46835_25",
+        "audikw_1_like=points943695_3_12_128_262_.1055", "cage14_like=cage1505785_9_26_41_.03", "shipsec1_like=band140874_27", "webbase-1M_like=web1M_3.1_1.6_.6",
+        "raefsky3_like=elast27b3_19", "cop20k_A_like=points121192_1_0_42_81_.015_100k", "Circuit_like=circuit170998_5.6", "torso1_like=longrows116158_.024_2700_9",
         "Stanford_like=web281903_8.2", "att-pre2_like=circuit659033_9", "Economics_like=random206500_6", "ibm-dc1_like=circuit116835_4_2_114k",
         "indochina_like=web7414866_20_1.7_.8", "web-Google_like=web916428_5.6_1.7_.1", "Stanford_Berkeley_like=web683446_11",
         "RM07R_like=elast27b3_50"
@@ -71,9 +72,9 @@ MATRICES = {
         "kron16"
     ], [
         "ASIC_320k_like=circuit321k_5_4_100k", "ASIC_680k_like=circuit682k_5_8_390k", "barrier2-3_like=random113k_18", "kron18", "kron19", "kron20",
-        "kron21=kron21_44", "mip1_like=longrows66463_.05_2000_55", "nxp1_like=circuit414k_6_4_50k", "ohne2_like=band181k_19",
+        "kron21=kron21_44", "mip1_like=longrows66463_.05_2000_55", "nxp1_like=circuit414k_6_4_50k", "ohne2_like=points181343_1_8_60_300_.025",
         "rajat21_like=circuit411k_4_4_100k", "rajat24_like=circuit358k_5_4_100k", "rajat29_like=circuit643k_5_4_300k",
-        "rajat30_like=circuit643k_9_8_200k"
+        "rajat30_like=circuit643994_4.6_2_788k_512_1700"
     ]),
     "tiledspmm": (["star7_60", "box27_30", "elast27b3_16", "kron14", "web100k_5", "uniform100k_8", "longrows20k_.02_2700_9"], [
         "web1M_3.1", "star7_200", "box27_100", "elast27b3_56", "kron18", "kron19", "uniform1M_16", "dense4096", "star5_1500",
