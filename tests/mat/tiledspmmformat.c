@@ -44,9 +44,9 @@ static PetscErrorCode Expect(const char what[], PetscReal is, PetscReal should)
 }
 
 /* The model of the same, by hand: rows of 3, 1, 2 and 1 entries, 30 empty ones; in each of three stages one line of B is touched, and no row of B twice */
-static PetscErrorCode CheckModel(const TiledSpMM *t)
+static PetscErrorCode CheckModel(const TiledSpMM *t, PetscReal R)
 {
-  const PetscReal bt = (PetscReal)sizeof(PetscScalar), bi = (PetscReal)sizeof(PetscInt), R = (PetscReal)TILEDSPMM_R(t), mu = 7.0 / 34, rho = 7.0 / 5, Z = 128.0 / 7;
+  const PetscReal bt = (PetscReal)sizeof(PetscScalar), bi = (PetscReal)sizeof(PetscInt), mu = 7.0 / 34, rho = 7.0 / 5, Z = 128.0 / 7;
   const PetscReal delta = (8 * (3 + 4 + 4) + 2 * 3 * 32) / 34.0, C = PetscMax(1, 3 * 64 / (5 * bt)), bytes = (bt + 2) * Z / R + bi / (rho * R) + delta / (R * mu) + bt / mu;
   TiledSpMMModel  m;
 
@@ -95,6 +95,39 @@ static PetscErrorCode CheckPrediction(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* R of the staged kernel and of the model: as many columns as asked for, 8 by itself, fewer where shared memory or registers do not suffice */
+static PetscErrorCode CheckColumns(void)
+{
+  static const struct {
+    PetscInt columns, panel, stage;
+    size_t   numbers; /* that shared memory holds, 0 for what is not known */
+    PetscInt R;
+  } cases[] = {
+    {0,  256, 512,  0,     8 },
+    {0,  512, 4096, 0,     8 },
+    {0,  256, 512,  4096,  8 },
+    {0,  256, 512,  4095,  4 },
+    {0,  256, 4096, 4096,  1 },
+    {32, 256, 512,  16384, 32},
+    {32, 512, 512,  16384, 16},
+    {16, 512, 512,  4096,  8 },
+    {1,  512, 4096, 1,     1 },
+  };
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    TiledSpMM t;
+
+    PetscCall(PetscMemzero(&t, sizeof(t)));
+    t.options.columns = cases[k].columns;
+    t.options.panel   = cases[k].panel;
+    t.options.stage   = cases[k].stage;
+    t.shared          = cases[k].numbers * sizeof(PetscScalar);
+    EXPECT(TiledSpMMStagedColumns(&t), cases[k].R);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Check(Mat A, PetscReal scale)
 {
   static const PetscInt stagedispl[] = {0, 2, 3}, mapdispl[] = {0, 2, 4, 5}, map[] = {0, 1, 4, 5, 3}, warpdispl[] = {0, 32, 96, 128};
@@ -135,7 +168,9 @@ static PetscErrorCode Check(Mat A, PetscReal scale)
     EXPECT(t->from[k], should.from);
     PetscCheck(PetscRealPart(t->value[k]) == value && PetscImaginaryPart(t->value[k]) == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "value[%" PetscInt_FMT "] is %g, not %g", k, (double)PetscRealPart(t->value[k]), (double)value);
   }
-  PetscCall(CheckModel(t));
+  PetscCall(CheckModel(t, (PetscReal)TiledSpMMStagedColumns(t)));
+  t->options.columns = 0; /* then 8 */
+  PetscCall(CheckModel(t, 8));
   PetscCall(TiledSpMMDestroyHostCopy(&t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -381,6 +416,7 @@ int main(int argc, char **argv)
   PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1));
   PetscCall(TestHasDevice(&device));
   PetscCall(CheckPrediction());
+  PetscCall(CheckColumns());
   PetscCall(CheckOrder());
   for (int g = 0; g <= (int)device; g++) {
     PetscCall(MatCreate(PETSC_COMM_SELF, &A));

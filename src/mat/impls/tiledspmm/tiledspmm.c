@@ -172,7 +172,7 @@ static PetscErrorCode TiledSpMMViewDetail(const void *data, PetscViewer viewer)
   PetscCall(TiledSpMMGetModel(copy, &m));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: rows of %.3g entries, standard deviation %.3g; rho %.3g, Z %.3g, delta %.3g; C %.3g, L %.3g, Gamma %.3g\n", (double)m.mu, (double)m.sigma,
                                                (double)m.rho, (double)m.Z, (double)m.delta, (double)m.C, (double)m.L, (double)m.Gamma));
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %.3g flops a byte with %" PetscInt_FMT " columns at once, %.3g with Gamma 1, %.3g without tiles\n", (double)m.effective, TILEDSPMM_R(copy),
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %.3g flops a byte with %" PetscInt_FMT " columns at once, %.3g with Gamma 1, %.3g without tiles\n", (double)m.effective, TiledSpMMStagedColumns(copy),
                                                (double)m.tiled, (double)m.naive));
 #if defined(PETSC_HAVE_CUDA)
   if (!PetscMemTypeHost(((const TiledSpMM *)data)->memtype)) PetscCall(TiledSpMMViewTimes(copy, &m, viewer));

@@ -169,7 +169,17 @@ static inline size_t TiledSpMMBytes(const TiledSpMM *t)
   return bytes;
 }
 
-#define TILEDSPMM_R(t) ((t)->options.columns ? (t)->options.columns : 16) /* the model's R: the paper's, where none is asked for */
+/* Most threads of a GPU block with R outputs each: a thread can have 128 registers, and where it holds more than 16 outputs 255 */
+#define TILEDSPMM_MAX_THREADS(R) ((R) > 16 ? TILEDSPMM_MAX_PANEL / 2 : TILEDSPMM_MAX_PANEL)
+
+/* R of the staged kernel and of its model: as asked for, or fewer where the stages of so many do not fit in shared memory, or the outputs of large panels not in registers */
+static inline PetscInt TiledSpMMStagedColumns(const TiledSpMM *t)
+{
+  PetscInt R = t->options.columns ? t->options.columns : 8;
+
+  while (R > 1 && ((t->shared && (size_t)t->options.stage * R * sizeof(PetscScalar) > t->shared) || t->options.panel > TILEDSPMM_MAX_THREADS(R))) R /= 2;
+  return R;
+}
 
 PETSC_INTERN const GallopFormatWork TiledSpMMHost, TiledSpMMDevice;
 

@@ -114,10 +114,10 @@ static PetscErrorCode ModelOfSegments(const TiledSpMM *t, TiledSpMMModel *model)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* TiledSpMMGetModel - What sections 2.3 and 3 of the paper say of products with stages and R columns at once, R as the options have it; all 0 where the structure cannot have stages */
+/* TiledSpMMGetModel - What sections 2.3 and 3 of the paper say of products with stages and R columns at once, as the staged kernel has them; all 0 where the structure cannot have stages */
 PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
 {
-  const PetscReal value = (PetscReal)sizeof(PetscScalar), index = (PetscReal)sizeof(PetscInt), R = (PetscReal)TILEDSPMM_R(t);
+  const PetscReal value = (PetscReal)sizeof(PetscScalar), index = (PetscReal)sizeof(PetscInt), R = (PetscReal)TiledSpMMStagedColumns(t);
   const size_t    displ = (size_t)(t->panels + t->stages + t->stages * (t->options.panel / TILEDSPMM_WARP) + 3) * sizeof(PetscCount);
   PetscReal       matrix, staged;
   PetscCount      lines = 0, touched = 0;

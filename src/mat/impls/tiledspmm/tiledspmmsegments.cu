@@ -480,7 +480,7 @@ static bool IsDeep(const TiledSpMM *t, PetscInt columns, PetscInt R)
 static TiledSpMMPlan PlanCached(const TiledSpMM *t, PetscInt columns)
 {
   static constexpr PetscInt Most = sizeof(PetscScalar) > 8 ? 8 : 16, Least = 4; /* what registers hold */
-  PetscInt                  R = PetscMin(Most, TILEDSPMM_R(t)), left = 1;
+  PetscInt                  R = t->options.columns ? PetscMin(Most, t->options.columns) : Most, left = 1;
   const auto                Resident = [&]() { return (PetscCount)CachedBlocks<PetscScalar>((int)R, EntriesAtOnce((int)R, IsLong(t))) * t->multiprocessors; };
 
   while (left < columns) left *= 2;

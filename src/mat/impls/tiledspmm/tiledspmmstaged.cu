@@ -20,15 +20,9 @@ struct TilesView {
   const I              *order; /* NULL where rows are in the order of the matrix */
 };
 
-/* Most threads of a GPU block: each can have 128 registers, and where it holds more than 16 outputs 255 */
-static constexpr int MaxThreads(int R)
-{
-  return R > 16 ? TILEDSPMM_MAX_PANEL / 2 : TILEDSPMM_MAX_PANEL;
-}
-
 /* A GPU block computes R columns of a panel, a thread R outputs of a row. Blocks that lie together have the same panel, which L2 then serves to all but the first. */
 template <int R, typename V, typename I>
-__global__ static void __launch_bounds__(MaxThreads(R)) StagedKernel(const TilesView<V, I> t, const DenseView<V, I> dense, const unsigned int groups)
+__global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R)) StagedKernel(const TilesView<V, I> t, const DenseView<V, I> dense, const unsigned int groups)
 {
   extern __shared__ __align__(16) unsigned char bytes[];
   V *const                                      shared  = reinterpret_cast<V *>(bytes); /* column r of B's stage is at r t.stage: lanes with neighbouring indices are in different banks */
@@ -99,15 +93,6 @@ static size_t SharedBytes(const TiledSpMM *t, PetscInt columns)
   return (size_t)t->options.stage * columns * sizeof(PetscScalar);
 }
 
-/* As many columns as asked for, a power of two, or fewer where the stages of so many do not fit in shared memory, or the outputs of large panels not in registers */
-static PetscInt MostColumns(const TiledSpMM *t)
-{
-  PetscInt columns = t->options.columns ? t->options.columns : 8;
-
-  while (columns > 1 && (SharedBytes(t, columns) > t->shared || t->options.panel > MaxThreads((int)columns))) columns /= 2;
-  return columns;
-}
-
 PetscErrorCode TiledSpMMStagedApply(const TiledSpMM *t, const GallopDenseProduct *p)
 {
   const TilesView<PetscScalar, PetscInt> tiles = {t->m, t->options.stage, t->stagedispl, t->mapdispl, t->warpdispl, t->map, t->len, t->index, t->value, t->reordered ? t->roworder : NULL};
@@ -115,7 +100,7 @@ PetscErrorCode TiledSpMMStagedApply(const TiledSpMM *t, const GallopDenseProduct
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(ForColumns(p->columns, MostColumns(t), t->panels, [&](PetscCount begin, PetscCount columns, PetscInt R) {
+  PetscCall(ForColumns(p->columns, TiledSpMMStagedColumns(t), t->panels, [&](PetscCount begin, PetscCount columns, PetscInt R) {
     const PetscCount groups = (columns + R - 1) / R;
 
     PetscFunctionBegin;
