@@ -3,8 +3,8 @@
 
 usage: csroverlap-tune.py --program PATH [--entries N] [--lengths 1,2,4,...] [--output FILE] [-- OPTION ...]
 
-Random matrices of each mean row length, and of about N (8000000) entries, are timed with each vector_size forced by
--mat_csroverlap_switch_points, all in one run of gallopbench. What follows -- goes to it; -mat_csroverlap_... for every
+Random matrices of each mean row length, and of about N (8000000) entries, are timed with each vector_size forced, by
+-mat_csroverlap_switch_points and -mat_csroverlap_uneven 0, all in one run of gallopbench. What follows -- goes to it; -mat_csroverlap_... for every
 vector_size. The vector sizes that are fastest are taken so that they never decrease with the length; where they change,
 the switching point lies between the two lengths where the times would be equal.
 """
@@ -23,7 +23,8 @@ def command(program, entries, lengths, options):
     words = [program, "-generate", ",".join(matrices), "-types", ",".join(f"csroverlap@v{size}" for size in SIZES)]
     for k, size in enumerate(SIZES):
         points = ["0"] * k + [NEVER] * (len(SIZES) - 1 - k)
-        words += [f"-v{size}_mat_csroverlap_switch_points", ",".join(points), f"-v{size}_mat_csroverlap_rows_in_registers", "0"]
+        forced = {"switch_points": ",".join(points), "rows_in_registers": "0", "uneven": "0"}
+        words += [word for name, value in forced.items() for word in (f"-v{size}_mat_csroverlap_{name}", value)]
     own = False
     for word in options:
         own = word.startswith("-mat_csroverlap_") or own and not word.startswith("-")

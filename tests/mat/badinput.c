@@ -112,6 +112,7 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATCSROVERLAP, "pack_columns",      "0"        },
     {MATCSROVERLAP, "pinned",            "0"        },
     {MATCSROVERLAP, "rows_in_registers", "0"        },
+    {MATCSROVERLAP, "uneven",            "0"        },
     {MATFASTLOAD,   "block_height",      "0"        },
     {MATFASTLOAD,   "block_height",      "1"        },
     {MATFASTLOAD,   "block_height",      "-1"       },

@@ -113,10 +113,10 @@ static PetscErrorCode TestManyEmptyRows(void)
 /* Algorithm 6 with the numbers of Table 2: ten rows of equal length, then one of them longer */
 static PetscErrorCode TestKind(void)
 {
-  static const PetscInt   mean[] = {0, 16, 17, 33, 34, 63, 64, 121, 122, 215, 216, 1000}, expected[] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
-  const CSROverlapOptions table2 = {
-    .switch_points = {17, 34, 64, 122, 216},
-      .rows_in_registers = PETSC_TRUE
+  static const PetscInt mean[] = {0, 16, 17, 33, 34, 63, 64, 121, 122, 215, 216, 1000}, expected[] = {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5};
+  CSROverlapOptions     table2 = {
+        .switch_points = {17, 34, 64, 122, 216},
+          .rows_in_registers = PETSC_TRUE, .uneven = PETSC_TRUE
   };
 
   PetscFunctionBegin;
@@ -129,6 +129,8 @@ static PetscErrorCode TestKind(void)
   PetscCheck(CSROverlapKind(&table2, 4, 10, 100, 17) == (1 | CSROVERLAP_KIND_UNEVEN), PETSC_COMM_SELF, PETSC_ERR_PLIB, "a row of 17 among ten does not wait for a warp");
   PetscCheck(CSROverlapKind(&table2, 4, 10, 1300, 700) == (4 | CSROVERLAP_KIND_UNEVEN), PETSC_COMM_SELF, PETSC_ERR_PLIB, "vector_size of uneven rows is raised to that of warps");
   PetscCheck(CSROverlapKind(&table2, 4, 10, 25, 4) == CSROVERLAP_KIND_ROWS && CSROverlapKind(&table2, 4, 10, 25, 5) == 0 && CSROverlapKind(&table2, 4, 10, 20, 4) == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "rows in registers");
+  table2.uneven = PETSC_FALSE;
+  PetscCheck(CSROverlapKind(&table2, 4, 10, 100, 9) == 0 && CSROverlapKind(&table2, 4, 10, 100, 17) == 0 && CSROverlapKind(&table2, 4, 10, 1300, 700) == 4, PETSC_COMM_SELF, PETSC_ERR_PLIB, "vector_size is not that of the mean length, where nothing else is wanted");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -12,6 +12,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 . -mat_csroverlap_max_batch_size <0>      - most entries of a batch, 32 to 8192, rounded up to a multiple of 32, or 0 for a size by the lengths of rows; longer rows are computed by GPU blocks of their own
 . -mat_csroverlap_switch_points <4,11,44,64,114> - five mean row lengths of a batch, in increasing order, from which 2, 4, 8, 16 and 32 threads compute a row
 . -mat_csroverlap_rows_in_registers <true> - a thread may hold a short row in registers
+. -mat_csroverlap_uneven <true>           - where rows of a batch are uneven, twice as many threads compute a row, and the longest rows wait until warps have time for them
 . -mat_csroverlap_big_batch_size <0>      - entries copied from the host to the GPU at a time, at least 32, or 0 to choose
 . -mat_csroverlap_device_memory <0>       - bytes of the GPU that a sequential matrix or block may take before it is streamed for every product, 0 for what is free
 . -mat_csroverlap_pinned <true>           - keep a copy of the entries of a matrix that is assembled on the host in pinned memory
@@ -100,7 +101,7 @@ static PetscErrorCode CSROverlapOptionsDefault(void *options)
   CSROverlapOptions     *o                            = (CSROverlapOptions *)options;
 
   PetscFunctionBegin;
-  *o = (CSROverlapOptions){.rows_in_registers = PETSC_TRUE, .pinned = PETSC_TRUE, .pack_columns = 1 << 19};
+  *o = (CSROverlapOptions){.rows_in_registers = PETSC_TRUE, .uneven = PETSC_TRUE, .pinned = PETSC_TRUE, .pack_columns = 1 << 19};
   PetscCall(PetscArraycpy(o->switch_points, table2, CSROVERLAP_SIZES - 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -143,6 +144,7 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
     PetscCall(PetscArraycpy(o->switch_points, points, CSROVERLAP_SIZES - 1));
   }
   PetscCall(PetscOptionsBool("-mat_csroverlap_rows_in_registers", "A thread may hold a short row in registers", "MATCSROVERLAP", o->rows_in_registers, &o->rows_in_registers, NULL));
+  PetscCall(PetscOptionsBool("-mat_csroverlap_uneven", "Uneven rows get more threads than the mean length of rows says", "MATCSROVERLAP", o->uneven, &o->uneven, NULL));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_big_batch_size", "Entries copied to the GPU at a time, 0 to choose", 32, &o->big_batch_size));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_device_memory", "Bytes of the GPU that a matrix may take before it is streamed for every product, 0 for what is free", 1, &o->device_memory));
   PetscCall(PetscOptionsBool("-mat_csroverlap_pinned", "Keep a copy of the entries of a matrix that is assembled on the host in pinned memory", "MATCSROVERLAP", o->pinned, &o->pinned, NULL));

@@ -22,6 +22,7 @@ typedef struct {
   PetscInt   max_batch_size;                      /* 0: CSROverlapBatchSize() chooses */
   PetscReal  switch_points[CSROVERLAP_SIZES - 1]; /* mean row length of a batch from which vector_size is 2, 4, 8, 16, 32 (Table 2) */
   PetscBool  rows_in_registers;                   /* a thread may hold a short row in registers */
+  PetscBool  uneven;                              /* vector_size is raised, and rows wait for warps, where rows are uneven */
   PetscCount big_batch_size;                      /* entries copied to the GPU at a time, 0 to choose */
   PetscCount device_memory;                       /* bytes of the GPU that a matrix may take before it is streamed, 0 for what is free */
   PetscBool  pinned;                              /* a host-assembled matrix keeps a copy of its entries in pinned memory */
@@ -104,7 +105,7 @@ CSROVERLAP_HD int CSROverlapEach(PetscInt max_batch_size)
   return each;
 }
 
-/* How a batch is computed (Algorithm 6), one vector_size higher where rows are uneven */
+/* How a batch is computed (Algorithm 6); one vector_size higher where rows are uneven, unless the paper's is asked for */
 CSROVERLAP_HD int CSROverlapKind(const CSROverlapOptions *options, int each, PetscInt rows, PetscInt nnz, PetscInt longest)
 {
   const PetscReal mean = rows ? (PetscReal)nnz / (PetscReal)rows : 0;
@@ -112,7 +113,7 @@ CSROVERLAP_HD int CSROverlapKind(const CSROverlapOptions *options, int each, Pet
 
   if (options->rows_in_registers && longest <= each && 2 * (PetscReal)nnz > (PetscReal)each * (PetscReal)rows) return CSROVERLAP_KIND_ROWS;
   while (k < CSROVERLAP_SIZES - 1 && mean >= options->switch_points[k]) k++;
-  if (k == CSROVERLAP_SIZES - 1) return k;
+  if (k == CSROVERLAP_SIZES - 1 || !options->uneven) return k;
   if (k < CSROVERLAP_SIZES - 2 && longest > CSROVERLAP_UNEVEN << k) k++;
   return longest > CSROVERLAP_UNEVEN << k ? k | CSROVERLAP_KIND_UNEVEN : k;
 }
