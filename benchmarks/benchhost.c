@@ -77,4 +77,4 @@ static PetscErrorCode HostFinish(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const BenchPlace BenchHost = {HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, NULL, NULL, 0, NULL, NULL, NULL, NULL};
+const BenchPlace BenchHost = {HostStart, HostFinish, HostTime, HostTimeCold, PetscMemoryGetCurrentUsage, NULL, NULL, 0, NULL, NULL, NULL, NULL, NULL};

@@ -15,7 +15,8 @@ static char help[] = "Times products of PETSc's and Gallop's matrix types, and o
   -csc_warp               also the basic product by columns on the GPU: a warp a column, which adds to y by atomic operations\n\
   -transpose              transposed products\n\
   -setup                  instead of products: the times of conversion, build and refresh\n\
-  -first                  instead of products: the time of the first one of a matrix from the host, beside that of a copy of its entries\n\
+  -first                  instead of products: the time of the first one of a matrix from the host, beside that of a copy of its entries. With -raw that of\n\
+                          cuSPARSE's too: columns and values are copied, two copies from pinned memory, and the product follows them\n\
   -view <::ascii_info>    shows the matrix behind each line: what it has built and, with ::ascii_info_detail and -k, how long products should take\n\
   -min_ms <30>            how long products are repeated with warm caches\n\
   -seed <1>               of the generated matrices and of x\n\
@@ -440,6 +441,27 @@ static PetscErrorCode TimeSetup(void *ctx)
 
 /* ---- -first ---- */
 
+/* A product of cuSPARSE's whose matrix comes from the host, and one for which only values do */
+static PetscErrorCode CaseLoadAndApply(void *ctx)
+{
+  Case *c = (Case *)ctx;
+
+  PetscFunctionBegin;
+  PetscCall((*c->place->rawload)(c->rawdata, PETSC_TRUE));
+  PetscCall(CaseApply(c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CaseLoadValuesAndApply(void *ctx)
+{
+  Case *c = (Case *)ctx;
+
+  PetscFunctionBegin;
+  PetscCall((*c->place->rawload)(c->rawdata, PETSC_FALSE));
+  PetscCall(CaseApply(c));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TimeFirst(void *ctx)
 {
   enum { REPEAT = 3 };
@@ -450,23 +472,28 @@ static PetscErrorCode TimeFirst(void *ctx)
   PetscFunctionBegin;
   PetscCall((*place->copy)((PetscLogDouble)c->p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)), &copy));
   PetscCall(CaseStart(c));
+  if (c->rawdata) PetscCall((*place->rawload)(c->rawdata, PETSC_TRUE)); /* makes room for the copies */
   for (PetscInt k = 0; k < REPEAT; k++) {
     Case         fresh = *c;
     PetscScalar *a;
 
-    PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &fresh.A));
-    PetscCall(MatAssemblyBegin(fresh.A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(fresh.A, MAT_FINAL_ASSEMBLY));
-    PetscCall((*place->time)(CaseApply, &fresh, 1, &t));
+    if (c->A) {
+      PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &fresh.A));
+      PetscCall(MatAssemblyBegin(fresh.A, MAT_FINAL_ASSEMBLY));
+      PetscCall(MatAssemblyEnd(fresh.A, MAT_FINAL_ASSEMBLY));
+    }
+    PetscCall((*place->time)(c->A ? CaseApply : CaseLoadAndApply, &fresh, 1, &t));
     first = PetscMin(first, t);
     for (PetscInt r = 0; r < 5; r++) {
       PetscCall((*place->time)(CaseApply, &fresh, 1, &t));
       resident = PetscMin(resident, t);
     }
-    PetscCall(MatSeqAIJGetArray(fresh.A, &a));
-    a[0] *= 2;
-    PetscCall(MatSeqAIJRestoreArray(fresh.A, &a));
-    PetscCall((*place->time)(CaseApply, &fresh, 1, &t));
+    if (c->A) {
+      PetscCall(MatSeqAIJGetArray(fresh.A, &a));
+      a[0] *= 2;
+      PetscCall(MatSeqAIJRestoreArray(fresh.A, &a));
+    }
+    PetscCall((*place->time)(c->A ? CaseApply : CaseLoadValuesAndApply, &fresh, 1, &t));
     newvalues = PetscMin(newvalues, t);
     PetscCall(MatDestroy(&fresh.A));
   }
@@ -663,7 +690,8 @@ int main(int argc, char **argv)
     b.measure = TimeFirst;
     columns   = "# matrix\tnnz\tcopy_ms\tfirst_ms\tfirst/copy\tresident_us\tnewvalues_ms\twhat\n";
   }
-  if (setup || firsts) b.raw = b.csc = PETSC_FALSE;
+  if (setup) b.raw = PETSC_FALSE;
+  if (setup || firsts) b.csc = PETSC_FALSE;
 
   PetscCall(BenchPrintHead(GALLOP_COMMIT, b.place, &b.bandwidth));
   PetscCall(PrintOptions());

@@ -333,18 +333,25 @@ def csroverlap(lab):
     )
     if not lab.gpu:
         return
-    first = lab.bench("first", ["csroverlap"], ["-first", "-mat_csroverlap_build_in_assembly"], raw=False)
-    rows, gain = [], {}
+    first = lab.bench("first", ["aijcusparse", "csroverlap"], ["-first", "-mat_csroverlap_build_in_assembly"])
+    rows, gain, added = [], {}, {}
     for name in first.order:
         case, partial, best = first.get(name, "csroverlap"), products.time(name, "csroverlap"), products.best(name)[0]
-        if partial and best:
-            gain[name] = (1e3 * (case["copy_ms"] - case["first_ms"]) + best) / partial + 1
-            rows.append([name, case["copy_ms"], best / 1e3, case["first_ms"], partial / 1e3, gain[name]])
+        raw = [other["first_ms"] for (matrix, what, _), other in first.by.items() if matrix == name and what.startswith("raw_")]
+        parent = first.get(name, "aijcusparse")
+        if case and partial and best and raw:
+            added[name] = (1e3 * (case["copy_ms"] - case["first_ms"]) + best) / partial + 1
+            gain[name] = 1e3 * (min(raw) - case["first_ms"]) / partial + 1
+            rows.append([name, case["first_ms"], partial / 1e3, min(raw), gain[name], case["copy_ms"], best / 1e3, added[name], parent and parent["first_ms"]])
     lab.table("figure9", "Figure 9: CSR-Full-Overlap",
-              ["name", "copy (ms)", "cuSPARSE's product (ms)", "first product (ms)", "a later product (ms)", "speedup by equation 2"], rows,
-              (f"Mean {statistics.mean(gain.values()):.2f}. " if gain else "") +
-              ("Below 1: the first product takes longer than the copy and a product one after the other." if gain and min(gain.values()) < 1 else ""))
-    lab.bars("figure9", "Figure 9: speedup of CSR-Full-Overlap by equation 2", first.order, {"speedup": gain}, ylabel="speedup", line=1)
+              ["name", "first product (ms)", "a later product (ms)", "cuSPARSE's copies and product (ms)", "speedup by equation 2", "one copy (ms)",
+               "cuSPARSE's product alone (ms)", "equation 2 of their sum", "aijcusparse's first product (ms)"], rows,
+              (f"Mean {statistics.mean(gain.values()):.2f}, of the sum {statistics.mean(added.values()):.2f}. " if gain else "") +
+              "cuSPARSE's columns and values are copied from pinned memory, one after the other, and its fastest product follows, timed as a whole; the sum is of one copy of as many bytes and "
+              "of a product in a row of products. aijcusparse copies from pageable memory and has cuSPARSE look at the matrix." +
+              (" Below 1: the first product takes longer." if gain and min(gain.values()) < 1 else ""))
+    lab.bars("figure9", "Figure 9: speedup of CSR-Full-Overlap by equation 2", first.order,
+             {"copies and product as they run": gain, "a copy and a product added": added}, ylabel="speedup", line=1)
 
 
 def tune(lab):
