@@ -151,7 +151,8 @@ static PetscErrorCode SortRows(const EVCHYBOptions *given, const GallopCSR *csr,
   EVCHYB              *ev;
   EVCHYBKeyShape       shape;
   uint64_t            *keys;
-  PetscInt            *rows, nempty = 0, nlong = 0, at[3];
+  PetscBool            wanted;
+  PetscInt            *rows, nempty = 0, nlong = 0, first, n, at[3]; /* first: of the rows that are not empty, in rows */
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&ev));
@@ -163,35 +164,42 @@ static PetscErrorCode SortRows(const EVCHYBOptions *given, const GallopCSR *csr,
   ev->options  = EVCHYBOptionsFor(given, csr);
   options      = &ev->options;
   EVCHYBGetKeyShape(options, csr, &shape);
-  PetscCall(PetscMalloc2(m, &keys, m, &rows));
   for (PetscInt r = 0; r < m; r++) {
     const PetscInt len = csr->i[r + 1] - csr->i[r];
 
     nempty += len == 0;
     nlong += len > options->maxell;
   }
+  wanted = (PetscBool)(pack && EVCHYBWantsPack(ev, csr, nempty));
+  first  = wanted ? nempty : 0; /* only a pack wants the empty ones as well, before the others */
+  n      = first + m - nempty;
+  PetscCall(PetscMalloc2(n, &keys, n, &rows));
   at[EVCHYB_EMPTY] = 0;
-  at[EVCHYB_SHORT] = nempty;
-  at[EVCHYB_LONG]  = m - nlong;
+  at[EVCHYB_SHORT] = first;
+  at[EVCHYB_LONG]  = n - nlong;
   for (PetscInt r = 0; r < m; r++) {
-    const PetscInt len = csr->i[r + 1] - csr->i[r], k = at[len > options->maxell ? EVCHYB_LONG : len ? EVCHYB_SHORT : EVCHYB_EMPTY]++;
+    const PetscInt len = csr->i[r + 1] - csr->i[r];
+    PetscInt       k;
 
+    if (!len && !wanted) continue;
+    k       = at[len > options->maxell ? EVCHYB_LONG : len ? EVCHYB_SHORT : EVCHYB_EMPTY]++;
     keys[k] = EVCHYBKey(&shape, r, len, len ? csr->j[csr->i[r]] : 0);
     rows[k] = r;
   }
-  for (PetscInt first = nempty, end; first < m - nlong; first = end) { /* each window for itself, whose keys stay in the cache */
+  for (PetscInt begin = first, end; begin < n - nlong; begin = end) { /* each window for itself, whose keys stay in the cache */
     const int      bits   = shape.lenbits + shape.colbits;
-    const uint64_t window = keys[first] >> bits;
+    const uint64_t window = keys[begin] >> bits;
 
-    for (end = first + 1; end < m - nlong && keys[end] >> bits == window; end++) { }
-    PetscCall(SortByKey(end - first, bits, keys + first, rows + first));
+    for (end = begin + 1; end < n - nlong && keys[end] >> bits == window; end++) { }
+    PetscCall(SortByKey(end - begin, bits, keys + begin, rows + begin));
   }
-  PetscCall(SortByKey(nlong, shape.classbit, keys + m - nlong, rows + m - nlong));
-  if (pack && EVCHYBWantsPack(ev, csr, nempty)) PetscCall(EVCHYBMakePack(csr, rows, m - nlong, rows + m - nlong, nlong, ev));
+  PetscCall(SortByKey(nlong, shape.classbit, keys + n - nlong, rows + n - nlong));
+  if (wanted) PetscCall(EVCHYBMakePack(csr, rows, n - nlong, rows + n - nlong, nlong, ev));
   EVCHYBSplit(nempty, m - nempty - nlong, nlong, ev);
   PetscCall(PetscMalloc1(ev->ell.n + ev->csr.n + ev->nlisted, &ev->perm));
-  PetscCall(PetscArraycpy(ev->perm, rows + m - ev->ell.n - ev->csr.n, ev->ell.n + ev->csr.n));
-  PetscCall(PetscArraycpy(ev->perm + ev->ell.n + ev->csr.n, rows, ev->nlisted));
+  PetscCall(PetscArraycpy(ev->perm, rows + n - ev->ell.n - ev->csr.n, ev->ell.n + ev->csr.n));
+  for (PetscInt r = 0, k = ev->ell.n + ev->csr.n; r < m && ev->nlisted; r++)
+    if (csr->i[r + 1] == csr->i[r]) ev->perm[k++] = r;
   PetscCall(PetscFree2(keys, rows));
   PetscCall(PetscMalloc2(ev->ell.nb + 1, &ev->ell.bnz, ev->ell.nb, &ev->ell.clen));
   ev->ell.bnz[0] = 0;

@@ -97,7 +97,6 @@ typedef struct {
   PetscInt       *taskBlk;   /* [taskNum + 1] first block of each task */
   FastLoadTask   *tasks;     /* [taskNum] what the GPU wants to know of each at once */
   PetscInt       *perm;      /* [ncols] the column of the matrix that each sorted one is */
-  PetscScalar    *sortedX;   /* [ncols] x in order of the sorted columns, on the host: on the GPU the lanes sort what they load */
   PetscInt        longNum;   /* long rows */
   PetscInt       *longRow;   /* [longNum] */
   PetscInt       *longPtr;   /* [longNum + 1] first entry of each */

@@ -116,8 +116,8 @@ static void AddTask(FastLoad *fl)
   fl->taskNum++;
 }
 
-/* Blocks and tasks from the lengths of the sorted columns */
-static PetscErrorCode PlanGroups(FastLoad *fl, const PetscInt len[])
+/* Blocks and tasks from the lengths of the sorted columns, those of skip groups of empty ones left out */
+static PetscErrorCode PlanGroups(FastLoad *fl, PetscInt skip, const PetscInt len[])
 {
   const PetscInt limit = fl->height;
   PetscCount     ptr   = 0;
@@ -125,17 +125,17 @@ static PetscErrorCode PlanGroups(FastLoad *fl, const PetscInt len[])
   PetscFunctionBegin;
   fl->blkNum = fl->lineNum = fl->taskNum = 0;
   fl->single                             = PETSC_TRUE;
-  fl->zeros                              = PETSC_FALSE;
-  for (PetscInt s = 0; s < fl->ncols; s += fl->length) {
-    const PetscInt end = PetscMin(s + fl->length, fl->ncols), most = len[end - 1];
+  fl->zeros                              = skip ? PETSC_TRUE : PETSC_FALSE;
+  for (PetscInt s = skip; s < fl->ncols; s += fl->length) {
+    const PetscInt end = PetscMin(s + fl->length, fl->ncols), most = len[end - 1 - skip];
     PetscInt       at = s, chain = 0;
 
-    if (!len[s]) fl->zeros = PETSC_TRUE;
+    if (!len[s - skip]) fl->zeros = PETSC_TRUE;
     for (PetscInt k = 0; k < most;) {
       PetscInt stop, cut;
 
-      while (len[at] <= k) at++; /* columns that are at their end */
-      stop = len[at];
+      while (len[at - skip] <= k) at++; /* columns that are at their end */
+      stop = len[at - skip];
       cut  = limit ? FastLoadCut(limit, fl->length, end - at) : most;
       if (k % cut == 0 || (limit && most > limit && chain == FASTLOAD_CHAIN)) {
         AddTask(fl);
@@ -179,24 +179,26 @@ static PetscErrorCode PlanSteps(FastLoad *fl, const PetscInt len[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Plan(FastLoad *fl, const PetscInt len[])
+static PetscErrorCode Plan(FastLoad *fl, PetscInt skip, const PetscInt len[])
 {
   PetscFunctionBegin;
-  if (fl->options.groups) PetscCall(PlanGroups(fl, len));
+  if (fl->options.groups) PetscCall(PlanGroups(fl, skip, len));
   else PetscCall(PlanSteps(fl, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The class of each block, the lowest rows of its lines, and how many bytes the others take; rows has the row of each entry */
-static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[])
+/* The class of each block, the lowest rows of its lines, and how many bytes the others take; rows has the row of each entry. Where most rows are empty, those that are not go by their first entries. */
+static PetscErrorCode Classify(FastLoad *fl, const GallopCSR *csr, const PetscInt rows[])
 {
-  PetscInt   *block; /* of each row: the one that has entries of it, or -2 when there is more than one or the row stands apart in a line */
-  PetscCount *line;  /* of each row: the last line that has entries of it */
-  PetscCount  lines = 0;
+  const PetscBool few = (PetscBool)(fl->nz < fl->m);
+  const PetscInt  num = few ? (PetscInt)fl->nz : fl->m;
+  PetscInt       *block; /* of each row: the one that has entries of it, or -2 when there is more than one or the row stands apart in a line */
+  PetscCount     *line;  /* of each row: the last line that has entries of it */
+  PetscCount      lines = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc2(fl->m, &block, fl->m, &line));
-  for (PetscInt r = 0; r < fl->m; r++) block[r] = line[r] = -1;
+  PetscCall(PetscMalloc2(num, &block, num, &line));
+  for (PetscInt k = 0; k < num; k++) block[k] = line[k] = -1;
   fl->blkRow[0] = 0;
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     const PetscInt length = fl->blkLength[b];
@@ -208,7 +210,7 @@ static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[])
       PetscInt        lo = row[0], hi = row[0], run = 1;
 
       for (PetscInt l = 0; l < length; l++) {
-        const PetscInt  r    = row[l];
+        const PetscInt  r = row[l], at = few ? csr->i[r] : r;
         const PetscBool same = (PetscBool)(l && row[l - 1] == r);
 
         if (same) distinct = PETSC_FALSE;
@@ -218,9 +220,9 @@ static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[])
         longest = PetscMax(longest, run);
         lo      = PetscMin(lo, r);
         hi      = PetscMax(hi, r);
-        if ((block[r] >= 0 && block[r] != b) || (line[r] == lines && !same)) block[r] = -2;
-        else if (block[r] == -1) block[r] = b;
-        line[r] = lines;
+        if ((block[at] >= 0 && block[at] != b) || (line[at] == lines && !same)) block[at] = -2;
+        else if (block[at] == -1) block[at] = b;
+        line[at] = lines;
       }
       fl->lineRow[lines] = lo;
       spread             = PetscMax(spread, hi - lo);
@@ -230,7 +232,7 @@ static PetscErrorCode Classify(FastLoad *fl, const PetscInt rows[])
   }
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     for (PetscCount k = fl->blkPtr[b]; k < fl->blkPtr[b + 1]; k++)
-      if (block[rows[k]] < 0) fl->blkClass[b] |= FASTLOAD_SHARED;
+      if (block[few ? csr->i[rows[k]] : rows[k]] < 0) fl->blkClass[b] |= FASTLOAD_SHARED;
   }
   PetscCall(PetscFree2(block, line));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -257,7 +259,6 @@ static PetscErrorCode Free(FastLoad *fl)
 {
   PetscFunctionBegin;
   PetscCall(PetscFree(fl->perm));
-  PetscCall(PetscFree(fl->sortedX));
   PetscCall(PetscFree7(fl->blkPtr, fl->blkColIdx, fl->blkHeight, fl->blkLength, fl->blkClass, fl->blkLine, fl->blkRow));
   PetscCall(PetscFree3(fl->lineRow, fl->taskBlk, fl->value));
   PetscCall(PetscFree3(fl->longRow, fl->longPtr, fl->longCol));
@@ -276,11 +277,11 @@ static PetscErrorCode AllocateBlocks(FastLoad *fl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Bytes that AllocateBlocks() takes, with perm and sortedX */
+/* Bytes that AllocateBlocks() takes, with perm */
 static size_t BlockBytes(const FastLoad *fl)
 {
   return (size_t)(fl->blkNum + 1) * (2 * sizeof(PetscCount) + sizeof(PetscInt)) + (size_t)fl->blkNum * (2 * sizeof(PetscInt) + 2) + (size_t)fl->lineNum * sizeof(PetscInt) + (size_t)(fl->taskNum + 1) * sizeof(PetscInt) +
-         (size_t)fl->nz * sizeof(PetscScalar) + (size_t)(2 * fl->longNum + 1) * sizeof(PetscInt) + (size_t)(fl->nz - fl->blknz) * sizeof(PetscInt) + (size_t)fl->ncols * (sizeof(PetscInt) + sizeof(PetscScalar));
+         (size_t)fl->nz * sizeof(PetscScalar) + (size_t)(2 * fl->longNum + 1) * sizeof(PetscInt) + (size_t)(fl->nz - fl->blknz) * sizeof(PetscInt) + (size_t)fl->ncols * sizeof(PetscInt);
 }
 
 static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
@@ -306,16 +307,17 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where each sorted column begins among entries sorted by columns, and the rows and places of these in CSR; long rows are left out */
-static PetscErrorCode Transpose(const FastLoad *fl, const GallopCSR *csr, const PetscInt len[], PetscInt *begin, PetscInt *rows, PetscInt *entries)
+/* Where each sorted column begins among entries sorted by columns, in place of their lengths, and the rows and places of these in CSR; long rows are left out. next is of each column of the matrix. */
+static PetscErrorCode Transpose(const FastLoad *fl, const GallopCSR *csr, PetscInt skip, PetscInt len[], PetscInt next[], PetscInt *rows, PetscInt *entries)
 {
-  PetscInt *next, at = 0; /* of each column of the matrix */
+  PetscInt at = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(fl->n, &next));
-  for (PetscInt s = 0; s < fl->ncols; s++) {
-    begin[s] = next[fl->perm[s]] = at;
-    at += len[s];
+  for (PetscInt s = skip; s < fl->ncols; s++) {
+    const PetscInt begin = at;
+
+    at += len[s - skip];
+    len[s - skip] = next[fl->perm[s]] = begin;
   }
   for (PetscInt r = 0; r < csr->m; r++) {
     if (FastLoadIsLong(csr->i, r, fl->options.long_row)) continue;
@@ -326,7 +328,6 @@ static PetscErrorCode Transpose(const FastLoad *fl, const GallopCSR *csr, const 
       entries[to] = k;
     }
   }
-  PetscCall(PetscFree(next));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -350,7 +351,7 @@ static PetscErrorCode FillLongRows(FastLoad *fl, const GallopCSR *csr)
 PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *options, const GallopCSR *csr, PetscCount maxbytes, FastLoad **built)
 {
   FastLoad *fl;
-  PetscInt *count, *len, *begin, *taken, *rows, *entries, *placed;
+  PetscInt *count, *len, *rows, *entries, *placed, skip = 0;
   PetscBool sorted = PETSC_TRUE;
 
   PetscFunctionBegin;
@@ -363,7 +364,7 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
   fl->length  = length;
   fl->options = FastLoadChoose(options, csr, Spread(csr));
   fl->height  = fl->options.height;
-  PetscCall(PetscCalloc4(csr->n, &count, csr->n, &len, csr->n, &begin, csr->n, &taken));
+  PetscCall(PetscCalloc1(csr->n, &count));
   for (PetscInt r = 0; r < csr->m; r++) {
     const int islong = FastLoadIsLong(csr->i, r, fl->options.long_row);
 
@@ -375,32 +376,35 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
     }
   }
   PetscCall(SortColumns(fl, count));
-  for (PetscInt s = 0; s < fl->ncols; s++) len[s] = count[fl->perm[s]];
-  PetscCall(Plan(fl, len));
-  PetscCall(PetscMalloc1(fl->ncols, &fl->sortedX));
+  while (skip < fl->ncols - length && !count[fl->perm[skip + length - 1]]) skip += length; /* groups of empty columns, which come first */
+  PetscCall(PetscMalloc1(fl->ncols - skip, &len));
+  for (PetscInt s = skip; s < fl->ncols; s++) len[s - skip] = count[fl->perm[s]];
+  PetscCall(Plan(fl, skip, len));
   PetscCall(AllocateBlocks(fl));
-  PetscCall(Plan(fl, len));
+  PetscCall(Plan(fl, skip, len));
   fl->blkPtr[fl->blkNum]   = fl->blknz;
   fl->blkLine[fl->blkNum]  = fl->lineNum;
   fl->taskBlk[fl->taskNum] = fl->blkNum;
   PetscCall(FillLongRows(fl, csr));
   PetscCall(PetscMalloc3(fl->blknz, &rows, fl->blknz, &entries, fl->blknz, &placed));
   if (!sorted || fl->options.deterministic) PetscCall(PetscMalloc1(fl->blknz, &fl->csrIdx));
-  PetscCall(Transpose(fl, csr, len, begin, rows, entries));
+  PetscCall(Transpose(fl, csr, skip, len, count, rows, entries));
+  PetscCall(PetscFree(count));
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     for (PetscInt l = 0; l < fl->blkLength[b]; l++) {
-      const PetscInt s = fl->blkColIdx[b] + l;
+      PetscInt *next = &len[fl->blkColIdx[b] + l - skip]; /* of the column's entries */
 
       for (PetscInt q = 0; q < fl->blkHeight[b]; q++) {
         const PetscCount at = fl->blkPtr[b] + (PetscCount)q * fl->blkLength[b] + l;
 
-        placed[at] = rows[begin[s] + taken[s]];
-        if (fl->csrIdx) fl->csrIdx[at] = entries[begin[s] + taken[s]];
-        taken[s]++;
+        placed[at] = rows[*next];
+        if (fl->csrIdx) fl->csrIdx[at] = entries[*next];
+        (*next)++;
       }
     }
   }
-  PetscCall(Classify(fl, placed));
+  PetscCall(PetscFree(len));
+  PetscCall(Classify(fl, csr, placed));
   PetscCall(PetscCalloc1(fl->blkRow[fl->blkNum], &fl->rowIdx)); /* tests compare all bytes */
   StoreRows(fl, placed);
   fl->bytes = BlockBytes(fl) + (size_t)fl->blkRow[fl->blkNum] + (fl->csrIdx ? (size_t)fl->blknz * sizeof(PetscInt) : 0);
@@ -409,7 +413,6 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
     *built = fl;
   } else PetscCall(Free(fl));
   PetscCall(PetscFree3(rows, entries, placed));
-  PetscCall(PetscFree4(count, len, begin, taken));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -437,15 +440,23 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
 {
   FastLoad         *fl    = (FastLoad *)data;
   const PetscScalar alpha = *p->alpha;
+  PetscInt          from = 0, to = 0; /* the columns whose x is in sorted: blocks that follow each other have the same */
+  PetscScalar       sorted[FASTLOAD_LENGTH];
 
   PetscFunctionBegin;
-  for (PetscInt c = 0; c < fl->ncols; c++) fl->sortedX[c] = p->x[fl->perm[c]];
   PetscCall(Begin(fl->m, p));
   for (PetscInt b = 0; b < fl->blkNum; b++) {
-    const PetscScalar   *x       = fl->sortedX + fl->blkColIdx[b];
     const unsigned char *offsets = fl->rowIdx + fl->blkRow[b];
-    const PetscInt       len     = fl->blkLength[b];
-    const int            kind    = fl->blkClass[b];
+    const PetscInt       len = fl->blkLength[b], col = fl->blkColIdx[b];
+    const int            kind = fl->blkClass[b];
+    const PetscScalar   *x;
+
+    if (col < from || col + len > to) {
+      from = col;
+      to   = col + len;
+      for (PetscInt l = 0; l < len; l++) sorted[l] = p->x[fl->perm[col + l]];
+    }
+    x = sorted + (col - from);
 
     for (PetscInt q = 0; q < fl->blkHeight[b]; q++) {
       const PetscCount   first = (PetscCount)q * len;
@@ -534,7 +545,6 @@ PetscErrorCode FastLoadCopyToHost(const FastLoad *fl, FastLoad **copy)
   PetscCall(PetscNew(&h));
   *h          = *fl;
   h->memtype  = PETSC_MEMTYPE_HOST;
-  h->sortedX  = NULL;
   h->products = NULL;
   h->tasks    = NULL;
   h->rowPtr = h->pieceRow = h->pieceAt = NULL;
