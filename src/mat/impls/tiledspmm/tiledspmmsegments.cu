@@ -679,10 +679,32 @@ struct SegmentsOfRow {
   }
 };
 
-__global__ static void __launch_bounds__(Threads) SegmentsKernel(const SegmentsOfRow rows, const Pieces *__restrict__ before, PetscCount nseg, PetscInt *__restrict__ ptr, PetscInt *__restrict__ row, PetscCount nsplit, PetscInt *__restrict__ splitrow, PetscInt *__restrict__ splitptr, PetscInt *__restrict__ splitnum)
+/* The row of a partial sum: the last one before which there are no more */
+static __device__ __forceinline__ PetscInt RowOfSlot(const Pieces *__restrict__ before, PetscInt m, PetscCount slot)
+{
+  PetscInt lo = 0, hi = m - 1;
+
+  while (lo < hi) {
+    const PetscInt mid = hi - (hi - lo) / 2;
+
+    if (before[mid].slots <= slot) lo = mid;
+    else hi = mid - 1;
+  }
+  return lo;
+}
+
+/* A thread for each row, and one for each segment of rows that have several, which are those with partial sums: a row may have millions */
+__global__ static void __launch_bounds__(Threads) SegmentsKernel(const SegmentsOfRow rows, const Pieces *__restrict__ before, PetscCount nseg, PetscInt *__restrict__ ptr, PetscInt *__restrict__ row, PetscCount nslots, PetscCount nsplit, PetscInt *__restrict__ splitrow, PetscInt *__restrict__ splitptr, PetscInt *__restrict__ splitnum)
 {
   const PetscCount r = blockIdx.x * (PetscCount)Threads + threadIdx.x;
 
+  if (r < nslots) {
+    const PetscInt   of = RowOfSlot(before, rows.m, r);
+    const PetscCount k = r - before[of].slots, at = before[of].num + k;
+
+    ptr[at] = rows.i[of] + (PetscInt)k * rows.segment;
+    row[at] = (PetscInt)(-1 - r);
+  }
   if (r > rows.m) return;
   const Pieces b = before[r], own = rows((PetscInt)r);
 
@@ -690,11 +712,10 @@ __global__ static void __launch_bounds__(Threads) SegmentsKernel(const SegmentsO
     ptr[nseg] = rows.i[r];
     return;
   }
-  for (PetscCount k = 0; k < own.num; k++) {
-    ptr[b.num + k] = rows.i[r] + (PetscInt)k * rows.segment;
-    row[b.num + k] = own.num > 1 ? (PetscInt)(-1 - (b.slots + k)) : (PetscInt)r;
-  }
-  if (own.num > 1) {
+  if (own.num == 1) {
+    ptr[b.num] = rows.i[r];
+    row[b.num] = (PetscInt)r;
+  } else {
     const PetscCount at = PlaceOfSplit(own, b, 0, nsplit);
 
     splitrow[at] = (PetscInt)r;
@@ -802,7 +823,7 @@ static PetscErrorCode Complete(TiledSpMM *t, const GallopCSR *csr, const Segment
 
   PetscFunctionBegin;
   if (t->segment) {
-    SegmentsKernel<<<(unsigned int)((t->m + (PetscCount)Threads) / Threads), Threads, 0, stream>>>(rows, w->before, t->nseg, t->segptr, t->segrow, t->nsplit, t->splitrow, t->splitptr, t->splitnum);
+    SegmentsKernel<<<(unsigned int)((PetscMax((PetscCount)t->m + 1, t->nslots) + Threads - 1) / Threads), Threads, 0, stream>>>(rows, w->before, t->nseg, t->segptr, t->segrow, t->nslots, t->nsplit, t->splitrow, t->splitptr, t->splitnum);
     GallopCheckLaunch();
   } else PetscCall(GallopDeviceCopy(t->segptr, csr->i, (size_t)(t->m + 1) * sizeof(PetscInt)));
   if (t->kernel == TILEDSPMM_CACHED) {
