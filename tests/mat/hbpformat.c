@@ -740,6 +740,82 @@ static PetscErrorCode TestChoiceOfMaps(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Columns so far apart that the GPU finds the chunks of a map by a table: of blocks of rows with few and with more than a map may have, and with chunks that are near each other */
+static PetscErrorCode TestScattered(void)
+{
+  enum { ROWS = 64, BLOCKS = 3, N = 18000000 };
+  static const PetscInt len[BLOCKS] = {20, 90, 30};
+  const HBPOptions      options     = {.block_rows = ROWS, .block_cols = HBP_MAX_COLS, .map = HBP_MAP_ALWAYS, .shared_x = HBP_SHARED_NEVER, .fixed = -1};
+  PetscInt              m, *chunk;
+  const PetscInt       *i, *j;
+  const PetscScalar    *a, *z;
+  GallopCSR             csr;
+  HBP                  *h, *host;
+  Mat                   A;
+  Vec                   x, y;
+  PetscBool             done;
+
+  PetscFunctionBegin;
+  PetscCall(SetBlocks(ROWS, HBP_MAX_COLS));
+  PetscCall(TestSetIntOption("-mat_hbp_map", HBP_MAP_ALWAYS));
+  PetscCall(TestSetIntOption("-mat_hbp_shared_x", HBP_SHARED_NEVER));
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, ROWS * BLOCKS, N, ROWS * BLOCKS, N));
+  PetscCall(MatSetType(A, MATHBP));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatSeqAIJSetPreallocation(A, 90, NULL));
+  for (PetscInt r = 0; r < ROWS * BLOCKS; r++)
+    for (PetscInt e = 0; e < len[r / ROWS]; e++) PetscCall(MatSetValue(A, r, r / ROWS < 2 ? (PetscInt)(TestRandom(5, r, e) * N) : 7000000 + r + 17 * e, TestValue(1, r, e), INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(GetFormat(A, "scattered", &h));
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
+  PetscCall(VecGetArrayRead(y, &z));
+  for (PetscInt r = 0; r < m; r++) {
+    PetscScalar sum  = 0.0;
+    PetscReal   size = 0.0;
+
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) {
+      sum += a[k];
+      size += PetscAbsScalar(a[k]);
+    }
+    PetscCheck(PetscAbsScalar(z[r] - sum) <= TEST_ULPS * PETSC_MACHINE_EPSILON * size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "scattered: row %" PetscInt_FMT, r);
+  }
+  PetscCall(VecRestoreArrayRead(y, &z));
+  for (PetscInt rb = 0; rb < BLOCKS; rb++) {
+    const PetscInt first = i[rb * ROWS];
+    PetscInt       num   = i[(rb + 1) * ROWS] - first;
+
+    PetscCall(PetscMalloc1(num, &chunk));
+    for (PetscInt k = 0; k < num; k++) chunk[k] = j[first + k] / HBP_CHUNK * HBP_CHUNK;
+    PetscCall(PetscSortRemoveDupsInt(&num, chunk));
+    if (num > HBP_MAX_COLS / HBP_CHUNK) num = 0;
+    PetscCheck(h->mapPtr[rb + 1] - h->mapPtr[rb] == num && (rb == 1) == !num, PETSC_COMM_SELF, PETSC_ERR_PLIB, "scattered: the map of row block %" PetscInt_FMT " has %" PetscInt_FMT " places, not %" PetscInt_FMT, rb, h->mapPtr[rb + 1] - h->mapPtr[rb], num);
+    for (PetscInt k = 0; k < num; k++)
+      PetscCheck(h->map[h->mapPtr[rb] + k] == chunk[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "scattered: place %" PetscInt_FMT " of the map of row block %" PetscInt_FMT, k, rb);
+    PetscCall(PetscFree(chunk));
+  }
+  csr = (GallopCSR){.m = m, .n = N, .nz = i[m], .i = i, .j = j, .a = a, .host_i = i, .host_j = j, .memtype = PETSC_MEMTYPE_HOST};
+  PetscCall(HBPBuild_Host(HBP_GROUP, &options, &csr, 0, &host));
+  PetscCheck(host->blknz == h->blknz && host->segNum == h->segNum && host->groupNum == h->groupNum && host->mapNum == h->mapNum, PETSC_COMM_SELF, PETSC_ERR_PLIB, "scattered: host and GPU differ in numbers");
+  PetscCheck(!memcmp(host->col, h->col, (size_t)h->blknz * sizeof(*h->col)) && !memcmp(host->group, h->group, (size_t)h->groupNum * sizeof(*h->group)) && !memcmp(host->data, h->data, (size_t)h->nz * sizeof(*h->data)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "scattered: host and GPU differ");
+  PetscCall(HBPDestroyHostCopy(&host));
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  PetscCall(HBPDestroyHostCopy(&h));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatDestroy(&A));
+  PetscCall(SetBlocks(0, 0));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_shared_x"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The limit of a row's length that is chosen, for bands of m rows with as many entries: see the manual page */
 static PetscErrorCode TestLimits(void)
 {
@@ -910,6 +986,7 @@ int main(int argc, char **argv)
   PetscCall(TestChoiceOfMaps());
   PetscCall(TestLimits());
   PetscCall(TestSharedMemory());
+  PetscCall(TestScattered());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -419,6 +419,45 @@ static PetscErrorCode Shuffled(MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Columns so far apart that the GPU finds footprints by a sort, two next to each other; one panel has all of them together. Rows are in the order of their patterns, or not. */
+static PetscErrorCode Scattered(PetscBool device)
+{
+  enum { M = 90, N = 1700000, LEN = 12 };
+  static const char *const reorders[] = {"never", "always", "choose"};
+  PetscInt                *i, *j;
+  PetscScalar             *a;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "staged"));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_panel", 32));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_stage", 100));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_columns", 0));
+  PetscCall(PetscMalloc3(M + 1, &i, M * LEN, &j, M * LEN, &a));
+  for (PetscInt r = 0; r <= M; r++) i[r] = r * LEN;
+  for (PetscInt e = 0; e < M * LEN; e++) {
+    const PetscInt r = e / LEN, like = r / 64 ? r : r % 4; /* of the first rows each fourth is the same */
+
+    j[e] = r / 32 == 2 ? 500 + e % LEN + r : e % LEN / 2 * (2 * N / LEN) + (PetscInt)(TestRandom(7400, like, e % LEN / 2) * (N / LEN)) + e % 2;
+    a[e] = TestValue(7401, e, 0);
+  }
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(reorders); k++) {
+    Mat A, R;
+
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_reorder", reorders[k]));
+    PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, M, N, i, j, a, &R));
+    PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
+    PetscCall(Products(A, R, MATSEQDENSE, 1, "scattered"));
+    if (device) {
+      PetscCall(Products(A, R, MATSEQDENSECUDA, 1, "scattered"));
+      PetscCall(CompareArrays(A, R, "scattered"));
+    }
+    PetscCall(TestDestroy(&A, &R));
+    for (PetscInt e = 0; e < M * LEN; e++) a[e] = TestValue(7401, e, 0);
+  }
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Columns that do not increase have no tiles: another kernel computes the products. Once all rows have them in order, once one row has them backwards; and once each row, which is long enough to be looked
   at by several warps, is in two pieces that increase, at whose ends the warps begin.
@@ -502,6 +541,7 @@ int main(int argc, char **argv)
   PetscCall(Shuffled(MATSEQDENSE));
   if (device) PetscCall(Shuffled(MATSEQDENSECUDA));
   if (device) PetscCall(Backwards());
+  if (!first) PetscCall(Scattered(device));
   if (matrices >= 200 && !first) PetscCall(ManyRows(device ? MATSEQDENSECUDA : MATSEQDENSE));
   PetscCall(PetscFinalize());
   return 0;

@@ -177,6 +177,7 @@ static __device__ __forceinline__ void WalkShortRows(const Matrix &A, PetscInt r
 }
 
 using Marks = GallopFootprintMarks<MapThreads, MapWords>;
+static_assert(HBP_MAX_COLS / HBP_CHUNK <= MapWords / 2, "chunks of a map that are far apart are found in one walk");
 
 /* How many chunks block rb of rows has entries in, those in long rows left out, or more than A.mapChunks. Stores their first columns in increasing order where map is not NULL. */
 static __device__ PetscInt WalkChunks(const Matrix &A, PetscInt rb, Marks &marks, PetscInt *__restrict__ map)
@@ -192,7 +193,7 @@ static __device__ PetscInt WalkChunks(const Matrix &A, PetscInt rb, Marks &marks
     some = some || isLong;
   }
   some = __syncthreads_or(some);
-  return GallopFootprint(marks, A.mapChunks, HBP_CHUNK, map, [&](auto what) { WalkShortRows(A, row, rows, longRows, some, [&](PetscInt col) { what((int)(col / HBP_CHUNK)); }); });
+  return GallopFootprint(marks, A.mapChunks, false, HBP_CHUNK, map, [&](auto what) { WalkShortRows(A, row, rows, longRows, some, [&](PetscInt col) { what((int)(col / HBP_CHUNK)); }); });
 }
 
 /* A GPU block a block of rows: how many chunks its map has, 0 for none */

@@ -2,7 +2,9 @@
 
 #include <gallop/footprintimpl.h>
 #include <cub/device/device_merge_sort.cuh>
+#include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
+#include <cub/device/device_select.cuh>
 #include <cuda_pipeline.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
@@ -150,6 +152,7 @@ struct Found {
   PetscCount         stages, nmap;
   unsigned long long lines, stores; /* lines of a column of B that panels refer to, and that stores of sorted rows touch */
   int                disorder;      /* the columns of some row do not increase */
+  int                scattered;     /* the columns of some panel are so far apart that footprints are found by a sort */
   int                unsorted;      /* rows are not in the order of their patterns */
 };
 
@@ -191,32 +194,157 @@ __global__ static void __launch_bounds__(Threads) StoresKernel(Pattern A, Found 
   if (lane == 0 && first) atomicAdd(&found->stores, (unsigned long long)__popc(first));
 }
 
-/* A GPU block a panel: the size of its footprint, or with map the footprint, which begins there at mapfirst; with lines how many lines of a column of B it is in, added there */
-__global__ static void __launch_bounds__(InspectThreads, 4) FootprintKernel(Pattern A, PetscInt *__restrict__ size, const PetscCount *__restrict__ mapfirst, PetscInt *__restrict__ map, unsigned long long *lines)
+/* Calls what(entry, column) for the entries of a panel, by all threads of a GPU block */
+template <typename What>
+static __device__ __forceinline__ void WalkPanel(const Pattern &A, PetscInt p, What what)
+{
+  static constexpr int Ahead = 4;
+  const PetscCount     begin = A.i[p * A.panel], end = A.order ? begin : A.i[A.End(p)];
+
+  if (A.order) /* a warp a row */
+    for (PetscCount r = (PetscCount)p * A.panel + threadIdx.x / WarpSize; r < A.End(p); r += InspectThreads / WarpSize)
+      for (PetscCount e = A.i[A.order[r]] + threadIdx.x % WarpSize; e < A.i[A.order[r] + 1]; e += WarpSize) what(e, A.j[e]);
+  for (PetscCount e = begin + threadIdx.x; e < end; e += Ahead * InspectThreads) {
+    PetscInt j[Ahead];
+
+#pragma unroll
+    for (int u = 0; u < Ahead; u++) j[u] = e + u * InspectThreads < end ? A.j[e + u * InspectThreads] : -1;
+#pragma unroll
+    for (int u = 0; u < Ahead; u++)
+      if (j[u] >= 0) what(e + u * InspectThreads, j[u]);
+  }
+}
+
+/*
+  A GPU block a panel: the size of its footprint, or with map the footprint, which begins there at mapfirst; with lines how many lines of a column of B it is in, added there. With scattered: says so there,
+  where it would have to read the entries often, and counts none.
+*/
+__global__ static void __launch_bounds__(InspectThreads, 4) FootprintKernel(Pattern A, PetscInt *__restrict__ size, const PetscCount *__restrict__ mapfirst, PetscInt *__restrict__ map, unsigned long long *lines, int *scattered)
 {
   __shared__ GallopFootprintMarks<InspectThreads, InspectWords> marks;
-  static constexpr int                                          Ahead = 4;
-  const PetscInt                                                p     = (PetscInt)blockIdx.x;
-  const PetscCount                                              begin = A.i[p * A.panel], end = A.order ? begin : A.i[A.End(p)];
-  const PetscInt                                                num = GallopFootprint(marks, PETSC_INT_MAX, 1, map ? map + mapfirst[p] : NULL, [&](auto mark) {
-    const auto what = [&](PetscInt col) { mark((int)(lines ? TiledSpMMLineOf(col) : col)); };
+  const PetscInt                                                p   = (PetscInt)blockIdx.x;
+  const PetscInt                                                num = GallopFootprint(marks, PETSC_INT_MAX, scattered != NULL, 1, map ? map + mapfirst[p] : NULL,
+                                                                                      [&](auto mark) { WalkPanel(A, p, [&](PetscCount, PetscInt col) { mark((int)(lines ? TiledSpMMLineOf(col) : col)); }); });
 
-    if (A.order) /* a warp a row */
-      for (PetscCount r = (PetscCount)p * A.panel + threadIdx.x / WarpSize; r < A.End(p); r += InspectThreads / WarpSize)
-        for (PetscCount e = A.i[A.order[r]] + threadIdx.x % WarpSize; e < A.i[A.order[r] + 1]; e += WarpSize) what(A.j[e]);
-    for (PetscCount e = begin + threadIdx.x; e < end; e += Ahead * InspectThreads) {
-      PetscInt j[Ahead];
+  if (threadIdx.x) return;
+  if (num == GallopFootprintScattered) *scattered = 1;
+  if (lines) atomicAdd(lines, (unsigned long long)PetscMax(num, 0));
+  else if (!map) size[p] = PetscMax(num, 0);
+}
 
-#pragma unroll
-      for (int u = 0; u < Ahead; u++) j[u] = e + u * InspectThreads < end ? A.j[e + u * InspectThreads] : -1;
-#pragma unroll
-      for (int u = 0; u < Ahead; u++)
-        if (j[u] >= 0) what(j[u]);
-    }
-  });
+/* ---- footprints by a sort of all entries, by panels and columns: linear in the entries, be their columns as far apart as they may ---- */
 
-  if (threadIdx.x == 0 && lines) atomicAdd(lines, (unsigned long long)num);
-  else if (threadIdx.x == 0 && !map) size[p] = num;
+/* Panels in the upper bits, columns in the lower ones: sorted, and each one once, they are the footprints */
+using PanelKey = unsigned long long;
+
+/* A GPU block a panel: the keys of its entries */
+__global__ static void __launch_bounds__(InspectThreads) PanelKeysKernel(Pattern A, int colbits, PanelKey *__restrict__ keys)
+{
+  const PetscInt p = (PetscInt)blockIdx.x;
+
+  WalkPanel(A, p, [&](PetscCount e, PetscInt col) { keys[e] = (PanelKey)p << colbits | (PanelKey)col; });
+}
+
+/* The first of sorted keys that is not less */
+static __device__ __forceinline__ PetscCount LowerBoundKey(const PanelKey *keys, PetscCount num, PanelKey value)
+{
+  PetscCount begin = 0;
+
+  while (begin < num) {
+    const PetscCount mid = begin + (num - begin) / 2;
+
+    if (keys[mid] < value) begin = mid + 1;
+    else num = mid;
+  }
+  return begin;
+}
+
+/* A thread a panel */
+__global__ static void __launch_bounds__(Threads) SizesKernel(PetscInt panels, int colbits, const PanelKey *__restrict__ keys, const PetscCount *__restrict__ num, PetscInt *__restrict__ size)
+{
+  const PetscCount p = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+
+  if (p < panels) size[p] = (PetscInt)(LowerBoundKey(keys, *num, (PanelKey)(p + 1) << colbits) - LowerBoundKey(keys, *num, (PanelKey)p << colbits));
+}
+
+/* A thread a key: its column to map, where there is one; else whether it begins a line, which are counted in *lines */
+__global__ static void __launch_bounds__(Threads) KeysKernel(int colbits, const PanelKey *__restrict__ keys, const PetscCount *__restrict__ num, PetscInt *__restrict__ map, unsigned long long *lines)
+{
+  const PetscCount k      = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+  const PanelKey   mask   = ((PanelKey)1 << colbits) - 1;
+  const bool       inside = k < *num;
+  const PanelKey   own = inside ? keys[k] : 0, before = inside && k ? keys[k - 1] : 0;
+  const bool       begins = inside && (!k || own >> colbits != before >> colbits || TiledSpMMLineOf((PetscInt)(own & mask)) != TiledSpMMLineOf((PetscInt)(before & mask)));
+
+  if (map) {
+    if (inside) map[k] = (PetscInt)(own & mask);
+    return;
+  }
+  const unsigned int all = __ballot_sync(0xffffffffu, begins);
+
+  if (all && threadIdx.x % WarpSize == 0) atomicAdd(lines, (unsigned long long)__popc(all));
+}
+
+typedef struct {
+  PanelKey   *keys, *others;
+  PetscCount *num;
+  char       *cub;
+  size_t      cubbytes;
+} SortWorkspace;
+
+static size_t CarveSort(SortWorkspace *w, PetscCount nz, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(w->keys, nz);
+  carver.Take(w->others, nz);
+  carver.Take(w->num, 1);
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
+  return carver.Bytes();
+}
+
+static int BitsFor(PetscCount largest)
+{
+  int bits = 1; /* CUB sorts by one at least */
+
+  while (largest >> bits) bits++;
+  return bits;
+}
+
+/* What FootprintKernel finds: the size of each footprint and their lines, where these are wanted, or with map the footprints. *done is false where there is no room. */
+static PetscErrorCode SortFootprints(const TiledSpMM *t, const Pattern &A, PetscInt *size, unsigned long long *lines, PetscInt *map, cudaStream_t stream, PetscBool *done)
+{
+  const int                   colbits = BitsFor(t->n), bits = colbits + BitsFor(t->panels);
+  const unsigned int          blocks = (unsigned int)((t->nz + Threads - 1) / Threads);
+  cub::DoubleBuffer<PanelKey> keys(NULL, NULL);
+  SortWorkspace               w = {};
+  size_t                      sortbytes, uniquebytes, bytes;
+  void                       *memory;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(nullptr, sortbytes, keys, t->nz, 0, bits, stream));
+  PetscCallCUDA(cub::DeviceSelect::Unique(nullptr, uniquebytes, w.keys, w.others, w.num, t->nz, stream));
+  w.cubbytes = PetscMax(sortbytes, uniquebytes);
+  bytes      = CarveSort(&w, t->nz, NULL);
+  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  *done = (PetscBool)(memory != NULL);
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveSort(&w, t->nz, memory);
+  keys = cub::DoubleBuffer<PanelKey>(w.keys, w.others);
+  PanelKeysKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, colbits, w.keys);
+  GallopCheckLaunch();
+  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(w.cub, w.cubbytes, keys, t->nz, 0, bits, stream));
+  PetscCallCUDA(cub::DeviceSelect::Unique(w.cub, w.cubbytes, keys.Current(), keys.Alternate(), w.num, t->nz, stream));
+  if (size) {
+    SizesKernel<<<(unsigned int)((t->panels + (PetscCount)Threads - 1) / Threads), Threads, 0, stream>>>(t->panels, colbits, keys.Alternate(), w.num, size);
+    GallopCheckLaunch();
+  }
+  if (lines || map) {
+    KeysKernel<<<blocks, Threads, 0, stream>>>(colbits, keys.Alternate(), w.num, map, lines);
+    GallopCheckLaunch();
+  }
+  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Rows of B, and stages, of panel p; none of the one behind the last, which ends the sums over them */
@@ -377,8 +505,36 @@ static PetscErrorCode SumPanels(const TiledSpMM *t, Workspace *w, bool measure, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The sizes of footprints, and how many lines they are in, with a limit on how often a kernel reads the entries, or without */
+static PetscErrorCode MeasureFootprints(const TiledSpMM *t, const Pattern &A, Workspace *w, bool limited, cudaStream_t stream)
+{
+  int *const scattered = limited ? &w->found->scattered : NULL;
+
+  PetscFunctionBegin;
+  FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, w->size, NULL, NULL, NULL, scattered);
+  GallopCheckLaunch();
+  if (t->options.reorder == TILEDSPMM_REORDER_CHOOSE) {
+    FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, NULL, NULL, NULL, &w->found->lines, scattered);
+    GallopCheckLaunch();
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The footprints; without room for a sort as the kernel finds them, which may have to read the entries often */
+static PetscErrorCode StoreFootprints(const TiledSpMM *t, const Pattern &A, const Workspace *w, bool scattered, cudaStream_t stream)
+{
+  PetscBool done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (scattered) PetscCall(SortFootprints(t, A, NULL, NULL, t->map, stream, &done));
+  if (done) PetscFunctionReturn(PETSC_SUCCESS);
+  FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, NULL, w->mapfirst, t->map, NULL, NULL);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* With the numbers of stages and rows of B known. What t has of memory is Destroy()'s where *done stays false. */
-static PetscErrorCode Complete(TiledSpMM *t, const Pattern &A, const GallopCSR *csr, Workspace *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+static PetscErrorCode Complete(TiledSpMM *t, const Pattern &A, const GallopCSR *csr, Workspace *w, bool scattered, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
 {
   const int        panel  = (int)t->options.panel;
   const PetscCount warps  = t->stages * (panel / WarpSize);
@@ -399,8 +555,7 @@ static PetscErrorCode Complete(TiledSpMM *t, const Pattern &A, const GallopCSR *
     (void)CarveLengths(w, t, lengths);
     PetscCall(GallopDeviceCopy(t->stagedispl, w->stagefirst, (size_t)(t->panels + 1) * sizeof(*t->stagedispl)));
     if (t->reordered) PetscCall(GallopDeviceCopy(t->roworder, w->order, (size_t)t->m * sizeof(*t->roworder)));
-    FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, NULL, w->mapfirst, t->map, NULL);
-    GallopCheckLaunch();
+    PetscCall(StoreFootprints(t, A, w, scattered, stream));
     StagesKernel<<<(unsigned int)((t->panels + Threads - 1) / Threads), Threads, 0, stream>>>(A, w->mapfirst, *t);
     GallopCheckLaunch();
     LengthsKernel<<<(unsigned int)t->stages, panel, 0, stream>>>(A, *t, w->start);
@@ -418,6 +573,17 @@ static PetscErrorCode Complete(TiledSpMM *t, const Pattern &A, const GallopCSR *
     *done = PETSC_TRUE;
   }
   if (lengths) PetscCall(GallopDeviceRelease(bytes, lengths));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums of what has been found of panels, and all of it to the host */
+static PetscErrorCode SumFootprints(const TiledSpMM *t, Workspace *w, Found *found, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  PetscCall(SumPanels(t, w, false, stream));
+  TotalsKernel<<<1, 1, 0, stream>>>(t->panels, w->mapfirst, w->stagefirst, w->found);
+  GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(found, w->found, sizeof(*found)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -455,16 +621,16 @@ static PetscErrorCode Look(const TiledSpMM *t, Pattern A, bool sort, Workspace *
       GallopCheckLaunch();
     }
   }
-  FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, w->size, NULL, NULL, NULL);
-  GallopCheckLaunch();
-  if (t->options.reorder == TILEDSPMM_REORDER_CHOOSE) {
-    FootprintKernel<<<(unsigned int)t->panels, InspectThreads, 0, stream>>>(A, NULL, NULL, NULL, &w->found->lines);
-    GallopCheckLaunch();
+  PetscCall(MeasureFootprints(t, A, w, true, stream));
+  PetscCall(SumFootprints(t, w, found, stream));
+  if (found->scattered && !found->disorder) {
+    PetscBool done;
+
+    PetscCallCUDA(cudaMemsetAsync(&w->found->lines, 0, sizeof(w->found->lines), stream));
+    PetscCall(SortFootprints(t, A, w->size, t->options.reorder == TILEDSPMM_REORDER_CHOOSE ? &w->found->lines : NULL, NULL, stream, &done));
+    if (!done) PetscCall(MeasureFootprints(t, A, w, false, stream));
+    PetscCall(SumFootprints(t, w, found, stream));
   }
-  PetscCall(SumPanels(t, w, false, stream));
-  TotalsKernel<<<1, 1, 0, stream>>>(t->panels, w->mapfirst, w->stagefirst, w->found);
-  GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(found, w->found, sizeof(*found)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -524,7 +690,7 @@ PetscErrorCode TiledSpMMStagedBuild(TiledSpMM *t, const GallopCSR *csr, PetscCou
     t->stages = found[t->reordered].stages;
     t->nmap   = found[t->reordered].nmap;
     if (t->reordered) A.order = w[1].order;
-    if (memory[0] && !found[0].disorder) PetscCall(Complete(t, A, csr, &w[t->reordered], maxbytes, stream, done));
+    if (memory[0] && !found[0].disorder) PetscCall(Complete(t, A, csr, &w[t->reordered], found[t->reordered].scattered, maxbytes, stream, done));
     for (int k = 0; k < 2; k++)
       if (memory[k]) PetscCall(GallopDeviceRelease(bytes[k], memory[k]));
   }
