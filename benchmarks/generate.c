@@ -278,6 +278,18 @@ static PetscErrorCode LongRows(const double v[], uint64_t *rng, Positions *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Wide(const double v[], uint64_t *rng, Positions *p)
+{
+  PetscFunctionBegin;
+  PetscCall(Shape(p, v[0], v[1], v[0] * v[2] + v[3]));
+  for (PetscInt i = 0; i < p->m; i++) {
+    const PetscCount len = (PetscCount)(i == p->m / 2 && v[3] > 0 ? v[3] : v[2]);
+
+    for (PetscCount k = 0; k < len; k++) Add(p, i, Pick(rng, p->n));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode LinearProgram(const double v[], uint64_t *rng, Positions *p)
 {
   PetscFunctionBegin;
@@ -436,6 +448,7 @@ static const Generator generators[] = {
   {"uneven",     2, 2, {0},             Uneven,        0, PETSC_FALSE, 0},
   {"random",     2, 2, {0},             Anywhere,      0, PETSC_FALSE, 0},
   {"longrows",   4, 4, {0},             LongRows,      0, PETSC_FALSE, 0},
+  {"wide",       3, 4, {0},             Wide,          0, PETSC_FALSE, 0},
   {"lp",         3, 3, {0},             LinearProgram, 0, PETSC_FALSE, 0},
   {"mesh",       1, 3, {0, 1, 0},       Mesh,          0, PETSC_FALSE, 0},
   {"points",     6, 7, {0},             Points,        0, PETSC_FALSE, 0},

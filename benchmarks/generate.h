@@ -18,6 +18,7 @@
   uneven<n>_<k>                1 to k random columns in each row, each number as likely\n\
   random<n>_<k>                n k random positions\n\
   longrows<n>_<s>_<L>_<k>      a share s of the rows has L entries, the others k\n\
+  wide<m>_<n>_<k>[_<L>]        m by n, k random columns in each row, L in the middle one\n\
   lp<m>_<n>_<k>                m by n, k entries a column, and in 20 rows n/8 more\n\
   mesh<N>[_<b>[_<w>]]          3D grid of side N, b unknowns a point (1), each point with all around it, numbered at random within windows\n\
                                of w points (N^2, a layer): as an unstructured mesh whose neighbours have near numbers\n\
