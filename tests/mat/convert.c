@@ -156,7 +156,7 @@ static PetscErrorCode DMMatrix(PetscBool byoption)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix of a DMDA is converted with what PETSc's AIJ takes along, which is neither the DM nor its viewer, in natural order, where the matrix is a copy */
+/* A matrix of a DMDA is converted with what PETSc's own takes along, AIJ or on a GPU AIJCUSPARSE, which is neither the DM nor its viewer, in natural order, where the matrix is a copy */
 static PetscErrorCode DMMatrixTo(MatType to, MatReuse reuse)
 {
   DM                da;
@@ -164,14 +164,18 @@ static PetscErrorCode DMMatrixTo(MatType to, MatReuse reuse)
   PetscErrorCodeFn *view[2];
   PetscObject       dm[2];
   PetscViewer       viewer;
+  PetscBool         device = PETSC_FALSE;
+  MatType           own;
 
   PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  own = device ? MATAIJCUSPARSE : MATAIJ;
   PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 6, 7, PETSC_DECIDE, PETSC_DECIDE, 2, 1, NULL, NULL, &da));
   PetscCall(DMSetUp(da));
   PetscCall(PetscViewerASCIIOpen(PETSC_COMM_WORLD, "/dev/null", &viewer));
   PetscCall(PetscViewerPushFormat(viewer, PETSC_VIEWER_NATIVE));
   for (int k = 0; k < 2; k++) {
-    PetscCall(DMSetMatType(da, k == 0 ? MATAIJ : TestFormat("")));
+    PetscCall(DMSetMatType(da, k == 0 ? own : TestFormat("")));
     PetscCall(DMCreateMatrix(da, &M[k]));
     PetscCall(MatShift(M[k], 1.0));
     C[k] = reuse == MAT_INPLACE_MATRIX ? M[k] : NULL;
@@ -182,8 +186,8 @@ static PetscErrorCode DMMatrixTo(MatType to, MatReuse reuse)
     PetscCall(MatDestroy(&C[k]));
     if (reuse != MAT_INPLACE_MATRIX) PetscCall(MatDestroy(&M[k]));
   }
-  PetscCheck(view[0] == view[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a matrix of a DMDA converted to %s has another viewer than when it was %s", to, MATAIJ);
-  PetscCheck(dm[0] == dm[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a matrix of a DMDA converted to %s has %s DM, unlike when it was %s", to, dm[1] ? "a" : "no", MATAIJ);
+  PetscCheck(view[0] == view[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a matrix of a DMDA converted to %s has another viewer than when it was %s", to, own);
+  PetscCheck(dm[0] == dm[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "a matrix of a DMDA converted to %s has %s DM, unlike when it was %s", to, dm[1] ? "a" : "no", own);
   PetscCall(PetscViewerDestroy(&viewer));
   PetscCall(DMDestroy(&da));
   PetscFunctionReturn(PETSC_SUCCESS);
