@@ -35,6 +35,43 @@ static PetscErrorCode CreateMatrix(MatType type, PetscInt n, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What products of one type work on */
+typedef struct {
+  Mat A, B, C, P;
+  Vec x, y, z;
+} Operands;
+
+static PetscErrorCode OperandsCreate(MatType type, PetscInt n, PetscInt columns, Operands *o)
+{
+  VecType vtype;
+
+  PetscFunctionBegin;
+  PetscCall(CreateMatrix(type, n, &o->A));
+  PetscCall(MatCreateVecs(o->A, &o->x, &o->z));
+  PetscCall(VecDuplicate(o->z, &o->y));
+  PetscCall(VecSet(o->x, 1.0));
+  PetscCall(VecSet(o->y, 1.0));
+  PetscCall(MatGetVecType(o->A, &vtype));
+  PetscCall(MatCreateDenseFromVecType(PETSC_COMM_WORLD, vtype, PETSC_DECIDE, PETSC_DECIDE, n, columns, PETSC_DEFAULT, NULL, &o->B));
+  PetscCall(MatSetRandom(o->B, NULL));
+  PetscCall(MatMatMult(o->A, o->B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &o->C));
+  PetscCall(MatPtAP(o->A, o->A, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &o->P));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode OperandsDestroy(Operands *o)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(&o->P));
+  PetscCall(MatDestroy(&o->C));
+  PetscCall(MatDestroy(&o->B));
+  PetscCall(VecDestroy(&o->x));
+  PetscCall(VecDestroy(&o->y));
+  PetscCall(VecDestroy(&o->z));
+  PetscCall(MatDestroy(&o->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Wait(void)
 {
   PetscFunctionBegin;
@@ -42,82 +79,78 @@ static PetscErrorCode Wait(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Microseconds of the host's thread per product of each kind */
-static PetscErrorCode Measure(MatType type, PetscInt n, PetscInt columns, PetscInt products, PetscLogDouble us[KINDS])
+static PetscErrorCode Product(Operands *o, Kind kind)
 {
-  Mat            A, B, C, P;
-  Vec            x, y, z;
-  VecType        vtype;
-  PetscLogDouble start, end;
-  PetscBool      cusparse;
+  PetscFunctionBegin;
+  switch (kind) {
+  case MULT:
+    PetscCall(MatMult(o->A, o->x, o->z));
+    break;
+  case MULTADD:
+    PetscCall(MatMultAdd(o->A, o->x, o->y, o->z));
+    break;
+  case TRANSPOSE:
+    PetscCall(MatMultTranspose(o->A, o->x, o->z));
+    break;
+  case TRANSPOSEADD: /* with y as z: AIJCUSPARSE gives something else otherwise */
+    PetscCall(MatMultTransposeAdd(o->A, o->x, o->z, o->z));
+    break;
+  case HERMITIAN:
+    PetscCall(MatMultHermitianTranspose(o->A, o->x, o->z));
+    break;
+  case HERMITIANADD:
+    PetscCall(MatMultHermitianTransposeAdd(o->A, o->x, o->z, o->z));
+    break;
+  case MATMATMULT:
+    PetscCall(MatMatMult(o->A, o->B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &o->C));
+    break;
+  default:
+    PetscCall(MatPtAP(o->A, o->A, MAT_REUSE_MATRIX, PETSC_DETERMINE, &o->P));
+    break;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Microseconds of the host's thread per product: the median of batches, which the types take by turns */
+static PetscErrorCode Measure(PetscInt ntypes, char *const types[], Operands o[], Kind kind, PetscInt batches, PetscReal us[])
+{
+  PetscReal *times;
 
   PetscFunctionBegin;
-  PetscCall(CreateMatrix(type, n, &A));
-  PetscCall(MatCreateVecs(A, &x, &z));
-  PetscCall(VecDuplicate(z, &y));
-  PetscCall(VecSet(x, 1.0));
-  PetscCall(VecSet(y, 1.0));
-  PetscCall(MatGetVecType(A, &vtype));
-  PetscCall(MatCreateDenseFromVecType(PETSC_COMM_WORLD, vtype, PETSC_DECIDE, PETSC_DECIDE, n, columns, PETSC_DEFAULT, NULL, &B));
-  PetscCall(MatSetRandom(B, NULL));
-  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
-  PetscCall(MatPtAP(A, A, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &P));
-  PetscCall(PetscStrcmp(type, MATAIJCUSPARSE, &cusparse));
-  for (int kind = 0; kind < KINDS; kind++) {
-    us[kind] = 0;
-    if (!PetscDefined(USE_COMPLEX) && cusparse && (kind == HERMITIAN || kind == HERMITIANADD)) continue; /* an error of cuSPARSE's, for real matrices */
-    for (PetscInt k = -BATCH; k < products; k += BATCH) {                                                /* the first batch is no part of the time */
+  PetscCall(PetscMalloc1(ntypes * batches, &times));
+  for (PetscInt k = -1; k < batches; k++) { /* the first is no part of the time */
+    for (PetscInt t = 0; t < ntypes; t++) {
+      PetscLogDouble start, end;
+      PetscBool      cusparse;
+
+      us[t] = 0;
+      PetscCall(PetscStrendswith(types[t], MATAIJCUSPARSE, &cusparse));
+      if (!PetscDefined(USE_COMPLEX) && cusparse && (kind == HERMITIAN || kind == HERMITIANADD)) continue; /* an error of cuSPARSE's, for real matrices */
+      if (kind == TRANSPOSEADD || kind == HERMITIANADD) PetscCall(VecSet(o[t].z, 0.0));
       PetscCall(Wait());
       PetscCall(PetscTime(&start));
-      for (int b = 0; b < BATCH; b++) {
-        switch ((Kind)kind) {
-        case MULT:
-          PetscCall(MatMult(A, x, z));
-          break;
-        case MULTADD:
-          PetscCall(MatMultAdd(A, x, y, z));
-          break;
-        case TRANSPOSE:
-          PetscCall(MatMultTranspose(A, x, z));
-          break;
-        case TRANSPOSEADD:
-          PetscCall(MatMultTransposeAdd(A, x, z, z));
-          break;
-        case HERMITIAN:
-          PetscCall(MatMultHermitianTranspose(A, x, z));
-          break;
-        case HERMITIANADD:
-          PetscCall(MatMultHermitianTransposeAdd(A, x, z, z));
-          break;
-        case MATMATMULT:
-          PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
-          break;
-        default:
-          PetscCall(MatPtAP(A, A, MAT_REUSE_MATRIX, PETSC_DETERMINE, &P));
-          break;
-        }
-        if (kind == TRANSPOSEADD || kind == HERMITIANADD) PetscCall(VecSet(z, 1.0)); /* or it would grow without end: in all types alike */
-      }
+      for (int b = 0; b < BATCH; b++) PetscCall(Product(&o[t], kind));
       PetscCall(PetscTime(&end));
-      if (k >= 0) us[kind] += (end - start) * 1e6 / products;
+      us[t] = 1;
+      if (k >= 0) times[t * batches + k] = (PetscReal)((end - start) * 1e6 / BATCH);
     }
   }
-  PetscCall(MatDestroy(&P));
-  PetscCall(MatDestroy(&C));
-  PetscCall(MatDestroy(&B));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(MatDestroy(&A));
+  for (PetscInt t = 0; t < ntypes; t++) {
+    if (us[t] == 0) continue;
+    PetscCall(PetscSortReal(batches, times + t * batches));
+    us[t] = times[t * batches + batches / 2];
+  }
+  PetscCall(PetscFree(times));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 int main(int argc, char **argv)
 {
-  char          *types[16];
-  PetscInt       ntypes = 16, products = 10000, n = 64, columns = 4;
-  PetscLogDouble us[16][KINDS];
-  PetscBool      set;
+  char     *types[16];
+  PetscInt  ntypes = 16, products = 10000, n = 64, columns = 4;
+  Operands  o[16];
+  PetscReal us[16];
+  PetscBool set;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -133,19 +166,23 @@ int main(int argc, char **argv)
     PetscCall(PetscStrallocpy(gpus && strcmp(gpus, "0") ? MATAIJCUSPARSE : MATAIJ, &types[0]));
     PetscCall(PetscStrallocpy(MATEVCHYB, &types[1]));
   }
-  for (PetscInt t = 0; t < ntypes; t++) PetscCall(Measure(types[t], n, columns, products, us[t]));
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "us of the host per product, %" PetscInt_FMT " rows, %" PetscInt_FMT " products\n%-30s", n, products, ""));
-  for (PetscInt t = 0; t < ntypes; t++) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %12s", types[t]));
+  for (PetscInt t = 0; t < ntypes; t++) PetscCall(OperandsCreate(types[t], n, columns, &o[t]));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "us of the host per product, %" PetscInt_FMT " rows, median of batches of %d\n%-30s", n, BATCH, ""));
+  for (PetscInt t = 0; t < ntypes; t++) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %14s", types[t]));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   for (int kind = 0; kind < KINDS; kind++) {
+    PetscCall(Measure(ntypes, types, o, (Kind)kind, PetscMax(1, products / BATCH), us));
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-30s", KindNames[kind]));
     for (PetscInt t = 0; t < ntypes; t++) {
-      if (us[t][kind] > 0) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %12.2f", us[t][kind]));
-      else PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %12s", "-"));
+      if (us[t] > 0) PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %14.2f", (double)us[t]));
+      else PetscCall(PetscPrintf(PETSC_COMM_WORLD, " %14s", "-"));
     }
     PetscCall(PetscPrintf(PETSC_COMM_WORLD, "\n"));
   }
-  for (PetscInt t = 0; t < ntypes; t++) PetscCall(PetscFree(types[t]));
+  for (PetscInt t = 0; t < ntypes; t++) {
+    PetscCall(OperandsDestroy(&o[t]));
+    PetscCall(PetscFree(types[t]));
+  }
   PetscCall(PetscFinalize());
   return 0;
 }
