@@ -117,7 +117,7 @@ PetscErrorCode MatGallopTrustDevice(Mat A, PetscObjectState increases)
 }
 
 /*
-  DeviceCSRFits - Whether the parent's copy is on the GPU, or has room there
+  DeviceCSRFits - Whether the parent's copy is on the GPU, or can be made there
 
   Asked before the parent makes it: without room PETSc ends in an error that leaves memory and an open log event behind. New values alone need no memory.
 */
@@ -137,6 +137,11 @@ static PetscErrorCode DeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
   if (!i[m]) { /* there is nothing to copy, now and later */
     g->copied             = A;
     g->copiednonzerostate = A->nonzerostate;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (i[m] > (PetscInt64)m * A->cmap->n) { /* rows name columns more than once, so often that cuSPARSE refuses the arrays: PETSc would end in its error */
+    PetscCall(PetscInfo(A, "More entries than a %" PetscInt_FMT " by %" PetscInt_FMT " matrix has places: cuSPARSE does not take it\n", m, A->cmap->n));
+    *fits = PETSC_FALSE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   bytes = ((size_t)m + 1) * integer + (size_t)i[m] * (integer + value);
