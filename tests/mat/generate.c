@@ -1,5 +1,6 @@
 static char help[] = "The benchmark's generated matrices that have the lengths of rows of a paper's.\n\n";
 
+#include <petscgallop.h>
 #include "../../benchmarks/generate.c"
 
 /* A matrix is the same each time, and has the wanted share of rows that are longer than split, none above longest, entries on the diagonal, and sorted columns. Returns its rows. */
@@ -55,6 +56,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
 
   /* the three unknowns of a point have their rows alike, in blocks of three columns */
   PetscCall(Generate("points9k_3_66_128_165_.45", 9000, 128, (PetscReal)0.45, 165, &A, &i, &j));
