@@ -1,6 +1,6 @@
 #pragma once
 
-/* The AIJ subclass that every format shares: private to src/mat/impls/base and src/sys */
+/* The AIJ subclass that every format shares: private to src/mat/impls/base, and to src/sys, src/dm and src/ksp */
 
 #include <gallop/formatimpl.h>
 #include <gallop/deviceimpl.h>
@@ -24,6 +24,7 @@ struct _GallopType {
   #define GallopBoundToCPU(A) PETSC_FALSE
 #endif
 
+PETSC_INTERN PetscErrorCode GallopTypesDestroy(void);
 PETSC_INTERN PetscErrorCode GallopTypeFind(const char[], GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeGetList(GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeOfFormat(const GallopFormat *, GallopType *);
@@ -131,6 +132,14 @@ PETSC_INTERN PetscErrorCode MatGallopForget(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatGallopCopyOptions(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
+/* The CSR arrays at a place. A GPU view of a matrix whose parent is on the host is uploaded and owned. fits is false where the GPU has no room for it, or for the parent's copy. */
+typedef struct {
+  GallopCSR csr;
+  PetscBool owned, fits;
+} GallopCSRAccess;
+PETSC_INTERN PetscErrorCode MatGallopGetCSR(Mat, Mat_Gallop *, const GallopFormat *, GallopPlace, GallopCSRAccess *);
+PETSC_INTERN PetscErrorCode MatGallopRestoreCSR(Mat, GallopCSRAccess *);
+PETSC_INTERN PetscErrorCode MatGallopDeviceCSRFits(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
 PETSC_INTERN PetscErrorCode MatGallopGetHostPattern(Mat, const PetscInt **, const PetscInt **); /* of any sequential AIJ matrix */
 PETSC_INTERN PetscErrorCode MatGallopGetValuesRead(Mat, const PetscScalar **, PetscMemType *);

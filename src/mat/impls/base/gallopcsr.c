@@ -1,0 +1,359 @@
+/*
+  The CSR arrays of a sequential matrix, on the host and in the parent's copy on the GPU: which of the two is newer, and whether that copy can be made.
+*/
+
+#include <gallop/matgallopimpl.h>
+
+#if PetscDefined(HAVE_CUDA)
+PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSEGetIJ(Mat, PetscBool, const PetscInt *[], const PetscInt *[]);
+PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSERestoreIJ(Mat, PetscBool, const PetscInt *[], const PetscInt *[]);
+PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSEGetArrayRead(Mat, const PetscScalar *[]);
+PETSC_EXTERN PetscErrorCode MatSeqAIJCUSPARSERestoreArrayRead(Mat, const PetscScalar *[]);
+#endif
+
+/* The pattern on the host, which is there wherever the values are */
+PetscErrorCode MatGallopGetHostPattern(Mat A, const PetscInt **i, const PetscInt **j)
+{
+  PetscInt  m;
+  PetscBool done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, i, j, &done));
+  PetscCheck(done, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatGetRowIJ() failed for type %s", ((PetscObject)A)->type_name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CSRUpload(GallopCSRAccess *access, const PetscInt *i, const PetscInt *j, const PetscScalar *a)
+{
+  GallopCSR *csr = &access->csr;
+  void      *di, *dj, *da;
+
+  PetscFunctionBegin;
+  access->owned = PETSC_TRUE;
+  PetscCall(GallopDeviceMalloc((csr->m + 1) * sizeof(PetscInt), &di));
+  PetscCall(GallopDeviceMalloc(csr->nz * sizeof(PetscInt), &dj));
+  PetscCall(GallopDeviceMalloc(csr->nz * sizeof(PetscScalar), &da));
+  access->fits = (PetscBool)(di && dj && da);
+  if (access->fits) {
+    PetscCall(GallopDeviceCopyIn(di, i, (csr->m + 1) * sizeof(PetscInt)));
+    PetscCall(GallopDeviceCopyIn(dj, j, csr->nz * sizeof(PetscInt)));
+    PetscCall(GallopDeviceCopyIn(da, a, csr->nz * sizeof(PetscScalar)));
+  }
+  csr->i = (PetscInt *)di;
+  csr->j = (PetscInt *)dj;
+  csr->a = (PetscScalar *)da;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* For MatGallopDeviceCSRFits(): PETSc tells whether the copy on the GPU is current, but not whether an old one is there */
+static void NoteCopied(Mat A, Mat_Gallop *g)
+{
+  if (A->offloadmask != PETSC_OFFLOAD_GPU && A->offloadmask != PETSC_OFFLOAD_BOTH) return;
+  g->copied             = A;
+  g->copiednonzerostate = A->nonzerostate;
+}
+#endif
+
+/*
+  Before the parent's copy on the GPU is used: PETSc takes it to be as new as the host's when the matrix says so, but some of PETSc's functions write the
+  host's arrays without saying anything (MatTranspose() with reuse, MatEliminateZeros(), the compaction of ghost columns). Values that change on the GPU are
+  always said to. So whatever has changed since the last look, and is said to be at both places, is on the host.
+*/
+PetscErrorCode MatGallopTrustHost(Mat A)
+{
+#if PetscDefined(HAVE_CUDA)
+  Mat_Gallop      *g;
+  PetscObjectState state;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  NoteCopied(A, g);
+  if (A->offloadmask == PETSC_OFFLOAD_BOTH && (state != g->seenstate || A->nonzerostate != g->seennonzerostate)) A->offloadmask = PETSC_OFFLOAD_CPU;
+  g->seenstate        = state;
+  g->seennonzerostate = A->nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  (void)A;
+  return PETSC_SUCCESS;
+#endif
+}
+
+/*
+  MatGallopTrustDevice - Notes that the values of a matrix, or of the blocks of one, are on the GPU alone: a host that has them later got them from there
+
+  To be called in a function that left them there, with the number of times that PETSc increases the state of the matrix after it
+*/
+PetscErrorCode MatGallopTrustDevice(Mat A, PetscObjectState increases)
+{
+#if PetscDefined(HAVE_CUDA)
+  Mat         parts[2] = {A, NULL};
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (!g || !g->deviceparent) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &parts[0], &parts[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    if (!parts[k] || parts[k]->offloadmask != PETSC_OFFLOAD_GPU) continue;
+    PetscCall(MatGallopGetContext(parts[k], &g));
+    if (!g) continue;
+    PetscCall(MatGallopTrustHost(parts[k]));
+    if (parts[k] == A) g->seenstate += increases;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  (void)A, (void)increases;
+  return PETSC_SUCCESS;
+#endif
+}
+
+/*
+  MatGallopDeviceCSRFits - Whether the parent's copy is on the GPU, or can be made there
+
+  Asked before the parent makes it: without room PETSc ends in an error that leaves memory and an open log event behind. New values alone need no memory.
+*/
+PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
+{
+#if PetscDefined(HAVE_CUDA)
+  const size_t   integer = sizeof(PetscInt), value = sizeof(PetscScalar);
+  const PetscInt m = A->rmap->n, *i, *j;
+  size_t         bytes;
+  void          *room;
+
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+  PetscCall(MatGallopTrustHost(A));
+  if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied == A && g->copiednonzerostate == A->nonzerostate)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  if (!i[m]) { /* there is nothing to copy, now and later */
+    g->copied             = A;
+    g->copiednonzerostate = A->nonzerostate;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (i[m] > (PetscInt64)m * A->cmap->n) { /* rows name columns more than once, so often that cuSPARSE refuses the arrays: PETSc would end in its error */
+    PetscCall(PetscInfo(A, "More entries than a %" PetscInt_FMT " by %" PetscInt_FMT " matrix has places: cuSPARSE does not take it\n", m, A->cmap->n));
+    *fits = PETSC_FALSE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  bytes = ((size_t)m + 1) * integer + (size_t)i[m] * (integer + value);
+  PetscCall(GallopDeviceMalloc(bytes, &room));
+  PetscCall(GallopDeviceRelease(bytes, room));
+  *fits = (PetscBool)(room != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  (void)A, (void)g;
+  *fits = PETSC_TRUE;
+  return PETSC_SUCCESS;
+#endif
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* A must carry the parent's name */
+static PetscErrorCode ParentDeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, i, j));
+  PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* The parent's copy of a matrix on the GPU, made where it is missing or old; MatGallopDeviceCSRFits() comes first where a product can do without */
+static PetscErrorCode DeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
+{
+#if PetscDefined(HAVE_CUDA)
+  Mat_Gallop *g;
+  GallopLoan  loan;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopTrustHost(A));
+  PetscCall(GallopLoanBegin(&loan));
+  PetscCall(GallopLoanAdd(&loan, A));
+  GallopLoanCall(&loan, ParentDeviceCSR(A, i, j, a));
+  NoteCopied(A, g);
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
+#endif
+}
+
+/* Whether it is a Gallop matrix whose parent computes on the GPU */
+static PetscErrorCode ParentIsOnDevice(Mat A, PetscBool *device)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  *device = PETSC_FALSE;
+  PetscCall(MatGallopGetContext(A, &g));
+  *device = (PetscBool)(g && g->deviceparent && !GallopBoundToCPU(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopToDevice(Mat A)
+{
+  const PetscInt    *i, *j;
+  const PetscScalar *a;
+  PetscBool          device;
+
+  PetscFunctionBegin;
+  PetscCall(ParentIsOnDevice(A, &device));
+  if (device) PetscCall(DeviceCSR(A, &i, &j, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the parent can compute a product with a dense matrix where it would: not on a GPU that has no room for its copy of A. With tried that is looked at only when there was none for TiledSpMM. */
+PetscErrorCode MatGallopParentFits(Mat A, PetscBool tried, PetscBool *fits)
+{
+  Mat_Gallop *g;
+  PetscBool   device;
+
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(ParentIsOnDevice(A, &device));
+  if (device && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) PetscCall(MatGallopDeviceCSRFits(A, g, fits));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the entries are nowhere but there */
+static PetscBool NewestOnHost(Mat A)
+{
+#if PetscDefined(HAVE_CUDA)
+  return (PetscBool)(A->offloadmask == PETSC_OFFLOAD_CPU || A->offloadmask == PETSC_OFFLOAD_UNALLOCATED);
+#else
+  (void)A;
+  return PETSC_TRUE;
+#endif
+}
+
+PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format, GallopPlace place, GallopCSRAccess *access)
+{
+  GallopCSR *csr  = &access->csr;
+  PetscBool  host = (PetscBool)(place == GALLOP_HOST);
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(access, sizeof(*access)));
+  access->fits = PETSC_TRUE;
+  csr->m       = A->rmap->n;
+  csr->n       = A->cmap->n;
+  PetscCall(MatGallopGetHostPattern(A, &csr->host_i, &csr->host_j));
+  csr->nz = csr->host_i[csr->m];
+  if (!host && g->deviceparent) PetscCall(MatGallopTrustHost(A));
+  if (!host && format->device_takes_host) host = (PetscBool)(!g->deviceparent || NewestOnHost(A));
+  if (host) {
+    csr->memtype = PETSC_MEMTYPE_HOST;
+    csr->i       = csr->host_i;
+    csr->j       = csr->host_j;
+    PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
+  } else {
+    csr->memtype = PETSC_MEMTYPE_CUDA;
+    if (g->deviceparent) {
+      PetscCall(MatGallopDeviceCSRFits(A, g, &access->fits));
+      if (access->fits) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
+    } else {
+      const PetscScalar *a;
+
+      PetscCall(MatSeqAIJGetArrayRead(A, &a));
+      PetscCall(CSRUpload(access, csr->host_i, csr->host_j, a));
+      PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopRestoreCSR(Mat A, GallopCSRAccess *access)
+{
+  GallopCSR *csr = &access->csr;
+
+  PetscFunctionBegin;
+  if (access->owned) {
+    PetscCall(GallopDeviceFree((void *)csr->i));
+    PetscCall(GallopDeviceFree((void *)csr->j));
+    PetscCall(GallopDeviceFree((void *)csr->a));
+  } else if (csr->memtype == PETSC_MEMTYPE_HOST) PetscCall(MatSeqAIJRestoreArrayRead(A, &csr->a));
+  /* the parent's GPU arrays are borrowed without a reference: there is nothing to give back */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The values of a sequential AIJ matrix, ours or not, where they are newest; those on the GPU are found there for Gallop matrices only */
+PetscErrorCode MatGallopGetValuesRead(Mat A, const PetscScalar **a, PetscMemType *memtype)
+{
+  Mat_Gallop     *g;
+  const PetscInt *i, *j;
+  PetscBool       device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g && g->deviceparent) {
+    PetscCall(MatGallopTrustHost(A));
+    device = (PetscBool)(!GallopBoundToCPU(A) && !NewestOnHost(A));
+  }
+  *memtype = device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST;
+  if (device) PetscCall(DeviceCSR(A, &i, &j, a));
+  else PetscCall(MatSeqAIJGetArrayRead(A, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopRestoreValuesRead(Mat A, const PetscScalar **a, PetscMemType memtype)
+{
+  PetscFunctionBegin;
+  if (PetscMemTypeHost(memtype)) PetscCall(MatSeqAIJRestoreArrayRead(A, a)); /* what is on the GPU is borrowed without a reference */
+  else *a = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether values can be written on the GPU: the parent has a copy of the matrix there, or room for it */
+PetscErrorCode MatGallopDeviceTakesValues(Mat A, PetscBool *takes)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(ParentIsOnDevice(A, takes));
+  PetscCall(MatGallopGetContext(A, &g));
+  if (*takes) PetscCall(MatGallopDeviceCSRFits(A, g, takes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* A function of the parent's GPU code, which checks its name */
+static PetscErrorCode CallByParentsName(Mat A, PetscErrorCode (*f)(Mat, PetscScalar **), PetscScalar **a)
+{
+  GallopLoan loan;
+
+  PetscFunctionBegin;
+  PetscCall(GallopLoanBegin(&loan));
+  PetscCall(GallopLoanAdd(&loan, A));
+  GallopLoanCall(&loan, (*f)(A, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopGetDeviceValuesWrite(Mat A, PetscScalar **a)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGallopToDevice(A)); /* PETSc gives what there is for writing, but does not make it */
+  PetscCall(CallByParentsName(A, MatSeqAIJCUSPARSEGetArrayWrite, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopRestoreDeviceValuesWrite(Mat A, PetscScalar **a)
+{
+  PetscFunctionBegin;
+  PetscCall(CallByParentsName(A, MatSeqAIJCUSPARSERestoreArrayWrite, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#else
+PetscErrorCode MatGallopGetDeviceValuesWrite(Mat A, PetscScalar **a)
+{
+  (void)A;
+  (void)a;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
+}
+
+PetscErrorCode MatGallopRestoreDeviceValuesWrite(Mat A, PetscScalar **a)
+{
+  return MatGallopGetDeviceValuesWrite(A, a);
+}
+#endif

@@ -1,0 +1,169 @@
+/*
+  The life of what is kept beside the entries, the format and TiledSpMM: when it is built, refreshed or kept, and what happens where there is no room for it.
+*/
+
+#include <gallop/matgallopimpl.h>
+
+/* That there is no room for a structure, or for what it needs during a product; with csr the GPU has none for the CSR arrays that the structure is built from */
+PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
+{
+  const GallopStructure *structure = &g->structure[kind];
+  const char            *who = g->parenttype, *of = kind == GALLOP_FORMAT ? "" : " with dense matrices";
+  char                   what[64], where[64];
+
+  PetscFunctionBegin;
+  if (csr && g->deviceparent) who = "the host"; /* where ParentMult() computes then */
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : structure->type->format->ucname));
+  if (!csr) PetscCall(PetscStrlcat(what, " format", sizeof(what)));
+  if (!csr && structure->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", structure->type->format->name));
+  else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
+  PetscCall(PetscInfo(A, "No room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s: %s computes its products%s\n", what, A->rmap->n, A->cmap->n, where, who, of));
+  if (!structure->type->warned) {
+    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products%s. Further matrices: -info\n", what,
+                           A->rmap->n, A->cmap->n, where, who, of));
+    structure->type->warned = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* From so many on, rows that have entries are counted where CSR is: on the host that takes as long as many products, 0.5 ns a row */
+static const PetscInt ManyRows = 1 << 16;
+
+/* Products that the parent computes before free memory is looked at once more: to ask the driver takes as long as a few small products. Doubled with each try that fails. */
+static const PetscInt FewestWaits = 64, MostWaits = 1 << 16;
+
+static PetscErrorCode NoteTooLarge(GallopInstance *inst, GallopPlace place)
+{
+  PetscFunctionBegin;
+  inst->waits    = inst->toolarge ? PetscMin(2 * inst->waits, MostWaits) : FewestWaits;
+  inst->waited   = 0;
+  inst->toolarge = PETSC_TRUE;
+  if (place == GALLOP_DEVICE) PetscCall(GallopDeviceGetFree(&inst->freethen));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether more memory of the GPU is free than when a structure did not fit. What it needs is not known, but it is more than a part of the bytes of its values. */
+static PetscErrorCode MayFitNow(GallopInstance *inst, GallopPlace place, PetscBool *may)
+{
+  size_t bytes;
+
+  PetscFunctionBegin;
+  *may = PETSC_FALSE;
+  if (place != GALLOP_DEVICE || ++inst->waited < inst->waits) PetscFunctionReturn(PETSC_SUCCESS);
+  inst->waited = 0;
+  PetscCall(GallopDeviceGetFree(&bytes));
+  *may = (PetscBool)(bytes > inst->freethen + (size_t)inst->key.nz * sizeof(PetscScalar) / 8);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatGallopUpdate - Gives the structure, the format or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
+
+  state is the object state that the entries count as. *data is NULL where the structure does not fit, and where there are no entries: key.nz tells. No structure is made of a
+  matrix without entries.
+*/
+PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscObjectState state, void **data)
+{
+  GallopStructure        *structure = &g->structure[kind];
+  GallopInstance         *inst      = &structure->instance[place];
+  GallopKey              *key       = &inst->key, now;
+  GallopType              type      = structure->type;
+  const GallopFormatWork *work      = GallopWork(type->format, place);
+  GallopCSRAccess         access;
+  const PetscInt         *i, *j;
+  PetscBool               samepattern, again = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  /* assembly from a hash table is one within another, which changes no more than the state */
+  if (key->assemblies && key->assemblies == A->num_ass - 1 && key->state == state - 1) {
+    key->state      = state;
+    key->assemblies = 0;
+  }
+  if (inst->toolarge) PetscCall(MayFitNow(inst, place, &again));
+  if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate && !again) {
+    *data = inst->data;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  now         = (GallopKey){A, state, A->nonzerostate, i, j, i[A->rmap->n], key->rows, 0};
+  samepattern = (PetscBool)(key->owner == A && key->nonzerostate == now.nonzerostate && key->i == i && key->j == j && key->nz == now.nz);
+  if (!samepattern) {
+    if (inst->data) PetscCall((*work->destroy)(&inst->data));
+    inst->data     = NULL;
+    inst->toolarge = PETSC_FALSE;
+    now.rows       = -1;
+  }
+  if (now.nz && (!inst->toolarge || again)) {
+    PetscCall(MatGallopGetCSR(A, g, type->format, place, &access));
+    if (inst->data) {
+      if (access.fits) {
+        PetscCall(PetscLogEventBegin(type->event_refresh, A, 0, 0, 0));
+        PetscCall((*work->refresh)(inst->data, &access.csr));
+        PetscCall(PetscLogEventEnd(type->event_refresh, A, 0, 0, 0));
+        (*structure->refreshes)++;
+        if (type->format->lost && (*type->format->lost)(inst->data)) PetscCall((*work->destroy)(&inst->data));
+      } else PetscCall((*work->destroy)(&inst->data));
+    } else if (access.fits) {
+      if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));
+      PetscCall(PetscLogEventBegin(type->event_build, A, 0, 0, 0));
+      if (kind == GALLOP_FORMAT && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= ManyRows) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
+      if (work) PetscCall((*work->build)(structure->options, &access.csr, structure->maxbytes, &inst->data));
+      PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
+      if (inst->data) (*structure->builds)++;
+    }
+    PetscCall(MatGallopRestoreCSR(A, &access));
+    if (inst->data) inst->toolarge = PETSC_FALSE;
+    else {
+      PetscCall(NoteTooLarge(inst, place));
+      PetscCall(MatGallopWarnTooLarge(A, g, kind, place, PetscNot(access.fits)));
+    }
+  }
+  *key  = now;
+  *data = inst->data;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
+{
+  Mat_Gallop      *g;
+  PetscObjectState state;
+  void            *data;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall((*g->parent.assemblyend)(A, mode));
+  for (int p = 0; p < 2; p++) g->structure[GALLOP_FORMAT].instance[p].key.assemblies = 0;
+  if (mode == MAT_FINAL_ASSEMBLY && g->build_in_assembly && !A->structure_only) {
+    PetscBool   device;
+    GallopPlace place;
+
+    PetscCall(GallopDeviceAvailable(&device));
+    PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+    place = device && !GallopBoundToCPU(A) ? GALLOP_DEVICE : GALLOP_HOST;
+    PetscCall(MatGallopUpdate(A, g, GALLOP_FORMAT, place, state + 1, &data)); /* MatAssemblyEnd() increases the state after this */
+    g->structure[GALLOP_FORMAT].instance[place].key.assemblies = A->num_ass + 1;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The data of a structure built for a place, NULL when none is there */
+static PetscErrorCode GetData(Mat A, GallopStructureKind kind, PetscMemType memtype, const void **data)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCheck(g, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Not for matrix type %s", ((PetscObject)A)->type_name);
+  *data = g->structure[kind].instance[PetscMemTypeHost(memtype) ? GALLOP_HOST : GALLOP_DEVICE].data;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopGetFormatData(Mat A, PetscMemType memtype, const void **data)
+{
+  return GetData(A, GALLOP_FORMAT, memtype, data);
+}
+
+PetscErrorCode MatGallopGetTiledSpMMData(Mat A, PetscMemType memtype, const void **data)
+{
+  return GetData(A, GALLOP_TILEDSPMM, memtype, data);
+}
