@@ -12,42 +12,31 @@
 #include <petscdmstag.h>
 #include <petscdmplex.h>
 
-/* What a DM of each of these types had before ours */
+/* What a DM of each of these types had before ours, and whether its DMCreateMatrix() calls MatSetFromOptions(), for a matrix without a prefix */
 typedef struct {
-  DMType type;
+  DMType    type;
+  PetscBool setsfromoptions;
   PetscErrorCode (*create)(DM);
   PetscErrorCode (*createinterpolation)(DM, DM, Mat *, Vec *);
   PetscErrorCode (*createrestriction)(DM, DM, Mat *);
 } ParentDM;
 
-static ParentDM parents[] = {
-  {DMDA,   NULL, NULL, NULL},
-  {DMSTAG, NULL, NULL, NULL},
-  {DMPLEX, NULL, NULL, NULL}
+enum { DA, STAG, PLEX, PARENTS };
+
+static ParentDM parents[PARENTS] = {
+  {DMDA,   PETSC_TRUE,  NULL, NULL, NULL},
+  {DMSTAG, PETSC_FALSE, NULL, NULL, NULL},
+  {DMPLEX, PETSC_TRUE,  NULL, NULL, NULL}
 };
 
-static PetscErrorCode GetParent(DM dm, ParentDM **parent)
-{
-  PetscBool same = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  *parent = NULL;
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(parents) && !same; k++) {
-    PetscCall(PetscObjectTypeCompare((PetscObject)dm, parents[k].type, &same));
-    if (same) *parent = &parents[k];
-  }
-  PetscCheck(*parent, PetscObjectComm((PetscObject)dm), PETSC_ERR_PLIB, "Not for a DM of type %s", ((PetscObject)dm)->type_name);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The Gallop type that matrices of a DM get, NULL for another */
-static PetscErrorCode MatricesType(DM dm, GallopType *type)
+static PetscErrorCode MatricesType(DM dm, const ParentDM *parent, GallopType *type)
 {
   char      name[64];
-  PetscBool set;
+  PetscBool set = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", name, sizeof(name), &set)); /* as MatSetFromOptions() in DMCreateMatrix(), which gives the matrix no prefix */
+  if (parent->setsfromoptions) PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_type", name, sizeof(name), &set));
   PetscCall(GallopTypeFind(set ? name : dm->mattype, type));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -88,16 +77,14 @@ static PetscErrorCode ConvertMAIJ(DM dm, GallopType type, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DMCreateInterpolation_Gallop(DM coarse, DM fine, Mat *A, Vec *scale)
+static PetscErrorCode CreateInterpolation(const ParentDM *parent, DM coarse, DM fine, Mat *A, Vec *scale)
 {
-  ParentDM      *parent;
   GallopType     type;
   char          *own;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(GetParent(coarse, &parent));
-  PetscCall(MatricesType(coarse, &type));
+  PetscCall(MatricesType(coarse, parent, &type));
   PetscCall(BearName(coarse, type, &own));
   ierr = (*parent->createinterpolation)(coarse, fine, A, scale);
   PetscCall(BearOwnName(coarse, &own));
@@ -106,18 +93,26 @@ static PetscErrorCode DMCreateInterpolation_Gallop(DM coarse, DM fine, Mat *A, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DMCreateRestriction_Gallop(DM coarse, DM fine, Mat *A)
+static PetscErrorCode DMCreateInterpolation_DA_Gallop(DM coarse, DM fine, Mat *A, Vec *scale)
 {
-  ParentDM      *parent;
+  return CreateInterpolation(&parents[DA], coarse, fine, A, scale);
+}
+
+static PetscErrorCode DMCreateInterpolation_Stag_Gallop(DM coarse, DM fine, Mat *A, Vec *scale)
+{
+  return CreateInterpolation(&parents[STAG], coarse, fine, A, scale);
+}
+
+static PetscErrorCode DMCreateRestriction_Stag_Gallop(DM coarse, DM fine, Mat *A)
+{
   GallopType     type;
   char          *own;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(GetParent(coarse, &parent));
-  PetscCall(MatricesType(coarse, &type));
+  PetscCall(MatricesType(coarse, &parents[STAG], &type));
   PetscCall(BearName(coarse, type, &own));
-  ierr = (*parent->createrestriction)(coarse, fine, A);
+  ierr = (*parents[STAG].createrestriction)(coarse, fine, A);
   PetscCall(BearOwnName(coarse, &own));
   PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -130,9 +125,29 @@ static PetscErrorCode TakeMatType(PetscObject dm, PetscOptionItems PetscOptionsO
 
   PetscFunctionBegin;
   (void)PetscOptionsObject, (void)ctx;
-  PetscCall(MatricesType((DM)dm, &type));
+  PetscCall(MatricesType((DM)dm, &parents[PLEX], &type));
   PetscCall(GallopTypeFind(((DM)dm)->mattype, &known));
   if (type && type != known) PetscCall(DMSetMatType((DM)dm, type->aijroot));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DMCreate_DA_Gallop(DM dm)
+{
+  PetscFunctionBegin;
+  PetscCall((*parents[DA].create)(dm));
+  parents[DA].createinterpolation = dm->ops->createinterpolation;
+  dm->ops->createinterpolation    = DMCreateInterpolation_DA_Gallop;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DMCreate_Stag_Gallop(DM dm)
+{
+  PetscFunctionBegin;
+  PetscCall((*parents[STAG].create)(dm));
+  parents[STAG].createinterpolation = dm->ops->createinterpolation;
+  parents[STAG].createrestriction   = dm->ops->createrestriction;
+  dm->ops->createinterpolation      = DMCreateInterpolation_Stag_Gallop;
+  dm->ops->createrestriction        = DMCreateRestriction_Stag_Gallop;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,39 +155,29 @@ static PetscErrorCode TakeMatType(PetscObject dm, PetscOptionItems PetscOptionsO
   DMPLEX puts its functions into a DM anew whenever it replaces the mesh, but takes the DM's matrix type for interpolations as it is, and gives it to meshes made of this one: so it is
   enough that the DM knows it.
 */
-static PetscErrorCode DMCreate_Gallop(DM dm)
+static PetscErrorCode DMCreate_Plex_Gallop(DM dm)
 {
-  ParentDM *parent;
-  PetscBool plex;
-
   PetscFunctionBegin;
-  PetscCall(GetParent(dm, &parent));
-  PetscCall((*parent->create)(dm));
-  PetscCall(PetscObjectTypeCompare((PetscObject)dm, DMPLEX, &plex));
-  if (plex) {
-    PetscCall(PetscObjectAddOptionsHandler((PetscObject)dm, TakeMatType, NULL, NULL));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  parent->createinterpolation  = dm->ops->createinterpolation;
-  parent->createrestriction    = dm->ops->createrestriction;
-  dm->ops->createinterpolation = DMCreateInterpolation_Gallop;
-  if (dm->ops->createrestriction) dm->ops->createrestriction = DMCreateRestriction_Gallop;
+  PetscCall((*parents[PLEX].create)(dm));
+  PetscCall(PetscObjectAddOptionsHandler((PetscObject)dm, TakeMatType, NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The creators of DMs, which PetscFinalize() forgets together with ours */
 PetscErrorCode DMRegister_Gallop(void)
 {
+  PetscErrorCode (*const ours[PARENTS])(DM) = {DMCreate_DA_Gallop, DMCreate_Stag_Gallop, DMCreate_Plex_Gallop};
+
   PetscFunctionBegin;
   PetscCall(DMInitializePackage());
   PetscCall(DMRegisterAll());
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(parents); k++) {
+  for (int k = 0; k < PARENTS; k++) {
     PetscErrorCode (*create)(DM) = NULL;
 
     PetscCall(PetscFunctionListFind(DMList, parents[k].type, &create));
-    if (!create || create == DMCreate_Gallop) continue;
+    if (!create || create == ours[k]) continue;
     parents[k].create = create;
-    PetscCall(DMRegister(parents[k].type, DMCreate_Gallop));
+    PetscCall(DMRegister(parents[k].type, ours[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -44,10 +44,28 @@ static PetscErrorCode SetVariableBlocks(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* y = op(M) x must be as for a plain matrix, within rounding, and copy nothing with vectors on the GPU */
+/* y = op(M) x must be as for a plain matrix, within rounding */
+static PetscErrorCode Compare(PC pc, PC plain, PetscBool transpose, Vec x, Vec y, Vec xplain, Vec yplain, const char what[])
+{
+  PetscReal norm, error;
+
+  PetscFunctionBegin;
+  PetscCall(TestSetVec(xplain, 21));
+  PetscCall(VecCopy(xplain, x));
+  if (transpose) PetscCall(PCApplyTranspose(pc, x, y));
+  else PetscCall(PCApply(pc, x, y));
+  if (transpose) PetscCall(PCApplyTranspose(plain, xplain, yplain));
+  else PetscCall(PCApply(plain, xplain, yplain));
+  PetscCall(VecNorm(yplain, NORM_2, &norm));
+  PetscCall(VecAXPY(yplain, -1.0, y));
+  PetscCall(VecNorm(yplain, NORM_2, &error));
+  PetscCheck(error <= 100 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: differs by %g from the plain matrix's %g", what, (double)error, (double)norm);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* It must also copy nothing with vectors on the GPU */
 static PetscErrorCode Apply(PC pc, PC plain, PetscBool transpose, Vec x, Vec y, Vec xplain, Vec yplain, const char what[])
 {
-  PetscReal      norm, error;
   PetscLogDouble in = 0, out = 0;
   PetscBool      device = (PetscBool)(x->ops->getarrayandmemtype != NULL);
 
@@ -69,12 +87,41 @@ static PetscErrorCode Apply(PC pc, PC plain, PetscBool transpose, Vec x, Vec y, 
 #endif
   }
   PetscCheck(in == 0 && out == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: copied %g times to the GPU and %g times from it", what, in, out);
-  if (transpose) PetscCall(PCApplyTranspose(plain, xplain, yplain));
-  else PetscCall(PCApply(plain, xplain, yplain));
-  PetscCall(VecNorm(yplain, NORM_2, &norm));
-  PetscCall(VecAXPY(yplain, -1.0, y));
-  PetscCall(VecNorm(yplain, NORM_2, &error));
-  PetscCheck(error <= 100 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: differs by %g from the plain matrix's %g", what, (double)error, (double)norm);
+  PetscCall(Compare(pc, plain, transpose, x, y, xplain, yplain, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same preconditioners for a larger matrix, after PCReset(), and back */
+static PetscErrorCode Larger(PC pc, PC plain)
+{
+  Mat before[2], A, R;
+  Vec x, y, xplain, yplain;
+
+  PetscFunctionBegin;
+  PetscCall(PCGetOperators(pc, &before[0], NULL));
+  PetscCall(PCGetOperators(plain, &before[1], NULL));
+  for (int k = 0; k < 2; k++) PetscCall(PetscObjectReference((PetscObject)before[k]));
+  PetscCall(CreateMatrix(TestFormat(""), 400, 2, &A));
+  PetscCall(CreateMatrix(MATAIJ, 400, 2, &R));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(MatCreateVecs(R, &xplain, &yplain));
+  PetscCall(PCReset(pc));
+  PetscCall(PCReset(plain));
+  PetscCall(PCSetOperators(pc, A, A));
+  PetscCall(PCSetOperators(plain, R, R));
+  PetscCall(PCSetUp(pc));
+  PetscCall(PCSetUp(plain));
+  PetscCall(Apply(pc, plain, PETSC_FALSE, x, y, xplain, yplain, "a larger matrix"));
+  PetscCall(PCReset(pc));
+  PetscCall(PCReset(plain));
+  PetscCall(PCSetOperators(pc, before[0], before[0]));
+  PetscCall(PCSetOperators(plain, before[1], before[1]));
+  for (int k = 0; k < 2; k++) PetscCall(MatDestroy(&before[k]));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&xplain));
+  PetscCall(VecDestroy(&yplain));
+  PetscCall(TestDestroy(&A, &R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -106,8 +153,18 @@ static PetscErrorCode Check(PCType type, PetscBool variable)
     PetscCall(MatScale(A, 2.0));
     PetscCall(MatScale(R, 2.0));
   }
+  /* the matrix on the host for a while, with new values: the vectors stay where they are */
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatBindToCPU(A, PetscNot(k)));
+    PetscCall(MatScale(A, 3.0));
+    PetscCall(MatScale(R, 3.0));
+    PetscCall(PCSetUp(pc));
+    PetscCall(PCSetUp(plain));
+    PetscCall(Compare(pc, plain, PETSC_FALSE, x, y, xplain, yplain, k ? "no more bound to the CPU" : "bound to the CPU"));
+  }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
+  if (!variable) PetscCall(Larger(pc, plain)); /* PETSc's PCVPBJACOBI does not take one */
   /* vectors on the host, and once more after new values */
   PetscCall(VecDuplicate(xplain, &x));
   PetscCall(VecDuplicate(yplain, &y));

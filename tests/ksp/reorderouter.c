@@ -1,6 +1,7 @@
 static char help[] = "PCGALLOPREORDER: what the outer solver and the one inside tell each other, failures, tolerances and initial guesses.\n\n";
 
 #include "../galloptest.h"
+#include <petscsnes.h>
 #include <petscksp.h>
 
 #define SIZE 200
@@ -52,8 +53,10 @@ static PetscErrorCode CheckReason(KSP ksp, PetscBool converged, const char what[
   PetscCall(KSPGetConvergedReason(ksp, &reason));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCGetFailedReason(pc, &failed));
-  if (converged) PetscCheck(reason > 0 && failed == PC_NOERROR, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %s, %s, though the solver inside has converged", what, KSPConvergedReasons[reason], PCFailedReasons[failed]);
-  else PetscCheck(reason == KSP_DIVERGED_PC_FAILED && failed == PC_SUBPC_ERROR, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %s, %s, though the solver inside has not converged", what, KSPConvergedReasons[reason], PCFailedReasons[failed]);
+  if (converged)
+    PetscCheck(reason > 0 && failed == PC_NOERROR, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %s, %s, though the solver inside has converged", what, KSPConvergedReasons[reason], PCFailedReasons[failed]);
+  else
+    PetscCheck(reason == KSP_DIVERGED_PC_FAILED && failed == PC_SUBPC_ERROR, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %s, %s, though the solver inside has not converged", what, KSPConvergedReasons[reason], PCFailedReasons[failed]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -140,9 +143,7 @@ static PetscErrorCode SolveAndCheck(KSP ksp, KSP inner, PetscReal rtol, PetscRea
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetTolerances(inner, &r, &a, &d, &most));
   PetscCall(KSPGetMinimumIterations(inner, &least));
-  PetscCheck(r == rtol && a == abstol && d == divtol && most == max_it && least == min_it, PETSC_COMM_WORLD, PETSC_ERR_PLIB,
-             "%s: tolerances inside are %g %g %g, %" PetscInt_FMT " and %" PetscInt_FMT " iterations, but should be %g %g %g, %" PetscInt_FMT " and %" PetscInt_FMT, what, (double)r, (double)a, (double)d, most, least, (double)rtol, (double)abstol,
-             (double)divtol, max_it, min_it);
+  PetscCheck(r == rtol && a == abstol && d == divtol && most == max_it && least == min_it, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: tolerances inside are %g %g %g, %" PetscInt_FMT " and %" PetscInt_FMT " iterations, but should be %g %g %g, %" PetscInt_FMT " and %" PetscInt_FMT, what, (double)r, (double)a, (double)d, most, least, (double)rtol, (double)abstol, (double)divtol, max_it, min_it);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -277,6 +278,86 @@ static PetscErrorCode Errors(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* As the solver of blocks, KSPPREONLY by default, it may be inexact: reaching the maximum number of iterations is no failure. In SNES it stands for the program's solver and is one. */
+static PetscErrorCode Within(Mat A, PCType type)
+{
+  KSP                ksp;
+  PC                 pc;
+  Vec                x, b;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(NULL, "-within_sub_pc_type gallopreorder -within_sub_reorder_ksp_type cg -within_sub_reorder_pc_type jacobi -within_sub_reorder_ksp_max_it 5 -within_ksp_ksp_type "
+                                           "preonly -within_ksp_pc_type gallopreorder -within_ksp_reorder_ksp_type cg -within_ksp_reorder_pc_type jacobi -within_ksp_reorder_ksp_max_it 5"));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOptionsPrefix(ksp, "within_"));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPFGMRES));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, type));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(TestSetVec(b, 96));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    PetscCheck(reason > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "within %s: %s", type, KSPConvergedReasons[reason]);
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FormFunction(SNES snes, Vec x, Vec f, PetscCtx ctx)
+{
+  PetscFunctionBegin;
+  (void)snes;
+  PetscCall(MatMult((Mat)ctx, x, f));
+  PetscCall(VecShift(f, -1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode FormJacobian(SNES snes, Vec x, Mat J, Mat P, PetscCtx ctx)
+{
+  PetscFunctionBegin;
+  (void)snes, (void)x, (void)J, (void)P, (void)ctx;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode InSNES(Mat A)
+{
+  SNES                snes;
+  KSP                 ksp, inner;
+  PC                  pc;
+  Vec                 x;
+  SNESConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(SNESCreate(PETSC_COMM_WORLD, &snes));
+  PetscCall(MatCreateVecs(A, &x, NULL));
+  PetscCall(SNESSetFunction(snes, NULL, FormFunction, A));
+  PetscCall(SNESSetJacobian(snes, A, A, FormJacobian, NULL));
+  PetscCall(SNESGetKSP(snes, &ksp));
+  PetscCall(KSPSetType(ksp, KSPPREONLY));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCGALLOPREORDER));
+  PetscCall(PCGallopReorderGetKSP(pc, &inner));
+  PetscCall(KSPSetType(inner, KSPCG));
+  PetscCall(KSPGetPC(inner, &pc));
+  PetscCall(PCSetType(pc, PCNONE));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPSetTolerances(inner, PETSC_CURRENT, PETSC_CURRENT, PETSC_CURRENT, k ? 10000 : 2));
+    PetscCall(VecSet(x, 0.0));
+    PetscCall(SNESSolve(snes, NULL, x));
+    PetscCall(SNESGetConvergedReason(snes, &reason));
+    PetscCheck(k ? reason > 0 : reason == SNES_DIVERGED_LINEAR_SOLVE, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "in SNES, with %s iterations: %s", k ? "enough" : "too few", SNESConvergedReasons[reason]);
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(SNESDestroy(&snes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat A;
@@ -291,6 +372,10 @@ int main(int argc, char **argv)
   PetscCall(TolerancesOf(A));
   PetscCall(Guess(A));
   PetscCall(Errors(A));
+  PetscCall(Within(A, PCBJACOBI));
+  PetscCall(Within(A, PCASM));
+  PetscCall(Within(A, PCKSP));
+  PetscCall(InSNES(A));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());
   return 0;

@@ -158,6 +158,47 @@ static PetscErrorCode NoSolver(PetscBool gpu)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A matrix that lives on the host has PETSc's factors, also after others of its type were on a GPU, and whether a package is named or not */
+static PetscErrorCode HostParent(void)
+{
+  Mat A, R, F;
+  Vec x, y;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_seqaij_type", TestFormat("seqaij")));
+  for (int named = 0; named < 2; named++) {
+    PetscReal norm;
+
+    for (int k = 0; k < 2; k++) {
+      Mat *M = k ? &R : &A;
+
+      PetscCall(MatCreate(PETSC_COMM_SELF, M));
+      PetscCall(MatSetSizes(*M, 60, 60, 60, 60));
+      PetscCall(MatSetType(*M, MATSEQAIJ));
+      PetscCall(MatSetUp(*M));
+      PetscCall(FillDominant(*M, 53));
+      if (!k) PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
+    }
+    PetscCall(TestIsOurs(A, PETSC_TRUE, "-mat_seqaij_type"));
+    F = NULL;
+    PetscCall(Factor(A, named ? MATSOLVERPETSC : NULL, MAT_FACTOR_ILU, &F));
+    PetscCall(Solve(A, F, PETSC_FALSE, &x));
+    PetscCall(MatDestroy(&F));
+    PetscCall(Factor(R, MATSOLVERPETSC, MAT_FACTOR_ILU, &F));
+    PetscCall(Solve(R, F, PETSC_FALSE, &y));
+    PetscCall(MatDestroy(&F));
+    PetscCall(VecAXPY(y, -1.0, x));
+    PetscCall(VecNorm(y, NORM_INFINITY, &norm));
+    PetscCheck(norm < 100 * PETSC_MACHINE_EPSILON, PETSC_COMM_SELF, PETSC_ERR_PLIB, "ILU of a matrix on the host differs by %g", (double)norm);
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    PetscCall(TestDestroy(&A, &R));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_seqaij_type", TestFormat("seqaij")));
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_seqaij_type"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   const MatFactorType ftypes[] = {MAT_FACTOR_LU, MAT_FACTOR_CHOLESKY, MAT_FACTOR_ILU, MAT_FACTOR_ICC};
@@ -173,6 +214,7 @@ int main(int argc, char **argv)
   }
   PetscCall(InPlace());
   PetscCall(NoSolver(gpu));
+  PetscCall(HostParent());
   PetscCall(PetscFinalize());
   return 0;
 }

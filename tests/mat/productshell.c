@@ -20,6 +20,28 @@ static PetscErrorCode DenseProduct(Mat S, PetscBool transpose, Mat X, Mat B, con
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* C = S X for a sparse X, several times: with the X that it was set up for, with new values of it and with another one */
+static PetscErrorCode SparseProduct(Mat S)
+{
+  Mat       X[2], R[2], C = NULL;
+  PetscBool equal;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 4, &X[k], &R[k]));
+  PetscCall(MatScale(X[1], -3.0));
+  for (int k = 0; k < 5; k++) {
+    Mat B = X[k > 2];
+
+    PetscCall(MatMatMult(S, B, C ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(MatMatMultEqual(S, B, C, 5, &equal));
+    PetscCheck(equal, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "S X with a sparse X is wrong, the %d. time", k + 1);
+    PetscCall(MatScale(B, 0.5));
+  }
+  PetscCall(MatDestroy(&C));
+  for (int k = 0; k < 2; k++) PetscCall(TestDestroy(&X[k], &R[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat      A, R, S, X, B;
@@ -46,6 +68,7 @@ int main(int argc, char **argv)
   PetscCall(MatDestroy(&B)); /* MatMatMult() and MatTransposeMatMult() can't share a result */
   PetscCall(MatDuplicate(X, MAT_DO_NOT_COPY_VALUES, &B));
   PetscCall(DenseProduct(S, PETSC_TRUE, X, B, "S^T X"));
+  PetscCall(SparseProduct(S));
   PetscCall(VecDestroy(&left));
   PetscCall(VecDestroy(&right));
   PetscCall(MatDestroy(&S));

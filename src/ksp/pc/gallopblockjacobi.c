@@ -111,7 +111,8 @@ static PetscErrorCode PCSetUp_GallopBlockJacobi(PC pc)
   PetscCall(MatGallopGetContext(pc->pmat, &g));
   PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_BLOCKJACOBI, &jacobi));
   if (!g || !g->deviceparent || GallopBoundToCPU(pc->pmat) || (jacobi && jacobi->host)) {
-    PetscCall((*parent->setup)(pc));
+    if (jacobi) PetscCall(SetUpOnHost(pc, parent)); /* PCPBJACOBI would leave the functions of the GPU in place */
+    else PetscCall((*parent->setup)(pc));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (!jacobi) {
@@ -128,17 +129,34 @@ static PetscErrorCode PCSetUp_GallopBlockJacobi(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode PCCreate_GallopBlockJacobi(PC);
+
+/* The GPU code of PCPBJACOBI keeps its memory for the next matrix, be that larger or not: it begins anew */
+static PetscErrorCode PCReset_GallopBlockJacobi(PC pc)
+{
+  BlockJacobi *jacobi;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_BLOCKJACOBI, &jacobi));
+  if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscUseTypeMethod(pc, destroy);
+  PetscCall(PCCreate_GallopBlockJacobi(pc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PCCreate_GallopBlockJacobi(PC pc)
 {
   ParentPC *parent;
 
   PetscFunctionBegin;
   PetscCall(GetParent(pc, &parent));
+  PetscCall(PetscObjectCompose((PetscObject)pc, GALLOP_BLOCKJACOBI, NULL)); /* of the time before PCReset(), or before another type */
   PetscCall((*parent->create)(pc));
   parent->setup          = pc->ops->setup;
   parent->apply          = pc->ops->apply;
   parent->applytranspose = pc->ops->applytranspose;
   pc->ops->setup         = PCSetUp_GallopBlockJacobi;
+  pc->ops->reset         = PCReset_GallopBlockJacobi;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

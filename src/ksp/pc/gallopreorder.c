@@ -19,6 +19,7 @@ typedef struct {
 typedef enum {
   OUTER_UNKNOWN,
   OUTER_ITERATES, /* a preconditioner, which may be inexact */
+  OUTER_INNER,    /* KSPPREONLY within another preconditioner, which may be inexact too */
   OUTER_PREONLY   /* all that is solved */
 } Outer;
 
@@ -209,6 +210,12 @@ static PetscErrorCode PCSetUpOnBlocks_GallopReorder(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether a solver belongs to a preconditioner: not all of PETSc's count its level, but all move its view to the right, as SNES does with its own, which is no such solver */
+static PetscBool IsInner(KSP ksp)
+{
+  return (PetscBool)(ksp->nestlevel > 0 || (((PetscObject)ksp)->tablevel > 0 && !ksp->presolve_ew));
+}
+
 static PetscErrorCode PCPreSolve_GallopReorder(PC pc, KSP ksp, Vec b, Vec x)
 {
   PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
@@ -217,7 +224,7 @@ static PetscErrorCode PCPreSolve_GallopReorder(PC pc, KSP ksp, Vec b, Vec x)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &preonly, KSPPREONLY, KSPNONE, ""));
   if (ksp->pc != pc) preonly = PETSC_FALSE; /* one of several, in a PCCOMPOSITE */
-  reorder->outer = preonly ? OUTER_PREONLY : OUTER_ITERATES;
+  reorder->outer = !preonly ? OUTER_ITERATES : IsInner(ksp) ? OUTER_INNER : OUTER_PREONLY;
   if (ksp->pc == pc && ksp->reason == KSP_DIVERGED_PC_FAILED) ksp->reason = KSP_CONVERGED_ITERATING; /* KSPSetUp() found the failure of the solve before */
   if (preonly) {
     PetscCall(HandTolerances(reorder, ksp));
@@ -253,7 +260,7 @@ static PetscErrorCode CheckIterations(PC pc)
 
   PetscFunctionBegin;
   PetscCall(KSPGetConvergedReason(reorder->ksp, &reason));
-  if (reason != KSP_DIVERGED_ITS || reorder->outer == OUTER_ITERATES) PetscFunctionReturn(PETSC_SUCCESS);
+  if (reason != KSP_DIVERGED_ITS || reorder->outer == OUTER_ITERATES || reorder->outer == OUTER_INNER) PetscFunctionReturn(PETSC_SUCCESS);
   if (reorder->outer == OUTER_PREONLY) {
     PetscCall(KSPGetErrorIfNotConverged(reorder->ksp, &error));
     PetscCall(KSPGetIterationNumber(reorder->ksp, &its));
@@ -422,7 +429,8 @@ PetscErrorCode PCGallopReorderGetKSP(PC pc, KSP *ksp)
 
   `KSPMatSolve()` does not tell a preconditioner which `KSP` calls it: failures are reported, tolerances are those that the solver inside has already.
 
-  Within other types of `KSP` it is a preconditioner, which may be inexact: reaching its maximum number of iterations is no failure, and its tolerances are its own. With
+  Within other types of `KSP` it is a preconditioner, which may be inexact: reaching its maximum number of iterations is no failure, and its tolerances are its own. Nor is that a failure in the
+  `KSPPREONLY` of a solver that belongs to another preconditioner, such as `PCBJACOBI`. With
   `-reorder_ksp_initial_guess_nonzero` it begins with what is in the vector that `PCApply()` puts its result into.
 
 .seealso: `PCGallopReorderGetKSP()`, `MATORDERINGGALLOP`, `MatGallopPermute()`, `VecGallopPermute()`, `MATEVCHYB`, `PCREDISTRIBUTE`, `PC`, `PCSetType()`

@@ -163,6 +163,8 @@ static PetscErrorCode TakeSymbolic(Mat A, Mat F)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   if (!g || !F) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectContainerQuery((PetscObject)F, GALLOP_FACTOR, &phases));
+  if (phases) PetscFunctionReturn(PETSC_SUCCESS); /* by PETSc's creator, which another of ours has called */
   PetscCall(PetscNew(&phases));
   TAKE(ilufactorsymbolic, MatILUFactorSymbolic_Gallop, phases->ilu)
   TAKE(lufactorsymbolic, MatLUFactorSymbolic_Gallop, phases->lu)

@@ -157,7 +157,8 @@ typedef struct {
   GallopType    type;             /* of the result */
   PetscBool     host;             /* found under the names of the host's parents */
   PetscBool     densehost;        /* the result has to be of type MATSEQDENSE, which the GPU's symbolic phase has changed */
-  PetscObjectId factors[3];       /* those of the symbolic phase */
+  PetscObjectId factors[3];       /* those of the symbolic phase, sparse ones where it keeps no others */
+  PetscBool     stale;            /* set up for other data than the product has now */
 } ProductPhases;
 
 static PetscErrorCode ProductPhasesDestroy(PetscCtxRt ctx)
@@ -171,11 +172,11 @@ static PetscErrorCode GetFactorIds(const Mat_Product *product, PetscObjectId ids
 
   PetscFunctionBegin;
   for (int k = 0; k < 3; k++) {
-    PetscBool dense = PETSC_TRUE; /* or none: no product keeps blocks of it */
+    PetscBool dense = PETSC_FALSE; /* products of two factors keep nothing of it */
 
     ids[k] = 0;
-    if (factors[k]) PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], &dense, MATSEQDENSE, MATMPIDENSE, ""));
-    if (!dense) PetscCall(PetscObjectGetId((PetscObject)factors[k], &ids[k]));
+    if (factors[k] && (product->type == MATPRODUCT_AB || product->type == MATPRODUCT_AtB)) PetscCall(PetscObjectBaseTypeCompareAny((PetscObject)factors[k], &dense, MATSEQDENSE, MATMPIDENSE, ""));
+    if (factors[k] && !dense) PetscCall(PetscObjectGetId((PetscObject)factors[k], &ids[k]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -186,7 +187,8 @@ static PetscErrorCode ProductPhasesKeep(Mat C, const ProductPhases *keep)
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&phases));
-  *phases = *keep;
+  *phases       = *keep;
+  phases->stale = PETSC_FALSE;
   PetscCall(GetFactorIds(C->product, phases->factors));
   PetscCall(PetscObjectContainerCompose((PetscObject)C, GALLOP_PRODUCT, phases, ProductPhasesDestroy));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -194,8 +196,9 @@ static PetscErrorCode ProductPhasesKeep(Mat C, const ProductPhases *keep)
 
 /* MATSHELL runs products of the matrix that it was made of with data that it keeps and frees itself: they are put by while a product that was set up again has its own */
 typedef struct {
-  void *data;
-  Mat   work;
+  PetscBool shell;
+  void     *data;
+  Mat       work;
 } PutBy;
 
 static PetscErrorCode SetUpAgain(Mat C, PutBy *theirs)
@@ -203,11 +206,14 @@ static PetscErrorCode SetUpAgain(Mat C, PutBy *theirs)
   Mat_Product *product = C->product;
 
   PetscFunctionBegin;
-  if (product->data && product->destroy) PetscCall((*product->destroy)(&product->data));
-  else if (product->data) {
+  theirs->shell = PetscNot(product->setfromoptionscalled); /* it is made for one numeric phase */
+  if (theirs->shell) {
     theirs->data   = product->data;
     theirs->work   = product->Dwork;
     product->Dwork = NULL;
+  } else {
+    if (product->data && product->destroy) PetscCall((*product->destroy)(&product->data));
+    PetscCall(MatDestroy(&product->Dwork));
   }
   product->data    = NULL;
   product->destroy = NULL;
@@ -216,17 +222,21 @@ static PetscErrorCode SetUpAgain(Mat C, PutBy *theirs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What is kept with C was set up for the factors of this time, and its data goes: the next time it is set up again */
 static PetscErrorCode PutBack(Mat C, const PutBy *theirs)
 {
-  Mat_Product *product = C->product;
+  Mat_Product   *product = C->product;
+  ProductPhases *kept;
 
   PetscFunctionBegin;
-  if (!theirs->data) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!theirs->shell) PetscFunctionReturn(PETSC_SUCCESS);
   if (product->data && product->destroy) PetscCall((*product->destroy)(&product->data));
   PetscCall(MatDestroy(&product->Dwork));
   product->data    = theirs->data;
   product->Dwork   = theirs->work;
   product->destroy = NULL;
+  PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
+  if (kept) kept->stale = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -266,7 +276,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
 {
   ProductPhases *kept, phases; /* a copy: what is composed with C may go */
   GallopLoan     loan;
-  PutBy          theirs = {NULL, NULL};
+  PutBy          theirs = {PETSC_FALSE, NULL, NULL};
   PetscBool      again = PETSC_FALSE, dense, mpidense, done = PETSC_FALSE, isdense, isdevice, densehost;
 
   PetscFunctionBegin;
@@ -280,10 +290,10 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   PetscCall(MatProductIsDense_Gallop(C->product, &dense, &mpidense));
   if (dense) PetscCall(DenseProductNumeric(C, &phases, &theirs, &done, &again));
   if (mpidense) PetscCall(MatMatMultNumeric_MPIGallop_MPIDense(C->product->A, C->product->B, C, &done));
-  if (!done && !phases.numeric) {
+  if (!done && !again && (!phases.numeric || phases.stale)) {
     PetscCall(SetUpAgain(C, &theirs));
     again = PETSC_TRUE;
-  } else if (!dense && !done) PetscCall(SetUpAgainForNewFactors(C, &phases, &theirs, &again));
+  } else if (!done && !dense) PetscCall(SetUpAgainForNewFactors(C, &phases, &theirs, &again));
   if (again) {
     PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
     phases = *kept;
