@@ -299,7 +299,7 @@ int main(int argc, char **argv)
     test:
       suffix: 1
       nsize: {{1 2}}
-      args: -format {{evchyb csroverlap fastload hbp}}
+      args: -options_left no -format {{evchyb csroverlap fastload hbp}}
     test:
       suffix: evchyb
       args: -format evchyb -mat_evchyb_storage {{plain packed}} -mat_evchyb_window {{0 64}} -mat_evchyb_first_column

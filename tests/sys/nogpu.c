@@ -53,9 +53,11 @@ int main(int argc, char **argv)
       args: -gallop_warn_no_gpu 0 -silent
     test:
       suffix: host
+      requires: cuda
       args: -gallop_warn_no_gpu -device_enable none -silent
     test:
       suffix: host_cuda
+      requires: cuda
       args: -gallop_warn_no_gpu -device_enable_cuda none -silent
 
 TEST*/
