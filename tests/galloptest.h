@@ -316,6 +316,25 @@ static inline PetscErrorCode TestCompare(Mat R, TestOp op, Vec x, Vec y, Vec z, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The answers of three products, whoever computes them: z = A x, z = A x + y and zt = A^T xt. xt may be y. */
+static inline PetscErrorCode TestAnswers(Mat A, Mat R, Vec x, Vec y, Vec z, Vec xt, Vec zt, const char what[])
+{
+  PetscFunctionBegin;
+  PetscCall(TestSetVec(x, 17));
+  PetscCall(TestSetVec(y, 18));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(MatMult(A, x, z));
+  PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(MatMultAdd(A, x, y, z));
+  PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
+  PetscCall(TestSetVec(xt, 19));
+  PetscCall(TestSpoilVec(zt));
+  PetscCall(MatMultTranspose(A, xt, zt));
+  PetscCall(TestCompare(R, TEST_TRANSPOSE, xt, NULL, zt, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- the statistics ---- */
 
 static inline PetscErrorCode TestIsOurs(Mat A, PetscBool ours, const char what[])

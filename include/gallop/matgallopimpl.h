@@ -5,6 +5,7 @@
 #include <gallop/formatimpl.h>
 #include <gallop/deviceimpl.h>
 #include <petsc/private/matimpl.h>
+#include <petsc/private/vecimpl.h>
 #include <petscsf.h>
 
 /* A registered format, or TiledSpMM, with the names and log events that derive from its name */
@@ -23,6 +24,12 @@ struct _GallopType {
 #else
   #define GallopBoundToCPU(A) PETSC_FALSE
 #endif
+
+/* Whether a vector has its array on the GPU when it is asked for there: one that is bound to the CPU has not */
+static inline PetscBool GallopVecOnDevice(Vec x)
+{
+  return (PetscBool)(x->ops->getarrayandmemtype != NULL);
+}
 
 PETSC_INTERN PetscErrorCode GallopTypesDestroy(void);
 PETSC_INTERN PetscErrorCode GallopTypeFind(const char[], GallopType *);

@@ -22,24 +22,6 @@ static PetscErrorCode CreateVecs(Mat A, PetscBool device, Vec *x, Vec *z)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, Vec xt, Vec zt, const char what[])
-{
-  PetscFunctionBegin;
-  PetscCall(TestSetVec(x, 17));
-  PetscCall(TestSetVec(y, 18));
-  PetscCall(TestSpoilVec(z));
-  PetscCall(MatMult(A, x, z));
-  PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
-  PetscCall(TestSpoilVec(z));
-  PetscCall(MatMultAdd(A, x, y, z));
-  PetscCall(TestCompare(R, TEST_MULT, x, y, z, what));
-  PetscCall(TestSetVec(xt, 19));
-  PetscCall(TestSpoilVec(zt));
-  PetscCall(MatMultTranspose(A, xt, zt));
-  PetscCall(TestCompare(R, TEST_TRANSPOSE, xt, NULL, zt, what));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   Mat                 A, R;
@@ -62,7 +44,7 @@ int main(int argc, char **argv)
   PetscCall(CreateVecs(A, device, &x, &z));
   PetscCall(VecDuplicate(z, &y));
   PetscCall(CreateVecs(A, device, &zt, &xt));
-  PetscCall(Products(A, R, x, y, z, xt, zt, "no room"));
+  PetscCall(TestAnswers(A, R, x, y, z, xt, zt, "no room"));
 
   csr   = hostparent ? 3 : 1; /* an array each for i, j and a; or a look whether the parent's copy has room */
   built = !device || !n ? parts : PetscMin(parts, (n - 1) / (csr + FORMAT_REQUESTS));
@@ -74,7 +56,7 @@ int main(int argc, char **argv)
   for (int k = 0; k < 2; k++) {
     PetscCall(MatScale(A, 2.0));
     PetscCall(MatScale(R, 2.0));
-    PetscCall(Products(A, R, x, y, z, xt, zt, k ? "room" : "no room, new values"));
+    PetscCall(TestAnswers(A, R, x, y, z, xt, zt, k ? "room" : "no room, new values"));
     PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
   }
   PetscCall(TestCaptureEnd("Gallop: no room for the ", &lines, &messages));

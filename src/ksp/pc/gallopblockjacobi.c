@@ -7,7 +7,6 @@
 
 #include <gallop/matgallopimpl.h>
 #include <petsc/private/pcimpl.h>
-#include <petsc/private/vecimpl.h>
 
 /* What a preconditioner of each of these types had before ours */
 typedef struct {
@@ -65,7 +64,7 @@ static PetscErrorCode OnDevice(PC pc, BlockJacobi *jacobi, Vec x, Vec y, PetscBo
   ParentPC *parent;
 
   PetscFunctionBegin;
-  *device = (PetscBool)(x->ops->getarrayandmemtype && y->ops->getarrayandmemtype);
+  *device = (PetscBool)(GallopVecOnDevice(x) && GallopVecOnDevice(y));
   if (*device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GetParent(pc, &parent));
   jacobi->host = PETSC_TRUE;

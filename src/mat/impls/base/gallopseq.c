@@ -3,7 +3,6 @@
 */
 
 #include <gallop/matgallopimpl.h>
-#include <petsc/private/vecimpl.h>
 
 /* The arrays of the vectors of z = A x + y, all at one place: on the GPU when all are there, else on the host */
 typedef struct {
@@ -45,10 +44,9 @@ static PetscErrorCode ArraysRestore(Vec x, Vec y, Vec z, Arrays *arrays)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether vectors have their arrays on the GPU, when they are asked for there: those that are bound to the CPU have not */
 static PetscBool OnDevice(Vec x, Vec y, Vec z)
 {
-  return (PetscBool)(x->ops->getarrayandmemtype && z->ops->getarrayandmemtype && (!y || y->ops->getarrayandmemtype));
+  return (PetscBool)(GallopVecOnDevice(x) && GallopVecOnDevice(z) && (!y || GallopVecOnDevice(y)));
 }
 
 static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)

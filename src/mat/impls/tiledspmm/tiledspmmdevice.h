@@ -25,7 +25,8 @@ static __device__ __forceinline__ void Store(const DenseView<V, I> &dense, I row
 }
 
 /* The first of sorted numbers array[begin, end) that is not less */
-static __device__ __forceinline__ PetscCount LowerBound(const PetscInt *array, PetscCount begin, PetscCount end, PetscInt value)
+template <typename T>
+static __device__ __forceinline__ PetscCount LowerBound(const T *array, PetscCount begin, PetscCount end, T value)
 {
   while (begin < end) {
     const PetscCount mid = begin + (end - begin) / 2;

@@ -245,26 +245,12 @@ __global__ static void __launch_bounds__(InspectThreads) PanelKeysKernel(Pattern
   WalkPanel(A, p, [&](PetscCount e, PetscInt col) { keys[e] = (PanelKey)p << colbits | (PanelKey)col; });
 }
 
-/* The first of sorted keys that is not less */
-static __device__ __forceinline__ PetscCount LowerBoundKey(const PanelKey *keys, PetscCount num, PanelKey value)
-{
-  PetscCount begin = 0;
-
-  while (begin < num) {
-    const PetscCount mid = begin + (num - begin) / 2;
-
-    if (keys[mid] < value) begin = mid + 1;
-    else num = mid;
-  }
-  return begin;
-}
-
 /* A thread a panel */
 __global__ static void __launch_bounds__(Threads) SizesKernel(PetscInt panels, int colbits, const PanelKey *__restrict__ keys, const PetscCount *__restrict__ num, PetscInt *__restrict__ size)
 {
   const PetscCount p = blockIdx.x * (PetscCount)Threads + threadIdx.x;
 
-  if (p < panels) size[p] = (PetscInt)(LowerBoundKey(keys, *num, (PanelKey)(p + 1) << colbits) - LowerBoundKey(keys, *num, (PanelKey)p << colbits));
+  if (p < panels) size[p] = (PetscInt)(LowerBound(keys, 0, *num, (PanelKey)(p + 1) << colbits) - LowerBound(keys, 0, *num, (PanelKey)p << colbits));
 }
 
 /* A thread a key: its column to map, where there is one; else whether it begins a line, which are counted in *lines */
