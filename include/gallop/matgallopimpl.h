@@ -146,6 +146,7 @@ typedef struct {
 } GallopCSRAccess;
 PETSC_INTERN PetscErrorCode MatGallopGetCSR(Mat, Mat_Gallop *, const GallopFormat *, GallopPlace, GallopCSRAccess *);
 PETSC_INTERN PetscErrorCode MatGallopRestoreCSR(Mat, GallopCSRAccess *);
+PETSC_INTERN PetscErrorCode MatGallopIsOverfull(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopDeviceCSRFits(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
 PETSC_INTERN PetscErrorCode MatGallopGetHostPattern(Mat, const PetscInt **, const PetscInt **); /* of any sequential AIJ matrix */

@@ -646,6 +646,7 @@ PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
+  if (!g->mpi && g->deviceparent) PetscCall(MatGallopTrustHost(A)); /* PETSc tells the copy on the GPU nothing of values that changed while the matrix was bound */
   if (!A->hash_active) PetscCall(MatGallopUninstall(A));
   PetscCall((*g->parent.bindtocpu)(A, bind));
   PetscCall(MatGallopInstall(A));

@@ -109,6 +109,17 @@ PetscErrorCode MatGallopTrustDevice(Mat A, PetscObjectState increases)
 #endif
 }
 
+/* Whether rows name columns more than once, so often that cuSPARSE refuses the arrays: PETSc would end in its error */
+PetscErrorCode MatGallopIsOverfull(Mat A, PetscBool *overfull)
+{
+  const PetscInt *i, *j;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  *overfull = (PetscBool)(i[A->rmap->n] > (PetscInt64)A->rmap->n * A->cmap->n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatGallopDeviceCSRFits - Whether the parent's copy is on the GPU, or can be made there
 
@@ -121,6 +132,7 @@ PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
   const PetscInt m = A->rmap->n, *i, *j;
   size_t         bytes;
   void          *room;
+  PetscBool      overfull = PETSC_FALSE;
 
   PetscFunctionBegin;
   *fits = PETSC_TRUE;
@@ -132,8 +144,8 @@ PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
     g->copiednonzerostate = A->nonzerostate;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (i[m] > (PetscInt64)m * A->cmap->n) { /* rows name columns more than once, so often that cuSPARSE refuses the arrays: PETSc would end in its error */
-    PetscCall(PetscInfo(A, "More entries than a %" PetscInt_FMT " by %" PetscInt_FMT " matrix has places: cuSPARSE does not take it\n", m, A->cmap->n));
+  PetscCall(MatGallopIsOverfull(A, &overfull));
+  if (overfull) {
     *fits = PETSC_FALSE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -74,6 +74,7 @@ typedef struct {
   PetscBool     host;             /* found under the names of the host's parents */
   PetscBool     densehost;        /* the result has to be of type MATSEQDENSE, which the GPU's symbolic phase has changed */
   PetscObjectId factors[3];       /* those of the symbolic phase, sparse ones where it keeps no others */
+  PetscBool     first;            /* no numeric phase has run since */
   PetscBool     stale;            /* set up for other data than the product has now */
 } ProductPhases;
 
@@ -105,6 +106,7 @@ static PetscErrorCode ProductPhasesKeep(Mat C, const ProductPhases *keep)
   PetscCall(PetscNew(&phases));
   *phases       = *keep;
   phases->stale = PETSC_FALSE;
+  phases->first = PETSC_TRUE;
   PetscCall(GetFactorIds(C->product, phases->factors));
   PetscCall(PetscObjectContainerCompose((PetscObject)C, GALLOP_PRODUCT, phases, ProductPhasesDestroy));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -156,21 +158,34 @@ static PetscErrorCode PutBack(Mat C, const PutBy *theirs)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The GPU's MPI products (MATMPIAIJCUSPARSE) keep the blocks of the factors that they were set up for: with other ones, from MatProductReplaceMats(), they are set up anew */
-static PetscErrorCode SetUpAgainForNewFactors(Mat C, const ProductPhases *phases, PutBy *theirs, PetscBool *again)
+/*
+  With other factors than it was set up for, from MatProductReplaceMats() or MATSHELL, a product on the GPU is wrong in two ways. MATMPIAIJCUSPARSE keeps the blocks of the factors: it is set up
+  again. MATSEQAIJCUSPARSE computes values in the symbolic phase already, and the first numeric one takes them: that one runs twice.
+*/
+static PetscErrorCode SetUpForOtherFactors(Mat C, const ProductPhases *phases, PutBy *theirs, PetscBool *again, PetscBool *twice)
 {
   Mat_Product  *product = C->product;
   Mat_Gallop   *g       = NULL;
   PetscObjectId ids[3];
+  PetscBool     others;
 
   PetscFunctionBegin;
-  *again = PETSC_FALSE;
+  *again = *twice = PETSC_FALSE;
   PetscCall(MatGallopGetContext(product->A, &g));
-  *again = (PetscBool)(g && g->mpi && g->deviceparent);
-  if (!*again) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g || !g->deviceparent) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GetFactorIds(product, ids));
-  *again = (PetscBool)(ids[0] != phases->factors[0] || ids[1] != phases->factors[1] || ids[2] != phases->factors[2]);
+  others = (PetscBool)(ids[0] != phases->factors[0] || ids[1] != phases->factors[1] || ids[2] != phases->factors[2]);
+  *again = (PetscBool)(others && g->mpi);
+  *twice = (PetscBool)(others && !g->mpi && phases->first);
   if (*again) PetscCall(SetUpAgain(C, theirs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RunNumeric(Mat C, const ProductPhases *phases, PetscBool twice)
+{
+  PetscFunctionBegin;
+  if (twice) PetscCall((*phases->numeric)(C));
+  PetscCall((*phases->numeric)(C));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -193,7 +208,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   ProductPhases *kept, phases; /* a copy: what is composed with C may go */
   GallopLoan     loan;
   PutBy          theirs = {PETSC_FALSE, NULL, NULL};
-  PetscBool      again = PETSC_FALSE, dense, mpidense, done = PETSC_FALSE, isdense, isdevice, densehost;
+  PetscBool      again = PETSC_FALSE, twice = PETSC_FALSE, dense, mpidense, done = PETSC_FALSE, isdense, isdevice, densehost;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
@@ -209,20 +224,22 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   if (!done && !again && (!phases.numeric || phases.stale)) {
     PetscCall(SetUpAgain(C, &theirs));
     again = PETSC_TRUE;
-  } else if (!done && !dense) PetscCall(SetUpAgainForNewFactors(C, &phases, &theirs, &again));
+  } else if (!done && !dense) PetscCall(SetUpForOtherFactors(C, &phases, &theirs, &again, &twice));
   if (again) {
     PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
     phases = *kept;
   }
   if (!done) {
     PetscCall(LoanToProduct(&loan, C, phases.host));
-    GallopLoanCall(&loan, (*phases.numeric)(C));
+    GallopLoanCall(&loan, RunNumeric(C, &phases, twice));
     if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
       phases.numeric = C->ops->productnumeric;
       PetscCall(ProductPhasesKeep(C, &phases));
       C->ops->productnumeric = MatProductNumeric_Gallop;
     }
   }
+  PetscCall(PetscObjectContainerQuery((PetscObject)C, GALLOP_PRODUCT, &kept));
+  if (kept) kept->first = PETSC_FALSE;
   PetscCall(PutBack(C, &theirs));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));
   if (densehost && isdevice) PetscCall(MatConvert(C, MATSEQDENSE, MAT_INPLACE_MATRIX, &C));
