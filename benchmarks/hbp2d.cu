@@ -300,7 +300,7 @@ static PetscErrorCode Collect(SetUp *s)
   PetscCall(TakeBlocks(h, &s->w, &s->cubbytes, &s->memory[OF_BLOCKS], &s->bytes[OF_BLOCKS], s->stream));
   PetscCall(NeedMemory(s->memory[OF_BLOCKS]));
   s->A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, s->w.tileRow, NULL, 0};
-  TilesKernel<<<GridFor(h->m), Threads, 0, s->stream>>>(h->m, h->longRow, csr->i, s->w.tileRow, s->w.longRows, (PetscCount)h->rowBlocks * h->colBlocks, s->w.counts, s->w.found);
+  TilesKernel<<<GallopBlocksFor(h->m, Threads), Threads, 0, s->stream>>>(h->m, h->longRow, csr->i, s->w.tileRow, s->w.longRows, (PetscCount)h->rowBlocks * h->colBlocks, s->w.counts, s->w.found);
   GallopCheckLaunch();
   PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
   PetscCall(Count(h, &s->A, &s->w, s->cubbytes, found, s->stream));
@@ -372,26 +372,26 @@ static PetscErrorCode Reorder(void *ctx)
     size_t    shelf;
     const int warps = HashWarps(h, s->w.most, &shelf);
 
-    HashOrderKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.offsets, s->rec, s->w.most, s->o.order);
+    HashOrderKernel<<<GallopBlocksFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.offsets, s->rec, s->w.most, s->o.order);
     GallopCheckLaunch();
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (s->blocksort) {
-    const int bits = PetscMin(BitsFor(h->M - 1), 16);
+    const int bits = PetscMin(GallopSortBits(h->M - 1), 16);
 
     if (h->N <= 4 * FewThreads) SortKernel<4><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec, bits, s->o.sorted, s->o.order);
     else SortKernel<HBP_MAX_ROWS / FewThreads><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec, bits, s->o.sorted, s->o.order);
     GallopCheckLaunch();
   } else {
-    NumberKernel<<<GridFor(h->segNum), Threads, 0, s->stream>>>(h->segNum, s->rec, s->o.last, s->o.which);
+    NumberKernel<<<GallopBlocksFor(h->segNum, Threads), Threads, 0, s->stream>>>(h->segNum, s->rec, s->o.last, s->o.which);
     GallopCheckLaunch();
     PetscCall(DeviceSort(s, s->o.cub, &s->cubbytes));
   }
   if (s->way == DP) {
-    CutKernel<<<GridFor(blocks + 1, Warps), Threads, Warps *((size_t)h->N + 1), s->stream>>>(h->N, blocks, s->w.offsets, s->o.sorted, s->o.mark, s->o.groups);
+    CutKernel<<<GallopBlocksFor(blocks + 1, Warps), Threads, Warps *((size_t)h->N + 1), s->stream>>>(h->N, blocks, s->w.offsets, s->o.sorted, s->o.mark, s->o.groups);
     GallopCheckLaunch();
     PetscCall(DeviceSum(s, s->o.cub, &s->cubbytes));
-    GroupOffsetsKernel<<<GridFor(blocks + 1), Threads, 0, s->stream>>>(blocks + 1, s->o.before, s->w.offsets);
+    GroupOffsetsKernel<<<GallopBlocksFor(blocks + 1, Threads), Threads, 0, s->stream>>>(blocks + 1, s->o.before, s->w.offsets);
     GallopCheckLaunch();
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -417,18 +417,18 @@ static PetscErrorCode Convert(SetUp *s)
   PetscCall(PetscFree(ends));
   PetscCall(TakeArrays(h, false, 0));
   PetscCall(NeedMemory(h->data));
-  BoundsKernel<<<GridFor(PetscMax(bits, (PetscCount)h->colBlocks + 1)), Threads, 0, s->stream>>>(s->A, *h, bits, s->w.offsets, s->w.partials, s->w.pieces);
+  BoundsKernel<<<GallopBlocksFor(PetscMax(bits, (PetscCount)h->colBlocks + 1), Threads), Threads, 0, s->stream>>>(s->A, *h, bits, s->w.offsets, s->w.partials, s->w.pieces);
   GallopCheckLaunch();
   if (s->way == SORT || s->way == DP) {
-    PlaceKernel<<<GridFor(blocks, Warps), Threads, 0, s->stream>>>(*h, blocks, s->w.offsets, s->w.partials, s->rec, s->o.order, s->way == DP ? s->o.mark : nullptr, s->start, s->partialRow);
+    PlaceKernel<<<GallopBlocksFor(blocks, Warps), Threads, 0, s->stream>>>(*h, blocks, s->w.offsets, s->w.partials, s->rec, s->o.order, s->way == DP ? s->o.mark : nullptr, s->start, s->partialRow);
   } else {
     const int warps = HashWarps(h, s->w.most, &shelf);
 
-    HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.counts, s->w.offsets, s->w.partials, s->rec, s->w.most, s->start, s->partialRow);
+    HashKernel<<<GallopBlocksFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.counts, s->w.offsets, s->w.partials, s->rec, s->w.most, s->start, s->partialRow);
   }
   GallopCheckLaunch();
   if (h->combineNum) {
-    CombinePlanKernel<<<GridFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), s->stream>>>(*h, s->partialRow);
+    CombinePlanKernel<<<GallopBlocksFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), s->stream>>>(*h, s->partialRow);
     GallopCheckLaunch();
   }
   PetscCall(CopyLongRows(h, &s->longRows));
@@ -436,7 +436,7 @@ static PetscErrorCode Convert(SetUp *s)
     LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, s->stream>>>(*h, csr->i, csr->j, csr->a, true);
     GallopCheckLaunch();
   }
-  ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, s->stream>>>(*h, s->start, csr->j, nullptr, csr->a);
+  ConvertKernel<<<GallopBlocksFor((PetscCount)h->groupNum * WarpSize, Threads), Threads, 0, s->stream>>>(*h, s->start, csr->j, nullptr, csr->a);
   GallopCheckLaunch();
   PetscCall(CutPlan(h, &cuts, s->stream));
   PetscCall(PetscFree(cuts.sections));

@@ -7,9 +7,14 @@
 #include <petscdevice_cuda.h>
 #include <gallop/deviceimpl.h>
 #include <gallop/formatimpl.h>
+#include <gallop/warpimpl.h>
 #include <cuda/std/type_traits>
 
-static constexpr int WarpSize = 32;
+/* Thread blocks that have n threads together, at least one: a kernel that has nothing to do is no error, a grid without thread blocks is */
+static inline unsigned int GallopBlocksFor(PetscCount n, int threads)
+{
+  return (unsigned int)PetscMax((n + threads - 1) / threads, 1);
+}
 
 /* What every launcher does after a launch */
 #define GallopCheckLaunch() PetscCallCUDA(cudaGetLastError())
@@ -164,42 +169,6 @@ static __device__ __forceinline__ T GallopLoadOnceIf(const T *p, bool there)
   return u.t;
 }
 
-/* Shuffles any type word by word: shuffle() takes an int */
-template <typename T, typename Shuffle>
-static __device__ __forceinline__ T GallopShuffleWords(T value, Shuffle shuffle)
-{
-  static_assert(sizeof(T) % sizeof(int) == 0, "scalars are whole words");
-  union
-  {
-    T   t;
-    int word[sizeof(T) / sizeof(int)];
-  } u = {value};
-
-#pragma unroll
-  for (int k = 0; k < (int)(sizeof(T) / sizeof(int)); k++) u.word[k] = shuffle(u.word[k]);
-  return u.t;
-}
-
-template <typename T>
-static __device__ __forceinline__ T GallopShuffleDown(T value, int by, int width)
-{
-  return GallopShuffleWords(value, [=](int word) { return __shfl_down_sync(0xffffffffu, word, by, width); });
-}
-
-/* The value of a lane */
-template <typename T>
-static __device__ __forceinline__ T GallopShuffle(T value, int lane)
-{
-  return GallopShuffleWords(value, [=](int word) { return __shfl_sync(0xffffffffu, word, lane); });
-}
-
-template <typename V>
-static __device__ __forceinline__ V GallopGroupSum(V sum, int width)
-{
-  for (int by = width / 2; by > 0; by /= 2) sum += GallopShuffleDown(sum, by, width);
-  return sum;
-}
-
 /* What other blocks wrote in this launch is in L2, not in L1 */
 template <typename T>
 static __device__ __forceinline__ T GallopLoadFromL2(const T *p)
@@ -283,44 +252,4 @@ static inline cudaError_t GallopBegin(PetscInt n, GallopVectors<V> *v, cudaStrea
     v->beta = V(1);
   }
   return err;
-}
-
-/* The sum of a GPU block's threads, by groups of whole warps; valid in the first thread of each group. Once in a kernel: its shared memory is not waited for. */
-template <int BlockThreads, typename V>
-static __device__ __forceinline__ V GallopWarpsSum(V sum, int threads)
-{
-  __shared__ V sums[BlockThreads / WarpSize];
-  const int    warp = threadIdx.x / WarpSize, inwarp = threads / WarpSize;
-
-  sum = GallopGroupSum(sum, WarpSize);
-  if (threadIdx.x % WarpSize == 0) sums[warp] = sum;
-  __syncthreads();
-  if (threadIdx.x % threads == 0)
-    for (int w = 1; w < inwarp; w++) sum += sums[warp + w];
-  return sum;
-}
-
-/* Entries [begin, end) of long row number row: a piece as GallopLongRowsPlan() cuts them, of most entries or fewer */
-template <typename I>
-struct GallopPiece {
-  I row, begin, end;
-};
-
-template <typename I>
-static __device__ __forceinline__ GallopPiece<I> GallopGetPiece(const I *pieceRow, const I *pieceAt, const I *longPtr, PetscInt piece, PetscInt most)
-{
-  const I row = pieceRow[piece], begin = pieceAt[piece], stop = longPtr[row + 1];
-
-  return {row, begin, stop - begin < most ? stop : begin + (I)most};
-}
-
-/* A piece from CSR, where its row begins with entry first, by the threads of a GPU block; columns too where they are wanted. value and col are of all long rows. */
-static __device__ __forceinline__ void GallopCopyPiece(const GallopPiece<PetscInt> &p, const PetscInt *longPtr, PetscInt first, const PetscInt *j, const PetscScalar *a, PetscScalar *value, PetscInt *col, bool columns)
-{
-  const PetscInt by = first - longPtr[p.row];
-
-  for (PetscCount k = (PetscCount)p.begin + threadIdx.x; k < p.end; k += blockDim.x) {
-    value[k] = a[k + by];
-    if (columns) col[k] = j[k + by];
-  }
 }

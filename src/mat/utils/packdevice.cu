@@ -3,17 +3,11 @@
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cuda_pipeline.h>
-#include <gallop/footprintimpl.h>
 #include <gallop/packdeviceimpl.h>
 
 static constexpr int Threads = 128, Half = WarpSize;
 static constexpr int Together = 2; /* lines whose values are stored at once */
 static_assert(GALLOP_PACK_ROWS == 2 * WarpSize, "a lane has two rows of a slice");
-
-static unsigned int GridOf(PetscCount threads)
-{
-  return (unsigned int)((threads + Threads - 1) / Threads);
-}
 
 static __device__ __forceinline__ PetscCount WarpOfGrid()
 {
@@ -455,7 +449,7 @@ PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR 
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS); /* nothing is known then, and nothing packed */
   PetscCall(GallopDeviceZero(memory, bytes));
-  MeasureKernel<<<dim3(PetscMax(1u, GridOf((PetscCount)most * WarpSize)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, (GallopPackCost *)memory);
+  MeasureKernel<<<dim3(PetscMax(1u, GallopBlocksFor((PetscCount)most * WarpSize, Threads)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, (GallopPackCost *)memory);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(cost, memory, bytes));
   PetscCall(GallopDeviceRelease(bytes, memory));
@@ -618,7 +612,7 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
     LookKernel<<<1, LookThreads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.distinct);
     GallopCheckLaunch();
   }
-  DistinctKernel<<<PetscMin(GridOf(n), 8u * (unsigned int)processors), Threads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.table, w.numbers, w.distinct);
+  DistinctKernel<<<PetscMin(GallopBlocksFor(n, Threads), 8u * (unsigned int)processors), Threads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.table, w.numbers, w.distinct);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(&distinct, w.distinct, sizeof(distinct)));
   if (GallopPackDictPays((PetscCount)distinct.num, csr->nz)) PetscCall(GallopDeviceMalloc(distinct.num * sizeof(PetscReal), &kept));
@@ -947,7 +941,7 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, pack->nslice, memory);
   PetscCall(GallopDeviceZero(w.figures, sizeof(figures)));
-  PlanKernel<<<GridOf(((PetscCount)pack->nslice + 1) * WarpSize), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, pack->npiece, w.plans, w.places, w.figures);
+  PlanKernel<<<GallopBlocksFor(((PetscCount)pack->nslice + 1) * WarpSize, Threads), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, pack->npiece, w.plans, w.places, w.figures);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w.cub, w.cubbytes, w.places, w.places, PlacesAdd(), GallopPackPlaces{0, 0, 0}, (PetscCount)pack->nslice + 1, stream));
   PetscCall(GallopDeviceCopyOut(figures, w.figures, sizeof(figures)));
@@ -970,7 +964,7 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
 
     (void)CarvePack(pack, kept);
     PetscCall(UnusedShared(haslong, &unused));
-    kernel<<<GridOf((PetscCount)pack->nslice * WarpSize), Threads, unused, stream>>>(*pack, csr->i, csr->j, csr->a, *order, w.plans, w.places);
+    kernel<<<GallopBlocksFor((PetscCount)pack->nslice * WarpSize, Threads), Threads, unused, stream>>>(*pack, csr->i, csr->j, csr->a, *order, w.plans, w.places);
     GallopCheckLaunch();
     *done = PETSC_TRUE;
   }
@@ -1016,7 +1010,7 @@ static __device__ __forceinline__ Work WorkOf(const GallopPack &pack, unsigned i
 
 static unsigned int GridOfWork(const GallopPack *pack, unsigned int parts)
 {
-  return GridOf((pack->nslice + (PetscCount)(parts - 1) * pack->npiece) * WarpSize);
+  return GallopBlocksFor((pack->nslice + (PetscCount)(parts - 1) * pack->npiece) * WarpSize, Threads);
 }
 
 /* Lines of a piece, and their entries: none where there are no more */
@@ -1536,7 +1530,7 @@ PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr,
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceZero(memory, bytes));
   PetscCall(LaunchNotes(pack, csr, w.numbers, w.unfit));
-  PetscCallCUDA(GallopLaunch(RenumberKernel, {GridOf(pack->ndict), Threads, 1, 0, stream, (bool)pack->overlaps}, pack->ndict, w.numbers, w.unfit, reinterpret_cast<GallopPackBits *>(pack->dict), answer));
+  PetscCallCUDA(GallopLaunch(RenumberKernel, {GallopBlocksFor(pack->ndict, Threads), Threads, 1, 0, stream, (bool)pack->overlaps}, pack->ndict, w.numbers, w.unfit, reinterpret_cast<GallopPackBits *>(pack->dict), answer));
   PetscCall(GallopDeviceRelease(bytes, memory));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   *done = (PetscBool)!answer->unfit;

@@ -1,6 +1,7 @@
 /* EVCHYB: its entry in the list of formats, its options, what it shows, and the decisions that host and GPU share */
 
 #include "evchyb.h"
+#include "../common/bits.h"
 #include <gallop/deviceimpl.h>
 
 GALLOP_FORMAT_TYPES(EVCHYB)
@@ -161,26 +162,18 @@ EVCHYBOptions EVCHYBOptionsFor(const EVCHYBOptions *given, const GallopCSR *csr)
   return o;
 }
 
-static int BitsFor(uint64_t largest)
-{
-  int bits = 0;
-
-  for (; largest; largest >>= 1) bits++;
-  return bits;
-}
-
 void EVCHYBGetKeyShape(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBKeyShape *shape)
 {
   const int       most       = 62; /* bits left beside the class */
-  const int       columns    = BitsFor((uint64_t)PetscMax(csr->n - 1, 0));
-  const int       windowbits = options->window && csr->m ? BitsFor((uint64_t)((csr->m - 1) / options->window)) : 0;
-  const int       longbits   = BitsFor((uint64_t)csr->nz);                             /* a row that names columns more than once may have more than n entries */
+  const int       columns    = GallopBitsFor((uint64_t)PetscMax(csr->n - 1, 0));
+  const int       windowbits = options->window && csr->m ? GallopBitsFor((uint64_t)((csr->m - 1) / options->window)) : 0;
+  const int       longbits   = GallopBitsFor((uint64_t)csr->nz);                             /* a row that names columns more than once may have more than n entries */
   const PetscBool sorted     = (PetscBool)(options->firstcol && options->window != 1); /* nor are rows of one length sorted, where none are */
   int             shortkey, longkey;
 
   shape->window       = options->window;
   shape->maxell       = options->maxell;
-  shape->lenbits      = BitsFor((uint64_t)options->maxell);
+  shape->lenbits      = GallopBitsFor((uint64_t)options->maxell);
   shape->colbits      = sorted ? PetscMax(0, PetscMin(columns, most - windowbits - shape->lenbits)) : 0;
   shape->colshift     = columns - shape->colbits;
   shape->longcolbits  = sorted ? PetscMax(0, PetscMin(columns, most - longbits)) : 0;

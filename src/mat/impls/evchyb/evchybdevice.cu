@@ -326,11 +326,6 @@ __global__ static void ScaleKernel(PetscCount n, V beta, const V *y, V *z)
 
 /* ---------------------------------------------------------------- building */
 
-static unsigned int GridFor(PetscCount threads)
-{
-  return (unsigned int)((threads + EVCHYB_THREADS - 1) / EVCHYB_THREADS);
-}
-
 /* Exclusive prefix sum in place. One GPU block is enough for a few thousand; CUB's device-wide scan costs two launches more than its work then. */
 static constexpr int ScanThreads = 512, ScanItems = 8;
 
@@ -693,7 +688,7 @@ static cudaError_t LaunchFill(const EVCHYB *ev, const GallopCSR *csr, const Fill
 {
   const PetscCount warps = (PetscCount)ev->ell.nb * shape.parts + (ev->csr.nz + shape.chunk - 1) / shape.chunk;
 
-  return GallopLaunch(pattern ? FillKernel<true, Width> : FillKernel<false, Width>, {GridFor(warps * WarpSize), EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, ev->ell, ev->csr, shape, ev->perm,
+  return GallopLaunch(pattern ? FillKernel<true, Width> : FillKernel<false, Width>, {GallopBlocksFor(warps * WarpSize, EVCHYB_THREADS), EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, ev->ell, ev->csr, shape, ev->perm,
                       csr->i, csr->j, csr->a);
 }
 
@@ -832,7 +827,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, Pet
     GallopCheckLaunch();
   } else {
     PetscCallCUDA(cudaMemsetAsync(w.counts, 0, sizeof(*w.counts), stream));
-    KeysKernel<<<GridFor(m), EVCHYB_THREADS, 0, stream>>>(m, csr->i, csr->j, shape, w.keys, w.rows, w.counts);
+    KeysKernel<<<GallopBlocksFor(m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(m, csr->i, csr->j, shape, w.keys, w.rows, w.counts);
     GallopCheckLaunch();
     PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, m, 0, shape.classbit + 2, stream));
   }
@@ -863,7 +858,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, Pet
     ev->bytes += CarveRows(ev, nrows + ev->nlisted, nb, ncsr, rows, &rowcounts);
     PetscCallCUDA(cudaMemsetAsync(ev->csr.i + ncsr, 0, sizeof(PetscCount) + sizeof(Counts), stream)); /* one count too many, so that the exclusive sum ends with the total */
     if (nb || ncsr) {
-      LengthsKernel<<<GridFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->byrow, csr->i, sorted, w.clen, w.keys, w.rows,
+      LengthsKernel<<<GallopBlocksFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->byrow, csr->i, sorted, w.clen, w.keys, w.rows,
                                                                                                                                      ev->csr.i, rowcounts);
       GallopCheckLaunch();
     }
@@ -872,7 +867,7 @@ static PetscErrorCode SortRows(EVCHYB *ev, const GallopCSR *csr, bool *fits, Pet
       SmallSortKernel<<<1, ScanThreads, 0, stream>>>((int)nb, w.keys, w.order);
       GallopCheckLaunch();
     } else if (nb) PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.order, nb, 0, ev->byrow ? EVCHYB_ROWBITS + 5 : 5, stream));
-    OrderKernel<<<GridFor((PetscCount)(nb + 1) * WarpSize + ncsr + ev->nlisted), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->nlisted, w.order, w.sortedrows, sorted, w.clen, ev->perm, ev->ell.clen,
+    OrderKernel<<<GallopBlocksFor((PetscCount)(nb + 1) * WarpSize + ncsr + ev->nlisted, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, ev->nlisted, w.order, w.sortedrows, sorted, w.clen, ev->perm, ev->ell.clen,
                                                                                                               ev->ell.bnz, rowcounts);
     GallopCheckLaunch();
     if (nb) PetscCallCUDA(ExclusiveScan(w.cub, w.cubbytes, ev->ell.bnz, (PetscCount)nb + 1, stream));
@@ -1011,7 +1006,7 @@ static PetscErrorCode EVCHYBApply_Device(void *data, const GallopProduct *p)
   if (EVCHYBLeavesRows(ev)) { /* mostly empty rows, not listed: z = beta y everywhere, then the kernel adds to it. Nothing to do in the off-diagonal block of an MPI product. */
     if (!v.readsy) PetscCallCUDA(cudaMemsetAsync(v.z, 0, ev->m * sizeof(PetscScalar), stream));
     else if (v.beta != PetscScalar(1)) {
-      ScaleKernel<<<GridFor(ev->m), EVCHYB_THREADS, 0, stream>>>((PetscCount)ev->m, v.beta, v.y, v.z);
+      ScaleKernel<<<GallopBlocksFor(ev->m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>((PetscCount)ev->m, v.beta, v.y, v.z);
       GallopCheckLaunch();
     } else if (v.y != v.z) PetscCallCUDA(cudaMemcpyAsync(v.z, v.y, ev->m * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
     v.y    = v.z;

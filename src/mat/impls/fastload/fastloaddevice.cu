@@ -1,9 +1,10 @@
 /* FASTLOAD on the GPU: building it from CSR, renewing its values, and its products */
 
 #include <gallop/cudaimpl.h>
-#include <gallop/longrowsimpl.h>
 #include <cub/cub.cuh>
 #include <cuda/atomic>
+#include "../common/bits.h"
+#include "../common/longrowsdevice.h"
 #include "fastload.h"
 
 static constexpr int          Threads  = 256; /* of a GPU block */
@@ -17,11 +18,6 @@ static constexpr unsigned int All      = 0xffffffffu;                           
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
 
 using Key = cuda::std::conditional_t<sizeof(PetscInt) == 8, unsigned long long, unsigned int>; /* what CUB sorts by, and what a PetscInt is counted in */
-
-static unsigned int GridFor(PetscCount threads)
-{
-  return (unsigned int)((threads + Threads - 1) / Threads);
-}
 
 static __device__ __forceinline__ PetscCount GlobalThread()
 {
@@ -971,14 +967,6 @@ static size_t Carve(FastLoad *fl, bool indices, void *base)
   return carver.Bytes();
 }
 
-static int BitsFor(PetscCount largest)
-{
-  int bits = 1; /* CUB sorts by one at least */
-
-  while (bits < 62 && largest >> bits) bits++;
-  return bits;
-}
-
 static PetscErrorCode CubBytes(const GallopCSR *csr, Workspace *w, cudaStream_t stream)
 {
   size_t bytes = 0;
@@ -990,7 +978,7 @@ static PetscErrorCode CubBytes(const GallopCSR *csr, Workspace *w, cudaStream_t 
   w->cubbytes = PetscMax(w->cubbytes, bytes);
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, w->len, w->begin, (PetscCount)csr->n + 1, stream));
   w->cubbytes = PetscMax(w->cubbytes, bytes);
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, PetscMax(BitsFor(csr->n), BitsFor(csr->m / TaskPart)), stream)); /* of tasks too: there are no more than entries */
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, PetscMax(GallopSortBits(csr->n), GallopSortBits(csr->m / TaskPart)), stream)); /* of tasks too: there are no more than entries */
   w->cubbytes = PetscMax(w->cubbytes, bytes);
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes, (PetscCount *)nullptr, (PetscCount *)nullptr, csr->nz + 1, stream)); /* blkRow; there are no more blocks than entries */
   w->cubbytes = PetscMax(w->cubbytes, bytes);
@@ -1009,7 +997,7 @@ static PetscErrorCode Scan(Workspace *w, PetscInt *array, PetscCount n, cudaStre
 /* Long rows, entries by columns, the lengths of columns, and their order */
 static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace *w, cudaStream_t stream)
 {
-  const unsigned int rows = GridFor(csr->m), cols = GridFor((PetscCount)csr->n + 1), entries = GridFor(csr->nz);
+  const unsigned int rows = GallopBlocksFor(csr->m, Threads), cols = GallopBlocksFor((PetscCount)csr->n + 1, Threads), entries = GallopBlocksFor(csr->nz, Threads);
   PetscInt           skip = 0;
 
   PetscFunctionBegin;
@@ -1022,7 +1010,7 @@ static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace 
   PetscCallCUDA(cub::DeviceScan::InclusiveScan(w->cub, w->cubbytes, w->rowOf, w->rowOf, cuda::maximum<>(), csr->nz, stream));
   EntryKeyKernel<<<entries, Threads, 0, stream>>>(csr->nz, csr->n, fl->options.long_row, csr->i, csr->j, w->rowOf, w->key, w->entries, w->flags);
   GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, BitsFor(csr->n), stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->key, w->sortedkey, w->entries, w->sortedentries, csr->nz, 0, GallopSortBits(csr->n), stream));
   BoundsKernel<<<entries, Threads, 0, stream>>>(csr->nz, csr->n, w->sortedkey, w->colBegin, w->colEnd);
   GallopCheckLaunch();
   ColumnKeyKernel<<<cols, Threads, 0, stream>>>(csr->n, fl->options.window, w->lenbits, w->colBegin, w->colEnd, w->colkey, w->cols);
@@ -1037,7 +1025,7 @@ static PetscErrorCode SortColumns(FastLoad *fl, const GallopCSR *csr, Workspace 
     w->sortedcols += skip;
   }
   fl->ncols = csr->n - skip;
-  LengthKernel<<<GridFor((PetscCount)fl->ncols + 1), Threads, 0, stream>>>(fl->ncols, w->lenbits, w->sortedcolkey, w->sortedcols, w->colBegin, w->len, w->from);
+  LengthKernel<<<GallopBlocksFor((PetscCount)fl->ncols + 1, Threads), Threads, 0, stream>>>(fl->ncols, w->lenbits, w->sortedcolkey, w->sortedcols, w->colBegin, w->len, w->from);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, w->len, w->begin, (PetscCount)fl->ncols + 1, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1053,7 +1041,7 @@ static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, Pets
   *steps = NULL;
   if (fl->options.groups) {
     w->groups = FastLoadCeil(fl->ncols, WarpSize);
-    CountGroupsKernel<<<GridFor(((PetscCount)w->groups + 1) * WarpSize), Threads, 0, stream>>>(w->groups, fl->ncols, fl->height, w->len, w->blocks, w->tasks, w->lines, w->flags);
+    CountGroupsKernel<<<GallopBlocksFor(((PetscCount)w->groups + 1) * WarpSize, Threads), Threads, 0, stream>>>(w->groups, fl->ncols, fl->height, w->len, w->blocks, w->tasks, w->lines, w->flags);
     GallopCheckLaunch();
     PetscCall(Scan(w, w->blocks, (PetscCount)w->groups + 1, stream));
     PetscCall(Scan(w, w->tasks, (PetscCount)w->groups + 1, stream));
@@ -1063,10 +1051,10 @@ static PetscErrorCode Plan(FastLoad *fl, Workspace *w, cudaStream_t stream, Pets
   } else if (fl->ncols) {
     PetscInt *start, *top;
 
-    FlagKernel<<<GridFor((PetscCount)fl->ncols + 1), Threads, 0, stream>>>(fl->ncols, w->len, w->step);
+    FlagKernel<<<GallopBlocksFor((PetscCount)fl->ncols + 1, Threads), Threads, 0, stream>>>(fl->ncols, w->len, w->step);
     GallopCheckLaunch();
     PetscCall(Scan(w, w->step, (PetscCount)fl->ncols + 1, stream));
-    StepsKernel<<<GridFor(fl->ncols), Threads, 0, stream>>>(fl->ncols, w->len, w->step, w->start, w->top);
+    StepsKernel<<<GallopBlocksFor(fl->ncols, Threads), Threads, 0, stream>>>(fl->ncols, w->len, w->step, w->start, w->top);
     GallopCheckLaunch();
     PetscCall(GallopDeviceCopyOut(num, w->step + fl->ncols, sizeof(PetscInt)));
     PetscCall(PetscMalloc1(*num, steps));
@@ -1126,7 +1114,7 @@ static PetscErrorCode FillLongRows(const FastLoad *fl, const GallopCSR *csr, con
 /* All arrays but those of long rows and rowIdx; *rows lie in the workspace */
 static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, PetscInt num, const FastLoadStep steps[], cudaStream_t stream, const PetscInt **placed)
 {
-  const unsigned int warps = GridFor((PetscCount)fl->blkNum * WarpSize);
+  const unsigned int warps = GallopBlocksFor((PetscCount)fl->blkNum * WarpSize, Threads);
   PetscInt          *rows  = (PetscInt *)w->key;
 
   PetscFunctionBegin;
@@ -1135,11 +1123,11 @@ static PetscErrorCode Fill(FastLoad *fl, const GallopCSR *csr, Workspace *w, Pet
     PetscInt *const blkBase = w->entries; /* free again, as w->key is */
 
     if (fl->options.groups) {
-      GroupsKernel<<<GridFor((PetscCount)w->groups * WarpSize), Threads, 0, stream>>>(w->groups, w->len, w->begin, w->blocks, w->tasks, w->lines, *fl, blkBase);
+      GroupsKernel<<<GallopBlocksFor((PetscCount)w->groups * WarpSize, Threads), Threads, 0, stream>>>(w->groups, w->len, w->begin, w->blocks, w->tasks, w->lines, *fl, blkBase);
       GallopCheckLaunch();
     } else {
       PetscCall(GallopDeviceCopyIn(w->steps, steps, (size_t)num * sizeof(*steps)));
-      StepBlocksKernel<<<GridFor(fl->blkNum), Threads, 0, stream>>>(num, w->steps, *fl, blkBase);
+      StepBlocksKernel<<<GallopBlocksFor(fl->blkNum, Threads), Threads, 0, stream>>>(num, w->steps, *fl, blkBase);
       GallopCheckLaunch();
       PetscCall(Scan(w, fl->blkLine, fl->blkNum, stream));
     }
@@ -1200,15 +1188,15 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, Workspace *w,
   fl->rowIdx = (unsigned char *)rowIdx;
   PetscCall(GallopDeviceZero(rowIdx, (size_t)rowbytes));
   if (fl->blkNum) {
-    OffsetsKernel<<<GridFor((PetscCount)fl->blkNum * WarpSize), Threads, 0, stream>>>(*fl, rows, w->apart);
+    OffsetsKernel<<<GallopBlocksFor((PetscCount)fl->blkNum * WarpSize, Threads), Threads, 0, stream>>>(*fl, rows, w->apart);
     GallopCheckLaunch();
     if (FastLoadIsLarge(fl->m)) {
       number = w->sortedentries; /* there are no more tasks than entries; rows are in w->key */
-      TaskKeyKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl, TaskPart, (Key *)w->entries, w->rowOf);
+      TaskKeyKernel<<<GallopBlocksFor(fl->taskNum, Threads), Threads, 0, stream>>>(*fl, TaskPart, (Key *)w->entries, w->rowOf);
       GallopCheckLaunch();
-      PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, (Key *)w->entries, w->sortedkey, w->rowOf, number, fl->taskNum, 0, BitsFor(fl->m / TaskPart), stream));
+      PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, (Key *)w->entries, w->sortedkey, w->rowOf, number, fl->taskNum, 0, GallopSortBits(fl->m / TaskPart), stream));
     }
-    TasksKernel<<<GridFor(fl->taskNum), Threads, 0, stream>>>(*fl, number);
+    TasksKernel<<<GallopBlocksFor(fl->taskNum, Threads), Threads, 0, stream>>>(*fl, number);
     GallopCheckLaunch();
   }
   *done = PETSC_TRUE;
@@ -1228,7 +1216,7 @@ static PetscErrorCode Spread(const GallopCSR *csr, PetscCount *spread, PetscBool
     *fits = (PetscBool)(total != NULL);
     if (*fits) {
       PetscCallCUDA(cudaMemsetAsync(total, 0, sizeof(sum), stream));
-      SpreadKernel<<<GridFor(FASTLOAD_SAMPLES), Threads, 0, stream>>>(csr->m, csr->i, csr->j, (unsigned long long *)total);
+      SpreadKernel<<<GallopBlocksFor(FASTLOAD_SAMPLES, Threads), Threads, 0, stream>>>(csr->m, csr->i, csr->j, (unsigned long long *)total);
       GallopCheckLaunch();
       PetscCall(GallopDeviceCopyOut(&sum, total, sizeof(sum)));
       PetscCall(GallopDeviceRelease(sizeof(sum), total));
@@ -1260,8 +1248,8 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   options   = FastLoadChoose((const FastLoadOptions *)opts, csr, spread);
   w.groups  = FastLoadCeil(csr->n, WarpSize);
   w.most    = (PetscInt)PetscMin((double)csr->n, PetscSqrtReal(2 * (PetscReal)csr->nz) + 2);
-  w.lenbits = BitsFor(csr->nz); /* not m: rows may name a column more than once */
-  w.colbits = w.lenbits + (options.window ? BitsFor(csr->n / options.window) : 0);
+  w.lenbits = GallopSortBits(csr->nz); /* not m: rows may name a column more than once */
+  w.colbits = w.lenbits + (options.window ? GallopSortBits(csr->n / options.window) : 0);
   PetscCall(CubBytes(csr, &w, stream));
   wbytes = CarveWorkspace(&w, &options, csr, NULL);
   PetscCall(GallopDeviceMalloc(wbytes, &wbase));
@@ -1305,7 +1293,7 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
   if (fl->blkNum) {
     const PetscInt warps = (fl->lineNum - 1) / fl->blkNum + 1; /* the mean height */
 
-    RefreshKernel<<<GridFor((PetscCount)fl->blkNum * warps * WarpSize), Threads, 0, stream>>>(*fl, warps, csr->i, csr->j, csr->a);
+    RefreshKernel<<<GallopBlocksFor((PetscCount)fl->blkNum * warps * WarpSize, Threads), Threads, 0, stream>>>(*fl, warps, csr->i, csr->j, csr->a);
     GallopCheckLaunch();
   }
   if (fl->pieceNum) {
@@ -1358,9 +1346,9 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
     int width = 1;
 
     while (width < WarpSize && 2 * width * (PetscCount)fl->m <= fl->nz) width *= 2;
-    MultiplyKernel<<<GridFor((PetscCount)fl->taskNum * WarpSize), Threads, 0, stream>>>(View(fl), v.x, fl->products);
+    MultiplyKernel<<<GallopBlocksFor((PetscCount)fl->taskNum * WarpSize, Threads), Threads, 0, stream>>>(View(fl), v.x, fl->products);
     GallopCheckLaunch();
-    RowSumKernel<<<GridFor((PetscCount)fl->m * width), Threads, 0, stream>>>(fl->m, width, fl->rowPtr, fl->products, v);
+    RowSumKernel<<<GallopBlocksFor((PetscCount)fl->m * width, Threads), Threads, 0, stream>>>(fl->m, width, fl->rowPtr, fl->products, v);
     GallopCheckLaunch();
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -25,7 +25,7 @@
   This header is read by C and by CUDA: the host and the GPU build the same arrays.
 */
 
-#include <gallop/longrowsimpl.h>
+#include "../common/longrows.h"
 
 #define HBP_GROUP      32                                        /* segments of a group: the width of a warp */
 #define HBP_MAX_ROWS   2048                                      /* of a block: its part of the result is in shared memory in the combine part */

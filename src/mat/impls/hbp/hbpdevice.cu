@@ -5,6 +5,7 @@
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
+#include "../common/bits.h"
 #include "hbpdevice.h"
 
 static constexpr int Threads = 256, Warps = Threads / WarpSize;
@@ -31,11 +32,6 @@ struct Offsets {
 static __device__ __forceinline__ PetscCount GlobalThread()
 {
   return (PetscCount)blockIdx.x * blockDim.x + threadIdx.x;
-}
-
-static inline unsigned int GridFor(PetscCount n, int threads = Threads)
-{
-  return (unsigned int)PetscMax((n + threads - 1) / threads, 1);
 }
 
 /* *most becomes at least the largest value of a warp */
@@ -1079,14 +1075,6 @@ struct Workspace {
   char               *cub;
 };
 
-static int BitsFor(PetscCount largest)
-{
-  int bits = 1;
-
-  while (bits < 32 && largest >> bits) bits++;
-  return bits;
-}
-
 static PetscCount Tiles(PetscCount nz)
 {
   return (nz + TileEntries - 1) / TileEntries;
@@ -1144,7 +1132,7 @@ static PetscErrorCode Look(const GallopCSR *csr, const PetscInt M[2], const Work
   };
 
   PetscFunctionBegin;
-  LookKernel<<<GridFor(HBP_SAMPLES, Warps), Threads, 0, stream>>>(csr->m, csr->i, csr->j, widths, (unsigned long long *)w->sample);
+  LookKernel<<<GallopBlocksFor(HBP_SAMPLES, Warps), Threads, 0, stream>>>(csr->m, csr->i, csr->j, widths, (unsigned long long *)w->sample);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(s, w->sample, sizeof(*s)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1282,7 +1270,7 @@ static PetscErrorCode TakeBlocks(const HBP *h, Workspace *w, size_t *cubbytes, v
 static PetscErrorCode SortRows(Matrix *A, Workspace *w, void **sorted, size_t *bytes, cudaStream_t stream)
 {
   size_t    cub  = 0;
-  const int bits = 32 + BitsFor(A->m);
+  const int bits = 32 + PetscMin(GallopSortBits(A->m), 32);
 
   PetscFunctionBegin;
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, cub, w->key, w->sortedkey, w->entry, w->from, A->nz, 0, bits, stream));
@@ -1290,10 +1278,10 @@ static PetscErrorCode SortRows(Matrix *A, Workspace *w, void **sorted, size_t *b
   PetscCall(GallopDeviceMalloc(*bytes, sorted));
   if (!*sorted) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveSorted(w, A->nz, cub, *sorted);
-  RowKeyKernel<<<GridFor(A->m), Threads, 0, stream>>>(*A, w->key, w->entry);
+  RowKeyKernel<<<GallopBlocksFor(A->m, Threads), Threads, 0, stream>>>(*A, w->key, w->entry);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, cub, w->key, w->sortedkey, w->entry, w->from, A->nz, 0, bits, stream));
-  ColumnOfKeyKernel<<<GridFor(A->nz), Threads, 0, stream>>>(A->nz, w->sortedkey, w->j);
+  ColumnOfKeyKernel<<<GallopBlocksFor(A->nz, Threads), Threads, 0, stream>>>(A->nz, w->sortedkey, w->j);
   GallopCheckLaunch();
   A->j = w->j;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -1320,7 +1308,7 @@ static PetscErrorCode Count(const HBP *h, const Matrix *A, Workspace *w, size_t 
   if (HasFewBlocks(h)) ScanKernel<<<1, ScanThreads, 0, stream>>>(h->rowBlocks, h->colBlocks, w->counts, w->chunks, w->offsets, w->partials, w->pieces, w->mapPtr, w->found);
   else {
     PetscCall(ScanBlocks(h, w, w->cub, &cubbytes, stream));
-    TotalsKernel<<<PetscMin(GridFor(blocks), 512), Threads, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, w->mapPtr, w->found);
+    TotalsKernel<<<PetscMin(GallopBlocksFor(blocks, Threads), 512), Threads, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, w->mapPtr, w->found);
   }
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(found, w->found, FoundBytes(h->colBlocks)));
@@ -1545,7 +1533,7 @@ static PetscErrorCode CutPlan(const HBP *h, const Cuts *cuts, cudaStream_t strea
     for (PetscInt k = 0; k < sections.num; k++) sections.of[k] = cuts->sections[first + k];
     first += sections.num;
     if (first < cuts->sectionNum) end = cuts->sections[first].part;
-    PartsKernel<<<GridFor(end - begin), Threads, 0, stream>>>(*h, *plan, cuts->entries, cuts->together, sections, begin, end);
+    PartsKernel<<<GallopBlocksFor(end - begin, Threads), Threads, 0, stream>>>(*h, *plan, cuts->entries, cuts->together, sections, begin, end);
     GallopCheckLaunch();
     begin = end;
   } while (first < cuts->sectionNum);
@@ -1599,7 +1587,7 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
     MapKernel<<<(unsigned int)h->rowBlocks + 1, MapThreads, 0, stream>>>(*A, *h, w->mapPtr, AllChunks(h));
     GallopCheckLaunch();
   }
-  BoundsKernel<<<GridFor(PetscMax(bits, (PetscCount)h->colBlocks + 1)), Threads, 0, stream>>>(*A, *h, bits, w->offsets, w->partials, w->pieces);
+  BoundsKernel<<<GallopBlocksFor(PetscMax(bits, (PetscCount)h->colBlocks + 1), Threads), Threads, 0, stream>>>(*A, *h, bits, w->offsets, w->partials, w->pieces);
   GallopCheckLaunch();
   if (h->mapped) {
     CollectMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->offsets, rec);
@@ -1610,10 +1598,10 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
     GallopCheckLaunch();
   }
   warps = HashWarps(h, w->most, &shelf);
-  HashKernel<<<GridFor(blocks, warps), warps * WarpSize, warps * shelf, stream>>>(*h, blocks, w->counts, w->offsets, w->partials, rec, w->most, start, partialRow);
+  HashKernel<<<GallopBlocksFor(blocks, warps), warps * WarpSize, warps * shelf, stream>>>(*h, blocks, w->counts, w->offsets, w->partials, rec, w->most, start, partialRow);
   GallopCheckLaunch();
   if (h->combineNum) {
-    CombinePlanKernel<<<GridFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), stream>>>(*h, partialRow);
+    CombinePlanKernel<<<GallopBlocksFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), stream>>>(*h, partialRow);
     GallopCheckLaunch();
   }
   PetscCall(CopyLongRows(h, l));
@@ -1621,7 +1609,7 @@ static PetscErrorCode Complete(HBP *h, const GallopCSR *csr, const Matrix *A, co
     LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, stream>>>(*h, csr->i, csr->j, csr->a, true);
     GallopCheckLaunch();
   }
-  ConvertKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, stream>>>(*h, start, A->j, w->from, csr->a);
+  ConvertKernel<<<GallopBlocksFor((PetscCount)h->groupNum * WarpSize, Threads), Threads, 0, stream>>>(*h, start, A->j, w->from, csr->a);
   GallopCheckLaunch();
   PetscCall(CutPlan(h, cuts, stream));
   PetscCall(GallopDeviceRelease(recbytes, recbase));
@@ -1717,7 +1705,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   if (done) {
     A.tileRow = w.tileRow;
     PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
-    TilesKernel<<<GridFor(h->m), Threads, 0, stream>>>(h->m, h->longRow, csr->i, w.tileRow, w.longRows, (PetscCount)h->rowBlocks * h->colBlocks, w.counts, w.found);
+    TilesKernel<<<GallopBlocksFor(h->m, Threads), Threads, 0, stream>>>(h->m, h->longRow, csr->i, w.tileRow, w.longRows, (PetscCount)h->rowBlocks * h->colBlocks, w.counts, w.found);
     GallopCheckLaunch();
     PetscCall(Count(h, &A, &w, cubbytes, found, stream));
   }
@@ -1758,8 +1746,8 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
     LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, stream>>>(*h, csr->i, csr->j, csr->a, false);
     GallopCheckLaunch();
   }
-  if (h->csrIdx) RefreshByIndexKernel<<<GridFor(h->blknz), Threads, 0, stream>>>(*h, csr->a);
-  else RefreshKernel<<<GridFor((PetscCount)h->groupNum * WarpSize), Threads, 0, stream>>>(*h, csr->i, csr->j, csr->a);
+  if (h->csrIdx) RefreshByIndexKernel<<<GallopBlocksFor(h->blknz, Threads), Threads, 0, stream>>>(*h, csr->a);
+  else RefreshKernel<<<GallopBlocksFor((PetscCount)h->groupNum * WarpSize, Threads), Threads, 0, stream>>>(*h, csr->i, csr->j, csr->a);
   GallopCheckLaunch();
   ((Plan *)h->plan)->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);

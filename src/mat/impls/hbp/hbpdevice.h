@@ -2,7 +2,8 @@
 
 /* HBP on the GPU, for .cu files only: what the kernels of products share, how warps get groups and meet their entries */
 
-#include <gallop/footprintimpl.h>
+#include "../common/footprint.h"
+#include "../common/longrowsdevice.h"
 #include "hbp.h"
 
 static constexpr int          FewThreads = 128; /* of a GPU block whose warps compute parts on their own */

@@ -1,6 +1,6 @@
 /* TiledSpMM on the GPU: which kernel a matrix is for, and what is common to them */
 
-#include <gallop/footprintimpl.h>
+#include "../common/footprint.h"
 #include "tiledspmmdevice.h"
 
 static constexpr int Threads = 256;

@@ -1,6 +1,5 @@
 /* TiledSpMM with stages of B in shared memory: its arrays, new values, and the kernel of the product */
 
-#include <gallop/footprintimpl.h>
 #include <cub/device/device_merge_sort.cuh>
 #include <cub/device/device_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
@@ -8,6 +7,8 @@
 #include <cuda_pipeline.h>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
+#include "../common/bits.h"
+#include "../common/footprint.h"
 #include "tiledspmmdevice.h"
 
 /* ---------------------------------------------------------------- the product */
@@ -289,18 +290,10 @@ static size_t CarveSort(SortWorkspace *w, PetscCount nz, void *base)
   return carver.Bytes();
 }
 
-static int BitsFor(PetscCount largest)
-{
-  int bits = 1; /* CUB sorts by one at least */
-
-  while (largest >> bits) bits++;
-  return bits;
-}
-
 /* What FootprintKernel finds: the size of each footprint and their lines, where these are wanted, or with map the footprints. *done is false where there is no room. */
 static PetscErrorCode SortFootprints(const TiledSpMM *t, const Pattern &A, PetscInt *size, unsigned long long *lines, PetscInt *map, cudaStream_t stream, PetscBool *done)
 {
-  const int                   colbits = BitsFor(t->n), bits = colbits + BitsFor(t->panels);
+  const int                   colbits = GallopSortBits(t->n), bits = colbits + GallopSortBits(t->panels);
   const unsigned int          blocks = (unsigned int)((t->nz + Threads - 1) / Threads);
   cub::DoubleBuffer<PanelKey> keys(NULL, NULL);
   SortWorkspace               w = {};

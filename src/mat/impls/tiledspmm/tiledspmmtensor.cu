@@ -8,7 +8,7 @@
 #include <cub/device/device_scan.cuh>
 #include <thrust/iterator/counting_iterator.h>
 #include <thrust/iterator/transform_iterator.h>
-#include <gallop/footprintimpl.h>
+#include "../common/footprint.h"
 #include "tiledspmmdevice.h"
 
 static constexpr int Threads = 256, Rows = TILEDSPMM_TILE_ROWS, Cols = TILEDSPMM_TILE_COLS, Lanes = WarpSize / Rows; /* lanes that have a row of a tile */
@@ -488,18 +488,13 @@ static size_t Carve(Workspace *w, PetscCount panels, PetscCount parts, void *bas
   return carver.Bytes();
 }
 
-static unsigned int GridOf(PetscCount threads)
-{
-  return (unsigned int)((threads + Threads - 1) / Threads);
-}
-
 PetscErrorCode TiledSpMMTensorRefresh(TiledSpMM *t, const GallopCSR *csr)
 {
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  ValuesKernel<<<GridOf(t->nunit * WarpSize), Threads, 0, stream>>>(csr->m, t->nunit, csr->i, csr->j, csr->a, t->unitrow, t->unitslot, t->tileptr, t->valueptr, t->tile, t->value);
+  ValuesKernel<<<GallopBlocksFor(t->nunit * WarpSize, Threads), Threads, 0, stream>>>(csr->m, t->nunit, csr->i, csr->j, csr->a, t->unitrow, t->unitslot, t->tileptr, t->valueptr, t->tile, t->value);
   GallopCheckLaunch();
   t->fresh = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -516,10 +511,10 @@ static PetscErrorCode FindTiles(const GallopCSR *csr, Workspace *w, PetscCount p
   if (w->partptr) {
     PetscCall(GallopDeviceZero(w->partblock, (size_t)parts * sizeof(*w->partblock))); /* where columns do not increase, parts may have no place */
     PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), cuts), w->partptr, panels + 1, stream));
-    CutKernel<<<GridOf(panels * WarpSize), Threads, 0, stream>>>(cuts, panels, csr->j, w->partptr, w->partpanel, w->partblock);
+    CutKernel<<<GallopBlocksFor(panels * WarpSize, Threads), Threads, 0, stream>>>(cuts, panels, csr->j, w->partptr, w->partpanel, w->partblock);
     GallopCheckLaunch();
   }
-  TilesKernel<true><<<GridOf((parts + 1) * WarpSize), Threads, 0, stream>>>(csr->m, panels, parts, csr->i, csr->j, w->partptr, w->partpanel, w->partblock, w->tileptr, NULL, w->unordered);
+  TilesKernel<true><<<GallopBlocksFor((parts + 1) * WarpSize, Threads), Threads, 0, stream>>>(csr->m, panels, parts, csr->i, csr->j, w->partptr, w->partpanel, w->partblock, w->tileptr, NULL, w->unordered);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, w->tileptr, w->tileptr, parts + 1, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), counted), w->before, FoundAdd(), Found{}, panels + 1, stream));
@@ -537,9 +532,9 @@ static PetscErrorCode MakeTiles(TiledSpMM *t, const GallopCSR *csr, const Worksp
   if (!maxbytes || t->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(CarveArrays(t, NULL), &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveArrays(t, memory);
-  TilesKernel<false><<<GridOf(parts * WarpSize), Threads, 0, stream>>>(csr->m, panels, parts, csr->i, csr->j, w->partptr, w->partpanel, w->partblock, w->tileptr, t->tile, NULL);
+  TilesKernel<false><<<GallopBlocksFor(parts * WarpSize, Threads), Threads, 0, stream>>>(csr->m, panels, parts, csr->i, csr->j, w->partptr, w->partpanel, w->partblock, w->tileptr, t->tile, NULL);
   GallopCheckLaunch();
-  UnitsKernel<<<GridOf(panels + 1), Threads, 0, stream>>>(csr->m, panels, csr->i, w->before, t->unitrow, t->unitslot, t->unitnum, t->tileptr, t->valueptr, t->nsplit, t->splitrow, t->splitptr, t->splitnum);
+  UnitsKernel<<<GallopBlocksFor(panels + 1, Threads), Threads, 0, stream>>>(csr->m, panels, csr->i, w->before, t->unitrow, t->unitslot, t->unitnum, t->tileptr, t->valueptr, t->nsplit, t->splitrow, t->splitptr, t->splitnum);
   GallopCheckLaunch();
   PetscCall(TiledSpMMTensorRefresh(t, csr));
   *done = PETSC_TRUE;

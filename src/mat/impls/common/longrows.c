@@ -1,6 +1,6 @@
 /* Rows that are too long for a format */
 
-#include <gallop/longrowsimpl.h>
+#include "longrows.h"
 
 /* GallopLongRowsPlan - From CSR's i on the host and num rows in any order, which it sorts; a piece has as many entries, the last one of a row fewer. GallopLongRowsFree() frees it. */
 PetscErrorCode GallopLongRowsPlan(const PetscInt i[], PetscInt num, PetscInt rows[], PetscInt piece, GallopLongRows *l)

@@ -4,58 +4,6 @@
 
 #include <gallop/cudaimpl.h>
 
-/* Over the lanes of a warp, which takes one instruction from compute capability 8.0 on */
-static __device__ __forceinline__ unsigned int GallopWarpMin(unsigned int value)
-{
-#if __CUDA_ARCH__ >= 800
-  return __reduce_min_sync(0xffffffffu, value);
-#else
-  for (int by = WarpSize / 2; by; by /= 2) value = min(value, __shfl_xor_sync(0xffffffffu, value, by));
-  return value;
-#endif
-}
-
-static __device__ __forceinline__ unsigned int GallopWarpMax(unsigned int value)
-{
-  return ~GallopWarpMin(~value);
-}
-
-static __device__ __forceinline__ unsigned int GallopWarpOr(unsigned int bits)
-{
-#if __CUDA_ARCH__ >= 800
-  return __reduce_or_sync(0xffffffffu, bits);
-#else
-  for (int by = WarpSize / 2; by; by /= 2) bits |= __shfl_xor_sync(0xffffffffu, bits, by);
-  return bits;
-#endif
-}
-
-/* The sum over this lane and those below */
-static __device__ __forceinline__ int GallopWarpPrefix(int sum)
-{
-  for (int by = 1; by < WarpSize; by *= 2) {
-    const int other = __shfl_up_sync(0xffffffffu, sum, by);
-
-    if ((int)threadIdx.x % WarpSize >= by) sum += other;
-  }
-  return sum;
-}
-
-/* Calls put(k, sum of those before, own) for the n numbers that get(k) tells a warp */
-template <typename Get, typename Put>
-static __device__ __forceinline__ void GallopWarpPrefixes(int n, Get get, Put put)
-{
-  int sum = 0;
-
-  for (int first = 0; first < n; first += WarpSize) {
-    const int k = first + (int)threadIdx.x % WarpSize, own = k < n ? get(k) : 0, to = GallopWarpPrefix(own);
-
-    if (k < n) put(k, sum + to - own, own);
-    sum += __shfl_sync(0xffffffffu, to, WarpSize - 1);
-  }
-  __syncwarp();
-}
-
 /* Shared memory of a GPU block that looks for its footprint: places are marked by bits, 32 Words of them at once, or are in a table of Words places */
 template <int Threads, int Words>
 struct GallopFootprintMarks {
