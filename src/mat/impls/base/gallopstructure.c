@@ -8,21 +8,24 @@
 PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
 {
   const GallopStructure *structure = &g->structure[kind];
-  const char            *who       = csr && g->deviceparent ? "the host" : g->parenttype; /* where ParentMult() computes then */
-  char                   size[64], why[160];
+  const char            *who = csr && g->deviceparent ? "the host" : g->parenttype, *of = kind == GALLOP_FORMAT ? "" : " with dense matrices"; /* the host: ParentMult() computes there then */
+  const PetscInt         m = A->rmap->n, n = A->cmap->n;
   PetscBool              overfull = PETSC_FALSE;
+  char                   what[64], where[64];
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(size, sizeof(size), "%" PetscInt_FMT " by %" PetscInt_FMT " matrix", A->rmap->n, A->cmap->n));
   if (csr) PetscCall(MatGallopIsOverfull(A, &overfull));
-  if (overfull) PetscCall(PetscSNPrintf(why, sizeof(why), "a %s has more entries than places, which cuSPARSE does not take", size));
-  else if (csr) PetscCall(PetscSNPrintf(why, sizeof(why), "no room for the CSR arrays of a %s on the GPU", size));
-  else if (structure->maxbytes) PetscCall(PetscSNPrintf(why, sizeof(why), "no room for the %s format of a %s within -mat_%s_memory", structure->type->format->ucname, size, structure->type->format->name));
-  else PetscCall(PetscSNPrintf(why, sizeof(why), "no room for the %s format of a %s on the %s", structure->type->format->ucname, size, place == GALLOP_DEVICE ? "GPU" : "host"));
-  PetscCall(PetscStrlcat(why, "; ", sizeof(why)));
-  PetscCall(PetscInfo(A, "%s%s computes its products%s\n", why, who, kind == GALLOP_FORMAT ? "" : " with dense matrices"));
+  PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : structure->type->format->ucname));
+  if (!csr) PetscCall(PetscStrlcat(what, " format", sizeof(what)));
+  if (!csr && structure->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", structure->type->format->name));
+  else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
+  if (overfull) PetscCall(PetscInfo(A, "A %" PetscInt_FMT " by %" PetscInt_FMT " matrix has more entries than places, which cuSPARSE does not take: %s computes its products%s\n", m, n, who, of));
+  else PetscCall(PetscInfo(A, "No room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s: %s computes its products%s\n", what, m, n, where, who, of));
   if (!structure->type->warned) {
-    PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: %s%s computes its products%s. Further matrices: -info\n", why, who, kind == GALLOP_FORMAT ? "" : " with dense matrices"));
+    if (overfull)
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: a %" PetscInt_FMT " by %" PetscInt_FMT " matrix has more entries than places, which cuSPARSE does not take; %s computes its products%s. Further matrices: -info\n", m, n, who, of));
+    else
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products%s. Further matrices: -info\n", what, m, n, where, who, of));
     structure->type->warned = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
