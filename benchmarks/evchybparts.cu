@@ -1,6 +1,7 @@
 /* What the parts of EVC-HYB's data cost a product: the library's own kernel, which loads less of them. Section 3.3 of the paper. */
 
-#include "../src/mat/impls/evchyb/evchybdevice.cu"
+#include "../src/mat/impls/evchyb/evchyb.h"
+#include "../src/mat/impls/evchyb/plain/plainkernels.cuh"
 #include "bench.h"
 #include "generate.h"
 
@@ -71,7 +72,7 @@ static __device__ __forceinline__ NoValue GallopLoadOnce(const NoValue *)
   return NoValue(1);
 }
 
-/* The library's takes the order of rows, which none of these ways reads, as numbers */
+/* The library's function takes the order of rows, which none of these ways reads, as numbers */
 template <typename S, typename V>
 static __device__ __forceinline__ void ScaleEmpty(const NoIndex *perm, PetscInt rows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
@@ -91,38 +92,17 @@ struct Product {
   PetscScalar       *z;
 };
 
-/* As LaunchShape() in evchybdevice.cu */
-template <typename S, typename V, typename I>
-static cudaError_t LaunchPart(const EVCHYB *ev, const GallopVectors<V> &v, cudaStream_t stream)
-{
-  const SubELL       *ell = &ev->ell;
-  const SubCSR       *csr = &ev->csr;
-  const EllView<V, I> e   = {ell->bnz, reinterpret_cast<const I *>(ell->clen), reinterpret_cast<const I *>(ell->j), reinterpret_cast<const V *>(ell->as)};
-  const CsrView<V, I> c   = {csr->i,      reinterpret_cast<const I *>(csr->j), reinterpret_cast<const V *>(csr->as), csr->split, csr->splitblk, csr->splitrow, reinterpret_cast<V *>(csr->partial),
-                             csr->arrived};
-
-  static_assert(sizeof(V) == sizeof(PetscScalar) && sizeof(I) == sizeof(PetscInt), "the format's arrays are read as arrays of these");
-  return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>,
-                      {ev->launch.range[ev->launch.n - 1].next, EVCHYB_THREADS, ev->launch.range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1, 0, stream, (bool)ev->overlaps}, ev->launch, e, c, reinterpret_cast<const I *>(ev->perm), v,
-                      ell->n, ell->n + csr->n, (bool)ev->fresh);
-}
-
 template <typename V, typename I>
 static PetscErrorCode ApplyPart(const Product *p)
 {
   const EVCHYB    *ev = p->ev;
   GallopVectors<V> v  = {V(1), V(0), reinterpret_cast<const V *>(p->x), nullptr, reinterpret_cast<V *>(p->z), false};
   cudaStream_t     stream;
-  cudaError_t      err;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (EVCHYBLeavesRows(ev)) PetscCallCUDA(cudaMemsetAsync(p->z, 0, ev->m * sizeof(PetscScalar), stream));
-  if (!ev->launch.n) PetscFunctionReturn(PETSC_SUCCESS);
-  if (ev->shape == EVCHYB_SHAPE_SHORT) err = LaunchPart<Shape<4, 6, true, true>, V, I>(ev, v, stream);
-  else if (ev->shape == EVCHYB_SHAPE_LARGE) err = LaunchPart<Shape<8, 5, false, true>, V, I>(ev, v, stream);
-  else err = LaunchPart<Shape<8, 4, true, true>, V, I>(ev, v, stream);
-  PetscCallCUDA(err);
+  if (EVCHYBLeavesRows(ev->plain, ev->nempty)) PetscCallCUDA(cudaMemsetAsync(p->z, 0, ev->m * sizeof(PetscScalar), stream));
+  if (ev->launch.n) PetscCallCUDA((LaunchPlain<true, V, I>(ev->plain, &ev->launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -136,7 +116,7 @@ static PetscErrorCode Apply(void *ctx)
   case FULL: {
     const GallopProduct product = {&one, &zero, p->x, NULL, p->z};
 
-    PetscCall(EVCHYBApply_Device(p->ev, &product));
+    PetscCall((*p->ev->work->apply)(p->ev, &product));
     break;
   }
   case INORDER:
@@ -172,12 +152,13 @@ static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, Product
   PetscCall(Apply(p));
   PetscCall(VecGetArrayRead(y, &values));
   if (p->way == INORDER) {
-    const PetscInt rows = p->ev->ell.n + p->ev->csr.n + p->ev->nlisted;
-    EVCHYB        *copy;
+    const EVCHYBPlain *plain = p->ev->plain;
+    const PetscInt     rows  = plain->ell.n + plain->csr.n + plain->nlisted;
+    EVCHYB            *copy;
 
     PetscCall(EVCHYBCopyToHost(p->ev, &copy));
     PetscCall(PetscCalloc1(problem->m, &back)); /* rows that are not stored are empty */
-    for (PetscInt k = 0; k < rows; k++) back[copy->perm[k]] = values[k];
+    for (PetscInt k = 0; k < rows; k++) back[copy->plain->perm[k]] = values[k];
     PetscCall(EVCHYBDestroyHostCopy(&copy));
   }
   PetscCall(BenchProblemError(problem, back ? back : values, problem->m, err));
@@ -216,7 +197,7 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
   PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
   PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room for matrix %s in EVC-HYB", problem.name);
   copy = *(const EVCHYB *)data; /* products write which values are new */
-  PetscCheck(!copy.pack, PETSC_COMM_SELF, PETSC_ERR_SUP, "Packed storage has no such parts: matrix %s must be stored by -mat_evchyb_storage plain", problem.name);
+  PetscCheck(copy.plain, PETSC_COMM_SELF, PETSC_ERR_SUP, "Packed storage has no such parts: matrix %s must be stored by -mat_evchyb_storage plain", problem.name);
   PetscCall(VecCUDAGetArrayRead(x, &xx));
   PetscCall(VecCUDAGetArrayWrite(y, &yy));
   Product p = {&copy, FULL, xx, yy};
@@ -233,7 +214,7 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
     PetscCall(BenchTimeWarm(&BenchDevice, Apply, &p, b->in.min_ms, &warm, warms));
     PetscCall(BenchTimeCold(&BenchDevice, Apply, &p, &cold, colds));
     if (product) PetscCall(CheckResult(b, &problem, &p, y, &err));
-    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscCount_FMT "\t%s\t%.2f\t%.2f\t", problem.name, problem.m, problem.nz, copy.ell.nz + copy.csr.nz, Names[p.way], warm * 1e6, cold * 1e6));
+    PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%" PetscInt_FMT "\t%" PetscCount_FMT "\t%s\t%.2f\t%.2f\t", problem.name, problem.m, problem.nz, copy.plain->ell.nz + copy.plain->csr.nz, Names[p.way], warm * 1e6, cold * 1e6));
     if (product) PetscCall(PetscPrintf(PETSC_COMM_SELF, "%.1e", (double)err));
     else PetscCall(PetscPrintf(PETSC_COMM_SELF, "-"));
     PetscCall(PetscPrintf(PETSC_COMM_SELF, "\t%.2f\t%.2f\t%.2f\t%.2f\n", (double)warms[0] * 1e6, (double)warms[1] * 1e6, (double)colds[0] * 1e6, (double)colds[1] * 1e6));

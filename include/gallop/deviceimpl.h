@@ -6,6 +6,7 @@
 
 PETSC_INTERN PetscErrorCode GallopDeviceAvailable(PetscBool *);
 PETSC_INTERN PetscErrorCode GallopDeviceDisabled(PetscBool *);
+PETSC_INTERN PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors);
 PETSC_INTERN PetscErrorCode GallopDeviceWarn(PetscBool here);
 
 /* *ptr stays NULL when the GPU has no room, which is no error here */

@@ -25,6 +25,16 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors)
+{
+  int device;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Small pieces of memory come from a pool of our own: a cudaMalloc() or cudaFree() of a few megabytes takes as long as ten products of a small matrix. The
   pool returns what it has above PoolKeeps bytes; the default one, as PETSc sets it, never would. For large pieces cudaMalloc() is the faster one.

@@ -56,49 +56,49 @@ static PetscErrorCode TestMerge(void)
   PetscCall(GetFormat(A, &ev));
   EXPECT(ev->nz, 40 * 2 + 30 * 3 + 20 * 200);
   EXPECT(ev->nempty, 3);
-  EXPECT(ev->ell.n, 64);
-  EXPECT(ev->ell.nb, 2);
-  EXPECT(ev->ell.LCmax, 3);
-  EXPECT(ev->ell.clen[0], 2);
-  EXPECT(ev->ell.clen[1], 3);
-  EXPECT(ev->ell.bnz[0], 0);
-  EXPECT(ev->ell.bnz[1], 64);
-  EXPECT(ev->ell.bnz[2], 160);
-  EXPECT(ev->ell.nz, 160);
-  EXPECT(ev->nzell, 40 * 2 + 24 * 3);
-  EXPECT(ev->csr.nmerged, 6);
-  EXPECT(ev->csr.n, 26);
-  for (PetscInt r = 0; r <= 26; r++) EXPECT(ev->csr.i[r], r <= 6 ? 32 * r : 192 + 224 * (r - 6));
-  for (PetscInt r = 0; r < 40; r++) EXPECT(ev->perm[r], 39 - r);
-  for (PetscInt r = 40; r < 90; r++) EXPECT(ev->perm[r], r);
-  EXPECT(ev->nlisted, 3);
-  for (PetscInt r = 90; r < 93; r++) EXPECT(ev->perm[r], r);
+  EXPECT(ev->plain->ell.n, 64);
+  EXPECT(ev->plain->ell.nb, 2);
+  EXPECT(ev->plain->ell.LCmax, 3);
+  EXPECT(ev->plain->ell.clen[0], 2);
+  EXPECT(ev->plain->ell.clen[1], 3);
+  EXPECT(ev->plain->ell.bnz[0], 0);
+  EXPECT(ev->plain->ell.bnz[1], 64);
+  EXPECT(ev->plain->ell.bnz[2], 160);
+  EXPECT(ev->plain->ell.nz, 160);
+  EXPECT(ev->plain->nzell, 40 * 2 + 24 * 3);
+  EXPECT(ev->plain->csr.nmerged, 6);
+  EXPECT(ev->plain->csr.n, 26);
+  for (PetscInt r = 0; r <= 26; r++) EXPECT(ev->plain->csr.i[r], r <= 6 ? 32 * r : 192 + 224 * (r - 6));
+  for (PetscInt r = 0; r < 40; r++) EXPECT(ev->plain->perm[r], 39 - r);
+  for (PetscInt r = 40; r < 90; r++) EXPECT(ev->plain->perm[r], r);
+  EXPECT(ev->plain->nlisted, 3);
+  for (PetscInt r = 90; r < 93; r++) EXPECT(ev->plain->perm[r], r);
   /* row 39, 38, ... in the first column block; 7, ..., 0 with one entry of padding, then 40, ... in the second */
-  EXPECT(ev->ell.j[0], 0);
-  EXPECT(ev->ell.j[31], 31);
-  EXPECT(ev->ell.j[32], 1);
-  EXPECT(PetscRealPart(ev->ell.as[32]), 39002);
-  EXPECT(ev->ell.j[64], 32);
-  EXPECT(ev->ell.j[64 + 64], -1);
-  EXPECT(PetscRealPart(ev->ell.as[64 + 64]), 0);
-  EXPECT(ev->ell.j[64 + 8], 0);
-  EXPECT(ev->ell.j[64 + 64 + 8], 2);
-  EXPECT(PetscRealPart(ev->ell.as[64 + 64 + 8]), 40003);
+  EXPECT(ev->plain->ell.j[0], 0);
+  EXPECT(ev->plain->ell.j[31], 31);
+  EXPECT(ev->plain->ell.j[32], 1);
+  EXPECT(PetscRealPart(ev->plain->ell.as[32]), 39002);
+  EXPECT(ev->plain->ell.j[64], 32);
+  EXPECT(ev->plain->ell.j[64 + 64], -1);
+  EXPECT(PetscRealPart(ev->plain->ell.as[64 + 64]), 0);
+  EXPECT(ev->plain->ell.j[64 + 8], 0);
+  EXPECT(ev->plain->ell.j[64 + 64 + 8], 2);
+  EXPECT(PetscRealPart(ev->plain->ell.as[64 + 64 + 8]), 40003);
   /* row 64 is the first of SubCSR, row 70 the first long one */
-  EXPECT(ev->csr.j[0], 24);
-  EXPECT(ev->csr.j[2], 26);
-  EXPECT(ev->csr.j[3], -1);
-  EXPECT(PetscRealPart(ev->csr.as[192 + 199]), 70200);
-  EXPECT(ev->csr.j[192 + 200], -1);
+  EXPECT(ev->plain->csr.j[0], 24);
+  EXPECT(ev->plain->csr.j[2], 26);
+  EXPECT(ev->plain->csr.j[3], -1);
+  EXPECT(PetscRealPart(ev->plain->csr.as[192 + 199]), 70200);
+  EXPECT(ev->plain->csr.j[192 + 200], -1);
   /* SubCSR: the merged rows, padded to 32, take four threads a row, the long ones, padded to 224, take 32 */
-  EXPECT(ev->csr.marks.np, 2);
-  EXPECT(ev->csr.marks.rmark[1], 6);
-  EXPECT(ev->csr.marks.rmark[2], 26);
-  EXPECT(ev->csr.marks.count[0], 4);
-  EXPECT(ev->csr.marks.count[1], 32);
-  EXPECT(ev->csr.marks.gbmark[1], 1);
-  EXPECT(ev->csr.marks.gbmark[2], 1 + 3);
-  EXPECT(ev->csr.gpublks, 4);
+  EXPECT(ev->plain->csr.marks.np, 2);
+  EXPECT(ev->plain->csr.marks.rmark[1], 6);
+  EXPECT(ev->plain->csr.marks.rmark[2], 26);
+  EXPECT(ev->plain->csr.marks.count[0], 4);
+  EXPECT(ev->plain->csr.marks.count[1], 32);
+  EXPECT(ev->plain->csr.marks.gbmark[1], 1);
+  EXPECT(ev->plain->csr.marks.gbmark[2], 1 + 3);
+  EXPECT(ev->plain->csr.gpublks, 4);
   PetscCall(EVCHYBDestroyHostCopy(&ev));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -120,11 +120,11 @@ static PetscErrorCode TestBoundaries(void)
       for (PetscInt r = 0; r < 33; r++) len[r] = lens[b];
       PetscCall(MakeMatrix(rows[a], 200, len, first, &A));
       PetscCall(GetFormat(A, &ev));
-      EXPECT(ev->ell.n, ell);
-      EXPECT(ev->ell.nz, ell * lens[b]);
-      EXPECT(ev->csr.n, rows[a] - ell);
-      EXPECT(ev->csr.nmerged, lens[b] <= 128 ? rows[a] - ell : 0);
-      EXPECT(ev->csr.nz, (rows[a] - ell) * ((lens[b] + 31) / 32 * 32));
+      EXPECT(ev->plain->ell.n, ell);
+      EXPECT(ev->plain->ell.nz, ell * lens[b]);
+      EXPECT(ev->plain->csr.n, rows[a] - ell);
+      EXPECT(ev->plain->csr.nmerged, lens[b] <= 128 ? rows[a] - ell : 0);
+      EXPECT(ev->plain->csr.nz, (rows[a] - ell) * ((lens[b] + 31) / 32 * 32));
       PetscCall(EVCHYBDestroyHostCopy(&ev));
       PetscCall(MatDestroy(&A));
     }
@@ -151,19 +151,19 @@ static PetscErrorCode TestRowsPerThread(void)
   PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_rows_per_thread"));
   PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_columns_per_warp"));
   PetscCall(GetFormat(A, &ev));
-  EXPECT(ev->ell.nb, 60);
-  EXPECT(ev->ell.LCmax, 64);
-  EXPECT(ev->ell.marks.np, 3);
-  for (PetscInt k = 0; k <= 3; k++) EXPECT(ev->ell.marks.rmark[k], 20 * k);
+  EXPECT(ev->plain->ell.nb, 60);
+  EXPECT(ev->plain->ell.LCmax, 64);
+  EXPECT(ev->plain->ell.marks.np, 3);
+  for (PetscInt k = 0; k <= 3; k++) EXPECT(ev->plain->ell.marks.rmark[k], 20 * k);
   if (PetscMemTypeHost(ev->memtype) && !ev->launch.n) PetscCall(PetscInfo(A, "planned for the host\n"));
-  if (ev->ell.marks.kind[2] == EVCHYB_RANGE_ELL) { /* a GPU with many processors shares column blocks among warps instead */
-    EXPECT(ev->ell.marks.count[0], 8);
-    EXPECT(ev->ell.marks.count[1], 2);
-    EXPECT(ev->ell.marks.count[2], 1);
-    EXPECT(ev->ell.marks.gbmark[1], 1);
-    EXPECT(ev->ell.marks.gbmark[2], 1 + 2);
-    EXPECT(ev->ell.marks.gbmark[3], 1 + 2 + 3);
-    EXPECT(ev->ell.gpublks, 6);
+  if (ev->plain->ell.marks.kind[2] == EVCHYB_RANGE_ELL) { /* a GPU with many processors shares column blocks among warps instead */
+    EXPECT(ev->plain->ell.marks.count[0], 8);
+    EXPECT(ev->plain->ell.marks.count[1], 2);
+    EXPECT(ev->plain->ell.marks.count[2], 1);
+    EXPECT(ev->plain->ell.marks.gbmark[1], 1);
+    EXPECT(ev->plain->ell.marks.gbmark[2], 1 + 2);
+    EXPECT(ev->plain->ell.marks.gbmark[3], 1 + 2 + 3);
+    EXPECT(ev->plain->ell.gpublks, 6);
   }
   PetscCall(EVCHYBDestroyHostCopy(&ev));
   PetscCall(MatDestroy(&A));
@@ -181,29 +181,29 @@ static PetscErrorCode TestThreadsPerRow(void)
   PetscFunctionBegin;
   PetscCall(MakeMatrix(7, 10000, len, first, &A));
   PetscCall(GetFormat(A, &ev));
-  EXPECT(ev->ell.n, 0);
-  EXPECT(ev->csr.n, 7);
-  EXPECT(ev->csr.i[7], 160 + 288 + 544 + 1056 + 4096 + 4128 + 10016);
-  ongpu = (PetscBool)(ev->csr.split != 4096); /* a GPU that few rows would leave idle splits finer */
-  for (PetscInt k = 0; k < 4; k++) EXPECT(ev->csr.marks.count[k], tpr[k]);
+  EXPECT(ev->plain->ell.n, 0);
+  EXPECT(ev->plain->csr.n, 7);
+  EXPECT(ev->plain->csr.i[7], 160 + 288 + 544 + 1056 + 4096 + 4128 + 10016);
+  ongpu = (PetscBool)(ev->plain->csr.split != 4096); /* a GPU that few rows would leave idle splits finer */
+  for (PetscInt k = 0; k < 4; k++) EXPECT(ev->plain->csr.marks.count[k], tpr[k]);
   if (!ongpu) {
-    EXPECT(ev->csr.marks.np, 5);
-    EXPECT(ev->csr.marks.rmark[3], 3);
-    EXPECT(ev->csr.marks.rmark[4], 5);
-    EXPECT(ev->csr.nsplit, 2);
-    EXPECT(ev->csr.splitblk[1], 2);
-    EXPECT(ev->csr.splitblk[2], 5);
-    EXPECT(ev->csr.marks.gbmark[4], 1 + 1 + 1 + 2);
-    EXPECT(ev->csr.gpublks, 10);
+    EXPECT(ev->plain->csr.marks.np, 5);
+    EXPECT(ev->plain->csr.marks.rmark[3], 3);
+    EXPECT(ev->plain->csr.marks.rmark[4], 5);
+    EXPECT(ev->plain->csr.parts.nsplit, 2);
+    EXPECT(ev->plain->csr.parts.splitblk[1], 2);
+    EXPECT(ev->plain->csr.parts.splitblk[2], 5);
+    EXPECT(ev->plain->csr.marks.gbmark[4], 1 + 1 + 1 + 2);
+    EXPECT(ev->plain->csr.gpublks, 10);
   } else {
-    EXPECT(ev->csr.split, 1024);
-    EXPECT(ev->csr.nsplit, 3); /* a row of at most 2048 entries is not split */
-    EXPECT(ev->csr.splitblk[3], 4 + 5 + 10);
+    EXPECT(ev->plain->csr.split, 1024);
+    EXPECT(ev->plain->csr.parts.nsplit, 3); /* a row of at most 2048 entries is not split */
+    EXPECT(ev->plain->csr.parts.splitblk[3], 4 + 5 + 10);
   }
   EXPECT(ev->launch.range[0].kind, ev->overlaps ? EVCHYB_RANGE_CLUSTER : EVCHYB_RANGE_SPLIT); /* most entries are in split rows */
   EXPECT(ev->launch.range[ev->launch.n - 1].kind, EVCHYB_RANGE_CSR);
   EXPECT(ev->launch.range[ev->launch.n - 1].first, 0);
-  EXPECT(ev->launch.range[ev->launch.n - 1].next, ev->csr.gpublks);
+  EXPECT(ev->launch.range[ev->launch.n - 1].next, ev->plain->csr.gpublks);
   PetscCall(EVCHYBDestroyHostCopy(&ev));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -223,10 +223,10 @@ static PetscErrorCode TestOrder(void)
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_by_row", "1"));
   PetscCall(MakeMatrix(M, N, len, first, &A));
   PetscCall(GetFormat(A, &ev));
-  EXPECT(ev->ell.nb, 8);
+  EXPECT(ev->plain->ell.nb, 8);
   for (PetscInt b = 0; b < 8; b++) {
-    EXPECT(ev->ell.clen[b], b % 2 ? 3 : 9);
-    for (PetscInt r = 0; r < 32; r++) EXPECT(ev->perm[32 * b + r], b / 2 * 64 + 2 * r + b % 2);
+    EXPECT(ev->plain->ell.clen[b], b % 2 ? 3 : 9);
+    for (PetscInt r = 0; r < 32; r++) EXPECT(ev->plain->perm[32 * b + r], b / 2 * 64 + 2 * r + b % 2);
   }
   PetscCall(EVCHYBDestroyHostCopy(&ev));
   PetscCall(MatDestroy(&A));
@@ -236,7 +236,7 @@ static PetscErrorCode TestOrder(void)
   PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_by_row"));
   PetscCall(GetFormat(A, &ev));
   for (PetscInt b = 0; b < 8; b++)
-    for (PetscInt r = 0; r < 32; r++) EXPECT(ev->perm[32 * b + r], b / 2 * 64 + 2 * r + b % 2);
+    for (PetscInt r = 0; r < 32; r++) EXPECT(ev->plain->perm[32 * b + r], b / 2 * 64 + 2 * r + b % 2);
   PetscCall(EVCHYBDestroyHostCopy(&ev));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -262,10 +262,10 @@ static PetscErrorCode TestFirstColumn(void)
       PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_first_column", sorted ? "1" : "0"));
       PetscCall(MakeMatrix(M, N, len, first, &A));
       PetscCall(GetFormat(A, &ev));
-      EXPECT(ev->ell.n, 64);
-      EXPECT(ev->csr.n, 40);
-      EXPECT(ev->inorder, !sorted);
-      for (PetscInt r = 0; r < M; r++) EXPECT(ev->perm[r], !sorted ? r : r < 64 ? 63 - r : 64 + M - 1 - r);
+      EXPECT(ev->plain->ell.n, 64);
+      EXPECT(ev->plain->csr.n, 40);
+      EXPECT(ev->plain->inorder, !sorted);
+      for (PetscInt r = 0; r < M; r++) EXPECT(ev->plain->perm[r], !sorted ? r : r < 64 ? 63 - r : 64 + M - 1 - r);
       PetscCall(EVCHYBDestroyHostCopy(&ev));
       PetscCall(MatDestroy(&A));
     }
@@ -296,7 +296,7 @@ static PetscErrorCode TestLongest(void)
     for (PetscInt r = 0; r < 128; r++) len[r] = r % 2 ? cases[k].other : cases[k].len;
     PetscCall(MakeMatrix(128, 400, len, first, &A));
     PetscCall(GetFormat(A, &ev));
-    EXPECT(ev->ell.n, cases[k].nell);
+    EXPECT(ev->plain->ell.n, cases[k].nell);
     PetscCall(EVCHYBDestroyHostCopy(&ev));
     PetscCall(MatDestroy(&A));
   }

@@ -200,7 +200,7 @@ static PetscScalar Stored(const GallopPack *p, const GallopPackSlice *s, PetscIn
 /* Each row once, in a slice or in pieces, and its entries in order, all bits of them */
 static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
 {
-  const GallopPack  *p = ev->pack;
+  const GallopPack  *p = ev->packed->pack;
   const PetscInt    *i, *j;
   const PetscScalar *a;
   PetscInt           m, lines[GALLOP_PACK_CLASSES] = {0}, shared = 0;
@@ -256,8 +256,11 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
       PetscCheck(row < 0 || next == i[row + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " entries of row %" PetscInt_FMT " are missing", what, i[row + 1] - next, row);
     }
   }
-  for (PetscInt r = 0; r < ev->csr.n; r++)
-    PetscCheck(i[ev->perm[r] + 1] - i[ev->perm[r]] > ev->options.maxell, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is not long", what, ev->perm[r]);
+  for (PetscInt q = p->nslice - p->npiece; q < p->nslice; q++) {
+    const PetscInt row = p->slice[q].rows.base;
+
+    PetscCheck(i[row + 1] - i[row] > ev->options.maxell, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is not long", what, row);
+  }
   for (PetscInt r = 0; r < m; r++) PetscCheck(seen[r], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is nowhere", what, r);
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++)
     PetscCheck(lines[k] == p->figures.lines[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " lines of class %d, %" PetscCount_FMT " were counted", what, lines[k], k, p->figures.lines[k]);
@@ -336,7 +339,7 @@ static PetscErrorCode AddedInOrder(Mat A, Mat plain, PetscBool device, PetscBool
 
     if (range->kind != EVCHYB_RANGE_ELL) continue; /* several threads share a row of others */
     for (PetscInt r = range->first * EVCHYB_BLOCK; r < range->end * EVCHYB_BLOCK; r++) {
-      inorder[ev->perm[r]] = PETSC_TRUE;
+      inorder[ev->plain->perm[r]] = PETSC_TRUE;
       compared++;
     }
   }
@@ -435,11 +438,11 @@ static PetscErrorCode CheckPacks(Mat A, Mat packed, Expect expect, const char wh
   for (int k = 0; k < 2; k++) {
     if (!data[k]) continue;
     PetscCall(EVCHYBCopyToHost((const EVCHYB *)data[k], &copy[k]));
-    PetscCheck(copy[k]->pack, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not packed", what);
+    PetscCheck(copy[k]->packed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not packed", what);
     PetscCall(CheckEntries(A, copy[k], what));
-    PetscCall(CheckExpect(copy[k]->pack, expect, what));
+    PetscCall(CheckExpect(copy[k]->packed->pack, expect, what));
   }
-  if (copy[1]) PetscCall(CheckSame(copy[0]->pack, copy[1]->pack, what));
+  if (copy[1]) PetscCall(CheckSame(copy[0]->packed->pack, copy[1]->packed->pack, what));
   for (int k = 0; k < 2; k++)
     if (copy[k]) PetscCall(EVCHYBDestroyHostCopy(&copy[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -465,7 +468,7 @@ static PetscErrorCode GetDicts(Mat packed, const void *dict[2])
     const void *data;
 
     PetscCall(MatGallopGetFormatData(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
-    dict[k] = data && ((const EVCHYB *)data)->pack ? ((const EVCHYB *)data)->pack->dict : NULL;
+    dict[k] = data && ((const EVCHYB *)data)->packed ? ((const EVCHYB *)data)->packed->pack->dict : NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -580,9 +583,9 @@ static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
   for (int k = 0; k < 2; k++) {
     const EVCHYB *ev = (const EVCHYB *)data[k];
 
-    PetscCheck(!ev || ev->pack, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Not packed on %s", k ? "the GPU" : "the host");
-    kept[k] = (PetscBool)(ev && ev->pack->figures.lines[GALLOP_PACK_32] >= PETSC_INT_MAX / 2);
-    if (ev && (by > 0 || kept[k])) ev->pack->figures.lines[GALLOP_PACK_32] += by;
+    PetscCheck(!ev || ev->packed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Not packed on %s", k ? "the GPU" : "the host");
+    kept[k] = (PetscBool)(ev && ev->packed->pack->figures.lines[GALLOP_PACK_32] >= PETSC_INT_MAX / 2);
+    if (ev && (by > 0 || kept[k])) ev->packed->pack->figures.lines[GALLOP_PACK_32] += by;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -656,8 +659,8 @@ static PetscErrorCode CheckNewValues(Values values, PetscScalar newvalue, PetscI
       PetscCall(FormatAt(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
       PetscCheck(kept[k] == same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The pack on %s was %skept, with values of kind %d, step %d", where, kept[k] ? "" : "not ", (int)values, step);
       PetscCheck(!place || dict[0][k] == dict[1][k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s has moved, with values of kind %d, step %d", where, (int)values, step);
-      PetscCheck(ev->pack->unsorted == (PetscBool)(few && step == NEW_RECIPROCALS), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s is %sin order, with values of kind %d, step %d", where,
-                 ev->pack->unsorted ? "not " : "", (int)values, step);
+      PetscCheck(ev->packed->pack->unsorted == (PetscBool)(few && step == NEW_RECIPROCALS), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s is %sin order, with values of kind %d, step %d", where,
+                 ev->packed->pack->unsorted ? "not " : "", (int)values, step);
     }
     PetscCall(CheckMatrix(A, plain, packed, (Expect){1, kind, GALLOP_PACK_STRIDED}, "after a new value"));
   }
@@ -708,7 +711,7 @@ static PetscErrorCode CheckRanges(const EVCHYB *ev, Columns columns)
     most = PetscMax(most, each);
     different++;
   }
-  PetscCheck(next == ev->pack->nslice - ev->pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " slices are computed", next, ev->pack->nslice - ev->pack->npiece);
+  PetscCheck(next == ev->packed->pack->nslice - ev->packed->pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " slices are computed", next, ev->packed->pack->nslice - ev->packed->pack->npiece);
   PetscCheck(ev->options.slices || columns != COLUMNS_STRIDED || most > 1 || next <= 2 * EVCHYB_PACK_WARPS * ev->processors, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices by strides, one a warp", next);
   PetscCheck(ev->options.slices || columns == COLUMNS_STRIDED || each == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices a warp, of columns of kind %d", each, (int)columns);
   PetscCheck((wanted > 1 && next < 9 * EVCHYB_PACK_WARPS * ev->processors) || different == wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices in %" PetscInt_FMT " ranges, not %" PetscInt_FMT, next, different, wanted);
@@ -787,8 +790,8 @@ static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt e
     PetscCall(MultiplyAt(B, m, place, &x, &z));
     PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, "storage auto"));
     PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
-    PetscCheck((PetscBool)(ev->pack != NULL) == (PetscBool)(place && expected), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns of kind %d in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", (int)columns, m, place ? "the GPU" : "the host");
-    if (ev->pack) PetscCall(CheckRanges(ev, columns));
+    PetscCheck((PetscBool)(ev->packed != NULL) == (PetscBool)(place && expected), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns of kind %d in %" PetscInt_FMT " rows on %s", ev->packed ? "" : "not ", (int)columns, m, place ? "the GPU" : "the host");
+    if (ev->packed) PetscCall(CheckRanges(ev, columns));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
   }
@@ -827,11 +830,11 @@ static PetscErrorCode CheckWarpRows(PetscInt processors)
   PetscCall(EVCHYBCopyToHost(at, &ev));
   for (int k = 0; k < ev->launch.n; k++) {
     const EVCHYBRange     *range = &ev->launch.range[k];
-    const GallopPackSlice *piece = ev->pack->slice + ev->pack->nslice - ev->pack->npiece;
+    const GallopPackSlice *piece = ev->packed->pack->slice + ev->packed->pack->nslice - ev->packed->pack->npiece;
 
     for (PetscInt q = range->first; q < range->end && range->kind == EVCHYB_RANGE_PIECES; q++) {
       const PetscInt  entries = (piece[q].width - 1) * GALLOP_PACK_ROWS + piece[q].last;
-      const PetscBool several = (PetscBool)(piece[q].at || (q + 1 < ev->pack->npiece && piece[q + 1].at));
+      const PetscBool several = (PetscBool)(piece[q].at || (q + 1 < ev->packed->pack->npiece && piece[q + 1].at));
 
       PetscCheck((range->count == 1) == (!several && entries <= EVCHYB_WARP_ROW), PETSC_COMM_SELF, PETSC_ERR_PLIB, "A piece of %" PetscInt_FMT " entries is computed by %d warps", entries, (int)range->count);
       if (range->count > 1) continue;

@@ -52,17 +52,17 @@ static PetscErrorCode CheckFormats(Mat A, IS order, Mat B)
   PetscCall(GetFormat(B, &b));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
   PetscCall(ISGetIndices(order, &k));
-  n = a->ell.n + a->csr.n + a->nlisted;
+  n = a->plain->ell.n + a->plain->csr.n + a->plain->nlisted;
   for (PetscInt r = 0; r < n; r++) {
-    PetscCheck(a->perm[r] == k[r] - rstart, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the format's row %" PetscInt_FMT " is %" PetscInt_FMT ", the order's %" PetscInt_FMT, r, a->perm[r], k[r] - rstart);
-    moved += a->perm[r] != r;
+    PetscCheck(a->plain->perm[r] == k[r] - rstart, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the format's row %" PetscInt_FMT " is %" PetscInt_FMT ", the order's %" PetscInt_FMT, r, a->plain->perm[r], k[r] - rstart);
+    moved += a->plain->perm[r] != r;
   }
-  PetscCheck(moved > n / 2 && !a->inorder, PETSC_COMM_SELF, PETSC_ERR_PLIB, "only %" PetscInt_FMT " of %" PetscInt_FMT " rows change their place: nothing is tested", moved, n);
-  PetscCheck(b->ell.n + b->csr.n + b->nlisted == n && b->inorder, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the rows of the permuted matrix are not in order");
-  for (PetscInt r = 0; r < n; r++) PetscCheck(b->perm[r] == r, PETSC_COMM_SELF, PETSC_ERR_PLIB, "row %" PetscInt_FMT " of the permuted matrix comes as number %" PetscInt_FMT, b->perm[r], r);
+  PetscCheck(moved > n / 2 && !a->plain->inorder, PETSC_COMM_SELF, PETSC_ERR_PLIB, "only %" PetscInt_FMT " of %" PetscInt_FMT " rows change their place: nothing is tested", moved, n);
+  PetscCheck(b->plain->ell.n + b->plain->csr.n + b->plain->nlisted == n && b->plain->inorder, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the rows of the permuted matrix are not in order");
+  for (PetscInt r = 0; r < n; r++) PetscCheck(b->plain->perm[r] == r, PETSC_COMM_SELF, PETSC_ERR_PLIB, "row %" PetscInt_FMT " of the permuted matrix comes as number %" PetscInt_FMT, b->plain->perm[r], r);
   /* the same column blocks and rows of SubCSR, no more padding */
-  PetscCheck(a->ell.nz == b->ell.nz && a->csr.nz == b->csr.nz && a->nempty == b->nempty, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscCount_FMT " and %" PetscCount_FMT " stored entries, %" PetscCount_FMT " and %" PetscCount_FMT " in the permuted matrix",
-             a->ell.nz, a->csr.nz, b->ell.nz, b->csr.nz);
+  PetscCheck(a->plain->ell.nz == b->plain->ell.nz && a->plain->csr.nz == b->plain->csr.nz && a->nempty == b->nempty, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscCount_FMT " and %" PetscCount_FMT " stored entries, %" PetscCount_FMT " and %" PetscCount_FMT " in the permuted matrix",
+             a->plain->ell.nz, a->plain->csr.nz, b->plain->ell.nz, b->plain->csr.nz);
   PetscCall(ISRestoreIndices(order, &k));
   PetscCall(EVCHYBDestroyHostCopy(&a));
   PetscCall(EVCHYBDestroyHostCopy(&b));

@@ -1,7 +1,6 @@
-/* EVCHYB: its entry in the list of formats, its options, what it shows, and the decisions that host and GPU share */
+/* EVCHYB: its entry in the list of formats, its options, its build and what it shows */
 
 #include "evchyb.h"
-#include "../common/bits.h"
 #include <gallop/deviceimpl.h>
 
 GALLOP_FORMAT_TYPES(EVCHYB)
@@ -162,394 +161,182 @@ EVCHYBOptions EVCHYBOptionsFor(const EVCHYBOptions *given, const GallopCSR *csr)
   return o;
 }
 
-void EVCHYBGetKeyShape(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBKeyShape *shape)
+/* ---- rows -> choose -> build -> apply ---- */
+
+static PetscErrorCode Destroy(EVCHYB *ev)
 {
-  const int       most       = 62; /* bits left beside the class */
-  const int       columns    = GallopBitsFor((uint64_t)PetscMax(csr->n - 1, 0));
-  const int       windowbits = options->window && csr->m ? GallopBitsFor((uint64_t)((csr->m - 1) / options->window)) : 0;
-  const int       longbits   = GallopBitsFor((uint64_t)csr->nz);                             /* a row that names columns more than once may have more than n entries */
-  const PetscBool sorted     = (PetscBool)(options->firstcol && options->window != 1); /* nor are rows of one length sorted, where none are */
-  int             shortkey, longkey;
-
-  shape->window       = options->window;
-  shape->maxell       = options->maxell;
-  shape->lenbits      = GallopBitsFor((uint64_t)options->maxell);
-  shape->colbits      = sorted ? PetscMax(0, PetscMin(columns, most - windowbits - shape->lenbits)) : 0;
-  shape->colshift     = columns - shape->colbits;
-  shape->longcolbits  = sorted ? PetscMax(0, PetscMin(columns, most - longbits)) : 0;
-  shape->longcolshift = columns - shape->longcolbits;
-  shortkey            = windowbits + shape->lenbits + shape->colbits;
-  longkey             = longbits + shape->longcolbits;
-  shape->classbit     = PetscMax(shortkey, longkey);
-}
-
-/* Where the sorted rows are split, from the number of empty, short and long ones (section 2.1). Packed, only long ones are left. */
-void EVCHYBSplit(PetscInt nempty, PetscInt nshort, PetscInt nlong, EVCHYB *ev)
-{
-  ev->byrow       = (PetscBool)(ev->options.byrow && ev->nz >= ev->options.byrow);
-  ev->nempty      = nempty;
-  ev->nlisted     = !ev->pack && nempty <= ev->m / 2 ? nempty : 0;
-  ev->ell.nb      = ev->pack ? 0 : nshort / EVCHYB_BLOCK;
-  ev->ell.n       = ev->ell.nb * EVCHYB_BLOCK;
-  ev->csr.nmerged = ev->pack ? 0 : nshort - ev->ell.n;
-  ev->csr.n       = ev->csr.nmerged + nlong;
-}
-
-/* ---- packed storage ---- */
-
-/* Where most rows are empty, plain storage leaves them alone, and packed slices have them all */
-PetscBool EVCHYBWantsPack(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempty)
-{
-  if (ev->options.storage == EVCHYB_PLAIN || !GallopPackIndicesFit(csr)) return PETSC_FALSE;
-  if (ev->options.storage == EVCHYB_PACKED) return PETSC_TRUE;
-  return (PetscBool)(ev->processors && csr->nz >= EVCHYB_PACK_ENTRIES * ev->processors && nempty <= csr->m / 2);
-}
-
-/* What so many entries take by a sample of them; as much as in CSR where it has none */
-static PetscLogDouble BytesBySample(const GallopPackCost *cost, PetscLogDouble n)
-{
-  const PetscLogDouble csr = sizeof(PetscScalar) + sizeof(int32_t);
-
-  return n * (cost->entries ? (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries : csr);
-}
-
-static PetscInt PiecesOf(PetscCount len)
-{
-  return (PetscInt)((len + EVCHYB_PIECE - 1) / EVCHYB_PIECE);
-}
-
-/* Every so manieth of the pieces of long rows, all of them together, where csr is; FreePieces() frees what this made */
-static PetscErrorCode CutRows(const GallopCSR *csr, const PetscInt rows[], PetscInt num, PetscInt all, PetscInt every, GallopPackOrder *order, PetscBool *done)
-{
-  PetscInt *piece, k = 0, n = 0;
-
   PetscFunctionBegin;
-  *done         = PETSC_TRUE;
-  order->pieces = (all + every - 1) / every;
-  if (!order->pieces) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscMalloc1(2 * (PetscCount)order->pieces, &piece));
-  for (PetscInt r = 0; r < num; r++) {
-    for (PetscInt at = 0; at < csr->host_i[rows[r] + 1] - csr->host_i[rows[r]]; at += EVCHYB_PIECE) {
-      if (k++ % every) continue;
-      piece[n]                   = rows[r];
-      piece[order->pieces + n++] = at;
-    }
-  }
-  order->pieceRow = piece;
-  if (PetscMemTypeCUDA(csr->memtype)) {
-    const size_t bytes = 2 * (size_t)order->pieces * sizeof(*piece);
-    void        *memory;
-
-    PetscCall(GallopDeviceMalloc(bytes, &memory));
-    *done = (PetscBool)(memory != NULL);
-    if (memory) PetscCall(GallopDeviceCopyIn(memory, piece, bytes));
-    PetscCall(PetscFree(piece));
-    order->pieceRow = (const PetscInt *)memory;
-  }
-  order->pieceAt = order->pieceRow ? order->pieceRow + order->pieces : NULL;
+  if (ev->work) PetscCall((*ev->work->destroy)(ev));
+  PetscCall(PetscFree(ev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FreePieces(const GallopCSR *csr, GallopPackOrder *order)
+static PetscErrorCode Create(const void *options, const GallopCSR *csr, PetscCount maxbytes, EVCHYB **created)
 {
+  EVCHYB *ev;
+
   PetscFunctionBegin;
-  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order->pieces * sizeof(PetscInt), (void *)order->pieceRow));
-  else PetscCall(PetscFree(order->pieceRow));
-  order->pieceRow = order->pieceAt = NULL;
-  order->pieces                    = 0;
+  PetscCall(PetscNew(&ev));
+  ev->memtype  = csr->memtype;
+  ev->m        = csr->m;
+  ev->n        = csr->n;
+  ev->nz       = csr->nz;
+  ev->maxbytes = maxbytes;
+  ev->options  = EVCHYBOptionsFor((const EVCHYBOptions *)options, csr);
+  *created     = ev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The order of rows: that of the matrix, which reads and writes vectors best, unless sorted ones take a tenth less. What a sample takes in it, and one of the pieces, goes to cost and pieces. */
-static PetscErrorCode ChooseOrder(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *sorted, GallopPackOrder *order, GallopPackCost *cost, GallopPackCost *pieces)
+/* The storage that is chosen, or plain storage where there is no room for it; none, and *built is NULL, where there is no room for that either */
+static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), void **built)
 {
-  GallopPackCost costs[GALLOP_PACK_COSTS];
+  EVCHYBChoice choice;
+  PetscBool    done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(GallopPackMeasure(pack, csr, order, costs));
-  order->stride = GallopPackPickStride(costs);
-  *cost         = costs[order->stride - 1];
-  *pieces       = costs[GALLOP_PACK_STRIDES];
-  if (!sorted->num) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopPackMeasure(pack, csr, sorted, costs));
-  if ((PetscLogDouble)costs[0].bytes * (PetscLogDouble)cost->entries < 0.9 * (PetscLogDouble)cost->bytes * (PetscLogDouble)costs[0].entries) {
-    order->perm = sorted->perm;
-    order->num  = sorted->num;
-    *cost       = costs[0];
+  ev->nempty = rows->nempty;
+  PetscCall(EVCHYBChoose(ev, csr, rows, &choice));
+  if (choice.pack) PetscCall(EVCHYBPackedBuild(ev, csr, rows, &choice, ev->maxbytes, &done));
+  if (!done) PetscCall((*buildplain)(ev, csr, rows, ev->maxbytes, &done));
+  if (done) *built = ev;
+  else {
+    ev->work = NULL;
+    PetscCall(Destroy(ev));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  EVCHYBMakePack - Packs the matrix, if that pays or was asked for
-
-  Input Parameters:
-+ csr    - the matrix
-. sorted - its rows but those of SubCSR, sorted by windows, where csr is
-. num    - how many they are
-. rows   - those of SubCSR, on the host, the longest ones last
-- nrows  - how many they are
-*/
-PetscErrorCode EVCHYBMakePack(const GallopCSR *csr, const PetscInt sorted[], PetscInt num, const PetscInt rows[], PetscInt nrows, EVCHYB *ev)
+static PetscErrorCode EVCHYBBuild_Host(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  const EVCHYBOptions  *o      = &ev->options;
-  const GallopPackOrder others = {.perm = sorted, .num = o->window == 1 ? 0 : num, .longest = o->maxell};
-  GallopPackOrder       order  = {.num = csr->m, .longest = o->maxell};
-  GallopPackCost        cost = {0}, costofpieces = {0};
-  const PetscBool       asked  = (PetscBool)(o->storage == EVCHYB_PACKED);
-  PetscBool             done   = PETSC_TRUE;
-  PetscLogDouble        nlong  = 0;
-  PetscInt              pieces = 0, slices; /* and pieces: what warps or GPU blocks take */
+  EVCHYB    *ev = NULL;
+  EVCHYBRows rows;
 
   PetscFunctionBegin;
-  for (PetscInt k = 0; k < nrows; k++) {
-    const PetscInt len = csr->host_i[rows[k] + 1] - csr->host_i[rows[k]];
-
-    nlong += (PetscLogDouble)len;
-    pieces += PiecesOf(len);
-  }
-  slices = (csr->m - nrows) / GALLOP_PACK_ROWS + pieces;
-  if (!asked && slices < EVCHYB_PACK_SLICES * ev->processors) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopPackBegin(csr, &ev->pack));
-  if (!ev->pack) PetscFunctionReturn(PETSC_SUCCESS);
-  order.piece = EVCHYB_SAMPLED;
-  if (!asked) PetscCall(CutRows(csr, rows, nrows, pieces, PetscMax(1, (pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
-  if (done) PetscCall(ChooseOrder(ev->pack, csr, &others, &order, &cost, &costofpieces));
-  PetscCall(FreePieces(csr, &order));
-  if (done && !asked) { /* entries have to take few bytes beside their values */
-    const PetscLogDouble most = (PetscLogDouble)sizeof(PetscScalar) + (slices >= EVCHYB_PACK_STORED_SLICES * ev->processors ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES);
-
-    done = (PetscBool)(BytesBySample(&cost, (PetscLogDouble)csr->nz - nlong) + BytesBySample(&costofpieces, nlong) <= most * (PetscLogDouble)csr->nz);
-  }
-  if (done) {
-    order.piece = EVCHYB_PIECE;
-    PetscCall(CutRows(csr, rows, nrows, pieces, 1, &order, &done));
-    if (done) PetscCall(GallopPackFinish(ev->pack, csr, &order, ev->maxbytes, &done));
-    PetscCall(FreePieces(csr, &order));
-  }
-  if (!done) PetscCall(GallopPackDestroy(&ev->pack));
+  *built = NULL;
+  PetscCall(Create(options, csr, maxbytes, &ev));
+  EVCHYBRowsCount_Host(&ev->options, csr, &rows);
+  PetscCall(EVCHYBRowsSort_Host(&ev->options, csr, EVCHYBTriesPacked(ev, csr, rows.nempty), &rows));
+  PetscCall(BuildStorage(ev, csr, &rows, EVCHYBPlainBuild_Host, built));
+  PetscCall(EVCHYBRowsFree_Host(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* EVCHYBRefreshPack - New values. Where they do not fit as those before did, all is built again at the same place; ev->lost says that there was no room. */
-PetscErrorCode EVCHYBRefreshPack(const GallopFormatWork *work, const GallopCSR *csr, EVCHYB *ev, PetscBool *fits)
+#if PetscDefined(HAVE_CUDA)
+static PetscErrorCode EVCHYBBuild_Device(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
+{
+  EVCHYB    *ev = NULL;
+  EVCHYBRows rows;
+  PetscBool  fits;
+
+  PetscFunctionBegin;
+  *built = NULL;
+  PetscCall(Create(options, csr, maxbytes, &ev));
+  PetscCall(GallopDeviceGetProcessors(&ev->processors));
+  PetscCall(EVCHYBRowsSort_Device(&ev->options, csr, &rows, &fits));
+  if (!fits) {
+    PetscCall(Destroy(ev));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (EVCHYBTriesPacked(ev, csr, rows.nempty)) {
+    PetscCall(PetscMalloc1(rows.nlong, &rows.longrows));
+    if (rows.nlong) PetscCall(GallopDeviceCopyOut(rows.longrows, rows.nonempty + rows.nshort, (size_t)rows.nlong * sizeof(*rows.longrows)));
+  }
+  PetscCall(BuildStorage(ev, csr, &rows, EVCHYBPlainBuild_Device, built));
+  PetscCall(EVCHYBRowsFree_Device(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+static PetscErrorCode EVCHYBDestroy(void **data)
+{
+  PetscFunctionBegin;
+  PetscCall(Destroy((EVCHYB *)*data));
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBApply(void *data, const GallopProduct *p)
+{
+  EVCHYB *ev = (EVCHYB *)data;
+
+  PetscFunctionBegin;
+  PetscCall((*ev->work->apply)(ev, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New values. Where they do not fit as those before did, all is built again at the same place; ev->lost says that there was no room. */
+static PetscErrorCode Refresh(EVCHYB *ev, const GallopCSR *csr, PetscErrorCode (*build)(const void *, const GallopCSR *, PetscCount, void **))
 {
   const EVCHYBOptions options = ev->options;
-  EVCHYB              before;
+  const PetscCount    maxbytes = ev->maxbytes;
+  PetscBool           fits;
   void               *built;
 
   PetscFunctionBegin;
-  ev->bytes -= ev->pack->bytes;
-  PetscCall(GallopPackRefresh(ev->pack, csr, ev->maxbytes ? ev->maxbytes - (PetscCount)ev->bytes : 0, fits));
-  ev->bytes += ev->pack->bytes;
-  if (*fits) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscInfo(NULL, "EVC-HYB: the new values of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix cannot be stored as those before: it is packed again\n", ev->m, ev->n));
-  PetscCall(GallopPackDestroy(&ev->pack));
-  PetscCall((*work->build)(&options, csr, ev->maxbytes, &built));
+  PetscCall((*ev->work->refresh)(ev, csr, &fits));
+  if (fits) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*ev->work->destroy)(ev));
+  ev->work = NULL;
+  PetscCall((*build)(&options, csr, maxbytes, &built));
   ev->lost = PetscNot(built);
   if (built) {
-    before           = *ev;
-    *ev              = *(EVCHYB *)built;
-    *(EVCHYB *)built = before;
-    PetscCall((*work->destroy)(&built));
+    *ev = *(EVCHYB *)built;
+    PetscCall(PetscFree(built));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static PetscErrorCode EVCHYBRefresh_Host(void *data, const GallopCSR *csr)
+{
+  PetscFunctionBegin;
+  PetscCall(Refresh((EVCHYB *)data, csr, EVCHYBBuild_Host));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+static PetscErrorCode EVCHYBRefresh_Device(void *data, const GallopCSR *csr)
+{
+  PetscFunctionBegin;
+  PetscCall(Refresh((EVCHYB *)data, csr, EVCHYBBuild_Device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
 
 static PetscBool EVCHYBLost(const void *data)
 {
   return ((const EVCHYB *)data)->lost;
 }
 
-/* ---- the launch plan ---- */
+const GallopFormatWork EVCHYBHost = {EVCHYBBuild_Host, EVCHYBRefresh_Host, EVCHYBApply, EVCHYBDestroy, NULL, NULL};
+#if PetscDefined(HAVE_CUDA)
+const GallopFormatWork EVCHYBDevice = {EVCHYBBuild_Device, EVCHYBRefresh_Device, EVCHYBApply, EVCHYBDestroy, NULL, NULL};
+#endif
 
-/* Warps a processor that keep the memory of an H200 busy, with EVCHYB_ATONCE entries a thread in flight */
-static const PetscInt WarpsWanted = 24;
-
-static void MarksAdd(EVCHYBMarks *marks, PetscInt rows, PetscCount blocks, EVCHYBRangeKind kind, PetscInt count)
+/* EVCHYBCopyToHost - A copy on the host of a format that was built at either place; EVCHYBDestroyHostCopy() frees it */
+PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
 {
-  const PetscInt k = marks->np++;
-
-  marks->rmark[k + 1]  = marks->rmark[k] + rows;
-  marks->gbmark[k + 1] = marks->gbmark[k] + blocks;
-  marks->kind[k]       = kind;
-  marks->count[k]      = count;
-}
-
-/* Threads a row: each has at most eight entries in the paper's Figure 1. Longer rows than the paper's SubELL would take have a warp at least, and more entries a thread where the GPU is busy without more threads. */
-static PetscInt ThreadsPerRow(PetscCount len, PetscInt entries)
-{
-  const PetscBool shorter = (PetscBool)(len <= 4 * EVCHYB_BLOCK);
-  PetscInt        tpr     = shorter ? 1 : EVCHYB_BLOCK;
-
-  while (tpr < EVCHYB_THREADS && len > (shorter ? 8 : entries) * tpr) tpr *= 2;
-  return tpr;
-}
-
-static void LaunchAdd(EVCHYBLaunch *launch, const EVCHYBMarks *marks, PetscInt k)
-{
-  EVCHYBRange *range = &launch->range[launch->n];
-
-  range->begin = launch->n ? launch->range[launch->n - 1].next : 0;
-  range->next  = range->begin + (unsigned int)(marks->gbmark[k + 1] - marks->gbmark[k]);
-  range->first = marks->rmark[k];
-  range->end   = marks->rmark[k + 1];
-  range->kind  = (short)marks->kind[k];
-  range->count = (short)marks->count[k];
-  launch->n++;
-}
-
-/* The order in which a GPU starts blocks is that of their numbers: what takes longest comes first */
-static void LaunchPlan(EVCHYB *ev)
-{
-  const EVCHYBMarks *csr = &ev->csr.marks, *ell = &ev->ell.marks;
-  const PetscInt     perblock = EVCHYB_THREADS * 4;
-  EVCHYBMarks        empty    = {0};
-
-  ev->launch.n = 0;
-  for (PetscInt k = csr->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, csr, k);
-  for (PetscInt k = ell->np - 1; k >= 0; k--) LaunchAdd(&ev->launch, ell, k);
-  if (ev->pack && ev->pack->nslice > ev->pack->npiece) {
-    /* where most lines have columns that are stored, a slice takes long, and slices differ: one a warp */
-    const GallopPackFigures *f     = &ev->pack->figures;
-    const PetscCount         lines = ev->pack->nline - ev->pack->nlong / GALLOP_PACK_ROWS, strided = f->lines[GALLOP_PACK_STRIDED] - f->strided;
-    const PetscInt           places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices, most = given ? given : 2 * strided < lines ? 1 : EVCHYB_PACK_EACH;
-    PetscInt                 left   = ev->pack->nslice - ev->pack->npiece;
-    EVCHYBMarks              packed = {0};
-
-    /* fewer slices a warp towards the end, which comes for all multiprocessors at about the same time then */
-    for (PetscInt each = most; left > 0; each /= 2) {
-      const PetscInt ofblock = each * EVCHYB_THREADS / EVCHYB_BLOCK, later = given || each == 1 ? 0 : PetscMin(left, each * places), blocks = (left - later + ofblock - 1) / ofblock, slices = PetscMin(left, blocks * ofblock);
-
-      if (!slices) continue;
-      MarksAdd(&packed, slices, blocks, EVCHYB_RANGE_PACKED, each);
-      LaunchAdd(&ev->launch, &packed, packed.np - 1);
-      left -= slices;
-    }
-  }
-  if (ev->nlisted) {
-    MarksAdd(&empty, ev->nlisted, (ev->nlisted + perblock - 1) / perblock, EVCHYB_RANGE_EMPTY, 0);
-    LaunchAdd(&ev->launch, &empty, 0);
-  }
-  /* measured, docs/evchyb.md */
-  if (ev->csr.nz > ev->ell.nz) ev->shape = EVCHYB_SHAPE_DEEP;
-  else if (ev->byrow) ev->shape = EVCHYB_SHAPE_LARGE;
-  else ev->shape = ev->ell.nz <= 6 * (PetscCount)ev->ell.n && 8 * ev->csr.nz <= ev->ell.nz ? EVCHYB_SHAPE_SHORT : EVCHYB_SHAPE_DEEP;
-}
-
-/* Packed rows, those of a warp first; and which of the rows at the end have several pieces, a GPU block each */
-static PetscErrorCode PlanPieces(EVCHYB *ev, const PetscCount i[], PetscCount **splitblk, PetscInt **splitrow)
-{
-  const PetscInt warps = EVCHYB_THREADS / EVCHYB_BLOCK, npiece = ev->pack->npiece;
-  SubCSR        *csr     = &ev->csr;
-  PetscInt       shorter = 0, r, k = 0;
-  PetscCount     ofwarp = EVCHYB_SHORT_ROW;
+  EVCHYB *h;
 
   PetscFunctionBegin;
-  /* with fewer, longer rows a GPU block each keeps more warps busy; with many, its warps wait for each other */
-  if (ev->processors) ofwarp = PetscMax(ofwarp, PetscMin(EVCHYB_WARP_ROW, (i[csr->n] - i[0]) / ((PetscCount)ev->processors * (WarpsWanted / 2))));
-  while (shorter < csr->n && i[shorter + 1] - i[shorter] <= ofwarp) shorter++;
-  for (r = shorter; r < csr->n && PiecesOf(i[r + 1] - i[r]) == 1; r++) { }
-  if (shorter) MarksAdd(&csr->marks, shorter, (shorter + warps - 1) / warps, EVCHYB_RANGE_PIECES, 1);
-  if (npiece > shorter) MarksAdd(&csr->marks, npiece - shorter, npiece - shorter, EVCHYB_RANGE_PIECES, warps);
-  csr->gpublks = csr->marks.gbmark[csr->marks.np];
-  csr->split   = EVCHYB_PIECE;
-  csr->nsplit  = csr->n - r;
-  csr->nparts  = npiece - r;
-  PetscCall(PetscMalloc2(csr->nsplit + 1, splitblk, csr->nparts, splitrow));
-  (*splitblk)[0] = 0;
-  for (PetscInt b = 0; b < csr->nsplit; b++) {
-    (*splitblk)[b + 1] = (*splitblk)[b] + PiecesOf(i[r + b + 1] - i[r + b]);
-    while (k < (*splitblk)[b + 1]) (*splitrow)[k++] = b;
-  }
-  LaunchPlan(ev);
+  PetscCall(PetscNew(&h));
+  *h         = *ev;
+  h->memtype = PETSC_MEMTYPE_HOST;
+  if (ev->plain) PetscCall(EVCHYBPlainCopyToHost(ev->plain, ev->memtype, &h->plain));
+  if (ev->packed) PetscCall(EVCHYBPackedCopyToHost(ev->packed, ev->memtype, &h->packed));
+  *copy = h;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  EVCHYBPlan - Distributes the GPU blocks: rmark, gbmark and gpublks of both parts
-
-  Input Parameter:
-. i - row pointer of SubCSR
-
-  Output Parameters:
-+ splitblk - first GPU block of each row that several compute
-- splitrow - which of these rows each of the blocks computes a part of; to be freed with it by PetscFree2()
-*/
-PetscErrorCode EVCHYBPlan(EVCHYB *ev, const PetscCount i[], PetscCount **splitblk, PetscInt **splitrow)
+PetscErrorCode EVCHYBDestroyHostCopy(EVCHYB **copy)
 {
-  const EVCHYBOptions *o            = &ev->options;
-  SubELL              *ell          = &ev->ell;
-  SubCSR              *csr          = &ev->csr;
-  const PetscInt       warpsinblock = EVCHYB_THREADS / EVCHYB_BLOCK, processors = ev->processors;
-  PetscInt             b, r, columns = o->columns, split = o->split, longest = o->split, entries = 8;
-
   PetscFunctionBegin;
-  /* a matrix that would leave the GPU idle is cut finer, until every processor has WarpsWanted warps or a thread has no more entries than it asks for at once */
-  if (processors) {
-    columns = PetscMin(columns, PetscMax(EVCHYB_ATONCE, (PetscInt)(ell->nz / EVCHYB_BLOCK / (processors * WarpsWanted))));
-    entries = PetscMax(8, (PetscInt)PetscMin(64, csr->nz / ((PetscCount)processors * WarpsWanted * EVCHYB_BLOCK)));
-    split   = PetscMin(split, PetscMax(4 * EVCHYB_THREADS, EVCHYBRoundUp((PetscInt)(csr->nz / (processors * WarpsWanted / warpsinblock)))));
-    longest = PetscMax(split, PetscMin(longest, EVCHYB_ATONCE * EVCHYB_THREADS)); /* what one GPU block has in flight at once is not worth adding up partial sums */
-  }
-  csr->split = split;
-  PetscCall(PetscMemzero(&ell->marks, sizeof(ell->marks)));
-  for (int c = 0; c < EVCHYB_CLASSES; c++) {
-    EVCHYBRangeKind kind  = EVCHYB_RANGE_ELL;
-    PetscInt        warps = 1, rows = 1, perblock, blocks = ell->classes[c];
-
-    if (ev->byrow) { /* in order of rows, lengths are mixed */
-      if (c < EVCHYB_LONGCLASS) continue;
-      if (c == EVCHYB_LONGCLASS)
-        for (int k = 0; k < c; k++) blocks += ell->classes[k];
-    }
-    if (!blocks) continue;
-    while (warps < warpsinblock && ((PetscInt)1 << c) > columns * warps && c > (ev->byrow ? EVCHYB_LONGCLASS : 0)) warps *= 2;
-    /* rows half as long as the longest: two a thread, and so on */
-    while (kind == EVCHYB_RANGE_ELL && warps == 1 && !ev->byrow && rows < o->rowsmax && ((PetscInt)2 << c) * rows <= ell->LCmax) rows *= 2;
-    perblock = warpsinblock / warps * rows;
-    if (warps > 1) kind = EVCHYB_RANGE_SHARED;
-    MarksAdd(&ell->marks, blocks, (blocks + perblock - 1) / perblock, kind, warps > 1 ? warps : rows);
-  }
-  ell->gpublks = ell->marks.gbmark[ell->marks.np];
-
-  PetscCall(PetscMemzero(&csr->marks, sizeof(csr->marks)));
-  if (ev->pack) {
-    PetscCall(PlanPieces(ev, i, splitblk, splitrow));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  for (r = 0; r < csr->n && i[r + 1] - i[r] <= longest;) {
-    PetscInt   next = r + 1, tpr;
-    PetscCount most = i[r + 1] - i[r];
-
-    if (r < csr->nmerged) { /* the rows merged from SubELL come in no order of length: one row block */
-      for (; next < csr->nmerged; next++) most = PetscMax(most, i[next + 1] - i[next]);
-      next = csr->nmerged;
-      tpr  = ThreadsPerRow(most, entries);
-    } else {
-      tpr = ThreadsPerRow(most, entries);
-      for (; next < csr->n && i[next + 1] - i[next] <= longest && ThreadsPerRow(i[next + 1] - i[next], entries) == tpr; next++) { }
-    }
-    MarksAdd(&csr->marks, next - r, ((PetscCount)(next - r) * tpr + EVCHYB_THREADS - 1) / EVCHYB_THREADS, EVCHYB_RANGE_CSR, tpr);
-    r = next;
-  }
-  csr->nsplit = csr->n - r;
-  csr->nparts = 0;
-  for (b = r; b < csr->n; b++) csr->nparts += (i[b + 1] - i[b] + split - 1) / split;
-  PetscCall(PetscMalloc2(csr->nsplit + 1, splitblk, csr->nparts, splitrow));
-  (*splitblk)[0] = 0;
-  for (b = 0; b < csr->nsplit; b++) {
-    (*splitblk)[b + 1] = (*splitblk)[b] + (i[r + b + 1] - i[r + b] + split - 1) / split;
-    for (PetscCount k = (*splitblk)[b]; k < (*splitblk)[b + 1]; k++) (*splitrow)[k] = b;
-  }
-  /* a cluster adds up sooner than blocks that meet in memory, but all blocks of the launch then start by clusters */
-  if (csr->nsplit && ev->overlaps && i[csr->n] - i[csr->n - 1] <= EVCHYB_CLUSTER * EVCHYB_ATONCE * EVCHYB_THREADS && 2 * (i[csr->n] - i[r]) > ev->nz)
-    MarksAdd(&csr->marks, csr->nsplit, EVCHYB_CLUSTER * csr->nsplit, EVCHYB_RANGE_CLUSTER, EVCHYB_CLUSTER);
-  else if (csr->nsplit) MarksAdd(&csr->marks, csr->nsplit, csr->nparts, EVCHYB_RANGE_SPLIT, split);
-  csr->gpublks = csr->marks.gbmark[csr->marks.np];
-  LaunchPlan(ev);
+  PetscCall(EVCHYBPlainFree_Host(&(*copy)->plain));
+  PetscCall(EVCHYBPackedFree_Host(&(*copy)->packed));
+  PetscCall(PetscFree(*copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* ---- what it shows ---- */
 
 enum {
   FIGURE_M, /* of all blocks */
@@ -578,17 +365,21 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
   f[FIGURE_N]       = ev->n;
   f[FIGURE_NZ]      = (PetscLogDouble)ev->nz;
   f[FIGURE_NEMPTY]  = ev->nempty;
-  f[FIGURE_ELLROWS] = ev->ell.n;
-  f[FIGURE_ELLNZ]   = (PetscLogDouble)ev->ell.nz;
-  f[FIGURE_CSRROWS] = ev->csr.n;
-  f[FIGURE_CSRNZ]   = (PetscLogDouble)ev->csr.nz;
   f[FIGURE_BYTES]   = (PetscLogDouble)ev->bytes;
-  if (ev->pack) {
-    f[FIGURE_PACKED] = (PetscLogDouble)ev->pack->nz;
-    f[FIGURE_CSRNZ]  = (PetscLogDouble)ev->pack->nlong;
-    for (int k = 0; k < GALLOP_PACK_CLASSES; k++) f[FIGURE_LINES + k] = (PetscLogDouble)ev->pack->figures.lines[k];
-    for (int k = 0; k < GALLOP_PACK_VALUES; k++) f[FIGURE_SLOTS + k] = (PetscLogDouble)ev->pack->figures.slots[k];
-    f[FIGURE_SHARED] = (PetscLogDouble)ev->pack->figures.shared;
+  if (ev->plain) {
+    f[FIGURE_ELLROWS] = ev->plain->ell.n;
+    f[FIGURE_ELLNZ]   = (PetscLogDouble)ev->plain->ell.nz;
+    f[FIGURE_CSRROWS] = ev->plain->csr.n;
+    f[FIGURE_CSRNZ]   = (PetscLogDouble)ev->plain->csr.nz;
+  } else {
+    const GallopPack *pack = ev->packed->pack;
+
+    f[FIGURE_CSRROWS] = ev->packed->nlong;
+    f[FIGURE_PACKED]  = (PetscLogDouble)pack->nz;
+    f[FIGURE_CSRNZ]   = (PetscLogDouble)pack->nlong;
+    for (int k = 0; k < GALLOP_PACK_CLASSES; k++) f[FIGURE_LINES + k] = (PetscLogDouble)pack->figures.lines[k];
+    for (int k = 0; k < GALLOP_PACK_VALUES; k++) f[FIGURE_SLOTS + k] = (PetscLogDouble)pack->figures.slots[k];
+    f[FIGURE_SHARED] = (PetscLogDouble)pack->figures.shared;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -650,20 +441,23 @@ static PetscErrorCode ViewFloor(const EVCHYB *ev, PetscViewer viewer)
 
 static PetscErrorCode EVCHYBViewDetail(const void *data, PetscViewer viewer)
 {
-  const EVCHYB *ev = (const EVCHYB *)data;
+  const EVCHYB *ev        = (const EVCHYB *)data;
+  const SubELL  no        = {0}, *ell = ev->plain ? &ev->plain->ell : &no; /* packed storage has slices instead, */
+  const PetscInt    ncsr    = ev->plain ? ev->plain->csr.n : ev->packed->nlong; /* and the long rows in pieces */
+  const PetscCount  gpublks = ev->plain ? ev->plain->csr.gpublks : ev->packed->gpublks;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubELL: %" PetscInt_FMT " column blocks of %d rows, LCmax %" PetscInt_FMT ", gpublks %" PetscCount_FMT ", window %" PetscInt_FMT "\n", ev->ell.nb, EVCHYB_BLOCK,
-                                               ev->ell.LCmax, ev->ell.gpublks, ev->options.window));
-  PetscCall(MarksView("SubELL", &ev->ell.marks, viewer));
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubCSR: %" PetscInt_FMT " rows, %" PetscInt_FMT " of them merged, gpublks %" PetscCount_FMT "\n", ev->csr.n, ev->csr.nmerged, ev->csr.gpublks));
-  PetscCall(MarksView("SubCSR", &ev->csr.marks, viewer));
-  if (ev->pack) {
-    char order[64] = "sorted";
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubELL: %" PetscInt_FMT " column blocks of %d rows, LCmax %" PetscInt_FMT ", gpublks %" PetscCount_FMT ", window %" PetscInt_FMT "\n", ell->nb, EVCHYB_BLOCK, ell->LCmax,
+                                               ell->gpublks, ev->options.window));
+  PetscCall(MarksView("SubELL", &ell->marks, viewer));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubCSR: %" PetscInt_FMT " rows, %" PetscInt_FMT " of them merged, gpublks %" PetscCount_FMT "\n", ncsr, ev->plain ? ev->plain->csr.nmerged : 0, gpublks));
+  PetscCall(MarksView("SubCSR", ev->plain ? &ev->plain->csr.marks : &ev->packed->marks, viewer));
+  if (ev->packed) {
+    const GallopPack *pack      = ev->packed->pack;
+    char              order[64] = "sorted";
 
-    if (ev->pack->stride) PetscCall(PetscSNPrintf(order, sizeof(order), "%" PetscInt_FMT " apart", ev->pack->stride));
-    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "Packed: %" PetscInt_FMT " slices of %d rows, %s, %" PetscInt_FMT " numbers in the dictionary, %zu bytes\n", ev->pack->nslice, GALLOP_PACK_ROWS, order,
-                                                 ev->pack->ndict, ev->pack->bytes));
+    if (pack->stride) PetscCall(PetscSNPrintf(order, sizeof(order), "%" PetscInt_FMT " apart", pack->stride));
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "Packed: %" PetscInt_FMT " slices of %d rows, %s, %" PetscInt_FMT " numbers in the dictionary, %zu bytes\n", pack->nslice, GALLOP_PACK_ROWS, order, pack->ndict, pack->bytes));
   }
   if (PetscMemTypeCUDA(ev->memtype)) PetscCall(ViewFloor(ev, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,9 +1,9 @@
 #pragma once
 
-/* For .cu files only: a warp multiplies a slice of packed entries (gallop/packimpl.h) */
+/* A warp multiplies a slice of packed storage */
 
 #include <gallop/cudaimpl.h>
-#include <gallop/packimpl.h>
+#include "packed.h"
 
 /* Two numbers that stand side by side: those of a lane's two rows */
 template <typename T>

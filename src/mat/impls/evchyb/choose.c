@@ -1,0 +1,139 @@
+/* EVCHYB: plain or packed storage, and the order of packed rows */
+
+#include "evchyb.h"
+#include <gallop/deviceimpl.h>
+
+/* EVCHYBTriesPacked - Whether packed storage is to be looked at. Where most rows are empty, plain storage leaves them alone, and packed slices have them all. */
+PetscBool EVCHYBTriesPacked(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempty)
+{
+  if (ev->options.storage == EVCHYB_PLAIN || !GallopPackIndicesFit(csr)) return PETSC_FALSE;
+  if (ev->options.storage == EVCHYB_PACKED) return PETSC_TRUE;
+  return (PetscBool)(ev->processors && csr->nz >= EVCHYB_PACK_ENTRIES * ev->processors && nempty <= csr->m / 2);
+}
+
+/* Bytes of n entries by a sample of them; as many as in CSR where it has none */
+static PetscLogDouble BytesBySample(const GallopPackCost *cost, PetscLogDouble n)
+{
+  const PetscLogDouble csr = sizeof(PetscScalar) + sizeof(int32_t);
+
+  return n * (cost->entries ? (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries : csr);
+}
+
+static PetscInt PiecesOf(PetscCount len)
+{
+  return (PetscInt)((len + EVCHYB_PIECE - 1) / EVCHYB_PIECE);
+}
+
+/* EVCHYBCutRows - One of every number of pieces of long rows, where csr is; EVCHYBFreePieces() frees them. *done is false where the GPU has no room for them. */
+PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, PetscInt every, GallopPackOrder *order, PetscBool *done)
+{
+  PetscInt *piece, all = 0, k = 0, n = 0;
+
+  PetscFunctionBegin;
+  *done = PETSC_TRUE;
+  for (PetscInt r = 0; r < rows->nlong; r++) all += PiecesOf(csr->host_i[rows->longrows[r] + 1] - csr->host_i[rows->longrows[r]]);
+  order->pieces = (all + every - 1) / every;
+  if (!order->pieces) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(2 * (PetscCount)order->pieces, &piece));
+  for (PetscInt r = 0; r < rows->nlong; r++) {
+    const PetscInt row = rows->longrows[r];
+
+    for (PetscInt at = 0; at < csr->host_i[row + 1] - csr->host_i[row]; at += EVCHYB_PIECE) {
+      if (k++ % every) continue;
+      piece[n]                   = row;
+      piece[order->pieces + n++] = at;
+    }
+  }
+  order->pieceRow = piece;
+  if (PetscMemTypeCUDA(csr->memtype)) {
+    const size_t bytes = 2 * (size_t)order->pieces * sizeof(*piece);
+    void        *memory;
+
+    PetscCall(GallopDeviceMalloc(bytes, &memory));
+    *done = (PetscBool)(memory != NULL);
+    if (memory) PetscCall(GallopDeviceCopyIn(memory, piece, bytes));
+    PetscCall(PetscFree(piece));
+    order->pieceRow = (const PetscInt *)memory;
+  }
+  order->pieceAt = order->pieceRow ? order->pieceRow + order->pieces : NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, GallopPackOrder *order)
+{
+  PetscFunctionBegin;
+  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order->pieces * sizeof(PetscInt), (void *)order->pieceRow));
+  else PetscCall(PetscFree(order->pieceRow));
+  order->pieceRow = order->pieceAt = NULL;
+  order->pieces                    = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The order of rows: that of the matrix, which reads and writes vectors best, unless sorted ones take a tenth less. What a sample takes in it, and one of the pieces, goes to cost and pieces. */
+static PetscErrorCode ChooseOrder(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *sorted, GallopPackOrder *order, GallopPackCost *cost, GallopPackCost *pieces)
+{
+  GallopPackCost costs[GALLOP_PACK_COSTS];
+
+  PetscFunctionBegin;
+  PetscCall(GallopPackMeasure(pack, csr, order, costs));
+  order->stride = GallopPackPickStride(costs);
+  *cost         = costs[order->stride - 1];
+  *pieces       = costs[GALLOP_PACK_STRIDES];
+  if (!sorted->num) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopPackMeasure(pack, csr, sorted, costs));
+  if ((PetscLogDouble)costs[0].bytes * (PetscLogDouble)cost->entries < 0.9 * (PetscLogDouble)cost->bytes * (PetscLogDouble)costs[0].entries) {
+    order->perm = sorted->perm;
+    order->num  = sorted->num;
+    *cost       = costs[0];
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  EVCHYBChoose - Plain or packed storage, by the options or by a sample of what entries would take packed
+
+  Input Parameters:
++ ev   - what is known of the matrix
+. csr  - its arrays
+- rows - in the order of rows.h
+
+  Output Parameter:
+. choice - a pack with its dictionary, which EVCHYBPackedBuild() completes or destroys, and the order of its rows; no pack for plain storage
+*/
+PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, const EVCHYBRows *rows, EVCHYBChoice *choice)
+{
+  const EVCHYBOptions  *o      = &ev->options;
+  const PetscBool       asked  = (PetscBool)(o->storage == EVCHYB_PACKED);
+  const GallopPackOrder others = {.perm = rows->all, .num = o->window == 1 ? 0 : rows->nempty + rows->nshort, .longest = o->maxell};
+  GallopPackOrder       order  = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_SAMPLED};
+  GallopPackCost        cost = {0}, costofpieces = {0};
+  PetscBool             done   = PETSC_TRUE;
+  PetscLogDouble        nlong  = 0;
+  PetscInt              pieces = 0, slices; /* and pieces: what warps or thread blocks take */
+
+  PetscFunctionBegin;
+  *choice = (EVCHYBChoice){.pack = NULL};
+  if (!EVCHYBTriesPacked(ev, csr, rows->nempty)) PetscFunctionReturn(PETSC_SUCCESS);
+  for (PetscInt k = 0; k < rows->nlong; k++) {
+    const PetscInt len = csr->host_i[rows->longrows[k] + 1] - csr->host_i[rows->longrows[k]];
+
+    nlong += (PetscLogDouble)len;
+    pieces += PiecesOf(len);
+  }
+  slices = (csr->m - rows->nlong) / GALLOP_PACK_ROWS + pieces;
+  if (!asked && slices < EVCHYB_PACK_SLICES * ev->processors) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopPackBegin(csr, &choice->pack));
+  if (!choice->pack) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!asked) PetscCall(EVCHYBCutRows(csr, rows, PetscMax(1, (pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
+  if (done) PetscCall(ChooseOrder(choice->pack, csr, &others, &order, &cost, &costofpieces));
+  PetscCall(EVCHYBFreePieces(csr, &order));
+  if (done && !asked) { /* entries have to take few bytes beside their values */
+    const PetscLogDouble most = (PetscLogDouble)sizeof(PetscScalar) + (slices >= EVCHYB_PACK_STORED_SLICES * ev->processors ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES);
+
+    done = (PetscBool)(BytesBySample(&cost, (PetscLogDouble)csr->nz - nlong) + BytesBySample(&costofpieces, nlong) <= most * (PetscLogDouble)csr->nz);
+  }
+  choice->sorted = (PetscBool)(order.perm != NULL);
+  choice->stride = order.stride;
+  if (!done) PetscCall(GallopPackDestroy(&choice->pack));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,133 @@
+/* EVCHYB's packed storage on the GPU: the product */
+
+#include "../parts.cuh"
+#include "../evchyb.h"
+#include "packedkernels.cuh"
+
+static_assert(EVCHYB_WARP_ROW <= EVCHYB_PIECE, "a warp computes a row of one piece");
+
+/* Pieces of packed rows: the last ones, a thread block each, are of rows that have several */
+template <typename S, typename V>
+static __device__ __forceinline__ void SpMV_packed_rows(const GallopPackView &pack, PetscInt nslice, PetscInt npiece, PetscCount nparts, const PartsView<V> &parts, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+{
+  const int      warp  = threadIdx.x / WarpSize;
+  const PetscInt piece = range.first + (PetscInt)(range.count == 1 ? block * WarpsInBlock + warp : block);
+  PetscInt       row   = 0;
+  V              sum   = V(0);
+
+  if (piece < range.end) sum = GallopPackSumPiece<S::Lines, S::Kind, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
+  if (range.count == 1) {
+    sum = GallopGroupSum(sum, WarpSize);
+    if (piece < range.end && threadIdx.x % WarpSize == 0) GallopStore(v, row, sum);
+    return;
+  }
+  sum = GallopWarpsSum<EVCHYB_THREADS>(sum, EVCHYB_THREADS);
+  if (piece >= npiece - nparts) {
+    const PetscCount part = piece - (npiece - nparts);
+
+    StoreSplit(parts, parts.splitrow[part], part, row, sum, v);
+  } else if (threadIdx.x == 0) GallopStore(v, row, sum);
+}
+
+/* How the packed kernel is compiled: lines that are under way together, and thread blocks per multiprocessor, measured for 8 bytes, docs/packing.md; more lines of 16 do not fit registers. Kind: how values are stored */
+template <GallopPackValues Kind_>
+struct PackedShape {
+  static constexpr GallopPackValues Kind  = Kind_;
+  static constexpr int              Lines = sizeof(PetscScalar) > 8 ? 2 : 4, MinBlocks = 4;
+};
+
+/* The same product with the entries packed. A thread block has neighbouring slices, of which its warps take one after the other by turns. */
+template <typename S, typename V>
+__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const GallopPackView pack, const PetscInt nslice, const PetscInt npiece, const PetscCount nparts, const PartsView<V> parts, const GallopVectors<V> v, const bool fresh)
+{
+  __shared__ GallopPackSlice slices[WarpsInBlock][EVCHYB_PACK_EACH];
+  int                        k = 0;
+
+  if (fresh) GallopWaitForPredecessor();
+  while (blockIdx.x >= launch.range[k].next) k++;
+  const EVCHYBRange &range = launch.range[k];
+  const unsigned int block = blockIdx.x - range.begin;
+
+  if (range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V>(pack, nslice, npiece, nparts, parts, v, range, block);
+  else {
+    const int      warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
+    const PetscInt first = range.first + (PetscInt)block * range.count * WarpsInBlock + warp;
+    const int      num   = (int)PetscMin((PetscInt)range.count, (range.end - first + WarpsInBlock - 1) / WarpsInBlock);
+
+    if (lane < num) slices[warp][lane] = GallopPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
+    __syncwarp();
+    if (num > 0) GallopPackMultiply<S::Lines, S::Kind, V>(pack, slices[warp], num, v);
+  }
+  GallopWaitForPredecessor(); /* those that had nothing to do */
+}
+
+template <GallopPackValues Kind>
+static cudaError_t LaunchAs(const EVCHYB *ev, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
+{
+  const EVCHYBPacked *packed = ev->packed;
+  const GallopPack   *pack   = packed->pack;
+  const EVCHYBLaunch *launch = &ev->launch;
+
+  return GallopLaunch(SpMV_EVCHYB_packed<PackedShape<Kind>, PetscScalar>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(pack), pack->nslice, pack->npiece,
+                      packed->parts.nparts, PartsViewOf<PetscScalar>(&packed->parts), v, (bool)ev->fresh);
+}
+
+static cudaError_t Launch(const EVCHYB *ev, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
+{
+  const PetscCount *slots = ev->packed->pack->figures.slots;
+
+  if (slots[GALLOP_PACK_DICT8]) return LaunchAs<GALLOP_PACK_DICT8>(ev, v, stream);
+  if (slots[GALLOP_PACK_DICT16]) return LaunchAs<GALLOP_PACK_DICT16>(ev, v, stream);
+  return LaunchAs<GALLOP_PACK_VALUE>(ev, v, stream);
+}
+
+static PetscErrorCode Apply(EVCHYB *ev, const GallopProduct *p)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (ev->launch.n) {
+    PetscCallCUDA(Launch(ev, GallopVectorsOf(p), stream));
+    PetscCallCUDA(GallopNotFresh(stream, &ev->fresh));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* EVCHYBPackedPartsToDevice - The rows of several pieces, from the host, on which they stay where there is no room for them */
+PetscErrorCode EVCHYBPackedPartsToDevice(EVCHYB *ev, PetscCount maxbytes, PetscBool *done)
+{
+  EVCHYBParts *parts = &ev->packed->parts, host = *parts;
+  GallopCarver measure(NULL);
+  void        *base = NULL;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCallCUDA(GallopKernelOverlaps(SpMV_EVCHYB_packed<PackedShape<GALLOP_PACK_VALUE>, PetscScalar>, &ev->overlaps));
+  CarveParts(parts, &measure);
+  if (!maxbytes || ev->bytes + measure.Bytes() <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(measure.Bytes(), &base));
+  *parts = host;
+  if (!base) PetscFunctionReturn(PETSC_SUCCESS);
+  GallopCarver carver(base);
+
+  CarveParts(parts, &carver);
+  ev->bytes += carver.Bytes();
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(CopyParts(&host, parts, stream));
+  PetscCall(EVCHYBPartsFree(&host));
+  *done = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destroy(EVCHYB *ev)
+{
+  PetscFunctionBegin;
+  if (!ev->packed) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceFree(ev->packed->parts.splitblk)); /* where the one allocation begins */
+  PetscCall(GallopPackDestroy(&ev->packed->pack));
+  PetscCall(PetscFree(ev->packed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const EVCHYBStorageWork EVCHYBPackedDevice = {EVCHYBPackedRefresh, Apply, Destroy};

@@ -1,0 +1,276 @@
+/* Packed storage on the GPU: what slices will take, as packedplan.c has it */
+
+#include <cub/device/device_scan.cuh>
+#include "packedlines.cuh"
+#include "packeddevice.h"
+
+static __device__ __forceinline__ bool IsSingle(PetscScalar value)
+{
+  const PetscReal *part = reinterpret_cast<const PetscReal *>(&value);
+  bool             is   = true;
+
+#pragma unroll
+  for (int p = 0; p < GALLOP_PACK_PARTS; p++) is = is && GallopPackIsSingle(part[p]);
+  return is;
+}
+
+/* How the values of so many lines can be stored: aresingle(k) tells of the lane's in line k */
+template <typename AreSingle>
+static __device__ __forceinline__ GallopPackValues ValuesOf(PetscInt ndict, int lines, AreSingle aresingle)
+{
+  if (ndict) return GallopPackDictClass(ndict);
+  if constexpr (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
+  else {
+    for (int k = 0; k < lines; k++)
+      if (!__all_sync(0xffffffffu, aresingle(k))) return GALLOP_PACK_VALUE;
+    return GALLOP_PACK_SINGLE;
+  }
+}
+
+/* Whether columns increase and the slice takes at most so many bytes by diagonals, as *by then tells. *same: these lines are the first entries of all rows, the second ones, and so on. */
+static __device__ __forceinline__ bool PlanDiagonals(const Rows &s, Columns columns, const GallopPackPlan &plan, int64_t most, GallopPackPlan *by, bool *same)
+{
+  PetscInt next[2]   = {s.first[0], s.first[1]};
+  int      before[2] = {-1, -1}, width = 0;
+  bool     increases = true, on[2];
+
+  for (*same = true;; width++) {
+    const int  left = columns.Move(width, next);
+    const bool more = NextDiagonal(s, columns, next, on) != None;
+
+    if (!more || width % Columns::Size == 0) { /* more lines never take less */
+      *by = GallopPackByDiagonals(&plan, width + (more ? left : 0));
+      if (by->width > GALLOP_PACK_WIDEST || GallopPackSliceBytes(by) > most) return false;
+    }
+    if (!more) break;
+#pragma unroll
+    for (int h = 0; h < 2; h++) {
+      *same = *same && (on[h] || next[h] >= s.end[h]);
+      if (!on[h]) continue;
+      const int column = (int)columns.At(h, next[h]++);
+
+      increases = increases && column > before[h];
+      before[h] = column;
+    }
+  }
+  *same = __all_sync(0xffffffffu, *same);
+  return __all_sync(0xffffffffu, increases);
+}
+
+/* As pack.c's, by a warp */
+static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt slice, unsigned char *room, GallopPackPlan *plan)
+{
+  const Rows     s       = GetRows(m, i, order, slice, plan);
+  PetscInt       next[2] = {s.first[0], s.first[1]};
+  LineBefore     before;
+  bool           same;
+  GallopPackPlan by;
+  Columns        columns(j, i[m], s.end, room);
+
+  plan->values = ValuesOf(ndict, s.longest, [=](int k) {
+    bool are = true;
+
+#pragma unroll
+    for (int h = 0; h < 2; h++) are = are && (k >= s.end[h] - s.first[h] || IsSingle(a[s.first[h] + k]));
+    return are;
+  });
+  plan->width     = s.longest;
+  plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s.longest);
+  plan->diagonals = PETSC_FALSE;
+  GallopPackNoLines(plan);
+  if (s.step) { /* the least that it can take: nothing else is to be looked at then */
+    plan->lines[GALLOP_PACK_STRIDED] = plan->width;
+    if (PlanDiagonals(s, columns, *plan, GallopPackSliceBytes(plan), &by, &same)) {
+      if (!same) *plan = by;
+      return;
+    }
+    plan->lines[GALLOP_PACK_STRIDED] = 0;
+  }
+  for (int k = 0; k < s.longest; k++) {
+    int column[2];
+
+    (void)columns.Move(k, next);
+#pragma unroll
+    for (int h = 0; h < 2; h++) column[h] = next[h] < s.end[h] ? (int)columns.At(h, next[h]++) : -1;
+    CountLine(plan, s.step, column, &before);
+  }
+  if (s.step && plan->lines[GALLOP_PACK_STRIDED] < plan->width && PlanDiagonals(s, columns, *plan, GallopPackSliceBytes(plan) - 1, &by, &same)) *plan = by;
+}
+
+static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt piece, unsigned char *room, GallopPackPlan *plan)
+{
+  const GallopPackPlan own = GallopPackPieceOf(&order, i, piece);
+  Lines<PetscInt>      columns(j, own.first, own.entries, room);
+  Lines<PetscScalar>   values(a, own.first, own.entries, room);
+  LineBefore           before;
+
+  *plan        = own;
+  plan->values = ValuesOf(ndict, (int)own.width, [&](int k) {
+    values.Move(k);
+    return (!values.Has(k, 0) || IsSingle(values.Take(k, 0))) && (!values.Has(k, 1) || IsSingle(values.Take(k, 1)));
+  });
+  for (int k = 0; k < own.width; k++) {
+    int       column[2];
+    const int step = ColumnsOfLine(columns, k, column);
+
+    CountLine(plan, step, column, &before);
+  }
+}
+
+/* Orders of strides 1 to GALLOP_PACK_STRIDES by y, or the given one, and after them pieces; a warp a slice of the sample, or a piece */
+__global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, GallopPackCost *cost)
+{
+  __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
+  GallopPackPlan                         plan;
+
+  if (blockIdx.y < GallopPackNumOrders(&order)) {
+    order.stride = (PetscInt)blockIdx.y + 1;
+    if (WarpOfGrid() >= GallopPackSampleSize(&order, m)) return;
+    const PetscInt slice = GallopPackSampled(&order, m, (PetscInt)WarpOfGrid());
+
+    if (slice >= GallopPackNumSlices(&order, m)) return;
+    PlanSlice(m, ndict, i, j, a, order, slice, room[threadIdx.x / WarpSize], &plan);
+    cost += blockIdx.y;
+  } else {
+    if (WarpOfGrid() >= order.pieces) return;
+    PlanPiece(ndict, i, j, a, order, (PetscInt)WarpOfGrid(), room[threadIdx.x / WarpSize], &plan);
+    cost += GALLOP_PACK_STRIDES;
+  }
+  if (threadIdx.x % WarpSize) return;
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->bytes), (unsigned long long)GallopPackSliceBytes(&plan));
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->entries), (unsigned long long)plan.entries);
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->saved), (unsigned long long)plan.saved * GALLOP_PACK_UNIT);
+}
+
+PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_COSTS])
+{
+  const PetscInt  orders = GallopPackNumOrders(order);
+  const size_t    bytes  = GALLOP_PACK_COSTS * sizeof(*cost);
+  GallopPackOrder by     = *order;
+  PetscInt        most   = order->pieces;
+  void           *memory;
+  cudaStream_t    stream;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < GALLOP_PACK_COSTS; k++) cost[k] = {0, 0, 0};
+  for (by.stride = 1; by.stride <= orders; by.stride++) most = PetscMax(most, GallopPackSampleSize(&by, csr->m));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS); /* nothing is known then, and nothing packed */
+  PetscCall(GallopDeviceZero(memory, bytes));
+  MeasureKernel<<<dim3(PetscMax(1u, GallopBlocksFor((PetscCount)most * WarpSize, Threads)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, (GallopPackCost *)memory);
+  GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(cost, memory, bytes));
+  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What slices have in all: sums of a thread block, and of the grid */
+template <typename T>
+struct Sums {
+  T lines[GALLOP_PACK_CLASSES], slots[GALLOP_PACK_VALUES];
+  T strided;  /* lines of pieces whose columns are not stored */
+  T entries;
+  T longslots; /* places for values of pieces */
+  T shared;
+};
+static constexpr int NumSums = (int)(sizeof(Sums<unsigned int>) / sizeof(unsigned int));
+
+__global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, PetscInt nslice, PetscInt npiece, GallopPackPlan *__restrict__ plans, GallopPackPlaces *__restrict__ places, unsigned long long *total)
+{
+  __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
+  __shared__ Sums<unsigned int>          sums; /* of the thread block's slices: all of the grid would wait for each other's */
+  unsigned int *const                    each = reinterpret_cast<unsigned int *>(&sums);
+  const PetscCount                       slice = WarpOfGrid();
+  const bool                             first = threadIdx.x % WarpSize == 0;
+  GallopPackPlan                         plan;
+
+  if (threadIdx.x < NumSums) each[threadIdx.x] = 0;
+  __syncthreads();
+  if (slice < nslice - npiece) PlanSlice(m, ndict, i, j, a, order, (PetscInt)slice, room[threadIdx.x / WarpSize], &plan);
+  else if (slice < nslice) PlanPiece(ndict, i, j, a, order, (PetscInt)slice - (nslice - npiece), room[threadIdx.x / WarpSize], &plan);
+  if (first && slice == nslice) places[slice] = {0, 0, 0}; /* whose place gets the totals */
+  if (first && slice < nslice) {
+    const unsigned int slots = GALLOP_PACK_ROWS * (unsigned int)plan.width;
+
+    plans[slice]  = plan;
+    places[slice] = GallopPackPlacesOf(&plan);
+#pragma unroll
+    for (int k = 0; k < GALLOP_PACK_CLASSES; k++) atomicAdd(&sums.lines[k], (unsigned int)plan.lines[k]);
+    atomicAdd(&sums.slots[plan.values], slots);
+    atomicAdd(&sums.entries, (unsigned int)plan.entries);
+    if (slice >= nslice - npiece) {
+      atomicAdd(&sums.strided, (unsigned int)plan.lines[GALLOP_PACK_STRIDED]);
+      atomicAdd(&sums.longslots, slots);
+    }
+    atomicAdd(&sums.shared, (unsigned int)plan.shared);
+  }
+  __syncthreads();
+  if (threadIdx.x < NumSums && each[threadIdx.x]) atomicAdd(total + threadIdx.x, (unsigned long long)each[threadIdx.x]);
+}
+
+struct PlacesAdd {
+  __host__ __device__ GallopPackPlaces operator()(const GallopPackPlaces &a, const GallopPackPlaces &b) const { return {a.line + b.line, a.stream + b.stream, a.value + b.value}; }
+};
+
+static cudaError_t ScanPlaces(void *temp, size_t &bytes, GallopPackPlaces *places, PetscInt nslice, cudaStream_t stream)
+{
+  return cub::DeviceScan::ExclusiveScan(temp, bytes, places, places, PlacesAdd(), GallopPackPlaces{0, 0, 0}, (PetscCount)nslice + 1, stream);
+}
+
+struct Workspace {
+  GallopPackPlans               plans;
+  Sums<unsigned long long> *sums;
+  char                     *cub;
+  size_t                    cubbytes;
+};
+
+static size_t Carve(Workspace *w, PetscInt nslice, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(w->plans.plans, nslice);
+  carver.Take(w->plans.places, (PetscCount)nslice + 1);
+  carver.Take(w->sums, 1);
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
+  return carver.Bytes();
+}
+
+/* GallopPackPlan_Device - What each slice of a pack takes, and where it goes; all sizes of the pack. plans->memory is NULL where there is no room for it. */
+PetscErrorCode GallopPackPlan_Device(GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackPlans *plans, GallopPackPlaces *all)
+{
+  Workspace                w = {};
+  Sums<unsigned long long> sums;
+  void                    *memory;
+  size_t                   bytes;
+  cudaStream_t             stream;
+
+  PetscFunctionBegin;
+  *plans = {};
+  PetscCallCUDA(GallopKernelOverlaps(PlanKernel, &pack->overlaps));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(ScanPlaces(nullptr, w.cubbytes, w.plans.places, pack->nslice, stream));
+  bytes = Carve(&w, pack->nslice, NULL);
+  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)Carve(&w, pack->nslice, memory);
+  PetscCall(GallopDeviceZero(w.sums, sizeof(sums)));
+  PlanKernel<<<GallopBlocksFor(((PetscCount)pack->nslice + 1) * WarpSize, Threads), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, pack->npiece, w.plans.plans, w.plans.places, reinterpret_cast<unsigned long long *>(w.sums));
+  GallopCheckLaunch();
+  PetscCallCUDA(ScanPlaces(w.cub, w.cubbytes, w.plans.places, pack->nslice, stream));
+  PetscCall(GallopDeviceCopyOut(&sums, w.sums, sizeof(sums)));
+  PetscCall(GallopDeviceCopyOut(all, w.plans.places + pack->nslice, sizeof(*all)));
+  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)sums.lines[k];
+  for (int k = 0; k < GALLOP_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)sums.slots[k];
+  pack->figures.strided = (PetscCount)sums.strided;
+  pack->figures.shared  = (PetscCount)sums.shared;
+  pack->nz              = (PetscCount)sums.entries;
+  pack->nlong           = (PetscCount)sums.longslots;
+  pack->nline           = (PetscCount)all->line;
+  pack->nstream         = (PetscCount)all->stream;
+  pack->nvalue          = (PetscCount)all->value;
+  *plans                = w.plans;
+  plans->memory         = memory;
+  plans->bytes          = bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

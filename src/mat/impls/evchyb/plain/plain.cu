@@ -1,0 +1,45 @@
+/* EVCHYB's plain storage on the GPU: the product */
+
+#include "plainkernels.cuh"
+#include "../evchyb.h"
+
+template <typename V>
+__global__ static void ScaleKernel(PetscCount n, V beta, const V *y, V *z)
+{
+  for (PetscCount k = blockIdx.x * (PetscCount)blockDim.x + threadIdx.x; k < n; k += (PetscCount)gridDim.x * blockDim.x) z[k] = beta * y[k];
+}
+
+/* z = beta y for all rows, to which the kernel adds: some are empty and not listed. Nothing to do in the off-diagonal block of an MPI product. */
+static PetscErrorCode ScaleAll(PetscInt m, GallopVectors<PetscScalar> *v, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (!v->readsy) PetscCallCUDA(cudaMemsetAsync(v->z, 0, m * sizeof(PetscScalar), stream));
+  else if (v->beta != PetscScalar(1)) {
+    ScaleKernel<<<GallopBlocksFor(m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>((PetscCount)m, v->beta, v->y, v->z);
+    GallopCheckLaunch();
+  } else if (v->y != v->z) PetscCallCUDA(cudaMemcpyAsync(v->z, v->y, m * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
+  v->y    = v->z;
+  v->beta = PetscScalar(1);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Apply(EVCHYB *ev, const GallopProduct *p)
+{
+  const EVCHYBPlain         *plain  = ev->plain;
+  GallopVectors<PetscScalar> v      = GallopVectorsOf(p);
+  EVCHYBLaunch               launch = ev->launch;
+  cudaStream_t               stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (EVCHYBLeavesRows(plain, ev->nempty)) PetscCall(ScaleAll(ev->m, &v, stream));
+  else if (plain->nlisted && v.y == v.z && v.beta == PetscScalar(1)) launch.n--; /* empty rows come last, and keep what they have */
+  if (launch.n) {
+    if (plain->inorder) PetscCallCUDA(LaunchPlain<true, PetscScalar, PetscInt>(plain, &launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream));
+    else PetscCallCUDA(LaunchPlain<false, PetscScalar, PetscInt>(plain, &launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream));
+    PetscCallCUDA(GallopNotFresh(stream, &ev->fresh));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const EVCHYBStorageWork EVCHYBPlainDevice = {EVCHYBPlainRefresh_Device, Apply, EVCHYBPlainFree_Device};
