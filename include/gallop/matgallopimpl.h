@@ -108,9 +108,7 @@ typedef struct {
   GallopType          type;         /* the format's */
   struct _MatOps      parent;       /* the parent's functions where ours stand in A->ops */
   struct _MatOps     *parentonhost; /* all of them as they are when a matrix of the GPU is bound to the CPU; NULL until a product there needs one */
-  const char         *parenttype;   /* MATSEQAIJ, MATSEQAIJCUSPARSE, MATMPIAIJ or MATMPIAIJCUSPARSE: of this index in the list of parents */
-  int                 parentindex;
-  PetscBool           mpi, deviceparent;
+  PetscBool           mpi, deviceparent; /* what the parent is: a parallel matrix, one of AIJCUSPARSE */
   char               *lent[2]; /* strings to lend, the parent's name and the host's: the matrix's while they are lent, kept here in between, since products of matrices come often */
   PetscBool           build_in_assembly;
   GallopStructure     structure[GALLOP_STRUCTURES];
@@ -126,6 +124,13 @@ typedef struct {
   PetscErrorCode (*storevalues)(Mat);
   PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
 } Mat_Gallop;
+
+/* The parent's type, with device as it computes on the GPU */
+static inline MatType GallopParentType(PetscBool mpi, PetscBool device)
+{
+  if (mpi) return device ? MATMPIAIJCUSPARSE : MATMPIAIJ;
+  return device ? MATSEQAIJCUSPARSE : MATSEQAIJ;
+}
 
 PETSC_INTERN PetscErrorCode MatGallopGetContext(Mat, Mat_Gallop **);
 PETSC_INTERN PetscErrorCode MatGallopReset(GallopStructure *);

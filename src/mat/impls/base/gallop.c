@@ -9,9 +9,9 @@
 
 #define GALLOP_CONTEXT "MatGallop"
 
-/* The parents, by the index that MatDestroy needs: it may run when name and container are gone already (MatHeaderMerge) */
-static const char *const ParentTypes[] = {MATSEQAIJ, MATSEQAIJCUSPARSE, MATMPIAIJ, MATMPIAIJCUSPARSE};
-#define GALLOP_NPARENTS ((int)PETSC_STATIC_ARRAY_LENGTH(ParentTypes))
+/* The parents have a number, which MatDestroy needs: it may run when name and container are gone already (MatHeaderMerge) */
+#define GALLOP_NPARENTS               4
+#define GALLOP_PARENT(mpi, device)    (2 * (mpi) + (device))
 
 static PetscErrorCode (*ParentDestroy[GALLOP_NPARENTS])(Mat);
 
@@ -42,16 +42,16 @@ GALLOP_DESTROY(2)
 GALLOP_DESTROY(3)
 static PetscErrorCode (*const OwnDestroy[GALLOP_NPARENTS])(Mat) = {MatDestroy_Gallop_0, MatDestroy_Gallop_1, MatDestroy_Gallop_2, MatDestroy_Gallop_3};
 
-static PetscErrorCode GetParentIndex(const char type[], int *parent)
+/* What a matrix of this type is as a parent; *is is false where none of ours can be built on it */
+static PetscErrorCode GetParent(MatType type, PetscBool *is, PetscBool *mpi, PetscBool *device)
 {
-  PetscBool match;
-
   PetscFunctionBegin;
-  for (*parent = 0; *parent < GALLOP_NPARENTS; (*parent)++) {
-    PetscCall(PetscStrcmp(type, ParentTypes[*parent], &match));
-    if (match) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < GALLOP_NPARENTS; k++) {
+    *mpi    = (PetscBool)(k / 2);
+    *device = (PetscBool)(k % 2);
+    PetscCall(PetscStrcmp(type, GallopParentType(*mpi, *device), is));
+    if (*is) break;
   }
-  *parent = -1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -214,7 +214,7 @@ PetscErrorCode MatGallopInstall(Mat A)
     GALLOP_SLOTS_MPI(TAKE_ALWAYS, TAKE_WHERE)
   }
   GALLOP_SLOTS_BOTH(TAKE_ALWAYS, TAKE_WHERE)
-  PetscCall(InstallDestroy(A, g, g->parentindex));
+  PetscCall(InstallDestroy(A, g, GALLOP_PARENT(g->mpi, g->deviceparent)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -231,7 +231,7 @@ PetscErrorCode MatGallopUninstall(Mat A)
     GALLOP_SLOTS_MPI(GIVE_BACK, GIVE_BACK)
   }
   GALLOP_SLOTS_BOTH(GIVE_BACK, GIVE_BACK)
-  if (A->ops->destroy == OwnDestroy[g->parentindex]) {
+  if (A->ops->destroy == OwnDestroy[GALLOP_PARENT(g->mpi, g->deviceparent)]) {
     A->ops->destroy   = g->parent.destroy;
     g->parent.destroy = NULL;
   }
@@ -258,17 +258,17 @@ static PetscErrorCode MatConvert_Gallop_Any(Mat A, MatType newtype, MatReuse reu
   Mat         B = A;
   Mat_Gallop *g;
   PetscBool   same;
-  const char *parenttype;
+  MatType     parent;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  parenttype = g->parenttype;
+  parent = GallopParentType(g->mpi, g->deviceparent);
   if (reuse != MAT_INPLACE_MATRIX) { /* as MatConvert() makes AIJ of AIJ: MatDuplicate() would copy the viewer and the DM too */
     PetscUseTypeMethod(A, duplicate, MAT_COPY_VALUES, &B);
     PetscCall(MatPropagateSymmetryOptions(A, B));
   }
   PetscCall(MatGallopDetach(B));
-  PetscCall(PetscStrendswith(parenttype, newtype, &same)); /* aij, seqaij */
+  PetscCall(PetscStrendswith(parent, newtype, &same)); /* aij, seqaij */
   if (reuse == MAT_REUSE_MATRIX) {
     PetscCall(MatConvert(B, newtype, MAT_REUSE_MATRIX, newmat));
     PetscCall(MatDestroy(&B));
@@ -338,16 +338,17 @@ static PetscErrorCode ComposeConversions(Mat A, GallopType type, PetscBool mpi)
 
   PetscFunctionBegin;
   /* PETSc asks for the name as the caller wrote it, with seq, mpi or nothing before it */
-  for (int parent = mpi ? 2 : 0; parent < (mpi ? 4 : 2); parent++) {
+  for (int device = 0; device < 2; device++) {
+    const MatType     parent  = GallopParentType(mpi, (PetscBool)device);
     const char *const names[] = {own, type->root, type->aijroot};
 
     for (int k = 0; k < 3; k++) {
-      PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", ParentTypes[parent], names[k]));
+      PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", parent, names[k]));
       PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_AIJ_Gallop));
     }
-    PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "MatConvert_%s_", ParentTypes[parent]));
+    PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "MatConvert_%s_", parent));
     PetscCall(ForEachComposed(A, prefix, ComposeConversionTo, own));
-    PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", own, ParentTypes[parent]));
+    PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", own, parent));
     PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_Gallop_Any));
   }
   PetscCall(GallopTypeGetList(&other));
@@ -391,20 +392,18 @@ static PetscErrorCode StructuresCreate(Mat_Gallop *g)
 PetscErrorCode MatGallopAttach(Mat A, GallopType type)
 {
   Mat_Gallop *g;
-  PetscBool   mpi;
-  int         parent;
+  PetscBool   is, mpi, device;
   const char *name = ((PetscObject)A)->type_name, *own;
   PetscErrorCode (*f)(Mat);
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(GetParentIndex(name, &parent));
-  if (parent < 0) { /* ours already, or nothing that we can build on */
+  PetscCall(GetParent(name, &is, &mpi, &device));
+  if (!is) { /* ours already, or nothing that we can build on */
     PetscCheck(g && g->type == type, PetscObjectComm((PetscObject)A), PETSC_ERR_SUP, "Cannot make a matrix of type %s one of type %s: convert it to %s first", name, type->aijroot, MATAIJ);
     PetscCall(MatGallopInstall(A));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  mpi = (PetscBool)(parent >= 2);
   own = mpi ? type->mpi : type->seq;
   if (!g) {
     PetscCall(PetscNew(&g));
@@ -412,15 +411,13 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
     PetscCall(StructuresCreate(g));
     PetscCall(PetscObjectContainerCompose((PetscObject)A, GALLOP_CONTEXT, g, ContextDestroy));
   }
-  g->parenttype   = ParentTypes[parent];
-  g->parentindex  = parent;
   g->mpi          = mpi;
-  g->deviceparent = (PetscBool)(parent == 1 || parent == 3);
+  g->deviceparent = device;
   PetscCall(MatGallopInstall(A));
   if (!mpi && g->deviceparent) PetscCall(MatSolverTypeRegisterCUSPARSE_Gallop(type));
   PetscCall(ComposeConversions(A, type, mpi));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
-  if (parent == 3) {
+  if (mpi && device) {
     PetscErrorCode (*coo)(Mat, const PetscScalar[], InsertMode);
 
     PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &coo));
@@ -474,7 +471,7 @@ PetscErrorCode MatGallopDetach(Mat A)
   mpi = g->mpi;
   PetscCall(MatGallopUninstall(A));
   PetscCall(MatGallopForget(A, A));
-  if (((PetscObject)A)->type_name) PetscCall(PetscObjectChangeTypeName((PetscObject)A, g->parenttype));
+  if (((PetscObject)A)->type_name) PetscCall(PetscObjectChangeTypeName((PetscObject)A, GallopParentType(g->mpi, g->deviceparent)));
   PetscCall(PetscObjectCompose((PetscObject)A, GALLOP_CONTEXT, NULL));
   if (mpi) {
     Mat blocks[2] = {NULL, NULL};

@@ -33,7 +33,7 @@ static PetscErrorCode LoanAddOne(GallopLoan *loan, Mat A)
   if (!own) PetscFunctionReturn(PETSC_SUCCESS); /* lent already */
   PetscCheck(loan->n < (int)PETSC_STATIC_ARRAY_LENGTH(loan->mat), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Too many matrices in one operation");
   name                = &g->lent[loan->host];
-  loan->lent[loan->n] = !loan->host ? g->parenttype : g->mpi ? MATMPIAIJ : MATSEQAIJ;
+  loan->lent[loan->n] = GallopParentType(g->mpi, (PetscBool)(g->deviceparent && !loan->host));
   if (!*name) PetscCall(PetscStrallocpy(loan->lent[loan->n], name));
   PetscCall(PetscObjectReference((PetscObject)A)); /* the operation may destroy it, as a block of a result that is set up anew */
   if (!g->mpi) PetscCall(MatGallopTrustHost(A));

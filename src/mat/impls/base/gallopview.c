@@ -102,7 +102,7 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
     PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, some, 2, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     PetscCall(PetscViewerASCIIPushTab(viewer));
     PetscCall(ViewStructure(A, g->type->format, n, data, detail, viewer));
-    if (some[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", g->parenttype));
+    if (some[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", GallopParentType(g->mpi, g->deviceparent)));
     if (some[1]) PetscCall(ViewStructure(A, g->structure[GALLOP_TILEDSPMM].type->format, n, dense, detail, viewer));
     PetscCall(PetscViewerASCIIPopTab(viewer));
   }
