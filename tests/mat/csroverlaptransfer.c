@@ -1,7 +1,7 @@
 static char help[] = "Matrices of CSROVERLAP whose entries come from the host in big batches, once or for every product.\n\n";
 
 #include <petsc/private/matimpl.h>
-#include "../galloptest.h"
+#include "propertytest.h"
 #include "../../src/mat/impls/csroverlap/csroverlap.h"
 
 /* How the lengths of rows are drawn */
@@ -46,28 +46,20 @@ static PetscInt Column(Law law, PetscInt row, PetscInt k, PetscInt len, PetscInt
 /* Assembled on the host, whatever the type */
 static PetscErrorCode Create(Law law, PetscInt m, PetscInt n, MatType type, Mat *A)
 {
-  PetscInt    *i, *j;
-  PetscScalar *a;
-  Mat          plain;
+  TestEntries e;
+  Mat         plain;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(m + 1, &i));
-  i[0] = 0;
-  for (PetscInt row = 0; row < m; row++) i[row + 1] = i[row] + RowLength(law, row, m, n);
-  PetscCall(PetscMalloc2(i[m], &j, i[m], &a));
+  PetscCall(TestEntriesBegin(m, n, &e));
   for (PetscInt row = 0; row < m; row++) {
-    const PetscInt len = i[row + 1] - i[row];
+    const PetscInt len = RowLength(law, row, m, n);
 
-    for (PetscInt k = 0; k < len; k++) {
-      j[i[row] + k] = Column(law, row, k, len, n);
-      a[i[row] + k] = TestValue(law, row, k);
-    }
+    for (PetscInt k = 0; k < len; k++) PetscCall(TestEntriesPut(&e, Column(law, row, k, len, n), TestValue(law, row, k)));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, i, j, a, &plain));
+  PetscCall(TestEntriesEnd(&e, &plain));
   PetscCall(MatConvert(plain, type, MAT_INITIAL_MATRIX, A));
   PetscCall(MatDestroy(&plain));
-  PetscCall(PetscFree(i));
-  PetscCall(PetscFree2(j, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,6 +1,6 @@
 static char help[] = "The arrays of the EVC-HYB format for matrices small enough to write them down: where rows are split, merged, padded and distributed.\n\n";
 
-#include <petscgallop.h>
+#include "../galloptest.h"
 #include "../../src/mat/impls/evchyb/evchyb.h"
 
 /* A matrix with the given row lengths and first columns, columns consecutive, entry k of row r of value 1000 r + k + 1 */
@@ -27,9 +27,7 @@ static PetscErrorCode GetFormat(Mat A, EVCHYB **ev)
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecSet(x, 1.0));
   PetscCall(MatMult(A, x, y));
-  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
-  if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
-  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format was built");
+  PetscCall(TestFormatData(A, "MatMult()", &data));
   PetscCall(EVCHYBCopyToHost((const EVCHYB *)data, ev));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));

@@ -1,47 +1,10 @@
 static char help[] = "Packed storage of EVC-HYB: every entry is there, bit for bit; matrices made for each way to store columns and values, and for changes between them; products as in plain storage "
                      "to the last bit.\n\n";
 
-#include "../galloptest.h"
+#include "propertytest.h"
 #include "../../src/mat/impls/evchyb/evchyb.h"
 
 /* ---- matrices ---- */
-
-typedef struct {
-  PetscInt     m, n, nz, room;
-  PetscInt    *i, *j;
-  PetscScalar *a;
-} Entries;
-
-static PetscErrorCode EntriesBegin(PetscInt m, PetscInt n, PetscInt room, Entries *e)
-{
-  PetscFunctionBegin;
-  e->m    = m;
-  e->n    = n;
-  e->nz   = 0;
-  e->room = room;
-  PetscCall(PetscMalloc3(m + 1, &e->i, room, &e->j, room, &e->a));
-  e->i[0] = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static void Put(Entries *e, PetscInt column, PetscScalar value)
-{
-  if (column < 0 || column >= e->n) return;
-  e->j[e->nz]   = column;
-  e->a[e->nz++] = value;
-}
-
-static PetscErrorCode EntriesEnd(Entries *e, Mat *A)
-{
-  PetscFunctionBegin;
-  PetscCheck(e->nz <= e->room, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " entries, room for %" PetscInt_FMT, e->nz, e->room);
-  PetscCall(MatCreate(PETSC_COMM_SELF, A));
-  PetscCall(MatSetSizes(*A, e->m, e->n, e->m, e->n));
-  PetscCall(MatSetType(*A, MATSEQAIJ));
-  PetscCall(MatSeqAIJSetPreallocationCSR(*A, e->i, e->j, e->a));
-  PetscCall(PetscFree3(e->i, e->j, e->a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Values of each kind (of complex ones, zero is a number too): all different, few, many but not too many, and such as single precision has */
 typedef enum { VALUES_ALL, VALUES_256, VALUES_257, VALUES_MANY, VALUES_SINGLE, VALUES_KINDS } Values;
@@ -69,49 +32,49 @@ static PetscErrorCode Stencil(PetscInt nx, PetscInt ny, PetscInt nz, PetscInt do
 {
   const PetscInt m     = nx * ny * nz * dof;
   PetscInt       count = 0;
-  Entries        e;
+  TestEntries    e;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, m, m * 7 * dof, &e));
+  PetscCall(TestEntriesBegin(m, m, &e));
   for (PetscInt r = 0; r < m; r++) {
     const PetscInt node = r / dof, x = node % nx, y = node / nx % ny, z = node / nx / ny;
     const PetscInt at[7] = {z > 0 ? node - nx * ny : -1, y > 0 ? node - nx : -1,      x > 0 ? node - 1 : -1,           node,
                             x + 1 < nx ? node + 1 : -1,  y + 1 < ny ? node + nx : -1, z + 1 < nz ? node + nx * ny : -1};
 
     for (int k = 0; k < 7; k++)
-      for (PetscInt d = 0; d < dof && at[k] >= 0; d++) Put(&e, at[k] * dof + d, ValueOf(values, count++));
-    e.i[r + 1] = e.nz;
+      for (PetscInt d = 0; d < dof && at[k] >= 0; d++) PetscCall(TestEntriesPut(&e, at[k] * dof + d, ValueOf(values, count++)));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(EntriesEnd(&e, A));
+  PetscCall(TestEntriesEnd(&e, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Rows of width entries. Within a slice their first columns are apart by range - 1, and not by a stride; so are the second ones, and so on, or those are the first ones and one, and so on. */
 static PetscErrorCode Ranges(PetscInt m, PetscInt width, PetscInt range, PetscBool shared, Values values, Mat *A)
 {
-  Entries e;
+  TestEntries e;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, shared ? range + width : range * width, m * width, &e));
+  PetscCall(TestEntriesBegin(m, shared ? range + width : range * width, &e));
   for (PetscInt r = 0; r < m; r++) {
     for (PetscInt k = 0; k < width; k++) {
       const PetscInt from = r % 11 == 5 ? range - 1 : r % 11 == 9 ? 0 : (r * 7919 * (shared ? 1 : k + 1)) % range; /* whatever the stride */
 
-      Put(&e, shared ? from + k : from + k * range, ValueOf(values, r * width + k));
+      PetscCall(TestEntriesPut(&e, shared ? from + k : from + k * range, ValueOf(values, r * width + k)));
     }
-    e.i[r + 1] = e.nz;
+    TestEntriesEndRow(&e);
   }
-  PetscCall(EntriesEnd(&e, A));
+  PetscCall(TestEntriesEnd(&e, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Rows of many lengths, empty ones and long ones among them; columns in any order where asked for */
 static PetscErrorCode Mixed(PetscInt m, PetscInt n, PetscInt seed, PetscBool unordered, Values values, Mat *A)
 {
-  Entries e;
+  TestEntries e;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, n, m * 40 + 100000, &e));
+  PetscCall(TestEntriesBegin(m, n, &e));
   for (PetscInt r = 0; r < m; r++) {
     PetscInt len = (r * (seed + 3) + r / 7) % 11, step;
 
@@ -122,11 +85,11 @@ static PetscErrorCode Mixed(PetscInt m, PetscInt n, PetscInt seed, PetscBool uno
     for (PetscInt k = 0; k < len; k++) {
       const PetscInt at = unordered && r % 5 == 0 ? len - 1 - k : k;
 
-      Put(&e, at * step + (r * 31 + at * 17 + seed) % step, ValueOf(values, e.nz + seed));
+      PetscCall(TestEntriesPut(&e, at * step + (r * 31 + at * 17 + seed) % step, ValueOf(values, e.nz + seed)));
     }
-    e.i[r + 1] = e.nz;
+    TestEntriesEndRow(&e);
   }
-  PetscCall(EntriesEnd(&e, A));
+  PetscCall(TestEntriesEnd(&e, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,15 +97,15 @@ static PetscErrorCode Mixed(PetscInt m, PetscInt n, PetscInt seed, PetscBool uno
 static PetscErrorCode Gaps(Values values, Mat *A)
 {
   const PetscInt m = 3000;
-  Entries        e;
+  TestEntries    e;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, m, m * 5, &e));
+  PetscCall(TestEntriesBegin(m, m, &e));
   for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = 0; k < 5 && r / 300 % 2; k++) Put(&e, r + k * 11, ValueOf(values, e.nz));
-    e.i[r + 1] = e.nz;
+    for (PetscInt k = 0; k < 5 && r / 300 % 2; k++) PetscCall(TestEntriesPut(&e, r + k * 11, ValueOf(values, e.nz)));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(EntriesEnd(&e, A));
+  PetscCall(TestEntriesEnd(&e, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -151,15 +114,15 @@ static PetscErrorCode Uneven(PetscInt each, Values values, Mat *A)
 {
   const PetscInt m     = 200;
   PetscInt       count = 0;
-  Entries        e;
+  TestEntries    e;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, m, 5 * m + 5 * each, &e));
+  PetscCall(TestEntriesBegin(m, m, &e));
   for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = 0; k < (r % 50 == 17 ? each : 1); k++) Put(&e, (r + k) % m, ValueOf(values, count++));
-    e.i[r + 1] = e.nz;
+    for (PetscInt k = 0; k < (r % 50 == 17 ? each : 1); k++) PetscCall(TestEntriesPut(&e, (r + k) % m, ValueOf(values, count++)));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(EntriesEnd(&e, A));
+  PetscCall(TestEntriesEnd(&e, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -167,15 +130,15 @@ static PetscErrorCode Uneven(PetscInt each, Values values, Mat *A)
 static PetscErrorCode Long(Values values, Mat *A)
 {
   const PetscInt m = 20, n = 70000;
-  Entries        e;
+  TestEntries    e;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, n, m * 10000, &e));
+  PetscCall(TestEntriesBegin(m, n, &e));
   for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = 0; k < 129 + 450 * r; k++) Put(&e, r % 3 == 0 ? r + k : r % 3 == 1 ? 3 * k : 7 * k + k * k % 7, ValueOf(values, e.nz));
-    e.i[r + 1] = e.nz;
+    for (PetscInt k = 0; k < 129 + 450 * r; k++) PetscCall(TestEntriesPut(&e, r % 3 == 0 ? r + k : r % 3 == 1 ? 3 * k : 7 * k + k * k % 7, ValueOf(values, e.nz)));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(EntriesEnd(&e, A));
+  PetscCall(TestEntriesEnd(&e, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -224,16 +187,16 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
       const PetscInt row  = slice->rows.base;
       PetscInt       next = i[row] + (PetscInt)slice->at * GALLOP_PACK_ROWS;
 
-      PetscCheck(s >= p->nslice - p->npiece && !seen[row], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: slice %" PetscInt_FMT " is a piece of row %" PetscInt_FMT, what, s, row);
+      TestCheck(s >= p->nslice - p->npiece && !seen[row], "slice %" PetscInt_FMT " is a piece of row %" PetscInt_FMT, what, s, row);
       for (PetscInt k = 0; k < slice->width; k++) {
         for (int l = 0; l < (k + 1 < slice->width ? GALLOP_PACK_ROWS : slice->last); l++, next++, nz++) {
           const PetscScalar value = Stored(p, slice, k, GallopPackPlace(l));
 
-          PetscCheck(next < i[row + 1] && GallopPackNumber(p->line[slice->line + k], p->stream, GallopPackPlace(l)) == j[next] && !memcmp(&value, &a[next], sizeof(value)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entry %d of line %" PetscInt_FMT ", row %" PetscInt_FMT, what, l, k, row);
+          TestCheck(next < i[row + 1] && GallopPackNumber(p->line[slice->line + k], p->stream, GallopPackPlace(l)) == j[next] && !memcmp(&value, &a[next], sizeof(value)), "entry %d of line %" PetscInt_FMT ", row %" PetscInt_FMT, what, l, k, row);
         }
       }
       seen[row] = (PetscBool)(next == i[row + 1]);
-      PetscCheck(seen[row] || (s + 1 < p->nslice && p->slice[s + 1].rows.base == row && (PetscInt)p->slice[s + 1].at * GALLOP_PACK_ROWS == next - i[row]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " does not go on", what, row);
+      TestCheck(seen[row] || (s + 1 < p->nslice && p->slice[s + 1].rows.base == row && (PetscInt)p->slice[s + 1].at * GALLOP_PACK_ROWS == next - i[row]), "row %" PetscInt_FMT " does not go on", what, row);
       continue;
     }
     for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
@@ -241,45 +204,51 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
       const PetscInt row   = GallopPackRowOf(slice->rows, p->stream, place);
       PetscInt       next  = row < 0 ? 0 : i[row];
 
-      PetscCheck(row < m && (row < 0 || !seen[row]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: slice %" PetscInt_FMT " has row %" PetscInt_FMT, what, s, row);
+      TestCheck(row < m && (row < 0 || !seen[row]), "slice %" PetscInt_FMT " has row %" PetscInt_FMT, what, s, row);
       if (row >= 0) seen[row] = PETSC_TRUE;
       for (PetscInt k = 0; k < slice->width; k++) {
         PetscScalar value;
 
         if (!(GallopPackMaskOf(slice, p->stream, k / GALLOP_PACK_CHUNK, place) >> k % GALLOP_PACK_CHUNK & 1)) continue;
         value = Stored(p, slice, k, place);
-        PetscCheck(row >= 0 && next < i[row + 1] && GallopPackNumber(p->line[slice->line + k], p->stream, place) == j[next] && !memcmp(&value, &a[next], sizeof(value)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: line %" PetscInt_FMT " of slice %" PetscInt_FMT ", row %" PetscInt_FMT ": column %" PetscInt_FMT ", value %g", what, k, s, row,
-                   GallopPackNumber(p->line[slice->line + k], p->stream, place), (double)PetscRealPart(value));
+        TestCheck(row >= 0 && next < i[row + 1] && GallopPackNumber(p->line[slice->line + k], p->stream, place) == j[next] && !memcmp(&value, &a[next], sizeof(value)), "line %" PetscInt_FMT " of slice %" PetscInt_FMT ", row %" PetscInt_FMT ": column %" PetscInt_FMT ", value %g", what, k, s, row,
+                  GallopPackNumber(p->line[slice->line + k], p->stream, place), (double)PetscRealPart(value));
         next++;
         nz++;
       }
-      PetscCheck(row < 0 || next == i[row + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " entries of row %" PetscInt_FMT " are missing", what, i[row + 1] - next, row);
+      TestCheck(row < 0 || next == i[row + 1], "%" PetscInt_FMT " entries of row %" PetscInt_FMT " are missing", what, i[row + 1] - next, row);
     }
   }
-  for (PetscInt r = 0; r < ev->csr.n; r++)
-    PetscCheck(i[ev->perm[r] + 1] - i[ev->perm[r]] > ev->options.maxell, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is not long", what, ev->perm[r]);
-  for (PetscInt r = 0; r < m; r++) PetscCheck(seen[r], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is nowhere", what, r);
+  for (PetscInt r = 0; r < ev->csr.n; r++) TestCheck(i[ev->perm[r] + 1] - i[ev->perm[r]] > ev->options.maxell, "row %" PetscInt_FMT " is not long", what, ev->perm[r]);
+  for (PetscInt r = 0; r < m; r++) TestCheck(seen[r], "row %" PetscInt_FMT " is nowhere", what, r);
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++)
-    PetscCheck(lines[k] == p->figures.lines[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " lines of class %d, %" PetscCount_FMT " were counted", what, lines[k], k, p->figures.lines[k]);
-  PetscCheck(shared == p->figures.shared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " lines share their columns, %" PetscCount_FMT " were counted", what, shared, p->figures.shared);
-  PetscCheck(nz == p->nz, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries, not %" PetscCount_FMT, what, nz, p->nz);
+    TestCheck(lines[k] == p->figures.lines[k], "%" PetscInt_FMT " lines of class %d, %" PetscCount_FMT " were counted", what, lines[k], k, p->figures.lines[k]);
+  TestCheck(shared == p->figures.shared, "%" PetscInt_FMT " lines share their columns, %" PetscCount_FMT " were counted", what, shared, p->figures.shared);
+  TestCheck(nz == p->nz, "%" PetscCount_FMT " entries, not %" PetscCount_FMT, what, nz, p->nz);
   PetscCall(PetscFree(seen));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define SAME(array, n) PetscCheck((n) == 0 || !memcmp(h->array, d->array, (size_t)(n) * sizeof(*h->array)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in " #array, what)
-
 static PetscErrorCode CheckSame(const GallopPack *h, const GallopPack *d, const char what[])
 {
   PetscFunctionBegin;
-  PetscCheck(h->stride == d->stride && h->nslice == d->nslice && h->ndict == d->ndict && h->nz == d->nz && h->nline == d->nline && h->nstream == d->nstream && h->nvalue == d->nvalue && h->npiece == d->npiece && h->nlong == d->nlong && h->bytes == d->bytes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ: strides %" PetscInt_FMT " and %" PetscInt_FMT ", bytes %zu and %zu", what, h->stride, d->stride, h->bytes, d->bytes);
-  PetscCheck(!memcmp(&h->figures, &d->figures, sizeof(h->figures)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in figures", what);
-  SAME(dict, h->ndict);
-  SAME(slice, h->nslice);
-  SAME(line, h->nline);
-  SAME(stream, h->nstream * GALLOP_PACK_UNIT);
-  SAME(value, h->nvalue * GALLOP_PACK_UNIT);
+  TestSameNumber(h, d, stride, what);
+  TestSameNumber(h, d, nslice, what);
+  TestSameNumber(h, d, ndict, what);
+  TestSameNumber(h, d, nz, what);
+  TestSameNumber(h, d, nline, what);
+  TestSameNumber(h, d, nstream, what);
+  TestSameNumber(h, d, nvalue, what);
+  TestSameNumber(h, d, npiece, what);
+  TestSameNumber(h, d, nlong, what);
+  TestSameNumber(h, d, bytes, what);
+  PetscCall(TestSameBytes(&h->figures, &d->figures, sizeof(h->figures), "figures", what));
+  TestSameArray(h, d, dict, h->ndict, what);
+  TestSameArray(h, d, slice, h->nslice, what);
+  TestSameArray(h, d, line, h->nline, what);
+  TestSameArray(h, d, stream, h->nstream * GALLOP_PACK_UNIT, what);
+  TestSameArray(h, d, value, h->nvalue * GALLOP_PACK_UNIT, what);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -355,12 +324,7 @@ static PetscErrorCode CompareProducts(Mat A, Mat plain, Mat packed, VecType vect
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(A, &m, &n));
-  PetscCall(VecCreate(PETSC_COMM_SELF, &x));
-  PetscCall(VecSetSizes(x, n, n));
-  PetscCall(VecSetType(x, vectype));
-  PetscCall(VecCreate(PETSC_COMM_SELF, &z));
-  PetscCall(VecSetSizes(z, m, m));
-  PetscCall(VecSetType(z, vectype));
+  PetscCall(TestCreateVecsOfType(A, vectype, &x, &z));
   PetscCall(VecDuplicate(z, &y));
   PetscCall(VecDuplicate(z, &w));
   PetscCall(TestSetVec(x, 2));
@@ -387,7 +351,7 @@ static PetscErrorCode CompareProducts(Mat A, Mat plain, Mat packed, VecType vect
   PetscCall(PetscFree(inorder));
   PetscCall(TestSpecial(packed, A, TEST_MULT, x, z, what));
   PetscCall(MatGallopGetStatistics(packed, &after));
-  PetscCheck(after.products_host + after.products_device - before.products_host - before.products_device == 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the products were not ours", what);
+  TestCheck(after.products_host + after.products_device - before.products_host - before.products_device == 3, "the products were not ours", what);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));
@@ -409,16 +373,13 @@ static PetscErrorCode CheckExpect(const GallopPack *p, Expect expect, const char
   PetscCount all = 0;
 
   PetscFunctionBegin;
-  if (expect.stride >= 0) PetscCheck(p->stride == expect.stride, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stride %" PetscInt_FMT ", not %" PetscInt_FMT, what, p->stride, expect.stride);
+  if (expect.stride >= 0) TestCheck(p->stride == expect.stride, "stride %" PetscInt_FMT ", not %" PetscInt_FMT, what, p->stride, expect.stride);
   for (int k = 0; k < GALLOP_PACK_VALUES && expect.values >= 0; k++)
-    PetscCheck(k == expect.values || !p->figures.slots[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " values are stored in way %d, not %" PetscInt_FMT, what, p->figures.slots[k], k,
-               expect.values);
+    TestCheck(k == expect.values || !p->figures.slots[k], "%" PetscCount_FMT " values are stored in way %d, not %" PetscInt_FMT, what, p->figures.slots[k], k, expect.values);
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++) all += p->figures.lines[k];
   if (expect.lines >= 0)
-    PetscCheck(10 * p->figures.lines[expect.lines] > 9 * all, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " of %" PetscCount_FMT " lines are of class %" PetscInt_FMT, what,
-               p->figures.lines[expect.lines], all, expect.lines);
-  if (expect.shared)
-    PetscCheck(10 * p->figures.shared > 9 * all, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " of %" PetscCount_FMT " lines share their columns", what, p->figures.shared, all);
+    TestCheck(10 * p->figures.lines[expect.lines] > 9 * all, "%" PetscCount_FMT " of %" PetscCount_FMT " lines are of class %" PetscInt_FMT, what, p->figures.lines[expect.lines], all, expect.lines);
+  if (expect.shared) TestCheck(10 * p->figures.shared > 9 * all, "%" PetscCount_FMT " of %" PetscCount_FMT " lines share their columns", what, p->figures.shared, all);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -431,11 +392,11 @@ static PetscErrorCode CheckPacks(Mat A, Mat packed, Expect expect, const char wh
   PetscFunctionBegin;
   PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_HOST, &data[0]));
   PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_CUDA, &data[1]));
-  PetscCheck(data[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: nothing was built", what);
+  TestCheck(data[0], "nothing was built", what);
   for (int k = 0; k < 2; k++) {
     if (!data[k]) continue;
     PetscCall(EVCHYBCopyToHost((const EVCHYB *)data[k], &copy[k]));
-    PetscCheck(copy[k]->pack, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not packed", what);
+    TestCheck(copy[k]->pack, "not packed", what);
     PetscCall(CheckEntries(A, copy[k], what));
     PetscCall(CheckExpect(copy[k]->pack, expect, what));
   }
@@ -493,7 +454,7 @@ static PetscErrorCode Check(Mat *A, Expect expect, PetscBool unsorted, const cha
   expect.values = -1;
   PetscCall(CheckMatrix(*A, plain, packed, expect, what));
   PetscCall(GetDicts(packed, dict[1]));
-  for (int k = 0; k < 2; k++) PetscCheck(!dict[0][k] || dict[0][k] == dict[1][k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the dictionary on %s has moved", what, k ? "the GPU" : "the host");
+  for (int k = 0; k < 2; k++) TestCheck(!dict[0][k] || dict[0][k] == dict[1][k], "the dictionary on %s has moved", what, k ? "the GPU" : "the host");
   PetscCall(MatDestroy(&plain));
   PetscCall(MatDestroy(&packed));
   PetscCall(MatDestroy(A));
@@ -542,18 +503,18 @@ static PetscErrorCode CheckBits(PetscBool few)
   const PetscReal bits[] = {FromBits(0x8000000000000000 >> shift), FromBits(1), FromBits(0x7ff8000012345678 >> shift), FromBits(0xffffffffffffffff >> shift),
                             FromBits(0x7ff0000000000000 >> shift), 0.0,         FromBits(0x36a0000000000000 >> shift)};
   const PetscInt  m      = 200;
-  Entries         e;
+  TestEntries     e;
   Mat             A, packed;
   Vec             x, z;
   PetscBool       device = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(EntriesBegin(m, m, 7 * m, &e));
+  PetscCall(TestEntriesBegin(m, m, &e));
   for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = -3; k <= 3; k++) Put(&e, r + k, few || (r + k) % 3 ? bits[(r + k + 7) % 7] : TestValue(5, r, k));
-    e.i[r + 1] = e.nz;
+    for (PetscInt k = -3; k <= 3; k++) PetscCall(TestEntriesPut(&e, r + k, few || (r + k) % 3 ? bits[(r + k + 7) % 7] : TestValue(5, r, k)));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(EntriesEnd(&e, &A));
+  PetscCall(TestEntriesEnd(&e, &A));
   PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
   PetscCall(TestHasDevice(&device));
   for (int place = 0; place < (device ? 2 : 1); place++) {
@@ -764,7 +725,7 @@ static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt e
 {
   const PetscInt longest = 300;
   PetscInt       m       = slices * processors * GALLOP_PACK_ROWS;
-  Entries        e;
+  TestEntries    e;
   Mat            A, B;
   Vec            x, z;
   PetscBool      device;
@@ -772,15 +733,15 @@ static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt e
 
   PetscFunctionBegin;
   if (columns == COLUMNS_RANDOM || longer == COLUMNS_RANDOM) m = PetscMax(m, 400000); /* for which 16 bits do not do */
-  PetscCall(EntriesBegin(m, m, each * m + (every ? longest * (m / every + 1) : 0), &e));
+  PetscCall(TestEntriesBegin(m, m, &e));
   for (PetscInt r = 0; r < m; r++) {
     const PetscBool islong = (PetscBool)(every && r % every == 0);
     const PetscInt  len    = islong ? longest : each;
 
-    for (PetscInt k = 0; k < len && (PetscReal)r < share * (PetscReal)m; k++) Put(&e, ColumnOf(islong ? longer : columns, m, len, r, k), TestValue(6, r, k));
-    e.i[r + 1] = e.nz;
+    for (PetscInt k = 0; k < len && (PetscReal)r < share * (PetscReal)m; k++) PetscCall(TestEntriesPut(&e, ColumnOf(islong ? longer : columns, m, len, r, k), TestValue(6, r, k)));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(EntriesEnd(&e, &A));
+  PetscCall(TestEntriesEnd(&e, &A));
   PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
   PetscCall(TestHasDevice(&device));
   for (int place = 0; place < (device ? 2 : 1); place++) {
@@ -804,7 +765,7 @@ static PetscErrorCode CheckWarpRows(PetscInt processors)
   const PetscInt m      = 24 * processors;
   PetscInt       bywarp = 0, most = 0;
   PetscBool      device;
-  Entries        e;
+  TestEntries    e;
   Mat            A, plain, packed;
   const EVCHYB  *at;
   EVCHYB        *ev;
@@ -812,14 +773,14 @@ static PetscErrorCode CheckWarpRows(PetscInt processors)
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
   if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(EntriesBegin(m, n, 3200 * m, &e));
+  PetscCall(TestEntriesBegin(m, n, &e));
   for (PetscInt r = 0; r < m; r++) {
     const PetscInt len = r < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(longer) ? longer[r] : 600 + 200 * (r % 11);
 
-    for (PetscInt k = 0; k < len; k++) Put(&e, len == n ? k : r % 7 + k * 2 - k % (r % 2 + 1), ValueOf(VALUES_ALL, e.nz));
-    e.i[r + 1] = e.nz;
+    for (PetscInt k = 0; k < len; k++) PetscCall(TestEntriesPut(&e, len == n ? k : r % 7 + k * 2 - k % (r % 2 + 1), ValueOf(VALUES_ALL, e.nz)));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(EntriesEnd(&e, &A));
+  PetscCall(TestEntriesEnd(&e, &A));
   PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
   PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
   PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "many long rows"));

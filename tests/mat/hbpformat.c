@@ -1,6 +1,6 @@
 static char help[] = "The arrays of the HBP format for matrices small enough to write them down.\n\n";
 
-#include "../galloptest.h"
+#include "propertytest.h"
 #include "../../src/mat/impls/hbp/hbp.h"
 
 #define GROUP 4 /* threads of a warp, as in Figure 2 */
@@ -232,20 +232,9 @@ static const Case cases[] = {
 };
 /* clang-format on */
 
-static PetscErrorCode CheckList(const char what[], const char name[], PetscInt n, const PetscInt expected[], PetscInt k, PetscInt value)
-{
-  PetscInt len = 0;
-
-  PetscFunctionBegin;
-  while (expected[len] != END) len++;
-  PetscCheck(len == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s has %" PetscInt_FMT " numbers, not %" PetscInt_FMT, what, name, n, len);
-  PetscCheck(k >= n || value == expected[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s[%" PetscInt_FMT "] is %" PetscInt_FMT ", not %" PetscInt_FMT, what, name, k, value, expected[k]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* n numbers, of which number k is value */
 #define CHECK(name, n, value) \
-  for (PetscInt k = 0; k < PetscMax(n, 1); k++) PetscCall(CheckList(c->what, #name, n, c->name, k, k < (n) ? (PetscInt)(value) : END))
+  for (PetscInt k = 0; k < PetscMax(n, 1); k++) PetscCall(TestCheckList(c->what, #name, n, c->name, END, k, k < (n) ? (PetscInt)(value) : END))
 
 /* Which one of its column a block is, by its first group */
 static PetscInt RowOfBlock(const HBP *h, PetscInt block)
@@ -587,8 +576,7 @@ static PetscErrorCode TestLongRows(void)
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     PetscCall(TestProductsOf(A, what, &h));
-    PetscCheck(h->longRows.num == longrows && h->nz - h->blknz == longrows * n && h->longRows.pieceNum == 3 * longrows, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " long rows", what,
-               h->longRows.num);
+    TestCheck(h->longRows.num == longrows && h->nz - h->blknz == longrows * n && h->longRows.pieceNum == 3 * longrows, "%" PetscInt_FMT " long rows", what, h->longRows.num);
     PetscCall(HBPDestroyHostCopy(&h));
     PetscCall(MatDestroy(&A));
   }
@@ -730,8 +718,8 @@ static PetscErrorCode TestChoiceOfMaps(void)
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     PetscCall(TestProductsOf(A, what, &h));
-    PetscCheck(h->N == cases[k].N && h->mapped == (cases[k].mapped ? h->rowBlocks : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: blocks of %" PetscInt_FMT " rows, %" PetscInt_FMT " with maps", what, h->N, h->mapped);
-    PetscCheck(h->colBlocks == (cases[k].mapped ? 1 : 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " columns of blocks", what, h->colBlocks);
+    TestCheck(h->N == cases[k].N && h->mapped == (cases[k].mapped ? h->rowBlocks : 0), "blocks of %" PetscInt_FMT " rows, %" PetscInt_FMT " with maps", what, h->N, h->mapped);
+    TestCheck(h->colBlocks == (cases[k].mapped ? 1 : 2), "%" PetscInt_FMT " columns of blocks", what, h->colBlocks);
     PetscCall(HBPDestroyHostCopy(&h));
     PetscCall(MatDestroy(&A));
   }
@@ -801,8 +789,13 @@ static PetscErrorCode TestScattered(void)
   }
   csr = (GallopCSR){.m = m, .n = N, .nz = i[m], .i = i, .j = j, .a = a, .host_i = i, .host_j = j, .memtype = PETSC_MEMTYPE_HOST};
   PetscCall(HBPBuild_Host(HBP_GROUP, &options, &csr, 0, &host));
-  PetscCheck(host->blknz == h->blknz && host->segNum == h->segNum && host->groupNum == h->groupNum && host->mapNum == h->mapNum, PETSC_COMM_SELF, PETSC_ERR_PLIB, "scattered: host and GPU differ in numbers");
-  PetscCheck(!memcmp(host->col, h->col, (size_t)h->blknz * sizeof(*h->col)) && !memcmp(host->group, h->group, (size_t)h->groupNum * sizeof(*h->group)) && !memcmp(host->data, h->data, (size_t)h->nz * sizeof(*h->data)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "scattered: host and GPU differ");
+  TestSameNumber(host, h, blknz, "scattered");
+  TestSameNumber(host, h, segNum, "scattered");
+  TestSameNumber(host, h, groupNum, "scattered");
+  TestSameNumber(host, h, mapNum, "scattered");
+  TestSameArray(host, h, col, h->blknz, "scattered");
+  TestSameArray(host, h, group, h->groupNum, "scattered");
+  TestSameArray(host, h, data, h->nz, "scattered");
   PetscCall(HBPDestroyHostCopy(&host));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));

@@ -1,6 +1,6 @@
 static char help[] = "C = A B with dense B by TiledSpMM: numbers of columns, leading dimensions, shapes, reuse, special values, errors, no room.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 
 /* The place where a product of A with B belongs */
 static TestDensePlace Place(MatType type)

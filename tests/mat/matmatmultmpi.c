@@ -1,6 +1,6 @@
 static char help[] = "C = A B in MPI: ghost rows of B, in one batch of columns or several, none, processes without rows, reuse, no room on one of them.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 
 /* What couples rows: any columns, the neighbours, or themselves alone */
 typedef enum { RANDOM, NEIGHBOURS, ALONE } Coupling;

@@ -1,6 +1,6 @@
 static char help[] = "The arrays of TiledSpMM for matrices small enough to write them down, and their products.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 #include "../../src/mat/impls/tiledspmm/tiledspmm.h"
 
 #define EXPECT(what, should) \
