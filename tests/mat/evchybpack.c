@@ -1,53 +1,9 @@
 static char help[] = "Packed storage of EVC-HYB: every entry is there, bit for bit; matrices made for each way to store columns and values, and for changes between them; products as in plain storage "
                      "to the last bit.\n\n";
 
-#include "propertytest.h"
-#include "../../src/mat/impls/evchyb/evchyb.h"
+#include "packtest.h"
 
 /* ---- matrices ---- */
-
-/* Values of each kind (of complex ones, zero is a number too): all different, few, many but not too many, and such as single precision has */
-typedef enum { VALUES_ALL, VALUES_256, VALUES_257, VALUES_MANY, VALUES_SINGLE, VALUES_KINDS } Values;
-
-static PetscScalar ValueOf(Values kind, PetscInt k)
-{
-  const PetscReal real = PetscRealPart(TestValue(5, k, 1));
-
-  switch (kind) {
-  case VALUES_256:
-    return (PetscScalar)(PetscReal)(1.0 / (PetscReal)(k % (PetscDefined(USE_COMPLEX) ? 255 : 256) + 3));
-  case VALUES_257:
-    return (PetscScalar)(PetscReal)(1.0 / (PetscReal)(k % (PetscDefined(USE_COMPLEX) ? 256 : 257) + 3));
-  case VALUES_MANY:
-    return (PetscScalar)(PetscReal)(1.0 / (PetscReal)(k % 20000 + 3));
-  case VALUES_SINGLE:
-    return (PetscScalar)(PetscReal)(float)(real + (PetscReal)k);
-  default:
-    return TestValue(5, k, 1);
-  }
-}
-
-/* 7 points on a grid of nx x ny x nz nodes with dof unknowns each, all of a node's with all of a neighbour's */
-static PetscErrorCode Stencil(PetscInt nx, PetscInt ny, PetscInt nz, PetscInt dof, Values values, Mat *A)
-{
-  const PetscInt m     = nx * ny * nz * dof;
-  PetscInt       count = 0;
-  TestEntries    e;
-
-  PetscFunctionBegin;
-  PetscCall(TestEntriesBegin(m, m, &e));
-  for (PetscInt r = 0; r < m; r++) {
-    const PetscInt node = r / dof, x = node % nx, y = node / nx % ny, z = node / nx / ny;
-    const PetscInt at[7] = {z > 0 ? node - nx * ny : -1, y > 0 ? node - nx : -1,      x > 0 ? node - 1 : -1,           node,
-                            x + 1 < nx ? node + 1 : -1,  y + 1 < ny ? node + nx : -1, z + 1 < nz ? node + nx * ny : -1};
-
-    for (int k = 0; k < 7; k++)
-      for (PetscInt d = 0; d < dof && at[k] >= 0; d++) PetscCall(TestEntriesPut(&e, at[k] * dof + d, ValueOf(values, count++)));
-    TestEntriesEndRow(&e);
-  }
-  PetscCall(TestEntriesEnd(&e, A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 /* Rows of width entries. Within a slice their first columns are apart by range - 1, and not by a stride; so are the second ones, and so on, or those are the first ones and one, and so on. */
 static PetscErrorCode Ranges(PetscInt m, PetscInt width, PetscInt range, PetscBool shared, Values values, Mat *A)
@@ -93,7 +49,7 @@ static PetscErrorCode Mixed(PetscInt m, PetscInt n, PetscInt seed, PetscBool uno
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of a few entries, and between them so many without that slices are empty */
+/* Rows of a few entries, and between them enough rows without any that slices are empty */
 static PetscErrorCode Gaps(Values values, Mat *A)
 {
   const PetscInt m = 3000;
@@ -161,9 +117,8 @@ static PetscScalar Stored(const GallopPack *p, const GallopPackSlice *s, PetscIn
 }
 
 /* Each row once, in a slice or in pieces, and its entries in order, all bits of them */
-static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
+static PetscErrorCode CheckEntries(Mat A, const GallopPack *p, const char what[])
 {
-  const GallopPack  *p = ev->pack;
   const PetscInt    *i, *j;
   const PetscScalar *a;
   PetscInt           m, lines[GALLOP_PACK_CLASSES] = {0}, shared = 0;
@@ -219,14 +174,27 @@ static PetscErrorCode CheckEntries(Mat A, const EVCHYB *ev, const char what[])
       TestCheck(row < 0 || next == i[row + 1], "%" PetscInt_FMT " entries of row %" PetscInt_FMT " are missing", what, i[row + 1] - next, row);
     }
   }
-  for (PetscInt r = 0; r < ev->csr.n; r++) TestCheck(i[ev->perm[r] + 1] - i[ev->perm[r]] > ev->options.maxell, "row %" PetscInt_FMT " is not long", what, ev->perm[r]);
-  for (PetscInt r = 0; r < m; r++) TestCheck(seen[r], "row %" PetscInt_FMT " is nowhere", what, r);
+  for (PetscInt r = 0; r < m; r++) TestCheck(seen[r], "row %" PetscInt_FMT " is in no slice", what, r);
   for (int k = 0; k < GALLOP_PACK_CLASSES; k++)
     TestCheck(lines[k] == p->figures.lines[k], "%" PetscInt_FMT " lines of class %d, %" PetscCount_FMT " were counted", what, lines[k], k, p->figures.lines[k]);
   TestCheck(shared == p->figures.shared, "%" PetscInt_FMT " lines share their columns, %" PetscCount_FMT " were counted", what, shared, p->figures.shared);
   TestCheck(nz == p->nz, "%" PetscCount_FMT " entries, not %" PetscCount_FMT, what, nz, p->nz);
   PetscCall(PetscFree(seen));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows in pieces have more entries than those in slices may have */
+static PetscErrorCode CheckLongRows(Mat A, const EVCHYB *ev, const char what[])
+{
+  const PetscInt *i;
+  PetscInt        m;
+  PetscBool       done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, NULL, &done));
+  for (PetscInt r = 0; r < ev->csr.n; r++) TestCheck(i[ev->perm[r] + 1] - i[ev->perm[r]] > ev->options.maxell, "row %" PetscInt_FMT " is not long", what, ev->perm[r]);
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, NULL, &done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -252,112 +220,7 @@ static PetscErrorCode CheckSame(const GallopPack *h, const GallopPack *d, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- products ---- */
-
-static PetscErrorCode CreateStored(Mat A, const char storage[], PetscBool unsorted, Mat *B)
-{
-  char      window[16];
-  PetscBool set;
-
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_evchyb_window", window, sizeof(window), &set));
-  if (unsorted) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "1"));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", storage));
-  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, B));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_storage"));
-  if (set) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", window));
-  else PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_window"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The format that a matrix has on the host or the GPU, after a product there */
-static PetscErrorCode FormatAt(Mat A, PetscMemType memtype, const EVCHYB **ev)
-{
-  const void *data;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetFormatData(A, memtype, &data));
-  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format on %s", PetscMemTypeHost(memtype) ? "the host" : "the GPU");
-  *ev = (const EVCHYB *)data;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscCount compared; /* rows of which every bit was, on the GPU */
-
-/* The rows of packed slices that plain storage, at the place of the last product, adds up from their first entry on */
-static PetscErrorCode AddedInOrder(Mat A, Mat plain, PetscBool device, PetscBool inorder[])
-{
-  const EVCHYB   *at = NULL;
-  EVCHYB         *ev;
-  PetscInt        m;
-  const PetscInt *i, *j;
-  PetscBool       done;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  for (PetscInt r = 0; r < m; r++) inorder[r] = (PetscBool)(!device && i[r + 1] - i[r] <= 128);
-  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(FormatAt(plain, PETSC_MEMTYPE_CUDA, &at));
-  PetscCall(EVCHYBCopyToHost(at, &ev));
-  for (int k = 0; k < ev->launch.n; k++) {
-    const EVCHYBRange *range = &ev->launch.range[k];
-
-    if (range->kind != EVCHYB_RANGE_ELL) continue; /* several threads share a row of others */
-    for (PetscInt r = range->first * EVCHYB_BLOCK; r < range->end * EVCHYB_BLOCK; r++) {
-      inorder[ev->perm[r]] = PETSC_TRUE;
-      compared++;
-    }
-  }
-  PetscCall(EVCHYBDestroyHostCopy(&ev));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Rows that are added up in the same order have the same bits in both, but of complex numbers, whose products compilers round in several ways; all have the right sums */
-static PetscErrorCode CompareProducts(Mat A, Mat plain, Mat packed, VecType vectype, const char what[])
-{
-  Vec                 x, y, z, w;
-  PetscInt            m, n;
-  const PetscScalar  *za, *wa;
-  PetscBool           device, *inorder;
-  MatGallopStatistics before, after;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(A, &m, &n));
-  PetscCall(TestCreateVecsOfType(A, vectype, &x, &z));
-  PetscCall(VecDuplicate(z, &y));
-  PetscCall(VecDuplicate(z, &w));
-  PetscCall(TestSetVec(x, 2));
-  PetscCall(TestSetVec(y, 3));
-  PetscCall(PetscStrcmp(vectype, VECSEQCUDA, &device));
-  PetscCall(PetscMalloc1(m, &inorder));
-  PetscCall(MatGallopGetStatistics(packed, &before));
-  for (int add = 0; add < 2; add++) {
-    PetscCall(TestSpoilVec(z));
-    PetscCall(TestSpoilVec(w));
-    if (add) PetscCall(MatMultAdd(packed, x, y, z));
-    else PetscCall(MatMult(packed, x, z));
-    PetscCall(TestCompare(A, TEST_MULT, x, add ? y : NULL, z, what));
-    if (add) PetscCall(MatMultAdd(plain, x, y, w));
-    else PetscCall(MatMult(plain, x, w));
-    PetscCall(AddedInOrder(A, plain, device, inorder));
-    PetscCall(VecGetArrayRead(z, &za));
-    PetscCall(VecGetArrayRead(w, &wa));
-    for (PetscInt r = 0; r < m; r++)
-      PetscCheck(PetscDefined(USE_COMPLEX) || !inorder[r] || !memcmp(&za[r], &wa[r], sizeof(*za)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, vectors %s: row %" PetscInt_FMT " is %g, in plain storage %g", what, vectype, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
-    PetscCall(VecRestoreArrayRead(z, &za));
-    PetscCall(VecRestoreArrayRead(w, &wa));
-  }
-  PetscCall(PetscFree(inorder));
-  PetscCall(TestSpecial(packed, A, TEST_MULT, x, z, what));
-  PetscCall(MatGallopGetStatistics(packed, &after));
-  TestCheck(after.products_host + after.products_device - before.products_host - before.products_device == 3, "the products were not ours", what);
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* ---- the checks of a matrix ---- */
 
 /* What is expected of a pack; -1 for what does not matter */
 typedef struct {
@@ -383,7 +246,7 @@ static PetscErrorCode CheckExpect(const GallopPack *p, Expect expect, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The packs at the places that a matrix has been multiplied at */
+/* The packs at the places where a matrix has been multiplied */
 static PetscErrorCode CheckPacks(Mat A, Mat packed, Expect expect, const char what[])
 {
   const void *data[2];
@@ -397,7 +260,8 @@ static PetscErrorCode CheckPacks(Mat A, Mat packed, Expect expect, const char wh
     if (!data[k]) continue;
     PetscCall(EVCHYBCopyToHost((const EVCHYB *)data[k], &copy[k]));
     TestCheck(copy[k]->pack, "not packed", what);
-    PetscCall(CheckEntries(A, copy[k], what));
+    PetscCall(CheckEntries(A, copy[k]->pack, what));
+    PetscCall(CheckLongRows(A, copy[k], what));
     PetscCall(CheckExpect(copy[k]->pack, expect, what));
   }
   if (copy[1]) PetscCall(CheckSame(copy[0]->pack, copy[1]->pack, what));
@@ -423,10 +287,10 @@ static PetscErrorCode GetDicts(Mat packed, const void *dict[2])
 {
   PetscFunctionBegin;
   for (int k = 0; k < 2; k++) {
-    const void *data;
+    GallopPack *pack = NULL;
 
-    PetscCall(MatGallopGetFormatData(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
-    dict[k] = data && ((const EVCHYB *)data)->pack ? ((const EVCHYB *)data)->pack->dict : NULL;
+    PetscCall(PackAt(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &pack));
+    dict[k] = pack ? pack->dict : NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -483,19 +347,6 @@ static PetscReal FromBits(uint64_t bits)
   return u.value;
 }
 
-/* z = A x of a square matrix, on the host or the GPU */
-static PetscErrorCode MultiplyAt(Mat A, PetscInt m, int place, Vec *x, Vec *z)
-{
-  PetscFunctionBegin;
-  PetscCall(VecCreate(PETSC_COMM_SELF, x));
-  PetscCall(VecSetSizes(*x, m, m));
-  PetscCall(VecSetType(*x, place ? VECSEQCUDA : VECSEQ));
-  PetscCall(VecDuplicate(*x, z));
-  PetscCall(TestSetVec(*x, 2));
-  PetscCall(MatMult(A, *x, *z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Bits that arithmetic would not keep: a negative zero, denormals, NaNs with a payload. Few of them are in a dictionary, among many others they are stored as they are. */
 static PetscErrorCode CheckBits(PetscBool few)
 {
@@ -533,17 +384,13 @@ static PetscErrorCode CheckBits(PetscBool few)
 /* A mark on the packs at both places that new ones would not have, or whether it is still there */
 static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
 {
-  const void *data[2];
-
   PetscFunctionBegin;
-  PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_HOST, &data[0]));
-  PetscCall(MatGallopGetFormatData(packed, PETSC_MEMTYPE_CUDA, &data[1]));
   for (int k = 0; k < 2; k++) {
-    const EVCHYB *ev = (const EVCHYB *)data[k];
+    GallopPack *pack = NULL;
 
-    PetscCheck(!ev || ev->pack, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Not packed on %s", k ? "the GPU" : "the host");
-    kept[k] = (PetscBool)(ev && ev->pack->figures.lines[GALLOP_PACK_32] >= PETSC_INT_MAX / 2);
-    if (ev && (by > 0 || kept[k])) ev->pack->figures.lines[GALLOP_PACK_32] += by;
+    PetscCall(PackAt(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &pack));
+    kept[k] = (PetscBool)(pack && pack->figures.lines[GALLOP_PACK_32] >= PETSC_INT_MAX / 2);
+    if (pack && (by > 0 || kept[k])) pack->figures.lines[GALLOP_PACK_32] += by;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -611,14 +458,14 @@ static PetscErrorCode CheckNewValues(Values values, PetscScalar newvalue, PetscI
     PetscCall(MarkPacks(packed, -mark, kept));
     PetscCall(GetDicts(packed, dict[1]));
     for (int k = 0; k < (device ? 2 : 1); k++) {
-      const char   *where = k ? "the GPU" : "the host";
-      const EVCHYB *ev    = NULL;
+      const char *where = k ? "the GPU" : "the host";
+      GallopPack *pack  = NULL;
 
-      PetscCall(FormatAt(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+      PetscCall(PackAt(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &pack));
+      PetscCheck(pack, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Not packed on %s", where);
       PetscCheck(kept[k] == same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The pack on %s was %skept, with values of kind %d, step %d", where, kept[k] ? "" : "not ", (int)values, step);
       PetscCheck(!place || dict[0][k] == dict[1][k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s has moved, with values of kind %d, step %d", where, (int)values, step);
-      PetscCheck(ev->pack->unsorted == (PetscBool)(few && step == NEW_RECIPROCALS), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s is %sin order, with values of kind %d, step %d", where,
-                 ev->pack->unsorted ? "not " : "", (int)values, step);
+      PetscCheck(pack->unsorted == (PetscBool)(few && step == NEW_RECIPROCALS), PETSC_COMM_SELF, PETSC_ERR_PLIB, "The dictionary on %s is %sin order, with values of kind %d, step %d", where, pack->unsorted ? "not " : "", (int)values, step);
     }
     PetscCall(CheckMatrix(A, plain, packed, (Expect){1, kind, GALLOP_PACK_STRIDED}, "after a new value"));
   }
@@ -627,8 +474,6 @@ static PetscErrorCode CheckNewValues(Values values, PetscScalar newvalue, PetscI
   PetscCall(MatDestroy(&packed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-typedef enum { COLUMNS_STRIDED, COLUMNS_SHARED, COLUMNS_NEAR, COLUMNS_RANDOM } Columns;
 
 /* Values enough that some are looked at before they are counted, which must not make too many of 65,000: num different ones, or all where it is 0 */
 static PetscErrorCode CheckLooks(PetscInt num, PetscInt kind)
@@ -648,172 +493,11 @@ static PetscErrorCode CheckLooks(PetscInt num, PetscInt kind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The ranges of GPU blocks have all slices, each once: fewer a warp towards the end, where no number is given; one where columns are stored */
-static PetscErrorCode CheckRanges(const EVCHYB *ev, Columns columns)
-{
-  const PetscInt wanted = ev->options.slices || columns != COLUMNS_STRIDED ? 1 : 4;
-  PetscInt       next = 0, each = EVCHYB_PACK_EACH + 1, most = 0, different = 0;
-
-  PetscFunctionBegin;
-  for (int k = 0; k < ev->launch.n; k++) {
-    const EVCHYBRange *range   = &ev->launch.range[k];
-    const PetscInt     ofblock = range->count * EVCHYB_THREADS / EVCHYB_BLOCK;
-
-    if (range->kind != EVCHYB_RANGE_PACKED) continue;
-    PetscCheck(range->first == next && range->end > next && range->count < each, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Slices %" PetscInt_FMT " to %" PetscInt_FMT ", %d a warp, behind %" PetscInt_FMT " with %" PetscInt_FMT,
-               range->first, range->end, range->count, next, each);
-    PetscCheck((PetscInt)(range->next - range->begin) == (range->end - range->first + ofblock - 1) / ofblock, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%u GPU blocks for %" PetscInt_FMT " slices, %d a warp",
-               range->next - range->begin, range->end - range->first, range->count);
-    next = range->end;
-    each = range->count;
-    most = PetscMax(most, each);
-    different++;
-  }
-  PetscCheck(next == ev->pack->nslice - ev->pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " slices are computed", next, ev->pack->nslice - ev->pack->npiece);
-  PetscCheck(ev->options.slices || columns != COLUMNS_STRIDED || most > 1 || next <= 2 * EVCHYB_PACK_WARPS * ev->processors, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices by strides, one a warp", next);
-  PetscCheck(ev->options.slices || columns == COLUMNS_STRIDED || each == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices a warp, of columns of kind %d", each, (int)columns);
-  PetscCheck((wanted > 1 && next < 9 * EVCHYB_PACK_WARPS * ev->processors) || different == wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices in %" PetscInt_FMT " ranges, not %" PetscInt_FMT, next, different, wanted);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Entry k of each of a row of m: by a stride; in 8 or 16 bits, as far from each other as in all rows about; in 16 bits; in 32 */
-static PetscInt ColumnOf(Columns columns, PetscInt m, PetscInt each, PetscInt r, PetscInt k)
-{
-  const PetscInt near = PetscMin(m, 60000);
-
-  switch (columns) {
-  case COLUMNS_STRIDED:
-    return r + k;
-  case COLUMNS_SHARED:
-    return r / 1000 * 1000 + (PetscInt)(7919 * (PetscInt64)r % 997) + k;
-  case COLUMNS_NEAR:
-    return PetscMin(r / 1000 * 1000, m - near) + k * (near / each) + (PetscInt)(7919 * (PetscInt64)r * (k + 1) % (near / each - 1));
-  default:
-    return k * (m / each) + (PetscInt)(2654435761u * (uint32_t)(r * each + k + 1) % (uint32_t)(m / each));
-  }
-}
-
-/* The GPU's multiprocessors; without one, as many as that of the defaults has, for matrices that are then stored plainly */
-static PetscErrorCode GetProcessors(PetscInt *processors)
-{
-  Mat           A, B;
-  Vec           x, z;
-  PetscBool     device;
-  const EVCHYB *ev;
-
-  PetscFunctionBegin;
-  *processors = 132;
-  PetscCall(TestHasDevice(&device));
-  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Stencil(10, 10, 10, 1, VALUES_ALL, &A));
-  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
-  PetscCall(MultiplyAt(B, 1000, 1, &x, &z));
-  PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
-  *processors = ev->processors;
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&z));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  Where nothing is asked for, a matrix of so many slices a multiprocessor is packed on the GPU as expected, with columns of a kind, each entries in each of the first rows of a share of all, many more in
-  every so manieth, of another kind; never on the host
-*/
-static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt each, PetscInt every, Columns columns, Columns longer, PetscReal share, PetscBool expected)
-{
-  const PetscInt longest = 300;
-  PetscInt       m       = slices * processors * GALLOP_PACK_ROWS;
-  TestEntries    e;
-  Mat            A, B;
-  Vec            x, z;
-  PetscBool      device;
-  const EVCHYB  *ev = NULL;
-
-  PetscFunctionBegin;
-  if (columns == COLUMNS_RANDOM || longer == COLUMNS_RANDOM) m = PetscMax(m, 400000); /* for which 16 bits do not do */
-  PetscCall(TestEntriesBegin(m, m, &e));
-  for (PetscInt r = 0; r < m; r++) {
-    const PetscBool islong = (PetscBool)(every && r % every == 0);
-    const PetscInt  len    = islong ? longest : each;
-
-    for (PetscInt k = 0; k < len && (PetscReal)r < share * (PetscReal)m; k++) PetscCall(TestEntriesPut(&e, ColumnOf(islong ? longer : columns, m, len, r, k), TestValue(6, r, k)));
-    TestEntriesEndRow(&e);
-  }
-  PetscCall(TestEntriesEnd(&e, &A));
-  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
-  PetscCall(TestHasDevice(&device));
-  for (int place = 0; place < (device ? 2 : 1); place++) {
-    PetscCall(MultiplyAt(B, m, place, &x, &z));
-    PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, "storage auto"));
-    PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
-    PetscCheck((PetscBool)(ev->pack != NULL) == (PetscBool)(place && expected), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Storage auto: %spacked, with columns of kind %d in %" PetscInt_FMT " rows on %s", ev->pack ? "" : "not ", (int)columns, m, place ? "the GPU" : "the host");
-    if (ev->pack) PetscCall(CheckRanges(ev, columns));
-    PetscCall(VecDestroy(&x));
-    PetscCall(VecDestroy(&z));
-  }
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Of many long rows those of up to EVCHYB_WARP_ROW entries are computed by a warp each, longer ones and those of several pieces by GPU blocks */
-static PetscErrorCode CheckWarpRows(PetscInt processors)
-{
-  const PetscInt n = 9000, longer[] = {EVCHYB_WARP_ROW, EVCHYB_WARP_ROW + 1, EVCHYB_PIECE, EVCHYB_PIECE + 1, n};
-  const PetscInt m      = 24 * processors;
-  PetscInt       bywarp = 0, most = 0;
-  PetscBool      device;
-  TestEntries    e;
-  Mat            A, plain, packed;
-  const EVCHYB  *at;
-  EVCHYB        *ev;
-
-  PetscFunctionBegin;
-  PetscCall(TestHasDevice(&device));
-  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TestEntriesBegin(m, n, &e));
-  for (PetscInt r = 0; r < m; r++) {
-    const PetscInt len = r < (PetscInt)PETSC_STATIC_ARRAY_LENGTH(longer) ? longer[r] : 600 + 200 * (r % 11);
-
-    for (PetscInt k = 0; k < len; k++) PetscCall(TestEntriesPut(&e, len == n ? k : r % 7 + k * 2 - k % (r % 2 + 1), ValueOf(VALUES_ALL, e.nz)));
-    TestEntriesEndRow(&e);
-  }
-  PetscCall(TestEntriesEnd(&e, &A));
-  PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
-  PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
-  PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "many long rows"));
-  PetscCall(FormatAt(packed, PETSC_MEMTYPE_CUDA, &at));
-  PetscCall(EVCHYBCopyToHost(at, &ev));
-  for (int k = 0; k < ev->launch.n; k++) {
-    const EVCHYBRange     *range = &ev->launch.range[k];
-    const GallopPackSlice *piece = ev->pack->slice + ev->pack->nslice - ev->pack->npiece;
-
-    for (PetscInt q = range->first; q < range->end && range->kind == EVCHYB_RANGE_PIECES; q++) {
-      const PetscInt  entries = (piece[q].width - 1) * GALLOP_PACK_ROWS + piece[q].last;
-      const PetscBool several = (PetscBool)(piece[q].at || (q + 1 < ev->pack->npiece && piece[q + 1].at));
-
-      PetscCheck((range->count == 1) == (!several && entries <= EVCHYB_WARP_ROW), PETSC_COMM_SELF, PETSC_ERR_PLIB, "A piece of %" PetscInt_FMT " entries is computed by %d warps", entries, (int)range->count);
-      if (range->count > 1) continue;
-      bywarp++;
-      most = PetscMax(most, entries);
-    }
-  }
-  PetscCheck(bywarp == m - 4 && most == EVCHYB_WARP_ROW, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " rows are computed by a warp, the longest of them has %" PetscInt_FMT " entries", bywarp, m, most);
-  PetscCall(EVCHYBDestroyHostCopy(&ev));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&plain));
-  PetscCall(MatDestroy(&packed));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   static const PetscInt ranges[] = {255, 256, 257, 65535, 65536, 65537, 200000};
   static const PetscInt sizes[]  = {1, 2, 63, 64, 65, 127, 128, 129, 500, 1000, 3000};
   Mat                   A;
-  PetscInt              processors;
   PetscBool             device;
 
   PetscFunctionBeginUser;
@@ -825,7 +509,7 @@ int main(int argc, char **argv)
     PetscCall(Stencil(23, 11, 37, 1, (Values)values, &A));
     PetscCall(Check(&A, (Expect){1, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "7-point stencil"));
     PetscCall(Stencil(17, 9, 13, 3, (Values)values, &A));
-    PetscCall(Check(&A, (Expect){3, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "three unknowns a node"));
+    PetscCall(Check(&A, (Expect){3, kind, GALLOP_PACK_STRIDED}, PETSC_FALSE, "three unknowns per node"));
     PetscCall(Gaps((Values)values, &A));
     PetscCall(Check(&A, Anything, PETSC_FALSE, "slices without entries"));
     for (PetscInt each = 32; each < 70; each += 33) { /* 32 lines, and 65 */
@@ -864,25 +548,6 @@ int main(int argc, char **argv)
   PetscCall(CheckLooks(65000, GALLOP_PACK_DICT16));
   PetscCall(CheckLooks(200000, GALLOP_PACK_VALUE));
   PetscCall(CheckLooks(0, GALLOP_PACK_VALUE));
-  PetscCall(GetProcessors(&processors));
-  PetscCall(CheckWarpRows(processors));
-  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
-  PetscCall(CheckAuto(processors, 60, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 11, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
-  PetscCall(CheckAuto(processors, 11, 13, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 9, 16, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
-  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_SHARED, COLUMNS_SHARED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
-  PetscCall(CheckAuto(processors, 21, 12, 200, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 9, 12, 20, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE)); /* few slices, many pieces */
-  PetscCall(CheckAuto(processors, 1, 3, 1, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));   /* nothing else */
-  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_NEAR, 1, PETSC_TRUE)); /* most lines are those of pieces, which do not tell how many slices a warp has */
-  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_NEAR, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_RANDOM, 1, PETSC_FALSE)); /* most entries are in long rows, whose columns take 32 bits */
-  PetscCall(CheckAuto(processors, 21, 12, 0, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 80, 3, 0, COLUMNS_RANDOM, COLUMNS_RANDOM, 1, PETSC_FALSE));
   PetscCall(TestHasDevice(&device));
   PetscCheck(!device || compared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "On the GPU no row was compared bit by bit");
   PetscCall(PetscFinalize());
