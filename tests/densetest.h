@@ -4,7 +4,7 @@
 
 #include "galloptest.h"
 
-/* A dense matrix of n columns, random, to be multiplied by A or by its transpose; lda is more than the rows when asked for */
+/* A random dense matrix of n columns, to be multiplied by A or by its transpose. With lda its leading dimension is larger than its number of rows. */
 static inline PetscErrorCode TestCreateDense(Mat A, PetscBool transposed, MatType type, PetscInt n, PetscBool lda, PetscInt seed, Mat *B)
 {
   PetscInt     m, M, rstart;
@@ -68,7 +68,7 @@ static inline PetscErrorCode TestCompareDense(Mat R, Mat B, Mat C, const char wh
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What TiledSpMM has done since the counts were last looked at: builds, refreshes, and one product at a place, or by the parent */
+/* Where a product was computed since the counts were last looked at: by TiledSpMM on the host or on the GPU, or by the parent */
 typedef enum { TEST_DENSE_HOST, TEST_DENSE_DEVICE, TEST_DENSE_PARENT } TestDensePlace;
 
 static inline PetscErrorCode TestDenseCounts(Mat A, PetscInt builds, PetscInt refreshes, TestDensePlace place, MatGallopStatistics *last, const char what[])

@@ -23,7 +23,7 @@ static inline MatType TestFormat(const char prefix[])
 
   PetscCallAbort(PETSC_COMM_SELF, PetscOptionsGetString(NULL, NULL, "-format", format, sizeof(format), NULL));
   PetscCallAbort(PETSC_COMM_SELF, PetscSNPrintf(name, sizeof(name), "%s%s", prefix, format));
-  while (k < 7 && names[k][0] && strcmp(names[k], name)) k++; /* each name stays where it is, for who keeps it */
+  while (k < 7 && names[k][0] && strcmp(names[k], name)) k++; /* the caller may keep the pointer */
   PetscCallAbort(PETSC_COMM_SELF, PetscStrncpy(names[k], name, sizeof(name)));
   return names[k];
 }
@@ -200,7 +200,7 @@ static inline PetscErrorCode TestSetVec(Vec x, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether two runs of a product, not of the transpose, with the tested format give the same bits: not where FASTLOAD adds atomically on a GPU, in whatever order warps come */
+/* Whether two runs of a product, not of the transpose, with the tested format give the same bits. On a GPU FASTLOAD adds atomically, in any order of warps. */
 static inline PetscErrorCode TestReproducible(PetscBool *reproducible)
 {
   PetscBool fastload = PETSC_FALSE, device = PETSC_FALSE, deterministic = PETSC_FALSE;
@@ -213,7 +213,7 @@ static inline PetscErrorCode TestReproducible(PetscBool *reproducible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether u and v can be two runs of the same products: the same bits, or where the tested format does not give these, at most so many units of rounding of the largest entry apart */
+/* Whether u and v can be two runs of the same products. They have the same bits, or differ by at most ulps units of rounding of the largest entry where the tested format may give other bits. */
 static inline PetscErrorCode TestSameResult(Vec u, Vec v, PetscReal ulps, PetscBool *same)
 {
   PetscBool reproducible = PETSC_FALSE;
@@ -234,7 +234,7 @@ static inline PetscErrorCode TestSameResult(Vec u, Vec v, PetscReal ulps, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc sets vectors, new ones to 0, on the default stream: a product on a nonblocking one, should that be current, would not wait for it */
+/* PETSc sets vectors, new ones to 0, on the default stream. If a nonblocking stream is current, a product would not wait for that. */
 static inline PetscErrorCode TestWaitForDefaultStream(void)
 {
   PetscBool device = PETSC_FALSE;
@@ -245,7 +245,7 @@ static inline PetscErrorCode TestWaitForDefaultStream(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a product must not read, or must overwrite. Where the vector lives: host arrays that are only to be written over are never copied to the GPU. */
+/* Values that a product must not read, or must overwrite. VecSet() puts them where the vector lives; a host array that the GPU only overwrites would never be copied there. */
 static inline PetscErrorCode TestSpoilVec(Vec x)
 {
   PetscFunctionBegin;
@@ -395,7 +395,7 @@ static inline PetscErrorCode TestHasType(Mat A, const char seq[], const char mpi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sequential matrices that compute a product on this process, the matrix or its diagonal block and its off-diagonal block if that has entries, and how many have any: only those have a format */
+/* The sequential matrices that compute a product on this process: the matrix, or its diagonal block, and its off-diagonal block if that has entries. filled is how many of them have entries, since only those have a format. */
 static inline PetscErrorCode TestPartsFilled(Mat A, PetscInt *parts, PetscInt *filled)
 {
   PetscBool mpi;
@@ -509,7 +509,7 @@ static inline PetscErrorCode TestCounts(Mat A, TestExpect expect, PetscBool devi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Somebody must have computed a transposed product: the format if it has such a product, and was built; else the parent */
+/* A transposed product was counted: as one of the format if it has such a product and was built, else as one of the parent */
 static inline PetscErrorCode TestTransposeCounts(Mat A, MatGallopStatistics *last, const char what[])
 {
   MatGallopStatistics now;
@@ -547,7 +547,7 @@ static inline PetscErrorCode TestSetIntOption(const char name[], PetscInt value)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One MatMult(), which is what makes the format: for tests that need the counts of just that */
+/* One MatMult(), which makes the format, for tests that need the counts of it alone */
 static inline PetscErrorCode TestMult(Mat A, Mat R, Vec x, Vec z, TestExpect expect, MatGallopStatistics *last, const char what[])
 {
   PetscBool device = PETSC_FALSE;
@@ -562,7 +562,7 @@ static inline PetscErrorCode TestMult(Mat A, Mat R, Vec x, Vec z, TestExpect exp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One MatMultTranspose(): the parent's, from a copy of its own that changes must renew */
+/* One MatMultTranspose(). The parent computes it from a copy of its own, which changes must renew. */
 static inline PetscErrorCode TestMultTranspose(Mat A, Mat R, Vec x, Vec z, MatGallopStatistics *last, const char what[])
 {
   PetscFunctionBegin;
@@ -574,7 +574,7 @@ static inline PetscErrorCode TestMultTranspose(Mat A, Mat R, Vec x, Vec z, MatGa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One product of each kind, which show that the entries are those of now. A fraction of the work of TestProducts(), which counts where processes share a GPU. */
+/* One product of each kind, to see that the entries are current. It is a fraction of the work of TestProducts(), which matters where processes share a GPU. */
 static inline PetscErrorCode TestProductsBriefly(Mat A, Mat R, TestExpect expect, MatGallopStatistics *last, const char what[])
 {
   Vec x, z;
@@ -589,7 +589,7 @@ static inline PetscErrorCode TestProductsBriefly(Mat A, Mat R, TestExpect expect
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All products of a matrix and of its transposes, twice; *last are the counts before what led to them: all 0 for a new matrix */
+/* All products of a matrix and of its transposes, twice. *last has the counts from before the change that is tested: 0 for a new matrix. */
 static inline PetscErrorCode TestProducts(Mat A, Mat R, TestExpect expect, MatGallopStatistics *last, const char what[])
 {
   const TestExpect after = expect == TEST_FALLBACK ? TEST_FALLBACK : TEST_NOTHING;
@@ -651,10 +651,10 @@ static inline PetscErrorCode TestProducts(Mat A, Mat R, TestExpect expect, MatGa
 
 /* ---- messages ---- */
 
-/* PETSc's stream for errors goes to a file while the tests run that should write there */
+/* PETSc's stream for errors goes to a file between TestCaptureBegin() and TestCaptureEnd() */
 static FILE *test_stderr, *test_file;
 
-/* An error is for the screen after all */
+/* The message of an error belongs on the screen all the same */
 static inline PetscErrorCode TestCaptureError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode ierr, PetscErrorType type, const char *text, PetscCtx ctx)
 {
   PETSC_STDERR = test_stderr;

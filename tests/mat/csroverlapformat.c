@@ -88,7 +88,7 @@ static PetscErrorCode TestPartition(const Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A batch has no more rows than a GPU block has threads, however empty they are */
+/* A batch has no more rows than a thread block has threads, however empty they are */
 static PetscErrorCode TestManyEmptyRows(void)
 {
   Mat               A;

@@ -121,7 +121,7 @@ static PetscLogDouble CopiesIn(void)
 #endif
 }
 
-/* again: whether products copy entries that are on the GPU already, which only those of a streamed matrix do */
+/* again: whether products copy entries to the GPU again, which only those of a streamed matrix do */
 static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, PetscBool again, const char what[])
 {
   PetscFunctionBegin;
@@ -139,7 +139,7 @@ static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, PetscBool agai
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether columns come packed, which those of a small big batch need not */
+/* Whether columns come packed; those of a small big batch may not */
 static PetscErrorCode CheckPacked(const CSROverlap *ov, const Setting *set)
 {
   PetscFunctionBegin;
@@ -231,7 +231,7 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* No room on the GPU, or no pinned memory, for one after the other of what a matrix from the host needs */
+/* No room on the GPU, or no pinned memory, for each of the arrays in turn that a matrix from the host needs */
 static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
 {
   const PetscInt needed = set->streamed ? 3 : 1; /* rows and two buffers, or everything in one */
@@ -346,7 +346,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-setting", &setting, &one)); /* a part of it, for checkers that take long */
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-setting", &setting, &one)); /* a part of the test, for slow memory checkers */
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
     for (int law = 0; law < LAWS; law++) {
       if (one && (PetscInt)k != setting) continue;

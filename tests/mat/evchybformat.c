@@ -88,7 +88,7 @@ static PetscErrorCode TestMerge(void)
   EXPECT(ev->csr.j[3], -1);
   EXPECT(PetscRealPart(ev->csr.as[192 + 199]), 70200);
   EXPECT(ev->csr.j[192 + 200], -1);
-  /* SubCSR: the merged rows, padded to 32, take four threads a row, the long ones, padded to 224, take 32 */
+  /* SubCSR: the merged rows, padded to 32, take four threads per row, the long ones, padded to 224, take 32 */
   EXPECT(ev->csr.marks.np, 2);
   EXPECT(ev->csr.marks.rmark[1], 6);
   EXPECT(ev->csr.marks.rmark[2], 26);
@@ -130,7 +130,7 @@ static PetscErrorCode TestBoundaries(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lengths 64, 20 and 5 with up to 16 rows a thread: one row a thread in (32, 64], two in (16, 32], eight in (4, 8]; 8 warps a GPU block have one column block each a row */
+/* Lengths 64, 20 and 5 with up to 16 rows per thread: one row per thread in (32, 64], two in (16, 32], eight in (4, 8]. A thread block has 8 warps, each with as many column blocks as a thread has rows. */
 static PetscErrorCode TestRowsPerThread(void)
 {
   enum { M = 3 * 640, N = 100 };
@@ -168,7 +168,7 @@ static PetscErrorCode TestRowsPerThread(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Long rows: threads a row by powers of two, the longest split among GPU blocks of 4096 entries; blocks start with the longest rows */
+/* Long rows: threads per row by powers of two, the longest rows split among thread blocks of 4096 entries. The first thread blocks have the longest rows. */
 static PetscErrorCode TestThreadsPerRow(void)
 {
   static const PetscInt len[] = {129, 257, 513, 1025, 4096, 4097, 10000}, first[7] = {0}, tpr[] = {32, 64, 128, 256};
@@ -182,7 +182,7 @@ static PetscErrorCode TestThreadsPerRow(void)
   EXPECT(ev->ell.n, 0);
   EXPECT(ev->csr.n, 7);
   EXPECT(ev->csr.i[7], 160 + 288 + 544 + 1056 + 4096 + 4128 + 10016);
-  ongpu = (PetscBool)(ev->csr.split != 4096); /* a GPU that few rows would leave idle splits finer */
+  ongpu = (PetscBool)(ev->csr.split != 4096); /* rows are split finer on a GPU that few rows would leave idle */
   for (PetscInt k = 0; k < 4; k++) EXPECT(ev->csr.marks.count[k], tpr[k]);
   if (!ongpu) {
     EXPECT(ev->csr.marks.np, 5);
@@ -306,7 +306,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "0")); /* as in the paper, but where a test says otherwise */
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "0")); /* as in the paper, unless a test says otherwise */
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_first_column", "1"));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", "128"));
   PetscCall(TestMerge());

@@ -5,7 +5,7 @@ static char help[] = "Packed storage of EVC-HYB: every entry is there, bit for b
 
 /* ---- matrices ---- */
 
-/* Rows of width entries. Within a slice their first columns are apart by range - 1, and not by a stride; so are the second ones, and so on, or those are the first ones and one, and so on. */
+/* Rows of width entries. Within a slice the columns of first entries span range, and are not by a stride. The columns of entries k do so too, or are, if shared, those of first entries plus k. */
 static PetscErrorCode Ranges(PetscInt m, PetscInt width, PetscInt range, PetscBool shared, Values values, Mat *A)
 {
   TestEntries e;
@@ -24,7 +24,7 @@ static PetscErrorCode Ranges(PetscInt m, PetscInt width, PetscInt range, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of many lengths, empty ones and long ones among them; columns in any order where asked for */
+/* Rows of many lengths, empty and long ones among them; with unordered, some have their columns in decreasing order */
 static PetscErrorCode Mixed(PetscInt m, PetscInt n, PetscInt seed, PetscBool unordered, Values values, Mat *A)
 {
   TestEntries e;
@@ -65,7 +65,7 @@ static PetscErrorCode Gaps(Values values, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows of one entry, and here and there one of each entries: a slice has more lines than a word of a mask has bits, but so few entries that they are copied at once */
+/* Rows of one entry, and a few rows of each entries: a slice has more lines than a word of a mask has bits, but few enough entries to be copied at once */
 static PetscErrorCode Uneven(PetscInt each, Values values, Mat *A)
 {
   const PetscInt m     = 200;
@@ -295,7 +295,7 @@ static PetscErrorCode GetDicts(Mat packed, const void *dict[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix, then with other values, which have to be stored in other ways but where they are numbers of a dictionary: those change in their places */
+/* A matrix, then the same with other values. Values in a dictionary change in their places, others may have to be stored in another way. */
 static PetscErrorCode Check(Mat *A, Expect expect, PetscBool unsorted, const char what[])
 {
   Mat         plain, packed;
@@ -304,7 +304,7 @@ static PetscErrorCode Check(Mat *A, Expect expect, PetscBool unsorted, const cha
 
   PetscFunctionBegin;
   PetscCall(MatGetInfo(*A, MAT_LOCAL, &info));
-  if (info.nz_used == 0) { /* for which no format is made */
+  if (info.nz_used == 0) { /* no format is made of it */
     PetscCall(MatDestroy(A));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -329,7 +329,7 @@ static PetscInt ClassOfValues(Values values)
 {
   if (values == VALUES_256) return GALLOP_PACK_DICT8;
   if (values == VALUES_257) return GALLOP_PACK_DICT16;
-  if (values == VALUES_MANY) return -1; /* where the matrix has enough of them */
+  if (values == VALUES_MANY) return -1; /* what it is depends on how many values the matrix has */
   return values == VALUES_SINGLE && sizeof(PetscReal) > sizeof(float) ? GALLOP_PACK_SINGLE : GALLOP_PACK_VALUE;
 }
 
@@ -347,7 +347,7 @@ static PetscReal FromBits(uint64_t bits)
   return u.value;
 }
 
-/* Bits that arithmetic would not keep: a negative zero, denormals, NaNs with a payload. Few of them are in a dictionary, among many others they are stored as they are. */
+/* Bits that arithmetic would not keep: a negative zero, denormals, NaNs with a payload. If few, they are in a dictionary; among many other values they are stored as they are. */
 static PetscErrorCode CheckBits(PetscBool few)
 {
   const int       shift  = sizeof(PetscReal) == sizeof(float) ? 32 : 0;
@@ -381,7 +381,7 @@ static PetscErrorCode CheckBits(PetscBool few)
 
 /* ---- new values ---- */
 
-/* A mark on the packs at both places that new ones would not have, or whether it is still there */
+/* Marks the packs at both places by a count that no new pack has, or takes the mark away and tells where it was kept */
 static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
 {
   PetscFunctionBegin;
@@ -395,7 +395,7 @@ static PetscErrorCode MarkPacks(Mat packed, PetscInt by, PetscBool kept[2])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values: one of another; for all numbers others, in another order; the same numbers elsewhere; few; all equal; all different */
+/* New values: one entry changes; each number becomes another, in another order; the same numbers at other entries; few numbers; one; all different */
 typedef enum { NEW_ONE, NEW_RECIPROCALS, NEW_ELSEWHERE, NEW_FEW, NEW_EQUAL, NEW_ALL, NEW_STEPS } NewValues;
 
 static PetscErrorCode SetNewValues(Mat A, NewValues step, PetscScalar newvalue)
@@ -475,7 +475,7 @@ static PetscErrorCode CheckNewValues(Values values, PetscScalar newvalue, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Values enough that some are looked at before they are counted, which must not make too many of 65,000: num different ones, or all where it is 0 */
+/* Enough values that a sample is looked at before they are counted: num different ones, or all different if num is 0. The sample must not take 65,000 numbers for too many. */
 static PetscErrorCode CheckLooks(PetscInt num, PetscInt kind)
 {
   Mat          A;

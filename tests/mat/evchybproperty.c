@@ -5,7 +5,7 @@ static char help[] = "Products of random matrices of many shapes in the EVC-HYB 
 
 typedef enum { LAW_EMPTY, LAW_CONSTANT, LAW_RANDOM, LAW_POWER, LAW_HUGE, LAW_WARP, LAW_SPLIT, LAW_SPARSE, LAW_COUNT } Law;
 
-/* A small generator of its own: the same matrices everywhere */
+/* A generator that gives the same matrices everywhere */
 static uint64_t seed;
 
 static uint32_t Random(void)
@@ -127,7 +127,7 @@ static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, const char wh
   PetscCall(PetscStrcmp(vectype, VECSEQCUDA, &ondevice));
 
   PetscCall(MatGallopGetStatistics(B, &before));
-  PetscCall(VecSet(z, PETSC_MAX_REAL)); /* what is not written shows */
+  PetscCall(VecSet(z, PETSC_MAX_REAL)); /* so that an entry which is not written shows */
   PetscCall(MatMult(B, x, z));
   PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, ULPS, what));
   PetscCall(VecSet(z, PETSC_MAX_REAL));

@@ -85,7 +85,7 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, const Setting *o, c
   for (PetscInt b = 0; b < fl->blkNum; b++) {
     const PetscInt length = fl->blkLength[b], first = fl->blkColIdx[b], end = o->groups ? PetscMin(fl->ncols, (first / FASTLOAD_LENGTH + 1) * FASTLOAD_LENGTH) : fl->ncols;
     PetscBool      runs = PETSC_FALSE, onerow = PETSC_TRUE, follow = PETSC_TRUE, begins;
-    PetscInt       spread = 0, longest = 1, run = 1, most = height; /* lines, of few columns more */
+    PetscInt       spread = 0, longest = 1, run = 1, most = height; /* lines; blocks of few columns may have more */
 
     for (PetscInt k = length; o->groups && 2 * k <= FASTLOAD_LENGTH; k *= 2) most *= 2;
     TestCheck(length >= 1 && length <= FASTLOAD_LENGTH && fl->blkHeight[b] >= 1 && (!height || fl->blkHeight[b] <= most) && first >= 0 && first + length <= end, "block %" PetscInt_FMT, what, b);

@@ -8,7 +8,7 @@ static char help[] = "The arrays of the HBP format for matrices small enough to 
 #define ONE   1000000 /* entries for which a segment would have more lanes than one */
 #define END   -99
 
-/* The matrix, a string a row in which x is an entry, and the arrays that it must give in blocks of N rows by M columns. There is no add_sign where segments have several lanes. Lists of numbers end by END. */
+/* The matrix, a string per row in which x is an entry, and the arrays that it must give in blocks of N rows by M columns. There is no add_sign where segments have several lanes. Lists of numbers end by END. */
 typedef struct {
   const char *what;
   PetscInt    m, n, N, M, lane_entries;
@@ -474,7 +474,7 @@ static PetscErrorCode TestHash(void)
 static PetscErrorCode TestUnsorted(void)
 {
   static const struct {
-    PetscInt step, N, M, maps; /* step: columns are as many times those below */
+    PetscInt step, N, M, maps; /* columns are those below times step */
     PetscInt from[7], col[7];
   } cases[] = {
     {1,  4, 3,  HBP_MAP_NEVER,  {3, 6, 1, 0, 2, 4, 5}, {1, 0, 0, 2, 1, 0, 1}     },
@@ -895,7 +895,7 @@ static PetscErrorCode TestSharedMemory(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* No room on the GPU for one after the other of what is asked for, and then for all later ones: rows that are not sorted, maps in some blocks of rows, a long row */
+/* No room on the GPU for the n-th array that is asked for, nor for later ones, for each n. The matrix has rows that are not sorted, maps in some blocks of rows, and a long row. */
 static PetscErrorCode TestNoRoom(PetscBool *warned)
 {
   const PetscInt most  = 24; /* more than are asked for */
@@ -974,7 +974,7 @@ int main(int argc, char **argv)
   PetscCall(TestLargest());
   PetscCall(TestNoRoom(&warned));
   PetscCall(TestTooManyBlocks(warned));
-  if (!PetscDefined(USE_DEBUG)) PetscCall(TestManyTimes()); /* as above */
+  if (!PetscDefined(USE_DEBUG)) PetscCall(TestManyTimes()); /* a PETSc with debugging refuses such arrays */
   PetscCall(TestStencil());
   PetscCall(TestChoiceOfMaps());
   PetscCall(TestLimits());

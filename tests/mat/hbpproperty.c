@@ -76,7 +76,7 @@ static const Setting settings[] = {
   {5,    100,   HBP_SHARED_ALWAYS, HBP_MAP_ALWAYS, 0,    5,    -1 },
 };
 
-/* How many formats have maps in all, some, none of their blocks of rows with entries, where there may be maps */
+/* How many formats that may have maps have them in all, some or none of their blocks of rows with entries */
 enum { MAPS_ALL, MAPS_SOME, MAPS_NONE, MAPS_COUNT };
 
 static PetscInt met[MAPS_COUNT];
@@ -166,7 +166,7 @@ static PetscErrorCode CheckCombine(const HBP *h, const PetscInt row[], const cha
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* log2 of the lanes of a segment: the shortest one with the same hash leaves its lanes fewer entries than would become more */
+/* log2 of the lanes of a segment: as few as leave each lane of the shortest segment with the same hash fewer than laneEntries entries */
 static int LanesOf(const HBP *h, PetscInt len)
 {
   const PetscInt hash  = HBPHashOf(&h->hash, len);
@@ -232,7 +232,7 @@ static PetscErrorCode CheckBytes(const HBP *h, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What holds for the arrays of any matrix. Each segment of each block is met once, as their order is strict, and so is each entry. */
+/* What holds for the arrays of any matrix. Since the order of segments and of entries is strict, each one is met once. */
 static PetscErrorCode CheckArrays(Mat A, const HBP *h, const Setting *o, const char what[])
 {
   const PetscInt     N = h->N, M = h->M, narrow = (PetscInt)((64 << 10) / sizeof(PetscScalar)), chunks = (h->n + HBP_CHUNK - 1) / HBP_CHUNK;
@@ -240,7 +240,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, const Setting *o, const c
   const PetscScalar *a;
   PetscInt           m, n, rows, cols, blk = 0, g = 0, seg = 0, ptr = 0, partials = 0, most = 0;
   PetscInt          *sorted, *from;        /* columns in increasing order, and where each is in CSR */
-  PetscInt          *first, *len, *blocks; /* of each row and column of blocks: its entries; of each row: how many blocks it has entries in, none of a long one */
+  PetscInt          *first, *len, *blocks; /* the entries of each row in each column of blocks; in how many blocks a row has entries, 0 for a long row */
   PetscInt          *place;                /* of each block of rows and chunk, see CheckMaps() */
   PetscInt          *partial, *partialRow; /* of each block, row by row: its first partial sum; of each partial sum: its row in the block */
   PetscBool          done, plain = PETSC_FALSE, unsorted = PETSC_FALSE, alone = PETSC_TRUE;
@@ -254,8 +254,8 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, const Setting *o, const c
   TestCheck(h->m == m && h->n == n && h->nz == i[m] && h->rowBlocks == rows, "numbers", what);
   PetscCall(CheckMaps(h, o, i, j, place, &cols, what));
   TestCheck(h->colBlocks == cols, "%" PetscInt_FMT " columns of blocks, should be %" PetscInt_FMT, what, h->colBlocks, cols);
-  TestCheck(o->block_rows ? N == o->block_rows : N >= 512 && N <= HBP_MAX_ROWS, "%" PetscInt_FMT " rows a block", what, N);
-  TestCheck(o->block_cols ? M == o->block_cols : M >= 1 && M <= (h->shared ? narrow : HBP_MAX_COLS), "%" PetscInt_FMT " columns a block", what, M);
+  TestCheck(o->block_rows ? N == o->block_rows : N >= 512 && N <= HBP_MAX_ROWS, "%" PetscInt_FMT " rows per block", what, N);
+  TestCheck(o->block_cols ? M == o->block_cols : M >= 1 && M <= (h->shared ? narrow : HBP_MAX_COLS), "%" PetscInt_FMT " columns per block", what, M);
   TestCheck(h->shared == (o->shared_x == HBP_SHARED_ALWAYS) || (h->shared && o->shared_x == HBP_SHARED_CHOOSE && cols > 1), "x in shared memory", what);
   TestCheck(h->longRow == (o->long_row ? o->long_row : h->shared ? 16384 : 1024), "rows with more than %" PetscInt_FMT " entries are long", what, h->longRow);
   TestCheck(h->laneEntries == (o->lane_entries ? o->lane_entries : h->shared ? 8 : 16), "lanes with %" PetscInt_FMT " entries", what, h->laneEntries);
@@ -266,7 +266,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, const Setting *o, const c
   PetscCall(PetscCalloc4(m * cols, &first, m * cols, &len, m, &blocks, rows * cols, &partial));
   PetscCall(PetscArraycpy(sorted, j, h->nz));
   for (PetscInt k = 0; k < h->nz; k++) from[k] = k;
-  for (PetscInt rb = 0; rb < rows; rb++) { /* with a map any order will do, and in long rows if all others have maps */
+  for (PetscInt rb = 0; rb < rows; rb++) { /* blocks of rows with a map take columns in any order, and so do long rows if all blocks of rows have maps */
     PetscBool mapped = PETSC_FALSE;
 
     for (PetscInt c = 0; c < chunks; c++) mapped = (PetscBool)(mapped || place[rb * chunks + c] >= 0);
@@ -309,7 +309,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, const Setting *o, const c
   for (PetscInt cb = 0; cb < cols; cb++) {
     TestCheck(h->colGroup[cb] == g, "column %" PetscInt_FMT " of blocks begins with group %" PetscInt_FMT, what, cb, h->colGroup[cb]);
     for (PetscInt rb = 0; rb < rows; rb++) {
-      const PetscInt none = h->mapPtr && h->mapPtr[rb] < h->mapPtr[rb + 1] ? -2 - h->mapPtr[rb] : -1; /* out without partial sums */
+      const PetscInt none = h->mapPtr && h->mapPtr[rb] < h->mapPtr[rb + 1] ? -2 - h->mapPtr[rb] : -1; /* out of a group without partial sums */
       PetscInt       segs = 0, next = partial[rb * cols + cb], lasthash = -1, lastrow = -1;
 
       for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N); r++) segs += len[r * cols + cb] > 0;

@@ -106,7 +106,7 @@ static inline PetscErrorCode MultiplyAt(Mat A, PetscInt m, int place, Vec *x, Ve
 
 static PetscCount compared; /* rows of which every bit was compared, on the GPU */
 
-/* The rows of packed slices that plain storage, at the place of the last product, adds up from their first entry on */
+/* The rows in packed slices that plain storage, at the place of the last product, adds up in order from their first entry on */
 static inline PetscErrorCode AddedInOrder(Mat A, Mat plain, PetscBool device, PetscBool inorder[])
 {
   const EVCHYB   *at = NULL;

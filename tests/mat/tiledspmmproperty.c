@@ -4,7 +4,7 @@ static char help[] = "Products of random matrices of many shapes with dense ones
 #include "../densetest.h"
 #include "../../src/mat/impls/tiledspmm/tiledspmm.h"
 
-/* A number below n that belongs to the matrix and to what it is for */
+/* A number below n, for matrix number and for what it is used */
 static PetscInt Below(PetscInt number, PetscInt what, PetscInt n)
 {
   return (PetscInt)(TestRandom(7000 + what, number, what) * (PetscReal)n) % n;
@@ -66,7 +66,7 @@ static PetscErrorCode RandomMatrix(Law law, PetscInt number, PetscInt m, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What holds of segments: they are the rows in order, each entry is where its segment looks for it, and the places of partial sums are those of the rows that are cut */
+/* What holds for segments: they are the rows in order, each entry is where its segment looks for it, and the places of partial sums are those of the rows that are cut */
 static PetscErrorCode CheckSegments(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const PetscScalar a[], const char what[])
 {
   PetscCount seg = 0, few = 0, many = 0, slots = 0;
@@ -101,7 +101,7 @@ static PetscErrorCode CheckSegments(const TiledSpMM *t, PetscInt m, const PetscI
 }
 
 /*
-  What holds of tiles: read unit by unit they have the entries of each row in order, and none is without; partial sums of a row that has several
+  What holds for tiles: read unit by unit they have the entries of each row in order, and none is without; partial sums of a row that has several
   units lie one behind the other
 */
 static PetscErrorCode CheckTiles(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const PetscScalar a[], const char what[])
@@ -156,7 +156,7 @@ static PetscErrorCode CheckTiles(const TiledSpMM *t, PetscInt m, const PetscInt 
 }
 
 /*
-  What holds of rows in the order of their patterns: each row is at one place, and as rows of zeros and ones, compared as memory is, none comes before a larger one. Without them rows
+  What holds for rows in the order of their patterns: each row is at one place, and as rows of zeros and ones, compared as memory is, none comes before a larger one. Without them rows
   are in order, or shall be, or that costs more rows of B.
 */
 static PetscErrorCode CheckOrder(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const char what[])
@@ -199,7 +199,7 @@ static PetscErrorCode CheckOrder(const TiledSpMM *t, PetscInt m, const PetscInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What holds of every structure: each entry is stored once, where its row looks for it, and names its column; padding holds nothing */
+/* What holds for every structure: each entry is stored once, where its row looks for it, with its column; padding holds nothing */
 static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const char what[])
 {
   const void        *data;
@@ -260,7 +260,7 @@ static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Host and GPU have the same arrays, once the host's are of the values that the GPU's were made of */
+/* Host and GPU have the same arrays. A product on the host first gives the host's arrays the values that the GPU's have. */
 static PetscErrorCode CompareArrays(Mat A, Mat R, const char what[])
 {
   const void *host, *device;
@@ -334,7 +334,7 @@ static PetscErrorCode Products(Mat A, Mat R, MatType type, PetscInt number, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* So many rows that each multiprocessor has more than it works on at once: with B transposed, another kernel computes them */
+/* Enough rows that each multiprocessor has more than it works on at once: with B transposed, another kernel computes them */
 static PetscErrorCode ManyRows(MatType type)
 {
   static const PetscInt columns[] = {8, 19, 32};
