@@ -23,7 +23,7 @@ static inline MatType TestFormat(const char prefix[])
 
   PetscCallAbort(PETSC_COMM_SELF, PetscOptionsGetString(NULL, NULL, "-format", format, sizeof(format), NULL));
   PetscCallAbort(PETSC_COMM_SELF, PetscSNPrintf(name, sizeof(name), "%s%s", prefix, format));
-  while (k < 7 && names[k][0] && strcmp(names[k], name)) k++; /* each name stays where it is, for who keeps it */
+  while (k < 7 && names[k][0] && strcmp(names[k], name)) k++; /* the caller may keep the pointer */
   PetscCallAbort(PETSC_COMM_SELF, PetscStrncpy(names[k], name, sizeof(name)));
   return names[k];
 }
@@ -38,6 +38,11 @@ static inline const char *TestOption(const char prefix[], const char what[])
   PetscCallAbort(PETSC_COMM_SELF, PetscSNPrintf(name, sizeof(names[0]), "-%smat_%s_%s", prefix, TestFormat(""), what));
   return name;
 }
+
+/* ---- checks ---- */
+
+/* PetscCheck() on one process, whose message begins with what is tested: TestCheck(condition, format, what, ...) */
+#define TestCheck(cond, ...) PetscCheck(cond, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: " __VA_ARGS__)
 
 /* ---- numbers and matrices ---- */
 
@@ -195,7 +200,7 @@ static inline PetscErrorCode TestSetVec(Vec x, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether two runs of a product, not of the transpose, with the tested format give the same bits: not where FASTLOAD adds atomically on a GPU, in whatever order warps come */
+/* Whether two runs of a product, not of the transpose, with the tested format give the same bits. On a GPU FASTLOAD adds atomically, in any order of warps. */
 static inline PetscErrorCode TestReproducible(PetscBool *reproducible)
 {
   PetscBool fastload = PETSC_FALSE, device = PETSC_FALSE, deterministic = PETSC_FALSE;
@@ -208,7 +213,7 @@ static inline PetscErrorCode TestReproducible(PetscBool *reproducible)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether u and v can be two runs of the same products: the same bits, or where the tested format does not give these, at most so many units of rounding of the largest entry apart */
+/* Whether u and v can be two runs of the same products. They have the same bits, or differ by at most ulps units of rounding of the largest entry where the tested format may give other bits. */
 static inline PetscErrorCode TestSameResult(Vec u, Vec v, PetscReal ulps, PetscBool *same)
 {
   PetscBool reproducible = PETSC_FALSE;
@@ -229,7 +234,7 @@ static inline PetscErrorCode TestSameResult(Vec u, Vec v, PetscReal ulps, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc sets vectors, new ones to 0, on the default stream: a product on a nonblocking one, should that be current, would not wait for it */
+/* PETSc sets vectors, new ones to 0, on the default stream. If a nonblocking stream is current, a product would not wait for that. */
 static inline PetscErrorCode TestWaitForDefaultStream(void)
 {
   PetscBool device = PETSC_FALSE;
@@ -240,7 +245,7 @@ static inline PetscErrorCode TestWaitForDefaultStream(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a product must not read, or must overwrite. Where the vector lives: host arrays that are only to be written over are never copied to the GPU. */
+/* Values that a product must not read, or must overwrite. VecSet() puts them where the vector lives; a host array that the GPU only overwrites would never be copied there. */
 static inline PetscErrorCode TestSpoilVec(Vec x)
 {
   PetscFunctionBegin;
@@ -255,6 +260,33 @@ typedef enum { TEST_MULT, TEST_TRANSPOSE, TEST_HERMITIAN } TestOp;
 
 /* Rounding errors are at most this many units of the sum of |a x| and |y| */
 #define TEST_ULPS 10
+
+/* A sum of products in long double, and of their sizes, for its rounding errors */
+typedef struct {
+  long double re, im, size;
+} TestSum;
+
+static inline void TestSumAdd(TestSum *sum, PetscScalar a, PetscScalar x)
+{
+  sum->re += (long double)PetscRealPart(a) * PetscRealPart(x) - (long double)PetscImaginaryPart(a) * PetscImaginaryPart(x);
+  sum->im += (long double)PetscRealPart(a) * PetscImaginaryPart(x) + (long double)PetscImaginaryPart(a) * PetscRealPart(x);
+  sum->size += (long double)PetscAbsScalar(a) * PetscAbsScalar(x);
+}
+
+/* A computed number must be the sum. Where the sum is not finite the number is not either, and NaN for NaN; which of Inf and NaN a complex sum gives depends on its order. */
+static inline PetscErrorCode TestCompareSum(const TestSum *sum, PetscScalar got, PetscReal ulps, PetscInt row, PetscInt column, const char what[])
+{
+  const PetscBool   finite = (PetscBool)(!PetscIsInfOrNanReal((PetscReal)sum->re) && !PetscIsInfOrNanReal((PetscReal)sum->im));
+  const long double error  = hypotl(PetscRealPart(got) - sum->re, PetscImaginaryPart(got) - sum->im);
+  PetscBool         same;
+
+  PetscFunctionBegin;
+  if (finite) same = (PetscBool)(error <= ulps * (long double)PETSC_MACHINE_EPSILON * sum->size);
+  else same = (PetscBool)(PetscIsInfOrNanScalar(got) && (PetscDefined(USE_COMPLEX) || PetscIsNanScalar(got) == PetscIsNanReal((PetscReal)sum->re)));
+  TestCheck(same, "row %" PetscInt_FMT ", column %" PetscInt_FMT " is %g, should be %g: error %g, of %g that was added up", what, row, column, (double)PetscRealPart(got), (double)sum->re, (double)error,
+            (double)sum->size);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Compares z with op(R) x + y, computed from the rows of R; y may be NULL */
 static inline PetscErrorCode TestCompare(Mat R, TestOp op, Vec x, Vec y, Vec z, const char what[])
@@ -308,7 +340,7 @@ static inline PetscErrorCode TestCompare(Mat R, TestOp op, Vec x, Vec y, Vec z, 
   for (PetscInt i = zstart; i < zend; i++) {
     const PetscReal error = PetscAbsScalar(a[i - zstart] - sum[i]), bound = TEST_ULPS * PETSC_MACHINE_EPSILON * size[i];
 
-    PetscCheck(error <= bound, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entry %" PetscInt_FMT " is %g, should be %g: error %g, allowed %g", what, i, (double)PetscRealPart(a[i - zstart]), (double)PetscRealPart(sum[i]), (double)error, (double)bound);
+    TestCheck(error <= bound, "entry %" PetscInt_FMT " is %g, should be %g: error %g, allowed %g", what, i, (double)PetscRealPart(a[i - zstart]), (double)PetscRealPart(sum[i]), (double)error, (double)bound);
   }
   PetscCall(VecRestoreArrayRead(z, &a));
   PetscCall(PetscFree(xall));
@@ -363,7 +395,7 @@ static inline PetscErrorCode TestHasType(Mat A, const char seq[], const char mpi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sequential matrices that compute a product on this process, the matrix or its diagonal block and its off-diagonal block if that has entries, and how many have any: only those have a format */
+/* The sequential matrices that compute a product on this process: the matrix, or its diagonal block, and its off-diagonal block if that has entries. filled is how many of them have entries, since only those have a format. */
 static inline PetscErrorCode TestPartsFilled(Mat A, PetscInt *parts, PetscInt *filled)
 {
   PetscBool mpi;
@@ -466,18 +498,18 @@ static inline PetscErrorCode TestCounts(Mat A, TestExpect expect, PetscBool devi
   case TEST_ANY:
     break;
   }
-  PetscCheck(!wrong, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds and %" PetscInt64_FMT " refreshes of %" PetscInt_FMT " parts with entries", what, builds, refreshes, filled);
+  TestCheck(!wrong, "%" PetscInt64_FMT " builds and %" PetscInt64_FMT " refreshes of %" PetscInt_FMT " parts with entries", what, builds, refreshes, filled);
   if (expect == TEST_FALLBACK) {
-    PetscCheck(fallbacks == filled && products == parts - filled, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products by the parent and %" PetscInt64_FMT " by the format, of %" PetscInt_FMT " parts", what, fallbacks, products, parts);
+    TestCheck(fallbacks == filled && products == parts - filled, "%" PetscInt64_FMT " products by the parent and %" PetscInt64_FMT " by the format, of %" PetscInt_FMT " parts", what, fallbacks, products, parts);
   } else {
-    PetscCheck(products == parts, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products on the %s of %" PetscInt_FMT " parts, %" PetscInt64_FMT " by the parent", what, products, device ? "GPU" : "host", parts, fallbacks);
-    PetscCheck(!fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products by the parent", what, fallbacks);
+    TestCheck(products == parts, "%" PetscInt64_FMT " products on the %s of %" PetscInt_FMT " parts, %" PetscInt64_FMT " by the parent", what, products, device ? "GPU" : "host", parts, fallbacks);
+    TestCheck(!fallbacks, "%" PetscInt64_FMT " products by the parent", what, fallbacks);
   }
   *last = now;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Somebody must have computed a transposed product: the format if it has such a product, and was built; else the parent */
+/* A transposed product was counted: as one of the format if it has such a product and was built, else as one of the parent */
 static inline PetscErrorCode TestTransposeCounts(Mat A, MatGallopStatistics *last, const char what[])
 {
   MatGallopStatistics now;
@@ -495,121 +527,13 @@ static inline PetscErrorCode TestTransposeCounts(Mat A, MatGallopStatistics *las
 
 /* ---- the check ---- */
 
-/* z = op(A) x + y, into another vector and into y's own; the product of a transpose if op is TEST_TRANSPOSE */
-static inline PetscErrorCode TestAdds(Mat A, Mat R, TestOp op, Vec x, Vec y, Vec z, const char what[])
-{
-  PetscErrorCode (*const add)(Mat, Vec, Vec, Vec) = op == TEST_TRANSPOSE ? MatMultTransposeAdd : MatMultAdd;
-
-  PetscFunctionBegin;
-  PetscCheck(op == TEST_MULT || op == TEST_TRANSPOSE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "no such product here");
-  PetscCall(TestSpoilVec(z));
-  PetscCall((*add)(A, x, y, z));
-  PetscCall(TestCompare(R, op, x, y, z, what));
-  PetscCall(VecCopy(y, z));
-  PetscCall((*add)(A, x, z, z));
-  PetscCall(TestCompare(R, op, x, y, z, what));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Transposed and Hermitian products of B, whose answers are those of A, with y into u, and with x added */
-static inline PetscErrorCode TestTransposed(Mat B, Mat A, Vec x, Vec y, Vec u, const char what[])
-{
-  PetscFunctionBegin;
-  PetscCall(TestSpoilVec(u));
-  PetscCall(MatMultTranspose(B, y, u));
-  PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, u, what));
-  PetscCall(TestAdds(B, A, TEST_TRANSPOSE, y, x, u, what));
-  PetscCall(TestSpoilVec(u));
-  PetscCall(MatMultHermitianTranspose(B, y, u));
-  PetscCall(TestCompare(A, TEST_HERMITIAN, y, NULL, u, what));
-  PetscCall(VecCopy(x, u));
-  PetscCall(MatMultHermitianTransposeAdd(B, y, u, u));
-  PetscCall(TestCompare(A, TEST_HERMITIAN, y, x, u, what));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Inf and NaN in x, one process: they touch the sums that have entries there, and no others. x is spoilt, z gets the product. */
-static inline PetscErrorCode TestSpecial(Mat A, Mat R, TestOp op, Vec x, Vec z, const char what[])
-{
-  PetscErrorCode (*const mult)(Mat, Vec, Vec) = op == TEST_TRANSPOSE ? MatMultTranspose : MatMult;
-  Vec                xhost, w;
-  PetscInt           n, m;
-  const PetscScalar *za, *wa;
-  PetscScalar       *xa;
-
-  PetscFunctionBegin;
-  PetscCheck(op == TEST_MULT || op == TEST_TRANSPOSE, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "no such product here");
-  PetscCall(VecGetSize(x, &n));
-  PetscCall(VecGetSize(z, &m));
-  PetscCall(VecGetArray(x, &xa));
-  xa[n / 3]     = (PetscScalar)NAN;
-  xa[n / 2]     = (PetscScalar)INFINITY; /* PETSC_INFINITY is a finite number */
-  xa[2 * n / 3] = -(PetscScalar)INFINITY;
-  PetscCall(VecRestoreArray(x, &xa));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, n, &xhost));
-  PetscCall(VecCreateSeq(PETSC_COMM_SELF, m, &w));
-  PetscCall(VecCopy(x, xhost));
-  PetscCall((*mult)(A, x, z));
-  PetscCall((*mult)(R, xhost, w));
-  PetscCall(VecGetArrayRead(z, &za));
-  PetscCall(VecGetArrayRead(w, &wa));
-  for (PetscInt r = 0; r < m; r++) {
-    const PetscBool same = (PetscBool)(PetscIsInfOrNanScalar(za[r]) == PetscIsInfOrNanScalar(wa[r]) && (PetscDefined(USE_COMPLEX) || PetscIsNanScalar(za[r]) == PetscIsNanScalar(wa[r])));
-
-    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: sum %" PetscInt_FMT " is %g, should be %g", what, r, (double)PetscRealPart(za[r]), (double)PetscRealPart(wa[r]));
-  }
-  PetscCall(VecRestoreArrayRead(z, &za));
-  PetscCall(VecRestoreArrayRead(w, &wa));
-  PetscCall(VecDestroy(&xhost));
-  PetscCall(VecDestroy(&w));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The format that products with vectors of MatCreateVecs() use, on one process */
 static inline PetscErrorCode TestFormatData(Mat A, const char what[], const void **data)
 {
   PetscFunctionBegin;
   PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, data));
   if (!*data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, data));
-  PetscCheck(*data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no format", what);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Products of a matrix with vectors of MatCreateVecs(), with its values and then with others, all of them the format's. One build, one refresh. */
-static inline PetscErrorCode TestFormatProducts(Mat A, const char what[])
-{
-  Vec                 x, y, z;
-  Mat                 R;
-  MatGallopStatistics before, after;
-  PetscInt64          products;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetStatistics(A, &before));
-  PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, &R));
-  PetscCall(MatCreateVecs(A, &x, &z));
-  PetscCall(VecDuplicate(z, &y));
-  PetscCall(TestSetVec(y, 3));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(TestSetVec(x, 2));
-    PetscCall(TestSpoilVec(z));
-    PetscCall(MatMult(A, x, z));
-    PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, what));
-    PetscCall(TestAdds(A, R, TEST_MULT, x, y, z, what));
-    PetscCall(TestSpoilVec(x));
-    PetscCall(MatMultTranspose(A, y, x));
-    PetscCall(TestCompare(R, TEST_TRANSPOSE, y, NULL, x, what));
-    PetscCall(MatScale(A, -3.0));
-    PetscCall(MatScale(R, -3.0));
-  }
-  PetscCall(MatGallopGetStatistics(A, &after));
-  products = after.products_host + after.products_device - before.products_host - before.products_device;
-  PetscCheck(after.builds == 1 && after.refreshes == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", what, after.builds, after.refreshes);
-  PetscCheck(products == 8 && after.fallbacks == before.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products, and %" PetscInt64_FMT " by the parent", what, products,
-             after.fallbacks - before.fallbacks);
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(MatDestroy(&R));
+  TestCheck(*data, "no format", what);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -623,7 +547,7 @@ static inline PetscErrorCode TestSetIntOption(const char name[], PetscInt value)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One MatMult(), which is what makes the format: for tests that need the counts of just that */
+/* One MatMult(), which makes the format, for tests that need the counts of it alone */
 static inline PetscErrorCode TestMult(Mat A, Mat R, Vec x, Vec z, TestExpect expect, MatGallopStatistics *last, const char what[])
 {
   PetscBool device = PETSC_FALSE;
@@ -638,7 +562,7 @@ static inline PetscErrorCode TestMult(Mat A, Mat R, Vec x, Vec z, TestExpect exp
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One MatMultTranspose(): the parent's, from a copy of its own that changes must renew */
+/* One MatMultTranspose(). The parent computes it from a copy of its own, which changes must renew. */
 static inline PetscErrorCode TestMultTranspose(Mat A, Mat R, Vec x, Vec z, MatGallopStatistics *last, const char what[])
 {
   PetscFunctionBegin;
@@ -650,7 +574,7 @@ static inline PetscErrorCode TestMultTranspose(Mat A, Mat R, Vec x, Vec z, MatGa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One product of each kind, which show that the entries are those of now. A fraction of the work of TestProducts(), which counts where processes share a GPU. */
+/* One product of each kind, to see that the entries are current. It is a fraction of the work of TestProducts(), which matters where processes share a GPU. */
 static inline PetscErrorCode TestProductsBriefly(Mat A, Mat R, TestExpect expect, MatGallopStatistics *last, const char what[])
 {
   Vec x, z;
@@ -665,7 +589,7 @@ static inline PetscErrorCode TestProductsBriefly(Mat A, Mat R, TestExpect expect
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All products of a matrix and of its transposes, twice; *last are the counts before what led to them: all 0 for a new matrix */
+/* All products of a matrix and of its transposes, twice. *last has the counts from before the change that is tested: 0 for a new matrix. */
 static inline PetscErrorCode TestProducts(Mat A, Mat R, TestExpect expect, MatGallopStatistics *last, const char what[])
 {
   const TestExpect after = expect == TEST_FALLBACK ? TEST_FALLBACK : TEST_NOTHING;
@@ -725,111 +649,12 @@ static inline PetscErrorCode TestProducts(Mat A, Mat R, TestExpect expect, MatGa
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- dense matrices ---- */
-
-/* A dense matrix of n columns, random, to be multiplied by A or by its transpose; lda is more than the rows when asked for */
-static inline PetscErrorCode TestCreateDense(Mat A, PetscBool transposed, MatType type, PetscInt n, PetscBool lda, PetscInt seed, Mat *B)
-{
-  PetscInt     m, M, rstart;
-  PetscScalar *b;
-  Vec          x, y;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreateVecs(A, &x, &y));
-  PetscCall(VecGetLocalSize(transposed ? y : x, &m));
-  PetscCall(VecGetSize(transposed ? y : x, &M));
-  PetscCall(VecGetOwnershipRange(transposed ? y : x, &rstart, NULL));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(MatCreate(PETSC_COMM_WORLD, B));
-  PetscCall(MatSetSizes(*B, m, PETSC_DECIDE, M, n));
-  PetscCall(MatSetType(*B, type));
-  if (lda) PetscCall(MatDenseSetLDA(*B, m + 5));
-  PetscCall(MatSetUp(*B));
-  PetscCall(MatDenseGetLDA(*B, &M));
-  PetscCall(MatDenseGetArrayWrite(*B, &b));
-  for (PetscInt j = 0; j < n; j++) {
-    for (PetscInt i = 0; i < m; i++) b[i + j * M] = TestValue(seed, rstart + i, j);
-  }
-  PetscCall(MatDenseRestoreArrayWrite(*B, &b));
-  PetscCall(MatAssemblyBegin(*B, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*B, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* C = R B against sums in long double, on one process. Where a sum is not finite, C is not either, and NaN for NaN; which of them a complex sum gives depends on its order. */
-static inline PetscErrorCode TestCompareDense(Mat R, Mat B, Mat C, const char what[])
-{
-  PetscInt           m, n, columns, ldb, ldc, rows;
-  const PetscInt    *i, *j;
-  const PetscScalar *a, *b, *c;
-  PetscBool          done;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(R, &m, &n));
-  PetscCall(MatGetSize(B, &rows, &columns));
-  PetscCheck(rows == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: B has %" PetscInt_FMT " rows", what, rows);
-  PetscCall(MatGetSize(C, &rows, &ldc));
-  PetscCheck(rows == m && ldc == columns, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: C is %" PetscInt_FMT " by %" PetscInt_FMT, what, rows, ldc);
-  PetscCall(MatGetRowIJ(R, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
-  PetscCall(MatSeqAIJGetArrayRead(R, &a));
-  PetscCall(MatDenseGetArrayRead(B, &b));
-  PetscCall(MatDenseGetArrayRead(C, &c));
-  PetscCall(MatDenseGetLDA(B, &ldb));
-  PetscCall(MatDenseGetLDA(C, &ldc));
-  for (PetscInt r = 0; r < m; r++) {
-    for (PetscInt k = 0; k < columns; k++) {
-      const PetscScalar got = c[r + (PetscCount)k * ldc];
-      long double       re = 0, im = 0, size = 0, error;
-
-      for (PetscInt e = i[r]; e < i[r + 1]; e++) {
-        const PetscScalar x = b[j[e] + (PetscCount)k * ldb];
-
-        re += (long double)PetscRealPart(a[e]) * PetscRealPart(x) - (long double)PetscImaginaryPart(a[e]) * PetscImaginaryPart(x);
-        im += (long double)PetscRealPart(a[e]) * PetscImaginaryPart(x) + (long double)PetscImaginaryPart(a[e]) * PetscRealPart(x);
-        size += (long double)PetscAbsScalar(a[e]) * PetscAbsScalar(x);
-      }
-      if (PetscIsInfOrNanReal((PetscReal)re) || PetscIsInfOrNanReal((PetscReal)im)) {
-        PetscCheck(PetscIsInfOrNanScalar(got) && (PetscDefined(USE_COMPLEX) || PetscIsNanScalar(got) == PetscIsNanReal((PetscReal)re)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT ", column %" PetscInt_FMT " is %g, should be %g", what, r, k, (double)PetscRealPart(got), (double)re);
-        continue;
-      }
-      error = hypotl(PetscRealPart(got) - re, PetscImaginaryPart(got) - im);
-      PetscCheck(error <= TEST_ULPS * (long double)PETSC_MACHINE_EPSILON * size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT ", column %" PetscInt_FMT " is %g, should be %g", what, r, k, (double)PetscRealPart(got), (double)re);
-    }
-  }
-  PetscCall(MatDenseRestoreArrayRead(C, &c));
-  PetscCall(MatDenseRestoreArrayRead(B, &b));
-  PetscCall(MatSeqAIJRestoreArrayRead(R, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* What TiledSpMM has done since the counts were last looked at: builds, refreshes, and one product at a place, or by the parent */
-typedef enum { TEST_DENSE_HOST, TEST_DENSE_DEVICE, TEST_DENSE_PARENT } TestDensePlace;
-
-static inline PetscErrorCode TestDenseCounts(Mat A, PetscInt builds, PetscInt refreshes, TestDensePlace place, MatGallopStatistics *last, const char what[])
-{
-  MatGallopStatistics now;
-  PetscInt64          host, device, parent;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetStatistics(A, &now));
-  PetscCheck(now.dense_builds == last->dense_builds + builds && now.dense_refreshes == last->dense_refreshes + refreshes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds and %" PetscInt64_FMT " refreshes, not %" PetscInt_FMT " and %" PetscInt_FMT, what,
-             now.dense_builds - last->dense_builds, now.dense_refreshes - last->dense_refreshes, builds, refreshes);
-  host   = now.dense_products_host - last->dense_products_host;
-  device = now.dense_products_device - last->dense_products_device;
-  parent = now.dense_fallbacks - last->dense_fallbacks;
-  PetscCheck(host == (place == TEST_DENSE_HOST) && device == (place == TEST_DENSE_DEVICE) && parent == (place == TEST_DENSE_PARENT), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " products on the host, %" PetscInt64_FMT " on the GPU, %" PetscInt64_FMT " by the parent", what, host, device, parent);
-  PetscCheck(now.builds == last->builds && now.products_host == last->products_host && now.products_device == last->products_device && now.fallbacks == last->fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format for vectors was used", what);
-  *last = now;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---- messages ---- */
 
-/* PETSc's stream for errors goes to a file while the tests run that should write there */
+/* PETSc's stream for errors goes to a file between TestCaptureBegin() and TestCaptureEnd() */
 static FILE *test_stderr, *test_file;
 
-/* An error is for the screen after all */
+/* The message of an error belongs on the screen all the same */
 static inline PetscErrorCode TestCaptureError(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode ierr, PetscErrorType type, const char *text, PetscCtx ctx)
 {
   PETSC_STDERR = test_stderr;

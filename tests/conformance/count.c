@@ -12,7 +12,7 @@ static PetscErrorCode EventBegin(PetscLogEvent e, int unused, PetscObject o1, Pe
   return PETSC_SUCCESS;
 }
 
-/* One line a process, written at once since processes share the file: the folder that the test runs in, and its products */
+/* One line per process, written at once since processes share the file: the folder that the test runs in, and its products */
 static PetscErrorCode Report(void)
 {
   const char *const path = getenv("GALLOP_COUNT_FILE");

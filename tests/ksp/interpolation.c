@@ -6,7 +6,7 @@ static char help[] = "Interpolation, restriction and injection of a DM with a Ga
 #include <petscdmstag.h>
 #include <petscfe.h>
 
-/* A small mesh with so many unknowns per point: -dm da1, da2, da3, stag or plex */
+/* A small mesh with dof unknowns per point: -dm da1, da2, da3, stag or plex */
 static PetscErrorCode CreateMesh(const char kind[], PetscInt dof, DM *dm)
 {
   PetscFunctionBegin;

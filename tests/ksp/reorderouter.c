@@ -1,6 +1,6 @@
 static char help[] = "PCGALLOPREORDER: what the outer solver and the one inside tell each other, failures, tolerances and initial guesses.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 #include <petscsnes.h>
 #include <petscksp.h>
 

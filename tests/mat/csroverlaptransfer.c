@@ -1,7 +1,7 @@
 static char help[] = "Matrices of CSROVERLAP whose entries come from the host in big batches, once or for every product.\n\n";
 
 #include <petsc/private/matimpl.h>
-#include "../galloptest.h"
+#include "propertytest.h"
 #include "../../src/mat/impls/csroverlap/csroverlap.h"
 
 /* How the lengths of rows are drawn */
@@ -46,28 +46,20 @@ static PetscInt Column(Law law, PetscInt row, PetscInt k, PetscInt len, PetscInt
 /* Assembled on the host, whatever the type */
 static PetscErrorCode Create(Law law, PetscInt m, PetscInt n, MatType type, Mat *A)
 {
-  PetscInt    *i, *j;
-  PetscScalar *a;
-  Mat          plain;
+  TestEntries e;
+  Mat         plain;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(m + 1, &i));
-  i[0] = 0;
-  for (PetscInt row = 0; row < m; row++) i[row + 1] = i[row] + RowLength(law, row, m, n);
-  PetscCall(PetscMalloc2(i[m], &j, i[m], &a));
+  PetscCall(TestEntriesBegin(m, n, &e));
   for (PetscInt row = 0; row < m; row++) {
-    const PetscInt len = i[row + 1] - i[row];
+    const PetscInt len = RowLength(law, row, m, n);
 
-    for (PetscInt k = 0; k < len; k++) {
-      j[i[row] + k] = Column(law, row, k, len, n);
-      a[i[row] + k] = TestValue(law, row, k);
-    }
+    for (PetscInt k = 0; k < len; k++) PetscCall(TestEntriesPut(&e, Column(law, row, k, len, n), TestValue(law, row, k)));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, i, j, a, &plain));
+  PetscCall(TestEntriesEnd(&e, &plain));
   PetscCall(MatConvert(plain, type, MAT_INITIAL_MATRIX, A));
   PetscCall(MatDestroy(&plain));
-  PetscCall(PetscFree(i));
-  PetscCall(PetscFree2(j, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -129,7 +121,7 @@ static PetscLogDouble CopiesIn(void)
 #endif
 }
 
-/* again: whether products copy entries that are on the GPU already, which only those of a streamed matrix do */
+/* again: whether products copy entries to the GPU again, which only those of a streamed matrix do */
 static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, PetscBool again, const char what[])
 {
   PetscFunctionBegin;
@@ -147,7 +139,7 @@ static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, PetscBool agai
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether columns come packed, which those of a small big batch need not */
+/* Whether columns come packed; those of a small big batch may not */
 static PetscErrorCode CheckPacked(const CSROverlap *ov, const Setting *set)
 {
   PetscFunctionBegin;
@@ -239,7 +231,7 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* No room on the GPU, or no pinned memory, for one after the other of what a matrix from the host needs */
+/* No room on the GPU, or no pinned memory, for each of the arrays in turn that a matrix from the host needs */
 static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
 {
   const PetscInt needed = set->streamed ? 3 : 1; /* rows and two buffers, or everything in one */
@@ -354,7 +346,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-setting", &setting, &one)); /* a part of it, for checkers that take long */
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-setting", &setting, &one)); /* a part of the test, for slow memory checkers */
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
     for (int law = 0; law < LAWS; law++) {
       if (one && (PetscInt)k != setting) continue;

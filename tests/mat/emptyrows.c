@@ -5,8 +5,8 @@ static char help[] = "A matrix of many rows and columns without entries: what it
 #include <unistd.h>
 
 /*
-  A product that builds the format, with so many bytes of address space more for each row, and some for all. FASTLOAD needs three integers for each column: the sorted columns, how many entries
-  they have and, while they are sorted, where those of a length begin.
+  A product that builds the format may take bytes more of address space for each row, and some for all. FASTLOAD needs three integers for each column: the sorted columns, how many entries they have and,
+  while they are sorted, where those of a length begin.
 */
 static PetscErrorCode ProductWithin(Mat A, Vec x, Vec y, PetscInt bytes)
 {

@@ -1,6 +1,6 @@
 static char help[] = "The arrays of the EVC-HYB format for matrices small enough to write them down: where rows are split, merged, padded and distributed.\n\n";
 
-#include <petscgallop.h>
+#include "../galloptest.h"
 #include "../../src/mat/impls/evchyb/evchyb.h"
 
 /* A matrix with the given row lengths and first columns, columns consecutive, entry k of row r of value 1000 r + k + 1 */
@@ -27,9 +27,7 @@ static PetscErrorCode GetFormat(Mat A, EVCHYB **ev)
   PetscCall(MatCreateVecs(A, &x, &y));
   PetscCall(VecSet(x, 1.0));
   PetscCall(MatMult(A, x, y));
-  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
-  if (!data) PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
-  PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "No format was built");
+  PetscCall(TestFormatData(A, "MatMult()", &data));
   PetscCall(EVCHYBCopyToHost((const EVCHYB *)data, ev));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
@@ -90,7 +88,7 @@ static PetscErrorCode TestMerge(void)
   EXPECT(ev->plain->csr.j[3], -1);
   EXPECT(PetscRealPart(ev->plain->csr.as[192 + 199]), 70200);
   EXPECT(ev->plain->csr.j[192 + 200], -1);
-  /* SubCSR: the merged rows, padded to 32, take four threads a row, the long ones, padded to 224, take 32 */
+  /* SubCSR: the merged rows, padded to 32, take four threads per row, the long ones, padded to 224, take 32 */
   EXPECT(ev->plain->csr.marks.np, 2);
   EXPECT(ev->plain->csr.marks.rmark[1], 6);
   EXPECT(ev->plain->csr.marks.rmark[2], 26);
@@ -132,7 +130,7 @@ static PetscErrorCode TestBoundaries(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lengths 64, 20 and 5 with up to 16 rows a thread: one row a thread in (32, 64], two in (16, 32], eight in (4, 8]; 8 warps a GPU block have one column block each a row */
+/* Lengths 64, 20 and 5 with up to 16 rows per thread: one row per thread in (32, 64], two in (16, 32], eight in (4, 8]. A thread block has 8 warps, each with as many column blocks as a thread has rows. */
 static PetscErrorCode TestRowsPerThread(void)
 {
   enum { M = 3 * 640, N = 100 };
@@ -170,7 +168,7 @@ static PetscErrorCode TestRowsPerThread(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Long rows: threads a row by powers of two, the longest split among GPU blocks of 4096 entries; blocks start with the longest rows */
+/* Long rows: threads per row by powers of two, the longest rows split among thread blocks of 4096 entries. The first thread blocks have the longest rows. */
 static PetscErrorCode TestThreadsPerRow(void)
 {
   static const PetscInt len[] = {129, 257, 513, 1025, 4096, 4097, 10000}, first[7] = {0}, tpr[] = {32, 64, 128, 256};
@@ -184,7 +182,7 @@ static PetscErrorCode TestThreadsPerRow(void)
   EXPECT(ev->plain->ell.n, 0);
   EXPECT(ev->plain->csr.n, 7);
   EXPECT(ev->plain->csr.i[7], 160 + 288 + 544 + 1056 + 4096 + 4128 + 10016);
-  ongpu = (PetscBool)(ev->plain->csr.split != 4096); /* a GPU that few rows would leave idle splits finer */
+  ongpu = (PetscBool)(ev->plain->csr.split != 4096); /* rows are split finer on a GPU that few rows would leave idle */
   for (PetscInt k = 0; k < 4; k++) EXPECT(ev->plain->csr.marks.count[k], tpr[k]);
   if (!ongpu) {
     EXPECT(ev->plain->csr.marks.np, 5);
@@ -308,7 +306,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "0")); /* as in the paper, but where a test says otherwise */
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", "0")); /* as in the paper, unless a test says otherwise */
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_first_column", "1"));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", "128"));
   PetscCall(TestMerge());

@@ -1,6 +1,6 @@
 static char help[] = "The arrays of the FastLoad format for matrices small enough to write them down.\n\n";
 
-#include "../galloptest.h"
+#include "propertytest.h"
 #include "../../src/mat/impls/fastload/fastload.h"
 
 #define MOST 50
@@ -141,19 +141,8 @@ static const Case cases[] = {
 };
 /* clang-format on */
 
-static PetscErrorCode CheckList(const char what[], const char name[], PetscInt n, const PetscInt expected[], PetscInt k, PetscInt value)
-{
-  PetscInt len = 0;
-
-  PetscFunctionBegin;
-  while (expected[len] >= 0) len++;
-  PetscCheck(len == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s has %" PetscInt_FMT " numbers, not %" PetscInt_FMT, what, name, n, len);
-  PetscCheck(k >= n || value == expected[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %s[%" PetscInt_FMT "] is %" PetscInt_FMT ", not %" PetscInt_FMT, what, name, k, value, expected[k]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 #define CHECK(name, n, mask) \
-  for (PetscInt k = 0; k < PetscMax(n, 1); k++) PetscCall(CheckList(c->what, #name, n, c->name, k, k < (n) ? (PetscInt)(fl->name[k] & (mask)) : -1))
+  for (PetscInt k = 0; k < PetscMax(n, 1); k++) PetscCall(TestCheckList(c->what, #name, n, c->name, -1, k, k < (n) ? (PetscInt)(fl->name[k] & (mask)) : -1))
 
 static PetscErrorCode CheckArrays(const Case *c, const FastLoad *fl)
 {
@@ -176,7 +165,7 @@ static PetscErrorCode CheckArrays(const Case *c, const FastLoad *fl)
       const PetscInt    column = fl->perm[fl->blkColIdx[b] + lane];
       const PetscScalar value  = TestValue(1, row, column);
 
-      PetscCall(CheckList(c->what, "rowIdx", (PetscInt)fl->nz, c->rowIdx, (PetscInt)k, row));
+      PetscCall(TestCheckList(c->what, "rowIdx", (PetscInt)fl->nz, c->rowIdx, -1, (PetscInt)k, row));
       PetscCheck(fl->value[k] == value, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: value[%" PetscCount_FMT "] is not that of row %" PetscInt_FMT ", column %" PetscInt_FMT, c->what, k, row, column);
     }
   }
@@ -331,8 +320,8 @@ static PetscErrorCode TestWidths(void)
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     PetscCall(TestProductsOf(A, what, &fl));
-    PetscCheck(fl->blkNum == 1 && FASTLOAD_WIDTH(fl->blkClass[0]) == cases[k].width, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " blocks, class %d", what, fl->blkNum, fl->blkClass[0]);
-    PetscCheck(fl->blkRow[1] == FastLoadRowBytes(cases[k].width, 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " bytes", what, fl->blkRow[1]);
+    TestCheck(fl->blkNum == 1 && FASTLOAD_WIDTH(fl->blkClass[0]) == cases[k].width, "%" PetscInt_FMT " blocks, class %d", what, fl->blkNum, fl->blkClass[0]);
+    TestCheck(fl->blkRow[1] == FastLoadRowBytes(cases[k].width, 2), "%" PetscCount_FMT " bytes", what, fl->blkRow[1]);
     PetscCall(FastLoadDestroyHostCopy(&fl));
     PetscCall(MatDestroy(&A));
   }
@@ -382,7 +371,7 @@ static PetscErrorCode TestLongRows(void)
     PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
     PetscCall(TestProductsOf(A, what, &fl));
-    PetscCheck(fl->longNum == longrows && fl->nz - fl->blknz == longrows * n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " long rows", what, fl->longNum);
+    TestCheck(fl->longNum == longrows && fl->nz - fl->blknz == longrows * n, "%" PetscInt_FMT " long rows", what, fl->longNum);
     PetscCall(FastLoadDestroyHostCopy(&fl));
     PetscCall(MatDestroy(&A));
   }

@@ -1,92 +1,42 @@
 static char help[] = "Random matrices of many shapes in the HBP format: what its arrays must be, whoever built them, products, Inf and NaN in x; arrays of host and GPU against each other.\n\n";
 
-#include "../galloptest.h"
+#include "propertytest.h"
 #include "../../src/mat/impls/hbp/hbp.h"
 
-typedef enum {
-  LAW_RANDOM,
-  LAW_BAND,
-  LAW_POWER, /* few columns and few rows have most entries */
-  LAW_CROSS, /* a full column, and a full row */
-  LAW_EMPTY, /* most columns and rows */
-  LAW_EQUAL, /* all rows of the same length */
-  LAW_DENSE,
-  LAW_ONE, /* one entry */
-  LAW_COUNT
-} Law;
-
-static PetscBool HasEntry(Law law, PetscInt seed, PetscInt m, PetscInt n, PetscInt i, PetscInt j)
-{
-  const PetscReal r = TestRandom(seed, i, j), c = TestRandom(seed, -1, j), d = TestRandom(seed, i, -1);
-
-  switch (law) {
-  case LAW_RANDOM:
-    return (PetscBool)(r < 0.05);
-  case LAW_BAND:
-    return (PetscBool)(i - j <= 2 && j - i <= 3);
-  case LAW_POWER:
-    return (PetscBool)(r < 0.002 / (0.002 + c * d));
-  case LAW_CROSS:
-    return (PetscBool)(j == n / 2 || i == m / 3 || r < 0.02);
-  case LAW_EMPTY:
-    return (PetscBool)(c < 0.2 && d < 0.2 && r < 0.4);
-  case LAW_EQUAL:
-    return (PetscBool)((j + 7 * i) % n < PetscMin(3, n));
-  case LAW_DENSE:
-    return (PetscBool)(r < 0.8);
-  default:
-    return (PetscBool)(i == m / 2 && j == n / 3);
-  }
-}
-
-/* A copy whose rows have their columns in another order: as many of them at the end as at the beginning before */
+/* A copy whose rows have their columns in another order: those from some place on first, then those before it */
 static PetscErrorCode RotateRows(PetscInt seed, Mat *A)
 {
-  const PetscInt    *i, *j;
-  const PetscScalar *a;
-  PetscInt           m, n, rows, *ri, *rj;
-  PetscScalar       *ra;
-  PetscBool          done;
-  Mat                B, C;
+  PetscInt    m, n;
+  TestEntries e;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(*A, &m, &n));
-  PetscCall(MatGetRowIJ(*A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
-  PetscCall(MatSeqAIJGetArrayRead(*A, &a));
-  PetscCall(PetscMalloc3(m + 1, &ri, i[m], &rj, i[m], &ra));
-  PetscCall(PetscArraycpy(ri, i, m + 1));
+  PetscCall(TestEntriesBegin(m, n, &e));
   for (PetscInt r = 0; r < m; r++) {
-    const PetscInt len = i[r + 1] - i[r], shift = (PetscInt)(TestRandom(seed, r, -2) * len);
+    PetscInt           len;
+    const PetscInt    *j;
+    const PetscScalar *a;
 
-    for (PetscInt k = 0; k < len; k++) {
-      rj[i[r] + (k + shift) % len] = j[i[r] + k];
-      ra[i[r] + (k + shift) % len] = a[i[r] + k];
-    }
+    PetscCall(MatGetRow(*A, r, &len, &j, &a));
+    for (PetscInt k = 0, shift = (PetscInt)(TestRandom(seed, r, -2) * len); k < len; k++) PetscCall(TestEntriesPut(&e, j[(k + len - shift) % len], a[(k + len - shift) % len]));
+    PetscCall(MatRestoreRow(*A, r, &len, &j, &a));
+    TestEntriesEndRow(&e);
   }
-  PetscCall(MatSeqAIJRestoreArrayRead(*A, &a));
-  PetscCall(MatRestoreRowIJ(*A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
-  PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, m, n, ri, rj, ra, &B));
-  PetscCall(MatDuplicate(B, MAT_COPY_VALUES, &C));
-  PetscCall(MatDestroy(&B));
-  PetscCall(PetscFree3(ri, rj, ra));
   PetscCall(MatDestroy(A));
-  *A = C;
+  PetscCall(TestEntriesEndAsPut(&e, A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CreateMatrix(Law law, PetscInt seed, PetscInt m, PetscInt n, Mat *A)
+static PetscErrorCode CreateMatrix(TestLaw law, PetscInt number, Mat *A)
 {
+  PetscInt m, n;
+
   PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_SELF, A));
-  PetscCall(MatSetSizes(*A, m, n, m, n));
-  PetscCall(MatSetType(*A, MATSEQAIJ));
-  PetscCall(MatSetUp(*A));
-  for (PetscInt i = 0; i < m; i++) {
-    for (PetscInt j = 0; j < n; j++)
-      if (HasEntry(law, seed, m, n, i, j)) PetscCall(MatSetValue(*A, i, j, TestValue(seed, i, j), INSERT_VALUES));
-  }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  TestPropertySize(number, &m, &n);
+  if (number % 7 == 2) m = 200 + (PetscInt)(TestRandom(number, 2, 0) * 1301); /* tall */
+  if (number % 7 == 5) n = 200 + (PetscInt)(TestRandom(number, 2, 0) * 1301); /* wide */
+  PetscCall(TestCreateByLaw(law, number, m, n, A));
+  if (!PetscDefined(USE_DEBUG) && number % 5 == 3) PetscCall(RotateRows(number, A)); /* a PETSc with debugging refuses such arrays */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -126,18 +76,16 @@ static const Setting settings[] = {
   {5,    100,   HBP_SHARED_ALWAYS, HBP_MAP_ALWAYS, 0,    5,    -1 },
 };
 
-/* How many formats have maps in all, some, none of their blocks of rows with entries, where there may be maps */
+/* How many formats that may have maps have them in all, some or none of their blocks of rows with entries */
 enum { MAPS_ALL, MAPS_SOME, MAPS_NONE, MAPS_COUNT };
 
 static PetscInt met[MAPS_COUNT];
-
-#define PROPERTY(cond, ...) PetscCheck(cond, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Matrix %" PetscInt_FMT ", setting %" PetscInt_FMT ": " __VA_ARGS__)
 
 /*
   7/8 of the sampled lengths, of whole rows where there may be maps, are in all classes but the last, and would not be were there half as many of each class; the longest has a place of its own class, as
   fine as there are places
 */
-static PetscErrorCode CheckHash(const HBP *h, const PetscInt i[], const PetscInt j[], PetscInt setting, PetscInt number)
+static PetscErrorCode CheckHash(const HBP *h, const PetscInt i[], const PetscInt j[], const char what[])
 {
   const HBPHash *hash = &h->hash;
   PetscInt       all = 0, below = 0, half = 0, longest = 0, power = 1;
@@ -156,14 +104,14 @@ static PetscErrorCode CheckHash(const HBP *h, const PetscInt i[], const PetscInt
     }
   }
   while (power <= longest) power *= 2;
-  PROPERTY(8 * below >= 7 * all && (!hash->a || 8 * half < 7 * all), "a of the hash is %" PetscInt_FMT, number, setting, hash->a);
-  PROPERTY(hash->b == PetscMax(1, PetscMin(h->N / 8, 64)) && hash->d == 1, "b of the hash is %" PetscInt_FMT ", d %" PetscInt_FMT, number, setting, hash->b, hash->d);
-  PROPERTY((HBPFine(power >> hash->c) < hash->b || power >> hash->c == 1) && (!hash->c || HBPFine(power >> (hash->c - 1)) >= hash->b), "c of the hash is %" PetscInt_FMT, number, setting, hash->c);
+  TestCheck(8 * below >= 7 * all && (!hash->a || 8 * half < 7 * all), "a of the hash is %" PetscInt_FMT, what, hash->a);
+  TestCheck(hash->b == PetscMax(1, PetscMin(h->N / 8, 64)) && hash->d == 1, "b of the hash is %" PetscInt_FMT ", d %" PetscInt_FMT, what, hash->b, hash->d);
+  TestCheck((HBPFine(power >> hash->c) < hash->b || power >> hash->c == 1) && (!hash->c || HBPFine(power >> (hash->c - 1)) >= hash->b), "c of the hash is %" PetscInt_FMT, what, hash->c);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Rows with more entries than the limit, as they are in CSR, and their pieces */
-static PetscErrorCode CheckLongRows(const HBP *h, const PetscInt i[], const PetscInt j[], const PetscScalar a[], PetscInt setting, PetscInt number)
+static PetscErrorCode CheckLongRows(const HBP *h, const PetscInt i[], const PetscInt j[], const PetscScalar a[], const char what[])
 {
   const GallopLongRows *l = &h->longRows;
   PetscInt              t = 0, at = 0, piece = 0;
@@ -171,22 +119,22 @@ static PetscErrorCode CheckLongRows(const HBP *h, const PetscInt i[], const Pets
   PetscFunctionBegin;
   for (PetscInt r = 0; r < h->m; r++) {
     if (i[r + 1] - i[r] <= h->longRow) continue;
-    PROPERTY(t < l->num && l->row[t] == r && l->ptr[t] == at && l->firstPiece[t] == piece, "row %" PetscInt_FMT " is long", number, setting, r);
+    TestCheck(t < l->num && l->row[t] == r && l->ptr[t] == at && l->firstPiece[t] == piece, "row %" PetscInt_FMT " is long", what, r);
     for (PetscInt k = i[r]; k < i[r + 1]; k++, at++) {
-      PROPERTY(h->longCol[at] == j[k] && h->data[h->blknz + at] == a[k], "entry %" PetscInt_FMT " of long row %" PetscInt_FMT, number, setting, k - i[r], r);
+      TestCheck(h->longCol[at] == j[k] && h->data[h->blknz + at] == a[k], "entry %" PetscInt_FMT " of long row %" PetscInt_FMT, what, k - i[r], r);
       if ((k - i[r]) % HBP_PIECE) continue;
-      PROPERTY(piece < l->pieceNum && l->pieceRow[piece] == t && l->pieceAt[piece] == at, "piece %" PetscInt_FMT " of long row %" PetscInt_FMT, number, setting, piece, r);
+      TestCheck(piece < l->pieceNum && l->pieceRow[piece] == t && l->pieceAt[piece] == at, "piece %" PetscInt_FMT " of long row %" PetscInt_FMT, what, piece, r);
       piece++;
     }
     t++;
   }
-  PROPERTY(l->num == t && l->ptr[t] == at && l->nz == at && h->blknz == h->nz - at, "%" PetscInt_FMT " long rows, should be %" PetscInt_FMT, number, setting, l->num, t);
-  PROPERTY(l->pieceNum == piece && l->firstPiece[t] == piece, "%" PetscInt_FMT " pieces of long rows, should be %" PetscInt_FMT, number, setting, l->pieceNum, piece);
+  TestCheck(l->num == t && l->ptr[t] == at && l->nz == at && h->blknz == h->nz - at, "%" PetscInt_FMT " long rows, should be %" PetscInt_FMT, what, l->num, t);
+  TestCheck(l->pieceNum == piece && l->firstPiece[t] == piece, "%" PetscInt_FMT " pieces of long rows, should be %" PetscInt_FMT, what, l->pieceNum, piece);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Partial sums of a block of rows in pieces, in each by rows and else as they were, from the row of each in its block */
-static PetscErrorCode CheckCombine(const HBP *h, const PetscInt row[], PetscInt setting, PetscInt number)
+static PetscErrorCode CheckCombine(const HBP *h, const PetscInt row[], const char what[])
 {
   const PetscInt most = (PetscInt)(32768 / sizeof(PetscScalar));
   PetscInt      *order, piece = 0;
@@ -194,31 +142,31 @@ static PetscErrorCode CheckCombine(const HBP *h, const PetscInt row[], PetscInt 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(most, &order));
   for (PetscInt rb = 0; rb < h->rowBlocks; rb++) {
-    PROPERTY(h->combinePtr[rb] == piece, "pieces of row block %" PetscInt_FMT " begin with %" PetscInt_FMT, number, setting, rb, h->combinePtr[rb]);
+    TestCheck(h->combinePtr[rb] == piece, "pieces of row block %" PetscInt_FMT " begin with %" PetscInt_FMT, what, rb, h->combinePtr[rb]);
     for (PetscInt begin = h->partialPtr[rb]; begin < h->partialPtr[rb + 1]; begin += most, piece++) {
       const PetscInt        count = PetscMin(most, h->partialPtr[rb + 1] - begin);
       const unsigned short *ends  = h->combineEnd + piece * h->N;
 
-      PROPERTY(piece < h->combineNum, "piece %" PetscInt_FMT, number, setting, piece);
+      TestCheck(piece < h->combineNum, "piece %" PetscInt_FMT, what, piece);
       for (PetscInt k = 0; k < count; k++) order[k] = -1;
       for (PetscInt k = 0; k < count; k++) {
-        PROPERTY(h->combinePos[begin + k] < count && order[h->combinePos[begin + k]] < 0, "place of partial sum %" PetscInt_FMT, number, setting, begin + k);
+        TestCheck(h->combinePos[begin + k] < count && order[h->combinePos[begin + k]] < 0, "place of partial sum %" PetscInt_FMT, what, begin + k);
         order[h->combinePos[begin + k]] = begin + k;
       }
       for (PetscInt k = 1; k < count; k++)
-        PROPERTY(row[order[k - 1]] < row[order[k]] || (row[order[k - 1]] == row[order[k]] && order[k - 1] < order[k]), "partial sum %" PetscInt_FMT " is not in order", number, setting, order[k]);
+        TestCheck(row[order[k - 1]] < row[order[k]] || (row[order[k - 1]] == row[order[k]] && order[k - 1] < order[k]), "partial sum %" PetscInt_FMT " is not in order", what, order[k]);
       for (PetscInt r = 0, k = 0; r < h->N; r++) {
         while (k < count && row[order[k]] == r) k++;
-        PROPERTY(ends[r] == k, "row %" PetscInt_FMT " of piece %" PetscInt_FMT " ends at %d", number, setting, r, piece, ends[r]);
+        TestCheck(ends[r] == k, "row %" PetscInt_FMT " of piece %" PetscInt_FMT " ends at %d", what, r, piece, ends[r]);
       }
     }
   }
-  PROPERTY(h->combineNum == piece && h->combinePtr[h->rowBlocks] == piece, "%" PetscInt_FMT " pieces, should be %" PetscInt_FMT, number, setting, h->combineNum, piece);
+  TestCheck(h->combineNum == piece && h->combinePtr[h->rowBlocks] == piece, "%" PetscInt_FMT " pieces, should be %" PetscInt_FMT, what, h->combineNum, piece);
   PetscCall(PetscFree(order));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* log2 of the lanes of a segment: the shortest one with the same hash leaves its lanes fewer entries than would become more */
+/* log2 of the lanes of a segment: as few as leave each lane of the shortest segment with the same hash fewer than laneEntries entries */
 static int LanesOf(const HBP *h, PetscInt len)
 {
   const PetscInt hash  = HBPHashOf(&h->hash, len);
@@ -233,16 +181,15 @@ static int LanesOf(const HBP *h, PetscInt len)
   Which blocks of rows have maps, and these: of each block of rows and chunk of columns, its place in the map, -1 in all places of a block of rows without one. Returns the columns of blocks: one where all
   entries are in blocks of rows with maps.
 */
-static PetscErrorCode CheckMaps(const HBP *h, const PetscInt i[], const PetscInt j[], PetscInt place[], PetscInt *cols, PetscInt setting, PetscInt number)
+static PetscErrorCode CheckMaps(const HBP *h, const Setting *o, const PetscInt i[], const PetscInt j[], PetscInt place[], PetscInt *cols, const char what[])
 {
-  const Setting *o   = &settings[setting];
   const PetscInt all = (h->n + HBP_CHUNK - 1) / HBP_CHUNK, most = h->M / HBP_CHUNK;
   PetscInt       at = 0, mapped = 0, plain = 0;
 
   PetscFunctionBegin;
   *cols = (h->n + h->M - 1) / h->M;
   /* where the format chooses, such matrices have one column of blocks */
-  PROPERTY(h->mapChunks == (o->map == HBP_MAP_ALWAYS && !h->shared && *cols > 1 ? most : 0) && !h->mapPtr == !h->mapChunks, "a map may have %" PetscInt_FMT " chunks", number, setting, h->mapChunks);
+  TestCheck(h->mapChunks == (o->map == HBP_MAP_ALWAYS && !h->shared && *cols > 1 ? most : 0) && !h->mapPtr == !h->mapChunks, "a map may have %" PetscInt_FMT " chunks", what, h->mapChunks);
   for (PetscInt rb = 0; rb < h->rowBlocks; rb++) {
     PetscInt *of = place + rb * all, num = 0;
 
@@ -252,10 +199,10 @@ static PetscErrorCode CheckMaps(const HBP *h, const PetscInt i[], const PetscInt
       for (PetscInt k = i[r]; k < i[r + 1] && i[r + 1] - i[r] <= h->longRow; k++) of[j[k] / HBP_CHUNK] = 0;
     for (PetscInt c = 0; c < all; c++)
       if (!of[c]) of[c] = num++;
-    PROPERTY(h->mapPtr[rb] == at && h->mapPtr[rb + 1] == at + (num > most ? 0 : num), "row block %" PetscInt_FMT " has entries in %" PetscInt_FMT " chunks, and a map of %" PetscInt_FMT, number, setting, rb, num, h->mapPtr[rb + 1] - h->mapPtr[rb]);
+    TestCheck(h->mapPtr[rb] == at && h->mapPtr[rb + 1] == at + (num > most ? 0 : num), "row block %" PetscInt_FMT " has entries in %" PetscInt_FMT " chunks, and a map of %" PetscInt_FMT, what, rb, num, h->mapPtr[rb + 1] - h->mapPtr[rb]);
     for (PetscInt c = 0; c < all; c++) {
       if (num > most) of[c] = -1;
-      PROPERTY(of[c] < 0 || h->map[at + of[c]] == c * HBP_CHUNK, "place %" PetscInt_FMT " of the map of row block %" PetscInt_FMT " is %" PetscInt_FMT, number, setting, of[c], rb, h->map[at + of[c]]);
+      TestCheck(of[c] < 0 || h->map[at + of[c]] == c * HBP_CHUNK, "place %" PetscInt_FMT " of the map of row block %" PetscInt_FMT " is %" PetscInt_FMT, what, of[c], rb, h->map[at + of[c]]);
     }
     if (num > most) plain++;
     else {
@@ -263,7 +210,7 @@ static PetscErrorCode CheckMaps(const HBP *h, const PetscInt i[], const PetscInt
       mapped += num > 0;
     }
   }
-  PROPERTY(h->mapped == mapped && h->mapNum == at, "%" PetscInt_FMT " maps of %" PetscInt_FMT " places, should be %" PetscInt_FMT " of %" PetscInt_FMT, number, setting, h->mapped, h->mapNum, mapped, at);
+  TestCheck(h->mapped == mapped && h->mapNum == at, "%" PetscInt_FMT " maps of %" PetscInt_FMT " places, should be %" PetscInt_FMT " of %" PetscInt_FMT, what, h->mapped, h->mapNum, mapped, at);
   if (h->mapChunks && !plain) *cols = 1;
   if (mapped && plain) met[MAPS_SOME]++;
   else if (mapped) met[MAPS_ALL]++;
@@ -272,7 +219,7 @@ static PetscErrorCode CheckMaps(const HBP *h, const PetscInt i[], const PetscInt
 }
 
 /* The bytes of all arrays but the workspace */
-static PetscErrorCode CheckBytes(const HBP *h, PetscInt setting, PetscInt number)
+static PetscErrorCode CheckBytes(const HBP *h, const char what[])
 {
   const GallopLongRows *l      = &h->longRows;
   const size_t          blocks = (size_t)h->blkNum + 1 + (size_t)h->colBlocks + 1, rows = (2 + !!h->mapPtr) * ((size_t)h->rowBlocks + 1) + (size_t)h->mapNum;
@@ -281,20 +228,19 @@ static PetscErrorCode CheckBytes(const HBP *h, PetscInt setting, PetscInt number
   const size_t bytes = (blocks + rows + longs + places) * sizeof(PetscInt) + 2 * shorts + bits + ((size_t)h->groupNum + 1) * sizeof(HBPGroup) + (size_t)h->nz * sizeof(PetscScalar);
 
   PetscFunctionBegin;
-  PROPERTY(h->bytes == bytes, "%g bytes, should be %g", number, setting, (double)h->bytes, (double)bytes);
+  TestCheck(h->bytes == bytes, "%g bytes, should be %g", what, (double)h->bytes, (double)bytes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What holds for the arrays of any matrix. Each segment of each block is met once, as their order is strict, and so is each entry. */
-static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscInt number)
+/* What holds for the arrays of any matrix. Since the order of segments and of entries is strict, each one is met once. */
+static PetscErrorCode CheckArrays(Mat A, const HBP *h, const Setting *o, const char what[])
 {
-  const Setting     *o = &settings[setting];
   const PetscInt     N = h->N, M = h->M, narrow = (PetscInt)((64 << 10) / sizeof(PetscScalar)), chunks = (h->n + HBP_CHUNK - 1) / HBP_CHUNK;
   const PetscInt    *i, *j;
   const PetscScalar *a;
   PetscInt           m, n, rows, cols, blk = 0, g = 0, seg = 0, ptr = 0, partials = 0, most = 0;
   PetscInt          *sorted, *from;        /* columns in increasing order, and where each is in CSR */
-  PetscInt          *first, *len, *blocks; /* of each row and column of blocks: its entries; of each row: how many blocks it has entries in, none of a long one */
+  PetscInt          *first, *len, *blocks; /* the entries of each row in each column of blocks; in how many blocks a row has entries, 0 for a long row */
   PetscInt          *place;                /* of each block of rows and chunk, see CheckMaps() */
   PetscInt          *partial, *partialRow; /* of each block, row by row: its first partial sum; of each partial sum: its row in the block */
   PetscBool          done, plain = PETSC_FALSE, unsorted = PETSC_FALSE, alone = PETSC_TRUE;
@@ -305,22 +251,22 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   rows = (m + N - 1) / N;
   PetscCall(PetscMalloc1(rows * chunks, &place));
-  PROPERTY(h->m == m && h->n == n && h->nz == i[m] && h->rowBlocks == rows, "numbers", number, setting);
-  PetscCall(CheckMaps(h, i, j, place, &cols, setting, number));
-  PROPERTY(h->colBlocks == cols, "%" PetscInt_FMT " columns of blocks, should be %" PetscInt_FMT, number, setting, h->colBlocks, cols);
-  PROPERTY(o->block_rows ? N == o->block_rows : N >= 512 && N <= HBP_MAX_ROWS, "%" PetscInt_FMT " rows a block", number, setting, N);
-  PROPERTY(o->block_cols ? M == o->block_cols : M >= 1 && M <= (h->shared ? narrow : HBP_MAX_COLS), "%" PetscInt_FMT " columns a block", number, setting, M);
-  PROPERTY(h->shared == (o->shared_x == HBP_SHARED_ALWAYS) || (h->shared && o->shared_x == HBP_SHARED_CHOOSE && cols > 1), "x in shared memory", number, setting);
-  PROPERTY(h->longRow == (o->long_row ? o->long_row : h->shared ? 16384 : 1024), "rows with more than %" PetscInt_FMT " entries are long", number, setting, h->longRow);
-  PROPERTY(h->laneEntries == (o->lane_entries ? o->lane_entries : h->shared ? 8 : 16), "lanes with %" PetscInt_FMT " entries", number, setting, h->laneEntries);
-  PetscCall(CheckHash(h, i, j, setting, number));
-  PetscCall(CheckLongRows(h, i, j, a, setting, number));
+  TestCheck(h->m == m && h->n == n && h->nz == i[m] && h->rowBlocks == rows, "numbers", what);
+  PetscCall(CheckMaps(h, o, i, j, place, &cols, what));
+  TestCheck(h->colBlocks == cols, "%" PetscInt_FMT " columns of blocks, should be %" PetscInt_FMT, what, h->colBlocks, cols);
+  TestCheck(o->block_rows ? N == o->block_rows : N >= 512 && N <= HBP_MAX_ROWS, "%" PetscInt_FMT " rows per block", what, N);
+  TestCheck(o->block_cols ? M == o->block_cols : M >= 1 && M <= (h->shared ? narrow : HBP_MAX_COLS), "%" PetscInt_FMT " columns per block", what, M);
+  TestCheck(h->shared == (o->shared_x == HBP_SHARED_ALWAYS) || (h->shared && o->shared_x == HBP_SHARED_CHOOSE && cols > 1), "x in shared memory", what);
+  TestCheck(h->longRow == (o->long_row ? o->long_row : h->shared ? 16384 : 1024), "rows with more than %" PetscInt_FMT " entries are long", what, h->longRow);
+  TestCheck(h->laneEntries == (o->lane_entries ? o->lane_entries : h->shared ? 8 : 16), "lanes with %" PetscInt_FMT " entries", what, h->laneEntries);
+  PetscCall(CheckHash(h, i, j, what));
+  PetscCall(CheckLongRows(h, i, j, a, what));
 
   PetscCall(PetscMalloc2(h->nz, &sorted, h->nz, &from));
   PetscCall(PetscCalloc4(m * cols, &first, m * cols, &len, m, &blocks, rows * cols, &partial));
   PetscCall(PetscArraycpy(sorted, j, h->nz));
   for (PetscInt k = 0; k < h->nz; k++) from[k] = k;
-  for (PetscInt rb = 0; rb < rows; rb++) { /* with a map any order will do, and in long rows if all others have maps */
+  for (PetscInt rb = 0; rb < rows; rb++) { /* blocks of rows with a map take columns in any order, and so do long rows if all blocks of rows have maps */
     PetscBool mapped = PETSC_FALSE;
 
     for (PetscInt c = 0; c < chunks; c++) mapped = (PetscBool)(mapped || place[rb * chunks + c] >= 0);
@@ -343,9 +289,9 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
     }
     if (blocks[r] != 1) alone = PETSC_FALSE;
   }
-  PROPERTY(!!h->csrIdx == (unsorted && h->blknz) && h->alone == alone, "csrIdx, alone", number, setting);
+  TestCheck(!!h->csrIdx == (unsorted && h->blknz) && h->alone == alone, "csrIdx, alone", what);
   for (PetscInt rb = 0; rb < rows; rb++) {
-    PROPERTY(h->partialPtr[rb] == partials, "partial sums of row block %" PetscInt_FMT " begin at %" PetscInt_FMT, number, setting, rb, h->partialPtr[rb]);
+    TestCheck(h->partialPtr[rb] == partials, "partial sums of row block %" PetscInt_FMT " begin at %" PetscInt_FMT, what, rb, h->partialPtr[rb]);
     for (PetscInt cb = 0; cb < cols; cb++) {
       partial[rb * cols + cb] = partials;
       for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N); r++) partials += blocks[r] > 1 && len[r * cols + cb];
@@ -354,38 +300,38 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
       const PetscInt  r      = rb * N + k;
       const PetscBool direct = (PetscBool)(k < N && r < m && (blocks[r] == 1 || i[r + 1] - i[r] > h->longRow));
 
-      PROPERTY((h->direct[rb * HBPWords(N) + k / 32] >> k % 32 & 1) == (unsigned int)direct, "direct bit of row %" PetscInt_FMT, number, setting, r);
+      TestCheck((h->direct[rb * HBPWords(N) + k / 32] >> k % 32 & 1) == (unsigned int)direct, "direct bit of row %" PetscInt_FMT, what, r);
     }
   }
-  PROPERTY(h->partialPtr[rows] == partials && h->partialNum == partials, "%" PetscInt_FMT " partial sums, should be %" PetscInt_FMT, number, setting, h->partialNum, partials);
+  TestCheck(h->partialPtr[rows] == partials && h->partialNum == partials, "%" PetscInt_FMT " partial sums, should be %" PetscInt_FMT, what, h->partialNum, partials);
 
   PetscCall(PetscMalloc1(partials, &partialRow));
   for (PetscInt cb = 0; cb < cols; cb++) {
-    PROPERTY(h->colGroup[cb] == g, "column %" PetscInt_FMT " of blocks begins with group %" PetscInt_FMT, number, setting, cb, h->colGroup[cb]);
+    TestCheck(h->colGroup[cb] == g, "column %" PetscInt_FMT " of blocks begins with group %" PetscInt_FMT, what, cb, h->colGroup[cb]);
     for (PetscInt rb = 0; rb < rows; rb++) {
-      const PetscInt none = h->mapPtr && h->mapPtr[rb] < h->mapPtr[rb + 1] ? -2 - h->mapPtr[rb] : -1; /* out without partial sums */
+      const PetscInt none = h->mapPtr && h->mapPtr[rb] < h->mapPtr[rb + 1] ? -2 - h->mapPtr[rb] : -1; /* out of a group without partial sums */
       PetscInt       segs = 0, next = partial[rb * cols + cb], lasthash = -1, lastrow = -1;
 
       for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N); r++) segs += len[r * cols + cb] > 0;
       if (!segs) continue;
-      PROPERTY(blk < h->blkNum && h->begin_nnz[blk] == ptr, "block %" PetscInt_FMT, number, setting, blk);
+      TestCheck(blk < h->blkNum && h->begin_nnz[blk] == ptr, "block %" PetscInt_FMT, what, blk);
       blk++;
       for (PetscInt s = 0, count; s < segs; s += count, g++) {
         PetscInt row[HBP_GROUP], out = none, longest = 0, shortest = PETSC_INT_MAX; /* entries of lanes */
         int      lanes = 0;
 
-        PROPERTY(g < h->groupNum && h->group[g].begin_ptr == ptr && h->group[g].seg == seg, "group %" PetscInt_FMT, number, setting, g);
+        TestCheck(g < h->groupNum && h->group[g].begin_ptr == ptr && h->group[g].seg == seg, "group %" PetscInt_FMT, what, g);
         for (count = 0; s + count < segs; count++, seg++) {
           const PetscInt offset = HBPOutputRow(h->output_hash[seg]), r = rb * N + offset, at = r * cols + cb;
           PetscInt       hash;
 
-          PROPERTY(offset < N && r < m && len[at] && HBPLength(h->output_hash, h->nnz_perrow, seg) == len[at], "segment %" PetscInt_FMT, number, setting, seg);
+          TestCheck(offset < N && r < m && len[at] && HBPLength(h->output_hash, h->nnz_perrow, seg) == len[at], "segment %" PetscInt_FMT, what, seg);
           most = PetscMax(most, len[at]);
           if (!count) lanes = LanesOf(h, len[at]);
           if (LanesOf(h, len[at]) != lanes || count == HBP_GROUP >> lanes) break;
           hash = HBPHashOf(&h->hash, len[at]);
-          PROPERTY(hash >= 0 && hash < HBPHashes(&h->hash) && (hash > lasthash || (hash == lasthash && r > lastrow)), "segment %" PetscInt_FMT " with hash %" PetscInt_FMT " is not in order", number, setting, seg, hash);
-          PROPERTY(!!(h->output_hash[seg] & HBP_FLAG) == (blocks[r] == 1), "flag of segment %" PetscInt_FMT, number, setting, seg);
+          TestCheck(hash >= 0 && hash < HBPHashes(&h->hash) && (hash > lasthash || (hash == lasthash && r > lastrow)), "segment %" PetscInt_FMT " with hash %" PetscInt_FMT " is not in order", what, seg, hash);
+          TestCheck(!!(h->output_hash[seg] & HBP_FLAG) == (blocks[r] == 1), "flag of segment %" PetscInt_FMT, what, seg);
           if (blocks[r] > 1) {
             if (out == none) out = next;
             partialRow[next++] = offset;
@@ -396,9 +342,9 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
           longest    = PetscMax(longest, (len[at] - 1) / (1 << lanes) + 1);
           shortest   = PetscMin(shortest, len[at] / (1 << lanes));
         }
-        PROPERTY(shortest > 0, "a lane of group %" PetscInt_FMT " has no entry", number, setting, g);
-        PROPERTY(h->group[g].out == out, "first partial sum of group %" PetscInt_FMT " is %" PetscInt_FMT, number, setting, g, h->group[g].out);
-        PROPERTY(h->group[g].info == rb * 16 + (shortest == longest ? 8 : 0) + lanes, "info of group %" PetscInt_FMT " is %" PetscInt_FMT, number, setting, g, h->group[g].info);
+        TestCheck(shortest > 0, "a lane of group %" PetscInt_FMT " has no entry", what, g);
+        TestCheck(h->group[g].out == out, "first partial sum of group %" PetscInt_FMT " is %" PetscInt_FMT, what, g, h->group[g].out);
+        TestCheck(h->group[g].info == rb * 16 + (shortest == longest ? 8 : 0) + lanes, "info of group %" PetscInt_FMT " is %" PetscInt_FMT, what, g, h->group[g].info);
         for (PetscInt k = 0; k < longest; k++) {
           for (PetscInt l = 0; l < count << lanes; l++) {
             const PetscInt at = row[l >> lanes] * cols + cb, of = k * (1 << lanes) + l % (1 << lanes), entry = first[at] + of;
@@ -406,20 +352,20 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
 
             if (of >= len[at]) continue;
             in = place[rb * chunks + sorted[entry] / HBP_CHUNK];
-            PROPERTY(ptr < h->blknz && h->col[ptr] == (in < 0 ? sorted[entry] % M : in * HBP_CHUNK + sorted[entry] % HBP_CHUNK) && h->data[ptr] == a[from[entry]], "entry %" PetscInt_FMT, number, setting, ptr);
-            PROPERTY(!unsorted || h->csrIdx[ptr] == from[entry], "csrIdx of entry %" PetscInt_FMT, number, setting, ptr);
+            TestCheck(ptr < h->blknz && h->col[ptr] == (in < 0 ? sorted[entry] % M : in * HBP_CHUNK + sorted[entry] % HBP_CHUNK) && h->data[ptr] == a[from[entry]], "entry %" PetscInt_FMT, what, ptr);
+            TestCheck(!unsorted || h->csrIdx[ptr] == from[entry], "csrIdx of entry %" PetscInt_FMT, what, ptr);
             ptr++;
           }
         }
       }
     }
   }
-  PROPERTY(h->blkNum == blk && h->begin_nnz[blk] == ptr && ptr == h->blknz, "%" PetscInt_FMT " blocks, should be %" PetscInt_FMT, number, setting, h->blkNum, blk);
-  PROPERTY(h->groupNum == g && h->colGroup[cols] == g && h->segNum == seg, "%" PetscInt_FMT " groups, should be %" PetscInt_FMT, number, setting, h->groupNum, g);
-  PROPERTY(h->longest == most && !h->nnz_perrow == (most <= HBP_PACKED), "the longest segment has %" PetscInt_FMT " entries", number, setting, most);
-  PROPERTY(h->group[g].begin_ptr == ptr && h->group[g].seg == seg && h->group[g].out == -1, "the end of groups", number, setting);
-  PetscCall(CheckCombine(h, partialRow, setting, number));
-  PetscCall(CheckBytes(h, setting, number));
+  TestCheck(h->blkNum == blk && h->begin_nnz[blk] == ptr && ptr == h->blknz, "%" PetscInt_FMT " blocks, should be %" PetscInt_FMT, what, h->blkNum, blk);
+  TestCheck(h->groupNum == g && h->colGroup[cols] == g && h->segNum == seg, "%" PetscInt_FMT " groups, should be %" PetscInt_FMT, what, h->groupNum, g);
+  TestCheck(h->longest == most && !h->nnz_perrow == (most <= HBP_PACKED), "the longest segment has %" PetscInt_FMT " entries", what, most);
+  TestCheck(h->group[g].begin_ptr == ptr && h->group[g].seg == seg && h->group[g].out == -1, "the end of groups", what);
+  PetscCall(CheckCombine(h, partialRow, what));
+  PetscCall(CheckBytes(h, what));
   PetscCall(PetscFree(partialRow));
   PetscCall(PetscFree2(sorted, from));
   PetscCall(PetscFree(place));
@@ -429,157 +375,109 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, PetscIn
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products with vectors of a type */
-static PetscErrorCode CheckProducts(Mat A, Mat B, VecType vectype, PetscInt number, PetscInt setting)
+/* What host and GPU have built is the same */
+static PetscErrorCode CompareArrays(const HBP *h, const HBP *d, const char what[])
 {
-  Vec                 x, y, z, u;
-  PetscInt            m, n;
-  MatGallopStatistics before, after;
-  PetscBool           device;
-  char                what[64];
-
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(what, sizeof(what), "Matrix %" PetscInt_FMT ", setting %" PetscInt_FMT, number, setting));
-  PetscCall(PetscStrcmp(vectype, VECSEQCUDA, &device));
-  PetscCall(MatGetSize(A, &m, &n));
-  PetscCall(VecCreate(PETSC_COMM_SELF, &x));
-  PetscCall(VecSetSizes(x, n, n));
-  PetscCall(VecSetType(x, vectype));
-  PetscCall(VecCreate(PETSC_COMM_SELF, &z));
-  PetscCall(VecSetSizes(z, m, m));
-  PetscCall(VecSetType(z, vectype));
-  PetscCall(VecDuplicate(z, &y));
-  PetscCall(VecDuplicate(x, &u));
-  PetscCall(TestSetVec(x, number));
-  PetscCall(TestSetVec(y, number + 1));
-  PetscCall(MatGallopGetStatistics(B, &before));
-  PetscCall(TestSpoilVec(z));
-  PetscCall(MatMult(B, x, z));
-  PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, what));
-  PetscCall(TestAdds(B, A, TEST_MULT, x, y, z, what));
-
-  PetscCall(TestTransposed(B, A, x, y, u, what));
-
-  PetscCall(TestSpecial(B, A, TEST_MULT, x, z, what));
-  PetscCall(TestSpecial(B, A, TEST_TRANSPOSE, y, u, what));
-  PetscCall(MatGallopGetStatistics(B, &after));
-  PROPERTY((device ? after.products_device - before.products_device : after.products_host - before.products_host) == 10 && after.fallbacks == before.fallbacks, "not all products were the format's", number, setting);
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&u));
+  TestSameNumber(h, d, N, what);
+  TestSameNumber(h, d, M, what);
+  TestSameNumber(h, d, rowBlocks, what);
+  TestSameNumber(h, d, colBlocks, what);
+  TestSameNumber(h, d, shared, what);
+  TestSameNumber(h, d, alone, what);
+  TestSameNumber(h, d, m, what);
+  TestSameNumber(h, d, n, what);
+  TestSameNumber(h, d, nz, what);
+  TestSameNumber(h, d, blkNum, what);
+  TestSameNumber(h, d, groupNum, what);
+  TestSameNumber(h, d, segNum, what);
+  TestSameNumber(h, d, partialNum, what);
+  TestSameNumber(h, d, longRow, what);
+  TestSameNumber(h, d, laneEntries, what);
+  TestSameNumber(h, d, blknz, what);
+  TestSameNumber(h, d, combineNum, what);
+  TestSameNumber(h, d, longRows.num, what);
+  TestSameNumber(h, d, longRows.pieceNum, what);
+  TestSameNumber(h, d, mapChunks, what);
+  TestSameNumber(h, d, mapped, what);
+  TestSameNumber(h, d, mapNum, what);
+  TestSameNumber(h, d, longest, what);
+  PetscCall(TestSameBytes(&h->hash, &d->hash, sizeof(h->hash), "hash", what));
+  TestSamePresence(h, d, nnz_perrow, what);
+  TestSamePresence(h, d, mapPtr, what);
+  if (h->blknz) TestSamePresence(h, d, csrIdx, what);
+  TestSameArray(h, d, begin_nnz, h->blkNum + 1, what);
+  TestSameArray(h, d, colGroup, h->colBlocks + 1, what);
+  TestSameArray(h, d, group, h->groupNum + 1, what);
+  TestSameArray(h, d, output_hash, h->segNum, what);
+  if (h->nnz_perrow) TestSameArray(h, d, nnz_perrow, h->segNum, what);
+  TestSameArray(h, d, col, h->blknz, what);
+  TestSameArray(h, d, data, h->nz, what);
+  TestSameArray(h, d, partialPtr, h->rowBlocks + 1, what);
+  TestSameArray(h, d, combinePtr, h->rowBlocks + 1, what);
+  TestSameArray(h, d, combinePos, h->partialNum, what);
+  TestSameArray(h, d, combineEnd, h->combineNum * h->N, what);
+  TestSameArray(h, d, direct, h->rowBlocks * HBPWords(h->N), what);
+  if (h->mapPtr) {
+    TestSameArray(h, d, mapPtr, h->rowBlocks + 1, what);
+    TestSameArray(h, d, map, h->mapNum, what);
+  }
+  TestSameArray(h, d, longRows.row, h->longRows.num, what);
+  TestSameArray(h, d, longRows.ptr, h->longRows.num + 1, what);
+  TestSameArray(h, d, longRows.pieceRow, h->longRows.pieceNum, what);
+  TestSameArray(h, d, longRows.pieceAt, h->longRows.pieceNum, what);
+  TestSameArray(h, d, longRows.firstPiece, h->longRows.num + 1, what);
+  TestSameArray(h, d, longCol, h->nz - h->blknz, what);
+  if (h->csrIdx) TestSameArray(h, d, csrIdx, h->blknz, what);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#define SAME(what, n) PROPERTY(!memcmp(h->what, d->what, (size_t)(n) * sizeof(*h->what)), "host and GPU differ in " #what, number, setting)
-
-static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt number, PetscInt setting)
+static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt setting, const char what[])
 {
   const void *data;
   HBP        *h, *d;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_HOST, &data));
-  PROPERTY(data, "no format", number, setting);
+  TestCheck(data, "no format", what);
   PetscCall(HBPCopyToHost((const HBP *)data, &h));
-  PetscCall(CheckArrays(A, h, setting, number));
+  PetscCall(CheckArrays(A, h, &settings[setting], what));
   if (device) {
     PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_CUDA, &data));
-    PROPERTY(data, "no format on the GPU", number, setting);
+    TestCheck(data, "no format on the GPU", what);
     PetscCall(HBPCopyToHost((const HBP *)data, &d));
-    PROPERTY(h->N == d->N && h->M == d->M && h->rowBlocks == d->rowBlocks && h->colBlocks == d->colBlocks && h->shared == d->shared && h->alone == d->alone && !memcmp(&h->hash, &d->hash, sizeof(h->hash)), "host and GPU differ", number, setting);
-    PROPERTY(h->m == d->m && h->n == d->n && h->nz == d->nz && h->blkNum == d->blkNum && h->groupNum == d->groupNum && h->segNum == d->segNum && h->partialNum == d->partialNum, "host and GPU differ", number, setting);
-    PROPERTY(h->longRow == d->longRow && h->laneEntries == d->laneEntries && h->blknz == d->blknz && h->combineNum == d->combineNum && h->longRows.num == d->longRows.num &&
-               h->longRows.pieceNum == d->longRows.pieceNum && (!h->csrIdx == !d->csrIdx || !h->blknz),
-             "host and GPU differ", number, setting);
-    PROPERTY(h->mapChunks == d->mapChunks && h->mapped == d->mapped && h->mapNum == d->mapNum && !h->mapPtr == !d->mapPtr, "host and GPU differ in maps", number, setting);
-    SAME(begin_nnz, h->blkNum + 1);
-    SAME(colGroup, h->colBlocks + 1);
-    SAME(group, h->groupNum + 1);
-    SAME(output_hash, h->segNum);
-    PROPERTY(h->longest == d->longest && !h->nnz_perrow == !d->nnz_perrow, "host and GPU differ in the longest segment", number, setting);
-    if (h->nnz_perrow) SAME(nnz_perrow, h->segNum);
-    SAME(col, h->blknz);
-    SAME(data, h->nz);
-    SAME(partialPtr, h->rowBlocks + 1);
-    SAME(combinePtr, h->rowBlocks + 1);
-    SAME(combinePos, h->partialNum);
-    SAME(combineEnd, h->combineNum * h->N);
-    SAME(direct, h->rowBlocks * HBPWords(h->N));
-    if (h->mapPtr) {
-      SAME(mapPtr, h->rowBlocks + 1);
-      SAME(map, h->mapNum);
-    }
-    SAME(longRows.row, h->longRows.num);
-    SAME(longRows.ptr, h->longRows.num + 1);
-    SAME(longRows.pieceRow, h->longRows.pieceNum);
-    SAME(longRows.pieceAt, h->longRows.pieceNum);
-    SAME(longRows.firstPiece, h->longRows.num + 1);
-    SAME(longCol, h->nz - h->blknz);
-    if (h->csrIdx) SAME(csrIdx, h->blknz);
+    PetscCall(CompareArrays(h, d, what));
     PetscCall(HBPDestroyHostCopy(&d));
   }
   PetscCall(HBPDestroyHostCopy(&h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode SetOptions(PetscInt setting)
+{
+  PetscFunctionBegin;
+  PetscCall(TestSetIntOption("-mat_hbp_block_rows", settings[setting].block_rows));
+  PetscCall(TestSetIntOption("-mat_hbp_block_cols", settings[setting].block_cols));
+  PetscCall(TestSetIntOption("-mat_hbp_shared_x", settings[setting].shared_x));
+  PetscCall(TestSetIntOption("-mat_hbp_map", settings[setting].map));
+  PetscCall(TestSetIntOption("-mat_hbp_fixed", settings[setting].fixed));
+  PetscCall(TestSetIntOption("-mat_hbp_long_row", settings[setting].long_row));
+  PetscCall(TestSetIntOption("-mat_hbp_lane_entries", settings[setting].lane_entries));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  static const PetscInt sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 97, 129, 200};
-  const PetscInt        nsettings = PETSC_STATIC_ARRAY_LENGTH(settings);
-  PetscInt              matrices = 130, first = 0, each = 2;
+  static const TestLaw laws[] = {TEST_LAW_RANDOM, TEST_LAW_BAND, TEST_LAW_POWER, TEST_LAW_CROSS, TEST_LAW_EMPTY, TEST_LAW_EQUAL_ROWS, TEST_LAW_DENSE, TEST_LAW_ONE};
+  const TestProperties properties = {.format = MATHBP, .laws = laws, .nlaws = PETSC_STATIC_ARRAY_LENGTH(laws), .nsettings = PETSC_STATIC_ARRAY_LENGTH(settings), .create = CreateMatrix, .setoptions = SetOptions, .check = CheckFormat};
+  PetscBool            all = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-matrices", &matrices, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-first", &first, NULL));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-each", &each, NULL)); /* settings a matrix */
-  for (PetscInt number = first; number < first + matrices; number++) {
-    PetscInt m = sizes[(size_t)(TestRandom(number, 0, 0) * PETSC_STATIC_ARRAY_LENGTH(sizes))], n = number % 3 ? m : sizes[(size_t)(TestRandom(number, 1, 0) * PETSC_STATIC_ARRAY_LENGTH(sizes))];
-    Mat      A;
-    MatInfo  info;
-
-    if (number % 7 == 2) m = 200 + (PetscInt)(TestRandom(number, 2, 0) * 1301); /* tall */
-    if (number % 7 == 5) n = 200 + (PetscInt)(TestRandom(number, 2, 0) * 1301); /* wide */
-    PetscCall(CreateMatrix((Law)(number % LAW_COUNT), number, m, n, &A));
-    if (!PetscDefined(USE_DEBUG) && number % 5 == 3) PetscCall(RotateRows(number, &A)); /* a PETSc with debugging refuses such arrays */
-    PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-    for (PetscInt k = 0; k < each; k++) {
-      const PetscInt      setting = (number / LAW_COUNT * each + number % LAW_COUNT + k) % nsettings;
-      Mat                 B, C;
-      VecType             vectype;
-      PetscBool           device;
-      MatGallopStatistics stats;
-
-      PetscCall(TestSetIntOption("-mat_hbp_block_rows", settings[setting].block_rows));
-      PetscCall(TestSetIntOption("-mat_hbp_block_cols", settings[setting].block_cols));
-      PetscCall(TestSetIntOption("-mat_hbp_shared_x", settings[setting].shared_x));
-      PetscCall(TestSetIntOption("-mat_hbp_map", settings[setting].map));
-      PetscCall(TestSetIntOption("-mat_hbp_fixed", settings[setting].fixed));
-      PetscCall(TestSetIntOption("-mat_hbp_long_row", settings[setting].long_row));
-      PetscCall(TestSetIntOption("-mat_hbp_lane_entries", settings[setting].lane_entries));
-      PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &C));
-      PetscCall(MatConvert(C, MATHBP, MAT_INITIAL_MATRIX, &B));
-      PetscCall(MatGetVecType(B, &vectype));
-      PetscCall(PetscStrcmp(vectype, VECCUDA, &device));
-      for (int values = 0; values < 2; values++) { /* new values in the same pattern the second time */
-        PetscCall(CheckProducts(C, B, VECSEQ, number, setting));
-        if (device) PetscCall(CheckProducts(C, B, VECSEQCUDA, number, setting));
-        if (info.nz_used > 0) PetscCall(CheckFormat(C, B, device, number, setting));
-        PetscCall(MatScale(C, -1.5));
-        PetscCall(MatScale(B, -1.5));
-      }
-      PetscCall(MatGallopGetStatistics(B, &stats));
-      if (info.nz_used > 0)
-        PROPERTY(stats.builds == 1 + device && stats.refreshes == 1 + device, "%" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", number, setting, stats.builds, stats.refreshes);
-      PetscCall(MatDestroy(&B));
-      PetscCall(MatDestroy(&C));
-    }
-    PetscCall(MatDestroy(&A));
-  }
-  if (matrices >= 130 && each >= 2)
-    for (int k = 0; k < MAPS_COUNT; k++) PetscCheck(met[k] >= 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "maps in all, some or none of the blocks of rows: %" PetscInt_FMT " formats of kind %d", met[k], k);
+  PetscCall(TestPropertiesRun(&properties, &all));
+  for (int k = 0; k < MAPS_COUNT && all; k++)
+    PetscCheck(met[k] >= 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "maps in all, some or none of the blocks of rows: %" PetscInt_FMT " formats of kind %d", met[k], k);
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -1,6 +1,6 @@
 static char help[] = "C = A B with dense B by TiledSpMM: numbers of columns, leading dimensions, shapes, reuse, special values, errors, no room.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 
 /* The place where a product of A with B belongs */
 static TestDensePlace Place(MatType type)
@@ -283,7 +283,7 @@ static PetscErrorCode NoRoom(MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* No room on the GPU for the n-th of what a product needs there: whoever computes, the answer is right, before and after there is room */
+/* No room on the GPU for the n-th array that a product needs there: whoever computes, the answer is right, now and when there is room again */
 static PetscErrorCode NoRoomOnGPU(MatType type, PetscInt n)
 {
   Mat      A, R, B, C;
@@ -311,7 +311,7 @@ static PetscErrorCode NoRoomOnGPU(MatType type, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By default one column is the format's, as a vector is; on the host several are the parent's. Neither builds TiledSpMM. */
+/* By default the format computes one column, as it does vectors, and on the host the parent computes several. Neither builds TiledSpMM. */
 static PetscErrorCode FewColumns(MatType type)
 {
   const struct {
@@ -370,7 +370,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
-  PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1)); /* not a default: also few columns are to be TiledSpMM's on the host */
+  PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1)); /* set by the user: TiledSpMM computes few columns too, on the host as well */
   PetscCall(TestHasDevice(&gpu));
   PetscCall(FewColumns(MATSEQDENSE));
   if (gpu) PetscCall(FewColumns(MATSEQDENSECUDA));

@@ -1,6 +1,6 @@
 static char help[] = "C = A B in MPI: ghost rows of B, in one batch of columns or several, none, processes without rows, reuse, no room on one of them.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 
 /* What couples rows: any columns, the neighbours, or themselves alone */
 typedef enum { RANDOM, NEIGHBOURS, ALONE } Coupling;
@@ -198,7 +198,7 @@ static PetscErrorCode NoRoom(MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Few columns are the parent's, on all processes, and one column the format's */
+/* The parent computes few columns, on all processes, and the format one column */
 static PetscErrorCode FewColumns(MatType type, PetscBool device)
 {
   Mat                 A, R, B, C;
@@ -223,7 +223,7 @@ static PetscErrorCode FewColumns(MatType type, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A product that is ours, then the parent's, then ours */
+/* A product that TiledSpMM computes, then the parent, then TiledSpMM again */
 static PetscErrorCode Alternate(MatType type)
 {
   static const PetscInt least[] = {1, 30, 1, 30};

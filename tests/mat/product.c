@@ -1,6 +1,6 @@
 static char help[] = "Products of Gallop matrices with each other, with plain ones and with dense ones; again after values have changed.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 
 /* ---- sparse products ---- */
 

@@ -1,6 +1,6 @@
 static char help[] = "Rows that name columns more than once, in order and not: arrays of the user's own, which a PETSc without debugging takes, and binary files, which any PETSc takes.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 
 typedef enum { KIND_ONE, KIND_MANY, KIND_STEPS, KIND_WIDE, KIND_TALL, KIND_LENGTHS, KIND_BORDERS, KIND_MIXED, KIND_COUNT } Kind;
 

@@ -3,7 +3,7 @@ static char help[] = "Products queued one behind the other, with vectors and mat
 #include "../galloptest.h"
 #include <petscdevice.h>
 
-/* Rows of 1 to 12 entries and some of `longest`, each with a sum of one, so that products can follow each other for ever */
+/* Rows of 1 to 12 entries and some of `longest`, each with a sum of one, so that products can follow each other without growing */
 static PetscErrorCode Create(MatType type, PetscInt m, PetscInt every, PetscInt longest, Mat *A)
 {
   PetscInt rstart, rend;

@@ -1,6 +1,6 @@
 static char help[] = "The arrays of TiledSpMM for matrices small enough to write them down, and their products.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 #include "../../src/mat/impls/tiledspmm/tiledspmm.h"
 
 #define EXPECT(what, should) \
@@ -43,7 +43,7 @@ static PetscErrorCode Expect(const char what[], PetscReal is, PetscReal should)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The model of the same, by hand: rows of 3, 1, 2 and 1 entries, 30 empty ones; in each of three stages one line of B is touched, and no row of B twice */
+/* What the model predicts for this matrix, by hand: rows of 3, 1, 2 and 1 entries, 30 empty ones; in each of three stages one line of B is touched, and no row of B twice */
 static PetscErrorCode CheckModel(const TiledSpMM *t, PetscReal R)
 {
   const PetscReal bt = (PetscReal)sizeof(PetscScalar), bi = (PetscReal)sizeof(PetscInt), mu = 7.0 / 34, rho = 7.0 / 5, Z = 128.0 / 7;
@@ -66,7 +66,7 @@ static PetscErrorCode CheckModel(const TiledSpMM *t, PetscReal R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two rows that name the same row of B, once each: L1 has it for the second, unless another GPU block computes that; and all of it where L2 holds it */
+/* Two rows that name the same row of B, once each: L1 has it for the second unless another thread block computes that row; no bytes come from memory where L2 holds everything */
 static PetscErrorCode CheckPrediction(void)
 {
   const PetscInt         j[]   = {0, 0};
@@ -100,7 +100,7 @@ static PetscErrorCode CheckColumns(void)
 {
   static const struct {
     PetscInt columns, panel, stage;
-    size_t   numbers; /* that shared memory holds, 0 for what is not known */
+    size_t   numbers; /* what shared memory holds, 0 where that is not known */
     PetscInt R;
   } cases[] = {
     {0,  256, 512,  0,     8 },

@@ -1,9 +1,10 @@
 static char help[] = "Products of random matrices of many shapes with dense ones by TiledSpMM, against sums in long double, host and GPU; the arrays of both places, against each other.\n\n";
 
-#include "../galloptest.h"
+#include "propertytest.h"
+#include "../densetest.h"
 #include "../../src/mat/impls/tiledspmm/tiledspmm.h"
 
-/* A number below n that belongs to the matrix and to what it is for */
+/* A number below n, for matrix number and for what it is used */
 static PetscInt Below(PetscInt number, PetscInt what, PetscInt n)
 {
   return (PetscInt)(TestRandom(7000 + what, number, what) * (PetscReal)n) % n;
@@ -47,68 +48,60 @@ static PetscInt RowLength(Law law, PetscInt number, PetscInt row, PetscInt m, Pe
 /* Columns in increasing order, each the n / len-th, shaken; in a band, consecutive ones */
 static PetscErrorCode RandomMatrix(Law law, PetscInt number, PetscInt m, PetscInt n, Mat *R)
 {
-  PetscInt    *i, *j;
-  PetscScalar *a;
+  TestEntries e;
 
   PetscFunctionBegin;
-  PetscCall(PetscMalloc1(m + 1, &i));
-  i[0] = 0;
-  for (PetscInt r = 0; r < m; r++) i[r + 1] = i[r] + RowLength(law, number, r, m, n);
-  PetscCall(PetscMalloc2(i[m], &j, i[m], &a));
+  PetscCall(TestEntriesBegin(m, n, &e));
   for (PetscInt r = 0; r < m; r++) {
-    const PetscInt len = i[r + 1] - i[r], step = len ? n / len : 0, like = law == LAW_ALIKE ? Group(number, r, m) : r;
+    const PetscInt len = RowLength(law, number, r, m, n), step = len ? n / len : 0, like = law == LAW_ALIKE ? Group(number, r, m) : r;
 
     for (PetscInt k = 0; k < len; k++) {
-      j[i[r] + k] = law == LAW_BAND ? PetscMin(r, n - len) + k : k * step + (PetscInt)(TestRandom(7103 + number, like, k) * (PetscReal)step) % PetscMax(step, 1);
-      a[i[r] + k] = TestValue(number, r, k);
+      const PetscInt shake = (PetscInt)(TestRandom(7103 + number, like, k) * (PetscReal)step) % PetscMax(step, 1);
+
+      PetscCall(TestEntriesPut(&e, law == LAW_BAND ? PetscMin(r, n - len) + k : k * step + shake, TestValue(number, r, k)));
     }
+    TestEntriesEndRow(&e);
   }
-  PetscCall(MatCreate(PETSC_COMM_SELF, R));
-  PetscCall(MatSetSizes(*R, m, n, m, n));
-  PetscCall(MatSetType(*R, MATSEQAIJ));
-  PetscCall(MatSeqAIJSetPreallocationCSR(*R, i, j, a));
-  PetscCall(PetscFree(i));
-  PetscCall(PetscFree2(j, a));
+  PetscCall(TestEntriesEnd(&e, R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What holds of segments: they are the rows in order, each entry is where its segment looks for it, and the places of partial sums are those of the rows that are cut */
+/* What holds for segments: they are the rows in order, each entry is where its segment looks for it, and the places of partial sums are those of the rows that are cut */
 static PetscErrorCode CheckSegments(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const PetscScalar a[], const char what[])
 {
   PetscCount seg = 0, few = 0, many = 0, slots = 0;
 
   PetscFunctionBegin;
-  PetscCheck(t->segptr[0] == 0 && t->segptr[t->nseg] == i[m] && (t->segment || t->nseg == m), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " segments", what, t->nseg);
+  TestCheck(t->segptr[0] == 0 && t->segptr[t->nseg] == i[m] && (t->segment || t->nseg == m), "%" PetscCount_FMT " segments", what, t->nseg);
   for (PetscInt r = 0; r < m; r++) {
     const PetscCount num = t->segment ? PetscMax(1, (i[r + 1] - i[r] + t->segment - 1) / t->segment) : 1;
 
     if (num > 1) {
       const PetscCount at = num <= TILEDSPMM_FEW ? few++ : t->nsplit - 1 - many++;
 
-      PetscCheck(t->splitrow[at] == r && t->splitptr[at] == slots && t->splitnum[at] == num, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: partial sums of row %" PetscInt_FMT, what, r);
+      TestCheck(t->splitrow[at] == r && t->splitptr[at] == slots && t->splitnum[at] == num, "partial sums of row %" PetscInt_FMT, what, r);
     }
     for (PetscCount k = 0; k < num; k++, seg++) {
       const PetscInt begin = i[r] + (PetscInt)k * t->segment, end = k + 1 < num ? begin + t->segment : i[r + 1];
 
-      PetscCheck(t->segptr[seg] == begin && t->segptr[seg + 1] == end, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: segment %" PetscCount_FMT " of row %" PetscInt_FMT, what, k, r);
-      if (t->segment)
-        PetscCheck(t->segrow[seg] == (num > 1 ? -1 - (slots + k) : r), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: segment %" PetscCount_FMT " of row %" PetscInt_FMT " has its sum at %" PetscInt_FMT, what, k, r, t->segrow[seg]);
+      TestCheck(t->segptr[seg] == begin && t->segptr[seg + 1] == end, "segment %" PetscCount_FMT " of row %" PetscInt_FMT, what, k, r);
+      if (t->segment) TestCheck(t->segrow[seg] == (num > 1 ? -1 - (slots + k) : r), "segment %" PetscCount_FMT " of row %" PetscInt_FMT " has its sum at %" PetscInt_FMT, what, k, r, t->segrow[seg]);
       for (PetscInt e = begin; e < end; e++) {
         const PetscCount at = t->kernel == TILEDSPMM_CACHED ? t->slicedispl[seg / TILEDSPMM_WARP] + (PetscCount)TILEDSPMM_WARP * (e - begin) + seg % TILEDSPMM_WARP : e;
 
-        PetscCheck(t->kernel != TILEDSPMM_CACHED || at < t->slicedispl[seg / TILEDSPMM_WARP + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: no room for segment %" PetscCount_FMT, what, seg);
-        PetscCheck(t->col[at] == j[e] && t->value[at] == a[e], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: entry %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, e, t->col[at], j[e]);
+        TestCheck(t->kernel != TILEDSPMM_CACHED || at < t->slicedispl[seg / TILEDSPMM_WARP + 1], "no room for segment %" PetscCount_FMT, what, seg);
+        TestCheck(t->col[at] == j[e] && t->value[at] == a[e], "entry %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, e, t->col[at], j[e]);
       }
     }
     if (num > 1) slots += num;
   }
-  PetscCheck(seg == t->nseg && few + many == t->nsplit && many == t->nmany && slots == t->nslots, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " segments, %" PetscCount_FMT " partial sums", what, t->nseg, t->nslots);
-  PetscCheck(t->stored == (t->kernel == TILEDSPMM_CACHED ? t->slicedispl[t->slices] : t->nz), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries stored", what, t->stored);
+  TestCheck(seg == t->nseg && few + many == t->nsplit && many == t->nmany && slots == t->nslots, "%" PetscCount_FMT " segments, %" PetscCount_FMT " partial sums", what, t->nseg, t->nslots);
+  TestCheck(t->stored == (t->kernel == TILEDSPMM_CACHED ? t->slicedispl[t->slices] : t->nz), "%" PetscCount_FMT " entries stored", what, t->stored);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  What holds of tiles: read unit by unit they have the entries of each row in order, and none is without; partial sums of a row that has several
+  What holds for tiles: read unit by unit they have the entries of each row in order, and none is without; partial sums of a row that has several
   units lie one behind the other
 */
 static PetscErrorCode CheckTiles(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const PetscScalar a[], const char what[])
@@ -127,43 +120,43 @@ static PetscErrorCode CheckTiles(const TiledSpMM *t, PetscInt m, const PetscInt 
     block[p] = -1;
   }
   for (PetscInt k = 0; k < t->nsplit; k++) {
-    PetscCheck(split[t->splitrow[k]] < 0 && (k < few) == (t->splitnum[k] <= TILEDSPMM_FEW), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " with %" PetscInt_FMT " partial sums", what, t->splitrow[k], t->splitnum[k]);
+    TestCheck(split[t->splitrow[k]] < 0 && (k < few) == (t->splitnum[k] <= TILEDSPMM_FEW), "row %" PetscInt_FMT " with %" PetscInt_FMT " partial sums", what, t->splitrow[k], t->splitnum[k]);
     split[t->splitrow[k]] = k;
   }
   for (PetscCount u = 0; u < t->nunit; u++) {
     const PetscInt rows = t->unitrow[u], p = rows / TILEDSPMM_TILE_ROWS, last = PetscMin(m, rows + TILEDSPMM_TILE_ROWS);
 
-    PetscCheck(rows == p * TILEDSPMM_TILE_ROWS && (!u || rows >= t->unitrow[u - 1]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: unit %" PetscCount_FMT " is of row %" PetscInt_FMT, what, u, rows);
-    PetscCheck(t->valueptr[u] == i[rows] && (t->unitslot[u] < 0) == (t->unitnum[u] == 1) && own[p] < t->unitnum[u], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: values of unit %" PetscCount_FMT, what, u);
+    TestCheck(rows == p * TILEDSPMM_TILE_ROWS && (!u || rows >= t->unitrow[u - 1]), "unit %" PetscCount_FMT " is of row %" PetscInt_FMT, what, u, rows);
+    TestCheck(t->valueptr[u] == i[rows] && (t->unitslot[u] < 0) == (t->unitnum[u] == 1) && own[p] < t->unitnum[u], "values of unit %" PetscCount_FMT, what, u);
     for (PetscInt r = rows; r < last; r++) {
-      PetscCheck((split[r] < 0) == (t->unitnum[u] == 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: partial sums of row %" PetscInt_FMT, what, r);
+      TestCheck((split[r] < 0) == (t->unitnum[u] == 1), "partial sums of row %" PetscInt_FMT, what, r);
       if (split[r] < 0) continue;
-      PetscCheck(t->splitnum[split[r]] == t->unitnum[u] && t->splitptr[split[r]] + own[p] == t->unitslot[u] + (r - rows) * t->unitnum[u], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: unit %" PetscCount_FMT " has its sum of row %" PetscInt_FMT " elsewhere", what, u, r);
+      TestCheck(t->splitnum[split[r]] == t->unitnum[u] && t->splitptr[split[r]] + own[p] == t->unitslot[u] + (r - rows) * t->unitnum[u], "unit %" PetscCount_FMT " has its sum of row %" PetscInt_FMT " elsewhere", what, u, r);
       slots++;
     }
     own[p]++;
     units[p] = t->unitnum[u];
     for (PetscCount k = t->tileptr[u]; k < t->tileptr[u + 1]; k++, tiles++) {
-      PetscCheck(t->tile[k].mask && t->tile[k].block > block[p] && t->valueptr[u] + t->tile[k].first == at, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: tile %" PetscCount_FMT, what, k);
+      TestCheck(t->tile[k].mask && t->tile[k].block > block[p] && t->valueptr[u] + t->tile[k].first == at, "tile %" PetscCount_FMT, what, k);
       block[p] = t->tile[k].block;
       for (int bit = 0; bit < TILEDSPMM_TILE_ROWS * TILEDSPMM_TILE_COLS; bit++) {
         const PetscInt r = rows + bit / TILEDSPMM_TILE_COLS;
 
         if (!(t->tile[k].mask >> bit & 1)) continue;
-        PetscCheck(r < m && next[r] < i[r + 1] && j[next[r]] == (PetscInt)t->tile[k].block * TILEDSPMM_TILE_COLS + bit % TILEDSPMM_TILE_COLS && a[next[r]] == t->value[at], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: an entry of tile %" PetscCount_FMT, what, k);
+        TestCheck(r < m && next[r] < i[r + 1] && j[next[r]] == (PetscInt)t->tile[k].block * TILEDSPMM_TILE_COLS + bit % TILEDSPMM_TILE_COLS && a[next[r]] == t->value[at], "an entry of tile %" PetscCount_FMT, what, k);
         next[r]++;
         at++;
       }
     }
   }
-  for (PetscInt p = 0; p < panels; p++) PetscCheck(own[p] == units[p], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not all units of row %" PetscInt_FMT, what, p * TILEDSPMM_TILE_ROWS);
-  PetscCheck(at == i[m] && t->stored == i[m] && tiles == t->ntile && slots == t->nslots, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries in tiles, %" PetscCount_FMT " partial sums", what, at, t->nslots);
+  for (PetscInt p = 0; p < panels; p++) TestCheck(own[p] == units[p], "not all units of row %" PetscInt_FMT, what, p * TILEDSPMM_TILE_ROWS);
+  TestCheck(at == i[m] && t->stored == i[m] && tiles == t->ntile && slots == t->nslots, "%" PetscCount_FMT " entries in tiles, %" PetscCount_FMT " partial sums", what, at, t->nslots);
   PetscCall(PetscFree5(next, split, own, units, block));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  What holds of rows in the order of their patterns: each row is at one place, and as rows of zeros and ones, compared as memory is, none comes before a larger one. Without them rows
+  What holds for rows in the order of their patterns: each row is at one place, and as rows of zeros and ones, compared as memory is, none comes before a larger one. Without them rows
   are in order, or shall be, or that costs more rows of B.
 */
 static PetscErrorCode CheckOrder(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const char what[])
@@ -185,28 +178,28 @@ static PetscErrorCode CheckOrder(const TiledSpMM *t, PetscInt m, const PetscInt 
       seen[j[k]] = 1;
     }
   }
-  PetscCheck(t->nmapgiven == nmap, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " rows of B in the order of the matrix, not %" PetscCount_FMT, what, t->nmapgiven, nmap);
+  TestCheck(t->nmapgiven == nmap, "%" PetscCount_FMT " rows of B in the order of the matrix, not %" PetscCount_FMT, what, t->nmapgiven, nmap);
   if (t->reordered) {
     PetscCall(PetscArrayzero(seen, m));
-    PetscCheck(!sorted && t->options.reorder != TILEDSPMM_REORDER_NEVER, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: rows were sorted", what);
-    PetscCheck(t->options.reorder == TILEDSPMM_REORDER_ALWAYS || t->nmap < nmap, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: sorted rows need %" PetscCount_FMT " rows of B instead of %" PetscCount_FMT, what, t->nmap, nmap);
+    TestCheck(!sorted && t->options.reorder != TILEDSPMM_REORDER_NEVER, "rows were sorted", what);
+    TestCheck(t->options.reorder == TILEDSPMM_REORDER_ALWAYS || t->nmap < nmap, "sorted rows need %" PetscCount_FMT " rows of B instead of %" PetscCount_FMT, what, t->nmap, nmap);
     for (PetscInt r = 0; r < m; r++) {
       const PetscInt row = t->roworder[r], last = r ? t->roworder[r - 1] : 0;
       const int      order = r ? memcmp(rows + (PetscCount)last * t->n, rows + (PetscCount)row * t->n, t->n) : 1;
 
-      PetscCheck(row >= 0 && row < m && !seen[row], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is not at one place", what, row);
+      TestCheck(row >= 0 && row < m && !seen[row], "row %" PetscInt_FMT " is not at one place", what, row);
       seen[row] = 1;
-      PetscCheck(order > 0 || (!order && last < row), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " comes before row %" PetscInt_FMT, what, last, row);
+      TestCheck(order > 0 || (!order && last < row), "row %" PetscInt_FMT " comes before row %" PetscInt_FMT, what, last, row);
     }
   } else {
-    PetscCheck(sorted || t->options.reorder != TILEDSPMM_REORDER_ALWAYS, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: rows were not sorted", what);
-    PetscCheck(t->nmap == nmap, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " rows of B, not %" PetscCount_FMT, what, t->nmap, nmap);
+    TestCheck(sorted || t->options.reorder != TILEDSPMM_REORDER_ALWAYS, "rows were not sorted", what);
+    TestCheck(t->nmap == nmap, "%" PetscCount_FMT " rows of B, not %" PetscCount_FMT, what, t->nmap, nmap);
   }
   PetscCall(PetscFree2(rows, seen));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What holds of every structure: each entry is stored once, where its row looks for it, and names its column; padding holds nothing */
+/* What holds for every structure: each entry is stored once, where its row looks for it, with its column; padding holds nothing */
 static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const char what[])
 {
   const void        *data;
@@ -220,7 +213,7 @@ static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const c
   PetscFunctionBegin;
   PetscCall(MatGallopGetTiledSpMMData(A, memtype, &data));
   PetscCall(MatGetRowIJ(R, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
-  PetscCheck(!data == !i[m], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: a structure of no entries, or none of some", what);
+  TestCheck(!data == !i[m], "a structure of no entries, or none of some", what);
   if (!data) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatSeqAIJGetArrayRead(R, &a));
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)data, &t));
@@ -238,36 +231,36 @@ static PetscErrorCode CheckStructure(Mat A, Mat R, PetscMemType memtype, const c
       for (PetscCount s = t->stagedispl[p]; s < t->stagedispl[p + 1]; s++) {
         const PetscCount first = t->mapdispl[s], size = t->mapdispl[s + 1] - first;
 
-        PetscCheck(size > 0 && size <= t->options.stage, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " has %" PetscCount_FMT " rows of B", what, s, size);
-        PetscCheck(size == t->options.stage || s + 1 == t->stagedispl[p + 1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: stage %" PetscCount_FMT " is not full", what, s);
+        TestCheck(size > 0 && size <= t->options.stage, "stage %" PetscCount_FMT " has %" PetscCount_FMT " rows of B", what, s, size);
+        TestCheck(size == t->options.stage || s + 1 == t->stagedispl[p + 1], "stage %" PetscCount_FMT " is not full", what, s);
         for (PetscInt r = 0; r < panel; r++) {
           const PetscInt   place = p * panel + r, row = t->reordered && place < m ? t->roworder[place] : place, len = t->len[s * panel + r];
           const PetscCount warp = s * warps + r / TILEDSPMM_WARP, width = (t->warpdispl[warp + 1] - t->warpdispl[warp]) / TILEDSPMM_WARP;
 
-          PetscCheck(len <= width && (row < m || !len), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has %" PetscInt_FMT " entries in stage %" PetscCount_FMT, what, row, len, s);
+          TestCheck(len <= width && (row < m || !len), "row %" PetscInt_FMT " has %" PetscInt_FMT " entries in stage %" PetscCount_FMT, what, row, len, s);
           for (PetscInt k = 0; k < width; k++) {
             const PetscCount at   = t->warpdispl[warp] + TILEDSPMM_WARP * k + r % TILEDSPMM_WARP;
             const PetscInt   from = t->from[at];
 
             if (k >= len) {
-              PetscCheck(from == -1 && t->value[at] == (PetscScalar)0.0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: padding of row %" PetscInt_FMT " holds an entry", what, row);
+              TestCheck(from == -1 && t->value[at] == (PetscScalar)0.0, "padding of row %" PetscInt_FMT " holds an entry", what, row);
               continue;
             }
-            PetscCheck(from >= i[row] && from < i[row + 1] && t->index[at] < size, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " has an entry of another", what, row);
-            PetscCheck(j[from] == t->map[first + t->index[at]] && a[from] == t->value[at], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: an entry of row %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, row, t->map[first + t->index[at]], j[from]);
+            TestCheck(from >= i[row] && from < i[row + 1] && t->index[at] < size, "row %" PetscInt_FMT " has an entry of another", what, row);
+            TestCheck(j[from] == t->map[first + t->index[at]] && a[from] == t->value[at], "an entry of row %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, row, t->map[first + t->index[at]], j[from]);
             found++;
           }
         }
       }
     }
   }
-  PetscCheck(found == i[m] && t->nz == i[m], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscCount_FMT " entries of %" PetscInt_FMT, what, found, i[m]);
+  TestCheck(found == i[m] && t->nz == i[m], "%" PetscCount_FMT " entries of %" PetscInt_FMT, what, found, i[m]);
   PetscCall(TiledSpMMDestroyHostCopy(&t));
   PetscCall(MatSeqAIJRestoreArrayRead(R, &a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Host and GPU have the same arrays, once the host's are of the values that the GPU's were made of */
+/* Host and GPU have the same arrays. A product on the host first gives the host's arrays the values that the GPU's have. */
 static PetscErrorCode CompareArrays(Mat A, Mat R, const char what[])
 {
   const void *host, *device;
@@ -283,12 +276,17 @@ static PetscErrorCode CompareArrays(Mat A, Mat R, const char what[])
   PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_HOST, &host));
   PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_CUDA, &device));
   if (!host && !device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck(host && device, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not built at both places", what);
+  TestCheck(host && device, "not built at both places", what);
   if (((const TiledSpMM *)device)->kernel != TILEDSPMM_STAGED) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)host, &h));
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)device, &d));
-  PetscCheck(h->stages == d->stages && h->nmap == d->nmap && h->stored == d->stored && h->bytes == d->bytes && h->reordered == d->reordered && h->nmapgiven == d->nmapgiven, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in sizes", what);
-#define SAME(array, number) PetscCheck(!memcmp(h->array, d->array, (size_t)(number) * sizeof(*h->array)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: host and GPU differ in " #array, what);
+  TestSameNumber(h, d, stages, what);
+  TestSameNumber(h, d, nmap, what);
+  TestSameNumber(h, d, stored, what);
+  TestSameNumber(h, d, bytes, what);
+  TestSameNumber(h, d, reordered, what);
+  TestSameNumber(h, d, nmapgiven, what);
+#define SAME(array, number) TestSameArray(h, d, array, number, what);
   TILEDSPMM_ARRAYS(h, SAME);
 #undef SAME
   PetscCall(TiledSpMMDestroyHostCopy(&h));
@@ -336,7 +334,7 @@ static PetscErrorCode Products(Mat A, Mat R, MatType type, PetscInt number, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* So many rows that each multiprocessor has more than it works on at once: with B transposed, another kernel computes them */
+/* Enough rows that each multiprocessor has more than it works on at once: with B transposed, another kernel computes them */
 static PetscErrorCode ManyRows(MatType type)
 {
   static const PetscInt columns[] = {8, 19, 32};
@@ -347,7 +345,7 @@ static PetscErrorCode ManyRows(MatType type)
   PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "transposed"));
   for (PetscInt segment = 0; segment <= 5; segment += 5) {
     PetscCall(TestSetIntOption("-mat_tiledspmm_segment", segment));
-    PetscCall(RandomMatrix(LAW_POWER, 1000 + segment, 300000, 50, &R)); /* up to 50 entries a row */
+    PetscCall(RandomMatrix(LAW_POWER, 1000 + segment, 300000, 50, &R)); /* up to 50 entries per row */
     PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
     PetscCall(MatGallopGetStatistics(A, &last));
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {

@@ -6,13 +6,13 @@
 /* EVCHYBTriesPacked - Whether packed storage is to be looked at. Where most rows are empty, plain storage leaves them alone, and packed slices have them all. */
 PetscBool EVCHYBTriesPacked(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempty)
 {
-  if (ev->options.storage == EVCHYB_PLAIN || !GallopPackIndicesFit(csr)) return PETSC_FALSE;
+  if (ev->options.storage == EVCHYB_PLAIN || !EVCHYBPackIndicesFit(csr)) return PETSC_FALSE;
   if (ev->options.storage == EVCHYB_PACKED) return PETSC_TRUE;
   return (PetscBool)(ev->processors && csr->nz >= EVCHYB_PACK_ENTRIES * ev->processors && nempty <= csr->m / 2);
 }
 
 /* Bytes of n entries by a sample of them; as many as in CSR where it has none */
-static PetscLogDouble BytesBySample(const GallopPackCost *cost, PetscLogDouble n)
+static PetscLogDouble BytesBySample(const EVCHYBPackCost *cost, PetscLogDouble n)
 {
   const PetscLogDouble csr = sizeof(PetscScalar) + sizeof(int32_t);
 
@@ -25,7 +25,7 @@ static PetscInt PiecesOf(PetscCount len)
 }
 
 /* EVCHYBCutRows - One of every number of pieces of long rows, where csr is; EVCHYBFreePieces() frees them. *done is false where the GPU has no room for them. */
-PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, PetscInt every, GallopPackOrder *order, PetscBool *done)
+PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, PetscInt every, EVCHYBPackOrder *order, PetscBool *done)
 {
   PetscInt *piece, all = 0, k = 0, n = 0;
 
@@ -59,7 +59,7 @@ PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, GallopPackOrder *order)
+PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, EVCHYBPackOrder *order)
 {
   PetscFunctionBegin;
   if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order->pieces * sizeof(PetscInt), (void *)order->pieceRow));
@@ -70,17 +70,17 @@ PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, GallopPackOrder *order)
 }
 
 /* The order of rows: that of the matrix, which reads and writes vectors best, unless sorted ones take a tenth less. What a sample takes in it, and one of the pieces, goes to cost and pieces. */
-static PetscErrorCode ChooseOrder(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *sorted, GallopPackOrder *order, GallopPackCost *cost, GallopPackCost *pieces)
+static PetscErrorCode ChooseOrder(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *sorted, EVCHYBPackOrder *order, EVCHYBPackCost *cost, EVCHYBPackCost *pieces)
 {
-  GallopPackCost costs[GALLOP_PACK_COSTS];
+  EVCHYBPackCost costs[EVCHYB_PACK_COSTS];
 
   PetscFunctionBegin;
-  PetscCall(GallopPackMeasure(pack, csr, order, costs));
-  order->stride = GallopPackPickStride(costs);
+  PetscCall(EVCHYBPackMeasure(pack, csr, order, costs));
+  order->stride = EVCHYBPackPickStride(costs);
   *cost         = costs[order->stride - 1];
-  *pieces       = costs[GALLOP_PACK_STRIDES];
+  *pieces       = costs[EVCHYB_PACK_STRIDES];
   if (!sorted->num) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopPackMeasure(pack, csr, sorted, costs));
+  PetscCall(EVCHYBPackMeasure(pack, csr, sorted, costs));
   if ((PetscLogDouble)costs[0].bytes * (PetscLogDouble)cost->entries < 0.9 * (PetscLogDouble)cost->bytes * (PetscLogDouble)costs[0].entries) {
     order->perm = sorted->perm;
     order->num  = sorted->num;
@@ -104,9 +104,9 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, const EVCHYB
 {
   const EVCHYBOptions  *o      = &ev->options;
   const PetscBool       asked  = (PetscBool)(o->storage == EVCHYB_PACKED);
-  const GallopPackOrder others = {.perm = rows->all, .num = o->window == 1 ? 0 : rows->nempty + rows->nshort, .longest = o->maxell};
-  GallopPackOrder       order  = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_SAMPLED};
-  GallopPackCost        cost = {0}, costofpieces = {0};
+  const EVCHYBPackOrder others = {.perm = rows->all, .num = o->window == 1 ? 0 : rows->nempty + rows->nshort, .longest = o->maxell};
+  EVCHYBPackOrder       order  = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_SAMPLED};
+  EVCHYBPackCost        cost = {0}, costofpieces = {0};
   PetscBool             done   = PETSC_TRUE;
   PetscLogDouble        nlong  = 0;
   PetscInt              pieces = 0, slices; /* and pieces: what warps or thread blocks take */
@@ -120,9 +120,9 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, const EVCHYB
     nlong += (PetscLogDouble)len;
     pieces += PiecesOf(len);
   }
-  slices = (csr->m - rows->nlong) / GALLOP_PACK_ROWS + pieces;
+  slices = (csr->m - rows->nlong) / EVCHYB_PACK_ROWS + pieces;
   if (!asked && slices < EVCHYB_PACK_SLICES * ev->processors) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopPackBegin(csr, &choice->pack));
+  PetscCall(EVCHYBPackBegin(csr, &choice->pack));
   if (!choice->pack) PetscFunctionReturn(PETSC_SUCCESS);
   if (!asked) PetscCall(EVCHYBCutRows(csr, rows, PetscMax(1, (pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
   if (done) PetscCall(ChooseOrder(choice->pack, csr, &others, &order, &cost, &costofpieces));
@@ -134,6 +134,6 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, const EVCHYB
   }
   choice->sorted = (PetscBool)(order.perm != NULL);
   choice->stride = order.stride;
-  if (!done) PetscCall(GallopPackDestroy(&choice->pack));
+  if (!done) PetscCall(EVCHYBPackDestroy(&choice->pack));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -350,8 +350,8 @@ enum {
   FIGURE_BYTES,
   FIGURE_PACKED,
   FIGURE_LINES,
-  FIGURE_SLOTS  = FIGURE_LINES + GALLOP_PACK_CLASSES,
-  FIGURE_SHARED = FIGURE_SLOTS + GALLOP_PACK_VALUES,
+  FIGURE_SLOTS  = FIGURE_LINES + EVCHYB_PACK_CLASSES,
+  FIGURE_SHARED = FIGURE_SLOTS + EVCHYB_PACK_VALUES,
   FIGURE_COUNT
 };
 
@@ -372,13 +372,13 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
     f[FIGURE_CSRROWS] = ev->plain->csr.n;
     f[FIGURE_CSRNZ]   = (PetscLogDouble)ev->plain->csr.nz;
   } else {
-    const GallopPack *pack = ev->packed->pack;
+    const EVCHYBPack *pack = ev->packed->pack;
 
     f[FIGURE_CSRROWS] = ev->packed->nlong;
     f[FIGURE_PACKED]  = (PetscLogDouble)pack->nz;
     f[FIGURE_CSRNZ]   = (PetscLogDouble)pack->nlong;
-    for (int k = 0; k < GALLOP_PACK_CLASSES; k++) f[FIGURE_LINES + k] = (PetscLogDouble)pack->figures.lines[k];
-    for (int k = 0; k < GALLOP_PACK_VALUES; k++) f[FIGURE_SLOTS + k] = (PetscLogDouble)pack->figures.slots[k];
+    for (int k = 0; k < EVCHYB_PACK_CLASSES; k++) f[FIGURE_LINES + k] = (PetscLogDouble)pack->figures.lines[k];
+    for (int k = 0; k < EVCHYB_PACK_VALUES; k++) f[FIGURE_SLOTS + k] = (PetscLogDouble)pack->figures.slots[k];
     f[FIGURE_SHARED] = (PetscLogDouble)pack->figures.shared;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -391,8 +391,8 @@ static PetscErrorCode ViewPack(const PetscLogDouble f[GALLOP_MAX_FIGURES], Petsc
 
   PetscFunctionBegin;
   slots /= 100;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: columns by strides %.2f %%, in 8 bits %.2f %%, in 16 bits %.2f %%, in 32 bits %.2f %%; shared with the line before %.2f %%\n", l[GALLOP_PACK_STRIDED] / lines, l[GALLOP_PACK_8] / lines, l[GALLOP_PACK_16] / lines, l[GALLOP_PACK_32] / lines, f[FIGURE_SHARED] / lines));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: values as they are %.2f %%, in single precision %.2f %%, of a dictionary in 8 bits %.2f %%, in 16 bits %.2f %%\n", v[GALLOP_PACK_VALUE] / slots, v[GALLOP_PACK_SINGLE] / slots, v[GALLOP_PACK_DICT8] / slots, v[GALLOP_PACK_DICT16] / slots));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: columns by strides %.2f %%, in 8 bits %.2f %%, in 16 bits %.2f %%, in 32 bits %.2f %%; shared with the line before %.2f %%\n", l[EVCHYB_PACK_STRIDED] / lines, l[EVCHYB_PACK_8] / lines, l[EVCHYB_PACK_16] / lines, l[EVCHYB_PACK_32] / lines, f[FIGURE_SHARED] / lines));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: values as they are %.2f %%, in single precision %.2f %%, of a dictionary in 8 bits %.2f %%, in 16 bits %.2f %%\n", v[EVCHYB_PACK_VALUE] / slots, v[EVCHYB_PACK_SINGLE] / slots, v[EVCHYB_PACK_DICT8] / slots, v[EVCHYB_PACK_DICT16] / slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -453,11 +453,11 @@ static PetscErrorCode EVCHYBViewDetail(const void *data, PetscViewer viewer)
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubCSR: %" PetscInt_FMT " rows, %" PetscInt_FMT " of them merged, gpublks %" PetscCount_FMT "\n", ncsr, ev->plain ? ev->plain->csr.nmerged : 0, gpublks));
   PetscCall(MarksView("SubCSR", ev->plain ? &ev->plain->csr.marks : &ev->packed->marks, viewer));
   if (ev->packed) {
-    const GallopPack *pack      = ev->packed->pack;
+    const EVCHYBPack *pack      = ev->packed->pack;
     char              order[64] = "sorted";
 
     if (pack->stride) PetscCall(PetscSNPrintf(order, sizeof(order), "%" PetscInt_FMT " apart", pack->stride));
-    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "Packed: %" PetscInt_FMT " slices of %d rows, %s, %" PetscInt_FMT " numbers in the dictionary, %zu bytes\n", pack->nslice, GALLOP_PACK_ROWS, order, pack->ndict, pack->bytes));
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "Packed: %" PetscInt_FMT " slices of %d rows, %s, %" PetscInt_FMT " numbers in the dictionary, %zu bytes\n", pack->nslice, EVCHYB_PACK_ROWS, order, pack->ndict, pack->bytes));
   }
   if (PetscMemTypeCUDA(ev->memtype)) PetscCall(ViewFloor(ev, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);

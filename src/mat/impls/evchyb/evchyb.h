@@ -67,7 +67,7 @@ struct _EVCHYB {
 
 /* What choose.c finds: packed storage, begun, with rows in an order; no pack for plain storage */
 typedef struct {
-  GallopPack *pack;
+  EVCHYBPack *pack;
   PetscBool   sorted; /* rows are in the order of rows.h, else stride apart */
   PetscInt    stride;
 } EVCHYBChoice;
@@ -75,8 +75,8 @@ typedef struct {
 PETSC_INTERN EVCHYBOptions  EVCHYBOptionsFor(const EVCHYBOptions *, const GallopCSR *);
 PETSC_INTERN PetscBool      EVCHYBTriesPacked(const EVCHYB *, const GallopCSR *, PetscInt);
 PETSC_INTERN PetscErrorCode EVCHYBChoose(const EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *);
-PETSC_INTERN PetscErrorCode EVCHYBCutRows(const GallopCSR *, const EVCHYBRows *, PetscInt, GallopPackOrder *, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBFreePieces(const GallopCSR *, GallopPackOrder *);
+PETSC_INTERN PetscErrorCode EVCHYBCutRows(const GallopCSR *, const EVCHYBRows *, PetscInt, EVCHYBPackOrder *, PetscBool *);
+PETSC_INTERN PetscErrorCode EVCHYBFreePieces(const GallopCSR *, EVCHYBPackOrder *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedBuild(EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedPartsToDevice(EVCHYB *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedRefresh(EVCHYB *, const GallopCSR *, PetscBool *);

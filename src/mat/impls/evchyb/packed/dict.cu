@@ -3,7 +3,7 @@
 #include <cub/device/device_radix_sort.cuh>
 #include "packedwarp.cuh"
 
-static constexpr int                Places = 4 * GALLOP_PACK_DICT; /* of the table of distinct numbers; a number is at the first free one from where its hash says */
+static constexpr int                Places = 4 * EVCHYB_PACK_DICT; /* of the table of distinct numbers; a number is at the first free one from where its hash says */
 static constexpr int                Seen   = 1024;                 /* places for the first numbers that a GPU block met, for which L2 is not asked again */
 static constexpr unsigned long long Free   = ~0ull;                /* is one number's bits, too, which are told apart */
 
@@ -12,25 +12,25 @@ struct Distinct {
 };
 
 /* What is not among the numbers yet */
-static __device__ __forceinline__ void Append(unsigned long long bits, GallopPackBits *numbers, Distinct *distinct)
+static __device__ __forceinline__ void Append(unsigned long long bits, EVCHYBPackBits *numbers, Distinct *distinct)
 {
   const unsigned int k = atomicAdd(&distinct->num, 1u);
 
-  if (k < GALLOP_PACK_DICT) numbers[k] = (GallopPackBits)bits;
+  if (k < EVCHYB_PACK_DICT) numbers[k] = (EVCHYBPackBits)bits;
 }
 
 /* Puts a number into the table, and tells whether there may be others. L1 is not asked: what it has of the table may be old. */
-static __device__ __forceinline__ bool AddDistinct(unsigned long long bits, unsigned long long *table, GallopPackBits *numbers, Distinct *distinct)
+static __device__ __forceinline__ bool AddDistinct(unsigned long long bits, unsigned long long *table, EVCHYBPackBits *numbers, Distinct *distinct)
 {
   if (bits == Free) {
     if (!*(volatile unsigned int *)&distinct->hasfree && !atomicExch(&distinct->hasfree, 1u)) Append(bits, numbers, distinct);
     return true;
   }
-  for (unsigned int at = GallopPackHash(bits) % Places;; at = (at + 1) % Places) {
+  for (unsigned int at = EVCHYBPackHash(bits) % Places;; at = (at + 1) % Places) {
     unsigned long long is = __ldcg(table + at);
 
     if (is == bits) return true;
-    if (*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT) return false;
+    if (*(volatile unsigned int *)&distinct->num > EVCHYB_PACK_DICT) return false;
     if (is != Free) continue;
     is = atomicCAS(table + at, Free, bits);
     if (is == Free) Append(bits, numbers, distinct);
@@ -43,13 +43,13 @@ static constexpr int LookThreads = 1024;
 /* A GPU block looks at some of many numbers, and where hardly any was met before leaves word that there are too many */
 __global__ static void __launch_bounds__(LookThreads) LookKernel(PetscCount n, const PetscReal *__restrict__ a, Distinct *distinct)
 {
-  constexpr int                 Each = GALLOP_PACK_LOOKS / LookThreads, Room = GALLOP_PACK_LOOKS + GALLOP_PACK_LOOKS / 4;
+  constexpr int                 Each = EVCHYB_PACK_LOOKS / LookThreads, Room = EVCHYB_PACK_LOOKS + EVCHYB_PACK_LOOKS / 4;
   __shared__ unsigned long long table[Room];
   __shared__ int                equal, hasfree;
   unsigned long long            bits[Each];
 
 #pragma unroll
-  for (int u = 0; u < Each; u++) bits[u] = GallopPackBitsOf(a[GallopPackLook(u * LookThreads + (int)threadIdx.x, n)]);
+  for (int u = 0; u < Each; u++) bits[u] = EVCHYBPackBitsOf(a[EVCHYBPackLook(u * LookThreads + (int)threadIdx.x, n)]);
   for (int k = (int)threadIdx.x; k < Room; k += LookThreads) table[k] = Free;
   if (threadIdx.x == 0) equal = hasfree = 0;
   __syncthreads();
@@ -57,7 +57,7 @@ __global__ static void __launch_bounds__(LookThreads) LookKernel(PetscCount n, c
   for (int u = 0; u < Each; u++) {
     bool met = bits[u] == Free && atomicExch(&hasfree, 1);
 
-    for (unsigned int at = GallopPackHash(bits[u]) % Room; bits[u] != Free; at = (at + 1) % Room) {
+    for (unsigned int at = EVCHYBPackHash(bits[u]) % Room; bits[u] != Free; at = (at + 1) % Room) {
       const unsigned long long is = atomicCAS(table + at, Free, bits[u]);
 
       met = is == bits[u];
@@ -66,11 +66,11 @@ __global__ static void __launch_bounds__(LookThreads) LookKernel(PetscCount n, c
     if (met) atomicAdd(&equal, 1);
   }
   __syncthreads();
-  if (threadIdx.x == 0 && equal < GALLOP_PACK_LOOKS_EQUAL) distinct->num = GALLOP_PACK_DICT + 1;
+  if (threadIdx.x == 0 && equal < EVCHYB_PACK_LOOKS_EQUAL) distinct->num = EVCHYB_PACK_DICT + 1;
 }
 
 /* All parts of all values, until there are too many */
-__global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, const PetscReal *__restrict__ a, unsigned long long *table, GallopPackBits *numbers, Distinct *distinct)
+__global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, const PetscReal *__restrict__ a, unsigned long long *table, EVCHYBPackBits *numbers, Distinct *distinct)
 {
   constexpr int                 AtOnce = 4;
   const PetscCount              step = (PetscCount)gridDim.x * Threads, first = blockIdx.x * (PetscCount)Threads + threadIdx.x;
@@ -78,30 +78,30 @@ __global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, c
   unsigned long long            bits[AtOnce];
   bool                          more = true;
 
-  if (__syncthreads_or(*(volatile unsigned int *)&distinct->num > GALLOP_PACK_DICT)) return;
+  if (__syncthreads_or(*(volatile unsigned int *)&distinct->num > EVCHYB_PACK_DICT)) return;
   for (int k = threadIdx.x; k < Seen; k += Threads) seen[k] = Free;
   __syncthreads();
   for (PetscCount k = first; k - first < AtOnce * step; k += step) {
-    bits[0] = GallopPackBitsOf(a[PetscMin(k, n - 1)]);
+    bits[0] = EVCHYBPackBitsOf(a[PetscMin(k, n - 1)]);
     /* a lane for all that have the number: where there are few, all of the grid would wait for one place */
     const bool mine = __ffs(__match_any_sync(0xffffffffu, bits[0])) - 1 == threadIdx.x % WarpSize;
 
     more = more && (!mine || AddDistinct(bits[0], table, numbers, distinct));
-    if (more && mine) atomicExch(seen + GallopPackHash(bits[0]) % Seen, bits[0]);
+    if (more && mine) atomicExch(seen + EVCHYBPackHash(bits[0]) % Seen, bits[0]);
   }
   __syncthreads();
   for (PetscCount k = first + AtOnce * step; k < n && more; k += AtOnce * step) {
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) bits[u] = GallopPackBitsOf(a[PetscMin(k + u * step, n - 1)]);
+    for (int u = 0; u < AtOnce; u++) bits[u] = EVCHYBPackBitsOf(a[PetscMin(k + u * step, n - 1)]);
 #pragma unroll
     for (int u = 0; u < AtOnce; u++)
-      if (bits[u] == Free || seen[GallopPackHash(bits[u]) % Seen] != bits[u]) more = more && AddDistinct(bits[u], table, numbers, distinct);
+      if (bits[u] == Free || seen[EVCHYBPackHash(bits[u]) % Seen] != bits[u]) more = more && AddDistinct(bits[u], table, numbers, distinct);
   }
 }
 
 typedef struct {
   unsigned long long *table;
-  GallopPackBits     *numbers;
+  EVCHYBPackBits     *numbers;
   Distinct           *distinct;
   char               *cub;
   size_t              cubbytes;
@@ -112,27 +112,27 @@ static size_t CarveDistinct(DistinctWorkspace *w, void *base)
   GallopCarver carver(base);
 
   carver.Take(w->table, Places);
-  carver.Take(w->numbers, GALLOP_PACK_DICT);
+  carver.Take(w->numbers, EVCHYB_PACK_DICT);
   carver.Take(w->distinct, 1);
   carver.Take(w->cub, (PetscCount)w->cubbytes);
   return carver.Bytes();
 }
 
 /* Numbers in the order of their bits; how many bytes that takes, where cub is NULL */
-static PetscErrorCode SortNumbers(PetscInt num, const GallopPackBits *numbers, GallopPackBits *sorted, char *cub, size_t *cubbytes)
+static PetscErrorCode SortNumbers(PetscInt num, const EVCHYBPackBits *numbers, EVCHYBPackBits *sorted, char *cub, size_t *cubbytes)
 {
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(cub, *cubbytes, numbers, sorted, num, 0, 8 * (int)sizeof(GallopPackBits), stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(cub, *cubbytes, numbers, sorted, num, 0, 8 * (int)sizeof(EVCHYBPackBits), stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* *dict stays NULL where there are too many numbers, or no room for them */
 static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, PetscInt *ndict)
 {
-  const PetscCount  n = csr->nz * GALLOP_PACK_PARTS;
+  const PetscCount  n = csr->nz * EVCHYB_PACK_PARTS;
   DistinctWorkspace w = {};
   Distinct          distinct;
   void             *memory, *kept = NULL;
@@ -144,7 +144,7 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   *dict  = NULL;
   *ndict = 0;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(SortNumbers(GALLOP_PACK_DICT, NULL, NULL, NULL, &w.cubbytes));
+  PetscCall(SortNumbers(EVCHYB_PACK_DICT, NULL, NULL, NULL, &w.cubbytes));
   bytes = CarveDistinct(&w, NULL);
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
@@ -153,24 +153,24 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   PetscCall(GallopDeviceZero(w.distinct, sizeof(*w.distinct)));
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
-  if (n >= GALLOP_PACK_LOOKS_FROM) {
+  if (n >= EVCHYB_PACK_LOOKS_FROM) {
     LookKernel<<<1, LookThreads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.distinct);
     GallopCheckLaunch();
   }
   DistinctKernel<<<PetscMin(GallopBlocksFor(n, Threads), 8u * (unsigned int)processors), Threads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.table, w.numbers, w.distinct);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(&distinct, w.distinct, sizeof(distinct)));
-  if (GallopPackDictPays((PetscCount)distinct.num, csr->nz)) PetscCall(GallopDeviceMalloc(distinct.num * sizeof(PetscReal), &kept));
+  if (EVCHYBPackDictPays((PetscCount)distinct.num, csr->nz)) PetscCall(GallopDeviceMalloc(distinct.num * sizeof(PetscReal), &kept));
   if (kept) {
     *ndict = (PetscInt)distinct.num;
     *dict  = (PetscReal *)kept;
-    PetscCall(SortNumbers(*ndict, w.numbers, (GallopPackBits *)kept, w.cub, &w.cubbytes));
+    PetscCall(SortNumbers(*ndict, w.numbers, (EVCHYBPackBits *)kept, w.cub, &w.cubbytes));
   }
   PetscCall(GallopDeviceRelease(bytes, memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopPackBegin_Device(const GallopCSR *csr, GallopPack **pack)
+PetscErrorCode EVCHYBPackBegin_Device(const GallopCSR *csr, EVCHYBPack **pack)
 {
   PetscFunctionBegin;
   PetscCall(PetscNew(pack));
@@ -182,7 +182,7 @@ PetscErrorCode GallopPackBegin_Device(const GallopCSR *csr, GallopPack **pack)
 }
 
 typedef struct {
-  GallopPackBits *sorted;
+  EVCHYBPackBits *sorted;
   char           *cub;
   size_t          cubbytes;
 } SortWorkspace;
@@ -197,9 +197,9 @@ static size_t CarveSort(SortWorkspace *w, PetscInt ndict, void *base)
 }
 
 /* In its place, which graphs of products that were recorded know */
-PetscErrorCode GallopPackSortDict_Device(GallopPack *pack, PetscBool *done)
+PetscErrorCode EVCHYBPackSortDict_Device(EVCHYBPack *pack, PetscBool *done)
 {
-  GallopPackBits *dict = reinterpret_cast<GallopPackBits *>(pack->dict);
+  EVCHYBPackBits *dict = reinterpret_cast<EVCHYBPackBits *>(pack->dict);
   SortWorkspace   w    = {};
   size_t          bytes;
   void           *memory;

@@ -11,41 +11,41 @@
   #define WHERE(memtype, name, ...) name##_Host(__VA_ARGS__)
 #endif
 
-PetscErrorCode GallopPackBegin(const GallopCSR *csr, GallopPack **pack)
+PetscErrorCode EVCHYBPackBegin(const GallopCSR *csr, EVCHYBPack **pack)
 {
-  return WHERE(csr->memtype, GallopPackBegin, csr, pack);
+  return WHERE(csr->memtype, EVCHYBPackBegin, csr, pack);
 }
 
-PetscErrorCode GallopPackMeasure(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
-  return WHERE(csr->memtype, GallopPackMeasure, pack, csr, order, cost);
+  return WHERE(csr->memtype, EVCHYBPackMeasure, pack, csr, order, cost);
 }
 
-PetscErrorCode GallopPackFinish(GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscCount maxbytes, PetscBool *done)
+PetscErrorCode EVCHYBPackFinish(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscCount maxbytes, PetscBool *done)
 {
-  return WHERE(csr->memtype, GallopPackFinish, pack, csr, order, maxbytes, done);
+  return WHERE(csr->memtype, EVCHYBPackFinish, pack, csr, order, maxbytes, done);
 }
 
-PetscErrorCode GallopPackDestroy(GallopPack **pack)
+PetscErrorCode EVCHYBPackDestroy(EVCHYBPack **pack)
 {
   PetscFunctionBegin;
   if (!*pack) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(WHERE((*pack)->memtype, GallopPackFree, *pack));
+  PetscCall(WHERE((*pack)->memtype, EVCHYBPackFree, *pack));
   PetscCall(PetscFree(*pack));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Another dictionary, whose numbers the bytes that values take have room for: all else stays where it is */
-static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+static PetscErrorCode RenewDict(EVCHYBPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
 {
-  const GallopPackValues kind = pack->figures.slots[GALLOP_PACK_DICT8] ? GALLOP_PACK_DICT8 : GALLOP_PACK_DICT16;
-  GallopPack            *other;
+  const EVCHYBPackValues kind = pack->figures.slots[EVCHYB_PACK_DICT8] ? EVCHYB_PACK_DICT8 : EVCHYB_PACK_DICT16;
+  EVCHYBPack            *other;
   size_t                 bytes;
 
   PetscFunctionBegin;
-  PetscCall(GallopPackBegin(csr, &other));
+  PetscCall(EVCHYBPackBegin(csr, &other));
   bytes = pack->bytes + (size_t)other->ndict * sizeof(PetscReal) - (size_t)pack->ndict * sizeof(PetscReal);
-  *done = (PetscBool)(other->ndict && GallopPackDictClass(other->ndict) <= kind && (!maxbytes || bytes <= (size_t)maxbytes));
+  *done = (PetscBool)(other->ndict && EVCHYBPackDictClass(other->ndict) <= kind && (!maxbytes || bytes <= (size_t)maxbytes));
   if (*done) {
     PetscReal     *dict  = pack->dict;
     const PetscInt ndict = pack->ndict;
@@ -58,45 +58,45 @@ static PetscErrorCode RenewDict(GallopPack *pack, const GallopCSR *csr, PetscCou
     other->ndict   = ndict;
     PetscCall(PetscInfo(NULL, "Packed entries: the new values take another dictionary, of %" PetscInt_FMT " numbers\n", pack->ndict));
   }
-  PetscCall(GallopPackDestroy(&other));
+  PetscCall(EVCHYBPackDestroy(&other));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopPackRefresh(GallopPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
+PetscErrorCode EVCHYBPackRefresh(EVCHYBPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
 {
   PetscFunctionBegin;
   *fits = PETSC_FALSE;
-  if (pack->ndict) PetscCall(WHERE(csr->memtype, GallopPackRenumber, pack, csr, fits));
+  if (pack->ndict) PetscCall(WHERE(csr->memtype, EVCHYBPackRenumber, pack, csr, fits));
   if (!*fits && pack->unsorted) {
     PetscBool sorted;
 
-    PetscCall(WHERE(csr->memtype, GallopPackSortDict, pack, &sorted));
+    PetscCall(WHERE(csr->memtype, EVCHYBPackSortDict, pack, &sorted));
     pack->unsorted = PetscNot(sorted);
   }
-  if (!*fits && !pack->unsorted) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, fits));
+  if (!*fits && !pack->unsorted) PetscCall(WHERE(csr->memtype, EVCHYBPackRefresh, pack, csr, fits));
   if (!*fits && pack->ndict) {
     PetscCall(RenewDict(pack, csr, maxbytes, fits));
-    if (*fits) PetscCall(WHERE(csr->memtype, GallopPackRefresh, pack, csr, NULL));
+    if (*fits) PetscCall(WHERE(csr->memtype, EVCHYBPackRefresh, pack, csr, NULL));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopPackCopyToHost - A copy on the host of a pack at either place, which GallopPackDestroy() frees */
-PetscErrorCode GallopPackCopyToHost(const GallopPack *pack, GallopPack **copy)
+/* EVCHYBPackCopyToHost - A copy on the host of a pack at either place, which EVCHYBPackDestroy() frees */
+PetscErrorCode EVCHYBPackCopyToHost(const EVCHYBPack *pack, EVCHYBPack **copy)
 {
-  GallopPack *h;
+  EVCHYBPack *h;
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&h));
   *h         = *pack;
   h->memtype = PETSC_MEMTYPE_HOST;
   PetscCall(PetscMalloc1(h->ndict, &h->dict));
-  PetscCall(PetscMalloc4(h->nslice, &h->slice, h->nline, &h->line, h->nstream * GALLOP_PACK_UNIT, &h->stream, h->nvalue * GALLOP_PACK_UNIT, &h->value));
+  PetscCall(PetscMalloc4(h->nslice, &h->slice, h->nline, &h->line, h->nstream * EVCHYB_PACK_UNIT, &h->stream, h->nvalue * EVCHYB_PACK_UNIT, &h->value));
   PetscCall(GallopCopyToHost(h->dict, pack->memtype, pack->dict, (size_t)h->ndict * sizeof(*h->dict)));
   PetscCall(GallopCopyToHost(h->slice, pack->memtype, pack->slice, (size_t)h->nslice * sizeof(*h->slice)));
   PetscCall(GallopCopyToHost(h->line, pack->memtype, pack->line, (size_t)h->nline * sizeof(*h->line)));
-  PetscCall(GallopCopyToHost(h->stream, pack->memtype, pack->stream, (size_t)h->nstream * GALLOP_PACK_UNIT));
-  PetscCall(GallopCopyToHost(h->value, pack->memtype, pack->value, (size_t)h->nvalue * GALLOP_PACK_UNIT));
+  PetscCall(GallopCopyToHost(h->stream, pack->memtype, pack->stream, (size_t)h->nstream * EVCHYB_PACK_UNIT));
+  PetscCall(GallopCopyToHost(h->value, pack->memtype, pack->value, (size_t)h->nvalue * EVCHYB_PACK_UNIT));
   *copy = h;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -126,9 +126,9 @@ static PetscErrorCode PlanPieces(EVCHYB *ev, EVCHYBPacked *packed, const PetscCo
 static void PlanLaunch(EVCHYB *ev, const EVCHYBPacked *packed)
 {
   /* where most lines have columns that are stored, a slice takes long, and slices differ: one for each warp */
-  const GallopPack        *pack  = packed->pack;
-  const GallopPackFigures *f     = &pack->figures;
-  const PetscCount         lines = pack->nline - pack->nlong / GALLOP_PACK_ROWS, strided = f->lines[GALLOP_PACK_STRIDED] - f->strided;
+  const EVCHYBPack        *pack  = packed->pack;
+  const EVCHYBPackFigures *f     = &pack->figures;
+  const PetscCount         lines = pack->nline - pack->nlong / EVCHYB_PACK_ROWS, strided = f->lines[EVCHYB_PACK_STRIDED] - f->strided;
   const PetscInt           places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices, most = given ? given : 2 * strided < lines ? 1 : EVCHYB_PACK_EACH;
   PetscInt                 left   = pack->nslice - pack->npiece;
   EVCHYBMarks              slices = {0};
@@ -177,7 +177,7 @@ static PetscErrorCode Plan(EVCHYB *ev, const GallopCSR *csr, const EVCHYBRows *r
 PetscErrorCode EVCHYBPackedBuild(EVCHYB *ev, const GallopCSR *csr, const EVCHYBRows *rows, EVCHYBChoice *choice, PetscCount maxbytes, PetscBool *done)
 {
   const PetscBool host  = PetscMemTypeHost(csr->memtype);
-  GallopPackOrder order = {.num = csr->m, .stride = choice->stride, .longest = ev->options.maxell, .piece = EVCHYB_PIECE};
+  EVCHYBPackOrder order = {.num = csr->m, .stride = choice->stride, .longest = ev->options.maxell, .piece = EVCHYB_PIECE};
   EVCHYBPacked   *packed;
 
   PetscFunctionBegin;
@@ -189,7 +189,7 @@ PetscErrorCode EVCHYBPackedBuild(EVCHYB *ev, const GallopCSR *csr, const EVCHYBR
     order.num  = rows->nempty + rows->nshort;
   }
   PetscCall(EVCHYBCutRows(csr, rows, 1, &order, done));
-  if (*done) PetscCall(GallopPackFinish(packed->pack, csr, &order, maxbytes, done));
+  if (*done) PetscCall(EVCHYBPackFinish(packed->pack, csr, &order, maxbytes, done));
   PetscCall(EVCHYBFreePieces(csr, &order));
   if (*done) PetscCall(Plan(ev, csr, rows, packed));
   ev->bytes  = packed->pack->bytes;
@@ -206,11 +206,11 @@ PetscErrorCode EVCHYBPackedBuild(EVCHYB *ev, const GallopCSR *csr, const EVCHYBR
 /* EVCHYBPackedRefresh - New values, at either place */
 PetscErrorCode EVCHYBPackedRefresh(EVCHYB *ev, const GallopCSR *csr, PetscBool *fits)
 {
-  GallopPack *pack = ev->packed->pack;
+  EVCHYBPack *pack = ev->packed->pack;
 
   PetscFunctionBegin;
   ev->bytes -= pack->bytes;
-  PetscCall(GallopPackRefresh(pack, csr, ev->maxbytes ? ev->maxbytes - (PetscCount)ev->bytes : 0, fits));
+  PetscCall(EVCHYBPackRefresh(pack, csr, ev->maxbytes ? ev->maxbytes - (PetscCount)ev->bytes : 0, fits));
   ev->bytes += pack->bytes;
   ev->fresh = PETSC_TRUE;
   if (!*fits) PetscCall(PetscInfo(NULL, "EVC-HYB: the new values of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix cannot be stored as those before: it is packed again\n", ev->m, ev->n));
@@ -220,7 +220,7 @@ PetscErrorCode EVCHYBPackedRefresh(EVCHYB *ev, const GallopCSR *csr, PetscBool *
 static PetscErrorCode Apply(EVCHYB *ev, const GallopProduct *p)
 {
   PetscFunctionBegin;
-  PetscCall(GallopPackApply_Host(ev->packed->pack, p));
+  PetscCall(EVCHYBPackApply_Host(ev->packed->pack, p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -230,7 +230,7 @@ PetscErrorCode EVCHYBPackedFree_Host(EVCHYBPacked **packed)
   PetscFunctionBegin;
   if (!*packed) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(EVCHYBPartsFree(&(*packed)->parts));
-  PetscCall(GallopPackDestroy(&(*packed)->pack));
+  PetscCall(EVCHYBPackDestroy(&(*packed)->pack));
   PetscCall(PetscFree(*packed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -250,7 +250,7 @@ PetscErrorCode EVCHYBPackedCopyToHost(const EVCHYBPacked *packed, PetscMemType m
   PetscFunctionBegin;
   PetscCall(PetscNew(copy));
   **copy = *packed;
-  PetscCall(GallopPackCopyToHost(packed->pack, &(*copy)->pack));
+  PetscCall(EVCHYBPackCopyToHost(packed->pack, &(*copy)->pack));
   PetscCall(EVCHYBPartsCopyToHost(&packed->parts, memtype, &(*copy)->parts));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

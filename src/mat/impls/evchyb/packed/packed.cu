@@ -8,14 +8,14 @@ static_assert(EVCHYB_WARP_ROW <= EVCHYB_PIECE, "a warp computes a row of one pie
 
 /* Pieces of packed rows: the last ones, a thread block each, are of rows that have several */
 template <typename S, typename V>
-static __device__ __forceinline__ void SpMV_packed_rows(const GallopPackView &pack, PetscInt nslice, PetscInt npiece, PetscCount nparts, const PartsView<V> &parts, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pack, PetscInt nslice, PetscInt npiece, PetscCount nparts, const PartsView<V> &parts, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const int      warp  = threadIdx.x / WarpSize;
   const PetscInt piece = range.first + (PetscInt)(range.count == 1 ? block * WarpsInBlock + warp : block);
   PetscInt       row   = 0;
   V              sum   = V(0);
 
-  if (piece < range.end) sum = GallopPackSumPiece<S::Lines, S::Kind, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
+  if (piece < range.end) sum = EVCHYBPackSumPiece<S::Lines, S::Kind, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
   if (range.count == 1) {
     sum = GallopGroupSum(sum, WarpSize);
     if (piece < range.end && threadIdx.x % WarpSize == 0) GallopStore(v, row, sum);
@@ -30,17 +30,17 @@ static __device__ __forceinline__ void SpMV_packed_rows(const GallopPackView &pa
 }
 
 /* How the packed kernel is compiled: lines that are under way together, and thread blocks per multiprocessor, measured for 8 bytes, docs/packing.md; more lines of 16 do not fit registers. Kind: how values are stored */
-template <GallopPackValues Kind_>
+template <EVCHYBPackValues Kind_>
 struct PackedShape {
-  static constexpr GallopPackValues Kind  = Kind_;
+  static constexpr EVCHYBPackValues Kind  = Kind_;
   static constexpr int              Lines = sizeof(PetscScalar) > 8 ? 2 : 4, MinBlocks = 4;
 };
 
 /* The same product with the entries packed. A thread block has neighbouring slices, of which its warps take one after the other by turns. */
 template <typename S, typename V>
-__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const GallopPackView pack, const PetscInt nslice, const PetscInt npiece, const PetscCount nparts, const PartsView<V> parts, const GallopVectors<V> v, const bool fresh)
+__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const EVCHYBPackView pack, const PetscInt nslice, const PetscInt npiece, const PetscCount nparts, const PartsView<V> parts, const GallopVectors<V> v, const bool fresh)
 {
-  __shared__ GallopPackSlice slices[WarpsInBlock][EVCHYB_PACK_EACH];
+  __shared__ EVCHYBPackSlice slices[WarpsInBlock][EVCHYB_PACK_EACH];
   int                        k = 0;
 
   if (fresh) GallopWaitForPredecessor();
@@ -54,21 +54,21 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
     const PetscInt first = range.first + (PetscInt)block * range.count * WarpsInBlock + warp;
     const int      num   = (int)PetscMin((PetscInt)range.count, (range.end - first + WarpsInBlock - 1) / WarpsInBlock);
 
-    if (lane < num) slices[warp][lane] = GallopPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
+    if (lane < num) slices[warp][lane] = EVCHYBPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
     __syncwarp();
-    if (num > 0) GallopPackMultiply<S::Lines, S::Kind, V>(pack, slices[warp], num, v);
+    if (num > 0) EVCHYBPackMultiply<S::Lines, S::Kind, V>(pack, slices[warp], num, v);
   }
   GallopWaitForPredecessor(); /* those that had nothing to do */
 }
 
-template <GallopPackValues Kind>
+template <EVCHYBPackValues Kind>
 static cudaError_t LaunchAs(const EVCHYB *ev, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
 {
   const EVCHYBPacked *packed = ev->packed;
-  const GallopPack   *pack   = packed->pack;
+  const EVCHYBPack   *pack   = packed->pack;
   const EVCHYBLaunch *launch = &ev->launch;
 
-  return GallopLaunch(SpMV_EVCHYB_packed<PackedShape<Kind>, PetscScalar>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch, GallopPackViewOf(pack), pack->nslice, pack->npiece,
+  return GallopLaunch(SpMV_EVCHYB_packed<PackedShape<Kind>, PetscScalar>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch, EVCHYBPackViewOf(pack), pack->nslice, pack->npiece,
                       packed->parts.nparts, PartsViewOf<PetscScalar>(&packed->parts), v, (bool)ev->fresh);
 }
 
@@ -76,9 +76,9 @@ static cudaError_t Launch(const EVCHYB *ev, const GallopVectors<PetscScalar> &v,
 {
   const PetscCount *slots = ev->packed->pack->figures.slots;
 
-  if (slots[GALLOP_PACK_DICT8]) return LaunchAs<GALLOP_PACK_DICT8>(ev, v, stream);
-  if (slots[GALLOP_PACK_DICT16]) return LaunchAs<GALLOP_PACK_DICT16>(ev, v, stream);
-  return LaunchAs<GALLOP_PACK_VALUE>(ev, v, stream);
+  if (slots[EVCHYB_PACK_DICT8]) return LaunchAs<EVCHYB_PACK_DICT8>(ev, v, stream);
+  if (slots[EVCHYB_PACK_DICT16]) return LaunchAs<EVCHYB_PACK_DICT16>(ev, v, stream);
+  return LaunchAs<EVCHYB_PACK_VALUE>(ev, v, stream);
 }
 
 static PetscErrorCode Apply(EVCHYB *ev, const GallopProduct *p)
@@ -104,7 +104,7 @@ PetscErrorCode EVCHYBPackedPartsToDevice(EVCHYB *ev, PetscCount maxbytes, PetscB
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCallCUDA(GallopKernelOverlaps(SpMV_EVCHYB_packed<PackedShape<GALLOP_PACK_VALUE>, PetscScalar>, &ev->overlaps));
+  PetscCallCUDA(GallopKernelOverlaps(SpMV_EVCHYB_packed<PackedShape<EVCHYB_PACK_VALUE>, PetscScalar>, &ev->overlaps));
   CarveParts(parts, &measure);
   if (!maxbytes || ev->bytes + measure.Bytes() <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(measure.Bytes(), &base));
   *parts = host;
@@ -125,7 +125,7 @@ static PetscErrorCode Destroy(EVCHYB *ev)
   PetscFunctionBegin;
   if (!ev->packed) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceFree(ev->packed->parts.splitblk)); /* where the one allocation begins */
-  PetscCall(GallopPackDestroy(&ev->packed->pack));
+  PetscCall(EVCHYBPackDestroy(&ev->packed->pack));
   PetscCall(PetscFree(ev->packed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

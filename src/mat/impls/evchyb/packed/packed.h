@@ -23,46 +23,46 @@
 #define EVCHYB_SHORT_ROW  512  /* entries of a piece that a warp computes, longer ones a thread block */
 #define EVCHYB_WARP_ROW   3072 /* the same at most, where long rows are many: measured, docs/packing.md */
 
-#define GALLOP_PACK_ROWS    64 /* of a slice */
-#define GALLOP_PACK_UNIT    64 /* bytes in which places in the arrays are counted: 64 numbers of 8 bits */
-#define GALLOP_PACK_CHUNK   32 /* lines whose bits a word of a row's mask has */
-#define GALLOP_PACK_NONE    0xffffffffu
-#define GALLOP_PACK_STRIDES 8     /* the largest stride of rows that is tried */
-#define GALLOP_PACK_WIDEST  65535 /* lines of a slice, at most */
-#define GALLOP_PACK_DICT    65536 /* distinct numbers of a dictionary, at most */
+#define EVCHYB_PACK_ROWS    64 /* of a slice */
+#define EVCHYB_PACK_UNIT    64 /* bytes in which places in the arrays are counted: 64 numbers of 8 bits */
+#define EVCHYB_PACK_CHUNK   32 /* lines whose bits a word of a row's mask has */
+#define EVCHYB_PACK_NONE    0xffffffffu
+#define EVCHYB_PACK_STRIDES 8     /* the largest stride of rows that is tried */
+#define EVCHYB_PACK_WIDEST  65535 /* lines of a slice, at most */
+#define EVCHYB_PACK_DICT    65536 /* distinct numbers of a dictionary, at most */
 
-/* How the numbers of a line are stored; GALLOP_PACK_STRIDED not at all */
-typedef enum { GALLOP_PACK_STRIDED, GALLOP_PACK_8, GALLOP_PACK_16, GALLOP_PACK_32, GALLOP_PACK_CLASSES } GallopPackClass;
+/* How the numbers of a line are stored; EVCHYB_PACK_STRIDED not at all */
+typedef enum { EVCHYB_PACK_STRIDED, EVCHYB_PACK_8, EVCHYB_PACK_16, EVCHYB_PACK_32, EVCHYB_PACK_CLASSES } EVCHYBPackClass;
 
 /* The numbers of 64 rows, their columns or the rows themselves. info: the class in the upper two bits, below them the stride, or where in stream the offsets begin. A line shares those of the line before where all of its columns are as far from that one's. */
 typedef struct {
   int32_t  base;
   uint32_t info;
-} GallopPackLine;
+} EVCHYBPackLine;
 
-#define GALLOP_PACK_INFO_BITS 30
+#define EVCHYB_PACK_INFO_BITS 30
 
 /* How values are stored */
-typedef enum { GALLOP_PACK_VALUE, GALLOP_PACK_SINGLE, GALLOP_PACK_DICT8, GALLOP_PACK_DICT16, GALLOP_PACK_VALUES } GallopPackValues;
+typedef enum { EVCHYB_PACK_VALUE, EVCHYB_PACK_SINGLE, EVCHYB_PACK_DICT8, EVCHYB_PACK_DICT16, EVCHYB_PACK_VALUES } EVCHYBPackValues;
 
 typedef struct {
   int64_t        line;   /* its first line */
   uint32_t       value;  /* where its values begin */
-  uint32_t       mask;   /* where its masks begin in stream, GALLOP_PACK_NONE where each row has an entry in each line */
-  GallopPackLine rows;   /* its rows; the largest offset of a class for none */
+  uint32_t       mask;   /* where its masks begin in stream, EVCHYB_PACK_NONE where each row has an entry in each line */
+  EVCHYBPackLine rows;   /* its rows; the largest offset of a class for none */
   uint16_t       width;  /* lines */
-  uint8_t        values; /* GallopPackValues */
+  uint8_t        values; /* EVCHYBPackValues */
   uint8_t        last;   /* of a piece of one row: entries of its last line. 0 where a slice is 64 rows. */
   uint32_t       at;     /* of a piece: lines of the row that come before it. Of 64 rows: what the columns of all lines grow by, 0 where some are stored or do not grow. */
-} GallopPackSlice;
+} EVCHYBPackSlice;
 
 /* Numbers of what is stored, for all who show them */
 typedef struct {
-  PetscCount lines[GALLOP_PACK_CLASSES]; /* of each class */
+  PetscCount lines[EVCHYB_PACK_CLASSES]; /* of each class */
   PetscCount strided;                    /* lines of pieces among those whose columns are not stored */
   PetscCount shared;                     /* lines that have the offsets of the line before */
-  PetscCount slots[GALLOP_PACK_VALUES];  /* places for values, entries or not */
-} GallopPackFigures;
+  PetscCount slots[EVCHYB_PACK_VALUES];  /* places for values, entries or not */
+} EVCHYBPackFigures;
 
 typedef struct {
   PetscMemType      memtype;
@@ -70,147 +70,147 @@ typedef struct {
   PetscInt          stride;                            /* of the rows of a slice, 0 where they were given in some order */
   PetscInt          nslice, npiece, ndict;             /* slices, and how many of them, the last ones, are pieces of long rows */
   PetscCount        nz, nlong, nline, nstream, nvalue; /* entries; places of pieces for them; units of stream and value */
-  GallopPackSlice  *slice;                             /* [nslice] */
-  GallopPackLine   *line;                              /* [nline] */
+  EVCHYBPackSlice  *slice;                             /* [nslice] */
+  EVCHYBPackLine   *line;                              /* [nline] */
   unsigned char    *stream;                            /* offsets of columns and rows, masks */
   unsigned char    *value;
   PetscReal        *dict;     /* [ndict] numbers, parts of complex ones too; distinct, and in the order of their bits, when it is made */
   PetscBool         unsorted; /* they are in that order no more: none can be looked up */
   PetscBool         overlaps; /* on the GPU: a kernel may start while the one before it ends */
   size_t            bytes;
-  GallopPackFigures figures;
-} GallopPack;
+  EVCHYBPackFigures figures;
+} EVCHYBPack;
 
 #if defined(__CUDACC__)
-  #define GALLOP_PACK_HD static __host__ __device__ __forceinline__
+  #define EVCHYB_PACK_HD static __host__ __device__ __forceinline__
 #else
-  #define GALLOP_PACK_HD static inline
+  #define EVCHYB_PACK_HD static inline
 #endif
 
 /* Numbers that a value has, and the bits of one */
-#define GALLOP_PACK_PARTS ((int)(sizeof(PetscScalar) / sizeof(PetscReal)))
+#define EVCHYB_PACK_PARTS ((int)(sizeof(PetscScalar) / sizeof(PetscReal)))
 #if defined(PETSC_USE_REAL_SINGLE)
-typedef uint32_t GallopPackBits;
+typedef uint32_t EVCHYBPackBits;
 #else
-typedef uint64_t GallopPackBits;
+typedef uint64_t EVCHYBPackBits;
 #endif
 
 /* Where row l of a slice stands among its 64 */
-GALLOP_PACK_HD int GallopPackPlace(int l)
+EVCHYB_PACK_HD int EVCHYBPackPlace(int l)
 {
   return 2 * (l % 32) + l / 32;
 }
 
-GALLOP_PACK_HD int GallopPackClassOf(GallopPackLine line)
+EVCHYB_PACK_HD int EVCHYBPackClassOf(EVCHYBPackLine line)
 {
-  return (int)(line.info >> GALLOP_PACK_INFO_BITS);
+  return (int)(line.info >> EVCHYB_PACK_INFO_BITS);
 }
 
 /* The stride of a line that has one */
-GALLOP_PACK_HD int GallopPackStrideOf(GallopPackLine line)
+EVCHYB_PACK_HD int EVCHYBPackStrideOf(EVCHYBPackLine line)
 {
-  return (int)(line.info << (32 - GALLOP_PACK_INFO_BITS)) >> (32 - GALLOP_PACK_INFO_BITS);
+  return (int)(line.info << (32 - EVCHYB_PACK_INFO_BITS)) >> (32 - EVCHYB_PACK_INFO_BITS);
 }
 
 /* Where in stream the offsets of a line that has no stride begin */
-GALLOP_PACK_HD const unsigned char *GallopPackOffsets(GallopPackLine line, const unsigned char *stream)
+EVCHYB_PACK_HD const unsigned char *EVCHYBPackOffsets(EVCHYBPackLine line, const unsigned char *stream)
 {
-  return stream + (size_t)(line.info & ((1u << GALLOP_PACK_INFO_BITS) - 1)) * GALLOP_PACK_UNIT;
+  return stream + (size_t)(line.info & ((1u << EVCHYB_PACK_INFO_BITS) - 1)) * EVCHYB_PACK_UNIT;
 }
 
-GALLOP_PACK_HD GallopPackLine GallopPackStrided(int32_t base, int stride)
+EVCHYB_PACK_HD EVCHYBPackLine EVCHYBPackStrided(int32_t base, int stride)
 {
-  const GallopPackLine line = {base, (uint32_t)stride & ((1u << GALLOP_PACK_INFO_BITS) - 1)};
+  const EVCHYBPackLine line = {base, (uint32_t)stride & ((1u << EVCHYB_PACK_INFO_BITS) - 1)};
 
   return line;
 }
 
-GALLOP_PACK_HD GallopPackLine GallopPackStored(GallopPackClass kind, int32_t base, uint32_t at)
+EVCHYB_PACK_HD EVCHYBPackLine EVCHYBPackStored(EVCHYBPackClass kind, int32_t base, uint32_t at)
 {
-  const GallopPackLine line = {base, (uint32_t)kind << GALLOP_PACK_INFO_BITS | at};
+  const EVCHYBPackLine line = {base, (uint32_t)kind << EVCHYB_PACK_INFO_BITS | at};
 
   return line;
 }
 
 /* Units that the offsets of a class take */
-GALLOP_PACK_HD uint32_t GallopPackOffsetUnits(GallopPackClass kind)
+EVCHYB_PACK_HD uint32_t EVCHYBPackOffsetUnits(EVCHYBPackClass kind)
 {
-  return kind == GALLOP_PACK_STRIDED ? 0 : 1u << (kind - GALLOP_PACK_8);
+  return kind == EVCHYB_PACK_STRIDED ? 0 : 1u << (kind - EVCHYB_PACK_8);
 }
 
 /* The class for numbers up to so much apart. Where a number may be missing, the largest of the class says so. */
-GALLOP_PACK_HD GallopPackClass GallopPackClassFor(uint32_t apart, PetscBool missing)
+EVCHYB_PACK_HD EVCHYBPackClass EVCHYBPackClassFor(uint32_t apart, PetscBool missing)
 {
   apart += missing ? 1 : 0;
-  return apart < 256 ? GALLOP_PACK_8 : apart < 65536 ? GALLOP_PACK_16 : GALLOP_PACK_32;
+  return apart < 256 ? EVCHYB_PACK_8 : apart < 65536 ? EVCHYB_PACK_16 : EVCHYB_PACK_32;
 }
 
 /* Units of 64 values, from a table in a word */
-GALLOP_PACK_HD uint32_t GallopPackValueUnits(GallopPackValues kind)
+EVCHYB_PACK_HD uint32_t EVCHYBPackValueUnits(EVCHYBPackValues kind)
 {
-  const uint32_t each = (uint32_t)sizeof(PetscReal) << 8 * GALLOP_PACK_VALUE | (uint32_t)sizeof(float) << 8 * GALLOP_PACK_SINGLE | 1u << 8 * GALLOP_PACK_DICT8 | 2u << 8 * GALLOP_PACK_DICT16;
+  const uint32_t each = (uint32_t)sizeof(PetscReal) << 8 * EVCHYB_PACK_VALUE | (uint32_t)sizeof(float) << 8 * EVCHYB_PACK_SINGLE | 1u << 8 * EVCHYB_PACK_DICT8 | 2u << 8 * EVCHYB_PACK_DICT16;
 
-  return (each >> 8 * kind & 0xff) * GALLOP_PACK_PARTS;
+  return (each >> 8 * kind & 0xff) * EVCHYB_PACK_PARTS;
 }
 
 /* Bytes of a row's word of mask, and units of all masks of a slice */
-GALLOP_PACK_HD int GallopPackMaskBytes(PetscInt width)
+EVCHYB_PACK_HD int EVCHYBPackMaskBytes(PetscInt width)
 {
   return width <= 8 ? 1 : width <= 16 ? 2 : 4;
 }
 
-GALLOP_PACK_HD uint32_t GallopPackMaskUnits(PetscInt width)
+EVCHYB_PACK_HD uint32_t EVCHYBPackMaskUnits(PetscInt width)
 {
-  return (uint32_t)GallopPackMaskBytes(width) * (uint32_t)((width + GALLOP_PACK_CHUNK - 1) / GALLOP_PACK_CHUNK);
+  return (uint32_t)EVCHYBPackMaskBytes(width) * (uint32_t)((width + EVCHYB_PACK_CHUNK - 1) / EVCHYB_PACK_CHUNK);
 }
 
 /* The number that an offset of a line stands for. Where there is no entry, a line that shares its offsets may count to more than 32 bits: that number means nothing, but is defined. */
-GALLOP_PACK_HD int32_t GallopPackFrom(GallopPackLine line, uint32_t offset)
+EVCHYB_PACK_HD int32_t EVCHYBPackFrom(EVCHYBPackLine line, uint32_t offset)
 {
   return (int32_t)((uint32_t)line.base + offset);
 }
 
 /* A number of a line: place is that of the row. For rows -1 where there is none. */
-GALLOP_PACK_HD PetscInt GallopPackNumber(GallopPackLine line, const unsigned char *stream, int place)
+EVCHYB_PACK_HD PetscInt EVCHYBPackNumber(EVCHYBPackLine line, const unsigned char *stream, int place)
 {
-  const unsigned char *at = GallopPackOffsets(line, stream);
+  const unsigned char *at = EVCHYBPackOffsets(line, stream);
 
-  switch (GallopPackClassOf(line)) {
-  case GALLOP_PACK_STRIDED:
-    return line.base + GallopPackStrideOf(line) * (place / 2 + 32 * (place % 2));
-  case GALLOP_PACK_8:
-    return GallopPackFrom(line, at[place]);
-  case GALLOP_PACK_16:
-    return GallopPackFrom(line, ((const uint16_t *)at)[place]);
+  switch (EVCHYBPackClassOf(line)) {
+  case EVCHYB_PACK_STRIDED:
+    return line.base + EVCHYBPackStrideOf(line) * (place / 2 + 32 * (place % 2));
+  case EVCHYB_PACK_8:
+    return EVCHYBPackFrom(line, at[place]);
+  case EVCHYB_PACK_16:
+    return EVCHYBPackFrom(line, ((const uint16_t *)at)[place]);
   default:
-    return GallopPackFrom(line, ((const uint32_t *)at)[place]);
+    return EVCHYBPackFrom(line, ((const uint32_t *)at)[place]);
   }
 }
 
-GALLOP_PACK_HD PetscInt GallopPackRowOf(GallopPackLine line, const unsigned char *stream, int place)
+EVCHYB_PACK_HD PetscInt EVCHYBPackRowOf(EVCHYBPackLine line, const unsigned char *stream, int place)
 {
-  const unsigned char *at   = GallopPackOffsets(line, stream);
-  const int            kind = GallopPackClassOf(line);
+  const unsigned char *at   = EVCHYBPackOffsets(line, stream);
+  const int            kind = EVCHYBPackClassOf(line);
 
-  if (kind == GALLOP_PACK_8 && at[place] == 0xff) return -1;
-  if (kind == GALLOP_PACK_16 && ((const uint16_t *)at)[place] == 0xffff) return -1;
-  if (kind == GALLOP_PACK_32 && ((const uint32_t *)at)[place] == GALLOP_PACK_NONE) return -1;
-  return GallopPackNumber(line, stream, place);
+  if (kind == EVCHYB_PACK_8 && at[place] == 0xff) return -1;
+  if (kind == EVCHYB_PACK_16 && ((const uint16_t *)at)[place] == 0xffff) return -1;
+  if (kind == EVCHYB_PACK_32 && ((const uint32_t *)at)[place] == EVCHYB_PACK_NONE) return -1;
+  return EVCHYBPackNumber(line, stream, place);
 }
 
 /* A row's word of the mask of lines 32 chunk to 32 chunk + 31 */
-GALLOP_PACK_HD uint32_t GallopPackMaskOf(const GallopPackSlice *slice, const unsigned char *stream, PetscInt chunk, int place)
+EVCHYB_PACK_HD uint32_t EVCHYBPackMaskOf(const EVCHYBPackSlice *slice, const unsigned char *stream, PetscInt chunk, int place)
 {
-  const int            bytes = GallopPackMaskBytes(slice->width);
-  const unsigned char *at    = stream + ((size_t)slice->mask + (size_t)chunk * bytes) * GALLOP_PACK_UNIT;
+  const int            bytes = EVCHYBPackMaskBytes(slice->width);
+  const unsigned char *at    = stream + ((size_t)slice->mask + (size_t)chunk * bytes) * EVCHYB_PACK_UNIT;
 
-  if (slice->mask == GALLOP_PACK_NONE) return 0xffffffffu;
+  if (slice->mask == EVCHYB_PACK_NONE) return 0xffffffffu;
   return bytes == 1 ? at[place] : bytes == 2 ? ((const uint16_t *)at)[place] : ((const uint32_t *)at)[place];
 }
 
 /* Packed storage of a matrix: the slices, and pieces of long rows, of which the last ones are of rows that have several */
 typedef struct {
-  GallopPack *pack;
+  EVCHYBPack *pack;
   PetscInt    nlong;  /* rows in pieces, the longest ones last */
   EVCHYBMarks marks;  /* rows here are pieces */
   PetscCount  gpublks; /* thread blocks of pieces */

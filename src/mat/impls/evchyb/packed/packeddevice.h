@@ -5,11 +5,11 @@
 #include <gallop/cudaimpl.h>
 #include "packedplan.h"
 
-struct GallopPackPlans {
-  GallopPackPlan   *plans;  /* [nslice] */
-  GallopPackPlaces *places; /* [nslice + 1] */
+struct EVCHYBPackPlans {
+  EVCHYBPackPlan   *plans;  /* [nslice] */
+  EVCHYBPackPlaces *places; /* [nslice + 1] */
   void             *memory; /* in which they are, for GallopDeviceRelease() */
   size_t            bytes;
 };
 
-PETSC_INTERN PetscErrorCode GallopPackPlan_Device(GallopPack *, const GallopCSR *, const GallopPackOrder *, GallopPackPlans *, GallopPackPlaces *);
+PETSC_INTERN PetscErrorCode EVCHYBPackPlan_Device(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, EVCHYBPackPlans *, EVCHYBPackPlaces *);

@@ -3,9 +3,9 @@
 #include "packedhost.h"
 
 /* For qsort(): the order of a dictionary's numbers */
-int GallopPackCompareBits(const void *a, const void *b)
+int EVCHYBPackCompareBits(const void *a, const void *b)
 {
-  const GallopPackBits x = GallopPackBitsOf(*(const PetscReal *)a), y = GallopPackBitsOf(*(const PetscReal *)b);
+  const EVCHYBPackBits x = EVCHYBPackBitsOf(*(const PetscReal *)a), y = EVCHYBPackBitsOf(*(const PetscReal *)b);
 
   return x < y ? -1 : x > y;
 }
@@ -19,10 +19,10 @@ typedef struct {
 
 static PetscBool AddDistinct(Table *t, PetscReal number)
 {
-  const GallopPackBits bits = GallopPackBitsOf(number);
-  PetscInt             at   = (PetscInt)(GallopPackHash(bits) % (uint64_t)t->places);
+  const EVCHYBPackBits bits = EVCHYBPackBitsOf(number);
+  PetscInt             at   = (PetscInt)(EVCHYBPackHash(bits) % (uint64_t)t->places);
 
-  while (t->used[at] && GallopPackBitsOf(t->number[at]) != bits) at = at + 1 == t->places ? 0 : at + 1;
+  while (t->used[at] && EVCHYBPackBitsOf(t->number[at]) != bits) at = at + 1 == t->places ? 0 : at + 1;
   if (t->used[at]) return PETSC_FALSE;
   t->used[at]   = PETSC_TRUE;
   t->number[at] = number;
@@ -33,31 +33,31 @@ static PetscBool AddDistinct(Table *t, PetscReal number)
 static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, PetscInt *ndict)
 {
   const PetscReal *a = (const PetscReal *)csr->a;
-  const PetscCount n = GALLOP_PACK_PARTS * csr->nz;
-  Table            t = {.places = 2 * GALLOP_PACK_DICT};
+  const PetscCount n = EVCHYB_PACK_PARTS * csr->nz;
+  Table            t = {.places = 2 * EVCHYB_PACK_DICT};
 
   PetscFunctionBegin;
   *dict  = NULL;
   *ndict = 0;
   PetscCall(PetscCalloc2(t.places, &t.number, t.places, &t.used));
-  if (n >= GALLOP_PACK_LOOKS_FROM) {
+  if (n >= EVCHYB_PACK_LOOKS_FROM) {
     PetscInt equal = 0;
 
-    for (int k = 0; k < GALLOP_PACK_LOOKS; k++) equal += !AddDistinct(&t, a[GallopPackLook(k, n)]);
-    if (equal < GALLOP_PACK_LOOKS_EQUAL) t.num = GALLOP_PACK_DICT + 1;
+    for (int k = 0; k < EVCHYB_PACK_LOOKS; k++) equal += !AddDistinct(&t, a[EVCHYBPackLook(k, n)]);
+    if (equal < EVCHYB_PACK_LOOKS_EQUAL) t.num = EVCHYB_PACK_DICT + 1;
   }
-  for (PetscCount k = 0; k < n && t.num <= GALLOP_PACK_DICT; k++) (void)AddDistinct(&t, a[k]);
-  if (t.num && GallopPackDictPays(t.num, csr->nz)) {
+  for (PetscCount k = 0; k < n && t.num <= EVCHYB_PACK_DICT; k++) (void)AddDistinct(&t, a[k]);
+  if (t.num && EVCHYBPackDictPays(t.num, csr->nz)) {
     PetscCall(PetscMalloc1(t.num, dict));
     for (PetscInt at = 0; at < t.places; at++)
       if (t.used[at]) (*dict)[(*ndict)++] = t.number[at];
-    qsort(*dict, (size_t)*ndict, sizeof(**dict), GallopPackCompareBits);
+    qsort(*dict, (size_t)*ndict, sizeof(**dict), EVCHYBPackCompareBits);
   }
   PetscCall(PetscFree2(t.number, t.used));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopPackFree_Host(GallopPack *pack)
+PetscErrorCode EVCHYBPackFree_Host(EVCHYBPack *pack)
 {
   PetscFunctionBegin;
   PetscCall(PetscFree(pack->dict));
@@ -65,7 +65,7 @@ PetscErrorCode GallopPackFree_Host(GallopPack *pack)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopPackBegin_Host(const GallopCSR *csr, GallopPack **pack)
+PetscErrorCode EVCHYBPackBegin_Host(const GallopCSR *csr, EVCHYBPack **pack)
 {
   PetscFunctionBegin;
   PetscCall(PetscNew(pack));

@@ -7,29 +7,29 @@
 
 /* The rows of a slice, and their entries */
 typedef struct {
-  PetscInt row[GALLOP_PACK_ROWS];
-  PetscInt first[GALLOP_PACK_ROWS], len[GALLOP_PACK_ROWS];
+  PetscInt row[EVCHYB_PACK_ROWS];
+  PetscInt first[EVCHYB_PACK_ROWS], len[EVCHYB_PACK_ROWS];
   PetscInt lo, longest; /* the least row; entries of the longest one */
   PetscInt step;        /* what columns of a diagonal grow by from row to row, 0 where rows have no such order */
-} GallopPackRows;
+} EVCHYBPackRows;
 
 /* The columns of a line, -1 where it has no entry, those of the line before, if there is one, and what they may grow by */
 typedef struct {
-  PetscInt  column[GALLOP_PACK_ROWS], before[GALLOP_PACK_ROWS], step;
+  PetscInt  column[EVCHYB_PACK_ROWS], before[EVCHYB_PACK_ROWS], step;
   PetscBool follows;
-} GallopPackColumns;
+} EVCHYBPackColumns;
 
 /* Where the values of line k of a slice are */
-static inline unsigned char *GallopPackValuesOfLine(const GallopPack *pack, const GallopPackSlice *slice, PetscInt k)
+static inline unsigned char *EVCHYBPackValuesOfLine(const EVCHYBPack *pack, const EVCHYBPackSlice *slice, PetscInt k)
 {
-  return pack->value + ((size_t)slice->value + (size_t)k * GallopPackValueUnits((GallopPackValues)slice->values)) * GALLOP_PACK_UNIT;
+  return pack->value + ((size_t)slice->value + (size_t)k * EVCHYBPackValueUnits((EVCHYBPackValues)slice->values)) * EVCHYB_PACK_UNIT;
 }
 
-PETSC_INTERN void            GallopPackColumnsOfRows(const GallopCSR *, const GallopPackRows *, PetscInt, GallopPackColumns *);
-PETSC_INTERN void            GallopPackColumnsOfPiece(const GallopCSR *, const GallopPackPlan *, PetscInt, GallopPackColumns *);
-PETSC_INTERN GallopPackClass GallopPackClassOfLine(const GallopPackColumns *, PetscInt *, PetscBool *);
-PETSC_INTERN PetscBool       GallopPackNextDiagonal(const GallopCSR *, const GallopPackRows *, const PetscInt[], PetscInt *);
-PETSC_INTERN PetscBool       GallopPackIsOn(const GallopCSR *, const GallopPackRows *, const PetscInt[], int, PetscInt);
-PETSC_INTERN void            GallopPackPlanSlice(const GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscInt, GallopPackRows *, GallopPackPlan *);
-PETSC_INTERN void            GallopPackPlanPiece(const GallopPack *, const GallopCSR *, const GallopPackOrder *, PetscInt, GallopPackPlan *);
-PETSC_INTERN int             GallopPackCompareBits(const void *, const void *);
+PETSC_INTERN void            EVCHYBPackColumnsOfRows(const GallopCSR *, const EVCHYBPackRows *, PetscInt, EVCHYBPackColumns *);
+PETSC_INTERN void            EVCHYBPackColumnsOfPiece(const GallopCSR *, const EVCHYBPackPlan *, PetscInt, EVCHYBPackColumns *);
+PETSC_INTERN EVCHYBPackClass EVCHYBPackClassOfLine(const EVCHYBPackColumns *, PetscInt *, PetscBool *);
+PETSC_INTERN PetscBool       EVCHYBPackNextDiagonal(const GallopCSR *, const EVCHYBPackRows *, const PetscInt[], PetscInt *);
+PETSC_INTERN PetscBool       EVCHYBPackIsOn(const GallopCSR *, const EVCHYBPackRows *, const PetscInt[], int, PetscInt);
+PETSC_INTERN void            EVCHYBPackPlanSlice(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscInt, EVCHYBPackRows *, EVCHYBPackPlan *);
+PETSC_INTERN void            EVCHYBPackPlanPiece(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscInt, EVCHYBPackPlan *);
+PETSC_INTERN int             EVCHYBPackCompareBits(const void *, const void *);

@@ -11,14 +11,14 @@ struct Rows {
   int      lo, longest, step;
 };
 
-static __device__ Rows GetRows(PetscInt m, const PetscInt *__restrict__ i, const GallopPackOrder &order, PetscInt slice, GallopPackPlan *plan)
+static __device__ Rows GetRows(PetscInt m, const PetscInt *__restrict__ i, const EVCHYBPackOrder &order, PetscInt slice, EVCHYBPackPlan *plan)
 {
   Rows s;
   int  lo = None, hi = -1, longest = 0, entries = 0;
 
 #pragma unroll
   for (int h = 0; h < 2; h++) {
-    PetscInt row = GallopPackRow(&order, m, slice, RowInSlice(h));
+    PetscInt row = EVCHYBPackRow(&order, m, slice, RowInSlice(h));
 
     if (row >= 0 && i[row + 1] - i[row] > order.longest) row = -1;
     s.row[h]   = (int)row;
@@ -38,13 +38,13 @@ static __device__ Rows GetRows(PetscInt m, const PetscInt *__restrict__ i, const
 
   plan->entries = GallopGroupSum(entries, WarpSize);
   plan->entries = __shfl_sync(0xffffffffu, (int)plan->entries, 0);
-  plan->rows    = __all_sync(0xffffffffu, even) ? GALLOP_PACK_STRIDED : GallopPackClassFor((uint32_t)(hi - s.lo), PETSC_TRUE);
-  s.step        = (int)GallopPackStep(&order, plan, row0, row1);
+  plan->rows    = __all_sync(0xffffffffu, even) ? EVCHYB_PACK_STRIDED : EVCHYBPackClassFor((uint32_t)(hi - s.lo), PETSC_TRUE);
+  s.step        = (int)EVCHYBPackStep(&order, plan, row0, row1);
   return s;
 }
 
 /* The class of entries, two a lane at most, whose columns grow by step from place to place: the lane has told its own columns, -1 for none */
-static __device__ __forceinline__ GallopPackClass ClassOfEntries(int step, const int column[2], PetscInt *base)
+static __device__ __forceinline__ EVCHYBPackClass ClassOfEntries(int step, const int column[2], PetscInt *base)
 {
   int less[2] = {None, -Bias};
 
@@ -56,15 +56,15 @@ static __device__ __forceinline__ GallopPackClass ClassOfEntries(int step, const
   }
   less[0] = WarpMin(less[0]);
   less[1] = WarpMax(less[1]);
-  if (less[0] == less[1]) return GallopPackClassOfEntries(0, 0, less[0], less[1], base);
+  if (less[0] == less[1]) return EVCHYBPackClassOfEntries(0, 0, less[0], less[1], base);
   const int lo = WarpMin(min(column[0] < 0 ? None : column[0], column[1] < 0 ? None : column[1])), hi = WarpMax(max(column[0], column[1]));
 
-  return GallopPackClassOfEntries(lo, hi, less[0], less[1], base);
+  return EVCHYBPackClassOfEntries(lo, hi, less[0], less[1], base);
 }
 
 /* The line before another, and the lane's columns in it, -1 for none */
 struct LineBefore {
-  GallopPackLine line      = {0, 0};
+  EVCHYBPackLine line      = {0, 0};
   int            column[2] = {-1, -1};
 };
 
@@ -82,16 +82,16 @@ static __device__ __forceinline__ bool AreShared(const int column[2], const Line
 }
 
 /* Counts a line, which is the one before to the next */
-static __device__ __forceinline__ void CountLine(GallopPackPlan *plan, int step, const int column[2], LineBefore *before)
+static __device__ __forceinline__ void CountLine(EVCHYBPackPlan *plan, int step, const int column[2], LineBefore *before)
 {
   PetscInt              base;
-  const GallopPackClass own    = ClassOfEntries(step, column, &base);
-  const bool            shared = own != GALLOP_PACK_STRIDED && AreShared(column, *before, &base);
+  const EVCHYBPackClass own    = ClassOfEntries(step, column, &base);
+  const bool            shared = own != EVCHYB_PACK_STRIDED && AreShared(column, *before, &base);
 
   *before = {
-    shared ? before->line : GallopPackStored(own, 0, 0), {column[0], column[1]}
+    shared ? before->line : EVCHYBPackStored(own, 0, 0), {column[0], column[1]}
   };
-  GallopPackCountLine(plan, (GallopPackClass)GallopPackClassOf(before->line), (PetscBool)shared);
+  EVCHYBPackCountLine(plan, (EVCHYBPackClass)EVCHYBPackClassOf(before->line), (PetscBool)shared);
 }
 
 /* The lane's columns in line k of a piece, and what they may grow by */
@@ -102,7 +102,7 @@ static __device__ __forceinline__ int ColumnsOfLine(Lines<PetscInt> &columns, in
   for (int h = 0; h < 2; h++) column[h] = columns.Has(k, h) ? (int)columns.Take(k, h) : -1;
   const int column0 = __shfl_sync(0xffffffffu, column[0], 0), column1 = __shfl_sync(0xffffffffu, column[0], 1);
 
-  return (int)GallopPackPieceStep(column0, column1);
+  return (int)EVCHYBPackPieceStep(column0, column1);
 }
 
 /* The next diagonal, from where the rows have come to: next[h] of the lane's; None where there is none. on[h]: the row has an entry there. */

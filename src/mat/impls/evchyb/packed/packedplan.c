@@ -2,7 +2,7 @@
 
 #include "packedhost.h"
 
-static void GetRows(const GallopCSR *csr, const GallopPackOrder *order, PetscInt slice, GallopPackRows *s, GallopPackPlan *plan)
+static void GetRows(const GallopCSR *csr, const EVCHYBPackOrder *order, PetscInt slice, EVCHYBPackRows *s, EVCHYBPackPlan *plan)
 {
   PetscInt  hi  = -1;
   PetscBool all = PETSC_TRUE, even = PETSC_TRUE;
@@ -10,8 +10,8 @@ static void GetRows(const GallopCSR *csr, const GallopPackOrder *order, PetscInt
   s->lo         = PETSC_INT_MAX;
   s->longest    = 0;
   plan->entries = 0;
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
-    PetscInt row = GallopPackRow(order, csr->m, slice, l);
+  for (int l = 0; l < EVCHYB_PACK_ROWS; l++) {
+    PetscInt row = EVCHYBPackRow(order, csr->m, slice, l);
 
     if (row >= 0 && csr->i[row + 1] - csr->i[row] > order->longest) row = -1;
     s->row[l]   = row;
@@ -27,41 +27,41 @@ static void GetRows(const GallopCSR *csr, const GallopPackOrder *order, PetscInt
     if (l && s->row[l] - s->row[l - 1] != s->row[1] - s->row[0]) even = PETSC_FALSE;
   }
   if (hi < 0) s->lo = hi = 0;
-  plan->rows = all && even ? GALLOP_PACK_STRIDED : GallopPackClassFor((uint32_t)(hi - s->lo), PETSC_TRUE);
-  s->step    = GallopPackStep(order, plan, s->row[0], s->row[1]);
+  plan->rows = all && even ? EVCHYB_PACK_STRIDED : EVCHYBPackClassFor((uint32_t)(hi - s->lo), PETSC_TRUE);
+  s->step    = EVCHYBPackStep(order, plan, s->row[0], s->row[1]);
 }
 
 /* The k-th entries of all rows */
-void GallopPackColumnsOfRows(const GallopCSR *csr, const GallopPackRows *s, PetscInt k, GallopPackColumns *c)
+void EVCHYBPackColumnsOfRows(const GallopCSR *csr, const EVCHYBPackRows *s, PetscInt k, EVCHYBPackColumns *c)
 {
   c->step    = s->step;
   c->follows = (PetscBool)(k > 0);
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+  for (int l = 0; l < EVCHYB_PACK_ROWS; l++) {
     c->column[l] = k < s->len[l] ? csr->j[s->first[l] + k] : -1;
     c->before[l] = k > 0 && k < s->len[l] ? csr->j[s->first[l] + k - 1] : -1;
   }
 }
 
 /* Line k of a piece of a row */
-void GallopPackColumnsOfPiece(const GallopCSR *csr, const GallopPackPlan *plan, PetscInt k, GallopPackColumns *c)
+void EVCHYBPackColumnsOfPiece(const GallopCSR *csr, const EVCHYBPackPlan *plan, PetscInt k, EVCHYBPackColumns *c)
 {
-  const PetscInt *j = csr->j + plan->first + (PetscCount)k * GALLOP_PACK_ROWS;
-  const int       n = GallopPackInLine(plan->entries, k);
+  const PetscInt *j = csr->j + plan->first + (PetscCount)k * EVCHYB_PACK_ROWS;
+  const int       n = EVCHYBPackInLine(plan->entries, k);
 
-  c->step    = GallopPackPieceStep(j[0], n > 1 ? j[1] : j[0]);
+  c->step    = EVCHYBPackPieceStep(j[0], n > 1 ? j[1] : j[0]);
   c->follows = (PetscBool)(k > 0);
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+  for (int l = 0; l < EVCHYB_PACK_ROWS; l++) {
     c->column[l] = l < n ? j[l] : -1;
-    c->before[l] = k > 0 && l < n ? j[l - GALLOP_PACK_ROWS] : -1;
+    c->before[l] = k > 0 && l < n ? j[l - EVCHYB_PACK_ROWS] : -1;
   }
 }
 
 /* Whether all entries of a line are as far from those of the line before, and how far */
-static PetscBool AreShared(const GallopPackColumns *c, PetscInt *apart)
+static PetscBool AreShared(const EVCHYBPackColumns *c, PetscInt *apart)
 {
   PetscBool some = PETSC_FALSE;
 
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+  for (int l = 0; l < EVCHYB_PACK_ROWS; l++) {
     if (c->column[l] < 0) continue;
     if (some && c->column[l] - c->before[l] != *apart) return PETSC_FALSE;
     *apart = c->column[l] - c->before[l];
@@ -71,12 +71,12 @@ static PetscBool AreShared(const GallopPackColumns *c, PetscInt *apart)
 }
 
 /* How the columns of a line are stored: by their step from base, as offsets from it, or, shared, by the offsets of the line before, from which it is base away */
-GallopPackClass GallopPackClassOfLine(const GallopPackColumns *c, PetscInt *base, PetscBool *shared)
+EVCHYBPackClass EVCHYBPackClassOfLine(const EVCHYBPackColumns *c, PetscInt *base, PetscBool *shared)
 {
   PetscInt        lo = PETSC_INT_MAX, hi = PETSC_INT_MIN, lessl = PETSC_INT_MAX, lessh = PETSC_INT_MIN, apart = 0;
-  GallopPackClass kind;
+  EVCHYBPackClass kind;
 
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+  for (int l = 0; l < EVCHYB_PACK_ROWS; l++) {
     if (c->column[l] < 0) continue;
     const PetscInt column = c->column[l], less = column - c->step * l;
 
@@ -85,29 +85,29 @@ GallopPackClass GallopPackClassOfLine(const GallopPackColumns *c, PetscInt *base
     lessl = PetscMin(lessl, less);
     lessh = PetscMax(lessh, less);
   }
-  kind    = GallopPackClassOfEntries(lo, hi, lessl, lessh, base);
-  *shared = (PetscBool)(kind != GALLOP_PACK_STRIDED && c->follows && AreShared(c, &apart));
+  kind    = EVCHYBPackClassOfEntries(lo, hi, lessl, lessh, base);
+  *shared = (PetscBool)(kind != EVCHYB_PACK_STRIDED && c->follows && AreShared(c, &apart));
   if (*shared) *base = apart;
   return kind;
 }
 
 /* Counts a line; *kind is the class of the one before, and is that of this one then */
-static void CountLine(GallopPackPlan *plan, const GallopPackColumns *c, GallopPackClass *kind)
+static void CountLine(EVCHYBPackPlan *plan, const EVCHYBPackColumns *c, EVCHYBPackClass *kind)
 {
   PetscInt              base;
   PetscBool             shared;
-  const GallopPackClass own = GallopPackClassOfLine(c, &base, &shared);
+  const EVCHYBPackClass own = EVCHYBPackClassOfLine(c, &base, &shared);
 
   if (!shared) *kind = own;
-  GallopPackCountLine(plan, *kind, shared);
+  EVCHYBPackCountLine(plan, *kind, shared);
 }
 
 /* The next diagonal of a slice, from where its rows have come to: next[l] of row l. False where there is none. */
-PetscBool GallopPackNextDiagonal(const GallopCSR *csr, const GallopPackRows *s, const PetscInt next[], PetscInt *diagonal)
+PetscBool EVCHYBPackNextDiagonal(const GallopCSR *csr, const EVCHYBPackRows *s, const PetscInt next[], PetscInt *diagonal)
 {
   PetscBool some = PETSC_FALSE;
 
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++) {
+  for (int l = 0; l < EVCHYB_PACK_ROWS; l++) {
     if (next[l] >= s->len[l]) continue;
     const PetscInt own = csr->j[s->first[l] + next[l]] - s->step * l;
 
@@ -117,112 +117,112 @@ PetscBool GallopPackNextDiagonal(const GallopCSR *csr, const GallopPackRows *s, 
   return some;
 }
 
-PetscBool GallopPackIsOn(const GallopCSR *csr, const GallopPackRows *s, const PetscInt next[], int l, PetscInt diagonal)
+PetscBool EVCHYBPackIsOn(const GallopCSR *csr, const EVCHYBPackRows *s, const PetscInt next[], int l, PetscInt diagonal)
 {
   return (PetscBool)(next[l] < s->len[l] && csr->j[s->first[l] + next[l]] - s->step * l == diagonal);
 }
 
-static PetscBool ColumnsIncrease(const GallopCSR *csr, const GallopPackRows *s)
+static PetscBool ColumnsIncrease(const GallopCSR *csr, const EVCHYBPackRows *s)
 {
-  for (int l = 0; l < GALLOP_PACK_ROWS; l++)
+  for (int l = 0; l < EVCHYB_PACK_ROWS; l++)
     for (PetscInt k = 1; k < s->len[l]; k++)
       if (csr->j[s->first[l] + k] <= csr->j[s->first[l] + k - 1]) return PETSC_FALSE;
   return PETSC_TRUE;
 }
 
 /* How n values from one on can be stored */
-static GallopPackValues ValuesOf(const GallopPack *pack, const GallopCSR *csr, PetscCount first, PetscCount n)
+static EVCHYBPackValues ValuesOf(const EVCHYBPack *pack, const GallopCSR *csr, PetscCount first, PetscCount n)
 {
   const PetscReal *a = (const PetscReal *)(csr->a + first);
 
-  if (pack->ndict) return GallopPackDictClass(pack->ndict);
-  if (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
-  for (PetscCount k = 0; k < GALLOP_PACK_PARTS * n; k++)
-    if (!GallopPackIsSingle(a[k])) return GALLOP_PACK_VALUE;
-  return GALLOP_PACK_SINGLE;
+  if (pack->ndict) return EVCHYBPackDictClass(pack->ndict);
+  if (sizeof(PetscReal) == sizeof(float)) return EVCHYB_PACK_VALUE;
+  for (PetscCount k = 0; k < EVCHYB_PACK_PARTS * n; k++)
+    if (!EVCHYBPackIsSingle(a[k])) return EVCHYB_PACK_VALUE;
+  return EVCHYB_PACK_SINGLE;
 }
 
-void GallopPackPlanSlice(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscInt slice, GallopPackRows *s, GallopPackPlan *plan)
+void EVCHYBPackPlanSlice(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscInt slice, EVCHYBPackRows *s, EVCHYBPackPlan *plan)
 {
-  PetscInt        next[GALLOP_PACK_ROWS] = {0}, width = 0, diagonal;
-  GallopPackClass kind = GALLOP_PACK_STRIDED;
-  GallopPackPlan  by;
-  GallopPackColumns         line;
+  PetscInt        next[EVCHYB_PACK_ROWS] = {0}, width = 0, diagonal;
+  EVCHYBPackClass kind = EVCHYB_PACK_STRIDED;
+  EVCHYBPackPlan  by;
+  EVCHYBPackColumns         line;
 
   GetRows(csr, order, slice, s, plan);
   plan->values = ValuesOf(pack, csr, 0, 0);
-  for (int l = 0; l < GALLOP_PACK_ROWS && plan->values == GALLOP_PACK_SINGLE; l++) plan->values = ValuesOf(pack, csr, s->first[l], s->len[l]);
+  for (int l = 0; l < EVCHYB_PACK_ROWS && plan->values == EVCHYB_PACK_SINGLE; l++) plan->values = ValuesOf(pack, csr, s->first[l], s->len[l]);
   plan->width     = s->longest;
-  plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s->longest);
+  plan->masks     = (PetscBool)(plan->entries < (int64_t)EVCHYB_PACK_ROWS * s->longest);
   plan->diagonals = PETSC_FALSE;
-  GallopPackNoLines(plan);
+  EVCHYBPackNoLines(plan);
   for (PetscInt k = 0; k < s->longest; k++) {
-    GallopPackColumnsOfRows(csr, s, k, &line);
+    EVCHYBPackColumnsOfRows(csr, s, k, &line);
     CountLine(plan, &line, &kind);
   }
-  if (!s->step || plan->lines[GALLOP_PACK_STRIDED] == plan->width || !ColumnsIncrease(csr, s)) return;
-  while (GallopPackNextDiagonal(csr, s, next, &diagonal)) {
-    for (int l = 0; l < GALLOP_PACK_ROWS; l++) next[l] += GallopPackIsOn(csr, s, next, l, diagonal);
-    by = GallopPackByDiagonals(plan, ++width);
-    if (width > GALLOP_PACK_WIDEST || GallopPackSliceBytes(&by) >= GallopPackSliceBytes(plan)) return;
+  if (!s->step || plan->lines[EVCHYB_PACK_STRIDED] == plan->width || !ColumnsIncrease(csr, s)) return;
+  while (EVCHYBPackNextDiagonal(csr, s, next, &diagonal)) {
+    for (int l = 0; l < EVCHYB_PACK_ROWS; l++) next[l] += EVCHYBPackIsOn(csr, s, next, l, diagonal);
+    by = EVCHYBPackByDiagonals(plan, ++width);
+    if (width > EVCHYB_PACK_WIDEST || EVCHYBPackSliceBytes(&by) >= EVCHYBPackSliceBytes(plan)) return;
   }
   *plan = by;
 }
 
-void GallopPackPlanPiece(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscInt piece, GallopPackPlan *plan)
+void EVCHYBPackPlanPiece(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscInt piece, EVCHYBPackPlan *plan)
 {
-  GallopPackClass kind = GALLOP_PACK_STRIDED;
-  GallopPackColumns         line;
+  EVCHYBPackClass kind = EVCHYB_PACK_STRIDED;
+  EVCHYBPackColumns         line;
 
-  *plan        = GallopPackPieceOf(order, csr->i, piece);
+  *plan        = EVCHYBPackPieceOf(order, csr->i, piece);
   plan->values = ValuesOf(pack, csr, plan->first, plan->entries);
   for (PetscInt k = 0; k < plan->width; k++) {
-    GallopPackColumnsOfPiece(csr, plan, k, &line);
+    EVCHYBPackColumnsOfPiece(csr, plan, k, &line);
     CountLine(plan, &line, &kind);
   }
 }
 
-static void AddCost(const GallopPackPlan *plan, GallopPackCost *cost)
+static void AddCost(const EVCHYBPackPlan *plan, EVCHYBPackCost *cost)
 {
-  cost->bytes += GallopPackSliceBytes(plan);
+  cost->bytes += EVCHYBPackSliceBytes(plan);
   cost->entries += plan->entries;
-  cost->saved += plan->saved * GALLOP_PACK_UNIT;
+  cost->saved += plan->saved * EVCHYB_PACK_UNIT;
 }
 
-PetscErrorCode GallopPackMeasure_Host(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
-  GallopPackOrder by = *order;
-  GallopPackPlan  plan;
-  GallopPackRows            s;
+  EVCHYBPackOrder by = *order;
+  EVCHYBPackPlan  plan;
+  EVCHYBPackRows            s;
 
   PetscFunctionBegin;
-  PetscCall(PetscArrayzero(cost, GALLOP_PACK_COSTS));
-  for (int k = 0; k < GallopPackNumOrders(order); k++) {
+  PetscCall(PetscArrayzero(cost, EVCHYB_PACK_COSTS));
+  for (int k = 0; k < EVCHYBPackNumOrders(order); k++) {
     PetscInt num;
 
     by.stride = k + 1;
-    num       = GallopPackSampleSize(&by, csr->m);
+    num       = EVCHYBPackSampleSize(&by, csr->m);
     for (PetscInt n = 0; n < num; n++) {
-      const PetscInt slice = GallopPackSampled(&by, csr->m, n);
+      const PetscInt slice = EVCHYBPackSampled(&by, csr->m, n);
 
-      if (slice >= GallopPackNumSlices(&by, csr->m)) continue;
-      GallopPackPlanSlice(pack, csr, &by, slice, &s, &plan);
+      if (slice >= EVCHYBPackNumSlices(&by, csr->m)) continue;
+      EVCHYBPackPlanSlice(pack, csr, &by, slice, &s, &plan);
       AddCost(&plan, &cost[k]);
     }
   }
   for (PetscInt n = 0; n < order->pieces; n++) {
-    GallopPackPlanPiece(pack, csr, order, n, &plan);
-    AddCost(&plan, &cost[GALLOP_PACK_STRIDES]);
+    EVCHYBPackPlanPiece(pack, csr, order, n, &plan);
+    AddCost(&plan, &cost[EVCHYB_PACK_STRIDES]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopPackPickStride - The stride that takes the fewest bytes an entry; a larger one has to save a thirtieth, as it reads and writes vectors by strides */
-PetscInt GallopPackPickStride(const GallopPackCost cost[GALLOP_PACK_STRIDES])
+/* EVCHYBPackPickStride - The stride that takes the fewest bytes an entry; a larger one has to save a thirtieth, as it reads and writes vectors by strides */
+PetscInt EVCHYBPackPickStride(const EVCHYBPackCost cost[EVCHYB_PACK_STRIDES])
 {
   int best = 0;
 
-  for (int k = 1; k < GALLOP_PACK_STRIDES; k++)
+  for (int k = 1; k < EVCHYB_PACK_STRIDES; k++)
     if ((PetscLogDouble)cost[k].bytes * (PetscLogDouble)cost[best].entries < 29. / 30 * (PetscLogDouble)cost[best].bytes * (PetscLogDouble)cost[k].entries) best = k;
   return best + 1;
 }

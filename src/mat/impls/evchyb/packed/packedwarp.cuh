@@ -8,7 +8,7 @@
 
 static constexpr int Threads = 128, Half = WarpSize;
 static constexpr int Together = 2; /* lines whose values are stored at once */
-static_assert(GALLOP_PACK_ROWS == 2 * WarpSize, "a lane has two rows of a slice");
+static_assert(EVCHYB_PACK_ROWS == 2 * WarpSize, "a lane has two rows of a slice");
 
 static __device__ __forceinline__ PetscCount WarpOfGrid()
 {
@@ -18,7 +18,7 @@ static __device__ __forceinline__ PetscCount WarpOfGrid()
 /* ---------------------------------------------------------------- what a slice will take */
 
 /* Numbers that are compared are at least this much below 0: columns of a slice's first row less what they grow by to its last */
-static constexpr int Bias = GALLOP_PACK_STRIDES * GALLOP_PACK_ROWS;
+static constexpr int Bias = EVCHYB_PACK_STRIDES * EVCHYB_PACK_ROWS;
 
 /* Over the warp, of numbers from -Bias on */
 static __device__ __forceinline__ int WarpMin(int value)
@@ -40,7 +40,7 @@ static __device__ __forceinline__ int RowInSlice(int h)
 
 static __device__ __forceinline__ unsigned char *PlaceOf(unsigned char *array, int64_t unit)
 {
-  return array + unit * GALLOP_PACK_UNIT;
+  return array + unit * EVCHYB_PACK_UNIT;
 }
 
 /* What the lanes of a warp have asked for is in shared memory, for all of them */
@@ -74,8 +74,8 @@ static __device__ __forceinline__ void CopyPiece(const T *from, int entries, T *
 template <typename T, int BytesARow>
 struct Window {
   static constexpr int Size = BytesARow / (int)sizeof(T), Stride = Size + 1;                       /* odd: the same entries of rows are in different banks */
-  static constexpr int Entries = GALLOP_PACK_ROWS * Stride, Bytes = Entries * (int)sizeof(T) + 16; /* and what a row that has none left reads */
-  static_assert(GALLOP_PACK_CHUNK % Size == 0, "a chunk of lines begins with entries of its own");
+  static constexpr int Entries = EVCHYB_PACK_ROWS * Stride, Bytes = Entries * (int)sizeof(T) + 16; /* and what a row that has none left reads */
+  static_assert(EVCHYB_PACK_CHUNK % Size == 0, "a chunk of lines begins with entries of its own");
   static_assert(Size % Together == 0, "lines that are dealt with at once are read at once");
 
   const T *array;
@@ -129,7 +129,7 @@ using Columns = Window<PetscInt, 64>;
 /* The next lines of a piece in shared memory, so many bytes of them: a warp that goes through a row alone waits once for them all */
 template <typename T>
 struct Lines {
-  static constexpr int Bytes = 4096, AtOnce = Bytes / (GALLOP_PACK_ROWS * (int)sizeof(T));
+  static constexpr int Bytes = 4096, AtOnce = Bytes / (EVCHYB_PACK_ROWS * (int)sizeof(T));
   static_assert(AtOnce % Together == 0, "lines that are dealt with at once are read at once");
 
   const T *array; /* from the piece's first entry on */
@@ -141,16 +141,16 @@ struct Lines {
   /* Before line k */
   __device__ __forceinline__ void Move(int k)
   {
-    const int from = k * GALLOP_PACK_ROWS;
+    const int from = k * EVCHYB_PACK_ROWS;
 
     if (k % AtOnce) return;
     __syncwarp();
-    CopyPiece(array + from, min(AtOnce * GALLOP_PACK_ROWS, entries - from), room);
+    CopyPiece(array + from, min(AtOnce * EVCHYB_PACK_ROWS, entries - from), room);
     WaitForCopies();
   }
 
-  __device__ __forceinline__ bool Has(int k, int h) const { return RowInSlice(h) < GallopPackInLine(entries, k); }
-  __device__ __forceinline__ T    Take(int k, int h) const { return room[k % AtOnce * GALLOP_PACK_ROWS + RowInSlice(h)]; }
+  __device__ __forceinline__ bool Has(int k, int h) const { return RowInSlice(h) < EVCHYBPackInLine(entries, k); }
+  __device__ __forceinline__ T    Take(int k, int h) const { return room[k % AtOnce * EVCHYB_PACK_ROWS + RowInSlice(h)]; }
 };
 
 static_assert(Lines<PetscInt>::Bytes <= Columns::Bytes, "where slices have columns, pieces have lines of columns, and of values");
@@ -167,7 +167,7 @@ struct ValuesOfRows {
 };
 
 /* Below, more warps are faster */
-static bool HasLongRows(const GallopPack *pack)
+static bool HasLongRows(const EVCHYBPack *pack)
 {
   return pack->nline > 16 * (PetscCount)pack->nslice;
 }

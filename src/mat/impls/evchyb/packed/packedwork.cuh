@@ -11,9 +11,9 @@ static __device__ __forceinline__ void Report(bool fits, int *unfit)
 }
 
 /* So many warps a piece, which has many lines, and they are all the parallelism that long rows have */
-static unsigned int WarpsAPiece(const GallopPack *pack)
+static unsigned int WarpsAPiece(const EVCHYBPack *pack)
 {
-  constexpr PetscCount Each = 8 * GALLOP_PACK_ROWS; /* entries for a warp */
+  constexpr PetscCount Each = 8 * EVCHYB_PACK_ROWS; /* entries for a warp */
 
   return pack->npiece ? (unsigned int)((pack->nlong + Each * pack->npiece - 1) / (Each * pack->npiece)) : 1;
 }
@@ -24,7 +24,7 @@ struct Work {
   unsigned int part; /* of a piece */
 };
 
-static __device__ __forceinline__ Work WorkOf(const GallopPack &pack, unsigned int parts)
+static __device__ __forceinline__ Work WorkOf(const EVCHYBPack &pack, unsigned int parts)
 {
   const PetscCount warp = WarpOfGrid(), beyond = warp - (pack.nslice - pack.npiece); /* the slices of short rows */
 
@@ -32,7 +32,7 @@ static __device__ __forceinline__ Work WorkOf(const GallopPack &pack, unsigned i
   return {PetscMin(pack.nslice - pack.npiece + (PetscInt)((unsigned int)beyond / parts), pack.nslice - 1), (unsigned int)beyond % parts}; /* the last warps do what others do */
 }
 
-static unsigned int GridOfWork(const GallopPack *pack, unsigned int parts)
+static unsigned int GridOfWork(const EVCHYBPack *pack, unsigned int parts)
 {
   return GallopBlocksFor((pack->nslice + (PetscCount)(parts - 1) * pack->npiece) * WarpSize, Threads);
 }
@@ -43,21 +43,21 @@ struct Part {
   int64_t first;
 };
 
-static __device__ __forceinline__ Part PartOf(const GallopPackSlice &slice, const PetscInt *__restrict__ i, unsigned int part, unsigned int parts)
+static __device__ __forceinline__ Part PartOf(const EVCHYBPackSlice &slice, const PetscInt *__restrict__ i, unsigned int part, unsigned int parts)
 {
   const int each = (slice.width + (int)parts - 1) / (int)parts, line = (int)part * each, lines = min(each, slice.width - line);
 
-  return {line, lines, lines * GALLOP_PACK_ROWS - (line + lines == slice.width ? GALLOP_PACK_ROWS - slice.last : 0), (int64_t)i[slice.rows.base] + ((int64_t)slice.at + line) * GALLOP_PACK_ROWS};
+  return {line, lines, lines * EVCHYB_PACK_ROWS - (line + lines == slice.width ? EVCHYB_PACK_ROWS - slice.last : 0), (int64_t)i[slice.rows.base] + ((int64_t)slice.at + line) * EVCHYB_PACK_ROWS};
 }
 
 /* The lane's rows of a slice, as first entries and the ends. What they are is guessed before the slice is known: where rows come by strides they are these, but those that are in pieces. */
 struct RowsOf {
   PetscInt guess[2], first[2], end[2];
 
-  __device__ __forceinline__ RowsOf(const GallopPack &pack, PetscInt number, const PetscInt *__restrict__ i)
+  __device__ __forceinline__ RowsOf(const EVCHYBPack &pack, PetscInt number, const PetscInt *__restrict__ i)
   {
-    const GallopPackOrder order = {NULL, 0, pack.stride};
-    const PetscInt        begin = pack.stride ? GallopPackRow(&order, pack.m, number, 0) : -1;
+    const EVCHYBPackOrder order = {NULL, 0, pack.stride};
+    const PetscInt        begin = pack.stride ? EVCHYBPackRow(&order, pack.m, number, 0) : -1;
 
 #pragma unroll
     for (int h = 0; h < 2; h++) {
@@ -67,9 +67,9 @@ struct RowsOf {
     }
   }
 
-  __device__ __forceinline__ void Set(const GallopPack &pack, const GallopPackSlice &slice, const PetscInt *__restrict__ i)
+  __device__ __forceinline__ void Set(const EVCHYBPack &pack, const EVCHYBPackSlice &slice, const PetscInt *__restrict__ i)
   {
-    const GallopPackPair<int> rows   = GallopPackRows(slice.rows, pack.stream, threadIdx.x % WarpSize);
+    const EVCHYBPackPair<int> rows   = EVCHYBPackRows(slice.rows, pack.stream, threadIdx.x % WarpSize);
     const int                 row[2] = {rows.first, rows.second};
 
 #pragma unroll

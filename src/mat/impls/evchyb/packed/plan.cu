@@ -10,25 +10,25 @@ static __device__ __forceinline__ bool IsSingle(PetscScalar value)
   bool             is   = true;
 
 #pragma unroll
-  for (int p = 0; p < GALLOP_PACK_PARTS; p++) is = is && GallopPackIsSingle(part[p]);
+  for (int p = 0; p < EVCHYB_PACK_PARTS; p++) is = is && EVCHYBPackIsSingle(part[p]);
   return is;
 }
 
 /* How the values of so many lines can be stored: aresingle(k) tells of the lane's in line k */
 template <typename AreSingle>
-static __device__ __forceinline__ GallopPackValues ValuesOf(PetscInt ndict, int lines, AreSingle aresingle)
+static __device__ __forceinline__ EVCHYBPackValues ValuesOf(PetscInt ndict, int lines, AreSingle aresingle)
 {
-  if (ndict) return GallopPackDictClass(ndict);
-  if constexpr (sizeof(PetscReal) == sizeof(float)) return GALLOP_PACK_VALUE;
+  if (ndict) return EVCHYBPackDictClass(ndict);
+  if constexpr (sizeof(PetscReal) == sizeof(float)) return EVCHYB_PACK_VALUE;
   else {
     for (int k = 0; k < lines; k++)
-      if (!__all_sync(0xffffffffu, aresingle(k))) return GALLOP_PACK_VALUE;
-    return GALLOP_PACK_SINGLE;
+      if (!__all_sync(0xffffffffu, aresingle(k))) return EVCHYB_PACK_VALUE;
+    return EVCHYB_PACK_SINGLE;
   }
 }
 
 /* Whether columns increase and the slice takes at most so many bytes by diagonals, as *by then tells. *same: these lines are the first entries of all rows, the second ones, and so on. */
-static __device__ __forceinline__ bool PlanDiagonals(const Rows &s, Columns columns, const GallopPackPlan &plan, int64_t most, GallopPackPlan *by, bool *same)
+static __device__ __forceinline__ bool PlanDiagonals(const Rows &s, Columns columns, const EVCHYBPackPlan &plan, int64_t most, EVCHYBPackPlan *by, bool *same)
 {
   PetscInt next[2]   = {s.first[0], s.first[1]};
   int      before[2] = {-1, -1}, width = 0;
@@ -39,8 +39,8 @@ static __device__ __forceinline__ bool PlanDiagonals(const Rows &s, Columns colu
     const bool more = NextDiagonal(s, columns, next, on) != None;
 
     if (!more || width % Columns::Size == 0) { /* more lines never take less */
-      *by = GallopPackByDiagonals(&plan, width + (more ? left : 0));
-      if (by->width > GALLOP_PACK_WIDEST || GallopPackSliceBytes(by) > most) return false;
+      *by = EVCHYBPackByDiagonals(&plan, width + (more ? left : 0));
+      if (by->width > EVCHYB_PACK_WIDEST || EVCHYBPackSliceBytes(by) > most) return false;
     }
     if (!more) break;
 #pragma unroll
@@ -58,13 +58,13 @@ static __device__ __forceinline__ bool PlanDiagonals(const Rows &s, Columns colu
 }
 
 /* As pack.c's, by a warp */
-static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt slice, unsigned char *room, GallopPackPlan *plan)
+static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const EVCHYBPackOrder &order, PetscInt slice, unsigned char *room, EVCHYBPackPlan *plan)
 {
   const Rows     s       = GetRows(m, i, order, slice, plan);
   PetscInt       next[2] = {s.first[0], s.first[1]};
   LineBefore     before;
   bool           same;
-  GallopPackPlan by;
+  EVCHYBPackPlan by;
   Columns        columns(j, i[m], s.end, room);
 
   plan->values = ValuesOf(ndict, s.longest, [=](int k) {
@@ -75,16 +75,16 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
     return are;
   });
   plan->width     = s.longest;
-  plan->masks     = (PetscBool)(plan->entries < (int64_t)GALLOP_PACK_ROWS * s.longest);
+  plan->masks     = (PetscBool)(plan->entries < (int64_t)EVCHYB_PACK_ROWS * s.longest);
   plan->diagonals = PETSC_FALSE;
-  GallopPackNoLines(plan);
+  EVCHYBPackNoLines(plan);
   if (s.step) { /* the least that it can take: nothing else is to be looked at then */
-    plan->lines[GALLOP_PACK_STRIDED] = plan->width;
-    if (PlanDiagonals(s, columns, *plan, GallopPackSliceBytes(plan), &by, &same)) {
+    plan->lines[EVCHYB_PACK_STRIDED] = plan->width;
+    if (PlanDiagonals(s, columns, *plan, EVCHYBPackSliceBytes(plan), &by, &same)) {
       if (!same) *plan = by;
       return;
     }
-    plan->lines[GALLOP_PACK_STRIDED] = 0;
+    plan->lines[EVCHYB_PACK_STRIDED] = 0;
   }
   for (int k = 0; k < s.longest; k++) {
     int column[2];
@@ -94,12 +94,12 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
     for (int h = 0; h < 2; h++) column[h] = next[h] < s.end[h] ? (int)columns.At(h, next[h]++) : -1;
     CountLine(plan, s.step, column, &before);
   }
-  if (s.step && plan->lines[GALLOP_PACK_STRIDED] < plan->width && PlanDiagonals(s, columns, *plan, GallopPackSliceBytes(plan) - 1, &by, &same)) *plan = by;
+  if (s.step && plan->lines[EVCHYB_PACK_STRIDED] < plan->width && PlanDiagonals(s, columns, *plan, EVCHYBPackSliceBytes(plan) - 1, &by, &same)) *plan = by;
 }
 
-static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackOrder &order, PetscInt piece, unsigned char *room, GallopPackPlan *plan)
+static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const EVCHYBPackOrder &order, PetscInt piece, unsigned char *room, EVCHYBPackPlan *plan)
 {
-  const GallopPackPlan own = GallopPackPieceOf(&order, i, piece);
+  const EVCHYBPackPlan own = EVCHYBPackPieceOf(&order, i, piece);
   Lines<PetscInt>      columns(j, own.first, own.entries, room);
   Lines<PetscScalar>   values(a, own.first, own.entries, room);
   LineBefore           before;
@@ -117,48 +117,48 @@ static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i,
   }
 }
 
-/* Orders of strides 1 to GALLOP_PACK_STRIDES by y, or the given one, and after them pieces; a warp a slice of the sample, or a piece */
-__global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, GallopPackCost *cost)
+/* Orders of strides 1 to EVCHYB_PACK_STRIDES by y, or the given one, and after them pieces; a warp a slice of the sample, or a piece */
+__global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, EVCHYBPackCost *cost)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
-  GallopPackPlan                         plan;
+  EVCHYBPackPlan                         plan;
 
-  if (blockIdx.y < GallopPackNumOrders(&order)) {
+  if (blockIdx.y < EVCHYBPackNumOrders(&order)) {
     order.stride = (PetscInt)blockIdx.y + 1;
-    if (WarpOfGrid() >= GallopPackSampleSize(&order, m)) return;
-    const PetscInt slice = GallopPackSampled(&order, m, (PetscInt)WarpOfGrid());
+    if (WarpOfGrid() >= EVCHYBPackSampleSize(&order, m)) return;
+    const PetscInt slice = EVCHYBPackSampled(&order, m, (PetscInt)WarpOfGrid());
 
-    if (slice >= GallopPackNumSlices(&order, m)) return;
+    if (slice >= EVCHYBPackNumSlices(&order, m)) return;
     PlanSlice(m, ndict, i, j, a, order, slice, room[threadIdx.x / WarpSize], &plan);
     cost += blockIdx.y;
   } else {
     if (WarpOfGrid() >= order.pieces) return;
     PlanPiece(ndict, i, j, a, order, (PetscInt)WarpOfGrid(), room[threadIdx.x / WarpSize], &plan);
-    cost += GALLOP_PACK_STRIDES;
+    cost += EVCHYB_PACK_STRIDES;
   }
   if (threadIdx.x % WarpSize) return;
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->bytes), (unsigned long long)GallopPackSliceBytes(&plan));
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->bytes), (unsigned long long)EVCHYBPackSliceBytes(&plan));
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost->entries), (unsigned long long)plan.entries);
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->saved), (unsigned long long)plan.saved * GALLOP_PACK_UNIT);
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->saved), (unsigned long long)plan.saved * EVCHYB_PACK_UNIT);
 }
 
-PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackCost cost[GALLOP_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
-  const PetscInt  orders = GallopPackNumOrders(order);
-  const size_t    bytes  = GALLOP_PACK_COSTS * sizeof(*cost);
-  GallopPackOrder by     = *order;
+  const PetscInt  orders = EVCHYBPackNumOrders(order);
+  const size_t    bytes  = EVCHYB_PACK_COSTS * sizeof(*cost);
+  EVCHYBPackOrder by     = *order;
   PetscInt        most   = order->pieces;
   void           *memory;
   cudaStream_t    stream;
 
   PetscFunctionBegin;
-  for (int k = 0; k < GALLOP_PACK_COSTS; k++) cost[k] = {0, 0, 0};
-  for (by.stride = 1; by.stride <= orders; by.stride++) most = PetscMax(most, GallopPackSampleSize(&by, csr->m));
+  for (int k = 0; k < EVCHYB_PACK_COSTS; k++) cost[k] = {0, 0, 0};
+  for (by.stride = 1; by.stride <= orders; by.stride++) most = PetscMax(most, EVCHYBPackSampleSize(&by, csr->m));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS); /* nothing is known then, and nothing packed */
   PetscCall(GallopDeviceZero(memory, bytes));
-  MeasureKernel<<<dim3(PetscMax(1u, GallopBlocksFor((PetscCount)most * WarpSize, Threads)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, (GallopPackCost *)memory);
+  MeasureKernel<<<dim3(PetscMax(1u, GallopBlocksFor((PetscCount)most * WarpSize, Threads)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, (EVCHYBPackCost *)memory);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(cost, memory, bytes));
   PetscCall(GallopDeviceRelease(bytes, memory));
@@ -168,7 +168,7 @@ PetscErrorCode GallopPackMeasure_Device(const GallopPack *pack, const GallopCSR 
 /* What slices have in all: sums of a thread block, and of the grid */
 template <typename T>
 struct Sums {
-  T lines[GALLOP_PACK_CLASSES], slots[GALLOP_PACK_VALUES];
+  T lines[EVCHYB_PACK_CLASSES], slots[EVCHYB_PACK_VALUES];
   T strided;  /* lines of pieces whose columns are not stored */
   T entries;
   T longslots; /* places for values of pieces */
@@ -176,14 +176,14 @@ struct Sums {
 };
 static constexpr int NumSums = (int)(sizeof(Sums<unsigned int>) / sizeof(unsigned int));
 
-__global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, PetscInt nslice, PetscInt npiece, GallopPackPlan *__restrict__ plans, GallopPackPlaces *__restrict__ places, unsigned long long *total)
+__global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, PetscInt nslice, PetscInt npiece, EVCHYBPackPlan *__restrict__ plans, EVCHYBPackPlaces *__restrict__ places, unsigned long long *total)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
   __shared__ Sums<unsigned int>          sums; /* of the thread block's slices: all of the grid would wait for each other's */
   unsigned int *const                    each = reinterpret_cast<unsigned int *>(&sums);
   const PetscCount                       slice = WarpOfGrid();
   const bool                             first = threadIdx.x % WarpSize == 0;
-  GallopPackPlan                         plan;
+  EVCHYBPackPlan                         plan;
 
   if (threadIdx.x < NumSums) each[threadIdx.x] = 0;
   __syncthreads();
@@ -191,16 +191,16 @@ __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscIn
   else if (slice < nslice) PlanPiece(ndict, i, j, a, order, (PetscInt)slice - (nslice - npiece), room[threadIdx.x / WarpSize], &plan);
   if (first && slice == nslice) places[slice] = {0, 0, 0}; /* whose place gets the totals */
   if (first && slice < nslice) {
-    const unsigned int slots = GALLOP_PACK_ROWS * (unsigned int)plan.width;
+    const unsigned int slots = EVCHYB_PACK_ROWS * (unsigned int)plan.width;
 
     plans[slice]  = plan;
-    places[slice] = GallopPackPlacesOf(&plan);
+    places[slice] = EVCHYBPackPlacesOf(&plan);
 #pragma unroll
-    for (int k = 0; k < GALLOP_PACK_CLASSES; k++) atomicAdd(&sums.lines[k], (unsigned int)plan.lines[k]);
+    for (int k = 0; k < EVCHYB_PACK_CLASSES; k++) atomicAdd(&sums.lines[k], (unsigned int)plan.lines[k]);
     atomicAdd(&sums.slots[plan.values], slots);
     atomicAdd(&sums.entries, (unsigned int)plan.entries);
     if (slice >= nslice - npiece) {
-      atomicAdd(&sums.strided, (unsigned int)plan.lines[GALLOP_PACK_STRIDED]);
+      atomicAdd(&sums.strided, (unsigned int)plan.lines[EVCHYB_PACK_STRIDED]);
       atomicAdd(&sums.longslots, slots);
     }
     atomicAdd(&sums.shared, (unsigned int)plan.shared);
@@ -210,16 +210,16 @@ __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscIn
 }
 
 struct PlacesAdd {
-  __host__ __device__ GallopPackPlaces operator()(const GallopPackPlaces &a, const GallopPackPlaces &b) const { return {a.line + b.line, a.stream + b.stream, a.value + b.value}; }
+  __host__ __device__ EVCHYBPackPlaces operator()(const EVCHYBPackPlaces &a, const EVCHYBPackPlaces &b) const { return {a.line + b.line, a.stream + b.stream, a.value + b.value}; }
 };
 
-static cudaError_t ScanPlaces(void *temp, size_t &bytes, GallopPackPlaces *places, PetscInt nslice, cudaStream_t stream)
+static cudaError_t ScanPlaces(void *temp, size_t &bytes, EVCHYBPackPlaces *places, PetscInt nslice, cudaStream_t stream)
 {
-  return cub::DeviceScan::ExclusiveScan(temp, bytes, places, places, PlacesAdd(), GallopPackPlaces{0, 0, 0}, (PetscCount)nslice + 1, stream);
+  return cub::DeviceScan::ExclusiveScan(temp, bytes, places, places, PlacesAdd(), EVCHYBPackPlaces{0, 0, 0}, (PetscCount)nslice + 1, stream);
 }
 
 struct Workspace {
-  GallopPackPlans               plans;
+  EVCHYBPackPlans               plans;
   Sums<unsigned long long> *sums;
   char                     *cub;
   size_t                    cubbytes;
@@ -236,8 +236,8 @@ static size_t Carve(Workspace *w, PetscInt nslice, void *base)
   return carver.Bytes();
 }
 
-/* GallopPackPlan_Device - What each slice of a pack takes, and where it goes; all sizes of the pack. plans->memory is NULL where there is no room for it. */
-PetscErrorCode GallopPackPlan_Device(GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, GallopPackPlans *plans, GallopPackPlaces *all)
+/* EVCHYBPackPlan_Device - What each slice of a pack takes, and where it goes; all sizes of the pack. plans->memory is NULL where there is no room for it. */
+PetscErrorCode EVCHYBPackPlan_Device(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackPlans *plans, EVCHYBPackPlaces *all)
 {
   Workspace                w = {};
   Sums<unsigned long long> sums;
@@ -260,8 +260,8 @@ PetscErrorCode GallopPackPlan_Device(GallopPack *pack, const GallopCSR *csr, con
   PetscCallCUDA(ScanPlaces(w.cub, w.cubbytes, w.plans.places, pack->nslice, stream));
   PetscCall(GallopDeviceCopyOut(&sums, w.sums, sizeof(sums)));
   PetscCall(GallopDeviceCopyOut(all, w.plans.places + pack->nslice, sizeof(*all)));
-  for (int k = 0; k < GALLOP_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)sums.lines[k];
-  for (int k = 0; k < GALLOP_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)sums.slots[k];
+  for (int k = 0; k < EVCHYB_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)sums.lines[k];
+  for (int k = 0; k < EVCHYB_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)sums.slots[k];
   pack->figures.strided = (PetscCount)sums.strided;
   pack->figures.shared  = (PetscCount)sums.shared;
   pack->nz              = (PetscCount)sums.entries;

@@ -6,7 +6,7 @@ static constexpr int Noted      = 256;                           /* numbers that
 static constexpr int NoteBlocks = 8;                             /* GPU blocks a multiprocessor; more leave too few registers */
 static constexpr int NotesOnce  = 64 / (int)sizeof(PetscScalar); /* entries that a lane compares at once */
 static constexpr int AsksOnce   = 8;                             /* lines whose codes it asks for at once */
-static constexpr int NoteBytes  = 82 * GALLOP_PACK_ROWS;         /* of words of entries that a warp has in shared memory */
+static constexpr int NoteBytes  = 82 * EVCHYB_PACK_ROWS;         /* of words of entries that a warp has in shared memory */
 
 /* Keeps in a register what the compiler would compute anew wherever it is used under a condition */
 template <typename T>
@@ -52,7 +52,7 @@ private:
   What the numbers of the dictionary have become, the complements of their bits: 0 where that is not known yet. They are compared with entries of a lane, which a From tells: a[Place(u)] is one, and
   CodeOf(u, p) the code of a part of it. Where there are fewer the last one comes several times.
 */
-template <GallopPackValues Kind>
+template <EVCHYBPackValues Kind>
 struct Notes {
   unsigned long long        *numbers; /* [ndict] */
   unsigned long long        *noted;   /* [Noted] in shared memory, as a GPU block knows them where there are no more */
@@ -61,7 +61,7 @@ struct Notes {
   /* Numbers of a byte are noted by the GPU block: neither does L1 have old ones of them, nor do all warps of the grid exchange the same */
   __device__ __forceinline__ unsigned long long Known(int code) const
   {
-    if constexpr (Kind == GALLOP_PACK_DICT8) return block[code];
+    if constexpr (Kind == EVCHYB_PACK_DICT8) return block[code];
     else return __ldca(numbers + code);
   }
 
@@ -70,7 +70,7 @@ struct Notes {
   {
     unsigned long long is = 0;
 
-    if constexpr (Kind == GALLOP_PACK_DICT8) {
+    if constexpr (Kind == EVCHYB_PACK_DICT8) {
       is = atomicCAS(noted + code, 0, bits);
       if (!is) is = __ldcg(numbers + code);
     }
@@ -81,7 +81,7 @@ struct Notes {
   /* L1 may not have what is known since; what is not known a lane exchanges for all that have the number */
   __device__ __forceinline__ bool Note(int code, unsigned long long bits) const
   {
-    unsigned long long is = Kind == GALLOP_PACK_DICT8 ? Known(code) : __ldcg(numbers + code);
+    unsigned long long is = Kind == EVCHYB_PACK_DICT8 ? Known(code) : __ldcg(numbers + code);
 
     if (!is) {
       const unsigned int same = __match_any_sync(__activemask(), code);
@@ -93,7 +93,7 @@ struct Notes {
     return is == bits && bits;
   }
 
-  static __device__ __forceinline__ unsigned long long BitsOf(const PetscScalar &value, int part) { return GallopPackBitsOf(reinterpret_cast<const PetscReal *>(&value)[part]); }
+  static __device__ __forceinline__ unsigned long long BitsOf(const PetscScalar &value, int part) { return EVCHYBPackBitsOf(reinterpret_cast<const PetscReal *>(&value)[part]); }
 
   /* False where a number has become two */
   template <typename From>
@@ -105,7 +105,7 @@ struct Notes {
 #pragma unroll
     for (int u = 0; u < NotesOnce; u++) {
 #pragma unroll
-      for (int p = 0; p < GALLOP_PACK_PARTS; p++) {
+      for (int p = 0; p < EVCHYB_PACK_PARTS; p++) {
         const unsigned long long is = BitsOf(value[u], p), was = Known(from.CodeOf(u, p));
 
         equal &= (unsigned int)is ^ (unsigned int)was;
@@ -119,7 +119,7 @@ struct Notes {
       const PetscScalar own = from.a[from.Place(u)];
 
 #pragma unroll
-      for (int p = 0; p < GALLOP_PACK_PARTS; p++) fits = Note(from.CodeOf(u, p), ~BitsOf(own, p)) && fits;
+      for (int p = 0; p < EVCHYB_PACK_PARTS; p++) fits = Note(from.CodeOf(u, p), ~BitsOf(own, p)) && fits;
     }
     return fits;
   }
@@ -133,29 +133,29 @@ struct Notes {
 };
 
 /* Entries of a part of a piece, whose codes are in its order: from line k on */
-template <GallopPackValues Kind>
+template <EVCHYBPackValues Kind>
 struct FromPiece {
   const PetscScalar   *a;    /* the part's first entry */
   const unsigned char *line; /* and line */
   int                  lines, entries, k;
 
-  __device__ __forceinline__ int Place(int u) const { return min((k + u / 2) * GALLOP_PACK_ROWS + RowInSlice(u % 2), entries - 1); }
+  __device__ __forceinline__ int Place(int u) const { return min((k + u / 2) * EVCHYB_PACK_ROWS + RowInSlice(u % 2), entries - 1); }
 
   __device__ __forceinline__ int CodeOf(int u, int p) const
   {
-    const int             place = Place(u), in = place % GALLOP_PACK_ROWS;
-    GallopPackCodes<Kind> codes;
+    const int             place = Place(u), in = place % EVCHYB_PACK_ROWS;
+    EVCHYBPackCodes<Kind> codes;
 
-    codes.Load(line + place / GALLOP_PACK_ROWS * GallopPackBytesALine<Kind>(), in % WarpSize);
+    codes.Load(line + place / EVCHYB_PACK_ROWS * EVCHYBPackBytesALine<Kind>(), in % WarpSize);
     return codes.Code(in / WarpSize, p);
   }
 };
 
 /* A word for an entry: the codes of its parts, and above them its row in the slice */
-template <GallopPackValues Kind>
+template <EVCHYBPackValues Kind>
 struct NoteWords {
-  using Part                = typename GallopPackStoredValue<Kind>::Part;
-  static constexpr int Bits = 8 * GALLOP_PACK_PARTS * (int)sizeof(Part);
+  using Part                = typename EVCHYBPackStoredValue<Kind>::Part;
+  static constexpr int Bits = 8 * EVCHYB_PACK_PARTS * (int)sizeof(Part);
   using Word                = cuda::std::conditional_t<Bits == 8, uint16_t, cuda::std::conditional_t<Bits == 32, uint64_t, uint32_t>>;
   static constexpr int Room = NoteBytes / (int)sizeof(Word); /* entries */
 
@@ -164,7 +164,7 @@ struct NoteWords {
 };
 
 /* Entries of a slice, from the lane's first on. Together: they follow each other in CSR. */
-template <GallopPackValues Kind, bool Together>
+template <EVCHYBPackValues Kind, bool Together>
 struct FromSlice {
   using Words = NoteWords<Kind>;
 
@@ -187,7 +187,7 @@ struct FromSlice {
   A slice's entries are compared in the order of CSR, in which values are read: codes, which take an eighth of their bytes, are brought into it, by shared memory. Where they are more than there is room
   for they come in several turns.
 */
-template <GallopPackValues Kind>
+template <EVCHYBPackValues Kind>
 struct SliceNotes {
   using Words = NoteWords<Kind>;
 
@@ -196,10 +196,10 @@ struct SliceNotes {
 
   /* Words of entries from one on, as many as there is room for; at: how many entries there are before the lane's rows. All: there is room for all. */
   template <bool All>
-  __device__ __forceinline__ void Bring(const GallopPack &pack, const GallopPackSlice &slice, const int at[2], int from) const
+  __device__ __forceinline__ void Bring(const EVCHYBPack &pack, const EVCHYBPackSlice &slice, const int at[2], int from) const
   {
     using Array                = Shared<typename Words::Word>;
-    const unsigned char *line  = pack.value + (size_t)slice.value * GALLOP_PACK_UNIT;
+    const unsigned char *line  = pack.value + (size_t)slice.value * EVCHYB_PACK_UNIT;
     unsigned int         to[2] = {words.Address(at[0] - from), words.Address(at[1] - from)};
     typename Array::Word row[2];
     uint32_t             mask[2];
@@ -207,14 +207,14 @@ struct SliceNotes {
 #pragma unroll
     for (int h = 0; h < 2; h++) row[h] = Keep((typename Array::Word)RowInSlice(h) << Words::Bits);
 #pragma unroll 1
-    for (int k = 0; k < slice.width; k += AsksOnce, line += AsksOnce * GallopPackBytesALine<Kind>()) {
-      GallopPackCodes<Kind> codes[AsksOnce];
+    for (int k = 0; k < slice.width; k += AsksOnce, line += AsksOnce * EVCHYBPackBytesALine<Kind>()) {
+      EVCHYBPackCodes<Kind> codes[AsksOnce];
 
 #pragma unroll
-      for (int u = 0; u < AsksOnce; u++) codes[u].LoadIf(line + u * GallopPackBytesALine<Kind>(), u < slice.width - k);
-      if (k % GALLOP_PACK_CHUNK == 0) {
-        const GallopPackPair<uint32_t> bits = GallopPackMasksOf(slice, GallopPackLoadMasks(slice, pack.stream, k / GALLOP_PACK_CHUNK, threadIdx.x % WarpSize));
-        const uint32_t                 all  = GallopPackAllLines(min(GALLOP_PACK_CHUNK, slice.width - k));
+      for (int u = 0; u < AsksOnce; u++) codes[u].LoadIf(line + u * EVCHYBPackBytesALine<Kind>(), u < slice.width - k);
+      if (k % EVCHYB_PACK_CHUNK == 0) {
+        const EVCHYBPackPair<uint32_t> bits = EVCHYBPackMasksOf(slice, EVCHYBPackLoadMasks(slice, pack.stream, k / EVCHYB_PACK_CHUNK, threadIdx.x % WarpSize));
+        const uint32_t                 all  = EVCHYBPackAllLines(min(EVCHYB_PACK_CHUNK, slice.width - k));
 
         mask[0] = bits.first & all;
         mask[1] = bits.second & all;
@@ -235,7 +235,7 @@ struct SliceNotes {
   }
 
   template <bool Together>
-  __device__ __forceinline__ bool CompareAs(const Notes<Kind> &notes, const GallopPack &pack, const GallopPackSlice &slice, const PetscScalar *__restrict__ a, const int at[2], int entries) const
+  __device__ __forceinline__ bool CompareAs(const Notes<Kind> &notes, const EVCHYBPack &pack, const EVCHYBPackSlice &slice, const PetscScalar *__restrict__ a, const int at[2], int entries) const
   {
     bool fits = true;
 
@@ -262,7 +262,7 @@ struct SliceNotes {
     return fits;
   }
 
-  __device__ __forceinline__ bool Compare(const Notes<Kind> &notes, const GallopPack &pack, const GallopPackSlice &slice, const PetscScalar *__restrict__ a, const RowsOf &rows) const
+  __device__ __forceinline__ bool Compare(const Notes<Kind> &notes, const EVCHYBPack &pack, const EVCHYBPackSlice &slice, const PetscScalar *__restrict__ a, const RowsOf &rows) const
   {
     const int      lane = threadIdx.x % WarpSize, num[2] = {(int)(rows.end[0] - rows.first[0]), (int)(rows.end[1] - rows.first[1])};
     const PetscInt begin = GallopShuffle(rows.first[0], 0), half = GallopShuffle(rows.first[1], 0), end = GallopShuffle(rows.end[1], WarpSize - 1);
@@ -281,30 +281,30 @@ struct SliceNotes {
 };
 
 /* A warp a slice, several a piece */
-template <GallopPackValues Kind>
-__global__ static void __launch_bounds__(Threads, NoteBlocks) NotesKernel(const GallopPack pack, unsigned int parts, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, unsigned long long *numbers, int *unfit)
+template <EVCHYBPackValues Kind>
+__global__ static void __launch_bounds__(Threads, NoteBlocks) NotesKernel(const EVCHYBPack pack, unsigned int parts, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, unsigned long long *numbers, int *unfit)
 {
   using Words = NoteWords<Kind>;
   __shared__ typename Words::Word rooms[Threads / WarpSize][Words::Room];
-  __shared__ PetscInt             begins[Threads / WarpSize][GALLOP_PACK_ROWS];
-  __shared__ unsigned long long   noted[Kind == GALLOP_PACK_DICT8 ? Noted : 1];
+  __shared__ PetscInt             begins[Threads / WarpSize][EVCHYB_PACK_ROWS];
+  __shared__ unsigned long long   noted[Kind == EVCHYB_PACK_DICT8 ? Noted : 1];
   const int                       warp  = (int)threadIdx.x / WarpSize;
   const Notes<Kind>               notes = {numbers, noted, Shared<unsigned long long>(noted)};
   const Work                      work  = WorkOf(pack, parts);
-  const GallopPackSlice           slice = GallopPackLoadSlice(pack.slice + work.number);
+  const EVCHYBPackSlice           slice = EVCHYBPackLoadSlice(pack.slice + work.number);
   const bool                      known = *(volatile int *)unfit; /* another dictionary comes, or another pack */
   RowsOf                          rows(pack, work.number, i);
   bool                            fits = true;
 
   GallopLetSuccessorStart();
-  if constexpr (Kind == GALLOP_PACK_DICT8) {
+  if constexpr (Kind == EVCHYB_PACK_DICT8) {
     for (int k = (int)threadIdx.x; k < PetscMin(pack.ndict, Noted); k += Threads) noted[k] = __ldcg(numbers + k);
     __syncthreads();
   }
   if (__any_sync(0xffffffffu, known)) return;
   if (slice.last) {
     const Part      part = PartOf(slice, i, work.part, parts);
-    FromPiece<Kind> from = {a + part.first, PlaceOf(pack.value, slice.value + (int64_t)part.line * GallopPackValueUnits(Kind)), part.lines, part.entries, 0};
+    FromPiece<Kind> from = {a + part.first, PlaceOf(pack.value, slice.value + (int64_t)part.line * EVCHYBPackValueUnits(Kind)), part.lines, part.entries, 0};
     PetscScalar     value[NotesOnce];
 
     for (; from.k < part.lines; from.k += NotesOnce / 2) {
@@ -320,9 +320,9 @@ __global__ static void __launch_bounds__(Threads, NoteBlocks) NotesKernel(const 
   Report(fits, unfit);
 }
 
-static PetscErrorCode LaunchNotes(const GallopPack *pack, const GallopCSR *csr, unsigned long long *numbers, int *unfit)
+static PetscErrorCode LaunchNotes(const EVCHYBPack *pack, const GallopCSR *csr, unsigned long long *numbers, int *unfit)
 {
-  const auto         kernel = pack->figures.slots[GALLOP_PACK_DICT8] ? NotesKernel<GALLOP_PACK_DICT8> : NotesKernel<GALLOP_PACK_DICT16>;
+  const auto         kernel = pack->figures.slots[EVCHYB_PACK_DICT8] ? NotesKernel<EVCHYB_PACK_DICT8> : NotesKernel<EVCHYB_PACK_DICT16>;
   const unsigned int parts  = WarpsAPiece(pack);
   cudaStream_t       stream;
 
@@ -338,7 +338,7 @@ struct Renumbered {
 };
 
 /* The dictionary's new numbers, if they are, and whether they are in order. The host reads the answer where it is. */
-__global__ static void __launch_bounds__(Threads) RenumberKernel(PetscInt ndict, const volatile unsigned long long *numbers, const volatile int *unfit, GallopPackBits *dict, Renumbered *answer)
+__global__ static void __launch_bounds__(Threads) RenumberKernel(PetscInt ndict, const volatile unsigned long long *numbers, const volatile int *unfit, EVCHYBPackBits *dict, Renumbered *answer)
 {
   const PetscInt k = (PetscInt)(blockIdx.x * Threads + threadIdx.x);
 
@@ -348,9 +348,9 @@ __global__ static void __launch_bounds__(Threads) RenumberKernel(PetscInt ndict,
     if (k == 0) answer->unfit = 1;
     return;
   }
-  const GallopPackBits own = numbers[k] ? (GallopPackBits)~numbers[k] : dict[k];
+  const EVCHYBPackBits own = numbers[k] ? (EVCHYBPackBits)~numbers[k] : dict[k];
 
-  if (k + 1 < ndict && own > (numbers[k + 1] ? (GallopPackBits)~numbers[k + 1] : dict[k + 1])) answer->unsorted = 1;
+  if (k + 1 < ndict && own > (numbers[k + 1] ? (EVCHYBPackBits)~numbers[k + 1] : dict[k + 1])) answer->unsorted = 1;
   if (numbers[k]) dict[k] = own;
 }
 
@@ -368,7 +368,7 @@ static size_t CarveRenumber(RenumberWorkspace *w, PetscInt ndict, void *base)
   return carver.Bytes();
 }
 
-PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *done)
+PetscErrorCode EVCHYBPackRenumber_Device(EVCHYBPack *pack, const GallopCSR *csr, PetscBool *done)
 {
   RenumberWorkspace w     = {};
   const size_t      bytes = CarveRenumber(&w, pack->ndict, NULL);
@@ -388,7 +388,7 @@ PetscErrorCode GallopPackRenumber_Device(GallopPack *pack, const GallopCSR *csr,
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceZero(memory, bytes));
   PetscCall(LaunchNotes(pack, csr, w.numbers, w.unfit));
-  PetscCallCUDA(GallopLaunch(RenumberKernel, {GallopBlocksFor(pack->ndict, Threads), Threads, 1, 0, stream, (bool)pack->overlaps}, pack->ndict, w.numbers, w.unfit, reinterpret_cast<GallopPackBits *>(pack->dict), answer));
+  PetscCallCUDA(GallopLaunch(RenumberKernel, {GallopBlocksFor(pack->ndict, Threads), Threads, 1, 0, stream, (bool)pack->overlaps}, pack->ndict, w.numbers, w.unfit, reinterpret_cast<EVCHYBPackBits *>(pack->dict), answer));
   PetscCall(GallopDeviceRelease(bytes, memory));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   *done = (PetscBool)!answer->unfit;

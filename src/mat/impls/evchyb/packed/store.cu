@@ -8,22 +8,22 @@
 template <typename T>
 static __device__ __forceinline__ void StorePair(void *at, T first, T second)
 {
-  static_cast<GallopPackPair<T> *>(at)[threadIdx.x % WarpSize] = {first, second};
+  static_cast<EVCHYBPackPair<T> *>(at)[threadIdx.x % WarpSize] = {first, second};
 }
 
-static __device__ __forceinline__ void StoreOffsets(GallopPackClass kind, unsigned char *at, uint32_t first, uint32_t second)
+static __device__ __forceinline__ void StoreOffsets(EVCHYBPackClass kind, unsigned char *at, uint32_t first, uint32_t second)
 {
-  if (kind == GALLOP_PACK_8) StorePair<uint8_t>(at, (uint8_t)first, (uint8_t)second);
-  else if (kind == GALLOP_PACK_16) StorePair<uint16_t>(at, (uint16_t)first, (uint16_t)second);
-  else if (kind == GALLOP_PACK_32) StorePair<uint32_t>(at, first, second);
+  if (kind == EVCHYB_PACK_8) StorePair<uint8_t>(at, (uint8_t)first, (uint8_t)second);
+  else if (kind == EVCHYB_PACK_16) StorePair<uint16_t>(at, (uint16_t)first, (uint16_t)second);
+  else if (kind == EVCHYB_PACK_32) StorePair<uint32_t>(at, first, second);
 }
 
 /* Both values of a lane in a line, 0 where there is none, whatever was read; false where one cannot be stored so */
-template <GallopPackValues Kind>
+template <EVCHYBPackValues Kind>
 static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscScalar value[2], const bool on[2], const PetscReal *__restrict__ dict, PetscInt ndict)
 {
-  using Part = typename GallopPackStoredValue<Kind>::Part;
-  GallopPackParts<Part> to[2];
+  using Part = typename EVCHYBPackStoredValue<Kind>::Part;
+  EVCHYBPackParts<Part> to[2];
   bool                  fits = true;
 
 #pragma unroll
@@ -31,41 +31,41 @@ static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscS
     const PetscReal *from = reinterpret_cast<const PetscReal *>(&value[h]);
 
 #pragma unroll
-    for (int p = 0; p < GALLOP_PACK_PARTS; p++) {
-      if constexpr (Kind == GALLOP_PACK_DICT8 || Kind == GALLOP_PACK_DICT16) {
-        const PetscInt at = on[h] ? GallopPackFind(dict, ndict, from[p]) : 0;
+    for (int p = 0; p < EVCHYB_PACK_PARTS; p++) {
+      if constexpr (Kind == EVCHYB_PACK_DICT8 || Kind == EVCHYB_PACK_DICT16) {
+        const PetscInt at = on[h] ? EVCHYBPackFind(dict, ndict, from[p]) : 0;
 
         fits          = fits && at < ndict;
         to[h].part[p] = (Part)at;
       } else {
-        if constexpr (Kind == GALLOP_PACK_SINGLE) fits = fits && (!on[h] || GallopPackIsSingle(from[p]));
+        if constexpr (Kind == EVCHYB_PACK_SINGLE) fits = fits && (!on[h] || EVCHYBPackIsSingle(from[p]));
         to[h].part[p] = on[h] ? (Part)from[p] : Part(0);
       }
     }
   }
-  StorePair<GallopPackParts<Part>>(line, to[0], to[1]);
+  StorePair<EVCHYBPackParts<Part>>(line, to[0], to[1]);
   return fits;
 }
 
 static __device__ __forceinline__ void StoreMasks(int bytes, unsigned char *at, const uint32_t mask[2])
 {
-  StoreOffsets(bytes == 1 ? GALLOP_PACK_8 : bytes == 2 ? GALLOP_PACK_16 : GALLOP_PACK_32, at, mask[0], mask[1]);
+  StoreOffsets(bytes == 1 ? EVCHYB_PACK_8 : bytes == 2 ? EVCHYB_PACK_16 : EVCHYB_PACK_32, at, mask[0], mask[1]);
 }
 
 /* A line and its columns, which the lane has told, -1 for none. Returns the units of stream that they took. */
-static __device__ __forceinline__ uint32_t StoreColumns(const GallopPack &pack, GallopPackClass kind, PetscInt base, int step, const int column[2], LineBefore *before, int64_t line, int64_t stream)
+static __device__ __forceinline__ uint32_t StoreColumns(const EVCHYBPack &pack, EVCHYBPackClass kind, PetscInt base, int step, const int column[2], LineBefore *before, int64_t line, int64_t stream)
 {
-  const bool shared = kind != GALLOP_PACK_STRIDED && AreShared(column, *before, &base);
+  const bool shared = kind != EVCHYB_PACK_STRIDED && AreShared(column, *before, &base);
 
   if (shared) before->line.base += (int32_t)base;
-  else before->line = kind == GALLOP_PACK_STRIDED ? GallopPackStrided((int32_t)base, step) : GallopPackStored(kind, (int32_t)base, (uint32_t)stream);
+  else before->line = kind == EVCHYB_PACK_STRIDED ? EVCHYBPackStrided((int32_t)base, step) : EVCHYBPackStored(kind, (int32_t)base, (uint32_t)stream);
   *before = {
     before->line, {column[0], column[1]}
   };
   if (threadIdx.x % WarpSize == 0) pack.line[line] = before->line;
   if (shared) return 0;
   StoreOffsets(kind, PlaceOf(pack.stream, stream), column[0] >= 0 ? (uint32_t)(column[0] - (int)base) : 0, column[1] >= 0 ? (uint32_t)(column[1] - (int)base) : 0);
-  return GallopPackOffsetUnits(kind);
+  return EVCHYBPackOffsetUnits(kind);
 }
 
 /* Of the lines of a chunk, whose masks say where the lane's rows have entries; next[h] goes from the first to beyond the last of a row */
@@ -88,13 +88,13 @@ struct ChunkOf {
   }
 };
 
-template <GallopPackValues Kind, typename From>
-static __device__ __forceinline__ bool StoreLinesAs(const GallopPack &pack, unsigned char *line, int lines, From &from)
+template <EVCHYBPackValues Kind, typename From>
+static __device__ __forceinline__ bool StoreLinesAs(const EVCHYBPack &pack, unsigned char *line, int lines, From &from)
 {
   bool fits = true;
 
 #pragma unroll 1
-  for (int k = 0; k < lines; k += Together, line += Together * GallopPackBytesALine<Kind>()) {
+  for (int k = 0; k < lines; k += Together, line += Together * EVCHYBPackBytesALine<Kind>()) {
     PetscScalar value[Together][2];
     bool        on[Together][2];
 
@@ -109,34 +109,34 @@ static __device__ __forceinline__ bool StoreLinesAs(const GallopPack &pack, unsi
     }
 #pragma unroll
     for (int u = 0; u < Together; u++)
-      if (k + u < lines) fits = StoreAs<Kind>(line + u * GallopPackBytesALine<Kind>(), value[u], on[u], pack.dict, pack.ndict) && fits;
+      if (k + u < lines) fits = StoreAs<Kind>(line + u * EVCHYBPackBytesALine<Kind>(), value[u], on[u], pack.dict, pack.ndict) && fits;
   }
   return fits;
 }
 
 /* The values of so many lines, from a unit on; false where one cannot be stored as they are */
 template <typename From>
-static __device__ __forceinline__ bool StoreLines(const GallopPack &pack, GallopPackValues kind, int64_t unit, int lines, From from)
+static __device__ __forceinline__ bool StoreLines(const EVCHYBPack &pack, EVCHYBPackValues kind, int64_t unit, int lines, From from)
 {
   unsigned char *line = PlaceOf(pack.value, unit);
 
-  if (kind == GALLOP_PACK_VALUE) return StoreLinesAs<GALLOP_PACK_VALUE>(pack, line, lines, from);
-  if (kind == GALLOP_PACK_SINGLE) return StoreLinesAs<GALLOP_PACK_SINGLE>(pack, line, lines, from);
-  return kind == GALLOP_PACK_DICT8 ? StoreLinesAs<GALLOP_PACK_DICT8>(pack, line, lines, from) : StoreLinesAs<GALLOP_PACK_DICT16>(pack, line, lines, from);
+  if (kind == EVCHYB_PACK_VALUE) return StoreLinesAs<EVCHYB_PACK_VALUE>(pack, line, lines, from);
+  if (kind == EVCHYB_PACK_SINGLE) return StoreLinesAs<EVCHYB_PACK_SINGLE>(pack, line, lines, from);
+  return kind == EVCHYB_PACK_DICT8 ? StoreLinesAs<EVCHYB_PACK_DICT8>(pack, line, lines, from) : StoreLinesAs<EVCHYB_PACK_DICT16>(pack, line, lines, from);
 }
 
-static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const GallopPackPlan &plan, const GallopPackPlaces &at, unsigned char *room, GallopPackSlice *slice)
+static __device__ void StorePiece(const EVCHYBPack &pack, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const EVCHYBPackPlan &plan, const EVCHYBPackPlaces &at, unsigned char *room, EVCHYBPackSlice *slice)
 {
   int64_t         stream = at.stream;
   Lines<PetscInt> columns(j, plan.first, plan.entries, room);
   LineBefore      before;
 
-  if (threadIdx.x % WarpSize == 0) *slice = GallopPackPieceSlice(&plan, &at);
+  if (threadIdx.x % WarpSize == 0) *slice = EVCHYBPackPieceSlice(&plan, &at);
   for (int k = 0; k < plan.width; k++) {
     int                   column[2];
     PetscInt              base;
     const int             step = ColumnsOfLine(columns, k, column);
-    const GallopPackClass kind = ClassOfEntries(step, column, &base);
+    const EVCHYBPackClass kind = ClassOfEntries(step, column, &base);
 
     stream += StoreColumns(pack, kind, base, step, column, &before, at.line + k, stream);
   }
@@ -145,25 +145,25 @@ static __device__ void StorePiece(const GallopPack &pack, const PetscInt *__rest
 
 /* A warp stores a slice as it was planned, and reads its rows once more */
 template <bool Long>
-__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) StoreKernel(const GallopPack pack, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, GallopPackOrder order, const GallopPackPlan *__restrict__ plans, const GallopPackPlaces *__restrict__ places)
+__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) StoreKernel(const EVCHYBPack pack, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, const EVCHYBPackPlan *__restrict__ plans, const EVCHYBPackPlaces *__restrict__ places)
 {
   __shared__ __align__(16) unsigned char rooms[Threads / WarpSize][ValuesOfRows<Long>::RoomBytes];
   unsigned char                         *room   = rooms[threadIdx.x / WarpSize];
   const PetscCount                       number = WarpOfGrid();
 
   if (number >= pack.nslice) return;
-  GallopPackPlan         plan = plans[number];
-  const GallopPackPlaces at   = places[number];
+  EVCHYBPackPlan         plan = plans[number];
+  const EVCHYBPackPlaces at   = places[number];
 
   if (number >= pack.nslice - pack.npiece) {
     StorePiece(pack, j, a, plan, at, room, &pack.slice[number]);
     return;
   }
   const Rows                          s       = GetRows(pack.m, i, order, (PetscInt)number, &plan);
-  const int                           bytes   = GallopPackMaskBytes(plan.width);
+  const int                           bytes   = EVCHYBPackMaskBytes(plan.width);
   int64_t                             stream  = at.stream, masks;
   PetscInt                            next[2] = {s.first[0], s.first[1]}, first[2] = {s.first[0], s.first[1]};
-  GallopPackSlice                     slice = {};
+  EVCHYBPackSlice                     slice = {};
   LineBefore                          before;
   const int                           row0 = __shfl_sync(0xffffffffu, s.row[0], 0), row1 = __shfl_sync(0xffffffffu, s.row[0], 1);
   Columns                             columns(j, i[pack.m], s.end, room);
@@ -173,21 +173,21 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   slice.value  = (uint32_t)at.value;
   slice.width  = (uint16_t)plan.width;
   slice.values = (uint8_t)plan.values;
-  slice.at     = plan.lines[GALLOP_PACK_STRIDED] == plan.width ? (uint32_t)s.step : 0;
-  slice.rows   = plan.rows == GALLOP_PACK_STRIDED ? GallopPackStrided(row0, row1 - row0) : GallopPackStored(plan.rows, s.lo, (uint32_t)stream);
-  StoreOffsets(plan.rows, PlaceOf(pack.stream, stream), s.row[0] < 0 ? GALLOP_PACK_NONE : (uint32_t)(s.row[0] - s.lo), s.row[1] < 0 ? GALLOP_PACK_NONE : (uint32_t)(s.row[1] - s.lo));
-  stream += GallopPackOffsetUnits(plan.rows);
-  slice.mask = plan.masks ? (uint32_t)stream : GALLOP_PACK_NONE;
+  slice.at     = plan.lines[EVCHYB_PACK_STRIDED] == plan.width ? (uint32_t)s.step : 0;
+  slice.rows   = plan.rows == EVCHYB_PACK_STRIDED ? EVCHYBPackStrided(row0, row1 - row0) : EVCHYBPackStored(plan.rows, s.lo, (uint32_t)stream);
+  StoreOffsets(plan.rows, PlaceOf(pack.stream, stream), s.row[0] < 0 ? EVCHYB_PACK_NONE : (uint32_t)(s.row[0] - s.lo), s.row[1] < 0 ? EVCHYB_PACK_NONE : (uint32_t)(s.row[1] - s.lo));
+  stream += EVCHYBPackOffsetUnits(plan.rows);
+  slice.mask = plan.masks ? (uint32_t)stream : EVCHYB_PACK_NONE;
   masks      = stream;
-  stream += plan.masks ? GallopPackMaskUnits(plan.width) : 0;
+  stream += plan.masks ? EVCHYBPackMaskUnits(plan.width) : 0;
   if (threadIdx.x % WarpSize == 0) pack.slice[number] = slice;
-  for (int chunk = 0; chunk * GALLOP_PACK_CHUNK < plan.width; chunk++) {
-    const int     lines   = min(GALLOP_PACK_CHUNK, (int)plan.width - chunk * GALLOP_PACK_CHUNK);
-    const int64_t line    = (int64_t)chunk * GALLOP_PACK_CHUNK;
+  for (int chunk = 0; chunk * EVCHYB_PACK_CHUNK < plan.width; chunk++) {
+    const int     lines   = min(EVCHYB_PACK_CHUNK, (int)plan.width - chunk * EVCHYB_PACK_CHUNK);
+    const int64_t line    = (int64_t)chunk * EVCHYB_PACK_CHUNK;
     uint32_t      mask[2] = {0, 0};
 
     for (int k = 0; k < lines; k++) {
-      GallopPackClass kind  = GALLOP_PACK_STRIDED;
+      EVCHYBPackClass kind  = EVCHYB_PACK_STRIDED;
       bool            on[2] = {next[0] < s.end[0], next[1] < s.end[1]};
       int             column[2];
       PetscInt        base;
@@ -204,7 +204,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
       stream += StoreColumns(pack, kind, base, s.step, column, &before, at.line + line + k, stream);
     }
     if (plan.masks) StoreMasks(bytes, PlaceOf(pack.stream, masks + (int64_t)chunk * bytes), mask);
-    (void)StoreLines(pack, plan.values, at.value + line * GallopPackValueUnits(plan.values), lines,
+    (void)StoreLines(pack, plan.values, at.value + line * EVCHYBPackValueUnits(plan.values), lines,
                      ChunkOf<decltype(values)>{
                        values, {mask[0], mask[1]},
                         first
@@ -212,21 +212,21 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   }
 }
 
-static size_t CarvePack(GallopPack *pack, void *base)
+static size_t CarvePack(EVCHYBPack *pack, void *base)
 {
   GallopCarver carver(base);
 
   carver.Take(pack->slice, pack->nslice);
   carver.Take(pack->line, pack->nline);
-  carver.Take(pack->stream, pack->nstream * GALLOP_PACK_UNIT);
-  carver.Take(pack->value, pack->nvalue * GALLOP_PACK_UNIT);
+  carver.Take(pack->stream, pack->nstream * EVCHYB_PACK_UNIT);
+  carver.Take(pack->value, pack->nvalue * EVCHYB_PACK_UNIT);
   return carver.Bytes();
 }
 
-PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, const GallopPackOrder *order, PetscCount maxbytes, PetscBool *done)
+PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscCount maxbytes, PetscBool *done)
 {
-  GallopPackPlans      plans;
-  GallopPackPlaces all;
+  EVCHYBPackPlans      plans;
+  EVCHYBPackPlaces all;
   void            *kept = NULL;
   cudaStream_t     stream;
 
@@ -234,11 +234,11 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   *done        = PETSC_FALSE;
   pack->stride = order->perm ? 0 : order->stride;
   pack->npiece = order->pieces;
-  pack->nslice = GallopPackNumSlices(order, csr->m) + pack->npiece;
-  PetscCall(GallopPackPlan_Device(pack, csr, order, &plans, &all));
+  pack->nslice = EVCHYBPackNumSlices(order, csr->m) + pack->npiece;
+  PetscCall(EVCHYBPackPlan_Device(pack, csr, order, &plans, &all));
   if (!plans.memory) PetscFunctionReturn(PETSC_SUCCESS);
-  pack->bytes = GallopPackBytes(pack);
-  if (GallopPackPlacesFit(&all) && (!maxbytes || pack->bytes <= (size_t)maxbytes)) PetscCall(GallopDeviceMalloc(CarvePack(pack, NULL), &kept));
+  pack->bytes = EVCHYBPackBytes(pack);
+  if (EVCHYBPackPlacesFit(&all) && (!maxbytes || pack->bytes <= (size_t)maxbytes)) PetscCall(GallopDeviceMalloc(CarvePack(pack, NULL), &kept));
   if (kept) {
     const bool haslong = HasLongRows(pack);
     size_t     unused;
@@ -255,7 +255,7 @@ PetscErrorCode GallopPackFinish_Device(GallopPack *pack, const GallopCSR *csr, c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopPackFree_Device(GallopPack *pack)
+PetscErrorCode EVCHYBPackFree_Device(EVCHYBPack *pack)
 {
   PetscFunctionBegin;
   PetscCall(GallopDeviceFree(pack->slice)); /* where there are slices this waits for products; a dictionary that was exchanged goes in the order of the stream */
@@ -265,20 +265,20 @@ PetscErrorCode GallopPackFree_Device(GallopPack *pack)
 
 /* New values: the entries of a row are where its bits are, in order */
 template <bool Long>
-__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) ValuesKernel(const GallopPack pack, unsigned int parts, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, int *unfit)
+__global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks) ValuesKernel(const EVCHYBPack pack, unsigned int parts, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, int *unfit)
 {
   __shared__ __align__(16) unsigned char rooms[Threads / WarpSize][ValuesOfRows<Long>::RoomBytes];
   unsigned char                         *room  = rooms[threadIdx.x / WarpSize];
   const Work                             work  = WorkOf(pack, parts);
-  const GallopPackSlice                  slice = GallopPackLoadSlice(pack.slice + work.number);
-  const GallopPackValues                 kind  = (GallopPackValues)slice.values;
+  const EVCHYBPackSlice                  slice = EVCHYBPackLoadSlice(pack.slice + work.number);
+  const EVCHYBPackValues                 kind  = (EVCHYBPackValues)slice.values;
   bool                                   fits  = true;
 
   if (__any_sync(0xffffffffu, unfit && *(volatile int *)unfit)) return; /* another dictionary comes, or another pack */
   if (slice.last) {
     const Part part = PartOf(slice, i, work.part, parts);
 
-    if (part.lines > 0) fits = StoreLines(pack, kind, slice.value + (int64_t)part.line * GallopPackValueUnits(kind), part.lines, Lines<PetscScalar>(a, part.first, part.entries, room));
+    if (part.lines > 0) fits = StoreLines(pack, kind, slice.value + (int64_t)part.line * EVCHYBPackValueUnits(kind), part.lines, Lines<PetscScalar>(a, part.first, part.entries, room));
     Report(fits, unfit);
     return;
   }
@@ -287,12 +287,12 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   rows.Set(pack, slice, i);
   typename ValuesOfRows<Long>::Values values(a, i[pack.m], rows.end, room);
 
-  for (int chunk = 0; chunk * GALLOP_PACK_CHUNK < slice.width; chunk++) {
-    const int                      lines = min(GALLOP_PACK_CHUNK, slice.width - chunk * GALLOP_PACK_CHUNK);
-    const GallopPackPair<uint32_t> mask  = GallopPackMasksOf(slice, GallopPackLoadMasks(slice, pack.stream, chunk, threadIdx.x % WarpSize));
-    const uint32_t                 all   = GallopPackAllLines(lines);
+  for (int chunk = 0; chunk * EVCHYB_PACK_CHUNK < slice.width; chunk++) {
+    const int                      lines = min(EVCHYB_PACK_CHUNK, slice.width - chunk * EVCHYB_PACK_CHUNK);
+    const EVCHYBPackPair<uint32_t> mask  = EVCHYBPackMasksOf(slice, EVCHYBPackLoadMasks(slice, pack.stream, chunk, threadIdx.x % WarpSize));
+    const uint32_t                 all   = EVCHYBPackAllLines(lines);
 
-    fits = StoreLines(pack, kind, slice.value + (int64_t)chunk * GALLOP_PACK_CHUNK * GallopPackValueUnits(kind), lines,
+    fits = StoreLines(pack, kind, slice.value + (int64_t)chunk * EVCHYB_PACK_CHUNK * EVCHYBPackValueUnits(kind), lines,
                       ChunkOf<decltype(values)>{
                         values, {mask.first & all, mask.second & all},
                          rows.first
@@ -302,7 +302,7 @@ __global__ static void __launch_bounds__(Threads, ValuesOfRows<Long>::MinBlocks)
   Report(fits, unfit);
 }
 
-static PetscErrorCode LaunchValues(const GallopPack *pack, const GallopCSR *csr, int *unfit)
+static PetscErrorCode LaunchValues(const EVCHYBPack *pack, const GallopCSR *csr, int *unfit)
 {
   const bool         haslong = HasLongRows(pack);
   const auto         kernel  = haslong ? ValuesKernel<true> : ValuesKernel<false>;
@@ -318,10 +318,10 @@ static PetscErrorCode LaunchValues(const GallopPack *pack, const GallopCSR *csr,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopPackRefresh_Device - fits: NULL where the values are known to */
-PetscErrorCode GallopPackRefresh_Device(GallopPack *pack, const GallopCSR *csr, PetscBool *fits)
+/* EVCHYBPackRefresh_Device - fits: NULL where the values are known to */
+PetscErrorCode EVCHYBPackRefresh_Device(EVCHYBPack *pack, const GallopCSR *csr, PetscBool *fits)
 {
-  const bool asks   = fits && pack->figures.slots[GALLOP_PACK_VALUE] < pack->nline * GALLOP_PACK_ROWS; /* values that are stored as they are fit */
+  const bool asks   = fits && pack->figures.slots[EVCHYB_PACK_VALUE] < pack->nline * EVCHYB_PACK_ROWS; /* values that are stored as they are fit */
   int        unfit  = 0;
   void      *memory = NULL;
 

@@ -1,0 +1,42 @@
+#pragma once
+
+/* What the tests with written matrices in the HBP format share */
+
+#include "propertytest.h"
+#include "../../src/mat/impls/hbp/hbp.h"
+
+static inline PetscErrorCode GetFormat(Mat A, const char what[], HBP **copy)
+{
+  const void *data;
+
+  PetscFunctionBegin;
+  PetscCall(TestFormatData(A, what, &data));
+  PetscCall(HBPCopyToHost((const HBP *)data, copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode SetBlocks(PetscInt N, PetscInt M)
+{
+  PetscFunctionBegin;
+  PetscCall(TestSetIntOption("-mat_hbp_block_rows", N));
+  PetscCall(TestSetIntOption("-mat_hbp_block_cols", M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All products of a matrix, and its format as it was with the first values */
+static inline PetscErrorCode TestProductsOf(Mat A, const char what[], HBP **copy)
+{
+  Vec x, z;
+
+  PetscFunctionBegin;
+  if (copy) {
+    PetscCall(MatCreateVecs(A, &x, &z));
+    PetscCall(TestSetVec(x, 1));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(GetFormat(A, what, copy));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+  }
+  PetscCall(TestFormatProducts(A, what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
