@@ -33,7 +33,7 @@ static inline cudaError_t GallopKernelOverlaps(Kernel *kernel, PetscBool *overla
   return err;
 }
 
-/* The first product after new values waits for them; one that is only recorded, in a CUDA graph, has not */
+/* After a product that ran, the values are fresh no more: the next product need not wait for them. A product that a CUDA graph only recorded has not run. */
 static inline cudaError_t GallopNotFresh(cudaStream_t stream, PetscBool *fresh)
 {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
@@ -47,7 +47,7 @@ static inline cudaError_t GallopNotFresh(cudaStream_t stream, PetscBool *fresh)
 struct GallopGrid {
   PetscCount   blocks;
   int          threads;
-  int          cluster; /* GPU blocks of a cluster; those that fill up the last one have numbers beyond blocks. More than 1 needs compute capability 9.0. */
+  int          cluster; /* thread blocks of a cluster; those that fill up the last one have numbers beyond blocks. More than 1 needs compute capability 9.0. */
   size_t       shared;  /* bytes of dynamic shared memory */
   cudaStream_t stream;
   bool         overlaps; /* the kernel may start while the one before it in the stream ends, and calls GallopWaitForPredecessor() in time. Needs compute capability 9.0. */

@@ -22,7 +22,7 @@ PETSC_INTERN PetscErrorCode GallopDeviceGetReply(void **memory);          /* a f
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopCopyToHost(void *host, PetscMemType memtype, const void *from, size_t bytes); /* from either place */
 PETSC_INTERN PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes);
-PETSC_EXTERN PetscErrorCode GallopDeviceReadBandwidth(size_t bytes, PetscLogDouble *bandwidth); /* of memory in bytes a second, measured by reading so many; 0 when there is no room for them */
+PETSC_EXTERN PetscErrorCode GallopDeviceReadBandwidth(size_t bytes, PetscLogDouble *bandwidth); /* of memory in bytes per second, measured by reading this many bytes; 0 when there is no room for them */
 PETSC_INTERN PetscErrorCode GallopDeviceZero(void *ptr, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceCountRows(PetscInt m, const PetscInt i[], PetscInt *rows); /* those that have entries, by CSR's i on the GPU; *rows stays as it is when there is no room to count */
 

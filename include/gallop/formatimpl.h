@@ -41,7 +41,7 @@ static inline void GallopStoreRow(const GallopProduct *p, PetscInt row, PetscSca
   p->z[row] = *p->beta == (PetscScalar)0.0 ? *p->alpha * sum : GallopMultiplyAdd(*p->alpha, sum, *p->beta * p->y[row]);
 }
 
-/* C = A B, or C += A B: B and C are dense, column-major, and have so many columns, at least one */
+/* C = A B, or C += A B: B and C are dense, column-major, and have this many columns, at least one */
 typedef struct {
   PetscInt           columns;
   const PetscScalar *b;

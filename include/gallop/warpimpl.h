@@ -94,7 +94,7 @@ static __device__ __forceinline__ void GallopWarpPrefixes(int n, Get get, Put pu
   __syncwarp();
 }
 
-/* The sum of a GPU block's threads, by groups of whole warps; valid in the first thread of each group. Once in a kernel: its shared memory is not waited for. */
+/* The sum of a thread block's threads, by groups of whole warps; valid in the first thread of each group. Once in a kernel: its shared memory is not waited for. */
 template <int BlockThreads, typename V>
 static __device__ __forceinline__ V GallopWarpsSum(V sum, int threads)
 {

@@ -230,7 +230,7 @@ PetscErrorCode MatGallopParentFits(Mat A, PetscBool tried, PetscBool *fits)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the entries are nowhere but there */
+/* Whether the host's copy of the entries is the only current one */
 static PetscBool NewestOnHost(Mat A)
 {
 #if PetscDefined(HAVE_CUDA)

@@ -202,7 +202,7 @@ static PetscBool FormatComputes(const GallopFormat *format, ParentProduct produc
   return (PetscBool)(product == PARENT_MULT || product == PARENT_MULTADD || (format->host->applytranspose && (!format->device || format->device->applytranspose)));
 }
 
-/* As MATAIJ counts them. Rows that have not been counted on the GPU are after the first product was launched, while the GPU works. */
+/* As MATAIJ counts them. Rows not counted on the GPU are counted here, after the launch, while the GPU works. */
 static PetscLogDouble Flops(Mat A, GallopKey *key, PetscBool plain)
 {
   if (plain && key->rows < 0) {

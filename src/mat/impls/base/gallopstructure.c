@@ -31,7 +31,7 @@ PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind k
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From so many on, rows that have entries are counted where CSR is: on the host that takes as long as many products, 0.5 ns a row */
+/* From this many rows on, those that have entries are counted on the GPU: the host takes 0.5 ns per row, as long as several products */
 static const PetscInt ManyRows = 1 << 16;
 
 /* Products that the parent computes before free memory is looked at once more: to ask the driver takes as long as a few small products. Doubled with each try that fails. */

@@ -19,7 +19,7 @@ static __device__ __forceinline__ GallopPiece<I> GallopGetPiece(const I *pieceRo
   return {row, begin, stop - begin < most ? stop : begin + (I)most};
 }
 
-/* A piece from CSR, where its row begins with entry first, by the threads of a GPU block; columns too where they are wanted. value and col are of all long rows. */
+/* A piece from CSR, where its row begins with entry first, by the threads of a thread block; columns too where they are wanted. value and col are of all long rows. */
 static __device__ __forceinline__ void GallopCopyPiece(const GallopPiece<PetscInt> &p, const PetscInt *longPtr, PetscInt first, const PetscInt *j, const PetscScalar *a, PetscScalar *value, PetscInt *col, bool columns)
 {
   const PetscInt by = first - longPtr[p.row];

@@ -24,7 +24,18 @@ static PetscInt PiecesOf(PetscCount len)
   return (PetscInt)((len + EVCHYB_PIECE - 1) / EVCHYB_PIECE);
 }
 
-/* EVCHYBCutRows - One of every number of pieces of long rows, where csr is; EVCHYBFreePieces() frees them. *done is false where the GPU has no room for them. */
+/*
+  EVCHYBCutRows - Cuts the long rows into pieces of EVCHYB_PIECE entries
+
+  Input Parameters:
++ csr   - the matrix
+. rows  - its rows
+- every - 1 for all pieces, n for every n-th of them, which are a sample
+
+  Output Parameters:
++ order - its pieces, where csr is, for EVCHYBFreePieces()
+- done  - false where the GPU has no room for them
+*/
 PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, PetscInt every, EVCHYBPackOrder *order, PetscBool *done)
 {
   PetscInt *piece, all = 0, k = 0, n = 0;
@@ -69,7 +80,7 @@ PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, EVCHYBPackOrder *order)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The order of rows: that of the matrix, which reads and writes vectors best, unless sorted ones take a tenth less. What a sample takes in it, and one of the pieces, goes to cost and pieces. */
+/* Rows stay in the order of the matrix, which reads and writes vectors best, unless sorted rows take a tenth less. cost and pieces: what the samples of slices and of pieces take. */
 static PetscErrorCode ChooseOrder(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *sorted, EVCHYBPackOrder *order, EVCHYBPackCost *cost, EVCHYBPackCost *pieces)
 {
   EVCHYBPackCost costs[EVCHYB_PACK_COSTS];
@@ -109,7 +120,7 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, const EVCHYB
   EVCHYBPackCost        cost = {0}, costofpieces = {0};
   PetscBool             done   = PETSC_TRUE;
   PetscLogDouble        nlong  = 0;
-  PetscInt              pieces = 0, slices; /* and pieces: what warps or thread blocks take */
+  PetscInt              pieces = 0, slices; /* with pieces: units of work for warps and thread blocks */
 
   PetscFunctionBegin;
   *choice = (EVCHYBChoice){.pack = NULL};
@@ -127,7 +138,7 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, const EVCHYB
   if (!asked) PetscCall(EVCHYBCutRows(csr, rows, PetscMax(1, (pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
   if (done) PetscCall(ChooseOrder(choice->pack, csr, &others, &order, &cost, &costofpieces));
   PetscCall(EVCHYBFreePieces(csr, &order));
-  if (done && !asked) { /* entries have to take few bytes beside their values */
+  if (done && !asked) { /* packed storage has to be small */
     const PetscLogDouble most = (PetscLogDouble)sizeof(PetscScalar) + (slices >= EVCHYB_PACK_STORED_SLICES * ev->processors ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES);
 
     done = (PetscBool)(BytesBySample(&cost, (PetscLogDouble)csr->nz - nlong) + BytesBySample(&costofpieces, nlong) <= most * (PetscLogDouble)csr->nz);

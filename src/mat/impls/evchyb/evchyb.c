@@ -10,15 +10,15 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   Options Database Keys:
 + -mat_type evchyb                    - sets the matrix type during `MatSetFromOptions()`; `aijevchyb`, `seqaijevchyb` and `mpiaijevchyb` are accepted too
-. -mat_evchyb_window <4096>           - rows are sorted by length within windows of so many rows; 0 sorts all rows, as the paper does, 1 keeps short rows as they come
+. -mat_evchyb_window <4096>           - rows are sorted by length within windows of this many rows; 0 sorts all rows, as the paper does, 1 keeps short rows as they come
 . -mat_evchyb_max_ell <-1>            - longest row that the ELL part takes; -1 chooses: 128, 256 where rows have more than 96 and at most 256 entries in the mean
-. -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several GPU blocks, each so many entries
+. -mat_evchyb_split <4096>            - longer rows of the vectorized CSR part are computed by several thread blocks, each this many entries
 . -mat_evchyb_rows_per_thread <1>     - most rows that a thread of the ELL part computes
 . -mat_evchyb_columns_per_warp <256>  - most entries of a row of the ELL part that one thread computes before several warps share 32 rows
 . -mat_evchyb_first_column <false>    - rows of one length are sorted by their first column, as the paper does, else they come in the order of the matrix
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
 . -mat_evchyb_slices_per_warp <0>     - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where most columns are stored
-. -mat_evchyb_by_row <4000000>        - matrices of so many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
+. -mat_evchyb_by_row <4000000>        - matrices with this many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
                                         products where it would take more
@@ -130,12 +130,12 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
 
   PetscFunctionBegin;
   (void)prefix;
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_window", "Rows are sorted by length within windows of so many rows, 0 for all rows", "MATEVCHYB", &o->window, 0, PETSC_INT_MAX));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_window", "Rows are sorted by length within windows of this many rows, 0 for all rows", "MATEVCHYB", &o->window, 0, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_max_ell", "Longest row that the ELL part takes, -1 chooses", "MATEVCHYB", &o->maxell, PETSC_DECIDE, 65535));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_split", "Entries of a long row that one GPU block computes", "MATEVCHYB", &o->split, EVCHYB_BLOCK, PETSC_INT_MAX));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_split", "Entries of a long row that one thread block computes", "MATEVCHYB", &o->split, EVCHYB_BLOCK, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_rows_per_thread", "Most rows that a thread of the ELL part computes", "MATEVCHYB", &o->rowsmax, 1, 128));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_columns_per_warp", "Most entries of a row of the ELL part that one thread computes", "MATEVCHYB", &o->columns, 1, PETSC_INT_MAX));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_by_row", "Matrices of so many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", &o->byrow, 0, PETSC_INT_MAX));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_by_row", "Matrices with this many nonzeros have the blocks of their ELL part in order of rows, 0 for none", "MATEVCHYB", &o->byrow, 0, PETSC_INT_MAX));
   PetscCall(PetscOptionsBool("-mat_evchyb_first_column", "Rows of one length are sorted by their first column", "MATEVCHYB", o->firstcol, &o->firstcol, NULL));
   PetscCall(PetscOptionsEnum("-mat_evchyb_storage", "How entries are stored", "MATEVCHYB", EVCHYBStorages, (PetscEnum)o->storage, (PetscEnum *)&o->storage, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_slices_per_warp", "Slices of packed rows that a warp computes one after the other, 0 chooses", "MATEVCHYB", &o->slices, 0, EVCHYB_PACK_EACH));
@@ -416,7 +416,7 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
 
 static PetscErrorCode MarksView(const char part[], const EVCHYBMarks *marks, PetscViewer viewer)
 {
-  static const char *const what[] = {"rows a thread", "warps a column block", "threads a row", "entries a GPU block", "GPU blocks a row", NULL, NULL, "warps a piece"}; /* by EVCHYBRangeKind */
+  static const char *const what[] = {"rows per thread", "warps per column block", "threads per row", "entries per thread block", "thread blocks per row", NULL, NULL, "warps per piece"}; /* by EVCHYBRangeKind */
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < marks->np; k++)

@@ -4,8 +4,8 @@
 #include "packedwarp.cuh"
 
 static constexpr int                Places = 4 * EVCHYB_PACK_DICT; /* of the table of distinct numbers; a number is at the first free one from where its hash says */
-static constexpr int                Seen   = 1024;                 /* places for the first numbers that a GPU block met, for which L2 is not asked again */
-static constexpr unsigned long long Free   = ~0ull;                /* is one number's bits, too, which are told apart */
+static constexpr int                Seen   = 1024;                 /* the first numbers that a thread block meets are kept here, and not looked up in L2 again */
+static constexpr unsigned long long Free   = ~0ull;                /* which are also the bits of one number: hasfree tells whether that is there */
 
 struct Distinct {
   unsigned int num, hasfree; /* how many there are, Free among them */
@@ -40,7 +40,7 @@ static __device__ __forceinline__ bool AddDistinct(unsigned long long bits, unsi
 
 static constexpr int LookThreads = 1024;
 
-/* A GPU block looks at some of many numbers, and where hardly any was met before leaves word that there are too many */
+/* A thread block looks at a sample of the numbers. Where hardly any occurs twice, it says that there are too many. */
 __global__ static void __launch_bounds__(LookThreads) LookKernel(PetscCount n, const PetscReal *__restrict__ a, Distinct *distinct)
 {
   constexpr int                 Each = EVCHYB_PACK_LOOKS / LookThreads, Room = EVCHYB_PACK_LOOKS + EVCHYB_PACK_LOOKS / 4;
@@ -196,7 +196,7 @@ static size_t CarveSort(SortWorkspace *w, PetscInt ndict, void *base)
   return carver.Bytes();
 }
 
-/* In its place, which graphs of products that were recorded know */
+/* Sorts the dictionary where it is: CUDA graphs of products keep its address */
 PetscErrorCode EVCHYBPackSortDict_Device(EVCHYBPack *pack, PetscBool *done)
 {
   EVCHYBPackBits *dict = reinterpret_cast<EVCHYBPackBits *>(pack->dict);

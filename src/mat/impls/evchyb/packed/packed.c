@@ -111,7 +111,7 @@ static PetscErrorCode PlanPieces(EVCHYB *ev, EVCHYBPacked *packed, const PetscCo
   PetscCount     ofwarp = EVCHYB_SHORT_ROW;
 
   PetscFunctionBegin;
-  /* with fewer, longer rows a thread block each keeps more warps busy; with many, its warps wait for each other */
+  /* with fewer, longer rows one thread block for each keeps more warps busy; with many, its warps wait for each other */
   if (ev->processors) ofwarp = PetscMax(ofwarp, PetscMin(EVCHYB_WARP_ROW, (i[n] - i[0]) / ((PetscCount)ev->processors * (EVCHYB_WARPS_WANTED / 2))));
   while (shorter < n && i[shorter + 1] - i[shorter] <= ofwarp) shorter++;
   for (r = shorter; r < n && i[r + 1] - i[r] <= EVCHYB_PIECE; r++) { }

@@ -4,7 +4,7 @@
   EVCHYB's packed storage: the same entries as in CSR in fewer bytes, and nothing lost. Here is what is stored, in packedplan.h how it is found.
 
   Rows come in slices of 64. What stands in the same place of 64 rows is a line: one entry of each row that has one there. Columns of a line are base + stride * (row in the slice) and
-  not stored, or offsets of 8 or 16 bits from a base, or 32 bits. Where it takes fewer bytes a line has one diagonal's entries, so that a row without one does not shift the others.
+  not stored, or offsets of 8 or 16 bits from a base, or 32 bits. Where that takes fewer bytes, a line has the entries of one diagonal: a row that has none there does not shift the others.
   Values are numbers of a dictionary in 8 or 16 bits, or single precision where all of a slice are, or as they are.
 
   Long rows come in pieces, which are slices too: a line is 64 entries of the row that follow each other, and last is the number of them in the last line.
@@ -34,7 +34,7 @@
 /* How the numbers of a line are stored; EVCHYB_PACK_STRIDED not at all */
 typedef enum { EVCHYB_PACK_STRIDED, EVCHYB_PACK_8, EVCHYB_PACK_16, EVCHYB_PACK_32, EVCHYB_PACK_CLASSES } EVCHYBPackClass;
 
-/* The numbers of 64 rows, their columns or the rows themselves. info: the class in the upper two bits, below them the stride, or where in stream the offsets begin. A line shares those of the line before where all of its columns are as far from that one's. */
+/* Numbers for 64 rows: columns, or the rows themselves. info has the class in its upper two bits, below them the stride, or where in stream the offsets begin. A line shares the offsets of the line before where its columns are that line's, all moved by the same distance. */
 typedef struct {
   int32_t  base;
   uint32_t info;

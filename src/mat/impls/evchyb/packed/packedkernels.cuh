@@ -183,7 +183,7 @@ static __device__ __forceinline__ EVCHYBPackPair<int> EVCHYBPackRows(EVCHYBPackL
   return row;
 }
 
-/* What a lane's two rows have of entries in 32 lines, a bit each. As it is stored, so that who asks for it early does not wait for it. From L1, as four lines are not all that a word is for. */
+/* What a lane's two rows have of entries in 32 lines, a bit each. Returned as it is stored: who asks early does not wait for it. Through L1, since a word serves more lines than are multiplied together. */
 static __device__ __forceinline__ uint2 EVCHYBPackLoadMasks(const EVCHYBPackSlice &slice, const unsigned char *__restrict__ stream, int chunk, int lane)
 {
   if (slice.mask == EVCHYB_PACK_NONE) return {0xffffffffu, 0xffffffffu};
@@ -202,7 +202,7 @@ static __device__ __forceinline__ EVCHYBPackPair<uint32_t> EVCHYBPackMasksOf(con
   return {stored.x & 0xff, stored.x >> 8};
 }
 
-/* The bits of so many lines, at least one */
+/* A bit for each of the lines, at least one */
 static __device__ __forceinline__ uint32_t EVCHYBPackAllLines(int lines)
 {
   return (2u << (lines - 1)) - 1;

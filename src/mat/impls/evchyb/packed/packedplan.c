@@ -217,7 +217,7 @@ PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* EVCHYBPackPickStride - The stride that takes the fewest bytes an entry; a larger one has to save a thirtieth, as it reads and writes vectors by strides */
+/* EVCHYBPackPickStride - The stride that takes the fewest bytes per entry; a larger one has to save a thirtieth, as it reads and writes vectors by strides */
 PetscInt EVCHYBPackPickStride(const EVCHYBPackCost cost[EVCHYB_PACK_STRIDES])
 {
   int best = 0;

@@ -49,13 +49,13 @@ EVCHYB_PACK_HD PetscBool EVCHYBPackIsSingle(PetscReal value)
   return (PetscBool)(value == value && EVCHYBPackBitsOf((PetscReal)(float)value) == EVCHYBPackBitsOf(value));
 }
 
-/* How the numbers of a dictionary of so many are stored */
+/* How a number of a dictionary of ndict is stored */
 EVCHYB_PACK_HD EVCHYBPackValues EVCHYBPackDictClass(PetscCount ndict)
 {
   return ndict <= 256 ? EVCHYB_PACK_DICT8 : EVCHYB_PACK_DICT16;
 }
 
-/* Whether a dictionary of so many numbers pays for nz values: it takes at most half of what is saved */
+/* Whether a dictionary of ndict numbers pays for nz values: it takes at most half of what it saves */
 EVCHYB_PACK_HD PetscBool EVCHYBPackDictPays(PetscCount ndict, PetscCount nz)
 {
   const int saved = (int)sizeof(PetscReal) - (EVCHYBPackDictClass(ndict) == EVCHYB_PACK_DICT8 ? 1 : 2);
@@ -102,7 +102,7 @@ EVCHYB_PACK_HD PetscInt EVCHYBPackFind(const PetscReal *dict, PetscInt ndict, Pe
   return low < ndict && EVCHYBPackBitsOf(dict[low]) == bits ? low : ndict;
 }
 
-/* What a sample of slices takes: about so many rows, in groups that are as far apart as they can be */
+/* Rows of a sample of slices, about; its groups are spread evenly over the matrix */
 #define EVCHYB_PACK_SAMPLE (1 << 15)
 
 typedef struct {
@@ -112,7 +112,7 @@ typedef struct {
 
 #define EVCHYB_PACK_COSTS (EVCHYB_PACK_STRIDES + 1) /* of rows by each stride, the first one of rows in a given order, and the last one of pieces */
 
-/* Orders of rows that are measured */
+/* How many orders of rows are measured */
 EVCHYB_PACK_HD PetscInt EVCHYBPackNumOrders(const EVCHYBPackOrder *order)
 {
   return order->perm ? 1 : EVCHYB_PACK_STRIDES;
@@ -243,7 +243,7 @@ EVCHYB_PACK_HD EVCHYBPackPlan EVCHYBPackPieceOf(const EVCHYBPackOrder *order, co
   return plan;
 }
 
-/* Entries of line k of a piece of so many */
+/* Entries in line k of a piece that has entries of them */
 EVCHYB_PACK_HD int EVCHYBPackInLine(int64_t entries, PetscInt k)
 {
   return (int)(entries - (int64_t)k * EVCHYB_PACK_ROWS < EVCHYB_PACK_ROWS ? entries - (int64_t)k * EVCHYB_PACK_ROWS : EVCHYB_PACK_ROWS);

@@ -17,7 +17,7 @@ static __device__ __forceinline__ PetscCount WarpOfGrid()
 
 /* ---------------------------------------------------------------- what a slice will take */
 
-/* Numbers that are compared are at least this much below 0: columns of a slice's first row less what they grow by to its last */
+/* No number that is compared is below -Bias: the least is column 0 in a slice's last row, less what columns grow by from the first row to the last */
 static constexpr int Bias = EVCHYB_PACK_STRIDES * EVCHYB_PACK_ROWS;
 
 /* Over the warp, of numbers from -Bias on */
@@ -43,7 +43,7 @@ static __device__ __forceinline__ unsigned char *PlaceOf(unsigned char *array, i
   return array + unit * EVCHYB_PACK_UNIT;
 }
 
-/* What the lanes of a warp have asked for is in shared memory, for all of them */
+/* Waits until what the lanes of a warp have asked for is in shared memory, and visible to all of them */
 static __device__ __forceinline__ void WaitForCopies()
 {
   __pipeline_commit();
@@ -69,7 +69,7 @@ static __device__ __forceinline__ void CopyPiece(const T *from, int entries, T *
 }
 
 /*
-  The next entries of a warp's 64 rows, so many bytes of each, in shared memory: neighbouring lanes read what stands side by side. Lanes that read their own rows would want 64 lines of L1 at once.
+  The next entries of a warp's 64 rows, BytesARow of each row, in shared memory: neighbouring lanes read what stands side by side. Lanes that read their own rows would want 64 lines of L1 at once.
 */
 template <typename T, int BytesARow>
 struct Window {
@@ -105,7 +105,7 @@ struct Window {
     }
   }
 
-  /* Before line k: the lane's rows go on at next, and take an entry a line at most. Where it may read, it tells how many entries the longest one has yet. */
+  /* Before line k: the lane's rows go on at next, and take at most one entry in each line. Returns how many entries the longest row has left, where it reads. */
   __device__ __forceinline__ int Move(int k, const PetscInt next[2])
   {
     if (k % Size) return 0;
@@ -126,7 +126,7 @@ struct Window {
 
 using Columns = Window<PetscInt, 64>;
 
-/* The next lines of a piece in shared memory, so many bytes of them: a warp that goes through a row alone waits once for them all */
+/* The next lines of a piece, Bytes of them, in shared memory: a warp that goes through a row alone waits once for all of them */
 template <typename T>
 struct Lines {
   static constexpr int Bytes = 4096, AtOnce = Bytes / (EVCHYB_PACK_ROWS * (int)sizeof(T));
@@ -156,8 +156,8 @@ struct Lines {
 static_assert(Lines<PetscInt>::Bytes <= Columns::Bytes, "where slices have columns, pieces have lines of columns, and of values");
 
 /*
-  Windows of values, and the GPU blocks that have them. Where rows are long a window is wide, so that fewer sectors are read twice; and as caches have to keep sectors that are read in part, fewer
-  warps run at once: a GPU block takes more shared memory than it uses.
+  Windows of values, and the thread blocks that have them. Where rows are long a window is wide, so that fewer sectors are read twice; and as caches have to keep sectors that are read in part, fewer
+  warps run at once: a thread block takes more shared memory than it uses.
 */
 template <bool Long>
 struct ValuesOfRows {
@@ -166,7 +166,7 @@ struct ValuesOfRows {
   static constexpr int MinBlocks = Long ? 4 : 8;
 };
 
-/* Below, more warps are faster */
+/* Whether rows are so long that wide windows and fewer warps are faster, measured */
 static bool HasLongRows(const EVCHYBPack *pack)
 {
   return pack->nline > 16 * (PetscCount)pack->nslice;
@@ -174,7 +174,7 @@ static bool HasLongRows(const EVCHYBPack *pack)
 
 static PetscErrorCode UnusedShared(bool haslong, size_t *bytes)
 {
-  constexpr int Most = 46 * 1024, Used = Threads / WarpSize * ValuesOfRows<true>::RoomBytes, Reserved = 1024; /* without being asked for; of a GPU block; of each by the system */
+  constexpr int Most = 46 * 1024, Used = Threads / WarpSize * ValuesOfRows<true>::RoomBytes, Reserved = 1024; /* what a kernel gets without asking; what a thread block uses; what the system takes of each */
   int           device, all;
 
   PetscFunctionBegin;

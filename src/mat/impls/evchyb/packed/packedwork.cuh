@@ -4,13 +4,13 @@
 
 #include "packedwarp.cuh"
 
-/* One word of it is enough: all warps write to the same place */
+/* Notes that some value does not fit. Many warps may find that; one store is enough. */
 static __device__ __forceinline__ void Report(bool fits, int *unfit)
 {
   if (unfit && !__all_sync(0xffffffffu, fits) && threadIdx.x % WarpSize == 0 && !*(volatile int *)unfit) *(volatile int *)unfit = 1;
 }
 
-/* So many warps a piece, which has many lines, and they are all the parallelism that long rows have */
+/* Warps per piece: a piece has many lines, and long rows offer no other parallelism */
 static unsigned int WarpsAPiece(const EVCHYBPack *pack)
 {
   constexpr PetscCount Each = 8 * EVCHYB_PACK_ROWS; /* entries for a warp */
@@ -29,7 +29,7 @@ static __device__ __forceinline__ Work WorkOf(const EVCHYBPack &pack, unsigned i
   const PetscCount warp = WarpOfGrid(), beyond = warp - (pack.nslice - pack.npiece); /* the slices of short rows */
 
   if (beyond < 0) return {(PetscInt)warp, 0};
-  return {PetscMin(pack.nslice - pack.npiece + (PetscInt)((unsigned int)beyond / parts), pack.nslice - 1), (unsigned int)beyond % parts}; /* the last warps do what others do */
+  return {PetscMin(pack.nslice - pack.npiece + (PetscInt)((unsigned int)beyond / parts), pack.nslice - 1), (unsigned int)beyond % parts}; /* the last warps repeat the work of others */
 }
 
 static unsigned int GridOfWork(const EVCHYBPack *pack, unsigned int parts)
@@ -50,7 +50,7 @@ static __device__ __forceinline__ Part PartOf(const EVCHYBPackSlice &slice, cons
   return {line, lines, lines * EVCHYB_PACK_ROWS - (line + lines == slice.width ? EVCHYB_PACK_ROWS - slice.last : 0), (int64_t)i[slice.rows.base] + ((int64_t)slice.at + line) * EVCHYB_PACK_ROWS};
 }
 
-/* The lane's rows of a slice, as first entries and the ends. What they are is guessed before the slice is known: where rows come by strides they are these, but those that are in pieces. */
+/* Where the entries of the lane's two rows begin and end. The rows are guessed before the slice is loaded: where rows come by strides the guess is right, but for rows that are in pieces. */
 struct RowsOf {
   PetscInt guess[2], first[2], end[2];
 

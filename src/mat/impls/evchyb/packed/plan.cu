@@ -14,7 +14,7 @@ static __device__ __forceinline__ bool IsSingle(PetscScalar value)
   return is;
 }
 
-/* How the values of so many lines can be stored: aresingle(k) tells of the lane's in line k */
+/* How the values of the lines can be stored. aresingle(k): whether the lane's values in line k are exact in single precision */
 template <typename AreSingle>
 static __device__ __forceinline__ EVCHYBPackValues ValuesOf(PetscInt ndict, int lines, AreSingle aresingle)
 {
@@ -27,7 +27,7 @@ static __device__ __forceinline__ EVCHYBPackValues ValuesOf(PetscInt ndict, int 
   }
 }
 
-/* Whether columns increase and the slice takes at most so many bytes by diagonals, as *by then tells. *same: these lines are the first entries of all rows, the second ones, and so on. */
+/* Whether columns increase and the slice takes at most most bytes by diagonals; *by is the plan then. *same: the diagonals are the first entries of all rows, the second ones, and so on. */
 static __device__ __forceinline__ bool PlanDiagonals(const Rows &s, Columns columns, const EVCHYBPackPlan &plan, int64_t most, EVCHYBPackPlan *by, bool *same)
 {
   PetscInt next[2]   = {s.first[0], s.first[1]};
@@ -57,7 +57,7 @@ static __device__ __forceinline__ bool PlanDiagonals(const Rows &s, Columns colu
   return __all_sync(0xffffffffu, increases);
 }
 
-/* As pack.c's, by a warp */
+/* As EVCHYBPackPlanSlice() on the host, by a warp */
 static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const EVCHYBPackOrder &order, PetscInt slice, unsigned char *room, EVCHYBPackPlan *plan)
 {
   const Rows     s       = GetRows(m, i, order, slice, plan);
@@ -117,7 +117,7 @@ static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i,
   }
 }
 
-/* Orders of strides 1 to EVCHYB_PACK_STRIDES by y, or the given one, and after them pieces; a warp a slice of the sample, or a piece */
+/* blockIdx.y is the order: strides 1 to EVCHYB_PACK_STRIDES, or the given order; the last is that of the pieces. A warp measures one slice of the sample, or one piece. */
 __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, EVCHYBPackCost *cost)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
@@ -165,7 +165,7 @@ PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What slices have in all: sums of a thread block, and of the grid */
+/* Sums over the slices of a thread block, and over all slices */
 template <typename T>
 struct Sums {
   T lines[EVCHYB_PACK_CLASSES], slots[EVCHYB_PACK_VALUES];

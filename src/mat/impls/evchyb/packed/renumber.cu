@@ -3,7 +3,7 @@
 #include "packedwork.cuh"
 
 static constexpr int Noted      = 256;                           /* numbers that a byte tells apart */
-static constexpr int NoteBlocks = 8;                             /* GPU blocks a multiprocessor; more leave too few registers */
+static constexpr int NoteBlocks = 8;                             /* thread blocks per multiprocessor; more leave too few registers */
 static constexpr int NotesOnce  = 64 / (int)sizeof(PetscScalar); /* entries that a lane compares at once */
 static constexpr int AsksOnce   = 8;                             /* lines whose codes it asks for at once */
 static constexpr int NoteBytes  = 82 * EVCHYB_PACK_ROWS;         /* of words of entries that a warp has in shared memory */
@@ -55,10 +55,10 @@ private:
 template <EVCHYBPackValues Kind>
 struct Notes {
   unsigned long long        *numbers; /* [ndict] */
-  unsigned long long        *noted;   /* [Noted] in shared memory, as a GPU block knows them where there are no more */
+  unsigned long long        *noted;   /* [Noted] in shared memory, the thread block's own, where a byte tells the numbers apart */
   Shared<unsigned long long> block;   /* the same */
 
-  /* Numbers of a byte are noted by the GPU block: neither does L1 have old ones of them, nor do all warps of the grid exchange the same */
+  /* Few numbers are noted by each thread block for itself: L1 could have old ones, and all warps of the grid would exchange the same few places */
   __device__ __forceinline__ unsigned long long Known(int code) const
   {
     if constexpr (Kind == EVCHYB_PACK_DICT8) return block[code];
@@ -280,7 +280,7 @@ struct SliceNotes {
   }
 };
 
-/* A warp a slice, several a piece */
+/* A warp takes a slice; several take a piece */
 template <EVCHYBPackValues Kind>
 __global__ static void __launch_bounds__(Threads, NoteBlocks) NotesKernel(const EVCHYBPack pack, unsigned int parts, const PetscInt *__restrict__ i, const PetscScalar *__restrict__ a, unsigned long long *numbers, int *unfit)
 {

@@ -114,7 +114,7 @@ static __device__ __forceinline__ bool StoreLinesAs(const EVCHYBPack &pack, unsi
   return fits;
 }
 
-/* The values of so many lines, from a unit on; false where one cannot be stored as they are */
+/* The values of some lines, which begin at unit; false where one cannot be stored as the others are */
 template <typename From>
 static __device__ __forceinline__ bool StoreLines(const EVCHYBPack &pack, EVCHYBPackValues kind, int64_t unit, int lines, From from)
 {

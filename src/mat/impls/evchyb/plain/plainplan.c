@@ -66,7 +66,7 @@ PetscErrorCode EVCHYBPlainPlan(EVCHYB *ev, EVCHYBPlain *plain, const PetscCount 
     columns = PetscMin(columns, PetscMax(EVCHYB_ATONCE, (PetscInt)(ell->nz / EVCHYB_BLOCK / (processors * EVCHYB_WARPS_WANTED))));
     entries = PetscMax(8, (PetscInt)PetscMin(64, csr->nz / ((PetscCount)processors * EVCHYB_WARPS_WANTED * EVCHYB_BLOCK)));
     split   = PetscMin(split, PetscMax(4 * EVCHYB_THREADS, EVCHYBRoundUp((PetscInt)(csr->nz / (processors * EVCHYB_WARPS_WANTED / warpsinblock)))));
-    longest = PetscMax(split, PetscMin(longest, EVCHYB_ATONCE * EVCHYB_THREADS)); /* what one GPU block has in flight at once is not worth adding up partial sums */
+    longest = PetscMax(split, PetscMin(longest, EVCHYB_ATONCE * EVCHYB_THREADS)); /* what one thread block has in flight at once is not worth adding up partial sums */
   }
   csr->split = split;
   PetscCall(PetscMemzero(&ell->marks, sizeof(ell->marks)));
