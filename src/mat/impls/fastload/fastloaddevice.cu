@@ -3,31 +3,17 @@
 #include "fastloaddevice.h"
 
 /* Runs twice: with a null base it measures, then it hands out. value comes first. */
-static size_t Carve(FastLoad *fl, bool indices, void *base)
+static size_t Carve(FastLoad *fl, void *base)
 {
   GallopCarver carver(base);
 
-  carver.Take(fl->value, fl->nz);
-  carver.Take(fl->blkPtr, (PetscCount)fl->blkNum + 1);
-  carver.Take(fl->blkRow, (PetscCount)fl->blkNum + 1);
-  carver.Take(fl->blkColIdx, fl->blkNum);
-  carver.Take(fl->blkHeight, fl->blkNum);
-  carver.Take(fl->blkLine, (PetscCount)fl->blkNum + 1);
-  carver.Take(fl->blkLength, fl->blkNum);
-  carver.Take(fl->blkClass, fl->blkNum);
-  carver.Take(fl->lineRow, fl->lineNum);
-  carver.Take(fl->taskBlk, (PetscCount)fl->taskNum + 1);
-  carver.Take(fl->tasks, fl->taskNum);
-  carver.Take(fl->perm, fl->ncols);
-  carver.Take(fl->longRow, fl->longNum);
-  carver.Take(fl->longPtr, (PetscCount)fl->longNum + 1);
-  carver.Take(fl->longCol, fl->nz - fl->blknz);
-  carver.Take(fl->pieceRow, fl->pieceNum);
-  carver.Take(fl->pieceAt, fl->pieceNum);
-  if (indices) carver.Take(fl->csrIdx, fl->blknz);
-  if (fl->options.deterministic) {
-    carver.Take(fl->rowPtr, (PetscCount)fl->m + 1);
-    carver.Take(fl->products, fl->nz);
+#define TAKE(array, number) carver.Take(fl->array, number);
+  FASTLOAD_ARRAYS(fl, TAKE, TAKE);
+#undef TAKE
+  if (!fl->indexed) fl->csrIdx = NULL;
+  if (!fl->options.deterministic) {
+    fl->rowPtr   = NULL;
+    fl->products = NULL;
   }
   return carver.Bytes();
 }
@@ -47,19 +33,19 @@ static PetscErrorCode Destroy(void **data)
 /* With a plan: takes memory and fills it; *done is false where there is not enough */
 static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, FastLoadWorkspace *w, PetscCount maxbytes, PetscBool *done)
 {
-  const bool indices = fl->options.deterministic || w->unsorted;
   void      *base = NULL, *rowIdx = NULL;
   PetscCount rowbytes;
 
   PetscFunctionBegin;
-  *done     = PETSC_FALSE;
-  fl->bytes = Carve(fl, indices, NULL);
+  *done       = PETSC_FALSE;
+  fl->indexed = (PetscBool)(w->unsorted || fl->options.deterministic);
+  fl->bytes   = Carve(fl, NULL);
   if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(fl->bytes, &base));
   if (!base) {
     fl->value = NULL;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  (void)Carve(fl, indices, base);
+  (void)Carve(fl, base);
   PetscCall(FastLoadSetBlocks(fl, w));
   PetscCall(FastLoadFillBlocks(fl, csr, w));
   PetscCall(FastLoadFillLongRows(fl, csr, w));
