@@ -132,9 +132,9 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
   (void)prefix;
   PetscCall(PetscMemcpy(&before, o, sizeof(before)));
   PetscCall(PetscOptionsInt("-mat_csroverlap_max_batch_size", "Most entries of a batch, 0 to choose by the lengths of rows", "MATCSROVERLAP", size, &size, NULL));
-  PetscCheck(!size || (size >= 32 && size <= CSROVERLAP_LARGEST_BATCH), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_csroverlap_max_batch_size is %" PetscInt_FMT ", but must be between 32 and %d, or 0",
+  PetscCheck(!size || (size >= CSROVERLAP_SMALLEST_BATCH && size <= CSROVERLAP_LARGEST_BATCH), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_csroverlap_max_batch_size is %" PetscInt_FMT ", but must be between 32 and %d, or 0",
              PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", size, CSROVERLAP_LARGEST_BATCH);
-  o->max_batch_size = (size + 31) / 32 * 32;
+  o->max_batch_size = (size + CSROVERLAP_SMALLEST_BATCH - 1) / CSROVERLAP_SMALLEST_BATCH * CSROVERLAP_SMALLEST_BATCH;
   PetscCall(PetscArraycpy(points, o->switch_points, CSROVERLAP_SIZES - 1));
   PetscCall(PetscOptionsRealArray("-mat_csroverlap_switch_points", "Mean row lengths of a batch from which 2, 4, 8, 16 and 32 threads compute a row", "MATCSROVERLAP", points, &n, &set));
   if (set) {
