@@ -16,6 +16,7 @@
 #define CSROVERLAP_THREADS        256 /* T of the paper: threads of a thread block, and most rows of a batch */
 #define CSROVERLAP_SIZES          6   /* values of vector_size: 1, 2, 4, 8, 16, 32 */
 #define CSROVERLAP_SMALLEST_BATCH 32  /* max_batch_size is a multiple of it */
+#define CSROVERLAP_SMALLEST_BIG   32  /* entries of a big batch at least */
 #define CSROVERLAP_LARGEST_BATCH  8192
 #define CSROVERLAP_UNEVEN         8 /* entries per thread that computes the row: longer rows wait until warps have time for them */
 

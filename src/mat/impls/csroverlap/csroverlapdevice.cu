@@ -259,15 +259,18 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
 
 static PetscErrorCode CSROverlapApply_Device(void *data, const GallopProduct *p)
 {
-  CSROverlap           *ov   = (CSROverlap *)data;
-  const CSROverlapRange all  = {0, ov->batch_num, 0, ov->piece_num};
-  PetscBool             done = PETSC_FALSE;
-  cudaStream_t          stream;
+  CSROverlap          *ov  = (CSROverlap *)data;
+  const CSROverlapPart all = {
+    {0, ov->batch_num, 0, ov->piece_num},
+    ov->column_indices, ov->values, ov->overlaps, ov->fresh
+  };
+  PetscBool    done = PETSC_FALSE;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
   if (ov->transfer) PetscCall(CSROverlapTransferApply(ov, p, &done));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (!done) PetscCall(CSROverlapLaunch(ov, p, &all, ov->column_indices, ov->values, ov->overlaps, ov->fresh, stream));
+  if (!done) PetscCall(CSROverlapLaunch(ov, p, &all, stream));
   PetscCallCUDA(GallopNotFresh(stream, &ov->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -5,9 +5,6 @@
 #include <cuda_pipeline.h>
 #include "csroverlapdevice.h"
 
-static constexpr int CopyUnit = 16; /* bytes: copies begin and end at multiples of it */
-static_assert(CSROVERLAP_PAD >= CopyUnit, "the last unit of an array may be read");
-
 template <typename V, typename I>
 struct CsrView {
   const I            *row_offsets, *column_indices;
@@ -67,7 +64,7 @@ static __device__ __forceinline__ unsigned int CopyBytes(PetscCount begin, Petsc
 struct Arrival {
   unsigned long long *barrier;
   unsigned int        parity = 0;
-  unsigned long long  once; /* the matrix is read once a product: what it pushes out of L2 should not be x */
+  unsigned long long  once; /* the matrix is read once per product: what it pushes out of L2 should not be x */
 
   __device__ __forceinline__ unsigned int Address() const { return (unsigned int)__cvta_generic_to_shared(barrier); }
   __device__ __forceinline__ void         Init()

@@ -11,7 +11,7 @@
 
 #include "csroverlapdevice.h"
 
-static constexpr int Unit  = 16;  /* bytes: parts begin at multiples of it */
+static constexpr int Unit  = CSROVERLAP_PACK_UNIT;
 static constexpr int Group = 128; /* entries */
 static constexpr int Lanes = 4;   /* words of a unit */
 static constexpr int Word  = 32;  /* bits */

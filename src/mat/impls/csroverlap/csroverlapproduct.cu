@@ -61,18 +61,31 @@ PetscErrorCode CSROverlapPrepareKernel(CSROverlap *ov, int *processors)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* CSROverlapLaunch - Batches and pieces of a range, with entries at columns and values: number 0 of these may lie before the memory that is theirs. Where the product adds to z, rows without entries are left alone. */
-PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, const CSROverlapRange *range, const PetscInt *columns, const PetscScalar *values, PetscBool overlaps, PetscBool fresh, cudaStream_t stream)
+/* CSROverlapLaunch - Where the product adds to z, rows without entries are left alone */
+PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, const CSROverlapPart *part, cudaStream_t stream)
 {
-  const GallopVectors<PetscScalar>     v   = GallopVectorsOf(p);
-  const PetscInt                       end = p->y == p->z && *p->beta == PetscScalar(1) ? PetscMin(range->batch_end, ov->busy_num) : range->batch_end;
-  const PetscInt                       num = PetscMax(end - range->batch_begin, 0), piece_num = range->piece_end - range->piece_begin;
-  const PetscInt                       run = PetscMin((num + ov->resident - 1) / ov->resident, BatchRun), blocks = run ? (num + run - 1) / run : 0;
-  const CsrView<PetscScalar, PetscInt> view =
-    {ov->row_offsets, columns, values, ov->batch_works + range->batch_begin, ov->pieces, ov->partial, ov->arrived, num, run, range->piece_begin, piece_num, (int)ov->max_batch_size};
+  const CSROverlapRange           &range = part->range;
+  const GallopVectors<PetscScalar> v     = GallopVectorsOf(p);
+  const PetscInt                   end   = p->y == p->z && *p->beta == PetscScalar(1) ? PetscMin(range.batch_end, ov->busy_num) : range.batch_end;
+  const PetscInt                   num = PetscMax(end - range.batch_begin, 0), piece_num = range.piece_end - range.piece_begin;
+  const PetscInt                   run = PetscMin((num + ov->resident - 1) / ov->resident, BatchRun), blocks = run ? (num + run - 1) / run : 0;
+  const GallopGrid                 grid = {(PetscCount)blocks + piece_num, Threads, 1, SharedBytes(ov->max_batch_size), stream, (bool)part->overlaps};
+  CsrView<PetscScalar, PetscInt>   view = {};
 
   PetscFunctionBegin;
   if (!num && !piece_num) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(GallopLaunch(GetKernel(ov->max_batch_size, ov->even), {(PetscCount)blocks + piece_num, Threads, 1, SharedBytes(ov->max_batch_size), stream, (bool)overlaps}, view, v, (bool)fresh));
+  view.row_offsets     = ov->row_offsets;
+  view.column_indices  = part->columns;
+  view.values          = part->values;
+  view.batch_works     = ov->batch_works + range.batch_begin;
+  view.pieces          = ov->pieces;
+  view.partial         = ov->partial;
+  view.arrived         = ov->arrived;
+  view.batch_num       = num;
+  view.block_batch_num = run;
+  view.piece_begin     = range.piece_begin;
+  view.piece_num       = piece_num;
+  view.max_batch_size  = (int)ov->max_batch_size;
+  PetscCallCUDA(GallopLaunch(GetKernel(ov->max_batch_size, ov->even), grid, view, v, (bool)part->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -160,12 +160,13 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
   if (t->newer) PetscCallCUDA(cudaEventSynchronize(t->copied)); /* pinned memory may still be read for the product before */
   PetscCall(timeline.Create(ov->options.timeline, t->num, stream));
   for (PetscInt g = 0; g < t->num; g++) {
-    const bool         last    = g + 1 == t->num;
-    const int          slot    = (int)(g % Depth);
-    const PetscCount   base    = slot * t->capacity - t->from[g];
-    PetscInt *const    columns = streamed ? t->buffer_columns + base : (PetscInt *)ov->column_indices; /* where entry 0 of the matrix would lie */
-    PetscScalar *const values  = streamed ? t->buffer_values + base : (PetscScalar *)ov->values;
-    const cudaStream_t where   = last ? stream : t->side;
+    const bool           last    = g + 1 == t->num;
+    const int            slot    = (int)(g % Depth);
+    const PetscCount     base    = slot * t->capacity - t->from[g];
+    PetscInt *const      columns = streamed ? t->buffer_columns + base : (PetscInt *)ov->column_indices; /* where entry 0 of the matrix would lie */
+    PetscScalar *const   values  = streamed ? t->buffer_values + base : (PetscScalar *)ov->values;
+    const cudaStream_t   where   = last ? stream : t->side;
+    const CSROverlapPart part    = {t->ranges[g], columns, values, PETSC_FALSE, PETSC_TRUE};
 
     if (streamed && g >= Depth) PetscCallCUDA(cudaStreamWaitEvent(stream, t->computed[slot], 0));
     PetscCall(timeline.Record(g, Timeline::COPY_BEGIN, stream));
@@ -181,7 +182,7 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
     if (!last) PetscCallCUDA(cudaStreamWaitEvent(t->side, t->copied, 0)); /* and so for the vectors, and for products before this one */
     else if (g) PetscCallCUDA(cudaStreamWaitEvent(stream, t->computed[(g - 1) % Depth], 0));
     PetscCall(timeline.Record(g, Timeline::KERNEL_BEGIN, where));
-    PetscCall(CSROverlapLaunch(ov, p, &t->ranges[g], columns, values, PETSC_FALSE, PETSC_TRUE, where));
+    PetscCall(CSROverlapLaunch(ov, p, &part, where));
     PetscCall(timeline.Record(g, Timeline::KERNEL_END, where));
     if (!last) PetscCallCUDA(cudaEventRecord(t->computed[slot], t->side));
   }

@@ -41,8 +41,8 @@ static inline void ColumnsOf(const CSROverlap *ov, const CSROverlapTransfer *t, 
   *to   = Streamed(ov) ? t->to[g] : ov->nz;
 }
 
-/* Packed columns come to the end of the place of the values, which come later: where in it, in bytes */
+/* Where packed columns of a big batch come to, in bytes from the place of its values: to the end of that place, since values come later */
 static inline size_t PackedPlace(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g)
 {
-  return ((size_t)(Streamed(ov) ? t->capacity : ov->nz) * sizeof(PetscScalar) - (t->packed[g + 1] - t->packed[g])) / 16 * 16;
+  return ((size_t)(Streamed(ov) ? t->capacity : ov->nz) * sizeof(PetscScalar) - (t->packed[g + 1] - t->packed[g])) / CSROVERLAP_PACK_UNIT * CSROVERLAP_PACK_UNIT;
 }

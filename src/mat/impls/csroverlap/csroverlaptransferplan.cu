@@ -73,7 +73,10 @@ static PetscErrorCode CreateBuffers(CSROverlap *ov, CSROverlapTransfer *t, const
   const PetscCount entry = sizeof(PetscScalar) + sizeof(PetscInt), room = limit ? (limit - (PetscCount)ov->bytes) / (Depth * entry) : 0;
 
   PetscFunctionBegin;
-  for (t->size = ov->options.big_batch_size ? ov->options.big_batch_size : limit ? PetscMin(room, StreamedBig) : StreamedBig; t->size >= 32 && !t->buffer_values; t->size = t->size / 4 * 3) {
+  for (t->size                                                          = ov->options.big_batch_size ? ov->options.big_batch_size
+                                                                        : limit                      ? PetscMin(room, StreamedBig)
+                                                                                                     : StreamedBig;
+       t->size >= CSROVERLAP_SMALLEST_BIG && !t->buffer_values; t->size = t->size / 4 * 3) {
     void *values, *columns;
 
     PetscCall(PlanBig(ov, t, (PetscInt)((ov->nz - 1) / t->size + 1), plan));
