@@ -73,10 +73,9 @@ static PetscErrorCode CreateBuffers(CSROverlap *ov, CSROverlapTransfer *t, const
   const PetscCount entry = sizeof(PetscScalar) + sizeof(PetscInt), room = limit ? (limit - (PetscCount)ov->bytes) / (Depth * entry) : 0;
 
   PetscFunctionBegin;
-  for (t->size                                                          = ov->options.big_batch_size ? ov->options.big_batch_size
-                                                                        : limit                      ? PetscMin(room, StreamedBig)
-                                                                                                     : StreamedBig;
-       t->size >= CSROVERLAP_SMALLEST_BIG && !t->buffer_values; t->size = t->size / 4 * 3) {
+  t->size = limit ? PetscMin(room, StreamedBig) : StreamedBig;
+  if (ov->options.big_batch_size) t->size = ov->options.big_batch_size;
+  for (; t->size >= CSROVERLAP_SMALLEST_BIG && !t->buffer_values; t->size = t->size / 4 * 3) { /* smaller ones until they fit */
     void *values, *columns;
 
     PetscCall(PlanBig(ov, t, (PetscInt)((ov->nz - 1) / t->size + 1), plan));
@@ -117,7 +116,7 @@ static PetscErrorCode PlanPacked(const CSROverlap *ov, CSROverlapTransfer *t, co
     if (some <= most) t->packed[g + 1] = t->packed[g] + some;
     all += (size_t)(to - from) * sizeof(PetscInt);
   }
-  if (some > most || t->packed[num] > all / 8 * 7) PetscCall(PetscFree(t->packed));
+  if (some > most || t->packed[num] > all / 8 * 7) PetscCall(PetscFree(t->packed)); /* no room, or less than an eighth is saved */
   else *bytes = t->packed[num];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
