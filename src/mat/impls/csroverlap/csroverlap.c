@@ -132,9 +132,9 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
   (void)prefix;
   PetscCall(PetscMemcpy(&before, o, sizeof(before)));
   PetscCall(PetscOptionsInt("-mat_csroverlap_max_batch_size", "Most entries of a batch, 0 to choose by the lengths of rows", "MATCSROVERLAP", size, &size, NULL));
-  PetscCheck(!size || (size >= 32 && size <= CSROVERLAP_LARGEST_BATCH), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_csroverlap_max_batch_size is %" PetscInt_FMT ", but must be between 32 and %d, or 0",
+  PetscCheck(!size || (size >= CSROVERLAP_SMALLEST_BATCH && size <= CSROVERLAP_LARGEST_BATCH), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_csroverlap_max_batch_size is %" PetscInt_FMT ", but must be between 32 and %d, or 0",
              PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", size, CSROVERLAP_LARGEST_BATCH);
-  o->max_batch_size = (size + 31) / 32 * 32;
+  o->max_batch_size = (size + CSROVERLAP_SMALLEST_BATCH - 1) / CSROVERLAP_SMALLEST_BATCH * CSROVERLAP_SMALLEST_BATCH;
   PetscCall(PetscArraycpy(points, o->switch_points, CSROVERLAP_SIZES - 1));
   PetscCall(PetscOptionsRealArray("-mat_csroverlap_switch_points", "Mean row lengths of a batch from which 2, 4, 8, 16 and 32 threads compute a row", "MATCSROVERLAP", points, &n, &set));
   if (set) {
@@ -145,7 +145,7 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
   }
   PetscCall(PetscOptionsBool("-mat_csroverlap_rows_in_registers", "A thread may hold a short row in registers", "MATCSROVERLAP", o->rows_in_registers, &o->rows_in_registers, NULL));
   PetscCall(PetscOptionsBool("-mat_csroverlap_uneven", "Uneven rows get more threads than the mean length of rows says", "MATCSROVERLAP", o->uneven, &o->uneven, NULL));
-  PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_big_batch_size", "Entries copied to the GPU at a time, 0 to choose", 32, &o->big_batch_size));
+  PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_big_batch_size", "Entries copied to the GPU at a time, 0 to choose", CSROVERLAP_SMALLEST_BIG, &o->big_batch_size));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_device_memory", "Bytes of the GPU that a matrix may take before it is streamed for every product, 0 for what is free", 1, &o->device_memory));
   PetscCall(PetscOptionsBool("-mat_csroverlap_pinned", "Keep a copy of the entries of a matrix that is assembled on the host in pinned memory", "MATCSROVERLAP", o->pinned, &o->pinned, NULL));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_pack_columns", "Columns of matrices of so many entries go from pinned memory to the GPU packed, 0 for none", 1, &o->pack_columns));

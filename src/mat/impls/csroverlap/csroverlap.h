@@ -13,10 +13,12 @@
 
 #include <gallop/formatimpl.h>
 
-#define CSROVERLAP_THREADS       256 /* T of the paper: threads of a GPU block, and most rows of a batch */
-#define CSROVERLAP_SIZES         6   /* values of vector_size: 1, 2, 4, 8, 16, 32 */
-#define CSROVERLAP_LARGEST_BATCH 8192
-#define CSROVERLAP_UNEVEN        8 /* a row longer than so many entries for each thread that computes it waits until warps have time for it */
+#define CSROVERLAP_THREADS        256 /* T of the paper: threads of a thread block, and most rows of a batch */
+#define CSROVERLAP_SIZES          6   /* values of vector_size: 1, 2, 4, 8, 16, 32 */
+#define CSROVERLAP_SMALLEST_BATCH 32  /* max_batch_size is a multiple of it */
+#define CSROVERLAP_SMALLEST_BIG   32  /* entries of a big batch at least */
+#define CSROVERLAP_LARGEST_BATCH  8192
+#define CSROVERLAP_UNEVEN         8 /* entries per thread that computes the row: longer rows wait until warps have time for them */
 
 typedef struct {
   PetscInt   max_batch_size;                      /* 0: CSROverlapBatchSize() chooses */
@@ -26,7 +28,7 @@ typedef struct {
   PetscCount big_batch_size;                      /* entries copied to the GPU at a time, 0 to choose */
   PetscCount device_memory;                       /* bytes of the GPU that a matrix may take before it is streamed, 0 for what is free */
   PetscBool  pinned;                              /* a host-assembled matrix keeps a copy of its entries in pinned memory */
-  PetscCount pack_columns;                        /* columns of matrices of so many entries go to the GPU packed, 0 for none */
+  PetscCount pack_columns;                        /* columns of matrices with at least as many entries go to the GPU packed, 0 for none */
   PetscBool  timeline;                            /* print when the copies and kernels of a product ran */
 } CSROverlapOptions;
 
@@ -35,6 +37,13 @@ typedef struct {
   PetscInt start_row, end_row;
 } BatchInfo;
 
+/* A partition (Algorithm 3): batches, and rows that are longer than these, both in order of rows. CSROverlapBatchesFree() frees it. */
+typedef struct {
+  PetscInt   batch_num, long_row_num;
+  BatchInfo *batch_infos;    /* [batch_num] */
+  PetscInt  *long_row_infos; /* [long_row_num] */
+} CSROverlapBatches;
+
 /* What the kernel has to know of a batch, in one load */
 typedef struct {
   PetscInt       start_row, begin; /* the first row, and where its entries begin */
@@ -42,7 +51,7 @@ typedef struct {
   unsigned short rows, kind; /* CSROverlapKind() */
 } BatchWork;
 
-/* A piece of a long row, for one GPU block: entries [begin, end). Pieces of a row follow each other; those of rows that have several meet at the first one's number. */
+/* A piece of a long row, for one thread block: entries [begin, end). Pieces of a row follow each other; those of rows that have several meet at the first one's number. */
 typedef struct {
   PetscInt row, begin, end, first, pieces;
 } LongRowPiece;
@@ -71,7 +80,7 @@ typedef struct {
   PetscScalar        *partial;     /* [piece_num] */
   int                *arrived;     /* [piece_num], counted at the first piece of a row */
   PetscBool           even;        /* rows of about the same length */
-  int                 resident;    /* GPU blocks that the GPU holds at a time */
+  int                 resident;    /* thread blocks that the GPU holds at a time */
   PetscBool           overlaps;    /* the GPU can start a kernel while the one before it ends */
   PetscBool           fresh;       /* no product since the arrays were written */
   CSROverlapTransfer *transfer;    /* NULL where the entries came from the GPU */
@@ -118,6 +127,25 @@ CSROVERLAP_HD int CSROverlapKind(const CSROverlapOptions *options, int each, Pet
   return longest > CSROVERLAP_UNEVEN << k ? k | CSROVERLAP_KIND_UNEVEN : k;
 }
 
+/* What the kernel knows of a batch whose longest row has longest entries; each as of CSROverlapEach() */
+CSROVERLAP_HD BatchWork CSROverlapDescribe(const CSROverlapOptions *options, int each, BatchInfo info, const PetscInt row_offsets[], PetscInt longest)
+{
+  BatchWork work;
+
+  work.start_row = info.start_row;
+  work.begin     = row_offsets[info.start_row];
+  work.rows      = (unsigned short)(info.end_row - info.start_row);
+  work.nnz       = (int)(row_offsets[info.end_row] - work.begin);
+  work.kind      = (unsigned short)CSROverlapKind(options, each, work.rows, work.nnz, longest);
+  return work;
+}
+
+/* Whether a row is longer than a batch */
+CSROVERLAP_HD int CSROverlapIsLong(PetscInt max_batch_size, const PetscInt row_offsets[], PetscInt row)
+{
+  return row_offsets[row + 1] - row_offsets[row] > max_batch_size;
+}
+
 /* The row after the batch that begins with row start, or after that row where it is longer than a batch (Algorithm 3). Searched for: the time does not grow with the rows of a batch. */
 CSROVERLAP_HD PetscInt CSROverlapBatchEnd(PetscInt max_batch_size, PetscInt m, const PetscInt row_offsets[], PetscInt start)
 {
@@ -133,7 +161,8 @@ CSROVERLAP_HD PetscInt CSROverlapBatchEnd(PetscInt max_batch_size, PetscInt m, c
 }
 
 PETSC_INTERN void           CSROverlapBatchSize(const CSROverlapOptions *, PetscInt, PetscCount, const PetscInt[], PetscInt *, PetscBool *);
-PETSC_INTERN PetscErrorCode CSROverlapPartition(PetscInt, PetscInt, const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **);
+PETSC_INTERN PetscErrorCode CSROverlapPartition(PetscInt, PetscInt, const PetscInt[], CSROverlapBatches *);
+PETSC_INTERN PetscErrorCode CSROverlapBatchesFree(CSROverlapBatches *);
 
 /* host copies of what either place has, for tests and viewers; to be freed by the caller */
 PETSC_EXTERN PetscErrorCode CSROverlapGetBatches(const CSROverlap *, BatchInfo **, PetscInt **, BatchWork **);

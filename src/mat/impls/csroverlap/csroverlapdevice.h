@@ -1,26 +1,56 @@
 #pragma once
 
-/* What the two halves of CSROVERLAP on the GPU, its kernel and its copies from the host, know of each other */
+/* For .cu files only: what the parts of CSROVERLAP on the GPU, its build, its product and its copies from the host, know of each other */
 
 #include <gallop/cudaimpl.h>
 #include "csroverlap.h"
 
-#define CSROVERLAP_PAD 16 /* bytes behind arrays that the kernel may read */
+static constexpr int Threads = CSROVERLAP_THREADS;
+static constexpr int Warps   = Threads / WarpSize;
+
+static constexpr int CopyUnit = 16; /* bytes: what is copied to shared memory begins and ends at multiples of it */
+
+#define CSROVERLAP_PAD CopyUnit /* bytes behind arrays that the kernel may read */
 
 /* Batches [batch_begin, batch_end) and pieces of long rows [piece_begin, piece_end) */
 typedef struct {
   PetscInt batch_begin, batch_end, piece_begin, piece_end;
 } CSROverlapRange;
 
-PETSC_INTERN PetscErrorCode CSROverlapLaunch(const CSROverlap *, const GallopProduct *, const CSROverlapRange *, const PetscInt *, const PetscScalar *, PetscBool, PetscBool, cudaStream_t);
+/* What a launch computes: a range with entries at columns and values, of which number 0 may lie before the memory that is theirs */
+typedef struct {
+  CSROverlapRange    range;
+  const PetscInt    *columns;
+  const PetscScalar *values;
+  PetscBool          overlaps; /* the kernel may start while the one before it ends */
+  PetscBool          fresh;    /* then it waits before it reads the matrix */
+} CSROverlapPart;
 
-PETSC_INTERN PetscErrorCode CSROverlapPartition_Device(PetscInt, PetscInt, const PetscInt[], const PetscInt[], PetscInt *, BatchInfo **, PetscInt *, PetscInt **, PetscBool *);
+/* What the host knows of a format while it is built. order: the batches as the kernel takes them. */
+typedef struct {
+  const PetscInt   *row_offsets;
+  CSROverlapBatches batches;
+  const BatchInfo  *order;
+  BatchInfo        *reordered; /* NULL where order is that of batches */
+  LongRowPiece     *pieces;
+} CSROverlapPlan;
+
+/* csroverlapproduct.cu */
+PETSC_INTERN PetscErrorCode CSROverlapPrepareKernel(CSROverlap *, int *);
+PETSC_INTERN PetscErrorCode CSROverlapLaunch(const CSROverlap *, const GallopProduct *, const CSROverlapPart *, cudaStream_t);
+
+/* csroverlappartition.cu */
+PETSC_INTERN PetscErrorCode CSROverlapPartition_Device(PetscInt, PetscInt, const PetscInt[], const PetscInt[], CSROverlapBatches *, PetscBool *);
+
+/* csroverlappack.cu */
+#define CSROVERLAP_PACK_UNIT 16 /* bytes: packed columns, and their parts, begin at multiples of it */
 
 PETSC_INTERN PetscErrorCode CSROverlapPackedBytes(PetscCount, const PetscInt[], size_t *);
 PETSC_INTERN PetscErrorCode CSROverlapPack(PetscCount, const PetscInt[], void *);
 PETSC_INTERN PetscErrorCode CSROverlapUnpack(PetscCount, const void *, PetscInt *, cudaStream_t);
 
-PETSC_INTERN PetscErrorCode CSROverlapTransferCreate(CSROverlap *, const GallopCSR *, const BatchInfo[], const LongRowPiece[], PetscCount, CSROverlapTransfer **);
+/* csroverlaptransferplan.cu and csroverlaptransfer.cu */
+PETSC_INTERN PetscErrorCode CSROverlapTransferCreate(CSROverlap *, const GallopCSR *, const CSROverlapPlan *, PetscCount, CSROverlapTransfer **);
+PETSC_INTERN PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **);
 PETSC_INTERN PetscErrorCode CSROverlapTransferRefresh(CSROverlap *, const GallopCSR *);
 PETSC_INTERN PetscErrorCode CSROverlapTransferApply(CSROverlap *, const GallopProduct *, PetscBool *);
-PETSC_INTERN PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **);

@@ -3,14 +3,24 @@
 #include <gallop/deviceimpl.h>
 #include "csroverlap.h"
 
+/* What chooses max_batch_size. All was measured on an H200; see docs/csroverlap.md. */
+static const PetscInt   Samples        = 4096; /* rows that are looked at */
+static const PetscInt   RowInRegisters = 8;    /* most entries of a row that a thread can hold in its registers, with batches of LargeBatch */
+static const PetscInt   SmallBatch = 512, MediumBatch = 1024, LargeBatch = 2048;
+static const double     VeryShort   = 3.5;    /* mean length of rows below which they are */
+static const PetscCount SmallMatrix = 500000; /* entries below which a matrix is */
+
+/* Rows are even where they have EvenMean entries on average, and where the variance of their lengths is less than the square of the mean over EvenSpread */
+static const PetscInt EvenMean = 16, EvenSpread = 4;
+
 /*
   CSROverlapBatchSize - max_batch_size where no option sets it, by the lengths of some rows, and whether rows are of about the same length
 
-  Batches of 2048 serve rows that a thread can hold in its registers, 512 very short rows and small matrices. All was measured on an H200; see docs/csroverlap.md.
+  Large batches serve rows that a thread can hold in its registers, small ones very short rows and small matrices.
 */
 void CSROverlapBatchSize(const CSROverlapOptions *options, PetscInt m, PetscCount nz, const PetscInt row_offsets[], PetscInt *max_batch_size, PetscBool *even)
 {
-  const PetscInt  samples = PetscMin(m, 4096);
+  const PetscInt  samples = PetscMin(m, Samples);
   const PetscReal mean    = m ? (PetscReal)nz / (PetscReal)m : 0;
   PetscReal       squares = 0, sum = 0;
   PetscInt        above = 0; /* rows that do not fit a thread's registers */
@@ -21,15 +31,15 @@ void CSROverlapBatchSize(const CSROverlapOptions *options, PetscInt m, PetscCoun
 
     sum += len;
     squares += len * len;
-    if (len > 8) above++;
+    if (len > RowInRegisters) above++;
   }
   sum /= PetscMax(samples, 1);
   squares /= PetscMax(samples, 1);
-  *even = (PetscBool)(mean >= 16 && squares - sum * sum < sum * sum / 4);
+  *even = (PetscBool)(mean >= EvenMean && squares - sum * sum < sum * sum / EvenSpread);
   if (options->max_batch_size) *max_batch_size = options->max_batch_size;
-  else if (mean >= 3.5 && 100 * (PetscCount)above < samples) *max_batch_size = 2048;
-  else if (mean < 3.5 || nz < 500000) *max_batch_size = 512;
-  else *max_batch_size = 1024;
+  else if (mean >= VeryShort && 100 * (PetscCount)above < samples) *max_batch_size = LargeBatch;
+  else if (mean < VeryShort || nz < SmallMatrix) *max_batch_size = SmallBatch;
+  else *max_batch_size = MediumBatch;
 }
 
 /*
@@ -40,53 +50,56 @@ void CSROverlapBatchSize(const CSROverlapOptions *options, PetscInt m, PetscCoun
 . m              - rows
 - row_offsets    - on the host
 
-  Output Parameters:
-+ batch_num, batch_infos       - the batches, to be freed by the caller
-- long_row_num, long_row_infos - the longer rows, likewise
+  Output Parameter:
+. batches - to be freed by CSROverlapBatchesFree()
 
   Note:
   The time grows with the number of batches, not of rows: their ends are searched for.
 */
-PetscErrorCode CSROverlapPartition(PetscInt max_batch_size, PetscInt m, const PetscInt row_offsets[], PetscInt *batch_num, BatchInfo **batch_infos, PetscInt *long_row_num, PetscInt **long_row_infos)
+PetscErrorCode CSROverlapPartition(PetscInt max_batch_size, PetscInt m, const PetscInt row_offsets[], CSROverlapBatches *batches)
 {
   PetscFunctionBegin;
-  *batch_infos    = NULL;
-  *long_row_infos = NULL;
+  batches->batch_infos    = NULL;
+  batches->long_row_infos = NULL;
   for (int pass = 0; pass < 2; pass++) { /* counts, then writes */
-    PetscInt batches = 0, longs = 0;
+    PetscInt b = 0, l = 0;
 
     for (PetscInt start = 0, end; start < m; start = end) {
       end = CSROverlapBatchEnd(max_batch_size, m, row_offsets, start);
-      if (row_offsets[end] - row_offsets[start] > max_batch_size) {
-        if (pass) (*long_row_infos)[longs] = start;
-        longs++;
+      if (CSROverlapIsLong(max_batch_size, row_offsets, start)) {
+        if (pass) batches->long_row_infos[l] = start;
+        l++;
       } else {
-        if (pass) (*batch_infos)[batches] = (BatchInfo){start, end};
-        batches++;
+        if (pass) batches->batch_infos[b] = (BatchInfo){start, end};
+        b++;
       }
     }
-    *batch_num    = batches;
-    *long_row_num = longs;
+    batches->batch_num    = b;
+    batches->long_row_num = l;
     if (!pass) {
-      PetscCall(PetscMalloc1(batches, batch_infos));
-      PetscCall(PetscMalloc1(longs, long_row_infos));
+      PetscCall(PetscMalloc1(b, &batches->batch_infos));
+      PetscCall(PetscMalloc1(l, &batches->long_row_infos));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode CSROverlapBatchesFree(CSROverlapBatches *batches)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscFree(batches->batch_infos));
+  PetscCall(PetscFree(batches->long_row_infos));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What the GPU's kernel knows of a batch */
-static void Describe(const CSROverlap *ov, BatchInfo info, BatchWork *work)
+static BatchWork Describe(const CSROverlap *ov, BatchInfo info)
 {
   const PetscInt *i       = ov->row_offsets;
   PetscInt        longest = 0;
 
   for (PetscInt row = info.start_row; row < info.end_row; row++) longest = PetscMax(longest, i[row + 1] - i[row]);
-  work->start_row = info.start_row;
-  work->begin     = i[info.start_row];
-  work->rows      = (unsigned short)(info.end_row - info.start_row);
-  work->nnz       = (int)(i[info.end_row] - work->begin);
-  work->kind      = (unsigned short)CSROverlapKind(&ov->options, CSROverlapEach(ov->max_batch_size), work->rows, work->nnz, longest);
+  return CSROverlapDescribe(&ov->options, CSROverlapEach(ov->max_batch_size), info, i, longest);
 }
 
 /* CSROverlapGetBatches - Copies on the host of the partition, and of what the GPU's kernel knows of the batches, for a format that was built at either place */
@@ -102,7 +115,7 @@ PetscErrorCode CSROverlapGetBatches(const CSROverlap *ov, BatchInfo **batch_info
   PetscCall(GallopCopyToHost(*batch_infos, ov->memtype, ov->batch_infos, infos));
   PetscCall(GallopCopyToHost(*long_row_infos, ov->memtype, ov->long_row_infos, longs));
   if (PetscMemTypeHost(ov->memtype)) {
-    for (PetscInt b = 0; b < ov->batch_num; b++) Describe(ov, ov->batch_infos[b], &(*batch_works)[b]);
+    for (PetscInt b = 0; b < ov->batch_num; b++) (*batch_works)[b] = Describe(ov, ov->batch_infos[b]);
   } else {
     PetscCall(PetscMalloc1(ov->batch_num, &ordered));
     PetscCall(GallopDeviceCopyOut(ordered, ov->batch_works, works));
@@ -138,14 +151,19 @@ static PetscErrorCode CSROverlapBuild_Host(const void *opts, const GallopCSR *cs
 {
   const CSROverlapOptions *options = (const CSROverlapOptions *)opts;
   CSROverlap              *ov;
+  CSROverlapBatches        batches;
 
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(PetscNew(&ov));
   *ov = (CSROverlap){.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz, .row_offsets = csr->i, .column_indices = csr->j, .values = csr->a, .options = *options};
   CSROverlapBatchSize(options, csr->m, csr->nz, csr->i, &ov->max_batch_size, &ov->even);
-  PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->i, &ov->batch_num, &ov->batch_infos, &ov->long_row_num, &ov->long_row_infos));
-  ov->bytes = (size_t)ov->batch_num * sizeof(BatchInfo) + (size_t)ov->long_row_num * sizeof(PetscInt);
+  PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->i, &batches));
+  ov->batch_num      = batches.batch_num;
+  ov->batch_infos    = batches.batch_infos;
+  ov->long_row_num   = batches.long_row_num;
+  ov->long_row_infos = batches.long_row_infos;
+  ov->bytes          = (size_t)ov->batch_num * sizeof(BatchInfo) + (size_t)ov->long_row_num * sizeof(PetscInt);
   if (maxbytes && ov->bytes > (size_t)maxbytes) {
     PetscCall(Free(ov));
     PetscFunctionReturn(PETSC_SUCCESS);

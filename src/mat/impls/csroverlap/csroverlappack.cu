@@ -11,17 +11,24 @@
 
 #include "csroverlapdevice.h"
 
-static constexpr int Threads = CSROVERLAP_THREADS;
-static constexpr int Group   = 128;
-static constexpr int Lanes   = 4; /* words of 16 bytes */
-static constexpr int Word    = 32;
+static constexpr int Unit  = CSROVERLAP_PACK_UNIT;
+static constexpr int Group = 128; /* entries */
+static constexpr int Lanes = 4;   /* words of a unit */
+static constexpr int Word  = 32;  /* bits */
 
+/* Where the parts of packed columns are */
 struct Layout {
   PetscCount groups;
 
   explicit Layout(PetscCount nz) : groups((nz + Group - 1) / Group) { }
-  size_t Starts() const { return ((size_t)groups * sizeof(PetscInt) + 15) / 16 * 16; }
-  size_t Words() const { return Starts() + ((size_t)(groups + 1) * sizeof(unsigned int) + 15) / 16 * 16; }
+  size_t              StartsAt() const { return Padded((size_t)groups * sizeof(PetscInt)); }
+  size_t              WordsAt() const { return StartsAt() + Padded((size_t)(groups + 1) * sizeof(unsigned int)); }
+  const PetscInt     *Firsts(const void *packed) const { return (const PetscInt *)packed; }
+  const unsigned int *Starts(const void *packed) const { return (const unsigned int *)((const char *)packed + StartsAt()); }
+  const unsigned int *Words(const void *packed) const { return (const unsigned int *)((const char *)packed + WordsAt()); }
+
+private:
+  static size_t Padded(size_t bytes) { return (bytes + Unit - 1) / Unit * Unit; }
 };
 
 /* The smallest column of a group, and the bits of distances from it */
@@ -46,11 +53,11 @@ PetscErrorCode CSROverlapPackedBytes(PetscCount nz, const PetscInt columns[], si
   PetscInt     first;
 
   PetscFunctionBegin;
-  *bytes = layout.groups > UINT_MAX / Word ? SIZE_MAX : layout.Words();
+  *bytes = layout.groups > UINT_MAX / Word ? SIZE_MAX : layout.WordsAt();
   for (PetscCount e = 0; e < nz && *bytes != SIZE_MAX; e += Group) {
     const int width = Measure(columns + e, PetscMin((PetscCount)Group, nz - e), &first);
 
-    *bytes = width > Word ? SIZE_MAX : *bytes + 16 * (size_t)width;
+    *bytes = width > Word ? SIZE_MAX : *bytes + Unit * (size_t)width;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -59,9 +66,9 @@ PetscErrorCode CSROverlapPackedBytes(PetscCount nz, const PetscInt columns[], si
 PetscErrorCode CSROverlapPack(PetscCount nz, const PetscInt columns[], void *packed)
 {
   const Layout        layout(nz);
-  PetscInt *const     firsts = (PetscInt *)packed;
-  unsigned int *const starts = (unsigned int *)((char *)packed + layout.Starts());
-  unsigned int       *words  = (unsigned int *)((char *)packed + layout.Words());
+  PetscInt *const     firsts = const_cast<PetscInt *>(layout.Firsts(packed));
+  unsigned int *const starts = const_cast<unsigned int *>(layout.Starts(packed));
+  unsigned int       *words  = const_cast<unsigned int *>(layout.Words(packed));
 
   PetscFunctionBegin;
   starts[0] = 0;
@@ -111,11 +118,10 @@ __global__ static void UnpackKernel(PetscCount nz, const PetscInt *firsts, const
 PetscErrorCode CSROverlapUnpack(PetscCount nz, const void *packed, PetscInt *columns, cudaStream_t stream)
 {
   const Layout layout(nz);
-  const char  *at = (const char *)packed;
 
   PetscFunctionBegin;
   if (!nz) PetscFunctionReturn(PETSC_SUCCESS);
-  UnpackKernel<<<(unsigned int)((nz + Threads - 1) / Threads), Threads, 0, stream>>>(nz, (const PetscInt *)at, (const unsigned int *)(at + layout.Starts()), (const unsigned int *)(at + layout.Words()), columns);
+  UnpackKernel<<<GallopBlocksFor(nz, Threads), Threads, 0, stream>>>(nz, layout.Firsts(packed), layout.Starts(packed), layout.Words(packed), columns);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

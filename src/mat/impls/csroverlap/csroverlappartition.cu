@@ -4,8 +4,6 @@
 #include <cub/device/device_select.cuh>
 #include "csroverlapdevice.h"
 
-static constexpr int Threads = 256;
-
 /* The row after the batch, or the long row, that begins with a row, for each that it could begin with */
 __global__ static void EndsKernel(PetscInt max_batch_size, PetscInt m, const PetscInt *row_offsets, PetscInt *ends, unsigned char *begins)
 {
@@ -58,16 +56,16 @@ static size_t Carve(Workspace *w, PetscInt m, void *base)
 - host_row_offsets  - the same on the host
 
   Output Parameters:
-+ batch_num, batch_infos, long_row_num, long_row_infos - as there, on the host
-- fits - false where the GPU has no room for the workspace; then there is no result
++ batches - as there, on the host
+- fits    - false where the GPU has no room for the workspace; then there is no result
 
   Note:
   A batch begins where the one before it ends. Jumps of doubled length find all beginnings in as many steps as a row number has bits.
 */
-PetscErrorCode CSROverlapPartition_Device(PetscInt max_batch_size, PetscInt m, const PetscInt row_offsets[], const PetscInt host_row_offsets[], PetscInt *batch_num, BatchInfo **batch_infos, PetscInt *long_row_num, PetscInt **long_row_infos, PetscBool *fits)
+PetscErrorCode CSROverlapPartition_Device(PetscInt max_batch_size, PetscInt m, const PetscInt row_offsets[], const PetscInt host_row_offsets[], CSROverlapBatches *batches, PetscBool *fits)
 {
   const thrust::counting_iterator<PetscInt> all(0);
-  const unsigned int                        blocks = (unsigned int)((PetscCount)m / Threads + 1);
+  const unsigned int                        blocks = GallopBlocksFor((PetscCount)m + 1, Threads);
   Workspace                                 w      = {};
   PetscInt                                  num, *rows;
   size_t                                    bytes;
@@ -94,17 +92,17 @@ PetscErrorCode CSROverlapPartition_Device(PetscInt max_batch_size, PetscInt m, c
   PetscCall(GallopDeviceCopyOut(rows, w.rows, (size_t)num * sizeof(*rows)));
   PetscCall(GallopDeviceRelease(bytes, base));
 
-  *batch_num    = 0;
-  *long_row_num = 0;
+  batches->batch_num    = 0;
+  batches->long_row_num = 0;
   for (PetscInt k = 0; k + 1 < num; k++) { /* the last is row m, where no batch begins */
-    if (host_row_offsets[rows[k] + 1] - host_row_offsets[rows[k]] > max_batch_size) (*long_row_num)++;
-    else (*batch_num)++;
+    if (CSROverlapIsLong(max_batch_size, host_row_offsets, rows[k])) batches->long_row_num++;
+    else batches->batch_num++;
   }
-  PetscCall(PetscMalloc1(*batch_num, batch_infos));
-  PetscCall(PetscMalloc1(*long_row_num, long_row_infos));
+  PetscCall(PetscMalloc1(batches->batch_num, &batches->batch_infos));
+  PetscCall(PetscMalloc1(batches->long_row_num, &batches->long_row_infos));
   for (PetscInt k = 0, b = 0, l = 0; k + 1 < num; k++) {
-    if (host_row_offsets[rows[k] + 1] - host_row_offsets[rows[k]] > max_batch_size) (*long_row_infos)[l++] = rows[k];
-    else (*batch_infos)[b++] = {rows[k], rows[k + 1]};
+    if (CSROverlapIsLong(max_batch_size, host_row_offsets, rows[k])) batches->long_row_infos[l++] = rows[k];
+    else batches->batch_infos[b++] = {rows[k], rows[k + 1]};
   }
   PetscCall(PetscFree(rows));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -104,7 +104,7 @@ static PetscErrorCode FastLoadOptionsSet(void *options, const char prefix[], Pet
   PetscFunctionBegin;
   (void)prefix;
   PetscCall(PetscOptionsInt("-mat_fastload_block_height", "Most entries of a column in a block of 32 columns, 0 for no limit, -1 to choose", "MATFASTLOAD", o->height, &o->height, NULL));
-  PetscCheck(o->height == FASTLOAD_CHOOSE || (o->height >= 0 && o->height <= 32 && !(o->height & (o->height - 1))), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_fastload_block_height is %" PetscInt_FMT ", but must be 1, 2, 4, 8, 16 or 32, or 0, or -1",
+  PetscCheck(o->height == FASTLOAD_CHOOSE || (o->height >= 0 && o->height <= FASTLOAD_HIGHEST && !(o->height & (o->height - 1))), PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_fastload_block_height is %" PetscInt_FMT ", but must be 1, 2, 4, 8, 16 or 32, or 0, or -1",
              PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", o->height);
   PetscCall(PetscOptionsBool("-mat_fastload_group_steps", "Make blocks of 32 columns at a time, not of all columns", "MATFASTLOAD", o->groups, &o->groups, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_window", "Columns among which they are sorted, 0 for all", "MATFASTLOAD", &o->window, 0, PETSC_INT_MAX));

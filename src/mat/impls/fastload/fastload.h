@@ -24,11 +24,12 @@
 #include <gallop/formatimpl.h>
 
 #define FASTLOAD_LENGTH  32         /* columns of a block: the width of a warp */
+#define FASTLOAD_HIGHEST 32         /* most entries of a column in a block, where there is a limit */
 #define FASTLOAD_CHOOSE  (-1)       /* the height, by the number of entries */
 #define FASTLOAD_SAMPLES 1024       /* rows that are looked at to see how far their entries are apart */
 #define FASTLOAD_WINDOW  (16 << 20) /* bytes of a result that stay in the cache of a GPU */
 #define FASTLOAD_CHAIN   4          /* most blocks of a task where its group is cut: a warp computes them one after the other */
-#define FASTLOAD_PIECE   4096       /* entries of a long row that a block of the GPU adds */
+#define FASTLOAD_PIECE   4096       /* entries of a long row that a thread block adds */
 #define FASTLOAD_ALIGN   8          /* bytes: where the offsets of a block begin */
 
 typedef struct {
@@ -111,9 +112,39 @@ typedef struct {
   PetscBool       zeros;     /* some columns are in no block */
   PetscBool       fresh;     /* values have been written since the last product */
   PetscBool       overlaps;  /* kernels may start while those before them end */
+  PetscBool       indexed;   /* there is csrIdx */
   size_t          bytes;
   FastLoadOptions options;
 } FastLoad;
+
+/*
+  What of a format lies in memory, once for all who allocate, copy or measure it: HERE(array, number), and ONDEVICE(array, number) for what only the GPU has. There they follow each other in
+  this order. rowIdx comes on top: how long it is shows when the others are filled.
+*/
+#define FASTLOAD_ARRAYS(fl, HERE, ONDEVICE) \
+  do { \
+    HERE(value, (fl)->nz) \
+    HERE(blkPtr, (PetscCount)(fl)->blkNum + 1) \
+    HERE(blkRow, (PetscCount)(fl)->blkNum + 1) \
+    HERE(blkColIdx, (fl)->blkNum) \
+    HERE(blkHeight, (fl)->blkNum) \
+    HERE(blkLine, (PetscCount)(fl)->blkNum + 1) \
+    HERE(blkLength, (fl)->blkNum) \
+    HERE(blkClass, (fl)->blkNum) \
+    HERE(lineRow, (fl)->lineNum) \
+    HERE(taskBlk, (PetscCount)(fl)->taskNum + 1) \
+    ONDEVICE(tasks, (fl)->taskNum) \
+    HERE(perm, (fl)->ncols) \
+    HERE(longRow, (fl)->longNum) \
+    HERE(longPtr, (PetscCount)(fl)->longNum + 1) \
+    HERE(longCol, (fl)->nz - (fl)->blknz) \
+    ONDEVICE(pieceRow, (fl)->pieceNum) \
+    ONDEVICE(pieceAt, (fl)->pieceNum) \
+    HERE(csrIdx, (fl)->indexed ? (fl)->blknz : 0) \
+    ONDEVICE(rowPtr, (fl)->options.deterministic ? (PetscCount)(fl)->m + 1 : 0) \
+    ONDEVICE(products, (fl)->options.deterministic ? (fl)->nz : 0) \
+  } while (0)
+#define FASTLOAD_NOT_HERE(array, number)
 
 #if defined(__CUDACC__)
   #define FASTLOAD_HD static inline __host__ __device__
@@ -132,7 +163,7 @@ FASTLOAD_HD PetscInt FastLoadPieces(const FastLoadStep *step, PetscInt limit)
   return limit ? FastLoadCeil(step->height, limit) : 1;
 }
 
-/* Groups are cut where their lines reach a multiple of this, 0 for nowhere: where columns are few, so many more lines */
+/* Groups are cut where their lines reach a multiple of this, 0 for nowhere. It doubles each time that columns are half as many. */
 FASTLOAD_HD PetscInt FastLoadCut(PetscInt limit, PetscInt length, PetscInt columns)
 {
   while (2 * columns <= length) {
@@ -244,6 +275,8 @@ FASTLOAD_HD PetscInt FastLoadFind(const PetscInt i[], const PetscInt j[], PetscI
 
 PETSC_INTERN void            FastLoadPlan(PetscInt, FastLoadStep[], PetscInt, PetscInt, PetscInt, PetscInt *);
 PETSC_INTERN FastLoadOptions FastLoadChoose(const FastLoadOptions *, const GallopCSR *, PetscCount);
+PETSC_INTERN PetscErrorCode  FastLoadRefresh_Host(void *, const GallopCSR *);
+PETSC_INTERN PetscErrorCode  FastLoadFree_Host(FastLoad *);
 
 PETSC_INTERN const GallopFormatWork FastLoadHost, FastLoadDevice;
 

@@ -1,0 +1,91 @@
+/* CSROVERLAP on the GPU: what the kernel of its product needs, and the launch */
+
+#include "csroverlapkernels.cuh"
+
+static constexpr int BatchRun = 4;                                    /* most batches of a thread block, one after the other */
+static constexpr int Carveout = 132 << 10, CarveoutLarge = 164 << 10; /* bytes of shared memory of a multiprocessor: what is left is L1, where loads of x wait, unless rows are even */
+
+typedef void (*Kernel)(const CsrView<PetscScalar, PetscInt>, const GallopVectors<PetscScalar>, const bool);
+
+/* Even has kernels of its own because the carveout belongs to a kernel */
+static Kernel GetKernel(PetscInt max_batch_size, PetscBool even)
+{
+  switch (CSROverlapEach(max_batch_size)) {
+  case 1:
+    return csr_partial_overlapping<1, false, PetscScalar, PetscInt>;
+  case 2:
+    return csr_partial_overlapping<2, false, PetscScalar, PetscInt>;
+  case 4:
+    return even ? csr_partial_overlapping<4, true, PetscScalar, PetscInt> : csr_partial_overlapping<4, false, PetscScalar, PetscInt>;
+  case 8:
+    return csr_partial_overlapping<8, false, PetscScalar, PetscInt>;
+  case 16:
+    return csr_partial_overlapping<16, false, PetscScalar, PetscInt>;
+  default:
+    return csr_partial_overlapping<32, false, PetscScalar, PetscInt>;
+  }
+}
+
+static size_t SharedBytes(PetscInt max_batch_size)
+{
+  const Shared<PetscScalar, PetscInt> layout = {(int)max_batch_size};
+
+  return layout.Bytes();
+}
+
+/* CSROverlapPrepareKernel - What the kernel needs of the GPU, and how many of its thread blocks fit there. Without the option, batches are no larger than a thread block of this GPU has shared memory for. */
+PetscErrorCode CSROverlapPrepareKernel(CSROverlap *ov, int *processors)
+{
+  PetscInt           most = CSROVERLAP_LARGEST_BATCH;
+  Kernel             kernel;
+  cudaFuncAttributes attr = {};
+  int                device, block, processor, each = 0;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(processors, cudaDevAttrMultiProcessorCount, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&processor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  PetscCallCUDA(cudaFuncGetAttributes(&attr, GetKernel(ov->max_batch_size, ov->even))); /* what it has of a fixed size is the same for all */
+  while (most > CSROVERLAP_SMALLEST_BATCH && SharedBytes(most) + attr.sharedSizeBytes > (size_t)block) most -= CSROVERLAP_SMALLEST_BATCH;
+  if (!ov->options.max_batch_size) ov->max_batch_size = PetscMin(ov->max_batch_size, most);
+  PetscCheck(ov->max_batch_size <= most, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_max_batch_size %" PetscInt_FMT " takes more shared memory than the %d bytes that a block of this GPU has: must be between 32 and %" PetscInt_FMT, ov->max_batch_size, block, most);
+  kernel = GetKernel(ov->max_batch_size, ov->even);
+  PetscCallCUDA(GallopKernelOverlaps(kernel, &ov->overlaps));
+  /* a kernel's for as long as the process lives, and so for the largest batches of all matrices that it serves */
+  PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SharedBytes(PetscMin(CSROverlapEach(ov->max_batch_size) * Threads, most))));
+  if (!ov->even || GetKernel(ov->max_batch_size, PETSC_FALSE) == kernel)
+    PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, PetscMin(100, (CSROverlapEach(ov->max_batch_size) >= 8 ? CarveoutLarge : Carveout) / (processor / 100) + 1)));
+  PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, Threads, SharedBytes(ov->max_batch_size)));
+  ov->resident = PetscMax(each, 1) * *processors;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* CSROverlapLaunch - Where the product adds to z, rows without entries are left alone */
+PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, const CSROverlapPart *part, cudaStream_t stream)
+{
+  const CSROverlapRange           &range = part->range;
+  const GallopVectors<PetscScalar> v     = GallopVectorsOf(p);
+  const PetscInt                   end   = p->y == p->z && *p->beta == PetscScalar(1) ? PetscMin(range.batch_end, ov->busy_num) : range.batch_end;
+  const PetscInt                   num = PetscMax(end - range.batch_begin, 0), piece_num = range.piece_end - range.piece_begin;
+  const PetscInt                   run = PetscMin((num + ov->resident - 1) / ov->resident, BatchRun), blocks = run ? (num + run - 1) / run : 0;
+  const GallopGrid                 grid = {(PetscCount)blocks + piece_num, Threads, 1, SharedBytes(ov->max_batch_size), stream, (bool)part->overlaps};
+  CsrView<PetscScalar, PetscInt>   view = {};
+
+  PetscFunctionBegin;
+  if (!num && !piece_num) PetscFunctionReturn(PETSC_SUCCESS);
+  view.row_offsets     = ov->row_offsets;
+  view.column_indices  = part->columns;
+  view.values          = part->values;
+  view.batch_works     = ov->batch_works + range.batch_begin;
+  view.pieces          = ov->pieces;
+  view.partial         = ov->partial;
+  view.arrived         = ov->arrived;
+  view.batch_num       = num;
+  view.block_batch_num = run;
+  view.piece_begin     = range.piece_begin;
+  view.piece_num       = piece_num;
+  view.max_batch_size  = (int)ov->max_batch_size;
+  PetscCallCUDA(GallopLaunch(GetKernel(ov->max_batch_size, ov->even), grid, view, v, (bool)part->fresh));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

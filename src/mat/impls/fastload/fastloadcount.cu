@@ -1,0 +1,134 @@
+/* FASTLOAD on the GPU, the first stage of its build: entries in order of columns, and columns in order of their lengths */
+
+#include "../common/bits.h"
+#include "fastloaddevice.h"
+
+__global__ static void SpreadKernel(PetscInt m, In<PetscInt> i, In<PetscInt> j, unsigned long long *sum)
+{
+  const int k = (int)GlobalThread();
+
+  if (k < FASTLOAD_SAMPLES) atomicAdd(sum, (unsigned long long)FastLoadSpread(m, i, j, k));
+}
+
+/* Where rows begin, and which of them are long, in any order */
+__global__ static void RowsKernel(PetscInt m, PetscInt limit, In<PetscInt> i, PetscInt *rowOf, int *flags, PetscInt *longRows)
+{
+  const PetscCount r = GlobalThread();
+
+  if (r >= m || i[r + 1] == i[r]) return;
+  rowOf[i[r]] = (PetscInt)r;
+  if (FastLoadIsLong(i, (PetscInt)r, limit)) longRows[atomicAdd(&flags[FLAG_LONG], 1)] = (PetscInt)r;
+}
+
+/* What entries are sorted by: their columns; those of long rows come last */
+__global__ static void EntryKeyKernel(PetscCount nz, PetscInt n, PetscInt limit, In<PetscInt> i, In<PetscInt> j, In<PetscInt> rowOf, Key *key, PetscInt *entry, int *flags)
+{
+  const PetscCount k = GlobalThread();
+
+  if (k >= nz) return;
+  if (k && rowOf[k] == rowOf[k - 1] && j[k] <= j[k - 1]) Raise(&flags[FLAG_UNSORTED]);
+  key[k]   = (Key)(FastLoadIsLong(i, rowOf[k], limit) ? n : j[k]);
+  entry[k] = (PetscInt)k;
+}
+
+/* Where the entries of each column begin and end among sorted ones; columns without have what they had */
+__global__ static void BoundsKernel(PetscCount nz, PetscInt n, In<Key> key, PetscInt *start, PetscInt *stop)
+{
+  const PetscCount k = GlobalThread();
+
+  if (k >= nz || key[k] == (Key)n) return;
+  if (!k || key[k] != key[k - 1]) start[key[k]] = (PetscInt)k;
+  if (k == nz - 1 || key[k] != key[k + 1]) stop[key[k]] = (PetscInt)k + 1;
+}
+
+/* What columns are sorted by: their window, and in it their length */
+__global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, In<PetscInt> start, In<PetscInt> stop, unsigned long long *key, PetscInt *col)
+{
+  const PetscCount c = GlobalThread();
+
+  if (c >= n) return;
+  key[c] = (unsigned long long)(window ? c / window : 0) << bits | (unsigned long long)(stop[c] - start[c]);
+  col[c] = (PetscInt)c;
+}
+
+/* Where columns with entries begin among sorted ones; *first is n where none have */
+__global__ static void FirstKernel(PetscInt n, int bits, In<unsigned long long> key, PetscInt *first)
+{
+  const PetscCount         s    = GlobalThread();
+  const unsigned long long mask = (1ull << bits) - 1;
+
+  if (s < n && key[s] & mask && (!s || !(key[s - 1] & mask))) *first = (PetscInt)s;
+}
+
+/* The length of each sorted column, and where its entries begin. len[n] is 0: one too many, so that the exclusive sum ends with the total */
+__global__ static void LengthKernel(PetscInt n, int bits, In<unsigned long long> key, In<PetscInt> cols, In<PetscInt> start, PetscInt *len, PetscInt *from)
+{
+  const PetscCount s = GlobalThread();
+
+  if (s < n) {
+    len[s]  = (PetscInt)(key[s] & ((1ull << bits) - 1));
+    from[s] = start[cols[s]];
+  } else if (s == n) len[n] = 0;
+}
+
+/* FastLoadGetSpread - Sum of FastLoadSpread() over the samples, as on the host; *fits is false where there is no memory for a number */
+PetscErrorCode FastLoadGetSpread(const GallopCSR *csr, PetscCount *spread, PetscBool *fits)
+{
+  unsigned long long sum = 0;
+  void              *total;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (FastLoadIsLarge(csr->m)) {
+    PetscCall(GallopDeviceMalloc(sizeof(sum), &total));
+    *fits = (PetscBool)(total != NULL);
+    if (*fits) {
+      PetscCallCUDA(cudaMemsetAsync(total, 0, sizeof(sum), stream));
+      SpreadKernel<<<GallopBlocksFor(FASTLOAD_SAMPLES, Threads), Threads, 0, stream>>>(csr->m, csr->i, csr->j, (unsigned long long *)total);
+      GallopCheckLaunch();
+      PetscCall(GallopDeviceCopyOut(&sum, total, sizeof(sum)));
+      PetscCall(GallopDeviceRelease(sizeof(sum), total));
+    }
+  }
+  *spread = (PetscCount)sum;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* FastLoadCountColumns - Long rows, entries by columns, the lengths of columns, and their order */
+PetscErrorCode FastLoadCountColumns(FastLoad *fl, const GallopCSR *csr, FastLoadWorkspace *w)
+{
+  const unsigned int rows = GallopBlocksFor(csr->m, Threads), cols = GallopBlocksFor((PetscCount)csr->n + 1, Threads), entries = GallopBlocksFor(csr->nz, Threads);
+  PetscInt           skip = 0;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaMemsetAsync(w->found, 0, sizeof(*w->found), w->stream));
+  PetscCallCUDA(cudaMemsetAsync(w->count.rowOf, 0, (size_t)csr->nz * sizeof(*w->count.rowOf), w->stream));
+  PetscCallCUDA(cudaMemsetAsync(w->colBegin, 0, (size_t)csr->n * sizeof(*w->colBegin), w->stream));
+  PetscCallCUDA(cudaMemsetAsync(w->colEnd, 0, (size_t)csr->n * sizeof(*w->colEnd), w->stream));
+  RowsKernel<<<rows, Threads, 0, w->stream>>>(csr->m, fl->options.long_row, csr->i, w->count.rowOf, w->flags, w->longRows);
+  GallopCheckLaunch();
+  PetscCall(FastLoadSpreadRows(w, csr->nz));
+  EntryKeyKernel<<<entries, Threads, 0, w->stream>>>(csr->nz, csr->n, fl->options.long_row, csr->i, csr->j, w->count.rowOf, w->count.key, w->count.entry, w->flags);
+  GallopCheckLaunch();
+  PetscCall(FastLoadSortEntries(w, csr->nz, GallopSortBits(csr->n)));
+  BoundsKernel<<<entries, Threads, 0, w->stream>>>(csr->nz, csr->n, w->count.sortedkey, w->colBegin, w->colEnd);
+  GallopCheckLaunch();
+  ColumnKeyKernel<<<cols, Threads, 0, w->stream>>>(csr->n, fl->options.window, w->lenbits, w->colBegin, w->colEnd, w->colkey, w->cols);
+  GallopCheckLaunch();
+  PetscCall(FastLoadSortColumns(w, csr->n));
+  if (!fl->options.groups) { /* the paper leaves empty columns out */
+    PetscCall(GallopDeviceCopyIn(w->firstcol, &csr->n, sizeof(PetscInt)));
+    FirstKernel<<<cols, Threads, 0, w->stream>>>(csr->n, w->lenbits, w->sortedcolkey, w->firstcol);
+    GallopCheckLaunch();
+    PetscCall(GallopDeviceCopyOut(&skip, w->firstcol, sizeof(PetscInt)));
+    w->sortedcolkey += skip;
+    w->sortedcols += skip;
+  }
+  fl->ncols = csr->n - skip;
+  LengthKernel<<<GallopBlocksFor((PetscCount)fl->ncols + 1, Threads), Threads, 0, w->stream>>>(fl->ncols, w->lenbits, w->sortedcolkey, w->sortedcols, w->colBegin, w->len, w->from);
+  GallopCheckLaunch();
+  PetscCall(FastLoadSum(w, w->len, w->begin, (PetscCount)fl->ncols + 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -1,0 +1,142 @@
+#pragma once
+
+/* For .cu files only: what the stages of FASTLOAD on the GPU know of each other. These are count, plan and fill, which build the format, and product. */
+
+#include <gallop/cudaimpl.h>
+#include <cuda/atomic>
+#include "../common/longrowsdevice.h"
+#include "fastload.h"
+
+static constexpr int          Threads  = 256; /* of a thread block */
+static constexpr int          Warps    = Threads / WarpSize;
+static constexpr int          Ahead    = 4;                                         /* lines, or entries, that a lane of the build loads before it uses the first */
+static constexpr PetscInt     TaskPart = FASTLOAD_WINDOW / 2 / sizeof(PetscScalar); /* rows of a large result that tasks add to one after the other */
+static constexpr unsigned int All      = 0xffffffffu;                               /* lanes of a warp */
+static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
+
+using Key = cuda::std::conditional_t<sizeof(PetscInt) == 8, unsigned long long, unsigned int>; /* what CUB sorts by */
+static_assert(sizeof(Key) == sizeof(PetscInt), "keys and numbers lie in the same memory, one after the other");
+
+/* An array that a kernel reads and nothing writes meanwhile */
+template <typename T>
+using In = const T *__restrict__;
+
+enum {
+  FLAG_UNSORTED, /* some row's columns do not increase */
+  FLAG_LONG,     /* how many rows are long */
+  FLAG_CUT,      /* a group has more than one task */
+  FLAG_EMPTY,    /* a column is in no block */
+  FLAGS
+};
+
+/* What the host wants to know, for one copy: blocks, tasks and lines of groups, and the flags */
+struct Found {
+  PetscInt blocks, tasks, lines;
+  int      flags[FLAGS];
+};
+
+/*
+  What the build needs and the product does not. Five arrays with a number for each entry serve one phase after the other: members at the same place of two phases are
+  the same memory.
+*/
+struct FastLoadWorkspace {
+  union
+  {
+    struct {
+      PetscInt *rowOf, *entry, *sorted; /* entry, sorted: entries in order of CSR, and by columns */
+      Key      *key, *sortedkey;
+    } count;
+    struct {
+      PetscInt *rowOf, *base, *sorted; /* base: of each block, entries of its columns in the blocks before */
+      PetscInt *rows;                  /* the row of each entry, in order of blocks */
+      Key      *sortedkey;
+    } fill;
+    struct {
+      PetscInt *task;
+      Key      *key;
+      PetscInt *order, *rows;
+      Key      *sortedkey;
+    } tasks;
+  };
+  union
+  {
+    PetscInt *len;      /* [n + 1] entries of each sorted column, then 0 */
+    PetscInt *firstcol; /* [1] before that: the first sorted column that has entries */
+  };
+  PetscInt           *begin;                    /* [n + 1] entries before each sorted column */
+  PetscInt           *cols, *sortedcols, *from; /* [n] from: where the entries of each sorted column begin among those in count.sorted */
+  PetscInt           *colBegin, *colEnd;        /* [n] the same for columns of the matrix */
+  unsigned long long *colkey, *sortedcolkey;    /* [n] */
+  PetscInt           *blocks, *tasknum, *lines; /* [groups + 1] those before each group */
+  PetscInt           *step, *start, *top;       /* for steps of all columns */
+  FastLoadStep       *steps;                    /* likewise */
+  PetscInt           *longRows, *owner;         /* owner: of each row, a block that has entries of it */
+  int                *apart;                    /* [m] whether another block adds to the row, or another lane of a line */
+  Found              *found;
+  int                *flags; /* of found */
+  char               *cub;
+  size_t              cubbytes;
+
+  /* on the host */
+  cudaStream_t   stream;
+  int            lenbits, colbits;
+  PetscInt       groups, most; /* most steps of all columns: different lengths */
+  bool           unsorted;     /* some row's columns do not increase */
+  PetscInt       stepNum;
+  FastLoadStep  *hostSteps;
+  GallopLongRows longRowsPlan;
+};
+
+static __device__ __forceinline__ PetscCount GlobalThread()
+{
+  return blockIdx.x * (PetscCount)blockDim.x + threadIdx.x;
+}
+
+/* Thread blocks where each of n pieces of work has a warp */
+static inline unsigned int WarpsFor(PetscCount n)
+{
+  return GallopBlocksFor(n * WarpSize, Threads);
+}
+
+static __device__ __forceinline__ void Raise(int *flag)
+{
+  cuda::atomic_ref<int, cuda::thread_scope_device>(*flag).store(1, cuda::memory_order_relaxed);
+}
+
+/* Of FastLoad or of what the product's kernels know of it */
+template <typename I, typename Arrays>
+static __device__ __forceinline__ GallopPiece<I> GetPiece(const Arrays &fl, PetscInt piece)
+{
+  return GallopGetPiece<I>(fl.pieceRow, fl.pieceAt, fl.longPtr, piece, FASTLOAD_PIECE);
+}
+
+/* fastloadworkspace.cu: memory, and sorts and sums of CUB's. Sums are of the numbers before each. */
+PETSC_INTERN PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *, const GallopCSR *, FastLoadWorkspace *, size_t *, void **);
+PETSC_INTERN PetscErrorCode FastLoadSortEntries(FastLoadWorkspace *, PetscCount, int);
+PETSC_INTERN PetscErrorCode FastLoadSortColumns(FastLoadWorkspace *, PetscInt);
+PETSC_INTERN PetscErrorCode FastLoadSortTasks(FastLoadWorkspace *, PetscInt, int);
+PETSC_INTERN PetscErrorCode FastLoadSpreadRows(FastLoadWorkspace *, PetscCount);
+PETSC_INTERN PetscErrorCode FastLoadSum(FastLoadWorkspace *, PetscInt *, PetscInt *, PetscCount);
+PETSC_INTERN PetscErrorCode FastLoadSumCounts(FastLoadWorkspace *, PetscCount *, PetscCount);
+
+/* fastloadcount.cu */
+PETSC_INTERN PetscErrorCode FastLoadGetSpread(const GallopCSR *, PetscCount *, PetscBool *);
+PETSC_INTERN PetscErrorCode FastLoadCountColumns(FastLoad *, const GallopCSR *, FastLoadWorkspace *);
+
+/* fastloadplan.cu */
+PETSC_INTERN PetscErrorCode FastLoadPlanBlocks(FastLoad *, const GallopCSR *, FastLoadWorkspace *);
+PETSC_INTERN PetscErrorCode FastLoadWorkspaceFreePlan(FastLoadWorkspace *);
+PETSC_INTERN PetscErrorCode FastLoadSetBlocks(FastLoad *, FastLoadWorkspace *);
+PETSC_INTERN PetscErrorCode FastLoadSetTasks(FastLoad *, FastLoadWorkspace *);
+
+/* fastloadfill.cu */
+PETSC_INTERN PetscErrorCode FastLoadFillBlocks(FastLoad *, const GallopCSR *, FastLoadWorkspace *);
+PETSC_INTERN PetscErrorCode FastLoadFillOffsets(FastLoad *, const FastLoadWorkspace *);
+PETSC_INTERN PetscErrorCode FastLoadFillLongRows(const FastLoad *, const GallopCSR *, const FastLoadWorkspace *);
+PETSC_INTERN PetscErrorCode FastLoadRefresh_Device(void *, const GallopCSR *);
+
+/* fastloadproduct.cu and fastloaddeterministic.cu */
+PETSC_INTERN PetscErrorCode FastLoadProductOverlaps(PetscBool *);
+PETSC_INTERN PetscErrorCode FastLoadApply_Device(void *, const GallopProduct *);
+PETSC_INTERN PetscErrorCode FastLoadApplyTranspose_Device(void *, const GallopProduct *, PetscBool);
+PETSC_INTERN PetscErrorCode FastLoadApplyDeterministic(const FastLoad *, const GallopVectors<PetscScalar> *, cudaStream_t);
