@@ -1,10 +1,10 @@
 #pragma once
 
-/* For .cu files only: which of many places a GPU block's entries are in, in order */
+/* For .cu files only: which of many places a thread block's entries are in, in order */
 
 #include <gallop/cudaimpl.h>
 
-/* Shared memory of a GPU block that looks for its footprint: places are marked by bits, 32 Words of them at once, or are in a table of Words places */
+/* Shared memory of a thread block that looks for its footprint: places are marked by bits, 32 Words of them at once, or are in a table of Words places */
 template <int Threads, int Words>
 struct GallopFootprintMarks {
   unsigned int bits[Words];
@@ -74,7 +74,7 @@ static __device__ PetscInt GallopFootprintByTable(GallopFootprintMarks<Threads, 
 
 /*
   How many places walk(what) tells, which calls what(place) for each one, of several that are the same once or often; or more than most. Places are less than PETSC_INT32_MAX.
-  Stores them, times scale, in increasing order where map is not NULL. By all threads of a GPU block; walks again from the first place that lies behind the last bit on. A few walks
+  Stores them, times scale, in increasing order where map is not NULL. By all threads of a thread block; walks again from the first place that lies behind the last bit on. A few walks
   suffice where most is at most half of Words; else with few, which gives up then, and returns GallopFootprintScattered.
 */
 template <int Threads, int Words, typename Walk>

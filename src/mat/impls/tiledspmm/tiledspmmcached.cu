@@ -1,5 +1,5 @@
 /*
-  TiledSpMM's cached kernel: a thread a segment, R columns of B at once. Neighbouring segments name neighbouring rows of B, which the L1 cache then has.
+  TiledSpMM's cached kernel: each thread has a segment, and R columns of B at once. Neighbouring segments name neighbouring rows of B, which the L1 cache then has.
 */
 
 #include "tiledspmmsegments.h"
@@ -42,7 +42,7 @@ static constexpr int CachedBlocks(int R, int U)
   return loads >= 64 ? 4 : loads >= 32 ? 5 : loads >= 16 ? 6 : 8;
 }
 
-/* A thread a segment, U of its entries at once, those after them already under way */
+/* Each thread has a segment: U of its entries at once, those after them already under way */
 template <int R, int U, bool Whole, typename V, typename I>
 __global__ static void __launch_bounds__(CachedThreads, CachedBlocks<V>(R, U)) CachedKernel(const SegmentsView<V, I> s, const DenseView<V, I> dense, V *__restrict__ partial, const unsigned int groups)
 {
@@ -157,7 +157,7 @@ static bool IsFew(const TiledSpMM *t, PetscInt columns, PetscInt R)
   return GridOf(t, columns, R) < (PetscCount)CachedBlocks<PetscScalar>((int)R, EntriesAtOnce((int)R, false)) * t->multiprocessors;
 }
 
-/* TiledSpMMCachedPlan - R, fewer where loads are scattered, and where so many make too few thread blocks */
+/* TiledSpMMCachedPlan - R, fewer where loads are scattered, and where there would be too few thread blocks */
 TiledSpMMPlan TiledSpMMCachedPlan(const TiledSpMM *t, PetscInt columns)
 {
   PetscInt R = PowerOfTwo(columns, t->options.columns ? PetscMin(MostColumns, t->options.columns) : MostColumns);

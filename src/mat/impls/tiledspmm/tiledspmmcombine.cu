@@ -23,7 +23,7 @@ struct SplitsView {
 };
 
 /*
-  The warps of a thread block add the partial sums of Together rows, a lane a column. Partial sums are [slot][width]. Each is added at the same place each time, so results do
+  The warps of a thread block add the partial sums of Together rows, each lane those of a column. Partial sums are [slot][width]. Each is added at the same place each time, so results do
   not depend on timing.
 */
 template <int Warps, int Together, typename V, typename I>
@@ -74,7 +74,7 @@ PetscErrorCode TiledSpMMCombine(const TiledSpMM *t, const PetscScalar *partial, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* TiledSpMMGetWork - At least so many bytes at t->work, which is kept for the next product; *done false: there is no room */
+/* TiledSpMMGetWork - At least bytes bytes at t->work, which is kept for the next product; *done false: there is no room */
 PetscErrorCode TiledSpMMGetWork(TiledSpMM *t, size_t bytes, PetscBool *done)
 {
   void *work = t->work;

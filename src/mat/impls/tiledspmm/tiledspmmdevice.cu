@@ -16,7 +16,7 @@ static const struct {
 
 static_assert(sizeof(Kernels) / sizeof(Kernels[0]) == TILEDSPMM_CHOOSE, "a line for each kernel, in their order");
 
-/* TiledSpMMGetPlan - How a product with so many columns is computed without stages, where there is room for what it needs */
+/* TiledSpMMGetPlan - How a product with that number of columns is computed without stages, where there is room for what it needs */
 PetscErrorCode TiledSpMMGetPlan(const TiledSpMM *t, PetscInt columns, TiledSpMMPlan *plan)
 {
   PetscFunctionBegin;

@@ -57,7 +57,7 @@ PETSC_INTERN PetscErrorCode TiledSpMMGetWork(TiledSpMM *, size_t, PetscBool *);
 PETSC_INTERN PetscErrorCode TiledSpMMCombine(const TiledSpMM *, const PetscScalar *, int, const Dense &, cudaStream_t);
 
 /*
-  A product by a kernel that needs no copy of B. launch(dense, R, stream) computes the columns of dense, R at once, in so many thread blocks for each R columns: one launch takes as many
+  A product by a kernel that needs no copy of B. launch(dense, R, stream) computes the columns of dense, R at once, in blocks thread blocks for each R columns: one launch takes as many
   columns as a grid has place for; what is left over after the last R is launched with the next power of two. *done false: there is no room for the partial sums.
 */
 template <typename Launch>

@@ -95,7 +95,7 @@ __global__ static void __launch_bounds__(Threads) SegmentsKernel(const SegmentsO
   } else to.splits.Set(own, b, 0, (PetscInt)r);
 }
 
-/* The room of each slice of 32 segments, 0 behind the last: a warp a slice */
+/* The room of each slice of 32 segments, 0 behind the last. Each warp has a slice. */
 __global__ static void __launch_bounds__(Threads) SlicesKernel(PetscCount nseg, const PetscInt *__restrict__ ptr, PetscCount slices, PetscCount *__restrict__ room)
 {
   const PetscCount seg  = blockIdx.x * (PetscCount)Threads + threadIdx.x;

@@ -13,7 +13,7 @@ struct StagesView {
   const I              *order; /* NULL where rows are in the order of the matrix */
 };
 
-/* A thread block computes R columns of a panel, a thread R outputs of a row. Blocks that lie together have the same panel, which L2 then serves to all but the first. */
+/* A thread block computes R columns of a panel, each thread R outputs of a row. Neighbouring thread blocks have the same panel, which L2 then serves to all but the first. */
 template <int R, typename V, typename I>
 __global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R)) StagedKernel(const StagesView<V, I> t, const DenseView<V, I> dense, const unsigned int groups)
 {

@@ -36,10 +36,13 @@ struct StagedCount {
   size_t       bytes;
 };
 
-/* Footprints: their sizes to size, and their lines where these are wanted, to foundthere, as the first does, which may tell there that they are scattered, or the second; and the footprints to t->map */
+/*
+  Footprints. Both measures store their sizes in size and add their lines, where these are wanted, to foundthere; the first may find that they are scattered, which it stores there, and the
+  second is for such ones. The last stores the footprints in t->map.
+*/
 PETSC_INTERN PetscErrorCode TiledSpMMMeasureFootprints(const TiledSpMM *, const StagedPattern *, StagedCount *);
 PETSC_INTERN PetscErrorCode TiledSpMMMeasureScattered(const TiledSpMM *, const StagedPattern *, StagedCount *);
 PETSC_INTERN PetscErrorCode TiledSpMMStoreFootprints(const TiledSpMM *, const StagedPattern *, const StagedCount *);
 
-/* Looks at a pattern, with rows sorted, or as they are; only then disorder and unsorted are found */
+/* Looks at a pattern with rows sorted or as they are. Disorder and unsorted are found with rows as they are only. */
 PETSC_INTERN PetscErrorCode TiledSpMMCountStages(const TiledSpMM *, StagedPattern, PetscBool sort, StagedCount *);

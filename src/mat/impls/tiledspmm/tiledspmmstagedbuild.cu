@@ -5,7 +5,7 @@
 
 /* ---------------------------------------------------------------- fill: stages */
 
-/* Where stages begin, a thread a panel */
+/* Where stages begin: each thread has a panel */
 __global__ static void __launch_bounds__(Threads) StagesKernel(StagedPattern A, const PetscCount *__restrict__ mapfirst, TiledSpMM t)
 {
   const PetscCount p = blockIdx.x * (PetscCount)Threads + threadIdx.x;
@@ -15,7 +15,7 @@ __global__ static void __launch_bounds__(Threads) StagesKernel(StagedPattern A, 
   for (PetscCount s = t.stagedispl[p]; s < t.stagedispl[p + 1]; s++) t.mapdispl[s] = mapfirst[p] + (s - t.stagedispl[p]) * A.stage;
 }
 
-/* A thread block a stage, a thread a row of the panel: the entries of the row in the stage, where they begin, and how much room each warp needs */
+/* Each thread block has a stage, each thread a row of the panel: the entries of the row in the stage, where they begin, and how much room each warp needs */
 __global__ static void __launch_bounds__(TILEDSPMM_MAX_PANEL) LengthsKernel(StagedPattern A, TiledSpMM t, PetscInt *__restrict__ start)
 {
   const PetscCount s = blockIdx.x, warps = blockDim.x / WarpSize;

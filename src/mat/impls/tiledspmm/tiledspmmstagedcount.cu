@@ -15,7 +15,7 @@ struct RowBefore {
   __device__ bool operator()(PetscInt r, PetscInt s) const { return TiledSpMMCompareRows(i, j, r, s) < 0; }
 };
 
-/* A warp a row */
+/* Each warp has a row */
 __global__ static void __launch_bounds__(Threads) OrderKernel(StagedPattern A, StagedFound *found)
 {
   const PetscCount r   = (blockIdx.x * (PetscCount)Threads + threadIdx.x) / WarpSize;
@@ -26,7 +26,7 @@ __global__ static void __launch_bounds__(Threads) OrderKernel(StagedPattern A, S
   if (bad) found->disorder = 1;
 }
 
-/* A thread a row */
+/* Each thread has a row */
 __global__ static void __launch_bounds__(Threads) UnsortedKernel(StagedPattern A, StagedFound *found)
 {
   const PetscCount r = blockIdx.x * (PetscCount)Threads + threadIdx.x;
@@ -34,7 +34,7 @@ __global__ static void __launch_bounds__(Threads) UnsortedKernel(StagedPattern A
   if (r + 1 < A.m && TiledSpMMCompareRows(A.i, A.j, (PetscInt)r, (PetscInt)r + 1) > 0) found->unsorted = 1;
 }
 
-/* A thread a place in the order of rows */
+/* Each thread has a place in the order of rows */
 __global__ static void __launch_bounds__(Threads) StoresKernel(StagedPattern A, StagedFound *found)
 {
   const PetscCount   r      = blockIdx.x * (PetscCount)Threads + threadIdx.x;

@@ -15,7 +15,7 @@ static __device__ __forceinline__ void WalkPanel(const StagedPattern &A, PetscIn
   static constexpr int Ahead = 4;
   const PetscCount     begin = A.i[p * A.panel], end = A.order ? begin : A.i[A.End(p)];
 
-  if (A.order) /* a warp a row */
+  if (A.order) /* each warp has a row */
     for (PetscCount r = (PetscCount)p * A.panel + threadIdx.x / WarpSize; r < A.End(p); r += InspectThreads / WarpSize)
       for (PetscCount e = A.i[A.order[r]] + threadIdx.x % WarpSize; e < A.i[A.order[r] + 1]; e += WarpSize) what(e, A.j[e]);
   for (PetscCount e = begin + threadIdx.x; e < end; e += Ahead * InspectThreads) {
@@ -39,7 +39,7 @@ struct FootprintsTo {
   const PetscCount   *mapfirst;
 };
 
-/* A thread block a panel. With scattered: says so there, where it would have to read the entries often, and counts none. */
+/* Each thread block has a panel. With scattered: says so there, where it would have to read the entries often, and counts none. */
 __global__ static void __launch_bounds__(InspectThreads, 4) FootprintKernel(StagedPattern A, FootprintsTo to, int *scattered)
 {
   __shared__ GallopFootprintMarks<InspectThreads, InspectWords> marks;
@@ -94,7 +94,7 @@ PetscErrorCode TiledSpMMMeasureFootprints(const TiledSpMM *t, const StagedPatter
 /* Panels in the upper bits, columns in the lower ones: sorted, and each one once, they are the footprints */
 using PanelKey = unsigned long long;
 
-/* A thread block a panel: the keys of its entries */
+/* Each thread block has a panel: the keys of its entries */
 __global__ static void __launch_bounds__(InspectThreads) PanelKeysKernel(StagedPattern A, int colbits, PanelKey *__restrict__ keys)
 {
   const PetscInt p = (PetscInt)blockIdx.x;
@@ -102,7 +102,7 @@ __global__ static void __launch_bounds__(InspectThreads) PanelKeysKernel(StagedP
   WalkPanel(A, p, [&](PetscCount e, PetscInt col) { keys[e] = (PanelKey)p << colbits | (PanelKey)col; });
 }
 
-/* A thread a panel */
+/* Each thread has a panel */
 __global__ static void __launch_bounds__(Threads) SizesKernel(PetscInt panels, int colbits, const PanelKey *__restrict__ keys, const PetscCount *__restrict__ num, PetscInt *__restrict__ size)
 {
   const PetscCount p = blockIdx.x * (PetscCount)Threads + threadIdx.x;
@@ -110,7 +110,7 @@ __global__ static void __launch_bounds__(Threads) SizesKernel(PetscInt panels, i
   if (p < panels) size[p] = (PetscInt)(LowerBound(keys, 0, *num, (PanelKey)(p + 1) << colbits) - LowerBound(keys, 0, *num, (PanelKey)p << colbits));
 }
 
-/* A thread a key: its column to map, where there is one; else whether it begins a line, which are counted in *lines */
+/* Each thread has a key: its column to map, where there is one; else whether it begins a line, which are counted in *lines */
 __global__ static void __launch_bounds__(Threads) KeysKernel(int colbits, const PanelKey *__restrict__ keys, const PetscCount *__restrict__ num, PetscInt *__restrict__ map, unsigned long long *lines)
 {
   const PetscCount k      = blockIdx.x * (PetscCount)Threads + threadIdx.x;

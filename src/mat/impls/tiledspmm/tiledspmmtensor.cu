@@ -7,7 +7,7 @@
 #include "tiledspmmproduct.h"
 #include "tiledspmmtiles.h"
 
-static constexpr int TensorThreads = 128, TensorWarps = TensorThreads / WarpSize, TensorBlocks = 5; /* of a multiprocessor: registers for 20 warps. dense4k takes 68 us so, not 108 */
+static constexpr int TensorThreads = 128, TensorWarps = TensorThreads / WarpSize, TensorBlocks = 5; /* per multiprocessor: registers for 20 warps. dense4k takes 68 us so, not 108 */
 
 /*
   The transpose of C += A B: from each lane a pair of neighbours in columns lane / 4 and lane / 4 + 8 of B, rows 2 (lane % 4) and the next one, and of row lane / 4 of a tile the same two columns; sums of
@@ -162,7 +162,7 @@ __global__ static void __launch_bounds__(TensorThreads, TensorBlocks) TensorKern
 
 static constexpr PetscInt   LeastColumns = 8, MostColumns = 32; /* at once: what an instruction has half of, and what registers hold */
 static constexpr int        TilesAtOnce = 4;                    /* dense4k takes 105 us with two, not 68 */
-static constexpr PetscCount LeastWarps  = 8;                    /* of a multiprocessor: these hide latencies */
+static constexpr PetscCount LeastWarps  = 8;                    /* per multiprocessor: these hide latencies */
 
 /* TiledSpMMHasTensor - Whether the kernel has been compiled for the GPU with the instructions for it */
 PetscErrorCode TiledSpMMHasTensor(PetscBool *has)

@@ -51,7 +51,7 @@ struct PartsOfPanel {
   }
 };
 
-/* Where parts begin: a warp a panel, a lane a cut, which finds its place among those of the other rows */
+/* Where parts begin: each warp has a panel, each lane a cut, and finds its place among those of the other rows */
 __global__ static void __launch_bounds__(Threads) CutKernel(const Panels A, const PartsOfPanel parts, const Parts to)
 {
   const PetscInt *const __restrict__ j         = A.j;
@@ -344,7 +344,7 @@ TILEDSPMM_ALLOCATE(AllocateUnits, TILEDSPMM_UNITS)
 /* Tiles of a unit, on average, where panels have many: units enough for all multiprocessors. More cost more than they spread. */
 static PetscCount UnitSize(const TiledSpMM *t, double entries)
 {
-  static constexpr PetscCount Least = 16, Warps = 16; /* tiles; of a multiprocessor */
+  static constexpr PetscCount Least = 16, Warps = 16; /* tiles; warps per multiprocessor */
 
   return t->options.segment ? (PetscCount)t->options.segment : PetscMax(Least, (PetscCount)((double)t->nz / entries) / (Warps * t->multiprocessors));
 }

@@ -264,7 +264,7 @@ static bool IsShort(const TiledSpMM *t, int lanes)
   return t->nz < (PetscCount)ShortEntries * t->nseg && t->nseg >= (PetscCount)(RowsThreads / lanes) * ShortEach * RowsBlocks * t->multiprocessors;
 }
 
-/* Whether with so many parts there are no more lanes than the GPU runs at once, and some entries for each */
+/* Whether with parts parts there are no more lanes than the GPU runs at once, and some entries for each */
 static bool HasParts(const TiledSpMM *t, int lanes, int parts)
 {
   return parts * lanes <= WarpSize && (PetscCount)parts * lanes * t->nseg <= (PetscCount)MultiprocessorThreads * t->multiprocessors && t->nz >= (PetscCount)parts * PartEntries * t->nseg;
@@ -278,7 +278,7 @@ static int Parts(const TiledSpMM *t, int lanes)
   return parts;
 }
 
-/* TiledSpMMTransposedPlan - Where there is room for what so many columns need: with less, fewer are computed at once */
+/* TiledSpMMTransposedPlan - Where there is room for what that number of columns needs: with less, fewer are computed at once */
 TiledSpMMPlan TiledSpMMTransposedPlan(const TiledSpMM *t, PetscInt columns)
 {
   const int lanes = LanesFor(columns), teams = RowsThreads / lanes, parts = Parts(t, lanes);
