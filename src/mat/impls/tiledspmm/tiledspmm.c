@@ -12,11 +12,11 @@
                                    for a stage, and no more than 16 with panels of more than 256 rows; at most 16 cached, 8 with complex numbers; at least 8 by tensor cores. The transposed kernel has no use for it.
 . -mat_tiledspmm_segment <0>     - most entries of a segment: cached and transposed cut longer rows into segments, and tensor what is more than twice as many tiles of eight rows; 0 chooses: the mean length of rows, at least 32, where the lengths' standard
                                    deviation is above the mean; and where there are fewer rows than the multiprocessors work on, what gives each of them enough
-. -mat_tiledspmm_utilization <0.65> - U, GPU blocks of 512 rows for each multiprocessor, below which the GPU is underutilized: then rows of at least four times U mu entries, mu being the mean, are
+. -mat_tiledspmm_utilization <0.65> - U, thread blocks of 512 rows for each multiprocessor, below which the GPU is underutilized: then rows of at least four times U mu entries, mu being the mean, are
                                    cut into segments of U mu, at least 32; 0 for never
 . -mat_tiledspmm_imbalance <1>   - standard deviation of the lengths of rows over their mean above which rows are cut into segments of the mean length, or of U mu where that is less
-. -mat_tiledspmm_panel <256>     - staged, and on the host: rows of a panel, which is what a GPU block computes: a multiple of 32, at most 512
-. -mat_tiledspmm_stage <512>     - staged, and on the host: most rows of B that a GPU block has in shared memory at once, at most 4096
+. -mat_tiledspmm_panel <256>     - staged, and on the host: rows of a panel, which is what a thread block computes: a multiple of 32, at most 512
+. -mat_tiledspmm_stage <512>     - staged, and on the host: most rows of B that a thread block has in shared memory at once, at most 4096
 . -mat_tiledspmm_reorder <choose> - staged, and on the host: whether rows with like patterns share panels, wherever they are in the matrix: never, always, or choose, where that takes
                                    at most two thirds of the memory traffic for B and C, with C stored here and there
 . -mat_tiledspmm_least <0>       - fewest columns of B with which products are TiledSpMM's; 0 chooses: 2 on the GPU, none on the host. Others `MATAIJ` or `MATAIJCUSPARSE` computes, those with one
@@ -80,11 +80,11 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
 
   PetscFunctionBegin;
   (void)prefix;
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_panel", "Rows of a panel, which a GPU block computes: a multiple of 32", "TILEDSPMM", &o->panel, TILEDSPMM_WARP, TILEDSPMM_MAX_PANEL));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_stage", "Most rows of B that a GPU block has in shared memory at once", "TILEDSPMM", &o->stage, 1, TILEDSPMM_MAX_STAGE));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a GPU block computes at once: a power of two", "TILEDSPMM", &o->columns, 0, TILEDSPMM_MAX_COLUMNS));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_panel", "Rows of a panel, which a thread block computes: a multiple of 32", "TILEDSPMM", &o->panel, TILEDSPMM_WARP, TILEDSPMM_MAX_PANEL));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_stage", "Most rows of B that a thread block has in shared memory at once", "TILEDSPMM", &o->stage, 1, TILEDSPMM_MAX_STAGE));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a thread block computes at once: a power of two", "TILEDSPMM", &o->columns, 0, TILEDSPMM_MAX_COLUMNS));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_segment", "Most entries of a segment of a row, without stages on the GPU; 0 chooses", "TILEDSPMM", &o->segment, 0, PETSC_INT_MAX));
-  PetscCall(PetscOptionsReal("-mat_tiledspmm_utilization", "GPU blocks of rows for each multiprocessor below which long rows are cut, without stages on the GPU", "TILEDSPMM", o->utilization, &o->utilization, NULL));
+  PetscCall(PetscOptionsReal("-mat_tiledspmm_utilization", "Thread blocks of rows for each multiprocessor below which long rows are cut, without stages on the GPU", "TILEDSPMM", o->utilization, &o->utilization, NULL));
   PetscCall(PetscOptionsReal("-mat_tiledspmm_imbalance", "Standard deviation of the lengths of rows over their mean above which long rows are cut, without stages on the GPU", "TILEDSPMM", o->imbalance, &o->imbalance, NULL));
   PetscCall(PetscOptionsEnum("-mat_tiledspmm_kernel", "What computes products on the GPU", "TILEDSPMM", TiledSpMMKernels, (PetscEnum)o->kernel, (PetscEnum *)&o->kernel, NULL));
   PetscCall(PetscOptionsEnum("-mat_tiledspmm_reorder", "Whether panels have rows in the order of their patterns", "TILEDSPMM", TiledSpMMReorders, (PetscEnum)o->reorder, (PetscEnum *)&o->reorder, NULL));
@@ -99,7 +99,7 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a product with so many columns is TiledSpMM's, at a place. Where nothing is asked for, none is on the host: staging takes more there than it saves, docs/tiledspmm.md. */
+/* Whether a product with a number of columns is TiledSpMM's, at a place. Where nothing is asked for, none is on the host: staging takes more there than it saves, docs/tiledspmm.md. */
 static PetscBool TiledSpMMWantsDense(const void *options, PetscMemType memtype, PetscInt columns)
 {
   const TiledSpMMOptions *o = (const TiledSpMMOptions *)options;

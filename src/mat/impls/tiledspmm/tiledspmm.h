@@ -5,8 +5,8 @@
 
     Optimizing Tiled Sparse Matrix Multiplication with Performance Modeling on GPUs, sections 2.5 and 3
 
-  Staged: a GPU block computes a row panel, a thread a row of it. The rows of B that a panel refers to are its footprint. The footprint, in order, is cut into
-  stages that fit in shared memory: a GPU block loads a stage of B, R columns at a time, adds its products to what its threads hold in registers, R outputs each, and goes
+  Staged: a thread block computes a row panel, each thread one of its rows. The rows of B that a panel refers to are its footprint. The footprint, in order, is cut into
+  stages that fit in shared memory: a thread block loads a stage of B, R columns at a time, adds its products to what its threads hold in registers, R outputs each, and goes
   on to the next stage. So an entry of A is read once for R columns, by a two-byte index (B_IS) into the stage, and a row of B once for a panel.
 
   The entries of a panel that belong to a stage are in S-ELL: the 32 rows of a warp are stored column by column, as wide as the longest of them has entries in that stage.
@@ -20,11 +20,11 @@
 #include <gallop/formatimpl.h>
 
 #define TILEDSPMM_WARP         32   /* rows that are padded together: the width of a warp */
-#define TILEDSPMM_MAX_PANEL    512  /* with 512 threads a GPU block, each can have 128 registers: R = 16 outputs and what else it needs */
-#define TILEDSPMM_MAX_STAGE    4096 /* two bytes could tell more rows of B apart, but one column of so many complex numbers is all the shared memory that some GPUs have */
+#define TILEDSPMM_MAX_PANEL    512  /* with 512 threads per thread block, each can have 128 registers: R = 16 outputs and what else it needs */
+#define TILEDSPMM_MAX_STAGE    4096 /* two bytes could tell more rows of B apart, but one column of 4096 complex numbers is all the shared memory that some GPUs have */
 #define TILEDSPMM_MAX_COLUMNS  32
 #define TILEDSPMM_LEAST_DEVICE 2
-#define TILEDSPMM_FEW          32 /* partial sums of a row that a warp adds */
+#define TILEDSPMM_FEW          32 /* partial sums of a row, up to which a single warp adds them */
 #define TILEDSPMM_TILE_ROWS    8  /* of a tile, and its columns: what tensor cores multiply with sixteen columns of B at once */
 #define TILEDSPMM_TILE_COLS    8
 
@@ -80,7 +80,7 @@ typedef struct {
   PetscScalar    *value;      /* [stored] */
   PetscInt       *from;       /* [stored] which entry of CSR it is, -1 for padding: for new values */
 
-  /* without stages: rows in segments of at most so many entries (0: each row is one), in the order of CSR */
+  /* without stages: rows in segments of at most segment entries (0: each row is one), in the order of CSR */
   PetscInt    segment;
   PetscCount  nseg, slices;                   /* slices of TILEDSPMM_WARP segments, for the cached kernel: padded to the longest, entry k of lane l is at slicedispl + TILEDSPMM_WARP k + l */
   PetscCount  nsplit, nslots;                 /* rows of several segments, and their segments, which have partial sums */
@@ -103,7 +103,7 @@ typedef struct {
   PetscScalar     *work;      /* on the host: the staged part of B and the sums of a panel. On the GPU: B transposed, and partial sums */
   size_t           workbytes; /* on the GPU, where it is made for the columns of the products */
   size_t           bytes;     /* of these arrays without work */
-  size_t           shared;    /* bytes of shared memory that a GPU block can have, 0 on the host */
+  size_t           shared;    /* bytes of shared memory that a thread block can have, 0 on the host */
   int              multiprocessors;
   PetscBool        scattered; /* loads of B by the cached kernel touch much more than they need */
   PetscBool        overlaps;  /* kernels may start while the one before them ends, and load entries then */
@@ -169,10 +169,10 @@ static inline size_t TiledSpMMBytes(const TiledSpMM *t)
   return bytes;
 }
 
-/* Most threads of a GPU block with R outputs each: a thread can have 128 registers, and where it holds more than 16 outputs 255 */
+/* Most threads of a thread block with R outputs each: a thread can have 128 registers, and where it holds more than 16 outputs 255 */
 #define TILEDSPMM_MAX_THREADS(R) ((R) > 16 ? TILEDSPMM_MAX_PANEL / 2 : TILEDSPMM_MAX_PANEL)
 
-/* R of the staged kernel and of its model: as asked for, or fewer where the stages of so many do not fit in shared memory, or the outputs of large panels not in registers */
+/* R of the staged kernel and of its model: as asked for, or fewer where stages of R columns do not fit in shared memory, or the outputs of large panels not in registers */
 static inline PetscInt TiledSpMMStagedColumns(const TiledSpMM *t)
 {
   PetscInt R = t->options.columns ? t->options.columns : 8;
@@ -199,18 +199,18 @@ typedef struct {
 
 /* How a kernel without stages computes a product */
 typedef struct {
-  PetscInt columns;  /* of B that a GPU block computes: cached, GPU blocks for all columns run side by side, transposed, one launch follows the other */
+  PetscInt columns;  /* of B that a thread block computes: cached, thread blocks for all columns run side by side, transposed, one launch follows the other */
   PetscInt entries;  /* of a segment that are under way at once */
-  PetscInt segments; /* of a GPU block */
+  PetscInt segments; /* of a thread block */
   PetscInt each;     /* segments of a thread or team, one after the other */
-  PetscInt resident; /* GPU blocks that a multiprocessor has at once */
+  PetscInt resident; /* thread blocks that a multiprocessor has at once */
 } TiledSpMMPlan;
 
 /* What the model has to know of a GPU */
 typedef struct {
-  PetscLogDouble bandwidth; /* of memory in bytes a second, as measured, 0 where there was no room to measure it */
+  PetscLogDouble bandwidth; /* of memory in bytes per second, as measured, 0 where there was no room to measure it */
   PetscLogDouble clock;     /* in 1/s */
-  PetscLogDouble l1, l2;    /* bytes of the caches, of L1 a multiprocessor's */
+  PetscLogDouble l1, l2;    /* bytes of the caches: of L1, what each multiprocessor has */
   PetscInt       multiprocessors;
 } TiledSpMMMachine;
 
@@ -266,9 +266,10 @@ PETSC_EXTERN PetscErrorCode TiledSpMMSortRows(PetscInt, const PetscInt[], const 
 PETSC_EXTERN PetscErrorCode TiledSpMMCopyToHost(const TiledSpMM *, TiledSpMM **);
 PETSC_EXTERN PetscErrorCode TiledSpMMDestroyHostCopy(TiledSpMM **);
 PETSC_EXTERN PetscErrorCode TiledSpMMGetModel(const TiledSpMM *, TiledSpMMModel *); /* of a structure on the host */
+PETSC_INTERN PetscErrorCode TiledSpMMUnstagedToCSR(const TiledSpMM *, PetscInt **, PetscInt **);
 PETSC_EXTERN PetscErrorCode TiledSpMMPredict(const TiledSpMM *, const PetscInt[], const TiledSpMMPlan *, const TiledSpMMMachine *, PetscInt, TiledSpMMPrediction *);
 #if defined(PETSC_HAVE_CUDA)
-PETSC_EXTERN PetscErrorCode TiledSpMMGetPlan(const TiledSpMM *, PetscInt, TiledSpMMPlan *); /* for so many columns */
+PETSC_EXTERN PetscErrorCode TiledSpMMGetPlan(const TiledSpMM *, PetscInt columns, TiledSpMMPlan *);
 PETSC_INTERN PetscErrorCode TiledSpMMGetMachine(const TiledSpMM *, TiledSpMMMachine *);
 PETSC_INTERN PetscErrorCode TiledSpMMViewTimes(const TiledSpMM *, const TiledSpMMModel *, PetscViewer); /* of a host copy of what the GPU has */
 #endif

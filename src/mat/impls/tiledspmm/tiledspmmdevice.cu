@@ -1,141 +1,26 @@
-/* TiledSpMM on the GPU: which kernel a matrix is for, and what is common to them */
+/* TiledSpMM on the GPU: its functions for the base, which are those of the kernel that a matrix is for */
 
-#include "../common/footprint.h"
-#include "tiledspmmdevice.h"
+#include "tiledspmmbuild.h"
 
-static constexpr int Threads = 256;
-
-/* ---------------------------------------------------------------- what is looked at before the choice */
-
-/* Sums over rows, or, for lines, over some of them */
-struct Looked {
-  double             squares;                                   /* of lengths */
-  unsigned long long lines, footprint, entries, tiles, intiles; /* of the entries those in tiles that were counted */
-  int                longest;
+/* By TiledSpMMKernel: new values for the arrays of the build, products, and how these are computed, without stages */
+static const struct {
+  PetscErrorCode (*refresh)(TiledSpMM *, const GallopCSR *);
+  PetscErrorCode (*apply)(TiledSpMM *, const GallopDenseProduct *, PetscBool *);
+  TiledSpMMPlan (*plan)(const TiledSpMM *, PetscInt);
+} Kernels[] = {
+  {TiledSpMMStagedRefresh,   TiledSpMMStagedApply,     NULL                   },
+  {TiledSpMMSegmentsRefresh, TiledSpMMCachedApply,     TiledSpMMCachedPlan    },
+  {TiledSpMMSegmentsRefresh, TiledSpMMTransposedApply, TiledSpMMTransposedPlan},
+  {TiledSpMMTensorRefresh,   TiledSpMMTensorApply,     TiledSpMMTensorPlan    },
 };
 
-static constexpr int LookedEntries = 64;    /* of a row, at most, where lines are counted */
-static constexpr int LookedLines   = 65536; /* that are told apart by a bit each; others with the same bit count as one. Tiles likewise. */
+static_assert(sizeof(Kernels) / sizeof(Kernels[0]) == TILEDSPMM_CHOOSE, "a line for each kernel, in their order");
 
-/* Whether a number's bit, which some others have too, is not there yet; then it is */
-static __device__ __forceinline__ bool IsNew(unsigned int bits[LookedLines / WarpSize], PetscCount number)
+/* TiledSpMMGetPlan - How a product with that number of columns is computed without stages, where there is room for what it needs */
+PetscErrorCode TiledSpMMGetPlan(const TiledSpMM *t, PetscInt columns, TiledSpMMPlan *plan)
 {
-  const unsigned int place = (unsigned int)((unsigned long long)number * 0x9e3779b97f4a7c15ull >> 40) % LookedLines, bit = 1u << place % WarpSize;
-
-  return !(atomicOr(&bits[place / WarpSize], bit) & bit);
-}
-
-/*
-  Lengths of all rows; of every step-th GPU block's, the lines of B that 32 rows touch at once, one of their entries each, its footprint, the lines that all its rows touch, and its tiles
-*/
-__global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, int step, Looked *looked)
-{
-  __shared__ unsigned int bits[LookedLines / WarpSize], tilebits[LookedLines / WarpSize];
-  const PetscCount        row   = blockIdx.x * (PetscCount)Threads + threadIdx.x;
-  const int               lane  = threadIdx.x % WarpSize;
-  const PetscInt          begin = row < m ? i[row] : 0, len = row < m ? i[row + 1] - begin : 0;
-  const double            squares = GallopGroupSum((double)len * (double)len, WarpSize);
-  const int               most    = (int)GallopWarpMax((unsigned int)(len > PETSC_INT32_MAX ? PETSC_INT32_MAX : len));
-  unsigned int            lines = 0, entries = 0, footprint = 0, tiles = 0, intiles = 0;
-
-  if (lane == 0) {
-    atomicAdd(&looked->squares, squares);
-    atomicMax(&looked->longest, most);
-  }
-  if (blockIdx.x % step) return;
-  for (int w = threadIdx.x; w < LookedLines / WarpSize; w += Threads) bits[w] = tilebits[w] = 0;
-  __syncthreads();
-  long long cut = len > LookedEntries ? (long long)j[begin + LookedEntries - 1] : PETSC_INT_MAX; /* up to which all rows of a tile are looked at */
-  for (int by = TILEDSPMM_TILE_ROWS / 2; by; by /= 2) cut = min(cut, __shfl_xor_sync(0xffffffffu, cut, by));
-  for (int k = 0; k < most && k < LookedEntries; k++) {
-    const bool       entry  = k < len;
-    const PetscCount column = entry ? j[begin + k] : 0, line = entry ? column * (PetscCount)sizeof(PetscScalar) / TILEDSPMM_LINE : -1;
-    const PetscCount before = __shfl_up_sync(0xffffffffu, (long long)line, 1);
-    const bool       first  = entry && (lane == 0 || line != before);
-
-    lines += __popc(__ballot_sync(0xffffffffu, first));
-    entries += __popc(__ballot_sync(0xffffffffu, entry));
-    footprint += __popc(__ballot_sync(0xffffffffu, first && IsNew(bits, line)));
-    intiles += __popc(__ballot_sync(0xffffffffu, entry && column <= cut));
-    tiles += __popc(__ballot_sync(0xffffffffu, entry && column <= cut && IsNew(tilebits, column / TILEDSPMM_TILE_COLS * (Threads / TILEDSPMM_TILE_ROWS) + threadIdx.x / TILEDSPMM_TILE_ROWS)));
-  }
-  if (lane == 0 && entries) {
-    atomicAdd(&looked->lines, (unsigned long long)lines);
-    atomicAdd(&looked->footprint, (unsigned long long)footprint);
-    atomicAdd(&looked->tiles, (unsigned long long)tiles);
-    atomicAdd(&looked->intiles, (unsigned long long)intiles);
-    atomicAdd(&looked->entries, (unsigned long long)entries);
-  }
-}
-
-static PetscErrorCode Look(const GallopCSR *csr, Looked *looked, PetscBool *done)
-{
-  const PetscCount blocks = ((PetscCount)csr->m + Threads - 1) / Threads, most = 1024; /* GPU blocks that count lines */
-  void            *memory;
-  cudaStream_t     stream;
-
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(GallopDeviceMalloc(sizeof(*looked), &memory));
-  *done = (PetscBool)(memory != NULL);
-  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopDeviceZero(memory, sizeof(*looked)));
-  LookKernel<<<(unsigned int)blocks, Threads, 0, stream>>>(csr->m, csr->i, csr->j, (int)(blocks / most + 1), (Looked *)memory);
-  GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(looked, memory, sizeof(*looked)));
-  PetscCall(GallopDeviceRelease(sizeof(*looked), memory));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---------------------------------------------------------------- the choice */
-
-static const double   CachedLines  = 3;   /* to which the cached kernel is the faster one, where rows are alike: bytes of lines that loads of B touch, over those that they need */
-static const PetscInt SegmentLeast = 32;  /* more segments cost more than they spread */
-static const PetscInt Resident     = 512; /* rows of a GPU block as the paper's U counts them: what a multiprocessor works on at once, with few columns */
-static const PetscInt Worth        = 4;   /* segments that the longest row shall have, where rows are cut for want of rows */
-
-/*
-  The size of segments, 0 for none, after the chart of Figure 6: U mu where U, GPU blocks of rows for each multiprocessor, is low; the mean where rows are too unlike. U mu gives each
-  multiprocessor as many segments as it works on at once.
-*/
-static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked)
-{
-  const double    mu = (double)t->nz / t->m, squares = looked->squares / t->m - mu * mu, sigma = squares > 0 ? sqrt(squares) : 0;
-  const PetscReal U    = (PetscReal)t->m / ((PetscReal)Resident * t->multiprocessors);
-  const PetscInt  even = PetscMax(SegmentLeast, (PetscInt)(t->nz / ((PetscCount)Resident * t->multiprocessors))); /* U mu */
-  PetscInt        size = t->options.segment;
-
-  if (!size && sigma > (double)t->options.imbalance * mu) size = PetscMax(SegmentLeast, PetscMin(even, (PetscInt)mu));
-  else if (!size && U < t->options.utilization && looked->longest / Worth >= even) size = even;
-  return size && size < looked->longest ? size : 0;
-}
-
-/* Tiles have their first column, and those behind it, in a PetscInt, and its number and the values before them in 32 bits */
-static bool FitTiles(const TiledSpMM *t, const Looked *looked)
-{
-  return t->n <= PETSC_INT_MAX - TILEDSPMM_TILE_COLS && t->n / TILEDSPMM_TILE_COLS < PETSC_INT32_MAX && looked->longest <= PETSC_INT32_MAX / TILEDSPMM_TILE_ROWS;
-}
-
-/*
-  Entries that are close together, in tiles, are for tensor cores. Neighbouring rows that name the same lines at once are what the cached kernel is for. Where 32 columns of B fit in L2 it is the faster one too if they do so one after the other, as nothing
-  has to be copied first. Segments of one row name rows of B that are far apart.
-*/
-static PetscErrorCode ChooseKernel(TiledSpMM *t, const Looked *looked, PetscInt segment, bool tiles)
-{
-  static constexpr PetscCount Columns = 32;
-  const double                needed  = (double)looked->entries * (double)sizeof(PetscScalar) / TILEDSPMM_LINE; /* lines, were each used whole and once */
-  int                         device, l2;
-  PetscBool                   near, tensor = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
-  t->scattered = (PetscBool)((double)looked->lines > CachedLines * needed);
-  near         = (PetscBool)((double)looked->footprint <= needed && t->n * Columns * (PetscCount)sizeof(PetscScalar) <= l2);
-  if (t->kernel == TILEDSPMM_TENSOR && !tiles) t->kernel = TILEDSPMM_CHOOSE;
-  if (t->kernel == TILEDSPMM_CHOOSE && tiles && TiledSpMMIsDense((double)looked->intiles, (double)looked->tiles)) PetscCall(TiledSpMMHasTensor(&tensor));
-  if (tensor) t->kernel = TILEDSPMM_TENSOR;
-  else if (t->kernel == TILEDSPMM_CHOOSE) t->kernel = !segment && (!t->scattered || near) ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
+  *plan = (*Kernels[t->kernel].plan)(t, columns);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -204,27 +89,26 @@ static PetscErrorCode Begin(const TiledSpMMOptions *options, const GallopCSR *cs
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Builds what the kernel needs that is asked for or chosen; without tiles where they cannot be had, as columns do not increase */
+/* Builds for the kernel that is asked for or chosen; without tiles where they turn out not to be there */
 static PetscErrorCode BuildUnstaged(TiledSpMM *t, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
 {
   const TiledSpMMOptions options = t->options;
-  Looked                 looked;
-  PetscInt               segment;
+  TiledSpMMChoice        choice;
 
   PetscFunctionBegin;
-  PetscCall(Look(csr, &looked, done));
+  PetscCall(TiledSpMMChoose(t, csr, &choice, done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  *done   = PETSC_FALSE;
-  segment = SegmentSize(t, &looked);
-  PetscCall(ChooseKernel(t, &looked, segment, FitTiles(t, &looked)));
+  t->scattered = choice.scattered;
+  t->kernel    = choice.kernel;
   if (t->kernel == TILEDSPMM_TENSOR) {
-    PetscCall(TiledSpMMTensorBuild(t, csr, looked.longest, looked.tiles ? (double)looked.intiles / (double)looked.tiles : 1, maxbytes, done));
+    PetscCall(TiledSpMMTensorBuild(t, csr, choice.longest, choice.tilesize, maxbytes, done));
     if (*done) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(FreeArrays(t));
     PetscCall(Begin(&options, csr, t));
-    PetscCall(ChooseKernel(t, &looked, segment, false));
+    t->scattered = choice.scattered;
+    t->kernel    = choice.untiled;
   }
-  PetscCall(TiledSpMMSegmentsBuild(t, csr, segment, maxbytes, done));
+  PetscCall(TiledSpMMSegmentsBuild(t, csr, choice.segment, maxbytes, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -239,7 +123,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscCall(PetscNew(&t));
   data = t;
   PetscCall(Begin((const TiledSpMMOptions *)options, csr, t));
-  if (t->kernel == TILEDSPMM_STAGED || (PetscCount)t->m / Threads >= PETSC_INT32_MAX) {
+  if (t->kernel == TILEDSPMM_STAGED || (PetscCount)t->m / Threads >= PETSC_INT32_MAX) { /* more rows than grids with a thread for each have place for */
     t->kernel = TILEDSPMM_STAGED;
     PetscCall(TiledSpMMStagedBuild(t, csr, maxbytes, &done));
   } else PetscCall(BuildUnstaged(t, csr, maxbytes, &done));
@@ -253,21 +137,19 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
   TiledSpMM *t = (TiledSpMM *)data;
 
   PetscFunctionBegin;
-  if (t->kernel == TILEDSPMM_STAGED) PetscCall(TiledSpMMStagedRefresh(t, csr));
-  else if (t->kernel == TILEDSPMM_TENSOR) PetscCall(TiledSpMMTensorRefresh(t, csr));
-  else PetscCall(TiledSpMMSegmentsRefresh(t, csr));
+  PetscCall((*Kernels[t->kernel].refresh)(t, csr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *p, PetscBool *done)
 {
-  TiledSpMM *t = (TiledSpMM *)data;
+  TiledSpMM   *t = (TiledSpMM *)data;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
-  *done = PETSC_TRUE;
-  if (t->kernel == TILEDSPMM_STAGED) PetscCall(TiledSpMMStagedApply(t, p));
-  else if (t->kernel == TILEDSPMM_TENSOR) PetscCall(TiledSpMMTensorApply(t, p, done));
-  else PetscCall(TiledSpMMSegmentsApply(t, p, done));
+  PetscCall((*Kernels[t->kernel].apply)(t, p, done));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (*done) PetscCallCUDA(GallopNotFresh(stream, &t->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

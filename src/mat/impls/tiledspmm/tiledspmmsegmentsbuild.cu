@@ -1,0 +1,222 @@
+/*
+  The segments that TiledSpMM's cached and transposed kernels have: rows of A, long ones cut. How many there are is counted, then the arrays are filled.
+*/
+
+#include <cub/device/device_scan.cuh>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/iterator/transform_iterator.h>
+#include "tiledspmmbuild.h"
+
+/* ---------------------------------------------------------------- count */
+
+/* Segments of a row; none of the row behind the last, which ends the sums */
+struct SegmentsOfRow {
+  const PetscInt *i;
+  PetscInt        m, segment;
+
+  __host__ __device__ Pieces operator()(PetscInt r) const
+  {
+    const PetscInt   len = r < m ? i[r + 1] - i[r] : 0;
+    const PetscCount num = r < m ? (len > segment ? (len + segment - 1) / segment : 1) : 0;
+
+    return PiecesOf(num, 1);
+  }
+};
+
+/* What is needed until the segments are there: of the rows before each, where rows are cut, and room for sums */
+struct SegmentsWork {
+  Pieces *before;
+  char   *cub;
+  size_t  cubbytes;
+};
+
+static PetscErrorCode MeasureScans(const TiledSpMM *t, const SegmentsOfRow &rows, SegmentsWork *w, cudaStream_t stream)
+{
+  const auto       each     = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), rows);
+  PetscCount      *count    = NULL;
+  const PetscCount most     = t->segment ? t->m + t->nz / t->segment : t->m; /* segments: each but the last of a row is full */
+  size_t           bytes[2] = {0, 0};
+
+  PetscFunctionBegin;
+  if (t->segment) PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, bytes[0], each, w->before, PiecesAdd(), Pieces{0, 0, 0, 0}, (PetscCount)t->m + 1, stream));
+  if (t->kernel == TILEDSPMM_CACHED) PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[1], count, count, most / WarpSize + 2, stream));
+  w->cubbytes = PetscMax(bytes[0], bytes[1]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* How many segments there are, which is asked before there is room for them */
+static PetscErrorCode CountSegments(TiledSpMM *t, const SegmentsOfRow &rows, SegmentsWork *w, cudaStream_t stream)
+{
+  const auto each = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), rows);
+  Pieces     all;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, each, w->before, PiecesAdd(), Pieces{0, 0, 0, 0}, (PetscCount)t->m + 1, stream));
+  PetscCall(GallopDeviceCopyOut(&all, w->before + t->m, sizeof(all)));
+  t->nseg = all.num;
+  SetSplits(t, all);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- fill */
+
+/* The arrays that SegmentsKernel fills */
+struct SegmentArrays {
+  PetscCount nseg, nslots;
+  PetscInt  *ptr, *row;
+  SplitRows  splits;
+
+  explicit SegmentArrays(const TiledSpMM *t) : nseg(t->nseg), nslots(t->nslots), ptr(t->segptr), row(t->segrow), splits(t) { }
+};
+
+/* A thread for each row, and one for each segment of rows that have several, which are those with partial sums: a row may have millions */
+__global__ static void __launch_bounds__(Threads) SegmentsKernel(const SegmentsOfRow rows, const Pieces *__restrict__ before, const SegmentArrays to)
+{
+  const PetscCount r               = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+  PetscInt *const __restrict__ ptr = to.ptr, *const __restrict__ row = to.row;
+
+  if (r < to.nslots) {
+    const PetscInt   of = LastNotAbove(rows.m - 1, r, [&](PetscInt k) { return before[k].slots; });
+    const PetscCount k = r - before[of].slots, at = before[of].num + k;
+
+    ptr[at] = rows.i[of] + (PetscInt)k * rows.segment;
+    row[at] = (PetscInt)(-1 - r);
+  }
+  if (r > rows.m) return;
+  const Pieces b = before[r], own = rows((PetscInt)r);
+
+  if (r == rows.m) {
+    ptr[to.nseg] = rows.i[r];
+    return;
+  }
+  if (own.num == 1) {
+    ptr[b.num] = rows.i[r];
+    row[b.num] = (PetscInt)r;
+  } else to.splits.Set(own, b, 0, (PetscInt)r);
+}
+
+/* The room of each slice of 32 segments, 0 behind the last. Each warp has a slice. */
+__global__ static void __launch_bounds__(Threads) SlicesKernel(PetscCount nseg, const PetscInt *__restrict__ ptr, PetscCount slices, PetscCount *__restrict__ room)
+{
+  const PetscCount seg  = blockIdx.x * (PetscCount)Threads + threadIdx.x;
+  const PetscInt   len  = seg < nseg ? ptr[seg + 1] - ptr[seg] : 0;
+  PetscInt         most = len;
+
+  for (int by = WarpSize / 2; by; by /= 2) most = max(most, __shfl_xor_sync(0xffffffffu, most, by));
+  if (seg % WarpSize == 0 && seg / WarpSize <= slices) room[seg / WarpSize] = (PetscCount)most * WarpSize;
+}
+
+/* Segments in slices, and what goes into them from CSR: values, and columns where col is not NULL */
+struct SliceArrays {
+  PetscCount        nseg;
+  const PetscInt   *ptr;
+  const PetscCount *slicedispl;
+  PetscInt         *col;
+  PetscScalar      *value;
+};
+
+/* CSR's entries, in slices, with 0 in what is padding, which no product reads */
+__global__ static void __launch_bounds__(Threads) FillKernel(const SliceArrays to, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
+{
+  const PetscInt *const __restrict__ ptr          = to.ptr;
+  const PetscCount *const __restrict__ slicedispl = to.slicedispl;
+  PetscInt *const __restrict__ col                = to.col;
+  PetscScalar *const __restrict__ value           = to.value;
+  const PetscCount seg = blockIdx.x * (PetscCount)Threads + threadIdx.x, slice = seg / WarpSize;
+
+  if (slice * WarpSize >= to.nseg) return;
+  const PetscInt   begin = seg < to.nseg ? ptr[seg] : 0, len = seg < to.nseg ? ptr[seg + 1] - begin : 0;
+  const PetscCount first = slicedispl[slice], width = (slicedispl[slice + 1] - first) / WarpSize;
+
+  for (PetscCount k = 0; k < width; k++) {
+    const PetscCount at = first + k * WarpSize + seg % WarpSize;
+
+    if (col) col[at] = k < len ? j[begin + k] : 0;
+    value[at] = k < len ? a[begin + k] : PetscScalar(0);
+  }
+}
+
+/* The entries, as they are in CSR or in slices; or only their values */
+static PetscErrorCode FillEntries(TiledSpMM *t, const GallopCSR *csr, bool columns, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (t->kernel == TILEDSPMM_CACHED) {
+    const SliceArrays slices = {t->nseg, t->segptr, t->slicedispl, columns ? t->col : NULL, t->value};
+
+    FillKernel<<<GallopBlocksFor(t->slices * WarpSize, Threads), Threads, 0, stream>>>(slices, csr->j, csr->a);
+    GallopCheckLaunch();
+  } else {
+    if (columns) PetscCall(GallopDeviceCopy(t->col, csr->j, (size_t)t->nz * sizeof(*t->col)));
+    PetscCall(GallopDeviceCopy(t->value, csr->a, (size_t)t->nz * sizeof(*t->value)));
+  }
+  t->fresh = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode TiledSpMMSegmentsRefresh(TiledSpMM *t, const GallopCSR *csr)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(FillEntries(t, csr, false, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where segments begin, and the slices of the cached kernel, whose sizes tell how many entries are stored */
+static PetscErrorCode FillSegments(TiledSpMM *t, const GallopCSR *csr, const SegmentsOfRow &rows, SegmentsWork *w, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (t->segment) {
+    SegmentsKernel<<<GallopBlocksFor(PetscMax((PetscCount)t->m + 1, t->nslots), Threads), Threads, 0, stream>>>(rows, w->before, SegmentArrays(t));
+    GallopCheckLaunch();
+  } else PetscCall(GallopDeviceCopy(t->segptr, csr->i, (size_t)(t->m + 1) * sizeof(PetscInt)));
+  if (t->kernel == TILEDSPMM_CACHED) {
+    SlicesKernel<<<GallopBlocksFor(t->slices * WarpSize + 1, Threads), Threads, 0, stream>>>(t->nseg, t->segptr, t->slices, t->slicedispl);
+    GallopCheckLaunch();
+    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, t->slicedispl, t->slicedispl, t->slices + 1, stream));
+    PetscCall(GallopDeviceCopyOut(&t->stored, t->slicedispl + t->slices, sizeof(t->stored)));
+  } else t->stored = t->nz;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- both */
+
+TILEDSPMM_ALLOCATE(AllocateSegments, TILEDSPMM_SEGMENTS)
+TILEDSPMM_ALLOCATE(AllocateColumns, TILEDSPMM_COLUMNS)
+
+/* TiledSpMMSegmentsBuild - For t->kernel, with rows cut where they are longer than segment, which is 0 where none is */
+PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *t, const GallopCSR *csr, PetscInt segment, PetscCount maxbytes, PetscBool *done)
+{
+  const SegmentsOfRow rows = {csr->i, csr->m, segment};
+  SegmentsWork        w    = {};
+  void               *memory;
+  size_t              bytes;
+  PetscBool           room = PETSC_FALSE;
+  cudaStream_t        stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(TiledSpMMKernelsOverlap(&t->overlaps));
+  *done      = PETSC_FALSE;
+  t->segment = segment;
+  t->nseg    = t->m;
+  PetscCall(MeasureScans(t, rows, &w, stream));
+  PetscCall(Allocate(
+    [&](GallopCarver &carver) {
+      if (segment) carver.Take(w.before, (PetscCount)t->m + 1);
+      carver.Take(w.cub, (PetscCount)w.cubbytes);
+    },
+    &bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  if (segment) PetscCall(CountSegments(t, rows, &w, stream));
+  t->slices = t->kernel == TILEDSPMM_CACHED ? (t->nseg + WarpSize - 1) / WarpSize : 0;
+  PetscCall(AllocateSegments(t, &room));
+  if (room) {
+    PetscCall(FillSegments(t, csr, rows, &w, stream));
+    if (FitsMemory(t, maxbytes)) PetscCall(AllocateColumns(t, done));
+    if (*done) PetscCall(FillEntries(t, csr, true, stream));
+  }
+  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
