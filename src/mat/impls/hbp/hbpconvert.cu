@@ -4,7 +4,7 @@
 #include "hbpdevice.h"
 
 /* A thread block for each piece of a long row: its entries from CSR; columns too where they are wanted */
-__global__ static void __launch_bounds__(Threads) LongRowsKernel(HBP h, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, bool columns)
+__global__ static void __launch_bounds__(Threads) LongRowsKernel(HBP h, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, ReadOnly<PetscScalar> a, bool columns)
 {
   const GallopPiece<PetscInt> p = GallopGetPiece(h.longRows.pieceRow, h.longRows.pieceAt, h.longRows.ptr, (PetscInt)blockIdx.x, HBP_PIECE);
 
@@ -47,7 +47,7 @@ struct Entry {
 };
 
 /* A warp for each group: its entries. Where j is not CSR's but sorted, from tells where each entry is in CSR; else it is NULL. */
-__global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, const PetscInt *__restrict__ start, const PetscInt *__restrict__ j, const PetscInt *__restrict__ from, const PetscScalar *__restrict__ a)
+__global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, ReadOnly<PetscInt> start, ReadOnly<PetscInt> j, ReadOnly<PetscInt> from, ReadOnly<PetscScalar> a)
 {
   const PetscCount g = GlobalThread() / WarpSize;
 
@@ -76,7 +76,7 @@ __global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, const Pet
 }
 
 /* A warp for each group: new values. A segment is looked up in its row. */
-__global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a)
+__global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, ReadOnly<PetscScalar> a)
 {
   const PetscCount g = GlobalThread() / WarpSize;
 
@@ -94,7 +94,7 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, const Pet
     [&](PetscInt k) { return a[k]; }, [&](PetscInt at, PetscInt, const PetscScalar &value) { h.data[at] = value; });
 }
 
-__global__ static void RefreshByIndexKernel(HBP h, const PetscScalar *__restrict__ a)
+__global__ static void RefreshByIndexKernel(HBP h, ReadOnly<PetscScalar> a)
 {
   const PetscCount k = GlobalThread();
 

@@ -29,20 +29,20 @@ static __device__ __forceinline__ PetscInt AddOne(PetscInt *to)
 }
 
 /* The row in which each tile of entries begins, and long rows in any order. Clears the counts of all blocks, and of one more. */
-__global__ static void TilesKernel(PetscInt m, PetscInt longRow, const PetscInt *__restrict__ i, PetscInt *__restrict__ tileRow, PetscInt *__restrict__ longRows, PetscCount blocks, HBPCounts *__restrict__ counts, HBPFound *found)
+__global__ static void TilesKernel(PetscInt m, PetscInt longRow, ReadOnly<PetscInt> i, PetscCount blocks, HBPCountWork w, HBPFound *found)
 {
   const PetscCount r = GlobalThread();
 
-  for (PetscCount b = r; b <= blocks; b += (PetscCount)gridDim.x * Threads) counts[b] = {0, 0};
+  for (PetscCount b = r; b <= blocks; b += (PetscCount)gridDim.x * Threads) w.counts[b] = {0, 0};
   if (r >= m) return;
   if (i[r + 1] == i[r]) found->empty = 1;
   if (i[r + 1] - i[r] > longRow) {
     const PetscInt at = AddOne(&found->longRows);
 
-    longRows[at] = (PetscInt)r;
+    w.longRows[at] = (PetscInt)r;
     if (at < FewRows) found->rows[at] = (PetscInt)r;
   }
-  for (PetscCount t = ((PetscCount)i[r] + TileEntries - 1) / TileEntries; t * TileEntries < i[r + 1]; t++) tileRow[t] = (PetscInt)r;
+  for (PetscCount t = ((PetscCount)i[r] + TileEntries - 1) / TileEntries; t * TileEntries < i[r + 1]; t++) w.tileRow[t] = (PetscInt)r;
 }
 
 __global__ static void __launch_bounds__(Threads) CountKernel(HBPMatrix A, HBPCounts *counts, HBPFound *found)
@@ -144,7 +144,7 @@ static __device__ __forceinline__ void FindTotals(PetscCount blocks, PetscInt ro
   if (maps) found->map = maps[rowBlocks];
 }
 
-__global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, const PetscInt *__restrict__ pieces, const HBPOffsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ maps, HBPFound *found)
+__global__ static void TotalsKernel(PetscCount blocks, PetscInt rowBlocks, ReadOnly<PetscInt> pieces, ReadOnly<HBPOffsets> offsets, ReadOnly<PetscInt> partials, ReadOnly<PetscInt> maps, HBPFound *found)
 {
   FindTotals(blocks, rowBlocks, pieces, offsets, partials, maps, found);
 }
@@ -169,7 +169,7 @@ static __device__ __forceinline__ void BlockPrefixes(PetscInt n, Add add, Get ge
   __syncthreads();
 }
 
-/* All sums by one thread block, which takes less time than to launch a scan of each. No pointer may be __restrict__: some sums are of others. */
+/* All sums by one thread block, which takes less time than to launch a scan of each. None is ReadOnly: some sums are of others. */
 __global__ static void __launch_bounds__(ScanThreads) ScanKernel(PetscInt rowBlocks, PetscInt colBlocks, const HBPCounts *counts, const PetscInt *chunks, HBPOffsets *offsets, PetscInt *partials, PetscInt *pieces, PetscInt *maps, HBPFound *found)
 {
   const PetscInt       blocks = rowBlocks * colBlocks;
@@ -201,7 +201,7 @@ __global__ static void RowKeyKernel(HBPMatrix A, unsigned long long *__restrict_
   }
 }
 
-__global__ static void ColumnOfKeyKernel(PetscCount nz, const unsigned long long *__restrict__ key, PetscInt *__restrict__ j)
+__global__ static void ColumnOfKeyKernel(PetscCount nz, ReadOnly<unsigned long long> key, PetscInt *__restrict__ j)
 {
   const PetscCount k = GlobalThread();
 
@@ -264,12 +264,10 @@ PetscErrorCode HBPTakeCounts(const HBP *h, HBPWork *work, cudaStream_t stream)
 /* HBPFindTiles - Where tiles begin, from then on those of A, and long rows. Clears the counts. */
 PetscErrorCode HBPFindTiles(const HBP *h, HBPMatrix *A, const HBPWork *work, cudaStream_t stream)
 {
-  const HBPCountWork *w = &work->count;
-
   PetscFunctionBegin;
-  TilesKernel<<<GallopBlocksFor(A->m, Threads), Threads, 0, stream>>>(A->m, A->longRow, A->i, w->tileRow, w->longRows, (PetscCount)h->rowBlocks * h->colBlocks, w->counts, work->look.found);
+  TilesKernel<<<GallopBlocksFor(A->m, Threads), Threads, 0, stream>>>(A->m, A->longRow, A->i, (PetscCount)h->rowBlocks * h->colBlocks, work->count, work->look.found);
   GallopCheckLaunch();
-  A->tileRow = w->tileRow;
+  A->tileRow = work->count.tileRow;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

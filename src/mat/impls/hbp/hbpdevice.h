@@ -22,6 +22,10 @@ static constexpr int          FewRows     = 64;                          /* long
 static constexpr int          GroupWeight = 64;                          /* entries that take as long as what a group takes besides its entries */
 static constexpr unsigned int All         = 0xffffffffu;                 /* lanes of a warp */
 
+/* An array that a kernel only reads: an argument of its own, since of one in a struct the compiler does not know that nothing writes to it */
+template <typename T>
+using ReadOnly = const T *__restrict__;
+
 static __device__ __forceinline__ unsigned int LanesBelow()
 {
   unsigned int mask;

@@ -6,7 +6,7 @@
 static constexpr size_t PlacesBytes = 32 << 10; /* of shared memory that a thread block has to order partial sums by rows */
 
 /* Segments by blocks, in any order */
-__global__ static void __launch_bounds__(Threads) CollectKernel(HBPMatrix A, HBPCounts *counts, const HBPOffsets *__restrict__ offsets, HBPRecord *__restrict__ rec)
+__global__ static void __launch_bounds__(Threads) CollectKernel(HBPMatrix A, HBPCounts *counts, ReadOnly<HBPOffsets> offsets, HBPRecord *__restrict__ rec)
 {
   WalkSegments(A, nullptr, [&](PetscCount block, PetscInt row, PetscInt begin, PetscInt end, bool direct) {
     const PetscInt at = offsets[block].seg + SegmentsIn(atomicAdd(&counts[block].all, ~0ull)) - 1; /* counts down */
@@ -15,7 +15,7 @@ __global__ static void __launch_bounds__(Threads) CollectKernel(HBPMatrix A, HBP
   });
 }
 
-__global__ static void __launch_bounds__(Threads) CollectMappedKernel(HBPMatrix A, const HBPOffsets *__restrict__ offsets, HBPRecord *__restrict__ rec)
+__global__ static void __launch_bounds__(Threads) CollectMappedKernel(HBPMatrix A, ReadOnly<HBPOffsets> offsets, HBPRecord *__restrict__ rec)
 {
   __shared__ int taken;
   const PetscInt rb = (PetscInt)blockIdx.x, row = rb * A.N, end = A.m - row < A.N ? A.m : row + A.N;
@@ -35,7 +35,7 @@ __global__ static void __launch_bounds__(Threads) CollectMappedKernel(HBPMatrix 
 }
 
 /* A warp for each block: its segments in their places, its groups. start is that of the records, in order of places. */
-__global__ static void HashKernel(HBP h, PetscCount blocks, const HBPCounts *__restrict__ counts, const HBPOffsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const HBPRecord *__restrict__ rec, int most, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
+__global__ static void HashKernel(HBP h, PetscCount blocks, ReadOnly<HBPCounts> counts, ReadOnly<HBPOffsets> offsets, ReadOnly<PetscInt> partials, ReadOnly<HBPRecord> rec, int most, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     lane = threadIdx.x % WarpSize, hashes = (int)HBPHashes(&h.hash);
@@ -92,7 +92,7 @@ static inline PetscCount DirectBits(const HBP *h)
 }
 
 /* A bit for each row: whether all its entries are in one block, or it is long. And the ends of arrays, and where columns of blocks and blocks of rows begin. */
-__global__ static void BoundsKernel(HBPMatrix A, HBP h, PetscCount bits, const HBPOffsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const PetscInt *__restrict__ pieces)
+__global__ static void BoundsKernel(HBPMatrix A, HBP h, PetscCount bits, ReadOnly<HBPOffsets> offsets, ReadOnly<PetscInt> partials, ReadOnly<PetscInt> pieces)
 {
   const PetscCount k     = GlobalThread();
   const PetscInt   words = HBPWords(h.N), rb = (PetscInt)(k / WarpSize / words), r = (PetscInt)(k / WarpSize % words) * WarpSize + threadIdx.x % WarpSize;
@@ -120,7 +120,7 @@ __global__ static void BoundsKernel(HBPMatrix A, HBP h, PetscCount bits, const H
 }
 
 /* A warp for each piece of the combine part: the place of each partial sum in order of rows, and where those of each row end. Partial sums of one row stay in order. */
-__global__ static void CombinePlanKernel(HBP h, const unsigned short *__restrict__ row)
+__global__ static void CombinePlanKernel(HBP h, ReadOnly<unsigned short> row)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     lane  = threadIdx.x % WarpSize;

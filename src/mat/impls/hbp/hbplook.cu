@@ -8,7 +8,7 @@ struct Widths {
 };
 
 /* A warp for each row of the samples. sum is a HBPSample, as an array. */
-__global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, Widths w, unsigned long long *__restrict__ sum)
+__global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, Widths w, unsigned long long *__restrict__ sum)
 {
   static constexpr int    Num = sizeof(HBPSample) / sizeof(*sum), Near = offsetof(HBPSample, near) / sizeof(*sum), Chunks = offsetof(HBPSample, chunks) / sizeof(*sum), Segs = offsetof(HBPSample, segs) / sizeof(*sum), Logs = offsetof(HBPSample, logs) / sizeof(*sum);
   __shared__ unsigned int counts[Num]; /* of a HBPSample */

@@ -69,7 +69,7 @@ __global__ static void __launch_bounds__(MapThreads, MapResident) CountChunksKer
 }
 
 /* A thread block for each block of rows: its map, which begins with chunk ptr[rb]. The last one makes a map of all chunks of a block, for the blocks that have none. */
-__global__ static void __launch_bounds__(MapThreads, MapResident) MapKernel(HBPMatrix A, HBP h, const PetscInt *__restrict__ ptr, PetscInt all)
+__global__ static void __launch_bounds__(MapThreads, MapResident) MapKernel(HBPMatrix A, HBP h, ReadOnly<PetscInt> ptr, PetscInt all)
 {
   __shared__ Marks marks;
   const PetscInt   rb  = (PetscInt)blockIdx.x;
