@@ -8,8 +8,8 @@
 #include "../common/bits.h"
 #include "hbpsegments.cuh"
 
-static constexpr int ScanThreads = 1024; /* of a thread block that adds up the counts of all blocks */
-static constexpr int FewBlocks   = 8192; /* blocks of which it does; the counts of more are added up by CUB, which takes more launches */
+static constexpr int ScanThreads = 1024; /* of the one thread block that adds up the counts of few blocks */
+static constexpr int FewBlocks   = 8192; /* blocks, at most; CUB adds up the counts of more, which takes more launches */
 static constexpr int TotalBlocks = 512;  /* most thread blocks that find totals */
 static constexpr int ColumnBits  = 32;   /* of a key by which entries are sorted; the row is above them */
 

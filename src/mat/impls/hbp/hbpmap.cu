@@ -4,7 +4,7 @@
 #include "hbpdevice.h"
 
 static constexpr int MapThreads = 512, MapWords = 8192; /* of a thread block that makes a map: it marks chunks by bits of these words */
-static constexpr int MapResident = 4;                   /* such thread blocks on a multiprocessor */
+static constexpr int MapResident = 4;                   /* thread blocks on a multiprocessor */
 
 /* Calls what(column) for the entries of rows row, ..., row + rows - 1 that are not long. Bit r of longRows tells whether row + r is; some, whether any is. By all threads of a thread block. */
 template <typename What>

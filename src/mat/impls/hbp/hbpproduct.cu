@@ -3,7 +3,7 @@
 #include "hbpkernels.cuh"
 
 static constexpr int        SharedThreads = 512;     /* of the SpMV part where they share x */
-static constexpr PetscCount ManyEntries   = 1000000; /* with as many entries, a combine part takes L1 from the next SpMV part if they run at the same time */
+static constexpr PetscCount ManyEntries   = 1000000; /* with this many entries it costs more than it gains that an SpMV part starts while the combine part before has most of L1 */
 
 /* Threads of a thread block of the SpMV part, and such thread blocks on a multiprocessor: with more, registers would not suffice */
 template <int Where>
