@@ -172,10 +172,10 @@ $(programs):
 
 bench_program := $(build)/benchmarks/gallopbench
 bench_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c common.c benchhost.c generate.c $(if $(petsc_cuda),benchdevice.cu))
-# with the library's own objects; of HBP's all but one, whose kernels hbp2d calls
+# with the library's own objects, whose functions they call
 hbp2d               := $(build)/benchmarks/hbp2d
 evchybparts         := $(build)/benchmarks/evchybparts
-hbp2d_objects       := $(patsubst %,$(build)/benchmarks/%.o,hbp2d.cu benchdevice.cu common.c generate.c) $(filter-out %/hbpdevice.cu.o,$(objects))
+hbp2d_objects       := $(patsubst %,$(build)/benchmarks/%.o,hbp2d.cu benchdevice.cu common.c generate.c) $(objects)
 evchybparts_objects := $(patsubst %,$(build)/benchmarks/%.o,evchybparts.cu benchdevice.cu common.c generate.c) $(objects)
 
 bench_instead := $(firstword $(filter -setup -first,$(BENCHFLAGS)))# of products

@@ -1,7 +1,11 @@
 /* HBP's order by hash beside other orders of the same blocks: by sorting (sort2D), by dynamic programming (DP2D), none (plain2D). The kernels are the library's, but for those orders. */
 
-#include "../src/mat/impls/hbp/hbpdevice.cu"
+#include <cub/block/block_radix_sort.cuh>
+#include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_sort.cuh>
+#include <thrust/iterator/transform_iterator.h>
+#include "../src/mat/impls/common/bits.h"
+#include "../src/mat/impls/hbp/hbphash.cuh"
 #include "bench.h"
 #include "generate.h"
 
@@ -13,7 +17,7 @@ static char help[] = "Times the set-up of HBP on one GPU with its hash and with 
   -shared_x <false>       products with the x of a block in shared memory\n\
   -long_row <0>           rows with more entries are kept out of the blocks, in all ways; 0 lets HBP choose\n\
   -lane_entries <0>       as -mat_hbp_lane_entries, for the hash: with more than a block has columns, each segment has one lane; 0 lets HBP choose\n\
-  -block_sort <false>     sort2D and DP2D sort by a kernel of one GPU block for each block of the matrix, not by cub::DeviceSegmentedSort\n\
+  -block_sort <false>     sort2D and DP2D sort by a kernel of one thread block for each block of the matrix, not by cub::DeviceSegmentedSort\n\
   -min_ms <30>            how long reorderings and products are repeated\n\
   -seed <1>               of the generated matrices and of x\n\
 \n\
@@ -53,19 +57,21 @@ static constexpr unsigned int GroupLines = GroupWeight / WarpSize; /* what a gro
 
 /* What finding another order takes */
 struct Orders {
+  HBPMemory       memory;
   unsigned short *last, *sorted;   /* [segNum] lengths less 1, by number and in order */
   PetscInt       *which, *order;   /* [segNum] records by number, and in order */
   unsigned char  *mark;            /* [segNum] DP2D: 1 + log2 of the lanes of a segment where a group begins, else 0 */
   PetscInt       *groups, *before; /* [blocks + 1] DP2D: groups of each block, and of those before */
   char           *cub;
+  size_t          cubbytes;
 };
 
 struct FirstSegment {
-  __host__ __device__ PetscInt operator()(const Offsets &o) const { return o.seg; }
+  __host__ __device__ PetscInt operator()(const HBPOffsets &o) const { return o.seg; }
 };
 
-/* The first half of HashKernel() by itself */
-__global__ static void HashOrderKernel(HBP h, PetscCount blocks, const Offsets *__restrict__ offsets, const Record *__restrict__ rec, int most, PetscInt *__restrict__ order)
+/* The first half of HashKernel() in hbpfill.cu by itself */
+__global__ static void HashOrderKernel(HBP h, PetscCount blocks, const HBPOffsets *__restrict__ offsets, const HBPRecord *__restrict__ rec, int most, PetscInt *__restrict__ order)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     hashes = (int)HBPHashes(&h.hash);
@@ -82,7 +88,7 @@ __global__ static void HashOrderKernel(HBP h, PetscCount blocks, const Offsets *
 }
 
 /* What is sorted: lengths, and the numbers of the records */
-__global__ static void NumberKernel(PetscInt n, const Record *__restrict__ rec, unsigned short *__restrict__ last, PetscInt *__restrict__ which)
+__global__ static void NumberKernel(PetscInt n, const HBPRecord *__restrict__ rec, unsigned short *__restrict__ last, PetscInt *__restrict__ which)
 {
   const PetscCount k = GlobalThread();
 
@@ -91,9 +97,9 @@ __global__ static void NumberKernel(PetscInt n, const Record *__restrict__ rec, 
   which[k] = (PetscInt)k;
 }
 
-/* A GPU block sorts a block */
+/* A thread block for each block of the matrix sorts its segments by length */
 template <int Each>
-__global__ static void __launch_bounds__(FewThreads) SortKernel(const Offsets *__restrict__ offsets, const Record *__restrict__ rec, int bits, unsigned short *__restrict__ sorted, PetscInt *__restrict__ order)
+__global__ static void __launch_bounds__(FewThreads) SortKernel(const HBPOffsets *__restrict__ offsets, const HBPRecord *__restrict__ rec, int bits, unsigned short *__restrict__ sorted, PetscInt *__restrict__ order)
 {
   using Sort = cub::BlockRadixSort<unsigned short, FewThreads, Each, unsigned short>;
   __shared__ typename Sort::TempStorage memory;
@@ -127,7 +133,7 @@ static __device__ __forceinline__ int GroupLanes(int c, PetscInt shortest)
   A warp a block: cuts sorted segments into groups, so that these have the fewest lines of lanes, and few groups are made. The least cost of the first i segments is that of the
   first i - c, and a group of the next c; each lane tries its own c.
 */
-__global__ static void __launch_bounds__(Threads) CutKernel(PetscInt N, PetscCount blocks, const Offsets *__restrict__ offsets, const unsigned short *__restrict__ sorted, unsigned char *__restrict__ mark, PetscInt *__restrict__ groups)
+__global__ static void __launch_bounds__(Threads) CutKernel(PetscInt N, PetscCount blocks, const HBPOffsets *__restrict__ offsets, const unsigned short *__restrict__ sorted, unsigned char *__restrict__ mark, PetscInt *__restrict__ groups)
 {
   extern __shared__ unsigned char choices[];
   unsigned char *const            choice = choices + (threadIdx.x / WarpSize) * ((size_t)N + 1);
@@ -169,23 +175,23 @@ __global__ static void __launch_bounds__(Threads) CutKernel(PetscInt N, PetscCou
   groups[b] = num;
 }
 
-__global__ static void GroupOffsetsKernel(PetscCount n, const PetscInt *__restrict__ before, Offsets *__restrict__ offsets)
+__global__ static void GroupOffsetsKernel(PetscCount n, const PetscInt *__restrict__ before, HBPOffsets *__restrict__ offsets)
 {
   const PetscCount b = GlobalThread();
 
   if (b < n) offsets[b].group = before[b];
 }
 
-/* The second half of HashKernel(), with an order that has been found, and groups of 32 or as they are marked */
-__global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount blocks, const Offsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const Record *__restrict__ rec, const PetscInt *__restrict__ order, const unsigned char *__restrict__ mark, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
+/* The second half of HashKernel() in hbpfill.cu, with an order that has been found, and groups of 32 or as they are marked */
+__global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount blocks, const HBPOffsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const HBPRecord *__restrict__ rec, const PetscInt *__restrict__ order, const unsigned char *__restrict__ mark, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
 {
   const int        lane = threadIdx.x % WarpSize;
   const PetscCount b    = GlobalThread() / WarpSize;
 
   if (b >= blocks) return;
-  const Offsets  first = offsets[b];
-  const PetscInt segs = offsets[b + 1].seg - first.seg, rb = (PetscInt)(b % h.rowBlocks), cb = (PetscInt)(b / h.rowBlocks);
-  PetscInt       ptr = first.nnz, out = partials[(PetscCount)rb * h.colBlocks + cb], g = first.group;
+  const HBPOffsets first = offsets[b];
+  const PetscInt   segs = offsets[b + 1].seg - first.seg, rb = (PetscInt)(b % h.rowBlocks), cb = (PetscInt)(b / h.rowBlocks);
+  PetscInt         ptr = first.nnz, out = partials[(PetscCount)rb * h.colBlocks + cb], g = first.group;
 
   if (!segs) return;
   if (lane == 0) h.begin_nnz[first.blk] = ptr;
@@ -200,7 +206,7 @@ __global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount 
       lanes = mark[first.seg + s] - 1;
     }
     const bool         mine     = lane < count;
-    const Record       own      = mine ? rec[order[first.seg + s + lane]] : Record{0, 0, HBP_FLAG};
+    const HBPRecord    own      = mine ? rec[order[first.seg + s + lane]] : HBPRecord{0, 0, HBP_FLAG};
     PetscInt           len      = mine ? (PetscInt)own.last + 1 : 0;
     const int          row      = own.row;
     const unsigned int summed   = __ballot_sync(All, !(row & HBP_FLAG));
@@ -224,9 +230,6 @@ __global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount 
 
 /* ---- set-up ---- */
 
-/* Workspace, in the order in which it is taken */
-enum { OF_LOOK, OF_BLOCKS, OF_RECORDS, OF_ORDER, PIECES };
-
 struct SetUp {
   int               way;
   PetscBool         blocksort;
@@ -234,15 +237,10 @@ struct SetUp {
   const GallopCSR  *csr;
   HBPSample         sample;
   HBP              *h; /* the result */
-  Matrix            A;
-  Workspace         w;
-  Record           *rec;
-  PetscInt         *start;
-  unsigned short   *partialRow;
+  HBPMatrix         A;
+  HBPWork           w;
   Orders            o;
   GallopLongRows    longRows;
-  size_t            cubbytes, bytes[PIECES];
-  void             *memory[PIECES];
   cudaStream_t      stream;
 };
 
@@ -253,15 +251,6 @@ static PetscErrorCode NeedMemory(const void *memory)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TakePiece(SetUp *s, int piece, size_t bytes)
-{
-  PetscFunctionBegin;
-  s->bytes[piece] = bytes;
-  PetscCall(GallopDeviceMalloc(bytes, &s->memory[piece]));
-  PetscCall(NeedMemory(s->memory[piece]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Of the choice of blocks the hash alone needs a look at the matrix */
 static PetscErrorCode LookAt(SetUp *s)
 {
@@ -269,54 +258,47 @@ static PetscErrorCode LookAt(SetUp *s)
 
   PetscFunctionBegin;
   HBPCandidates(s->options, M);
-  PetscCall(TakeLook(s->csr, s->options, M, &s->w, &s->memory[OF_LOOK], &s->bytes[OF_LOOK], s->stream));
-  PetscCall(NeedMemory(s->memory[OF_LOOK]));
-  PetscCall(Look(s->csr, M, &s->w, &s->sample, s->stream));
+  PetscCall(HBPTakeLook(s->csr, s->options, M, &s->w.look, s->stream));
+  PetscCall(NeedMemory(s->w.look.memory.base));
+  PetscCall(HBPLook(s->csr, M, &s->w.look, &s->sample, s->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Up to the segments of each block, in any order; as Build() and Complete() in hbpdevice.cu */
+/* Up to the segments of each block, in any order: the stages of a build in hbpdevice.cu */
 static PetscErrorCode Collect(SetUp *s)
 {
   const GallopCSR *csr = s->csr;
   HBP             *h;
-  Found           *found;
+  HBPFound        *found;
   PetscInt         M[2];
 
   PetscFunctionBegin;
-  PetscCall(PetscNew(&h));
-  s->h       = h;
-  h->memtype = PETSC_MEMTYPE_CUDA;
-  h->m       = csr->m;
-  h->n       = csr->n;
-  h->nz      = csr->nz;
-  h->options = *s->options;
+  PetscCall(HBPCreate(csr, s->options, PETSC_MEMTYPE_CUDA, &h));
+  s->h = h;
   HBPCandidates(&h->options, M);
   HBPChoose(&h->options, csr, M, &s->sample, h);
   if (s->way != HASH) h->hash = {30, 1, 0, 1}; /* the same for all segments: they stay in order of rows, a lane each */
   PetscCheck(HBPFits(h), PETSC_COMM_SELF, PETSC_ERR_SUP, "There are far more blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns than entries", h->N, h->M);
-  if (!s->memory[OF_LOOK]) PetscCall(TakeLook(csr, s->options, M, &s->w, &s->memory[OF_LOOK], &s->bytes[OF_LOOK], s->stream));
-  PetscCall(NeedMemory(s->memory[OF_LOOK]));
-  PetscCall(TakeBlocks(h, &s->w, &s->cubbytes, &s->memory[OF_BLOCKS], &s->bytes[OF_BLOCKS], s->stream));
-  PetscCall(NeedMemory(s->memory[OF_BLOCKS]));
-  s->A = {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, s->w.tileRow, NULL, 0};
-  TilesKernel<<<GallopBlocksFor(h->m, Threads), Threads, 0, s->stream>>>(h->m, h->longRow, csr->i, s->w.tileRow, s->w.longRows, (PetscCount)h->rowBlocks * h->colBlocks, s->w.counts, s->w.found);
-  GallopCheckLaunch();
+  if (!s->w.look.memory.base) PetscCall(HBPTakeLook(csr, s->options, M, &s->w.look, s->stream));
+  PetscCall(NeedMemory(s->w.look.memory.base));
+  PetscCall(HBPTakeCounts(h, &s->w, s->stream));
+  PetscCall(NeedMemory(s->w.count.memory.base));
+  s->A = HBPMatrixOf(h, csr);
+  PetscCall(HBPFindTiles(h, &s->A, &s->w, s->stream));
   PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
-  PetscCall(Count(h, &s->A, &s->w, s->cubbytes, found, s->stream));
+  PetscCall(HBPCount(h, &s->A, &s->w, found, s->stream));
   PetscCheck(!found->unsorted, PETSC_COMM_SELF, PETSC_ERR_SUP, "Columns do not increase in each row");
-  PetscCall(SetNumbers(h, csr, found, &s->w, &s->longRows));
+  PetscCall(HBPSetNumbers(h, csr, found, &s->w.count, &s->longRows));
   PetscCall(PetscFree(found));
-  PetscCall(TakePiece(s, OF_RECORDS, CarveRecords(&s->rec, &s->start, &s->partialRow, h, NULL)));
-  (void)CarveRecords(&s->rec, &s->start, &s->partialRow, h, s->memory[OF_RECORDS]);
-  CollectKernel<<<(unsigned int)Tiles(h->nz), Threads, 0, s->stream>>>(s->A, s->w.counts, s->w.offsets, s->rec);
-  GallopCheckLaunch();
+  PetscCall(HBPTakeRecords(h, &s->w.fill));
+  PetscCall(NeedMemory(s->w.fill.memory.base));
+  PetscCall(HBPCollect(h, &s->A, &s->w, s->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode DeviceSort(const SetUp *s, char *cub, size_t *bytes)
 {
-  const auto begin = thrust::make_transform_iterator(s->w.offsets, FirstSegment());
+  const auto begin = thrust::make_transform_iterator(s->w.count.offsets, FirstSegment());
 
   PetscFunctionBegin;
   PetscCallCUDA(cub::DeviceSegmentedSort::StableSortPairs(cub, *bytes, s->o.last, s->o.sorted, s->o.which, s->o.order, s->h->segNum, (PetscCount)s->h->rowBlocks * s->h->colBlocks, begin, begin + 1, s->stream));
@@ -330,7 +312,7 @@ static PetscErrorCode DeviceSum(const SetUp *s, char *cub, size_t *bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static size_t CarveOrders(Orders *o, const HBP *h, size_t cubbytes, void *base)
+static size_t CarveOrders(Orders *o, const HBP *h, void *base)
 {
   GallopCarver     carver(base);
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
@@ -342,7 +324,7 @@ static size_t CarveOrders(Orders *o, const HBP *h, size_t cubbytes, void *base)
   carver.Take(o->mark, h->segNum);
   carver.Take(o->groups, blocks + 1);
   carver.Take(o->before, blocks + 1);
-  carver.Take(o->cub, (PetscCount)cubbytes);
+  carver.Take(o->cub, (PetscCount)o->cubbytes);
   return carver.Bytes();
 }
 
@@ -353,9 +335,11 @@ static PetscErrorCode TakeOrders(SetUp *s)
   PetscFunctionBegin;
   if (!s->blocksort && s->way != HASH) PetscCall(DeviceSort(s, NULL, &sort));
   if (s->way == DP) PetscCall(DeviceSum(s, NULL, &sum));
-  s->cubbytes = PetscMax(sort, sum);
-  PetscCall(TakePiece(s, OF_ORDER, CarveOrders(&s->o, s->h, s->cubbytes, NULL)));
-  (void)CarveOrders(&s->o, s->h, s->cubbytes, s->memory[OF_ORDER]);
+  s->o.cubbytes     = PetscMax(sort, sum);
+  s->o.memory.bytes = CarveOrders(&s->o, s->h, NULL);
+  PetscCall(GallopDeviceMalloc(s->o.memory.bytes, &s->o.memory.base));
+  PetscCall(NeedMemory(s->o.memory.base));
+  (void)CarveOrders(&s->o, s->h, s->o.memory.base);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -370,75 +354,60 @@ static PetscErrorCode Reorder(void *ctx)
   if (!h->segNum) PetscFunctionReturn(PETSC_SUCCESS);
   if (s->way == HASH) {
     size_t    shelf;
-    const int warps = HashWarps(h, s->w.most, &shelf);
+    const int warps = HashWarps(h, s->w.fill.most, &shelf);
 
-    HashOrderKernel<<<GallopBlocksFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.offsets, s->rec, s->w.most, s->o.order);
+    HashOrderKernel<<<GallopBlocksFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.count.offsets, s->w.fill.rec, s->w.fill.most, s->o.order);
     GallopCheckLaunch();
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (s->blocksort) {
     const int bits = PetscMin(GallopSortBits(h->M - 1), 16);
 
-    if (h->N <= 4 * FewThreads) SortKernel<4><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec, bits, s->o.sorted, s->o.order);
-    else SortKernel<HBP_MAX_ROWS / FewThreads><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.offsets, s->rec, bits, s->o.sorted, s->o.order);
+    if (h->N <= 4 * FewThreads) SortKernel<4><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.count.offsets, s->w.fill.rec, bits, s->o.sorted, s->o.order);
+    else SortKernel<HBP_MAX_ROWS / FewThreads><<<(unsigned int)blocks, FewThreads, 0, s->stream>>>(s->w.count.offsets, s->w.fill.rec, bits, s->o.sorted, s->o.order);
     GallopCheckLaunch();
   } else {
-    NumberKernel<<<GallopBlocksFor(h->segNum, Threads), Threads, 0, s->stream>>>(h->segNum, s->rec, s->o.last, s->o.which);
+    NumberKernel<<<GallopBlocksFor(h->segNum, Threads), Threads, 0, s->stream>>>(h->segNum, s->w.fill.rec, s->o.last, s->o.which);
     GallopCheckLaunch();
-    PetscCall(DeviceSort(s, s->o.cub, &s->cubbytes));
+    PetscCall(DeviceSort(s, s->o.cub, &s->o.cubbytes));
   }
   if (s->way == DP) {
-    CutKernel<<<GallopBlocksFor(blocks + 1, Warps), Threads, Warps *((size_t)h->N + 1), s->stream>>>(h->N, blocks, s->w.offsets, s->o.sorted, s->o.mark, s->o.groups);
+    CutKernel<<<GallopBlocksFor(blocks + 1, Warps), Threads, Warps *((size_t)h->N + 1), s->stream>>>(h->N, blocks, s->w.count.offsets, s->o.sorted, s->o.mark, s->o.groups);
     GallopCheckLaunch();
-    PetscCall(DeviceSum(s, s->o.cub, &s->cubbytes));
-    GroupOffsetsKernel<<<GallopBlocksFor(blocks + 1, Threads), Threads, 0, s->stream>>>(blocks + 1, s->o.before, s->w.offsets);
+    PetscCall(DeviceSum(s, s->o.cub, &s->o.cubbytes));
+    GroupOffsetsKernel<<<GallopBlocksFor(blocks + 1, Threads), Threads, 0, s->stream>>>(blocks + 1, s->o.before, s->w.count.offsets);
     GallopCheckLaunch();
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Arrays, their conversion, launches; as Complete() in hbpdevice.cu */
+/* Arrays, their conversion, launches: the other stages of a build in hbpdevice.cu, with segments as they have been ordered */
 static PetscErrorCode Convert(SetUp *s)
 {
   HBP             *h      = s->h;
-  const GallopCSR *csr    = s->csr;
-  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks, bits = DirectBits(h);
-  const int        planWarps = (int)PetscMax(1, PetscMin(Warps, (32 << 10) / ((size_t)h->N * sizeof(int))));
-  Offsets         *ends;
-  Cuts             cuts;
-  size_t           shelf;
+  const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
+  HBPOffsets      *ends;
+  HBPCuts          cuts;
 
   PetscFunctionBegin;
   if (s->way == DP && h->segNum) PetscCall(GallopDeviceCopyOut(&h->groupNum, s->o.before + blocks, sizeof(h->groupNum)));
   PetscCall(PetscMalloc1(h->colBlocks + 1, &ends));
-  PetscCallCUDA(cudaMemcpy2DAsync(ends, sizeof(*ends), s->w.offsets, (size_t)h->rowBlocks * sizeof(*ends), sizeof(*ends), (size_t)h->colBlocks + 1, cudaMemcpyDeviceToHost, s->stream)); /* other groups than were counted, maybe */
+  PetscCallCUDA(cudaMemcpy2DAsync(ends, sizeof(*ends), s->w.count.offsets, (size_t)h->rowBlocks * sizeof(*ends), sizeof(*ends), (size_t)h->colBlocks + 1, cudaMemcpyDeviceToHost, s->stream)); /* other groups than were counted, maybe */
   PetscCallCUDA(cudaStreamSynchronize(s->stream));
-  PetscCall(MakePlan(h, ends, &cuts));
+  PetscCall(HBPMakePlan(h, ends, &cuts));
   PetscCall(PetscFree(ends));
-  PetscCall(TakeArrays(h, false, 0));
+  PetscCall(HBPTakeArrays(h, 0));
   PetscCall(NeedMemory(h->data));
-  BoundsKernel<<<GallopBlocksFor(PetscMax(bits, (PetscCount)h->colBlocks + 1), Threads), Threads, 0, s->stream>>>(s->A, *h, bits, s->w.offsets, s->w.partials, s->w.pieces);
-  GallopCheckLaunch();
+  PetscCall(HBPFillBounds(h, &s->A, &s->w.count, s->stream));
   if (s->way == SORT || s->way == DP) {
-    PlaceKernel<<<GallopBlocksFor(blocks, Warps), Threads, 0, s->stream>>>(*h, blocks, s->w.offsets, s->w.partials, s->rec, s->o.order, s->way == DP ? s->o.mark : nullptr, s->start, s->partialRow);
-  } else {
-    const int warps = HashWarps(h, s->w.most, &shelf);
-
-    HashKernel<<<GallopBlocksFor(blocks, warps), warps * WarpSize, warps * shelf, s->stream>>>(*h, blocks, s->w.counts, s->w.offsets, s->w.partials, s->rec, s->w.most, s->start, s->partialRow);
-  }
-  GallopCheckLaunch();
-  if (h->combineNum) {
-    CombinePlanKernel<<<GallopBlocksFor(h->combineNum, planWarps), planWarps * WarpSize, planWarps *(size_t)h->N * sizeof(int), s->stream>>>(*h, s->partialRow);
+    PlaceKernel<<<GallopBlocksFor(blocks, Warps), Threads, 0, s->stream>>>(*h, blocks, s->w.count.offsets, s->w.count.partials, s->w.fill.rec, s->o.order, s->way == DP ? s->o.mark : nullptr, s->w.fill.start,
+                                                                           s->w.fill.partialRow);
     GallopCheckLaunch();
-  }
-  PetscCall(CopyLongRows(h, &s->longRows));
-  if (h->longRows.pieceNum) {
-    LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, s->stream>>>(*h, csr->i, csr->j, csr->a, true);
-    GallopCheckLaunch();
-  }
-  ConvertKernel<<<GallopBlocksFor((PetscCount)h->groupNum * WarpSize, Threads), Threads, 0, s->stream>>>(*h, s->start, csr->j, nullptr, csr->a);
-  GallopCheckLaunch();
-  PetscCall(CutPlan(h, &cuts, s->stream));
+  } else PetscCall(HBPFillGroups(h, &s->w, s->stream));
+  PetscCall(HBPFillCombine(h, s->w.fill.partialRow, s->stream));
+  PetscCall(HBPCopyLongRows(h, &s->longRows));
+  PetscCall(HBPConvert(h, s->csr, &s->A, &s->w, s->stream));
+  PetscCall(HBPCutPlan(h, &cuts, s->stream));
   PetscCall(PetscFree(cuts.sections));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -446,10 +415,9 @@ static PetscErrorCode Convert(SetUp *s)
 static PetscErrorCode ReleaseWork(SetUp *s)
 {
   PetscFunctionBegin;
-  for (int k = PIECES - 1; k >= 0; k--) {
-    if (s->memory[k]) PetscCall(GallopDeviceRelease(s->bytes[k], s->memory[k]));
-    s->memory[k] = NULL;
-  }
+  if (s->o.memory.base) PetscCall(GallopDeviceRelease(s->o.memory.bytes, s->o.memory.base));
+  s->o.memory.base = NULL;
+  PetscCall(HBPReleaseWork(&s->w));
   PetscCall(GallopLongRowsFree(&s->longRows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -459,7 +427,7 @@ static PetscErrorCode DestroyBuilt(SetUp *s)
   void *data = s->h;
 
   PetscFunctionBegin;
-  PetscCall(Destroy(&data));
+  PetscCall((*HBPDevice.destroy)(&data));
   s->h = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -490,7 +458,7 @@ typedef struct {
   PetscReal      deviation, err;
 } Figures;
 
-/* The product that is timed, of which Apply() may leave out a part */
+/* The product that is timed, of which HBPApply_Device() may leave out a part */
 struct Product {
   HBP                h;
   const PetscScalar *x;
@@ -504,7 +472,7 @@ static PetscErrorCode ApplyProduct(void *ctx)
   const GallopProduct      product = {&one, &zero, p->x, NULL, p->z};
 
   PetscFunctionBegin;
-  PetscCall(Apply(&p->h, &product));
+  PetscCall(HBPApply_Device(&p->h, &product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -772,7 +740,7 @@ int main(int argc, char **argv)
   PetscCheck(!shared || b.options.block_cols <= b.options.shared_cols, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "With -shared_x a block has at most %" PetscInt_FMT " columns", b.options.shared_cols);
 
   PetscCall(BenchPrintHead(GALLOP_COMMIT, &BenchDevice, &bandwidth));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, sorted by %s\n", b.options.block_rows, b.options.block_cols, shared ? "in" : "not in", b.blocksort ? "GPU blocks" : "cub::DeviceSegmentedSort"));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, sorted by %s\n", b.options.block_rows, b.options.block_cols, shared ? "in" : "not in", b.blocksort ? "thread blocks" : "cub::DeviceSegmentedSort"));
   PetscCall(
     PetscPrintf(PETSC_COMM_SELF, "# matrix\tnnz\tblocks\tsegments\tway\tgroups\treorder_us\tsetup_us\treorder/hash\tsetup/hash\tdeviation\tspmv_us\tcombine_us\tproduct_us\tproduct/hash\tL2\terr\n"));
   PetscCall(BenchInputRun(&b.in, RunMatrix, &b));

@@ -446,7 +446,7 @@ def hbp(lab):
         products = lab.bench("products", ["aijcusparse", "hbp"],
                              ["-view", "::ascii_info_detail", "-mat_hbp_block_rows", "512", "-mat_hbp_block_cols", "4096"])
         deviations = {
-            name: viewed(products.get(name, "hbp"), r"within warps ([\d.e+-]+), in order of rows it were ([\d.e+-]+)") for name in products.order
+            name: viewed(products.get(name, "hbp"), r"within warps: ([\d.e+-]+), in order of rows: ([\d.e+-]+)") for name in products.order
             if products.get(name, "hbp")
         }
         lab.bars("figure6", "Figure 6: standard deviation of the entries of a row within warps", products.order, {

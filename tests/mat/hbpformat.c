@@ -241,7 +241,7 @@ static PetscInt RowOfBlock(const HBP *h, PetscInt block)
   PetscInt g = 0;
 
   while (h->group[g].begin_ptr < h->begin_nnz[block]) g++;
-  return h->group[g].info >> 4;
+  return HBPInfoRowBlock(h->group[g].info);
 }
 
 static PetscErrorCode CheckArrays(const Case *c, const HBP *h)

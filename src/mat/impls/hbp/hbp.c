@@ -12,11 +12,11 @@ GALLOP_FORMAT_TYPES(HBP)
 + -mat_type hbp                    - sets the matrix type during `MatSetFromOptions()`; `aijhbp`, `seqaijhbp` and `mpiaijhbp` are accepted too
 . -mat_hbp_block_rows <0>          - rows of a block, 1 to 2048; 0 chooses
 . -mat_hbp_block_cols <0>          - columns of a block, 1 to 65536; 0 chooses
-. -mat_hbp_shared_x <2>            - whether the x of a block is kept in the shared memory of the GPU: 0 for no, 1 for yes, unless the GPU has no room for it, 2 chooses
-. -mat_hbp_map <2>                 - whether a block of rows with entries in few places, in a 16th as many chunks of 16 columns as a block has columns at most, has a map of them and so one block: 0 for no, 1 for yes, 2 chooses, where the width of blocks is chosen too; none where there is one column of blocks, or x in shared memory
-. -mat_hbp_fixed <-1>              - percent of the work that is shared out beforehand; warps, or with x in shared memory GPU blocks, that have done theirs compete for the rest; -1 chooses one part of the work each, or 75 where there are few
-. -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least, and at least a 4096th of all without maps, 16384 with x in shared memory
-. -mat_hbp_lane_entries <0>        - segments whose entries would be as many for one lane of a warp have 2 lanes, 4 where these would have as many, and so on, 32 at most; at least 2, 0 chooses
+. -mat_hbp_shared_x <2>            - whether the x of a block is kept in the shared memory of the GPU: 0 for no, 1 for yes if the GPU has room for it, 2 chooses
+. -mat_hbp_map <2>                 - whether a block of rows whose entries lie in few chunks of 16 columns, at most a 16th of the columns of a block, has a map of these chunks and so is one block: 0 for no, 1 for yes, 2 chooses, but only where the width of blocks is chosen too; no maps with one column of blocks or with x in shared memory
+. -mat_hbp_fixed <-1>              - percent of the work that is shared out beforehand; warps, or thread blocks with x in shared memory, that have done theirs compete for the rest; -1 chooses one part of the work for each, or 75 where there are few parts
+. -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses the lesser of 16 times the mean and a 1024th of all entries, but at least 1024, at least a 4096th of all without maps, and at least 16384 with x in shared memory
+. -mat_hbp_lane_entries <0>        - a segment that would give one lane of a warp this many entries has 2 lanes, or 4 if it would give each of two lanes this many, and so on up to 32; at least 2, 0 chooses
 . -mat_hbp_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_hbp_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
@@ -30,11 +30,11 @@ GALLOP_FORMAT_TYPES(HBP)
   Where PETSc has CUDA but finds no GPU, products are computed on the host, and a warning says so once. `-gallop_warn_no_gpu 0` silences it, as does `-device_enable none`, which asks for
   the host.
 
-  A block of rows whose entries lie in few places, up to 4096 times 16 columns that follow each other, has a map of them, and its rows are in one block. Others are cut into blocks of columns. Where
-  x is large and few entries have others near them, blocks are narrow and their part of x is kept in shared memory.
+  A block of rows whose entries lie in few places, at most 4096 chunks of 16 columns, has a map of these chunks, and its rows are in one block. Other blocks of rows are cut into blocks of
+  columns. Where x is large and few entries have others near them, blocks are narrow and their part of x is kept in shared memory.
 
-  A product computes blocks first, and then adds up what the blocks of a row gave. Rows whose entries are in one block are done at once. The result is the same in every run, bit by bit.
-  A transposed product on the GPU adds what each entry gives by atomic operations: the last bits of its result may differ from run to run.
+  A product computes the sums of all rows of each block, and then adds the sums of each row. A row whose entries are all in one block needs no second step. The result has the same bits in
+  every run. A transposed product on the GPU adds the product of each entry by atomic operations: the last bits of its result may differ from run to run.
 
   References:
 . * - C. Yan, B. Diao, H. Liu, Z. An, Y. Xu, A Nonlinear Hash-based Optimization Method for SpMV on GPUs, section III
@@ -129,7 +129,7 @@ static PetscErrorCode HBPFigures(const void *data, PetscLogDouble f[GALLOP_MAX_F
   PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
   f[FIGURE_NZ]        = (PetscLogDouble)h->nz;
   f[FIGURE_BLOCKS]    = h->blkNum;
-  f[FIGURE_EMPTY]     = (PetscLogDouble)h->rowBlocks * h->colBlocks - (PetscLogDouble)h->mapped * (h->colBlocks - 1) - h->blkNum; /* with a map there is one in a row */
+  f[FIGURE_EMPTY]     = (PetscLogDouble)h->rowBlocks * h->colBlocks - (PetscLogDouble)h->mapped * (h->colBlocks - 1) - h->blkNum; /* a block of rows with a map has one */
   f[FIGURE_GROUPS]    = h->groupNum;
   f[FIGURE_SEGMENTS]  = h->segNum;
   f[FIGURE_PARTIALS]  = h->partialNum;
@@ -150,7 +150,7 @@ static PetscErrorCode HBPView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscV
   PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f blocks stored, %.0f empty ones not; %.0f segments of %.2f entries on average in %.0f groups of %.1f\n", f[FIGURE_BLOCKS], f[FIGURE_EMPTY], segs, segs ? (nz - f[FIGURE_LONGNZ]) / segs : 0., f[FIGURE_GROUPS], f[FIGURE_GROUPS] ? segs / f[FIGURE_GROUPS] : 0.));
   PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f rows are done in one block, %.0f partial sums are combined; %.0f long rows with %.0f entries\n", segs - f[FIGURE_PARTIALS], f[FIGURE_PARTIALS], f[FIGURE_LONG], f[FIGURE_LONGNZ]));
   if (f[FIGURE_MAPPED] > 0) PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f blocks of rows have maps, of %.0f chunks of %d columns\n", f[FIGURE_MAPPED], f[FIGURE_CHUNKS], HBP_CHUNK));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f bytes, %.2f a nonzero, and %.0f bytes of partial sums\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0., f[FIGURE_WORKSPACE]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f bytes, %.2f per nonzero, and %.0f bytes of partial sums\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0., f[FIGURE_WORKSPACE]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -166,7 +166,7 @@ static PetscErrorCode HBPViewDetail(const void *data, PetscViewer viewer)
   PetscCall(HBPDestroyHostCopy(&copy));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "HBP: blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, hash with a = %" PetscInt_FMT ", b = %" PetscInt_FMT ", c = %" PetscInt_FMT ", d = %" PetscInt_FMT "\n", h->N, h->M, h->shared ? "in" : "not in",
                                                h->hash.a, h->hash.b, h->hash.c, h->hash.d));
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "HBP: standard deviation of the entries of a segment within warps %.3g, in order of rows it were %.3g\n", (double)byhash, (double)byrow));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "HBP: standard deviation of segments' lengths within warps: %.3g, in order of rows: %.3g\n", (double)byhash, (double)byrow));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,16 +1,16 @@
 /* HBP's transposed products on the GPU: warps walk the groups as the SpMV part does, and add what entries give to z */
 
-#include "hbpdevice.h"
+#include "hbpkernels.cuh"
 
-/* GPU blocks on a multiprocessor: with more, registers would not suffice */
+/* Thread blocks on a multiprocessor: with more, registers would not suffice */
 template <typename V, typename I>
 static constexpr int Resident = sizeof(V) > 8 ? 4
                               : sizeof(I) > 4 ? 5
                                               : 7;
 
 /*
-  Adds product to z[place] in lanes that want it; all lanes of a warp call it. Atomic operations on one number go one after the other, so where all lanes have the same column, as of nearly full
-  ones, their sum is added.
+  Adds product to z[place] in lanes that want it; all lanes of a warp call it. Atomic operations on one number go one after the other. So where all lanes have the same column, as in nearly
+  full columns, their sum is added.
 */
 template <typename R, typename V, typename I>
 static __device__ __forceinline__ void AddEntry(V *z, I place, V product, bool wanted)
@@ -24,7 +24,7 @@ static __device__ __forceinline__ void AddEntry(V *z, I place, V product, bool w
   if (wanted) GallopAtomicAdd<R>(z + place, product);
 }
 
-/* Adds a lane's entries to z, for TakeGroup(). alpha is multiplied last: before, x of the row were waited for when entries are not yet asked for. */
+/* Adds a lane's entries to z, for TakeGroup(). alpha is multiplied last: else the warp would wait for x of the row before it asks for entries. */
 template <typename V, typename R, typename I, int Where>
 struct Scatter {
   V       *z;
@@ -57,20 +57,20 @@ public:
   __device__ __forceinline__ void Begin(I col) { z_ = v_.z + (PetscCount)col * h_.M; }
   __device__ __forceinline__ void Group(const Groups<I> &groups, int t, const Lane &own) const
   {
-    const bool              used    = (int)threadIdx.x % WarpSize < (groups.lanes[t] >> 4 & 63);
+    const bool              used    = (int)threadIdx.x % WarpSize < LanesUsed(groups.lanes[t]);
     Scatter<V, R, I, Where> scatter = {z_, Where == MAPPED ? MapOf(h_, groups, t) : nullptr, used ? v_.x[groups.row[t] + HBPOutputRow(own.hash)] : V(0), v_.alpha, conjugate_};
 
     TakeGroup(h_, groups, t, own, scatter);
   }
 
-  /* Segments follow each other as their entries do */
+  /* Groups of single entries: segments follow each other as their entries do */
   __device__ __forceinline__ void Singles(const Groups<I> &groups, int t, int stop) const
   {
     static constexpr int        Steps = 4;
     const int                   lane  = threadIdx.x % WarpSize;
     const I                     begin = groups.ptr[t], end = groups.ptr[stop], mine = groups.ptr[lane], row = groups.row[lane];
     const unsigned short *const hashes = h_.output_hash + (groups.seg[t] - begin);
-    int                         before = t - 1; /* the group that the entry before is of */
+    int                         before = t - 1; /* group of the entry before */
 
     for (I e = begin; e < end; e += Steps * WarpSize) {
       V              value[Steps], x[Steps];
@@ -99,10 +99,10 @@ private:
   const HBPArrays<V, I>  &h_;
   const GallopVectors<V> &v_;
   const bool              conjugate_;
-  V                      *z_ = nullptr; /* of a column of blocks */
+  V                      *z_ = nullptr; /* where the column of blocks begins */
 };
 
-/* A piece of a long row, by all threads of a GPU block */
+/* Adds what a piece of a long row gives, by all threads of a thread block */
 template <typename R, typename V, typename I>
 static __device__ void AddPiece(const HBPArrays<V, I> &h, const I *longRow, const GallopVectors<V> &v, bool conjugate)
 {
@@ -127,7 +127,7 @@ static __device__ void AddPiece(const HBPArrays<V, I> &h, const I *longRow, cons
   }
 }
 
-/* Pieces of long rows first, then parts as in the SpMV part. z has beta y already, or will when the kernel before has ended. */
+/* The first thread blocks add pieces of long rows, the others parts as in the SpMV part. z has beta y when the kernel before has ended. */
 template <typename V, typename R, typename I, int Where>
 __global__ static void __launch_bounds__(FewThreads, Resident<V, I>) TransposedKernel(HBPArrays<V, I> h, const I *longRow, GallopVectors<V> v, bool conjugate)
 {
@@ -144,8 +144,8 @@ __global__ static void __launch_bounds__(FewThreads, Resident<V, I>) TransposedK
   if (given < h.partNum && threadIdx.x % WarpSize == 0) EndTickets(h, agents);
 }
 
-/* As many GPU blocks as there are at once, and not more than the SpMV part has: for its number the first parts are cut, of which others go by tickets. With x in shared memory each warp has one part of its own. */
-static PetscErrorCode PlanTransposed(const HBP *h, Plan *plan)
+/* As many thread blocks as the GPU has room for at once, but not more than the SpMV part has: the parts that warps have beforehand are cut for their number. Where x is in shared memory in the SpMV part, each warp has one part. */
+static PetscErrorCode PlanTransposed(const HBP *h, HBPPlan *plan)
 {
   const auto kernel = h->mapped ? TransposedKernel<PetscScalar, PetscReal, PetscInt, MAPPED> : TransposedKernel<PetscScalar, PetscReal, PetscInt, PLAIN>;
   const int  warps  = FewThreads / WarpSize;
@@ -160,10 +160,11 @@ static PetscErrorCode PlanTransposed(const HBP *h, Plan *plan)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* HBPApplyTranspose_Device - The transposed product */
 PetscErrorCode HBPApplyTranspose_Device(void *data, const GallopProduct *p, PetscBool conjugate)
 {
   HBP                             *h        = (HBP *)data;
-  Plan                            *plan     = (Plan *)h->plan;
+  HBPPlan                         *plan     = (HBPPlan *)h->plan;
   HBPArrays<PetscScalar, PetscInt> a        = ArraysOf(h);
   GallopVectors<PetscScalar>       v        = GallopVectorsOf(p);
   const bool                       overlaps = plan->overlaps && !plan->fresh; /* new values must have been written */
