@@ -6,15 +6,13 @@
 
 static constexpr int Threads = 256; /* of a thread block, where a kernel needs no other number */
 
-/* ---- searches ---- */
-
-/* An array that nothing writes while the kernel runs, which the compiler does not see where a struct has it */
+/* Arrays of a kernel that are in no other of its arguments: of those that are only read the compiler sees that nothing writes them */
 template <typename T>
-struct ReadOnly {
-  const T *array;
+using In = const T *__restrict__;
+template <typename T>
+using Out = T *__restrict__;
 
-  __device__ __forceinline__ T operator[](PetscCount k) const { return GallopLoadReadOnly(array + k); }
-};
+/* ---- searches ---- */
 
 /* The first of sorted numbers array[begin, end) that is not less */
 template <typename Array, typename T>

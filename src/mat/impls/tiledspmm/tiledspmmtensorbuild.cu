@@ -95,25 +95,22 @@ __global__ static void __launch_bounds__(Threads) CutKernel(const Panels A, cons
 
 /*
   A warp finds the tiles of a part: the first column of its eight rows that none has passed yet begins one. Lanes look at the next eight entries of a row, two each. Counts tiles, or stores them.
-  Columns that do not increase are told in *unordered. Of the most parts that there may be, those that are not there have no tiles. i and j are A's: so
-  the compiler sees that nothing writes them.
+  Columns that do not increase are told in *unordered. Of the most parts that there may be, those that are not there have no tiles. The arrays are arguments
+  by themselves: the compiler sees then that nothing writes them.
 */
 template <bool Count>
-__global__ static void __launch_bounds__(Threads) TilesKernel(const Panels A, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const Parts cuts, PetscCount *__restrict__ tileptr, TiledSpMMTile *__restrict__ tile, int *__restrict__ unordered)
+__global__ static void __launch_bounds__(Threads) TilesKernel(PetscInt m, PetscCount panels, PetscCount most, In<PetscInt> i, In<PetscInt> j, In<PetscCount> partptr, In<PetscInt> partpanel, In<int> partblock, Out<PetscCount> tileptr, Out<TiledSpMMTile> tile, Out<int> unordered)
 {
-  const ReadOnly<PetscInt>      partpanel = {cuts.panel};
-  const ReadOnly<PetscCount>    partptr   = {cuts.ptr};
-  const ReadOnly<int>           partblock = {cuts.block};
-  static constexpr unsigned int None      = 0xffffffffu;
-  const PetscCount              part = (blockIdx.x * (PetscCount)Threads + threadIdx.x) / WarpSize, parts = cuts.ptr ? partptr[A.num] : A.num;
+  static constexpr unsigned int None = 0xffffffffu;
+  const PetscCount              part = (blockIdx.x * (PetscCount)Threads + threadIdx.x) / WarpSize, parts = partptr ? partptr[panels] : panels;
   const int                     lane = threadIdx.x % WarpSize, row = lane / Lanes, low = lane % Lanes, shift = Cols * (row % (Rows / 2));
 
   if (part >= parts) {
-    if (Count && part <= cuts.most && lane == 0) tileptr[part] = 0;
+    if (Count && part <= most && lane == 0) tileptr[part] = 0;
     return;
   }
-  const PetscInt     panel = cuts.ptr ? partpanel[part] : (PetscInt)part, r = panel * Rows + row, begin = r < A.m ? i[r] : 0, end = r < A.m ? i[r + 1] : 0;
-  const bool         begins = !cuts.ptr || part == partptr[panel], ends = !cuts.ptr || part + 1 == partptr[panel + 1];
+  const PetscInt     panel = partptr ? partpanel[part] : (PetscInt)part, r = panel * Rows + row, begin = r < m ? i[r] : 0, end = r < m ? i[r + 1] : 0;
+  const bool         begins = !partptr || part == partptr[panel], ends = !partptr || part + 1 == partptr[panel + 1];
   const unsigned int stop      = ends ? None : (unsigned int)partblock[part + 1];
   PetscInt           p         = begins ? begin : (PetscInt)LowerBound(j, begin, end, (PetscInt)partblock[part] * Cols);
   PetscCount         t         = Count ? 0 : tileptr[part];
@@ -237,12 +234,13 @@ static PetscErrorCode CutPanels(const Panels &A, TilesWork *w, cudaStream_t stre
 /* Tiles, and units, each of which has at most about size of them where a panel has many */
 static PetscErrorCode CountTiles(const Panels &A, TilesWork *w, PetscCount size, cudaStream_t stream, TilesFound *found)
 {
-  const auto each = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), TilesFoundOfPanel{w->parts.ptr, w->tileptr, w->unordered, A.m, A.num, size});
+  const Parts &p    = w->parts;
+  const auto   each = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), TilesFoundOfPanel{w->parts.ptr, w->tileptr, w->unordered, A.m, A.num, size});
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceZero(w->unordered, sizeof(*w->unordered)));
   if (w->parts.ptr) PetscCall(CutPanels(A, w, stream));
-  TilesKernel<true><<<GallopBlocksFor((w->parts.most + 1) * WarpSize, Threads), Threads, 0, stream>>>(A, A.i, A.j, w->parts, w->tileptr, NULL, w->unordered);
+  TilesKernel<true><<<GallopBlocksFor((w->parts.most + 1) * WarpSize, Threads), Threads, 0, stream>>>(A.m, A.num, p.most, A.i, A.j, p.ptr, p.panel, p.block, w->tileptr, NULL, w->unordered);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, w->tileptr, w->tileptr, w->parts.most + 1, stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, each, w->before, TilesFoundAdd(), TilesFound{}, A.num + 1, stream));
@@ -328,8 +326,10 @@ PetscErrorCode TiledSpMMTensorRefresh(TiledSpMM *t, const GallopCSR *csr)
 
 static PetscErrorCode FillTiles(TiledSpMM *t, const GallopCSR *csr, const Panels &A, const TilesWork *w, cudaStream_t stream)
 {
+  const Parts &p = w->parts;
+
   PetscFunctionBegin;
-  TilesKernel<false><<<GallopBlocksFor(w->parts.most * WarpSize, Threads), Threads, 0, stream>>>(A, A.i, A.j, w->parts, w->tileptr, t->tile, NULL);
+  TilesKernel<false><<<GallopBlocksFor(w->parts.most * WarpSize, Threads), Threads, 0, stream>>>(A.m, A.num, p.most, A.i, A.j, p.ptr, p.panel, p.block, w->tileptr, t->tile, NULL);
   GallopCheckLaunch();
   UnitsKernel<<<GallopBlocksFor(A.num + 1, Threads), Threads, 0, stream>>>(A, w->before, UnitArrays(t));
   GallopCheckLaunch();
