@@ -54,14 +54,16 @@ typedef struct {
 #define GALLOP_MAX_FIGURES 24
 #define GALLOP_FIGURE_ROWS (GALLOP_MAX_FIGURES - 1) /* in what view() gets: rows of the matrix, which the two blocks of an MPI process have in common */
 
+/* What a refresh answers, which GALLOP_REFRESHED is unless it is set: the new values cannot be stored in the place of those before, so that the format is to be built again */
+typedef enum { GALLOP_REFRESHED, GALLOP_REBUILD } GallopRefresh;
+
 /* What a format does at a place, with CSR arrays and vectors that are there. *data stays NULL when the memory does not suffice: the parent takes over then. */
 typedef struct {
   PetscErrorCode (*build)(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data);
-  PetscErrorCode (*refresh)(void *data, const GallopCSR *csr);
+  PetscErrorCode (*refresh)(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer);
   PetscErrorCode (*apply)(void *data, const GallopProduct *product);
   PetscErrorCode (*destroy)(void **data);
   PetscErrorCode (*applytranspose)(void *data, const GallopProduct *product, PetscBool conjugate); /* NULL at either place: the parent computes transposed products */
-  PetscErrorCode (*applydense)(void *data, const GallopDenseProduct *product, PetscBool *done); /* TiledSpMM's: it serves products with dense matrices, and has no apply. done: there was room for what it needs meanwhile */
 } GallopFormatWork;
 
 typedef struct _GallopFormat GallopFormat;
@@ -78,7 +80,6 @@ struct _GallopFormat {
   size_t options_size;
   PetscErrorCode (*options_default)(void *options);
   PetscErrorCode (*options_set)(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild); /* integers by GallopOptionsRangeInt() */
-  PetscBool (*wantsdense)(const void *options, PetscMemType memtype, PetscInt columns);                                       /* TiledSpMM's: else the parent computes the product */
 
   /*
     Of a format that keeps rows in an order of its own: what order that is, from the pattern on the host, and what its options are for a matrix whose rows have been put in that order,
@@ -92,7 +93,6 @@ struct _GallopFormat {
   /* the device's build and refresh take arrays on the host too, csr->memtype tells: of a matrix assembled there the parent uploads nothing then */
   PetscBool device_takes_host;
   PetscBool (*streams)(const void *data); /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
-  PetscBool (*lost)(const void *data);    /* after a refresh: whether there was no room for the new values, which take more, so that the parent takes over; or NULL */
 
   /* figures that add up over blocks and MPI processes, and how to show the sums */
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);
@@ -101,6 +101,21 @@ struct _GallopFormat {
 };
 
 extern const GallopFormat GallopFormat_TILEDSPMM;
+
+/* What TiledSpMM does beside its GallopFormat, whose tables have no apply: products with dense matrices */
+typedef struct {
+  PetscBool (*wants)(const void *options, PetscMemType memtype, PetscInt columns); /* else the parent computes the product */
+  PetscErrorCode (*apply_host)(void *data, const GallopDenseProduct *product, PetscBool *done);
+  PetscErrorCode (*apply_device)(void *data, const GallopDenseProduct *product, PetscBool *done); /* done: there was room for what it needs meanwhile. NULL where PETSc has no CUDA. */
+} GallopDenseWork;
+
+extern const GallopDenseWork GallopDense_TILEDSPMM;
+
+/* Whether a format computes transposed products, at either place */
+static inline PetscBool GallopComputesTranspose(const GallopFormat *format)
+{
+  return (PetscBool)(format->host->applytranspose && (!format->device || format->device->applytranspose));
+}
 
 /* Creation functions take nothing but a Mat, so each format has its own two. */
 #define GALLOP_FORMAT_TYPES(NAME) \
@@ -120,6 +135,8 @@ PETSC_EXTERN PetscErrorCode GallopFormatRegister(const GallopFormat *);
 
 /* An integer option of a format: name with its dash, text and manual page for -help, and the smallest and the largest value; PETSC_INT_MAX for no largest */
 PETSC_EXTERN PetscErrorCode GallopOptionsRangeInt(PetscOptionItems, const char[], const char[], const char[], PetscInt *, PetscInt, PetscInt);
+
+PETSC_EXTERN PetscErrorCode MatGallopGetFormat(Mat, const GallopFormat **); /* of a matrix of ours */
 
 /* the data of the format that a sequential matrix has built at a place, NULL when there is none: for tests that look inside */
 PETSC_EXTERN PetscErrorCode MatGallopGetFormatData(Mat, PetscMemType, const void **);

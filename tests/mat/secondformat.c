@@ -47,7 +47,7 @@ static PetscErrorCode TOYCOODestroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TOYCOORefresh(void *data, const GallopCSR *csr)
+static PetscErrorCode TOYCOORefresh(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   TOYCOO *coo = (TOYCOO *)data;
 
@@ -76,7 +76,7 @@ static PetscErrorCode TOYCOOBuild(const void *options, const GallopCSR *csr, Pet
       coo->j[to] = csr->j[k];
     }
   }
-  PetscCall(TOYCOORefresh(coo, csr));
+  PetscCall(TOYCOORefresh(coo, csr, 0, NULL));
   *data = coo;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -105,7 +105,7 @@ static PetscErrorCode TOYCOOView(const PetscLogDouble figures[GALLOP_MAX_FIGURES
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const GallopFormatWork TOYCOOHost = {TOYCOOBuild, TOYCOORefresh, TOYCOOApply, TOYCOODestroy, NULL, NULL};
+static const GallopFormatWork TOYCOOHost = {TOYCOOBuild, TOYCOORefresh, TOYCOOApply, TOYCOODestroy, NULL};
 
 /* nothing on the GPU: there the parent computes the products */
 const GallopFormat GallopFormat_TOYCOO = {

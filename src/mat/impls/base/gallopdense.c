@@ -118,15 +118,16 @@ PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *s
 }
 
 /* By TiledSpMM, or, with one column, by the format, as with a vector */
-static PetscErrorCode Compute(const GallopFormatWork *work, GallopStructureKind kind, void *data, const GallopDenseProduct *p, PetscBool *done)
+static PetscErrorCode Compute(const GallopFormat *format, GallopStructureKind kind, GallopPlace place, void *data, const GallopDenseProduct *p, PetscBool *done)
 {
   const PetscScalar   one = 1.0, zero = 0.0;
   const GallopProduct column = {&one, p->add ? &one : &zero, p->b, p->add ? p->c : NULL, p->c};
 
   PetscFunctionBegin;
   *done = PETSC_TRUE;
-  if (kind == GALLOP_FORMAT) PetscCall((*work->apply)(data, &column));
-  else PetscCall((*work->applydense)(data, p, done));
+  if (kind == GALLOP_FORMAT) PetscCall((*GallopWork(format, place)->apply)(data, &column));
+  else if (place == GALLOP_DEVICE) PetscCall((*GallopDense_TILEDSPMM.apply_device)(data, p, done));
+  else PetscCall((*GallopDense_TILEDSPMM.apply_host)(data, p, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -154,7 +155,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   PetscCall(DenseArraysGet(A, B, C, add, &arrays));
   PetscCall(CheckArrays(arrays.b, arrays.c, empty));
   if (!empty)
-    wanted = (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, columns);
+    wanted = (*GallopDense_TILEDSPMM.wants)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, columns);
   if (!wanted && columns == 1) {
     kind   = GALLOP_FORMAT;
     wanted = PETSC_TRUE;
@@ -174,7 +175,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
     PetscCall(MatDenseGetLDA(C, &p.ldc));
     PetscCall(PetscLogEventBegin(type->event_mult, A, B, C, 0));
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
-    PetscCall(Compute(GallopWork(type->format, arrays.place), kind, data, &p, done));
+    PetscCall(Compute(type->format, kind, arrays.place, data, &p, done));
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeEnd());
     if (*done && arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuFlops(flops));
     else if (*done) PetscCall(PetscLogFlops(flops));
@@ -337,7 +338,7 @@ PetscErrorCode MatGallopWantsDense_MPI(Mat A, Mat B, PetscBool *wanted)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIDENSECUDA, &device));
-  *wanted = (PetscBool)(B->cmap->N == 1 || (*g->structure[GALLOP_TILEDSPMM].type->format->wantsdense)(g->structure[GALLOP_TILEDSPMM].options, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, B->cmap->N));
+  *wanted = (PetscBool)(B->cmap->N == 1 || (*GallopDense_TILEDSPMM.wants)(g->structure[GALLOP_TILEDSPMM].options, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, B->cmap->N));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -199,7 +199,7 @@ static PetscErrorCode NoEntries(PetscInt n, Mat_Gallop *g, Arrays *arrays)
 /* Whether the format itself computes such products, at either place */
 static PetscBool FormatComputes(const GallopFormat *format, ParentProduct product)
 {
-  return (PetscBool)(product == PARENT_MULT || product == PARENT_MULTADD || (format->host->applytranspose && (!format->device || format->device->applytranspose)));
+  return (PetscBool)(product == PARENT_MULT || product == PARENT_MULTADD || GallopComputesTranspose(format));
 }
 
 /* As MATAIJ counts them. Rows not counted on the GPU are counted here, after the launch, while the GPU works. */

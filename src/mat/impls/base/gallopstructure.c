@@ -77,6 +77,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   GallopCSRAccess         access;
   const PetscInt         *i, *j;
   PetscBool               samepattern, again = PETSC_FALSE;
+  GallopRefresh           answer = GALLOP_REFRESHED;
 
   PetscFunctionBegin;
   /* assembly from a hash table is one within another, which changes no more than the state */
@@ -103,10 +104,13 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     if (inst->data) {
       if (access.fits) {
         PetscCall(PetscLogEventBegin(type->event_refresh, A, 0, 0, 0));
-        PetscCall((*work->refresh)(inst->data, &access.csr));
+        PetscCall((*work->refresh)(inst->data, &access.csr, structure->maxbytes, &answer));
+        if (answer == GALLOP_REBUILD) {
+          PetscCall((*work->destroy)(&inst->data));
+          PetscCall((*work->build)(structure->options, &access.csr, structure->maxbytes, &inst->data));
+        }
         PetscCall(PetscLogEventEnd(type->event_refresh, A, 0, 0, 0));
         (*structure->refreshes)++;
-        if (type->format->lost && (*type->format->lost)(inst->data)) PetscCall((*work->destroy)(&inst->data));
       } else PetscCall((*work->destroy)(&inst->data));
     } else if (access.fits) {
       if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));
@@ -160,6 +164,17 @@ static PetscErrorCode GetData(Mat A, GallopStructureKind kind, PetscMemType memt
   PetscCall(MatGallopGetContext(A, &g));
   PetscCheck(g, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Not for matrix type %s", ((PetscObject)A)->type_name);
   *data = g->structure[kind].instance[PetscMemTypeHost(memtype) ? GALLOP_HOST : GALLOP_DEVICE].data;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopGetFormat(Mat A, const GallopFormat **format)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCheck(g, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Not for matrix type %s", ((PetscObject)A)->type_name);
+  *format = g->type->format;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -137,7 +137,7 @@ static PetscErrorCode CSROverlapDestroy_Device(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr)
+static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   CSROverlap             *ov = (CSROverlap *)data;
   cudaStream_t            stream;
@@ -225,7 +225,7 @@ static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverla
     PetscCall(GallopDeviceZero((void *)(ov->values + ov->nz), CSROVERLAP_PAD));
   }
   ov->fresh = PETSC_TRUE;
-  if (!ov->transfer) PetscCall(CSROverlapRefresh_Device(ov, csr));
+  if (!ov->transfer) PetscCall(CSROverlapRefresh_Device(ov, csr, 0, NULL));
   PetscCallCUDA(cudaStreamSynchronize(stream)); /* the plan is pageable and about to go */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -275,4 +275,4 @@ static PetscErrorCode CSROverlapApply_Device(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork CSROverlapDevice = {CSROverlapBuild_Device, CSROverlapRefresh_Device, CSROverlapApply_Device, CSROverlapDestroy_Device, NULL, NULL};
+const GallopFormatWork CSROverlapDevice = {CSROverlapBuild_Device, CSROverlapRefresh_Device, CSROverlapApply_Device, CSROverlapDestroy_Device, NULL};

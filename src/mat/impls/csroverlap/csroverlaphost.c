@@ -173,7 +173,7 @@ static PetscErrorCode CSROverlapBuild_Host(const void *opts, const GallopCSR *cs
 }
 
 /* The arrays are the matrix's own, wherever they are now */
-static PetscErrorCode CSROverlapRefresh_Host(void *data, const GallopCSR *csr)
+static PetscErrorCode CSROverlapRefresh_Host(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   CSROverlap *ov = (CSROverlap *)data;
 
@@ -206,4 +206,4 @@ static PetscErrorCode CSROverlapApply_Host(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork CSROverlapHost = {CSROverlapBuild_Host, CSROverlapRefresh_Host, CSROverlapApply_Host, CSROverlapDestroy_Host, NULL, NULL};
+const GallopFormatWork CSROverlapHost = {CSROverlapBuild_Host, CSROverlapRefresh_Host, CSROverlapApply_Host, CSROverlapDestroy_Host, NULL};

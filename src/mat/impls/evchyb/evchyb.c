@@ -171,7 +171,7 @@ static PetscErrorCode Destroy(EVCHYB *ev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create(const void *options, const GallopCSR *csr, PetscCount maxbytes, EVCHYB **created)
+static PetscErrorCode Create(const void *options, const GallopCSR *csr, EVCHYB **created)
 {
   EVCHYB *ev;
 
@@ -181,14 +181,13 @@ static PetscErrorCode Create(const void *options, const GallopCSR *csr, PetscCou
   ev->m        = csr->m;
   ev->n        = csr->n;
   ev->nz       = csr->nz;
-  ev->maxbytes = maxbytes;
   ev->options  = EVCHYBOptionsFor((const EVCHYBOptions *)options, csr);
   *created     = ev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The storage that is chosen, or plain storage where there is no room for it; none, and *built is NULL, where there is no room for that either */
-static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), void **built)
+static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscCount maxbytes, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), void **built)
 {
   EVCHYBChoice choice;
   PetscBool    done = PETSC_FALSE;
@@ -196,8 +195,8 @@ static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, EVCHYBRows 
   PetscFunctionBegin;
   ev->nempty = rows->nempty;
   PetscCall(EVCHYBChoose(ev, csr, rows, &choice));
-  if (choice.pack) PetscCall(EVCHYBPackedBuild(ev, csr, rows, &choice, ev->maxbytes, &done));
-  if (!done) PetscCall((*buildplain)(ev, csr, rows, ev->maxbytes, &done));
+  if (choice.pack) PetscCall(EVCHYBPackedBuild(ev, csr, rows, &choice, maxbytes, &done));
+  if (!done) PetscCall((*buildplain)(ev, csr, rows, maxbytes, &done));
   if (done) *built = ev;
   else {
     ev->work = NULL;
@@ -213,10 +212,10 @@ static PetscErrorCode EVCHYBBuild_Host(const void *options, const GallopCSR *csr
 
   PetscFunctionBegin;
   *built = NULL;
-  PetscCall(Create(options, csr, maxbytes, &ev));
+  PetscCall(Create(options, csr, &ev));
   EVCHYBRowsCount_Host(&ev->options, csr, &rows);
   PetscCall(EVCHYBRowsSort_Host(&ev->options, csr, EVCHYBTriesPacked(ev, csr, rows.nempty), &rows));
-  PetscCall(BuildStorage(ev, csr, &rows, EVCHYBPlainBuild_Host, built));
+  PetscCall(BuildStorage(ev, csr, &rows, maxbytes, EVCHYBPlainBuild_Host, built));
   PetscCall(EVCHYBRowsFree_Host(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -230,7 +229,7 @@ static PetscErrorCode EVCHYBBuild_Device(const void *options, const GallopCSR *c
 
   PetscFunctionBegin;
   *built = NULL;
-  PetscCall(Create(options, csr, maxbytes, &ev));
+  PetscCall(Create(options, csr, &ev));
   PetscCall(GallopDeviceGetProcessors(&ev->processors));
   PetscCall(EVCHYBRowsSort_Device(&ev->options, csr, &rows, &fits));
   if (!fits) {
@@ -241,7 +240,7 @@ static PetscErrorCode EVCHYBBuild_Device(const void *options, const GallopCSR *c
     PetscCall(PetscMalloc1(rows.nlong, &rows.longrows));
     if (rows.nlong) PetscCall(GallopDeviceCopyOut(rows.longrows, rows.nonempty + rows.nshort, (size_t)rows.nlong * sizeof(*rows.longrows)));
   }
-  PetscCall(BuildStorage(ev, csr, &rows, EVCHYBPlainBuild_Device, built));
+  PetscCall(BuildStorage(ev, csr, &rows, maxbytes, EVCHYBPlainBuild_Device, built));
   PetscCall(EVCHYBRowsFree_Device(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -264,52 +263,20 @@ static PetscErrorCode EVCHYBApply(void *data, const GallopProduct *p)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* New values. Where they do not fit as those before did, all is built again at the same place; ev->lost says that there was no room. */
-static PetscErrorCode Refresh(EVCHYB *ev, const GallopCSR *csr, PetscErrorCode (*build)(const void *, const GallopCSR *, PetscCount, void **))
+static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
-  const EVCHYBOptions options = ev->options;
-  const PetscCount    maxbytes = ev->maxbytes;
-  PetscBool           fits;
-  void               *built;
+  EVCHYB   *ev = (EVCHYB *)data;
+  PetscBool fits;
 
   PetscFunctionBegin;
-  PetscCall((*ev->work->refresh)(ev, csr, &fits));
-  if (fits) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*ev->work->destroy)(ev));
-  ev->work = NULL;
-  PetscCall((*build)(&options, csr, maxbytes, &built));
-  ev->lost = PetscNot(built);
-  if (built) {
-    *ev = *(EVCHYB *)built;
-    PetscCall(PetscFree(built));
-  }
+  PetscCall((*ev->work->refresh)(ev, csr, maxbytes, &fits));
+  *answer = fits ? GALLOP_REFRESHED : GALLOP_REBUILD;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EVCHYBRefresh_Host(void *data, const GallopCSR *csr)
-{
-  PetscFunctionBegin;
-  PetscCall(Refresh((EVCHYB *)data, csr, EVCHYBBuild_Host));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
+const GallopFormatWork EVCHYBHost = {EVCHYBBuild_Host, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
 #if PetscDefined(HAVE_CUDA)
-static PetscErrorCode EVCHYBRefresh_Device(void *data, const GallopCSR *csr)
-{
-  PetscFunctionBegin;
-  PetscCall(Refresh((EVCHYB *)data, csr, EVCHYBBuild_Device));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
-static PetscBool EVCHYBLost(const void *data)
-{
-  return ((const EVCHYB *)data)->lost;
-}
-
-const GallopFormatWork EVCHYBHost = {EVCHYBBuild_Host, EVCHYBRefresh_Host, EVCHYBApply, EVCHYBDestroy, NULL, NULL};
-#if PetscDefined(HAVE_CUDA)
-const GallopFormatWork EVCHYBDevice = {EVCHYBBuild_Device, EVCHYBRefresh_Device, EVCHYBApply, EVCHYBDestroy, NULL, NULL};
+const GallopFormatWork EVCHYBDevice = {EVCHYBBuild_Device, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
 #endif
 
 /* EVCHYBCopyToHost - A copy on the host of a format that was built at either place; EVCHYBDestroyHostCopy() frees it */
@@ -479,5 +446,4 @@ const GallopFormat GallopFormat_EVCHYB = {
   .figures         = EVCHYBFigures,
   .view            = EVCHYBView,
   .view_detail     = EVCHYBViewDetail,
-  .lost            = EVCHYBLost,
 };

@@ -42,7 +42,7 @@ struct _EVCHYBOptions {
 
 /* What a storage does at a place */
 typedef struct {
-  PetscErrorCode (*refresh)(EVCHYB *, const GallopCSR *, PetscBool *fits); /* fits: the new values can be stored as those before them were */
+  PetscErrorCode (*refresh)(EVCHYB *, const GallopCSR *, PetscCount maxbytes, PetscBool *fits); /* fits: the new values can be stored as those before them were */
   PetscErrorCode (*apply)(EVCHYB *, const GallopProduct *);
   PetscErrorCode (*destroy)(EVCHYB *);
 } EVCHYBStorageWork;
@@ -58,8 +58,6 @@ struct _EVCHYB {
   EVCHYBPacked            *packed; /* or this one; the other is NULL */
   EVCHYBLaunch             launch; /* for the GPU */
   size_t                   bytes;
-  PetscCount               maxbytes;
-  PetscBool                lost;       /* the storage was, for want of room */
   int                      processors; /* multiprocessors of the GPU, 0 on the host */
   PetscBool                overlaps;   /* the GPU can start a kernel while the one before it ends, and has clusters of thread blocks */
   PetscBool                fresh;      /* no product since the arrays were written */
@@ -79,7 +77,7 @@ PETSC_INTERN PetscErrorCode EVCHYBCutRows(const GallopCSR *, const EVCHYBRows *,
 PETSC_INTERN PetscErrorCode EVCHYBFreePieces(const GallopCSR *, EVCHYBPackOrder *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedBuild(EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedPartsToDevice(EVCHYB *, PetscCount, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBPackedRefresh(EVCHYB *, const GallopCSR *, PetscBool *);
+PETSC_INTERN PetscErrorCode EVCHYBPackedRefresh(EVCHYB *, const GallopCSR *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedCopyToHost(const EVCHYBPacked *, PetscMemType, EVCHYBPacked **);
 PETSC_INTERN PetscErrorCode EVCHYBPackedFree_Host(EVCHYBPacked **);
 PETSC_INTERN PetscErrorCode EVCHYBOrder_Host(const void *, const GallopCSR *, PetscInt[]);

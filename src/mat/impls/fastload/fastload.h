@@ -275,7 +275,7 @@ FASTLOAD_HD PetscInt FastLoadFind(const PetscInt i[], const PetscInt j[], PetscI
 
 PETSC_INTERN void            FastLoadPlan(PetscInt, FastLoadStep[], PetscInt, PetscInt, PetscInt, PetscInt *);
 PETSC_INTERN FastLoadOptions FastLoadChoose(const FastLoadOptions *, const GallopCSR *, PetscCount);
-PETSC_INTERN PetscErrorCode  FastLoadRefresh_Host(void *, const GallopCSR *);
+PETSC_INTERN PetscErrorCode  FastLoadRefresh_Host(void *, const GallopCSR *, PetscCount, GallopRefresh *);
 PETSC_INTERN PetscErrorCode  FastLoadFree_Host(FastLoad *);
 
 PETSC_INTERN const GallopFormatWork FastLoadHost, FastLoadDevice;

@@ -103,4 +103,4 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork FastLoadDevice = {Build, FastLoadRefresh_Device, FastLoadApply_Device, Destroy, FastLoadApplyTranspose_Device, NULL};
+const GallopFormatWork FastLoadDevice = {Build, FastLoadRefresh_Device, FastLoadApply_Device, Destroy, FastLoadApplyTranspose_Device};

@@ -133,7 +133,7 @@ PETSC_INTERN PetscErrorCode FastLoadSetTasks(FastLoad *, FastLoadWorkspace *);
 PETSC_INTERN PetscErrorCode FastLoadFillBlocks(FastLoad *, const GallopCSR *, FastLoadWorkspace *);
 PETSC_INTERN PetscErrorCode FastLoadFillOffsets(FastLoad *, const FastLoadWorkspace *);
 PETSC_INTERN PetscErrorCode FastLoadFillLongRows(const FastLoad *, const GallopCSR *, const FastLoadWorkspace *);
-PETSC_INTERN PetscErrorCode FastLoadRefresh_Device(void *, const GallopCSR *);
+PETSC_INTERN PetscErrorCode FastLoadRefresh_Device(void *, const GallopCSR *, PetscCount, GallopRefresh *);
 
 /* fastloadproduct.cu and fastloaddeterministic.cu */
 PETSC_INTERN PetscErrorCode FastLoadProductOverlaps(PetscBool *);

@@ -249,7 +249,7 @@ PetscErrorCode FastLoadFillLongRows(const FastLoad *fl, const GallopCSR *csr, co
 }
 
 /* FastLoadRefresh_Device - New values. To look one up is a chain of loads, so that a block gets as many warps as blocks have lines on average. */
-PetscErrorCode FastLoadRefresh_Device(void *data, const GallopCSR *csr)
+PetscErrorCode FastLoadRefresh_Device(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   FastLoad    *fl = (FastLoad *)data;
   cudaStream_t stream;

@@ -14,7 +14,7 @@ PetscErrorCode FastLoadFree_Host(FastLoad *fl)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode FastLoadRefresh_Host(void *data, const GallopCSR *csr)
+PetscErrorCode FastLoadRefresh_Host(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   FastLoad *fl = (FastLoad *)data;
 
@@ -154,7 +154,7 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork FastLoadHost = {Build, FastLoadRefresh_Host, Apply, Destroy, ApplyTranspose, NULL};
+const GallopFormatWork FastLoadHost = {Build, FastLoadRefresh_Host, Apply, Destroy, ApplyTranspose};
 
 /* FastLoadCopyToHost - A copy on the host of a format that was built at either place; FastLoadDestroyHostCopy() frees it */
 PetscErrorCode FastLoadCopyToHost(const FastLoad *fl, FastLoad **copy)

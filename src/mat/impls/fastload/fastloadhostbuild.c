@@ -403,7 +403,7 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
   PetscCall(PetscFree3(rows, entries, placed));
   fl->bytes = Bytes(fl) + (size_t)fl->blkRow[fl->blkNum];
   if (!maxbytes || fl->bytes <= (size_t)maxbytes) {
-    PetscCall(FastLoadRefresh_Host(fl, csr));
+    PetscCall(FastLoadRefresh_Host(fl, csr, 0, NULL));
     *built = fl;
   } else PetscCall(FastLoadFree_Host(fl));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -122,7 +122,7 @@ PetscErrorCode HBPConvert(const HBP *h, const GallopCSR *csr, const HBPMatrix *A
 }
 
 /* HBPRefresh_Device - New values */
-PetscErrorCode HBPRefresh_Device(void *data, const GallopCSR *csr)
+PetscErrorCode HBPRefresh_Device(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   HBP         *h = (HBP *)data;
   cudaStream_t stream;

@@ -203,4 +203,4 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork HBPDevice = {Build, HBPRefresh_Device, HBPApply_Device, Destroy, HBPApplyTranspose_Device, NULL};
+const GallopFormatWork HBPDevice = {Build, HBPRefresh_Device, HBPApply_Device, Destroy, HBPApplyTranspose_Device};

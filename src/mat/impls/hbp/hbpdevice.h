@@ -201,7 +201,7 @@ PETSC_INTERN PetscErrorCode HBPFillGroups(const HBP *, const HBPWork *, cudaStre
 PETSC_INTERN PetscErrorCode HBPFillCombine(const HBP *, const unsigned short[], cudaStream_t);
 
 PETSC_INTERN PetscErrorCode HBPConvert(const HBP *, const GallopCSR *, const HBPMatrix *, const HBPWork *, cudaStream_t);
-PETSC_INTERN PetscErrorCode HBPRefresh_Device(void *, const GallopCSR *);
+PETSC_INTERN PetscErrorCode HBPRefresh_Device(void *, const GallopCSR *, PetscCount, GallopRefresh *);
 
 PETSC_INTERN PetscErrorCode HBPMakePlan(HBP *, const HBPOffsets[], HBPCuts *);
 PETSC_INTERN PetscErrorCode HBPCutPlan(const HBP *, const HBPCuts *, cudaStream_t);

@@ -384,7 +384,7 @@ static void RefreshGroup(HBP *h, const GallopCSR *csr, PetscInt cb, const HBPGro
   }
 }
 
-static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
+static PetscErrorCode Refresh(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   HBP *h = (HBP *)data;
 
@@ -532,4 +532,4 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork HBPHost = {Build, Refresh, HBPApply_Host, Destroy, HBPApplyTranspose_Host, NULL};
+const GallopFormatWork HBPHost = {Build, Refresh, HBPApply_Host, Destroy, HBPApplyTranspose_Host};

@@ -188,10 +188,11 @@ const GallopFormat GallopFormat_TILEDSPMM = {
   .options_size    = sizeof(TiledSpMMOptions),
   .options_default = TiledSpMMOptionsDefault,
   .options_set     = TiledSpMMOptionsSet,
-  .wantsdense      = TiledSpMMWantsDense,
   .host            = &TiledSpMMHost,
   .device          = PetscDefined(HAVE_CUDA) ? &TiledSpMMDevice : NULL,
   .figures         = TiledSpMMFigures,
   .view            = TiledSpMMView,
   .view_detail     = TiledSpMMViewDetail,
 };
+
+const GallopDenseWork GallopDense_TILEDSPMM = {TiledSpMMWantsDense, TiledSpMMApplyDense_Host, PetscDefined(HAVE_CUDA) ? TiledSpMMApplyDense_Device : NULL};

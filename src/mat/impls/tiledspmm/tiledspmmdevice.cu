@@ -132,7 +132,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
+static PetscErrorCode Refresh(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   TiledSpMM *t = (TiledSpMM *)data;
 
@@ -141,7 +141,7 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *p, PetscBool *done)
+PetscErrorCode TiledSpMMApplyDense_Device(void *data, const GallopDenseProduct *p, PetscBool *done)
 {
   TiledSpMM   *t = (TiledSpMM *)data;
   cudaStream_t stream;
@@ -153,4 +153,4 @@ static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *p, PetscB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork TiledSpMMDevice = {Build, Refresh, NULL, Destroy, NULL, ApplyDense};
+const GallopFormatWork TiledSpMMDevice = {Build, Refresh, NULL, Destroy, NULL};

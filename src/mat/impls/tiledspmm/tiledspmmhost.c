@@ -240,7 +240,7 @@ PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *options, const GallopCSR
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Refresh(void *data, const GallopCSR *csr)
+static PetscErrorCode Refresh(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   TiledSpMM *t = (TiledSpMM *)data;
 
@@ -258,7 +258,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   if (t) {
     PetscCall(PetscMalloc1(t->stored, &t->value));
     PetscCall(PetscMalloc1((PetscCount)(t->options.panel + t->options.stage) * HOST_COLUMNS, &t->work));
-    PetscCall(Refresh(t, csr));
+    PetscCall(Refresh(t, csr, 0, NULL));
   }
   *data = t;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -307,7 +307,7 @@ static inline void ComputePanel(const TiledSpMM *t, PetscInt p, PetscInt first, 
   }
 }
 
-static PetscErrorCode ApplyDense(void *data, const GallopDenseProduct *product, PetscBool *done)
+PetscErrorCode TiledSpMMApplyDense_Host(void *data, const GallopDenseProduct *product, PetscBool *done)
 {
   const TiledSpMM *t = (const TiledSpMM *)data;
 
@@ -334,7 +334,7 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork TiledSpMMHost = {Build, Refresh, NULL, Destroy, NULL, ApplyDense};
+const GallopFormatWork TiledSpMMHost = {Build, Refresh, NULL, Destroy, NULL};
 
 /* TiledSpMMCopyToHost - A copy on the host of a structure that was built at either place; TiledSpMMDestroyHostCopy() frees it */
 PetscErrorCode TiledSpMMCopyToHost(const TiledSpMM *t, TiledSpMM **copy)

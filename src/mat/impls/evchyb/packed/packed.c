@@ -204,13 +204,13 @@ PetscErrorCode EVCHYBPackedBuild(EVCHYB *ev, const GallopCSR *csr, const EVCHYBR
 }
 
 /* EVCHYBPackedRefresh - New values, at either place */
-PetscErrorCode EVCHYBPackedRefresh(EVCHYB *ev, const GallopCSR *csr, PetscBool *fits)
+PetscErrorCode EVCHYBPackedRefresh(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
 {
   EVCHYBPack *pack = ev->packed->pack;
 
   PetscFunctionBegin;
   ev->bytes -= pack->bytes;
-  PetscCall(EVCHYBPackRefresh(pack, csr, ev->maxbytes ? ev->maxbytes - (PetscCount)ev->bytes : 0, fits));
+  PetscCall(EVCHYBPackRefresh(pack, csr, maxbytes ? maxbytes - (PetscCount)ev->bytes : 0, fits));
   ev->bytes += pack->bytes;
   ev->fresh = PETSC_TRUE;
   if (!*fits) PetscCall(PetscInfo(NULL, "EVC-HYB: the new values of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix cannot be stored as those before: it is packed again\n", ev->m, ev->n));

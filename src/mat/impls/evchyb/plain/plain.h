@@ -105,7 +105,7 @@ PETSC_INTERN void           EVCHYBPlainSplit(const EVCHYB *, const EVCHYBRows *,
 PETSC_INTERN PetscErrorCode EVCHYBPlainPlan(EVCHYB *, EVCHYBPlain *, const PetscCount[]);
 PETSC_INTERN PetscErrorCode EVCHYBPlainBuild_Host(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPlainBuild_Device(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBPlainRefresh_Device(EVCHYB *, const GallopCSR *, PetscBool *);
+PETSC_INTERN PetscErrorCode EVCHYBPlainRefresh_Device(EVCHYB *, const GallopCSR *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPlainFree_Device(EVCHYB *);
 PETSC_INTERN PetscErrorCode EVCHYBPlainCopyToHost(const EVCHYBPlain *, PetscMemType, EVCHYBPlain **);
 PETSC_INTERN PetscErrorCode EVCHYBPlainFree_Host(EVCHYBPlain **);

@@ -167,7 +167,7 @@ PetscErrorCode EVCHYBPlainFill_Device(EVCHYB *ev, const EVCHYBPlain *p, const Ga
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode EVCHYBPlainRefresh_Device(EVCHYB *ev, const GallopCSR *csr, PetscBool *fits)
+PetscErrorCode EVCHYBPlainRefresh_Device(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
 {
   PetscFunctionBegin;
   PetscCall(EVCHYBPlainFill_Device(ev, ev->plain, csr, PETSC_FALSE));

@@ -174,7 +174,7 @@ PetscErrorCode EVCHYBOrder_Host(const void *options, const GallopCSR *csr, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Refresh(EVCHYB *ev, const GallopCSR *csr, PetscBool *fits)
+static PetscErrorCode Refresh(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
 {
   PetscFunctionBegin;
   Fill(ev->plain, csr, PETSC_FALSE);
