@@ -13,7 +13,7 @@ typedef struct {
   PetscBool   asked;     /* only with an option of its name */
 } BenchRaw;
 
-/* Where products are timed. Times are in seconds, memory in bytes, bandwidth in bytes a second. */
+/* Where products are timed. Times are in seconds, memory in bytes, bandwidth in bytes per second. */
 typedef struct {
   PetscErrorCode (*start)(PetscLogDouble *bandwidth); /* prints "# " lines on the machine and measures how fast it reads memory */
   PetscErrorCode (*finish)(void);

@@ -12,14 +12,14 @@
   band<n>_<h>  dense<n>        h diagonals on both sides of the main one; all entries\n\
   kron<S>[_<e>]                Kronecker graph (R-MAT) of 2^S vertices, e 2^S (48) edges in both directions\n\
   web<n>_<k>[_<a>_<l>]         power-law row lengths of mean k and exponent a (1.7), a share l (0.7) of the columns near the diagonal\n\
-  circuit<n>_<k>[_<d>_<L>]     k short-range entries a row, and d rows and columns (0) of L, L/2, L/3... entries; _<h>_<H> behind these: and H\n\
+  circuit<n>_<k>[_<d>_<L>]     k short-range entries per row, and d rows and columns (0) of L, L/2, L/3... entries; _<h>_<H> behind these: and H\n\
                                entries, within H of the diagonal, in each h-th row\n\
   uniform<n>_<k>               k random columns in each row\n\
   uneven<n>_<k>                1 to k random columns in each row, each number as likely\n\
   random<n>_<k>                n k random positions\n\
   longrows<n>_<s>_<L>_<k>      a share s of the rows has L entries, the others k\n\
   wide<m>_<n>_<k>[_<L>]        m by n, k random columns in each row, L in the middle one\n\
-  lp<m>_<n>_<k>                m by n, k entries a column, and in 20 rows n/8 more\n\
+  lp<m>_<n>_<k>                m by n, k entries per column, and in 20 rows n/8 more\n\
   mesh<N>[_<b>[_<w>]]          3D grid of side N, b unknowns a point (1), each point with all around it, numbered at random within windows\n\
                                of w points (N^2, a layer): as an unstructured mesh whose neighbours have near numbers\n\
   points<n>_<b>_<l>_<k>_<L>_<s>[_<w>] n rows of a 3D grid of points, b unknowns each, each point with those nearest to it: rows of l to k entries,\n\

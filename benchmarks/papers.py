@@ -126,7 +126,7 @@ def evchyb(lab):
             name: (case["nnz"] / case["m"], 100 * (1 - 1 / gain)) for name, gain in ratio(cases, without, complete).items()
             for case in [cases.get(name, without)]
         }
-    lab.points("figure4", "Figure 4: what reordering the results costs", loss, xlabel="entries a row (NNZ / NROW)",
+    lab.points("figure4", "Figure 4: what reordering the results costs", loss, xlabel="entries per row (NNZ / NROW)",
                ylabel="degradation of the speed (%)", logx=True, line=0)
     lab.lacks("Figures 5 to 9", "cuSPARSE has no HYB any more, and throughput and hit rates of caches are a profiler's")
     balance(lab, products)
@@ -137,7 +137,7 @@ def evchyb(lab):
 
 
 def balance(lab, products):
-    """Section 3.2: bytes a flop, from a profiler where there is one, else between the bounds that the view tells."""
+    """Section 3.2: bytes per flop, from a profiler where there is one, else between the bounds that the view tells."""
     bandwidth, rows, measured = lab.machine["read_bandwidth_GBs"], [], volumes(lab) if lab.gpu else {}
     scalar, entry = lab.machine["scalar_bytes"], lab.machine["scalar_bytes"] + lab.machine["index_bytes"]
     if not lab.gpu:
@@ -382,7 +382,7 @@ def tune(lab):
                for low, high, size in zip(edges, points + [math.inf], sizes) if low < 1e8 and low < high])
     lab.figure("table2", "Table 2: times of random matrices by vector_size", "lines",
                [{"name": f"vector_size {size}", "names": [], "x": [row[0] for row in measured], "y": [row[1 + k] for row in measured]}
-                for k, size in enumerate(sizes)], xlabel="entries a row", ylabel="µs, L2 flushed", logx=True, logy=True)
+                for k, size in enumerate(sizes)], xlabel="entries per row", ylabel="µs, L2 flushed", logx=True, logy=True)
 
 
 # ---- FastLoad --------------------------------------------------------------------------------------------------------
@@ -426,14 +426,14 @@ def fastload(lab):
                          for name, case in builds.items()}, "a product": {name: (case["nnz"], case["product_us"]) for name, case in builds.items()}
         }, xlabel="nonzeros", ylabel="µs", logx=True, logy=True)
     lab.table("figure10", "Figures 10 and 11: preprocessing and peak memory",
-              ["name", "nonzeros", "build (µs)", "build / product", "refresh (µs)", "peak memory, bytes a nonzero", "of aijcusparse"], [[
+              ["name", "nonzeros", "build (µs)", "build / product", "refresh (µs)", "peak memory, bytes per nonzero", "of aijcusparse"], [[
                   name, case["nnz"], case["build_us"], case["build/product"], case["refresh_us"], case["peak_B/nnz"],
                   (setup.get(name, "aijcusparse") or {}).get("peak_B/nnz")
               ] for name, case in builds.items()], "Peak memory: the most that was in use until the first product had finished, without vectors; empty below 16 MiB, which cannot be measured.")
     if lab.gpu:
         lab.bars("figure11", "Figure 11: peak memory", list(builds), {
             what: {name: case.get("peak_B/nnz") for name in builds for case in [setup.get(name, what) or {}]} for what in ("fastload", "aijcusparse")
-        }, ylabel="bytes a nonzero")
+        }, ylabel="bytes per nonzero")
     else:
         lab.lacks("Figure 11: peak memory", "it is that of a GPU")
 
@@ -477,7 +477,7 @@ def hbp(lab):
         lab.bars(f"figure9-{way}", f"Figure 9: the parts of products, {title}", names, {
             part: {name: 1e3 * time / ways.get(name, way)["nnz"] for name, time in column(way, key).items()}
             for part, key in (("SpMV", "spmv_us"), ("combine", "combine_us"))
-        }, ylabel="ns a nonzero", stacked=True)
+        }, ylabel="ns per nonzero", stacked=True)
     rows = []
     for name in names:
         case = ways.get(name, "hash")

@@ -182,7 +182,7 @@ def packed(path):
     """Packed storage (evchyb@p) beside plain (evchyb), what auto takes (evchyb@a) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, from -view."""
     plain, ours, told = Run(path), Run(path, f"{OURS}@p"), views(path)
     size = {fields[0]: int(fields[1]) + int(fields[2]) for fields in lines_of(path)}
-    rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | auto (µs) | packed over cuSPARSE | over plain | bytes a nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 10 + "---|"]
+    rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | auto (µs) | packed over cuSPARSE | over plain | bytes per nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 10 + "---|"]
     gains = {name: plain.time[name, OURS] / plain.time[name, f"{OURS}@a"] for name in packed_by_auto(path)}
     for name in ours.matrices():
         best, time, nnz = ours.cusparse(name), ours.time[name, f"{OURS}@p"], ours.nnz[name]
@@ -359,7 +359,7 @@ def costs():
     room = {each: memory(HERE / f"{each}-h200.tsv", each, LARGE) for each in TYPES}
     room["aijcusparse"] = memory(HERE / f"{OURS}-h200.tsv", "aijcusparse", LARGE)
     timed, filled = set.intersection(*(set(each) for each in times.values())), set.intersection(*(set(each) for each in room.values()))
-    rows = ["| type | build in products | least and most | refresh in products | least and most | bytes a nonzero |", "|---|--:|--:|--:|--:|--:|"]
+    rows = ["| type | build in products | least and most | refresh in products | least and most | bytes per nonzero |", "|---|--:|--:|--:|--:|--:|"]
     for each in ["aijcusparse"] + TYPES:
         cells = " | | | "
         if each in times:

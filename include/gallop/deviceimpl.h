@@ -12,13 +12,13 @@ PETSC_INTERN PetscErrorCode GallopDeviceWarn(PetscBool here);
 /* *ptr stays NULL when the GPU has no room, which is no error here */
 PETSC_INTERN PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr);
 PETSC_INTERN PetscErrorCode GallopDeviceMallocFails(PetscBool request, PetscBool *fails); /* whether -gallop_device_malloc_fail takes the room away; counts the requests */
-PETSC_INTERN PetscErrorCode GallopDeviceGetFree(size_t *bytes);           /* what the driver says is free; 0 while -gallop_device_malloc_fail takes the room away */
-PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);                  /* waits for all work on the GPU */
+PETSC_INTERN PetscErrorCode GallopDeviceGetFree(size_t *bytes);                           /* what the driver says is free; 0 while -gallop_device_malloc_fail takes the room away */
+PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);                                  /* waits for all work on the GPU */
 PETSC_INTERN PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr); /* for workspace, and as many bytes as were asked for: what was queued on the current stream may still use it */
 PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr); /* memory of the host that the GPU copies from by itself; *ptr stays NULL when there is none to be had */
 PETSC_INTERN PetscErrorCode GallopPinnedFree(size_t bytes, void *ptr);    /* as many bytes as were asked for */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
-PETSC_INTERN PetscErrorCode GallopDeviceGetReply(void **memory);          /* a few pinned bytes that the GPU writes to by itself, until the next reply; NULL where there are none */
+PETSC_INTERN PetscErrorCode GallopDeviceGetReply(void **memory); /* a few pinned bytes that the GPU writes to by itself, until the next reply; NULL where there are none */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopCopyToHost(void *host, PetscMemType memtype, const void *from, size_t bytes); /* from either place */
 PETSC_INTERN PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes);

@@ -105,11 +105,11 @@ typedef struct {
 } GallopPast;
 
 typedef struct {
-  GallopType          type;         /* the format's */
-  struct _MatOps      parent;       /* the parent's functions where ours stand in A->ops */
-  struct _MatOps     *parentonhost; /* all of them as they are when a matrix of the GPU is bound to the CPU; NULL until a product there needs one */
+  GallopType          type;              /* the format's */
+  struct _MatOps      parent;            /* the parent's functions where ours stand in A->ops */
+  struct _MatOps     *parentonhost;      /* all of them as they are when a matrix of the GPU is bound to the CPU; NULL until a product there needs one */
   PetscBool           mpi, deviceparent; /* what the parent is: a parallel matrix, one of AIJCUSPARSE */
-  char               *lent[2]; /* strings to lend, the parent's name and the host's: the matrix's while they are lent, kept here in between, since products of matrices come often */
+  char               *lent[2];           /* strings to lend, the parent's name and the host's: the matrix's while they are lent, kept here in between, since products of matrices come often */
   PetscBool           build_in_assembly;
   GallopStructure     structure[GALLOP_STRUCTURES];
   MatGallopStatistics stats;

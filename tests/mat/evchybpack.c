@@ -189,8 +189,8 @@ static PetscErrorCode CheckLongRows(Mat A, const EVCHYB *ev, const char what[])
 {
   const EVCHYBPack *p = ev->packed->pack;
   const PetscInt   *i;
-  PetscInt        m;
-  PetscBool       done;
+  PetscInt          m;
+  PetscBool         done;
 
   PetscFunctionBegin;
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, NULL, &done));

@@ -26,7 +26,8 @@ static PetscErrorCode CheckRanges(const EVCHYB *ev, Columns columns)
     most = PetscMax(most, each);
     different++;
   }
-  PetscCheck(next == ev->packed->pack->nslice - ev->packed->pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " slices are computed", next, ev->packed->pack->nslice - ev->packed->pack->npiece);
+  PetscCheck(next == ev->packed->pack->nslice - ev->packed->pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " slices are computed", next,
+             ev->packed->pack->nslice - ev->packed->pack->npiece);
   PetscCheck(ev->options.slices || columns != COLUMNS_STRIDED || most > 1 || next <= 2 * EVCHYB_PACK_WARPS * ev->processors, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices by strides, one per warp", next);
   PetscCheck(ev->options.slices || columns == COLUMNS_STRIDED || each == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices per warp, of columns of kind %d", each, (int)columns);
   PetscCheck((wanted > 1 && next < 9 * EVCHYB_PACK_WARPS * ev->processors) || different == wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices in %" PetscInt_FMT " ranges, not %" PetscInt_FMT, next, different, wanted);

@@ -225,8 +225,7 @@ static PetscErrorCode CompareArrays(Mat B, const char what[])
   TestSameNumber(h, d, nempty, what);
   TestCheck(!h->plain == !d->plain, "host and GPU have different storages", what);
   if (h->plain) PetscCall(ComparePlain(h->plain, d->plain, what));
-  else { /* the pack is for evchybpack.c */
-    TestSameNumber(h->packed, d->packed, nlong, what);
+  else { /* the pack is for evchybpack.c */ TestSameNumber(h->packed, d->packed, nlong, what);
     PetscCall(CompareParts(&h->packed->parts, &d->packed->parts, what));
   }
   PetscCall(EVCHYBDestroyHostCopy(&h));

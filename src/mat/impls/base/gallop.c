@@ -10,8 +10,8 @@
 #define GALLOP_CONTEXT "MatGallop"
 
 /* The parents have a number, which MatDestroy needs: it may run when name and container are gone already (MatHeaderMerge) */
-#define GALLOP_NPARENTS               4
-#define GALLOP_PARENT(mpi, device)    (2 * (mpi) + (device))
+#define GALLOP_NPARENTS            4
+#define GALLOP_PARENT(mpi, device) (2 * (mpi) + (device))
 
 static PetscErrorCode (*ParentDestroy[GALLOP_NPARENTS])(Mat);
 

@@ -154,8 +154,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(DenseArraysGet(A, B, C, add, &arrays));
   PetscCall(CheckArrays(arrays.b, arrays.c, empty));
-  if (!empty)
-    wanted = (*GallopDense_TILEDSPMM.wants)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, columns);
+  if (!empty) wanted = (*GallopDense_TILEDSPMM.wants)(g->structure[GALLOP_TILEDSPMM].options, arrays.place == GALLOP_HOST ? PETSC_MEMTYPE_HOST : PETSC_MEMTYPE_CUDA, columns);
   if (!wanted && columns == 1) {
     kind   = GALLOP_FORMAT;
     wanted = PETSC_TRUE;

@@ -8,10 +8,10 @@
 PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
 {
   const GallopStructure *structure = &g->structure[kind];
-  const char            *who = csr && g->deviceparent ? "the host" : GallopParentType(g->mpi, g->deviceparent), *of = kind == GALLOP_FORMAT ? "" : " with dense matrices"; /* the host: ParentMult() computes there then */
-  const PetscInt         m = A->rmap->n, n = A->cmap->n;
-  PetscBool              overfull = PETSC_FALSE;
-  char                   what[64], where[64];
+  const char *who = csr && g->deviceparent ? "the host" : GallopParentType(g->mpi, g->deviceparent), *of = kind == GALLOP_FORMAT ? "" : " with dense matrices"; /* the host: ParentMult() computes there then */
+  const PetscInt m = A->rmap->n, n = A->cmap->n;
+  PetscBool      overfull = PETSC_FALSE;
+  char           what[64], where[64];
 
   PetscFunctionBegin;
   if (csr) PetscCall(MatGallopIsOverfull(A, &overfull));

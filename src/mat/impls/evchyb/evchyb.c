@@ -177,12 +177,12 @@ static PetscErrorCode Create(const void *options, const GallopCSR *csr, EVCHYB *
 
   PetscFunctionBegin;
   PetscCall(PetscNew(&ev));
-  ev->memtype  = csr->memtype;
-  ev->m        = csr->m;
-  ev->n        = csr->n;
-  ev->nz       = csr->nz;
-  ev->options  = EVCHYBOptionsFor((const EVCHYBOptions *)options, csr);
-  *created     = ev;
+  ev->memtype = csr->memtype;
+  ev->m       = csr->m;
+  ev->n       = csr->n;
+  ev->nz      = csr->nz;
+  ev->options = EVCHYBOptionsFor((const EVCHYBOptions *)options, csr);
+  *created    = ev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -328,11 +328,11 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
-  f[FIGURE_M]       = ev->m;
-  f[FIGURE_N]       = ev->n;
-  f[FIGURE_NZ]      = (PetscLogDouble)ev->nz;
-  f[FIGURE_NEMPTY]  = ev->nempty;
-  f[FIGURE_BYTES]   = (PetscLogDouble)ev->bytes;
+  f[FIGURE_M]      = ev->m;
+  f[FIGURE_N]      = ev->n;
+  f[FIGURE_NZ]     = (PetscLogDouble)ev->nz;
+  f[FIGURE_NEMPTY] = ev->nempty;
+  f[FIGURE_BYTES]  = (PetscLogDouble)ev->bytes;
   if (ev->plain) {
     f[FIGURE_ELLROWS] = ev->plain->ell.n;
     f[FIGURE_ELLNZ]   = (PetscLogDouble)ev->plain->ell.nz;
@@ -383,7 +383,8 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
 
 static PetscErrorCode MarksView(const char part[], const EVCHYBMarks *marks, PetscViewer viewer)
 {
-  static const char *const what[] = {"rows per thread", "warps per column block", "threads per row", "entries per thread block", "thread blocks per row", NULL, NULL, "warps per piece"}; /* by EVCHYBRangeKind */
+  static const char *const what[] = {"rows per thread", "warps per column block", "threads per row", "entries per thread block", "thread blocks per row", NULL, NULL,
+                                     "warps per piece"}; /* by EVCHYBRangeKind */
 
   PetscFunctionBegin;
   for (PetscInt k = 0; k < marks->np; k++)
@@ -408,14 +409,14 @@ static PetscErrorCode ViewFloor(const EVCHYB *ev, PetscViewer viewer)
 
 static PetscErrorCode EVCHYBViewDetail(const void *data, PetscViewer viewer)
 {
-  const EVCHYB *ev        = (const EVCHYB *)data;
-  const SubELL  no        = {0}, *ell = ev->plain ? &ev->plain->ell : &no; /* packed storage has slices instead, */
-  const PetscInt    ncsr    = ev->plain ? ev->plain->csr.n : ev->packed->nlong; /* and the long rows in pieces */
-  const PetscCount  gpublks = ev->plain ? ev->plain->csr.gpublks : ev->packed->gpublks;
+  const EVCHYB    *ev = (const EVCHYB *)data;
+  const SubELL     no = {0}, *ell = ev->plain ? &ev->plain->ell : &no;         /* packed storage has slices instead, */
+  const PetscInt   ncsr    = ev->plain ? ev->plain->csr.n : ev->packed->nlong; /* and the long rows in pieces */
+  const PetscCount gpublks = ev->plain ? ev->plain->csr.gpublks : ev->packed->gpublks;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubELL: %" PetscInt_FMT " column blocks of %d rows, LCmax %" PetscInt_FMT ", gpublks %" PetscCount_FMT ", window %" PetscInt_FMT "\n", ell->nb, EVCHYB_BLOCK, ell->LCmax,
-                                               ell->gpublks, ev->options.window));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubELL: %" PetscInt_FMT " column blocks of %d rows, LCmax %" PetscInt_FMT ", gpublks %" PetscCount_FMT ", window %" PetscInt_FMT "\n", ell->nb, EVCHYB_BLOCK,
+                                               ell->LCmax, ell->gpublks, ev->options.window));
   PetscCall(MarksView("SubELL", &ell->marks, viewer));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "SubCSR: %" PetscInt_FMT " rows, %" PetscInt_FMT " of them merged, gpublks %" PetscCount_FMT "\n", ncsr, ev->plain ? ev->plain->csr.nmerged : 0, gpublks));
   PetscCall(MarksView("SubCSR", ev->plain ? &ev->plain->csr.marks : &ev->packed->marks, viewer));
@@ -424,7 +425,8 @@ static PetscErrorCode EVCHYBViewDetail(const void *data, PetscViewer viewer)
     char              order[64] = "sorted";
 
     if (pack->stride) PetscCall(PetscSNPrintf(order, sizeof(order), "%" PetscInt_FMT " apart", pack->stride));
-    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "Packed: %" PetscInt_FMT " slices of %d rows, %s, %" PetscInt_FMT " numbers in the dictionary, %zu bytes\n", pack->nslice, EVCHYB_PACK_ROWS, order, pack->ndict, pack->bytes));
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "Packed: %" PetscInt_FMT " slices of %d rows, %s, %" PetscInt_FMT " numbers in the dictionary, %zu bytes\n", pack->nslice, EVCHYB_PACK_ROWS, order,
+                                                 pack->ndict, pack->bytes));
   }
   if (PetscMemTypeCUDA(ev->memtype)) PetscCall(ViewFloor(ev, viewer));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -53,8 +53,8 @@ struct _EVCHYB {
   PetscCount               nz;     /* entries of the matrix */
   PetscInt                 nempty; /* rows without entries */
   EVCHYBOptions            options;
-  const EVCHYBStorageWork *work; /* of the storage that was chosen, */
-  EVCHYBPlain             *plain; /* which is this one */
+  const EVCHYBStorageWork *work;   /* of the storage that was chosen, */
+  EVCHYBPlain             *plain;  /* which is this one */
   EVCHYBPacked            *packed; /* or this one; the other is NULL */
   EVCHYBLaunch             launch; /* for the GPU */
   size_t                   bytes;

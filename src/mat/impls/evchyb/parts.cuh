@@ -34,7 +34,7 @@ static __device__ __forceinline__ void StoreSplit(const PartsView<V> &parts, Pet
   if (threadIdx.x >= WarpSize) return;
   if (threadIdx.x == 0) {
     parts.partial[part] = sum;
-    last              = cuda::atomic_ref<int, cuda::thread_scope_device>(parts.arrived[lo]).fetch_add(1, cuda::memory_order_acq_rel) == (int)(blocks - 1);
+    last                = cuda::atomic_ref<int, cuda::thread_scope_device>(parts.arrived[lo]).fetch_add(1, cuda::memory_order_acq_rel) == (int)(blocks - 1);
   }
   if (!__shfl_sync(0xffffffffu, last, 0)) return;
   __syncwarp(); /* what thread 0 has seen, all see */

@@ -8,7 +8,7 @@ void EVCHYBGetKeyShape(const EVCHYBOptions *options, const GallopCSR *csr, EVCHY
   const int       most       = 62; /* bits left beside the class */
   const int       columns    = GallopBitsFor((uint64_t)PetscMax(csr->n - 1, 0));
   const int       windowbits = options->window && csr->m ? GallopBitsFor((uint64_t)((csr->m - 1) / options->window)) : 0;
-  const int       longbits   = GallopBitsFor((uint64_t)csr->nz);                             /* a row that names columns more than once may have more than n entries */
+  const int       longbits   = GallopBitsFor((uint64_t)csr->nz);                       /* a row that names columns more than once may have more than n entries */
   const PetscBool sorted     = (PetscBool)(options->firstcol && options->window != 1); /* nor are rows of one length sorted, where none are */
   int             shortkey, longkey;
 

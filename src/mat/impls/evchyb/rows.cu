@@ -182,7 +182,7 @@ PetscErrorCode EVCHYBRowsSort_Device(const EVCHYBOptions *options, const GallopC
   else PetscCall(SortAll(csr, shape, &w, stream));
   PetscCall(GallopDeviceCopyOut(&counts, w.counts, sizeof(counts)));
 
-  const PetscInt nlong = (PetscInt)counts.nlong;
+  const PetscInt nlong  = (PetscInt)counts.nlong;
   PetscInt      *longer = w.sortedrows + m - nlong;
 
   if (bywindow && nlong > 1) { /* windows leave long rows as they come */

@@ -181,8 +181,8 @@ static inline PetscInt TiledSpMMStagedColumns(const TiledSpMM *t)
   return R;
 }
 
-PETSC_INTERN PetscErrorCode TiledSpMMApplyDense_Host(void *, const GallopDenseProduct *, PetscBool *);
-PETSC_INTERN PetscErrorCode TiledSpMMApplyDense_Device(void *, const GallopDenseProduct *, PetscBool *);
+PETSC_INTERN PetscErrorCode         TiledSpMMApplyDense_Host(void *, const GallopDenseProduct *, PetscBool *);
+PETSC_INTERN PetscErrorCode         TiledSpMMApplyDense_Device(void *, const GallopDenseProduct *, PetscBool *);
 PETSC_INTERN const GallopFormatWork TiledSpMMHost, TiledSpMMDevice;
 
 /*

@@ -130,7 +130,7 @@ static constexpr int RowsResident()
   return sizeof(V) > 8 || sizeof(I) > 4 ? 4 : 6;
 }
 
-/* Lanes lanes a segment, each a pack of columns; with Parts of these, each of which takes every Parts-th of its entries, U at once */
+/* Lanes lanes per segment, each a pack of columns; with Parts of these, each of which takes every Parts-th of its entries, U at once */
 template <int Lanes, int Parts, typename V, typename I>
 __global__ static void __launch_bounds__(RowsThreads, RowsResident<V, I>()) RowsKernel(const SegmentsView<V, I> s, const V *__restrict__ bt, const DenseView<V, I> dense, V *__restrict__ partial)
 {

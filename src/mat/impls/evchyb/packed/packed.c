@@ -108,7 +108,7 @@ static PetscErrorCode PlanPieces(EVCHYB *ev, EVCHYBPacked *packed, const PetscCo
 {
   const PetscInt warps = EVCHYB_THREADS / EVCHYB_BLOCK, npiece = packed->pack->npiece, n = packed->nlong;
   PetscInt       shorter = 0, r;
-  PetscCount     ofwarp = EVCHYB_SHORT_ROW;
+  PetscCount     ofwarp  = EVCHYB_SHORT_ROW;
 
   PetscFunctionBegin;
   /* with fewer, longer rows one thread block for each keeps more warps busy; with many, its warps wait for each other */

@@ -211,8 +211,8 @@ EVCHYB_PACK_HD uint32_t EVCHYBPackMaskOf(const EVCHYBPackSlice *slice, const uns
 /* Packed storage of a matrix: the slices, and pieces of long rows, of which the last ones are of rows that have several */
 typedef struct {
   EVCHYBPack *pack;
-  PetscInt    nlong;  /* rows in pieces, the longest ones last */
-  EVCHYBMarks marks;  /* rows here are pieces */
+  PetscInt    nlong;   /* rows in pieces, the longest ones last */
+  EVCHYBMarks marks;   /* rows here are pieces */
   PetscCount  gpublks; /* thread blocks of pieces */
   EVCHYBParts parts;
 } EVCHYBPacked;

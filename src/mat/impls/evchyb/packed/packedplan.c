@@ -144,10 +144,10 @@ static EVCHYBPackValues ValuesOf(const EVCHYBPack *pack, const GallopCSR *csr, P
 
 void EVCHYBPackPlanSlice(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscInt slice, EVCHYBPackRows *s, EVCHYBPackPlan *plan)
 {
-  PetscInt        next[EVCHYB_PACK_ROWS] = {0}, width = 0, diagonal;
-  EVCHYBPackClass kind = EVCHYB_PACK_STRIDED;
-  EVCHYBPackPlan  by;
-  EVCHYBPackColumns         line;
+  PetscInt          next[EVCHYB_PACK_ROWS] = {0}, width = 0, diagonal;
+  EVCHYBPackClass   kind = EVCHYB_PACK_STRIDED;
+  EVCHYBPackPlan    by;
+  EVCHYBPackColumns line;
 
   GetRows(csr, order, slice, s, plan);
   plan->values = ValuesOf(pack, csr, 0, 0);
@@ -171,8 +171,8 @@ void EVCHYBPackPlanSlice(const EVCHYBPack *pack, const GallopCSR *csr, const EVC
 
 void EVCHYBPackPlanPiece(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscInt piece, EVCHYBPackPlan *plan)
 {
-  EVCHYBPackClass kind = EVCHYB_PACK_STRIDED;
-  EVCHYBPackColumns         line;
+  EVCHYBPackClass   kind = EVCHYB_PACK_STRIDED;
+  EVCHYBPackColumns line;
 
   *plan        = EVCHYBPackPieceOf(order, csr->i, piece);
   plan->values = ValuesOf(pack, csr, plan->first, plan->entries);
@@ -193,7 +193,7 @@ PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *c
 {
   EVCHYBPackOrder by = *order;
   EVCHYBPackPlan  plan;
-  EVCHYBPackRows            s;
+  EVCHYBPackRows  s;
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(cost, EVCHYB_PACK_COSTS));

@@ -56,9 +56,9 @@ static EVCHYBPackClass StoreLine(EVCHYBPack *pack, EVCHYBPackClass kind, PetscBo
 /* A slice's lines, offsets, masks and values, in memory that is 0 */
 static void StoreSlice(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackRows *s, const EVCHYBPackPlan *plan, const EVCHYBPackPlaces *at, EVCHYBPackSlice *slice)
 {
-  PetscInt next[EVCHYB_PACK_ROWS] = {0};
-  int64_t  stream                 = at->stream;
-  EVCHYBPackColumns  line;
+  PetscInt          next[EVCHYB_PACK_ROWS] = {0};
+  int64_t           stream                 = at->stream;
+  EVCHYBPackColumns line;
 
   slice->line   = at->line;
   slice->value  = (uint32_t)at->value;
@@ -99,7 +99,7 @@ static void StoreSlice(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackR
 /* A piece of a row */
 static void StorePiece(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackPlan *plan, const EVCHYBPackPlaces *at, EVCHYBPackSlice *slice)
 {
-  int64_t stream = at->stream;
+  int64_t           stream = at->stream;
   EVCHYBPackColumns line;
 
   *slice = EVCHYBPackPieceSlice(plan, at);
@@ -132,7 +132,7 @@ size_t EVCHYBPackBytes(const EVCHYBPack *pack)
 PetscErrorCode EVCHYBPackFinish_Host(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscCount maxbytes, PetscBool *done)
 {
   EVCHYBPackPlaces all = {0, 0, 0};
-  EVCHYBPackRows             s;
+  EVCHYBPackRows   s;
   EVCHYBPackPlan   plan;
 
   PetscFunctionBegin;

@@ -158,7 +158,8 @@ PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR 
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS); /* nothing is known then, and nothing packed */
   PetscCall(GallopDeviceZero(memory, bytes));
-  MeasureKernel<<<dim3(PetscMax(1u, GallopBlocksFor((PetscCount)most * WarpSize, Threads)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, (EVCHYBPackCost *)memory);
+  MeasureKernel<<<dim3(PetscMax(1u, GallopBlocksFor((PetscCount)most * WarpSize, Threads)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j,
+                                                                                                                                                                   csr->a, *order, (EVCHYBPackCost *)memory);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(cost, memory, bytes));
   PetscCall(GallopDeviceRelease(bytes, memory));
@@ -169,7 +170,7 @@ PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR 
 template <typename T>
 struct Sums {
   T lines[EVCHYB_PACK_CLASSES], slots[EVCHYB_PACK_VALUES];
-  T strided;  /* lines of pieces whose columns are not stored */
+  T strided; /* lines of pieces whose columns are not stored */
   T entries;
   T longslots; /* places for values of pieces */
   T shared;
@@ -179,11 +180,11 @@ static constexpr int NumSums = (int)(sizeof(Sums<unsigned int>) / sizeof(unsigne
 __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, PetscInt nslice, PetscInt npiece, EVCHYBPackPlan *__restrict__ plans, EVCHYBPackPlaces *__restrict__ places, unsigned long long *total)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
-  __shared__ Sums<unsigned int>          sums; /* of the thread block's slices: all of the grid would wait for each other's */
-  unsigned int *const                    each = reinterpret_cast<unsigned int *>(&sums);
-  const PetscCount                       slice = WarpOfGrid();
-  const bool                             first = threadIdx.x % WarpSize == 0;
-  EVCHYBPackPlan                         plan;
+  __shared__ Sums<unsigned int> sums; /* of the thread block's slices: all of the grid would wait for each other's */
+  unsigned int *const           each  = reinterpret_cast<unsigned int *>(&sums);
+  const PetscCount              slice = WarpOfGrid();
+  const bool                    first = threadIdx.x % WarpSize == 0;
+  EVCHYBPackPlan                plan;
 
   if (threadIdx.x < NumSums) each[threadIdx.x] = 0;
   __syncthreads();
@@ -219,7 +220,7 @@ static cudaError_t ScanPlaces(void *temp, size_t &bytes, EVCHYBPackPlaces *place
 }
 
 struct Workspace {
-  EVCHYBPackPlans               plans;
+  EVCHYBPackPlans           plans;
   Sums<unsigned long long> *sums;
   char                     *cub;
   size_t                    cubbytes;
@@ -255,7 +256,8 @@ PetscErrorCode EVCHYBPackPlan_Device(EVCHYBPack *pack, const GallopCSR *csr, con
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, pack->nslice, memory);
   PetscCall(GallopDeviceZero(w.sums, sizeof(sums)));
-  PlanKernel<<<GallopBlocksFor(((PetscCount)pack->nslice + 1) * WarpSize, Threads), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, pack->npiece, w.plans.plans, w.plans.places, reinterpret_cast<unsigned long long *>(w.sums));
+  PlanKernel<<<GallopBlocksFor(((PetscCount)pack->nslice + 1) * WarpSize, Threads), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, pack->npiece, w.plans.plans,
+                                                                                                          w.plans.places, reinterpret_cast<unsigned long long *>(w.sums));
   GallopCheckLaunch();
   PetscCallCUDA(ScanPlaces(w.cub, w.cubbytes, w.plans.places, pack->nslice, stream));
   PetscCall(GallopDeviceCopyOut(&sums, w.sums, sizeof(sums)));

@@ -388,7 +388,8 @@ PetscErrorCode EVCHYBPackRenumber_Device(EVCHYBPack *pack, const GallopCSR *csr,
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceZero(memory, bytes));
   PetscCall(LaunchNotes(pack, csr, w.numbers, w.unfit));
-  PetscCallCUDA(GallopLaunch(RenumberKernel, {GallopBlocksFor(pack->ndict, Threads), Threads, 1, 0, stream, (bool)pack->overlaps}, pack->ndict, w.numbers, w.unfit, reinterpret_cast<EVCHYBPackBits *>(pack->dict), answer));
+  PetscCallCUDA(
+    GallopLaunch(RenumberKernel, {GallopBlocksFor(pack->ndict, Threads), Threads, 1, 0, stream, (bool)pack->overlaps}, pack->ndict, w.numbers, w.unfit, reinterpret_cast<EVCHYBPackBits *>(pack->dict), answer));
   PetscCall(GallopDeviceRelease(bytes, memory));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   *done = (PetscBool)!answer->unfit;

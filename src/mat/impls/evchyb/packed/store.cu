@@ -225,7 +225,7 @@ static size_t CarvePack(EVCHYBPack *pack, void *base)
 
 PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscCount maxbytes, PetscBool *done)
 {
-  EVCHYBPackPlans      plans;
+  EVCHYBPackPlans  plans;
   EVCHYBPackPlaces all;
   void            *kept = NULL;
   cudaStream_t     stream;

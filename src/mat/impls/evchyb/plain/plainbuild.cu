@@ -173,7 +173,8 @@ static PetscErrorCode OrderColumnBlocks(EVCHYBPlain *p, const GallopCSR *csr, co
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(p->csr.i + ncsr, 0, sizeof(PetscCount) + sizeof(Counts), stream)); /* one count too many, so that the exclusive sum ends with the total */
   if (nb || ncsr) {
-    LengthsKernel<<<GallopBlocksFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, p->byrow, csr->i, rows->nonempty, w->clen, w->keys, w->index, p->csr.i, counts);
+    LengthsKernel<<<GallopBlocksFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, p->byrow, csr->i, rows->nonempty, w->clen, w->keys, w->index,
+                                                                                                                                                           p->csr.i, counts);
     GallopCheckLaunch();
   }
   if (nb && nb <= SortMost && !p->byrow) {
@@ -181,7 +182,8 @@ static PetscErrorCode OrderColumnBlocks(EVCHYBPlain *p, const GallopCSR *csr, co
     SmallSortKernel<<<1, ScanThreads, 0, stream>>>((int)nb, w->keys, w->order);
     GallopCheckLaunch();
   } else if (nb) PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->index, w->order, nb, 0, p->byrow ? EVCHYB_ROWBITS + 5 : 5, stream));
-  OrderKernel<<<GallopBlocksFor((PetscCount)(nb + 1) * WarpSize + ncsr + p->nlisted, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, p->nlisted, w->order, rows->all, rows->nonempty, w->clen, p->perm, p->ell.clen, p->ell.bnz, counts);
+  OrderKernel<<<GallopBlocksFor((PetscCount)(nb + 1) * WarpSize + ncsr + p->nlisted, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, p->nlisted, w->order, rows->all, rows->nonempty, w->clen, p->perm,
+                                                                                                                                   p->ell.clen, p->ell.bnz, counts);
   GallopCheckLaunch();
   if (nb) PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, p->ell.bnz, (PetscCount)nb + 1, stream));
   if (ncsr) PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, p->csr.i, (PetscCount)ncsr + 1, stream));

@@ -143,8 +143,8 @@ static cudaError_t LaunchFill(const EVCHYBPlain *p, const GallopCSR *csr, const 
 {
   const PetscCount warps = (PetscCount)p->ell.nb * shape.parts + (p->csr.nz + shape.chunk - 1) / shape.chunk;
 
-  return GallopLaunch(pattern ? FillKernel<true, Width> : FillKernel<false, Width>, {GallopBlocksFor(warps * WarpSize, EVCHYB_THREADS), EVCHYB_THREADS, 1, 0, stream, overlaps}, p->ell, p->csr, shape, p->perm, csr->i,
-                      csr->j, csr->a);
+  return GallopLaunch(pattern ? FillKernel<true, Width> : FillKernel<false, Width>, {GallopBlocksFor(warps * WarpSize, EVCHYB_THREADS), EVCHYB_THREADS, 1, 0, stream, overlaps}, p->ell, p->csr, shape, p->perm,
+                      csr->i, csr->j, csr->a);
 }
 
 /* EVCHYBPlainFill_Device - Columns and values, or values only */

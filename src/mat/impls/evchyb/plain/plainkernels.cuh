@@ -248,8 +248,7 @@ static inline cudaError_t LaunchShape(const EVCHYBPlain *plain, const EVCHYBLaun
   const CsrView<V, I> c   = {csr->i, reinterpret_cast<const I *>(csr->j), reinterpret_cast<const V *>(csr->as), csr->split, PartsViewOf<V>(&csr->parts)};
 
   static_assert(sizeof(V) == sizeof(PetscScalar) && sizeof(I) == sizeof(PetscInt), "the format's arrays are read as arrays of these");
-  return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>,
-                      {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, overlaps}, *launch, e, c,
+  return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, overlaps}, *launch, e, c,
                       reinterpret_cast<const I *>(plain->perm), v, ell->n, ell->n + csr->n, fresh);
 }
 
