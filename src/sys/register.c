@@ -6,13 +6,13 @@ PETSC_INTERN const GallopFormat *const GallopFormats[];
 
 PetscLogEvent Gallop_MatPermute, Gallop_VecPermute;
 
-static PetscBool EVCHYBPackageInitialized = PETSC_FALSE;
+static PetscBool GallopPackageInitialized = PETSC_FALSE;
 
 static PetscErrorCode GallopFinalizePackage(void)
 {
   PetscFunctionBegin;
   PetscCall(GallopTypesDestroy());
-  EVCHYBPackageInitialized = PETSC_FALSE;
+  GallopPackageInitialized = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,10 +111,10 @@ PetscErrorCode GallopInitializePackage(void)
   GallopType        tiledspmm;
 
   PetscFunctionBegin;
-  if (EVCHYBPackageInitialized) PetscFunctionReturn(PETSC_SUCCESS);
+  if (GallopPackageInitialized) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopCheckBuild_Private(&mine, &fits));
   if (!fits) PetscFunctionReturn(PETSC_SUCCESS);
-  EVCHYBPackageInitialized = PETSC_TRUE;
+  GallopPackageInitialized = PETSC_TRUE;
   PetscCall(PetscRegisterFinalize(GallopFinalizePackage));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-gallop_warn_no_gpu", &set)); /* it is not unused where no matrix asks for it */
   PetscCall(MatInitializePackage());

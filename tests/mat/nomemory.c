@@ -2,8 +2,8 @@ static char help[] = "No room on the GPU for one after the other of what a produ
 
 #include "../galloptest.h"
 
-/* What the library asks the GPU for when it builds a format: workspace, rows, entries */
-#define FORMAT_REQUESTS 3
+/* What the library asks the GPU for when it builds a format: the order of rows, workspace, the arrays of rows, entries */
+#define FORMAT_REQUESTS 4
 
 /* Vectors that live on the GPU where there is one, whatever the matrix thinks of that */
 static PetscErrorCode CreateVecs(Mat A, PetscBool device, Vec *x, Vec *z)
@@ -86,7 +86,7 @@ int main(int argc, char **argv)
 
   testset:
     output_file: output/empty.out
-    args: -gallop_device_malloc_fail {{0 1 2 3 4 5 6 7 8}}
+    args: -gallop_device_malloc_fail {{0 1 2 3 4 5 6 7 8 9 10 11}}
     test:
       suffix: 1
       nsize: {{1 2}}

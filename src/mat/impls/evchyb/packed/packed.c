@@ -176,7 +176,6 @@ static PetscErrorCode Plan(EVCHYB *ev, const GallopCSR *csr, const EVCHYBRows *r
 */
 PetscErrorCode EVCHYBPackedBuild(EVCHYB *ev, const GallopCSR *csr, const EVCHYBRows *rows, EVCHYBChoice *choice, PetscCount maxbytes, PetscBool *done)
 {
-  const PetscBool host  = PetscMemTypeHost(csr->memtype);
   EVCHYBPackOrder order = {.num = csr->m, .stride = choice->stride, .longest = ev->options.maxell, .piece = EVCHYB_PIECE};
   EVCHYBPacked   *packed;
 
@@ -195,9 +194,12 @@ PetscErrorCode EVCHYBPackedBuild(EVCHYB *ev, const GallopCSR *csr, const EVCHYBR
   ev->bytes  = packed->pack->bytes;
   ev->packed = packed;
   ev->fresh  = PETSC_TRUE;
-  ev->work   = host ? &EVCHYBPackedHost : &EVCHYBPackedDevice;
+  ev->work   = &EVCHYBPackedHost;
 #if PetscDefined(HAVE_CUDA)
-  if (!host && *done) PetscCall(EVCHYBPackedPartsToDevice(ev, maxbytes, done));
+  if (PetscMemTypeCUDA(csr->memtype)) {
+    ev->work = &EVCHYBPackedDevice;
+    if (*done) PetscCall(EVCHYBPackedPartsToDevice(ev, maxbytes, done));
+  }
 #endif
   if (!*done) PetscCall(EVCHYBPackedFree_Host(&ev->packed)); /* its parts are still on the host then */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -210,7 +212,7 @@ PetscErrorCode EVCHYBPackedRefresh(EVCHYB *ev, const GallopCSR *csr, PetscCount 
 
   PetscFunctionBegin;
   ev->bytes -= pack->bytes;
-  PetscCall(EVCHYBPackRefresh(pack, csr, maxbytes ? maxbytes - (PetscCount)ev->bytes : 0, fits));
+  PetscCall(EVCHYBPackRefresh(pack, csr, maxbytes ? PetscMax(1, maxbytes - (PetscCount)ev->bytes) : 0, fits));
   ev->bytes += pack->bytes;
   ev->fresh = PETSC_TRUE;
   if (!*fits) PetscCall(PetscInfo(NULL, "EVC-HYB: the new values of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix cannot be stored as those before: it is packed again\n", ev->m, ev->n));
