@@ -142,6 +142,9 @@ PETSC_INTERN PetscErrorCode MatGallopAttach(Mat, GallopType);
 PETSC_INTERN PetscErrorCode MatGallopDetach(Mat);
 PETSC_INTERN PetscErrorCode MatGallopForget(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatGallopCopyOptions(Mat, Mat);
+PETSC_INTERN PetscErrorCode MatGallopDeviceOnAllProcesses(Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopComposeConversions(Mat, GallopType, PetscBool);
+PETSC_INTERN PetscErrorCode MatGallopForgetConversions(Mat, GallopType);
 PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 /* The CSR arrays at a place. A GPU view of a matrix whose parent is on the host is uploaded and owned. fits is false where the GPU has no room for it, or for the parent's copy. */

@@ -1,5 +1,5 @@
 /*
-  The AIJ subclass that every format shares: how a matrix becomes one, stays one and stops being one.
+  The AIJ subclass that every format shares: how a matrix becomes one, stays one and stops being one. Conversions are in gallopconvert.c, options in gallopoptions.c.
 
   AIJ stays the truth. A subclass matrix is a matrix of its parent type, MATSEQAIJ or MATSEQAIJCUSPARSE (MATMPIAIJ, MATMPIAIJCUSPARSE),
   whose name is changed and some of whose functions are replaced. What belongs to the subclass hangs in a container, Mat_Gallop, beside it.
@@ -252,118 +252,6 @@ static PetscErrorCode MatSeqAIJKron_Gallop(Mat A, Mat B, MatReuse reuse, Mat *C)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From a Gallop matrix to anything that PETSc can convert the parent to: by way of the parent */
-static PetscErrorCode MatConvert_Gallop_Any(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
-{
-  Mat         B = A;
-  Mat_Gallop *g;
-  PetscBool   same;
-  MatType     parent;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  parent = GallopParentType(g->mpi, g->deviceparent);
-  if (reuse != MAT_INPLACE_MATRIX) { /* as MatConvert() makes AIJ of AIJ: MatDuplicate() would copy the viewer and the DM too */
-    PetscUseTypeMethod(A, duplicate, MAT_COPY_VALUES, &B);
-    PetscCall(MatPropagateSymmetryOptions(A, B));
-  }
-  PetscCall(MatGallopDetach(B));
-  PetscCall(PetscStrendswith(parent, newtype, &same)); /* aij, seqaij */
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatConvert(B, newtype, MAT_REUSE_MATRIX, newmat));
-    PetscCall(MatDestroy(&B));
-  } else {
-    if (!same) PetscCall(MatConvert(B, newtype, MAT_INPLACE_MATRIX, &B));
-    *newmat = B;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Calls f(A, name) for every function composed with A whose name begins with prefix */
-static PetscErrorCode ForEachComposed(Mat A, const char prefix[], PetscErrorCode (*f)(Mat, const char[], const char[]), const char arg[])
-{
-  const char **names = NULL;
-  char       **copies;
-  int          n = 0;
-  PetscBool    match;
-
-  PetscFunctionBegin;
-  if (!((PetscObject)A)->qlist) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscFunctionListGet(((PetscObject)A)->qlist, &names, &n));
-  PetscCall(PetscMalloc1(n, &copies)); /* f changes the list that the names belong to */
-  for (int k = 0; k < n; k++) PetscCall(PetscStrallocpy(names[k], &copies[k]));
-  PetscCall(PetscFree(names));
-  for (int k = 0; k < n; k++) {
-    PetscErrorCodeFn *composed;
-
-    PetscCall(PetscStrbeginswith(copies[k], prefix, &match));
-    if (match) PetscCall(PetscObjectQueryFunction((PetscObject)A, copies[k], &composed));
-    if (match && composed) PetscCall((*f)(A, copies[k], arg));
-    PetscCall(PetscFree(copies[k]));
-  }
-  PetscCall(PetscFree(copies));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatConvert_seqaij_X_C gives MatConvert_<own>_X_C */
-static PetscErrorCode ComposeConversionTo(Mat A, const char name[], const char own[])
-{
-  const char *target;
-  char       *p, key[128];
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrstr(name + sizeof("MatConvert_") - 1, "_", &p));
-  if (!p) PetscFunctionReturn(PETSC_SUCCESS);
-  target = p + 1;
-  PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s", own, target));
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_Gallop_Any));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Uncompose(Mat A, const char name[], const char own[])
-{
-  char *p;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrstr(name, own, &p));
-  if (p) PetscCall(PetscObjectComposeFunction((PetscObject)A, name, NULL));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode ComposeConversions(Mat A, GallopType type, PetscBool mpi)
-{
-  const char *const own = mpi ? type->mpi : type->seq;
-  char              key[128], prefix[64];
-  GallopType        other;
-
-  PetscFunctionBegin;
-  /* PETSc asks for the name as the caller wrote it, with seq, mpi or nothing before it */
-  for (int device = 0; device < 2; device++) {
-    const MatType     parent  = GallopParentType(mpi, (PetscBool)device);
-    const char *const names[] = {own, type->root, type->aijroot};
-
-    for (int k = 0; k < 3; k++) {
-      PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", parent, names[k]));
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_AIJ_Gallop));
-    }
-    PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "MatConvert_%s_", parent));
-    PetscCall(ForEachComposed(A, prefix, ComposeConversionTo, own));
-    PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", own, parent));
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_Gallop_Any));
-  }
-  PetscCall(GallopTypeGetList(&other));
-  for (; other; other = other->next) {
-    const char *const names[] = {mpi ? other->mpi : other->seq, other->root, other->aijroot};
-
-    for (int k = 0; k < 3; k++) {
-      if (other == type && k != 1) continue; /* of its own names, PETSc does not see that evchyb is seqaijevchyb */
-      PetscCall(PetscSNPrintf(key, sizeof(key), "MatConvert_%s_%s_C", own, names[k]));
-      PetscCall(PetscObjectComposeFunction((PetscObject)A, key, MatConvert_AIJ_Gallop));
-    }
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode StructuresCreate(Mat_Gallop *g)
 {
   GallopStructure *format = &g->structure[GALLOP_FORMAT], *tiledspmm = &g->structure[GALLOP_TILEDSPMM];
@@ -415,7 +303,7 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   g->deviceparent = device;
   PetscCall(MatGallopInstall(A));
   if (!mpi && g->deviceparent) PetscCall(MatSolverTypeRegisterCUSPARSE_Gallop(type));
-  PetscCall(ComposeConversions(A, type, mpi));
+  PetscCall(MatGallopComposeConversions(A, type, mpi));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
   if (mpi && device) {
     PetscErrorCode (*coo)(Mat, const PetscScalar[], InsertMode);
@@ -449,7 +337,7 @@ PetscErrorCode MatGallopForget(Mat copy, Mat A)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(ForEachComposed(copy, "MatConvert_", Uncompose, g->type->root)); /* every own name ends with the root name */
+  PetscCall(MatGallopForgetConversions(copy, g->type));
   PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatProductSetFromOptions_anytype_C", NULL));
   if (!g->mpi) {
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSeqAIJKron_C", g->kron));
@@ -483,46 +371,8 @@ PetscErrorCode MatGallopDetach(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The blocks that an MPI matrix has already follow its options; those that it gets later take them over in MatGallopGetBlocks() */
-static PetscErrorCode OptionsToBlocks(Mat A, Mat_Gallop *g, const PetscBool changed[])
-{
-  Mat         blocks[2] = {NULL, NULL};
-  Mat_Gallop *b;
-
-  PetscFunctionBegin;
-  if (g->mpi && A->preallocated && !A->hash_active) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
-  for (int k = 0; k < 2; k++) {
-    if (!blocks[k]) continue;
-    PetscCall(MatGallopGetContext(blocks[k], &b));
-    if (!b || b->type != g->type) continue;
-    PetscCall(MatGallopCopyOptions(A, blocks[k]));
-    for (int s = 0; s < GALLOP_STRUCTURES; s++)
-      if (changed[s]) PetscCall(MatGallopReset(&b->structure[s]));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Options of a block are those of its MPI matrix, options of a copy those of the original */
-PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
-{
-  const PetscBool changed[GALLOP_STRUCTURES] = {PETSC_TRUE, PETSC_TRUE};
-  Mat_Gallop     *f, *t;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(from, &f));
-  PetscCall(MatGallopGetContext(to, &t));
-  if (!f || !t || f->type != t->type) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int s = 0; s < GALLOP_STRUCTURES; s++) {
-    PetscCall(PetscMemcpy(t->structure[s].options, f->structure[s].options, f->structure[s].type->format->options_size));
-    t->structure[s].maxbytes = f->structure[s].maxbytes;
-  }
-  t->build_in_assembly = f->build_in_assembly;
-  PetscCall(OptionsToBlocks(to, t, changed));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* For a matrix that is made a Gallop matrix: every process must choose the same parent, and only a PETSc with CUDA can have processes that differ */
-static PetscErrorCode DeviceOnAllProcesses(Mat A, PetscBool *all)
+PetscErrorCode MatGallopDeviceOnAllProcesses(Mat A, PetscBool *all)
 {
   PetscBool device = PETSC_FALSE;
 
@@ -531,108 +381,6 @@ static PetscErrorCode DeviceOnAllProcesses(Mat A, PetscBool *all)
   *all = device;
   if (PetscDefined(HAVE_CUDA)) PetscCallMPI(MPIU_Allreduce(&device, all, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)A)));
   if (PetscDefined(HAVE_CUDA) && !*all) PetscCall(GallopDeviceWarn(device));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MatConvert() from AIJ, AIJCUSPARSE or another Gallop type */
-PetscErrorCode MatConvert_AIJ_Gallop(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
-{
-  Mat         B;
-  Mat_Gallop *g;
-  GallopType  type;
-  PetscBool   device = PETSC_FALSE, host;
-
-  PetscFunctionBegin;
-  PetscCall(GallopTypeFind(newtype, &type));
-  PetscCheck(type, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_UNKNOWN_TYPE, "%s is not a Gallop matrix type", newtype);
-  if (reuse == MAT_REUSE_MATRIX) {
-    PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, newmat));
-  B = *newmat;
-  if (B->factortype != MAT_FACTOR_NONE) PetscFunctionReturn(PETSC_SUCCESS);
-  /* -mat_seqaij_type within an operation that sees parents' names only: it may set such a name again, which would empty a matrix that is ours */
-  if (reuse == MAT_INPLACE_MATRIX && !B->preallocated && GallopLoanIsOpen()) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGallopGetContext(B, &g));
-  if (g && g->type != type) PetscCall(MatGallopDetach(B));
-
-  /* the parent on the GPU, if there is one and the matrix is past its creation; what MatSeqAIJSetType() converts is not */
-  PetscCall(DeviceOnAllProcesses(B, &device));
-  if (device && B->preallocated) {
-    PetscErrorCode (*convert)(Mat, MatType, MatReuse, Mat *) = NULL;
-
-    PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJ, &host));
-    if (host) PetscCall(PetscObjectQueryFunction((PetscObject)B, "MatConvert_seqaij_seqaijcusparse_C", &convert));
-    PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIAIJ, &host));
-    if (host) PetscCall(PetscObjectQueryFunction((PetscObject)B, "MatConvert_mpiaij_mpiaijcusparse_C", &convert));
-    if (convert) {
-      GallopLoan loan;
-
-      PetscCall(GallopLoanBegin(&loan));
-      PetscCall(GallopLoanAdd(&loan, B)); /* blocks may be ours already, as those of MatGetMultiProcBlock(): setting the parent's type would empty them */
-      GallopLoanCall(&loan, (*convert)(B, NULL, MAT_INPLACE_MATRIX, &B));
-      if (host) { /* an MPIAIJ matrix, bound to the CPU as all on the host, has bound its blocks in its assembly */
-        Mat blocks[2];
-
-        PetscCall(MatMPIAIJGetSeqAIJ(B, &blocks[0], &blocks[1], NULL));
-        for (int k = 0; k < 2; k++)
-          if (blocks[k]) PetscCall(MatBindToCPU(blocks[k], PETSC_FALSE));
-      }
-    }
-  }
-  PetscCall(MatGallopAttach(B, type));
-  if (B->assembled) {
-    PetscBool mpi;
-
-    PetscCall(PetscStrcmp(((PetscObject)B)->type_name, type->mpi, &mpi));
-    if (mpi) PetscCall(MatGallopGetBlocks(B, NULL, NULL));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode MatDuplicate_Gallop(Mat A, MatDuplicateOption option, Mat *B)
-{
-  Mat_Gallop *g;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  if (A->hash_active) { /* no entries to copy yet, and AIJCUSPARSE would take the copy out of its hash table */
-    PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
-    PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
-    PetscCall(MatSetBlockSizesFromMats(*B, A, A));
-    PetscCall(MatSetType(*B, ((PetscObject)A)->type_name));
-    PetscCall(MatGallopCopyOptions(A, *B));
-    PetscCall(MatSetUp(*B));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall((*g->parent.duplicate)(A, option, B));
-  PetscCall(MatGallopAttach(*B, g->type));
-  PetscCall(MatGallopCopyOptions(A, *B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc gives a plain matrix, for a sequential one a copy with all that is composed with it */
-PetscErrorCode MatGetMultiProcBlock_Gallop(Mat A, MPI_Comm comm, MatReuse reuse, Mat *B)
-{
-  Mat_Gallop *g;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  if (g->mpi) { /* MPIAIJ reads the off-diagonal values on the host, be they old or not */
-    Mat                offdiagonal;
-    const PetscScalar *a;
-
-    PetscCall(MatMPIAIJGetSeqAIJ(A, NULL, &offdiagonal, NULL));
-    PetscCall(MatSeqAIJGetArrayRead(offdiagonal, &a));
-    PetscCall(MatSeqAIJRestoreArrayRead(offdiagonal, &a));
-  }
-  PetscCall((*g->parent.getmultiprocblock)(A, comm, reuse, B));
-  if (reuse == MAT_INITIAL_MATRIX) {
-    PetscCall(MatGallopForget(*B, A));
-    PetscCall(MatConvert_AIJ_Gallop(*B, g->type->aijroot, MAT_INPLACE_MATRIX, B));
-    PetscCall(MatGallopCopyOptions(A, *B));
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -650,79 +398,6 @@ PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatSetFromOptions_Gallop(Mat A, PetscOptionItems PetscOptionsObject)
-{
-  Mat_Gallop *g;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
-  PetscCall(MatGallopSetOptionsFromDatabase(A));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc's PetscOptionsRangeInt() names neither the option nor the other end of the range when a value is outside */
-PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const char option[], const char text[], const char man[], PetscInt *value, PetscInt min, PetscInt max)
-{
-  const char *const prefix = PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "";
-  PetscInt          asked  = *value;
-
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsInt(option, text, man, asked, &asked, NULL));
-  PetscCheck(max < PETSC_INT_MAX || asked >= min, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %" PetscInt_FMT ", but must be at least %" PetscInt_FMT, prefix, option + 1, asked, min);
-  PetscCheck(asked >= min && asked <= max, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %" PetscInt_FMT ", but must be between %" PetscInt_FMT " and %" PetscInt_FMT, prefix, option + 1, asked, min, max);
-  *value = asked;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, GallopStructureKind kind, PetscBool *changed)
-{
-  GallopStructure    *structure = &g->structure[kind];
-  const GallopFormat *format    = structure->type->format;
-  char                option[64], prefix[64], man[64], text[128];
-  PetscBool           set;
-  PetscReal           bytes = (PetscReal)structure->maxbytes;
-
-  PetscFunctionBegin;
-  *changed = PETSC_FALSE;
-  PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "-mat_%s_", format->name));
-  PetscCall(PetscSNPrintf(man, sizeof(man), "%s%s", kind == GALLOP_FORMAT ? "MAT" : "", format->ucname));
-  /* under a title of its own: -help shows a title once, and that of Mat is shown before the type is known */
-  PetscCall(PetscSNPrintf(text, sizeof(text), "%s matrix options", format->ucname));
-  PetscOptionsBegin(PetscObjectComm((PetscObject)A), ((PetscObject)A)->prefix, text, "Mat");
-  PetscOptionsObject->options = ((PetscObject)A)->options;
-  PetscCall((*format->options_set)(structure->options, prefix, PetscOptionsObject, changed));
-  if (kind == GALLOP_FORMAT) {
-    PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
-    PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", man, g->build_in_assembly, &g->build_in_assembly, NULL));
-  }
-  PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
-  PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, %smay take; 0 for no limit", format->ucname, kind == GALLOP_FORMAT ? "or of a block of an MPI matrix, " : ""));
-  PetscCall(PetscOptionsReal(option, text, man, bytes, &bytes, &set));
-  if (set) {
-    PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be between 0 and %" PetscCount_FMT,
-               ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", option + 1, (double)bytes, PETSC_COUNT_MAX);
-    if (structure->maxbytes != (PetscCount)bytes) *changed = PETSC_TRUE;
-    structure->maxbytes = (PetscCount)bytes;
-  }
-  PetscOptionsEnd();
-  if (*changed) PetscCall(MatGallopReset(structure));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Read when a matrix becomes ours, since MatConvert() and MatDuplicate() call no MatSetFromOptions(), and again in MatSetFromOptions() */
-PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
-{
-  Mat_Gallop *g;
-  PetscBool   changed[GALLOP_STRUCTURES];
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  for (int s = 0; s < GALLOP_STRUCTURES; s++) PetscCall(StructureSetOptionsFromDatabase(A, g, (GallopStructureKind)s, &changed[s]));
-  PetscCall(OptionsToBlocks(A, g, changed));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* MatCreate_<type>: the parent's creator, then the conversion in place */
 static PetscErrorCode MatCreate_Gallop(Mat A, const GallopFormat *format, MatType host, MatType device)
 {
@@ -731,7 +406,7 @@ static PetscErrorCode MatCreate_Gallop(Mat A, const GallopFormat *format, MatTyp
 
   PetscFunctionBegin;
   PetscCall(GallopTypeOfFormat(format, &type));
-  PetscCall(DeviceOnAllProcesses(A, &all));
+  PetscCall(MatGallopDeviceOnAllProcesses(A, &all));
   PetscCall(MatSetType(A, all ? device : host));
   PetscCall(MatGallopAttach(A, type));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,0 +1,116 @@
+/*
+  Options of Gallop matrices: from the database, and from matrix to matrix.
+*/
+
+#include <gallop/matgallopimpl.h>
+
+/* The blocks that an MPI matrix has already follow its options; those that it gets later take them over in MatGallopGetBlocks() */
+static PetscErrorCode OptionsToBlocks(Mat A, Mat_Gallop *g, const PetscBool changed[])
+{
+  Mat         blocks[2] = {NULL, NULL};
+  Mat_Gallop *b;
+
+  PetscFunctionBegin;
+  if (g->mpi && A->preallocated && !A->hash_active) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    if (!blocks[k]) continue;
+    PetscCall(MatGallopGetContext(blocks[k], &b));
+    if (!b || b->type != g->type) continue;
+    PetscCall(MatGallopCopyOptions(A, blocks[k]));
+    for (int s = 0; s < GALLOP_STRUCTURES; s++)
+      if (changed[s]) PetscCall(MatGallopReset(&b->structure[s]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options of a block are those of its MPI matrix, options of a copy those of the original */
+PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
+{
+  const PetscBool changed[GALLOP_STRUCTURES] = {PETSC_TRUE, PETSC_TRUE};
+  Mat_Gallop     *f, *t;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(from, &f));
+  PetscCall(MatGallopGetContext(to, &t));
+  if (!f || !t || f->type != t->type) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) {
+    PetscCall(PetscMemcpy(t->structure[s].options, f->structure[s].options, f->structure[s].type->format->options_size));
+    t->structure[s].maxbytes = f->structure[s].maxbytes;
+  }
+  t->build_in_assembly = f->build_in_assembly;
+  PetscCall(OptionsToBlocks(to, t, changed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatSetFromOptions_Gallop(Mat A, PetscOptionItems PetscOptionsObject)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
+  PetscCall(MatGallopSetOptionsFromDatabase(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's PetscOptionsRangeInt() names neither the option nor the other end of the range when a value is outside */
+PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const char option[], const char text[], const char man[], PetscInt *value, PetscInt min, PetscInt max)
+{
+  const char *const prefix = PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "";
+  PetscInt          asked  = *value;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInt(option, text, man, asked, &asked, NULL));
+  PetscCheck(max < PETSC_INT_MAX || asked >= min, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %" PetscInt_FMT ", but must be at least %" PetscInt_FMT, prefix, option + 1, asked, min);
+  PetscCheck(asked >= min && asked <= max, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %" PetscInt_FMT ", but must be between %" PetscInt_FMT " and %" PetscInt_FMT, prefix, option + 1, asked, min, max);
+  *value = asked;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, GallopStructureKind kind, PetscBool *changed)
+{
+  GallopStructure    *structure = &g->structure[kind];
+  const GallopFormat *format    = structure->type->format;
+  char                option[64], prefix[64], man[64], text[128];
+  PetscBool           set;
+  PetscReal           bytes = (PetscReal)structure->maxbytes;
+
+  PetscFunctionBegin;
+  *changed = PETSC_FALSE;
+  PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "-mat_%s_", format->name));
+  PetscCall(PetscSNPrintf(man, sizeof(man), "%s%s", kind == GALLOP_FORMAT ? "MAT" : "", format->ucname));
+  /* under a title of its own: -help shows a title once, and that of Mat is shown before the type is known */
+  PetscCall(PetscSNPrintf(text, sizeof(text), "%s matrix options", format->ucname));
+  PetscOptionsBegin(PetscObjectComm((PetscObject)A), ((PetscObject)A)->prefix, text, "Mat");
+  PetscOptionsObject->options = ((PetscObject)A)->options;
+  PetscCall((*format->options_set)(structure->options, prefix, PetscOptionsObject, changed));
+  if (kind == GALLOP_FORMAT) {
+    PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
+    PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", man, g->build_in_assembly, &g->build_in_assembly, NULL));
+  }
+  PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
+  PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, %smay take; 0 for no limit", format->ucname, kind == GALLOP_FORMAT ? "or of a block of an MPI matrix, " : ""));
+  PetscCall(PetscOptionsReal(option, text, man, bytes, &bytes, &set));
+  if (set) {
+    PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be between 0 and %" PetscCount_FMT,
+               ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", option + 1, (double)bytes, PETSC_COUNT_MAX);
+    if (structure->maxbytes != (PetscCount)bytes) *changed = PETSC_TRUE;
+    structure->maxbytes = (PetscCount)bytes;
+  }
+  PetscOptionsEnd();
+  if (*changed) PetscCall(MatGallopReset(structure));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Read when a matrix becomes ours, since MatConvert() and MatDuplicate() call no MatSetFromOptions(), and again in MatSetFromOptions() */
+PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
+{
+  Mat_Gallop *g;
+  PetscBool   changed[GALLOP_STRUCTURES];
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) PetscCall(StructureSetOptionsFromDatabase(A, g, (GallopStructureKind)s, &changed[s]));
+  PetscCall(OptionsToBlocks(A, g, changed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
