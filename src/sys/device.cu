@@ -291,7 +291,7 @@ PetscErrorCode GallopDeviceReadBandwidth(size_t bytes, PetscLogDouble *bandwidth
   cudaEvent_t          begin, end;
   cudaStream_t         stream;
   void                *memory;
-  int                  device, multiprocessors;
+  int                  multiprocessors;
   float                ms, best = PETSC_INFINITY;
 
   PetscFunctionBegin;
@@ -299,8 +299,7 @@ PetscErrorCode GallopDeviceReadBandwidth(size_t bytes, PetscLogDouble *bandwidth
   PetscCall(GallopDeviceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscCall(GallopDeviceGetProcessors(&multiprocessors));
   PetscCallCUDA(cudaEventCreate(&begin));
   PetscCallCUDA(cudaEventCreate(&end));
   PetscCallCUDA(cudaMemsetAsync(memory, 0x3f, bytes, stream)); /* small numbers that are not negative */

@@ -74,8 +74,6 @@ static PetscErrorCode Destroy(void **data)
 /* What is known before anything is built */
 static PetscErrorCode Begin(const TiledSpMMOptions *options, const GallopCSR *csr, TiledSpMM *t)
 {
-  int device;
-
   PetscFunctionBegin;
   PetscCall(PetscMemzero(t, sizeof(*t)));
   t->memtype = PETSC_MEMTYPE_CUDA;
@@ -84,8 +82,7 @@ static PetscErrorCode Begin(const TiledSpMMOptions *options, const GallopCSR *cs
   t->m       = csr->m;
   t->n       = csr->n;
   t->nz      = csr->nz;
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&t->multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  PetscCall(GallopDeviceGetProcessors(&t->multiprocessors));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

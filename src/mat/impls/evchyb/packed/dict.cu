@@ -137,7 +137,7 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   Distinct          distinct;
   void             *memory, *kept = NULL;
   size_t            bytes;
-  int               device, processors;
+  int               processors;
   cudaStream_t      stream;
 
   PetscFunctionBegin;
@@ -151,8 +151,7 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   (void)CarveDistinct(&w, memory);
   PetscCallCUDA(cudaMemsetAsync(w.table, 0xff, Places * sizeof(*w.table), stream));
   PetscCall(GallopDeviceZero(w.distinct, sizeof(*w.distinct)));
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, device));
+  PetscCall(GallopDeviceGetProcessors(&processors));
   if (n >= EVCHYB_PACK_LOOKS_FROM) {
     LookKernel<<<1, LookThreads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.distinct);
     GallopCheckLaunch();
