@@ -75,7 +75,7 @@ __global__ static void HashOrderKernel(HBP h, PetscCount blocks, const HBPOffset
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     hashes = (int)HBPHashes(&h.hash);
-  const PetscCount                              b      = GlobalThread() / WarpSize;
+  const PetscCount                              b      = GallopGlobalThread() / WarpSize;
 
   if (b >= blocks) return;
   const PetscInt first = offsets[b].seg, segs = offsets[b + 1].seg - first;
@@ -90,7 +90,7 @@ __global__ static void HashOrderKernel(HBP h, PetscCount blocks, const HBPOffset
 /* What is sorted: lengths, and the numbers of the records */
 __global__ static void NumberKernel(PetscInt n, const HBPRecord *__restrict__ rec, unsigned short *__restrict__ last, PetscInt *__restrict__ which)
 {
-  const PetscCount k = GlobalThread();
+  const PetscCount k = GallopGlobalThread();
 
   if (k >= n) return;
   last[k]  = rec[k].last;
@@ -138,7 +138,7 @@ __global__ static void __launch_bounds__(Threads) CutKernel(PetscInt N, PetscCou
   extern __shared__ unsigned char choices[];
   unsigned char *const            choice = choices + (threadIdx.x / WarpSize) * ((size_t)N + 1);
   const int                       lane = threadIdx.x % WarpSize, c = lane + 1;
-  const PetscCount                b        = GlobalThread() / WarpSize;
+  const PetscCount                b        = GallopGlobalThread() / WarpSize;
   unsigned int                    before   = 0; /* least cost of the segments but the last c */
   int                             shortest = 0, lengths = 0;
 
@@ -177,7 +177,7 @@ __global__ static void __launch_bounds__(Threads) CutKernel(PetscInt N, PetscCou
 
 __global__ static void GroupOffsetsKernel(PetscCount n, const PetscInt *__restrict__ before, HBPOffsets *__restrict__ offsets)
 {
-  const PetscCount b = GlobalThread();
+  const PetscCount b = GallopGlobalThread();
 
   if (b < n) offsets[b].group = before[b];
 }
@@ -186,7 +186,7 @@ __global__ static void GroupOffsetsKernel(PetscCount n, const PetscInt *__restri
 __global__ static void __launch_bounds__(Threads) PlaceKernel(HBP h, PetscCount blocks, const HBPOffsets *__restrict__ offsets, const PetscInt *__restrict__ partials, const HBPRecord *__restrict__ rec, const PetscInt *__restrict__ order, const unsigned char *__restrict__ mark, PetscInt *__restrict__ start, unsigned short *__restrict__ partialRow)
 {
   const int        lane = threadIdx.x % WarpSize;
-  const PetscCount b    = GlobalThread() / WarpSize;
+  const PetscCount b    = GallopGlobalThread() / WarpSize;
 
   if (b >= blocks) return;
   const HBPOffsets first = offsets[b];

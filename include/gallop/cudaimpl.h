@@ -16,6 +16,12 @@ static inline unsigned int GallopBlocksFor(PetscCount n, int threads)
   return (unsigned int)PetscMax((n + threads - 1) / threads, 1);
 }
 
+/* A thread's number among those of all thread blocks */
+static __device__ __forceinline__ PetscCount GallopGlobalThread()
+{
+  return (PetscCount)blockIdx.x * blockDim.x + threadIdx.x;
+}
+
 /* What every launcher does after a launch */
 #define GallopCheckLaunch() PetscCallCUDA(cudaGetLastError())
 

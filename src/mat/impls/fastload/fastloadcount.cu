@@ -5,7 +5,7 @@
 
 __global__ static void SpreadKernel(PetscInt m, In<PetscInt> i, In<PetscInt> j, unsigned long long *sum)
 {
-  const int k = (int)GlobalThread();
+  const int k = (int)GallopGlobalThread();
 
   if (k < FASTLOAD_SAMPLES) atomicAdd(sum, (unsigned long long)FastLoadSpread(m, i, j, k));
 }
@@ -13,7 +13,7 @@ __global__ static void SpreadKernel(PetscInt m, In<PetscInt> i, In<PetscInt> j, 
 /* Where rows begin, and which of them are long, in any order */
 __global__ static void RowsKernel(PetscInt m, PetscInt limit, In<PetscInt> i, PetscInt *rowOf, int *flags, PetscInt *longRows)
 {
-  const PetscCount r = GlobalThread();
+  const PetscCount r = GallopGlobalThread();
 
   if (r >= m || i[r + 1] == i[r]) return;
   rowOf[i[r]] = (PetscInt)r;
@@ -23,7 +23,7 @@ __global__ static void RowsKernel(PetscInt m, PetscInt limit, In<PetscInt> i, Pe
 /* What entries are sorted by: their columns; those of long rows come last */
 __global__ static void EntryKeyKernel(PetscCount nz, PetscInt n, PetscInt limit, In<PetscInt> i, In<PetscInt> j, In<PetscInt> rowOf, Key *key, PetscInt *entry, int *flags)
 {
-  const PetscCount k = GlobalThread();
+  const PetscCount k = GallopGlobalThread();
 
   if (k >= nz) return;
   if (k && rowOf[k] == rowOf[k - 1] && j[k] <= j[k - 1]) Raise(&flags[FLAG_UNSORTED]);
@@ -34,7 +34,7 @@ __global__ static void EntryKeyKernel(PetscCount nz, PetscInt n, PetscInt limit,
 /* Where the entries of each column begin and end among sorted ones; columns without have what they had */
 __global__ static void BoundsKernel(PetscCount nz, PetscInt n, In<Key> key, PetscInt *start, PetscInt *stop)
 {
-  const PetscCount k = GlobalThread();
+  const PetscCount k = GallopGlobalThread();
 
   if (k >= nz || key[k] == (Key)n) return;
   if (!k || key[k] != key[k - 1]) start[key[k]] = (PetscInt)k;
@@ -44,7 +44,7 @@ __global__ static void BoundsKernel(PetscCount nz, PetscInt n, In<Key> key, Pets
 /* What columns are sorted by: their window, and in it their length */
 __global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, In<PetscInt> start, In<PetscInt> stop, unsigned long long *key, PetscInt *col)
 {
-  const PetscCount c = GlobalThread();
+  const PetscCount c = GallopGlobalThread();
 
   if (c >= n) return;
   key[c] = (unsigned long long)(window ? c / window : 0) << bits | (unsigned long long)(stop[c] - start[c]);
@@ -54,7 +54,7 @@ __global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, In
 /* Where columns with entries begin among sorted ones; *first is n where none have */
 __global__ static void FirstKernel(PetscInt n, int bits, In<unsigned long long> key, PetscInt *first)
 {
-  const PetscCount         s    = GlobalThread();
+  const PetscCount         s    = GallopGlobalThread();
   const unsigned long long mask = (1ull << bits) - 1;
 
   if (s < n && key[s] & mask && (!s || !(key[s - 1] & mask))) *first = (PetscInt)s;
@@ -63,7 +63,7 @@ __global__ static void FirstKernel(PetscInt n, int bits, In<unsigned long long> 
 /* The length of each sorted column, and where its entries begin. len[n] is 0: one too many, so that the exclusive sum ends with the total */
 __global__ static void LengthKernel(PetscInt n, int bits, In<unsigned long long> key, In<PetscInt> cols, In<PetscInt> start, PetscInt *len, PetscInt *from)
 {
-  const PetscCount s = GlobalThread();
+  const PetscCount s = GallopGlobalThread();
 
   if (s < n) {
     len[s]  = (PetscInt)(key[s] & ((1ull << bits) - 1));

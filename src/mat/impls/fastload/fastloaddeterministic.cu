@@ -6,7 +6,7 @@
 template <typename V, typename I>
 __global__ static void __launch_bounds__(Threads) MultiplyKernel(const __grid_constant__ FastLoadArrays<V, I> fl, In<V> x, V *products)
 {
-  const PetscCount t    = GlobalThread() / WarpSize;
+  const PetscCount t    = GallopGlobalThread() / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
   if (t >= fl.taskNum) return;
@@ -33,7 +33,7 @@ __global__ static void __launch_bounds__(Threads) MultiplyKernel(const __grid_co
 template <typename V, typename I>
 __global__ static void __launch_bounds__(Threads) RowSumKernel(I m, int width, In<I> rowPtr, In<V> products, const GallopVectors<V> v)
 {
-  const PetscCount row    = GlobalThread() / width;
+  const PetscCount row    = GallopGlobalThread() / width;
   const bool       inside = row < m;
   const int        lane   = threadIdx.x % width;
   V                sum    = V(0);

@@ -87,11 +87,6 @@ struct FastLoadWorkspace {
   GallopLongRows longRowsPlan;
 };
 
-static __device__ __forceinline__ PetscCount GlobalThread()
-{
-  return blockIdx.x * (PetscCount)blockDim.x + threadIdx.x;
-}
-
 /* Thread blocks where each of n pieces of work has a warp */
 static inline unsigned int WarpsFor(PetscCount n)
 {

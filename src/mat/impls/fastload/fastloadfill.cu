@@ -5,7 +5,7 @@
 /* A warp for each block: the rows, values and places in CSR of its entries, from entries sorted by columns. Those of each sorted column begin at start. */
 __global__ static void FillKernel(const FastLoad fl, In<PetscInt> start, In<PetscInt> base, In<PetscInt> entries, In<PetscInt> rowOf, In<PetscScalar> a, PetscInt *rows)
 {
-  const PetscCount b    = GlobalThread() / WarpSize;
+  const PetscCount b    = GallopGlobalThread() / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
   if (b >= fl.blkNum) return;
@@ -40,7 +40,7 @@ __global__ static void FillKernel(const FastLoad fl, In<PetscInt> start, In<Pets
 /* A warp for each block: each row gets one of the blocks that have entries of it. Which one does not matter: a row in several blocks differs from all but one of them. */
 __global__ static void OwnerKernel(const FastLoad fl, In<PetscInt> rows, PetscInt *owner)
 {
-  const PetscCount b = GlobalThread() / WarpSize;
+  const PetscCount b = GallopGlobalThread() / WarpSize;
 
   if (b >= fl.blkNum) return;
   for (PetscCount k = fl.blkPtr[b] + threadIdx.x % WarpSize; k < fl.blkPtr[b + 1]; k += WarpSize)
@@ -75,7 +75,7 @@ static __device__ __forceinline__ unsigned int MatchAny(PetscInt row)
 /* A warp for each block: its class, the lowest rows of its lines, the bytes that its offsets take, and the rows that are in another block too or stand apart in a line */
 __global__ static void ClassKernel(const FastLoad fl, In<PetscInt> rows, In<PetscInt> owner, int *apart)
 {
-  const PetscCount b      = GlobalThread() / WarpSize;
+  const PetscCount b      = GallopGlobalThread() / WarpSize;
   const int        lane   = threadIdx.x % WarpSize;
   bool             onerow = true, distinct = true, follow = true;
   PetscInt         spread  = 0;
@@ -127,7 +127,7 @@ __global__ static void ClassKernel(const FastLoad fl, In<PetscInt> rows, In<Pets
 /* A warp for each block, once rowIdx has memory: offsets of rows, and whether other blocks have its rows too */
 __global__ static void OffsetsKernel(const FastLoad fl, In<PetscInt> rows, In<int> apart)
 {
-  const PetscCount b     = GlobalThread() / WarpSize;
+  const PetscCount b     = GallopGlobalThread() / WarpSize;
   const int        lane  = threadIdx.x % WarpSize;
   bool             found = false;
 
@@ -178,7 +178,7 @@ __global__ static void OffsetsKernel(const FastLoad fl, In<PetscInt> rows, In<in
 /* New values, by a number of warps for each block */
 __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad fl, PetscInt warps, In<PetscInt> i, In<PetscInt> j, In<PetscScalar> a)
 {
-  const PetscCount warp = GlobalThread() / WarpSize, b = warp / warps;
+  const PetscCount warp = GallopGlobalThread() / WarpSize, b = warp / warps;
   const int        lane = threadIdx.x % WarpSize;
 
   if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;

@@ -38,7 +38,7 @@ static __device__ __forceinline__ PetscInt WalkGroup(PetscInt ncols, PetscInt li
 
 __global__ static void CountGroupsKernel(PetscInt groups, PetscInt ncols, PetscInt limit, In<PetscInt> len, PetscInt *blocks, PetscInt *tasks, PetscInt *lines, int *flags)
 {
-  const PetscCount g       = GlobalThread() / WarpSize;
+  const PetscCount g       = GallopGlobalThread() / WarpSize;
   const int        lane    = threadIdx.x % WarpSize;
   PetscInt         nblocks = 0, ntasks = 0;
 
@@ -67,7 +67,7 @@ __global__ static void TotalsKernel(In<PetscInt> blocks, In<PetscInt> tasks, In<
 /* base: entries of each column of a block in the blocks before */
 __global__ static void GroupsKernel(PetscInt groups, In<PetscInt> len, In<PetscInt> begin, In<PetscInt> blocks, In<PetscInt> tasks, In<PetscInt> lines, const FastLoad fl, PetscInt *base)
 {
-  const PetscCount g    = GlobalThread() / WarpSize;
+  const PetscCount g    = GallopGlobalThread() / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
   if (g >= groups) return;
@@ -96,7 +96,7 @@ __global__ static void GroupsKernel(PetscInt groups, In<PetscInt> len, In<PetscI
 /* Whether a step of all columns begins at each sorted one */
 __global__ static void FlagKernel(PetscInt ncols, In<PetscInt> len, PetscInt *flag)
 {
-  const PetscCount s = GlobalThread();
+  const PetscCount s = GallopGlobalThread();
 
   if (s < ncols) flag[s] = !s || len[s] != len[s - 1];
   else if (s == ncols) flag[s] = 0;
@@ -105,7 +105,7 @@ __global__ static void FlagKernel(PetscInt ncols, In<PetscInt> len, PetscInt *fl
 /* The first column and the last entry of each step */
 __global__ static void StepsKernel(PetscInt ncols, In<PetscInt> len, In<PetscInt> step, PetscInt *start, PetscInt *top)
 {
-  const PetscCount s = GlobalThread();
+  const PetscCount s = GallopGlobalThread();
 
   if (s < ncols && step[s + 1] > step[s]) {
     start[step[s]] = (PetscInt)s;
@@ -115,7 +115,7 @@ __global__ static void StepsKernel(PetscInt ncols, In<PetscInt> len, In<PetscInt
 
 __global__ static void StepBlocksKernel(PetscInt num, In<FastLoadStep> steps, const FastLoad fl, PetscInt *base)
 {
-  const PetscCount b = GlobalThread();
+  const PetscCount b = GallopGlobalThread();
 
   if (b >= fl.blkNum) return;
   const FastLoadBlock block = FastLoadGetBlock(num, steps, fl.ncols, FASTLOAD_LENGTH, fl.height, (PetscInt)b);
@@ -132,7 +132,7 @@ __global__ static void StepBlocksKernel(PetscInt num, In<FastLoadStep> steps, co
 /* What tasks are sorted by where the result is large: the part of it that they begin in */
 __global__ static void TaskKeyKernel(const FastLoad fl, PetscInt part, Key *key, PetscInt *number)
 {
-  const PetscCount t = GlobalThread();
+  const PetscCount t = GallopGlobalThread();
 
   if (t >= fl.taskNum) return;
   key[t]    = (Key)(fl.lineRow[fl.blkLine[fl.taskBlk[t]]] / part);
@@ -142,7 +142,7 @@ __global__ static void TaskKeyKernel(const FastLoad fl, PetscInt part, Key *key,
 /* In an order, or as they come where there is none */
 __global__ static void TasksKernel(const FastLoad fl, In<PetscInt> order)
 {
-  const PetscCount k = GlobalThread();
+  const PetscCount k = GallopGlobalThread();
 
   if (k >= fl.taskNum) return;
   const PetscCount t = order ? order[k] : k;

@@ -49,7 +49,7 @@ struct Entry {
 /* A warp for each group: its entries. Where j is not CSR's but sorted, from tells where each entry is in CSR; else it is NULL. */
 __global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, ReadOnly<PetscInt> start, ReadOnly<PetscInt> j, ReadOnly<PetscInt> from, ReadOnly<PetscScalar> a)
 {
-  const PetscCount g = GlobalThread() / WarpSize;
+  const PetscCount g = GallopGlobalThread() / WarpSize;
 
   if (g >= h.groupNum) return;
   const PetscInt  rb   = HBPInfoRowBlock(h.group[g].info);
@@ -78,7 +78,7 @@ __global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, ReadOnly<
 /* A warp for each group: new values. A segment is looked up in its row. */
 __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, ReadOnly<PetscScalar> a)
 {
-  const PetscCount g = GlobalThread() / WarpSize;
+  const PetscCount g = GallopGlobalThread() / WarpSize;
 
   if (g >= h.groupNum) return;
   const PetscInt cb    = HBPPlaceOf(h.colBlocks, h.colGroup, g);
@@ -96,7 +96,7 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, ReadOnly<
 
 __global__ static void RefreshByIndexKernel(HBP h, ReadOnly<PetscScalar> a)
 {
-  const PetscCount k = GlobalThread();
+  const PetscCount k = GallopGlobalThread();
 
   if (k < h.blknz) h.data[k] = a[h.csrIdx[k]];
 }

@@ -31,7 +31,7 @@ static __device__ __forceinline__ PetscInt AddOne(PetscInt *to)
 /* The row in which each tile of entries begins, and long rows in any order. Clears the counts of all blocks, and of one more. */
 __global__ static void TilesKernel(PetscInt m, PetscInt longRow, ReadOnly<PetscInt> i, PetscCount blocks, HBPCountWork w, HBPFound *found)
 {
-  const PetscCount r = GlobalThread();
+  const PetscCount r = GallopGlobalThread();
 
   for (PetscCount b = r; b <= blocks; b += (PetscCount)gridDim.x * Threads) w.counts[b] = {0, 0};
   if (r >= m) return;
@@ -132,10 +132,10 @@ static __device__ __forceinline__ void FindTotals(PetscCount blocks, PetscInt ro
   const PetscCount stride = (PetscCount)gridDim.x * blockDim.x;
   unsigned int     most   = 0;
 
-  for (PetscCount b = GlobalThread(); b < blocks; b += stride) most = max(most, (unsigned int)(offsets[b + 1].seg - offsets[b].seg));
+  for (PetscCount b = GallopGlobalThread(); b < blocks; b += stride) most = max(most, (unsigned int)(offsets[b + 1].seg - offsets[b].seg));
   RaiseByWarp(&found->most, most);
-  for (PetscCount k = GlobalThread(); k * rowBlocks <= blocks; k += stride) found->ends[k] = offsets[k * rowBlocks];
-  if (GlobalThread()) return;
+  for (PetscCount k = GallopGlobalThread(); k * rowBlocks <= blocks; k += stride) found->ends[k] = offsets[k * rowBlocks];
+  if (GallopGlobalThread()) return;
   found->blk     = offsets[blocks].blk;
   found->seg     = offsets[blocks].seg;
   found->group   = offsets[blocks].group;
@@ -192,7 +192,7 @@ __global__ static void __launch_bounds__(ScanThreads) ScanKernel(PetscInt rowBlo
 /* Keys by which the entries of all rows are sorted by columns. An entry's row and column are 64 bits. */
 __global__ static void RowKeyKernel(HBPMatrix A, unsigned long long *__restrict__ key, PetscInt *__restrict__ entry)
 {
-  const PetscCount r = GlobalThread();
+  const PetscCount r = GallopGlobalThread();
 
   if (r >= A.m) return;
   for (PetscInt k = A.i[r]; k < A.i[r + 1]; k++) {
@@ -203,7 +203,7 @@ __global__ static void RowKeyKernel(HBPMatrix A, unsigned long long *__restrict_
 
 __global__ static void ColumnOfKeyKernel(PetscCount nz, ReadOnly<unsigned long long> key, PetscInt *__restrict__ j)
 {
-  const PetscCount k = GlobalThread();
+  const PetscCount k = GallopGlobalThread();
 
   if (k < nz) j[k] = (PetscInt)(key[k] & 0xffffffffu);
 }

@@ -34,11 +34,6 @@ static __device__ __forceinline__ unsigned int LanesBelow()
   return mask;
 }
 
-static __device__ __forceinline__ PetscCount GlobalThread()
-{
-  return (PetscCount)blockIdx.x * blockDim.x + threadIdx.x;
-}
-
 /* What the stages of a build need of a matrix */
 struct HBPMatrix {
   PetscInt        m, N, M, rowBlocks, longRow, laneEntries;

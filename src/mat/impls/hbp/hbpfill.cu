@@ -39,7 +39,7 @@ __global__ static void HashKernel(HBP h, PetscCount blocks, ReadOnly<HBPCounts> 
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     lane = threadIdx.x % WarpSize, hashes = (int)HBPHashes(&h.hash);
-  const PetscCount                              b = GlobalThread() / WarpSize;
+  const PetscCount                              b = GallopGlobalThread() / WarpSize;
 
   if (b >= blocks) return;
   const HBPOffsets first = offsets[b];
@@ -94,7 +94,7 @@ static inline PetscCount DirectBits(const HBP *h)
 /* A bit for each row: whether all its entries are in one block, or it is long. And the ends of arrays, and where columns of blocks and blocks of rows begin. */
 __global__ static void BoundsKernel(HBPMatrix A, HBP h, PetscCount bits, ReadOnly<HBPOffsets> offsets, ReadOnly<PetscInt> partials, ReadOnly<PetscInt> pieces)
 {
-  const PetscCount k     = GlobalThread();
+  const PetscCount k     = GallopGlobalThread();
   const PetscInt   words = HBPWords(h.N), rb = (PetscInt)(k / WarpSize / words), r = (PetscInt)(k / WarpSize % words) * WarpSize + threadIdx.x % WarpSize;
   const PetscCount row = (PetscCount)rb * A.N + r;
   bool             one = false;
@@ -124,7 +124,7 @@ __global__ static void CombinePlanKernel(HBP h, ReadOnly<unsigned short> row)
 {
   extern __shared__ __align__(16) unsigned char memory[];
   const int                                     lane  = threadIdx.x % WarpSize;
-  const PetscCount                              piece = GlobalThread() / WarpSize;
+  const PetscCount                              piece = GallopGlobalThread() / WarpSize;
   int *const                                    place = (int *)memory + (size_t)(threadIdx.x / WarpSize) * h.N;
 
   if (piece >= h.combineNum) return;

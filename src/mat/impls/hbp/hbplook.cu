@@ -12,7 +12,7 @@ __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, ReadOnl
 {
   static constexpr int    Num = sizeof(HBPSample) / sizeof(*sum), Near = offsetof(HBPSample, near) / sizeof(*sum), Chunks = offsetof(HBPSample, chunks) / sizeof(*sum), Segs = offsetof(HBPSample, segs) / sizeof(*sum), Logs = offsetof(HBPSample, logs) / sizeof(*sum);
   __shared__ unsigned int counts[Num]; /* of a HBPSample */
-  const int               k = (int)(GlobalThread() / WarpSize), lane = threadIdx.x % WarpSize;
+  const int               k = (int)(GallopGlobalThread() / WarpSize), lane = threadIdx.x % WarpSize;
 
   for (int f = threadIdx.x; f < Num; f += Threads) counts[f] = 0;
   __syncthreads();

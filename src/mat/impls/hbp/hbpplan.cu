@@ -24,7 +24,7 @@ static __host__ __device__ __forceinline__ PetscCount Weight(PetscCount entries,
 /* A thread for each part from begin on and before end, which are of these sections: where it begins, and where a share begins. And what ends the arrays. */
 __global__ static void PartsKernel(HBP h, HBPPlan plan, PetscCount entries, PetscInt together, Sections sections, PetscInt begin, PetscInt end)
 {
-  const PetscCount p = begin + GlobalThread();
+  const PetscCount p = begin + GallopGlobalThread();
 
   if (p >= end) return;
   if (p == plan.partNum) {
