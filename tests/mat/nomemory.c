@@ -60,7 +60,7 @@ int main(int argc, char **argv)
     PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
   }
   PetscCall(TestCaptureEnd("Gallop: no room for the ", &lines, &messages));
-  wanting = (PetscBool)(built < parts || (device && hostparent && n)); /* such a matrix is uploaded again for new values */
+  wanting = (PetscBool)(built < parts || (device && hostparent && n && n <= 2 * csr + FORMAT_REQUESTS)); /* such a matrix is uploaded again for new values */
   PetscCheck(lines == messages && messages == (wanting ? 1 : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " messages in %" PetscInt_FMT " lines with room for %" PetscInt_FMT " of %" PetscInt_FMT " parts", messages, lines, built, parts);
 
   /* where there is room again the format is built, without new values and after a while */

@@ -172,7 +172,7 @@ static PetscErrorCode TestMatrix(Mat A, Mat R, const char what[])
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
   PetscCall(IsOverfull(A, &overfull));
-  if (device && overfull) { /* answers alone: who computes which part differs from process to process */
+  if (device && overfull) { /* answers alone: who computes which part differs from process to process. The harness's -petsc_ci has events wait for all processes: products must not. */
     Vec x, y, z, t;
 
     PetscCall(MatCreateVecs(A, &x, &z));

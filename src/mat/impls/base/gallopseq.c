@@ -49,6 +49,18 @@ static PetscBool OnDevice(Vec x, Vec y, Vec z)
   return (PetscBool)(GallopVecOnDevice(x) && GallopVecOnDevice(z) && (!y || GallopVecOnDevice(y)));
 }
 
+static PetscErrorCode HostArraysGet(Vec x, Vec y, Vec z, Arrays *arrays)
+{
+  PetscFunctionBegin;
+  arrays->place = GALLOP_HOST;
+  PetscCall(VecGetArrayRead(x, &arrays->x));
+  if (y == z) PetscCall(VecGetArray(z, &arrays->z));
+  else PetscCall(VecGetArrayWrite(z, &arrays->z));
+  arrays->y = y ? arrays->z : NULL;
+  if (y && y != z) PetscCall(VecGetArrayRead(y, &arrays->y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
 {
   PetscBool device = PETSC_FALSE, together = PETSC_FALSE;
@@ -63,16 +75,16 @@ static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
     }
     PetscCall(PetscInfo(A, "A vector of the product lives on the host: so does the product. Use -vec_type cuda, -dm_vec_type cuda or MatCreateVecs()\n"));
   }
-  arrays->place = GALLOP_HOST;
-  PetscCall(VecGetArrayRead(x, &arrays->x));
-  if (y == z) PetscCall(VecGetArray(z, &arrays->z));
-  else PetscCall(VecGetArrayWrite(z, &arrays->z));
-  arrays->y = y ? arrays->z : NULL;
-  if (y && y != z) PetscCall(VecGetArrayRead(y, &arrays->y));
+  PetscCall(HostArraysGet(x, y, z, arrays));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 typedef enum { PARENT_MULT, PARENT_MULTADD, PARENT_MULTTRANSPOSE, PARENT_MULTTRANSPOSEADD, PARENT_MULTHERMITIANTRANSPOSE, PARENT_MULTHERMITIANTRANSPOSEADD } ParentProduct;
+
+static PetscBool IsTransposed(ParentProduct product)
+{
+  return (PetscBool)(product != PARENT_MULT && product != PARENT_MULTADD);
+}
 
 static PetscErrorCode ConjugatedTranspose(Mat A, PetscErrorCode (*multtranspose)(Mat, Vec, Vec), Vec x, Vec y, Vec z)
 {
@@ -128,7 +140,7 @@ static PetscErrorCode CallParent(Mat A, const struct _MatOps *parent, ParentProd
 */
 static PetscErrorCode CallParentOnHost(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
 {
-  const PetscBool transposed = (PetscBool)(product != PARENT_MULT && product != PARENT_MULTADD);
+  const PetscBool transposed = IsTransposed(product);
 
   PetscFunctionBegin;
   if (transposed && g->parentonhost) {
@@ -147,10 +159,51 @@ static PetscErrorCode CallParentOnHost(Mat A, Mat_Gallop *g, ParentProduct produ
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the format itself computes such products, at either place */
+static PetscBool FormatComputes(const GallopFormat *format, ParentProduct product)
+{
+  return (PetscBool)(!IsTransposed(product) || GallopComputesTranspose(format));
+}
+
+/* On the host, by the parent of either kind */
+static PetscErrorCode HostParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  if (g->deviceparent && !GallopBoundToCPU(A)) PetscCall(CallParentOnHost(A, g, product, x, y, z));
+  else PetscCall(CallParent(A, &g->parent, product, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  A transposed product of MATSEQAIJ calls functions of its vectors. Those of an MPI vector are for all processes to call, with -log_sync they wait for all, and the other processes may have
+  the format's product, or the GPU's: the parent gets sequential vectors with the same arrays.
+*/
+static PetscErrorCode HostParentMultOnLocal(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
+{
+  Arrays   arrays;
+  PetscInt nx, nz;
+  Vec      lx, ly = NULL, lz;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(x, &nx));
+  PetscCall(VecGetLocalSize(z, &nz));
+  PetscCall(HostArraysGet(x, y, z, &arrays));
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, nx, arrays.x, &lx));
+  PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, nz, arrays.z, &lz));
+  if (y && y != z) PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, nz, arrays.y, &ly));
+  PetscCall(HostParentMult(A, g, product, lx, y == z && y ? lz : ly, lz));
+  PetscCall(VecDestroy(&lx));
+  PetscCall(VecDestroy(&ly));
+  PetscCall(VecDestroy(&lz));
+  PetscCall(ArraysRestore(x, y, z, &arrays));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Runs one of the parent's products. The CUSPARSE parent takes only vectors of the GPU: with a vector on the host, or no room on the GPU for its copy of the matrix, it computes on the host. */
 static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
 {
-  PetscBool fits = PETSC_TRUE, host = PETSC_FALSE;
+  PetscBool   fits = PETSC_TRUE, host = PETSC_TRUE, local;
+  PetscMPIInt sizes[2];
 
   PetscFunctionBegin;
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY");
@@ -161,7 +214,8 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
   }
   if (y && y != z && (product == PARENT_MULTTRANSPOSEADD || product == PARENT_MULTHERMITIANTRANSPOSEADD)) {
     /* AIJCUSPARSE of PETSc 3.26 adds to what z holds unless y is z */
-    PetscCall(VecCopy(y, z));
+    PetscUseTypeMethod(y, copy, z); /* VecCopy() is for all processes to call */
+    PetscCall(PetscObjectStateIncrease((PetscObject)z));
     y = z;
   }
   if (g->deviceparent && !GallopBoundToCPU(A)) {
@@ -173,8 +227,15 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     if (!host) PetscCall(MatGallopDeviceCSRFits(A, g, &fits));
     if (!fits) PetscCall(MatGallopWarnTooLarge(A, g, GALLOP_FORMAT, GALLOP_DEVICE, PETSC_TRUE));
   }
-  if (host || !fits) PetscCall(CallParentOnHost(A, g, product, x, y, z));
-  else PetscCall(CallParent(A, &g->parent, product, x, y, z));
+  if (!host && fits) {
+    PetscCall(CallParent(A, &g->parent, product, x, y, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)x), &sizes[0]));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)z), &sizes[1]));
+  local = (PetscBool)((sizes[0] > 1 || sizes[1] > 1) && IsTransposed(product) && (g->deviceparent || FormatComputes(g->type->format, product)));
+  if (local) PetscCall(HostParentMultOnLocal(A, g, product, x, y, z));
+  else PetscCall(HostParentMult(A, g, product, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -196,12 +257,6 @@ static PetscErrorCode NoEntries(PetscInt n, Mat_Gallop *g, Arrays *arrays)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the format itself computes such products, at either place */
-static PetscBool FormatComputes(const GallopFormat *format, ParentProduct product)
-{
-  return (PetscBool)(product == PARENT_MULT || product == PARENT_MULTADD || GallopComputesTranspose(format));
-}
-
 /* As MATAIJ counts them. Rows not counted on the GPU are counted here, after the launch, while the GPU works. */
 static PetscLogDouble Flops(Mat A, GallopKey *key, PetscBool plain)
 {
@@ -219,7 +274,7 @@ static PetscLogDouble Flops(Mat A, GallopKey *key, PetscBool plain)
 static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z)
 {
   const PetscScalar one = 1.0, zero = 0.0;
-  const PetscBool   transposed = (PetscBool)(product != PARENT_MULT && product != PARENT_MULTADD);
+  const PetscBool   transposed = IsTransposed(product);
   Mat_Gallop       *g;
   Arrays            arrays;
   void             *data;
