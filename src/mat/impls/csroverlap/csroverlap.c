@@ -16,7 +16,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 . -mat_csroverlap_big_batch_size <0>      - entries copied from the host to the GPU at a time, at least 32, or 0 to choose
 . -mat_csroverlap_device_memory <0>       - bytes of the GPU that a sequential matrix or block may take before it is streamed for every product, 0 for what is free
 . -mat_csroverlap_pinned <true>           - keep a copy of the entries of a matrix that is assembled on the host in pinned memory
-. -mat_csroverlap_pack_columns <524288>   - columns of matrices of so many entries go from pinned memory to the GPU packed, 0 for none
+. -mat_csroverlap_pack_columns <524288>   - a matrix with at least this many entries has its columns packed when they go from pinned memory to the GPU, 0 for none
 . -mat_csroverlap_timeline <false>        - print when the copies and kernels of a product that copies ran, in microseconds
 . -mat_csroverlap_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
 - -mat_csroverlap_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
@@ -148,7 +148,7 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_big_batch_size", "Entries copied to the GPU at a time, 0 to choose", CSROVERLAP_SMALLEST_BIG, &o->big_batch_size));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_device_memory", "Bytes of the GPU that a matrix may take before it is streamed for every product, 0 for what is free", 1, &o->device_memory));
   PetscCall(PetscOptionsBool("-mat_csroverlap_pinned", "Keep a copy of the entries of a matrix that is assembled on the host in pinned memory", "MATCSROVERLAP", o->pinned, &o->pinned, NULL));
-  PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_pack_columns", "Columns of matrices of so many entries go from pinned memory to the GPU packed, 0 for none", 1, &o->pack_columns));
+  PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_pack_columns", "A matrix with at least this many entries has its columns packed when they go from pinned memory to the GPU, 0 for none", 1, &o->pack_columns));
   PetscCall(PetscOptionsBool("-mat_csroverlap_timeline", "Print when the copies and kernels of a product that copies ran", "MATCSROVERLAP", o->timeline, &o->timeline, NULL));
   PetscCall(PetscMemcmp(o, &before, sizeof(before), &same));
   if (!same) *rebuild = PETSC_TRUE;

@@ -10,7 +10,7 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 
   Options Database Keys:
 + -mat_type fastload                    - sets the matrix type during `MatSetFromOptions()`; `aijfastload`, `seqaijfastload` and `mpiaijfastload` are accepted too
-. -mat_fastload_block_height <-1>       - most entries of a column in a block of 32 columns, in one of few columns so many times more: 1, 2, 4, 8, 16 or 32, or 0 for no limit; -1 chooses
+. -mat_fastload_block_height <-1>       - most entries of a column in a block of 32 columns: 1, 2, 4, 8, 16 or 32, or 0 for no limit; -1 chooses. A block of few columns has that many times more
 . -mat_fastload_group_steps <true>      - blocks are made of 32 columns at a time; else as in the paper, of all columns
 . -mat_fastload_window <0>              - columns are sorted among this many neighbours, rounded up to a multiple of 32; 0 for all
 . -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least

@@ -40,7 +40,7 @@ PETSC_INTERN PetscErrorCode TiledSpMMTensorRefresh(TiledSpMM *, const GallopCSR 
 PETSC_INTERN TiledSpMMPlan  TiledSpMMTensorPlan(const TiledSpMM *, PetscInt);
 PETSC_INTERN PetscErrorCode TiledSpMMTensorApply(TiledSpMM *, const GallopDenseProduct *, PetscBool *);
 
-/* Whether tiles have so many entries that tensor cores are worth it: a quarter of their places. Below a fifth they are slower than the cached kernel. */
+/* Whether tiles are full enough for tensor cores: entries in a quarter of their places. Below a fifth they are slower than the cached kernel. */
 static constexpr double DenseTiles = 0.25;
 
 static inline bool TiledSpMMIsDense(double entries, double tiles)

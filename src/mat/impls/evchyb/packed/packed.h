@@ -138,7 +138,7 @@ EVCHYB_PACK_HD uint32_t EVCHYBPackOffsetUnits(EVCHYBPackClass kind)
   return kind == EVCHYB_PACK_STRIDED ? 0 : 1u << (kind - EVCHYB_PACK_8);
 }
 
-/* The class for numbers up to so much apart. Where a number may be missing, the largest of the class says so. */
+/* The class for numbers whose largest difference this is. Where a number may be missing, the largest of the class says so. */
 EVCHYB_PACK_HD EVCHYBPackClass EVCHYBPackClassFor(uint32_t apart, PetscBool missing)
 {
   apart += missing ? 1 : 0;
