@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 # Gallop: two commands, `make demo` and `make check`, set up what is missing by themselves; `make help` lists the rest.
 # What make has to know about PETSc is in build/petsc/*.mk, which config/petsc writes after finding or building one.
 
@@ -14,6 +15,9 @@ ARCHS   ?= 75 80# compute capabilities for which `make archs` compiles
 BENCH   ?= quick# what `make bench` and `make papers` run, quick or full
 PAPERS  ?= evchyb csroverlap fastload hbp tiledspmm# whose figures `make papers` reproduces
 
+version = $(shell awk '/define *GALLOP_VERSION_(MAJOR|MINOR|SUBMINOR)/ {v = v s $$3; s = "."} END {print v}' include/petscgallop.h)
+target  = $(DESTDIR)$(PREFIX)
+
 # ---- which PETSc --------------------------------------------------------------------------------------------
 
 ifneq ($(and $(PETSC_DIR),$(VARIANT)),)
@@ -25,7 +29,7 @@ petsc_asked := $(if $(PETSC_DIR),dir$(subst /,_,$(or $(realpath $(PETSC_DIR)),$(
 petsc_mk    := build/petsc/$(petsc_asked)$(addprefix -sm,$(GALLOP_CUDA_ARCH)).mk
 dry_run     := $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 
-ifneq ($(filter-out bench-check clean docs help plots report,$(or $(MAKECMDGOALS),all)),)
+ifneq ($(filter-out bench-check clean dist docs help plots report uninstall,$(or $(MAKECMDGOALS),all)),)
 ifneq ($(if $(wildcard $(petsc_mk)),,$(dry_run)),)
 $(error PETSc would be set up first, and what follows depends on it: run config/petsc, or make without -n, once)
 endif
@@ -258,9 +262,6 @@ petsc4py:
 
 # ---- install ------------------------------------------------------------------------------------------------
 
-version = $(shell awk '/define *GALLOP_VERSION_(MAJOR|MINOR|SUBMINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/petscgallop.h)
-target  = $(DESTDIR)$(PREFIX)
-
 install: all
 	install -d $(target)/lib/pkgconfig $(target)/include
 	install -m 755 $(library) $(target)/lib/libgallop.so
@@ -268,6 +269,16 @@ install: all
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(version)|' config/gallop.pc.in >$(target)/lib/pkgconfig/gallop.pc
 
 endif
+
+# ---- a release: what git has, in one file; and what takes an installed library away. They need no PETSc. ----
+
+uninstall:
+	rm -f $(target)/lib/libgallop.so $(target)/include/petscgallop.h $(target)/lib/pkgconfig/gallop.pc
+
+dist:
+	@mkdir -p build
+	@git archive --prefix=gallop-$(version)/ -o build/gallop-$(version).tar.gz HEAD
+	@echo build/gallop-$(version).tar.gz
 
 # ---- docs: they need no PETSc ------------------------------------------------------------------------------
 
@@ -297,7 +308,7 @@ ifneq ($(filter clean,$(MAKECMDGOALS)),)
 endif
 
 help:
-	@echo "make               build the library (PETSc is found or built first, as for every target but clean, docs, help, plots and report)"
+	@echo "make               build the library (PETSc is found or built first, as for every target but clean, dist, docs, help, plots, report and uninstall)"
 	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
@@ -307,7 +318,8 @@ help:
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part, SELECTION=cusparse on a GPU those of aijcusparse"
 	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"
-	@echo "make install       PREFIX=$(PREFIX), DESTDIR="
+	@echo "make install       PREFIX=$(PREFIX), DESTDIR=; make uninstall with the same takes it away"
+	@echo "make dist          put the committed files into build/gallop-$(version).tar.gz"
 	@echo "make docs          make the site of the documentation, build/site, and check it; make plots draws its pictures again"
 	@echo "make clean         remove build/"
 	@echo
@@ -315,4 +327,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-hosttime bench-program check clean conformance demo docs examples help install papers petsc4py plots report force
+.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-hosttime bench-program check clean conformance demo dist docs examples help install papers petsc4py plots report uninstall force

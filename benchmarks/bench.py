@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Run gallopbench once for each matrix, so that what fails costs only itself.
 
 usage: bench.py --program PATH [--set quick|full] [--output FILE.tsv] [--json FILE.json] [--timeout SECONDS] [MATRIX ...] [-- OPTION ...]

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The benchmark's GPU: events, a flush of L2, read bandwidth, and cuSPARSE called without PETSc */
 
 #define PETSC_SKIP_IMMINTRIN_H_CUDAWORKAROUND 1

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The host as the place of products: one core, the clock, and memory that is written to flush the caches */
 
 #include <petsctime.h>

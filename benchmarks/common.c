@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the benchmark programs share: problems, medians, lists of options */
 
 #include <petscgallop.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Draw when the copies and kernels of a product ran, from what -mat_csroverlap_timeline printed.
 
 usage: csroverlap-timeline.py OUTPUT PICTURE.svg [TITLE]

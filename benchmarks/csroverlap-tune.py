@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Find CSROVERLAP's switching points on this GPU: Table 2 of the paper, measured anew.
 
 usage: csroverlap-tune.py --program PATH [--entries N] [--lengths 1,2,4,...] [--output FILE] [-- OPTION ...]

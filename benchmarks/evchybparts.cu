@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What the parts of EVC-HYB's data cost a product: the library's own kernel, which loads less of them. Section 3.3 of the paper. */
 
 #include "../src/mat/impls/evchyb/evchyb.h"

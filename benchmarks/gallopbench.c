@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include <petscgallop.h>
 #include <ctype.h>
 #include "bench.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Seeded matrices for the benchmark: CSR arrays made directly, since MatSetValues() would take longer than the measurements */
 
 #include "generate.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP's order by hash beside other orders of the same blocks: by sorting (sort2D), by dynamic programming (DP2D), none (plain2D). The kernels are the library's, but for those orders. */
 
 #include <cub/block/block_radix_sort.cuh>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Time of the host's thread for a product: with a small matrix, the GPU's work is less than the host's.\n\
   -types a,b       matrix types, the first is what the others are compared with (default: aijcusparse,evchyb, without a GPU aij,evchyb)\n\
   -products n      products of each kind (default 10000)\n\

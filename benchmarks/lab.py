@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """Runs the benchmark's programs for papers.py and keeps what they say: cases, tables, and what figures show."""
 import csv
 import json

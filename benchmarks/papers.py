@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Measure on this machine what the tables and figures of the formats' papers show.
 
 usage: papers.py PAPER --programs FOLDER [--output FOLDER] [--quick] [--resume] [--timeout SECONDS] [--library FILE]

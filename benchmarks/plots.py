@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Draw the pictures of docs/performance.md, docs/papers.md and the pages of the formats from the measured times in results/.
 
 usage: plots.py [FOLDER]   all pictures, into docs/ or FOLDER; `make plots` calls it with a Python that has matplotlib

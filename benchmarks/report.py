@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Draw what bench.py and papers.py measured, and put pictures and tables into one HTML file that needs no other.
 
 usage: report.py FILE.json ... [--output FOLDER]

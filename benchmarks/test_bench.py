@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Test what bench.py makes of a program that crashes, hangs or errs: by a program that does so when it is asked to. Runs test_papers.py, too.
 
 The last line says how many tests passed and failed, as config/test-summary does. Needs no GPU and no PETSc, and

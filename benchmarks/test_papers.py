@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Test papers.py by programs that print lines as the real ones do on a GPU, with made-up numbers. Needs no GPU and no PETSc."""
 import contextlib
 import importlib.util

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Check the links of a site of HTML files, without a network.
 
 usage: checklinks.py SITE [EXTERNAL.txt]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """How Sphinx makes the site: config/docs calls it with a copy of this folder, with the pages of docs/manualpages.py."""
 
 import json

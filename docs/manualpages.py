@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Make a page of each manual page in the comments of src/ and include/, and check them.
 
 usage: manualpages.py                 check only

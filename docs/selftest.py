@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: BSD-2-Clause
 """That the scripts beside this one find what they are made to find. config/docs runs these tests."""
 
 import tempfile

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   Many right-hand sides at once. KSPMatSolve() hands the solver a block of vectors, a dense matrix, and the products with it are products of a sparse
   and a dense matrix: those the library computes by TiledSpMM, which reads the entries of the sparse matrix once for all the vectors. On the host, where

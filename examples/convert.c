@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   A program of its own that links the library: it converts a matrix that is there, asks who computed its products, and solves with rows and columns in
   the order of the format, so that products permute nothing. After `make install PREFIX=/usr/local` no more than pkg-config is needed to compile it:

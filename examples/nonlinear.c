@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   A nonlinear problem on a DMDA, solved by SNES, in a program that includes and links nothing of the library. What it needs comes at run time:
 

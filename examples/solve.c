@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   A linear system whose matrix is in a Matrix Market file, solved by any KSP and PC. The library reads the file, plain or compressed; with
   -mat_type evchyb it computes the products, on the GPU where there is one.

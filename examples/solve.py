@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """A linear system solved from Python, with a matrix whose products the library computes.
 
 petsc4py has to be that of the PETSc that the library was compiled for; config/petsc4py finds or builds it, and prints the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 #include <petscksp.h>
@@ -5,8 +6,9 @@
 /* MANSEC = Mat */
 /* SUBMANSEC = Gallop */
 
+/* The version of the library: makefile, gallop.pc, docs and packages read it here */
 #define GALLOP_VERSION_MAJOR    0
-#define GALLOP_VERSION_MINOR    1
+#define GALLOP_VERSION_MINOR    2
 #define GALLOP_VERSION_SUBMINOR 0
 
 /* Root names, sequential and MPI names of the matrix types; -mat_type takes any of them */
@@ -61,6 +63,7 @@ typedef struct {
   PetscInt64 dense_builds, dense_refreshes, dense_products_host, dense_products_device, dense_fallbacks;
 } MatGallopStatistics;
 
+PETSC_EXTERN PetscErrorCode GallopGetVersion(char[], size_t);
 PETSC_EXTERN PetscErrorCode GallopInitializePackage(void);
 PETSC_EXTERN PetscErrorCode MatGallopGetStatistics(Mat, MatGallopStatistics *);
 PETSC_EXTERN PetscErrorCode MatGallopIsFormat(Mat, PetscBool *);

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
 """Make the tables of docs/performance.md, docs/evchyb.md and README.md from measured times.
 
 usage: table.py RUN.tsv                        products beside cuSPARSE

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* The few things that host code asks of the GPU. Without CUDA the functions say that there is none. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* What a format is to the rest of the library: one table of functions, GallopFormat, and the CSR view that it is built from. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* The AIJ subclass that every format shares: private to src/mat/impls/base, and to src/sys, src/dm and src/ksp */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   Interpolations and restrictions of a DM: of the type of its matrices, and where these are.
 

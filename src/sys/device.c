@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What device.cu does on a GPU, for a PETSc without CUDA, and what needs none */
 
 #include <gallop/deviceimpl.h>

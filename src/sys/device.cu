@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include <gallop/cudaimpl.h>
 
 /* Whether this process has a GPU that PETSc may use. Asked once: the answer must not change under existing matrices. */

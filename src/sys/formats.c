@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #include <gallop/formatimpl.h>
 
 /* Every format, once: names of types, options and log events derive from here */

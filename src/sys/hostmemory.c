@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* How much memory of the host may be pinned: what the system, and the control groups (cgroups) in which this process is, have left */
 
 #include <gallop/deviceimpl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Entry points of libgallop.so, and the check that it fits the PETSc that loads it */
 
 #include <gallop/matgallopimpl.h>
@@ -7,6 +8,32 @@ PETSC_INTERN const GallopFormat *const GallopFormats[];
 PetscLogEvent Gallop_MatPermute, Gallop_VecPermute;
 
 static PetscBool GallopPackageInitialized = PETSC_FALSE;
+
+/*@C
+  GallopGetVersion - Gets the version of the Gallop library that runs, as text
+
+  Not Collective
+
+  Input Parameter:
+. len - length of `version` in characters; a longer text is cut
+
+  Output Parameter:
+. version - the version, such as `0.2.0`
+
+  Level: beginner
+
+  Note:
+  `GALLOP_VERSION_MAJOR`, `GALLOP_VERSION_MINOR` and `GALLOP_VERSION_SUBMINOR` are those of the header that a program was compiled with.
+
+.seealso: `GallopInitializePackage()`, `PetscGetVersion()`
+@*/
+PetscErrorCode GallopGetVersion(char version[], size_t len)
+{
+  PetscFunctionBegin;
+  PetscAssertPointer(version, 1);
+  PetscCall(PetscSNPrintf(version, len, "%d.%d.%d", GALLOP_VERSION_MAJOR, GALLOP_VERSION_MINOR, GALLOP_VERSION_SUBMINOR));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode GallopFinalizePackage(void)
 {

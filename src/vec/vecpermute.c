@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Permuting vectors by orders that stay within each MPI process, where the vectors live */
 
 #include <gallop/matgallopimpl.h>

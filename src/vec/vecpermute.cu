@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Permuting vectors on the GPU */
 
 #include <gallop/cudaimpl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Counts the products that a Gallop format computes in an unmodified program: loaded after libgallop.so, it watches the format's log event. */
 
 #include <petscsys.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The example, with its own main(): one block is one product, where single columns would be as many of another event */
 #include "../../examples/blocksolve.c"
 

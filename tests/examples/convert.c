@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The example, with its own main(), and as a program that is compiled against the installed library */
 #include "../../examples/convert.c"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The example, with its own main(). It knows nothing of the library, which comes by -dll_append. */
 #include "../../examples/nonlinear.c"
 

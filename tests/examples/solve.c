@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* The example in C, with its own main(), and the one in Python */
 #include "../../examples/solve.c"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "PCPBJACOBI and PCVPBJACOBI of a Gallop matrix: what they give for a plain one, on the GPU when the vectors are there, and on the host when they are not.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Interpolation, restriction and injection of a DM with a Gallop type: by our code, where the DM's vectors are, whichever name of the type the DM was given.\n\n";
 
 #include "../galloptest.h"

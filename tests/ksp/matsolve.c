@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "KSPMatSolve() with a Gallop matrix gives what it gives with a plain one, column by column and in blocks.\n\n";
 
 #include <petscksp.h>

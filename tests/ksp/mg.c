@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Geometric multigrid over a DMDA with a Gallop type: the operators of all levels are ours, assembled or Galerkin products.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "PCGALLOPREORDER: the solution of the plain solve, by products that permute nothing, while the operator changes between solves.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* PETSc's own example, as installed and with its own main(): -dll_append brings matrix type and preconditioner */
 #include <ksp/ksp/tutorials/ex2.c>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "PCGALLOPREORDER: what the outer solver and the one inside tell each other, failures, tolerances and initial guesses.\n\n";
 
 #include "../densetest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Krylov methods and preconditioners with a Gallop matrix: the iterations of a plain one, the products ours.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Bad input to the Gallop types: PETSc's error code, or the right answer and one message.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "COO assembly of a Gallop matrix: once, with new values, and again with a new pattern.\n\n";
 
 #include "../galloptest.h"

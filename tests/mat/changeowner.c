@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Gallop matrices that are duplicated, change places with another one, are bound to the CPU, or get other options.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "A Gallop matrix whose nonzero pattern changes builds its format anew, at the next product, and is right.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Gallop matrices of odd shapes: without rows, columns, entries or ghosts, with an empty process, one row, one full row; unfinished ones; without values.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "A Gallop matrix whose values change keeps its format and renews the values in it, once, at the next product.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "The ways to and from the Gallop types: names, options, DM, conversions, files, submatrices, transposes.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "The batches of CSROVERLAP for row lengths small enough to write them down.\n\n";
 
 #include "propertytest.h"

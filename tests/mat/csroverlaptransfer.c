@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Matrices of CSROVERLAP whose entries come from the host in big batches, once or for every product.\n\n";
 
 #include <petsc/private/matimpl.h>

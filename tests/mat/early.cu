@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Products right behind a kernel that lets its successor start long before it writes what the successor reads.\n\n";
 
 #define PETSC_SKIP_IMMINTRIN_H_CUDAWORKAROUND 1

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "A matrix of many rows and columns without entries: what its format takes on the host, while it is built.\n\n";
 
 #include "../galloptest.h"

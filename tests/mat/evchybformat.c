@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "The arrays of the EVC-HYB format for matrices small enough to write them down: where rows are split, merged, padded and distributed.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Packed storage of EVC-HYB: every entry is there, bit for bit; matrices made for each way to store columns and values, and for changes between them; products as in plain storage "
                      "to the last bit.\n\n";
 

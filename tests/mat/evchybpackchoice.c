@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "When EVC-HYB packs a matrix on its own, and how packed slices and long rows are distributed over warps and thread blocks of the GPU.\n\n";
 
 #include "packtest.h"

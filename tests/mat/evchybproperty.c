@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Products of random matrices of many shapes in the EVC-HYB format, against sums in long double, host and GPU; the arrays that host and GPU build, against each other.\n\n";
 
 #include "propertytest.h"

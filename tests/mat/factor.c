@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Factorizations of Gallop matrices: PETSc's, and those of the parent on the GPU.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Products of a Gallop matrix log as many flops as those of a plain one.\n\n";
 
 #include "../galloptest.h"

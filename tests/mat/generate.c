@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "The benchmark's generated matrices that have the lengths of rows of a paper's.\n\n";
 
 #include <petscgallop.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "What the HBP format chooses where options leave it open: sizes of blocks, maps, the limit of long rows, and x in shared memory.\n\n";
 
 #include "hbptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "The arrays of the HBP format for matrices small enough to write them down.\n\n";
 
 #include "hbptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "C = A B with dense B by TiledSpMM: numbers of columns, leading dimensions, shapes, reuse, special values, errors, no room.\n\n";
 
 #include "../densetest.h"

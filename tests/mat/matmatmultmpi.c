@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "C = A B in MPI: ghost rows of B, in one batch of columns or several, none, processes without rows, reuse, no room on one of them.\n\n";
 
 #include "../densetest.h"

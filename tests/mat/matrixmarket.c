@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Loads Matrix Market files, good ones and bad ones.\n\n";
 
 #include <petscgallop.h>

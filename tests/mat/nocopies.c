@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "A product of an up-to-date matrix copies nothing between host and GPU but ghost values, and runs on whatever stream is current.\n\n";
 
 #include "../galloptest.h"

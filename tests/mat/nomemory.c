@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "No room on the GPU for one after the other of what a product needs there: the right answer, and one message.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "One GPU for several processes, of which all but the first cannot see it: matrices that they share are on the host, those of the first process alone on the GPU.\n\n";
 
 #include "../galloptest.h"

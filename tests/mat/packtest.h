@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* What the tests of packed EVC-HYB share: values of several kinds, and products in packed storage beside those in plain storage */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "MATORDERINGGALLOP and MatGallopPermute(): the order is the format's, the format of the permuted matrix has rows in order, and its products are the permuted ones.\n\n";
 
 #include "../galloptest.h"

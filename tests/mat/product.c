@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Products of Gallop matrices with each other, with plain ones and with dense ones; again after values have changed.\n\n";
 
 #include "../densetest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Products of a shell that was made of a Gallop matrix and scaled: PETSc runs them by products of the matrix with other factors than they were set up for.\n\n";
 
 #include "../galloptest.h"

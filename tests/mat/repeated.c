@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Rows that name columns more than once, in order and not: arrays of the user's own, which a PETSc without debugging takes, and binary files, which any PETSc takes.\n\n";
 
 #include "../densetest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Products give the same bits in every run, with formats and options that promise it: 100 times, on a matrix whose rows are shared by many warps.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "A format is one table of functions: this one is made in a test, and the base does the rest.\n\n";
 
 #include "../galloptest.h"

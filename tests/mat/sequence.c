@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Products queued one behind the other, with vectors and matrices changed in between: a kernel that starts before its predecessor has ended must still see all that it wrote.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Places of PETSc that look at the exact type name of a matrix, or make matrices of its type, do with ours what they do with plain ones.\n\n";
 
 #include "../galloptest.h"

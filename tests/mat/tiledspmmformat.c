@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "The arrays of TiledSpMM for matrices small enough to write them down, and their products.\n\n";
 
 #include "../densetest.h"

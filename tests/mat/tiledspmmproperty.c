@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Products of random matrices of many shapes with dense ones by TiledSpMM, against sums in long double, host and GPU; the arrays of both places, against each other.\n\n";
 
 #include "propertytest.h"

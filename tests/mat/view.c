@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "What -mat_view ::ascii_info and ::ascii_info_detail say of a matrix whose numbers are known by hand.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "The Bratu problem in three dimensions through SNES and DMDA: one build, then a refresh for each Newton step, all products ours.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* PETSc's own Bratu problem, as installed and with its own main(): compare runs it with each matrix type */
 #include <snes/tutorials/ex14.c>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* PETSc's own driven cavity, as installed and with its own main(): compare runs it with each matrix type */
 #include <snes/tutorials/ex19.c>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "How much of the host's memory may be pinned, by what the system and control groups say in a folder of such files.\n\n";
 
 #include "../galloptest.h"

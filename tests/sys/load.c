@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "A program that knows nothing of the library: -dll_append brings the types.\n\n";
 
 #include <petscmat.h>

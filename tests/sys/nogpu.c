@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "A PETSc with CUDA on a machine without a GPU: the first Gallop matrix says so, once.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "What -help and -citations say of a Gallop type.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "VecGallopPermute(): there and back, in place and not, on the host and on the GPU, without copies between them once the order is known; orders that are none.\n\n";
 
 #include "../galloptest.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   PCPBJACOBI and PCVPBJACOBI of Gallop matrices on the GPU, where those of MATAIJCUSPARSE are.
 

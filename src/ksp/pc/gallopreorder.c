@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* PCGALLOPREORDER: a solver inside that works on the permuted operator, whose products permute nothing */
 
 #include <petsc/private/pcimpl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Matrix Market files, plain or compressed with gzip, into any matrix type that takes coordinate input */
 
 #include <petscgallop.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   The AIJ subclass that every format shares: how a matrix becomes one, stays one and stops being one. Conversions are in gallopconvert.c, options in gallopoptions.c.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   Conversions of Gallop matrices, and copies of them.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   The CSR arrays of a sequential matrix, on the host and in the parent's copy on the GPU: which of the two is newer, and whether that copy can be made.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Both subclasses at work on dense matrices: C = A B by TiledSpMM, which is kept beside the format */
 
 #include <petscdevice.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   Factorizations: PETSc's own, which it finds by the beginning of the type name, and on the GPU cuSPARSE's of the parent, whose solves are
   wrapped so that they take vectors on the host.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   Loans of type names: while one of the parent's functions runs that compares exact names, a matrix and its blocks carry the parent's.
 */

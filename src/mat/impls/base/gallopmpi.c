@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   The MPI subclass at work: its blocks, the exchange of ghost values, and the products that run the diagonal block while the values travel.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   Options of Gallop matrices: from the database, and from matrix to matrix.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   The order in which a format keeps rows: as an ordering of PETSc's, and matrices permuted by it or by another, whose format then permutes nothing.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   Products of matrices: the parent's, which know the parent's names. Ours is C = A B with a dense B, where there is room for TiledSpMM and it is worth it: its numeric phase, and in MPI
   its symbolic one too.

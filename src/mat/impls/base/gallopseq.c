@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   The sequential subclass at work: the products that a format computes, and those that are the parent's.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   The life of what is kept beside the entries, the format and TiledSpMM: when it is built, refreshed or kept, and what happens where there is no room for it.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   The registered types: the names, options and log events that derive from the name of a format, and what PETSc is told of them.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   Functions of PETSc that change or read the values of a matrix past its copy on the GPU, or past its object state: made to tell.
 */

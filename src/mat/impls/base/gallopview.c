@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* What a Gallop matrix tells of itself: viewers and statistics */
 
 #include <gallop/matgallopimpl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For .cu files only: which of many places a thread block's entries are in, in order */

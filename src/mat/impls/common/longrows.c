@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Rows that are too long for a format */
 
 #include "longrows.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* Rows that are too long for a format, kept in CSR and cut into pieces that are computed apart */

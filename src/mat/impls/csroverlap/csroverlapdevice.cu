@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* CSROVERLAP on the GPU: a copy of the CSR arrays, and the batches */
 
 #include "csroverlapdevice.h"

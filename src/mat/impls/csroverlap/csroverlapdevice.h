@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For .cu files only: what the parts of CSROVERLAP on the GPU, its build, its product and its copies from the host, know of each other */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For .cu files only: how the kernel of CSROVERLAP copies batches to shared memory, by copies that occupy no thread */

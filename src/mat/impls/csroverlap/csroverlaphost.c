@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* CSROVERLAP on the host: the partition into batches, and the product batch by batch */
 
 #include <gallop/deviceimpl.h>

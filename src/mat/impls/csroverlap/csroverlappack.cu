@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   CSROVERLAP: columns on their way to the GPU, in fewer bytes. Of each group of 128 entries, whatever their rows, the smallest column is stored and the distances of all
   from it, with as many bits as the largest distance takes. Packed columns are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* CSROVERLAP: the partition into batches (Algorithm 3), made on the GPU where the row offsets are there */
 
 #include <thrust/iterator/counting_iterator.h>

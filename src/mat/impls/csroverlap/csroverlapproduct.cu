@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* CSROVERLAP on the GPU: what the kernel of its product needs, and the launch */
 
 #include "csroverlapkernels.cuh"

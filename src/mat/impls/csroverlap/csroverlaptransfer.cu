@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithm 8): the entries of a matrix that was assembled on the host come in big batches, while the kernel works
   on those that have arrived. A matrix that does not fit the GPU comes anew for every product, through a few buffers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For .cu files only: what the plan of CSROVERLAP's copies from the host, and the copies, know of each other */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   CSROVERLAP, CSR-Full-Overlap (section 4.2, Algorithm 7): which entries of a matrix that was assembled on the host come to the GPU in which big batch, and the memory
   that they come from and go to. csroverlaptransfer.cu copies.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB: plain or packed storage, and the order of packed rows */
 
 #include "evchyb.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB: its entry in the list of formats, its options, its build and what it shows */
 
 #include "evchyb.h"

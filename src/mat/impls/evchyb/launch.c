@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB: ranges of thread blocks, and rows that several of them compute */
 
 #include "launch.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's order of rows: keys, and sorting on the host */
 
 #include "evchyb.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's order of rows on the GPU */
 
 #include <cub/block/block_radix_sort.cuh>

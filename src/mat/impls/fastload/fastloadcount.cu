@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FASTLOAD on the GPU, the first stage of its build: entries in order of columns, and columns in order of their lengths */
 
 #include "../common/bits.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FASTLOAD on the GPU: the product that gives the same bits in every run. Tasks add to no row: they store their products where the entries are in CSR, and a second kernel sums rows in order. */
 
 #include "fastloadwalk.cuh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For .cu files only: what the stages of FASTLOAD on the GPU know of each other. These are count, plan and fill, which build the format, and product. */

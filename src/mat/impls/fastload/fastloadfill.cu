@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FASTLOAD on the GPU, the third stage of its build: the entries and rows of blocks, how these are stored, and long rows; and new values later */
 
 #include "fastloaddevice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FASTLOAD on the host: renewing its values, and its products. The reference for the GPU's. */
 
 #include "fastload.h"

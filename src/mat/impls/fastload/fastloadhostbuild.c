@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FASTLOAD on the host: building it from CSR. The reference for the GPU's build. */
 
 #include "fastload.h"

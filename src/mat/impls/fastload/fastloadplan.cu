@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FASTLOAD on the GPU, the second stage of its build: the blocks and tasks that sorted columns are cut into, and the order of tasks */
 
 #include "../common/bits.h"

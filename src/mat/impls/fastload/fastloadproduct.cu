@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FASTLOAD on the GPU: its products */
 
 #include "fastloadkernels.cuh"

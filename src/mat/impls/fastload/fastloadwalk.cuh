@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For .cu files only: how a warp of a FASTLOAD product walks over the lines of its blocks */

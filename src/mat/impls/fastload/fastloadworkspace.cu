@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* FASTLOAD on the GPU: the memory that its build needs, and the sorts and sums of CUB's in it */
 
 #include <cub/cub.cuh>

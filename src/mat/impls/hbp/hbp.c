@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP: its entry in the list of formats, its options, and what it shows */
 
 #include <gallop/deviceimpl.h>

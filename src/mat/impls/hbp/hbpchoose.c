@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP: a new format, and the choice of its blocks, for host and GPU */
 
 #include <gallop/deviceimpl.h>

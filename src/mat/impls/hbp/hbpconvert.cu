@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: entries in the order in which warps meet them, and new values */
 
 #include "../common/longrowsdevice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: what each block has, and so the sizes of everything */
 
 #include <cub/block/block_scan.cuh>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: memory, and the build from CSR arrays there */
 
 #include "hbpdevice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: the segments of each block in their places, groups of them, and what the combine part needs */
 
 #include "hbphash.cuh"

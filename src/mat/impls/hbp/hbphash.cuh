@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* HBP: how a warp puts the segments of a block in order by hash */

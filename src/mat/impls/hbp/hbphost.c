@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the host: its arrays, the build, new values */
 
 #include <gallop/deviceimpl.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the host: the product and the transposed product */
 
 #include "hbp.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* HBP: what the kernels of products share, how warps get groups and meet their entries */

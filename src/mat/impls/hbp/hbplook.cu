@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: a look at some rows, from which blocks are chosen */
 
 #include "hbpdevice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: maps, the chunks of columns in which a block of rows has entries */
 
 #include "../common/footprint.h"

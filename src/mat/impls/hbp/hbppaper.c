@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP: what the paper shows of the format, from a copy on the host */
 
 #include "hbp.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: parts of the product's work, of about the same weight, and how to launch */
 
 #include "hbpdevice.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: the product, its SpMV part and its combine part */
 
 #include "hbpkernels.cuh"

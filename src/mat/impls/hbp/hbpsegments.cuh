@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* HBP: how kernels of the build find segments, and the numbers that they count of them */

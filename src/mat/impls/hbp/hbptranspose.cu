@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP's transposed products on the GPU: warps walk the groups as the SpMV part does, and add what entries give to z */
 
 #include "hbpkernels.cuh"

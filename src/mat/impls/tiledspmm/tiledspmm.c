@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM: its table of functions and its options */
 
 #include "tiledspmm.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For TiledSpMM's .cu files that build arrays: searches, memory, and rows that are cut into pieces */

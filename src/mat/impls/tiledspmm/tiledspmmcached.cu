@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   TiledSpMM's cached kernel: each thread has a segment, and R columns of B at once. Neighbouring segments name neighbouring rows of B, which the L1 cache then has.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Which of TiledSpMM's kernels without stages a matrix is for, and whether its rows are cut: by a look at the pattern, on the GPU */
 
 #include "tiledspmmbuild.h"

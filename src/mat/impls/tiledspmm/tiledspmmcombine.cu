@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM's partial sums: rows that are cut have some, which are added up when all are there */
 
 #include "tiledspmmproduct.h"

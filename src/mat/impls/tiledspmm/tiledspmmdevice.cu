@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM on the GPU: its functions for the base, which are those of the kernel that a matrix is for */
 
 #include "tiledspmmbuild.h"

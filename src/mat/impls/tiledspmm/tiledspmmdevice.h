@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For TiledSpMM's .cu files: what each kernel's files do for tiledspmmdevice.cu. In builds and products *done stays false where there is no room; what t has of memory is Destroy()'s then, too. */

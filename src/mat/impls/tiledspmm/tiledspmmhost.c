@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM on the host: the inspection of the pattern, which serves both places, new values, and the product. The reference for the GPU's. */
 
 #include "tiledspmm.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM's model of a product with stages: what the paper says of it, sections 2.3 and 3 */
 
 #include "tiledspmm.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM's order of rows by their patterns (section 4.2), on the host. The GPU sorts by the same comparison. */
 
 #include "tiledspmm.h"

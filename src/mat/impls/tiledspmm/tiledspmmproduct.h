@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For TiledSpMM's .cu files that compute products: the dense matrices, how their columns are gone through, and partial sums */

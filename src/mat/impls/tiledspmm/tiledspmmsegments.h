@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For TiledSpMM's .cu files: the arrays of segments as the cached and the transposed kernel have them */

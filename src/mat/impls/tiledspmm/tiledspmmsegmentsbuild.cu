@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   The segments that TiledSpMM's cached and transposed kernels have: rows of A, long ones cut. How many there are is counted, then the arrays are filled.
 */

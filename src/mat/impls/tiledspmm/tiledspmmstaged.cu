@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM's staged kernel: a thread block has a panel of rows, and stages of the rows of B that it names, in shared memory */
 
 #include <cuda_pipeline.h>

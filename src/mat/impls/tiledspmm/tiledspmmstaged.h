@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For TiledSpMM's .cu files: what the stages of building the staged kernel's arrays tell each other. Counts come first, of the rows as they are and sorted; then the footprints and the entries. */

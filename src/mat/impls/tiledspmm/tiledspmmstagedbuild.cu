@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM with stages: with the order of rows chosen and all counted, its arrays, and new values */
 
 #include <cub/device/device_scan.cuh>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM with stages: how many there are, and rows of B in them, with rows as they are or in the order of their patterns */
 
 #include <cub/device/device_merge_sort.cuh>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* TiledSpMM's footprints: which rows of B a panel refers to, how many, and in how many lines of memory they are. Each panel's by bits in shared memory, or all by a sort. */
 
 #include <cub/device/device_radix_sort.cuh>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   TiledSpMM by tensor cores. A warp multiplies the tiles of a unit, one after the other, with some columns of B, sixteen by an instruction.
 

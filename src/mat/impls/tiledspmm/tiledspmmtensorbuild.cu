@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   The tiles of TiledSpMM's tensor kernel, and units of them, each the work of a warp. Tiles are counted, which tells how many units there are, then the arrays are filled.
 */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For TiledSpMM's .cu files: the tiles of the tensor kernel, of eight rows and eight columns, of which a mask tells the entries */

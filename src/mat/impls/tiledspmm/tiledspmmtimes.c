@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   TiledSpMM's model of how long the kernels without stages take: a launch, the longest chain of loads, and the traffic of memory, L2 and L1, from the pattern and a few numbers
   of the GPU

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /*
   TiledSpMM's transposed kernels: a copy of B row by row, made first; some lanes have a segment, and load a row of B together
 */

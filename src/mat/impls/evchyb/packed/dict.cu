@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Packed storage on the GPU: the dictionary of a matrix that has few distinct numbers */
 
 #include <cub/device/device_radix_sort.cuh>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's packed storage: its build, what thread blocks do, new values. The arrays are made where the matrix is, by functions that either place has. */
 
 #include "packedhost.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's packed storage on the GPU: the product */
 
 #include "../parts.cuh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* For .cu files: what planning packed storage on the GPU leaves for storing it */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Packed storage on the host: the dictionary of a matrix that has few distinct numbers */
 
 #include "packedhost.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* What the files of the host share that plan packed storage, store it and multiply by it */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* The lines of a slice or of a piece: which columns they have, and how these are stored. Planned and stored by the same functions. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Packed storage on the host: what slices will take, the reference for the GPU's */
 
 #include "packedhost.h"

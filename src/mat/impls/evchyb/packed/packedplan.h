@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* Packed storage before it is stored: the order of rows, the dictionary, what a slice takes. Host and GPU decide alike. */

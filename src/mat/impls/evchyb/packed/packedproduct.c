@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Packed storage on the host: the product */
 
 #include "packedhost.h"

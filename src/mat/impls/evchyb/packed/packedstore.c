@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Packed storage on the host: entries are stored, and get new values */
 
 #include "packedhost.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* How a warp reads the rows of a slice, two a lane, or the lines of a piece: by shared memory */

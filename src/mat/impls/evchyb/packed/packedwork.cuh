@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* Warps of kernels that go through what is stored: which slice, or which part of a piece, each has */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Packed storage on the GPU: what slices will take, as packedplan.c has it */
 
 #include <cub/device/device_scan.cuh>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Packed storage on the GPU: other numbers for a dictionary, where all entries that had one number have one again */
 
 #include "packedwork.cuh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* Packed storage on the GPU: entries are stored, and get new values */
 
 #include "packedlines.cuh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's plain storage on the GPU: the product */
 
 #include "plainkernels.cuh"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's plain storage on the GPU: the rows of both parts, and the order of column blocks */
 
 #include <cub/block/block_radix_sort.cuh>

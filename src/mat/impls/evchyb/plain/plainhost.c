@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's plain storage on the host: building it from CSR, renewing its values, its product. The reference for the GPU's. */
 
 #include "../evchyb.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
 /* The kernel of EVCHYB's product with plain storage, Algorithm 1 of the paper, as a template over the types of numbers and indices */

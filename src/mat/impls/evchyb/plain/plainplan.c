@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's plain storage: where the sorted rows are split, and what thread blocks do. Host and GPU share both. */
 
 #include "../evchyb.h"
