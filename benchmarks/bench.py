@@ -25,7 +25,7 @@ from pathlib import Path
 
 QUICK = ["star7_100", "box27_50", "elast27b3_24", "star5_1000", "band9506_79", "kron16", "web1M_3.1", "circuit500k_4_2_200k",
          "uniform1M_8", "longrows50k_.02_2700_9", "lp100k_300k_4"]
-# named as in docs/performance.md
+# named as in docs/development/performance.md
 FULL = ["web7M=web7M_20_1.7_.8", "poisson7_256_c=star7_256_c", "kron20", "box27_140", "uniform8M_8", "star7_200", "kron19", "elast27b3_56",
         "kron18", "dense4k=dense4096", "uniform1M_16", "tsopf_like=longrows38120_.8_528_8", "highorder_60=star7_60_6", "star5_1500",
         "torso_like=longrows116158_.024_2700_9", "poisson7_100_c=star7_100_c", "lp_500k=lp300k_1M_4", "circuit1447k=circuit1447360_3.8",

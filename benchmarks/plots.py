@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Draw the pictures of docs/performance.md, docs/papers.md and the pages of the formats from the measured times in results/.
+"""Draw the pictures of docs/development/performance.md, docs/development/papers.md and the pages of the formats from the measured times in results/.
 
 usage: plots.py [FOLDER]   all pictures, into docs/ or FOLDER; `make plots` calls it with a Python that has matplotlib
 
@@ -322,7 +322,7 @@ def main(args):
         HERE / "results" / "tiledspmm-h200.tsv",
         HERE / "results" / "tiledspmm-h200-model.tsv",
     )
-    draw_papers(folder)
+    draw_papers(folder / "development")
     return 0
 
 

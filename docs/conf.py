@@ -3,6 +3,7 @@
 
 import json
 import os
+import posixpath
 import re
 from pathlib import Path
 
@@ -70,11 +71,20 @@ class LinkNames(SphinxPostTransform):
 
 
 def leave_docs(app, docname, source):
-    """Links to other folders of the repository: one is a page of the site, of the others the text remains, as of the programs
+    """Links to other folders of the repository: two are pages of the site, of the others the text remains, as of the programs
     that examples/README.md names."""
-    source[0] = re.sub(
-        r"\[([^\]]*)\]\(\.\./[^)]*\)", r"\1", source[0].replace("](../benchmarks/README.md", "](benchmarks.md")
-    )
+    folder = posixpath.join("docs", posixpath.dirname(docname))
+    pages = {"benchmarks/README.md": "docs/benchmarks.md", "examples/README.md": "docs/examples.md"}
+
+    def link(match):
+        path, hash, anchor = match.group(2).partition("#")
+        path = posixpath.normpath(posixpath.join(folder, path))
+        path = pages.get(path, path)
+        if not path.startswith("docs/"):
+            return match.group(1)
+        return f"[{match.group(1)}]({posixpath.relpath(path, folder)}{hash}{anchor})"
+
+    source[0] = re.sub(r"(?<!!)\[([^\]]*)\]\((\.\.?/[^)]*)\)", link, source[0])
     if docname == "examples":
         source[0] = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", source[0])
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Make the tables of docs/performance.md, docs/evchyb.md and README.md from measured times.
+"""Make the tables of docs/development/performance.md, docs/evchyb.md and README.md from measured times.
 
 usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --setup RUN-setup.txt          times of builds and refreshes
@@ -24,7 +24,7 @@ in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h
 docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
-evchyb-h200-packed-setup.txt (evchyb and evchyb@p), docs/papers.md from those with -paper.json, docs/choose.md from the runs of all types.
+evchyb-h200-packed-setup.txt (evchyb and evchyb@p), docs/development/papers.md from those with -paper.json, docs/choose.md from the runs of all types.
 """
 import json
 import math
@@ -54,7 +54,7 @@ KINDS = {
 }
 SHOWN = ["poisson7_256_c", "star7_200", "box27_140", "elast27b3_56", "star5_1500", "kron18", "web7M", "uniform8M_8", "web1M", "bcsstk16"]
 
-# figures of docs/papers.md that plots.py draws
+# figures of docs/development/papers.md that plots.py draws
 DRAWN_OF = {
     "evchyb": ["figure3", "figure4", "figure11", "figure13", "figure15"],
     "csroverlap": ["table2", "figure8"],
@@ -460,11 +460,11 @@ def paper(path, name):
 
 
 def paper_markers():
-    return [marker.split("-", 1) for marker in re.findall(r"^<!-- (\w+-[\w-]+) -->$", (ROOT / "docs" / "papers.md").read_text(), re.M)]
+    return [marker.split("-", 1) for marker in re.findall(r"^<!-- (\w+-[\w-]+) -->$", (ROOT / "docs" / "development" / "papers.md").read_text(), re.M)]
 
 
 def keep(paths):
-    """What docs/papers.md shows of documents of papers.py."""
+    """What docs/development/papers.md shows of documents of papers.py."""
     markers = paper_markers()
     for path in map(Path, paths):
         document = json.loads(path.read_text())
@@ -484,7 +484,7 @@ def differs(page, marker, rows):
 
 
 def update(splice=splice):
-    page, run = ROOT / "docs" / "performance.md", HERE / "evchyb-h200.tsv"
+    page, run = ROOT / "docs" / "development" / "performance.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", products(run))
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
     splice(ROOT / "docs" / "evchyb.md", "windows", windows(run))
@@ -510,7 +510,7 @@ def update(splice=splice):
     page, run = ROOT / "docs" / "packing.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", packed(run))
     splice(page, "setup", packed_setup(HERE / "evchyb-h200-packed-setup.txt"))
-    page = ROOT / "docs" / "papers.md"
+    page = ROOT / "docs" / "development" / "papers.md"
     for who, name in paper_markers():
         splice(page, f"{who}-{name}", paper(HERE / f"{who}-h200-paper.json", name))
     for marker, rows in (("kinds", kinds()), ("compare", compare()), ("costs", costs())):

@@ -9,7 +9,7 @@ PetscLogEvent Gallop_MatPermute, Gallop_VecPermute;
 
 static PetscBool GallopPackageInitialized = PETSC_FALSE;
 
-/*@C
+/*@
   GallopGetVersion - Gets the version of the Gallop library that runs, as text
 
   Not Collective
