@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE / "results"))
-from table import CUSPARSE, DRAWN_OF, LARGE, OURS, TYPES, Run, dense_times, lines_of, model_rows, runs_of_types, speedups
+from table import CUSPARSE, DRAWN_OF, LARGE, OURS, SHOWN, TYPES, Run, by_default, dense_times, lines_of, model_rows, runs_of_types, solve_rows, speedups
 
 # told apart by colour-blind readers too (Okabe and Ito)
 BLUE, ORANGE, GREEN, SKY, PURPLE, YELLOW, BLACK = "#0072b2", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#e69f00", "#000000"
@@ -240,6 +240,26 @@ def draw_speedups(ours, path, results=HERE / "results"):
     )
 
 
+def draw_front(path):
+    """Whole solves and products with evchyb over aijcusparse, for the first page."""
+    run = by_default()
+    parts = {
+        "Whole solves": {f"{problem}, {which}": theirs / ours for problem, _, which, theirs, ours in solve_rows()},
+        "Products": {name: run.time[name, "aijcusparse"] / run.time[name, OURS] for name in SHOWN if (name, "aijcusparse") in run.time},
+    }
+    figure, axes = plt.subplots(2, 1, figsize=(8, 6.4), sharex=True, height_ratios=[len(part) for part in parts.values()], layout="constrained")
+    for axis, (title, part) in zip(axes, parts.items()):
+        order = sorted(part, key=part.get)
+        shown = axis.barh(order, [part[name] for name in order], color=[BLUE if part[name] >= 1 else ORANGE for name in order], height=0.7)
+        axis.bar_label(shown, [f"{part[name]:.2f}" for name in order], padding=3, fontsize=9)
+        axis.axvline(1, color=BLACK, lw=0.8)
+        axis.set_title(title, loc="left", fontsize=10, fontweight="bold")
+        axis.tick_params(axis="y", length=0)
+        axis.margins(y=0.02)
+    axes[-1].set_xlabel("times as fast as aijcusparse, one H200")
+    save(figure, path)
+
+
 def draw_profile(path):
     """A run's times are taken relative to cuSPARSE's in the same run, as the types were measured in several."""
     times = {"best cuSPARSE": {}}
@@ -315,6 +335,7 @@ def main(args):
     folder = Path(args[0]) if args else HERE.parent / "docs"
     for ours in TYPES:
         draw_speedups(ours, folder / f"{ours}-speedup.svg")
+    draw_front(folder / "speedup.svg")
     draw_profile(folder / "performance-profile.svg")
     draw_times(folder / "performance-bytes.svg")
     draw_roofline(

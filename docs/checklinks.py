@@ -5,7 +5,8 @@
 usage: checklinks.py SITE [EXTERNAL.txt]
 
 Each link to the site itself has to lead to a file that is there, and to an anchor in it; nothing may be loaded from other
-hosts. Links to other hosts are written to EXTERNAL.txt, not followed. A line FILE: MESSAGE tells what is wrong.
+hosts. Links to other hosts are written to EXTERNAL.txt, not followed. No line of code is longer than a window of 1400
+pixels shows. A line FILE: MESSAGE tells what is wrong.
 """
 
 import re
@@ -26,17 +27,22 @@ LOADS = {
 }
 LOADING_LINKS = {"stylesheet", "preload", "icon", "prefetch", "preconnect", "dns-prefetch", "modulepreload", "manifest"}
 
+LONGEST = 112  # characters of a line of code, with the font of docs/static/gallop.css
+
 
 class Page(HTMLParser):
     """The anchors of a page, its links, and what it loads."""
 
     def __init__(self, text):
         super().__init__()
-        self.anchors, self.links, self.loads = set(), [], []
+        self.anchors, self.links, self.loads, self.code = set(), [], [], ""
+        self.in_code = self.wraps = False
         self.feed(text)
 
     def handle_starttag(self, tag, attributes):
         given = dict(attributes)
+        self.wraps |= tag == "div" and "source" in (given.get("class") or "").split()  # of the page's programs, to its end
+        self.in_code |= tag == "pre" and not self.wraps
         self.anchors.update(filter(None, (given.get("id"), given.get("name") if tag == "a" else None)))
         if tag == "a" and given.get("href"):
             self.links.append(given["href"])
@@ -49,6 +55,14 @@ class Page(HTMLParser):
         if given.get("srcset"):
             self.loads += [part.split()[0] for part in given["srcset"].split(",")]
         self.loads += re.findall(r"url\(['\"]?([^'\")]+)", given.get("style") or "")
+
+    def handle_endtag(self, tag):
+        if tag == "pre":
+            self.in_code, self.code = False, self.code + "\n"
+
+    def handle_data(self, text):
+        if self.in_code:
+            self.code += text
 
 
 def check(site):
@@ -80,6 +94,7 @@ def check(site):
                 )
                 if unquote(parts.fragment) not in known.anchors:
                     problems[path].append(f"no such anchor: {target}")
+        problems[path] += [f"a line of code is cut: {line}" for line in page.code.split("\n") if len(line) > LONGEST]
     for path in sorted(site.rglob("*.css")):
         foreign = re.findall(r"(?:url\(\s*|@import\s+)['\"]?((?:https?:)?//[^'\")\s]+)", path.read_text())
         if foreign:

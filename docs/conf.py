@@ -17,7 +17,7 @@ NAMES = json.loads((Path(__file__).parent / "manualpages" / "names.json").read_t
 project = "Gallop"
 author = "the Gallop authors"
 release = version = ".".join(re.findall(r"define GALLOP_VERSION_(?:MAJOR|MINOR|SUBMINOR)\s+(\d+)", HEADER))
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx_copybutton"]
 myst_heading_anchors = 4
 myst_enable_extensions = ["deflist"]
 highlight_language = "text"
@@ -30,10 +30,13 @@ html_css_files = ["gallop.css"]
 html_copy_source = html_show_sourcelink = False
 html_use_index = False
 html_last_updated_fmt = None
-html_sidebars = {"index": [], "choose": [], "start": []}
+templates_path = ["templates"]
+html_logo = html_favicon = "static/logo.svg"
+html_sidebars = {"**": ["tasks.html"]}
+copybutton_exclude = ".linenos, .gp, .go"
 html_theme_options = {
     "logo": {"text": f"Gallop {release}"},
-    "header_links_before_dropdown": 8,
+    "navbar_center": [],
     "navigation_with_keys": False,
     "show_prev_next": True,
     "secondary_sidebar_items": ["page-toc"],
@@ -42,6 +45,12 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
 }
+
+
+# the link to the repository, where CITATION.cff knows it
+REPOSITORY = re.search(r"^repository-code: *\"?([^\"\n]+)", (ROOT / "CITATION.cff").read_text(), re.M)
+if REPOSITORY:
+    html_theme_options["icon_links"] = [{"name": "Repository", "url": REPOSITORY.group(1), "icon": "fa-solid fa-code-branch"}]
 
 
 class LinkNames(SphinxPostTransform):
@@ -71,10 +80,13 @@ class LinkNames(SphinxPostTransform):
 
 
 def leave_docs(app, docname, source):
-    """Links to other folders of the repository: two are pages of the site, of the others the text remains, as of the programs
-    that examples/README.md names."""
+    """Links to other folders of the repository: some are pages of the site, as the examples' sources; of the others the text remains."""
     folder = posixpath.join("docs", posixpath.dirname(docname))
     pages = {"benchmarks/README.md": "docs/benchmarks.md", "examples/README.md": "docs/examples.md"}
+    if docname == "examples":
+        source[0] = re.sub(r"\]\((\w+)\.(c|py|F90)\)", r"](examples/\1-\2.md)", source[0])
+        source[0] = re.sub(r"\[([^\]]*)\]\((?!examples/)[^)]*\)", r"\1", source[0])
+        return
 
     def link(match):
         path, hash, anchor = match.group(2).partition("#")
@@ -85,8 +97,6 @@ def leave_docs(app, docname, source):
         return f"[{match.group(1)}]({posixpath.relpath(path, folder)}{hash}{anchor})"
 
     source[0] = re.sub(r"(?<!!)\[([^\]]*)\]\((\.\.?/[^)]*)\)", link, source[0])
-    if docname == "examples":
-        source[0] = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", source[0])
 
 
 def setup(app):

@@ -39,6 +39,47 @@ COLLECTIVE = re.compile(r"(Not|Logically) Collective|Collective")
 CLOSING = {"@": "@", "MC": "M", "S": "S", "E": "E", "J": "J"}
 PETSC_SITE = "https://petsc.org/release/manualpages"
 
+# the other names of a matrix type, MATX, have pages by one text
+OTHER_NAMES = {
+    "AIJ": """MATAIJ{X} - MAT{X} = "aij{x}" - Another name of `MAT{X}`: `MATSEQAIJ{X}` on one MPI process and `MATMPIAIJ{X}` on several
+
+Options Database Key:
+. -mat_type aij{x} - sets the matrix type during `MatSetFromOptions()`
+
+Level: beginner
+
+Note:
+`MAT{X}` has the options and tells what the type does.
+
+.seealso: `MAT{X}`, `MATSEQAIJ{X}`, `MATMPIAIJ{X}`, `MATAIJ`, `MATAIJCUSPARSE`, `MatGallopGetStatistics()`
+""",
+    "SEQAIJ": """MATSEQAIJ{X} - MAT{X} = "seqaij{x}" - `MAT{X}` on one MPI process
+
+Options Database Keys:
++ -mat_type seqaij{x} - sets the matrix type during `MatSetFromOptions()`
+- -mat_seqaij_type seqaij{x} - makes every `MATSEQAIJ` matrix one of this type
+
+Level: beginner
+
+Note:
+A subclass of `MATSEQAIJCUSPARSE` where there is a GPU, else of `MATSEQAIJ`. `MAT{X}` has the options of the format.
+
+.seealso: `MAT{X}`, `MATAIJ{X}`, `MATMPIAIJ{X}`, `MATSEQAIJ`, `MATSEQAIJCUSPARSE`, `MatGallopGetStatistics()`
+""",
+    "MPIAIJ": """MATMPIAIJ{X} - MAT{X} = "mpiaij{x}" - `MAT{X}` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJ{X}`
+
+Options Database Key:
+. -mat_type mpiaij{x} - sets the matrix type during `MatSetFromOptions()`
+
+Level: beginner
+
+Note:
+A subclass of `MATMPIAIJCUSPARSE` where every MPI process finds a GPU, else of `MATMPIAIJ`. `MAT{X}` has the options of the format; they hold for each block.
+
+.seealso: `MAT{X}`, `MATAIJ{X}`, `MATSEQAIJ{X}`, `MATMPIAIJ`, `MATMPIAIJCUSPARSE`, `MatGallopGetStatistics()`
+""",
+}
+
 Item = collections.namedtuple("Item", "name rest text line")
 
 
@@ -94,6 +135,12 @@ class Reader:
                     self.problem(path, line, f"{page.name} has another page in {other.path.name}:{other.line}")
                 elif page.name:
                     self.pages[page.name] = page
+        for root in [page for page in self.pages.values() if page.kind == "MC"]:
+            for prefix, text in OTHER_NAMES.items():
+                other = root.name.replace("MAT", f"MAT{prefix}", 1)
+                if other in self.strings and other not in self.pages:
+                    page = self.pages[other] = Page("MC", root.path, root.line)
+                    self.parse(page, text.replace("{X}", root.name[len("MAT") :]).replace("{x}", self.strings[root.name]), root.line)
 
     def parse(self, page, body, first):
         lines, section = body.split("\n"), None
@@ -331,7 +378,7 @@ class Reader:
 
 
 def docs_of(root):
-    return sorted((root / "docs").glob("*.md")) + [
+    return sorted((root / "docs").rglob("*.md")) + [
         path for path in (root / "README.md", root / "benchmarks" / "README.md") if path.exists()
     ]
 

@@ -133,6 +133,10 @@ class Links(unittest.TestCase):
         self.assertIn("no such anchor", self.problems('<a href="b.html#here"></a>')[0]["a.html"][0])
         self.assertIn("dead link", self.problems('<a href="../b.html"></a>')[0]["a.html"][0])
 
+    def test_long_code(self):
+        self.assertEqual(self.problems(f"<pre>{'x' * checklinks.LONGEST}\ny</pre>{'x' * 200}")[0]["a.html"], [])
+        self.assertIn("code is cut", self.problems(f"<pre>y\n{'x' * (checklinks.LONGEST + 1)}</pre>")[0]["a.html"][0])
+
     def test_other_hosts(self):
         for body in (
             '<script src="https://cdn.example/x.js"></script>',

@@ -199,8 +199,28 @@ def packed(path):
 
 
 def summary():
+    """Products for README.md, the speedup where a narrow screen shows it."""
     run = by_default()
-    return product_rows(run, SHOWN) + ["", spread(run)[0].rstrip()]
+    speedup = speedups(run, run)
+    rows = ["| matrix | speedup | evchyb (µs) | best cuSPARSE (µs) | nonzeros (millions) | storage |", "|---|--:|--:|--:|--:|---|"]
+    for name in SHOWN:
+        rows.append(f"| {name} | {speedup[name]:.2f} | {run.time[name, OURS]:.1f} | {run.cusparse(name):.1f} | {run.nnz[name] / 1e6:.2f} | {'packed' if name in run.packed else 'plain'} |")
+    return rows + ["", spread(run)[0].rstrip()]
+
+
+def solve_rows():
+    """Whole solves: (problem, unknowns, which solves, ms with aijcusparse, ms with evchyb)."""
+    lines = [line.split("\t") for line in (HERE / "solves-h200.tsv").read_text().splitlines() if not line.startswith("#")]
+    return [(problem, int(unknowns), which, float(theirs), float(ours)) for problem, unknowns, which, theirs, ours in lines]
+
+
+def solves():
+    rows = ["| solve | speedup | evchyb (ms) | aijcusparse (ms) | unknowns | which solves |", "|---|--:|--:|--:|--:|---|"]
+    for problem, unknowns, which, theirs, ours in solve_rows():
+        rows.append(f"| {problem} | {theirs / ours:.2f} | {ours:g} | {theirs:g} | {unknowns} | {which} |")
+    later = [theirs / ours for _, _, which, theirs, ours in solve_rows() if which == "later"]
+    others = [theirs / ours for _, _, which, theirs, ours in solve_rows() if which != "later"]
+    return rows + ["", f"Geometric means: {mean(later):.2f} over later solves (worst {min(later):.2f}), {mean(others):.2f} over first ones (worst {min(others):.2f})."]
 
 
 def both(path, transposed, ours):
@@ -489,6 +509,7 @@ def update(splice=splice):
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
     splice(ROOT / "docs" / "evchyb.md", "windows", windows(run))
     splice(ROOT / "README.md", "summary", summary())
+    splice(ROOT / "README.md", "solves", solves())
     splice(ROOT / "docs" / "csroverlap.md", "table", products(HERE / "csroverlap-h200.tsv", "csroverlap"))
     for marker, name in (("full", "csroverlap-h200-full.txt"), ("nopack", "csroverlap-h200-nopack.txt")):
         splice(ROOT / "docs" / "csroverlap.md", marker, full(HERE / name, Run(HERE / "csroverlap-h200.tsv", "csroverlap")))

@@ -44,46 +44,6 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 .seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `TILEDSPMM`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
 
-/*MC
-  MATAIJCSROVERLAP - MATCSROVERLAP = "aijcsroverlap" - Another name of `MATCSROVERLAP`: `MATSEQAIJCSROVERLAP` on one MPI process and `MATMPIAIJCSROVERLAP` on several
-
-  Options Database Key:
-. -mat_type aijcsroverlap - sets the matrix type during `MatSetFromOptions()`
-
-  Level: beginner
-
-.seealso: `MATCSROVERLAP`, `MATSEQAIJCSROVERLAP`, `MATMPIAIJCSROVERLAP`, `MATAIJ`, `MATAIJCUSPARSE`
-M*/
-
-/*MC
-  MATSEQAIJCSROVERLAP - MATCSROVERLAP = "seqaijcsroverlap" - `MATCSROVERLAP` on one MPI process
-
-  Options Database Keys:
-+ -mat_type seqaijcsroverlap        - sets the matrix type during `MatSetFromOptions()`
-- -mat_seqaij_type seqaijcsroverlap - makes every `MATSEQAIJ` matrix one of this type
-
-  Level: beginner
-
-  Note:
-  A subclass of `MATSEQAIJCUSPARSE` where there is a GPU, else of `MATSEQAIJ`. See `MATCSROVERLAP` for the options of the format.
-
-.seealso: `MATCSROVERLAP`, `MATMPIAIJCSROVERLAP`, `MATSEQAIJ`, `MATSEQAIJCUSPARSE`
-M*/
-
-/*MC
-  MATMPIAIJCSROVERLAP - MATCSROVERLAP = "mpiaijcsroverlap" - `MATCSROVERLAP` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJCSROVERLAP`
-
-  Options Database Key:
-. -mat_type mpiaijcsroverlap - sets the matrix type during `MatSetFromOptions()`
-
-  Level: beginner
-
-  Note:
-  A subclass of `MATMPIAIJCUSPARSE` where every MPI process finds a GPU, else of `MATMPIAIJ`. See `MATCSROVERLAP` for the options of the format; they hold for each block.
-
-.seealso: `MATCSROVERLAP`, `MATSEQAIJCSROVERLAP`, `MATMPIAIJ`, `MATMPIAIJCUSPARSE`
-M*/
-
 static const char CSROverlapCitation[] = "@article{ZengZou2023,\n"
                                          "  author  = {Guangsen Zeng and Yi Zou},\n"
                                          "  title   = {Leveraging Memory Copy Overlap for Efficient Sparse Matrix-Vector Multiplication on {GPU}s},\n"

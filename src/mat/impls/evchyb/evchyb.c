@@ -53,49 +53,6 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 .seealso: `MATAIJEVCHYB`, `MATSEQAIJEVCHYB`, `MATMPIAIJEVCHYB`, `MATAIJ`, `MATAIJCUSPARSE`, `TILEDSPMM`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
 
-/*MC
-  MATAIJEVCHYB - MATEVCHYB = "aijevchyb" - A matrix type for fast products on GPUs; it is `MATSEQAIJEVCHYB` on one MPI process and `MATMPIAIJEVCHYB` on several
-
-  Options Database Key:
-. -mat_type aijevchyb - sets the matrix type during `MatSetFromOptions()`
-
-  Level: beginner
-
-  Note:
-  The same type as `MATEVCHYB`, whose page has the options and tells what the type does.
-
-.seealso: `MATEVCHYB`, `MATSEQAIJEVCHYB`, `MATMPIAIJEVCHYB`, `MATAIJCUSPARSE`, `MATAIJ`, `MatGallopGetStatistics()`
-M*/
-
-/*MC
-  MATSEQAIJEVCHYB - MATEVCHYB = "seqaijevchyb" - A sequential matrix type for fast products on GPUs: `MATSEQAIJ` that keeps a second copy of its entries in the EVC-HYB format
-
-  Options Database Keys:
-+ -mat_type seqaijevchyb        - sets the matrix type during `MatSetFromOptions()`
-- -mat_seqaij_type seqaijevchyb - makes every `MATSEQAIJ` matrix one of this type
-
-  Level: beginner
-
-  Note:
-  A subclass of `MATSEQAIJCUSPARSE` where there is a GPU, else of `MATSEQAIJ`. See `MATEVCHYB` for the options of the format.
-
-.seealso: `MATEVCHYB`, `MATAIJEVCHYB`, `MATMPIAIJEVCHYB`, `MATSEQAIJCUSPARSE`, `MATSEQAIJ`, `MatGallopGetStatistics()`
-M*/
-
-/*MC
-  MATMPIAIJEVCHYB - MATEVCHYB = "mpiaijevchyb" - A parallel matrix type for fast products on GPUs: `MATMPIAIJ` whose two blocks on each process are `MATSEQAIJEVCHYB`
-
-  Options Database Key:
-. -mat_type mpiaijevchyb - sets the matrix type during `MatSetFromOptions()`
-
-  Level: beginner
-
-  Note:
-  A subclass of `MATMPIAIJCUSPARSE` where every MPI process finds a GPU, else of `MATMPIAIJ`. See `MATEVCHYB` for the options of the format; they hold for each block.
-
-.seealso: `MATEVCHYB`, `MATAIJEVCHYB`, `MATSEQAIJEVCHYB`, `MATMPIAIJCUSPARSE`, `MATMPIAIJ`, `MatGallopGetStatistics()`
-M*/
-
 static const char EVCHYBCitation[] = "@article{GuoGroppOlson2016,\n"
                                      "  author  = {Dahai Guo and William Gropp and Luke N. Olson},\n"
                                      "  title   = {A hybrid format for better performance of sparse matrix-vector multiplication on a {GPU}},\n"

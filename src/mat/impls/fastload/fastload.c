@@ -39,46 +39,6 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 .seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MATCSROVERLAP`, `TILEDSPMM`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
 
-/*MC
-  MATAIJFASTLOAD - MATFASTLOAD = "aijfastload" - Another name of `MATFASTLOAD`: `MATSEQAIJFASTLOAD` on one MPI process and `MATMPIAIJFASTLOAD` on several
-
-  Options Database Key:
-. -mat_type aijfastload - sets the matrix type during `MatSetFromOptions()`
-
-  Level: beginner
-
-.seealso: `MATFASTLOAD`, `MATSEQAIJFASTLOAD`, `MATMPIAIJFASTLOAD`, `MATAIJ`, `MATAIJCUSPARSE`
-M*/
-
-/*MC
-  MATSEQAIJFASTLOAD - MATFASTLOAD = "seqaijfastload" - `MATFASTLOAD` on one MPI process
-
-  Options Database Keys:
-+ -mat_type seqaijfastload        - sets the matrix type during `MatSetFromOptions()`
-- -mat_seqaij_type seqaijfastload - makes every `MATSEQAIJ` matrix one of this type
-
-  Level: beginner
-
-  Note:
-  A subclass of `MATSEQAIJCUSPARSE` where there is a GPU, else of `MATSEQAIJ`. See `MATFASTLOAD` for the options of the format.
-
-.seealso: `MATFASTLOAD`, `MATMPIAIJFASTLOAD`, `MATSEQAIJ`, `MATSEQAIJCUSPARSE`
-M*/
-
-/*MC
-  MATMPIAIJFASTLOAD - MATFASTLOAD = "mpiaijfastload" - `MATFASTLOAD` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJFASTLOAD`
-
-  Options Database Key:
-. -mat_type mpiaijfastload - sets the matrix type during `MatSetFromOptions()`
-
-  Level: beginner
-
-  Note:
-  A subclass of `MATMPIAIJCUSPARSE` where every MPI process finds a GPU, else of `MATMPIAIJ`. See `MATFASTLOAD` for the options of the format; they hold for each block.
-
-.seealso: `MATFASTLOAD`, `MATSEQAIJFASTLOAD`, `MATMPIAIJ`, `MATMPIAIJCUSPARSE`
-M*/
-
 static const char FastLoadCitation[] = "@article{HuLuoJiangXiaoLi2024,\n"
                                        "  author  = {Jinyu Hu and Huizhang Luo and Hong Jiang and Guoqing Xiao and Kenli Li},\n"
                                        "  title   = {{FastLoad}: Speeding Up Data Loading of Both Sparse Matrix and Vector for {SpMV} on {GPU}s},\n"

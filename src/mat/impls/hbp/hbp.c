@@ -43,46 +43,6 @@ GALLOP_FORMAT_TYPES(HBP)
 .seealso: `MATAIJ`, `MATAIJCUSPARSE`, `MATEVCHYB`, `MATCSROVERLAP`, `MATFASTLOAD`, `TILEDSPMM`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
 
-/*MC
-  MATAIJHBP - MATHBP = "aijhbp" - Another name of `MATHBP`: `MATSEQAIJHBP` on one MPI process and `MATMPIAIJHBP` on several
-
-  Options Database Key:
-. -mat_type aijhbp - sets the matrix type during `MatSetFromOptions()`
-
-  Level: beginner
-
-.seealso: `MATHBP`, `MATSEQAIJHBP`, `MATMPIAIJHBP`, `MATAIJ`, `MATAIJCUSPARSE`
-M*/
-
-/*MC
-  MATSEQAIJHBP - MATHBP = "seqaijhbp" - `MATHBP` on one MPI process
-
-  Options Database Keys:
-+ -mat_type seqaijhbp        - sets the matrix type during `MatSetFromOptions()`
-- -mat_seqaij_type seqaijhbp - makes every `MATSEQAIJ` matrix one of this type
-
-  Level: beginner
-
-  Note:
-  A subclass of `MATSEQAIJCUSPARSE` where there is a GPU, else of `MATSEQAIJ`. See `MATHBP` for the options of the format.
-
-.seealso: `MATHBP`, `MATMPIAIJHBP`, `MATSEQAIJ`, `MATSEQAIJCUSPARSE`
-M*/
-
-/*MC
-  MATMPIAIJHBP - MATHBP = "mpiaijhbp" - `MATHBP` on several MPI processes: the diagonal and off-diagonal blocks are of type `MATSEQAIJHBP`
-
-  Options Database Key:
-. -mat_type mpiaijhbp - sets the matrix type during `MatSetFromOptions()`
-
-  Level: beginner
-
-  Note:
-  A subclass of `MATMPIAIJCUSPARSE` where every MPI process finds a GPU, else of `MATMPIAIJ`. See `MATHBP` for the options of the format; they hold for each block.
-
-.seealso: `MATHBP`, `MATSEQAIJHBP`, `MATMPIAIJ`, `MATMPIAIJCUSPARSE`
-M*/
-
 static const char HBPCitation[] = "@misc{YanDiaoLiuAnXu2025,\n"
                                   "  author = {Chen Yan and Boyu Diao and Hangda Liu and Zhulin An and Yongjun Xu},\n"
                                   "  title  = {A Nonlinear Hash-based Optimization Method for {SpMV} on {GPU}s},\n"
