@@ -66,12 +66,17 @@ static inline const GallopFormatWork *GallopWork(const GallopFormat *format, Gal
 }
 
 typedef struct {
-  GallopKey key;
-  void     *data;
-  PetscBool toolarge;      /* did not fit for this key's pattern: not tried again until the pattern changes, or memory of the GPU has become free */
-  PetscInt  waited, waits; /* while it is too large: products since free memory was looked at, and those to let pass before that is done */
-  size_t    freethen;      /* bytes that were free when it did not fit */
+  GallopKey        key;
+  void            *data;
+  PetscBool        toolarge;      /* did not fit for this key's pattern: not tried again until the pattern changes, or memory of the GPU has become free */
+  PetscInt         waited, waits; /* while it is too large: products since free memory was looked at, and those to let pass before that is done */
+  size_t           freethen;      /* bytes that were free when it did not fit */
+  PetscObjectState seen;          /* -mat_gallop_build pays: the state of the matrix that products are counted for */
+  PetscInt64       asked, before; /* products in that state, and in the one before */
 } GallopInstance;
+
+/* When a format is built or refreshed: when products pay for it, at the first product, or in MatAssemblyEnd() */
+typedef enum { GALLOP_BUILD_PAYS, GALLOP_BUILD_FIRST, GALLOP_BUILD_ASSEMBLY } GallopBuildWhen;
 
 /* What is kept beside the entries for products, each made by its table of functions: the format, for those with vectors, and TiledSpMM, for those with dense matrices */
 typedef enum { GALLOP_FORMAT = 0, GALLOP_TILEDSPMM = 1, GALLOP_STRUCTURES = 2 } GallopStructureKind;
@@ -111,7 +116,8 @@ typedef struct {
   struct _MatOps     *parentonhost;      /* all of them as they are when a matrix of the GPU is bound to the CPU; NULL until a product there needs one */
   PetscBool           mpi, deviceparent; /* what the parent is: a parallel matrix, one of AIJCUSPARSE */
   char               *lent[2];           /* strings to lend, the parent's name and the host's: the matrix's while they are lent, kept here in between, since products of matrices come often */
-  PetscBool           build_in_assembly;
+  GallopBuildWhen     build;
+  PetscInt            products; /* that the user expects of each state of the entries, 0 when unknown */
   GallopStructure     structure[GALLOP_STRUCTURES];
   MatGallopStatistics stats;
   GallopPast         *past; /* NULL for a matrix that is no MPI matrix and no block of one */
@@ -168,6 +174,7 @@ PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopTrustDevice(Mat, PetscObjectState);
 PETSC_INTERN PetscErrorCode MatGallopWarnTooLarge(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool);
+PETSC_INTERN PetscErrorCode MatGallopPays(Mat, Mat_Gallop *, GallopPlace, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, void **);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */

@@ -115,4 +115,10 @@ int main(int argc, char **argv)
       suffix: hbp_maps_long_row
       args: -mat_hbp_block_rows 32 -mat_hbp_block_cols 64 -mat_hbp_map 1 -mat_hbp_long_row 100 -mat_view ::ascii_info
 
+  test:
+    suffix: pays
+    nsize: {{1 2}}
+    filter: grep -v allocated | grep -E "EVC-HYB|a part" | sed "s/: .*aij.* computes them/: the parent computes them/"
+    args: -mat_gallop_build pays -mat_view ::ascii_info
+
 TEST*/

@@ -296,7 +296,8 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   own = mpi ? type->mpi : type->seq;
   if (!g) {
     PetscCall(PetscNew(&g));
-    g->type = type;
+    g->type  = type;
+    g->build = GALLOP_BUILD_FIRST;
     PetscCall(StructuresCreate(g));
     PetscCall(PetscObjectContainerCompose((PetscObject)A, GALLOP_CONTEXT, g, ContextDestroy));
   }

@@ -173,7 +173,7 @@ PetscErrorCode MatAssemblyEnd_MPIGallop(Mat A, MatAssemblyType mode)
       PetscBool        device;
       Mat_Gallop      *b;
 
-      if (!g->build_in_assembly || A->structure_only) continue;
+      if (g->build != GALLOP_BUILD_ASSEMBLY || A->structure_only) continue;
       PetscCall(MatGallopGetContext(blocks[k], &b));
       PetscCall(GallopDeviceAvailable(&device));
       PetscCall(PetscObjectStateGet((PetscObject)blocks[k], &state));

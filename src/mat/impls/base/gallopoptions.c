@@ -38,7 +38,8 @@ PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
     PetscCall(PetscMemcpy(t->structure[s].options, f->structure[s].options, f->structure[s].type->format->options_size));
     t->structure[s].maxbytes = f->structure[s].maxbytes;
   }
-  t->build_in_assembly = f->build_in_assembly;
+  t->build    = f->build;
+  t->products = f->products;
   PetscCall(OptionsToBlocks(to, t, changed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -68,12 +69,14 @@ PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const char *const Builds[] = {"pays", "first", "assembly", "GallopBuildWhen", "GALLOP_BUILD_", NULL};
+
 static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, GallopStructureKind kind, PetscBool *changed)
 {
   GallopStructure    *structure = &g->structure[kind];
   const GallopFormat *format    = structure->type->format;
   char                option[64], prefix[64], man[64], text[128];
-  PetscBool           set;
+  PetscBool           set, inassembly = (PetscBool)(g->build == GALLOP_BUILD_ASSEMBLY);
   PetscReal           bytes = (PetscReal)structure->maxbytes;
 
   PetscFunctionBegin;
@@ -87,7 +90,10 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
   PetscCall((*format->options_set)(structure->options, prefix, PetscOptionsObject, changed));
   if (kind == GALLOP_FORMAT) {
     PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
-    PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", man, g->build_in_assembly, &g->build_in_assembly, NULL));
+    PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", man, inassembly, &inassembly, &set));
+    if (set) g->build = inassembly ? GALLOP_BUILD_ASSEMBLY : g->build == GALLOP_BUILD_ASSEMBLY ? GALLOP_BUILD_FIRST : g->build;
+    PetscCall(PetscOptionsEnum("-mat_gallop_build", "When the format is built: when products pay for it, at the first product, or in MatAssemblyEnd()", man, Builds, (PetscEnum)g->build, (PetscEnum *)&g->build, NULL));
+    PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_products", "Products that are expected before entries change, 0 when unknown", man, &g->products, 0, PETSC_INT_MAX));
   }
   PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
   PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, %smay take; 0 for no limit", format->ucname, kind == GALLOP_FORMAT ? "or of a block of an MPI matrix, " : ""));

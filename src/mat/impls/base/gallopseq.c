@@ -281,6 +281,7 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   void             *data;
   PetscObjectState  state;
   PetscCount        nz;
+  PetscBool         pays;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
@@ -291,6 +292,12 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY"); /* MATAIJ reads them all the same */
   PetscCall(ArraysGet(A, x, y, z, &arrays));
+  PetscCall(MatGallopPays(A, g, arrays.place, PETSC_TRUE, &pays));
+  if (!pays) {
+    PetscCall(ArraysRestore(x, y, z, &arrays));
+    PetscCall(ParentMult(A, g, product, x, y, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(MatGallopUpdate(A, g, GALLOP_FORMAT, arrays.place, state, &data));
   if (data) {
     const GallopFormatWork *work      = GallopWork(g->type->format, arrays.place);

@@ -143,7 +143,7 @@ PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall((*g->parent.assemblyend)(A, mode));
   for (int p = 0; p < 2; p++) g->structure[GALLOP_FORMAT].instance[p].key.assemblies = 0;
-  if (mode == MAT_FINAL_ASSEMBLY && g->build_in_assembly && !A->structure_only) {
+  if (mode == MAT_FINAL_ASSEMBLY && g->build == GALLOP_BUILD_ASSEMBLY && !A->structure_only) {
     PetscBool   device;
     GallopPlace place;
 

@@ -20,9 +20,10 @@ static PetscErrorCode GetParts(Mat A, Mat parts[2], int *n)
 }
 
 /*
-  A structure of a part as it is: what is viewed is what the next product uses. When nothing is built yet the format is built now; TiledSpMM is not, as there may never be a dense product.
+  A structure of a part as it is: what is viewed is what the next product uses. When nothing is built yet the format is built now, unless products have to pay for it first; TiledSpMM is
+  not, as there may never be a dense product.
 */
-static PetscErrorCode GetData(Mat part, GallopStructureKind kind, void **data)
+static PetscErrorCode GetData(Mat part, GallopStructureKind kind, void **data, PetscBool *pays)
 {
   Mat_Gallop      *g;
   GallopInstance  *instance;
@@ -32,11 +33,14 @@ static PetscErrorCode GetData(Mat part, GallopStructureKind kind, void **data)
 
   PetscFunctionBegin;
   *data = NULL;
+  *pays = PETSC_TRUE;
   PetscCall(MatGallopGetContext(part, &g));
   instance = g->structure[kind].instance;
   if (kind == GALLOP_TILEDSPMM && !instance[GALLOP_HOST].data && !instance[GALLOP_DEVICE].data) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceAvailable(&device));
   place = device && !GallopBoundToCPU(part) && !(instance[GALLOP_HOST].data && !instance[GALLOP_DEVICE].data) ? GALLOP_DEVICE : GALLOP_HOST;
+  if (kind == GALLOP_FORMAT) PetscCall(MatGallopPays(part, g, place, PETSC_FALSE, pays));
+  if (!*pays) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectStateGet((PetscObject)part, &state));
   PetscCall(MatGallopUpdate(part, g, kind, place, state, data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -88,22 +92,25 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
     Mat             parts[2];
     void           *data[2], *dense[2];
     int             n;
-    PetscBool       some[2] = {PETSC_FALSE, PETSC_FALSE}; /* parts without a format, and with a structure for dense matrices, on any process */
+    PetscBool       some[4] = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE}; /* on any process: parts without room for a format, with a structure for dense matrices, whose format is not paid for, with a format */
 
     PetscCall(GetParts(A, parts, &n));
     for (int k = 0; k < n; k++) {
-      MatInfo info;
+      MatInfo   info;
+      PetscBool pays, any;
 
-      PetscCall(GetData(parts[k], GALLOP_FORMAT, &data[k]));
-      PetscCall(GetData(parts[k], GALLOP_TILEDSPMM, &dense[k]));
+      PetscCall(GetData(parts[k], GALLOP_FORMAT, &data[k], &pays));
+      PetscCall(GetData(parts[k], GALLOP_TILEDSPMM, &dense[k], &any));
       PetscCall(MatGetInfo(parts[k], MAT_LOCAL, &info));
-      if (!data[k] && info.nz_used > 0) some[0] = PETSC_TRUE; /* a part without entries needs no format */
+      if (!data[k] && info.nz_used > 0) some[pays ? 0 : 2] = PETSC_TRUE; /* a part without entries needs no format */
       if (dense[k]) some[1] = PETSC_TRUE;
+      if (data[k]) some[3] = PETSC_TRUE;
     }
-    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, some, 2, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, some, 4, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     PetscCall(PetscViewerASCIIPushTab(viewer));
-    PetscCall(ViewStructure(A, g->type->format, n, data, detail, viewer));
+    if (some[3] || !some[2]) PetscCall(ViewStructure(A, g->type->format, n, data, detail, viewer));
     if (some[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", GallopParentType(g->mpi, g->deviceparent)));
+    if (some[2]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part whose format is not built, as its products have not paid for it yet: %s computes them\n", GallopParentType(g->mpi, g->deviceparent)));
     if (some[1]) PetscCall(ViewStructure(A, g->structure[GALLOP_TILEDSPMM].type->format, n, dense, detail, viewer));
     PetscCall(PetscViewerASCIIPopTab(viewer));
   }

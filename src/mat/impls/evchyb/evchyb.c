@@ -21,6 +21,8 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_slices_per_warp <0>     - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where most columns are stored
 . -mat_evchyb_by_row <4000000>        - matrices with this many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
+. -mat_gallop_build <first>           - of all types: when the format is built and refreshed, at the `first` product, in `assembly`, or when it `pays`, see below
+. -mat_gallop_products <0>            - of all types: products that are expected before entries change, for `-mat_gallop_build pays`; 0 when unknown
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
                                         products where it would take more
 
@@ -33,6 +35,9 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   Where PETSc has CUDA but finds no GPU, products are computed on the host, and a warning says so once. `-gallop_warn_no_gpu 0` silences it, as does `-device_enable none`, which asks for
   the host.
+
+  With `-mat_gallop_build pays` the parent computes products until those that it has computed since the entries changed have taken four times as long as a build, or a refresh where only values
+  have changed; then the format is built. It is built at once where `-mat_gallop_products`, or the number of products before the last change, says that it pays. Products are counted, not timed.
 
   A product runs on the GPU when all its vectors live there (`-vec_type cuda`, `-dm_vec_type cuda`, `MatCreateVecs()`), else on the host.
 

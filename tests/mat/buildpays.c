@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "-mat_gallop_build pays: the parent computes until a build pays, entries that lived long earn the next build at once, and a count that is given counts.\n\n";
+
+#include "../galloptest.h"
+
+/* Products until the format of each part with entries computes them, at most the given number; the answers are right all the while */
+static PetscErrorCode CountUntilBuilt(Mat A, Mat R, PetscInt most, PetscInt *n)
+{
+  MatGallopStatistics before, now;
+  Vec                 x, z;
+  PetscInt            parts;
+
+  PetscFunctionBegin;
+  PetscCall(TestParts(A, &parts));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(TestSetVec(x, 40));
+  for (*n = 0; *n < most; (*n)++) {
+    PetscCall(MatGallopGetStatistics(A, &before));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(MatGallopGetStatistics(A, &now));
+    if (!*n) PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, "first product"));
+    if (now.products_host + now.products_device - before.products_host - before.products_device == parts) break;
+  }
+  PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, "last product"));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MPIU_Allreduce(MPI_IN_PLACE, n, 1, MPIU_INT, MPI_MAX, PetscObjectComm((PetscObject)A)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Multiply(Mat A, PetscInt n)
+{
+  Vec x, z;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(TestSetVec(x, 41));
+  for (PetscInt k = 0; k < n; k++) PetscCall(MatMult(A, x, z));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Scale(Mat A, Mat R)
+{
+  PetscFunctionBegin;
+  PetscCall(MatScale(A, -2.0));
+  PetscCall(MatScale(R, -2.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const PetscInt      most = 2000;
+  Mat                 A, R;
+  PetscInt            first, n, expected = 0;
+  MatGallopStatistics s;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_gallop_products", &expected, NULL));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+
+  PetscCall(CountUntilBuilt(A, R, most, &first));
+  PetscCheck(expected ? !first : first > 50 && first < most, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Built at product %" PetscInt_FMT ", with %" PetscInt_FMT " expected", first, expected);
+
+  /* it has been multiplied often: new values are taken at once */
+  PetscCall(Multiply(A, first));
+  PetscCall(Scale(A, R));
+  PetscCall(CountUntilBuilt(A, R, most, &n));
+  PetscCheck(!n, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "After many products new values were taken at product %" PetscInt_FMT, n);
+  PetscCall(MatGallopGetStatistics(A, &s));
+  PetscCheck(s.refreshes, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "No refresh");
+
+  /* since then there has been one product alone: the next new values wait, and less than a build does */
+  PetscCall(Scale(A, R));
+  PetscCall(CountUntilBuilt(A, R, most, &n));
+  PetscCheck(expected ? !n : n > 5 && n < first, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "After few products new values were taken at product %" PetscInt_FMT ", a build at %" PetscInt_FMT, n, first);
+
+  /* new values that nobody multiplies, between products: the format is never refreshed for them */
+  PetscCall(MatGallopGetStatistics(A, &s));
+  n = (PetscInt)s.refreshes;
+  for (int k = 0; k < 10; k++) {
+    PetscCall(Scale(A, R));
+    PetscCall(Multiply(A, 1));
+  }
+  PetscCall(MatGallopGetStatistics(A, &s));
+  PetscCheck(expected || s.refreshes - n <= 2, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt64_FMT " refreshes for ten products", s.refreshes - n); /* the first may be earned, for each of two blocks */
+  PetscCall(Multiply(A, 1));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    nsize: {{1 2}}
+    args: -mat_gallop_build pays
+    test:
+      suffix: 1
+      args: -format {{evchyb csroverlap fastload hbp}}
+    test:
+      suffix: products
+      args: -format {{evchyb hbp}} -mat_gallop_products 10000
+
+TEST*/
