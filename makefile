@@ -204,6 +204,17 @@ $(hosttime): $(build)/benchmarks/hosttime.c.o $(library) $(build)/link.txt
 	@echo "  LINK $@"
 	@$(PCC_LINKER) $(LDFLAGS) -o $@ $< $(with_lib)
 
+# whole solves, first and later ones
+repeatsolve         := $(build)/benchmarks/repeatsolve
+repeatsolve_objects := $(build)/benchmarks/repeatsolve.c.o $(filter-out %/gallopbench.c.o,$(bench_objects))
+
+bench-solves: $(repeatsolve)
+	@$(run_env); benchmarks/solves.py --program $(repeatsolve) --set $(BENCH) --output $(build)/benchmarks/solves-$(BENCH).tsv -- $(BENCHFLAGS)
+
+$(repeatsolve): $(repeatsolve_objects) $(library) $(build)/link.txt
+	@echo "  LINK $@"
+	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(repeatsolve_objects) $(with_lib)
+
 ifdef petsc_cuda
 bench-hbp2d: $(hbp2d)
 bench-evchybparts: $(evchybparts)
@@ -243,7 +254,7 @@ $(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
 	@echo "  CUDA $<"
 	@$(compile_cuda) $(says_commit) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
--include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
+-include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/repeatsolve.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
 
 # programs say which commit they were made from
 main_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c hbp2d.cu evchybparts.cu)
@@ -314,6 +325,7 @@ help:
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
+	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type and with evchyb; BENCH=full, BENCHFLAGS= options of the solves"
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part, SELECTION=cusparse on a GPU those of aijcusparse"
@@ -327,4 +339,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-hosttime bench-program check clean conformance demo dist docs examples help install papers petsc4py plots report uninstall force
+.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-hosttime bench-program bench-solves check clean conformance demo dist docs examples help install papers petsc4py plots report uninstall force

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "Solves one system again and again, with each matrix type: a stencil on a 3D grid, by the KSP and PC of the options.\n\
+  -types a,b       matrix types, the first is what the others are compared with (default: aijcusparse,evchyb, without a GPU aij,evchyb)\n\
+  -grid n          points in each direction (default 32)\n\
+  -dof d           unknowns per point (default 1)\n\
+  -box             27 points, not 7\n\
+  -solves k        solves after the first, whose median is shown (default 5)\n\
+  -new_values      the values change before each of them, so that KSPSolve() sets the preconditioner up again\n\
+Output: one line per type, fields separated by tabs\n\
+  type unknowns nonzeros setup_ms first_ms later_ms iterations residual gpu_MB\n\
+  setup_ms is that of KSPSetUp(), first_ms and later_ms those of KSPSolve(), residual the true one over that of x = 0, gpu_MB what the GPU has in use beyond what it had before\n\n";
+
+#include "bench.h"
+#include <petscdmda.h>
+#include <petscgallop.h>
+#include <petscksp.h>
+#include <petscdevice.h>
+#include <petsctime.h>
+
+#define MOST_DOF 8
+
+typedef struct {
+  PetscInt  grid, dof, solves;
+  PetscBool box, newvalues, quiet;
+} Problem;
+
+/* Symmetric and positive definite: a graph's Laplacian times a small matrix that couples the unknowns of a point, Dirichlet borders */
+static PetscErrorCode Assemble(DM da, const Problem *p, Mat A)
+{
+  PetscInt xs, ys, zs, xm, ym, zm;
+
+  PetscFunctionBegin;
+  PetscCall(DMDAGetCorners(da, &xs, &ys, &zs, &xm, &ym, &zm));
+  for (PetscInt k = zs; k < zs + zm; k++)
+    for (PetscInt j = ys; j < ys + ym; j++)
+      for (PetscInt i = xs; i < xs + xm; i++)
+        for (PetscInt c = 0; c < p->dof; c++) {
+          const MatStencil row = {k, j, i, c};
+          MatStencil       col[27 * MOST_DOF];
+          PetscScalar      v[27 * MOST_DOF];
+          PetscInt         n = 0;
+
+          for (PetscInt dk = -1; dk <= 1; dk++)
+            for (PetscInt dj = -1; dj <= 1; dj++)
+              for (PetscInt di = -1; di <= 1; di++) {
+                const PetscInt  far    = PetscAbs(di) + PetscAbs(dj) + PetscAbs(dk);
+                const PetscBool inside = (PetscBool)(i + di >= 0 && i + di < p->grid && j + dj >= 0 && j + dj < p->grid && k + dk >= 0 && k + dk < p->grid);
+
+                if ((far > 1 && !p->box) || !inside) continue;
+                for (PetscInt d = 0; d < p->dof; d++) {
+                  const PetscReal couples = c == d ? 1.0 : 0.25 / p->dof;
+
+                  col[n] = (MatStencil){k + dk, j + dj, i + di, d};
+                  v[n++] = couples * (far ? -1.0 / far : p->box ? 6.0 + 12 / 2.0 + 8 / 3.0 : 6.0);
+                }
+              }
+          PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
+        }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All that was begun on the GPU has ended, on all processes */
+static PetscErrorCode Now(PetscBool device, PetscLogDouble *t)
+{
+  PetscFunctionBegin;
+  if (device) PetscCall(PetscDeviceContextSynchronize(NULL));
+  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
+  PetscCall(PetscTime(t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(const Problem *p, const char type[], const BenchPlace *place, PetscBool device)
+{
+  DM             da;
+  Mat            A;
+  Vec            x, b, r;
+  KSP            ksp;
+  PetscReal     *later, norm, norm0;
+  PetscLogDouble t[3], before, after, begin, end;
+  PetscInt       its, n;
+  MatInfo        info;
+
+  PetscFunctionBegin;
+  PetscCall((*place->memory)(&before));
+  PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, p->box ? DMDA_STENCIL_BOX : DMDA_STENCIL_STAR, p->grid, p->grid, p->grid, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, p->dof, 1, NULL, NULL, NULL, &da));
+  PetscCall(DMSetMatType(da, type));
+  PetscCall(DMSetUp(da));
+  PetscCall(DMCreateMatrix(da, &A));
+  PetscCall(Assemble(da, p, A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecSetRandom(b, NULL)); /* no product: the first solve has the matrix's copy to the GPU and the build of its format */
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetFromOptions(ksp));
+
+  PetscCall(Now(device, &t[0]));
+  PetscCall(KSPSetUp(ksp));
+  PetscCall(Now(device, &t[1]));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(Now(device, &t[2]));
+  PetscCall(PetscMalloc1(p->solves, &later));
+  for (PetscInt k = 0; k < p->solves; k++) {
+    if (p->newvalues) {
+      PetscCall(MatScale(A, k % 2 ? 0.5 : 2.0));
+      PetscCall(VecScale(b, k % 2 ? 0.5 : 2.0));
+      PetscCall(KSPSetOperators(ksp, A, A));
+    }
+    PetscCall(Now(device, &begin));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(Now(device, &end));
+    later[k] = (PetscReal)(end - begin);
+  }
+  PetscCall(PetscSortReal(p->solves, later));
+  PetscCall(KSPGetIterationNumber(ksp, &its));
+  PetscCall(VecNorm(b, NORM_2, &norm0));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAXPY(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCall((*place->memory)(&after));
+  PetscCall(VecGetSize(x, &n));
+  PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
+  if (!p->quiet)
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\t%" PetscInt_FMT "\t%.0f\t%.3f\t%.3f\t%.3f\t%" PetscInt_FMT "\t%.1e\t%.1f\n", type, n, info.nz_used, 1e3 * (t[1] - t[0]), 1e3 * (t[2] - t[1]), 1e3 * (double)later[p->solves / 2], its, (double)(norm / norm0), (after - before) / 1e6));
+  PetscCall(PetscFree(later));
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&r));
+  PetscCall(MatDestroy(&A));
+  PetscCall(DMDestroy(&da));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Problem           p = {.grid = 32, .dof = 1, .solves = 5}, small;
+  char             *types[BENCH_MOST_NAMES];
+  const char       *defaults[2] = {MATAIJ, MATEVCHYB};
+  PetscInt          n;
+  PetscBool         device = PETSC_FALSE;
+  const BenchPlace *place  = &BenchHost;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(BenchDeviceAvailable(&device));
+  if (device) {
+    place       = &BenchDevice;
+    defaults[0] = MATAIJCUSPARSE;
+  }
+#endif
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-grid", &p.grid, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-dof", &p.dof, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-solves", &p.solves, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-box", &p.box, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-new_values", &p.newvalues, NULL));
+  PetscCheck(p.grid > 1 && p.dof > 0 && p.dof <= MOST_DOF && p.solves > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-grid has to be 2 or more, -dof 1 to %d, -solves 1 or more", MOST_DOF);
+  PetscCall(BenchList("-types", 2, defaults, &n, types));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "# type\tunknowns\tnonzeros\tsetup_ms\tfirst_ms\tlater_ms\titerations\tresidual\tgpu_MB\n"));
+  small       = p;
+  small.grid  = 4;
+  small.quiet = PETSC_TRUE;
+  for (PetscInt k = 0; k < n; k++) PetscCall(Run(&small, types[k], place, device)); /* libraries and the GPU are ready then, for the first type as for the others */
+  for (PetscInt k = 0; k < n; k++) PetscCall(Run(&p, types[k], place, device));
+  PetscCall(BenchFreeList(n, types));
+  PetscCall(PetscFinalize());
+  return 0;
+}
