@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Make the tables of docs/development/performance.md, docs/evchyb.md and README.md from measured times.
+"""Make the tables of docs/development/performance.md, of the chapters of the formats and of README.md from measured times.
 
 usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --setup RUN-setup.txt          times of builds and refreshes
@@ -23,7 +23,7 @@ refresh_us build/product refresh/product, what, where it is not for evchyb alone
 in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
 docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
-hbp-h200-setup.txt, docs/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
+hbp-h200-setup.txt, docs/development/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
 evchyb-h200-packed-setup.txt (evchyb and evchyb@p), docs/development/papers.md from those with -paper.json, docs/choose.md from the runs of all types.
 """
 import json
@@ -53,6 +53,17 @@ KINDS = {
     "blocks, circuits without long rows, dense": ["tsopf_like", "circuit1447k", "dense4k"],
 }
 SHOWN = ["poisson7_256_c", "star7_200", "box27_140", "elast27b3_56", "star5_1500", "kron18", "web7M", "uniform8M_8", "web1M", "bcsstk16"]
+
+# what the chapter on EVC-HYB shows, and that on permuted solves, by the paper's names
+BRIEF = {
+    "poisson7_256_c": "7-point stencil, constant coefficients",
+    "star7_200": "7-point stencil",
+    "elast27b3_56": "elasticity",
+    "mesh100": "unstructured mesh",
+    "circuit682k": "circuit, long rows",
+    "web1M": "web graph",
+}
+PERMUTED = ["Circuit_like", "att-pre2_like", "webbase-1M_like", "web-Google_like", "indochina_like", "pwtk_like", "torso1_like"]
 
 # figures of docs/development/papers.md that plots.py draws
 DRAWN_OF = {
@@ -179,19 +190,24 @@ def by_default():
     return run
 
 
+def gains_of_packed(path):
+    """How many times as fast as plain the matrices are that are packed by default."""
+    run = Run(path)
+    return {name: run.time[name, OURS] / run.time[name, f"{OURS}@a"] for name in packed_by_auto(path)}
+
+
 def packed(path):
     """Packed storage (evchyb@p) beside plain (evchyb), what auto takes (evchyb@a) and cuSPARSE; bytes without the CSR arrays that PETSc keeps, from -view."""
     plain, ours, told = Run(path), Run(path, f"{OURS}@p"), views(path)
     size = {fields[0]: int(fields[1]) + int(fields[2]) for fields in lines_of(path)}
     rows = ["| matrix | nonzeros (millions) | best cuSPARSE (µs) | plain (µs) | packed (µs) | auto (µs) | packed over cuSPARSE | over plain | bytes per nonzero: plain | packed | share of read bandwidth | L2 |", "|---|" + "--:|" * 10 + "---|"]
-    gains = {name: plain.time[name, OURS] / plain.time[name, f"{OURS}@a"] for name in packed_by_auto(path)}
     for name in ours.matrices():
         best, time, nnz = ours.cusparse(name), ours.time[name, f"{OURS}@p"], ours.nnz[name]
         taken = [float(re.search(r" bytes, ([\d.]+) a nonzero", told[name, what]).group(1)) for what in (OURS, f"{OURS}@p")]
         share = f"{(taken[1] * nnz + 8 * size[name]) / (ours.bandwidth * 1e3) / time * 100:.0f} %" if nnz >= LARGE else ""
         cells = f"{taken[0]:.2f} | {taken[1]:.2f} | {share}"
         rows.append(f"| {name} | {nnz / 1e6:.2f} | {best:.1f} | {plain.time[name, OURS]:.1f} | {time:.1f} | {plain.time[name, f'{OURS}@a']:.1f} | {best / time:.2f} | {plain.time[name, OURS] / time:.2f} | {cells} | {cache(ours, name)} |")
-    said = ""
+    gains, said = gains_of_packed(path), ""
     if gains:
         worst = min(gains, key=gains.get)
         said = f"Auto packs {len(gains)} of these, {mean(gains.values()):.2f} times as fast as plain in the geometric mean, the least {gains[worst]:.2f} ({worst}). "
@@ -221,6 +237,37 @@ def solves():
     later = [theirs / ours for _, _, which, theirs, ours in solve_rows() if which == "later"]
     others = [theirs / ours for _, _, which, theirs, ours in solve_rows() if which != "later"]
     return rows + ["", f"Geometric means: {mean(later):.2f} over later solves (worst {min(later):.2f}), {mean(others):.2f} over first ones (worst {min(others):.2f})."]
+
+
+def brief():
+    """A few products with the default options, for docs/evchyb.md."""
+    run = by_default()
+    speedup = speedups(run, run)
+    rows = ["| matrix | speedup | evchyb (µs) | best cuSPARSE (µs) | nonzeros (millions) | storage |", "|---|--:|--:|--:|--:|---|"]
+    for name, what in BRIEF.items():
+        rows.append(f"| {name}, {what} | {speedup[name]:.2f} | {run.time[name, OURS]:.1f} | {run.cusparse(name):.1f} | {run.nnz[name] / 1e6:.2f} | {'packed' if name in run.packed else 'plain'} |")
+    worst = min(speedup, key=speedup.get)
+    return rows + ["", f"Geometric mean over {len(speedup)} matrices: {mean(speedup.values()):.2f}, worst {speedup[worst]:.2f} ({worst})."]
+
+
+def brief_packed():
+    """The same matrices in both storages, for docs/packing.md."""
+    path = HERE / f"{OURS}-h200.tsv"
+    gains = gains_of_packed(path)
+    rows = ["| matrix | speedup | packed (µs) | plain (µs) | bytes per nonzero: plain | packed | `auto` takes |", "|---|" + "--:|" * 5 + "---|"]
+    for row in packed(path):
+        cells = row.strip("| ").split(" | ")
+        if cells[0] in BRIEF:
+            rows.append(f"| {cells[0]}, {BRIEF[cells[0]]} | " + " | ".join(cells[k] for k in (7, 4, 3, 8, 9)) + f" | {'packed' if cells[0] in gains else 'plain'} |")
+    return rows + ["", f"`auto` packs {len(gains)} of the {len(by_default().nnz)} matrices measured: {mean(gains.values()):.2f} times as fast as plain in the geometric mean, at least {min(gains.values()):.2f}."]
+
+
+def permuted():
+    """Some of the paper's matrices without and with one permutation of rows and columns, for docs/reorder.md."""
+    rows = ["| speedup over the best of cuSPARSE | evchyb | permuted once |", "|---|--:|--:|"]
+    measured = [row.strip("| ").split(" | ") for row in paper(HERE / "evchyb-h200-paper.json", "figure3")[2:]]
+    rows += [f"| {name} | {usual} | {once} |" for name, usual, _, once in measured[:-1] if name in PERMUTED]
+    return rows + [f"| {measured[-1][0]} of all {len(measured) - 1} | {measured[-1][1]} | {measured[-1][3]} |"]
 
 
 def both(path, transposed, ours):
@@ -507,7 +554,10 @@ def update(splice=splice):
     page, run = ROOT / "docs" / "development" / "performance.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", products(run))
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
-    splice(ROOT / "docs" / "evchyb.md", "windows", windows(run))
+    splice(ROOT / "docs" / "development" / "evchyb.md", "windows", windows(run))
+    splice(ROOT / "docs" / "evchyb.md", "brief", brief())
+    splice(ROOT / "docs" / "packing.md", "brief", brief_packed())
+    splice(ROOT / "docs" / "reorder.md", "permuted", permuted())
     splice(ROOT / "README.md", "summary", summary())
     splice(ROOT / "README.md", "solves", solves())
     splice(ROOT / "docs" / "csroverlap.md", "table", products(HERE / "csroverlap-h200.tsv", "csroverlap"))
@@ -528,7 +578,7 @@ def update(splice=splice):
     splice(page, "table", products(HERE / "hbp-h200.tsv", "hbp"))
     splice(page, "setup", setup(HERE / "hbp-h200-setup.txt", "hbp"))
 
-    page, run = ROOT / "docs" / "packing.md", HERE / "evchyb-h200.tsv"
+    page, run = ROOT / "docs" / "development" / "packing.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", packed(run))
     splice(page, "setup", packed_setup(HERE / "evchyb-h200-packed-setup.txt"))
     page = ROOT / "docs" / "development" / "papers.md"

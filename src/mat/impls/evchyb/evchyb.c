@@ -115,7 +115,7 @@ static void EVCHYBOptionsInOrder(void *options)
   ((EVCHYBOptions *)options)->window = 1;
 }
 
-/* What the options leave open: rows a little longer than the paper's SubELL takes are faster there where most are, measured in docs/evchyb.md */
+/* What the options leave open: rows a little longer than the paper's SubELL takes are faster there where most are, measured in docs/development/evchyb.md */
 EVCHYBOptions EVCHYBOptionsFor(const EVCHYBOptions *given, const GallopCSR *csr)
 {
   EVCHYBOptions o = *given;

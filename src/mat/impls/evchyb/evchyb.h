@@ -31,7 +31,7 @@ struct _EVCHYBOptions {
   PetscInt      slices; /* of packed rows, that a warp computes one after the other, 0 chooses */
 };
 
-/* Where it is not asked for, a matrix is packed that has this many slices, with pieces of long rows, and entries per multiprocessor, and at most this many bytes per entry beside its value: measured, docs/packing.md */
+/* Where it is not asked for, a matrix is packed that has this many slices, with pieces of long rows, and entries per multiprocessor, and at most this many bytes per entry beside its value: measured, docs/development/packing.md */
 #define EVCHYB_PACK_SLICES  10
 #define EVCHYB_PACK_ENTRIES 9000
 #define EVCHYB_PACK_BYTES   1.6

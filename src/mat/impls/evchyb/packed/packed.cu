@@ -30,7 +30,7 @@ static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pa
   } else if (threadIdx.x == 0) GallopStore(v, row, sum);
 }
 
-/* How the packed kernel is compiled: lines that are under way together, and thread blocks per multiprocessor, measured for 8 bytes, docs/packing.md; more lines of 16 do not fit registers. Kind: how values are stored */
+/* How the packed kernel is compiled: lines that are under way together, and thread blocks per multiprocessor, measured for 8 bytes, docs/development/packing.md; more lines of 16 do not fit registers. Kind: how values are stored */
 template <EVCHYBPackValues Kind_>
 struct PackedShape {
   static constexpr EVCHYBPackValues Kind  = Kind_;

@@ -14,7 +14,7 @@ struct Shape {
   static constexpr bool Early = Early_, InOrder = InOrder_;
 };
 
-/* By EVCHYBShape, measured on an H200, docs/evchyb.md: fewer entries in flight leave registers for more warps, which serves short rows */
+/* By EVCHYBShape, measured on an H200, docs/development/evchyb.md: fewer entries in flight leave registers for more warps, which serves short rows */
 template <bool InOrder>
 using ShortShape = Shape<EVCHYB_ATONCE / 2, 6, true, InOrder>;
 template <bool InOrder>

@@ -38,7 +38,7 @@ static void LaunchPlan(EVCHYB *ev, EVCHYBPlain *plain)
     EVCHYBMarksAdd(&empty, plain->nlisted, (plain->nlisted + perblock - 1) / perblock, EVCHYB_RANGE_EMPTY, 0);
     EVCHYBLaunchAdd(&ev->launch, &empty, 0);
   }
-  /* measured, docs/evchyb.md */
+  /* measured, docs/development/evchyb.md */
   if (plain->csr.nz > plain->ell.nz) plain->shape = EVCHYB_SHAPE_DEEP;
   else if (plain->byrow) plain->shape = EVCHYB_SHAPE_LARGE;
   else plain->shape = plain->ell.nz <= 6 * (PetscCount)plain->ell.n && 8 * plain->csr.nz <= plain->ell.nz ? EVCHYB_SHAPE_SHORT : EVCHYB_SHAPE_DEEP;
