@@ -334,10 +334,10 @@ def main(args):
         return 0 if args in (["-h"], ["--help"]) else 2
     folder = Path(args[0]) if args else HERE.parent / "docs"
     for ours in TYPES:
-        draw_speedups(ours, folder / f"{ours}-speedup.svg")
+        draw_speedups(ours, (folder / "development" if ours == OURS else folder) / f"{ours}-speedup.svg")
     draw_front(folder / "speedup.svg")
     draw_profile(folder / "performance-profile.svg")
-    draw_times(folder / "performance-bytes.svg")
+    draw_times(folder / "development" / "performance-bytes.svg")
     draw_roofline(
         folder / "tiledspmm-roofline.svg",
         HERE / "results" / "tiledspmm-h200.tsv",
