@@ -20,8 +20,9 @@ an enum, a type that is a string), in the form of PETSc's:
 
 What is checked: that form; that parameters are those of the prototype and fields those of the struct; that what .seealso
 names exists; that each function, type and string macro of include/petscgallop.h has a page, and each option that src/ reads
-is described on one; that pages and docs name no option of ours that src/ does not read; and that messages in
-docs/troubleshooting.md are in src/ or config/. A line FILE:LINE: MESSAGE tells what is wrong.
+is described on one; that pages and docs name no option of ours that src/ does not read; that messages in
+docs/troubleshooting.md are in src/ or config/, and those of src/ that a user can see on that page. A line FILE:LINE:
+MESSAGE tells what is wrong.
 """
 
 import collections
@@ -38,6 +39,12 @@ TEXTS = ("Note", "Developer Note")
 COLLECTIVE = re.compile(r"(Not|Logically) Collective|Collective")
 CLOSING = {"@": "@", "MC": "M", "S": "S", "E": "E", "J": "J"}
 PETSC_SITE = "https://petsc.org/release/manualpages"
+PRINTING = ("PetscCheck", "SETERRQ", "FAIL", "PetscInfo", "PetscErrorPrintf", "PetscFPrintf")  # PetscPrintf(): asked for
+NOT_QUOTED = {  # messages, by their beginnings, that docs/troubleshooting.md need not quote, and why
+    "PETSc was configured without CUDA": "of functions that nothing calls without CUDA",
+    "Packed entries: the new values take another dictionary": "tells of normal work with -info",
+    "EVC-HYB: the new values of a": "tells of normal work with -info",
+}
 
 # the other names of a matrix type, MATX, have pages by one text
 OTHER_NAMES = {
@@ -107,7 +114,7 @@ class Reader:
             path
             for folder in ("include", "src")
             for path in (self.root / folder).rglob("*")
-            if path.suffix in (".c", ".cu", ".h")
+            if path.suffix in (".c", ".cu", ".cuh", ".h")
         )
         self.header = self.root / "include" / "petscgallop.h"
         self.petsc = read_petsc(self.root)
@@ -356,25 +363,92 @@ class Reader:
                     self.problem(path, line, f"{option} is no option that src/ reads")
 
     def check_messages(self):
-        """What docs/troubleshooting.md quotes, code in its headings, with <placeholders>, is printed by src/."""
+        """docs/troubleshooting.md and src/ have the same messages; <placeholders> stand for what differs.
+
+        What the page quotes in a heading, or at the beginning of an item of a list, is printed by src/ or config/. Of each
+        message of src/ that a user can see, some code on the page quotes at least half.
+        """
         page = self.root / "docs" / "troubleshooting.md"
         if not page.exists():
             return
         literals = []
         for text in self.texts.values():
-            joined = re.sub(
-                r'"\s*(?:[A-Z][A-Za-z0-9]*_FMT\s*)?"', lambda match: "d" if "FMT" in match.group() else "", text
-            )
-            literals += re.findall(r'"((?:[^"\\]|\\.)*)"', joined)
-        said = "\n".join(re.sub(r"(?:%[-+0-9.]*l*[a-z])+", "<>", literal).replace('\\"', '"') for literal in literals)
+            literals += re.findall(r'"((?:[^"\\]|\\.)*)"', join_literals(text))
+        said = "\n".join(map(placeholders, literals))
         for script in (self.root / "config").glob("*") if (self.root / "config").is_dir() else ():
             said += re.sub(r'"\s*(?:\+ )?f?"', "", re.sub(r"\{[^{}]*\}", "<>", script.read_text()))
         for number, line in enumerate(page.read_text().split("\n"), 1):
-            for quoted in re.findall(r"^#{2,4} `(.*)`$", line):
-                pieces = [piece for piece in re.split(r"<[^>]*>|\.\.\.", quoted) if len(piece.strip()) > 3]
-                for piece in pieces:
-                    if piece.strip() not in said:
-                        self.problem(page, number, f"neither src/ nor config/ has a message with: {piece.strip()}")
+            for quoted in re.findall(r"^(?:#{2,4}|-) `([^`]*)`", line):
+                for piece in pieces_of(quoted):
+                    if piece not in said:
+                        self.problem(page, number, f"neither src/ nor config/ has a message with: {piece}")
+        quotes = [pieces_of(quoted) for quoted in re.findall(r"`([^`\n]+)`", page.read_text())]
+        unused = dict(NOT_QUOTED)
+        for path, line, message in self.messages():
+            reasons = [start for start in NOT_QUOTED if message.startswith(start)]
+            for start in reasons:
+                unused.pop(start, None)
+            if not reasons and not any(quotes_half(message, pieces) for pieces in quotes):
+                self.problem(path, line, f"docs/troubleshooting.md does not quote: {message}")
+        if self.root == ROOT:
+            for start in unused:
+                self.problem(Path(__file__).resolve(), 1, f"NOT_QUOTED has a message that src/ has not: {start}")
+
+    def messages(self):
+        """(path, line, text) of all messages but those of errors of our own, PETSC_ERR_PLIB."""
+        for path, text in self.texts.items():
+            names = dict(re.findall(r'^#define\s+(\w+)\s+"((?:[^"\\]|\\.)*)"', text, re.M))
+            for match in re.finditer(rf"(?<!define )\b(?:{'|'.join(PRINTING)})\(", text):
+                arguments = arguments_of(text, match.end())
+                if "PETSC_ERR_PLIB" in arguments:
+                    continue
+                formats = [names.get(word, word) for word in arguments if word.startswith('"') or word in names]
+                found = re.fullmatch(r'"?((?:[^"\\]|\\.)*)"?', join_literals(formats[0])) if formats else None
+                if found and len("".join(pieces_of(placeholders(found.group(1))))) > 3:
+                    yield path, text.count("\n", 0, match.start()) + 1, placeholders(found.group(1))
+
+
+def join_literals(text):
+    """Neighbouring string literals as one, with the macros of formats between them."""
+    return re.sub(r'"\s*(?:[A-Z][A-Za-z0-9]*_FMT\s*)?"', lambda match: "d" if "FMT" in match.group() else "", text)
+
+
+def placeholders(literal):
+    """A format of printf() as its reader sees it, with <> for what differs."""
+    text = re.sub(r"(?:%[-+0-9.]*l*[a-z])+", "<>", literal).replace('\\"', '"').replace("%%", "%")
+    return text.replace("\\n", "\n").strip()
+
+
+def pieces_of(quoted):
+    """What of a quotation or a message is there literally."""
+    return [piece.strip() for piece in re.split(r"<[^>]*>|\.\.\.", quoted) if len(piece.strip()) > 3]
+
+
+def quotes_half(message, pieces):
+    """Whether these pieces stand in the message, in their order, and are half of it or more."""
+    at = 0
+    for piece in pieces:
+        at = message.find(piece, at)
+        if at < 0:
+            return False
+        at += len(piece)
+    return 2 * sum(map(len, pieces)) >= len("".join(pieces_of(message)))
+
+
+def arguments_of(text, begin):
+    """The arguments of a call of C, of which `begin` is behind the parenthesis."""
+    depth, k, last, arguments = 1, begin, begin, []
+    while depth and k < len(text):
+        literal = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'|/\*.*?\*/', re.S).match(text, k)
+        if literal:
+            k = literal.end()
+            continue
+        depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(text[k], 0)
+        if depth == 0 or depth == 1 and text[k] == ",":
+            arguments.append(text[last:k].strip())
+            last = k + 1
+        k += 1
+    return arguments
 
 
 def docs_of(root):

@@ -115,6 +115,23 @@ class ManualPages(unittest.TestCase):
             name="docs/troubleshooting.md",
         )
         self.assertEqual(self.problems(extra="### `A size`", name="docs/troubleshooting.md"), [])
+        self.one("has a message with: A side", extra="- `A side`: no", name="docs/troubleshooting.md")
+
+    def test_messages_not_quoted(self):
+        def problems(call, extra):
+            return self.problems("  .name = MATX,", f"  .name = MATX, {call}", extra, "docs/troubleshooting.md")
+
+        check = 'PetscCheck(f(n, ")"), comm, PETSC_ERR_SUP, "The size is %" PetscInt_FMT ", not %s of it", n, g(n));'
+        self.assertRegex(problems(check, "")[0], r"src/x.c:\d+: .* does not quote: The size is <>, not <> of it")
+        self.assertEqual(problems(check, "### `The size is <size>, not <part> of it`"), [])
+        self.assertEqual(problems(check, "Also `The size is <size>`."), [])
+        self.assertEqual(len(problems(check, "Also `of it`.")), 1)
+        self.assertEqual(len(problems(check, "Also `of it <and> The size is`.")), 1)
+        self.assertEqual(problems(check.replace("PETSC_ERR_SUP", "PETSC_ERR_PLIB"), ""), [])
+        self.assertEqual(problems('PetscPrintf(comm, "What was asked for");', ""), [])
+        stderr = 'PetscFPrintf(comm, PETSC_STDERR, "No room\\n");'
+        self.assertEqual(len(problems(stderr, "")), 1)
+        self.assertEqual(problems(stderr, "`No room`"), [])
 
 
 class Links(unittest.TestCase):
