@@ -32,7 +32,7 @@ html_use_index = False
 html_last_updated_fmt = None
 templates_path = ["templates"]
 html_logo = html_favicon = "static/logo.svg"
-html_sidebars = {"**": ["tasks.html"]}
+html_sidebars = {"**": ["sidebar.html"]}
 copybutton_exclude = ".linenos, .gp, .go"
 html_theme_options = {
     "logo": {"text": f"Gallop {release}"},
