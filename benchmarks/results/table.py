@@ -20,7 +20,7 @@ A table replaces what stands between <!-- table --> and <!-- /table --> (setup, 
 Columns of a run: matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err, and others behind them; what is evchyb, or
 cuSPARSE's, aijcusparse or one that begins with raw_; others are not shown. Columns of a setup file: matrix nnz product_us convert_ms build_us
 refresh_us build/product refresh/product, what, where it is not for evchyb alone, and others behind it. Lines that begin with # are comments, but "# read bandwidth N GB/s" and "# options: ..."
-in a run are shown below its table. docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
+in a run are shown below its table. Of a format docs/development/ has whole tables, docs/ a few rows: docs/csroverlap.md is made from csroverlap-h200.tsv, csroverlap-h200-full.txt and csroverlap-h200-nopack.txt,
 docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/development/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
@@ -279,6 +279,17 @@ def both(path, transposed, ours):
         rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.variation[name]:.2f} | {run.cusparse(name):.1f} | {run.time[name, ours]:.1f} | {speedup[name]:.2f} "
                     f"| {other.cusparse(name):.1f} | {other.time[name, ours]:.1f} | {turned[name]:.2f} | {cache(run, name)} |")
     return rows + ["", "Products:", ""] + spread(run) + ["", "Transposed products:", ""] + spread(other)
+
+
+def brief_of(run, transposed=None):
+    """A few rows for the chapter of a type, beside transposed products where the type is made for them."""
+    speedup, turned = speedups(run, run), speedups(transposed, transposed) if transposed else {}
+    rows = [f"| matrix | nonzeros (millions) | best cuSPARSE (µs) | {run.ours} (µs) | speedup |", "|---|" + "--:|" * 4]
+    if transposed:
+        rows = [rows[0] + " transposed: speedup |", rows[1] + "--:|"]
+    for name in SHOWN:
+        rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.cusparse(name):.1f} | {run.time[name, run.ours]:.1f} | {speedup[name]:.2f} |" + (f" {turned[name]:.2f} |" if transposed else ""))
+    return rows + ["", spread(run)[0].rstrip()] + (["", f"Transposed products: {spread(transposed)[0].rstrip()}"] if transposed else [])
 
 
 def by_variation(path, transposed, ours):
@@ -560,9 +571,11 @@ def update(splice=splice):
     splice(ROOT / "docs" / "reorder.md", "permuted", permuted())
     splice(ROOT / "README.md", "summary", summary())
     splice(ROOT / "README.md", "solves", solves())
-    splice(ROOT / "docs" / "csroverlap.md", "table", products(HERE / "csroverlap-h200.tsv", "csroverlap"))
+    page, run = ROOT / "docs" / "development" / "csroverlap.md", HERE / "csroverlap-h200.tsv"
+    splice(ROOT / "docs" / "csroverlap.md", "brief", brief_of(Run(run, "csroverlap")))
+    splice(page, "table", products(run, "csroverlap"))
     for marker, name in (("full", "csroverlap-h200-full.txt"), ("nopack", "csroverlap-h200-nopack.txt")):
-        splice(ROOT / "docs" / "csroverlap.md", marker, full(HERE / name, Run(HERE / "csroverlap-h200.tsv", "csroverlap")))
+        splice(page, marker, full(HERE / name, Run(run, "csroverlap")))
 
     page, run, transposed = ROOT / "docs" / "fastload.md", HERE / "fastload-h200.tsv", HERE / "fastload-h200-transpose.tsv"
     splice(page, "table", both(run, transposed, "fastload"))

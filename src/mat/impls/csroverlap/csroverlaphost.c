@@ -4,7 +4,7 @@
 #include <gallop/deviceimpl.h>
 #include "csroverlap.h"
 
-/* What chooses max_batch_size. All was measured on an H200; see docs/csroverlap.md. */
+/* What chooses max_batch_size. All was measured on an H200; see docs/development/csroverlap.md. */
 static const PetscInt   Samples        = 4096; /* rows that are looked at */
 static const PetscInt   RowInRegisters = 8;    /* most entries of a row that a thread can hold in its registers, with batches of LargeBatch */
 static const PetscInt   SmallBatch = 512, MediumBatch = 1024, LargeBatch = 2048;
