@@ -289,7 +289,7 @@ def brief_of(run, transposed=None):
         rows = [rows[0] + " transposed: speedup |", rows[1] + "--:|"]
     for name in SHOWN:
         rows.append(f"| {name} | {run.nnz[name] / 1e6:.2f} | {run.cusparse(name):.1f} | {run.time[name, run.ours]:.1f} | {speedup[name]:.2f} |" + (f" {turned[name]:.2f} |" if transposed else ""))
-    return rows + ["", spread(run)[0].rstrip()] + (["", f"Transposed products: {spread(transposed)[0].rstrip()}"] if transposed else [])
+    return rows + ["", spread(run)[0].rstrip()] + (["", "Transposed products: " + spread(transposed)[0].rstrip().replace("Geometric", "geometric")] if transposed else [])
 
 
 def by_variation(path, transposed, ours):
@@ -577,7 +577,8 @@ def update(splice=splice):
     for marker, name in (("full", "csroverlap-h200-full.txt"), ("nopack", "csroverlap-h200-nopack.txt")):
         splice(page, marker, full(HERE / name, Run(run, "csroverlap")))
 
-    page, run, transposed = ROOT / "docs" / "fastload.md", HERE / "fastload-h200.tsv", HERE / "fastload-h200-transpose.tsv"
+    page, run, transposed = ROOT / "docs" / "development" / "fastload.md", HERE / "fastload-h200.tsv", HERE / "fastload-h200-transpose.tsv"
+    splice(ROOT / "docs" / "fastload.md", "brief", brief_of(Run(run, "fastload"), Run(transposed, "fastload")))
     splice(page, "table", both(run, transposed, "fastload"))
     splice(page, "variation", by_variation(run, transposed, "fastload"))
     splice(page, "heights", heights(HERE / "fastload-h200-heights.tsv", run, "fastload"))
