@@ -588,8 +588,9 @@ def update(splice=splice):
     splice(ROOT / "docs" / "tiledspmm.md", "model", model(HERE / "tiledspmm-h200.tsv", HERE / "tiledspmm-h200-model.tsv"))
     splice(ROOT / "docs" / "tiledspmm.md", "balance", balance(HERE / "tiledspmm-h200-single.tsv"))
 
-    page = ROOT / "docs" / "hbp.md"
-    splice(page, "table", products(HERE / "hbp-h200.tsv", "hbp"))
+    page, run = ROOT / "docs" / "development" / "hbp.md", HERE / "hbp-h200.tsv"
+    splice(ROOT / "docs" / "hbp.md", "brief", brief_of(Run(run, "hbp")))
+    splice(page, "table", products(run, "hbp"))
     splice(page, "setup", setup(HERE / "hbp-h200-setup.txt", "hbp"))
 
     page, run = ROOT / "docs" / "development" / "packing.md", HERE / "evchyb-h200.tsv"
