@@ -339,7 +339,7 @@ def main(args):
     draw_profile(folder / "performance-profile.svg")
     draw_times(folder / "development" / "performance-bytes.svg")
     draw_roofline(
-        folder / "tiledspmm-roofline.svg",
+        folder / "development" / "tiledspmm-roofline.svg",
         HERE / "results" / "tiledspmm-h200.tsv",
         HERE / "results" / "tiledspmm-h200-model.tsv",
     )

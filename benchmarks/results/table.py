@@ -483,15 +483,32 @@ def model(path, predicted):
     return text + [f"| within a factor of {NEAR} | | " + " | ".join(f" | {sum(each)} of {len(each)}" for each in near) + " |"]
 
 
-def dense(path, ours=OURS):
-    """A row a matrix, with the time and the speedup for each number of columns of the run."""
+def dense_speedups(path, ours=OURS):
+    """Nonzeros, times, and speedups by matrix and number of columns."""
     nnz, time = all_dense_times(path)
-    counts = sorted({columns for _, what, columns in time if what == ours})
     best = {}
     for (name, what, columns), value in time.items():
         if what.startswith("raw_"):
             best[name, columns] = min(value, best.get((name, columns), math.inf))
-    speedup = {key: value / time[key[0], ours, key[1]] for key, value in best.items() if (key[0], ours, key[1]) in time}
+    return nnz, time, {key: value / time[key[0], ours, key[1]] for key, value in best.items() if (key[0], ours, key[1]) in time}
+
+
+def brief_dense(path):
+    """Speedups of a few matrices, and the means over all."""
+    nnz, _, speedup = dense_speedups(path)
+    counts = sorted({columns for _, columns in speedup if columns > 1})
+    rows = ["| matrix | nonzeros (millions) | " + " | ".join(f"{columns} columns" for columns in counts) + " |", "|---|" + "--:|" * (len(counts) + 1)]
+    for name in [name for name in SHOWN if name in nnz]:
+        rows.append(f"| {name} | {nnz[name] / 1e6:.2f} | " + " | ".join(f"{speedup[name, columns]:.2f}" if (name, columns) in speedup else "" for columns in counts) + " |")
+    values = [{name: value for (name, k), value in speedup.items() if k == columns} for columns in counts]
+    rows.append("| geometric mean | | " + " | ".join(f"{mean(each.values()):.2f} of {len(each)}" for each in values) + " |")
+    return rows + ["| worst | | " + " | ".join(f"{min(each.values()):.2f} {min(each, key=each.get)}" for each in values) + " |"]
+
+
+def dense(path, ours=OURS):
+    """A row a matrix, with the time and the speedup for each number of columns of the run."""
+    nnz, time, speedup = dense_speedups(path, ours)
+    counts = sorted({columns for _, what, columns in time if what == ours})
     rows = ["| matrix | nonzeros (millions) | " + " | ".join(f"K = {columns} (µs) | speedup" for columns in counts) + " |", "|---|--:|" + "--:|--:|" * len(counts)]
     for name in sorted(nnz, key=lambda name: -nnz[name]):
         cells = [f"{time[name, ours, columns]:.1f} | {speedup[name, columns]:.2f}" if (name, columns) in speedup else " | " for columns in counts]
@@ -584,9 +601,11 @@ def update(splice=splice):
     splice(page, "heights", heights(HERE / "fastload-h200-heights.tsv", run, "fastload"))
     splice(page, "setup", setup(HERE / "fastload-h200-setup.txt", "fastload"))
 
-    splice(ROOT / "docs" / "tiledspmm.md", "dense", dense(HERE / "tiledspmm-h200.tsv"))
-    splice(ROOT / "docs" / "tiledspmm.md", "model", model(HERE / "tiledspmm-h200.tsv", HERE / "tiledspmm-h200-model.tsv"))
-    splice(ROOT / "docs" / "tiledspmm.md", "balance", balance(HERE / "tiledspmm-h200-single.tsv"))
+    page, run = ROOT / "docs" / "development" / "tiledspmm.md", HERE / "tiledspmm-h200.tsv"
+    splice(ROOT / "docs" / "tiledspmm.md", "brief", brief_dense(run))
+    splice(page, "dense", dense(run))
+    splice(page, "model", model(run, HERE / "tiledspmm-h200-model.tsv"))
+    splice(page, "balance", balance(HERE / "tiledspmm-h200-single.tsv"))
 
     page, run = ROOT / "docs" / "development" / "hbp.md", HERE / "hbp-h200.tsv"
     splice(ROOT / "docs" / "hbp.md", "brief", brief_of(Run(run, "hbp")))

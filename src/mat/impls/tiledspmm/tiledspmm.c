@@ -38,7 +38,7 @@
   not be B itself. The same product gives the same bits in every run.
 
   `-mat_view ::ascii_info` shows it where it has been built, `::ascii_info_detail` the quantities of the paper's model too and, on the GPU, how long products should
-  take. docs/tiledspmm.md says what they are.
+  take. docs/development/tiledspmm.md says what they are.
 
   `MatTransposeMatMult()` and all other products of matrices are the parent's.
 
@@ -100,7 +100,7 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a product with a number of columns is TiledSpMM's, at a place. Where nothing is asked for, none is on the host: staging takes more there than it saves, docs/tiledspmm.md. */
+/* Whether a product with a number of columns is TiledSpMM's, at a place. Where nothing is asked for, none is on the host: staging takes more there than it saves, docs/development/tiledspmm.md. */
 static PetscBool TiledSpMMWantsDense(const void *options, PetscMemType memtype, PetscInt columns)
 {
   const TiledSpMMOptions *o = (const TiledSpMMOptions *)options;
