@@ -99,6 +99,13 @@ endef
 $(eval $(call remember,$(build)/compile.txt,$$(compile_c) $$(compile_cuda)))
 $(eval $(call remember,$(build)/link.txt,$$(link_library) $$(objects) $$(PETSC_LIB)))
 
+# The library says which commit it was built from: one small file is compiled again when that changes. A tarball's file knows it already.
+commit ?= $(if $(wildcard .git),$(shell git describe --always --dirty --exclude '*' 2>/dev/null))
+commit := $(commit)
+$(eval $(call remember,$(build)/commit.txt,$$(commit)))
+$(build)/obj/sys/commit.c.o: $(build)/commit.txt
+$(build)/obj/sys/commit.c.o: private compile_c += $(if $(commit),-DGALLOP_COMMIT='"$(commit)"')
+
 -include $(objects:.o=.d)
 
 # ---- tests --------------------------------------------------------------------------------------------------
@@ -247,23 +254,14 @@ $(evchybparts): $(evchybparts_objects) $(build)/link.txt
 $(build)/benchmarks/%.c.o: benchmarks/%.c $(build)/compile.txt
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
-	@$(compile_c) $(says_commit) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	@$(compile_c) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 $(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
 	@mkdir -p $(@D)
 	@echo "  CUDA $<"
-	@$(compile_cuda) $(says_commit) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
+	@$(compile_cuda) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
 -include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/repeatsolve.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
-
-# programs say which commit they were made from
-main_objects := $(patsubst %,$(build)/benchmarks/%.o,gallopbench.c hbp2d.cu evchybparts.cu)
-says_commit   = $(if $(filter $(main_objects),$@),-DGALLOP_COMMIT='"$(commit)"')
-ifneq ($(filter bench papers bench-program bench-hbp2d bench-evchybparts,$(MAKECMDGOALS)),)
-commit ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null || echo unknown)
-$(main_objects): $(build)/benchmarks/commit.txt
-$(eval $(call remember,$(build)/benchmarks/commit.txt,$$(commit)))
-endif
 
 # ---- Python -------------------------------------------------------------------------------------------------
 

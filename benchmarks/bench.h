@@ -72,7 +72,7 @@ typedef struct {
 PETSC_INTERN PetscErrorCode BenchInputCreate(BenchInput *);
 PETSC_INTERN PetscErrorCode BenchInputRun(BenchInput *, PetscErrorCode (*)(void *, const char[], PetscBool), void *); /* the work is given names, and whether they are those of files */
 PETSC_INTERN PetscErrorCode BenchInputDestroy(BenchInput *);                                                          /* prints options that nothing used; an error where results are wrong */
-PETSC_INTERN PetscErrorCode BenchPrintHead(const char[], const BenchPlace *, PetscLogDouble *);                       /* commit, versions and machine, and starts the place */
+PETSC_INTERN PetscErrorCode BenchPrintHead(const BenchPlace *, PetscLogDouble *);                                     /* commit, versions and machine, and starts the place */
 
 PETSC_INTERN const BenchPlace BenchHost;
 PETSC_INTERN PetscErrorCode   BenchHostBandwidth(PetscLogDouble *); /* also prepares timing with flushed caches, as start() does */

@@ -273,11 +273,12 @@ PetscErrorCode BenchInputCreate(BenchInput *in)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode BenchPrintHead(const char commit[], const BenchPlace *place, PetscLogDouble *bandwidth)
+PetscErrorCode BenchPrintHead(const BenchPlace *place, PetscLogDouble *bandwidth)
 {
-  char version[256];
+  char commit[64], version[256];
 
   PetscFunctionBegin;
+  PetscCall(GallopGetCommit(commit, sizeof(commit)));
   PetscCall(PetscGetVersion(version, sizeof(version)));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# Gallop commit %s\n# %s\n# numbers of %d bytes, indices of %d\n", commit, version, (int)sizeof(PetscScalar), (int)sizeof(PetscInt)));
   PetscCall((*place->start)(bandwidth));

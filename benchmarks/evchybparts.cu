@@ -23,10 +23,6 @@ Output: one line a matrix and way, fields separated by tabs\n\
   warm_min warm_max cold_min cold_max\n\
 \n" BENCH_GENERATORS_HELP;
 
-#if !defined(GALLOP_COMMIT)
-  #define GALLOP_COMMIT "unknown"
-#endif
-
 /* ---- data that is not loaded: the kernel is compiled for types whose loads are none ---- */
 
 /* An index of the matrix; lengths of column blocks have the same type, and are read as what they are */
@@ -243,7 +239,7 @@ int main(int argc, char **argv)
   PetscCall(BenchDeviceAvailable(&available));
   PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program times parts of a kernel, and there is no GPU");
 
-  PetscCall(BenchPrintHead(GALLOP_COMMIT, &BenchDevice, &bandwidth));
+  PetscCall(BenchPrintHead(&BenchDevice, &bandwidth));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# matrix\tm\tnnz\tstored\twhat\twarm_us\tcold_us\terr\twarm_min\twarm_max\tcold_min\tcold_max\n"));
   PetscCall(BenchInputRun(&b.in, RunMatrix, &b));
 

@@ -46,10 +46,6 @@ and with -first, the best of 3\n\
   -mat_csroverlap_build_in_assembly; newvalues_ms is of the product after the host's values changed\n\
 \n" BENCH_GENERATORS_HELP;
 
-#if !defined(GALLOP_COMMIT)
-  #define GALLOP_COMMIT "unknown"
-#endif
-
 typedef struct {
   const BenchPlace *place;
   PetscLogDouble    bandwidth;
@@ -694,7 +690,7 @@ int main(int argc, char **argv)
   if (setup) b.raw = PETSC_FALSE;
   if (setup || firsts) b.csc = PETSC_FALSE;
 
-  PetscCall(BenchPrintHead(GALLOP_COMMIT, b.place, &b.bandwidth));
+  PetscCall(BenchPrintHead(b.place, &b.bandwidth));
   PetscCall(PrintOptions());
   PetscCall(PrepareHostTypes(&b));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s", columns));

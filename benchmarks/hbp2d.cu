@@ -37,10 +37,6 @@ Output: one line a matrix and way, fields separated by tabs, - for what there is
 and at the end geometric means of what is over the hash's.\n\
 \n" BENCH_GENERATORS_HELP;
 
-#if !defined(GALLOP_COMMIT)
-  #define GALLOP_COMMIT "unknown"
-#endif
-
 enum {
   HASH,
   SORT,
@@ -740,7 +736,7 @@ int main(int argc, char **argv)
   if (shared) PetscCall(HBPGetSharedCols_Device(&b.options.shared_cols));
   PetscCheck(!shared || b.options.block_cols <= b.options.shared_cols, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "With -shared_x a block has at most %" PetscInt_FMT " columns", b.options.shared_cols);
 
-  PetscCall(BenchPrintHead(GALLOP_COMMIT, &BenchDevice, &bandwidth));
+  PetscCall(BenchPrintHead(&BenchDevice, &bandwidth));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, sorted by %s\n", b.options.block_rows, b.options.block_cols, shared ? "in" : "not in", b.blocksort ? "thread blocks" : "cub::DeviceSegmentedSort"));
   PetscCall(
     PetscPrintf(PETSC_COMM_SELF, "# matrix\tnnz\tblocks\tsegments\tway\tgroups\treorder_us\tsetup_us\treorder/hash\tsetup/hash\tdeviation\tspmv_us\tcombine_us\tproduct_us\tproduct/hash\tL2\terr\n"));

@@ -64,6 +64,7 @@ typedef struct {
 } MatGallopStatistics;
 
 PETSC_EXTERN PetscErrorCode GallopGetVersion(char[], size_t);
+PETSC_EXTERN PetscErrorCode GallopGetCommit(char[], size_t);
 PETSC_EXTERN PetscErrorCode GallopInitializePackage(void);
 PETSC_EXTERN PetscErrorCode MatGallopGetStatistics(Mat, MatGallopStatistics *);
 PETSC_EXTERN PetscErrorCode MatGallopIsFormat(Mat, PetscBool *);

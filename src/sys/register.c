@@ -25,7 +25,7 @@ static PetscBool GallopPackageInitialized = PETSC_FALSE;
   Note:
   `GALLOP_VERSION_MAJOR`, `GALLOP_VERSION_MINOR` and `GALLOP_VERSION_SUBMINOR` are those of the header that a program was compiled with.
 
-.seealso: `GallopInitializePackage()`, `PetscGetVersion()`
+.seealso: `GallopGetCommit()`, `GallopInitializePackage()`, `PetscGetVersion()`
 @*/
 PetscErrorCode GallopGetVersion(char version[], size_t len)
 {
