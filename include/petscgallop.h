@@ -66,6 +66,7 @@ typedef struct {
 PETSC_EXTERN PetscErrorCode GallopGetVersion(char[], size_t);
 PETSC_EXTERN PetscErrorCode GallopGetCommit(char[], size_t);
 PETSC_EXTERN PetscErrorCode GallopInitializePackage(void);
+PETSC_EXTERN PetscErrorCode GallopView(PetscViewer);
 PETSC_EXTERN PetscErrorCode MatGallopGetStatistics(Mat, MatGallopStatistics *);
 PETSC_EXTERN PetscErrorCode MatGallopIsFormat(Mat, PetscBool *);
 PETSC_EXTERN PetscErrorCode MatGallopLoadMatrixMarket(Mat, const char[]);

@@ -3,9 +3,10 @@
 
 /* The few things that host code asks of the GPU. Without CUDA the functions say that there is none. */
 
-#include <petscsys.h>
+#include <petscviewer.h>
 
 PETSC_INTERN PetscErrorCode GallopDeviceAvailable(PetscBool *);
+PETSC_INTERN PetscErrorCode GallopDeviceView(PetscViewer); /* lines on CUDA and the GPUs */
 PETSC_INTERN PetscErrorCode GallopDeviceDisabled(PetscBool *);
 PETSC_INTERN PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors);
 PETSC_INTERN PetscErrorCode GallopDeviceWarn(PetscBool here);

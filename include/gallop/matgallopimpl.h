@@ -38,6 +38,8 @@ PETSC_INTERN PetscErrorCode GallopTypeGetList(GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeOfFormat(const GallopFormat *, GallopType *);
 PETSC_INTERN PetscErrorCode GallopTypeOfTiledSpMM(GallopType *);
 
+PETSC_INTERN PetscErrorCode GallopDescribePETSc(char[], size_t);
+
 PETSC_INTERN PetscErrorCode GallopOrderCheck(IS, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode GallopOrderKnown(IS, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode MatGetOrdering_Gallop(Mat, MatOrderingType, IS *, IS *);
@@ -236,5 +238,6 @@ PETSC_INTERN PetscErrorCode MatNorm_MPIGallop(Mat, NormType, PetscReal *);
 PETSC_INTERN PetscErrorCode MatGallopGetBlocks(Mat, Mat *, Mat *);
 PETSC_INTERN PetscErrorCode GallopExchangeBegin(Mat, GallopExchange *, Vec, Vec *);
 PETSC_INTERN PetscErrorCode GallopExchangeEnd(Mat, GallopExchange *, Vec, Vec);
+PETSC_INTERN PetscErrorCode GallopExchangeView(PetscViewer);
 PETSC_INTERN PetscErrorCode GallopExchangeReset(GallopExchange *);
 PETSC_INTERN PetscErrorCode GallopDenseExchangeReset(GallopDenseExchange *);

@@ -21,7 +21,7 @@
 
   Level: intermediate
 
-.seealso: `GallopGetVersion()`
+.seealso: `GallopGetVersion()`, `GallopView()`
 @*/
 PetscErrorCode GallopGetCommit(char commit[], size_t len)
 {

@@ -72,6 +72,13 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GallopDeviceView(PetscViewer viewer)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "CUDA: PETSc was configured without; products are computed on the host\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
 {
   PetscFunctionBegin;

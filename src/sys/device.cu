@@ -26,6 +26,52 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The GPUs that the first process sees */
+static PetscErrorCode ViewDevices(PetscViewer viewer)
+{
+  int count;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDeviceCount(&count));
+  for (int d = 0; d < count; d++) {
+    cudaDeviceProp properties;
+
+    PetscCallCUDA(cudaGetDeviceProperties(&properties, d));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "GPU %d: %s, compute capability %d.%d, %.1f GiB of memory\n", d, properties.name, properties.major, properties.minor, (double)properties.totalGlobalMem / (1 << 30)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceView(PetscViewer viewer)
+{
+  MPI_Comm    comm = PetscObjectComm((PetscObject)viewer);
+  PetscMPIInt rank, size;
+  PetscBool   available;
+  PetscInt    with;
+  int         driver;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "CUDA: toolkit %d.%d, kernels for compute capability", CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10));
+  PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_FALSE));
+#if defined(__CUDA_ARCH_LIST__)
+  for (const int arch : {__CUDA_ARCH_LIST__}) PetscCall(PetscViewerASCIIPrintf(viewer, " %d.%d", arch / 100, arch % 100 / 10));
+#else
+  PetscCall(PetscViewerASCIIPrintf(viewer, " unknown"));
+#endif
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver) PetscCall(PetscViewerASCIIPrintf(viewer, "; driver for CUDA %d.%d\n", driver / 1000, driver % 1000 / 10));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "; no driver\n"));
+  PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_TRUE));
+  PetscCall(PetscViewerFlush(viewer));
+  PetscCall(GallopDeviceAvailable(&available));
+  with = available ? 1 : 0;
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &with, 1, MPIU_INT, MPI_SUM, comm));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "GPUs: used by %" PetscInt_FMT " of %d processes%s\n", with, size, with == size ? "" : "; products are computed on the host"));
+  if (available && rank == 0) PetscCall(ViewDevices(viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors)
 {
   int device;

@@ -25,7 +25,7 @@ static PetscBool GallopPackageInitialized = PETSC_FALSE;
   Note:
   `GALLOP_VERSION_MAJOR`, `GALLOP_VERSION_MINOR` and `GALLOP_VERSION_SUBMINOR` are those of the header that a program was compiled with.
 
-.seealso: `GallopGetCommit()`, `GallopInitializePackage()`, `PetscGetVersion()`
+.seealso: `GallopGetCommit()`, `GallopView()`, `GallopInitializePackage()`, `PetscGetVersion()`
 @*/
 PetscErrorCode GallopGetVersion(char version[], size_t len)
 {
@@ -83,12 +83,37 @@ static PetscErrorCode GetRuntimeBuild(GallopBuild *p)
 }
 
 /* In the words of configure's options, as config/petsc describes a PETSc */
-static PetscErrorCode DescribeBuild(const GallopBuild *b, char text[], size_t len)
+static PetscErrorCode DescribeKind(const GallopBuild *b, char text[], size_t len)
 {
   const char *const precision = b->realsize == 2 ? "half" : b->realsize == 4 ? "single" : b->realsize == 8 ? "double" : "quadruple";
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(text, len, "PETSc %d.%d (%s, %s precision, %d-bit indices, %s CUDA)", b->major, b->minor, b->scalarsize > b->realsize ? "complex" : "real", precision, (int)(8 * b->intsize), b->cuda ? "with" : "without"));
+  PetscCall(PetscSNPrintf(text, len, "%s, %s precision, %d-bit indices, %s CUDA", b->scalarsize > b->realsize ? "complex" : "real", precision, (int)(8 * b->intsize), b->cuda ? "with" : "without"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DescribeBuild(const GallopBuild *b, char text[], size_t len)
+{
+  char kind[96];
+
+  PetscFunctionBegin;
+  PetscCall(DescribeKind(b, kind, sizeof(kind)));
+  PetscCall(PetscSNPrintf(text, len, "PETSc %d.%d (%s)", b->major, b->minor, kind));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The PETSc that runs, which is of the kind that the library was built for */
+PetscErrorCode GallopDescribePETSc(char text[], size_t len)
+{
+  GallopBuild p;
+  char        kind[96];
+  PetscInt    major, minor, subminor;
+
+  PetscFunctionBegin;
+  PetscCall(GetRuntimeBuild(&p));
+  PetscCall(DescribeKind(&p, kind, sizeof(kind)));
+  PetscCall(PetscGetVersionNumber(&major, &minor, &subminor, NULL));
+  PetscCall(PetscSNPrintf(text, len, "%" PetscInt_FMT ".%" PetscInt_FMT ".%" PetscInt_FMT ", %s, %s", major, minor, subminor, kind, PetscDefined(USE_DEBUG) ? "debugging" : "optimized"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -109,14 +134,30 @@ PetscErrorCode GallopCheckBuild_Private(const void *build, PetscBool *fits)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* -gallop_view */
+static PetscErrorCode ViewFromOptions(void)
+{
+  PetscViewer       viewer;
+  PetscViewerFormat format;
+  PetscBool         set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsCreateViewer(PETSC_COMM_WORLD, NULL, NULL, "-gallop_view", &viewer, &format, &set));
+  if (!set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopView(viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*@
   GallopInitializePackage - Registers the Gallop matrix types, `MATORDERINGGALLOP` and `PCGALLOPREORDER` with PETSc
 
-  Not Collective
+  Collective
 
   Options Database Keys:
 + -device_enable <lazy>          - PETSc's own: with `none` this library uses no GPU either, and its types derive from `MATAIJ`
 . -device_enable_cuda <lazy>     - PETSc's own, for CUDA alone: where it is given, `-device_enable` does not count for CUDA
+. -gallop_view viewer            - calls `GallopView()` when the library is loaded
 . -gallop_warn_no_gpu <true>     - warns once, on the first process, where PETSc was configured with CUDA and the first Gallop matrix finds no GPU, so that products are computed on the host
 - -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
 
@@ -129,7 +170,7 @@ PetscErrorCode GallopCheckBuild_Private(const void *build, PetscBool *fits)
   When PETSc differs from the one that the library was built for, in version, integers, scalars or CUDA, a message says so and
   nothing is registered.
 
-.seealso: `MATEVCHYB`, `MatRegister()`
+.seealso: `GallopView()`, `MATEVCHYB`, `MatRegister()`
 @*/
 PetscErrorCode GallopInitializePackage(void)
 {
@@ -154,6 +195,7 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(PCRegister(PCGALLOPREORDER, PCCreate_GallopReorder));
   PetscCall(PCRegister_GallopBlockJacobi());
   PetscCall(DMRegister_Gallop());
+  PetscCall(ViewFromOptions());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

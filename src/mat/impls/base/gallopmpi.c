@@ -94,6 +94,20 @@ PetscErrorCode GallopExchangeEnd(Mat A, GallopExchange *exchange, Vec x, Vec gho
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* How ghost values would go from process to process, those of a matrix whose vectors are on the GPU where there is one */
+PetscErrorCode GallopExchangeView(PetscViewer viewer)
+{
+  PetscBool device;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceAvailable(&device));
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &device, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)viewer)));
+  if (!device) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: PetscSF, from host to host\n"));
+  else if (use_gpu_aware_mpi) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: PetscSF, which hands MPI addresses in GPU memory (-use_gpu_aware_mpi 1)\n"));
+  else PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: PetscSF, by way of the host: MPI is not handed addresses in GPU memory (-use_gpu_aware_mpi 0)\n"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* z = A x, or z = A x + y */
 static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z)
 {
