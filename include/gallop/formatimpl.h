@@ -99,6 +99,8 @@ struct _GallopFormat {
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);
   PetscErrorCode (*view)(const PetscLogDouble figures[GALLOP_MAX_FIGURES], PetscViewer viewer);
   PetscErrorCode (*view_detail)(const void *data, PetscViewer viewer);
+
+  PetscCount (*bytes)(const void *data); /* of its arrays, at their place */
 };
 
 extern const GallopFormat GallopFormat_TILEDSPMM;

@@ -9,6 +9,21 @@
 #include <petsc/private/vecimpl.h>
 #include <petscsf.h>
 
+/* What is kept beside the entries for products, each made by its table of functions: the format, for those with vectors, and TiledSpMM, for those with dense matrices */
+typedef enum { GALLOP_FORMAT = 0, GALLOP_TILEDSPMM = 1, GALLOP_STRUCTURES = 2 } GallopStructureKind;
+
+/* The bytes of one kind of structure that all matrices of a type have at each place now, and had at most */
+typedef struct {
+  PetscInt64 now[2], most[2];
+} GallopBytes;
+
+/* What the matrices of a type did on this process: nothing but PetscInt64, so that it is summed over processes as an array */
+typedef struct {
+  MatGallopStatistics stats;    /* of those that are gone */
+  PetscInt64          matrices; /* that there are, blocks of MPI matrices among them */
+  GallopBytes         bytes[GALLOP_STRUCTURES];
+} GallopTotals;
+
 /* A registered format, or TiledSpMM, with the names and log events that derive from its name */
 typedef struct _GallopType *GallopType;
 struct _GallopType {
@@ -16,6 +31,7 @@ struct _GallopType {
   char                root[32], aijroot[32], seq[32], mpi[32]; /* evchyb, aijevchyb, seqaijevchyb, mpiaijevchyb */
   PetscLogEvent       event_build, event_refresh, event_mult;
   PetscBool           cited, warned, cusparse; /* cusparse: its factorizations are registered for the type */
+  GallopTotals        totals;
   GallopType          next;
 };
 
@@ -39,6 +55,7 @@ PETSC_INTERN PetscErrorCode GallopTypeOfFormat(const GallopFormat *, GallopType 
 PETSC_INTERN PetscErrorCode GallopTypeOfTiledSpMM(GallopType *);
 
 PETSC_INTERN PetscErrorCode GallopDescribePETSc(char[], size_t);
+PETSC_INTERN PetscErrorCode GallopStatisticsView(PetscViewer);
 
 PETSC_INTERN PetscErrorCode GallopOrderCheck(IS, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode GallopOrderKnown(IS, PetscInt, PetscInt);
@@ -70,6 +87,7 @@ static inline const GallopFormatWork *GallopWork(const GallopFormat *format, Gal
 typedef struct {
   GallopKey        key;
   void            *data;
+  PetscInt64       bytes;         /* of data, as they were counted last */
   PetscBool        toolarge;      /* did not fit for this key's pattern: not tried again until the pattern changes, or memory of the GPU has become free */
   PetscInt         waited, waits; /* while it is too large: products since free memory was looked at, and those to let pass before that is done */
   size_t           freethen;      /* bytes that were free when it did not fit */
@@ -80,15 +98,13 @@ typedef struct {
 /* When a format is built or refreshed: when products pay for it, at the first product, or in MatAssemblyEnd() */
 typedef enum { GALLOP_BUILD_PAYS, GALLOP_BUILD_FIRST, GALLOP_BUILD_ASSEMBLY } GallopBuildWhen;
 
-/* What is kept beside the entries for products, each made by its table of functions: the format, for those with vectors, and TiledSpMM, for those with dense matrices */
-typedef enum { GALLOP_FORMAT = 0, GALLOP_TILEDSPMM = 1, GALLOP_STRUCTURES = 2 } GallopStructureKind;
-
 typedef struct {
   GallopType     type;
   void          *options;
   PetscCount     maxbytes; /* largest size, 0 for no limit */
   GallopInstance instance[2];
   PetscInt64    *builds, *refreshes; /* where these are counted */
+  GallopBytes   *bytes;              /* likewise */
 } GallopStructure;
 
 /* The ghost values of an MPI product: begin, compute the diagonal block, end */
@@ -143,6 +159,7 @@ static inline MatType GallopParentType(PetscBool mpi, PetscBool device)
 
 PETSC_INTERN PetscErrorCode MatGallopGetContext(Mat, Mat_Gallop **);
 PETSC_INTERN PetscErrorCode MatGallopReset(GallopStructure *);
+PETSC_INTERN void           MatGallopCountBytes(GallopStructure *, GallopPlace);
 PETSC_INTERN PetscErrorCode MatGallopShare(Mat_Gallop *, Mat_Gallop *);
 PETSC_INTERN void           MatGallopStatisticsAdd(MatGallopStatistics *, const MatGallopStatistics *);
 PETSC_INTERN PetscErrorCode MatGallopInstall(Mat);

@@ -9,6 +9,8 @@ PetscLogEvent Gallop_MatPermute, Gallop_VecPermute;
 
 static PetscBool GallopPackageInitialized = PETSC_FALSE;
 
+static PetscViewer StatisticsViewer = NULL; /* of -gallop_statistics */
+
 /*@
   GallopGetVersion - Gets the version of the Gallop library that runs, as text
 
@@ -38,6 +40,8 @@ PetscErrorCode GallopGetVersion(char version[], size_t len)
 static PetscErrorCode GallopFinalizePackage(void)
 {
   PetscFunctionBegin;
+  if (StatisticsViewer) PetscCall(GallopStatisticsView(StatisticsViewer));
+  PetscCall(PetscViewerDestroy(&StatisticsViewer));
   PetscCall(GallopTypesDestroy());
   GallopPackageInitialized = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -158,6 +162,9 @@ static PetscErrorCode ViewFromOptions(void)
 + -device_enable <lazy>          - PETSc's own: with `none` this library uses no GPU either, and its types derive from `MATAIJ`
 . -device_enable_cuda <lazy>     - PETSc's own, for CUDA alone: where it is given, `-device_enable` does not count for CUDA
 . -gallop_view viewer            - calls `GallopView()` when the library is loaded
+. -gallop_statistics viewer      - shows in `PetscFinalize()`, for each type, what `MatGallopGetStatistics()` tells of matrices that were destroyed before, summed over all processes: products, by
+                                   whom they were computed, formats and structures for products with dense matrices that were built and refreshed, and their bytes, the most that each process had
+                                   at one time
 . -gallop_warn_no_gpu <true>     - warns once, on the first process, where PETSc was configured with CUDA and the first Gallop matrix finds no GPU, so that products are computed on the host
 - -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
 
@@ -183,6 +190,7 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(GallopCheckBuild_Private(&mine, &fits));
   if (!fits) PetscFunctionReturn(PETSC_SUCCESS);
   GallopPackageInitialized = PETSC_TRUE;
+  PetscCall(PetscOptionsCreateViewer(PETSC_COMM_WORLD, NULL, NULL, "-gallop_statistics", &StatisticsViewer, NULL, NULL)); /* first: PETSc finalizes in the opposite order */
   PetscCall(PetscRegisterFinalize(GallopFinalizePackage));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-gallop_warn_no_gpu", &set)); /* it is not unused where no matrix asks for it */
   PetscCall(MatInitializePackage());

@@ -63,6 +63,19 @@ PetscErrorCode MatGallopGetContext(Mat A, Mat_Gallop **g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Counts a structure's memory, after it was made or dropped */
+void MatGallopCountBytes(GallopStructure *structure, GallopPlace place)
+{
+  const GallopFormat *format   = structure->type->format;
+  GallopInstance     *instance = &structure->instance[place];
+  GallopBytes        *bytes    = structure->bytes;
+  const PetscInt64    now      = instance->data && format->bytes ? (PetscInt64)(*format->bytes)(instance->data) : 0;
+
+  bytes->now[place] += now - instance->bytes;
+  bytes->most[place] = PetscMax(bytes->most[place], bytes->now[place]);
+  instance->bytes    = now;
+}
+
 /* Drops what was built; the next product builds again */
 PetscErrorCode MatGallopReset(GallopStructure *structure)
 {
@@ -74,6 +87,7 @@ PetscErrorCode MatGallopReset(GallopStructure *structure)
     inst->data      = NULL;
     inst->toolarge  = PETSC_FALSE;
     inst->key.owner = NULL;
+    MatGallopCountBytes(structure, (GallopPlace)p);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -121,6 +135,8 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
 
   PetscFunctionBegin;
   if (g->past) MatGallopStatisticsAdd(&g->past->stats, &g->stats);
+  MatGallopStatisticsAdd(&g->type->totals.stats, &g->stats);
+  g->type->totals.matrices--;
   PetscCall(LeavePast(g));
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
     PetscCall(MatGallopReset(&g->structure[s]));
@@ -267,6 +283,7 @@ static PetscErrorCode StructuresCreate(Mat_Gallop *g)
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
     const GallopFormat *table = g->structure[s].type->format;
 
+    g->structure[s].bytes = &g->type->totals.bytes[s];
     PetscCall(PetscMalloc(PetscMax(table->options_size, 1), &g->structure[s].options));
     PetscCall((*table->options_default)(g->structure[s].options));
   }
@@ -299,6 +316,7 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
     g->type  = type;
     g->build = GALLOP_BUILD_FIRST;
     PetscCall(StructuresCreate(g));
+    type->totals.matrices++;
     PetscCall(PetscObjectContainerCompose((PetscObject)A, GALLOP_CONTEXT, g, ContextDestroy));
   }
   g->mpi          = mpi;

@@ -47,6 +47,7 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopPlace place, PetscBool 
   if (inst->data && (key->owner != A || key->nonzerostate != A->nonzerostate)) {
     PetscCall((*GallopWork(g->type->format, place)->destroy)(&inst->data));
     inst->data = NULL;
+    MatGallopCountBytes(&g->structure[GALLOP_FORMAT], place);
   }
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
   cost  = Cost(i[A->rmap->n], (PetscBool)(inst->data != NULL));

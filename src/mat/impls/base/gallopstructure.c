@@ -128,6 +128,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
       PetscCall(MatGallopWarnTooLarge(A, g, kind, place, PetscNot(access.fits)));
     }
   }
+  MatGallopCountBytes(structure, place);
   *key  = now;
   *data = inst->data;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -157,3 +157,57 @@ PetscErrorCode MatGallopGetStatistics(Mat A, MatGallopStatistics *statistics)
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* A line of GallopStatisticsView(), if there is something to say; *head: the line above the first one is still to come */
+static PetscErrorCode ViewTotals(const char name[], const PetscInt64 counts[5], const GallopBytes *bytes, PetscBool *head, PetscViewer viewer)
+{
+  PetscInt64 all = 0;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 5; k++) all += counts[k];
+  if (!all) PetscFunctionReturn(PETSC_SUCCESS);
+  if (*head) PetscCall(PetscViewerASCIIPrintf(viewer, "%-20s %12s %12s %12s %12s %12s %16s %16s\n", "products", "on the GPU", "on the host", "by AIJ", "builds", "refreshes", "bytes on the GPU", "on the host"));
+  *head = PETSC_FALSE;
+  PetscCall(PetscViewerASCIIPrintf(viewer, "%-20s", name));
+  PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_FALSE));
+  for (int k = 0; k < 5; k++) PetscCall(PetscViewerASCIIPrintf(viewer, " %12" PetscInt64_FMT, counts[k]));
+  PetscCall(PetscViewerASCIIPrintf(viewer, " %16" PetscInt64_FMT " %16" PetscInt64_FMT "\n", bytes->most[GALLOP_DEVICE], bytes->most[GALLOP_HOST]));
+  PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  GallopStatisticsView - Shows what the matrices of each type that are gone have done, summed over the processes of the viewer, for -gallop_statistics
+
+  The bytes are the most that each process had at one time.
+*/
+PetscErrorCode GallopStatisticsView(PetscViewer viewer)
+{
+  MPI_Comm    comm = PetscObjectComm((PetscObject)viewer);
+  PetscMPIInt size;
+  GallopType  list;
+  PetscBool   ascii, head = PETSC_TRUE, left = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (!ascii) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(GallopTypeGetList(&list));
+  PetscCall(PetscViewerASCIIPrintf(viewer, "Gallop statistics, summed over processes: %d\n", size));
+  PetscCall(PetscViewerASCIIPushTab(viewer));
+  for (GallopType type = list; type; type = type->next) {
+    GallopTotals sum = type->totals;
+    char         name[64];
+
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &sum, sizeof(sum) / sizeof(PetscInt64), MPIU_INT64, MPI_SUM, comm));
+    PetscCall(ViewTotals(type->root, (PetscInt64[]){sum.stats.products_device, sum.stats.products_host, sum.stats.fallbacks, sum.stats.builds, sum.stats.refreshes}, &sum.bytes[GALLOP_FORMAT], &head, viewer));
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, dense", type->root));
+    PetscCall(ViewTotals(name, (PetscInt64[]){sum.stats.dense_products_device, sum.stats.dense_products_host, sum.stats.dense_fallbacks, sum.stats.dense_builds, sum.stats.dense_refreshes}, &sum.bytes[GALLOP_TILEDSPMM], &head, viewer));
+    if (sum.matrices) left = PETSC_TRUE;
+  }
+  if (head) PetscCall(PetscViewerASCIIPrintf(viewer, "no product of a Gallop matrix\n"));
+  if (left) PetscCall(PetscViewerASCIIPrintf(viewer, "Matrices that were not destroyed before PetscFinalize() are not counted\n"));
+  PetscCall(PetscViewerASCIIPopTab(viewer));
+  PetscCall(PetscViewerFlush(viewer));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -210,6 +210,11 @@ static PetscBool CSROverlapStreams(const void *data)
   return (PetscBool)(!GetPlace((const CSROverlap *)data, &place) && place.streamed);
 }
 
+static PetscCount CSROverlapGetBytes(const void *data)
+{
+  return (PetscCount)((const CSROverlap *)data)->bytes;
+}
+
 const GallopFormat GallopFormat_CSROVERLAP = {
   .name              = MATCSROVERLAP,
   .ucname            = "CSROVERLAP",
@@ -226,4 +231,5 @@ const GallopFormat GallopFormat_CSROVERLAP = {
   .figures           = CSROverlapFigures,
   .view              = CSROverlapView,
   .view_detail       = CSROverlapViewDetail,
+  .bytes             = CSROverlapGetBytes,
 };

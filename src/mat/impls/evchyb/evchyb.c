@@ -395,6 +395,11 @@ static PetscErrorCode EVCHYBViewDetail(const void *data, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscCount EVCHYBGetBytes(const void *data)
+{
+  return (PetscCount)((const EVCHYB *)data)->bytes;
+}
+
 const GallopFormat GallopFormat_EVCHYB = {
   .name            = MATEVCHYB,
   .ucname          = "EVCHYB",
@@ -411,4 +416,5 @@ const GallopFormat GallopFormat_EVCHYB = {
   .figures         = EVCHYBFigures,
   .view            = EVCHYBView,
   .view_detail     = EVCHYBViewDetail,
+  .bytes           = EVCHYBGetBytes,
 };

@@ -139,6 +139,11 @@ static PetscErrorCode FastLoadViewDetail(const void *data, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscCount FastLoadGetBytes(const void *data)
+{
+  return (PetscCount)((const FastLoad *)data)->bytes;
+}
+
 const GallopFormat GallopFormat_FASTLOAD = {
   .name            = MATFASTLOAD,
   .ucname          = "FASTLOAD",
@@ -153,4 +158,5 @@ const GallopFormat GallopFormat_FASTLOAD = {
   .figures         = FastLoadFigures,
   .view            = FastLoadView,
   .view_detail     = FastLoadViewDetail,
+  .bytes           = FastLoadGetBytes,
 };

@@ -131,6 +131,11 @@ static PetscErrorCode HBPViewDetail(const void *data, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscCount HBPGetBytes(const void *data)
+{
+  return (PetscCount)((const HBP *)data)->bytes;
+}
+
 const GallopFormat GallopFormat_HBP = {
   .name            = MATHBP,
   .ucname          = "HBP",
@@ -145,4 +150,5 @@ const GallopFormat GallopFormat_HBP = {
   .figures         = HBPFigures,
   .view            = HBPView,
   .view_detail     = HBPViewDetail,
+  .bytes           = HBPGetBytes,
 };

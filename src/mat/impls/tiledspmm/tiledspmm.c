@@ -182,6 +182,11 @@ static PetscErrorCode TiledSpMMViewDetail(const void *data, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscCount TiledSpMMGetBytes(const void *data)
+{
+  return (PetscCount)((const TiledSpMM *)data)->bytes;
+}
+
 const GallopFormat GallopFormat_TILEDSPMM = {
   .name            = "tiledspmm",
   .ucname          = "TILEDSPMM",
@@ -194,6 +199,7 @@ const GallopFormat GallopFormat_TILEDSPMM = {
   .figures         = TiledSpMMFigures,
   .view            = TiledSpMMView,
   .view_detail     = TiledSpMMViewDetail,
+  .bytes           = TiledSpMMGetBytes,
 };
 
 const GallopDenseWork GallopDense_TILEDSPMM = {TiledSpMMWantsDense, TiledSpMMApplyDense_Host, PetscDefined(HAVE_CUDA) ? TiledSpMMApplyDense_Device : NULL};
