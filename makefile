@@ -48,7 +48,8 @@ SHELL := /bin/bash
 
 build   := build/$(petsc_name)
 library := $(build)/lib/libgallop.so
-c_sources    := $(sort $(shell find src -name '*.c'))
+program := $(build)/bin/gallop-info
+c_sources    := $(sort $(shell find src -name '*.c' -not -path 'src/bin/*'))
 cuda_sources := $(if $(petsc_cuda),$(sort $(shell find src -name '*.cu')))
 objects      := $(patsubst src/%,$(build)/obj/%.o,$(c_sources) $(cuda_sources))
 
@@ -61,15 +62,22 @@ compile_cuda = $(CUDAC) $(filter-out -std=%,$(CUDAC_FLAGS)) -std=c++17 --compile
 # nodelete: PETSc closes what it loaded at the end, when CUDA still refers to the kernels in it
 link_library = $(PCC_LINKER) -shared -Wl,-soname,libgallop.so -Wl,-z,nodelete -Wl,-z,defs -Wl,--as-needed $(LDFLAGS)
 
-all: $(library)
+all: $(library) $(program)
 	@echo "Gallop for $(petsc_description):"
 	@echo "  $(abspath $(library))"
 	@echo "Use it in any program linked to that PETSc: -dll_append $(abspath $(library)) -mat_type evchyb"
+	@echo "What it has to work with, and whether its products are right here: $(abspath $(program))"
 
 $(library): $(objects) $(build)/link.txt
 	@mkdir -p $(@D)
 	@echo "  LINK $@"
 	@$(link_library) -o $@ $(objects) $(PETSC_LIB)
+
+# it finds the library beside itself, in the build folder and where it is installed
+$(program): src/bin/gallop-info.c $(build)/compile.txt | $(library)
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(compile_c) -MMD -MP -MF $@.d -o $@ $< $(LDFLAGS) -L$(build)/lib '-Wl,-rpath,$$ORIGIN/../lib' -lgallop $(PETSC_LIB)
 
 $(build)/obj/%.c.o: src/%.c $(build)/compile.txt
 	@mkdir -p $(@D)
@@ -106,7 +114,7 @@ $(eval $(call remember,$(build)/commit.txt,$$(commit)))
 $(build)/obj/sys/commit.c.o: $(build)/commit.txt
 $(build)/obj/sys/commit.c.o: private compile_c += $(if $(commit),-DGALLOP_COMMIT='"$(commit)"')
 
--include $(objects:.o=.d)
+-include $(objects:.o=.d) $(program).d
 
 # ---- tests --------------------------------------------------------------------------------------------------
 
@@ -272,7 +280,8 @@ petsc4py:
 # ---- install ------------------------------------------------------------------------------------------------
 
 install: all
-	install -d $(target)/lib/pkgconfig $(target)/include
+	install -d $(target)/bin $(target)/lib/pkgconfig $(target)/include
+	install -m 755 $(program) $(target)/bin/gallop-info
 	install -m 755 $(library) $(target)/lib/libgallop.so
 	install -m 644 include/petscgallop.h $(target)/include/petscgallop.h
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(version)|' config/gallop.pc.in >$(target)/lib/pkgconfig/gallop.pc
@@ -282,7 +291,7 @@ endif
 # ---- a release: what git has, in one file; and what takes an installed library away. They need no PETSc. ----
 
 uninstall:
-	rm -f $(target)/lib/libgallop.so $(target)/include/petscgallop.h $(target)/lib/pkgconfig/gallop.pc
+	rm -f $(target)/bin/gallop-info $(target)/lib/libgallop.so $(target)/include/petscgallop.h $(target)/lib/pkgconfig/gallop.pc
 
 dist:
 	@mkdir -p build
