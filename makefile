@@ -157,8 +157,7 @@ check: all
 	@mkdir -p $(testdir)
 	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
 	@if grep -qw examples-solve_python $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
-	@$(share_jobs)$(test_env); $(harness) test 2>&1 | grep --line-buffered -v '^Using MAKEFLAGS' | tee $(testdir)/output.txt; \
-	  config/test-summary $(testdir)
+	@$(share_jobs)$(test_env); $(harness) test 2>&1 | config/test-summary $(testdir)
 
 conformance: all
 	@test -x tests/conformance/run || { echo "make conformance: tests/conformance/run is missing, so nothing was tested" >&2; exit 1; }
