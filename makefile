@@ -199,12 +199,9 @@ evchybparts_objects := $(patsubst %,$(build)/benchmarks/%.o,evchybparts.cu bench
 bench_instead := $(firstword $(filter -setup -first,$(BENCHFLAGS)))# of products
 bench_output  := $(build)/benchmarks/$(BENCH)$(if $(bench_instead),$(bench_instead).txt,.tsv)
 bench_json    := $(build)/benchmarks/$(BENCH)$(bench_instead).json
-bench_table   := python3 benchmarks/results/table.py $(if $(bench_instead),-$(bench_instead),$(if $(filter -k,$(BENCHFLAGS)),--dense)) $(bench_output)
 
 bench: bench-program
-	@$(run_env); status=0; \
-	  benchmarks/bench.py --program $(bench_program) --set $(BENCH) --output $(bench_output) --json $(bench_json) $(MATRICES) -- $(BENCHFLAGS) || status=1; \
-	  if [ "$$GALLOP_GPUS" != 0 ]; then $(if $(filter -first,$(bench_instead)),:,$(bench_table)); fi; exit $$status
+	@$(run_env); benchmarks/bench.py --program $(bench_program) --set $(BENCH) --output $(bench_output) --json $(bench_json) $(MATRICES) -- $(BENCHFLAGS)
 
 bench-program: $(bench_program)
 
@@ -330,7 +327,7 @@ help:
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
-	@echo "make bench         time products beside PETSc's and cuSPARSE's; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
+	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type and with evchyb; BENCH=full, BENCHFLAGS= options of the solves"
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"

@@ -5,13 +5,14 @@
 usage: bench.py --program PATH [--set quick|full] [--output FILE.tsv] [--json FILE.json] [--timeout SECONDS] [MATRIX ...] [-- OPTION ...]
 
 MATRIX is the name of a generated matrix or a file (.mtx, .mtx.gz, .bin), timed after those of the set. What follows -- goes to
-the program, before it -raw unless -setup or -first is given. What the program prints, one header for all, is printed and goes to
-FILE.tsv. A case, a matrix with one type, that crashes or takes longer than --timeout (300) leaves a line "# FAILED matrix what k
+the program, before it -raw unless -setup or -first is given. What the program prints, one header for all, goes to FILE.tsv,
+without --output to stdout; a summary is printed at the end. A case, a matrix with one type, that crashes or takes longer than --timeout (300) leaves a line "# FAILED matrix what k
 reason" or "# TIMEOUT matrix what k reason", a wrong result one that begins with "# WRONG"; the program goes on behind it. Any of
 them makes the exit status 1, and so does a run that timed nothing. FILE.json is one document: machine, driver, versions, commit, options, and the cases with a status:
 ok, wrong, failed or timeout.
 """
 import argparse
+import contextlib
 import json
 import math
 import queue
@@ -22,6 +23,9 @@ import sys
 import threading
 import time
 from pathlib import Path
+
+from cases import summary
+from terminal import Progress, clock
 
 QUICK = ["star7_100", "box27_50", "elast27b3_24", "star5_1000", "band9506_79", "kron16", "web1M_3.1", "circuit500k_4_2_200k",
          "uniform1M_8", "longrows50k_.02_2700_9", "lp100k_300k_4"]
@@ -228,27 +232,24 @@ def document(readers, options, seconds):
             "cases": [case for reader in readers for case in reader.cases()]}
 
 
-def show(text):
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
-
-
-def run(program, matrices, options, timeout=300, outputs=(), announce=show, save=lambda result: None):
+def run(program, matrices, options, timeout=300, outputs=(), title="timing", save=lambda result: None):
     """Time all cases of all matrices, and print each one's lines to the outputs. The document that goes to JSON, saved after each matrix."""
     check_labels(matrices)
     readers, headed, begin = [], False, time.monotonic()
-    for k, matrix in enumerate(matrices):
-        spent = time.monotonic() - begin
-        before = f"{k + 1} of {len(matrices)}: {label(matrix)}" + (f", about {spent / k * (len(matrices) - k):.0f} s left" if k else "")
-        announce(before)
-        reader = measure(program, matrix, options, timeout, lambda case, before=before: announce(f"{before}; {case}"))
-        announce("")
-        readers.append(reader)
-        for line in (reader.header if reader.columns and not headed else []) + list(reader.text()):
-            for file in outputs:
-                print(line, file=file, flush=True)
-        headed = headed or reader.columns is not None
-        save(document(readers, options, time.monotonic() - begin))
+    with Progress(title, "matrices", len(matrices)) as progress:
+        for matrix in matrices:
+            def announce(case, name=label(matrix)):
+                progress.detail = f"{name} {case}"
+
+            announce("")
+            reader = measure(program, matrix, options, timeout, announce)
+            readers.append(reader)
+            progress.done += 1
+            for line in (reader.header if reader.columns and not headed else []) + list(reader.text()):
+                for file in outputs:
+                    progress.say(line, file)
+            headed = headed or reader.columns is not None
+            save(document(readers, options, time.monotonic() - begin))
     return document(readers, options, time.monotonic() - begin)
 
 
@@ -266,16 +267,26 @@ def main():
     chosen = parser.parse_args(arguments)
     matrices = (chosen.matrices if not chosen.set else (QUICK if chosen.set == "quick" else FULL) + chosen.matrices) or QUICK
     options = ([] if {"-setup", "-first"} & set(options) else ["-raw"]) + options
-    outputs = [sys.stdout] + ([open(chosen.output, "w")] if chosen.output else [])
 
     def save(result):
         if chosen.json:
             Path(chosen.json).write_text(json.dumps(result, indent=1) + "\n")
 
-    result = run(chosen.program, matrices, options, chosen.timeout, outputs, save=save)
+    def say(text):
+        print(text, file=sys.stdout if chosen.output else sys.stderr, flush=True)
+
+    kept = [name for name in (chosen.output, chosen.json) if name]
+    say(f"Timing {len(matrices)} matrices, one after the other" + (f"; the numbers go to {' and '.join(kept)}" if kept else "")
+        + ". The time left is told as if all matrices took equally long.")
+    with open(chosen.output, "w") if chosen.output else contextlib.nullcontext(sys.stdout) as output:
+        result = run(chosen.program, matrices, options, chosen.timeout, [output], save=save)
     bad = [case for case in result["cases"] if case["status"] != "ok"]
-    print(f"{len(result['cases']) - len(bad)} of {len(result['cases'])} cases of {len(matrices)} matrices timed in {result['seconds']:.0f} s"
-          + "".join(f"; {name}" for name in (chosen.output, chosen.json) if name), file=sys.stderr)
+    say("\n".join(summary(result)))
+    say(f"\n{len(result['cases']) - len(bad)} of {len(result['cases'])} cases of {len(matrices)} matrices timed in {clock(result['seconds'])}"
+        + "".join(f"; {name}" for name in kept))
+    if chosen.json and len(bad) < len(result["cases"]):
+        say("Next:" + (f"\n  make report REPORT={chosen.json}    # pictures" if "-first" not in options else "")
+            + "\n  make bench MATRICES=\"dir/*.mtx.gz\"    # your own matrices, too")
     return 1 if bad or not result["cases"] else 0
 
 

@@ -13,6 +13,11 @@ import argparse
 import math
 import subprocess
 import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "config"))
+from terminal import Progress
 
 SIZES = [1, 2, 4, 8, 16, 32]
 LENGTHS = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256]
@@ -38,15 +43,15 @@ def command(program, entries, lengths, options):
 def measure(words):
     """Times by mean row length: a list, one for each vector size; and the header's lines."""
     times, header = {}, []
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+    with Progress("vector sizes", "matrices", words[words.index("-generate") + 1].count(",") + 1) as progress, \
+            subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             fields = line.split()
             if line.startswith("#"):
                 header += [] if line.startswith("# matrix\t") else [line.strip()]
             else:
                 times.setdefault(int(fields[3]) / int(fields[1]), []).append(float(fields[8]))  # with L2 flushed
-            if sys.stderr.isatty():
-                print(f"\r{len(times)} matrices", end="", file=sys.stderr, flush=True)
+            progress.done = max(len(times) - 1, 0)  # the last one is going on
     if process.returncode:
         sys.exit(f"csroverlap-tune.py: {words[0]} failed with exit status {process.returncode}")
     return times, header
@@ -90,7 +95,7 @@ def main():
         fastest = SIZES[min(range(len(SIZES)), key=lambda k: times[length][k])]
         lines.append("\t".join([f"{length:.2f}"] + [f"{time:.1f}" for time in times[length]] + [str(fastest)]))
     lines.append("-mat_csroverlap_switch_points " + ",".join(f"{point:.3g}" for point in switch_points(times)))
-    print("\r" + "\n".join(lines))
+    print("\n".join(lines))
     if chosen.output:
         with open(chosen.output, "w") as output:
             output.write("\n".join(lines) + "\n")

@@ -2,7 +2,6 @@
 """Runs the benchmark's programs for papers.py and keeps what they say: cases, tables, and what figures show."""
 import csv
 import json
-import math
 import os
 import re
 import signal
@@ -13,77 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import bench
-
-LARGE = 1000000  # nonzeros from which products are timed with L2 flushed
-
-# ---- numbers ---------------------------------------------------------------------------------------------------------
-
-
-def mean(values):
-    values = [value for value in values if value and value > 0]
-    return math.exp(sum(map(math.log, values)) / len(values)) if values else None
-
-
-def product_us(case):
-    return case["cold_us"] if case["nnz"] >= LARGE else case["warm_us"]
-
-
-def is_baseline(what, gpu):
-    """Whether a case is of what the types are compared with: cuSPARSE by PETSc or called directly, on the host PETSc's aij."""
-    return bool(re.match(r"(seq)?aijcusparse(?![a-z])|raw_" if gpu else r"(seq)?aij(?![a-z])", what))
-
-
-def gflops(case, time_us=None, k=1):
-    return 2e-3 * case["nnz"] * k / (time_us or product_us(case))
-
-
-def viewed(case, pattern):
-    """The numbers in the line of a case's view that fits, or Nones."""
-    for line in case.get("view", []):
-        found = re.search(pattern, line)
-        if found:
-            return [float(text) for text in found.groups()]
-    return [None] * re.compile(pattern).groups
-
-
-def short(cell, none="-", digits=4):
-    """A cell of a table as text: whole numbers and those of four digits and more whole, others with as many digits."""
-    if cell is None:
-        return none
-    if isinstance(cell, float):
-        return f"{cell:.0f}" if cell.is_integer() or abs(cell) >= 1000 else f"{cell:.{digits}g}"
-    return str(cell)
-
-
-class Cases:
-    """Cases that went well, by matrix and type."""
-
-    def __init__(self, cases, gpu):
-        self.by, self.order, self.gpu = {}, [], gpu
-        for case in cases:
-            if case["status"] == "ok":
-                self.by[case["matrix"], case["what"], case.get("k")] = case
-                if case["matrix"] not in self.order:
-                    self.order.append(case["matrix"])
-
-    def get(self, matrix, what, k=None):
-        found = [case for (name, other, columns), case in self.by.items() if name == matrix and other == what and k in (None, columns)]
-        return found[0] if found else None
-
-    def time(self, matrix, what, k=None):
-        case = self.get(matrix, what, k)
-        return product_us(case) if case else None
-
-    def best(self, matrix, k=None):
-        """The fastest of what is compared with: its time and its name."""
-        times = [(product_us(case), what) for (name, what, columns), case in self.by.items()
-                 if name == matrix and k in (None, columns) and is_baseline(what, self.gpu)]
-        return min(times) if times else (None, None)
-
-    def speedup(self, matrix, what, k=None):
-        best, mine = self.best(matrix, k)[0], self.time(matrix, what, k)
-        return best / mine if best and mine else None
-
+from cases import Cases, short
+from terminal import Progress
 
 # ---- running ---------------------------------------------------------------------------------------------------------
 
@@ -94,7 +24,7 @@ class Lab:
     def __init__(self, chosen, title):
         self.chosen, self.title, self.folder, self.quick = chosen, title, Path(chosen.output), chosen.quick
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.matrices = chosen.matrices
+        self.matrices, self.shown = chosen.matrices, None  # the line on progress
         bench.check_labels(self.matrices)
         self.tables, self.figures, self.missing, self.bad, self.complete = [], [], [], 0, False
         probe = bench.document([bench.measure(self.path("gallopbench"), "star5_8", ["-types", "aij", "-min_ms", "1"], chosen.timeout)], [], 0)
@@ -145,8 +75,19 @@ class Lab:
     def path(self, program):
         return str(Path(self.chosen.programs) / program)
 
+    def progress(self, name, unit="", total=0):
+        self.shown = Progress(f"{self.chosen.paper}, {name}", unit, total)
+        return self.shown
+
+    def steps(self, name, unit, items):
+        """Gives the items, with progress while a loop works on them."""
+        with self.progress(name, unit, len(items)) as progress:
+            for item in items:
+                yield item
+                progress.done += 1
+
     def say(self, text):
-        print(text, flush=True)
+        (self.shown.say if self.shown else print)(text)
 
     def lacks(self, what, why):
         self.missing.append({"what": what, "why": why})
@@ -186,7 +127,8 @@ class Lab:
         options = (["-raw"] if raw else []) + ["-types", ",".join(types)] + self.short + list(options)
         matrices = matrices or self.matrices
         before, left = self.resumed(name, options, matrices)
-        document = bench.run(self.path("gallopbench"), left, options, self.chosen.timeout, [lines], save=lambda part: self.note(name, self.merged(before, part, matrices)))
+        document = bench.run(self.path("gallopbench"), left, options, self.chosen.timeout, [lines], f"{self.chosen.paper}, {name}",
+                             lambda part: self.note(name, self.merged(before, part, matrices)))
         return self.keep(name, self.merged(before, document, matrices), lines, bool(before))
 
     def program(self, name, program, options=(), at_once=1):
@@ -195,7 +137,7 @@ class Lab:
         before, left = self.resumed(name, options, self.matrices)
 
         def measure(matrix):
-            bench.show(f"{name}: {bench.label(matrix)}")
+            progress.detail = bench.label(matrix)
             return bench.measure(self.path(program), matrix, options, self.chosen.timeout, announce=False)
 
         def cases_of(readers):
@@ -206,11 +148,11 @@ class Lab:
             return self.merged(before, document, self.matrices)
 
         readers = []
-        with ThreadPoolExecutor(at_once) as pool:
+        with self.progress(name, "matrices", len(left)) as progress, ThreadPoolExecutor(at_once) as pool:
             for reader in pool.map(measure, left):
                 readers.append(reader)
+                progress.done += 1
                 self.note(name, cases_of(readers))
-        bench.show("")
         return self.keep(name, cases_of(readers), [line for reader in readers for line in list(reader.header) + list(reader.text())], bool(before))
 
     def views(self, name, types, options, view):

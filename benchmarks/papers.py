@@ -28,7 +28,8 @@ import sys
 from pathlib import Path
 
 import bench
-from lab import Cases, Lab, events, finish, gflops, mean, product_us, ratio, viewed
+from cases import Cases, gflops, mean, product_us, viewed
+from lab import Lab, events, finish, ratio
 
 TITLES = {
     "evchyb": "A hybrid format for better performance of sparse matrix-vector multiplication on a GPU",
@@ -182,7 +183,7 @@ def volumes(lab):
                   "there is no profiler, ncu; --ncu names one. The bounds below need none")
         return {}
     found = {}
-    for matrix in lab.matrices:
+    for matrix in lab.steps("Figure 10", "matrices", lab.matrices):
         command = [
             ncu, "--csv", "--print-units", "base", "--metrics", "dram__bytes_read.sum", "--kernel-name",
             "regex:SpMV_EVCHYB_adaptive",
@@ -263,9 +264,8 @@ def bratu(lab):
     ways = [("aijcusparse" if lab.gpu else "aij", []), ("evchyb", PLAIN), ("evchyb permuted", PLAIN + PERMUTED), ("evchyb packed", ["-mat_evchyb_storage", "packed"])]
     rows = []
     for number in ranks:
-        for way, options in ways:
+        for way, options in lab.steps(f"Figure 16, {number} rank{'s' if number > 1 else ''}", "runs", ways):
             mat_type = way.split()[0]  # by -mat_type: ex14 itself sets the DM's type, to aij
-            bench.show(f"Bratu {side}^3, {way} on {number} ranks")
             log = lab.folder.resolve() / f"bratu-{way.replace(' ', '-')}-{number}.csv"
             log.unlink(missing_ok=True)
             command = (shlex.split(lab.chosen.mpiexec) + ["-n", str(number), lab.chosen.ex14] +
@@ -280,8 +280,6 @@ def bratu(lab):
                 lab.bad += 1
                 lab.lacks(f"{title}: {way} on {number} ranks", str(error))
                 continue
-            finally:
-                bench.show("")
             if done.returncode or "DIVERGED" in done.stdout or not log.exists():
                 lab.bad += 1
                 lab.lacks(f"{title}: {way} on {number} ranks",
@@ -366,7 +364,8 @@ def tune(lab):
     ]
     command += ["--entries", "2000000", "--lengths", "2,4,8,16,32,64,128,256"] if lab.quick else []
     try:
-        done = finish(command + ["--"] + lab.short, 4 * lab.chosen.timeout)
+        with lab.progress("Table 2"):
+            done = finish(command + ["--"] + lab.short, 4 * lab.chosen.timeout)
     except subprocess.TimeoutExpired:
         lab.bad += 1
         return lab.lacks("Table 2", f"csroverlap-tune.py did not end in {4 * lab.chosen.timeout:g} s")

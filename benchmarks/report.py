@@ -19,8 +19,8 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True
 from matplotlib.ticker import LogLocator, NullFormatter
-from lab import LARGE, is_baseline, product_us
-from lab import short as cell
+from cases import LARGE, is_baseline, product_us
+from cases import short as cell
 from plots import BLACK, CYCLE, MARKERS, bars, name_points, plt, profile, save, style
 
 MOST_BARS = 45  # of one picture

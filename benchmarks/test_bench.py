@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Test what bench.py makes of a program that crashes, hangs or errs: by a program that does so when it is asked to. Runs test_papers.py, too.
+"""Test what bench.py makes of a program that crashes, hangs or errs, by a program that does so when it is asked to; its summary, and
+the line on progress. Runs test_papers.py, too.
 
 The last line says how many tests passed and failed, as config/test-summary does. Needs no GPU and no PETSc, and
 matplotlib only for the test of pictures.
@@ -8,14 +9,18 @@ matplotlib only for the test of pictures.
 import contextlib
 import io
 import json
+import os
 import stat
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
 import bench
+import cases
+import terminal
 import test_papers
 
 COLUMNS = "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\twarm_min\twarm_max\tcold_min\tcold_max"
@@ -80,6 +85,7 @@ class BenchTest(unittest.TestCase):
         arguments = ["bench.py", "--program", str(self.program), "--timeout", timeout, "--output", str(tsv), "--json", str(document), *words]
         with mock.patch.object(sys, "argv", arguments), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             status = bench.main()
+            self.printed = sys.stdout.getvalue()
         return status, tsv.read_text().splitlines(), json.loads(document.read_text())
 
     def statuses(self, document, matrix):
@@ -180,8 +186,130 @@ class BenchTest(unittest.TestCase):
         _, _, document = self.bench("good", "--", "-setup")
         self.assertEqual(document["options"], ["-setup"])
 
+    def test_numbers_go_to_the_file(self):
+        self.bench("good")
+        self.assertNotIn("\t", self.printed)
+        self.assertIn("Timing 1 matrices", self.printed)
+        self.assertIn(f"make report REPORT={self.folder / 'out.json'}", self.printed)
+
+    def test_failures_are_told(self):
+        self.bench("crash", "wrong")
+        self.assertIn("failed: crash two: killed by SIGSEGV", self.printed)
+        self.assertIn("wrong: wrong two: WRONG wrong two: error nan", self.printed)
+        self.assertIn("4 of 6 cases of 2 matrices timed", self.printed)
+
+    def test_nothing_to_report(self):
+        self.bench("none")
+        self.assertNotIn("make report", self.printed)
+
     def test_names_of_files(self):
         self.assertEqual([bench.label(name) for name in ("a/b.mtx.gz", "b.bin", "short=star7_20", "kron10")], ["b", "b", "short", "kron10"])
+
+
+def document(times, gpu=True, options=(), **columns):
+    """Times of warm products by matrix and type."""
+    return {"gpu": gpu, "machine": "a machine", "options": list(options), "cases": [
+        {"status": "ok", "matrix": matrix, "what": what, "nnz": 5000, "k": 1, "warm_us": time, "cold_us": 1e6, **columns}
+        for (matrix, what), time in times.items()]}
+
+
+class SummaryTest(unittest.TestCase):
+
+    def words(self, lines):
+        """The words of each line of the table, by its first."""
+        return {line.split()[0]: line.split()[1:] for line in lines if line.strip()}
+
+    def test_one_type(self):
+        times = {("a", "aijcusparse"): 9.0, ("a", "raw_csr_alg1"): 8.0, ("a", "evchyb"): 2.0, ("b", "raw_csr_alg1"): 3.0, ("b", "evchyb"): 3.0, ("b", "sellcuda"): 1.0}
+        rows = self.words(cases.summary(document(times)))
+        self.assertEqual(rows["matrix"], "nonzeros (M) best cuSPARSE (µs) evchyb (µs) speedup".split())
+        self.assertEqual(rows["a"], ["0.01", "8.0", "2.0", "4.00"])
+        self.assertEqual(rows["b"], ["0.01", "3.0", "3.0", "1.00"])
+        self.assertEqual(rows["geometric"], ["mean", "2.00"])
+        lines = [line.split() for line in cases.summary(document(times))]
+        self.assertIn(["worst", "1.00"], lines)
+        self.assertIn(["worst", "matrix", "b"], lines)
+
+    def test_several_types(self):
+        rows = self.words(cases.summary(document({("a", "aijcusparse"): 8.0, ("a", "evchyb"): 4.0, ("a", "hbp"): 2.0, ("b", "aijcusparse"): 8.0, ("b", "evchyb"): 8.0})))
+        self.assertEqual(rows["a"], ["0.01", "8.0", "2.0", "hbp", "2.00", "4.00"])
+        self.assertEqual(rows["b"], ["0.01", "8.0", "8.0", "evchyb", "1.00", "-"])
+        self.assertEqual(rows["geometric"], ["mean", "1.41", "4.00"])
+
+    def test_without_gpu(self):
+        lines = cases.summary(document({("a", "aij"): 8.0, ("a", "evchyb"): 4.0}, gpu=False))
+        self.assertEqual(self.words(lines)["a"], ["0.01", "8.0", "4.0", "2.00"])
+        self.assertIn("These times say nothing about those of a GPU.", lines[-1])
+
+    def test_without_what_it_is_compared_with(self):
+        rows = self.words(cases.summary(document({("a", "evchyb"): 4.0})))
+        self.assertEqual(rows["a"], ["0.01", "-", "4.0", "-"])
+        self.assertNotIn("geometric", rows)
+
+    def test_builds(self):
+        columns = {"product_us": 5.0, "build_us": 20.0, "build/product": 4.0, "refresh_us": 10.0, "refresh/product": 2.0}
+        rows = self.words(cases.summary(document({("a", "evchyb"): 1.0, ("b", "raw_csr_alg1"): 1.0}, options=["-setup"], **columns)))
+        self.assertEqual(rows["a"], ["evchyb", "5.0", "20.0", "4.0", "10.0", "2.0"])
+        self.assertNotIn("b", rows)
+
+    def test_first_products(self):
+        rows = self.words(cases.summary(document({("a", "csroverlap"): 1.0}, options=["-first"], **{"copy_ms": 2.0, "first_ms": 1.9, "first/copy": 0.95})))
+        self.assertEqual(rows["a"], ["csroverlap", "2", "1.9", "0.95"])
+
+    def test_remarks(self):
+        told = document({("a", "aij"): 8.0, ("a", "evchyb"): 4.0})
+        told["cases"][1]["remarks"] = ["# a evchyb: 12 products were the parent type's"]
+        self.assertEqual(cases.summary(told)[0], "a evchyb: 12 products were the parent type's")
+
+
+class Terminal(io.StringIO):
+
+    def isatty(self):
+        return True
+
+
+class ProgressTest(unittest.TestCase):
+
+    def text(self, seconds, done=0, **more):
+        progress = terminal.Progress("work", **more)
+        progress.done = done
+        with mock.patch.object(terminal.time, "monotonic", return_value=progress.start + seconds):
+            return progress.text()
+
+    def test_time_left(self):
+        self.assertEqual(self.text(20, 1, unit="files", total=4), "gallop: work: 1 of 4 files, 0:20, about 1:00 left")
+        self.assertEqual(self.text(3600, unit="files", done_of=lambda: (2, 6)), "gallop: work: 2 of 6 files, 1:00:00, about 2:00:00 left")
+
+    def test_nothing_known(self):
+        self.assertEqual(self.text(20, unit="files", total=4), "gallop: work: 0 of 4 files, 0:20")
+        self.assertEqual(self.text(20), "gallop: work: 0:20")
+
+    def test_as_long_as_it_took(self):
+        self.assertEqual(self.text(20, usual=60), "gallop: work: 0:20, about 0:40 left")
+        self.assertEqual(self.text(70, usual=60), "gallop: work: 1:10")
+
+    def test_file_that_is_not_there_yet(self):
+        self.assertEqual(self.text(5, unit="files", done_of=lambda: (os.stat("/nonexistent"), 1)), "gallop: work: 0:05")
+
+    def shown(self, stream):
+        """What is on stderr and on stdout of work that takes half a second."""
+        with mock.patch.object(sys, "stderr", stream), mock.patch.object(terminal, "LOG_SECONDS", 0.1), contextlib.redirect_stdout(io.StringIO()) as out:
+            with terminal.Progress("work", "files", 2) as progress:
+                time.sleep(0.25)
+                progress.say("a line that stays")
+        return stream.getvalue(), out.getvalue()
+
+    def test_log(self):
+        told, out = self.shown(io.StringIO())
+        self.assertGreaterEqual(told.count("gallop: work: 0 of 2 files, 0:00\n"), 1)
+        self.assertNotIn("\r", told)
+        self.assertEqual(out, "a line that stays\n")
+
+    def test_terminal(self):
+        told, out = self.shown(Terminal())
+        self.assertNotIn("\n", told)
+        self.assertTrue(told.endswith("\r\033[K"))  # nothing of the line stays
+        self.assertEqual(out, "a line that stays\n")
 
 
 def main():

@@ -9,7 +9,7 @@ LOG_SECONDS = 30  # between lines where they stay, as in the log of a CI job; on
 
 
 def clock(seconds):
-    minutes, seconds = divmod(int(seconds), 60)
+    minutes, seconds = divmod(round(seconds), 60)
     return f"{minutes // 60}:{minutes % 60:02d}:{seconds:02d}" if minutes >= 60 else f"{minutes}:{seconds:02d}"
 
 
@@ -38,7 +38,7 @@ class Progress:
         """Print lines that stay, to stdout unless file is given."""
         with self.lock:
             self.clear()
-            print(text, file=file or sys.stdout, flush=True)
+            print(text, file=sys.stdout if file is None else file, flush=True)
             if self.terminal and not self.ended.is_set():
                 self.draw()
 

@@ -36,7 +36,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE.parent))
-from lab import short
+from cases import short
 
 LARGE = 1000000  # nonzeros from which a matrix is timed with L2 flushed
 NEAR = 1.3  # what the model of products with dense matrices is held to
