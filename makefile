@@ -323,7 +323,7 @@ endif
 
 help:
 	@echo "make               build the library (PETSc is found or built first, as for every target but clean, dist, docs, help, plots, report and uninstall)"
-	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table"
+	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table with speedups, and what to do next"
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"

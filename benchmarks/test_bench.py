@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Test what bench.py makes of a program that crashes, hangs or errs, by a program that does so when it is asked to; its summary, and
-the line on progress. Runs test_papers.py, too.
+"""Test what bench.py makes of a program that crashes, hangs or errs, by a program that does so when it is asked to; its summary, the
+line on progress, and examples/demo. Runs test_papers.py, too.
 
 The last line says how many tests passed and failed, as config/test-summary does. Needs no GPU and no PETSc, and
 matplotlib only for the test of pictures.
 """
 import contextlib
+import importlib.machinery
+import importlib.util
 import io
 import json
 import os
@@ -310,6 +312,60 @@ class ProgressTest(unittest.TestCase):
         self.assertNotIn("\n", told)
         self.assertTrue(told.endswith("\r\033[K"))  # nothing of the line stays
         self.assertEqual(out, "a line that stays\n")
+
+
+FAKE_MPIEXEC = f"""#!{sys.executable}
+import sys
+words = sys.argv[1:]
+ours, log = "evchyb" in words, words[words.index("-log_view") + 1][1:].split(":")[0]
+lines = ["Stage Name,Event Name,Rank,Count,Time"]
+for rank in range(int(words[words.index("-n") + 1])):
+    times = [("MatMult", 10, 0.25 if ours else 0.5), ("SNESSolve", 1, 1.0 if ours else 1.5), ("KSPSolve", 1, 1.0)]
+    lines += [f"Main,{{event}},{{rank}},{{count}},{{time}}" for event, count, time in times + [("EVCHYBMult", 10, 0.2)] * (ours and "-unused" not in words)]
+open(log, "w").write("\\n".join(lines) + "\\n")
+print("Linear solve converged due to CONVERGED_RTOL iterations 42\\nNumber of SNES iterations = 3 fnorm 1e-12\\niterations 42 residual 1e-6")
+"""
+
+
+class DemoTest(unittest.TestCase):
+
+    def demo(self, *mpiexec_options, gpus="0", petsc_options=""):
+        with tempfile.TemporaryDirectory() as folder:
+            mpiexec = Path(folder, "mpiexec")
+            mpiexec.write_text(FAKE_MPIEXEC)
+            mpiexec.chmod(mpiexec.stat().st_mode | stat.S_IXUSR)
+            loader = importlib.machinery.SourceFileLoader("demo", str(Path(__file__).resolve().parent.parent / "examples" / "demo"))
+            module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+            loader.exec_module(module)
+            arguments = ["demo", "--library", "/there/libgallop.so", "--programs", folder, "--mpiexec", " ".join([str(mpiexec), *mpiexec_options])]
+            environment = {"GALLOP_GPUS": gpus, "PETSC_OPTIONS": petsc_options, "PETSC_DIR": "/petsc"}
+            out = io.StringIO()
+            with mock.patch.object(sys, "argv", arguments), mock.patch.dict(os.environ, environment), contextlib.redirect_stdout(out), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                module.main()
+            return out.getvalue()
+
+    def test_speedups(self):
+        rows = [line.split() for line in self.demo().splitlines() if line.startswith(("Bratu 40^3", "bcsstk16 "))]
+        self.assertEqual([row[-5:] for row in rows[:2]], [["0.5000", "-", "1.5000", "-", "-"], ["0.2500", "2.00", "1.0000", "1.50", "10"]])
+        self.assertEqual([row[-5:] for row in rows[4:]], [["0.5000", "-", "1.0000", "-", "-"], ["0.2500", "2.00", "1.0000", "1.00", "10"]])
+
+    def test_host(self):
+        said = self.demo()
+        self.assertTrue(said.startswith("This runs on the host, since there is no GPU, each case with PETSc's aij and with evchyb"))
+        self.assertIn("There is no GPU here, so the host was timed", said)
+        self.assertIn("./app -dll_append /there/libgallop.so -mat_type evchyb\n", said)
+
+    def test_gpu(self):
+        said = self.demo(gpus="1", petsc_options="-use_gpu_aware_mpi 0")
+        self.assertIn("each case with PETSc's aijcusparse", said)
+        self.assertNotIn("There is no GPU", said)
+        self.assertIn("./app -dll_append /there/libgallop.so -mat_type evchyb -vec_type cuda -use_gpu_aware_mpi 0\n", said)
+
+    def test_products_of_another(self):
+        with self.assertRaises(SystemExit) as stopped:
+            self.demo("-unused")
+        self.assertIn("our kernel did [0] of [10] products", str(stopped.exception))
 
 
 def main():
