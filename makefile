@@ -156,7 +156,7 @@ check: all
 	@rm -rf $(testdir)/testfiles $(testdir)/counts $(testdir)/skipped
 	@mkdir -p $(testdir)
 	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
-	@if grep -qw examples-solve_python $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
+	@if grep -qwE 'examples-solve_(python|pip)' $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
 	@$(share_jobs)$(test_env); $(harness) test 2>&1 | config/test-summary $(testdir)
 
 conformance: all

@@ -17,4 +17,9 @@
       suffix: fortran
       command: ${GALLOP_TESTS}/examples/with-fortran ${label} ${GALLOP_TESTS}/../examples/solve.F90 ${GALLOP_TESTS}/examples/compare -mat_type EVCHYBMult ${GALLOP_MPIEXEC} -n ${insize} FORTRAN -dll_append ${GALLOP_LIB} -side 40 -ksp_type cg -pc_type jacobi
 
+  test:
+    suffix: pip
+    output_file: output/empty.out
+    command: ${GALLOP_TESTS}/examples/with-python ${label} ${GALLOP_TESTS}/examples/pip ${label} PYTHON
+
 TEST*/
