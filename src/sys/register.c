@@ -214,3 +214,11 @@ PETSC_EXTERN PetscErrorCode PetscDLLibraryRegister_gallop(void)
   PetscCall(GallopInitializePackage());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* The same where PETSc's configure has put the library beside PETSc's own, as libpetscgallop.so */
+PETSC_EXTERN PetscErrorCode PetscDLLibraryRegister_petscgallop(void)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopInitializePackage());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
