@@ -488,7 +488,7 @@ def section_of(path, text, source):
 def write_petsc(root, source):
     wanted = set()
     reader = Reader(root)
-    for text in [text for path in docs_of(root) for text in [path.read_text()]] + list(reader.texts.values()):
+    for text in [text for path in docs_of(root) for text in [path.read_text()]] + list(reader.texts.values()) + list(OTHER_NAMES.values()):
         wanted.update(re.findall(r"`([A-Z]\w+)(?:\(\))?`", text))
     sections = {}
     for path in sorted(
