@@ -10,11 +10,13 @@ than one in twenty. `make bench-solves` calls it; without a GPU it times the hos
 """
 
 import argparse
-import math
 import os
 import subprocess
 import sys
 from pathlib import Path
+
+from cases import mean  # which finds config/ too
+from terminal import Progress
 
 # case: options without the size; sizes of the grid for quick and full on a GPU, and on the host
 CASES = {
@@ -40,7 +42,7 @@ def run(program, options, timeout):
         return None, f"no end after {timeout} s"
     rows = [line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == len(COLUMNS) and not line.startswith("#")]
     if done.returncode or not rows:
-        error = next((line for line in done.stdout.splitlines() if "ERROR:" in line and "----" not in line), f"exit status {done.returncode}")
+        error = next((line for line in done.stdout.splitlines() if "ERROR:" in line and "Error Message" not in line), f"exit status {done.returncode}")
         return None, error
     return {row[0]: dict(zip(COLUMNS, map(float, row[1:]))) for row in rows}, None
 
@@ -48,10 +50,6 @@ def run(program, options, timeout):
 def same_work(types):
     counts = [row["iterations"] for row in types.values()]
     return max(counts) - min(counts) <= max(1, 0.05 * max(counts))
-
-
-def mean(values):
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def table(results):
@@ -70,6 +68,14 @@ def table(results):
     return lines
 
 
+def write(path, results):
+    with Path(path).open("w") as file:
+        print("# case", "type", *COLUMNS, sep="\t", file=file)
+        for case, types in results.items():
+            for name, row in types.items():
+                print(case, name, *(f"{row[column]:g}" for column in COLUMNS), sep="\t", file=file)
+
+
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
     parser.add_argument("--program", required=True)
@@ -81,20 +87,18 @@ def main():
     gpu = os.environ.get("GALLOP_GPUS", "0") != "0"
     print("Whole solves on " + ("one GPU" if gpu else "the host, as no GPU was found: small grids, and evchyb is made for GPUs") + f"; {len(CASES)} cases")
     results, bad = {}, 0
-    for number, (case, (options, quick, full, host)) in enumerate(CASES.items(), 1):
-        grid = host if not gpu else full if arguments.set == "full" else quick
-        print(f"{number} of {len(CASES)}: {case}", flush=True)
-        types, error = run(arguments.program, ["-grid", str(grid), "-gallop_warn_no_gpu", "0", *options.split(), *arguments.options], arguments.timeout)
-        if error or not same_work(types):
-            print(f"# FAILED {case}: {error or 'iterations differ'}", flush=True)
-            bad += 1
-            continue
-        results[case] = types
-        with Path(arguments.output).open("w") as file:
-            print("# case", "type", *COLUMNS, sep="\t", file=file)
-            for name, each in results.items():
-                for kind, numbers in each.items():
-                    print(name, kind, *(f"{numbers[column]:g}" for column in COLUMNS), sep="\t", file=file)
+    with Progress("solves", "cases", len(CASES)) as progress:
+        for case, (options, quick, full, host) in CASES.items():
+            grid = host if not gpu else full if arguments.set == "full" else quick
+            progress.detail = case
+            types, error = run(arguments.program, ["-grid", str(grid), "-gallop_warn_no_gpu", "0", *options.split(), *arguments.options], arguments.timeout)
+            progress.done += 1
+            if error or not same_work(types):
+                progress.say(f"# FAILED {case}: {error or 'iterations differ'}")
+                bad += 1
+                continue
+            results[case] = types
+            write(arguments.output, results)
     if results:
         print("\n".join(["", *table(results), f"All columns: {arguments.output}"]))
     return 1 if bad or not results else 0

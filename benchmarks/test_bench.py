@@ -22,6 +22,7 @@ from unittest import mock
 
 import bench
 import cases
+import solves
 import terminal
 import test_papers
 
@@ -366,6 +367,38 @@ class DemoTest(unittest.TestCase):
         with self.assertRaises(SystemExit) as stopped:
             self.demo("-unused")
         self.assertIn("our kernel did [0] of [10] products", str(stopped.exception))
+
+
+# First and later solves in 2 and 1 ms, of the second type in half the time; BiCG ends with an error, GMRES needs other iterations
+FAKE_SOLVES = f"""#!{sys.executable}
+import sys
+words = sys.argv[1:]
+if "bicg" in words:
+    sys.exit("[0]PETSC ERROR: --- Error Message ---\\n[0]PETSC ERROR: Out of memory")
+print("# type\\tunknowns")
+print("aij\\t8\\t20\\t1\\t2\\t1\\t100\\t1e-9\\t1")
+print("evchyb\\t8\\t20\\t1\\t1\\t0.5\\t" + ("150" if "gmres" in words else "104") + "\\t1e-9\\t1")
+"""
+
+
+class SolvesTest(unittest.TestCase):
+
+    def test_solves(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program, output = Path(folder, "repeatsolve"), Path(folder, "solves.tsv")
+            program.write_text(FAKE_SOLVES)
+            program.chmod(program.stat().st_mode | stat.S_IXUSR)
+            out = io.StringIO()
+            with mock.patch.object(sys, "argv", ["solves.py", "--program", str(program), "--output", str(output)]), contextlib.redirect_stdout(out), \
+                    contextlib.redirect_stderr(io.StringIO()):
+                status = solves.main()
+            said, lines = out.getvalue(), output.read_text().splitlines()
+        self.assertEqual(status, 1)
+        self.assertIn("# FAILED BiCG, Jacobi, 7 points: [0]PETSC ERROR: Out of memory", said)
+        self.assertIn("# FAILED GMRES, Jacobi, 27 points, 3 unknowns: iterations differ", said)
+        self.assertIn("evchyb: first solves 2.00 times as fast in the geometric mean (worst 2.00), later solves 2.00 (worst 2.00)", said)
+        self.assertEqual(len(lines), 1 + 2 * (len(solves.CASES) - 2))
+        self.assertEqual(lines[2].split("\t"), ["CG, Jacobi, 7 points, large", "evchyb", "8", "20", "1", "1", "0.5", "104", "1e-09", "1"])
 
 
 def main():
