@@ -25,9 +25,20 @@ static PetscErrorCode GetCitedVersion(char version[], size_t len)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A text that is longer than there is room for is cut */
+static PetscErrorCode IsCut(PetscErrorCode (*get)(char[], size_t), const char whole[])
+{
+  char cut[4];
+
+  PetscFunctionBeginUser;
+  PetscCall((*get)(cut, sizeof(cut)));
+  PetscCheck(strlen(cut) == 3 && !strncmp(cut, whole, 3), PETSC_COMM_SELF, PETSC_ERR_PLIB, "three characters of %s are \"%s\"", whole, cut);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
-  char version[32], header[32], cited[32], commit[64], cut[4];
+  char version[32], header[32], cited[32], commit[64];
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -37,8 +48,7 @@ int main(int argc, char **argv)
   PetscCheck(!strcmp(version, header), PETSC_COMM_SELF, PETSC_ERR_PLIB, "the library is %s, the header %s", version, header);
   PetscCall(GetCitedVersion(cited, sizeof(cited)));
   PetscCheck(!strcmp(version, cited), PETSC_COMM_SELF, PETSC_ERR_PLIB, "the library is %s, CITATION.cff says \"%s\"", version, cited);
-  PetscCall(GallopGetVersion(cut, sizeof(cut)));
-  PetscCheck(strlen(cut) == 3 && !strncmp(cut, version, 3), PETSC_COMM_SELF, PETSC_ERR_PLIB, "three characters of %s are \"%s\"", version, cut);
+  PetscCall(IsCut(GallopGetVersion, version));
 
   PetscCall(GallopGetCommit(commit, sizeof(commit)));
   if (strcmp(commit, "unknown")) {
@@ -46,8 +56,7 @@ int main(int argc, char **argv)
 
     PetscCheck(hash >= 7 && (!commit[hash] || !strcmp(commit + hash, "-dirty")), PETSC_COMM_SELF, PETSC_ERR_PLIB, "\"%s\" is no commit", commit);
   }
-  PetscCall(GallopGetCommit(cut, sizeof(cut)));
-  PetscCheck(strlen(cut) == 3 && !strncmp(cut, commit, 3), PETSC_COMM_SELF, PETSC_ERR_PLIB, "three characters of %s are \"%s\"", commit, cut);
+  PetscCall(IsCut(GallopGetCommit, commit));
   PetscCall(PetscFinalize());
   return 0;
 }
