@@ -49,7 +49,9 @@
 . dense_refreshes       - times only its values were renewed
 . dense_products_host   - products with dense matrices computed by its host code, or with one column by the format's
 . dense_products_device - likewise by its GPU kernels
-- dense_fallbacks       - products with dense matrices that the parent type computed, for lack of room or of columns, or on the host unless `-mat_tiledspmm_least` was given
+. dense_fallbacks       - products with dense matrices that the parent type computed, for lack of room or of columns, or on the host unless `-mat_tiledspmm_least` was given
+. transpose_builds      - times a format of the transpose was built, for transposed products that the format itself does not compute
+- transpose_refreshes   - times only its values were renewed
 
   Level: intermediate
 
@@ -61,6 +63,7 @@ S*/
 typedef struct {
   PetscInt64 builds, refreshes, products_host, products_device, fallbacks;
   PetscInt64 dense_builds, dense_refreshes, dense_products_host, dense_products_device, dense_fallbacks;
+  PetscInt64 transpose_builds, transpose_refreshes;
 } MatGallopStatistics;
 
 PETSC_EXTERN PetscErrorCode GallopGetVersion(char[], size_t);

@@ -9,8 +9,8 @@
 #include <petsc/private/vecimpl.h>
 #include <petscsf.h>
 
-/* What is kept beside the entries for products, each made by its table of functions: the format, for those with vectors, and TiledSpMM, for those with dense matrices */
-typedef enum { GALLOP_FORMAT = 0, GALLOP_TILEDSPMM = 1, GALLOP_STRUCTURES = 2 } GallopStructureKind;
+/* What is kept beside the entries for products, each made by its table of functions: the format, for those with vectors, TiledSpMM, for those with dense matrices, and the format of the transpose, for transposed ones */
+typedef enum { GALLOP_FORMAT = 0, GALLOP_TILEDSPMM = 1, GALLOP_TRANSPOSE = 2, GALLOP_STRUCTURES = 3 } GallopStructureKind;
 
 /* The bytes of one kind of structure that all matrices of a type have at each place now, and had at most */
 typedef struct {
@@ -84,6 +84,13 @@ static inline const GallopFormatWork *GallopWork(const GallopFormat *format, Gal
   return place == GALLOP_DEVICE ? format->device : format->host;
 }
 
+/* The CSR arrays of the transpose: on the GPU while its format is built or refreshed, on the host for as long as there is one, which may use them */
+typedef struct {
+  GallopCSR csr;
+  void     *memory; /* on the GPU, where all of them are in one piece; NULL when there are none */
+  size_t    bytes;
+} GallopTransposed;
+
 typedef struct {
   GallopKey        key;
   void            *data;
@@ -93,14 +100,18 @@ typedef struct {
   size_t           freethen;      /* bytes that were free when it did not fit */
   PetscObjectState seen;          /* -mat_gallop_build pays: the state of the matrix that products are counted for */
   PetscInt64       asked, before; /* products in that state, and in the one before */
+  GallopTransposed transposed;    /* of the format of the transpose */
 } GallopInstance;
 
 /* When a format is built or refreshed: when products pay for it, at the first product, or in MatAssemblyEnd() */
 typedef enum { GALLOP_BUILD_PAYS, GALLOP_BUILD_FIRST, GALLOP_BUILD_ASSEMBLY } GallopBuildWhen;
 
+/* Where a format of the transpose is made for transposed products, of formats that have none of their own */
+typedef enum { GALLOP_TRANSPOSE_NEVER, GALLOP_TRANSPOSE_GPU, GALLOP_TRANSPOSE_ALWAYS } GallopTransposeWhere;
+
 typedef struct {
   GallopType     type;
-  void          *options;
+  void          *options; /* those of the transpose are the format's own */
   PetscCount     maxbytes; /* largest size, 0 for no limit */
   GallopInstance instance[2];
   PetscInt64    *builds, *refreshes; /* where these are counted */
@@ -136,6 +147,7 @@ typedef struct {
   char               *lent[2];           /* strings to lend, the parent's name and the host's: the matrix's while they are lent, kept here in between, since products of matrices come often */
   GallopBuildWhen     build;
   PetscInt            products; /* that the user expects of each state of the entries, 0 when unknown */
+  GallopTransposeWhere transpose;
   GallopStructure     structure[GALLOP_STRUCTURES];
   MatGallopStatistics stats;
   GallopPast         *past; /* NULL for a matrix that is no MPI matrix and no block of one */
@@ -178,8 +190,13 @@ typedef struct {
   GallopCSR csr;
   PetscBool owned, fits;
 } GallopCSRAccess;
-PETSC_INTERN PetscErrorCode MatGallopGetCSR(Mat, Mat_Gallop *, const GallopFormat *, GallopPlace, GallopCSRAccess *);
+PETSC_INTERN PetscErrorCode MatGallopGetCSR(Mat, Mat_Gallop *, const GallopFormat *, GallopStructureKind, GallopPlace, GallopCSRAccess *);
 PETSC_INTERN PetscErrorCode MatGallopRestoreCSR(Mat, GallopCSRAccess *);
+PETSC_INTERN PetscErrorCode GallopTransposedCreate(const GallopCSR *, PetscCount, GallopTransposed *, PetscBool *);
+PETSC_INTERN PetscErrorCode GallopTransposedDestroy(GallopTransposed *);
+#if PetscDefined(HAVE_CUDA)
+PETSC_INTERN PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *, GallopTransposed *);
+#endif
 PETSC_INTERN PetscErrorCode MatGallopIsOverfull(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopDeviceCSRFits(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
@@ -193,7 +210,7 @@ PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopTrustDevice(Mat, PetscObjectState);
 PETSC_INTERN PetscErrorCode MatGallopWarnTooLarge(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool);
-PETSC_INTERN PetscErrorCode MatGallopPays(Mat, Mat_Gallop *, GallopPlace, PetscBool, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopPays(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, void **);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */
@@ -248,8 +265,10 @@ PETSC_INTERN PetscErrorCode MatMultTranspose_SeqGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_SeqGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultHermitianTranspose_SeqGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultHermitianTransposeAdd_SeqGallop(Mat, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatResidual_SeqGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMult_MPIGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultAdd_MPIGallop(Mat, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatResidual_MPIGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatNorm_MPIGallop(Mat, NormType, PetscReal *);
 
 PETSC_INTERN PetscErrorCode MatGallopGetBlocks(Mat, Mat *, Mat *);

@@ -28,7 +28,8 @@ class _Statistics(ctypes.Structure):
     """MatGallopStatistics of petscgallop.h"""
     _fields_ = [(name, ctypes.c_int64) for name in (
         "builds", "refreshes", "products_host", "products_device", "fallbacks",
-        "dense_builds", "dense_refreshes", "dense_products_host", "dense_products_device", "dense_fallbacks")]
+        "dense_builds", "dense_refreshes", "dense_products_host", "dense_products_device", "dense_fallbacks",
+        "transpose_builds", "transpose_refreshes")]
 
 
 def _petsc():

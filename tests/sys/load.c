@@ -6,6 +6,7 @@ static char help[] = "A program that knows nothing of the library: -dll_append b
 /* From petscgallop.h, which such a program does not include */
 typedef struct {
   PetscInt64 builds, refreshes, products_host, products_device, fallbacks;
+  PetscInt64 more[7]; /* of products with dense matrices and of the transpose */
 } Statistics;
 
 static PetscErrorCode Product(void)

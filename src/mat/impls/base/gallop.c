@@ -69,7 +69,7 @@ void MatGallopCountBytes(GallopStructure *structure, GallopPlace place)
   const GallopFormat *format   = structure->type->format;
   GallopInstance     *instance = &structure->instance[place];
   GallopBytes        *bytes    = structure->bytes;
-  const PetscInt64    now      = instance->data && format->bytes ? (PetscInt64)(*format->bytes)(instance->data) : 0;
+  const PetscInt64    now      = (instance->data && format->bytes ? (PetscInt64)(*format->bytes)(instance->data) : 0) + (PetscInt64)instance->transposed.bytes;
 
   bytes->now[place] += now - instance->bytes;
   bytes->most[place] = PetscMax(bytes->most[place], bytes->now[place]);
@@ -84,6 +84,7 @@ PetscErrorCode MatGallopReset(GallopStructure *structure)
     GallopInstance *inst = &structure->instance[p];
 
     if (inst->data) PetscCall((*GallopWork(structure->type->format, (GallopPlace)p)->destroy)(&inst->data));
+    PetscCall(GallopTransposedDestroy(&inst->transposed));
     inst->data      = NULL;
     inst->toolarge  = PETSC_FALSE;
     inst->key.owner = NULL;
@@ -104,6 +105,8 @@ void MatGallopStatisticsAdd(MatGallopStatistics *sum, const MatGallopStatistics 
   sum->dense_products_host += add->dense_products_host;
   sum->dense_products_device += add->dense_products_device;
   sum->dense_fallbacks += add->dense_fallbacks;
+  sum->transpose_builds += add->transpose_builds;
+  sum->transpose_refreshes += add->transpose_refreshes;
 }
 
 static PetscErrorCode LeavePast(Mat_Gallop *g)
@@ -140,7 +143,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   PetscCall(LeavePast(g));
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
     PetscCall(MatGallopReset(&g->structure[s]));
-    PetscCall(PetscFree(g->structure[s].options));
+    if (s != GALLOP_TRANSPOSE) PetscCall(PetscFree(g->structure[s].options));
   }
   PetscCall(GallopExchangeReset(&g->exchange));
   PetscCall(GallopDenseExchangeReset(&g->denseexchange));
@@ -158,6 +161,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   WHERE(multtransposeadd, MatMultTransposeAdd_SeqGallop) \
   WHERE(multhermitiantranspose, MatMultHermitianTranspose_SeqGallop) \
   WHERE(multhermitiantransposeadd, MatMultHermitianTransposeAdd_SeqGallop) \
+  ALWAYS(residual, MatResidual_SeqGallop) \
   WHERE(eliminatezeros, MatEliminateZeros_SeqGallop) \
   WHERE(load, MatLoad_SeqGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_SeqGallop)
@@ -165,6 +169,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
 #define GALLOP_SLOTS_MPI(ALWAYS, WHERE) \
   ALWAYS(mult, MatMult_MPIGallop) \
   ALWAYS(multadd, MatMultAdd_MPIGallop) \
+  ALWAYS(residual, MatResidual_MPIGallop) \
   WHERE(norm, MatNorm_MPIGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_MPIGallop)
 
@@ -271,7 +276,7 @@ static PetscErrorCode MatSeqAIJKron_Gallop(Mat A, Mat B, MatReuse reuse, Mat *C)
 
 static PetscErrorCode StructuresCreate(Mat_Gallop *g)
 {
-  GallopStructure *format = &g->structure[GALLOP_FORMAT], *tiledspmm = &g->structure[GALLOP_TILEDSPMM];
+  GallopStructure *format = &g->structure[GALLOP_FORMAT], *tiledspmm = &g->structure[GALLOP_TILEDSPMM], *transpose = &g->structure[GALLOP_TRANSPOSE];
 
   PetscFunctionBegin;
   format->type         = g->type;
@@ -279,14 +284,19 @@ static PetscErrorCode StructuresCreate(Mat_Gallop *g)
   format->refreshes    = &g->stats.refreshes;
   tiledspmm->builds    = &g->stats.dense_builds;
   tiledspmm->refreshes = &g->stats.dense_refreshes;
+  transpose->type      = g->type;
+  transpose->builds    = &g->stats.transpose_builds;
+  transpose->refreshes = &g->stats.transpose_refreshes;
   PetscCall(GallopTypeOfTiledSpMM(&tiledspmm->type));
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
     const GallopFormat *table = g->structure[s].type->format;
 
-    g->structure[s].bytes = &g->type->totals.bytes[s];
+    g->structure[s].bytes = &g->type->totals.bytes[s == GALLOP_TRANSPOSE ? GALLOP_FORMAT : s];
+    if (s == GALLOP_TRANSPOSE) continue;
     PetscCall(PetscMalloc(PetscMax(table->options_size, 1), &g->structure[s].options));
     PetscCall((*table->options_default)(g->structure[s].options));
   }
+  transpose->options = format->options;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -313,8 +323,9 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   own = mpi ? type->mpi : type->seq;
   if (!g) {
     PetscCall(PetscNew(&g));
-    g->type  = type;
-    g->build = GALLOP_BUILD_FIRST;
+    g->type      = type;
+    g->build     = GALLOP_BUILD_FIRST;
+    g->transpose = GALLOP_TRANSPOSE_GPU;
     PetscCall(StructuresCreate(g));
     type->totals.matrices++;
     PetscCall(PetscObjectContainerCompose((PetscObject)A, GALLOP_CONTEXT, g, ContextDestroy));

@@ -242,10 +242,11 @@ static PetscBool NewestOnHost(Mat A)
 #endif
 }
 
-PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format, GallopPlace place, GallopCSRAccess *access)
+/* To transpose them they have to be at the place of the format, from the host by a copy that goes again: the parent makes none that would stay */
+PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format, GallopStructureKind kind, GallopPlace place, GallopCSRAccess *access)
 {
   GallopCSR *csr  = &access->csr;
-  PetscBool  host = (PetscBool)(place == GALLOP_HOST);
+  PetscBool  host = (PetscBool)(place == GALLOP_HOST), parents = g->deviceparent;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(access, sizeof(*access)));
@@ -255,7 +256,10 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
   PetscCall(MatGallopGetHostPattern(A, &csr->host_i, &csr->host_j));
   csr->nz = csr->host_i[csr->m];
   if (!host && g->deviceparent) PetscCall(MatGallopTrustHost(A));
-  if (!host && format->device_takes_host) host = (PetscBool)(!g->deviceparent || NewestOnHost(A));
+  if (!host && format->device_takes_host && (!g->deviceparent || NewestOnHost(A))) {
+    host    = (PetscBool)(kind != GALLOP_TRANSPOSE);
+    parents = PETSC_FALSE;
+  }
   if (host) {
     csr->memtype = PETSC_MEMTYPE_HOST;
     csr->i       = csr->host_i;
@@ -263,7 +267,7 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
     PetscCall(MatSeqAIJGetArrayRead(A, &csr->a));
   } else {
     csr->memtype = PETSC_MEMTYPE_CUDA;
-    if (g->deviceparent) {
+    if (parents) {
       PetscCall(MatGallopDeviceCSRFits(A, g, &access->fits));
       if (access->fits) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
     } else {

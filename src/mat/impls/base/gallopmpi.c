@@ -108,8 +108,8 @@ PetscErrorCode GallopExchangeView(PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = A x, or z = A x + y */
-static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z)
+/* z = A x, z = A x + y, or z = y - A x */
+static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z, PetscBool residual)
 {
   Mat_Gallop *g;
   Mat         diagonal, offdiagonal;
@@ -123,25 +123,36 @@ static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z)
   PetscCheck(n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Incompatible partition of A (%" PetscInt_FMT ") and x (%" PetscInt_FMT ")", A->cmap->n, n);
   PetscCall(MatGallopGetBlocks(A, &diagonal, &offdiagonal));
   PetscCall(GallopExchangeBegin(A, &g->exchange, x, &ghost));
-  if (y) PetscUseTypeMethod(diagonal, multadd, x, y, z);
+  if (residual) PetscUseTypeMethod(diagonal, residual, y, x, z);
+  else if (y) PetscUseTypeMethod(diagonal, multadd, x, y, z);
   else PetscUseTypeMethod(diagonal, mult, x, z);
   PetscCall(GallopExchangeEnd(A, &g->exchange, x, ghost));
   PetscCall(MatGetInfo(offdiagonal, MAT_LOCAL, &info));
-  if (info.nz_used > 0) PetscUseTypeMethod(offdiagonal, multadd, ghost, z, z);
+  if (info.nz_used > 0) {
+    if (residual) PetscUseTypeMethod(offdiagonal, residual, z, ghost, z);
+    else PetscUseTypeMethod(offdiagonal, multadd, ghost, z, z);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatMult_MPIGallop(Mat A, Vec x, Vec z)
 {
   PetscFunctionBegin;
-  PetscCall(MatMultAddKernel_MPIGallop(A, x, NULL, z));
+  PetscCall(MatMultAddKernel_MPIGallop(A, x, NULL, z, PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatMultAdd_MPIGallop(Mat A, Vec x, Vec y, Vec z)
 {
   PetscFunctionBegin;
-  PetscCall(MatMultAddKernel_MPIGallop(A, x, y, z));
+  PetscCall(MatMultAddKernel_MPIGallop(A, x, y, z, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatResidual_MPIGallop(Mat A, Vec b, Vec x, Vec r)
+{
+  PetscFunctionBegin;
+  PetscCall(MatMultAddKernel_MPIGallop(A, x, b, r, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

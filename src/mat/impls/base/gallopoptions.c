@@ -27,7 +27,7 @@ static PetscErrorCode OptionsToBlocks(Mat A, Mat_Gallop *g, const PetscBool chan
 /* Options of a block are those of its MPI matrix, options of a copy those of the original */
 PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
 {
-  const PetscBool changed[GALLOP_STRUCTURES] = {PETSC_TRUE, PETSC_TRUE};
+  const PetscBool changed[GALLOP_STRUCTURES] = {PETSC_TRUE, PETSC_TRUE, PETSC_TRUE};
   Mat_Gallop     *f, *t;
 
   PetscFunctionBegin;
@@ -35,11 +35,13 @@ PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
   PetscCall(MatGallopGetContext(to, &t));
   if (!f || !t || f->type != t->type) PetscFunctionReturn(PETSC_SUCCESS);
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
-    PetscCall(PetscMemcpy(t->structure[s].options, f->structure[s].options, f->structure[s].type->format->options_size));
     t->structure[s].maxbytes = f->structure[s].maxbytes;
+    if (s == GALLOP_TRANSPOSE) continue; /* its options are the format's */
+    PetscCall(PetscMemcpy(t->structure[s].options, f->structure[s].options, f->structure[s].type->format->options_size));
   }
-  t->build    = f->build;
-  t->products = f->products;
+  t->build     = f->build;
+  t->products  = f->products;
+  t->transpose = f->transpose;
   PetscCall(OptionsToBlocks(to, t, changed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -69,7 +71,8 @@ PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const char *const Builds[] = {"pays", "first", "assembly", "GallopBuildWhen", "GALLOP_BUILD_", NULL};
+static const char *const Builds[]     = {"pays", "first", "assembly", "GallopBuildWhen", "GALLOP_BUILD_", NULL};
+static const char *const Transposes[] = {"never", "gpu", "always", "GallopTransposeWhere", "GALLOP_TRANSPOSE_", NULL};
 
 static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, GallopStructureKind kind, PetscBool *changed)
 {
@@ -94,6 +97,7 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
     if (set) g->build = inassembly ? GALLOP_BUILD_ASSEMBLY : g->build == GALLOP_BUILD_ASSEMBLY ? GALLOP_BUILD_FIRST : g->build;
     PetscCall(PetscOptionsEnum("-mat_gallop_build", "When the format is built: when products pay for it, at the first product, or in MatAssemblyEnd()", man, Builds, (PetscEnum)g->build, (PetscEnum *)&g->build, NULL));
     PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_products", "Products that are expected before entries change, 0 when unknown", man, &g->products, 0, PETSC_INT_MAX));
+    PetscCall(PetscOptionsEnum("-mat_gallop_explicit_transpose", "Where transposed products get a format of the transpose, if the format itself does not compute them", man, Transposes, (PetscEnum)g->transpose, (PetscEnum *)&g->transpose, NULL));
   }
   PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
   PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, %smay take; 0 for no limit", format->ucname, kind == GALLOP_FORMAT ? "or of a block of an MPI matrix, " : ""));
@@ -112,12 +116,17 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
 /* Read when a matrix becomes ours, since MatConvert() and MatDuplicate() call no MatSetFromOptions(), and again in MatSetFromOptions() */
 PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
 {
-  Mat_Gallop *g;
-  PetscBool   changed[GALLOP_STRUCTURES];
+  Mat_Gallop          *g;
+  PetscBool            changed[GALLOP_STRUCTURES];
+  GallopTransposeWhere before;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  for (int s = 0; s < GALLOP_STRUCTURES; s++) PetscCall(StructureSetOptionsFromDatabase(A, g, (GallopStructureKind)s, &changed[s]));
+  before = g->transpose;
+  for (int s = 0; s < GALLOP_TRANSPOSE; s++) PetscCall(StructureSetOptionsFromDatabase(A, g, (GallopStructureKind)s, &changed[s]));
+  g->structure[GALLOP_TRANSPOSE].maxbytes = g->structure[GALLOP_FORMAT].maxbytes;
+  changed[GALLOP_TRANSPOSE]               = (PetscBool)(changed[GALLOP_FORMAT] || g->transpose != before);
+  if (changed[GALLOP_TRANSPOSE]) PetscCall(MatGallopReset(&g->structure[GALLOP_TRANSPOSE]));
   PetscCall(OptionsToBlocks(A, g, changed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

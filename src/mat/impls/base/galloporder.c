@@ -111,6 +111,7 @@ static PetscErrorCode KeepOrder(Mat B)
   if (!g || !g->type->format->options_inorder) PetscFunctionReturn(PETSC_SUCCESS);
   (*g->type->format->options_inorder)(g->structure[GALLOP_FORMAT].options);
   PetscCall(MatGallopReset(&g->structure[GALLOP_FORMAT]));
+  PetscCall(MatGallopReset(&g->structure[GALLOP_TRANSPOSE]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

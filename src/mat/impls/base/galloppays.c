@@ -11,13 +11,14 @@
 /* What the two take on an H200, from docs/development: a launch and 12 bytes per entry at 4 TB/s, and what a build takes beyond its own products, mostly waits of the host */
 static const PetscReal ProductTime = 5e-6, EntryTime = 3e-12, BuildTime = 8e-4, RefreshTime = 3e-5;
 static const PetscReal BuildProducts = 12, RefreshProducts = 3;
+static const PetscReal TransposeProducts = 10, TransposeTime = 1e-4; /* to transpose the entries, which a refresh does again */
 static const PetscReal LosesQuarter = 4, Pays = 2.5;
 
-static PetscReal Cost(PetscCount nz, PetscBool refresh)
+static PetscReal Cost(GallopStructureKind kind, PetscCount nz, PetscBool refresh)
 {
-  const PetscReal product = ProductTime + EntryTime * (PetscReal)nz;
+  const PetscReal product = ProductTime + EntryTime * (PetscReal)nz, transpose = kind == GALLOP_TRANSPOSE ? TransposeProducts + TransposeTime / product : 0;
 
-  return refresh ? RefreshProducts + RefreshTime / product : BuildProducts + BuildTime / product;
+  return transpose + (refresh ? RefreshProducts + RefreshTime / product : BuildProducts + BuildTime / product);
 }
 
 /*
@@ -25,9 +26,9 @@ static PetscReal Cost(PetscCount nz, PetscBool refresh)
 
   Where the answer is no, a format of another pattern is given up: it would take memory for nothing.
 */
-PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopPlace place, PetscBool count, PetscBool *pays)
+PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool count, PetscBool *pays)
 {
-  GallopInstance  *inst = &g->structure[GALLOP_FORMAT].instance[place];
+  GallopInstance  *inst = &g->structure[kind].instance[place];
   const GallopKey *key  = &inst->key;
   const PetscInt  *i, *j;
   PetscObjectState state;
@@ -47,10 +48,11 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopPlace place, PetscBool 
   if (inst->data && (key->owner != A || key->nonzerostate != A->nonzerostate)) {
     PetscCall((*GallopWork(g->type->format, place)->destroy)(&inst->data));
     inst->data = NULL;
-    MatGallopCountBytes(&g->structure[GALLOP_FORMAT], place);
+    PetscCall(GallopTransposedDestroy(&inst->transposed));
+    MatGallopCountBytes(&g->structure[kind], place);
   }
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
-  cost  = Cost(i[A->rmap->n], (PetscBool)(inst->data != NULL));
+  cost  = Cost(kind, i[A->rmap->n], (PetscBool)(inst->data != NULL));
   *pays = (PetscBool)((PetscReal)inst->before >= Pays * cost || (PetscReal)g->products >= Pays * cost || (PetscReal)inst->asked > LosesQuarter * cost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

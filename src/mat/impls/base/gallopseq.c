@@ -80,11 +80,11 @@ static PetscErrorCode ArraysGet(Mat A, Vec x, Vec y, Vec z, Arrays *arrays)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-typedef enum { PARENT_MULT, PARENT_MULTADD, PARENT_MULTTRANSPOSE, PARENT_MULTTRANSPOSEADD, PARENT_MULTHERMITIANTRANSPOSE, PARENT_MULTHERMITIANTRANSPOSEADD } ParentProduct;
+typedef enum { PARENT_MULT, PARENT_MULTADD, PARENT_RESIDUAL, PARENT_MULTTRANSPOSE, PARENT_MULTTRANSPOSEADD, PARENT_MULTHERMITIANTRANSPOSE, PARENT_MULTHERMITIANTRANSPOSEADD } ParentProduct;
 
 static PetscBool IsTransposed(ParentProduct product)
 {
-  return (PetscBool)(product != PARENT_MULT && product != PARENT_MULTADD);
+  return (PetscBool)(product >= PARENT_MULTTRANSPOSE);
 }
 
 static PetscErrorCode ConjugatedTranspose(Mat A, PetscErrorCode (*multtranspose)(Mat, Vec, Vec), Vec x, Vec y, Vec z)
@@ -106,6 +106,21 @@ static PetscErrorCode ConjugatedTranspose(Mat A, PetscErrorCode (*multtranspose)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* z = y - A x, of vectors that may be for all processes to call: their own functions, not VecAYPX() */
+static PetscErrorCode Residual(Mat A, PetscErrorCode (*mult)(Mat, Vec, Vec), Vec x, Vec y, Vec z)
+{
+  Vec t = z;
+
+  PetscFunctionBegin;
+  if (y == z) PetscUseTypeMethod(z, duplicate, &t);
+  PetscCall((*mult)(A, x, t));
+  if (y == z) PetscUseTypeMethod(z, axpy, -1.0, t);
+  else PetscUseTypeMethod(z, aypx, -1.0, y);
+  PetscCall(PetscObjectStateIncrease((PetscObject)z));
+  if (y == z) PetscCall(VecDestroy(&t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One of the parent's products, by a table of its functions. These look at the matrix's data and at none of A->ops, so that ours may stay there. */
 static PetscErrorCode CallParent(Mat A, const struct _MatOps *parent, ParentProduct product, Vec x, Vec y, Vec z)
 {
@@ -116,6 +131,9 @@ static PetscErrorCode CallParent(Mat A, const struct _MatOps *parent, ParentProd
     break;
   case PARENT_MULTADD:
     PetscCall((*parent->multadd)(A, x, y, z));
+    break;
+  case PARENT_RESIDUAL:
+    PetscCall(Residual(A, parent->mult, x, y, z));
     break;
   case PARENT_MULTTRANSPOSE:
     PetscCall((*parent->multtranspose)(A, x, z));
@@ -271,45 +289,65 @@ static PetscLogDouble Flops(Mat A, GallopKey *key, PetscBool plain)
   return 2.0 * (PetscLogDouble)key->nz - (plain ? key->rows : 0);
 }
 
-/* z = op(A) x, or z = op(A) x + y: the format, or the parent where there is no room for it */
+/*
+  Whether a format of the transpose is for a product that the format itself does not compute: not where it would be another copy on the host, unless that is wanted, nor of a matrix that the GPU
+  has no room for
+*/
+static PetscBool TakesTranspose(Mat_Gallop *g, ParentProduct product, GallopPlace place)
+{
+  const GallopFormat *format = g->type->format;
+  const void         *data   = g->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].data;
+
+  if (PetscDefined(USE_COMPLEX) && (product == PARENT_MULTHERMITIANTRANSPOSE || product == PARENT_MULTHERMITIANTRANSPOSEADD)) return PETSC_FALSE;
+  if (!GallopWork(format, place)) return PETSC_FALSE;
+  if (place == GALLOP_HOST) return (PetscBool)(g->transpose == GALLOP_TRANSPOSE_ALWAYS);
+  return (PetscBool)(g->transpose != GALLOP_TRANSPOSE_NEVER && !(data && format->streams && (*format->streams)(data)));
+}
+
+/* z = op(A) x, z = op(A) x + y, or z = y - A x: the format, that of the transpose, or the parent where there is no room for it */
 static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z)
 {
-  const PetscScalar one = 1.0, zero = 0.0;
-  const PetscBool   transposed = IsTransposed(product);
-  Mat_Gallop       *g;
-  Arrays            arrays;
-  void             *data;
-  PetscObjectState  state;
-  PetscCount        nz;
-  PetscBool         pays;
+  const PetscScalar   one = 1.0, zero = 0.0, minusone = -1.0;
+  const PetscBool     transposed = IsTransposed(product);
+  GallopStructureKind kind       = GALLOP_FORMAT;
+  Mat_Gallop         *g;
+  Arrays              arrays;
+  void               *data;
+  PetscObjectState    state;
+  PetscCount          nz;
+  PetscBool           pays;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   if (!FormatComputes(g->type->format, product)) {
-    PetscCall(ParentMult(A, g, product, x, y, z));
-    PetscFunctionReturn(PETSC_SUCCESS);
+    if (g->transpose == GALLOP_TRANSPOSE_NEVER || (g->transpose == GALLOP_TRANSPOSE_GPU && (!g->deviceparent || GallopBoundToCPU(A)))) {
+      PetscCall(ParentMult(A, g, product, x, y, z));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
+    kind = GALLOP_TRANSPOSE;
   }
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY"); /* MATAIJ reads them all the same */
   PetscCall(ArraysGet(A, x, y, z, &arrays));
-  PetscCall(MatGallopPays(A, g, arrays.place, PETSC_TRUE, &pays));
+  pays = (PetscBool)(kind == GALLOP_FORMAT || TakesTranspose(g, product, arrays.place));
+  if (pays) PetscCall(MatGallopPays(A, g, kind, arrays.place, PETSC_TRUE, &pays));
   if (!pays) {
     PetscCall(ArraysRestore(x, y, z, &arrays));
     PetscCall(ParentMult(A, g, product, x, y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(MatGallopUpdate(A, g, GALLOP_FORMAT, arrays.place, state, &data));
+  PetscCall(MatGallopUpdate(A, g, kind, arrays.place, state, &data));
   if (data) {
     const GallopFormatWork *work      = GallopWork(g->type->format, arrays.place);
-    const GallopProduct     p         = {&one, y ? &one : &zero, arrays.x, arrays.y, arrays.z};
+    const GallopProduct     p         = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z};
     const PetscBool         conjugate = (PetscBool)(product == PARENT_MULTHERMITIANTRANSPOSE || product == PARENT_MULTHERMITIANTRANSPOSEADD);
     PetscLogDouble          flops;
 
     PetscCall(PetscLogEventBegin(g->type->event_mult, A, x, z, 0));
     if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
-    if (transposed) PetscCall((*work->applytranspose)(data, &p, conjugate));
+    if (transposed && kind == GALLOP_FORMAT) PetscCall((*work->applytranspose)(data, &p, conjugate));
     else PetscCall((*work->apply)(data, &p));
-    flops = Flops(A, &g->structure[GALLOP_FORMAT].instance[arrays.place].key, (PetscBool) !(y || transposed));
+    flops = Flops(A, &g->structure[kind].instance[arrays.place].key, (PetscBool) !(y || transposed));
     if (arrays.place == GALLOP_DEVICE) {
       PetscCall(PetscLogGpuTimeEnd());
       PetscCall(PetscLogGpuFlops(flops));
@@ -320,10 +358,17 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
     }
     PetscCall(PetscLogEventEnd(g->type->event_mult, A, x, z, 0));
   }
-  nz = g->structure[GALLOP_FORMAT].instance[arrays.place].key.nz;
+  nz = g->structure[kind].instance[arrays.place].key.nz;
   if (!nz) PetscCall(NoEntries(transposed ? A->cmap->n : A->rmap->n, g, &arrays));
   PetscCall(ArraysRestore(x, y, z, &arrays));
   if (nz && !data) PetscCall(ParentMult(A, g, product, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatResidual_SeqGallop(Mat A, Vec b, Vec x, Vec r)
+{
+  PetscFunctionBegin;
+  PetscCall(Multiply(A, PARENT_RESIDUAL, x, b, r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

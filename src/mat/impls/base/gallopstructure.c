@@ -9,7 +9,7 @@
 PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
 {
   const GallopStructure *structure = &g->structure[kind];
-  const char *who = csr && g->deviceparent ? "the host" : GallopParentType(g->mpi, g->deviceparent), *of = kind == GALLOP_FORMAT ? "" : " with dense matrices"; /* the host: ParentMult() computes there then */
+  const char *who = csr && g->deviceparent ? "the host" : GallopParentType(g->mpi, g->deviceparent), *of = kind == GALLOP_FORMAT ? "" : kind == GALLOP_TRANSPOSE ? " with its transpose" : " with dense matrices"; /* the host: ParentMult() computes there then */
   const PetscInt m = A->rmap->n, n = A->cmap->n;
   PetscBool      overfull = PETSC_FALSE;
   char           what[64], where[64];
@@ -77,7 +77,8 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   const GallopFormatWork *work      = GallopWork(type->format, place);
   GallopCSRAccess         access;
   const PetscInt         *i, *j;
-  PetscBool               samepattern, again = PETSC_FALSE;
+  PetscBool               samepattern, again = PETSC_FALSE, fits;
+  const GallopCSR        *csr = &access.csr;
   GallopRefresh           answer = GALLOP_REFRESHED;
 
   PetscFunctionBegin;
@@ -101,26 +102,32 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     now.rows       = -1;
   }
   if (now.nz && (!inst->toolarge || again)) {
-    PetscCall(MatGallopGetCSR(A, g, type->format, place, &access));
+    PetscCall(MatGallopGetCSR(A, g, type->format, kind, place, &access));
+    fits = access.fits;
+    if (kind == GALLOP_TRANSPOSE && fits) {
+      PetscCall(GallopTransposedCreate(&access.csr, structure->maxbytes, &inst->transposed, &fits));
+      csr = &inst->transposed.csr;
+    }
     if (inst->data) {
-      if (access.fits) {
+      if (fits) {
         PetscCall(PetscLogEventBegin(type->event_refresh, A, 0, 0, 0));
-        PetscCall((*work->refresh)(inst->data, &access.csr, structure->maxbytes, &answer));
+        PetscCall((*work->refresh)(inst->data, csr, structure->maxbytes, &answer));
         if (answer == GALLOP_REBUILD) {
           PetscCall((*work->destroy)(&inst->data));
-          PetscCall((*work->build)(structure->options, &access.csr, structure->maxbytes, &inst->data));
+          PetscCall((*work->build)(structure->options, csr, structure->maxbytes, &inst->data));
         }
         PetscCall(PetscLogEventEnd(type->event_refresh, A, 0, 0, 0));
         (*structure->refreshes)++;
       } else PetscCall((*work->destroy)(&inst->data));
-    } else if (access.fits) {
+    } else if (fits) {
       if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));
       PetscCall(PetscLogEventBegin(type->event_build, A, 0, 0, 0));
       if (kind == GALLOP_FORMAT && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= ManyRows) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
-      if (work) PetscCall((*work->build)(structure->options, &access.csr, structure->maxbytes, &inst->data));
+      if (work) PetscCall((*work->build)(structure->options, csr, structure->maxbytes, &inst->data));
       PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
       if (inst->data) (*structure->builds)++;
     }
+    if (place == GALLOP_DEVICE || !inst->data) PetscCall(GallopTransposedDestroy(&inst->transposed));
     PetscCall(MatGallopRestoreCSR(A, &access));
     if (inst->data) inst->toolarge = PETSC_FALSE;
     else {

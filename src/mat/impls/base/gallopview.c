@@ -20,8 +20,8 @@ static PetscErrorCode GetParts(Mat A, Mat parts[2], int *n)
 }
 
 /*
-  A structure of a part as it is: what is viewed is what the next product uses. When nothing is built yet the format is built now, unless products have to pay for it first; TiledSpMM is
-  not, as there may never be a dense product.
+  A structure of a part as it is: what is viewed is what the next product uses. When nothing is built yet the format is built now, unless products have to pay for it first; TiledSpMM and
+  the format of the transpose are not, as there may never be such a product.
 */
 static PetscErrorCode GetData(Mat part, GallopStructureKind kind, void **data, PetscBool *pays)
 {
@@ -36,10 +36,10 @@ static PetscErrorCode GetData(Mat part, GallopStructureKind kind, void **data, P
   *pays = PETSC_TRUE;
   PetscCall(MatGallopGetContext(part, &g));
   instance = g->structure[kind].instance;
-  if (kind == GALLOP_TILEDSPMM && !instance[GALLOP_HOST].data && !instance[GALLOP_DEVICE].data) PetscFunctionReturn(PETSC_SUCCESS);
+  if (kind != GALLOP_FORMAT && !instance[GALLOP_HOST].data && !instance[GALLOP_DEVICE].data) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceAvailable(&device));
   place = device && !GallopBoundToCPU(part) && !(instance[GALLOP_HOST].data && !instance[GALLOP_DEVICE].data) ? GALLOP_DEVICE : GALLOP_HOST;
-  if (kind == GALLOP_FORMAT) PetscCall(MatGallopPays(part, g, place, PETSC_FALSE, pays));
+  if (kind != GALLOP_TILEDSPMM) PetscCall(MatGallopPays(part, g, kind, place, PETSC_FALSE, pays));
   if (!*pays) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectStateGet((PetscObject)part, &state));
   PetscCall(MatGallopUpdate(part, g, kind, place, state, data));
@@ -90,9 +90,9 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
   if (ascii && (vformat == PETSC_VIEWER_ASCII_INFO || vformat == PETSC_VIEWER_ASCII_INFO_DETAIL) && A->assembled && !A->factortype && !A->structure_only) {
     const PetscBool detail = (PetscBool)(vformat == PETSC_VIEWER_ASCII_INFO_DETAIL);
     Mat             parts[2];
-    void           *data[2], *dense[2];
+    void           *data[2], *dense[2], *transpose[2];
     int             n;
-    PetscBool       some[4] = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE}; /* on any process: parts without room for a format, with a structure for dense matrices, whose format is not paid for, with a format */
+    PetscBool       some[5] = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE}; /* on any process: parts without room for a format, with a structure for dense matrices, whose format is not paid for, with a format, with one of the transpose */
 
     PetscCall(GetParts(A, parts, &n));
     for (int k = 0; k < n; k++) {
@@ -101,16 +101,24 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
 
       PetscCall(GetData(parts[k], GALLOP_FORMAT, &data[k], &pays));
       PetscCall(GetData(parts[k], GALLOP_TILEDSPMM, &dense[k], &any));
+      PetscCall(GetData(parts[k], GALLOP_TRANSPOSE, &transpose[k], &any));
       PetscCall(MatGetInfo(parts[k], MAT_LOCAL, &info));
       if (!data[k] && info.nz_used > 0) some[pays ? 0 : 2] = PETSC_TRUE; /* a part without entries needs no format */
       if (dense[k]) some[1] = PETSC_TRUE;
       if (data[k]) some[3] = PETSC_TRUE;
+      if (transpose[k]) some[4] = PETSC_TRUE;
     }
-    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, some, 4, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, some, 5, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     PetscCall(PetscViewerASCIIPushTab(viewer));
     if (some[3] || !some[2]) PetscCall(ViewStructure(A, g->type->format, n, data, detail, viewer));
     if (some[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", GallopParentType(g->mpi, g->deviceparent)));
     if (some[2]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part whose format is not built, as its products have not paid for it yet: %s computes them\n", GallopParentType(g->mpi, g->deviceparent)));
+    if (some[4]) {
+      PetscCall(PetscViewerASCIIPrintf(viewer, "Transpose, for transposed products:\n"));
+      PetscCall(PetscViewerASCIIPushTab(viewer));
+      PetscCall(ViewStructure(A, g->type->format, n, transpose, PETSC_FALSE, viewer));
+      PetscCall(PetscViewerASCIIPopTab(viewer));
+    }
     if (some[1]) PetscCall(ViewStructure(A, g->structure[GALLOP_TILEDSPMM].type->format, n, dense, detail, viewer));
     PetscCall(PetscViewerASCIIPopTab(viewer));
   }
