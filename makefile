@@ -215,12 +215,22 @@ $(hosttime): $(build)/benchmarks/hosttime.c.o $(library) $(build)/link.txt
 	@echo "  LINK $@"
 	@$(PCC_LINKER) $(LDFLAGS) -o $@ $< $(with_lib)
 
-# whole solves, first and later ones
+# whole solves, first and later ones, by a program of ours and by PETSc's examples as they are
 repeatsolve         := $(build)/benchmarks/repeatsolve
 repeatsolve_objects := $(build)/benchmarks/repeatsolve.c.o $(filter-out %/gallopbench.c.o,$(bench_objects))
+solved_sources      := $(firstword $(wildcard $(petsc_examples)/src $(PETSC_DIR)/src))
+solved_examples     := $(addprefix $(build)/benchmarks/petsc/,$(addprefix ksp/ksp/tutorials/,ex45 ex56 bench_kspsolve) \
+                         $(addprefix snes/tutorials/,ex13 ex14 ex19 ex56) ts/tutorials/ex15 tao/unconstrained/tutorials/minsurf2)
 
-bench-solves: $(repeatsolve)
-	@$(run_env); benchmarks/solves.py --program $(repeatsolve) --set $(BENCH) --output $(build)/benchmarks/solves-$(BENCH).tsv -- $(BENCHFLAGS)
+bench-solves: $(repeatsolve) $(solved_examples)
+	@$(run_env); benchmarks/solves.py --program $(repeatsolve) --examples $(build)/benchmarks/petsc --library $(abspath $(library)) --mpiexec "$(MPIEXEC)" \
+	  --about "$(petsc_description), Gallop $(commit)" --set $(BENCH) --only '$(CASES)' $(addprefix --ranks ,$(RANKS)) \
+	  --output $(build)/benchmarks/solves-$(BENCH).tsv -- $(BENCHFLAGS)
+
+$(solved_examples): $(build)/benchmarks/petsc/%: $(solved_sources)/%.c $(build)/compile.txt
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(compile_c) -o $@ $< $(PETSC_LIB)
 
 $(repeatsolve): $(repeatsolve_objects) $(library) $(build)/link.txt
 	@echo "  LINK $@"
@@ -328,7 +338,7 @@ help:
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
-	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type and with evchyb; BENCH=full, BENCHFLAGS= options of the solves"
+	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type and with evchyb, PETSc's examples too; BENCH=full, CASES='ex45|GAMG' selects, RANKS=1,2, BENCHFLAGS= options"
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part, SELECTION=cusparse on a GPU those of aijcusparse"

@@ -247,7 +247,7 @@ def draw_front(path):
         "Whole solves": {f"{problem}, {which}": theirs / ours for problem, _, which, theirs, ours in solve_rows()},
         "Products": {name: run.time[name, "aijcusparse"] / run.time[name, OURS] for name in SHOWN if (name, "aijcusparse") in run.time},
     }
-    figure, axes = plt.subplots(2, 1, figsize=(8, 6.4), sharex=True, height_ratios=[len(part) for part in parts.values()], layout="constrained")
+    figure, axes = plt.subplots(2, 1, figsize=(8, max(6.4, 1.4 + 0.22 * sum(map(len, parts.values())))), sharex=True, height_ratios=[len(part) for part in parts.values()], layout="constrained")
     for axis, (title, part) in zip(axes, parts.items()):
         order = sorted(part, key=part.get)
         shown = axis.barh(order, [part[name] for name in order], color=[BLUE if part[name] >= 1 else ORANGE for name in order], height=0.7)

@@ -8,7 +8,8 @@ static char help[] = "Solves one system again and again, with each matrix type: 
   -new_values      the values change before each of them, so that KSPSolve() sets the preconditioner up again\n\
 Output: one line per type, fields separated by tabs\n\
   type unknowns nonzeros setup_ms first_ms later_ms iterations residual gpu_MB\n\
-  setup_ms is that of KSPSetUp(), first_ms and later_ms those of KSPSolve(), residual the true one over that of x = 0, gpu_MB what the GPU has in use beyond what it had before\n\n";
+  setup_ms is that of KSPSetUp(), first_ms and later_ms those of KSPSolve(), residual the true one over that of x = 0, gpu_MB what the GPU has in use beyond what it had before\n\
+With -log_view, set-up and first solve are a stage that is named after the type\n\n";
 
 #include "bench.h"
 #include <petscdmda.h>
@@ -81,6 +82,7 @@ static PetscErrorCode Run(const Problem *p, const char type[], const BenchPlace 
   PetscLogDouble t[3], before, after, begin, end;
   PetscInt       its, n;
   MatInfo        info;
+  PETSC_UNUSED PetscLogStage stage;
 
   PetscFunctionBegin;
   PetscCall((*place->memory)(&before));
@@ -96,11 +98,16 @@ static PetscErrorCode Run(const Problem *p, const char type[], const BenchPlace 
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetFromOptions(ksp));
 
+  if (!p->quiet) {
+    PetscCall(PetscLogStageRegister(type, &stage));
+    PetscCall(PetscLogStagePush(stage));
+  }
   PetscCall(Now(device, &t[0]));
   PetscCall(KSPSetUp(ksp));
   PetscCall(Now(device, &t[1]));
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(Now(device, &t[2]));
+  if (!p->quiet) PetscCall(PetscLogStagePop());
   PetscCall(PetscMalloc1(p->solves, &later));
   for (PetscInt k = 0; k < p->solves; k++) {
     if (p->newvalues) {

@@ -12,6 +12,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -22,9 +23,13 @@ from unittest import mock
 
 import bench
 import cases
+import petscexamples
 import solves
 import terminal
 import test_papers
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "results"))
+import table
 
 COLUMNS = "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\twarm_min\twarm_max\tcold_min\tcold_max"
 
@@ -369,36 +374,223 @@ class DemoTest(unittest.TestCase):
         self.assertIn("our kernel did [0] of [10] products", str(stopped.exception))
 
 
-# First and later solves in 2 and 1 ms, of the second type in half the time; BiCG ends with an error, GMRES needs other iterations
+# Solves in 2 ms first and 1 ms later, of the second type in half the time, set-ups in 1 ms; BiCG ends with an error, GMRES needs other iterations
 FAKE_SOLVES = f"""#!{sys.executable}
 import sys
 words = sys.argv[1:]
 if "bicg" in words:
     sys.exit("[0]PETSC ERROR: --- Error Message ---\\n[0]PETSC ERROR: Out of memory")
+if "-log_view" in words:
+    stages = [f"{{name}},MatMult,0,5,{{time}}\\nOther,MatMult,0,5,1" for name, time in (("aij", 0.5e-3), ("evchyb", 0.25e-3))]
+    open(words[words.index("-log_view") + 1][1:].split(":")[0], "w").write("\\n".join(stages) + "\\nevchyb,EVCHYBBuild,0,1,1e-4\\n")
 print("# type\\tunknowns")
 print("aij\\t8\\t20\\t1\\t2\\t1\\t100\\t1e-9\\t1")
 print("evchyb\\t8\\t20\\t1\\t1\\t0.5\\t" + ("150" if "gmres" in words else "104") + "\\t1e-9\\t1")
 """
 
+# An example by mpiexec: what goes wrong says the option -ts_type; the first run of a type takes twice as long as those after it
+FAKE_EXAMPLE = f"""#!{sys.executable}
+import pathlib, sys
+words = sys.argv[1:]
+wrong, ranks = words[words.index("-ts_type") + 1] if "-ts_type" in words else "", int(words[words.index("-n") + 1])
+mat_type = words[words.index("-dm_mat_type" if "-dm_mat_type" in words else "-mat_type") + 1]
+ours, mark = mat_type == "evchyb", pathlib.Path(__file__).with_name(mat_type)
+slow = 2 if not mark.exists() else 1
+mark.touch()
+if wrong == "error" and ours:
+    sys.exit("[0]PETSC ERROR: --- Error Message ---\\n[0]PETSC ERROR: Out of memory")
+lines = ["Stage Name,Event Name,Rank,Count,Time,Num Messages", "Main Stage,summary,0,1,9,0", ""]
+for rank in range(ranks):
+    solve = (0.02 if ours else 0.04) * slow / (rank + 1)
+    lines += [f"First,{{event}},{{rank}},{{count}},{{time}},0" for event, count, time in (("KSPSetUp", 1, 0.001), ("PCSetUp", 1, 0.009), ("KSPSolve", 1, solve), ("MatMult", 12, 0.008),
+              ("VecAXPY", 10, 0.002), ("VecScatterEnd", 10, 9))]
+    lines += [f"Later,KSPSolve,{{rank}},1,0.005,0", f"Later,MatMult,{{rank}},10,1,0"]
+    lines += [f"First,EVCHYBMult,{{rank}},{{14 if rank + 1 < ranks or wrong != 'rank' else 3}},0.004,0", f"First,EVCHYBBuild,{{rank}},1,0.003,0"] * (ours and wrong != "parent")
+if wrong == "events":
+    lines = [line for line in lines if "KSPSolve" not in line]
+if wrong != "log":
+    open(words[words.index("-log_view") + 1][1:].split(":")[0], "w").write("\\n".join(lines) + "\\n")
+print("Linear mg_solve of a level\\nLinear solve " + ("did not converge due to DIVERGED_ITS" if wrong == "diverged" else "converged due to CONVERGED_RTOL")
+      + f" iterations {{14 if wrong == 'iterations' and ours else 10}}")
+for name, rows in ((mat_type, 8), (mat_type, 64), ("aij", 4)):
+    print(f"  Mat Object: {{ranks}} MPI process\\n    type: seq{{'aij' if wrong == 'type' else name if not ours else 'aijevchyb'}}\\n    rows={{rows}}, cols={{rows}}, bs=3\\n    total: nonzeros={{7 * rows}}, allocated")
+print("Residual norm 2.5e-08.")
+if "-gallop_statistics" in words:
+    print("  products               on the GPU  on the host       by AIJ\\n  evchyb              " + ("14            2   " if wrong != "host" else "11           12   "))
+"""
+
 
 class SolvesTest(unittest.TestCase):
 
-    def test_solves(self):
-        with tempfile.TemporaryDirectory() as folder:
-            program, output = Path(folder, "repeatsolve"), Path(folder, "solves.tsv")
-            program.write_text(FAKE_SOLVES)
-            program.chmod(program.stat().st_mode | stat.S_IXUSR)
-            out = io.StringIO()
-            with mock.patch.object(sys, "argv", ["solves.py", "--program", str(program), "--output", str(output)]), contextlib.redirect_stdout(out), \
-                    contextlib.redirect_stderr(io.StringIO()):
-                status = solves.main()
-            said, lines = out.getvalue(), output.read_text().splitlines()
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+
+    def fake(self, name, text):
+        path = self.folder / name
+        path.write_text(text)
+        path.chmod(path.stat().st_mode | stat.S_IXUSR)
+        return str(path)
+
+    def solves(self, *words, examples=None, gpus="0"):
+        """Exit status, and rows of the file as {column: text}; what is printed is kept."""
+        output, out = self.folder / "solves.tsv", io.StringIO()
+        command = ["solves.py", "--program", self.fake("repeatsolve", FAKE_SOLVES), "--mpiexec", self.fake("mpiexec", FAKE_EXAMPLE), "--library", "libgallop.so",
+                   "--output", str(output), "--about", "PETSc 3.26.1, Gallop abc123", *(["--examples", "there"] if examples else []), *words]
+        with mock.patch.object(sys, "argv", command), contextlib.redirect_stdout(out), contextlib.redirect_stderr(io.StringIO()), \
+                mock.patch.object(petscexamples, "EXAMPLES", examples or {}), mock.patch.dict(os.environ, {"GALLOP_GPUS": gpus}):
+            status = solves.main()
+        self.said = out.getvalue()
+        lines = output.read_text().splitlines() if output.exists() else []
+        columns = [line[2:].split("\t") for line in lines if line.startswith("# case\t")]
+        return status, [dict(zip(columns[0], line.split("\t"))) for line in lines if not line.startswith("#")]
+
+    def example(self, options="", **more):
+        return petscexamples.Example("ksp/ex", f"-n {{0}} {options}", "2", "3", "1", **{"stages": ("First", ), "residual": "Residual norm ", **more})
+
+    def case(self, *words, gpus="0", **more):
+        """Rows of the only case, aij's and evchyb's, or why there is none."""
+        status, rows = self.solves("--only", "^one", *words, examples={"one": self.example(**more)}, gpus=gpus)
+        self.assertEqual(status, 0 if rows else 1)
+        return rows or self.said[self.said.index("# FAILED"):].splitlines()[0]
+
+    def test_repeatsolve(self):
+        status, rows = self.solves()
         self.assertEqual(status, 1)
-        self.assertIn("# FAILED BiCG, Jacobi, 7 points: [0]PETSC ERROR: Out of memory", said)
-        self.assertIn("# FAILED GMRES, Jacobi, 27 points, 3 unknowns: iterations differ", said)
-        self.assertIn("evchyb: first solves 2.00 times as fast in the geometric mean (worst 2.00), later solves 2.00 (worst 2.00)", said)
-        self.assertEqual(len(lines), 1 + 2 * (len(solves.CASES) - 2))
-        self.assertEqual(lines[2].split("\t"), ["CG, Jacobi, 7 points, large", "evchyb", "8", "20", "1", "1", "0.5", "104", "1e-09", "1"])
+        self.assertIn("# FAILED BiCG, Jacobi, 7 points: exit status 1: Out of memory", self.said)
+        self.assertIn("# FAILED GMRES, Jacobi, 27 points, 3 unknowns: iterations differ: aij 100, evchyb 150", self.said)
+        self.assertIn("evchyb: first solves 1.50 times as fast in the geometric mean of 8 (worst 1.50, CG, Jacobi, 7 points, large)", self.said)
+        self.assertIn("evchyb: later solves 2.00 times as fast in the geometric mean of 8 (worst 2.00, CG, Jacobi, 7 points, large)", self.said)
+        self.assertNotIn("slower:", self.said)
+        self.assertEqual(len(rows), 2 * (len(solves.CASES) - 2))
+        known = {"unknowns": "8", "nonzeros": "20", "first_ms": "2", "later_ms": "0.5", "iterations": "104", "residual": "1e-09", "gpu_MB": "1", "setup_ms": "1",
+                 "products_ms": "0.25", "builds_ms": "0.1", "vectors_ms": "", "assembly_ms": ""}
+        self.assertEqual(rows[1], {"case": "CG, Jacobi, 7 points, large", "type": "evchyb", "ranks": "1", **known})
+
+    def test_example(self):
+        plain, ours = self.case()
+        known = {"unknowns": "64", "nonzeros": "448", "iterations": "10", "residual": "2.5e-08", "setup_ms": "10", "products_ms": "8", "vectors_ms": "2", "assembly_ms": ""}
+        self.assertEqual(plain, {"case": "one", "type": "aij", "ranks": "1", "first_ms": "50", "later_ms": "", "gpu_MB": "", "builds_ms": "", **known})
+        self.assertEqual(ours, {"case": "one", "type": "evchyb", "ranks": "1", "first_ms": "30", "later_ms": "", "gpu_MB": "", "builds_ms": "3", **known})
+        self.assertNotIn("later solves", self.said)
+        self.assertIn("(worst 1.67, one)", self.said)
+
+    def test_example_with_later_solve(self):
+        rows = self.case(later=("Later", "KSPSolve"))
+        self.assertEqual([row["later_ms"] for row in rows], ["5", "5"])
+        self.assertIn("evchyb: later solves 1.00 times as fast", self.said)
+
+    def test_long_runs_once(self):
+        with mock.patch.object(petscexamples, "SHORT", 0.0):
+            self.assertEqual([row["first_ms"] for row in self.case()], ["90", "50"])
+
+    def test_sum_of_events_of_stages(self):
+        rows = self.case(first=("MatMult in Later", ) + petscexamples.LINEAR)
+        self.assertEqual([row["first_ms"] for row in rows], ["1050", "1030"])
+
+    def test_ranks(self):
+        _, rows = self.solves("--only", "^one", examples={"one": self.example(ranks=(1, 2))})
+        self.assertEqual([(row["type"], row["ranks"], row["iterations"]) for row in rows], [("aij", "1", "10"), ("evchyb", "1", "10"), ("aij", "2", "10"), ("evchyb", "2", "10")])
+        self.assertIn("one, 2 ranks", self.said)
+        _, rows = self.solves("--only", "^one", "--ranks", "3", examples={"one": self.example(ranks=(1, 2))})
+        self.assertEqual([row["ranks"] for row in rows], ["3", "3"])
+
+    def test_failures(self):
+        reasons = {"error": "evchyb: exit status 1: Out of memory", "diverged": "aij: no convergence", "events": "aij: the log has no event KSPSolve", "log": "aij: exit status 0",
+                   "parent": "evchyb: 0 products by evchyb in 10 iterations", "type": "evchyb: the matrix has type seqaij", "iterations": "iterations differ: aij 10, evchyb 14"}
+        for wrong, told in reasons.items():
+            with self.subTest(wrong):
+                self.assertIn(f"# FAILED one: {told}", self.case(options=f"-ts_type {wrong}"))
+                (self.folder / "solves.tsv").unlink(missing_ok=True)
+
+    def test_products_of_every_rank(self):
+        self.assertIn("# FAILED one, 2 ranks: evchyb: 3 products by evchyb in 10 iterations", self.case("--ranks", "2", options="-ts_type rank"))
+
+    def test_one_failure_leaves_the_others(self):
+        status, rows = self.solves("--only", "^(one|two)", examples={"one": self.example("-ts_type error"), "two": self.example()})
+        self.assertEqual((status, [row["case"] for row in rows]), (1, ["two", "two"]))
+
+    def test_written_after_each_case(self):
+        examples = {"one": self.example(), "two": self.example()}
+        run = petscexamples.run
+        with mock.patch.object(petscexamples, "run", side_effect=lambda example, *more: run(example, *more) if example is examples["one"] else sys.exit("stopped")):
+            with self.assertRaises(SystemExit):
+                self.solves("--only", "^(one|two)", examples=examples)
+        self.assertEqual(len([line for line in (self.folder / "solves.tsv").read_text().splitlines() if line.startswith("one\t")]), 2)
+
+    def test_nothing_chosen(self):
+        self.assertEqual(self.solves("--only", "no such case"), (1, []))
+
+    def test_gpu(self):
+        """Vectors on the GPU for both types, and one run more, in which events wait."""
+        commands = []
+        finish = petscexamples.finish
+        with mock.patch.object(petscexamples, "finish", side_effect=lambda words, timeout: commands.append(words) or finish(words, timeout)):
+            rows = self.case(gpus="1")
+        self.assertEqual([row["type"] for row in rows], ["aijcusparse", "evchyb"])
+        self.assertEqual([words[words.index("-dm_mat_type") + 1] for words in commands], ["aijcusparse", "evchyb"] * 3)
+        self.assertTrue(all(" ".join(words).count("-dm_vec_type cuda -device_enable eager") == 1 for words in commands))
+        self.assertEqual([words[-1] == "-log_view_gpu_time" for words in commands], [False] * 4 + [True] * 2)
+        self.assertEqual(["-dll_append" in words for words in commands], [False, True] * 3)
+        self.assertEqual([words[words.index("-n", 3) + 1] for words in commands], ["2"] * 6)
+
+    def test_products_on_the_host(self):
+        self.assertIn("# FAILED one: evchyb: 11 products on the GPU and 12 on the host in 10 iterations", self.case(gpus="1", options="-ts_type host"))
+        self.assertEqual(len(self.case(options="-ts_type host")), 2)
+
+    def test_types(self):
+        _, rows = self.solves("--only", "^one", "--", "-types", "evchyb,aij", "-ksp_rtol", "1e-3", examples={"one": self.example()})
+        self.assertEqual([row["type"] for row in rows], ["evchyb", "aij"])
+        self.assertIn("aij: first solves 0.60 times as fast in the geometric mean of 1 (worst 0.60, one); slower: one 0.60", self.said)
+
+    def test_log(self):
+        path = self.folder / "log.csv"
+        path.write_text("Stage Name,Event Name,Rank,Count,Time\nA,summary,0,1,9,0\n\nA,MatMult,0,3,0.5\nA,MatMult,1,2,0.25\nB,MatMult,0,1,1\nB,MatMult,1,1,2\nB,VecNorm,0,1,0.5\nB,VecNormalize,0,1,8\n")
+        log = petscexamples.Log(path)
+        self.assertEqual((log.ms("MatMult"), log.ms("MatMult", ("A", )), log.ms("MatMultAdd")), (2500, 500, None))
+        self.assertEqual(log.least["MatMult"], 3)
+        self.assertEqual(petscexamples.parts(log, "aij", ())["vectors_ms"], 500)
+
+    def test_makefile_has_the_examples(self):
+        text = (Path(__file__).resolve().parent.parent / "makefile").read_text().replace("\\\n", " ")
+        words = re.search(r"^solved_examples +:= (.*)$", text, re.M).group(1)
+        names = {folder + name for folder, group in re.findall(r"\(addprefix ([a-z/]+tutorials/),([^)]*)\)", words) for name in group.split()}
+        names |= set(re.findall(r"(?<= )[a-z/]+tutorials/\w+", re.sub(r"addprefix [^,]*,", "", words)))
+        self.assertEqual(names, {example.program for example in petscexamples.EXAMPLES.values()})
+
+    def test_tables_of_the_docs(self):
+        self.solves("--only", "^one|large", examples={"one": self.example(ranks=(2, ))}, gpus="1")
+        text = (self.folder / "solves.tsv").read_text().replace("\taij\t", "\taijcusparse\t")
+        (self.folder / "solves-h200.tsv").write_text(text)
+        with mock.patch.object(table, "HERE", self.folder):
+            self.assertEqual(table.solve_rows(), [("CG, Jacobi, 7 points, large", 8, "later", 1.0, 0.5), ("CG, Jacobi, 7 points, large", 8, "first", 3.0, 2.0),
+                                                  ("one, 2 ranks", 64, "first", 50.0, 30.0)])
+            rows = table.solves()
+        self.assertIn("| one, 2 ranks | 64 |  | |  | 1.67 | 30 | 50 |", rows)
+        self.assertIn("| CG, Jacobi, 7 points, large | 8 | 2.00 | 0.5 | 1 | 1.50 | 2 | 3 |", rows)
+        self.assertRegex(rows[-1], r"Geometric means: 2.00 over later solves \(worst 2.00\), 1.58 over first ones \(worst 1.50\)\. Measured on one .*, commit abc123\.")
+
+    def test_solves_are_kept(self):
+        examples, paths = {"one": self.example(), "two": self.example()}, []
+        for name in examples:
+            self.solves("--only", f"^{name}", examples=examples, gpus="1")
+            paths.append(self.folder / f"{name}.tsv")
+            (self.folder / "solves.tsv").rename(paths[-1])
+        with mock.patch.object(table, "HERE", self.folder), mock.patch.object(table, "splice") as splice:
+            table.keep_solves(paths)
+            self.assertEqual([row[0] for row in table.solve_rows()], ["one", "two"])
+            self.assertEqual(splice.call_args.args[1:], ("solves", table.solves()))
+            paths[1].write_text(paths[1].read_text().replace("abc123", "def456"))
+            with self.assertRaises(SystemExit) as stopped:
+                table.keep_solves(paths)
+        self.assertIn("is of another GPU, PETSc or commit", str(stopped.exception))
+
+    def test_solves_of_the_host_are_not_kept(self):
+        self.solves("--only", "^one", examples={"one": self.example()})
+        with self.assertRaises(SystemExit) as stopped:
+            table.keep_solves([self.folder / "solves.tsv"])
+        self.assertIn("has no times of aijcusparse and evchyb on a GPU", str(stopped.exception))
 
 
 def main():

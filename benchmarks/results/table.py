@@ -12,6 +12,7 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --compare                      all types beside each other, from the files beside this script
        table.py --paper PAPER.json ID          a table, or the numbers of a figure of bars, of what papers.py measured
        table.py --keep PAPER.json ...          put what the pages need of such files beside this script
+       table.py --solves SOLVES.tsv ...        put what `make bench-solves` measured beside this script, and its table into README.md
        table.py --update                       put all of them into the pages, from the files beside this script
        table.py --check                        tell which tables in the pages differ from what --update would put there
 
@@ -225,18 +226,46 @@ def summary():
 
 
 def solve_rows():
-    """Whole solves: (problem, unknowns, which solves, ms with aijcusparse, ms with evchyb)."""
-    lines = [line.split("\t") for line in (HERE / "solves-h200.tsv").read_text().splitlines() if not line.startswith("#")]
-    return [(problem, int(unknowns), which, float(theirs), float(ours)) for problem, unknowns, which, theirs, ours in lines]
+    """Whole solves: (problem, unknowns, which solves, ms with aijcusparse, ms with evchyb), of a file of solves.py, or of one that has these columns."""
+    text = (HERE / "solves-h200.tsv").read_text().splitlines()
+    lines = [line.split("\t") for line in text if not line.startswith("#")]
+    columns = next((line[2:].split("\t") for line in text if line.startswith("# case\t")), None)
+    if not columns:
+        return [(problem, int(unknowns), which, float(theirs), float(ours)) for problem, unknowns, which, theirs, ours in lines]
+    types = {}
+    for row in (dict(zip(columns, line)) for line in lines):
+        name = row["case"] + (f", {row['ranks']} ranks" if row["ranks"] != "1" else "")
+        types.setdefault((name, int(float(row["unknowns"]))), {})[row["type"]] = row
+    pairs = [(*key, which, *(each.get(what, {}).get(f"{which}_ms") for what in ("aijcusparse", OURS))) for key, each in types.items() for which in ("later", "first")]
+    return [(name, unknowns, which, float(theirs), float(ours)) for name, unknowns, which, theirs, ours in pairs if theirs and ours]
 
 
 def solves():
-    rows = ["| solve | speedup | evchyb (ms) | aijcusparse (ms) | unknowns | which solves |", "|---|--:|--:|--:|--:|---|"]
+    """A row for each problem, with later and first solves; "first two" belongs to the problem's name."""
+    rows = ["| solve | unknowns | later solves: speedup | evchyb (ms) | aijcusparse (ms) | first solve: speedup | evchyb (ms) | aijcusparse (ms) |", "|---|" + "--:|" * 7]
+    cells, gains = {}, {"later": [], "first": []}
     for problem, unknowns, which, theirs, ours in solve_rows():
-        rows.append(f"| {problem} | {theirs / ours:.2f} | {ours:g} | {theirs:g} | {unknowns} | {which} |")
-    later = [theirs / ours for _, _, which, theirs, ours in solve_rows() if which == "later"]
-    others = [theirs / ours for _, _, which, theirs, ours in solve_rows() if which != "later"]
-    return rows + ["", f"Geometric means: {mean(later):.2f} over later solves (worst {min(later):.2f}), {mean(others):.2f} over first ones (worst {min(others):.2f})."]
+        kind, more = which.split()[0], which.partition(" ")[2]
+        gains[kind].append(theirs / ours)
+        cells.setdefault((problem + (f", first {more}" if more else ""), unknowns), {})[kind] = f"{theirs / ours:.2f} | {short(ours, digits=3)} | {short(theirs, digits=3)}"
+    for (problem, unknowns), each in cells.items():
+        rows.append(f"| {problem} | {unknowns} | {each.get('later', ' | | ')} | {each.get('first', ' | | ')} |")
+    gpu, commit = re.search(r"^# Whole solves .*?on (one [^:]+): .*Gallop (\S+)", (HERE / "solves-h200.tsv").read_text()).groups()
+    means = [f"{mean(each):.2f} over {name} (worst {min(each):.2f})" for name, each in (("later solves", gains["later"]), ("first ones", gains["first"])) if each]
+    return rows + ["", f"Geometric means: {', '.join(means)}. Measured on {gpu}, commit {commit}."]
+
+
+def keep_solves(paths):
+    """Files of solves.py, each of some cases, become the one beside this script, and their table that of README.md."""
+    texts = [Path(path).read_text() for path in paths]
+    for path, text in zip(paths, texts):
+        if not re.search("^# Whole solves .*on one ", text) or "\taijcusparse\t" not in text or f"\t{OURS}\t" not in text:
+            sys.exit(f"table.py: {path} has no times of aijcusparse and {OURS} on a GPU")
+        if text.partition("\n")[0] != texts[0].partition("\n")[0]:
+            sys.exit(f"table.py: {path} is of another GPU, PETSc or commit than {paths[0]}")
+    rows = [line for text in texts[1:] for line in text.splitlines(True) if not line.startswith("#")]
+    (HERE / "solves-h200.tsv").write_text("".join([texts[0], *rows]))
+    splice(ROOT / "README.md", "solves", solves())
 
 
 def brief():
@@ -645,6 +674,8 @@ def main(args):
         rows = paper(args[1], args[2])
     elif len(args) > 1 and args[0] == "--keep":
         return keep(args[1:])
+    elif len(args) > 1 and args[0] == "--solves":
+        return keep_solves(args[1:])
     elif len(args) == 2 and args[0] == "--windows":
         rows = windows(args[1])
     else:
