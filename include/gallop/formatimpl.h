@@ -7,7 +7,7 @@
 #include <petsc/private/petscimpl.h>
 #include <math.h>
 
-/* A read-only view of an AIJ matrix. i and j lie where a does; host_i and host_j are always on the host, for decisions that need the pattern. */
+/* A read-only view of an AIJ matrix. i and j lie where a does; host_i and host_j are on the host, for decisions that need the pattern. A transpose on the GPU has none: GallopCSRGetHostI() copies i. */
 typedef struct {
   PetscInt           m, n;
   PetscCount         nz;
@@ -15,7 +15,10 @@ typedef struct {
   const PetscScalar *a;
   const PetscInt    *host_i, *host_j;
   PetscMemType       memtype;
+  PetscInt         **copied; /* where i goes on the host, if host_i is NULL */
 } GallopCSR;
+
+PETSC_INTERN PetscErrorCode GallopCSRGetHostI(const GallopCSR *, const PetscInt **);
 
 /* z = alpha op(A) x + beta y; y may be z; y is not read, and may be NULL, when beta is 0. Scalars go by pointer: C and C++ pass complex numbers by value differently. */
 typedef struct {
@@ -100,7 +103,8 @@ struct _GallopFormat {
   PetscErrorCode (*view)(const PetscLogDouble figures[GALLOP_MAX_FIGURES], PetscViewer viewer);
   PetscErrorCode (*view_detail)(const void *data, PetscViewer viewer);
 
-  PetscCount (*bytes)(const void *data); /* of its arrays, at their place */
+  PetscCount (*bytes)(const void *data);  /* of its arrays, at their place */
+  PetscInt (*nonempty)(const void *data); /* rows that have entries; NULL where the format does not know */
 };
 
 extern const GallopFormat GallopFormat_TILEDSPMM;

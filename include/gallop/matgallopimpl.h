@@ -87,8 +87,9 @@ static inline const GallopFormatWork *GallopWork(const GallopFormat *format, Gal
 /* The CSR arrays of the transpose: on the GPU while its format is built or refreshed, on the host for as long as there is one, which may use them */
 typedef struct {
   GallopCSR csr;
-  void     *memory; /* on the GPU, where all of them are in one piece; NULL when there are none */
+  void     *memory; /* on the GPU, where all of them are in one piece */
   size_t    bytes;
+  PetscInt *host; /* a copy of i, if one was asked for */
 } GallopTransposed;
 
 typedef struct {

@@ -87,7 +87,7 @@ PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors)
   pool returns what it has above PoolKeeps bytes; the default one, as PETSc sets it, never would. For large pieces cudaMalloc() is the faster one.
 */
 static const uint64_t PoolKeeps   = 64 << 20;
-static const size_t   PoolLargest = 16 << 20;
+static const size_t   PoolLargest = 40 << 20;
 static cudaMemPool_t  pools[64]; /* by device */
 
 static PetscErrorCode PoolsDestroy(void)

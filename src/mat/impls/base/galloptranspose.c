@@ -25,21 +25,21 @@ static PetscErrorCode Create_Host(const GallopCSR *csr, PetscCount maxbytes, Gal
       a[to] = csr->a[k];
     }
   }
-  t->csr   = (GallopCSR){csr->n, csr->m, csr->nz, i, j, a, i, j, PETSC_MEMTYPE_HOST};
+  t->csr   = (GallopCSR){csr->n, csr->m, csr->nz, i, j, a, i, j, PETSC_MEMTYPE_HOST, NULL};
   t->bytes = bytes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GallopTransposedDestroy(GallopTransposed *t)
 {
-  PetscInt    *i = (PetscInt *)t->csr.host_i, *j = (PetscInt *)t->csr.host_j;
+  PetscInt    *i = (PetscInt *)t->csr.i, *j = (PetscInt *)t->csr.j;
   PetscScalar *a = (PetscScalar *)t->csr.a;
 
   PetscFunctionBegin;
   if (!i) PetscFunctionReturn(PETSC_SUCCESS);
   if (t->memory) {
     PetscCall(GallopDeviceRelease(t->bytes, t->memory));
-    PetscCall(PetscFree(i));
+    PetscCall(PetscFree(t->host));
   } else PetscCall(PetscFree3(i, j, a));
   PetscCall(PetscMemzero(t, sizeof(*t)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -48,7 +48,7 @@ PetscErrorCode GallopTransposedDestroy(GallopTransposed *t)
 /*
   GallopTransposedCreate - Transposes arrays of CSR where they are, in place of those that there were
 
-  Rows have their columns in ascending order. host_j is there on the host only. *fits is false where the GPU has no room, and on the host, where they stay, beyond maxbytes.
+  Rows have their columns in ascending order. *fits is false where the GPU has no room, and on the host, where they stay, beyond maxbytes.
 */
 PetscErrorCode GallopTransposedCreate(const GallopCSR *csr, PetscCount maxbytes, GallopTransposed *t, PetscBool *fits)
 {
@@ -60,6 +60,22 @@ PetscErrorCode GallopTransposedCreate(const GallopCSR *csr, PetscCount maxbytes,
 #else
   PetscCall(Create_Host(csr, maxbytes, t));
 #endif
-  *fits = (PetscBool)(t->csr.host_i != NULL);
+  *fits = (PetscBool)(t->csr.i != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopCSRGetHostI - Where rows begin, on the host; copied at the first call where it is not there yet */
+PetscErrorCode GallopCSRGetHostI(const GallopCSR *csr, const PetscInt **i)
+{
+  const size_t n = (size_t)csr->m + 1;
+
+  PetscFunctionBegin;
+  *i = PetscMemTypeHost(csr->memtype) ? csr->i : csr->host_i;
+  if (*i) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!*csr->copied) {
+    PetscCall(PetscMalloc1(n, csr->copied));
+    PetscCall(GallopCopyToHost(*csr->copied, csr->memtype, csr->i, n * sizeof(PetscInt)));
+  }
+  *i = *csr->copied;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -74,13 +74,13 @@ static size_t Carve(Workspace *w, const GallopCSR *csr, void *base)
   return carver.Bytes();
 }
 
-/* Leaves no host_i where the GPU has no room */
+/* Leaves no arrays where the GPU has no room */
 PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *csr, GallopTransposed *t)
 {
   const PetscCount            nz = csr->nz;
   Workspace                   w  = {};
   cub::DoubleBuffer<PetscInt> columns, order;
-  PetscInt                   *rows, *j, *host;
+  PetscInt                   *rows, *j;
   cudaStream_t                stream;
   size_t                      sortbytes = 0, scanbytes = 0;
   int                         bits      = 1;
@@ -113,9 +113,6 @@ PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *csr, GallopTranspo
   PetscCallCUDA(cub::DeviceScan::InclusiveScan(w.cub, scanbytes, rows, rows, Largest(), nz, stream));
   GatherKernel<<<GallopBlocksFor(nz, Threads), Threads, 0, stream>>>(nz, order.Current(), rows, csr->a, j, w.a);
   GallopCheckLaunch();
-
-  PetscCall(PetscMalloc1(csr->n + 1, &host));
-  PetscCall(GallopDeviceCopyOut(host, w.i, ((size_t)csr->n + 1) * sizeof(PetscInt)));
-  t->csr = {csr->n, csr->m, nz, w.i, j, w.a, host, NULL, PETSC_MEMTYPE_CUDA};
+  t->csr = {csr->n, csr->m, nz, w.i, j, w.a, NULL, NULL, PETSC_MEMTYPE_CUDA, &t->host};
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -81,9 +81,9 @@ static PetscErrorCode Plan(CSROverlap *ov, const GallopCSR *csr, int processors,
   PetscBool partitioned = PETSC_FALSE;
 
   PetscFunctionBegin;
-  plan->row_offsets = csr->host_i;
-  if (!PetscMemTypeHost(csr->memtype)) PetscCall(CSROverlapPartition_Device(ov->max_batch_size, csr->m, csr->i, csr->host_i, &plan->batches, &partitioned));
-  if (!partitioned) PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->host_i, &plan->batches));
+  PetscCall(GallopCSRGetHostI(csr, &plan->row_offsets));
+  if (!PetscMemTypeHost(csr->memtype)) PetscCall(CSROverlapPartition_Device(ov->max_batch_size, csr->m, csr->i, plan->row_offsets, &plan->batches, &partitioned));
+  if (!partitioned) PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, plan->row_offsets, &plan->batches));
   ov->batch_num    = plan->batches.batch_num;
   ov->long_row_num = plan->batches.long_row_num;
   PetscCall(CutLongRows(plan, processors, &ov->piece_num));
@@ -237,16 +237,18 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
   CSROverlapPlan plan = {};
   void          *base;
   int            processors;
+  const PetscInt *host_i;
 
   PetscFunctionBegin;
   *built = NULL;
+  PetscCall(GallopCSRGetHostI(csr, &host_i));
   PetscCall(PetscNew(&ov));
   ov->memtype = PETSC_MEMTYPE_CUDA;
   ov->m       = csr->m;
   ov->n       = csr->n;
   ov->nz      = csr->nz;
   ov->options = *(const CSROverlapOptions *)opts;
-  CSROverlapBatchSize(&ov->options, csr->m, csr->nz, csr->host_i, &ov->max_batch_size, &ov->even);
+  CSROverlapBatchSize(&ov->options, csr->m, csr->nz, host_i, &ov->max_batch_size, &ov->even);
   PetscCall(CSROverlapPrepareKernel(ov, &processors));
   PetscCall(Plan(ov, csr, processors, &plan));
   PetscCall(Allocate(ov, csr, &plan, maxbytes, &base));

@@ -39,18 +39,22 @@ static PetscInt PiecesOf(PetscCount len)
 */
 PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, PetscInt every, EVCHYBPackOrder *order, PetscBool *done)
 {
-  PetscInt *piece, all = 0, k = 0, n = 0;
+  const PetscInt *host_i;
+  PetscInt       *piece, all = 0, k = 0, n = 0;
 
   PetscFunctionBegin;
-  *done = PETSC_TRUE;
-  for (PetscInt r = 0; r < rows->nlong; r++) all += PiecesOf(csr->host_i[rows->longrows[r] + 1] - csr->host_i[rows->longrows[r]]);
+  *done         = PETSC_TRUE;
+  order->pieces = 0;
+  if (!rows->nlong) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopCSRGetHostI(csr, &host_i));
+  for (PetscInt r = 0; r < rows->nlong; r++) all += PiecesOf(host_i[rows->longrows[r] + 1] - host_i[rows->longrows[r]]);
   order->pieces = (all + every - 1) / every;
   if (!order->pieces) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(2 * (PetscCount)order->pieces, &piece));
   for (PetscInt r = 0; r < rows->nlong; r++) {
     const PetscInt row = rows->longrows[r];
 
-    for (PetscInt at = 0; at < csr->host_i[row + 1] - csr->host_i[row]; at += EVCHYB_PIECE) {
+    for (PetscInt at = 0; at < host_i[row + 1] - host_i[row]; at += EVCHYB_PIECE) {
       if (k++ % every) continue;
       piece[n]                   = row;
       piece[order->pieces + n++] = at;
@@ -81,21 +85,28 @@ PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, EVCHYBPackOrder *order)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Rows stay in the order of the matrix, which reads and writes vectors best, unless sorted rows take a tenth less. cost and pieces: what the samples of slices and of pieces take. */
-static PetscErrorCode ChooseOrder(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *sorted, EVCHYBPackOrder *order, EVCHYBPackCost *cost, EVCHYBPackCost *pieces)
+/*
+  Rows stay in the order of the matrix, which reads and writes vectors best, unless sorted rows take a tenth less. They are not even sorted where they cannot. cost and pieces: what the samples of
+  slices and of pieces take. *fits is false where there is no room to sort.
+*/
+static PetscErrorCode ChooseOrder(const EVCHYB *ev, const EVCHYBPack *pack, const GallopCSR *csr, EVCHYBRows *rows, EVCHYBPackOrder *order, EVCHYBPackCost *cost, EVCHYBPackCost *pieces, PetscBool *fits)
 {
-  EVCHYBPackCost costs[EVCHYB_PACK_COSTS];
+  EVCHYBPackOrder sorted = {.num = rows->nempty + rows->nshort, .longest = ev->options.maxell};
+  EVCHYBPackCost  costs[EVCHYB_PACK_COSTS];
 
   PetscFunctionBegin;
   PetscCall(EVCHYBPackMeasure(pack, csr, order, costs));
   order->stride = EVCHYBPackPickStride(costs);
   *cost         = costs[order->stride - 1];
   *pieces       = costs[EVCHYB_PACK_STRIDES];
-  if (!sorted->num) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(EVCHYBPackMeasure(pack, csr, sorted, costs));
+  if (ev->options.window == 1 || !sorted.num || (PetscLogDouble)cost->least >= 0.9 * (PetscLogDouble)cost->bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(EVCHYBRowsNeed(ev, csr, rows, fits));
+  if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
+  sorted.perm = rows->all;
+  PetscCall(EVCHYBPackMeasure(pack, csr, &sorted, costs));
   if ((PetscLogDouble)costs[0].bytes * (PetscLogDouble)cost->entries < 0.9 * (PetscLogDouble)cost->bytes * (PetscLogDouble)costs[0].entries) {
-    order->perm = sorted->perm;
-    order->num  = sorted->num;
+    order->perm = sorted.perm;
+    order->num  = sorted.num;
     *cost       = costs[0];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -107,27 +118,30 @@ static PetscErrorCode ChooseOrder(const EVCHYBPack *pack, const GallopCSR *csr, 
   Input Parameters:
 + ev   - what is known of the matrix
 . csr  - its arrays
-- rows - in the order of rows.h
+- rows - in the order of rows.h, or counted: they are sorted where that is needed
 
   Output Parameter:
 . choice - a pack with its dictionary, which EVCHYBPackedBuild() completes or destroys, and the order of its rows; no pack for plain storage
 */
-PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, const EVCHYBRows *rows, EVCHYBChoice *choice)
+PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, EVCHYBChoice *choice)
 {
   const EVCHYBOptions  *o      = &ev->options;
   const PetscBool       asked  = (PetscBool)(o->storage == EVCHYB_PACKED);
-  const EVCHYBPackOrder others = {.perm = rows->all, .num = o->window == 1 ? 0 : rows->nempty + rows->nshort, .longest = o->maxell};
   EVCHYBPackOrder       order  = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_SAMPLED};
   EVCHYBPackCost        cost = {0}, costofpieces = {0};
   PetscBool             done   = PETSC_TRUE;
   PetscLogDouble        nlong  = 0;
+  const PetscInt       *host_i = NULL;
   PetscInt              pieces = 0, slices; /* with pieces: units of work for warps and thread blocks */
 
   PetscFunctionBegin;
   *choice = (EVCHYBChoice){.pack = NULL};
   if (!EVCHYBTriesPacked(ev, csr, rows->nempty)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (rows->nlong) PetscCall(EVCHYBRowsNeed(ev, csr, rows, &done));
+  if (!done) PetscFunctionReturn(PETSC_SUCCESS);
+  if (rows->nlong) PetscCall(GallopCSRGetHostI(csr, &host_i));
   for (PetscInt k = 0; k < rows->nlong; k++) {
-    const PetscInt len = csr->host_i[rows->longrows[k] + 1] - csr->host_i[rows->longrows[k]];
+    const PetscInt len = host_i[rows->longrows[k] + 1] - host_i[rows->longrows[k]];
 
     nlong += (PetscLogDouble)len;
     pieces += PiecesOf(len);
@@ -137,7 +151,7 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, const EVCHYB
   PetscCall(EVCHYBPackBegin(csr, &choice->pack));
   if (!choice->pack) PetscFunctionReturn(PETSC_SUCCESS);
   if (!asked) PetscCall(EVCHYBCutRows(csr, rows, PetscMax(1, (pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
-  if (done) PetscCall(ChooseOrder(choice->pack, csr, &others, &order, &cost, &costofpieces));
+  if (done) PetscCall(ChooseOrder(ev, choice->pack, csr, rows, &order, &cost, &costofpieces, &done));
   PetscCall(EVCHYBFreePieces(csr, &order));
   if (done && !asked) { /* packed storage has to be small */
     const PetscLogDouble most = (PetscLogDouble)sizeof(PetscScalar) + (slices >= EVCHYB_PACK_STORED_SLICES * ev->processors ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES);

@@ -149,17 +149,35 @@ static PetscErrorCode Create(const void *options, const GallopCSR *csr, EVCHYB *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* EVCHYBRowsNeed - Sorts rows that have only been counted, which the GPU's are where packed storage may do without. *fits is false where the GPU has no room. */
+PetscErrorCode EVCHYBRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
+{
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+#if PetscDefined(HAVE_CUDA)
+  if (PetscMemTypeHost(csr->memtype) || rows->memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(EVCHYBRowsSort_Device(&ev->options, csr, rows, fits));
+  if (!*fits || !rows->nlong || !EVCHYBTriesPacked(ev, csr, rows->nempty)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(rows->nlong, &rows->longrows));
+  PetscCall(GallopDeviceCopyOut(rows->longrows, rows->nonempty + rows->nshort, (size_t)rows->nlong * sizeof(*rows->longrows)));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The storage that is chosen, or plain storage where there is no room for it; none, and *built is NULL, where there is no room for that either */
 static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscCount maxbytes, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), void **built)
 {
   EVCHYBChoice choice;
-  PetscBool    done = PETSC_FALSE;
+  PetscBool    done = PETSC_FALSE, sorted;
 
   PetscFunctionBegin;
   ev->nempty = rows->nempty;
   PetscCall(EVCHYBChoose(ev, csr, rows, &choice));
   if (choice.pack) PetscCall(EVCHYBPackedBuild(ev, csr, rows, &choice, maxbytes, &done));
-  if (!done) PetscCall((*buildplain)(ev, csr, rows, maxbytes, &done));
+  if (!done) {
+    PetscCall(EVCHYBRowsNeed(ev, csr, rows, &sorted));
+    if (sorted) PetscCall((*buildplain)(ev, csr, rows, maxbytes, &done));
+  }
   if (done) *built = ev;
   else {
     ev->work = NULL;
@@ -194,14 +212,11 @@ static PetscErrorCode EVCHYBBuild_Device(const void *options, const GallopCSR *c
   *built = NULL;
   PetscCall(Create(options, csr, &ev));
   PetscCall(GallopDeviceGetProcessors(&ev->processors));
-  PetscCall(EVCHYBRowsSort_Device(&ev->options, csr, &rows, &fits));
+  if (EVCHYBTriesPacked(ev, csr, 0)) PetscCall(EVCHYBRowsCount_Device(&ev->options, csr, &rows, &fits));
+  else PetscCall(EVCHYBRowsSort_Device(&ev->options, csr, &rows, &fits));
   if (!fits) {
     PetscCall(Destroy(ev));
     PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (EVCHYBTriesPacked(ev, csr, rows.nempty)) {
-    PetscCall(PetscMalloc1(rows.nlong, &rows.longrows));
-    if (rows.nlong) PetscCall(GallopDeviceCopyOut(rows.longrows, rows.nonempty + rows.nshort, (size_t)rows.nlong * sizeof(*rows.longrows)));
   }
   PetscCall(BuildStorage(ev, csr, &rows, maxbytes, EVCHYBPlainBuild_Device, built));
   PetscCall(EVCHYBRowsFree_Device(&rows));
@@ -400,6 +415,13 @@ static PetscCount EVCHYBGetBytes(const void *data)
   return (PetscCount)((const EVCHYB *)data)->bytes;
 }
 
+static PetscInt EVCHYBNonempty(const void *data)
+{
+  const EVCHYB *ev = (const EVCHYB *)data;
+
+  return ev->m - ev->nempty;
+}
+
 const GallopFormat GallopFormat_EVCHYB = {
   .name            = MATEVCHYB,
   .ucname          = "EVCHYB",
@@ -417,4 +439,5 @@ const GallopFormat GallopFormat_EVCHYB = {
   .view            = EVCHYBView,
   .view_detail     = EVCHYBViewDetail,
   .bytes           = EVCHYBGetBytes,
+  .nonempty        = EVCHYBNonempty,
 };

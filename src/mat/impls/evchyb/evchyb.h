@@ -73,7 +73,8 @@ typedef struct {
 
 PETSC_INTERN EVCHYBOptions  EVCHYBOptionsFor(const EVCHYBOptions *, const GallopCSR *);
 PETSC_INTERN PetscBool      EVCHYBTriesPacked(const EVCHYB *, const GallopCSR *, PetscInt);
-PETSC_INTERN PetscErrorCode EVCHYBChoose(const EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *);
+PETSC_INTERN PetscErrorCode EVCHYBChoose(const EVCHYB *, const GallopCSR *, EVCHYBRows *, EVCHYBChoice *);
+PETSC_INTERN PetscErrorCode EVCHYBRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBCutRows(const GallopCSR *, const EVCHYBRows *, PetscInt, EVCHYBPackOrder *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBFreePieces(const GallopCSR *, EVCHYBPackOrder *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedBuild(EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *, PetscCount, PetscBool *);

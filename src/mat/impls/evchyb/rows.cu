@@ -108,7 +108,7 @@ __global__ static void WindowsGatherKernel(PetscInt m, PetscInt window, const Pe
   }
 }
 
-/* Sorted rows are all that is left of it */
+/* Sorted rows are all that is left of it. Windows leave few to sort: nkeys long rows at the most. */
 struct Workspace {
   PetscInt     *sortedrows, *rows;
   uint64_t     *keys, *sortedkeys;
@@ -118,14 +118,14 @@ struct Workspace {
   size_t        cubbytes;
 };
 
-static size_t Carve(Workspace *w, PetscInt m, PetscInt nwindows, void *base)
+static size_t Carve(Workspace *w, PetscInt m, PetscInt nkeys, PetscInt nwindows, void *base)
 {
   GallopCarver carver(base);
 
   carver.Take(w->sortedrows, m);
   carver.Take(w->rows, m);
-  carver.Take(w->keys, m);
-  carver.Take(w->sortedkeys, m);
+  carver.Take(w->keys, nkeys);
+  carver.Take(w->sortedkeys, nkeys);
   carver.Take(w->counts, 1);
   carver.Take(w->windows, nwindows + 1);
   carver.Take(w->cub, (PetscCount)w->cubbytes);
@@ -155,12 +155,53 @@ static PetscErrorCode SortAll(const GallopCSR *csr, const EVCHYBKeyShape &shape,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+__global__ static void __launch_bounds__(EVCHYB_THREADS) CountKernel(PetscInt m, PetscInt maxell, const PetscInt *__restrict__ i, RowCounts *counts)
+{
+  const PetscCount r   = GallopGlobalThread();
+  const PetscInt   len = r < m ? i[r + 1] - i[r] : 1;
+  const int        empty = __syncthreads_count(!len), longer = __syncthreads_count(len > maxell);
+
+  if (threadIdx.x == 0) {
+    if (empty) atomicAdd(&counts->nempty, (unsigned long long)empty);
+    if (longer) atomicAdd(&counts->nlong, (unsigned long long)longer);
+  }
+}
+
+static void SetCounts(PetscInt m, const RowCounts *counts, EVCHYBRows *rows)
+{
+  rows->nempty = (PetscInt)counts->nempty;
+  rows->nlong  = (PetscInt)counts->nlong;
+  rows->nshort = m - rows->nempty - rows->nlong;
+}
+
+/* EVCHYBRowsCount_Device - How many rows are empty, short and long; sets nothing else. *fits is false when the GPU has no room for the counts. */
+PetscErrorCode EVCHYBRowsCount_Device(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
+{
+  RowCounts    counts;
+  cudaStream_t stream;
+  void        *memory;
+
+  PetscFunctionBegin;
+  *rows = {};
+  PetscCall(GallopDeviceMalloc(sizeof(counts), &memory));
+  *fits = (PetscBool)(memory != NULL);
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(GallopDeviceZero(memory, sizeof(counts)));
+  CountKernel<<<GallopBlocksFor(csr->m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, options->maxell, csr->i, static_cast<RowCounts *>(memory));
+  GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(&counts, memory, sizeof(counts)));
+  PetscCall(GallopDeviceRelease(sizeof(counts), memory));
+  SetCounts(csr->m, &counts, rows);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* EVCHYBRowsSort_Device - Sorts all rows, empty ones too. *fits is false, and there are none, when the GPU has no room; else EVCHYBRowsFree_Device() frees them. */
 PetscErrorCode EVCHYBRowsSort_Device(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
 {
   const PetscInt m = csr->m, window = options->window;
   const bool     bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
-  const PetscInt nwindows = bywindow ? (m + window - 1) / window : 0;
+  const PetscInt nwindows = bywindow ? (m + window - 1) / window : 0, nkeys = bywindow ? PetscMin(m, (PetscInt)(csr->nz / (options->maxell + 1))) : m;
   Workspace      w        = {};
   RowCounts      counts;
   EVCHYBKeyShape shape;
@@ -172,27 +213,26 @@ PetscErrorCode EVCHYBRowsSort_Device(const EVCHYBOptions *options, const GallopC
   *rows = {};
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   EVCHYBGetKeyShape(options, csr, &shape);
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, m, 0, shape.classbit + 2, stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, nkeys, 0, shape.classbit + 2, stream));
   if (bywindow) PetscCallCUDA(ExclusiveScan(nullptr, windowbytes, w.windows, (PetscCount)nwindows + 1, stream));
   w.cubbytes  = PetscMax(sortbytes, windowbytes);
-  rows->bytes = Carve(&w, m, nwindows, NULL);
+  rows->bytes = Carve(&w, m, nkeys, nwindows, NULL);
   PetscCall(GallopDeviceMalloc(rows->bytes, &rows->memory));
   if (!rows->memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)Carve(&w, m, nwindows, rows->memory);
+  (void)Carve(&w, m, nkeys, nwindows, rows->memory);
   if (bywindow) PetscCall(SortWindows(csr, window, nwindows, shape, &w, stream));
   else PetscCall(SortAll(csr, shape, &w, stream));
   PetscCall(GallopDeviceCopyOut(&counts, w.counts, sizeof(counts)));
 
-  const PetscInt nlong  = (PetscInt)counts.nlong;
+  SetCounts(m, &counts, rows);
+
+  const PetscInt nlong  = rows->nlong;
   PetscInt      *longer = w.sortedrows + m - nlong;
 
   if (bywindow && nlong > 1) { /* windows leave long rows as they come */
     PetscCallCUDA(cudaMemcpyAsync(w.rows, longer, nlong * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
     PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, longer, nlong, 0, shape.classbit, stream));
   }
-  rows->nempty   = (PetscInt)counts.nempty;
-  rows->nlong    = nlong;
-  rows->nshort   = m - rows->nempty - nlong;
   rows->all      = w.sortedrows;
   rows->nonempty = w.sortedrows + rows->nempty;
   *fits          = PETSC_TRUE;

@@ -41,7 +41,7 @@ EVCHYB_HD uint64_t EVCHYBKey(const EVCHYBKeyShape *shape, PetscInt row, PetscInt
   return (uint64_t)EVCHYB_SHORT << shape->classbit | key;
 }
 
-/* Rows in this order; where csr is, unless it is said otherwise */
+/* Rows in this order; where csr is, unless it is said otherwise. Rows that are counted and not sorted yet, on the GPU, have no memory. */
 typedef struct {
   PetscInt        nempty, nshort, nlong;
   const PetscInt *all;      /* empty, short and long ones; NULL where the empty ones were left out, as nobody wants them */
@@ -61,5 +61,6 @@ PETSC_INTERN PetscErrorCode EVCHYBSortByKey(PetscInt, int, uint64_t *, PetscInt 
 PETSC_INTERN void           EVCHYBRowsCount_Host(const EVCHYBOptions *, const GallopCSR *, EVCHYBRows *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsSort_Host(const EVCHYBOptions *, const GallopCSR *, PetscBool, EVCHYBRows *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsFree_Host(EVCHYBRows *);
+PETSC_INTERN PetscErrorCode EVCHYBRowsCount_Device(const EVCHYBOptions *, const GallopCSR *, EVCHYBRows *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsSort_Device(const EVCHYBOptions *, const GallopCSR *, EVCHYBRows *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsFree_Device(EVCHYBRows *);

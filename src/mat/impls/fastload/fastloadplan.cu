@@ -207,12 +207,14 @@ static PetscErrorCode PlanGroups(const FastLoad *fl, FastLoadWorkspace *w)
 /* Long rows in pieces, in w->longRowsPlan */
 static PetscErrorCode PlanLongRows(FastLoad *fl, const GallopCSR *csr, FastLoadWorkspace *w)
 {
-  PetscInt *rows;
+  const PetscInt *host_i = NULL;
+  PetscInt       *rows;
 
   PetscFunctionBegin;
+  if (fl->longNum) PetscCall(GallopCSRGetHostI(csr, &host_i));
   PetscCall(PetscMalloc1(fl->longNum, &rows));
   if (fl->longNum) PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)fl->longNum * sizeof(PetscInt)));
-  PetscCall(GallopLongRowsPlan(csr->host_i, fl->longNum, rows, FASTLOAD_PIECE, &w->longRowsPlan));
+  PetscCall(GallopLongRowsPlan(host_i, fl->longNum, rows, FASTLOAD_PIECE, &w->longRowsPlan));
   PetscCall(PetscFree(rows));
   fl->blknz    = csr->nz - w->longRowsPlan.nz;
   fl->pieceNum = w->longRowsPlan.pieceNum;

@@ -346,7 +346,8 @@ PetscErrorCode HBPCount(const HBP *h, const HBPMatrix *A, HBPWork *work, HBPFoun
 /* HBPSetNumbers - Puts the sizes of all arrays into h, and plans the long rows */
 PetscErrorCode HBPSetNumbers(HBP *h, const GallopCSR *csr, const HBPFound *found, const HBPCountWork *w, GallopLongRows *longRows)
 {
-  PetscInt *rows;
+  const PetscInt *host_i = NULL;
+  PetscInt       *rows;
 
   PetscFunctionBegin;
   h->blkNum     = found->blk;
@@ -360,7 +361,8 @@ PetscErrorCode HBPSetNumbers(HBP *h, const GallopCSR *csr, const HBPFound *found
   PetscCall(PetscMalloc1(found->longRows, &rows));
   if (found->longRows <= FewRows) PetscCall(PetscArraycpy(rows, found->rows, found->longRows));
   else PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)found->longRows * sizeof(PetscInt)));
-  PetscCall(GallopLongRowsPlan(csr->host_i, found->longRows, rows, HBP_PIECE, longRows));
+  if (found->longRows) PetscCall(GallopCSRGetHostI(csr, &host_i));
+  PetscCall(GallopLongRowsPlan(host_i, found->longRows, rows, HBP_PIECE, longRows));
   PetscCall(PetscFree(rows));
   h->longRows.num      = longRows->num;
   h->longRows.pieceNum = longRows->pieceNum;

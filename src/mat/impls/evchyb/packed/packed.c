@@ -148,13 +148,15 @@ static void PlanLaunch(EVCHYB *ev, const EVCHYBPacked *packed)
 
 static PetscErrorCode Plan(EVCHYB *ev, const GallopCSR *csr, const EVCHYBRows *rows, EVCHYBPacked *packed)
 {
-  PetscCount *i;
+  PetscCount     *i;
+  const PetscInt *host_i = NULL;
 
   PetscFunctionBegin;
   packed->nlong = rows->nlong;
+  if (rows->nlong) PetscCall(GallopCSRGetHostI(csr, &host_i));
   PetscCall(PetscMalloc1(rows->nlong + 1, &i));
   i[0] = 0;
-  for (PetscInt r = 0; r < rows->nlong; r++) i[r + 1] = i[r] + EVCHYBRoundUp(csr->host_i[rows->longrows[r] + 1] - csr->host_i[rows->longrows[r]]);
+  for (PetscInt r = 0; r < rows->nlong; r++) i[r + 1] = i[r] + EVCHYBRoundUp(host_i[rows->longrows[r] + 1] - host_i[rows->longrows[r]]);
   PetscCall(PlanPieces(ev, packed, i));
   PlanLaunch(ev, packed);
   PetscCall(PetscFree(i));

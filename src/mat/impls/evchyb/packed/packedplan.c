@@ -188,6 +188,7 @@ static void AddCost(const EVCHYBPackPlan *plan, EVCHYBPackCost *cost)
   cost->bytes += EVCHYBPackSliceBytes(plan);
   cost->entries += plan->entries;
   cost->saved += plan->saved * EVCHYB_PACK_UNIT;
+  cost->least += EVCHYBPackLeastBytes(plan);
 }
 
 PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])

@@ -109,6 +109,7 @@ EVCHYB_PACK_HD PetscInt EVCHYBPackFind(const PetscReal *dict, PetscInt ndict, Pe
 typedef struct {
   int64_t bytes, entries;
   int64_t saved; /* of the bytes, by shared offsets */
+  int64_t least; /* bytes that the entries take in any order: values as they are stored, and lines without gaps */
 } EVCHYBPackCost;
 
 #define EVCHYB_PACK_COSTS (EVCHYB_PACK_STRIDES + 1) /* of rows by each stride, the first one of rows in a given order, and the last one of pieces */
@@ -196,6 +197,11 @@ EVCHYB_PACK_HD int64_t EVCHYBPackSliceBytes(const EVCHYBPackPlan *plan)
   const EVCHYBPackPlaces p = EVCHYBPackPlacesOf(plan);
 
   return (p.stream + plan->saved + p.value) * EVCHYB_PACK_UNIT + p.line * (int64_t)sizeof(EVCHYBPackLine) + (int64_t)sizeof(EVCHYBPackSlice);
+}
+
+EVCHYB_PACK_HD int64_t EVCHYBPackLeastBytes(const EVCHYBPackPlan *plan)
+{
+  return plan->entries * ((int64_t)EVCHYBPackValueUnits(plan->values) * EVCHYB_PACK_UNIT + (int64_t)sizeof(EVCHYBPackLine)) / EVCHYB_PACK_ROWS;
 }
 
 /* The same slice by diagonals */

@@ -141,6 +141,7 @@ __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, Pets
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost->bytes), (unsigned long long)EVCHYBPackSliceBytes(&plan));
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost->entries), (unsigned long long)plan.entries);
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost->saved), (unsigned long long)plan.saved * EVCHYB_PACK_UNIT);
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->least), (unsigned long long)EVCHYBPackLeastBytes(&plan));
 }
 
 PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
@@ -153,7 +154,7 @@ PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR 
   cudaStream_t    stream;
 
   PetscFunctionBegin;
-  for (int k = 0; k < EVCHYB_PACK_COSTS; k++) cost[k] = {0, 0, 0};
+  for (int k = 0; k < EVCHYB_PACK_COSTS; k++) cost[k] = {0, 0, 0, 0};
   for (by.stride = 1; by.stride <= orders; by.stride++) most = PetscMax(most, EVCHYBPackSampleSize(&by, csr->m));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceMalloc(bytes, &memory));
