@@ -80,7 +80,7 @@ int main(int argc, char **argv)
   const char *const rank = getenv("OMPI_COMM_WORLD_RANK") ? getenv("OMPI_COMM_WORLD_RANK") : getenv("PMI_RANK"), *const gpus = getenv("GALLOP_GPUS");
   char      enable[16] = "";
   PetscBool disabled, device;
-  PetscInt  lines, matches, expected;
+  PetscInt  lines = 0, matches = 0, expected;
 
   /* before anything asks CUDA for its devices */
   if (rank && atoi(rank) > 0) (void)setenv("CUDA_VISIBLE_DEVICES", "", 1);

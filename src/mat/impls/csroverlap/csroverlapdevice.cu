@@ -75,14 +75,18 @@ static PetscErrorCode CutLongRows(CSROverlapPlan *plan, int processors, PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* From so many batches on they are found on the GPU: its two launches for each bit of a row's number take as long as the host for a few hundred */
+static const PetscCount ManyBatches = 512;
+
 /* Batches, their order and the pieces of long rows; PlanFree() frees them */
 static PetscErrorCode Plan(CSROverlap *ov, const GallopCSR *csr, int processors, CSROverlapPlan *plan)
 {
-  PetscBool partitioned = PETSC_FALSE;
+  const PetscCount about       = PetscMax(csr->m / CSROVERLAP_THREADS, csr->nz / ov->max_batch_size);
+  PetscBool        partitioned = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(GallopCSRGetHostI(csr, &plan->row_offsets));
-  if (!PetscMemTypeHost(csr->memtype)) PetscCall(CSROverlapPartition_Device(ov->max_batch_size, csr->m, csr->i, plan->row_offsets, &plan->batches, &partitioned));
+  if (!PetscMemTypeHost(csr->memtype) && about >= ManyBatches) PetscCall(CSROverlapPartition_Device(ov->max_batch_size, csr->m, csr->i, plan->row_offsets, &plan->batches, &partitioned));
   if (!partitioned) PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, plan->row_offsets, &plan->batches));
   ov->batch_num    = plan->batches.batch_num;
   ov->long_row_num = plan->batches.long_row_num;

@@ -95,16 +95,11 @@ PetscErrorCode CSROverlapPartition_Device(PetscInt max_batch_size, PetscInt m, c
 
   batches->batch_num    = 0;
   batches->long_row_num = 0;
-  for (PetscInt k = 0; k + 1 < num; k++) { /* the last is row m, where no batch begins */
-    if (CSROverlapIsLong(max_batch_size, host_row_offsets, rows[k])) batches->long_row_num++;
-    else batches->batch_num++;
+  PetscCall(PetscMalloc1(num, &batches->batch_infos));
+  for (PetscInt k = 0; k + 1 < num; k++) { /* the last is row m, where no batch begins. Long rows stay in rows; one pass, as each look at the host's array misses the caches. */
+    if (CSROverlapIsLong(max_batch_size, host_row_offsets, rows[k])) rows[batches->long_row_num++] = rows[k];
+    else batches->batch_infos[batches->batch_num++] = {rows[k], rows[k + 1]};
   }
-  PetscCall(PetscMalloc1(batches->batch_num, &batches->batch_infos));
-  PetscCall(PetscMalloc1(batches->long_row_num, &batches->long_row_infos));
-  for (PetscInt k = 0, b = 0, l = 0; k + 1 < num; k++) {
-    if (CSROverlapIsLong(max_batch_size, host_row_offsets, rows[k])) batches->long_row_infos[l++] = rows[k];
-    else batches->batch_infos[b++] = {rows[k], rows[k + 1]};
-  }
-  PetscCall(PetscFree(rows));
+  batches->long_row_infos = rows;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
