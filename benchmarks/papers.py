@@ -270,7 +270,7 @@ def bratu(lab):
             log.unlink(missing_ok=True)
             command = (shlex.split(lab.chosen.mpiexec) + ["-n", str(number), lab.chosen.ex14] +
                        [word for axis in "xyz" for word in (f"-da_grid_{axis}", str(side))] + [
-                           "-ksp_type", "cg", "-pc_type", "jacobi", "-mat_type", mat_type, "-snes_converged_reason", "-ksp_converged_reason",
+                           "-ksp_type", "cg", "-pc_type", "jacobi", "-mat_gallop_build", "first", "-mat_type", mat_type, "-snes_converged_reason", "-ksp_converged_reason",
                            "-log_view", f":{log}:ascii_csv"
                        ] + (["-dm_vec_type", "cuda", "-log_view_gpu_time"] if lab.gpu else []) +
                        (["-dll_append", lab.chosen.library] if mat_type == "evchyb" else []) + options)

@@ -185,6 +185,7 @@ PETSC_INTERN PetscErrorCode MatGallopDeviceOnAllProcesses(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopComposeConversions(Mat, GallopType, PetscBool);
 PETSC_INTERN PetscErrorCode MatGallopForgetConversions(Mat, GallopType);
 PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
+PETSC_INTERN PetscErrorCode MatGallopSetDefaults(Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 /* The CSR arrays at a place. A GPU view of a matrix whose parent is on the host is uploaded and owned. fits is false where the GPU has no room for it, or for the parent's copy. */
 typedef struct {
@@ -201,6 +202,7 @@ PETSC_INTERN PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *, Gal
 PETSC_INTERN PetscErrorCode MatGallopIsOverfull(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopDeviceCSRFits(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
+PETSC_INTERN PetscBool      MatGallopNewestOnHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopGetHostPattern(Mat, const PetscInt **, const PetscInt **); /* of any sequential AIJ matrix */
 PETSC_INTERN PetscErrorCode MatGallopGetValuesRead(Mat, const PetscScalar **, PetscMemType *);
 PETSC_INTERN PetscErrorCode MatGallopRestoreValuesRead(Mat, const PetscScalar **, PetscMemType);

@@ -166,6 +166,8 @@ static PetscErrorCode ViewFromOptions(void)
                                    whom they were computed, formats and structures for products with dense matrices that were built and refreshed, and their bytes, the most that each process had
                                    at one time
 . -gallop_warn_no_gpu <true>     - warns once, on the first process, where PETSc was configured with CUDA and the first Gallop matrix finds no GPU, so that products are computed on the host
+. -mat_gallop_build <pays>       - when formats are built and refreshed, of all matrices whose own prefix does not say it again: see `MATEVCHYB`
+. -mat_gallop_explicit_transpose <gpu> - where transposed products get a format of the transpose, likewise
 - -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
 
   Level: developer
@@ -182,6 +184,7 @@ static PetscErrorCode ViewFromOptions(void)
 PetscErrorCode GallopInitializePackage(void)
 {
   const GallopBuild mine = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
+  const char *const others[] = {"-gallop_warn_no_gpu", "-mat_gallop_build", "-mat_gallop_explicit_transpose"}; /* these are not unused where no matrix asks for them */
   PetscBool         fits, set;
   GallopType        tiledspmm;
 
@@ -192,7 +195,7 @@ PetscErrorCode GallopInitializePackage(void)
   GallopPackageInitialized = PETSC_TRUE;
   PetscCall(PetscOptionsCreateViewer(PETSC_COMM_WORLD, NULL, NULL, "-gallop_statistics", &StatisticsViewer, NULL, NULL)); /* first: PETSc finalizes in the opposite order */
   PetscCall(PetscRegisterFinalize(GallopFinalizePackage));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-gallop_warn_no_gpu", &set)); /* it is not unused where no matrix asks for it */
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(others); k++) PetscCall(PetscOptionsHasName(NULL, NULL, others[k], &set));
   PetscCall(MatInitializePackage());
   PetscCall(GallopTypeOfTiledSpMM(&tiledspmm)); /* its log events, on all processes */
   PetscCall(MatSolverTypeRegister_Gallop());

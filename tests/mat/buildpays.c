@@ -55,12 +55,24 @@ int main(int argc, char **argv)
   Mat                 A, R;
   PetscInt            first, n, expected = 0;
   MatGallopStatistics s;
+  PetscBool           device, copies;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_gallop_products", &expected, NULL));
   PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+
+  /* CSROVERLAP's build copies a matrix from the host, which the parent's first product would have to do: it is made at once, and only new values wait */
+  PetscCall(TestHasDevice(&device));
+  PetscCall(PetscStrcmp(TestFormat(""), MATCSROVERLAP, &copies));
+  if (device && copies) {
+    PetscCall(CountUntilBuilt(A, R, most, &n));
+    PetscCheck(!n, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "A matrix from the host was taken at product %" PetscInt_FMT, n);
+    PetscCall(TestDestroy(&A, &R));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
 
   PetscCall(CountUntilBuilt(A, R, most, &first));
   PetscCheck(expected ? !first : first > 50 && first < most, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Built at product %" PetscInt_FMT ", with %" PetscInt_FMT " expected", first, expected);

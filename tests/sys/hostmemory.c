@@ -112,6 +112,7 @@ int main(int argc, char **argv)
   PetscCall(TestTake());
   PetscCall(GallopHostMemoryAvailable("", &available));
   PetscCheck(available >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscCount_FMT " bytes on this machine", available);
+  PetscCall(GallopInitializePackage());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -57,6 +57,7 @@ int main(int argc, char **argv)
     PetscCheck(hash >= 7 && (!commit[hash] || !strcmp(commit + hash, "-dirty")), PETSC_COMM_SELF, PETSC_ERR_PLIB, "\"%s\" is no commit", commit);
   }
   PetscCall(IsCut(GallopGetCommit, commit));
+  PetscCall(GallopInitializePackage());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -323,9 +323,8 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   own = mpi ? type->mpi : type->seq;
   if (!g) {
     PetscCall(PetscNew(&g));
-    g->type      = type;
-    g->build     = GALLOP_BUILD_FIRST;
-    g->transpose = GALLOP_TRANSPOSE_GPU;
+    g->type = type;
+    PetscCall(MatGallopSetDefaults(g));
     PetscCall(StructuresCreate(g));
     type->totals.matrices++;
     PetscCall(PetscObjectContainerCompose((PetscObject)A, GALLOP_CONTEXT, g, ContextDestroy));

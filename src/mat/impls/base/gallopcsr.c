@@ -232,7 +232,7 @@ PetscErrorCode MatGallopParentFits(Mat A, PetscBool tried, PetscBool *fits)
 }
 
 /* Whether the host's copy of the entries is the only current one */
-static PetscBool NewestOnHost(Mat A)
+PetscBool MatGallopNewestOnHost(Mat A)
 {
 #if PetscDefined(HAVE_CUDA)
   return (PetscBool)(A->offloadmask == PETSC_OFFLOAD_CPU || A->offloadmask == PETSC_OFFLOAD_UNALLOCATED);
@@ -256,7 +256,7 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
   PetscCall(MatGallopGetHostPattern(A, &csr->host_i, &csr->host_j));
   csr->nz = csr->host_i[csr->m];
   if (!host && g->deviceparent) PetscCall(MatGallopTrustHost(A));
-  if (!host && format->device_takes_host && (!g->deviceparent || NewestOnHost(A))) {
+  if (!host && format->device_takes_host && (!g->deviceparent || MatGallopNewestOnHost(A))) {
     host    = (PetscBool)(kind != GALLOP_TRANSPOSE);
     parents = PETSC_FALSE;
   }
@@ -306,7 +306,7 @@ PetscErrorCode MatGallopGetValuesRead(Mat A, const PetscScalar **a, PetscMemType
   PetscCall(MatGallopGetContext(A, &g));
   if (g && g->deviceparent) {
     PetscCall(MatGallopTrustHost(A));
-    device = (PetscBool)(!GallopBoundToCPU(A) && !NewestOnHost(A));
+    device = (PetscBool)(!GallopBoundToCPU(A) && !MatGallopNewestOnHost(A));
   }
   *memtype = device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST;
   if (device) PetscCall(DeviceCSR(A, &i, &j, a));

@@ -74,12 +74,23 @@ PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const 
 static const char *const Builds[]     = {"pays", "first", "assembly", "GallopBuildWhen", "GALLOP_BUILD_", NULL};
 static const char *const Transposes[] = {"never", "gpu", "always", "GallopTransposeWhere", "GALLOP_TRANSPOSE_", NULL};
 
+/* What a new matrix begins with. Without a prefix these options are for all matrices: those of a preconditioner have prefixes that a user does not think of. */
+PetscErrorCode MatGallopSetDefaults(Mat_Gallop *g)
+{
+  PetscFunctionBegin;
+  g->build     = GALLOP_BUILD_PAYS;
+  g->transpose = GALLOP_TRANSPOSE_GPU;
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_build", Builds, (PetscEnum *)&g->build, NULL));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_explicit_transpose", Transposes, (PetscEnum *)&g->transpose, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, GallopStructureKind kind, PetscBool *changed)
 {
   GallopStructure    *structure = &g->structure[kind];
   const GallopFormat *format    = structure->type->format;
   char                option[64], prefix[64], man[64], text[128];
-  PetscBool           set, inassembly = (PetscBool)(g->build == GALLOP_BUILD_ASSEMBLY);
+  PetscBool           set, inassembly;
   PetscReal           bytes = (PetscReal)structure->maxbytes;
 
   PetscFunctionBegin;
@@ -92,10 +103,11 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
   PetscOptionsObject->options = ((PetscObject)A)->options;
   PetscCall((*format->options_set)(structure->options, prefix, PetscOptionsObject, changed));
   if (kind == GALLOP_FORMAT) {
-    PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
-    PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than at the first product", man, inassembly, &inassembly, &set));
-    if (set) g->build = inassembly ? GALLOP_BUILD_ASSEMBLY : g->build == GALLOP_BUILD_ASSEMBLY ? GALLOP_BUILD_FIRST : g->build;
     PetscCall(PetscOptionsEnum("-mat_gallop_build", "When the format is built: when products pay for it, at the first product, or in MatAssemblyEnd()", man, Builds, (PetscEnum)g->build, (PetscEnum *)&g->build, NULL));
+    PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
+    inassembly = (PetscBool)(g->build == GALLOP_BUILD_ASSEMBLY);
+    PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than when products pay for it", man, inassembly, &inassembly, &set));
+    if (set) g->build = inassembly ? GALLOP_BUILD_ASSEMBLY : g->build == GALLOP_BUILD_ASSEMBLY ? GALLOP_BUILD_PAYS : g->build;
     PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_products", "Products that are expected before entries change, 0 when unknown", man, &g->products, 0, PETSC_INT_MAX));
     PetscCall(PetscOptionsEnum("-mat_gallop_explicit_transpose", "Where transposed products get a format of the transpose, if the format itself does not compute them", man, Transposes, (PetscEnum)g->transpose, (PetscEnum *)&g->transpose, NULL));
   }

@@ -2,23 +2,30 @@
 /*
   When a format is worth its build: -mat_gallop_build pays. It counts products and does not time them, so that each run of a program does the same.
 
-  Time is measured in products of the parent. A build takes B of them, and the format's products take a part of the parent's. Who builds after 4 B products has lost a quarter at the
-  most, however few follow; who builds at the first product has won when 2.5 B follow and the format is 1.7 times as fast.
+  Time is measured in products of the parent. A build takes B of them. Who builds after 3.6 B products has lost a quarter at the most, however few follow, and has won when 80 do; who builds at
+  the first product has won when 2.5 B follow and the format is 1.7 times as fast.
 */
 
 #include <gallop/matgallopimpl.h>
 
-/* What the two take on an H200, from docs/development: a launch and 12 bytes per entry at 4 TB/s, and what a build takes beyond its own products, mostly waits of the host */
-static const PetscReal ProductTime = 5e-6, EntryTime = 3e-12, BuildTime = 8e-4, RefreshTime = 3e-5;
-static const PetscReal BuildProducts = 12, RefreshProducts = 3;
-static const PetscReal TransposeProducts = 10, TransposeTime = 1e-4; /* to transpose the entries, which a refresh does again */
-static const PetscReal LosesQuarter = 4, Pays = 2.5;
+/* Seconds on an H200: a product of the parent's, and EVCHYB's build beyond its first product, by rows and entries; docs/development/performance.md */
+static const PetscReal ProductTime = 9e-6, ProductRow = 5e-12, ProductEntry = 4.3e-12;
+static const PetscReal BuildTime = 1.5e-4, BuildRow = 1.2e-10, BuildEntry = 2e-11, LargeTime = 2e-4;
+static const PetscCount Large         = 1000000; /* entries: such a matrix may be packed, which takes more waits */
+static const PetscReal TransposeTime = 1e-4, TransposeEntry = 7e-11; /* to transpose the entries, which a refresh does again */
+static const PetscReal RefreshProducts = 2;
+static const PetscReal HostProducts = 15; /* of a build there */
+static const PetscReal LosesQuarter = 3.6, Pays = 2.5;
 
-static PetscReal Cost(GallopStructureKind kind, PetscCount nz, PetscBool refresh)
+/* In products */
+static PetscReal Cost(const GallopFormat *format, GallopStructureKind kind, GallopPlace place, PetscReal m, PetscReal nz, PetscBool refresh)
 {
-  const PetscReal product = ProductTime + EntryTime * (PetscReal)nz, transpose = kind == GALLOP_TRANSPOSE ? TransposeProducts + TransposeTime / product : 0;
+  const PetscReal product   = ProductTime + ProductRow * m + ProductEntry * nz;
+  const PetscReal build     = BuildTime + BuildRow * m + BuildEntry * nz + (nz >= Large ? LargeTime : 0);
+  const PetscReal transpose = kind == GALLOP_TRANSPOSE ? TransposeTime + TransposeEntry * nz : 0;
 
-  return transpose + (refresh ? RefreshProducts + RefreshTime / product : BuildProducts + BuildTime / product);
+  if (place == GALLOP_HOST) return refresh ? RefreshProducts : HostProducts;
+  return transpose / product + (refresh ? RefreshProducts : (format->build_cost > 0 ? format->build_cost : 1) * build / product);
 }
 
 /*
@@ -45,6 +52,8 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   }
   if (count) inst->asked++;
   if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  /* a copy from the host that the format makes by itself is what the parent would have to make first */
+  if (kind == GALLOP_FORMAT && place == GALLOP_DEVICE && g->type->format->device_takes_host && MatGallopNewestOnHost(A)) PetscFunctionReturn(PETSC_SUCCESS);
   if (inst->data && (key->owner != A || key->nonzerostate != A->nonzerostate)) {
     PetscCall((*GallopWork(g->type->format, place)->destroy)(&inst->data));
     inst->data = NULL;
@@ -52,7 +61,7 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
     MatGallopCountBytes(&g->structure[kind], place);
   }
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
-  cost  = Cost(kind, i[A->rmap->n], (PetscBool)(inst->data != NULL));
+  cost  = Cost(g->type->format, kind, place, (PetscReal)A->rmap->n, (PetscReal)i[A->rmap->n], (PetscBool)(inst->data != NULL));
   *pays = (PetscBool)((PetscReal)inst->before >= Pays * cost || (PetscReal)g->products >= Pays * cost || (PetscReal)inst->asked > LosesQuarter * cost);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -227,6 +227,7 @@ const GallopFormat GallopFormat_CSROVERLAP = {
   .host              = &CSROverlapHost,
   .device            = PetscDefined(HAVE_CUDA) ? &CSROverlapDevice : NULL,
   .device_takes_host = PETSC_TRUE,
+  .build_cost        = 1.7,
   .streams           = CSROverlapStreams,
   .figures           = CSROverlapFigures,
   .view              = CSROverlapView,

@@ -155,6 +155,7 @@ const GallopFormat GallopFormat_FASTLOAD = {
   .options_set     = FastLoadOptionsSet,
   .host            = &FastLoadHost,
   .device          = PetscDefined(HAVE_CUDA) ? &FastLoadDevice : NULL,
+  .build_cost      = 3,
   .figures         = FastLoadFigures,
   .view            = FastLoadView,
   .view_detail     = FastLoadViewDetail,
