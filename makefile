@@ -216,6 +216,17 @@ $(hosttime): $(build)/benchmarks/hosttime.c.o $(library) $(build)/link.txt
 	@echo "  LINK $@"
 	@$(PCC_LINKER) $(LDFLAGS) -o $@ $< $(with_lib)
 
+# the first products of a matrix, and whether a format pays that is built for them
+fewproducts         := $(build)/benchmarks/fewproducts
+fewproducts_objects := $(build)/benchmarks/fewproducts.c.o $(filter-out %/gallopbench.c.o,$(bench_objects))
+
+bench-fewproducts: $(fewproducts)
+	@$(run_env); $(fewproducts) $(BENCHFLAGS)
+
+$(fewproducts): $(fewproducts_objects) $(library) $(build)/link.txt
+	@echo "  LINK $@"
+	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(fewproducts_objects) $(with_lib)
+
 # whole solves, first and later ones, by a program of ours and by PETSc's examples as they are
 repeatsolve         := $(build)/benchmarks/repeatsolve
 repeatsolve_objects := $(build)/benchmarks/repeatsolve.c.o $(filter-out %/gallopbench.c.o,$(bench_objects))
@@ -276,7 +287,7 @@ $(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
 	@echo "  CUDA $<"
 	@$(compile_cuda) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
--include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/repeatsolve.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
+-include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/repeatsolve.c.d $(build)/benchmarks/fewproducts.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
 
 # ---- Python -------------------------------------------------------------------------------------------------
 
@@ -353,4 +364,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-hbp2d bench-hosttime bench-program bench-solves check clean conformance demo dist docs examples help install papers petsc4py plots report uninstall force
+.PHONY: all archs bench bench-check bench-evchybparts bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check clean conformance demo dist docs examples help install papers petsc4py plots report uninstall force

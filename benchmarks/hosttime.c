@@ -157,6 +157,8 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_build", &set));
   if (!set) PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "first")); /* products are timed, not whether they pay */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_explicit_transpose", &set));
+  if (!set) PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_explicit_transpose", "never")); /* those that are the parent's are timed too */
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-products", &products, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rows", &n, NULL));

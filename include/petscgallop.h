@@ -56,7 +56,7 @@
   Level: intermediate
 
   Note:
-  A product of an MPI matrix counts once for its diagonal block and once for its off-diagonal block, if that has entries.
+  `MatResidual()` counts as a product. A product of an MPI matrix counts once for its diagonal block and once for its off-diagonal block, if that has entries.
 
 .seealso: `MatGallopGetStatistics()`, `MATEVCHYB`
 S*/

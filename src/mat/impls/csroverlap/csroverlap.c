@@ -19,14 +19,15 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 . -mat_csroverlap_pinned <true>           - keep a copy of the entries of a matrix that is assembled on the host in pinned memory
 . -mat_csroverlap_pack_columns <524288>   - a matrix with at least this many entries has its columns packed when they go from pinned memory to the GPU, 0 for none
 . -mat_csroverlap_timeline <false>        - print when the copies and kernels of a product that copies ran, in microseconds
-. -mat_csroverlap_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
+. -mat_csroverlap_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 - -mat_csroverlap_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: beginner
 
   Notes:
   The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, sparse products, I/O and
-  all else are the parent's. `MatMult()` and `MatMultAdd()` use the batches, which are made at the first product and made again when the nonzero pattern has changed.
+  all else are the parent's. `MatMult()`, `MatMultAdd()` and `MatResidual()` use the batches, which are made at the first product, of a matrix on the GPU when products pay for them, and made again when the nonzero pattern
+  has changed. On the GPU transposed products use batches of the transpose, another copy of the entries.
 
   Where PETSc has CUDA but finds no GPU, products are computed on the host, and a warning says so once. `-gallop_warn_no_gpu 0` silences it, as does `-device_enable none`, which asks for
   the host.

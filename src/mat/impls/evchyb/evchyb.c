@@ -20,9 +20,10 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
 . -mat_evchyb_slices_per_warp <0>     - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where most columns are stored
 . -mat_evchyb_by_row <4000000>        - matrices with this many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
-. -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
-. -mat_gallop_build <first>           - of all types: when the format is built and refreshed, at the `first` product, in `assembly`, or when it `pays`, see below
+. -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it
+. -mat_gallop_build <pays>            - of all types: when the format is built and refreshed, when it `pays`, at the `first` product, or in `assembly`, see below
 . -mat_gallop_products <0>            - of all types: products that are expected before entries change, for `-mat_gallop_build pays`; 0 when unknown
+. -mat_gallop_explicit_transpose <gpu> - of all types without transposed products of their own: where they get a format of the transpose, `never`, on the `gpu`, or `always`, on the host too
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
                                         products where it would take more
 
@@ -30,14 +31,16 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   Notes:
   The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, sparse products, I/O and
-  all else are the parent's. `MatMult()` and `MatMultAdd()` use the format, which is built at the first product, refreshed when only values have changed,
-  on the GPU when they are there, and built again when the nonzero pattern has changed.
+  all else are the parent's. `MatMult()`, `MatMultAdd()` and `MatResidual()` use the format, which is built when products pay for it, refreshed when only values have changed,
+  on the GPU when they are there, and built again when the nonzero pattern has changed. On the GPU `MatMultTranspose()` and `MatMultTransposeAdd()` use a format of the transpose, another copy
+  of the entries, which is made for them.
 
   Where PETSc has CUDA but finds no GPU, products are computed on the host, and a warning says so once. `-gallop_warn_no_gpu 0` silences it, as does `-device_enable none`, which asks for
   the host.
 
-  With `-mat_gallop_build pays` the parent computes products until those that it has computed since the entries changed have taken four times as long as a build, or a refresh where only values
+  With `-mat_gallop_build pays` the parent computes products until those that it has computed since the entries changed have taken 3.6 times as long as a build, or a refresh where only values
   have changed; then the format is built. It is built at once where `-mat_gallop_products`, or the number of products before the last change, says that it pays. Products are counted, not timed.
+  The options that begin with `-mat_gallop_` are for all matrices where they have no prefix.
 
   A product runs on the GPU when all its vectors live there (`-vec_type cuda`, `-dm_vec_type cuda`, `MatCreateVecs()`), else on the host.
 

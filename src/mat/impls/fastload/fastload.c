@@ -16,14 +16,14 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 . -mat_fastload_window <0>              - columns are sorted among this many neighbours, rounded up to a multiple of 32; 0 for all
 . -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least
 . -mat_fastload_deterministic <false>   - results are the same in every run, bit by bit, and products take more time and memory
-. -mat_fastload_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
+. -mat_fastload_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 - -mat_fastload_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: beginner
 
   Notes:
   The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, sparse products, I/O and
-  all else are the parent's. `MatMult()`, `MatMultTranspose()` and `MatMultHermitianTranspose()`, and those that add, use the format, which is built at the first product, refreshed when
+  all else are the parent's. `MatMult()`, `MatMultTranspose()` and `MatMultHermitianTranspose()`, and those that add, use the format, which is built when products pay for it, refreshed when
   only values have changed, and built again when the nonzero pattern has changed.
 
   Where PETSc has CUDA but finds no GPU, products are computed on the host, and a warning says so once. `-gallop_warn_no_gpu 0` silences it, as does `-device_enable none`, which asks for

@@ -18,14 +18,14 @@ GALLOP_FORMAT_TYPES(HBP)
 . -mat_hbp_fixed <-1>              - percent of the work that is shared out beforehand; warps, or thread blocks with x in shared memory, that have done theirs compete for the rest; -1 chooses one part of the work for each, or 75 where there are few parts
 . -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses the lesser of 16 times the mean and a 1024th of all entries, but at least 1024, at least a 4096th of all without maps, and at least 16384 with x in shared memory
 . -mat_hbp_lane_entries <0>        - a segment that would give one lane of a warp this many entries has 2 lanes, or 4 if it would give each of two lanes this many, and so on up to 32; at least 2, 0 chooses
-. -mat_hbp_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than at the first product
+. -mat_hbp_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 - -mat_hbp_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
   Level: beginner
 
   Notes:
   The type is a subclass of `MATAIJCUSPARSE` where PETSc has CUDA and there is a GPU, else of `MATAIJ`: assembly, factorizations, sparse products, I/O and
-  all else are the parent's. `MatMult()`, `MatMultTranspose()` and `MatMultHermitianTranspose()`, and those that add, use the format, which is built at the first product, refreshed when
+  all else are the parent's. `MatMult()`, `MatMultTranspose()` and `MatMultHermitianTranspose()`, and those that add, use the format, which is built when products pay for it, refreshed when
   only values have changed, and built again when the nonzero pattern has changed.
 
   Where PETSc has CUDA but finds no GPU, products are computed on the host, and a warning says so once. `-gallop_warn_no_gpu 0` silences it, as does `-device_enable none`, which asks for

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "Times the first k products of a matrix that is on the GPU, with each matrix type: whether a format pays that is built for them.\n\
+  -types a,b       matrix types, the first is what the others are compared with (default: aijcusparse,evchyb, without a GPU aij,evchyb); for type@name options begin with name_, such as\n\
+                   -types aijcusparse,evchyb,evchyb@first -first_mat_gallop_build first\n\
+  -k 1,3,...       how many products, at most 16 numbers (default 1,3,10,30,100,1000)\n\
+  -transpose       transposed products\n\
+  -new_values      after k products the values change, and the k products after that are timed: refreshes, not builds\n\
+  -generate, -f    matrices, as gallopbench takes them\n\
+Each time is the median of 7 new matrices, whose entries one product of the other kind has brought to the place of the products.\n\
+Output: a line per matrix, type and k, fields separated by tabs\n\
+  matrix nnz type k us over   over: the time over that of the first type\n\n";
+
+#include "bench.h"
+#include <petscgallop.h>
+
+#define MOST_COUNTS 16
+
+typedef struct {
+  const BenchPlace *place;
+  BenchInput        in;
+  PetscInt          ntypes, ncounts, counts[MOST_COUNTS];
+  char             *types[BENCH_MOST_NAMES];
+  PetscBool         transpose, newvalues;
+} Few;
+
+typedef struct {
+  Mat       A;
+  Vec       x, y;
+  PetscInt  k;
+  PetscBool transpose;
+} Products;
+
+static PetscErrorCode Multiply(void *ctx)
+{
+  Products *p = (Products *)ctx;
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < p->k; k++) {
+    if (p->transpose) PetscCall(MatMultTranspose(p->A, p->y, p->x));
+    else PetscCall(MatMult(p->A, p->x, p->y));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const char prefix[], PetscInt k, PetscLogDouble *t)
+{
+  Products p = {NULL, NULL, NULL, k, f->transpose};
+
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &p.A));
+  PetscCall(MatSetOptionsPrefix(p.A, prefix));
+  PetscCall(MatConvert(p.A, type, MAT_INPLACE_MATRIX, &p.A));
+  PetscCall(MatSetFromOptions(p.A));
+  PetscCall(MatCreateVecs(p.A, &p.x, &p.y));
+  PetscCall(VecSet(p.x, 1.0));
+  PetscCall(VecSet(p.y, 1.0));
+  if (f->transpose) PetscCall(MatMult(p.A, p.x, p.y));
+  else PetscCall(MatMultTranspose(p.A, p.y, p.x));
+  if (f->newvalues) {
+    PetscCall(Multiply(&p));
+    PetscCall(MatScale(p.A, 2.0));
+  }
+  PetscCall((*f->place->time)(Multiply, &p, 1, t));
+  PetscCall(VecDestroy(&p.x));
+  PetscCall(VecDestroy(&p.y));
+  PetscCall(MatDestroy(&p.A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Run(void *ctx, const char name[], PetscBool file)
+{
+  Few           *f = (Few *)ctx;
+  BenchProblem   problem;
+  PetscLogDouble base[MOST_COUNTS], t;
+
+  PetscFunctionBegin;
+  PetscCall(BenchProblemCreate(name, file, f->in.seed, f->transpose, 0, &problem));
+  for (PetscInt w = 0; w < f->ntypes; w++) {
+    char type[64], prefix[64] = "", *at;
+
+    PetscCall(PetscStrncpy(type, f->types[w], sizeof(type)));
+    PetscCall(PetscStrchr(type, '@', &at));
+    if (at) {
+      PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "%s_", at + 1));
+      *at = 0;
+    }
+    PetscCall(TimeOnce(f, problem.A, type, prefix, 500, &t)); /* kernels are loaded at their first launch */
+    for (PetscInt c = 0; c < f->ncounts; c++) {
+      PetscReal      times[BENCH_MEASUREMENTS];
+      PetscLogDouble median;
+
+      for (int m = 0; m < BENCH_MEASUREMENTS; m++) {
+        PetscCall(TimeOnce(f, problem.A, type, prefix, f->counts[c], &t));
+        times[m] = (PetscReal)t;
+      }
+      PetscCall(BenchMedian(times, &median, NULL));
+      if (!w) base[c] = median;
+      PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%s\t%" PetscInt_FMT "\t%.1f\t%.3f\n", problem.name, problem.nz, f->types[w], f->counts[c], 1e6 * median, median / base[c]));
+    }
+  }
+  PetscCall(BenchProblemDestroy(&problem));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  const char *const onhost[] = {MATAIJ, MATEVCHYB}, *const ongpu[] = {MATAIJCUSPARSE, MATEVCHYB};
+  const PetscInt    counts[] = {1, 3, 10, 30, 100, 1000};
+  Few               f        = {.place = &BenchHost, .ncounts = MOST_COUNTS};
+  PetscLogDouble    bandwidth;
+  PetscBool         set, gpu = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(BenchInputCreate(&f.in));
+#if defined(PETSC_HAVE_CUDA)
+  PetscCall(BenchDeviceAvailable(&gpu));
+  if (gpu) f.place = &BenchDevice;
+#endif
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &f.transpose, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-new_values", &f.newvalues, NULL));
+  PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-k", f.counts, &f.ncounts, &set));
+  if (!set) {
+    f.ncounts = PETSC_STATIC_ARRAY_LENGTH(counts);
+    PetscCall(PetscArraycpy(f.counts, counts, f.ncounts));
+  }
+  PetscCall(BenchList("-types", 2, gpu ? ongpu : onhost, &f.ntypes, f.types));
+  PetscCall(BenchPrintHead(f.place, &bandwidth));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# matrix\tnnz\ttype\tk\tus\tover\n"));
+  PetscCall(BenchInputRun(&f.in, Run, &f));
+  PetscCall((*f.place->finish)());
+  PetscCall(BenchFreeList(f.ntypes, f.types));
+  PetscCall(BenchInputDestroy(&f.in));
+  PetscCall(PetscFinalize());
+  return 0;
+}
