@@ -94,6 +94,14 @@ PetscErrorCode GallopDeviceGetFree(size_t *bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GallopDeviceFits(size_t bytes, PetscBool *fits)
+{
+  PetscFunctionBegin;
+  (void)bytes;
+  *fits = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopDeviceFree(void *ptr)
 {
   PetscFunctionBegin;

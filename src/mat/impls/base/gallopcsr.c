@@ -132,7 +132,6 @@ PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
   const size_t   integer = sizeof(PetscInt), value = sizeof(PetscScalar);
   const PetscInt m = A->rmap->n, *i, *j;
   size_t         bytes;
-  void          *room;
   PetscBool      overfull = PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -151,9 +150,7 @@ PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   bytes = ((size_t)m + 1) * integer + (size_t)i[m] * (integer + value);
-  PetscCall(GallopDeviceMalloc(bytes, &room));
-  PetscCall(GallopDeviceRelease(bytes, room));
-  *fits = (PetscBool)(room != NULL);
+  PetscCall(GallopDeviceFits(bytes, fits));
   PetscFunctionReturn(PETSC_SUCCESS);
 #else
   (void)A, (void)g;
