@@ -105,10 +105,10 @@ static PetscErrorCode Run(void *ctx, const char name[], PetscBool file)
 int main(int argc, char **argv)
 {
   const char *const onhost[] = {MATAIJ, MATEVCHYB}, *const ongpu[] = {MATAIJCUSPARSE, MATEVCHYB};
-  const PetscInt    counts[] = {1, 3, 10, 30, 100, 1000};
-  Few               f        = {.place = &BenchHost, .ncounts = MOST_COUNTS};
-  PetscLogDouble    bandwidth;
-  PetscBool         set, gpu = PETSC_FALSE;
+  const PetscInt counts[] = {1, 3, 10, 30, 100, 1000};
+  Few            f        = {.place = &BenchHost, .ncounts = MOST_COUNTS};
+  PetscLogDouble bandwidth;
+  PetscBool      set, gpu = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

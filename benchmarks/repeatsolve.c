@@ -74,14 +74,14 @@ static PetscErrorCode Now(PetscBool device, PetscLogDouble *t)
 
 static PetscErrorCode Run(const Problem *p, const char type[], const BenchPlace *place, PetscBool device)
 {
-  DM             da;
-  Mat            A;
-  Vec            x, b, r;
-  KSP            ksp;
-  PetscReal     *later, norm, norm0;
-  PetscLogDouble t[3], before, after, begin, end;
-  PetscInt       its, n;
-  MatInfo        info;
+  DM                         da;
+  Mat                        A;
+  Vec                        x, b, r;
+  KSP                        ksp;
+  PetscReal                 *later, norm, norm0;
+  PetscLogDouble             t[3], before, after, begin, end;
+  PetscInt                   its, n;
+  MatInfo                    info;
   PETSC_UNUSED PetscLogStage stage;
 
   PetscFunctionBegin;

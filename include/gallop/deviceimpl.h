@@ -15,7 +15,7 @@ PETSC_INTERN PetscErrorCode GallopDeviceWarn(PetscBool here);
 PETSC_INTERN PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr);
 PETSC_INTERN PetscErrorCode GallopDeviceMallocFails(PetscBool request, PetscBool *fails); /* whether -gallop_device_malloc_fail takes the room away; counts the requests */
 PETSC_INTERN PetscErrorCode GallopDeviceGetFree(size_t *bytes);                           /* what the driver says is free; 0 while -gallop_device_malloc_fail takes the room away */
-PETSC_INTERN PetscErrorCode GallopDeviceFits(size_t bytes, PetscBool *fits);                               /* whether somebody else could have so much; a request, and cheap where there is twice as much */
+PETSC_INTERN PetscErrorCode GallopDeviceFits(size_t bytes, PetscBool *fits);              /* whether somebody else could have so much; a request, and cheap where there is twice as much */
 PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);                                  /* waits for all work on the GPU */
 PETSC_INTERN PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr); /* for workspace, and as many bytes as were asked for: what was queued on the current stream may still use it */
 PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr); /* memory of the host that the GPU copies from by itself; *ptr stays NULL when there is none to be had */

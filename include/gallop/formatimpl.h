@@ -96,7 +96,8 @@ struct _GallopFormat {
 
   /* the device's build and refresh take arrays on the host too, csr->memtype tells: of a matrix assembled there the parent uploads nothing then */
   PetscBool device_takes_host;
-  PetscReal build_cost; /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
+  PetscBool prefers_transpose;            /* transposed products of its own are slower than those of a format of the transpose */
+  PetscReal build_cost;                   /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
   PetscBool (*streams)(const void *data); /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
 
   /* figures that add up over blocks and MPI processes, and how to show the sums */

@@ -112,7 +112,7 @@ typedef enum { GALLOP_TRANSPOSE_NEVER, GALLOP_TRANSPOSE_GPU, GALLOP_TRANSPOSE_AL
 
 typedef struct {
   GallopType     type;
-  void          *options; /* those of the transpose are the format's own */
+  void          *options;  /* those of the transpose are the format's own */
   PetscCount     maxbytes; /* largest size, 0 for no limit */
   GallopInstance instance[2];
   PetscInt64    *builds, *refreshes; /* where these are counted */
@@ -141,22 +141,22 @@ typedef struct {
 } GallopPast;
 
 typedef struct {
-  GallopType          type;              /* the format's */
-  struct _MatOps      parent;            /* the parent's functions where ours stand in A->ops */
-  struct _MatOps     *parentonhost;      /* all of them as they are when a matrix of the GPU is bound to the CPU; NULL until a product there needs one */
-  PetscBool           mpi, deviceparent; /* what the parent is: a parallel matrix, one of AIJCUSPARSE */
-  char               *lent[2];           /* strings to lend, the parent's name and the host's: the matrix's while they are lent, kept here in between, since products of matrices come often */
-  GallopBuildWhen     build;
-  PetscInt            products; /* that the user expects of each state of the entries, 0 when unknown */
+  GallopType           type;              /* the format's */
+  struct _MatOps       parent;            /* the parent's functions where ours stand in A->ops */
+  struct _MatOps      *parentonhost;      /* all of them as they are when a matrix of the GPU is bound to the CPU; NULL until a product there needs one */
+  PetscBool            mpi, deviceparent; /* what the parent is: a parallel matrix, one of AIJCUSPARSE */
+  char                *lent[2];           /* strings to lend, the parent's name and the host's: the matrix's while they are lent, kept here in between, since products of matrices come often */
+  GallopBuildWhen      build;
+  PetscInt             products; /* that the user expects of each state of the entries, 0 when unknown */
   GallopTransposeWhere transpose;
-  GallopStructure     structure[GALLOP_STRUCTURES];
-  MatGallopStatistics stats;
-  GallopPast         *past; /* NULL for a matrix that is no MPI matrix and no block of one */
-  GallopExchange      exchange;
-  GallopDenseExchange denseexchange;
-  PetscObjectState    seenstate, seennonzerostate; /* of the matrix when the parent's copy on the GPU was used last */
-  Mat                 copied;                      /* had a copy on the GPU when that was looked at last, of the pattern of copiednonzerostate */
-  PetscObjectState    copiednonzerostate;
+  GallopStructure      structure[GALLOP_STRUCTURES];
+  MatGallopStatistics  stats;
+  GallopPast          *past; /* NULL for a matrix that is no MPI matrix and no block of one */
+  GallopExchange       exchange;
+  GallopDenseExchange  denseexchange;
+  PetscObjectState     seenstate, seennonzerostate; /* of the matrix when the parent's copy on the GPU was used last */
+  Mat                  copied;                      /* had a copy on the GPU when that was looked at last, of the pattern of copiednonzerostate */
+  PetscObjectState     copiednonzerostate;
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*retrievevalues)(Mat);
   PetscErrorCode (*storevalues)(Mat);

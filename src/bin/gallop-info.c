@@ -195,7 +195,7 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "first")); /* one product is all that there is */
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_least", "2")); /* on the host TiledSpMM has to be asked for */
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_least", "2"));  /* on the host TiledSpMM has to be asked for */
   PetscCall(GallopInitializePackage());
   PetscCall(GallopView(PETSC_VIEWER_STDOUT_WORLD));
   PetscCall(CreateMatrix(&R));

@@ -68,20 +68,20 @@ typedef struct {
 } Case;
 
 static const Case cases[] = {
-  {"Jacobi",            "-ksp_type cg -pc_type jacobi",                                                                               1, OWN,    PETSC_FALSE},
-  {"GMRES",             "-ksp_type gmres -pc_type jacobi",                                                                            2, OWN,    PETSC_FALSE},
-  {"BiCG",              "-ksp_type bicg -pc_type jacobi",                                                                             1, OWN,    PETSC_FALSE},
-  {"GAMG",              "-ksp_type cg -pc_type gamg",                                                                                 1, OWN,    PETSC_FALSE},
-  {"GAMG, new values",  "-ksp_type cg -pc_type gamg -pc_gamg_reuse_interpolation",                                                    1, VALUES, PETSC_FALSE},
-  {"MG",                "-ksp_type cg -pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi -mg_coarse_pc_type jacobi",               1, OWN,    PETSC_TRUE },
-  {"MG, Galerkin",      "-ksp_type cg -pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type jacobi -mg_coarse_pc_type jacobi", 1, OWN, PETSC_TRUE },
-  {"block Jacobi",      "-ksp_type cg -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type jacobi",                                     1, OWN,    PETSC_FALSE},
-  {"ASM",               "-ksp_type gmres -pc_type asm -sub_pc_type jacobi",                                                           1, OWN,    PETSC_FALSE},
-  {"fieldsplit",        "-ksp_type gmres -pc_type fieldsplit -fieldsplit_pc_type jacobi",                                             2, OWN,    PETSC_FALSE},
-  {"MATNEST",           "-ksp_type cg -pc_type none",                                                                                 1, NEST,   PETSC_FALSE},
-  {"MATSHELL",          "-ksp_type cg -pc_type none",                                                                                 1, SHELL,  PETSC_FALSE},
-  {"new values",        "-ksp_type cg -pc_type jacobi",                                                                               1, VALUES, PETSC_FALSE},
-  {"shifted Jacobians", "-ksp_type cg -pc_type jacobi",                                                                               1, SHIFT,  PETSC_FALSE},
+  {"Jacobi",            "-ksp_type cg -pc_type jacobi",                                                                                      1, OWN,    PETSC_FALSE},
+  {"GMRES",             "-ksp_type gmres -pc_type jacobi",                                                                                   2, OWN,    PETSC_FALSE},
+  {"BiCG",              "-ksp_type bicg -pc_type jacobi",                                                                                    1, OWN,    PETSC_FALSE},
+  {"GAMG",              "-ksp_type cg -pc_type gamg",                                                                                        1, OWN,    PETSC_FALSE},
+  {"GAMG, new values",  "-ksp_type cg -pc_type gamg -pc_gamg_reuse_interpolation",                                                           1, VALUES, PETSC_FALSE},
+  {"MG",                "-ksp_type cg -pc_type mg -pc_mg_levels 3 -mg_levels_pc_type jacobi -mg_coarse_pc_type jacobi",                      1, OWN,    PETSC_TRUE },
+  {"MG, Galerkin",      "-ksp_type cg -pc_type mg -pc_mg_levels 3 -pc_mg_galerkin both -mg_levels_pc_type jacobi -mg_coarse_pc_type jacobi", 1, OWN,    PETSC_TRUE },
+  {"block Jacobi",      "-ksp_type cg -pc_type bjacobi -pc_bjacobi_blocks 4 -sub_pc_type jacobi",                                            1, OWN,    PETSC_FALSE},
+  {"ASM",               "-ksp_type gmres -pc_type asm -sub_pc_type jacobi",                                                                  1, OWN,    PETSC_FALSE},
+  {"fieldsplit",        "-ksp_type gmres -pc_type fieldsplit -fieldsplit_pc_type jacobi",                                                    2, OWN,    PETSC_FALSE},
+  {"MATNEST",           "-ksp_type cg -pc_type none",                                                                                        1, NEST,   PETSC_FALSE},
+  {"MATSHELL",          "-ksp_type cg -pc_type none",                                                                                        1, SHELL,  PETSC_FALSE},
+  {"new values",        "-ksp_type cg -pc_type jacobi",                                                                                      1, VALUES, PETSC_FALSE},
+  {"shifted Jacobians", "-ksp_type cg -pc_type jacobi",                                                                                      1, SHIFT,  PETSC_FALSE},
 };
 
 static PetscErrorCode Fill(DM da, Mat A)
@@ -93,9 +93,13 @@ static PetscErrorCode Fill(DM da, Mat A)
   for (PetscInt j = info.ys; j < info.ys + info.ym; j++)
     for (PetscInt i = info.xs; i < info.xs + info.xm; i++)
       for (PetscInt c = 0; c < info.dof; c++) {
-        const MatStencil  row = {0, j, i, c}, cols[] = {row, {0, j, i - 1, c}, {0, j, i + 1, c}, {0, j - 1, i, c}, {0, j + 1, i, c}, {0, j, i, info.dof - 1 - c}};
-        const PetscScalar v[] = {4.5, -1, -1, -1, -1, -0.25};
-        const PetscBool   in[] = {PETSC_TRUE, (PetscBool)(i > 0), (PetscBool)(i < info.mx - 1), (PetscBool)(j > 0), (PetscBool)(j < info.my - 1), (PetscBool)(info.dof > 1)};
+        const MatStencil row =
+                           {
+                             0, j, i, c
+        },
+                         cols[] = {row, {0, j, i - 1, c}, {0, j, i + 1, c}, {0, j - 1, i, c}, {0, j + 1, i, c}, {0, j, i, info.dof - 1 - c}};
+        const PetscScalar v[]   = {4.5, -1, -1, -1, -1, -0.25};
+        const PetscBool   in[]  = {PETSC_TRUE, (PetscBool)(i > 0), (PetscBool)(i < info.mx - 1), (PetscBool)(j > 0), (PetscBool)(j < info.my - 1), (PetscBool)(info.dof > 1)};
 
         for (int k = 0; k < 6; k++)
           if (in[k]) PetscCall(MatSetValuesStencil(A, 1, &row, 1, &cols[k], &v[k], INSERT_VALUES));
@@ -235,11 +239,12 @@ int main(int argc, char **argv)
     PetscCall(Solve(c, device ? MATAIJCUSPARSE : MATAIJ, &parents, &its[0]));
     PetscCall(Solve(c, TestFormat(""), &ours, &its[1]));
     if (show)
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-18s %3" PetscInt_FMT " %3" PetscInt_FMT " iterations, copies to the GPU %g %g, from it %g %g, waits %g %g\n", c->name, its[0], its[1], parents.in, ours.in, parents.out, ours.out, parents.waits, ours.waits));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-18s %3" PetscInt_FMT " %3" PetscInt_FMT " iterations, copies to the GPU %g %g, from it %g %g, waits %g %g\n", c->name, its[0], its[1], parents.in, ours.in,
+                            parents.out, ours.out, parents.waits, ours.waits));
     PetscCheck(PetscAbsInt(its[0] - its[1]) <= 1, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " iterations, %" PetscInt_FMT " with the parent's type", c->name, its[1], its[0]);
     if (its[0] == its[1])
-      PetscCheck(ours.in <= parents.in && ours.out <= parents.out && ours.waits <= parents.waits, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g copies to the GPU, %g from it and %g waits, with the parent's type %g, %g and %g", c->name, ours.in, ours.out,
-                 ours.waits, parents.in, parents.out, parents.waits);
+      PetscCheck(ours.in <= parents.in && ours.out <= parents.out && ours.waits <= parents.waits, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g copies to the GPU, %g from it and %g waits, with the parent's type %g, %g and %g", c->name,
+                 ours.in, ours.out, ours.waits, parents.in, parents.out, parents.waits);
     PetscCall(ClearOptions(c->options));
   }
   PetscCall(PetscFinalize());

@@ -84,11 +84,11 @@ static PetscErrorCode Scale(Mat A, Mat R)
 
 int main(int argc, char **argv)
 {
-  const PetscInt      most = 2000;
-  Mat                 A, R;
-  PetscInt            first, n, expected = 0;
-  PetscInt64          builds, refreshes, before;
-  PetscBool           device, copies;
+  const PetscInt most = 2000;
+  Mat            A, R;
+  PetscInt       first, n, expected = 0;
+  PetscInt64     builds, refreshes, before;
+  PetscBool      device, copies;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

@@ -696,6 +696,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: 1
+    args: -mat_gallop_explicit_transpose never
     output_file: output/empty.out
 
 TEST*/

@@ -487,6 +487,7 @@ int main(int argc, char **argv)
 
   testset:
     output_file: output/empty.out
+    args: -mat_gallop_explicit_transpose never
     test:
       suffix: 1
     test:

@@ -36,7 +36,7 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gallop_device_malloc_fail", &n, NULL));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_seqaij_type", &hostparent)); /* such a matrix has its CSR arrays on the host only */
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-transpose", &transpose)); /* transposed products have a format too, for whose requests counts differ */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-transpose", &transpose));        /* transposed products have a format too, for whose requests counts differ */
   PetscCall(TestHasDevice(&device));
   PetscCall(TestCaptureBegin());
   PetscCall(TestCreate(PETSC_COMM_WORLD, hostparent ? MATAIJ : MATEVCHYB, TestSquare, 0, &A, &R));

@@ -103,13 +103,15 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
   PetscOptionsObject->options = ((PetscObject)A)->options;
   PetscCall((*format->options_set)(structure->options, prefix, PetscOptionsObject, changed));
   if (kind == GALLOP_FORMAT) {
-    PetscCall(PetscOptionsEnum("-mat_gallop_build", "When the format is built: when products pay for it, at the first product, or in MatAssemblyEnd()", man, Builds, (PetscEnum)g->build, (PetscEnum *)&g->build, NULL));
+    PetscCall(
+      PetscOptionsEnum("-mat_gallop_build", "When the format is built: when products pay for it, at the first product, or in MatAssemblyEnd()", man, Builds, (PetscEnum)g->build, (PetscEnum *)&g->build, NULL));
     PetscCall(PetscSNPrintf(option, sizeof(option), "%sbuild_in_assembly", prefix));
     inassembly = (PetscBool)(g->build == GALLOP_BUILD_ASSEMBLY);
     PetscCall(PetscOptionsBool(option, "Build the format in MatAssemblyEnd() rather than when products pay for it", man, inassembly, &inassembly, &set));
     if (set) g->build = inassembly ? GALLOP_BUILD_ASSEMBLY : g->build == GALLOP_BUILD_ASSEMBLY ? GALLOP_BUILD_PAYS : g->build;
     PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_products", "Products that are expected before entries change, 0 when unknown", man, &g->products, 0, PETSC_INT_MAX));
-    PetscCall(PetscOptionsEnum("-mat_gallop_explicit_transpose", "Where transposed products get a format of the transpose, if the format itself does not compute them", man, Transposes, (PetscEnum)g->transpose, (PetscEnum *)&g->transpose, NULL));
+    PetscCall(PetscOptionsEnum("-mat_gallop_explicit_transpose", "Where transposed products get a format of the transpose, if the format itself does not compute them", man, Transposes, (PetscEnum)g->transpose,
+                               (PetscEnum *)&g->transpose, NULL));
   }
   PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
   PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, %smay take; 0 for no limit", format->ucname, kind == GALLOP_FORMAT ? "or of a block of an MPI matrix, " : ""));

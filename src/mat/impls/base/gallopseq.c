@@ -106,18 +106,21 @@ static PetscErrorCode ConjugatedTranspose(Mat A, PetscErrorCode (*multtranspose)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = y - A x, of vectors that may be for all processes to call: their own functions, not VecAYPX() */
-static PetscErrorCode Residual(Mat A, PetscErrorCode (*mult)(Mat, Vec, Vec), Vec x, Vec y, Vec z)
+/*
+  z = y - A x, of MPI vectors perhaps, of which only this process may be here: the vectors' own functions, not VecAYPX(), and no new vector, which would take a tag from the communicator
+*/
+static PetscErrorCode Residual(Mat A, const struct _MatOps *parent, Vec x, Vec y, Vec z)
 {
-  Vec t = z;
-
   PetscFunctionBegin;
-  if (y == z) PetscUseTypeMethod(z, duplicate, &t);
-  PetscCall((*mult)(A, x, t));
-  if (y == z) PetscUseTypeMethod(z, axpy, -1.0, t);
-  else PetscUseTypeMethod(z, aypx, -1.0, y);
+  if (y == z) {
+    PetscUseTypeMethod(z, scale, -1.0);
+    PetscCall((*parent->multadd)(A, x, z, z));
+    PetscUseTypeMethod(z, scale, -1.0);
+  } else {
+    PetscCall((*parent->mult)(A, x, z));
+    PetscUseTypeMethod(z, aypx, -1.0, y);
+  }
   PetscCall(PetscObjectStateIncrease((PetscObject)z));
-  if (y == z) PetscCall(VecDestroy(&t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -133,7 +136,7 @@ static PetscErrorCode CallParent(Mat A, const struct _MatOps *parent, ParentProd
     PetscCall((*parent->multadd)(A, x, y, z));
     break;
   case PARENT_RESIDUAL:
-    PetscCall(Residual(A, parent->mult, x, y, z));
+    PetscCall(Residual(A, parent, x, y, z));
     break;
   case PARENT_MULTTRANSPOSE:
     PetscCall((*parent->multtranspose)(A, x, z));
@@ -290,53 +293,69 @@ static PetscLogDouble Flops(Mat A, GallopKey *key, PetscBool plain)
 }
 
 /*
-  Whether a format of the transpose is for a product that the format itself does not compute: not where it would be another copy on the host, unless that is wanted, nor of a matrix that the GPU
-  has no room for
+  Whether a format of the transpose is for such a product: the format itself does not compute it, or not as fast. Not where it would be another copy on the host, unless that is wanted, nor of a
+  matrix that the GPU has no room for.
 */
 static PetscBool TakesTranspose(Mat_Gallop *g, ParentProduct product, GallopPlace place)
 {
   const GallopFormat *format = g->type->format;
   const void         *data   = g->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].data;
 
+  if (!IsTransposed(product) || (GallopComputesTranspose(format) && !format->prefers_transpose) || !GallopWork(format, place)) return PETSC_FALSE;
   if (PetscDefined(USE_COMPLEX) && (product == PARENT_MULTHERMITIANTRANSPOSE || product == PARENT_MULTHERMITIANTRANSPOSEADD)) return PETSC_FALSE;
-  if (!GallopWork(format, place)) return PETSC_FALSE;
   if (place == GALLOP_HOST) return (PetscBool)(g->transpose == GALLOP_TRANSPOSE_ALWAYS);
   return (PetscBool)(g->transpose != GALLOP_TRANSPOSE_NEVER && !(data && format->streams && (*format->streams)(data)));
 }
 
-/* z = op(A) x, z = op(A) x + y, or z = y - A x: the format, that of the transpose, or the parent where there is no room for it */
+/* A structure for the next product, if it pays: *is tells. *data stays NULL where it has no room, and of a matrix without entries. */
+static PetscErrorCode Take(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscObjectState state, PetscBool *is, void **data)
+{
+  PetscFunctionBegin;
+  *data = NULL;
+  PetscCall(MatGallopPays(A, g, kind, place, PETSC_TRUE, is));
+  if (*is) PetscCall(MatGallopUpdate(A, g, kind, place, state, data));
+  if (!*data && g->structure[kind].instance[place].key.nz) *is = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What computes a product: the format of the transpose, the format, or, where *is is false, the parent. A format that prefers that of the transpose is not built for a transposed product. */
+static PetscErrorCode Choose(Mat A, Mat_Gallop *g, ParentProduct product, GallopPlace place, PetscObjectState state, GallopStructureKind *kind, PetscBool *is, void **data)
+{
+  const PetscBool takes = TakesTranspose(g, product, place);
+
+  PetscFunctionBegin;
+  *is   = PETSC_FALSE;
+  *data = NULL;
+  *kind = GALLOP_TRANSPOSE;
+  if (takes) PetscCall(Take(A, g, GALLOP_TRANSPOSE, place, state, is, data));
+  if (*is || !FormatComputes(g->type->format, product) || (takes && !g->structure[GALLOP_FORMAT].instance[place].data)) PetscFunctionReturn(PETSC_SUCCESS);
+  *kind = GALLOP_FORMAT;
+  PetscCall(Take(A, g, GALLOP_FORMAT, place, state, is, data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = op(A) x, z = op(A) x + y, or z = y - A x: the format, that of the transpose, or the parent */
 static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z)
 {
   const PetscScalar   one = 1.0, zero = 0.0, minusone = -1.0;
   const PetscBool     transposed = IsTransposed(product);
-  GallopStructureKind kind       = GALLOP_FORMAT;
+  GallopStructureKind kind;
   Mat_Gallop         *g;
   Arrays              arrays;
   void               *data;
   PetscObjectState    state;
-  PetscCount          nz;
-  PetscBool           pays;
+  PetscBool           is;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  if (!FormatComputes(g->type->format, product)) {
-    if (g->transpose == GALLOP_TRANSPOSE_NEVER || (g->transpose == GALLOP_TRANSPOSE_GPU && (!g->deviceparent || GallopBoundToCPU(A)))) {
-      PetscCall(ParentMult(A, g, product, x, y, z));
-      PetscFunctionReturn(PETSC_SUCCESS);
-    }
-    kind = GALLOP_TRANSPOSE;
+  if (!FormatComputes(g->type->format, product) && (g->transpose == GALLOP_TRANSPOSE_NEVER || (g->transpose == GALLOP_TRANSPOSE_GPU && (!g->deviceparent || GallopBoundToCPU(A))))) {
+    PetscCall(ParentMult(A, g, product, x, y, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY"); /* MATAIJ reads them all the same */
   PetscCall(ArraysGet(A, x, y, z, &arrays));
-  pays = (PetscBool)(kind == GALLOP_FORMAT || TakesTranspose(g, product, arrays.place));
-  if (pays) PetscCall(MatGallopPays(A, g, kind, arrays.place, PETSC_TRUE, &pays));
-  if (!pays) {
-    PetscCall(ArraysRestore(x, y, z, &arrays));
-    PetscCall(ParentMult(A, g, product, x, y, z));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatGallopUpdate(A, g, kind, arrays.place, state, &data));
+  PetscCall(Choose(A, g, product, arrays.place, state, &kind, &is, &data));
   if (data) {
     const GallopFormatWork *work      = GallopWork(g->type->format, arrays.place);
     const GallopProduct     p         = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z};
@@ -357,11 +376,9 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
       g->stats.products_host++;
     }
     PetscCall(PetscLogEventEnd(g->type->event_mult, A, x, z, 0));
-  }
-  nz = g->structure[kind].instance[arrays.place].key.nz;
-  if (!nz) PetscCall(NoEntries(transposed ? A->cmap->n : A->rmap->n, g, &arrays));
+  } else if (is) PetscCall(NoEntries(transposed ? A->cmap->n : A->rmap->n, g, &arrays));
   PetscCall(ArraysRestore(x, y, z, &arrays));
-  if (nz && !data) PetscCall(ParentMult(A, g, product, x, y, z));
+  if (!is) PetscCall(ParentMult(A, g, product, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -9,10 +9,12 @@
 PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
 {
   const GallopStructure *structure = &g->structure[kind];
-  const char *who = csr && g->deviceparent ? "the host" : GallopParentType(g->mpi, g->deviceparent), *of = kind == GALLOP_FORMAT ? "" : kind == GALLOP_TRANSPOSE ? " with its transpose" : " with dense matrices"; /* the host: ParentMult() computes there then */
-  const PetscInt m = A->rmap->n, n = A->cmap->n;
-  PetscBool      overfull = PETSC_FALSE;
-  char           what[64], where[64];
+  const char            *who = csr && g->deviceparent ? "the host" : GallopParentType(g->mpi, g->deviceparent), *of = kind == GALLOP_FORMAT    ? ""
+                                                                                                                    : kind == GALLOP_TRANSPOSE ? " with its transpose"
+                                                                                                                                               : " with dense matrices"; /* the host: ParentMult() computes there then */
+  const PetscInt         m = A->rmap->n, n = A->cmap->n;
+  PetscBool              overfull = PETSC_FALSE;
+  char                   what[64], where[64];
 
   PetscFunctionBegin;
   if (csr) PetscCall(MatGallopIsOverfull(A, &overfull));
@@ -92,7 +94,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   GallopCSRAccess         access;
   const PetscInt         *i, *j;
   PetscBool               samepattern, again = PETSC_FALSE, fits;
-  const GallopCSR        *csr = &access.csr;
+  const GallopCSR        *csr    = &access.csr;
   GallopRefresh           answer = GALLOP_REFRESHED;
 
   PetscFunctionBegin;

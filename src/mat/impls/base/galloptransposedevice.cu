@@ -83,7 +83,7 @@ PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *csr, GallopTranspo
   PetscInt                   *rows, *j;
   cudaStream_t                stream;
   size_t                      sortbytes = 0, scanbytes = 0;
-  int                         bits      = 1;
+  int                         bits = 1;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));

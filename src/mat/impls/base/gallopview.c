@@ -174,7 +174,8 @@ static PetscErrorCode ViewTotals(const char name[], const PetscInt64 counts[5], 
   PetscFunctionBegin;
   for (int k = 0; k < 5; k++) all += counts[k];
   if (!all) PetscFunctionReturn(PETSC_SUCCESS);
-  if (*head) PetscCall(PetscViewerASCIIPrintf(viewer, "%-20s %12s %12s %12s %12s %12s %16s %16s\n", "products", "on the GPU", "on the host", "by AIJ", "builds", "refreshes", "bytes on the GPU", "on the host"));
+  if (*head)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "%-20s %12s %12s %12s %12s %12s %16s %16s\n", "products", "on the GPU", "on the host", "by AIJ", "builds", "refreshes", "bytes on the GPU", "on the host"));
   *head = PETSC_FALSE;
   PetscCall(PetscViewerASCIIPrintf(viewer, "%-20s", name));
   PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_FALSE));

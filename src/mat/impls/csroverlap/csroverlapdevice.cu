@@ -237,10 +237,10 @@ static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverla
 
 static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  CSROverlap    *ov;
-  CSROverlapPlan plan = {};
-  void          *base;
-  int            processors;
+  CSROverlap     *ov;
+  CSROverlapPlan  plan = {};
+  void           *base;
+  int             processors;
   const PetscInt *host_i;
 
   PetscFunctionBegin;

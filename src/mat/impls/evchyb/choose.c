@@ -125,14 +125,14 @@ static PetscErrorCode ChooseOrder(const EVCHYB *ev, const EVCHYBPack *pack, cons
 */
 PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, EVCHYBChoice *choice)
 {
-  const EVCHYBOptions  *o      = &ev->options;
-  const PetscBool       asked  = (PetscBool)(o->storage == EVCHYB_PACKED);
-  EVCHYBPackOrder       order  = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_SAMPLED};
-  EVCHYBPackCost        cost = {0}, costofpieces = {0};
-  PetscBool             done   = PETSC_TRUE;
-  PetscLogDouble        nlong  = 0;
-  const PetscInt       *host_i = NULL;
-  PetscInt              pieces = 0, slices; /* with pieces: units of work for warps and thread blocks */
+  const EVCHYBOptions *o     = &ev->options;
+  const PetscBool      asked = (PetscBool)(o->storage == EVCHYB_PACKED);
+  EVCHYBPackOrder      order = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_SAMPLED};
+  EVCHYBPackCost       cost = {0}, costofpieces = {0};
+  PetscBool            done   = PETSC_TRUE;
+  PetscLogDouble       nlong  = 0;
+  const PetscInt      *host_i = NULL;
+  PetscInt             pieces = 0, slices; /* with pieces: units of work for warps and thread blocks */
 
   PetscFunctionBegin;
   *choice = (EVCHYBChoice){.pack = NULL};

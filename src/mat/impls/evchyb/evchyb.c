@@ -23,7 +23,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it
 . -mat_gallop_build <pays>            - of all types: when the format is built and refreshed, when it `pays`, at the `first` product, or in `assembly`, see below
 . -mat_gallop_products <0>            - of all types: products that are expected before entries change, for `-mat_gallop_build pays`; 0 when unknown
-. -mat_gallop_explicit_transpose <gpu> - of all types without transposed products of their own: where they get a format of the transpose, `never`, on the `gpu`, or `always`, on the host too
+. -mat_gallop_explicit_transpose <gpu> - of all types but `MATFASTLOAD`: where transposed products get a format of the transpose, `never`, on the `gpu`, or `always`, on the host too
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
                                         products where it would take more
 

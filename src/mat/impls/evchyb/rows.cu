@@ -157,8 +157,8 @@ static PetscErrorCode SortAll(const GallopCSR *csr, const EVCHYBKeyShape &shape,
 
 __global__ static void __launch_bounds__(EVCHYB_THREADS) CountKernel(PetscInt m, PetscInt maxell, const PetscInt *__restrict__ i, RowCounts *counts)
 {
-  const PetscCount r   = GallopGlobalThread();
-  const PetscInt   len = r < m ? i[r + 1] - i[r] : 1;
+  const PetscCount r     = GallopGlobalThread();
+  const PetscInt   len   = r < m ? i[r + 1] - i[r] : 1;
   const int        empty = __syncthreads_count(!len), longer = __syncthreads_count(len > maxell);
 
   if (threadIdx.x == 0) {
@@ -202,7 +202,7 @@ PetscErrorCode EVCHYBRowsSort_Device(const EVCHYBOptions *options, const GallopC
   const PetscInt m = csr->m, window = options->window;
   const bool     bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
   const PetscInt nwindows = bywindow ? (m + window - 1) / window : 0, nkeys = bywindow ? PetscMin(m, (PetscInt)(csr->nz / (options->maxell + 1))) : m;
-  Workspace      w        = {};
+  Workspace      w = {};
   RowCounts      counts;
   EVCHYBKeyShape shape;
   cudaStream_t   stream;

@@ -35,7 +35,8 @@ GALLOP_FORMAT_TYPES(HBP)
   columns. Where x is large and few entries have others near them, blocks are narrow and their part of x is kept in shared memory.
 
   A product computes the sums of all rows of each block, and then adds the sums of each row. A row whose entries are all in one block needs no second step. The result has the same bits in
-  every run. A transposed product on the GPU adds the product of each entry by atomic operations: the last bits of its result may differ from run to run.
+  every run. A transposed product on the GPU uses a format of the transpose as soon as that pays, see `MATEVCHYB` for
+  `-mat_gallop_explicit_transpose`; without one it adds the product of each entry by atomic operations: the last bits of its result may differ from run to run.
 
   References:
 . * - C. Yan, B. Diao, H. Liu, Z. An, Y. Xu, A Nonlinear Hash-based Optimization Method for SpMV on GPUs, section III
@@ -137,18 +138,19 @@ static PetscCount HBPGetBytes(const void *data)
 }
 
 const GallopFormat GallopFormat_HBP = {
-  .name            = MATHBP,
-  .ucname          = "HBP",
-  .citation        = HBPCitation,
-  .createseq       = MatCreate_SeqAIJHBP,
-  .creatempi       = MatCreate_MPIAIJHBP,
-  .options_size    = sizeof(HBPOptions),
-  .options_default = HBPOptionsDefault,
-  .options_set     = HBPOptionsSet,
-  .host            = &HBPHost,
-  .device          = PetscDefined(HAVE_CUDA) ? &HBPDevice : NULL,
-  .figures         = HBPFigures,
-  .view            = HBPView,
-  .view_detail     = HBPViewDetail,
-  .bytes           = HBPGetBytes,
+  .name              = MATHBP,
+  .ucname            = "HBP",
+  .citation          = HBPCitation,
+  .createseq         = MatCreate_SeqAIJHBP,
+  .creatempi         = MatCreate_MPIAIJHBP,
+  .options_size      = sizeof(HBPOptions),
+  .options_default   = HBPOptionsDefault,
+  .options_set       = HBPOptionsSet,
+  .host              = &HBPHost,
+  .device            = PetscDefined(HAVE_CUDA) ? &HBPDevice : NULL,
+  .prefers_transpose = PETSC_TRUE,
+  .figures           = HBPFigures,
+  .view              = HBPView,
+  .view_detail       = HBPViewDetail,
+  .bytes             = HBPGetBytes,
 };
