@@ -101,6 +101,8 @@ typedef struct {
   size_t           freethen;      /* bytes that were free when it did not fit */
   PetscObjectState seen;          /* -mat_gallop_build pays: the state of the matrix that products are counted for */
   PetscInt64       asked, before; /* products in that state, and in the one before */
+  PetscObjectState pattern;       /* likewise: the nonzero state, */
+  PetscInt64       waiting;       /* and the products that the parent has computed in it since there was a format */
   GallopTransposed transposed;    /* of the format of the transpose */
 } GallopInstance;
 
@@ -268,6 +270,7 @@ PETSC_INTERN PetscErrorCode MatMultTranspose_SeqGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_SeqGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultHermitianTranspose_SeqGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultHermitianTransposeAdd_SeqGallop(Mat, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatGallopCheckResidual(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatResidual_SeqGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMult_MPIGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultAdd_MPIGallop(Mat, Vec, Vec, Vec);

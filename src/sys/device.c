@@ -72,6 +72,13 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GallopDeviceIsCapturing(PetscBool *is)
+{
+  PetscFunctionBegin;
+  *is = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopDeviceView(PetscViewer viewer)
 {
   PetscFunctionBegin;

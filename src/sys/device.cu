@@ -72,6 +72,18 @@ PetscErrorCode GallopDeviceView(PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GallopDeviceIsCapturing(PetscBool *is)
+{
+  cudaStreamCaptureStatus status;
+  cudaStream_t            stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaStreamIsCapturing(stream, &status));
+  *is = (PetscBool)(status != cudaStreamCaptureStatusNone);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors)
 {
   int device;

@@ -20,7 +20,7 @@ static PetscLogDouble waits = 0;
 
 #if PetscDefined(HAVE_CUDA)
 /* These go before the runtime library's own, for PETSc and for this library */
-cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+PETSC_VISIBILITY_PUBLIC cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
   cudaError_t (*real)(cudaStream_t);
 
@@ -29,7 +29,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream)
   return (*real)(stream);
 }
 
-cudaError_t cudaDeviceSynchronize(void)
+PETSC_VISIBILITY_PUBLIC cudaError_t cudaDeviceSynchronize(void)
 {
   cudaError_t (*real)(void);
 

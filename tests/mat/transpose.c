@@ -67,6 +67,7 @@ static PetscErrorCode CheckView(Mat A, PetscBool there, const char what[])
     PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "%s", name);
     text[fread(text, 1, sizeof(text) - 1, file)] = 0;
     fclose(file);
+    (void)remove(name);
     has = (PetscBool)(strstr(text, "Transpose, for transposed products:") != NULL);
     TestCheck(has == there, "the view shows\n%s", what, text);
   }

@@ -144,7 +144,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   GallopStructureKind kind    = GALLOP_TILEDSPMM;
   Mat_Gallop         *g;
   DenseArrays         arrays;
-  PetscBool           wanted = PETSC_TRUE;
+  PetscBool           wanted = PETSC_TRUE, pays = PETSC_TRUE;
   PetscObjectState    state;
   PetscCount          nz   = 0;
   void               *data = NULL;
@@ -161,7 +161,8 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
     wanted = PETSC_TRUE;
   }
   *done = (PetscBool)(wanted && empty);
-  if (!empty && wanted) {
+  if (!empty && wanted && kind == GALLOP_FORMAT) PetscCall(MatGallopPays(A, g, kind, arrays.place, PETSC_TRUE, &pays));
+  if (!empty && wanted && pays) {
     PetscCall(MatGallopUpdate(A, g, kind, arrays.place, state, &data));
     nz    = g->structure[kind].instance[arrays.place].key.nz;
     *done = (PetscBool)!nz;

@@ -152,6 +152,7 @@ PetscErrorCode MatMultAdd_MPIGallop(Mat A, Vec x, Vec y, Vec z)
 PetscErrorCode MatResidual_MPIGallop(Mat A, Vec b, Vec x, Vec r)
 {
   PetscFunctionBegin;
+  PetscCall(MatGallopCheckResidual(A, b, x, r));
   PetscCall(MatMultAddKernel_MPIGallop(A, x, b, r, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

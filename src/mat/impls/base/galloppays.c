@@ -35,11 +35,13 @@ static PetscReal Cost(const GallopFormat *format, GallopStructureKind kind, Gall
 */
 PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool count, PetscBool *pays)
 {
-  GallopInstance  *inst = &g->structure[kind].instance[place];
-  const GallopKey *key  = &inst->key;
-  const PetscInt  *i, *j;
-  PetscObjectState state;
-  PetscReal        cost;
+  GallopInstance     *inst   = &g->structure[kind].instance[place];
+  const GallopKey    *key    = &inst->key;
+  const GallopFormat *format = g->type->format;
+  const PetscInt     *i, *j;
+  PetscObjectState    state;
+  PetscReal           cost, m, nz;
+  PetscBool           refresh;
 
   PetscFunctionBegin;
   *pays = PETSC_TRUE;
@@ -50,18 +52,31 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
     inst->asked  = 0;
     inst->seen   = state;
   }
+  if (inst->pattern != A->nonzerostate) inst->waiting = 0;
+  inst->pattern = A->nonzerostate;
   if (count) inst->asked++;
   if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
   /* a copy from the host that the format makes by itself is what the parent would have to make first */
-  if (kind == GALLOP_FORMAT && place == GALLOP_DEVICE && g->type->format->device_takes_host && MatGallopNewestOnHost(A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (kind == GALLOP_FORMAT && place == GALLOP_DEVICE && format->device_takes_host && MatGallopNewestOnHost(A)) PetscFunctionReturn(PETSC_SUCCESS);
   if (inst->data && (key->owner != A || key->nonzerostate != A->nonzerostate)) {
-    PetscCall((*GallopWork(g->type->format, place)->destroy)(&inst->data));
+    PetscCall((*GallopWork(format, place)->destroy)(&inst->data));
     inst->data = NULL;
     PetscCall(GallopTransposedDestroy(&inst->transposed));
     MatGallopCountBytes(&g->structure[kind], place);
   }
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
-  cost  = Cost(g->type->format, kind, place, (PetscReal)A->rmap->n, (PetscReal)i[A->rmap->n], (PetscBool)(inst->data != NULL));
-  *pays = (PetscBool)((PetscReal)inst->before >= Pays * cost || (PetscReal)g->products >= Pays * cost || (PetscReal)inst->asked > LosesQuarter * cost);
+  if (count) inst->waiting++;
+  m       = (PetscReal)A->rmap->n;
+  nz      = (PetscReal)i[A->rmap->n];
+  refresh = (PetscBool)(inst->data != NULL);
+  cost    = Cost(format, kind, place, m, nz, refresh);
+  *pays   = (PetscBool)((PetscReal)inst->before >= Pays * cost || (PetscReal)g->products >= Pays * cost || (PetscReal)inst->asked > LosesQuarter * cost);
+  /* many states of one pattern, each with too few products for a build and enough for a refresh: a build pays for all that follow */
+  if (!*pays && !refresh) *pays = (PetscBool)((PetscReal)inst->waiting > LosesQuarter * cost && (PetscReal)inst->before >= Pays * Cost(format, kind, place, m, nz, PETSC_TRUE));
+  if (*pays && place == GALLOP_DEVICE) { /* a CUDA graph records the parent's product rather than a build, which cannot be recorded */
+    PetscCall(GallopDeviceIsCapturing(pays));
+    *pays = PetscNot(*pays);
+  }
+  if (*pays) inst->waiting = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -112,7 +112,8 @@ static PetscErrorCode ConjugatedTranspose(Mat A, PetscErrorCode (*multtranspose)
 static PetscErrorCode Residual(Mat A, const struct _MatOps *parent, Vec x, Vec y, Vec z)
 {
   PetscFunctionBegin;
-  if (y == z) {
+  if (y == z || y->ops->aypx != z->ops->aypx) { /* vectors of two places are copied by arrays */
+    if (y != z) PetscUseTypeMethod(y, copy, z);
     PetscUseTypeMethod(z, scale, -1.0);
     PetscCall((*parent->multadd)(A, x, z, z));
     PetscUseTypeMethod(z, scale, -1.0);
@@ -250,12 +251,13 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     if (!fits) PetscCall(MatGallopWarnTooLarge(A, g, GALLOP_FORMAT, GALLOP_DEVICE, PETSC_TRUE));
   }
   if (!host && fits) {
+    if (MatGallopNewestOnHost(A)) PetscCall(MatGallopToDevice(A)); /* in its own name, for which a debug PETSc asks there */
     PetscCall(CallParent(A, &g->parent, product, x, y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)x), &sizes[0]));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)z), &sizes[1]));
-  local = (PetscBool)((sizes[0] > 1 || sizes[1] > 1) && IsTransposed(product) && (g->deviceparent || FormatComputes(g->type->format, product)));
+  local = (PetscBool)((sizes[0] > 1 || sizes[1] > 1) && IsTransposed(product) && (g->deviceparent || FormatComputes(g->type->format, product) || g->transpose == GALLOP_TRANSPOSE_ALWAYS));
   if (local) PetscCall(HostParentMultOnLocal(A, g, product, x, y, z));
   else PetscCall(HostParentMult(A, g, product, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -382,9 +384,23 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What MatMult() checks before it calls a type's function, and MatResidual() does not */
+PetscErrorCode MatGallopCheckResidual(Mat A, Vec b, Vec x, Vec r)
+{
+  PetscFunctionBegin;
+  PetscCheck(A->assembled, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Not for unassembled matrix");
+  PetscCheck(!A->factortype, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "Not for factored matrix");
+  PetscCheck(x != r, PETSC_COMM_SELF, PETSC_ERR_ARG_IDN, "x and r must be different vectors");
+  PetscCheck(x->map->n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Mat A, Vec x: local dim %" PetscInt_FMT " %" PetscInt_FMT, A->cmap->n, x->map->n);
+  PetscCheck(b->map->n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Mat A, Vec b: local dim %" PetscInt_FMT " %" PetscInt_FMT, A->rmap->n, b->map->n);
+  PetscCheck(r->map->n == A->rmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Mat A, Vec r: local dim %" PetscInt_FMT " %" PetscInt_FMT, A->rmap->n, r->map->n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatResidual_SeqGallop(Mat A, Vec b, Vec x, Vec r)
 {
   PetscFunctionBegin;
+  PetscCall(MatGallopCheckResidual(A, b, x, r));
   PetscCall(Multiply(A, PARENT_RESIDUAL, x, b, r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

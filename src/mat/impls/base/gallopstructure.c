@@ -64,20 +64,6 @@ static PetscErrorCode MayFitNow(GallopInstance *inst, GallopPlace place, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The transpose that AIJCUSPARSE has made, where MAT_FORM_EXPLICIT_TRANSPOSE asks for one, is needed no more: PETSc frees it when the option is taken back */
-static PetscErrorCode DropParentsTranspose(Mat A, Mat_Gallop *g)
-{
-  GallopLoan loan;
-
-  PetscFunctionBegin;
-  if (!g->deviceparent || GallopBoundToCPU(A) || !A->form_explicit_transpose) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopLoanBegin(&loan));
-  PetscCall(GallopLoanAdd(&loan, A));
-  GallopLoanCall(&loan, (*A->ops->setoption)(A, MAT_FORM_EXPLICIT_TRANSPOSE, PETSC_FALSE));
-  A->form_explicit_transpose = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   MatGallopUpdate - Gives the structure, the format or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
 
@@ -140,7 +126,6 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
       PetscCall(PetscLogEventBegin(type->event_build, A, 0, 0, 0));
       if (work) PetscCall((*work->build)(structure->options, csr, structure->maxbytes, &inst->data));
       PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
-      if (kind == GALLOP_TRANSPOSE && inst->data) PetscCall(DropParentsTranspose(A, g));
       if (kind == GALLOP_FORMAT && inst->data && type->format->nonempty) now.rows = (*type->format->nonempty)(inst->data);
       else if (kind == GALLOP_FORMAT && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= ManyRows) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
       if (inst->data) (*structure->builds)++;

@@ -93,7 +93,10 @@ PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *csr, GallopTranspo
   w.cubbytes = PetscMax(sortbytes, scanbytes);
   t->bytes   = Carve(&w, csr, NULL);
   PetscCall(GallopDeviceMalloc(t->bytes, &t->memory));
-  if (!t->memory) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!t->memory) {
+    t->bytes = 0;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   (void)Carve(&w, csr, t->memory);
 
   PetscCallCUDA(cudaMemcpyAsync(w.columns[0], csr->j, nz * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));

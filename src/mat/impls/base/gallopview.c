@@ -47,7 +47,7 @@ static PetscErrorCode GetData(Mat part, GallopStructureKind kind, void **data, P
 }
 
 /* Lines on one structure: what its parts have together, and with detail each part's own. Parts with data NULL have none. */
-static PetscErrorCode ViewStructure(Mat A, const GallopFormat *format, int n, void *const data[], PetscBool detail, PetscViewer viewer)
+static PetscErrorCode ViewStructure(Mat A, const GallopFormat *format, PetscBool transpose, int n, void *const data[], PetscBool detail, PetscViewer viewer)
 {
   PetscLogDouble figures[GALLOP_MAX_FIGURES], sum[GALLOP_MAX_FIGURES] = {0};
   PetscMPIInt    rank;
@@ -60,7 +60,7 @@ static PetscErrorCode ViewStructure(Mat A, const GallopFormat *format, int n, vo
     for (int f = 0; f < GALLOP_MAX_FIGURES; f++) sum[f] += figures[f];
   }
   PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sum, GALLOP_MAX_FIGURES, MPIU_PETSCLOGDOUBLE, MPI_SUM, PetscObjectComm((PetscObject)A)));
-  PetscCall(MatGetSize(A, &rows, NULL));
+  PetscCall(MatGetSize(A, transpose ? NULL : &rows, transpose ? &rows : NULL));
   sum[GALLOP_FIGURE_ROWS] = (PetscLogDouble)rows;
   PetscCall((*format->view)(sum, viewer));
   if (!detail || !format->view_detail) PetscFunctionReturn(PETSC_SUCCESS);
@@ -110,16 +110,16 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
     }
     PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, some, 5, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     PetscCall(PetscViewerASCIIPushTab(viewer));
-    if (some[3] || !some[2]) PetscCall(ViewStructure(A, g->type->format, n, data, detail, viewer));
+    if (some[3] || !some[2]) PetscCall(ViewStructure(A, g->type->format, PETSC_FALSE, n, data, detail, viewer));
     if (some[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", GallopParentType(g->mpi, g->deviceparent)));
     if (some[2]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part whose format is not built, as its products have not paid for it yet: %s computes them\n", GallopParentType(g->mpi, g->deviceparent)));
     if (some[4]) {
       PetscCall(PetscViewerASCIIPrintf(viewer, "Transpose, for transposed products:\n"));
       PetscCall(PetscViewerASCIIPushTab(viewer));
-      PetscCall(ViewStructure(A, g->type->format, n, transpose, PETSC_FALSE, viewer));
+      PetscCall(ViewStructure(A, g->type->format, PETSC_TRUE, n, transpose, PETSC_FALSE, viewer));
       PetscCall(PetscViewerASCIIPopTab(viewer));
     }
-    if (some[1]) PetscCall(ViewStructure(A, g->structure[GALLOP_TILEDSPMM].type->format, n, dense, detail, viewer));
+    if (some[1]) PetscCall(ViewStructure(A, g->structure[GALLOP_TILEDSPMM].type->format, PETSC_FALSE, n, dense, detail, viewer));
     PetscCall(PetscViewerASCIIPopTab(viewer));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

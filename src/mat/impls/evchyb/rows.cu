@@ -159,7 +159,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) CountKernel(PetscInt m,
 {
   const PetscCount r     = GallopGlobalThread();
   const PetscInt   len   = r < m ? i[r + 1] - i[r] : 1;
-  const int        empty = __syncthreads_count(!len), longer = __syncthreads_count(len > maxell);
+  const int        empty = __syncthreads_count(!len), longer = __syncthreads_count(r < m && len > maxell);
 
   if (threadIdx.x == 0) {
     if (empty) atomicAdd(&counts->nempty, (unsigned long long)empty);
