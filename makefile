@@ -220,8 +220,16 @@ $(hosttime): $(build)/benchmarks/hosttime.c.o $(library) $(build)/link.txt
 fewproducts         := $(build)/benchmarks/fewproducts
 fewproducts_objects := $(build)/benchmarks/fewproducts.c.o $(filter-out %/gallopbench.c.o,$(bench_objects))
 
-bench-fewproducts: $(fewproducts)
-	@$(run_env); $(fewproducts) $(BENCHFLAGS)
+cudacalls           := $(build)/benchmarks/libcudacalls.so
+
+bench-fewproducts: $(fewproducts) $(if $(petsc_cuda),$(cudacalls))
+	@$(run_env); $(if $(filter -calls,$(BENCHFLAGS)),LD_PRELOAD=$(cudacalls)) $(fewproducts) $(BENCHFLAGS)
+
+$(cudacalls): benchmarks/cudacalls.c $(build)/compile.txt
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(CC) -O2 -fPIC -shared -I$(dir $(CUDAC))../include -o $@ $< -ldl
+
 
 $(fewproducts): $(fewproducts_objects) $(library) $(build)/link.txt
 	@echo "  LINK $@"

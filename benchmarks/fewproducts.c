@@ -6,12 +6,14 @@ static char help[] = "Times the first k products of a matrix that is on the GPU,
   -transpose       transposed products\n\
   -new_values      after k products the values change, and the k products after that are timed: refreshes, not builds\n\
   -generate, -f    matrices, as gallopbench takes them\n\
+  -calls           with LD_PRELOAD=libcudacalls.so, which make bench-fewproducts sets then: the calls of CUDA's runtime in the last of the 7 measurements\n\
 Each time is the median of 7 new matrices, whose entries one product of the other kind has brought to the place of the products.\n\
 Output: a line per matrix, type and k, fields separated by tabs\n\
   matrix nnz type k us over   over: the time over that of the first type\n\n";
 
 #include "bench.h"
 #include <petscgallop.h>
+#include <dlfcn.h>
 
 #define MOST_COUNTS 16
 
@@ -21,6 +23,8 @@ typedef struct {
   PetscInt          ntypes, ncounts, counts[MOST_COUNTS];
   char             *types[BENCH_MOST_NAMES];
   PetscBool         transpose, newvalues;
+  void (*callsbegin)(void);
+  void (*callsend)(void);
 } Few;
 
 typedef struct {
@@ -42,7 +46,7 @@ static PetscErrorCode Multiply(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const char prefix[], PetscInt k, PetscLogDouble *t)
+static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const char prefix[], PetscInt k, PetscBool calls, PetscLogDouble *t)
 {
   Products p = {NULL, NULL, NULL, k, f->transpose};
 
@@ -60,7 +64,9 @@ static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const cha
     PetscCall(Multiply(&p));
     PetscCall(MatScale(p.A, 2.0));
   }
+  if (calls) (*f->callsbegin)();
   PetscCall((*f->place->time)(Multiply, &p, 1, t));
+  if (calls) (*f->callsend)();
   PetscCall(VecDestroy(&p.x));
   PetscCall(VecDestroy(&p.y));
   PetscCall(MatDestroy(&p.A));
@@ -84,13 +90,13 @@ static PetscErrorCode Run(void *ctx, const char name[], PetscBool file)
       PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "%s_", at + 1));
       *at = 0;
     }
-    PetscCall(TimeOnce(f, problem.A, type, prefix, 500, &t)); /* kernels are loaded at their first launch */
+    PetscCall(TimeOnce(f, problem.A, type, prefix, 500, PETSC_FALSE, &t)); /* kernels are loaded at their first launch */
     for (PetscInt c = 0; c < f->ncounts; c++) {
       PetscReal      times[BENCH_MEASUREMENTS];
       PetscLogDouble median;
 
       for (int m = 0; m < BENCH_MEASUREMENTS; m++) {
-        PetscCall(TimeOnce(f, problem.A, type, prefix, f->counts[c], &t));
+        PetscCall(TimeOnce(f, problem.A, type, prefix, f->counts[c], (PetscBool)(f->callsbegin && m == BENCH_MEASUREMENTS - 1), &t));
         times[m] = (PetscReal)t;
       }
       PetscCall(BenchMedian(times, &median, NULL));
@@ -108,7 +114,7 @@ int main(int argc, char **argv)
   const PetscInt counts[] = {1, 3, 10, 30, 100, 1000};
   Few            f        = {.place = &BenchHost, .ncounts = MOST_COUNTS};
   PetscLogDouble bandwidth;
-  PetscBool      set, gpu = PETSC_FALSE;
+  PetscBool      set, calls = PETSC_FALSE, gpu = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -120,6 +126,12 @@ int main(int argc, char **argv)
 #endif
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &f.transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-new_values", &f.newvalues, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-calls", &calls, NULL));
+  if (calls) {
+    *(void **)&f.callsbegin = dlsym(RTLD_DEFAULT, "CudaCallsBegin");
+    *(void **)&f.callsend   = dlsym(RTLD_DEFAULT, "CudaCallsEnd");
+    PetscCheck(f.callsbegin && f.callsend, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-calls needs LD_PRELOAD=libcudacalls.so");
+  }
   PetscCall(PetscOptionsGetIntArray(NULL, NULL, "-k", f.counts, &f.ncounts, &set));
   if (!set) {
     f.ncounts = PETSC_STATIC_ARRAY_LENGTH(counts);
