@@ -251,7 +251,7 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     if (!fits) PetscCall(MatGallopWarnTooLarge(A, g, GALLOP_FORMAT, GALLOP_DEVICE, PETSC_TRUE));
   }
   if (!host && fits) {
-    if (MatGallopNewestOnHost(A)) PetscCall(MatGallopToDevice(A)); /* in its own name, for which a debug PETSc asks there */
+    if (PetscDefined(USE_DEBUG) && MatGallopNewestOnHost(A)) PetscCall(MatGallopToDevice(A)); /* under the parent's name, for which a debug PETSc asks when it copies */
     PetscCall(CallParent(A, &g->parent, product, x, y, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
