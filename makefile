@@ -134,6 +134,7 @@ export GALLOP_MPIEXEC = $(or $(PETSCMPIEXEC),$(MPIEXEC))
 export GALLOP_SKIPPED := $(testdir)/skipped
 # with VALGRIND=1 the harness runs each rank under valgrind, which adds these options to the harness's own
 export VALGRIND_OPTS += --suppressions=$(abspath config/valgrind.supp)
+with_mps := $(if $(filter-out 0,$(MPS)),config/with-mps)# processes of many tests share a GPU
 share_jobs := $(if $(dry_run),,+)# the harness runs as many tests at a time as -j says
 
 # Device code for other GPUs than those that PETSc was built for, which no test would compile
@@ -158,12 +159,12 @@ check: all
 	@mkdir -p $(testdir)
 	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
 	@if grep -qwE 'examples-solve_(python|pip)' $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
-	@$(share_jobs)$(test_env); $(harness) test 2>&1 | config/test-summary $(testdir)
+	@$(share_jobs)$(test_env); $(with_mps) $(harness) test 2>&1 | config/test-summary $(testdir)
 
 conformance: all
 	@test -x tests/conformance/run || { echo "make conformance: tests/conformance/run is missing, so nothing was tested" >&2; exit 1; }
 	@$(share_jobs)$(test_env); export GALLOP_LIBRARY=$(abspath $(library)) GALLOP_BUILD=$(abspath $(build)) GALLOP_HARNESS=$(petsc_examples); \
-	  tests/conformance/run
+	  $(with_mps) tests/conformance/run
 
 # ---- examples and demo --------------------------------------------------------------------------------------
 
@@ -356,7 +357,7 @@ help:
 	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table with speedups, and what to do next"
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
-	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, VALGRIND=1 and PETSc's other test options work"
+	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, MPS=1 lets tests share a GPU, VALGRIND=1 and PETSc's other test options work"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type and with evchyb, PETSc's examples too; BENCH=full, CASES='ex45|GAMG' selects, RANKS=1,2, BENCHFLAGS= options"
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
