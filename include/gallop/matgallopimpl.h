@@ -24,6 +24,12 @@ typedef struct {
   GallopBytes         bytes[GALLOP_STRUCTURES];
 } GallopTotals;
 
+/* How many products the last two matrices of a size had that are gone, by the binary logarithm of their entries: what a new one may expect */
+#define GALLOP_SIZES 64
+typedef struct {
+  PetscInt64 products[2];
+} GallopLived;
+
 /* A registered format, or TiledSpMM, with the names and log events that derive from its name */
 typedef struct _GallopType *GallopType;
 struct _GallopType {
@@ -32,6 +38,7 @@ struct _GallopType {
   PetscLogEvent       event_build, event_refresh, event_mult;
   PetscBool           cited, warned, cusparse; /* cusparse: its factorizations are registered for the type */
   GallopTotals        totals;
+  GallopLived         lived[GALLOP_STRUCTURES][2][GALLOP_SIZES]; /* by structure and place */
   GallopType          next;
 };
 
@@ -101,6 +108,8 @@ typedef struct {
   size_t           freethen;      /* bytes that were free when it did not fit */
   PetscObjectState seen;          /* -mat_gallop_build pays: the state of the matrix that products are counted for */
   PetscInt64       asked, before; /* products in that state, and in the one before */
+  PetscCount       entries;       /* when products were counted last; 0 when none have been */
+  PetscBool        older;         /* there was a state before */
   PetscObjectState pattern;       /* likewise: the nonzero state, */
   PetscInt64       waiting;       /* and the products that the parent has computed in it since there was a format */
   GallopTransposed transposed;    /* of the format of the transpose */
@@ -216,6 +225,7 @@ PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopTrustDevice(Mat, PetscObjectState);
 PETSC_INTERN PetscErrorCode MatGallopWarnTooLarge(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool);
 PETSC_INTERN PetscErrorCode MatGallopPays(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool, PetscBool *);
+PETSC_INTERN void           MatGallopPaysNote(Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, void **);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */

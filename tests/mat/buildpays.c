@@ -146,6 +146,19 @@ int main(int argc, char **argv)
   }
   PetscCheck(builds && (expected || n > 1), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%" PetscInt64_FMT " builds after %" PetscInt_FMT " states of %" PetscInt_FMT " products", builds, n, PetscMax(first / 2, 1));
   PetscCall(TestDestroy(&A, &R));
+
+  /* matrices that are made anew, as by multigrid in a Newton method: what the last two of its size were multiplied is what the next one expects */
+  for (int k = 0; k < 5; k++) {
+    const PetscInt products = k == 3 ? 1 : 5 * most / 10;
+
+    PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+    if (k == 2 || k == 4) {
+      PetscCall(CountUntilBuilt(A, R, most, &n));
+      PetscCheck(expected || (k == 2 ? !n : n == first), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Matrix %d was built at product %" PetscInt_FMT ", the first one at %" PetscInt_FMT, k, n, first);
+    }
+    PetscCall(Multiply(A, products));
+    PetscCall(TestDestroy(&A, &R));
+  }
   PetscCall(PetscFinalize());
   return 0;
 }

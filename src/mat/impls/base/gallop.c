@@ -137,6 +137,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   Mat_Gallop *g = *(Mat_Gallop **)ctx;
 
   PetscFunctionBegin;
+  MatGallopPaysNote(g);
   if (g->past) MatGallopStatisticsAdd(&g->past->stats, &g->stats);
   MatGallopStatisticsAdd(&g->type->totals.stats, &g->stats);
   g->type->totals.matrices--;

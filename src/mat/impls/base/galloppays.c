@@ -28,6 +28,29 @@ static PetscReal Cost(const GallopFormat *format, GallopStructureKind kind, Gall
   return transpose / product + (refresh ? RefreshProducts : (format->build_cost > 0 ? format->build_cost : 1) * build / product);
 }
 
+static PetscInt64 *Lived(const Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscCount entries)
+{
+  int size = 0;
+
+  while (entries >> size > 1) size++;
+  return g->type->lived[kind][place][size].products;
+}
+
+/* MatGallopPaysNote - Before a matrix goes: how often its entries were multiplied, for the next one of its size. Newton's methods and multigrid make their matrices anew again and again. */
+void MatGallopPaysNote(Mat_Gallop *g)
+{
+  for (int kind = 0; kind < GALLOP_STRUCTURES; kind++)
+    for (int place = 0; place < 2; place++) {
+      const GallopInstance *inst = &g->structure[kind].instance[place];
+      PetscInt64           *lived;
+
+      if (!inst->entries) continue;
+      lived    = Lived(g, (GallopStructureKind)kind, (GallopPlace)place, inst->entries);
+      lived[1] = lived[0];
+      lived[0] = inst->asked ? inst->asked : inst->before;
+    }
+}
+
 /*
   MatGallopPays - Tells whether the next product is the format's: it is there, or is worth its build or refresh now. With count the product is counted.
 
@@ -40,7 +63,7 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   const GallopFormat *format = g->type->format;
   const PetscInt     *i, *j;
   PetscObjectState    state;
-  PetscReal           cost, m, nz;
+  PetscReal           cost, m, nz, expected;
   PetscBool           refresh;
 
   PetscFunctionBegin;
@@ -48,6 +71,7 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   if (g->build != GALLOP_BUILD_PAYS) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   if (inst->seen != state) {
+    inst->older  = (PetscBool)(inst->older || inst->asked);
     inst->before = inst->asked;
     inst->asked  = 0;
     inst->seen   = state;
@@ -55,7 +79,12 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   if (inst->pattern != A->nonzerostate) inst->waiting = 0;
   inst->pattern = A->nonzerostate;
   if (count) inst->asked++;
-  if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate) {
+    inst->entries = key->nz;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  inst->entries = i[A->rmap->n];
   /* a copy from the host that the format makes by itself is what the parent would have to make first */
   if (kind == GALLOP_FORMAT && place == GALLOP_DEVICE && format->device_takes_host && MatGallopNewestOnHost(A)) PetscFunctionReturn(PETSC_SUCCESS);
   if (inst->data && (key->owner != A || key->nonzerostate != A->nonzerostate)) {
@@ -64,13 +93,19 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
     PetscCall(GallopTransposedDestroy(&inst->transposed));
     MatGallopCountBytes(&g->structure[kind], place);
   }
-  PetscCall(MatGallopGetHostPattern(A, &i, &j));
   if (count) inst->waiting++;
   m       = (PetscReal)A->rmap->n;
-  nz      = (PetscReal)i[A->rmap->n];
+  nz      = (PetscReal)inst->entries;
   refresh = (PetscBool)(inst->data != NULL);
   cost    = Cost(format, kind, place, m, nz, refresh);
-  *pays   = (PetscBool)((PetscReal)inst->before >= Pays * cost || (PetscReal)g->products >= Pays * cost || (PetscReal)inst->asked > LosesQuarter * cost);
+  if (g->products) expected = g->products;
+  else if (inst->older) expected = (PetscReal)inst->before;
+  else {
+    const PetscInt64 *lived = Lived(g, kind, place, inst->entries);
+
+    expected = (PetscReal)PetscMin(lived[0], lived[1]);
+  }
+  *pays = (PetscBool)(expected >= Pays * cost || (PetscReal)inst->asked > LosesQuarter * cost);
   /* many states of one pattern, each with too few products for a build and enough for a refresh: a build pays for all that follow */
   if (!*pays && !refresh) *pays = (PetscBool)((PetscReal)inst->waiting > LosesQuarter * cost && (PetscReal)inst->before >= Pays * Cost(format, kind, place, m, nz, PETSC_TRUE));
   if (*pays && place == GALLOP_DEVICE) { /* a CUDA graph records the parent's product rather than a build, which cannot be recorded */

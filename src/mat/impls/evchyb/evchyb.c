@@ -39,8 +39,8 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   the host.
 
   With `-mat_gallop_build pays` the parent computes products until those that it has computed since the entries changed have taken 3.6 times as long as a build, or a refresh where only values
-  have changed; then the format is built. It is built at once where `-mat_gallop_products`, or the number of products before the last change, says that it pays, and after many states with enough products
-  for a refresh each. Products are counted, not timed.
+  have changed; then the format is built. It is built at once where `-mat_gallop_products`, or the number of products before the last change, or for a new matrix that of the last two of its size, says
+  that it pays, and after many states with enough products for a refresh each. Products are counted, not timed.
   The options that begin with `-mat_gallop_` are for all matrices where they have no prefix.
 
   A product runs on the GPU when all its vectors live there (`-vec_type cuda`, `-dm_vec_type cuda`, `MatCreateVecs()`), else on the host.
