@@ -161,6 +161,11 @@ check: all
 	@if grep -qwE 'examples-solve_(python|pip)' $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
 	@$(share_jobs)$(test_env); $(with_mps) $(harness) test 2>&1 | config/test-summary $(testdir)
 
+# all test programs, none of which is run: on a machine that compiles for another
+check-programs: all
+	@mkdir -p $(testdir)
+	@$(share_jobs)$(harness) -s --eval '.SECONDEXPANSION:' --eval 'check-programs: $$$$(testexe.c) $$$$(testexe.cu) $$$$(testexe.F90)' check-programs
+
 conformance: all
 	@test -x tests/conformance/run || { echo "make conformance: tests/conformance/run is missing, so nothing was tested" >&2; exit 1; }
 	@$(share_jobs)$(test_env); export GALLOP_LIBRARY=$(abspath $(library)) GALLOP_BUILD=$(abspath $(build)) GALLOP_HARNESS=$(petsc_examples); \
@@ -358,6 +363,7 @@ help:
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, MPS=1 lets tests share a GPU, VALGRIND=1 and PETSc's other test options work"
+	@echo "make check-programs  compile the tests and run none, to take them to a machine with a GPU"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type and with evchyb, PETSc's examples too; BENCH=full, CASES='ex45|GAMG' selects, RANKS=1,2, BENCHFLAGS= options"
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
@@ -373,4 +379,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check clean conformance demo dist docs examples help install papers petsc4py plots report uninstall force
+.PHONY: all archs bench bench-check bench-evchybparts bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs examples help install papers petsc4py plots report uninstall force

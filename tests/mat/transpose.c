@@ -106,7 +106,7 @@ static PetscErrorCode Transposes(TestShape shape)
 {
   Mat                 A, R;
   Vec                 x, y, z;
-  PetscInt            parts, filled, own = 0;
+  PetscInt            parts = 0, filled = 0, own = 0;
   const GallopFormat *format;
 
   PetscFunctionBegin;
@@ -175,8 +175,8 @@ static PetscErrorCode Residuals(TestShape shape)
 {
   Mat         A, R;
   Vec         x, b, r;
-  PetscInt    parts, filled;
-  PetscBool   borrows, device;
+  PetscInt    parts = 0, filled = 0;
+  PetscBool   borrows = PETSC_FALSE, device = PETSC_FALSE;
   PetscMPIInt rank;
 
   PetscFunctionBegin;
