@@ -79,6 +79,7 @@ int main(int argc, char **argv)
   PetscCall(MatMult(A, x, b)); /* by MATAIJ */
 
   /* the same product; vectors that fit the new type, on the GPU where there is one, come from MatCreateVecs() */
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "first")); /* else MATAIJ computes the first products, until a format pays for itself */
   PetscCall(MatConvert(A, MATEVCHYB, MAT_INPLACE_MATRIX, &A));
   PetscCall(MatCreateVecs(A, &u, &v));
   PetscCall(VecCopy(x, u));
