@@ -113,5 +113,8 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
     *pays = PetscNot(*pays);
   }
   if (*pays) inst->waiting = 0;
+  else if (count && inst->asked == 1)
+    PetscCall(PetscInfo(A, "%s computes about %.0f products of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix with new entries, until the format pays\n", GallopParentType(g->mpi, g->deviceparent), (double)(LosesQuarter * cost),
+                        A->rmap->n, A->cmap->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
