@@ -59,6 +59,7 @@ PETSC_INTERN PetscErrorCode BenchTimeCold(const BenchPlace *, BenchWork, void *,
 
 PETSC_INTERN PetscErrorCode BenchList(const char[], PetscInt, const char *const[], PetscInt *, char *[]);
 PETSC_INTERN PetscErrorCode BenchFreeList(PetscInt, char *[]);
+PETSC_INTERN PetscErrorCode BenchSplitType(const char[], char[], size_t, const char **); /* type@name: the type, and the name or NULL */
 
 /* What each program here begins with, runs over, and ends with */
 typedef struct {

@@ -253,6 +253,19 @@ PetscErrorCode BenchFreeList(PetscInt n, char *list[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode BenchSplitType(const char what[], char type[], size_t len, const char **name)
+{
+  char *end;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrchr(what, '@', &end));
+  *name = end ? what + (end - what) + 1 : NULL;
+  PetscCall(PetscStrncpy(type, what, len));
+  PetscCall(PetscStrchr(type, '@', &end));
+  if (end) *end = 0;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- programs ---- */
 
 PetscErrorCode BenchInputCreate(BenchInput *in)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Times the first k products of a matrix that is on the GPU, with each matrix type: whether a format pays that is built for them.\n\
-  -types a,b       matrix types, the first is what the others are compared with (default: aijcusparse,evchyb, without a GPU aij,evchyb); for type@name options begin with name_, such as\n\
+  -types a,b       matrix types, the first is what the others are compared with (default: aijcusparse,evchyb, without a GPU aij,evchyb); for type@name options begin with of, such as\n\
                    -types aijcusparse,evchyb,evchyb@first -first_mat_gallop_build first\n\
   -k 1,3,...       how many products, at most 16 numbers (default 1,3,10,30,100,1000)\n\
   -transpose       transposed products\n\
@@ -82,14 +82,11 @@ static PetscErrorCode Run(void *ctx, const char name[], PetscBool file)
   PetscFunctionBegin;
   PetscCall(BenchProblemCreate(name, file, f->in.seed, f->transpose, 0, &problem));
   for (PetscInt w = 0; w < f->ntypes; w++) {
-    char type[64], prefix[64] = "", *at;
+    char        type[64], prefix[64] = "";
+    const char *of;
 
-    PetscCall(PetscStrncpy(type, f->types[w], sizeof(type)));
-    PetscCall(PetscStrchr(type, '@', &at));
-    if (at) {
-      PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "%s_", at + 1));
-      *at = 0;
-    }
+    PetscCall(BenchSplitType(f->types[w], type, sizeof(type), &of));
+    if (of) PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "%s_", of));
     PetscCall(TimeOnce(f, problem.A, type, prefix, 500, PETSC_FALSE, &t)); /* kernels are loaded at their first launch */
     for (PetscInt c = 0; c < f->ncounts; c++) {
       PetscReal      times[BENCH_MEASUREMENTS];

@@ -100,14 +100,8 @@ static PetscErrorCode CreateVec(VecType type, PetscInt n, Vec *v)
 /* What a type is called without what follows it: +inorder, @name */
 static PetscErrorCode CaseType(const char what[], char type[], size_t len, PetscBool *inorder, const char **name)
 {
-  char *end;
-
   PetscFunctionBegin;
-  PetscCall(PetscStrchr(what, '@', &end));
-  *name = end ? what + (end - what) + 1 : NULL;
-  PetscCall(PetscStrncpy(type, what, len));
-  PetscCall(PetscStrchr(type, '@', &end));
-  if (end) *end = 0;
+  PetscCall(BenchSplitType(what, type, len, name));
   PetscCall(PetscStrendswith(type, "+inorder", inorder));
   if (*inorder) type[strlen(type) - strlen("+inorder")] = 0;
   PetscFunctionReturn(PETSC_SUCCESS);

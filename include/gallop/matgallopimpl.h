@@ -24,7 +24,7 @@ typedef struct {
   GallopBytes         bytes[GALLOP_STRUCTURES];
 } GallopTotals;
 
-/* How many products the last two matrices of a size had that are gone, by the binary logarithm of their entries: what a new one may expect */
+/* How many products the last two matrices of a size had that are gone, by the bits of the number of their entries: what a new one may expect */
 #define GALLOP_SIZES 64
 typedef struct {
   PetscInt64 products[2];
@@ -182,6 +182,7 @@ static inline MatType GallopParentType(PetscBool mpi, PetscBool device)
 }
 
 PETSC_INTERN PetscErrorCode MatGallopGetContext(Mat, Mat_Gallop **);
+PETSC_INTERN PetscErrorCode MatGallopDrop(GallopStructure *, GallopPlace);
 PETSC_INTERN PetscErrorCode MatGallopReset(GallopStructure *);
 PETSC_INTERN void           MatGallopCountBytes(GallopStructure *, GallopPlace);
 PETSC_INTERN PetscErrorCode MatGallopShare(Mat_Gallop *, Mat_Gallop *);

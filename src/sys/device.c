@@ -64,6 +64,25 @@ PetscErrorCode GallopCopyToHost(void *host, PetscMemType memtype, const void *fr
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The driver's word is enough where there is twice as much; else an allocation tells */
+PetscErrorCode GallopDeviceFits(size_t bytes, PetscBool *fits)
+{
+  size_t free;
+  void  *room;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceGetFree(&free));
+  if (free / 2 >= bytes) {
+    PetscCall(GallopDeviceMallocFails(PETSC_TRUE, fits));
+    *fits = PetscNot(*fits);
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(GallopDeviceMalloc(bytes, &room));
+  PetscCall(GallopDeviceRelease(bytes, room));
+  *fits = (PetscBool)(room != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 #if !PetscDefined(HAVE_CUDA)
 PetscErrorCode GallopDeviceAvailable(PetscBool *available)
 {
@@ -98,14 +117,6 @@ PetscErrorCode GallopDeviceGetFree(size_t *bytes)
 {
   PetscFunctionBegin;
   *bytes = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GallopDeviceFits(size_t bytes, PetscBool *fits)
-{
-  PetscFunctionBegin;
-  (void)bytes;
-  *fits = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -176,28 +176,6 @@ PetscErrorCode GallopDeviceGetFree(size_t *bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopDeviceFits(size_t bytes, PetscBool *fits)
-{
-  size_t      free, total;
-  void       *ptr;
-  cudaError_t err;
-
-  PetscFunctionBegin;
-  PetscCall(GallopDeviceMallocFails(PETSC_TRUE, fits));
-  *fits = PetscNot(*fits);
-  if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(cudaMemGetInfo(&free, &total));
-  if (free / 2 >= bytes) PetscFunctionReturn(PETSC_SUCCESS);
-  err   = cudaMalloc(&ptr, bytes);
-  *fits = (PetscBool)(err == cudaSuccess);
-  if (*fits) PetscCallCUDA(cudaFree(ptr));
-  else {
-    if (err != cudaErrorMemoryAllocation) PetscCallCUDA(err);
-    (void)cudaGetLastError();
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode GallopDeviceFree(void *ptr)
 {
   PetscFunctionBegin;

@@ -76,19 +76,27 @@ void MatGallopCountBytes(GallopStructure *structure, GallopPlace place)
   instance->bytes    = now;
 }
 
+/* Drops what was built at a place, and counts its memory no more */
+PetscErrorCode MatGallopDrop(GallopStructure *structure, GallopPlace place)
+{
+  GallopInstance *inst = &structure->instance[place];
+
+  PetscFunctionBegin;
+  if (inst->data) PetscCall((*GallopWork(structure->type->format, place)->destroy)(&inst->data));
+  inst->data = NULL;
+  PetscCall(GallopTransposedDestroy(&inst->transposed));
+  MatGallopCountBytes(structure, place);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Drops what was built; the next product builds again */
 PetscErrorCode MatGallopReset(GallopStructure *structure)
 {
   PetscFunctionBegin;
   for (int p = 0; p < 2; p++) {
-    GallopInstance *inst = &structure->instance[p];
-
-    if (inst->data) PetscCall((*GallopWork(structure->type->format, (GallopPlace)p)->destroy)(&inst->data));
-    PetscCall(GallopTransposedDestroy(&inst->transposed));
-    inst->data      = NULL;
-    inst->toolarge  = PETSC_FALSE;
-    inst->key.owner = NULL;
-    MatGallopCountBytes(structure, (GallopPlace)p);
+    PetscCall(MatGallopDrop(structure, (GallopPlace)p));
+    structure->instance[p].toolarge  = PETSC_FALSE;
+    structure->instance[p].key.owner = NULL;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

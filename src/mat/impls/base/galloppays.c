@@ -7,8 +7,9 @@
 */
 
 #include <gallop/matgallopimpl.h>
+#include "../common/bits.h"
 
-/* Seconds on an H200: a product of the parent's, and EVCHYB's build beyond its first product, by rows and entries; docs/development/performance.md */
+/* Seconds on an H200: a product of the parent's, and EVCHYB's build beyond its first product, by rows and entries; docs/development/builds.md */
 static const PetscReal  ProductTime = 9e-6, ProductRow = 5e-12, ProductEntry = 4.3e-12;
 static const PetscReal  BuildTime = 1.5e-4, BuildRow = 1.2e-10, BuildEntry = 2e-11, LargeTime = 2e-4;
 static const PetscCount Large         = 1000000;                      /* entries: such a matrix may be packed, which takes more waits */
@@ -30,10 +31,7 @@ static PetscReal Cost(const GallopFormat *format, GallopStructureKind kind, Gall
 
 static PetscInt64 *Lived(const Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscCount entries)
 {
-  int size = 0;
-
-  while (entries >> size > 1) size++;
-  return g->type->lived[kind][place][size].products;
+  return g->type->lived[kind][place][GallopBitsFor((uint64_t)entries)].products;
 }
 
 /* MatGallopPaysNote - Before a matrix goes: how often its entries were multiplied, for the next one of its size. Newton's methods and multigrid make their matrices anew again and again. */
@@ -87,12 +85,7 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   inst->entries = i[A->rmap->n];
   /* a copy from the host that the format makes by itself is what the parent would have to make first */
   if (kind == GALLOP_FORMAT && place == GALLOP_DEVICE && format->device_takes_host && MatGallopNewestOnHost(A)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (inst->data && (key->owner != A || key->nonzerostate != A->nonzerostate)) {
-    PetscCall((*GallopWork(format, place)->destroy)(&inst->data));
-    inst->data = NULL;
-    PetscCall(GallopTransposedDestroy(&inst->transposed));
-    MatGallopCountBytes(&g->structure[kind], place);
-  }
+  if (inst->data && (key->owner != A || key->nonzerostate != A->nonzerostate)) PetscCall(MatGallopDrop(&g->structure[kind], place));
   if (count) inst->waiting++;
   m       = (PetscReal)A->rmap->n;
   nz      = (PetscReal)inst->entries;

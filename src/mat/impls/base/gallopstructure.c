@@ -65,7 +65,7 @@ static PetscErrorCode MayFitNow(GallopInstance *inst, GallopPlace place, PetscBo
 }
 
 /*
-  MatGallopUpdate - Gives the structure, the format or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
+  MatGallopUpdate - Gives the structure, the format, that of the transpose, or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
 
   state is the object state that the entries count as. *data is NULL where the structure does not fit, and where there are no entries: key.nz tells. No structure is made of a
   matrix without entries.
@@ -98,8 +98,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   now         = (GallopKey){A, state, A->nonzerostate, i, j, i[A->rmap->n], key->rows, 0};
   samepattern = (PetscBool)(key->owner == A && key->nonzerostate == now.nonzerostate && key->i == i && key->j == j && key->nz == now.nz);
   if (!samepattern) {
-    if (inst->data) PetscCall((*work->destroy)(&inst->data));
-    inst->data     = NULL;
+    PetscCall(MatGallopDrop(structure, place));
     inst->toolarge = PETSC_FALSE;
     now.rows       = -1;
   }

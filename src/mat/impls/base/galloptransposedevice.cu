@@ -5,6 +5,7 @@
 #include <cub/device/device_scan.cuh>
 #include <gallop/cudaimpl.h>
 #include <gallop/matgallopimpl.h>
+#include "../common/bits.h"
 
 static constexpr int Threads = 256;
 
@@ -83,11 +84,10 @@ PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *csr, GallopTranspo
   PetscInt                   *rows, *j;
   cudaStream_t                stream;
   size_t                      sortbytes = 0, scanbytes = 0;
-  int                         bits = 1;
+  const int                   bits = GallopSortBits((uint64_t)PetscMax(csr->n - 1, 0));
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  while (bits < (int)(8 * sizeof(PetscInt)) - 1 && (csr->n - 1) >> bits) bits++;
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, sortbytes, columns, order, nz, 0, bits, stream));
   PetscCallCUDA(cub::DeviceScan::InclusiveScan(nullptr, scanbytes, w.columns[0], w.columns[0], Largest(), nz, stream));
   w.cubbytes = PetscMax(sortbytes, scanbytes);
