@@ -171,13 +171,17 @@ static PetscErrorCode CreateMatrix(Case *c)
 {
   char        type[128];
   const char *name;
-  PetscBool   inorder, sell;
+  PetscBool   inorder, sell, sellcuda;
 
   PetscFunctionBegin;
   PetscCall(CaseType(c->what, type, sizeof(type), &inorder, &name));
   PetscCall(IsSellOfHost(type, &sell));
   if (sell) PetscCall(PetscOptionsSetValue(NULL, "-mat_sell_slice_height", "8"));
-  PetscCall(MatConvert(c->p->A, type, MAT_INITIAL_MATRIX, &c->A));
+  PetscCall(PetscStrcmpAny(type, &sellcuda, MATSELLCUDA, MATSEQSELLCUDA, ""));
+  if (sellcuda) { /* MatConvert() would enter values one by one, without preallocation, and move all of them for each slice */
+    PetscCall(MatConvert(c->p->A, MATSEQSELL, MAT_INITIAL_MATRIX, &c->A));
+    PetscCall(MatConvert(c->A, MATSEQSELLCUDA, MAT_INPLACE_MATRIX, &c->A));
+  } else PetscCall(MatConvert(c->p->A, type, MAT_INITIAL_MATRIX, &c->A));
   if (name) {
     PetscCall(MatSetOptionsPrefix(c->A, name));
     PetscCall(MatAppendOptionsPrefix(c->A, "_"));

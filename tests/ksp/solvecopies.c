@@ -19,13 +19,28 @@ typedef struct {
 static PetscLogDouble waits = 0;
 
 #if PetscDefined(HAVE_CUDA)
-/* These go before the runtime library's own, for PETSc and for this library */
+static PetscBool waiting = PETSC_FALSE; /* the last query found a busy stream */
+
+/* These go before the runtime library's own, for PETSc and for this library. PETSc first asks whether a stream is idle, and waits only if it is not:
+   the question counts, for how often it is idle differs between runs. */
+PETSC_VISIBILITY_PUBLIC cudaError_t cudaStreamQuery(cudaStream_t stream)
+{
+  cudaError_t (*real)(cudaStream_t), err;
+
+  *(void **)&real = dlsym(RTLD_NEXT, "cudaStreamQuery");
+  waits++;
+  err     = (*real)(stream);
+  waiting = (PetscBool)(err == cudaErrorNotReady);
+  return err;
+}
+
 PETSC_VISIBILITY_PUBLIC cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 {
   cudaError_t (*real)(cudaStream_t);
 
   *(void **)&real = dlsym(RTLD_NEXT, "cudaStreamSynchronize");
-  waits++;
+  if (!waiting) waits++;
+  waiting = PETSC_FALSE;
   return (*real)(stream);
 }
 
