@@ -54,7 +54,7 @@ static constexpr unsigned int GroupLines = GroupWeight / WarpSize; /* what a gro
 
 /* What finding another order takes */
 struct Orders {
-  HBPMemory       memory;
+  void           *memory;
   unsigned short *last, *sorted;   /* [segNum] lengths less 1, by number and in order */
   PetscInt       *which, *order;   /* [segNum] records by number, and in order */
   unsigned char  *mark;            /* [segNum] DP2D: 1 + log2 of the lanes of a segment where a group begins, else 0 */
@@ -256,7 +256,7 @@ static PetscErrorCode LookAt(SetUp *s)
   PetscFunctionBegin;
   HBPCandidates(s->options, M);
   PetscCall(HBPTakeLook(s->csr, s->options, M, &s->w.look, s->stream));
-  PetscCall(NeedMemory(s->w.look.memory.base));
+  PetscCall(NeedMemory(s->w.look.memory));
   PetscCall(HBPLook(s->csr, M, &s->w.look, &s->sample, s->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -276,10 +276,10 @@ static PetscErrorCode Collect(SetUp *s)
   HBPChoose(&h->options, csr, M, &s->sample, h);
   if (s->way != HASH) h->hash = {30, 1, 0, 1}; /* the same for all segments: they stay in order of rows, a lane each */
   PetscCheck(HBPFits(h), PETSC_COMM_SELF, PETSC_ERR_SUP, "There are far more blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns than entries", h->N, h->M);
-  if (!s->w.look.memory.base) PetscCall(HBPTakeLook(csr, s->options, M, &s->w.look, s->stream));
-  PetscCall(NeedMemory(s->w.look.memory.base));
+  if (!s->w.look.memory) PetscCall(HBPTakeLook(csr, s->options, M, &s->w.look, s->stream));
+  PetscCall(NeedMemory(s->w.look.memory));
   PetscCall(HBPTakeCounts(h, &s->w, s->stream));
-  PetscCall(NeedMemory(s->w.count.memory.base));
+  PetscCall(NeedMemory(s->w.count.memory));
   s->A = HBPMatrixOf(h, csr);
   PetscCall(HBPFindTiles(h, &s->A, &s->w, s->stream));
   PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
@@ -288,7 +288,7 @@ static PetscErrorCode Collect(SetUp *s)
   PetscCall(HBPSetNumbers(h, csr, found, &s->w.count, &s->longRows));
   PetscCall(PetscFree(found));
   PetscCall(HBPTakeRecords(h, &s->w.fill));
-  PetscCall(NeedMemory(s->w.fill.memory.base));
+  PetscCall(NeedMemory(s->w.fill.memory));
   PetscCall(HBPCollect(h, &s->A, &s->w, s->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -332,11 +332,10 @@ static PetscErrorCode TakeOrders(SetUp *s)
   PetscFunctionBegin;
   if (!s->blocksort && s->way != HASH) PetscCall(DeviceSort(s, NULL, &sort));
   if (s->way == DP) PetscCall(DeviceSum(s, NULL, &sum));
-  s->o.cubbytes     = PetscMax(sort, sum);
-  s->o.memory.bytes = CarveOrders(&s->o, s->h, NULL);
-  PetscCall(GallopDeviceMalloc(s->o.memory.bytes, &s->o.memory.base));
-  PetscCall(NeedMemory(s->o.memory.base));
-  (void)CarveOrders(&s->o, s->h, s->o.memory.base);
+  s->o.cubbytes = PetscMax(sort, sum);
+  PetscCall(GallopWorkspaceMalloc(CarveOrders(&s->o, s->h, NULL), &s->o.memory));
+  PetscCall(NeedMemory(s->o.memory));
+  (void)CarveOrders(&s->o, s->h, s->o.memory);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -412,8 +411,8 @@ static PetscErrorCode Convert(SetUp *s)
 static PetscErrorCode ReleaseWork(SetUp *s)
 {
   PetscFunctionBegin;
-  if (s->o.memory.base) PetscCall(GallopDeviceRelease(s->o.memory.bytes, s->o.memory.base));
-  s->o.memory.base = NULL;
+  PetscCall(GallopWorkspaceFree(s->o.memory));
+  s->o.memory = NULL;
   PetscCall(HBPReleaseWork(&s->w));
   PetscCall(GallopLongRowsFree(&s->longRows));
   PetscFunctionReturn(PETSC_SUCCESS);

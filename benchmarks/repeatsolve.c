@@ -99,7 +99,8 @@ static PetscErrorCode Run(const Problem *p, const char type[], const BenchPlace 
   PetscCall(KSPSetFromOptions(ksp));
 
   if (!p->quiet) {
-    PetscCall(PetscLogStageRegister(type, &stage));
+    PetscCall(PetscLogStageGetId(type, &stage)); /* a type may be named twice */
+    if (stage < 0) PetscCall(PetscLogStageRegister(type, &stage));
     PetscCall(PetscLogStagePush(stage));
   }
   PetscCall(Now(device, &t[0]));

@@ -326,7 +326,7 @@ words = sys.argv[1:]
 ours, log = "evchyb" in words, words[words.index("-log_view") + 1][1:].split(":")[0]
 lines = ["Stage Name,Event Name,Rank,Count,Time"]
 for rank in range(int(words[words.index("-n") + 1])):
-    times = [("MatMult", 10, 0.25 if ours else 0.5), ("SNESSolve", 1, 1.0 if ours else 1.5), ("KSPSolve", 1, 1.0)]
+    times = [("summary", 1, 1.0 if ours else 1.5), ("MatMult", 10, 0.2), ("KSPSolve", 1, 0.25 if ours else 0.5)]
     lines += [f"Main,{{event}},{{rank}},{{count}},{{time}}" for event, count, time in times + [("EVCHYBMult", 10, 0.2)] * (ours and "-unused" not in words)]
 open(log, "w").write("\\n".join(lines) + "\\n")
 print("Linear solve converged due to CONVERGED_RTOL iterations 42\\nNumber of SNES iterations = 3 fnorm 1e-12\\niterations 42 residual 1e-6")
@@ -353,8 +353,8 @@ class DemoTest(unittest.TestCase):
 
     def test_speedups(self):
         rows = [line.split() for line in self.demo().splitlines() if line.startswith(("Bratu 40^3", "bcsstk16 "))]
-        self.assertEqual([row[-5:] for row in rows[:2]], [["0.5000", "-", "1.5000", "-", "-"], ["0.2500", "2.00", "1.0000", "1.50", "10"]])
-        self.assertEqual([row[-5:] for row in rows[4:]], [["0.5000", "-", "1.0000", "-", "-"], ["0.2500", "2.00", "1.0000", "1.00", "10"]])
+        for pair in rows[:2], rows[4:]:
+            self.assertEqual([row[-5:] for row in pair], [["0.500", "-", "1.500", "-", "-"], ["0.250", "2.00", "1.000", "1.50", "10"]])
 
     def test_host(self):
         said = self.demo()

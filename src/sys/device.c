@@ -77,8 +77,8 @@ PetscErrorCode GallopDeviceFits(size_t bytes, PetscBool *fits)
     *fits = PetscNot(*fits);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(GallopDeviceMalloc(bytes, &room));
-  PetscCall(GallopDeviceRelease(bytes, room));
+  PetscCall(GallopWorkspaceMalloc(bytes, &room));
+  PetscCall(GallopWorkspaceFree(room));
   *fits = (PetscBool)(room != NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -127,10 +127,17 @@ PetscErrorCode GallopDeviceFree(void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr)
+PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **ptr)
 {
   PetscFunctionBegin;
-  (void)bytes, (void)ptr;
+  PetscCall(GallopDeviceMalloc(bytes, ptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopWorkspaceFree(void *ptr)
+{
+  PetscFunctionBegin;
+  (void)ptr;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <gallop/cudaimpl.h>
+#include <cub/util_allocator.cuh>
 
 /* Whether this process has a GPU that PETSc may use. Asked once: the answer must not change under existing matrices. */
 PetscErrorCode GallopDeviceAvailable(PetscBool *available)
@@ -95,72 +96,92 @@ PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors)
 }
 
 /*
-  Small pieces of memory come from a pool of our own: a cudaMalloc() or cudaFree() of a few megabytes takes as long as ten products of a small matrix. The
-  pool returns what it has above PoolKeeps bytes; the default one, as PETSc sets it, never would. For large pieces cudaMalloc() is the faster one.
+  A cudaMalloc() or cudaFree() of a few megabytes takes as long as ten products of a small matrix, so pieces are kept for the next builds. What stays as long as a
+  matrix is rounded up to a power of two only while small. CUDA's own pools take 8 to 15 ms for the first piece of a process, more than all its builds.
 */
-static const uint64_t PoolKeeps   = 64 << 20;
-static const size_t   PoolLargest = 40 << 20;
-static cudaMemPool_t  pools[64]; /* by device */
+static constexpr unsigned int      SmallestBin = 9, LargestKept = 22, LargestWorkspace = 26; /* powers of two */
+static constexpr size_t            Keeps = 32 << 20, WorkspaceKeeps = 96 << 20;
+static cub::CachingDeviceAllocator memories(2, SmallestBin, LargestKept, Keeps, true), workspaces(2, SmallestBin, LargestWorkspace, WorkspaceKeeps, true);
 
-static PetscErrorCode PoolsDestroy(void)
+static PetscBool registered = PETSC_FALSE;
+
+static PetscErrorCode FreeKept(void)
 {
   PetscFunctionBegin;
-  for (cudaMemPool_t &pool : pools) {
-    if (pool) PetscCallCUDA(cudaMemPoolDestroy(pool));
-    pool = NULL;
-  }
+  PetscCallCUDA(memories.FreeAllCached());
+  PetscCallCUDA(workspaces.FreeAllCached());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* NULL where the GPU has none, and for large pieces */
-static PetscErrorCode GetPool(size_t bytes, cudaMemPool_t *pool)
+static PetscErrorCode Finalize(void)
 {
-  int device, supported;
-
   PetscFunctionBegin;
-  *pool = NULL;
-  PetscCallCUDA(cudaGetDevice(&device));
-  if (bytes > PoolLargest || device >= (int)PETSC_STATIC_ARRAY_LENGTH(pools)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!pools[device]) {
-    uint64_t         keeps = PoolKeeps;
-    cudaMemPoolProps props = {};
-    bool             first = true;
-
-    PetscCallCUDA(cudaDeviceGetAttribute(&supported, cudaDevAttrMemoryPoolsSupported, device));
-    if (!supported) PetscFunctionReturn(PETSC_SUCCESS);
-    for (cudaMemPool_t other : pools) first = first && !other;
-    props.allocType     = cudaMemAllocationTypePinned;
-    props.location.type = cudaMemLocationTypeDevice;
-    props.location.id   = device;
-    PetscCallCUDA(cudaMemPoolCreate(&pools[device], &props));
-    PetscCallCUDA(cudaMemPoolSetAttribute(pools[device], cudaMemPoolAttrReleaseThreshold, &keeps));
-    if (first) PetscCall(PetscRegisterFinalize(PoolsDestroy));
-  }
-  *pool = pools[device];
+  PetscCall(FreeKept());
+  registered = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
+/* What is freed can be had again at once for this stream, and for others when it is done */
+static PetscErrorCode Allocate(cub::CachingDeviceAllocator &allocator, size_t bytes, cudaStream_t stream, void **ptr)
 {
-  cudaMemPool_t pool;
-  cudaStream_t  stream;
-  cudaError_t   err;
-  PetscBool     fails;
+  cudaError_t err;
+  PetscBool   fails;
 
   PetscFunctionBegin;
   *ptr = NULL;
   PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
   if (fails) PetscFunctionReturn(PETSC_SUCCESS);
-  bytes = PetscMax(bytes, (size_t)1);
-  PetscCall(GetPool(bytes, &pool));
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  err = pool ? cudaMallocFromPoolAsync(ptr, bytes, pool, stream) : cudaMalloc(ptr, bytes);
+  if (!registered) PetscCall(PetscRegisterFinalize(Finalize));
+  registered = PETSC_TRUE;
+  err        = allocator.DeviceAllocate(ptr, PetscMax(bytes, (size_t)1), stream);
+  if (err == cudaErrorMemoryAllocation) { /* the other one may keep what is missing */
+    (void)cudaGetLastError();
+    PetscCall(FreeKept());
+    err = allocator.DeviceAllocate(ptr, PetscMax(bytes, (size_t)1), stream);
+  }
   if (err == cudaErrorMemoryAllocation) {
     *ptr = NULL;
     (void)cudaGetLastError(); /* the caller goes on without */
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallCUDA(err);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The default stream, since PETSc's current one may be gone when memory is freed; then the GPU is idle */
+PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
+{
+  PetscFunctionBegin;
+  PetscCall(Allocate(memories, bytes, NULL, ptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopDeviceFree(void *ptr)
+{
+  cudaPointerAttributes where;
+
+  PetscFunctionBegin;
+  if (!ptr) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaPointerGetAttributes(&where, ptr));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(memories.DeviceFree(where.device, ptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **ptr)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(Allocate(workspaces, bytes, stream, ptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopWorkspaceFree(void *ptr)
+{
+  PetscFunctionBegin;
+  if (ptr) PetscCallCUDA(workspaces.DeviceFree(ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -173,28 +194,6 @@ PetscErrorCode GallopDeviceGetFree(size_t *bytes)
   *bytes = 0;
   PetscCall(GallopDeviceMallocFails(PETSC_FALSE, &fails));
   if (!fails) PetscCallCUDA(cudaMemGetInfo(bytes, &total));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GallopDeviceFree(void *ptr)
-{
-  PetscFunctionBegin;
-  if (ptr) {
-    PetscCallCUDA(cudaDeviceSynchronize()); /* cudaFree() does not wait for memory of a pool */
-    PetscCallCUDA(cudaFree(ptr));
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GallopDeviceRelease(size_t bytes, void *ptr)
-{
-  cudaMemPool_t pool;
-  cudaStream_t  stream;
-
-  PetscFunctionBegin;
-  PetscCall(GetPool(bytes, &pool));
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (ptr) PetscCallCUDA(pool ? cudaFreeAsync(ptr, stream) : cudaFree(ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -313,14 +312,14 @@ PetscErrorCode GallopDeviceCountRows(PetscInt m, const PetscInt i[], PetscInt *r
   void                *sum;
 
   PetscFunctionBegin;
-  PetscCall(GallopDeviceMalloc(sizeof(num), &sum));
+  PetscCall(GallopWorkspaceMalloc(sizeof(num), &sum));
   if (!sum) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceZero(sum, sizeof(num)));
   CountRowsKernel<<<(unsigned int)(((PetscCount)m + Threads - 1) / Threads), Threads, 0, stream>>>(m, i, (unsigned long long *)sum);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(&num, sum, sizeof(num)));
-  PetscCall(GallopDeviceRelease(sizeof(num), sum));
+  PetscCall(GallopWorkspaceFree(sum));
   *rows = (PetscInt)num;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -355,7 +354,7 @@ PetscErrorCode GallopDeviceReadBandwidth(size_t bytes, PetscLogDouble *bandwidth
 
   PetscFunctionBegin;
   *bandwidth = 0;
-  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceGetProcessors(&multiprocessors));
@@ -373,7 +372,7 @@ PetscErrorCode GallopDeviceReadBandwidth(size_t bytes, PetscLogDouble *bandwidth
   }
   PetscCallCUDA(cudaEventDestroy(begin));
   PetscCallCUDA(cudaEventDestroy(end));
-  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscCall(GallopWorkspaceFree(memory));
   *bandwidth = (PetscLogDouble)bytes / (1e-3 * best);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

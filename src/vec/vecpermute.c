@@ -141,7 +141,7 @@ static PetscErrorCode PermuteDevice(IS is, Order *order, PetscBool inverse, Vec 
   *done = (PetscBool)(PetscMemTypeCUDA(mx) && PetscMemTypeCUDA(my));
   if (*done) PetscCall(OrderToDevice(is, order));
   if (*done && x == y) {
-    PetscCall(GallopDeviceMalloc(bytes, &copy));
+    PetscCall(GallopWorkspaceMalloc(bytes, &copy));
     if (copy) PetscCall(GallopDeviceCopy(copy, to, bytes));
     from = (const PetscScalar *)copy;
   }
@@ -151,7 +151,7 @@ static PetscErrorCode PermuteDevice(IS is, Order *order, PetscBool inverse, Vec 
     PetscCall(GallopDevicePermute(order->n, (const PetscInt *)order->device, inverse, from, to));
     PetscCall(PetscLogGpuTimeEnd());
   }
-  if (copy) PetscCall(GallopDeviceRelease(bytes, copy));
+  if (copy) PetscCall(GallopWorkspaceFree(copy));
   if (x == y) PetscCall(VecRestoreArrayAndMemType(y, &to));
   else {
     PetscCall(VecRestoreArrayWriteAndMemType(y, &to));

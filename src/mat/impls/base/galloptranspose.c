@@ -38,7 +38,7 @@ PetscErrorCode GallopTransposedDestroy(GallopTransposed *t)
   PetscFunctionBegin;
   if (!i) PetscFunctionReturn(PETSC_SUCCESS);
   if (t->memory) {
-    PetscCall(GallopDeviceRelease(t->bytes, t->memory));
+    PetscCall(GallopWorkspaceFree(t->memory));
     PetscCall(PetscFree(t->host));
   } else PetscCall(PetscFree3(i, j, a));
   PetscCall(PetscMemzero(t, sizeof(*t)));

@@ -92,7 +92,7 @@ PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *csr, GallopTranspo
   PetscCallCUDA(cub::DeviceScan::InclusiveScan(nullptr, scanbytes, w.columns[0], w.columns[0], Largest(), nz, stream));
   w.cubbytes = PetscMax(sortbytes, scanbytes);
   t->bytes   = Carve(&w, csr, NULL);
-  PetscCall(GallopDeviceMalloc(t->bytes, &t->memory));
+  PetscCall(GallopWorkspaceMalloc(t->bytes, &t->memory));
   if (!t->memory) {
     t->bytes = 0;
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -77,7 +77,7 @@ PetscErrorCode CSROverlapPartition_Device(PetscInt max_batch_size, PetscInt m, c
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cub::DeviceSelect::Flagged(nullptr, w.cubbytes, all, w.begins, w.rows, w.num, (PetscCount)m + 1, stream));
   bytes = Carve(&w, m, NULL);
-  PetscCall(GallopDeviceMalloc(bytes, &base));
+  PetscCall(GallopWorkspaceMalloc(bytes, &base));
   *fits = (PetscBool)(base != NULL);
   if (!base) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, m, base);
@@ -91,7 +91,7 @@ PetscErrorCode CSROverlapPartition_Device(PetscInt max_batch_size, PetscInt m, c
   PetscCall(GallopDeviceCopyOut(&num, w.num, sizeof(num)));
   PetscCall(PetscMalloc1(num, &rows));
   PetscCall(GallopDeviceCopyOut(rows, w.rows, (size_t)num * sizeof(*rows)));
-  PetscCall(GallopDeviceRelease(bytes, base));
+  PetscCall(GallopWorkspaceFree(base));
 
   batches->batch_num    = 0;
   batches->long_row_num = 0;

@@ -65,7 +65,7 @@ PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, Petsc
     const size_t bytes = 2 * (size_t)order->pieces * sizeof(*piece);
     void        *memory;
 
-    PetscCall(GallopDeviceMalloc(bytes, &memory));
+    PetscCall(GallopWorkspaceMalloc(bytes, &memory));
     *done = (PetscBool)(memory != NULL);
     if (memory) PetscCall(GallopDeviceCopyIn(memory, piece, bytes));
     PetscCall(PetscFree(piece));
@@ -78,7 +78,7 @@ PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, Petsc
 PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, EVCHYBPackOrder *order)
 {
   PetscFunctionBegin;
-  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopDeviceRelease(2 * (size_t)order->pieces * sizeof(PetscInt), (void *)order->pieceRow));
+  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopWorkspaceFree((void *)order->pieceRow));
   else PetscCall(PetscFree(order->pieceRow));
   order->pieceRow = order->pieceAt = NULL;
   order->pieces                    = 0;

@@ -183,7 +183,7 @@ PetscErrorCode EVCHYBRowsCount_Device(const EVCHYBOptions *options, const Gallop
 
   PetscFunctionBegin;
   *rows = {};
-  PetscCall(GallopDeviceMalloc(sizeof(counts), &memory));
+  PetscCall(GallopWorkspaceMalloc(sizeof(counts), &memory));
   *fits = (PetscBool)(memory != NULL);
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
@@ -191,7 +191,7 @@ PetscErrorCode EVCHYBRowsCount_Device(const EVCHYBOptions *options, const Gallop
   CountKernel<<<GallopBlocksFor(csr->m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, options->maxell, csr->i, static_cast<RowCounts *>(memory));
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(&counts, memory, sizeof(counts)));
-  PetscCall(GallopDeviceRelease(sizeof(counts), memory));
+  PetscCall(GallopWorkspaceFree(memory));
   SetCounts(csr->m, &counts, rows);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -215,9 +215,8 @@ PetscErrorCode EVCHYBRowsSort_Device(const EVCHYBOptions *options, const GallopC
   EVCHYBGetKeyShape(options, csr, &shape);
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, nkeys, 0, shape.classbit + 2, stream));
   if (bywindow) PetscCallCUDA(ExclusiveScan(nullptr, windowbytes, w.windows, (PetscCount)nwindows + 1, stream));
-  w.cubbytes  = PetscMax(sortbytes, windowbytes);
-  rows->bytes = Carve(&w, m, nkeys, nwindows, NULL);
-  PetscCall(GallopDeviceMalloc(rows->bytes, &rows->memory));
+  w.cubbytes = PetscMax(sortbytes, windowbytes);
+  PetscCall(GallopWorkspaceMalloc(Carve(&w, m, nkeys, nwindows, NULL), &rows->memory));
   if (!rows->memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, m, nkeys, nwindows, rows->memory);
   if (bywindow) PetscCall(SortWindows(csr, window, nwindows, shape, &w, stream));
@@ -243,7 +242,7 @@ PetscErrorCode EVCHYBRowsFree_Device(EVCHYBRows *rows)
 {
   PetscFunctionBegin;
   PetscCall(PetscFree(rows->longrows));
-  PetscCall(GallopDeviceRelease(rows->bytes, rows->memory));
+  PetscCall(GallopWorkspaceFree(rows->memory));
   rows->memory = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

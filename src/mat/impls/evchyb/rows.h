@@ -48,7 +48,6 @@ typedef struct {
   const PetscInt *nonempty; /* [nshort + nlong] */
   PetscInt       *longrows; /* [nlong] on the host */
   void           *memory;
-  size_t          bytes; /* of it, on the GPU */
 } EVCHYBRows;
 
 EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)

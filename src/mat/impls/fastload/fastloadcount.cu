@@ -83,14 +83,14 @@ PetscErrorCode FastLoadGetSpread(const GallopCSR *csr, PetscCount *spread, Petsc
   *fits = PETSC_TRUE;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (FastLoadIsLarge(csr->m)) {
-    PetscCall(GallopDeviceMalloc(sizeof(sum), &total));
+    PetscCall(GallopWorkspaceMalloc(sizeof(sum), &total));
     *fits = (PetscBool)(total != NULL);
     if (*fits) {
       PetscCallCUDA(cudaMemsetAsync(total, 0, sizeof(sum), stream));
       SpreadKernel<<<GallopBlocksFor(FASTLOAD_SAMPLES, Threads), Threads, 0, stream>>>(csr->m, csr->i, csr->j, (unsigned long long *)total);
       GallopCheckLaunch();
       PetscCall(GallopDeviceCopyOut(&sum, total, sizeof(sum)));
-      PetscCall(GallopDeviceRelease(sizeof(sum), total));
+      PetscCall(GallopWorkspaceFree(total));
     }
   }
   *spread = (PetscCount)sum;

@@ -68,7 +68,6 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   FastLoadOptions   options;
   FastLoad         *fl;
   FastLoadWorkspace w = {};
-  size_t            wbytes;
   void             *wbase, *data;
   PetscCount        spread = 0;
   PetscBool         done;
@@ -79,7 +78,7 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   if (!done) PetscFunctionReturn(PETSC_SUCCESS);
   options = FastLoadChoose((const FastLoadOptions *)opts, csr, spread);
   PetscCall(PetscGetCurrentCUDAStream(&w.stream));
-  PetscCall(FastLoadWorkspaceGet(&options, csr, &w, &wbytes, &wbase));
+  PetscCall(FastLoadWorkspaceGet(&options, csr, &w, &wbase));
   if (!wbase) PetscFunctionReturn(PETSC_SUCCESS);
 
   PetscCall(PetscNew(&fl));
@@ -100,7 +99,7 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   if (done) *built = fl;
   else PetscCall(Destroy(&data));
   PetscCall(FastLoadWorkspaceFreePlan(&w));
-  PetscCall(GallopDeviceRelease(wbytes, wbase));
+  PetscCall(GallopWorkspaceFree(wbase));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -107,7 +107,7 @@ static __device__ __forceinline__ GallopPiece<I> GetPiece(const Arrays &fl, Pets
 }
 
 /* fastloadworkspace.cu: memory, and sorts and sums of CUB's. Sums are of the numbers before each. */
-PETSC_INTERN PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *, const GallopCSR *, FastLoadWorkspace *, size_t *, void **);
+PETSC_INTERN PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *, const GallopCSR *, FastLoadWorkspace *, void **);
 PETSC_INTERN PetscErrorCode FastLoadSortEntries(FastLoadWorkspace *, PetscCount, int);
 PETSC_INTERN PetscErrorCode FastLoadSortColumns(FastLoadWorkspace *, PetscInt);
 PETSC_INTERN PetscErrorCode FastLoadSortTasks(FastLoadWorkspace *, PetscInt, int);

@@ -61,8 +61,8 @@ static PetscErrorCode CubBytes(const GallopCSR *csr, FastLoadWorkspace *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* FastLoadWorkspaceGet - *base, to be released with *bytes, is NULL where the GPU has no room. w->stream is set already. */
-PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *options, const GallopCSR *csr, FastLoadWorkspace *w, size_t *bytes, void **base)
+/* FastLoadWorkspaceGet - *base, for GallopWorkspaceFree(), is NULL where the GPU has no room. w->stream is set already. */
+PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *options, const GallopCSR *csr, FastLoadWorkspace *w, void **base)
 {
   PetscFunctionBegin;
   w->groups  = FastLoadCeil(csr->n, WarpSize);
@@ -70,8 +70,7 @@ PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *options, const Gallop
   w->lenbits = GallopSortBits(csr->nz); /* not m: rows may name a column more than once */
   w->colbits = w->lenbits + (options->window ? GallopSortBits(csr->n / options->window) : 0);
   PetscCall(CubBytes(csr, w));
-  *bytes = CarveWorkspace(w, options, csr, NULL);
-  PetscCall(GallopDeviceMalloc(*bytes, base));
+  PetscCall(GallopWorkspaceMalloc(CarveWorkspace(w, options, csr, NULL), base));
   if (*base) (void)CarveWorkspace(w, options, csr, *base);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -256,9 +256,8 @@ PetscErrorCode HBPTakeCounts(const HBP *h, HBPWork *work, cudaStream_t stream)
   w->cubbytes = 0;
   if (!h->mapChunks) work->look.chunks = work->look.mapPtr = NULL;
   if (!HasFewBlocks(h)) PetscCall(ScanBlocks(h, work, nullptr, &w->cubbytes, stream));
-  w->memory.bytes = CarveCounts(w, h, NULL);
-  PetscCall(GallopDeviceMalloc(w->memory.bytes, &w->memory.base));
-  if (w->memory.base) (void)CarveCounts(w, h, w->memory.base);
+  PetscCall(GallopWorkspaceMalloc(CarveCounts(w, h, NULL), &w->memory));
+  if (w->memory) (void)CarveCounts(w, h, w->memory);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -299,10 +298,9 @@ PetscErrorCode HBPSortRows(HBPMatrix *A, HBPSortWork *w, cudaStream_t stream)
 
   PetscFunctionBegin;
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, cub, w->key, w->sortedkey, w->entry, w->from, A->nz, 0, bits, stream));
-  w->memory.bytes = CarveSorted(w, A->nz, cub, NULL);
-  PetscCall(GallopDeviceMalloc(w->memory.bytes, &w->memory.base));
-  if (!w->memory.base) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveSorted(w, A->nz, cub, w->memory.base);
+  PetscCall(GallopWorkspaceMalloc(CarveSorted(w, A->nz, cub, NULL), &w->memory));
+  if (!w->memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveSorted(w, A->nz, cub, w->memory);
   RowKeyKernel<<<GallopBlocksFor(A->m, Threads), Threads, 0, stream>>>(*A, w->key, w->entry);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, cub, w->key, w->sortedkey, w->entry, w->from, A->nz, 0, bits, stream));
@@ -320,7 +318,7 @@ PetscErrorCode HBPCount(const HBP *h, const HBPMatrix *A, HBPWork *work, HBPFoun
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
 
   PetscFunctionBegin;
-  if (work->sort.memory.base) { /* counted before rows were sorted */
+  if (work->sort.memory) { /* counted before rows were sorted */
     PetscCallCUDA(cudaMemsetAsync(w->counts, 0, (size_t)(blocks + 1) * sizeof(*w->counts), stream));
     PetscCallCUDA(cudaMemsetAsync(&look->found->most, 0, sizeof(look->found->most) + sizeof(look->found->longest), stream));
   }

@@ -89,22 +89,14 @@ PetscErrorCode HBPCopyLongRows(HBP *h, const GallopLongRows *l)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ReleaseMemory(HBPMemory *memory)
-{
-  PetscFunctionBegin;
-  if (memory->base) PetscCall(GallopDeviceRelease(memory->bytes, memory->base));
-  memory->base = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* HBPReleaseWork - Gives back all workspace, what was taken last first */
 PetscErrorCode HBPReleaseWork(HBPWork *w)
 {
   PetscFunctionBegin;
-  PetscCall(ReleaseMemory(&w->fill.memory));
-  PetscCall(ReleaseMemory(&w->sort.memory));
-  PetscCall(ReleaseMemory(&w->count.memory));
-  PetscCall(ReleaseMemory(&w->look.memory));
+  for (void **memory : {&w->fill.memory, &w->sort.memory, &w->count.memory, &w->look.memory}) {
+    PetscCall(GallopWorkspaceFree(*memory));
+    *memory = NULL;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -120,7 +112,7 @@ static PetscErrorCode ChooseBlocks(HBP *h, const GallopCSR *csr, HBPLookWork *w,
   PetscCall(HBPGetSharedCols(csr, &h->options));
   HBPCandidates(&h->options, M);
   PetscCall(HBPTakeLook(csr, &h->options, M, w, stream));
-  if (!w->memory.base) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!w->memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(HBPLook(csr, M, w, &s, stream));
   HBPChoose(&h->options, csr, M, &s, h);
   *done = (PetscBool)HBPFits(h);
@@ -135,14 +127,14 @@ static PetscErrorCode Count(HBP *h, const GallopCSR *csr, HBPMatrix *A, HBPWork 
   *A    = HBPMatrixOf(h, csr);
   if (h->mapChunks) PetscCall(HBPCountMaps(h, A, &w->look, stream));
   PetscCall(HBPTakeCounts(h, w, stream));
-  if (!w->count.memory.base) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!w->count.memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)found));
   PetscCall(HBPFindTiles(h, A, w, stream));
   PetscCall(HBPCount(h, A, w, *found, stream));
   if ((*found)->unsorted) {
     if (!HBPCanSortRows(h)) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(HBPSortRows(A, &w->sort, stream));
-    if (!w->sort.memory.base) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!w->sort.memory) PetscFunctionReturn(PETSC_SUCCESS);
     h->indexed = PETSC_TRUE;
     PetscCall(HBPCount(h, A, w, *found, stream));
   }
@@ -157,7 +149,7 @@ static PetscErrorCode Fill(HBP *h, const GallopCSR *csr, const HBPMatrix *A, con
   PetscCall(HBPTakeArrays(h, maxbytes));
   if (!h->data) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(HBPTakeRecords(h, &w->fill));
-  if (!w->fill.memory.base) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!w->fill.memory) PetscFunctionReturn(PETSC_SUCCESS);
   if (h->mapChunks) PetscCall(HBPFillMaps(h, A, &w->look, stream));
   PetscCall(HBPFillBounds(h, A, &w->count, stream));
   PetscCall(HBPCollect(h, A, w, stream));

@@ -83,15 +83,12 @@ struct alignas(2 * sizeof(PetscInt)) HBPRecord {
   unsigned short last, row;
 };
 
-/* Workspace of one stage or several: NULL where there is none, because it was not asked for or because the GPU has no room */
-struct HBPMemory {
-  void  *base;
-  size_t bytes;
-};
-
-/* From the look on: as much as any choice of blocks may need */
+/*
+  Workspace of one stage or several: memory is NULL where there is none, because it was not asked for or because the GPU has no room
+  From the look on: as much as any choice of blocks may need
+*/
 struct HBPLookWork {
-  HBPMemory  memory;
+  void      *memory;
   HBPSample *sample;
   HBPFound  *found;
   PetscInt  *chunks, *mapPtr; /* [rowBlocks + 1] chunks of the map of each block of rows, and where it begins; NULL where there are no maps */
@@ -99,7 +96,7 @@ struct HBPLookWork {
 
 /* From the counts on */
 struct HBPCountWork {
-  HBPMemory   memory;
+  void       *memory;
   PetscInt   *tileRow;  /* the row in which each tile of entries begins */
   PetscInt   *longRows; /* in any order */
   HBPCounts  *counts;   /* [blocks + 1] as the following ones */
@@ -112,7 +109,7 @@ struct HBPCountWork {
 
 /* Where the columns of rows do not increase */
 struct HBPSortWork {
-  HBPMemory           memory;
+  void               *memory;
   PetscInt           *j, *from; /* columns in order, and where they are in CSR */
   PetscInt           *entry;
   unsigned long long *key, *sortedkey;
@@ -121,7 +118,7 @@ struct HBPSortWork {
 
 /* While segments find their places */
 struct HBPFillWork {
-  HBPMemory       memory;
+  void           *memory;
   int             most;       /* segments of a block */
   HBPRecord      *rec;        /* by blocks, in any order */
   PetscInt       *start;      /* first entry of each segment, in order of places */

@@ -169,9 +169,8 @@ static size_t CarveRecords(HBPFillWork *w, const HBP *h, void *base)
 PetscErrorCode HBPTakeRecords(const HBP *h, HBPFillWork *w)
 {
   PetscFunctionBegin;
-  w->memory.bytes = CarveRecords(w, h, NULL);
-  PetscCall(GallopDeviceMalloc(w->memory.bytes, &w->memory.base));
-  if (w->memory.base) (void)CarveRecords(w, h, w->memory.base);
+  PetscCall(GallopWorkspaceMalloc(CarveRecords(w, h, NULL), &w->memory));
+  if (w->memory) (void)CarveRecords(w, h, w->memory);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -73,10 +73,9 @@ static size_t CarveLook(HBPLookWork *w, const GallopCSR *csr, const HBPOptions *
 PetscErrorCode HBPTakeLook(const GallopCSR *csr, const HBPOptions *options, const PetscInt M[2], HBPLookWork *w, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  w->memory.bytes = CarveLook(w, csr, options, M, NULL);
-  PetscCall(GallopDeviceMalloc(w->memory.bytes, &w->memory.base));
-  if (!w->memory.base) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveLook(w, csr, options, M, w->memory.base);
+  PetscCall(GallopWorkspaceMalloc(CarveLook(w, csr, options, M, NULL), &w->memory));
+  if (!w->memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveLook(w, csr, options, M, w->memory);
   PetscCallCUDA(cudaMemsetAsync(w->sample, 0, (size_t)((char *)(w->found + 1) - (char *)w->sample), stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

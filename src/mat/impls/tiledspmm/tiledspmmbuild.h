@@ -45,16 +45,16 @@ static __device__ __forceinline__ PetscInt LastNotAbove(PetscInt last, PetscCoun
 
 /* ---- memory ---- */
 
-/* One allocation for what take(carver) takes, which is called once to measure and once to hand out. Where there is no room *memory and the arrays are NULL. */
+/* One allocation by GallopDeviceMalloc() or GallopWorkspaceMalloc() for what take(carver) takes, which is called once to measure and once to hand out. Where there is no room
+   *memory and the arrays are NULL. */
 template <typename Take>
-static PetscErrorCode Allocate(Take take, size_t *bytes, void **memory)
+static PetscErrorCode Allocate(PetscErrorCode (*get)(size_t, void **), Take take, void **memory)
 {
   GallopCarver measure(NULL);
 
   PetscFunctionBegin;
   take(measure);
-  *bytes = measure.Bytes();
-  PetscCall(GallopDeviceMalloc(*bytes, memory));
+  PetscCall((*get)(measure.Bytes(), memory));
   if (*memory) {
     GallopCarver carver(*memory);
 
@@ -68,11 +68,11 @@ static PetscErrorCode Allocate(Take take, size_t *bytes, void **memory)
 #define TILEDSPMM_ALLOCATE(name, LIST) \
   static PetscErrorCode name(TiledSpMM *t, PetscBool *done) \
   { \
-    size_t bytes; \
-    void  *memory; \
+    void *memory; \
 \
     PetscFunctionBegin; \
-    PetscCall(Allocate([&](GallopCarver &carver) { LIST(t, TILEDSPMM_TAKE) }, &bytes, &memory)); \
+    PetscCall(Allocate( \
+      GallopDeviceMalloc, [&](GallopCarver &carver) { LIST(t, TILEDSPMM_TAKE) }, &memory)); \
     *done = (PetscBool)(memory != NULL); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }

@@ -75,14 +75,14 @@ static PetscErrorCode Look(const GallopCSR *csr, Looked *looked, PetscBool *done
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(GallopDeviceMalloc(sizeof(*looked), &memory));
+  PetscCall(GallopWorkspaceMalloc(sizeof(*looked), &memory));
   *done = (PetscBool)(memory != NULL);
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceZero(memory, sizeof(*looked)));
   LookKernel<<<blocks, Threads, 0, stream>>>(csr->m, csr->i, csr->j, (int)(blocks / LookedBlocks + 1), (Looked *)memory);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(looked, memory, sizeof(*looked)));
-  PetscCall(GallopDeviceRelease(sizeof(*looked), memory));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -192,7 +192,6 @@ PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *t, const GallopCSR *csr, PetscI
   const SegmentsOfRow rows = {csr->i, csr->m, segment};
   SegmentsWork        w    = {};
   void               *memory;
-  size_t              bytes;
   PetscBool           room = PETSC_FALSE;
   cudaStream_t        stream;
 
@@ -204,11 +203,12 @@ PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *t, const GallopCSR *csr, PetscI
   t->nseg    = t->m;
   PetscCall(MeasureScans(t, rows, &w, stream));
   PetscCall(Allocate(
+    GallopWorkspaceMalloc,
     [&](GallopCarver &carver) {
       if (segment) carver.Take(w.before, (PetscCount)t->m + 1);
       carver.Take(w.cub, (PetscCount)w.cubbytes);
     },
-    &bytes, &memory));
+    &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   if (segment) PetscCall(CountSegments(t, rows, &w, stream));
   t->slices = t->kernel == TILEDSPMM_CACHED ? (t->nseg + WarpSize - 1) / WarpSize : 0;
@@ -218,6 +218,6 @@ PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *t, const GallopCSR *csr, PetscI
     if (FitsMemory(t, maxbytes)) PetscCall(AllocateColumns(t, done));
     if (*done) PetscCall(FillEntries(t, csr, true, stream));
   }
-  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -34,7 +34,6 @@ struct StagedCount {
   char        *cub;
   size_t       cubbytes;
   void        *memory;
-  size_t       bytes;
 };
 
 /*

@@ -117,7 +117,6 @@ static PetscErrorCode FillStages(TiledSpMM *t, const StagedPattern &A, const Sta
 static PetscErrorCode Fill(TiledSpMM *t, const StagedPattern &A, const GallopCSR *csr, const StagedCount *count, PetscCount maxbytes, PetscBool *done)
 {
   EntriesWork  w = {};
-  size_t       bytes;
   void        *memory;
   PetscBool    room = PETSC_FALSE;
   cudaStream_t stream;
@@ -131,11 +130,12 @@ static PetscErrorCode Fill(TiledSpMM *t, const StagedPattern &A, const GallopCSR
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, w.cubbytes, t->warpdispl, t->warpdispl, t->stages * (t->options.panel / WarpSize) + 1, stream));
   PetscCall(Allocate(
+    GallopWorkspaceMalloc,
     [&](GallopCarver &carver) {
       carver.Take(w.start, t->stages * t->options.panel);
       carver.Take(w.cub, (PetscCount)w.cubbytes);
     },
-    &bytes, &memory));
+    &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(FillStages(t, A, count, &w, stream));
   if (FitsMemory(t, maxbytes)) PetscCall(AllocateEntries(t, done));
@@ -144,7 +144,7 @@ static PetscErrorCode Fill(TiledSpMM *t, const StagedPattern &A, const GallopCSR
     GallopCheckLaunch();
     PetscCall(TiledSpMMStagedAllowShared(&t->shared));
   }
-  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -214,8 +214,8 @@ PetscErrorCode TiledSpMMStagedBuild(TiledSpMM *t, const GallopCSR *csr, PetscCou
     t->nmap   = chosen->found.nmap;
     A.order   = chosen->order;
     if (given.memory && !given.found.disorder) PetscCall(Fill(t, A, csr, chosen, maxbytes, done));
-    if (given.memory) PetscCall(GallopDeviceRelease(given.bytes, given.memory));
-    if (sorted.memory) PetscCall(GallopDeviceRelease(sorted.bytes, sorted.memory));
+    if (given.memory) PetscCall(GallopWorkspaceFree(given.memory));
+    if (sorted.memory) PetscCall(GallopWorkspaceFree(sorted.memory));
   }
   if (IsTooLarge(t) || given.found.disorder) PetscCall(CopyFromHost(t, csr, maxbytes, done));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -127,6 +127,7 @@ static PetscErrorCode AllocateCount(const TiledSpMM *t, const StagedPattern &A, 
   if (sort) PetscCallCUDA(cub::DeviceMergeSort::SortKeysCopy(nullptr, sortbytes, thrust::make_counting_iterator((PetscInt)0), w->order, (PetscCount)t->m, RowBefore{A.i, A.j}, stream));
   w->cubbytes = PetscMax(w->cubbytes, sortbytes);
   PetscCall(Allocate(
+    GallopWorkspaceMalloc,
     [&](GallopCarver &carver) {
       if (sort) carver.Take(w->order, t->m);
       carver.Take(w->size, t->panels);
@@ -135,7 +136,7 @@ static PetscErrorCode AllocateCount(const TiledSpMM *t, const StagedPattern &A, 
       carver.Take(w->foundthere, 1);
       carver.Take(w->cub, (PetscCount)w->cubbytes);
     },
-    &w->bytes, &w->memory));
+    &w->memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

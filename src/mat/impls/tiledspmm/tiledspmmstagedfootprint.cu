@@ -143,7 +143,7 @@ static PetscErrorCode SortFootprints(const TiledSpMM *t, const StagedPattern &A,
   const int                   colbits = GallopSortBits(t->n), bits = colbits + GallopSortBits(t->panels);
   cub::DoubleBuffer<PanelKey> keys(NULL, NULL);
   SortWork                    w         = {};
-  size_t                      sortbytes = 0, uniquebytes = 0, bytes;
+  size_t                      sortbytes = 0, uniquebytes = 0;
   void                       *memory;
   cudaStream_t                stream;
 
@@ -153,13 +153,14 @@ static PetscErrorCode SortFootprints(const TiledSpMM *t, const StagedPattern &A,
   PetscCallCUDA(cub::DeviceSelect::Unique(nullptr, uniquebytes, w.keys, w.others, w.num, t->nz, stream));
   w.cubbytes = PetscMax(sortbytes, uniquebytes);
   PetscCall(Allocate(
+    GallopWorkspaceMalloc,
     [&](GallopCarver &carver) {
       carver.Take(w.keys, t->nz);
       carver.Take(w.others, t->nz);
       carver.Take(w.num, 1);
       carver.Take(w.cub, (PetscCount)w.cubbytes);
     },
-    &bytes, &memory));
+    &memory));
   *done = (PetscBool)(memory != NULL);
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   keys = cub::DoubleBuffer<PanelKey>(w.keys, w.others);
@@ -175,7 +176,7 @@ static PetscErrorCode SortFootprints(const TiledSpMM *t, const StagedPattern &A,
     KeysKernel<<<GallopBlocksFor(t->nz, Threads), Threads, 0, stream>>>(colbits, keys.Alternate(), w.num, to.map, to.lines);
     GallopCheckLaunch();
   }
-  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

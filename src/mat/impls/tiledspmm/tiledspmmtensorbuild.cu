@@ -193,7 +193,7 @@ struct TilesWork {
   size_t      cubbytes;
 };
 
-static PetscErrorCode AllocateWork(const Panels &A, TilesWork *w, cudaStream_t stream, size_t *bytes, void **memory)
+static PetscErrorCode AllocateWork(const Panels &A, TilesWork *w, cudaStream_t stream, void **memory)
 {
   const auto  pieces = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscCount)0), TilesFoundOfPanel{});
   PetscCount *count  = NULL;
@@ -204,6 +204,7 @@ static PetscErrorCode AllocateWork(const Panels &A, TilesWork *w, cudaStream_t s
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, most[1], count, count, w->parts.most + 1, stream));
   w->cubbytes = PetscMax(most[0], most[1]);
   PetscCall(Allocate(
+    GallopWorkspaceMalloc,
     [&](GallopCarver &carver) {
       if (w->parts.most > A.num) {
         carver.Take(w->parts.ptr, A.num + 1);
@@ -215,7 +216,7 @@ static PetscErrorCode AllocateWork(const Panels &A, TilesWork *w, cudaStream_t s
       carver.Take(w->unordered, 1);
       carver.Take(w->cub, (PetscCount)w->cubbytes);
     },
-    bytes, memory));
+    memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -366,7 +367,6 @@ PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *t, const GallopCSR *csr, PetscInt
   TilesWork    w = {};
   TilesFound   found;
   void        *memory;
-  size_t       bytes;
   cudaStream_t stream;
 
   PetscFunctionBegin;
@@ -374,7 +374,7 @@ PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *t, const GallopCSR *csr, PetscInt
   PetscCall(TiledSpMMKernelsOverlap(&t->overlaps));
   *done        = PETSC_FALSE;
   w.parts.most = A.num + (longest > Part ? t->nz / Part : 0);
-  PetscCall(AllocateWork(A, &w, stream, &bytes, &memory));
+  PetscCall(AllocateWork(A, &w, stream, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CountTiles(A, &w, UnitSize(t, entries), stream, &found));
   t->ntile  = found.tiles;
@@ -383,6 +383,6 @@ PetscErrorCode TiledSpMMTensorBuild(TiledSpMM *t, const GallopCSR *csr, PetscInt
   SetSplits(t, found.units);
   if (IsWanted(t, found) && FitsMemory(t, maxbytes)) PetscCall(AllocateUnits(t, done));
   if (*done) PetscCall(FillTiles(t, csr, A, &w, stream));
-  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

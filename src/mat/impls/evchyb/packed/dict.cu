@@ -147,7 +147,7 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(SortNumbers(EVCHYB_PACK_DICT, NULL, NULL, NULL, &w.cubbytes));
   bytes = CarveDistinct(&w, NULL);
-  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveDistinct(&w, memory);
   PetscCallCUDA(cudaMemsetAsync(w.table, 0xff, Places * sizeof(*w.table), stream));
@@ -166,7 +166,7 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
     *dict  = (PetscReal *)kept;
     PetscCall(SortNumbers(*ndict, w.numbers, (EVCHYBPackBits *)kept, w.cub, &w.cubbytes));
   }
-  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -208,12 +208,12 @@ PetscErrorCode EVCHYBPackSortDict_Device(EVCHYBPack *pack, PetscBool *done)
   *done = PETSC_FALSE;
   PetscCall(SortNumbers(pack->ndict, NULL, NULL, NULL, &w.cubbytes));
   bytes = CarveSort(&w, pack->ndict, NULL);
-  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveSort(&w, pack->ndict, memory);
   PetscCall(SortNumbers(pack->ndict, dict, w.sorted, w.cub, &w.cubbytes));
   PetscCall(GallopDeviceCopy(dict, w.sorted, (size_t)pack->ndict * sizeof(*dict)));
-  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscCall(GallopWorkspaceFree(memory));
   *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -9,8 +9,7 @@
 struct EVCHYBPackPlans {
   EVCHYBPackPlan   *plans;  /* [nslice] */
   EVCHYBPackPlaces *places; /* [nslice + 1] */
-  void             *memory; /* in which they are, for GallopDeviceRelease() */
-  size_t            bytes;
+  void             *memory; /* in which they are, for GallopWorkspaceFree() */
 };
 
 PETSC_INTERN PetscErrorCode EVCHYBPackPlan_Device(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, EVCHYBPackPlans *, EVCHYBPackPlaces *);

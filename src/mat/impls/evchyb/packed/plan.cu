@@ -157,14 +157,14 @@ PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR 
   for (int k = 0; k < EVCHYB_PACK_COSTS; k++) cost[k] = {0, 0, 0, 0};
   for (by.stride = 1; by.stride <= orders; by.stride++) most = PetscMax(most, EVCHYBPackSampleSize(&by, csr->m));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS); /* nothing is known then, and nothing packed */
   PetscCall(GallopDeviceZero(memory, bytes));
   MeasureKernel<<<dim3(PetscMax(1u, GallopBlocksFor((PetscCount)most * WarpSize, Threads)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j,
                                                                                                                                                                    csr->a, *order, (EVCHYBPackCost *)memory);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(cost, memory, bytes));
-  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -221,11 +221,16 @@ static cudaError_t ScanPlaces(void *temp, size_t &bytes, EVCHYBPackPlaces *place
   return cub::DeviceScan::ExclusiveScan(temp, bytes, places, places, PlacesAdd(), EVCHYBPackPlaces{0, 0, 0}, (PetscCount)nslice + 1, stream);
 }
 
+struct Found {
+  Sums<unsigned long long> sums;
+  EVCHYBPackPlaces         all; /* where the last slice ends */
+};
+
 struct Workspace {
-  EVCHYBPackPlans           plans;
-  Sums<unsigned long long> *sums;
-  char                     *cub;
-  size_t                    cubbytes;
+  EVCHYBPackPlans plans;
+  Found          *found;
+  char           *cub;
+  size_t          cubbytes;
 };
 
 static size_t Carve(Workspace *w, PetscInt nslice, void *base)
@@ -234,7 +239,7 @@ static size_t Carve(Workspace *w, PetscInt nslice, void *base)
 
   carver.Take(w->plans.plans, nslice);
   carver.Take(w->plans.places, (PetscCount)nslice + 1);
-  carver.Take(w->sums, 1);
+  carver.Take(w->found, 1);
   carver.Take(w->cub, (PetscCount)w->cubbytes);
   return carver.Bytes();
 }
@@ -242,11 +247,11 @@ static size_t Carve(Workspace *w, PetscInt nslice, void *base)
 /* EVCHYBPackPlan_Device - What each slice of a pack takes, and where it goes; all sizes of the pack. plans->memory is NULL where there is no room for it. */
 PetscErrorCode EVCHYBPackPlan_Device(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackPlans *plans, EVCHYBPackPlaces *all)
 {
-  Workspace                w = {};
-  Sums<unsigned long long> sums;
-  void                    *memory;
-  size_t                   bytes;
-  cudaStream_t             stream;
+  Workspace    w = {};
+  Found        found;
+  void        *memory;
+  size_t       bytes;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
   *plans = {};
@@ -254,27 +259,27 @@ PetscErrorCode EVCHYBPackPlan_Device(EVCHYBPack *pack, const GallopCSR *csr, con
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(ScanPlaces(nullptr, w.cubbytes, w.plans.places, pack->nslice, stream));
   bytes = Carve(&w, pack->nslice, NULL);
-  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, pack->nslice, memory);
-  PetscCall(GallopDeviceZero(w.sums, sizeof(sums)));
+  PetscCall(GallopDeviceZero(&w.found->sums, sizeof(found.sums)));
   PlanKernel<<<GallopBlocksFor(((PetscCount)pack->nslice + 1) * WarpSize, Threads), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, pack->npiece, w.plans.plans,
-                                                                                                          w.plans.places, reinterpret_cast<unsigned long long *>(w.sums));
+                                                                                                          w.plans.places, reinterpret_cast<unsigned long long *>(&w.found->sums));
   GallopCheckLaunch();
   PetscCallCUDA(ScanPlaces(w.cub, w.cubbytes, w.plans.places, pack->nslice, stream));
-  PetscCall(GallopDeviceCopyOut(&sums, w.sums, sizeof(sums)));
-  PetscCall(GallopDeviceCopyOut(all, w.plans.places + pack->nslice, sizeof(*all)));
-  for (int k = 0; k < EVCHYB_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)sums.lines[k];
-  for (int k = 0; k < EVCHYB_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)sums.slots[k];
-  pack->figures.strided = (PetscCount)sums.strided;
-  pack->figures.shared  = (PetscCount)sums.shared;
-  pack->nz              = (PetscCount)sums.entries;
-  pack->nlong           = (PetscCount)sums.longslots;
-  pack->nline           = (PetscCount)all->line;
-  pack->nstream         = (PetscCount)all->stream;
-  pack->nvalue          = (PetscCount)all->value;
+  PetscCall(GallopDeviceCopy(&w.found->all, w.plans.places + pack->nslice, sizeof(found.all))); /* the host waits once */
+  PetscCall(GallopDeviceCopyOut(&found, w.found, sizeof(found)));
+  for (int k = 0; k < EVCHYB_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)found.sums.lines[k];
+  for (int k = 0; k < EVCHYB_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)found.sums.slots[k];
+  pack->figures.strided = (PetscCount)found.sums.strided;
+  pack->figures.shared  = (PetscCount)found.sums.shared;
+  pack->nz              = (PetscCount)found.sums.entries;
+  pack->nlong           = (PetscCount)found.sums.longslots;
+  pack->nline           = (PetscCount)found.all.line;
+  pack->nstream         = (PetscCount)found.all.stream;
+  pack->nvalue          = (PetscCount)found.all.value;
+  *all                  = found.all;
   *plans                = w.plans;
   plans->memory         = memory;
-  plans->bytes          = bytes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -381,7 +381,7 @@ PetscErrorCode EVCHYBPackRenumber_Device(EVCHYBPack *pack, const GallopCSR *csr,
   *done = PETSC_FALSE;
   PetscCall(GallopDeviceGetReply(&reply));
   if (!reply) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopDeviceMalloc(bytes, &memory));
+  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveRenumber(&w, pack->ndict, memory);
   answer  = (Renumbered *)reply;
@@ -391,7 +391,7 @@ PetscErrorCode EVCHYBPackRenumber_Device(EVCHYBPack *pack, const GallopCSR *csr,
   PetscCall(LaunchNotes(pack, csr, w.numbers, w.unfit));
   PetscCallCUDA(
     GallopLaunch(RenumberKernel, {GallopBlocksFor(pack->ndict, Threads), Threads, 1, 0, stream, (bool)pack->overlaps}, pack->ndict, w.numbers, w.unfit, reinterpret_cast<EVCHYBPackBits *>(pack->dict), answer));
-  PetscCall(GallopDeviceRelease(bytes, memory));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   *done = (PetscBool)!answer->unfit;
   if (*done) pack->unsorted = (PetscBool)answer->unsorted;

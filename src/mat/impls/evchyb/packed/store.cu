@@ -252,15 +252,15 @@ PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *pack, const GallopCSR *csr, c
     GallopCheckLaunch();
     *done = PETSC_TRUE;
   }
-  PetscCall(GallopDeviceRelease(plans.bytes, plans.memory));
+  PetscCall(GallopWorkspaceFree(plans.memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode EVCHYBPackFree_Device(EVCHYBPack *pack)
 {
   PetscFunctionBegin;
-  PetscCall(GallopDeviceFree(pack->slice)); /* where there are slices this waits for products; a dictionary that was exchanged goes in the order of the stream */
-  PetscCall(GallopDeviceRelease((size_t)pack->ndict * sizeof(PetscReal), pack->dict));
+  PetscCall(GallopDeviceFree(pack->slice));
+  PetscCall(GallopDeviceFree(pack->dict));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -329,14 +329,14 @@ PetscErrorCode EVCHYBPackRefresh_Device(EVCHYBPack *pack, const GallopCSR *csr, 
   PetscFunctionBegin;
   if (asks) {
     *fits = PETSC_FALSE;
-    PetscCall(GallopDeviceMalloc(sizeof(unfit), &memory));
+    PetscCall(GallopWorkspaceMalloc(sizeof(unfit), &memory));
     if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(GallopDeviceZero(memory, sizeof(unfit)));
   }
   PetscCall(LaunchValues(pack, csr, (int *)memory));
   if (asks) {
     PetscCall(GallopDeviceCopyOut(&unfit, memory, sizeof(unfit)));
-    PetscCall(GallopDeviceRelease(sizeof(unfit), memory));
+    PetscCall(GallopWorkspaceFree(memory));
   }
   if (fits) *fits = (PetscBool)!unfit;
   PetscFunctionReturn(PETSC_SUCCESS);

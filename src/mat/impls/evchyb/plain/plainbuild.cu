@@ -209,7 +209,7 @@ static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, 
   PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, p->csr.i, PetscMax((PetscCount)nb, (PetscCount)ncsr) + 1, stream));
   w.cubbytes = PetscMax(sortbytes, scanbytes);
   bytes      = Carve(&w, nb, NULL);
-  PetscCall(GallopDeviceMalloc(bytes, &base));
+  PetscCall(GallopWorkspaceMalloc(bytes, &base));
   if (!base) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, nb, base);
   ev->bytes = CarveRows(p, NULL, &kept);
@@ -228,7 +228,7 @@ static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, 
     p->inorder   = (PetscBool)!counts.moved;
     for (int c = 0; c < EVCHYB_CLASSES; c++) p->ell.classes[c] = (PetscInt)counts.classes[c];
   }
-  PetscCall(GallopDeviceRelease(bytes, base));
+  PetscCall(GallopWorkspaceFree(base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
