@@ -36,6 +36,9 @@
 #define MATORDERINGGALLOP "gallop"
 #define PCGALLOPREORDER   "gallopreorder"
 
+/* Solvers */
+#define KSPGALLOPCG "gallopcg"
+
 /*S
   MatGallopStatistics - What a Gallop matrix has done on this MPI process since it was created
 

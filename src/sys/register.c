@@ -205,6 +205,7 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(MatOrderingRegister(MATORDERINGGALLOP, MatGetOrdering_Gallop));
   PetscCall(PCRegister(PCGALLOPREORDER, PCCreate_GallopReorder));
   PetscCall(PCRegister_GallopBlockJacobi());
+  PetscCall(KSPRegister_Gallop());
   PetscCall(DMRegister_Gallop());
   PetscCall(ViewFromOptions());
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+  KSPGALLOPCG: PETSc's KSPCG, whose vector operations are fused on one GPU
+
+  It is KSPCG with another KSPSolve(), as a Gallop matrix is an AIJ matrix with another product: options, set-up and what is not fused are the parent's. The order of tests is that of
+  PETSc's KSPSolve_CG().
+*/
+
+#include <gallop/matgallopimpl.h>
+#include <petsc/private/kspimpl.h>
+#include "gallopcg.h"
+
+static PetscLogEvent CGFused = -1;
+
+#define GALLOP_CG "GallopCG"
+/* What belongs to one solver, beside the parent's KSP_CG */
+typedef struct {
+  struct _KSPOps parent;
+  PetscErrorCode (*settype)(KSP, KSPCGType);
+  PetscErrorCode (*setradius)(KSP, PetscReal);
+  PetscErrorCode (*settarget)(KSP, PetscReal);
+  PetscErrorCode (*getobjective)(KSP, PetscReal *);
+  PetscErrorCode (*setsinglereduction)(KSP, PetscBool);
+  KSPCGType    type;
+  PetscReal    radius, target, objective;
+  PetscBool    fused; /* the last solve */
+  const char  *why;   /* it was not */
+  Vec          d;     /* the diagonal that a Jacobi preconditioner multiplies by */
+  GallopCGWork work;
+} GallopCG;
+
+static PetscErrorCode GetData(KSP ksp, GallopCG **cg)
+{
+  PetscContainer container;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQuery((PetscObject)ksp, GALLOP_CG, (PetscObject *)&container));
+  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "Not a solver of type %s", KSPGALLOPCG);
+  PetscCall(PetscContainerGetPointer(container, cg));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* ---- whether a solve can be fused ---- */
+
+static PetscErrorCode CanFuse(KSP ksp, const GallopCG *cg, const char **why)
+{
+  Mat          A;
+  MatNullSpace space;
+  PetscMPIInt  size;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &space));
+  if (size > 1) *why = "there are several processes";
+  else if (!GallopVecOnDevice(ksp->vec_sol) || !GallopVecOnDevice(ksp->vec_rhs) || !GallopVecOnDevice(ksp->work[0])) *why = "vectors are on the host";
+  else if (space) *why = "the matrix has a null space";
+  else if (ksp->transpose_solve) *why = "the system is the transposed one";
+  else if (ksp->calc_sings) *why = "eigenvalues are wanted";
+  else if (cg->radius != 0 || cg->target < 0) *why = "there is a trust region or a target of the objective";
+  else if (ksp->chknorm >= 0) *why = "norms are not wanted in each iteration";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Which kind of preconditioner it is; cg->d for Jacobi's, which is what it makes of ones */
+static PetscErrorCode LookAtPC(KSP ksp, GallopCG *cg, GallopCGPreconditioner *pc)
+{
+  PetscBool jacobi, none;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
+  *pc = none ? GALLOP_CG_NONE : GALLOP_CG_VECTOR;
+  if (jacobi) {
+    if (!cg->d) PetscCall(VecDuplicate(ksp->work[0], &cg->d));
+    PetscCall(VecSet(ksp->work[1], 1.0));
+    PetscCall(KSP_PCApply(ksp, ksp->work[1], cg->d));
+    if (GallopVecOnDevice(cg->d)) *pc = GALLOP_CG_DIAGONAL;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- a fused solve ---- */
+
+static const char CGFusedCitation[] = "@article{hs:52,\n  title = {Methods of Conjugate Gradients for Solving Linear Systems},\n  author = {Hestenes, Magnus R. and Stiefel, Eduard},\n"
+                                      "  journal = {Journal of Research of the National Bureau of Standards},\n  volume = {49},\n  number = {6},\n  pages = {409--436},\n  year = {1952}\n}\n";
+static PetscBool  CGFusedCited      = PETSC_FALSE;
+
+typedef struct {
+  KSP            ksp;
+  GallopCG      *cg;
+  Mat            A;
+  Vec            x, r, z, p, w; /* w is z too where z is needed no more when there is w */
+  GallopCGMethod method;
+  GallopCGArrays arrays;
+} Solve;
+
+/* Where the array of a vector is on the GPU; PETSc is told that it changes */
+static PetscErrorCode ToWrite(Vec v, PetscScalar **array)
+{
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayAndMemType(v, &a, NULL));
+  *array = a;
+  PetscCall(VecRestoreArrayAndMemType(v, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ToRead(Vec v, const PetscScalar **array)
+{
+  const PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayReadAndMemType(v, &a, NULL));
+  *array = a;
+  PetscCall(VecRestoreArrayReadAndMemType(v, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sums of the first residual, and what the host needs of them */
+static PetscErrorCode Begin(Solve *s, GallopCGRecord *record)
+{
+  GallopCGWork *work = &s->cg->work;
+
+  PetscFunctionBegin;
+  PetscCall(GallopCGGo(work, PETSC_TRUE));
+  PetscCall(VecGetLocalSize(s->r, &s->arrays.n));
+  PetscCall(ToRead(s->r, (const PetscScalar **)&s->arrays.r));
+  if (s->method.pc == GALLOP_CG_DIAGONAL) PetscCall(ToRead(s->cg->d, &s->arrays.d));
+  if (s->method.pc == GALLOP_CG_VECTOR) {
+    PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
+    PetscCall(ToRead(s->z, &s->arrays.z));
+  }
+  PetscCall(PetscLogEventBegin(CGFused, s->ksp, 0, 0, 0));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_TRUE, PETSC_FALSE));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogEventEnd(CGFused, s->ksp, 0, 0, 0));
+  PetscCall(GallopCGWait(work, work->number, record));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Starts one iteration on the GPU; *number is what its results can be had by */
+static PetscErrorCode Iterate(Solve *s, PetscInt i, PetscInt64 *number)
+{
+  GallopCGWork   *work  = &s->cg->work;
+  const PetscBool first = (PetscBool)!i, tests = (PetscBool)(i + 1 >= s->ksp->min_it);
+
+  PetscFunctionBegin;
+  PetscCall(ToWrite(s->p, &s->arrays.p));
+  PetscCall(PetscLogEventBegin(CGFused, s->ksp, 0, 0, 0));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(GallopCGDirection(work, &s->arrays, &s->method, first));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogEventEnd(CGFused, s->ksp, 0, 0, 0));
+  *number = work->number;
+
+  PetscCall(KSP_MatMult(s->ksp, s->A, s->p, s->w));
+
+  PetscCall(ToRead(s->w, &s->arrays.w));
+  PetscCall(ToWrite(s->x, &s->arrays.x));
+  PetscCall(ToWrite(s->r, &s->arrays.r));
+  PetscCall(PetscLogEventBegin(CGFused, s->ksp, 0, 0, 0));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(GallopCGDot(work, &s->arrays, &s->method, first));
+  PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, tests));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogEventEnd(CGFused, s->ksp, 0, 0, 0));
+  if (s->method.pc != GALLOP_CG_VECTOR) PetscFunctionReturn(PETSC_SUCCESS);
+
+  PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
+  PetscCall(ToRead(s->z, &s->arrays.z));
+  PetscCall(PetscLogEventBegin(CGFused, s->ksp, 0, 0, 0));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_FALSE, tests));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogEventEnd(CGFused, s->ksp, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* r = b - A x, and the objective function 1/2 x'A x - x'b there */
+static PetscErrorCode FirstResidual(Solve *s)
+{
+  KSP         ksp = s->ksp;
+  PetscScalar rx, bx;
+
+  PetscFunctionBegin;
+  s->cg->objective = 0;
+  if (ksp->guess_zero) PetscCall(VecCopy(ksp->vec_rhs, s->r));
+  else {
+    PetscCall(MatResidual(s->A, ksp->vec_rhs, s->x, s->r));
+    if (s->cg->type == KSP_CG_HERMITIAN) {
+      PetscCall(VecDot(s->r, s->x, &rx));
+      PetscCall(VecDot(ksp->vec_rhs, s->x, &bx));
+    } else {
+      PetscCall(VecTDot(s->r, s->x, &rx));
+      PetscCall(VecTDot(ksp->vec_rhs, s->x, &bx));
+    }
+    s->cg->objective = 0.5 * PetscRealPart(rx) - 0.5 * PetscRealPart(bx);
+  }
+  PetscCall(VecFlag(s->r, ksp->reason == KSP_DIVERGED_PC_FAILED)); /* the first norm shows it */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As KSPCheckNorm() and KSPCheckDot() do for norm types that use them */
+static PetscErrorCode CheckSums(KSP ksp, const GallopCGRecord *record)
+{
+  PetscFunctionBegin;
+  KSPCheckNorm(ksp, record->dp);
+  if (ksp->normtype == KSP_NORM_NATURAL) KSPCheckDot(ksp, record->beta);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Residual(KSP ksp, PetscInt its, PetscReal dp)
+{
+  PetscFunctionBegin;
+  ksp->rnorm = dp;
+  PetscCall(KSPLogResidualHistory(ksp, dp));
+  PetscCall(KSPMonitor(ksp, its, dp));
+  PetscCall((*ksp->converged)(ksp, its, dp, &ksp->reason, ksp->cnvP));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What ends the method itself: the parameters of PETSc's KSPSolve_CG(), in its words */
+static PetscErrorCode CheckBeta(KSP ksp, PetscInt i, PetscScalar beta, PetscScalar betaold)
+{
+  PetscFunctionBegin;
+  if (beta == 0.0) {
+    ksp->reason = KSP_CONVERGED_ATOL;
+    PetscCall(PetscInfo(ksp, "converged due to beta = 0\n"));
+  #if !PetscDefined(USE_COMPLEX)
+  } else if (i > 0 && beta * betaold < 0.0) {
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "Diverged due to indefinite preconditioner, beta %g, betaold %g", (double)PetscRealPart(beta), (double)PetscRealPart(betaold));
+    ksp->reason = KSP_DIVERGED_INDEFINITE_PC;
+    PetscCall(PetscInfo(ksp, "diverging due to indefinite preconditioner\n"));
+  #endif
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CheckDpi(KSP ksp, PetscInt i, PetscScalar dpi, PetscScalar dpiold)
+{
+  PetscFunctionBegin;
+  KSPCheckDot(ksp, dpi);
+  if (dpi != 0.0 && (!i || PetscSign(PetscRealPart(dpi)) * PetscSign(PetscRealPart(dpiold)) >= 0.0)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ksp->converged_neg_curve) {
+    PetscCall(PetscInfo(ksp, "converged due to negative curvature: %g\n", (double)PetscRealPart(dpi)));
+    ksp->reason = KSP_CONVERGED_NEG_CURVE;
+  } else {
+    PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "Diverged due to indefinite matrix, dpi %g, dpiold %g", (double)PetscRealPart(dpi), (double)PetscRealPart(dpiold));
+    ksp->reason = KSP_DIVERGED_INDEFINITE_MAT;
+    PetscCall(PetscInfo(ksp, "diverging due to indefinite matrix\n"));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  The host is ahead of the GPU by a few iterations where the GPU finds by itself what ends the solve, and nobody looks at iterates: with PETSc's own test and without monitors. A preconditioner that is
+  applied by PCApply() is not worth one application too many.
+*/
+static PetscInt Ahead(const Solve *s)
+{
+  const KSP ksp = s->ksp;
+
+  return s->method.pc != GALLOP_CG_VECTOR && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
+}
+
+static PetscErrorCode Solve_Fused(Solve *s)
+{
+  KSP            ksp   = s->ksp;
+  const PetscInt ahead = Ahead(s);
+  PetscInt       i = 0, started = 0;
+  PetscInt64     number[GALLOP_CG_RECORDS];
+  PetscScalar    beta, betaold = 1.0, dpi = 0.0, dpiold;
+  GallopCGRecord record;
+
+  PetscFunctionBegin;
+  ksp->its = 0;
+  PetscCall(FirstResidual(s));
+  PetscCall(Begin(s, &record));
+  PetscCall(CheckSums(ksp, &record));
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Residual(ksp, 0, record.dp));
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  beta = record.beta;
+  KSPCheckDot(ksp, beta);
+  s->method.ttol  = ksp->converged == KSPConvergedDefault ? ksp->ttol : -1;
+  s->method.limit = ksp->converged == KSPConvergedDefault ? ksp->divtol * ksp->rnorm0 : PETSC_MAX_REAL;
+  do {
+    ksp->its = i + 1;
+    PetscCall(CheckBeta(ksp, i, beta, betaold));
+    if (ksp->reason) break;
+    for (; started < PetscMin(i + ahead, ksp->max_it); started++) PetscCall(Iterate(s, started, &number[started % GALLOP_CG_RECORDS]));
+    PetscCall(GallopCGWait(&s->cg->work, number[i % GALLOP_CG_RECORDS], &record));
+    betaold = beta;
+    dpiold  = dpi;
+    dpi     = record.dpi;
+    PetscCall(CheckDpi(ksp, i, dpi, dpiold));
+    if (ksp->reason) break;
+    PetscCall(CheckSums(ksp, &record));
+    if (ksp->reason) break;
+    s->cg->objective -= PetscRealPart(0.5 * (betaold / dpi) * betaold);
+    PetscCall(Residual(ksp, i + 1, record.dp));
+    PetscCheck(!ksp->reason || record.stopped || started == i + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The GPU has gone on after iteration %" PetscInt_FMT ", which ended the solve", i + 1);
+    if (ksp->reason) break;
+    beta = record.beta;
+    KSPCheckDot(ksp, beta);
+    i++;
+    if (record.stopped && i < ksp->max_it) { /* the host knows better */
+      PetscCall(GallopCGGo(&s->cg->work, PETSC_FALSE));
+      started = i;
+    }
+  } while (i < ksp->max_it);
+  if (i >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* ---- the solver ---- */
+
+static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
+{
+  GallopCG *cg;
+  PetscBool done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(CanFuse(ksp, cg, &cg->why));
+  if (!cg->why) {
+    PetscCall(GallopCGWorkCreate(&cg->work, &done));
+    if (!done) cg->why = "the GPU has no room";
+  }
+  if (done) {
+    Solve s = {
+      .ksp = ksp, .cg = cg, .x = ksp->vec_sol, .r = ksp->work[0], .z = ksp->work[1], .w = ksp->work[1], .p = ksp->work[2], .method = {.norm = ksp->normtype, .conjugate = (PetscBool)(cg->type == KSP_CG_HERMITIAN)}
+    };
+
+    PetscCall(PetscCitationsRegister(CGFusedCitation, &CGFusedCited));
+    PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));
+    PetscCall(LookAtPC(ksp, cg, &s.method.pc));
+    PetscCall(Solve_Fused(&s));
+  }
+#else
+  cg->why = "PETSc was configured without CUDA";
+#endif
+  cg->fused = done;
+  if (!done) {
+    PetscCall(PetscInfo(ksp, "Vector operations are not fused: %s\n", cg->why));
+    PetscCall((*cg->parent.solve)(ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPDestroy_GallopCG(KSP ksp)
+{
+  GallopCG *cg;
+  PetscErrorCode (*destroy)(KSP);
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  destroy = cg->parent.destroy;
+  PetscCall(PetscObjectCompose((PetscObject)ksp, GALLOP_CG, NULL)); /* destroys cg */
+  PetscCall((*destroy)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPReset_GallopCG(KSP ksp)
+{
+  GallopCG *cg;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  PetscCall(VecDestroy(&cg->d));
+  if (cg->parent.reset) PetscCall((*cg->parent.reset)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
+{
+  GallopCG *cg;
+  PetscBool ascii;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  PetscCall((*cg->parent.view)(ksp, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (ascii && cg->fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are fused on the GPU\n"));
+  else if (ascii && cg->why) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are not fused: %s\n", cg->why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSetFromOptions_GallopCG(KSP ksp, PetscOptionItems PetscOptionsObject)
+{
+  GallopCG *cg;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  PetscCall((*cg->parent.setfromoptions)(ksp, PetscOptionsObject));
+  if (PetscDefined(USE_COMPLEX))
+    PetscCall(PetscOptionsGetEnum(((PetscObject)ksp)->options, ((PetscObject)ksp)->prefix, "-ksp_cg_type", KSPCGTypes, (PetscEnum *)&cg->type, NULL)); /* which the parent does not tell */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPCGSetType_GallopCG(KSP ksp, KSPCGType type)
+{
+  GallopCG *cg;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  cg->type = type;
+  PetscCall((*cg->settype)(ksp, type));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPCGSetRadius_GallopCG(KSP ksp, PetscReal radius)
+{
+  GallopCG *cg;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  cg->radius = radius;
+  PetscCall((*cg->setradius)(ksp, radius));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPCGSetObjectiveTarget_GallopCG(KSP ksp, PetscReal target)
+{
+  GallopCG *cg;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  cg->target = target;
+  PetscCall((*cg->settarget)(ksp, target));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPCGGetObjFcn_GallopCG(KSP ksp, PetscReal *objective)
+{
+  GallopCG *cg;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  if (cg->fused) *objective = cg->objective;
+  else PetscCall((*cg->getobjective)(ksp, objective));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's variant with one reduction replaces KSPSolve(), and brings KSPCG's back */
+static PetscErrorCode KSPCGUseSingleReduction_GallopCG(KSP ksp, PetscBool flg)
+{
+  GallopCG *cg;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  PetscCall((*cg->setsinglereduction)(ksp, flg));
+  if (flg) {
+    cg->fused = PETSC_FALSE;
+    cg->why   = "KSPCGUseSingleReduction() was called";
+  } else {
+    cg->why          = NULL;
+    cg->parent.solve = ksp->ops->solve;
+    ksp->ops->solve  = KSPSolve_GallopCG;
+    PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPCGGetObjFcn_C", KSPCGGetObjFcn_GallopCG));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DataDestroy(PetscCtxRt ctx)
+{
+  GallopCG *cg = *(GallopCG **)ctx;
+
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&cg->d));
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(GallopCGWorkDestroy(&cg->work));
+#endif
+  PetscCall(PetscFree(cg));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Replaces a function that the parent has composed, and keeps it */
+#define REPLACE(name, own, kept) \
+  do { \
+    PetscCall(PetscObjectQueryFunction((PetscObject)ksp, name, &(kept))); \
+    PetscCall(PetscObjectComposeFunction((PetscObject)ksp, name, own)); \
+  } while (0)
+
+/*MC
+  KSPGALLOPCG - "gallopcg" - PETSc's `KSPCG` with vector operations that are fused on the GPU
+
+  Options Database Keys:
++ -ksp_type gallopcg                 - takes it
+. -ksp_cg_type <type>              - hermitian or symmetric, as for `KSPCG`, for complex numbers
+- -ksp_cg_single_reduction           - as for `KSPCG`, whose variant then runs
+
+  Level: beginner
+
+  Notes:
+  Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPCG`. An iteration has three kernels beside the product and the preconditioner: p; p.w; x and r
+  with z.r and the norm. Scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host
+  starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the iterates as they are.
+
+  Each run gives the same bits on the same kind of GPU.
+
+  It is `KSPCG` itself, without anything fused, on several processes; with vectors on the host; for a matrix with a null space; in `KSPSolveTranspose()`; where eigenvalues, a trust region,
+  a target of the objective or `KSPSetCheckNormIteration()` are wanted. `KSPView()` and -info tell the reason.
+
+  The matrix may be of any type, the fastest are Gallop's.
+
+.seealso: `KSPCG`, `MATEVCHYB`
+M*/
+PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
+{
+  PetscErrorCode (*create)(KSP);
+  GallopCG *cg;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFunctionListFind(KSPList, KSPCG, &create));
+  PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "PETSc has no solver of type %s", KSPCG);
+  PetscCall((*create)(ksp));
+  PetscCall(PetscNew(&cg));
+  cg->type   = PetscDefined(USE_COMPLEX) ? KSP_CG_HERMITIAN : KSP_CG_SYMMETRIC;
+  cg->parent = *ksp->ops;
+  PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_CG, cg, DataDestroy));
+  ksp->ops->solve          = KSPSolve_GallopCG;
+  ksp->ops->destroy        = KSPDestroy_GallopCG;
+  ksp->ops->reset          = KSPReset_GallopCG;
+  ksp->ops->view           = KSPView_GallopCG;
+  ksp->ops->setfromoptions = KSPSetFromOptions_GallopCG;
+  REPLACE("KSPCGSetType_C", KSPCGSetType_GallopCG, cg->settype);
+  REPLACE("KSPCGSetRadius_C", KSPCGSetRadius_GallopCG, cg->setradius);
+  REPLACE("KSPCGSetObjectiveTarget_C", KSPCGSetObjectiveTarget_GallopCG, cg->settarget);
+  REPLACE("KSPCGGetObjFcn_C", KSPCGGetObjFcn_GallopCG, cg->getobjective);
+  REPLACE("KSPCGUseSingleReduction_C", KSPCGUseSingleReduction_GallopCG, cg->setsinglereduction);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPRegister_Gallop(void)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPInitializePackage());
+  PetscCall(PetscLogEventRegister("GallopCGFused", KSP_CLASSID, &CGFused));
+  PetscCall(KSPRegister(KSPGALLOPCG, KSPCreate_GallopCG));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
