@@ -93,7 +93,7 @@ template <typename V, typename I>
 static PetscErrorCode ApplyPart(const Product *p)
 {
   const EVCHYB    *ev = p->ev;
-  GallopVectors<V> v  = {V(1), V(0), reinterpret_cast<const V *>(p->x), nullptr, reinterpret_cast<V *>(p->z), false};
+  GallopVectors<V> v  = {V(1), V(0), reinterpret_cast<const V *>(p->x), nullptr, reinterpret_cast<V *>(p->z)};
   cudaStream_t     stream;
 
   PetscFunctionBegin;
@@ -111,7 +111,7 @@ static PetscErrorCode Apply(void *ctx)
   PetscFunctionBegin;
   switch (p->way) {
   case FULL: {
-    const GallopProduct product = {&one, &zero, p->x, NULL, p->z};
+    const GallopProduct product = {&one, &zero, p->x, NULL, p->z, NULL};
 
     PetscCall((*p->ev->work->apply)(p->ev, &product));
     break;

@@ -465,7 +465,7 @@ static PetscErrorCode ApplyProduct(void *ctx)
 {
   static const PetscScalar one = 1, zero = 0;
   Product                 *p       = (Product *)ctx;
-  const GallopProduct      product = {&one, &zero, p->x, NULL, p->z};
+  const GallopProduct      product = {&one, &zero, p->x, NULL, p->z, NULL};
 
   PetscFunctionBegin;
   PetscCall(HBPApply_Device(&p->h, &product));

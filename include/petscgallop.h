@@ -37,7 +37,8 @@
 #define PCGALLOPREORDER   "gallopreorder"
 
 /* Solvers */
-#define KSPGALLOPCG "gallopcg"
+#define KSPGALLOPCG        "gallopcg"
+#define KSPGALLOPCHEBYSHEV "gallopchebyshev"
 
 /*S
   MatGallopStatistics - What a Gallop matrix has done on this MPI process since it was created

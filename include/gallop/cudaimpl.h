@@ -198,18 +198,35 @@ struct GallopVectors {
   V        alpha, beta;
   const V *x, *y;
   V       *z;
-  bool     readsy;
+  bool     readsy, more; /* more: an epilogue */
+  const V *d, *u;
+  V        gamma, delta;
 };
 
 static inline GallopVectors<PetscScalar> GallopVectorsOf(const GallopProduct *p)
 {
-  return {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0)};
+  const GallopEpilogue *e = p->epilogue;
+
+  return {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0), e != NULL, e ? e->d : NULL, e ? e->u : NULL, e ? *e->gamma : PetscScalar(0), e ? *e->delta : PetscScalar(0)};
+}
+
+/* d value + gamma u + delta x, see GallopEpilogue; x is that of the row, not that of a column */
+template <typename V>
+static __device__ __forceinline__ V GallopFinish(const V *d, const V *u, V gamma, V delta, const V *x, PetscInt row, V value)
+{
+  if (d) value *= d[row];
+  if (u) value += gamma * u[row];
+  if (delta != V(0)) value += delta * x[row];
+  return value;
 }
 
 template <typename V>
 static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, PetscInt row, V sum)
 {
-  v.z[row] = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
+  V value = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
+
+  if (v.more) value = GallopFinish(v.d, v.u, v.gamma, v.delta, v.x, row, value);
+  v.z[row] = value;
 }
 
 template <typename V>

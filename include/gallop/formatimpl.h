@@ -20,11 +20,20 @@ typedef struct {
 
 PETSC_INTERN PetscErrorCode GallopCSRGetHostI(const GallopCSR *, const PetscInt **);
 
+/*
+  What a product does with a row's sum beyond z = alpha sum + beta y: z = d (alpha sum + beta y) + gamma u + delta x, of the same row. u may be z. gamma u is left out where u is NULL, d is 1 where it is NULL.
+*/
+typedef struct {
+  const PetscScalar *d, *u;
+  const PetscScalar *gamma, *delta;
+} GallopEpilogue;
+
 /* z = alpha op(A) x + beta y; y may be z; y is not read, and may be NULL, when beta is 0. Scalars go by pointer: C and C++ pass complex numbers by value differently. */
 typedef struct {
-  const PetscScalar *alpha, *beta;
-  const PetscScalar *x, *y;
-  PetscScalar       *z;
+  const PetscScalar    *alpha, *beta;
+  const PetscScalar    *x, *y;
+  PetscScalar          *z;
+  const GallopEpilogue *epilogue; /* NULL for none: only on the GPU, and where the format's storesrows() says so. y is not z then. */
 } GallopProduct;
 
 /* a b + c of host products that have to agree to the last bit: rounded once where the processor does so, whatever a compiler makes of sums. Complex numbers are left to it. clang tells by __FMA__ alone. */
@@ -96,9 +105,10 @@ struct _GallopFormat {
 
   /* the device's build and refresh take arrays on the host too, csr->memtype tells: of a matrix assembled there the parent uploads nothing then */
   PetscBool device_takes_host;
-  PetscBool prefers_transpose;            /* transposed products of its own are slower than those of a format of the transpose */
-  PetscReal build_cost;                   /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
-  PetscBool (*streams)(const void *data); /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
+  PetscBool prefers_transpose;               /* transposed products of its own are slower than those of a format of the transpose */
+  PetscReal build_cost;                      /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
+  PetscBool (*streams)(const void *data);    /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
+  PetscBool (*storesrows)(const void *data); /* whether a product on the GPU calls GallopStore() once for each row, so that it can have an epilogue; NULL for never */
 
   /* figures that add up over blocks and MPI processes, and how to show the sums */
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);

@@ -69,7 +69,8 @@ PETSC_INTERN PetscErrorCode GallopOrderKnown(IS, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode MatGetOrdering_Gallop(Mat, MatOrderingType, IS *, IS *);
 PETSC_INTERN PetscErrorCode PCCreate_GallopReorder(PC);
 PETSC_INTERN PetscErrorCode PCRegister_GallopBlockJacobi(void);
-PETSC_INTERN PetscErrorCode KSPRegister_Gallop(void);
+PETSC_INTERN PetscErrorCode KSPRegister_GallopCG(void);
+PETSC_INTERN PetscErrorCode KSPRegister_GallopChebyshev(void);
 PETSC_INTERN PetscErrorCode DMRegister_Gallop(void);
 PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute;
 
@@ -250,6 +251,16 @@ PETSC_INTERN PetscBool      GallopLoanIsOpen(void);
     PetscCall(GallopLoanEnd(loan)); \
     PetscCall(ierr_loan_call_); \
   } while (0)
+
+/* z = d (alpha A x + beta y) + gamma u + delta x, where d is 1 and gamma u is left out if they are NULL */
+typedef struct {
+  PetscScalar alpha, beta, gamma, delta;
+  Vec         d, u;
+} GallopTerms;
+
+PETSC_INTERN PetscErrorCode MatGallopMultTerms(Mat, const GallopTerms *, Vec, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatGallopMultTerms_Seq(Mat, const GallopTerms *, Vec, Vec, Vec, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode GallopTermsAdd_Device(PetscInt, const PetscScalar *, const PetscScalar *, const PetscScalar *, const PetscScalar *, const PetscScalar *, const PetscScalar[4], PetscScalar *);
 
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_Gallop(Mat);
 PETSC_INTERN PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *, PetscBool *, PetscBool *);

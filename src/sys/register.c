@@ -205,7 +205,9 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(MatOrderingRegister(MATORDERINGGALLOP, MatGetOrdering_Gallop));
   PetscCall(PCRegister(PCGALLOPREORDER, PCCreate_GallopReorder));
   PetscCall(PCRegister_GallopBlockJacobi());
-  PetscCall(KSPRegister_Gallop());
+  PetscCall(KSPInitializePackage());
+  PetscCall(KSPRegister_GallopCG());
+  PetscCall(KSPRegister_GallopChebyshev());
   PetscCall(DMRegister_Gallop());
   PetscCall(ViewFromOptions());
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -237,13 +237,15 @@ static PetscErrorCode Compare(const Case *c, const Result *theirs, const Result 
 /* Where all kernels are ours: PETSc's dot products and preconditioners may differ from run to run */
 static PetscErrorCode CheckBits(const Case *c, Mat A, const Result *once, const Result *again)
 {
-  PetscBool equal, jacobi, none, ours;
+  PetscBool   equal, jacobi, none, ours;
+  PetscMPIInt size;
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(c->pc, PCJACOBI, &jacobi));
   PetscCall(PetscStrcmp(c->pc, PCNONE, &none));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
   PetscCall(MatGallopIsFormat(A, &ours));
-  if (!ours || !once->kernels || !(jacobi || none) || c->rhs == RHS_NAN) PetscFunctionReturn(PETSC_SUCCESS);
+  if (size > 1 || !ours || !once->kernels || !(jacobi || none) || c->rhs == RHS_NAN) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecEqual(once->x, again->x, &equal));
   TestCheck(equal, "another run gives other bits", c->name);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -251,14 +253,12 @@ static PetscErrorCode CheckBits(const Case *c, Mat A, const Result *once, const 
 
 static PetscErrorCode Run(const Case *c, MatType type, PetscBool device)
 {
-  Mat         A, P;
-  Vec         b, solution;
-  Result      theirs, ours, again;
-  PetscMPIInt size;
-  int         most;
+  Mat    A, P;
+  Vec    b, solution;
+  Result theirs, ours, again;
+  int    most;
 
   PetscFunctionBegin;
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsInsertString(NULL, c->options));
   PetscCall(CreateMatrix(type, c->kind, PETSC_FALSE, &A));
   PetscCall(CreateMatrix(type, c->kind, PETSC_TRUE, &P));
@@ -273,10 +273,10 @@ static PetscErrorCode Run(const Case *c, MatType type, PetscBool device)
   PetscCall(Solve(c, KSPGALLOPCG, A, P, b, solution, 2, &again));
   PetscCall(CheckBits(c, A, &ours, &again));
 
-  /* the sums that a solve begins with, and three times at most in each iteration: more only where the host goes ahead */
-  most = 2 * (1 + 3 * ((int)ours.its + 3));
+  /* the sums that a solve begins with, and four times at most in each iteration: more only where the host goes ahead */
+  most = 2 * (1 + 4 * ((int)ours.its + 3));
   TestCheck(!theirs.kernels, "%d kernels of KSPGALLOPCG in KSPCG", c->name, theirs.kernels);
-  if (device && size == 1 && c->fuses)
+  if (device && c->fuses)
     TestCheck(ours.kernels >= 2 * (1 + 2 * (int)(ours.reason == KSP_DIVERGED_ITS || ours.its == 0 ? ours.its : ours.its - 1)) && ours.kernels <= most, "%d kernels in 2 times %" PetscInt_FMT " iterations", c->name,
               ours.kernels, ours.its);
   else TestCheck(!ours.kernels, "%d kernels of KSPGALLOPCG where nothing can be fused", c->name, ours.kernels);
@@ -301,7 +301,7 @@ static PetscErrorCode Run(const Case *c, MatType type, PetscBool device)
 
 int main(int argc, char **argv)
 {
-  PetscBool device;
+  PetscBool device = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  KSPGALLOPCG: PETSc's KSPCG, whose vector operations are fused on one GPU
+  KSPGALLOPCG: PETSc's KSPCG, whose vector operations are fused on the GPU
 
   It is KSPCG with another KSPSolve(), as a Gallop matrix is an AIJ matrix with another product: options, set-up and what is not fused are the parent's. The order of tests is that of
   PETSc's KSPSolve_CG().
@@ -25,7 +25,6 @@ typedef struct {
   PetscReal    radius, target, objective;
   PetscBool    fused; /* the last solve */
   const char  *why;   /* it was not */
-  Vec          d;     /* the diagonal that a Jacobi preconditioner multiplies by */
   GallopCGWork work;
 } GallopCG;
 
@@ -47,38 +46,17 @@ static PetscErrorCode CanFuse(KSP ksp, const GallopCG *cg, const char **why)
 {
   Mat          A;
   MatNullSpace space;
-  PetscMPIInt  size;
 
   PetscFunctionBegin;
   *why = NULL;
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
-  if (size > 1) *why = "there are several processes";
-  else if (!GallopVecOnDevice(ksp->vec_sol) || !GallopVecOnDevice(ksp->vec_rhs) || !GallopVecOnDevice(ksp->work[0])) *why = "vectors are on the host";
+  if (!GallopVecOnDevice(ksp->vec_sol) || !GallopVecOnDevice(ksp->vec_rhs) || !GallopVecOnDevice(ksp->work[0])) *why = "vectors are on the host";
   else if (space) *why = "the matrix has a null space";
   else if (ksp->transpose_solve) *why = "the system is the transposed one";
   else if (ksp->calc_sings) *why = "eigenvalues are wanted";
   else if (cg->radius != 0 || cg->target < 0) *why = "there is a trust region or a target of the objective";
   else if (ksp->chknorm >= 0) *why = "norms are not wanted in each iteration";
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Which kind of preconditioner it is; cg->d for Jacobi's, which is what it makes of ones */
-static PetscErrorCode LookAtPC(KSP ksp, GallopCG *cg, GallopCGPreconditioner *pc)
-{
-  PetscBool jacobi, none;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCJACOBI, &jacobi));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp->pc, PCNONE, &none));
-  *pc = none ? GALLOP_CG_NONE : GALLOP_CG_VECTOR;
-  if (jacobi) {
-    if (!cg->d) PetscCall(VecDuplicate(ksp->work[0], &cg->d));
-    PetscCall(VecSet(ksp->work[1], 1.0));
-    PetscCall(KSP_PCApply(ksp, ksp->work[1], cg->d));
-    if (GallopVecOnDevice(cg->d)) *pc = GALLOP_CG_DIAGONAL;
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,8 +71,11 @@ typedef struct {
   GallopCG      *cg;
   Mat            A;
   Vec            x, r, z, p, w; /* w is z too where z is needed no more when there is w */
+  Vec            d;             /* of a Jacobi preconditioner */
   GallopCGMethod method;
   GallopCGArrays arrays;
+  PetscInt       ahead, started;            /* iterations that are started before the host knows the results of the first of them, and all that are */
+  PetscInt64     number[GALLOP_CG_RECORDS]; /* of results of iteration i, in i % GALLOP_CG_RECORDS */
 } Solve;
 
 /* Where the array of a vector is on the GPU; PETSc is told that it changes */
@@ -120,6 +101,34 @@ static PetscErrorCode ToRead(Vec v, const PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+  /* What belongs to one kernel or several: time and flops of the GPU */
+  #define GallopCGLog(s, ...) \
+    do { \
+      PetscCall(PetscLogEventBegin(CGFused, (s)->ksp, 0, 0, 0)); \
+      PetscCall(PetscLogGpuTimeBegin()); \
+      __VA_ARGS__; \
+      PetscCall(PetscLogGpuTimeEnd()); \
+      PetscCall(PetscLogEventEnd(CGFused, (s)->ksp, 0, 0, 0)); \
+    } while (0)
+
+/* Results of this number, on several processes the sums of all: of dpi, or of beta and of the square of the norm */
+static PetscErrorCode Wait(Solve *s, PetscInt64 number, GallopCGRecord *record)
+{
+  PetscScalar sums[3];
+
+  PetscFunctionBegin;
+  PetscCall(GallopCGWait(&s->cg->work, number, record));
+  if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS);
+  sums[0] = record->dpi;
+  sums[1] = record->beta;
+  sums[2] = record->dp;
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)s->ksp)));
+  record->dpi  = sums[0];
+  record->beta = sums[1];
+  record->dp   = s->method.norm == KSP_NORM_NONE ? 0 : PetscSqrtReal(s->method.norm == KSP_NORM_NATURAL ? PetscAbsScalar(sums[1]) : PetscRealPart(sums[2]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Sums of the first residual, and what the host needs of them */
 static PetscErrorCode Begin(Solve *s, GallopCGRecord *record)
 {
@@ -128,56 +137,81 @@ static PetscErrorCode Begin(Solve *s, GallopCGRecord *record)
   PetscFunctionBegin;
   PetscCall(GallopCGGo(work, PETSC_TRUE));
   PetscCall(VecGetLocalSize(s->r, &s->arrays.n));
-  PetscCall(ToRead(s->r, (const PetscScalar **)&s->arrays.r));
-  if (s->method.pc == GALLOP_CG_DIAGONAL) PetscCall(ToRead(s->cg->d, &s->arrays.d));
-  if (s->method.pc == GALLOP_CG_VECTOR) {
+  PetscCall(ToWrite(s->x, &s->arrays.x));
+  PetscCall(ToWrite(s->r, &s->arrays.r));
+  if (s->method.pc == GALLOP_PC_DIAGONAL) PetscCall(ToRead(s->d, &s->arrays.d));
+  if (s->method.pc == GALLOP_PC_OTHER) {
     PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
     PetscCall(ToRead(s->z, &s->arrays.z));
   }
-  PetscCall(PetscLogEventBegin(CGFused, s->ksp, 0, 0, 0));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_TRUE, PETSC_FALSE));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogEventEnd(CGFused, s->ksp, 0, 0, 0));
-  PetscCall(GallopCGWait(work, work->number, record));
+  work->number++;
+  GallopCGLog(s, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_TRUE, PETSC_FALSE)));
+  PetscCall(Wait(s, work->number, record));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Starts one iteration on the GPU; *number is what its results can be had by */
-static PetscErrorCode Iterate(Solve *s, PetscInt i, PetscInt64 *number)
+/* p, and w = A p */
+static PetscErrorCode Product(Solve *s, PetscInt i)
 {
-  GallopCGWork   *work  = &s->cg->work;
-  const PetscBool first = (PetscBool)!i, tests = (PetscBool)(i + 1 >= s->ksp->min_it);
-
   PetscFunctionBegin;
   PetscCall(ToWrite(s->p, &s->arrays.p));
-  PetscCall(PetscLogEventBegin(CGFused, s->ksp, 0, 0, 0));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(GallopCGDirection(work, &s->arrays, &s->method, first));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogEventEnd(CGFused, s->ksp, 0, 0, 0));
-  *number = work->number;
-
+  GallopCGLog(s, PetscCall(GallopCGDirection(&s->cg->work, &s->arrays, &s->method, (PetscBool)!i)));
   PetscCall(KSP_MatMult(s->ksp, s->A, s->p, s->w));
-
   PetscCall(ToRead(s->w, &s->arrays.w));
-  PetscCall(ToWrite(s->x, &s->arrays.x));
-  PetscCall(ToWrite(s->r, &s->arrays.r));
-  PetscCall(PetscLogEventBegin(CGFused, s->ksp, 0, 0, 0));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(GallopCGDot(work, &s->arrays, &s->method, first));
-  PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, tests));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogEventEnd(CGFused, s->ksp, 0, 0, 0));
-  if (s->method.pc != GALLOP_CG_VECTOR) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
+/* x and r, and the sums. PETSc need not know of each new x and r where it looks at none. */
+static PetscErrorCode Update(Solve *s, PetscInt i)
+{
+  GallopCGWork   *work  = &s->cg->work;
+  const PetscBool tests = (PetscBool)(i + 1 >= s->ksp->min_it);
+
+  PetscFunctionBegin;
+  if (s->ahead == 1) {
+    PetscCall(ToWrite(s->x, &s->arrays.x));
+    PetscCall(ToWrite(s->r, &s->arrays.r));
+  }
+  GallopCGLog(s, PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, tests)));
+  if (s->method.pc != GALLOP_PC_OTHER) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
   PetscCall(ToRead(s->z, &s->arrays.z));
-  PetscCall(PetscLogEventBegin(CGFused, s->ksp, 0, 0, 0));
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_FALSE, tests));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCall(PetscLogEventEnd(CGFused, s->ksp, 0, 0, 0));
+  GallopCGLog(s, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_FALSE, tests)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  p.w of iteration i. On one process iterations are started up to the one that the host goes ahead to, and their other results come, too, unless the GPU has stopped.
+*/
+static PetscErrorCode GetDpi(Solve *s, PetscInt i, GallopCGRecord *record)
+{
+  GallopCGWork *work = &s->cg->work;
+
+  PetscFunctionBegin;
+  for (; s->started < PetscMin(i + s->ahead, s->ksp->max_it); s->started++) {
+    const PetscBool first = (PetscBool)!s->started;
+
+    PetscCall(Product(s, s->started));
+    s->number[s->started % GALLOP_CG_RECORDS] = ++work->number;
+    GallopCGLog(s, PetscCall(GallopCGDot(work, &s->arrays, &s->method, first)));
+    if (!s->method.local) PetscCall(Update(s, s->started));
+  }
+  PetscCall(Wait(s, s->number[i % GALLOP_CG_RECORDS], record));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The other results of iteration i; betaold is beta before it */
+static PetscErrorCode GetSums(Solve *s, PetscInt i, PetscScalar betaold, GallopCGRecord *record)
+{
+  GallopCGWork *work = &s->cg->work;
+
+  PetscFunctionBegin;
+  if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS); /* they came with dpi */
+  s->method.factor = betaold / record->dpi;
+  work->number++;
+  PetscCall(Update(s, i));
+  PetscCall(Wait(s, work->number, record));
+  s->method.factor = record->beta / betaold;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -265,20 +299,19 @@ static PetscInt Ahead(const Solve *s)
 {
   const KSP ksp = s->ksp;
 
-  return s->method.pc != GALLOP_CG_VECTOR && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
+  return !s->method.local && s->method.pc != GALLOP_PC_OTHER && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
 }
 
 static PetscErrorCode Solve_Fused(Solve *s)
 {
-  KSP            ksp   = s->ksp;
-  const PetscInt ahead = Ahead(s);
-  PetscInt       i = 0, started = 0;
-  PetscInt64     number[GALLOP_CG_RECORDS];
+  KSP            ksp = s->ksp;
+  PetscInt       i   = 0;
   PetscScalar    beta, betaold = 1.0, dpi = 0.0, dpiold;
   GallopCGRecord record;
 
   PetscFunctionBegin;
   ksp->its = 0;
+  s->ahead = Ahead(s);
   PetscCall(FirstResidual(s));
   PetscCall(Begin(s, &record));
   PetscCall(CheckSums(ksp, &record));
@@ -293,25 +326,25 @@ static PetscErrorCode Solve_Fused(Solve *s)
     ksp->its = i + 1;
     PetscCall(CheckBeta(ksp, i, beta, betaold));
     if (ksp->reason) break;
-    for (; started < PetscMin(i + ahead, ksp->max_it); started++) PetscCall(Iterate(s, started, &number[started % GALLOP_CG_RECORDS]));
-    PetscCall(GallopCGWait(&s->cg->work, number[i % GALLOP_CG_RECORDS], &record));
+    PetscCall(GetDpi(s, i, &record));
     betaold = beta;
     dpiold  = dpi;
     dpi     = record.dpi;
     PetscCall(CheckDpi(ksp, i, dpi, dpiold));
     if (ksp->reason) break;
+    PetscCall(GetSums(s, i, betaold, &record));
     PetscCall(CheckSums(ksp, &record));
     if (ksp->reason) break;
     s->cg->objective -= PetscRealPart(0.5 * (betaold / dpi) * betaold);
     PetscCall(Residual(ksp, i + 1, record.dp));
-    PetscCheck(!ksp->reason || record.stopped || started == i + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The GPU has gone on after iteration %" PetscInt_FMT ", which ended the solve", i + 1);
+    PetscCheck(!ksp->reason || record.stopped || s->started == i + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The GPU has gone on after iteration %" PetscInt_FMT ", which ended the solve", i + 1);
     if (ksp->reason) break;
     beta = record.beta;
     KSPCheckDot(ksp, beta);
     i++;
     if (record.stopped && i < ksp->max_it) { /* the host knows better */
       PetscCall(GallopCGGo(&s->cg->work, PETSC_FALSE));
-      started = i;
+      s->started = i;
     }
   } while (i < ksp->max_it);
   if (i >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
@@ -329,20 +362,28 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
   PetscFunctionBegin;
   PetscCall(GetData(ksp, &cg));
 #if PetscDefined(HAVE_CUDA)
+  PetscMPIInt size;
+
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(CanFuse(ksp, cg, &cg->why));
   if (!cg->why) {
     PetscCall(GallopCGWorkCreate(&cg->work, &done));
+    if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &done, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
     if (!done) cg->why = "the GPU has no room";
   }
   if (done) {
     Solve s = {
-      .ksp = ksp, .cg = cg, .x = ksp->vec_sol, .r = ksp->work[0], .z = ksp->work[1], .w = ksp->work[1], .p = ksp->work[2], .method = {.norm = ksp->normtype, .conjugate = (PetscBool)(cg->type == KSP_CG_HERMITIAN)}
+      .ksp = ksp, .cg = cg, .x = ksp->vec_sol, .r = ksp->work[0], .z = ksp->work[1], .w = ksp->work[1], .p = ksp->work[2], .method = {.norm = ksp->normtype, .conjugate = (PetscBool)(cg->type == KSP_CG_HERMITIAN), .local = (PetscBool)(size > 1)}
     };
 
     PetscCall(PetscCitationsRegister(CGFusedCitation, &CGFusedCited));
     PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));
-    PetscCall(LookAtPC(ksp, cg, &s.method.pc));
+    PetscCall(PCGallopGetDiagonal(ksp->pc, s.r, &s.method.pc, &s.d));
     PetscCall(Solve_Fused(&s));
+    if (s.ahead > 1) { /* what kernels have written without PETSc's knowledge */
+      PetscCall(ToWrite(s.x, &s.arrays.x));
+      PetscCall(ToWrite(s.r, &s.arrays.r));
+    }
   }
 #else
   cg->why = "PETSc was configured without CUDA";
@@ -365,17 +406,6 @@ static PetscErrorCode KSPDestroy_GallopCG(KSP ksp)
   destroy = cg->parent.destroy;
   PetscCall(PetscObjectCompose((PetscObject)ksp, GALLOP_CG, NULL)); /* destroys cg */
   PetscCall((*destroy)(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPReset_GallopCG(KSP ksp)
-{
-  GallopCG *cg;
-
-  PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
-  PetscCall(VecDestroy(&cg->d));
-  if (cg->parent.reset) PetscCall((*cg->parent.reset)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -474,7 +504,6 @@ static PetscErrorCode DataDestroy(PetscCtxRt ctx)
   GallopCG *cg = *(GallopCG **)ctx;
 
   PetscFunctionBegin;
-  PetscCall(VecDestroy(&cg->d));
 #if PetscDefined(HAVE_CUDA)
   PetscCall(GallopCGWorkDestroy(&cg->work));
 #endif
@@ -502,11 +531,12 @@ static PetscErrorCode DataDestroy(PetscCtxRt ctx)
   Notes:
   Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPCG`. An iteration has three kernels beside the product and the preconditioner: p; p.w; x and r
   with z.r and the norm. Scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host
-  starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the iterates as they are.
+  starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the iterates as they are. On several processes there are two
+  reductions in an iteration, by way of the host.
 
-  Each run gives the same bits on the same kind of GPU.
+  On one process each run gives the same bits on the same kind of GPU.
 
-  It is `KSPCG` itself, without anything fused, on several processes; with vectors on the host; for a matrix with a null space; in `KSPSolveTranspose()`; where eigenvalues, a trust region,
+  It is `KSPCG` itself, without anything fused, with vectors on the host; for a matrix with a null space; in `KSPSolveTranspose()`; where eigenvalues, a trust region,
   a target of the objective or `KSPSetCheckNormIteration()` are wanted. `KSPView()` and -info tell the reason.
 
   The matrix may be of any type, the fastest are Gallop's.
@@ -528,7 +558,6 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
   PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_CG, cg, DataDestroy));
   ksp->ops->solve          = KSPSolve_GallopCG;
   ksp->ops->destroy        = KSPDestroy_GallopCG;
-  ksp->ops->reset          = KSPReset_GallopCG;
   ksp->ops->view           = KSPView_GallopCG;
   ksp->ops->setfromoptions = KSPSetFromOptions_GallopCG;
   REPLACE("KSPCGSetType_C", KSPCGSetType_GallopCG, cg->settype);
@@ -539,10 +568,9 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode KSPRegister_Gallop(void)
+PetscErrorCode KSPRegister_GallopCG(void)
 {
   PetscFunctionBegin;
-  PetscCall(KSPInitializePackage());
   PetscCall(PetscLogEventRegister("GallopCGFused", KSP_CLASSID, &CGFused));
   PetscCall(KSPRegister(KSPGALLOPCG, KSPCreate_GallopCG));
   PetscFunctionReturn(PETSC_SUCCESS);

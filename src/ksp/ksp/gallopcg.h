@@ -4,9 +4,7 @@
 
 #include <petscksp.h>
 #include <gallop/deviceimpl.h>
-
-/* z = B r: D r with the inverse diagonal of a Jacobi preconditioner, r itself, or a vector that PCApply() has computed */
-typedef enum { GALLOP_CG_DIAGONAL, GALLOP_CG_NONE, GALLOP_CG_VECTOR, GALLOP_CG_PRECONDITIONERS } GallopCGPreconditioner;
+#include "gallopjacobi.h"
 
 /* What one iteration has computed, as the host reads it from pinned memory. The last member is written last. */
 typedef struct {
@@ -20,7 +18,8 @@ typedef struct {
 
 typedef struct {
   GallopCGRecord *record; /* [GALLOP_CG_RECORDS] pinned, iteration k of all solves in k % GALLOP_CG_RECORDS */
-  PetscInt64      number; /* of the iteration that was started last */
+  PetscInt64      number; /* that the next results go by: the host counts */
+  PetscBool       overlaps;
   void           *state, *partial;
   int             blocks; /* at most */
 } GallopCGWork;
@@ -34,10 +33,12 @@ typedef struct {
 
 /* How the iterates are computed, and when the GPU stops by itself */
 typedef struct {
-  GallopCGPreconditioner pc;
-  KSPNormType            norm;
-  PetscBool              conjugate;   /* dot products of Hermitian matrices */
-  PetscReal              ttol, limit; /* stops at norms of at most ttol and of limit and more */
+  GallopPCKind pc;
+  KSPNormType  norm;
+  PetscBool    conjugate;   /* dot products of Hermitian matrices */
+  PetscReal    ttol, limit; /* stops at norms of at most ttol and of limit and more */
+  PetscBool    local;       /* sums are this process's: the GPU does not stop, dp is the square of the norm, and the host gives a and b */
+  PetscScalar  factor;      /* a or b then */
 } GallopCGMethod;
 
 PETSC_INTERN PetscErrorCode GallopCGWorkCreate(GallopCGWork *, PetscBool *);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  KSPGALLOPCG on one GPU: the kernels of an iteration beside the product
+  KSPGALLOPCG: the kernels of an iteration beside the product
 
-  The scalars of the method stay on the GPU. A kernel that sums adds up in two steps, threads of a block, then the sums of blocks in the last block that ends, in an order
+  On one process the scalars of the method stay on the GPU. A kernel that sums adds up in two steps, threads of a block, then the sums of blocks in the last block that ends, in an order
   that does not depend on time, so that each run gives the same bits. That block then computes the scalars for the next kernel, and whether to go on: once it says no,
-  kernels that the host has started already do nothing.
+  kernels that the host has started already do nothing. On several processes the host reduces the sums, and gives kernels the factors.
 */
 
 #include <gallop/cudaimpl.h>
@@ -37,7 +37,8 @@ struct Step {
   PetscInt64      number;
   KSPNormType     norm;
   PetscReal       ttol, limit;
-  bool            conjugate, first, tests;
+  bool            conjugate, first, tests, local;
+  PetscScalar     factor; /* a or b, where sums are local */
 };
 
 static __device__ __forceinline__ bool IsFinite(PetscReal a)
@@ -69,8 +70,8 @@ static __device__ __forceinline__ PetscReal Square(PetscScalar a)
 template <int PC>
 static __device__ __forceinline__ PetscScalar Preconditioned(const PetscScalar *__restrict__ d, const PetscScalar *__restrict__ z, PetscScalar r, PetscCount i)
 {
-  if constexpr (PC == GALLOP_CG_DIAGONAL) return d[i] * r;
-  else if constexpr (PC == GALLOP_CG_NONE) return r;
+  if constexpr (PC == GALLOP_PC_DIAGONAL) return d[i] * r;
+  else if constexpr (PC == GALLOP_PC_NONE) return r;
   else return z[i];
 }
 
@@ -125,6 +126,11 @@ static __device__ void FinishSums(const Step &s, const Sums &sums)
   const PetscReal dp    = s.norm == KSP_NORM_NONE ? 0 : s.norm == KSP_NORM_NATURAL ? PetscSqrtReal(PetscAbsScalar(sums.dot)) : PetscSqrtReal(sums.norm);
   bool            stop  = false;
 
+  if (s.local) {
+    state->beta = sums.dot;
+    Publish(s, sums.norm, false);
+    return;
+  }
   state->betaold = state->beta;
   state->beta    = sums.dot;
   state->b       = state->beta / state->betaold;
@@ -144,10 +150,18 @@ static __device__ void FinishDot(const Step &s, PetscScalar dpi)
   const PetscReal now = PetscRealPart(dpi), before = PetscRealPart(state->dpi);
 
   state->dpi = dpi;
-  if (!IsFinite(dpi) || dpi == (PetscScalar)0 || (!s.first && ((now > 0 && before < 0) || (now < 0 && before > 0)))) {
+  if (s.local) Publish(s, 0, false);
+  else if (!IsFinite(dpi) || dpi == (PetscScalar)0 || (!s.first && ((now > 0 && before < 0) || (now < 0 && before > 0)))) {
     state->stop = 1;
     Publish(s, 0, true);
   } else state->a = state->beta / dpi;
+}
+
+/* Every kernel starts while the one before it ends, and lets the next one start */
+static __device__ __forceinline__ void Enter()
+{
+  GallopLetSuccessorStart();
+  GallopWaitForPredecessor();
 }
 
 template <int PC>
@@ -156,6 +170,7 @@ static __global__ __launch_bounds__(Threads) void SumsKernel(Step s, PetscCount 
   const bool ofr  = s.norm == KSP_NORM_UNPRECONDITIONED;
   Sums       mine = {0, 0}, all;
 
+  Enter();
   if (s.state->stop) return;
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
@@ -170,13 +185,14 @@ static __global__ __launch_bounds__(Threads) void SumsKernel(Step s, PetscCount 
 template <int PC>
 static __global__ __launch_bounds__(Threads) void DirectionKernel(Step s, PetscCount n, const PetscScalar *__restrict__ d, const PetscScalar *__restrict__ z, const PetscScalar *__restrict__ r, PetscScalar *__restrict__ p)
 {
+  Enter();
   if (s.state->stop) return;
 
-  const PetscScalar b = s.state->b;
+  const PetscScalar b = s.local ? s.factor : s.state->b;
 
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
-    const PetscScalar zi = Preconditioned<PC>(d, z, PC == GALLOP_CG_VECTOR ? (PetscScalar)0 : r[i], i);
+    const PetscScalar zi = Preconditioned<PC>(d, z, PC == GALLOP_PC_OTHER ? (PetscScalar)0 : r[i], i);
 
     p[i] = s.first ? zi : zi + b * p[i];
   }
@@ -186,6 +202,7 @@ static __global__ __launch_bounds__(Threads) void DotKernel(Step s, PetscCount n
 {
   Sums mine = {0, 0}, all;
 
+  Enter();
   if (s.state->stop) return;
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) mine.dot += Dot(s, p[i], w[i]);
@@ -199,9 +216,10 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
   const bool ofr  = s.norm == KSP_NORM_UNPRECONDITIONED;
   Sums       mine = {0, 0}, all;
 
+  Enter();
   if (s.state->stop) return;
 
-  const PetscScalar a = s.state->a;
+  const PetscScalar a = s.local ? s.factor : s.state->a;
 
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
@@ -209,14 +227,14 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
 
     x[i] += a * p[i];
     r[i] = ri;
-    if constexpr (PC != GALLOP_CG_VECTOR) {
+    if constexpr (PC != GALLOP_PC_OTHER) {
       const PetscScalar zi = Preconditioned<PC>(d, NULL, ri, i);
 
       mine.dot += Dot(s, zi, ri);
       mine.norm += Square(ofr ? ri : zi);
     }
   }
-  if constexpr (PC != GALLOP_CG_VECTOR) {
+  if constexpr (PC != GALLOP_PC_OTHER) {
     if (AddUp(s, mine, &all)) FinishSums(s, all);
   }
 }
@@ -238,6 +256,7 @@ PetscErrorCode GallopCGWorkCreate(GallopCGWork *work, PetscBool *done)
     PetscCall(GallopPinnedMalloc(GALLOP_CG_RECORDS * sizeof(GallopCGRecord), &record));
     work->record = (GallopCGRecord *)record;
     if (record) PetscCall(PetscArrayzero(work->record, GALLOP_CG_RECORDS));
+    PetscCallCUDA(GallopKernelOverlaps(DotKernel, &work->overlaps));
   }
   *done = (PetscBool)(work->state && work->partial && work->record);
   if (!*done) PetscCall(GallopCGWorkDestroy(work));
@@ -267,28 +286,36 @@ PetscErrorCode GallopCGGo(GallopCGWork *work, PetscBool begins)
 
 static Step StepOf(const GallopCGWork *work, const GallopCGMethod *method, PetscBool first, PetscBool tests)
 {
-  return {(State *)work->state, (Sums *)work->partial, work->record + work->number % GALLOP_CG_RECORDS, work->number, method->norm, method->ttol, method->limit, (bool)method->conjugate, (bool)first,
-          (bool)tests};
+  return {(State *)work->state,
+          (Sums *)work->partial,
+          work->record + work->number % GALLOP_CG_RECORDS,
+          work->number,
+          method->norm,
+          method->ttol,
+          method->limit,
+          (bool)method->conjugate,
+          (bool)first,
+          (bool)tests,
+          (bool)method->local,
+          method->factor};
 }
 
-static unsigned int Blocks(const GallopCGWork *work, PetscInt n)
+static GallopGrid Grid(const GallopCGWork *work, PetscInt n, cudaStream_t stream)
 {
-  return PetscMin(GallopBlocksFor(n, Threads), (unsigned int)work->blocks);
+  return {PetscMin(GallopBlocksFor(n, Threads), (unsigned int)work->blocks), Threads, 1, 0, stream, (bool)work->overlaps};
 }
 
 /* Of kernels that have the preconditioner as their parameter, that of the method */
-#define CHOOSE(kernel, pc) (pc == GALLOP_CG_DIAGONAL ? kernel<GALLOP_CG_DIAGONAL> : pc == GALLOP_CG_NONE ? kernel<GALLOP_CG_NONE> : kernel<GALLOP_CG_VECTOR>)
+#define CHOOSE(kernel, pc) (pc == GALLOP_PC_DIAGONAL ? kernel<GALLOP_PC_DIAGONAL> : pc == GALLOP_PC_NONE ? kernel<GALLOP_PC_NONE> : kernel<GALLOP_PC_OTHER>)
 
-/* GallopCGSums - z.r and the norm: starts a number of its own where begins says so; else ends the iteration that GallopCGUpdate() belongs to */
+/* GallopCGSums - z.r and the norm; begins: of the first residual, which the host looks at */
 PetscErrorCode GallopCGSums(GallopCGWork *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscBool begins, PetscBool tests)
 {
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (begins) work->number++;
-  CHOOSE(SumsKernel, method->pc)<<<Blocks(work, v->n), Threads, 0, stream>>>(StepOf(work, method, begins, tests), v->n, v->d, v->z, v->r);
-  GallopCheckLaunch();
+  PetscCallCUDA(GallopLaunch(CHOOSE(SumsKernel, method->pc), Grid(work, v->n, stream), StepOf(work, method, begins, tests), (PetscCount)v->n, v->d, v->z, v->r));
   PetscCall(PetscLogGpuFlops(4.0 * v->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -300,9 +327,7 @@ PetscErrorCode GallopCGDirection(GallopCGWork *work, const GallopCGArrays *v, co
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  work->number++;
-  CHOOSE(DirectionKernel, method->pc)<<<Blocks(work, v->n), Threads, 0, stream>>>(StepOf(work, method, first, PETSC_FALSE), v->n, v->d, v->z, v->r, v->p);
-  GallopCheckLaunch();
+  PetscCallCUDA(GallopLaunch(CHOOSE(DirectionKernel, method->pc), Grid(work, v->n, stream), StepOf(work, method, first, PETSC_FALSE), (PetscCount)v->n, v->d, v->z, v->r, v->p));
   PetscCall(PetscLogGpuFlops(2.0 * v->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -314,8 +339,7 @@ PetscErrorCode GallopCGDot(GallopCGWork *work, const GallopCGArrays *v, const Ga
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  DotKernel<<<Blocks(work, v->n), Threads, 0, stream>>>(StepOf(work, method, first, PETSC_FALSE), v->n, v->p, v->w);
-  GallopCheckLaunch();
+  PetscCallCUDA(GallopLaunch(DotKernel, Grid(work, v->n, stream), StepOf(work, method, first, PETSC_FALSE), (PetscCount)v->n, v->p, v->w));
   PetscCall(PetscLogGpuFlops(2.0 * v->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -327,9 +351,8 @@ PetscErrorCode GallopCGUpdate(GallopCGWork *work, const GallopCGArrays *v, const
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  CHOOSE(UpdateKernel, method->pc)<<<Blocks(work, v->n), Threads, 0, stream>>>(StepOf(work, method, PETSC_FALSE, tests), v->n, v->d, v->p, v->w, v->x, v->r);
-  GallopCheckLaunch();
-  PetscCall(PetscLogGpuFlops((method->pc == GALLOP_CG_VECTOR ? 4.0 : method->pc == GALLOP_CG_NONE ? 8.0 : 9.0) * v->n));
+  PetscCallCUDA(GallopLaunch(CHOOSE(UpdateKernel, method->pc), Grid(work, v->n, stream), StepOf(work, method, PETSC_FALSE, tests), (PetscCount)v->n, v->d, v->p, v->w, v->x, v->r));
+  PetscCall(PetscLogGpuFlops((method->pc == GALLOP_PC_OTHER ? 4.0 : method->pc == GALLOP_PC_NONE ? 8.0 : 9.0) * v->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

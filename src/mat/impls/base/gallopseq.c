@@ -360,7 +360,7 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   PetscCall(Choose(A, g, product, arrays.place, state, &kind, &is, &data));
   if (data) {
     const GallopFormatWork *work      = GallopWork(g->type->format, arrays.place);
-    const GallopProduct     p         = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z};
+    const GallopProduct     p         = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z, NULL};
     const PetscBool         conjugate = (PetscBool)(product == PARENT_MULTHERMITIANTRANSPOSE || product == PARENT_MULTHERMITIANTRANSPOSEADD);
     PetscLogDouble          flops;
 
@@ -381,6 +381,75 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   } else if (is) PetscCall(NoEntries(transposed ? A->cmap->n : A->rmap->n, g, &arrays));
   PetscCall(ArraysRestore(x, y, z, &arrays));
   if (!is) PetscCall(ParentMult(A, g, product, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatGallopMultTerms_Seq - z = d (alpha A x + beta y) + gamma u + delta x on the GPU, as one product where the format can; else A x alone
+
+  Input Parameters:
++ A     - a matrix, perhaps of ours
+. terms - of the sum; u may be z
+. x     - multiplied by A; not z
+. y     - not z
+- w     - takes A x where the rest is left to the caller
+
+  Output Parameters:
++ z    - the sum
+- done - false where w has A x, and z is as it was
+
+  Note:
+  The vectors are on the GPU, and so is what they hold.
+*/
+PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z, PetscBool *done)
+{
+  GallopEpilogue      epilogue = {NULL, NULL, &terms->gamma, &terms->delta};
+  GallopStructureKind kind;
+  GallopType          type;
+  Mat_Gallop         *g;
+  Arrays              arrays;
+  void               *data = NULL;
+  PetscObjectState    state;
+  PetscBool           is = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (A->ops->mult != MatMult_SeqGallop || !g->type->format->storesrows || !g->deviceparent || GallopBoundToCPU(A)) {
+    PetscCall(MatMult(A, x, w));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  type = g->type;
+  PetscCall(PetscObjectStateGet((PetscObject)A, &state));
+  PetscCall(ArraysGet(A, x, y, z, &arrays));
+  if (arrays.place == GALLOP_DEVICE) PetscCall(Choose(A, g, PARENT_MULT, arrays.place, state, &kind, &is, &data));
+  if (data && (*type->format->storesrows)(data)) {
+    GallopProduct p = {&terms->alpha, &terms->beta, arrays.x, arrays.y, arrays.z, &epilogue};
+
+    if (terms->d) PetscCall(VecGetArrayReadAndMemType(terms->d, &epilogue.d, NULL));
+    if (terms->u == z) epilogue.u = arrays.z;
+    else if (terms->u) PetscCall(VecGetArrayReadAndMemType(terms->u, &epilogue.u, NULL));
+    PetscCall(PetscLogEventBegin(MAT_Mult, A, x, z, 0));
+    PetscCall(PetscLogEventBegin(type->event_mult, A, x, z, 0));
+    PetscCall(PetscLogGpuTimeBegin());
+    PetscCall((*type->format->device->apply)(data, &p));
+    PetscCall(PetscLogGpuTimeEnd());
+    PetscCall(PetscLogGpuFlops(Flops(A, &g->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].key, PETSC_FALSE) + 6.0 * A->rmap->n));
+    PetscCall(PetscLogEventEnd(type->event_mult, A, x, z, 0));
+    PetscCall(PetscLogEventEnd(MAT_Mult, A, x, z, 0));
+    g->stats.products_device++;
+    if (terms->u && terms->u != z) PetscCall(VecRestoreArrayReadAndMemType(terms->u, &epilogue.u));
+    if (terms->d) PetscCall(VecRestoreArrayReadAndMemType(terms->d, &epilogue.d));
+    *done = PETSC_TRUE;
+  }
+  PetscCall(ArraysRestore(x, y, z, &arrays));
+  if (*done) PetscFunctionReturn(PETSC_SUCCESS);
+  if (data || is) PetscCall(MatMult(A, x, w));
+  else { /* counted already */ PetscCall(PetscLogEventBegin(MAT_Mult, A, x, w, 0));
+    PetscCall(ParentMult(A, g, PARENT_MULT, x, NULL, w));
+    PetscCall(PetscLogEventEnd(MAT_Mult, A, x, w, 0));
+    PetscCall(PetscObjectStateIncrease((PetscObject)w));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -216,6 +216,12 @@ static PetscCount CSROverlapGetBytes(const void *data)
   return (PetscCount)((const CSROverlap *)data)->bytes;
 }
 
+static PetscBool CSROverlapStoresRows(const void *data)
+{
+  (void)data;
+  return PETSC_TRUE;
+}
+
 const GallopFormat GallopFormat_CSROVERLAP = {
   .name              = MATCSROVERLAP,
   .ucname            = "CSROVERLAP",
@@ -230,6 +236,7 @@ const GallopFormat GallopFormat_CSROVERLAP = {
   .device_takes_host = PETSC_TRUE,
   .build_cost        = 1.7,
   .streams           = CSROverlapStreams,
+  .storesrows        = CSROverlapStoresRows,
   .figures           = CSROverlapFigures,
   .view              = CSROverlapView,
   .view_detail       = CSROverlapViewDetail,

@@ -426,6 +426,13 @@ static PetscInt EVCHYBNonempty(const void *data)
   return ev->m - ev->nempty;
 }
 
+static PetscBool EVCHYBStoresRows(const void *data)
+{
+  const EVCHYB *ev = (const EVCHYB *)data;
+
+  return (PetscBool)(ev->packed || !EVCHYBLeavesRows(ev->plain, ev->nempty));
+}
+
 const GallopFormat GallopFormat_EVCHYB = {
   .name            = MATEVCHYB,
   .ucname          = "EVCHYB",
@@ -439,6 +446,7 @@ const GallopFormat GallopFormat_EVCHYB = {
   .order           = EVCHYBOrder_Host,
   .host            = &EVCHYBHost,
   .device          = PetscDefined(HAVE_CUDA) ? &EVCHYBDevice : NULL,
+  .storesrows      = EVCHYBStoresRows,
   .figures         = EVCHYBFigures,
   .view            = EVCHYBView,
   .view_detail     = EVCHYBViewDetail,

@@ -137,6 +137,12 @@ static PetscCount HBPGetBytes(const void *data)
   return (PetscCount)((const HBP *)data)->bytes;
 }
 
+static PetscBool HBPStoresRows(const void *data)
+{
+  (void)data;
+  return PETSC_TRUE;
+}
+
 const GallopFormat GallopFormat_HBP = {
   .name              = MATHBP,
   .ucname            = "HBP",
@@ -149,6 +155,7 @@ const GallopFormat GallopFormat_HBP = {
   .host              = &HBPHost,
   .device            = PetscDefined(HAVE_CUDA) ? &HBPDevice : NULL,
   .prefers_transpose = PETSC_TRUE,
+  .storesrows        = HBPStoresRows,
   .figures           = HBPFigures,
   .view              = HBPView,
   .view_detail       = HBPViewDetail,

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+  A product with what solvers do to it next, z = d (alpha A x + beta y) + gamma u + delta x, on the GPU: in one kernel by a format of ours, else in one after the product
+*/
+
+#include <gallop/matgallopimpl.h>
+
+#if PetscDefined(HAVE_CUDA)
+static PetscErrorCode ToRead(Vec v, const PetscScalar **array)
+{
+  PetscFunctionBegin;
+  *array = NULL;
+  if (v) PetscCall(VecGetArrayReadAndMemType(v, array, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Restore(Vec v, const PetscScalar **array)
+{
+  PetscFunctionBegin;
+  if (v) PetscCall(VecRestoreArrayReadAndMemType(v, array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sum with A x in w, or without it where w is NULL */
+static PetscErrorCode Add(const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
+{
+  const PetscScalar  factors[] = {terms->alpha, terms->beta, terms->gamma, terms->delta};
+  Vec                vecs[]    = {w, y, terms->d, terms->u == z ? NULL : terms->u, x};
+  const PetscScalar *arrays[PETSC_STATIC_ARRAY_LENGTH(vecs)];
+  PetscScalar       *to;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(z, &n));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs); k++) PetscCall(ToRead(vecs[k], &arrays[k]));
+  if (terms->u == z) PetscCall(VecGetArrayAndMemType(z, &to, NULL));
+  else PetscCall(VecGetArrayWriteAndMemType(z, &to, NULL));
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(GallopTermsAdd_Device(n, arrays[0], arrays[1], arrays[2], terms->u == z ? to : arrays[3], arrays[4], factors, to));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCall(PetscLogGpuFlops(6.0 * n));
+  if (terms->u == z) PetscCall(VecRestoreArrayAndMemType(z, &to));
+  else PetscCall(VecRestoreArrayWriteAndMemType(z, &to));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs); k++) PetscCall(Restore(vecs[k], &arrays[k]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/*
+  MatGallopMultTerms - z = d (alpha A x + beta y) + gamma u + delta x
+
+  Neighbor-wise Collective
+
+  Input Parameters:
++ A     - any matrix, or NULL for none
+. terms - of the sum; u may be z
+. x     - multiplied by A, and by delta; not z; NULL where there is neither
+. y     - not z
+- w     - workspace for A x
+
+  Output Parameter:
+. z - the sum
+
+  Note:
+  The vectors are on the GPU, and so is what they hold.
+*/
+PetscErrorCode MatGallopMultTerms(Mat A, const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
+{
+#if PetscDefined(HAVE_CUDA)
+  PetscBool done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (A) PetscCall(MatGallopMultTerms_Seq(A, terms, x, y, w, z, &done));
+  if (!done) PetscCall(Add(terms, x, y, A ? w : NULL, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+#else
+  (void)A, (void)terms, (void)x, (void)y, (void)w, (void)z;
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
+#endif
+}
