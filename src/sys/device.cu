@@ -168,6 +168,26 @@ PetscErrorCode GallopDeviceFree(void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether somebody else can have so much, who has nothing of what is kept here */
+PetscErrorCode GallopDeviceTry(size_t bytes, PetscBool *fits)
+{
+  PetscBool   fails;
+  cudaError_t err;
+  void       *room;
+
+  PetscFunctionBegin;
+  *fits = PETSC_FALSE;
+  PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
+  if (fails) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(FreeKept());
+  err   = cudaMalloc(&room, PetscMax(bytes, (size_t)1));
+  *fits = (PetscBool)(err == cudaSuccess);
+  if (*fits) PetscCallCUDA(cudaFree(room));
+  else if (err != cudaErrorMemoryAllocation) PetscCallCUDA(err);
+  else (void)cudaGetLastError();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **ptr)
 {
   cudaStream_t stream;

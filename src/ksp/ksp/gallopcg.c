@@ -21,11 +21,12 @@ typedef struct {
   PetscErrorCode (*settarget)(KSP, PetscReal);
   PetscErrorCode (*getobjective)(KSP, PetscReal *);
   PetscErrorCode (*setsinglereduction)(KSP, PetscBool);
-  KSPCGType    type;
-  PetscReal    radius, target, objective;
-  PetscBool    fused; /* the last solve */
-  const char  *why;   /* it was not */
-  GallopCGWork work;
+  KSPCGType      type;
+  PetscReal      radius, target, objective;
+  PetscBool      fused; /* the last solve */
+  const char    *why;   /* it was not */
+  GallopCGWork   work;
+  GallopDiagonal diagonal;
 } GallopCG;
 
 static PetscErrorCode GetData(KSP ksp, GallopCG **cg)
@@ -44,14 +45,17 @@ static PetscErrorCode GetData(KSP ksp, GallopCG **cg)
 
 static PetscErrorCode CanFuse(KSP ksp, const GallopCG *cg, const char **why)
 {
+  const Vec    vecs[] = {ksp->vec_sol, ksp->vec_rhs, ksp->work[0]};
   Mat          A;
   MatNullSpace space;
+  PetscBool    device = PETSC_TRUE;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
-  if (!GallopVecOnDevice(ksp->vec_sol) || !GallopVecOnDevice(ksp->vec_rhs) || !GallopVecOnDevice(ksp->work[0])) *why = "vectors are on the host";
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs) && device; k++) PetscCall(VecGallopIsCUDA(vecs[k], &device));
+  if (!device) *why = "vectors are on the host";
   else if (space) *why = "the matrix has a null space";
   else if (ksp->transpose_solve) *why = "the system is the transposed one";
   else if (ksp->calc_sings) *why = "eigenvalues are wanted";
@@ -71,7 +75,6 @@ typedef struct {
   GallopCG      *cg;
   Mat            A;
   Vec            x, r, z, p, w; /* w is z too where z is needed no more when there is w */
-  Vec            d;             /* of a Jacobi preconditioner */
   GallopCGMethod method;
   GallopCGArrays arrays;
   PetscInt       ahead, started;            /* iterations that are started before the host knows the results of the first of them, and all that are */
@@ -139,7 +142,7 @@ static PetscErrorCode Begin(Solve *s, GallopCGRecord *record)
   PetscCall(VecGetLocalSize(s->r, &s->arrays.n));
   PetscCall(ToWrite(s->x, &s->arrays.x));
   PetscCall(ToWrite(s->r, &s->arrays.r));
-  if (s->method.pc == GALLOP_PC_DIAGONAL) PetscCall(ToRead(s->d, &s->arrays.d));
+  if (s->method.pc == GALLOP_PC_DIAGONAL) PetscCall(ToRead(s->cg->diagonal.d, &s->arrays.d));
   if (s->method.pc == GALLOP_PC_OTHER) {
     PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
     PetscCall(ToRead(s->z, &s->arrays.z));
@@ -188,7 +191,8 @@ static PetscErrorCode GetDpi(Solve *s, PetscInt i, GallopCGRecord *record)
   GallopCGWork *work = &s->cg->work;
 
   PetscFunctionBegin;
-  for (; s->started < PetscMin(i + s->ahead, s->ksp->max_it); s->started++) {
+  /* one at least, as PETSc's CG */
+  for (; s->started < PetscMax(PetscMin(i + s->ahead, s->ksp->max_it), i + 1); s->started++) {
     const PetscBool first = (PetscBool)!s->started;
 
     PetscCall(Product(s, s->started));
@@ -235,7 +239,8 @@ static PetscErrorCode FirstResidual(Solve *s)
     }
     s->cg->objective = 0.5 * PetscRealPart(rx) - 0.5 * PetscRealPart(bx);
   }
-  PetscCall(VecFlag(s->r, ksp->reason == KSP_DIVERGED_PC_FAILED)); /* the first norm shows it */
+  PetscCall(VecFlag(s->r, ksp->reason == KSP_DIVERGED_PC_FAILED)); /* perhaps on this process alone: the first norm shows it to all */
+  ksp->reason = KSP_CONVERGED_ITERATING;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -292,14 +297,19 @@ static PetscErrorCode CheckDpi(KSP ksp, PetscInt i, PetscScalar dpi, PetscScalar
 }
 
 /*
-  The host is ahead of the GPU by a few iterations where the GPU finds by itself what ends the solve, and nobody looks at iterates: with PETSc's own test and without monitors. A preconditioner that is
-  applied by PCApply() is not worth one application too many.
+  The host is ahead of the GPU by a few iterations where the GPU finds by itself what ends the solve, and nobody looks at iterates: with PETSc's own test and without monitors. It then starts
+  products that nobody needs, which only those of a matrix's entries are cheap enough for; so are no applications of a preconditioner.
 */
-static PetscInt Ahead(const Solve *s)
+static PetscErrorCode GetAhead(const Solve *s, PetscInt *ahead)
 {
   const KSP ksp = s->ksp;
+  PetscBool aij, ours;
 
-  return !s->method.local && s->method.pc != GALLOP_PC_OTHER && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)s->A, &aij, MATSEQAIJCUSPARSE, MATSEQSELLCUDA, ""));
+  PetscCall(MatGallopIsFormat(s->A, &ours));
+  *ahead = !s->method.local && (aij || ours) && s->method.pc != GALLOP_PC_OTHER && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Solve_Fused(Solve *s)
@@ -311,7 +321,7 @@ static PetscErrorCode Solve_Fused(Solve *s)
 
   PetscFunctionBegin;
   ksp->its = 0;
-  s->ahead = Ahead(s);
+  PetscCall(GetAhead(s, &s->ahead));
   PetscCall(FirstResidual(s));
   PetscCall(Begin(s, &record));
   PetscCall(CheckSums(ksp, &record));
@@ -366,10 +376,11 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
 
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(CanFuse(ksp, cg, &cg->why));
-  if (!cg->why) {
-    PetscCall(GallopCGWorkCreate(&cg->work, &done));
-    if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &done, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
-    if (!done) cg->why = "the GPU has no room";
+  if (!cg->why) PetscCall(GallopCGWorkCreate(&cg->work, &done));
+  if (!cg->why && !done) cg->why = "the GPU has no room";
+  if (size > 1) { /* vectors may be bound to the host, and room be short, on some of the processes */
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &done, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
+    if (!cg->why && !done) cg->why = "another process cannot";
   }
   if (done) {
     Solve s = {
@@ -378,7 +389,12 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
 
     PetscCall(PetscCitationsRegister(CGFusedCitation, &CGFusedCited));
     PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));
-    PetscCall(PCGallopGetDiagonal(ksp->pc, s.r, &s.method.pc, &s.d));
+    PetscCall(PCGallopGetKind(ksp->pc, &s.method.pc));
+    if (s.method.pc == GALLOP_PC_DIAGONAL) {
+      PetscCall(GallopDiagonalCreate(&cg->diagonal, s.r));
+      cg->diagonal.valid = PETSC_FALSE;
+      PetscCall(GallopDiagonalUpdate(&cg->diagonal, ksp->pc, s.z));
+    }
     PetscCall(Solve_Fused(&s));
     if (s.ahead > 1) { /* what kernels have written without PETSc's knowledge */
       PetscCall(ToWrite(s.x, &s.arrays.x));
@@ -406,6 +422,17 @@ static PetscErrorCode KSPDestroy_GallopCG(KSP ksp)
   destroy = cg->parent.destroy;
   PetscCall(PetscObjectCompose((PetscObject)ksp, GALLOP_CG, NULL)); /* destroys cg */
   PetscCall((*destroy)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPReset_GallopCG(KSP ksp)
+{
+  GallopCG *cg;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cg));
+  PetscCall(VecDestroy(&cg->diagonal.d));
+  if (cg->parent.reset) PetscCall((*cg->parent.reset)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -504,6 +531,7 @@ static PetscErrorCode DataDestroy(PetscCtxRt ctx)
   GallopCG *cg = *(GallopCG **)ctx;
 
   PetscFunctionBegin;
+  PetscCall(VecDestroy(&cg->diagonal.d));
 #if PetscDefined(HAVE_CUDA)
   PetscCall(GallopCGWorkDestroy(&cg->work));
 #endif
@@ -558,6 +586,7 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
   PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_CG, cg, DataDestroy));
   ksp->ops->solve          = KSPSolve_GallopCG;
   ksp->ops->destroy        = KSPDestroy_GallopCG;
+  ksp->ops->reset          = KSPReset_GallopCG;
   ksp->ops->view           = KSPView_GallopCG;
   ksp->ops->setfromoptions = KSPSetFromOptions_GallopCG;
   REPLACE("KSPCGSetType_C", KSPCGSetType_GallopCG, cg->settype);

@@ -365,7 +365,7 @@ PetscErrorCode GallopCGWait(GallopCGWork *work, PetscInt64 number, GallopCGRecor
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  for (int looks = 1; __atomic_load_n(&record->number, __ATOMIC_ACQUIRE) != number; looks++) {
+  for (unsigned int looks = 1; __atomic_load_n(&record->number, __ATOMIC_ACQUIRE) != number; looks++) {
     PetscCheck(!idle, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The GPU is idle and has not ended the iteration");
     if (looks % 100000 == 0) {
       const cudaError_t err = cudaStreamQuery(stream);

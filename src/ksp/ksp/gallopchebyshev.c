@@ -31,8 +31,10 @@ typedef struct {
 /* What belongs to one solver, beside the parent's data */
 typedef struct {
   struct _KSPOps parent;
-  PetscBool      fused; /* the last solve */
-  const char    *why;   /* it was not */
+  PetscBool      device; /* the vectors of all processes are on the GPU, when it was set up */
+  PetscBool      fused;  /* the last solve */
+  const char    *why;    /* it was not */
+  GallopDiagonal diagonal;
 } GallopChebyshev;
 
 static PetscErrorCode GetData(KSP ksp, GallopChebyshev **cheb)
@@ -75,23 +77,26 @@ static void GetEigenvalues(const KSP ksp, PetscReal *emax, PetscReal *emin)
 
 /* ---- a fused solve ---- */
 
-static PetscErrorCode CanFuse(KSP ksp, Mat A, const char **why)
+static PetscErrorCode CanFuse(KSP ksp, const GallopChebyshev *cheb, Mat A, const char **why)
 {
   MatNullSpace     space;
   KSPChebyshevKind kind;
-  PetscBool        named, ours, known = PETSC_FALSE, jacobi;
+  GallopPCKind     pc;
+  PetscBool        named, ours, known = PETSC_FALSE, x, b;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPGALLOPCHEBYSHEV, &named));
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp->pc, &jacobi, PCJACOBI, PCNONE, ""));
+  PetscCall(PCGallopGetKind(ksp->pc, &pc));
+  PetscCall(VecGallopIsCUDA(ksp->vec_sol, &x));
+  PetscCall(VecGallopIsCUDA(ksp->vec_rhs, &b));
   PetscCall(MatGallopIsFormat(A, &ours));
   PetscCall(MatGetNullSpace(A, &space));
   PetscCall(KSPChebyshevGetKind(ksp, &kind));
   PetscCall(LayoutIsKnown(ksp, &known));
   if (!named && !ours) *why = "the matrix is none of ours";
-  else if (!jacobi) *why = "the preconditioner is not Jacobi's";
-  else if (!GallopVecOnDevice(ksp->vec_sol) || !GallopVecOnDevice(ksp->vec_rhs) || !GallopVecOnDevice(ksp->work[0])) *why = "vectors are on the host";
+  else if (pc == GALLOP_PC_OTHER || (pc == GALLOP_PC_DIAGONAL && cheb->device && !cheb->diagonal.d)) *why = "the preconditioner is not Jacobi's";
+  else if (!cheb->device || !x || !b) *why = "vectors are on the host";
   else if (ksp->normtype != KSP_NORM_NONE) *why = "norms are wanted";
   else if (kind != KSP_CHEBYSHEV_FIRST) *why = "the polynomial is not of the first kind";
   else if (space) *why = "the matrix has a null space";
@@ -168,18 +173,18 @@ static PetscErrorCode KSPSolve_GallopChebyshev(KSP ksp)
   GallopChebyshev *cheb;
   GallopPCKind     kind;
   Mat              A;
-  Vec              d;
 
   PetscFunctionBegin;
   PetscCall(GetData(ksp, &cheb));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  if (PetscDefined(HAVE_CUDA)) PetscCall(CanFuse(ksp, A, &cheb->why));
+  if (PetscDefined(HAVE_CUDA)) PetscCall(CanFuse(ksp, cheb, A, &cheb->why));
   else cheb->why = "PETSc was configured without CUDA";
   cheb->fused = PetscNot(cheb->why);
   if (cheb->fused) {
-    PetscCall(PCGallopGetDiagonal(ksp->pc, ksp->work[0], &kind, &d));
+    PetscCall(PCGallopGetKind(ksp->pc, &kind));
+    if (kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalUpdate(&cheb->diagonal, ksp->pc, ksp->work[0]));
     PetscCall(PetscLogEventBegin(ChebyshevFused, ksp, 0, 0, 0));
-    PetscCall(Solve_Fused(ksp, A, d));
+    PetscCall(Solve_Fused(ksp, A, kind == GALLOP_PC_DIAGONAL ? cheb->diagonal.d : NULL));
     PetscCall(PetscLogEventEnd(ChebyshevFused, ksp, 0, 0, 0));
   } else PetscCall((*cheb->parent.solve)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -187,16 +192,26 @@ static PetscErrorCode KSPSolve_GallopChebyshev(KSP ksp)
 
 /* ---- the solver ---- */
 
-/* The parent's chooses KSPSolve() */
+/* The parent's chooses KSPSolve(). All processes agree on where vectors are, since some may have bound theirs to the host. */
 static PetscErrorCode KSPSetUp_GallopChebyshev(KSP ksp)
 {
   GallopChebyshev *cheb;
+  GallopPCKind     kind;
+  PetscMPIInt      size;
 
   PetscFunctionBegin;
   PetscCall(GetData(ksp, &cheb));
   PetscCall((*cheb->parent.setup)(ksp));
-  cheb->parent.solve = ksp->ops->solve;
-  ksp->ops->solve    = KSPSolve_GallopChebyshev;
+  cheb->parent.solve   = ksp->ops->solve;
+  ksp->ops->solve      = KSPSolve_GallopChebyshev;
+  cheb->diagonal.valid = PETSC_FALSE;
+  cheb->device         = PETSC_FALSE;
+  if (!PetscDefined(HAVE_CUDA) || !ksp->work) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGallopIsCUDA(ksp->work[0], &cheb->device));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &cheb->device, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
+  PetscCall(PCGallopGetKind(ksp->pc, &kind));
+  if (cheb->device && kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalCreate(&cheb->diagonal, ksp->work[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -210,6 +225,27 @@ static PetscErrorCode KSPDestroy_GallopChebyshev(KSP ksp)
   destroy = cheb->parent.destroy;
   PetscCall(PetscObjectCompose((PetscObject)ksp, GALLOP_CHEBYSHEV, NULL)); /* frees cheb */
   PetscCall((*destroy)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPReset_GallopChebyshev(KSP ksp)
+{
+  GallopChebyshev *cheb;
+
+  PetscFunctionBegin;
+  PetscCall(GetData(ksp, &cheb));
+  PetscCall(VecDestroy(&cheb->diagonal.d));
+  if (cheb->parent.reset) PetscCall((*cheb->parent.reset)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DataDestroy(PetscCtxRt ctx)
+{
+  GallopChebyshev *cheb = *(GallopChebyshev **)ctx;
+
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&cheb->diagonal.d));
+  PetscCall(PetscFree(cheb));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -241,7 +277,8 @@ static PetscErrorCode KSPView_GallopChebyshev(KSP ksp, PetscViewer viewer)
   Method, options, estimates of eigenvalues and, up to rounding, iterates are those of `KSPCHEBYSHEV`. With `PCJACOBI` or `PCNONE` the residual, its scaling, the recurrence and the update are computed
   where a Gallop matrix stores its product, or in one kernel after the product of another matrix and of an MPI matrix.
 
-  `KSPCHEBYSHEV` itself does so for operators that are Gallop matrices: multigrid needs no option. This name does it for operators of other types, too.
+  `KSPCHEBYSHEV` itself does so for operators that are Gallop matrices: multigrid needs no option. This name does it for operators of other types, too. In `PCGAMG` it estimates eigenvalues anew,
+  since that gives those of its set-up to `KSPCHEBYSHEV` alone.
 
   It is `KSPCHEBYSHEV` without anything fused where norms are wanted (-ksp_norm_type none, which multigrid sets, wants none); for polynomials of the fourth kind; with another preconditioner; with
   vectors on the host; for a matrix with a null space; in `KSPSolveTranspose()`. `KSPView()` tells the reason.
@@ -256,8 +293,9 @@ static PetscErrorCode KSPCreate_GallopChebyshev(KSP ksp)
   PetscCall((*parentcreate)(ksp));
   PetscCall(PetscNew(&cheb));
   cheb->parent = *ksp->ops;
-  PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_CHEBYSHEV, cheb, PetscCtxDestroyDefault));
+  PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_CHEBYSHEV, cheb, DataDestroy));
   ksp->ops->setup   = KSPSetUp_GallopChebyshev;
+  ksp->ops->reset   = KSPReset_GallopChebyshev;
   ksp->ops->destroy = KSPDestroy_GallopChebyshev;
   ksp->ops->view    = KSPView_GallopChebyshev;
   PetscFunctionReturn(PETSC_SUCCESS);

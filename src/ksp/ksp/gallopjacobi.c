@@ -1,87 +1,61 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The diagonal that a Jacobi preconditioner multiplies by, which is kept for as long as it stays the same */
+/* The diagonal of a Jacobi preconditioner, for fused solvers */
 
 #include <gallop/matgallopimpl.h>
 #include <petsc/private/pcimpl.h>
 #include "gallopjacobi.h"
 
-#define GALLOP_DIAGONAL "GallopDiagonal"
-
-/* What the diagonal depends on */
-typedef struct {
-  MatState     matrix;
-  PCJacobiType type;
-  PetscBool    useabs, fix;
-  PetscReal    scale;
-} Key;
-
-typedef struct {
-  Key key;
-  Vec d;
-} Diagonal;
-
-static PetscErrorCode DiagonalDestroy(PetscCtxRt ctx)
+PetscErrorCode PCGallopGetKind(PC pc, GallopPCKind *kind)
 {
-  Diagonal *diagonal = *(Diagonal **)ctx;
+  PetscBool jacobi, none;
 
   PetscFunctionBegin;
-  PetscCall(VecDestroy(&diagonal->d));
-  PetscCall(PetscFree(diagonal));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCJACOBI, &jacobi));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCNONE, &none));
+  *kind = jacobi ? GALLOP_PC_DIAGONAL : none ? GALLOP_PC_NONE : GALLOP_PC_OTHER;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode GetKey(PC pc, Key *key)
+/* Whether kernels can have the array of a vector, on this process: other vectors with memory of two kinds may have it on the host */
+PetscErrorCode VecGallopIsCUDA(Vec v, PetscBool *is)
 {
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(key, sizeof(*key))); /* keys are compared byte by byte */
-  key->matrix = pc->matstate;
-  PetscCall(PCJacobiGetType(pc, &key->type));
-  PetscCall(PCJacobiGetUseAbs(pc, &key->useabs));
-  PetscCall(PCJacobiGetFixDiagonal(pc, &key->fix));
-  PetscCall(PCJacobiGetRowl1Scale(pc, &key->scale));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, is, VECSEQCUDA, VECMPICUDA, ""));
+  if (!GallopVecOnDevice(v)) *is = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopDiagonalCreate - Room for it. Collective, as vectors take tags from their communicator: for all processes to call where one does. */
+PetscErrorCode GallopDiagonalCreate(GallopDiagonal *diagonal, Vec like)
+{
+  PetscFunctionBegin;
+  if (!diagonal->d) PetscCall(VecDuplicate(like, &diagonal->d));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  PCGallopGetDiagonal - What a preconditioner that has been set up does to a vector
+  GallopDiagonalUpdate - What the preconditioner makes of ones, if that may have changed; ones is workspace
 
-  Input Parameters:
-+ pc   - the preconditioner
-- like - a vector that it applies to
-
-  Output Parameters:
-+ kind - see GallopPCKind
-- d    - the diagonal, which belongs to pc; NULL unless kind is GALLOP_PC_DIAGONAL
+  PETSc changes the diagonal in the set-up of a preconditioner, and where it is reset, also by its options. pc has been set up.
 */
-PetscErrorCode PCGallopGetDiagonal(PC pc, Vec like, GallopPCKind *kind, Vec *d)
+PetscErrorCode GallopDiagonalUpdate(GallopDiagonal *diagonal, PC pc, Vec ones)
 {
-  PetscBool jacobi, none, same;
-  Diagonal *diagonal;
-  Key       key;
-  Vec       ones;
+  GallopDiagonal now = *diagonal;
+  PetscBool      same;
 
   PetscFunctionBegin;
-  *d = NULL;
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCJACOBI, &jacobi));
-  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCNONE, &none));
-  *kind = jacobi ? GALLOP_PC_DIAGONAL : none ? GALLOP_PC_NONE : GALLOP_PC_OTHER;
-  if (!jacobi) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GetKey(pc, &key));
-  PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_DIAGONAL, &diagonal));
-  if (!diagonal) {
-    PetscCall(PetscNew(&diagonal));
-    PetscCall(PetscObjectContainerCompose((PetscObject)pc, GALLOP_DIAGONAL, diagonal, DiagonalDestroy));
-  }
-  PetscCall(PetscMemcmp(&key, &diagonal->key, sizeof(key), &same));
-  if (!same || !diagonal->d) {
-    PetscCall(VecDestroy(&diagonal->d));
-    PetscCall(VecDuplicate(like, &ones));
-    PetscCall(VecDuplicate(like, &diagonal->d));
+  now.matrix = pc->matstate;
+  PetscCall(PCJacobiGetType(pc, &now.type));
+  PetscCall(PCJacobiGetUseAbs(pc, &now.useabs));
+  PetscCall(PCJacobiGetFixDiagonal(pc, &now.fix));
+  PetscCall(PCJacobiGetRowl1Scale(pc, &now.scale));
+  PetscCall(MatStateCompare(now.matrix, diagonal->matrix, &same));
+  same = (PetscBool)(same && diagonal->valid && now.type == diagonal->type && now.useabs == diagonal->useabs && now.fix == diagonal->fix && now.scale == diagonal->scale);
+  if (!same) {
     PetscCall(VecSet(ones, 1.0));
-    PetscCall(PCApply(pc, ones, diagonal->d));
-    PetscCall(VecDestroy(&ones));
-    diagonal->key = key;
+    PetscCall(PCApply(pc, ones, now.d));
+    now.valid = PETSC_TRUE;
   }
-  *d = diagonal->d;
+  *diagonal = now;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Preconditioners that fused solvers compute themselves */
+/* Preconditioners that fused solvers compute themselves, and what these ask of vectors */
 #pragma once
 
 #include <petscksp.h>
@@ -11,4 +11,17 @@ typedef enum {
   GALLOP_PC_KINDS
 } GallopPCKind;
 
-PETSC_INTERN PetscErrorCode PCGallopGetDiagonal(PC, Vec, GallopPCKind *, Vec *);
+/* The diagonal that a Jacobi preconditioner multiplies by, and what it was computed for. Zeroed, there is none. */
+typedef struct {
+  Vec          d;
+  PetscBool    valid; /* to be made false when the solver is set up or reset */
+  MatState     matrix;
+  PCJacobiType type;
+  PetscBool    useabs, fix;
+  PetscReal    scale;
+} GallopDiagonal;
+
+PETSC_INTERN PetscErrorCode PCGallopGetKind(PC, GallopPCKind *);
+PETSC_INTERN PetscErrorCode GallopDiagonalCreate(GallopDiagonal *, Vec);
+PETSC_INTERN PetscErrorCode GallopDiagonalUpdate(GallopDiagonal *, PC, Vec);
+PETSC_INTERN PetscErrorCode VecGallopIsCUDA(Vec, PetscBool *);

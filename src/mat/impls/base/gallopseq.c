@@ -420,6 +420,7 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   type = g->type;
+  PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY");
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(ArraysGet(A, x, y, z, &arrays));
   if (arrays.place == GALLOP_DEVICE) PetscCall(Choose(A, g, PARENT_MULT, arrays.place, state, &kind, &is, &data));
@@ -444,7 +445,7 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
   }
   PetscCall(ArraysRestore(x, y, z, &arrays));
   if (*done) PetscFunctionReturn(PETSC_SUCCESS);
-  if (data || is) PetscCall(MatMult(A, x, w));
+  if (data || is || arrays.place == GALLOP_HOST) PetscCall(MatMult(A, x, w));
   else { /* counted already */ PetscCall(PetscLogEventBegin(MAT_Mult, A, x, w, 0));
     PetscCall(ParentMult(A, g, PARENT_MULT, x, NULL, w));
     PetscCall(PetscLogEventEnd(MAT_Mult, A, x, w, 0));
