@@ -229,7 +229,8 @@ static PetscErrorCode FirstResidual(Solve *s)
   s->cg->objective = 0;
   if (ksp->guess_zero) PetscCall(VecCopy(ksp->vec_rhs, s->r));
   else {
-    PetscCall(MatResidual(s->A, ksp->vec_rhs, s->x, s->r));
+    PetscCall(KSP_MatMult(ksp, s->A, s->x, s->r)); /* not MatResidual(), which rounds differently: an exact solution has no residual, as in KSPCG */
+    PetscCall(VecAYPX(s->r, -1.0, ksp->vec_rhs));
     if (s->cg->type == KSP_CG_HERMITIAN) {
       PetscCall(VecDot(s->r, s->x, &rx));
       PetscCall(VecDot(ksp->vec_rhs, s->x, &bx));
