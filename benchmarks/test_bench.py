@@ -354,6 +354,7 @@ class DemoTest(unittest.TestCase):
     def test_speedups(self):
         rows = [line.split() for line in self.demo().splitlines() if line.startswith(("Bratu 40^3", "bcsstk16 "))]
         for pair in rows[:2], rows[4:]:
+            self.assertEqual([row[-9] for row in pair], ["cg", "cg"])
             self.assertEqual([row[-5:] for row in pair], [["0.500", "-", "1.500", "-", "-"], ["0.250", "2.00", "1.000", "1.50", "10"]])
 
     def test_host(self):
@@ -365,6 +366,7 @@ class DemoTest(unittest.TestCase):
     def test_gpu(self):
         said = self.demo(gpus="1", petsc_options="-use_gpu_aware_mpi 0")
         self.assertIn("each case with PETSc's aijcusparse", said)
+        self.assertEqual([line.split()[2:4] for line in said.splitlines() if line.startswith("Bratu 150^3 ")][:3], [["aijcusparse", "cg"], ["evchyb", "cg"], ["evchyb", "gallopcg"]])
         self.assertNotIn("There is no GPU", said)
         self.assertIn("./app -dll_append /there/libgallop.so -mat_type evchyb -vec_type cuda -use_gpu_aware_mpi 0\n", said)
 
