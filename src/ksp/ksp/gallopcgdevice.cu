@@ -93,14 +93,10 @@ static __device__ bool AddUp(const Step &s, Sums mine, Sums *all)
   __threadfence();
   mine = {0, 0};
   for (unsigned int k = threadIdx.x; k < gridDim.x; k += Threads) {
-    const volatile Sums *from = s.partial + k;
+    const Sums from = GallopLoadFromL2(s.partial + k);
 
-#if PetscDefined(USE_COMPLEX)
-    mine.dot += PetscScalar(reinterpret_cast<const volatile PetscReal *>(from)[0], reinterpret_cast<const volatile PetscReal *>(from)[1]);
-#else
-    mine.dot += from->dot;
-#endif
-    mine.norm += from->norm;
+    mine.dot += from.dot;
+    mine.norm += from.norm;
   }
   mine = Reduce(storage).Reduce(mine, AddSums());
   if (threadIdx.x) return false;
