@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Solves one system again and again, with each matrix type: a stencil on a 3D grid, by the KSP and PC of the options.\n\
-  -types a,b       matrix types, the first is what the others are compared with (default: aijcusparse,evchyb, without a GPU aij,evchyb)\n\
+  -types a,b       matrix types, the first is what the others are compared with (default: aijcusparse,evchyb, without a GPU aij,evchyb); type+solver takes that solver\n\
+                   in place of -ksp_type's, such as evchyb+gallopcg\n\
   -grid n          points in each direction (default 32)\n\
   -dof d           unknowns per point (default 1)\n\
   -box             27 points, not 7\n\
@@ -72,8 +73,10 @@ static PetscErrorCode Now(PetscBool device, PetscLogDouble *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Run(const Problem *p, const char type[], const BenchPlace *place, PetscBool device)
+/* what: a matrix type, or type+solver */
+static PetscErrorCode Run(const Problem *p, const char what[], const BenchPlace *place, PetscBool device)
 {
+  char                       type[64], *solver;
   DM                         da;
   Mat                        A;
   Vec                        x, b, r;
@@ -85,6 +88,9 @@ static PetscErrorCode Run(const Problem *p, const char type[], const BenchPlace 
   PETSC_UNUSED PetscLogStage stage;
 
   PetscFunctionBegin;
+  PetscCall(PetscStrncpy(type, what, sizeof(type)));
+  PetscCall(PetscStrchr(type, '+', &solver));
+  if (solver) *solver++ = 0;
   PetscCall((*place->memory)(&before));
   PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, p->box ? DMDA_STENCIL_BOX : DMDA_STENCIL_STAR, p->grid, p->grid, p->grid, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, p->dof, 1, NULL, NULL, NULL, &da));
   PetscCall(DMSetMatType(da, type));
@@ -97,10 +103,11 @@ static PetscErrorCode Run(const Problem *p, const char type[], const BenchPlace 
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetFromOptions(ksp));
+  if (solver) PetscCall(KSPSetType(ksp, solver));
 
   if (!p->quiet) {
-    PetscCall(PetscLogStageGetId(type, &stage)); /* a type may be named twice */
-    if (stage < 0) PetscCall(PetscLogStageRegister(type, &stage));
+    PetscCall(PetscLogStageGetId(what, &stage)); /* a type may be named twice */
+    if (stage < 0) PetscCall(PetscLogStageRegister(what, &stage));
     PetscCall(PetscLogStagePush(stage));
   }
   PetscCall(Now(device, &t[0]));
@@ -131,7 +138,7 @@ static PetscErrorCode Run(const Problem *p, const char type[], const BenchPlace 
   PetscCall(VecGetSize(x, &n));
   PetscCall(MatGetInfo(A, MAT_GLOBAL_SUM, &info));
   if (!p->quiet)
-    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\t%" PetscInt_FMT "\t%.0f\t%.3f\t%.3f\t%.3f\t%" PetscInt_FMT "\t%.1e\t%.1f\n", type, n, info.nz_used, 1e3 * (t[1] - t[0]), 1e3 * (t[2] - t[1]), 1e3 * (double)later[p->solves / 2], its, (double)(norm / norm0), (after - before) / 1e6));
+    PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\t%" PetscInt_FMT "\t%.0f\t%.3f\t%.3f\t%.3f\t%" PetscInt_FMT "\t%.1e\t%.1f\n", what, n, info.nz_used, 1e3 * (t[1] - t[0]), 1e3 * (t[2] - t[1]), 1e3 * (double)later[p->solves / 2], its, (double)(norm / norm0), (after - before) / 1e6));
   PetscCall(PetscFree(later));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));

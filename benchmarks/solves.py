@@ -50,10 +50,10 @@ vector operations; functions, Jacobians and Hessians of the program. On a GPU a 
 An example runs twice with each type, the types in turn, and the smaller time counts; once only where a run takes 10 s or more. With a GPU all get -device_enable eager."""
 
 
-def repeatsolve(arguments, options, types):
+def repeatsolve(arguments, options, types, extra=()):
     """{type: {column: number}}, in the program's order; or why there is none."""
     log = Path(arguments.folder) / "solves-log.csv"
-    command = [arguments.program, *options, *arguments.options, *(["-types", ",".join(types)] if arguments.types else [])]
+    command = [arguments.program, *options, *arguments.options, *(["-types", ",".join([*types, *extra])] if arguments.types or extra else [])]
     measured = ["-solves", "1", "-log_view", f":{log}:ascii_csv", *(petscexamples.OWN_TIME if arguments.gpu else ())]
     log.unlink(missing_ok=True)
     try:
@@ -126,7 +126,8 @@ def chosen(arguments, types):
         return str(host if not arguments.gpu else full if arguments.set == "full" else quick)
 
     def ours(options, grid):
-        return lambda: repeatsolve(arguments, ["-grid", grid, "-gallop_warn_no_gpu", "0", *options.split()], types)
+        fused = ["evchyb+gallopcg"] if arguments.gpu and not arguments.types and "-ksp_type cg " in options else []  # without a GPU it is cg
+        return lambda: repeatsolve(arguments, ["-grid", grid, "-gallop_warn_no_gpu", "0", *options.split()], types, fused)
 
     def theirs(example, ranks):
         return lambda: petscexamples.run(example, types, size(example.quick, example.full, example.host), ranks, arguments)

@@ -388,6 +388,8 @@ if "-log_view" in words:
 print("# type\\tunknowns")
 print("aij\\t8\\t20\\t1\\t2\\t1\\t100\\t1e-9\\t1")
 print("evchyb\\t8\\t20\\t1\\t1\\t0.5\\t" + ("150" if "gmres" in words else "104") + "\\t1e-9\\t1")
+if "-types" in words and words[words.index("-types") + 1].endswith(",evchyb+gallopcg"):
+    print("evchyb+gallopcg\\t8\\t20\\t1\\t1\\t0.25\\t100\\t1e-9\\t1")
 """
 
 # An example by mpiexec: what goes wrong says the option -ts_type; the first run of a type takes twice as long as those after it
@@ -456,6 +458,12 @@ class SolvesTest(unittest.TestCase):
         status, rows = self.solves("--only", "^one", *words, examples={"one": self.example(**more)}, gpus=gpus)
         self.assertEqual(status, 0 if rows else 1)
         return rows or self.said[self.said.index("# FAILED"):].splitlines()[0]
+
+    def test_fused(self):
+        """On a GPU cases of CG have KSPGALLOPCG, too, unless types are given."""
+        for words, wanted in (("^CG, Jacobi, 7 points, small", ), 3), (("^BiCGStab", ), 2), (("^CG, Jacobi, 7 points, small", "--", "-types", "aij,evchyb"), 2):
+            _, rows = self.solves("--only", *words, gpus="1")
+            self.assertEqual([row["type"] for row in rows], ["aij", "evchyb", "evchyb+gallopcg"][:wanted])
 
     def test_repeatsolve(self):
         status, rows = self.solves()
