@@ -299,6 +299,56 @@ static PetscErrorCode Run(const Case *c, MatType type, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Another type and back, a reset, another size, a radius: the solver forgets what belonged to what was before */
+static PetscErrorCode Change(MatType type)
+{
+  const KSPType      types[] = {KSPGALLOPCG, KSPGMRES, KSPGALLOPCG, KSPGALLOPCHEBYSHEV, KSPGALLOPCG, KSPGALLOPCG};
+  KSP                ksp;
+  PC                 pc;
+  Mat                A[2];
+  Vec                x, b, r;
+  PetscReal          norm, norm0;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(CreateMatrix(type, MAT_DEFINITE, PETSC_FALSE, &A[0]));
+  PetscCall(MatDuplicate(A[0], MAT_COPY_VALUES, &A[1]));
+  PetscCall(MatScale(A[1], 3.0));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscCall(MatCreateVecs(A[0], &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecSetRandom(b, NULL));
+  PetscCall(VecNorm(b, NORM_2, &norm0));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
+    Mat now = A[k % 2];
+
+    if (k == 4) PetscCall(KSPReset(ksp));
+    PetscCall(KSPSetOperators(ksp, now, now));
+    PetscCall(KSPSetType(ksp, types[k]));
+    PetscCall(KSPSetTolerances(ksp, (PetscReal)(sizeof(PetscReal) < 8 ? 1e-4 : 1e-8), PETSC_CURRENT, PETSC_CURRENT, 1000));
+    if (k == 5) PetscCall(KSPCGSetRadius(ksp, 0.01));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(KSPGetConvergedReason(ksp, &reason));
+    if (k == 5) {
+      PetscCheck(reason == KSP_CONVERGED_STEP_LENGTH, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s with a radius, not CONVERGED_STEP_LENGTH", KSPConvergedReasons[reason]);
+      continue;
+    }
+    PetscCall(MatMult(now, x, r));
+    PetscCall(VecAXPY(r, -1.0, b));
+    PetscCall(VecNorm(r, NORM_2, &norm));
+    PetscCheck(reason > 0 && norm <= (PetscReal)(sizeof(PetscReal) < 8 ? 1e-2 : 1e-6) * norm0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "solve %d, of type %s: %s, residual %g of %g", (int)k, types[k], KSPConvergedReasons[reason], (double)norm, (double)norm0);
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&r));
+  PetscCall(MatDestroy(&A[0]));
+  PetscCall(MatDestroy(&A[1]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool device = PETSC_FALSE;
@@ -312,6 +362,8 @@ int main(int argc, char **argv)
     PetscCall(Run(&cases[k], TestFormat(""), device));
     PetscCall(Run(&cases[k], device ? MATAIJCUSPARSE : MATAIJ, device));
   }
+  PetscCall(Change(TestFormat("")));
+  PetscCall(Change(device ? MATAIJCUSPARSE : MATAIJ));
   PetscCall(PetscFinalize());
   return 0;
 }
