@@ -144,9 +144,9 @@ static PetscErrorCode CSROverlapDestroy_Device(void **data)
 
 static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
-  CSROverlap             *ov = (CSROverlap *)data;
-  cudaStream_t            stream;
-  cudaStreamCaptureStatus capture;
+  CSROverlap  *ov = (CSROverlap *)data;
+  cudaStream_t stream;
+  PetscBool    capturing;
 
   PetscFunctionBegin;
   ov->fresh = PETSC_TRUE;
@@ -155,8 +155,8 @@ static PetscErrorCode CSROverlapRefresh_Device(void *data, const GallopCSR *csr,
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaMemcpyAsync((void *)ov->values, csr->a, (size_t)ov->nz * sizeof(PetscScalar), PetscMemTypeHost(csr->memtype) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice, stream));
   if (PetscMemTypeHost(csr->memtype)) {
-    PetscCallCUDA(cudaStreamIsCapturing(stream, &capture));
-    if (capture == cudaStreamCaptureStatusNone) PetscCallCUDA(cudaStreamSynchronize(stream)); /* as for the products that copy: the matrix's arrays may be pinned */
+    PetscCall(GallopDeviceIsCapturing(&capturing));
+    if (!capturing) PetscCallCUDA(cudaStreamSynchronize(stream)); /* as for the products that copy: the matrix's arrays may be pinned */
     PetscCall(PetscLogCpuToGpu((PetscLogDouble)ov->nz * sizeof(PetscScalar)));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

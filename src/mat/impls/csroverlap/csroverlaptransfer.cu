@@ -57,12 +57,12 @@ private:
 /* Copies cannot be recorded in a CUDA graph: they happen once, or are not the same for each product */
 static PetscErrorCode GetStream(const CSROverlap *ov, cudaStream_t *stream)
 {
-  cudaStreamCaptureStatus capture;
+  PetscBool capturing;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(stream));
-  PetscCallCUDA(cudaStreamIsCapturing(*stream, &capture));
-  PetscCheck(capture == cudaStreamCaptureStatusNone, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product that copies the matrix from the host cannot be recorded in a CUDA graph: %s", Streamed(ov) ? "the matrix does not fit the GPU" : "multiply once before");
+  PetscCall(GallopDeviceIsCapturing(&capturing));
+  PetscCheck(!capturing, PETSC_COMM_SELF, PETSC_ERR_SUP, "A product that copies the matrix from the host cannot be recorded in a CUDA graph: %s", Streamed(ov) ? "the matrix does not fit the GPU" : "multiply once before");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
