@@ -72,7 +72,7 @@ PETSC_INTERN PetscErrorCode PCRegister_GallopBlockJacobi(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopCG(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopChebyshev(void);
 PETSC_INTERN PetscErrorCode DMRegister_Gallop(void);
-PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute;
+PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd;
 
 /* What a built format was made from. Two places in PETSc change the pattern without nonzerostate, MatHeaderReplace() moves the struct to another Mat: hence owner, i, j and nz. */
 typedef struct {

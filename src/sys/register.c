@@ -5,7 +5,7 @@
 
 PETSC_INTERN const GallopFormat *const GallopFormats[];
 
-PetscLogEvent Gallop_MatPermute, Gallop_VecPermute;
+PetscLogEvent Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd;
 
 static PetscBool GallopPackageInitialized = PETSC_FALSE;
 
@@ -202,6 +202,7 @@ PetscErrorCode GallopInitializePackage(void)
   for (int k = 0; GallopFormats[k]; k++) PetscCall(GallopFormatRegister(GallopFormats[k]));
   PetscCall(PetscLogEventRegister("GallopMatPermute", MAT_CLASSID, &Gallop_MatPermute));
   PetscCall(PetscLogEventRegister("GallopVecPermute", VEC_CLASSID, &Gallop_VecPermute));
+  PetscCall(PetscLogEventRegister("GallopTermsAdd", VEC_CLASSID, &Gallop_TermsAdd));
   PetscCall(MatOrderingRegister(MATORDERINGGALLOP, MatGetOrdering_Gallop));
   PetscCall(PCRegister(PCGALLOPREORDER, PCCreate_GallopReorder));
   PetscCall(PCRegister_GallopBlockJacobi());

@@ -2,43 +2,26 @@
 /*
   KSPGALLOPCG: PETSc's KSPCG, whose vector operations are fused on the GPU
 
-  It is KSPCG with another KSPSolve(), as a Gallop matrix is an AIJ matrix with another product: options, set-up and what is not fused are the parent's. The order of tests is that of
-  PETSc's KSPSolve_CG().
+  It is KSPCG with another KSPSolve(): options, set-up and what is not fused are the parent's. The order of tests is that of PETSc's KSPSolve_CG().
 */
 
 #include <gallop/matgallopimpl.h>
-#include <petsc/private/kspimpl.h>
 #include "gallopcg.h"
+#include "gallopksp.h"
 
 static PetscLogEvent CGFused = -1;
 
-#define GALLOP_CG "GallopCG"
-/* What belongs to one solver, beside the parent's KSP_CG */
 typedef struct {
-  struct _KSPOps parent;
+  GallopKSP base;
   PetscErrorCode (*settype)(KSP, KSPCGType);
   PetscErrorCode (*setradius)(KSP, PetscReal);
   PetscErrorCode (*settarget)(KSP, PetscReal);
   PetscErrorCode (*getobjective)(KSP, PetscReal *);
   PetscErrorCode (*setsinglereduction)(KSP, PetscBool);
-  KSPCGType      type;
-  PetscReal      radius, target, objective;
-  PetscBool      fused; /* the last solve */
-  const char    *why;   /* it was not */
-  GallopCGWork   work;
-  GallopDiagonal diagonal;
+  KSPCGType    type;
+  PetscReal    radius, target, objective;
+  GallopCGWork work;
 } GallopCG;
-
-static PetscErrorCode GetData(KSP ksp, GallopCG **cg)
-{
-  PetscContainer container;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectQuery((PetscObject)ksp, GALLOP_CG, (PetscObject *)&container));
-  PetscCheck(container, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "Not a solver of type %s", KSPGALLOPCG);
-  PetscCall(PetscContainerGetPointer(container, cg));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
 
 #if PetscDefined(HAVE_CUDA)
 /* ---- whether a solve can be fused ---- */
@@ -93,17 +76,6 @@ static PetscErrorCode ToWrite(Vec v, PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ToRead(Vec v, const PetscScalar **array)
-{
-  const PetscScalar *a;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayReadAndMemType(v, &a, NULL));
-  *array = a;
-  PetscCall(VecRestoreArrayReadAndMemType(v, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
   /* What belongs to one kernel or several: time and flops of the GPU */
   #define GallopCGLog(s, ...) \
     do { \
@@ -142,10 +114,10 @@ static PetscErrorCode Begin(Solve *s, GallopCGRecord *record)
   PetscCall(VecGetLocalSize(s->r, &s->arrays.n));
   PetscCall(ToWrite(s->x, &s->arrays.x));
   PetscCall(ToWrite(s->r, &s->arrays.r));
-  if (s->method.pc == GALLOP_PC_DIAGONAL) PetscCall(ToRead(s->cg->diagonal.d, &s->arrays.d));
+  if (s->method.pc == GALLOP_PC_DIAGONAL) PetscCall(VecGallopToDevice(s->cg->base.diagonal.d, &s->arrays.d));
   if (s->method.pc == GALLOP_PC_OTHER) {
     PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
-    PetscCall(ToRead(s->z, &s->arrays.z));
+    PetscCall(VecGallopToDevice(s->z, &s->arrays.z));
   }
   work->number++;
   GallopCGLog(s, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_TRUE, PETSC_FALSE)));
@@ -160,7 +132,7 @@ static PetscErrorCode Product(Solve *s, PetscInt i)
   PetscCall(ToWrite(s->p, &s->arrays.p));
   GallopCGLog(s, PetscCall(GallopCGDirection(&s->cg->work, &s->arrays, &s->method, (PetscBool)!i)));
   PetscCall(KSP_MatMult(s->ksp, s->A, s->p, s->w));
-  PetscCall(ToRead(s->w, &s->arrays.w));
+  PetscCall(VecGallopToDevice(s->w, &s->arrays.w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -178,7 +150,7 @@ static PetscErrorCode Update(Solve *s, PetscInt i)
   GallopCGLog(s, PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, tests)));
   if (s->method.pc != GALLOP_PC_OTHER) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
-  PetscCall(ToRead(s->z, &s->arrays.z));
+  PetscCall(VecGallopToDevice(s->z, &s->arrays.z));
   GallopCGLog(s, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_FALSE, tests)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -371,17 +343,17 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
+  PetscCall(KSPGallopGet(ksp, &cg));
 #if PetscDefined(HAVE_CUDA)
   PetscMPIInt size;
 
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  PetscCall(CanFuse(ksp, cg, &cg->why));
-  if (!cg->why) PetscCall(GallopCGWorkCreate(&cg->work, &done));
-  if (!cg->why && !done) cg->why = "the GPU has no room";
+  PetscCall(CanFuse(ksp, cg, &cg->base.why));
+  if (!cg->base.why) PetscCall(GallopCGWorkCreate(&cg->work, &done));
+  if (!cg->base.why && !done) cg->base.why = "the GPU has no room";
   if (size > 1) { /* vectors may be bound to the host, and room be short, on some of the processes */
     PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &done, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
-    if (!cg->why && !done) cg->why = "another process cannot";
+    if (!cg->base.why && !done) cg->base.why = "another process cannot";
   }
   if (done) {
     Solve s = {
@@ -392,9 +364,9 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
     PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));
     PetscCall(PCGallopGetKind(ksp->pc, &s.method.pc));
     if (s.method.pc == GALLOP_PC_DIAGONAL) {
-      PetscCall(GallopDiagonalCreate(&cg->diagonal, s.r));
-      cg->diagonal.valid = PETSC_FALSE;
-      PetscCall(GallopDiagonalUpdate(&cg->diagonal, ksp->pc, s.z));
+      PetscCall(GallopDiagonalCreate(&cg->base.diagonal, s.r));
+      cg->base.diagonal.valid = PETSC_FALSE;
+      PetscCall(GallopDiagonalUpdate(&cg->base.diagonal, ksp->pc, s.z));
     }
     PetscCall(Solve_Fused(&s));
     if (s.ahead > 1) { /* what kernels have written without PETSc's knowledge */
@@ -403,37 +375,13 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
     }
   }
 #else
-  cg->why = "PETSc was configured without CUDA";
+  cg->base.why = "PETSc was configured without CUDA";
 #endif
-  cg->fused = done;
+  cg->base.fused = done;
   if (!done) {
-    PetscCall(PetscInfo(ksp, "Vector operations are not fused: %s\n", cg->why));
-    PetscCall((*cg->parent.solve)(ksp));
+    PetscCall(PetscInfo(ksp, "Vector operations are not fused: %s\n", cg->base.why));
+    PetscCall((*cg->base.parent.solve)(ksp));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPDestroy_GallopCG(KSP ksp)
-{
-  GallopCG *cg;
-  PetscErrorCode (*destroy)(KSP);
-
-  PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
-  destroy = cg->parent.destroy;
-  PetscCall(PetscObjectCompose((PetscObject)ksp, GALLOP_CG, NULL)); /* destroys cg */
-  PetscCall((*destroy)(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPReset_GallopCG(KSP ksp)
-{
-  GallopCG *cg;
-
-  PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
-  PetscCall(VecDestroy(&cg->diagonal.d));
-  if (cg->parent.reset) PetscCall((*cg->parent.reset)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -443,11 +391,11 @@ static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
   PetscBool ascii;
 
   PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
-  PetscCall((*cg->parent.view)(ksp, viewer));
+  PetscCall(KSPGallopGet(ksp, &cg));
+  PetscCall((*cg->base.parent.view)(ksp, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (ascii && cg->fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are fused on the GPU\n"));
-  else if (ascii && cg->why) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are not fused: %s\n", cg->why));
+  if (ascii && cg->base.fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are fused on the GPU\n"));
+  else if (ascii && cg->base.why) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are not fused: %s\n", cg->base.why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -456,53 +404,36 @@ static PetscErrorCode KSPSetFromOptions_GallopCG(KSP ksp, PetscOptionItems Petsc
   GallopCG *cg;
 
   PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
-  PetscCall((*cg->parent.setfromoptions)(ksp, PetscOptionsObject));
+  PetscCall(KSPGallopGet(ksp, &cg));
+  PetscCall((*cg->base.parent.setfromoptions)(ksp, PetscOptionsObject));
   if (PetscDefined(USE_COMPLEX))
     PetscCall(PetscOptionsGetEnum(((PetscObject)ksp)->options, ((PetscObject)ksp)->prefix, "-ksp_cg_type", KSPCGTypes, (PetscEnum *)&cg->type, NULL)); /* which the parent does not tell */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPCGSetType_GallopCG(KSP ksp, KSPCGType type)
-{
-  GallopCG *cg;
-
-  PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
-  cg->type = type;
-  PetscCall((*cg->settype)(ksp, type));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPCGSetRadius_GallopCG(KSP ksp, PetscReal radius)
-{
-  GallopCG *cg;
-
-  PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
-  cg->radius = radius;
-  PetscCall((*cg->setradius)(ksp, radius));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPCGSetObjectiveTarget_GallopCG(KSP ksp, PetscReal target)
-{
-  GallopCG *cg;
-
-  PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
-  cg->target = target;
-  PetscCall((*cg->settarget)(ksp, target));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
+/* A function that the parent has composed, of whose value we have to know */
+#define SETTER(name, type, member, set) \
+  static PetscErrorCode name##_GallopCG(KSP ksp, type value) \
+  { \
+    GallopCG *cg; \
+\
+    PetscFunctionBegin; \
+    PetscCall(KSPGallopGet(ksp, &cg)); \
+    cg->member = value; \
+    PetscCall((*cg->set)(ksp, value)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }
+SETTER(KSPCGSetType, KSPCGType, type, settype)
+SETTER(KSPCGSetRadius, PetscReal, radius, setradius)
+SETTER(KSPCGSetObjectiveTarget, PetscReal, target, settarget)
 
 static PetscErrorCode KSPCGGetObjFcn_GallopCG(KSP ksp, PetscReal *objective)
 {
   GallopCG *cg;
 
   PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
-  if (cg->fused) *objective = cg->objective;
+  PetscCall(KSPGallopGet(ksp, &cg));
+  if (cg->base.fused) *objective = cg->objective;
   else PetscCall((*cg->getobjective)(ksp, objective));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -513,32 +444,28 @@ static PetscErrorCode KSPCGUseSingleReduction_GallopCG(KSP ksp, PetscBool flg)
   GallopCG *cg;
 
   PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cg));
+  PetscCall(KSPGallopGet(ksp, &cg));
   PetscCall((*cg->setsinglereduction)(ksp, flg));
   if (flg) {
-    cg->fused = PETSC_FALSE;
-    cg->why   = "KSPCGUseSingleReduction() was called";
+    cg->base.fused = PETSC_FALSE;
+    cg->base.why   = "KSPCGUseSingleReduction() was called";
   } else {
-    cg->why          = NULL;
-    cg->parent.solve = ksp->ops->solve;
-    ksp->ops->solve  = KSPSolve_GallopCG;
+    cg->base.why          = NULL;
+    cg->base.parent.solve = ksp->ops->solve;
+    ksp->ops->solve       = KSPSolve_GallopCG;
     PetscCall(PetscObjectComposeFunction((PetscObject)ksp, "KSPCGGetObjFcn_C", KSPCGGetObjFcn_GallopCG));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode DataDestroy(PetscCtxRt ctx)
-{
-  GallopCG *cg = *(GallopCG **)ctx;
-
-  PetscFunctionBegin;
-  PetscCall(VecDestroy(&cg->diagonal.d));
 #if PetscDefined(HAVE_CUDA)
-  PetscCall(GallopCGWorkDestroy(&cg->work));
-#endif
-  PetscCall(PetscFree(cg));
+static PetscErrorCode Clear(GallopKSP *base)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopCGWorkDestroy(&((GallopCG *)base)->work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#endif
 
 /* Replaces a function that the parent has composed, and keeps it */
 #define REPLACE(name, own, kept) \
@@ -559,7 +486,7 @@ static PetscErrorCode DataDestroy(PetscCtxRt ctx)
 
   Notes:
   Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPCG`. An iteration has three kernels beside the product and the preconditioner: p; p.w; x and r
-  with z.r and the norm. Scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host
+  with z.r and the norm. On one process scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host
   starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the iterates as they are. On several processes there are two
   reductions in an iteration, by way of the host.
 
@@ -582,12 +509,12 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
   PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "PETSc has no solver of type %s", KSPCG);
   PetscCall((*create)(ksp));
   PetscCall(PetscNew(&cg));
-  cg->type   = PetscDefined(USE_COMPLEX) ? KSP_CG_HERMITIAN : KSP_CG_SYMMETRIC;
-  cg->parent = *ksp->ops;
-  PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_CG, cg, DataDestroy));
+  cg->type = PetscDefined(USE_COMPLEX) ? KSP_CG_HERMITIAN : KSP_CG_SYMMETRIC;
+#if PetscDefined(HAVE_CUDA)
+  cg->base.clear = Clear;
+#endif
+  PetscCall(KSPGallopCompose(ksp, &cg->base));
   ksp->ops->solve          = KSPSolve_GallopCG;
-  ksp->ops->destroy        = KSPDestroy_GallopCG;
-  ksp->ops->reset          = KSPReset_GallopCG;
   ksp->ops->view           = KSPView_GallopCG;
   ksp->ops->setfromoptions = KSPSetFromOptions_GallopCG;
   REPLACE("KSPCGSetType_C", KSPCGSetType_GallopCG, cg->settype);

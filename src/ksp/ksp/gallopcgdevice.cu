@@ -296,9 +296,16 @@ static Step StepOf(const GallopCGWork *work, const GallopCGMethod *method, Petsc
           method->factor};
 }
 
-static GallopGrid Grid(const GallopCGWork *work, PetscInt n, cudaStream_t stream)
+template <typename... Params, typename... Args>
+static PetscErrorCode Start(void (*kernel)(Step, PetscCount, Params...), const GallopCGWork *work, const Step &step, PetscInt n, PetscLogDouble flops, Args... args)
 {
-  return {PetscMin(GallopBlocksFor(n, Threads), (unsigned int)work->blocks), Threads, 1, 0, stream, (bool)work->overlaps};
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(GallopLaunch(kernel, {PetscMin(GallopBlocksFor(n, Threads), (unsigned int)work->blocks), Threads, 1, 0, stream, (bool)work->overlaps}, step, (PetscCount)n, args...));
+  PetscCall(PetscLogGpuFlops(flops * n));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Of kernels that have the preconditioner as their parameter, that of the method */
@@ -307,48 +314,36 @@ static GallopGrid Grid(const GallopCGWork *work, PetscInt n, cudaStream_t stream
 /* GallopCGSums - z.r and the norm; begins: of the first residual, which the host looks at */
 PetscErrorCode GallopCGSums(GallopCGWork *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscBool begins, PetscBool tests)
 {
-  cudaStream_t stream;
-
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopLaunch(CHOOSE(SumsKernel, method->pc), Grid(work, v->n, stream), StepOf(work, method, begins, tests), (PetscCount)v->n, v->d, v->z, v->r));
-  PetscCall(PetscLogGpuFlops(4.0 * v->n));
+  PetscCall(Start(CHOOSE(SumsKernel, method->pc), work, StepOf(work, method, begins, tests), v->n, 4, v->d, v->z, v->r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* GallopCGDirection - p = z + b p, or z in the first iteration */
 PetscErrorCode GallopCGDirection(GallopCGWork *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscBool first)
 {
-  cudaStream_t stream;
-
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopLaunch(CHOOSE(DirectionKernel, method->pc), Grid(work, v->n, stream), StepOf(work, method, first, PETSC_FALSE), (PetscCount)v->n, v->d, v->z, v->r, v->p));
-  PetscCall(PetscLogGpuFlops(2.0 * v->n));
+  PetscCall(Start(CHOOSE(DirectionKernel, method->pc), work, StepOf(work, method, first, PETSC_FALSE), v->n, 2, v->d, v->z, v->r, v->p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* GallopCGDot - p.w, and the length of the step */
 PetscErrorCode GallopCGDot(GallopCGWork *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscBool first)
 {
-  cudaStream_t stream;
-
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopLaunch(DotKernel, Grid(work, v->n, stream), StepOf(work, method, first, PETSC_FALSE), (PetscCount)v->n, v->p, v->w));
-  PetscCall(PetscLogGpuFlops(2.0 * v->n));
+  PetscCall(Start(DotKernel, work, StepOf(work, method, first, PETSC_FALSE), v->n, 2, v->p, v->w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* GallopCGUpdate - x += a p and r -= a w, and what GallopCGSums() sums where z needs no PCApply() */
 PetscErrorCode GallopCGUpdate(GallopCGWork *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscBool tests)
 {
-  cudaStream_t stream;
-
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopLaunch(CHOOSE(UpdateKernel, method->pc), Grid(work, v->n, stream), StepOf(work, method, PETSC_FALSE, tests), (PetscCount)v->n, v->d, v->p, v->w, v->x, v->r));
-  PetscCall(PetscLogGpuFlops((method->pc == GALLOP_PC_OTHER ? 4.0 : method->pc == GALLOP_PC_NONE ? 8.0 : 9.0) * v->n));
+  PetscCall(Start(CHOOSE(UpdateKernel, method->pc), work, StepOf(work, method, PETSC_FALSE, tests), v->n,
+                  method->pc == GALLOP_PC_OTHER  ? 4
+                  : method->pc == GALLOP_PC_NONE ? 8
+                                                 : 9,
+                  v->d, v->p, v->w, v->x, v->r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -7,8 +7,7 @@
 */
 
 #include <gallop/matgallopimpl.h>
-#include <petsc/private/kspimpl.h>
-#include "gallopjacobi.h"
+#include "gallopksp.h"
 
 static PetscErrorCode (*parentcreate)(KSP) = NULL;
 static PetscLogEvent ChebyshevFused        = -1;
@@ -27,33 +26,18 @@ typedef struct {
   KSPChebyshevKind chebykind;
 } ParentData;
 
-#define GALLOP_CHEBYSHEV "GallopChebyshev"
-/* What belongs to one solver, beside the parent's data */
 typedef struct {
-  struct _KSPOps parent;
-  PetscBool      device; /* the vectors of all processes are on the GPU, when it was set up */
-  PetscBool      fused;  /* the last solve */
-  const char    *why;    /* it was not */
-  GallopDiagonal diagonal;
+  GallopKSP   base;
+  const char *never; /* why no solve can be fused until the next set-up; NULL if some can */
 } GallopChebyshev;
 
-static PetscErrorCode GetData(KSP ksp, GallopChebyshev **cheb)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectContainerQuery((PetscObject)ksp, GALLOP_CHEBYSHEV, cheb));
-  PetscCheck(*cheb, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "Not a solver of type %s", KSPGALLOPCHEBYSHEV);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether the parent's data looks as we think: what PETSc tells of it is there */
-static PetscErrorCode LayoutIsKnown(KSP ksp, PetscBool *known)
+/* Whether the parent's data looks as we think, by what PETSc tells of it */
+static PetscErrorCode LayoutIsKnown(KSP ksp, KSPChebyshevKind kind, PetscBool *known)
 {
   const ParentData *data = (const ParentData *)ksp->data;
-  KSPChebyshevKind  kind;
   KSP               est;
 
   PetscFunctionBegin;
-  PetscCall(KSPChebyshevGetKind(ksp, &kind));
   PetscCall(KSPChebyshevEstEigGetKSP(ksp, &est));
   *known = (PetscBool)(data->chebykind == kind && data->kspest == est);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -77,43 +61,50 @@ static void GetEigenvalues(const KSP ksp, PetscReal *emax, PetscReal *emin)
 
 /* ---- a fused solve ---- */
 
-static PetscErrorCode CanFuse(KSP ksp, const GallopChebyshev *cheb, Mat A, const char **why)
+/* What a set-up decides. All processes agree on where vectors are, since some may have bound theirs to the host. */
+static PetscErrorCode LookAtSetUp(KSP ksp, const char **never)
 {
-  MatNullSpace     space;
   KSPChebyshevKind kind;
-  GallopPCKind     pc;
-  PetscBool        named, ours, known = PETSC_FALSE, x, b;
+  PetscBool        device = PETSC_FALSE, known = PETSC_FALSE;
+  PetscMPIInt      size;
 
   PetscFunctionBegin;
-  *why = NULL;
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPGALLOPCHEBYSHEV, &named));
-  PetscCall(PCGallopGetKind(ksp->pc, &pc));
-  PetscCall(VecGallopIsCUDA(ksp->vec_sol, &x));
-  PetscCall(VecGallopIsCUDA(ksp->vec_rhs, &b));
-  PetscCall(MatGallopIsFormat(A, &ours));
-  PetscCall(MatGetNullSpace(A, &space));
+  *never = NULL;
+  if (!PetscDefined(HAVE_CUDA)) {
+    *never = "PETSc was configured without CUDA";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGallopIsCUDA(ksp->work[0], &device));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &device, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
   PetscCall(KSPChebyshevGetKind(ksp, &kind));
-  PetscCall(LayoutIsKnown(ksp, &known));
-  if (!named && !ours) *why = "the matrix is none of ours";
-  else if (pc == GALLOP_PC_OTHER || (pc == GALLOP_PC_DIAGONAL && cheb->device && !cheb->diagonal.d)) *why = "the preconditioner is not Jacobi's";
-  else if (!cheb->device || !x || !b) *why = "vectors are on the host";
-  else if (ksp->normtype != KSP_NORM_NONE) *why = "norms are wanted";
-  else if (kind != KSP_CHEBYSHEV_FIRST) *why = "the polynomial is not of the first kind";
-  else if (space) *why = "the matrix has a null space";
-  else if (ksp->transpose_solve) *why = "the system is the transposed one";
-  else if (ksp->err_hist) *why = "a history of errors is wanted";
-  else if (!known) *why = "this PETSc is not known";
+  PetscCall(LayoutIsKnown(ksp, kind, &known));
+  if (!device) *never = "vectors are on the host";
+  else if (kind != KSP_CHEBYSHEV_FIRST) *never = "the polynomial is not of the first kind";
+  else if (!known) *never = "this PETSc is not known";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What is on the host goes to the GPU */
-static PetscErrorCode ToDevice(Vec v)
+static PetscErrorCode CanFuse(KSP ksp, const GallopChebyshev *cheb, Mat A, GallopPCKind pc, const char **why)
 {
-  const PetscScalar *array;
+  MatNullSpace space;
+  PetscBool    takes, x, b;
 
   PetscFunctionBegin;
-  PetscCall(VecGetArrayReadAndMemType(v, &array, NULL));
-  PetscCall(VecRestoreArrayReadAndMemType(v, &array));
+  *why = cheb->never;
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopIsFormat(A, &takes));
+  if (!takes) PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPGALLOPCHEBYSHEV, &takes));
+  PetscCall(VecGallopIsCUDA(ksp->vec_sol, &x));
+  PetscCall(VecGallopIsCUDA(ksp->vec_rhs, &b));
+  PetscCall(MatGetNullSpace(A, &space));
+  if (!takes) *why = "the matrix is none of ours";
+  else if (pc == GALLOP_PC_OTHER || (pc == GALLOP_PC_DIAGONAL && !cheb->base.diagonal.d)) *why = "the preconditioner is not Jacobi's";
+  else if (!x || !b) *why = "vectors are on the host";
+  else if (ksp->normtype != KSP_NORM_NONE) *why = "norms are wanted";
+  else if (space) *why = "the matrix has a null space";
+  else if (ksp->transpose_solve) *why = "the system is the transposed one";
+  else if (ksp->err_hist) *why = "a history of errors is wanted";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,9 +113,10 @@ static PetscErrorCode ToDevice(Vec v)
 */
 static PetscErrorCode Solve_Fused(KSP ksp, Mat A, Vec d)
 {
-  Vec         before = ksp->vec_sol, now = ksp->work[0], work = ksp->work[1], swap;
-  PetscReal   emax, emin, scale, mu, c[2];
-  GallopTerms terms = {.d = d};
+  Vec                before = ksp->vec_sol, now = ksp->work[0], work = ksp->work[1], swap;
+  PetscReal          emax, emin, scale, mu, c[2];
+  GallopTerms        terms = {.d = d};
+  const PetscScalar *array;
 
   PetscFunctionBegin;
   ksp->its    = 0;
@@ -138,8 +130,8 @@ static PetscErrorCode Solve_Fused(KSP ksp, Mat A, Vec d)
   mu    = 1 / (1 - scale * emin);
   c[0]  = 1;
   c[1]  = mu;
-  PetscCall(ToDevice(ksp->vec_rhs));
-  PetscCall(ToDevice(before));
+  PetscCall(VecGallopToDevice(ksp->vec_rhs, &array));
+  PetscCall(VecGallopToDevice(before, &array));
 
   terms.beta = scale;
   if (ksp->guess_zero) PetscCall(MatGallopMultTerms(NULL, &terms, NULL, ksp->vec_rhs, NULL, now));
@@ -175,77 +167,37 @@ static PetscErrorCode KSPSolve_GallopChebyshev(KSP ksp)
   Mat              A;
 
   PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cheb));
+  PetscCall(KSPGallopGet(ksp, &cheb));
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  if (PetscDefined(HAVE_CUDA)) PetscCall(CanFuse(ksp, cheb, A, &cheb->why));
-  else cheb->why = "PETSc was configured without CUDA";
-  cheb->fused = PetscNot(cheb->why);
-  if (cheb->fused) {
-    PetscCall(PCGallopGetKind(ksp->pc, &kind));
-    if (kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalUpdate(&cheb->diagonal, ksp->pc, ksp->work[0]));
+  PetscCall(PCGallopGetKind(ksp->pc, &kind));
+  PetscCall(CanFuse(ksp, cheb, A, kind, &cheb->base.why));
+  cheb->base.fused = PetscNot(cheb->base.why);
+  if (cheb->base.fused) {
+    if (kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalUpdate(&cheb->base.diagonal, ksp->pc, ksp->work[0]));
     PetscCall(PetscLogEventBegin(ChebyshevFused, ksp, 0, 0, 0));
-    PetscCall(Solve_Fused(ksp, A, kind == GALLOP_PC_DIAGONAL ? cheb->diagonal.d : NULL));
+    PetscCall(Solve_Fused(ksp, A, kind == GALLOP_PC_DIAGONAL ? cheb->base.diagonal.d : NULL));
     PetscCall(PetscLogEventEnd(ChebyshevFused, ksp, 0, 0, 0));
-  } else PetscCall((*cheb->parent.solve)(ksp));
+  } else PetscCall((*cheb->base.parent.solve)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* ---- the solver ---- */
 
-/* The parent's chooses KSPSolve(). All processes agree on where vectors are, since some may have bound theirs to the host. */
+/* The parent's chooses KSPSolve() */
 static PetscErrorCode KSPSetUp_GallopChebyshev(KSP ksp)
 {
   GallopChebyshev *cheb;
   GallopPCKind     kind;
-  PetscMPIInt      size;
 
   PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cheb));
-  PetscCall((*cheb->parent.setup)(ksp));
-  cheb->parent.solve   = ksp->ops->solve;
-  ksp->ops->solve      = KSPSolve_GallopChebyshev;
-  cheb->diagonal.valid = PETSC_FALSE;
-  cheb->device         = PETSC_FALSE;
-  if (!PetscDefined(HAVE_CUDA) || !ksp->work) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(VecGallopIsCUDA(ksp->work[0], &cheb->device));
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &cheb->device, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
+  PetscCall(KSPGallopGet(ksp, &cheb));
+  PetscCall((*cheb->base.parent.setup)(ksp));
+  cheb->base.parent.solve   = ksp->ops->solve;
+  ksp->ops->solve           = KSPSolve_GallopChebyshev;
+  cheb->base.diagonal.valid = PETSC_FALSE;
+  PetscCall(LookAtSetUp(ksp, &cheb->never));
   PetscCall(PCGallopGetKind(ksp->pc, &kind));
-  if (cheb->device && kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalCreate(&cheb->diagonal, ksp->work[0]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPDestroy_GallopChebyshev(KSP ksp)
-{
-  GallopChebyshev *cheb;
-  PetscErrorCode (*destroy)(KSP);
-
-  PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cheb));
-  destroy = cheb->parent.destroy;
-  PetscCall(PetscObjectCompose((PetscObject)ksp, GALLOP_CHEBYSHEV, NULL)); /* frees cheb */
-  PetscCall((*destroy)(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPReset_GallopChebyshev(KSP ksp)
-{
-  GallopChebyshev *cheb;
-
-  PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cheb));
-  PetscCall(VecDestroy(&cheb->diagonal.d));
-  if (cheb->parent.reset) PetscCall((*cheb->parent.reset)(ksp));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode DataDestroy(PetscCtxRt ctx)
-{
-  GallopChebyshev *cheb = *(GallopChebyshev **)ctx;
-
-  PetscFunctionBegin;
-  PetscCall(VecDestroy(&cheb->diagonal.d));
-  PetscCall(PetscFree(cheb));
+  if (!cheb->never && kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalCreate(&cheb->base.diagonal, ksp->work[0]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -255,12 +207,12 @@ static PetscErrorCode KSPView_GallopChebyshev(KSP ksp, PetscViewer viewer)
   PetscBool        ascii, named;
 
   PetscFunctionBegin;
-  PetscCall(GetData(ksp, &cheb));
-  PetscCall((*cheb->parent.view)(ksp, viewer));
+  PetscCall(KSPGallopGet(ksp, &cheb));
+  PetscCall((*cheb->base.parent.view)(ksp, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, KSPGALLOPCHEBYSHEV, &named));
-  if (ascii && cheb->fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  steps are fused with the product on the GPU\n"));
-  else if (ascii && named && cheb->why) PetscCall(PetscViewerASCIIPrintf(viewer, "  steps are not fused: %s\n", cheb->why));
+  if (ascii && cheb->base.fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  steps are fused with the product on the GPU\n"));
+  else if (ascii && named && cheb->base.why) PetscCall(PetscViewerASCIIPrintf(viewer, "  steps are not fused: %s\n", cheb->base.why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -292,12 +244,9 @@ static PetscErrorCode KSPCreate_GallopChebyshev(KSP ksp)
   PetscFunctionBegin;
   PetscCall((*parentcreate)(ksp));
   PetscCall(PetscNew(&cheb));
-  cheb->parent = *ksp->ops;
-  PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_CHEBYSHEV, cheb, DataDestroy));
-  ksp->ops->setup   = KSPSetUp_GallopChebyshev;
-  ksp->ops->reset   = KSPReset_GallopChebyshev;
-  ksp->ops->destroy = KSPDestroy_GallopChebyshev;
-  ksp->ops->view    = KSPView_GallopChebyshev;
+  PetscCall(KSPGallopCompose(ksp, &cheb->base));
+  ksp->ops->setup = KSPSetUp_GallopChebyshev;
+  ksp->ops->view  = KSPView_GallopChebyshev;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

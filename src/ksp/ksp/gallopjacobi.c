@@ -16,15 +16,6 @@ PetscErrorCode PCGallopGetKind(PC pc, GallopPCKind *kind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether kernels can have the array of a vector, on this process: other vectors with memory of two kinds may have it on the host */
-PetscErrorCode VecGallopIsCUDA(Vec v, PetscBool *is)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)v, is, VECSEQCUDA, VECMPICUDA, ""));
-  if (!GallopVecOnDevice(v)) *is = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* GallopDiagonalCreate - Room for it. Collective, as vectors take tags from their communicator: for all processes to call where one does. */
 PetscErrorCode GallopDiagonalCreate(GallopDiagonal *diagonal, Vec like)
 {

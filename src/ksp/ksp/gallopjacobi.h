@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Preconditioners that fused solvers compute themselves, and what these ask of vectors */
+/* Preconditioners that fused solvers compute themselves */
 #pragma once
 
 #include <petscksp.h>
@@ -7,8 +7,7 @@
 typedef enum {
   GALLOP_PC_DIAGONAL, /* z = d r */
   GALLOP_PC_NONE,     /* z = r */
-  GALLOP_PC_OTHER,    /* z from PCApply() */
-  GALLOP_PC_KINDS
+  GALLOP_PC_OTHER     /* z from PCApply() */
 } GallopPCKind;
 
 /* The diagonal that a Jacobi preconditioner multiplies by, and what it was computed for. Zeroed, there is none. */
@@ -24,4 +23,3 @@ typedef struct {
 PETSC_INTERN PetscErrorCode PCGallopGetKind(PC, GallopPCKind *);
 PETSC_INTERN PetscErrorCode GallopDiagonalCreate(GallopDiagonal *, Vec);
 PETSC_INTERN PetscErrorCode GallopDiagonalUpdate(GallopDiagonal *, PC, Vec);
-PETSC_INTERN PetscErrorCode VecGallopIsCUDA(Vec, PetscBool *);

@@ -336,6 +336,32 @@ static PetscErrorCode Choose(Mat A, Mat_Gallop *g, ParentProduct product, Gallop
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A product by what Choose() chose; x and z belong to the log */
+static PetscErrorCode Compute(Mat A, Mat_Gallop *g, ParentProduct product, GallopStructureKind kind, GallopPlace place, void *data, const GallopProduct *p, Vec x, Vec z)
+{
+  const GallopFormatWork *work       = GallopWork(g->type->format, place);
+  const PetscBool         transposed = IsTransposed(product), conjugate = (PetscBool)(product == PARENT_MULTHERMITIANTRANSPOSE || product == PARENT_MULTHERMITIANTRANSPOSEADD);
+  PetscLogDouble          flops;
+
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventBegin(g->type->event_mult, A, x, z, 0));
+  if (place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
+  if (transposed && kind == GALLOP_FORMAT) PetscCall((*work->applytranspose)(data, p, conjugate));
+  else PetscCall((*work->apply)(data, p));
+  flops = Flops(A, &g->structure[kind].instance[place].key, (PetscBool) !(p->y || transposed));
+  if (p->epilogue) flops += 6.0 * A->rmap->n;
+  if (place == GALLOP_DEVICE) {
+    PetscCall(PetscLogGpuTimeEnd());
+    PetscCall(PetscLogGpuFlops(flops));
+    g->stats.products_device++;
+  } else {
+    PetscCall(PetscLogFlops(flops));
+    g->stats.products_host++;
+  }
+  PetscCall(PetscLogEventEnd(g->type->event_mult, A, x, z, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* z = op(A) x, z = op(A) x + y, or z = y - A x: the format, that of the transpose, or the parent */
 static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z)
 {
@@ -359,25 +385,9 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   PetscCall(ArraysGet(A, x, y, z, &arrays));
   PetscCall(Choose(A, g, product, arrays.place, state, &kind, &is, &data));
   if (data) {
-    const GallopFormatWork *work      = GallopWork(g->type->format, arrays.place);
-    const GallopProduct     p         = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z, NULL};
-    const PetscBool         conjugate = (PetscBool)(product == PARENT_MULTHERMITIANTRANSPOSE || product == PARENT_MULTHERMITIANTRANSPOSEADD);
-    PetscLogDouble          flops;
+    const GallopProduct p = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z, NULL};
 
-    PetscCall(PetscLogEventBegin(g->type->event_mult, A, x, z, 0));
-    if (arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuTimeBegin());
-    if (transposed && kind == GALLOP_FORMAT) PetscCall((*work->applytranspose)(data, &p, conjugate));
-    else PetscCall((*work->apply)(data, &p));
-    flops = Flops(A, &g->structure[kind].instance[arrays.place].key, (PetscBool) !(y || transposed));
-    if (arrays.place == GALLOP_DEVICE) {
-      PetscCall(PetscLogGpuTimeEnd());
-      PetscCall(PetscLogGpuFlops(flops));
-      g->stats.products_device++;
-    } else {
-      PetscCall(PetscLogFlops(flops));
-      g->stats.products_host++;
-    }
-    PetscCall(PetscLogEventEnd(g->type->event_mult, A, x, z, 0));
+    PetscCall(Compute(A, g, product, kind, arrays.place, data, &p, x, z));
   } else if (is) PetscCall(NoEntries(transposed ? A->cmap->n : A->rmap->n, g, &arrays));
   PetscCall(ArraysRestore(x, y, z, &arrays));
   if (!is) PetscCall(ParentMult(A, g, product, x, y, z));
@@ -405,7 +415,6 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
 {
   GallopEpilogue      epilogue = {NULL, NULL, &terms->gamma, &terms->delta};
   GallopStructureKind kind;
-  GallopType          type;
   Mat_Gallop         *g;
   Arrays              arrays;
   void               *data = NULL;
@@ -419,26 +428,19 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
     PetscCall(MatMult(A, x, w));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  type = g->type;
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY");
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(ArraysGet(A, x, y, z, &arrays));
   if (arrays.place == GALLOP_DEVICE) PetscCall(Choose(A, g, PARENT_MULT, arrays.place, state, &kind, &is, &data));
-  if (data && (*type->format->storesrows)(data)) {
+  if (data && (*g->type->format->storesrows)(data)) {
     GallopProduct p = {&terms->alpha, &terms->beta, arrays.x, arrays.y, arrays.z, &epilogue};
 
     if (terms->d) PetscCall(VecGetArrayReadAndMemType(terms->d, &epilogue.d, NULL));
     if (terms->u == z) epilogue.u = arrays.z;
     else if (terms->u) PetscCall(VecGetArrayReadAndMemType(terms->u, &epilogue.u, NULL));
     PetscCall(PetscLogEventBegin(MAT_Mult, A, x, z, 0));
-    PetscCall(PetscLogEventBegin(type->event_mult, A, x, z, 0));
-    PetscCall(PetscLogGpuTimeBegin());
-    PetscCall((*type->format->device->apply)(data, &p));
-    PetscCall(PetscLogGpuTimeEnd());
-    PetscCall(PetscLogGpuFlops(Flops(A, &g->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].key, PETSC_FALSE) + 6.0 * A->rmap->n));
-    PetscCall(PetscLogEventEnd(type->event_mult, A, x, z, 0));
+    PetscCall(Compute(A, g, PARENT_MULT, kind, arrays.place, data, &p, x, z));
     PetscCall(PetscLogEventEnd(MAT_Mult, A, x, z, 0));
-    g->stats.products_device++;
     if (terms->u && terms->u != z) PetscCall(VecRestoreArrayReadAndMemType(terms->u, &epilogue.u));
     if (terms->d) PetscCall(VecRestoreArrayReadAndMemType(terms->d, &epilogue.d));
     *done = PETSC_TRUE;

@@ -35,10 +35,12 @@ static PetscErrorCode Add(const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs); k++) PetscCall(ToRead(vecs[k], &arrays[k]));
   if (terms->u == z) PetscCall(VecGetArrayAndMemType(z, &to, NULL));
   else PetscCall(VecGetArrayWriteAndMemType(z, &to, NULL));
+  PetscCall(PetscLogEventBegin(Gallop_TermsAdd, z, 0, 0, 0));
   PetscCall(PetscLogGpuTimeBegin());
   PetscCall(GallopTermsAdd_Device(n, arrays[0], arrays[1], arrays[2], terms->u == z ? to : arrays[3], arrays[4], factors, to));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(6.0 * n));
+  PetscCall(PetscLogEventEnd(Gallop_TermsAdd, z, 0, 0, 0));
   if (terms->u == z) PetscCall(VecRestoreArrayAndMemType(z, &to));
   else PetscCall(VecRestoreArrayWriteAndMemType(z, &to));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs); k++) PetscCall(Restore(vecs[k], &arrays[k]));
