@@ -45,6 +45,22 @@ static inline const char *TestOption(const char prefix[], const char what[])
 /* PetscCheck() on one process, whose message begins with what is tested: TestCheck(condition, format, what, ...) */
 #define TestCheck(cond, ...) PetscCheck(cond, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: " __VA_ARGS__)
 
+/* ---- options ---- */
+
+/* Options of a case, which are no other's: names and values of PetscOptionsInsertString() */
+static inline PetscErrorCode TestClearOptions(const char options[])
+{
+  int    n;
+  char **words;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrToArray(options, ' ', &n, &words)); /* a name, a value, ... */
+  for (int k = 0; k < n; k++)
+    if (words[k][0] == '-') PetscCall(PetscOptionsClearValue(NULL, words[k]));
+  PetscCall(PetscStrToArrayDestroy(n, words));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* ---- numbers and matrices ---- */
 
 static inline PetscReal TestRandom(PetscInt seed, PetscInt i, PetscInt j)
@@ -96,6 +112,40 @@ static inline PetscErrorCode TestFill(Mat A, PetscInt seed, PetscInt valueseed)
   }
   PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Minus Laplace on grid by grid points, and something between least and least + range on the diagonal. Without that the constants are a null space. */
+static inline PetscErrorCode TestCreateLaplace(MatType type, PetscInt grid, PetscReal least, PetscReal range, PetscInt seed, Mat *A)
+{
+  PetscInt rstart, rend;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, grid * grid, grid * grid));
+  PetscCall(MatSetType(*A, type));
+  PetscCall(MatGetOwnershipRange(*A, &rstart, &rend));
+  for (PetscInt r = rstart; r < rend; r++) {
+    const PetscInt  i = r % grid, j = r / grid, near[] = {r - 1, r + 1, r - grid, r + grid};
+    const PetscBool in[]     = {(PetscBool)(i > 0), (PetscBool)(i < grid - 1), (PetscBool)(j > 0), (PetscBool)(j < grid - 1)};
+    PetscScalar     diagonal = least + range * TestRandom(seed, r, 0);
+
+    for (int k = 0; k < 4; k++)
+      if (in[k]) {
+        PetscCall(MatSetValue(*A, r, near[k], -1.0, INSERT_VALUES));
+        diagonal += 1.0;
+      }
+    PetscCall(MatSetValue(*A, r, r, diagonal, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  if (least == 0 && range == 0) {
+    MatNullSpace space;
+
+    PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
+    PetscCall(MatSetNullSpace(*A, space));
+    PetscCall(MatNullSpaceDestroy(&space));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -77,41 +77,29 @@ typedef struct {
   PetscReal          history[MOST];
   PetscInt           nhistory;
   Vec                x;
-  int                kernels;
+  PetscInt           kernels;
 } Result;
 
-/* Minus Laplace on a square: with kind, what else */
+/* Where it is to be indefinite, each third number on the diagonal is negative */
 static PetscErrorCode CreateMatrix(MatType type, Kind kind, PetscBool pc, Mat *A)
 {
+  const PetscBool singular = (PetscBool)(kind == MAT_SINGULAR);
+  Vec             diagonal;
+  PetscScalar    *d;
   PetscInt        rstart, rend;
-  const PetscBool indefinite = (PetscBool)(kind == MAT_INDEFINITE ? !pc : kind == MAT_INDEFINITE_PC ? pc : PETSC_FALSE);
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
-  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, GRID * GRID, GRID * GRID));
-  PetscCall(MatSetType(*A, type));
-  PetscCall(MatGetOwnershipRange(*A, &rstart, &rend));
-  for (PetscInt r = rstart; r < rend; r++) {
-    const PetscInt  i = r % GRID, j = r / GRID, near[] = {r - 1, r + 1, r - GRID, r + GRID};
-    const PetscBool in[]     = {(PetscBool)(i > 0), (PetscBool)(i < GRID - 1), (PetscBool)(j > 0), (PetscBool)(j < GRID - 1)};
-    PetscScalar     diagonal = kind == MAT_SINGULAR ? 0.0 : 1.0 + 3.0 * TestRandom(3, r, 0);
-
-    for (int k = 0; k < 4; k++)
-      if (in[k]) {
-        PetscCall(MatSetValue(*A, r, near[k], -1.0, INSERT_VALUES));
-        diagonal += 1.0;
-      }
-    if (indefinite && r % 3 == 0) diagonal = -diagonal;
-    PetscCall(MatSetValue(*A, r, r, diagonal, INSERT_VALUES));
-  }
-  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
-  if (kind == MAT_SINGULAR) {
-    MatNullSpace space;
-
-    PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &space));
-    PetscCall(MatSetNullSpace(*A, space));
-    PetscCall(MatNullSpaceDestroy(&space));
+  PetscCall(TestCreateLaplace(type, GRID, singular ? 0 : 1, singular ? 0 : 3, 3, A));
+  if (kind == (pc ? MAT_INDEFINITE_PC : MAT_INDEFINITE)) {
+    PetscCall(MatCreateVecs(*A, NULL, &diagonal));
+    PetscCall(MatGetDiagonal(*A, diagonal));
+    PetscCall(VecGetOwnershipRange(diagonal, &rstart, &rend));
+    PetscCall(VecGetArray(diagonal, &d));
+    for (PetscInt r = rstart; r < rend; r++)
+      if (r % 3 == 0) d[r - rstart] = -d[r - rstart];
+    PetscCall(VecRestoreArray(diagonal, &d));
+    PetscCall(MatDiagonalSet(*A, diagonal, INSERT_VALUES));
+    PetscCall(VecDestroy(&diagonal));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -141,30 +129,17 @@ static PetscErrorCode Converged(KSP ksp, PetscInt its, PetscReal rnorm, KSPConve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Kernels(int *kernels)
-{
-  PetscLogEvent      event;
-  PetscEventPerfInfo info;
-
-  PetscFunctionBegin;
-  PetscCall(PetscLogEventGetId("GallopCGFused", &event));
-  PetscCheck(event >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no event GallopCGFused");
-  PetscCall(PetscLogEventGetPerfInfo(0, event, &info));
-  *kernels = info.count;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Solve(const Case *c, KSPType type, Mat A, Mat P, Vec b, Vec solution, PetscInt solves, Result *result)
 {
   KSP              ksp;
   PC               pc;
   const PetscReal *history;
   PetscBool        cg;
-  int              before;
+  PetscInt         before;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(result, sizeof(*result)));
-  PetscCall(Kernels(&before));
+  PetscCall(TestEventCount("GallopCGFused", &before, NULL));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, P));
   PetscCall(KSPSetType(ksp, type));
@@ -196,7 +171,7 @@ static PetscErrorCode Solve(const Case *c, KSPType type, Mat A, Mat P, Vec b, Ve
   PetscCall(PetscStrcmp(c->options, "-ksp_cg_single_reduction", &cg));
   if (!cg) PetscCall(KSPCGGetObjFcn(ksp, &result->objective));
   PetscCall(KSPDestroy(&ksp));
-  PetscCall(Kernels(&result->kernels));
+  PetscCall(TestEventCount("GallopCGFused", &result->kernels, NULL));
   result->kernels -= before;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -253,10 +228,10 @@ static PetscErrorCode CheckBits(const Case *c, Mat A, const Result *once, const 
 
 static PetscErrorCode Run(const Case *c, MatType type, PetscBool device)
 {
-  Mat    A, P;
-  Vec    b, solution;
-  Result theirs, ours, again;
-  int    most;
+  Mat      A, P;
+  Vec      b, solution;
+  Result   theirs, ours, again;
+  PetscInt most;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsInsertString(NULL, c->options));
@@ -274,12 +249,12 @@ static PetscErrorCode Run(const Case *c, MatType type, PetscBool device)
   PetscCall(CheckBits(c, A, &ours, &again));
 
   /* the sums that a solve begins with, and four times at most in each iteration: more only where the host goes ahead */
-  most = 2 * (1 + 4 * ((int)ours.its + 3));
-  TestCheck(!theirs.kernels, "%d kernels of KSPGALLOPCG in KSPCG", c->name, theirs.kernels);
+  most = 2 * (1 + 4 * (ours.its + 3));
+  TestCheck(!theirs.kernels, "%" PetscInt_FMT " kernels of KSPGALLOPCG in KSPCG", c->name, theirs.kernels);
   if (device && c->fuses)
-    TestCheck(ours.kernels >= 2 * (1 + 2 * (int)(ours.reason == KSP_DIVERGED_ITS || ours.its == 0 ? ours.its : ours.its - 1)) && ours.kernels <= most, "%d kernels in 2 times %" PetscInt_FMT " iterations", c->name,
+    TestCheck(ours.kernels >= 2 * (1 + 2 * (ours.reason == KSP_DIVERGED_ITS || ours.its == 0 ? ours.its : ours.its - 1)) && ours.kernels <= most, "%" PetscInt_FMT " kernels in 2 times %" PetscInt_FMT " iterations", c->name,
               ours.kernels, ours.its);
-  else TestCheck(!ours.kernels, "%d kernels of KSPGALLOPCG where nothing can be fused", c->name, ours.kernels);
+  else TestCheck(!ours.kernels, "%" PetscInt_FMT " kernels of KSPGALLOPCG where nothing can be fused", c->name, ours.kernels);
   PetscCall(VecDestroy(&theirs.x));
   PetscCall(VecDestroy(&ours.x));
   PetscCall(VecDestroy(&again.x));
@@ -287,15 +262,7 @@ static PetscErrorCode Run(const Case *c, MatType type, PetscBool device)
   PetscCall(VecDestroy(&solution));
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&P));
-  {
-    int    n;
-    char **words;
-
-    PetscCall(PetscStrToArray(c->options, ' ', &n, &words));
-    for (int k = 0; k < n; k++)
-      if (words[k][0] == '-') PetscCall(PetscOptionsClearValue(NULL, words[k]));
-    PetscCall(PetscStrToArrayDestroy(n, words));
-  }
+  PetscCall(TestClearOptions(c->options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -223,20 +223,6 @@ static PetscErrorCode Solve(const Case *c, MatType type, Traffic *traffic, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Options of a case are no other's */
-static PetscErrorCode ClearOptions(const char options[])
-{
-  int    n;
-  char **words;
-
-  PetscFunctionBegin;
-  PetscCall(PetscStrToArray(options, ' ', &n, &words)); /* a name, a value, ... */
-  for (int k = 0; k < n; k++)
-    if (words[k][0] == '-') PetscCall(PetscOptionsClearValue(NULL, words[k]));
-  PetscCall(PetscStrToArrayDestroy(n, words));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 int main(int argc, char **argv)
 {
   PetscBool device, show = PETSC_FALSE;
@@ -260,7 +246,7 @@ int main(int argc, char **argv)
     if (its[0] == its[1])
       PetscCheck(ours.in <= parents.in && ours.out <= parents.out && ours.waits <= parents.waits, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g copies to the GPU, %g from it and %g waits, with the parent's type %g, %g and %g", c->name,
                  ours.in, ours.out, ours.waits, parents.in, parents.out, parents.waits);
-    PetscCall(ClearOptions(c->options));
+    PetscCall(TestClearOptions(c->options));
   }
   PetscCall(PetscFinalize());
   return 0;
