@@ -17,12 +17,12 @@ PETSC_INTERN PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr);
 PETSC_INTERN PetscErrorCode GallopDeviceMallocFails(PetscBool request, PetscBool *fails); /* whether -gallop_device_malloc_fail takes the room away; counts the requests */
 PETSC_INTERN PetscErrorCode GallopDeviceGetFree(size_t *bytes);                           /* what the driver says is free; 0 while -gallop_device_malloc_fail takes the room away */
 PETSC_INTERN PetscErrorCode GallopDeviceFits(size_t bytes, PetscBool *fits);              /* whether somebody else could have so much; a request, and cheap where there is twice as much */
-PETSC_INTERN PetscErrorCode GallopDeviceTry(size_t bytes, PetscBool *fits);
-PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);                     /* waits for all work on the GPU */
-PETSC_INTERN PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **ptr); /* for work on the current stream, in which it is to be freed; costs little, for what is freed is kept */
-PETSC_INTERN PetscErrorCode GallopWorkspaceFree(void *ptr);                  /* what was queued on the current stream may still use it */
-PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr);    /* memory of the host that the GPU copies from by itself; *ptr stays NULL when there is none to be had */
-PETSC_INTERN PetscErrorCode GallopPinnedFree(size_t bytes, void *ptr);       /* as many bytes as were asked for */
+PETSC_INTERN PetscErrorCode GallopDeviceTry(size_t bytes, PetscBool *fits);               /* the same without the driver's word: frees what is kept, and allocates */
+PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);                                  /* waits for all work on the GPU */
+PETSC_INTERN PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **ptr);              /* for work on the current stream, in which it is to be freed; costs little, for what is freed is kept */
+PETSC_INTERN PetscErrorCode GallopWorkspaceFree(void *ptr);                               /* what was queued on the current stream may still use it */
+PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr);                 /* memory of the host that the GPU copies from by itself; *ptr stays NULL when there is none to be had */
+PETSC_INTERN PetscErrorCode GallopPinnedFree(size_t bytes, void *ptr);                    /* as many bytes as were asked for */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceGetReply(void **memory); /* a few pinned bytes that the GPU writes to by itself, until the next reply; NULL where there are none */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);

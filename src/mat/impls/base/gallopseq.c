@@ -448,7 +448,9 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
   PetscCall(ArraysRestore(x, y, z, &arrays));
   if (*done) PetscFunctionReturn(PETSC_SUCCESS);
   if (data || is || arrays.place == GALLOP_HOST) PetscCall(MatMult(A, x, w));
-  else { /* counted already */ PetscCall(PetscLogEventBegin(MAT_Mult, A, x, w, 0));
+  else {
+    /* not MatMult(), which would count the product again */
+    PetscCall(PetscLogEventBegin(MAT_Mult, A, x, w, 0));
     PetscCall(ParentMult(A, g, PARENT_MULT, x, NULL, w));
     PetscCall(PetscLogEventEnd(MAT_Mult, A, x, w, 0));
     PetscCall(PetscObjectStateIncrease((PetscObject)w));
