@@ -257,7 +257,8 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
   }
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)x), &sizes[0]));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)z), &sizes[1]));
-  local = (PetscBool)((sizes[0] > 1 || sizes[1] > 1) && IsTransposed(product) && (g->deviceparent || FormatComputes(g->type->format, product) || g->transpose == GALLOP_TRANSPOSE_ALWAYS));
+  /* by what is the same on all processes: not whether this one's block has the CUSPARSE parent */
+  local = (PetscBool)((sizes[0] > 1 || sizes[1] > 1) && IsTransposed(product) && (PetscDefined(HAVE_CUDA) || FormatComputes(g->type->format, product) || g->transpose == GALLOP_TRANSPOSE_ALWAYS));
   if (local) PetscCall(HostParentMultOnLocal(A, g, product, x, y, z));
   else PetscCall(HostParentMult(A, g, product, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
