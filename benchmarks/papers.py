@@ -332,7 +332,7 @@ def csroverlap(lab):
     )
     if not lab.gpu:
         return
-    first = lab.bench("first", ["aijcusparse", "csroverlap"], ["-first", "-mat_csroverlap_build_in_assembly"])
+    first = lab.bench("first", ["aijcusparse", "csroverlap"], ["-first", "-mat_csroverlap_build_in_assembly", "-mat_csroverlap_pinned", "always"])
     rows, gain, added = [], {}, {}
     for name in first.order:
         case, partial, best = first.get(name, "csroverlap"), products.time(name, "csroverlap"), products.best(name)[0]

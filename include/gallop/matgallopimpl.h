@@ -36,7 +36,7 @@ struct _GallopType {
   const GallopFormat *format;
   char                root[32], aijroot[32], seq[32], mpi[32]; /* evchyb, aijevchyb, seqaijevchyb, mpiaijevchyb */
   PetscLogEvent       event_build, event_refresh, event_mult;
-  PetscBool           cited, warned, cusparse; /* cusparse: its factorizations are registered for the type */
+  PetscBool           cited, warned, cusparse, loaded; /* cusparse: its factorizations are registered for the type; loaded: its kernels are, by a build */
   GallopTotals        totals;
   GallopLived         lived[GALLOP_STRUCTURES][2][GALLOP_SIZES]; /* by structure and place */
   GallopType          next;

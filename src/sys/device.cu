@@ -99,8 +99,8 @@ PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors)
   A cudaMalloc() or cudaFree() of a few megabytes takes as long as ten products of a small matrix, so pieces are kept for the next builds. What stays as long as a
   matrix is rounded up to a power of two only while small. CUDA's own pools take 8 to 15 ms for the first piece of a process, more than all its builds.
 */
-static constexpr unsigned int      SmallestBin = 9, LargestKept = 22, LargestWorkspace = 26; /* powers of two */
-static constexpr size_t            Keeps = 32 << 20, WorkspaceKeeps = 96 << 20;
+static constexpr unsigned int      SmallestBin = 9, LargestKept = 24, LargestWorkspace = 26; /* powers of two */
+static constexpr size_t            Keeps = 64 << 20, WorkspaceKeeps = 96 << 20;
 static cub::CachingDeviceAllocator memories(2, SmallestBin, LargestKept, Keeps, true), workspaces(2, SmallestBin, LargestWorkspace, WorkspaceKeeps, true);
 
 static PetscBool registered = PETSC_FALSE;
@@ -255,8 +255,9 @@ PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What the host waits for in builds are a few numbers: they come by pinned memory, to which the GPU copies without the driver's detour. NULL where there is none. */
+/* What the host waits for in builds are a few numbers: they come by pinned memory, to which the GPU copies without the driver's detour. NULL where there is none. A process's first pinned memory takes 1 ms, so it has to ask for some numbers first. */
 static const size_t ReplyBytes = 4096;
+static const int    FewReplies = 64;
 static void        *reply;
 
 static PetscErrorCode ReplyDestroy(void)
@@ -283,12 +284,14 @@ PetscErrorCode GallopDeviceGetReply(void **memory)
 
 PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes)
 {
+  static int   replies = 0;
   cudaStream_t stream;
-  void        *pinned = NULL;
+  void        *pinned = reply;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (bytes <= ReplyBytes) PetscCall(GallopDeviceGetReply(&pinned));
+  if (bytes > ReplyBytes) pinned = NULL;
+  else if (!pinned && ++replies > FewReplies) PetscCall(GallopDeviceGetReply(&pinned));
   PetscCallCUDA(cudaMemcpyAsync(pinned ? pinned : host, device, bytes, cudaMemcpyDeviceToHost, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
   if (pinned) PetscCall(PetscMemcpy(host, pinned, bytes));

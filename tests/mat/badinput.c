@@ -111,7 +111,7 @@ static PetscErrorCode OptionsOutOfRange(void)
     {MATCSROVERLAP, "big_batch_size",    "32"       },
     {MATCSROVERLAP, "device_memory",     "0"        },
     {MATCSROVERLAP, "pack_columns",      "0"        },
-    {MATCSROVERLAP, "pinned",            "0"        },
+    {MATCSROVERLAP, "pinned",            "never"    },
     {MATCSROVERLAP, "rows_in_registers", "0"        },
     {MATCSROVERLAP, "uneven",            "0"        },
     {MATFASTLOAD,   "block_height",      "0"        },

@@ -140,15 +140,16 @@ static PetscErrorCode Products(Mat A, Mat R, Vec x, Vec y, Vec z, PetscBool agai
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether columns come packed; those of a small big batch may not */
+/* Whether entries come from pinned memory, and columns packed; those of a small big batch may not */
 static PetscErrorCode CheckPacked(const CSROverlap *ov, const Setting *set)
 {
   PetscFunctionBegin;
 #if PetscDefined(HAVE_CUDA)
-  const PetscBool wanted = (PetscBool)(set->pinned[0] == '1' && set->pack[0] == '1');
+  const PetscBool pinned = (PetscBool)(set->pinned[0] == 'a' || (set->pinned[0] == 's' && set->streamed)), wanted = (PetscBool)(pinned && set->pack[0] == '1');
   CSROverlapPlace place;
 
   PetscCall(CSROverlapGetPlace(ov, &place));
+  PetscCheck(place.pinned == pinned, PETSC_COMM_SELF, PETSC_ERR_PLIB, "-mat_csroverlap_pinned %s: entries are %s pinned memory", set->pinned, place.pinned ? "in" : "not in");
   if (set->streamed && set->big[0] != '0') PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck((place.column_bytes < ov->nz * (PetscCount)sizeof(PetscInt)) == (int)wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscCount_FMT " bytes for %" PetscCount_FMT " columns", place.column_bytes, ov->nz);
 #endif
@@ -277,7 +278,7 @@ static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
 /* The limit holds for each block of an MPI matrix, and all are streamed here */
 static PetscErrorCode Parallel(PetscBool device)
 {
-  const Setting       set = {"2000", "200000", "1", "64", PETSC_TRUE, "1"};
+  const Setting       set = {"2000", "200000", "streamed", "64", PETSC_TRUE, "1"};
   const PetscInt      n   = 8000;
   Mat                 A[2], blocks[2];
   Vec                 x, y, z;
@@ -330,15 +331,17 @@ static PetscErrorCode Parallel(PetscBool device)
 int main(int argc, char **argv)
 {
   static const Setting settings[] = {
-    {"0",    "0",      "1", "0",    PETSC_FALSE, "1"},
-    {"0",    "0",      "1", "0",    PETSC_FALSE, "0"},
-    {"32",   "0",      "1", "32",   PETSC_FALSE, "1"}, /* many big batches without a batch: long rows end later */
-    {"1000", "0",      "1", "0",    PETSC_FALSE, "1"},
-    {"5000", "0",      "0", "96",   PETSC_FALSE, "1"},
-    {"0",    "150000", "1", "32",   PETSC_TRUE,  "1"},
-    {"0",    "150000", "0", "64",   PETSC_TRUE,  "1"},
-    {"100",  "180000", "1", "1024", PETSC_TRUE,  "1"},
-    {"1000", "180000", "1", "512",  PETSC_TRUE,  "0"},
+    {"0",    "0",      "always",   "0",    PETSC_FALSE, "1"},
+    {"0",    "0",      "always",   "0",    PETSC_FALSE, "0"},
+    {"32",   "0",      "always",   "32",   PETSC_FALSE, "1"}, /* many big batches without a batch: long rows end later */
+    {"1000", "0",      "always",   "0",    PETSC_FALSE, "1"},
+    {"5000", "0",      "never",    "96",   PETSC_FALSE, "1"},
+    {"0",    "150000", "always",   "32",   PETSC_TRUE,  "1"},
+    {"0",    "150000", "never",    "64",   PETSC_TRUE,  "1"},
+    {"100",  "180000", "always",   "1024", PETSC_TRUE,  "1"},
+    {"1000", "180000", "always",   "512",  PETSC_TRUE,  "0"},
+    {"0",    "0",      "streamed", "0",    PETSC_FALSE, "1"},
+    {"0",    "150000", "streamed", "32",   PETSC_TRUE,  "1"},
   };
   PetscBool device = PETSC_FALSE, one;
   PetscInt  setting;

@@ -14,14 +14,20 @@ static const PetscReal  ProductTime = 9e-6, ProductRow = 5e-12, ProductEntry = 4
 static const PetscReal  BuildTime = 1.5e-4, BuildRow = 1.2e-10, BuildEntry = 2e-11, LargeTime = 2e-4;
 static const PetscCount Large         = 1000000;                      /* entries: such a matrix may be packed, which takes more waits */
 static const PetscReal  TransposeTime = 1e-4, TransposeEntry = 7e-11; /* to transpose the entries, which a refresh does again */
+static const PetscReal  LoadTime        = 1.5e-3;                     /* the first build of a process loads the kernels, for all others too */
 static const PetscReal  RefreshProducts = 2;
 static const PetscReal  HostProducts    = 15; /* of a build there */
 static const PetscReal  LosesQuarter = 3.6, Pays = 2.5;
 
+static PetscReal Product(PetscReal m, PetscReal nz)
+{
+  return ProductTime + ProductRow * m + ProductEntry * nz;
+}
+
 /* In products */
 static PetscReal Cost(const GallopFormat *format, GallopStructureKind kind, GallopPlace place, PetscReal m, PetscReal nz, PetscBool refresh)
 {
-  const PetscReal product   = ProductTime + ProductRow * m + ProductEntry * nz;
+  const PetscReal product   = Product(m, nz);
   const PetscReal build     = BuildTime + BuildRow * m + BuildEntry * nz + (nz >= Large ? LargeTime : 0);
   const PetscReal transpose = kind == GALLOP_TRANSPOSE ? TransposeTime + TransposeEntry * nz : 0;
 
@@ -61,7 +67,7 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   const GallopFormat *format = g->type->format;
   const PetscInt     *i, *j;
   PetscObjectState    state;
-  PetscReal           cost, m, nz, expected;
+  PetscReal           cost, load, m, nz, expected;
   PetscBool           refresh;
 
   PetscFunctionBegin;
@@ -91,6 +97,7 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   nz      = (PetscReal)inst->entries;
   refresh = (PetscBool)(inst->data != NULL);
   cost    = Cost(format, kind, place, m, nz, refresh);
+  load    = place == GALLOP_DEVICE && !g->type->loaded ? LoadTime / Product(m, nz) : 0;
   if (g->products) expected = g->products;
   else if (inst->older) expected = (PetscReal)inst->before;
   else {
@@ -98,16 +105,16 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
 
     expected = (PetscReal)PetscMin(lived[0], lived[1]);
   }
-  *pays = (PetscBool)(expected >= Pays * cost || (PetscReal)inst->asked > LosesQuarter * cost);
+  *pays = (PetscBool)(expected >= Pays * cost + load || (PetscReal)inst->asked > LosesQuarter * cost + load);
   /* many states of one pattern, each with too few products for a build and enough for a refresh: a build pays for all that follow */
-  if (!*pays && !refresh) *pays = (PetscBool)((PetscReal)inst->waiting > LosesQuarter * cost && (PetscReal)inst->before >= Pays * Cost(format, kind, place, m, nz, PETSC_TRUE));
+  if (!*pays && !refresh) *pays = (PetscBool)((PetscReal)inst->waiting > LosesQuarter * cost + load && (PetscReal)inst->before >= Pays * Cost(format, kind, place, m, nz, PETSC_TRUE));
   if (*pays && place == GALLOP_DEVICE) { /* a CUDA graph records the parent's product rather than a build, which cannot be recorded */
     PetscCall(GallopDeviceIsCapturing(pays));
     *pays = PetscNot(*pays);
   }
   if (*pays) inst->waiting = 0;
   else if (count && inst->asked == 1)
-    PetscCall(PetscInfo(A, "%s computes about %.0f products of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix with new entries, until the format pays\n", GallopParentType(g->mpi, g->deviceparent), (double)(LosesQuarter * cost),
+    PetscCall(PetscInfo(A, "%s computes about %.0f products of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix with new entries, until the format pays\n", GallopParentType(g->mpi, g->deviceparent), (double)(LosesQuarter * cost + load),
                         A->rmap->n, A->cmap->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

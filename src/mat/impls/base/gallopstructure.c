@@ -124,6 +124,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
       if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));
       PetscCall(PetscLogEventBegin(type->event_build, A, 0, 0, 0));
       if (work) PetscCall((*work->build)(structure->options, csr, structure->maxbytes, &inst->data));
+      if (place == GALLOP_DEVICE && kind != GALLOP_TILEDSPMM) type->loaded = PETSC_TRUE;
       PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
       if (kind == GALLOP_FORMAT && inst->data && type->format->nonempty) now.rows = (*type->format->nonempty)(inst->data);
       else if (kind == GALLOP_FORMAT && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= ManyRows) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));

@@ -16,7 +16,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 . -mat_csroverlap_uneven <true>           - where rows of a batch are uneven, twice as many threads compute a row, and the longest rows wait until warps have time for them
 . -mat_csroverlap_big_batch_size <0>      - entries copied from the host to the GPU at a time, at least 32, or 0 to choose
 . -mat_csroverlap_device_memory <0>       - bytes of the GPU that a sequential matrix or block may take before it is streamed for every product, 0 for what is free
-. -mat_csroverlap_pinned <true>           - keep a copy of the entries of a matrix that is assembled on the host in pinned memory
+. -mat_csroverlap_pinned <streamed>       - which matrices that are assembled on the host keep a copy of their entries in pinned memory: `never` any, those that are `streamed`, `always` all
 . -mat_csroverlap_pack_columns <524288>   - a matrix with at least this many entries has its columns packed when they go from pinned memory to the GPU, 0 for none
 . -mat_csroverlap_timeline <false>        - print when the copies and kernels of a product that copies ran, in microseconds
 . -mat_csroverlap_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
@@ -36,8 +36,9 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
   ("CSR-Partial-Overlap"). No row is split between batches, so that each result is written once; of a row longer than a batch the last block to come adds the sums.
 
   A matrix that was assembled on the host is copied to the GPU by the first product, and its values by the first one after they changed, while the kernel works on
-  what has arrived ("CSR-Full-Overlap"). For that the format keeps a copy of the entries in pinned memory of the host, columns in fewer bits where that is shorter. A matrix that does not fit the GPU, or not
-  within `-mat_csroverlap_device_memory`, is copied for every product, through a few buffers.
+  what has arrived ("CSR-Full-Overlap"). A matrix that does not fit the GPU, or not within `-mat_csroverlap_device_memory`, is streamed: copied for every product, through a few buffers.
+  For that it keeps a copy of its entries in pinned memory of the host, columns in fewer bits where that is shorter. Other matrices have such a copy with `-mat_csroverlap_pinned always`: their
+  copies to the GPU are then five times as fast, but to make it takes longer than ten copies without.
 
   References:
 . * - G. Zeng, Y. Zou, Leveraging Memory Copy Overlap for Efficient Sparse Matrix-Vector Multiplication on GPUs, sections 4.1 and 4.2
@@ -63,10 +64,12 @@ static PetscErrorCode CSROverlapOptionsDefault(void *options)
   CSROverlapOptions     *o                            = (CSROverlapOptions *)options;
 
   PetscFunctionBegin;
-  *o = (CSROverlapOptions){.rows_in_registers = PETSC_TRUE, .uneven = PETSC_TRUE, .pinned = PETSC_TRUE, .pack_columns = 1 << 19};
+  *o = (CSROverlapOptions){.rows_in_registers = PETSC_TRUE, .uneven = PETSC_TRUE, .pinned = CSROVERLAP_PINNED_STREAMED, .pack_columns = 1 << 19};
   PetscCall(PetscArraycpy(o->switch_points, table2, CSROVERLAP_SIZES - 1));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+static const char *const CSROverlapPinneds[] = {"never", "streamed", "always", "CSROverlapPinned", "CSROVERLAP_PINNED_", NULL};
 
 /* Numbers beyond PetscInt, 0 or from min on: PETSc reads them as reals */
 static PetscErrorCode CountOption(PetscOptionItems PetscOptionsObject, const char option[], const char text[], PetscCount min, PetscCount *value)
@@ -109,7 +112,8 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
   PetscCall(PetscOptionsBool("-mat_csroverlap_uneven", "Uneven rows get more threads than the mean length of rows says", "MATCSROVERLAP", o->uneven, &o->uneven, NULL));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_big_batch_size", "Entries copied to the GPU at a time, 0 to choose", CSROVERLAP_SMALLEST_BIG, &o->big_batch_size));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_device_memory", "Bytes of the GPU that a matrix may take before it is streamed for every product, 0 for what is free", 1, &o->device_memory));
-  PetscCall(PetscOptionsBool("-mat_csroverlap_pinned", "Keep a copy of the entries of a matrix that is assembled on the host in pinned memory", "MATCSROVERLAP", o->pinned, &o->pinned, NULL));
+  PetscCall(PetscOptionsEnum("-mat_csroverlap_pinned", "Which matrices that are assembled on the host keep a copy of their entries in pinned memory", "MATCSROVERLAP", CSROverlapPinneds, (PetscEnum)o->pinned,
+                             (PetscEnum *)&o->pinned, NULL));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_pack_columns", "A matrix with at least this many entries has its columns packed when they go from pinned memory to the GPU, 0 for none", 1, &o->pack_columns));
   PetscCall(PetscOptionsBool("-mat_csroverlap_timeline", "Print when the copies and kernels of a product that copies ran", "MATCSROVERLAP", o->timeline, &o->timeline, NULL));
   PetscCall(PetscMemcmp(o, &before, sizeof(before), &same));

@@ -21,16 +21,19 @@
 #define CSROVERLAP_LARGEST_BATCH  8192
 #define CSROVERLAP_UNEVEN         8 /* entries per thread that computes the row: longer rows wait until warps have time for them */
 
+/* Which matrices that are assembled on the host keep a copy of their entries in pinned memory */
+typedef enum { CSROVERLAP_PINNED_NEVER, CSROVERLAP_PINNED_STREAMED, CSROVERLAP_PINNED_ALWAYS } CSROverlapPinned;
+
 typedef struct {
-  PetscInt   max_batch_size;                      /* 0: CSROverlapBatchSize() chooses */
-  PetscReal  switch_points[CSROVERLAP_SIZES - 1]; /* mean row length of a batch from which vector_size is 2, 4, 8, 16, 32 (Table 2) */
-  PetscBool  rows_in_registers;                   /* a thread may hold a short row in registers */
-  PetscBool  uneven;                              /* vector_size is raised, and rows wait for warps, where rows are uneven */
-  PetscCount big_batch_size;                      /* entries copied to the GPU at a time, 0 to choose */
-  PetscCount device_memory;                       /* bytes of the GPU that a matrix may take before it is streamed, 0 for what is free */
-  PetscBool  pinned;                              /* a host-assembled matrix keeps a copy of its entries in pinned memory */
-  PetscCount pack_columns;                        /* columns of matrices with at least as many entries go to the GPU packed, 0 for none */
-  PetscBool  timeline;                            /* print when the copies and kernels of a product ran */
+  PetscInt         max_batch_size;                      /* 0: CSROverlapBatchSize() chooses */
+  PetscReal        switch_points[CSROVERLAP_SIZES - 1]; /* mean row length of a batch from which vector_size is 2, 4, 8, 16, 32 (Table 2) */
+  PetscBool        rows_in_registers;                   /* a thread may hold a short row in registers */
+  PetscBool        uneven;                              /* vector_size is raised, and rows wait for warps, where rows are uneven */
+  PetscCount       big_batch_size;                      /* entries copied to the GPU at a time, 0 to choose */
+  PetscCount       device_memory;                       /* bytes of the GPU that a matrix may take before it is streamed, 0 for what is free */
+  CSROverlapPinned pinned;
+  PetscCount       pack_columns; /* columns of matrices with at least as many entries go to the GPU packed, 0 for none */
+  PetscBool        timeline;     /* print when the copies and kernels of a product ran */
 } CSROverlapOptions;
 
 /* Rows [start_row, end_row) */

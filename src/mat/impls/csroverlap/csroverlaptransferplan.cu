@@ -122,7 +122,7 @@ static PetscErrorCode PlanPacked(const CSROverlap *ov, CSROverlapTransfer *t, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of the entries from which the GPU copies by itself, where memory can be had */
+/* A copy of the entries from which the GPU copies by itself, where memory can be had. To pin memory takes longer than ten copies from the matrix's own arrays: only many copies pay for that. */
 static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, const GallopCSR *csr)
 {
   static PetscBool warned      = PETSC_FALSE;
@@ -133,7 +133,7 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
   PetscFunctionBegin;
   t->host_columns = csr->j;
   t->host_values  = csr->a;
-  if (!ov->options.pinned) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ov->options.pinned == CSROVERLAP_PINNED_NEVER || (ov->options.pinned == CSROVERLAP_PINNED_STREAMED && !Streamed(ov))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PlanPacked(ov, t, csr->j, &bytes));
   PetscCall(GallopPinnedMalloc(bytes, &columns));
   if (columns) PetscCall(GallopPinnedMalloc(value_bytes, &values));

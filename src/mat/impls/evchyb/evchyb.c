@@ -192,13 +192,13 @@ static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, EVCHYBRows 
 
 static PetscErrorCode EVCHYBBuild_Host(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  EVCHYB    *ev = NULL;
-  EVCHYBRows rows;
+  EVCHYB    *ev   = NULL;
+  EVCHYBRows rows = {.memory = NULL};
 
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(Create(options, csr, &ev));
-  EVCHYBRowsCount_Host(&ev->options, csr, &rows);
+  EVCHYBRowsCount(ev->options.maxell, csr->m, csr->i, &rows);
   PetscCall(EVCHYBRowsSort_Host(&ev->options, csr, EVCHYBTriesPacked(ev, csr, rows.nempty), &rows));
   PetscCall(BuildStorage(ev, csr, &rows, maxbytes, EVCHYBPlainBuild_Host, built));
   PetscCall(EVCHYBRowsFree_Host(&rows));

@@ -73,17 +73,20 @@ PetscErrorCode EVCHYBSortByKey(PetscInt n, int bits, uint64_t *keys, PetscInt *r
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* EVCHYBRowsCount_Host - How many rows are empty, short and long; sets nothing else */
-void EVCHYBRowsCount_Host(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBRows *rows)
+/* EVCHYBRowsCount - How many rows are empty, short and long; sets nothing else. i is on the host. */
+void EVCHYBRowsCount(PetscInt maxell, PetscInt m, const PetscInt i[], EVCHYBRows *rows)
 {
-  *rows = (EVCHYBRows){.nempty = 0};
-  for (PetscInt r = 0; r < csr->m; r++) {
-    const PetscInt len = csr->i[r + 1] - csr->i[r];
+  PetscInt nempty = 0, nlong = 0;
 
-    rows->nempty += len == 0;
-    rows->nlong += len > options->maxell;
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt len = i[r + 1] - i[r];
+
+    nempty += len == 0;
+    nlong += len > maxell;
   }
-  rows->nshort = csr->m - rows->nempty - rows->nlong;
+  rows->nempty = nempty;
+  rows->nlong  = nlong;
+  rows->nshort = m - nempty - nlong;
 }
 
 /* EVCHYBRowsSort_Host - Sorts rows that have been counted; the empty ones are among them, before the others, where withempty says so. EVCHYBRowsFree_Host() frees them. */

@@ -2,7 +2,6 @@
 /* EVCHYB's order of rows on the GPU */
 
 #include <cub/block/block_radix_sort.cuh>
-#include <cub/device/device_radix_sort.cuh>
 #include "evchyb.h"
 #include "scan.cuh"
 
@@ -29,13 +28,6 @@ __global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, co
     if (longer) atomicAdd(&counts->nlong, (unsigned long long)longer);
   }
 }
-
-/* Empty and long rows of a window, then of all windows before it */
-struct WindowCounts {
-  PetscCount nempty, nlong;
-
-  __host__ __device__ WindowCounts operator+(const WindowCounts &other) const { return {nempty + other.nempty, nlong + other.nlong}; }
-};
 
 /* Rows of a window that a thread sorts: of small ones, and of the largest that a thread block sorts, the default */
 static constexpr int WindowFew = 4, WindowMany = 16, WindowMost = WindowMany * EVCHYB_THREADS;
@@ -151,7 +143,7 @@ static PetscErrorCode SortAll(const GallopCSR *csr, const EVCHYBKeyShape &shape,
   PetscCallCUDA(cudaMemsetAsync(w->counts, 0, sizeof(*w->counts), stream));
   KeysKernel<<<GallopBlocksFor(csr->m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, csr->i, csr->j, shape, w->keys, w->rows, w->counts);
   GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->rows, w->sortedrows, csr->m, 0, shape.classbit + 2, stream));
+  PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->rows, w->sortedrows, csr->m, shape.classbit + 2, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -167,32 +159,61 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) CountKernel(PetscInt m,
   }
 }
 
-static void SetCounts(PetscInt m, const RowCounts *counts, EVCHYBRows *rows)
+/* Fewer rows are counted on the host, which takes no longer than to wait for the GPU's answer */
+static constexpr PetscInt FewRows = 1 << 16;
+
+/* Waits for the counts of kernels, unless the host has the pattern of a few rows */
+static PetscErrorCode GetCounts(const EVCHYBOptions *options, const GallopCSR *csr, const RowCounts *counted, EVCHYBRows *rows)
 {
-  rows->nempty = (PetscInt)counts->nempty;
-  rows->nlong  = (PetscInt)counts->nlong;
-  rows->nshort = m - rows->nempty - rows->nlong;
+  RowCounts counts;
+
+  PetscFunctionBegin;
+  if (csr->host_i && csr->m <= FewRows) EVCHYBRowsCount(options->maxell, csr->m, csr->host_i, rows);
+  else {
+    PetscCall(GallopDeviceCopyOut(&counts, counted, sizeof(counts)));
+    rows->nempty = (PetscInt)counts.nempty;
+    rows->nlong  = (PetscInt)counts.nlong;
+    rows->nshort = csr->m - rows->nempty - rows->nlong;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* EVCHYBRowsCount_Device - How many rows are empty, short and long; sets nothing else. *fits is false when the GPU has no room for the counts. */
 PetscErrorCode EVCHYBRowsCount_Device(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
 {
-  RowCounts    counts;
   cudaStream_t stream;
   void        *memory;
 
   PetscFunctionBegin;
   *rows = {};
-  PetscCall(GallopWorkspaceMalloc(sizeof(counts), &memory));
+  PetscCall(GallopWorkspaceMalloc(sizeof(RowCounts), &memory));
   *fits = (PetscBool)(memory != NULL);
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(GallopDeviceZero(memory, sizeof(counts)));
+  PetscCall(GallopDeviceZero(memory, sizeof(RowCounts)));
   CountKernel<<<GallopBlocksFor(csr->m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, options->maxell, csr->i, static_cast<RowCounts *>(memory));
   GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(&counts, memory, sizeof(counts)));
+  PetscCall(GetCounts(options, csr, static_cast<RowCounts *>(memory), rows));
   PetscCall(GallopWorkspaceFree(memory));
-  SetCounts(csr->m, &counts, rows);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Windows leave long rows as they come. *fits is false where there is no room to sort them. */
+static PetscErrorCode SortLong(PetscInt nlong, int bits, const Workspace *w, PetscInt *rows, PetscBool *fits)
+{
+  size_t       bytes;
+  void        *memory;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, bytes, w->keys, w->sortedkeys, w->rows, rows, nlong, bits, stream));
+  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
+  *fits = (PetscBool)(memory != NULL);
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaMemcpyAsync(w->rows, rows, nlong * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
+  PetscCallCUDA(EVCHYBDeviceSortPairs(memory, bytes, w->keys, w->sortedkeys, w->rows, rows, nlong, bits, stream));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -203,38 +224,27 @@ PetscErrorCode EVCHYBRowsSort_Device(const EVCHYBOptions *options, const GallopC
   const bool     bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
   const PetscInt nwindows = bywindow ? (m + window - 1) / window : 0, nkeys = bywindow ? PetscMin(m, (PetscInt)(csr->nz / (options->maxell + 1))) : m;
   Workspace      w = {};
-  RowCounts      counts;
   EVCHYBKeyShape shape;
   cudaStream_t   stream;
-  size_t         sortbytes = 0, windowbytes = 0;
 
   PetscFunctionBegin;
   *fits = PETSC_FALSE;
   *rows = {};
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   EVCHYBGetKeyShape(options, csr, &shape);
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, nkeys, 0, shape.classbit + 2, stream));
-  if (bywindow) PetscCallCUDA(ExclusiveScan(nullptr, windowbytes, w.windows, (PetscCount)nwindows + 1, stream));
-  w.cubbytes = PetscMax(sortbytes, windowbytes);
+  if (bywindow) PetscCallCUDA(ExclusiveScan(nullptr, w.cubbytes, w.windows, (PetscCount)nwindows + 1, stream));
+  else PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, nkeys, shape.classbit + 2, stream));
   PetscCall(GallopWorkspaceMalloc(Carve(&w, m, nkeys, nwindows, NULL), &rows->memory));
   if (!rows->memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, m, nkeys, nwindows, rows->memory);
   if (bywindow) PetscCall(SortWindows(csr, window, nwindows, shape, &w, stream));
   else PetscCall(SortAll(csr, shape, &w, stream));
-  PetscCall(GallopDeviceCopyOut(&counts, w.counts, sizeof(counts)));
-
-  SetCounts(m, &counts, rows);
-
-  const PetscInt nlong  = rows->nlong;
-  PetscInt      *longer = w.sortedrows + m - nlong;
-
-  if (bywindow && nlong > 1) { /* windows leave long rows as they come */
-    PetscCallCUDA(cudaMemcpyAsync(w.rows, longer, nlong * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
-    PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w.cub, w.cubbytes, w.keys, w.sortedkeys, w.rows, longer, nlong, 0, shape.classbit, stream));
-  }
+  PetscCall(GetCounts(options, csr, w.counts, rows));
+  *fits = PETSC_TRUE;
+  if (bywindow && rows->nlong > 1) PetscCall(SortLong(rows->nlong, shape.classbit, &w, w.sortedrows + m - rows->nlong, fits));
+  if (!*fits) PetscCall(EVCHYBRowsFree_Device(rows));
   rows->all      = w.sortedrows;
   rows->nonempty = w.sortedrows + rows->nempty;
-  *fits          = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -57,7 +57,7 @@ EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
 
 PETSC_INTERN void           EVCHYBGetKeyShape(const EVCHYBOptions *, const GallopCSR *, EVCHYBKeyShape *);
 PETSC_INTERN PetscErrorCode EVCHYBSortByKey(PetscInt, int, uint64_t *, PetscInt *);
-PETSC_INTERN void           EVCHYBRowsCount_Host(const EVCHYBOptions *, const GallopCSR *, EVCHYBRows *);
+PETSC_INTERN void           EVCHYBRowsCount(PetscInt, PetscInt, const PetscInt[], EVCHYBRows *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsSort_Host(const EVCHYBOptions *, const GallopCSR *, PetscBool, EVCHYBRows *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsFree_Host(EVCHYBRows *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsCount_Device(const EVCHYBOptions *, const GallopCSR *, EVCHYBRows *, PetscBool *);

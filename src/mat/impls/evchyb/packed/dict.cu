@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Packed storage on the GPU: the dictionary of a matrix that has few distinct numbers */
 
-#include <cub/device/device_radix_sort.cuh>
+#include "../scan.cuh"
 #include "packedwarp.cuh"
 
 static constexpr int                Places = 4 * EVCHYB_PACK_DICT; /* of the table of distinct numbers; a number is at the first free one from where its hash says */
@@ -104,8 +104,6 @@ typedef struct {
   unsigned long long *table;
   EVCHYBPackBits     *numbers;
   Distinct           *distinct;
-  char               *cub;
-  size_t              cubbytes;
 } DistinctWorkspace;
 
 static size_t CarveDistinct(DistinctWorkspace *w, void *base)
@@ -115,18 +113,24 @@ static size_t CarveDistinct(DistinctWorkspace *w, void *base)
   carver.Take(w->table, Places);
   carver.Take(w->numbers, EVCHYB_PACK_DICT);
   carver.Take(w->distinct, 1);
-  carver.Take(w->cub, (PetscCount)w->cubbytes);
   return carver.Bytes();
 }
 
-/* Numbers in the order of their bits; how many bytes that takes, where cub is NULL */
-static PetscErrorCode SortNumbers(PetscInt num, const EVCHYBPackBits *numbers, EVCHYBPackBits *sorted, char *cub, size_t *cubbytes)
+/* Numbers in the order of their bits. *done is false where there is no room to sort them. */
+static PetscErrorCode SortNumbers(PetscInt num, const EVCHYBPackBits *numbers, EVCHYBPackBits *sorted, PetscBool *done)
 {
+  size_t       bytes;
+  void        *memory;
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cub::DeviceRadixSort::SortKeys(cub, *cubbytes, numbers, sorted, num, 0, 8 * (int)sizeof(EVCHYBPackBits), stream));
+  PetscCallCUDA(EVCHYBDeviceSortKeys(nullptr, bytes, numbers, sorted, num, stream));
+  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
+  *done = (PetscBool)(memory != NULL);
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(EVCHYBDeviceSortKeys(memory, bytes, numbers, sorted, num, stream));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -137,17 +141,15 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   DistinctWorkspace w = {};
   Distinct          distinct;
   void             *memory, *kept = NULL;
-  size_t            bytes;
   int               processors;
   cudaStream_t      stream;
+  PetscBool         done;
 
   PetscFunctionBegin;
   *dict  = NULL;
   *ndict = 0;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(SortNumbers(EVCHYB_PACK_DICT, NULL, NULL, NULL, &w.cubbytes));
-  bytes = CarveDistinct(&w, NULL);
-  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
+  PetscCall(GallopWorkspaceMalloc(CarveDistinct(&w, NULL), &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveDistinct(&w, memory);
   PetscCallCUDA(cudaMemsetAsync(w.table, 0xff, Places * sizeof(*w.table), stream));
@@ -162,9 +164,11 @@ static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, Petsc
   PetscCall(GallopDeviceCopyOut(&distinct, w.distinct, sizeof(distinct)));
   if (EVCHYBPackDictPays((PetscCount)distinct.num, csr->nz)) PetscCall(GallopDeviceMalloc(distinct.num * sizeof(PetscReal), &kept));
   if (kept) {
-    *ndict = (PetscInt)distinct.num;
-    *dict  = (PetscReal *)kept;
-    PetscCall(SortNumbers(*ndict, w.numbers, (EVCHYBPackBits *)kept, w.cub, &w.cubbytes));
+    PetscCall(SortNumbers((PetscInt)distinct.num, w.numbers, (EVCHYBPackBits *)kept, &done));
+    if (done) {
+      *ndict = (PetscInt)distinct.num;
+      *dict  = (PetscReal *)kept;
+    } else PetscCall(GallopDeviceFree(kept));
   }
   PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -181,39 +185,18 @@ PetscErrorCode EVCHYBPackBegin_Device(const GallopCSR *csr, EVCHYBPack **pack)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-typedef struct {
-  EVCHYBPackBits *sorted;
-  char           *cub;
-  size_t          cubbytes;
-} SortWorkspace;
-
-static size_t CarveSort(SortWorkspace *w, PetscInt ndict, void *base)
-{
-  GallopCarver carver(base);
-
-  carver.Take(w->sorted, ndict);
-  carver.Take(w->cub, (PetscCount)w->cubbytes);
-  return carver.Bytes();
-}
-
 /* Sorts the dictionary where it is: CUDA graphs of products keep its address */
 PetscErrorCode EVCHYBPackSortDict_Device(EVCHYBPack *pack, PetscBool *done)
 {
-  EVCHYBPackBits *dict = reinterpret_cast<EVCHYBPackBits *>(pack->dict);
-  SortWorkspace   w    = {};
-  size_t          bytes;
-  void           *memory;
+  const size_t bytes = (size_t)pack->ndict * sizeof(EVCHYBPackBits);
+  void        *sorted;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(SortNumbers(pack->ndict, NULL, NULL, NULL, &w.cubbytes));
-  bytes = CarveSort(&w, pack->ndict, NULL);
-  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
-  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveSort(&w, pack->ndict, memory);
-  PetscCall(SortNumbers(pack->ndict, dict, w.sorted, w.cub, &w.cubbytes));
-  PetscCall(GallopDeviceCopy(dict, w.sorted, (size_t)pack->ndict * sizeof(*dict)));
-  PetscCall(GallopWorkspaceFree(memory));
-  *done = PETSC_TRUE;
+  PetscCall(GallopWorkspaceMalloc(bytes, &sorted));
+  if (!sorted) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SortNumbers(pack->ndict, reinterpret_cast<EVCHYBPackBits *>(pack->dict), (EVCHYBPackBits *)sorted, done));
+  if (*done) PetscCall(GallopDeviceCopy(pack->dict, sorted, bytes));
+  PetscCall(GallopWorkspaceFree(sorted));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -2,7 +2,6 @@
 /* EVCHYB's plain storage on the GPU: the rows of both parts, and the order of column blocks */
 
 #include <cub/block/block_radix_sort.cuh>
-#include <cub/device/device_radix_sort.cuh>
 #include "../parts.cuh"
 #include "../scan.cuh"
 #include "plaindevice.h"
@@ -29,6 +28,11 @@ __global__ static void __launch_bounds__(ScanThreads) SmallSortKernel(int n, con
 
     if (at < n) order[at] = index[k];
   }
+}
+
+static bool SortsSmall(const EVCHYBPlain *p)
+{
+  return p->ell.nb <= SortMost && !p->byrow;
 }
 
 /* What the kernels count for the host */
@@ -178,11 +182,11 @@ static PetscErrorCode OrderColumnBlocks(EVCHYBPlain *p, const GallopCSR *csr, co
                                                                                                                                                            p->csr.i, counts);
     GallopCheckLaunch();
   }
-  if (nb && nb <= SortMost && !p->byrow) {
+  if (nb && SortsSmall(p)) {
     static_assert(EVCHYB_CLASSES < 1 << SortBits, "keys of the small sort");
     SmallSortKernel<<<1, ScanThreads, 0, stream>>>((int)nb, w->keys, w->order);
     GallopCheckLaunch();
-  } else if (nb) PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->index, w->order, nb, 0, p->byrow ? EVCHYB_ROWBITS + 5 : 5, stream));
+  } else if (nb) PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->index, w->order, nb, p->byrow ? EVCHYB_ROWBITS + SortBits : SortBits, stream));
   OrderKernel<<<GallopBlocksFor((PetscCount)(nb + 1) * WarpSize + ncsr + p->nlisted, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, p->nlisted, w->order, rows->all, rows->nonempty, w->clen, p->perm,
                                                                                                                                    p->ell.clen, p->ell.bnz, counts);
   GallopCheckLaunch();
@@ -205,7 +209,7 @@ static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, 
   PetscFunctionBegin;
   *i = NULL;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.index, w.order, nb, 0, p->byrow ? EVCHYB_ROWBITS + 5 : 5, stream));
+  if (!SortsSmall(p)) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.index, w.order, nb, p->byrow ? EVCHYB_ROWBITS + SortBits : SortBits, stream));
   PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, p->csr.i, PetscMax((PetscCount)nb, (PetscCount)ncsr) + 1, stream));
   w.cubbytes = PetscMax(sortbytes, scanbytes);
   bytes      = Carve(&w, nb, NULL);

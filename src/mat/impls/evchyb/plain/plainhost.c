@@ -157,13 +157,13 @@ PetscErrorCode EVCHYBPlainBuild_Host(EVCHYB *ev, const GallopCSR *csr, EVCHYBRow
 PetscErrorCode EVCHYBOrder_Host(const void *options, const GallopCSR *csr, PetscInt order[])
 {
   EVCHYB       ev = {.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz};
-  EVCHYBRows   rows;
+  EVCHYBRows   rows = {.memory = NULL};
   EVCHYBPlain *p;
   PetscInt     k;
 
   PetscFunctionBegin;
   ev.options = EVCHYBOptionsFor((const EVCHYBOptions *)options, csr);
-  EVCHYBRowsCount_Host(&ev.options, csr, &rows);
+  EVCHYBRowsCount(ev.options.maxell, csr->m, csr->i, &rows);
   PetscCall(EVCHYBRowsSort_Host(&ev.options, csr, PETSC_FALSE, &rows));
   PetscCall(Arrange(&ev, csr, &rows, &p));
   PetscCall(EVCHYBRowsFree_Host(&rows));
