@@ -18,9 +18,9 @@ typedef struct {
   PetscErrorCode (*settarget)(KSP, PetscReal);
   PetscErrorCode (*getobjective)(KSP, PetscReal *);
   PetscErrorCode (*setsinglereduction)(KSP, PetscBool);
-  KSPCGType    type;
-  PetscReal    radius, target, objective;
-  GallopCGWork work;
+  KSPCGType   type;
+  PetscReal   radius, target, objective;
+  GallopFused work;
 } GallopCG;
 
 #if PetscDefined(HAVE_CUDA)
@@ -28,22 +28,11 @@ typedef struct {
 
 static PetscErrorCode CanFuse(KSP ksp, const GallopCG *cg, const char **why)
 {
-  const Vec    vecs[] = {ksp->vec_sol, ksp->vec_rhs, ksp->work[0]};
-  Mat          A;
-  MatNullSpace space;
-  PetscBool    device = PETSC_TRUE;
-
   PetscFunctionBegin;
-  *why = NULL;
-  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
-  PetscCall(MatGetNullSpace(A, &space));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs) && device; k++) PetscCall(VecGallopIsCUDA(vecs[k], &device));
-  if (!device) *why = "vectors are on the host";
-  else if (space) *why = "the matrix has a null space";
-  else if (ksp->transpose_solve) *why = "the system is the transposed one";
-  else if (ksp->calc_sings) *why = "eigenvalues are wanted";
+  PetscCall(KSPGallopCanFuse(ksp, why));
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ksp->calc_sings) *why = "eigenvalues are wanted";
   else if (cg->radius != 0 || cg->target < 0) *why = "there is a trust region or a target of the objective";
-  else if (ksp->chknorm >= 0) *why = "norms are not wanted in each iteration";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -60,67 +49,45 @@ typedef struct {
   Vec            x, r, z, p, w; /* w is z too where z is needed no more when there is w */
   GallopCGMethod method;
   GallopCGArrays arrays;
-  PetscInt       ahead, started;            /* iterations that are started before the host knows the results of the first of them, and all that are */
-  PetscInt64     number[GALLOP_CG_RECORDS]; /* of results of iteration i, in i % GALLOP_CG_RECORDS */
+  PetscInt       ahead, started;         /* iterations that are started before the host knows the results of the first of them, and all that are */
+  PetscInt64     number[GALLOP_RECORDS]; /* of results of iteration i, in i % GALLOP_RECORDS */
 } Solve;
 
-/* Where the array of a vector is on the GPU; PETSc is told that it changes */
-static PetscErrorCode ToWrite(Vec v, PetscScalar **array)
-{
-  PetscScalar *a;
-
-  PetscFunctionBegin;
-  PetscCall(VecGetArrayAndMemType(v, &a, NULL));
-  *array = a;
-  PetscCall(VecRestoreArrayAndMemType(v, &a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-  /* What belongs to one kernel or several: time and flops of the GPU */
-  #define GallopCGLog(s, ...) \
-    do { \
-      PetscCall(PetscLogEventBegin(CGFused, (s)->ksp, 0, 0, 0)); \
-      PetscCall(PetscLogGpuTimeBegin()); \
-      __VA_ARGS__; \
-      PetscCall(PetscLogGpuTimeEnd()); \
-      PetscCall(PetscLogEventEnd(CGFused, (s)->ksp, 0, 0, 0)); \
-    } while (0)
-
 /* Results of this number, on several processes the sums of all: of dpi, or of beta and of the square of the norm */
-static PetscErrorCode Wait(Solve *s, PetscInt64 number, GallopCGRecord *record)
+static PetscErrorCode Wait(Solve *s, PetscInt64 number, GallopRecord *record)
 {
   PetscScalar sums[3];
 
   PetscFunctionBegin;
-  PetscCall(GallopCGWait(&s->cg->work, number, record));
+  PetscCall(GallopFusedWait(&s->cg->work, number, record));
   if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS);
-  sums[0] = record->dpi;
-  sums[1] = record->beta;
-  sums[2] = record->dp;
+  sums[0] = record->sum[0];
+  sums[1] = record->sum[1];
+  sums[2] = record->norm;
   PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)s->ksp)));
-  record->dpi  = sums[0];
-  record->beta = sums[1];
-  record->dp   = s->method.norm == KSP_NORM_NONE ? 0 : PetscSqrtReal(s->method.norm == KSP_NORM_NATURAL ? PetscAbsScalar(sums[1]) : PetscRealPart(sums[2]));
+  record->sum[0] = sums[0];
+  record->sum[1] = sums[1];
+  record->norm   = s->method.norm == KSP_NORM_NONE ? 0 : PetscSqrtReal(s->method.norm == KSP_NORM_NATURAL ? PetscAbsScalar(sums[1]) : PetscRealPart(sums[2]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Sums of the first residual, and what the host needs of them */
-static PetscErrorCode Begin(Solve *s, GallopCGRecord *record)
+static PetscErrorCode Begin(Solve *s, GallopRecord *record)
 {
-  GallopCGWork *work = &s->cg->work;
+  GallopFused *work = &s->cg->work;
 
   PetscFunctionBegin;
-  PetscCall(GallopCGGo(work, PETSC_TRUE));
+  PetscCall(GallopFusedGo(work, PETSC_TRUE));
   PetscCall(VecGetLocalSize(s->r, &s->arrays.n));
-  PetscCall(ToWrite(s->x, &s->arrays.x));
-  PetscCall(ToWrite(s->r, &s->arrays.r));
+  PetscCall(VecGallopToWrite(s->x, &s->arrays.x));
+  PetscCall(VecGallopToWrite(s->r, &s->arrays.r));
   if (s->method.pc == GALLOP_PC_DIAGONAL) PetscCall(VecGallopToDevice(s->cg->base.diagonal.d, &s->arrays.d));
   if (s->method.pc == GALLOP_PC_OTHER) {
     PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
     PetscCall(VecGallopToDevice(s->z, &s->arrays.z));
   }
   work->number++;
-  GallopCGLog(s, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_TRUE, PETSC_FALSE)));
+  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_TRUE, PETSC_FALSE)));
   PetscCall(Wait(s, work->number, record));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -129,8 +96,8 @@ static PetscErrorCode Begin(Solve *s, GallopCGRecord *record)
 static PetscErrorCode Product(Solve *s, PetscInt i)
 {
   PetscFunctionBegin;
-  PetscCall(ToWrite(s->p, &s->arrays.p));
-  GallopCGLog(s, PetscCall(GallopCGDirection(&s->cg->work, &s->arrays, &s->method, (PetscBool)!i)));
+  PetscCall(VecGallopToWrite(s->p, &s->arrays.p));
+  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGDirection(&s->cg->work, &s->arrays, &s->method, (PetscBool)!i)));
   PetscCall(KSP_MatMult(s->ksp, s->A, s->p, s->w));
   PetscCall(VecGallopToDevice(s->w, &s->arrays.w));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -139,28 +106,28 @@ static PetscErrorCode Product(Solve *s, PetscInt i)
 /* x and r, and the sums. PETSc need not know of each new x and r where it looks at none. */
 static PetscErrorCode Update(Solve *s, PetscInt i)
 {
-  GallopCGWork   *work  = &s->cg->work;
+  GallopFused    *work  = &s->cg->work;
   const PetscBool tests = (PetscBool)(i + 1 >= s->ksp->min_it);
 
   PetscFunctionBegin;
   if (s->ahead == 1) {
-    PetscCall(ToWrite(s->x, &s->arrays.x));
-    PetscCall(ToWrite(s->r, &s->arrays.r));
+    PetscCall(VecGallopToWrite(s->x, &s->arrays.x));
+    PetscCall(VecGallopToWrite(s->r, &s->arrays.r));
   }
-  GallopCGLog(s, PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, tests)));
+  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, tests)));
   if (s->method.pc != GALLOP_PC_OTHER) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
   PetscCall(VecGallopToDevice(s->z, &s->arrays.z));
-  GallopCGLog(s, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_FALSE, tests)));
+  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_FALSE, tests)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
   p.w of iteration i. On one process iterations are started up to the one that the host goes ahead to, and their other results come, too, unless the GPU has stopped.
 */
-static PetscErrorCode GetDpi(Solve *s, PetscInt i, GallopCGRecord *record)
+static PetscErrorCode GetDpi(Solve *s, PetscInt i, GallopRecord *record)
 {
-  GallopCGWork *work = &s->cg->work;
+  GallopFused *work = &s->cg->work;
 
   PetscFunctionBegin;
   /* one at least, as PETSc's CG */
@@ -168,26 +135,26 @@ static PetscErrorCode GetDpi(Solve *s, PetscInt i, GallopCGRecord *record)
     const PetscBool first = (PetscBool)!s->started;
 
     PetscCall(Product(s, s->started));
-    s->number[s->started % GALLOP_CG_RECORDS] = ++work->number;
-    GallopCGLog(s, PetscCall(GallopCGDot(work, &s->arrays, &s->method, first)));
+    s->number[s->started % GALLOP_RECORDS] = ++work->number;
+    GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGDot(work, &s->arrays, &s->method, first)));
     if (!s->method.local) PetscCall(Update(s, s->started));
   }
-  PetscCall(Wait(s, s->number[i % GALLOP_CG_RECORDS], record));
+  PetscCall(Wait(s, s->number[i % GALLOP_RECORDS], record));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The other results of iteration i; betaold is beta before it */
-static PetscErrorCode GetSums(Solve *s, PetscInt i, PetscScalar betaold, GallopCGRecord *record)
+static PetscErrorCode GetSums(Solve *s, PetscInt i, PetscScalar betaold, GallopRecord *record)
 {
-  GallopCGWork *work = &s->cg->work;
+  GallopFused *work = &s->cg->work;
 
   PetscFunctionBegin;
   if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS); /* they came with dpi */
-  s->method.factor = betaold / record->dpi;
+  s->method.factor = betaold / record->sum[0];
   work->number++;
   PetscCall(Update(s, i));
   PetscCall(Wait(s, work->number, record));
-  s->method.factor = record->beta / betaold;
+  s->method.factor = record->sum[1] / betaold;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -218,21 +185,11 @@ static PetscErrorCode FirstResidual(Solve *s)
 }
 
 /* As KSPCheckNorm() and KSPCheckDot() do for norm types that use them */
-static PetscErrorCode CheckSums(KSP ksp, const GallopCGRecord *record)
+static PetscErrorCode CheckSums(KSP ksp, const GallopRecord *record)
 {
   PetscFunctionBegin;
-  KSPCheckNorm(ksp, record->dp);
-  if (ksp->normtype == KSP_NORM_NATURAL) KSPCheckDot(ksp, record->beta);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Residual(KSP ksp, PetscInt its, PetscReal dp)
-{
-  PetscFunctionBegin;
-  ksp->rnorm = dp;
-  PetscCall(KSPLogResidualHistory(ksp, dp));
-  PetscCall(KSPMonitor(ksp, its, dp));
-  PetscCall((*ksp->converged)(ksp, its, dp, &ksp->reason, ksp->cnvP));
+  KSPCheckNorm(ksp, record->norm);
+  if (ksp->normtype == KSP_NORM_NATURAL) KSPCheckDot(ksp, record->sum[1]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -269,39 +226,23 @@ static PetscErrorCode CheckDpi(KSP ksp, PetscInt i, PetscScalar dpi, PetscScalar
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  The host is ahead of the GPU by a few iterations where the GPU finds by itself what ends the solve, and nobody looks at iterates: with PETSc's own test and without monitors. It then starts
-  products that nobody needs, which only those of a matrix's entries are cheap enough for; so are no applications of a preconditioner.
-*/
-static PetscErrorCode GetAhead(const Solve *s, PetscInt *ahead)
-{
-  const KSP ksp = s->ksp;
-  PetscBool aij, ours;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)s->A, &aij, MATSEQAIJCUSPARSE, MATSEQSELLCUDA, ""));
-  PetscCall(MatGallopIsFormat(s->A, &ours));
-  *ahead = !s->method.local && (aij || ours) && s->method.pc != GALLOP_PC_OTHER && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Solve_Fused(Solve *s)
 {
-  KSP            ksp = s->ksp;
-  PetscInt       i   = 0;
-  PetscScalar    beta, betaold = 1.0, dpi = 0.0, dpiold;
-  GallopCGRecord record;
+  KSP          ksp = s->ksp;
+  PetscInt     i   = 0;
+  PetscScalar  beta, betaold = 1.0, dpi = 0.0, dpiold;
+  GallopRecord record;
 
   PetscFunctionBegin;
   ksp->its = 0;
-  PetscCall(GetAhead(s, &s->ahead));
+  PetscCall(KSPGallopGetAhead(ksp, s->A, s->method.pc, &s->ahead));
   PetscCall(FirstResidual(s));
   PetscCall(Begin(s, &record));
   PetscCall(CheckSums(ksp, &record));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Residual(ksp, 0, record.dp));
+  PetscCall(KSPGallopTest(ksp, 0, record.norm));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  beta = record.beta;
+  beta = record.sum[1];
   KSPCheckDot(ksp, beta);
   s->method.ttol  = ksp->converged == KSPConvergedDefault ? ksp->ttol : -1;
   s->method.limit = ksp->converged == KSPConvergedDefault ? ksp->divtol * ksp->rnorm0 : PETSC_MAX_REAL;
@@ -312,21 +253,21 @@ static PetscErrorCode Solve_Fused(Solve *s)
     PetscCall(GetDpi(s, i, &record));
     betaold = beta;
     dpiold  = dpi;
-    dpi     = record.dpi;
+    dpi     = record.sum[0];
     PetscCall(CheckDpi(ksp, i, dpi, dpiold));
     if (ksp->reason) break;
     PetscCall(GetSums(s, i, betaold, &record));
     PetscCall(CheckSums(ksp, &record));
     if (ksp->reason) break;
     s->cg->objective -= PetscRealPart(0.5 * (betaold / dpi) * betaold);
-    PetscCall(Residual(ksp, i + 1, record.dp));
+    PetscCall(KSPGallopTest(ksp, i + 1, record.norm));
     PetscCheck(!ksp->reason || record.stopped || s->started == i + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The GPU has gone on after iteration %" PetscInt_FMT ", which ended the solve", i + 1);
     if (ksp->reason) break;
-    beta = record.beta;
+    beta = record.sum[1];
     KSPCheckDot(ksp, beta);
     i++;
     if (record.stopped && i < ksp->max_it) { /* the host knows better */
-      PetscCall(GallopCGGo(&s->cg->work, PETSC_FALSE));
+      PetscCall(GallopFusedGo(&s->cg->work, PETSC_FALSE));
       s->started = i;
     }
   } while (i < ksp->max_it);
@@ -349,12 +290,7 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
 
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(CanFuse(ksp, cg, &cg->base.why));
-  if (!cg->base.why) PetscCall(GallopCGWorkCreate(&cg->work, &done));
-  if (!cg->base.why && !done) cg->base.why = "the GPU has no room";
-  if (size > 1) { /* vectors may be bound to the host, and room be short, on some of the processes */
-    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &done, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
-    if (!cg->base.why && !done) cg->base.why = "another process cannot";
-  }
+  PetscCall(KSPGallopGetRoom(ksp, &cg->base, &cg->work, &done));
   if (done) {
     Solve s = {
       .ksp = ksp, .cg = cg, .x = ksp->vec_sol, .r = ksp->work[0], .z = ksp->work[1], .w = ksp->work[1], .p = ksp->work[2], .method = {.norm = ksp->normtype, .conjugate = (PetscBool)(cg->type == KSP_CG_HERMITIAN), .local = (PetscBool)(size > 1)}
@@ -370,8 +306,8 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
     }
     PetscCall(Solve_Fused(&s));
     if (s.ahead > 1) { /* what kernels have written without PETSc's knowledge */
-      PetscCall(ToWrite(s.x, &s.arrays.x));
-      PetscCall(ToWrite(s.r, &s.arrays.r));
+      PetscCall(VecGallopToWrite(s.x, &s.arrays.x));
+      PetscCall(VecGallopToWrite(s.r, &s.arrays.r));
     }
   }
 #else
@@ -382,20 +318,6 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
     PetscCall(PetscInfo(ksp, "Vector operations are not fused: %s\n", cg->base.why));
     PetscCall((*cg->base.parent.solve)(ksp));
   }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
-{
-  GallopCG *cg;
-  PetscBool ascii;
-
-  PetscFunctionBegin;
-  PetscCall(KSPGallopGet(ksp, &cg));
-  PetscCall((*cg->base.parent.view)(ksp, viewer));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  if (ascii && cg->base.fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are fused on the GPU\n"));
-  else if (ascii && cg->base.why) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are not fused: %s\n", cg->base.why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -462,7 +384,7 @@ static PetscErrorCode KSPCGUseSingleReduction_GallopCG(KSP ksp, PetscBool flg)
 static PetscErrorCode Clear(GallopKSP *base)
 {
   PetscFunctionBegin;
-  PetscCall(GallopCGWorkDestroy(&((GallopCG *)base)->work));
+  PetscCall(GallopFusedDestroy(&((GallopCG *)base)->work));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -515,7 +437,7 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
 #endif
   PetscCall(KSPGallopCompose(ksp, &cg->base));
   ksp->ops->solve          = KSPSolve_GallopCG;
-  ksp->ops->view           = KSPView_GallopCG;
+  ksp->ops->view           = KSPView_Gallop;
   ksp->ops->setfromoptions = KSPSetFromOptions_GallopCG;
   REPLACE("KSPCGSetType_C", KSPCGSetType_GallopCG, cg->settype);
   REPLACE("KSPCGSetRadius_C", KSPCGSetRadius_GallopCG, cg->setradius);

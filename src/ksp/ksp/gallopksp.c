@@ -61,6 +61,21 @@ PetscErrorCode KSPGallopGet(KSP ksp, PetscCtxRt data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Says whether the last solve was fused, or why not */
+PetscErrorCode KSPView_Gallop(KSP ksp, PetscViewer viewer)
+{
+  GallopKSP *data;
+  PetscBool  ascii;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGallopGet(ksp, &data));
+  if (data->parent.view) PetscCall((*data->parent.view)(ksp, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  if (ascii && data->fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are fused on the GPU\n"));
+  else if (ascii && data->why) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are not fused: %s\n", data->why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Whether kernels can have the array of a vector, on this process: other vectors with memory of two kinds may have it on the host */
 PetscErrorCode VecGallopIsCUDA(Vec v, PetscBool *is)
 {
@@ -79,5 +94,86 @@ PetscErrorCode VecGallopToDevice(Vec v, const PetscScalar **array)
   PetscCall(VecGetArrayReadAndMemType(v, &a, NULL));
   *array = a;
   PetscCall(VecRestoreArrayReadAndMemType(v, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* VecGallopToWrite - Where the array of a vector is on the GPU; PETSc is told that it changes */
+PetscErrorCode VecGallopToWrite(Vec v, PetscScalar **array)
+{
+  PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetArrayAndMemType(v, &a, NULL));
+  *array = a;
+  PetscCall(VecRestoreArrayAndMemType(v, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGallopCanFuse - *why is NULL where a solve can be fused as far as all fused solvers want the same */
+PetscErrorCode KSPGallopCanFuse(KSP ksp, const char **why)
+{
+  const Vec    vecs[] = {ksp->vec_sol, ksp->vec_rhs, ksp->work[0]};
+  Mat          A;
+  MatNullSpace space;
+  PetscBool    device = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  *why = NULL;
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGetNullSpace(A, &space));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs) && device; k++) PetscCall(VecGallopIsCUDA(vecs[k], &device));
+  if (!device) *why = "vectors are on the host";
+  else if (space) *why = "the matrix has a null space";
+  else if (ksp->transpose_solve) *why = "the system is the transposed one";
+  else if (ksp->chknorm >= 0) *why = "norms are not wanted in each iteration";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGallopGetRoom - Memory for a fused solve. *done is false, and base->why is set, where there is none or another process cannot fuse: some may have bound vectors to the host. */
+PetscErrorCode KSPGallopGetRoom(KSP ksp, GallopKSP *base, GallopFused *work, PetscBool *done)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  *done = PETSC_FALSE;
+#if PetscDefined(HAVE_CUDA)
+  if (!base->why) PetscCall(GallopFusedCreate(work, done));
+#else
+  (void)work;
+#endif
+  if (!base->why && !*done) base->why = "the GPU has no room";
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, done, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
+  if (!base->why && !*done) base->why = "another process cannot";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  KSPGallopGetAhead - How many iterations are started before the host knows the results of the first of them
+
+  The host is ahead of the GPU by a few where the GPU finds by itself what ends the solve, and nobody looks at iterates: on one process, with PETSc's own test and without monitors. It then starts
+  products that nobody needs, which only those of a matrix's entries are cheap enough for; so are no applications of a preconditioner.
+*/
+PetscErrorCode KSPGallopGetAhead(KSP ksp, Mat A, GallopPCKind pc, PetscInt *ahead)
+{
+  PetscBool   aij, ours;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJCUSPARSE, MATSEQSELLCUDA, ""));
+  PetscCall(MatGallopIsFormat(A, &ours));
+  *ahead = size == 1 && (aij || ours) && pc != GALLOP_PC_OTHER && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGallopTest - What PETSc's solvers do with the norm of an iteration's residual */
+PetscErrorCode KSPGallopTest(KSP ksp, PetscInt its, PetscReal norm)
+{
+  PetscFunctionBegin;
+  ksp->rnorm = norm;
+  PetscCall(KSPLogResidualHistory(ksp, norm));
+  PetscCall(KSPMonitor(ksp, its, norm));
+  PetscCall((*ksp->converged)(ksp, its, norm, &ksp->reason, ksp->cnvP));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <petsc/private/kspimpl.h>
+#include "gallopfused.h"
 #include "gallopjacobi.h"
 
 typedef struct _GallopKSP GallopKSP;
@@ -18,5 +19,22 @@ struct _GallopKSP {
 
 PETSC_INTERN PetscErrorCode KSPGallopCompose(KSP, GallopKSP *);
 PETSC_INTERN PetscErrorCode KSPGallopGet(KSP, PetscCtxRt);
+PETSC_INTERN PetscErrorCode KSPView_Gallop(KSP, PetscViewer);
 PETSC_INTERN PetscErrorCode VecGallopIsCUDA(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode VecGallopToDevice(Vec, const PetscScalar **);
+PETSC_INTERN PetscErrorCode VecGallopToWrite(Vec, PetscScalar **);
+
+PETSC_INTERN PetscErrorCode KSPGallopCanFuse(KSP, const char **);
+PETSC_INTERN PetscErrorCode KSPGallopGetRoom(KSP, GallopKSP *, GallopFused *, PetscBool *);
+PETSC_INTERN PetscErrorCode KSPGallopGetAhead(KSP, Mat, GallopPCKind, PetscInt *);
+PETSC_INTERN PetscErrorCode KSPGallopTest(KSP, PetscInt, PetscReal);
+
+/* What belongs to one kernel or several: time and flops of the GPU */
+#define GallopFusedLog(event, ksp, ...) \
+  do { \
+    PetscCall(PetscLogEventBegin(event, ksp, 0, 0, 0)); \
+    PetscCall(PetscLogGpuTimeBegin()); \
+    __VA_ARGS__; \
+    PetscCall(PetscLogGpuTimeEnd()); \
+    PetscCall(PetscLogEventEnd(event, ksp, 0, 0, 0)); \
+  } while (0)

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#pragma once
+
+/*
+  Kernels of fused solvers
+
+  On one process the scalars of the method stay on the GPU. A kernel that sums adds up in two steps, threads of a block, then the sums of blocks in the last block that ends, in an order
+  that does not depend on time, so that each run gives the same bits. That block then computes the scalars for the next kernel, and whether to go on: once it says no,
+  kernels that the host has started already do nothing. On several processes the host reduces the sums, and gives kernels the factors.
+*/
+
+#include <gallop/cudaimpl.h>
+#include <cub/block/block_reduce.cuh>
+#include "gallopfused.h"
+
+static constexpr int Threads = 256, BlocksPerProcessor = 8;
+
+/* What the scalars of each method begin with */
+struct FusedState {
+  int          stop;
+  unsigned int ended; /* thread blocks of the kernel that runs */
+};
+static constexpr size_t StateBytes = 256;
+
+/* A dot product and the square of a norm */
+struct Sums {
+  PetscScalar dot;
+  PetscReal   norm;
+};
+
+struct AddSums {
+  __device__ Sums operator()(const Sums &a, const Sums &b) const { return {a.dot + b.dot, a.norm + b.norm}; }
+};
+
+/* What a kernel is told about the iteration that it is part of; State begins with FusedState */
+template <typename State>
+struct FusedStep {
+  State        *state;
+  Sums         *partial;
+  GallopRecord *record;
+  PetscInt64    number;
+};
+
+static __device__ __forceinline__ bool IsFinite(PetscReal a)
+{
+  return isfinite(a);
+}
+
+#if PetscDefined(USE_COMPLEX)
+static __device__ __forceinline__ bool IsFinite(PetscScalar a)
+{
+  return isfinite(PetscRealPart(a)) && isfinite(PetscImaginaryPart(a));
+}
+#endif
+
+/* What PETSc's VecDot(a, b) or VecTDot(a, b) adds */
+static __device__ __forceinline__ PetscScalar Dot(bool conjugate, PetscScalar a, PetscScalar b)
+{
+#if PetscDefined(USE_COMPLEX)
+  if (conjugate) return a * PetscConj(b);
+#endif
+  (void)conjugate;
+  return a * b;
+}
+
+static __device__ __forceinline__ PetscReal Square(PetscScalar a)
+{
+  return PetscRealPart(a * PetscConj(a));
+}
+
+/* All of a block's threads call it; true in one thread of the grid, the last one, which gets the sums of all */
+template <typename State>
+static __device__ bool AddUp(const FusedStep<State> &s, Sums mine, Sums *all)
+{
+  typedef cub::BlockReduce<Sums, Threads> Reduce;
+  __shared__ typename Reduce::TempStorage storage;
+  __shared__ bool                         last;
+
+  mine = Reduce(storage).Reduce(mine, AddSums());
+  if (threadIdx.x == 0) {
+    s.partial[blockIdx.x] = mine;
+    __threadfence();
+    last = atomicAdd(&s.state->fused.ended, 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last) return false;
+  __threadfence();
+  mine = {0, 0};
+  for (unsigned int k = threadIdx.x; k < gridDim.x; k += Threads) {
+    const Sums from = GallopLoadFromL2(s.partial + k);
+
+    mine.dot += from.dot;
+    mine.norm += from.norm;
+  }
+  mine = Reduce(storage).Reduce(mine, AddSums());
+  if (threadIdx.x) return false;
+  s.state->fused.ended = 0;
+  *all                 = mine;
+  return true;
+}
+
+/* For the host, which waits for the number */
+template <typename State>
+static __device__ void Publish(const FusedStep<State> &s, PetscScalar sum0, PetscScalar sum1, PetscReal norm, int stopped)
+{
+  s.state->fused.stop = stopped;
+  s.record->sum[0]    = sum0;
+  s.record->sum[1]    = sum1;
+  s.record->norm      = norm;
+  s.record->stopped   = stopped;
+  __threadfence_system();
+  *(volatile PetscInt64 *)&s.record->number = s.number;
+}
+
+/* Every kernel starts while the one before it ends, and lets the next one start. False where the solve is over. */
+template <typename State>
+static __device__ __forceinline__ bool Enter(const FusedStep<State> &s)
+{
+  GallopLetSuccessorStart();
+  GallopWaitForPredecessor();
+  return !s.state->fused.stop;
+}
+
+template <typename State>
+static FusedStep<State> FusedStepOf(const GallopFused *work)
+{
+  static_assert(sizeof(State) <= StateBytes, "room for the scalars of a method");
+  return {(State *)work->state, (Sums *)work->partial, work->record + work->number % GALLOP_RECORDS, work->number};
+}
+
+/* Starts a kernel over n entries; flops for each */
+template <typename Step, typename... Params, typename... Args>
+static PetscErrorCode Start(void (*kernel)(Step, PetscCount, Params...), const GallopFused *work, const Step &step, PetscInt n, PetscLogDouble flops, Args... args)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(GallopLaunch(kernel, {PetscMin(GallopBlocksFor(n, Threads), (unsigned int)work->blocks), Threads, 1, 0, stream, (bool)work->overlaps}, step, (PetscCount)n, args...));
+  PetscCall(PetscLogGpuFlops(flops * n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

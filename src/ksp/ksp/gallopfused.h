@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What fused solvers have on the GPU: the scalars of the method, and the sums that the host reads */
+#pragma once
+
+#include <petscksp.h>
+#include <gallop/deviceimpl.h>
+
+/* What a part of an iteration has computed, as the host reads it from pinned memory. The last member is written last. */
+typedef struct {
+  PetscScalar sum[2];
+  PetscReal   norm;
+  int         stopped; /* no later kernel does anything: the iterates stay as they are */
+  PetscInt64  number;  /* which results, of all solves; 0 before the first */
+} GallopRecord;
+
+#define GALLOP_RECORDS 8
+
+typedef struct {
+  GallopRecord *record; /* [GALLOP_RECORDS] pinned, results k in k % GALLOP_RECORDS */
+  PetscInt64    number; /* that the next results go by: the host counts */
+  PetscBool     overlaps;
+  void         *state, *partial;
+  int           blocks; /* at most */
+} GallopFused;
+
+PETSC_INTERN PetscErrorCode GallopFusedCreate(GallopFused *, PetscBool *);
+PETSC_INTERN PetscErrorCode GallopFusedDestroy(GallopFused *);
+PETSC_INTERN PetscErrorCode GallopFusedGo(GallopFused *, PetscBool);
+PETSC_INTERN PetscErrorCode GallopFusedWait(GallopFused *, PetscInt64, GallopRecord *);
