@@ -126,7 +126,8 @@ def chosen(arguments, types):
         return str(host if not arguments.gpu else full if arguments.set == "full" else quick)
 
     def ours(options, grid):
-        fused = ["evchyb+gallopcg"] if arguments.gpu and not arguments.types and "-ksp_type cg " in options else []  # without a GPU it is cg
+        solver = options.split()[1]
+        fused = [f"evchyb+gallop{solver}"] if arguments.gpu and not arguments.types and solver in ("cg", "bcgs") else []  # without a GPU it is PETSc's
         return lambda: repeatsolve(arguments, ["-grid", grid, "-gallop_warn_no_gpu", "0", *options.split()], types, fused)
 
     def theirs(example, ranks):

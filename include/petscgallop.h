@@ -38,6 +38,7 @@
 
 /* Solvers */
 #define KSPGALLOPCG        "gallopcg"
+#define KSPGALLOPBCGS      "gallopbcgs"
 #define KSPGALLOPCHEBYSHEV "gallopchebyshev"
 
 /*S

@@ -208,6 +208,7 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(PCRegister_GallopBlockJacobi());
   PetscCall(KSPInitializePackage());
   PetscCall(KSPRegister_GallopCG());
+  PetscCall(KSPRegister_GallopBCGS());
   PetscCall(KSPRegister_GallopChebyshev());
   PetscCall(DMRegister_Gallop());
   PetscCall(ViewFromOptions());

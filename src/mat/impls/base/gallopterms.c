@@ -25,7 +25,8 @@ static PetscErrorCode Restore(Vec v, const PetscScalar **array)
 static PetscErrorCode Add(const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
 {
   const PetscScalar  factors[] = {terms->alpha, terms->beta, terms->gamma, terms->delta};
-  Vec                vecs[]    = {w, y, terms->d, terms->u == z ? NULL : terms->u, x};
+  const PetscBool    keeps     = (PetscBool)(terms->u == z || w == z);
+  Vec                vecs[]    = {w == z ? NULL : w, y, terms->d, terms->u == z ? NULL : terms->u, x};
   const PetscScalar *arrays[PETSC_STATIC_ARRAY_LENGTH(vecs)];
   PetscScalar       *to;
   PetscInt           n;
@@ -33,15 +34,15 @@ static PetscErrorCode Add(const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(z, &n));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs); k++) PetscCall(ToRead(vecs[k], &arrays[k]));
-  if (terms->u == z) PetscCall(VecGetArrayAndMemType(z, &to, NULL));
+  if (keeps) PetscCall(VecGetArrayAndMemType(z, &to, NULL));
   else PetscCall(VecGetArrayWriteAndMemType(z, &to, NULL));
   PetscCall(PetscLogEventBegin(Gallop_TermsAdd, z, 0, 0, 0));
   PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(GallopTermsAdd_Device(n, arrays[0], arrays[1], arrays[2], terms->u == z ? to : arrays[3], arrays[4], factors, to));
+  PetscCall(GallopTermsAdd_Device(n, w == z ? to : arrays[0], arrays[1], arrays[2], terms->u == z ? to : arrays[3], arrays[4], factors, to));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCall(PetscLogGpuFlops(6.0 * n));
   PetscCall(PetscLogEventEnd(Gallop_TermsAdd, z, 0, 0, 0));
-  if (terms->u == z) PetscCall(VecRestoreArrayAndMemType(z, &to));
+  if (keeps) PetscCall(VecRestoreArrayAndMemType(z, &to));
   else PetscCall(VecRestoreArrayWriteAndMemType(z, &to));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs); k++) PetscCall(Restore(vecs[k], &arrays[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -57,8 +58,8 @@ static PetscErrorCode Add(const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
 + A     - any matrix, or NULL for none
 . terms - of the sum; u may be z
 . x     - multiplied by A, and by delta; not z; NULL where there is neither
-. y     - not z
-- w     - workspace for A x
+. y     - not z; NULL where beta is 0
+- w     - workspace for A x; z where u is not
 
   Output Parameter:
 . z - the sum

@@ -10,11 +10,11 @@ struct Factors {
   PetscScalar alpha, beta, gamma, delta;
 };
 
-/* u may be z */
-static __global__ __launch_bounds__(Threads) void TermsKernel(PetscCount n, const PetscScalar *__restrict__ w, const PetscScalar *__restrict__ y, const PetscScalar *__restrict__ d, const PetscScalar *u, const PetscScalar *__restrict__ x, Factors f, PetscScalar *z)
+/* u and w may be z */
+static __global__ __launch_bounds__(Threads) void TermsKernel(PetscCount n, const PetscScalar *w, const PetscScalar *__restrict__ y, const PetscScalar *__restrict__ d, const PetscScalar *u, const PetscScalar *__restrict__ x, Factors f, PetscScalar *z)
 {
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
-    PetscScalar value = f.beta * y[i];
+    PetscScalar value = y ? f.beta * y[i] : (PetscScalar)0;
 
     if (w) value += f.alpha * w[i];
     z[i] = GallopFinish(d, u, f.gamma, f.delta, x, (PetscInt)i, value);

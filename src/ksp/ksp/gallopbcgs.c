@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+  KSPGALLOPBCGS: PETSc's KSPBCGS, whose vector operations are fused on the GPU
+
+  It is KSPBCGS with another KSPSolve(): options, set-up and what is not fused are the parent's. Names and the order of tests are those of PETSc's KSPSolve_BCGS().
+*/
+
+#include <gallop/matgallopimpl.h>
+#include <petsc/private/pcimpl.h>
+#include "gallopbcgs.h"
+#include "gallopksp.h"
+
+static PetscLogEvent BCGSFused = -1;
+
+typedef struct {
+  GallopKSP   base;
+  GallopFused work;
+} GallopBCGS;
+
+#if PetscDefined(HAVE_CUDA)
+static PetscErrorCode CanFuse(KSP ksp, const char **why)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPGallopCanFuse(ksp, why));
+  if (!*why && ksp->pc_side == PC_RIGHT && !ksp->guess_zero) *why = "there are a guess and a preconditioner on the right";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- a fused solve ---- */
+
+static const char BCGSFusedCitation
+  [] = "@article{vorst92,\n  title = {{Bi-CGSTAB}: A Fast and Smoothly Converging Variant of {Bi-CG} for the Solution of Nonsymmetric Linear Systems},\n  author = {van der Vorst, H. A.},\n"
+       "  journal = {SIAM Journal on Scientific and Statistical Computing},\n  volume = {13},\n  number = {2},\n  pages = {631--644},\n  year = {1992}\n}\n";
+static PetscBool BCGSFusedCited = PETSC_FALSE;
+
+typedef struct {
+  KSP              ksp;
+  GallopBCGS      *bcgs;
+  Mat              A;
+  Vec              x, r, rp, v, t, s, p;
+  GallopPCKind     pc; /* on the left; GALLOP_PC_OTHER is any that PETSc applies */
+  GallopBCGSMethod method;
+  GallopBCGSArrays arrays;
+  PetscInt         ahead, started;         /* iterations that are started before the host knows the results of the first of them, and all that are */
+  PetscInt64       number[GALLOP_RECORDS]; /* of results of iteration i, in i % GALLOP_RECORDS */
+} Solve;
+
+/* Results of this number, on several processes the sums of all */
+static PetscErrorCode Wait(Solve *s, PetscInt64 number, GallopRecord *record)
+{
+  PetscScalar sums[3];
+
+  PetscFunctionBegin;
+  PetscCall(GallopFusedWait(&s->bcgs->work, number, record));
+  if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS);
+  sums[0] = record->sum[0];
+  sums[1] = record->sum[1];
+  sums[2] = record->norm;
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)s->ksp)));
+  record->sum[0] = sums[0];
+  record->sum[1] = sums[1];
+  record->norm   = PetscRealPart(sums[2]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* y = K x, with the preconditioner; w is workspace */
+static PetscErrorCode Apply(Solve *s, Vec x, Vec y, Vec w, const PetscScalar **array)
+{
+  const GallopTerms terms = {.alpha = 1.0, .d = s->bcgs->base.diagonal.d};
+
+  PetscFunctionBegin;
+  if (s->pc == GALLOP_PC_OTHER) PetscCall(KSP_PCApplyBAorAB(s->ksp, x, y, w));
+  else if (s->pc == GALLOP_PC_NONE) PetscCall(KSP_MatMult(s->ksp, s->A, x, y));
+  else PetscCall(MatGallopMultTerms(s->A, &terms, x, NULL, y, y));
+  PetscCall(VecGallopToDevice(y, array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The first residual r, and its norm */
+static PetscErrorCode Begin(Solve *s, GallopRecord *record)
+{
+  GallopFused *work = &s->bcgs->work;
+
+  PetscFunctionBegin;
+  PetscCall(KSPInitialResidual(s->ksp, s->x, s->v, s->t, s->r, s->ksp->vec_rhs));
+  PetscCall(GallopFusedGo(work, PETSC_TRUE));
+  PetscCall(VecGetLocalSize(s->r, &s->arrays.n));
+  PetscCall(VecGallopToWrite(s->x, &s->arrays.x));
+  PetscCall(VecGallopToWrite(s->r, &s->arrays.r));
+  PetscCall(VecGallopToWrite(s->rp, &s->arrays.rp));
+  work->number++;
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSBegin(work, &s->arrays, &s->method)));
+  PetscCall(Wait(s, work->number, record));
+  if (s->method.local) record->norm = PetscSqrtReal(record->norm);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* p, v = K p and (v, rp) */
+static PetscErrorCode Direction(Solve *s, PetscInt i)
+{
+  GallopFused *work = &s->bcgs->work;
+
+  PetscFunctionBegin;
+  PetscCall(VecGallopToWrite(s->p, &s->arrays.p));
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSDirection(work, &s->arrays, &s->method, (PetscBool)!i)));
+  PetscCall(Apply(s, s->p, s->v, s->t, &s->arrays.v));
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSDotVRP(work, &s->arrays, &s->method)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* s, t = K s, (s, t) and (t, t); r is workspace of a preconditioner, as in PETSc */
+static PetscErrorCode Half(Solve *s)
+{
+  GallopFused *work = &s->bcgs->work;
+
+  PetscFunctionBegin;
+  PetscCall(VecGallopToWrite(s->s, &s->arrays.s));
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSHalf(work, &s->arrays, &s->method)));
+  PetscCall(Apply(s, s->s, s->t, s->r, &s->arrays.t));
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSDotST(work, &s->arrays, &s->method)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* x and r, and the sums. PETSc need not know of each new x and r where it looks at none. */
+static PetscErrorCode Update(Solve *s, PetscInt i)
+{
+  PetscFunctionBegin;
+  if (s->ahead == 1) {
+    PetscCall(VecGallopToWrite(s->x, &s->arrays.x));
+    PetscCall(VecGallopToWrite(s->r, &s->arrays.r));
+  }
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSUpdate(&s->bcgs->work, &s->arrays, &s->method, (PetscBool)(i + 1 >= s->ksp->min_it))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* (v, rp) of iteration i. On one process iterations are started up to the one that the host goes ahead to, and the other results come, too, unless the GPU has stopped. */
+static PetscErrorCode GetVRP(Solve *s, PetscInt i, GallopRecord *record)
+{
+  PetscFunctionBegin;
+  /* one at least, as PETSc's BCGS */
+  for (; s->started < PetscMax(PetscMin(i + s->ahead, s->ksp->max_it), i + 1); s->started++) {
+    s->number[s->started % GALLOP_RECORDS] = ++s->bcgs->work.number;
+    PetscCall(Direction(s, s->started));
+    if (s->method.local) continue;
+    PetscCall(Half(s));
+    PetscCall(Update(s, s->started));
+  }
+  PetscCall(Wait(s, s->number[i % GALLOP_RECORDS], record));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether t is 0 in this iteration */
+static PetscErrorCode IsZero(Solve *s, PetscScalar rho, GallopRecord *record, PetscBool *zero)
+{
+  PetscFunctionBegin;
+  *zero = (PetscBool)(record->stopped == GALLOP_BCGS_ST);
+  if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS);
+  s->method.alpha = rho / record->sum[0];
+  s->bcgs->work.number++;
+  PetscCall(Half(s));
+  PetscCall(Wait(s, s->bcgs->work.number, record));
+  *zero           = (PetscBool)(record->norm == 0);
+  s->method.omega = record->sum[0] / record->norm;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* rho of the next iteration, and the norm */
+static PetscErrorCode GetNorm(Solve *s, PetscInt i, PetscScalar rho, GallopRecord *record)
+{
+  PetscFunctionBegin;
+  if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS); /* they came with (v, rp) */
+  s->bcgs->work.number++;
+  PetscCall(Update(s, i));
+  PetscCall(Wait(s, s->bcgs->work.number, record));
+  record->norm   = PetscSqrtReal(record->norm);
+  s->method.beta = (record->sum[1] / rho) * (s->method.alpha / s->method.omega);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BreakDown(KSP ksp, const char message[], const char info[])
+{
+  PetscFunctionBegin;
+  PetscCheck(!ksp->errorifnotconverged, PetscObjectComm((PetscObject)ksp), PETSC_ERR_NOT_CONVERGED, "%s", message);
+  ksp->reason = KSP_DIVERGED_BREAKDOWN;
+  PetscCall(PetscInfo(ksp, "%s\n", info));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* t is 0. If s is, too, then alpha v = r, and x + alpha p may be the solution. */
+static PetscErrorCode TryHalf(Solve *s, PetscInt i, PetscScalar alpha, PetscReal norm)
+{
+  KSP         ksp = s->ksp;
+  PetscScalar dot;
+
+  PetscFunctionBegin;
+  PetscCall(VecDot(s->s, s->s, &dot));
+  if (dot != 0.0) {
+    PetscCall(BreakDown(ksp, "KSPSolve has failed due to singular preconditioned operator", "Failed due to singular preconditioned operator"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecAXPY(s->x, alpha, s->p));
+  ksp->its++;
+  ksp->rnorm  = 0.0;
+  ksp->reason = KSP_CONVERGED_RTOL;
+  PetscCall(KSPLogResidualHistory(ksp, norm));
+  PetscCall(KSPMonitor(ksp, i + 1, 0.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Iterate(Solve *s)
+{
+  KSP             ksp   = s->ksp;
+  const PetscBool norms = (PetscBool)(ksp->normtype != KSP_NORM_NONE);
+  PetscInt        i     = 0;
+  PetscReal       norm;
+  PetscScalar     rho, vrp;
+  PetscBool       zero;
+  GallopRecord    record;
+
+  PetscFunctionBegin;
+  PetscCall(Begin(s, &record));
+  norm = norms ? record.norm : 0;
+  if (norms) KSPCheckNorm(ksp, norm);
+  ksp->its = 0;
+  PetscCall(KSPGallopTest(ksp, 0, norm));
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
+  rho             = record.sum[1];
+  s->method.ttol  = ksp->converged == KSPConvergedDefault ? ksp->ttol : -1;
+  s->method.limit = ksp->converged == KSPConvergedDefault ? ksp->divtol * ksp->rnorm0 : PETSC_MAX_REAL;
+  do {
+    PetscCall(GetVRP(s, i, &record));
+    vrp = record.sum[0];
+    KSPCheckDot(ksp, vrp);
+    if (vrp == 0.0) {
+      PetscCall(BreakDown(ksp, "KSPSolve breakdown due to zero inner product", "Breakdown due to zero inner product"));
+      break;
+    }
+    PetscCall(IsZero(s, rho, &record, &zero));
+    if (zero) {
+      PetscCall(TryHalf(s, i, rho / vrp, norm));
+      break;
+    }
+    PetscCall(GetNorm(s, i, rho, &record));
+    if (norms) {
+      norm = record.norm;
+      KSPCheckNorm(ksp, norm);
+    }
+    ksp->its++;
+    PetscCall(KSPGallopTest(ksp, i + 1, norm));
+    PetscCheck(!ksp->reason || record.stopped || s->started == i + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The GPU has gone on after iteration %" PetscInt_FMT ", which ended the solve", i + 1);
+    if (ksp->reason) break;
+    if (rho == 0.0) {
+      PetscCall(BreakDown(ksp, "KSPSolve breakdown due to zero inner product", "Breakdown due to zero rho inner product"));
+      break;
+    }
+    rho = record.sum[1];
+    i++;
+    if (record.stopped && i < ksp->max_it) { /* the host knows better */
+      PetscCall(GallopFusedGo(&s->bcgs->work, PETSC_FALSE));
+      s->started = i;
+    }
+  } while (i < ksp->max_it);
+  if (i >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Solve_Fused(KSP ksp, GallopBCGS *bcgs)
+{
+  Solve s = {.ksp = ksp, .bcgs = bcgs, .x = ksp->vec_sol, .r = ksp->work[0], .rp = ksp->work[1], .v = ksp->work[2], .t = ksp->work[3], .s = ksp->work[4], .p = ksp->work[5], .method = {.norm = ksp->normtype}};
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCall(PetscCitationsRegister(BCGSFusedCitation, &BCGSFusedCited));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  s.method.local = (PetscBool)(size > 1);
+  PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));
+  PetscCall(PCGallopGetKind(ksp->pc, &s.pc));
+  if ((ksp->pc_side == PC_RIGHT && s.pc == GALLOP_PC_DIAGONAL) || ksp->pc->erroriffailure) s.pc = GALLOP_PC_OTHER;
+  if (s.pc == GALLOP_PC_DIAGONAL) {
+    PetscCall(GallopDiagonalCreate(&bcgs->base.diagonal, s.r));
+    bcgs->base.diagonal.valid = PETSC_FALSE;
+    PetscCall(GallopDiagonalUpdate(&bcgs->base.diagonal, ksp->pc, s.t));
+  }
+  PetscCall(KSPGallopGetAhead(ksp, s.A, s.pc, &s.ahead));
+  PetscCall(Iterate(&s));
+  if (s.ahead > 1) { /* what kernels have written without PETSc's knowledge */
+    PetscCall(VecGallopToWrite(s.x, &s.arrays.x));
+    PetscCall(VecGallopToWrite(s.r, &s.arrays.r));
+  }
+  PetscCall(KSPUnwindPreconditioner(ksp, s.x, s.t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/* ---- the solver ---- */
+
+static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
+{
+  GallopBCGS *bcgs;
+  PetscBool   done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGallopGet(ksp, &bcgs));
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(CanFuse(ksp, &bcgs->base.why));
+  PetscCall(KSPGallopGetRoom(ksp, &bcgs->base, &bcgs->work, &done));
+  if (done) PetscCall(Solve_Fused(ksp, bcgs));
+#else
+  bcgs->base.why = "PETSc was configured without CUDA";
+#endif
+  bcgs->base.fused = done;
+  if (!done) {
+    PetscCall(PetscInfo(ksp, "Vector operations are not fused: %s\n", bcgs->base.why));
+    PetscCall((*bcgs->base.parent.solve)(ksp));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+static PetscErrorCode Clear(GallopKSP *base)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopFusedDestroy(&((GallopBCGS *)base)->work));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+/*MC
+  KSPGALLOPBCGS - "gallopbcgs" - PETSc's `KSPBCGS`, the stabilized biconjugate gradient method, with vector operations that are fused on the GPU
+
+  Options Database Key:
+. -ksp_type gallopbcgs - takes it
+
+  Level: beginner
+
+  Notes:
+  Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPBCGS`. An iteration has five kernels beside the products and the preconditioner: p; v.rp; s; s.t
+  and t.t; x and r with the norm and the next rho. With `PCJACOBI` on the left and `PCNONE` a product of a matrix of ours and the preconditioner are one kernel. On one process scalars stay on the
+  GPU, and where PETSc's own test is used and no monitor is set, the host starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the
+  iterates as they are. On several processes there are three reductions in an iteration, by way of the host.
+
+  On one process each run gives the same bits on the same kind of GPU.
+
+  It is `KSPBCGS` itself, without anything fused, with vectors on the host; for a matrix with a null space; in `KSPSolveTranspose()`; with a preconditioner on the right and an initial guess;
+  after `KSPSetCheckNormIteration()`. `KSPView()` and -info tell the reason.
+
+  The matrix may be of any type, the fastest are Gallop's.
+
+.seealso: `KSPBCGS`, `KSPGALLOPCG`, `MATEVCHYB`
+M*/
+PETSC_INTERN PetscErrorCode KSPCreate_GallopBCGS(KSP ksp)
+{
+  PetscErrorCode (*create)(KSP);
+  GallopBCGS *bcgs;
+
+  PetscFunctionBegin;
+  PetscCall(PetscFunctionListFind(KSPList, KSPBCGS, &create));
+  PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "PETSc has no solver of type %s", KSPBCGS);
+  PetscCall((*create)(ksp));
+  PetscCall(PetscNew(&bcgs));
+#if PetscDefined(HAVE_CUDA)
+  bcgs->base.clear = Clear;
+#endif
+  PetscCall(KSPGallopCompose(ksp, &bcgs->base));
+  ksp->ops->solve = KSPSolve_GallopBCGS;
+  ksp->ops->view  = KSPView_Gallop;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPRegister_GallopBCGS(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventRegister("GallopBCGSFused", KSP_CLASSID, &BCGSFused));
+  PetscCall(KSPRegister(KSPGALLOPBCGS, KSPCreate_GallopBCGS));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
