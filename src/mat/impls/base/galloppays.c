@@ -14,7 +14,7 @@ static const PetscReal  ProductTime = 9e-6, ProductRow = 5e-12, ProductEntry = 4
 static const PetscReal  BuildTime = 1.5e-4, BuildRow = 1.2e-10, BuildEntry = 2e-11, LargeTime = 2e-4;
 static const PetscCount Large         = 1000000;                      /* entries: such a matrix may be packed, which takes more waits */
 static const PetscReal  TransposeTime = 1e-4, TransposeEntry = 7e-11; /* to transpose the entries, which a refresh does again */
-static const PetscReal  LoadTime        = 1.5e-3;                     /* the first build of a process loads the kernels, for all others too */
+static const PetscReal  LoadTime        = 2.5e-3;                     /* the first build of a process loads the kernels, for all others too */
 static const PetscReal  RefreshProducts = 2;
 static const PetscReal  HostProducts    = 15; /* of a build there */
 static const PetscReal  LosesQuarter = 3.6, Pays = 2.5;
