@@ -224,3 +224,14 @@ static PetscErrorCode Run(const Solver *solver, const Case *c, MatType type, Pet
   PetscCall(TestClearOptions(c->options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* With a format of ours, and with PETSc's type */
+static PetscErrorCode RunAll(const Solver *solver, size_t n, const Case cases[], PetscBool device)
+{
+  PetscFunctionBegin;
+  for (size_t k = 0; k < n; k++) {
+    PetscCall(Run(solver, &cases[k], TestFormat(""), device));
+    PetscCall(Run(solver, &cases[k], device ? MATAIJCUSPARSE : MATAIJ, device));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -140,10 +140,7 @@ int main(int argc, char **argv)
   PetscCall(PetscLogDefaultBegin());
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
-    PetscCall(Run(&solver, &cases[k], TestFormat(""), device));
-    PetscCall(Run(&solver, &cases[k], device ? MATAIJCUSPARSE : MATAIJ, device));
-  }
+  PetscCall(RunAll(&solver, PETSC_STATIC_ARRAY_LENGTH(cases), cases, device));
   PetscCall(Change(TestFormat("")));
   PetscCall(Change(device ? MATAIJCUSPARSE : MATAIJ));
   PetscCall(PetscFinalize());

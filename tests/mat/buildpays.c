@@ -91,7 +91,7 @@ int main(int argc, char **argv)
   Mat            A, R;
   PetscInt       loads, first, n, expected = 0;
   PetscInt64     builds, refreshes, before;
-  PetscBool      device, copies;
+  PetscBool      device = PETSC_FALSE, copies;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

@@ -13,8 +13,7 @@
 static PetscLogEvent BCGSFused = -1;
 
 typedef struct {
-  GallopKSP   base;
-  GallopFused work;
+  GallopKSP base;
 } GallopBCGS;
 
 #if PetscDefined(HAVE_CUDA)
@@ -45,24 +44,6 @@ typedef struct {
   PetscInt64       number[GALLOP_RECORDS]; /* of results of iteration i, in i % GALLOP_RECORDS */
 } Solve;
 
-/* Results of this number, on several processes the sums of all */
-static PetscErrorCode Wait(Solve *s, PetscInt64 number, GallopRecord *record)
-{
-  PetscScalar sums[3];
-
-  PetscFunctionBegin;
-  PetscCall(GallopFusedWait(&s->bcgs->work, number, record));
-  if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS);
-  sums[0] = record->sum[0];
-  sums[1] = record->sum[1];
-  sums[2] = record->norm;
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)s->ksp)));
-  record->sum[0] = sums[0];
-  record->sum[1] = sums[1];
-  record->norm   = PetscRealPart(sums[2]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* y = K x, with the preconditioner; w is workspace */
 static PetscErrorCode Apply(Solve *s, Vec x, Vec y, Vec w, const PetscScalar **array)
 {
@@ -79,7 +60,7 @@ static PetscErrorCode Apply(Solve *s, Vec x, Vec y, Vec w, const PetscScalar **a
 /* The first residual r, and its norm */
 static PetscErrorCode Begin(Solve *s, GallopRecord *record)
 {
-  GallopFused *work = &s->bcgs->work;
+  GallopFused *work = &s->bcgs->base.work;
 
   PetscFunctionBegin;
   PetscCall(KSPInitialResidual(s->ksp, s->x, s->v, s->t, s->r, s->ksp->vec_rhs));
@@ -90,7 +71,7 @@ static PetscErrorCode Begin(Solve *s, GallopRecord *record)
   PetscCall(VecGallopToWrite(s->rp, &s->arrays.rp));
   work->number++;
   GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSBegin(work, &s->arrays, &s->method)));
-  PetscCall(Wait(s, work->number, record));
+  PetscCall(KSPGallopWait(s->ksp, &s->bcgs->base, s->method.local, work->number, record));
   if (s->method.local) record->norm = PetscSqrtReal(record->norm);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -98,7 +79,7 @@ static PetscErrorCode Begin(Solve *s, GallopRecord *record)
 /* p, v = K p and (v, rp) */
 static PetscErrorCode Direction(Solve *s, PetscInt i)
 {
-  GallopFused *work = &s->bcgs->work;
+  GallopFused *work = &s->bcgs->base.work;
 
   PetscFunctionBegin;
   PetscCall(VecGallopToWrite(s->p, &s->arrays.p));
@@ -111,7 +92,7 @@ static PetscErrorCode Direction(Solve *s, PetscInt i)
 /* s, t = K s, (s, t) and (t, t); r is workspace of a preconditioner, as in PETSc */
 static PetscErrorCode Half(Solve *s)
 {
-  GallopFused *work = &s->bcgs->work;
+  GallopFused *work = &s->bcgs->base.work;
 
   PetscFunctionBegin;
   PetscCall(VecGallopToWrite(s->s, &s->arrays.s));
@@ -129,7 +110,7 @@ static PetscErrorCode Update(Solve *s, PetscInt i)
     PetscCall(VecGallopToWrite(s->x, &s->arrays.x));
     PetscCall(VecGallopToWrite(s->r, &s->arrays.r));
   }
-  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSUpdate(&s->bcgs->work, &s->arrays, &s->method, (PetscBool)(i + 1 >= s->ksp->min_it))));
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSUpdate(&s->bcgs->base.work, &s->arrays, &s->method, (PetscBool)(i + 1 >= s->ksp->min_it))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -139,13 +120,13 @@ static PetscErrorCode GetVRP(Solve *s, PetscInt i, GallopRecord *record)
   PetscFunctionBegin;
   /* one at least, as PETSc's BCGS */
   for (; s->started < PetscMax(PetscMin(i + s->ahead, s->ksp->max_it), i + 1); s->started++) {
-    s->number[s->started % GALLOP_RECORDS] = ++s->bcgs->work.number;
+    s->number[s->started % GALLOP_RECORDS] = ++s->bcgs->base.work.number;
     PetscCall(Direction(s, s->started));
     if (s->method.local) continue;
     PetscCall(Half(s));
     PetscCall(Update(s, s->started));
   }
-  PetscCall(Wait(s, s->number[i % GALLOP_RECORDS], record));
+  PetscCall(KSPGallopWait(s->ksp, &s->bcgs->base, s->method.local, s->number[i % GALLOP_RECORDS], record));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -156,9 +137,9 @@ static PetscErrorCode IsZero(Solve *s, PetscScalar rho, GallopRecord *record, Pe
   *zero = (PetscBool)(record->stopped == GALLOP_BCGS_ST);
   if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS);
   s->method.alpha = rho / record->sum[0];
-  s->bcgs->work.number++;
+  s->bcgs->base.work.number++;
   PetscCall(Half(s));
-  PetscCall(Wait(s, s->bcgs->work.number, record));
+  PetscCall(KSPGallopWait(s->ksp, &s->bcgs->base, s->method.local, s->bcgs->base.work.number, record));
   *zero           = (PetscBool)(record->norm == 0);
   s->method.omega = record->sum[0] / record->norm;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -169,9 +150,9 @@ static PetscErrorCode GetNorm(Solve *s, PetscInt i, PetscScalar rho, GallopRecor
 {
   PetscFunctionBegin;
   if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS); /* they came with (v, rp) */
-  s->bcgs->work.number++;
+  s->bcgs->base.work.number++;
   PetscCall(Update(s, i));
-  PetscCall(Wait(s, s->bcgs->work.number, record));
+  PetscCall(KSPGallopWait(s->ksp, &s->bcgs->base, s->method.local, s->bcgs->base.work.number, record));
   record->norm   = PetscSqrtReal(record->norm);
   s->method.beta = (record->sum[1] / rho) * (s->method.alpha / s->method.omega);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -256,7 +237,7 @@ static PetscErrorCode Iterate(Solve *s)
     rho = record.sum[1];
     i++;
     if (record.stopped && i < ksp->max_it) { /* the host knows better */
-      PetscCall(GallopFusedGo(&s->bcgs->work, PETSC_FALSE));
+      PetscCall(GallopFusedGo(&s->bcgs->base.work, PETSC_FALSE));
       s->started = i;
     }
   } while (i < ksp->max_it);
@@ -276,11 +257,7 @@ static PetscErrorCode Solve_Fused(KSP ksp, GallopBCGS *bcgs)
   PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));
   PetscCall(PCGallopGetKind(ksp->pc, &s.pc));
   if ((ksp->pc_side == PC_RIGHT && s.pc == GALLOP_PC_DIAGONAL) || ksp->pc->erroriffailure) s.pc = GALLOP_PC_OTHER;
-  if (s.pc == GALLOP_PC_DIAGONAL) {
-    PetscCall(GallopDiagonalCreate(&bcgs->base.diagonal, s.r));
-    bcgs->base.diagonal.valid = PETSC_FALSE;
-    PetscCall(GallopDiagonalUpdate(&bcgs->base.diagonal, ksp->pc, s.t));
-  }
+  if (s.pc == GALLOP_PC_DIAGONAL) PetscCall(KSPGallopGetDiagonal(ksp, &bcgs->base, s.r, s.t));
   PetscCall(KSPGallopGetAhead(ksp, s.A, s.pc, &s.ahead));
   PetscCall(Iterate(&s));
   if (s.ahead > 1) { /* what kernels have written without PETSc's knowledge */
@@ -303,27 +280,14 @@ static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
   PetscCall(KSPGallopGet(ksp, &bcgs));
 #if PetscDefined(HAVE_CUDA)
   PetscCall(CanFuse(ksp, &bcgs->base.why));
-  PetscCall(KSPGallopGetRoom(ksp, &bcgs->base, &bcgs->work, &done));
+  PetscCall(KSPGallopGetRoom(ksp, &bcgs->base, &done));
   if (done) PetscCall(Solve_Fused(ksp, bcgs));
 #else
   bcgs->base.why = "PETSc was configured without CUDA";
 #endif
-  bcgs->base.fused = done;
-  if (!done) {
-    PetscCall(PetscInfo(ksp, "Vector operations are not fused: %s\n", bcgs->base.why));
-    PetscCall((*bcgs->base.parent.solve)(ksp));
-  }
+  PetscCall(KSPGallopEnd(ksp, &bcgs->base, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-#if PetscDefined(HAVE_CUDA)
-static PetscErrorCode Clear(GallopKSP *base)
-{
-  PetscFunctionBegin;
-  PetscCall(GallopFusedDestroy(&((GallopBCGS *)base)->work));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
 
 /*MC
   KSPGALLOPBCGS - "gallopbcgs" - PETSc's `KSPBCGS`, the stabilized biconjugate gradient method, with vector operations that are fused on the GPU
@@ -350,17 +314,11 @@ static PetscErrorCode Clear(GallopKSP *base)
 M*/
 PETSC_INTERN PetscErrorCode KSPCreate_GallopBCGS(KSP ksp)
 {
-  PetscErrorCode (*create)(KSP);
   GallopBCGS *bcgs;
 
   PetscFunctionBegin;
-  PetscCall(PetscFunctionListFind(KSPList, KSPBCGS, &create));
-  PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "PETSc has no solver of type %s", KSPBCGS);
-  PetscCall((*create)(ksp));
+  PetscCall(KSPGallopCreateParent(ksp, KSPBCGS));
   PetscCall(PetscNew(&bcgs));
-#if PetscDefined(HAVE_CUDA)
-  bcgs->base.clear = Clear;
-#endif
   PetscCall(KSPGallopCompose(ksp, &bcgs->base));
   ksp->ops->solve = KSPSolve_GallopBCGS;
   ksp->ops->view  = KSPView_Gallop;

@@ -18,9 +18,8 @@ typedef struct {
   PetscErrorCode (*settarget)(KSP, PetscReal);
   PetscErrorCode (*getobjective)(KSP, PetscReal *);
   PetscErrorCode (*setsinglereduction)(KSP, PetscBool);
-  KSPCGType   type;
-  PetscReal   radius, target, objective;
-  GallopFused work;
+  KSPCGType type;
+  PetscReal radius, target, objective;
 } GallopCG;
 
 #if PetscDefined(HAVE_CUDA)
@@ -56,25 +55,16 @@ typedef struct {
 /* Results of this number, on several processes the sums of all: of dpi, or of beta and of the square of the norm */
 static PetscErrorCode Wait(Solve *s, PetscInt64 number, GallopRecord *record)
 {
-  PetscScalar sums[3];
-
   PetscFunctionBegin;
-  PetscCall(GallopFusedWait(&s->cg->work, number, record));
-  if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS);
-  sums[0] = record->sum[0];
-  sums[1] = record->sum[1];
-  sums[2] = record->norm;
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)s->ksp)));
-  record->sum[0] = sums[0];
-  record->sum[1] = sums[1];
-  record->norm   = s->method.norm == KSP_NORM_NONE ? 0 : PetscSqrtReal(s->method.norm == KSP_NORM_NATURAL ? PetscAbsScalar(sums[1]) : PetscRealPart(sums[2]));
+  PetscCall(KSPGallopWait(s->ksp, &s->cg->base, s->method.local, number, record));
+  if (s->method.local) record->norm = s->method.norm == KSP_NORM_NONE ? 0 : PetscSqrtReal(s->method.norm == KSP_NORM_NATURAL ? PetscAbsScalar(record->sum[1]) : record->norm);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Sums of the first residual, and what the host needs of them */
 static PetscErrorCode Begin(Solve *s, GallopRecord *record)
 {
-  GallopFused *work = &s->cg->work;
+  GallopFused *work = &s->cg->base.work;
 
   PetscFunctionBegin;
   PetscCall(GallopFusedGo(work, PETSC_TRUE));
@@ -97,7 +87,7 @@ static PetscErrorCode Product(Solve *s, PetscInt i)
 {
   PetscFunctionBegin;
   PetscCall(VecGallopToWrite(s->p, &s->arrays.p));
-  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGDirection(&s->cg->work, &s->arrays, &s->method, (PetscBool)!i)));
+  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGDirection(&s->cg->base.work, &s->arrays, &s->method, (PetscBool)!i)));
   PetscCall(KSP_MatMult(s->ksp, s->A, s->p, s->w));
   PetscCall(VecGallopToDevice(s->w, &s->arrays.w));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -106,7 +96,7 @@ static PetscErrorCode Product(Solve *s, PetscInt i)
 /* x and r, and the sums. PETSc need not know of each new x and r where it looks at none. */
 static PetscErrorCode Update(Solve *s, PetscInt i)
 {
-  GallopFused    *work  = &s->cg->work;
+  GallopFused    *work  = &s->cg->base.work;
   const PetscBool tests = (PetscBool)(i + 1 >= s->ksp->min_it);
 
   PetscFunctionBegin;
@@ -127,7 +117,7 @@ static PetscErrorCode Update(Solve *s, PetscInt i)
 */
 static PetscErrorCode GetDpi(Solve *s, PetscInt i, GallopRecord *record)
 {
-  GallopFused *work = &s->cg->work;
+  GallopFused *work = &s->cg->base.work;
 
   PetscFunctionBegin;
   /* one at least, as PETSc's CG */
@@ -146,7 +136,7 @@ static PetscErrorCode GetDpi(Solve *s, PetscInt i, GallopRecord *record)
 /* The other results of iteration i; betaold is beta before it */
 static PetscErrorCode GetSums(Solve *s, PetscInt i, PetscScalar betaold, GallopRecord *record)
 {
-  GallopFused *work = &s->cg->work;
+  GallopFused *work = &s->cg->base.work;
 
   PetscFunctionBegin;
   if (!s->method.local) PetscFunctionReturn(PETSC_SUCCESS); /* they came with dpi */
@@ -267,7 +257,7 @@ static PetscErrorCode Solve_Fused(Solve *s)
     KSPCheckDot(ksp, beta);
     i++;
     if (record.stopped && i < ksp->max_it) { /* the host knows better */
-      PetscCall(GallopFusedGo(&s->cg->work, PETSC_FALSE));
+      PetscCall(GallopFusedGo(&s->cg->base.work, PETSC_FALSE));
       s->started = i;
     }
   } while (i < ksp->max_it);
@@ -290,7 +280,7 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
 
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(CanFuse(ksp, cg, &cg->base.why));
-  PetscCall(KSPGallopGetRoom(ksp, &cg->base, &cg->work, &done));
+  PetscCall(KSPGallopGetRoom(ksp, &cg->base, &done));
   if (done) {
     Solve s = {
       .ksp = ksp, .cg = cg, .x = ksp->vec_sol, .r = ksp->work[0], .z = ksp->work[1], .w = ksp->work[1], .p = ksp->work[2], .method = {.norm = ksp->normtype, .conjugate = (PetscBool)(cg->type == KSP_CG_HERMITIAN), .local = (PetscBool)(size > 1)}
@@ -299,11 +289,7 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
     PetscCall(PetscCitationsRegister(CGFusedCitation, &CGFusedCited));
     PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));
     PetscCall(PCGallopGetKind(ksp->pc, &s.method.pc));
-    if (s.method.pc == GALLOP_PC_DIAGONAL) {
-      PetscCall(GallopDiagonalCreate(&cg->base.diagonal, s.r));
-      cg->base.diagonal.valid = PETSC_FALSE;
-      PetscCall(GallopDiagonalUpdate(&cg->base.diagonal, ksp->pc, s.z));
-    }
+    if (s.method.pc == GALLOP_PC_DIAGONAL) PetscCall(KSPGallopGetDiagonal(ksp, &cg->base, s.r, s.z));
     PetscCall(Solve_Fused(&s));
     if (s.ahead > 1) { /* what kernels have written without PETSc's knowledge */
       PetscCall(VecGallopToWrite(s.x, &s.arrays.x));
@@ -313,11 +299,7 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
 #else
   cg->base.why = "PETSc was configured without CUDA";
 #endif
-  cg->base.fused = done;
-  if (!done) {
-    PetscCall(PetscInfo(ksp, "Vector operations are not fused: %s\n", cg->base.why));
-    PetscCall((*cg->base.parent.solve)(ksp));
-  }
+  PetscCall(KSPGallopEnd(ksp, &cg->base, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -380,15 +362,6 @@ static PetscErrorCode KSPCGUseSingleReduction_GallopCG(KSP ksp, PetscBool flg)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if PetscDefined(HAVE_CUDA)
-static PetscErrorCode Clear(GallopKSP *base)
-{
-  PetscFunctionBegin;
-  PetscCall(GallopFusedDestroy(&((GallopCG *)base)->work));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 /* Replaces a function that the parent has composed, and keeps it */
 #define REPLACE(name, own, kept) \
   do { \
@@ -423,18 +396,12 @@ static PetscErrorCode Clear(GallopKSP *base)
 M*/
 PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
 {
-  PetscErrorCode (*create)(KSP);
   GallopCG *cg;
 
   PetscFunctionBegin;
-  PetscCall(PetscFunctionListFind(KSPList, KSPCG, &create));
-  PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "PETSc has no solver of type %s", KSPCG);
-  PetscCall((*create)(ksp));
+  PetscCall(KSPGallopCreateParent(ksp, KSPCG));
   PetscCall(PetscNew(&cg));
   cg->type = PetscDefined(USE_COMPLEX) ? KSP_CG_HERMITIAN : KSP_CG_SYMMETRIC;
-#if PetscDefined(HAVE_CUDA)
-  cg->base.clear = Clear;
-#endif
   PetscCall(KSPGallopCompose(ksp, &cg->base));
   ksp->ops->solve          = KSPSolve_GallopCG;
   ksp->ops->view           = KSPView_Gallop;

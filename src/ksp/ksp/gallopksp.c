@@ -12,7 +12,9 @@ static PetscErrorCode DataDestroy(PetscCtxRt ctx)
 
   PetscFunctionBegin;
   PetscCall(VecDestroy(&data->diagonal.d));
-  if (data->clear) PetscCall((*data->clear)(data));
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(GallopFusedDestroy(&data->work));
+#endif
   PetscCall(PetscFree(data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -41,7 +43,19 @@ static PetscErrorCode KSPReset_Gallop(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPGallopCompose - Makes data, which is zeroed but for clear, that of a solver whose parent has created it. The caller then replaces other functions. */
+/* KSPGallopCreateParent - Makes a solver PETSc's of this type */
+PetscErrorCode KSPGallopCreateParent(KSP ksp, KSPType type)
+{
+  PetscErrorCode (*create)(KSP);
+
+  PetscFunctionBegin;
+  PetscCall(PetscFunctionListFind(KSPList, type, &create));
+  PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "PETSc has no solver of type %s", type);
+  PetscCall((*create)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGallopCompose - Makes data, which is zeroed, that of a solver whose parent has created it. The caller then replaces other functions. */
 PetscErrorCode KSPGallopCompose(KSP ksp, GallopKSP *data)
 {
   PetscFunctionBegin;
@@ -130,16 +144,14 @@ PetscErrorCode KSPGallopCanFuse(KSP ksp, const char **why)
 }
 
 /* KSPGallopGetRoom - Memory for a fused solve. *done is false, and base->why is set, where there is none or another process cannot fuse: some may have bound vectors to the host. */
-PetscErrorCode KSPGallopGetRoom(KSP ksp, GallopKSP *base, GallopFused *work, PetscBool *done)
+PetscErrorCode KSPGallopGetRoom(KSP ksp, GallopKSP *base, PetscBool *done)
 {
   PetscMPIInt size;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
 #if PetscDefined(HAVE_CUDA)
-  if (!base->why) PetscCall(GallopFusedCreate(work, done));
-#else
-  (void)work;
+  if (!base->why) PetscCall(GallopFusedCreate(&base->work, done));
 #endif
   if (!base->why && !*done) base->why = "the GPU has no room";
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
@@ -147,6 +159,47 @@ PetscErrorCode KSPGallopGetRoom(KSP ksp, GallopKSP *base, GallopFused *work, Pet
   if (!base->why && !*done) base->why = "another process cannot";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* KSPGallopEnd - The parent's KSPSolve() where nothing was fused, for the reason that is known */
+PetscErrorCode KSPGallopEnd(KSP ksp, GallopKSP *base, PetscBool fused)
+{
+  PetscFunctionBegin;
+  base->fused = fused;
+  if (fused) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscInfo(ksp, "Vector operations are not fused: %s\n", base->why));
+  PetscCall((*base->parent.solve)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGallopGetDiagonal - What Jacobi's preconditioner multiplies by, anew in each solve; like and ones are vectors of the solve, the latter workspace */
+PetscErrorCode KSPGallopGetDiagonal(KSP ksp, GallopKSP *base, Vec like, Vec ones)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopDiagonalCreate(&base->diagonal, like));
+  base->diagonal.valid = PETSC_FALSE;
+  PetscCall(GallopDiagonalUpdate(&base->diagonal, ksp->pc, ones));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* KSPGallopWait - Results of this number; where they are local, the sums of all processes */
+PetscErrorCode KSPGallopWait(KSP ksp, GallopKSP *base, PetscBool local, PetscInt64 number, GallopRecord *record)
+{
+  PetscScalar sums[3];
+
+  PetscFunctionBegin;
+  PetscCall(GallopFusedWait(&base->work, number, record));
+  if (!local) PetscFunctionReturn(PETSC_SUCCESS);
+  sums[0] = record->sum[0];
+  sums[1] = record->sum[1];
+  sums[2] = record->norm;
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)ksp)));
+  record->sum[0] = sums[0];
+  record->sum[1] = sums[1];
+  record->norm   = PetscRealPart(sums[2]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
 
 /*
   KSPGallopGetAhead - How many iterations are started before the host knows the results of the first of them

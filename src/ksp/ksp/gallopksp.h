@@ -14,9 +14,10 @@ struct _GallopKSP {
   PetscBool      fused; /* the last solve */
   const char    *why;   /* it was not */
   GallopDiagonal diagonal;
-  PetscErrorCode (*clear)(GallopKSP *); /* frees what else there is; NULL for nothing */
+  GallopFused    work; /* zeroed where nothing was ever fused by kernels of ours */
 };
 
+PETSC_INTERN PetscErrorCode KSPGallopCreateParent(KSP, KSPType);
 PETSC_INTERN PetscErrorCode KSPGallopCompose(KSP, GallopKSP *);
 PETSC_INTERN PetscErrorCode KSPGallopGet(KSP, PetscCtxRt);
 PETSC_INTERN PetscErrorCode KSPView_Gallop(KSP, PetscViewer);
@@ -25,7 +26,10 @@ PETSC_INTERN PetscErrorCode VecGallopToDevice(Vec, const PetscScalar **);
 PETSC_INTERN PetscErrorCode VecGallopToWrite(Vec, PetscScalar **);
 
 PETSC_INTERN PetscErrorCode KSPGallopCanFuse(KSP, const char **);
-PETSC_INTERN PetscErrorCode KSPGallopGetRoom(KSP, GallopKSP *, GallopFused *, PetscBool *);
+PETSC_INTERN PetscErrorCode KSPGallopGetRoom(KSP, GallopKSP *, PetscBool *);
+PETSC_INTERN PetscErrorCode KSPGallopEnd(KSP, GallopKSP *, PetscBool);
+PETSC_INTERN PetscErrorCode KSPGallopGetDiagonal(KSP, GallopKSP *, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPGallopWait(KSP, GallopKSP *, PetscBool, PetscInt64, GallopRecord *);
 PETSC_INTERN PetscErrorCode KSPGallopGetAhead(KSP, Mat, GallopPCKind, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPGallopTest(KSP, PetscInt, PetscReal);
 

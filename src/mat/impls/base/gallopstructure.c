@@ -34,9 +34,6 @@ PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind k
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From this many rows on, those that have entries are counted on the GPU: the host takes 0.5 ns per row, as long as several products */
-static const PetscInt ManyRows = 1 << 16;
-
 /* Products that the parent computes before free memory is looked at once more: to ask the driver takes as long as a few small products. Doubled with each try that fails. */
 static const PetscInt FewestWaits = 64, MostWaits = 1 << 16;
 
@@ -127,7 +124,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
       if (place == GALLOP_DEVICE && kind != GALLOP_TILEDSPMM) type->loaded = PETSC_TRUE;
       PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
       if (kind == GALLOP_FORMAT && inst->data && type->format->nonempty) now.rows = (*type->format->nonempty)(inst->data);
-      else if (kind == GALLOP_FORMAT && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= ManyRows) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
+      else if (kind == GALLOP_FORMAT && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= GALLOP_MANY_ROWS) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
       if (inst->data) (*structure->builds)++;
     }
     if (place == GALLOP_DEVICE || !inst->data) PetscCall(GallopTransposedDestroy(&inst->transposed));

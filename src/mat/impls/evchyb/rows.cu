@@ -159,16 +159,13 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) CountKernel(PetscInt m,
   }
 }
 
-/* Fewer rows are counted on the host, which takes no longer than to wait for the GPU's answer */
-static constexpr PetscInt FewRows = 1 << 16;
-
 /* Waits for the counts of kernels, unless the host has the pattern of a few rows */
 static PetscErrorCode GetCounts(const EVCHYBOptions *options, const GallopCSR *csr, const RowCounts *counted, EVCHYBRows *rows)
 {
   RowCounts counts;
 
   PetscFunctionBegin;
-  if (csr->host_i && csr->m <= FewRows) EVCHYBRowsCount(options->maxell, csr->m, csr->host_i, rows);
+  if (csr->host_i && csr->m < GALLOP_MANY_ROWS) EVCHYBRowsCount(options->maxell, csr->m, csr->host_i, rows);
   else {
     PetscCall(GallopDeviceCopyOut(&counts, counted, sizeof(counts)));
     rows->nempty = (PetscInt)counts.nempty;
