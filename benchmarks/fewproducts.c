@@ -7,7 +7,7 @@ static char help[] = "Times the first k products of a matrix that is on the GPU,
   -new_values      after k products the values change, and the k products after that are timed: refreshes, not builds\n\
   -generate, -f    matrices, as gallopbench takes them\n\
   -calls           with LD_PRELOAD=libcudacalls.so, which make bench-fewproducts sets then: the calls of CUDA's runtime in the last of the 7 measurements\n\
-Each time is the median of 7 new matrices, whose entries one product of the other kind has brought to the place of the products.\n\
+Each time is the median of 7 new matrices, whose entries MatScale() has brought to the place of the products.\n\
 Output: a line per matrix, type and k, fields separated by tabs\n\
   matrix nnz type k us over   over: the time over that of the first type\n\n";
 
@@ -58,8 +58,7 @@ static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const cha
   PetscCall(MatCreateVecs(p.A, &p.x, &p.y));
   PetscCall(VecSet(p.x, 1.0));
   PetscCall(VecSet(p.y, 1.0));
-  if (f->transpose) PetscCall(MatMult(p.A, p.x, p.y));
-  else PetscCall(MatMultTranspose(p.A, p.y, p.x));
+  PetscCall(MatScale(p.A, 2.0));
   if (f->newvalues) {
     PetscCall(Multiply(&p));
     PetscCall(MatScale(p.A, 2.0));

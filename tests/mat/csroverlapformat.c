@@ -290,6 +290,10 @@ int main(int argc, char **argv)
   PetscCall(TestBatchSize());
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(limits); k++)
     for (PetscInt seed = 0; seed < 4; seed++) PetscCall(TestLengths(limits[k], seed == 3 ? 1 : 700 + 31 * seed, seed == 2 ? 20 : 500 + 301 * seed, 10 * (PetscInt)k + seed, (PetscBool)(seed % 2)));
+  /* so many rows that the GPU partitions them: the last of its chunks full, of one row, and one of several */
+  PetscCall(TestLengths("0", 131072, 40, 101, PETSC_TRUE));
+  PetscCall(TestLengths("32", 131073, 70, 102, PETSC_TRUE));
+  PetscCall(TestLengths("96", 140000, 3, 103, PETSC_TRUE));
   PetscCall(PetscFinalize());
   return 0;
 }

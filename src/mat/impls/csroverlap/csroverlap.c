@@ -220,6 +220,11 @@ static PetscCount CSROverlapGetBytes(const void *data)
   return (PetscCount)((const CSROverlap *)data)->bytes;
 }
 
+static PetscInt CSROverlapNonempty(const void *data)
+{
+  return ((const CSROverlap *)data)->nonempty;
+}
+
 static PetscBool CSROverlapStoresRows(const void *data)
 {
   (void)data;
@@ -245,4 +250,5 @@ const GallopFormat GallopFormat_CSROVERLAP = {
   .view              = CSROverlapView,
   .view_detail       = CSROverlapViewDetail,
   .bytes             = CSROverlapGetBytes,
+  .nonempty          = CSROverlapNonempty,
 };

@@ -84,6 +84,7 @@ typedef struct {
   PetscScalar        *partial;     /* [piece_num] */
   int                *arrived;     /* [piece_num], counted at the first piece of a row */
   PetscBool           even;        /* rows of about the same length */
+  PetscInt            nonempty;    /* rows with entries, -1 where they were not counted */
   int                 resident;    /* thread blocks that the GPU holds at a time */
   PetscBool           overlaps;    /* the GPU can start a kernel while the one before it ends */
   PetscBool           fresh;       /* no product since the arrays were written */
@@ -144,6 +145,30 @@ CSROVERLAP_HD BatchWork CSROverlapDescribe(const CSROverlapOptions *options, int
   return work;
 }
 
+#define CSROVERLAP_SAMPLES          4096 /* rows that are looked at */
+#define CSROVERLAP_ROW_IN_REGISTERS 8    /* most entries of a row that a thread can hold in its registers, with batches of CSROVERLAP_LARGE_BATCH */
+#define CSROVERLAP_LARGE_BATCH      2048
+#define CSROVERLAP_SMALL_BATCH      512 /* the smallest that is chosen */
+
+/* Of the lengths of some rows: sums of them and of their squares, and how many do not fit a thread's registers */
+typedef struct {
+  unsigned long long sum, squares, above;
+} CSROverlapSample;
+
+/* Whether rows of the sample fit the registers of threads, but for a few */
+CSROVERLAP_HD int CSROverlapSampleFits(PetscInt m, const CSROverlapSample *sample)
+{
+  return 100 * sample->above < (unsigned long long)(m < CSROVERLAP_SAMPLES ? m : CSROVERLAP_SAMPLES);
+}
+
+/* The length of sample k */
+CSROVERLAP_HD PetscInt CSROverlapSampleLength(PetscInt m, const PetscInt row_offsets[], PetscInt k)
+{
+  const PetscInt row = (PetscInt)((PetscCount)k * m / (m < CSROVERLAP_SAMPLES ? m : CSROVERLAP_SAMPLES));
+
+  return row_offsets[row + 1] - row_offsets[row];
+}
+
 /* Whether a row is longer than a batch */
 CSROVERLAP_HD int CSROverlapIsLong(PetscInt max_batch_size, const PetscInt row_offsets[], PetscInt row)
 {
@@ -164,7 +189,9 @@ CSROVERLAP_HD PetscInt CSROverlapBatchEnd(PetscInt max_batch_size, PetscInt m, c
   return low > start ? low : start + 1;
 }
 
-PETSC_INTERN void           CSROverlapBatchSize(const CSROverlapOptions *, PetscInt, PetscCount, const PetscInt[], PetscInt *, PetscBool *);
+PETSC_INTERN void           CSROverlapTakeSample(PetscInt, const PetscInt[], CSROverlapSample *);
+PETSC_INTERN PetscInt       CSROverlapBatchSize(const CSROverlapOptions *, PetscInt, PetscCount, const CSROverlapSample *);
+PETSC_INTERN PetscBool      CSROverlapIsEven(PetscInt, PetscCount, const CSROverlapSample *);
 PETSC_INTERN PetscErrorCode CSROverlapPartition(PetscInt, PetscInt, const PetscInt[], CSROverlapBatches *);
 PETSC_INTERN PetscErrorCode CSROverlapBatchesFree(CSROverlapBatches *);
 

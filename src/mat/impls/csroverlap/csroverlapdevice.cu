@@ -54,50 +54,86 @@ static PetscErrorCode OrderBatches(CSROverlapPlan *plan, PetscInt *busy_num)
 }
 
 /* Long rows in pieces: as many as keep the GPU busy, neither too small nor too large */
-static PetscErrorCode CutLongRows(CSROverlapPlan *plan, int processors, PetscInt *piece_num)
+static PetscErrorCode CutLongRows(PetscInt num, const LongRowRange longs[], int processors, LongRowPiece **cut, PetscInt *piece_num)
 {
-  const PetscInt num = plan->batches.long_row_num, *rows = plan->batches.long_row_infos, *row_offsets = plan->row_offsets;
-  PetscCount     entries = 0;
-  PetscInt       size    = PieceLow;
-  const auto     pieces  = [&](PetscInt row) { return (row_offsets[row + 1] - row_offsets[row] - 1) / size + 1; };
+  PetscCount entries = 0;
+  PetscInt   size    = PieceLow;
+  const auto pieces  = [&](const LongRowRange &l) { return (l.end - l.begin - 1) / size + 1; };
 
   PetscFunctionBegin;
-  for (PetscInt l = 0; l < num; l++) entries += row_offsets[rows[l] + 1] - row_offsets[rows[l]];
+  for (PetscInt l = 0; l < num; l++) entries += longs[l].end - longs[l].begin;
   while (size < PieceHigh && entries / size > (PetscCount)PieceBusy * processors) size *= 2;
   *piece_num = 0;
-  for (PetscInt l = 0; l < num; l++) *piece_num += pieces(rows[l]);
-  PetscCall(PetscMalloc1(*piece_num, &plan->pieces));
+  for (PetscInt l = 0; l < num; l++) *piece_num += pieces(longs[l]);
+  PetscCall(PetscMalloc1(*piece_num, cut));
   for (PetscInt l = 0, p = 0; l < num; l++) {
-    const PetscInt row = rows[l], begin = row_offsets[row], end = row_offsets[row + 1], n = pieces(row), first = p;
+    const PetscInt row = longs[l].row, begin = longs[l].begin, end = longs[l].end, n = pieces(longs[l]), first = p;
 
-    for (PetscInt k = 0; k < n; k++, p++) plan->pieces[p] = {row, begin + k * size, k + 1 < n ? begin + (k + 1) * size : end, first, n};
+    for (PetscInt k = 0; k < n; k++, p++) (*cut)[p] = {row, begin + k * size, k + 1 < n ? begin + (k + 1) * size : end, first, n};
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* From so many batches on they are found on the GPU: its two launches for each bit of a row's number take as long as the host for a few hundred */
+/* From so many batches on they are found on the GPU: its launches take as long as the host for a few hundred */
 static const PetscCount ManyBatches = 512;
 
-/* Batches, their order and the pieces of long rows; PlanFree() frees them */
-static PetscErrorCode Plan(CSROverlap *ov, const GallopCSR *csr, int processors, CSROverlapPlan *plan)
+/* How long rows are cut, from the plan on the host or on the GPU */
+static PetscErrorCode PlanLongRows(CSROverlap *ov, int processors, CSROverlapPlan *plan)
 {
-  const PetscCount about       = PetscMax(csr->m / CSROVERLAP_THREADS, csr->nz / ov->max_batch_size);
-  PetscBool        partitioned = PETSC_FALSE;
+  const CSROverlapParts *parts = &plan->parts;
+  const PetscInt         num   = ov->long_row_num;
+  LongRowRange               *longs;
 
   PetscFunctionBegin;
-  PetscCall(GallopCSRGetHostI(csr, &plan->row_offsets));
-  if (!PetscMemTypeHost(csr->memtype) && about >= ManyBatches) PetscCall(CSROverlapPartition_Device(ov->max_batch_size, csr->m, csr->i, plan->row_offsets, &plan->batches, &partitioned));
-  if (!partitioned) PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, plan->row_offsets, &plan->batches));
-  ov->batch_num    = plan->batches.batch_num;
-  ov->long_row_num = plan->batches.long_row_num;
-  PetscCall(CutLongRows(plan, processors, &ov->piece_num));
-  PetscCall(OrderBatches(plan, &ov->busy_num));
+  PetscCall(PetscMalloc1(num, &longs));
+  if (parts->memory) {
+    PetscCall(PetscMalloc1(num, &plan->batches.long_row_infos));
+    if (num) PetscCall(GallopDeviceCopyOut(longs, parts->longs, (size_t)num * sizeof(*longs)));
+    for (PetscInt l = 0; l < num; l++) plan->batches.long_row_infos[l] = longs[l].row;
+  } else
+    for (PetscInt l = 0; l < num; l++) {
+      const PetscInt row = plan->batches.long_row_infos[l];
+
+      longs[l] = {row, plan->row_offsets[row], plan->row_offsets[row + 1]};
+    }
+  PetscCall(CutLongRows(num, longs, processors, &plan->pieces, &ov->piece_num));
+  PetscCall(PetscFree(longs));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Batches and their order; PlanFree() frees them. largest: most entries of a batch */
+static PetscErrorCode PlanBatches(CSROverlap *ov, const GallopCSR *csr, PetscInt largest, CSROverlapPlan *plan)
+{
+  CSROverlapParts *parts = &plan->parts;
+  CSROverlapSample sample;
+
+  PetscFunctionBegin;
+  if (PetscMemTypeCUDA(csr->memtype) && PetscMax(csr->m / CSROVERLAP_THREADS, csr->nz / CSROVERLAP_LARGE_BATCH) >= ManyBatches) PetscCall(CSROverlapPartition_Device(&ov->options, largest, csr->m, csr->nz, csr->i, parts));
+  if (parts->memory) {
+    ov->max_batch_size = parts->max_batch_size;
+    ov->even           = parts->even;
+    ov->nonempty       = parts->nonempty;
+    ov->batch_num      = parts->batch_num;
+    ov->busy_num       = parts->busy_num;
+    ov->long_row_num   = parts->long_row_num;
+  } else {
+    PetscCall(GallopCSRGetHostI(csr, &plan->row_offsets));
+    CSROverlapTakeSample(csr->m, plan->row_offsets, &sample);
+    ov->max_batch_size = PetscMin(CSROverlapBatchSize(&ov->options, csr->m, csr->nz, &sample), largest);
+    ov->even           = CSROverlapIsEven(csr->m, csr->nz, &sample);
+    ov->nonempty       = -1;
+    PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, plan->row_offsets, &plan->batches));
+    ov->batch_num    = plan->batches.batch_num;
+    ov->long_row_num = plan->batches.long_row_num;
+    PetscCall(OrderBatches(plan, &ov->busy_num));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode PlanFree(CSROverlapPlan *plan)
 {
   PetscFunctionBegin;
+  PetscCall(GallopWorkspaceFree(plan->parts.memory));
   PetscCall(CSROverlapBatchesFree(&plan->batches));
   PetscCall(PetscFree(plan->reordered));
   PetscCall(PetscFree(plan->pieces));
@@ -215,7 +251,8 @@ static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverla
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaMemcpyAsync((void *)ov->row_offsets, csr->i, (size_t)(ov->m + 1) * sizeof(PetscInt), kind, stream));
   if (!ov->transfer) PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, csr->j, (size_t)ov->nz * sizeof(PetscInt), kind, stream));
-  PetscCall(GallopDeviceCopyIn(ov->batch_infos, plan->order, batches));
+  if (plan->parts.memory) PetscCall(GallopDeviceCopy(ov->batch_infos, plan->parts.order, batches));
+  else PetscCall(GallopDeviceCopyIn(ov->batch_infos, plan->order, batches));
   PetscCall(GallopDeviceCopyIn(ov->long_row_infos, plan->batches.long_row_infos, (size_t)ov->long_row_num * sizeof(PetscInt)));
   PetscCall(GallopDeviceCopyIn(ov->pieces, plan->pieces, (size_t)ov->piece_num * sizeof(LongRowPiece)));
   PetscCall(GallopDeviceZero(ov->arrived, (size_t)ov->piece_num * sizeof(int)));
@@ -223,7 +260,8 @@ static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverla
     DescribeBatchesKernel<<<GallopBlocksFor((PetscCount)ov->batch_num, Warps), Threads, 0, stream>>>(ov->batch_num, ov->batch_infos, ov->row_offsets, ov->options, CSROverlapEach(ov->max_batch_size), ov->batch_works);
     GallopCheckLaunch();
   }
-  if (plan->reordered) PetscCall(GallopDeviceCopyIn(ov->batch_infos, plan->batches.batch_infos, batches)); /* in order of rows from now on */
+  if (plan->parts.memory) PetscCall(GallopDeviceCopy(ov->batch_infos, plan->parts.infos, batches)); /* in order of rows from now on */
+  else if (plan->reordered) PetscCall(GallopDeviceCopyIn(ov->batch_infos, plan->batches.batch_infos, batches));
   PetscCall(GallopDeviceZero((void *)(ov->row_offsets + ov->m + 1), CSROVERLAP_PAD));
   if (ov->values) {
     PetscCall(GallopDeviceZero((void *)(ov->column_indices + ov->nz), CSROVERLAP_PAD));
@@ -231,7 +269,7 @@ static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverla
   }
   ov->fresh = PETSC_TRUE;
   if (!ov->transfer) PetscCall(CSROverlapRefresh_Device(ov, csr, 0, NULL));
-  PetscCallCUDA(cudaStreamSynchronize(stream)); /* the plan is pageable and about to go */
+  if (!plan->parts.memory || ov->long_row_num) PetscCallCUDA(cudaStreamSynchronize(stream)); /* the host's part of the plan is about to go */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -239,22 +277,22 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
 {
   CSROverlap     *ov;
   CSROverlapPlan  plan = {};
+  PetscInt        largest;
   void           *base;
   int             processors;
-  const PetscInt *host_i;
 
   PetscFunctionBegin;
   *built = NULL;
-  PetscCall(GallopCSRGetHostI(csr, &host_i));
   PetscCall(PetscNew(&ov));
   ov->memtype = PETSC_MEMTYPE_CUDA;
   ov->m       = csr->m;
   ov->n       = csr->n;
   ov->nz      = csr->nz;
   ov->options = *(const CSROverlapOptions *)opts;
-  CSROverlapBatchSize(&ov->options, csr->m, csr->nz, host_i, &ov->max_batch_size, &ov->even);
-  PetscCall(CSROverlapPrepareKernel(ov, &processors));
-  PetscCall(Plan(ov, csr, processors, &plan));
+  PetscCall(CSROverlapLargestBatch(&ov->options, &largest));
+  PetscCall(PlanBatches(ov, csr, largest, &plan));
+  PetscCall(CSROverlapPrepareKernel(ov, largest, &processors));
+  PetscCall(PlanLongRows(ov, processors, &plan));
   PetscCall(Allocate(ov, csr, &plan, maxbytes, &base));
   if (base) {
     PetscCall(Fill(ov, csr, &plan));

@@ -27,21 +27,39 @@ typedef struct {
   PetscBool          fresh;    /* then it waits before it reads the matrix */
 } CSROverlapPart;
 
-/* What the host knows of a format while it is built. order: the batches as the kernel takes them. */
+/* A long row and its entries [begin, end) */
 typedef struct {
-  const PetscInt   *row_offsets;
-  CSROverlapBatches batches;
+  PetscInt row, begin, end;
+} LongRowRange;
+
+/* A partition on the GPU, where the row offsets are there */
+typedef struct {
+  void         *memory; /* NULL where the partition was made on the host */
+  PetscInt      batch_num, busy_num, long_row_num;
+  PetscInt      max_batch_size, nonempty; /* nonempty: rows with entries */
+  PetscBool     even;
+  BatchInfo    *infos; /* [batch_num] in order of rows */
+  BatchInfo    *order; /* [batch_num] as the kernel takes them */
+  LongRowRange *longs; /* [long_row_num] */
+} CSROverlapParts;
+
+/* What is known of a format while it is built: a partition at either place, and on the host all of long rows. order: the batches as the kernel takes them. */
+typedef struct {
+  CSROverlapParts   parts;
+  const PetscInt   *row_offsets; /* NULL with parts */
+  CSROverlapBatches batches;     /* only long_row_infos with parts */
   const BatchInfo  *order;
   BatchInfo        *reordered; /* NULL where order is that of batches */
   LongRowPiece     *pieces;
 } CSROverlapPlan;
 
 /* csroverlapproduct.cu */
-PETSC_INTERN PetscErrorCode CSROverlapPrepareKernel(CSROverlap *, int *);
+PETSC_INTERN PetscErrorCode CSROverlapLargestBatch(const CSROverlapOptions *, PetscInt *);
+PETSC_INTERN PetscErrorCode CSROverlapPrepareKernel(CSROverlap *, PetscInt, int *);
 PETSC_INTERN PetscErrorCode CSROverlapLaunch(const CSROverlap *, const GallopProduct *, const CSROverlapPart *, cudaStream_t);
 
 /* csroverlappartition.cu */
-PETSC_INTERN PetscErrorCode CSROverlapPartition_Device(PetscInt, PetscInt, const PetscInt[], const PetscInt[], CSROverlapBatches *, PetscBool *);
+PETSC_INTERN PetscErrorCode CSROverlapPartition_Device(const CSROverlapOptions *, PetscInt, PetscInt, PetscCount, const PetscInt[], CSROverlapParts *);
 
 /* csroverlappack.cu */
 #define CSROVERLAP_PACK_UNIT 16 /* bytes: packed columns, and their parts, begin at multiples of it */

@@ -5,42 +5,42 @@
 #include "csroverlap.h"
 
 /* What chooses max_batch_size. All was measured on an H200; see docs/development/csroverlap.md. */
-static const PetscInt   Samples        = 4096; /* rows that are looked at */
-static const PetscInt   RowInRegisters = 8;    /* most entries of a row that a thread can hold in its registers, with batches of LargeBatch */
-static const PetscInt   SmallBatch = 512, MediumBatch = 1024, LargeBatch = 2048;
+static const PetscInt   MediumBatch = 1024;
 static const double     VeryShort   = 3.5;    /* mean length of rows below which they are */
 static const PetscCount SmallMatrix = 500000; /* entries below which a matrix is */
 
 /* Rows are even where they have EvenMean entries on average, and where the variance of their lengths is less than the square of the mean over EvenSpread */
 static const PetscInt EvenMean = 16, EvenSpread = 4;
 
-/*
-  CSROverlapBatchSize - max_batch_size where no option sets it, by the lengths of some rows, and whether rows are of about the same length
-
-  Large batches serve rows that a thread can hold in its registers, small ones very short rows and small matrices.
-*/
-void CSROverlapBatchSize(const CSROverlapOptions *options, PetscInt m, PetscCount nz, const PetscInt row_offsets[], PetscInt *max_batch_size, PetscBool *even)
+void CSROverlapTakeSample(PetscInt m, const PetscInt row_offsets[], CSROverlapSample *sample)
 {
-  const PetscInt  samples = PetscMin(m, Samples);
-  const PetscReal mean    = m ? (PetscReal)nz / (PetscReal)m : 0;
-  PetscReal       squares = 0, sum = 0;
-  PetscInt        above = 0; /* rows that do not fit a thread's registers */
+  *sample = (CSROverlapSample){0};
+  for (PetscInt k = 0; k < PetscMin(m, CSROVERLAP_SAMPLES); k++) {
+    const unsigned long long len = (unsigned long long)CSROverlapSampleLength(m, row_offsets, k);
 
-  for (PetscInt k = 0; k < samples; k++) {
-    const PetscInt  row = (PetscInt)((PetscCount)k * m / samples);
-    const PetscReal len = (PetscReal)(row_offsets[row + 1] - row_offsets[row]);
-
-    sum += len;
-    squares += len * len;
-    if (len > RowInRegisters) above++;
+    sample->sum += len;
+    sample->squares += len * len;
+    sample->above += len > CSROVERLAP_ROW_IN_REGISTERS;
   }
-  sum /= PetscMax(samples, 1);
-  squares /= PetscMax(samples, 1);
-  *even = (PetscBool)(mean >= EvenMean && squares - sum * sum < sum * sum / EvenSpread);
-  if (options->max_batch_size) *max_batch_size = options->max_batch_size;
-  else if (mean >= VeryShort && 100 * (PetscCount)above < samples) *max_batch_size = LargeBatch;
-  else if (mean < VeryShort || nz < SmallMatrix) *max_batch_size = SmallBatch;
-  else *max_batch_size = MediumBatch;
+}
+
+/* CSROverlapBatchSize - max_batch_size, where no option sets it by the lengths of some rows: large batches serve rows that a thread can hold in its registers, small ones very short rows and small matrices */
+PetscInt CSROverlapBatchSize(const CSROverlapOptions *options, PetscInt m, PetscCount nz, const CSROverlapSample *sample)
+{
+  const PetscReal mean = m ? (PetscReal)nz / (PetscReal)m : 0;
+
+  if (options->max_batch_size) return options->max_batch_size;
+  if (mean < VeryShort) return CSROVERLAP_SMALL_BATCH;
+  if (CSROverlapSampleFits(m, sample)) return CSROVERLAP_LARGE_BATCH;
+  return nz < SmallMatrix ? CSROVERLAP_SMALL_BATCH : MediumBatch;
+}
+
+/* CSROverlapIsEven - Whether rows are of about the same length */
+PetscBool CSROverlapIsEven(PetscInt m, PetscCount nz, const CSROverlapSample *sample)
+{
+  const PetscReal samples = PetscMax(PetscMin(m, CSROVERLAP_SAMPLES), 1), mean = m ? (PetscReal)nz / (PetscReal)m : 0, sum = (PetscReal)sample->sum / samples, squares = (PetscReal)sample->squares / samples;
+
+  return (PetscBool)(mean >= EvenMean && squares - sum * sum < sum * sum / EvenSpread);
 }
 
 /*
@@ -153,12 +153,16 @@ static PetscErrorCode CSROverlapBuild_Host(const void *opts, const GallopCSR *cs
   const CSROverlapOptions *options = (const CSROverlapOptions *)opts;
   CSROverlap              *ov;
   CSROverlapBatches        batches;
+  CSROverlapSample         sample;
 
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(PetscNew(&ov));
   *ov = (CSROverlap){.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz, .row_offsets = csr->i, .column_indices = csr->j, .values = csr->a, .options = *options};
-  CSROverlapBatchSize(options, csr->m, csr->nz, csr->i, &ov->max_batch_size, &ov->even);
+  CSROverlapTakeSample(csr->m, csr->i, &sample);
+  ov->nonempty       = -1;
+  ov->max_batch_size = CSROverlapBatchSize(options, csr->m, csr->nz, &sample);
+  ov->even           = CSROverlapIsEven(csr->m, csr->nz, &sample);
   PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, csr->i, &batches));
   ov->batch_num      = batches.batch_num;
   ov->batch_infos    = batches.batch_infos;

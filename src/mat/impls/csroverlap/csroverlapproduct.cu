@@ -34,27 +34,36 @@ static size_t SharedBytes(PetscInt max_batch_size)
   return layout.Bytes();
 }
 
-/* CSROverlapPrepareKernel - What the kernel needs of the GPU, and how many of its thread blocks fit there. Without the option, batches are no larger than a thread block of this GPU has shared memory for. */
-PetscErrorCode CSROverlapPrepareKernel(CSROverlap *ov, int *processors)
+/* CSROverlapLargestBatch - Most entries of a batch that a thread block of this GPU has shared memory for */
+PetscErrorCode CSROverlapLargestBatch(const CSROverlapOptions *options, PetscInt *largest)
 {
   PetscInt           most = CSROVERLAP_LARGEST_BATCH;
-  Kernel             kernel;
   cudaFuncAttributes attr = {};
-  int                device, block, processor, each = 0;
+  int                device, block;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
+  PetscCallCUDA(cudaFuncGetAttributes(&attr, GetKernel(CSROVERLAP_SMALL_BATCH, PETSC_FALSE))); /* what it has of a fixed size is the same for all */
+  while (most > CSROVERLAP_SMALLEST_BATCH && SharedBytes(most) + attr.sharedSizeBytes > (size_t)block) most -= CSROVERLAP_SMALLEST_BATCH;
+  PetscCheck(options->max_batch_size <= most, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_max_batch_size %" PetscInt_FMT " takes more shared memory than the %d bytes that a block of this GPU has: must be between 32 and %" PetscInt_FMT, options->max_batch_size, block, most);
+  *largest = most;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* CSROverlapPrepareKernel - What the kernel needs of the GPU, and how many of its thread blocks fit there, once max_batch_size is known */
+PetscErrorCode CSROverlapPrepareKernel(CSROverlap *ov, PetscInt largest, int *processors)
+{
+  const Kernel kernel = GetKernel(ov->max_batch_size, ov->even);
+  int          device, processor, each = 0;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(processors, cudaDevAttrMultiProcessorCount, device));
   PetscCallCUDA(cudaDeviceGetAttribute(&processor, cudaDevAttrMaxSharedMemoryPerMultiprocessor, device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&block, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
-  PetscCallCUDA(cudaFuncGetAttributes(&attr, GetKernel(ov->max_batch_size, ov->even))); /* what it has of a fixed size is the same for all */
-  while (most > CSROVERLAP_SMALLEST_BATCH && SharedBytes(most) + attr.sharedSizeBytes > (size_t)block) most -= CSROVERLAP_SMALLEST_BATCH;
-  if (!ov->options.max_batch_size) ov->max_batch_size = PetscMin(ov->max_batch_size, most);
-  PetscCheck(ov->max_batch_size <= most, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_csroverlap_max_batch_size %" PetscInt_FMT " takes more shared memory than the %d bytes that a block of this GPU has: must be between 32 and %" PetscInt_FMT, ov->max_batch_size, block, most);
-  kernel = GetKernel(ov->max_batch_size, ov->even);
   PetscCallCUDA(GallopKernelOverlaps(kernel, &ov->overlaps));
   /* a kernel's for as long as the process lives, and so for the largest batches of all matrices that it serves */
-  PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SharedBytes(PetscMin(CSROverlapEach(ov->max_batch_size) * Threads, most))));
+  PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)SharedBytes(PetscMin(CSROverlapEach(ov->max_batch_size) * Threads, largest))));
   if (!ov->even || GetKernel(ov->max_batch_size, PETSC_FALSE) == kernel)
     PetscCallCUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, PetscMin(100, (CSROverlapEach(ov->max_batch_size) >= 8 ? CarveoutLarge : Carveout) / (processor / 100) + 1)));
   PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, Threads, SharedBytes(ov->max_batch_size)));

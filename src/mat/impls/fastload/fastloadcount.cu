@@ -11,44 +11,13 @@ __global__ static void SpreadKernel(PetscInt m, In<PetscInt> i, In<PetscInt> j, 
   if (k < FASTLOAD_SAMPLES) atomicAdd(sum, (unsigned long long)FastLoadSpread(m, i, j, k));
 }
 
-/* Where rows begin, and which of them are long, in any order */
-__global__ static void RowsKernel(PetscInt m, PetscInt limit, In<PetscInt> i, PetscInt *rowOf, int *flags, PetscInt *longRows)
-{
-  const PetscCount r = GallopGlobalThread();
-
-  if (r >= m || i[r + 1] == i[r]) return;
-  rowOf[i[r]] = (PetscInt)r;
-  if (FastLoadIsLong(i, (PetscInt)r, limit)) longRows[atomicAdd(&flags[FLAG_LONG], 1)] = (PetscInt)r;
-}
-
-/* What entries are sorted by: their columns; those of long rows come last */
-__global__ static void EntryKeyKernel(PetscCount nz, PetscInt n, PetscInt limit, In<PetscInt> i, In<PetscInt> j, In<PetscInt> rowOf, Key *key, PetscInt *entry, int *flags)
-{
-  const PetscCount k = GallopGlobalThread();
-
-  if (k >= nz) return;
-  if (k && rowOf[k] == rowOf[k - 1] && j[k] <= j[k - 1]) Raise(&flags[FLAG_UNSORTED]);
-  key[k]   = (Key)(FastLoadIsLong(i, rowOf[k], limit) ? n : j[k]);
-  entry[k] = (PetscInt)k;
-}
-
-/* Where the entries of each column begin and end among sorted ones; columns without have what they had */
-__global__ static void BoundsKernel(PetscCount nz, PetscInt n, In<Key> key, PetscInt *start, PetscInt *stop)
-{
-  const PetscCount k = GallopGlobalThread();
-
-  if (k >= nz || key[k] == (Key)n) return;
-  if (!k || key[k] != key[k - 1]) start[key[k]] = (PetscInt)k;
-  if (k == nz - 1 || key[k] != key[k + 1]) stop[key[k]] = (PetscInt)k + 1;
-}
-
 /* What columns are sorted by: their window, and in it their length */
-__global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, In<PetscInt> start, In<PetscInt> stop, unsigned long long *key, PetscInt *col)
+__global__ static void ColumnKeyKernel(PetscInt n, PetscInt window, int bits, In<PetscInt> begin, unsigned long long *key, PetscInt *col)
 {
   const PetscCount c = GallopGlobalThread();
 
   if (c >= n) return;
-  key[c] = (unsigned long long)(window ? c / window : 0) << bits | (unsigned long long)(stop[c] - start[c]);
+  key[c] = (unsigned long long)(window ? c / window : 0) << bits | (unsigned long long)(begin[c + 1] - begin[c]);
   col[c] = (PetscInt)c;
 }
 
@@ -100,23 +69,18 @@ PetscErrorCode FastLoadGetSpread(const GallopCSR *csr, PetscCount *spread, Petsc
 /* FastLoadCountColumns - Long rows, entries by columns, the lengths of columns, and their order */
 PetscErrorCode FastLoadCountColumns(FastLoad *fl, const GallopCSR *csr, FastLoadWorkspace *w)
 {
-  const unsigned int rows = GallopBlocksFor(csr->m, Threads), cols = GallopBlocksFor((PetscCount)csr->n + 1, Threads), entries = GallopBlocksFor(csr->nz, Threads);
+  const unsigned int cols = GallopBlocksFor((PetscCount)csr->n + 1, Threads);
   PetscInt           skip = 0;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(w->found, 0, sizeof(*w->found), w->stream));
-  PetscCallCUDA(cudaMemsetAsync(w->count.rowOf, 0, (size_t)csr->nz * sizeof(*w->count.rowOf), w->stream));
-  PetscCallCUDA(cudaMemsetAsync(w->colBegin, 0, (size_t)csr->n * sizeof(*w->colBegin), w->stream));
-  PetscCallCUDA(cudaMemsetAsync(w->colEnd, 0, (size_t)csr->n * sizeof(*w->colEnd), w->stream));
-  RowsKernel<<<rows, Threads, 0, w->stream>>>(csr->m, fl->options.long_row, csr->i, w->count.rowOf, w->flags, w->longRows);
-  GallopCheckLaunch();
-  PetscCall(FastLoadSpreadRows(w, csr->nz));
-  EntryKeyKernel<<<entries, Threads, 0, w->stream>>>(csr->nz, csr->n, fl->options.long_row, csr->i, csr->j, w->count.rowOf, w->count.key, w->count.entry, w->flags);
-  GallopCheckLaunch();
-  PetscCall(FastLoadSortEntries(w, csr->nz, GallopSortBits(csr->n)));
-  BoundsKernel<<<entries, Threads, 0, w->stream>>>(csr->nz, csr->n, w->count.sortedkey, w->colBegin, w->colEnd);
-  GallopCheckLaunch();
-  ColumnKeyKernel<<<cols, Threads, 0, w->stream>>>(csr->n, fl->options.window, w->lenbits, w->colBegin, w->colEnd, w->colkey, w->cols);
+  PetscCall(GallopColumnsSort(csr, fl->options.long_row, NULL, &w->columns, w->stream));
+  FastLoadShareColumns(w);
+  fl->longNum = w->columns.found.nlong;
+  w->colbits -= w->lenbits;
+  w->lenbits = GallopSortBits((uint64_t)w->columns.found.longest);
+  w->colbits += w->lenbits;
+  ColumnKeyKernel<<<cols, Threads, 0, w->stream>>>(csr->n, fl->options.window, w->lenbits, w->columns.begin, w->colkey, w->cols);
   GallopCheckLaunch();
   PetscCall(FastLoadSortColumns(w, csr->n));
   if (!fl->options.groups) { /* the paper leaves empty columns out */
@@ -128,7 +92,7 @@ PetscErrorCode FastLoadCountColumns(FastLoad *fl, const GallopCSR *csr, FastLoad
     w->sortedcols += skip;
   }
   fl->ncols = csr->n - skip;
-  LengthKernel<<<GallopBlocksFor((PetscCount)fl->ncols + 1, Threads), Threads, 0, w->stream>>>(fl->ncols, w->lenbits, w->sortedcolkey, w->sortedcols, w->colBegin, w->len, w->from);
+  LengthKernel<<<GallopBlocksFor((PetscCount)fl->ncols + 1, Threads), Threads, 0, w->stream>>>(fl->ncols, w->lenbits, w->sortedcolkey, w->sortedcols, w->columns.begin, w->len, w->from);
   GallopCheckLaunch();
   PetscCall(FastLoadSum(w, w->len, w->begin, (PetscCount)fl->ncols + 1));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -39,7 +39,7 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, FastLoadWorks
 
   PetscFunctionBegin;
   *done       = PETSC_FALSE;
-  fl->indexed = (PetscBool)(w->unsorted || fl->options.deterministic);
+  fl->indexed = (PetscBool)(w->columns.found.unsorted || fl->options.deterministic);
   fl->bytes   = Carve(fl, NULL);
   if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(fl->bytes, &base));
   if (!base) {

@@ -5,6 +5,7 @@
 
 #include <gallop/cudaimpl.h>
 #include <cuda/atomic>
+#include "../common/columns.h"
 #include "../common/longrowsdevice.h"
 #include "fastload.h"
 
@@ -23,10 +24,8 @@ template <typename T>
 using In = const T *__restrict__;
 
 enum {
-  FLAG_UNSORTED, /* some row's columns do not increase */
-  FLAG_LONG,     /* how many rows are long */
-  FLAG_CUT,      /* a group has more than one task */
-  FLAG_EMPTY,    /* a column is in no block */
+  FLAG_CUT,   /* a group has more than one task */
+  FLAG_EMPTY, /* a column is in no block */
   FLAGS
 };
 
@@ -37,41 +36,31 @@ struct Found {
 };
 
 /*
-  What the build needs and the product does not. Five arrays with a number for each entry serve one phase after the other: members at the same place of two phases are
-  the same memory.
+  What the build needs and the product does not. Once entries are in order of columns, the memory that they were sorted in serves for blocks, then for tasks: arrays of one of these after the
+  other are the same memory.
 */
 struct FastLoadWorkspace {
-  union
-  {
-    struct {
-      PetscInt *rowOf, *entry, *sorted; /* entry, sorted: entries in order of CSR, and by columns */
-      Key      *key, *sortedkey;
-    } count;
-    struct {
-      PetscInt *rowOf, *base, *sorted; /* base: of each block, entries of its columns in the blocks before */
-      PetscInt *rows;                  /* the row of each entry, in order of blocks */
-      Key      *sortedkey;
-    } fill;
-    struct {
-      PetscInt *task;
-      Key      *key;
-      PetscInt *order, *rows;
-      Key      *sortedkey;
-    } tasks;
-  };
+  GallopColumns columns; /* entries in order of columns, but for those of long rows */
+  struct {
+    PetscInt *base; /* of each block, entries of its columns in the blocks before */
+    PetscInt *rows; /* the row of each entry, in order of blocks */
+  } fill;
+  struct {
+    PetscInt *task, *order;
+    Key      *key, *sortedkey;
+  } tasks;
   union
   {
     PetscInt *len;      /* [n + 1] entries of each sorted column, then 0 */
     PetscInt *firstcol; /* [1] before that: the first sorted column that has entries */
   };
   PetscInt           *begin;                    /* [n + 1] entries before each sorted column */
-  PetscInt           *cols, *sortedcols, *from; /* [n] from: where the entries of each sorted column begin among those in count.sorted */
-  PetscInt           *colBegin, *colEnd;        /* [n] the same for columns of the matrix */
+  PetscInt           *cols, *sortedcols, *from; /* [n] from: where the entries of each sorted column begin among those in columns */
   unsigned long long *colkey, *sortedcolkey;    /* [n] */
   PetscInt           *blocks, *tasknum, *lines; /* [groups + 1] those before each group */
   PetscInt           *step, *start, *top;       /* for steps of all columns */
   FastLoadStep       *steps;                    /* likewise */
-  PetscInt           *longRows, *owner;         /* owner: of each row, a block that has entries of it */
+  PetscInt           *owner;                    /* [m] of each row, a block that has entries of it */
   int                *apart;                    /* [m] whether another block adds to the row, or another lane of a line */
   Found              *found;
   int                *flags; /* of found */
@@ -82,11 +71,19 @@ struct FastLoadWorkspace {
   cudaStream_t   stream;
   int            lenbits, colbits;
   PetscInt       groups, most; /* most steps of all columns: different lengths */
-  bool           unsorted;     /* some row's columns do not increase */
   PetscInt       stepNum;
   FastLoadStep  *hostSteps;
   GallopLongRows longRowsPlan;
 };
+
+/* The memory that entries were sorted in, for blocks, and that of the entries too for tasks, which come when blocks are filled */
+static inline void FastLoadShareColumns(FastLoadWorkspace *w)
+{
+  const GallopColumns *c = &w->columns;
+
+  w->fill  = {c->unused[0], c->unused[1]};
+  w->tasks = {c->unused[0], c->unused[1], reinterpret_cast<Key *>(c->entry), reinterpret_cast<Key *>(c->row)};
+}
 
 /* Thread blocks where each of n pieces of work has a warp */
 static inline unsigned int WarpsFor(PetscCount n)
@@ -108,10 +105,8 @@ static __device__ __forceinline__ GallopPiece<I> GetPiece(const Arrays &fl, Pets
 
 /* fastloadworkspace.cu: memory, and sorts and sums of CUB's. Sums are of the numbers before each. */
 PETSC_INTERN PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *, const GallopCSR *, FastLoadWorkspace *, void **);
-PETSC_INTERN PetscErrorCode FastLoadSortEntries(FastLoadWorkspace *, PetscCount, int);
 PETSC_INTERN PetscErrorCode FastLoadSortColumns(FastLoadWorkspace *, PetscInt);
 PETSC_INTERN PetscErrorCode FastLoadSortTasks(FastLoadWorkspace *, PetscInt, int);
-PETSC_INTERN PetscErrorCode FastLoadSpreadRows(FastLoadWorkspace *, PetscCount);
 PETSC_INTERN PetscErrorCode FastLoadSum(FastLoadWorkspace *, PetscInt *, PetscInt *, PetscCount);
 PETSC_INTERN PetscErrorCode FastLoadSumCounts(FastLoadWorkspace *, PetscCount *, PetscCount);
 

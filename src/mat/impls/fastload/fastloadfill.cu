@@ -3,7 +3,7 @@
 
 #include "fastloaddevice.h"
 
-/* A warp for each block: the rows, values and places in CSR of its entries, from entries sorted by columns. Those of each sorted column begin at start. */
+/* A warp for each block: the rows, values and places in CSR of its entries, from those in order of columns. Those of each sorted column begin at start. */
 __global__ static void FillKernel(const FastLoad fl, In<PetscInt> start, In<PetscInt> base, In<PetscInt> entries, In<PetscInt> rowOf, In<PetscScalar> a, PetscInt *rows)
 {
   const PetscCount b    = GallopGlobalThread() / WarpSize;
@@ -12,7 +12,7 @@ __global__ static void FillKernel(const FastLoad fl, In<PetscInt> start, In<Pets
   if (b >= fl.blkNum) return;
   const int       length = fl.blkLength[b];
   const PetscInt  height = lane < length ? fl.blkHeight[b] : 0;
-  const PetscInt *from   = lane < length ? entries + start[fl.blkColIdx[b] + lane] + base[b] : entries;
+  const PetscInt  from   = lane < length ? start[fl.blkColIdx[b] + lane] + base[b] : 0;
   PetscCount      at     = fl.blkPtr[b] + lane;
 
   for (PetscInt q = 0; __any_sync(All, q < height); q += Ahead) {
@@ -20,13 +20,13 @@ __global__ static void FillKernel(const FastLoad fl, In<PetscInt> start, In<Pets
     PetscScalar value[Ahead];
 
 #pragma unroll
-    for (int u = 0; u < Ahead; u++) entry[u] = q + u < height ? from[q + u] : -1;
+    for (int u = 0; u < Ahead; u++) {
+      entry[u] = q + u < height ? entries[from + q + u] : -1;
+      row[u]   = q + u < height ? rowOf[from + q + u] : 0;
+    }
     __syncwarp(); /* else the compiler would load one after the other */
 #pragma unroll
-    for (int u = 0; u < Ahead; u++) {
-      row[u]   = entry[u] >= 0 ? rowOf[entry[u]] : 0;
-      value[u] = entry[u] >= 0 ? a[entry[u]] : PetscScalar(0);
-    }
+    for (int u = 0; u < Ahead; u++) value[u] = entry[u] >= 0 ? a[entry[u]] : PetscScalar(0);
     __syncwarp();
 #pragma unroll
     for (int u = 0; u < Ahead; u++, at += length) {
@@ -211,7 +211,7 @@ PetscErrorCode FastLoadFillBlocks(FastLoad *fl, const GallopCSR *csr, FastLoadWo
   PetscFunctionBegin;
   PetscCall(GallopDeviceCopy(fl->perm, w->sortedcols, (size_t)fl->ncols * sizeof(PetscInt)));
   if (fl->blkNum) {
-    FillKernel<<<warps, Threads, 0, w->stream>>>(*fl, w->from, w->fill.base, w->fill.sorted, w->fill.rowOf, csr->a, w->fill.rows);
+    FillKernel<<<warps, Threads, 0, w->stream>>>(*fl, w->from, w->fill.base, w->columns.entry, w->columns.row, csr->a, w->fill.rows);
     GallopCheckLaunch();
     PetscCallCUDA(cudaMemsetAsync(w->apart, 0, (size_t)fl->m * sizeof(*w->apart), w->stream));
     OwnerKernel<<<warps, Threads, 0, w->stream>>>(*fl, w->fill.rows, w->owner); /* rows without entries are never asked for */

@@ -213,7 +213,7 @@ static PetscErrorCode PlanLongRows(FastLoad *fl, const GallopCSR *csr, FastLoadW
   PetscFunctionBegin;
   if (fl->longNum) PetscCall(GallopCSRGetHostI(csr, &host_i));
   PetscCall(PetscMalloc1(fl->longNum, &rows));
-  if (fl->longNum) PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)fl->longNum * sizeof(PetscInt)));
+  if (fl->longNum) PetscCall(GallopDeviceCopyOut(rows, w->columns.longrows, (size_t)fl->longNum * sizeof(PetscInt)));
   PetscCall(GallopLongRowsPlan(host_i, fl->longNum, rows, FASTLOAD_PIECE, &w->longRowsPlan));
   PetscCall(PetscFree(rows));
   fl->blknz    = csr->nz - w->longRowsPlan.nz;
@@ -235,10 +235,8 @@ PetscErrorCode FastLoadPlanBlocks(FastLoad *fl, const GallopCSR *csr, FastLoadWo
     fl->taskNum = found.tasks;
     fl->lineNum = found.lines;
   }
-  fl->longNum = found.flags[FLAG_LONG];
-  fl->single  = (PetscBool)(fl->options.groups && !found.flags[FLAG_CUT]);
-  fl->zeros   = (PetscBool)(!fl->options.groups || found.flags[FLAG_EMPTY]);
-  w->unsorted = found.flags[FLAG_UNSORTED];
+  fl->single = (PetscBool)(fl->options.groups && !found.flags[FLAG_CUT]);
+  fl->zeros  = (PetscBool)(!fl->options.groups || found.flags[FLAG_EMPTY]);
   PetscCall(PlanLongRows(fl, csr, w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -11,26 +11,20 @@ static size_t CarveWorkspace(FastLoadWorkspace *w, const FastLoadOptions *o, con
   GallopCarver     carver(base);
   const PetscCount n = csr->n;
 
-  carver.Take(w->count.rowOf, csr->nz);
-  carver.Take(w->longRows, csr->nz / o->long_row + 1);
+  GallopColumnsCarve(csr, &carver, &w->columns);
+  carver.Take(w->columns.longrows, csr->nz / o->long_row + 1);
   carver.Take(w->len, n + 1);
   carver.Take(w->begin, n + 1);
   carver.Take(w->cols, n);
   carver.Take(w->sortedcols, n);
-  carver.Take(w->colBegin, n);
-  carver.Take(w->colEnd, n);
   carver.Take(w->from, n);
   carver.Take(w->blocks, (PetscCount)w->groups + 1);
   carver.Take(w->tasknum, (PetscCount)w->groups + 1);
   carver.Take(w->lines, (PetscCount)w->groups + 1);
-  carver.Take(w->count.entry, csr->nz);
-  carver.Take(w->count.sorted, csr->nz);
   carver.Take(w->owner, csr->m);
   carver.Take(w->apart, csr->m);
   carver.Take(w->colkey, n);
   carver.Take(w->sortedcolkey, n);
-  carver.Take(w->count.key, csr->nz);
-  carver.Take(w->count.sortedkey, csr->nz);
   carver.Take(w->found, 1);
   w->flags = base ? w->found->flags : nullptr;
   if (!o->groups) {
@@ -47,15 +41,14 @@ static size_t CarveWorkspace(FastLoadWorkspace *w, const FastLoadOptions *o, con
 static PetscErrorCode CubBytes(const GallopCSR *csr, FastLoadWorkspace *w)
 {
   const int taskbits = GallopSortBits(csr->m / TaskPart); /* there are no more tasks, and no more blocks, than entries */
-  size_t    bytes[6] = {0};
+  size_t    bytes[5] = {0};
 
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceScan::InclusiveScan(nullptr, bytes[0], w->count.rowOf, w->count.rowOf, cuda::maximum<>(), csr->nz, w->stream));
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes[1], w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, w->stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[2], w->len, w->begin, (PetscCount)csr->n + 1, w->stream));
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes[3], w->count.key, w->count.sortedkey, w->count.entry, w->count.sorted, csr->nz, 0, PetscMax(GallopSortBits(csr->n), taskbits), w->stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[4], (PetscCount *)nullptr, (PetscCount *)nullptr, csr->nz + 1, w->stream)); /* blkRow */
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[5], (PetscInt *)nullptr, (PetscInt *)nullptr, csr->nz + 1, w->stream));     /* blkLine */
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes[0], w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, w->stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[1], w->len, w->begin, (PetscCount)csr->n + 1, w->stream));
+  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes[2], w->tasks.key, w->tasks.sortedkey, w->tasks.task, w->tasks.order, csr->nz, 0, taskbits, w->stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[3], (PetscCount *)nullptr, (PetscCount *)nullptr, csr->nz + 1, w->stream)); /* blkRow */
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[4], (PetscInt *)nullptr, (PetscInt *)nullptr, csr->nz + 1, w->stream));     /* blkLine */
   w->cubbytes = 0;
   for (size_t b : bytes) w->cubbytes = PetscMax(w->cubbytes, b);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -69,16 +62,10 @@ PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *options, const Gallop
   w->most    = (PetscInt)PetscMin((double)csr->n, PetscSqrtReal(2 * (PetscReal)csr->nz) + 2);
   w->lenbits = GallopSortBits(csr->nz); /* not m: rows may name a column more than once */
   w->colbits = w->lenbits + (options->window ? GallopSortBits(csr->n / options->window) : 0);
+  PetscCall(GallopColumnsPrepare(csr, &w->columns, w->stream));
   PetscCall(CubBytes(csr, w));
   PetscCall(GallopWorkspaceMalloc(CarveWorkspace(w, options, csr, NULL), base));
   if (*base) (void)CarveWorkspace(w, options, csr, *base);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode FastLoadSortEntries(FastLoadWorkspace *w, PetscCount nz, int bits)
-{
-  PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->count.key, w->count.sortedkey, w->count.entry, w->count.sorted, nz, 0, bits, w->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,14 +80,6 @@ PetscErrorCode FastLoadSortTasks(FastLoadWorkspace *w, PetscInt num, int bits)
 {
   PetscFunctionBegin;
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->tasks.key, w->tasks.sortedkey, w->tasks.task, w->tasks.order, num, 0, bits, w->stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The row of each entry, from one that is set where rows begin */
-PetscErrorCode FastLoadSpreadRows(FastLoadWorkspace *w, PetscCount nz)
-{
-  PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceScan::InclusiveScan(w->cub, w->cubbytes, w->count.rowOf, w->count.rowOf, cuda::maximum<>(), nz, w->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
