@@ -10,7 +10,7 @@ static MatGallopStatistics last;
 static PetscErrorCode Expect(Mat A, PetscInt64 ours, PetscInt64 parents, PetscInt64 builds, PetscInt64 refreshes, const char what[])
 {
   MatGallopStatistics now;
-  PetscBool           device;
+  PetscBool           device = PETSC_FALSE;
   PetscInt64          there, here, made, renewed;
 
   PetscFunctionBegin;
@@ -208,8 +208,43 @@ static PetscErrorCode Residuals(TestShape shape)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A column with so many entries and a row with so many: where one is long, the GPU sorts entries in another way. And new values, which come by the same way. */
+static PetscErrorCode Lengths(PetscInt ofcolumn, PetscInt ofrow)
+{
+  const PetscInt m = 700, n = 9000;
+  Mat            A, R;
+  Vec            x, z;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &R));
+  PetscCall(MatSetSizes(R, m, n, m, n));
+  PetscCall(MatSetType(R, MATAIJ));
+  PetscCall(MatSetUp(R));
+  for (PetscInt i = 0; i < m; i++) {
+    for (PetscInt k = 0; k < 5; k++) PetscCall(MatSetValue(R, i, (13 * i + 997 * k) % n, TestValue(66, i, k), INSERT_VALUES));
+    if (i < ofcolumn) PetscCall(MatSetValue(R, i, 17, TestValue(67, i, 17), INSERT_VALUES));
+  }
+  for (PetscInt k = 0; k < ofrow; k++) PetscCall(MatSetValue(R, 600, k, TestValue(68, 600, k), INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(R, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(R, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
+  PetscCall(MatSetFromOptions(A));
+  PetscCall(MatCreateVecs(A, &z, &x));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Transposed(A, R, x, z, k ? "long lines, new values" : "long lines"));
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(MatScale(R, 2.0));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
+  const PetscInt  lengths[][2] = {{128, 8192}, {129, 0}, {700, 0}, {0, 8193}, {40, 9000}};
   const TestShape shapes[] = {TestSquare, TestSquareHash, TestWide, TestTall};
 
   PetscFunctionBeginUser;
@@ -219,6 +254,7 @@ int main(int argc, char **argv)
     PetscCall(Transposes(shapes[s]));
     PetscCall(Residuals(shapes[s]));
   }
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(lengths); k++) PetscCall(Lengths(lengths[k][0], lengths[k][1]));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -36,6 +36,7 @@ __global__ static void __launch_bounds__(Threads) CountKernel(PetscInt m, PetscI
     *(volatile int *)&found->longest = GallopColumnShort + 1;
     return;
   }
+#pragma unroll 4
   for (PetscInt k = begin + lane; k < end; k += lanes) {
     const PetscInt     c      = j[k];
     const unsigned int number = atomicAdd(count + c, 1u);
@@ -59,26 +60,65 @@ __global__ static void __launch_bounds__(Threads) ScatterKernel(PetscInt m, Pets
   const PetscInt begin = i[r], end = i[r + 1];
 
   if (limit && end - begin > limit) return;
+#pragma unroll 4
   for (PetscInt k = begin + lane; k < end; k += lanes) pairs[begins[j[k]] + numbers[k]] = {(PetscInt)r, k};
 }
 
-/* Entries of each column into their order: as many are before one as have a smaller place in CSR */
-__global__ static void __launch_bounds__(Threads) OrderKernel(PetscInt n, int lanes, const PetscInt *__restrict__ begins, const GallopColumnEntry *__restrict__ pairs, const PetscScalar *__restrict__ a, PetscInt *entry, PetscInt *row, PetscScalar *values)
+static constexpr int Room = 16384 / (int)sizeof(GallopColumnEntry); /* entries that a thread block sorts at a time */
+static_assert(Room >= GallopColumnShort && Room <= 65536, "a column fits, and places among them fit 16 bits");
+
+/*
+  Entries of each column into their order: as many are before one as have a smaller place in CSR. A thread block takes neighbouring columns, as many as fit. Values may lie where the pairs are, if
+  both are of one size: the block has read its own before it writes.
+*/
+__global__ static void __launch_bounds__(Threads) OrderKernel(PetscInt n, PetscInt each, int lanes, const PetscInt *__restrict__ begins, const GallopColumnEntry *pairs, const PetscScalar *__restrict__ a, PetscInt *row, PetscInt *entry, PetscScalar *values)
 {
-  const PetscCount c    = GallopGlobalThread() / lanes;
-  const int        lane = (int)(threadIdx.x % lanes);
+  __shared__ GallopColumnEntry pair[Room];
+  __shared__ unsigned short    order[Room];
+  __shared__ PetscInt          offsets[Threads + 1];
+  __shared__ int               fits;
+  const PetscCount             first = (PetscCount)blockIdx.x * each, last = first + each < n ? first + each : n;
 
-  if (c >= n) return;
-  const PetscInt begin = begins[c], length = begins[c + 1] - begin;
+  for (PetscCount c = first; c < last;) {
+    const int      most  = (int)(last - c < Threads ? last - c : Threads);
+    const PetscInt begin = begins[c];
 
-  for (PetscInt k = lane; k < length; k += lanes) {
-    const GallopColumnEntry own = pairs[begin + k];
-    PetscInt                to  = begin;
+    if (threadIdx.x == 0) fits = 0;
+    __syncthreads();
+    if ((int)threadIdx.x < most) {
+      const PetscInt end = begins[c + threadIdx.x + 1] - begin;
 
-    for (PetscInt l = 0; l < length; l++) to += pairs[begin + l].entry < own.entry;
-    row[to] = own.row;
-    if (entry) entry[to] = own.entry;
-    if (values) values[to] = a[own.entry];
+      offsets[threadIdx.x + 1] = end;
+      if (end <= Room) atomicMax(&fits, (int)threadIdx.x + 1);
+    }
+    if (threadIdx.x == 0) offsets[0] = 0;
+    __syncthreads();
+    const int columns = fits, length = (int)offsets[columns];
+
+    for (int k = threadIdx.x; k < length; k += Threads) pair[k] = pairs[begin + k];
+    __syncthreads();
+    for (int col = threadIdx.x / lanes; col < columns; col += Threads / lanes) {
+      const int from = (int)offsets[col], to = (int)offsets[col + 1];
+
+      for (int k = from + (int)threadIdx.x % lanes; k < to; k += lanes) {
+        const PetscInt own = pair[k].entry;
+        int            at  = from;
+
+        for (int l = from; l < to; l++) at += pair[l].entry < own;
+        order[at] = (unsigned short)k;
+      }
+    }
+    __syncthreads();
+#pragma unroll 4
+    for (int k = threadIdx.x; k < length; k += Threads) {
+      const GallopColumnEntry own = pair[order[k]];
+
+      row[begin + k] = own.row;
+      if (entry) entry[begin + k] = own.entry;
+      if (values) values[begin + k] = a[own.entry];
+    }
+    __syncthreads();
+    c += columns;
   }
 }
 
@@ -93,64 +133,88 @@ __global__ static void __launch_bounds__(Threads) LongestKernel(PetscInt n, unsi
   if (GallopGlobalThread() == 0) count[n] = 0;
 }
 
-static cudaError_t Sum(void *temp, size_t &bytes, const GallopColumns *c, PetscInt n, cudaStream_t stream)
+struct Workspace {
+  unsigned int       *count; /* [n + 1] */
+  GallopColumnEntry  *pairs; /* [nz + 32] also two arrays, the second one where CUB likes arrays to begin */
+  GallopColumnsFound *found;
+  char               *cub;
+  size_t              cubbytes;
+};
+
+static constexpr bool InPlace = sizeof(PetscScalar) == sizeof(GallopColumnEntry); /* values take the place of pairs */
+
+static size_t Carve(const GallopCSR *csr, PetscInt limit, PetscBool withvalues, Workspace *w, GallopColumns *c, void *base)
 {
-  return cub::DeviceScan::ExclusiveScan(temp, bytes, c->count, c->begin, cuda::std::plus<>(), PetscInt(0), (PetscCount)n + 1, stream);
+  GallopCarver carver(base);
+
+  carver.Take(c->begin, (PetscCount)csr->n + 1);
+  carver.Take(w->count, (PetscCount)csr->n + 1);
+  carver.Take(w->pairs, csr->nz + 32);
+  carver.Take(c->row, csr->nz);
+  c->unused[0] = reinterpret_cast<PetscInt *>(w->pairs);
+  c->unused[1] = base ? c->unused[0] + (csr->nz + 63) / 64 * 64 : NULL;
+  c->entry     = NULL;
+  c->values    = NULL;
+  if (!withvalues) carver.Take(c->entry, csr->nz);
+  else if (InPlace) c->values = reinterpret_cast<PetscScalar *>(w->pairs);
+  else carver.Take(c->values, csr->nz);
+  if (limit) carver.Take(c->longrows, csr->nz / limit + 1);
+  carver.Take(w->found, 1);
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
+  return carver.Bytes();
 }
 
-/* GallopColumnsPrepare - How much memory CUB's functions want, for GallopColumnsCarve() */
-PetscErrorCode GallopColumnsPrepare(const GallopCSR *csr, GallopColumns *c, cudaStream_t stream)
+static cudaError_t Sum(void *temp, size_t &bytes, const Workspace *w, const GallopColumns *c, PetscInt n, cudaStream_t stream)
 {
-  size_t bytes;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(Sum(nullptr, bytes, c, csr->n, stream));
-  PetscCall(GallopColumnsSortByCUBNeeds(csr, &c->cubbytes, stream));
-  c->cubbytes = PetscMax(c->cubbytes, bytes);
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return cub::DeviceScan::ExclusiveScan(temp, bytes, w->count, c->begin, cuda::std::plus<>(), PetscInt(0), (PetscCount)n + 1, stream);
 }
 
 /*
   GallopColumnsSort - Sorts entries by their columns, and in each as they come in CSR
 
   Input Parameters:
-+ csr    - arrays on the GPU
-. limit  - rows with more entries are left out, and listed in c->longrows; 0 for none
-. values - NULL, or where values are to be, in the order of columns; then c->entry is not set
-. c      - with memory, GallopColumnsCarve()
-- stream - where
++ csr        - arrays on the GPU
+. limit      - rows with more entries are left out, and listed in c->longrows; 0 for none
+. withvalues - the values of entries rather than their places in CSR
+- stream     - where
 
   Output Parameter:
-. c - what GallopColumns says
+. c - what GallopColumns says, in memory that is the caller's to free; none where the GPU has no room
 */
-PetscErrorCode GallopColumnsSort(const GallopCSR *csr, PetscInt limit, PetscScalar *values, GallopColumns *c, cudaStream_t stream)
+PetscErrorCode GallopColumnsSort(const GallopCSR *csr, PetscInt limit, PetscBool withvalues, GallopColumns *c, cudaStream_t stream)
 {
   const int          ofrow = LanesFor(csr->nz, csr->m, 8), ofcolumn = LanesFor(csr->nz, csr->n, 1); /* lanes of neighbouring rows often have neighbouring columns */
-  const unsigned int rows = GallopBlocksFor((PetscCount)csr->m * ofrow, Threads), cols = GallopBlocksFor((PetscCount)csr->n * ofcolumn, Threads);
-  unsigned char     *numbers = reinterpret_cast<unsigned char *>(c->first); /* until rows are there */
+  const unsigned int rows = GallopBlocksFor((PetscCount)csr->m * ofrow, Threads);
+  const PetscInt     each = (PetscInt)PetscMax(1, PetscMin(Threads, 3 * Room / 4 * (PetscCount)csr->n / PetscMax(csr->nz, 1))); /* columns of a thread block, which fit at once if they are about equal */
+  Workspace          w    = {};
+  unsigned char     *numbers;
   int                processors;
 
   PetscFunctionBegin;
+  *c = {};
   PetscCall(GallopDeviceGetProcessors(&processors));
-  PetscCallCUDA(cudaMemsetAsync(c->counts, 0, sizeof(*c->counts), stream));
-  PetscCallCUDA(cudaMemsetAsync(c->count, 0, (size_t)csr->n * sizeof(*c->count), stream));
-  CountKernel<<<rows, Threads, 0, stream>>>(csr->m, limit, ofrow, csr->i, csr->j, c->count, numbers, c->longrows, c->counts);
+  PetscCallCUDA(Sum(nullptr, w.cubbytes, &w, c, csr->n, stream));
+  c->bytes = Carve(csr, limit, withvalues, &w, c, NULL);
+  PetscCall(GallopWorkspaceMalloc(c->bytes, &c->memory));
+  if (!c->memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)Carve(csr, limit, withvalues, &w, c, c->memory);
+  numbers = reinterpret_cast<unsigned char *>(c->row); /* until rows are there */
+  PetscCallCUDA(cudaMemsetAsync(w.found, 0, sizeof(*w.found), stream));
+  PetscCallCUDA(cudaMemsetAsync(w.count, 0, (size_t)csr->n * sizeof(*w.count), stream));
+  CountKernel<<<rows, Threads, 0, stream>>>(csr->m, limit, ofrow, csr->i, csr->j, w.count, numbers, c->longrows, w.found);
   GallopCheckLaunch();
-  LongestKernel<<<PetscMin(GallopBlocksFor(csr->n, Threads), 4u * (unsigned int)processors), Threads, 0, stream>>>(csr->n, c->count, c->counts);
+  LongestKernel<<<PetscMin(GallopBlocksFor(csr->n, Threads), 4u * (unsigned int)processors), Threads, 0, stream>>>(csr->n, w.count, w.found);
   GallopCheckLaunch();
-  PetscCallCUDA(Sum(c->cub, c->cubbytes, c, csr->n, stream));
-  PetscCall(GallopDeviceCopyOut(&c->found, c->counts, sizeof(c->found)));
+  PetscCallCUDA(Sum(w.cub, w.cubbytes, &w, c, csr->n, stream));
+  PetscCall(GallopDeviceCopyOut(&c->found, w.found, sizeof(c->found)));
   if (c->found.longest > GallopColumnShort) {
-    PetscCall(GallopColumnsSortByCUB(csr, limit, values, c, stream));
+    PetscCall(GallopWorkspaceFree(c->memory));
+    PetscCall(GallopColumnsSortByCUB(csr, limit, withvalues, c, stream));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  ScatterKernel<<<rows, Threads, 0, stream>>>(csr->m, limit, ofrow, csr->i, csr->j, c->begin, numbers, c->pairs);
+  ScatterKernel<<<rows, Threads, 0, stream>>>(csr->m, limit, ofrow, csr->i, csr->j, c->begin, numbers, w.pairs);
   GallopCheckLaunch();
-  c->row       = c->first;
-  c->entry     = c->second;
-  c->unused[0] = reinterpret_cast<PetscInt *>(c->pairs);
-  c->unused[1] = GallopColumnsSecondHalf(c, csr->nz);
-  OrderKernel<<<cols, Threads, 0, stream>>>(csr->n, ofcolumn, c->begin, c->pairs, csr->a, values ? NULL : c->entry, c->row, values);
+  OrderKernel<<<GallopBlocksFor(csr->n, (int)each), Threads, 0, stream>>>(csr->n, each, ofcolumn, c->begin, w.pairs, csr->a, c->row, c->entry, c->values);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

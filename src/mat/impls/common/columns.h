@@ -16,47 +16,23 @@ struct __align__(2 * sizeof(PetscInt)) GallopColumnEntry {
 struct GallopColumnsFound {
   int longest;  /* entries of the longest column */
   int nlong;    /* rows that were left out */
-  int unsorted; /* whether the columns of some row do not increase */
+  int unsorted; /* whether the columns of some row do not increase; told only with a limit */
 };
 
+/* Either entries or values are there */
 struct GallopColumns {
+  void              *memory; /* for GallopWorkspaceFree(), NULL where the GPU has no room */
+  size_t             bytes;
   PetscInt          *begin;     /* [n + 1] where the entries of each column begin */
-  PetscInt          *entry;     /* [begin[n]] where entries are in CSR; they ascend in each column */
-  PetscInt          *row;       /* [begin[n]] the row of each */
-  PetscInt          *longrows;  /* [found.nlong] rows that were left out, in any order, in memory of the caller's */
-  PetscInt          *unused[2]; /* [nz] memory that is free once entries are sorted */
+  PetscInt          *row;       /* [begin[n]] the row of each; rows ascend in each column */
+  PetscInt          *entry;     /* [begin[n]] where it is in CSR */
+  PetscScalar       *values;    /* [begin[n]] */
+  PetscInt          *longrows;  /* [found.nlong] rows that were left out, in any order */
+  PetscInt          *unused[2]; /* [nz] memory that is free, with entries */
   GallopColumnsFound found;
-
-  /* workspace */
-  unsigned int       *count; /* [n + 1] */
-  GallopColumnEntry  *pairs;
-  PetscInt           *first, *second;
-  GallopColumnsFound *counts;
-  char               *cub;
-  size_t              cubbytes;
 };
 
-/* Numbers that begin where CUB likes them to, behind nz others */
-static inline PetscInt *GallopColumnsSecondHalf(const GallopColumns *c, PetscCount nz)
-{
-  return reinterpret_cast<PetscInt *>(c->pairs) + (nz + 63) / 64 * 64;
-}
-
-/* Takes memory for the sort and its result, after GallopColumnsPrepare() */
-static inline void GallopColumnsCarve(const GallopCSR *csr, GallopCarver *carver, GallopColumns *c)
-{
-  carver->Take(c->begin, (PetscCount)csr->n + 1);
-  carver->Take(c->count, (PetscCount)csr->n + 1);
-  carver->Take(c->pairs, csr->nz + 32); /* two arrays, the second one aligned */
-  carver->Take(c->first, csr->nz);
-  carver->Take(c->second, csr->nz);
-  carver->Take(c->counts, 1);
-  carver->Take(c->cub, (PetscCount)c->cubbytes);
-}
-
-PETSC_INTERN PetscErrorCode GallopColumnsPrepare(const GallopCSR *, GallopColumns *, cudaStream_t);
-PETSC_INTERN PetscErrorCode GallopColumnsSort(const GallopCSR *, PetscInt, PetscScalar *, GallopColumns *, cudaStream_t);
+PETSC_INTERN PetscErrorCode GallopColumnsSort(const GallopCSR *, PetscInt, PetscBool, GallopColumns *, cudaStream_t);
 
 /* columnssort.cu: kernels that most matrices need not load */
-PETSC_INTERN PetscErrorCode GallopColumnsSortByCUB(const GallopCSR *, PetscInt, PetscScalar *, GallopColumns *, cudaStream_t);
-PETSC_INTERN PetscErrorCode GallopColumnsSortByCUBNeeds(const GallopCSR *, size_t *, cudaStream_t);
+PETSC_INTERN PetscErrorCode GallopColumnsSortByCUB(const GallopCSR *, PetscInt, PetscBool, GallopColumns *, cudaStream_t);

@@ -82,57 +82,78 @@ static cudaError_t Spread(void *temp, size_t &bytes, PetscInt *rows, PetscCount 
   return cub::DeviceScan::InclusiveScan(temp, bytes, rows, rows, Largest(), nz, stream);
 }
 
-/* The row of each entry */
-static PetscErrorCode RowsOf(const GallopCSR *csr, const GallopColumns *c, PetscInt *rows, cudaStream_t stream)
+struct Workspace {
+  PetscInt           *keys[2], *entries[2]; /* [nz] to sort between */
+  GallopColumnsFound *found;
+  char               *cub;
+  size_t              cubbytes;
+};
+
+static size_t Carve(const GallopCSR *csr, PetscInt limit, PetscBool withvalues, Workspace *w, GallopColumns *c, void *base)
 {
-  size_t bytes = c->cubbytes;
+  GallopCarver carver(base);
+
+  carver.Take(c->begin, (PetscCount)csr->n + 1);
+  for (int k = 0; k < 2; k++) {
+    carver.Take(w->keys[k], csr->nz);
+    carver.Take(w->entries[k], csr->nz);
+  }
+  if (withvalues) carver.Take(c->values, csr->nz);
+  if (limit) carver.Take(c->longrows, csr->nz / limit + 1);
+  carver.Take(w->found, 1);
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
+  return carver.Bytes();
+}
+
+/* The row of each entry */
+static PetscErrorCode RowsOf(const GallopCSR *csr, const Workspace *w, PetscInt *rows, cudaStream_t stream)
+{
+  size_t bytes = w->cubbytes;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(rows, 0, (size_t)csr->nz * sizeof(*rows), stream));
   FirstsKernel<<<GallopBlocksFor(csr->m, Threads), Threads, 0, stream>>>(csr->m, csr->i, rows);
   GallopCheckLaunch();
-  PetscCallCUDA(Spread(c->cub, bytes, rows, csr->nz, stream));
+  PetscCallCUDA(Spread(w->cub, bytes, rows, csr->nz, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopColumnsSortByCUBNeeds(const GallopCSR *csr, size_t *bytes, cudaStream_t stream)
+/* GallopColumnsSortByCUB - As GallopColumnsSort(), for columns of any lengths */
+PetscErrorCode GallopColumnsSortByCUB(const GallopCSR *csr, PetscInt limit, PetscBool withvalues, GallopColumns *c, cudaStream_t stream)
 {
+  const unsigned int          blocks = GallopBlocksFor(csr->nz, Threads), cols = GallopBlocksFor((PetscCount)csr->n + 1, Threads);
+  Workspace                   w = {};
   cub::DoubleBuffer<PetscInt> keys, entries;
-  size_t                      other;
+  size_t                      bytes;
 
   PetscFunctionBegin;
-  PetscCallCUDA(Sort(nullptr, *bytes, keys, entries, csr, stream));
-  PetscCallCUDA(Spread(nullptr, other, nullptr, csr->nz, stream));
-  *bytes = PetscMax(*bytes, other);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* GallopColumnsSortByCUB - As GallopColumnsSort(), for columns of any lengths; whether columns increase is told only with a limit */
-PetscErrorCode GallopColumnsSortByCUB(const GallopCSR *csr, PetscInt limit, PetscScalar *values, GallopColumns *c, cudaStream_t stream)
-{
-  const unsigned int          entries = GallopBlocksFor(csr->nz, Threads), cols = GallopBlocksFor((PetscCount)csr->n + 1, Threads);
-  cub::DoubleBuffer<PetscInt> keys(reinterpret_cast<PetscInt *>(c->pairs), GallopColumnsSecondHalf(c, csr->nz)), places(c->first, c->second);
-  size_t                      bytes = c->cubbytes;
-  PetscInt                   *rows;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaMemsetAsync(c->counts, 0, sizeof(*c->counts), stream));
-  if (limit) PetscCall(RowsOf(csr, c, places.Alternate(), stream));
-  KeysKernel<<<entries, Threads, 0, stream>>>(csr->nz, csr->n, limit, csr->i, csr->j, places.Alternate(), keys.Current(), places.Current(), c->longrows, c->counts);
+  *c = {};
+  PetscCallCUDA(Sort(nullptr, w.cubbytes, keys, entries, csr, stream));
+  PetscCallCUDA(Spread(nullptr, bytes, nullptr, csr->nz, stream));
+  w.cubbytes = PetscMax(w.cubbytes, bytes);
+  c->bytes   = Carve(csr, limit, withvalues, &w, c, NULL);
+  PetscCall(GallopWorkspaceMalloc(c->bytes, &c->memory));
+  if (!c->memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)Carve(csr, limit, withvalues, &w, c, c->memory);
+  keys    = cub::DoubleBuffer<PetscInt>(w.keys[0], w.keys[1]);
+  entries = cub::DoubleBuffer<PetscInt>(w.entries[0], w.entries[1]);
+  PetscCallCUDA(cudaMemsetAsync(w.found, 0, sizeof(*w.found), stream));
+  if (limit) PetscCall(RowsOf(csr, &w, entries.Alternate(), stream));
+  KeysKernel<<<blocks, Threads, 0, stream>>>(csr->nz, csr->n, limit, csr->i, csr->j, entries.Alternate(), keys.Current(), entries.Current(), c->longrows, w.found);
   GallopCheckLaunch();
-  PetscCallCUDA(Sort(c->cub, bytes, keys, places, csr, stream));
+  bytes = w.cubbytes;
+  PetscCallCUDA(Sort(w.cub, bytes, keys, entries, csr, stream));
   BeginsKernel<<<cols, Threads, 0, stream>>>(csr->n, csr->nz, keys.Current(), c->begin);
   GallopCheckLaunch();
-  LongestKernel<<<PetscMin(cols, 512u), Threads, 0, stream>>>(csr->n, c->begin, c->counts);
+  LongestKernel<<<PetscMin(cols, 512u), Threads, 0, stream>>>(csr->n, c->begin, w.found);
   GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(&c->found, c->counts, sizeof(c->found)));
-  rows         = keys.Alternate();
-  c->entry     = places.Current();
+  PetscCall(GallopDeviceCopyOut(&c->found, w.found, sizeof(c->found)));
+  c->entry     = entries.Current();
   c->row       = keys.Current();
-  c->unused[0] = rows;
-  c->unused[1] = places.Alternate();
-  PetscCall(RowsOf(csr, c, rows, stream));
-  GatherKernel<<<entries, Threads, 0, stream>>>(csr->nz, c->entry, rows, csr->a, c->row, values);
+  c->unused[0] = keys.Alternate();
+  c->unused[1] = entries.Alternate();
+  PetscCall(RowsOf(csr, &w, c->unused[0], stream));
+  GatherKernel<<<blocks, Threads, 0, stream>>>(csr->nz, c->entry, c->unused[0], csr->a, c->row, c->values);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -66,7 +66,7 @@ PetscErrorCode FastLoadGetSpread(const GallopCSR *csr, PetscCount *spread, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* FastLoadCountColumns - Long rows, entries by columns, the lengths of columns, and their order */
+/* FastLoadCountColumns - The lengths of columns, and their order, from entries in order of columns */
 PetscErrorCode FastLoadCountColumns(FastLoad *fl, const GallopCSR *csr, FastLoadWorkspace *w)
 {
   const unsigned int cols = GallopBlocksFor((PetscCount)csr->n + 1, Threads);
@@ -74,12 +74,7 @@ PetscErrorCode FastLoadCountColumns(FastLoad *fl, const GallopCSR *csr, FastLoad
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(w->found, 0, sizeof(*w->found), w->stream));
-  PetscCall(GallopColumnsSort(csr, fl->options.long_row, NULL, &w->columns, w->stream));
-  FastLoadShareColumns(w);
   fl->longNum = w->columns.found.nlong;
-  w->colbits -= w->lenbits;
-  w->lenbits = GallopSortBits((uint64_t)w->columns.found.longest);
-  w->colbits += w->lenbits;
   ColumnKeyKernel<<<cols, Threads, 0, w->stream>>>(csr->n, fl->options.window, w->lenbits, w->columns.begin, w->colkey, w->cols);
   GallopCheckLaunch();
   PetscCall(FastLoadSortColumns(w, csr->n));

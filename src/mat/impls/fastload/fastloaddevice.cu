@@ -78,8 +78,13 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   if (!done) PetscFunctionReturn(PETSC_SUCCESS);
   options = FastLoadChoose((const FastLoadOptions *)opts, csr, spread);
   PetscCall(PetscGetCurrentCUDAStream(&w.stream));
+  PetscCall(GallopColumnsSort(csr, options.long_row, PETSC_FALSE, &w.columns, w.stream));
+  if (!w.columns.memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(FastLoadWorkspaceGet(&options, csr, &w, &wbase));
-  if (!wbase) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!wbase) {
+    PetscCall(GallopWorkspaceFree(w.columns.memory));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
 
   PetscCall(PetscNew(&fl));
   fl->memtype = PETSC_MEMTYPE_CUDA;
@@ -100,6 +105,7 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   else PetscCall(Destroy(&data));
   PetscCall(FastLoadWorkspaceFreePlan(&w));
   PetscCall(GallopWorkspaceFree(wbase));
+  PetscCall(GallopWorkspaceFree(w.columns.memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -11,8 +11,6 @@ static size_t CarveWorkspace(FastLoadWorkspace *w, const FastLoadOptions *o, con
   GallopCarver     carver(base);
   const PetscCount n = csr->n;
 
-  GallopColumnsCarve(csr, &carver, &w->columns);
-  carver.Take(w->columns.longrows, csr->nz / o->long_row + 1);
   carver.Take(w->len, n + 1);
   carver.Take(w->begin, n + 1);
   carver.Take(w->cols, n);
@@ -54,18 +52,18 @@ static PetscErrorCode CubBytes(const GallopCSR *csr, FastLoadWorkspace *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* FastLoadWorkspaceGet - *base, for GallopWorkspaceFree(), is NULL where the GPU has no room. w->stream is set already. */
+/* FastLoadWorkspaceGet - *base, for GallopWorkspaceFree(), is NULL where the GPU has no room. w->stream and w->columns are set already, and columns have memory that blocks take. */
 PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *options, const GallopCSR *csr, FastLoadWorkspace *w, void **base)
 {
   PetscFunctionBegin;
   w->groups  = FastLoadCeil(csr->n, WarpSize);
   w->most    = (PetscInt)PetscMin((double)csr->n, PetscSqrtReal(2 * (PetscReal)csr->nz) + 2);
-  w->lenbits = GallopSortBits(csr->nz); /* not m: rows may name a column more than once */
+  w->lenbits = GallopSortBits((uint64_t)w->columns.found.longest);
   w->colbits = w->lenbits + (options->window ? GallopSortBits(csr->n / options->window) : 0);
-  PetscCall(GallopColumnsPrepare(csr, &w->columns, w->stream));
   PetscCall(CubBytes(csr, w));
   PetscCall(GallopWorkspaceMalloc(CarveWorkspace(w, options, csr, NULL), base));
   if (*base) (void)CarveWorkspace(w, options, csr, *base);
+  FastLoadShareColumns(w);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
