@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+  Solvers whose step is one product with what is done to it, KSPGALLOPCHEBYSHEV and KSPGALLOPRICHARDSON: when steps are fused, and a step
+
+  A solver of these is the parent with another KSPSolve(): options and what is not fused are the parent's. It takes the parent's name, too, for matrices of ours, so that multigrid smooths with it.
+*/
+
+#include <gallop/matgallopimpl.h>
+#include "gallopsteps.h"
+
+/* What a set-up decides. All processes agree on where vectors are, since some may have bound theirs to the host. */
+static PetscErrorCode LookAtSetUp(KSP ksp, const GallopStepsType *type, const char **never)
+{
+  PetscBool   device = PETSC_FALSE;
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  *never = NULL;
+  if (!PetscDefined(HAVE_CUDA)) {
+    *never = "PETSc was configured without CUDA";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(VecGallopIsCUDA(ksp->work[0], &device));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &device, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
+  if (!device) *never = "vectors are on the host";
+  else if (type->look) PetscCall((*type->look)(ksp, never));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What is the same on all processes: they then make vectors for the preconditioner together */
+static PetscErrorCode CanFuse(KSP ksp, const GallopSteps *steps, GallopPCKind pc, const char **why)
+{
+  MatNullSpace space;
+  PetscBool    takes;
+
+  PetscFunctionBegin;
+  *why = steps->never;
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopIsFormat(steps->A, &takes));
+  if (!takes) PetscCall(PetscObjectTypeCompare((PetscObject)ksp, steps->type->own, &takes));
+  PetscCall(MatGetNullSpace(steps->A, &space));
+  if (!takes) *why = "the matrix is none of ours";
+  else if (pc == GALLOP_PC_OTHER) *why = "the preconditioner is not Jacobi's";
+  else if (ksp->normtype != KSP_NORM_NONE) *why = "norms are wanted";
+  else if (space) *why = "the matrix has a null space";
+  else if (ksp->transpose_solve) *why = "the system is the transposed one";
+  else if (ksp->err_hist) *why = "a history of errors is wanted";
+  else if (steps->type->canfuse) PetscCall((*steps->type->canfuse)(ksp, steps, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What may differ between processes: those that compute as the parent does exchange the same messages */
+static PetscErrorCode CanFuseHere(KSP ksp, const char **why)
+{
+  PetscBool x, b;
+
+  PetscFunctionBegin;
+  PetscCall(VecGallopIsCUDA(ksp->vec_sol, &x));
+  PetscCall(VecGallopIsCUDA(ksp->vec_rhs, &b));
+  if (!x || !b) *why = "vectors are on the host";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  KSPGallopStep - z = s D (b - A x) + gamma u + delta x, without the terms of x where it is NULL
+
+  u may be z, and x not. D is the preconditioner, b the right-hand side. A x goes through the second work vector of the solver.
+*/
+PetscErrorCode KSPGallopStep(KSP ksp, const GallopSteps *steps, PetscScalar s, PetscScalar gamma, Vec u, PetscScalar delta, Vec x, Vec z)
+{
+  const GallopTerms terms = {.alpha = -s, .beta = s, .gamma = gamma, .delta = x ? delta : 0, .d = steps->d, .u = u};
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopMultTerms(x ? steps->A : NULL, &terms, x, ksp->vec_rhs, x ? ksp->work[1] : NULL, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SolveFused(KSP ksp, GallopSteps *steps, GallopPCKind kind)
+{
+  const PetscScalar *array;
+
+  PetscFunctionBegin;
+  steps->d = NULL;
+  if (kind == GALLOP_PC_DIAGONAL) {
+    PetscCall(GallopDiagonalUpdate(&steps->base.diagonal, ksp->pc, ksp->work[0]));
+    steps->d = steps->base.diagonal.d;
+  }
+  if (ksp->max_it > 0) {
+    PetscCall(VecGallopToDevice(ksp->vec_rhs, &array));
+    PetscCall(VecGallopToDevice(ksp->vec_sol, &array));
+  }
+  PetscCall(PetscLogEventBegin(steps->type->event, ksp, 0, 0, 0));
+  PetscCall((*steps->type->solve)(ksp, steps));
+  PetscCall(PetscLogEventEnd(steps->type->event, ksp, 0, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPSolve_GallopSteps(KSP ksp)
+{
+  GallopSteps *steps;
+  GallopPCKind kind;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGallopGet(ksp, &steps));
+  PetscCall(PCGetOperators(ksp->pc, &steps->A, NULL));
+  PetscCall(PCGallopGetKind(ksp->pc, &kind));
+  PetscCall(CanFuse(ksp, steps, kind, &steps->base.why));
+  if (!steps->base.why && kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalCreate(&steps->base.diagonal, ksp->work[0]));
+  if (!steps->base.why) PetscCall(CanFuseHere(ksp, &steps->base.why));
+  steps->base.fused = PetscNot(steps->base.why);
+  if (steps->base.fused) PetscCall(SolveFused(ksp, steps, kind));
+  else PetscCall((*steps->base.parent.solve)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The parent's may choose KSPSolve() */
+static PetscErrorCode KSPSetUp_GallopSteps(KSP ksp)
+{
+  GallopSteps *steps;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGallopGet(ksp, &steps));
+  PetscCall((*steps->base.parent.setup)(ksp));
+  if (ksp->ops->solve != KSPSolve_GallopSteps) steps->base.parent.solve = ksp->ops->solve;
+  ksp->ops->solve            = KSPSolve_GallopSteps;
+  steps->base.diagonal.valid = PETSC_FALSE;
+  PetscCall(LookAtSetUp(ksp, steps->type, &steps->never));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode KSPView_GallopSteps(KSP ksp, PetscViewer viewer)
+{
+  GallopSteps *steps;
+  PetscBool    ascii, named;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGallopGet(ksp, &steps));
+  PetscCall((*steps->base.parent.view)(ksp, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, steps->type->own, &named));
+  if (ascii && steps->base.fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  steps are fused with the product on the GPU\n"));
+  else if (ascii && named && steps->base.why) PetscCall(PetscViewerASCIIPrintf(viewer, "  steps are not fused: %s\n", steps->base.why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGallopStepsCreate - Makes a solver the parent, with steps, which are zeroed, for its data */
+PetscErrorCode KSPGallopStepsCreate(KSP ksp, const GallopStepsType *type, GallopSteps *steps)
+{
+  PetscFunctionBegin;
+  PetscCall((*type->parentcreate)(ksp));
+  PetscCall(KSPGallopCompose(ksp, &steps->base));
+  steps->type     = type;
+  ksp->ops->setup = KSPSetUp_GallopSteps;
+  ksp->ops->view  = KSPView_GallopSteps;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGallopStepsRegister - Registers a type under its own name, and in the parent's place */
+PetscErrorCode KSPGallopStepsRegister(GallopStepsType *type)
+{
+  PetscErrorCode (*create)(KSP);
+
+  PetscFunctionBegin;
+  PetscCall(PetscFunctionListFind(KSPList, type->parent, &create));
+  PetscCheck(create, PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has no solver of type %s", type->parent);
+  if (create != type->create) type->parentcreate = create;
+  PetscCall(PetscLogEventRegister(type->eventname, KSP_CLASSID, &type->event));
+  PetscCall(KSPRegister(type->own, type->create));
+  PetscCall(KSPRegister(type->parent, type->create));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
