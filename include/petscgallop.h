@@ -37,9 +37,10 @@
 #define PCGALLOPREORDER   "gallopreorder"
 
 /* Solvers */
-#define KSPGALLOPCG        "gallopcg"
-#define KSPGALLOPBCGS      "gallopbcgs"
-#define KSPGALLOPCHEBYSHEV "gallopchebyshev"
+#define KSPGALLOPCG         "gallopcg"
+#define KSPGALLOPBCGS       "gallopbcgs"
+#define KSPGALLOPCHEBYSHEV  "gallopchebyshev"
+#define KSPGALLOPRICHARDSON "galloprichardson"
 
 /*S
   MatGallopStatistics - What a Gallop matrix has done on this MPI process since it was created

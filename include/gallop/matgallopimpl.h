@@ -72,6 +72,7 @@ PETSC_INTERN PetscErrorCode PCRegister_GallopBlockJacobi(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopCG(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopBCGS(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopChebyshev(void);
+PETSC_INTERN PetscErrorCode KSPRegister_GallopRichardson(void);
 PETSC_INTERN PetscErrorCode DMRegister_Gallop(void);
 PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd;
 

@@ -315,21 +315,9 @@ static PetscErrorCode KSPSetFromOptions_GallopCG(KSP ksp, PetscOptionItems Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A function that the parent has composed, of whose value we have to know */
-#define SETTER(name, type, member, set) \
-  static PetscErrorCode name##_GallopCG(KSP ksp, type value) \
-  { \
-    GallopCG *cg; \
-\
-    PetscFunctionBegin; \
-    PetscCall(KSPGallopGet(ksp, &cg)); \
-    cg->member = value; \
-    PetscCall((*cg->set)(ksp, value)); \
-    PetscFunctionReturn(PETSC_SUCCESS); \
-  }
-SETTER(KSPCGSetType, KSPCGType, type, settype)
-SETTER(KSPCGSetRadius, PetscReal, radius, setradius)
-SETTER(KSPCGSetObjectiveTarget, PetscReal, target, settarget)
+KSP_GALLOP_SETTER(GallopCG, KSPCGSetType, KSPCGType, type, settype)
+KSP_GALLOP_SETTER(GallopCG, KSPCGSetRadius, PetscReal, radius, setradius)
+KSP_GALLOP_SETTER(GallopCG, KSPCGSetObjectiveTarget, PetscReal, target, settarget)
 
 static PetscErrorCode KSPCGGetObjFcn_GallopCG(KSP ksp, PetscReal *objective)
 {
@@ -361,13 +349,6 @@ static PetscErrorCode KSPCGUseSingleReduction_GallopCG(KSP ksp, PetscBool flg)
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
-
-/* Replaces a function that the parent has composed, and keeps it */
-#define REPLACE(name, own, kept) \
-  do { \
-    PetscCall(PetscObjectQueryFunction((PetscObject)ksp, name, &(kept))); \
-    PetscCall(PetscObjectComposeFunction((PetscObject)ksp, name, own)); \
-  } while (0)
 
 /*MC
   KSPGALLOPCG - "gallopcg" - PETSc's `KSPCG` with vector operations that are fused on the GPU
@@ -406,11 +387,11 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
   ksp->ops->solve          = KSPSolve_GallopCG;
   ksp->ops->view           = KSPView_Gallop;
   ksp->ops->setfromoptions = KSPSetFromOptions_GallopCG;
-  REPLACE("KSPCGSetType_C", KSPCGSetType_GallopCG, cg->settype);
-  REPLACE("KSPCGSetRadius_C", KSPCGSetRadius_GallopCG, cg->setradius);
-  REPLACE("KSPCGSetObjectiveTarget_C", KSPCGSetObjectiveTarget_GallopCG, cg->settarget);
-  REPLACE("KSPCGGetObjFcn_C", KSPCGGetObjFcn_GallopCG, cg->getobjective);
-  REPLACE("KSPCGUseSingleReduction_C", KSPCGUseSingleReduction_GallopCG, cg->setsinglereduction);
+  KSPGallopReplace("KSPCGSetType_C", KSPCGSetType_GallopCG, cg->settype);
+  KSPGallopReplace("KSPCGSetRadius_C", KSPCGSetRadius_GallopCG, cg->setradius);
+  KSPGallopReplace("KSPCGSetObjectiveTarget_C", KSPCGSetObjectiveTarget_GallopCG, cg->settarget);
+  KSPGallopReplace("KSPCGGetObjFcn_C", KSPCGGetObjFcn_GallopCG, cg->getobjective);
+  KSPGallopReplace("KSPCGUseSingleReduction_C", KSPCGUseSingleReduction_GallopCG, cg->setsinglereduction);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -42,3 +42,23 @@ PETSC_INTERN PetscErrorCode KSPGallopTest(KSP, PetscInt, PetscReal);
     PetscCall(PetscLogGpuTimeEnd()); \
     PetscCall(PetscLogEventEnd(event, ksp, 0, 0, 0)); \
   } while (0)
+
+/* Replaces a function that the parent has composed, and keeps it */
+#define KSPGallopReplace(name, own, kept) \
+  do { \
+    PetscCall(PetscObjectQueryFunction((PetscObject)ksp, name, &(kept))); \
+    PetscCall(PetscObjectComposeFunction((PetscObject)ksp, name, own)); \
+  } while (0)
+
+/* One that sets a value that we have to know, and the parent does not tell: Solver is what belongs to one solver */
+#define KSP_GALLOP_SETTER(Solver, name, type, member, kept) \
+  static PetscErrorCode name##_##Solver(KSP ksp, type value) \
+  { \
+    Solver *solver; \
+\
+    PetscFunctionBegin; \
+    PetscCall(KSPGallopGet(ksp, &solver)); \
+    solver->member = value; \
+    PetscCall((*solver->kept)(ksp, value)); \
+    PetscFunctionReturn(PETSC_SUCCESS); \
+  }

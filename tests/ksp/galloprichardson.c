@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "KSPRICHARDSON with fused steps, beside PETSc's own: iterates, and whether steps were fused.\n\n";
+
+#include "stepstest.h"
+
+/* clang-format off */
+static const Case cases[] = {
+  {"no step",              PCJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 0, "",                                           NULL},
+  {"no step from x",       PCJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 0, "",                                           NULL},
+  {"one step",             PCJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 1, "",                                           NULL},
+  {"one step from x",      PCJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 1, "",                                           NULL},
+  {"two steps",            PCJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 2, "",                                           NULL},
+  {"two steps from x",     PCJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 2, "",                                           NULL},
+  {"seven steps",          PCJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 7, "",                                           NULL},
+  {"eight steps from x",   PCJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 8, "",                                           NULL},
+  {"a scale",              PCJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 4, "-ksp_richardson_scale 0.6",                  NULL},
+  {"a scale, from x",      PCJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 3, "-ksp_richardson_scale 0.6",                  NULL},
+  {"no preconditioner",    PCNONE,   KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 4, "-ksp_richardson_scale 0.1",                  NULL},
+  {"row sums",             PCJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 4, "-pc_jacobi_type rowl1",                      NULL},
+  {"SOR",                  PCSOR,    KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 4, "",                                           "the preconditioner is not Jacobi's"},
+  {"norms",                PCJACOBI, KSP_NORM_PRECONDITIONED,   PETSC_TRUE,  PETSC_FALSE, 4, "",                                           "norms are wanted"},
+  {"norms, from 0",        PCJACOBI, KSP_NORM_UNPRECONDITIONED, PETSC_FALSE, PETSC_FALSE, 4, "",                                           "norms are wanted"},
+  {"a scale of each step", PCJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 4, "-ksp_richardson_self_scale 1",               "the scale is computed in each step"},
+  {"a monitor",            PCJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 4, "-ksp_monitor_true_residual ascii:/dev/null", "a monitor is set"},
+  {"null space",           PCJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_TRUE,  4, "",                                           "the matrix has a null space"},
+};
+/* clang-format on */
+
+static const Solver solver = {KSPRICHARDSON, KSPGALLOPRICHARDSON, "GallopRichFused", PETSC_STATIC_ARRAY_LENGTH(cases), cases};
+
+int main(int argc, char **argv)
+{
+  PetscBool device = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(PetscLogDefaultBegin());
+  PetscCall(GallopInitializePackage());
+  PetscCall(TestHasDevice(&device));
+  PetscCall(RunAll(&solver, device));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{1 2}}
+    args: -format {{evchyb csroverlap fastload hbp}}
+    output_file: output/empty.out
+
+TEST*/
