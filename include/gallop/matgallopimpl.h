@@ -74,7 +74,7 @@ PETSC_INTERN PetscErrorCode KSPRegister_GallopBCGS(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopChebyshev(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopRichardson(void);
 PETSC_INTERN PetscErrorCode DMRegister_Gallop(void);
-PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd;
+PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd, Gallop_BlocksAdd;
 
 /* What a built format was made from. Two places in PETSc change the pattern without nonzerostate, MatHeaderReplace() moves the struct to another Mat: hence owner, i, j and nz. */
 typedef struct {

@@ -5,7 +5,7 @@
 
 PETSC_INTERN const GallopFormat *const GallopFormats[];
 
-PetscLogEvent Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd;
+PetscLogEvent Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd, Gallop_BlocksAdd;
 
 static PetscBool GallopPackageInitialized = PETSC_FALSE;
 
@@ -203,6 +203,7 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(PetscLogEventRegister("GallopMatPermute", MAT_CLASSID, &Gallop_MatPermute));
   PetscCall(PetscLogEventRegister("GallopVecPermute", VEC_CLASSID, &Gallop_VecPermute));
   PetscCall(PetscLogEventRegister("GallopTermsAdd", VEC_CLASSID, &Gallop_TermsAdd));
+  PetscCall(PetscLogEventRegister("GallopBlocksAdd", VEC_CLASSID, &Gallop_BlocksAdd));
   PetscCall(MatOrderingRegister(MATORDERINGGALLOP, MatGetOrdering_Gallop));
   PetscCall(PCRegister(PCGALLOPREORDER, PCCreate_GallopReorder));
   PetscCall(PCRegister_GallopBlockJacobi());

@@ -15,6 +15,7 @@ typedef struct {
   KSPNormType norm;
   PetscBool   guess, space;
   PetscInt    max_it;
+  PetscInt    bs; /* rows of a block */
   const char *options;
   const char *why; /* steps are not fused with a GPU; NULL if they are */
 } Case;
@@ -27,7 +28,7 @@ typedef struct {
 } Solver;
 
 typedef struct {
-  PetscInt           its, fused, added, copies;
+  PetscInt           its, fused, added, blocks, copies;
   KSPConvergedReason reason;
   PetscInt           nhistory;
   Vec                x[4];
@@ -99,6 +100,40 @@ static PetscErrorCode CheckView(const Case *c, KSP ksp, KSPType own, PetscInt fu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A point has bs unknowns, whose block is dense and dominates; those of near points are coupled one by one */
+static PetscErrorCode CreateBlocks(MatType type, PetscInt bs, PetscInt seed, Mat *A)
+{
+  const PetscInt grid = GRID / 2;
+  PetscInt       rstart, rend;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, grid * grid * bs, grid * grid * bs));
+  PetscCall(MatSetBlockSize(*A, bs));
+  PetscCall(MatSetType(*A, type));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetOwnershipRange(*A, &rstart, &rend));
+  for (PetscInt r = rstart; r < rend; r++) {
+    const PetscInt  p = r / bs, i = p % grid, j = p / grid, near[] = {r - bs, r + bs, r - grid * bs, r + grid * bs};
+    const PetscBool in[] = {(PetscBool)(i > 0), (PetscBool)(i < grid - 1), (PetscBool)(j > 0), (PetscBool)(j < grid - 1)};
+
+    for (PetscInt k = 0; k < bs; k++) PetscCall(MatSetValue(*A, r, p * bs + k, p * bs + k == r ? 4.5 + TestRandom(seed, r, 0) : TestValue(seed, r, k) / (PetscReal)(2 * bs), INSERT_VALUES));
+    for (int k = 0; k < 4; k++)
+      if (in[k]) PetscCall(MatSetValue(*A, r, near[k], -1.0, INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateMatrix(const Case *c, MatType type, PetscInt seed, Mat *A)
+{
+  PetscFunctionBegin;
+  if (c->bs > 1) PetscCall(CreateBlocks(type, c->bs, seed, A));
+  else PetscCall(TestCreateLaplace(type, GRID, c->space ? 0 : 0.5, c->space ? 0 : 1, seed, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Two solves, then two more after the values have changed. Guesses and right-hand sides are new each time. */
 static PetscErrorCode Solve(const Solver *solver, const Case *c, MatType type, KSPType ksptype, PetscBool device, Result *result)
 {
@@ -106,7 +141,7 @@ static PetscErrorCode Solve(const Solver *solver, const Case *c, MatType type, K
   PC               pc;
   Mat              A, other;
   Vec              x, b;
-  PetscInt         before = 0, addedbefore = 0;
+  PetscInt         before = 0, addedbefore = 0, blocksbefore = 0;
   PetscReal        shift = 0.25, norm;
   const PetscReal *history;
 
@@ -114,8 +149,9 @@ static PetscErrorCode Solve(const Solver *solver, const Case *c, MatType type, K
   PetscCall(PetscMemzero(result, sizeof(*result)));
   PetscCall(TestEventCount(solver->event, &before, NULL));
   PetscCall(TestEventCount("GallopTermsAdd", &addedbefore, NULL));
-  PetscCall(TestCreateLaplace(type, GRID, c->space ? 0 : 0.5, c->space ? 0 : 1, 5, &A));
-  PetscCall(TestCreateLaplace(type, GRID, c->space ? 0 : 0.5, c->space ? 0 : 1, 6, &other));
+  PetscCall(TestEventCount("GallopBlocksAdd", &blocksbefore, NULL));
+  PetscCall(CreateMatrix(c, type, 5, &A));
+  PetscCall(CreateMatrix(c, type, 6, &other));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, A, A));
@@ -149,6 +185,8 @@ static PetscErrorCode Solve(const Solver *solver, const Case *c, MatType type, K
   result->fused -= before;
   PetscCall(TestEventCount("GallopTermsAdd", &result->added, NULL));
   result->added -= addedbefore;
+  PetscCall(TestEventCount("GallopBlocksAdd", &result->blocks, NULL));
+  result->blocks -= blocksbefore;
   if (result->fused || !device || c->why) PetscCall(CheckView(c, ksp, solver->own, result->fused, device));
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
@@ -172,7 +210,10 @@ static PetscErrorCode CheckNear(const char what[], Vec x, Vec y, KSPType ksptype
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Kernels of one fused solve that add terms after the product: one in each step, or only in first steps, without a product, where the format adds all terms itself */
+/*
+  Kernels of one fused solve that add terms after the product: one in each step, or only in first steps, without a product, where the format adds all terms itself. Before blocks a residual is computed,
+  none of a zero guess.
+*/
 static PetscErrorCode Added(const Case *c, MatType type, PetscInt *added)
 {
   PetscMPIInt size;
@@ -182,7 +223,8 @@ static PetscErrorCode Added(const Case *c, MatType type, PetscInt *added)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscStrcmp(type, TestFormat(""), &format));
   PetscCall(PetscStrcmp(type, MATFASTLOAD, &fastload));
-  *added = format && !fastload && size == 1 ? (PetscInt)(!c->guess && c->max_it > 0) : c->max_it;
+  if (c->bs > 1) *added = format && !fastload && size == 1 ? 0 : c->max_it - (c->guess ? 0 : PetscMin(c->max_it, 1));
+  else *added = format && !fastload && size == 1 ? (PetscInt)(!c->guess && c->max_it > 0) : c->max_it;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -201,6 +243,7 @@ static PetscErrorCode Run(const Solver *solver, const Case *c, MatType type, KSP
   TestCheck(ours.fused == (device && !c->why ? 4 : 0), "%" PetscInt_FMT " fused solves of %s with %s", c->name, ours.fused, ksptype, type);
   if (ours.fused) PetscCall(Added(c, type, &added));
   TestCheck(ours.added == 4 * added, "terms added %" PetscInt_FMT " times, not %" PetscInt_FMT ", by %s with %s", c->name, ours.added, 4 * added, ksptype, type);
+  TestCheck(ours.blocks == (ours.fused && c->bs > 1 ? 4 * c->max_it : 0), "%" PetscInt_FMT " kernels with blocks of %" PetscInt_FMT " rows by %s with %s", c->name, ours.blocks, c->bs, ksptype, type);
   if (ours.fused && size == 1) TestCheck(!ours.copies, "%" PetscInt_FMT " copies between host and GPU by %s with %s", c->name, ours.copies, ksptype, type);
   TestCheck(theirs.its == ours.its && theirs.reason == ours.reason, "%" PetscInt_FMT " iterations and %s, not %" PetscInt_FMT " and %s", c->name, ours.its, KSPConvergedReasons[ours.reason], theirs.its,
             KSPConvergedReasons[theirs.reason]);
@@ -211,6 +254,75 @@ static PetscErrorCode Run(const Solver *solver, const Case *c, MatType type, KSP
     PetscCall(VecDestroy(&ours.x[k]));
   }
   PetscCall(TestClearOptions(c->options));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- one solver, of which things change between solves ---- */
+
+#define CHANGES 7
+
+static PetscErrorCode Change(const Solver *solver, MatType type, KSPType ksptype, PetscInt *fused, Vec results[CHANGES])
+{
+  const Case three = {.bs = 3}, two = {.bs = 2};
+  Mat        A, B;
+  KSP        ksp;
+  PC         pc;
+  PetscInt   before = 0;
+
+  PetscFunctionBegin;
+  PetscCall(TestEventCount(solver->event, &before, NULL));
+  PetscCall(CreateMatrix(&three, type, 5, &A));
+  PetscCall(CreateMatrix(&two, type, 6, &B));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, ksptype));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+  PetscCall(KSPSetTolerances(ksp, PETSC_CURRENT, PETSC_CURRENT, PETSC_CURRENT, 3));
+  PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  for (int k = 0; k < CHANGES; k++) {
+    Vec       b;
+    PetscReal norm;
+
+    if (k == 1) PetscCall(PCSetType(pc, PCPBJACOBI));
+    if (k == 2) PetscCall(MatScale(A, 2.0));
+    if (k == 3) PetscCall(PCSetType(pc, PCJACOBI));
+    if (k == 4) PetscCall(PCSetType(pc, PCPBJACOBI));
+    if (k == 5) PetscCall(KSPReset(ksp));
+    if (k == 5) PetscCall(KSPSetOperators(ksp, B, B));
+    if (k == 6) PetscCall(PCSetType(pc, PCNONE));
+    PetscCall(MatCreateVecs(k < 5 ? A : B, &results[k], &b));
+    PetscCall(SetVec(results[k], k, 1));
+    PetscCall(SetVec(b, k, 2));
+    PetscCall(KSPSolve(ksp, b, results[k]));
+    PetscCall(VecNorm(results[k], NORM_2, &norm));
+    PetscCall(VecDestroy(&b));
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(TestEventCount(solver->event, fused, NULL));
+  *fused -= before;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The preconditioner, with and without a new set-up of the solver, the values of the matrix, and the matrix with its size */
+static PetscErrorCode RunChanges(const Solver *solver, PetscBool device)
+{
+  const char *const what = "changes between solves";
+  PetscInt          fused;
+  Vec               theirs[CHANGES], ours[CHANGES];
+
+  PetscFunctionBegin;
+  PetscCall(Change(solver, device ? MATAIJCUSPARSE : MATAIJ, solver->parent, &fused, theirs));
+  PetscCall(Change(solver, TestFormat(""), solver->parent, &fused, ours));
+  TestCheck(fused == (device ? CHANGES : 0), "%" PetscInt_FMT " fused solves of %d", what, fused, CHANGES);
+  for (int k = 0; k < CHANGES; k++) {
+    PetscCall(CheckNear(what, ours[k], theirs[k], solver->parent, TestFormat("")));
+    PetscCall(VecDestroy(&theirs[k]));
+    PetscCall(VecDestroy(&ours[k]));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -251,17 +363,18 @@ static PetscErrorCode ComputeMatrix(KSP ksp, Mat J, Mat A, PetscCtx ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Cycles(const Solver *solver, MatType type, KSPType smoother, PCType pctype, PetscInt dof, PetscInt *fused, Vec *x)
+static PetscErrorCode Cycles(const Solver *solver, MatType type, KSPType smoother, PCType pctype, PetscInt dof, PetscInt *fused, PetscInt *blocks, Vec *x)
 {
   DM       da, fine;
   KSP      ksp;
   PC       pc;
   Vec      b;
   char     vtype[64];
-  PetscInt before;
+  PetscInt before = 0, blocksbefore = 0;
 
   PetscFunctionBegin;
   PetscCall(TestEventCount(solver->event, &before, NULL));
+  PetscCall(TestEventCount("GallopBlocksAdd", &blocksbefore, NULL));
   PetscCall(PetscOptionsSetValue(NULL, "-mg_levels_ksp_type", smoother));
   PetscCall(PetscOptionsSetValue(NULL, "-mg_levels_pc_type", pctype));
   PetscCall(DMDACreate2d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DMDA_STENCIL_STAR, 9, 9, PETSC_DECIDE, PETSC_DECIDE, dof, 1, NULL, NULL, &da));
@@ -295,23 +408,28 @@ static PetscErrorCode Cycles(const Solver *solver, MatType type, KSPType smoothe
   PetscCall(PetscOptionsClearValue(NULL, "-mg_levels_pc_type"));
   PetscCall(TestEventCount(solver->event, fused, NULL));
   *fused -= before;
+  PetscCall(TestEventCount("GallopBlocksAdd", blocks, NULL));
+  *blocks -= blocksbefore;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Smoothers by the parent's name, with a matrix of the parent's type and one of ours: a solve before, and one after the correction on each level but the coarsest */
 static PetscErrorCode RunMultigrid(const Solver *solver, PCType pctype, PetscInt dof, PetscBool device)
 {
-  const char *const options = "-mg_coarse_ksp_type preonly -mg_coarse_pc_type jacobi -mg_levels_ksp_richardson_scale 0.6";
+  const char *const options = "-mg_coarse_ksp_type preonly -mg_coarse_pc_type jacobi -mg_levels_ksp_max_it 2 -mg_levels_ksp_richardson_scale 0.6";
   const char *const what    = "multigrid";
-  PetscInt          fused;
+  PetscInt          fused, blocks;
+  PetscBool         hasblocks;
   Vec               theirs, ours;
 
   PetscFunctionBegin;
+  PetscCall(PetscStrcmp(pctype, PCPBJACOBI, &hasblocks));
   PetscCall(PetscOptionsInsertString(NULL, options));
-  PetscCall(Cycles(solver, device ? MATAIJCUSPARSE : MATAIJ, solver->parent, pctype, dof, &fused, &theirs));
+  PetscCall(Cycles(solver, device ? MATAIJCUSPARSE : MATAIJ, solver->parent, pctype, dof, &fused, &blocks, &theirs));
   TestCheck(!fused, "%" PetscInt_FMT " fused solves with the parent's type", what, fused);
-  PetscCall(Cycles(solver, TestFormat(""), solver->parent, pctype, dof, &fused, &ours));
+  PetscCall(Cycles(solver, TestFormat(""), solver->parent, pctype, dof, &fused, &blocks, &ours));
   TestCheck(fused == (device ? 2 * (LEVELS - 1) * CYCLES : 0), "%" PetscInt_FMT " fused solves in %d cycles with %s, %s and %" PetscInt_FMT " unknowns per point", what, fused, CYCLES, TestFormat(""), pctype, dof);
+  TestCheck(blocks == (hasblocks && dof > 1 ? 2 * fused : 0), "%" PetscInt_FMT " kernels with blocks in %" PetscInt_FMT " fused solves of 2 steps with %s and %" PetscInt_FMT " unknowns per point", what, blocks, fused, pctype, dof);
   PetscCall(CheckNear(what, ours, theirs, solver->parent, TestFormat("")));
   PetscCall(VecDestroy(&theirs));
   PetscCall(VecDestroy(&ours));
@@ -328,6 +446,10 @@ static PetscErrorCode RunAll(const Solver *solver, PetscBool device)
     PetscCall(Run(solver, &solver->cases[k], TestFormat(""), solver->own, device));
     PetscCall(Run(solver, &solver->cases[k], device ? MATAIJCUSPARSE : MATAIJ, solver->own, device));
   }
+  PetscCall(RunChanges(solver, device));
   PetscCall(RunMultigrid(solver, PCJACOBI, 1, device));
+  PetscCall(RunMultigrid(solver, PCJACOBI, 2, device));
+  PetscCall(RunMultigrid(solver, PCPBJACOBI, 1, device));
+  PetscCall(RunMultigrid(solver, PCPBJACOBI, 3, device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -108,7 +108,8 @@ static GallopStepsType chebyshev = {KSPGALLOPCHEBYSHEV, KSPCHEBYSHEV, "GallopChe
 
   Notes:
   Method, options, estimates of eigenvalues and, up to rounding, iterates are those of `KSPCHEBYSHEV`. With `PCJACOBI` or `PCNONE` the residual, its scaling, the recurrence and the update are computed
-  where a Gallop matrix stores its product, or in one kernel after the product of another matrix and of an MPI matrix.
+  where a Gallop matrix stores its product, or in one kernel after the product of another matrix and of an MPI matrix. With `PCPBJACOBI` of an AIJ matrix with blocks of up to 8 rows a step is the
+  residual, likewise, and one kernel that multiplies by the blocks and adds the rest.
 
   `KSPCHEBYSHEV` itself does so for operators that are Gallop matrices: multigrid needs no option. This name does it for operators of other types, too. In `PCGAMG` it estimates eigenvalues anew,
   since that gives those of its set-up to `KSPCHEBYSHEV` alone.

@@ -12,6 +12,7 @@ static PetscErrorCode DataDestroy(PetscCtxRt ctx)
 
   PetscFunctionBegin;
   PetscCall(VecDestroy(&data->diagonal.d));
+  PetscCall(GallopBlocksReset(&data->blocks));
 #if PetscDefined(HAVE_CUDA)
   PetscCall(GallopFusedDestroy(&data->work));
 #endif
@@ -39,6 +40,7 @@ static PetscErrorCode KSPReset_Gallop(KSP ksp)
   PetscFunctionBegin;
   PetscCall(KSPGallopGet(ksp, &data));
   PetscCall(VecDestroy(&data->diagonal.d));
+  PetscCall(GallopBlocksReset(&data->blocks));
   if (data->parent.reset) PetscCall((*data->parent.reset)(ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

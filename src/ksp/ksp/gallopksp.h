@@ -5,6 +5,7 @@
 #include <petsc/private/kspimpl.h>
 #include "gallopfused.h"
 #include "gallopjacobi.h"
+#include "gallopblocks.h"
 
 typedef struct _GallopKSP GallopKSP;
 
@@ -14,6 +15,7 @@ struct _GallopKSP {
   PetscBool      fused; /* the last solve */
   const char    *why;   /* it was not */
   GallopDiagonal diagonal;
+  GallopBlocks   blocks;
   GallopFused    work; /* zeroed where nothing was ever fused by kernels of ours */
 };
 

@@ -26,20 +26,26 @@ static PetscErrorCode CanFuse(KSP ksp, const GallopSteps *steps, const char **wh
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* x_{k+1} = x_k + s D (b - A x_k). Iterates alternate between two vectors, and a zero guess is in neither: the last one then belongs in the solution. */
+/*
+  x_{k+1} = x_k + s D (b - A x_k)
+
+  Iterates alternate between two vectors, since a product needs all of x_k until it ends. A zero guess is in neither, so that the last iterate can be in the solution. With blocks, the product has
+  ended when x_{k+1} is written: it takes the place of x_k.
+*/
 static PetscErrorCode Solve(KSP ksp, GallopSteps *steps)
 {
   const PetscReal scale = ((const GallopRichardson *)steps)->scale;
-  Vec             now   = ksp->guess_zero ? NULL : ksp->vec_sol, next;
+  Vec             now   = ksp->guess_zero ? NULL : ksp->vec_sol;
 
   PetscFunctionBegin;
-  next = ksp->guess_zero && ksp->max_it % 2 ? ksp->vec_sol : ksp->work[0];
   for (ksp->its = 0; ksp->its < ksp->max_it; ksp->its++) {
+    const PetscBool insolution = (PetscBool)(steps->bs > 1 || (now ? now != ksp->vec_sol : (ksp->max_it - ksp->its) % 2 == 1));
+    Vec             next       = insolution ? ksp->vec_sol : ksp->work[0];
+
     PetscCall(KSPGallopTest(ksp, ksp->its, 0));
     if (ksp->reason) break;
     PetscCall(KSPGallopStep(ksp, steps, scale, 0, NULL, 1, now, next));
-    now  = next;
-    next = now == ksp->vec_sol ? ksp->work[0] : ksp->vec_sol;
+    now = next;
   }
   if (now && now != ksp->vec_sol) PetscCall(VecCopy(now, ksp->vec_sol));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
@@ -65,7 +71,8 @@ static GallopStepsType richardson = {KSPGALLOPRICHARDSON, KSPRICHARDSON, "Gallop
 
   Notes:
   Method, options and, up to rounding, iterates are those of `KSPRICHARDSON`. With `PCJACOBI` or `PCNONE` the residual, its scaling and the update are computed where a Gallop matrix stores its product,
-  or in one kernel after the product of another matrix and of an MPI matrix.
+  or in one kernel after the product of another matrix and of an MPI matrix. With `PCPBJACOBI` of an AIJ matrix with blocks of up to 8 rows a step is the residual, likewise, and one kernel that
+  multiplies by the blocks and adds the rest.
 
   `KSPRICHARDSON` itself does so for operators that are Gallop matrices: -mg_levels_ksp_type richardson -mg_levels_pc_type jacobi needs no other option. This name does it for operators of other
   types, too.

@@ -41,7 +41,8 @@ static PetscErrorCode CanFuse(KSP ksp, const GallopSteps *steps, GallopPCKind pc
   if (!takes) PetscCall(PetscObjectTypeCompare((PetscObject)ksp, steps->type->own, &takes));
   PetscCall(MatGetNullSpace(steps->A, &space));
   if (!takes) *why = "the matrix is none of ours";
-  else if (pc == GALLOP_PC_OTHER) *why = "the preconditioner is not Jacobi's";
+  else if (pc == GALLOP_PC_OTHER && !steps->bs) *why = "the preconditioner is not Jacobi's";
+  else if (steps->bs > GALLOP_BLOCK_MOST) *why = "blocks of the preconditioner have more than " PetscStringize(GALLOP_BLOCK_MOST) " rows";
   else if (ksp->normtype != KSP_NORM_NONE) *why = "norms are wanted";
   else if (space) *why = "the matrix has a null space";
   else if (ksp->transpose_solve) *why = "the system is the transposed one";
@@ -65,14 +66,18 @@ static PetscErrorCode CanFuseHere(KSP ksp, const char **why)
 /*
   KSPGallopStep - z = s D (b - A x) + gamma u + delta x, without the terms of x where it is NULL
 
-  u may be z, and x not. D is the preconditioner, b the right-hand side. A x goes through the second work vector of the solver.
+  u may be z, and so may x where D has blocks of several rows. D is the preconditioner, b the right-hand side. The second work vector of the solver takes A x, or the residual for blocks.
 */
 PetscErrorCode KSPGallopStep(KSP ksp, const GallopSteps *steps, PetscScalar s, PetscScalar gamma, Vec u, PetscScalar delta, Vec x, Vec z)
 {
-  const GallopTerms terms = {.alpha = -s, .beta = s, .gamma = gamma, .delta = x ? delta : 0, .d = steps->d, .u = u};
+  const GallopTerms terms = {.alpha = -s, .beta = s, .gamma = gamma, .delta = x ? delta : 0, .d = steps->d, .u = u}, residual = {.alpha = -1, .beta = 1};
+  Vec               w = ksp->work[1];
 
   PetscFunctionBegin;
-  PetscCall(MatGallopMultTerms(x ? steps->A : NULL, &terms, x, ksp->vec_rhs, x ? ksp->work[1] : NULL, z));
+  if (steps->bs > 1) {
+    if (x) PetscCall(MatGallopMultTerms(steps->A, &residual, x, ksp->vec_rhs, w, w));
+    PetscCall(GallopBlocksAdd(&steps->base.blocks, &terms, x ? w : ksp->vec_rhs, x, z));
+  } else PetscCall(MatGallopMultTerms(x ? steps->A : NULL, &terms, x, ksp->vec_rhs, x ? w : NULL, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -85,6 +90,9 @@ static PetscErrorCode SolveFused(KSP ksp, GallopSteps *steps, GallopPCKind kind)
   if (kind == GALLOP_PC_DIAGONAL) {
     PetscCall(GallopDiagonalUpdate(&steps->base.diagonal, ksp->pc, ksp->work[0]));
     steps->d = steps->base.diagonal.d;
+  } else if (steps->bs) {
+    PetscCall(GallopBlocksUpdate(&steps->base.blocks, ksp->pc, ksp->work[0]));
+    if (steps->bs == 1) steps->d = steps->base.blocks.column[0];
   }
   if (ksp->max_it > 0) {
     PetscCall(VecGallopToDevice(ksp->vec_rhs, &array));
@@ -105,8 +113,10 @@ static PetscErrorCode KSPSolve_GallopSteps(KSP ksp)
   PetscCall(KSPGallopGet(ksp, &steps));
   PetscCall(PCGetOperators(ksp->pc, &steps->A, NULL));
   PetscCall(PCGallopGetKind(ksp->pc, &kind));
+  PetscCall(PCGallopGetBlockSize(ksp->pc, &steps->bs));
   PetscCall(CanFuse(ksp, steps, kind, &steps->base.why));
   if (!steps->base.why && kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalCreate(&steps->base.diagonal, ksp->work[0]));
+  if (!steps->base.why && steps->bs) PetscCall(GallopBlocksCreate(&steps->base.blocks, steps->bs, ksp->work[0]));
   if (!steps->base.why) PetscCall(CanFuseHere(ksp, &steps->base.why));
   steps->base.fused = PetscNot(steps->base.why);
   if (steps->base.fused) PetscCall(SolveFused(ksp, steps, kind));
@@ -125,6 +135,7 @@ static PetscErrorCode KSPSetUp_GallopSteps(KSP ksp)
   if (ksp->ops->solve != KSPSolve_GallopSteps) steps->base.parent.solve = ksp->ops->solve;
   ksp->ops->solve            = KSPSolve_GallopSteps;
   steps->base.diagonal.valid = PETSC_FALSE;
+  steps->base.blocks.valid   = PETSC_FALSE;
   PetscCall(LookAtSetUp(ksp, steps->type, &steps->never));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -25,7 +25,8 @@ struct _GallopSteps {
   const GallopStepsType *type;
   const char            *never; /* why no solve can be fused until the next set-up; NULL if some can */
   Mat                    A;     /* of the solve that runs, */
-  Vec                    d;     /* and what its preconditioner multiplies by; NULL for none */
+  PetscInt               bs;    /* rows of the blocks that its preconditioner multiplies by, 0 for none, */
+  Vec                    d;     /* and what it multiplies by where it has no blocks of several rows; NULL for none */
 };
 
 PETSC_INTERN PetscErrorCode KSPGallopStepsCreate(KSP, const GallopStepsType *, GallopSteps *);
