@@ -201,13 +201,41 @@ struct GallopVectors {
   bool     readsy, more; /* more: an epilogue */
   const V *d, *u;
   V        gamma, delta;
+
+  /* a dot product with z, where with is not NULL: sums of blocks thread blocks, then of parts that several of them have computed */
+  const V      *with;
+  bool          conjugate;
+  V            *result, *partial;
+  unsigned int *ended, blocks, parts;
 };
 
 static inline GallopVectors<PetscScalar> GallopVectorsOf(const GallopProduct *p)
 {
-  const GallopEpilogue *e = p->epilogue;
+  const GallopEpilogue      *e = p->epilogue;
+  const GallopDot           *dot = e ? e->dot : NULL;
+  GallopVectors<PetscScalar> v   = {};
 
-  return {*p->alpha, *p->beta, p->x, p->y, p->z, *p->beta != PetscScalar(0), e != NULL, e ? e->d : NULL, e ? e->u : NULL, e ? *e->gamma : PetscScalar(0), e ? *e->delta : PetscScalar(0)};
+  v.alpha  = *p->alpha;
+  v.beta   = *p->beta;
+  v.x      = p->x;
+  v.y      = p->y;
+  v.z      = p->z;
+  v.readsy = *p->beta != PetscScalar(0);
+  v.more   = e != NULL;
+  if (e) {
+    v.d     = e->d;
+    v.u     = e->u;
+    v.gamma = *e->gamma;
+    v.delta = *e->delta;
+  }
+  if (dot) {
+    v.with      = dot->with;
+    v.conjugate = (bool)dot->conjugate;
+    v.result    = dot->result;
+    v.partial   = dot->partial;
+    v.ended     = dot->ended;
+  }
+  return v;
 }
 
 /* d value + gamma u + delta x, see GallopEpilogue; x is that of the row, not that of a column */
@@ -221,15 +249,6 @@ static __device__ __forceinline__ V GallopFinish(const V *d, const V *u, V gamma
 }
 
 template <typename V>
-static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, PetscInt row, V sum)
-{
-  V value = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
-
-  if (v.more) value = GallopFinish(v.d, v.u, v.gamma, v.delta, v.x, row, value);
-  v.z[row] = value;
-}
-
-template <typename V>
 static __device__ __forceinline__ V GallopConjugate(const V &value, bool conjugate)
 {
 #if defined(PETSC_USE_COMPLEX)
@@ -238,6 +257,46 @@ static __device__ __forceinline__ V GallopConjugate(const V &value, bool conjuga
   (void)conjugate;
   return value;
 #endif
+}
+
+/* dot: what the thread's rows add to the dot product, of formats that have one. It is the same in every run where the same thread stores the same rows in the same order. */
+template <typename V>
+static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, PetscInt row, V sum, V *dot = nullptr)
+{
+  V value = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
+
+  if (v.more) {
+    value = GallopFinish(v.d, v.u, v.gamma, v.delta, v.x, row, value);
+    if (dot && v.with) *dot += v.with[row] * GallopConjugate(value, v.conjugate);
+  }
+  v.z[row] = value;
+}
+
+/* The end of a kernel that has a dot product: every thread of the first v.blocks thread blocks calls it. The last block to come adds the sums of all, and of the parts, in their order. */
+template <int BlockThreads, typename V>
+static __device__ __forceinline__ void GallopFinishDot(const GallopVectors<V> &v, V dot)
+{
+  __shared__ bool last;
+
+  if (!v.with) return;
+  __syncthreads(); /* others may have used the same shared memory */
+  dot = GallopWarpsSum<BlockThreads>(dot, BlockThreads);
+  if (threadIdx.x == 0) {
+    v.partial[blockIdx.x] = dot;
+    __threadfence();
+    last = atomicAdd(v.ended, 1u) == v.blocks - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  dot = V(0);
+#pragma unroll 4
+  for (unsigned int k = threadIdx.x; k < v.blocks + v.parts; k += BlockThreads) dot += GallopLoadFromL2(v.partial + k);
+  dot = GallopWarpsSum<BlockThreads>(dot, BlockThreads);
+  if (threadIdx.x == 0) {
+    *v.result = dot;
+    *v.ended  = 0;
+  }
 }
 
 /* The parts of a complex number one after the other: who reads z later sees both */

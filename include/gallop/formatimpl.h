@@ -23,12 +23,23 @@ PETSC_INTERN PetscErrorCode GallopCSRGetHostI(const GallopCSR *, const PetscInt 
 /* From this many rows on they are counted on the GPU: the host takes 0.5 ns per row, as long as several products. For fewer it takes no longer than to wait for the GPU's answer. */
 #define GALLOP_MANY_ROWS 65536
 
+/* The sum of with z over all rows, or of with conj(z), that a product leaves on the GPU: the same bits in every run. Who asks for it has memory for sums of parts and a number that is 0. */
+typedef struct {
+  const PetscScalar *with;
+  PetscBool          conjugate;
+  PetscScalar       *result;
+  PetscScalar       *partial; /* [room] */
+  PetscCount         room;
+  unsigned int      *ended; /* thread blocks of the kernel that runs */
+} GallopDot;
+
 /*
   What a product does with a row's sum beyond z = alpha sum + beta y: z = d (alpha sum + beta y) + gamma u + delta x, of the same row. u may be z. gamma u is left out where u is NULL, d is 1 where it is NULL.
 */
 typedef struct {
   const PetscScalar *d, *u;
   const PetscScalar *gamma, *delta;
+  const GallopDot   *dot; /* NULL for none; asked for only where the format's dotparts() says that there is room */
 } GallopEpilogue;
 
 /* z = alpha op(A) x + beta y; y may be z; y is not read, and may be NULL, when beta is 0. Scalars go by pointer: C and C++ pass complex numbers by value differently. */
@@ -112,6 +123,7 @@ struct _GallopFormat {
   PetscReal build_cost;                      /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
   PetscBool (*streams)(const void *data);    /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
   PetscBool (*storesrows)(const void *data); /* whether a product on the GPU calls GallopStore() once for each row, so that it can have an epilogue; NULL for never */
+  PetscCount (*dotparts)(const void *data);  /* of how many sums a product adds up a dot product with its result, 0 if it cannot; NULL for never */
 
   /* figures that add up over blocks and MPI processes, and how to show the sums */
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);

@@ -254,14 +254,15 @@ PETSC_INTERN PetscBool      GallopLoanIsOpen(void);
     PetscCall(ierr_loan_call_); \
   } while (0)
 
-/* z = d (alpha A x + beta y) + gamma u + delta x, where d is 1 and gamma u is left out if they are NULL */
+/* z = d (alpha A x + beta y) + gamma u + delta x, where d is 1 and gamma u is left out if they are NULL. dot: NULL, or the dot product of z with with that is wanted, whose with and partial are set here. */
 typedef struct {
   PetscScalar alpha, beta, gamma, delta;
-  Vec         d, u;
+  Vec         d, u, with;
+  GallopDot  *dot;
 } GallopTerms;
 
 PETSC_INTERN PetscErrorCode MatGallopMultTerms(Mat, const GallopTerms *, Vec, Vec, Vec, Vec);
-PETSC_INTERN PetscErrorCode MatGallopMultTerms_Seq(Mat, const GallopTerms *, Vec, Vec, Vec, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopMultTerms_Seq(Mat, const GallopTerms *, Vec, Vec, Vec, Vec, PetscBool *, PetscBool *);
 PETSC_INTERN PetscErrorCode GallopTermsAdd_Device(PetscInt, const PetscScalar *, const PetscScalar *, const PetscScalar *, const PetscScalar *, const PetscScalar *, const PetscScalar[4], PetscScalar *);
 
 PETSC_INTERN PetscErrorCode MatProductSetFromOptions_Gallop(Mat);

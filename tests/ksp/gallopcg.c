@@ -7,7 +7,8 @@ typedef enum {
   MAT_DEFINITE,
   MAT_INDEFINITE,    /* a part of the diagonal is negative; the preconditioner is of the definite one */
   MAT_INDEFINITE_PC, /* the other way round */
-  MAT_SINGULAR       /* with a null space */
+  MAT_SINGULAR,      /* with a null space */
+  MAT_ARROW          /* larger, and the first row and column are full */
 } Kind;
 
 /* clang-format off */
@@ -39,6 +40,8 @@ static const Case cases[] = {
   {"one reduction",                PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_cg_single_reduction", PETSC_FALSE},
   {"norms from the fifth on",      PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_check_norm_iteration 5", PETSC_FALSE},
   {"eigenvalues",                  PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_view_eigenvalues ascii:/dev/null", PETSC_FALSE},
+  {"a long row, plain",            PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_ARROW,         LOOK_NONE,    300, 0,  "-mat_evchyb_storage plain", PETSC_TRUE},
+  {"a long row, packed",           PCNONE,   KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_ARROW,         LOOK_NONE,    300, 0,  "-mat_evchyb_storage packed", PETSC_TRUE},
   {"symmetric",                    PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_cg_type symmetric",  PETSC_TRUE },
 };
 /* clang-format on */
@@ -47,12 +50,24 @@ static const Case cases[] = {
 static PetscErrorCode CreateMatrix(MatType type, int kind, PetscBool pc, Mat *A)
 {
   const PetscBool singular = (PetscBool)(kind == MAT_SINGULAR);
+  const PetscInt  grid     = kind == MAT_ARROW ? 100 : GRID;
   Vec             diagonal;
   PetscScalar    *d;
   PetscInt        rstart, rend;
 
   PetscFunctionBegin;
-  PetscCall(TestCreateLaplace(type, GRID, singular ? 0 : 1, singular ? 0 : 3, 3, A));
+  PetscCall(TestCreateLaplace(type, grid, singular ? 0 : 1, singular ? 0 : 3, 3, A));
+  if (kind == MAT_ARROW) {
+    PetscCall(MatSetFromOptions(*A));
+    PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatGetOwnershipRange(*A, &rstart, &rend));
+    for (PetscInt k = rstart; k < rend; k++) {
+      PetscCall(MatSetValue(*A, k, 0, k ? -1e-3 : 3.0, ADD_VALUES));
+      if (k) PetscCall(MatSetValue(*A, 0, k, -1e-3, ADD_VALUES));
+    }
+    PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  }
   if (kind == (pc ? MAT_INDEFINITE_PC : MAT_INDEFINITE)) {
     PetscCall(MatCreateVecs(*A, NULL, &diagonal));
     PetscCall(MatGetDiagonal(*A, diagonal));
@@ -79,7 +94,7 @@ static PetscErrorCode Objective(KSP ksp, PetscReal *objective)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const Solver solver = {KSPCG, KSPGALLOPCG, "GallopCGFused", 2, 4, CreateMatrix, Objective};
+static const Solver solver = {KSPCG, KSPGALLOPCG, "GallopCGFused", 2, 4, 2, CreateMatrix, Objective};
 
 /* Another type and back, a reset, another size, a radius: the solver forgets what belonged to what was before */
 static PetscErrorCode Change(MatType type)

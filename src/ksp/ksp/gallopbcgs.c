@@ -10,7 +10,8 @@
 #include "gallopbcgs.h"
 #include "gallopksp.h"
 
-static PetscLogEvent BCGSFused = -1;
+static PetscErrorCode (*parentcreate)(KSP) = NULL;
+static PetscLogEvent BCGSFused            = -1;
 
 typedef struct {
   GallopKSP base;
@@ -274,10 +275,12 @@ static PetscErrorCode Solve_Fused(KSP ksp, GallopBCGS *bcgs)
 static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
 {
   GallopBCGS *bcgs;
-  PetscBool   done = PETSC_FALSE;
+  PetscBool   takes, done = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(KSPGallopGet(ksp, &bcgs));
+  PetscCall(KSPGallopBegin(ksp, &bcgs->base, &takes));
+  if (!takes) PetscFunctionReturn(PETSC_SUCCESS);
 #if PetscDefined(HAVE_CUDA)
   PetscCall(CanFuse(ksp, &bcgs->base.why));
   PetscCall(KSPGallopGetRoom(ksp, &bcgs->base, &done));
@@ -317,9 +320,9 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopBCGS(KSP ksp)
   GallopBCGS *bcgs;
 
   PetscFunctionBegin;
-  PetscCall(KSPGallopCreateParent(ksp, KSPBCGS));
+  PetscCall((*parentcreate)(ksp));
   PetscCall(PetscNew(&bcgs));
-  PetscCall(KSPGallopCompose(ksp, &bcgs->base));
+  PetscCall(KSPGallopCompose(ksp, KSPGALLOPBCGS, &bcgs->base));
   ksp->ops->solve = KSPSolve_GallopBCGS;
   ksp->ops->view  = KSPView_Gallop;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -329,6 +332,6 @@ PetscErrorCode KSPRegister_GallopBCGS(void)
 {
   PetscFunctionBegin;
   PetscCall(PetscLogEventRegister("GallopBCGSFused", KSP_CLASSID, &BCGSFused));
-  PetscCall(KSPRegister(KSPGALLOPBCGS, KSPCreate_GallopBCGS));
+  PetscCall(KSPGallopRegister(KSPGALLOPBCGS, KSPBCGS, KSPCreate_GallopBCGS, &parentcreate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -9,7 +9,8 @@
 #include "gallopcg.h"
 #include "gallopksp.h"
 
-static PetscLogEvent CGFused = -1;
+static PetscErrorCode (*parentcreate)(KSP) = NULL;
+static PetscLogEvent CGFused              = -1;
 
 typedef struct {
   GallopKSP base;
@@ -77,19 +78,29 @@ static PetscErrorCode Begin(Solve *s, GallopRecord *record)
     PetscCall(VecGallopToDevice(s->z, &s->arrays.z));
   }
   work->number++;
-  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_TRUE, PETSC_FALSE)));
+  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGSums(work, &s->arrays, &s->method, -1, PETSC_FALSE)));
   PetscCall(Wait(s, work->number, record));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* p, and w = A p */
+/* p, w = A p, and p.w, which a product of ours computes on the way */
 static PetscErrorCode Product(Solve *s, PetscInt i)
 {
+  GallopFused *work  = &s->cg->base.work;
+  GallopTerms  terms = {.alpha = 1.0, .with = s->p};
+  PetscBool    done, dot = PETSC_FALSE;
+
   PetscFunctionBegin;
   PetscCall(VecGallopToWrite(s->p, &s->arrays.p));
-  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGDirection(&s->cg->base.work, &s->arrays, &s->method, (PetscBool)!i)));
-  PetscCall(KSP_MatMult(s->ksp, s->A, s->p, s->w));
+  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGDirection(work, &s->arrays, &s->method, i)));
+  if (s->method.local || s->ksp->transpose_solve) PetscCall(KSP_MatMult(s->ksp, s->A, s->p, s->w));
+  else {
+    PetscCall(GallopCGGetDot(work, &s->method, i, &terms.dot));
+    PetscCall(MatGallopMultTerms_Seq(s->A, &terms, s->p, NULL, s->w, s->w, &done, &dot));
+  }
   PetscCall(VecGallopToDevice(s->w, &s->arrays.w));
+  s->number[i % GALLOP_RECORDS] = ++work->number;
+  if (!dot) GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGDot(work, &s->arrays, &s->method, i)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -104,11 +115,11 @@ static PetscErrorCode Update(Solve *s, PetscInt i)
     PetscCall(VecGallopToWrite(s->x, &s->arrays.x));
     PetscCall(VecGallopToWrite(s->r, &s->arrays.r));
   }
-  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, tests)));
+  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, i, tests)));
   if (s->method.pc != GALLOP_PC_OTHER) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSP_PCApply(s->ksp, s->r, s->z));
   PetscCall(VecGallopToDevice(s->z, &s->arrays.z));
-  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGSums(work, &s->arrays, &s->method, PETSC_FALSE, tests)));
+  GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGSums(work, &s->arrays, &s->method, i, tests)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -117,16 +128,10 @@ static PetscErrorCode Update(Solve *s, PetscInt i)
 */
 static PetscErrorCode GetDpi(Solve *s, PetscInt i, GallopRecord *record)
 {
-  GallopFused *work = &s->cg->base.work;
-
   PetscFunctionBegin;
   /* one at least, as PETSc's CG */
   for (; s->started < PetscMax(PetscMin(i + s->ahead, s->ksp->max_it), i + 1); s->started++) {
-    const PetscBool first = (PetscBool)!s->started;
-
     PetscCall(Product(s, s->started));
-    s->number[s->started % GALLOP_RECORDS] = ++work->number;
-    GallopFusedLog(CGFused, s->ksp, PetscCall(GallopCGDot(work, &s->arrays, &s->method, first)));
     if (!s->method.local) PetscCall(Update(s, s->started));
   }
   PetscCall(Wait(s, s->number[i % GALLOP_RECORDS], record));
@@ -271,10 +276,12 @@ static PetscErrorCode Solve_Fused(Solve *s)
 static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
 {
   GallopCG *cg;
-  PetscBool done = PETSC_FALSE;
+  PetscBool takes, done = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(KSPGallopGet(ksp, &cg));
+  PetscCall(KSPGallopBegin(ksp, &cg->base, &takes));
+  if (!takes) PetscFunctionReturn(PETSC_SUCCESS);
 #if PetscDefined(HAVE_CUDA)
   PetscMPIInt size;
 
@@ -309,7 +316,7 @@ static PetscErrorCode KSPSetFromOptions_GallopCG(KSP ksp, PetscOptionItems Petsc
 
   PetscFunctionBegin;
   PetscCall(KSPGallopGet(ksp, &cg));
-  PetscCall((*cg->base.parent.setfromoptions)(ksp, PetscOptionsObject));
+  PetscCall(KSPSetFromOptions_Gallop(ksp, PetscOptionsObject));
   if (PetscDefined(USE_COMPLEX))
     PetscCall(PetscOptionsGetEnum(((PetscObject)ksp)->options, ((PetscObject)ksp)->prefix, "-ksp_cg_type", KSPCGTypes, (PetscEnum *)&cg->type, NULL)); /* which the parent does not tell */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -380,10 +387,10 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
   GallopCG *cg;
 
   PetscFunctionBegin;
-  PetscCall(KSPGallopCreateParent(ksp, KSPCG));
+  PetscCall((*parentcreate)(ksp));
   PetscCall(PetscNew(&cg));
   cg->type = PetscDefined(USE_COMPLEX) ? KSP_CG_HERMITIAN : KSP_CG_SYMMETRIC;
-  PetscCall(KSPGallopCompose(ksp, &cg->base));
+  PetscCall(KSPGallopCompose(ksp, KSPGALLOPCG, &cg->base));
   ksp->ops->solve          = KSPSolve_GallopCG;
   ksp->ops->view           = KSPView_Gallop;
   ksp->ops->setfromoptions = KSPSetFromOptions_GallopCG;
@@ -399,6 +406,6 @@ PetscErrorCode KSPRegister_GallopCG(void)
 {
   PetscFunctionBegin;
   PetscCall(PetscLogEventRegister("GallopCGFused", KSP_CLASSID, &CGFused));
-  PetscCall(KSPRegister(KSPGALLOPCG, KSPCreate_GallopCG));
+  PetscCall(KSPGallopRegister(KSPGALLOPCG, KSPCG, KSPCreate_GallopCG, &parentcreate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -22,7 +22,9 @@ typedef struct {
   PetscScalar  factor;      /* a or b then */
 } GallopCGMethod;
 
-PETSC_INTERN PetscErrorCode GallopCGSums(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscBool, PetscBool);
-PETSC_INTERN PetscErrorCode GallopCGDirection(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscBool);
-PETSC_INTERN PetscErrorCode GallopCGDot(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscBool);
-PETSC_INTERN PetscErrorCode GallopCGUpdate(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscBool);
+/* Of iteration 0 and so on, or -1, the first residual */
+PETSC_INTERN PetscErrorCode GallopCGSums(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt, PetscBool);
+PETSC_INTERN PetscErrorCode GallopCGDirection(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt);
+PETSC_INTERN PetscErrorCode GallopCGGetDot(GallopFused *, const GallopCGMethod *, PetscInt, GallopDot **);
+PETSC_INTERN PetscErrorCode GallopCGDot(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt);
+PETSC_INTERN PetscErrorCode GallopCGUpdate(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt, PetscBool);

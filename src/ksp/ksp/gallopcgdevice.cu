@@ -6,13 +6,16 @@
 
 struct State {
   FusedState  fused;
-  PetscScalar beta, betaold, dpi, a, b;
+  PetscScalar beta, betaold, b;
+  PetscScalar dpi[2]; /* p.w of this iteration and of the one before */
 };
 
 struct Step : FusedStep<State> {
   KSPNormType norm;
   PetscReal   ttol, limit;
-  bool        conjugate, first, tests, local;
+  bool        conjugate, tests, local;
+  bool        begins, first; /* of the first residual; of the first iteration */
+  int         now;    /* which dpi is this iteration's */
   PetscScalar factor; /* a or b, where sums are local */
 };
 
@@ -37,24 +40,24 @@ static __device__ void FinishSums(const Step &s, const Sums &sums)
   state->betaold = state->beta;
   state->beta    = sums.dot;
   state->b       = state->beta / state->betaold;
-  if (!s.first) { /* the host looks at the first ones */
+  if (!s.begins) { /* the host looks at the first ones */
     stop = !IsFinite(dp) || !IsFinite(state->beta) || state->beta == (PetscScalar)0 || (s.tests && s.norm != KSP_NORM_NONE && (dp <= s.ttol || dp >= s.limit));
 #if !PetscDefined(USE_COMPLEX)
     stop = stop || state->beta * state->betaold < 0;
 #endif
   }
-  Publish(s, state->dpi, state->beta, dp, stop);
+  Publish(s, state->dpi[s.now], state->beta, dp, stop);
 }
 
-static __device__ void FinishDot(const Step &s, PetscScalar dpi)
+/* Whether p.w lets the method go on, of which all threads think alike; the first one of the grid tells the host if not */
+static __device__ __forceinline__ bool GoesOn(const Step &s)
 {
-  State          *state = s.state;
-  const PetscReal now = PetscRealPart(dpi), before = PetscRealPart(state->dpi);
+  const PetscScalar dpi = s.state->dpi[s.now];
+  const PetscReal   now = PetscRealPart(dpi), before = PetscRealPart(s.state->dpi[1 - s.now]);
 
-  state->dpi = dpi;
-  if (s.local) Publish(s, dpi, 0, 0, 0);
-  else if (!IsFinite(dpi) || dpi == (PetscScalar)0 || (!s.first && ((now > 0 && before < 0) || (now < 0 && before > 0)))) Publish(s, dpi, state->beta, 0, 1);
-  else state->a = state->beta / dpi;
+  if (IsFinite(dpi) && dpi != (PetscScalar)0 && (s.first || !((now > 0 && before < 0) || (now < 0 && before > 0)))) return true;
+  if (GallopGlobalThread() == 0) Publish(s, dpi, s.state->beta, 0, 1);
+  return false;
 }
 
 template <int PC>
@@ -96,7 +99,9 @@ static __global__ __launch_bounds__(Threads) void DotKernel(Step s, PetscCount n
   if (!Enter(s)) return;
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) mine.dot += Dot(s.conjugate, p[i], w[i]);
-  if (AddUp(s, mine, &all)) FinishDot(s, all.dot);
+  if (!AddUp(s, mine, &all)) return;
+  s.state->dpi[s.now] = all.dot;
+  if (s.local) Publish(s, all.dot, 0, 0, 0);
 }
 
 /* With sums unless z comes from PCApply(), which needs r first */
@@ -106,9 +111,9 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
   const bool ofr  = s.norm == KSP_NORM_UNPRECONDITIONED;
   Sums       mine = {0, 0}, all;
 
-  if (!Enter(s)) return;
+  if (!Enter(s) || (!s.local && !GoesOn(s))) return;
 
-  const PetscScalar a = s.local ? s.factor : s.state->a;
+  const PetscScalar a = s.local ? s.factor : s.state->beta / s.state->dpi[s.now];
 
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
@@ -130,43 +135,56 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
 
 /* ---- the host ---- */
 
-static Step StepOf(const GallopFused *work, const GallopCGMethod *method, PetscBool first, PetscBool tests)
+static Step StepOf(const GallopFused *work, const GallopCGMethod *method, PetscInt iteration, PetscBool tests)
 {
-  return {FusedStepOf<State>(work), method->norm, method->ttol, method->limit, (bool)method->conjugate, (bool)first, (bool)tests, (bool)method->local, method->factor};
+  return {FusedStepOf<State>(work), method->norm, method->ttol, method->limit, (bool)method->conjugate, (bool)tests, (bool)method->local, iteration < 0, iteration <= 0, (int)(PetscMax(iteration, 0) % 2), method->factor};
 }
 
 /* Of kernels that have the preconditioner as their parameter, that of the method */
 #define CHOOSE(kernel, pc) (pc == GALLOP_PC_DIAGONAL ? kernel<GALLOP_PC_DIAGONAL> : pc == GALLOP_PC_NONE ? kernel<GALLOP_PC_NONE> : kernel<GALLOP_PC_OTHER>)
 
-/* GallopCGSums - z.r and the norm; begins: of the first residual, which the host looks at */
-PetscErrorCode GallopCGSums(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscBool begins, PetscBool tests)
+/* GallopCGSums - z.r and the norm */
+PetscErrorCode GallopCGSums(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscInt iteration, PetscBool tests)
 {
   PetscFunctionBegin;
-  PetscCall(Start(CHOOSE(SumsKernel, method->pc), work, StepOf(work, method, begins, tests), v->n, 4, v->d, v->z, v->r));
+  PetscCall(Start(CHOOSE(SumsKernel, method->pc), work, StepOf(work, method, iteration, tests), v->n, 4, v->d, v->z, v->r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* GallopCGDirection - p = z + b p, or z in the first iteration */
-PetscErrorCode GallopCGDirection(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscBool first)
+PetscErrorCode GallopCGDirection(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscInt iteration)
 {
   PetscFunctionBegin;
-  PetscCall(Start(CHOOSE(DirectionKernel, method->pc), work, StepOf(work, method, first, PETSC_FALSE), v->n, 2, v->d, v->z, v->r, v->p));
+  PetscCall(Start(CHOOSE(DirectionKernel, method->pc), work, StepOf(work, method, iteration, PETSC_FALSE), v->n, 2, v->d, v->z, v->r, v->p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopCGDot - p.w, and the length of the step */
-PetscErrorCode GallopCGDot(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscBool first)
+/* GallopCGGetDot - p.w of an iteration, for a product that computes it */
+PetscErrorCode GallopCGGetDot(GallopFused *work, const GallopCGMethod *method, PetscInt iteration, GallopDot **dot)
 {
+  State *state = (State *)work->state;
+
   PetscFunctionBegin;
-  PetscCall(Start(DotKernel, work, StepOf(work, method, first, PETSC_FALSE), v->n, 2, v->p, v->w));
+  *dot              = &work->dot;
+  (*dot)->conjugate = method->conjugate;
+  (*dot)->result    = &state->dpi[iteration % 2];
+  (*dot)->ended     = &state->fused.productended;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopCGUpdate - x += a p and r -= a w, and what GallopCGSums() sums where z needs no PCApply() */
-PetscErrorCode GallopCGUpdate(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscBool tests)
+/* GallopCGDot - p.w where the product has not computed it */
+PetscErrorCode GallopCGDot(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscInt iteration)
 {
   PetscFunctionBegin;
-  PetscCall(Start(CHOOSE(UpdateKernel, method->pc), work, StepOf(work, method, PETSC_FALSE, tests), v->n,
+  PetscCall(Start(DotKernel, work, StepOf(work, method, iteration, PETSC_FALSE), v->n, 2, v->p, v->w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopCGUpdate - x += a p and r -= a w, and what GallopCGSums() sums where z needs no PCApply(); nothing where p.w ends the solve */
+PetscErrorCode GallopCGUpdate(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscInt iteration, PetscBool tests)
+{
+  PetscFunctionBegin;
+  PetscCall(Start(CHOOSE(UpdateKernel, method->pc), work, StepOf(work, method, iteration, tests), v->n,
                   method->pc == GALLOP_PC_OTHER  ? 4
                   : method->pc == GALLOP_PC_NONE ? 8
                                                  : 9,

@@ -32,6 +32,7 @@ PetscErrorCode GallopFusedDestroy(GallopFused *work)
   PetscFunctionBegin;
   PetscCall(GallopDeviceFree(work->state));
   PetscCall(GallopDeviceFree(work->partial));
+  PetscCall(GallopDeviceFree(work->dot.partial));
   PetscCall(GallopPinnedFree(GALLOP_RECORDS * sizeof(GallopRecord), work->record));
   PetscCall(PetscMemzero(work, sizeof(*work)));
   PetscFunctionReturn(PETSC_SUCCESS);

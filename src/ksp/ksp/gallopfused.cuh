@@ -18,7 +18,8 @@ static constexpr int Threads = 256, BlocksPerProcessor = 8;
 /* What the scalars of each method begin with */
 struct FusedState {
   int          stop;
-  unsigned int ended; /* thread blocks of the kernel that runs */
+  unsigned int ended;        /* thread blocks of the kernel that runs */
+  unsigned int productended; /* and of a product with a dot product */
 };
 static constexpr size_t StateBytes = 256;
 

@@ -4,6 +4,7 @@
 
 #include <petscksp.h>
 #include <gallop/deviceimpl.h>
+#include <gallop/formatimpl.h>
 
 /* What a part of an iteration has computed, as the host reads it from pinned memory. The last member is written last. */
 typedef struct {
@@ -21,6 +22,7 @@ typedef struct {
   PetscBool     overlaps;
   void         *state, *partial;
   int           blocks; /* at most */
+  GallopDot     dot;    /* of a product's result, for who asks the product for it */
 } GallopFused;
 
 PETSC_INTERN PetscErrorCode GallopFusedCreate(GallopFused *, PetscBool *);

@@ -45,26 +45,57 @@ static PetscErrorCode KSPReset_Gallop(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPGallopCreateParent - Makes a solver PETSc's of this type */
-PetscErrorCode KSPGallopCreateParent(KSP ksp, KSPType type)
+/* KSPGallopRegister - Registers a type under its own name, and in the parent's place, whose creator goes to *parentcreate */
+PetscErrorCode KSPGallopRegister(KSPType own, KSPType parent, PetscErrorCode (*create)(KSP), PetscErrorCode (**parentcreate)(KSP))
 {
-  PetscErrorCode (*create)(KSP);
+  PetscErrorCode (*before)(KSP);
 
   PetscFunctionBegin;
-  PetscCall(PetscFunctionListFind(KSPList, type, &create));
-  PetscCheck(create, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "PETSc has no solver of type %s", type);
-  PetscCall((*create)(ksp));
+  PetscCall(PetscFunctionListFind(KSPList, parent, &before));
+  PetscCheck(before, PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has no solver of type %s", parent);
+  if (before != create) *parentcreate = before;
+  PetscCall(KSPRegister(own, create));
+  PetscCall(KSPRegister(parent, create));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* KSPGallopCompose - Makes data, which is zeroed, that of a solver whose parent has created it. The caller then replaces other functions. */
-PetscErrorCode KSPGallopCompose(KSP ksp, GallopKSP *data)
+PetscErrorCode KSPGallopCompose(KSP ksp, KSPType own, GallopKSP *data)
 {
   PetscFunctionBegin;
   data->parent = *ksp->ops;
+  data->own    = own;
   PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_KSP, data, DataDestroy));
-  ksp->ops->destroy = KSPDestroy_Gallop;
-  ksp->ops->reset   = KSPReset_Gallop;
+  ksp->ops->destroy        = KSPDestroy_Gallop;
+  ksp->ops->reset          = KSPReset_Gallop;
+  ksp->ops->setfromoptions = KSPSetFromOptions_Gallop;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGallopTakes - Whether a solve is ours as far as names tell, alike on all processes: under our name any, under the parent's one with a matrix of ours */
+PetscErrorCode KSPGallopTakes(KSP ksp, const GallopKSP *data, PetscBool *takes)
+{
+  Mat A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, data->own, takes));
+  if (*takes || data->asis) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PCGetOperators(ksp->pc, &A, NULL));
+  PetscCall(MatGallopIsFormat(A, takes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode KSPSetFromOptions_Gallop(KSP ksp, PetscOptionItems PetscOptionsObject)
+{
+  GallopKSP *data;
+  PetscBool  fuse;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGallopGet(ksp, &data));
+  if (data->parent.setfromoptions) PetscCall((*data->parent.setfromoptions)(ksp, PetscOptionsObject));
+  fuse = PetscNot(data->asis);
+  PetscCall(PetscOptionsBool("-ksp_gallop_fuse", "Fuse vector operations with a Gallop matrix on the GPU", "KSPGALLOPCG", fuse, &fuse, NULL));
+  data->asis = PetscNot(fuse);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -81,14 +112,15 @@ PetscErrorCode KSPGallopGet(KSP ksp, PetscCtxRt data)
 PetscErrorCode KSPView_Gallop(KSP ksp, PetscViewer viewer)
 {
   GallopKSP *data;
-  PetscBool  ascii;
+  PetscBool  ascii, named;
 
   PetscFunctionBegin;
   PetscCall(KSPGallopGet(ksp, &data));
   if (data->parent.view) PetscCall((*data->parent.view)(ksp, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, data->own, &named));
   if (ascii && data->fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are fused on the GPU\n"));
-  else if (ascii && data->why) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are not fused: %s\n", data->why));
+  else if (ascii && named && data->why) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are not fused: %s\n", data->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -125,6 +157,18 @@ PetscErrorCode VecGallopToWrite(Vec v, PetscScalar **array)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* KSPGallopBegin - The parent's KSPSolve() where the solve is not ours, as KSPGallopTakes() tells: that exchanges no more messages than PETSc's */
+PetscErrorCode KSPGallopBegin(KSP ksp, GallopKSP *base, PetscBool *takes)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPGallopTakes(ksp, base, takes));
+  if (*takes) PetscFunctionReturn(PETSC_SUCCESS);
+  base->fused = PETSC_FALSE;
+  base->why   = NULL;
+  PetscCall((*base->parent.solve)(ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* KSPGallopCanFuse - *why is NULL where a solve can be fused as far as all fused solvers want the same */
 PetscErrorCode KSPGallopCanFuse(KSP ksp, const char **why)
 {
@@ -145,7 +189,7 @@ PetscErrorCode KSPGallopCanFuse(KSP ksp, const char **why)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPGallopGetRoom - Memory for a fused solve. *done is false, and base->why is set, where there is none or another process cannot fuse: some may have bound vectors to the host. */
+/* KSPGallopGetRoom - Memory for a fused solve, of a type that takes it. *done is false, and base->why is set, where there is none or another process cannot fuse: some may have bound vectors to the host. */
 PetscErrorCode KSPGallopGetRoom(KSP ksp, GallopKSP *base, PetscBool *done)
 {
   PetscMPIInt size;

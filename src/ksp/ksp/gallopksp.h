@@ -12,6 +12,8 @@ typedef struct _GallopKSP GallopKSP;
 /* What belongs to one solver, beside the parent's data: the first member of what each type has */
 struct _GallopKSP {
   struct _KSPOps parent;
+  KSPType        own;   /* the type's own name; it takes the parent's too, for matrices of ours */
+  PetscBool      asis;  /* -ksp_gallop_fuse false: under the parent's name it is the parent */
   PetscBool      fused; /* the last solve */
   const char    *why;   /* it was not */
   GallopDiagonal diagonal;
@@ -19,14 +21,17 @@ struct _GallopKSP {
   GallopFused    work; /* zeroed where nothing was ever fused by kernels of ours */
 };
 
-PETSC_INTERN PetscErrorCode KSPGallopCreateParent(KSP, KSPType);
-PETSC_INTERN PetscErrorCode KSPGallopCompose(KSP, GallopKSP *);
+PETSC_INTERN PetscErrorCode KSPGallopRegister(KSPType, KSPType, PetscErrorCode (*)(KSP), PetscErrorCode (**)(KSP));
+PETSC_INTERN PetscErrorCode KSPGallopCompose(KSP, KSPType, GallopKSP *);
+PETSC_INTERN PetscErrorCode KSPGallopTakes(KSP, const GallopKSP *, PetscBool *);
+PETSC_INTERN PetscErrorCode KSPSetFromOptions_Gallop(KSP, PetscOptionItems);
 PETSC_INTERN PetscErrorCode KSPGallopGet(KSP, PetscCtxRt);
 PETSC_INTERN PetscErrorCode KSPView_Gallop(KSP, PetscViewer);
 PETSC_INTERN PetscErrorCode VecGallopIsCUDA(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode VecGallopToDevice(Vec, const PetscScalar **);
 PETSC_INTERN PetscErrorCode VecGallopToWrite(Vec, PetscScalar **);
 
+PETSC_INTERN PetscErrorCode KSPGallopBegin(KSP, GallopKSP *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPGallopCanFuse(KSP, const char **);
 PETSC_INTERN PetscErrorCode KSPGallopGetRoom(KSP, GallopKSP *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPGallopEnd(KSP, GallopKSP *, PetscBool);

@@ -37,10 +37,9 @@ static PetscErrorCode CanFuse(KSP ksp, const GallopSteps *steps, GallopPCKind pc
   PetscFunctionBegin;
   *why = steps->never;
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGallopIsFormat(steps->A, &takes));
-  if (!takes) PetscCall(PetscObjectTypeCompare((PetscObject)ksp, steps->type->own, &takes));
+  PetscCall(KSPGallopTakes(ksp, &steps->base, &takes));
   PetscCall(MatGetNullSpace(steps->A, &space));
-  if (!takes) *why = "the matrix is none of ours";
+  if (!takes) *why = steps->base.asis ? "-ksp_gallop_fuse is false" : "the matrix is none of ours";
   else if (pc == GALLOP_PC_OTHER && !steps->bs) *why = "the preconditioner is not Jacobi's";
   else if (steps->bs > GALLOP_BLOCK_MOST) *why = "blocks of the preconditioner have more than " PetscStringize(GALLOP_BLOCK_MOST) " rows";
   else if (ksp->normtype != KSP_NORM_NONE) *why = "norms are wanted";
@@ -160,7 +159,7 @@ PetscErrorCode KSPGallopStepsCreate(KSP ksp, const GallopStepsType *type, Gallop
 {
   PetscFunctionBegin;
   PetscCall((*type->parentcreate)(ksp));
-  PetscCall(KSPGallopCompose(ksp, &steps->base));
+  PetscCall(KSPGallopCompose(ksp, type->own, &steps->base));
   steps->type     = type;
   ksp->ops->setup = KSPSetUp_GallopSteps;
   ksp->ops->view  = KSPView_GallopSteps;
@@ -170,14 +169,8 @@ PetscErrorCode KSPGallopStepsCreate(KSP ksp, const GallopStepsType *type, Gallop
 /* KSPGallopStepsRegister - Registers a type under its own name, and in the parent's place */
 PetscErrorCode KSPGallopStepsRegister(GallopStepsType *type)
 {
-  PetscErrorCode (*create)(KSP);
-
   PetscFunctionBegin;
-  PetscCall(PetscFunctionListFind(KSPList, type->parent, &create));
-  PetscCheck(create, PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has no solver of type %s", type->parent);
-  if (create != type->create) type->parentcreate = create;
   PetscCall(PetscLogEventRegister(type->eventname, KSP_CLASSID, &type->event));
-  PetscCall(KSPRegister(type->own, type->create));
-  PetscCall(KSPRegister(type->parent, type->create));
+  PetscCall(KSPGallopRegister(type->own, type->parent, type->create, &type->parentcreate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -350,7 +350,8 @@ static PetscErrorCode Compute(Mat A, Mat_Gallop *g, ParentProduct product, Gallo
   if (transposed && kind == GALLOP_FORMAT) PetscCall((*work->applytranspose)(data, p, conjugate));
   else PetscCall((*work->apply)(data, p));
   flops = Flops(A, &g->structure[kind].instance[place].key, (PetscBool) !(p->y || transposed));
-  if (p->epilogue) flops += 6.0 * A->rmap->n;
+  if (p->epilogue && p->epilogue->dot) flops += 2.0 * A->rmap->n;
+  if (p->epilogue && (p->epilogue->d || p->epilogue->u || *p->epilogue->delta != 0.0)) flops += 6.0 * A->rmap->n;
   if (place == GALLOP_DEVICE) {
     PetscCall(PetscLogGpuTimeEnd());
     PetscCall(PetscLogGpuFlops(flops));
@@ -395,6 +396,30 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* *dot is that of terms, with memory for its sums, where the format can and there is room; else NULL */
+static PetscErrorCode DotBegin(const GallopFormat *format, const void *data, const GallopTerms *terms, Vec x, const PetscScalar *xarray, const GallopDot **dot)
+{
+  const PetscCount parts = format->dotparts ? (*format->dotparts)(data) : 0;
+  GallopDot       *d     = terms->dot;
+
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_CUDA)
+  if (parts > d->room) {
+    void *memory;
+
+    PetscCall(GallopDeviceFree(d->partial));
+    PetscCall(GallopDeviceMalloc((size_t)parts * sizeof(PetscScalar), &memory));
+    d->partial = (PetscScalar *)memory;
+    d->room    = memory ? parts : 0;
+  }
+#endif
+  *dot = parts && parts <= d->room ? d : NULL;
+  if (!*dot) PetscFunctionReturn(PETSC_SUCCESS);
+  if (terms->with == x) d->with = xarray;
+  else PetscCall(VecGetArrayReadAndMemType(terms->with, &d->with, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatGallopMultTerms_Seq - z = d (alpha A x + beta y) + gamma u + delta x on the GPU, as one product where the format can; else A x alone
 
@@ -407,14 +432,15 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
 
   Output Parameters:
 + z    - the sum
-- done - false where w has A x, and z is as it was
+. done - false where w has A x, and z is as it was
+- dot  - whether the dot product of terms is there; NULL where none is wanted
 
   Note:
   The vectors are on the GPU, and so is what they hold.
 */
-PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z, PetscBool *done)
+PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z, PetscBool *done, PetscBool *dot)
 {
-  GallopEpilogue      epilogue = {NULL, NULL, &terms->gamma, &terms->delta};
+  GallopEpilogue      epilogue = {NULL, NULL, &terms->gamma, &terms->delta, NULL};
   GallopStructureKind kind;
   Mat_Gallop         *g;
   Arrays              arrays;
@@ -424,6 +450,7 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
+  if (dot) *dot = PETSC_FALSE;
   PetscCall(MatGallopGetContext(A, &g));
   if (A->ops->mult != MatMult_SeqGallop || !g->type->format->storesrows || !g->deviceparent || GallopBoundToCPU(A)) {
     PetscCall(MatMult(A, x, w));
@@ -439,9 +466,14 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
     if (terms->d) PetscCall(VecGetArrayReadAndMemType(terms->d, &epilogue.d, NULL));
     if (terms->u == z) epilogue.u = arrays.z;
     else if (terms->u) PetscCall(VecGetArrayReadAndMemType(terms->u, &epilogue.u, NULL));
+    if (dot) PetscCall(DotBegin(g->type->format, data, terms, x, arrays.x, &epilogue.dot));
     PetscCall(PetscLogEventBegin(MAT_Mult, A, x, z, 0));
     PetscCall(Compute(A, g, PARENT_MULT, kind, arrays.place, data, &p, x, z));
     PetscCall(PetscLogEventEnd(MAT_Mult, A, x, z, 0));
+    if (epilogue.dot) {
+      *dot = PETSC_TRUE;
+      if (terms->with != x) PetscCall(VecRestoreArrayReadAndMemType(terms->with, &terms->dot->with));
+    }
     if (terms->u && terms->u != z) PetscCall(VecRestoreArrayReadAndMemType(terms->u, &epilogue.u));
     if (terms->d) PetscCall(VecRestoreArrayReadAndMemType(terms->d, &epilogue.d));
     *done = PETSC_TRUE;

@@ -73,7 +73,7 @@ PetscErrorCode MatGallopMultTerms(Mat A, const GallopTerms *terms, Vec x, Vec y,
   PetscBool done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (A) PetscCall(MatGallopMultTerms_Seq(A, terms, x, y, w, z, &done));
+  if (A) PetscCall(MatGallopMultTerms_Seq(A, terms, x, y, w, z, &done, NULL));
   if (!done) PetscCall(Add(terms, x, y, A ? w : NULL, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 #else

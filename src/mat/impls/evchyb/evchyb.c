@@ -433,6 +433,14 @@ static PetscBool EVCHYBStoresRows(const void *data)
   return (PetscBool)(ev->packed || !EVCHYBLeavesRows(ev->plain, ev->nempty));
 }
 
+static PetscCount EVCHYBDotParts(const void *data)
+{
+  const EVCHYB *ev = (const EVCHYB *)data;
+
+  if (!ev->launch.n || !EVCHYBStoresRows(data)) return 0;
+  return ev->launch.range[ev->launch.n - 1].next + (ev->packed ? ev->packed->parts.nsplit : ev->plain->csr.parts.nsplit);
+}
+
 const GallopFormat GallopFormat_EVCHYB = {
   .name            = MATEVCHYB,
   .ucname          = "EVCHYB",
@@ -447,6 +455,7 @@ const GallopFormat GallopFormat_EVCHYB = {
   .host            = &EVCHYBHost,
   .device          = PetscDefined(HAVE_CUDA) ? &EVCHYBDevice : NULL,
   .storesrows      = EVCHYBStoresRows,
+  .dotparts        = EVCHYBDotParts,
   .figures         = EVCHYBFigures,
   .view            = EVCHYBView,
   .view_detail     = EVCHYBViewDetail,

@@ -25,7 +25,7 @@ static inline PartsView<V> PartsViewOf(const EVCHYBParts *parts)
   return {parts->splitblk, parts->splitrow, reinterpret_cast<V *>(parts->partial), parts->arrived};
 }
 
-/* Row number lo of them: each thread block leaves its part, the sum of its first thread, the last to arrive adds them in order, so that the result is the same in every run */
+/* Row number lo of them: each thread block leaves its part, the sum of its first thread, the last to arrive adds them in order, so that the result is the same in every run; so is its part of a dot product */
 template <typename V>
 static __device__ __forceinline__ void StoreSplit(const PartsView<V> &parts, PetscInt lo, PetscCount part, PetscInt row, V sum, const GallopVectors<V> &v)
 {
@@ -45,7 +45,10 @@ static __device__ __forceinline__ void StoreSplit(const PartsView<V> &parts, Pet
   sum = GallopGroupSum(sum, WarpSize);
   if (threadIdx.x == 0) {
     parts.arrived[lo] = 0; /* for the next product */
-    GallopStore(v, row, sum);
+    V dot = V(0);
+
+    GallopStore(v, row, sum, &dot);
+    if (v.with) v.partial[v.blocks + lo] = dot;
   }
 }
 

@@ -9,7 +9,7 @@ static_assert(EVCHYB_WARP_ROW <= EVCHYB_PIECE, "a warp computes a row of one pie
 
 /* Pieces of packed rows: the last ones, a thread block each, are of rows that have several */
 template <typename S, typename V>
-static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pack, PetscInt nslice, PetscInt npiece, PetscCount nparts, const PartsView<V> &parts, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pack, PetscInt nslice, PetscInt npiece, PetscCount nparts, const PartsView<V> &parts, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
   const int      warp  = threadIdx.x / WarpSize;
   const PetscInt piece = range.first + (PetscInt)(range.count == 1 ? block * WarpsInBlock + warp : block);
@@ -19,7 +19,7 @@ static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pa
   if (piece < range.end) sum = EVCHYBPackSumPiece<S::Lines, S::Kind, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
   if (range.count == 1) {
     sum = GallopGroupSum(sum, WarpSize);
-    if (piece < range.end && threadIdx.x % WarpSize == 0) GallopStore(v, row, sum);
+    if (piece < range.end && threadIdx.x % WarpSize == 0) GallopStore(v, row, sum, dot);
     return;
   }
   sum = GallopWarpsSum<EVCHYB_THREADS>(sum, EVCHYB_THREADS);
@@ -27,7 +27,7 @@ static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pa
     const PetscCount part = piece - (npiece - nparts);
 
     StoreSplit(parts, parts.splitrow[part], part, row, sum, v);
-  } else if (threadIdx.x == 0) GallopStore(v, row, sum);
+  } else if (threadIdx.x == 0) GallopStore(v, row, sum, dot);
 }
 
 /* How the packed kernel is compiled: lines that are under way together, and thread blocks per multiprocessor, measured for 8 bytes, docs/development/packing.md; more lines of 16 do not fit registers. Kind: how values are stored */
@@ -42,14 +42,17 @@ template <typename S, typename V>
 __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const EVCHYBPackView pack, const PetscInt nslice, const PetscInt npiece, const PetscCount nparts, const PartsView<V> parts, const GallopVectors<V> v, const bool fresh)
 {
   __shared__ EVCHYBPackSlice slices[WarpsInBlock][EVCHYB_PACK_EACH];
-  int                        k = 0;
+  __shared__ V               dots[EVCHYB_THREADS]; /* for which there is no register left */
+  V *const                   dot = dots + threadIdx.x;
+  int                        k   = 0;
 
+  *dot = V(0);
   if (fresh) GallopWaitForPredecessor();
   while (blockIdx.x >= launch.range[k].next) k++;
   const EVCHYBRange &range = launch.range[k];
   const unsigned int block = blockIdx.x - range.begin;
 
-  if (range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V>(pack, nslice, npiece, nparts, parts, v, range, block);
+  if (range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V>(pack, nslice, npiece, nparts, parts, v, range, block, dot);
   else {
     const int      warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
     const PetscInt first = range.first + (PetscInt)block * range.count * WarpsInBlock + warp;
@@ -57,9 +60,10 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 
     if (lane < num) slices[warp][lane] = EVCHYBPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
     __syncwarp();
-    if (num > 0) EVCHYBPackMultiply<S::Lines, S::Kind, V>(pack, slices[warp], num, v);
+    if (num > 0) EVCHYBPackMultiply<S::Lines, S::Kind, V>(pack, slices[warp], num, v, dot);
   }
   GallopWaitForPredecessor(); /* those that had nothing to do */
+  GallopFinishDot<EVCHYB_THREADS>(v, *dot);
 }
 
 template <EVCHYBPackValues Kind>
@@ -73,9 +77,12 @@ static cudaError_t LaunchAs(const EVCHYB *ev, const GallopVectors<PetscScalar> &
                       pack->npiece, packed->parts.nparts, PartsViewOf<PetscScalar>(&packed->parts), v, (bool)ev->fresh);
 }
 
-static cudaError_t Launch(const EVCHYB *ev, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
+static cudaError_t Launch(const EVCHYB *ev, GallopVectors<PetscScalar> v, cudaStream_t stream)
 {
   const PetscCount *slots = ev->packed->pack->figures.slots;
+
+  v.blocks = (unsigned int)ev->launch.range[ev->launch.n - 1].next;
+  v.parts  = (unsigned int)ev->packed->parts.nsplit;
 
   if (slots[EVCHYB_PACK_DICT8]) return LaunchAs<EVCHYB_PACK_DICT8>(ev, v, stream);
   if (slots[EVCHYB_PACK_DICT16]) return LaunchAs<EVCHYB_PACK_DICT16>(ev, v, stream);

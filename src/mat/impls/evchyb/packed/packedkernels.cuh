@@ -329,7 +329,7 @@ static __device__ __forceinline__ void EVCHYBPackMultiplyLines(const EVCHYBPackV
 
 /* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or EVCHYB_PACK_VALUE, beside which slices may have EVCHYB_PACK_SINGLE. */
 template <int Lines, EVCHYBPackValues Kind, typename V>
-static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &view, const EVCHYBPackSlice *slices, int num, const GallopVectors<V> &v)
+static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &view, const EVCHYBPackSlice *slices, int num, const GallopVectors<V> &v, V *dot)
 {
   static_assert(EVCHYB_PACK_CHUNK % Lines == 0, "lines that are multiplied together have their bits in one word of a mask");
   const int                    lane  = threadIdx.x % WarpSize;
@@ -361,8 +361,8 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
     if (!width && e + 1 < num) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
     const EVCHYBPackPair<int> row = EVCHYBPackRows(slice.rows, view.stream, lane);
 
-    if (row.first >= 0) GallopStore(v, row.first, sum[0]);
-    if (row.second >= 0) GallopStore(v, row.second, sum[1]);
+    if (row.first >= 0) GallopStore(v, row.first, sum[0], dot);
+    if (row.second >= 0) GallopStore(v, row.second, sum[1], dot);
   }
 }
 

@@ -96,7 +96,7 @@ struct CsrView {
 
 /* Listing 1 of the paper: a lane computes one or several rows */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
   const int rows = range.count, lane = threadIdx.x % WarpSize;
   PetscInt  b = range.first + (PetscInt)block * rows * WarpsInBlock + threadIdx.x / WarpSize;
@@ -105,13 +105,13 @@ static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &el
     const PetscInt   row   = RowOf<S>(perm, 0, (PetscCount)b * EVCHYB_BLOCK + lane);
     const PetscCount first = ell.bnz[b] + lane;
 
-    GallopStore(v, row, Gather<S, V, I>(ell.j + first, ell.as + first, (int)ell.clen[b], EVCHYB_BLOCK, v.x));
+    GallopStore(v, row, Gather<S, V, I>(ell.j + first, ell.as + first, (int)ell.clen[b], EVCHYB_BLOCK, v.x), dot);
   }
 }
 
 /* Beyond the paper: several warps share a column block, each every warps-th column */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
   const int      warps = range.count, lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize, part = warp % warps;
   const PetscInt b   = range.first + (PetscInt)block * (WarpsInBlock / warps) + warp / warps;
@@ -129,7 +129,7 @@ static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell,
   __syncthreads();
   if (b < range.end && part == 0) {
     for (int w = 1; w < warps; w++) sum += sums[threadIdx.x + w * WarpSize];
-    GallopStore(v, row, sum);
+    GallopStore(v, row, sum, dot);
   }
 }
 
@@ -148,7 +148,7 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
 
 /* A row that a cluster of thread blocks computes: the sums meet in the shared memory of its first block */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
 #if __CUDA_ARCH__ >= 900
   const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
@@ -170,14 +170,14 @@ static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr
   #pragma unroll
     for (int k = 0; k < EVCHYB_CLUSTER; k++) sum += sums[k];
     GallopWaitForPredecessor();
-    GallopStore(v, row, sum);
+    GallopStore(v, row, sum, dot);
   }
 #endif
 }
 
 /* Listing 2 of the paper: TPR threads per row */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
   const int      tpr = range.count, lane = threadIdx.x % tpr;
   const PetscInt r      = range.first + (PetscInt)block * (EVCHYB_THREADS / tpr) + threadIdx.x / tpr;
@@ -190,18 +190,18 @@ static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> 
     sum = GatherRange<S, V, I>(csr.j, csr.as, csr.i[r] + lane, csr.i[r + 1], tpr, v.x);
   }
   sum = tpr <= WarpSize ? GallopGroupSum(sum, tpr) : GallopWarpsSum<EVCHYB_THREADS>(sum, tpr);
-  if (inside && lane == 0) GallopStore(v, row, sum);
+  if (inside && lane == 0) GallopStore(v, row, sum, dot);
 }
 
 /* Rows without entries: z = beta y */
 template <typename S, typename V>
-static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ perm, PetscInt rows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ perm, PetscInt rows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
   GallopWaitForPredecessor();
   for (int k = 0; k < 4; k++) {
     const PetscInt r = range.first + ((PetscInt)block * 4 + k) * EVCHYB_THREADS + threadIdx.x;
 
-    if (r < range.end) GallopStore(v, RowOf<S>(perm, rows, r), V(0));
+    if (r < range.end) GallopStore(v, RowOf<S>(perm, rows, r), V(0), dot);
   }
 }
 
@@ -209,7 +209,8 @@ static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ p
 template <typename S, typename V, typename I>
 __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_adaptive(const __grid_constant__ EVCHYBLaunch launch, const EllView<V, I> ell, const CsrView<V, I> csr, const I *__restrict__ perm, const GallopVectors<V> v, const PetscInt ellrows, const PetscInt rows, const bool fresh)
 {
-  int k = 0;
+  int k   = 0;
+  V   dot = V(0);
 
   if (!S::Early || fresh) GallopWaitForPredecessor();
   if (blockIdx.x >= launch.range[launch.n - 1].next) return; /* what fills up the last cluster */
@@ -219,24 +220,25 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 
   switch (range.kind) {
   case EVCHYB_RANGE_ELL:
-    SpMV_ELL_adaptive<S, V, I>(ell, perm, v, range, block);
+    SpMV_ELL_adaptive<S, V, I>(ell, perm, v, range, block, &dot);
     break;
   case EVCHYB_RANGE_SHARED:
-    SpMV_ELL_shared<S, V, I>(ell, perm, v, range, block);
+    SpMV_ELL_shared<S, V, I>(ell, perm, v, range, block, &dot);
     break;
   case EVCHYB_RANGE_CSR:
-    SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm + ellrows, ellrows, v, range, block);
+    SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm + ellrows, ellrows, v, range, block, &dot);
     break;
   case EVCHYB_RANGE_CLUSTER:
-    SpMV_CSR_cluster<S, V, I>(csr, perm + ellrows, ellrows, v, range, block);
+    SpMV_CSR_cluster<S, V, I>(csr, perm + ellrows, ellrows, v, range, block, &dot);
     break;
   case EVCHYB_RANGE_SPLIT:
     SpMV_CSR_split<S, V, I>(csr, perm + ellrows, ellrows, v, range, block);
     break;
   default:
-    ScaleEmpty<S, V>(perm + rows, rows, v, range, block);
+    ScaleEmpty<S, V>(perm + rows, rows, v, range, block, &dot);
   }
   if (S::Early) GallopWaitForPredecessor(); /* those that had nothing to do */
+  GallopFinishDot<EVCHYB_THREADS>(v, dot);
 }
 
 /* The kernel for a shape, with the arrays read as numbers of type V and indices of type I */
