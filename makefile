@@ -368,7 +368,7 @@ help:
 	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type and with evchyb, PETSc's examples too; BENCH=full, CASES='ex45|GAMG' selects, RANKS=1,2, BENCHFLAGS= options"
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
-	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part, SELECTION=cusparse on a GPU those of aijcusparse"
+	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part, SELECTION=cusparse on a GPU those of aijcusparse, SELECTION=ksp those of solvers, with ours"
 	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR=; make uninstall with the same takes it away"
 	@echo "make dist          put the committed files into build/gallop-$(version).tar.gz"

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Counts the products that a Gallop format computes in an unmodified program: loaded after libgallop.so, it watches the format's log event. */
+/* Counts what the library does in an unmodified program: loaded after libgallop.so, it watches log events, such as a format's product. */
 
 #include <petscsys.h>
 #include <unistd.h>
 
-static PetscLogEvent event;
-static long          products;
+static char        **names; /* of the events */
+static int           n;
+static PetscLogEvent events[8];
+static long          counts[PETSC_STATIC_ARRAY_LENGTH(events)];
 
 static PetscErrorCode EventBegin(PetscLogEvent e, int unused, PetscObject o1, PetscObject o2, PetscObject o3, PetscObject o4)
 {
-  if (e == event) products++;
+  for (int k = 0; k < n; k++)
+    if (e == events[k]) counts[k]++;
   return PETSC_SUCCESS;
 }
 
-/* One line per process, written at once since processes share the file: the folder that the test runs in, and its products */
+/* One line per process and event, written at once since processes share the file: how often, the event, and the folder that the test runs in */
 static PetscErrorCode Report(void)
 {
   const char *const path = getenv("GALLOP_COUNT_FILE");
@@ -21,23 +24,31 @@ static PetscErrorCode Report(void)
   FILE             *file;
 
   PetscFunctionBegin;
-  if (!path || !products || !getcwd(folder, sizeof(folder))) PetscFunctionReturn(PETSC_SUCCESS);
-  file = fopen(path, "a");
-  PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", path);
-  fprintf(file, "%ld %s\n", products, folder);
-  fclose(file);
-  products = 0;
+  for (int k = 0; k < n; k++) {
+    if (!path || !counts[k] || !getcwd(folder, sizeof(folder))) continue;
+    file = fopen(path, "a");
+    PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "Cannot write %s", path);
+    fprintf(file, "%ld %s %s\n", counts[k], names[k], folder);
+    fclose(file);
+    counts[k] = 0;
+  }
+  PetscCall(PetscStrToArrayDestroy(n, names));
+  n = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PETSC_EXTERN PetscErrorCode PetscDLLibraryRegister_gallopcount(void)
 {
-  const char *const name = getenv("GALLOP_COUNT_EVENT");
+  const char *const asked = getenv("GALLOP_COUNT_EVENTS");
 
   PetscFunctionBegin;
-  if (!name) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscLogEventGetId(name, &event));
-  PetscCheck(event >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "There is no log event %s: libgallop.so must be loaded first", name);
+  if (!asked) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscStrToArray(asked, ' ', &n, &names));
+  PetscCheck(n <= (int)PETSC_STATIC_ARRAY_LENGTH(events), PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Too many events: %s", asked);
+  for (int k = 0; k < n; k++) {
+    PetscCall(PetscLogEventGetId(names[k], &events[k]));
+    PetscCheck(events[k] >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "There is no log event %s: libgallop.so must be loaded first", names[k]);
+  }
   PetscCall(PetscLogLegacyCallbacksBegin(EventBegin, NULL, NULL, NULL));
   PetscCall(PetscRegisterFinalize(Report));
   PetscFunctionReturn(PETSC_SUCCESS);
