@@ -308,6 +308,8 @@ static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
 
   On one process each run gives the same bits on the same kind of GPU.
 
+  `KSPBCGS` is this solver where the matrix is one of Gallop's, unless `-ksp_gallop_fuse` is false.
+
   It is `KSPBCGS` itself, without anything fused, with vectors on the host; for a matrix with a null space; in `KSPSolveTranspose()`; with a preconditioner on the right and an initial guess;
   after `KSPSetCheckNormIteration()`. `KSPView()` and -info tell the reason.
 

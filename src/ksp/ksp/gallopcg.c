@@ -361,15 +361,18 @@ static PetscErrorCode KSPCGUseSingleReduction_GallopCG(KSP ksp, PetscBool flg)
   KSPGALLOPCG - "gallopcg" - PETSc's `KSPCG` with vector operations that are fused on the GPU
 
   Options Database Keys:
-+ -ksp_type gallopcg                 - takes it
-. -ksp_cg_type <type>              - hermitian or symmetric, as for `KSPCG`, for complex numbers
-- -ksp_cg_single_reduction           - as for `KSPCG`, whose variant then runs
++ -ksp_type gallopcg       - takes it
+. -ksp_gallop_fuse <true>  - false leaves `KSPCG` as PETSc has it, also with Gallop's matrices
+. -ksp_cg_type <type>      - hermitian or symmetric, as for `KSPCG`, for complex numbers
+- -ksp_cg_single_reduction - as for `KSPCG`, whose variant then runs
 
   Level: beginner
 
   Notes:
-  Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPCG`. An iteration has three kernels beside the product and the preconditioner: p; p.w; x and r
-  with z.r and the norm. On one process scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host
+  `KSPCG` is this solver where the matrix is one of Gallop's.
+
+  Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPCG`. An iteration has two kernels beside the product and the preconditioner, p, and x and r
+  with z.r and the norm; p.w comes out of the product of a sequential `MATEVCHYB`, and is a third kernel with other matrices. On one process scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host
   starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the iterates as they are. On several processes there are two
   reductions in an iteration, by way of the host.
 
