@@ -28,7 +28,7 @@ typedef struct {
   const PetscScalar *with;
   PetscBool          conjugate;
   PetscScalar       *result;
-  PetscScalar       *partial; /* [room] */
+  PetscScalar       *partial; /* [room], if room is positive */
   PetscCount         room;
   unsigned int      *ended; /* thread blocks of the kernel that runs */
 } GallopDot;

@@ -46,28 +46,59 @@ static const Case cases[] = {
 };
 /* clang-format on */
 
+/* Three diagonals, and the first row and column full: a row that several thread blocks compute */
+static PetscErrorCode CreateArrow(MatType type, Mat *A)
+{
+  const PetscInt n = 10000;
+  PetscInt       rstart, rend, *i, *j;
+  PetscScalar   *a;
+  PetscCount     k = 0;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, A));
+  PetscCall(MatSetSizes(*A, PETSC_DECIDE, PETSC_DECIDE, n, n));
+  PetscCall(MatSetType(*A, type));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatGetOwnershipRange(*A, &rstart, &rend));
+  PetscCall(PetscMalloc3(4 * (rend - rstart) + n, &i, 4 * (rend - rstart) + n, &j, 4 * (rend - rstart) + n, &a));
+  for (PetscInt r = rstart; r < rend; r++) {
+    for (PetscInt c = r - 1; c <= r + 1; c++) {
+      if (c < 0 || c >= n) continue;
+      i[k]   = r;
+      j[k]   = c;
+      a[k++] = c == r ? 2 + TestRandom(3, r, 0) : -1.0;
+    }
+    if (r > 1) {
+      i[k]   = r;
+      j[k]   = 0;
+      a[k++] = -1e-3;
+    }
+  }
+  for (PetscInt c = 2; c < n && rstart == 0; c++) {
+    i[k]   = 0;
+    j[k]   = c;
+    a[k++] = -1e-3;
+  }
+  PetscCall(MatSetPreallocationCOO(*A, k, i, j));
+  PetscCall(MatSetValuesCOO(*A, a, INSERT_VALUES));
+  PetscCall(PetscFree3(i, j, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Where it is to be indefinite, each third number on the diagonal is negative */
 static PetscErrorCode CreateMatrix(MatType type, int kind, PetscBool pc, Mat *A)
 {
   const PetscBool singular = (PetscBool)(kind == MAT_SINGULAR);
-  const PetscInt  grid     = kind == MAT_ARROW ? 100 : GRID;
   Vec             diagonal;
   PetscScalar    *d;
   PetscInt        rstart, rend;
 
   PetscFunctionBegin;
-  PetscCall(TestCreateLaplace(type, grid, singular ? 0 : 1, singular ? 0 : 3, 3, A));
   if (kind == MAT_ARROW) {
-    PetscCall(MatSetFromOptions(*A));
-    PetscCall(MatSetOption(*A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
-    PetscCall(MatGetOwnershipRange(*A, &rstart, &rend));
-    for (PetscInt k = rstart; k < rend; k++) {
-      PetscCall(MatSetValue(*A, k, 0, k ? -1e-3 : 3.0, ADD_VALUES));
-      if (k) PetscCall(MatSetValue(*A, 0, k, -1e-3, ADD_VALUES));
-    }
-    PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
-    PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+    PetscCall(CreateArrow(type, A));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(TestCreateLaplace(type, GRID, singular ? 0 : 1, singular ? 0 : 3, 3, A));
   if (kind == (pc ? MAT_INDEFINITE_PC : MAT_INDEFINITE)) {
     PetscCall(MatCreateVecs(*A, NULL, &diagonal));
     PetscCall(MatGetDiagonal(*A, diagonal));

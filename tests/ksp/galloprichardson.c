@@ -5,8 +5,8 @@ static char help[] = "KSPRICHARDSON with fused steps, beside PETSc's own: iterat
 
 /* clang-format off */
 static const Case cases[] = {
-  {"no step",               PCJACOBI,   KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 0, 1, "",                                           NULL},
-  {"no step from x",        PCJACOBI,   KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 0, 1, "",                                           NULL},
+  {"no step",               PCJACOBI,   KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 0, 1, "",                                           "no iteration is wanted"},
+  {"no step from x",        PCJACOBI,   KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 0, 1, "",                                           "no iteration is wanted"},
   {"one step",              PCJACOBI,   KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 1, 1, "",                                           NULL},
   {"one step from x",       PCJACOBI,   KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 1, 1, "",                                           NULL},
   {"two steps",             PCJACOBI,   KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 2, 1, "",                                           NULL},
@@ -24,7 +24,7 @@ static const Case cases[] = {
   {"a monitor",             PCJACOBI,   KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 4, 1, "-ksp_monitor_true_residual ascii:/dev/null", "a monitor is set"},
   {"null space",            PCJACOBI,   KSP_NORM_NONE,             PETSC_TRUE,  PETSC_TRUE,  4, 1, "",                                           "the matrix has a null space"},
   {"blocks of 1",           PCPBJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 3, 1, "",                                           NULL},
-  {"blocks of 2, no step",  PCPBJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 0, 2, "",                                           NULL},
+  {"blocks of 2, no step",  PCPBJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 0, 2, "",                                           "no iteration is wanted"},
   {"blocks of 2, one step", PCPBJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 1, 2, "",                                           NULL},
   {"blocks of 2",           PCPBJACOBI, KSP_NORM_NONE,             PETSC_FALSE, PETSC_FALSE, 4, 2, "",                                           NULL},
   {"blocks of 2, from x",   PCPBJACOBI, KSP_NORM_NONE,             PETSC_TRUE,  PETSC_FALSE, 3, 2, "",                                           NULL},

@@ -250,10 +250,11 @@ static PetscErrorCode Solve_Fused(Solve *s)
     dpiold  = dpi;
     dpi     = record.sum[0];
     PetscCall(CheckDpi(ksp, i, dpi, dpiold));
+    if (ksp->reason == KSP_DIVERGED_NANORINF || ksp->reason == KSP_DIVERGED_PC_FAILED) PetscFunctionReturn(PETSC_SUCCESS); /* whatever max_it */
     if (ksp->reason) break;
     PetscCall(GetSums(s, i, betaold, &record));
     PetscCall(CheckSums(ksp, &record));
-    if (ksp->reason) break;
+    if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
     s->cg->objective -= PetscRealPart(0.5 * (betaold / dpi) * betaold);
     PetscCall(KSPGallopTest(ksp, i + 1, record.norm));
     PetscCheck(!ksp->reason || record.stopped || s->started == i + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The GPU has gone on after iteration %" PetscInt_FMT ", which ended the solve", i + 1);

@@ -169,20 +169,35 @@ PetscErrorCode KSPGallopBegin(KSP ksp, GallopKSP *base, PetscBool *takes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* KSPGallopLengthsMatch - Whether the vectors of a solve have the lengths of its work vectors, on this process; if not, PETSc's solver says so */
+PetscErrorCode KSPGallopLengthsMatch(KSP ksp, PetscBool *match)
+{
+  PetscInt x, b, work;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(ksp->vec_sol, &x));
+  PetscCall(VecGetLocalSize(ksp->vec_rhs, &b));
+  PetscCall(VecGetLocalSize(ksp->work[0], &work));
+  *match = (PetscBool)(x == work && b == work);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* KSPGallopCanFuse - *why is NULL where a solve can be fused as far as all fused solvers want the same */
 PetscErrorCode KSPGallopCanFuse(KSP ksp, const char **why)
 {
   const Vec    vecs[] = {ksp->vec_sol, ksp->vec_rhs, ksp->work[0]};
   Mat          A;
   MatNullSpace space;
-  PetscBool    device = PETSC_TRUE;
+  PetscBool    device = PETSC_TRUE, alike;
 
   PetscFunctionBegin;
   *why = NULL;
   PetscCall(PCGetOperators(ksp->pc, &A, NULL));
   PetscCall(MatGetNullSpace(A, &space));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs) && device; k++) PetscCall(VecGallopIsCUDA(vecs[k], &device));
+  PetscCall(KSPGallopLengthsMatch(ksp, &alike));
   if (!device) *why = "vectors are on the host";
+  else if (!alike) *why = "vectors have other lengths than the matrix";
   else if (space) *why = "the matrix has a null space";
   else if (ksp->transpose_solve) *why = "the system is the transposed one";
   else if (ksp->chknorm >= 0) *why = "norms are not wanted in each iteration";

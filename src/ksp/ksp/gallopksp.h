@@ -32,6 +32,7 @@ PETSC_INTERN PetscErrorCode VecGallopToDevice(Vec, const PetscScalar **);
 PETSC_INTERN PetscErrorCode VecGallopToWrite(Vec, PetscScalar **);
 
 PETSC_INTERN PetscErrorCode KSPGallopBegin(KSP, GallopKSP *, PetscBool *);
+PETSC_INTERN PetscErrorCode KSPGallopLengthsMatch(KSP, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPGallopCanFuse(KSP, const char **);
 PETSC_INTERN PetscErrorCode KSPGallopGetRoom(KSP, GallopKSP *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPGallopEnd(KSP, GallopKSP *, PetscBool);

@@ -19,10 +19,16 @@ KSP_GALLOP_SETTER(GallopRichardson, KSPRichardsonSetSelfScale, PetscBool, selfsc
 /* The parent calls monitors and the test also where no norm is wanted, and they may look at the iterate */
 static PetscErrorCode CanFuse(KSP ksp, const GallopSteps *steps, const char **why)
 {
+  PetscMPIInt size;
+
   PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   if (((const GallopRichardson *)steps)->selfscale) *why = "the scale is computed in each step";
   else if (ksp->numbermonitors) *why = "a monitor is set";
   else if (ksp->converged != KSPConvergedDefault && ksp->converged != KSPConvergedSkip) *why = "the test of convergence is the user's";
+  /* where other processes may not fuse: PETSc's messages would come in another order */
+  else if (ksp->max_it < 1) *why = "no iteration is wanted";
+  else if (PetscDefined(USE_DEBUG) && size > 1 && ksp->converged != KSPConvergedSkip) *why = "the test of convergence exchanges messages in a debug PETSc";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

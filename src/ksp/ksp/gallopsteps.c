@@ -8,7 +8,7 @@
 #include <gallop/matgallopimpl.h>
 #include "gallopsteps.h"
 
-/* What a set-up decides. All processes agree on where vectors are, since some may have bound theirs to the host. */
+/* What is decided once for a set-up, at the first solve of ours. All processes agree on where vectors are, since some may have bound theirs to the host. */
 static PetscErrorCode LookAtSetUp(KSP ksp, const GallopStepsType *type, const char **never)
 {
   PetscBool   device = PETSC_FALSE;
@@ -29,18 +29,21 @@ static PetscErrorCode LookAtSetUp(KSP ksp, const GallopStepsType *type, const ch
 }
 
 /* What is the same on all processes: they then make vectors for the preconditioner together */
-static PetscErrorCode CanFuse(KSP ksp, const GallopSteps *steps, GallopPCKind pc, const char **why)
+static PetscErrorCode CanFuse(KSP ksp, GallopSteps *steps, GallopPCKind pc, const char **why)
 {
   MatNullSpace space;
   PetscBool    takes;
 
   PetscFunctionBegin;
-  *why = steps->never;
-  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(KSPGallopTakes(ksp, &steps->base, &takes));
+  *why = takes ? NULL : steps->base.asis ? "-ksp_gallop_fuse is false" : "the matrix is none of ours";
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!steps->looked) PetscCall(LookAtSetUp(ksp, steps->type, &steps->never));
+  steps->looked = PETSC_TRUE;
+  *why          = steps->never;
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGetNullSpace(steps->A, &space));
-  if (!takes) *why = steps->base.asis ? "-ksp_gallop_fuse is false" : "the matrix is none of ours";
-  else if (pc == GALLOP_PC_OTHER && !steps->bs) *why = "the preconditioner is not Jacobi's";
+  if (pc == GALLOP_PC_OTHER && !steps->bs) *why = "the preconditioner is not Jacobi's";
   else if (steps->bs > GALLOP_BLOCK_MOST) *why = "blocks of the preconditioner have more than " PetscStringize(GALLOP_BLOCK_MOST) " rows";
   else if (ksp->normtype != KSP_NORM_NONE) *why = "norms are wanted";
   else if (space) *why = "the matrix has a null space";
@@ -53,12 +56,14 @@ static PetscErrorCode CanFuse(KSP ksp, const GallopSteps *steps, GallopPCKind pc
 /* What may differ between processes: those that compute as the parent does exchange the same messages */
 static PetscErrorCode CanFuseHere(KSP ksp, const char **why)
 {
-  PetscBool x, b;
+  PetscBool x, b, alike;
 
   PetscFunctionBegin;
   PetscCall(VecGallopIsCUDA(ksp->vec_sol, &x));
   PetscCall(VecGallopIsCUDA(ksp->vec_rhs, &b));
+  PetscCall(KSPGallopLengthsMatch(ksp, &alike));
   if (!x || !b) *why = "vectors are on the host";
+  else if (!alike) *why = "vectors have other lengths than the matrix";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,7 +140,7 @@ static PetscErrorCode KSPSetUp_GallopSteps(KSP ksp)
   ksp->ops->solve            = KSPSolve_GallopSteps;
   steps->base.diagonal.valid = PETSC_FALSE;
   steps->base.blocks.valid   = PETSC_FALSE;
-  PetscCall(LookAtSetUp(ksp, steps->type, &steps->never));
+  steps->looked              = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -23,10 +23,11 @@ struct _GallopStepsType {
 struct _GallopSteps {
   GallopKSP              base;
   const GallopStepsType *type;
-  const char            *never; /* why no solve can be fused until the next set-up; NULL if some can */
-  Mat                    A;     /* of the solve that runs, */
-  PetscInt               bs;    /* rows of the blocks that its preconditioner multiplies by, 0 for none, */
-  Vec                    d;     /* and what it multiplies by where it has no blocks of several rows; NULL for none */
+  PetscBool              looked; /* since the last set-up, */
+  const char            *never;  /* which told why no solve can be fused until the next one; NULL if some can */
+  Mat                    A;      /* of the solve that runs, */
+  PetscInt               bs;     /* rows of the blocks that its preconditioner multiplies by, 0 for none, */
+  Vec                    d;      /* and what it multiplies by where it has no blocks of several rows; NULL for none */
 };
 
 PETSC_INTERN PetscErrorCode KSPGallopStepsCreate(KSP, const GallopStepsType *, GallopSteps *);

@@ -404,13 +404,13 @@ static PetscErrorCode DotBegin(const GallopFormat *format, const void *data, con
 
   PetscFunctionBegin;
 #if PetscDefined(HAVE_CUDA)
-  if (parts > d->room) {
+  if (parts > PetscMax(d->room, -d->room)) {
     void *memory;
 
     PetscCall(GallopDeviceFree(d->partial));
     PetscCall(GallopDeviceMalloc((size_t)parts * sizeof(PetscScalar), &memory));
     d->partial = (PetscScalar *)memory;
-    d->room    = memory ? parts : 0;
+    d->room    = memory ? parts : -parts; /* negative: there is no room for so many, and nobody asks again */
   }
 #endif
   *dot = parts && parts <= d->room ? d : NULL;
@@ -452,8 +452,8 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
   *done = PETSC_FALSE;
   if (dot) *dot = PETSC_FALSE;
   PetscCall(MatGallopGetContext(A, &g));
-  if (A->ops->mult != MatMult_SeqGallop || !g->type->format->storesrows || !g->deviceparent || GallopBoundToCPU(A)) {
-    PetscCall(MatMult(A, x, w));
+  if (A->ops->mult != MatMult_SeqGallop || !g->type->format->storesrows || !g->deviceparent || GallopBoundToCPU(A) || !A->assembled || A->factortype || x->map->n != A->cmap->n || z->map->n != A->rmap->n) {
+    PetscCall(MatMult(A, x, w)); /* which says what is wrong, if something is */
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY");

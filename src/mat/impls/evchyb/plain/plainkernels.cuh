@@ -209,9 +209,12 @@ static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ p
 template <typename S, typename V, typename I>
 __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_adaptive(const __grid_constant__ EVCHYBLaunch launch, const EllView<V, I> ell, const CsrView<V, I> csr, const I *__restrict__ perm, const GallopVectors<V> v, const PetscInt ellrows, const PetscInt rows, const bool fresh)
 {
-  int k   = 0;
-  V   dot = V(0);
+  constexpr bool Wide = sizeof(V) > 8; /* registers do not hold it beside entries in flight */
+  __shared__ V   dots[Wide ? EVCHYB_THREADS : 1];
+  V              own = V(0), *const dot = Wide ? dots + threadIdx.x : &own;
+  int            k   = 0;
 
+  *dot = V(0);
   if (!S::Early || fresh) GallopWaitForPredecessor();
   if (blockIdx.x >= launch.range[launch.n - 1].next) return; /* what fills up the last cluster */
   while (blockIdx.x >= launch.range[k].next) k++;
@@ -220,25 +223,25 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 
   switch (range.kind) {
   case EVCHYB_RANGE_ELL:
-    SpMV_ELL_adaptive<S, V, I>(ell, perm, v, range, block, &dot);
+    SpMV_ELL_adaptive<S, V, I>(ell, perm, v, range, block, dot);
     break;
   case EVCHYB_RANGE_SHARED:
-    SpMV_ELL_shared<S, V, I>(ell, perm, v, range, block, &dot);
+    SpMV_ELL_shared<S, V, I>(ell, perm, v, range, block, dot);
     break;
   case EVCHYB_RANGE_CSR:
-    SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm + ellrows, ellrows, v, range, block, &dot);
+    SpMV_CSR_adaptiveTPR<S, V, I>(csr, perm + ellrows, ellrows, v, range, block, dot);
     break;
   case EVCHYB_RANGE_CLUSTER:
-    SpMV_CSR_cluster<S, V, I>(csr, perm + ellrows, ellrows, v, range, block, &dot);
+    SpMV_CSR_cluster<S, V, I>(csr, perm + ellrows, ellrows, v, range, block, dot);
     break;
   case EVCHYB_RANGE_SPLIT:
     SpMV_CSR_split<S, V, I>(csr, perm + ellrows, ellrows, v, range, block);
     break;
   default:
-    ScaleEmpty<S, V>(perm + rows, rows, v, range, block, &dot);
+    ScaleEmpty<S, V>(perm + rows, rows, v, range, block, dot);
   }
   if (S::Early) GallopWaitForPredecessor(); /* those that had nothing to do */
-  GallopFinishDot<EVCHYB_THREADS>(v, dot);
+  GallopFinishDot<EVCHYB_THREADS>(v, *dot);
 }
 
 /* The kernel for a shape, with the arrays read as numbers of type V and indices of type I */
