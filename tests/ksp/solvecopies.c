@@ -225,7 +225,7 @@ static PetscErrorCode Solve(const Case *c, MatType type, Traffic *traffic, Petsc
 
 int main(int argc, char **argv)
 {
-  PetscBool device, show = PETSC_FALSE;
+  PetscBool device = PETSC_FALSE, show = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
