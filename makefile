@@ -153,6 +153,34 @@ $(foreach arch,$(ARCHS),$(eval $(call for_arch,$(arch))))
 
 -include $(other_archs:.ptx=.d)
 
+# Kernels on the CPU, a fiber for each thread: tests/emulation/README.md. PETSc's headers, stand-ins for CUDA's that only nvcc takes
+emulation       := $(build)/emulation
+emulates        := $(and $(petsc_cuda),$(filter x86_64,$(shell uname -m)))# fibers change in assembly
+emulation_tests := $(if $(emulates),$(patsubst tests/emulation/%.cpp,%,$(filter-out %/emulate.cpp,$(wildcard tests/emulation/*.cpp))))
+emulated        := $(addprefix $(emulation)/,$(emulation_tests))
+compile_emulated = g++ -std=c++20 -O1 -g -w -fpermissive -fno-strict-aliasing -fsanitize=undefined -fno-sanitize=vptr,float-divide-by-zero -ffunction-sections \
+                   -Itests/emulation/include -I$(emulation)/source/include -I$(emulation)/source/src $(includes) $(MPICXX_INCLUDES) $(CPPFLAGS)
+
+emulate: $(emulated)
+	@passed=0; failed=0; for test in $(emulation_tests); do echo "  EMULATE $$test, seed $(or $(SEED),1)"; \
+	  if $(emulation)/$$test $(or $(SEED),1) $(CASES); then passed=$$((passed + 1)); else failed=$$((failed + 1)); fi; done; \
+	  echo "$$passed passed, $$failed failed$(if $(emulates),,, 1 skipped)"; [ $$failed = 0 ]
+
+$(emulation)/prepared: tests/emulation/prepare.py $(shell find src include/gallop -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
+	@rm -rf $(emulation)/source
+	@mkdir -p $(@D)
+	@tests/emulation/prepare.py . $(emulation)/source
+	@touch $@
+
+$(emulated:=.o) $(emulation)/emulate.o: $(emulation)/%.o: tests/emulation/%.cpp $(emulation)/prepared $(build)/compile.txt $(wildcard tests/emulation/*.h) $(shell find tests/emulation/include -type f)
+	@echo "  CXX  $<"
+	@$(compile_emulated) -c -o $@ $<
+
+# of PETSc's functions only those that the tests' parts of the sources call, and CUDA's and some of PETSc's are the emulation's
+$(emulated): %: %.o $(emulation)/emulate.o
+	@echo "  LINK $@"
+	@$(PCC_LINKER) -fsanitize=undefined -Wl,--gc-sections -Wl,--as-needed -o $@ $^ $(PETSC_LIB) -lstdc++
+
 # The list of tests is made again each time: the harness does not notice a new file.
 check: all
 	@rm -rf $(testdir)/testfiles $(testdir)/counts $(testdir)/skipped
@@ -369,6 +397,7 @@ help:
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part, SELECTION=cusparse on a GPU those of aijcusparse, SELECTION=ksp those of solvers, with ours"
+	@echo "make emulate       run kernels on the CPU, without a GPU, in orders that SEED= chooses; CASES=full runs all cases"
 	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR=; make uninstall with the same takes it away"
 	@echo "make dist          put the committed files into build/gallop-$(version).tar.gz"
@@ -379,4 +408,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs examples help install papers petsc4py plots report uninstall force
+.PHONY: all archs bench bench-check bench-evchybparts bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report uninstall force

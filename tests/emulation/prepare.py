@@ -1,0 +1,97 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Copies src/ and include/gallop/ for the emulation: prepare.py SOURCE TARGET
+
+Kernel launches become calls of emu::Launch(), assembly becomes C++, and workspaces get canaries between arrays.
+Files that need no more than that are changed by rule; what depends on a file's text is in EDITS, and it is an error if the text is there no more.
+"""
+import pathlib
+import re
+import sys
+
+# file: [(text, what takes its place)]
+EDITS = {
+    'include/gallop/cudaimpl.h': [
+        # behind each array of a workspace there are 256 bytes that nobody may write to
+        ('    bytes_ += (((size_t)n * sizeof(T)) + 255) / 256 * 256;',
+         '    const size_t end = bytes_ + (size_t)n * sizeof(T);\n'
+         '    bytes_ += (((size_t)n * sizeof(T)) + 255) / 256 * 256 + 256;\n'
+         '    if (base_) emu::Canary(base_ + end, base_ + bytes_, "of a workspace");'),
+    ],
+    # the compiler deduces this from arguments of a call only
+    'src/mat/impls/evchyb/plain/plain.cu': [('    ScaleKernel<<<', '    ScaleKernel<PetscScalar><<<')],
+    # what the GPU decides, and what it publishes: cg.cpp compares both with the host
+    'src/ksp/ksp/gallopcgdevice.cu': [
+        ('  if (IsFinite(dpi) && dpi != (PetscScalar)0 &&',
+         '  if (GallopGlobalThread() == 0) Decides(s.number, dpi, s.state->dpi[1 - s.now]);\n  if (IsFinite(dpi) && dpi != (PetscScalar)0 &&'),
+    ],
+    'src/ksp/ksp/gallopfused.cuh': [
+        ('  __threadfence_system();\n  *(volatile PetscInt64 *)&s.record->number = s.number;',
+         '  Publishes(s.number, stopped);\n  __threadfence_system();\n  *(volatile PetscInt64 *)&s.record->number = s.number;'),
+    ],
+    'src/ksp/ksp/gallopcg.c': [
+        ('    PetscCall(CheckDpi(ksp, i, dpi, dpiold));',
+         '    if (!s->method.local) HostDecides(s->number[i % GALLOP_RECORDS], i, dpi, dpiold);\n    PetscCall(CheckDpi(ksp, i, dpi, dpiold));'),
+    ],
+}
+# file: a line from which on nothing is wanted
+ENDS = {'src/ksp/ksp/gallopcg.c': '/* ---- the solver ---- */'}
+
+
+def closing(text, at, opens, closes):
+    """The place of the bracket that closes the one at this place"""
+    depth = 0
+    while True:
+        depth += (text[at] == opens) - (text[at] == closes)
+        if not depth:
+            return at
+        at += 1
+
+
+def launches(text):
+    """kernel<<<configuration>>>(arguments) becomes emu::Launch("kernel", emu::Cfg(configuration), kernel, arguments)"""
+    while (at := text.find('<<<')) >= 0:
+        kernel = re.search(r'[\w:]+(<[^;{}]*>)?$', text[:at]).group()
+        end = text.index('>>>', at)
+        close = closing(text, end + 3, '(', ')')
+        arguments = text[end + 4:close]
+        text = (text[:at - len(kernel)] + 'emu::Launch("%s", emu::Cfg(%s), %s%s)'
+                % (kernel, text[at + 3:end], kernel, ', ' + arguments if arguments.strip() else '') + text[close + 1:])
+    return text
+
+
+def assembly(text):
+    """A load of bytes that may not be there: a copy. All assembly is of this kind in files that the tests include; elsewhere it fails to compile."""
+    start = text.find('template <int Bytes, typename Word>\n')
+    end = text.find('/* Matrix data that is there, or bits of 0.')
+    if 0 <= start < end:
+        text = (text[:start] + 'template <int Bytes, typename Word>\nstatic inline void GallopLoadWordOnceIf(const void *p, bool there, Word *word)\n'
+                '{\n  if (there) memcpy(word, p, Bytes);\n}\n\n' + text[end:])
+        start = text.index('#pragma unroll\n    for (int k = 0; k < Words; k += 2)\n      asm')
+        end = text.index('  }\n  return u.t;', start)
+        text = text[:start] + '    if (there) memcpy(u.word, p, sizeof(T));\n' + text[end:]
+    return text
+
+
+def main():
+    source, target = map(pathlib.Path, sys.argv[1:])
+    for file in sorted([*source.glob('src/**/*'), *source.glob('include/gallop/*')]):
+        if file.suffix not in ('.c', '.h', '.cu', '.cuh'):
+            continue
+        name = str(file.relative_to(source))
+        text = file.read_text()
+        for old, new in EDITS.get(name, []):
+            if text.count(old) != 1:
+                sys.exit('%s: %s has this text %d times, not once: %s' % (sys.argv[0], name, text.count(old), old))
+            text = text.replace(old, new)
+        if name in ENDS:
+            text = text[:text.index(ENDS[name])]
+        if name.startswith('include/'):
+            text = assembly(text)
+        copy = target / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text('#line 1 "%s"\n' % name + launches(text))
+
+
+if __name__ == '__main__':
+    main()
