@@ -387,8 +387,6 @@ if "-log_view" in words:
 print("# type\\tunknowns")
 print("aij\\t8\\t20\\t1\\t2\\t1\\t100\\t1e-9\\t1")
 print("evchyb\\t8\\t20\\t1\\t1\\t0.5\\t" + ("150" if "gmres" in words else "104") + "\\t1e-9\\t1")
-if "-types" in words and ",evchyb+gallop" in words[words.index("-types") + 1]:
-    print(words[words.index("-types") + 1].split(",")[-1] + "\\t8\\t20\\t1\\t1\\t0.25\\t100\\t1e-9\\t1")
 """
 
 # An example by mpiexec: what goes wrong says the option -ts_type; the first run of a type takes twice as long as those after it

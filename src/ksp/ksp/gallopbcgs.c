@@ -326,7 +326,6 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopBCGS(KSP ksp)
   PetscCall(PetscNew(&bcgs));
   PetscCall(KSPGallopCompose(ksp, KSPGALLOPBCGS, &bcgs->base));
   ksp->ops->solve = KSPSolve_GallopBCGS;
-  ksp->ops->view  = KSPView_Gallop;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

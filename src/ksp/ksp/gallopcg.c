@@ -396,7 +396,6 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopCG(KSP ksp)
   cg->type = PetscDefined(USE_COMPLEX) ? KSP_CG_HERMITIAN : KSP_CG_SYMMETRIC;
   PetscCall(KSPGallopCompose(ksp, KSPGALLOPCG, &cg->base));
   ksp->ops->solve          = KSPSolve_GallopCG;
-  ksp->ops->view           = KSPView_Gallop;
   ksp->ops->setfromoptions = KSPSetFromOptions_GallopCG;
   KSPGallopReplace("KSPCGSetType_C", KSPCGSetType_GallopCG, cg->settype);
   KSPGallopReplace("KSPCGSetRadius_C", KSPCGSetRadius_GallopCG, cg->setradius);

@@ -59,16 +59,35 @@ PetscErrorCode KSPGallopRegister(KSPType own, KSPType parent, PetscErrorCode (*c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Says whether the last solve was fused, or why not */
+static PetscErrorCode KSPView_Gallop(KSP ksp, PetscViewer viewer)
+{
+  GallopKSP *data;
+  PetscBool  ascii, named;
+
+  PetscFunctionBegin;
+  PetscCall(KSPGallopGet(ksp, &data));
+  if (data->parent.view) PetscCall((*data->parent.view)(ksp, viewer));
+  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
+  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, data->own, &named));
+  if (ascii && data->fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  %s are fused%s on the GPU\n", data->what, data->with));
+  else if (ascii && named && data->why) PetscCall(PetscViewerASCIIPrintf(viewer, "  %s are not fused: %s\n", data->what, data->why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* KSPGallopCompose - Makes data, which is zeroed, that of a solver whose parent has created it. The caller then replaces other functions. */
 PetscErrorCode KSPGallopCompose(KSP ksp, KSPType own, GallopKSP *data)
 {
   PetscFunctionBegin;
   data->parent = *ksp->ops;
   data->own    = own;
+  data->what   = "vector operations";
+  data->with   = "";
   PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_KSP, data, DataDestroy));
   ksp->ops->destroy        = KSPDestroy_Gallop;
   ksp->ops->reset          = KSPReset_Gallop;
   ksp->ops->setfromoptions = KSPSetFromOptions_Gallop;
+  ksp->ops->view           = KSPView_Gallop;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -105,22 +124,6 @@ PetscErrorCode KSPGallopGet(KSP ksp, PetscCtxRt data)
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)ksp, GALLOP_KSP, data));
   PetscCheck(*(GallopKSP **)data, PetscObjectComm((PetscObject)ksp), PETSC_ERR_PLIB, "Not a solver of ours");
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Says whether the last solve was fused, or why not */
-PetscErrorCode KSPView_Gallop(KSP ksp, PetscViewer viewer)
-{
-  GallopKSP *data;
-  PetscBool  ascii, named;
-
-  PetscFunctionBegin;
-  PetscCall(KSPGallopGet(ksp, &data));
-  if (data->parent.view) PetscCall((*data->parent.view)(ksp, viewer));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, data->own, &named));
-  if (ascii && data->fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are fused on the GPU\n"));
-  else if (ascii && named && data->why) PetscCall(PetscViewerASCIIPrintf(viewer, "  vector operations are not fused: %s\n", data->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

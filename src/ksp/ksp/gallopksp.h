@@ -14,6 +14,8 @@ struct _GallopKSP {
   struct _KSPOps parent;
   KSPType        own;   /* the type's own name; it takes the parent's too, for matrices of ours */
   PetscBool      asis;  /* -ksp_gallop_fuse false: under the parent's name it is the parent */
+  const char    *what;  /* is fused, and with what, for viewers */
+  const char    *with;
   PetscBool      fused; /* the last solve */
   const char    *why;   /* it was not */
   GallopDiagonal diagonal;
@@ -26,7 +28,6 @@ PETSC_INTERN PetscErrorCode KSPGallopCompose(KSP, KSPType, GallopKSP *);
 PETSC_INTERN PetscErrorCode KSPGallopTakes(KSP, const GallopKSP *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPSetFromOptions_Gallop(KSP, PetscOptionItems);
 PETSC_INTERN PetscErrorCode KSPGallopGet(KSP, PetscCtxRt);
-PETSC_INTERN PetscErrorCode KSPView_Gallop(KSP, PetscViewer);
 PETSC_INTERN PetscErrorCode VecGallopIsCUDA(Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode VecGallopToDevice(Vec, const PetscScalar **);
 PETSC_INTERN PetscErrorCode VecGallopToWrite(Vec, PetscScalar **);

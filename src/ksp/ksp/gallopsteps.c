@@ -144,30 +144,16 @@ static PetscErrorCode KSPSetUp_GallopSteps(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode KSPView_GallopSteps(KSP ksp, PetscViewer viewer)
-{
-  GallopSteps *steps;
-  PetscBool    ascii, named;
-
-  PetscFunctionBegin;
-  PetscCall(KSPGallopGet(ksp, &steps));
-  PetscCall((*steps->base.parent.view)(ksp, viewer));
-  PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
-  PetscCall(PetscObjectTypeCompare((PetscObject)ksp, steps->type->own, &named));
-  if (ascii && steps->base.fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  steps are fused with the product on the GPU\n"));
-  else if (ascii && named && steps->base.why) PetscCall(PetscViewerASCIIPrintf(viewer, "  steps are not fused: %s\n", steps->base.why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* KSPGallopStepsCreate - Makes a solver the parent, with steps, which are zeroed, for its data */
 PetscErrorCode KSPGallopStepsCreate(KSP ksp, const GallopStepsType *type, GallopSteps *steps)
 {
   PetscFunctionBegin;
   PetscCall((*type->parentcreate)(ksp));
   PetscCall(KSPGallopCompose(ksp, type->own, &steps->base));
-  steps->type     = type;
-  ksp->ops->setup = KSPSetUp_GallopSteps;
-  ksp->ops->view  = KSPView_GallopSteps;
+  steps->type      = type;
+  steps->base.what = "steps";
+  steps->base.with = " with the product";
+  ksp->ops->setup  = KSPSetUp_GallopSteps;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
