@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Fused conjugate gradients: src/ksp/ksp/gallopcg.c, gallopcgdevice.cu and gallopfused.*, beside the method on the host
+  Fused conjugate gradients: src/ksp/ksp/gallopcgsolve.c, gallopcgdevice.cu and gallopfused.*, beside the method on the host
 
   Vectors, matrices and preconditioners are small ones of this file, under the names of PETSc's functions. The host goes on while kernels run; what the GPU decides is compared with what
   the host decides from the same numbers, and iterates must stay as they are after the GPU has stopped.
@@ -13,11 +13,14 @@ static void Publishes(PetscInt64 number, int stopped);                          
 static void HostDecides(PetscInt64 number, PetscInt i, PetscScalar dpi, PetscScalar dpiold); /* and by the host: prepare.py */
 
 #include "ksp/ksp/gallopfused.cu"
+#include "ksp/ksp/gallopgraph.cu"
 #include "ksp/ksp/gallopcgdevice.cu"
 #include "ksp/ksp/gallopksp.h"
 #undef GallopFusedLog
 #define GallopFusedLog(event, ksp, ...) __VA_ARGS__
-#include "ksp/ksp/gallopcg.c"
+extern "C" PetscLogEvent KSP_GallopCGFused;
+PetscLogEvent            KSP_GallopCGFused = -1;
+#include "ksp/ksp/gallopcgsolve.c"
 #include "mat/impls/evchyb/parts.cuh"
 
 /* ---- vectors, matrices and a preconditioner ---- */
@@ -40,6 +43,7 @@ static const PetscInt Split = 100, Width = 256; /* entries of a row for a thread
 
 static const Vector *diagonal; /* that the preconditioner multiplies by, NULL for none */
 static int           ahead;    /* iterations that the host starts */
+static bool          graphs;   /* iterations may be recorded */
 static int           stubborn; /* how many times the host goes on where it would end */
 
 static PetscScalar *ArrayOf(Vec v)
@@ -257,7 +261,53 @@ PetscErrorCode KSPGallopGetAhead(KSP, Mat, GallopPCKind pc, PetscInt *n)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode KSPGallopRecords(KSP, const GallopKSP *, PetscInt n, PetscBool *records)
+{
+  *records = (PetscBool)(n > 1 && graphs);
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode MatGallopMultAgain_Seq(Mat, Vec, Vec, PetscLogDouble)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode PetscDeviceContextCreate(PetscDeviceContext *)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode PetscDeviceContextSetStreamType(PetscDeviceContext, PetscStreamType)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode PetscDeviceContextSetUp(PetscDeviceContext)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode PetscDeviceContextGetCurrentContext(PetscDeviceContext *)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode PetscDeviceContextSetCurrentContext(PetscDeviceContext)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode PetscDeviceContextDestroy(PetscDeviceContext *)
+{
+  return PETSC_SUCCESS;
+}
+
 /* One process, whose sums are those of all */
+PetscErrorCode KSPGallopReduce(KSP, GallopRecord *)
+{
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode KSPGallopWait(KSP, GallopKSP *base, PetscBool, PetscInt64 number, GallopRecord *record)
 {
   return GallopFusedWait(&base->work, number, record);
@@ -591,14 +641,14 @@ typedef enum {
 
 static long solves;
 
-static void Test(const System &s, Vector *work[4], GallopPCKind pc, KSPNormType norm, bool dots, bool local, Variant variant)
+static void Test(const System &s, Vector *work[6], GallopPCKind pc, KSPNormType norm, bool dots, bool local, bool single, Variant variant)
 {
   static GallopCG          cg;
   const PetscInt           n         = s.A->n;
   const bool               conjugate = PetscDefined(USE_COMPLEX);
   const int                goeson    = variant == STUBBORN ? 1 + (int)(choice() % 4) : 0;
   _p_KSP                   ksp       = {};
-  Vec                      vecs[3];
+  Vec                      vecs[5];
   std::vector<PetscScalar> x(n, variant == GUESS ? 0.25 : 0);
   PetscReal                difference = 0, size = PETSC_SMALL * PETSC_SMALL;
   PetscBool                done;
@@ -606,7 +656,7 @@ static void Test(const System &s, Vector *work[4], GallopPCKind pc, KSPNormType 
 
   CheckCall(GallopFusedCreate(&cg.base.work, &done));
   Fill(work[0], x[0]);
-  for (int k = 0; k < 3; k++) {
+  for (int k = 0; k < 5; k++) {
     vecs[k] = work[k + 1];
     Fill(work[k + 1], NAN);
   }
@@ -624,6 +674,7 @@ static void Test(const System &s, Vector *work[4], GallopPCKind pc, KSPNormType 
   ksp.max_it              = variant == FEW_ITERATIONS ? 1 + (int)(choice() % 4) : variant == NO_TEST ? 5 : variant == NO_ITERATION ? 0 : variant == MANY_ITERATIONS && norm != KSP_NORM_NONE ? 40 : 8;
   ksp.min_it              = variant == AT_LEAST ? 3 + (int)(choice() % 3) : 0;
   diagonal                = pc == GALLOP_PC_NONE ? NULL : s.d;
+  graphs                  = choice() % 2;
   ahead                   = local || (variant <= GUESS && choice() % 2) ? 1 : 3;
   s.A->dots               = dots;
   cg.base.diagonal.d      = s.d;
@@ -631,7 +682,7 @@ static void Test(const System &s, Vector *work[4], GallopPCKind pc, KSPNormType 
   emu::async              = choice() % 4;
   emu::resident           = 1 + (int)(choice() % 4);
   emu::preempt            = choice() % 3 ? 4 : 0;
-  snprintf(name, sizeof(name), "%s, %ld rows, preconditioner %d, norm %d, dots %d, local %d, variant %d", s.name, (long)n, pc, norm, dots, local, variant);
+  snprintf(name, sizeof(name), "%s, %ld rows, preconditioner %d, norm %d, dots %d, local %d, one reduction %d, variant %d", s.name, (long)n, pc, norm, dots, local, single, variant);
 
   _p_KSP wanted = ksp;
   stubborn      = goeson;
@@ -644,8 +695,13 @@ static void Test(const System &s, Vector *work[4], GallopPCKind pc, KSPNormType 
   decisions.clear();
   published.clear();
   Solve solve = {
-    .ksp = &ksp, .cg = &cg, .A = s.A, .x = work[0], .r = work[1], .z = work[2], .p = work[3], .w = work[2], .method = {.norm = norm, .conjugate = (PetscBool)conjugate, .local = (PetscBool)local}
+    .ksp = &ksp, .cg = &cg, .A = s.A, .x = work[0], .r = work[1], .z = work[2], .p = work[3], .w = work[2], .method = {.norm = norm, .conjugate = (PetscBool)conjugate, .local = (PetscBool)local, .single = (PetscBool)single}
   };
+  if (single) {
+    solve.s = work[4];
+    solve.w = work[5];
+    if (pc == GALLOP_PC_NONE) solve.z = solve.r;
+  }
   solve.method.pc = pc;
   if (Solve_Fused(&solve)) emu::Fail("%s: an error", name);
   emu::Sync();
@@ -671,15 +727,16 @@ int main(int argc, char **argv)
     return 0;
   }
   for (auto &s : Systems()) {
-    Vector *work[4];
+    Vector *work[6];
 
     for (auto &v : work) v = NewVector(s.A->n, 0);
     for (GallopPCKind pc : {GALLOP_PC_DIAGONAL, GALLOP_PC_NONE, GALLOP_PC_OTHER})
       for (KSPNormType norm : {KSP_NORM_NONE, KSP_NORM_PRECONDITIONED, KSP_NORM_UNPRECONDITIONED, KSP_NORM_NATURAL})
         for (bool dots : {false, true})
           for (bool local : {false, true})
-            for (int variant = 0; variant < (local ? STUBBORN : VARIANTS); variant++)
-              if (full || choice() % 6 == 0) Test(s, work, pc, norm, dots, local, (Variant)variant);
+            for (bool single : {false, true})
+              for (int variant = 0; variant < (local ? STUBBORN : VARIANTS); variant++)
+                if (full || choice() % 6 == 0) Test(s, work, pc, norm, dots, local, single, (Variant)variant);
   }
   printf("  %ld solves, %ld that the GPU stopped, %ld that went on\n", solves, stops, restarts);
   return End();

@@ -364,8 +364,14 @@ void Run(const char *name, const Cfg &cfg, int of, const std::function<void()> &
 
 static std::deque<std::function<void()>> queue;
 
+Graph *recording = nullptr;
+
 void Enqueue(std::function<void()> f)
 {
+  if (recording) {
+    recording->push_back(f);
+    return;
+  }
   if (!async) {
     f();
     return;

@@ -94,6 +94,15 @@ struct Cfg {
 void Run(const char *name, const Cfg &, int cluster, const std::function<void()> &);
 /* In the order of the stream; Step() runs the first of what waits, if there is something, Sync() all */
 void Enqueue(std::function<void()>);
+
+/* What is enqueued while a CUDA graph is recorded */
+typedef std::vector<std::function<void()>> Graph;
+extern Graph                              *recording;
+
+static inline void LaunchGraph(const Graph &graph)
+{
+  for (const auto &f : graph) Enqueue(f);
+}
 bool Step();
 void Sync();
 
@@ -164,6 +173,13 @@ T Atomic(T *p, F f)
 #define threadIdx          (emu::fiber->id)
 #define blockIdx           (uint3{emu::block->number, 0, 0})
 #define cudaLaunchKernelEx emu::LaunchEx
+#define cudaStreamBeginCapture(stream, mode)      (emu::recording = new emu::Graph(), cudaSuccess)
+#define cudaStreamEndCapture(stream, graph)       (*(graph) = (cudaGraph_t)emu::recording, emu::recording = nullptr, cudaSuccess)
+#define cudaGraphInstantiate(exec, graph, flags)  (*(exec) = (cudaGraphExec_t)new emu::Graph(*(emu::Graph *)(graph)), cudaSuccess)
+#define cudaGraphExecUpdate(exec, graph, info)    (*(emu::Graph *)(exec) = *(emu::Graph *)(graph), (void)(info), cudaSuccess)
+#define cudaGraphDestroy(graph)                   (delete (emu::Graph *)(graph), cudaSuccess)
+#define cudaGraphExecDestroy(exec)                (delete (emu::Graph *)(exec), cudaSuccess)
+#define cudaGraphLaunch(exec, stream)             (emu::LaunchGraph(*(emu::Graph *)(exec)), cudaSuccess)
 
 /* clang-format off */
 static inline void     __syncthreads() { emu::Barrier(); }

@@ -23,19 +23,19 @@ EDITS = {
     # what the GPU decides, and what it publishes: cg.cpp compares both with the host
     'src/ksp/ksp/gallopcgdevice.cu': [
         ('  if (IsFinite(dpi) && dpi != (PetscScalar)0 &&',
-         '  if (GallopGlobalThread() == 0) Decides(s.number, dpi, s.state->dpi[1 - s.now]);\n  if (IsFinite(dpi) && dpi != (PetscScalar)0 &&'),
+         '  if (GallopGlobalThread() == 0) Decides(NumberOf(s), dpi, s.state->dpi[1 - s.now]);\n  if (IsFinite(dpi) && dpi != (PetscScalar)0 &&'),
     ],
     'src/ksp/ksp/gallopfused.cuh': [
-        ('  __threadfence_system();\n  *(volatile PetscInt64 *)&s.record->number = s.number;',
-         '  Publishes(s.number, stopped);\n  __threadfence_system();\n  *(volatile PetscInt64 *)&s.record->number = s.number;'),
+        ('  __threadfence_system();\n  *(volatile PetscInt64 *)&record->number = number;',
+         '  Publishes(number, stopped);\n  __threadfence_system();\n  *(volatile PetscInt64 *)&record->number = number;'),
     ],
-    'src/ksp/ksp/gallopcg.c': [
-        ('    PetscCall(CheckDpi(ksp, i, dpi, dpiold));',
-         '    if (!s->method.local) HostDecides(s->number[i % GALLOP_RECORDS], i, dpi, dpiold);\n    PetscCall(CheckDpi(ksp, i, dpi, dpiold));'),
+    'src/ksp/ksp/gallopcgsolve.c': [
+        ('    PetscCall(CheckDpi(ksp, s->method.single, i, dpi, dpiold));',
+         '    if (!s->method.local) HostDecides(s->number[i % GALLOP_RECORDS], i, dpi, dpiold);\n    PetscCall(CheckDpi(ksp, s->method.single, i, dpi, dpiold));'),
     ],
 }
 # file: a line from which on nothing is wanted
-ENDS = {'src/ksp/ksp/gallopcg.c': '/* ---- the solver ---- */'}
+ENDS = {}
 
 
 def closing(text, at, opens, closes):

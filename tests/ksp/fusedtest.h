@@ -229,9 +229,9 @@ static PetscErrorCode Run(const Solver *solver, const Case *c, MatType type, Pet
   else PetscCall(Compare(c, &theirs, &again));
   TestCheck(format ? again.kernels == ours.kernels : !again.kernels, "%" PetscInt_FMT " of our kernels under PETSc's name, and %" PetscInt_FMT " under ours", c->name, again.kernels, ours.kernels);
 
-  /* the sums that a solve begins with, and the kernels of each iteration: more only where the host goes ahead, and fewer where the product computes what they do */
+  /* the sums that a solve begins with, and the kernels of each iteration: more only where the host goes ahead, by 3 and the iterations of a graph, and fewer where the product computes what they do */
   PetscCall(Dots(solver, c, A, &dots));
-  most = 2 * (1 + (dots ? solver->dotted : solver->most) * (ours.its + 3));
+  most = 2 * (1 + (dots ? solver->dotted : solver->most) * (ours.its + 3 + 4));
   TestCheck(!theirs.kernels, "%" PetscInt_FMT " of our kernels in PETSc's solver", c->name, theirs.kernels);
   if (device && c->fuses)
     TestCheck(ours.kernels >= 2 * (1 + solver->least * (ours.reason == KSP_DIVERGED_ITS || ours.its == 0 ? ours.its : ours.its - 1)) && ours.kernels <= most, "%" PetscInt_FMT " kernels in 2 times %" PetscInt_FMT " iterations", c->name,

@@ -37,7 +37,6 @@ static const Case cases[] = {
   {"a monitor",                    PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_MONITOR, 300, 0,  "",                        PETSC_TRUE },
   {"a test of the user's",         PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_TEST,    300, 0,  "",                        PETSC_TRUE },
   {"null space",                   PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_SINGULAR,      LOOK_NONE,    300, 0,  "",                        PETSC_FALSE},
-  {"one reduction",                PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_cg_single_reduction", PETSC_FALSE},
   {"norms from the fifth on",      PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_check_norm_iteration 5", PETSC_FALSE},
   {"eigenvalues",                  PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_view_eigenvalues ascii:/dev/null", PETSC_FALSE},
   {"a long row, plain",            PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_ARROW,         LOOK_NONE,    300, 0,  "-mat_evchyb_storage plain", PETSC_TRUE},
@@ -126,6 +125,24 @@ static PetscErrorCode Objective(KSP ksp, PetscReal *objective)
 }
 
 static const Solver solver = {KSPCG, KSPGALLOPCG, "GallopCGFused", 2, 4, 2, CreateMatrix, Objective};
+static const Solver single = {KSPCG, KSPGALLOPCG, "GallopCGFused", 1, 3, 1, CreateMatrix, Objective};
+
+/* The same cases by the variant with one reduction */
+static PetscErrorCode RunSingle(PetscBool device)
+{
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    Case c = cases[k];
+    char name[64], options[128];
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, one reduction", c.name));
+    PetscCall(PetscSNPrintf(options, sizeof(options), "%s -ksp_cg_single_reduction", c.options));
+    c.name    = name;
+    c.options = options;
+    PetscCall(RunAll(&single, 1, &c, device));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* Another type and back, a reset, another size, a radius: the solver forgets what belonged to what was before */
 static PetscErrorCode Change(MatType type)
@@ -187,6 +204,7 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
   PetscCall(RunAll(&solver, PETSC_STATIC_ARRAY_LENGTH(cases), cases, device));
+  PetscCall(RunSingle(device));
   PetscCall(Change(TestFormat("")));
   PetscCall(Change(device ? MATAIJCUSPARSE : MATAIJ));
   PetscCall(PetscFinalize());

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* KSPGALLOPCG: what gallopcg.c asks of the GPU */
+/* KSPGALLOPCG: what the solver asks of the GPU */
 #pragma once
 
 #include "gallopfused.h"
 #include "gallopjacobi.h"
 
-/* Arrays on the GPU, of n entries; of d and z the one that the preconditioner has */
+/* Arrays on the GPU, of n entries; of d and z the one that the preconditioner has. Of the variant with one reduction s is A z, and z is there unless it is r. */
 typedef struct {
   PetscInt           n;
-  const PetscScalar *d, *z, *w;
-  PetscScalar       *x, *r, *p;
+  const PetscScalar *d, *s;
+  PetscScalar       *x, *r, *p, *w, *z;
 } GallopCGArrays;
 
 /* How the iterates are computed, and when the GPU stops by itself */
@@ -20,6 +20,8 @@ typedef struct {
   PetscReal    ttol, limit; /* stops at norms of at most ttol and of limit and more */
   PetscBool    local;       /* sums are this process's: the GPU does not stop, dp is the square of the norm, and the host gives a and b */
   PetscScalar  factor;      /* a or b then */
+  PetscBool    single;      /* the variant with one reduction, */
+  PetscScalar  b;           /* and its b then; a is the factor */
 } GallopCGMethod;
 
 /* Of iteration 0 and so on, or -1, the first residual */
@@ -28,3 +30,4 @@ PETSC_INTERN PetscErrorCode GallopCGDirection(GallopFused *, const GallopCGArray
 PETSC_INTERN PetscErrorCode GallopCGGetDot(GallopFused *, const GallopCGMethod *, PetscInt, GallopDot **);
 PETSC_INTERN PetscErrorCode GallopCGDot(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt);
 PETSC_INTERN PetscErrorCode GallopCGUpdate(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt, PetscBool);
+PETSC_INTERN PetscErrorCode GallopCGSingle(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt, PetscBool);

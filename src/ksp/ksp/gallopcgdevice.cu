@@ -8,6 +8,7 @@ struct State {
   FusedState  fused;
   PetscScalar beta, betaold, b;
   PetscScalar dpi[2]; /* p.w of this iteration and of the one before */
+  PetscScalar delta;  /* z.s of the variant with one reduction */
 };
 
 struct Step : FusedStep<State> {
@@ -17,6 +18,8 @@ struct Step : FusedStep<State> {
   bool        begins, first; /* of the first residual; of the first iteration */
   int         now;    /* which dpi is this iteration's */
   PetscScalar factor; /* a or b, where sums are local */
+  PetscScalar b;      /* beside a, of the variant with one reduction */
+  bool        single; /* that variant: a dot product is z.s */
 };
 
 template <int PC>
@@ -50,10 +53,9 @@ static __device__ void FinishSums(const Step &s, const Sums &sums)
 }
 
 /* Whether p.w lets the method go on, of which all threads think alike; the first one of the grid tells the host if not */
-static __device__ __forceinline__ bool GoesOn(const Step &s)
+static __device__ __forceinline__ bool GoesOn(const Step &s, PetscScalar dpi)
 {
-  const PetscScalar dpi = s.state->dpi[s.now];
-  const PetscReal   now = PetscRealPart(dpi), before = PetscRealPart(s.state->dpi[1 - s.now]);
+  const PetscReal now = PetscRealPart(dpi), before = PetscRealPart(s.state->dpi[1 - s.now]);
 
   if (IsFinite(dpi) && dpi != (PetscScalar)0 && (s.first || !((now > 0 && before < 0) || (now < 0 && before > 0)))) return true;
   if (GallopGlobalThread() == 0) Publish(s, dpi, s.state->beta, 0, 1);
@@ -100,7 +102,8 @@ static __global__ __launch_bounds__(Threads) void DotKernel(Step s, PetscCount n
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) mine.dot += Dot(s.conjugate, p[i], w[i]);
   if (!AddUp(s, mine, &all)) return;
-  s.state->dpi[s.now] = all.dot;
+  if (s.single) s.state->delta = all.dot;
+  else s.state->dpi[s.now] = all.dot;
   if (s.local) Publish(s, all.dot, 0, 0, 0);
 }
 
@@ -111,7 +114,7 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
   const bool ofr  = s.norm == KSP_NORM_UNPRECONDITIONED;
   Sums       mine = {0, 0}, all;
 
-  if (!Enter(s) || (!s.local && !GoesOn(s))) return;
+  if (!Enter(s) || (!s.local && !GoesOn(s, s.state->dpi[s.now]))) return;
 
   const PetscScalar a = s.local ? s.factor : s.state->beta / s.state->dpi[s.now];
 
@@ -133,11 +136,59 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
   }
 }
 
+/* p.w of an iteration with one reduction, from z.s */
+static __device__ __forceinline__ PetscScalar SingleDpi(const Step &s)
+{
+  return s.first ? s.state->delta : s.state->delta - s.state->b * s.state->b * s.state->dpi[1 - s.now];
+}
+
+/*
+  Of the variant with one reduction: p = z + b p, w = s + b w, x += a p, r -= a w. z of the new r is stored, since the next product reads it, with sums, unless it comes from PCApply() or is r.
+*/
+template <int PC>
+static __global__ __launch_bounds__(Threads) void SingleKernel(Step s, PetscCount n, const PetscScalar *__restrict__ d, PetscScalar *__restrict__ z, const PetscScalar *__restrict__ sv, PetscScalar *__restrict__ p, PetscScalar *__restrict__ w,
+                                                               PetscScalar *__restrict__ x, PetscScalar *__restrict__ r)
+{
+  const bool  ofr  = s.norm == KSP_NORM_UNPRECONDITIONED;
+  Sums        mine = {0, 0}, all;
+  PetscScalar dpi  = 0, a = s.factor, b = s.b;
+
+  if (!Enter(s)) return;
+  if (!s.local) {
+    dpi = SingleDpi(s);
+    if (!GoesOn(s, dpi)) return;
+    a = s.state->beta / dpi;
+    b = s.state->b;
+  }
+#pragma unroll 4
+  for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
+    PetscScalar       ri = r[i];
+    const PetscScalar pi = Preconditioned<PC>(d, z, ri, i) + (s.first ? (PetscScalar)0 : b * p[i]), wi = sv[i] + (s.first ? (PetscScalar)0 : b * w[i]);
+
+    ri -= a * wi;
+    p[i] = pi;
+    w[i] = wi;
+    x[i] += a * pi;
+    r[i] = ri;
+    if constexpr (PC != GALLOP_PC_OTHER) {
+      const PetscScalar zi = Preconditioned<PC>(d, NULL, ri, i);
+
+      if constexpr (PC == GALLOP_PC_DIAGONAL) z[i] = zi;
+      mine.dot += Dot(s.conjugate, zi, ri);
+      mine.norm += Square(ofr ? ri : zi);
+    }
+  }
+  if constexpr (PC == GALLOP_PC_OTHER) mine = {0, 0};
+  if (!AddUp(s, mine, &all)) return;
+  s.state->dpi[s.now] = dpi;
+  if constexpr (PC != GALLOP_PC_OTHER) FinishSums(s, all);
+}
+
 /* ---- the host ---- */
 
 static Step StepOf(const GallopFused *work, const GallopCGMethod *method, PetscInt iteration, PetscBool tests)
 {
-  return {FusedStepOf<State>(work), method->norm, method->ttol, method->limit, (bool)method->conjugate, (bool)tests, (bool)method->local, iteration < 0, iteration <= 0, (int)(PetscMax(iteration, 0) % 2), method->factor};
+  return {FusedStepOf<State>(work), method->norm, method->ttol, method->limit, (bool)method->conjugate, (bool)tests, (bool)method->local, iteration < 0, iteration <= 0, (int)(PetscMax(iteration, 0) % 2), method->factor, method->b, (bool)method->single};
 }
 
 /* Of kernels that have the preconditioner as their parameter, that of the method */
@@ -167,16 +218,16 @@ PetscErrorCode GallopCGGetDot(GallopFused *work, const GallopCGMethod *method, P
   PetscFunctionBegin;
   *dot              = &work->dot;
   (*dot)->conjugate = method->conjugate;
-  (*dot)->result    = &state->dpi[iteration % 2];
+  (*dot)->result    = method->single ? &state->delta : &state->dpi[iteration % 2];
   (*dot)->ended     = &state->fused.productended;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopCGDot - p.w where the product has not computed it */
+/* GallopCGDot - p.w, or z.s with one reduction, where the product has not computed it */
 PetscErrorCode GallopCGDot(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscInt iteration)
 {
   PetscFunctionBegin;
-  PetscCall(Start(DotKernel, work, StepOf(work, method, iteration, PETSC_FALSE), v->n, 2, v->p, v->w));
+  PetscCall(Start(DotKernel, work, StepOf(work, method, iteration, PETSC_FALSE), v->n, 2, method->single ? v->z : v->p, method->single ? v->s : v->w));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -189,5 +240,17 @@ PetscErrorCode GallopCGUpdate(GallopFused *work, const GallopCGArrays *v, const 
                   : method->pc == GALLOP_PC_NONE ? 8
                                                  : 9,
                   v->d, v->p, v->w, v->x, v->r));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopCGSingle - All that an iteration with one reduction has before its product, s = A z; with sums unless z needs PCApply() */
+PetscErrorCode GallopCGSingle(GallopFused *work, const GallopCGArrays *v, const GallopCGMethod *method, PetscInt iteration, PetscBool tests)
+{
+  PetscFunctionBegin;
+  PetscCall(Start(CHOOSE(SingleKernel, method->pc), work, StepOf(work, method, iteration, tests), v->n,
+                  method->pc == GALLOP_PC_OTHER  ? 8
+                  : method->pc == GALLOP_PC_NONE ? 12
+                                                 : 14,
+                  v->d, v->z, v->s, v->p, v->w, v->x, v->r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -30,6 +30,7 @@ PetscErrorCode GallopFusedCreate(GallopFused *work, PetscBool *done)
 PetscErrorCode GallopFusedDestroy(GallopFused *work)
 {
   PetscFunctionBegin;
+  PetscCall(GallopGraphDestroy(&work->graph));
   PetscCall(GallopDeviceFree(work->state));
   PetscCall(GallopDeviceFree(work->partial));
   PetscCall(GallopDeviceFree(work->dot.partial));

@@ -20,6 +20,7 @@ struct FusedState {
   int          stop;
   unsigned int ended;        /* thread blocks of the kernel that runs */
   unsigned int productended; /* and of a product with a dot product */
+  PetscInt64   number;       /* that results of a graph count from */
 };
 static constexpr size_t StateBytes = 256;
 
@@ -38,8 +39,10 @@ template <typename State>
 struct FusedStep {
   State        *state;
   Sums         *partial;
-  GallopRecord *record;
-  PetscInt64    number;
+  GallopRecord *records;
+  PetscInt64    number;   /* of the results; in a graph how far beyond the GPU's count */
+  bool          recorded; /* in a graph, */
+  bool          advances; /* whose last results are counted from next */
 };
 
 static __device__ __forceinline__ bool IsFinite(PetscReal a)
@@ -100,17 +103,27 @@ static __device__ bool AddUp(const FusedStep<State> &s, Sums mine, Sums *all)
   return true;
 }
 
+template <typename State>
+static __device__ __forceinline__ PetscInt64 NumberOf(const FusedStep<State> &s)
+{
+  return s.recorded ? s.state->fused.number + s.number : s.number;
+}
+
 /* For the host, which waits for the number */
 template <typename State>
 static __device__ void Publish(const FusedStep<State> &s, PetscScalar sum0, PetscScalar sum1, PetscReal norm, int stopped)
 {
+  const PetscInt64    number = NumberOf(s);
+  GallopRecord *const record = s.records + number % GALLOP_RECORDS;
+
   s.state->fused.stop = stopped;
-  s.record->sum[0]    = sum0;
-  s.record->sum[1]    = sum1;
-  s.record->norm      = norm;
-  s.record->stopped   = stopped;
+  if (s.advances && !stopped) s.state->fused.number = number;
+  record->sum[0]  = sum0;
+  record->sum[1]  = sum1;
+  record->norm    = norm;
+  record->stopped = stopped;
   __threadfence_system();
-  *(volatile PetscInt64 *)&s.record->number = s.number;
+  *(volatile PetscInt64 *)&record->number = number;
 }
 
 /* Every kernel starts while the one before it ends, and lets the next one start. False where the solve is over. */
@@ -126,7 +139,9 @@ template <typename State>
 static FusedStep<State> FusedStepOf(const GallopFused *work)
 {
   static_assert(sizeof(State) <= StateBytes, "room for the scalars of a method");
-  return {(State *)work->state, (Sums *)work->partial, work->record + work->number % GALLOP_RECORDS, work->number};
+  const GallopGraph *g = &work->graph;
+
+  return {(State *)work->state, (Sums *)work->partial, work->record, g->records ? work->number - g->from : work->number, (bool)g->records, g->records && g->last};
 }
 
 /* Starts a kernel over n entries; flops for each */

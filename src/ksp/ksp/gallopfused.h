@@ -16,6 +16,15 @@ typedef struct {
 
 #define GALLOP_RECORDS 8
 
+/* Iterations that the host launches at once, see gallopgraph.cu */
+typedef struct {
+  void              *exec;    /* cudaGraphExec_t; NULL before the first */
+  PetscDeviceContext context; /* whose stream is recorded */
+  PetscBool          records; /* now: what is launched becomes part of the graph, */
+  PetscBool          last;    /* of its last iteration */
+  PetscInt64         from;    /* the host's count of results before it */
+} GallopGraph;
+
 typedef struct {
   GallopRecord *record; /* [GALLOP_RECORDS] pinned, results k in k % GALLOP_RECORDS */
   PetscInt64    number; /* that the next results go by: the host counts */
@@ -23,9 +32,15 @@ typedef struct {
   void         *state, *partial;
   int           blocks; /* at most */
   GallopDot     dot;    /* of a product's result, for who asks the product for it */
+  GallopGraph   graph;
 } GallopFused;
 
 PETSC_INTERN PetscErrorCode GallopFusedCreate(GallopFused *, PetscBool *);
 PETSC_INTERN PetscErrorCode GallopFusedDestroy(GallopFused *);
 PETSC_INTERN PetscErrorCode GallopFusedGo(GallopFused *, PetscBool);
 PETSC_INTERN PetscErrorCode GallopFusedWait(GallopFused *, PetscInt64, GallopRecord *);
+
+PETSC_INTERN PetscErrorCode GallopFusedCountFrom(GallopFused *);
+PETSC_INTERN PetscErrorCode GallopFusedRecord(GallopFused *, PetscInt, PetscErrorCode (*)(void *, PetscInt), void *, PetscBool *);
+PETSC_INTERN PetscErrorCode GallopFusedLaunch(const GallopFused *);
+PETSC_INTERN PetscErrorCode GallopGraphDestroy(GallopGraph *);

@@ -2,6 +2,7 @@
 /* Solvers that are one of PETSc's with another KSPSolve(), as a Gallop matrix is an AIJ matrix with another product */
 
 #include <gallop/matgallopimpl.h>
+#include <petsc/private/logimpl.h>
 #include "gallopksp.h"
 
 #define GALLOP_KSP "GallopKSP"
@@ -107,7 +108,7 @@ PetscErrorCode KSPGallopTakes(KSP ksp, const GallopKSP *data, PetscBool *takes)
 PetscErrorCode KSPSetFromOptions_Gallop(KSP ksp, PetscOptionItems PetscOptionsObject)
 {
   GallopKSP *data;
-  PetscBool  fuse;
+  PetscBool  fuse, graph;
 
   PetscFunctionBegin;
   PetscCall(KSPGallopGet(ksp, &data));
@@ -115,6 +116,9 @@ PetscErrorCode KSPSetFromOptions_Gallop(KSP ksp, PetscOptionItems PetscOptionsOb
   fuse = PetscNot(data->asis);
   PetscCall(PetscOptionsBool("-ksp_gallop_fuse", "Fuse vector operations with a Gallop matrix on the GPU", "KSPGALLOPCG", fuse, &fuse, NULL));
   data->asis = PetscNot(fuse);
+  graph      = PetscNot(data->nograph);
+  PetscCall(PetscOptionsBool("-ksp_gallop_graph", "Launch iterations of small systems as CUDA graphs", "KSPGALLOPCG", graph, &graph, NULL));
+  data->nograph = PetscNot(graph);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -246,21 +250,25 @@ PetscErrorCode KSPGallopGetDiagonal(KSP ksp, GallopKSP *base, Vec like, Vec ones
 }
 
 #if PetscDefined(HAVE_CUDA)
-/* KSPGallopWait - Results of this number; where they are local, the sums of all processes */
-PetscErrorCode KSPGallopWait(KSP ksp, GallopKSP *base, PetscBool local, PetscInt64 number, GallopRecord *record)
+/* KSPGallopReduce - Of the sums of this process those of all */
+PetscErrorCode KSPGallopReduce(KSP ksp, GallopRecord *record)
 {
-  PetscScalar sums[3];
+  PetscScalar sums[] = {record->sum[0], record->sum[1], record->norm};
 
   PetscFunctionBegin;
-  PetscCall(GallopFusedWait(&base->work, number, record));
-  if (!local) PetscFunctionReturn(PETSC_SUCCESS);
-  sums[0] = record->sum[0];
-  sums[1] = record->sum[1];
-  sums[2] = record->norm;
   PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, 3, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)ksp)));
   record->sum[0] = sums[0];
   record->sum[1] = sums[1];
   record->norm   = PetscRealPart(sums[2]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* KSPGallopWait - Results of this number; where they are local, the sums of all processes */
+PetscErrorCode KSPGallopWait(KSP ksp, GallopKSP *base, PetscBool local, PetscInt64 number, GallopRecord *record)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopFusedWait(&base->work, number, record));
+  if (local) PetscCall(KSPGallopReduce(ksp, record));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
@@ -281,6 +289,22 @@ PetscErrorCode KSPGallopGetAhead(KSP ksp, Mat A, GallopPCKind pc, PetscInt *ahea
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJCUSPARSE, MATSEQSELLCUDA, ""));
   PetscCall(MatGallopIsFormat(A, &ours));
   *ahead = size == 1 && (aij || ours) && pc != GALLOP_PC_OTHER && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  KSPGallopRecords - Whether iterations may be launched as CUDA graphs
+
+  They are where kernels take less time than their launches, and the host goes ahead. Not with -log_view_gpu_time, whose events would be recorded too.
+*/
+PetscErrorCode KSPGallopRecords(KSP ksp, const GallopKSP *base, PetscInt ahead, PetscBool *records)
+{
+  const PetscInt most = 1 << 18; /* rows */
+  PetscInt       n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
+  *records = (PetscBool)(ahead > 1 && n <= most && !base->nograph && !PetscLogGpuTimeFlag);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

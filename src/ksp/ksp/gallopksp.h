@@ -7,6 +7,10 @@
 #include "gallopjacobi.h"
 #include "gallopblocks.h"
 
+/* Iterations of a CUDA graph, which begins after as many as pay for it. The host goes ahead by less than GALLOP_RECORDS. */
+#define GALLOP_GRAPH_ITERATIONS 4
+#define GALLOP_GRAPH_FROM       8
+
 typedef struct _GallopKSP GallopKSP;
 
 /* What belongs to one solver, beside the parent's data: the first member of what each type has */
@@ -14,6 +18,7 @@ struct _GallopKSP {
   struct _KSPOps parent;
   KSPType        own;   /* the type's own name; it takes the parent's too, for matrices of ours */
   PetscBool      asis;  /* -ksp_gallop_fuse false: under the parent's name it is the parent */
+  PetscBool      nograph; /* -ksp_gallop_graph false */
   const char    *what;  /* is fused, and with what, for viewers */
   const char    *with;
   PetscBool      fused; /* the last solve */
@@ -38,8 +43,10 @@ PETSC_INTERN PetscErrorCode KSPGallopCanFuse(KSP, const char **);
 PETSC_INTERN PetscErrorCode KSPGallopGetRoom(KSP, GallopKSP *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPGallopEnd(KSP, GallopKSP *, PetscBool);
 PETSC_INTERN PetscErrorCode KSPGallopGetDiagonal(KSP, GallopKSP *, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPGallopReduce(KSP, GallopRecord *);
 PETSC_INTERN PetscErrorCode KSPGallopWait(KSP, GallopKSP *, PetscBool, PetscInt64, GallopRecord *);
 PETSC_INTERN PetscErrorCode KSPGallopGetAhead(KSP, Mat, GallopPCKind, PetscInt *);
+PETSC_INTERN PetscErrorCode KSPGallopRecords(KSP, const GallopKSP *, PetscInt, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPGallopTest(KSP, PetscInt, PetscReal);
 
 /* What belongs to one kernel or several: time and flops of the GPU */
@@ -51,6 +58,16 @@ PETSC_INTERN PetscErrorCode KSPGallopTest(KSP, PetscInt, PetscReal);
     PetscCall(PetscLogGpuTimeEnd()); \
     PetscCall(PetscLogEventEnd(event, ksp, 0, 0, 0)); \
   } while (0)
+
+/* Of the GPU so far, as PetscLogGpuFlops() takes them */
+static inline PetscLogDouble KSPGallopFlops(void)
+{
+#if PetscDefined(USE_LOG)
+  return petsc_gflops / PETSC_FLOPS_PER_OP;
+#else
+  return 0;
+#endif
+}
 
 /* Replaces a function that the parent has composed, and keeps it */
 #define KSPGallopReplace(name, own, kept) \

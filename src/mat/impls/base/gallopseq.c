@@ -491,6 +491,24 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatGallopMultAgain_Seq - A CUDA graph runs the last product of a matrix again: it is logged and counted as if it had been launched here */
+PetscErrorCode MatGallopMultAgain_Seq(Mat A, Vec x, Vec z, PetscLogDouble flops)
+{
+  Mat_Gallop *g;
+  PetscBool   pays;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopPays(A, g, GALLOP_FORMAT, GALLOP_DEVICE, PETSC_TRUE, &pays));
+  PetscCall(PetscLogEventBegin(MAT_Mult, A, x, z, 0));
+  PetscCall(PetscLogEventBegin(g->type->event_mult, A, x, z, 0));
+  PetscCall(PetscLogGpuFlops(flops));
+  PetscCall(PetscLogEventEnd(g->type->event_mult, A, x, z, 0));
+  PetscCall(PetscLogEventEnd(MAT_Mult, A, x, z, 0));
+  g->stats.products_device++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What MatMult() checks before it calls a type's function, and MatResidual() does not */
 PetscErrorCode MatGallopCheckResidual(Mat A, Vec b, Vec x, Vec r)
 {
