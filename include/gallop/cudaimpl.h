@@ -259,6 +259,13 @@ static __device__ __forceinline__ V GallopConjugate(const V &value, bool conjuga
 #endif
 }
 
+/* What a row adds to the dot product */
+template <typename V>
+static __device__ __forceinline__ V GallopDotOf(const GallopVectors<V> &v, PetscInt row, V value)
+{
+  return v.with[row] * GallopConjugate(value, v.conjugate);
+}
+
 /* dot: what the thread's rows add to the dot product, of formats that have one. It is the same in every run where the same thread stores the same rows in the same order. */
 template <typename V>
 static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, PetscInt row, V sum, V *dot = nullptr)
@@ -267,36 +274,46 @@ static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, Pe
 
   if (v.more) {
     value = GallopFinish(v.d, v.u, v.gamma, v.delta, v.x, row, value);
-    if (dot && v.with) *dot += v.with[row] * GallopConjugate(value, v.conjugate);
+    if (dot && v.with) *dot += GallopDotOf(v, row, value);
   }
   v.z[row] = value;
 }
 
-/* The end of a kernel that has a dot product: every thread of the first v.blocks thread blocks calls it. The last block to come adds the sums of all, and of the parts, in their order. */
-template <int BlockThreads, typename V>
-static __device__ __forceinline__ void GallopFinishDot(const GallopVectors<V> &v, V dot)
+/*
+  The end of a thread block whose first thread has left the block's sum, where all threads call it: the last block to come adds the sums of all, and of the parts, in their order, AtOnce of them in
+  flight per thread
+*/
+template <int BlockThreads, int AtOnce = 4, typename V>
+static __device__ __forceinline__ void GallopAddDots(const GallopVectors<V> &v)
 {
   __shared__ bool last;
+  V               dot = V(0);
 
-  if (!v.with) return;
-  __syncthreads(); /* others may have used the same shared memory */
-  dot = GallopWarpsSum<BlockThreads>(dot, BlockThreads);
   if (threadIdx.x == 0) {
-    v.partial[blockIdx.x] = dot;
     __threadfence();
     last = atomicAdd(v.ended, 1u) == v.blocks - 1;
   }
   __syncthreads();
   if (!last) return;
   __threadfence();
-  dot = V(0);
-#pragma unroll 4
+#pragma unroll AtOnce
   for (unsigned int k = threadIdx.x; k < v.blocks + v.parts; k += BlockThreads) dot += GallopLoadFromL2(v.partial + k);
   dot = GallopWarpsSum<BlockThreads>(dot, BlockThreads);
   if (threadIdx.x == 0) {
     *v.result = dot;
     *v.ended  = 0;
   }
+}
+
+/* The end of a kernel that has a dot product: every thread of the first v.blocks thread blocks calls it */
+template <int BlockThreads, int AtOnce = 4, typename V>
+static __device__ __forceinline__ void GallopFinishDot(const GallopVectors<V> &v, V dot)
+{
+  if (!v.with) return;
+  __syncthreads(); /* others may have used the same shared memory */
+  dot = GallopWarpsSum<BlockThreads>(dot, BlockThreads);
+  if (threadIdx.x == 0) v.partial[blockIdx.x] = dot;
+  GallopAddDots<BlockThreads, AtOnce>(v);
 }
 
 /* The parts of a complex number one after the other: who reads z later sees both */

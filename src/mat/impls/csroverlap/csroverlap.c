@@ -246,6 +246,7 @@ const GallopFormat GallopFormat_CSROVERLAP = {
   .build_cost        = 1.7,
   .streams           = CSROverlapStreams,
   .storesrows        = CSROverlapStoresRows,
+  .dotparts          = PetscDefined(HAVE_CUDA) ? CSROverlapDotParts : NULL,
   .figures           = CSROverlapFigures,
   .view              = CSROverlapView,
   .view_detail       = CSROverlapViewDetail,

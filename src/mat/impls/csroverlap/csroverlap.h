@@ -86,6 +86,7 @@ typedef struct {
   PetscBool           even;        /* rows of about the same length */
   PetscInt            nonempty;    /* rows with entries, -1 where they were not counted */
   int                 resident;    /* thread blocks that the GPU holds at a time */
+  int                 dotresident; /* likewise, of the kernel with a dot product; 0 before the first one */
   PetscBool           overlaps;    /* the GPU can start a kernel while the one before it ends */
   PetscBool           fresh;       /* no product since the arrays were written */
   CSROverlapTransfer *transfer;    /* NULL where the entries came from the GPU */
@@ -199,5 +200,7 @@ PETSC_INTERN PetscErrorCode CSROverlapBatchesFree(CSROverlapBatches *);
 PETSC_EXTERN PetscErrorCode CSROverlapGetBatches(const CSROverlap *, BatchInfo **, PetscInt **, BatchWork **);
 
 PETSC_EXTERN PetscErrorCode CSROverlapGetPlace(const CSROverlap *, CSROverlapPlace *);
+
+PETSC_INTERN PetscCount CSROverlapDotParts(const void *); /* on the GPU */
 
 PETSC_INTERN const GallopFormatWork CSROverlapHost, CSROverlapDevice;

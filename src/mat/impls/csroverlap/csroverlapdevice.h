@@ -73,3 +73,4 @@ PETSC_INTERN PetscErrorCode CSROverlapTransferCreate(CSROverlap *, const GallopC
 PETSC_INTERN PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **);
 PETSC_INTERN PetscErrorCode CSROverlapTransferRefresh(CSROverlap *, const GallopCSR *);
 PETSC_INTERN PetscErrorCode CSROverlapTransferApply(CSROverlap *, const GallopProduct *, PetscBool *);
+PETSC_INTERN PetscBool      CSROverlapTransferIsDue(const CSROverlap *);

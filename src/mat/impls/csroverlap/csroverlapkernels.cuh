@@ -5,9 +5,9 @@
 
 #include "csroverlapfetch.cuh"
 
-/* Algorithm 5: VectorSize threads sum a row, of products in shared memory */
-template <int VectorSize, typename V, typename I>
-static __device__ __forceinline__ void VectorCompute(const BatchWork &work, const V *products, const I *offsets, int *waiting, int *nwaiting, const GallopVectors<V> &v)
+/* Algorithm 5: VectorSize threads sum a row, of products in shared memory. Dot: a row that waits is added to the dot product by the thread that has its number in the batch, else by the one that stores it. */
+template <int VectorSize, bool Dot, typename V, typename I>
+static __device__ __forceinline__ void VectorCompute(const BatchWork &work, V *products, const I *offsets, int *waiting, int *nwaiting, const GallopVectors<V> &v, V *dot)
 {
   constexpr int vectors = Threads / VectorSize;
   const int     lane = threadIdx.x % VectorSize, vector = threadIdx.x / VectorSize;
@@ -27,7 +27,7 @@ static __device__ __forceinline__ void VectorCompute(const BatchWork &work, cons
 #pragma unroll 4
     for (k += lane; k < end; k += VectorSize) sum += products[k];
     sum = GallopGroupSum(sum, VectorSize);
-    if (inside && lane == 0) GallopStore(v, work.start_row + row, sum);
+    if (inside && lane == 0) GallopStore(v, work.start_row + row, sum, dot);
   }
   if (uneven) { /* a warp sums each of the rows that wait: their order does not matter */
     __syncthreads();
@@ -38,16 +38,28 @@ static __device__ __forceinline__ void VectorCompute(const BatchWork &work, cons
 #pragma unroll 4
       for (int k = (int)(offsets[row] - work.begin) + threadIdx.x % WarpSize; k < end; k += WarpSize) sum += products[k];
       sum = GallopGroupSum(sum, WarpSize);
-      if (threadIdx.x % WarpSize == 0) GallopStore(v, work.start_row + row, sum);
+      if constexpr (Dot) {
+        V own = V(0);
+
+        if (threadIdx.x % WarpSize == 0) {
+          GallopStore(v, work.start_row + row, sum, &own);
+          products[offsets[row] - work.begin] = own; /* for that thread: which warp sums a row that waits differs from run to run */
+        }
+      } else if (threadIdx.x % WarpSize == 0) GallopStore(v, work.start_row + row, sum);
     }
     __syncthreads();
     if (threadIdx.x == 0) *nwaiting = 0;
+    if constexpr (Dot) {
+      const int row = threadIdx.x;
+
+      if (row < work.rows && offsets[row + 1] - offsets[row] > CSROVERLAP_UNEVEN * VectorSize) *dot += products[offsets[row] - work.begin];
+    }
   }
 }
 
 /* vector_size 32: warps have equal shares of the entries, whatever the rows; each sums its part of a row, and these meet in parts[row + warp] */
 template <int Each, typename V, typename I>
-static __device__ __forceinline__ void WarpCompute(const BatchWork &work, const V (&product)[Each], const I *offsets, V *parts, const GallopVectors<V> &v)
+static __device__ __forceinline__ void WarpCompute(const BatchWork &work, const V (&product)[Each], const I *offsets, V *parts, const GallopVectors<V> &v, V *dot)
 {
   constexpr int share = WarpSize * Each;
   const int     warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize, begin = warp * share, end = begin + share < work.nnz ? begin + share : work.nnz;
@@ -78,12 +90,15 @@ static __device__ __forceinline__ void WarpCompute(const BatchWork &work, const 
 
     if (last >= first)
       for (int w = first / share; w <= last / share; w++) sum += parts[row + w];
-    GallopStore(v, work.start_row + row, sum);
+    GallopStore(v, work.start_row + row, sum, dot);
   }
 }
 
-/* Algorithm 9 for a piece of a long row; where the row has several, the last block to come adds them, in their order */
-template <typename V, typename I>
+/*
+  Algorithm 9 for a piece of a long row; where the row has several, the last block to come adds them, in their order. Dot: what the row adds to the dot product goes to the place of the block
+  with the first piece, whichever comes last, and 0 to those of the others.
+*/
+template <bool Dot, typename V, typename I>
 static __device__ __forceinline__ void LongRow(const CsrView<V, I> &csr, const GallopVectors<V> &v)
 {
   const PetscInt     number = csr.piece_begin + (PetscInt)blockIdx.x;
@@ -107,6 +122,7 @@ static __device__ __forceinline__ void LongRow(const CsrView<V, I> &csr, const G
   sum = GallopWarpsSum<Threads>(sum, Threads);
   if (threadIdx.x != 0) return;
   if (piece.pieces > 1) {
+    if (Dot && number != piece.first) v.partial[blockIdx.x] = V(0);
     csr.partial[number] = sum;
     __threadfence();
     if (atomicAdd(csr.arrived + piece.first, 1) != (int)piece.pieces - 1) return;
@@ -115,7 +131,12 @@ static __device__ __forceinline__ void LongRow(const CsrView<V, I> &csr, const G
     sum = V(0);
     for (PetscInt p = piece.first; p < piece.first + piece.pieces; p++) sum += GallopLoadFromL2(csr.partial + p);
   }
-  GallopStore(v, piece.row, sum);
+  if constexpr (Dot) {
+    V dot = V(0);
+
+    GallopStore(v, piece.row, sum, &dot);
+    v.partial[piece.first - csr.piece_begin] = dot;
+  } else GallopStore(v, piece.row, sum);
 }
 
 /*
@@ -123,8 +144,10 @@ static __device__ __forceinline__ void LongRow(const CsrView<V, I> &csr, const G
 
   The two places of the paper's pipeline are shared memory and the registers: once a block's threads have loaded a batch to registers, where they fetch x for it, the
   place in shared memory is free for the next one.
+
+  Dot: also a dot product with the result. It is another kernel, so that the one without needs no register for it.
 */
-template <int Each, bool Even, typename V, typename I>
+template <int Each, bool Even, bool Dot, typename V, typename I>
 __global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const CsrView<V, I> csr, const GallopVectors<V> v, const bool fresh)
 {
   extern __shared__ __align__(128) unsigned char shared[];
@@ -136,7 +159,8 @@ __global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const 
   if (fresh) GallopWaitForPredecessor();
   if (blockIdx.x < csr.piece_num) {
     GallopWaitForPredecessor();
-    LongRow(csr, v);
+    LongRow<Dot>(csr, v);
+    if constexpr (Dot) GallopAddDots<Threads>(v);
     return;
   }
   const PetscCount begin = (PetscCount)(blockIdx.x - csr.piece_num) * csr.block_batch_num, end = begin + csr.block_batch_num < csr.batch_num ? begin + csr.block_batch_num : csr.batch_num;
@@ -149,6 +173,8 @@ __global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const 
 #else
   Arrival arrival;
 #endif
+  V own = V(0), *const dot = Dot ? &own : nullptr;
+
   if (threadIdx.x == 0) nwaiting = 0;
   Fetch(csr, layout, shared, 0, work, arrival);
   GallopWaitForPredecessor(); /* the matrix comes without waiting, vectors do not */
@@ -196,9 +222,9 @@ __global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const 
 
 #pragma unroll
       for (int e = 1; e < Each; e++) sum += product[e];
-      if ((int)threadIdx.x < work.rows) GallopStore(v, work.start_row + (PetscInt)threadIdx.x, sum);
+      if ((int)threadIdx.x < work.rows) GallopStore(v, work.start_row + (PetscInt)threadIdx.x, sum, dot);
     } else if ((work.kind & CSROVERLAP_KIND_SIZE) == CSROVERLAP_SIZES - 1) {
-      WarpCompute<Each>(work, product, offsets, products, v);
+      WarpCompute<Each>(work, product, offsets, products, v, dot);
     } else {
       int *const waiting = reinterpret_cast<int *>(shared + layout.Waiting());
 
@@ -208,22 +234,23 @@ __global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const 
       __syncthreads();
       switch (work.kind & CSROVERLAP_KIND_SIZE) {
       case 0:
-        VectorCompute<1>(work, products, offsets, waiting, &nwaiting, v);
+        VectorCompute<1, Dot>(work, products, offsets, waiting, &nwaiting, v, dot);
         break;
       case 1:
-        VectorCompute<2>(work, products, offsets, waiting, &nwaiting, v);
+        VectorCompute<2, Dot>(work, products, offsets, waiting, &nwaiting, v, dot);
         break;
       case 2:
-        VectorCompute<4>(work, products, offsets, waiting, &nwaiting, v);
+        VectorCompute<4, Dot>(work, products, offsets, waiting, &nwaiting, v, dot);
         break;
       case 3:
-        VectorCompute<8>(work, products, offsets, waiting, &nwaiting, v);
+        VectorCompute<8, Dot>(work, products, offsets, waiting, &nwaiting, v, dot);
         break;
       default:
-        VectorCompute<16>(work, products, offsets, waiting, &nwaiting, v);
+        VectorCompute<16, Dot>(work, products, offsets, waiting, &nwaiting, v, dot);
       }
     }
     work = next;
     next = after;
   }
+  if constexpr (Dot) GallopFinishDot<Threads>(v, own);
 }

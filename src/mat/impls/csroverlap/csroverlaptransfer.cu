@@ -145,6 +145,12 @@ PetscErrorCode CSROverlapTransferRefresh(CSROverlap *ov, const GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the next product copies entries from the host */
+PetscBool CSROverlapTransferIsDue(const CSROverlap *ov)
+{
+  return (PetscBool)(ov->transfer && (Streamed(ov) || ov->transfer->pending_values));
+}
+
 /* Algorithm 8. *done is false where all entries are on the GPU already. PETSc's stream waits for all kernels. */
 PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, PetscBool *done)
 {
@@ -155,7 +161,7 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
   Timeline            timeline;
 
   PetscFunctionBegin;
-  *done = (PetscBool)(streamed || t->pending_values);
+  *done = CSROverlapTransferIsDue(ov);
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GetStream(ov, &stream));
   if (t->newer) PetscCallCUDA(cudaEventSynchronize(t->copied)); /* pinned memory may still be read for the product before */
