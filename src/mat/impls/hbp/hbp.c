@@ -156,6 +156,7 @@ const GallopFormat GallopFormat_HBP = {
   .device            = PetscDefined(HAVE_CUDA) ? &HBPDevice : NULL,
   .prefers_transpose = PETSC_TRUE,
   .storesrows        = HBPStoresRows,
+  .dotparts          = PetscDefined(HAVE_CUDA) ? HBPDotParts : NULL,
   .figures           = HBPFigures,
   .view              = HBPView,
   .view_detail       = HBPViewDetail,

@@ -427,6 +427,8 @@ PETSC_INTERN PetscErrorCode HBPGetDeviations(const HBP *, PetscReal *, PetscReal
 PETSC_INTERN PetscErrorCode HBPApply_Host(void *, const GallopProduct *);
 PETSC_INTERN PetscErrorCode HBPApplyTranspose_Host(void *, const GallopProduct *, PetscBool);
 
+PETSC_INTERN PetscCount HBPDotParts(const void *); /* on the GPU */
+
 PETSC_INTERN const GallopFormatWork HBPHost, HBPDevice;
 
 /* for tests: a build with groups of fewer than HBP_GROUP segments, on the host only; the paper's add_sign; and a copy on the host of a format built at either place */

@@ -152,6 +152,7 @@ typedef struct {
   void           *longRows;       /* on the host, what the GPU copies from */
   PetscBool       overlaps;       /* kernels may start while those before them end */
   PetscBool       fresh;          /* values have been written since the last product */
+  int             dotBlocks;      /* as blocks, in a product with a dot product; 0 before the first one */
 } HBPPlan;
 
 /* Parts that follow each other, of one column of blocks and about the same weight: the first part, its first share, where it begins, and the weight of each */

@@ -4,6 +4,9 @@
 #include "hbpkernels.cuh"
 
 static constexpr int        SharedThreads = 512;     /* of the SpMV part where they share x */
+static constexpr int        DotsAtOnce    = 16;      /* sums of a dot product that a thread has in flight where one thread block adds those of all parts */
+static constexpr PetscCount FewDots       = 8192;    /* sums that it adds in the time that a kernel for the dot product of a small matrix would take; an estimate, */
+static constexpr PetscInt   RowsPerDot    = 64;      /* as is that a larger matrix may have one more for this many rows */
 static constexpr PetscCount ManyEntries   = 1000000; /* with this many entries it costs more than it gains that an SpMV part starts while the combine part before has most of L1 */
 
 /* Threads of a thread block of the SpMV part, and such thread blocks on a multiprocessor: with more, registers would not suffice */
@@ -73,11 +76,11 @@ struct Sum {
   }
 };
 
-/* What the SpMV part does with groups, for WalkPart() */
+/* What the SpMV part does with groups, for WalkPart(). dot: what the lane's rows add to a dot product, or NULL */
 template <typename V, typename I, int Where>
 class Products {
 public:
-  __device__ __forceinline__      Products(const HBPArrays<V, I> &h, const GallopVectors<V> &v, const V *shared) : h_(h), v_(v), x_(shared) { }
+  __device__ __forceinline__      Products(const HBPArrays<V, I> &h, const GallopVectors<V> &v, const V *shared, V *dot) : h_(h), v_(v), x_(shared), dot_(dot) { }
   __device__ __forceinline__ void Begin(I col)
   {
     if (Where != SHARED) x_ = v_.x + (PetscCount)col * h_.M;
@@ -95,7 +98,7 @@ public:
 
     TakeGroup(h_, groups, t, own, sum);
     for (int by = 1 << lanes >> 1; by; by /= 2) sum.sum += GallopShuffleDown(sum.sum, by, WarpSize);
-    if (first && direct) GallopStore(v_, groups.row[t] + HBPOutputRow(own.hash), sum.sum);
+    if (first && direct) GallopStore(v_, groups.row[t] + HBPOutputRow(own.hash), sum.sum, dot_);
     const I out = groups.out[t];
 
     if (out < 0) return;
@@ -138,13 +141,14 @@ private:
   const HBPArrays<V, I>  &h_;
   const GallopVectors<V> &v_;
   const V                *x_;
+  V *const                dot_;
 };
 
 /* The groups of part p */
 template <typename V, typename I, int Where>
-static __device__ __forceinline__ void ComputePart(const HBPArrays<V, I> &h, const GallopVectors<V> &v, I p, Groups<I> &groups, const V *shared, bool wait)
+static __device__ __forceinline__ void ComputePart(const HBPArrays<V, I> &h, const GallopVectors<V> &v, I p, Groups<I> &groups, const V *shared, bool wait, V *dot = nullptr)
 {
-  WalkPart(h, p, groups, Where != MAPPED && !h.direct, wait, Products<V, I, Where>(h, v, shared));
+  WalkPart(h, p, groups, Where != MAPPED && !h.direct, wait, Products<V, I, Where>(h, v, shared, dot));
 }
 
 /* x of a column of blocks in shared memory, by all threads of a thread block */
@@ -159,8 +163,11 @@ static __device__ __forceinline__ void LoadColumn(const HBPArrays<V, I> &h, cons
 /*
   The SpMV part; its first thread blocks compute the pieces of long rows. Warps compute the parts that are theirs, and then take others by tickets. With x in shared memory thread blocks do
   so with shares, the parts of which their warps take one by one.
+
+  Dot: also a dot product with the result, where each row has one segment. Which warp takes a part by ticket differs from run to run, so each of these parts leaves a sum of its own; parts given
+  beforehand are always the same warp's, in the same order, and thread blocks leave their sums. It is another kernel, so that the one without needs no register for it.
 */
-template <typename V, typename I, int Where>
+template <typename V, typename I, int Where, bool Dot>
 __global__ static void __launch_bounds__(SpMVThreads<Where>, SpMVResident<V, Where>) HBPKernel(HBPArrays<V, I> h, GallopVectors<V> v)
 {
   static constexpr bool Shared = Where == SHARED;
@@ -178,6 +185,7 @@ __global__ static void __launch_bounds__(SpMVThreads<Where>, SpMVResident<V, Whe
   Groups<I>           &groups = warpGroups[warp];
 
   if constexpr (Shared) {
+    static_assert(!Dot, "warps take parts of a share in an order that differs from run to run");
     extern __shared__ __align__(16) unsigned char memory[];
     __shared__ int                                next, taken; /* part of the share, and shares */
     V *const                                      xs   = reinterpret_cast<V *>(memory);
@@ -203,6 +211,24 @@ __global__ static void __launch_bounds__(SpMVThreads<Where>, SpMVResident<V, Whe
       __syncthreads();
       for (I p = first + warp; p < stop; p = first + __shfl_sync(All, lane == 0 ? atomicAdd(&next, 1) : 0, 0)) ComputePart<V, I, SHARED>(h, v, p, groups, xs, false);
     }
+  } else if constexpr (Dot) {
+    __shared__ V dots[2][SpMVThreads<Where>]; /* of parts that are given beforehand, and of one that has a ticket: there is no register left */
+
+    dots[0][threadIdx.x] = V(0);
+    WalkParts(h, number, given, [&](I p, bool wait) {
+      V *const dot = dots[p < given ? 0 : 1] + threadIdx.x;
+
+      if (p >= given) *dot = V(0);
+      ComputePart<V, I, Where>(h, v, p, groups, nullptr, wait, dot);
+      if (p < given) return;
+      const V sum = GallopGroupSum(*dot, WarpSize);
+
+      if (lane == 0) v.partial[v.blocks + (p - given)] = sum;
+    });
+    if (given < total && lane == 0) EndTickets(h, agents);
+    GallopWaitForPredecessor(); /* warps that had nothing to do */
+    GallopFinishDot<SpMVThreads<Where>, DotsAtOnce>(v, dots[0][threadIdx.x]);
+    return;
   } else {
     WalkParts(h, number, given, [&](I p, bool wait) { ComputePart<V, I, Where>(h, v, p, groups, nullptr, wait); });
   }
@@ -220,8 +246,19 @@ struct CombineArrays {
   bool                  shared; /* partial sums are put in order in shared memory */
 };
 
-/* The combine part. A thread block for each block of rows puts its partial sums in order of rows in shared memory, a piece after the other, and adds them. The last thread blocks add long rows, a warp for each. */
+/* Whether a row whose result does not come from partial sums is a long one */
 template <typename V, typename I>
+static __device__ __forceinline__ bool IsLong(const CombineArrays<V, I> &c, I row)
+{
+  return c.longNum && c.longRow[HBPPlaceOf(c.longNum, c.longRow, row)] == row;
+}
+
+/*
+  The combine part. A thread block for each block of rows puts its partial sums in order of rows in shared memory, a piece after the other, and adds them. The last thread blocks add long rows, a warp for each.
+
+  Dot: also a dot product with the result. Results that the SpMV part has stored are read.
+*/
+template <typename V, typename I, bool Dot>
 __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V, I> c, GallopVectors<V> v)
 {
   static constexpr int Ahead = 4, Piece = HBP_COMBINED;
@@ -229,6 +266,7 @@ __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V,
   V *const ordered = reinterpret_cast<V *>(memory), *const sums = ordered + Piece; /* sums are needed where there are several pieces */
   const I   rb    = (I)blockIdx.x;
   const int words = (int)((c.N + 31) / 32);
+  V own = V(0), *const dot = Dot ? &own : nullptr;
 
   if (!c.shared) GallopLetSuccessorStart(); /* else the next product's SpMV part would begin with the little L1 that this leaves */
   if (rb >= c.rowBlocks) {
@@ -236,10 +274,12 @@ __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V,
     V       sum = V(0);
 
     GallopWaitForPredecessor();
-    if (t >= c.longNum) return;
-    for (I k = c.firstPiece[t] + threadIdx.x % WarpSize; k < c.firstPiece[t + 1]; k += WarpSize) sum += GallopLoadFromL2(c.longPartial + k);
-    sum = GallopGroupSum(sum, WarpSize);
-    if (threadIdx.x % WarpSize == 0) GallopStore(v, c.longRow[t], sum);
+    if (t < c.longNum) {
+      for (I k = c.firstPiece[t] + threadIdx.x % WarpSize; k < c.firstPiece[t + 1]; k += WarpSize) sum += GallopLoadFromL2(c.longPartial + k);
+      sum = GallopGroupSum(sum, WarpSize);
+      if (threadIdx.x % WarpSize == 0) GallopStore(v, c.longRow[t], sum, dot);
+    }
+    if constexpr (Dot) GallopFinishDot<Threads>(v, own);
     return;
   }
   const I stop = c.partialPtr[rb + 1], first = c.combinePtr[rb], last = c.combinePtr[rb + 1] - 1, rows = c.m - rb * c.N < c.N ? c.m - rb * c.N : c.N;
@@ -283,14 +323,20 @@ __global__ static void __launch_bounds__(Threads) CombineKernel(CombineArrays<V,
         V       sum = piece > first && wanted[u] ? sums[row] : V(0);
 
         for (int k = from[u]; k < to[u]; k++) sum += ordered[k];
+        if constexpr (Dot) {
+          if (!wanted[u] && piece >= last && row < rows && !IsLong(c, rb * c.N + row)) own += GallopDotOf(v, rb * c.N + row, GallopLoadFromL2(v.z + rb * c.N + row));
+        }
         if (!wanted[u]) continue;
         if (piece < last) sums[row] = sum;
-        else GallopStore(v, rb * c.N + row, sum);
+        else GallopStore(v, rb * c.N + row, sum, dot);
       }
     }
     __syncthreads();
   }
+  if constexpr (Dot) GallopFinishDot<Threads>(v, own);
 }
+
+static constexpr int CombineMost = (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar)); /* bytes of dynamic shared memory */
 
 /* What does not change while a process uses a GPU, asked once */
 struct Device {
@@ -312,10 +358,10 @@ PetscErrorCode HBPGetSharedCols_Device(PetscInt *cols)
     cudaFuncAttributes attributes;
     int                most;
 
-    PetscCallCUDA(cudaFuncGetAttributes(&attributes, HBPKernel<PetscScalar, PetscInt, SHARED>));
+    PetscCallCUDA(cudaFuncGetAttributes(&attributes, HBPKernel<PetscScalar, PetscInt, SHARED, false>));
     PetscCallCUDA(cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device));
     room = HBPSharedCols((size_t)most, attributes.sharedSizeBytes);
-    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(room * sizeof(PetscScalar))));
+    PetscCallCUDA(cudaFuncSetAttribute(HBPKernel<PetscScalar, PetscInt, SHARED, false>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)(room * sizeof(PetscScalar))));
     known = device;
   }
   *cols = room;
@@ -332,13 +378,13 @@ static PetscErrorCode GetDevice(const HBP *h, Device *d)
   PetscCallCUDA(cudaGetDevice(&device));
   if (device != known.device) {
     known = Device();
-    PetscCallCUDA(GallopKernelOverlaps(CombineKernel<PetscScalar, PetscInt>, &known.overlaps));
+    PetscCallCUDA(GallopKernelOverlaps(CombineKernel<PetscScalar, PetscInt, false>, &known.overlaps));
     PetscCallCUDA(cudaDeviceGetAttribute(&known.sms, cudaDevAttrMultiProcessorCount, device));
-    PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt>, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)((HBP_COMBINED + HBP_MAX_ROWS) * sizeof(PetscScalar))));
+    PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt, false>, cudaFuncAttributeMaxDynamicSharedMemorySize, CombineMost));
     known.device = device;
   }
   if (!h->shared && !known.resident[h->mapped > 0]) {
-    const auto kernel = h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED> : HBPKernel<PetscScalar, PetscInt, PLAIN>;
+    const auto kernel = h->mapped ? HBPKernel<PetscScalar, PetscInt, MAPPED, false> : HBPKernel<PetscScalar, PetscInt, PLAIN, false>;
 
     PetscCallCUDA(GiveL1(kernel, FewThreads, device, &known.resident[h->mapped > 0])); /* the combine part before it needs shared memory */
   }
@@ -360,7 +406,7 @@ PetscErrorCode HBPGetRoom(const HBP *h, HBPRoom *room)
   room->shared        = h->shared ? (size_t)h->M * sizeof(PetscScalar) : 0;
   room->combineShared = HBP_COMBINED * sizeof(PetscScalar) + (pieces ? (size_t)h->N * sizeof(PetscScalar) : 0);
   room->overlaps      = d.overlaps;
-  if (h->shared) PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&room->resident, HBPKernel<PetscScalar, PetscInt, SHARED>, SharedThreads, room->shared));
+  if (h->shared) PetscCallCUDA(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&room->resident, HBPKernel<PetscScalar, PetscInt, SHARED, false>, SharedThreads, room->shared));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -385,32 +431,77 @@ static CombineArrays<PetscScalar, PetscInt> CombineArraysOf(const HBP *h)
   return c;
 }
 
+/* Thread blocks of the combine part */
+static PetscCount CombineBlocks(const HBP *h)
+{
+  return h->rowBlocks + ((PetscCount)h->longRows.num + Warps - 1) / Warps;
+}
+
+/* Prepares the kernel with a dot product. Not before the first such product: most matrices need none, and this loads it. */
+static PetscErrorCode PrepareDot(const HBP *h, HBPPlan *plan)
+{
+  int device, sms, resident = 0;
+
+  PetscFunctionBegin;
+  if (plan->dotBlocks) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&sms, cudaDevAttrMultiProcessorCount, device));
+  if (!h->alone) PetscCallCUDA(cudaFuncSetAttribute(CombineKernel<PetscScalar, PetscInt, true>, cudaFuncAttributeMaxDynamicSharedMemorySize, CombineMost));
+  else if (h->mapped) PetscCallCUDA(GiveL1(HBPKernel<PetscScalar, PetscInt, MAPPED, true>, FewThreads, device, &resident));
+  else PetscCallCUDA(GiveL1(HBPKernel<PetscScalar, PetscInt, PLAIN, true>, FewThreads, device, &resident));
+  plan->dotBlocks = h->alone ? PetscMin(plan->blocks, PetscMax(resident, 1) * sms) : plan->blocks; /* it may need more registers */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Parts that warps take by tickets in a product with a dot product that the SpMV part computes */
+static PetscInt PartsByTicket(const HBPPlan *plan)
+{
+  return PetscMax(plan->partNum - plan->dotBlocks * (plan->threads / WarpSize) * plan->fixedEach, 0);
+}
+
+/* HBPDotParts - The combine part computes a dot product. Where there is none the SpMV part does, unless x is in shared memory, or one thread block would have too many sums to add. */
+PetscCount HBPDotParts(const void *data)
+{
+  const HBP *h    = (const HBP *)data;
+  HBPPlan   *plan = (HBPPlan *)h->plan;
+  PetscInt   sums;
+
+  if (!plan || (h->alone && h->shared) || PrepareDot(h, plan)) return 0;
+  if (!h->alone) return CombineBlocks(h);
+  sums = PartsByTicket(plan);
+  return sums > FewDots + h->m / RowsPerDot ? 0 : (PetscCount)plan->dotBlocks + sums;
+}
+
 /* HBPApply_Device - The product */
 PetscErrorCode HBPApply_Device(void *data, const GallopProduct *p)
 {
-  HBP                             *h        = (HBP *)data;
-  HBPPlan                         *plan     = (HBPPlan *)h->plan;
-  const GallopVectors<PetscScalar> v        = GallopVectorsOf(p);
-  const PetscCount                 blocks   = plan->blocks + (PetscCount)h->longRows.pieceNum;
-  const PetscCount                 combine  = h->rowBlocks + ((PetscCount)h->longRows.num + Warps - 1) / Warps; /* thread blocks of the combine part */
-  const bool                       overlaps = plan->overlaps && !plan->fresh;                                   /* new values must have been written */
-  const bool                       waits    = h->nz >= ManyEntries && h->partialNum > 0;                        /* for the combine part of the product before */
-  cudaStream_t                     stream;
+  HBP                       *h        = (HBP *)data;
+  HBPPlan                   *plan     = (HBPPlan *)h->plan;
+  GallopVectors<PetscScalar> v        = GallopVectorsOf(p);
+  const bool                 dots     = v.with && h->alone; /* in the SpMV part */
+  const PetscCount           blocks   = (dots ? plan->dotBlocks : plan->blocks) + (PetscCount)h->longRows.pieceNum;
+  const bool                 overlaps = plan->overlaps && !plan->fresh;            /* new values must have been written */
+  const bool                 waits    = h->nz >= ManyEntries && h->partialNum > 0; /* for the combine part of the product before */
+  cudaStream_t               stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (v.with) {
+    v.blocks = (unsigned int)(dots ? blocks : CombineBlocks(h));
+    v.parts  = dots ? (unsigned int)PartsByTicket(plan) : 0;
+  }
   if (blocks) {
     const HBPArrays<PetscScalar, PetscInt> a    = ArraysOf(h);
     const GallopGrid                       grid = {blocks, plan->threads, 1, plan->shared, stream, overlaps && !waits};
 
-    if (h->shared) PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, SHARED>, grid, a, v));
-    else if (h->mapped) PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, MAPPED>, grid, a, v));
-    else PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, PLAIN>, grid, a, v));
+    if (h->shared) PetscCallCUDA(GallopLaunch(HBPKernel<PetscScalar, PetscInt, SHARED, false>, grid, a, v));
+    else if (h->mapped) PetscCallCUDA(GallopLaunch(dots ? HBPKernel<PetscScalar, PetscInt, MAPPED, true> : HBPKernel<PetscScalar, PetscInt, MAPPED, false>, grid, a, v));
+    else PetscCallCUDA(GallopLaunch(dots ? HBPKernel<PetscScalar, PetscInt, PLAIN, true> : HBPKernel<PetscScalar, PetscInt, PLAIN, false>, grid, a, v));
   }
   if (!h->alone) {
-    const GallopGrid grid = {combine, Threads, 1, plan->combineShared, stream, overlaps};
+    const GallopGrid grid = {CombineBlocks(h), Threads, 1, plan->combineShared, stream, overlaps};
 
-    PetscCallCUDA(GallopLaunch(CombineKernel<PetscScalar, PetscInt>, grid, CombineArraysOf(h), v));
+    PetscCallCUDA(GallopLaunch(v.with ? CombineKernel<PetscScalar, PetscInt, true> : CombineKernel<PetscScalar, PetscInt, false>, grid, CombineArraysOf(h), v));
   }
   PetscCallCUDA(GallopNotFresh(stream, &plan->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
