@@ -15,7 +15,7 @@ namespace emu
 Block          *block;
 Fiber          *fiber;
 std::mt19937_64 random;
-int             resident = 3, preempt = 4, cluster = 1;
+int             resident = 3, preempt = 4, cluster = 1, processors = 9, occupancy = 2;
 bool            async   = false;
 unsigned long   kernels = 0;
 
@@ -249,15 +249,84 @@ void *OfBlock(void *variable, unsigned number)
   Fail("shared memory of a thread block that has ended");
 }
 
+/* ---- the copy engine ---- */
+
+/* One of the copies that are not done yet */
+static void CopySome(Block &b)
+{
+  const size_t k = random() % b.copies.size();
+  const auto   f = b.copies[k];
+
+  b.copies.erase(b.copies.begin() + k);
+  f();
+}
+
+/* The number of the phase is in the upper half of the barrier, bytes that are expected in the lower one */
+static void Arrives(unsigned long long *barrier, unsigned bytes)
+{
+  if ((unsigned)*barrier < bytes) Fail("the copy engine writes bytes that nobody expects");
+  *barrier -= bytes;
+  if (!(unsigned)*barrier) *barrier += 1ull << 32;
+}
+
+void ExpectBytes(unsigned long long *barrier, unsigned bytes)
+{
+  if ((unsigned)*barrier) Fail("bytes are expected before those before them have come");
+  *barrier += bytes;
+  if (!bytes) Arrives(barrier, 0);
+}
+
+void CopyBytes(unsigned long long *barrier, void *to, const void *from, unsigned bytes)
+{
+  if (((size_t)to | (size_t)from | bytes) % 16) Fail("the copy engine copies units of 16 bytes");
+  block->copies.push_back([=] {
+    memcpy(to, from, bytes);
+    Arrives(barrier, bytes);
+  });
+  if (random() % 2) CopySome(*block);
+}
+
+void WaitForBytes(unsigned long long *barrier, unsigned parity)
+{
+  while ((*barrier >> 32 & 1) == parity) {
+    if (block->copies.empty()) Yield();
+    else CopySome(*block);
+  }
+}
+
 /* ---- kernels ---- */
 
-static Block *NewBlock(unsigned number, unsigned threads)
+static size_t DynamicRoom(size_t bytes)
+{
+  return (bytes + Page - 1) / Page * Page;
+}
+
+/* It ends where memory ends that may be touched */
+static char *NewDynamic(size_t bytes)
+{
+  const size_t room = DynamicRoom(bytes);
+  char *const  p    = (char *)mmap(NULL, room + Page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+  if (p == MAP_FAILED || mprotect(p + room, Page, PROT_NONE)) Fail("no memory for shared memory");
+  memset(p, Unset, room);
+  return p + room - (bytes + 15) / 16 * 16;
+}
+
+static void FreeDynamic(char *p, size_t bytes)
+{
+  const size_t room = DynamicRoom(bytes);
+
+  munmap(p - (room - (bytes + 15) / 16 * 16), room + Page);
+}
+
+static Block *NewBlock(unsigned number, unsigned threads, size_t dynamic)
 {
   Block *b = new Block();
 
   b->number = number;
   b->fiber.resize(threads);
-  b->shared = (char *)malloc(sharedbytes);
+  b->shared  = (char *)malloc(sharedbytes);
+  b->dynamic = NewDynamic(dynamic);
   memset(b->shared, Unset, sharedbytes);
   for (unsigned k = 0; k < threads; k++) {
     Fiber    &f = b->fiber[k] = Fiber();
@@ -291,6 +360,7 @@ static void RunBlock(Block &b)
     b.ready.pop_back();
     fiber = &b.fiber[k];
     emu_switch(&scheduler, fiber->sp);
+    if (!b.copies.empty() && random() % 64 == 0) CopySome(b);
     if (b.fiber[k].state == ENDED) b.ended++;
     if (b.fiber[k].state == AT_WARP || b.fiber[k].state == ENDED) CheckWarp(b, k / 32 * 32);
     if (b.ready.empty()) CheckBarrier(b);
@@ -330,7 +400,7 @@ void Run(const char *name, const Cfg &cfg, int of, const std::function<void()> &
   memcpy(keep, shared, sharedbytes);
   alarm(TimeLimit);
   while (next < order.size() || !live.empty()) {
-    while (live.size() < most && next < order.size()) live.push_back(NewBlock(order[next++], cfg.block));
+    while (live.size() < most && next < order.size()) live.push_back(NewBlock(order[next++], cfg.block, cfg.shared));
     const size_t which = random() % live.size();
     block              = live[which];
     if (loaded != block) {
@@ -346,7 +416,9 @@ void Run(const char *name, const Cfg &cfg, int of, const std::function<void()> &
       Fail("a deadlock: %d threads at a barrier, %d at a warp operation, %d ended", at[AT_BARRIER], at[AT_WARP], at[ENDED]);
     }
     for (auto &f : block->fiber) stacks.push_back(f.stack);
+    if (!block->copies.empty()) Fail("a thread block has ended before what it copies has come");
     free(block->shared);
+    FreeDynamic(block->dynamic, cfg.shared);
     delete block;
     live[which] = live.back();
     live.pop_back();
@@ -469,9 +541,24 @@ cudaError_t cudaGetDevice(int *device)
   return cudaSuccess;
 }
 
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr, int)
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr what, int)
 {
-  *value = 9; /* the compute capability's first number */
+  switch (what) {
+  case cudaDevAttrMultiProcessorCount:
+    *value = emu::processors;
+    break;
+  case cudaDevAttrMaxSharedMemoryPerBlockOptin:
+    *value = 227 << 10;
+    break;
+  case cudaDevAttrMaxSharedMemoryPerMultiprocessor:
+    *value = 228 << 10;
+    break;
+  case cudaDevAttrReservedSharedMemoryPerBlock:
+    *value = 1 << 10;
+    break;
+  default:
+    *value = 9; /* the compute capability's first number */
+  }
   return cudaSuccess;
 }
 

@@ -65,7 +65,10 @@ struct Block {
   std::vector<Fiber> fiber;
   std::vector<int>   ready;
   int                ended;
-  char              *shared; /* while another one runs */
+  char              *shared;  /* while another one runs */
+  char              *dynamic; /* shared memory of the size that a launch asks for */
+
+  std::vector<std::function<void()>> copies; /* of the copy engine, not done yet */
 };
 
 /* What runs */
@@ -75,9 +78,11 @@ extern int    cluster; /* thread blocks of one */
 
 /* What a test chooses */
 extern std::mt19937_64 random;
-extern int             resident; /* thread blocks at once */
-extern int             preempt;  /* at one of so many atomic operations another thread goes on, 0 for none */
-extern bool            async;    /* the host goes on before kernels have ended */
+extern int             resident;   /* thread blocks at once */
+extern int             preempt;    /* at one of so many atomic operations another thread goes on, 0 for none */
+extern bool            async;      /* the host goes on before kernels have ended */
+extern int             processors; /* of the GPU: multiprocessors */
+extern int             occupancy;  /* thread blocks of a kernel that one of them has room for */
 
 extern unsigned long kernels; /* that have run */
 
@@ -133,6 +138,11 @@ void     ClusterArrive();
 void     ClusterWait();
 void    *OfBlock(void *shared, unsigned block); /* the same variable of another thread block of the cluster */
 
+/* An mbarrier in shared memory that counts the bytes which the copy engine writes: those of a phase are expected first */
+void ExpectBytes(unsigned long long *barrier, unsigned bytes);
+void CopyBytes(unsigned long long *barrier, void *to, const void *from, unsigned bytes);
+void WaitForBytes(unsigned long long *barrier, unsigned parity);
+
 /* Bytes that nobody may write to until they are looked at */
 void Canary(void *begin, void *end, const char *what);
 void CheckCanaries(const char *where);
@@ -181,6 +191,8 @@ T Atomic(T *p, F f)
 #define cudaGraphExecDestroy(exec)                (delete (emu::Graph *)(exec), cudaSuccess)
 #define cudaGraphLaunch(exec, stream)             (emu::LaunchGraph(*(emu::Graph *)(exec)), cudaSuccess)
 
+#define __cvta_generic_to_shared(p) ((size_t)(p))
+
 /* clang-format off */
 static inline void     __syncthreads() { emu::Barrier(); }
 static inline void     __syncwarp(unsigned m = 0xffffffffu) { emu::Warp(emu::SYNC, m, 0); }
@@ -211,6 +223,10 @@ static inline void __threadfence() { emu::MayYield(); }
 static inline void __threadfence_system() { emu::MayYield(); }
 static inline void cudaGridDependencySynchronize() { }
 static inline void cudaTriggerProgrammaticLaunchCompletion() { }
-template <typename K> static inline cudaError_t EmulatedFuncGetAttributes(cudaFuncAttributes *a, K *) { a->ptxVersion = 90; return cudaSuccess; }
+template <typename K> static inline cudaError_t EmulatedFuncGetAttributes(cudaFuncAttributes *a, K *) { *a = {}; a->ptxVersion = 90; return cudaSuccess; }
+template <typename K> static inline cudaError_t EmulatedFuncSetAttribute(K *, cudaFuncAttribute, int) { return cudaSuccess; }
+template <typename K> static inline cudaError_t EmulatedOccupancy(int *blocks, K *, int, size_t) { *blocks = emu::occupancy; return cudaSuccess; }
 #define cudaFuncGetAttributes EmulatedFuncGetAttributes
+#define cudaFuncSetAttribute EmulatedFuncSetAttribute
+#define cudaOccupancyMaxActiveBlocksPerMultiprocessor EmulatedOccupancy
 /* clang-format on */

@@ -18,6 +18,19 @@ EDITS = {
          '    bytes_ += (((size_t)n * sizeof(T)) + 255) / 256 * 256 + 256;\n'
          '    if (base_) emu::Canary(base_ + end, base_ + bytes_, "of a workspace");'),
     ],
+    # the copy engine, which counts bytes at a barrier
+    'src/mat/impls/csroverlap/csroverlapfetch.cuh': [
+        ('    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(once));\n', ''),
+        ('      asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(Address()));\n'
+         '      asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");\n', '      *barrier = 0;\n'),
+        ('asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(Address()), "r"(bytes) : "memory");', 'emu::ExpectBytes(barrier, bytes);'),
+        ('    asm volatile("{\\n.reg .pred done;\\nAGAIN: mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\\n@!done bra AGAIN;\\n}" ::"r"(Address()), "r"(parity) : "memory");\n',
+         '    emu::WaitForBytes(barrier, parity);\n'),
+        ('    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::"r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(bytes), "r"(Address()), "l"(once)\n'
+         '                 : "memory");\n', '    emu::CopyBytes(barrier, to, from, bytes);\n'),
+        ('  asm volatile("{\\n.reg .pred p;\\nsetp.eq.s32 p, %0, 0x5a7b31c3;\\n@p nanosleep.u32 0;\\n}" ::"r"(mixed) : "memory");\n', '  emu::MayYield();\n'),
+    ],
+    'src/mat/impls/hbp/hbpdevice.h': [('  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));\n', '  mask = (1u << emu::fiber->lane) - 1;\n')],
     # the compiler deduces this from arguments of a call only
     'src/mat/impls/evchyb/plain/plain.cu': [('    ScaleKernel<<<', '    ScaleKernel<PetscScalar><<<')],
     # what the GPU decides, and what it publishes: cg.cpp compares both with the host
@@ -73,6 +86,11 @@ def assembly(text):
     return text
 
 
+def dynamic(text):
+    """Shared memory of the size that a launch asks for"""
+    return re.sub(r'extern __shared__\s+(?:__align__\(\d+\)\s+)?(\w[\w ]*\w)\s+(\w+)\[\];', r'\1 *const \2 = (\1 *)emu::block->dynamic;', text)
+
+
 def main():
     source, target = map(pathlib.Path, sys.argv[1:])
     for file in sorted([*source.glob('src/**/*'), *source.glob('include/gallop/*')]):
@@ -90,7 +108,7 @@ def main():
             text = assembly(text)
         copy = target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_text('#line 1 "%s"\n' % name + launches(text))
+        copy.write_text('#line 1 "%s"\n' % name + launches(dynamic(text)))
 
 
 if __name__ == '__main__':

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What tests of formats' products share: matrices, memory of the GPU, and products with a dot product beside sums on the host */
+#pragma once
+#include "testing.h"
+#include <gallop/cudaimpl.h>
+
+/* ---- matrices ---- */
+
+typedef std::function<int(int)> Length; /* entries of a row */
+
+struct Matrix {
+  GallopCSR                csr;
+  std::vector<PetscInt>    i, j;
+  std::vector<PetscScalar> a;
+};
+
+static PetscScalar RandomScalar()
+{
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(RandomReal(), RandomReal());
+#else
+  return RandomReal();
+#endif
+}
+
+/* Entries of a row are spread over all columns, or, where they are near, from its own column on */
+static Matrix NewMatrix(PetscInt m, PetscInt n, const Length &length, bool near = false)
+{
+  Matrix A;
+
+  A.i.push_back(0);
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt num = std::min<PetscInt>(length((int)r), n), first = near ? std::min((PetscInt)((PetscCount)r * n / m), n - num) : 0;
+
+    for (PetscInt k = 0; k < num; k++) {
+      A.j.push_back(near ? first + k : (PetscInt)((PetscCount)k * n / num + r % (n / num)));
+      A.a.push_back(RandomScalar());
+    }
+    A.i.push_back((PetscInt)A.j.size());
+  }
+  A.csr.m       = m;
+  A.csr.n       = n;
+  A.csr.nz      = (PetscCount)A.j.size();
+  A.csr.i       = emu::Guarded(A.i);
+  A.csr.j       = emu::Guarded(A.j);
+  A.csr.a       = emu::Guarded(A.a);
+  A.csr.host_i  = A.i.data();
+  A.csr.host_j  = A.j.data();
+  A.csr.memtype = PETSC_MEMTYPE_CUDA;
+  A.csr.copied  = NULL;
+  return A;
+}
+
+/* ---- of the rest of the library ---- */
+
+PetscErrorCode GallopCSRGetHostI(const GallopCSR *csr, const PetscInt **i)
+{
+  *i = csr->host_i;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceMalloc(size_t bytes, void **p)
+{
+  *p = emu::Guarded(std::vector<char>(bytes, (char)0xC7).data(), bytes, 256);
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceFree(void *)
+{
+  emu::ClearCanaries();
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopWorkspaceFree(void *)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes)
+{
+  if (bytes) memcpy(to, from, bytes);
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
+{
+  return GallopDeviceCopy(to, from, bytes);
+}
+
+PetscErrorCode GallopDeviceCopyOut(void *to, const void *from, size_t bytes)
+{
+  return GallopDeviceCopy(to, from, bytes);
+}
+
+PetscErrorCode GallopCopyToHost(void *to, PetscMemType, const void *from, size_t bytes)
+{
+  return GallopDeviceCopy(to, from, bytes);
+}
+
+PetscErrorCode GallopDeviceZero(void *p, size_t bytes)
+{
+  memset(p, 0, bytes);
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceIsCapturing(PetscBool *capturing)
+{
+  *capturing = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceAvailable(PetscBool *available)
+{
+  *available = PETSC_TRUE;
+  return PETSC_SUCCESS;
+}
+
+/* ---- products ---- */
+
+/*
+  z = d (alpha A x + beta y) + gamma u + delta x and a dot product with z, which is made of room sums, or without where room is 0: several times, each in another order of threads, which must give
+  the same bits. look: what else is to be as it was after a product
+*/
+static void TestProducts(const char *name, const Matrix &A, const GallopFormatWork &work, void *data, PetscCount room, const std::function<void()> &look)
+{
+  const PetscInt           m      = A.csr.m;
+  const bool               square = m == A.csr.n;
+  const PetscReal          small  = 2000 * PETSC_MACHINE_EPSILON;
+  const PetscScalar        one = 1, alpha = RandomReal(), beta = RandomReal(), gamma = RandomReal(), delta = square ? RandomReal() : (PetscReal)0;
+  std::vector<PetscScalar> xs(A.csr.n), ys(m), ds(m), us(m), withs(m), z0(m);
+  PetscScalar             *z = emu::Guarded(std::vector<PetscScalar>(m)), *partial = emu::Guarded(std::vector<PetscScalar>(room)), dot;
+  unsigned int             ended = 0;
+
+  for (auto *v : {&xs, &ys, &ds, &us, &withs})
+    for (auto &e : *v) e = RandomScalar();
+  const PetscScalar *x = emu::Guarded(xs), *y = emu::Guarded(ys), *d = emu::Guarded(ds), *u = emu::Guarded(us), *with = emu::Guarded(withs);
+
+  /* the plain product, that with all terms, and, where there is a dot product, without it */
+  for (int kind = 0; kind < 3; kind++) {
+    const bool               terms = kind == 1, dots = room && kind < 2;
+    const PetscBool          conjugate = (PetscBool)(kind == 1);
+    const PetscScalar        zero      = 0;
+    std::vector<PetscScalar> wanted(m), first;
+    std::vector<PetscReal>   scale(m);
+    PetscScalar              wanteddot = 0, firstdot = 0;
+    PetscReal                size = 0;
+
+    for (PetscInt r = 0; r < m; r++) {
+      PetscScalar sum = 0;
+
+      for (PetscInt k = A.i[r]; k < A.i[r + 1]; k++) {
+        sum += A.a[k] * xs[A.j[k]];
+        scale[r] += PetscAbsScalar(A.a[k] * xs[A.j[k]]);
+      }
+      wanted[r] = terms ? ds[r] * (alpha * sum + beta * ys[r]) + gamma * us[r] + (square ? delta * xs[r] : (PetscScalar)0) : sum;
+      scale[r] += 4;
+      wanteddot += withs[r] * (conjugate ? PetscConj(wanted[r]) : wanted[r]);
+      size += PetscAbsScalar(withs[r]) * scale[r];
+    }
+    for (int run = 0; run < (full ? 6 : 3); run++) {
+      GallopDot      g = {with, conjugate, &dot, partial, room, &ended};
+      GallopEpilogue e = {terms ? d : NULL, terms ? u : NULL, terms ? &gamma : &zero, terms ? &delta : &zero, dots ? &g : NULL};
+      GallopProduct  p = {terms ? &alpha : &one, terms ? &beta : &zero, x, terms ? y : NULL, z, terms || dots ? &e : NULL};
+
+      for (PetscCount k = 0; k < room; k++) partial[k] = NAN; /* all are to be written in each product */
+      for (PetscInt k = 0; k < m; k++) z[k] = NAN;
+      dot           = NAN;
+      emu::resident = 1 + run * 2;
+      emu::preempt  = run ? 4 : 0;
+      CheckCall((*work.apply)(data, &p));
+      for (PetscInt r = 0; r < m; r++)
+        if (!(PetscAbsScalar(z[r] - wanted[r]) <= small * scale[r])) emu::Fail("%s: row %ld is %g, not %g", name, (long)r, (double)PetscRealPart(z[r]), (double)PetscRealPart(wanted[r]));
+      if (!run) first.assign(z, z + m);
+      if (memcmp(first.data(), z, m * sizeof(*z))) emu::Fail("%s: the result has other bits", name);
+      if (look) look();
+      if (!dots) continue;
+      if (!(PetscAbsScalar(dot - wanteddot) <= small * size)) emu::Fail("%s: the dot product is %g, not %g", name, (double)PetscRealPart(dot), (double)PetscRealPart(wanteddot));
+      if (!run) firstdot = dot;
+      if (dot != firstdot) emu::Fail("%s: the dot product has other bits", name);
+      if (ended) emu::Fail("%s: the counter of ended thread blocks is not 0 after the product", name);
+    }
+  }
+}
