@@ -42,7 +42,7 @@ typedef struct {
   KSPType     parent, own;
   const char *event;       /* of its kernels */
   PetscInt    least, most; /* kernels of an iteration */
-  PetscInt    dotted;      /* likewise, with Jacobi or no preconditioner and a product that computes a dot product, as EVCHYB's does */
+  PetscInt    dotted;      /* likewise, with Jacobi or no preconditioner and a product that computes a dot product: Dots() */
   PetscErrorCode (*create)(MatType, int, PetscBool, Mat *);
   PetscErrorCode (*objective)(KSP, PetscReal *); /* or NULL */
 } Solver;
@@ -183,15 +183,16 @@ static PetscErrorCode CheckBits(const Case *c, Mat A, const Result *once, const 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether products compute a dot product. CSROVERLAP's first one copies the matrix and does not, but others come before. */
 static PetscErrorCode Dots(const Solver *solver, const Case *c, Mat A, PetscBool *dots)
 {
-  PetscBool evchyb, jacobi, none;
+  PetscBool format, jacobi, none;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &evchyb, "seqaijevchyb", ""));
+  PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &format, "seqaijevchyb", "seqaijcsroverlap", "seqaijhbp", ""));
   PetscCall(PetscStrcmp(c->pc, PCJACOBI, &jacobi));
   PetscCall(PetscStrcmp(c->pc, PCNONE, &none));
-  *dots = (PetscBool)(evchyb && (jacobi || none) && solver->dotted);
+  *dots = (PetscBool)(format && (jacobi || none) && solver->dotted);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -8,7 +8,8 @@ typedef enum {
   MAT_INDEFINITE,    /* a part of the diagonal is negative; the preconditioner is of the definite one */
   MAT_INDEFINITE_PC, /* the other way round */
   MAT_SINGULAR,      /* with a null space */
-  MAT_ARROW          /* larger, and the first row and column are full */
+  MAT_ARROW,         /* larger, and the first row and column are full */
+  MAT_UNEVEN         /* as large, and a few rows and columns have hundreds of entries */
 } Kind;
 
 /* clang-format off */
@@ -41,15 +42,28 @@ static const Case cases[] = {
   {"eigenvalues",                  PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_view_eigenvalues ascii:/dev/null", PETSC_FALSE},
   {"a long row, plain",            PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_ARROW,         LOOK_NONE,    300, 0,  "-mat_evchyb_storage plain", PETSC_TRUE},
   {"a long row, packed",           PCNONE,   KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_ARROW,         LOOK_NONE,    300, 0,  "-mat_evchyb_storage packed", PETSC_TRUE},
+  {"a long row in blocks",         PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_ARROW,         LOOK_NONE,    300, 0,  "-mat_hbp_block_cols 1000 -mat_hbp_map 0 -mat_hbp_long_row 20000", PETSC_TRUE},
+  {"uneven rows",                  PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_UNEVEN,        LOOK_NONE,    300, 0,  "-mat_hbp_long_row 200",   PETSC_TRUE },
+  {"uneven rows, other lengths",   PCNONE,   KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_UNEVEN,        LOOK_NONE,    300, 0,  "-mat_csroverlap_max_batch_size 512 -mat_hbp_block_cols 3000 -mat_hbp_map 1", PETSC_TRUE},
   {"symmetric",                    PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_cg_type symmetric",  PETSC_TRUE },
 };
 /* clang-format on */
 
-/* Three diagonals, and the first row and column full: a row that several thread blocks compute */
-static PetscErrorCode CreateArrow(MatType type, Mat *A)
+#define FAR 150 /* from the diagonal */
+
+/* Whether there is an entry beside the three diagonals: in the first row and column, or in rows 250, 750, ... and columns, as near to the diagonal as FAR */
+static PetscBool HasFar(int kind, PetscInt r, PetscInt c)
 {
-  const PetscInt n = 10000;
-  PetscInt       rstart, rend, *i, *j;
+  if (PetscAbsInt(r - c) <= 1) return PETSC_FALSE;
+  if (kind == MAT_ARROW) return (PetscBool)(r == 0 || c == 0);
+  return (PetscBool)(PetscAbsInt(r - c) <= FAR && (r % 500 == 250 || c % 500 == 250));
+}
+
+/* Three diagonals and some longer rows: one that several thread blocks compute, or some beside short ones */
+static PetscErrorCode CreateLonger(MatType type, int kind, Mat *A)
+{
+  const PetscInt n = 10000, most = 20; /* entries of a row in the mean */
+  PetscInt       rstart, rend, first, last, *i, *j;
   PetscScalar   *a;
   PetscCount     k = 0;
 
@@ -59,7 +73,7 @@ static PetscErrorCode CreateArrow(MatType type, Mat *A)
   PetscCall(MatSetType(*A, type));
   PetscCall(MatSetFromOptions(*A));
   PetscCall(MatGetOwnershipRange(*A, &rstart, &rend));
-  PetscCall(PetscMalloc3(4 * (rend - rstart) + n, &i, 4 * (rend - rstart) + n, &j, 4 * (rend - rstart) + n, &a));
+  PetscCall(PetscMalloc3(most * (rend - rstart) + n, &i, most * (rend - rstart) + n, &j, most * (rend - rstart) + n, &a));
   for (PetscInt r = rstart; r < rend; r++) {
     for (PetscInt c = r - 1; c <= r + 1; c++) {
       if (c < 0 || c >= n) continue;
@@ -67,16 +81,14 @@ static PetscErrorCode CreateArrow(MatType type, Mat *A)
       j[k]   = c;
       a[k++] = c == r ? 2 + TestRandom(3, r, 0) : -1.0;
     }
-    if (r > 1) {
-      i[k]   = r;
-      j[k]   = 0;
-      a[k++] = -1e-3;
-    }
-  }
-  for (PetscInt c = 2; c < n && rstart == 0; c++) {
-    i[k]   = 0;
-    j[k]   = c;
-    a[k++] = -1e-3;
+    first = kind == MAT_ARROW ? 0 : PetscMax(r - FAR, 0);
+    last  = kind == MAT_ARROW ? (r ? 0 : n - 1) : PetscMin(r + FAR, n - 1);
+    for (PetscInt c = first; c <= last; c++)
+      if (HasFar(kind, r, c)) {
+        i[k]   = r;
+        j[k]   = c;
+        a[k++] = -1e-3;
+      }
   }
   PetscCall(MatSetPreallocationCOO(*A, k, i, j));
   PetscCall(MatSetValuesCOO(*A, a, INSERT_VALUES));
@@ -93,8 +105,8 @@ static PetscErrorCode CreateMatrix(MatType type, int kind, PetscBool pc, Mat *A)
   PetscInt        rstart, rend;
 
   PetscFunctionBegin;
-  if (kind == MAT_ARROW) {
-    PetscCall(CreateArrow(type, A));
+  if (kind == MAT_ARROW || kind == MAT_UNEVEN) {
+    PetscCall(CreateLonger(type, kind, A));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(TestCreateLaplace(type, GRID, singular ? 0 : 1, singular ? 0 : 3, 3, A));
@@ -216,6 +228,11 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     nsize: {{1 2 4}}
+    output_file: output/empty.out
+
+  test:
+    suffix: formats
+    args: -format {{csroverlap hbp}}
     output_file: output/empty.out
 
 TEST*/
