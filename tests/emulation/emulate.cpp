@@ -129,11 +129,13 @@ static void FinishWarp(Block &b, int first, unsigned mask)
 {
   Fiber *const f    = &b.fiber[first];
   uint64_t     some = 0, least = ~(uint64_t)0;
+  int64_t      most   = INT64_MIN;
   unsigned     ballot = 0;
 
   for (int k = 0; k < 32; k++)
     if (mask >> k & 1) {
       least = std::min(least, f[k].in);
+      most  = std::max(most, (int64_t)f[k].in);
       some |= f[k].in;
       ballot |= (unsigned)(f[k].in != 0) << k;
     }
@@ -159,6 +161,13 @@ static void FinishWarp(Block &b, int first, unsigned mask)
     switch (f[k].op) {
     case REDUCE_MIN:
       f[k].out = least;
+      break;
+    case REDUCE_MAX:
+      f[k].out = (uint64_t)most;
+      break;
+    case MATCH:
+      f[k].out = 0;
+      for (int l = 0; l < 32; l++) f[k].out |= (uint64_t)((mask >> l & 1) && f[l].in == f[k].in) << l;
       break;
     case REDUCE_OR:
       f[k].out = some;

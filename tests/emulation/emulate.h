@@ -47,7 +47,7 @@ namespace emu
 {
 enum State { READY, AT_BARRIER, AT_WARP, ENDED };
 
-enum WarpOp { SYNC, SHFL, SHFL_UP, SHFL_DOWN, SHFL_XOR, REDUCE_MIN, REDUCE_OR, ALL, ANY, BALLOT };
+enum WarpOp { SYNC, SHFL, SHFL_UP, SHFL_DOWN, SHFL_XOR, REDUCE_MIN, REDUCE_MAX, REDUCE_OR, ALL, ANY, BALLOT, MATCH };
 
 struct Fiber {
   void    *sp;
@@ -197,10 +197,12 @@ T Atomic(T *p, F f)
 static inline void     __syncthreads() { emu::Barrier(); }
 static inline void     __syncwarp(unsigned m = 0xffffffffu) { emu::Warp(emu::SYNC, m, 0); }
 static inline unsigned __reduce_min_sync(unsigned m, unsigned v) { return (unsigned)emu::Warp(emu::REDUCE_MIN, m, v); }
+static inline int      __reduce_max_sync(unsigned m, int v) { return (int)emu::Warp(emu::REDUCE_MAX, m, (uint64_t)(int64_t)v); }
 static inline unsigned __reduce_or_sync(unsigned m, unsigned v) { return (unsigned)emu::Warp(emu::REDUCE_OR, m, v); }
 static inline int      __all_sync(unsigned m, int v) { return (int)emu::Warp(emu::ALL, m, v != 0); }
 static inline int      __any_sync(unsigned m, int v) { return (int)emu::Warp(emu::ANY, m, v != 0); }
 static inline unsigned __ballot_sync(unsigned m, int v) { return (unsigned)emu::Warp(emu::BALLOT, m, v != 0); }
+template <typename T> static inline unsigned __match_any_sync(unsigned m, T v) { return (unsigned)emu::Warp(emu::MATCH, m, (uint64_t)v); }
 template <typename T> static inline T __shfl_sync(unsigned m, T v, int by, int width = 32) { return emu::Shuffle(emu::SHFL, m, v, by, width); }
 template <typename T> static inline T __shfl_up_sync(unsigned m, T v, int by, int width = 32) { return emu::Shuffle(emu::SHFL_UP, m, v, by, width); }
 template <typename T> static inline T __shfl_down_sync(unsigned m, T v, int by, int width = 32) { return emu::Shuffle(emu::SHFL_DOWN, m, v, by, width); }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Copies src/ and include/gallop/ for the emulation: prepare.py SOURCE TARGET
 
-Kernel launches become calls of emu::Launch(), assembly becomes C++, and workspaces get canaries between arrays.
+Kernel launches become calls of emu::Launch(), assembly becomes C++, dynamic shared memory an array, and workspaces get canaries between arrays.
 Files that need no more than that are changed by rule; what depends on a file's text is in EDITS, and it is an error if the text is there no more.
 """
 import pathlib
@@ -31,6 +31,8 @@ EDITS = {
         ('  asm volatile("{\\n.reg .pred p;\\nsetp.eq.s32 p, %0, 0x5a7b31c3;\\n@p nanosleep.u32 0;\\n}" ::"r"(mixed) : "memory");\n', '  emu::MayYield();\n'),
     ],
     'src/mat/impls/hbp/hbpdevice.h': [('  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));\n', '  mask = (1u << emu::fiber->lane) - 1;\n')],
+    # results are large from 4096 rows on
+    'src/mat/impls/fastload/fastload.h': [('#define FASTLOAD_WINDOW  (16 << 20)', '#define FASTLOAD_WINDOW  (16 << 10)')],
     # the compiler deduces this from arguments of a call only
     'src/mat/impls/evchyb/plain/plain.cu': [('    ScaleKernel<<<', '    ScaleKernel<PetscScalar><<<')],
     # what the GPU decides, and what it publishes: cg.cpp compares both with the host
@@ -71,6 +73,11 @@ def launches(text):
         text = (text[:at - len(kernel)] + 'emu::Launch("%s", emu::Cfg(%s), %s%s)'
                 % (kernel, text[at + 3:end], kernel, ', ' + arguments if arguments.strip() else '') + text[close + 1:])
     return text
+
+
+def dynamic(text):
+    """Shared memory whose size the launch tells: as much as any kernel may have"""
+    return re.sub(r'extern __shared__ __align__\(\d+\) unsigned char\s+(\w+)\[\];', r'static thread_local __attribute__((aligned(128))) unsigned char \1[48 << 10];', text)
 
 
 def assembly(text):

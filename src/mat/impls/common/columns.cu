@@ -10,15 +10,6 @@
 static constexpr int      Threads  = 256;
 static constexpr PetscInt RowShort = 8192; /* entries of a row that lanes walk along; with longer rows CUB sorts, which takes all entries alike */
 
-/* Lanes, a power of two, for rows or columns with nz entries together, of which a lane has about each */
-static int LanesFor(PetscCount nz, PetscInt n, int each)
-{
-  int lanes = 1;
-
-  while (lanes < WarpSize && (PetscCount)lanes * n * each < nz) lanes *= 2;
-  return lanes;
-}
-
 /* A number for each entry in its column, and how many there are in each. Ends early when a column, or a row that is not left out, turns out to be long. */
 __global__ static void __launch_bounds__(Threads) CountKernel(PetscInt m, PetscInt limit, int lanes, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, unsigned int *count, unsigned char *numbers, PetscInt *longrows, GallopColumnsFound *found)
 {
@@ -170,6 +161,30 @@ static cudaError_t Sum(void *temp, size_t &bytes, const Workspace *w, const Gall
 }
 
 /*
+  GallopColumnsCount - Numbers the entries of each column, in any order
+
+  Input Parameters:
++ csr    - arrays on the GPU
+. limit  - rows with more entries are left out; 0 for none
+- stream - where
+
+  Output Parameters, on the GPU:
++ count    - [n] entries of each column, zeroed before
+. numbers  - [nz] the number of each entry among those of its column
+. longrows - rows that were left out, in any order
+- found    - nlong and unsorted, and longest only where it is more than GallopColumnShort: then the rest is not complete. Zeroed before.
+*/
+PetscErrorCode GallopColumnsCount(const GallopCSR *csr, PetscInt limit, unsigned int *count, unsigned char *numbers, PetscInt *longrows, GallopColumnsFound *found, cudaStream_t stream)
+{
+  const int lanes = GallopColumnsLanes(csr->nz, csr->m, GallopColumnsRowLanes);
+
+  PetscFunctionBegin;
+  CountKernel<<<GallopBlocksFor((PetscCount)csr->m * lanes, Threads), Threads, 0, stream>>>(csr->m, limit, lanes, csr->i, csr->j, count, numbers, longrows, found);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
   GallopColumnsSort - Sorts entries by their columns, and in each as they come in CSR
 
   Input Parameters:
@@ -183,7 +198,7 @@ static cudaError_t Sum(void *temp, size_t &bytes, const Workspace *w, const Gall
 */
 PetscErrorCode GallopColumnsSort(const GallopCSR *csr, PetscInt limit, PetscBool withvalues, GallopColumns *c, cudaStream_t stream)
 {
-  const int          ofrow = LanesFor(csr->nz, csr->m, 8), ofcolumn = LanesFor(csr->nz, csr->n, 1); /* lanes of neighbouring rows often have neighbouring columns */
+  const int          ofrow = GallopColumnsLanes(csr->nz, csr->m, GallopColumnsRowLanes), ofcolumn = GallopColumnsLanes(csr->nz, csr->n, 1);
   const unsigned int rows = GallopBlocksFor((PetscCount)csr->m * ofrow, Threads);
   const PetscInt     each = (PetscInt)PetscMax(1, PetscMin(Threads, 3 * Room / 4 * (PetscCount)csr->n / PetscMax(csr->nz, 1))); /* columns of a thread block, which fit at once if they are about equal */
   Workspace          w    = {};
@@ -201,8 +216,7 @@ PetscErrorCode GallopColumnsSort(const GallopCSR *csr, PetscInt limit, PetscBool
   numbers = reinterpret_cast<unsigned char *>(c->row); /* until rows are there */
   PetscCallCUDA(cudaMemsetAsync(w.found, 0, sizeof(*w.found), stream));
   PetscCallCUDA(cudaMemsetAsync(w.count, 0, (size_t)csr->n * sizeof(*w.count), stream));
-  CountKernel<<<rows, Threads, 0, stream>>>(csr->m, limit, ofrow, csr->i, csr->j, w.count, numbers, c->longrows, w.found);
-  GallopCheckLaunch();
+  PetscCall(GallopColumnsCount(csr, limit, w.count, numbers, c->longrows, w.found, stream));
   LongestKernel<<<PetscMin(GallopBlocksFor(csr->n, Threads), 4u * (unsigned int)processors), Threads, 0, stream>>>(csr->n, w.count, w.found);
   GallopCheckLaunch();
   PetscCallCUDA(Sum(w.cub, w.cubbytes, &w, c, csr->n, stream));

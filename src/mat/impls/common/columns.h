@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
-/* For .cu files only: entries of CSR arrays on the GPU in order of their columns, of which a transpose is made, and FASTLOAD's blocks */
+/* For .cu files only: entries of CSR arrays on the GPU in order of their columns, of which a transpose is made, and FASTLOAD's blocks where columns are long */
 
 #include <gallop/cudaimpl.h>
 
@@ -32,6 +32,18 @@ struct GallopColumns {
   GallopColumnsFound found;
 };
 
+/* Lanes, a power of two, for rows or columns with nz entries together, of which a lane has about each */
+static inline int GallopColumnsLanes(PetscCount nz, PetscInt n, int each)
+{
+  int lanes = 1;
+
+  while (lanes < WarpSize && (PetscCount)lanes * n * each < nz) lanes *= 2;
+  return lanes;
+}
+
+static constexpr int GallopColumnsRowLanes = 8; /* entries of a row for each lane: lanes of neighbouring rows often have neighbouring columns */
+
+PETSC_INTERN PetscErrorCode GallopColumnsCount(const GallopCSR *, PetscInt, unsigned int *, unsigned char *, PetscInt *, GallopColumnsFound *, cudaStream_t);
 PETSC_INTERN PetscErrorCode GallopColumnsSort(const GallopCSR *, PetscInt, PetscBool, GallopColumns *, cudaStream_t);
 
 /* columnssort.cu: kernels that most matrices need not load */

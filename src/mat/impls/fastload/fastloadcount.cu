@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* FASTLOAD on the GPU, the first stage of its build: entries in order of columns, and columns in order of their lengths */
+/* FASTLOAD on the GPU, the first stage of its build where columns may be long: entries in order of columns, and columns in order of their lengths */
 
 #include "../common/bits.h"
 #include "fastloaddevice.h"
@@ -41,6 +41,16 @@ __global__ static void LengthKernel(PetscInt n, int bits, In<unsigned long long>
   } else if (s == n) len[n] = 0;
 }
 
+/* FastLoadSumSpread - Adds FastLoadSpread() of the samples, of interest where the result is large, to a number on the GPU */
+PetscErrorCode FastLoadSumSpread(const GallopCSR *csr, unsigned long long *sum, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (!FastLoadIsLarge(csr->m)) PetscFunctionReturn(PETSC_SUCCESS);
+  SpreadKernel<<<GallopBlocksFor(FASTLOAD_SAMPLES, Threads), Threads, 0, stream>>>(csr->m, csr->i, csr->j, sum);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* FastLoadGetSpread - Sum of FastLoadSpread() over the samples, as on the host; *fits is false where there is no memory for a number */
 PetscErrorCode FastLoadGetSpread(const GallopCSR *csr, PetscCount *spread, PetscBool *fits)
 {
@@ -56,8 +66,7 @@ PetscErrorCode FastLoadGetSpread(const GallopCSR *csr, PetscCount *spread, Petsc
     *fits = (PetscBool)(total != NULL);
     if (*fits) {
       PetscCallCUDA(cudaMemsetAsync(total, 0, sizeof(sum), stream));
-      SpreadKernel<<<GallopBlocksFor(FASTLOAD_SAMPLES, Threads), Threads, 0, stream>>>(csr->m, csr->i, csr->j, (unsigned long long *)total);
-      GallopCheckLaunch();
+      PetscCall(FastLoadSumSpread(csr, (unsigned long long *)total, stream));
       PetscCall(GallopDeviceCopyOut(&sum, total, sizeof(sum)));
       PetscCall(GallopWorkspaceFree(total));
     }

@@ -19,7 +19,7 @@ static size_t Carve(FastLoad *fl, void *base)
   return carver.Bytes();
 }
 
-static PetscErrorCode Destroy(void **data)
+PetscErrorCode FastLoadDestroy_Device(void **data)
 {
   FastLoad *fl = (FastLoad *)*data;
 
@@ -31,39 +31,81 @@ static PetscErrorCode Destroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With a plan: takes memory and fills it; *done is false where there is not enough */
-static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, FastLoadWorkspace *w, PetscCount maxbytes, PetscBool *done)
+/* FastLoadCreate_Device - A format without arrays yet */
+PetscErrorCode FastLoadCreate_Device(const FastLoadOptions *options, const GallopCSR *csr, FastLoad **created)
 {
-  void      *base = NULL, *rowIdx = NULL;
-  PetscCount rowbytes;
+  FastLoad *fl;
 
   PetscFunctionBegin;
-  *done       = PETSC_FALSE;
-  fl->indexed = (PetscBool)(w->columns.found.unsorted || fl->options.deterministic);
-  fl->bytes   = Carve(fl, NULL);
-  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(fl->bytes, &base));
-  if (!base) {
-    fl->value = NULL;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  (void)Carve(fl, base);
-  PetscCall(FastLoadSetBlocks(fl, w));
-  PetscCall(FastLoadFillBlocks(fl, csr, w));
-  PetscCall(FastLoadFillLongRows(fl, csr, w));
-  if (fl->rowPtr) PetscCall(GallopDeviceCopy(fl->rowPtr, csr->i, (size_t)(fl->m + 1) * sizeof(PetscInt)));
-  PetscCall(GallopDeviceCopyOut(&rowbytes, fl->blkRow + fl->blkNum, sizeof(rowbytes)));
-  fl->bytes += (size_t)rowbytes;
-  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc((size_t)PetscMax(rowbytes, 1), &rowIdx));
-  if (!rowIdx) PetscFunctionReturn(PETSC_SUCCESS);
-  fl->rowIdx = (unsigned char *)rowIdx;
-  PetscCall(GallopDeviceZero(rowIdx, (size_t)rowbytes));
-  PetscCall(FastLoadFillOffsets(fl, w));
-  PetscCall(FastLoadSetTasks(fl, w));
-  *done = PETSC_TRUE;
+  PetscCall(PetscNew(&fl));
+  fl->memtype = PETSC_MEMTYPE_CUDA;
+  fl->m       = csr->m;
+  fl->n       = csr->n;
+  fl->nz      = csr->nz;
+  fl->length  = FASTLOAD_LENGTH;
+  fl->options = *options;
+  fl->height  = options->height;
+  fl->fresh   = PETSC_TRUE;
+  PetscCall(FastLoadProductOverlaps(&fl->overlaps));
+  *created = fl;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
+/* FastLoadTakeArrays - Memory for all arrays but rowIdx, with a plan */
+PetscErrorCode FastLoadTakeArrays(FastLoad *fl, PetscCount maxbytes, PetscBool *done)
+{
+  void *base = NULL;
+
+  PetscFunctionBegin;
+  fl->bytes = Carve(fl, NULL);
+  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(fl->bytes, &base));
+  if (base) (void)Carve(fl, base);
+  else fl->value = NULL;
+  *done = (PetscBool)(base != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* FastLoadTakeOffsets - Memory for rowIdx, once blkRow tells how long it is: the host waits for that */
+PetscErrorCode FastLoadTakeOffsets(FastLoad *fl, PetscCount maxbytes, PetscCount *rowbytes, PetscBool *done)
+{
+  void *rowIdx = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceCopyOut(rowbytes, fl->blkRow + fl->blkNum, sizeof(*rowbytes)));
+  fl->bytes += (size_t)*rowbytes;
+  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc((size_t)PetscMax(*rowbytes, 1), &rowIdx));
+  fl->rowIdx = (unsigned char *)rowIdx;
+  *done      = (PetscBool)(rowIdx != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With a plan: takes memory and fills it; *done is false where there is not enough */
+static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, FastLoadWorkspace *w, PetscCount maxbytes, PetscBool *done)
+{
+  const PetscInt *order;
+  void           *memory;
+  PetscCount      rowbytes;
+
+  PetscFunctionBegin;
+  fl->indexed = (PetscBool)(w->columns.found.unsorted || fl->options.deterministic);
+  PetscCall(FastLoadTakeArrays(fl, maxbytes, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(FastLoadSetBlocks(fl, w));
+  PetscCall(FastLoadFillBlocks(fl, csr, w));
+  PetscCall(FastLoadFillLongRows(fl, csr, &w->longRowsPlan, w->stream));
+  if (fl->rowPtr) PetscCall(GallopDeviceCopy(fl->rowPtr, csr->i, (size_t)(fl->m + 1) * sizeof(PetscInt)));
+  PetscCall(FastLoadTakeOffsets(fl, maxbytes, &rowbytes, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceZero(fl->rowIdx, (size_t)rowbytes));
+  PetscCall(FastLoadFillOffsets(fl, w));
+  PetscCall(FastLoadOrderTasks(fl, w->stream, &memory, &order, done));
+  if (*done) PetscCall(FastLoadSetTasks(fl, order, w->stream));
+  PetscCall(GallopWorkspaceFree(memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of any lengths, in any order */
+static PetscErrorCode BuildLong(const FastLoadOptions *opts, const GallopCSR *csr, PetscCount maxbytes, FastLoad **built)
 {
   FastLoadOptions   options;
   FastLoad         *fl;
@@ -73,10 +115,9 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
   PetscBool         done;
 
   PetscFunctionBegin;
-  *built = NULL;
   PetscCall(FastLoadGetSpread(csr, &spread, &done));
   if (!done) PetscFunctionReturn(PETSC_SUCCESS);
-  options = FastLoadChoose((const FastLoadOptions *)opts, csr, spread);
+  options = FastLoadChoose(opts, csr, spread);
   PetscCall(PetscGetCurrentCUDAStream(&w.stream));
   PetscCall(GallopColumnsSort(csr, options.long_row, PETSC_FALSE, &w.columns, w.stream));
   if (!w.columns.memory) PetscFunctionReturn(PETSC_SUCCESS);
@@ -86,27 +127,30 @@ static PetscErrorCode Build(const void *opts, const GallopCSR *csr, PetscCount m
     PetscFunctionReturn(PETSC_SUCCESS);
   }
 
-  PetscCall(PetscNew(&fl));
-  fl->memtype = PETSC_MEMTYPE_CUDA;
-  fl->m       = csr->m;
-  fl->n       = csr->n;
-  fl->nz      = csr->nz;
-  fl->length  = FASTLOAD_LENGTH;
-  fl->options = options;
-  fl->height  = options.height;
-  fl->fresh   = PETSC_TRUE;
-  data        = fl;
-  PetscCall(FastLoadProductOverlaps(&fl->overlaps));
+  PetscCall(FastLoadCreate_Device(&options, csr, &fl));
   PetscCall(FastLoadCountColumns(fl, csr, &w));
   PetscCall(FastLoadPlanBlocks(fl, csr, &w));
   PetscCall(Complete(fl, csr, &w, maxbytes, &done));
   PetscCallCUDA(cudaStreamSynchronize(w.stream)); /* what was copied from pageable memory is about to go */
+  data = fl;
   if (done) *built = fl;
-  else PetscCall(Destroy(&data));
+  else PetscCall(FastLoadDestroy_Device(&data));
   PetscCall(FastLoadWorkspaceFreePlan(&w));
   PetscCall(GallopWorkspaceFree(wbase));
   PetscCall(GallopWorkspaceFree(w.columns.memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork FastLoadDevice = {Build, FastLoadRefresh_Device, FastLoadApply_Device, Destroy, FastLoadApplyTranspose_Device};
+static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
+{
+  FastLoad *fl = NULL;
+  PetscBool areshort;
+
+  PetscFunctionBegin;
+  PetscCall(FastLoadBuildShort((const FastLoadOptions *)options, csr, maxbytes, &fl, &areshort));
+  if (!areshort) PetscCall(BuildLong((const FastLoadOptions *)options, csr, maxbytes, &fl));
+  *built = fl;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopFormatWork FastLoadDevice = {Build, FastLoadRefresh_Device, FastLoadApply_Device, FastLoadDestroy_Device, FastLoadApplyTranspose_Device};

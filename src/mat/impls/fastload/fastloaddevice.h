@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
-/* For .cu files only: what the stages of FASTLOAD on the GPU know of each other. These are count, plan and fill, which build the format, and product. */
+/* For .cu files only: what the stages of FASTLOAD on the GPU know of each other. The format is built by short and groups, where columns are short, or else by count, plan and fill; then there is product. */
 
 #include <gallop/cudaimpl.h>
 #include <cuda/atomic>
@@ -17,7 +17,6 @@ static constexpr unsigned int All      = 0xffffffffu;                           
 static_assert(FASTLOAD_LENGTH == WarpSize, "a lane has one column of a block");
 
 using Key = cuda::std::conditional_t<sizeof(PetscInt) == 8, unsigned long long, unsigned int>; /* what CUB sorts by */
-static_assert(sizeof(Key) == sizeof(PetscInt), "keys and numbers lie in the same memory, one after the other");
 
 /* An array that a kernel reads and nothing writes meanwhile */
 template <typename T>
@@ -35,20 +34,13 @@ struct Found {
   int      flags[FLAGS];
 };
 
-/*
-  What the build needs and the product does not. Once entries are in order of columns, the memory that they were sorted in serves for blocks, then for tasks: arrays of one of these after the
-  other are the same memory.
-*/
+/* What the build by columns of any lengths needs and the product does not. Once entries are in order of columns, the memory that they were sorted in serves for blocks. */
 struct FastLoadWorkspace {
   GallopColumns columns; /* entries in order of columns, but for those of long rows */
   struct {
     PetscInt *base; /* of each block, entries of its columns in the blocks before */
     PetscInt *rows; /* the row of each entry, in order of blocks */
   } fill;
-  struct {
-    PetscInt *task, *order;
-    Key      *key, *sortedkey;
-  } tasks;
   union
   {
     PetscInt *len;      /* [n + 1] entries of each sorted column, then 0 */
@@ -76,14 +68,13 @@ struct FastLoadWorkspace {
   GallopLongRows longRowsPlan;
 };
 
-/* The memory that entries were sorted in, for blocks, and that of the entries too for tasks, which come when blocks are filled */
-static inline void FastLoadShareColumns(FastLoadWorkspace *w)
-{
-  const GallopColumns *c = &w->columns;
-
-  w->fill  = {c->unused[0], c->unused[1]};
-  w->tasks = {c->unused[0], c->unused[1], reinterpret_cast<Key *>(c->entry), reinterpret_cast<Key *>(c->row)};
-}
+/* Of tasks, where the result is large */
+struct FastLoadTaskSort {
+  PetscInt *task, *order;
+  Key      *key, *sortedkey;
+  char     *cub;
+  size_t    cubbytes;
+};
 
 /* Thread blocks where each of n pieces of work has a warp */
 static inline unsigned int WarpsFor(PetscCount n)
@@ -96,6 +87,32 @@ static __device__ __forceinline__ void Raise(int *flag)
   cuda::atomic_ref<int, cuda::thread_scope_device>(*flag).store(1, cuda::memory_order_relaxed);
 }
 
+/* Over the lanes of a warp */
+template <typename I>
+static __device__ __forceinline__ I WarpMax(I value)
+{
+  for (int by = WarpSize / 2; by > 0; by /= 2) {
+    const I other = __shfl_xor_sync(All, value, by);
+
+    if (other > value) value = other;
+  }
+  return value;
+}
+
+#if __CUDA_ARCH__ >= 800
+static __device__ __forceinline__ int WarpMax(int value)
+{
+  return __reduce_max_sync(All, value);
+}
+#endif
+
+/* Lanes with the same row */
+static __device__ __forceinline__ unsigned int MatchAny(PetscInt row)
+{
+  if constexpr (sizeof(row) == 4) return __match_any_sync(All, (unsigned int)row);
+  else return __match_any_sync(All, (unsigned long long)row);
+}
+
 /* Of FastLoad or of what the product's kernels know of it */
 template <typename I, typename Arrays>
 static __device__ __forceinline__ GallopPiece<I> GetPiece(const Arrays &fl, PetscInt piece)
@@ -103,27 +120,41 @@ static __device__ __forceinline__ GallopPiece<I> GetPiece(const Arrays &fl, Pets
   return GallopGetPiece<I>(fl.pieceRow, fl.pieceAt, fl.longPtr, piece, FASTLOAD_PIECE);
 }
 
+/* fastloaddevice.cu: the format and its memory; *done is false where there is not enough */
+PETSC_INTERN PetscErrorCode FastLoadCreate_Device(const FastLoadOptions *, const GallopCSR *, FastLoad **);
+PETSC_INTERN PetscErrorCode FastLoadTakeArrays(FastLoad *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode FastLoadTakeOffsets(FastLoad *, PetscCount, PetscCount *, PetscBool *);
+PETSC_INTERN PetscErrorCode FastLoadDestroy_Device(void **);
+
+/* fastloadshort.cu */
+PETSC_INTERN PetscErrorCode FastLoadBuildShort(const FastLoadOptions *, const GallopCSR *, PetscCount, FastLoad **, PetscBool *);
+
 /* fastloadworkspace.cu: memory, and sorts and sums of CUB's. Sums are of the numbers before each. */
 PETSC_INTERN PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *, const GallopCSR *, FastLoadWorkspace *, void **);
 PETSC_INTERN PetscErrorCode FastLoadSortColumns(FastLoadWorkspace *, PetscInt);
-PETSC_INTERN PetscErrorCode FastLoadSortTasks(FastLoadWorkspace *, PetscInt, int);
+PETSC_INTERN PetscErrorCode FastLoadTaskSortGet(const FastLoad *, FastLoadTaskSort *, cudaStream_t, void **);
+PETSC_INTERN PetscErrorCode FastLoadTaskSortRun(const FastLoad *, FastLoadTaskSort *, cudaStream_t);
 PETSC_INTERN PetscErrorCode FastLoadSum(FastLoadWorkspace *, PetscInt *, PetscInt *, PetscCount);
-PETSC_INTERN PetscErrorCode FastLoadSumCounts(FastLoadWorkspace *, PetscCount *, PetscCount);
+PETSC_INTERN PetscErrorCode FastLoadSumCountsBytes(PetscCount, size_t *, cudaStream_t);
+PETSC_INTERN PetscErrorCode FastLoadSumCounts(void *, size_t, PetscCount *, PetscCount, cudaStream_t);
 
 /* fastloadcount.cu */
+PETSC_INTERN PetscErrorCode FastLoadSumSpread(const GallopCSR *, unsigned long long *, cudaStream_t);
 PETSC_INTERN PetscErrorCode FastLoadGetSpread(const GallopCSR *, PetscCount *, PetscBool *);
 PETSC_INTERN PetscErrorCode FastLoadCountColumns(FastLoad *, const GallopCSR *, FastLoadWorkspace *);
 
 /* fastloadplan.cu */
 PETSC_INTERN PetscErrorCode FastLoadPlanBlocks(FastLoad *, const GallopCSR *, FastLoadWorkspace *);
+PETSC_INTERN PetscErrorCode FastLoadPlanLongRows(FastLoad *, const GallopCSR *, const PetscInt *, GallopLongRows *);
 PETSC_INTERN PetscErrorCode FastLoadWorkspaceFreePlan(FastLoadWorkspace *);
 PETSC_INTERN PetscErrorCode FastLoadSetBlocks(FastLoad *, FastLoadWorkspace *);
-PETSC_INTERN PetscErrorCode FastLoadSetTasks(FastLoad *, FastLoadWorkspace *);
+PETSC_INTERN PetscErrorCode FastLoadOrderTasks(const FastLoad *, cudaStream_t, void **, const PetscInt **, PetscBool *);
+PETSC_INTERN PetscErrorCode FastLoadSetTasks(const FastLoad *, const PetscInt *, cudaStream_t);
 
 /* fastloadfill.cu */
 PETSC_INTERN PetscErrorCode FastLoadFillBlocks(FastLoad *, const GallopCSR *, FastLoadWorkspace *);
 PETSC_INTERN PetscErrorCode FastLoadFillOffsets(FastLoad *, const FastLoadWorkspace *);
-PETSC_INTERN PetscErrorCode FastLoadFillLongRows(const FastLoad *, const GallopCSR *, const FastLoadWorkspace *);
+PETSC_INTERN PetscErrorCode FastLoadFillLongRows(const FastLoad *, const GallopCSR *, const GallopLongRows *, cudaStream_t);
 PETSC_INTERN PetscErrorCode FastLoadRefresh_Device(void *, const GallopCSR *, PetscCount, GallopRefresh *);
 
 /* fastloadproduct.cu and fastloaddeterministic.cu */

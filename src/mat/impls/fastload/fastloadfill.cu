@@ -3,6 +3,8 @@
 
 #include "fastloaddevice.h"
 
+static constexpr int Refreshed = 8; /* lines of which a lane looks up the entries at once */
+
 /* A warp for each block: the rows, values and places in CSR of its entries, from those in order of columns. Those of each sorted column begin at start. */
 __global__ static void FillKernel(const FastLoad fl, In<PetscInt> start, In<PetscInt> base, In<PetscInt> entries, In<PetscInt> rowOf, In<PetscScalar> a, PetscInt *rows)
 {
@@ -46,31 +48,6 @@ __global__ static void OwnerKernel(const FastLoad fl, In<PetscInt> rows, PetscIn
   if (b >= fl.blkNum) return;
   for (PetscCount k = fl.blkPtr[b] + threadIdx.x % WarpSize; k < fl.blkPtr[b + 1]; k += WarpSize)
     cuda::atomic_ref<PetscInt, cuda::thread_scope_device>(owner[rows[k]]).store((PetscInt)b, cuda::memory_order_relaxed);
-}
-
-template <typename I>
-static __device__ __forceinline__ I WarpMax(I value)
-{
-  for (int by = WarpSize / 2; by > 0; by /= 2) {
-    const I other = __shfl_xor_sync(All, value, by);
-
-    if (other > value) value = other;
-  }
-  return value;
-}
-
-#if __CUDA_ARCH__ >= 800
-static __device__ __forceinline__ int WarpMax(int value)
-{
-  return __reduce_max_sync(All, value);
-}
-#endif
-
-/* Lanes with the same row */
-static __device__ __forceinline__ unsigned int MatchAny(PetscInt row)
-{
-  if constexpr (sizeof(row) == 4) return __match_any_sync(All, (unsigned int)row);
-  else return __match_any_sync(All, (unsigned long long)row);
 }
 
 /* A warp for each block: its class, the lowest rows of its lines, the bytes that its offsets take, and the rows that are in another block too or stand apart in a line */
@@ -176,22 +153,79 @@ __global__ static void OffsetsKernel(const FastLoad fl, In<PetscInt> rows, In<in
   if (__any_sync(All, found) && lane == 0) fl.blkClass[b] |= FASTLOAD_SHARED;
 }
 
-/* New values, by a number of warps for each block */
+/*
+  Where a lane's column is in rows, whose columns increase, of Refreshed lines from q on; to is behind the last. In a matrix whose pattern is symmetric, and the same for all rows, a column that has
+  its entry number q there has it in place q from the end of the row: the search begins there. All lines are searched at once, so that one does not wait for the others.
+*/
+static __device__ __forceinline__ void FindLines(const FastLoad &fl, PetscCount b, PetscInt q, PetscInt to, int lane, In<PetscInt> i, In<PetscInt> j, PetscInt at[Refreshed])
+{
+  const int                  kind = fl.blkClass[b], length = fl.blkLength[b];
+  const unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
+  const PetscInt *const      low    = fl.lineRow + fl.blkLine[b];
+  const PetscInt             col    = fl.perm[fl.blkColIdx[b] + lane];
+  PetscInt                   row[Refreshed], begin[Refreshed], end[Refreshed], found[Refreshed];
+  bool                       more = false;
+
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) {
+    const PetscInt line = q + u < to ? q + u : to - 1;
+
+    row[u] = FastLoadRow(kind, low[line], rowIdx, (PetscCount)line * length, lane);
+  }
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) {
+    begin[u] = i[row[u]];
+    end[u]   = i[row[u] + 1];
+  }
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) {
+    const PetscInt guess = end[u] - 1 - (q + u < to ? q + u : to - 1);
+
+    at[u] = guess < begin[u] ? begin[u] : guess;
+  }
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) found[u] = j[at[u]];
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) more = more || found[u] != col;
+  while (more) {
+    more = false;
+#pragma unroll
+    for (int u = 0; u < Refreshed; u++) {
+      if (found[u] == col) continue;
+      if (found[u] < col) begin[u] = at[u] + 1;
+      else end[u] = at[u];
+      if (begin[u] < end[u]) at[u] = begin[u] + (end[u] - begin[u]) / 2;
+    }
+#pragma unroll
+    for (int u = 0; u < Refreshed; u++) found[u] = j[at[u]];
+#pragma unroll
+    for (int u = 0; u < Refreshed; u++) more = more || (found[u] != col && begin[u] < end[u]);
+  }
+}
+
+/* New values, by a number of warps for each block, Refreshed lines at once */
 __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad fl, PetscInt warps, In<PetscInt> i, In<PetscInt> j, In<PetscScalar> a)
 {
   const PetscCount warp = GallopGlobalThread() / WarpSize, b = warp / warps;
   const int        lane = threadIdx.x % WarpSize;
 
   if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
-  const PetscInt             length = fl.blkLength[b], col = fl.perm[fl.blkColIdx[b] + lane];
-  const int                  kind   = fl.blkClass[b];
-  const unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
-  const PetscInt *const      low    = fl.lineRow + fl.blkLine[b];
+  const PetscInt   length = fl.blkLength[b], height = fl.blkHeight[b];
+  const PetscCount ptr = fl.blkPtr[b] + lane;
 
-  for (PetscInt q = (PetscInt)(warp % warps); q < fl.blkHeight[b]; q += warps) {
-    const PetscCount at = fl.blkPtr[b] + (PetscCount)q * length + lane;
+  for (PetscInt q = (PetscInt)(warp % warps) * Refreshed; q < height; q += warps * Refreshed) {
+    PetscInt    at[Refreshed];
+    PetscScalar value[Refreshed];
 
-    fl.value[at] = a[fl.csrIdx ? fl.csrIdx[at] : FastLoadFind(i, j, FastLoadRow(kind, low[q], rowIdx, (PetscCount)q * length, lane), col)];
+    if (fl.csrIdx) {
+#pragma unroll
+      for (int u = 0; u < Refreshed; u++) at[u] = fl.csrIdx[ptr + (PetscCount)(q + u < height ? q + u : q) * length];
+    } else FindLines(fl, b, q, height, lane, i, j, at);
+#pragma unroll
+    for (int u = 0; u < Refreshed; u++) value[u] = a[at[u]];
+#pragma unroll
+    for (int u = 0; u < Refreshed; u++)
+      if (q + u < height) fl.value[ptr + (PetscCount)(q + u) * length] = value[u];
   }
 }
 
@@ -220,7 +254,7 @@ PetscErrorCode FastLoadFillBlocks(FastLoad *fl, const GallopCSR *csr, FastLoadWo
     GallopCheckLaunch();
   }
   PetscCall(GallopDeviceZero(fl->blkRow + fl->blkNum, sizeof(PetscCount)));
-  PetscCall(FastLoadSumCounts(w, fl->blkRow, (PetscCount)fl->blkNum + 1));
+  PetscCall(FastLoadSumCounts(w->cub, w->cubbytes, fl->blkRow, (PetscCount)fl->blkNum + 1, w->stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -234,22 +268,23 @@ PetscErrorCode FastLoadFillOffsets(FastLoad *fl, const FastLoadWorkspace *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode FastLoadFillLongRows(const FastLoad *fl, const GallopCSR *csr, const FastLoadWorkspace *w)
+PetscErrorCode FastLoadFillLongRows(const FastLoad *fl, const GallopCSR *csr, const GallopLongRows *l, cudaStream_t stream)
 {
-  const GallopLongRows *l = &w->longRowsPlan;
-
   PetscFunctionBegin;
+  if (!fl->pieceNum) {
+    PetscCall(GallopDeviceZero(fl->longPtr, sizeof(PetscInt)));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(GallopDeviceCopyIn(fl->longPtr, l->ptr, (size_t)(fl->longNum + 1) * sizeof(PetscInt)));
-  if (!fl->pieceNum) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceCopyIn(fl->longRow, l->row, (size_t)fl->longNum * sizeof(PetscInt)));
   PetscCall(GallopDeviceCopyIn(fl->pieceRow, l->pieceRow, (size_t)fl->pieceNum * sizeof(PetscInt)));
   PetscCall(GallopDeviceCopyIn(fl->pieceAt, l->pieceAt, (size_t)fl->pieceNum * sizeof(PetscInt)));
-  LongRowsKernel<<<(unsigned int)fl->pieceNum, Threads, 0, w->stream>>>(*fl, csr->i, csr->j, csr->a, true);
+  LongRowsKernel<<<(unsigned int)fl->pieceNum, Threads, 0, stream>>>(*fl, csr->i, csr->j, csr->a, true);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* FastLoadRefresh_Device - New values. To look one up is a chain of loads, so that a block gets as many warps as blocks have lines on average. */
+/* FastLoadRefresh_Device - New values. To look one up is a chain of loads: a block gets warps for all lines that blocks have on average. */
 PetscErrorCode FastLoadRefresh_Device(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   FastLoad    *fl = (FastLoad *)data;
@@ -258,7 +293,7 @@ PetscErrorCode FastLoadRefresh_Device(void *data, const GallopCSR *csr, PetscCou
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (fl->blkNum) {
-    const PetscInt warps = (fl->lineNum - 1) / fl->blkNum + 1;
+    const PetscInt warps = ((fl->lineNum - 1) / fl->blkNum) / Refreshed + 1;
 
     RefreshKernel<<<WarpsFor((PetscCount)fl->blkNum * warps), Threads, 0, stream>>>(*fl, warps, csr->i, csr->j, csr->a);
     GallopCheckLaunch();

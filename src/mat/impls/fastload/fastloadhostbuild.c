@@ -328,7 +328,7 @@ static size_t Bytes(const FastLoad *fl)
   return bytes;
 }
 
-/* Entries of each column but those of long rows, and how many rows are long; sorted is false where some row's columns do not increase */
+/* Entries of each column but those of long rows, and how many rows are long; sorted is false where the columns of one of the other rows do not increase */
 static void CountEntries(FastLoad *fl, const GallopCSR *csr, PetscInt count[], PetscBool *sorted)
 {
   *sorted = PETSC_TRUE;
@@ -336,9 +336,9 @@ static void CountEntries(FastLoad *fl, const GallopCSR *csr, PetscInt count[], P
     const int islong = FastLoadIsLong(csr->i, r, fl->options.long_row);
 
     fl->longNum += islong;
-    for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) {
-      if (!islong) count[csr->j[k]]++;
-      if (!islong) fl->blknz++;
+    for (PetscInt k = csr->i[r]; k < csr->i[r + 1] && !islong; k++) {
+      count[csr->j[k]]++;
+      fl->blknz++;
       if (k > csr->i[r] && csr->j[k] <= csr->j[k - 1]) *sorted = PETSC_FALSE;
     }
   }

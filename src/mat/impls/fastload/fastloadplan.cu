@@ -2,39 +2,15 @@
 /* FASTLOAD on the GPU, the second stage of its build: the blocks and tasks that sorted columns are cut into, and the order of tasks */
 
 #include "../common/bits.h"
-#include "fastloaddevice.h"
+#include "fastloadsegments.cuh"
 
-/* Lines [begin, end) of a group, all of the same columns, and the blocks that they are cut into: all but the first begin tasks, and where begins is true the first does too */
-struct Segment {
-  int      first, length; /* columns of the group */
-  PetscInt begin, end, cut, blocks;
-  bool     begins;
-
-  __device__ __forceinline__ PetscInt Tasks() const { return blocks - !begins; }
-  __device__ __forceinline__ PetscInt BlockBegin(PetscInt k) const { return k ? (begin / cut + k) * cut : begin; }
-  __device__ __forceinline__ PetscInt BlockEnd(PetscInt k) const { return k == blocks - 1 ? end : (begin / cut + k + 1) * cut; }
-};
-
-/* A warp for each group; what() takes each segment, with all lanes. Returns the number of lines. */
+/* The same for the group that begins with sorted column s */
 template <typename What>
-static __device__ __forceinline__ PetscInt WalkGroup(PetscInt ncols, PetscInt limit, const PetscInt *len, PetscInt s, int lane, What what)
+static __device__ __forceinline__ PetscInt WalkGroupOf(PetscInt ncols, PetscInt limit, const PetscInt *len, PetscInt s, int lane, What what)
 {
-  const int      length = (int)(ncols - s < WarpSize ? ncols - s : WarpSize);
-  const PetscInt own = lane < length ? len[s + lane] : 0, most = __shfl_sync(All, own, length - 1);
-  int            chain = 0;
+  const int length = (int)(ncols - s < WarpSize ? ncols - s : WarpSize);
 
-  for (PetscInt k = 0; k < most;) {
-    const int      at  = __popc(__ballot_sync(All, lane < length && own <= k)); /* columns that are at their end */
-    const PetscInt end = __shfl_sync(All, own, at), cut = limit ? FastLoadCut(limit, WarpSize, length - at) : most;
-
-    const PetscInt blocks = (end - 1) / cut - k / cut + 1;
-    const bool     begins = k % cut == 0 || (limit && most > limit && chain == FASTLOAD_CHAIN);
-
-    chain = begins || blocks > 1 ? 1 : chain + 1;
-    what(Segment{at, length - at, k, end, cut, blocks, begins});
-    k = end;
-  }
-  return most;
+  return WalkGroup(lane < length ? len[s + lane] : PetscInt(0), length, limit, lane, what);
 }
 
 __global__ static void CountGroupsKernel(PetscInt groups, PetscInt ncols, PetscInt limit, In<PetscInt> len, PetscInt *blocks, PetscInt *tasks, PetscInt *lines, int *flags)
@@ -44,7 +20,7 @@ __global__ static void CountGroupsKernel(PetscInt groups, PetscInt ncols, PetscI
   PetscInt         nblocks = 0, ntasks = 0;
 
   if (g > groups) return;
-  const PetscInt nlines = g == groups ? 0 : WalkGroup(ncols, limit, len, (PetscInt)g * WarpSize, lane, [&](const Segment &segment) {
+  const PetscInt nlines = g == groups ? 0 : WalkGroupOf(ncols, limit, len, (PetscInt)g * WarpSize, lane, [&](const Segment &segment) {
     nblocks += segment.blocks;
     ntasks += segment.Tasks();
   });
@@ -76,7 +52,7 @@ __global__ static void GroupsKernel(PetscInt groups, In<PetscInt> len, In<PetscI
   PetscInt       b = blocks[g], t = tasks[g];
   PetscCount     ptr = begin[g * WarpSize];
 
-  WalkGroup(fl.ncols, fl.height, len, (PetscInt)g * WarpSize, lane, [&](const Segment &segment) {
+  WalkGroupOf(fl.ncols, fl.height, len, (PetscInt)g * WarpSize, lane, [&](const Segment &segment) {
     for (PetscInt k = lane; k < segment.blocks; k += WarpSize) {
       const PetscInt from = segment.BlockBegin(k), to = segment.BlockEnd(k);
 
@@ -204,8 +180,8 @@ static PetscErrorCode PlanGroups(const FastLoad *fl, FastLoadWorkspace *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Long rows in pieces, in w->longRowsPlan */
-static PetscErrorCode PlanLongRows(FastLoad *fl, const GallopCSR *csr, FastLoadWorkspace *w)
+/* FastLoadPlanLongRows - fl->longNum long rows, which the GPU has found, in pieces, for GallopLongRowsFree() */
+PetscErrorCode FastLoadPlanLongRows(FastLoad *fl, const GallopCSR *csr, const PetscInt *found, GallopLongRows *plan)
 {
   const PetscInt *host_i = NULL;
   PetscInt       *rows;
@@ -213,11 +189,11 @@ static PetscErrorCode PlanLongRows(FastLoad *fl, const GallopCSR *csr, FastLoadW
   PetscFunctionBegin;
   if (fl->longNum) PetscCall(GallopCSRGetHostI(csr, &host_i));
   PetscCall(PetscMalloc1(fl->longNum, &rows));
-  if (fl->longNum) PetscCall(GallopDeviceCopyOut(rows, w->columns.longrows, (size_t)fl->longNum * sizeof(PetscInt)));
-  PetscCall(GallopLongRowsPlan(host_i, fl->longNum, rows, FASTLOAD_PIECE, &w->longRowsPlan));
+  if (fl->longNum) PetscCall(GallopDeviceCopyOut(rows, found, (size_t)fl->longNum * sizeof(PetscInt)));
+  PetscCall(GallopLongRowsPlan(host_i, fl->longNum, rows, FASTLOAD_PIECE, plan));
   PetscCall(PetscFree(rows));
-  fl->blknz    = csr->nz - w->longRowsPlan.nz;
-  fl->pieceNum = w->longRowsPlan.pieceNum;
+  fl->blknz    = csr->nz - plan->nz;
+  fl->pieceNum = plan->pieceNum;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -237,7 +213,7 @@ PetscErrorCode FastLoadPlanBlocks(FastLoad *fl, const GallopCSR *csr, FastLoadWo
   }
   fl->single = (PetscBool)(fl->options.groups && !found.flags[FLAG_CUT]);
   fl->zeros  = (PetscBool)(!fl->options.groups || found.flags[FLAG_EMPTY]);
-  PetscCall(PlanLongRows(fl, csr, w));
+  PetscCall(FastLoadPlanLongRows(fl, csr, w->columns.longrows, &w->longRowsPlan));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -269,20 +245,36 @@ PetscErrorCode FastLoadSetBlocks(FastLoad *fl, FastLoadWorkspace *w)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* FastLoadSetTasks - The tasks, once blocks are filled. Where the result is large, those that add to the same part of it follow each other. */
-PetscErrorCode FastLoadSetTasks(FastLoad *fl, FastLoadWorkspace *w)
+/*
+  FastLoadOrderTasks - Where the result is large, the order in which tasks that add to the same part of it follow each other, once blocks are filled
+
+  *memory, for GallopWorkspaceFree(), has *order; both are NULL where tasks stay as they are. *fits is false where the GPU has no room.
+*/
+PetscErrorCode FastLoadOrderTasks(const FastLoad *fl, cudaStream_t stream, void **memory, const PetscInt **order, PetscBool *fits)
 {
-  const PetscInt *order = NULL;
+  FastLoadTaskSort sort = {};
 
   PetscFunctionBegin;
+  *memory = NULL;
+  *order  = NULL;
+  *fits   = PETSC_TRUE;
+  if (!fl->taskNum || !FastLoadIsLarge(fl->m)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(FastLoadTaskSortGet(fl, &sort, stream, memory));
+  *fits = (PetscBool)(*memory != NULL);
+  if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
+  TaskKeyKernel<<<GallopBlocksFor(fl->taskNum, Threads), Threads, 0, stream>>>(*fl, TaskPart, sort.key, sort.task);
+  GallopCheckLaunch();
+  PetscCall(FastLoadTaskSortRun(fl, &sort, stream));
+  *order = sort.order;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* FastLoadSetTasks - The tasks in an order, or as they come where there is none, once blocks are filled and their offsets have places */
+PetscErrorCode FastLoadSetTasks(const FastLoad *fl, const PetscInt *order, cudaStream_t stream)
+{
+  PetscFunctionBegin;
   if (!fl->blkNum) PetscFunctionReturn(PETSC_SUCCESS);
-  if (FastLoadIsLarge(fl->m)) {
-    TaskKeyKernel<<<GallopBlocksFor(fl->taskNum, Threads), Threads, 0, w->stream>>>(*fl, TaskPart, w->tasks.key, w->tasks.task);
-    GallopCheckLaunch();
-    PetscCall(FastLoadSortTasks(w, fl->taskNum, GallopSortBits(fl->m / TaskPart)));
-    order = w->tasks.order;
-  }
-  TasksKernel<<<GallopBlocksFor(fl->taskNum, Threads), Threads, 0, w->stream>>>(*fl, order);
+  TasksKernel<<<GallopBlocksFor(fl->taskNum, Threads), Threads, 0, stream>>>(*fl, order);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

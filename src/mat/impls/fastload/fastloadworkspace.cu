@@ -38,15 +38,13 @@ static size_t CarveWorkspace(FastLoadWorkspace *w, const FastLoadOptions *o, con
 /* What the largest sort or sum needs */
 static PetscErrorCode CubBytes(const GallopCSR *csr, FastLoadWorkspace *w)
 {
-  const int taskbits = GallopSortBits(csr->m / TaskPart); /* there are no more tasks, and no more blocks, than entries */
-  size_t    bytes[5] = {0};
+  size_t bytes[4] = {0};
 
   PetscFunctionBegin;
   PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes[0], w->colkey, w->sortedcolkey, w->cols, w->sortedcols, csr->n, 0, w->colbits, w->stream));
   PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[1], w->len, w->begin, (PetscCount)csr->n + 1, w->stream));
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(nullptr, bytes[2], w->tasks.key, w->tasks.sortedkey, w->tasks.task, w->tasks.order, csr->nz, 0, taskbits, w->stream));
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[3], (PetscCount *)nullptr, (PetscCount *)nullptr, csr->nz + 1, w->stream)); /* blkRow */
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[4], (PetscInt *)nullptr, (PetscInt *)nullptr, csr->nz + 1, w->stream));     /* blkLine */
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[2], (PetscCount *)nullptr, (PetscCount *)nullptr, csr->nz + 1, w->stream)); /* blkRow: there are no more blocks than entries */
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[3], (PetscInt *)nullptr, (PetscInt *)nullptr, csr->nz + 1, w->stream));     /* blkLine */
   w->cubbytes = 0;
   for (size_t b : bytes) w->cubbytes = PetscMax(w->cubbytes, b);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -63,7 +61,7 @@ PetscErrorCode FastLoadWorkspaceGet(const FastLoadOptions *options, const Gallop
   PetscCall(CubBytes(csr, w));
   PetscCall(GallopWorkspaceMalloc(CarveWorkspace(w, options, csr, NULL), base));
   if (*base) (void)CarveWorkspace(w, options, csr, *base);
-  FastLoadShareColumns(w);
+  w->fill = {w->columns.unused[0], w->columns.unused[1]};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -74,10 +72,37 @@ PetscErrorCode FastLoadSortColumns(FastLoadWorkspace *w, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode FastLoadSortTasks(FastLoadWorkspace *w, PetscInt num, int bits)
+static cudaError_t SortTasks(const FastLoad *fl, void *temp, size_t &bytes, const FastLoadTaskSort *sort, cudaStream_t stream)
+{
+  return cub::DeviceRadixSort::SortPairs(temp, bytes, sort->key, sort->sortedkey, sort->task, sort->order, fl->taskNum, 0, GallopSortBits((uint64_t)(fl->m / TaskPart)), stream);
+}
+
+static size_t CarveTaskSort(const FastLoad *fl, FastLoadTaskSort *sort, void *base)
+{
+  GallopCarver carver(base);
+
+  carver.Take(sort->key, fl->taskNum);
+  carver.Take(sort->sortedkey, fl->taskNum);
+  carver.Take(sort->task, fl->taskNum);
+  carver.Take(sort->order, fl->taskNum);
+  carver.Take(sort->cub, (PetscCount)sort->cubbytes);
+  return carver.Bytes();
+}
+
+/* FastLoadTaskSortGet - Memory to sort tasks in; *base, for GallopWorkspaceFree(), is NULL where the GPU has no room */
+PetscErrorCode FastLoadTaskSortGet(const FastLoad *fl, FastLoadTaskSort *sort, cudaStream_t stream, void **base)
 {
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceRadixSort::SortPairs(w->cub, w->cubbytes, w->tasks.key, w->tasks.sortedkey, w->tasks.task, w->tasks.order, num, 0, bits, w->stream));
+  PetscCallCUDA(SortTasks(fl, nullptr, sort->cubbytes, sort, stream));
+  PetscCall(GallopWorkspaceMalloc(CarveTaskSort(fl, sort, NULL), base));
+  if (*base) (void)CarveTaskSort(fl, sort, *base);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode FastLoadTaskSortRun(const FastLoad *fl, FastLoadTaskSort *sort, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(SortTasks(fl, sort->cub, sort->cubbytes, sort, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -88,9 +113,17 @@ PetscErrorCode FastLoadSum(FastLoadWorkspace *w, PetscInt *from, PetscInt *to, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode FastLoadSumCounts(FastLoadWorkspace *w, PetscCount *array, PetscCount n)
+/* FastLoadSumCountsBytes - What FastLoadSumCounts() needs for up to n numbers */
+PetscErrorCode FastLoadSumCountsBytes(PetscCount n, size_t *bytes, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, array, array, n, w->stream));
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, *bytes, (PetscCount *)nullptr, (PetscCount *)nullptr, n, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode FastLoadSumCounts(void *temp, size_t bytes, PetscCount *array, PetscCount n, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(temp, bytes, array, array, n, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of CUB's: a loop, for sums */
+/* In place of CUB's: loops, for sums and what is alike */
 #pragma once
 #include <cuda/std/type_traits>
 #include "../../../emulate.h"
@@ -21,6 +21,23 @@ struct DeviceScan {
           out[k] = sum;
           sum    = next;
         }
+      });
+    return cudaSuccess;
+  }
+
+  template <typename T>
+  static cudaError_t ExclusiveSum(void *temp, size_t &bytes, const T *in, T *out, ptrdiff_t n, cudaStream_t stream)
+  {
+    return ExclusiveScan(temp, bytes, in, out, 0, T(0), n, stream);
+  }
+
+  template <typename T, typename Op>
+  static cudaError_t InclusiveScan(void *temp, size_t &bytes, const T *in, T *out, Op op, ptrdiff_t n, cudaStream_t)
+  {
+    if (!temp) bytes = 1234;
+    else
+      emu::Enqueue([=] {
+        for (ptrdiff_t k = 0; k < n; k++) out[k] = k ? op(out[k - 1], in[k]) : in[k];
       });
     return cudaSuccess;
   }
