@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sorting a matrix by columns: src/mat/impls/common/columns.cu, beside a sort on the host */
+/* Sorting a matrix by columns, src/mat/impls/common/columns.cu, beside a sort on the host; and transposing it, src/mat/impls/base/galloptransposedevice.cu */
 #include "matrices.h"
 #include "mat/impls/common/columns.cu"
+#define Threads TransposeThreads
+#include "mat/impls/base/galloptransposedevice.cu"
+#undef Threads
 
 /* ---- what the library has elsewhere ---- */
 
 static int   sortedbycub;
 static void *workspace;
 
-PetscErrorCode GallopColumnsSortByCUB(const GallopCSR *, PetscInt, PetscBool, GallopColumns *, cudaStream_t)
+PetscErrorCode GallopColumnsSortByCUB(const GallopCSR *, PetscInt, PetscBool, GallopColumns *c, cudaStream_t)
 {
   sortedbycub++;
+  *c = {};
   return PETSC_SUCCESS;
 }
 
@@ -134,8 +138,79 @@ static void Sort(const char *name, const Matrix &A, PetscInt limit, bool withval
   CheckCall(GallopWorkspaceFree(c.memory));
 }
 
+/* Whether each entry has one on the other side of the diagonal, and rows are sorted: then nothing is */
+static bool IsSymmetric(const Matrix &A)
+{
+  if (A.m != A.n) return false;
+  for (PetscInt r = 0; r < A.m; r++)
+    for (PetscInt k = A.i[r]; k < A.i[r + 1]; k++) {
+      const PetscInt c = A.j[k];
+
+      if (k > A.i[r] && c <= A.j[k - 1]) return false;
+      if (!std::binary_search(A.j.begin() + A.i[c], A.j.begin() + A.i[c + 1], r)) return false;
+    }
+  return true;
+}
+
+static void Transpose(const char *name, const Matrix &A)
+{
+  const PetscCount         nz = (PetscCount)A.j.size();
+  std::vector<PetscScalar> values(nz);
+  const Wanted             w         = SortOnHost(A, 0);
+  const bool               symmetric = IsSymmetric(A);
+  GallopTransposed         t         = {};
+  PetscInt                 at        = 0;
+
+  if (!nz) return; /* the base makes no transpose */
+  for (PetscCount k = 0; k < nz; k++) values[k] = (PetscReal)(k + 0.5);
+  const GallopCSR csr = {A.m, A.n, nz, emu::Guarded(A.i), emu::Guarded(A.j), emu::Guarded(values)};
+
+  emu::resident = 1 + (int)(choice() % 5);
+  emu::preempt  = 3;
+  CheckCall(GallopTransposedCreate_Device(&csr, &t));
+  emu::CheckCanaries(name);
+  if (!symmetric && w.cub) {
+    if (workspace) emu::Fail("%s: a workspace of the transpose is not freed", name);
+    return;
+  }
+  if (!t.memory || t.memory != workspace || (t.csr.i == csr.i) != symmetric) emu::Fail("%s: the transpose is not %s", name, symmetric ? "looked up" : "sorted");
+  for (PetscInt c = 0; c < A.n; c++) {
+    if (t.csr.i[c] != at) emu::Fail("%s: row %ld of the transpose", name, (long)c);
+    for (auto &[row, entry] : w.columns[c]) {
+      if (t.csr.j[at] != row || t.csr.a[at] != (PetscScalar)(PetscReal)(entry + 0.5)) emu::Fail("%s: entry %ld of the transpose", name, (long)at);
+      at++;
+    }
+  }
+  if (t.csr.m != A.n || t.csr.n != A.m || t.csr.nz != nz || t.csr.i[A.n] != at) emu::Fail("%s: the end of the transpose", name);
+  CheckCall(GallopWorkspaceFree(t.memory));
+}
+
+/* A random pattern and its transpose, without one entry if there is to be none */
+static Matrix Symmetric(PetscInt n, const Length &length, bool symmetric = true)
+{
+  std::vector<std::vector<PetscInt>> rows(n);
+
+  for (PetscInt r = 0; r < n; r++)
+    for (PetscInt c : Some(length(r), n)) {
+      rows[r].push_back(c);
+      rows[c].push_back(r);
+    }
+  for (auto &row : rows) {
+    std::sort(row.begin(), row.end());
+    row.erase(std::unique(row.begin(), row.end()), row.end());
+  }
+  for (PetscInt r = n; r-- > 0 && !symmetric;)
+    for (size_t k = 0; k < rows[r].size() && !symmetric; k++)
+      if (rows[r][k] != r) {
+        rows[r].erase(rows[r].begin() + k);
+        symmetric = true;
+      }
+  return FromRows(n, rows);
+}
+
 static void Test(const char *name, const Matrix &A)
 {
+  Transpose(name, A);
   for (PetscInt limit : {0, 1, 3, 8, 1000000}) {
     if (!full && (limit == 1 || limit == 8)) continue;
     for (bool withvalues : {false, true}) {
@@ -171,6 +246,13 @@ int main(int argc, char **argv)
   Test("long first and long last columns", Columns(900, 1500, [](PetscInt c) { return c < 40 || c > 1460 ? 127 : (int)(c % 3); }));
   Test("one column too long", Columns(900, 1500, [](PetscInt c) { return c == 1499 ? 129 : (int)(c % 3); }));
   Test("a stencil", Stencil(41));
+  Test("a symmetric pattern", Symmetric(300, to(8)));
+  Test("a larger symmetric pattern", Symmetric(1500, to(4)));
+  Test("a symmetric pattern, a few long rows", Symmetric(400, [](PetscInt r) { return r % 50 == 0 ? 200 : (int)(choice() % 3); }));
+  Test("a symmetric pattern but for one entry", Symmetric(300, to(8), false));
+  Test("a larger symmetric pattern but for one entry", Symmetric(1500, to(4), false));
+  Test("a square, unsorted", Rows(500, 500, to(9), false));
+  Test("a dense square", Symmetric(100, exact(100)));
   Test("a row of 8192", Rows(3, 20000, [](PetscInt r) { return r == 1 ? 8192 : 5; }));
   Test("a row of 8193", Rows(3, 20000, [](PetscInt r) { return r == 1 ? 8193 : 5; }));
   Test("some long rows", Rows(64, 400, [](PetscInt r) { return r % 9 == 0 ? 300 : 2; }));
