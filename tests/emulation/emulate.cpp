@@ -90,24 +90,28 @@ void MayYield()
 
 /* ---- barriers and warps ---- */
 
-void Barrier()
+int Barrier(bool vote)
 {
+  fiber->in = vote;
   Leave(AT_BARRIER);
+  return (int)fiber->out;
 }
 
 /* Threads that have ended count as having arrived, as on a GPU */
 static void CheckBarrier(Block &b)
 {
-  size_t at = 0, ended = 0;
+  size_t at = 0, ended = 0, votes = 0;
 
   for (auto &f : b.fiber) {
     at += f.state == AT_BARRIER;
     ended += f.state == ENDED;
+    votes += f.state == AT_BARRIER && f.in;
   }
   if (!at || at + ended < b.fiber.size()) return;
   for (size_t k = 0; k < b.fiber.size(); k++)
     if (b.fiber[k].state == AT_BARRIER) {
       b.fiber[k].state = READY;
+      b.fiber[k].out   = votes;
       b.ready.push_back((int)k);
     }
 }
@@ -180,6 +184,10 @@ static void FinishWarp(Block &b, int first, unsigned mask)
       break;
     case BALLOT:
       f[k].out = ballot;
+      break;
+    case MATCH:
+      f[k].out = 0;
+      for (int l = 0; l < 32; l++) f[k].out |= (uint64_t)((mask >> l & 1) && f[l].in == f[k].in) << l;
       break;
     default:
       f[k].out = mask >> from & 1 ? f[from].in : 0xdeadbeefdeadbeefull; /* undefined on a GPU */
@@ -397,7 +405,7 @@ void Run(const char *name, const Cfg &cfg, int of, const std::function<void()> &
   if (trace) fprintf(stderr, "%s: %u thread blocks of %u, clusters of %d\n", name, cfg.grid, cfg.block, of);
   kernelname = name;
   body       = &kernel;
-  gridDim    = dim3(cfg.grid);
+  gridDim    = dim3(cfg.columns, cfg.grid / cfg.columns);
   blockDim   = dim3(cfg.block);
   cluster    = of;
   if (!cfg.grid || cfg.grid % of) Fail("a grid of %u thread blocks, clusters of %d", cfg.grid, of);

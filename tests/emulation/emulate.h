@@ -90,10 +90,11 @@ extern unsigned long kernels; /* that have run */
 [[noreturn]] void Fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 struct Cfg {
-  unsigned     grid, block;
+  unsigned     grid, block, columns; /* thread blocks, threads of each, thread blocks of a row of the grid */
   size_t       shared;
   cudaStream_t stream;
-  Cfg(size_t grid, size_t block, size_t shared = 0, cudaStream_t stream = NULL) : grid((unsigned)grid), block((unsigned)block), shared(shared), stream(stream) { }
+  Cfg(size_t grid, size_t block, size_t shared = 0, cudaStream_t stream = NULL) : grid((unsigned)grid), block((unsigned)block), columns((unsigned)grid), shared(shared), stream(stream) { }
+  Cfg(dim3 grid, size_t block, size_t shared = 0, cudaStream_t stream = NULL) : grid(grid.x * grid.y), block((unsigned)block), columns(grid.x), shared(shared), stream(stream) { }
 };
 
 void Run(const char *name, const Cfg &, int cluster, const std::function<void()> &);
@@ -132,7 +133,7 @@ cudaError_t LaunchEx(const cudaLaunchConfig_t *c, void (*kernel)(P...), A... arg
 
 /* Points where another thread may go on */
 void     MayYield();
-void     Barrier();
+int      Barrier(bool vote = false); /* how many threads have voted */
 uint64_t Warp(WarpOp, unsigned mask, uint64_t in, int by = 0, int width = 32);
 void     ClusterArrive();
 void     ClusterWait();
@@ -181,7 +182,7 @@ T Atomic(T *p, F f)
 /* ---- what kernels call ---- */
 
 #define threadIdx          (emu::fiber->id)
-#define blockIdx           (uint3{emu::block->number, 0, 0})
+#define blockIdx           (uint3{emu::block->number % gridDim.x, emu::block->number / gridDim.x, 0})
 #define cudaLaunchKernelEx emu::LaunchEx
 #define cudaStreamBeginCapture(stream, mode)      (emu::recording = new emu::Graph(), cudaSuccess)
 #define cudaStreamEndCapture(stream, graph)       (*(graph) = (cudaGraph_t)emu::recording, emu::recording = nullptr, cudaSuccess)
@@ -195,6 +196,8 @@ T Atomic(T *p, F f)
 
 /* clang-format off */
 static inline void     __syncthreads() { emu::Barrier(); }
+static inline int      __syncthreads_count(int v) { return emu::Barrier(v); }
+static inline int      __syncthreads_or(int v) { return emu::Barrier(v) != 0; }
 static inline void     __syncwarp(unsigned m = 0xffffffffu) { emu::Warp(emu::SYNC, m, 0); }
 static inline unsigned __reduce_min_sync(unsigned m, unsigned v) { return (unsigned)emu::Warp(emu::REDUCE_MIN, m, v); }
 static inline int      __reduce_max_sync(unsigned m, int v) { return (int)emu::Warp(emu::REDUCE_MAX, m, (uint64_t)(int64_t)v); }
@@ -202,7 +205,7 @@ static inline unsigned __reduce_or_sync(unsigned m, unsigned v) { return (unsign
 static inline int      __all_sync(unsigned m, int v) { return (int)emu::Warp(emu::ALL, m, v != 0); }
 static inline int      __any_sync(unsigned m, int v) { return (int)emu::Warp(emu::ANY, m, v != 0); }
 static inline unsigned __ballot_sync(unsigned m, int v) { return (unsigned)emu::Warp(emu::BALLOT, m, v != 0); }
-template <typename T> static inline unsigned __match_any_sync(unsigned m, T v) { return (unsigned)emu::Warp(emu::MATCH, m, (uint64_t)v); }
+template <typename T> static inline unsigned __match_any_sync(unsigned m, T v) { uint64_t in = 0; memcpy(&in, &v, sizeof(T)); return (unsigned)emu::Warp(emu::MATCH, m, in); }
 template <typename T> static inline T __shfl_sync(unsigned m, T v, int by, int width = 32) { return emu::Shuffle(emu::SHFL, m, v, by, width); }
 template <typename T> static inline T __shfl_up_sync(unsigned m, T v, int by, int width = 32) { return emu::Shuffle(emu::SHFL_UP, m, v, by, width); }
 template <typename T> static inline T __shfl_down_sync(unsigned m, T v, int by, int width = 32) { return emu::Shuffle(emu::SHFL_DOWN, m, v, by, width); }

@@ -4,25 +4,25 @@
 #include "evchyb.h"
 #include <gallop/deviceimpl.h>
 
-/* EVCHYBTriesPacked - Whether packed storage is to be looked at. Where most rows are empty, plain storage leaves them alone, and packed slices have them all. */
-PetscBool EVCHYBTriesPacked(const EVCHYB *ev, const GallopCSR *csr, PetscInt nempty)
+/* EVCHYBTriesPacked - Whether packed storage is to be looked at, as far as that can be told without the lengths of rows */
+PetscBool EVCHYBTriesPacked(const EVCHYB *ev, const GallopCSR *csr)
 {
+  const PetscCount mostlong = PetscMin((PetscCount)csr->m, csr->nz / ((PetscCount)ev->options.maxell + 1));
+
   if (ev->options.storage == EVCHYB_PLAIN || !EVCHYBPackIndicesFit(csr)) return PETSC_FALSE;
   if (ev->options.storage == EVCHYB_PACKED) return PETSC_TRUE;
-  return (PetscBool)(ev->processors && csr->nz >= EVCHYB_PACK_ENTRIES * ev->processors && nempty <= csr->m / 2);
+  return (PetscBool)(ev->processors && csr->nz >= (PetscCount)EVCHYB_PACK_ENTRIES * ev->processors && csr->m / EVCHYB_PACK_ROWS + mostlong + csr->nz / EVCHYB_PIECE >= (PetscCount)EVCHYB_PACK_SLICES * ev->processors);
 }
 
-/* Bytes of n entries by a sample of them; as many as in CSR where it has none */
-static PetscLogDouble BytesBySample(const EVCHYBPackCost *cost, PetscLogDouble n)
+void EVCHYBPackGetTerms(const EVCHYB *ev, EVCHYBPackTerms *terms)
 {
-  const PetscLogDouble csr = sizeof(PetscScalar) + sizeof(int32_t);
-
-  return n * (cost->entries ? (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries : csr);
-}
-
-static PetscInt PiecesOf(PetscCount len)
-{
-  return (PetscInt)((len + EVCHYB_PIECE - 1) / EVCHYB_PIECE);
+  terms->asked        = (PetscBool)(ev->options.storage == EVCHYB_PACKED);
+  terms->sorts        = (PetscBool)(ev->options.window != 1);
+  terms->longest      = ev->options.maxell;
+  terms->slices       = EVCHYB_PACK_SLICES * ev->processors;
+  terms->storedslices = EVCHYB_PACK_STORED_SLICES * ev->processors;
+  terms->bytes        = (PetscLogDouble)sizeof(PetscScalar) + EVCHYB_PACK_BYTES;
+  terms->storedbytes  = (PetscLogDouble)sizeof(PetscScalar) + EVCHYB_PACK_STORED_BYTES;
 }
 
 /*
@@ -47,7 +47,7 @@ PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, Petsc
   order->pieces = 0;
   if (!rows->nlong) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopCSRGetHostI(csr, &host_i));
-  for (PetscInt r = 0; r < rows->nlong; r++) all += PiecesOf(host_i[rows->longrows[r] + 1] - host_i[rows->longrows[r]]);
+  for (PetscInt r = 0; r < rows->nlong; r++) all += EVCHYBPackPiecesOf(host_i[rows->longrows[r] + 1] - host_i[rows->longrows[r]]);
   order->pieces = (all + every - 1) / every;
   if (!order->pieces) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(2 * (PetscCount)order->pieces, &piece));
@@ -85,25 +85,46 @@ PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, EVCHYBPackOrder *order)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  Rows stay in the order of the matrix, which reads and writes vectors best, unless sorted rows take a tenth less. They are not even sorted where they cannot. cost and pieces: what the samples of
-  slices and of pieces take. *fits is false where there is no room to sort.
-*/
-static PetscErrorCode ChooseOrder(const EVCHYB *ev, const EVCHYBPack *pack, const GallopCSR *csr, EVCHYBRows *rows, EVCHYBPackOrder *order, EVCHYBPackCost *cost, EVCHYBPackCost *pieces, PetscBool *fits)
+/* The lengths of rows that the host has sorted */
+static PetscErrorCode GetLengths(const GallopCSR *csr, const EVCHYBRows *rows, EVCHYBPackLengths *lengths)
 {
+  const PetscInt *host_i;
+
+  PetscFunctionBegin;
+  *lengths = (EVCHYBPackLengths){.nempty = rows->nempty, .nlong = rows->nlong};
+  if (!rows->nlong) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopCSRGetHostI(csr, &host_i));
+  for (PetscInt k = 0; k < rows->nlong; k++) {
+    const PetscInt len = host_i[rows->longrows[k] + 1] - host_i[rows->longrows[k]];
+
+    lengths->entries += len;
+    lengths->pieces += EVCHYBPackPiecesOf(len);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  Rows stay in the order of the matrix unless sorted ones take a tenth less. They are not even sorted where they cannot. cost and pieces: what the samples of slices and of pieces take. *fits is false
+  where there is no room to sort.
+*/
+static PetscErrorCode ChooseOrder(const EVCHYB *ev, const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackTerms *terms, const EVCHYBPackLengths *lengths, const EVCHYBPackSurvey *survey, EVCHYBRows *rows, EVCHYBPackOrder *order, EVCHYBPackCost *cost, EVCHYBPackCost *pieces, PetscBool *fits)
+{
+  const PetscBool known  = (PetscBool)(survey && survey->ndict == pack->ndict); /* with another dictionary, or without, slices take something else */
   EVCHYBPackOrder sorted = {.num = rows->nempty + rows->nshort, .longest = ev->options.maxell};
   EVCHYBPackCost  costs[EVCHYB_PACK_COSTS];
 
   PetscFunctionBegin;
-  PetscCall(EVCHYBPackMeasure(pack, csr, order, costs));
+  if (known) PetscCall(PetscArrayzero(costs, EVCHYB_PACK_COSTS));
+  if (!known || order->pieces) PetscCall(EVCHYBPackMeasure(pack, csr, order, PetscNot(known), costs));
+  if (known) PetscCall(PetscArraycpy(costs, survey->cost, EVCHYB_PACK_STRIDES));
   order->stride = EVCHYBPackPickStride(costs);
   *cost         = costs[order->stride - 1];
   *pieces       = costs[EVCHYB_PACK_STRIDES];
-  if (ev->options.window == 1 || !sorted.num || (PetscLogDouble)cost->least >= 0.9 * (PetscLogDouble)cost->bytes) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!EVCHYBPackSortingMayPay(terms, csr->m, lengths, cost)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(EVCHYBRowsNeed(ev, csr, rows, fits));
   if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
   sorted.perm = rows->all;
-  PetscCall(EVCHYBPackMeasure(pack, csr, &sorted, costs));
+  PetscCall(EVCHYBPackMeasure(pack, csr, &sorted, PETSC_TRUE, costs));
   if ((PetscLogDouble)costs[0].bytes * (PetscLogDouble)cost->entries < 0.9 * (PetscLogDouble)cost->bytes * (PetscLogDouble)costs[0].entries) {
     order->perm = sorted.perm;
     order->num  = sorted.num;
@@ -116,48 +137,40 @@ static PetscErrorCode ChooseOrder(const EVCHYB *ev, const EVCHYBPack *pack, cons
   EVCHYBChoose - Plain or packed storage, by the options or by a sample of what entries would take packed
 
   Input Parameters:
-+ ev   - what is known of the matrix
-. csr  - its arrays
-- rows - in the order of rows.h, or counted: they are sorted where that is needed
++ ev     - what is known of the matrix
+. csr    - its arrays
+. survey - what the GPU has found out, whose memory is freed as soon as it is of no more use; NULL on the host, and where the GPU had no room
+- rows   - in the order of rows.h, or counted: they are sorted where that is needed
 
   Output Parameter:
 . choice - a pack with its dictionary, which EVCHYBPackedBuild() completes or destroys, and the order of its rows; no pack for plain storage
 */
-PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, EVCHYBChoice *choice)
+PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSurvey *survey, EVCHYBRows *rows, EVCHYBChoice *choice)
 {
-  const EVCHYBOptions *o     = &ev->options;
-  const PetscBool      asked = (PetscBool)(o->storage == EVCHYB_PACKED);
-  EVCHYBPackOrder      order = {.num = csr->m, .longest = o->maxell, .piece = EVCHYB_SAMPLED};
-  EVCHYBPackCost       cost = {0}, costofpieces = {0};
-  PetscBool            done   = PETSC_TRUE;
-  PetscLogDouble       nlong  = 0;
-  const PetscInt      *host_i = NULL;
-  PetscInt             pieces = 0, slices; /* with pieces: units of work for warps and thread blocks */
+  EVCHYBPackOrder   order = {.num = csr->m, .longest = ev->options.maxell, .piece = EVCHYB_SAMPLED};
+  EVCHYBPackCost    cost = {0}, costofpieces = {0};
+  EVCHYBPackLengths lengths;
+  EVCHYBPackTerms   terms;
+  PetscBool         done = PETSC_TRUE;
 
   PetscFunctionBegin;
-  *choice = (EVCHYBChoice){.pack = NULL};
-  if (!EVCHYBTriesPacked(ev, csr, rows->nempty)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (rows->nlong) PetscCall(EVCHYBRowsNeed(ev, csr, rows, &done));
-  if (!done) PetscFunctionReturn(PETSC_SUCCESS);
-  if (rows->nlong) PetscCall(GallopCSRGetHostI(csr, &host_i));
-  for (PetscInt k = 0; k < rows->nlong; k++) {
-    const PetscInt len = host_i[rows->longrows[k] + 1] - host_i[rows->longrows[k]];
-
-    nlong += (PetscLogDouble)len;
-    pieces += PiecesOf(len);
+  *choice = (EVCHYBChoice){.survey = survey};
+  if (!EVCHYBTriesPacked(ev, csr) || (PetscMemTypeCUDA(csr->memtype) && !survey)) PetscFunctionReturn(PETSC_SUCCESS);
+  EVCHYBPackGetTerms(ev, &terms);
+  if (survey) lengths = survey->rows;
+  else PetscCall(GetLengths(csr, rows, &lengths));
+  if (EVCHYBPackMayPay(&terms, csr->m, &lengths)) {
+    if (rows->nlong) PetscCall(EVCHYBLongRowsNeed(ev, csr, rows, &done));
+    if (done) PetscCall(EVCHYBPackBegin(csr, survey, &choice->pack));
   }
-  slices = (csr->m - rows->nlong) / EVCHYB_PACK_ROWS + pieces;
-  if (!asked && slices < EVCHYB_PACK_SLICES * ev->processors) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(EVCHYBPackBegin(csr, &choice->pack));
+#if PetscDefined(HAVE_CUDA)
+  if (survey && (!choice->pack || !survey->stride)) PetscCall(EVCHYBPackSurveyFree_Device(survey));
+#endif
   if (!choice->pack) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!asked) PetscCall(EVCHYBCutRows(csr, rows, PetscMax(1, (pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
-  if (done) PetscCall(ChooseOrder(ev, choice->pack, csr, rows, &order, &cost, &costofpieces, &done));
+  if (!terms.asked) PetscCall(EVCHYBCutRows(csr, rows, (PetscInt)PetscMax(1, (lengths.pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
+  if (done) PetscCall(ChooseOrder(ev, choice->pack, csr, &terms, &lengths, survey, rows, &order, &cost, &costofpieces, &done));
   PetscCall(EVCHYBFreePieces(csr, &order));
-  if (done && !asked) { /* packed storage has to be small */
-    const PetscLogDouble most = (PetscLogDouble)sizeof(PetscScalar) + (slices >= EVCHYB_PACK_STORED_SLICES * ev->processors ? EVCHYB_PACK_STORED_BYTES : EVCHYB_PACK_BYTES);
-
-    done = (PetscBool)(BytesBySample(&cost, (PetscLogDouble)csr->nz - nlong) + BytesBySample(&costofpieces, nlong) <= most * (PetscLogDouble)csr->nz);
-  }
+  done           = (PetscBool)(done && EVCHYBPackPays(&terms, csr->m, csr->nz, &lengths, &cost, &costofpieces));
   choice->sorted = (PetscBool)(order.perm != NULL);
   choice->stride = order.stride;
   if (!done) PetscCall(EVCHYBPackDestroy(&choice->pack));

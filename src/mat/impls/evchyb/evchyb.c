@@ -153,7 +153,7 @@ static PetscErrorCode Create(const void *options, const GallopCSR *csr, EVCHYB *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* EVCHYBRowsNeed - Sorts rows that have only been counted, which the GPU's are where packed storage may do without. *fits is false where the GPU has no room. */
+/* EVCHYBRowsNeed - Sorts the rows on the GPU, if they are not: packed storage may do without. *fits is false where the GPU has no room. */
 PetscErrorCode EVCHYBRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
 {
   PetscFunctionBegin;
@@ -161,7 +161,17 @@ PetscErrorCode EVCHYBRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows
 #if PetscDefined(HAVE_CUDA)
   if (PetscMemTypeHost(csr->memtype) || rows->memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(EVCHYBRowsSort_Device(&ev->options, csr, rows, fits));
-  if (!*fits || !rows->nlong || !EVCHYBTriesPacked(ev, csr, rows->nempty)) PetscFunctionReturn(PETSC_SUCCESS);
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* EVCHYBLongRowsNeed - The same, and tells the host the long ones */
+PetscErrorCode EVCHYBLongRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
+{
+  PetscFunctionBegin;
+  PetscCall(EVCHYBRowsNeed(ev, csr, rows, fits));
+#if PetscDefined(HAVE_CUDA)
+  if (PetscMemTypeHost(csr->memtype) || !*fits || rows->longrows) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(rows->nlong, &rows->longrows));
   PetscCall(GallopDeviceCopyOut(rows->longrows, rows->nonempty + rows->nshort, (size_t)rows->nlong * sizeof(*rows->longrows)));
 #endif
@@ -169,16 +179,19 @@ PetscErrorCode EVCHYBRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows
 }
 
 /* The storage that is chosen, or plain storage where there is no room for it; none, and *built is NULL, where there is no room for that either */
-static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscCount maxbytes, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), void **built)
+static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSurvey *survey, EVCHYBRows *rows, PetscCount maxbytes, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), void **built)
 {
   EVCHYBChoice choice;
   PetscBool    done = PETSC_FALSE, sorted;
 
   PetscFunctionBegin;
   ev->nempty = rows->nempty;
-  PetscCall(EVCHYBChoose(ev, csr, rows, &choice));
+  PetscCall(EVCHYBChoose(ev, csr, survey, rows, &choice));
   if (choice.pack) PetscCall(EVCHYBPackedBuild(ev, csr, rows, &choice, maxbytes, &done));
   if (!done) {
+#if PetscDefined(HAVE_CUDA)
+    if (survey) PetscCall(EVCHYBPackSurveyFree_Device(survey));
+#endif
     PetscCall(EVCHYBRowsNeed(ev, csr, rows, &sorted));
     if (sorted) PetscCall((*buildplain)(ev, csr, rows, maxbytes, &done));
   }
@@ -199,30 +212,32 @@ static PetscErrorCode EVCHYBBuild_Host(const void *options, const GallopCSR *csr
   *built = NULL;
   PetscCall(Create(options, csr, &ev));
   EVCHYBRowsCount(ev->options.maxell, csr->m, csr->i, &rows);
-  PetscCall(EVCHYBRowsSort_Host(&ev->options, csr, EVCHYBTriesPacked(ev, csr, rows.nempty), &rows));
-  PetscCall(BuildStorage(ev, csr, &rows, maxbytes, EVCHYBPlainBuild_Host, built));
+  PetscCall(EVCHYBRowsSort_Host(&ev->options, csr, EVCHYBTriesPacked(ev, csr), &rows));
+  PetscCall(BuildStorage(ev, csr, NULL, &rows, maxbytes, EVCHYBPlainBuild_Host, built));
   PetscCall(EVCHYBRowsFree_Host(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if PetscDefined(HAVE_CUDA)
+/* The host waits once, for the survey or in the build of plain storage, unless long rows or an order of rows have to be looked at for packed storage */
 static PetscErrorCode EVCHYBBuild_Device(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  EVCHYB    *ev = NULL;
-  EVCHYBRows rows;
-  PetscBool  fits;
+  EVCHYB          *ev     = NULL;
+  EVCHYBRows       rows   = {.memory = NULL};
+  EVCHYBPackSurvey survey = {.memory = NULL};
+  EVCHYBPackTerms  terms;
+  PetscBool        surveyed;
 
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(Create(options, csr, &ev));
   PetscCall(GallopDeviceGetProcessors(&ev->processors));
-  if (EVCHYBTriesPacked(ev, csr, 0)) PetscCall(EVCHYBRowsCount_Device(&ev->options, csr, &rows, &fits));
-  else PetscCall(EVCHYBRowsSort_Device(&ev->options, csr, &rows, &fits));
-  if (!fits) {
-    PetscCall(Destroy(ev));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(BuildStorage(ev, csr, &rows, maxbytes, EVCHYBPlainBuild_Device, built));
+  EVCHYBPackGetTerms(ev, &terms);
+  if (EVCHYBTriesPacked(ev, csr)) PetscCall(EVCHYBPackSurvey_Device(csr, &terms, &survey));
+  surveyed = (PetscBool)(survey.memory != NULL);
+  if (surveyed) EVCHYBRowsSetCounts(csr->m, (PetscInt)survey.rows.nempty, (PetscInt)survey.rows.nlong, &rows);
+  PetscCall(BuildStorage(ev, csr, surveyed ? &survey : NULL, &rows, maxbytes, EVCHYBPlainBuild_Device, built));
+  PetscCall(EVCHYBPackSurveyFree_Device(&survey));
   PetscCall(EVCHYBRowsFree_Device(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

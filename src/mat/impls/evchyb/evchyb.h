@@ -66,15 +66,18 @@ struct _EVCHYB {
 
 /* What choose.c finds: packed storage, begun, with rows in an order; no pack for plain storage */
 typedef struct {
-  EVCHYBPack *pack;
-  PetscBool   sorted; /* rows are in the order of rows.h, else stride apart */
-  PetscInt    stride;
+  EVCHYBPack             *pack;
+  const EVCHYBPackSurvey *survey; /* NULL where there was none */
+  PetscBool               sorted; /* rows are in the order of rows.h, else stride apart */
+  PetscInt                stride;
 } EVCHYBChoice;
 
 PETSC_INTERN EVCHYBOptions  EVCHYBOptionsFor(const EVCHYBOptions *, const GallopCSR *);
-PETSC_INTERN PetscBool      EVCHYBTriesPacked(const EVCHYB *, const GallopCSR *, PetscInt);
-PETSC_INTERN PetscErrorCode EVCHYBChoose(const EVCHYB *, const GallopCSR *, EVCHYBRows *, EVCHYBChoice *);
+PETSC_INTERN PetscBool      EVCHYBTriesPacked(const EVCHYB *, const GallopCSR *);
+PETSC_INTERN void           EVCHYBPackGetTerms(const EVCHYB *, EVCHYBPackTerms *);
+PETSC_INTERN PetscErrorCode EVCHYBChoose(const EVCHYB *, const GallopCSR *, EVCHYBPackSurvey *, EVCHYBRows *, EVCHYBChoice *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *);
+PETSC_INTERN PetscErrorCode EVCHYBLongRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBCutRows(const GallopCSR *, const EVCHYBRows *, PetscInt, EVCHYBPackOrder *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBFreePieces(const GallopCSR *, EVCHYBPackOrder *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedBuild(EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *, PetscCount, PetscBool *);

@@ -68,6 +68,8 @@ PetscErrorCode EVCHYBPartsCopyToHost(const EVCHYBParts *parts, PetscMemType memt
   *copy = (EVCHYBParts){.nsplit = parts->nsplit, .nparts = parts->nparts};
   PetscCall(PetscMalloc1(parts->nsplit + 1, &copy->splitblk));
   PetscCall(PetscMalloc1(parts->nparts, &copy->splitrow));
+  copy->splitblk[0] = 0;
+  if (!parts->nsplit) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopCopyToHost(copy->splitblk, memtype, parts->splitblk, (size_t)(parts->nsplit + 1) * sizeof(*copy->splitblk)));
   PetscCall(GallopCopyToHost(copy->splitrow, memtype, parts->splitrow, (size_t)parts->nparts * sizeof(*copy->splitrow)));
   PetscFunctionReturn(PETSC_SUCCESS);

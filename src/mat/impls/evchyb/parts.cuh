@@ -60,7 +60,7 @@ static inline void CarveParts(EVCHYBParts *parts, GallopCarver *carver)
   carver->Take(parts->arrived, parts->nsplit);
 }
 
-/* From arrays on the host to those on the GPU, for which there is room already */
+/* From arrays on the host to those on the GPU, for which there is room already. Of no rows nothing is read there. */
 static inline PetscErrorCode CopyParts(const EVCHYBParts *host, const EVCHYBParts *device, cudaStream_t stream)
 {
   PetscFunctionBegin;
@@ -69,6 +69,6 @@ static inline PetscErrorCode CopyParts(const EVCHYBParts *host, const EVCHYBPart
     PetscCallCUDA(cudaMemcpyAsync(device->splitrow, host->splitrow, host->nparts * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
     PetscCallCUDA(cudaMemsetAsync(device->arrived, 0, host->nsplit * sizeof(int), stream));
     PetscCallCUDA(cudaStreamSynchronize(stream)); /* what was copied is pageable and about to go */
-  } else PetscCallCUDA(cudaMemsetAsync(device->splitblk, 0, sizeof(PetscCount), stream));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

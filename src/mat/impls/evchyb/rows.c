@@ -84,9 +84,16 @@ void EVCHYBRowsCount(PetscInt maxell, PetscInt m, const PetscInt i[], EVCHYBRows
     nempty += len == 0;
     nlong += len > maxell;
   }
-  rows->nempty = nempty;
-  rows->nlong  = nlong;
-  rows->nshort = m - nempty - nlong;
+  EVCHYBRowsSetCounts(m, nempty, nlong, rows);
+}
+
+void EVCHYBRowsSetCounts(PetscInt m, PetscInt nempty, PetscInt nlong, EVCHYBRows *rows)
+{
+  rows->counted = PETSC_TRUE;
+  rows->nempty  = nempty;
+  rows->nlong   = nlong;
+  rows->nshort  = m - nempty - nlong;
+  if (rows->all) rows->nonempty = rows->all + nempty;
 }
 
 /* EVCHYBRowsSort_Host - Sorts rows that have been counted; the empty ones are among them, before the others, where withempty says so. EVCHYBRowsFree_Host() frees them. */

@@ -5,13 +5,8 @@
 #include "evchyb.h"
 #include "scan.cuh"
 
-/* What the kernels count for the host */
-struct RowCounts {
-  unsigned long long nempty, nlong;
-};
-
 /* Keys of all rows, and how many are empty and long */
-__global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, uint64_t *keys, PetscInt *rows, RowCounts *counts)
+__global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, uint64_t *keys, PetscInt *rows, EVCHYBRowCounts *counts)
 {
   const PetscCount r   = blockIdx.x * (PetscCount)blockDim.x + threadIdx.x;
   PetscInt         len = 1;
@@ -34,7 +29,7 @@ static constexpr int WindowFew = 4, WindowMany = 16, WindowMost = WindowMany * E
 
 /* A thread block sorts a window: empty rows, short ones by length and, if that is asked for, first column, then long ones as they come. Much less work than sorting all rows by window, length and column. */
 template <int WindowItems>
-__global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscInt m, PetscInt window, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, PetscInt *rows, WindowCounts *windows)
+__global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscInt m, PetscInt window, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, PetscInt *rows, WindowCounts *windows, EVCHYBRowCounts *counts)
 {
   using Sort = cub::BlockRadixSort<uint64_t, EVCHYB_THREADS, WindowItems, PetscInt, 6>;
   __shared__ typename Sort::TempStorage temp;
@@ -71,43 +66,128 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscI
   if (threadIdx.x == 0) {
     windows[blockIdx.x] = {count[EVCHYB_EMPTY], count[EVCHYB_LONG]};
     if (blockIdx.x == gridDim.x - 1) windows[gridDim.x] = {0, 0}; /* its place gets the totals */
+    if (blockIdx.x == 0) counts->ended = 0;
   }
 }
 
-/* The windows' empty rows to the front, short ones behind them, long ones to the end; keys of the long ones */
-__global__ static void WindowsGatherKernel(PetscInt m, PetscInt window, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, const WindowCounts *__restrict__ windows, const PetscInt *__restrict__ rows, PetscInt *sorted, uint64_t *longkeys, RowCounts *counts)
+/* Of so few windows each thread block adds up those before its own; of more they have been added up before */
+static constexpr PetscInt FewWindows = 1024;
+
+/* Empty and long rows of a window: of those before it, of its own, and of all */
+struct WindowSums {
+  WindowCounts before, own, all;
+};
+
+template <bool Few>
+static __device__ __forceinline__ WindowSums SumWindows(const WindowCounts *__restrict__ windows)
 {
-  const PetscCount   first = (PetscCount)blockIdx.x * window, n = m - first < window ? m - first : window;
-  const WindowCounts before = windows[blockIdx.x], next = windows[blockIdx.x + 1], total = windows[gridDim.x];
-  const PetscCount   nempty = next.nempty - before.nempty, nshort = n - nempty - (next.nlong - before.nlong);
-  const PetscCount   toshort = total.nempty + first - before.nempty - before.nlong;
+  const int      window = (int)blockIdx.x, num = (int)gridDim.x;
+  WindowSums     sums;
+  __shared__ int sum[4]; /* of few windows there are fewer rows than an int counts */
+
+  if constexpr (!Few) {
+    const WindowCounts next = windows[window + 1];
+
+    sums.before = windows[window];
+    sums.own    = {next.nempty - sums.before.nempty, next.nlong - sums.before.nlong};
+    sums.all    = windows[num];
+  } else {
+    int part[4] = {0, 0, 0, 0};
+
+    if (threadIdx.x < 4) sum[threadIdx.x] = 0;
+    for (int k = (int)threadIdx.x; k < num; k += EVCHYB_THREADS) {
+      const WindowCounts counts = windows[k];
+
+      part[2] += (int)counts.nempty;
+      part[3] += (int)counts.nlong;
+      if (k >= window) continue;
+      part[0] += (int)counts.nempty;
+      part[1] += (int)counts.nlong;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      part[k] = GallopGroupSum(part[k], WarpSize);
+      if (part[k] && threadIdx.x % WarpSize == 0) atomicAdd(&sum[k], part[k]);
+    }
+    __syncthreads();
+    sums.before = {sum[0], sum[1]};
+    sums.own    = windows[window];
+    sums.all    = {sum[2], sum[3]};
+  }
+  return sums;
+}
+
+/* Long rows, of which windows leave as many as a thread block sorts, as they come: by length and, if that is asked for, first column. Other thread blocks have written them. */
+static __device__ __forceinline__ void SortFewLong(int nlong, int bits, const uint64_t *longkeys, PetscInt *rows)
+{
+  using Sort = cub::BlockRadixSort<uint64_t, EVCHYB_THREADS, WindowMany, PetscInt, 6>;
+  __shared__ typename Sort::TempStorage temp;
+  uint64_t                              keys[WindowMany];
+  PetscInt                              row[WindowMany];
+
+#pragma unroll
+  for (int k = 0; k < WindowMany; k++) {
+    const int at = threadIdx.x * WindowMany + k;
+
+    keys[k] = at < nlong ? GallopLoadFromL2(longkeys + at) : ~(uint64_t)0;
+    row[k]  = at < nlong ? GallopLoadFromL2(rows + at) : 0;
+  }
+  Sort(temp).Sort(keys, row, 0, bits);
+#pragma unroll
+  for (int k = 0; k < WindowMany; k++) {
+    const int at = threadIdx.x * WindowMany + k;
+
+    if (at < nlong) rows[at] = row[k];
+  }
+}
+
+/* The windows' empty rows to the front, short ones behind them, long ones to the end, where the last thread block sorts them unless they are too many; keys of the long ones */
+template <bool Few>
+__global__ static void __launch_bounds__(EVCHYB_THREADS) WindowsGatherKernel(PetscInt m, PetscInt window, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, const WindowCounts *__restrict__ windows, const PetscInt *__restrict__ rows, PetscInt *sorted, uint64_t *longkeys, EVCHYBRowCounts *counts)
+{
+  const PetscCount first = (PetscCount)blockIdx.x * window, n = m - first < window ? m - first : window;
+  const WindowSums sums   = SumWindows<Few>(windows);
+  const PetscCount nempty = sums.own.nempty, nshort = n - nempty - sums.own.nlong;
+  const PetscCount toshort = sums.all.nempty + first - sums.before.nempty - sums.before.nlong;
+  __shared__ bool  last;
 
   for (PetscCount k = threadIdx.x; k < n; k += blockDim.x) {
     const PetscInt row = rows[first + k];
 
-    if (k < nempty) sorted[before.nempty + k] = row;
+    if (k < nempty) sorted[sums.before.nempty + k] = row;
     else if (k < nempty + nshort) sorted[toshort + k - nempty] = row;
     else {
-      const PetscCount at = before.nlong + k - nempty - nshort;
+      const PetscCount at = sums.before.nlong + k - nempty - nshort;
 
-      sorted[m - total.nlong + at] = row;
-      longkeys[at]                 = EVCHYBKey(&shape, row, i[row + 1] - i[row], j[i[row]]);
+      sorted[m - sums.all.nlong + at] = row;
+      longkeys[at]                    = EVCHYBKey(&shape, row, i[row + 1] - i[row], j[i[row]]);
     }
   }
   if (blockIdx.x == 0 && threadIdx.x == 0) {
-    counts->nempty = (unsigned long long)total.nempty;
-    counts->nlong  = (unsigned long long)total.nlong;
+    counts->nempty = (unsigned long long)sums.all.nempty;
+    counts->nlong  = (unsigned long long)sums.all.nlong;
   }
+  if (sums.all.nlong < 2 || sums.all.nlong > WindowMost) return;
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    last = atomicAdd(&counts->ended, 1u) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  SortFewLong((int)sums.all.nlong, shape.classbit, longkeys, sorted + m - sums.all.nlong);
 }
 
 /* Sorted rows are all that is left of it. Windows leave few to sort: nkeys long rows at the most. */
 struct Workspace {
-  PetscInt     *sortedrows, *rows;
-  uint64_t     *keys, *sortedkeys;
-  RowCounts    *counts;
-  WindowCounts *windows;
-  char         *cub;
-  size_t        cubbytes;
+  PetscInt        *sortedrows, *rows;
+  uint64_t        *keys, *sortedkeys;
+  EVCHYBRowCounts *counts;
+  WindowCounts    *windows;
+  char            *cub;
+  size_t           cubbytes;
 };
 
 static size_t Carve(Workspace *w, PetscInt m, PetscInt nkeys, PetscInt nwindows, void *base)
@@ -124,124 +204,125 @@ static size_t Carve(Workspace *w, PetscInt m, PetscInt nkeys, PetscInt nwindows,
   return carver.Bytes();
 }
 
-static PetscErrorCode SortWindows(const GallopCSR *csr, PetscInt window, PetscInt nwindows, const EVCHYBKeyShape &shape, Workspace *w, cudaStream_t stream)
+/* Whether thread blocks sort windows, and with what: few or all long rows have keys */
+struct Ways {
+  bool           bywindow;
+  PetscInt       window, nwindows, nkeys;
+  EVCHYBKeyShape shape;
+};
+
+static PetscErrorCode GetWays(const EVCHYBOptions *options, const GallopCSR *csr, Ways *ways, Workspace *w)
 {
-  const auto kernel = window <= WindowFew * EVCHYB_THREADS ? WindowSortKernel<WindowFew> : WindowSortKernel<WindowMany>;
+  const PetscInt window = options->window;
 
   PetscFunctionBegin;
-  kernel<<<nwindows, EVCHYB_THREADS, 0, stream>>>(csr->m, window, csr->i, csr->j, shape, w->rows, w->windows);
+  ways->window   = window;
+  ways->bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
+  ways->nwindows = ways->bywindow ? (csr->m + window - 1) / window : 0;
+  ways->nkeys    = ways->bywindow ? (PetscInt)PetscMin((PetscCount)csr->m, csr->nz / (options->maxell + 1)) : csr->m;
+  EVCHYBGetKeyShape(options, csr, &ways->shape);
+  w->cubbytes = 0;
+  if (!ways->bywindow) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, w->cubbytes, w->keys, w->sortedkeys, w->rows, w->sortedrows, ways->nkeys, ways->shape.classbit + 2, NULL));
+  else if (ways->nwindows > FewWindows) PetscCallCUDA(ExclusiveScan(nullptr, w->cubbytes, w->windows, (PetscCount)ways->nwindows + 1, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SortWindows(const GallopCSR *csr, const Ways &ways, Workspace *w, cudaStream_t stream)
+{
+  const bool few    = ways.nwindows <= FewWindows;
+  const auto sort   = ways.window <= WindowFew * EVCHYB_THREADS ? WindowSortKernel<WindowFew> : WindowSortKernel<WindowMany>;
+  const auto gather = few ? WindowsGatherKernel<true> : WindowsGatherKernel<false>;
+
+  PetscFunctionBegin;
+  sort<<<ways.nwindows, EVCHYB_THREADS, 0, stream>>>(csr->m, ways.window, csr->i, csr->j, ways.shape, w->rows, w->windows, w->counts);
   GallopCheckLaunch();
-  PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, w->windows, (PetscCount)nwindows + 1, stream));
-  WindowsGatherKernel<<<nwindows, EVCHYB_THREADS, 0, stream>>>(csr->m, window, csr->i, csr->j, shape, w->windows, w->rows, w->sortedrows, w->keys, w->counts);
+  if (!few) PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, w->windows, (PetscCount)ways.nwindows + 1, stream));
+  gather<<<ways.nwindows, EVCHYB_THREADS, 0, stream>>>(csr->m, ways.window, csr->i, csr->j, ways.shape, w->windows, w->rows, w->sortedrows, w->keys, w->counts);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SortAll(const GallopCSR *csr, const EVCHYBKeyShape &shape, Workspace *w, cudaStream_t stream)
+static PetscErrorCode SortAll(const GallopCSR *csr, const Ways &ways, Workspace *w, cudaStream_t stream)
 {
   PetscFunctionBegin;
   PetscCallCUDA(cudaMemsetAsync(w->counts, 0, sizeof(*w->counts), stream));
-  KeysKernel<<<GallopBlocksFor(csr->m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, csr->i, csr->j, shape, w->keys, w->rows, w->counts);
+  KeysKernel<<<GallopBlocksFor(csr->m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, csr->i, csr->j, ways.shape, w->keys, w->rows, w->counts);
   GallopCheckLaunch();
-  PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->rows, w->sortedrows, csr->m, shape.classbit + 2, stream));
+  PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->rows, w->sortedrows, csr->m, ways.shape.classbit + 2, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-__global__ static void __launch_bounds__(EVCHYB_THREADS) CountKernel(PetscInt m, PetscInt maxell, const PetscInt *__restrict__ i, RowCounts *counts)
+/*
+  EVCHYBRowsSortLong_Device - Sorts the long rows of sorted rows that have been counted, where they were too many for a thread block: windows leave them as they come
+
+  Output Parameters:
++ moved - they have been sorted here
+- fits  - false where there is no room for that
+*/
+PetscErrorCode EVCHYBRowsSortLong_Device(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *moved, PetscBool *fits)
 {
-  const PetscCount r     = GallopGlobalThread();
-  const PetscInt   len   = r < m ? i[r + 1] - i[r] : 1;
-  const int        empty = __syncthreads_count(!len), longer = __syncthreads_count(r < m && len > maxell);
-
-  if (threadIdx.x == 0) {
-    if (empty) atomicAdd(&counts->nempty, (unsigned long long)empty);
-    if (longer) atomicAdd(&counts->nlong, (unsigned long long)longer);
-  }
-}
-
-/* Waits for the counts of kernels, unless the host has the pattern of a few rows */
-static PetscErrorCode GetCounts(const EVCHYBOptions *options, const GallopCSR *csr, const RowCounts *counted, EVCHYBRows *rows)
-{
-  RowCounts counts;
-
-  PetscFunctionBegin;
-  if (csr->host_i && csr->m < GALLOP_MANY_ROWS) EVCHYBRowsCount(options->maxell, csr->m, csr->host_i, rows);
-  else {
-    PetscCall(GallopDeviceCopyOut(&counts, counted, sizeof(counts)));
-    rows->nempty = (PetscInt)counts.nempty;
-    rows->nlong  = (PetscInt)counts.nlong;
-    rows->nshort = csr->m - rows->nempty - rows->nlong;
-  }
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* EVCHYBRowsCount_Device - How many rows are empty, short and long; sets nothing else. *fits is false when the GPU has no room for the counts. */
-PetscErrorCode EVCHYBRowsCount_Device(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
-{
-  cudaStream_t stream;
-  void        *memory;
-
-  PetscFunctionBegin;
-  *rows = {};
-  PetscCall(GallopWorkspaceMalloc(sizeof(RowCounts), &memory));
-  *fits = (PetscBool)(memory != NULL);
-  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(GallopDeviceZero(memory, sizeof(RowCounts)));
-  CountKernel<<<GallopBlocksFor(csr->m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, options->maxell, csr->i, static_cast<RowCounts *>(memory));
-  GallopCheckLaunch();
-  PetscCall(GetCounts(options, csr, static_cast<RowCounts *>(memory), rows));
-  PetscCall(GallopWorkspaceFree(memory));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Windows leave long rows as they come. *fits is false where there is no room to sort them. */
-static PetscErrorCode SortLong(PetscInt nlong, int bits, const Workspace *w, PetscInt *rows, PetscBool *fits)
-{
+  Workspace    w = {};
+  Ways         ways;
   size_t       bytes;
   void        *memory;
+  PetscInt    *longrows;
   cudaStream_t stream;
 
   PetscFunctionBegin;
+  *moved = PETSC_FALSE;
+  *fits  = PETSC_TRUE;
+  PetscCall(GetWays(options, csr, &ways, &w));
+  if (!ways.bywindow || rows->nlong <= WindowMost) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)Carve(&w, csr->m, ways.nkeys, ways.nwindows, rows->memory);
+  longrows = w.sortedrows + csr->m - rows->nlong;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, bytes, w->keys, w->sortedkeys, w->rows, rows, nlong, bits, stream));
+  PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, bytes, w.keys, w.sortedkeys, w.rows, longrows, rows->nlong, ways.shape.classbit, stream));
   PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   *fits = (PetscBool)(memory != NULL);
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCallCUDA(cudaMemcpyAsync(w->rows, rows, nlong * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
-  PetscCallCUDA(EVCHYBDeviceSortPairs(memory, bytes, w->keys, w->sortedkeys, w->rows, rows, nlong, bits, stream));
+  PetscCallCUDA(cudaMemcpyAsync(w.rows, longrows, rows->nlong * sizeof(PetscInt), cudaMemcpyDeviceToDevice, stream));
+  PetscCallCUDA(EVCHYBDeviceSortPairs(memory, bytes, w.keys, w.sortedkeys, w.rows, longrows, rows->nlong, ways.shape.classbit, stream));
   PetscCall(GallopWorkspaceFree(memory));
+  *moved = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* EVCHYBRowsSort_Device - Sorts all rows, empty ones too. *fits is false, and there are none, when the GPU has no room; else EVCHYBRowsFree_Device() frees them. */
+/*
+  EVCHYBRowsSort_Device - Sorts all rows, empty ones too. Nothing waits for that: rows that had not been counted before have been counted on the GPU only.
+
+  Input Parameter:
+. rows - none, or their numbers
+
+  Output Parameter:
+. fits - false when the GPU has no room, and there are none; else EVCHYBRowsFree_Device() frees them
+
+  Note:
+  Where rows have been counted later, EVCHYBRowsSortLong_Device() is to be called.
+*/
 PetscErrorCode EVCHYBRowsSort_Device(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
 {
-  const PetscInt m = csr->m, window = options->window;
-  const bool     bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
-  const PetscInt nwindows = bywindow ? (m + window - 1) / window : 0, nkeys = bywindow ? PetscMin(m, (PetscInt)(csr->nz / (options->maxell + 1))) : m;
-  Workspace      w = {};
-  EVCHYBKeyShape shape;
-  cudaStream_t   stream;
+  Workspace    w = {};
+  Ways         ways;
+  cudaStream_t stream;
+  PetscBool    moved;
 
   PetscFunctionBegin;
   *fits = PETSC_FALSE;
-  *rows = {};
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  EVCHYBGetKeyShape(options, csr, &shape);
-  if (bywindow) PetscCallCUDA(ExclusiveScan(nullptr, w.cubbytes, w.windows, (PetscCount)nwindows + 1, stream));
-  else PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, w.cubbytes, w.keys, w.sortedkeys, w.rows, w.sortedrows, nkeys, shape.classbit + 2, stream));
-  PetscCall(GallopWorkspaceMalloc(Carve(&w, m, nkeys, nwindows, NULL), &rows->memory));
+  PetscCall(GetWays(options, csr, &ways, &w));
+  PetscCall(GallopWorkspaceMalloc(Carve(&w, csr->m, ways.nkeys, ways.nwindows, NULL), &rows->memory));
   if (!rows->memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)Carve(&w, m, nkeys, nwindows, rows->memory);
-  if (bywindow) PetscCall(SortWindows(csr, window, nwindows, shape, &w, stream));
-  else PetscCall(SortAll(csr, shape, &w, stream));
-  PetscCall(GetCounts(options, csr, w.counts, rows));
-  *fits = PETSC_TRUE;
-  if (bywindow && rows->nlong > 1) PetscCall(SortLong(rows->nlong, shape.classbit, &w, w.sortedrows + m - rows->nlong, fits));
-  if (!*fits) PetscCall(EVCHYBRowsFree_Device(rows));
-  rows->all      = w.sortedrows;
-  rows->nonempty = w.sortedrows + rows->nempty;
+  (void)Carve(&w, csr->m, ways.nkeys, ways.nwindows, rows->memory);
+  if (ways.bywindow) PetscCall(SortWindows(csr, ways, &w, stream));
+  else PetscCall(SortAll(csr, ways, &w, stream));
+  rows->all    = w.sortedrows;
+  rows->counts = w.counts;
+  *fits        = PETSC_TRUE;
+  if (rows->counted) {
+    EVCHYBRowsSetCounts(csr->m, rows->nempty, rows->nlong, rows);
+    PetscCall(EVCHYBRowsSortLong_Device(options, csr, rows, &moved, fits));
+    if (!*fits) PetscCall(EVCHYBRowsFree_Device(rows));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -250,6 +331,8 @@ PetscErrorCode EVCHYBRowsFree_Device(EVCHYBRows *rows)
   PetscFunctionBegin;
   PetscCall(PetscFree(rows->longrows));
   PetscCall(GallopWorkspaceFree(rows->memory));
-  rows->memory = NULL;
+  rows->all = rows->nonempty = NULL;
+  rows->counts               = NULL;
+  rows->memory               = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

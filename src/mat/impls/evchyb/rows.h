@@ -41,13 +41,24 @@ EVCHYB_HD uint64_t EVCHYBKey(const EVCHYBKeyShape *shape, PetscInt row, PetscInt
   return (uint64_t)EVCHYB_SHORT << shape->classbit | key;
 }
 
-/* Rows in this order; where csr is, unless it is said otherwise. Rows that are counted and not sorted yet, on the GPU, have no memory. */
+/* What the GPU counts of the rows that it sorts */
 typedef struct {
-  PetscInt        nempty, nshort, nlong;
-  const PetscInt *all;      /* empty, short and long ones; NULL where the empty ones were left out, as nobody wants them */
-  const PetscInt *nonempty; /* [nshort + nlong] */
-  PetscInt       *longrows; /* [nlong] on the host */
-  void           *memory;
+  unsigned long long nempty, nlong;
+  unsigned int       ended; /* thread blocks that have put their rows into place */
+} EVCHYBRowCounts;
+
+/*
+  Rows in this order; where csr is, unless it is said otherwise. On the GPU, rows that have been counted and not sorted yet have no memory, and those that have been sorted may not have been counted: only
+  the GPU knows the numbers then, which EVCHYBRowsSetCounts() tells the host when it has waited for them.
+*/
+typedef struct {
+  PetscBool              counted; /* the host knows the numbers */
+  PetscInt               nempty, nshort, nlong;
+  const PetscInt        *all;      /* empty, short and long ones; NULL where the empty ones were left out, as nobody wants them */
+  const PetscInt        *nonempty; /* [nshort + nlong]; NULL where they have not been counted */
+  PetscInt              *longrows; /* [nlong] on the host */
+  const EVCHYBRowCounts *counts;   /* on the GPU, of rows that were sorted there */
+  void                  *memory;
 } EVCHYBRows;
 
 EVCHYB_HD PetscInt EVCHYBRoundUp(PetscInt len)
@@ -60,6 +71,7 @@ PETSC_INTERN PetscErrorCode EVCHYBSortByKey(PetscInt, int, uint64_t *, PetscInt 
 PETSC_INTERN void           EVCHYBRowsCount(PetscInt, PetscInt, const PetscInt[], EVCHYBRows *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsSort_Host(const EVCHYBOptions *, const GallopCSR *, PetscBool, EVCHYBRows *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsFree_Host(EVCHYBRows *);
-PETSC_INTERN PetscErrorCode EVCHYBRowsCount_Device(const EVCHYBOptions *, const GallopCSR *, EVCHYBRows *, PetscBool *);
+PETSC_INTERN void           EVCHYBRowsSetCounts(PetscInt, PetscInt, PetscInt, EVCHYBRows *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsSort_Device(const EVCHYBOptions *, const GallopCSR *, EVCHYBRows *, PetscBool *);
+PETSC_INTERN PetscErrorCode EVCHYBRowsSortLong_Device(const EVCHYBOptions *, const GallopCSR *, EVCHYBRows *, PetscBool *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsFree_Device(EVCHYBRows *);

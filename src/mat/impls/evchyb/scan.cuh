@@ -55,6 +55,6 @@ static cudaError_t ExclusiveScan(void *temp, size_t &bytes, T *data, PetscCount 
 
   if (!few) return EVCHYBDeviceScan(temp, bytes, data, n, stream);
   if (!temp) bytes = 0;
-  else ScanKernel<<<1, ScanThreads, 0, stream>>>(data, (int)n);
+  else ScanKernel<T><<<1, ScanThreads, 0, stream>>>(data, (int)n);
   return cudaGetLastError();
 }

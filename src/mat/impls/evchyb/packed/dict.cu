@@ -3,14 +3,13 @@
 
 #include "../scan.cuh"
 #include "packedwarp.cuh"
+#include "packeddevice.h"
 
-static constexpr int                Places = 4 * EVCHYB_PACK_DICT; /* of the table of distinct numbers; a number is at the first free one from where its hash says */
-static constexpr int                Seen   = 1024;                 /* the first numbers that a thread block meets are kept here, and not looked up in L2 again */
-static constexpr unsigned long long Free   = ~0ull;                /* which are also the bits of one number: hasfree tells whether that is there */
+static constexpr int                Places = EVCHYBPackTable;
+static constexpr int                Seen   = 1024; /* the first numbers that a thread block meets are kept here, and not looked up in L2 again */
+static constexpr unsigned long long Free   = EVCHYBPackFree;
 
-struct Distinct {
-  unsigned int num, hasfree; /* how many there are, Free among them */
-};
+using Distinct = EVCHYBPackDistinct;
 
 /* What is not among the numbers yet */
 static __device__ __forceinline__ void Append(unsigned long long bits, EVCHYBPackBits *numbers, Distinct *distinct)
@@ -42,13 +41,14 @@ static __device__ __forceinline__ bool AddDistinct(unsigned long long bits, unsi
 static constexpr int LookThreads = 1024;
 
 /* A thread block looks at a sample of the numbers. Where hardly any occurs twice, it says that there are too many. */
-__global__ static void __launch_bounds__(LookThreads) LookKernel(PetscCount n, const PetscReal *__restrict__ a, Distinct *distinct)
+__global__ static void __launch_bounds__(LookThreads) LookKernel(PetscCount n, const PetscReal *__restrict__ a, const EVCHYBPackGate gate, Distinct *distinct)
 {
   constexpr int                 Each = EVCHYB_PACK_LOOKS / LookThreads, Room = EVCHYB_PACK_LOOKS + EVCHYB_PACK_LOOKS / 4;
   __shared__ unsigned long long table[Room];
   __shared__ int                equal, hasfree;
   unsigned long long            bits[Each];
 
+  if (gate.IsShut()) return;
 #pragma unroll
   for (int u = 0; u < Each; u++) bits[u] = EVCHYBPackBitsOf(a[EVCHYBPackLook(u * LookThreads + (int)threadIdx.x, n)]);
   for (int k = (int)threadIdx.x; k < Room; k += LookThreads) table[k] = Free;
@@ -71,7 +71,7 @@ __global__ static void __launch_bounds__(LookThreads) LookKernel(PetscCount n, c
 }
 
 /* All parts of all values, until there are too many */
-__global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, const PetscReal *__restrict__ a, unsigned long long *table, EVCHYBPackBits *numbers, Distinct *distinct)
+__global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, const PetscReal *__restrict__ a, const EVCHYBPackGate gate, unsigned long long *table, EVCHYBPackBits *numbers, Distinct *distinct)
 {
   constexpr int                 AtOnce = 4;
   const PetscCount              step = (PetscCount)gridDim.x * Threads, first = blockIdx.x * (PetscCount)Threads + threadIdx.x;
@@ -79,7 +79,7 @@ __global__ static void __launch_bounds__(Threads) DistinctKernel(PetscCount n, c
   unsigned long long            bits[AtOnce];
   bool                          more = true;
 
-  if (__syncthreads_or(*(volatile unsigned int *)&distinct->num > EVCHYB_PACK_DICT)) return;
+  if (gate.IsShut() || __syncthreads_or(*(volatile unsigned int *)&distinct->num > EVCHYB_PACK_DICT)) return;
   for (int k = threadIdx.x; k < Seen; k += Threads) seen[k] = Free;
   __syncthreads();
   for (PetscCount k = first; k - first < AtOnce * step; k += step) {
@@ -116,6 +116,40 @@ static size_t CarveDistinct(DistinctWorkspace *w, void *base)
   return carver.Bytes();
 }
 
+PetscErrorCode EVCHYBPackDistinctEnqueue(const GallopCSR *csr, const EVCHYBPackGate &gate, unsigned long long *table, EVCHYBPackBits *numbers, EVCHYBPackDistinct *distinct)
+{
+  const PetscCount n = csr->nz * EVCHYB_PACK_PARTS;
+  int              processors;
+  cudaStream_t     stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(GallopDeviceGetProcessors(&processors));
+  if (n >= EVCHYB_PACK_LOOKS_FROM) {
+    LookKernel<<<1, LookThreads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), gate, distinct);
+    GallopCheckLaunch();
+  }
+  DistinctKernel<<<PetscMin(GallopBlocksFor(n, Threads), 8u * (unsigned int)processors), Threads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), gate, table, numbers, distinct);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A number's place is how many come before it: for few numbers that takes a fraction of what CUB's sort does */
+static constexpr int RankMost = 1024;
+
+__global__ static void __launch_bounds__(RankMost) RankKernel(int num, const EVCHYBPackBits *__restrict__ numbers, EVCHYBPackBits *__restrict__ sorted)
+{
+  __shared__ EVCHYBPackBits all[RankMost];
+  const int                 own   = (int)threadIdx.x;
+  int                       place = 0;
+
+  if (own < num) all[own] = numbers[own];
+  __syncthreads();
+  if (own >= num) return;
+  for (int k = 0; k < num; k++) place += all[k] < all[own] || (all[k] == all[own] && k < own);
+  sorted[place] = all[own];
+}
+
 /* Numbers in the order of their bits. *done is false where there is no room to sort them. */
 static PetscErrorCode SortNumbers(PetscInt num, const EVCHYBPackBits *numbers, EVCHYBPackBits *sorted, PetscBool *done)
 {
@@ -124,7 +158,13 @@ static PetscErrorCode SortNumbers(PetscInt num, const EVCHYBPackBits *numbers, E
   cudaStream_t stream;
 
   PetscFunctionBegin;
+  *done = PETSC_TRUE;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (num <= RankMost) {
+    RankKernel<<<1, (unsigned int)(num + WarpSize - 1) / WarpSize * WarpSize, 0, stream>>>((int)num, numbers, sorted);
+    GallopCheckLaunch();
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCallCUDA(EVCHYBDeviceSortKeys(nullptr, bytes, numbers, sorted, num, stream));
   PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   *done = (PetscBool)(memory != NULL);
@@ -134,54 +174,56 @@ static PetscErrorCode SortNumbers(PetscInt num, const EVCHYBPackBits *numbers, E
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* *dict stays NULL where there are too many numbers, or no room for them */
-static PetscErrorCode FindDistinct(const GallopCSR *csr, PetscReal **dict, PetscInt *ndict)
+/* The dictionary of a pack, which has none where there is no room for it */
+static PetscErrorCode KeepNumbers(PetscInt num, const EVCHYBPackBits *numbers, EVCHYBPack *pack)
 {
-  const PetscCount  n = csr->nz * EVCHYB_PACK_PARTS;
-  DistinctWorkspace w = {};
-  Distinct          distinct;
-  void             *memory, *kept = NULL;
-  int               processors;
-  cudaStream_t      stream;
-  PetscBool         done;
+  void     *kept;
+  PetscBool done;
 
   PetscFunctionBegin;
-  *dict  = NULL;
-  *ndict = 0;
+  if (!num) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceMalloc((size_t)num * sizeof(PetscReal), &kept));
+  if (!kept) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(SortNumbers(num, numbers, (EVCHYBPackBits *)kept, &done));
+  if (done) {
+    pack->ndict = num;
+    pack->dict  = (PetscReal *)kept;
+  } else PetscCall(GallopDeviceFree(kept));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Without a survey the numbers are counted here, and the host waits. There is no dictionary where there are too many, or no room for them. */
+static PetscErrorCode FindDistinct(const GallopCSR *csr, EVCHYBPack *pack)
+{
+  const EVCHYBPackGate open = {};
+  DistinctWorkspace    w    = {};
+  Distinct             distinct;
+  void                *memory;
+  cudaStream_t         stream;
+
+  PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopWorkspaceMalloc(CarveDistinct(&w, NULL), &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveDistinct(&w, memory);
   PetscCallCUDA(cudaMemsetAsync(w.table, 0xff, Places * sizeof(*w.table), stream));
   PetscCall(GallopDeviceZero(w.distinct, sizeof(*w.distinct)));
-  PetscCall(GallopDeviceGetProcessors(&processors));
-  if (n >= EVCHYB_PACK_LOOKS_FROM) {
-    LookKernel<<<1, LookThreads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.distinct);
-    GallopCheckLaunch();
-  }
-  DistinctKernel<<<PetscMin(GallopBlocksFor(n, Threads), 8u * (unsigned int)processors), Threads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), w.table, w.numbers, w.distinct);
-  GallopCheckLaunch();
+  PetscCall(EVCHYBPackDistinctEnqueue(csr, open, w.table, w.numbers, w.distinct));
   PetscCall(GallopDeviceCopyOut(&distinct, w.distinct, sizeof(distinct)));
-  if (EVCHYBPackDictPays((PetscCount)distinct.num, csr->nz)) PetscCall(GallopDeviceMalloc(distinct.num * sizeof(PetscReal), &kept));
-  if (kept) {
-    PetscCall(SortNumbers((PetscInt)distinct.num, w.numbers, (EVCHYBPackBits *)kept, &done));
-    if (done) {
-      *ndict = (PetscInt)distinct.num;
-      *dict  = (PetscReal *)kept;
-    } else PetscCall(GallopDeviceFree(kept));
-  }
+  if (EVCHYBPackDictPays((PetscCount)distinct.num, csr->nz)) PetscCall(KeepNumbers((PetscInt)distinct.num, w.numbers, pack));
   PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode EVCHYBPackBegin_Device(const GallopCSR *csr, EVCHYBPack **pack)
+PetscErrorCode EVCHYBPackBegin_Device(const GallopCSR *csr, const EVCHYBPackSurvey *survey, EVCHYBPack **pack)
 {
   PetscFunctionBegin;
   PetscCall(PetscNew(pack));
   (*pack)->memtype = PETSC_MEMTYPE_CUDA;
   (*pack)->m       = csr->m;
   (*pack)->n       = csr->n;
-  PetscCall(FindDistinct(csr, &(*pack)->dict, &(*pack)->ndict));
+  if (survey) PetscCall(KeepNumbers(survey->ndict, survey->numbers, *pack));
+  else PetscCall(FindDistinct(csr, *pack));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -12,19 +12,19 @@
   #define WHERE(memtype, name, ...) name##_Host(__VA_ARGS__)
 #endif
 
-PetscErrorCode EVCHYBPackBegin(const GallopCSR *csr, EVCHYBPack **pack)
+PetscErrorCode EVCHYBPackBegin(const GallopCSR *csr, const EVCHYBPackSurvey *survey, EVCHYBPack **pack)
 {
-  return WHERE(csr->memtype, EVCHYBPackBegin, csr, pack);
+  return WHERE(csr->memtype, EVCHYBPackBegin, csr, survey, pack);
 }
 
-PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscBool slices, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
-  return WHERE(csr->memtype, EVCHYBPackMeasure, pack, csr, order, cost);
+  return WHERE(csr->memtype, EVCHYBPackMeasure, pack, csr, order, slices, cost);
 }
 
-PetscErrorCode EVCHYBPackFinish(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscCount maxbytes, PetscBool *done)
+PetscErrorCode EVCHYBPackFinish(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, const EVCHYBPackSurvey *survey, PetscCount maxbytes, PetscBool *done)
 {
-  return WHERE(csr->memtype, EVCHYBPackFinish, pack, csr, order, maxbytes, done);
+  return WHERE(csr->memtype, EVCHYBPackFinish, pack, csr, order, survey, maxbytes, done);
 }
 
 PetscErrorCode EVCHYBPackDestroy(EVCHYBPack **pack)
@@ -44,7 +44,7 @@ static PetscErrorCode RenewDict(EVCHYBPack *pack, const GallopCSR *csr, PetscCou
   size_t                 bytes;
 
   PetscFunctionBegin;
-  PetscCall(EVCHYBPackBegin(csr, &other));
+  PetscCall(EVCHYBPackBegin(csr, NULL, &other));
   bytes = pack->bytes + (size_t)other->ndict * sizeof(PetscReal) - (size_t)pack->ndict * sizeof(PetscReal);
   *done = (PetscBool)(other->ndict && EVCHYBPackDictClass(other->ndict) <= kind && (!maxbytes || bytes <= (size_t)maxbytes));
   if (*done) {
@@ -191,7 +191,7 @@ PetscErrorCode EVCHYBPackedBuild(EVCHYB *ev, const GallopCSR *csr, const EVCHYBR
     order.num  = rows->nempty + rows->nshort;
   }
   PetscCall(EVCHYBCutRows(csr, rows, 1, &order, done));
-  if (*done) PetscCall(EVCHYBPackFinish(packed->pack, csr, &order, maxbytes, done));
+  if (*done) PetscCall(EVCHYBPackFinish(packed->pack, csr, &order, choice->survey, maxbytes, done));
   PetscCall(EVCHYBFreePieces(csr, &order));
   if (*done) PetscCall(Plan(ev, csr, rows, packed));
   ev->bytes  = packed->pack->bytes;

@@ -113,6 +113,11 @@ PetscErrorCode EVCHYBPackedPartsToDevice(EVCHYB *ev, PetscCount maxbytes, PetscB
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   PetscCallCUDA(GallopKernelOverlaps(SpMV_EVCHYB_packed<PackedShape<EVCHYB_PACK_VALUE>, PetscScalar>, &ev->overlaps));
+  if (!parts->nsplit) { /* nothing is read of them then */
+    PetscCall(EVCHYBPartsFree(parts));
+    *done = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   CarveParts(parts, &measure);
   if (!maxbytes || ev->bytes + measure.Bytes() <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(measure.Bytes(), &base));
   *parts = host;

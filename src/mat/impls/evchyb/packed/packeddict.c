@@ -66,9 +66,10 @@ PetscErrorCode EVCHYBPackFree_Host(EVCHYBPack *pack)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode EVCHYBPackBegin_Host(const GallopCSR *csr, EVCHYBPack **pack)
+PetscErrorCode EVCHYBPackBegin_Host(const GallopCSR *csr, const EVCHYBPackSurvey *survey, EVCHYBPack **pack)
 {
   PetscFunctionBegin;
+  (void)survey;
   PetscCall(PetscNew(pack));
   (*pack)->memtype = PETSC_MEMTYPE_HOST;
   (*pack)->m       = csr->m;

@@ -191,7 +191,7 @@ static void AddCost(const EVCHYBPackPlan *plan, EVCHYBPackCost *cost)
   cost->least += EVCHYBPackLeastBytes(plan);
 }
 
-PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscBool slices, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
   EVCHYBPackOrder by = *order;
   EVCHYBPackPlan  plan;
@@ -199,7 +199,7 @@ PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *c
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(cost, EVCHYB_PACK_COSTS));
-  for (int k = 0; k < EVCHYBPackNumOrders(order); k++) {
+  for (int k = 0; slices && k < EVCHYBPackNumOrders(order); k++) {
     PetscInt num;
 
     by.stride = k + 1;
@@ -217,14 +217,4 @@ PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *c
     AddCost(&plan, &cost[EVCHYB_PACK_STRIDES]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* EVCHYBPackPickStride - The stride that takes the fewest bytes per entry; a larger one has to save a thirtieth, as it reads and writes vectors by strides */
-PetscInt EVCHYBPackPickStride(const EVCHYBPackCost cost[EVCHYB_PACK_STRIDES])
-{
-  int best = 0;
-
-  for (int k = 1; k < EVCHYB_PACK_STRIDES; k++)
-    if ((PetscLogDouble)cost[k].bytes * (PetscLogDouble)cost[best].entries < 29. / 30 * (PetscLogDouble)cost[best].bytes * (PetscLogDouble)cost[k].entries) best = k;
-  return best + 1;
 }

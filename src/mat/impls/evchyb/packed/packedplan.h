@@ -109,10 +109,80 @@ EVCHYB_PACK_HD PetscInt EVCHYBPackFind(const PetscReal *dict, PetscInt ndict, Pe
 typedef struct {
   int64_t bytes, entries;
   int64_t saved; /* of the bytes, by shared offsets */
-  int64_t least; /* bytes that the entries take in any order: values as they are stored, and lines without gaps */
+  int64_t least; /* bytes that the entries take in any order: values as they are stored, lines without gaps, and slices */
 } EVCHYBPackCost;
 
 #define EVCHYB_PACK_COSTS (EVCHYB_PACK_STRIDES + 1) /* of rows by each stride, the first one of rows in a given order, and the last one of pieces */
+
+/* Rows, as far as it depends on them whether a matrix is packed */
+typedef struct {
+  int64_t nempty, nlong;
+  int64_t entries, pieces; /* of the long ones */
+} EVCHYBPackLengths;
+
+/* What a matrix has to be like to be packed */
+typedef struct {
+  PetscBool      asked; /* nothing */
+  PetscBool      sorts; /* rows can be sorted */
+  PetscInt       longest;
+  PetscInt       slices, storedslices; /* slices and pieces at least; with so many of them an entry may take more bytes, as most columns are stored then */
+  PetscLogDouble bytes, storedbytes;   /* of an entry, at most */
+} EVCHYBPackTerms;
+
+/* Pieces of a long row */
+EVCHYB_PACK_HD PetscInt EVCHYBPackPiecesOf(PetscInt len)
+{
+  return len / EVCHYB_PIECE + (len % EVCHYB_PIECE ? 1 : 0);
+}
+
+/* Slices, and pieces of long rows: units of work for warps and thread blocks */
+EVCHYB_PACK_HD int64_t EVCHYBPackUnits(PetscInt m, const EVCHYBPackLengths *rows)
+{
+  return (m - rows->nlong) / EVCHYB_PACK_ROWS + rows->pieces;
+}
+
+/* Whether a sample of the entries is to be looked at. Where most rows are empty, plain storage leaves them alone, and packed slices have them all. */
+EVCHYB_PACK_HD PetscBool EVCHYBPackMayPay(const EVCHYBPackTerms *terms, PetscInt m, const EVCHYBPackLengths *rows)
+{
+  return (PetscBool)(terms->asked || (rows->nempty <= m / 2 && EVCHYBPackUnits(m, rows) >= terms->slices));
+}
+
+/* Bytes of n entries by a sample of them; as many as in CSR where it has none */
+EVCHYB_PACK_HD PetscLogDouble EVCHYBPackBytesBySample(const EVCHYBPackCost *cost, PetscLogDouble n)
+{
+  const PetscLogDouble csr = sizeof(PetscScalar) + sizeof(int32_t);
+
+  return n * (cost->entries ? (PetscLogDouble)(cost->bytes - cost->saved) / (PetscLogDouble)cost->entries : csr);
+}
+
+/* Whether the matrix is packed, by samples of its slices and of pieces of its long rows */
+EVCHYB_PACK_HD PetscBool EVCHYBPackPays(const EVCHYBPackTerms *terms, PetscInt m, PetscCount nz, const EVCHYBPackLengths *rows, const EVCHYBPackCost *slices, const EVCHYBPackCost *pieces)
+{
+  const PetscLogDouble most = EVCHYBPackUnits(m, rows) >= terms->storedslices ? terms->storedbytes : terms->bytes, nlong = (PetscLogDouble)rows->entries;
+
+  return (PetscBool)(terms->asked || EVCHYBPackBytesBySample(slices, (PetscLogDouble)nz - nlong) + EVCHYBPackBytesBySample(pieces, nlong) <= most * (PetscLogDouble)nz);
+}
+
+/* Rows stay in the order of the matrix, which reads and writes vectors best, unless sorted rows take a tenth less: whether they could, and whether it is likely */
+EVCHYB_PACK_HD PetscBool EVCHYBPackSortingMayPay(const EVCHYBPackTerms *terms, PetscInt m, const EVCHYBPackLengths *rows, const EVCHYBPackCost *cost)
+{
+  return (PetscBool)(terms->sorts && rows->nlong < m && (PetscLogDouble)cost->least < 0.9 * (PetscLogDouble)cost->bytes);
+}
+
+EVCHYB_PACK_HD PetscBool EVCHYBPackSortingIsLikely(const EVCHYBPackTerms *terms, PetscInt m, const EVCHYBPackLengths *rows, const EVCHYBPackCost *cost)
+{
+  return (PetscBool)(EVCHYBPackSortingMayPay(terms, m, rows, cost) && (PetscLogDouble)cost->least < 0.75 * (PetscLogDouble)cost->bytes);
+}
+
+/* The stride that takes the fewest bytes per entry; a larger one has to save a thirtieth, as it reads and writes vectors by strides */
+EVCHYB_PACK_HD PetscInt EVCHYBPackPickStride(const EVCHYBPackCost cost[EVCHYB_PACK_STRIDES])
+{
+  int best = 0;
+
+  for (int k = 1; k < EVCHYB_PACK_STRIDES; k++)
+    if ((PetscLogDouble)cost[k].bytes * (PetscLogDouble)cost[best].entries < 29. / 30 * (PetscLogDouble)cost[best].bytes * (PetscLogDouble)cost[k].entries) best = k;
+  return best + 1;
+}
 
 /* How many orders of rows are measured */
 EVCHYB_PACK_HD PetscInt EVCHYBPackNumOrders(const EVCHYBPackOrder *order)
@@ -201,7 +271,7 @@ EVCHYB_PACK_HD int64_t EVCHYBPackSliceBytes(const EVCHYBPackPlan *plan)
 
 EVCHYB_PACK_HD int64_t EVCHYBPackLeastBytes(const EVCHYBPackPlan *plan)
 {
-  return plan->entries * ((int64_t)EVCHYBPackValueUnits(plan->values) * EVCHYB_PACK_UNIT + (int64_t)sizeof(EVCHYBPackLine)) / EVCHYB_PACK_ROWS;
+  return plan->entries * ((int64_t)EVCHYBPackValueUnits(plan->values) * EVCHYB_PACK_UNIT + (int64_t)sizeof(EVCHYBPackLine)) / EVCHYB_PACK_ROWS + (int64_t)sizeof(EVCHYBPackSlice);
 }
 
 /* The same slice by diagonals */
@@ -293,14 +363,33 @@ static inline PetscBool EVCHYBPackPlacesFit(const EVCHYBPackPlaces *all)
 }
 
 /*
-  In this order, at either place: Begin() looks for a dictionary, Measure() tells what a sample of the slices takes, of rows in an order, or as they come with each of the strides, and all pieces; Finish() stores
+  What the GPU has found out about a matrix, for which the host has waited once. It has measured slices without pieces, in the order of the matrix, and where the terms are met by these, no row is long,
+  and rows are not likely to be sorted, it has planned them: the host decides by the same numbers, and where it decides otherwise, a plan is of no use.
+*/
+typedef struct {
+  EVCHYBPackLengths rows;
+  PetscInt          ndict; /* numbers of a dictionary that pays, with which all was measured and planned; 0 for none */
+  EVCHYBPackCost    cost[EVCHYB_PACK_STRIDES];
+  PetscInt          stride; /* of the rows of slices that are planned, 0 where none are */
+  EVCHYBPackPlaces  all;    /* where the last one ends */
+  EVCHYBPackFigures figures;
+  PetscCount        nz;
+  EVCHYBPackPlan   *plans; /* on the GPU */
+  EVCHYBPackPlaces *places;
+  EVCHYBPackBits   *numbers; /* of the dictionary, in no order */
+  void             *memory;  /* in which these are; NULL where the GPU has no room for them, and nothing is known */
+} EVCHYBPackSurvey;
+
+/*
+  In this order, at either place: Begin() looks for a dictionary, or takes what a survey has found, if there was one. Measure() tells what a sample of the slices takes, of rows in an order, or as they come
+  with each of the strides, unless these are known, and all pieces; Finish() stores
   the entries, and keeps none where there is no room, or more than the places can tell. maxbytes: 0 for no limit. Refresh() tells whether the new values can be stored as those before them were, by
   either place's own with the same dictionary, by the one for both perhaps with another; if not, the pack is to be made again. Renumber() tells whether all entries that had one number of the
   dictionary have one again: then only the dictionary changes, and may lose its order, which SortDict() brings back, for entries that are all stored again.
 */
-PETSC_INTERN PetscErrorCode EVCHYBPackBegin_Host(const GallopCSR *, EVCHYBPack **);
-PETSC_INTERN PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
-PETSC_INTERN PetscErrorCode EVCHYBPackFinish_Host(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscCount maxbytes, PetscBool *done);
+PETSC_INTERN PetscErrorCode EVCHYBPackBegin_Host(const GallopCSR *, const EVCHYBPackSurvey *, EVCHYBPack **);
+PETSC_INTERN PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscBool slices, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
+PETSC_INTERN PetscErrorCode EVCHYBPackFinish_Host(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, const EVCHYBPackSurvey *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode EVCHYBPackRefresh_Host(EVCHYBPack *, const GallopCSR *, PetscBool *fits);
 PETSC_INTERN PetscErrorCode EVCHYBPackRenumber_Host(EVCHYBPack *, const GallopCSR *, PetscBool *done);
 PETSC_INTERN PetscErrorCode EVCHYBPackSortDict_Host(EVCHYBPack *, PetscBool *done);
@@ -308,19 +397,20 @@ PETSC_INTERN PetscErrorCode EVCHYBPackFree_Host(EVCHYBPack *);
 PETSC_INTERN PetscErrorCode EVCHYBPackApply_Host(const EVCHYBPack *, const GallopProduct *);
 
 /* The same where csr is */
-PETSC_INTERN PetscErrorCode EVCHYBPackBegin(const GallopCSR *, EVCHYBPack **);
-PETSC_INTERN PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
-PETSC_INTERN PetscErrorCode EVCHYBPackFinish(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscCount maxbytes, PetscBool *done);
+PETSC_INTERN PetscErrorCode EVCHYBPackBegin(const GallopCSR *, const EVCHYBPackSurvey *, EVCHYBPack **);
+PETSC_INTERN PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscBool slices, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
+PETSC_INTERN PetscErrorCode EVCHYBPackFinish(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, const EVCHYBPackSurvey *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode EVCHYBPackRefresh(EVCHYBPack *, const GallopCSR *, PetscCount maxbytes, PetscBool *fits);
 
-PETSC_INTERN PetscInt       EVCHYBPackPickStride(const EVCHYBPackCost[EVCHYB_PACK_STRIDES]);
 PETSC_INTERN PetscErrorCode EVCHYBPackDestroy(EVCHYBPack **);
 PETSC_INTERN PetscErrorCode EVCHYBPackCopyToHost(const EVCHYBPack *, EVCHYBPack **);
 PETSC_INTERN size_t         EVCHYBPackBytes(const EVCHYBPack *);
 #if defined(PETSC_HAVE_CUDA)
-PETSC_INTERN PetscErrorCode EVCHYBPackBegin_Device(const GallopCSR *, EVCHYBPack **);
-PETSC_INTERN PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
-PETSC_INTERN PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscCount maxbytes, PetscBool *done);
+PETSC_INTERN PetscErrorCode EVCHYBPackSurvey_Device(const GallopCSR *, const EVCHYBPackTerms *, EVCHYBPackSurvey *);
+PETSC_INTERN PetscErrorCode EVCHYBPackSurveyFree_Device(EVCHYBPackSurvey *);
+PETSC_INTERN PetscErrorCode EVCHYBPackBegin_Device(const GallopCSR *, const EVCHYBPackSurvey *, EVCHYBPack **);
+PETSC_INTERN PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscBool slices, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
+PETSC_INTERN PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, const EVCHYBPackSurvey *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode EVCHYBPackRefresh_Device(EVCHYBPack *, const GallopCSR *, PetscBool *fits);
 PETSC_INTERN PetscErrorCode EVCHYBPackRenumber_Device(EVCHYBPack *, const GallopCSR *, PetscBool *done);
 PETSC_INTERN PetscErrorCode EVCHYBPackSortDict_Device(EVCHYBPack *, PetscBool *done);

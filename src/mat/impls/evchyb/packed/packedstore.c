@@ -130,13 +130,14 @@ size_t EVCHYBPackBytes(const EVCHYBPack *pack)
   return (size_t)pack->nslice * sizeof(EVCHYBPackSlice) + (size_t)pack->nline * sizeof(EVCHYBPackLine) + (size_t)(pack->nstream + pack->nvalue) * EVCHYB_PACK_UNIT + (size_t)pack->ndict * sizeof(PetscReal);
 }
 
-PetscErrorCode EVCHYBPackFinish_Host(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscCount maxbytes, PetscBool *done)
+PetscErrorCode EVCHYBPackFinish_Host(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, const EVCHYBPackSurvey *survey, PetscCount maxbytes, PetscBool *done)
 {
   EVCHYBPackPlaces all = {0, 0, 0};
   EVCHYBPackRows   s;
   EVCHYBPackPlan   plan;
 
   PetscFunctionBegin;
+  (void)survey;
   *done        = PETSC_FALSE;
   pack->stride = order->perm ? 0 : order->stride;
   pack->npiece = order->pieces;

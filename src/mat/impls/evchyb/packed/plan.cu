@@ -118,13 +118,15 @@ static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i,
   }
 }
 
-/* blockIdx.y is the order: strides 1 to EVCHYB_PACK_STRIDES, or the given order; the last is that of the pieces. A warp measures one slice of the sample, or one piece. */
-__global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, EVCHYBPackCost *cost)
+/* blockIdx.y is the order: strides 1 to EVCHYB_PACK_STRIDES, or the given order, if these are measured; the last is that of the pieces. A warp measures one slice of the sample, or one piece. */
+__global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const EVCHYBPackDistinct *distinct, const EVCHYBPackGate gate, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, unsigned int orders, EVCHYBPackCost *cost)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
   EVCHYBPackPlan                         plan;
 
-  if (blockIdx.y < EVCHYBPackNumOrders(&order)) {
+  if (gate.IsShut()) return;
+  if (distinct) ndict = EVCHYBPackDictOf(distinct, i[m]);
+  if (blockIdx.y < orders) {
     order.stride = (PetscInt)blockIdx.y + 1;
     if (WarpOfGrid() >= EVCHYBPackSampleSize(&order, m)) return;
     const PetscInt slice = EVCHYBPackSampled(&order, m, (PetscInt)WarpOfGrid());
@@ -144,42 +146,46 @@ __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, Pets
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost->least), (unsigned long long)EVCHYBPackLeastBytes(&plan));
 }
 
-PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
+/* distinct: where the GPU knows how many numbers the dictionary has, else NULL, and it has ndict */
+PetscErrorCode EVCHYBPackMeasureEnqueue(const GallopCSR *csr, const EVCHYBPackGate &gate, PetscInt ndict, const EVCHYBPackDistinct *distinct, const EVCHYBPackOrder *order, PetscBool slices, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
-  const PetscInt  orders = EVCHYBPackNumOrders(order);
-  const size_t    bytes  = EVCHYB_PACK_COSTS * sizeof(*cost);
-  EVCHYBPackOrder by     = *order;
-  PetscInt        most   = order->pieces;
-  void           *memory;
-  cudaStream_t    stream;
+  const unsigned int orders = slices ? (unsigned int)EVCHYBPackNumOrders(order) : 0;
+  EVCHYBPackOrder    by     = *order;
+  PetscInt           most   = order->pieces;
+  cudaStream_t       stream;
+
+  PetscFunctionBegin;
+  for (by.stride = 1; by.stride <= (PetscInt)orders; by.stride++) most = PetscMax(most, EVCHYBPackSampleSize(&by, csr->m));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  MeasureKernel<<<dim3(GallopBlocksFor((PetscCount)most * WarpSize, Threads), PetscMax(1u, orders + (order->pieces ? 1 : 0))), Threads, 0, stream>>>(csr->m, ndict, distinct, gate, csr->i, csr->j, csr->a, *order, orders, cost);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscBool slices, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
+{
+  const EVCHYBPackGate open  = {};
+  const size_t         bytes = EVCHYB_PACK_COSTS * sizeof(*cost);
+  void                *memory;
 
   PetscFunctionBegin;
   for (int k = 0; k < EVCHYB_PACK_COSTS; k++) cost[k] = {0, 0, 0, 0};
-  for (by.stride = 1; by.stride <= orders; by.stride++) most = PetscMax(most, EVCHYBPackSampleSize(&by, csr->m));
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS); /* nothing is known then, and nothing packed */
   PetscCall(GallopDeviceZero(memory, bytes));
-  MeasureKernel<<<dim3(PetscMax(1u, GallopBlocksFor((PetscCount)most * WarpSize, Threads)), (unsigned int)orders + (order->pieces ? 1 : 0)), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j,
-                                                                                                                                                                   csr->a, *order, (EVCHYBPackCost *)memory);
-  GallopCheckLaunch();
+  PetscCall(EVCHYBPackMeasureEnqueue(csr, open, pack->ndict, NULL, order, slices, (EVCHYBPackCost *)memory));
   PetscCall(GallopDeviceCopyOut(cost, memory, bytes));
   PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sums over the slices of a thread block, and over all slices */
 template <typename T>
-struct Sums {
-  T lines[EVCHYB_PACK_CLASSES], slots[EVCHYB_PACK_VALUES];
-  T strided; /* lines of pieces whose columns are not stored */
-  T entries;
-  T longslots; /* places for values of pieces */
-  T shared;
-};
+using Sums = EVCHYBPackSums<T>;
+
 static constexpr int NumSums = (int)(sizeof(Sums<unsigned int>) / sizeof(unsigned int));
 
-__global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, PetscInt nslice, PetscInt npiece, EVCHYBPackPlan *__restrict__ plans, EVCHYBPackPlaces *__restrict__ places, unsigned long long *total)
+/* decided: where the GPU knows what is to be planned, of at most slices without pieces, else NULL. There is room for most slices; those that there are not take nothing. */
+__global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, PetscInt nslice, PetscInt npiece, PetscInt most, const EVCHYBPackDecided *__restrict__ decided, EVCHYBPackPlan *__restrict__ plans, EVCHYBPackPlaces *__restrict__ places, unsigned long long *total)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
   __shared__ Sums<unsigned int> sums; /* of the thread block's slices: all of the grid would wait for each other's */
@@ -188,11 +194,20 @@ __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscIn
   const bool                    first = threadIdx.x % WarpSize == 0;
   EVCHYBPackPlan                plan;
 
+  if (decided) {
+    if (!decided->plans) {
+      if (first && slice <= most) places[slice] = {0, 0, 0}; /* they are added up all the same */
+      return;
+    }
+    order.stride = decided->stride;
+    ndict        = decided->ndict;
+    nslice       = EVCHYBPackNumSlices(&order, m);
+  }
   if (threadIdx.x < NumSums) each[threadIdx.x] = 0;
   __syncthreads();
   if (slice < nslice - npiece) PlanSlice(m, ndict, i, j, a, order, (PetscInt)slice, room[threadIdx.x / WarpSize], &plan);
   else if (slice < nslice) PlanPiece(ndict, i, j, a, order, (PetscInt)slice - (nslice - npiece), room[threadIdx.x / WarpSize], &plan);
-  if (first && slice == nslice) places[slice] = {0, 0, 0}; /* whose place gets the totals */
+  if (first && slice >= nslice && slice <= most) places[slice] = {0, 0, 0}; /* the last one's place gets the totals */
   if (first && slice < nslice) {
     const unsigned int slots = EVCHYB_PACK_ROWS * (unsigned int)plan.width;
 
@@ -216,19 +231,36 @@ struct PlacesAdd {
   __host__ __device__ EVCHYBPackPlaces operator()(const EVCHYBPackPlaces &a, const EVCHYBPackPlaces &b) const { return {a.line + b.line, a.stream + b.stream, a.value + b.value}; }
 };
 
-static cudaError_t ScanPlaces(void *temp, size_t &bytes, EVCHYBPackPlaces *places, PetscInt nslice, cudaStream_t stream)
+PetscErrorCode EVCHYBPackPlanScanBytes(PetscInt most, size_t *cubbytes)
 {
-  return cub::DeviceScan::ExclusiveScan(temp, bytes, places, places, PlacesAdd(), EVCHYBPackPlaces{0, 0, 0}, (PetscCount)nslice + 1, stream);
+  EVCHYBPackPlaces *places = NULL;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, *cubbytes, places, places, PlacesAdd(), EVCHYBPackPlaces{0, 0, 0}, (PetscCount)most + 1, (cudaStream_t)NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-struct Found {
+PetscErrorCode EVCHYBPackPlanEnqueue(const GallopCSR *csr, PetscInt ndict, const EVCHYBPackDecided *decided, const EVCHYBPackOrder *order, PetscInt nslice, PetscInt npiece, PetscInt most, const EVCHYBPackPlans *plans, Sums<unsigned long long> *sums, void *cub, size_t cubbytes)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PlanKernel<<<GallopBlocksFor(((PetscCount)most + 1) * WarpSize, Threads), Threads, 0, stream>>>(csr->m, ndict, csr->i, csr->j, csr->a, *order, nslice, npiece, most, decided, plans->plans, plans->places, reinterpret_cast<unsigned long long *>(sums));
+  GallopCheckLaunch();
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(cub, cubbytes, plans->places, plans->places, PlacesAdd(), EVCHYBPackPlaces{0, 0, 0}, (PetscCount)most + 1, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Behind where the last slice ends, so that both come to the host by one copy */
+struct Totals {
+  EVCHYBPackPlaces         all;
   Sums<unsigned long long> sums;
-  EVCHYBPackPlaces         all; /* where the last slice ends */
 };
 
 struct Workspace {
   EVCHYBPackPlans plans;
-  Found          *found;
+  Totals         *totals;
   char           *cub;
   size_t          cubbytes;
 };
@@ -236,50 +268,34 @@ struct Workspace {
 static size_t Carve(Workspace *w, PetscInt nslice, void *base)
 {
   GallopCarver carver(base);
+  char        *places;
 
   carver.Take(w->plans.plans, nslice);
-  carver.Take(w->plans.places, (PetscCount)nslice + 1);
-  carver.Take(w->found, 1);
+  carver.Take(places, (PetscCount)(nslice * sizeof(EVCHYBPackPlaces) + sizeof(Totals)));
   carver.Take(w->cub, (PetscCount)w->cubbytes);
+  w->plans.places = reinterpret_cast<EVCHYBPackPlaces *>(places);
+  w->totals       = base ? reinterpret_cast<Totals *>(w->plans.places + nslice) : NULL;
   return carver.Bytes();
 }
 
-/* EVCHYBPackPlan_Device - What each slice of a pack takes, and where it goes; all sizes of the pack. plans->memory is NULL where there is no room for it. */
-PetscErrorCode EVCHYBPackPlan_Device(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackPlans *plans, EVCHYBPackPlaces *all)
+/* EVCHYBPackPlan_Device - What each slice of a pack takes, and where it goes, for which the host waits; all sizes of the pack. *memory, in which plans are, is NULL where there is no room for them. */
+PetscErrorCode EVCHYBPackPlan_Device(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackPlans *plans, EVCHYBPackPlaces *all, void **memory)
 {
-  Workspace    w = {};
-  Found        found;
-  void        *memory;
-  size_t       bytes;
-  cudaStream_t stream;
+  Workspace w = {};
+  Totals    totals;
 
   PetscFunctionBegin;
-  *plans = {};
-  PetscCallCUDA(GallopKernelOverlaps(PlanKernel, &pack->overlaps));
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(ScanPlaces(nullptr, w.cubbytes, w.plans.places, pack->nslice, stream));
-  bytes = Carve(&w, pack->nslice, NULL);
-  PetscCall(GallopWorkspaceMalloc(bytes, &memory));
-  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)Carve(&w, pack->nslice, memory);
-  PetscCall(GallopDeviceZero(&w.found->sums, sizeof(found.sums)));
-  PlanKernel<<<GallopBlocksFor(((PetscCount)pack->nslice + 1) * WarpSize, Threads), Threads, 0, stream>>>(csr->m, pack->ndict, csr->i, csr->j, csr->a, *order, pack->nslice, pack->npiece, w.plans.plans,
-                                                                                                          w.plans.places, reinterpret_cast<unsigned long long *>(&w.found->sums));
-  GallopCheckLaunch();
-  PetscCallCUDA(ScanPlaces(w.cub, w.cubbytes, w.plans.places, pack->nslice, stream));
-  PetscCall(GallopDeviceCopy(&w.found->all, w.plans.places + pack->nslice, sizeof(found.all))); /* the host waits once */
-  PetscCall(GallopDeviceCopyOut(&found, w.found, sizeof(found)));
-  for (int k = 0; k < EVCHYB_PACK_CLASSES; k++) pack->figures.lines[k] = (PetscCount)found.sums.lines[k];
-  for (int k = 0; k < EVCHYB_PACK_VALUES; k++) pack->figures.slots[k] = (PetscCount)found.sums.slots[k];
-  pack->figures.strided = (PetscCount)found.sums.strided;
-  pack->figures.shared  = (PetscCount)found.sums.shared;
-  pack->nz              = (PetscCount)found.sums.entries;
-  pack->nlong           = (PetscCount)found.sums.longslots;
-  pack->nline           = (PetscCount)found.all.line;
-  pack->nstream         = (PetscCount)found.all.stream;
-  pack->nvalue          = (PetscCount)found.all.value;
-  *all                  = found.all;
-  *plans                = w.plans;
-  plans->memory         = memory;
+  PetscCall(EVCHYBPackPlanScanBytes(pack->nslice, &w.cubbytes));
+  PetscCall(GallopWorkspaceMalloc(Carve(&w, pack->nslice, NULL), memory));
+  if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)Carve(&w, pack->nslice, *memory);
+  PetscCall(GallopDeviceZero(&w.totals->sums, sizeof(w.totals->sums)));
+  PetscCall(EVCHYBPackPlanEnqueue(csr, pack->ndict, NULL, order, pack->nslice, pack->npiece, pack->nslice, &w.plans, &w.totals->sums, w.cub, w.cubbytes));
+  PetscCall(GallopDeviceCopyOut(&totals, w.totals, sizeof(totals)));
+  EVCHYBPackFiguresOf(&totals.sums, &pack->figures);
+  pack->nz    = (PetscCount)totals.sums.entries;
+  pack->nlong = (PetscCount)totals.sums.longslots;
+  *all        = totals.all;
+  *plans      = w.plans;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

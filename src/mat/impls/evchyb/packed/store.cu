@@ -224,11 +224,12 @@ static size_t CarvePack(EVCHYBPack *pack, void *base)
   return carver.Bytes();
 }
 
-PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscCount maxbytes, PetscBool *done)
+PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, const EVCHYBPackSurvey *survey, PetscCount maxbytes, PetscBool *done)
 {
+  const bool       planned = survey && survey->stride && !order->perm && order->stride == survey->stride && !order->pieces && pack->ndict == survey->ndict; /* what is to be stored */
   EVCHYBPackPlans  plans;
   EVCHYBPackPlaces all;
-  void            *kept = NULL;
+  void            *kept = NULL, *memory = NULL;
   cudaStream_t     stream;
 
   PetscFunctionBegin;
@@ -236,9 +237,19 @@ PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *pack, const GallopCSR *csr, c
   pack->stride = order->perm ? 0 : order->stride;
   pack->npiece = order->pieces;
   pack->nslice = EVCHYBPackNumSlices(order, csr->m) + pack->npiece;
-  PetscCall(EVCHYBPackPlan_Device(pack, csr, order, &plans, &all));
-  if (!plans.memory) PetscFunctionReturn(PETSC_SUCCESS);
-  pack->bytes = EVCHYBPackBytes(pack);
+  if (planned) {
+    plans         = {survey->plans, survey->places};
+    all           = survey->all;
+    pack->figures = survey->figures;
+    pack->nz      = survey->nz;
+  } else {
+    PetscCall(EVCHYBPackPlan_Device(pack, csr, order, &plans, &all, &memory));
+    if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  pack->nline   = (PetscCount)all.line;
+  pack->nstream = (PetscCount)all.stream;
+  pack->nvalue  = (PetscCount)all.value;
+  pack->bytes   = EVCHYBPackBytes(pack);
   if (EVCHYBPackPlacesFit(&all) && (!maxbytes || pack->bytes <= (size_t)maxbytes)) PetscCall(GallopDeviceMalloc(CarvePack(pack, NULL), &kept));
   if (kept) {
     const bool haslong = HasLongRows(pack);
@@ -250,9 +261,10 @@ PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *pack, const GallopCSR *csr, c
     PetscCall(UnusedShared(haslong, &unused));
     kernel<<<GallopBlocksFor((PetscCount)pack->nslice * WarpSize, Threads), Threads, unused, stream>>>(*pack, csr->i, csr->j, csr->a, *order, plans.plans, plans.places);
     GallopCheckLaunch();
+    PetscCallCUDA(GallopKernelOverlaps(kernel, &pack->overlaps));
     *done = PETSC_TRUE;
   }
-  PetscCall(GallopWorkspaceFree(plans.memory));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -96,6 +96,23 @@ EVCHYB_HD uint64_t EVCHYBBlockKey(PetscBool byrow, PetscInt longest, PetscInt fi
   return c > EVCHYB_LONGCLASS ? (uint64_t)c << EVCHYB_ROWBITS : (uint64_t)firstrow;
 }
 
+/* Where the sorted rows are split, from the number of empty, short and long ones (section 2.1): column blocks, rows of SubCSR and how many of them come from SubELL, empty rows that are listed */
+typedef struct {
+  PetscInt nb, ncsr, nmerged, nlisted;
+} EVCHYBSplit;
+
+EVCHYB_HD EVCHYBSplit EVCHYBSplitOf(PetscInt m, PetscInt nempty, PetscInt nlong)
+{
+  const PetscInt nshort = m - nempty - nlong;
+  EVCHYBSplit    split;
+
+  split.nb      = nshort / EVCHYB_BLOCK;
+  split.nmerged = nshort % EVCHYB_BLOCK;
+  split.ncsr    = split.nmerged + nlong;
+  split.nlisted = nempty <= m / 2 ? nempty : 0;
+  return split;
+}
+
 /* Whether some rows are neither stored nor listed: empty ones, where most are */
 static inline PetscBool EVCHYBLeavesRows(const EVCHYBPlain *plain, PetscInt nempty)
 {

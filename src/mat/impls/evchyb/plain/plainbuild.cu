@@ -8,51 +8,75 @@
 
 /* Sort of keys below 32, for no more than one thread block sorts at once: a fraction of what CUB's device-wide sort takes */
 static constexpr int SortItems = 8, SortMost = ScanThreads * SortItems, SortBits = 5;
-
-__global__ static void __launch_bounds__(ScanThreads) SmallSortKernel(int n, const uint64_t *__restrict__ keys, PetscInt *order)
-{
-  using Sort = cub::BlockRadixSort<unsigned int, ScanThreads, SortItems, PetscInt>;
-  __shared__ typename Sort::TempStorage temp;
-  unsigned int                          key[SortItems];
-  PetscInt                              index[SortItems];
-
-#pragma unroll
-  for (int k = 0; k < SortItems; k++) {
-    index[k] = threadIdx.x * SortItems + k;
-    key[k]   = index[k] < n ? (unsigned int)keys[index[k]] : (1u << SortBits) - 1;
-  }
-  Sort(temp).Sort(key, index, 0, SortBits);
-#pragma unroll
-  for (int k = 0; k < SortItems; k++) {
-    const int at = threadIdx.x * SortItems + k;
-
-    if (at < n) order[at] = index[k];
-  }
-}
-
-static bool SortsSmall(const EVCHYBPlain *p)
-{
-  return p->ell.nb <= SortMost && !p->byrow;
-}
+static_assert(EVCHYB_CLASSES < 1 << SortBits, "keys of the small sort");
 
 /* What the kernels count for the host */
 struct Counts {
-  unsigned long long nzell, LCmax, classes[EVCHYB_CLASSES], moved; /* moved: not 0 when some row is not where it comes */
+  unsigned long long nempty, nlong, nzell, LCmax, classes[EVCHYB_CLASSES], moved; /* moved: not 0 when some row is not where it comes */
+};
+static constexpr int NumCounts = (int)(sizeof(Counts) / sizeof(PetscCount));
+
+/*
+  What is found out before the host knows how many rows are empty or long: room is for as many column blocks and rows of SubCSR as there may be. Column blocks are in the order of the sorted rows, and
+  order, bnz and csri as they are to be stored. The host waits for the end of bnz, the counts and csri, which follow each other.
+*/
+struct Arranged {
+  PetscInt    nb, ncsr; /* at most */
+  uint64_t   *keys, *sortedkeys;
+  PetscInt   *index, *order;
+  PetscInt   *clen;    /* [nb] */
+  PetscInt   *entries; /* [nb] of the matrix */
+  PetscInt   *place;   /* [nb] where a column block is to come, if its rows are to be where they come in the matrix; -1 if they cannot */
+  PetscCount *bnz;     /* [nb + 1] */
+  Counts     *counts;
+  PetscCount *csri; /* [ncsr + 1] */
+  char       *cub;
+  size_t      cubbytes;
 };
 
-/* Lengths and sort keys of the column blocks, stored entries of the rows of SubCSR */
-__global__ static void LengthsKernel(PetscInt nb, PetscInt ncsr, PetscBool byrow, const PetscInt *__restrict__ i, const PetscInt *__restrict__ perm, PetscInt *clen, uint64_t *keys, PetscInt *index, PetscCount *csri, Counts *counts)
+static bool SortsSmall(const Arranged *w, PetscBool byrow)
 {
-  const PetscCount  warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize;
-  const int         lane = threadIdx.x % WarpSize;
-  __shared__ Counts here; /* one atomic per thread block */
+  return w->nb <= SortMost && !byrow;
+}
 
-  for (int k = threadIdx.x; k < (int)(sizeof(Counts) / sizeof(unsigned long long)); k += EVCHYB_THREADS) reinterpret_cast<unsigned long long *>(&here)[k] = 0;
-  __syncthreads();
-  if (warp < nb) {
-    const PetscInt     row = perm[warp * EVCHYB_BLOCK + lane];
-    PetscInt           len = i[row + 1] - i[row], longest = len;
-    unsigned long long sum = (unsigned long long)len;
+static size_t Carve(Arranged *w, PetscBool byrow, void *base)
+{
+  const PetscInt nsorted = SortsSmall(w, byrow) ? 0 : w->nb;
+  GallopCarver   carver(base);
+
+  carver.Take(w->keys, w->nb);
+  carver.Take(w->sortedkeys, nsorted);
+  carver.Take(w->index, nsorted);
+  if (!nsorted) w->index = NULL;
+  carver.Take(w->order, w->nb);
+  carver.Take(w->clen, w->nb);
+  carver.Take(w->entries, w->nb);
+  carver.Take(w->place, w->nb);
+  carver.Take(w->bnz, (PetscCount)w->nb + 1 + NumCounts + w->ncsr + 1);
+  w->counts = base ? reinterpret_cast<Counts *>(w->bnz + w->nb + 1) : NULL;
+  w->csri   = base ? w->bnz + w->nb + 1 + NumCounts : NULL;
+  carver.Take(w->cub, (PetscCount)w->cubbytes);
+  return carver.Bytes();
+}
+
+static __device__ __forceinline__ EVCHYBSplit SplitOf(PetscInt m, const EVCHYBRowCounts *rows)
+{
+  return EVCHYBSplitOf(m, (PetscInt)rows->nempty, (PetscInt)rows->nlong);
+}
+
+/* Lengths and sort keys of the column blocks, stored entries of the rows of SubCSR */
+__global__ static void __launch_bounds__(EVCHYB_THREADS) LengthsKernel(PetscInt m, PetscBool byrow, const PetscInt *__restrict__ i, const PetscInt *__restrict__ all, const EVCHYBRowCounts *__restrict__ rows, const Arranged w)
+{
+  const PetscCount  warp     = GallopGlobalThread() / WarpSize;
+  const int         lane     = threadIdx.x % WarpSize;
+  const EVCHYBSplit split    = SplitOf(m, rows);
+  const PetscInt   *nonempty = all + rows->nempty;
+
+  if (blockIdx.x == 0 && threadIdx.x < NumCounts) reinterpret_cast<unsigned long long *>(w.counts)[threadIdx.x] = 0; /* for those who count next */
+  if (warp < split.nb) {
+    const PetscInt row = nonempty[warp * EVCHYB_BLOCK + lane], first = GallopShuffle(row, 0);
+    PetscInt       len = i[row + 1] - i[row], longest = len, sum = len;
+    const bool     follows = __all_sync(0xffffffffu, row == first + lane);
 
     for (int by = WarpSize / 2; by > 0; by /= 2) {
       const PetscInt other = __shfl_xor_sync(0xffffffffu, longest, by);
@@ -61,82 +85,220 @@ __global__ static void LengthsKernel(PetscInt nb, PetscInt ncsr, PetscBool byrow
       sum += __shfl_xor_sync(0xffffffffu, sum, by);
     }
     if (lane == 0) {
-      clen[warp]  = longest;
-      keys[warp]  = EVCHYBBlockKey(byrow, longest, row);
-      index[warp] = (PetscInt)warp;
-      atomicAdd(&here.nzell, sum);
-      atomicMax(&here.LCmax, (unsigned long long)longest);
-      atomicAdd(&here.classes[EVCHYBClass(longest)], 1ull);
+      w.clen[warp]    = longest;
+      w.entries[warp] = sum;
+      w.place[warp]   = follows && first % EVCHYB_BLOCK == 0 ? first / EVCHYB_BLOCK : -1;
+      w.keys[warp]    = EVCHYBBlockKey(byrow, longest, first);
+      if (w.index) w.index[warp] = (PetscInt)warp;
     }
-  } else if (warp - nb < (ncsr + WarpSize - 1) / WarpSize) {
-    const PetscCount r = (warp - nb) * WarpSize + lane;
-
-    if (r < ncsr) {
-      const PetscInt row = perm[(PetscCount)nb * EVCHYB_BLOCK + r];
-
-      csri[r] = EVCHYBRoundUp(i[row + 1] - i[row]);
+  } else if (warp < w.nb) { /* there are no more: these are sorted behind the others */
+    if (lane == 0) {
+      w.keys[warp] = ~(uint64_t)0;
+      if (w.index) w.index[warp] = (PetscInt)warp;
     }
-  }
-  __syncthreads();
-  if (threadIdx.x < EVCHYB_CLASSES) {
-    if (here.classes[threadIdx.x]) atomicAdd(&counts->classes[threadIdx.x], here.classes[threadIdx.x]);
-  } else if (threadIdx.x == EVCHYB_CLASSES) {
-    if (here.nzell) atomicAdd(&counts->nzell, here.nzell);
-    atomicMax(&counts->LCmax, here.LCmax);
+  } else {
+    const PetscCount r = (warp - w.nb) * WarpSize + lane;
+
+    if (r < split.ncsr) {
+      const PetscInt row = nonempty[(PetscCount)split.nb * EVCHYB_BLOCK + r];
+
+      w.csri[r] = EVCHYBRoundUp(i[row + 1] - i[row]);
+    } else if (r <= w.ncsr) w.csri[r] = 0;
   }
 }
 
-/* Column blocks to the order in which they are stored, and the rows behind them: those of SubCSR, and empty ones; entries of the blocks for the prefix sum */
-__global__ static void OrderKernel(PetscInt nb, PetscInt ncsr, PetscInt nlisted, const PetscInt *order, const PetscInt *__restrict__ empty, const PetscInt *__restrict__ sorted, const PetscInt *__restrict__ oldclen, PetscInt *perm, PetscInt *clen, PetscCount *bnz, Counts *counts)
-{
-  const PetscCount warp = (blockIdx.x * (PetscCount)blockDim.x + threadIdx.x) / WarpSize, at = warp * WarpSize + threadIdx.x % WarpSize, behind = at - (PetscCount)nb * EVCHYB_BLOCK;
-  PetscCount       row = at;
-
-  if (warp < nb) {
-    const PetscCount from = order[warp];
-
-    perm[at] = row = sorted[from * EVCHYB_BLOCK + threadIdx.x % WarpSize];
-    if (at == warp * WarpSize) {
-      clen[warp] = oldclen[from];
-      bnz[warp]  = (PetscCount)oldclen[from] * EVCHYB_BLOCK;
-    }
-  } else if (behind < ncsr) perm[at] = row = sorted[at];
-  else if (behind - ncsr < nlisted) perm[at] = row = empty[behind - ncsr];
-  if (__syncthreads_or(row != at) && threadIdx.x == 0) counts->moved = 1;
-  if (behind == 0) bnz[nb] = 0; /* one count too many, so that the exclusive sum ends with the total */
-}
-
-/* Column blocks as they are sorted */
-struct Workspace {
-  uint64_t *keys, *sortedkeys;
-  PetscInt *index, *clen, *order;
-  char     *cub;
-  size_t    cubbytes;
+/* What a thread block has counted; in 32 bits where that is enough, which atomics in shared memory are made for */
+struct BlockCounts {
+  unsigned long long nzell;
+  unsigned int       LCmax, classes[EVCHYB_CLASSES], moved;
 };
 
-static size_t Carve(Workspace *w, PetscInt nb, void *base)
+static __device__ __forceinline__ void NothingCounted(BlockCounts *here)
 {
-  GallopCarver carver(base);
-
-  carver.Take(w->keys, nb);
-  carver.Take(w->sortedkeys, nb);
-  carver.Take(w->index, nb);
-  carver.Take(w->clen, nb);
-  carver.Take(w->order, nb);
-  carver.Take(w->cub, (PetscCount)w->cubbytes);
-  return carver.Bytes();
+  if (threadIdx.x < EVCHYB_CLASSES) here->classes[threadIdx.x] = 0;
+  if (threadIdx.x) return;
+  here->nzell = 0;
+  here->LCmax = here->moved = 0;
 }
 
-/* The end of bnz, csr.i and the counts go to the host in one piece */
-static size_t CarveRows(EVCHYBPlain *p, void *base, Counts **counts)
+/* The class of a column block, -1 where the lane has none. The whole warp calls it. */
+static __device__ __forceinline__ void CountClass(int own, BlockCounts *here)
+{
+  unsigned int left = __ballot_sync(0xffffffffu, own >= 0);
+
+  while (left) { /* one after the other: neighbours are of few */
+    const int          c    = __shfl_sync(0xffffffffu, own, __ffs((int)left) - 1);
+    const unsigned int same = __ballot_sync(0xffffffffu, own == c);
+
+    if (threadIdx.x % WarpSize == 0) atomicAdd(&here->classes[c], (unsigned int)__popc(same));
+    left &= ~same;
+  }
+}
+
+/* Entries and the longest of the lane's column blocks, and whether some row is moved. The whole warp calls it. */
+static __device__ __forceinline__ void CountEntries(PetscCount entries, PetscInt longest, bool moved, BlockCounts *here)
+{
+  const PetscCount   sum  = GallopGroupSum(entries, WarpSize);
+  const unsigned int most = GallopWarpMax((unsigned int)longest);
+
+  if (moved) here->moved = 1;
+  if (threadIdx.x % WarpSize || !sum) return;
+  atomicAdd(&here->nzell, (unsigned long long)sum);
+  atomicMax(&here->LCmax, most);
+}
+
+/* Whether row r of SubCSR is not where it comes */
+static __device__ __forceinline__ bool IsMoved(const PetscInt *nonempty, const EVCHYBSplit &split, PetscCount r)
+{
+  const PetscCount at = (PetscCount)split.nb * EVCHYB_BLOCK + r;
+
+  return r < split.ncsr && nonempty[at] != at;
+}
+
+/* Rows of SubCSR that a thread block adds up before the host knows how many there are; of more the host waits for their number first */
+static constexpr PetscInt FewRows = 2 * ScanThreads * ScanItems - 1;
+
+/* Where rows of SubCSR begin, from their lengths, by a thread block */
+template <int Threads>
+static __device__ __forceinline__ void SumRows(typename cub::BlockScan<PetscCount, Threads>::TempStorage &temp, PetscInt ncsr, PetscCount *csri)
+{
+  PetscCount item[ScanItems], total, before = 0;
+
+  for (PetscInt base = 0; base <= ncsr && ncsr <= FewRows; base += Threads * ScanItems) {
+    const PetscInt first = base + (PetscInt)threadIdx.x * ScanItems;
+
+#pragma unroll
+    for (int k = 0; k < ScanItems; k++) item[k] = first + k < ncsr ? csri[first + k] : 0;
+    __syncthreads(); /* the sum before used the same shared memory */
+    cub::BlockScan<PetscCount, Threads>(temp).ExclusiveScan(item, item, PetscCount(0), cuda::std::plus<>(), total);
+#pragma unroll
+    for (int k = 0; k < ScanItems; k++)
+      if (first + k <= ncsr) csri[first + k] = before + item[k];
+    before += total;
+  }
+}
+
+/* The order of column blocks, where they begin, where rows of SubCSR begin, and all counts, by one thread block */
+__global__ static void __launch_bounds__(ScanThreads) SmallOrderKernel(PetscInt m, const PetscInt *__restrict__ all, const EVCHYBRowCounts *__restrict__ rows, const Arranged w)
+{
+  using Sort = cub::BlockRadixSort<unsigned int, ScanThreads, SortItems, PetscInt, SortBits>;
+  using Scan = cub::BlockScan<PetscCount, ScanThreads>;
+  __shared__ union
+  {
+    typename Sort::TempStorage sort;
+    typename Scan::TempStorage scan;
+  } temp;
+  __shared__ BlockCounts here;
+  const EVCHYBSplit      split    = SplitOf(m, rows);
+  const PetscInt        *nonempty = all + rows->nempty;
+  unsigned int           key[SortItems];
+  PetscInt               index[SortItems], longest = 0;
+  PetscCount             item[SortItems], total, entries = 0;
+  bool                   moved = false;
+
+  NothingCounted(&here);
+#pragma unroll
+  for (int k = 0; k < SortItems; k++) {
+    index[k] = threadIdx.x * SortItems + k;
+    key[k]   = index[k] < split.nb ? (unsigned int)w.keys[index[k]] : (1u << SortBits) - 1;
+  }
+  Sort(temp.sort).Sort(key, index, 0, SortBits);
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < SortItems; k++) {
+    const int      at  = threadIdx.x * SortItems + k;
+    const bool     has = at < split.nb;
+    const PetscInt len = has ? w.clen[index[k]] : 0;
+
+    if (has) {
+      w.order[at] = index[k];
+      entries += w.entries[index[k]];
+      moved = moved || w.place[index[k]] != at;
+    }
+    longest = PetscMax(longest, len);
+    item[k] = (PetscCount)len * EVCHYB_BLOCK;
+    CountClass(has ? (int)key[k] : -1, &here); /* where column blocks are in order of their classes */
+  }
+  Scan(temp.scan).ExclusiveScan(item, item, PetscCount(0), cuda::std::plus<>(), total);
+#pragma unroll
+  for (int k = 0; k < SortItems; k++) {
+    const int at = threadIdx.x * SortItems + k;
+
+    if (at < split.nb) w.bnz[at] = item[k];
+  }
+  if (threadIdx.x == 0) w.bnz[split.nb] = w.bnz[w.nb] = total;
+  SumRows<ScanThreads>(temp.scan, split.ncsr, w.csri);
+  for (PetscCount r = threadIdx.x; r < split.ncsr; r += ScanThreads) moved = moved || IsMoved(nonempty, split, r);
+  CountEntries(entries, longest, moved, &here);
+  __syncthreads();
+  if (threadIdx.x < EVCHYB_CLASSES) w.counts->classes[threadIdx.x] = here.classes[threadIdx.x];
+  if (threadIdx.x) return;
+  w.counts->nempty = rows->nempty;
+  w.counts->nlong  = rows->nlong;
+  w.counts->nzell  = here.nzell;
+  w.counts->LCmax  = here.LCmax;
+  w.counts->moved  = here.moved;
+}
+
+/* Column blocks in their order: entries for the prefix sum, and all counts. The last thread block adds up rows of SubCSR. */
+__global__ static void __launch_bounds__(EVCHYB_THREADS) CountKernel(PetscInt m, const PetscInt *__restrict__ all, const EVCHYBRowCounts *__restrict__ rows, const Arranged w)
+{
+  using Scan = cub::BlockScan<PetscCount, EVCHYB_THREADS>;
+  __shared__ typename Scan::TempStorage temp;
+  __shared__ BlockCounts                here; /* few atomics per thread block */
+  const PetscCount                      at    = GallopGlobalThread();
+  const EVCHYBSplit                     split = SplitOf(m, rows);
+  const bool                            has   = at < split.nb;
+  const PetscInt                        from = has ? w.order[at] : 0, len = has ? w.clen[from] : 0;
+
+  if (blockIdx.x == gridDim.x - 1) {
+    SumRows<EVCHYB_THREADS>(temp, split.ncsr, w.csri);
+    return;
+  }
+  NothingCounted(&here);
+  __syncthreads();
+  if (at <= w.nb) w.bnz[at] = (PetscCount)len * EVCHYB_BLOCK; /* one too many, so that the exclusive sum ends with the total */
+  CountClass(has ? EVCHYBClass(len) : -1, &here);
+  CountEntries(has ? w.entries[from] : 0, len, (has && w.place[from] != at) || IsMoved(all + rows->nempty, split, at), &here);
+  __syncthreads();
+  if (threadIdx.x < EVCHYB_CLASSES && here.classes[threadIdx.x]) atomicAdd(&w.counts->classes[threadIdx.x], (unsigned long long)here.classes[threadIdx.x]);
+  if (threadIdx.x) return;
+  if (here.nzell) atomicAdd(&w.counts->nzell, here.nzell);
+  if (here.nzell) atomicMax(&w.counts->LCmax, (unsigned long long)here.LCmax);
+  if (here.moved) w.counts->moved = 1;
+  if (blockIdx.x) return;
+  w.counts->nempty = rows->nempty;
+  w.counts->nlong  = rows->nlong;
+}
+
+/* What is arranged goes to its place: column blocks, and behind them the rows of SubCSR, and empty ones */
+__global__ static void __launch_bounds__(EVCHYB_THREADS) PlaceKernel(PetscInt nb, PetscInt ncsr, PetscInt nlisted, const PetscInt *__restrict__ empty, const PetscInt *__restrict__ sorted, const Arranged w, PetscInt *perm, PetscInt *clen, PetscCount *bnz, PetscCount *csri)
+{
+  const PetscCount at = GallopGlobalThread(), warp = at / WarpSize, behind = at - (PetscCount)nb * EVCHYB_BLOCK;
+
+  if (warp < nb) {
+    const PetscCount from = w.order[warp];
+
+    perm[at] = sorted[from * EVCHYB_BLOCK + threadIdx.x % WarpSize];
+    if (threadIdx.x % WarpSize) return;
+    clen[warp] = w.clen[from];
+    bnz[warp]  = w.bnz[warp];
+    return;
+  }
+  if (behind == 0) bnz[nb] = w.bnz[nb];
+  if (behind <= ncsr) csri[behind] = w.csri[behind];
+  if (behind < ncsr) perm[at] = sorted[at];
+  else if (behind - ncsr < nlisted) perm[at] = empty[behind - ncsr];
+}
+
+static size_t CarveRows(EVCHYBPlain *p, void *base)
 {
   GallopCarver carver(base);
 
   carver.Take(p->perm, p->ell.n + p->csr.n + p->nlisted);
   carver.Take(p->ell.clen, p->ell.nb);
-  carver.Take(p->ell.bnz, (PetscCount)p->ell.nb + 1 + p->csr.n + 1 + (PetscCount)(sizeof(Counts) / sizeof(PetscCount)));
-  p->csr.i = base ? p->ell.bnz + p->ell.nb + 1 : NULL;
-  *counts  = base ? reinterpret_cast<Counts *>(p->csr.i + p->csr.n + 1) : NULL;
+  carver.Take(p->ell.bnz, p->ell.nb + 1);
+  carver.Take(p->csr.i, p->csr.n + 1);
   return carver.Bytes();
 }
 
@@ -170,68 +332,95 @@ PetscErrorCode EVCHYBPlainFree_Device(EVCHYB *ev)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Lengths, orders and places of column blocks and of rows of SubCSR, into arrays for which there is room */
-static PetscErrorCode OrderColumnBlocks(EVCHYBPlain *p, const GallopCSR *csr, const EVCHYBRows *rows, Workspace *w, Counts *counts, cudaStream_t stream)
+/* Lengths, orders and places of column blocks and of rows of SubCSR */
+static PetscErrorCode OrderColumnBlocks(const EVCHYBPlain *p, const GallopCSR *csr, const EVCHYBRows *rows, Arranged *w, cudaStream_t stream)
 {
-  const PetscInt nb = p->ell.nb, ncsr = p->csr.n;
+  PetscFunctionBegin;
+  LengthsKernel<<<GallopBlocksFor((PetscCount)w->nb * WarpSize + w->ncsr + 1, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, p->byrow, csr->i, rows->all, rows->counts, *w);
+  GallopCheckLaunch();
+  if (SortsSmall(w, p->byrow)) {
+    SmallOrderKernel<<<1, ScanThreads, 0, stream>>>(csr->m, rows->all, rows->counts, *w);
+    GallopCheckLaunch();
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (w->nb) PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->index, w->order, w->nb, p->byrow ? EVCHYB_ROWBITS + SortBits : SortBits, stream));
+  CountKernel<<<GallopBlocksFor(PetscMax((PetscCount)w->nb, (PetscCount)w->ncsr) + 1, EVCHYB_THREADS) + 1, EVCHYB_THREADS, 0, stream>>>(csr->m, rows->all, rows->counts, *w);
+  GallopCheckLaunch();
+  if (w->nb) PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, w->bnz, (PetscCount)w->nb + 1, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Numbers that come to the host by one copy to pinned memory. Where SubCSR has more rows, these come by another one. */
+static constexpr PetscCount Reply = 512;
+
+/* *i has csr.i on the host, to be freed by the caller */
+static PetscErrorCode WaitForNumbers(EVCHYB *ev, EVCHYBPlain *p, Arranged *w, EVCHYBRows *rows, PetscCount **i, cudaStream_t stream)
+{
+  const PetscCount n = PetscMin(Reply, 1 + NumCounts + w->ncsr + 1);
+  PetscCount       numbers[Reply];
+  Counts           counts;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cudaMemsetAsync(p->csr.i + ncsr, 0, sizeof(PetscCount) + sizeof(Counts), stream)); /* one count too many, so that the exclusive sum ends with the total */
-  if (nb || ncsr) {
-    LengthsKernel<<<GallopBlocksFor((PetscCount)nb * WarpSize + (ncsr + WarpSize - 1) / WarpSize * WarpSize, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, p->byrow, csr->i, rows->nonempty, w->clen, w->keys, w->index,
-                                                                                                                                                           p->csr.i, counts);
-    GallopCheckLaunch();
+  PetscCall(GallopDeviceCopyOut(numbers, w->bnz + w->nb, n * sizeof(*numbers)));
+  PetscCall(PetscMemcpy(&counts, numbers + 1, sizeof(counts)));
+  EVCHYBRowsSetCounts(ev->m, (PetscInt)counts.nempty, (PetscInt)counts.nlong, rows);
+  EVCHYBPlainSplit(ev, rows, p);
+  PetscCall(PetscMalloc1(p->csr.n + 1, i));
+  if (1 + NumCounts + (PetscCount)p->csr.n + 1 <= n) PetscCall(PetscArraycpy(*i, numbers + 1 + NumCounts, p->csr.n + 1));
+  else {
+    if (p->csr.n > FewRows) PetscCallCUDA(EVCHYBDeviceScan(w->cub, w->cubbytes, w->csri, (PetscCount)p->csr.n + 1, stream));
+    PetscCall(GallopDeviceCopyOut(*i, w->csri, (size_t)(p->csr.n + 1) * sizeof(**i)));
   }
-  if (nb && SortsSmall(p)) {
-    static_assert(EVCHYB_CLASSES < 1 << SortBits, "keys of the small sort");
-    SmallSortKernel<<<1, ScanThreads, 0, stream>>>((int)nb, w->keys, w->order);
-    GallopCheckLaunch();
-  } else if (nb) PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->index, w->order, nb, p->byrow ? EVCHYB_ROWBITS + SortBits : SortBits, stream));
-  OrderKernel<<<GallopBlocksFor((PetscCount)(nb + 1) * WarpSize + ncsr + p->nlisted, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(nb, ncsr, p->nlisted, w->order, rows->all, rows->nonempty, w->clen, p->perm,
-                                                                                                                                   p->ell.clen, p->ell.bnz, counts);
-  GallopCheckLaunch();
-  if (nb) PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, p->ell.bnz, (PetscCount)nb + 1, stream));
-  if (ncsr) PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, p->csr.i, (PetscCount)ncsr + 1, stream));
+  p->ell.nz    = numbers[0];
+  p->csr.nz    = (*i)[p->csr.n];
+  p->nzell     = (PetscCount)counts.nzell;
+  p->ell.LCmax = (PetscInt)counts.LCmax;
+  p->inorder   = (PetscBool)!counts.moved;
+  for (int c = 0; c < EVCHYB_CLASSES; c++) p->ell.classes[c] = (PetscInt)counts.classes[c];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* All but the entries. *i has csr.i on the host, to be freed by the caller; it stays NULL when the GPU has no room. */
-static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, const EVCHYBRows *rows, PetscCount **i)
+static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, EVCHYBRows *rows, PetscCount **i)
 {
-  const PetscInt   nb = p->ell.nb, ncsr = p->csr.n;
-  const PetscCount n = ncsr + 2 + (PetscCount)(sizeof(Counts) / sizeof(PetscCount)); /* the end of bnz, csr.i, counts */
-  Workspace        w = {};
-  Counts           counts, *kept;
-  size_t           sortbytes = 0, scanbytes = 0, bytes;
-  void            *base, *arrays;
-  cudaStream_t     stream;
+  const PetscBool   counted   = rows->counted;
+  const PetscInt    mostlong  = (PetscInt)PetscMin((PetscCount)csr->m, csr->nz / (ev->options.maxell + 1));
+  const EVCHYBSplit split     = EVCHYBSplitOf(csr->m, rows->nempty, rows->nlong);
+  Arranged          w         = {};
+  size_t            sortbytes = 0, scanbytes = 0;
+  void             *base, *arrays            = NULL;
+  PetscBool         moved = PETSC_FALSE, fits = PETSC_TRUE;
+  cudaStream_t      stream;
 
   PetscFunctionBegin;
   *i = NULL;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (!SortsSmall(p)) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.index, w.order, nb, p->byrow ? EVCHYB_ROWBITS + SortBits : SortBits, stream));
-  PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, p->csr.i, PetscMax((PetscCount)nb, (PetscCount)ncsr) + 1, stream));
+  w.nb     = counted ? split.nb : csr->m / EVCHYB_BLOCK;
+  w.ncsr   = counted ? split.ncsr : PetscMin(csr->m, EVCHYB_BLOCK - 1 + mostlong);
+  p->byrow = (PetscBool)(ev->options.byrow && ev->nz >= ev->options.byrow);
+  if (!SortsSmall(&w, p->byrow)) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.index, w.order, w.nb, p->byrow ? EVCHYB_ROWBITS + SortBits : SortBits, stream));
+  PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, w.bnz, PetscMax((PetscCount)w.nb, (PetscCount)w.ncsr) + 1, stream));
   w.cubbytes = PetscMax(sortbytes, scanbytes);
-  bytes      = Carve(&w, nb, NULL);
-  PetscCall(GallopWorkspaceMalloc(bytes, &base));
+  PetscCall(GallopWorkspaceMalloc(Carve(&w, p->byrow, NULL), &base));
   if (!base) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)Carve(&w, nb, base);
-  ev->bytes = CarveRows(p, NULL, &kept);
-  PetscCall(GallopDeviceMalloc(ev->bytes, &arrays));
-  if (arrays) {
-    (void)CarveRows(p, arrays, &kept);
-    PetscCall(OrderColumnBlocks(p, csr, rows, &w, kept, stream));
-    PetscCall(PetscMalloc1(n, i));
-    PetscCall(GallopDeviceCopyOut(*i, p->ell.bnz + nb, n * sizeof(PetscCount)));
-    p->ell.nz = (*i)[0];
-    p->csr.nz = (*i)[1 + ncsr];
-    PetscCall(PetscMemcpy(&counts, *i + ncsr + 2, sizeof(counts)));
-    PetscCall(PetscArraymove(*i, *i + 1, ncsr + 1));
-    p->nzell     = (PetscCount)counts.nzell;
-    p->ell.LCmax = (PetscInt)counts.LCmax;
-    p->inorder   = (PetscBool)!counts.moved;
-    for (int c = 0; c < EVCHYB_CLASSES; c++) p->ell.classes[c] = (PetscInt)counts.classes[c];
+  (void)Carve(&w, p->byrow, base);
+  PetscCall(OrderColumnBlocks(p, csr, rows, &w, stream));
+  PetscCallCUDA(EVCHYBPlainOverlaps(&ev->overlaps)); /* while the GPU works */
+  PetscCall(WaitForNumbers(ev, p, &w, rows, i, stream));
+  if (!counted) PetscCall(EVCHYBRowsSortLong_Device(&ev->options, csr, rows, &moved, &fits));
+  if (moved) {
+    PetscCall(PetscFree(*i));
+    PetscCall(OrderColumnBlocks(p, csr, rows, &w, stream));
+    PetscCall(WaitForNumbers(ev, p, &w, rows, i, stream));
   }
+  ev->bytes = CarveRows(p, NULL);
+  if (fits) PetscCall(GallopDeviceMalloc(ev->bytes, &arrays));
+  if (arrays) {
+    (void)CarveRows(p, arrays);
+    PlaceKernel<<<GallopBlocksFor((PetscCount)p->ell.n + p->csr.n + 1 + p->nlisted, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(p->ell.nb, p->csr.n, p->nlisted, rows->all, rows->nonempty, w, p->perm,
+                                                                                                                                  p->ell.clen, p->ell.bnz, p->csr.i);
+    GallopCheckLaunch();
+  } else PetscCall(PetscFree(*i));
   PetscCall(GallopWorkspaceFree(base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -249,14 +438,13 @@ PetscErrorCode EVCHYBPlainBuild_Device(EVCHYB *ev, const GallopCSR *csr, EVCHYBR
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   PetscCall(PetscNew(&p));
-  EVCHYBPlainSplit(ev, rows, p);
   PetscCall(Arrange(ev, p, csr, rows, &i));
   PetscCall(EVCHYBRowsFree_Device(rows));
+  ev->nempty = rows->nempty;
   if (!i) {
     PetscCall(Free(&p));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCallCUDA(EVCHYBPlainOverlaps(&ev->overlaps));
   PetscCall(EVCHYBPlainPlan(ev, p, i)); /* on the host: it needs the lengths of long rows */
   PetscCall(PetscFree(i));
   parts = p->csr.parts;

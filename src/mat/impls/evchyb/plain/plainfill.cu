@@ -148,11 +148,12 @@ static cudaError_t LaunchFill(const EVCHYBPlain *p, const GallopCSR *csr, const 
                       csr->i, csr->j, csr->a);
 }
 
-/* EVCHYBPlainFill_Device - Columns and values, or values only */
+/* EVCHYBPlainFill_Device - Columns and values, or values only. In a build it may not start early: what it loads first has just been written. */
 PetscErrorCode EVCHYBPlainFill_Device(EVCHYB *ev, const EVCHYBPlain *p, const GallopCSR *csr, PetscBool pattern)
 {
   const PetscCount wanted = (PetscCount)ev->processors * FillWarps, nb = p->ell.nb;
-  FillShape        shape = {1, FillChunk};
+  const bool       overlaps = ev->overlaps && !pattern;
+  FillShape        shape    = {1, FillChunk};
   cudaStream_t     stream;
 
   PetscFunctionBegin;
@@ -160,10 +161,10 @@ PetscErrorCode EVCHYBPlainFill_Device(EVCHYB *ev, const EVCHYBPlain *p, const Ga
   if (!nb && !p->csr.nz) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   while (shape.chunk > 128 && p->csr.nz / shape.chunk < wanted) shape.chunk /= 2;
-  if (nb >= wanted && p->ell.nz <= (PetscCount)FillNarrow * p->ell.n && p->csr.nz < p->ell.nz) PetscCallCUDA(LaunchFill<FillNarrow>(p, csr, shape, pattern, ev->overlaps, stream));
+  if (nb >= wanted && p->ell.nz <= (PetscCount)FillNarrow * p->ell.n && p->csr.nz < p->ell.nz) PetscCallCUDA(LaunchFill<FillNarrow>(p, csr, shape, pattern, overlaps, stream));
   else {
     while (shape.parts * FillWide < p->ell.LCmax && nb * shape.parts * 2 <= wanted) shape.parts *= 2;
-    PetscCallCUDA(LaunchFill<FillWide>(p, csr, shape, pattern, ev->overlaps, stream));
+    PetscCallCUDA(LaunchFill<FillWide>(p, csr, shape, pattern, overlaps, stream));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -3,15 +3,16 @@
 
 #include "../evchyb.h"
 
-/* EVCHYBPlainSplit - Where the sorted rows are split, from the number of empty, short and long ones (section 2.1) */
 void EVCHYBPlainSplit(const EVCHYB *ev, const EVCHYBRows *rows, EVCHYBPlain *plain)
 {
+  const EVCHYBSplit split = EVCHYBSplitOf(ev->m, rows->nempty, rows->nlong);
+
   plain->byrow       = (PetscBool)(ev->options.byrow && ev->nz >= ev->options.byrow);
-  plain->nlisted     = rows->nempty <= ev->m / 2 ? rows->nempty : 0;
-  plain->ell.nb      = rows->nshort / EVCHYB_BLOCK;
-  plain->ell.n       = plain->ell.nb * EVCHYB_BLOCK;
-  plain->csr.nmerged = rows->nshort - plain->ell.n;
-  plain->csr.n       = plain->csr.nmerged + rows->nlong;
+  plain->nlisted     = split.nlisted;
+  plain->ell.nb      = split.nb;
+  plain->ell.n       = split.nb * EVCHYB_BLOCK;
+  plain->csr.nmerged = split.nmerged;
+  plain->csr.n       = split.ncsr;
 }
 
 /* Threads per row: each has at most eight entries in the paper's Figure 1. Rows longer than the paper's SubELL takes have a warp at least, and more entries per thread where the GPU is busy without more threads. */

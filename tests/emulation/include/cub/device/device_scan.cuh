@@ -8,7 +8,7 @@ namespace cub
 {
 struct DeviceScan {
   template <typename In, typename Out, typename Op, typename Init>
-  static cudaError_t ExclusiveScan(void *temp, size_t &bytes, const In *in, Out *out, Op, Init init, ptrdiff_t n, cudaStream_t)
+  static cudaError_t ExclusiveScan(void *temp, size_t &bytes, const In *in, Out *out, Op op, Init init, ptrdiff_t n, cudaStream_t)
   {
     if (!temp) bytes = 1234;
     else
@@ -16,7 +16,7 @@ struct DeviceScan {
         Init sum = init;
 
         for (ptrdiff_t k = 0; k < n; k++) {
-          const Init next = sum + in[k];
+          const Init next = op(sum, in[k]);
 
           out[k] = sum;
           sum    = next;

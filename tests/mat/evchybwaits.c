@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "How often the host waits for numbers from the GPU while EVC-HYB is built there: once, unless long rows or an order of rows have to be looked at for packed storage.\n\n";
+
+#include "packtest.h"
+
+/* Copies from the GPU: a build makes one for all numbers that it waits for together */
+static PetscLogDouble Copies(void)
+{
+#if PetscDefined(HAVE_DEVICE)
+  return petsc_gtoc_ct;
+#else
+  return 0;
+#endif
+}
+
+/* Rows with lengths that differ, or a long one now and then, or empty ones */
+static PetscErrorCode Rows(PetscInt m, PetscInt least, PetscInt differ, PetscInt every, PetscInt longer, Mat *A)
+{
+  TestEntries e;
+
+  PetscFunctionBegin;
+  PetscCall(TestEntriesBegin(m, m, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt len = every && r % every == 5 ? longer : least + (differ ? (PetscInt)(2654435761u * (uint32_t)(r + 1) >> 20) % differ : 0);
+
+    for (PetscInt k = 0; k < len; k++) PetscCall(TestEntriesPut(&e, r % (m / len) + k * (m / len), ValueOf(VALUES_ALL, e.nz)));
+    TestEntriesEndRow(&e);
+  }
+  PetscCall(TestEntriesEnd(&e, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The parent's product first, which copies the matrix to the GPU; then one that builds, and one more, which copies nothing */
+static PetscErrorCode Check(const char what[], Mat A, PetscInt most, PetscBool packed)
+{
+  Mat                 B;
+  Vec                 x, z;
+  PetscInt            m;
+  EVCHYBPack         *pack = NULL;
+  PetscLogDouble      before, build, later;
+  MatGallopStatistics now;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "pays"));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MultiplyAt(B, m, 1, &x, &z));
+  PetscCall(MatGallopGetStatistics(B, &now));
+  PetscCheck(!now.builds, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: built before its time", what);
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "first"));
+  PetscCall(MatSetFromOptions(B));
+  before = Copies();
+  PetscCall(MatMult(B, x, z));
+  build  = Copies() - before;
+  before = Copies();
+  PetscCall(MatMult(B, x, z));
+  later = Copies() - before;
+  PetscCall(MatGallopGetStatistics(B, &now));
+  PetscCheck(now.builds == 1 && now.products_device == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " products of the format on the GPU", what, now.builds,
+             now.products_device);
+  PetscCall(PackAt(B, PETSC_MEMTYPE_CUDA, &pack));
+  PetscCheck((pack != NULL) == packed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %spacked", what, pack ? "" : "not ");
+  PetscCheck(build <= (PetscLogDouble)most && later == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the host waits %g times for numbers of a build, at most %" PetscInt_FMT " are expected, and %g times later", what, build, most, later);
+  PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, what));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscBool device = PETSC_FALSE;
+  Mat       A;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(TestHasDevice(&device));
+  if (device) {
+    PetscCall(Stencil(20, 20, 20, 1, VALUES_ALL, &A));
+    PetscCall(Check("small", A, 1, PETSC_FALSE));
+    PetscCall(Rows(150000, 1, 5, 0, 0, &A));
+    PetscCall(Check("more rows than one thread block puts into order", A, 1, PETSC_FALSE));
+    PetscCall(Rows(20000, 0, 2, 0, 0, &A));
+    PetscCall(Check("many empty rows", A, 1, PETSC_FALSE));
+    PetscCall(Rows(20000, 2, 5, 100, 300, &A));
+    PetscCall(Check("long rows", A, 1, PETSC_FALSE));
+    PetscCall(Rows(20000, 2, 5, 20, 150, &A));
+    PetscCall(Check("more long rows than one copy tells the host", A, 2, PETSC_FALSE));
+    PetscCall(Stencil(1200, 300, 1, 1, VALUES_ALL, &A));
+    PetscCall(Check("packed", A, 1, PETSC_TRUE));
+    PetscCall(Stencil(1200, 300, 1, 1, VALUES_256, &A));
+    PetscCall(Check("packed, with a dictionary", A, 2, PETSC_TRUE));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    output_file: output/empty.out
+    args: -mat_gallop_explicit_transpose never
+
+TEST*/
