@@ -4,6 +4,7 @@
 #include <cub/block/block_radix_sort.cuh>
 #include "evchyb.h"
 #include "scan.cuh"
+#include "../common/bits.h"
 
 /* Keys of all rows, and how many are empty and long */
 __global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, uint64_t *keys, PetscInt *rows, EVCHYBRowCounts *counts)
@@ -27,7 +28,55 @@ __global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, co
 /* Rows of a window that a thread sorts: of small ones, and of the largest that a thread block sorts, the default */
 static constexpr int WindowFew = 4, WindowMany = 16, WindowMost = WindowMany * EVCHYB_THREADS;
 
-/* A thread block sorts a window: empty rows, short ones by length and, if that is asked for, first column, then long ones as they come. Much less work than sorting all rows by window, length and column. */
+/* What a thread block counts in a window */
+static __device__ __forceinline__ void StoreWindow(const int count[3], WindowCounts *windows, EVCHYBRowCounts *counts)
+{
+  if (threadIdx.x) return;
+  windows[blockIdx.x] = {count[EVCHYB_EMPTY], count[EVCHYB_LONG]};
+  if (blockIdx.x == gridDim.x - 1) windows[gridDim.x] = {0, 0}; /* its place gets the totals */
+  if (blockIdx.x == 0) counts->ended = 0;
+}
+
+/* By length alone a key has room for the row's place in the window, so that nothing else is sorted, and more threads sort fewer rows each */
+static constexpr int LengthThreads = 512, PlaceBits = 12;
+static_assert(1 << PlaceBits >= WindowMost, "places of a window");
+
+/* A thread block sorts a window: empty rows, short ones by length, then long ones as they come. Much less work than sorting all rows by window and length. bits: of the length of a short row and one more */
+template <int WindowItems>
+__global__ static void __launch_bounds__(LengthThreads) LengthSortKernel(PetscInt m, PetscInt window, const PetscInt *__restrict__ i, PetscInt maxell, int bits, PetscInt *rows, WindowCounts *windows, EVCHYBRowCounts *counts)
+{
+  using Sort = cub::BlockRadixSort<uint32_t, LengthThreads, WindowItems, cub::NullType, 5>;
+  __shared__ typename Sort::TempStorage temp;
+  __shared__ int                        count[3];
+  const PetscCount                      first = (PetscCount)blockIdx.x * window;
+  const int                             n     = (int)(m - first < window ? m - first : window);
+  uint32_t                              keys[WindowItems];
+
+  if (threadIdx.x < 3) count[threadIdx.x] = 0;
+  __syncthreads();
+#pragma unroll
+  for (int k = 0; k < WindowItems; k++) {
+    const int at = threadIdx.x * WindowItems + k;
+
+    keys[k] = ~(uint32_t)0;
+    if (at < n) {
+      const PetscInt len = i[first + at + 1] - i[first + at];
+
+      keys[k] = (uint32_t)PetscMin(len, maxell + 1) << PlaceBits | (uint32_t)at;
+      if (!len || len > maxell) atomicAdd(&count[len ? EVCHYB_LONG : EVCHYB_EMPTY], 1);
+    }
+  }
+  Sort(temp).Sort(keys, PlaceBits, PlaceBits + bits);
+#pragma unroll
+  for (int k = 0; k < WindowItems; k++) {
+    const int at = threadIdx.x * WindowItems + k;
+
+    if (at < n) rows[first + at] = (PetscInt)first + (PetscInt)(keys[k] & ((1u << PlaceBits) - 1));
+  }
+  StoreWindow(count, windows, counts);
+}
+
+/* The same where rows of one length are sorted by their first column */
 template <int WindowItems>
 __global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscInt m, PetscInt window, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, EVCHYBKeyShape shape, PetscInt *rows, WindowCounts *windows, EVCHYBRowCounts *counts)
 {
@@ -52,7 +101,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscI
 
       if (!len) keys[k] = 0;
       else if (len > shape.maxell) keys[k] = (uint64_t)EVCHYB_LONG << bits;
-      else keys[k] = (uint64_t)EVCHYB_SHORT << bits | (uint64_t)len << shape.colbits | (shape.colbits ? (uint64_t)j[begin] >> shape.colshift : 0);
+      else keys[k] = (uint64_t)EVCHYB_SHORT << bits | (uint64_t)len << shape.colbits | (uint64_t)j[begin] >> shape.colshift;
       if (!len || len > shape.maxell) atomicAdd(&count[len ? EVCHYB_LONG : EVCHYB_EMPTY], 1);
     }
   }
@@ -63,11 +112,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscI
 
     if (at < n) rows[first + at] = row[k];
   }
-  if (threadIdx.x == 0) {
-    windows[blockIdx.x] = {count[EVCHYB_EMPTY], count[EVCHYB_LONG]};
-    if (blockIdx.x == gridDim.x - 1) windows[gridDim.x] = {0, 0}; /* its place gets the totals */
-    if (blockIdx.x == 0) counts->ended = 0;
-  }
+  StoreWindow(count, windows, counts);
 }
 
 /* Of so few windows each thread block adds up those before its own; of more they have been added up before */
@@ -229,12 +274,20 @@ static PetscErrorCode GetWays(const EVCHYBOptions *options, const GallopCSR *csr
 
 static PetscErrorCode SortWindows(const GallopCSR *csr, const Ways &ways, Workspace *w, cudaStream_t stream)
 {
-  const bool few    = ways.nwindows <= FewWindows;
-  const auto sort   = ways.window <= WindowFew * EVCHYB_THREADS ? WindowSortKernel<WindowFew> : WindowSortKernel<WindowMany>;
-  const auto gather = few ? WindowsGatherKernel<true> : WindowsGatherKernel<false>;
+  constexpr int Fewer = EVCHYB_THREADS * WindowFew / LengthThreads, More = WindowMost / LengthThreads;
+  const bool    few = ways.nwindows <= FewWindows, narrow = ways.window <= WindowFew * EVCHYB_THREADS;
+  const auto    gather = few ? WindowsGatherKernel<true> : WindowsGatherKernel<false>;
 
   PetscFunctionBegin;
-  sort<<<ways.nwindows, EVCHYB_THREADS, 0, stream>>>(csr->m, ways.window, csr->i, csr->j, ways.shape, w->rows, w->windows, w->counts);
+  if (ways.shape.colbits) {
+    const auto sort = narrow ? WindowSortKernel<WindowFew> : WindowSortKernel<WindowMany>;
+
+    sort<<<ways.nwindows, EVCHYB_THREADS, 0, stream>>>(csr->m, ways.window, csr->i, csr->j, ways.shape, w->rows, w->windows, w->counts);
+  } else {
+    const auto sort = narrow ? LengthSortKernel<Fewer> : LengthSortKernel<More>;
+
+    sort<<<ways.nwindows, LengthThreads, 0, stream>>>(csr->m, ways.window, csr->i, ways.shape.maxell, GallopBitsFor((uint64_t)ways.shape.maxell + 1), w->rows, w->windows, w->counts);
+  }
   GallopCheckLaunch();
   if (!few) PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, w->windows, (PetscCount)ways.nwindows + 1, stream));
   gather<<<ways.nwindows, EVCHYB_THREADS, 0, stream>>>(csr->m, ways.window, csr->i, csr->j, ways.shape, w->windows, w->rows, w->sortedrows, w->keys, w->counts);

@@ -5,6 +5,8 @@
 
 namespace cub
 {
+struct NullType { };
+
 template <typename K, int N, int Items, typename V, int RadixBits = 4>
 struct BlockRadixSort {
   struct Pair {
@@ -30,6 +32,13 @@ struct BlockRadixSort {
       key[k]   = pair[threadIdx.x * Items + k].key;
       value[k] = pair[threadIdx.x * Items + k].value;
     }
+  }
+
+  void Sort(K (&key)[Items], int begin, int end)
+  {
+    V none[Items];
+
+    Sort(key, none, begin, end);
   }
 };
 } // namespace cub
