@@ -163,25 +163,28 @@ static __device__ __forceinline__ WindowSums SumWindows(const WindowCounts *__re
   return sums;
 }
 
-/* Long rows, of which windows leave as many as a thread block sorts, as they come: by length and, if that is asked for, first column. Other thread blocks have written them. */
+/* Long rows that the last thread block of a launch sorts: more would take so many registers and so much shared memory that few thread blocks run at once */
+static constexpr int FewLongItems = 4, FewLong = FewLongItems * EVCHYB_THREADS;
+
+/* Long rows, which windows leave as they come: by length and, if that is asked for, first column. Other thread blocks have written them. */
 static __device__ __forceinline__ void SortFewLong(int nlong, int bits, const uint64_t *longkeys, PetscInt *rows)
 {
-  using Sort = cub::BlockRadixSort<uint64_t, EVCHYB_THREADS, WindowMany, PetscInt, 6>;
+  using Sort = cub::BlockRadixSort<uint64_t, EVCHYB_THREADS, FewLongItems, PetscInt>;
   __shared__ typename Sort::TempStorage temp;
-  uint64_t                              keys[WindowMany];
-  PetscInt                              row[WindowMany];
+  uint64_t                              keys[FewLongItems];
+  PetscInt                              row[FewLongItems];
 
 #pragma unroll
-  for (int k = 0; k < WindowMany; k++) {
-    const int at = threadIdx.x * WindowMany + k;
+  for (int k = 0; k < FewLongItems; k++) {
+    const int at = threadIdx.x * FewLongItems + k;
 
     keys[k] = at < nlong ? GallopLoadFromL2(longkeys + at) : ~(uint64_t)0;
     row[k]  = at < nlong ? GallopLoadFromL2(rows + at) : 0;
   }
   Sort(temp).Sort(keys, row, 0, bits);
 #pragma unroll
-  for (int k = 0; k < WindowMany; k++) {
-    const int at = threadIdx.x * WindowMany + k;
+  for (int k = 0; k < FewLongItems; k++) {
+    const int at = threadIdx.x * FewLongItems + k;
 
     if (at < nlong) rows[at] = row[k];
   }
@@ -213,7 +216,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) WindowsGatherKernel(Pet
     counts->nempty = (unsigned long long)sums.all.nempty;
     counts->nlong  = (unsigned long long)sums.all.nlong;
   }
-  if (sums.all.nlong < 2 || sums.all.nlong > WindowMost) return;
+  if (sums.all.nlong < 2 || sums.all.nlong > FewLong) return;
   __syncthreads();
   if (threadIdx.x == 0) {
     __threadfence();
@@ -325,7 +328,7 @@ PetscErrorCode EVCHYBRowsSortLong_Device(const EVCHYBOptions *options, const Gal
   *moved = PETSC_FALSE;
   *fits  = PETSC_TRUE;
   PetscCall(GetWays(options, csr, &ways, &w));
-  if (!ways.bywindow || rows->nlong <= WindowMost) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ways.bywindow || rows->nlong <= FewLong) PetscFunctionReturn(PETSC_SUCCESS);
   (void)Carve(&w, csr->m, ways.nkeys, ways.nwindows, rows->memory);
   longrows = w.sortedrows + csr->m - rows->nlong;
   PetscCall(PetscGetCurrentCUDAStream(&stream));

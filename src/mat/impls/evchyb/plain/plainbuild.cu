@@ -353,26 +353,17 @@ static PetscErrorCode OrderColumnBlocks(const EVCHYBPlain *p, const GallopCSR *c
 /* Numbers that come to the host by one copy to pinned memory. Where SubCSR has more rows, these come by another one. */
 static constexpr PetscCount Reply = 512;
 
-/* *i has csr.i on the host, to be freed by the caller */
-static PetscErrorCode WaitForNumbers(EVCHYB *ev, EVCHYBPlain *p, Arranged *w, EVCHYBRows *rows, PetscCount **i, cudaStream_t stream)
+/* The end of bnz, counts, and the beginning of csr.i */
+static PetscErrorCode WaitForNumbers(const EVCHYB *ev, EVCHYBPlain *p, const Arranged *w, EVCHYBRows *rows, PetscCount numbers[Reply])
 {
-  const PetscCount n = PetscMin(Reply, 1 + NumCounts + w->ncsr + 1);
-  PetscCount       numbers[Reply];
-  Counts           counts;
+  Counts counts;
 
   PetscFunctionBegin;
-  PetscCall(GallopDeviceCopyOut(numbers, w->bnz + w->nb, n * sizeof(*numbers)));
+  PetscCall(GallopDeviceCopyOut(numbers, w->bnz + w->nb, (size_t)PetscMin(Reply, 1 + NumCounts + w->ncsr + 1) * sizeof(*numbers)));
   PetscCall(PetscMemcpy(&counts, numbers + 1, sizeof(counts)));
   EVCHYBRowsSetCounts(ev->m, (PetscInt)counts.nempty, (PetscInt)counts.nlong, rows);
   EVCHYBPlainSplit(ev, rows, p);
-  PetscCall(PetscMalloc1(p->csr.n + 1, i));
-  if (1 + NumCounts + (PetscCount)p->csr.n + 1 <= n) PetscCall(PetscArraycpy(*i, numbers + 1 + NumCounts, p->csr.n + 1));
-  else {
-    if (p->csr.n > FewRows) PetscCallCUDA(EVCHYBDeviceScan(w->cub, w->cubbytes, w->csri, (PetscCount)p->csr.n + 1, stream));
-    PetscCall(GallopDeviceCopyOut(*i, w->csri, (size_t)(p->csr.n + 1) * sizeof(**i)));
-  }
   p->ell.nz    = numbers[0];
-  p->csr.nz    = (*i)[p->csr.n];
   p->nzell     = (PetscCount)counts.nzell;
   p->ell.LCmax = (PetscInt)counts.LCmax;
   p->inorder   = (PetscBool)!counts.moved;
@@ -380,13 +371,30 @@ static PetscErrorCode WaitForNumbers(EVCHYB *ev, EVCHYBPlain *p, Arranged *w, EV
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* csr.i on the host, to be freed by the caller */
+static PetscErrorCode GetRowPointer(EVCHYBPlain *p, Arranged *w, const PetscCount numbers[Reply], PetscCount **i, cudaStream_t stream)
+{
+  const PetscCount n = (PetscCount)p->csr.n + 1;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(n, i));
+  if (1 + NumCounts + n <= Reply) PetscCall(PetscArraycpy(*i, numbers + 1 + NumCounts, n));
+  else {
+    if (p->csr.n > FewRows) PetscCallCUDA(EVCHYBDeviceScan(w->cub, w->cubbytes, w->csri, n, stream));
+    PetscCall(GallopDeviceCopyOut(*i, w->csri, (size_t)n * sizeof(**i)));
+  }
+  p->csr.nz = (*i)[p->csr.n];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* All but the entries. *i has csr.i on the host, to be freed by the caller; it stays NULL when the GPU has no room. */
 static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, EVCHYBRows *rows, PetscCount **i)
 {
-  const PetscBool   counted   = rows->counted;
-  const PetscInt    mostlong  = (PetscInt)PetscMin((PetscCount)csr->m, csr->nz / (ev->options.maxell + 1));
-  const EVCHYBSplit split     = EVCHYBSplitOf(csr->m, rows->nempty, rows->nlong);
-  Arranged          w         = {};
+  const PetscBool   counted  = rows->counted;
+  const PetscInt    mostlong = (PetscInt)PetscMin((PetscCount)csr->m, csr->nz / (ev->options.maxell + 1));
+  const EVCHYBSplit split    = EVCHYBSplitOf(csr->m, rows->nempty, rows->nlong);
+  Arranged          w        = {};
+  PetscCount        numbers[Reply];
   size_t            sortbytes = 0, scanbytes = 0;
   void             *base, *arrays            = NULL;
   PetscBool         moved = PETSC_FALSE, fits = PETSC_TRUE;
@@ -406,13 +414,13 @@ static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, 
   (void)Carve(&w, p->byrow, base);
   PetscCall(OrderColumnBlocks(p, csr, rows, &w, stream));
   PetscCallCUDA(EVCHYBPlainOverlaps(&ev->overlaps)); /* while the GPU works */
-  PetscCall(WaitForNumbers(ev, p, &w, rows, i, stream));
+  PetscCall(WaitForNumbers(ev, p, &w, rows, numbers));
   if (!counted) PetscCall(EVCHYBRowsSortLong_Device(&ev->options, csr, rows, &moved, &fits));
   if (moved) {
-    PetscCall(PetscFree(*i));
     PetscCall(OrderColumnBlocks(p, csr, rows, &w, stream));
-    PetscCall(WaitForNumbers(ev, p, &w, rows, i, stream));
+    PetscCall(WaitForNumbers(ev, p, &w, rows, numbers));
   }
+  PetscCall(GetRowPointer(p, &w, numbers, i, stream));
   ev->bytes = CarveRows(p, NULL);
   if (fits) PetscCall(GallopDeviceMalloc(ev->bytes, &arrays));
   if (arrays) {
