@@ -155,6 +155,7 @@ const GallopFormat GallopFormat_HBP = {
   .host              = &HBPHost,
   .device            = PetscDefined(HAVE_CUDA) ? &HBPDevice : NULL,
   .prefers_transpose = PETSC_TRUE,
+  .build_cost        = 1.65,
   .storesrows        = HBPStoresRows,
   .dotparts          = PetscDefined(HAVE_CUDA) ? HBPDotParts : NULL,
   .figures           = HBPFigures,
