@@ -261,9 +261,26 @@ PetscErrorCode KSPGallopGetAhead(KSP, Mat, GallopPCKind pc, PetscInt *n)
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode KSPGallopRecords(KSP, const GallopKSP *, PetscInt n, PetscBool *records)
+PetscErrorCode KSPGallopRecords(KSP, const GallopKSP *, PetscInt n, KSPGallopRecorder *g)
 {
-  *records = (PetscBool)(n > 1 && graphs);
+  *g = {(PetscBool)(n > 1 && graphs), PETSC_FALSE};
+  return PETSC_SUCCESS;
+}
+
+PetscBool KSPGallopRecordable(KSP ksp, const KSPGallopRecorder *g, PetscInt started)
+{
+  return (PetscBool)(g->records && started >= GALLOP_GRAPH_FROM && started % 2 == 0 && started + 1 >= ksp->min_it && started + GALLOP_GRAPH_ITERATIONS <= ksp->max_it);
+}
+
+PetscErrorCode KSPGallopGraph(GallopFused *work, KSPGallopRecorder *g, PetscErrorCode (*iterate)(void *, PetscInt), PetscErrorCode (*replay)(void *, PetscInt), void *ctx, PetscInt *started)
+{
+  if (!g->recorded) {
+    CheckCall(GallopFusedCountFrom(work));
+    CheckCall(GallopFusedRecord(work, GALLOP_GRAPH_ITERATIONS, iterate, ctx, &g->recorded));
+  } else
+    for (PetscInt k = 0; k < GALLOP_GRAPH_ITERATIONS; k++) CheckCall((*replay)(ctx, k));
+  CheckCall(GallopFusedLaunch(work));
+  *started += GALLOP_GRAPH_ITERATIONS;
   return PETSC_SUCCESS;
 }
 

@@ -169,10 +169,6 @@ static void FinishWarp(Block &b, int first, unsigned mask)
     case REDUCE_MAX:
       f[k].out = (uint64_t)most;
       break;
-    case MATCH:
-      f[k].out = 0;
-      for (int l = 0; l < 32; l++) f[k].out |= (uint64_t)((mask >> l & 1) && f[l].in == f[k].in) << l;
-      break;
     case REDUCE_OR:
       f[k].out = some;
       break;

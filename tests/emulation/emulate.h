@@ -181,16 +181,16 @@ T Atomic(T *p, F f)
 
 /* ---- what kernels call ---- */
 
-#define threadIdx          (emu::fiber->id)
-#define blockIdx           (uint3{emu::block->number % gridDim.x, emu::block->number / gridDim.x, 0})
-#define cudaLaunchKernelEx emu::LaunchEx
-#define cudaStreamBeginCapture(stream, mode)      (emu::recording = new emu::Graph(), cudaSuccess)
-#define cudaStreamEndCapture(stream, graph)       (*(graph) = (cudaGraph_t)emu::recording, emu::recording = nullptr, cudaSuccess)
-#define cudaGraphInstantiate(exec, graph, flags)  (*(exec) = (cudaGraphExec_t)new emu::Graph(*(emu::Graph *)(graph)), cudaSuccess)
-#define cudaGraphExecUpdate(exec, graph, info)    (*(emu::Graph *)(exec) = *(emu::Graph *)(graph), (void)(info), cudaSuccess)
-#define cudaGraphDestroy(graph)                   (delete (emu::Graph *)(graph), cudaSuccess)
-#define cudaGraphExecDestroy(exec)                (delete (emu::Graph *)(exec), cudaSuccess)
-#define cudaGraphLaunch(exec, stream)             (emu::LaunchGraph(*(emu::Graph *)(exec)), cudaSuccess)
+#define threadIdx                                (emu::fiber->id)
+#define blockIdx                                 (uint3{emu::block->number % gridDim.x, emu::block->number / gridDim.x, 0})
+#define cudaLaunchKernelEx                       emu::LaunchEx
+#define cudaStreamBeginCapture(stream, mode)     (emu::recording = new emu::Graph(), cudaSuccess)
+#define cudaStreamEndCapture(stream, graph)      (*(graph) = (cudaGraph_t)emu::recording, emu::recording = nullptr, cudaSuccess)
+#define cudaGraphInstantiate(exec, graph, flags) (*(exec) = (cudaGraphExec_t) new emu::Graph(*(emu::Graph *)(graph)), cudaSuccess)
+#define cudaGraphExecUpdate(exec, graph, info)   (*(emu::Graph *)(exec) = *(emu::Graph *)(graph), (void)(info), cudaSuccess)
+#define cudaGraphDestroy(graph)                  (delete (emu::Graph *)(graph), cudaSuccess)
+#define cudaGraphExecDestroy(exec)               (delete (emu::Graph *)(exec), cudaSuccess)
+#define cudaGraphLaunch(exec, stream)            (emu::LaunchGraph(*(emu::Graph *)(exec)), cudaSuccess)
 
 #define __cvta_generic_to_shared(p) ((size_t)(p))
 

@@ -187,12 +187,14 @@ static PetscErrorCode CheckBits(const Case *c, Mat A, const Result *once, const 
 static PetscErrorCode Dots(const Solver *solver, const Case *c, Mat A, PetscBool *dots)
 {
   PetscBool format, jacobi, none;
+  char     *right;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &format, "seqaijevchyb", "seqaijcsroverlap", "seqaijhbp", ""));
   PetscCall(PetscStrcmp(c->pc, PCJACOBI, &jacobi));
   PetscCall(PetscStrcmp(c->pc, PCNONE, &none));
-  *dots = (PetscBool)(format && (jacobi || none) && solver->dotted);
+  PetscCall(PetscStrstr(c->options, "-ksp_pc_side right", &right));
+  *dots = (PetscBool)(format && ((jacobi && !right) || none) && solver->dotted);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

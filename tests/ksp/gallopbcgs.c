@@ -90,7 +90,7 @@ static PetscErrorCode CreateMatrix(MatType type, int kind, PetscBool pc, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static const Solver solver = {KSPBCGS, KSPGALLOPBCGS, "GallopBCGSFused", 5, 5, 0, CreateMatrix, NULL};
+static const Solver solver = {KSPBCGS, KSPGALLOPBCGS, "GallopBCGSFused", 4, 5, 4, CreateMatrix, NULL};
 
 int main(int argc, char **argv)
 {

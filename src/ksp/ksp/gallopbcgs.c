@@ -11,7 +11,7 @@
 #include "gallopksp.h"
 
 static PetscErrorCode (*parentcreate)(KSP) = NULL;
-static PetscLogEvent BCGSFused            = -1;
+static PetscLogEvent BCGSFused             = -1;
 
 typedef struct {
   GallopKSP base;
@@ -34,26 +34,34 @@ static const char BCGSFusedCitation
 static PetscBool BCGSFusedCited = PETSC_FALSE;
 
 typedef struct {
-  KSP              ksp;
-  GallopBCGS      *bcgs;
-  Mat              A;
-  Vec              x, r, rp, v, t, s, p;
-  GallopPCKind     pc; /* on the left; GALLOP_PC_OTHER is any that PETSc applies */
-  GallopBCGSMethod method;
-  GallopBCGSArrays arrays;
-  PetscInt         ahead, started;         /* iterations that are started before the host knows the results of the first of them, and all that are */
-  PetscInt64       number[GALLOP_RECORDS]; /* of results of iteration i, in i % GALLOP_RECORDS */
+  KSP               ksp;
+  GallopBCGS       *bcgs;
+  Mat               A;
+  Vec               x, r, rp, v, t, s, p;
+  GallopPCKind      pc; /* on the left; GALLOP_PC_OTHER is any that PETSc applies */
+  GallopBCGSMethod  method;
+  GallopBCGSArrays  arrays;
+  PetscInt          ahead, started;         /* iterations that are started before the host knows the results of the first of them, and all that are */
+  PetscInt64        number[GALLOP_RECORDS]; /* of results of iteration i, in i % GALLOP_RECORDS */
+  PetscBool         dotted;                 /* the last product computed (v, rp) */
+  KSPGallopRecorder graph;
+  PetscLogDouble    flops[6]; /* of a graph's iteration: p, v, s, t, the dot products of t, and x and r */
 } Solve;
 
-/* y = K x, with the preconditioner; w is workspace */
-static PetscErrorCode Apply(Solve *s, Vec x, Vec y, Vec w, const PetscScalar **array)
+/* y = K x, with the preconditioner; w is workspace. With (y, with) where that is not NULL and the product computes it: s->dotted. */
+static PetscErrorCode Apply(Solve *s, Vec x, Vec y, Vec w, Vec with, const PetscScalar **array)
 {
-  const GallopTerms terms = {.alpha = 1.0, .d = s->bcgs->base.diagonal.d};
+  const PetscLogDouble flops = KSPGallopFlops();
+  GallopTerms          terms = {.alpha = 1.0, .d = s->pc == GALLOP_PC_DIAGONAL ? s->bcgs->base.diagonal.d : NULL, .with = with};
 
   PetscFunctionBegin;
+  if (with) s->dotted = PETSC_FALSE;
   if (s->pc == GALLOP_PC_OTHER) PetscCall(KSP_PCApplyBAorAB(s->ksp, x, y, w));
-  else if (s->pc == GALLOP_PC_NONE) PetscCall(KSP_MatMult(s->ksp, s->A, x, y));
-  else PetscCall(MatGallopMultTerms(s->A, &terms, x, NULL, y, y));
+  else {
+    if (with && !s->method.local) PetscCall(GallopBCGSGetDot(&s->bcgs->base.work, &terms.dot));
+    PetscCall(MatGallopMultTerms(s->A, &terms, x, NULL, y, y, terms.dot ? &s->dotted : NULL));
+  }
+  s->flops[with ? 1 : 3] = KSPGallopFlops() - flops;
   PetscCall(VecGallopToDevice(y, array));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -77,6 +85,15 @@ static PetscErrorCode Begin(Solve *s, GallopRecord *record)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+  /* A kernel, whose flops an iteration of a graph logs again */
+  #define Logged(s, k, ...) \
+    do { \
+      const PetscLogDouble flops_ = KSPGallopFlops(); \
+\
+      GallopFusedLog(BCGSFused, (s)->ksp, __VA_ARGS__); \
+      (s)->flops[k] = KSPGallopFlops() - flops_; \
+    } while (0)
+
 /* p, v = K p and (v, rp) */
 static PetscErrorCode Direction(Solve *s, PetscInt i)
 {
@@ -84,9 +101,9 @@ static PetscErrorCode Direction(Solve *s, PetscInt i)
 
   PetscFunctionBegin;
   PetscCall(VecGallopToWrite(s->p, &s->arrays.p));
-  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSDirection(work, &s->arrays, &s->method, (PetscBool)!i)));
-  PetscCall(Apply(s, s->p, s->v, s->t, &s->arrays.v));
-  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSDotVRP(work, &s->arrays, &s->method)));
+  Logged(s, 0, PetscCall(GallopBCGSDirection(work, &s->arrays, &s->method, (PetscBool)!i)));
+  PetscCall(Apply(s, s->p, s->v, s->t, s->rp, &s->arrays.v));
+  if (!s->dotted) GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSDotVRP(work, &s->arrays, &s->method)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -97,9 +114,9 @@ static PetscErrorCode Half(Solve *s)
 
   PetscFunctionBegin;
   PetscCall(VecGallopToWrite(s->s, &s->arrays.s));
-  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSHalf(work, &s->arrays, &s->method)));
-  PetscCall(Apply(s, s->s, s->t, s->r, &s->arrays.t));
-  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSDotST(work, &s->arrays, &s->method)));
+  Logged(s, 2, PetscCall(GallopBCGSHalf(work, &s->arrays, &s->method)));
+  PetscCall(Apply(s, s->s, s->t, s->r, NULL, &s->arrays.t));
+  Logged(s, 4, PetscCall(GallopBCGSDotST(work, &s->arrays, &s->method)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -111,7 +128,38 @@ static PetscErrorCode Update(Solve *s, PetscInt i)
     PetscCall(VecGallopToWrite(s->x, &s->arrays.x));
     PetscCall(VecGallopToWrite(s->r, &s->arrays.r));
   }
-  GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSUpdate(&s->bcgs->base.work, &s->arrays, &s->method, (PetscBool)(i + 1 >= s->ksp->min_it))));
+  Logged(s, 5, PetscCall(GallopBCGSUpdate(&s->bcgs->base.work, &s->arrays, &s->method, (PetscBool)(i + 1 >= s->ksp->min_it))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The next iteration but k, as kernels or into a graph */
+static PetscErrorCode Next(void *ctx, PetscInt k)
+{
+  Solve         *s = (Solve *)ctx;
+  const PetscInt i = s->started + k;
+
+  PetscFunctionBegin;
+  s->number[i % GALLOP_RECORDS] = ++s->bcgs->base.work.number;
+  PetscCall(Direction(s, i));
+  if (s->method.local) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Half(s));
+  PetscCall(Update(s, i));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What an iteration of a graph adds to the log, and its number */
+static PetscErrorCode Replay(void *ctx, PetscInt k)
+{
+  Solve *s = (Solve *)ctx;
+
+  PetscFunctionBegin;
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(PetscLogGpuFlops(s->flops[0])));
+  PetscCall(MatGallopMultAgain_Seq(s->A, s->p, s->v, s->flops[1]));
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(PetscLogGpuFlops(s->flops[2])));
+  PetscCall(MatGallopMultAgain_Seq(s->A, s->s, s->t, s->flops[3]));
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(PetscLogGpuFlops(s->flops[4])));
+  GallopFusedLog(BCGSFused, s->ksp, PetscCall(PetscLogGpuFlops(s->flops[5])));
+  s->number[(s->started + k) % GALLOP_RECORDS] = ++s->bcgs->base.work.number;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -120,12 +168,12 @@ static PetscErrorCode GetVRP(Solve *s, PetscInt i, GallopRecord *record)
 {
   PetscFunctionBegin;
   /* one at least, as PETSc's BCGS */
-  for (; s->started < PetscMax(PetscMin(i + s->ahead, s->ksp->max_it), i + 1); s->started++) {
-    s->number[s->started % GALLOP_RECORDS] = ++s->bcgs->base.work.number;
-    PetscCall(Direction(s, s->started));
-    if (s->method.local) continue;
-    PetscCall(Half(s));
-    PetscCall(Update(s, s->started));
+  while (s->started < PetscMax(PetscMin(i + s->ahead, s->ksp->max_it), i + 1)) {
+    if (s->dotted && KSPGallopRecordable(s->ksp, &s->graph, s->started)) PetscCall(KSPGallopGraph(&s->bcgs->base.work, &s->graph, Next, Replay, s, &s->started));
+    else {
+      PetscCall(Next(s, 0));
+      s->started++;
+    }
   }
   PetscCall(KSPGallopWait(s->ksp, &s->bcgs->base, s->method.local, s->number[i % GALLOP_RECORDS], record));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -239,7 +287,8 @@ static PetscErrorCode Iterate(Solve *s)
     i++;
     if (record.stopped && i < ksp->max_it) { /* the host knows better */
       PetscCall(GallopFusedGo(&s->bcgs->base.work, PETSC_FALSE));
-      s->started = i;
+      s->started       = i;
+      s->graph.records = PETSC_FALSE;
     }
   } while (i < ksp->max_it);
   if (i >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
@@ -260,6 +309,7 @@ static PetscErrorCode Solve_Fused(KSP ksp, GallopBCGS *bcgs)
   if ((ksp->pc_side == PC_RIGHT && s.pc == GALLOP_PC_DIAGONAL) || ksp->pc->erroriffailure) s.pc = GALLOP_PC_OTHER;
   if (s.pc == GALLOP_PC_DIAGONAL) PetscCall(KSPGallopGetDiagonal(ksp, &bcgs->base, s.r, s.t));
   PetscCall(KSPGallopGetAhead(ksp, s.A, s.pc, &s.ahead));
+  PetscCall(KSPGallopRecords(ksp, &bcgs->base, s.ahead, &s.graph));
   PetscCall(Iterate(&s));
   if (s.ahead > 1) { /* what kernels have written without PETSc's knowledge */
     PetscCall(VecGallopToWrite(s.x, &s.arrays.x));
@@ -301,8 +351,8 @@ static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
   Level: beginner
 
   Notes:
-  Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPBCGS`. An iteration has five kernels beside the products and the preconditioner: p; v.rp; s; s.t
-  and t.t; x and r with the norm and the next rho. With `PCJACOBI` on the left and `PCNONE` a product of a matrix of ours and the preconditioner are one kernel. On one process scalars stay on the
+  Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPBCGS`. An iteration has four kernels beside the products and the preconditioner: p; s; s.t and
+  t.t; x and r with the norm and the next rho; v.rp comes out of the product of a sequential `MATEVCHYB`, `MATCSROVERLAP` or `MATHBP`, and is a fifth kernel with other matrices. With `PCJACOBI` on the left and `PCNONE` a product of a matrix of ours and the preconditioner are one kernel. On one process scalars stay on the
   GPU, and where PETSc's own test is used and no monitor is set, the host starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the
   iterates as they are. On several processes there are three reductions in an iteration, by way of the host.
 

@@ -24,6 +24,7 @@ typedef enum { GALLOP_BCGS_GOES = 0, GALLOP_BCGS_VRP, GALLOP_BCGS_ST, GALLOP_BCG
 
 PETSC_INTERN PetscErrorCode GallopBCGSBegin(GallopFused *, const GallopBCGSArrays *, const GallopBCGSMethod *);
 PETSC_INTERN PetscErrorCode GallopBCGSDirection(GallopFused *, const GallopBCGSArrays *, const GallopBCGSMethod *, PetscBool);
+PETSC_INTERN PetscErrorCode GallopBCGSGetDot(GallopFused *, GallopDot **);
 PETSC_INTERN PetscErrorCode GallopBCGSDotVRP(GallopFused *, const GallopBCGSArrays *, const GallopBCGSMethod *);
 PETSC_INTERN PetscErrorCode GallopBCGSHalf(GallopFused *, const GallopBCGSArrays *, const GallopBCGSMethod *);
 PETSC_INTERN PetscErrorCode GallopBCGSDotST(GallopFused *, const GallopBCGSArrays *, const GallopBCGSMethod *);

@@ -6,7 +6,8 @@
 
 struct State {
   FusedState  fused;
-  PetscScalar rho, vrp, alpha, omega, beta;
+  PetscScalar rho, omega, beta;
+  PetscScalar vrp; /* (rp, v), whose conjugate the method wants: so a product adds it up */
 };
 
 struct Step : FusedStep<State> {
@@ -45,26 +46,37 @@ static __global__ __launch_bounds__(Threads) void DirectionKernel(Step s, PetscC
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) p[i] = s.first ? r[i] : r[i] + ofv * v[i] + beta * p[i];
 }
 
+/* (v, rp) of this iteration */
+static __device__ __forceinline__ PetscScalar VRP(const Step &s)
+{
+  return GallopConjugate(s.state->vrp, true);
+}
+
 static __global__ __launch_bounds__(Threads) void DotVRPKernel(Step s, PetscCount n, const PetscScalar *__restrict__ v, const PetscScalar *__restrict__ rp)
 {
   Sums mine = {0, 0}, all;
 
   if (!Enter(s)) return;
 #pragma unroll 4
-  for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) mine.dot += Dot(true, v[i], rp[i]);
+  for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) mine.dot += Dot(true, rp[i], v[i]);
   if (!AddUp(s, mine, &all)) return;
   s.state->vrp = all.dot;
-  if (s.local) Publish(s, all.dot, 0, 0, GALLOP_BCGS_GOES);
-  else if (!IsFinite(all.dot) || all.dot == (PetscScalar)0) Publish(s, all.dot, s.state->rho, 0, GALLOP_BCGS_VRP);
-  else s.state->alpha = s.state->rho / all.dot;
+  if (s.local) Publish(s, GallopConjugate(all.dot, true), 0, 0, GALLOP_BCGS_GOES);
 }
 
-/* s = r - alpha v */
+/* s = r - alpha v, unless (v, rp) ends the solve, of which all threads think alike; the first one of the grid tells the host */
 static __global__ __launch_bounds__(Threads) void HalfKernel(Step s, PetscCount n, const PetscScalar *__restrict__ r, const PetscScalar *__restrict__ v, PetscScalar *__restrict__ to)
 {
   if (!Enter(s)) return;
 
-  const PetscScalar alpha = s.local ? s.alpha : s.state->alpha;
+  const PetscScalar vrp = VRP(s);
+
+  if (!s.local && (!IsFinite(vrp) || vrp == (PetscScalar)0)) {
+    if (GallopGlobalThread() == 0) Publish(s, vrp, s.state->rho, 0, GALLOP_BCGS_VRP);
+    return;
+  }
+
+  const PetscScalar alpha = s.local ? s.alpha : s.state->rho / vrp;
 
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) to[i] = r[i] - alpha * v[i];
@@ -84,7 +96,7 @@ static __global__ __launch_bounds__(Threads) void DotSTKernel(Step s, PetscCount
   }
   if (!AddUp(s, mine, &all)) return;
   if (s.local) Publish(s, all.dot, 0, all.norm, GALLOP_BCGS_GOES);
-  else if (all.norm == 0) Publish(s, s.state->vrp, s.state->rho, 0, GALLOP_BCGS_ST);
+  else if (all.norm == 0) Publish(s, VRP(s), s.state->rho, 0, GALLOP_BCGS_ST);
   else s.state->omega = all.dot / all.norm;
 }
 
@@ -95,7 +107,7 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
 
   if (!Enter(s)) return;
 
-  const PetscScalar alpha = s.local ? s.alpha : s.state->alpha, omega = s.local ? s.omega : s.state->omega;
+  const PetscScalar alpha = s.local ? s.alpha : s.state->rho / VRP(s), omega = s.local ? s.omega : s.state->omega;
 
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
@@ -118,7 +130,7 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
 
   state->beta = (all.dot / state->rho) * (alpha / omega);
   state->rho  = all.dot;
-  Publish(s, state->vrp, all.dot, norm, stop ? GALLOP_BCGS_NORM : GALLOP_BCGS_GOES);
+  Publish(s, VRP(s), all.dot, norm, stop ? GALLOP_BCGS_NORM : GALLOP_BCGS_GOES);
 }
 
 /* ---- the host ---- */
@@ -139,6 +151,19 @@ PetscErrorCode GallopBCGSDirection(GallopFused *work, const GallopBCGSArrays *a,
 {
   PetscFunctionBegin;
   PetscCall(Start(DirectionKernel, work, StepOf(work, method, first, PETSC_FALSE), a->n, first ? 0 : 4, a->r, a->v, a->p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopBCGSGetDot - (v, rp), for a product that computes it */
+PetscErrorCode GallopBCGSGetDot(GallopFused *work, GallopDot **dot)
+{
+  State *state = (State *)work->state;
+
+  PetscFunctionBegin;
+  *dot              = &work->dot;
+  (*dot)->conjugate = PETSC_TRUE;
+  (*dot)->result    = &state->vrp;
+  (*dot)->ended     = &state->fused.productended;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -9,7 +9,7 @@
 #include "gallopcgimpl.h"
 
 static PetscErrorCode (*parentcreate)(KSP) = NULL;
-PetscLogEvent         KSP_GallopCGFused    = -1;
+PetscLogEvent KSP_GallopCGFused            = -1;
 
 #if PetscDefined(HAVE_CUDA)
 static PetscErrorCode CanFuse(KSP ksp, const GallopCG *cg, const char **why)

@@ -16,10 +16,10 @@ struct Step : FusedStep<State> {
   PetscReal   ttol, limit;
   bool        conjugate, tests, local;
   bool        begins, first; /* of the first residual; of the first iteration */
-  int         now;    /* which dpi is this iteration's */
-  PetscScalar factor; /* a or b, where sums are local */
-  PetscScalar b;      /* beside a, of the variant with one reduction */
-  bool        single; /* that variant: a dot product is z.s */
+  int         now;           /* which dpi is this iteration's */
+  PetscScalar factor;        /* a or b, where sums are local */
+  PetscScalar b;             /* beside a, of the variant with one reduction */
+  bool        single;        /* that variant: a dot product is z.s */
 };
 
 template <int PC>
@@ -146,12 +146,11 @@ static __device__ __forceinline__ PetscScalar SingleDpi(const Step &s)
   Of the variant with one reduction: p = z + b p, w = s + b w, x += a p, r -= a w. z of the new r is stored, since the next product reads it, with sums, unless it comes from PCApply() or is r.
 */
 template <int PC>
-static __global__ __launch_bounds__(Threads) void SingleKernel(Step s, PetscCount n, const PetscScalar *__restrict__ d, PetscScalar *__restrict__ z, const PetscScalar *__restrict__ sv, PetscScalar *__restrict__ p, PetscScalar *__restrict__ w,
-                                                               PetscScalar *__restrict__ x, PetscScalar *__restrict__ r)
+static __global__ __launch_bounds__(Threads) void SingleKernel(Step s, PetscCount n, const PetscScalar *__restrict__ d, PetscScalar *__restrict__ z, const PetscScalar *__restrict__ sv, PetscScalar *__restrict__ p, PetscScalar *__restrict__ w, PetscScalar *__restrict__ x, PetscScalar *__restrict__ r)
 {
   const bool  ofr  = s.norm == KSP_NORM_UNPRECONDITIONED;
   Sums        mine = {0, 0}, all;
-  PetscScalar dpi  = 0, a = s.factor, b = s.b;
+  PetscScalar dpi = 0, a = s.factor, b = s.b;
 
   if (!Enter(s)) return;
   if (!s.local) {
@@ -188,7 +187,8 @@ static __global__ __launch_bounds__(Threads) void SingleKernel(Step s, PetscCoun
 
 static Step StepOf(const GallopFused *work, const GallopCGMethod *method, PetscInt iteration, PetscBool tests)
 {
-  return {FusedStepOf<State>(work), method->norm, method->ttol, method->limit, (bool)method->conjugate, (bool)tests, (bool)method->local, iteration < 0, iteration <= 0, (int)(PetscMax(iteration, 0) % 2), method->factor, method->b, (bool)method->single};
+  return {FusedStepOf<State>(work),          method->norm,   method->ttol, method->limit,       (bool)method->conjugate, (bool)tests, (bool)method->local, iteration < 0, iteration <= 0,
+          (int)(PetscMax(iteration, 0) % 2), method->factor, method->b,    (bool)method->single};
 }
 
 /* Of kernels that have the preconditioner as their parameter, that of the method */

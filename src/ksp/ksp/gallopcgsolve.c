@@ -13,19 +13,19 @@ static const char CGFusedCitation[] = "@article{hs:52,\n  title = {Methods of Co
 static PetscBool  CGFusedCited      = PETSC_FALSE;
 
 typedef struct {
-  KSP            ksp;
-  GallopCG      *cg;
-  Mat            A;
-  Vec            x, r, z, p, w; /* w is z too where z is needed no more when there is w; z is r for want of a preconditioner in the variant with one reduction, which has also */
-  Vec            s;             /* A z */
-  PetscScalar    delta;         /* and z.s, where sums are local */
-  GallopCGMethod method;
-  GallopCGArrays arrays;
-  PetscInt       ahead, started;         /* iterations that are started before the host knows the results of the first of them, and all that are */
-  PetscInt64     number[GALLOP_RECORDS]; /* of results of iteration i, in i % GALLOP_RECORDS */
-  PetscBool      dotted;                 /* the last product computed its dot product */
-  PetscBool      records, recorded;      /* iterations may become a CUDA graph, and have */
-  PetscLogDouble flops[3];               /* of a graph's iteration: p, the product, x and r */
+  KSP               ksp;
+  GallopCG         *cg;
+  Mat               A;
+  Vec               x, r, z, p, w; /* w is z too where z is needed no more when there is w; z is r for want of a preconditioner in the variant with one reduction, which has also */
+  Vec               s;             /* A z */
+  PetscScalar       delta;         /* and z.s, where sums are local */
+  GallopCGMethod    method;
+  GallopCGArrays    arrays;
+  PetscInt          ahead, started;         /* iterations that are started before the host knows the results of the first of them, and all that are */
+  PetscInt64        number[GALLOP_RECORDS]; /* of results of iteration i, in i % GALLOP_RECORDS */
+  PetscBool         dotted;                 /* the last product computed its dot product */
+  KSPGallopRecorder graph;
+  PetscLogDouble    flops[3]; /* of a graph's iteration: p, the product, x and r */
 } Solve;
 
 /* What is done after the sums of this process, or of all, have come: a norm is that of the squares then */
@@ -187,40 +187,17 @@ static PetscErrorCode Iterate(void *ctx, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the next iterations are alike, with a product that has shown that it needs nothing but its kernel */
-static PetscBool Recordable(const Solve *s)
-{
-  return (PetscBool)(s->records && s->dotted && s->started >= GALLOP_GRAPH_FROM && s->started % 2 == 0 && s->started + 1 >= s->ksp->min_it && s->started + GALLOP_GRAPH_ITERATIONS <= s->ksp->max_it);
-}
-
 /* What an iteration of a graph adds to the log, and its number */
-static PetscErrorCode Replay(Solve *s, PetscInt i)
+static PetscErrorCode Replay(void *ctx, PetscInt k)
 {
+  Solve          *s      = (Solve *)ctx;
   const PetscBool single = s->method.single;
 
   PetscFunctionBegin;
   if (!single) GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(PetscLogGpuFlops(s->flops[0])));
   PetscCall(MatGallopMultAgain_Seq(s->A, single ? s->z : s->p, single ? s->s : s->w, s->flops[1]));
   GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(PetscLogGpuFlops(s->flops[2])));
-  s->number[i % GALLOP_RECORDS] = ++s->cg->base.work.number;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The next iterations, launched at once */
-static PetscErrorCode Graph(Solve *s)
-{
-  GallopFused *work = &s->cg->base.work;
-
-  PetscFunctionBegin;
-  if (!s->recorded) {
-    PetscCall(GallopFusedCountFrom(work));
-    PetscCall(GallopFusedRecord(work, GALLOP_GRAPH_ITERATIONS, Iterate, s, &s->recorded));
-    s->records = s->recorded;
-    if (!s->recorded) PetscFunctionReturn(PETSC_SUCCESS);
-  } else
-    for (PetscInt k = 0; k < GALLOP_GRAPH_ITERATIONS; k++) PetscCall(Replay(s, s->started + k));
-  PetscCall(GallopFusedLaunch(work));
-  s->started += GALLOP_GRAPH_ITERATIONS;
+  s->number[(s->started + k) % GALLOP_RECORDS] = ++s->cg->base.work.number;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -238,7 +215,7 @@ static PetscErrorCode GetDpi(Solve *s, PetscInt i, PetscScalar dpiold, GallopRec
   }
   /* one at least, as PETSc's CG */
   while (s->started < PetscMax(PetscMin(i + s->ahead, s->ksp->max_it), i + 1)) {
-    if (Recordable(s)) PetscCall(Graph(s));
+    if (s->dotted && KSPGallopRecordable(s->ksp, &s->graph, s->started)) PetscCall(KSPGallopGraph(&s->cg->base.work, &s->graph, Iterate, Replay, s, &s->started));
     else {
       if (s->method.local) PetscCall(Direction(s, s->started));
       else PetscCall(Iterate(s, 0));
@@ -348,7 +325,7 @@ static PetscErrorCode Solve_Fused(Solve *s)
   PetscFunctionBegin;
   ksp->its = 0;
   PetscCall(KSPGallopGetAhead(ksp, s->A, s->method.pc, &s->ahead));
-  PetscCall(KSPGallopRecords(ksp, &s->cg->base, s->ahead, &s->records));
+  PetscCall(KSPGallopRecords(ksp, &s->cg->base, s->ahead, &s->graph));
   PetscCall(FirstResidual(s));
   PetscCall(Begin(s, &record));
   PetscCall(CheckSums(ksp, &record));
@@ -383,8 +360,8 @@ static PetscErrorCode Solve_Fused(Solve *s)
     if (record.stopped && i < ksp->max_it) { /* the host knows better */
       PetscCall(GallopFusedGo(&s->cg->base.work, PETSC_FALSE));
       if (s->method.single) PetscCall(SingleProduct(s, i)); /* whose dot product may be a kernel that did nothing */
-      s->started = i;
-      s->records = PETSC_FALSE;
+      s->started       = i;
+      s->graph.records = PETSC_FALSE;
     }
   } while (i < ksp->max_it);
   if (i >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
@@ -395,8 +372,10 @@ static PetscErrorCode Solve_Fused(Solve *s)
 PetscErrorCode KSPGallopCGSolve(KSP ksp, GallopCG *cg)
 {
   const PetscBool single = cg->single;
-  Solve           s      = {.ksp = ksp, .cg = cg, .x = ksp->vec_sol, .r = ksp->work[0], .z = ksp->work[1], .p = ksp->work[2], .method = {.norm = ksp->normtype, .conjugate = (PetscBool)(cg->type == KSP_CG_HERMITIAN), .single = single}};
-  PetscMPIInt     size;
+  Solve           s      = {
+                   .ksp = ksp, .cg = cg, .x = ksp->vec_sol, .r = ksp->work[0], .z = ksp->work[1], .p = ksp->work[2], .method = {.norm = ksp->normtype, .conjugate = (PetscBool)(cg->type == KSP_CG_HERMITIAN), .single = single}
+  };
+  PetscMPIInt size;
 
   PetscFunctionBegin;
   PetscCall(PetscCitationsRegister(CGFusedCitation, &CGFusedCited));

@@ -297,16 +297,41 @@ PetscErrorCode KSPGallopGetAhead(KSP ksp, Mat A, GallopPCKind pc, PetscInt *ahea
 
   They are where kernels take less time than their launches, and the host goes ahead. Not with -log_view_gpu_time, whose events would be recorded too.
 */
-PetscErrorCode KSPGallopRecords(KSP ksp, const GallopKSP *base, PetscInt ahead, PetscBool *records)
+PetscErrorCode KSPGallopRecords(KSP ksp, const GallopKSP *base, PetscInt ahead, KSPGallopRecorder *g)
 {
   const PetscInt most = 1 << 18; /* rows */
   PetscInt       n;
 
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  *records = (PetscBool)(ahead > 1 && n <= most && !base->nograph && !PetscLogGpuTimeFlag);
+  g->records  = (PetscBool)(ahead > 1 && n <= most && !base->nograph && !PetscLogGpuTimeFlag);
+  g->recorded = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* KSPGallopRecordable - Whether the next iterations are alike, and as many as a graph has; started are those before them */
+PetscBool KSPGallopRecordable(KSP ksp, const KSPGallopRecorder *g, PetscInt started)
+{
+  return (PetscBool)(g->records && started >= GALLOP_GRAPH_FROM && started % 2 == 0 && started + 1 >= ksp->min_it && started + GALLOP_GRAPH_ITERATIONS <= ksp->max_it);
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* KSPGallopGraph - The next iterations, launched at once: iterate(ctx, k) launches the k-th of them, once, for the record, and replay(ctx, k) logs it. Starts none where they cannot be recorded. */
+PetscErrorCode KSPGallopGraph(GallopFused *work, KSPGallopRecorder *g, PetscErrorCode (*iterate)(void *, PetscInt), PetscErrorCode (*replay)(void *, PetscInt), void *ctx, PetscInt *started)
+{
+  PetscFunctionBegin;
+  if (!g->recorded) {
+    PetscCall(GallopFusedCountFrom(work));
+    PetscCall(GallopFusedRecord(work, GALLOP_GRAPH_ITERATIONS, iterate, ctx, &g->recorded));
+    g->records = g->recorded;
+    if (!g->recorded) PetscFunctionReturn(PETSC_SUCCESS);
+  } else
+    for (PetscInt k = 0; k < GALLOP_GRAPH_ITERATIONS; k++) PetscCall((*replay)(ctx, k));
+  PetscCall(GallopFusedLaunch(work));
+  *started += GALLOP_GRAPH_ITERATIONS;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
 
 /* KSPGallopTest - What PETSc's solvers do with the norm of an iteration's residual */
 PetscErrorCode KSPGallopTest(KSP ksp, PetscInt its, PetscReal norm)

@@ -11,15 +11,20 @@
 #define GALLOP_GRAPH_ITERATIONS 4
 #define GALLOP_GRAPH_FROM       8
 
+/* Of one solve: whether its iterations may become a graph, and have */
+typedef struct {
+  PetscBool records, recorded;
+} KSPGallopRecorder;
+
 typedef struct _GallopKSP GallopKSP;
 
 /* What belongs to one solver, beside the parent's data: the first member of what each type has */
 struct _GallopKSP {
   struct _KSPOps parent;
-  KSPType        own;   /* the type's own name; it takes the parent's too, for matrices of ours */
-  PetscBool      asis;  /* -ksp_gallop_fuse false: under the parent's name it is the parent */
+  KSPType        own;     /* the type's own name; it takes the parent's too, for matrices of ours */
+  PetscBool      asis;    /* -ksp_gallop_fuse false: under the parent's name it is the parent */
   PetscBool      nograph; /* -ksp_gallop_graph false */
-  const char    *what;  /* is fused, and with what, for viewers */
+  const char    *what;    /* is fused, and with what, for viewers */
   const char    *with;
   PetscBool      fused; /* the last solve */
   const char    *why;   /* it was not */
@@ -46,7 +51,9 @@ PETSC_INTERN PetscErrorCode KSPGallopGetDiagonal(KSP, GallopKSP *, Vec, Vec);
 PETSC_INTERN PetscErrorCode KSPGallopReduce(KSP, GallopRecord *);
 PETSC_INTERN PetscErrorCode KSPGallopWait(KSP, GallopKSP *, PetscBool, PetscInt64, GallopRecord *);
 PETSC_INTERN PetscErrorCode KSPGallopGetAhead(KSP, Mat, GallopPCKind, PetscInt *);
-PETSC_INTERN PetscErrorCode KSPGallopRecords(KSP, const GallopKSP *, PetscInt, PetscBool *);
+PETSC_INTERN PetscErrorCode KSPGallopRecords(KSP, const GallopKSP *, PetscInt, KSPGallopRecorder *);
+PETSC_INTERN PetscBool      KSPGallopRecordable(KSP, const KSPGallopRecorder *, PetscInt);
+PETSC_INTERN PetscErrorCode KSPGallopGraph(GallopFused *, KSPGallopRecorder *, PetscErrorCode (*)(void *, PetscInt), PetscErrorCode (*)(void *, PetscInt), void *, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPGallopTest(KSP, PetscInt, PetscReal);
 
 /* What belongs to one kernel or several: time and flops of the GPU */

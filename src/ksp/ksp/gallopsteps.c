@@ -79,9 +79,9 @@ PetscErrorCode KSPGallopStep(KSP ksp, const GallopSteps *steps, PetscScalar s, P
 
   PetscFunctionBegin;
   if (steps->bs > 1) {
-    if (x) PetscCall(MatGallopMultTerms(steps->A, &residual, x, ksp->vec_rhs, w, w));
+    if (x) PetscCall(MatGallopMultTerms(steps->A, &residual, x, ksp->vec_rhs, w, w, NULL));
     PetscCall(GallopBlocksAdd(&steps->base.blocks, &terms, x ? w : ksp->vec_rhs, x, z));
-  } else PetscCall(MatGallopMultTerms(x ? steps->A : NULL, &terms, x, ksp->vec_rhs, x ? w : NULL, z));
+  } else PetscCall(MatGallopMultTerms(x ? steps->A : NULL, &terms, x, ksp->vec_rhs, x ? w : NULL, z, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

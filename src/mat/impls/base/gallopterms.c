@@ -61,23 +61,26 @@ static PetscErrorCode Add(const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
 . y     - not z; NULL where beta is 0
 - w     - workspace for A x; z where u is not
 
-  Output Parameter:
-. z - the sum
+  Output Parameters:
++ z   - the sum
+- dot - whether the dot product of terms is there; NULL where none is wanted
 
   Note:
   The vectors are on the GPU, and so is what they hold.
 */
-PetscErrorCode MatGallopMultTerms(Mat A, const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
+PetscErrorCode MatGallopMultTerms(Mat A, const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z, PetscBool *dot)
 {
 #if PetscDefined(HAVE_CUDA)
-  PetscBool done = PETSC_FALSE;
+  const PetscBool bare = (PetscBool)(terms->alpha == 1.0 && !y && !terms->d && !terms->u && terms->delta == 0.0);
+  PetscBool       done = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (A) PetscCall(MatGallopMultTerms_Seq(A, terms, x, y, w, z, &done, NULL));
-  if (!done) PetscCall(Add(terms, x, y, A ? w : NULL, z));
+  if (dot) *dot = PETSC_FALSE;
+  if (A) PetscCall(MatGallopMultTerms_Seq(A, terms, x, y, w, z, &done, dot));
+  if (!done && !(A && w == z && bare)) PetscCall(Add(terms, x, y, A ? w : NULL, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 #else
-  (void)A, (void)terms, (void)x, (void)y, (void)w, (void)z;
+  (void)A, (void)terms, (void)x, (void)y, (void)w, (void)z, (void)dot;
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
 #endif
 }

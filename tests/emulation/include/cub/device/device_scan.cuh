@@ -28,7 +28,7 @@ struct DeviceScan {
   template <typename T>
   static cudaError_t ExclusiveSum(void *temp, size_t &bytes, const T *in, T *out, ptrdiff_t n, cudaStream_t stream)
   {
-    return ExclusiveScan(temp, bytes, in, out, 0, T(0), n, stream);
+    return ExclusiveScan(temp, bytes, in, out, [](T a, T b) { return a + b; }, T(0), n, stream);
   }
 
   template <typename T, typename Op>
