@@ -345,8 +345,9 @@ static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
 /*MC
   KSPGALLOPBCGS - "gallopbcgs" - PETSc's `KSPBCGS`, the stabilized biconjugate gradient method, with vector operations that are fused on the GPU
 
-  Options Database Key:
-. -ksp_type gallopbcgs - takes it
+  Options Database Keys:
++ -ksp_type gallopbcgs     - takes it
+- -ksp_gallop_graph <true> - launch several iterations at once, as a CUDA graph, where systems are small
 
   Level: beginner
 
