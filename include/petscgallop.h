@@ -39,6 +39,7 @@
 /* Solvers */
 #define KSPGALLOPCG         "gallopcg"
 #define KSPGALLOPBCGS       "gallopbcgs"
+#define KSPGALLOPGMRES      "gallopgmres"
 #define KSPGALLOPCHEBYSHEV  "gallopchebyshev"
 #define KSPGALLOPRICHARDSON "galloprichardson"
 

@@ -71,6 +71,7 @@ PETSC_INTERN PetscErrorCode PCCreate_GallopReorder(PC);
 PETSC_INTERN PetscErrorCode PCRegister_GallopBlockJacobi(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopCG(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopBCGS(void);
+PETSC_INTERN PetscErrorCode KSPRegister_GallopGMRES(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopChebyshev(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopRichardson(void);
 PETSC_INTERN PetscErrorCode DMRegister_Gallop(void);

@@ -210,6 +210,7 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(KSPInitializePackage());
   PetscCall(KSPRegister_GallopCG());
   PetscCall(KSPRegister_GallopBCGS());
+  PetscCall(KSPRegister_GallopGMRES());
   PetscCall(KSPRegister_GallopChebyshev());
   PetscCall(KSPRegister_GallopRichardson());
   PetscCall(DMRegister_Gallop());

@@ -45,6 +45,7 @@ typedef struct {
   PetscInt    dotted;      /* likewise, with Jacobi or no preconditioner and a product that computes a dot product: Dots() */
   PetscErrorCode (*create)(MatType, int, PetscBool, Mat *);
   PetscErrorCode (*objective)(KSP, PetscReal *); /* or NULL */
+  PetscBool plain;                               /* no kernels before the first iteration */
 } Solver;
 
 typedef struct {
@@ -67,6 +68,7 @@ static PetscErrorCode Monitor(KSP ksp, PetscInt its, PetscReal rnorm, PetscCtx c
   (void)its, (void)rnorm;
   PetscCall(KSPGetSolution(ksp, &like));
   PetscCall(VecDuplicate(like, &v));
+  x = v; /* which PETSc does not say of a solve that has ended */
   PetscCall(KSPBuildSolution(ksp, v, &x));
   PetscCall(VecNorm(x, NORM_2, &norm));
   PetscCall(VecDestroy(&v));
@@ -237,7 +239,7 @@ static PetscErrorCode Run(const Solver *solver, const Case *c, MatType type, Pet
   most = 2 * (1 + (dots ? solver->dotted : solver->most) * (ours.its + 3 + 4));
   TestCheck(!theirs.kernels, "%" PetscInt_FMT " of our kernels in PETSc's solver", c->name, theirs.kernels);
   if (device && c->fuses)
-    TestCheck(ours.kernels >= 2 * (1 + solver->least * (ours.reason == KSP_DIVERGED_ITS || ours.its == 0 ? ours.its : ours.its - 1)) && ours.kernels <= most, "%" PetscInt_FMT " kernels in 2 times %" PetscInt_FMT " iterations", c->name,
+    TestCheck(ours.kernels >= 2 * ((solver->plain ? 0 : 1) + solver->least * (ours.reason == KSP_DIVERGED_ITS || ours.its == 0 ? ours.its : ours.its - 1)) && ours.kernels <= most, "%" PetscInt_FMT " kernels in 2 times %" PetscInt_FMT " iterations", c->name,
               ours.kernels, ours.its);
   else TestCheck(!ours.kernels, "%" PetscInt_FMT " of our kernels where nothing can be fused", c->name, ours.kernels);
   PetscCall(VecDestroy(&theirs.x));

@@ -46,7 +46,7 @@ static PetscErrorCode KSPReset_Gallop(KSP ksp)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPGallopRegister - Registers a type under its own name, and in the parent's place, whose creator goes to *parentcreate */
+/* KSPGallopRegister - Registers a type under its own name, if it has one, and in the parent's place, whose creator goes to *parentcreate */
 PetscErrorCode KSPGallopRegister(KSPType own, KSPType parent, PetscErrorCode (*create)(KSP), PetscErrorCode (**parentcreate)(KSP))
 {
   PetscErrorCode (*before)(KSP);
@@ -55,7 +55,7 @@ PetscErrorCode KSPGallopRegister(KSPType own, KSPType parent, PetscErrorCode (*c
   PetscCall(PetscFunctionListFind(KSPList, parent, &before));
   PetscCheck(before, PETSC_COMM_SELF, PETSC_ERR_PLIB, "PETSc has no solver of type %s", parent);
   if (before != create) *parentcreate = before;
-  PetscCall(KSPRegister(own, create));
+  if (own) PetscCall(KSPRegister(own, create));
   PetscCall(KSPRegister(parent, create));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
