@@ -73,12 +73,6 @@ PetscErrorCode GallopDeviceZero(void *p, size_t bytes)
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode GallopDeviceCopyIn(void *p, const void *from, size_t bytes)
-{
-  emu::Enqueue([=] { memcpy(p, from, bytes); });
-  return PETSC_SUCCESS;
-}
-
 static GallopFused      work;
 static GallopProjection projection;
 static const PetscInt   Most = 300; /* vectors */
@@ -132,9 +126,11 @@ static PetscReal Run(PetscInt n, PetscInt nv, const std::vector<const PetscScala
   CheckCall(GallopProjectionDots(&work, &projection, n, nv, v.data(), w, (PetscBool)local));
   if (local) {
     CheckCall(GallopFusedWait(&work, work.number, &record));
+    for (PetscInt j = 0; j < nv; j++)
+      if (!IsFinite(projection.result[j])) return 0; /* the host ends the solve */
     work.number++;
   }
-  CheckCall(GallopProjectionSubtract(&work, &projection, n, nv, v.data(), w));
+  CheckCall(GallopProjectionSubtract(&work, &projection, n, nv, v.data(), local ? projection.result : NULL, w));
   CheckCall(GallopFusedWait(&work, work.number, &record));
   emu::Sync();
   emu::CheckCanaries("Gram-Schmidt");

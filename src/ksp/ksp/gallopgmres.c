@@ -71,7 +71,7 @@ static PetscErrorCode CheckDots(KSP ksp, PetscInt n, const PetscScalar h[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The dot products of all processes, in projection.result and on the GPU. A process whose vectors are not there says so, and adds nothing; then *all is false. */
+/* The dot products of all processes, in projection.result. A process whose vectors are not there says so, and adds nothing; then *all is false. */
 static PetscErrorCode Reduce(KSP ksp, GallopGMRES *gmres, PetscInt n, PetscBool here, PetscBool *all)
 {
   PetscScalar *const h = gmres->projection.result;
@@ -81,7 +81,6 @@ static PetscErrorCode Reduce(KSP ksp, GallopGMRES *gmres, PetscInt n, PetscBool 
   h[n] = here ? 0 : 1;
   PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, h, (PetscMPIInt)n + 1, MPIU_SCALAR, MPIU_SUM, PetscObjectComm((PetscObject)ksp)));
   *all = (PetscBool)(h[n] == (PetscScalar)0);
-  if (*all) PetscCall(GallopDeviceCopyIn(gmres->projection.h, h, n * sizeof(PetscScalar)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -115,7 +114,7 @@ static PetscErrorCode Project(KSP ksp, GallopGMRES *gmres, PetscInt n, const Vec
     work->number++;
   }
   PetscCall(VecGallopToWrite(w, &written));
-  GallopFusedLog(GMRESFused, ksp, PetscCall(GallopProjectionSubtract(work, &gmres->projection, rows, n, gmres->v, written)));
+  GallopFusedLog(GMRESFused, ksp, PetscCall(GallopProjectionSubtract(work, &gmres->projection, rows, n, gmres->v, size > 1 ? gmres->projection.result : NULL, written)));
   if (size == 1 || norm) PetscCall(GallopFusedWait(work, work->number, &record));
   if (size == 1) PetscCall(CheckDots(ksp, n, gmres->projection.result));
   if (!norm || ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);

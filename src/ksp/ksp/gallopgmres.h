@@ -15,4 +15,4 @@ typedef struct {
 PETSC_INTERN PetscErrorCode GallopProjectionCreate(GallopProjection *, PetscInt, PetscBool *);
 PETSC_INTERN PetscErrorCode GallopProjectionDestroy(GallopProjection *);
 PETSC_INTERN PetscErrorCode GallopProjectionDots(GallopFused *, const GallopProjection *, PetscInt, PetscInt, const PetscScalar *const[], const PetscScalar *, PetscBool);
-PETSC_INTERN PetscErrorCode GallopProjectionSubtract(GallopFused *, const GallopProjection *, PetscInt, PetscInt, const PetscScalar *const[], PetscScalar *);
+PETSC_INTERN PetscErrorCode GallopProjectionSubtract(GallopFused *, const GallopProjection *, PetscInt, PetscInt, const PetscScalar *const[], const PetscScalar[], PetscScalar *);

@@ -4,7 +4,7 @@
 #include "gallopfused.cuh"
 #include "gallopgmres.h"
 
-/* Vectors whose addresses one launch takes, in 1 KB of parameters; with more there are several launches */
+/* Vectors whose addresses one launch takes, in 1 KB of parameters, and whose factors in as much or, where they are complex, twice as much; with more there are several launches */
 static constexpr int VectorsPerLaunch = 128;
 
 /* Vectors of a thread block, which reads w once for all of them: a sum and a load for each are in registers */
@@ -31,6 +31,12 @@ struct Step : FusedStep<State> {
 
 struct Vectors {
   const PetscScalar *v[VectorsPerLaunch];
+};
+
+/* That the host gives, where it has reduced them; else they are on the GPU */
+template <bool Given>
+struct Factors {
+  PetscScalar h[Given ? VectorsPerLaunch : 1];
 };
 
 /*
@@ -104,8 +110,12 @@ static __global__ __launch_bounds__(Threads, BlocksWith(Most)) void DotsKernel(S
   Publish(s, 0, 0, 0, 0);
 }
 
-/* w -= sum of h[j] v_j for nv vectors, from the one with number first on, and the square of w's norm. As PETSc's does, w stays as it is where one of all nh factors is not a number. */
-static __global__ __launch_bounds__(Threads, PetscDefined(USE_COMPLEX) ? 2 : 4) void SubtractKernel(Step s, PetscCount n, const __grid_constant__ Vectors vectors, int nv, int first, int nh, const PetscScalar *h, PetscScalar *w)
+/*
+  w -= sum of h[j] v_j for nv vectors, from the one with number first on, and the square of w's norm. As PETSc's does, w stays as it is where one of all nh factors on the GPU is not a number; those that
+  are given the host has looked at.
+*/
+template <bool Given>
+static __global__ __launch_bounds__(Threads, PetscDefined(USE_COMPLEX) ? 2 : 4) void SubtractKernel(Step s, PetscCount n, const __grid_constant__ Vectors vectors, const __grid_constant__ Factors<Given> given, int nv, int first, int nh, const PetscScalar *h, PetscScalar *w)
 {
   __shared__ PetscScalar factor[VectorsPerLaunch + AtOnce];
   __shared__ bool        stays;
@@ -114,7 +124,8 @@ static __global__ __launch_bounds__(Threads, PetscDefined(USE_COMPLEX) ? 2 : 4) 
   if (!Enter(s)) return;
   if (threadIdx.x == 0) stays = false;
   __syncthreads();
-  for (int j = threadIdx.x; j < nh; j += Threads) {
+  for (int j = threadIdx.x; Given && j < nv; j += Threads) factor[j] = given.h[j];
+  for (int j = threadIdx.x; !Given && j < nh; j += Threads) {
     const PetscScalar hj = h[j];
 
     if (j >= first && j < first + nv) factor[j - first] = hj;
@@ -213,17 +224,22 @@ PetscErrorCode GallopProjectionDots(GallopFused *work, const GallopProjection *p
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopProjectionSubtract - Of w all vectors times their factors, and then the square of its norm, for which the host waits */
-PetscErrorCode GallopProjectionSubtract(GallopFused *work, const GallopProjection *p, PetscInt n, PetscInt nv, const PetscScalar *const v[], PetscScalar *w)
+/* GallopProjectionSubtract - From w all vectors times their factors, those given or what GallopProjectionDots() has left, and the square of w's norm, for which the host waits */
+PetscErrorCode GallopProjectionSubtract(GallopFused *work, const GallopProjection *p, PetscInt n, PetscInt nv, const PetscScalar *const v[], const PetscScalar given[], PetscScalar *w)
 {
-  Vectors vectors = {};
+  Vectors        vectors = {};
+  Factors<true>  factors = {};
+  Factors<false> none    = {};
 
   PetscFunctionBegin;
   for (PetscInt first = 0; first < nv; first += VectorsPerLaunch) {
-    const int  count = VectorsOf(nv, first, v, &vectors);
-    const Step step  = {FusedStepOf<State>(work), first + count == nv};
+    const int            count = VectorsOf(nv, first, v, &vectors);
+    const Step           step  = {FusedStepOf<State>(work), first + count == nv};
+    const PetscLogDouble flops = 2.0 * count + (step.publishes ? 2 : 0);
 
-    PetscCall(Start(SubtractKernel, work, step, n, 2.0 * count + (step.publishes ? 2 : 0), vectors, count, (int)first, (int)nv, p->h, w));
+    for (int j = 0; given && j < count; j++) factors.h[j] = given[first + j];
+    if (given) PetscCall(Start(SubtractKernel<true>, work, step, n, flops, vectors, factors, count, (int)first, (int)nv, p->h, w));
+    else PetscCall(Start(SubtractKernel<false>, work, step, n, flops, vectors, none, count, (int)first, (int)nv, p->h, w));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
