@@ -16,7 +16,6 @@ static const Case cases[] = {
   {"Jacobi",                PCJACOBI,  KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    300, 0,  "",                                            PETSC_TRUE },
   {"restart 5",             PCJACOBI,  KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    60,  0,  "-ksp_gmres_restart 5",                        PETSC_TRUE },
   {"restart 100",           PCNONE,    KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    300, 0,  "-ksp_gmres_restart 100 -ksp_rtol 1e-9",       PETSC_TRUE },
-  {"restart 150",           PCNONE,    KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_SHIFT,   LOOK_NONE,    140, 0,  "-ksp_gmres_restart 150",                      PETSC_TRUE },
   {"preallocated",          PCJACOBI,  KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    300, 0,  "-ksp_gmres_preallocate",                      PETSC_TRUE },
   {"no norm",               PCJACOBI,  KSP_NORM_NONE,             RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    13,  0,  "",                                            PETSC_TRUE },
   {"no preconditioner",     PCNONE,    KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    60,  0,  "",                                            PETSC_TRUE },
@@ -39,6 +38,7 @@ static const Case cases[] = {
 };
 
 static const Case refined[] = {
+  {"restart 150",           PCNONE,    KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_SHIFT,   LOOK_NONE,    140, 0,  "-ksp_gmres_restart 150 " REFINES "refine_always", PETSC_TRUE }, /* else 100 vectors are no longer orthogonal */
   {"refined always",        PCJACOBI,  KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    300, 0,  REFINES "refine_always",                       PETSC_TRUE },
 };
 
