@@ -44,6 +44,7 @@ NOT_QUOTED = {  # messages, by their beginnings, that docs/troubleshooting.md ne
     "PETSc was configured without CUDA": "of functions that nothing calls without CUDA",
     "Packed entries: the new values take another dictionary": "tells of normal work with -info",
     "EVC-HYB: the new values of a": "tells of normal work with -info",
+    "Performing iterative refinement": "PETSc's words with -info",
 }
 
 # the other names of a matrix type, MATX, have pages by one text
