@@ -294,6 +294,17 @@ PetscErrorCode PetscDeviceContextCreate(PetscDeviceContext *)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode PetscDeviceContextGetDevice(PetscDeviceContext, PetscDevice *device)
+{
+  *device = NULL;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode PetscDeviceContextSetDevice(PetscDeviceContext, PetscDevice)
+{
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode PetscDeviceContextSetStreamType(PetscDeviceContext, PetscStreamType)
 {
   return PETSC_SUCCESS;

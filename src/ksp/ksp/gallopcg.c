@@ -101,7 +101,7 @@ static PetscErrorCode KSPCGUseSingleReduction_GallopCG(KSP ksp, PetscBool flg)
   `KSPCG` is this solver where the matrix is one of Gallop's.
 
   `KSPCGUseSingleReduction()` takes the variant of Chronopoulos and Gear: a single kernel beside the product and the preconditioner, and one reduction in an iteration on several processes. It
-  keeps A z and A p instead of computing the latter, and loses some accuracy, as PETSc's does.
+  keeps A z and A p instead of computing the latter, and loses some accuracy, as PETSc's does. The sign of p.w is tested as `KSPCG` does without it.
 
   Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPCG`. An iteration has two kernels beside the product and the preconditioner, p, and x and r
   with z.r and the norm; p.w comes out of the product of a sequential `MATEVCHYB`, `MATCSROVERLAP` or `MATHBP`, and is a third kernel with other matrices. On one process scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host

@@ -18,11 +18,11 @@ typedef struct {
 
 /* Iterations that the host launches at once, see gallopgraph.cu */
 typedef struct {
-  void              *exec;    /* cudaGraphExec_t; NULL before the first */
-  PetscDeviceContext context; /* whose stream is recorded */
-  PetscBool          records; /* now: what is launched becomes part of the graph, */
-  PetscBool          last;    /* of its last iteration */
-  PetscInt64         from;    /* the host's count of results before it */
+  void      *exec;    /* cudaGraphExec_t; NULL before the first */
+  PetscBool  uses;    /* the stream that is recorded */
+  PetscBool  records; /* now: what is launched becomes part of the graph, */
+  PetscBool  last;    /* of its last iteration */
+  PetscInt64 from;    /* the host's count of results before it */
 } GallopGraph;
 
 typedef struct {

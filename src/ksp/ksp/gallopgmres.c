@@ -226,6 +226,7 @@ static PetscErrorCode KSPSolve_GallopGMRES(KSP ksp)
 
   PetscFunctionBegin;
   PetscCall(KSPGallopGet(ksp, &gmres));
+  gmres->solving = PETSC_FALSE; /* after a solve that ended with an error */
   PetscCall(KSPGallopBegin(ksp, &gmres->base, &takes));
   if (!takes) PetscFunctionReturn(PETSC_SUCCESS);
 #if PetscDefined(HAVE_CUDA)

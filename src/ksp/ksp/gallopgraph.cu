@@ -12,12 +12,24 @@ static __global__ void CountFromKernel(FusedState *state, PetscInt64 number)
   state->number = number;
 }
 
-static PetscErrorCode ContextCreate(PetscDeviceContext *context)
+/* Whose stream is recorded, for all graphs of the process that are kept: recordings never overlap */
+static PetscDeviceContext recorder = NULL;
+static PetscInt           users    = 0;
+
+/* It has the device of PETSc's current context */
+static PetscErrorCode RecorderGet(PetscDeviceContext current)
 {
+  PetscDevice device, of = NULL;
+
   PetscFunctionBegin;
-  PetscCall(PetscDeviceContextCreate(context));
-  PetscCall(PetscDeviceContextSetStreamType(*context, PETSC_STREAM_NONBLOCKING));
-  PetscCall(PetscDeviceContextSetUp(*context));
+  PetscCall(PetscDeviceContextGetDevice(current, &device));
+  if (recorder) PetscCall(PetscDeviceContextGetDevice(recorder, &of));
+  if (of == device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextDestroy(&recorder));
+  PetscCall(PetscDeviceContextCreate(&recorder));
+  PetscCall(PetscDeviceContextSetDevice(recorder, device));
+  PetscCall(PetscDeviceContextSetStreamType(recorder, PETSC_STREAM_NONBLOCKING));
+  PetscCall(PetscDeviceContextSetUp(recorder));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -33,6 +45,48 @@ PetscErrorCode GallopFusedCountFrom(GallopFused *work)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What iterate() launches, as a graph, which is NULL where CUDA does not record it. An error of iterate()'s leaves nothing behind. */
+static PetscErrorCode Record(GallopGraph *g, PetscInt iterations, PetscErrorCode (*iterate)(void *, PetscInt), void *ctx, cudaGraph_t *graph)
+{
+  PetscErrorCode ierr = PETSC_SUCCESS;
+  cudaStream_t   stream;
+
+  PetscFunctionBegin;
+  *graph = NULL;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal) == cudaSuccess) {
+    g->records = PETSC_TRUE;
+    for (PetscInt k = 0; k < iterations && ierr == PETSC_SUCCESS; k++) {
+      g->last = (PetscBool)(k == iterations - 1);
+      ierr    = (*iterate)(ctx, k);
+    }
+    g->records = PETSC_FALSE;
+    if (cudaStreamEndCapture(stream, graph) != cudaSuccess) *graph = NULL;
+  }
+  (void)cudaGetLastError();
+  if (ierr != PETSC_SUCCESS && *graph) PetscCallCUDA(cudaGraphDestroy(*graph));
+  PetscCall(ierr);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Changes the graph that is kept, or takes another one */
+static PetscErrorCode Keep(GallopGraph *g, cudaGraph_t graph)
+{
+  cudaGraphExec_t               exec = (cudaGraphExec_t)g->exec;
+  cudaGraphExecUpdateResultInfo info;
+
+  PetscFunctionBegin;
+  if (exec && (!graph || cudaGraphExecUpdate(exec, graph, &info) != cudaSuccess)) {
+    PetscCallCUDA(cudaGraphExecDestroy(exec));
+    exec = NULL;
+  }
+  if (graph && !exec && cudaGraphInstantiate(&exec, graph, 0) != cudaSuccess) exec = NULL;
+  if (graph) PetscCallCUDA(cudaGraphDestroy(graph));
+  (void)cudaGetLastError();
+  g->exec = exec;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   GallopFusedRecord - Records what iterate() launches for some iterations, each of which has results of one number
 
@@ -43,42 +97,22 @@ PetscErrorCode GallopFusedRecord(GallopFused *work, PetscInt iterations, PetscEr
   GallopGraph       *g      = &work->graph;
   const PetscInt64   number = work->number;
   PetscDeviceContext current;
-  cudaStream_t       stream;
-  cudaGraph_t        graph = NULL;
-  cudaGraphExec_t    exec  = (cudaGraphExec_t)g->exec;
-  cudaError_t        err;
+  cudaGraph_t        graph;
+  PetscErrorCode     ierr;
 
   PetscFunctionBegin;
-  if (!g->context) PetscCall(ContextCreate(&g->context));
+  if (!g->uses) users++;
+  g->uses = PETSC_TRUE;
+  g->from = number;
   PetscCall(PetscDeviceContextGetCurrentContext(&current));
-  PetscCall(PetscDeviceContextSetCurrentContext(g->context));
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  g->from    = number;
-  g->records = PETSC_TRUE;
-  for (PetscInt k = 0; k < iterations; k++) {
-    g->last = (PetscBool)(k == iterations - 1);
-    PetscCall((*iterate)(ctx, k));
-  }
-  g->records = PETSC_FALSE;
-  err        = cudaStreamEndCapture(stream, &graph);
+  PetscCall(RecorderGet(current));
+  PetscCall(PetscDeviceContextSetCurrentContext(recorder));
+  ierr = Record(g, iterations, iterate, ctx, &graph);
   PetscCall(PetscDeviceContextSetCurrentContext(current));
-  if (err == cudaSuccess) {
-    cudaGraphExecUpdateResultInfo info;
-
-    if (exec && cudaGraphExecUpdate(exec, graph, &info) != cudaSuccess) {
-      (void)cudaGetLastError();
-      PetscCallCUDA(cudaGraphExecDestroy(exec));
-      exec = NULL;
-    }
-    if (!exec) err = cudaGraphInstantiate(&exec, graph, 0);
-    PetscCallCUDA(cudaGraphDestroy(graph));
-  }
-  g->exec = err == cudaSuccess ? exec : NULL;
-  *done   = (PetscBool)(err == cudaSuccess);
-  if (*done) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)cudaGetLastError();
-  work->number = number;
+  PetscCall(Keep(g, ierr == PETSC_SUCCESS ? graph : NULL));
+  PetscCall(ierr);
+  *done = (PetscBool)(g->exec != NULL);
+  if (!*done) work->number = number;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -97,7 +131,7 @@ PetscErrorCode GallopGraphDestroy(GallopGraph *g)
 {
   PetscFunctionBegin;
   if (g->exec) PetscCallCUDA(cudaGraphExecDestroy((cudaGraphExec_t)g->exec));
-  if (g->context) PetscCall(PetscDeviceContextDestroy(&g->context));
+  if (g->uses && --users == 0) PetscCall(PetscDeviceContextDestroy(&recorder));
   PetscCall(PetscMemzero(g, sizeof(*g)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
