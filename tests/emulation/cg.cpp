@@ -189,15 +189,15 @@ static __global__ void ProductKernel(PetscInt rows, unsigned shortblocks, const 
   GallopFinishDot<Width>(v, dot);
 }
 
-PetscErrorCode MatGallopMultTerms_Seq(Mat mat, const GallopTerms *t, Vec x, Vec, Vec, Vec z, PetscBool *done, PetscBool *dot)
+PetscErrorCode MatGallopMultTerms(Mat mat, const GallopTerms *t, Vec x, Vec, Vec, Vec z, PetscBool *dot)
 {
   Matrix *const    A           = static_cast<Matrix *>(mat);
   GallopDot *const d           = t->dot;
   const PetscInt   rows        = A->n - A->nsplit;
   const unsigned   shortblocks = GallopBlocksFor(rows, Width), blocks = shortblocks + (unsigned)A->nparts;
 
-  *done = *dot = (PetscBool)A->dots;
-  if (!A->dots) return MatMult(A, x, z);
+  if (dot) *dot = (PetscBool)A->dots;
+  if (!A->dots || !dot) return MatMult(A, x, z);
   if ((PetscCount)blocks + A->nsplit > d->room) {
     d->room    = blocks + A->nsplit;
     d->partial = emu::Guarded(std::vector<PetscScalar>(d->room));

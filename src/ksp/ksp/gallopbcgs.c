@@ -85,15 +85,6 @@ static PetscErrorCode Begin(Solve *s, GallopRecord *record)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-  /* A kernel, whose flops an iteration of a graph logs again */
-  #define Logged(s, k, ...) \
-    do { \
-      const PetscLogDouble flops_ = KSPGallopFlops(); \
-\
-      GallopFusedLog(BCGSFused, (s)->ksp, __VA_ARGS__); \
-      (s)->flops[k] = KSPGallopFlops() - flops_; \
-    } while (0)
-
 /* p, v = K p and (v, rp) */
 static PetscErrorCode Direction(Solve *s, PetscInt i)
 {
@@ -101,7 +92,7 @@ static PetscErrorCode Direction(Solve *s, PetscInt i)
 
   PetscFunctionBegin;
   PetscCall(VecGallopToWrite(s->p, &s->arrays.p));
-  Logged(s, 0, PetscCall(GallopBCGSDirection(work, &s->arrays, &s->method, (PetscBool)!i)));
+  GallopFusedLogKept(BCGSFused, s->ksp, s->flops[0], PetscCall(GallopBCGSDirection(work, &s->arrays, &s->method, (PetscBool)!i)));
   PetscCall(Apply(s, s->p, s->v, s->t, s->rp, &s->arrays.v));
   if (!s->dotted) GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSDotVRP(work, &s->arrays, &s->method)));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -114,9 +105,9 @@ static PetscErrorCode Half(Solve *s)
 
   PetscFunctionBegin;
   PetscCall(VecGallopToWrite(s->s, &s->arrays.s));
-  Logged(s, 2, PetscCall(GallopBCGSHalf(work, &s->arrays, &s->method)));
+  GallopFusedLogKept(BCGSFused, s->ksp, s->flops[2], PetscCall(GallopBCGSHalf(work, &s->arrays, &s->method)));
   PetscCall(Apply(s, s->s, s->t, s->r, NULL, &s->arrays.t));
-  Logged(s, 4, PetscCall(GallopBCGSDotST(work, &s->arrays, &s->method)));
+  GallopFusedLogKept(BCGSFused, s->ksp, s->flops[4], PetscCall(GallopBCGSDotST(work, &s->arrays, &s->method)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -128,7 +119,7 @@ static PetscErrorCode Update(Solve *s, PetscInt i)
     PetscCall(VecGallopToWrite(s->x, &s->arrays.x));
     PetscCall(VecGallopToWrite(s->r, &s->arrays.r));
   }
-  Logged(s, 5, PetscCall(GallopBCGSUpdate(&s->bcgs->base.work, &s->arrays, &s->method, (PetscBool)(i + 1 >= s->ksp->min_it))));
+  GallopFusedLogKept(BCGSFused, s->ksp, s->flops[5], PetscCall(GallopBCGSUpdate(&s->bcgs->base.work, &s->arrays, &s->method, (PetscBool)(i + 1 >= s->ksp->min_it))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -64,18 +64,13 @@ static PetscErrorCode WaitForBoth(Solve *s, PetscInt64 number, GallopRecord *rec
 /* to = A from, and their dot product, which a product of ours computes on the way */
 static PetscErrorCode Product(Solve *s, Vec from, Vec to, PetscInt i)
 {
-  GallopFused         *work  = &s->cg->base.work;
-  GallopTerms          terms = {.alpha = 1.0, .with = from};
   const PetscLogDouble flops = KSPGallopFlops();
-  PetscBool            done;
+  GallopTerms          terms = {.alpha = 1.0, .with = from};
 
   PetscFunctionBegin;
   s->dotted = PETSC_FALSE;
-  if (s->method.local || s->ksp->transpose_solve) PetscCall(KSP_MatMult(s->ksp, s->A, from, to));
-  else {
-    PetscCall(GallopCGGetDot(work, &s->method, i, &terms.dot));
-    PetscCall(MatGallopMultTerms_Seq(s->A, &terms, from, NULL, to, to, &done, &s->dotted));
-  }
+  if (!s->method.local) PetscCall(GallopCGGetDot(&s->cg->base.work, &s->method, i, &terms.dot));
+  PetscCall(MatGallopMultTerms(s->A, &terms, from, NULL, to, to, terms.dot ? &s->dotted : NULL));
   s->flops[1] = KSPGallopFlops() - flops;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -140,13 +135,11 @@ static PetscErrorCode Begin(Solve *s, GallopRecord *record)
 /* p, w = A p, and p.w */
 static PetscErrorCode Direction(Solve *s, PetscInt i)
 {
-  GallopFused         *work  = &s->cg->base.work;
-  const PetscLogDouble flops = KSPGallopFlops();
+  GallopFused *work = &s->cg->base.work;
 
   PetscFunctionBegin;
   PetscCall(VecGallopToWrite(s->p, &s->arrays.p));
-  GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(GallopCGDirection(work, &s->arrays, &s->method, i)));
-  s->flops[0] = KSPGallopFlops() - flops;
+  GallopFusedLogKept(KSP_GallopCGFused, s->ksp, s->flops[0], PetscCall(GallopCGDirection(work, &s->arrays, &s->method, i)));
   PetscCall(Product(s, s->p, s->w, i));
   PetscCall(VecGallopToWrite(s->w, &s->arrays.w));
   s->number[i % GALLOP_RECORDS] = ++work->number;
@@ -157,9 +150,8 @@ static PetscErrorCode Direction(Solve *s, PetscInt i)
 /* x and r, and the sums; with one reduction before that p and w, and then s and delta. PETSc need not know of each new x and r where it looks at none. */
 static PetscErrorCode Update(Solve *s, PetscInt i)
 {
-  GallopFused         *work  = &s->cg->base.work;
-  const PetscBool      tests = (PetscBool)(i + 1 >= s->ksp->min_it);
-  const PetscLogDouble flops = KSPGallopFlops();
+  GallopFused    *work  = &s->cg->base.work;
+  const PetscBool tests = (PetscBool)(i + 1 >= s->ksp->min_it);
 
   PetscFunctionBegin;
   if (s->ahead == 1) {
@@ -168,9 +160,8 @@ static PetscErrorCode Update(Solve *s, PetscInt i)
   }
   if (s->method.single) {
     s->number[i % GALLOP_RECORDS] = ++work->number;
-    GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(GallopCGSingle(work, &s->arrays, &s->method, i, tests)));
-  } else GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, i, tests)));
-  s->flops[2] = KSPGallopFlops() - flops;
+    GallopFusedLogKept(KSP_GallopCGFused, s->ksp, s->flops[2], PetscCall(GallopCGSingle(work, &s->arrays, &s->method, i, tests)));
+  } else GallopFusedLogKept(KSP_GallopCGFused, s->ksp, s->flops[2], PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, i, tests)));
   if (s->method.pc == GALLOP_PC_OTHER) PetscCall(Precondition(s, i, tests));
   if (s->method.single) PetscCall(SingleProduct(s, i));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -76,6 +76,15 @@ static inline PetscLogDouble KSPGallopFlops(void)
 #endif
 }
 
+/* Likewise, and keeps the flops, which an iteration of a graph logs again */
+#define GallopFusedLogKept(event, ksp, kept, ...) \
+  do { \
+    const PetscLogDouble flops_ = KSPGallopFlops(); \
+\
+    GallopFusedLog(event, ksp, __VA_ARGS__); \
+    (kept) = KSPGallopFlops() - flops_; \
+  } while (0)
+
 /* Replaces a function that the parent has composed, and keeps it */
 #define KSPGallopReplace(name, own, kept) \
   do { \
