@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's packed storage: what the GPU finds out, decides and stores, src/mat/impls/evchyb/packed/{survey,dict,plan,store}.cu, beside the host's */
 #include "testing.h"
+#include "memory.h"
 #include "mat/impls/evchyb/rows.c"
 #include "mat/impls/evchyb/choose.c"
 /* what the GPU calls so is something else */
@@ -21,53 +22,6 @@
 #include "mat/impls/evchyb/packed/store.cu"
 
 /* ---- what the library has elsewhere ---- */
-
-static std::vector<void *> allocations;
-static int                 waits, requests, failing, freed; /* how often the host waits; which request of memory fails, 0 for none */
-
-static void *Allocate(size_t bytes)
-{
-  void *p = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
-
-  if (++requests == failing) {
-    free(p);
-    return NULL;
-  }
-  memset(p, 0x5B, bytes);
-  allocations.push_back(p);
-  return p;
-}
-
-PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **p)
-{
-  *p = Allocate(bytes);
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopDeviceMalloc(size_t bytes, void **p)
-{
-  *p = Allocate(bytes);
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopWorkspaceFree(void *p)
-{
-  emu::CheckCanaries("before memory is freed");
-  freed += p != NULL;
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopDeviceFree(void *p)
-{
-  return GallopWorkspaceFree(p);
-}
-
-PetscErrorCode GallopDeviceCopyOut(void *to, const void *from, size_t bytes)
-{
-  waits++;
-  memcpy(to, from, bytes);
-  return PETSC_SUCCESS;
-}
 
 PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
 {

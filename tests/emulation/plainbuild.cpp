@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* EVCHYB's order of rows and what plain storage makes of it on the GPU, src/mat/impls/evchyb/rows.cu and plain/plainbuild.cu, beside the host's */
 #include "testing.h"
+#include "memory.h"
 #include "mat/impls/evchyb/launch.c"
 #include "mat/impls/evchyb/rows.c"
 #include "mat/impls/evchyb/plain/plainplan.c"
@@ -20,56 +21,6 @@
 /* ---- what the library has elsewhere ---- */
 
 const EVCHYBStorageWork EVCHYBPlainDevice = {};
-
-static std::vector<void *> allocations;
-static int                 waits, requests, failing; /* how often the host waits; which request of memory fails, 0 for none */
-
-static void *Allocate(size_t bytes)
-{
-  void *p = aligned_alloc(256, (bytes + 255) / 256 * 256 + 256);
-
-  if (++requests == failing) {
-    free(p);
-    return NULL;
-  }
-  memset(p, 0x5B, bytes);
-  allocations.push_back(p);
-  return p;
-}
-
-PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **p)
-{
-  *p = Allocate(bytes);
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopDeviceMalloc(size_t bytes, void **p)
-{
-  *p = Allocate(bytes);
-  return PETSC_SUCCESS;
-}
-
-static int freed;
-
-PetscErrorCode GallopWorkspaceFree(void *p)
-{
-  emu::CheckCanaries("before memory is freed");
-  freed += p != NULL;
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopDeviceFree(void *p)
-{
-  return GallopWorkspaceFree(p);
-}
-
-PetscErrorCode GallopDeviceCopyOut(void *to, const void *from, size_t bytes)
-{
-  waits++;
-  emu::Sync();
-  memcpy(to, from, bytes);
-  return PETSC_SUCCESS;
-}
 
 PetscErrorCode GallopCopyToHost(void *to, PetscMemType, const void *from, size_t bytes)
 {
