@@ -12,6 +12,11 @@
 #define GALLOP_VERSION_SUBMINOR 0
 
 /* Root names, sequential and MPI names of the matrix types; -mat_type takes any of them */
+#define MATGALLOP       "gallop"
+#define MATAIJGALLOP    "aijgallop"
+#define MATSEQAIJGALLOP "seqaijgallop"
+#define MATMPIAIJGALLOP "mpiaijgallop"
+
 #define MATEVCHYB       "evchyb"
 #define MATAIJEVCHYB    "aijevchyb"
 #define MATSEQAIJEVCHYB "seqaijevchyb"

@@ -122,6 +122,7 @@ struct _GallopFormat {
   PetscBool prefers_transpose;               /* transposed products of its own are slower than those of a format of the transpose */
   PetscReal build_cost;                      /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
   PetscBool (*streams)(const void *data);    /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
+  PetscBool (*leaves)(const void *data);     /* whether the parent's products are faster, so that there is no format; or NULL */
   PetscBool (*storesrows)(const void *data); /* whether a product on the GPU calls GallopStore() once for each row, so that it can have an epilogue; NULL for never */
   PetscCount (*dotparts)(const void *data);  /* of how many sums a product adds up a dot product with its result, 0 if it cannot; NULL for never */
 
@@ -149,6 +150,12 @@ extern const GallopDenseWork GallopDense_TILEDSPMM;
 static inline PetscBool GallopComputesTranspose(const GallopFormat *format)
 {
   return (PetscBool)(format->host->applytranspose && (!format->device || format->device->applytranspose));
+}
+
+/* Whether what was built of a matrix is that the parent is to compute its products */
+static inline PetscBool GallopLeaves(const GallopFormat *format, const void *data)
+{
+  return (PetscBool)(data && format->leaves && (*format->leaves)(data));
 }
 
 /* Creation functions take nothing but a Mat, so each format has its own two. */

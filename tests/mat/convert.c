@@ -711,4 +711,10 @@ int main(int argc, char **argv)
       suffix: seqaij_type_hbp
       args: -format hbp -mat_seqaij_type seqaijhbp -options_left no
 
+  test:
+    suffix: chosen
+    args: -format gallop -mat_gallop_format {{evchyb hbp}} -options_left no
+    output_file: output/empty.out
+    nsize: {{1 2}}
+
 TEST*/

@@ -227,4 +227,9 @@ int main(int argc, char **argv)
     args: -format {{evchyb csroverlap fastload hbp}}
     output_file: output/empty.out
 
+  test:
+    suffix: chosen
+    args: -format gallop -mat_gallop_format {{evchyb hbp}} -options_left no
+    output_file: output/empty.out
+
 TEST*/

@@ -115,4 +115,10 @@ int main(int argc, char **argv)
     output_file: output/empty.out
     nsize: {{1 2 4}}
 
+  test:
+    suffix: chosen
+    args: -format gallop -mat_gallop_format {{evchyb hbp}} -options_left no
+    output_file: output/empty.out
+    nsize: {{1 2}}
+
 TEST*/

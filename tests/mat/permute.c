@@ -380,4 +380,10 @@ int main(int argc, char **argv)
       suffix: seqaij_type
       args: -mat_seqaij_type seqaijevchyb
 
+  test:
+    suffix: chosen
+    args: -format gallop -mat_gallop_format {{evchyb hbp}} -options_left no
+    output_file: output/empty.out
+    nsize: {{1 2}}
+
 TEST*/

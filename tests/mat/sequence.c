@@ -125,8 +125,15 @@ int main(int argc, char **argv)
 /*TEST
 
   test:
+    suffix: 1
     args: -format {{evchyb csroverlap fastload hbp}}
     output_file: output/sequence.out
     nsize: {{1 2 4}}
+
+  test:
+    suffix: chosen
+    args: -format gallop -mat_gallop_format {{evchyb hbp}} -options_left no
+    output_file: output/sequence.out
+    nsize: {{1 2}}
 
 TEST*/

@@ -272,4 +272,11 @@ int main(int argc, char **argv)
       suffix: log_sync
       args: -log_sync
 
+  test:
+    suffix: chosen
+    args: -format gallop -mat_gallop_format {{evchyb hbp}} -mat_gallop_build first -mat_gallop_explicit_transpose always -options_left no
+    output_file: output/empty.out
+    nsize: {{1 2}}
+    filter: grep -v "no room for the"
+
 TEST*/

@@ -115,7 +115,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
           PetscCall((*work->build)(structure->options, csr, structure->maxbytes, &inst->data));
         }
         PetscCall(PetscLogEventEnd(type->event_refresh, A, 0, 0, 0));
-        (*structure->refreshes)++;
+        if (!GallopLeaves(type->format, inst->data)) (*structure->refreshes)++;
       } else PetscCall((*work->destroy)(&inst->data));
     } else if (fits) {
       if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));
@@ -125,7 +125,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
       PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
       if (kind == GALLOP_FORMAT && inst->data && type->format->nonempty) now.rows = (*type->format->nonempty)(inst->data);
       if (kind == GALLOP_FORMAT && now.rows < 0 && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= GALLOP_MANY_ROWS) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
-      if (inst->data) (*structure->builds)++;
+      if (inst->data && !GallopLeaves(type->format, inst->data)) (*structure->builds)++;
     }
     if (place == GALLOP_DEVICE || !inst->data) PetscCall(GallopTransposedDestroy(&inst->transposed));
     PetscCall(MatGallopRestoreCSR(A, &access));

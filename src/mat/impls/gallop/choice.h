@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#pragma once
+
+/* MATGALLOP: a format that is one of the others, or the parent's product, whichever is faster for the matrix */
+
+#include <gallop/formatimpl.h>
+
+/* The formats to choose from, in the order of the names of -mat_gallop_format; GALLOP_PARENT: the parent's product */
+typedef enum { GALLOP_EVCHYB, GALLOP_CSROVERLAP, GALLOP_HBP, GALLOP_FASTLOAD, GALLOP_CHOICES, GALLOP_PARENT = GALLOP_CHOICES, GALLOP_AUTO } GallopChoice;
+
+PETSC_INTERN const GallopFormat *const GallopChoiceFormats[GALLOP_CHOICES];
+
+/*
+  What a look at the pattern finds. A window is GALLOP_WINDOW entries that follow each other; what it needs of x is counted in sectors, what the GPU reads at a time. The number of a sector is
+  hashed to one of GALLOP_BITS bits: marks are those that are set, from which the number of sectors follows closely enough.
+*/
+#define GALLOP_WINDOW  8192
+#define GALLOP_WINDOWS 128
+#define GALLOP_BITS    65536
+#define GALLOP_SECTOR  ((PetscInt)(32 / sizeof(PetscScalar)))
+typedef struct {
+  unsigned long long nonempty, squares, longest; /* rows that have entries; the sum of squared lengths; the length of the longest */
+  unsigned long long marks;
+} GallopPattern;
+
+/* Windows of a matrix with nz entries, at least one; and where window k of them begins and ends */
+static inline int GallopWindows(PetscCount nz)
+{
+  return (int)PetscMax(1, PetscMin(nz / GALLOP_WINDOW, GALLOP_WINDOWS));
+}
+
+#if defined(__CUDACC__)
+  #define GALLOP_HD __host__ __device__ static inline
+#else
+  #define GALLOP_HD static inline
+#endif
+
+GALLOP_HD PetscCount GallopWindowBegin(PetscCount nz, int windows, int k)
+{
+  return (nz - 1) / windows * k;
+}
+
+GALLOP_HD PetscCount GallopWindowEnd(PetscCount nz, int windows, int k)
+{
+  const PetscCount begin = GallopWindowBegin(nz, windows, k);
+
+  return nz - begin < GALLOP_WINDOW ? nz : begin + GALLOP_WINDOW;
+}
+
+GALLOP_HD unsigned int GallopSectorBit(PetscInt column)
+{
+  return (unsigned int)((uint64_t)(column / GALLOP_SECTOR) * 0x9e3779b97f4a7c15ull >> 48); /* GALLOP_BITS is 2^16 */
+}
+
+/* The same in numbers that do not grow with the matrix */
+typedef struct {
+  PetscInt   m, n;
+  PetscCount nz;
+  PetscInt64 nonempty, longest;
+  PetscReal  mean, variation; /* of the lengths of rows, the standard deviation over the mean */
+  PetscReal  footprint;       /* sectors per entry of a window: 1 where no entry shares a sector, 1/4 to 1/20 for a mesh in a good order */
+  PetscReal  l2;              /* bytes of x over those of the L2 cache */
+} GallopLook;
+
+typedef struct {
+  const GallopFormat *format; /* NULL: the parent's product */
+  void               *data;
+  PetscCount          nz;
+  PetscMemType        memtype; /* of the place */
+  GallopChoice        choice;
+  PetscBool           asked, nofit; /* -mat_gallop_format names it; the format that was chosen found no room */
+  PetscBool           looked;
+  GallopLook          look;
+} GallopChosen;
+
+/* Each format's own options stand at a place of their own */
+#define GALLOP_OPTIONS_MOST 256
+typedef struct {
+  GallopChoice format; /* GALLOP_AUTO: by rules */
+  PetscInt64   own[GALLOP_CHOICES][GALLOP_OPTIONS_MOST / sizeof(PetscInt64)];
+} GallopChoiceOptions;
+
+PETSC_INTERN PetscBool      GallopNeedsLook(PetscCount nz);          /* whether the rules ask for more than the number of entries */
+PETSC_EXTERN GallopChoice   GallopChooseByRules(const GallopLook *); /* for tests, too, as are those below */
+PETSC_EXTERN PetscErrorCode GallopPatternGet_Host(const GallopCSR *, GallopPattern *);
+PETSC_EXTERN PetscErrorCode GallopPatternLook(const GallopCSR *, const GallopPattern *, PetscCount, GallopLook *);
+#if PetscDefined(HAVE_CUDA)
+PETSC_EXTERN PetscErrorCode GallopPatternGet_Device(const GallopCSR *, GallopPattern *, PetscCount *, PetscBool *);
+#endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* MATGALLOP: which format is fastest for a matrix, told by its pattern */
+
+#include "choice.h"
+
+static const PetscCount Small = 1000000; /* entries: below, EVCHYB is the fastest or within an eighth of it for all matrices that were measured, and a look takes as long as several products */
+
+PetscBool GallopNeedsLook(PetscCount nz)
+{
+  return (PetscBool)(nz >= Small);
+}
+
+PetscErrorCode GallopPatternGet_Host(const GallopCSR *csr, GallopPattern *p)
+{
+  const int windows = GallopWindows(csr->nz);
+  uint32_t *bits;
+
+  PetscFunctionBegin;
+  *p = (GallopPattern){0, 0, 0, 0};
+  for (PetscInt r = 0; r < csr->m; r++) {
+    const unsigned long long len = (unsigned long long)(csr->i[r + 1] - csr->i[r]);
+
+    p->nonempty += len > 0;
+    p->squares += len * len;
+    p->longest = PetscMax(p->longest, len);
+  }
+  PetscCall(PetscMalloc1(GALLOP_BITS / 32, &bits));
+  for (int k = 0; k < windows; k++) {
+    const PetscCount end = GallopWindowEnd(csr->nz, windows, k);
+
+    PetscCall(PetscArrayzero(bits, GALLOP_BITS / 32));
+    for (PetscCount e = GallopWindowBegin(csr->nz, windows, k); e < end; e++) {
+      const unsigned int bit = GallopSectorBit(csr->j[e]);
+
+      p->marks += !(bits[bit / 32] >> bit % 32 & 1);
+      bits[bit / 32] |= 1u << bit % 32;
+    }
+  }
+  PetscCall(PetscFree(bits));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopPatternLook - Numbers for the rules: of what was found in a matrix, and of the bytes of the L2 cache, 0 where there is none */
+PetscErrorCode GallopPatternLook(const GallopCSR *csr, const GallopPattern *p, PetscCount l2, GallopLook *look)
+{
+  const int            windows = GallopWindows(csr->nz);
+  const PetscLogDouble rows = (PetscLogDouble)csr->m, mean = (PetscLogDouble)csr->nz / rows, variance = (PetscLogDouble)p->squares / rows - mean * mean;
+  const PetscLogDouble set = (PetscLogDouble)p->marks / windows, sectors = -GALLOP_BITS * log(1 - set / GALLOP_BITS); /* bits that several sectors share are made up for */
+
+  PetscFunctionBegin;
+  *look = (GallopLook){
+    .m         = csr->m,
+    .n         = csr->n,
+    .nz        = csr->nz,
+    .nonempty  = (PetscInt64)p->nonempty,
+    .longest   = (PetscInt64)p->longest,
+    .mean      = (PetscReal)mean,
+    .variation = (PetscReal)(sqrt(PetscMax(variance, 0)) / mean),
+    .footprint = (PetscReal)(sectors / (PetscLogDouble)PetscMin(csr->nz, GALLOP_WINDOW)),
+    .l2        = (PetscReal)(l2 > 0 ? (PetscLogDouble)csr->n * sizeof(PetscScalar) / (PetscLogDouble)l2 : 0),
+  };
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  GallopChooseByRules - The format that is fastest on the GPU for such a matrix, or the parent's product
+
+  Each threshold lies between matrices that were measured, see docs/choose.md. In brackets what they have, on an L2 cache of 50 MiB:
+
++ Scattered - footprint (uniform columns 1.0, Kronecker graphs of 2^18 vertices and more 0.77 to 0.9; meshes numbered at random in layers 0.63, torso_like 0.54)
+. Outgrows  - x over the L2 cache (uniform8M_8 1.2, 3 M by 6 M 0.9; uniform1M_16 0.15)
+. Hubs      - variation of rows (Kronecker graphs 4 to 8; uneven1M_30 0.56)
+. Graph     - entries from which x of a graph's hubs does not stay in nearer caches (kron19 43 M; kron18 21 M)
+- Power, Local, Longest - variation, footprint, and the longest row over the mean, of a power law with many columns near the diagonal (web7M 1.57, 0.23, 880; web1M 3.33, 0.45, 840;
+                          circuit682k 62, 0.25, 39,000; torso_like 5.6, 0.54, 37)
+*/
+GallopChoice GallopChooseByRules(const GallopLook *look)
+{
+  static const PetscReal  Scattered = 0.7, Outgrows = 0.8, Hubs = 2, Power[2] = {1.2, 5}, Local[2] = {0.2, 0.5}, Longest = 256;
+  static const PetscCount Graph = 40000000;
+
+  if (!GallopNeedsLook(look->nz)) return GALLOP_EVCHYB;
+  if (look->footprint > Scattered && (look->l2 > Outgrows || (look->variation > Hubs && look->nz >= Graph))) return GALLOP_HBP;
+  if (look->variation > Power[0] && look->variation < Power[1] && look->footprint > Local[0] && look->footprint < Local[1] && (PetscReal)look->longest > Longest * look->mean) return GALLOP_PARENT;
+  return GALLOP_EVCHYB;
+}
