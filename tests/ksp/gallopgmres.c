@@ -20,7 +20,7 @@ static const Case cases[] = {
   {"no norm",               PCJACOBI,  KSP_NORM_NONE,             RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    13,  0,  "",                                            PETSC_TRUE },
   {"no preconditioner",     PCNONE,    KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    60,  0,  "",                                            PETSC_TRUE },
   {"SOR",                   PCSOR,     KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    300, 0,  "",                                            PETSC_TRUE },
-  {"GAMG",                  PCGAMG,    KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_RANDOM, MAT_GENERAL, LOOK_NONE,    300, 0,  "",                                            PETSC_TRUE },
+  {"GAMG",                  PCGAMG,    KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_RANDOM, MAT_GENERAL, LOOK_NONE,    300, 0,  "-pc_gamg_esteig_ksp_gallop_fuse false",       PETSC_TRUE }, /* whose estimates of eigenvalues are by GMRES too */
   {"right",                 PCJACOBI,  KSP_NORM_UNPRECONDITIONED, RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    300, 0,  "-ksp_pc_side right",                          PETSC_TRUE },
   {"right and a guess",     PCJACOBI,  KSP_NORM_UNPRECONDITIONED, RHS_RANDOM, GUESS_RANDOM, MAT_GENERAL, LOOK_NONE,    300, 0,  "-ksp_pc_side right",                          PETSC_TRUE },
   {"a guess",               PCJACOBI,  KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_RANDOM, MAT_GENERAL, LOOK_NONE,    300, 0,  "",                                            PETSC_TRUE },
