@@ -1,83 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
   Classical Gram-Schmidt of GMRES: src/ksp/ksp/gallopgmresdevice.cu beside sums on the host, and gallopgmres.c beside PETSc's solvers
-
-  The solvers are PETSc's own, with ours inside, and vectors on the host, which kernels of the emulation take as they are. mpiexec -n 2 runs them on several processes.
 */
-#include "testing.h"
-#include <petscksp.h>
-#include <petscconfiginfo.h>
-
-static void Publishes(PetscInt64 number, int stopped) /* called by the GPU: prepare.py */
-{
-  (void)number, (void)stopped;
-}
-
-#include "ksp/ksp/gallopfused.cu"
+#include "solvers.h"
 #include "ksp/ksp/gallopgmresdevice.cu"
-#include "ksp/ksp/gallopksp.h"
-
-static long launches;
-
-#undef GallopFusedLog
-#define GallopFusedLog(event, ksp, ...) \
-  do { \
-    launches++; \
-    __VA_ARGS__; \
-  } while (0)
-#include "ksp/ksp/gallopksp.c"
 #define VecGallopIsCUDA VecIsHere /* which a test says */
 static PetscErrorCode VecIsHere(Vec, PetscBool *);
 #include "ksp/ksp/gallopgmres.c"
 #undef VecGallopIsCUDA
 
-PetscErrorCode GallopGraphDestroy(GallopGraph *)
-{
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopDeviceGetProcessors(int *processors)
-{
-  *processors = emu::processors;
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopDeviceMalloc(size_t bytes, void **p)
-{
-  const size_t room = (bytes + 255) / 256 * 256 + 256;
-
-  *p = aligned_alloc(256, room);
-  memset(*p, 0x77, bytes);
-  emu::Canary((char *)*p + bytes, (char *)*p + room, "of an orthogonalization");
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopPinnedMalloc(size_t bytes, void **p)
-{
-  return GallopDeviceMalloc(bytes, p);
-}
-
-PetscErrorCode GallopDeviceFree(void *)
-{
-  return PETSC_SUCCESS; /* canaries are looked at to the end */
-}
-
-PetscErrorCode GallopPinnedFree(size_t, void *)
-{
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopDeviceZero(void *p, size_t bytes)
-{
-  emu::Enqueue([=] { memset(p, 0, bytes); });
-  return PETSC_SUCCESS;
-}
-
 static GallopFused      work;
 static GallopProjection projection;
 static const PetscInt   Most = 300; /* vectors */
 
-/* Whole numbers, so that sums are exact in any order, */
+/* Whole numbers, so that sums are exact in any order */
 static PetscScalar Whole(int most)
 {
   const PetscReal re = (PetscReal)((int)(choice() % (2 * most + 1)) - most);
@@ -89,30 +25,12 @@ static PetscScalar Whole(int most)
 #endif
 }
 
-/* or any between -1 and 1 */
-static PetscScalar Any()
-{
-#if PetscDefined(USE_COMPLEX)
-  return PetscCMPLX(RandomReal(), RandomReal());
-#else
-  return RandomReal();
-#endif
-}
-
 static PetscScalar *NewVector(PetscInt n, bool whole, int most)
 {
   std::vector<PetscScalar> v(n);
 
   for (auto &e : v) e = whole ? Whole(most) : Any();
   return emu::Guarded(v);
-}
-
-static void Scatter()
-{
-  emu::Sync();
-  emu::async    = choice() % 2;
-  emu::resident = 1 + (int)(choice() % 5);
-  emu::preempt  = choice() % 3 ? 4 : 0;
 }
 
 /* What the launchers leave: factors in pinned memory, w and the square of its norm */
@@ -214,17 +132,6 @@ static PetscErrorCode Leave(KSP, PetscInt its, PetscReal, PetscCtx ctx)
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode MatGallopIsFormat(Mat, PetscBool *is)
-{
-  *is = PETSC_TRUE;
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode GallopBlocksReset(GallopBlocks *)
-{
-  return PETSC_SUCCESS;
-}
-
 /* b, x and its of a solve; ours has the orthogonalization of gallopgmres.c */
 static PetscErrorCode Solve(KSPType type, bool ours, PetscInt restart, KSPOrthogonalizationCGSRefinementType refinement, int leaves, Vec b, Vec x, Mat A, PetscInt *its, KSPConvergedReason *reason, int *norms)
 {
@@ -304,14 +211,6 @@ static PetscErrorCode TestSolve(KSPType type, PetscInt restart, KSPOrthogonaliza
   PetscCall(VecDestroy(&b));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Whether PETSc's library has the types of this program, for which other types may have been asked */
-static bool HasSameTypes()
-{
-  const auto configured = [](const char *option) { return strstr(petscconfigureoptions, option) != NULL; };
-
-  return configured("scalar-type=complex") == PetscDefined(USE_COMPLEX) && configured("64-bit-indices") == PetscDefined(USE_64BIT_INDICES) && configured("precision=single") == PetscDefined(USE_REAL_SINGLE);
 }
 
 static PetscErrorCode TestSolves()

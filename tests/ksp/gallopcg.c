@@ -124,34 +124,27 @@ static PetscErrorCode CreateMatrix(MatType type, int kind, PetscBool pc, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Which the variant with one reduction does not have */
-static PetscErrorCode Objective(KSP ksp, PetscReal *objective)
-{
-  PetscBool one;
+static const Solver solver    = {KSPCG, KSPGALLOPCG, "GallopCGFused", 2, 4, 2, CreateMatrix, KSPCGGetObjFcn};
+static const Solver single    = {KSPCG, KSPGALLOPCG, "GallopCGFused", 1, 3, 1, CreateMatrix, NULL}; /* the variants have no objective function */
+static const Solver pipelined = {KSPPIPECG, KSPGALLOPCG, "GallopCGFused", 1, 1, 0, CreateMatrix, NULL};
 
-  PetscFunctionBegin;
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-ksp_cg_single_reduction", &one));
-  *objective = 0;
-  if (!one) PetscCall(KSPCGGetObjFcn(ksp, objective));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static const Solver solver = {KSPCG, KSPGALLOPCG, "GallopCGFused", 2, 4, 2, CreateMatrix, Objective};
-static const Solver single = {KSPCG, KSPGALLOPCG, "GallopCGFused", 1, 3, 1, CreateMatrix, Objective};
-
-/* The same cases by the variant with one reduction */
-static PetscErrorCode RunSingle(PetscBool device)
+/* The same cases by a variant. The pipelined one tests for no breakdown, after which rounding errors decide what comes. */
+static PetscErrorCode RunVariant(const Solver *variant, const char option[], PetscBool device)
 {
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
-    Case c = cases[k];
-    char name[64], options[128];
+    Case  c = cases[k];
+    char  name[64], options[128];
+    char *symmetric;
 
-    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, one reduction", c.name));
-    PetscCall(PetscSNPrintf(options, sizeof(options), "%s -ksp_cg_single_reduction", c.options));
+    PetscCall(PetscStrstr(c.options, "symmetric", &symmetric));
+    if (variant == &pipelined && symmetric && PetscDefined(USE_COMPLEX)) continue; /* which PETSc's is not for */
+    if (variant == &pipelined && (c.kind == MAT_INDEFINITE || c.kind == MAT_INDEFINITE_PC)) c.max_it = 5;
+    PetscCall(PetscSNPrintf(name, sizeof(name), "%s, %s", c.name, option));
+    PetscCall(PetscSNPrintf(options, sizeof(options), "%s %s", c.options, option));
     c.name    = name;
     c.options = options;
-    PetscCall(RunAll(&single, 1, &c, device));
+    PetscCall(RunAll(variant, 1, &c, device));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -206,6 +199,65 @@ static PetscErrorCode Change(MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* One solver takes each variant after each other, by options and by PETSc's function. What tells them apart: the objective function, iterations beyond the limit, and kernels. */
+static PetscErrorCode ChangeVariant(PetscBool device)
+{
+  const struct {
+    const char *options; /* or PETSc's function */
+    PetscBool   single;
+    PetscInt    variant; /* 0, 1 or 2 */
+  } steps[] = {
+    {"-ksp_gallopcg_variant pipelined", PETSC_FALSE, 2},
+    {NULL,                              PETSC_TRUE,  1},
+    {"-ksp_gallopcg_variant pipelined", PETSC_FALSE, 2},
+    {NULL,                              PETSC_FALSE, 0},
+    {"-ksp_gallopcg_variant single",    PETSC_FALSE, 1},
+    {"-ksp_gallopcg_variant standard",  PETSC_FALSE, 0},
+    {"-ksp_max_it 3",                   PETSC_FALSE, 0},
+    {"-ksp_gallopcg_variant pipelined", PETSC_FALSE, 2}
+  };
+  KSP      ksp;
+  PC       pc;
+  Mat      A;
+  Vec      x, b;
+  PetscInt its, before = 0, kernels = 0;
+
+  PetscFunctionBegin;
+  PetscCall(CreateMatrix(device ? MATAIJCUSPARSE : MATAIJ, MAT_DEFINITE, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPGALLOPCG));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCBJACOBI)); /* sums are kernels of their own, as is p.w with a matrix of PETSc's */
+  PetscCall(KSPSetTolerances(ksp, (PetscReal)1e-12, PETSC_CURRENT, PETSC_CURRENT, 3));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(steps); k++) {
+    const PetscInt variant = steps[k].variant, wanted[] = {1 + 4 * 3, 2 + 3 * 3, 1 + 4};
+    void (*objective)(void);
+
+    if (steps[k].options) {
+      PetscCall(PetscOptionsInsertString(NULL, steps[k].options));
+      PetscCall(KSPSetFromOptions(ksp));
+      PetscCall(TestClearOptions(steps[k].options));
+    } else PetscCall(KSPCGUseSingleReduction(ksp, steps[k].single));
+    PetscCall(TestEventCount("GallopCGFused", &before, NULL));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(TestEventCount("GallopCGFused", &kernels, NULL));
+    kernels -= before;
+    PetscCall(KSPGetIterationNumber(ksp, &its));
+    PetscCall(PetscObjectQueryFunction((PetscObject)ksp, "KSPCGGetObjFcn_C", &objective));
+    PetscCheck(its == (variant == 2 ? 4 : 3), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "step %d, variant %" PetscInt_FMT ": %" PetscInt_FMT " iterations", (int)k, variant, its);
+    PetscCheck(!objective == (variant > 0), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "step %d, variant %" PetscInt_FMT ": %s objective function", (int)k, variant, objective ? "an" : "no");
+    PetscCheck(kernels == (device ? wanted[variant] : 0), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "step %d, variant %" PetscInt_FMT ": %" PetscInt_FMT " kernels", (int)k, variant, kernels);
+  }
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool device = PETSC_FALSE;
@@ -216,7 +268,9 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
   PetscCall(RunAll(&solver, PETSC_STATIC_ARRAY_LENGTH(cases), cases, device));
-  PetscCall(RunSingle(device));
+  PetscCall(RunVariant(&single, "-ksp_cg_single_reduction", device));
+  PetscCall(RunVariant(&pipelined, "-ksp_gallopcg_variant pipelined", device));
+  PetscCall(ChangeVariant(device));
   PetscCall(Change(TestFormat("")));
   PetscCall(Change(device ? MATAIJCUSPARSE : MATAIJ));
   PetscCall(PetscFinalize());

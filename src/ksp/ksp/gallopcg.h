@@ -12,6 +12,13 @@ typedef struct {
   PetscScalar       *x, *r, *p, *w, *z;
 } GallopCGArrays;
 
+/* Likewise of the pipelined variant: u = B r, m = B w, n = A m, and s = A p, q = B s, z = A q. u and q are there, and m is read, where the preconditioner is of another kind, else m is written or w. */
+typedef struct {
+  PetscInt           length;
+  const PetscScalar *d, *n;
+  PetscScalar       *x, *r, *u, *w, *m, *p, *s, *q, *z;
+} GallopPipeCGArrays;
+
 /* How the iterates are computed, and when the GPU stops by itself */
 typedef struct {
   GallopPCKind pc;
@@ -21,7 +28,7 @@ typedef struct {
   PetscBool    local;       /* sums are this process's: the GPU does not stop, dp is the square of the norm, and the host gives a and b */
   PetscScalar  factor;      /* a or b then */
   PetscBool    single;      /* the variant with one reduction, */
-  PetscScalar  b;           /* and its b then; a is the factor */
+  PetscScalar  b;           /* and its b then, or that of the pipelined one; a is the factor */
 } GallopCGMethod;
 
 /* Of iteration 0 and so on, or -1, the first residual */
@@ -31,3 +38,6 @@ PETSC_INTERN PetscErrorCode GallopCGGetDot(GallopFused *, const GallopCGMethod *
 PETSC_INTERN PetscErrorCode GallopCGDot(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt);
 PETSC_INTERN PetscErrorCode GallopCGUpdate(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt, PetscBool);
 PETSC_INTERN PetscErrorCode GallopCGSingle(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt, PetscBool);
+
+PETSC_INTERN PetscErrorCode GallopPipeCGSums(GallopFused *, const GallopPipeCGArrays *, const GallopCGMethod *);
+PETSC_INTERN PetscErrorCode GallopPipeCGUpdate(GallopFused *, const GallopPipeCGArrays *, const GallopCGMethod *, PetscInt);

@@ -362,7 +362,7 @@ static PetscErrorCode Solve_Fused(Solve *s)
 /* KSPGallopCGSolve - A solve that can be fused, and has room */
 PetscErrorCode KSPGallopCGSolve(KSP ksp, GallopCG *cg)
 {
-  const PetscBool single = cg->single;
+  const PetscBool single = (PetscBool)(cg->variant == GALLOP_CG_SINGLE);
   Solve           s      = {
                    .ksp = ksp, .cg = cg, .x = ksp->vec_sol, .r = ksp->work[0], .z = ksp->work[1], .p = ksp->work[2], .method = {.norm = ksp->normtype, .conjugate = (PetscBool)(cg->type == KSP_CG_HERMITIAN), .single = single}
   };

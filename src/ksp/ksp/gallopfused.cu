@@ -16,7 +16,7 @@ PetscErrorCode GallopFusedCreate(GallopFused *work, PetscBool *done)
     PetscCall(GallopDeviceGetProcessors(&processors));
     work->blocks = processors * BlocksPerProcessor;
     PetscCall(GallopDeviceMalloc(StateBytes, &work->state));
-    PetscCall(GallopDeviceMalloc((size_t)work->blocks * sizeof(Sums), &work->partial));
+    PetscCall(GallopDeviceMalloc((size_t)work->blocks * SumsBytes, &work->partial));
     PetscCall(GallopPinnedMalloc(GALLOP_RECORDS * sizeof(GallopRecord), &record));
     work->record = (GallopRecord *)record;
     if (record) PetscCall(PetscArrayzero(work->record, GALLOP_RECORDS));

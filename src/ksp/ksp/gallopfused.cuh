@@ -30,15 +30,27 @@ struct Sums {
   PetscReal   norm;
 };
 
+static __device__ __forceinline__ Sums operator+(const Sums &a, const Sums &b)
+{
+  return {a.dot + b.dot, a.norm + b.norm};
+}
+
+/* Room for the sums of a block, of this kind or another */
+static constexpr size_t SumsBytes = 4 * sizeof(PetscScalar);
+
 struct AddSums {
-  __device__ Sums operator()(const Sums &a, const Sums &b) const { return {a.dot + b.dot, a.norm + b.norm}; }
+  template <typename S>
+  __device__ S operator()(const S &a, const S &b) const
+  {
+    return a + b;
+  }
 };
 
 /* What a kernel is told about the iteration that it is part of; State begins with FusedState */
 template <typename State>
 struct FusedStep {
   State        *state;
-  Sums         *partial;
+  void         *partial;
   GallopRecord *records;
   PetscInt64    number;   /* of the results; in a graph how far beyond the GPU's count */
   bool          recorded; /* in a graph, */
@@ -73,29 +85,26 @@ static __device__ __forceinline__ PetscReal Square(PetscScalar a)
 }
 
 /* All of a block's threads call it; true in one thread of the grid, the last one, which gets the sums of all */
-template <typename State>
-static __device__ bool AddUp(const FusedStep<State> &s, Sums mine, Sums *all)
+template <typename State, typename S>
+static __device__ bool AddUp(const FusedStep<State> &s, S mine, S *all)
 {
-  typedef cub::BlockReduce<Sums, Threads> Reduce;
+  static_assert(sizeof(S) <= SumsBytes, "room for the sums of a block");
+  typedef cub::BlockReduce<S, Threads>    Reduce;
   __shared__ typename Reduce::TempStorage storage;
   __shared__ bool                         last;
+  S *const                                partial = (S *)s.partial;
 
   mine = Reduce(storage).Reduce(mine, AddSums());
   if (threadIdx.x == 0) {
-    s.partial[blockIdx.x] = mine;
+    partial[blockIdx.x] = mine;
     __threadfence();
     last = atomicAdd(&s.state->fused.ended, 1u) == gridDim.x - 1;
   }
   __syncthreads();
   if (!last) return false;
   __threadfence();
-  mine = {0, 0};
-  for (unsigned int k = threadIdx.x; k < gridDim.x; k += Threads) {
-    const Sums from = GallopLoadFromL2(s.partial + k);
-
-    mine.dot += from.dot;
-    mine.norm += from.norm;
-  }
+  mine = S();
+  for (unsigned int k = threadIdx.x; k < gridDim.x; k += Threads) mine = mine + GallopLoadFromL2(partial + k);
   mine = Reduce(storage).Reduce(mine, AddSums());
   if (threadIdx.x) return false;
   s.state->fused.ended = 0;
@@ -141,7 +150,7 @@ static FusedStep<State> FusedStepOf(const GallopFused *work)
   static_assert(sizeof(State) <= StateBytes, "room for the scalars of a method");
   const GallopGraph *g = &work->graph;
 
-  return {(State *)work->state, (Sums *)work->partial, work->record, g->records ? work->number - g->from : work->number, (bool)g->records, g->records && g->last};
+  return {(State *)work->state, work->partial, work->record, g->records ? work->number - g->from : work->number, (bool)g->records, g->records && g->last};
 }
 
 /* Starts a kernel over n entries; flops for each */

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+  For tests of fused solvers that are PETSc's own, with ours inside, and vectors on the host, which kernels of the emulation take as they are
+
+  mpiexec -n 2 runs them on several processes.
+*/
+#pragma once
+#include "testing.h"
+#include <petscksp.h>
+#include <petscconfiginfo.h>
+
+static void Publishes(PetscInt64 number, int stopped) /* called by the GPU: prepare.py */
+{
+  (void)number, (void)stopped;
+}
+
+#include "ksp/ksp/gallopfused.cu"
+#include "ksp/ksp/gallopksp.h"
+
+static long launches;
+
+#undef GallopFusedLog
+#define GallopFusedLog(event, ksp, ...) \
+  do { \
+    launches++; \
+    __VA_ARGS__; \
+  } while (0)
+#include "ksp/ksp/gallopksp.c"
+
+PetscErrorCode GallopGraphDestroy(GallopGraph *)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceGetProcessors(int *processors)
+{
+  *processors = emu::processors;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceMalloc(size_t bytes, void **p)
+{
+  const size_t room = (bytes + 255) / 256 * 256 + 256;
+
+  *p = aligned_alloc(256, room);
+  memset(*p, 0x77, bytes);
+  emu::Canary((char *)*p + bytes, (char *)*p + room, "of a solver");
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopPinnedMalloc(size_t bytes, void **p)
+{
+  return GallopDeviceMalloc(bytes, p);
+}
+
+PetscErrorCode GallopDeviceFree(void *)
+{
+  return PETSC_SUCCESS; /* canaries are looked at to the end */
+}
+
+PetscErrorCode GallopPinnedFree(size_t, void *)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceZero(void *p, size_t bytes)
+{
+  emu::Enqueue([=] { memset(p, 0, bytes); });
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode MatGallopIsFormat(Mat, PetscBool *is)
+{
+  *is = PETSC_TRUE;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopBlocksReset(GallopBlocks *)
+{
+  return PETSC_SUCCESS;
+}
+
+static void Scatter()
+{
+  emu::Sync();
+  emu::async    = choice() % 2;
+  emu::resident = 1 + (int)(choice() % 5);
+  emu::preempt  = choice() % 3 ? 4 : 0;
+}
+
+/* Any between -1 and 1 */
+static PetscScalar Any()
+{
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(RandomReal(), RandomReal());
+#else
+  return RandomReal();
+#endif
+}
+
+/* Whether PETSc's library has the types of this program, for which other types may have been asked */
+static bool HasSameTypes()
+{
+  const auto configured = [](const char *option) { return strstr(petscconfigureoptions, option) != NULL; };
+
+  return configured("scalar-type=complex") == PetscDefined(USE_COMPLEX) && configured("64-bit-indices") == PetscDefined(USE_64BIT_INDICES) && configured("precision=single") == PetscDefined(USE_REAL_SINGLE);
+}
