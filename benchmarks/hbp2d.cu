@@ -6,6 +6,7 @@
 #include <cub/device/device_segmented_sort.cuh>
 #include <thrust/iterator/transform_iterator.h>
 #include "../src/mat/impls/common/bits.h"
+#include "../src/mat/impls/hbp/hbpchoose.h"
 #include "../src/mat/impls/hbp/hbphash.cuh"
 #include "bench.h"
 #include "generate.h"
@@ -252,12 +253,16 @@ static PetscErrorCode NeedMemory(const void *memory)
 static PetscErrorCode LookAt(SetUp *s)
 {
   PetscInt M[2];
+  HBP     *h;
 
   PetscFunctionBegin;
+  PetscCall(HBPCreate(s->csr, s->options, PETSC_MEMTYPE_CUDA, &h));
   HBPCandidates(s->options, M);
-  PetscCall(HBPTakeLook(s->csr, s->options, M, &s->w.look, s->stream));
+  PetscCall(HBPTakeLook(h, &s->w.look, s->stream));
   PetscCall(NeedMemory(s->w.look.memory));
-  PetscCall(HBPLook(s->csr, M, &s->w.look, &s->sample, s->stream));
+  PetscCall(HBPLook(h, s->csr, M, &s->w.look, s->stream));
+  PetscCall(GallopDeviceCopyOut(&s->sample, &s->w.look.survey->sample, sizeof(s->sample)));
+  PetscCall(PetscFree(h));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -273,19 +278,17 @@ static PetscErrorCode Collect(SetUp *s)
   PetscCall(HBPCreate(csr, s->options, PETSC_MEMTYPE_CUDA, &h));
   s->h = h;
   HBPCandidates(&h->options, M);
-  HBPChoose(&h->options, csr, M, &s->sample, h);
+  HBPChoose(M, &s->sample, h);
   if (s->way != HASH) h->hash = {30, 1, 0, 1}; /* the same for all segments: they stay in order of rows, a lane each */
   PetscCheck(HBPFits(h), PETSC_COMM_SELF, PETSC_ERR_SUP, "There are far more blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns than entries", h->N, h->M);
-  if (!s->w.look.memory) PetscCall(HBPTakeLook(csr, s->options, M, &s->w.look, s->stream));
-  PetscCall(NeedMemory(s->w.look.memory));
   PetscCall(HBPTakeCounts(h, &s->w, s->stream));
   PetscCall(NeedMemory(s->w.count.memory));
-  s->A = HBPMatrixOf(h, csr);
+  s->A = HBPMatrixOf(h, csr->i, csr->j);
   PetscCall(HBPFindTiles(h, &s->A, &s->w, s->stream));
   PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)&found));
   PetscCall(HBPCount(h, &s->A, &s->w, found, s->stream));
   PetscCheck(!found->unsorted, PETSC_COMM_SELF, PETSC_ERR_SUP, "Columns do not increase in each row");
-  PetscCall(HBPSetNumbers(h, csr, found, &s->w.count, &s->longRows));
+  PetscCall(HBPSetNumbers(h, csr, found, s->w.count.longRows, &s->longRows));
   PetscCall(PetscFree(found));
   PetscCall(HBPTakeRecords(h, &s->w.fill));
   PetscCall(NeedMemory(s->w.fill.memory));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-static char help[] = "How often the host waits for numbers from the GPU while EVC-HYB is built there: once, unless long rows or an order of rows have to be looked at for packed storage.\n\n";
+static char help[] = "How often the host waits for numbers from the GPU while a format is built there: once, unless there is something unusual. EVC-HYB looks at long rows or an order of rows for packed storage, HBP at blocks where rows are in several.\n\n";
 
 #include "packtest.h"
 
@@ -31,7 +31,7 @@ static PetscErrorCode Rows(PetscInt m, PetscInt least, PetscInt differ, PetscInt
 }
 
 /* The parent's product first, which copies the matrix to the GPU; then one that builds, and one more, which copies nothing */
-static PetscErrorCode Check(const char what[], Mat A, PetscInt most, PetscBool packed)
+static PetscErrorCode Check(const char what[], Mat A, MatType type, PetscInt most, PetscBool packed)
 {
   Mat                 B;
   Vec                 x, z;
@@ -43,7 +43,7 @@ static PetscErrorCode Check(const char what[], Mat A, PetscInt most, PetscBool p
   PetscFunctionBegin;
   PetscCall(MatGetSize(A, &m, NULL));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "pays"));
-  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatConvert(A, type, MAT_INITIAL_MATRIX, &B));
   PetscCall(MultiplyAt(B, m, 1, &x, &z));
   PetscCall(MatGallopGetStatistics(B, &now));
   PetscCheck(!now.builds, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: built before its time", what);
@@ -58,7 +58,7 @@ static PetscErrorCode Check(const char what[], Mat A, PetscInt most, PetscBool p
   PetscCall(MatGallopGetStatistics(B, &now));
   PetscCheck(now.builds == 1 && now.products_device == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " products of the format on the GPU", what, now.builds,
              now.products_device);
-  PetscCall(PackAt(B, PETSC_MEMTYPE_CUDA, &pack));
+  if (!strcmp(type, MATEVCHYB)) PetscCall(PackAt(B, PETSC_MEMTYPE_CUDA, &pack));
   PetscCheck((pack != NULL) == packed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %spacked", what, pack ? "" : "not ");
   PetscCheck(build <= (PetscLogDouble)most && later == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the host waits %g times for numbers of a build, at most %" PetscInt_FMT " are expected, and %g times later", what, build, most, later);
   PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, what));
@@ -80,19 +80,31 @@ int main(int argc, char **argv)
   PetscCall(TestHasDevice(&device));
   if (device) {
     PetscCall(Stencil(20, 20, 20, 1, VALUES_ALL, &A));
-    PetscCall(Check("small", A, 1, PETSC_FALSE));
+    PetscCall(Check("small", A, MATEVCHYB, 1, PETSC_FALSE));
     PetscCall(Rows(150000, 1, 5, 0, 0, &A));
-    PetscCall(Check("more rows than one thread block puts into order", A, 1, PETSC_FALSE));
+    PetscCall(Check("more rows than one thread block puts into order", A, MATEVCHYB, 1, PETSC_FALSE));
     PetscCall(Rows(20000, 0, 2, 0, 0, &A));
-    PetscCall(Check("many empty rows", A, 1, PETSC_FALSE));
+    PetscCall(Check("many empty rows", A, MATEVCHYB, 1, PETSC_FALSE));
     PetscCall(Rows(20000, 2, 5, 100, 300, &A));
-    PetscCall(Check("long rows", A, 1, PETSC_FALSE));
+    PetscCall(Check("long rows", A, MATEVCHYB, 1, PETSC_FALSE));
     PetscCall(Rows(20000, 2, 5, 20, 150, &A));
-    PetscCall(Check("more long rows than one copy tells the host", A, 2, PETSC_FALSE));
+    PetscCall(Check("more long rows than one copy tells the host", A, MATEVCHYB, 2, PETSC_FALSE));
     PetscCall(Stencil(1200, 300, 1, 1, VALUES_ALL, &A));
-    PetscCall(Check("packed", A, 1, PETSC_TRUE));
+    PetscCall(Check("packed", A, MATEVCHYB, 1, PETSC_TRUE));
     PetscCall(Stencil(1200, 300, 1, 1, VALUES_256, &A));
-    PetscCall(Check("packed, with a dictionary", A, 2, PETSC_TRUE));
+    PetscCall(Check("packed, with a dictionary", A, MATEVCHYB, 2, PETSC_TRUE));
+    PetscCall(Stencil(20, 20, 20, 1, VALUES_ALL, &A));
+    PetscCall(Check("small", A, MATHBP, 1, PETSC_FALSE));
+    PetscCall(Stencil(70, 70, 70, 1, VALUES_ALL, &A));
+    PetscCall(Check("maps, and so many rows that the host does not count them", A, MATHBP, 1, PETSC_FALSE));
+    PetscCall(Rows(20000, 0, 2, 0, 0, &A));
+    PetscCall(Check("many empty rows", A, MATHBP, 1, PETSC_FALSE));
+    PetscCall(Rows(20000, 4, 0, 2000, 1500, &A));
+    PetscCall(Check("long rows", A, MATHBP, 1, PETSC_FALSE));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_hbp_map", "0"));
+    PetscCall(Stencil(50, 50, 50, 1, VALUES_ALL, &A));
+    PetscCall(Check("rows in several blocks", A, MATHBP, 2, PETSC_FALSE));
+    PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
   }
   PetscCall(PetscFinalize());
   return 0;

@@ -239,12 +239,12 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, const Setting *o, const c
   const PetscInt     N = h->N, M = h->M, narrow = (PetscInt)((64 << 10) / sizeof(PetscScalar)), chunks = (h->n + HBP_CHUNK - 1) / HBP_CHUNK;
   const PetscInt    *i, *j;
   const PetscScalar *a;
-  PetscInt           m, n, rows, cols, blk = 0, g = 0, seg = 0, ptr = 0, partials = 0, most = 0;
+  PetscInt           m, n, rows, cols, empty = 0, blk = 0, g = 0, seg = 0, ptr = 0, partials = 0, most = 0;
   PetscInt          *sorted, *from;        /* columns in increasing order, and where each is in CSR */
   PetscInt          *first, *len, *blocks; /* the entries of each row in each column of blocks; in how many blocks a row has entries, 0 for a long row */
   PetscInt          *place;                /* of each block of rows and chunk, see CheckMaps() */
   PetscInt          *partial, *partialRow; /* of each block, row by row: its first partial sum; of each partial sum: its row in the block */
-  PetscBool          done, plain = PETSC_FALSE, unsorted = PETSC_FALSE, alone = PETSC_TRUE;
+  PetscBool          done, unsorted = PETSC_FALSE, alone = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(A, &m, &n));
@@ -267,16 +267,15 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, const Setting *o, const c
   PetscCall(PetscCalloc4(m * cols, &first, m * cols, &len, m, &blocks, rows * cols, &partial));
   PetscCall(PetscArraycpy(sorted, j, h->nz));
   for (PetscInt k = 0; k < h->nz; k++) from[k] = k;
-  for (PetscInt rb = 0; rb < rows; rb++) { /* blocks of rows with a map take columns in any order, and so do long rows if all blocks of rows have maps */
+  for (PetscInt rb = 0; rb < rows; rb++) { /* blocks of rows with a map take columns in any order */
     PetscBool mapped = PETSC_FALSE;
 
     for (PetscInt c = 0; c < chunks; c++) mapped = (PetscBool)(mapped || place[rb * chunks + c] >= 0);
     for (PetscInt r = rb * N; r < PetscMin(m, (rb + 1) * N) && !mapped; r++) {
-      if (i[r + 1] > i[r] && i[r + 1] - i[r] <= h->longRow) plain = PETSC_TRUE;
       for (PetscInt k = i[r] + 1; k < i[r + 1]; k++) unsorted = (PetscBool)(unsorted || j[k] < j[k - 1]);
     }
   }
-  if (h->mapChunks && !plain) unsorted = PETSC_FALSE;
+  if (cols == 1) unsorted = PETSC_FALSE; /* then the order does not matter */
   for (PetscInt r = 0; r < m; r++) {
     if (unsorted) PetscCall(PetscSortIntWithArray(i[r + 1] - i[r], sorted + i[r], from + i[r]));
     for (PetscInt k = i[r]; k < i[r + 1] && i[r + 1] - i[r] <= h->longRow; k++) {
@@ -289,8 +288,9 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, const Setting *o, const c
       len[at]++;
     }
     if (blocks[r] != 1) alone = PETSC_FALSE;
+    empty += i[r + 1] == i[r];
   }
-  TestCheck(!!h->csrIdx == (unsorted && h->blknz) && h->alone == alone, "csrIdx, alone", what);
+  TestCheck(!!h->csrIdx == (unsorted && h->blknz) && h->alone == alone && h->empty == empty, "csrIdx, alone, empty rows", what);
   for (PetscInt rb = 0; rb < rows; rb++) {
     TestCheck(h->partialPtr[rb] == partials, "partial sums of row block %" PetscInt_FMT " begin at %" PetscInt_FMT, what, rb, h->partialPtr[rb]);
     for (PetscInt cb = 0; cb < cols; cb++) {

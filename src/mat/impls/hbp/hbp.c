@@ -143,6 +143,11 @@ static PetscBool HBPStoresRows(const void *data)
   return PETSC_TRUE;
 }
 
+static PetscInt HBPNonempty(const void *data)
+{
+  return ((const HBP *)data)->m - ((const HBP *)data)->empty;
+}
+
 const GallopFormat GallopFormat_HBP = {
   .name              = MATHBP,
   .ucname            = "HBP",
@@ -157,6 +162,7 @@ const GallopFormat GallopFormat_HBP = {
   .prefers_transpose = PETSC_TRUE,
   .build_cost        = 1.65,
   .storesrows        = HBPStoresRows,
+  .nonempty          = HBPNonempty,
   .dotparts          = PetscDefined(HAVE_CUDA) ? HBPDotParts : NULL,
   .figures           = HBPFigures,
   .view              = HBPView,

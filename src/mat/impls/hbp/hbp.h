@@ -109,8 +109,9 @@ typedef struct {
   PetscBool       shared;    /* the x of a block is kept in shared memory */
   PetscBool       allMapped; /* all blocks of rows with entries have maps, and there is one column of blocks */
   PetscBool       alone;     /* each row has one segment: there is no combine part */
-  PetscBool       indexed;   /* csrIdx is there: columns of rows do not increase */
+  PetscBool       indexed;   /* csrIdx is there: columns of rows do not increase, and there are several columns of blocks */
   PetscInt        blkNum, groupNum, segNum, partialNum, combineNum;
+  PetscInt        empty;          /* rows without entries */
   PetscInt        longest;        /* entries of the longest segment */
   PetscCount      blknz;          /* entries in blocks, the others are in long rows */
   PetscInt       *begin_nnz;      /* [blkNum + 1] first entry of each block */
@@ -420,7 +421,6 @@ PETSC_INTERN PetscErrorCode HBPGetSharedCols(const GallopCSR *, HBPOptions *);
 PETSC_INTERN PetscErrorCode HBPGetSharedCols_Device(PetscInt *);
 
 PETSC_INTERN void HBPCandidates(const HBPOptions *, PetscInt[2]);
-PETSC_INTERN void HBPChoose(const HBPOptions *, const GallopCSR *, const PetscInt[2], const HBPSample *, HBP *);
 
 PETSC_INTERN PetscErrorCode HBPGetDeviations(const HBP *, PetscReal *, PetscReal *);
 

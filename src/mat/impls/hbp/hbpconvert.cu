@@ -2,7 +2,7 @@
 /* HBP on the GPU: entries in the order in which warps meet them, and new values */
 
 #include "../common/longrowsdevice.h"
-#include "hbpdevice.h"
+#include "hbpwalk.cuh"
 
 /* A thread block for each piece of a long row: its entries from CSR; columns too where they are wanted */
 __global__ static void __launch_bounds__(Threads) LongRowsKernel(HBP h, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, ReadOnly<PetscScalar> a, bool columns)
@@ -10,36 +10,6 @@ __global__ static void __launch_bounds__(Threads) LongRowsKernel(HBP h, ReadOnly
   const GallopPiece<PetscInt> p = GallopGetPiece(h.longRows.pieceRow, h.longRows.pieceAt, h.longRows.ptr, (PetscInt)blockIdx.x, HBP_PIECE);
 
   GallopCopyPiece(p, h.longRows.ptr, i[h.longRows.row[p.row]], j, a, h.data + h.blknz, h.longCol, columns);
-}
-
-/*
-  Calls store(entry, k, load(k)) for the entries of group g, in the order in which a warp meets them. segment(seg) tells where a segment begins; each of its lanes has every (1 << lanes)-th
-  entry. A few are loaded at once.
-*/
-template <typename Value, typename Segment, typename Load, typename Store>
-static __device__ __forceinline__ void WalkGroup(const HBP &h, PetscCount g, Segment segment, Load load, Store store)
-{
-  static constexpr int Steps = 4;
-  const HBPGroup       group = h.group[g];
-  const int            lane = threadIdx.x % WarpSize, lanes = HBPInfoLanes(group.info), within = HBPLaneInSegment(lane, lanes);
-  const PetscInt       seg = group.seg + (lane >> lanes), mine = seg < h.group[g + 1].seg, len = mine ? HBPLaneLength(HBPLength(h.output_hash, h.nnz_perrow, seg), lanes, within) : 0, first = mine ? segment(seg) + within : 0;
-  PetscInt             ptr = group.begin_ptr;
-
-  for (PetscInt k = 0; __any_sync(All, k < len); k += Steps) {
-    Value value[Steps];
-
-#pragma unroll
-    for (int u = 0; u < Steps; u++)
-      if (k + u < len) value[u] = load(first + ((k + u) << lanes));
-    __syncwarp(); /* else the compiler would load one after the other */
-#pragma unroll
-    for (int u = 0; u < Steps; u++) {
-      const unsigned int live = __ballot_sync(All, k + u < len);
-
-      if (k + u < len) store(ptr + __popc(live & LanesBelow()), first + ((k + u) << lanes), value[u]);
-      ptr += __popc(live);
-    }
-  }
 }
 
 struct Entry {
@@ -76,13 +46,16 @@ __global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, ReadOnly<
     });
 }
 
-/* A warp for each group: new values. A segment is looked up in its row. */
+/*
+  A warp for each group: new values. A segment of the first column of blocks begins with its row, any other is looked up there. The last groups come first: the product begins with the first ones,
+  which are still in L2 then.
+*/
 __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, ReadOnly<PetscScalar> a)
 {
-  const PetscCount g = GallopGlobalThread() / WarpSize;
+  const PetscCount g = h.groupNum - 1 - GallopGlobalThread() / WarpSize;
 
-  if (g >= h.groupNum) return;
-  const PetscInt cb    = HBPPlaceOf(h.colBlocks, h.colGroup, g);
+  if (g < 0) return;
+  const PetscInt cb    = h.colBlocks > 1 ? HBPPlaceOf(h.colBlocks, h.colGroup, g) : 0;
   const PetscInt begin = HBPInfoRowBlock(h.group[g].info) * h.N;
 
   WalkGroup<PetscScalar>(
@@ -90,7 +63,7 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, ReadOnly<
     [&](PetscInt seg) {
       const PetscInt row = begin + HBPOutputRow(h.output_hash[seg]);
 
-      return HBPSegmentBegin(j, i[row], i[row + 1], (PetscCount)cb * h.M);
+      return cb ? HBPSegmentBegin(j, i[row], i[row + 1], (PetscCount)cb * h.M) : i[row];
     },
     [&](PetscInt k) { return a[k]; }, [&](PetscInt at, PetscInt, const PetscScalar &value) { h.data[at] = value; });
 }
@@ -102,12 +75,12 @@ __global__ static void RefreshByIndexKernel(HBP h, ReadOnly<PetscScalar> a)
   if (k < h.blknz) h.data[k] = a[h.csrIdx[k]];
 }
 
-/* Long rows, whose columns stay as they are */
-static PetscErrorCode CopyLongEntries(const HBP *h, const GallopCSR *csr, bool columns, cudaStream_t stream)
+/* HBPCopyLongEntries - Values of long rows, and their columns, which stay as they are, where they are wanted */
+PetscErrorCode HBPCopyLongEntries(const HBP *h, const GallopCSR *csr, PetscBool columns, cudaStream_t stream)
 {
   PetscFunctionBegin;
   if (!h->longRows.pieceNum) PetscFunctionReturn(PETSC_SUCCESS);
-  LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, stream>>>(*h, csr->i, csr->j, csr->a, columns);
+  LongRowsKernel<<<(unsigned int)h->longRows.pieceNum, Threads, 0, stream>>>(*h, csr->i, csr->j, csr->a, (bool)columns);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -116,7 +89,7 @@ static PetscErrorCode CopyLongEntries(const HBP *h, const GallopCSR *csr, bool c
 PetscErrorCode HBPConvert(const HBP *h, const GallopCSR *csr, const HBPMatrix *A, const HBPWork *w, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  PetscCall(CopyLongEntries(h, csr, true, stream));
+  PetscCall(HBPCopyLongEntries(h, csr, PETSC_TRUE, stream));
   ConvertKernel<<<GallopBlocksFor((PetscCount)h->groupNum * WarpSize, Threads), Threads, 0, stream>>>(*h, w->fill.start, A->j, w->sort.from, csr->a);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -130,7 +103,7 @@ PetscErrorCode HBPRefresh_Device(void *data, const GallopCSR *csr, PetscCount ma
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(CopyLongEntries(h, csr, false, stream));
+  PetscCall(HBPCopyLongEntries(h, csr, PETSC_FALSE, stream));
   if (h->indexed) RefreshByIndexKernel<<<GallopBlocksFor(h->blknz, Threads), Threads, 0, stream>>>(*h, csr->a);
   else RefreshKernel<<<GallopBlocksFor((PetscCount)h->groupNum * WarpSize, Threads), Threads, 0, stream>>>(*h, csr->i, csr->j, csr->a);
   GallopCheckLaunch();

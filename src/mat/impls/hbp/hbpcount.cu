@@ -14,21 +14,6 @@ static constexpr int FewBlocks   = 8192; /* blocks, at most; CUB adds up the cou
 static constexpr int TotalBlocks = 512;  /* most thread blocks that find totals */
 static constexpr int ColumnBits  = 32;   /* of a key by which entries are sorted; the row is above them */
 
-/* *most becomes at least the largest value of a warp */
-static __device__ __forceinline__ void RaiseByWarp(int *most, unsigned int value)
-{
-  const int largest = (int)GallopWarpMax(value);
-
-  if (threadIdx.x % WarpSize == 0 && largest > *(volatile int *)most) atomicMax(most, largest);
-}
-
-/* *to++, by any thread */
-static __device__ __forceinline__ PetscInt AddOne(PetscInt *to)
-{
-  if constexpr (sizeof(PetscInt) == 4) return (PetscInt)atomicAdd((int *)to, 1);
-  else return (PetscInt)atomicAdd((unsigned long long *)to, 1ull);
-}
-
 /* The row in which each tile of entries begins, and long rows in any order. Clears the counts of all blocks, and of one more. */
 __global__ static void TilesKernel(PetscInt m, PetscInt longRow, ReadOnly<PetscInt> i, PetscCount blocks, HBPCountWork w, HBPFound *found)
 {
@@ -36,9 +21,9 @@ __global__ static void TilesKernel(PetscInt m, PetscInt longRow, ReadOnly<PetscI
 
   for (PetscCount b = r; b <= blocks; b += (PetscCount)gridDim.x * Threads) w.counts[b] = {0, 0};
   if (r >= m) return;
-  if (i[r + 1] == i[r]) found->empty = 1;
+  if (i[r + 1] == i[r]) AddTo(&found->empty, 1);
   if (i[r + 1] - i[r] > longRow) {
-    const PetscInt at = AddOne(&found->longRows);
+    const PetscInt at = AddTo(&found->longRows, 1);
 
     w.longRows[at] = (PetscInt)r;
     if (at < FewRows) found->rows[at] = (PetscInt)r;
@@ -90,22 +75,6 @@ __global__ static void __launch_bounds__(Threads) CountMappedKernel(HBPMatrix A,
 
 struct AddOffsets {
   __host__ __device__ HBPOffsets operator()(const HBPOffsets &a, const HBPOffsets &b) const { return {a.blk + b.blk, a.seg + b.seg, a.nnz + b.nnz, a.group + b.group}; }
-};
-
-struct OffsetsOf {
-  __host__ __device__ HBPOffsets operator()(const HBPCounts &c) const
-  {
-    const PetscInt segs   = SegmentsIn(c.all);
-    PetscInt       single = segs, groups = 0;
-
-    for (int lanes = 1; lanes < HBP_LANES; lanes++) {
-      const PetscInt num = SegmentsWith(c.lanes, lanes), size = HBP_GROUP >> lanes;
-
-      single -= num;
-      groups += (num + size - 1) / size;
-    }
-    return {segs > 0, segs, EntriesIn(c.all), groups + (single + HBP_GROUP - 1) / HBP_GROUP};
-  }
 };
 
 /* Partial sums of block k, row by row of blocks */
@@ -235,8 +204,11 @@ static PetscErrorCode ScanBlocks(const HBP *h, const HBPWork *work, char *cub, s
 static size_t CarveCounts(HBPCountWork *w, const HBP *h, void *base)
 {
   GallopCarver     carver(base);
+  char            *found;
   const PetscCount blocks = (PetscCount)h->rowBlocks * h->colBlocks;
 
+  carver.Take(found, (PetscCount)FoundBytes(h->colBlocks));
+  w->found = (HBPFound *)found;
   carver.Take(w->tileRow, TilesOf(h->nz));
   carver.Take(w->longRows, h->nz / h->longRow + 1);
   carver.Take(w->counts, blocks + 1);
@@ -247,7 +219,7 @@ static size_t CarveCounts(HBPCountWork *w, const HBP *h, void *base)
   return carver.Bytes();
 }
 
-/* HBPTakeCounts - Room for what is counted of rows and blocks, and for CUB */
+/* HBPTakeCounts - Room for what is counted of rows and blocks, and for CUB. Clears what is found. */
 PetscErrorCode HBPTakeCounts(const HBP *h, HBPWork *work, cudaStream_t stream)
 {
   HBPCountWork *w = &work->count;
@@ -257,7 +229,9 @@ PetscErrorCode HBPTakeCounts(const HBP *h, HBPWork *work, cudaStream_t stream)
   if (!h->mapChunks) work->look.chunks = work->look.mapPtr = NULL;
   if (!HasFewBlocks(h)) PetscCall(ScanBlocks(h, work, nullptr, &w->cubbytes, stream));
   PetscCall(GallopWorkspaceMalloc(CarveCounts(w, h, NULL), &w->memory));
-  if (w->memory) (void)CarveCounts(w, h, w->memory);
+  if (!w->memory) PetscFunctionReturn(PETSC_SUCCESS);
+  (void)CarveCounts(w, h, w->memory);
+  PetscCallCUDA(cudaMemsetAsync(w->found, 0, sizeof(*w->found), stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -265,7 +239,7 @@ PetscErrorCode HBPTakeCounts(const HBP *h, HBPWork *work, cudaStream_t stream)
 PetscErrorCode HBPFindTiles(const HBP *h, HBPMatrix *A, const HBPWork *work, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  TilesKernel<<<GallopBlocksFor(A->m, Threads), Threads, 0, stream>>>(A->m, A->longRow, A->i, (PetscCount)h->rowBlocks * h->colBlocks, work->count, work->look.found);
+  TilesKernel<<<GallopBlocksFor(A->m, Threads), Threads, 0, stream>>>(A->m, A->longRow, A->i, (PetscCount)h->rowBlocks * h->colBlocks, work->count, work->count.found);
   GallopCheckLaunch();
   A->tileRow = work->count.tileRow;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -320,29 +294,27 @@ PetscErrorCode HBPCount(const HBP *h, const HBPMatrix *A, HBPWork *work, HBPFoun
   PetscFunctionBegin;
   if (work->sort.memory) { /* counted before rows were sorted */
     PetscCallCUDA(cudaMemsetAsync(w->counts, 0, (size_t)(blocks + 1) * sizeof(*w->counts), stream));
-    PetscCallCUDA(cudaMemsetAsync(&look->found->most, 0, sizeof(look->found->most) + sizeof(look->found->longest), stream));
+    PetscCallCUDA(cudaMemsetAsync(&w->found->most, 0, sizeof(w->found->most) + sizeof(w->found->longest), stream));
   }
   if (h->mapped) {
-    CountMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->counts, look->found);
+    CountMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->counts, w->found);
     GallopCheckLaunch();
   }
-  if (!h->allMapped) {
-    CountKernel<<<(unsigned int)TilesOf(A->nz), Threads, 0, stream>>>(*A, w->counts, look->found);
-    GallopCheckLaunch();
-  }
-  if (HasFewBlocks(h)) ScanKernel<<<1, ScanThreads, 0, stream>>>(h->rowBlocks, h->colBlocks, w->counts, look->chunks, w->offsets, w->partials, w->pieces, look->mapPtr, look->found);
+  CountKernel<<<(unsigned int)TilesOf(A->nz), Threads, 0, stream>>>(*A, w->counts, w->found);
+  GallopCheckLaunch();
+  if (HasFewBlocks(h)) ScanKernel<<<1, ScanThreads, 0, stream>>>(h->rowBlocks, h->colBlocks, w->counts, look->chunks, w->offsets, w->partials, w->pieces, look->mapPtr, w->found);
   else {
     PetscCall(ScanBlocks(h, work, w->cub, &w->cubbytes, stream));
-    TotalsKernel<<<PetscMin(GallopBlocksFor(blocks, Threads), TotalBlocks), Threads, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, look->mapPtr, look->found);
+    TotalsKernel<<<PetscMin(GallopBlocksFor(blocks, Threads), TotalBlocks), Threads, 0, stream>>>(blocks, h->rowBlocks, w->pieces, w->offsets, w->partials, look->mapPtr, w->found);
   }
   GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(found, look->found, FoundBytes(h->colBlocks)));
+  PetscCall(GallopDeviceCopyOut(found, w->found, FoundBytes(h->colBlocks)));
   work->fill.most = found->most;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* HBPSetNumbers - Puts the sizes of all arrays into h, and plans the long rows */
-PetscErrorCode HBPSetNumbers(HBP *h, const GallopCSR *csr, const HBPFound *found, const HBPCountWork *w, GallopLongRows *longRows)
+/* HBPSetNumbers - Puts the sizes of all arrays into h, and plans the long rows, which are in onDevice, in any order */
+PetscErrorCode HBPSetNumbers(HBP *h, const GallopCSR *csr, const HBPFound *found, const PetscInt onDevice[], GallopLongRows *longRows)
 {
   const PetscInt *host_i = NULL;
   PetscInt       *rows;
@@ -355,10 +327,11 @@ PetscErrorCode HBPSetNumbers(HBP *h, const GallopCSR *csr, const HBPFound *found
   h->combineNum = found->combine;
   h->mapNum     = found->map;
   h->longest    = found->longest;
+  h->empty      = found->empty;
   h->alone      = (PetscBool)(!found->partial && !found->longRows && !found->empty);
   PetscCall(PetscMalloc1(found->longRows, &rows));
   if (found->longRows <= FewRows) PetscCall(PetscArraycpy(rows, found->rows, found->longRows));
-  else PetscCall(GallopDeviceCopyOut(rows, w->longRows, (size_t)found->longRows * sizeof(PetscInt)));
+  else PetscCall(GallopDeviceCopyOut(rows, onDevice, (size_t)found->longRows * sizeof(PetscInt)));
   if (found->longRows) PetscCall(GallopCSRGetHostI(csr, &host_i));
   PetscCall(GallopLongRowsPlan(host_i, found->longRows, rows, HBP_PIECE, longRows));
   PetscCall(PetscFree(rows));

@@ -102,30 +102,38 @@ PetscErrorCode HBPReleaseWork(HBPWork *w)
 
 /* The stages of a build. Each sets *done to false where the GPU has no room, or where HBP cannot store the matrix. */
 
-static PetscErrorCode ChooseBlocks(HBP *h, const GallopCSR *csr, HBPLookWork *w, cudaStream_t stream, PetscBool *done)
+/* Blocks, and all numbers if rows are whole: the host waits for both together */
+static PetscErrorCode Survey(HBP *h, const GallopCSR *csr, HBPLookWork *w, HBPSurvey *survey, cudaStream_t stream, PetscBool *done)
 {
-  PetscInt  M[2];
-  HBPSample s;
+  PetscInt M[2];
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   PetscCall(HBPGetSharedCols(csr, &h->options));
   HBPCandidates(&h->options, M);
-  PetscCall(HBPTakeLook(csr, &h->options, M, w, stream));
+  PetscCall(HBPTakeLook(h, w, stream));
   if (!w->memory) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(HBPLook(csr, M, w, &s, stream));
-  HBPChoose(&h->options, csr, M, &s, h);
+  PetscCall(HBPLook(h, csr, M, w, stream));
+  PetscCall(HBPCountWhole(h, csr, M, w, stream));
+  PetscCall(GallopDeviceCopyOut(survey, w->survey, sizeof(*survey)));
+  *h = survey->h;
+  if (h->mapChunks) h->mapped = survey->found.mapped;
+  if (survey->found.plain) survey->whole = 0; /* what was counted is of no use, but for the chunks of maps */
+  if (survey->whole && h->mapChunks) {
+    h->allMapped = PETSC_TRUE;
+    h->colBlocks = 1;
+  }
   *done = (PetscBool)HBPFits(h);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* found is to be freed */
+/* Numbers where rows may be in several blocks; found is to be freed */
 static PetscErrorCode Count(HBP *h, const GallopCSR *csr, HBPMatrix *A, HBPWork *w, HBPFound **found, cudaStream_t stream, PetscBool *done)
 {
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  *A    = HBPMatrixOf(h, csr);
-  if (h->mapChunks) PetscCall(HBPCountMaps(h, A, &w->look, stream));
+  *A    = HBPMatrixOf(h, csr->i, csr->j);
+  if (h->mapChunks) A->mapped = w->look.chunks;
   PetscCall(HBPTakeCounts(h, w, stream));
   if (!w->count.memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc(FoundBytes(h->colBlocks), (void **)found));
@@ -138,16 +146,14 @@ static PetscErrorCode Count(HBP *h, const GallopCSR *csr, HBPMatrix *A, HBPWork 
     h->indexed = PETSC_TRUE;
     PetscCall(HBPCount(h, A, w, *found, stream));
   }
-  *done = (PetscBool)((*found)->longest <= HBP_MAX_COLS); /* else some row names columns more than once, and has more entries than two bytes tell */
+  *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Fill(HBP *h, const GallopCSR *csr, const HBPMatrix *A, const GallopLongRows *l, HBPWork *w, PetscCount maxbytes, cudaStream_t stream, PetscBool *done)
+static PetscErrorCode Fill(HBP *h, const GallopCSR *csr, const HBPMatrix *A, HBPWork *w, cudaStream_t stream, PetscBool *done)
 {
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(HBPTakeArrays(h, maxbytes));
-  if (!h->data) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(HBPTakeRecords(h, &w->fill));
   if (!w->fill.memory) PetscFunctionReturn(PETSC_SUCCESS);
   if (h->mapChunks) PetscCall(HBPFillMaps(h, A, &w->look, stream));
@@ -155,7 +161,6 @@ static PetscErrorCode Fill(HBP *h, const GallopCSR *csr, const HBPMatrix *A, con
   PetscCall(HBPCollect(h, A, w, stream));
   PetscCall(HBPFillGroups(h, w, stream));
   PetscCall(HBPFillCombine(h, w->fill.partialRow, stream));
-  PetscCall(HBPCopyLongRows(h, l));
   PetscCall(HBPConvert(h, csr, A, w, stream));
   *done = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -164,9 +169,10 @@ static PetscErrorCode Fill(HBP *h, const GallopCSR *csr, const HBPMatrix *A, con
 static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
   HBP         *h;
-  HBPMatrix    A;
+  HBPMatrix    A     = {};
   HBPWork      w     = {};
-  HBPFound    *found = NULL;
+  HBPFound    *found = NULL; /* not of whole rows */
+  HBPSurvey    survey;
   void        *data;
   cudaStream_t stream;
   PetscBool    done;
@@ -176,15 +182,24 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(HBPCreate(csr, (const HBPOptions *)options, PETSC_MEMTYPE_CUDA, &h));
   data = h;
-  PetscCall(ChooseBlocks(h, csr, &w.look, stream, &done));
-  if (done) PetscCall(Count(h, csr, &A, &w, &found, stream, &done));
+  PetscCall(Survey(h, csr, &w.look, &survey, stream, &done));
+  if (done && !survey.whole) PetscCall(Count(h, csr, &A, &w, &found, stream, &done));
+  if (done && (found ? found : &survey.found)->longest > HBP_MAX_COLS) done = PETSC_FALSE; /* some row names columns more than once, and has more entries than two bytes tell */
   if (done) {
-    GallopLongRows l;
-    HBPCuts        cuts;
+    const HBPOffsets whole[] = {{}, survey.end}; /* of one column of blocks */
+    GallopLongRows   l;
+    HBPCuts          cuts;
 
-    PetscCall(HBPSetNumbers(h, csr, found, &w.count, &l));
-    PetscCall(HBPMakePlan(h, found->ends, &cuts));
-    PetscCall(Fill(h, csr, &A, &l, &w, maxbytes, stream, &done));
+    PetscCall(HBPSetNumbers(h, csr, found ? found : &survey.found, found ? w.count.longRows : w.look.longRows, &l));
+    PetscCall(HBPMakePlan(h, found ? found->ends : whole, &cuts));
+    PetscCall(HBPTakeArrays(h, maxbytes));
+    done = (PetscBool)(h->data != NULL);
+    if (done) PetscCall(HBPCopyLongRows(h, &l));
+    if (done && found) PetscCall(Fill(h, csr, &A, &w, stream, &done));
+    else if (done) {
+      PetscCall(HBPCopyLongEntries(h, csr, PETSC_TRUE, stream));
+      PetscCall(HBPFillWhole(h, csr, &w.look, stream));
+    }
     if (done) PetscCall(HBPCutPlan(h, &cuts, stream));
     PetscCall(PetscFree(cuts.sections));
     PetscCall(GallopLongRowsFree(&l));

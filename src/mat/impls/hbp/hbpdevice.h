@@ -4,11 +4,12 @@
 /*
   HBP on the GPU, for .cu files only: what the stages of a build hand on. Each has a file of its own.
 
-    hbplook.cu                     a look at some rows, from which blocks are chosen
-    hbpmap.cu                      maps of blocks of rows
-    hbpcount.cu                    counts what each block has, so that the host knows all sizes
+    hbplook.cu                     a look at some rows, from which a kernel chooses blocks
+    hbpwhole.cu                    where all entries of a row are in one block: counts them before the host has been told of blocks, and fills all arrays
+    hbpmap.cu                      maps of blocks of rows, where other blocks have none
+    hbpcount.cu                    where rows may be in several blocks: counts what each block has, so that the host knows all sizes
     hbpfill.cu                     puts the segments of each block in order by hash, and makes groups of them; the combine part's arrays
-    hbpconvert.cu                  entries in the order of groups; new values
+    hbpconvert.cu                  entries in the order of groups, and long rows; new values
     hbpplan.cu                     parts of about the same weight, how to launch
     hbpproduct.cu, hbptranspose.cu products
     hbpdevice.cu                   memory, and the build, which runs these stages
@@ -47,9 +48,9 @@ struct HBPMatrix {
   __device__ __forceinline__ bool IsMapped(PetscInt rowBlock) const { return mapped && mapped[rowBlock]; }
 };
 
-static inline HBPMatrix HBPMatrixOf(const HBP *h, const GallopCSR *csr)
+static inline __host__ __device__ HBPMatrix HBPMatrixOf(const HBP *h, const PetscInt *i, const PetscInt *j)
 {
-  return {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, csr->i, csr->j, NULL, NULL, h->mapChunks};
+  return {h->m, h->N, h->M, h->rowBlocks, h->longRow, h->laneEntries, h->hash, h->nz, i, j, NULL, NULL, h->mapChunks};
 }
 
 /* What a block has, packed: see hbpsegments.cuh */
@@ -64,12 +65,12 @@ struct HBPOffsets {
 
 /* What the host is told of the counts */
 struct HBPFound {
-  PetscInt   blk, seg, group, partial, combine, longRows, map;
-  int        mapped, plain;   /* blocks of rows with a map, and without one but with entries */
-  int        most, longest;   /* segments of a block, entries of a segment */
-  int        unsorted, empty; /* some row's columns do not increase, or it has no entries */
-  PetscInt   rows[FewRows];   /* the first ones of longRows */
-  HBPOffsets ends[1];         /* [colBlocks + 1] of each column of blocks */
+  PetscInt   blk, seg, group, partial, combine, longRows, empty, map; /* empty: rows without entries */
+  int        mapped, plain;                                           /* blocks of rows with a map, and without one but with entries */
+  int        most, longest;                                           /* segments of a block, entries of a segment */
+  int        unsorted;                                                /* some row's columns do not increase */
+  PetscInt   rows[FewRows];                                           /* the first ones of longRows */
+  HBPOffsets ends[1];                                                 /* [colBlocks + 1] of each column of blocks */
 };
 
 static inline size_t FoundBytes(PetscInt colBlocks)
@@ -84,19 +85,36 @@ struct alignas(2 * sizeof(PetscInt)) HBPRecord {
 };
 
 /*
+  What the host is told by the one copy of a build: the choice of blocks, which is HBPChoose()'s, and what has been counted by it. whole: each row was taken to be in one block, so found is true
+  unless it tells of plain blocks of rows.
+*/
+struct HBPSurvey {
+  HBPSample    sample;
+  unsigned int looked, counted; /* thread blocks that have ended */
+  int          whole;
+  HBP          h;
+  HBPFound     found;
+  HBPOffsets   end; /* the second one of found.ends */
+};
+
+/*
   Workspace of one stage or several: memory is NULL where there is none, because it was not asked for or because the GPU has no room
   From the look on: as much as any choice of blocks may need
 */
 struct HBPLookWork {
-  void      *memory;
-  HBPSample *sample;
-  HBPFound  *found;
-  PetscInt  *chunks, *mapPtr; /* [rowBlocks + 1] chunks of the map of each block of rows, and where it begins; NULL where there are no maps */
+  void       *memory;
+  HBPSurvey  *survey;
+  HBPCounts  *counts;          /* [rowBlocks] of each block of rows, if rows are whole */
+  HBPOffsets *offsets;         /* [rowBlocks + 1] likewise */
+  PetscInt   *longRows;        /* likewise, in any order */
+  PetscInt   *chunks, *mapPtr; /* [rowBlocks + 1] chunks of the map of each block of rows, and where it begins; NULL where there are no maps */
+  PetscCount  blocksMost;      /* blocks of rows, at most */
 };
 
-/* From the counts on */
+/* From the counts on, where rows may be in several blocks */
 struct HBPCountWork {
   void       *memory;
+  HBPFound   *found;
   PetscInt   *tileRow;  /* the row in which each tile of entries begins */
   PetscInt   *longRows; /* in any order */
   HBPCounts  *counts;   /* [blocks + 1] as the following ones */
@@ -175,10 +193,12 @@ typedef struct {
   PetscBool overlaps;
 } HBPRoom;
 
-PETSC_INTERN PetscErrorCode HBPTakeLook(const GallopCSR *, const HBPOptions *, const PetscInt[2], HBPLookWork *, cudaStream_t);
-PETSC_INTERN PetscErrorCode HBPLook(const GallopCSR *, const PetscInt[2], const HBPLookWork *, HBPSample *, cudaStream_t);
+PETSC_INTERN PetscErrorCode HBPTakeLook(const HBP *, HBPLookWork *, cudaStream_t);
+PETSC_INTERN PetscErrorCode HBPLook(const HBP *, const GallopCSR *, const PetscInt[2], const HBPLookWork *, cudaStream_t);
 
-PETSC_INTERN PetscErrorCode HBPCountMaps(HBP *, HBPMatrix *, const HBPLookWork *, cudaStream_t);
+PETSC_INTERN PetscErrorCode HBPCountWhole(const HBP *, const GallopCSR *, const PetscInt[2], const HBPLookWork *, cudaStream_t);
+PETSC_INTERN PetscErrorCode HBPFillWhole(const HBP *, const GallopCSR *, const HBPLookWork *, cudaStream_t);
+
 PETSC_INTERN PetscErrorCode HBPFillMaps(const HBP *, const HBPMatrix *, const HBPLookWork *, cudaStream_t);
 
 PETSC_INTERN PetscErrorCode HBPTakeCounts(const HBP *, HBPWork *, cudaStream_t);
@@ -186,7 +206,7 @@ PETSC_INTERN PetscErrorCode HBPFindTiles(const HBP *, HBPMatrix *, const HBPWork
 PETSC_INTERN PetscBool      HBPCanSortRows(const HBP *);
 PETSC_INTERN PetscErrorCode HBPSortRows(HBPMatrix *, HBPSortWork *, cudaStream_t);
 PETSC_INTERN PetscErrorCode HBPCount(const HBP *, const HBPMatrix *, HBPWork *, HBPFound *, cudaStream_t);
-PETSC_INTERN PetscErrorCode HBPSetNumbers(HBP *, const GallopCSR *, const HBPFound *, const HBPCountWork *, GallopLongRows *);
+PETSC_INTERN PetscErrorCode HBPSetNumbers(HBP *, const GallopCSR *, const HBPFound *, const PetscInt[], GallopLongRows *);
 
 PETSC_INTERN PetscErrorCode HBPTakeRecords(const HBP *, HBPFillWork *);
 PETSC_INTERN PetscErrorCode HBPFillBounds(const HBP *, const HBPMatrix *, const HBPCountWork *, cudaStream_t);
@@ -194,6 +214,7 @@ PETSC_INTERN PetscErrorCode HBPCollect(const HBP *, const HBPMatrix *, const HBP
 PETSC_INTERN PetscErrorCode HBPFillGroups(const HBP *, const HBPWork *, cudaStream_t);
 PETSC_INTERN PetscErrorCode HBPFillCombine(const HBP *, const unsigned short[], cudaStream_t);
 
+PETSC_INTERN PetscErrorCode HBPCopyLongEntries(const HBP *, const GallopCSR *, PetscBool, cudaStream_t);
 PETSC_INTERN PetscErrorCode HBPConvert(const HBP *, const GallopCSR *, const HBPMatrix *, const HBPWork *, cudaStream_t);
 PETSC_INTERN PetscErrorCode HBPRefresh_Device(void *, const GallopCSR *, PetscCount, GallopRefresh *);
 

@@ -193,10 +193,8 @@ PetscErrorCode HBPCollect(const HBP *h, const HBPMatrix *A, const HBPWork *w, cu
     CollectMappedKernel<<<(unsigned int)h->rowBlocks, Threads, 0, stream>>>(*A, w->count.offsets, w->fill.rec);
     GallopCheckLaunch();
   }
-  if (!h->allMapped) {
-    CollectKernel<<<(unsigned int)TilesOf(h->nz), Threads, 0, stream>>>(*A, w->count.counts, w->count.offsets, w->fill.rec);
-    GallopCheckLaunch();
-  }
+  CollectKernel<<<(unsigned int)TilesOf(h->nz), Threads, 0, stream>>>(*A, w->count.counts, w->count.offsets, w->fill.rec);
+  GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -2,7 +2,7 @@
 /* HBP on the host: its arrays, the build, new values */
 
 #include <gallop/deviceimpl.h>
-#include "hbp.h"
+#include "hbpchoose.h"
 
 static PetscErrorCode Free(HBP *h)
 {
@@ -166,13 +166,13 @@ static PetscErrorCode MakeMaps(HBP *h, const PetscInt i[], const PetscInt j[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of rows in increasing order, but for rows of blocks with maps, where any order will do */
+/* Columns of rows in increasing order, but for rows of blocks with maps and where there is one column of blocks: there any order will do */
 static PetscErrorCode SortColumns(HBP *h, const GallopCSR *csr, Workspace *w)
 {
   PetscBool sorted = PETSC_TRUE;
 
   PetscFunctionBegin;
-  for (PetscInt r = 0; r < csr->m && sorted && !h->allMapped; r++)
+  for (PetscInt r = 0; r < csr->m && sorted && h->colBlocks > 1; r++)
     for (PetscInt k = csr->i[r] + 1; k < csr->i[r + 1] && !HBPIsMapped(h->mapPtr, r / h->N); k++)
       if (csr->j[k] <= csr->j[k - 1]) sorted = PETSC_FALSE;
   w->i = csr->i;
@@ -197,6 +197,7 @@ static void Count(HBP *h, Workspace *w)
   for (PetscInt r = 0; r < h->m; r++) {
     const PetscBool direct = IsDirect(h, i, w->j, r);
 
+    if (i[r + 1] == i[r]) h->empty++;
     if (!direct || IsLong(h, i, r)) h->alone = PETSC_FALSE;
     for (PetscInt k = i[r], end; k < i[r + 1] && !IsLong(h, i, r); k = end) {
       Block *b = FindSegment(h, w, r, k, &end);
@@ -374,7 +375,7 @@ static void RefreshGroup(HBP *h, const GallopCSR *csr, PetscInt cb, const HBPGro
   for (PetscInt l = 0; l < count; l++) {
     const PetscInt row = HBPInfoRowBlock(group->info) * h->N + HBPOutputRow(h->output_hash[group->seg + l]);
 
-    start[l] = HBPSegmentBegin(csr->j, csr->i[row], csr->i[row + 1], (PetscCount)cb * h->M);
+    start[l] = cb ? HBPSegmentBegin(csr->j, csr->i[row], csr->i[row + 1], (PetscCount)cb * h->M) : csr->i[row];
   }
   for (PetscInt k = 0, ptr = group->begin_ptr; ptr < group[1].begin_ptr; k += (PetscInt)1 << lanes) {
     for (PetscInt l = 0; l < count << lanes; l++) {
@@ -496,7 +497,7 @@ PetscErrorCode HBPBuild_Host(PetscInt size, const HBPOptions *options, const Gal
   PetscCall(HBPGetSharedCols(csr, &h->options));
   HBPCandidates(&h->options, M);
   PetscCall(Look(csr, M, &s));
-  HBPChoose(&h->options, csr, M, &s, h);
+  HBPChoose(M, &s, h);
   fits = (PetscBool)HBPFits(h);
   if (fits) {
     PetscCall(PlanLongRows(h, csr->i));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* HBP on the GPU: a look at some rows, from which blocks are chosen */
+/* HBP on the GPU: a look at some rows, and the choice of blocks */
 
+#include "hbpchoose.h"
 #include "hbpdevice.h"
 
 /* Columns of a block, narrow and wide */
@@ -8,17 +9,21 @@ struct Widths {
   PetscInt M[2];
 };
 
-/* A warp for each row of the samples. sum is a HBPSample, as an array. */
-__global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, Widths w, unsigned long long *__restrict__ sum)
+/* A warp for each row of the samples. The last thread block to end chooses blocks; h is the format before. */
+__global__ static void __launch_bounds__(Threads) LookKernel(HBP h, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, Widths w, HBPSurvey *survey)
 {
-  static constexpr int    Num = sizeof(HBPSample) / sizeof(*sum), Near = offsetof(HBPSample, near) / sizeof(*sum), Chunks = offsetof(HBPSample, chunks) / sizeof(*sum), Segs = offsetof(HBPSample, segs) / sizeof(*sum), Logs = offsetof(HBPSample, logs) / sizeof(*sum);
-  __shared__ unsigned int counts[Num]; /* of a HBPSample */
+  using Sum = unsigned long long; /* of which a HBPSample is an array */
+  static constexpr int    Num = sizeof(HBPSample) / sizeof(Sum), Near = offsetof(HBPSample, near) / sizeof(Sum), Chunks = offsetof(HBPSample, chunks) / sizeof(Sum), Segs = offsetof(HBPSample, segs) / sizeof(Sum), Logs = offsetof(HBPSample, logs) / sizeof(Sum);
+  __shared__ unsigned int counts[Num];
+  __shared__ HBPSample    sample;
+  __shared__ bool         last;
+  Sum *const              sum = reinterpret_cast<Sum *>(&survey->sample);
   const int               k = (int)(GallopGlobalThread() / WarpSize), lane = threadIdx.x % WarpSize;
 
   for (int f = threadIdx.x; f < Num; f += Threads) counts[f] = 0;
   __syncthreads();
   if (k < HBP_SAMPLES) {
-    const HBPSampled row       = HBPSampledRow(m, i, k);
+    const HBPSampled row       = HBPSampledRow(h.m, i, k);
     PetscInt         before[2] = {row.begin, row.begin}; /* for each width, where the segment begins that goes on from the entries before */
 
     for (PetscInt first = row.begin; first < row.end; first += WarpSize) {
@@ -51,45 +56,55 @@ __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, ReadOnl
   }
   __syncthreads();
   for (int f = threadIdx.x; f < Num; f += Threads)
-    if (counts[f]) atomicAdd(sum + f, (unsigned long long)counts[f]);
+    if (counts[f]) atomicAdd(sum + f, (Sum)counts[f]);
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicAdd(&survey->looked, 1u) == gridDim.x - 1;
+  __syncthreads();
+  if (!last) return;
+  __threadfence();
+  for (int f = threadIdx.x; f < Num; f += Threads) reinterpret_cast<Sum *>(&sample)[f] = GallopLoadFromL2(sum + f);
+  __syncthreads();
+  if (threadIdx.x) return;
+  HBPChoose(w.M, &sample, &h);
+  survey->h     = h;
+  survey->whole = HBPFits(&h) && (h.colBlocks == 1 || h.mapChunks);
 }
 
-static size_t CarveLook(HBPLookWork *w, const GallopCSR *csr, const HBPOptions *options, const PetscInt M[2], void *base)
+static size_t CarveLook(HBPLookWork *w, const HBP *h, void *base)
 {
-  GallopCarver     carver(base);
-  const PetscInt   rowBlocks = (csr->m - 1) / (options->block_rows ? options->block_rows : HBP_LEAST_ROWS) + 1;
-  const PetscCount colBlocks = PetscMin((csr->n - 1) / PetscMin(M[0], M[1]) + 1, HBP_MOST_BLOCKS(csr->nz));
-  char            *found;
+  GallopCarver carver(base);
 
-  carver.Take(w->sample, 1);
-  carver.Take(found, (PetscCount)FoundBytes((PetscInt)colBlocks));
-  w->found = (HBPFound *)found;
-  carver.Take(w->chunks, (PetscCount)rowBlocks + 1);
-  carver.Take(w->mapPtr, (PetscCount)rowBlocks + 1);
+  carver.Take(w->survey, 1);
+  carver.Take(w->counts, w->blocksMost);
+  carver.Take(w->offsets, w->blocksMost + 1);
+  carver.Take(w->longRows, h->nz / (h->options.long_row ? h->options.long_row : HBP_LONG_LEAST) + 1);
+  carver.Take(w->chunks, w->blocksMost + 1);
+  carver.Take(w->mapPtr, w->blocksMost + 1);
   return carver.Bytes();
 }
 
-/* HBPTakeLook - Workspace that is needed before blocks are chosen: as much as the choice may need, see HBPChoose() and HBPFits(). Clears sample and found. */
-PetscErrorCode HBPTakeLook(const GallopCSR *csr, const HBPOptions *options, const PetscInt M[2], HBPLookWork *w, cudaStream_t stream)
+/* HBPTakeLook - Workspace that is needed before blocks are chosen: as much as HBPChoose() may need. Clears the survey. */
+PetscErrorCode HBPTakeLook(const HBP *h, HBPLookWork *w, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  PetscCall(GallopWorkspaceMalloc(CarveLook(w, csr, options, M, NULL), &w->memory));
+  w->blocksMost = ((PetscCount)h->m - 1) / (h->options.block_rows ? h->options.block_rows : HBP_LEAST_ROWS) + 1;
+  PetscCall(GallopWorkspaceMalloc(CarveLook(w, h, NULL), &w->memory));
   if (!w->memory) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveLook(w, csr, options, M, w->memory);
-  PetscCallCUDA(cudaMemsetAsync(w->sample, 0, (size_t)((char *)(w->found + 1) - (char *)w->sample), stream));
+  (void)CarveLook(w, h, w->memory);
+  PetscCallCUDA(cudaMemsetAsync(w->survey, 0, sizeof(*w->survey), stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* HBPLook - Looks at rows of the matrix */
-PetscErrorCode HBPLook(const GallopCSR *csr, const PetscInt M[2], const HBPLookWork *w, HBPSample *s, cudaStream_t stream)
+/* HBPLook - Looks at rows of the matrix, with blocks of M[0] and of M[1] columns, and chooses blocks */
+PetscErrorCode HBPLook(const HBP *h, const GallopCSR *csr, const PetscInt M[2], const HBPLookWork *w, cudaStream_t stream)
 {
   const Widths widths = {
     {M[0], M[1]}
   };
 
   PetscFunctionBegin;
-  LookKernel<<<GallopBlocksFor(HBP_SAMPLES, Warps), Threads, 0, stream>>>(csr->m, csr->i, csr->j, widths, (unsigned long long *)w->sample);
+  LookKernel<<<GallopBlocksFor(HBP_SAMPLES, Warps), Threads, 0, stream>>>(*h, csr->i, csr->j, widths, w->survey);
   GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(s, w->sample, sizeof(*s)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -55,6 +55,38 @@ static __host__ __device__ __forceinline__ PetscInt SegmentsWith(unsigned long l
   return CountOf(counts, lanes - 1);
 }
 
+/* What a block adds to those behind it */
+struct OffsetsOf {
+  __host__ __device__ HBPOffsets operator()(const HBPCounts &c) const
+  {
+    const PetscInt segs   = SegmentsIn(c.all);
+    PetscInt       single = segs, groups = 0;
+
+    for (int lanes = 1; lanes < HBP_LANES; lanes++) {
+      const PetscInt num = SegmentsWith(c.lanes, lanes), size = HBP_GROUP >> lanes;
+
+      single -= num;
+      groups += (num + size - 1) / size;
+    }
+    return {segs > 0, segs, EntriesIn(c.all), groups + (single + HBP_GROUP - 1) / HBP_GROUP};
+  }
+};
+
+/* *most becomes at least the largest value of a warp */
+static __device__ __forceinline__ void RaiseByWarp(int *most, unsigned int value)
+{
+  const int largest = (int)GallopWarpMax(value);
+
+  if (threadIdx.x % WarpSize == 0 && largest > *(volatile int *)most) atomicMax(most, largest);
+}
+
+/* *to += by, by any thread; what it was before */
+static __device__ __forceinline__ PetscInt AddTo(PetscInt *to, PetscInt by)
+{
+  if constexpr (sizeof(PetscInt) == 4) return (PetscInt)atomicAdd((int *)to, (int)by);
+  else return (PetscInt)atomicAdd((unsigned long long *)to, (unsigned long long)by);
+}
+
 /* Calls what(block, row, first entry, end, direct) for each segment that begins in this thread block's tile and is not of a block with a map. direct: it is the only one of its row. */
 template <typename What>
 static __device__ __forceinline__ void WalkSegments(const HBPMatrix &A, int *unsorted, What what)

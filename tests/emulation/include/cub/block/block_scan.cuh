@@ -6,7 +6,9 @@
 
 namespace cub
 {
-template <typename T, int N>
+enum BlockScanAlgorithm { BLOCK_SCAN_RAKING, BLOCK_SCAN_WARP_SCANS };
+
+template <typename T, int N, BlockScanAlgorithm Algorithm = BLOCK_SCAN_RAKING>
 struct BlockScan {
   struct TempStorage {
     alignas(16) char value[(N + 1) * sizeof(T)];
@@ -42,6 +44,15 @@ struct BlockScan {
       out[k] = sum;
       sum    = next;
     }
+  }
+
+  template <typename Op>
+  void ExclusiveScan(T in, T &out, T init, Op op)
+  {
+    T ins[1] = {in}, outs[1], total;
+
+    ExclusiveScan(ins, outs, init, op, total);
+    out = outs[0];
   }
 };
 } // namespace cub

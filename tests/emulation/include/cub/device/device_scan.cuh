@@ -8,7 +8,7 @@ namespace cub
 {
 struct DeviceScan {
   template <typename In, typename Out, typename Op, typename Init>
-  static cudaError_t ExclusiveScan(void *temp, size_t &bytes, const In *in, Out *out, Op op, Init init, ptrdiff_t n, cudaStream_t)
+  static cudaError_t ExclusiveScan(void *temp, size_t &bytes, In in, Out *out, Op op, Init init, ptrdiff_t n, cudaStream_t)
   {
     if (!temp) bytes = 1234;
     else
@@ -25,8 +25,8 @@ struct DeviceScan {
     return cudaSuccess;
   }
 
-  template <typename T>
-  static cudaError_t ExclusiveSum(void *temp, size_t &bytes, const T *in, T *out, ptrdiff_t n, cudaStream_t stream)
+  template <typename In, typename T>
+  static cudaError_t ExclusiveSum(void *temp, size_t &bytes, In in, T *out, ptrdiff_t n, cudaStream_t stream)
   {
     return ExclusiveScan(temp, bytes, in, out, [](T a, T b) { return a + b; }, T(0), n, stream);
   }
