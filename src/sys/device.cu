@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <gallop/cudaimpl.h>
 #include <cub/util_allocator.cuh>
+#include "largeworkspaces.h"
 
 /* Whether this process has a GPU that PETSc may use. Asked once: the answer must not change under existing matrices. */
 PetscErrorCode GallopDeviceAvailable(PetscBool *available)
@@ -102,6 +103,7 @@ PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors)
 static constexpr unsigned int      SmallestBin = 9, LargestKept = 24, LargestWorkspace = 26; /* powers of two */
 static constexpr size_t            Keeps = 64 << 20, WorkspaceKeeps = 96 << 20;
 static cub::CachingDeviceAllocator memories(2, SmallestBin, LargestKept, Keeps, true), workspaces(2, SmallestBin, LargestWorkspace, WorkspaceKeeps, true);
+static LargeWorkspaces             largeworkspaces;
 
 static PetscBool registered = PETSC_FALSE;
 
@@ -110,6 +112,7 @@ static PetscErrorCode FreeKept(void)
   PetscFunctionBegin;
   PetscCallCUDA(memories.FreeAllCached());
   PetscCallCUDA(workspaces.FreeAllCached());
+  PetscCallCUDA(largeworkspaces.FreeAllCached());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -122,7 +125,8 @@ static PetscErrorCode Finalize(void)
 }
 
 /* What is freed can be had again at once for this stream, and for others when it is done */
-static PetscErrorCode Allocate(cub::CachingDeviceAllocator &allocator, size_t bytes, cudaStream_t stream, void **ptr)
+template <typename Allocator>
+static PetscErrorCode Allocate(Allocator &allocator, size_t bytes, cudaStream_t stream, void **ptr)
 {
   cudaError_t err;
   PetscBool   fails;
@@ -194,14 +198,16 @@ PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **ptr)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(Allocate(workspaces, bytes, stream, ptr));
+  if (bytes > (size_t)1 << LargestWorkspace) PetscCall(Allocate(largeworkspaces, bytes, stream, ptr));
+  else PetscCall(Allocate(workspaces, bytes, stream, ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GallopWorkspaceFree(void *ptr)
 {
   PetscFunctionBegin;
-  if (ptr) PetscCallCUDA(workspaces.DeviceFree(ptr));
+  if (largeworkspaces.Has(ptr)) PetscCallCUDA(largeworkspaces.DeviceFree(ptr));
+  else if (ptr) PetscCallCUDA(workspaces.DeviceFree(ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
