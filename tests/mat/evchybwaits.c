@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-static char help[] = "How often the host waits for numbers from the GPU while a format is built there: once, unless there is something unusual. EVC-HYB looks at long rows or an order of rows for packed storage, HBP at blocks where rows are in several.\n\n";
+static char help[] = "How often the host waits for numbers from the GPU while a format is built there: once, unless there is something unusual. EVC-HYB looks at long rows or an order of rows for "
+                     "packed storage, HBP at blocks where rows are in several, FASTLOAD at long rows, and at columns far longer than the mean.\n\n";
 
 #include "packtest.h"
 
@@ -105,6 +106,13 @@ int main(int argc, char **argv)
     PetscCall(Stencil(50, 50, 50, 1, VALUES_ALL, &A));
     PetscCall(Check("rows in several blocks", A, MATHBP, 2, PETSC_FALSE));
     PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
+    PetscCall(Check("small", A, MATFASTLOAD, 1, PETSC_FALSE));
+    PetscCall(Stencil(70, 70, 70, 1, VALUES_ALL, &A));
+    PetscCall(Check("so many rows that the host does not count them", A, MATFASTLOAD, 1, PETSC_FALSE));
+    PetscCall(Rows(20000, 0, 2, 0, 0, &A));
+    PetscCall(Check("many empty rows", A, MATFASTLOAD, 1, PETSC_FALSE));
+    PetscCall(Rows(20000, 4, 0, 2000, 1500, &A));
+    PetscCall(Check("long rows", A, MATFASTLOAD, 2, PETSC_FALSE));
   }
   PetscCall(PetscFinalize());
   return 0;

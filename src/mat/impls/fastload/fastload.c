@@ -139,6 +139,11 @@ static PetscErrorCode FastLoadViewDetail(const void *data, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscInt FastLoadNonempty(const void *data)
+{
+  return ((const FastLoad *)data)->rows;
+}
+
 static PetscCount FastLoadGetBytes(const void *data)
 {
   return (PetscCount)((const FastLoad *)data)->bytes;
@@ -160,4 +165,5 @@ const GallopFormat GallopFormat_FASTLOAD = {
   .view            = FastLoadView,
   .view_detail     = FastLoadViewDetail,
   .bytes           = FastLoadGetBytes,
+  .nonempty        = FastLoadNonempty,
 };

@@ -28,6 +28,7 @@
 #define FASTLOAD_HIGHEST 32         /* most entries of a column in a block, where there is a limit */
 #define FASTLOAD_CHOOSE  (-1)       /* the height, by the number of entries */
 #define FASTLOAD_SAMPLES 1024       /* rows that are looked at to see how far their entries are apart */
+#define FASTLOAD_SEARCH  255        /* of a line: a refresh has to search for its entries */
 #define FASTLOAD_WINDOW  (16 << 20) /* bytes of a result that stay in the cache of a GPU */
 #define FASTLOAD_CHAIN   4          /* most blocks of a task where its group is cut: a warp computes them one after the other */
 #define FASTLOAD_PIECE   4096       /* entries of a long row that a thread block adds */
@@ -94,6 +95,7 @@ typedef struct {
   PetscInt       *blkLine;   /* [blkNum + 1] its first line */
   PetscCount     *blkRow;    /* [blkNum + 1] where its offsets begin in rowIdx */
   PetscInt       *lineRow;   /* [lineNum] the lowest row of each line */
+  unsigned char  *lineAt;    /* [lineNum] FastLoadPlace() of its entries, or FASTLOAD_SEARCH where they differ; on the GPU */
   unsigned char  *rowIdx;    /* [blkRow[blkNum]] offsets of the rows of entries from lineRow, FASTLOAD_WIDTH() tells their type */
   PetscScalar    *value;     /* [blknz], then those of long rows */
   PetscInt       *taskBlk;   /* [taskNum + 1] first block of each task */
@@ -114,17 +116,26 @@ typedef struct {
   PetscBool       fresh;     /* values have been written since the last product */
   PetscBool       overlaps;  /* kernels may start while those before them end */
   PetscBool       indexed;   /* there is csrIdx */
+  PetscInt        rows;      /* that have entries; negative where they have not been counted */
+  void           *memory[3]; /* on the GPU: what its arrays lie in */
   size_t          bytes;
   FastLoadOptions options;
 } FastLoad;
 
 /*
   What of a format lies in memory, once for all who allocate, copy or measure it: HERE(array, number), and ONDEVICE(array, number) for what only the GPU has. There they follow each other in
-  this order. rowIdx comes on top: how long it is shows when the others are filled.
+  this order, those of entries in one piece of memory and those of blocks in another. rowIdx comes on top: how long it is shows when the others are filled.
 */
-#define FASTLOAD_ARRAYS(fl, HERE, ONDEVICE) \
+#define FASTLOAD_ENTRY_ARRAYS(fl, HERE, ONDEVICE) \
   do { \
     HERE(value, (fl)->nz) \
+    HERE(perm, (fl)->ncols) \
+    HERE(csrIdx, (fl)->indexed ? (fl)->blknz : 0) \
+    ONDEVICE(rowPtr, (fl)->options.deterministic ? (PetscCount)(fl)->m + 1 : 0) \
+    ONDEVICE(products, (fl)->options.deterministic ? (fl)->nz : 0) \
+  } while (0)
+#define FASTLOAD_BLOCK_ARRAYS(fl, HERE, ONDEVICE) \
+  do { \
     HERE(blkPtr, (PetscCount)(fl)->blkNum + 1) \
     HERE(blkRow, (PetscCount)(fl)->blkNum + 1) \
     HERE(blkColIdx, (fl)->blkNum) \
@@ -133,17 +144,19 @@ typedef struct {
     HERE(blkLength, (fl)->blkNum) \
     HERE(blkClass, (fl)->blkNum) \
     HERE(lineRow, (fl)->lineNum) \
+    ONDEVICE(lineAt, (fl)->lineNum) \
     HERE(taskBlk, (PetscCount)(fl)->taskNum + 1) \
     ONDEVICE(tasks, (fl)->taskNum) \
-    HERE(perm, (fl)->ncols) \
     HERE(longRow, (fl)->longNum) \
     HERE(longPtr, (PetscCount)(fl)->longNum + 1) \
     HERE(longCol, (fl)->nz - (fl)->blknz) \
     ONDEVICE(pieceRow, (fl)->pieceNum) \
     ONDEVICE(pieceAt, (fl)->pieceNum) \
-    HERE(csrIdx, (fl)->indexed ? (fl)->blknz : 0) \
-    ONDEVICE(rowPtr, (fl)->options.deterministic ? (PetscCount)(fl)->m + 1 : 0) \
-    ONDEVICE(products, (fl)->options.deterministic ? (fl)->nz : 0) \
+  } while (0)
+#define FASTLOAD_ARRAYS(fl, HERE, ONDEVICE) \
+  do { \
+    FASTLOAD_ENTRY_ARRAYS(fl, HERE, ONDEVICE); \
+    FASTLOAD_BLOCK_ARRAYS(fl, HERE, ONDEVICE); \
   } while (0)
 #define FASTLOAD_NOT_HERE(array, number)
 
@@ -222,6 +235,12 @@ FASTLOAD_HD int FastLoadIsLarge(PetscInt m)
   return (size_t)m * sizeof(PetscScalar) > 2 * (size_t)FASTLOAD_WINDOW;
 }
 
+/* Whether entries lie anywhere, by the sum of FastLoadSpread() over the samples: those of a row spread over more than a fifth of the columns, on average */
+FASTLOAD_HD int FastLoadIsScattered(PetscInt n, PetscCount spread)
+{
+  return 5 * spread > FASTLOAD_SAMPLES * (PetscCount)n;
+}
+
 /* How far the first and the last entry of sample k of the rows are apart */
 FASTLOAD_HD PetscInt FastLoadSpread(PetscInt m, const PetscInt i[], const PetscInt j[], int k)
 {
@@ -258,6 +277,20 @@ FASTLOAD_HD PetscInt FastLoadRow(int kind, PetscInt lineRow, const unsigned char
   default:
     return lineRow + ((const PetscInt *)offsets)[first + k];
   }
+}
+
+/*
+  Where an entry is in its row of CSR: how far behind the first, or before the last where the row is above the diagonal, so that it is the same in rows that differ beyond the entry only. edge is where
+  the row begins, or where the next one does. FastLoadAt() is the way back.
+*/
+FASTLOAD_HD PetscInt FastLoadPlace(int above, PetscInt edge, PetscInt entry)
+{
+  return above ? edge - 1 - entry : entry - edge;
+}
+
+FASTLOAD_HD PetscInt FastLoadAt(int above, PetscInt edge, PetscInt place)
+{
+  return above ? edge - 1 - place : edge + place;
 }
 
 /* Where column col is in row, whose columns increase */

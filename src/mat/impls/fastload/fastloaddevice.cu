@@ -3,14 +3,13 @@
 
 #include "fastloaddevice.h"
 
-/* Runs twice: with a null base it measures, then it hands out. value comes first. */
-static size_t Carve(FastLoad *fl, void *base)
+/* Both run twice: with a null base they measure, then they hand out. */
+static size_t CarveEntries(FastLoad *fl, void *base)
 {
   GallopCarver carver(base);
 
 #define TAKE(array, number) carver.Take(fl->array, number);
-  FASTLOAD_ARRAYS(fl, TAKE, TAKE);
-#undef TAKE
+  FASTLOAD_ENTRY_ARRAYS(fl, TAKE, TAKE);
   if (!fl->indexed) fl->csrIdx = NULL;
   if (!fl->options.deterministic) {
     fl->rowPtr   = NULL;
@@ -19,13 +18,22 @@ static size_t Carve(FastLoad *fl, void *base)
   return carver.Bytes();
 }
 
+static size_t CarveBlocks(FastLoad *fl, PetscCount rowbytes, void *base)
+{
+  GallopCarver carver(base);
+
+  FASTLOAD_BLOCK_ARRAYS(fl, TAKE, TAKE);
+  if (rowbytes >= 0) carver.Take(fl->rowIdx, PetscMax(rowbytes, 1));
+#undef TAKE
+  return carver.Bytes();
+}
+
 PetscErrorCode FastLoadDestroy_Device(void **data)
 {
   FastLoad *fl = (FastLoad *)*data;
 
   PetscFunctionBegin;
-  PetscCall(GallopDeviceFree(fl->value)); /* where the one allocation begins; the other is rowIdx */
-  PetscCall(GallopDeviceFree(fl->rowIdx));
+  for (void *piece : fl->memory) PetscCall(GallopDeviceFree(piece));
   PetscCall(PetscFree(fl));
   *data = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -46,36 +54,55 @@ PetscErrorCode FastLoadCreate_Device(const FastLoadOptions *options, const Gallo
   fl->options = *options;
   fl->height  = options->height;
   fl->fresh   = PETSC_TRUE;
-  PetscCall(FastLoadProductOverlaps(&fl->overlaps));
-  *created = fl;
+  fl->rows    = -1;
+  *created    = fl;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* FastLoadTakeArrays - Memory for all arrays but rowIdx, with a plan */
-PetscErrorCode FastLoadTakeArrays(FastLoad *fl, PetscCount maxbytes, PetscBool *done)
+/* A piece of memory more, if the format may take so much */
+static PetscErrorCode Take(FastLoad *fl, size_t bytes, PetscCount maxbytes, void **piece)
 {
-  void *base = NULL;
+  PetscFunctionBegin;
+  fl->bytes += bytes;
+  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(bytes, piece));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* FastLoadTakeEntries - Memory for arrays of entries, in place of what there was */
+PetscErrorCode FastLoadTakeEntries(FastLoad *fl, PetscCount maxbytes, PetscBool *done)
+{
+  void **piece = &fl->memory[0];
 
   PetscFunctionBegin;
-  fl->bytes = Carve(fl, NULL);
-  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(fl->bytes, &base));
-  if (base) (void)Carve(fl, base);
-  else fl->value = NULL;
-  *done = (PetscBool)(base != NULL);
+  PetscCall(GallopDeviceFree(*piece));
+  *piece    = NULL;
+  fl->bytes = 0;
+  PetscCall(Take(fl, CarveEntries(fl, NULL), maxbytes, piece));
+  if (*piece) (void)CarveEntries(fl, *piece);
+  *done = (PetscBool)(*piece != NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* FastLoadTakeOffsets - Memory for rowIdx, once blkRow tells how long it is: the host waits for that */
-PetscErrorCode FastLoadTakeOffsets(FastLoad *fl, PetscCount maxbytes, PetscCount *rowbytes, PetscBool *done)
+/* FastLoadTakeBlocks - Memory for arrays of blocks, with a plan, and for rowIdx if it is known how long that is */
+PetscErrorCode FastLoadTakeBlocks(FastLoad *fl, PetscCount rowbytes, PetscCount maxbytes, PetscBool *done)
 {
-  void *rowIdx = NULL;
+  void **piece = &fl->memory[1];
 
+  PetscFunctionBegin;
+  PetscCall(Take(fl, CarveBlocks(fl, rowbytes, NULL), maxbytes, piece));
+  if (*piece) (void)CarveBlocks(fl, rowbytes, *piece);
+  *done = (PetscBool)(*piece != NULL);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Memory for rowIdx, once blkRow tells how long it is: the host waits for that */
+static PetscErrorCode TakeOffsets(FastLoad *fl, PetscCount maxbytes, PetscCount *rowbytes, PetscBool *done)
+{
   PetscFunctionBegin;
   PetscCall(GallopDeviceCopyOut(rowbytes, fl->blkRow + fl->blkNum, sizeof(*rowbytes)));
-  fl->bytes += (size_t)*rowbytes;
-  if (!maxbytes || fl->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc((size_t)PetscMax(*rowbytes, 1), &rowIdx));
-  fl->rowIdx = (unsigned char *)rowIdx;
-  *done      = (PetscBool)(rowIdx != NULL);
+  PetscCall(Take(fl, (size_t)PetscMax(*rowbytes, 1), maxbytes, &fl->memory[2]));
+  fl->rowIdx = (unsigned char *)fl->memory[2];
+  *done      = (PetscBool)(fl->rowIdx != NULL);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -88,13 +115,15 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, FastLoadWorks
 
   PetscFunctionBegin;
   fl->indexed = (PetscBool)(w->columns.found.unsorted || fl->options.deterministic);
-  PetscCall(FastLoadTakeArrays(fl, maxbytes, done));
+  *done       = PETSC_TRUE;
+  if (!fl->memory[0] || (fl->indexed && !fl->csrIdx)) PetscCall(FastLoadTakeEntries(fl, maxbytes, done));
+  if (*done) PetscCall(FastLoadTakeBlocks(fl, -1, maxbytes, done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(FastLoadSetBlocks(fl, w));
   PetscCall(FastLoadFillBlocks(fl, csr, w));
   PetscCall(FastLoadFillLongRows(fl, csr, &w->longRowsPlan, w->stream));
   if (fl->rowPtr) PetscCall(GallopDeviceCopy(fl->rowPtr, csr->i, (size_t)(fl->m + 1) * sizeof(PetscInt)));
-  PetscCall(FastLoadTakeOffsets(fl, maxbytes, &rowbytes, done));
+  PetscCall(TakeOffsets(fl, maxbytes, &rowbytes, done));
   if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceZero(fl->rowIdx, (size_t)rowbytes));
   PetscCall(FastLoadFillOffsets(fl, w));
@@ -104,38 +133,48 @@ static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, FastLoadWorks
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Columns of any lengths, in any order */
-static PetscErrorCode BuildLong(const FastLoadOptions *opts, const GallopCSR *csr, PetscCount maxbytes, FastLoad **built)
+/* With a plan by options: the format, or NULL where there is not enough memory. fl is NULL, or has memory for its entries and nothing else. */
+static PetscErrorCode BuildSorted(const FastLoadOptions *options, const GallopCSR *csr, PetscCount maxbytes, FastLoadWorkspace *w, FastLoad **fl)
+{
+  void     *data;
+  PetscBool done;
+
+  PetscFunctionBegin;
+  if (!*fl) PetscCall(FastLoadCreate_Device(options, csr, fl));
+  (*fl)->options = *options;
+  (*fl)->height  = options->height;
+  PetscCall(FastLoadProductOverlaps(&(*fl)->overlaps));
+  PetscCall(FastLoadCountColumns(*fl, csr, w));
+  PetscCall(FastLoadPlanBlocks(*fl, csr, w));
+  PetscCall(Complete(*fl, csr, w, maxbytes, &done));
+  PetscCallCUDA(cudaStreamSynchronize(w->stream)); /* what was copied from pageable memory is about to go */
+  data = *fl;
+  if (!done) PetscCall(FastLoadDestroy_Device(&data));
+  *fl = (FastLoad *)data;
+  PetscCall(FastLoadWorkspaceFreePlan(w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Columns of any lengths, in any order; fl as for BuildSorted() */
+static PetscErrorCode BuildLong(const FastLoadOptions *opts, const GallopCSR *csr, PetscCount maxbytes, FastLoad **fl)
 {
   FastLoadOptions   options;
-  FastLoad         *fl;
-  FastLoadWorkspace w = {};
-  void             *wbase, *data;
+  FastLoadWorkspace w     = {};
+  void             *wbase = NULL, *data = *fl;
   PetscCount        spread = 0;
   PetscBool         done;
 
   PetscFunctionBegin;
-  PetscCall(FastLoadGetSpread(csr, &spread, &done));
-  if (!done) PetscFunctionReturn(PETSC_SUCCESS);
-  options = FastLoadChoose(opts, csr, spread);
   PetscCall(PetscGetCurrentCUDAStream(&w.stream));
-  PetscCall(GallopColumnsSort(csr, options.long_row, PETSC_FALSE, &w.columns, w.stream));
-  if (!w.columns.memory) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(FastLoadWorkspaceGet(&options, csr, &w, &wbase));
-  if (!wbase) {
-    PetscCall(GallopWorkspaceFree(w.columns.memory));
-    PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(FastLoadGetSpread(csr, &spread, &done));
+  options = FastLoadChoose(opts, csr, spread);
+  if (done) PetscCall(GallopColumnsSort(csr, options.long_row, PETSC_FALSE, &w.columns, w.stream));
+  if (w.columns.memory) PetscCall(FastLoadWorkspaceGet(&options, csr, &w, &wbase));
+  if (wbase) PetscCall(BuildSorted(&options, csr, maxbytes, &w, fl));
+  else if (data) {
+    PetscCall(FastLoadDestroy_Device(&data));
+    *fl = NULL;
   }
-
-  PetscCall(FastLoadCreate_Device(&options, csr, &fl));
-  PetscCall(FastLoadCountColumns(fl, csr, &w));
-  PetscCall(FastLoadPlanBlocks(fl, csr, &w));
-  PetscCall(Complete(fl, csr, &w, maxbytes, &done));
-  PetscCallCUDA(cudaStreamSynchronize(w.stream)); /* what was copied from pageable memory is about to go */
-  data = fl;
-  if (done) *built = fl;
-  else PetscCall(FastLoadDestroy_Device(&data));
-  PetscCall(FastLoadWorkspaceFreePlan(&w));
   PetscCall(GallopWorkspaceFree(wbase));
   PetscCall(GallopWorkspaceFree(w.columns.memory));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -122,8 +122,8 @@ static __device__ __forceinline__ GallopPiece<I> GetPiece(const Arrays &fl, Pets
 
 /* fastloaddevice.cu: the format and its memory; *done is false where there is not enough */
 PETSC_INTERN PetscErrorCode FastLoadCreate_Device(const FastLoadOptions *, const GallopCSR *, FastLoad **);
-PETSC_INTERN PetscErrorCode FastLoadTakeArrays(FastLoad *, PetscCount, PetscBool *);
-PETSC_INTERN PetscErrorCode FastLoadTakeOffsets(FastLoad *, PetscCount, PetscCount *, PetscBool *);
+PETSC_INTERN PetscErrorCode FastLoadTakeEntries(FastLoad *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode FastLoadTakeBlocks(FastLoad *, PetscCount, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode FastLoadDestroy_Device(void **);
 
 /* fastloadshort.cu */
@@ -135,7 +135,6 @@ PETSC_INTERN PetscErrorCode FastLoadSortColumns(FastLoadWorkspace *, PetscInt);
 PETSC_INTERN PetscErrorCode FastLoadTaskSortGet(const FastLoad *, FastLoadTaskSort *, cudaStream_t, void **);
 PETSC_INTERN PetscErrorCode FastLoadTaskSortRun(const FastLoad *, FastLoadTaskSort *, cudaStream_t);
 PETSC_INTERN PetscErrorCode FastLoadSum(FastLoadWorkspace *, PetscInt *, PetscInt *, PetscCount);
-PETSC_INTERN PetscErrorCode FastLoadSumCountsBytes(PetscCount, size_t *, cudaStream_t);
 PETSC_INTERN PetscErrorCode FastLoadSumCounts(void *, size_t, PetscCount *, PetscCount, cudaStream_t);
 
 /* fastloadcount.cu */

@@ -3,22 +3,25 @@
 
 #include "fastloaddevice.h"
 
-static constexpr int Refreshed = 8; /* lines of which a lane looks up the entries at once */
+static constexpr int Refreshed          = 8;  /* lines of which a lane looks up the entries at once */
+static constexpr int MostRounds         = 8;  /* of a thread block of a refresh */
+static constexpr int BlocksPerProcessor = 16; /* thread blocks that there are for each multiprocessor at least before they take more than one round */
 
 /* A warp for each block: the rows, values and places in CSR of its entries, from those in order of columns. Those of each sorted column begin at start. */
-__global__ static void FillKernel(const FastLoad fl, In<PetscInt> start, In<PetscInt> base, In<PetscInt> entries, In<PetscInt> rowOf, In<PetscScalar> a, PetscInt *rows)
+__global__ static void FillKernel(const FastLoad fl, In<PetscInt> start, In<PetscInt> base, In<PetscInt> entries, In<PetscInt> rowOf, In<PetscInt> i, In<PetscScalar> a, PetscInt *rows)
 {
   const PetscCount b    = GallopGlobalThread() / WarpSize;
   const int        lane = threadIdx.x % WarpSize;
 
   if (b >= fl.blkNum) return;
-  const int       length = fl.blkLength[b];
-  const PetscInt  height = lane < length ? fl.blkHeight[b] : 0;
-  const PetscInt  from   = lane < length ? start[fl.blkColIdx[b] + lane] + base[b] : 0;
-  PetscCount      at     = fl.blkPtr[b] + lane;
+  const int      length = fl.blkLength[b];
+  const PetscInt height = lane < length ? fl.blkHeight[b] : 0;
+  const PetscInt from   = lane < length ? start[fl.blkColIdx[b] + lane] + base[b] : 0;
+  const PetscInt col    = lane < length ? fl.perm[fl.blkColIdx[b] + lane] : 0;
+  PetscCount     at     = fl.blkPtr[b] + lane;
 
   for (PetscInt q = 0; __any_sync(All, q < height); q += Ahead) {
-    PetscInt    entry[Ahead], row[Ahead];
+    PetscInt    entry[Ahead], row[Ahead], edge[Ahead];
     PetscScalar value[Ahead];
 
 #pragma unroll
@@ -28,11 +31,18 @@ __global__ static void FillKernel(const FastLoad fl, In<PetscInt> start, In<Pets
     }
     __syncwarp(); /* else the compiler would load one after the other */
 #pragma unroll
-    for (int u = 0; u < Ahead; u++) value[u] = entry[u] >= 0 ? a[entry[u]] : PetscScalar(0);
+    for (int u = 0; u < Ahead; u++) {
+      value[u] = entry[u] >= 0 ? a[entry[u]] : PetscScalar(0);
+      edge[u]  = i[row[u] + (row[u] < col)];
+    }
     __syncwarp();
 #pragma unroll
     for (int u = 0; u < Ahead; u++, at += length) {
+      const PetscInt place = entry[u] >= 0 ? FastLoadPlace(row[u] < col, edge[u], entry[u]) : 0, same = __shfl_sync(All, place, 0);
+      const bool     alike = __all_sync(All, entry[u] < 0 || place == same);
+
       if (entry[u] < 0) continue;
+      if (lane == 0) fl.lineAt[fl.blkLine[b] + q + u] = (unsigned char)(alike && same < FASTLOAD_SEARCH ? same : FASTLOAD_SEARCH);
       rows[at]     = row[u];
       fl.value[at] = value[u];
       if (fl.csrIdx) fl.csrIdx[at] = entry[u];
@@ -153,67 +163,88 @@ __global__ static void OffsetsKernel(const FastLoad fl, In<PetscInt> rows, In<in
   if (__any_sync(All, found) && lane == 0) fl.blkClass[b] |= FASTLOAD_SHARED;
 }
 
-/*
-  Where a lane's column is in rows, whose columns increase, of Refreshed lines from q on; to is behind the last. In a matrix whose pattern is symmetric, and the same for all rows, a column that has
-  its entry number q there has it in place q from the end of the row: the search begins there. All lines are searched at once, so that one does not wait for the others.
-*/
-static __device__ __forceinline__ void FindLines(const FastLoad &fl, PetscCount b, PetscInt q, PetscInt to, int lane, In<PetscInt> i, In<PetscInt> j, PetscInt at[Refreshed])
+/* Where a column is in rows, whose columns increase: all are searched at once, so that one does not wait for the others */
+static __device__ __forceinline__ void Search(PetscInt col, const PetscInt row[Refreshed], In<PetscInt> i, In<PetscInt> j, PetscInt at[Refreshed])
 {
-  const int                  kind = fl.blkClass[b], length = fl.blkLength[b];
-  const unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
-  const PetscInt *const      low    = fl.lineRow + fl.blkLine[b];
-  const PetscInt             col    = fl.perm[fl.blkColIdx[b] + lane];
-  PetscInt                   row[Refreshed], begin[Refreshed], end[Refreshed], found[Refreshed];
-  bool                       more = false;
+  PetscInt begin[Refreshed], end[Refreshed], found[Refreshed];
+  bool     more = true;
 
-#pragma unroll
-  for (int u = 0; u < Refreshed; u++) {
-    const PetscInt line = q + u < to ? q + u : to - 1;
-
-    row[u] = FastLoadRow(kind, low[line], rowIdx, (PetscCount)line * length, lane);
-  }
 #pragma unroll
   for (int u = 0; u < Refreshed; u++) {
     begin[u] = i[row[u]];
     end[u]   = i[row[u] + 1];
   }
 #pragma unroll
-  for (int u = 0; u < Refreshed; u++) {
-    const PetscInt guess = end[u] - 1 - (q + u < to ? q + u : to - 1);
-
-    at[u] = guess < begin[u] ? begin[u] : guess;
-  }
-#pragma unroll
-  for (int u = 0; u < Refreshed; u++) found[u] = j[at[u]];
-#pragma unroll
-  for (int u = 0; u < Refreshed; u++) more = more || found[u] != col;
+  for (int u = 0; u < Refreshed; u++) at[u] = begin[u] + (end[u] - begin[u]) / 2;
   while (more) {
     more = false;
+#pragma unroll
+    for (int u = 0; u < Refreshed; u++) found[u] = j[at[u]];
 #pragma unroll
     for (int u = 0; u < Refreshed; u++) {
       if (found[u] == col) continue;
       if (found[u] < col) begin[u] = at[u] + 1;
       else end[u] = at[u];
       if (begin[u] < end[u]) at[u] = begin[u] + (end[u] - begin[u]) / 2;
+      more = more || begin[u] < end[u];
     }
-#pragma unroll
-    for (int u = 0; u < Refreshed; u++) found[u] = j[at[u]];
-#pragma unroll
-    for (int u = 0; u < Refreshed; u++) more = more || (found[u] != col && begin[u] < end[u]);
   }
 }
 
-/* New values, by a number of warps for each block, Refreshed lines at once */
-__global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad fl, PetscInt warps, In<PetscInt> i, In<PetscInt> j, In<PetscScalar> a)
+/* Adds the lane's offsets in lines of a block to rows; they are stored as numbers of type W, length in a line, the first from offsets on */
+template <typename W>
+static __device__ __forceinline__ void AddOffsets(const W *offsets, PetscInt length, PetscInt q, PetscInt last, PetscInt row[Refreshed])
 {
-  const PetscCount warp = GallopGlobalThread() / WarpSize, b = warp / warps;
-  const int        lane = threadIdx.x % WarpSize;
+  PetscInt offset[Refreshed];
 
-  if (b >= fl.blkNum || lane >= fl.blkLength[b]) return;
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) offset[u] = (PetscInt)offsets[(PetscCount)(q + u < last ? q + u : last) * length];
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) row[u] += offset[u];
+}
+
+/* Where the lane's entries of Refreshed lines from q on are in CSR; to is behind the last. Most lines tell it: without them each entry takes several loads, one after the other. */
+static __device__ __forceinline__ void FindLines(const FastLoad &fl, PetscInt b, PetscInt q, PetscInt to, int lane, In<PetscInt> i, In<PetscInt> j, PetscInt at[Refreshed])
+{
+  const int                  kind = fl.blkClass[b], length = fl.blkLength[b], width = FASTLOAD_WIDTH(kind);
+  const unsigned char *const rowIdx = fl.rowIdx + fl.blkRow[b];
+  const PetscInt             first = fl.blkLine[b], last = to - 1, col = fl.perm[fl.blkColIdx[b] + lane];
+  PetscInt                   row[Refreshed], edge[Refreshed];
+  int                        place[Refreshed];
+  bool                       known = true;
+
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) {
+    const PetscInt line = first + (q + u < last ? q + u : last);
+
+    row[u]   = fl.lineRow[line];
+    place[u] = fl.lineAt[line];
+  }
+  if (width == FASTLOAD_BYTE) AddOffsets(rowIdx + lane, length, q, last, row);
+  else if (width == FASTLOAD_SHORT) AddOffsets(reinterpret_cast<const unsigned short *>(rowIdx) + lane, length, q, last, row);
+  else if (width == FASTLOAD_INT) AddOffsets(reinterpret_cast<const PetscInt *>(rowIdx) + lane, length, q, last, row);
+  else if (FASTLOAD_ADD(kind) != FASTLOAD_ONE_ROW) {
+#pragma unroll
+    for (int u = 0; u < Refreshed; u++) row[u] += lane;
+  }
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) edge[u] = i[row[u] + (row[u] < col)];
+#pragma unroll
+  for (int u = 0; u < Refreshed; u++) {
+    at[u] = FastLoadAt(row[u] < col, edge[u], place[u]);
+    known = known && place[u] != FASTLOAD_SEARCH;
+  }
+  if (!known) Search(col, row, i, j, at);
+}
+
+/* New values of a block, Refreshed lines at once, by the lanes that have a column of it; part is the warp's number among so many */
+static __device__ __forceinline__ void RefreshBlock(const FastLoad &fl, PetscInt b, PetscInt part, PetscInt parts, int lane, In<PetscInt> i, In<PetscInt> j, In<PetscScalar> a)
+{
   const PetscInt   length = fl.blkLength[b], height = fl.blkHeight[b];
   const PetscCount ptr = fl.blkPtr[b] + lane;
 
-  for (PetscInt q = (PetscInt)(warp % warps) * Refreshed; q < height; q += warps * Refreshed) {
+  if (lane >= length) return;
+  for (PetscInt q = part * Refreshed; q < height; q += parts * Refreshed) {
     PetscInt    at[Refreshed];
     PetscScalar value[Refreshed];
 
@@ -226,6 +257,19 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad f
 #pragma unroll
     for (int u = 0; u < Refreshed; u++)
       if (q + u < height) fl.value[ptr + (PetscCount)(q + u) * length] = value[u];
+  }
+}
+
+/* New values, by a number of warps for each block. A thread block goes over neighbouring blocks in rounds: these often have entries in the same rows, which are in L1 then. */
+__global__ static void __launch_bounds__(Threads) RefreshKernel(const FastLoad fl, PetscInt warps, int rounds, In<PetscInt> i, In<PetscInt> j, In<PetscScalar> a)
+{
+  const int lane = threadIdx.x % WarpSize;
+
+  for (int r = 0; r < rounds; r++) {
+    const PetscCount warp = ((PetscCount)blockIdx.x * rounds + r) * Warps + threadIdx.x / WarpSize;
+
+    if (warp >= (PetscCount)fl.blkNum * warps) return;
+    RefreshBlock(fl, (PetscInt)warp / warps, (PetscInt)warp % warps, warps, lane, i, j, a);
   }
 }
 
@@ -245,7 +289,7 @@ PetscErrorCode FastLoadFillBlocks(FastLoad *fl, const GallopCSR *csr, FastLoadWo
   PetscFunctionBegin;
   PetscCall(GallopDeviceCopy(fl->perm, w->sortedcols, (size_t)fl->ncols * sizeof(PetscInt)));
   if (fl->blkNum) {
-    FillKernel<<<warps, Threads, 0, w->stream>>>(*fl, w->from, w->fill.base, w->columns.entry, w->columns.row, csr->a, w->fill.rows);
+    FillKernel<<<warps, Threads, 0, w->stream>>>(*fl, w->from, w->fill.base, w->columns.entry, w->columns.row, csr->i, csr->a, w->fill.rows);
     GallopCheckLaunch();
     PetscCallCUDA(cudaMemsetAsync(w->apart, 0, (size_t)fl->m * sizeof(*w->apart), w->stream));
     OwnerKernel<<<warps, Threads, 0, w->stream>>>(*fl, w->fill.rows, w->owner); /* rows without entries are never asked for */
@@ -288,14 +332,19 @@ PetscErrorCode FastLoadFillLongRows(const FastLoad *fl, const GallopCSR *csr, co
 PetscErrorCode FastLoadRefresh_Device(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   FastLoad    *fl = (FastLoad *)data;
+  int          processors;
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (fl->blkNum) {
-    const PetscInt warps = ((fl->lineNum - 1) / fl->blkNum) / Refreshed + 1;
+    const PetscInt     warps  = ((fl->lineNum - 1) / fl->blkNum) / Refreshed + 1;
+    const unsigned int blocks = WarpsFor((PetscCount)fl->blkNum * warps);
+    int                rounds;
 
-    RefreshKernel<<<WarpsFor((PetscCount)fl->blkNum * warps), Threads, 0, stream>>>(*fl, warps, csr->i, csr->j, csr->a);
+    PetscCall(GallopDeviceGetProcessors(&processors));
+    rounds = (int)PetscMax(1, PetscMin(MostRounds, blocks / (unsigned int)(BlocksPerProcessor * processors)));
+    RefreshKernel<<<(blocks - 1) / (unsigned int)rounds + 1, Threads, 0, stream>>>(*fl, warps, rounds, csr->i, csr->j, csr->a);
     GallopCheckLaunch();
   }
   if (fl->pieceNum) {

@@ -9,9 +9,6 @@ static const PetscInt FewestTasks = 2048, MostTasks = 8192, EntriesPerTask = 512
 /* Rows are long that have more entries than FewestLong, and than LongOverMean times the mean or 1/LongPart of all, whichever is less */
 static const PetscInt FewestLong = 1024, LongOverMean = 16, LongPart = 1024;
 
-/* Entries of a matrix with a large result lie anywhere where those of a row spread over more than this part of the columns, on average */
-static const double FarApart = 0.2;
-
 /* Most lines of a block then, over the entries that a column has in a part of the result that FASTLOAD_WINDOW holds */
 static const double LinesPerPart = 1.1;
 
@@ -33,7 +30,7 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
     const PetscReal  parts = (PetscReal)csr->m * sizeof(PetscScalar) / FASTLOAD_WINDOW;
 
     for (o.height = 1; o.height < FASTLOAD_HIGHEST && csr->nz / (2 * o.height * FASTLOAD_LENGTH) >= tasks;) o.height *= 2;
-    if (o.groups && FastLoadIsLarge(csr->m) && spread > FarApart * FASTLOAD_SAMPLES * csr->n)
+    if (o.groups && FastLoadIsLarge(csr->m) && FastLoadIsScattered(csr->n, spread))
       while (o.height > 1 && o.height * parts > LinesPerPart * csr->nz / csr->n) o.height /= 2;
   }
   if (!o.long_row) o.long_row = (PetscInt)PetscMin(PetscMax(FewestLong, PetscMin(csr->nz / csr->m * LongOverMean, csr->nz / LongPart)), PETSC_INT_MAX);
@@ -377,6 +374,7 @@ PetscErrorCode FastLoadBuild_Host(PetscInt length, const FastLoadOptions *option
   fl->n       = csr->n;
   fl->nz      = csr->nz;
   fl->length  = length;
+  fl->rows    = -1;
   fl->options = FastLoadChoose(options, csr, Spread(csr));
   fl->height  = fl->options.height;
   PetscCall(PetscCalloc1(csr->n, &count));

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  FASTLOAD on the GPU: its build where all columns are short, as they are in most matrices, and sorted among all. From how many columns there are of each length the host knows all groups of columns,
-  their blocks, and where entries begin. So an entry, which has a number in its column in whatever order the GPU counts, goes to its group at once, into the memory of its value, and fastloadgroups.cu
-  puts the entries of each group into order.
+  FASTLOAD on the GPU: its build where all columns are short, as they are in most matrices, and sorted among all. How many columns there are of each length tells all groups of columns, their blocks,
+  and where entries begin. So an entry, which has a number in its column in whatever order the GPU counts, goes to its group at once, into the memory of its value, and fastloadgroups.cu puts the
+  entries of each group into order. The host waits once, when all that is left is to bring arrays of blocks from workspace, which has room for the most that there can be, to their place.
 */
 
-#include "fastloadshort.cuh"
+#include "fastloadshortplan.cuh"
 
 static constexpr int Loads = 8;    /* numbers that a lane loads before it uses the first */
 static constexpr int Tiles = 1024; /* most parts of the columns that are sorted by a thread block each */
+static constexpr int Least = 16;   /* entries of a column for which a warp always has shared memory */
 
 /* Lengths of a warp's columns: calls what(column, length, lanes that have the same), with column n and length -1 where there is none. A tile is a thread block's, in parts of its warps. */
 template <typename What>
@@ -47,13 +48,14 @@ __global__ static void __launch_bounds__(Threads) CensusKernel(PetscInt n, Petsc
   }
 }
 
-/* A warp for each length: those in the tiles before each */
-__global__ static void __launch_bounds__(Threads) TilesKernel(int lengths, int num, PetscInt *tiles)
+/* The first thread block plans; of the others a warp has a length, and counts those in the tiles before each */
+__global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt n, PetscInt limit, PetscInt scattered, bool indexed, int num, const Census *census, PetscInt *tiles, Order *order, Reply *reply)
 {
-  const int length = (int)(GallopGlobalThread() / WarpSize), lane = threadIdx.x % WarpSize;
+  const int length = (int)(GallopGlobalThread() / WarpSize) - Warps, lane = threadIdx.x % WarpSize;
   int       before = 0;
 
-  if (length >= lengths) return;
+  if (length < 0) PlanGroups(n, limit, scattered, indexed, census, order, reply);
+  if (length < 0 || length >= Lengths || !census->columns[length]) return;
   PetscInt *const own = tiles + (PetscCount)length * num;
 
   for (int k = lane; k - lane < num; k += Loads * WarpSize) {
@@ -72,11 +74,12 @@ __global__ static void __launch_bounds__(Threads) TilesKernel(int lengths, int n
 }
 
 /* Columns by their lengths, those of one length as they come */
-__global__ static void __launch_bounds__(Threads) ColumnsKernel(PetscInt n, PetscInt tile, int lengths, In<unsigned int> count, In<PetscInt> tiles, In<Order> order, PetscInt *perm, Place *places)
+__global__ static void __launch_bounds__(Threads) ColumnsKernel(PetscInt n, PetscInt tile, In<unsigned int> count, In<PetscInt> tiles, In<Order> order, PetscInt *perm, Place *places)
 {
   __shared__ PetscInt next[Warps][Lengths]; /* the next column of each length of a warp */
-  const int           warp = threadIdx.x / WarpSize;
+  const int           warp = threadIdx.x / WarpSize, lengths = order->longest + 1;
 
+  if (!lengths) return;
   for (int k = threadIdx.x; k < Warps * Lengths; k += Threads) next[k / Lengths][k % Lengths] = 0;
   __syncthreads();
   WalkTile(n, tile, count, [&](PetscInt, int length, unsigned int same) {
@@ -111,14 +114,16 @@ __global__ static void __launch_bounds__(Threads) ColumnsKernel(PetscInt n, Pets
 }
 
 /* Entries to their groups, and which rows have entries in more than one */
-__global__ static void __launch_bounds__(Threads) EntriesKernel(PetscInt m, PetscInt limit, int lanes, In<PetscInt> i, In<PetscInt> j, In<Place> places, In<unsigned char> numbers, GallopColumnEntry *entries, unsigned char *apart)
+__global__ static void __launch_bounds__(Threads) EntriesKernel(PetscInt m, PetscInt limit, int lanes, In<PetscInt> i, In<PetscInt> j, In<Place> places, In<unsigned char> numbers, In<Order> order, GallopColumnEntry *entries, unsigned char *apart, Reply *reply)
 {
   const PetscCount r    = GallopGlobalThread() / lanes;
   const int        lane = (int)(threadIdx.x % lanes);
 
-  if (r >= m) return;
-  const PetscInt begin = i[r], end = i[r + 1];
+  if (order->longest < 0) return;
+  const PetscInt begin = r < m ? i[r] : 0, end = r < m ? i[r + 1] : 0;
+  const int      rows = __syncthreads_count(begin < end && !lane);
 
+  if (threadIdx.x == 0 && rows) atomicAdd(reinterpret_cast<Key *>(&reply->rows), (Key)rows);
   if (begin == end || end - begin > limit) return;
   const PetscInt group   = places[j[begin]].group;
   bool           several = false;
@@ -134,153 +139,136 @@ __global__ static void __launch_bounds__(Threads) EntriesKernel(PetscInt m, Pets
   if (several) apart[r] = Elsewhere;
 }
 
-/* Rows, then what sorting columns takes; once entries are in groups, offsets lie where that was */
+/* Once entries are in groups, offsets lie where what sorting columns takes was */
 struct ShortWorkspace {
-  Census            *census;
-  unsigned char     *apart; /* [m] Elsewhere, or 0, or 1 + the number of a block in the only group that has the row */
+  Census            *census; /* with it begins what is to be zeroed: all up to the end of count */
+  size_t             zerobytes;
   Order             *order;
   PetscInt          *longrows; /* in any order */
   GallopColumnEntry *entries;  /* [nz] where they do not fit in the memory of values */
-  char              *cub;
-  size_t             cubbytes, zero; /* zero: bytes to be zeroed, from census on */
-  Place             *places;         /* [n] */
-  PetscInt          *tiles;          /* [Lengths][ntiles] */
-  unsigned int      *count;          /* [n] entries of each column */
-  unsigned char     *numbers;        /* [nz] the number of each entry in its column */
-  unsigned char     *offsets;        /* as many as nz PetscInts, where these four were */
-  PetscInt           tile;           /* columns of a tile */
+  unsigned int      *count;    /* [n] entries of each column */
+  Place             *places;   /* [n] */
+  PetscInt          *tiles;    /* [Lengths][ntiles] */
+  unsigned char     *numbers;  /* [nz] the number of each entry in its column */
+  Groups             groups;
+  FastLoad           blocks; /* has arrays for as many blocks, tasks and lines as there can be */
+  PetscInt           tile;   /* columns of a tile */
   int                ntiles;
 };
 
-/* Runs twice: with a null base it measures, then it hands out */
-static size_t CarveShort(ShortWorkspace *w, const FastLoadOptions *o, const GallopCSR *csr, void *base)
+/*
+  How many lines, blocks and tasks there can be. A group has no more lines than any column of the next one has entries, but for the last two. A block ends where a column does, of which there are
+  few lengths, or where its group is cut.
+*/
+static void CountMost(const GallopCSR *csr, PetscInt limit, FastLoad *blocks)
 {
-  GallopCarver   carver(base);
-  unsigned char *zero;
+  const PetscCount lines = PetscMin(csr->nz / WarpSize + 2 * Longest, csr->nz);
 
-  w->zero = sizeof(Census) + (size_t)csr->m;
-  carver.Take(zero, (PetscCount)w->zero);
-  w->census = reinterpret_cast<Census *>(zero);
-  w->apart  = base ? zero + sizeof(Census) : NULL;
+  blocks->lineNum = (PetscInt)lines;
+  blocks->blkNum = blocks->taskNum = (PetscInt)PetscMin(lines, (limit ? lines / limit : 0) + FastLoadCeil(csr->n, WarpSize) + Longest);
+}
+
+/* Runs twice: with a null base it measures, then it hands out */
+static size_t CarveShort(ShortWorkspace *w, const FastLoad *fl, const GallopCSR *csr, void *base)
+{
+  static constexpr size_t Line   = 256; /* bytes: where arrays begin that share a piece */
+  const PetscInt          groups = FastLoadCeil(csr->n, WarpSize);
+  const size_t            n = (size_t)csr->n, nz = (size_t)csr->nz;
+  const size_t            count  = (sizeof(Census) + sizeof(Reply) + (groups / Parcel + 1) * sizeof(*w->groups.parcels) + csr->m + Line - 1) / Line * Line; /* behind apart */
+  const size_t            places = count + (n * sizeof(*w->count) + Line - 1) / Line * Line, tiles = places + n * sizeof(Place), numbers = tiles + (size_t)Lengths * w->ntiles * sizeof(*w->tiles);
+  GallopCarver            carver(base);
+  unsigned char          *piece;
+
+  carver.Take(piece, (PetscCount)PetscMax(count + nz * sizeof(PetscInt), numbers + nz));
   carver.Take(w->order, 1);
-  carver.Take(w->longrows, csr->nz / o->long_row + 1);
+  carver.Take(w->longrows, csr->nz / fl->options.long_row + 1);
+  carver.Take(w->groups.bytes, groups);
   w->entries = NULL;
   if (!InValues) carver.Take(w->entries, csr->nz);
-  carver.Take(w->cub, (PetscCount)w->cubbytes);
-  carver.Take(w->offsets, (PetscCount)PetscMax(csr->nz * sizeof(PetscInt), csr->n * (sizeof(Place) + sizeof(*w->count)) + (size_t)Lengths * w->ntiles * sizeof(PetscInt) + csr->nz));
-  w->places  = reinterpret_cast<Place *>(w->offsets);
-  w->tiles   = base ? reinterpret_cast<PetscInt *>(w->places + csr->n) : NULL;
-  w->count   = base ? reinterpret_cast<unsigned int *>(w->tiles + (PetscCount)Lengths * w->ntiles) : NULL;
-  w->numbers = base ? reinterpret_cast<unsigned char *>(w->count + csr->n) : NULL;
+  carver.Take(w->blocks.blkPtr, (PetscCount)w->blocks.blkNum + 1);
+  carver.Take(w->blocks.blkRow, w->blocks.blkNum);
+  carver.Take(w->blocks.blkColIdx, w->blocks.blkNum);
+  carver.Take(w->blocks.blkHeight, w->blocks.blkNum);
+  carver.Take(w->blocks.blkLine, w->blocks.blkNum);
+  carver.Take(w->blocks.blkLength, w->blocks.blkNum);
+  carver.Take(w->blocks.blkClass, w->blocks.blkNum);
+  carver.Take(w->blocks.lineRow, w->blocks.lineNum);
+  carver.Take(w->blocks.lineAt, w->blocks.lineNum);
+  carver.Take(w->blocks.taskBlk, (PetscCount)w->blocks.taskNum + 1);
+  if (!base) return carver.Bytes();
+  w->zerobytes      = count + n * sizeof(*w->count);
+  w->census         = reinterpret_cast<Census *>(piece);
+  w->groups.reply   = reinterpret_cast<Reply *>(w->census + 1);
+  w->groups.parcels = reinterpret_cast<unsigned long long *>(w->groups.reply + 1);
+  w->groups.apart   = reinterpret_cast<unsigned char *>(w->groups.parcels + groups / Parcel + 1);
+  w->groups.offsets = piece + count;
+  w->groups.order   = w->order;
+  w->count          = reinterpret_cast<unsigned int *>(piece + count);
+  w->places         = reinterpret_cast<Place *>(piece + places);
+  w->tiles          = reinterpret_cast<PetscInt *>(piece + tiles);
+  w->numbers        = piece + numbers;
   return carver.Bytes();
 }
 
-/* Blocks, tasks and lines of a group, whose columns have these lengths, as the host's PlanGroups() cuts it */
-static void CountGroup(PetscInt limit, int length, const PetscInt len[], Run *run)
+/* From the lengths of columns to the plan: what the GPU does while the host takes memory for entries. height is that of blocks, scattered that where entries lie anywhere. */
+static PetscErrorCode Plan(const FastLoad *fl, const GallopCSR *csr, PetscInt height, PetscInt scattered, const ShortWorkspace *w, cudaStream_t stream)
 {
-  const PetscInt most  = len[length - 1];
-  PetscInt       chain = 0;
-  int            at    = 0;
-
-  run->nblocks = run->ntasks = 0;
-  run->nlines                = most;
-  for (PetscInt k = 0; k < most;) {
-    while (len[at] <= k) at++; /* columns that are at their end */
-    const PetscInt cut = limit ? FastLoadCut(limit, WarpSize, length - at) : most;
-
-    if (k % cut == 0 || (limit && most > limit && chain == FASTLOAD_CHAIN)) {
-      run->ntasks++;
-      chain = 0;
-    }
-    chain++;
-    run->nblocks++;
-    k = PetscMin(len[at], (k / cut + 1) * cut);
-  }
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaMemsetAsync(w->census, 0, w->zerobytes, stream));
+  PetscCall(FastLoadSumSpread(csr, &w->census->spread, stream));
+  PetscCall(GallopColumnsCount(csr, fl->options.long_row, w->count, w->numbers, w->longrows, &w->census->found, stream));
+  CensusKernel<<<(unsigned int)w->ntiles, Threads, 0, stream>>>(csr->n, w->tile, w->count, w->tiles, w->census);
+  GallopCheckLaunch();
+  PlanKernel<<<1 + WarpsFor(Lengths), Threads, 0, stream>>>(csr->n, height, scattered, (bool)fl->indexed, w->ntiles, w->census, w->tiles, w->order, w->groups.reply);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All numbers of the format, and where entries and blocks of groups begin, from columns of each length */
-static void PlanShort(FastLoad *fl, const Census *census, Order *o)
+/* Entries to their groups, which are filled if no column has more than most entries */
+static PetscErrorCode Fill(const FastLoad *fl, const GallopCSR *csr, int most, ShortWorkspace *w, cudaStream_t stream)
 {
-  const PetscInt groups  = FastLoadCeil(fl->ncols, WarpSize);
-  PetscInt       columns = 0, entries = 0;
-  int            first = 0; /* length of the group's first column */
-
-  for (int length = 0; length < Lengths; length++) {
-    o->columns[length] = columns;
-    o->entries[length] = entries;
-    columns += (PetscInt)census->columns[length];
-    entries += (PetscInt)census->columns[length] * length;
-  }
-  o->columns[Lengths] = columns;
-  o->entries[Lengths] = entries;
-  o->runs             = 0;
-  fl->single          = PETSC_TRUE;
-  fl->zeros           = (PetscBool)(census->columns[0] > 0);
-  for (PetscInt g = 0; g < groups;) {
-    const PetscInt begin  = g * WarpSize;
-    const int      length = (int)PetscMin(WarpSize, fl->ncols - begin);
-    Run           *run    = &o->run[o->runs++];
-    PetscInt       len[WarpSize], alike;
-
-    while (o->columns[first + 1] <= begin) first++;
-    alike = (o->columns[first + 1] - begin) / WarpSize;
-    for (int k = 0, own = first; k < length; k++) {
-      while (o->columns[own + 1] <= begin + k) own++;
-      len[k] = own;
-    }
-    run->group  = g;
-    run->length = alike ? first : -1;
-    run->blocks = fl->blkNum;
-    run->tasks  = fl->taskNum;
-    run->lines  = fl->lineNum;
-    CountGroup(fl->height, length, len, run);
-    if (run->ntasks > 1) fl->single = PETSC_FALSE;
-    alike = PetscMax(alike, 1);
-    fl->blkNum += alike * run->nblocks;
-    fl->taskNum += alike * run->ntasks;
-    fl->lineNum += alike * run->nlines;
-    g += alike;
-  }
-}
-
-/* With a plan: takes memory and fills it; *done is false where there is not enough */
-static PetscErrorCode CompleteShort(FastLoad *fl, const GallopCSR *csr, const Order *plan, int longest, const GallopLongRows *longrows, ShortWorkspace *w, cudaStream_t stream, PetscCount maxbytes, PetscBool *done)
-{
-  const int          lanes = GallopColumnsLanes(csr->nz, csr->m, GallopColumnsRowLanes);
-  GallopColumnEntry *entries;
-  const PetscInt    *order;
-  void              *memory;
-  PetscCount         rowbytes;
+  const int                lanes   = GallopColumnsLanes(csr->nz, csr->m, GallopColumnsRowLanes);
+  GallopColumnEntry *const entries = InValues ? reinterpret_cast<GallopColumnEntry *>(fl->value) : w->entries;
 
   PetscFunctionBegin;
-  PetscCall(FastLoadTakeArrays(fl, maxbytes, done));
-  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
-  entries = InValues ? reinterpret_cast<GallopColumnEntry *>(fl->value) : w->entries;
-  PetscCall(GallopDeviceCopyIn(w->order, plan, sizeof(*plan)));
-  ColumnsKernel<<<(unsigned int)w->ntiles, Threads, 0, stream>>>(csr->n, w->tile, longest + 1, w->count, w->tiles, w->order, fl->perm, w->places);
+  w->groups.entries = entries;
+  w->blocks.value   = fl->value;
+  w->blocks.perm    = fl->perm;
+  w->blocks.csrIdx  = fl->csrIdx;
+  ColumnsKernel<<<(unsigned int)w->ntiles, Threads, 0, stream>>>(csr->n, w->tile, w->count, w->tiles, w->order, fl->perm, w->places);
   GallopCheckLaunch();
-  if (fl->blkNum) {
-    EntriesKernel<<<GallopBlocksFor((PetscCount)csr->m * lanes, Threads), Threads, 0, stream>>>(csr->m, fl->options.long_row, lanes, csr->i, csr->j, w->places, w->numbers, entries, w->apart);
-    GallopCheckLaunch();
-    PetscCall(FastLoadFillGroups(fl, csr, w->order, longest, entries, w->apart, w->offsets, stream));
-    PetscCall(FastLoadSumCounts(w->cub, w->cubbytes, fl->blkRow, (PetscCount)fl->blkNum + 1, stream));
-  } else {
-    PetscCall(GallopDeviceZero(fl->blkPtr, sizeof(*fl->blkPtr)));
-    PetscCall(GallopDeviceZero(fl->blkLine, sizeof(*fl->blkLine)));
-    PetscCall(GallopDeviceZero(fl->blkRow, sizeof(*fl->blkRow)));
-    PetscCall(GallopDeviceZero(fl->taskBlk, sizeof(*fl->taskBlk)));
+  EntriesKernel<<<GallopBlocksFor((PetscCount)csr->m * lanes, Threads), Threads, 0, stream>>>(csr->m, fl->options.long_row, lanes, csr->i, csr->j, w->places, w->numbers, w->order, entries, w->groups.apart,
+                                                                                              w->groups.reply);
+  GallopCheckLaunch();
+  PetscCall(FastLoadFillGroups(&w->blocks, csr, &w->groups, most, stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With all numbers: takes memory for blocks and brings them there; *done is false where there is not enough */
+static PetscErrorCode Complete(FastLoad *fl, const GallopCSR *csr, PetscCount rowbytes, ShortWorkspace *w, cudaStream_t stream, PetscCount maxbytes, PetscBool *done)
+{
+  GallopLongRows  longrows = {};
+  const PetscInt *order;
+  void           *memory;
+
+  PetscFunctionBegin;
+  PetscCall(FastLoadPlanLongRows(fl, csr, w->longrows, &longrows));
+  PetscCall(FastLoadTakeBlocks(fl, rowbytes, maxbytes, done));
+  if (*done) {
+    if (fl->pieceNum) PetscCall(FastLoadFillLongRows(fl, csr, &longrows, stream));
+    if (fl->rowPtr) PetscCall(GallopDeviceCopy(fl->rowPtr, csr->i, (size_t)(fl->m + 1) * sizeof(PetscInt)));
+    w->blocks.taskNum = fl->taskNum;
+    PetscCall(FastLoadOrderTasks(&w->blocks, stream, &memory, &order, done));
+    if (*done) PetscCall(FastLoadFinishTasks(fl, &w->blocks, &w->groups, order, stream));
+    PetscCall(GallopWorkspaceFree(memory));
   }
-  PetscCall(FastLoadFillLongRows(fl, csr, longrows, stream));
-  if (fl->rowPtr) PetscCall(GallopDeviceCopy(fl->rowPtr, csr->i, (size_t)(fl->m + 1) * sizeof(PetscInt)));
-  PetscCall(FastLoadOrderTasks(fl, stream, &memory, &order, done));
-  if (*done) PetscCall(FastLoadTakeOffsets(fl, maxbytes, &rowbytes, done)); /* the host waits, also for what was copied from its memory */
-  if (*done) PetscCall(FastLoadFinishTasks(fl, order, w->offsets, stream));
-  PetscCall(GallopWorkspaceFree(memory));
+  if (fl->pieceNum) PetscCallCUDA(cudaStreamSynchronize(stream)); /* what was copied from pageable memory is about to go */
+  PetscCall(GallopLongRowsFree(&longrows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
-  FastLoadBuildShort - The format, if its columns are short and sorted among all
+  FastLoadBuildShort - The format, if its columns are short and sorted among all, and columns of its rows increase
 
   Input Parameters:
 + opts     - the options
@@ -289,62 +277,63 @@ static PetscErrorCode CompleteShort(FastLoad *fl, const GallopCSR *csr, const Or
 
   Output Parameters:
 + built    - the format, NULL where there is not enough memory
-- areshort - false where columns are not short, or not sorted among all: then nothing is built
+- areshort - false where it is not such a matrix: then the format is NULL, or has memory for its entries and nothing else
 */
 PetscErrorCode FastLoadBuildShort(const FastLoadOptions *opts, const GallopCSR *csr, PetscCount maxbytes, FastLoad **built, PetscBool *areshort)
 {
-  FastLoadOptions options = FastLoadChoose(opts, csr, 0); /* all but the height */
-  FastLoad       *fl;
-  ShortWorkspace  w        = {};
-  GallopLongRows  longrows = {};
-  Census          census;
-  Order          *order;
-  void           *base, *data;
-  int             longest = 0;
-  PetscBool       done;
-  cudaStream_t    stream;
+  const FastLoadOptions options = FastLoadChoose(opts, csr, 0), scattered = FastLoadChoose(opts, csr, FASTLOAD_SAMPLES * (PetscCount)csr->n);
+  FastLoad             *fl;
+  ShortWorkspace        w = {};
+  Reply                 reply;
+  const int             most = (int)PetscMin(Longest, PetscMax(Least, 9 * csr->nz / (8 * (PetscCount)csr->n) + 3)); /* entries of the longest column, if all are about equal */
+  void                 *base, *data;
+  PetscBool             done;
+  cudaStream_t          stream;
 
   PetscFunctionBegin;
   *built    = NULL;
   *areshort = (PetscBool)(options.groups && !options.window && csr->n <= PETSC_MPI_INT_MAX); /* kernels count columns by int */
   if (!*areshort) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  w.tile   = FastLoadCeil(FastLoadCeil(csr->n, Tiles), Threads) * Threads;
-  w.ntiles = (int)FastLoadCeil(csr->n, w.tile);
-  PetscCall(FastLoadSumCountsBytes(csr->nz + 1, &w.cubbytes, stream)); /* there are no more blocks than entries */
-  PetscCall(GallopWorkspaceMalloc(CarveShort(&w, &options, csr, NULL), &base));
-  if (!base) PetscFunctionReturn(PETSC_SUCCESS);
-  (void)CarveShort(&w, &options, csr, base);
-  PetscCallCUDA(cudaMemsetAsync(w.census, 0, w.zero, stream));
-  PetscCallCUDA(cudaMemsetAsync(w.count, 0, (size_t)csr->n * sizeof(*w.count), stream));
-  PetscCall(FastLoadSumSpread(csr, &w.census->spread, stream));
-  PetscCall(GallopColumnsCount(csr, options.long_row, w.count, w.numbers, w.longrows, &w.census->found, stream));
-  CensusKernel<<<(unsigned int)w.ntiles, Threads, 0, stream>>>(csr->n, w.tile, w.count, w.tiles, w.census);
-  GallopCheckLaunch();
-  PetscCall(GallopDeviceCopyOut(&census, w.census, sizeof(census)));
-  for (int length = 0; length < Lengths; length++)
-    if (census.columns[length]) longest = length;
-  if (PetscMax(longest, census.found.longest) > Longest) {
-    *areshort = PETSC_FALSE;
-    PetscCall(GallopWorkspaceFree(base));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  TilesKernel<<<WarpsFor(longest + 1), Threads, 0, stream>>>(longest + 1, w.ntiles, w.tiles); /* while the host plans */
-  GallopCheckLaunch();
-  options = FastLoadChoose(opts, csr, (PetscCount)census.spread);
   PetscCall(FastLoadCreate_Device(&options, csr, &fl));
-  fl->longNum = census.found.nlong;
   fl->ncols   = csr->n;
-  fl->indexed = (PetscBool)(census.found.unsorted || options.deterministic);
-  PetscCall(PetscNew(&order));
-  PlanShort(fl, &census, order);
-  PetscCall(FastLoadPlanLongRows(fl, csr, w.longrows, &longrows));
-  PetscCall(CompleteShort(fl, csr, order, longest, &longrows, &w, stream, maxbytes, &done));
+  fl->blknz   = csr->nz;
+  fl->indexed = options.deterministic;
+  w.tile      = FastLoadCeil(FastLoadCeil(csr->n, Tiles), Threads) * Threads;
+  w.ntiles    = (int)FastLoadCeil(csr->n, w.tile);
+  w.blocks    = *fl;
+  CountMost(csr, scattered.height, &w.blocks);
+  PetscCall(GallopWorkspaceMalloc(CarveShort(&w, fl, csr, NULL), &base));
+  done = (PetscBool)(base != NULL);
+  if (done) {
+    (void)CarveShort(&w, fl, csr, base);
+    PetscCall(Plan(fl, csr, options.height, scattered.height, &w, stream));
+    PetscCall(FastLoadTakeEntries(fl, maxbytes, &done));
+  }
+  if (done) {
+    PetscCall(Fill(fl, csr, most, &w, stream));
+    PetscCall(FastLoadProductOverlaps(&fl->overlaps)); /* while the GPU works */
+    PetscCall(GallopDeviceCopyOut(&reply, w.groups.reply, sizeof(reply)));
+    *areshort = (PetscBool)(reply.found.longest <= Longest && (fl->indexed || !reply.found.unsorted));
+    if (*areshort) {
+      if (reply.found.longest > most) {
+        PetscCall(FastLoadFillGroups(&w.blocks, csr, &w.groups, reply.found.longest, stream));
+        PetscCall(GallopDeviceCopyOut(&reply, w.groups.reply, sizeof(reply)));
+      }
+      fl->options.height = fl->height = reply.scattered ? scattered.height : options.height;
+      fl->blkNum                      = reply.blocks;
+      fl->taskNum                     = reply.tasks;
+      fl->lineNum                     = reply.lines;
+      fl->longNum                     = reply.found.nlong;
+      fl->rows                        = reply.rows;
+      fl->single                      = (PetscBool)reply.single;
+      fl->zeros                       = (PetscBool)reply.zeros;
+      PetscCall(Complete(fl, csr, (PetscCount)reply.rowbytes, &w, stream, maxbytes, &done));
+    }
+  }
   data = fl;
   if (done) *built = fl;
   else PetscCall(FastLoadDestroy_Device(&data));
-  PetscCall(PetscFree(order));
-  PetscCall(GallopLongRowsFree(&longrows));
   PetscCall(GallopWorkspaceFree(base));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -18,30 +18,44 @@ static_assert(Longest < Elsewhere, "a number of a block in its group fits a byte
 static constexpr bool InValues = sizeof(PetscScalar) >= sizeof(GallopColumnEntry);
 static constexpr int  Apart    = InValues ? (int)(sizeof(PetscScalar) / sizeof(GallopColumnEntry)) : 1;
 
-/* What kernels tell the host, in one copy */
+/* Lengths of columns, and what goes with them: zeroed before */
 struct Census {
   GallopColumnsFound found;
   unsigned long long spread;           /* FastLoadSpread() of the samples */
   unsigned int       columns[Lengths]; /* of each length */
 };
 
-/* Groups that follow each other and are alike, or one whose columns differ */
+/* What kernels tell the host, in one copy: zeroed before */
+struct Reply {
+  GallopColumnsFound found; /* longest is more than Longest where nothing has been done */
+  int                scattered, single, zeros;
+  PetscInt           blocks, tasks, lines, rows; /* rows that have entries */
+  unsigned long long rowbytes;
+  unsigned int       ended; /* thread blocks that have filled their groups */
+};
+
+/* Groups that follow each other and are alike, or one whose columns differ. Of those there are none the next one has the same first group. */
 struct Run {
   PetscInt group, length;           /* the first; entries of each column, -1 where they differ */
   PetscInt blocks, tasks, lines;    /* before the first */
   PetscInt nblocks, ntasks, nlines; /* of each group */
 };
 
-/* What the host makes of the census: sorted columns, the entries before them, and groups */
+/* Sorted columns, the entries before them, and groups. Of each length there are groups whose columns all have it, then perhaps one that begins with it. */
 struct Order {
   PetscInt columns[Lengths + 1]; /* shorter ones */
   PetscInt entries[Lengths + 1]; /* of these */
-  PetscInt runs;
-  Run      run[2 * Lengths + 1]; /* groups whose columns differ have the first column of a length, or are the last */
+  PetscInt height;               /* of blocks, at most */
+  int      longest;              /* entries of a column; negative where columns are not all short, or rows not sorted: then nothing is to be done */
+  Run      run[2 * Lengths];
 };
 
+/* Bytes of offsets are added up over as many groups first */
+static constexpr int Parcel = 4 * WarpSize;
+
 /* Where the first entry of a column waits, and the column's group. Where all columns of the group are equally long entries are in lines of 32, else, with ~group, one after the other. */
-struct __align__(2 * sizeof(PetscInt)) Place {
+struct __align__(2 * sizeof(PetscInt)) Place
+{
   PetscInt at, group;
 };
 
@@ -53,6 +67,17 @@ static __device__ __forceinline__ Place PlaceOf(const Order *order, PetscInt s, 
   return {order->entries[length] + (s - begin) * length, ~group};
 }
 
+/* What groups are filled from, and into */
+struct Groups {
+  const Order             *order;
+  const GallopColumnEntry *entries;
+  unsigned char           *apart;   /* of rows */
+  unsigned char           *offsets; /* of the rows of each block, behind as many PetscInts as there are entries before it */
+  unsigned int            *bytes;   /* of the offsets of each group */
+  unsigned long long      *parcels; /* of each parcel of groups; in the end of those before it */
+  Reply                   *reply;
+};
+
 /* fastloadgroups.cu */
-PETSC_INTERN PetscErrorCode FastLoadFillGroups(const FastLoad *, const GallopCSR *, const Order *, int, const GallopColumnEntry *, unsigned char *, unsigned char *, cudaStream_t);
-PETSC_INTERN PetscErrorCode FastLoadFinishTasks(const FastLoad *, const PetscInt *, const unsigned char *, cudaStream_t);
+PETSC_INTERN PetscErrorCode FastLoadFillGroups(const FastLoad *, const GallopCSR *, const Groups *, int, cudaStream_t);
+PETSC_INTERN PetscErrorCode FastLoadFinishTasks(const FastLoad *, const FastLoad *, const Groups *, const PetscInt *, cudaStream_t);

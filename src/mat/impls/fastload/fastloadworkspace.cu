@@ -113,14 +113,6 @@ PetscErrorCode FastLoadSum(FastLoadWorkspace *w, PetscInt *from, PetscInt *to, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* FastLoadSumCountsBytes - What FastLoadSumCounts() needs for up to n numbers */
-PetscErrorCode FastLoadSumCountsBytes(PetscCount n, size_t *bytes, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, *bytes, (PetscCount *)nullptr, (PetscCount *)nullptr, n, stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode FastLoadSumCounts(void *temp, size_t bytes, PetscCount *array, PetscCount n, cudaStream_t stream)
 {
   PetscFunctionBegin;
