@@ -10,18 +10,23 @@
 
 static constexpr int    Threads = 256;
 static constexpr int    Looked  = 4;        /* entries that a lane looks up at once */
+static constexpr int    Blocks  = 32;       /* most thread blocks for each multiprocessor: several times what it runs at once, so that none has to wait long for the last */
 static constexpr int    Sampled = 1024;     /* rows that are looked at first where memory for all values takes long to come by */
 static constexpr size_t Cheap   = 64 << 20; /* bytes up to which GallopWorkspaceMalloc() keeps pieces */
 
-/* The value of the entry in row c, column r for that in row r, column c, for every step-th row; *differs where there is none, or columns of a row do not increase. Without values only that. */
+/*
+  The value of the entry in row c, column r for that in row r, column c, for every step-th row; *differs where there is none, or columns of a row do not increase. Without values only that. A thread
+  block takes neighbouring rows: where other rows that it looks into are the same, they are in L1.
+*/
 __global__ static void __launch_bounds__(Threads) MirrorKernel(PetscInt m, PetscInt step, int lanes, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, PetscScalar *values, int *differs)
 {
-  const int        lane  = (int)(threadIdx.x % lanes);
-  const PetscCount rows  = (PetscCount)gridDim.x * Threads / lanes; /* at once */
+  const int        lane = (int)(threadIdx.x % lanes), rows = Threads / lanes; /* rows: at once */
+  const PetscCount all = ((PetscCount)m - 1) / step + 1, each = ((all - 1) / gridDim.x / rows + 1) * rows, first = blockIdx.x * each, last = first + each < all ? first + each : all;
   bool             wrong = false;
 
-  for (PetscCount r = GallopGlobalThread() / lanes * step; r < m; r += rows * step) {
-    const PetscInt begin = i[r], end = i[r + 1];
+  for (PetscCount n = first + threadIdx.x / lanes; n < last; n += rows) {
+    const PetscCount r     = n * step;
+    const PetscInt   begin = i[r], end = i[r + 1];
 
     if (wrong || *(volatile int *)differs) break;
     for (PetscInt k = begin + lane; k < end; k += Looked * lanes) {
@@ -89,7 +94,7 @@ static PetscErrorCode Mirror(const GallopCSR *csr, PetscInt step, PetscScalar *v
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceGetProcessors(&processors));
-  blocks = PetscMin((PetscCount)GallopBlocksFor(((PetscCount)csr->m - 1) / step * lanes + lanes, Threads), (PetscCount)processors * 8);
+  blocks = PetscMin((PetscCount)GallopBlocksFor(((PetscCount)csr->m - 1) / step * lanes + lanes, Threads), (PetscCount)processors * Blocks);
   PetscCallCUDA(cudaMemsetAsync(differs, 0, sizeof(*differs), stream));
   MirrorKernel<<<(unsigned int)blocks, Threads, 0, stream>>>(csr->m, step, lanes, csr->i, csr->j, csr->a, values, differs);
   GallopCheckLaunch();
