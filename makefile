@@ -250,6 +250,16 @@ $(hosttime): $(build)/benchmarks/hosttime.c.o $(library) $(build)/link.txt
 	@echo "  LINK $@"
 	@$(PCC_LINKER) $(LDFLAGS) -o $@ $< $(with_lib)
 
+# products whose ghost values come from other processes, by each way
+exchange := $(build)/benchmarks/exchange
+
+bench-exchange: $(exchange)
+	@$(run_env); for n in $$(echo $(or $(RANKS),2) | tr , ' '); do $(MPIEXEC) -n $$n $(exchange) $(BENCHFLAGS) || exit; done
+
+$(exchange): $(build)/benchmarks/exchange.c.o $(library) $(build)/link.txt
+	@echo "  LINK $@"
+	@$(PCC_LINKER) $(LDFLAGS) -o $@ $< $(with_lib)
+
 # the first products of a matrix, and whether a format pays that is built for them
 fewproducts         := $(build)/benchmarks/fewproducts
 fewproducts_objects := $(build)/benchmarks/fewproducts.c.o $(filter-out %/gallopbench.c.o,$(bench_objects))
@@ -329,7 +339,7 @@ $(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
 	@echo "  CUDA $<"
 	@$(compile_cuda) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
--include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/repeatsolve.c.d $(build)/benchmarks/fewproducts.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
+-include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/exchange.c.d $(build)/benchmarks/repeatsolve.c.d $(build)/benchmarks/fewproducts.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
 
 # ---- Python -------------------------------------------------------------------------------------------------
 
@@ -393,6 +403,7 @@ help:
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, MPS=1 lets tests share a GPU, VALGRIND=1 and PETSc's other test options work"
 	@echo "make check-programs  compile the tests and run none, to take them to a machine with a GPU"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
+	@echo "make bench-exchange  time products whose ghost values come from other processes, by CUDA IPC and by PetscSF; RANKS=2,4, BENCHFLAGS= options"
 	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type and with evchyb, PETSc's examples too; BENCH=full, CASES='ex45|GAMG' selects, RANKS=1,2, BENCHFLAGS= options"
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
@@ -408,4 +419,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report uninstall force
+.PHONY: all archs bench bench-check bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report uninstall force

@@ -63,7 +63,9 @@
 . dense_products_device - likewise by its GPU kernels
 . dense_fallbacks       - products with dense matrices that the parent type computed, for lack of room or of columns, or on the host unless `-mat_tiledspmm_least` was given
 . transpose_builds      - times a format of the transpose was built, for transposed products that the format itself does not compute
-- transpose_refreshes   - times only its values were renewed
+. transpose_refreshes   - times only its values were renewed
+. exchanges_ipc         - products of an MPI matrix whose ghost values processes wrote into each other's memory
+- exchanges_sf          - products of an MPI matrix whose ghost values came by `PetscSF`
 
   Level: intermediate
 
@@ -76,6 +78,7 @@ typedef struct {
   PetscInt64 builds, refreshes, products_host, products_device, fallbacks;
   PetscInt64 dense_builds, dense_refreshes, dense_products_host, dense_products_device, dense_fallbacks;
   PetscInt64 transpose_builds, transpose_refreshes;
+  PetscInt64 exchanges_ipc, exchanges_sf;
 } MatGallopStatistics;
 
 PETSC_EXTERN PetscErrorCode GallopGetVersion(char[], size_t);

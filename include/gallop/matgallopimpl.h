@@ -5,6 +5,7 @@
 
 #include <gallop/formatimpl.h>
 #include <gallop/deviceimpl.h>
+#include <gallop/exchangeimpl.h>
 #include <petsc/private/matimpl.h>
 #include <petsc/private/vecimpl.h>
 #include <petscsf.h>
@@ -75,7 +76,7 @@ PETSC_INTERN PetscErrorCode KSPRegister_GallopGMRES(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopChebyshev(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopRichardson(void);
 PETSC_INTERN PetscErrorCode DMRegister_Gallop(void);
-PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd, Gallop_BlocksAdd;
+PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd, Gallop_BlocksAdd, Gallop_GhostBegin, Gallop_GhostEnd;
 
 /* What a built format was made from. Two places in PETSc change the pattern without nonzerostate, MatHeaderReplace() moves the struct to another Mat: hence owner, i, j and nz. */
 typedef struct {
@@ -135,11 +136,18 @@ typedef struct {
   GallopBytes   *bytes;              /* likewise */
 } GallopStructure;
 
+/* The way of ghost values of vectors on the GPU: into the neighbors' memory where all processes of the matrix can, or by PetscSF; of those on the host, for tests, by memory that processes share */
+typedef enum { GALLOP_EXCHANGE_AUTO, GALLOP_EXCHANGE_IPC, GALLOP_EXCHANGE_SF, GALLOP_EXCHANGE_SHARED } GallopExchangeWay;
+
 /* The ghost values of an MPI product: begin, compute the diagonal block, end */
 typedef struct {
-  PetscObjectId id; /* of the PetscSF that the vectors were made for */
-  PetscInt      n;
-  Vec           ghost[2];
+  GallopExchangeWay way;
+  PetscObjectId     id; /* of the PetscSF that the rest was made for */
+  PetscInt          n;
+  Vec               ghost[2];  /* by PetscSF, by place */
+  PetscBool         chosen[2]; /* whether processes have agreed on a way, */
+  GallopIPC         ipc[2];    /* and if it is not PetscSF: the connections */
+  GallopIPC         current;   /* of the product between begin and end */
 } GallopExchange;
 
 /* The ghost rows of a dense matrix, likewise, for a batch of its columns. All is decided by what is the same on all processes. */
@@ -306,8 +314,9 @@ PETSC_INTERN PetscErrorCode MatResidual_MPIGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatNorm_MPIGallop(Mat, NormType, PetscReal *);
 
 PETSC_INTERN PetscErrorCode MatGallopGetBlocks(Mat, Mat *, Mat *);
-PETSC_INTERN PetscErrorCode GallopExchangeBegin(Mat, GallopExchange *, Vec, Vec *);
-PETSC_INTERN PetscErrorCode GallopExchangeEnd(Mat, GallopExchange *, Vec, Vec);
+PETSC_INTERN PetscErrorCode GallopExchangeBegin(Mat, Mat_Gallop *, Vec, Vec *);
+PETSC_INTERN PetscErrorCode GallopExchangeEnd(Mat, Mat_Gallop *, Vec, Vec);
 PETSC_INTERN PetscErrorCode GallopExchangeView(PetscViewer);
+PETSC_INTERN PetscErrorCode MatGallopExchangeView(Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode GallopExchangeReset(GallopExchange *);
 PETSC_INTERN PetscErrorCode GallopDenseExchangeReset(GallopDenseExchange *);

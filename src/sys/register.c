@@ -5,7 +5,7 @@
 
 PETSC_INTERN const GallopFormat *const GallopFormats[];
 
-PetscLogEvent Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd, Gallop_BlocksAdd;
+PetscLogEvent Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd, Gallop_BlocksAdd, Gallop_GhostBegin, Gallop_GhostEnd;
 
 static PetscBool GallopPackageInitialized = PETSC_FALSE;
 
@@ -42,6 +42,7 @@ static PetscErrorCode GallopFinalizePackage(void)
   PetscFunctionBegin;
   if (StatisticsViewer) PetscCall(GallopStatisticsView(StatisticsViewer));
   PetscCall(PetscViewerDestroy(&StatisticsViewer));
+  PetscCall(GallopIPCFinalize());
   PetscCall(GallopTypesDestroy());
   GallopPackageInitialized = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -168,6 +169,8 @@ static PetscErrorCode ViewFromOptions(void)
 . -gallop_warn_no_gpu <true>     - warns once, on the first process, where PETSc was configured with CUDA and the first Gallop matrix finds no GPU, so that products are computed on the host
 . -mat_gallop_build <pays>       - when formats are built and refreshed, of all matrices whose own prefix does not say it again: see `MATEVCHYB`
 . -mat_gallop_explicit_transpose <gpu> - where transposed products get a format of the transpose, likewise
+. -mat_gallop_exchange <auto>    - how ghost values go from process to process, likewise
+. -mat_gallop_exchange_wait <auto> - what waits for them on the GPU, the `stream` or a `kernel`; `auto` takes the stream where the driver says that it can
 - -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
 
   Level: developer
@@ -184,7 +187,7 @@ static PetscErrorCode ViewFromOptions(void)
 PetscErrorCode GallopInitializePackage(void)
 {
   const GallopBuild mine     = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
-  const char *const others[] = {"-gallop_warn_no_gpu", "-mat_gallop_build", "-mat_gallop_products", "-mat_gallop_explicit_transpose"}; /* these are not unused where no matrix asks for them */
+  const char *const others[] = {"-gallop_warn_no_gpu", "-mat_gallop_build", "-mat_gallop_products", "-mat_gallop_explicit_transpose", "-mat_gallop_exchange", "-mat_gallop_exchange_wait"}; /* these are not unused where no matrix asks for them */
   PetscBool         fits, set;
   GallopType        tiledspmm;
 
@@ -204,6 +207,8 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(PetscLogEventRegister("GallopVecPermute", VEC_CLASSID, &Gallop_VecPermute));
   PetscCall(PetscLogEventRegister("GallopTermsAdd", VEC_CLASSID, &Gallop_TermsAdd));
   PetscCall(PetscLogEventRegister("GallopBlocksAdd", VEC_CLASSID, &Gallop_BlocksAdd));
+  PetscCall(PetscLogEventRegister("GallopGhostBegin", MAT_CLASSID, &Gallop_GhostBegin));
+  PetscCall(PetscLogEventRegister("GallopGhostEnd", MAT_CLASSID, &Gallop_GhostEnd));
   PetscCall(MatOrderingRegister(MATORDERINGGALLOP, MatGetOrdering_Gallop));
   PetscCall(PCRegister(PCGALLOPREORDER, PCCreate_GallopReorder));
   PetscCall(PCRegister_GallopBlockJacobi());

@@ -115,6 +115,8 @@ void MatGallopStatisticsAdd(MatGallopStatistics *sum, const MatGallopStatistics 
   sum->dense_fallbacks += add->dense_fallbacks;
   sum->transpose_builds += add->transpose_builds;
   sum->transpose_refreshes += add->transpose_refreshes;
+  sum->exchanges_ipc += add->exchanges_ipc;
+  sum->exchanges_sf += add->exchanges_sf;
 }
 
 static PetscErrorCode LeavePast(Mat_Gallop *g)

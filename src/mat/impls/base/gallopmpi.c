@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  The MPI subclass at work: its blocks, the exchange of ghost values, and the products that run the diagonal block while the values travel.
+  The MPI subclass at work: its blocks, and the products that run the diagonal block while ghost values travel.
 */
 
-#include <petscdevice.h>
 #include <gallop/matgallopimpl.h>
 
 /*
@@ -36,78 +35,6 @@ PetscErrorCode MatGallopGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopExchangeReset(GallopExchange *exchange)
-{
-  PetscFunctionBegin;
-  for (int p = 0; p < 2; p++) PetscCall(VecDestroy(&exchange->ghost[p]));
-  exchange->id = 0;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  GallopExchangeBegin - Begins to bring the values of x that the off-diagonal block needs; they are in ghost after GallopExchangeEnd()
-
-  ghost lives where x does. Work that needs no ghost value goes between the two calls.
-*/
-PetscErrorCode GallopExchangeBegin(Mat A, GallopExchange *exchange, Vec x, Vec *ghost)
-{
-  PetscSF            sf;
-  PetscObjectId      id;
-  Mat                offdiagonal;
-  PetscInt           n;
-  const PetscScalar *array;
-  PetscMemType       memtype;
-  GallopPlace        place;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetMultPetscSF(A, &sf));
-  PetscCall(PetscObjectGetId((PetscObject)sf, &id));
-  PetscCall(MatGallopGetBlocks(A, NULL, &offdiagonal));
-  PetscCall(MatGetLocalSize(offdiagonal, NULL, &n));
-  if (exchange->id != id || exchange->n != n) { /* a new pattern has a new PetscSF */
-    PetscCall(GallopExchangeReset(exchange));
-    exchange->id = id;
-    exchange->n  = n;
-  }
-  PetscCall(VecGetArrayReadAndMemType(x, &array, &memtype));
-  PetscCall(VecRestoreArrayReadAndMemType(x, &array));
-  place = PetscMemTypeCUDA(memtype) ? GALLOP_DEVICE : GALLOP_HOST;
-  if (!exchange->ghost[place]) {
-    PetscCall(VecCreate(PETSC_COMM_SELF, &exchange->ghost[place]));
-    PetscCall(VecSetSizes(exchange->ghost[place], n, n));
-    PetscCall(VecSetType(exchange->ghost[place], place == GALLOP_DEVICE ? VECSEQCUDA : VECSEQ));
-    if (place == GALLOP_DEVICE) PetscCall(PetscDeviceContextSynchronize(NULL)); /* PETSc zeros new vectors on the default stream, for which a nonblocking one does not wait */
-  }
-  *ghost = exchange->ghost[place];
-  PetscCall(VecScatterBegin(sf, x, *ghost, INSERT_VALUES, SCATTER_FORWARD));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-PetscErrorCode GallopExchangeEnd(Mat A, GallopExchange *exchange, Vec x, Vec ghost)
-{
-  PetscSF sf;
-
-  PetscFunctionBegin;
-  (void)exchange;
-  PetscCall(MatGetMultPetscSF(A, &sf));
-  PetscCall(VecScatterEnd(sf, x, ghost, INSERT_VALUES, SCATTER_FORWARD));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* How ghost values would go from process to process, those of a matrix whose vectors are on the GPU where there is one */
-PetscErrorCode GallopExchangeView(PetscViewer viewer)
-{
-  PetscBool device;
-
-  PetscFunctionBegin;
-  PetscCall(GallopDeviceAvailable(&device));
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &device, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)viewer)));
-  if (!device) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: PetscSF, from host to host\n"));
-  else if (use_gpu_aware_mpi) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: PetscSF, which hands MPI addresses in GPU memory (-use_gpu_aware_mpi 1)\n"));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: PetscSF, by way of the host: MPI is not handed addresses in GPU memory (-use_gpu_aware_mpi 0)\n"));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* z = A x, z = A x + y, or z = y - A x */
 static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z, PetscBool residual)
 {
@@ -122,11 +49,11 @@ static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z, Pet
   PetscCall(VecGetLocalSize(x, &n));
   PetscCheck(n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Incompatible partition of A (%" PetscInt_FMT ") and x (%" PetscInt_FMT ")", A->cmap->n, n);
   PetscCall(MatGallopGetBlocks(A, &diagonal, &offdiagonal));
-  PetscCall(GallopExchangeBegin(A, &g->exchange, x, &ghost));
+  PetscCall(GallopExchangeBegin(A, g, x, &ghost));
   if (residual) PetscUseTypeMethod(diagonal, residual, y, x, z);
   else if (y) PetscUseTypeMethod(diagonal, multadd, x, y, z);
   else PetscUseTypeMethod(diagonal, mult, x, z);
-  PetscCall(GallopExchangeEnd(A, &g->exchange, x, ghost));
+  PetscCall(GallopExchangeEnd(A, g, x, ghost));
   PetscCall(MatGetInfo(offdiagonal, MAT_LOCAL, &info));
   if (info.nz_used > 0) {
     if (residual) PetscUseTypeMethod(offdiagonal, residual, z, ghost, z);

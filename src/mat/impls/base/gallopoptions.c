@@ -42,6 +42,8 @@ PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
   t->build     = f->build;
   t->products  = f->products;
   t->transpose = f->transpose;
+  if (t->exchange.way != f->exchange.way) PetscCall(GallopExchangeReset(&t->exchange));
+  t->exchange.way = f->exchange.way;
   PetscCall(OptionsToBlocks(to, t, changed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -73,6 +75,7 @@ PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const 
 
 static const char *const Builds[]     = {"pays", "first", "assembly", "GallopBuildWhen", "GALLOP_BUILD_", NULL};
 static const char *const Transposes[] = {"never", "gpu", "always", "GallopTransposeWhere", "GALLOP_TRANSPOSE_", NULL};
+static const char *const Exchanges[]  = {"auto", "ipc", "sf", "shared", "GallopExchangeWay", "GALLOP_EXCHANGE_", NULL};
 
 /* What a new matrix begins with. Without a prefix these options are for all matrices: those of a preconditioner have prefixes that a user does not think of. */
 PetscErrorCode MatGallopSetDefaults(Mat_Gallop *g)
@@ -83,6 +86,7 @@ PetscErrorCode MatGallopSetDefaults(Mat_Gallop *g)
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_build", Builds, (PetscEnum *)&g->build, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_gallop_products", &g->products, NULL));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_explicit_transpose", Transposes, (PetscEnum *)&g->transpose, NULL));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_exchange", Exchanges, (PetscEnum *)&g->exchange.way, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -113,6 +117,7 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
     PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_products", "Products that are expected before entries change, 0 when unknown", man, &g->products, 0, PETSC_INT_MAX));
     PetscCall(PetscOptionsEnum("-mat_gallop_explicit_transpose", "Where transposed products get a format of the transpose, if the format itself does not compute them", man, Transposes, (PetscEnum)g->transpose,
                                (PetscEnum *)&g->transpose, NULL));
+    PetscCall(PetscOptionsEnum("-mat_gallop_exchange", "How ghost values of vectors on the GPU go from process to process", man, Exchanges, (PetscEnum)g->exchange.way, (PetscEnum *)&g->exchange.way, NULL));
   }
   PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
   PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, %smay take; 0 for no limit", format->ucname, kind == GALLOP_FORMAT ? "or of a block of an MPI matrix, " : ""));
@@ -134,14 +139,17 @@ PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
   Mat_Gallop          *g;
   PetscBool            changed[GALLOP_STRUCTURES];
   GallopTransposeWhere before;
+  GallopExchangeWay    way;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   before = g->transpose;
+  way    = g->exchange.way;
   for (int s = 0; s < GALLOP_TRANSPOSE; s++) PetscCall(StructureSetOptionsFromDatabase(A, g, (GallopStructureKind)s, &changed[s]));
   g->structure[GALLOP_TRANSPOSE].maxbytes = g->structure[GALLOP_FORMAT].maxbytes;
   changed[GALLOP_TRANSPOSE]               = (PetscBool)(changed[GALLOP_FORMAT] || g->transpose != before);
   if (changed[GALLOP_TRANSPOSE]) PetscCall(MatGallopReset(&g->structure[GALLOP_TRANSPOSE]));
+  if (g->exchange.way != way) PetscCall(GallopExchangeReset(&g->exchange));
   PetscCall(OptionsToBlocks(A, g, changed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

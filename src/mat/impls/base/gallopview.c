@@ -119,6 +119,7 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
       PetscCall(ViewStructure(A, g->type->format, PETSC_TRUE, n, transpose, PETSC_FALSE, viewer));
       PetscCall(PetscViewerASCIIPopTab(viewer));
     }
+    if (g->mpi) PetscCall(MatGallopExchangeView(A, viewer));
     if (some[1]) PetscCall(ViewStructure(A, g->structure[GALLOP_TILEDSPMM].type->format, PETSC_FALSE, n, dense, detail, viewer));
     PetscCall(PetscViewerASCIIPopTab(viewer));
   }
@@ -158,7 +159,11 @@ PetscErrorCode MatGallopGetStatistics(Mat A, MatGallopStatistics *statistics)
   PetscCheck(g, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_WRONG, "Not for matrix type %s", ((PetscObject)A)->type_name);
   PetscCall(GetParts(A, parts, &n));
   PetscCall(PetscMemzero(statistics, sizeof(*statistics)));
-  if (parts[0] != A && g->past) *statistics = g->past->stats;
+  if (parts[0] != A) { /* products are those of the blocks */
+    if (g->past) *statistics = g->past->stats;
+    statistics->exchanges_ipc += g->stats.exchanges_ipc;
+    statistics->exchanges_sf += g->stats.exchanges_sf;
+  }
   for (int k = 0; k < n; k++) {
     PetscCall(MatGallopGetContext(parts[k], &g));
     MatGallopStatisticsAdd(statistics, &g->stats);

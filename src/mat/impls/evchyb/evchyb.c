@@ -24,6 +24,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_gallop_build <pays>            - of all types: when the format is built and refreshed, when it `pays`, at the `first` product, or in `assembly`, see below
 . -mat_gallop_products <0>            - of all types: products that are expected before entries change, for `-mat_gallop_build pays`; 0 when unknown
 . -mat_gallop_explicit_transpose <gpu> - of all types but `MATFASTLOAD`: where transposed products get a format of the transpose, `never`, on the `gpu`, or `always`, on the host too
+. -mat_gallop_exchange <auto>         - of all types: how ghost values of vectors on the GPU go from process to process: `ipc`, `sf`, `auto`, or for tests `shared`, see below
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
                                         products where it would take more
 
@@ -42,6 +43,10 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   have changed; then the format is built. It is built at once where `-mat_gallop_products`, or the number of products before the last change, or for a new matrix that of the last two of its size, says
   that it pays, and after many states with enough products for a refresh each. Products are counted, not timed.
   The options that begin with `-mat_gallop_` are for all matrices where they have no prefix.
+
+  With `-mat_gallop_exchange auto` or `ipc` processes write ghost values into each other's memory on the GPU, by CUDA IPC, if all processes of the matrix can: MPI is not called, and the host waits
+  for nothing. Else, and with `sf`, they travel by `PetscSF`. With `shared` they go through memory of the host where vectors are on the host, which is for tests. `-mat_gallop_exchange_wait` `stream` or
+  `kernel` says what waits on the GPU.
 
   A product runs on the GPU when all its vectors live there (`-vec_type cuda`, `-dm_vec_type cuda`, `MatCreateVecs()`), else on the host.
 

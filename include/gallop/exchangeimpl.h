@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#pragma once
+
+/*
+  Ghost values that processes of one host write straight into each other's memory: on the GPU by CUDA IPC, and for tests on the host by memory that processes share.
+
+  Each process has two buffers for the ghost values of a matrix, used in turn, and a flag for each of its neighbors. A product of the matrix has a number. Its kernel writes values into
+  the neighbors' buffers, and then the product's number into the flag that each neighbor has for this process. Neighbors raise flags for each other also where values go one way only.
+  Thus the flag of product k - 1 says that the neighbor has read the values of product k - 2, whose buffer is that of product k: there are no acknowledgements.
+*/
+
+#include <petscvec.h>
+#include <petscsf.h>
+
+typedef struct _GallopIPC *GallopIPC;
+
+/* Neighbors that one process may have: as many as the arguments of a kernel have room for */
+#define GALLOP_IPC_NEIGHBORS 32
+
+/* Bytes from flag to flag: a cache line */
+#define GALLOP_IPC_FLAG 128
+
+typedef struct {
+  char bytes[64];
+} GallopIPCHandle;
+
+/* An allocation of some process, by which another one opens it */
+typedef struct {
+  PetscInt64      process[2], number; /* of the process, and of the allocation there */
+  PetscInt64      bytes;
+  char            device[16]; /* the GPU that it is on */
+  GallopIPCHandle handle;
+} GallopIPCAllocation;
+
+/* A process that values go to or come from */
+typedef struct {
+  PetscMPIInt   rank;    /* in the matrix's communicator */
+  PetscBool     gives;   /* values come from it */
+  PetscBool     near;    /* it is on the same GPU */
+  PetscInt      first, n; /* it gets n values: index[first] is where the first one is in x, ... */
+  PetscScalar  *to[2];   /* where they go, in its buffers */
+  unsigned int *raise;   /* the flag that it has for this process */
+} GallopIPCNeighbor;
+
+/* What the place where vectors are does. A pointer that is given back is NULL where there is no room, or no permission. */
+typedef struct {
+  const char *name;
+  PetscErrorCode (*allocate)(size_t, void **, GallopIPCHandle *, char device[16]);
+  PetscErrorCode (*free)(const GallopIPCAllocation *, void *);
+  PetscErrorCode (*open)(const GallopIPCAllocation *, void **);
+  PetscErrorCode (*close)(const GallopIPCAllocation *, void *);
+  PetscErrorCode (*clear)(void *, size_t); /* has cleared it when it returns */
+  PetscErrorCode (*createvec)(PetscInt, PetscScalar *, Vec *);
+  PetscErrorCode (*plancreate)(GallopIPC, void **);
+  PetscErrorCode (*plandestroy)(void **);
+  PetscErrorCode (*send)(GallopIPC, int buffer, unsigned int number, const PetscScalar *x); /* values and flags, to all neighbors */
+  PetscErrorCode (*wait)(GallopIPC, int first, int last, unsigned int number);              /* for the flags of these neighbors; on the GPU it is the stream that waits */
+  PetscErrorCode (*finish)(void);                                                           /* the process waits for what it has queued */
+  PetscErrorCode (*describe)(GallopIPC, const char **);                                     /* how it waits */
+} GallopIPCTable;
+
+/* A piece of an allocation of this process, for one matrix */
+typedef struct {
+  int    allocation;
+  size_t offset, bytes;
+  char  *memory; /* NULL for none */
+} GallopIPCPiece;
+
+struct _GallopIPC {
+  const GallopIPCTable *table;
+  int                   nneighbors, ngive; /* the first ones give values */
+  GallopIPCNeighbor    *neighbor;
+  PetscInt              nindex, *index; /* of the values that go to neighbors, one neighbor after the other */
+  GallopIPCPiece        piece;          /* flags, one for each neighbor, and buffers */
+  Vec                   ghost[2];       /* the buffers */
+  void                 *plan;           /* the table's own */
+  unsigned int          product;        /* number of the last one */
+};
+
+/* gallopexchangememory.c */
+PETSC_INTERN PetscErrorCode GallopIPCPieceGet(const GallopIPCTable *, size_t, GallopIPCPiece *);
+PETSC_INTERN PetscErrorCode GallopIPCPieceReturn(const GallopIPCTable *, GallopIPCPiece *);
+PETSC_INTERN PetscErrorCode GallopIPCPieceGetAllocation(const GallopIPCTable *, const GallopIPCPiece *, GallopIPCAllocation *);
+PETSC_INTERN PetscErrorCode GallopIPCOpen(const GallopIPCTable *, const GallopIPCAllocation *, void **);
+PETSC_INTERN PetscErrorCode GallopIPCFinalize(void);
+
+/* gallopexchangeipc.c */
+PETSC_INTERN PetscErrorCode GallopIPCCreate(MPI_Comm, PetscSF, PetscInt, const GallopIPCTable *, GallopIPC *, const char **);
+PETSC_INTERN PetscErrorCode GallopIPCDestroy(GallopIPC *);
+PETSC_INTERN PetscErrorCode GallopIPCBegin(GallopIPC, Vec, Vec *);
+PETSC_INTERN PetscErrorCode GallopIPCEnd(GallopIPC, Vec);
+
+PETSC_INTERN const GallopIPCTable GallopIPCTable_Shared;
+#if PetscDefined(HAVE_CUDA)
+PETSC_INTERN const GallopIPCTable GallopIPCTable_Device;
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+  Ghost values on the GPU by CUDA IPC: a kernel writes them into the neighbors' memory, and PETSc's stream waits for those that come. The host waits for nothing.
+
+  Who writes: values, a fence for all GPUs, then the flag. Who waits: the flag, then what follows in the stream. A wait by the stream itself takes no multiprocessor, which processes that
+  share a GPU need. But values from another GPU it orders only where the driver says so; elsewhere one warp polls.
+*/
+
+#include <gallop/cudaimpl.h>
+#include <gallop/exchangeimpl.h>
+#include <cuda.h>
+#include <cuda/atomic>
+
+static constexpr int PackThreads = 256, PackUnroll = 4, PackValues = PackThreads * PackUnroll; /* of a thread block */
+
+/* What the kernel needs of a neighbor, for one of the two buffers */
+struct PackTo {
+  PetscScalar  *to;
+  unsigned int *raise;
+  PetscInt      first, n;
+  unsigned int  block; /* the first thread block that works for it */
+};
+
+struct PackArguments {
+  PackTo neighbor[GALLOP_IPC_NEIGHBORS];
+  int    n;
+};
+
+static __device__ __forceinline__ void Raise(unsigned int *flag, unsigned int number)
+{
+  cuda::atomic_ref<unsigned int, cuda::thread_scope_system>(*flag).store(number, cuda::memory_order_release);
+}
+
+/* Each thread block writes up to PackValues values for one neighbor, to which the last one that ends raises the flag. ended is 0 for all neighbors, and is left so. */
+static __global__ void __launch_bounds__(PackThreads) PackKernel(const __grid_constant__ PackArguments to, const PetscInt *__restrict__ index, const PetscScalar *__restrict__ x, unsigned int number, unsigned int *ended)
+{
+  int p = 0;
+
+  while (p + 1 < to.n && blockIdx.x >= to.neighbor[p + 1].block) p++;
+  const PackTo      &neighbor = to.neighbor[p];
+  const unsigned int blocks   = (p + 1 < to.n ? to.neighbor[p + 1].block : gridDim.x) - neighbor.block;
+  const PetscInt     begin    = (PetscInt)(blockIdx.x - neighbor.block) * PackValues;
+
+#pragma unroll
+  for (int u = 0; u < PackUnroll; u++) {
+    const PetscInt k = begin + u * PackThreads + (PetscInt)threadIdx.x;
+
+    if (k < neighbor.n) neighbor.to[k] = x[index[neighbor.first + k]];
+  }
+  __syncthreads();
+  if (threadIdx.x) return;
+  __threadfence_system(); /* for the values of all threads, which the barrier orders before */
+  if (blocks > 1) {
+    if (atomicAdd(&ended[p], 1u) != blocks - 1) return;
+    ended[p] = 0;
+    __threadfence_system();
+  }
+  Raise(neighbor.raise, number);
+}
+
+/* A warp waits for flags: the next kernel in the stream sees what was written before them. Numbers may wrap around. */
+static __global__ void __launch_bounds__(32) WaitKernel(char *flags, int n, unsigned int number)
+{
+  for (int k = (int)threadIdx.x; k < n; k += 32) {
+    cuda::atomic_ref<unsigned int, cuda::thread_scope_system> flag(*reinterpret_cast<unsigned int *>(flags + (size_t)k * GALLOP_IPC_FLAG));
+
+    while ((int)(flag.load(cuda::memory_order_acquire) - number) < 0) { }
+  }
+}
+
+struct Plan {
+  PackArguments to[2];
+  unsigned int  blocks, *ended;
+  PetscInt     *index;
+  PetscBool     streamwaits, sent;
+  cudaStream_t  stream; /* of the last product */
+};
+
+/* ---------------------------------------------------------------- memory that other processes open */
+
+static PetscErrorCode Allocate_Device(size_t bytes, void **memory, GallopIPCHandle *handle, char device[16])
+{
+  static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(GallopIPCHandle), "a handle is sent as it is");
+  PetscBool          fails;
+  cudaIpcMemHandle_t ipc;
+  int                number;
+
+  PetscFunctionBegin;
+  *memory = NULL;
+  PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
+  if (fails) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(cudaGetDevice(&number));
+  if (cudaDeviceGetPCIBusId(device, 16, number) != cudaSuccess || cudaMalloc(memory, bytes) != cudaSuccess) *memory = NULL;
+  else if (cudaIpcGetMemHandle(&ipc, *memory) != cudaSuccess) {
+    PetscCallCUDA(cudaFree(*memory));
+    *memory = NULL;
+  } else PetscCall(PetscMemcpy(handle, &ipc, sizeof(ipc)));
+  (void)cudaGetLastError(); /* PetscSF does without */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Free_Device(const GallopIPCAllocation *allocation, void *memory)
+{
+  PetscFunctionBegin;
+  (void)allocation;
+  PetscCallCUDA(cudaFree(memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Open_Device(const GallopIPCAllocation *allocation, void **memory)
+{
+  cudaIpcMemHandle_t ipc;
+  cudaError_t        err;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemcpy(&ipc, &allocation->handle, sizeof(ipc)));
+  err = cudaIpcOpenMemHandle(memory, ipc, cudaIpcMemLazyEnablePeerAccess);
+  if (err != cudaSuccess) {
+    *memory = NULL;
+    (void)cudaGetLastError();
+    PetscCall(PetscInfo(NULL, "CUDA IPC: memory of process %" PetscInt64_FMT " of MPI_COMM_WORLD on GPU %s cannot be opened: %s\n", allocation->process[1], allocation->device, cudaGetErrorString(err)));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Close_Device(const GallopIPCAllocation *allocation, void *memory)
+{
+  PetscFunctionBegin;
+  (void)allocation;
+  PetscCallCUDA(cudaIpcCloseMemHandle(memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Clear_Device(void *memory, size_t bytes)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaMemsetAsync(memory, 0, bytes, stream));
+  PetscCallCUDA(cudaStreamSynchronize(stream));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CreateVec_Device(PetscInt n, PetscScalar *array, Vec *v)
+{
+  PetscFunctionBegin;
+  PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, n, array, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- waits by the stream */
+
+typedef CUresult (*BatchMemOp)(CUstream, unsigned int, CUstreamBatchMemOpParams *, unsigned int);
+
+/* The driver's function, whose operations wait for several flags by one call; NULL before CUDA 12, whose function of that name asks for permission */
+static BatchMemOp GetBatchMemOp(void)
+{
+#if CUDART_VERSION >= 12000
+  void                           *function = NULL;
+  cudaDriverEntryPointQueryResult result   = cudaDriverEntryPointSymbolNotFound;
+  #if CUDART_VERSION >= 12050
+  const cudaError_t err = cudaGetDriverEntryPointByVersion("cuStreamBatchMemOp", &function, 12000, cudaEnableDefault, &result);
+  #else
+  const cudaError_t err = cudaGetDriverEntryPoint("cuStreamBatchMemOp", &function, cudaEnableDefault, &result);
+  #endif
+
+  (void)cudaGetLastError();
+  return err == cudaSuccess && result == cudaDriverEntryPointSuccess ? (BatchMemOp)function : NULL;
+#else
+  return NULL;
+#endif
+}
+
+static BatchMemOp batch = NULL;
+
+/* Whether values from another GPU that came before the flag are seen by what follows the wait */
+static PetscErrorCode CanFlush(PetscBool *can)
+{
+  int device, attribute;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&attribute, cudaDevAttrCanFlushRemoteWrites, device));
+  *can = (PetscBool)(attribute != 0);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static CUresult StreamWait(cudaStream_t stream, char *flags, int n, unsigned int number, bool flush)
+{
+  CUstreamBatchMemOpParams wait[GALLOP_IPC_NEIGHBORS] = {};
+
+  for (int k = 0; k < n; k++) {
+    wait[k].waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+    wait[k].waitValue.address   = (CUdeviceptr)(flags + (size_t)k * GALLOP_IPC_FLAG);
+    wait[k].waitValue.value     = number;
+    wait[k].waitValue.flags     = CU_STREAM_WAIT_VALUE_GEQ | (flush && k == n - 1 ? CU_STREAM_WAIT_VALUE_FLUSH : 0);
+  }
+  return batch((CUstream)stream, (unsigned int)n, wait, 0);
+}
+
+/* Whether the stream is to wait: one that is for tests is tried before */
+static PetscErrorCode ChooseWait(GallopIPC ipc, Plan *plan)
+{
+  static const char *const ways[] = {"auto", "stream", "kernel"};
+  static int               works  = -1;
+  PetscInt                 way    = 0;
+  PetscBool                flush, near = PETSC_TRUE;
+  cudaStream_t             stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetEList(NULL, NULL, "-mat_gallop_exchange_wait", ways, 3, &way, NULL));
+  PetscCall(CanFlush(&flush));
+  for (int k = 0; k < ipc->ngive; k++)
+    if (!ipc->neighbor[k].near) near = PETSC_FALSE;
+  if (works < 0) {
+    batch = GetBatchMemOp();
+    PetscCall(PetscGetCurrentCUDAStream(&stream));
+    works = batch && StreamWait(stream, ipc->piece.memory, 1, 0, flush) == CUDA_SUCCESS;
+    if (works && cudaStreamSynchronize(stream) != cudaSuccess) works = 0;
+    (void)cudaGetLastError();
+    PetscCall(PetscInfo(NULL, "CUDA IPC: a stream can%s wait for a flag, and can%s order what comes from another GPU before it\n", works ? "" : "not", flush ? "" : "not"));
+  }
+  plan->streamwaits = (PetscBool)(works && (way == 1 || (way == 0 && (near || flush))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---------------------------------------------------------------- products */
+
+static PetscErrorCode PlanDestroy_Device(void **data)
+{
+  Plan *plan = (Plan *)*data;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceFree(plan->ended));
+  delete plan;
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PlanCreate_Device(GallopIPC ipc, void **data)
+{
+  Plan        *plan = new Plan();
+  GallopCarver size(NULL);
+  void        *memory = NULL;
+
+  PetscFunctionBegin;
+  *data = plan;
+  if (!ipc->nneighbors) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < ipc->nneighbors; k++) {
+    const GallopIPCNeighbor &neighbor = ipc->neighbor[k];
+
+    for (int b = 0; b < 2; b++) plan->to[b].neighbor[k] = {neighbor.to[b], neighbor.raise, neighbor.first, neighbor.n, plan->blocks};
+    plan->blocks += GallopBlocksFor(neighbor.n, PackValues);
+  }
+  for (int b = 0; b < 2; b++) plan->to[b].n = ipc->nneighbors;
+  size.Take(plan->ended, ipc->nneighbors);
+  size.Take(plan->index, ipc->nindex);
+  PetscCall(GallopDeviceMalloc(size.Bytes(), &memory));
+  if (!memory) {
+    delete plan;
+    *data = NULL;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  GallopCarver carver(memory);
+  carver.Take(plan->ended, ipc->nneighbors);
+  carver.Take(plan->index, ipc->nindex);
+  PetscCall(ChooseWait(ipc, plan));
+  if (ipc->nindex) PetscCall(GallopDeviceCopyIn(plan->index, ipc->index, (size_t)ipc->nindex * sizeof(PetscInt)));
+  PetscCall(Clear_Device(plan->ended, (size_t)ipc->nneighbors * sizeof(*plan->ended)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's stream. When it is another one than before, what the last product still reads must not be overwritten, which the next flag allows. */
+static PetscErrorCode GetStream(Plan *plan, cudaStream_t *stream)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(stream));
+  if (plan->sent && plan->stream != *stream) PetscCallCUDA(cudaDeviceSynchronize());
+  plan->stream = *stream;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Send_Device(GallopIPC ipc, int buffer, unsigned int number, const PetscScalar *x)
+{
+  Plan        *plan = (Plan *)ipc->plan;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(GetStream(plan, &stream));
+  PetscCall(PetscLogGpuTimeBegin());
+  PackKernel<<<plan->blocks, PackThreads, 0, stream>>>(plan->to[buffer], plan->index, x, number, plan->ended);
+  GallopCheckLaunch();
+  PetscCall(PetscLogGpuTimeEnd());
+  plan->sent = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Wait_Device(GallopIPC ipc, int first, int last, unsigned int number)
+{
+  Plan        *plan  = (Plan *)ipc->plan;
+  char        *flags = ipc->piece.memory + (size_t)first * GALLOP_IPC_FLAG;
+  cudaStream_t stream;
+  PetscBool    flush;
+
+  PetscFunctionBegin;
+  PetscCall(GetStream(plan, &stream));
+  if (plan->streamwaits) {
+    PetscCall(CanFlush(&flush));
+    PetscCheck(StreamWait(stream, flags, last - first, number, flush) == CUDA_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "cuStreamBatchMemOp() failed");
+  } else {
+    WaitKernel<<<1, 32, 0, stream>>>(flags, last - first, number);
+    GallopCheckLaunch();
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Finish_Device(void)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Describe_Device(GallopIPC ipc, const char **how)
+{
+  PetscFunctionBegin;
+  *how = ((Plan *)ipc->plan)->streamwaits ? "the stream" : "a kernel";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopIPCTable GallopIPCTable_Device = {"CUDA IPC", Allocate_Device, Free_Device, Open_Device, Close_Device, Clear_Device, CreateVec_Device, PlanCreate_Device, PlanDestroy_Device, Send_Device, Wait_Device, Finish_Device, Describe_Device};

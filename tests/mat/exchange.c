@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "Ghost values that processes write into each other's memory give the bits that PetscSF gives, whatever is done to matrices and in whichever order.\n\
+  -way <ipc>      what is compared with PetscSF: ipc, auto, or shared, which is for the host too\n\
+  -products <40>  products of a matrix, which nobody waits for in between\n\
+  -cycles <20>    matrices that are made and destroyed\n\
+  -delay <100>    microseconds that a process may rest before a product\n\
+  -one            one matrix, and nothing else\n\n";
+
+#include "../galloptest.h"
+#include <unistd.h>
+
+typedef enum { RING, ONEWAY, STAR, ALL, NOGHOSTS, OWNSALL, EMPTY, WIDE, PATTERNS } Pattern;
+static const char *const Names[] = {"ring", "one way", "star", "all to all", "no ghosts", "one process owns all", "empty processes", "wide"};
+
+static char     way[16] = "ipc";
+static PetscInt products = 40, cycles = 20, delay = 100;
+static uint64_t state;
+
+static PetscInt Random(PetscInt n)
+{
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return n > 0 ? (PetscInt)((state >> 33) % (uint64_t)n) : 0;
+}
+
+/* Processes of a machine are never in step */
+static void Rest(void)
+{
+  if (Random(8) == 0) (void)usleep((unsigned int)Random(delay));
+}
+
+static PetscInt LocalSize(Pattern pattern, PetscInt rank, PetscInt size)
+{
+  if (pattern == OWNSALL) return rank == size - 1 ? 60 : 0;
+  if (pattern == EMPTY) return rank % 2 ? 0 : 17;
+  if (pattern == WIDE) return 3000;
+  return 5 + 7 * rank % 11;
+}
+
+/* Whether rows of one process have entries in columns of another one */
+static PetscBool Couples(Pattern pattern, PetscInt row, PetscInt column, PetscInt size)
+{
+  switch (pattern) {
+  case RING:
+    return (PetscBool)((column + 1) % size == row || (row + 1) % size == column);
+  case ONEWAY:
+    return (PetscBool)(column + 1 == row);
+  case STAR:
+    return (PetscBool)(column == 0);
+  case NOGHOSTS:
+    return PETSC_FALSE;
+  default:
+    return PETSC_TRUE;
+  }
+}
+
+/* The pattern belongs to seed */
+static PetscErrorCode Create(MPI_Comm comm, Pattern pattern, const char exchange[], PetscInt seed, Mat *A)
+{
+  PetscMPIInt     rank, size;
+  PetscInt        rstart, rend, N, owner = 0;
+  const PetscInt *ranges;
+  char            option[64];
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-%s_mat_gallop_exchange", exchange));
+  PetscCall(PetscOptionsSetValue(NULL, option, exchange));
+  PetscCall(MatCreate(comm, A));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "%s_", exchange));
+  PetscCall(MatSetOptionsPrefix(*A, option));
+  PetscCall(MatSetSizes(*A, LocalSize(pattern, rank, size), LocalSize(pattern, rank, size), PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*A, MATMPIAIJEVCHYB));
+  PetscCall(MatSetFromOptions(*A));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetSize(*A, &N, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &rstart, &rend));
+  PetscCall(MatGetOwnershipRanges(*A, &ranges));
+  for (PetscInt i = rstart; i < rend; i++) {
+    PetscCall(MatSetValue(*A, i, i, TestValue(seed, i, i), INSERT_VALUES));
+    if (pattern == WIDE) {
+      PetscCall(MatSetValue(*A, i, (i + 3000) % N, TestValue(seed, i, 1), INSERT_VALUES));
+      PetscCall(MatSetValue(*A, i, (i + N - 3000) % N, TestValue(seed, i, 2), INSERT_VALUES));
+      continue;
+    }
+    owner = 0;
+    for (PetscInt j = 0; j < N; j++) {
+      while (j >= ranges[owner + 1]) owner++;
+      if (owner != rank && !Couples(pattern, rank, owner, size)) continue;
+      if (TestRandom(seed, i, j) < 0.3) PetscCall(MatSetValue(*A, i, j, TestValue(seed + 1, i, j), INSERT_VALUES));
+    }
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SameBits(Vec x, Vec y, const char what[])
+{
+  const PetscScalar *a, *b;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(x, &a));
+  PetscCall(VecGetArrayRead(y, &b));
+  for (PetscInt i = 0; i < n; i++)
+    PetscCheck(memcmp(&a[i], &b[i], sizeof(a[i])) == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is %g, by PetscSF %g", what, i, (double)PetscRealPart(a[i]), (double)PetscRealPart(b[i]));
+  PetscCall(VecRestoreArrayRead(x, &a));
+  PetscCall(VecRestoreArrayRead(y, &b));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Which way the products of a matrix went */
+static PetscErrorCode CheckWay(Mat A, PetscBool ipc, PetscInt64 before, PetscInt64 n, const char what[])
+{
+  MatGallopStatistics s;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetStatistics(A, &s));
+  PetscCheck((ipc ? s.exchanges_ipc : s.exchanges_sf) - before == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by IPC and %" PetscInt64_FMT " by PetscSF, not %" PetscInt64_FMT " more %s", what, s.exchanges_ipc,
+             s.exchanges_sf, n, ipc ? "by IPC" : "by PetscSF");
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Expected(PetscBool *ipc)
+{
+  PetscBool device, shared;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  PetscCall(PetscStrcmp(way, "shared", &shared));
+  *ipc = (PetscBool)(device || shared);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define VECTORS 5
+
+/* As many products as are wanted of two matrices in turn, or of one, none of which is waited for, against those of R and S */
+static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool ipc, const char what[])
+{
+  Mat                 mats[2] = {A, B}, refs[2] = {R, S};
+  Vec                 x[2][VECTORS], z[2][VECTORS], r[2];
+  MatGallopStatistics before[2];
+  const PetscInt      nmats = B ? 2 : 1;
+
+  PetscFunctionBegin;
+  for (PetscInt m = 0; m < nmats; m++) {
+    PetscCall(MatGallopGetStatistics(mats[m], &before[m]));
+    PetscCall(MatCreateVecs(mats[m], NULL, &r[m]));
+    for (int v = 0; v < VECTORS; v++) {
+      PetscCall(MatCreateVecs(mats[m], &x[m][v], &z[m][v]));
+      PetscCall(TestSetVec(x[m][v], 17 + v));
+      PetscCall(VecSet(z[m][v], 0.0));
+    }
+  }
+  PetscCall(TestWaitForDefaultStream());
+  for (PetscInt k = 0; k < n; k++) {
+    for (PetscInt m = 0; m < nmats; m++) {
+      const int v = (int)(k % VECTORS);
+
+      Rest();
+      switch (k % 3) { /* x of the next product is z of this one, at times, so that an error of timing grows */
+      case 0:
+        PetscCall(MatMult(mats[m], x[m][v], z[m][v]));
+        break;
+      case 1:
+        PetscCall(MatMultAdd(mats[m], x[m][v], z[m][v], z[m][v]));
+        break;
+      default:
+        PetscCall(MatResidual(mats[m], z[m][(v + 1) % VECTORS], x[m][v], z[m][v]));
+        break;
+      }
+    }
+  }
+  for (PetscInt m = 0; m < nmats; m++) {
+    Vec zr[VECTORS];
+
+    PetscCall(CheckWay(mats[m], ipc, ipc ? before[m].exchanges_ipc : before[m].exchanges_sf, n, what));
+    for (int v = 0; v < VECTORS; v++) {
+      PetscCall(VecDuplicate(z[m][v], &zr[v]));
+      PetscCall(VecSet(zr[v], 0.0));
+    }
+    PetscCall(TestWaitForDefaultStream());
+    for (PetscInt k = 0; k < n; k++) {
+      const int v = (int)(k % VECTORS);
+
+      if (k % 3 == 0) PetscCall(MatMult(refs[m], x[m][v], zr[v]));
+      else if (k % 3 == 1) PetscCall(MatMultAdd(refs[m], x[m][v], zr[v], zr[v]));
+      else PetscCall(MatResidual(refs[m], zr[(v + 1) % VECTORS], x[m][v], zr[v]));
+    }
+    for (int v = 0; v < VECTORS; v++) {
+      PetscCall(SameBits(z[m][v], zr[v], what));
+      PetscCall(VecDestroy(&zr[v]));
+      PetscCall(VecDestroy(&x[m][v]));
+      PetscCall(VecDestroy(&z[m][v]));
+    }
+    PetscCall(VecDestroy(&r[m]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A matrix with other values, other ghosts, as a copy, and as AIJ and back */
+static PetscErrorCode Changes(Mat A, Mat R, PetscBool ipc)
+{
+  Mat            mats[] = {A, R}, copy, refcopy;
+  PetscInt       rstart, rend, N;
+  const PetscInt n = 6;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &N, NULL));
+  PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
+  PetscCall(Products(A, R, NULL, NULL, n, ipc, "new"));
+  for (int k = 0; k < 2; k++) PetscCall(MatScale(mats[k], 2.0));
+  PetscCall(Products(A, R, NULL, NULL, n, ipc, "other values"));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatSetOption(mats[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+    PetscCall(MatSetOption(mats[k], MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
+    for (PetscInt i = rstart; i < rend; i++) PetscCall(MatSetValue(mats[k], i, (7 * i + 3) % N, 3.0, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(mats[k], MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(mats[k], MAT_FINAL_ASSEMBLY));
+  }
+  PetscCall(Products(A, R, NULL, NULL, n, ipc, "other ghosts"));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &copy));
+  PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &refcopy));
+  PetscCall(MatScale(copy, -1.0));
+  PetscCall(MatScale(refcopy, -1.0));
+  PetscCall(Products(A, R, copy, refcopy, n, ipc, "with a copy in turn"));
+  PetscCall(MatDestroy(&refcopy));
+  PetscCall(MatConvert(copy, MATAIJ, MAT_INPLACE_MATRIX, &copy)); /* just after a product */
+  PetscCall(MatDestroy(&copy));
+  PetscCall(Products(A, R, NULL, NULL, n, ipc, "without it"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrices on different communicators, in turn, destroyed in any order */
+static PetscErrorCode Communicators(PetscBool ipc)
+{
+  PetscMPIInt rank;
+  MPI_Comm    half;
+  Mat         A[2], R[2];
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_split(PETSC_COMM_WORLD, rank % 2, rank, &half));
+  PetscCall(Create(PETSC_COMM_WORLD, ALL, way, 3, &A[0]));
+  PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 3, &R[0]));
+  PetscCall(Create(half, RING, way, 4, &A[1]));
+  PetscCall(Create(half, RING, "sf", 4, &R[1]));
+  PetscCall(Products(A[0], R[0], A[1], R[1], products, ipc, "two communicators"));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatDestroy(&A[k]));
+    PetscCall(MatDestroy(&R[1 - k]));
+  }
+  PetscCallMPI(MPI_Comm_free(&half));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Matrices of all sizes come and go, so that each gets the memory of others */
+static PetscErrorCode Cycles(PetscBool ipc)
+{
+  Mat kept[3] = {NULL, NULL, NULL}, R[3] = {NULL, NULL, NULL};
+
+  PetscFunctionBegin;
+  for (PetscInt c = 0; c < cycles; c++) {
+    const int     k = (int)(c % 3), other = (int)((c + 1) % 3);
+    const Pattern pattern = (Pattern)(c * 5 % PATTERNS);
+
+    PetscCall(MatDestroy(&kept[k]));
+    PetscCall(MatDestroy(&R[k]));
+    PetscCall(Create(PETSC_COMM_WORLD, pattern, way, c, &kept[k]));
+    PetscCall(Create(PETSC_COMM_WORLD, pattern, "sf", c, &R[k]));
+    PetscCall(Products(kept[k], R[k], kept[other], R[other], 1 + c % 4, ipc, "made and destroyed"));
+  }
+  for (int k = 0; k < 3; k++) {
+    PetscCall(MatDestroy(&kept[k]));
+    PetscCall(MatDestroy(&R[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One process has no memory: all of them take PetscSF */
+static PetscErrorCode NoMemory(void)
+{
+  PetscMPIInt rank, size;
+  Mat         A, R;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS); /* it needs none */
+  PetscCall(Create(PETSC_COMM_WORLD, ALL, way, 1, &A));
+  PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 1, &R));
+  if (rank == 0) PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", "1"));
+  PetscCall(Products(A, R, NULL, NULL, 4, PETSC_FALSE, "a process without memory"));
+  if (rank == 0) PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* PETSc's stream changes while products are under way */
+static PetscErrorCode Streams(PetscBool ipc)
+{
+  PetscBool          device;
+  PetscDeviceContext before, context[2];
+  Mat                A, R;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Create(PETSC_COMM_WORLD, ALL, way, 5, &A));
+  PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 5, &R));
+  PetscCall(Products(A, R, NULL, NULL, 3, ipc, "the default stream"));
+  PetscCall(PetscDeviceContextGetCurrentContext(&before));
+  for (int k = 0; k < 2; k++) {
+    Mat S;
+
+    PetscCall(PetscDeviceContextSynchronize(before));
+    PetscCall(PetscDeviceContextCreate(&context[k]));
+    PetscCall(PetscDeviceContextSetStreamType(context[k], PETSC_STREAM_NONBLOCKING));
+    PetscCall(PetscDeviceContextSetUp(context[k]));
+    PetscCall(PetscDeviceContextSetCurrentContext(context[k]));
+    PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 5, &S)); /* a PetscSF stays on the stream that it was first used on */
+    PetscCall(Products(A, S, NULL, NULL, products, ipc, "another stream"));
+    PetscCall(MatDestroy(&S));
+  }
+  for (int k = 0; k < 2; k++) PetscCall(PetscDeviceContextSynchronize(context[k]));
+  PetscCall(PetscDeviceContextSetCurrentContext(before));
+  for (int k = 0; k < 2; k++) PetscCall(PetscDeviceContextDestroy(&context[k]));
+  PetscCall(MatDestroy(&R));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat         A, R;
+  PetscBool   ipc = PETSC_FALSE, one = PETSC_FALSE;
+  PetscMPIInt rank;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-way", way, sizeof(way), NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-products", &products, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-cycles", &cycles, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-delay", &delay, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-one", &one, NULL));
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  state = 12345 + 77 * (uint64_t)rank;
+  PetscCall(Expected(&ipc));
+  if (!one) PetscCall(NoMemory());
+  for (int p = 0; p < (one ? 1 : PATTERNS); p++) {
+    PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, way, p, &A));
+    PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, "sf", p, &R));
+    PetscCall(Products(A, R, NULL, NULL, products, ipc, Names[p]));
+    if (!one && p != WIDE) PetscCall(Changes(A, R, ipc));
+    PetscCall(MatViewFromOptions(A, NULL, "-view"));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&R));
+  }
+  if (!one) {
+    PetscCall(Communicators(ipc));
+    PetscCall(Cycles(ipc));
+    PetscCall(Streams(ipc));
+  }
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    test:
+      nsize: {{1 2 3}}
+      args: -way {{shared ipc}}
+    test:
+      suffix: 8
+      nsize: 8
+      args: -way shared -cycles 10
+    test:
+      suffix: kernel
+      nsize: 3
+      requires: cuda
+      args: -way ipc -mat_gallop_exchange_wait kernel
+
+  # said once by each process
+  test:
+    suffix: host
+    nsize: 2
+    args: -one -way ipc -device_enable none -info
+    filter: grep -o "Ghost values:.*"
+
+TEST*/
