@@ -112,6 +112,9 @@ def draw_bars(figure):
 def draw_points(figure):
     picture, axes = canvas(7.5, 4.8)
     series = figure["series"]
+    if figure.get("over_best"):  # times over the least at the same place
+        best = [min(values) for values in zip(*(each["y"] for each in series))]
+        series = [{**each, "y": [value / least for value, least in zip(each["y"], best)]} for each in series]
     for k, each in enumerate(series):
         (color, line), marker = CYCLE[k % len(CYCLE)], MARKERS[k % len(MARKERS)]
         if figure["kind"] == "lines":
@@ -122,6 +125,8 @@ def draw_points(figure):
     if figure.get("line") is not None:
         axes.axhline(figure["line"], color=BLACK, linewidth=0.8)
     axes.margins(0.08)
+    if figure.get("over_best"):
+        axes.set_ylim(0.99, figure["over_best"])
     if figure["kind"] == "roofline":
         roofline(axes, [(roof["name"], roof["rate"]) for roof in figure["roofs"]])
     scales(axes, figure)

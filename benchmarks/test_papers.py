@@ -189,6 +189,14 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(self.names(document, "tables"), ["table2", "model"])
 
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
+    def test_lines_over_the_best(self):
+        import report
+        series = [{"name": name, "names": [], "x": [1, 2], "y": y} for name, y in (("a", [2.0, 6.0]), ("b", [3.0, 5.0]))]
+        picture = report.draw_points({"kind": "lines", "series": series, "over_best": 1.3})
+        self.assertEqual([list(line.get_ydata()) for line in picture.axes[0].lines], [[1, 1.2], [1.5, 1]])
+        report.plt.close(picture)
+
+    @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
     def test_report(self):
         import report
         numbers = "matrix m n nnz what k setup_ms warm_us cold_us GF_warm eff B/nnz err".split()
