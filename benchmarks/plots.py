@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Draw the pictures of docs/development/performance.md, docs/development/papers.md and the pages of the formats from the measured times in results/.
+"""Draw the pictures of docs/development/performance.md, of the papers and of the formats from the measured times in results/.
 
 usage: plots.py [FOLDER]   all pictures, into docs/ or FOLDER; `make plots` calls it with a Python that has matplotlib
 

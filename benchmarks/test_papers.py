@@ -6,6 +6,7 @@ import importlib.util
 import io
 import json
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -187,6 +188,18 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(status, 0)
         self.assertEqual(self.names(document, "figures"), ["figure8", "figure9", "figure10", "figure11", "figure12", "figure13", "figure14"])
         self.assertEqual(self.names(document, "tables"), ["table2", "model"])
+
+    def test_pages(self):
+        """Each paper has a page, which says what was not measured and has the pictures that are drawn for it."""
+        sys.path.insert(0, str(Path(papers.__file__).parent / "results"))
+        import table
+        folder = Path(papers.__file__).parent.parent / "docs" / "development"
+        overview = (folder / "papers.md").read_text()
+        for name in papers.PAPERS:
+            page = (folder / f"papers-{name}.md").read_text()
+            self.assertIn("\n## Not measured, or other than in the paper\n", page)
+            self.assertEqual(set(table.DRAWN_OF[name]), set(re.findall(rf"\(papers-{name}-(\w+)\.svg\)", page)))
+            self.assertIn(f"(papers-{name}.md)", overview)
 
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
     def test_lines_over_the_best(self):

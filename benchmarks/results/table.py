@@ -25,7 +25,7 @@ in a run are shown below its table. Of a format docs/development/ has whole tabl
 docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspmm-h200-single.tsv,
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/development/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
-evchyb-h200-packed-setup.txt (evchyb and evchyb@p), docs/development/papers.md from those with -paper.json, docs/choose.md from the runs of all types.
+evchyb-h200-packed-setup.txt (evchyb and evchyb@p), the pages of the papers, docs/development/papers-*.md, from those with -paper.json, docs/choose.md from the runs of all types.
 """
 import json
 import math
@@ -66,7 +66,7 @@ BRIEF = {
 }
 PERMUTED = ["Circuit_like", "att-pre2_like", "webbase-1M_like", "web-Google_like", "indochina_like", "pwtk_like", "torso1_like"]
 
-# figures of docs/development/papers.md that plots.py draws
+# figures of the pages of the papers that plots.py draws
 DRAWN_OF = {
     "evchyb": ["figure3", "figure4", "figure11", "figure13", "figure15"],
     "csroverlap": ["table2", "figure8"],
@@ -584,17 +584,18 @@ def paper(path, name):
 
 
 def paper_markers():
-    return [marker.split("-", 1) for marker in re.findall(r"^<!-- (\w+-[\w-]+) -->$", (ROOT / "docs" / "development" / "papers.md").read_text(), re.M)]
+    """Of each table of the pages of the papers its page, the name of its document and its own."""
+    return [(page, *marker.split("-", 1)) for page in sorted((ROOT / "docs" / "development").glob("papers-*.md")) for marker in re.findall(r"^<!-- (\w+-[\w-]+) -->$", page.read_text(), re.M)]
 
 
 def keep(paths):
-    """What docs/development/papers.md shows of documents of papers.py."""
+    """What the pages of the papers show of documents of papers.py."""
     markers = paper_markers()
     for path in map(Path, paths):
         document = json.loads(path.read_text())
         if not document.get("complete", True):
             sys.exit(f"table.py: {path} is of a run that broke off")
-        named = [marker[1] for marker in markers if marker[0] == document["paper"]]
+        named = [name for _, who, name in markers if who == document["paper"]]
         document.pop("measurements", None)
         document["tables"] = [each for each in document["tables"] if each["id"] in named]
         document["figures"] = [each for each in document["figures"] if each["id"] in named + DRAWN_OF[document["paper"]]]
@@ -644,8 +645,7 @@ def update(splice=splice):
     page, run = ROOT / "docs" / "development" / "packing.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", packed(run))
     splice(page, "setup", packed_setup(HERE / "evchyb-h200-packed-setup.txt"))
-    page = ROOT / "docs" / "development" / "papers.md"
-    for who, name in paper_markers():
+    for page, who, name in paper_markers():
         splice(page, f"{who}-{name}", paper(HERE / f"{who}-h200-paper.json", name))
     for marker, rows in (("kinds", kinds()), ("compare", compare()), ("costs", costs())):
         splice(ROOT / "docs" / "choose.md", marker, rows)
