@@ -21,6 +21,7 @@
 #undef Look
 #undef Refresh
 #include "mat/impls/hbp/hbplook.cu"
+#include "mat/impls/hbp/hbpwholecount.cu"
 #include "mat/impls/hbp/hbpwhole.cu"
 #include "mat/impls/hbp/hbpmap.cu"
 #include "mat/impls/hbp/hbpcount.cu"
@@ -53,7 +54,7 @@ PetscErrorCode HBPApplyTranspose_Device(void *, const GallopProduct *, PetscBool
 
 PetscErrorCode HBPGetRoom(const HBP *h, HBPRoom *room)
 {
-  *room = {3, 2, h->shared ? 512 : FewThreads, 0, 0, PETSC_TRUE};
+  *room = {1 + (int)(choice() % 3), 2, h->shared ? 512 : FewThreads, 0, 0, PETSC_TRUE};
   return PETSC_SUCCESS;
 }
 
@@ -188,7 +189,8 @@ static void CompareAll(const char *name, const HBP *host, const HBP *h)
     if (h->map[k] != (k - h->mapNum) * HBP_CHUNK) emu::Fail("%s: the map of blocks without one", name);
   if (plan->parts[plan->partNum].begin != h->groupNum || plan->parts[0].begin != 0) emu::Fail("%s: parts are not all groups", name);
   for (PetscInt p = 0; p < plan->partNum; p++)
-    if (plan->parts[p].begin > plan->parts[p + 1].begin) emu::Fail("%s: part %ld", name, (long)p);
+    if (plan->parts[p].begin > plan->parts[p + 1].begin || (plan->groups && plan->parts[p].begin != p) || (h->colBlocks == 1 && plan->parts[p].col)) emu::Fail("%s: part %ld", name, (long)p);
+  if (plan->tickets[0] || plan->tickets[1]) emu::Fail("%s: tickets", name);
 }
 
 /* In one piece, each ending where memory ends that may be touched */

@@ -48,7 +48,7 @@ __global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, ReadOnly<
 
 /*
   A warp for each group: new values. A segment of the first column of blocks begins with its row, any other is looked up there. The last groups come first: the product begins with the first ones,
-  which are still in L2 then.
+  which are still in L2 then, since values of CSR leave it first.
 */
 __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, ReadOnly<PetscScalar> a)
 {
@@ -65,7 +65,7 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, ReadOnly<
 
       return cb ? HBPSegmentBegin(j, i[row], i[row + 1], (PetscCount)cb * h.M) : i[row];
     },
-    [&](PetscInt k) { return a[k]; }, [&](PetscInt at, PetscInt, const PetscScalar &value) { h.data[at] = value; });
+    [&](PetscInt k) { return GallopLoadOnce(a + k); }, [&](PetscInt at, PetscInt, const PetscScalar &value) { h.data[at] = value; });
 }
 
 __global__ static void RefreshByIndexKernel(HBP h, ReadOnly<PetscScalar> a)

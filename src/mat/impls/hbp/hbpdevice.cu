@@ -200,7 +200,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
       PetscCall(HBPCopyLongEntries(h, csr, PETSC_TRUE, stream));
       PetscCall(HBPFillWhole(h, csr, &w.look, stream));
     }
-    if (done) PetscCall(HBPCutPlan(h, &cuts, stream));
+    if (done && (found || !((HBPPlan *)h->plan)->groups)) PetscCall(HBPCutPlan(h, &cuts, stream)); /* else groups are parts already */
     PetscCall(PetscFree(cuts.sections));
     PetscCall(GallopLongRowsFree(&l));
   }

@@ -5,7 +5,7 @@
   HBP on the GPU, for .cu files only: what the stages of a build hand on. Each has a file of its own.
 
     hbplook.cu                     a look at some rows, from which a kernel chooses blocks
-    hbpwhole.cu                    where all entries of a row are in one block: counts them before the host has been told of blocks, and fills all arrays
+    hbpwholecount.cu, hbpwhole.cu  where all entries of a row are in one block: counts them before the host has been told of blocks; fills all arrays
     hbpmap.cu                      maps of blocks of rows, where other blocks have none
     hbpcount.cu                    where rows may be in several blocks: counts what each block has, so that the host knows all sizes
     hbpfill.cu                     puts the segments of each block in order by hash, and makes groups of them; the combine part's arrays
@@ -170,8 +170,17 @@ typedef struct {
   void           *longRows;       /* on the host, what the GPU copies from */
   PetscBool       overlaps;       /* kernels may start while those before them end */
   PetscBool       fresh;          /* values have been written since the last product */
+  PetscBool       groups;         /* a part is a group, and x is not in shared memory */
   int             dotBlocks;      /* as blocks, in a product with a dot product; 0 before the first one */
 } HBPPlan;
+
+/* What ends the arrays of parts */
+static __device__ __forceinline__ void HBPEndParts(const HBP &h, const HBPPlan &plan)
+{
+  plan.parts[plan.partNum]   = {h.groupNum, h.colBlocks};
+  plan.shares[plan.shareNum] = plan.partNum;
+  plan.tickets[0] = plan.tickets[1] = 0;
+}
 
 /* Parts that follow each other, of one column of blocks and about the same weight: the first part, its first share, where it begins, and the weight of each */
 typedef struct {

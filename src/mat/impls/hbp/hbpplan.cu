@@ -29,9 +29,7 @@ __global__ static void PartsKernel(HBP h, HBPPlan plan, PetscCount entries, Pets
 
   if (p >= end) return;
   if (p == plan.partNum) {
-    plan.parts[p]              = {h.groupNum, h.colBlocks};
-    plan.shares[plan.shareNum] = plan.partNum;
-    plan.tickets[0] = plan.tickets[1] = 0;
+    HBPEndParts(h, plan);
     return;
   }
   PetscInt first = 0, last = sections.num - 1;
@@ -136,6 +134,7 @@ PetscErrorCode HBPMakePlan(HBP *h, const HBPOffsets ends[], HBPCuts *cuts)
   if (h->shared) shares = CutShares(plan->partNum, cuts);
   plan->shareNum = shares;
   plan->blocks   = (int)PetscMin(h->shared ? (PetscCount)shares : ((PetscCount)plan->partNum + warps - 1) / warps, blocks);
+  plan->groups   = (PetscBool)(!cuts->entries && !h->shared);
   if (h->shared) plan->fixedEach = (PetscInt)PetscMax(1, (PetscReal)shares / PetscMax(plan->blocks, 1) * fixed / 100);
   PetscCall(PetscFree(end));
   PetscFunctionReturn(PETSC_SUCCESS);

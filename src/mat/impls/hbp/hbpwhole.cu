@@ -1,181 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
   HBP on the GPU where all entries of a row are in one block, because there is one column of blocks or because all blocks of rows have maps: what most matrices are. A row then is a segment, its block
-  follows from its number, and there are no partial sums. So all numbers are found before the host knows what blocks are like, and one kernel fills all arrays.
+  follows from its number, and there are no partial sums. hbpwholecount.cu finds all numbers; here one kernel fills all arrays.
 */
 
-#include "hbpchoose.h"
 #include "hbpmap.cuh"
-#include "hbpsegments.cuh"
 #include "hbpwalk.cuh"
 
 static constexpr int WholeThreads = MapThreads, WholeWarps = WholeThreads / WarpSize; /* of a thread block, which has a block of rows */
 static constexpr int MostHashes = HBP_CLASSES * HBP_FINE;
 static constexpr int MostChunks = HBP_MAX_ROWS / WarpSize + HBP_LANES; /* 32 segments each, or the last ones with as many lanes */
 static constexpr int RankWords  = 2048;                                /* of bits, one for each chunk of columns: a map whose chunks are nearer to each other is not searched */
-
-/* ---- numbers ---- */
-
-/* What is added up over blocks of rows */
-enum { BLK, SEG, NNZ, GROUP, MAP, SUMS };
-
-struct Sums {
-  PetscInt of[SUMS];
-};
-
-static __device__ __forceinline__ Sums SumsOf(const HBPLookWork &w, PetscInt rb)
-{
-  const HBPOffsets own = OffsetsOf()({GallopLoadFromL2(&w.counts[rb].all), GallopLoadFromL2(&w.counts[rb].lanes)});
-
-  return {
-    {own.blk, own.seg, own.nnz, own.group, GallopLoadFromL2(w.chunks + rb)}
-  };
-}
-
-/* All sums, by one thread block: each warp has blocks of rows that follow each other */
-static __device__ __forceinline__ void AddUp(const HBPLookWork &w, PetscInt rowBlocks)
-{
-  __shared__ Sums  sums[WholeWarps];
-  const int        lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize;
-  const PetscInt   each = (rowBlocks + WholeThreads - 1) / WholeThreads * WarpSize, first = warp * each, last = first + each < rowBlocks ? first + each : rowBlocks;
-  HBPFound *const  found  = &w.survey->found;
-  int              mapped = 0;
-  Sums             sum    = {};
-
-  for (PetscInt rb = first + lane; rb < last; rb += WarpSize) {
-    const Sums own = SumsOf(w, rb);
-
-#pragma unroll
-    for (int s = 0; s < SUMS; s++) sum.of[s] += own.of[s];
-    mapped += own.of[MAP] > 0;
-  }
-#pragma unroll
-  for (int s = 0; s < SUMS; s++) {
-    for (int by = WarpSize / 2; by; by /= 2) sum.of[s] += __shfl_xor_sync(All, sum.of[s], by);
-  }
-  for (int by = WarpSize / 2; by; by /= 2) mapped += __shfl_xor_sync(All, mapped, by);
-  if (lane == 0) {
-    sums[warp] = sum;
-    if (mapped) atomicAdd(&found->mapped, mapped);
-  }
-  __syncthreads();
-  sum = {};
-  for (int before = 0; before < warp; before++) {
-#pragma unroll
-    for (int s = 0; s < SUMS; s++) sum.of[s] += sums[before].of[s];
-  }
-  for (PetscInt at = first; at < last; at += WarpSize) {
-    const Sums own = at + lane < last ? SumsOf(w, at + lane) : Sums{};
-    Sums       to  = own;
-
-#pragma unroll
-    for (int s = 0; s < SUMS; s++) {
-      for (int by = 1; by < WarpSize; by *= 2) {
-        const PetscInt other = __shfl_up_sync(All, to.of[s], by);
-
-        if (lane >= by) to.of[s] += other;
-      }
-      to.of[s] += sum.of[s];
-      sum.of[s] = __shfl_sync(All, to.of[s], WarpSize - 1);
-    }
-    if (at + lane >= last) continue;
-    w.offsets[at + lane] = {to.of[BLK] - own.of[BLK], to.of[SEG] - own.of[SEG], to.of[NNZ] - own.of[NNZ], to.of[GROUP] - own.of[GROUP]};
-    w.mapPtr[at + lane]  = to.of[MAP] - own.of[MAP];
-  }
-  if (warp != WholeWarps - 1 || lane) return;
-  const HBPOffsets end = {sum.of[BLK], sum.of[SEG], sum.of[NNZ], sum.of[GROUP]};
-
-  w.offsets[rowBlocks] = end;
-  w.mapPtr[rowBlocks]  = sum.of[MAP];
-  w.survey->end        = end;
-  found->blk           = end.blk;
-  found->seg           = end.seg;
-  found->group         = end.group;
-  found->map           = sum.of[MAP];
-}
-
-/* A thread block for each block of rows: how many segments it has, which are rows, and chunks of its map, 0 for none. The last thread block to end adds up. */
-template <bool Maps>
-__global__ static void __launch_bounds__(WholeThreads, MapResident) CountWholeKernel(ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, HBPLookWork w)
-{
-  __shared__ unsigned long long counted[2];
-  __shared__ bool               last;
-  HBPSurvey *const              survey = w.survey;
-  HBPFound *const               found  = &survey->found;
-  const PetscInt                rb     = (PetscInt)blockIdx.x;
-
-  if (!survey->whole || rb >= survey->h.rowBlocks) return;
-  const HBPMatrix    A   = HBPMatrixOf(&survey->h, i, j);
-  const PetscInt     row = rb * A.N, end = A.m - row < A.N ? A.m : row + A.N;
-  unsigned long long all = 0, more = 0;
-  unsigned int       longest = 0;
-  PetscInt           empty = 0, chunks = 0;
-
-  if (threadIdx.x < 2) counted[threadIdx.x] = 0;
-  if constexpr (Maps) {
-    __shared__ Marks marks;
-
-    if (A.mapChunks) chunks = WalkChunks(A, rb, marks, NULL);
-  }
-  __syncthreads();
-  for (PetscInt r = row + (PetscInt)threadIdx.x; r < end; r += WholeThreads) {
-    const PetscInt len = i[r + 1] - i[r];
-
-    empty += len == 0;
-    if (len > A.longRow) {
-      const PetscInt at = AddTo(&found->longRows, 1);
-
-      w.longRows[at] = r;
-      if (at < FewRows) found->rows[at] = r;
-    } else if (len) {
-      longest = max(longest, (unsigned int)len);
-      all += CountedSegment(len, true);
-      if (len >= A.laneEntries) more += CountedLanes(HBPLanes(&A.hash, A.laneEntries, len));
-    }
-  }
-  for (int by = WarpSize / 2; by; by /= 2) {
-    all += __shfl_xor_sync(All, all, by);
-    more += __shfl_xor_sync(All, more, by);
-    empty += __shfl_xor_sync(All, empty, by);
-  }
-  RaiseByWarp(&found->longest, longest);
-  if (threadIdx.x % WarpSize == 0) {
-    if (all) atomicAdd(&counted[0], all);
-    if (more) atomicAdd(&counted[1], more);
-    if (empty) AddTo(&found->empty, empty);
-  }
-  __threadfence();
-  __syncthreads();
-  if (threadIdx.x == 0) {
-    w.counts[rb] = {counted[0], counted[1]};
-    w.chunks[rb] = chunks <= A.mapChunks ? chunks : 0;
-    if (rb == 0) w.chunks[A.rowBlocks] = 0; /* who adds them up elsewhere wants one more */
-    if (chunks > A.mapChunks) atomicAdd(&found->plain, 1);
-    __threadfence();
-    last = atomicAdd(&survey->counted, 1u) == (unsigned int)A.rowBlocks - 1;
-  }
-  __syncthreads();
-  if (!last) return;
-  __threadfence();
-  AddUp(w, A.rowBlocks);
-}
-
-/* HBPCountWhole - Numbers of everything, by the blocks that HBPLook() chooses, if rows are whole then; chunks of maps in any case */
-PetscErrorCode HBPCountWhole(const HBP *h, const GallopCSR *csr, const PetscInt M[2], const HBPLookWork *w, cudaStream_t stream)
-{
-  const PetscBool maps   = HBPMayMap(&h->options, h->n, M[HBP_WIDE]);
-  const PetscInt  least  = h->options.block_rows ? h->options.block_rows : maps ? HBP_LEAST_ROWS : HBP_ROWS_LOCAL; /* rows of a block */
-  const PetscInt  blocks = (h->m - 1) / least + 1;
-
-  PetscFunctionBegin;
-  if (!maps && h->n > M[HBP_WIDE]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (maps) CountWholeKernel<true><<<(unsigned int)blocks, WholeThreads, 0, stream>>>(csr->i, csr->j, *w);
-  else CountWholeKernel<false><<<(unsigned int)blocks, WholeThreads, 0, stream>>>(csr->i, csr->j, *w);
-  GallopCheckLaunch();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* ---- arrays ---- */
 
 /* Segments of a block by the lanes that each has, in this order; all of them are single, and more[lanes] others */
 struct Lanes {
@@ -217,9 +52,11 @@ static __device__ __forceinline__ Chunk GetChunk(const Lanes &l, int c)
 /* Segments, which are rows, in order by hash, and those with the same hash in order of rows. hist has room for MostHashes numbers of each warp, and as many more. Sets bits of h.direct, too. */
 static __device__ void OrderRows(const HBP &h, const HBPMatrix &A, PetscInt rb, unsigned short *hist, unsigned short *order, Lanes *l)
 {
-  const int       lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize, hashes = (int)HBPHashes(&A.hash), words = (int)HBPWords(A.N), each = (words + WholeWarps - 1) / WholeWarps;
-  const PetscInt  row = rb * A.N, rows = A.m - row < A.N ? A.m - row : A.N;
-  unsigned short *own = hist + warp * hashes, *const begin = hist + WholeWarps * hashes;
+  static constexpr int  PerThread = (MostHashes + WholeThreads - 1) / WholeThreads;
+  __shared__ int        sums[WholeWarps];
+  const int             lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize, hashes = (int)HBPHashes(&A.hash), words = (int)HBPWords(A.N), each = (words + WholeWarps - 1) / WholeWarps;
+  const PetscInt        row = rb * A.N, rows = A.m - row < A.N ? A.m - row : A.N;
+  unsigned short *const own = hist + warp * hashes, *const begin = hist + WholeWarps * hashes;
 
   /* Calls what(row, hash, lanes with this hash) for the rows of this warp, 32 at once; hash is -1 where there is no segment */
   const auto walk = [&](auto what) {
@@ -249,19 +86,36 @@ static __device__ void OrderRows(const HBP &h, const HBPMatrix &A, PetscInt rb, 
     }
   });
   __syncthreads();
-  for (int k = threadIdx.x; k < hashes; k += WholeThreads) { /* of the warps before */
-    int sum = 0;
+  int num[PerThread] = {}, sum = 0; /* rows with each hash of this thread */
 
-    for (int w = 0; w < WholeWarps; w++) {
-      const int num = hist[w * hashes + k];
+#pragma unroll
+  for (int u = 0; u < PerThread; u++) {
+    const int k = PerThread * (int)threadIdx.x + u;
 
-      hist[w * hashes + k] = (unsigned short)sum;
-      sum += num;
+    if (k < hashes) {
+#pragma unroll
+      for (int w = 0; w < WholeWarps; w++) {
+        const int here = hist[w * hashes + k];
+
+        hist[w * hashes + k] = (unsigned short)num[u]; /* of the warps before */
+        num[u] += here;
+      }
     }
-    begin[k] = (unsigned short)sum;
+    sum += num[u];
   }
+  int before = GallopWarpPrefix(sum);
+
+  if (lane == WarpSize - 1) sums[warp] = before;
+  before -= sum;
   __syncthreads();
-  if (warp == 0) GallopWarpPrefixes(hashes, [&](int k) { return (int)begin[k]; }, [&](int k, int before, int) { begin[k] = (unsigned short)before; });
+  for (int w = 0; w < warp; w++) before += sums[w];
+#pragma unroll
+  for (int u = 0; u < PerThread; u++) {
+    const int k = PerThread * (int)threadIdx.x + u;
+
+    if (k < hashes) begin[k] = (unsigned short)before;
+    before += num[u];
+  }
   __syncthreads();
   walk([&](int, int r, PetscInt, int hash, unsigned int peers) {
     const int to = hash < 0 ? 0 : begin[hash] + own[hash];
@@ -275,7 +129,7 @@ static __device__ void OrderRows(const HBP &h, const HBPMatrix &A, PetscInt rb, 
 }
 
 /* What the first thread of a thread block tells of its block of rows, and of the ends of arrays */
-static __device__ __forceinline__ void FillBounds(const HBP &h, PetscInt rb, const HBPOffsets &first, bool some, ReadOnly<PetscInt> mapPtr)
+static __device__ __forceinline__ void FillBounds(const HBP &h, const HBPPlan &plan, PetscInt rb, const HBPOffsets &first, bool some, ReadOnly<PetscInt> mapPtr)
 {
   if (some) h.begin_nnz[first.blk] = first.nnz;
   h.partialPtr[rb] = h.combinePtr[rb] = 0;
@@ -288,6 +142,7 @@ static __device__ __forceinline__ void FillBounds(const HBP &h, PetscInt rb, con
   h.colGroup[1]         = h.groupNum;
   h.group[h.groupNum]   = {(PetscInt)h.blknz, h.segNum, -1, 0};
   if (!h.longRows.num) h.longRows.ptr[0] = h.longRows.firstPiece[0] = 0;
+  if (plan.groups) HBPEndParts(h, plan);
 }
 
 /* Columns of a block by its map */
@@ -307,14 +162,23 @@ struct Ranks {
   }
 };
 
+/* Brings num values from p on to L2, by the threads of a thread block: a line each */
+template <typename T>
+static __device__ __forceinline__ void FetchLines(const T *p, PetscInt num)
+{
+  static constexpr int Line = 128 / sizeof(T);
+
+  for (PetscInt k = (PetscInt)threadIdx.x * Line; k < num; k += WholeThreads * Line) asm volatile("prefetch.global.L2 [%0];" ::"l"(p + k));
+}
+
 struct WholeEntry {
   PetscInt    j;
   PetscScalar a;
 };
 
-/* A thread block for each block of rows: all that the format has of it. The last blocks come first, as in a refresh. */
+/* A thread block for each block of rows: all that the format has of it, and parts where these are groups. The last blocks come first, as in a refresh. */
 template <bool Maps>
-__global__ static void __launch_bounds__(WholeThreads, MapResident) FillWholeKernel(HBP h, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, ReadOnly<PetscScalar> a, ReadOnly<HBPOffsets> offsets, ReadOnly<PetscInt> mapPtr)
+__global__ static void __launch_bounds__(WholeThreads, MapResident) FillWholeKernel(HBP h, HBPPlan plan, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, ReadOnly<PetscScalar> a, ReadOnly<HBPOffsets> offsets, ReadOnly<PetscInt> mapPtr)
 {
   using Memory = GallopFootprintMarks<WholeThreads, Maps ? MapWords : (WholeWarps + 1) * MostHashes / 2>;
   static_assert(sizeof(Memory::bits) >= (WholeWarps + 1) * MostHashes * sizeof(unsigned short), "numbers of each hash are where chunks are marked later");
@@ -329,7 +193,9 @@ __global__ static void __launch_bounds__(WholeThreads, MapResident) FillWholeKer
   const int                 segs  = (int)(offsets[rb + 1].seg - first.seg);
   Ranks                     ranks = {};
 
-  if (threadIdx.x == 0) FillBounds(h, rb, first, segs > 0, mapPtr);
+  FetchLines(j + i[row], i[PetscMin(row + h.N, h.m)] - i[row]); /* while rows are put in order */
+  FetchLines(a + i[row], i[PetscMin(row + h.N, h.m)] - i[row]);
+  if (threadIdx.x == 0) FillBounds(h, plan, rb, first, segs > 0, mapPtr);
   OrderRows(h, A, rb, reinterpret_cast<unsigned short *>(marks.bits), order, &l);
   if (threadIdx.x == 0) {
     l.single = segs;
@@ -374,14 +240,19 @@ __global__ static void __launch_bounds__(WholeThreads, MapResident) FillWholeKer
     if (mine) {
       h.output_hash[seg] = HBPOutput(r | HBP_FLAG, len, h.longest);
       if (h.nnz_perrow) h.nnz_perrow[seg] = (unsigned short)(len - 1);
-      if (lane == leader) h.group[first.group + chunk.group + lane / size] = {ptr + prefix - len, seg, ranks.num ? HBPOutOfMap(mapPtr[rb]) : -1, HBPInfo(rb, !(uneven & group), lanes)};
+      if (lane == leader) {
+        const PetscInt g = first.group + chunk.group + lane / size;
+
+        h.group[g] = {ptr + prefix - len, seg, ranks.num ? HBPOutOfMap(mapPtr[rb]) : -1, HBPInfo(rb, !(uneven & group), lanes)};
+        if (plan.groups) plan.parts[g] = {g, 0};
+      }
     }
     for (int from = 0; from < chunk.count; from += size) { /* groups */
       const int      other = from + (lane >> lanes), within = HBPLaneInSegment(lane, lanes);
       const PetscInt at = ptr + __shfl_sync(All, prefix - len, from), start = GallopShuffle(begin, other), entries = __shfl_sync(All, len, other);
 
       WalkEntries<WholeEntry>(
-        at, lanes, HBPLaneLength(entries, lanes, within), start + within, [&](PetscInt k) { return WholeEntry{j[k], a[k]}; },
+        at, lanes, HBPLaneLength(entries, lanes, within), start + within, [&](PetscInt k) { return WholeEntry{j[k], GallopLoadOnce(a + k)}; },
         [&](PetscInt to, PetscInt, const WholeEntry &entry) {
           h.col[to]  = Maps && ranks.num ? ranks.ColumnOf(entry.j) : (unsigned short)entry.j;
           h.data[to] = entry.a;
@@ -390,12 +261,14 @@ __global__ static void __launch_bounds__(WholeThreads, MapResident) FillWholeKer
   }
 }
 
-/* HBPFillWhole - All arrays but those of long rows, where each row is in one block */
+/* HBPFillWhole - All arrays but those of long rows, where each row is in one block. HBPCutPlan() has nothing to do then where a part is a group. */
 PetscErrorCode HBPFillWhole(const HBP *h, const GallopCSR *csr, const HBPLookWork *w, cudaStream_t stream)
 {
+  const HBPPlan plan = *(const HBPPlan *)h->plan;
+
   PetscFunctionBegin;
-  if (h->mapChunks) FillWholeKernel<true><<<(unsigned int)h->rowBlocks, WholeThreads, 0, stream>>>(*h, csr->i, csr->j, csr->a, w->offsets, w->mapPtr);
-  else FillWholeKernel<false><<<(unsigned int)h->rowBlocks, WholeThreads, 0, stream>>>(*h, csr->i, csr->j, csr->a, w->offsets, w->mapPtr);
+  if (h->mapChunks) FillWholeKernel<true><<<(unsigned int)h->rowBlocks, WholeThreads, 0, stream>>>(*h, plan, csr->i, csr->j, csr->a, w->offsets, w->mapPtr);
+  else FillWholeKernel<false><<<(unsigned int)h->rowBlocks, WholeThreads, 0, stream>>>(*h, plan, csr->i, csr->j, csr->a, w->offsets, w->mapPtr);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
