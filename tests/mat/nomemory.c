@@ -95,7 +95,7 @@ int main(int argc, char **argv)
 
   testset:
     output_file: output/empty.out
-    args: -gallop_device_malloc_fail {{0 1 2 3 4 5 6 7 8 9 10 11}}
+    args: -gallop_device_malloc_fail {{0 1 2 3 4 5 6 7 8 9 10 11}} -mat_gallop_exchange sf
     test:
       suffix: 1
       nsize: {{1 2}}

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+  Ghost values by CUDA IPC: src/mat/impls/base/gallopexchangedevice.cu, and of gallopexchangeipc.c what products and the end of a matrix do
+
+  Processes run the same program, in which matrices on some of them are made, multiplied and destroyed in turn. Each has a host, which goes on as it likes, and a stream of kernels and
+  waits; what goes on next, anywhere, is chosen at random. A product checks the ghost values that it reads.
+*/
+#include "testing.h"
+#include <deque>
+#include <map>
+#include <petscsf.h>
+
+static void        DeviceSynchronize();
+static cudaError_t EntryPoint(void **, cudaDriverEntryPointQueryResult *);
+static PetscInt    waitby; /* 1: by the stream, 2: by a kernel */
+
+#undef PetscInfo
+#define PetscInfo(...)                                              PETSC_SUCCESS
+#define PetscOptionsGetEList(options, prefix, name, list, n, to, set) (*(to) = waitby, PETSC_SUCCESS)
+#define cudaDeviceSynchronize()                                     (DeviceSynchronize(), cudaSuccess)
+#undef cudaGetDriverEntryPointByVersion
+#define cudaGetDriverEntryPointByVersion(name, function, version, flags, result) EntryPoint(function, result)
+#define cudaGetDriverEntryPoint(name, function, flags, result)                   EntryPoint(function, result)
+
+/* a vector is its array here */
+#define VecGetArrayReadAndMemType(v, array, type)      (*(array) = (const PetscScalar *)(v), PETSC_SUCCESS)
+#define VecRestoreArrayReadAndMemType(v, array)        PETSC_SUCCESS
+#define VecGetArrayWriteAndMemType(v, array, type)     (*(array) = (PetscScalar *)(v), PETSC_SUCCESS)
+#define VecRestoreArrayWriteAndMemType(v, array)       PETSC_SUCCESS
+#include "mat/impls/base/gallopexchangedevice.cu"
+#include "mat/impls/base/gallopexchangeipc.c"
+#include "memory.h"
+
+PetscErrorCode GallopDeviceMallocFails(PetscBool, PetscBool *fails)
+{
+  *fails = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
+{
+  memcpy(to, from, bytes);
+  return PETSC_SUCCESS;
+}
+
+/* ---- a process ---- */
+
+struct Operation {
+  std::function<void()> run;
+  std::function<bool()> ready;
+};
+
+struct Connection {
+  GallopIPC   ipc = NULL;
+  PetscInt    ghosts = 0, product = 0;
+  char       *memory = NULL;
+  PetscScalar *x     = NULL;
+  std::vector<PetscInt> wanted; /* of each ghost value, 1000 times its process plus its place there */
+};
+
+struct Process {
+  std::deque<Operation>            stream;
+  size_t                           at = 0; /* in the program */
+  bool                             arrived = false;
+  std::vector<Connection>          connection; /* by matrix */
+  std::map<size_t, std::vector<char *>> kept; /* memory by its size, for the next matrix */
+};
+
+static std::vector<Process> processes;
+static int                  now; /* whose host runs */
+
+static void Push(std::function<void()> run, std::function<bool()> ready = [] { return true; })
+{
+  processes[now].stream.push_back({run, ready});
+}
+
+/* What a function of the library launches goes to the stream */
+template <typename F>
+static std::vector<std::function<void()>> Launched(F f)
+{
+  emu::Graph graph;
+
+  emu::recording = &graph;
+  CheckCall(f());
+  emu::recording = nullptr;
+  return graph;
+}
+
+static bool RunStream(Process &p)
+{
+  if (p.stream.empty() || !p.stream.front().ready()) return false;
+  const auto run = p.stream.front().run;
+  p.stream.pop_front();
+  run();
+  return true;
+}
+
+static void DeviceSynchronize()
+{
+  Process &mine  = processes[now];
+  int      tries = 0;
+
+  while (!mine.stream.empty()) {
+    Process &one = processes[choice() % processes.size()];
+
+    if ((&one == &mine || choice() % 50 == 0) && RunStream(one)) tries = 0;
+    else if (++tries > 100) return; /* for others' hosts to go on: the caller tries again */
+  }
+}
+
+static CUresult BatchMemOperations(CUstream, unsigned n, CUstreamBatchMemOpParams *of, unsigned)
+{
+  std::vector<CUstreamBatchMemOpParams> waits(of, of + n);
+
+  emu::Enqueue([=] {
+    for (const auto &w : waits)
+      if ((int)(*(unsigned *)w.waitValue.address - (unsigned)w.waitValue.value) < 0) emu::Fail("a stream went on before its flag");
+  });
+  return CUDA_SUCCESS;
+}
+
+static cudaError_t EntryPoint(void **function, cudaDriverEntryPointQueryResult *result)
+{
+  *function = (void *)BatchMemOperations;
+  *result   = cudaDriverEntryPointSuccess;
+  return cudaSuccess;
+}
+
+/* The library's functions, whose launches wait in the stream until their flags are there */
+static PetscErrorCode Send(GallopIPC ipc, int buffer, unsigned number, const PetscScalar *x)
+{
+  for (auto f : Launched([&] { return Send_Device(ipc, buffer, number, x); })) Push(f);
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Wait(GallopIPC ipc, int first, int last, unsigned number)
+{
+  const char *const flags = ipc->piece.memory;
+
+  for (auto f : Launched([&] { return Wait_Device(ipc, first, last, number); }))
+    Push(f, [=] {
+      for (int k = first; k < last; k++)
+        if ((int)(*(const unsigned *)(flags + (size_t)k * GALLOP_IPC_FLAG) - number) < 0) return false;
+      return true;
+    });
+  return PETSC_SUCCESS;
+}
+
+static GallopIPCTable table;
+
+/* ---- matrices ---- */
+
+struct Matrix {
+  std::vector<int>                   member;
+  std::vector<std::vector<PetscInt>> sends; /* from process to process, by their numbers times processes.size(): places in x */
+};
+
+static std::vector<Matrix> matrices;
+
+static PetscScalar Value(int process, PetscInt place, PetscInt product)
+{
+  return (PetscReal)(1000 * process + place) + (PetscReal)product / 1024;
+}
+
+static void CreateMatrix(Matrix *m)
+{
+  const int size = (int)processes.size(), dense = (int)(choice() % 4);
+
+  m->sends.resize((size_t)size * size);
+  for (int p = 0; p < size; p++)
+    if (choice() % 4) m->member.push_back(p);
+  for (int p : m->member)
+    for (int q : m->member) {
+      if (p == q || (int)(choice() % 4) > dense) continue;
+      const PetscInt n = choice() % 20 == 0 ? PackValues + (PetscInt)(choice() % PackValues) : 1 + (PetscInt)(choice() % 9);
+      for (PetscInt k = 0; k < n; k++) m->sends[(size_t)p * size + q].push_back((PetscInt)(choice() % 50));
+    }
+}
+
+/* The process's part of a matrix, before it knows where others have their memory */
+static void Begin(const Matrix &m, int me, Connection *c)
+{
+  const int size = (int)processes.size();
+  GallopIPC ipc  = c->ipc = new _GallopIPC();
+
+  ipc->table    = &table;
+  ipc->neighbor = new GallopIPCNeighbor[GALLOP_IPC_NEIGHBORS]();
+  for (int q = 0; q < size; q++) { /* those that give come first */
+    if (m.sends[(size_t)q * size + me].empty()) continue;
+    ipc->neighbor[ipc->nneighbors].rank    = q;
+    ipc->neighbor[ipc->nneighbors++].gives = PETSC_TRUE;
+    for (PetscInt place : m.sends[(size_t)q * size + me]) c->wanted.push_back(1000 * q + place);
+  }
+  ipc->ngive = ipc->nneighbors;
+  std::vector<PetscInt> index;
+  for (int q = 0; q < size; q++) {
+    const auto &sends = m.sends[(size_t)me * size + q];
+    int         k     = 0;
+
+    if (sends.empty()) continue;
+    while (k < ipc->nneighbors && ipc->neighbor[k].rank != q) k++;
+    if (k == ipc->nneighbors) ipc->neighbor[ipc->nneighbors++].rank = q;
+    ipc->neighbor[k].first = (PetscInt)index.size();
+    ipc->neighbor[k].n     = (PetscInt)sends.size();
+    index.insert(index.end(), sends.begin(), sends.end());
+  }
+  ipc->nindex = (PetscInt)index.size();
+  ipc->index  = new PetscInt[index.size()];
+  std::copy(index.begin(), index.end(), ipc->index);
+  c->ghosts   = (PetscInt)c->wanted.size();
+  c->x        = (PetscScalar *)malloc(50 * sizeof(PetscScalar));
+
+  size_t bytes = 4096;
+  while (bytes < BufferOffset(ipc, c->ghosts, 2)) bytes *= 2;
+  auto &kept  = processes[me].kept[ipc->piece.bytes = bytes];
+  if (kept.empty()) kept.push_back((char *)aligned_alloc(256, bytes + 256));
+  ipc->piece.memory = c->memory = kept.back();
+  kept.pop_back();
+  CheckCall(Clear_Device(c->memory, BufferOffset(ipc, c->ghosts, 0)));
+  for (int b = 0; b < 2; b++) ipc->ghost[b] = (Vec)(c->memory + BufferOffset(ipc, c->ghosts, b));
+}
+
+static void Connect(const Matrix &m, size_t number)
+{
+  for (int p : m.member) {
+    GallopIPC ipc = processes[p].connection[number].ipc;
+
+    for (int k = 0; k < ipc->nneighbors; k++) {
+      const Connection &other = processes[ipc->neighbor[k].rank].connection[number];
+      PetscInt          first = 0;
+      int               j     = 0;
+
+      while (other.ipc->neighbor[j].rank != p) j++;
+      for (int i = 0; i < j; i++) first += other.ipc->neighbor[i].gives ? (PetscInt)m.sends[(size_t)other.ipc->neighbor[i].rank * processes.size() + ipc->neighbor[k].rank].size() : 0;
+      ipc->neighbor[k].near  = choice() % 2 ? PETSC_TRUE : PETSC_FALSE;
+      ipc->neighbor[k].raise = (unsigned *)(other.memory + (size_t)j * GALLOP_IPC_FLAG);
+      for (int b = 0; b < 2; b++) ipc->neighbor[k].to[b] = (PetscScalar *)other.ipc->ghost[b] + first;
+    }
+    waitby = 1 + (PetscInt)(choice() % 2);
+    CheckCall(PlanCreate_Device(ipc, &ipc->plan));
+  }
+}
+
+static void Multiply(int me, Connection *c)
+{
+  const PetscInt product = ++c->product;
+  Vec            ghost;
+
+  Push([=] {
+    for (PetscInt k = 0; k < 50; k++) c->x[k] = Value(me, k, product);
+  });
+  CheckCall(GallopIPCBegin(c->ipc, (Vec)c->x, &ghost));
+  CheckCall(GallopIPCEnd(c->ipc, ghost));
+  for (int part = 0; part < 2; part++) /* a product takes its time */
+    Push([=] {
+      for (PetscInt k = 0; k < c->ghosts; k++)
+        if (((PetscScalar *)ghost)[k] != Value(0, c->wanted[k], product)) emu::Fail("process %d, product %ld: ghost value %ld is %g, not %g", me, (long)product, (long)k, PetscRealPart(((PetscScalar *)ghost)[k]), PetscRealPart(Value(0, c->wanted[k], product)));
+    });
+}
+
+/* ---- the program that all processes run ---- */
+
+enum Kind { CREATE, PRODUCT, DESTROY };
+struct Step {
+  Kind   kind;
+  size_t matrix;
+};
+
+/* One step of a host; false where it has to wait for others */
+static bool RunHost(int me, const std::vector<Step> &program)
+{
+  Process &p = processes[me];
+
+  if (p.at == program.size()) return false;
+  const Step    step = program[p.at];
+  const Matrix &m    = matrices[step.matrix];
+  Connection   *c    = &p.connection[step.matrix];
+
+  now = me;
+  if (std::find(m.member.begin(), m.member.end(), me) == m.member.end()) {
+    p.at++;
+    return true;
+  }
+  switch (step.kind) {
+  case CREATE: {
+    bool all = true;
+
+    if (p.arrived) return false;
+    p.arrived = true;
+    Begin(m, me, c);
+    for (int q : m.member)
+      if (!processes[q].arrived || processes[q].at != p.at) all = false;
+    if (!all) return true;
+    Connect(m, step.matrix);
+    for (int q : m.member) {
+      processes[q].arrived = false;
+      processes[q].at++;
+    }
+    return true;
+  }
+  case PRODUCT:
+    if (p.stream.size() > 40) return false;
+    Multiply(me, c);
+    break;
+  case DESTROY: {
+    GallopIPC    ipc   = c->ipc;
+    const size_t bytes = ipc->piece.bytes;
+
+    /* what GallopIPCDestroy() waits for, while other hosts go on */
+    if (ipc->product && ipc->nneighbors && !p.arrived) CheckCall(Wait(ipc, 0, ipc->nneighbors, ipc->product));
+    p.arrived = true;
+    DeviceSynchronize();
+    if (!p.stream.empty()) return false;
+    p.arrived = false;
+    p.kept[bytes].push_back(c->memory);
+    CheckCall(PlanDestroy_Device(&ipc->plan));
+    break;
+  }
+  }
+  p.at++;
+  return true;
+}
+
+static void Test(int size, int nmatrices, int products)
+{
+  std::vector<Step>   program;
+  std::vector<size_t> live;
+  const int           slow = (int)(choice() % (unsigned)size); /* its stream lags behind */
+  int                 idle = 0, left = size;
+
+  processes.assign(size, Process());
+  matrices.assign(nmatrices, Matrix());
+  for (auto &m : matrices) CreateMatrix(&m);
+  for (auto &p : processes) p.connection.resize(nmatrices);
+  for (size_t m = 0; m < (size_t)nmatrices; m++) {
+    program.push_back({CREATE, m});
+    live.push_back(m);
+    for (int k = 0; k < products; k++) program.push_back({PRODUCT, live[choice() % live.size()]});
+    while (live.size() > 2 || (m + 1 == (size_t)nmatrices && !live.empty())) {
+      const size_t at = choice() % live.size();
+
+      program.push_back({DESTROY, live[at]});
+      live.erase(live.begin() + (long)at);
+    }
+  }
+  while (left) {
+    const int k = (int)(choice() % (unsigned)size);
+
+    if (k == slow && choice() % 50) continue;
+    const bool went = choice() % 3 ? RunStream(processes[k]) : RunHost(k, program);
+
+    idle = went ? 0 : idle + 1;
+    if (idle > 100000) emu::Fail("a deadlock of %d processes", size);
+    left = 0;
+    for (auto &p : processes) left += p.at < program.size() || !p.stream.empty();
+  }
+}
+
+int main(int argc, char **argv)
+{
+  Begin(argc, argv);
+  table      = GallopIPCTable_Device;
+  table.send = Send;
+  table.wait = Wait;
+  for (int k = 0; k < (full ? 200 : 10); k++) Test(1 + (int)(choice() % 8), 1 + (int)(choice() % 6), 10);
+  return End();
+}
