@@ -65,7 +65,9 @@
 . transpose_builds      - times a format of the transpose was built, for transposed products that the format itself does not compute
 . transpose_refreshes   - times only its values were renewed
 . exchanges_ipc         - products of an MPI matrix whose ghost values processes wrote into each other's memory
-- exchanges_sf          - products of an MPI matrix whose ghost values came by `PetscSF`
+. exchanges_sf          - products of an MPI matrix whose ghost values came by `PetscSF`
+. csr_uploads           - times CSR arrays, or their values, were copied to the GPU for a build or a refresh and went again after it
+- csr_releases          - times the parent's copy of the CSR arrays went from the GPU, see `-mat_gallop_csr` of `MATEVCHYB`
 
   Level: intermediate
 
@@ -79,6 +81,7 @@ typedef struct {
   PetscInt64 dense_builds, dense_refreshes, dense_products_host, dense_products_device, dense_fallbacks;
   PetscInt64 transpose_builds, transpose_refreshes;
   PetscInt64 exchanges_ipc, exchanges_sf;
+  PetscInt64 csr_uploads, csr_releases;
 } MatGallopStatistics;
 
 PETSC_EXTERN PetscErrorCode GallopGetVersion(char[], size_t);

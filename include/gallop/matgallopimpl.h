@@ -127,6 +127,9 @@ typedef enum { GALLOP_BUILD_PAYS, GALLOP_BUILD_FIRST, GALLOP_BUILD_ASSEMBLY } Ga
 /* Where a format of the transpose is made for transposed products, of formats that have none of their own */
 typedef enum { GALLOP_TRANSPOSE_NEVER, GALLOP_TRANSPOSE_GPU, GALLOP_TRANSPOSE_ALWAYS } GallopTransposeWhere;
 
+/* Whether the parent's CSR arrays of a matrix assembled on the host stay on the GPU beside its format: auto releases those of large matrices */
+typedef enum { GALLOP_CSR_AUTO, GALLOP_CSR_KEEP, GALLOP_CSR_RELEASE } GallopCSRStay;
+
 typedef struct {
   GallopType     type;
   void          *options;  /* those of the transpose are the format's own */
@@ -181,6 +184,14 @@ typedef struct {
   PetscObjectState     seenstate, seennonzerostate; /* of the matrix when the parent's copy on the GPU was used last */
   Mat                  copied;                      /* had a copy on the GPU when that was looked at last, of the pattern of copiednonzerostate */
   PetscObjectState     copiednonzerostate;
+  PetscCount           maxbytes; /* of all structures and the parent's copy together, at each place; 0 for no limit */
+  GallopCSRStay        csr;
+  PetscBool            keeps;         /* the parent's copy stays: others than products use it, or values have come to be on the GPU */
+  PetscBool            released;      /* it went, and was not seen again */
+  PetscObjectState     back;          /* nonzero state of the pattern whose copy went and came back, 0 for none: it stays */
+  PetscInt            *rows;          /* CSR's i on the GPU, for refreshes, of the pattern of rowsnonzerostate; NULL before the first that copies values from the host for itself */
+  PetscObjectState     rowsnonzerostate;
+  PetscBool            optionsasked;  /* by MatSetFromOptions(): the parent's options are the database's */
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*retrievevalues)(Mat);
   PetscErrorCode (*storevalues)(Mat);
@@ -212,13 +223,30 @@ PETSC_INTERN PetscErrorCode MatGallopForgetConversions(Mat, GallopType);
 PETSC_INTERN PetscErrorCode MatConvert_AIJ_Gallop(Mat, MatType, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopSetDefaults(Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
-/* The CSR arrays at a place. A GPU view of a matrix whose parent is on the host is uploaded and owned. fits is false where the GPU has no room for it, or for the parent's copy. */
+/*
+  The CSR arrays at a place, for a build, or for a refresh, without columns where these are not wanted. On the GPU they are the parent's copy, or one that is owned and goes again: of a matrix
+  whose parent is on the host, or whose parent's copy is not to stay. fits is false where the GPU has no room for it.
+*/
 typedef struct {
   GallopCSR csr;
-  PetscBool owned, fits;
+  PetscBool refresh, columns, owned, ownsrows, fits;
 } GallopCSRAccess;
 PETSC_INTERN PetscErrorCode MatGallopGetCSR(Mat, Mat_Gallop *, const GallopFormat *, GallopStructureKind, GallopPlace, GallopCSRAccess *);
 PETSC_INTERN PetscErrorCode MatGallopRestoreCSR(Mat, GallopCSRAccess *);
+PETSC_INTERN PetscErrorCode MatGallopUploadCSR(Mat, Mat_Gallop *, GallopCSRAccess *);
+PETSC_INTERN PetscErrorCode MatGallopFreeCSR(GallopCSRAccess *);
+PETSC_INTERN PetscErrorCode MatGallopFreeRows(Mat_Gallop *);
+PETSC_INTERN void           MatGallopNoteCopy(Mat, Mat_Gallop *);
+PETSC_INTERN PetscErrorCode MatGallopNoteParentProduct(Mat_Gallop *);
+PETSC_INTERN PetscErrorCode MatGallopLacksCopy(Mat, Mat_Gallop *, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopParentIsWorse(Mat, Mat_Gallop *, PetscBool, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopTakesUpload(Mat, Mat_Gallop *, const GallopCSRAccess *, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopCopyStays(Mat, Mat_Gallop *, PetscCount *);
+PETSC_INTERN PetscErrorCode MatGallopUsed(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscCount *);
+PETSC_INTERN PetscErrorCode MatGallopGetLimit(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscCount *);
+PETSC_INTERN PetscErrorCode MatGallopMakeRoom(Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopKeepCopy(Mat);
+PETSC_INTERN PetscErrorCode MatGallopReleaseCopy(Mat, Mat_Gallop *);
 PETSC_INTERN PetscErrorCode GallopTransposedCreate(const GallopCSR *, PetscCount, GallopTransposed *, PetscBool *);
 PETSC_INTERN PetscErrorCode GallopTransposedDestroy(GallopTransposed *);
 #if PetscDefined(HAVE_CUDA)

@@ -119,6 +119,7 @@ static PetscErrorCode PCSetUp_GallopBlockJacobi(PC pc)
     PetscCall(PetscNew(&jacobi));
     PetscCall(PetscObjectContainerCompose((PetscObject)pc, GALLOP_BLOCKJACOBI, jacobi, BlockJacobiDestroy));
   }
+  PetscCall(MatGallopKeepCopy(pc->pmat)); /* each set-up reads it */
   PetscCall(GallopLoanBegin(&loan));
   PetscCall(GallopLoanAdd(&loan, pc->pmat));
   GallopLoanCall(&loan, (*parent->setup)(pc));

@@ -117,6 +117,8 @@ void MatGallopStatisticsAdd(MatGallopStatistics *sum, const MatGallopStatistics 
   sum->transpose_refreshes += add->transpose_refreshes;
   sum->exchanges_ipc += add->exchanges_ipc;
   sum->exchanges_sf += add->exchanges_sf;
+  sum->csr_uploads += add->csr_uploads;
+  sum->csr_releases += add->csr_releases;
 }
 
 static PetscErrorCode LeavePast(Mat_Gallop *g)
@@ -156,6 +158,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
     PetscCall(MatGallopReset(&g->structure[s]));
     if (s != GALLOP_TRANSPOSE) PetscCall(PetscFree(g->structure[s].options));
   }
+  PetscCall(MatGallopFreeRows(g));
   PetscCall(GallopExchangeReset(&g->exchange));
   PetscCall(GallopDenseExchangeReset(&g->denseexchange));
   for (int k = 0; k < 2; k++) PetscCall(PetscFree(g->lent[k]));

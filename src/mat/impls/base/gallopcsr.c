@@ -24,38 +24,6 @@ PetscErrorCode MatGallopGetHostPattern(Mat A, const PetscInt **i, const PetscInt
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CSRUpload(GallopCSRAccess *access, const PetscInt *i, const PetscInt *j, const PetscScalar *a)
-{
-  GallopCSR *csr = &access->csr;
-  void      *di, *dj, *da;
-
-  PetscFunctionBegin;
-  access->owned = PETSC_TRUE;
-  PetscCall(GallopDeviceMalloc((csr->m + 1) * sizeof(PetscInt), &di));
-  PetscCall(GallopDeviceMalloc(csr->nz * sizeof(PetscInt), &dj));
-  PetscCall(GallopDeviceMalloc(csr->nz * sizeof(PetscScalar), &da));
-  access->fits = (PetscBool)(di && dj && da);
-  if (access->fits) {
-    PetscCall(GallopDeviceCopyIn(di, i, (csr->m + 1) * sizeof(PetscInt)));
-    PetscCall(GallopDeviceCopyIn(dj, j, csr->nz * sizeof(PetscInt)));
-    PetscCall(GallopDeviceCopyIn(da, a, csr->nz * sizeof(PetscScalar)));
-  }
-  csr->i = (PetscInt *)di;
-  csr->j = (PetscInt *)dj;
-  csr->a = (PetscScalar *)da;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-#if PetscDefined(HAVE_CUDA)
-/* For MatGallopDeviceCSRFits(): PETSc tells whether the copy on the GPU is current, but not whether an old one is there */
-static void NoteCopied(Mat A, Mat_Gallop *g)
-{
-  if (A->offloadmask != PETSC_OFFLOAD_GPU && A->offloadmask != PETSC_OFFLOAD_BOTH) return;
-  g->copied             = A;
-  g->copiednonzerostate = A->nonzerostate;
-}
-#endif
-
 /*
   Before the parent's copy on the GPU is used: PETSc takes it to be as new as the host's when the matrix says so, but some of PETSc's functions write the
   host's arrays without saying anything (MatTranspose() with reuse, MatEliminateZeros(), the compaction of ghost columns). Values that change on the GPU are
@@ -70,7 +38,7 @@ PetscErrorCode MatGallopTrustHost(Mat A)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
-  NoteCopied(A, g);
+  MatGallopNoteCopy(A, g);
   if (A->offloadmask == PETSC_OFFLOAD_BOTH && (state != g->seenstate || A->nonzerostate != g->seennonzerostate)) A->offloadmask = PETSC_OFFLOAD_CPU;
   g->seenstate        = state;
   g->seennonzerostate = A->nonzerostate;
@@ -121,44 +89,6 @@ PetscErrorCode MatGallopIsOverfull(Mat A, PetscBool *overfull)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  MatGallopDeviceCSRFits - Whether the parent's copy is on the GPU, or can be made there
-
-  Asked before the parent makes it: without room PETSc ends in an error that leaves memory and an open log event behind. New values alone need no memory.
-*/
-PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
-{
-#if PetscDefined(HAVE_CUDA)
-  const size_t   integer = sizeof(PetscInt), value = sizeof(PetscScalar);
-  const PetscInt m = A->rmap->n, *i, *j;
-  size_t         bytes;
-  PetscBool      overfull = PETSC_FALSE;
-
-  PetscFunctionBegin;
-  *fits = PETSC_TRUE;
-  PetscCall(MatGallopTrustHost(A));
-  if (A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied == A && g->copiednonzerostate == A->nonzerostate)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGallopGetHostPattern(A, &i, &j));
-  if (!i[m]) { /* there is nothing to copy, now and later */
-    g->copied             = A;
-    g->copiednonzerostate = A->nonzerostate;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCall(MatGallopIsOverfull(A, &overfull));
-  if (overfull) {
-    *fits = PETSC_FALSE;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  bytes = ((size_t)m + 1) * integer + (size_t)i[m] * (integer + value);
-  PetscCall(GallopDeviceFits(bytes, fits));
-  PetscFunctionReturn(PETSC_SUCCESS);
-#else
-  (void)A, (void)g;
-  *fits = PETSC_TRUE;
-  return PETSC_SUCCESS;
-#endif
-}
-
 #if PetscDefined(HAVE_CUDA)
 /* A must carry the parent's name */
 static PetscErrorCode ParentDeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
@@ -183,7 +113,7 @@ static PetscErrorCode DeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, c
   PetscCall(GallopLoanBegin(&loan));
   PetscCall(GallopLoanAdd(&loan, A));
   GallopLoanCall(&loan, ParentDeviceCSR(A, i, j, a));
-  NoteCopied(A, g);
+  MatGallopNoteCopy(A, g);
   PetscFunctionReturn(PETSC_SUCCESS);
 #else
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_PLIB, "No GPU");
@@ -239,15 +169,20 @@ PetscBool MatGallopNewestOnHost(Mat A)
 #endif
 }
 
-/* To transpose them they have to be at the place of the format, from the host by a copy that goes again: the parent makes none that would stay */
+/*
+  MatGallopGetCSR - The CSR arrays of a matrix for a build, or for a refresh, which may do without columns: access->refresh and columns tell what is wanted
+
+  To transpose them they have to be at the place of the format. Where the parent has no copy on the GPU and makes none that would stay, one is made that goes again.
+*/
 PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format, GallopStructureKind kind, GallopPlace place, GallopCSRAccess *access)
 {
   GallopCSR *csr  = &access->csr;
-  PetscBool  host = (PetscBool)(place == GALLOP_HOST), parents = g->deviceparent;
+  PetscBool  host = (PetscBool)(place == GALLOP_HOST), parents = g->deviceparent, upload;
 
   PetscFunctionBegin;
-  PetscCall(PetscMemzero(access, sizeof(*access)));
-  access->fits = PETSC_TRUE;
+  PetscCall(PetscMemzero(csr, sizeof(*csr)));
+  access->owned = PETSC_FALSE;
+  access->fits  = PETSC_TRUE;
   csr->m       = A->rmap->n;
   csr->n       = A->cmap->n;
   PetscCall(MatGallopGetHostPattern(A, &csr->host_i, &csr->host_j));
@@ -257,6 +192,10 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
     host    = (PetscBool)(kind != GALLOP_TRANSPOSE);
     parents = PETSC_FALSE;
   }
+  if (!host && parents) {
+    PetscCall(MatGallopTakesUpload(A, g, access, &upload));
+    parents = PetscNot(upload);
+  }
   if (host) {
     csr->memtype = PETSC_MEMTYPE_HOST;
     csr->i       = csr->host_i;
@@ -265,15 +204,10 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
   } else {
     csr->memtype = PETSC_MEMTYPE_CUDA;
     if (parents) {
+      PetscCall(MatGallopFreeRows(g));
       PetscCall(MatGallopDeviceCSRFits(A, g, &access->fits));
       if (access->fits) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
-    } else {
-      const PetscScalar *a;
-
-      PetscCall(MatSeqAIJGetArrayRead(A, &a));
-      PetscCall(CSRUpload(access, csr->host_i, csr->host_j, a));
-      PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-    }
+    } else PetscCall(MatGallopUploadCSR(A, g, access));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -283,11 +217,8 @@ PetscErrorCode MatGallopRestoreCSR(Mat A, GallopCSRAccess *access)
   GallopCSR *csr = &access->csr;
 
   PetscFunctionBegin;
-  if (access->owned) {
-    PetscCall(GallopDeviceFree((void *)csr->i));
-    PetscCall(GallopDeviceFree((void *)csr->j));
-    PetscCall(GallopDeviceFree((void *)csr->a));
-  } else if (csr->memtype == PETSC_MEMTYPE_HOST) PetscCall(MatSeqAIJRestoreArrayRead(A, &csr->a));
+  if (access->owned) PetscCall(MatGallopFreeCSR(access));
+  else if (csr->memtype == PETSC_MEMTYPE_HOST) PetscCall(MatSeqAIJRestoreArrayRead(A, &csr->a));
   /* the parent's GPU arrays are borrowed without a reference: there is nothing to give back */
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -194,8 +194,10 @@ static PetscErrorCode MatGetFactor_gallop_cusparse(Mat A, MatFactorType ftype, M
   PetscFunctionBegin;
   *F = NULL;
   PetscCall(MatGallopGetContext(A, &g));
-  if (g && g->deviceparent) PetscCall(MatSolverTypeGet(MATSOLVERCUSPARSE, GallopParentType(g->mpi, PETSC_TRUE), ftype, NULL, NULL, &create));
-  else { /* on the host since another process has no GPU: PETSc may take NULL for a factor */
+  if (g && g->deviceparent) {
+    PetscCall(MatGallopKeepCopy(A)); /* each numeric phase reads it */
+    PetscCall(MatSolverTypeGet(MATSOLVERCUSPARSE, GallopParentType(g->mpi, PETSC_TRUE), ftype, NULL, NULL, &create));
+  } else { /* on the host since another process has no GPU: PETSc may take NULL for a factor */
     PetscCall(PetscInfo(A, "The matrix lives on the host: PETSc's own factorization instead of %s's\n", MATSOLVERCUSPARSE));
     PetscCall(MatSolverTypeGet(MATSOLVERPETSC, MATSEQAIJ, ftype, NULL, NULL, &create));
   }

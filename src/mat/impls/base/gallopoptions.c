@@ -44,6 +44,8 @@ PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
   t->transpose = f->transpose;
   if (t->exchange.way != f->exchange.way) PetscCall(GallopExchangeReset(&t->exchange));
   t->exchange.way = f->exchange.way;
+  t->csr          = f->csr;
+  t->maxbytes     = f->maxbytes;
   PetscCall(OptionsToBlocks(to, t, changed));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -55,6 +57,7 @@ PetscErrorCode MatSetFromOptions_Gallop(Mat A, PetscOptionItems PetscOptionsObje
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   if (g->parent.setfromoptions) PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
+  g->optionsasked = PETSC_TRUE;
   PetscCall(MatGallopSetOptionsFromDatabase(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -76,10 +79,13 @@ PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const 
 static const char *const Builds[]     = {"pays", "first", "assembly", "GallopBuildWhen", "GALLOP_BUILD_", NULL};
 static const char *const Transposes[] = {"never", "gpu", "always", "GallopTransposeWhere", "GALLOP_TRANSPOSE_", NULL};
 static const char *const Exchanges[]  = {"auto", "ipc", "sf", "shared", "GallopExchangeWay", "GALLOP_EXCHANGE_", NULL};
+static const char *const CSRStays[]   = {"auto", "keep", "release", "GallopCSRStay", "GALLOP_CSR_", NULL};
 
 /* What a new matrix begins with. Without a prefix these options are for all matrices: those of a preconditioner have prefixes that a user does not think of. */
 PetscErrorCode MatGallopSetDefaults(Mat_Gallop *g)
 {
+  PetscReal bytes = 0;
+
   PetscFunctionBegin;
   g->build     = GALLOP_BUILD_PAYS;
   g->transpose = GALLOP_TRANSPOSE_GPU;
@@ -87,6 +93,26 @@ PetscErrorCode MatGallopSetDefaults(Mat_Gallop *g)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_gallop_products", &g->products, NULL));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_explicit_transpose", Transposes, (PetscEnum *)&g->transpose, NULL));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_exchange", Exchanges, (PetscEnum *)&g->exchange.way, NULL));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_csr", CSRStays, (PetscEnum *)&g->csr, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-mat_gallop_memory", &bytes, NULL));
+  PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Option -mat_gallop_memory is %.0f, but must be between 0 and %" PetscCount_FMT, (double)bytes, PETSC_COUNT_MAX);
+  g->maxbytes = (PetscCount)bytes;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An option that is a number of bytes, 0 for no limit; *changed becomes true where it is another than before */
+static PetscErrorCode OptionsBytes(PetscOptionItems PetscOptionsObject, const char option[], const char text[], const char man[], PetscCount *maxbytes, PetscBool *changed)
+{
+  PetscReal bytes = (PetscReal)*maxbytes;
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsReal(option, text, man, bytes, &bytes, &set));
+  if (!set) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be between 0 and %" PetscCount_FMT,
+             PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", option + 1, (double)bytes, PETSC_COUNT_MAX);
+  if (*maxbytes != (PetscCount)bytes) *changed = PETSC_TRUE;
+  *maxbytes = (PetscCount)bytes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -96,7 +122,6 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
   const GallopFormat *format    = structure->type->format;
   char                option[64], prefix[64], man[64], text[128];
   PetscBool           set, inassembly;
-  PetscReal           bytes = (PetscReal)structure->maxbytes;
 
   PetscFunctionBegin;
   *changed = PETSC_FALSE;
@@ -118,16 +143,14 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
     PetscCall(PetscOptionsEnum("-mat_gallop_explicit_transpose", "Where transposed products get a format of the transpose, if the format itself does not compute them", man, Transposes, (PetscEnum)g->transpose,
                                (PetscEnum *)&g->transpose, NULL));
     PetscCall(PetscOptionsEnum("-mat_gallop_exchange", "How ghost values of vectors on the GPU go from process to process", man, Exchanges, (PetscEnum)g->exchange.way, (PetscEnum *)&g->exchange.way, NULL));
+    PetscCall(PetscOptionsEnum("-mat_gallop_csr", "Whether the CSR arrays of a matrix assembled on the host stay on the GPU beside its format; auto: those of small matrices", man, CSRStays,
+                               (PetscEnum)g->csr, (PetscEnum *)&g->csr, NULL));
+    PetscCall(OptionsBytes(PetscOptionsObject, "-mat_gallop_memory", "Most bytes that the copies of a matrix, or of a block of an MPI matrix, may take together at each place; 0 for no limit", man, &g->maxbytes, changed));
   }
   PetscCall(PetscSNPrintf(option, sizeof(option), "%smemory", prefix));
   PetscCall(PetscSNPrintf(text, sizeof(text), "Most bytes that the %s copy of a matrix, %smay take; 0 for no limit", format->ucname, kind == GALLOP_FORMAT ? "or of a block of an MPI matrix, " : ""));
-  PetscCall(PetscOptionsReal(option, text, man, bytes, &bytes, &set));
-  if (set) {
-    PetscCheck(bytes >= 0 && bytes < (PetscReal)PETSC_COUNT_MAX, PetscObjectComm((PetscObject)A), PETSC_ERR_ARG_OUTOFRANGE, "Option -%s%s is %.0f, but must be between 0 and %" PetscCount_FMT,
-               ((PetscObject)A)->prefix ? ((PetscObject)A)->prefix : "", option + 1, (double)bytes, PETSC_COUNT_MAX);
-    if (structure->maxbytes != (PetscCount)bytes) *changed = PETSC_TRUE;
-    structure->maxbytes = (PetscCount)bytes;
-  }
+  PetscCall(PetscStrcmp(option, "-mat_gallop_memory", &set)); /* MATGALLOP has no other limit than that of all copies together */
+  if (!set) PetscCall(OptionsBytes(PetscOptionsObject, option, text, man, &structure->maxbytes, changed));
   PetscOptionsEnd();
   if (*changed) PetscCall(MatGallopReset(structure));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -140,12 +163,18 @@ PetscErrorCode MatGallopSetOptionsFromDatabase(Mat A)
   PetscBool            changed[GALLOP_STRUCTURES];
   GallopTransposeWhere before;
   GallopExchangeWay    way;
+  PetscCount           together;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  before = g->transpose;
-  way    = g->exchange.way;
+  before   = g->transpose;
+  way      = g->exchange.way;
+  together = g->maxbytes;
   for (int s = 0; s < GALLOP_TRANSPOSE; s++) PetscCall(StructureSetOptionsFromDatabase(A, g, (GallopStructureKind)s, &changed[s]));
+  if (together != g->maxbytes && !changed[GALLOP_TILEDSPMM]) {
+    changed[GALLOP_TILEDSPMM] = PETSC_TRUE;
+    PetscCall(MatGallopReset(&g->structure[GALLOP_TILEDSPMM]));
+  }
   g->structure[GALLOP_TRANSPOSE].maxbytes = g->structure[GALLOP_FORMAT].maxbytes;
   changed[GALLOP_TRANSPOSE]               = (PetscBool)(changed[GALLOP_FORMAT] || g->transpose != before);
   if (changed[GALLOP_TRANSPOSE]) PetscCall(MatGallopReset(&g->structure[GALLOP_TRANSPOSE]));

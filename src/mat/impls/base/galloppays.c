@@ -92,6 +92,12 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   /* a copy from the host that the format makes by itself is what the parent would have to make first */
   if (kind == GALLOP_FORMAT && place == GALLOP_DEVICE && format->device_takes_host && MatGallopNewestOnHost(A)) PetscFunctionReturn(PETSC_SUCCESS);
   if (inst->data && (key->owner != A || key->nonzerostate != A->nonzerostate)) PetscCall(MatGallopDrop(&g->structure[kind], place));
+  if (place == GALLOP_DEVICE) {
+    PetscBool worse;
+
+    PetscCall(MatGallopParentIsWorse(A, g, (PetscBool)(inst->data != NULL), &worse));
+    if (worse) PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (count) inst->waiting++;
   m       = (PetscReal)A->rmap->n;
   nz      = (PetscReal)inst->entries;

@@ -23,6 +23,19 @@ static PetscErrorCode LoanToProduct(GallopLoan *loan, Mat C, PetscBool host)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A phase that the parent computes on the GPU, and what it keeps for the next one, use the copies of its factors there, and leave the result there */
+static PetscErrorCode KeepCopies(Mat C, PetscBool host)
+{
+  Mat_Product *product = C->product;
+
+  PetscFunctionBegin;
+  if (host) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopKeepCopy(product->A));
+  PetscCall(MatGallopKeepCopy(product->B));
+  PetscCall(MatGallopKeepCopy(product->C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Asked before the phases: one may put another matrix in the place of a factor */
 static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
 {
@@ -231,6 +244,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
     phases = *kept;
   }
   if (!done) {
+    PetscCall(KeepCopies(C, phases.host));
     PetscCall(LoanToProduct(&loan, C, phases.host));
     GallopLoanCall(&loan, RunNumeric(C, &phases, twice));
     if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
@@ -245,6 +259,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));
   if (densehost && isdevice) PetscCall(MatConvert(C, MATSEQDENSE, MAT_INPLACE_MATRIX, &C));
   PetscCall(ResultAttach(C, phases.type));
+  if (!dense && !mpidense && !phases.host) PetscCall(MatGallopKeepCopy(C));
   PetscCall(MatGallopTrustDevice(C, 1)); /* MatProductNumeric() increases the state */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -291,6 +306,7 @@ static PetscErrorCode MatProductSymbolic_Gallop(Mat C)
   }
   C->ops->productsymbolic = phases.symbolic;
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSE, &phases.densehost));
+  if (!dense) PetscCall(KeepCopies(C, phases.host)); /* that of a product with a dense matrix looks at sizes only */
   PetscCall(LoanToProduct(&loan, C, phases.host));
   GallopLoanCall(&loan, (*phases.symbolic)(C));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));

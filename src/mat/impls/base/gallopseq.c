@@ -251,8 +251,10 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     if (!fits) PetscCall(MatGallopWarnTooLarge(A, g, GALLOP_FORMAT, GALLOP_DEVICE, PETSC_TRUE));
   }
   if (!host && fits) {
+    PetscCall(MatGallopNoteParentProduct(g));
     if (PetscDefined(USE_DEBUG) && MatGallopNewestOnHost(A)) PetscCall(MatGallopToDevice(A)); /* under the parent's name, for which a debug PETSc asks when it copies */
     PetscCall(CallParent(A, &g->parent, product, x, y, z));
+    MatGallopNoteCopy(A, g);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)x), &sizes[0]));

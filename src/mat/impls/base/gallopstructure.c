@@ -20,7 +20,8 @@ PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind k
   if (csr) PetscCall(MatGallopIsOverfull(A, &overfull));
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : structure->type->format->ucname));
   if (!csr) PetscCall(PetscStrlcat(what, " format", sizeof(what)));
-  if (!csr && structure->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", structure->type->format->name));
+  if (!csr && g->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_gallop_memory%s%s%s", structure->maxbytes ? " or -mat_" : "", structure->maxbytes ? structure->type->format->name : "", structure->maxbytes ? "_memory" : ""));
+  else if (!csr && structure->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", structure->type->format->name));
   else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
   if (overfull) PetscCall(PetscInfo(A, "A %" PetscInt_FMT " by %" PetscInt_FMT " matrix has more entries than places, which cuSPARSE does not take: %s computes its products%s\n", m, n, who, of));
   else PetscCall(PetscInfo(A, "No room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s: %s computes its products%s\n", what, m, n, where, who, of));
@@ -61,6 +62,26 @@ static PetscErrorCode MayFitNow(GallopInstance *inst, GallopPlace place, PetscBo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Builds a structure within its limit; with -mat_gallop_memory others make room for it */
+static PetscErrorCode Build(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, const GallopCSR *csr)
+{
+  GallopStructure        *structure = &g->structure[kind];
+  GallopInstance         *inst      = &structure->instance[place];
+  const GallopFormatWork *work      = GallopWork(structure->type->format, place);
+  PetscBool               made      = (PetscBool)(work != NULL);
+  PetscCount              limit;
+
+  PetscFunctionBegin;
+  while (!inst->data && made) {
+    PetscCall(MatGallopGetLimit(A, g, kind, place, &limit));
+    if (g->maxbytes && place == GALLOP_HOST) limit = PetscMax(1, limit - (PetscCount)inst->transposed.bytes); /* which stays there */
+    PetscCall((*work->build)(structure->options, csr, limit, &inst->data));
+    made = PETSC_FALSE;
+    if (!inst->data) PetscCall(MatGallopMakeRoom(g, kind, place, &made));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatGallopUpdate - Gives the structure, the format, that of the transpose, or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
 
@@ -79,6 +100,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   PetscBool               samepattern, again = PETSC_FALSE, fits;
   const GallopCSR        *csr    = &access.csr;
   GallopRefresh           answer = GALLOP_REFRESHED;
+  PetscCount              limit;
 
   PetscFunctionBegin;
   /* assembly from a hash table is one within another, which changes no more than the state */
@@ -100,19 +122,28 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     now.rows       = -1;
   }
   if (now.nz && (!inst->toolarge || again)) {
+    access.refresh = (PetscBool)(inst->data != NULL);
+    access.columns = (PetscBool)(!inst->data || kind == GALLOP_TRANSPOSE || (type->format->refresh_columns && (*type->format->refresh_columns)(inst->data)));
     PetscCall(MatGallopGetCSR(A, g, type->format, kind, place, &access));
     fits = access.fits;
+    PetscCall(MatGallopGetLimit(A, g, kind, place, &limit));
     if (kind == GALLOP_TRANSPOSE && fits) {
-      PetscCall(GallopTransposedCreate(&access.csr, structure->maxbytes, &inst->transposed, &fits));
+      PetscCall(GallopTransposedCreate(&access.csr, limit, &inst->transposed, &fits));
       csr = &inst->transposed.csr;
     }
     if (inst->data) {
       if (fits) {
         PetscCall(PetscLogEventBegin(type->event_refresh, A, 0, 0, 0));
-        PetscCall((*work->refresh)(inst->data, csr, structure->maxbytes, &answer));
+        PetscCall((*work->refresh)(inst->data, csr, limit, &answer));
         if (answer == GALLOP_REBUILD) {
           PetscCall((*work->destroy)(&inst->data));
-          PetscCall((*work->build)(structure->options, csr, structure->maxbytes, &inst->data));
+          if (access.owned && !access.columns) {
+            PetscCall(MatGallopRestoreCSR(A, &access));
+            access.refresh = PETSC_FALSE;
+            access.columns = PETSC_TRUE;
+            PetscCall(MatGallopGetCSR(A, g, type->format, kind, place, &access));
+          }
+          if (access.fits) PetscCall(Build(A, g, kind, place, csr));
         }
         PetscCall(PetscLogEventEnd(type->event_refresh, A, 0, 0, 0));
         if (!GallopLeaves(type->format, inst->data)) (*structure->refreshes)++;
@@ -120,7 +151,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     } else if (fits) {
       if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));
       PetscCall(PetscLogEventBegin(type->event_build, A, 0, 0, 0));
-      if (work) PetscCall((*work->build)(structure->options, csr, structure->maxbytes, &inst->data));
+      PetscCall(Build(A, g, kind, place, csr));
       if (place == GALLOP_DEVICE && kind != GALLOP_TILEDSPMM) type->loaded = PETSC_TRUE;
       PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
       if (kind == GALLOP_FORMAT && inst->data && type->format->nonempty) now.rows = (*type->format->nonempty)(inst->data);
@@ -138,6 +169,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   MatGallopCountBytes(structure, place);
   *key  = now;
   *data = inst->data;
+  if (inst->data && place == GALLOP_DEVICE && !GallopLeaves(type->format, inst->data)) PetscCall(MatGallopReleaseCopy(A, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -65,6 +65,7 @@ PetscErrorCode MatSetValuesCOO_MPIGallop(Mat A, const PetscScalar v[], InsertMod
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopGetBlocks(A, &blocks[0], &blocks[1]));
+  PetscCall(MatGallopKeepCopy(A));
   for (int k = 0; k < 2; k++) PetscCall(MatGallopToDevice(blocks[k]));
   PetscCall((*g->setvaluescoo)(A, v, mode));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -46,6 +46,18 @@ static PetscErrorCode GetData(Mat part, GallopStructureKind kind, void **data, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the GPU has the format of a part, and not the parent's copy */
+static PetscErrorCode LacksCopy(Mat part, PetscBool *lacks)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(part, &g));
+  PetscCall(MatGallopLacksCopy(part, g, lacks));
+  if (!g->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].data) *lacks = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Lines on one structure: what its parts have together, and with detail each part's own. Parts with data NULL have none. */
 static PetscErrorCode ViewStructure(Mat A, const GallopFormat *format, PetscBool transpose, int n, void *const data[], PetscBool detail, PetscViewer viewer)
 {
@@ -92,7 +104,7 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
     Mat             parts[2];
     void           *data[2], *dense[2], *transpose[2];
     int             n;
-    PetscBool       some[5] = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE}; /* on any process: parts without room for a format, with a structure for dense matrices, whose format is not paid for, with a format, with one of the transpose */
+    PetscBool       some[6] = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE}; /* on any process: parts without room for a format, with a structure for dense matrices, whose format is not paid for, with a format, with one of the transpose, with CSR arrays on the host alone */
 
     PetscCall(GetParts(A, parts, &n));
     for (int k = 0; k < n; k++) {
@@ -107,12 +119,15 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
       if (dense[k]) some[1] = PETSC_TRUE;
       if (data[k]) some[3] = PETSC_TRUE;
       if (transpose[k]) some[4] = PETSC_TRUE;
+      if (data[k]) PetscCall(LacksCopy(parts[k], &any));
+      if (data[k] && any) some[5] = PETSC_TRUE;
     }
-    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, some, 5, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, some, 6, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
     PetscCall(PetscViewerASCIIPushTab(viewer));
     if (some[3] || !some[2]) PetscCall(ViewStructure(A, g->type->format, PETSC_FALSE, n, data, detail, viewer));
     if (some[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", GallopParentType(g->mpi, g->deviceparent)));
     if (some[2]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part whose format is not built, as its products have not paid for it yet: %s computes them\n", GallopParentType(g->mpi, g->deviceparent)));
+    if (some[5]) PetscCall(PetscViewerASCIIPrintf(viewer, "CSR arrays: on the host alone, -mat_gallop_csr keep keeps them on the GPU\n"));
     if (some[4]) {
       PetscCall(PetscViewerASCIIPrintf(viewer, "Transpose, for transposed products:\n"));
       PetscCall(PetscViewerASCIIPushTab(viewer));

@@ -25,6 +25,10 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_gallop_products <0>            - of all types: products that are expected before entries change, for `-mat_gallop_build pays`; 0 when unknown
 . -mat_gallop_explicit_transpose <gpu> - of all types but `MATFASTLOAD`: where transposed products get a format of the transpose, `never`, on the `gpu`, or `always`, on the host too
 . -mat_gallop_exchange <auto>         - of all types: how ghost values of vectors on the GPU go from process to process: `ipc`, `sf`, `auto`, or for tests `shared`, see below
+. -mat_gallop_csr <auto>              - of all types: whether the CSR arrays of a matrix assembled on the host stay on the GPU beside the format, `keep`, go from there, `release`, or go where
+                                        they are large, see below
+. -mat_gallop_memory <0>              - of all types: most bytes that the format of a matrix, or of a block of an MPI matrix, that of its transpose, its structure for products with dense
+                                        matrices and its CSR arrays on the GPU may take together, on the GPU and on the host each; 0 for no limit
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
                                         products where it would take more
 
@@ -47,6 +51,10 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   With `-mat_gallop_exchange auto` or `ipc` processes write ghost values into each other's memory on the GPU, by CUDA IPC, if all processes of the matrix can: MPI is not called, and the host waits
   for nothing. Else, and with `sf`, they travel by `PetscSF`. With `shared` they go through memory of the host where vectors are on the host, which is for tests. `-mat_gallop_exchange_wait` `stream` or
   `kernel` says what waits on the GPU.
+  With `-mat_gallop_csr auto` the CSR arrays on the GPU of a matrix whose values the host has are freed after the format was built, if they take 16 MiB or more. New values are copied from the
+  host to memory that is given back after the refresh. The arrays come back when one of the parent's operations needs them there, and stay then; they stay where values were computed on the GPU.
+
+  Where `-mat_gallop_memory` leaves no room for a format, the CSR arrays go from the GPU, then the structure for products with dense matrices, then the format of the transpose.
 
   A product runs on the GPU when all its vectors live there (`-vec_type cuda`, `-dm_vec_type cuda`, `MatCreateVecs()`), else on the host.
 

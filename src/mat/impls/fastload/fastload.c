@@ -149,6 +149,12 @@ static PetscCount FastLoadGetBytes(const void *data)
   return (PetscCount)((const FastLoad *)data)->bytes;
 }
 
+/* Entries are found by their columns where no numbers of them are kept */
+static PetscBool FastLoadRefreshReadsColumns(const void *data)
+{
+  return PetscNot(((const FastLoad *)data)->indexed);
+}
+
 const GallopFormat GallopFormat_FASTLOAD = {
   .name            = MATFASTLOAD,
   .ucname          = "FASTLOAD",
@@ -161,6 +167,7 @@ const GallopFormat GallopFormat_FASTLOAD = {
   .host            = &FastLoadHost,
   .device          = PetscDefined(HAVE_CUDA) ? &FastLoadDevice : NULL,
   .build_cost      = 2,
+  .refresh_columns = FastLoadRefreshReadsColumns,
   .figures         = FastLoadFigures,
   .view            = FastLoadView,
   .view_detail     = FastLoadViewDetail,

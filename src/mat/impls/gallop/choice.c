@@ -11,9 +11,7 @@ GALLOP_FORMAT_TYPES(GALLOP)
   Options Database Keys:
 + -mat_type gallop                     - sets the matrix type during `MatSetFromOptions()`; `aijgallop`, `seqaijgallop` and `mpiaijgallop` are accepted too
 . -mat_gallop_format <auto>            - `auto` chooses by rules, `evchyb`, `csroverlap`, `hbp` and `fastload` take that format, `parent` none
-. -mat_gallop_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
-- -mat_gallop_memory <0>               - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
-                                         products where it would take more
+- -mat_gallop_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 
   Level: beginner
 
@@ -26,7 +24,7 @@ GALLOP_FORMAT_TYPES(GALLOP)
   that; no product is timed, so that the same program does the same in each run. Where the format that was chosen finds no room, `MATCSROVERLAP` takes its place, which keeps no second copy of the entries of a matrix
   assembled on the host. On the host the parent computes.
 
-  Options of the formats, such as `-mat_evchyb_window`, hold for the one that is chosen. `-mat_view ::ascii_info` tells which it is.
+  Options of the formats, such as `-mat_evchyb_window`, hold for the one that is chosen, but for limits of memory: `-mat_gallop_memory` is the only one. `-mat_view ::ascii_info` tells which it is.
 
 .seealso: `MATAIJGALLOP`, `MATSEQAIJGALLOP`, `MATMPIAIJGALLOP`, `MATEVCHYB`, `MATHBP`, `MATCSROVERLAP`, `MATFASTLOAD`, `MATAIJCUSPARSE`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
@@ -222,6 +220,13 @@ static PetscBool GallopChoiceLeaves(const void *data)
   return (PetscBool) !((const GallopChosen *)data)->format;
 }
 
+static PetscBool GallopChoiceRefreshReadsColumns(const void *data)
+{
+  const GallopChosen *chosen = (const GallopChosen *)data;
+
+  return (PetscBool)(chosen->format && chosen->format->refresh_columns && (*chosen->format->refresh_columns)(chosen->data));
+}
+
 static PetscBool GallopChoiceStoresRows(const void *data)
 {
   const GallopChosen *chosen = (const GallopChosen *)data;
@@ -327,6 +332,7 @@ const GallopFormat GallopFormat_GALLOP = {
   .options_inorder = GallopChoiceOptionsInOrder,
   .host            = &GallopChoiceWork,
   .device          = PetscDefined(HAVE_CUDA) ? &GallopChoiceWork : NULL,
+  .refresh_columns = GallopChoiceRefreshReadsColumns,
   .leaves          = GallopChoiceLeaves,
   .storesrows      = GallopChoiceStoresRows,
   .dotparts        = GallopChoiceDotParts,

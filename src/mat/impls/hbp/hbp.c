@@ -137,6 +137,12 @@ static PetscCount HBPGetBytes(const void *data)
   return (PetscCount)((const HBP *)data)->bytes;
 }
 
+/* Entries are found by their columns where no numbers of them are kept */
+static PetscBool HBPRefreshReadsColumns(const void *data)
+{
+  return PetscNot(((const HBP *)data)->indexed);
+}
+
 static PetscBool HBPStoresRows(const void *data)
 {
   (void)data;
@@ -161,6 +167,7 @@ const GallopFormat GallopFormat_HBP = {
   .device            = PetscDefined(HAVE_CUDA) ? &HBPDevice : NULL,
   .prefers_transpose = PETSC_TRUE,
   .build_cost        = 1.65,
+  .refresh_columns   = HBPRefreshReadsColumns,
   .storesrows        = HBPStoresRows,
   .nonempty          = HBPNonempty,
   .dotparts          = PetscDefined(HAVE_CUDA) ? HBPDotParts : NULL,

@@ -187,6 +187,12 @@ static PetscCount TiledSpMMGetBytes(const void *data)
   return (PetscCount)((const TiledSpMM *)data)->bytes;
 }
 
+/* Tiles have masks, which do not tell where in a row their first entry is */
+static PetscBool TiledSpMMRefreshReadsColumns(const void *data)
+{
+  return (PetscBool)(((const TiledSpMM *)data)->kernel == TILEDSPMM_TENSOR);
+}
+
 const GallopFormat GallopFormat_TILEDSPMM = {
   .name            = "tiledspmm",
   .ucname          = "TILEDSPMM",
@@ -196,6 +202,7 @@ const GallopFormat GallopFormat_TILEDSPMM = {
   .options_set     = TiledSpMMOptionsSet,
   .host            = &TiledSpMMHost,
   .device          = PetscDefined(HAVE_CUDA) ? &TiledSpMMDevice : NULL,
+  .refresh_columns = TiledSpMMRefreshReadsColumns,
   .figures         = TiledSpMMFigures,
   .view            = TiledSpMMView,
   .view_detail     = TiledSpMMViewDetail,

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+  Copies of the CSR arrays on the GPU: the parent's, which goes when the format is there, and those that are made for a build or a refresh and go after it.
+
+  The parent makes its copy whenever one of its operations finds none, so to take it away is to leave the matrix as it was before its first use on the GPU. A copy that came back stays for as
+  long as the pattern: what has used it will do so again, and to make it takes longer than to renew its values.
+*/
+
+#include <gallop/matgallopimpl.h>
+#include <petscdevice.h>
+
+PetscErrorCode MatGallopFreeRows(Mat_Gallop *g)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceFree(g->rows));
+  g->rows = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What refreshes take is kept for the next one, as other workspace; a build's would be kept for nothing */
+static PetscErrorCode Malloc(const GallopCSRAccess *access, size_t bytes, void **ptr)
+{
+  PetscFunctionBegin;
+  if (access->refresh) PetscCall(GallopWorkspaceMalloc(bytes, ptr));
+  else PetscCall(GallopDeviceMalloc(bytes, ptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Free(const GallopCSRAccess *access, const void *ptr)
+{
+  PetscFunctionBegin;
+  if (access->refresh) PetscCall(GallopWorkspaceFree((void *)ptr));
+  else PetscCall(GallopDeviceFree((void *)ptr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where rows begin. Who refreshes once does so again: it stays for the next time, 4 bytes per row, that values alone are copied then. */
+static PetscErrorCode UploadRows(Mat A, Mat_Gallop *g, GallopCSRAccess *access)
+{
+  GallopCSR   *csr   = &access->csr;
+  const size_t bytes = (size_t)(csr->m + 1) * sizeof(PetscInt);
+  void        *rows  = NULL;
+
+  PetscFunctionBegin;
+  access->ownsrows = (PetscBool)!(access->refresh && g->deviceparent);
+  csr->i           = g->rows;
+  if (g->rows && access->refresh && g->rowsnonzerostate == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS); /* a build may be for a pattern that has changed in silence */
+  PetscCall(MatGallopFreeRows(g));
+  if (access->ownsrows) PetscCall(Malloc(access, bytes, &rows));
+  else {
+    PetscCall(GallopDeviceMalloc(bytes, &rows));
+    g->rows             = (PetscInt *)rows;
+    g->rowsnonzerostate = A->nonzerostate;
+  }
+  if (rows) PetscCall(GallopDeviceCopyIn(rows, csr->host_i, bytes));
+  csr->i = (PetscInt *)rows;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopUploadCSR - Copies the arrays of the host to the GPU, columns only if they are wanted, for MatGallopFreeCSR() */
+PetscErrorCode MatGallopUploadCSR(Mat A, Mat_Gallop *g, GallopCSRAccess *access)
+{
+  GallopCSR         *csr    = &access->csr;
+  const size_t       jbytes = (size_t)csr->nz * sizeof(PetscInt), abytes = (size_t)csr->nz * sizeof(PetscScalar);
+  const PetscScalar *a;
+  void              *dj = NULL, *da;
+
+  PetscFunctionBegin;
+  access->owned = PETSC_TRUE;
+  PetscCall(UploadRows(A, g, access));
+  if (access->columns) PetscCall(Malloc(access, jbytes, &dj));
+  PetscCall(Malloc(access, abytes, &da));
+  access->fits = (PetscBool)(csr->i && da && (dj || !access->columns));
+  if (access->fits) {
+    PetscCall(MatSeqAIJGetArrayRead(A, &a));
+    if (access->columns) PetscCall(GallopDeviceCopyIn(dj, csr->host_j, jbytes));
+    PetscCall(GallopDeviceCopyIn(da, a, abytes));
+    PetscCall(PetscDeviceContextSynchronize(NULL)); /* the host's may be pinned, and change soon */
+    PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+    if (g->deviceparent) g->stats.csr_uploads++;
+  }
+  csr->j = (PetscInt *)dj;
+  csr->a = (PetscScalar *)da;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGallopFreeCSR(GallopCSRAccess *access)
+{
+  PetscFunctionBegin;
+  if (access->ownsrows) PetscCall(Free(access, access->csr.i));
+  PetscCall(Free(access, access->csr.j));
+  PetscCall(Free(access, access->csr.a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+static size_t CSRBytes(PetscInt m, PetscCount nz)
+{
+  return ((size_t)m + 1) * sizeof(PetscInt) + (size_t)nz * (sizeof(PetscInt) + sizeof(PetscScalar));
+}
+
+/* From this many bytes of CSR arrays on they do not stay: to free the copy and to make it anew takes as long as some products of a smaller matrix */
+static const size_t Large = (size_t)16 << 20;
+
+/* Where so many copies would fit, one that is asked for again and again stays */
+static const size_t MuchRoom = 8;
+
+/* Free memory that the parent gets for what stands in the place of its copy, a handle of cuSPARSE */
+static const size_t HandleRoom = (size_t)4 << 20;
+
+/* MatGallopNoteCopy - PETSc tells whether the copy on the GPU is current, but not whether an old one is there: noted whenever it is looked at */
+void MatGallopNoteCopy(Mat A, Mat_Gallop *g)
+{
+  if (A->offloadmask != PETSC_OFFLOAD_GPU && A->offloadmask != PETSC_OFFLOAD_BOTH) return;
+  if (A->offloadmask == PETSC_OFFLOAD_GPU) g->keeps = PETSC_TRUE;
+  if (g->released) g->back = A->nonzerostate;
+  g->released           = PETSC_FALSE;
+  g->copied             = A;
+  g->copiednonzerostate = A->nonzerostate;
+}
+
+static PetscBool HasCopy(Mat A, const Mat_Gallop *g)
+{
+  return (PetscBool)(A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied == A && g->copiednonzerostate == A->nonzerostate));
+}
+
+/* Whether the parent's copy is not to stay. In the first nonzero state PETSc would not see that a copy is missing. */
+static PetscErrorCode Goes(Mat A, const Mat_Gallop *g, PetscBool *goes)
+{
+  const PetscInt *i, *j;
+  PetscObject     coo;
+  PetscBool       overfull;
+
+  PetscFunctionBegin;
+  *goes = PETSC_FALSE;
+  if (!g->deviceparent || g->keeps || g->csr == GALLOP_CSR_KEEP || GallopBoundToCPU(A) || A->structure_only || A->factortype || !A->nonzerostate || g->back == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &coo)); /* MatSetValuesCOO() leaves values on the GPU */
+  if (coo) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  PetscCall(MatGallopIsOverfull(A, &overfull)); /* the parent has no copy of it ever */
+  *goes = (PetscBool)(!overfull && (g->csr == GALLOP_CSR_RELEASE || g->maxbytes ? i[A->rmap->n] > 0 : CSRBytes(A->rmap->n, i[A->rmap->n]) >= Large));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopCopyStays - Bytes of the parent's copy on the GPU that will be there with a structure; where that goes, or has gone, of what is kept for refreshes */
+PetscErrorCode MatGallopCopyStays(Mat A, Mat_Gallop *g, PetscCount *bytes)
+{
+  const PetscInt *i, *j;
+  PetscBool       goes;
+
+  PetscFunctionBegin;
+  *bytes = g->rows ? (PetscCount)((size_t)(A->rmap->n + 1) * sizeof(PetscInt)) : 0;
+  if (!g->deviceparent || !HasCopy(A, g)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Goes(A, g, &goes));
+  if (goes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  *bytes = (PetscCount)CSRBytes(A->rmap->n, i[A->rmap->n]);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether there is room for the parent's copy beside the structures within -mat_gallop_memory */
+static PetscErrorCode WithinLimit(Mat A, Mat_Gallop *g, PetscBool *within)
+{
+  const PetscInt *i, *j;
+  PetscCount      used = 0;
+
+  PetscFunctionBegin;
+  *within = PETSC_TRUE;
+  if (!g->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) used += (PetscCount)g->structure[s].instance[GALLOP_DEVICE].bytes;
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  *within = (PetscBool)(used + (PetscCount)CSRBytes(A->rmap->n, i[A->rmap->n]) <= g->maxbytes);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopLacksCopy - Whether the parent has no copy on the GPU, as far as was seen, and none is to be made for products: the host has the values */
+PetscErrorCode MatGallopLacksCopy(Mat A, Mat_Gallop *g, PetscBool *lacks)
+{
+  PetscFunctionBegin;
+  *lacks = PETSC_FALSE;
+  if (MatGallopNewestOnHost(A) && !HasCopy(A, g)) PetscCall(Goes(A, g, lacks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopParentIsWorse - Whether the parent's next product takes longer than a refresh, since its copy would have to be made, or than a build, since that copy has no room within -mat_gallop_memory */
+PetscErrorCode MatGallopParentIsWorse(Mat A, Mat_Gallop *g, PetscBool refresh, PetscBool *worse)
+{
+  PetscBool within;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopLacksCopy(A, g, worse));
+  if (!*worse || refresh) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(WithinLimit(A, g, &within));
+  *worse = PetscNot(within);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatGallopTakesUpload - Whether a build or a refresh gets a copy of the host's arrays that goes again, not the parent's
+
+  A refresh that reads columns would copy these each time. Where the GPU has much room, the parent makes a copy for it after all, which stays: the next refreshes copy values only.
+*/
+PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, const GallopCSRAccess *access, PetscBool *takes)
+{
+  size_t free;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopLacksCopy(A, g, takes));
+  if (!*takes || !access->refresh || !access->columns || g->csr == GALLOP_CSR_RELEASE || g->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceGetFree(&free));
+  if (free / MuchRoom < CSRBytes(A->rmap->n, access->csr.nz)) PetscFunctionReturn(PETSC_SUCCESS);
+  *takes  = PETSC_FALSE;
+  g->back = A->nonzerostate;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopKeepCopy - Others than products use the parent's copy, or will write values there: products of matrices and factors keep addresses of it */
+PetscErrorCode MatGallopKeepCopy(Mat A)
+{
+  Mat         parts[2] = {A, NULL};
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  if (!A) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetContext(A, &g));
+  if (!g || !g->deviceparent) PetscFunctionReturn(PETSC_SUCCESS);
+  if (g->mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &parts[0], &parts[1], NULL));
+  for (int k = 0; k < 2; k++) {
+    if (!parts[k]) continue;
+    PetscCall(MatGallopGetContext(parts[k], &g));
+    if (g) g->keeps = PETSC_TRUE;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopNoteParentProduct - Before the parent computes one on the GPU: a CUDA graph that records it has the addresses of the copy, and may run after the next build */
+PetscErrorCode MatGallopNoteParentProduct(Mat_Gallop *g)
+{
+  PetscFunctionBegin;
+  if (!g->keeps) PetscCall(GallopDeviceIsCapturing(&g->keeps));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the parent computes products, until a format pays for them or since it is faster */
+static PetscBool ParentComputes(const Mat_Gallop *g)
+{
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) {
+    const GallopInstance *inst = &g->structure[s].instance[GALLOP_DEVICE];
+
+    if (inst->asked && (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data))) return PETSC_TRUE;
+  }
+  return PETSC_FALSE;
+}
+
+/* What AIJCUSPARSE keeps on the GPU of a matrix, its transpose too, is behind A->spptr: a matrix that has not been on the GPU gives its own for it, and frees it */
+static PetscErrorCode Release(Mat A)
+{
+  Mat   fresh;
+  void *copy = A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &fresh));
+  PetscCall(MatSetType(fresh, MATSEQAIJCUSPARSE));
+  A->spptr     = fresh->spptr;
+  fresh->spptr = copy;
+  PetscCall(MatDestroy(&fresh));
+  A->offloadmask  = PETSC_OFFLOAD_CPU;
+  A->transupdated = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatGallopReleaseCopy - After a structure has been built or refreshed on the GPU: frees the parent's copy, if the host has the values too and nobody else uses it
+
+  The algorithms of -mat_cusparse_spmv_alg and the like are kept with the copy, and are asked for again.
+*/
+PetscErrorCode MatGallopReleaseCopy(Mat A, Mat_Gallop *g)
+{
+  PetscBool goes, room, within;
+
+  PetscFunctionBegin;
+  if (A->offloadmask != PETSC_OFFLOAD_BOTH) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopTrustHost(A));
+  PetscCall(WithinLimit(A, g, &within));
+  if (A->offloadmask != PETSC_OFFLOAD_BOTH || (within && ParentComputes(g))) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Goes(A, g, &goes));
+  if (goes) PetscCall(GallopDeviceFits(HandleRoom, &room));
+  if (!goes || !room) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Release(A));
+  g->released = PETSC_TRUE;
+  g->copied   = NULL;
+  g->stats.csr_releases++;
+  if (g->optionsasked && g->parent.setfromoptions) {
+    PetscObjectOptionsBegin((PetscObject)A);
+    PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
+    PetscOptionsEnd();
+  }
+  PetscCall(PetscInfo(A, "The CSR arrays of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix are on the host alone now: the GPU has the format\n", A->rmap->n, A->cmap->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MatGallopDeviceCSRFits - Whether the parent's copy is on the GPU, or can be made there
+
+  Asked before the parent makes it: without room PETSc ends in an error that leaves memory and an open log event behind. New values alone need no memory.
+*/
+PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
+{
+  const PetscInt m = A->rmap->n, *i, *j;
+  PetscBool      overfull = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+  PetscCall(MatGallopTrustHost(A));
+  if (HasCopy(A, g)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  if (!i[m]) { /* there is nothing to copy, now and later */
+    g->copied             = A;
+    g->copiednonzerostate = A->nonzerostate;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatGallopIsOverfull(A, &overfull));
+  if (overfull) {
+    *fits = PETSC_FALSE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(WithinLimit(A, g, fits));
+  if (*fits) PetscCall(GallopDeviceFits(CSRBytes(m, i[m]), fits));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#else
+void MatGallopNoteCopy(Mat A, Mat_Gallop *g)
+{
+  (void)A, (void)g;
+}
+
+PetscErrorCode MatGallopCopyStays(Mat A, Mat_Gallop *g, PetscCount *bytes)
+{
+  (void)A, (void)g;
+  *bytes = 0;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode MatGallopLacksCopy(Mat A, Mat_Gallop *g, PetscBool *lacks)
+{
+  (void)A, (void)g;
+  *lacks = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode MatGallopParentIsWorse(Mat A, Mat_Gallop *g, PetscBool refresh, PetscBool *worse)
+{
+  (void)A, (void)g, (void)refresh;
+  *worse = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, const GallopCSRAccess *access, PetscBool *takes)
+{
+  (void)A, (void)g, (void)access;
+  *takes = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode MatGallopKeepCopy(Mat A)
+{
+  (void)A;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode MatGallopNoteParentProduct(Mat_Gallop *g)
+{
+  (void)g;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode MatGallopReleaseCopy(Mat A, Mat_Gallop *g)
+{
+  (void)A, (void)g;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
+{
+  (void)A, (void)g;
+  *fits = PETSC_TRUE;
+  return PETSC_SUCCESS;
+}
+#endif
