@@ -104,6 +104,46 @@ static PetscErrorCode Products(Mat A, Mat R, TestExpect expect, MatGallopStatist
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* New values of a matrix on the host take a copy of the values alone, by the parent or, where its CSR arrays do not stay on the GPU, by the refresh, whose first one copies where rows begin too */
+static PetscErrorCode ValuesOfHost(void)
+{
+  Mat                 A, R;
+  Vec                 x, z;
+  MatInfo             info;
+  MatGallopStatistics last = {0};
+  PetscBool           release;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_csr", &release));
+  PetscCall(TestCreate(PETSC_COMM_SELF, MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(TestMult(A, R, x, z, TEST_BUILD, &last, "values of the host"));
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  for (int k = 0; k < 3; k++) {
+    PetscLogDouble bytes = 0, values = info.nz_used * sizeof(PetscScalar), rows = release && !k ? (TestSquare.m + 1) * (PetscLogDouble)sizeof(PetscInt) : 0;
+
+    PetscCall(TestFill(A, 0, 10 + k));
+    PetscCall(TestFill(R, 0, 10 + k));
+    PetscCall(VecSet(x, 1.0 + k)); /* on the GPU, both */
+    PetscCall(VecSet(z, 0.0));
+#if PetscDefined(HAVE_DEVICE)
+    bytes = petsc_ctog_sz;
+#endif
+    PetscCall(MatMult(A, x, z));
+#if PetscDefined(HAVE_DEVICE)
+    bytes = petsc_ctog_sz - bytes;
+#endif
+    PetscCheck(bytes == values + rows, PETSC_COMM_SELF, PETSC_ERR_PLIB, "New values, time %d: %g bytes were copied to the GPU, %g of values", k, bytes, values);
+    PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, "values of the host"));
+  }
+  PetscCall(MatGallopGetStatistics(A, &last));
+  PetscCheck(last.csr_uploads == (release ? 4 : 0) && last.refreshes == 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " copies for a build and %" PetscInt64_FMT " refreshes", last.csr_uploads, last.refreshes);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A product of matrices that the GPU computed, whose values the host has read since, is not copied back to the GPU: new, and with new values */
 static PetscErrorCode ProductOfMatrices(Mat A)
 {
@@ -193,6 +233,7 @@ int main(int argc, char **argv)
   PetscCall(Products(A, R, TEST_REFRESH, &last, "new values"));
   PetscCall(ProductOfMatrices(A));
   if (device) PetscCall(NonblockingStream(A, R, &last));
+  if (device) PetscCall(ValuesOfHost());
   PetscCall(TestDestroy(&A, &R));
   PetscCall(PetscFinalize());
   return 0;
@@ -200,9 +241,14 @@ int main(int argc, char **argv)
 
 /*TEST
 
-  test:
+  testset:
     nsize: {{1 2}}
     args: -mat_gallop_exchange {{auto sf}}
     output_file: output/empty.out
+    test:
+      suffix: 1
+    test:
+      suffix: release
+      args: -mat_gallop_csr release
 
 TEST*/
