@@ -119,13 +119,13 @@ struct _GallopFormat {
 
   /* the device's build and refresh take arrays on the host too, csr->memtype tells: of a matrix assembled there the parent uploads nothing then */
   PetscBool device_takes_host;
-  PetscBool prefers_transpose;               /* transposed products of its own are slower than those of a format of the transpose */
-  PetscReal build_cost;                      /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
+  PetscBool prefers_transpose;                    /* transposed products of its own are slower than those of a format of the transpose */
+  PetscReal build_cost;                           /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
   PetscBool (*refresh_columns)(const void *data); /* whether a refresh on the GPU reads csr->j, which may be NULL else; or NULL, for never */
-  PetscBool (*streams)(const void *data);    /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
-  PetscBool (*leaves)(const void *data);     /* whether the parent's products are faster, so that there is no format; or NULL */
-  PetscBool (*storesrows)(const void *data); /* whether a product on the GPU calls GallopStore() once for each row, so that it can have an epilogue; NULL for never */
-  PetscCount (*dotparts)(const void *data);  /* of how many sums a product adds up a dot product with its result, 0 if it cannot; NULL for never */
+  PetscBool (*streams)(const void *data);         /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
+  PetscBool (*leaves)(const void *data);          /* whether the parent's products are faster, so that there is no format; or NULL */
+  PetscBool (*storesrows)(const void *data);      /* whether a product on the GPU calls GallopStore() once for each row, so that it can have an epilogue; NULL for never */
+  PetscCount (*dotparts)(const void *data);       /* of how many sums a product adds up a dot product with its result, 0 if it cannot; NULL for never */
 
   /* figures that add up over blocks and MPI processes, and how to show the sums */
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);

@@ -186,12 +186,12 @@ typedef struct {
   PetscObjectState     copiednonzerostate;
   PetscCount           maxbytes; /* of all structures and the parent's copy together, at each place; 0 for no limit */
   GallopCSRStay        csr;
-  PetscBool            keeps;         /* the parent's copy stays: others than products use it, or values have come to be on the GPU */
-  PetscBool            released;      /* it went, and was not seen again */
-  PetscObjectState     back;          /* nonzero state of the pattern whose copy went and came back, 0 for none: it stays */
-  PetscInt            *rows;          /* CSR's i on the GPU, for refreshes, of the pattern of rowsnonzerostate; NULL before the first that copies values from the host for itself */
+  PetscBool            keeps;    /* the parent's copy stays: others than products use it, or values have come to be on the GPU */
+  PetscBool            released; /* it went, and was not seen again */
+  PetscObjectState     back;     /* nonzero state of the pattern whose copy went and came back, 0 for none: it stays */
+  PetscInt            *rows;     /* CSR's i on the GPU, for refreshes, of the pattern of rowsnonzerostate; NULL before the first that copies values from the host for itself */
   PetscObjectState     rowsnonzerostate;
-  PetscBool            optionsasked;  /* by MatSetFromOptions(): the parent's options are the database's */
+  PetscBool            optionsasked; /* by MatSetFromOptions(): the parent's options are the database's */
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*retrievevalues)(Mat);
   PetscErrorCode (*storevalues)(Mat);

@@ -189,7 +189,8 @@ static PetscErrorCode ViewFromOptions(void)
 PetscErrorCode GallopInitializePackage(void)
 {
   const GallopBuild mine     = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
-  const char *const others[] = {"-gallop_warn_no_gpu", "-mat_gallop_build", "-mat_gallop_products", "-mat_gallop_explicit_transpose", "-mat_gallop_exchange", "-mat_gallop_exchange_wait", "-mat_gallop_csr", "-mat_gallop_memory"}; /* these are not unused where no matrix asks for them */
+  const char *const others[] = {"-gallop_warn_no_gpu",  "-mat_gallop_build",         "-mat_gallop_products", "-mat_gallop_explicit_transpose",
+                                "-mat_gallop_exchange", "-mat_gallop_exchange_wait", "-mat_gallop_csr",      "-mat_gallop_memory"}; /* these are not unused where no matrix asks for them */
   PetscBool         fits, set;
   GallopType        tiledspmm;
 

@@ -43,7 +43,8 @@ static PetscErrorCode Product(Mat A, Mat R, Vec x, Vec z, PetscBool transpose, P
   PetscCall(MatGallopGetStatistics(A, &now));
   products = now.products_host + now.products_device - last.products_host - last.products_device;
   built    = transpose ? now.transpose_builds - last.transpose_builds : now.builds - last.builds;
-  TestCheck(products == (ours ? 1 : 0) && now.fallbacks - last.fallbacks == (ours ? 0 : 1), "%" PetscInt64_FMT " products by a format, %" PetscInt64_FMT " by the parent", what, products, now.fallbacks - last.fallbacks);
+  TestCheck(products == (ours ? 1 : 0) && now.fallbacks - last.fallbacks == (ours ? 0 : 1), "%" PetscInt64_FMT " products by a format, %" PetscInt64_FMT " by the parent", what, products,
+            now.fallbacks - last.fallbacks);
   TestCheck(built == builds, "%" PetscInt64_FMT " builds, should be %" PetscInt_FMT, what, built, builds);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -137,7 +137,8 @@ static PetscErrorCode ValuesOfHost(void)
     PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, "values of the host"));
   }
   PetscCall(MatGallopGetStatistics(A, &last));
-  PetscCheck(last.csr_uploads == (release ? 4 : 0) && last.refreshes == 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " copies for a build and %" PetscInt64_FMT " refreshes", last.csr_uploads, last.refreshes);
+  PetscCheck(last.csr_uploads == (release ? 4 : 0) && last.refreshes == 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " copies for a build and %" PetscInt64_FMT " refreshes", last.csr_uploads,
+             last.refreshes);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&z));
   PetscCall(TestDestroy(&A, &R));

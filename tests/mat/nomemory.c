@@ -37,7 +37,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-gallop_device_malloc_fail", &n, NULL));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_seqaij_type", &hostparent)); /* such a matrix has its CSR arrays on the host only */
   PetscCall(PetscOptionsHasName(NULL, NULL, "-transpose", &transpose));        /* transposed products have a format too, for whose requests counts differ */
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_csr", &release)); /* the CSR arrays of such a matrix are on the GPU for a build only */
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_csr", &release));     /* the CSR arrays of such a matrix are on the GPU for a build only */
   PetscCall(TestHasDevice(&device));
   PetscCall(TestCaptureBegin());
   PetscCall(TestCreate(PETSC_COMM_WORLD, hostparent ? MATAIJ : MATEVCHYB, TestSquare, 0, &A, &R));
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
   }
   PetscCall(TestCaptureEnd("Gallop: no room for the ", &lines, &messages));
   wanting = (PetscBool)(built < parts || (device && hostparent && n && n <= csr + FORMAT_REQUESTS + 2) /* such a matrix is uploaded again for new values, without columns */
-                        || (device && release && n && n <= csr + FORMAT_REQUESTS + 1));                 /* the parent looks for room for its copy, for the transposed product */
+                        || (device && release && n && n <= csr + FORMAT_REQUESTS + 1));                /* the parent looks for room for its copy, for the transposed product */
   PetscCheck(lines == messages && (transpose ? messages <= 1 : messages == (wanting ? 1 : 0)), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " messages in %" PetscInt_FMT " lines with room for %" PetscInt_FMT " of %" PetscInt_FMT " parts", messages, lines, built, parts);
 
   /* where there is room again the format is built, without new values and after a while */

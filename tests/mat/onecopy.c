@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-static char help[] = "-mat_gallop_csr release: the CSR arrays of a matrix assembled on the host do not stay on the GPU beside the format, come back for the parent's operations, and answers are right all the while.\n\n";
+static char help[] = "-mat_gallop_csr release: the CSR arrays of a matrix assembled on the host do not stay on the GPU beside the format, come back for the parent's operations, and answers are right "
+                     "all the while.\n\n";
 
 #include "../galloptest.h"
 #include <petsc/private/matimpl.h>
@@ -37,7 +38,8 @@ static PetscErrorCode HasCopy(Mat A, PetscBool has, const char what[])
 
     if (!blocks[k]) continue;
     PetscCall(MatGetInfo(blocks[k], MAT_LOCAL, &info));
-    if (info.nz_used > 0) TestCheck((blocks[k]->offloadmask == PETSC_OFFLOAD_BOTH || blocks[k]->offloadmask == PETSC_OFFLOAD_GPU) == has, "the parent has %s copy of block %d", what, has ? "no" : "a", k);
+    if (info.nz_used > 0)
+      TestCheck((blocks[k]->offloadmask == PETSC_OFFLOAD_BOTH || blocks[k]->offloadmask == PETSC_OFFLOAD_GPU) == has, "the parent has %s copy of block %d", what, has ? "no" : "a", k);
   }
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);

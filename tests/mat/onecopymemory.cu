@@ -11,7 +11,7 @@ static char help[] = "Memory of the GPU that the CSR arrays give back when the f
 static PetscErrorCode Create(Mat *A, size_t *bytes)
 {
   const PetscInt n = GRID, m = n * n * n, step[3] = {n * n, n, 1};
-  PetscInt      *i, *j, k = 0;
+  PetscInt      *i, *j, k                         = 0;
   PetscScalar   *a;
   Mat            B;
 

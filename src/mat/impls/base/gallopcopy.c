@@ -42,7 +42,7 @@ static PetscErrorCode UploadRows(Mat A, Mat_Gallop *g, GallopCSRAccess *access)
   void        *rows  = NULL;
 
   PetscFunctionBegin;
-  access->ownsrows = (PetscBool)!(access->refresh && g->deviceparent);
+  access->ownsrows = (PetscBool) !(access->refresh && g->deviceparent);
   csr->i           = g->rows;
   if (g->rows && access->refresh && g->rowsnonzerostate == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS); /* a build may be for a pattern that has changed in silence */
   PetscCall(MatGallopFreeRows(g));
@@ -133,7 +133,8 @@ static PetscErrorCode Goes(Mat A, const Mat_Gallop *g, PetscBool *goes)
 
   PetscFunctionBegin;
   *goes = PETSC_FALSE;
-  if (!g->deviceparent || g->keeps || g->csr == GALLOP_CSR_KEEP || GallopBoundToCPU(A) || A->structure_only || A->factortype || !A->nonzerostate || g->back == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->deviceparent || g->keeps || g->csr == GALLOP_CSR_KEEP || GallopBoundToCPU(A) || A->structure_only || A->factortype || !A->nonzerostate || g->back == A->nonzerostate)
+    PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &coo)); /* MatSetValuesCOO() leaves values on the GPU */
   if (coo) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
@@ -306,7 +307,7 @@ PetscErrorCode MatGallopReleaseCopy(Mat A, Mat_Gallop *g)
 */
 PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
 {
-  const PetscInt m = A->rmap->n, *i, *j;
+  const PetscInt m        = A->rmap->n, *i, *j;
   PetscBool      overfull = PETSC_FALSE;
 
   PetscFunctionBegin;

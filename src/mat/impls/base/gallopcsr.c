@@ -183,8 +183,8 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
   PetscCall(PetscMemzero(csr, sizeof(*csr)));
   access->owned = PETSC_FALSE;
   access->fits  = PETSC_TRUE;
-  csr->m       = A->rmap->n;
-  csr->n       = A->cmap->n;
+  csr->m        = A->rmap->n;
+  csr->n        = A->cmap->n;
   PetscCall(MatGallopGetHostPattern(A, &csr->host_i, &csr->host_j));
   csr->nz = csr->host_i[csr->m];
   if (!host && g->deviceparent) PetscCall(MatGallopTrustHost(A));

@@ -12,9 +12,9 @@
 /* Seconds on an H200: a product of the parent's, and EVCHYB's build beyond its first product, by rows and entries; docs/development/builds.md */
 static const PetscReal  ProductTime = 9e-6, ProductRow = 5e-12, ProductEntry = 4.3e-12;
 static const PetscReal  BuildTime = 1.1e-4, BuildRow = 6e-11, BuildEntry = 1.3e-11, LargeTime = 5e-5;
-static const PetscCount Large         = 1000000;                      /* entries: such a matrix may be packed */
+static const PetscCount Large         = 1000000;                        /* entries: such a matrix may be packed */
 static const PetscReal  TransposeTime = 7e-5, TransposeEntry = 5.3e-11; /* to transpose the entries, which a refresh does again */
-static const PetscReal  LoadTime        = 2.5e-3;                     /* the first build of a process loads the kernels, for all others too */
+static const PetscReal  LoadTime        = 2.5e-3;                       /* the first build of a process loads the kernels, for all others too */
 static const PetscReal  RefreshProducts = 2;
 static const PetscReal  HostProducts    = 15; /* of a build there */
 static const PetscReal  LosesQuarter = 3.6, Pays = 2.5;

@@ -20,7 +20,8 @@ PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind k
   if (csr) PetscCall(MatGallopIsOverfull(A, &overfull));
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : structure->type->format->ucname));
   if (!csr) PetscCall(PetscStrlcat(what, " format", sizeof(what)));
-  if (!csr && g->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_gallop_memory%s%s%s", structure->maxbytes ? " or -mat_" : "", structure->maxbytes ? structure->type->format->name : "", structure->maxbytes ? "_memory" : ""));
+  if (!csr && g->maxbytes)
+    PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_gallop_memory%s%s%s", structure->maxbytes ? " or -mat_" : "", structure->maxbytes ? structure->type->format->name : "", structure->maxbytes ? "_memory" : ""));
   else if (!csr && structure->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", structure->type->format->name));
   else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
   if (overfull) PetscCall(PetscInfo(A, "A %" PetscInt_FMT " by %" PetscInt_FMT " matrix has more entries than places, which cuSPARSE does not take: %s computes its products%s\n", m, n, who, of));
@@ -155,7 +156,8 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
       if (place == GALLOP_DEVICE && kind != GALLOP_TILEDSPMM) type->loaded = PETSC_TRUE;
       PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
       if (kind == GALLOP_FORMAT && inst->data && type->format->nonempty) now.rows = (*type->format->nonempty)(inst->data);
-      if (kind == GALLOP_FORMAT && now.rows < 0 && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= GALLOP_MANY_ROWS) PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
+      if (kind == GALLOP_FORMAT && now.rows < 0 && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= GALLOP_MANY_ROWS)
+        PetscCall(GallopDeviceCountRows(access.csr.m, access.csr.i, &now.rows));
       if (inst->data && !GallopLeaves(type->format, inst->data)) (*structure->builds)++;
     }
     if (place == GALLOP_DEVICE || !inst->data) PetscCall(GallopTransposedDestroy(&inst->transposed));

@@ -104,7 +104,8 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
     Mat             parts[2];
     void           *data[2], *dense[2], *transpose[2];
     int             n;
-    PetscBool       some[6] = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE}; /* on any process: parts without room for a format, with a structure for dense matrices, whose format is not paid for, with a format, with one of the transpose, with CSR arrays on the host alone */
+    PetscBool       some[6] = {PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE,
+                               PETSC_FALSE, PETSC_FALSE}; /* on any process: parts without room for a format, with a structure for dense matrices, whose format is not paid for, with a format, with one of the transpose, with CSR arrays on the host alone */
 
     PetscCall(GetParts(A, parts, &n));
     for (int k = 0; k < n; k++) {
