@@ -378,6 +378,10 @@ static void Limit()
 int main(int argc, char **argv)
 {
   Begin(argc, argv);
+  if (!HasSameTypes()) {
+    printf("  not with other types than those of PETSc, whose matrices are the real ones\n");
+    return 0;
+  }
   CheckCall(PetscInitializeNoArguments());
   CheckCall(MatRegister(MATSEQAIJCUSPARSE, CreateStandIn));
   theg = (Mat_Gallop *)calloc(1, sizeof(*theg));

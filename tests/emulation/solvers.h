@@ -7,7 +7,6 @@
 #pragma once
 #include "testing.h"
 #include <petscksp.h>
-#include <petscconfiginfo.h>
 
 static void Publishes(PetscInt64 number, int stopped) /* called by the GPU: prepare.py */
 {
@@ -98,10 +97,3 @@ static PetscScalar Any()
 #endif
 }
 
-/* Whether PETSc's library has the types of this program, for which other types may have been asked */
-static bool HasSameTypes()
-{
-  const auto configured = [](const char *option) { return strstr(petscconfigureoptions, option) != NULL; };
-
-  return configured("scalar-type=complex") == PetscDefined(USE_COMPLEX) && configured("64-bit-indices") == PetscDefined(USE_64BIT_INDICES) && configured("precision=single") == PetscDefined(USE_REAL_SINGLE);
-}
