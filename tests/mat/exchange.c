@@ -22,10 +22,15 @@ static PetscInt Random(PetscInt n)
   return n > 0 ? (PetscInt)((state >> 33) % (uint64_t)n) : 0;
 }
 
-/* Processes of a machine are never in step */
-static void Rest(void)
+static Vec work; /* on the GPU where there is one */
+
+/* Processes are never in step, nor are their GPUs */
+static PetscErrorCode Rest(void)
 {
+  PetscFunctionBegin;
   if (Random(8) == 0) (void)usleep((unsigned int)Random(delay));
+  for (PetscInt k = Random(8) == 0 ? Random(20) : 0; k > 0; k--) PetscCall(VecScale(work, -1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscInt LocalSize(Pattern pattern, PetscInt rank, PetscInt size)
@@ -125,12 +130,13 @@ static PetscErrorCode CheckWay(Mat A, PetscBool ipc, PetscInt64 before, PetscInt
 
 static PetscErrorCode Expected(PetscBool *ipc)
 {
-  PetscBool device, shared;
+  PetscBool device, shared, apart;
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
   PetscCall(PetscStrcmp(way, "shared", &shared));
-  *ipc = (PetscBool)(device || shared);
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-noshared", &apart)); /* PETSc's: as if each process had a host of its own */
+  *ipc = (PetscBool)((device || shared) && !apart);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -159,7 +165,7 @@ static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool
     for (PetscInt m = 0; m < nmats; m++) {
       const int v = (int)(k % VECTORS);
 
-      Rest();
+      PetscCall(Rest());
       switch (k % 3) { /* x of the next product is z of this one, at times, so that an error of timing grows */
       case 0:
         PetscCall(MatMult(mats[m], x[m][v], z[m][v]));
@@ -279,23 +285,26 @@ static PetscErrorCode Cycles(PetscBool ipc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* One process has no memory: all of them take PetscSF */
+/* One process has no memory, or then cannot open that of another one: all of them take PetscSF. Nothing must have been set up before. */
 static PetscErrorCode NoMemory(void)
 {
-  PetscMPIInt rank, size;
-  Mat         A, R;
+  static const char *const fail[] = {"1", "2"};
+  PetscMPIInt              rank, size;
+  Mat                      A, R;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (size == 1) PetscFunctionReturn(PETSC_SUCCESS); /* it needs none */
-  PetscCall(Create(PETSC_COMM_WORLD, ALL, way, 1, &A));
-  PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 1, &R));
-  if (rank == 0) PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", "1"));
-  PetscCall(Products(A, R, NULL, NULL, 4, PETSC_FALSE, "a process without memory"));
-  if (rank == 0) PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&R));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Create(PETSC_COMM_WORLD, ALL, way, 1, &A));
+    PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 1, &R));
+    if (rank == 0) PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", fail[k]));
+    PetscCall(Products(A, R, NULL, NULL, 4, PETSC_FALSE, "a process without memory"));
+    if (rank == 0) PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&R));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -336,7 +345,7 @@ static PetscErrorCode Streams(PetscBool ipc)
 int main(int argc, char **argv)
 {
   Mat         A, R;
-  PetscBool   ipc = PETSC_FALSE, one = PETSC_FALSE;
+  PetscBool   ipc = PETSC_FALSE, one = PETSC_FALSE, device;
   PetscMPIInt rank;
 
   PetscFunctionBeginUser;
@@ -350,6 +359,11 @@ int main(int argc, char **argv)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   state = 12345 + 77 * (uint64_t)rank;
   PetscCall(Expected(&ipc));
+  PetscCall(VecCreate(PETSC_COMM_SELF, &work));
+  PetscCall(VecSetSizes(work, 20000, 20000));
+  PetscCall(TestHasDevice(&device));
+  PetscCall(VecSetType(work, device ? VECCUDA : VECSTANDARD));
+  PetscCall(VecSet(work, 1.0));
   if (!one) PetscCall(NoMemory());
   for (int p = 0; p < (one ? 1 : PATTERNS); p++) {
     PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, way, p, &A));
@@ -365,6 +379,7 @@ int main(int argc, char **argv)
     PetscCall(Cycles(ipc));
     PetscCall(Streams(ipc));
   }
+  PetscCall(VecDestroy(&work));
   PetscCall(PetscFinalize());
   return 0;
 }
@@ -380,17 +395,27 @@ int main(int argc, char **argv)
       suffix: 8
       nsize: 8
       args: -way shared -cycles 10
+    # on a GPU, -products 100000 is worth a try
+    test:
+      suffix: long
+      nsize: 8
+      args: -way shared -one -products 1000
     test:
       suffix: kernel
       nsize: 3
       requires: cuda
       args: -way ipc -mat_gallop_exchange_wait kernel
 
-  # said once by each process
+  # said once
   test:
     suffix: host
     nsize: 2
     args: -one -way ipc -device_enable none -info
+    filter: grep -o "Ghost values:.*"
+  test:
+    suffix: apart
+    nsize: 2
+    args: -one -way shared -noshared -info
     filter: grep -o "Ghost values:.*"
 
 TEST*/

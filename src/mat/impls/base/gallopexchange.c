@@ -76,7 +76,6 @@ PetscErrorCode GallopExchangeBegin(Mat A, Mat_Gallop *g, Vec x, Vec *ghost)
   PetscSF            sf;
   PetscObjectId      id;
   Mat                offdiagonal;
-  PetscInt           n;
   const PetscScalar *array;
   PetscMemType       memtype;
   GallopPlace        place;
@@ -84,12 +83,11 @@ PetscErrorCode GallopExchangeBegin(Mat A, Mat_Gallop *g, Vec x, Vec *ghost)
   PetscFunctionBegin;
   PetscCall(MatGetMultPetscSF(A, &sf));
   PetscCall(PetscObjectGetId((PetscObject)sf, &id));
-  PetscCall(MatGallopGetBlocks(A, NULL, &offdiagonal));
-  PetscCall(MatGetLocalSize(offdiagonal, NULL, &n));
-  if (exchange->id != id || exchange->n != n) { /* a new pattern has a new PetscSF */
+  if (exchange->id != id) { /* a new pattern has a new PetscSF, on all processes */
     PetscCall(GallopExchangeReset(exchange));
+    PetscCall(MatGallopGetBlocks(A, NULL, &offdiagonal));
+    PetscCall(MatGetLocalSize(offdiagonal, NULL, &exchange->n));
     exchange->id = id;
-    exchange->n  = n;
   }
   PetscCall(VecGetArrayReadAndMemType(x, &array, &memtype));
   PetscCall(VecRestoreArrayReadAndMemType(x, &array));

@@ -72,7 +72,7 @@ struct Plan {
   PackArguments to[2];
   unsigned int  blocks, *ended;
   PetscInt     *index;
-  PetscBool     streamwaits, sent;
+  PetscBool     streamwaits, flush, sent;
   cudaStream_t  stream; /* of the last product */
 };
 
@@ -174,18 +174,6 @@ static BatchMemOp GetBatchMemOp(void)
 
 static BatchMemOp batch = NULL;
 
-/* Whether values from another GPU that came before the flag are seen by what follows the wait */
-static PetscErrorCode CanFlush(PetscBool *can)
-{
-  int device, attribute;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaDeviceGetAttribute(&attribute, cudaDevAttrCanFlushRemoteWrites, device));
-  *can = (PetscBool)(attribute != 0);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static CUresult StreamWait(cudaStream_t stream, char *flags, int n, unsigned int number, bool flush)
 {
   CUstreamBatchMemOpParams wait[GALLOP_IPC_NEIGHBORS] = {};
@@ -205,12 +193,14 @@ static PetscErrorCode ChooseWait(GallopIPC ipc, Plan *plan)
   static const char *const ways[] = {"auto", "stream", "kernel"};
   static int               works  = -1;
   PetscInt                 way    = 0;
-  PetscBool                flush, near = PETSC_TRUE;
+  PetscBool                near = PETSC_TRUE;
+  int                      device, flush; /* what came from another GPU before the flag is seen by what follows the wait */
   cudaStream_t             stream;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetEList(NULL, NULL, "-mat_gallop_exchange_wait", ways, 3, &way, NULL));
-  PetscCall(CanFlush(&flush));
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetAttribute(&flush, cudaDevAttrCanFlushRemoteWrites, device));
   for (int k = 0; k < ipc->ngive; k++)
     if (!ipc->neighbor[k].near) near = PETSC_FALSE;
   if (works < 0) {
@@ -221,6 +211,7 @@ static PetscErrorCode ChooseWait(GallopIPC ipc, Plan *plan)
     (void)cudaGetLastError();
     PetscCall(PetscInfo(NULL, "CUDA IPC: a stream can%s wait for a flag, and can%s order what comes from another GPU before it\n", works ? "" : "not", flush ? "" : "not"));
   }
+  plan->flush       = (PetscBool)(flush && !near); /* on one GPU nothing comes late */
   plan->streamwaits = (PetscBool)(works && (way == 1 || (way == 0 && (near || flush))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -301,13 +292,11 @@ static PetscErrorCode Wait_Device(GallopIPC ipc, int first, int last, unsigned i
   Plan        *plan  = (Plan *)ipc->plan;
   char        *flags = ipc->piece.memory + (size_t)first * GALLOP_IPC_FLAG;
   cudaStream_t stream;
-  PetscBool    flush;
 
   PetscFunctionBegin;
   PetscCall(GetStream(plan, &stream));
   if (plan->streamwaits) {
-    PetscCall(CanFlush(&flush));
-    PetscCheck(StreamWait(stream, flags, last - first, number, flush) == CUDA_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "cuStreamBatchMemOp() failed");
+    PetscCheck(StreamWait(stream, flags, last - first, number, plan->flush) == CUDA_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "cuStreamBatchMemOp() failed");
   } else {
     WaitKernel<<<1, 32, 0, stream>>>(flags, last - first, number);
     GallopCheckLaunch();

@@ -118,8 +118,10 @@ PetscErrorCode GallopIPCOpen(const GallopIPCTable *table, const GallopIPCAllocat
 {
   Arena      *arena = ArenaOf(table);
   Allocation *o;
+  PetscBool   fails;
 
   PetscFunctionBegin;
+  *memory = NULL;
   for (int k = 0; k < arena->nopened; k++) {
     o = &arena->opened[k];
     if (o->of.process[0] == allocation->process[0] && o->of.process[1] == allocation->process[1] && o->of.number == allocation->number) {
@@ -127,6 +129,8 @@ PetscErrorCode GallopIPCOpen(const GallopIPCTable *table, const GallopIPCAllocat
       PetscFunctionReturn(PETSC_SUCCESS);
     }
   }
+  PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails)); /* for tests */
+  if (fails) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*table->open)(allocation, memory));
   PetscCall(PetscRealloc((arena->nopened + 1) * sizeof(Allocation), &arena->opened));
   o         = &arena->opened[arena->nopened++];

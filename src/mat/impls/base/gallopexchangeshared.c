@@ -39,7 +39,7 @@ static PetscErrorCode Allocate_Shared(size_t bytes, void **memory, GallopIPCHand
   (void)device;
   PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
   if (fails) PetscFunctionReturn(PETSC_SUCCESS);
-#if defined(__linux__)
+#if defined(MFD_CLOEXEC)
   file = memfd_create("gallop", MFD_CLOEXEC);
   if (file >= 0 && ftruncate(file, (off_t)bytes) == 0) PetscCall(Map(file, bytes, memory));
   if (file >= 0 && !*memory) (void)close(file);
