@@ -46,6 +46,7 @@ typedef struct {
   PetscErrorCode (*create)(MatType, int, PetscBool, Mat *);
   PetscErrorCode (*objective)(KSP, PetscReal *); /* or NULL */
   PetscBool plain;                               /* no kernels before the first iteration */
+  PetscErrorCode (*reference)(KSP);              /* what PETSc's solver is to be like where ours is not inside, or NULL */
 } Solver;
 
 typedef struct {
@@ -94,6 +95,7 @@ static PetscErrorCode Solve(const Solver *solver, const Case *c, KSPType type, P
   PC               pc;
   const PetscReal *history;
   PetscInt         before;
+  PetscBool        format;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(result, sizeof(*result)));
@@ -113,6 +115,8 @@ static PetscErrorCode Solve(const Solver *solver, const Case *c, KSPType type, P
   if (asis) PetscCall(PetscOptionsSetValue(NULL, "-ksp_gallop_fuse", "false"));
   PetscCall(KSPSetFromOptions(ksp));
   if (asis) PetscCall(PetscOptionsClearValue(NULL, "-ksp_gallop_fuse"));
+  PetscCall(MatGallopIsFormat(A, &format));
+  if (solver->reference && type == solver->parent && (asis || !format)) PetscCall((*solver->reference)(ksp));
   PetscCall(VecDuplicate(b, &result->x));
   for (PetscInt k = 0; k < solves; k++) {
     if (c->guess == GUESS_EXACT) PetscCall(VecCopy(solution, result->x));

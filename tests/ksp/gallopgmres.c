@@ -38,7 +38,7 @@ static const Case cases[] = {
 };
 
 static const Case refined[] = {
-  {"restart 150",           PCNONE,    KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_SHIFT,   LOOK_NONE,    140, 0,  "-ksp_gmres_restart 150 " REFINES "refine_always", PETSC_TRUE }, /* else 100 vectors are no longer orthogonal */
+  {"restart 150",           PCNONE,    KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_SHIFT,   LOOK_NONE,    140, 0,  "-ksp_gmres_restart 150 " REFINES "refine_always", PETSC_TRUE }, /* more vectors than a launch takes */
   {"refined always",        PCJACOBI,  KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_GENERAL, LOOK_NONE,    300, 0,  REFINES "refine_always",                       PETSC_TRUE },
 };
 
@@ -84,8 +84,16 @@ static PetscErrorCode CreateMatrix(MatType type, int kind, PetscBool pc, Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc 3.26's VecMDot() of 33 to 127 vectors on the GPU can be wrong: threads store sums where others still read. Refined twice, classical Gram-Schmidt gives what the modified one gives. */
+static PetscErrorCode Modified(KSP ksp)
+{
+  PetscFunctionBegin;
+  PetscCall(KSPOrthogonalizationSet(ksp, KSPOrthogonalizationModifiedGramSchmidt));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static const Solver gmres  = {KSPGMRES, KSPGALLOPGMRES, "GallopGMRESFused", 2, 4, 0, CreateMatrix, NULL, PETSC_TRUE};
-static const Solver twice  = {KSPGMRES, KSPGALLOPGMRES, "GallopGMRESFused", 4, 4, 0, CreateMatrix, NULL, PETSC_TRUE};
+static const Solver twice  = {KSPGMRES, KSPGALLOPGMRES, "GallopGMRESFused", 4, 4, 0, CreateMatrix, NULL, PETSC_TRUE, Modified};
 static const Solver fgmres = {KSPFGMRES, KSPFGMRES, "GallopGMRESFused", 2, 2, 0, CreateMatrix, NULL, PETSC_TRUE};
 static const Solver lgmres = {KSPLGMRES, KSPLGMRES, "GallopGMRESFused", 2, 2, 0, CreateMatrix, NULL, PETSC_TRUE};
 

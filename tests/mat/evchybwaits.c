@@ -106,6 +106,7 @@ int main(int argc, char **argv)
     PetscCall(Stencil(50, 50, 50, 1, VALUES_ALL, &A));
     PetscCall(Check("rows in several blocks", A, MATHBP, 2, PETSC_FALSE));
     PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
+    PetscCall(Stencil(20, 20, 20, 1, VALUES_ALL, &A));
     PetscCall(Check("small", A, MATFASTLOAD, 1, PETSC_FALSE));
     PetscCall(Stencil(70, 70, 70, 1, VALUES_ALL, &A));
     PetscCall(Check("so many rows that the host does not count them", A, MATFASTLOAD, 1, PETSC_FALSE));
