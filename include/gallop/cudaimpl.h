@@ -204,14 +204,14 @@ struct GallopVectors {
 
   /* a dot product with z, where with is not NULL: sums of blocks thread blocks, then of parts that several of them have computed */
   const V      *with;
-  bool          conjugate;
+  bool          conjugate, adds;
   V            *result, *partial;
   unsigned int *ended, blocks, parts;
 };
 
 static inline GallopVectors<PetscScalar> GallopVectorsOf(const GallopProduct *p)
 {
-  const GallopEpilogue      *e = p->epilogue;
+  const GallopEpilogue      *e   = p->epilogue;
   const GallopDot           *dot = e ? e->dot : NULL;
   GallopVectors<PetscScalar> v   = {};
 
@@ -231,6 +231,7 @@ static inline GallopVectors<PetscScalar> GallopVectorsOf(const GallopProduct *p)
   if (dot) {
     v.with      = dot->with;
     v.conjugate = (bool)dot->conjugate;
+    v.adds      = (bool)dot->adds;
     v.result    = dot->result;
     v.partial   = dot->partial;
     v.ended     = dot->ended;
@@ -274,7 +275,7 @@ static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, Pe
 
   if (v.more) {
     value = GallopFinish(v.d, v.u, v.gamma, v.delta, v.x, row, value);
-    if (dot && v.with) *dot += GallopDotOf(v, row, value);
+    if (dot && v.with) *dot += GallopDotOf(v, row, v.adds ? v.alpha * sum : value);
   }
   v.z[row] = value;
 }
@@ -300,7 +301,7 @@ static __device__ __forceinline__ void GallopAddDots(const GallopVectors<V> &v)
   for (unsigned int k = threadIdx.x; k < v.blocks + v.parts; k += BlockThreads) dot += GallopLoadFromL2(v.partial + k);
   dot = GallopWarpsSum<BlockThreads>(dot, BlockThreads);
   if (threadIdx.x == 0) {
-    *v.result = dot;
+    *v.result = v.adds ? *v.result + dot : dot;
     *v.ended  = 0;
   }
 }

@@ -79,7 +79,7 @@ static void Test(const Case &c)
   CheckCall((*CSROverlapDevice.build)(&options, &A.csr, 0, &data));
   ov = (CSROverlap *)data;
   if (c.kinds & ~Kinds(ov)) emu::Fail("%s: there are rows of kinds %x, not %x", c.name, Kinds(ov), c.kinds);
-  TestProducts(c.name, A, CSROverlapDevice, data, CSROverlapDotParts(data), [=] {
+  TestProducts(c.name, A, CSROverlapDevice, data, CSROverlapDotParts(data, PETSC_FALSE), CSROverlapDotParts(data, PETSC_TRUE), [=] {
     for (PetscInt p = 0; p < ov->piece_num; p++)
       if (ov->arrived[p]) emu::Fail("%s: a counter of pieces is not 0 after the product", c.name);
   });

@@ -88,7 +88,7 @@ static HBP *Build(const Matrix &A, const HBPOptions &options)
 static int Kinds(const HBP *h)
 {
   const HBPPlan *plan  = (const HBPPlan *)h->plan;
-  int            kinds = (h->partialNum ? COMBINES : 0) | (h->segNum > h->partialNum ? DIRECT : 0) | (h->longRows.num ? LONG : 0) | (h->shared ? SHARED_X : 0) | (HBPDotParts(h) ? DOTS : 0);
+  int            kinds = (h->partialNum ? COMBINES : 0) | (h->segNum > h->partialNum ? DIRECT : 0) | (h->longRows.num ? LONG : 0) | (h->shared ? SHARED_X : 0) | (HBPDotParts(h, PETSC_FALSE) ? DOTS : 0);
 
   if (h->mapped) kinds |= h->allMapped ? MAPPED_ALL : MAPPED_SOME;
   if (!h->shared && PartsByTicket(plan)) kinds |= TICKETS;
@@ -105,10 +105,10 @@ static void Test(const Case &c)
   const int   *tickets = ((HBPPlan *)h->plan)->tickets;
 
   emu::occupancy = 1 + (int)(choice() % 2); /* fewer thread blocks may have room with a dot product than without */
-  (void)HBPDotParts(h);
+  (void)HBPDotParts(h, PETSC_FALSE);
   emu::occupancy = 2;
   if (c.kinds & ~Kinds(h) || c.others & Kinds(h)) emu::Fail("%s: there is %x, not %x, or some of %x", c.name, Kinds(h), c.kinds, c.others);
-  TestProducts(c.name, A, {NULL, NULL, HBPApply_Device, NULL, NULL}, h, HBPDotParts(h), [=] {
+  TestProducts(c.name, A, {NULL, NULL, HBPApply_Device, NULL, NULL}, h, HBPDotParts(h, PETSC_FALSE), HBPDotParts(h, PETSC_TRUE), [=] {
     if (tickets[0] || tickets[1]) emu::Fail("%s: tickets are not 0 after the product", c.name);
     std::fill_n(h->partial, h->partialNum, NAN);
     std::fill_n(h->longPartial, h->longRows.pieceNum, NAN);

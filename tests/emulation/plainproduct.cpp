@@ -119,32 +119,36 @@ static void Test(const Case &c)
   EVCHYB *const      ev     = Build(c, rows);
   const EVCHYBParts &parts  = ev->plain->csr.parts;
   const PetscCount   room   = ev->launch.range[ev->launch.n - 1].next + parts.nsplit;
-  const bool         leaves = EVCHYBLeavesRows(ev->plain, ev->nempty); /* then there is no dot product */
+  const bool         leaves = EVCHYBLeavesRows(ev->plain, ev->nempty); /* then there is no dot product, unless the product adds */
   const PetscScalar  zero = 0, one = 1, *x = emu::Guarded(xs);
   PetscScalar       *z = emu::Guarded(wanted), *partial = emu::Guarded(std::vector<PetscScalar>(room)), dot;
   const PetscReal    small = 2000 * PETSC_MACHINE_EPSILON;
   unsigned int       ended = 0;
 
-  for (int run = 0; run < (full ? 6 : 3); run++) {
-    GallopDot      d = {emu::Guarded(withs), PETSC_FALSE, &dot, partial, room, &ended};
-    GallopEpilogue e = {NULL, NULL, &zero, &zero, leaves ? NULL : &d};
-    GallopProduct  p = {&one, &zero, x, NULL, z, &e};
+  /* z = A x, then z += A x, which adds to the dot product, too */
+  for (int run = 0; run < (full ? 12 : 6); run++) {
+    const bool     adds = run >= (full ? 6 : 3);
+    GallopDot      d    = {emu::Guarded(withs), PETSC_FALSE, &dot, partial, room, &ended, (PetscBool)adds};
+    GallopEpilogue e    = {NULL, NULL, &zero, &zero, leaves && !adds ? NULL : &d};
+    GallopProduct  p    = {&one, adds ? &one : &zero, x, adds ? z : NULL, z, &e};
 
     for (PetscCount k = 0; k < room; k++) partial[k] = NAN; /* all are to be written in each product */
-    for (PetscInt k = 0; k < c.m; k++) z[k] = NAN;
-    dot           = NAN;
+    for (PetscInt k = 0; k < c.m; k++) z[k] = adds ? withs[k] : (PetscScalar)NAN;
+    dot           = adds ? 0 : NAN;
     emu::resident = 1 + run * 2;
     emu::preempt  = run ? 4 : 0;
     ev->fresh     = (PetscBool)(run == 0);
     CheckCall(Apply(ev, &p));
-    for (PetscInt r = 0; r < c.m; r++)
-      if (!(PetscAbsScalar(z[r] - wanted[r]) <= small * (1 + PetscAbsScalar(wanted[r]))))
-        emu::Fail("%s: row %ld is %g, not %g", c.name, (long)r, (double)PetscRealPart(z[r]), (double)PetscRealPart(wanted[r]));
+    for (PetscInt r = 0; r < c.m; r++) {
+      const PetscScalar now = wanted[r] + (adds ? withs[r] : (PetscScalar)0);
+
+      if (!(PetscAbsScalar(z[r] - now) <= small * (1 + PetscAbsScalar(wanted[r])))) emu::Fail("%s: row %ld is %g, not %g", c.name, (long)r, (double)PetscRealPart(z[r]), (double)PetscRealPart(now));
+    }
     for (PetscInt k = 0; k < parts.nsplit; k++)
       if (parts.arrived[k]) emu::Fail("%s: a counter of thread blocks is not 0 after the product", c.name);
-    if (leaves) continue;
+    if (leaves && !adds) continue;
     if (!(PetscAbsScalar(dot - wanteddot) <= small * size)) emu::Fail("%s: the dot product is %g, not %g", c.name, (double)PetscRealPart(dot), (double)PetscRealPart(wanteddot));
-    if (run && dot != first) emu::Fail("%s: the dot product has other bits", c.name);
+    if (run % (full ? 6 : 3) && dot != first) emu::Fail("%s: the dot product has other bits", c.name);
     if (ended) emu::Fail("%s: the counter of ended thread blocks is not 0 after the product", c.name);
     first = dot;
   }

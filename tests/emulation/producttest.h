@@ -118,28 +118,28 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
 /* ---- products ---- */
 
 /*
-  z = d (alpha A x + beta y) + gamma u + delta x and a dot product with z, which is made of room sums, or without where room is 0: several times, each in another order of threads, which must give
-  the same bits. look: what else is to be as it was after a product
+  z = d (alpha A x + beta y) + gamma u + delta x and a dot product with z, which is made of room sums, or without where room is 0, and z += A x with one of A x, made of addedroom sums: several times,
+  each in another order of threads, which must give the same bits. look: what else is to be as it was after a product
 */
-static void TestProducts(const char *name, const Matrix &A, const GallopFormatWork &work, void *data, PetscCount room, const std::function<void()> &look)
+static void TestProducts(const char *name, const Matrix &A, const GallopFormatWork &work, void *data, PetscCount room, PetscCount addedroom, const std::function<void()> &look)
 {
   const PetscInt           m      = A.csr.m;
   const bool               square = m == A.csr.n;
   const PetscReal          small  = 2000 * PETSC_MACHINE_EPSILON;
   const PetscScalar        one = 1, alpha = RandomReal(), beta = RandomReal(), gamma = RandomReal(), delta = square ? RandomReal() : (PetscReal)0;
   std::vector<PetscScalar> xs(A.csr.n), ys(m), ds(m), us(m), withs(m), z0(m);
-  PetscScalar             *z = emu::Guarded(std::vector<PetscScalar>(m)), *partial = emu::Guarded(std::vector<PetscScalar>(room)), dot;
-  unsigned int             ended = 0;
+  PetscScalar *z = emu::Guarded(std::vector<PetscScalar>(m)), *partial = emu::Guarded(std::vector<PetscScalar>(room)), *addedpartial = emu::Guarded(std::vector<PetscScalar>(addedroom)), dot;
+  unsigned int ended = 0;
 
   for (auto *v : {&xs, &ys, &ds, &us, &withs})
     for (auto &e : *v) e = RandomScalar();
   const PetscScalar *x = emu::Guarded(xs), *y = emu::Guarded(ys), *d = emu::Guarded(ds), *u = emu::Guarded(us), *with = emu::Guarded(withs);
 
-  /* the plain product, that with all terms, and, where there is a dot product, without it */
-  for (int kind = 0; kind < 3; kind++) {
-    const bool               terms = kind == 1, dots = room && kind < 2;
-    const PetscBool          conjugate = (PetscBool)(kind == 1);
-    const PetscScalar        zero      = 0;
+  /* the plain product, that with all terms, where there is a dot product, without it, and z += A x */
+  for (int kind = 0; kind < (addedroom ? 4 : 3); kind++) {
+    const bool               terms = kind == 1, adds = kind == 3, dots = (room && kind < 2) || adds;
+    const PetscBool          conjugate = (PetscBool)(kind == 1 || adds);
+    const PetscScalar        zero = 0, before = 0.5;
     std::vector<PetscScalar> wanted(m), first;
     std::vector<PetscReal>   scale(m);
     PetscScalar              wanteddot = 0, firstdot = 0;
@@ -152,19 +152,22 @@ static void TestProducts(const char *name, const Matrix &A, const GallopFormatWo
         sum += A.a[k] * xs[A.j[k]];
         scale[r] += PetscAbsScalar(A.a[k] * xs[A.j[k]]);
       }
-      wanted[r] = terms ? ds[r] * (alpha * sum + beta * ys[r]) + gamma * us[r] + (square ? delta * xs[r] : (PetscScalar)0) : sum;
+      wanted[r] = terms ? ds[r] * (alpha * sum + beta * ys[r]) + gamma * us[r] + (square ? delta * xs[r] : (PetscScalar)0) : adds ? ys[r] + sum : sum;
       scale[r] += 4;
-      wanteddot += withs[r] * (conjugate ? PetscConj(wanted[r]) : wanted[r]);
+      const PetscScalar of = adds ? sum : wanted[r];
+      wanteddot += withs[r] * (conjugate ? PetscConj(of) : of);
       size += PetscAbsScalar(withs[r]) * scale[r];
     }
+    if (adds) wanteddot += before;
     for (int run = 0; run < (full ? 6 : 3); run++) {
-      GallopDot      g = {with, conjugate, &dot, partial, room, &ended};
+      GallopDot      g = {with, conjugate, &dot, adds ? addedpartial : partial, adds ? addedroom : room, &ended, (PetscBool)adds};
       GallopEpilogue e = {terms ? d : NULL, terms ? u : NULL, terms ? &gamma : &zero, terms ? &delta : &zero, dots ? &g : NULL};
-      GallopProduct  p = {terms ? &alpha : &one, terms ? &beta : &zero, x, terms ? y : NULL, z, terms || dots ? &e : NULL};
+      GallopProduct  p = {terms ? &alpha : &one, terms ? &beta : adds ? &one : &zero, x, terms ? y : adds ? z : NULL, z, terms || dots ? &e : NULL};
 
       for (PetscCount k = 0; k < room; k++) partial[k] = NAN; /* all are to be written in each product */
-      for (PetscInt k = 0; k < m; k++) z[k] = NAN;
-      dot           = NAN;
+      for (PetscCount k = 0; k < addedroom; k++) addedpartial[k] = NAN;
+      for (PetscInt k = 0; k < m; k++) z[k] = adds ? ys[k] : (PetscScalar)NAN;
+      dot           = adds ? before : (PetscScalar)NAN;
       emu::resident = 1 + run * 2;
       emu::preempt  = run ? 4 : 0;
       CheckCall((*work.apply)(data, &p));

@@ -258,6 +258,46 @@ static PetscErrorCode ChangeVariant(PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether p.w comes out of the products, on several processes too: kernels with vectors alone then have no flops of it */
+static PetscErrorCode RunDots(PetscBool device)
+{
+  const PetscInt its = 3;
+  KSP            ksp;
+  PC             pc;
+  Mat            A;
+  Vec            x, b;
+  PetscInt       n, kernels;
+  PetscMPIInt    size;
+  PetscBool      hbp;
+  PetscLogDouble before = 0, flops = 0, wanted;
+
+  PetscFunctionBegin;
+  PetscCall(CreateMatrix(TestFormat(""), MAT_DEFINITE, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecSet(b, 1.0));
+  PetscCall(VecGetLocalSize(b, &n));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, A, A));
+  PetscCall(KSPSetType(ksp, KSPGALLOPCG));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, PCJACOBI));
+  PetscCall(KSPSetTolerances(ksp, (PetscReal)1e-12, PETSC_CURRENT, PETSC_CURRENT, its));
+  for (int k = 0; k < 2; k++) { /* the first product of CSROVERLAP copies the matrix, and has no dot product */
+    PetscCall(TestEventCount("GallopCGFused", &kernels, &before));
+    PetscCall(KSPSolve(ksp, b, x));
+  }
+  PetscCall(TestEventCount("GallopCGFused", &kernels, &flops));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, MATMPIAIJHBP, &hbp)); /* has none for what the off-diagonal block adds */
+  wanted = device ? PETSC_FLOPS_PER_OP * n * (4.0 + its * (2.0 + 9.0 + (size > 1 && hbp ? 2.0 : 0.0))) : 0;
+  PetscCheck(PetscAbs(flops - before - wanted) < 0.5, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%g flops beside the products, not %g", flops - before, wanted);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool device = PETSC_FALSE;
@@ -271,6 +311,7 @@ int main(int argc, char **argv)
   PetscCall(RunVariant(&single, "-ksp_cg_single_reduction", device));
   PetscCall(RunVariant(&pipelined, "-ksp_gallopcg_variant pipelined", device));
   PetscCall(ChangeVariant(device));
+  PetscCall(RunDots(device));
   PetscCall(Change(TestFormat("")));
   PetscCall(Change(device ? MATAIJCUSPARSE : MATAIJ));
   PetscCall(PetscFinalize());
@@ -286,6 +327,7 @@ int main(int argc, char **argv)
 
   test:
     suffix: formats
+    nsize: {{1 2}}
     args: -format {{csroverlap hbp}}
     output_file: output/empty.out
 

@@ -156,7 +156,7 @@ static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
   this variant where the matrix is one of Gallop's.
 
   Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPCG`. An iteration has two kernels beside the product and the preconditioner, p, and x and r
-  with z.r and the norm; p.w comes out of the product of a sequential `MATEVCHYB`, `MATCSROVERLAP` or `MATHBP`, and is a third kernel with other matrices. On one process scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host
+  with z.r and the norm; p.w comes out of the product of `MATEVCHYB`, `MATCSROVERLAP` and, on one process, `MATHBP`, and is a third kernel with other matrices. On one process scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host
   starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the iterates as they are. Those of a system of up to 262,144 unknowns
   are launched as CUDA graphs, from the ninth iteration on. On several processes there are two reductions in an iteration, by way of the host.
 

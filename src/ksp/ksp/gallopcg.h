@@ -36,6 +36,7 @@ PETSC_INTERN PetscErrorCode GallopCGSums(GallopFused *, const GallopCGArrays *, 
 PETSC_INTERN PetscErrorCode GallopCGDirection(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt);
 PETSC_INTERN PetscErrorCode GallopCGGetDot(GallopFused *, const GallopCGMethod *, PetscInt, GallopDot **);
 PETSC_INTERN PetscErrorCode GallopCGDot(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt);
+PETSC_INTERN PetscErrorCode GallopCGPublishDot(GallopFused *, const GallopCGMethod *, PetscInt);
 PETSC_INTERN PetscErrorCode GallopCGUpdate(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt, PetscBool);
 PETSC_INTERN PetscErrorCode GallopCGSingle(GallopFused *, const GallopCGArrays *, const GallopCGMethod *, PetscInt, PetscBool);
 

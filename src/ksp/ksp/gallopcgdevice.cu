@@ -107,6 +107,11 @@ static __global__ __launch_bounds__(Threads) void DotKernel(Step s, PetscCount n
   if (s.local) Publish(s, all.dot, 0, 0, 0);
 }
 
+static __global__ void PublishKernel(Step s, PetscCount)
+{
+  if (Enter(s) && GallopGlobalThread() == 0) Publish(s, s.single ? s.state->delta : s.state->dpi[s.now], 0, 0, 0);
+}
+
 /* With sums unless z comes from PCApply(), which needs r first */
 template <int PC>
 static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCount n, const PetscScalar *__restrict__ d, const PetscScalar *__restrict__ p, const PetscScalar *__restrict__ w, PetscScalar *__restrict__ x, PetscScalar *__restrict__ r)
@@ -228,6 +233,14 @@ PetscErrorCode GallopCGDot(GallopFused *work, const GallopCGArrays *v, const Gal
 {
   PetscFunctionBegin;
   PetscCall(Start(DotKernel, work, StepOf(work, method, iteration, PETSC_FALSE), v->n, 2, method->single ? v->z : v->p, method->single ? v->s : v->w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopCGPublishDot - Likewise, for the host, where a product has computed it and sums are local */
+PetscErrorCode GallopCGPublishDot(GallopFused *work, const GallopCGMethod *method, PetscInt iteration)
+{
+  PetscFunctionBegin;
+  PetscCall(Start(PublishKernel, work, StepOf(work, method, iteration, PETSC_FALSE), 1, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -68,16 +68,17 @@ static PetscErrorCode Product(Solve *s, Vec from, Vec to, PetscInt i)
   GallopTerms          terms = {.alpha = 1.0, .with = from};
 
   PetscFunctionBegin;
-  s->dotted = PETSC_FALSE;
-  if (!s->method.local) PetscCall(GallopCGGetDot(&s->cg->base.work, &s->method, i, &terms.dot));
-  PetscCall(MatGallopMultTerms(s->A, &terms, from, NULL, to, to, terms.dot ? &s->dotted : NULL));
+  PetscCall(GallopCGGetDot(&s->cg->base.work, &s->method, i, &terms.dot));
+  PetscCall(MatGallopMultTerms(s->A, &terms, from, NULL, to, to, &s->dotted));
   s->flops[1] = KSPGallopFlops() - flops;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Unless the product has computed it. The host waits for that of its process. */
 static PetscErrorCode Dot(Solve *s, PetscInt i)
 {
   PetscFunctionBegin;
+  if (s->dotted && s->method.local) GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(GallopCGPublishDot(&s->cg->base.work, &s->method, i)));
   if (!s->dotted) GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(GallopCGDot(&s->cg->base.work, &s->arrays, &s->method, i)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

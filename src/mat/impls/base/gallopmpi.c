@@ -35,8 +35,8 @@ PetscErrorCode MatGallopGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = A x, z = A x + y, or z = y - A x */
-static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z, PetscBool residual)
+/* z = A x, z = A x + y, or z = y - A x. terms: NULL, or a dot product of this process's rows that is wanted with the first of them; *dot whether it is there. */
+static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z, PetscBool residual, const GallopTerms *terms, PetscBool *dot)
 {
   Mat_Gallop *g;
   Mat         diagonal, offdiagonal;
@@ -50,13 +50,15 @@ static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z, Pet
   PetscCheck(n == A->cmap->n, PETSC_COMM_SELF, PETSC_ERR_ARG_SIZ, "Incompatible partition of A (%" PetscInt_FMT ") and x (%" PetscInt_FMT ")", A->cmap->n, n);
   PetscCall(MatGallopGetBlocks(A, &diagonal, &offdiagonal));
   PetscCall(GallopExchangeBegin(A, g, x, &ghost));
-  if (residual) PetscUseTypeMethod(diagonal, residual, y, x, z);
+  if (terms) PetscCall(MatGallopMultDot_Seq(diagonal, terms, x, PETSC_FALSE, z, dot));
+  else if (residual) PetscUseTypeMethod(diagonal, residual, y, x, z);
   else if (y) PetscUseTypeMethod(diagonal, multadd, x, y, z);
   else PetscUseTypeMethod(diagonal, mult, x, z);
   PetscCall(GallopExchangeEnd(A, g, x, ghost));
   PetscCall(MatGetInfo(offdiagonal, MAT_LOCAL, &info));
   if (info.nz_used > 0) {
-    if (residual) PetscUseTypeMethod(offdiagonal, residual, z, ghost, z);
+    if (terms && *dot) PetscCall(MatGallopMultDot_Seq(offdiagonal, terms, ghost, PETSC_TRUE, z, dot));
+    else if (residual) PetscUseTypeMethod(offdiagonal, residual, z, ghost, z);
     else PetscUseTypeMethod(offdiagonal, multadd, ghost, z, z);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -65,14 +67,24 @@ static PetscErrorCode MatMultAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z, Pet
 PetscErrorCode MatMult_MPIGallop(Mat A, Vec x, Vec z)
 {
   PetscFunctionBegin;
-  PetscCall(MatMultAddKernel_MPIGallop(A, x, NULL, z, PETSC_FALSE));
+  PetscCall(MatMultAddKernel_MPIGallop(A, x, NULL, z, PETSC_FALSE, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopMultDot_MPI - MatMult() of an assembled MPI matrix of ours, with the dot product of terms over the rows of this process: that of the diagonal block, to which the other one adds */
+PetscErrorCode MatGallopMultDot_MPI(Mat A, const GallopTerms *terms, Vec x, Vec z, PetscBool *dot)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventBegin(MAT_Mult, A, x, z, 0));
+  PetscCall(MatMultAddKernel_MPIGallop(A, x, NULL, z, PETSC_FALSE, terms, dot));
+  PetscCall(PetscLogEventEnd(MAT_Mult, A, x, z, 0));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatMultAdd_MPIGallop(Mat A, Vec x, Vec y, Vec z)
 {
   PetscFunctionBegin;
-  PetscCall(MatMultAddKernel_MPIGallop(A, x, y, z, PETSC_FALSE));
+  PetscCall(MatMultAddKernel_MPIGallop(A, x, y, z, PETSC_FALSE, NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -80,7 +92,7 @@ PetscErrorCode MatResidual_MPIGallop(Mat A, Vec b, Vec x, Vec r)
 {
   PetscFunctionBegin;
   PetscCall(MatGallopCheckResidual(A, b, x, r));
-  PetscCall(MatMultAddKernel_MPIGallop(A, x, b, r, PETSC_TRUE));
+  PetscCall(MatMultAddKernel_MPIGallop(A, x, b, r, PETSC_TRUE, NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

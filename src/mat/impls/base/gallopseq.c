@@ -353,7 +353,7 @@ static PetscErrorCode Compute(Mat A, Mat_Gallop *g, ParentProduct product, Gallo
   if (transposed && kind == GALLOP_FORMAT) PetscCall((*work->applytranspose)(data, p, conjugate));
   else PetscCall((*work->apply)(data, p));
   flops = Flops(A, &g->structure[kind].instance[place].key, (PetscBool) !(p->y || transposed));
-  if (p->epilogue && p->epilogue->dot) flops += 2.0 * A->rmap->n;
+  if (p->epilogue && p->epilogue->dot && !p->epilogue->dot->adds) flops += 2.0 * A->rmap->n; /* which those of another block have been counted in */
   if (p->epilogue && (p->epilogue->d || p->epilogue->u || *p->epilogue->delta != 0.0)) flops += 6.0 * A->rmap->n;
   if (place == GALLOP_DEVICE) {
     PetscCall(PetscLogGpuTimeEnd());
@@ -367,10 +367,44 @@ static PetscErrorCode Compute(Mat A, Mat_Gallop *g, ParentProduct product, Gallo
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* z = op(A) x, z = op(A) x + y, or z = y - A x: the format, that of the transpose, or the parent */
-static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z)
+/* *dot is that of terms, with memory for its sums, where the format can and there is room; else NULL. adds: of what the product adds to z. */
+static PetscErrorCode DotBegin(const GallopFormat *format, const void *data, const GallopTerms *terms, Vec x, const PetscScalar *xarray, PetscBool adds, const GallopDot **dot)
+{
+  const PetscCount parts = format->dotparts ? (*format->dotparts)(data, adds) : 0;
+  GallopDot       *d     = terms->dot;
+
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_CUDA)
+  if (parts > PetscMax(d->room, -d->room)) {
+    void *memory;
+
+    PetscCall(GallopDeviceFree(d->partial));
+    PetscCall(GallopDeviceMalloc((size_t)parts * sizeof(PetscScalar), &memory));
+    d->partial = (PetscScalar *)memory;
+    d->room    = memory ? parts : -parts; /* negative: there is no room for so many, and nobody asks again */
+  }
+#endif
+  *dot = parts && parts <= d->room ? d : NULL;
+  if (!*dot) PetscFunctionReturn(PETSC_SUCCESS);
+  d->adds = adds;
+  if (terms->with == x) d->with = xarray;
+  else PetscCall(VecGetArrayReadAndMemType(terms->with, &d->with, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DotEnd(const GallopTerms *terms, Vec x, PetscBool *dot)
+{
+  PetscFunctionBegin;
+  *dot = PETSC_TRUE;
+  if (terms->with != x) PetscCall(VecRestoreArrayReadAndMemType(terms->with, &terms->dot->with));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = op(A) x, z = op(A) x + y, or z = y - A x: the format, that of the transpose, or the parent. terms: NULL, or a dot product that is wanted; *dot is set where it is there. */
+static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z, const GallopTerms *terms, PetscBool *dot)
 {
   const PetscScalar   one = 1.0, zero = 0.0, minusone = -1.0;
+  GallopEpilogue      epilogue   = {NULL, NULL, &zero, &zero, NULL};
   const PetscBool     transposed = IsTransposed(product);
   GallopStructureKind kind;
   Mat_Gallop         *g;
@@ -390,36 +424,15 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   PetscCall(ArraysGet(A, x, y, z, &arrays));
   PetscCall(Choose(A, g, product, arrays.place, state, &kind, &is, &data));
   if (data) {
-    const GallopProduct p = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z, NULL};
+    GallopProduct p = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z, NULL};
 
+    if (terms && arrays.place == GALLOP_DEVICE) PetscCall(DotBegin(g->type->format, data, terms, x, arrays.x, (PetscBool)(y != NULL), &epilogue.dot));
+    if (epilogue.dot) p.epilogue = &epilogue;
     PetscCall(Compute(A, g, product, kind, arrays.place, data, &p, x, z));
+    if (epilogue.dot) PetscCall(DotEnd(terms, x, dot));
   } else if (is) PetscCall(NoEntries(transposed ? A->cmap->n : A->rmap->n, g, &arrays));
   PetscCall(ArraysRestore(x, y, z, &arrays));
   if (!is) PetscCall(ParentMult(A, g, product, x, y, z));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* *dot is that of terms, with memory for its sums, where the format can and there is room; else NULL */
-static PetscErrorCode DotBegin(const GallopFormat *format, const void *data, const GallopTerms *terms, Vec x, const PetscScalar *xarray, const GallopDot **dot)
-{
-  const PetscCount parts = format->dotparts ? (*format->dotparts)(data) : 0;
-  GallopDot       *d     = terms->dot;
-
-  PetscFunctionBegin;
-#if PetscDefined(HAVE_CUDA)
-  if (parts > PetscMax(d->room, -d->room)) {
-    void *memory;
-
-    PetscCall(GallopDeviceFree(d->partial));
-    PetscCall(GallopDeviceMalloc((size_t)parts * sizeof(PetscScalar), &memory));
-    d->partial = (PetscScalar *)memory;
-    d->room    = memory ? parts : -parts; /* negative: there is no room for so many, and nobody asks again */
-  }
-#endif
-  *dot = parts && parts <= d->room ? d : NULL;
-  if (!*dot) PetscFunctionReturn(PETSC_SUCCESS);
-  if (terms->with == x) d->with = xarray;
-  else PetscCall(VecGetArrayReadAndMemType(terms->with, &d->with, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -469,14 +482,11 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
     if (terms->d) PetscCall(VecGetArrayReadAndMemType(terms->d, &epilogue.d, NULL));
     if (terms->u == z) epilogue.u = arrays.z;
     else if (terms->u) PetscCall(VecGetArrayReadAndMemType(terms->u, &epilogue.u, NULL));
-    if (dot) PetscCall(DotBegin(g->type->format, data, terms, x, arrays.x, &epilogue.dot));
+    if (dot) PetscCall(DotBegin(g->type->format, data, terms, x, arrays.x, PETSC_FALSE, &epilogue.dot));
     PetscCall(PetscLogEventBegin(MAT_Mult, A, x, z, 0));
     PetscCall(Compute(A, g, PARENT_MULT, kind, arrays.place, data, &p, x, z));
     PetscCall(PetscLogEventEnd(MAT_Mult, A, x, z, 0));
-    if (epilogue.dot) {
-      *dot = PETSC_TRUE;
-      if (terms->with != x) PetscCall(VecRestoreArrayReadAndMemType(terms->with, &terms->dot->with));
-    }
+    if (epilogue.dot) PetscCall(DotEnd(terms, x, dot));
     if (terms->u && terms->u != z) PetscCall(VecRestoreArrayReadAndMemType(terms->u, &epilogue.u));
     if (terms->d) PetscCall(VecRestoreArrayReadAndMemType(terms->d, &epilogue.d));
     *done = PETSC_TRUE;
@@ -491,6 +501,17 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
     PetscCall(PetscLogEventEnd(MAT_Mult, A, x, w, 0));
     PetscCall(PetscObjectStateIncrease((PetscObject)w));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopMultDot_Seq - z = A x, or z += A x, of a block: and the dot product of terms with A x, which is added to the one that is there in the latter case; *dot is false where it is not computed */
+PetscErrorCode MatGallopMultDot_Seq(Mat A, const GallopTerms *terms, Vec x, PetscBool adds, Vec z, PetscBool *dot)
+{
+  PetscFunctionBegin;
+  *dot = PETSC_FALSE;
+  if (A->ops->mult == MatMult_SeqGallop) PetscCall(Multiply(A, adds ? PARENT_MULTADD : PARENT_MULT, x, adds ? z : NULL, z, terms, dot));
+  else if (adds) PetscUseTypeMethod(A, multadd, x, z, z);
+  else PetscUseTypeMethod(A, mult, x, z);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -529,7 +550,7 @@ PetscErrorCode MatResidual_SeqGallop(Mat A, Vec b, Vec x, Vec r)
 {
   PetscFunctionBegin;
   PetscCall(MatGallopCheckResidual(A, b, x, r));
-  PetscCall(Multiply(A, PARENT_RESIDUAL, x, b, r));
+  PetscCall(Multiply(A, PARENT_RESIDUAL, x, b, r, NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -537,14 +558,14 @@ PetscErrorCode MatResidual_SeqGallop(Mat A, Vec b, Vec x, Vec r)
   PetscErrorCode name##_SeqGallop(Mat A, Vec x, Vec z) \
   { \
     PetscFunctionBegin; \
-    PetscCall(Multiply(A, product, x, NULL, z)); \
+    PetscCall(Multiply(A, product, x, NULL, z, NULL, NULL)); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   } \
 \
   PetscErrorCode name##Add_SeqGallop(Mat A, Vec x, Vec y, Vec z) \
   { \
     PetscFunctionBegin; \
-    PetscCall(Multiply(A, product##ADD, x, y, z)); \
+    PetscCall(Multiply(A, product##ADD, x, y, z, NULL, NULL)); \
     PetscFunctionReturn(PETSC_SUCCESS); \
   }
 GALLOP_PRODUCT(MatMult, PARENT_MULT)

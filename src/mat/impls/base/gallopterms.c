@@ -47,6 +47,17 @@ static PetscErrorCode Add(const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(vecs); k++) PetscCall(Restore(vecs[k], &arrays[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* A product of ours with two blocks. On one process a dot product tells solvers that the product is one kernel, for a graph: that of an MPI matrix there is not. */
+static PetscErrorCode HasBlocks(Mat A, PetscBool *has)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  *has = (PetscBool)(size > 1 && A->ops->mult == MatMult_MPIGallop && A->assembled && !A->factortype);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 #endif
 
 /*
@@ -63,7 +74,7 @@ static PetscErrorCode Add(const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z)
 
   Output Parameters:
 + z   - the sum
-- dot - whether the dot product of terms is there; NULL where none is wanted
+- dot - whether the dot product of terms is there, over the rows of this process; NULL where none is wanted
 
   Note:
   The vectors are on the GPU, and so is what they hold.
@@ -72,10 +83,15 @@ PetscErrorCode MatGallopMultTerms(Mat A, const GallopTerms *terms, Vec x, Vec y,
 {
 #if PetscDefined(HAVE_CUDA)
   const PetscBool bare = (PetscBool)(terms->alpha == 1.0 && !y && !terms->d && !terms->u && terms->delta == 0.0);
-  PetscBool       done = PETSC_FALSE;
+  PetscBool       done = PETSC_FALSE, blocks = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (dot) *dot = PETSC_FALSE;
+  if (A && dot && bare && w == z && z->map->n == A->rmap->n) PetscCall(HasBlocks(A, &blocks));
+  if (blocks) {
+    PetscCall(MatGallopMultDot_MPI(A, terms, x, z, dot));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (A) PetscCall(MatGallopMultTerms_Seq(A, terms, x, y, w, z, &done, dot));
   if (!done && !(A && w == z && bare)) PetscCall(Add(terms, x, y, A ? w : NULL, z));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -201,6 +201,6 @@ PETSC_EXTERN PetscErrorCode CSROverlapGetBatches(const CSROverlap *, BatchInfo *
 
 PETSC_EXTERN PetscErrorCode CSROverlapGetPlace(const CSROverlap *, CSROverlapPlace *);
 
-PETSC_INTERN PetscCount CSROverlapDotParts(const void *); /* on the GPU */
+PETSC_INTERN PetscCount CSROverlapDotParts(const void *, PetscBool); /* on the GPU */
 
 PETSC_INTERN const GallopFormatWork CSROverlapHost, CSROverlapDevice;

@@ -104,7 +104,7 @@ static PetscInt GetBlocks(PetscInt num, int resident, PetscInt *run)
 }
 
 /* CSROverlapDotParts - None of a product that copies the matrix from the host: it takes several launches, and the copies take much longer than a dot product */
-PetscCount CSROverlapDotParts(const void *data)
+PetscCount CSROverlapDotParts(const void *data, PetscBool adds)
 {
   CSROverlap *ov = (CSROverlap *)data;
   PetscInt    run;

@@ -461,11 +461,12 @@ static PetscBool EVCHYBStoresRows(const void *data)
   return (PetscBool)(ev->packed || !EVCHYBLeavesRows(ev->plain, ev->nempty));
 }
 
-static PetscCount EVCHYBDotParts(const void *data)
+/* Rows that are left alone have no part in what a product adds */
+static PetscCount EVCHYBDotParts(const void *data, PetscBool adds)
 {
   const EVCHYB *ev = (const EVCHYB *)data;
 
-  if (!ev->launch.n || !EVCHYBStoresRows(data)) return 0;
+  if (!ev->launch.n || !(adds || EVCHYBStoresRows(data))) return 0;
   return ev->launch.range[ev->launch.n - 1].next + (ev->packed ? ev->packed->parts.nsplit : ev->plain->csr.parts.nsplit);
 }
 

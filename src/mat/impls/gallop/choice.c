@@ -234,11 +234,11 @@ static PetscBool GallopChoiceStoresRows(const void *data)
   return (PetscBool)(chosen->format && chosen->format->storesrows && (*chosen->format->storesrows)(chosen->data));
 }
 
-static PetscCount GallopChoiceDotParts(const void *data)
+static PetscCount GallopChoiceDotParts(const void *data, PetscBool adds)
 {
   const GallopChosen *chosen = (const GallopChosen *)data;
 
-  return chosen->format && chosen->format->dotparts ? (*chosen->format->dotparts)(chosen->data) : 0;
+  return chosen->format && chosen->format->dotparts ? (*chosen->format->dotparts)(chosen->data, adds) : 0;
 }
 
 static PetscCount GallopChoiceBytes(const void *data)

@@ -427,7 +427,7 @@ PETSC_INTERN PetscErrorCode HBPGetDeviations(const HBP *, PetscReal *, PetscReal
 PETSC_INTERN PetscErrorCode HBPApply_Host(void *, const GallopProduct *);
 PETSC_INTERN PetscErrorCode HBPApplyTranspose_Host(void *, const GallopProduct *, PetscBool);
 
-PETSC_INTERN PetscCount HBPDotParts(const void *); /* on the GPU */
+PETSC_INTERN PetscCount HBPDotParts(const void *, PetscBool); /* on the GPU */
 
 PETSC_INTERN const GallopFormatWork HBPHost, HBPDevice;
 

@@ -459,14 +459,14 @@ static PetscInt PartsByTicket(const HBPPlan *plan)
   return PetscMax(plan->partNum - plan->dotBlocks * (plan->threads / WarpSize) * plan->fixedEach, 0);
 }
 
-/* HBPDotParts - The combine part computes a dot product. Where there is none the SpMV part does, unless x is in shared memory, or one thread block would have too many sums to add. */
-PetscCount HBPDotParts(const void *data)
+/* HBPDotParts - The combine part computes a dot product. Where there is none the SpMV part does, unless x is in shared memory, or one thread block would have too many sums to add. None with what the product adds: some results are read where they are stored. */
+PetscCount HBPDotParts(const void *data, PetscBool adds)
 {
   const HBP *h    = (const HBP *)data;
   HBPPlan   *plan = (HBPPlan *)h->plan;
   PetscInt   sums;
 
-  if (!plan || (h->alone && h->shared) || PrepareDot(h, plan)) return 0;
+  if (adds || !plan || (h->alone && h->shared) || PrepareDot(h, plan)) return 0;
   if (!h->alone) return CombineBlocks(h);
   sums = PartsByTicket(plan);
   return sums > FewDots + h->m / RowsPerDot ? 0 : (PetscCount)plan->dotBlocks + sums;
