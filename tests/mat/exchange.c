@@ -297,8 +297,12 @@ static PetscErrorCode NoMemory(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (size == 1) PetscFunctionReturn(PETSC_SUCCESS); /* it needs none */
   for (int k = 0; k < 2; k++) {
-    PetscCall(Create(PETSC_COMM_WORLD, ALL, way, 1, &A));
+    PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 1, &A));
     PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 1, &R));
+    PetscCall(Products(A, R, NULL, NULL, 1, PETSC_FALSE, "formats that find room"));
+    PetscCall(MatSetOptionsPrefix(A, "other_"));
+    PetscCall(PetscOptionsSetValue(NULL, "-other_mat_gallop_exchange", way));
+    PetscCall(MatSetFromOptions(A));
     if (rank == 0) PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", fail[k]));
     PetscCall(Products(A, R, NULL, NULL, 4, PETSC_FALSE, "a process without memory"));
     if (rank == 0) PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
