@@ -34,12 +34,12 @@ typedef struct {
 
 /* A process that values go to or come from */
 typedef struct {
-  PetscMPIInt   rank;    /* in the matrix's communicator */
-  PetscBool     gives;   /* values come from it */
-  PetscBool     near;    /* it is on the same GPU */
+  PetscMPIInt   rank;     /* in the matrix's communicator */
+  PetscBool     gives;    /* values come from it */
+  PetscBool     near;     /* it is on the same GPU */
   PetscInt      first, n; /* it gets n values: index[first] is where the first one is in x, ... */
-  PetscScalar  *to[2];   /* where they go, in its buffers */
-  unsigned int *raise;   /* the flag that it has for this process */
+  PetscScalar  *to[2];    /* where they go, in its buffers */
+  unsigned int *raise;    /* the flag that it has for this process */
 } GallopIPCNeighbor;
 
 /* What the place where vectors are does. A pointer that is given back is NULL where there is no room, or no permission. */

@@ -15,18 +15,18 @@ static cudaError_t EntryPoint(void **, cudaDriverEntryPointQueryResult *);
 static PetscInt    waitby; /* 1: by the stream, 2: by a kernel */
 
 #undef PetscInfo
-#define PetscInfo(...)                                              PETSC_SUCCESS
+#define PetscInfo(...)                                                PETSC_SUCCESS
 #define PetscOptionsGetEList(options, prefix, name, list, n, to, set) (*(to) = waitby, PETSC_SUCCESS)
-#define cudaDeviceSynchronize()                                     (DeviceSynchronize(), cudaSuccess)
+#define cudaDeviceSynchronize()                                       (DeviceSynchronize(), cudaSuccess)
 #undef cudaGetDriverEntryPointByVersion
 #define cudaGetDriverEntryPointByVersion(name, function, version, flags, result) EntryPoint(function, result)
 #define cudaGetDriverEntryPoint(name, function, flags, result)                   EntryPoint(function, result)
 
 /* a vector is its array here */
-#define VecGetArrayReadAndMemType(v, array, type)      (*(array) = (const PetscScalar *)(v), PETSC_SUCCESS)
-#define VecRestoreArrayReadAndMemType(v, array)        PETSC_SUCCESS
-#define VecGetArrayWriteAndMemType(v, array, type)     (*(array) = (PetscScalar *)(v), PETSC_SUCCESS)
-#define VecRestoreArrayWriteAndMemType(v, array)       PETSC_SUCCESS
+#define VecGetArrayReadAndMemType(v, array, type)  (*(array) = (const PetscScalar *)(v), PETSC_SUCCESS)
+#define VecRestoreArrayReadAndMemType(v, array)    PETSC_SUCCESS
+#define VecGetArrayWriteAndMemType(v, array, type) (*(array) = (PetscScalar *)(v), PETSC_SUCCESS)
+#define VecRestoreArrayWriteAndMemType(v, array)   PETSC_SUCCESS
 #include "mat/impls/base/gallopexchangedevice.cu"
 #include "mat/impls/base/gallopexchangeipc.c"
 #include "memory.h"
@@ -51,25 +51,26 @@ struct Operation {
 };
 
 struct Connection {
-  GallopIPC   ipc = NULL;
-  PetscInt    ghosts = 0, product = 0;
-  char       *memory = NULL;
-  PetscScalar *x     = NULL;
+  GallopIPC             ipc    = NULL;
+  PetscInt              ghosts = 0, product = 0;
+  char                 *memory = NULL;
+  PetscScalar          *x      = NULL;
   std::vector<PetscInt> wanted; /* of each ghost value, 1000 times its process plus its place there */
 };
 
 struct Process {
-  std::deque<Operation>            stream;
-  size_t                           at = 0; /* in the program */
-  bool                             arrived = false;
-  std::vector<Connection>          connection; /* by matrix */
-  std::map<size_t, std::vector<char *>> kept; /* memory by its size, for the next matrix */
+  std::deque<Operation>                 stream;
+  size_t                                at      = 0; /* in the program */
+  bool                                  arrived = false;
+  std::vector<Connection>               connection; /* by matrix */
+  std::map<size_t, std::vector<char *>> kept;       /* memory by its size, for the next matrix */
 };
 
 static std::vector<Process> processes;
 static int                  now; /* whose host runs */
 
-static void Push(std::function<void()> run, std::function<bool()> ready = [] { return true; })
+static void Push(
+  std::function<void()> run, std::function<bool()> ready = [] { return true; })
 {
   processes[now].stream.push_back({run, ready});
 }
@@ -181,7 +182,7 @@ static void CreateMatrix(Matrix *m)
 static void Begin(const Matrix &m, int me, Connection *c)
 {
   const int size = (int)processes.size();
-  GallopIPC ipc  = c->ipc = new _GallopIPC();
+  GallopIPC ipc = c->ipc = new _GallopIPC();
 
   ipc->table    = &table;
   ipc->neighbor = new GallopIPCNeighbor[GALLOP_IPC_NEIGHBORS]();
@@ -207,12 +208,12 @@ static void Begin(const Matrix &m, int me, Connection *c)
   ipc->nindex = (PetscInt)index.size();
   ipc->index  = new PetscInt[index.size()];
   std::copy(index.begin(), index.end(), ipc->index);
-  c->ghosts   = (PetscInt)c->wanted.size();
-  c->x        = (PetscScalar *)malloc(50 * sizeof(PetscScalar));
+  c->ghosts = (PetscInt)c->wanted.size();
+  c->x      = (PetscScalar *)malloc(50 * sizeof(PetscScalar));
 
   size_t bytes = 4096;
   while (bytes < BufferOffset(ipc, c->ghosts, 2)) bytes *= 2;
-  auto &kept  = processes[me].kept[ipc->piece.bytes = bytes];
+  auto &kept = processes[me].kept[ipc->piece.bytes = bytes];
   if (kept.empty()) kept.push_back((char *)aligned_alloc(256, bytes + 256));
   ipc->piece.memory = c->memory = kept.back();
   kept.pop_back();
@@ -254,7 +255,8 @@ static void Multiply(int me, Connection *c)
   for (int part = 0; part < 2; part++) /* a product takes its time */
     Push([=] {
       for (PetscInt k = 0; k < c->ghosts; k++)
-        if (((PetscScalar *)ghost)[k] != Value(0, c->wanted[k], product)) emu::Fail("process %d, product %ld: ghost value %ld is %g, not %g", me, (long)product, (long)k, PetscRealPart(((PetscScalar *)ghost)[k]), PetscRealPart(Value(0, c->wanted[k], product)));
+        if (((PetscScalar *)ghost)[k] != Value(0, c->wanted[k], product))
+          emu::Fail("process %d, product %ld: ghost value %ld is %g, not %g", me, (long)product, (long)k, PetscRealPart(((PetscScalar *)ghost)[k]), PetscRealPart(Value(0, c->wanted[k], product)));
     });
 }
 

@@ -12,7 +12,7 @@ static char help[] = "Ghost values that processes write into each other's memory
 typedef enum { RING, ONEWAY, STAR, ALL, NOGHOSTS, OWNSALL, EMPTY, WIDE, PATTERNS } Pattern;
 static const char *const Names[] = {"ring", "one way", "star", "all to all", "no ghosts", "one process owns all", "empty processes", "wide"};
 
-static char     way[16] = "ipc";
+static char     way[16]  = "ipc";
 static PetscInt products = 40, cycles = 20, delay = 100;
 static uint64_t state;
 
@@ -123,8 +123,7 @@ static PetscErrorCode CheckWay(Mat A, PetscBool ipc, PetscInt64 before, PetscInt
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetStatistics(A, &s));
-  PetscCheck((ipc ? s.exchanges_ipc : s.exchanges_sf) - before == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by IPC and %" PetscInt64_FMT " by PetscSF, not %" PetscInt64_FMT " more %s", what, s.exchanges_ipc,
-             s.exchanges_sf, n, ipc ? "by IPC" : "by PetscSF");
+  PetscCheck((ipc ? s.exchanges_ipc : s.exchanges_sf) - before == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by IPC and %" PetscInt64_FMT " by PetscSF, not %" PetscInt64_FMT " more %s", what, s.exchanges_ipc, s.exchanges_sf, n, ipc ? "by IPC" : "by PetscSF");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -193,7 +193,7 @@ static PetscErrorCode ChooseWait(GallopIPC ipc, Plan *plan)
   static const char *const ways[] = {"auto", "stream", "kernel"};
   static int               works  = -1;
   PetscInt                 way    = 0;
-  PetscBool                near = PETSC_TRUE;
+  PetscBool                near   = PETSC_TRUE;
   int                      device, flush; /* what came from another GPU before the flag is seen by what follows the wait */
   cudaStream_t             stream;
 
@@ -318,4 +318,5 @@ static PetscErrorCode Describe_Device(GallopIPC ipc, const char **how)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopIPCTable GallopIPCTable_Device = {"CUDA IPC", Allocate_Device, Free_Device, Open_Device, Close_Device, Clear_Device, CreateVec_Device, PlanCreate_Device, PlanDestroy_Device, Send_Device, Wait_Device, Finish_Device, Describe_Device};
+const GallopIPCTable GallopIPCTable_Device = {"CUDA IPC",        Allocate_Device,    Free_Device, Open_Device, Close_Device,  Clear_Device,   CreateVec_Device,
+                                              PlanCreate_Device, PlanDestroy_Device, Send_Device, Wait_Device, Finish_Device, Describe_Device};

@@ -70,9 +70,9 @@ static PetscErrorCode FindNeighbors(MPI_Comm comm, PetscSF sf, PetscInt ghosts, 
     for (PetscInt k = offset[r]; k < offset[r + 1]; k++)
       if (mine[k] != mine[offset[r]] + k - offset[r]) *reason = GALLOP_IPC_PATTERN;
     if (*reason) PetscFunctionReturn(PETSC_SUCCESS);
-    neighbor->gives                   = PETSC_TRUE;
-    first[neighbor - ipc->neighbor]   = mine[offset[r]];
-    ngives[neighbor - ipc->neighbor]  = n;
+    neighbor->gives                  = PETSC_TRUE;
+    first[neighbor - ipc->neighbor]  = mine[offset[r]];
+    ngives[neighbor - ipc->neighbor] = n;
   }
   ipc->ngive = ipc->nneighbors;
   PetscCall(PetscSFGetLeafRanks(sf, &nranks, &ranks, &offset, &roots));

@@ -43,12 +43,13 @@ static Arena *ArenaOf(const GallopIPCTable *table)
 /* A new allocation with room for a piece; NULL where there is none */
 static PetscErrorCode AllocationCreate(Arena *arena, size_t bytes, Allocation **created)
 {
-  Allocation  a = {{{0, 0}, 0, 0, {0}, {{0}}}, NULL, 0};
+  Allocation  a;
   PetscMPIInt rank;
 
   PetscFunctionBegin;
   *created = NULL;
-  bytes    = PetscMax(bytes, LEAST_ALLOCATION);
+  PetscCall(PetscMemzero(&a, sizeof(a)));
+  bytes = PetscMax(bytes, LEAST_ALLOCATION);
   PetscCall((*arena->table->allocate)(bytes, &a.memory, &a.of.handle, a.of.device));
   if (!a.memory) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_rank(MPI_COMM_WORLD, &rank));
