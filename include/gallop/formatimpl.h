@@ -134,7 +134,7 @@ struct _GallopFormat {
   PetscErrorCode (*view_detail)(const void *data, PetscViewer viewer);
 
   PetscCount (*bytes)(const void *data);  /* of its arrays, at their place */
-  PetscInt (*nonempty)(const void *data); /* rows that have entries; NULL where the format does not know */
+  PetscInt (*nonempty)(const void *data); /* rows that have entries, -1 where the format does not know; or NULL */
 };
 
 extern const GallopFormat GallopFormat_TILEDSPMM;

@@ -3,7 +3,11 @@
 #include "producttest.h"
 #include "mat/impls/hbp/hbpproduct.cu"
 #include "mat/impls/hbp/hbpplan.cu"
+#include "mat/impls/hbp/hbpcolumns.cu"
+#include "mat/impls/hbp/hbphot.cu"
 #include "mat/impls/hbp/hbpchoose.c"
+#include "mat/impls/hbp/hbpcolumns.c"
+#include "mat/impls/hbp/hbphot.c"
 #include "mat/impls/hbp/hbphost.c"
 #include "mat/impls/common/longrows.c"
 

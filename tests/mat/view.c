@@ -114,6 +114,12 @@ int main(int argc, char **argv)
     test:
       suffix: hbp_maps_long_row
       args: -mat_hbp_block_rows 32 -mat_hbp_block_cols 64 -mat_hbp_map 1 -mat_hbp_long_row 100 -mat_view ::ascii_info
+    test:
+      suffix: hbp_columns
+      args: -mat_hbp_columns 3 -mat_hbp_block_rows 32 -mat_view ::ascii_info_detail
+    test:
+      suffix: hbp_hot
+      args: -mat_hbp_hot_columns 20 -mat_view ::ascii_info_detail
 
   test:
     suffix: pays

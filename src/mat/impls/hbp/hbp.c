@@ -18,6 +18,9 @@ GALLOP_FORMAT_TYPES(HBP)
 . -mat_hbp_fixed <-1>              - percent of the work that is shared out beforehand; warps, or thread blocks with x in shared memory, that have done theirs compete for the rest; -1 chooses one part of the work for each, or 75 where there are few parts
 . -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses the lesser of 16 times the mean and a 1024th of all entries, but at least 1024, at least a 4096th of all without maps, and at least 16384 with x in shared memory
 . -mat_hbp_lane_entries <0>        - a segment that would give one lane of a warp this many entries has 2 lanes, or 4 if it would give each of two lanes this many, and so on up to 32; at least 2, 0 chooses
+. -mat_hbp_columns <0>           - cuts the columns into this many blocks, whose x stays in L2 while all rows are multiplied with it; 0 chooses them for scattered entries and more x than L2 holds, 1 never; `-mat_hbp_block_rows` are the rows of a tile then
+. -mat_hbp_keep_x <true>         - with `-mat_hbp_columns`, asks L2 to keep x rather than other data
+. -mat_hbp_hot_columns <-1>      - most columns, those with the most entries, whose x is in the shared memory of the GPU in all of the product; 0 for none, -1 chooses as many as it has room for where rows are of very different lengths and these columns have half of the entries
 . -mat_hbp_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 - -mat_hbp_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
@@ -33,6 +36,11 @@ GALLOP_FORMAT_TYPES(HBP)
 
   A block of rows whose entries lie in few places, at most 4096 chunks of 16 columns, has a map of these chunks, and its rows are in one block. Other blocks of rows are cut into blocks of
   columns. Where x is large and few entries have others near them, blocks are narrow and their part of x is kept in shared memory.
+
+  Where x is more than the L2 cache of the GPU holds, entries lie anywhere and rows have similar numbers of them, columns are cut into a few blocks instead. A thread block keeps the results
+  of a tile of rows in shared memory and takes one block of columns after the other, whose x is in L2 meanwhile.
+
+  Where rows are of very different lengths and few columns have half of the entries, as in graphs, the x of these columns is in shared memory.
 
   A product computes the sums of all rows of each block, and then adds the sums of each row. A row whose entries are all in one block needs no second step. The result has the same bits in
   every run. A transposed product on the GPU uses a format of the transpose as soon as that pays, see `MATEVCHYB` for
@@ -53,7 +61,7 @@ static const char HBPCitation[] = "@misc{YanDiaoLiuAnXu2025,\n"
 static PetscErrorCode HBPOptionsDefault(void *options)
 {
   PetscFunctionBegin;
-  *(HBPOptions *)options = (HBPOptions){.shared_x = HBP_SHARED_CHOOSE, .map = HBP_MAP_CHOOSE, .fixed = -1};
+  *(HBPOptions *)options = (HBPOptions){.shared_x = HBP_SHARED_CHOOSE, .map = HBP_MAP_CHOOSE, .fixed = -1, .keep_x = PETSC_TRUE, .hot_columns = -1};
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -71,17 +79,41 @@ static PetscErrorCode HBPOptionsSet(void *options, const char prefix[], PetscOpt
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_fixed", "Percent of the work that is shared out beforehand, -1 to choose", "MATHBP", &o->fixed, -1, 100));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_long_row", "Rows with more entries are stored as in CSR, 0 to choose", "MATHBP", &o->long_row, 0, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_lane_entries", "Entries for which a segment has more lanes, at least 2, 0 to choose", "MATHBP", &o->lane_entries, 0, PETSC_INT_MAX));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_columns", "Blocks of columns that rows are multiplied with one after the other, 0 to choose, 1 for none", "MATHBP", &o->columns, 0, HBP_MAX_COLUMNS));
+  PetscCall(PetscOptionsBool("-mat_hbp_keep_x", "L2 is asked to keep x, with blocks of columns", "MATHBP", o->keep_x, &o->keep_x, NULL));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_hbp_hot_columns", "Columns with the most entries whose x is in shared memory, 0 for none, -1 to choose", "MATHBP", &o->hot_columns, -1, PETSC_INT_MAX));
   PetscCheck(o->lane_entries != 1, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_hbp_lane_entries is 1, but must be at least 2, or 0",
              PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "");
   PetscCheck(o->shared_x != HBP_SHARED_ALWAYS || o->block_cols <= HBP_MAX_SHARED_COLS, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_hbp_block_cols is %" PetscInt_FMT ", but must be 1 to %" PetscInt_FMT ", or 0, with -mat_hbp_shared_x 1: the x of a block is kept in shared memory",
              PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", o->block_cols, HBP_MAX_SHARED_COLS);
   if (o->block_rows != old.block_rows || o->block_cols != old.block_cols || o->shared_x != old.shared_x || o->map != old.map || o->long_row != old.long_row || o->lane_entries != old.lane_entries ||
-      o->fixed != old.fixed)
+      o->fixed != old.fixed || o->columns != old.columns || o->keep_x != old.keep_x || o->hot_columns != old.hot_columns)
     *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-enum { FIGURE_NZ, FIGURE_BLOCKS, FIGURE_EMPTY, FIGURE_GROUPS, FIGURE_SEGMENTS, FIGURE_PARTIALS, FIGURE_LONG, FIGURE_LONGNZ, FIGURE_MAPPED, FIGURE_CHUNKS, FIGURE_BYTES, FIGURE_WORKSPACE };
+enum {
+  FIGURE_NZ,
+  FIGURE_BLOCKS,
+  FIGURE_EMPTY,
+  FIGURE_GROUPS,
+  FIGURE_SEGMENTS,
+  FIGURE_PARTIALS,
+  FIGURE_LONG,
+  FIGURE_LONGNZ,
+  FIGURE_MAPPED,
+  FIGURE_CHUNKS,
+  FIGURE_BYTES,
+  FIGURE_WORKSPACE,
+  FIGURE_TILES,
+  FIGURE_STAGES,
+  FIGURE_STAGESEGMENTS,
+  FIGURE_STAGENZ,
+  FIGURE_HOT,
+  FIGURE_HOTNZ,
+  FIGURE_HOTGROUPS,
+  FIGURE_HOTGAPS
+};
 
 static PetscErrorCode HBPFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
@@ -101,16 +133,35 @@ static PetscErrorCode HBPFigures(const void *data, PetscLogDouble f[GALLOP_MAX_F
   f[FIGURE_CHUNKS]    = h->mapNum;
   f[FIGURE_BYTES]     = (PetscLogDouble)h->bytes;
   f[FIGURE_WORKSPACE] = (PetscLogDouble)h->partialNum * sizeof(PetscScalar);
+  if (h->columns) {
+    f[FIGURE_TILES]         = h->columns->tiles;
+    f[FIGURE_STAGES]        = (PetscLogDouble)HBPStages(h->columns);
+    f[FIGURE_STAGESEGMENTS] = h->columns->segNum;
+    f[FIGURE_STAGENZ]       = (PetscLogDouble)h->nz;
+  }
+  if (h->hot) {
+    f[FIGURE_HOT]       = h->hot->num;
+    f[FIGURE_HOTNZ]     = (PetscLogDouble)h->nz;
+    f[FIGURE_HOTGROUPS] = h->hot->groupNum;
+    f[FIGURE_HOTGAPS]   = 32. * h->hot->lines.hot + 32. * h->hot->lines.cold - (PetscLogDouble)h->nz;
+    f[FIGURE_WORKSPACE] = (PetscLogDouble)h->hot->pieceNum * sizeof(PetscScalar);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode HBPView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
 {
-  const PetscLogDouble nz = f[FIGURE_NZ], segs = f[FIGURE_SEGMENTS];
+  const PetscLogDouble nz = f[FIGURE_NZ], segs = f[FIGURE_SEGMENTS], stages = f[FIGURE_STAGES];
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f blocks stored, %.0f empty ones not; %.0f segments of %.2f entries on average in %.0f groups of %.1f\n", f[FIGURE_BLOCKS], f[FIGURE_EMPTY], segs, segs ? (nz - f[FIGURE_LONGNZ]) / segs : 0., f[FIGURE_GROUPS], f[FIGURE_GROUPS] ? segs / f[FIGURE_GROUPS] : 0.));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f rows are done in one block, %.0f partial sums are combined; %.0f long rows with %.0f entries\n", segs - f[FIGURE_PARTIALS], f[FIGURE_PARTIALS], f[FIGURE_LONG], f[FIGURE_LONGNZ]));
+  if (stages > 0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: blocks of columns one after the other, %.0f for %.0f tiles of rows; %.0f segments of %.2f entries on average\n", stages, f[FIGURE_TILES], f[FIGURE_STAGESEGMENTS], f[FIGURE_STAGENZ] / PetscMax(f[FIGURE_STAGESEGMENTS], 1.)));
+  if (f[FIGURE_HOT] > 0)
+    PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: x of %.0f hot columns in shared memory; %.0f groups of rows, %.2f places for each entry\n", f[FIGURE_HOT], f[FIGURE_HOTGROUPS], (f[FIGURE_HOTNZ] + f[FIGURE_HOTGAPS]) / PetscMax(f[FIGURE_HOTNZ], 1.)));
+  if (nz > f[FIGURE_STAGENZ] + f[FIGURE_HOTNZ] || !(stages + f[FIGURE_HOT] > 0)) {
+    PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f blocks stored, %.0f empty ones not; %.0f segments of %.2f entries on average in %.0f groups of %.1f\n", f[FIGURE_BLOCKS], f[FIGURE_EMPTY], segs, segs ? (nz - f[FIGURE_STAGENZ] - f[FIGURE_HOTNZ] - f[FIGURE_LONGNZ]) / segs : 0., f[FIGURE_GROUPS], f[FIGURE_GROUPS] ? segs / f[FIGURE_GROUPS] : 0.));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f rows are done in one block, %.0f partial sums are combined; %.0f long rows with %.0f entries\n", segs - f[FIGURE_PARTIALS], f[FIGURE_PARTIALS], f[FIGURE_LONG], f[FIGURE_LONGNZ]));
+  }
   if (f[FIGURE_MAPPED] > 0) PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f blocks of rows have maps, of %.0f chunks of %d columns\n", f[FIGURE_MAPPED], f[FIGURE_CHUNKS], HBP_CHUNK));
   PetscCall(PetscViewerASCIIPrintf(viewer, "HBP: %.0f bytes, %.2f per nonzero, and %.0f bytes of partial sums\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0., f[FIGURE_WORKSPACE]));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -123,6 +174,15 @@ static PetscErrorCode HBPViewDetail(const void *data, PetscViewer viewer)
   PetscReal  byrow, byhash;
 
   PetscFunctionBegin;
+  if (h->columns) {
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "HBP: %" PetscInt_FMT " blocks of %" PetscInt_FMT " columns, tiles of %" PetscInt_FMT " rows\n", h->columns->num, h->columns->M, h->columns->N));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (h->hot) {
+    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "HBP: %" PetscInt_FMT " hot columns, %" PetscInt_FMT " lines of their entries and %" PetscInt_FMT " of others, %" PetscInt_FMT " rows in several pieces\n",
+                                                 h->hot->num, h->hot->lines.hot, h->hot->lines.cold, h->hot->longNum));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(HBPCopyToHost(h, &copy));
   PetscCall(HBPGetDeviations(copy, &byrow, &byhash));
   PetscCall(HBPDestroyHostCopy(&copy));
@@ -140,7 +200,7 @@ static PetscCount HBPGetBytes(const void *data)
 /* Entries are found by their columns where no numbers of them are kept */
 static PetscBool HBPRefreshReadsColumns(const void *data)
 {
-  return PetscNot(((const HBP *)data)->indexed);
+  return (PetscBool)(!HBPHasBlocks((const HBP *)data) || !((const HBP *)data)->indexed);
 }
 
 static PetscBool HBPStoresRows(const void *data)
@@ -151,7 +211,9 @@ static PetscBool HBPStoresRows(const void *data)
 
 static PetscInt HBPNonempty(const void *data)
 {
-  return ((const HBP *)data)->m - ((const HBP *)data)->empty;
+  const HBP *h = (const HBP *)data;
+
+  return HBPHasBlocks(h) ? h->m - h->empty : -1;
 }
 
 const GallopFormat GallopFormat_HBP = {

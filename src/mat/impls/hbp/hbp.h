@@ -27,6 +27,8 @@
 */
 
 #include "../common/longrows.h"
+#include "hbpcolumns.h"
+#include "hbphot.h"
 
 #define HBP_GROUP           32                                        /* most segments of a group: the width of a warp */
 #define HBP_MAX_ROWS        2048                                      /* most rows of a block: its part of the result is in shared memory in the combine part */
@@ -56,12 +58,16 @@ enum { HBP_SHARED_NEVER, HBP_SHARED_ALWAYS, HBP_SHARED_CHOOSE };
 enum { HBP_MAP_NEVER, HBP_MAP_ALWAYS, HBP_MAP_CHOOSE };
 
 typedef struct {
-  PetscInt block_rows, block_cols; /* 0 to choose */
-  PetscInt shared_x, map;
-  PetscInt long_row;     /* rows with more entries are long, 0 to choose */
-  PetscInt lane_entries; /* a segment that would give a lane this many entries has more lanes, 0 to choose */
-  PetscInt fixed;        /* percent of the work that is shared out beforehand, -1 to choose */
-  PetscInt shared_cols;  /* most columns of a block whose x is kept in shared memory. HBPGetSharedCols() sets it, not the user. */
+  PetscInt  block_rows, block_cols; /* 0 to choose */
+  PetscInt  shared_x, map;
+  PetscInt  long_row;                 /* rows with more entries are long, 0 to choose */
+  PetscInt  lane_entries;             /* a segment that would give a lane this many entries has more lanes, 0 to choose */
+  PetscInt  fixed;                    /* percent of the work that is shared out beforehand, -1 to choose */
+  PetscInt  shared_cols;              /* most columns of a block whose x is kept in shared memory. HBPGetSharedCols() sets it, not the user. */
+  PetscInt  columns;                  /* column blocks, 0 to choose, 1 for none */
+  PetscBool keep_x;                   /* with column blocks, loads ask the GPU to keep x in L2 */
+  PetscInt  cache, tile_rows, agents; /* bytes of L2, most rows of a tile, thread blocks at once: HBPColumnsGetRoom() sets them */
+  PetscInt  hot_columns, hot_room;    /* most hot columns, 0 for none, -1 to choose; what the GPU has room for: HBPHotGetRoom() sets it */
 } HBPOptions;
 
 /*
@@ -136,8 +142,16 @@ typedef struct {
   PetscInt       *csrIdx;      /* [blknz] where entries are in CSR; NULL unless indexed: else entries are found by their columns */
   size_t          bytes;       /* of all arrays but partial and longPartial, which are workspace */
   HBPOptions      options;
-  void           *plan; /* an HBPPlan, on the GPU only */
+  void           *plan;    /* an HBPPlan, on the GPU only */
+  HBPColumns     *columns; /* what the matrix is stored by if it has column blocks, else NULL. Then none of the above but m, n, nz, bytes, and options is there. */
+  HBPHot         *hot;     /* likewise, if it has hot columns */
 } HBP;
+
+/* Whether the matrix is stored by blocks of rows and columns */
+static inline PetscBool HBPHasBlocks(const HBP *h)
+{
+  return (PetscBool)(!h->columns && !h->hot);
+}
 
 /* Places of map: on the GPU the last map is that of a block without one, all of its chunks, where others have maps */
 static inline PetscCount HBPMapPlaces(const HBP *h)
@@ -421,6 +435,29 @@ PETSC_INTERN PetscErrorCode HBPGetSharedCols(const GallopCSR *, HBPOptions *);
 PETSC_INTERN PetscErrorCode HBPGetSharedCols_Device(PetscInt *);
 
 PETSC_INTERN void HBPCandidates(const HBPOptions *, PetscInt[2]);
+
+PETSC_INTERN PetscErrorCode HBPColumnsGetRoom(const GallopCSR *, HBPOptions *);
+PETSC_INTERN PetscErrorCode HBPColumnsGetRoom_Device(HBPOptions *);
+PETSC_INTERN PetscErrorCode HBPColumnsChoose(const HBPOptions *, const GallopCSR *, const HBPSample *, PetscMemType, HBPColumns **);
+PETSC_INTERN PetscErrorCode HBPColumnsBuild_Host(HBP *, const GallopCSR *, const HBPSample *, PetscCount);
+PETSC_INTERN void           HBPColumnsFill_Host(HBPColumns *, const GallopCSR *, PetscBool);
+PETSC_INTERN void           HBPColumnsMultiply_Host(const HBPColumns *, const GallopProduct *);
+PETSC_INTERN void           HBPColumnsAddTranspose_Host(const HBPColumns *, const GallopProduct *, PetscBool);
+PETSC_INTERN PetscErrorCode HBPColumnsCopyToHost(const HBPColumns *, HBPColumns **);
+PETSC_INTERN PetscErrorCode HBPColumnsDestroy(HBPColumns **);
+
+PETSC_INTERN PetscErrorCode HBPHotGetRoom(HBPOptions *);
+PETSC_INTERN PetscErrorCode HBPHotGetRoom_Device(HBPOptions *);
+PETSC_INTERN PetscErrorCode HBPHotMay(HBPOptions *, const GallopCSR *, const HBPSample *, PetscInt *);
+PETSC_INTERN PetscBool      HBPHotPays(const HBPOptions *, PetscCount, PetscInt, PetscCount);
+PETSC_INTERN PetscErrorCode HBPHotCreate(const GallopCSR *, PetscMemType, HBPHot **);
+PETSC_INTERN void           HBPHotSetClasses(HBPHot *);
+PETSC_INTERN PetscErrorCode HBPHotBuild_Host(HBP *, const GallopCSR *, const HBPSample *, PetscCount);
+PETSC_INTERN void           HBPHotFill_Host(HBPHot *, const GallopCSR *, PetscBool);
+PETSC_INTERN void           HBPHotMultiply_Host(const HBPHot *, const GallopProduct *);
+PETSC_INTERN void           HBPHotAddTranspose_Host(const HBPHot *, const GallopProduct *, PetscBool);
+PETSC_INTERN PetscErrorCode HBPHotCopyToHost(const HBPHot *, HBPHot **);
+PETSC_INTERN PetscErrorCode HBPHotDestroy(HBPHot **);
 
 PETSC_INTERN PetscErrorCode HBPGetDeviations(const HBP *, PetscReal *, PetscReal *);
 

@@ -2,6 +2,8 @@
 /* HBP on the GPU: entries in the order in which warps meet them, and new values */
 
 #include "../common/longrowsdevice.h"
+#include "hbpcolumnsdevice.h"
+#include "hbphotdevice.h"
 #include "hbpwalk.cuh"
 
 /* A thread block for each piece of a long row: its entries from CSR; columns too where they are wanted */
@@ -102,6 +104,9 @@ PetscErrorCode HBPRefresh_Device(void *data, const GallopCSR *csr, PetscCount ma
   cudaStream_t stream;
 
   PetscFunctionBegin;
+  if (h->columns) PetscCall(HBPColumnsRefresh_Device(h->columns, csr));
+  if (h->hot) PetscCall(HBPHotRefresh_Device(h->hot, csr));
+  if (!HBPHasBlocks(h)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(HBPCopyLongEntries(h, csr, PETSC_FALSE, stream));
   if (h->indexed) RefreshByIndexKernel<<<GallopBlocksFor(h->blknz, Threads), Threads, 0, stream>>>(*h, csr->a);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: memory, and the build from CSR arrays there */
 
-#include "hbpdevice.h"
+#include "hbpcolumnsdevice.h"
+#include "hbphotdevice.h"
 
 /* Small arrays, all filled by one copy */
 static void TakeLongRows(GallopCarver *carver, GallopLongRows *l)
@@ -60,6 +61,8 @@ static PetscErrorCode Destroy(void **data)
   HBPPlan *plan = (HBPPlan *)h->plan;
 
   PetscFunctionBegin;
+  PetscCall(HBPColumnsDestroy(&h->columns));
+  PetscCall(HBPHotDestroy(&h->hot));
   PetscCall(GallopDeviceFree(h->data));
   if (plan) PetscCall(PetscFree(plan->longRows));
   PetscCall(PetscFree(plan));
@@ -102,8 +105,8 @@ PetscErrorCode HBPReleaseWork(HBPWork *w)
 
 /* The stages of a build. Each sets *done to false where the GPU has no room, or where HBP cannot store the matrix. */
 
-/* Blocks, and all numbers if rows are whole: the host waits for both together */
-static PetscErrorCode Survey(HBP *h, const GallopCSR *csr, HBPLookWork *w, HBPSurvey *survey, cudaStream_t stream, PetscBool *done)
+/* Blocks, and all numbers if rows are whole: the host waits for both together. Where the matrix gets column blocks or hot columns, that is the whole build. */
+static PetscErrorCode Survey(HBP *h, const GallopCSR *csr, HBPLookWork *w, PetscCount maxbytes, HBPSurvey *survey, cudaStream_t stream, PetscBool *done)
 {
   PetscInt M[2];
 
@@ -117,6 +120,12 @@ static PetscErrorCode Survey(HBP *h, const GallopCSR *csr, HBPLookWork *w, HBPSu
   PetscCall(HBPCountWhole(h, csr, M, w, stream));
   PetscCall(GallopDeviceCopyOut(survey, w->survey, sizeof(*survey)));
   *h = survey->h;
+  PetscCall(HBPColumnsBuild_Device(h, csr, &survey->sample, maxbytes, stream));
+  if (!h->columns) PetscCall(HBPHotBuild_Device(h, csr, &survey->sample, maxbytes, stream));
+  if (!HBPHasBlocks(h)) {
+    *done = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (h->mapChunks) h->mapped = survey->found.mapped;
   if (survey->found.plain) survey->whole = 0; /* what was counted is of no use, but for the chunks of maps */
   if (survey->whole && h->mapChunks) {
@@ -182,10 +191,10 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(HBPCreate(csr, (const HBPOptions *)options, PETSC_MEMTYPE_CUDA, &h));
   data = h;
-  PetscCall(Survey(h, csr, &w.look, &survey, stream, &done));
-  if (done && !survey.whole) PetscCall(Count(h, csr, &A, &w, &found, stream, &done));
-  if (done && (found ? found : &survey.found)->longest > HBP_MAX_COLS) done = PETSC_FALSE; /* some row names columns more than once, and has more entries than two bytes tell */
-  if (done) {
+  PetscCall(Survey(h, csr, &w.look, maxbytes, &survey, stream, &done));
+  if (done && HBPHasBlocks(h) && !survey.whole) PetscCall(Count(h, csr, &A, &w, &found, stream, &done));
+  if (done && HBPHasBlocks(h) && (found ? found : &survey.found)->longest > HBP_MAX_COLS) done = PETSC_FALSE; /* some row names columns more than once, and has more entries than two bytes tell */
+  if (done && HBPHasBlocks(h)) {
     const HBPOffsets whole[] = {{}, survey.end}; /* of one column of blocks */
     GallopLongRows   l;
     HBPCuts          cuts;

@@ -12,6 +12,8 @@
     hbpconvert.cu                  entries in the order of groups, and long rows; new values
     hbpplan.cu                     parts of about the same weight, how to launch
     hbpproduct.cu, hbptranspose.cu products
+    hbpcolumnsbuild.cu, hbpcolumns.cu column blocks, which are built after the look and need none of these stages
+    hbphotbuild.cu, hbphot.cu      hot columns, likewise
     hbpdevice.cu                   memory, and the build, which runs these stages
 */
 

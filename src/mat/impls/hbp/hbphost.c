@@ -8,6 +8,8 @@ static PetscErrorCode Free(HBP *h)
 {
   PetscFunctionBegin;
   PetscCall(GallopLongRowsFree(&h->longRows));
+  PetscCall(HBPColumnsDestroy(&h->columns));
+  PetscCall(HBPHotDestroy(&h->hot));
 #define FREE(array, number) PetscCall(PetscFree(h->array));
   HBP_ARRAYS(h, FREE);
 #undef FREE
@@ -53,6 +55,12 @@ PetscErrorCode HBPCopyToHost(const HBP *h, HBP **copy)
   c->memtype     = PETSC_MEMTYPE_HOST;
   c->plan        = NULL;
   c->longPartial = NULL;
+  PetscCall(HBPColumnsCopyToHost(h->columns, &c->columns));
+  PetscCall(HBPHotCopyToHost(h->hot, &c->hot));
+  if (!HBPHasBlocks(h)) {
+    *copy = c;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
 #define COPY(array, number) \
   PetscCall(PetscMalloc1(number, &c->array)); \
   if ((number) > 0) PetscCall(GallopCopyToHost(c->array, h->memtype, h->array, (size_t)(number) * sizeof(*h->array)));
@@ -391,6 +399,9 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr, PetscCount maxby
   HBP *h = (HBP *)data;
 
   PetscFunctionBegin;
+  if (h->columns) HBPColumnsFill_Host(h->columns, csr, PETSC_FALSE);
+  if (h->hot) HBPHotFill_Host(h->hot, csr, PETSC_FALSE);
+  if (!HBPHasBlocks(h)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CopyLongValues(h, csr));
   if (h->indexed) CopyValues(h, csr, h->csrIdx);
   else
@@ -497,6 +508,12 @@ PetscErrorCode HBPBuild_Host(PetscInt size, const HBPOptions *options, const Gal
   PetscCall(HBPGetSharedCols(csr, &h->options));
   HBPCandidates(&h->options, M);
   PetscCall(Look(csr, M, &s));
+  PetscCall(HBPColumnsBuild_Host(h, csr, &s, maxbytes));
+  if (!h->columns) PetscCall(HBPHotBuild_Host(h, csr, &s, maxbytes));
+  if (!HBPHasBlocks(h)) {
+    *built = h;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   HBPChoose(M, &s, h);
   fits = (PetscBool)HBPFits(h);
   if (fits) {

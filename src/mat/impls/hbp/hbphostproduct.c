@@ -106,6 +106,9 @@ PetscErrorCode HBPApply_Host(void *data, const GallopProduct *p)
   const GallopLongRows *l = &h->longRows;
 
   PetscFunctionBegin;
+  if (h->columns) HBPColumnsMultiply_Host(h->columns, p);
+  if (h->hot) HBPHotMultiply_Host(h->hot, p);
+  if (!HBPHasBlocks(h)) PetscFunctionReturn(PETSC_SUCCESS);
   MultiplyBlocks(h, p);
   for (PetscInt rb = 0; rb < h->rowBlocks && !h->alone; rb++) Combine(h, rb, p);
   for (PetscInt t = 0; t < l->num; t++) {
@@ -138,6 +141,8 @@ PetscErrorCode HBPApplyTranspose_Host(void *data, const GallopProduct *p, PetscB
 
   PetscFunctionBegin;
   for (PetscInt c = 0; c < h->n; c++) p->z[c] = *p->beta == (PetscScalar)0.0 ? 0.0 : *p->beta * p->y[c];
+  if (h->columns) HBPColumnsAddTranspose_Host(h->columns, p, conjugate);
+  if (h->hot) HBPHotAddTranspose_Host(h->hot, p, conjugate);
   for (PetscInt cb = 0; cb < h->colBlocks; cb++)
     for (PetscInt g = h->colGroup[cb]; g < h->colGroup[cb + 1]; g++) AddGroup(h, g, p, conjugate, p->z + (PetscCount)cb * h->M);
   for (PetscInt t = 0; t < h->longRows.num; t++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP on the GPU: the product, its SpMV part and its combine part */
 
+#include "hbpcolumnsdevice.h"
+#include "hbphotdevice.h"
 #include "hbpkernels.cuh"
 
 static constexpr int        SharedThreads = 512;     /* of the SpMV part where they share x */
@@ -466,16 +468,17 @@ PetscCount HBPDotParts(const void *data, PetscBool adds)
   HBPPlan   *plan = (HBPPlan *)h->plan;
   PetscInt   sums;
 
-  if (adds || !plan || (h->alone && h->shared) || PrepareDot(h, plan)) return 0;
+  if (adds) return 0;
+  if (h->columns) return h->columns->agents;
+  if (h->hot) return HBPHotDotParts(h->hot);
+  if (!plan || (h->alone && h->shared) || PrepareDot(h, plan)) return 0;
   if (!h->alone) return CombineBlocks(h);
   sums = PartsByTicket(plan);
   return sums > FewDots + h->m / RowsPerDot ? 0 : (PetscCount)plan->dotBlocks + sums;
 }
 
-/* HBPApply_Device - The product */
-PetscErrorCode HBPApply_Device(void *data, const GallopProduct *p)
+static PetscErrorCode Apply(HBP *h, const GallopProduct *p)
 {
-  HBP                       *h        = (HBP *)data;
   HBPPlan                   *plan     = (HBPPlan *)h->plan;
   GallopVectors<PetscScalar> v        = GallopVectorsOf(p);
   const bool                 dots     = v.with && h->alone; /* in the SpMV part */
@@ -504,5 +507,17 @@ PetscErrorCode HBPApply_Device(void *data, const GallopProduct *p)
     PetscCallCUDA(GallopLaunch(v.with ? CombineKernel<PetscScalar, PetscInt, true> : CombineKernel<PetscScalar, PetscInt, false>, grid, CombineArraysOf(h), v));
   }
   PetscCallCUDA(GallopNotFresh(stream, &plan->fresh));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* HBPApply_Device - The product */
+PetscErrorCode HBPApply_Device(void *data, const GallopProduct *p)
+{
+  HBP *h = (HBP *)data;
+
+  PetscFunctionBegin;
+  if (h->columns) PetscCall(HBPColumnsApply_Device(h->columns, p));
+  else if (h->hot) PetscCall(HBPHotApply_Device(h->hot, p));
+  else PetscCall(Apply(h, p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

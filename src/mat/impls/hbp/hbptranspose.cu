@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* HBP's transposed products on the GPU: warps walk the groups as the SpMV part does, and add what entries give to z */
 
+#include "hbpcolumnsdevice.h"
+#include "hbphotdevice.h"
 #include "hbpkernels.cuh"
 
 /* Thread blocks on a multiprocessor: with more, registers would not suffice */
@@ -161,10 +163,8 @@ static PetscErrorCode PlanTransposed(const HBP *h, HBPPlan *plan)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* HBPApplyTranspose_Device - The transposed product */
-PetscErrorCode HBPApplyTranspose_Device(void *data, const GallopProduct *p, PetscBool conjugate)
+static PetscErrorCode ApplyTranspose(HBP *h, const GallopProduct *p, PetscBool conjugate)
 {
-  HBP                             *h        = (HBP *)data;
   HBPPlan                         *plan     = (HBPPlan *)h->plan;
   HBPArrays<PetscScalar, PetscInt> a        = ArraysOf(h);
   GallopVectors<PetscScalar>       v        = GallopVectorsOf(p);
@@ -182,5 +182,17 @@ PetscErrorCode HBPApplyTranspose_Device(void *data, const GallopProduct *p, Pets
   if (h->mapped) PetscCallCUDA(GallopLaunch(TransposedKernel<PetscScalar, PetscReal, PetscInt, MAPPED>, grid, a, h->longRows.row, v, (bool)conjugate));
   else PetscCallCUDA(GallopLaunch(TransposedKernel<PetscScalar, PetscReal, PetscInt, PLAIN>, grid, a, h->longRows.row, v, (bool)conjugate));
   PetscCallCUDA(GallopNotFresh(stream, &plan->fresh));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* HBPApplyTranspose_Device - The transposed product */
+PetscErrorCode HBPApplyTranspose_Device(void *data, const GallopProduct *p, PetscBool conjugate)
+{
+  HBP *h = (HBP *)data;
+
+  PetscFunctionBegin;
+  if (h->columns) PetscCall(HBPColumnsApplyTranspose_Device(h->columns, h->n, p, conjugate));
+  else if (h->hot) PetscCall(HBPHotApplyTranspose_Device(h->hot, p, conjugate));
+  else PetscCall(ApplyTranspose(h, p, conjugate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
