@@ -5,7 +5,7 @@
 #include "hbp.h"
 
 #define CACHE_USED  0.625 /* of L2 that x of a product without column blocks may take: the entries need some, too */
-#define CACHE_BLOCK 3     /* blocks of columns that L2 has room for: thread blocks are not all in the same one */
+#define CACHE_BLOCK 4.5   /* blocks of columns that L2 has room for: thread blocks are not all in the same one, and entries pass through it */
 
 /* HBPColumnsGetRoom - Asks the GPU what column blocks are cut for, unless that is known. The host's format gets the same numbers, so that it has the same arrays. */
 PetscErrorCode HBPColumnsGetRoom(const GallopCSR *csr, HBPOptions *options)
