@@ -181,7 +181,7 @@ static PetscErrorCode CheckProducts(Kind kind, Mat R, PetscBool device)
 
 int main(int argc, char **argv)
 {
-  PetscBool device;
+  PetscBool device = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

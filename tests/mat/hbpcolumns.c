@@ -175,7 +175,7 @@ static PetscErrorCode SetOptions(PetscInt setting)
 }
 
 /*
-  When columns are cut without being asked for: where x is more than L2 has room for, into blocks three of which L2 holds. Not where entries have others near them, where a row has very many, where
+  When columns are cut without being asked for: where x is more than L2 has room for, into blocks of which four and a half fill L2. Not where entries have others near them, where a row has very many, where
   few meet in x, where rows have no increasing columns, or where an option asks for something else.
 */
 static PetscErrorCode TestChoice(void)
@@ -186,8 +186,8 @@ static PetscErrorCode TestChoice(void)
     PetscInt len, kind, cache, num;
     PetscInt columns, shared_x;
   } cases[] = {
-    {30, ANYWHERE,   values / 2,           6, 0, HBP_SHARED_CHOOSE},
-    {30, ANYWHERE,   values - values / 10, 4, 0, HBP_SHARED_CHOOSE},
+    {30, ANYWHERE,   values / 2,           9, 0, HBP_SHARED_CHOOSE},
+    {30, ANYWHERE,   values - values / 10, 5, 0, HBP_SHARED_CHOOSE},
     {30, ANYWHERE,   2 * values,           0, 0, HBP_SHARED_CHOOSE},
     {30, ANYWHERE,   2 * values,           2, 2, HBP_SHARED_CHOOSE},
     {30, ANYWHERE,   values / 2,           0, 1, HBP_SHARED_CHOOSE},

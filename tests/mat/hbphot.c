@@ -129,7 +129,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBPHot *h, PetscInt setting, cons
 {
   const PetscInt    *i, *j;
   const PetscScalar *a;
-  PetscInt           m, n, pieces;
+  PetscInt           m, n, pieces = 0;
   PetscBool          done, *hot;
 
   PetscFunctionBegin;

@@ -25,7 +25,7 @@ PetscErrorCode MatGallopUsed(Mat A, Mat_Gallop *g, GallopStructureKind but, Gall
 /* MatGallopGetLimit - The most bytes that a structure may take, 0 for no limit; 1, which is too few for any, where nothing is left */
 PetscErrorCode MatGallopGetLimit(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscCount *limit)
 {
-  PetscCount used;
+  PetscCount used = 0;
 
   PetscFunctionBegin;
   *limit = g->structure[kind].maxbytes;
