@@ -187,7 +187,7 @@ typedef struct {
   PetscCount           maxbytes; /* of all structures and the parent's copy together, at each place; 0 for no limit */
   GallopCSRStay        csr;
   PetscBool            keeps;    /* the parent's copy stays: others than products use it, or values have come to be on the GPU */
-  PetscBool            released; /* it went, and was not seen again */
+  PetscObjectState     released; /* nonzero state of the pattern whose copy went and was not seen again, or 0 */
   PetscObjectState     back;     /* nonzero state of the pattern whose copy went and came back, 0 for none: it stays */
   PetscInt            *rows;     /* CSR's i on the GPU, for refreshes, of the pattern of rowsnonzerostate; NULL before the first that copies values from the host for itself */
   PetscObjectState     rowsnonzerostate;

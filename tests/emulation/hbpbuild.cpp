@@ -32,6 +32,47 @@
 
 /* ---- what the library has elsewhere ---- */
 
+/* no matrix here is one for these */
+PetscErrorCode HBPColumnsBuild_Host(HBP *, const GallopCSR *, const HBPSample *, PetscCount)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode HBPHotBuild_Host(HBP *, const GallopCSR *, const HBPSample *, PetscCount)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode HBPColumnsBuild_Device(HBP *, const GallopCSR *, const HBPSample *, PetscCount, cudaStream_t)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode HBPHotBuild_Device(HBP *, const GallopCSR *, const HBPSample *, PetscCount, cudaStream_t)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode HBPColumnsDestroy(HBPColumns **)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode HBPHotDestroy(HBPHot **)
+{
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode HBPColumnsRefresh_Device(HBPColumns *, const GallopCSR *)
+{
+  emu::Fail("column blocks");
+}
+
+PetscErrorCode HBPHotRefresh_Device(HBPHot *, const GallopCSR *)
+{
+  emu::Fail("hot columns");
+}
+
 PetscErrorCode HBPApply_Host(void *, const GallopProduct *)
 {
   emu::Fail("a product");

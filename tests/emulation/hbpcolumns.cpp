@@ -144,7 +144,7 @@ static void Test(const Case &c)
   if (!h || (h->columns ? h->columns->num : 0) != c.num || !h->columns != !d.columns) emu::Fail("%s: %ld blocks of columns", c.name, h && h->columns ? (long)h->columns->num : 0L);
   if (!h->columns) return;
   CheckArrays(c, h->columns, d.columns);
-  TestProducts(c.name, A, {NULL, NULL, Apply, NULL, NULL}, d.columns, d.columns->agents, NULL);
+  TestProducts(c.name, A, {NULL, NULL, Apply, NULL, NULL}, d.columns, d.columns->agents, 0, NULL);
   CheckTranspose(c, A, d.columns);
   for (auto &a : A.a) a = RandomScalar();
   A.csr.a = emu::Guarded(A.a);

@@ -116,7 +116,7 @@ static void Test(const Case &c)
   if (!h.hot) return;
   if (!h.hot->longNum == c.longs || !h.hot->lines.cold == c.colds) emu::Fail("%s: %ld long rows, %ld lines of other columns", c.name, (long)h.hot->longNum, (long)h.hot->lines.cold);
   CheckArrays(c, h.hot, d.hot);
-  TestProducts(c.name, A, {NULL, NULL, Apply, NULL, NULL}, d.hot, HBPHotDotParts(d.hot), [&] {
+  TestProducts(c.name, A, {NULL, NULL, Apply, NULL, NULL}, d.hot, HBPHotDotParts(d.hot), 0, [&] {
     for (PetscInt t = 0; t < d.hot->longNum; t++)
       if (d.hot->arrived[t]) emu::Fail("%s: pieces have arrived before the product", c.name);
     std::fill_n(d.hot->partial, d.hot->pieceNum, NAN);

@@ -136,6 +136,36 @@ static PetscErrorCode CheckDevice(Kind kind, const GallopPattern *p)
 #endif
 }
 
+/* A product with a dense matrix of one column is the format's where there is one */
+static PetscErrorCode OneColumn(Kind kind, Mat A, Mat R, Vec x, Vec z)
+{
+  Mat                B, C;
+  VecType            vtype;
+  PetscScalar       *b;
+  const PetscScalar *a;
+  PetscInt           m, n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, &n));
+  PetscCall(MatGetVecType(A, &vtype));
+  PetscCall(MatCreateDenseFromVecType(PETSC_COMM_SELF, vtype, n, 1, n, 1, PETSC_DECIDE, NULL, &B));
+  PetscCall(MatDenseGetArrayWrite(B, &b));
+  PetscCall(VecGetArrayRead(x, &a));
+  PetscCall(PetscArraycpy(b, a, n));
+  PetscCall(VecRestoreArrayRead(x, &a));
+  PetscCall(MatDenseRestoreArrayWrite(B, &b));
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(MatDenseGetArrayRead(C, &a));
+  PetscCall(VecGetArrayWrite(z, &b));
+  for (PetscInt r = 0; r < m; r++) b[r] = (PetscScalar)0.5 * a[r]; /* of A's new values, which are twice R's */
+  PetscCall(VecRestoreArrayWrite(z, &b));
+  PetscCall(MatDenseRestoreArrayRead(C, &a));
+  PetscCall(TestCompare(R, TEST_MULT, x, NULL, z, Names[kind]));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Who computes, and whether it is right */
 static PetscErrorCode CheckProducts(Kind kind, Mat R, PetscBool device)
 {
@@ -173,6 +203,7 @@ static PetscErrorCode CheckProducts(Kind kind, Mat R, PetscBool device)
   ours = (PetscBool)(chosen->choice != GALLOP_PARENT);
   PetscCall(MatGallopGetStatistics(A, &s));
   TestCheck(s.fallbacks == (ours ? 0 : 2) && s.products_device == (ours && device ? 2 : 0) && s.builds == ours && s.refreshes == ours, "%" PetscInt64_FMT " products by the parent, %" PetscInt64_FMT " by us, %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", Names[kind], s.fallbacks, s.products_device, s.builds, s.refreshes);
+  PetscCall(OneColumn(kind, A, R, x, z));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&z));
   PetscCall(MatDestroy(&A));

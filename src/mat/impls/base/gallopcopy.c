@@ -113,8 +113,8 @@ void MatGallopNoteCopy(Mat A, Mat_Gallop *g)
 {
   if (A->offloadmask != PETSC_OFFLOAD_GPU && A->offloadmask != PETSC_OFFLOAD_BOTH) return;
   if (A->offloadmask == PETSC_OFFLOAD_GPU) g->keeps = PETSC_TRUE;
-  if (g->released) g->back = A->nonzerostate;
-  g->released           = PETSC_FALSE;
+  if (g->released == A->nonzerostate) g->back = A->nonzerostate;
+  g->released           = 0;
   g->copied             = A;
   g->copiednonzerostate = A->nonzerostate;
 }
@@ -196,17 +196,54 @@ PetscErrorCode MatGallopParentIsWorse(Mat A, Mat_Gallop *g, PetscBool refresh, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What AIJCUSPARSE keeps on the GPU of a matrix, its transpose too, is behind A->spptr: a matrix that has not been on the GPU gives its own for it, and frees it */
+static PetscErrorCode Release(Mat A)
+{
+  Mat   fresh;
+  void *copy = A->spptr;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &fresh));
+  PetscCall(MatSetType(fresh, MATSEQAIJCUSPARSE));
+  A->spptr     = fresh->spptr;
+  fresh->spptr = copy;
+  PetscCall(MatDestroy(&fresh));
+  A->offloadmask  = PETSC_OFFLOAD_CPU;
+  A->transupdated = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The algorithms of -mat_cusparse_spmv_alg and the like are kept with the copy, and are asked for again */
+static PetscErrorCode LetGo(Mat A, Mat_Gallop *g)
+{
+  PetscFunctionBegin;
+  PetscCall(Release(A));
+  g->copied = NULL;
+  if (g->optionsasked && g->parent.setfromoptions) {
+    PetscObjectOptionsBegin((PetscObject)A);
+    PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
+    PetscOptionsEnd();
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatGallopTakesUpload - Whether a build or a refresh gets a copy of the host's arrays that goes again, not the parent's
 
   A refresh that reads columns would copy these each time. Where the GPU has much room, the parent makes a copy for it after all, which stays: the next refreshes copy values only.
+  A copy of the parent's of another pattern goes at once: nobody renews it, and MatZeroEntries() would take it for one of this pattern.
 */
 PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, const GallopCSRAccess *access, PetscBool *takes)
 {
-  size_t free;
+  size_t    free;
+  PetscBool room;
 
   PetscFunctionBegin;
   PetscCall(MatGallopLacksCopy(A, g, takes));
+  if (*takes && !access->refresh && g->copied == A && g->copiednonzerostate != A->nonzerostate) {
+    PetscCall(GallopDeviceFits(HandleRoom, &room));
+    if (room) PetscCall(LetGo(A, g));
+  }
   if (!*takes || !access->refresh || !access->columns || g->csr == GALLOP_CSR_RELEASE || g->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceGetFree(&free));
   if (free / MuchRoom < CSRBytes(A->rmap->n, access->csr.nz)) PetscFunctionReturn(PETSC_SUCCESS);
@@ -243,37 +280,18 @@ PetscErrorCode MatGallopNoteParentProduct(Mat_Gallop *g)
 }
 
 /* Whether the parent computes products, until a format pays for them or since it is faster */
-static PetscBool ParentComputes(const Mat_Gallop *g)
+static PetscBool ParentComputes(Mat A, const Mat_Gallop *g)
 {
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
     const GallopInstance *inst = &g->structure[s].instance[GALLOP_DEVICE];
 
-    if (inst->asked && (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data))) return PETSC_TRUE;
+    if (inst->asked && inst->pattern == A->nonzerostate && (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data))) return PETSC_TRUE;
   }
   return PETSC_FALSE;
 }
 
-/* What AIJCUSPARSE keeps on the GPU of a matrix, its transpose too, is behind A->spptr: a matrix that has not been on the GPU gives its own for it, and frees it */
-static PetscErrorCode Release(Mat A)
-{
-  Mat   fresh;
-  void *copy = A->spptr;
-
-  PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &fresh));
-  PetscCall(MatSetType(fresh, MATSEQAIJCUSPARSE));
-  A->spptr     = fresh->spptr;
-  fresh->spptr = copy;
-  PetscCall(MatDestroy(&fresh));
-  A->offloadmask  = PETSC_OFFLOAD_CPU;
-  A->transupdated = PETSC_FALSE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   MatGallopReleaseCopy - After a structure has been built or refreshed on the GPU: frees the parent's copy, if the host has the values too and nobody else uses it
-
-  The algorithms of -mat_cusparse_spmv_alg and the like are kept with the copy, and are asked for again.
 */
 PetscErrorCode MatGallopReleaseCopy(Mat A, Mat_Gallop *g)
 {
@@ -283,19 +301,13 @@ PetscErrorCode MatGallopReleaseCopy(Mat A, Mat_Gallop *g)
   if (A->offloadmask != PETSC_OFFLOAD_BOTH) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopTrustHost(A));
   PetscCall(WithinLimit(A, g, &within));
-  if (A->offloadmask != PETSC_OFFLOAD_BOTH || (within && ParentComputes(g))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (A->offloadmask != PETSC_OFFLOAD_BOTH || (within && ParentComputes(A, g))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Goes(A, g, &goes));
   if (goes) PetscCall(GallopDeviceFits(HandleRoom, &room));
   if (!goes || !room) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Release(A));
-  g->released = PETSC_TRUE;
-  g->copied   = NULL;
+  PetscCall(LetGo(A, g));
+  g->released = A->nonzerostate;
   g->stats.csr_releases++;
-  if (g->optionsasked && g->parent.setfromoptions) {
-    PetscObjectOptionsBegin((PetscObject)A);
-    PetscCall((*g->parent.setfromoptions)(A, PetscOptionsObject));
-    PetscOptionsEnd();
-  }
   PetscCall(PetscInfo(A, "The CSR arrays of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix are on the host alone now: the GPU has the format\n", A->rmap->n, A->cmap->n));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -122,6 +122,11 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     inst->toolarge = PETSC_FALSE;
     now.rows       = -1;
   }
+  if (samepattern && GallopLeaves(type->format, inst->data)) { /* which the pattern alone decides */
+    *key  = now;
+    *data = inst->data;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (now.nz && (!inst->toolarge || again)) {
     access.refresh = (PetscBool)(inst->data != NULL);
     access.columns = (PetscBool)(!inst->data || kind == GALLOP_TRANSPOSE || (type->format->refresh_columns && (*type->format->refresh_columns)(inst->data)));

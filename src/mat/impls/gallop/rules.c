@@ -70,14 +70,14 @@ PetscErrorCode GallopPatternLook(const GallopCSR *csr, const GallopPattern *p, P
 + Scattered - footprint (uniform columns 1.0, Kronecker graphs of 2^18 vertices and more 0.77 to 0.9; meshes numbered at random in layers 0.63, torso_like 0.54)
 . Outgrows  - x over the L2 cache (uniform8M_8 1.2, 3 M by 6 M 0.9; uniform1M_16 0.15)
 . Hubs      - variation of rows (Kronecker graphs 4 to 8; uneven1M_30 0.56)
-. Graph     - entries from which x of a graph's hubs does not stay in nearer caches (kron19 43 M; kron18 21 M)
+. Graph     - entries from which x of a graph's hubs does not stay in nearer caches, and HBP has hot columns (kron18 21 M; kron16 5 M)
 - Power, Local, Longest - variation, footprint, and the longest row over the mean, of a power law with many columns near the diagonal (web7M 1.57, 0.23, 880; web1M 3.33, 0.45, 840;
                           circuit682k 62, 0.25, 39,000; torso_like 5.6, 0.54, 37)
 */
 GallopChoice GallopChooseByRules(const GallopLook *look)
 {
   static const PetscReal  Scattered = 0.7, Outgrows = 0.8, Hubs = 2, Power[2] = {1.2, 5}, Local[2] = {0.2, 0.5}, Longest = 256;
-  static const PetscCount Graph = 40000000;
+  static const PetscCount Graph = 8000000;
 
   if (!GallopNeedsLook(look->nz)) return GALLOP_EVCHYB;
   if (look->footprint > Scattered && (look->l2 > Outgrows || (look->variation > Hubs && look->nz >= Graph))) return GALLOP_HBP;

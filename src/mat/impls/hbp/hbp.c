@@ -128,7 +128,7 @@ static PetscErrorCode HBPFigures(const void *data, PetscLogDouble f[GALLOP_MAX_F
   f[FIGURE_SEGMENTS]  = h->segNum;
   f[FIGURE_PARTIALS]  = h->partialNum;
   f[FIGURE_LONG]      = h->longRows.num;
-  f[FIGURE_LONGNZ]    = (PetscLogDouble)(h->nz - h->blknz);
+  f[FIGURE_LONGNZ]    = HBPHasBlocks(h) ? (PetscLogDouble)(h->nz - h->blknz) : 0;
   f[FIGURE_MAPPED]    = h->mapped;
   f[FIGURE_CHUNKS]    = h->mapNum;
   f[FIGURE_BYTES]     = (PetscLogDouble)h->bytes;

@@ -17,7 +17,8 @@ PetscErrorCode HBPColumnsGetRoom(const GallopCSR *csr, HBPOptions *options)
   options->cache     = HBP_USUAL_CACHE;
   options->tile_rows = PetscMin((PetscInt)(HBP_TILE_BYTES / sizeof(PetscScalar)), HBP_MAX_TILE) / 32 * 32;
   options->agents    = HBP_USUAL_AGENTS;
-  if (options->columns > 1 || (!options->columns && (size_t)csr->n * sizeof(PetscScalar) > HBP_CACHE)) PetscCall(GallopDeviceAvailable(&device)); /* asking loads the kernel */
+  if (options->columns > 1 || (!options->columns && (PetscReal)csr->n * sizeof(PetscScalar) > (PetscReal)(CACHE_USED * HBP_USUAL_CACHE)))
+    PetscCall(GallopDeviceAvailable(&device)); /* asking loads the kernel: only where columns may be cut */
 #if PetscDefined(HAVE_CUDA)
   if (device) PetscCall(HBPColumnsGetRoom_Device(options));
 #endif

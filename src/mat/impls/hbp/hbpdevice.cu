@@ -108,7 +108,8 @@ PetscErrorCode HBPReleaseWork(HBPWork *w)
 /* Blocks, and all numbers if rows are whole: the host waits for both together. Where the matrix gets column blocks or hot columns, that is the whole build. */
 static PetscErrorCode Survey(HBP *h, const GallopCSR *csr, HBPLookWork *w, PetscCount maxbytes, HBPSurvey *survey, cudaStream_t stream, PetscBool *done)
 {
-  PetscInt M[2];
+  HBPOptions options;
+  PetscInt   M[2];
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
@@ -119,13 +120,15 @@ static PetscErrorCode Survey(HBP *h, const GallopCSR *csr, HBPLookWork *w, Petsc
   PetscCall(HBPLook(h, csr, M, w, stream));
   PetscCall(HBPCountWhole(h, csr, M, w, stream));
   PetscCall(GallopDeviceCopyOut(survey, w->survey, sizeof(*survey)));
-  *h = survey->h;
   PetscCall(HBPColumnsBuild_Device(h, csr, &survey->sample, maxbytes, stream));
   if (!h->columns) PetscCall(HBPHotBuild_Device(h, csr, &survey->sample, maxbytes, stream));
   if (!HBPHasBlocks(h)) {
     *done = PETSC_TRUE;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  options    = h->options; /* with what column blocks have found out about the GPU */
+  *h         = survey->h;
+  h->options = options;
   if (h->mapChunks) h->mapped = survey->found.mapped;
   if (survey->found.plain) survey->whole = 0; /* what was counted is of no use, but for the chunks of maps */
   if (survey->whole && h->mapChunks) {
