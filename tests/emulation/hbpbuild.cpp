@@ -63,6 +63,16 @@ PetscErrorCode HBPHotDestroy(HBPHot **)
   return PETSC_SUCCESS;
 }
 
+void HBPColumnsFill_Host(HBPColumns *, const GallopCSR *, PetscBool)
+{
+  emu::Fail("column blocks");
+}
+
+void HBPHotFill_Host(HBPHot *, const GallopCSR *, PetscBool)
+{
+  emu::Fail("hot columns");
+}
+
 PetscErrorCode HBPColumnsRefresh_Device(HBPColumns *, const GallopCSR *)
 {
   emu::Fail("column blocks");
