@@ -170,7 +170,7 @@ int main(int argc, char **argv)
     {"one row",                        1,    100,   [](int) { return 9; },                           3,    0,   0,     3, false},
     {"as many blocks as there can be", 200,  100,   few,                                             4096, 1,   0,     7, false},
     {"empty tiles and blocks",         1500, 5000,  [](int r) { return r / 300 % 2 && r % 9 == 0; }, 9,    33,  0,     9, false},
-    {"chosen, in several passes",      3000, 9000,  [](int) { return 30; },                          0,    0,   5000,  6, false},
+    {"chosen, in several passes",      3000, 9000,  [](int) { return 30; },                          0,    0,   5000,  9, false},
     {"x stays in L2",                  3000, 9000,  [](int) { return 30; },                          0,    0,   50000, 0, false},
     {"too few entries for that",       1000, 9000,  [](int) { return 3; },                           0,    0,   5000,  0, false},
     {"rows of too different lengths",  3000, 9000,  [](int r) { return r % 100 ? 30 : 400; },        0,    0,   5000,  0, false},

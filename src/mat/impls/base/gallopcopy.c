@@ -133,7 +133,7 @@ static PetscErrorCode Goes(Mat A, const Mat_Gallop *g, PetscBool *goes)
 
   PetscFunctionBegin;
   *goes = PETSC_FALSE;
-  if (!g->deviceparent || g->keeps || g->csr == GALLOP_CSR_KEEP || GallopBoundToCPU(A) || A->structure_only || A->factortype || !A->nonzerostate || g->back == A->nonzerostate)
+  if (!g->deviceparent || g->keeps || (g->csr == GALLOP_CSR_KEEP && !g->maxbytes) || GallopBoundToCPU(A) || A->structure_only || A->factortype || !A->nonzerostate || g->back == A->nonzerostate)
     PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &coo)); /* MatSetValuesCOO() leaves values on the GPU */
   if (coo) PetscFunctionReturn(PETSC_SUCCESS);
