@@ -18,6 +18,12 @@ typedef struct {
   PetscInt         **copied; /* where i goes on the host, if host_i is NULL */
 } GallopCSR;
 
+/* What the arrays of a matrix take */
+static inline size_t GallopCSRBytes(PetscInt m, PetscCount nz)
+{
+  return ((size_t)m + 1) * sizeof(PetscInt) + (size_t)nz * (sizeof(PetscInt) + sizeof(PetscScalar));
+}
+
 PETSC_INTERN PetscErrorCode GallopCSRGetHostI(const GallopCSR *, const PetscInt **);
 
 /* From this many rows on they are counted on the GPU: the host takes 0.5 ns per row, as long as several products. For fewer it takes no longer than to wait for the GPU's answer. */

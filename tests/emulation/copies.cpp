@@ -334,7 +334,7 @@ static void LargeGoes()
 static void Limit()
 {
   Mat             A      = Create(50, GALLOP_CSR_AUTO);
-  const size_t    csr    = CSRBytes(50, 150);
+  const size_t    csr    = GallopCSRBytes(50, 150);
   GallopInstance *format = &theg->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE], *dense = &theg->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE];
   GallopType      type = (GallopType)calloc(1, sizeof(*type));
   GallopFormat    table{};

@@ -98,28 +98,6 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   return HBPColumnsApply_Device((HBPColumns *)data, p);
 }
 
-static void CheckTranspose(const Case &c, const Matrix &A, HBPColumns *d)
-{
-  const PetscScalar        alpha = RandomReal(), beta = RandomReal();
-  std::vector<PetscScalar> xs(c.m), ys(c.n), wanted(c.n);
-  std::vector<PetscReal>   scale(c.n, 4);
-  PetscScalar             *z = emu::Guarded(std::vector<PetscScalar>(c.n, NAN));
-
-  for (auto &e : xs) e = RandomScalar();
-  for (auto &e : ys) e = RandomScalar();
-  for (PetscInt k = 0; k < c.n; k++) wanted[k] = beta * ys[k];
-  for (PetscInt r = 0; r < c.m; r++)
-    for (PetscInt k = A.i[r]; k < A.i[r + 1]; k++) {
-      wanted[A.j[k]] += alpha * PetscConj(A.a[k]) * xs[r];
-      scale[A.j[k]] += PetscAbsScalar(A.a[k]);
-    }
-  const GallopProduct p = {&alpha, &beta, emu::Guarded(xs), emu::Guarded(ys), z, NULL};
-
-  CheckCall(HBPColumnsApplyTranspose_Device(d, c.n, &p, PETSC_TRUE));
-  for (PetscInt k = 0; k < c.n; k++)
-    if (!(PetscAbsScalar(z[k] - wanted[k]) <= 2000 * PETSC_MACHINE_EPSILON * scale[k])) emu::Fail("%s: column %ld of the transposed product", c.name, (long)k);
-}
-
 static void Test(const Case &c)
 {
   Matrix     A       = Scattered(c);
@@ -145,7 +123,7 @@ static void Test(const Case &c)
   if (!h->columns) return;
   CheckArrays(c, h->columns, d.columns);
   TestProducts(c.name, A, {NULL, NULL, Apply, NULL, NULL}, d.columns, d.columns->agents, 0, NULL);
-  CheckTranspose(c, A, d.columns);
+  TestTransposed(c.name, c.m, c.n, A, [&](const GallopProduct *p) { return HBPColumnsApplyTranspose_Device(d.columns, c.n, p, PETSC_TRUE); });
   for (auto &a : A.a) a = RandomScalar();
   A.csr.a = emu::Guarded(A.a);
   HBPColumnsFill_Host(h->columns, &A.csr, PETSC_FALSE);

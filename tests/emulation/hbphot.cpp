@@ -79,28 +79,6 @@ static PetscErrorCode Apply(void *data, const GallopProduct *p)
   return HBPHotApply_Device((HBPHot *)data, p);
 }
 
-static void CheckTranspose(const Case &c, const Matrix &A, HBPHot *d)
-{
-  const PetscScalar        alpha = RandomReal(), beta = RandomReal();
-  std::vector<PetscScalar> xs(c.m), ys(c.n), wanted(c.n);
-  std::vector<PetscReal>   scale(c.n, 4);
-  PetscScalar             *z = emu::Guarded(std::vector<PetscScalar>(c.n, NAN));
-
-  for (auto &e : xs) e = RandomScalar();
-  for (auto &e : ys) e = RandomScalar();
-  for (PetscInt k = 0; k < c.n; k++) wanted[k] = beta * ys[k];
-  for (PetscInt r = 0; r < c.m; r++)
-    for (PetscInt k = A.i[r]; k < A.i[r + 1]; k++) {
-      wanted[A.j[k]] += alpha * PetscConj(A.a[k]) * xs[r];
-      scale[A.j[k]] += PetscAbsScalar(A.a[k]);
-    }
-  const GallopProduct p = {&alpha, &beta, emu::Guarded(xs), emu::Guarded(ys), z, NULL};
-
-  CheckCall(HBPHotApplyTranspose_Device(d, &p, PETSC_TRUE));
-  for (PetscInt k = 0; k < c.n; k++)
-    if (!(PetscAbsScalar(z[k] - wanted[k]) <= 2000 * PETSC_MACHINE_EPSILON * scale[k])) emu::Fail("%s: column %ld of the transposed product", c.name, (long)k);
-}
-
 static void Test(const Case &c)
 {
   Matrix    A = Graph(c);
@@ -122,7 +100,7 @@ static void Test(const Case &c)
     std::fill_n(d.hot->partial, d.hot->pieceNum, NAN);
     std::fill_n(d.hot->x, d.hot->num, NAN);
   });
-  CheckTranspose(c, A, d.hot);
+  TestTransposed(c.name, c.m, c.n, A, [&](const GallopProduct *p) { return HBPHotApplyTranspose_Device(d.hot, p, PETSC_TRUE); });
   for (auto &a : A.a) a = RandomScalar();
   A.csr.a = emu::Guarded(A.a);
   HBPHotFill_Host(h.hot, &A.csr, PETSC_FALSE);

@@ -184,3 +184,27 @@ static void TestProducts(const char *name, const Matrix &A, const GallopFormatWo
     }
   }
 }
+
+/* z = alpha A^H x + beta y of an m by n matrix, by product(&p), which may add in any order */
+template <typename Product>
+static void TestTransposed(const char *name, PetscInt m, PetscInt n, const Matrix &A, Product product)
+{
+  const PetscScalar        alpha = RandomReal(), beta = RandomReal();
+  std::vector<PetscScalar> xs(m), ys(n), wanted(n);
+  std::vector<PetscReal>   scale(n, 4);
+  PetscScalar             *z = emu::Guarded(std::vector<PetscScalar>(n, NAN));
+
+  for (auto &e : xs) e = RandomScalar();
+  for (auto &e : ys) e = RandomScalar();
+  for (PetscInt k = 0; k < n; k++) wanted[k] = beta * ys[k];
+  for (PetscInt r = 0; r < m; r++)
+    for (PetscInt k = A.i[r]; k < A.i[r + 1]; k++) {
+      wanted[A.j[k]] += alpha * PetscConj(A.a[k]) * xs[r];
+      scale[A.j[k]] += PetscAbsScalar(A.a[k]);
+    }
+  const GallopProduct p = {&alpha, &beta, emu::Guarded(xs), emu::Guarded(ys), z, NULL};
+
+  CheckCall(product(&p));
+  for (PetscInt k = 0; k < n; k++)
+    if (!(PetscAbsScalar(z[k] - wanted[k]) <= 2000 * PETSC_MACHINE_EPSILON * scale[k])) emu::Fail("%s: column %ld of the transposed product", name, (long)k);
+}

@@ -94,11 +94,6 @@ PetscErrorCode MatGallopFreeCSR(GallopCSRAccess *access)
 }
 
 #if PetscDefined(HAVE_CUDA)
-static size_t CSRBytes(PetscInt m, PetscCount nz)
-{
-  return ((size_t)m + 1) * sizeof(PetscInt) + (size_t)nz * (sizeof(PetscInt) + sizeof(PetscScalar));
-}
-
 /* From this many bytes of CSR arrays on they do not stay: to free the copy and to make it anew takes as long as some products of a smaller matrix */
 static const size_t Large = (size_t)16 << 20;
 
@@ -139,7 +134,7 @@ static PetscErrorCode Goes(Mat A, const Mat_Gallop *g, PetscBool *goes)
   if (coo) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
   PetscCall(MatGallopIsOverfull(A, &overfull)); /* the parent has no copy of it ever */
-  *goes = (PetscBool)(!overfull && (g->csr == GALLOP_CSR_RELEASE || g->maxbytes ? i[A->rmap->n] > 0 : CSRBytes(A->rmap->n, i[A->rmap->n]) >= Large));
+  *goes = (PetscBool)(!overfull && (g->csr == GALLOP_CSR_RELEASE || g->maxbytes ? i[A->rmap->n] > 0 : GallopCSRBytes(A->rmap->n, i[A->rmap->n]) >= Large));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -155,7 +150,7 @@ PetscErrorCode MatGallopCopyStays(Mat A, Mat_Gallop *g, PetscCount *bytes)
   PetscCall(Goes(A, g, &goes));
   if (goes) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
-  *bytes = (PetscCount)CSRBytes(A->rmap->n, i[A->rmap->n]);
+  *bytes = (PetscCount)GallopCSRBytes(A->rmap->n, i[A->rmap->n]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -170,7 +165,7 @@ static PetscErrorCode WithinLimit(Mat A, Mat_Gallop *g, PetscBool *within)
   if (!g->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
   for (int s = 0; s < GALLOP_STRUCTURES; s++) used += (PetscCount)g->structure[s].instance[GALLOP_DEVICE].bytes;
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
-  *within = (PetscBool)(used + (PetscCount)CSRBytes(A->rmap->n, i[A->rmap->n]) <= g->maxbytes);
+  *within = (PetscBool)(used + (PetscCount)GallopCSRBytes(A->rmap->n, i[A->rmap->n]) <= g->maxbytes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -246,7 +241,7 @@ PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, const GallopCSRAccess 
   }
   if (!*takes || !access->refresh || !access->columns || g->csr == GALLOP_CSR_RELEASE || g->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceGetFree(&free));
-  if (free / MuchRoom < CSRBytes(A->rmap->n, access->csr.nz)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (free / MuchRoom < GallopCSRBytes(A->rmap->n, access->csr.nz)) PetscFunctionReturn(PETSC_SUCCESS);
   *takes  = PETSC_FALSE;
   g->back = A->nonzerostate;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -338,7 +333,7 @@ PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(WithinLimit(A, g, fits));
-  if (*fits) PetscCall(GallopDeviceFits(CSRBytes(m, i[m]), fits));
+  if (*fits) PetscCall(GallopDeviceFits(GallopCSRBytes(m, i[m]), fits));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #else

@@ -148,11 +148,6 @@ static PetscErrorCode Choose(const GallopChoiceOptions *o, const GallopCSR *csr,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscCount CSRBytes(const GallopCSR *csr)
-{
-  return ((PetscCount)csr->m + 1) * (PetscCount)sizeof(PetscInt) + csr->nz * (PetscCount)(sizeof(PetscInt) + sizeof(PetscScalar));
-}
-
 static PetscErrorCode Build(const GallopChoiceOptions *o, const GallopCSR *csr, PetscCount maxbytes, GallopChosen *chosen)
 {
   PetscFunctionBegin;
@@ -173,7 +168,8 @@ static PetscErrorCode GallopChoiceBuild(const void *options, const GallopCSR *cs
   chosen->nz      = csr->nz;
   chosen->memtype = csr->memtype;
   PetscCall(Choose(o, csr, chosen));
-  if (chosen->choice == GALLOP_PARENT && !chosen->asked && maxbytes && maxbytes < CSRBytes(csr)) chosen->choice = GALLOP_EVCHYB; /* packed, it may take less than the parent's arrays */
+  if (chosen->choice == GALLOP_PARENT && !chosen->asked && maxbytes && maxbytes < (PetscCount)GallopCSRBytes(csr->m, csr->nz))
+    chosen->choice = GALLOP_EVCHYB; /* packed, it may take less than the parent's arrays */
   if (chosen->choice != GALLOP_PARENT) {
     PetscCall(Build(o, csr, maxbytes, chosen));
     if (!chosen->data && !chosen->asked && chosen->choice != GALLOP_CSROVERLAP) {
