@@ -145,18 +145,13 @@ static PetscErrorCode CompareArrays(const HBPColumns *h, const HBPColumns *d, co
 
 static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt setting, const char what[])
 {
-  const void *data;
-  HBP        *h, *d;
+  HBP *h, *d;
 
   PetscFunctionBegin;
-  PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_HOST, &data));
-  TestCheck(data, "no format", what);
-  PetscCall(HBPCopyToHost((const HBP *)data, &h));
+  PetscCall(GetFormatAt(B, PETSC_MEMTYPE_HOST, what, &h));
   PetscCall(CheckArrays(A, h, setting, what));
   if (device) {
-    PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_CUDA, &data));
-    TestCheck(data, "no format on the GPU", what);
-    PetscCall(HBPCopyToHost((const HBP *)data, &d));
+    PetscCall(GetFormatAt(B, PETSC_MEMTYPE_CUDA, what, &d));
     TestSamePresence(h, d, columns, what);
     if (h->columns) PetscCall(CompareArrays(h->columns, d->columns, what));
     PetscCall(HBPDestroyHostCopy(&d));

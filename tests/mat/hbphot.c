@@ -153,18 +153,13 @@ static PetscErrorCode CheckArrays(Mat A, const HBPHot *h, PetscInt setting, cons
 /* Where few columns have so few entries more than others that there is no place for all of them, there are no hot columns */
 static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt setting, const char what[])
 {
-  const void *data;
-  HBP        *h, *d;
+  HBP *h, *d;
 
   PetscFunctionBegin;
-  PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_HOST, &data));
-  TestCheck(data, "no format", what);
-  PetscCall(HBPCopyToHost((const HBP *)data, &h));
+  PetscCall(GetFormatAt(B, PETSC_MEMTYPE_HOST, what, &h));
   if (h->hot || settings[setting] >= 2701) PetscCall(CheckArrays(A, h->hot, setting, what));
   if (device) {
-    PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_CUDA, &data));
-    TestCheck(data, "no format on the GPU", what);
-    PetscCall(HBPCopyToHost((const HBP *)data, &d));
+    PetscCall(GetFormatAt(B, PETSC_MEMTYPE_CUDA, what, &d));
     TestSamePresence(h, d, hot, what);
     if (h->hot) PetscCall(CheckArrays(A, d->hot, setting, what)); /* which leaves no choice */
     PetscCall(HBPDestroyHostCopy(&d));

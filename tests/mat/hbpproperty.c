@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Random matrices of many shapes in the HBP format: what its arrays must be, whoever built them, products, Inf and NaN in x; arrays of host and GPU against each other.\n\n";
 
-#include "propertytest.h"
-#include "../../src/mat/impls/hbp/hbp.h"
+#include "hbptest.h"
 
 /* A copy whose rows have their columns in another order: those from some place on first, then those before it */
 static PetscErrorCode RotateRows(PetscInt seed, Mat *A)
@@ -435,18 +434,13 @@ static PetscErrorCode CompareArrays(const HBP *h, const HBP *d, const char what[
 
 static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt setting, const char what[])
 {
-  const void *data;
-  HBP        *h, *d;
+  HBP *h, *d;
 
   PetscFunctionBegin;
-  PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_HOST, &data));
-  TestCheck(data, "no format", what);
-  PetscCall(HBPCopyToHost((const HBP *)data, &h));
+  PetscCall(GetFormatAt(B, PETSC_MEMTYPE_HOST, what, &h));
   PetscCall(CheckArrays(A, h, &settings[setting], what));
   if (device) {
-    PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_CUDA, &data));
-    TestCheck(data, "no format on the GPU", what);
-    PetscCall(HBPCopyToHost((const HBP *)data, &d));
+    PetscCall(GetFormatAt(B, PETSC_MEMTYPE_CUDA, what, &d));
     PetscCall(CompareArrays(h, d, what));
     PetscCall(HBPDestroyHostCopy(&d));
   }

@@ -16,6 +16,18 @@ static inline PetscErrorCode GetFormat(Mat A, const char what[], HBP **copy)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A copy of what is at a place */
+static inline PetscErrorCode GetFormatAt(Mat A, PetscMemType memtype, const char what[], HBP **copy)
+{
+  const void *data;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetFormatData(A, memtype, &data));
+  TestCheck(data, "no format%s", what, PetscMemTypeHost(memtype) ? "" : " on the GPU");
+  PetscCall(HBPCopyToHost((const HBP *)data, copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static inline PetscErrorCode SetBlocks(PetscInt N, PetscInt M)
 {
   PetscFunctionBegin;
