@@ -81,6 +81,8 @@ static PetscErrorCode Run(const Problem *p, const char what[], const BenchPlace 
   Mat                        A;
   Vec                        x, b, r;
   KSP                        ksp;
+  PC                         pc;
+  PetscBool                  multigrid;
   PetscReal                 *later, norm, norm0;
   PetscLogDouble             t[3], before, after, begin, end;
   PetscInt                   its, n;
@@ -104,6 +106,12 @@ static PetscErrorCode Run(const Problem *p, const char what[], const BenchPlace 
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetFromOptions(ksp));
   if (solver) PetscCall(KSPSetType(ksp, solver));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PetscObjectTypeCompare((PetscObject)pc, PCMG, &multigrid));
+  if (multigrid) { /* its levels are those of the grid */
+    PetscCall(KSPSetDM(ksp, da));
+    PetscCall(KSPSetDMActive(ksp, KSP_DMACTIVE_ALL, PETSC_FALSE));
+  }
 
   if (!p->quiet) {
     PetscCall(PetscLogStageGetId(what, &stage)); /* a type may be named twice */
@@ -177,7 +185,7 @@ int main(int argc, char **argv)
   PetscCall(BenchList("-types", 2, defaults, &n, types));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "# type\tunknowns\tnonzeros\tsetup_ms\tfirst_ms\tlater_ms\titerations\tresidual\tgpu_MB\n"));
   small       = p;
-  small.grid  = 4;
+  small.grid  = p.grid % 2 ? PetscMin(p.grid, 17) : 4; /* for multigrid four times half of it, and one more */
   small.quiet = PETSC_TRUE;
   for (PetscInt k = 0; k < n; k++) PetscCall(Run(&small, types[k], place, device)); /* libraries and the GPU are ready then, for the first type as for the others */
   for (PetscInt k = 0; k < n; k++) PetscCall(Run(&p, types[k], place, device));

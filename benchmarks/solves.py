@@ -35,6 +35,7 @@ CASES = {
     "CG, GAMG, 7 points": ("-ksp_type cg -pc_type gamg", 64, 100, 24),
     "CG, GAMG, 3 unknowns": ("-ksp_type cg -pc_type gamg -box -dof 3", 24, 36, 12),
     "CG, GAMG, new values": ("-ksp_type cg -pc_type gamg -new_values -pc_gamg_reuse_interpolation", 64, 100, 24),
+    "CG, multigrid, 7 points": ("-ksp_type cg -pc_type mg -pc_mg_levels 5 -pc_mg_galerkin -mg_levels_pc_type jacobi", 65, 129, 17),
     "CG, Jacobi, new values": ("-ksp_type cg -pc_type jacobi -new_values", 64, 100, 24),
 }
 PRINTED = ("unknowns", "nonzeros", "setup_ms", "first_ms", "later_ms", "iterations", "residual", "gpu_MB")  # by repeatsolve, after the type
