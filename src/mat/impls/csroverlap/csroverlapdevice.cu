@@ -7,17 +7,19 @@ static constexpr int PieceLow  = 1024; /* entries of a piece of a long row, at l
 static constexpr int PieceHigh = 16384;
 static constexpr int PieceBusy = 16; /* pieces that keep a multiprocessor busy */
 
-/* A warp for each batch, which it describes to the kernel */
-__global__ static void DescribeBatchesKernel(PetscInt num, const BatchInfo *infos, const PetscInt *row_offsets, const CSROverlapOptions options, int each, BatchWork *works)
+/* Batches of a small matrix are a parameter of the kernel that describes them: they are not copied, and the host does not wait for that */
+static constexpr int FewBatches = 3584 / sizeof(BatchInfo);
+
+struct FewInfos {
+  BatchInfo info[FewBatches];
+};
+
+/* A warp looks at the rows of a batch; what its first lane is told is right */
+__device__ static __forceinline__ BatchWork Describe(const BatchInfo &info, const PetscInt *row_offsets, const CSROverlapOptions &options, int each)
 {
-  const PetscCount b       = ((PetscCount)blockIdx.x * blockDim.x + threadIdx.x) / WarpSize;
-  const int        lane    = threadIdx.x % WarpSize;
-  PetscInt         longest = 0;
+  PetscInt longest = 0;
 
-  if (b >= num) return;
-  const BatchInfo info = infos[b];
-
-  for (PetscInt row = info.start_row + lane; row < info.end_row; row += WarpSize) {
+  for (PetscInt row = info.start_row + (PetscInt)(threadIdx.x % WarpSize); row < info.end_row; row += WarpSize) {
     const PetscInt length = row_offsets[row + 1] - row_offsets[row];
 
     longest = length > longest ? length : longest;
@@ -27,7 +29,37 @@ __global__ static void DescribeBatchesKernel(PetscInt num, const BatchInfo *info
 
     longest = other > longest ? other : longest;
   }
-  if (lane == 0) works[b] = CSROverlapDescribe(&options, each, info, row_offsets, longest);
+  return CSROverlapDescribe(&options, each, info, row_offsets, longest);
+}
+
+/* A warp for each batch, which it describes to the kernel */
+__global__ static void DescribeBatchesKernel(PetscInt num, const BatchInfo *infos, const PetscInt *row_offsets, const CSROverlapOptions options, int each, BatchWork *works)
+{
+  const PetscCount b = GallopGlobalThread() / WarpSize;
+
+  if (b >= num) return;
+  const BatchWork work = Describe(infos[b], row_offsets, options, each);
+
+  if (threadIdx.x % WarpSize == 0) works[b] = work;
+}
+
+/* The same for few batches, and all else that a build stores beside copies of the CSR arrays: the batches, and zeros behind the arrays */
+__global__ static void FewBatchesKernel(PetscInt num, const __grid_constant__ FewInfos few, const PetscInt *row_offsets, const CSROverlapOptions options, int each, BatchWork *works, BatchInfo *infos, char *pad0, char *pad1, char *pad2)
+{
+  const PetscCount b = GallopGlobalThread() / WarpSize;
+
+  if (blockIdx.x == 0 && threadIdx.x < CSROVERLAP_PAD) {
+    pad0[threadIdx.x] = 0;
+    if (pad1) pad1[threadIdx.x] = 0;
+    if (pad2) pad2[threadIdx.x] = 0;
+  }
+  if (b >= num) return;
+  const BatchInfo info = few.info[b];
+  const BatchWork work = Describe(info, row_offsets, options, each);
+
+  if (threadIdx.x % WarpSize) return;
+  works[b] = work;
+  infos[b] = info;
 }
 
 /* Batches in the order in which the kernel takes them, those without entries last: a product that adds to z leaves them out */
@@ -240,36 +272,57 @@ static PetscErrorCode Allocate(CSROverlap *ov, const GallopCSR *csr, const CSROv
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The arrays, but for entries that come with the first product */
-static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverlapPlan *plan)
+/* Batches, and zeros behind arrays; row offsets are there. *waits: the host's part of the plan is being copied */
+static PetscErrorCode FillBatches(CSROverlap *ov, const CSROverlapPlan *plan, cudaStream_t stream, bool *waits)
 {
-  const cudaMemcpyKind kind    = PetscMemTypeHost(csr->memtype) ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
-  const size_t         batches = (size_t)ov->batch_num * sizeof(BatchInfo);
-  cudaStream_t         stream;
+  const size_t       batches = (size_t)ov->batch_num * sizeof(BatchInfo);
+  const int          each    = CSROverlapEach(ov->max_batch_size);
+  const unsigned int blocks  = ov->batch_num ? GallopBlocksFor((PetscCount)ov->batch_num, Warps) : 0;
+  char *const        pads[]  = {(char *)(ov->row_offsets + ov->m + 1), ov->values ? (char *)(ov->column_indices + ov->nz) : NULL, ov->values ? (char *)(ov->values + ov->nz) : NULL};
 
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaMemcpyAsync((void *)ov->row_offsets, csr->i, (size_t)(ov->m + 1) * sizeof(PetscInt), kind, stream));
-  if (!ov->transfer) PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, csr->j, (size_t)ov->nz * sizeof(PetscInt), kind, stream));
+  *waits = false;
+  if (!plan->parts.memory && !plan->reordered && !ov->long_row_num && ov->batch_num > 0 && ov->batch_num <= FewBatches) {
+    FewInfos few = {};
+
+    PetscCall(PetscArraycpy(few.info, plan->order, ov->batch_num));
+    FewBatchesKernel<<<blocks, Threads, 0, stream>>>(ov->batch_num, few, ov->row_offsets, ov->options, each, ov->batch_works, ov->batch_infos, pads[0], pads[1], pads[2]);
+    GallopCheckLaunch();
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  *waits = !plan->parts.memory || ov->long_row_num;
   if (plan->parts.memory) PetscCall(GallopDeviceCopy(ov->batch_infos, plan->parts.order, batches));
   else PetscCall(GallopDeviceCopyIn(ov->batch_infos, plan->order, batches));
   PetscCall(GallopDeviceCopyIn(ov->long_row_infos, plan->batches.long_row_infos, (size_t)ov->long_row_num * sizeof(PetscInt)));
   PetscCall(GallopDeviceCopyIn(ov->pieces, plan->pieces, (size_t)ov->piece_num * sizeof(LongRowPiece)));
   PetscCall(GallopDeviceZero(ov->arrived, (size_t)ov->piece_num * sizeof(int)));
   if (ov->batch_num) {
-    DescribeBatchesKernel<<<GallopBlocksFor((PetscCount)ov->batch_num, Warps), Threads, 0, stream>>>(ov->batch_num, ov->batch_infos, ov->row_offsets, ov->options, CSROverlapEach(ov->max_batch_size), ov->batch_works);
+    DescribeBatchesKernel<<<blocks, Threads, 0, stream>>>(ov->batch_num, ov->batch_infos, ov->row_offsets, ov->options, each, ov->batch_works);
     GallopCheckLaunch();
   }
   if (plan->parts.memory) PetscCall(GallopDeviceCopy(ov->batch_infos, plan->parts.infos, batches)); /* in order of rows from now on */
   else if (plan->reordered) PetscCall(GallopDeviceCopyIn(ov->batch_infos, plan->batches.batch_infos, batches));
-  PetscCall(GallopDeviceZero((void *)(ov->row_offsets + ov->m + 1), CSROVERLAP_PAD));
-  if (ov->values) {
-    PetscCall(GallopDeviceZero((void *)(ov->column_indices + ov->nz), CSROVERLAP_PAD));
-    PetscCall(GallopDeviceZero((void *)(ov->values + ov->nz), CSROVERLAP_PAD));
-  }
+  for (char *pad : pads)
+    if (pad) PetscCall(GallopDeviceZero(pad, CSROVERLAP_PAD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The arrays, but for entries that come with the first product */
+static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverlapPlan *plan)
+{
+  const bool           fromhost = PetscMemTypeHost(csr->memtype);
+  const cudaMemcpyKind kind     = fromhost ? cudaMemcpyHostToDevice : cudaMemcpyDeviceToDevice;
+  cudaStream_t         stream;
+  bool                 waits;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaMemcpyAsync((void *)ov->row_offsets, csr->i, (size_t)(ov->m + 1) * sizeof(PetscInt), kind, stream));
+  if (!ov->transfer) PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, csr->j, (size_t)ov->nz * sizeof(PetscInt), kind, stream));
+  PetscCall(FillBatches(ov, plan, stream, &waits));
   ov->fresh = PETSC_TRUE;
   if (!ov->transfer) PetscCall(CSROverlapRefresh_Device(ov, csr, 0, NULL));
-  if (!plan->parts.memory || ov->long_row_num) PetscCallCUDA(cudaStreamSynchronize(stream)); /* the host's part of the plan is about to go */
+  if (fromhost || waits) PetscCallCUDA(cudaStreamSynchronize(stream)); /* what is copied may change, or is about to go */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
