@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* FASTLOAD's builds and its refresh: src/mat/impls/fastload/, and what of common/ they call, beside the host's */
+/* FASTLOAD's builds, its refresh and its products: src/mat/impls/fastload/, and what of common/ they call, beside the host's */
 #include "matrices.h"
 #include <set>
 
@@ -21,6 +21,9 @@
 #include "mat/impls/fastload/fastloadgroups.cu"
 #include "mat/impls/fastload/fastloadshort.cu"
 #include "mat/impls/fastload/fastloaddevice.cu"
+#define __noinline__ /* nvcc's; headers that have gcc's have been read */
+#include "mat/impls/fastload/fastloadproduct.cu"
+#include "mat/impls/fastload/fastloaddeterministic.cu"
 #include "mat/impls/fastload/fastloadhostbuild.c"
 #define Build HostBuild
 #include "mat/impls/fastload/fastloadhost.c"
@@ -125,22 +128,6 @@ PetscErrorCode PetscSortInt(PetscInt n, PetscInt x[])
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode FastLoadProductOverlaps(PetscBool *overlaps)
-{
-  *overlaps = PETSC_TRUE;
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode FastLoadApply_Device(void *, const GallopProduct *)
-{
-  return PETSC_ERR_SUP;
-}
-
-PetscErrorCode FastLoadApplyTranspose_Device(void *, const GallopProduct *, PetscBool)
-{
-  return PETSC_ERR_SUP;
-}
-
 /* ---- the test ---- */
 
 struct Setting {
@@ -149,17 +136,21 @@ struct Setting {
 };
 
 static const Setting settings[] = {
-  {"the defaults",                                   {-1, 0, 0, PETSC_TRUE, PETSC_FALSE} },
-  {"no limit",                                       {0, 0, 0, PETSC_TRUE, PETSC_FALSE}  },
-  {"height 1",                                       {1, 0, 0, PETSC_TRUE, PETSC_FALSE}  },
-  {"height 2, long rows of 7",                       {2, 0, 7, PETSC_TRUE, PETSC_FALSE}  },
-  {"height 4, long rows of 20",                      {4, 0, 20, PETSC_TRUE, PETSC_FALSE} },
-  {"height 32",                                      {32, 0, 0, PETSC_TRUE, PETSC_FALSE} },
-  {"deterministic",                                  {-1, 0, 0, PETSC_TRUE, PETSC_TRUE}  },
-  {"windows of 32",                                  {32, 32, 0, PETSC_TRUE, PETSC_FALSE}},
-  {"windows of 64, height 4, long rows of 5",        {4, 64, 5, PETSC_TRUE, PETSC_FALSE} },
-  {"steps of all columns",                           {0, 0, 0, PETSC_FALSE, PETSC_FALSE} },
-  {"steps of all columns, height 4, long rows of 3", {4, 0, 3, PETSC_FALSE, PETSC_FALSE} },
+  {"the defaults",                                   {-1, 0, 0, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE} },
+  {"no limit",                                       {0, 0, 0, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE}  },
+  {"height 1",                                       {1, 0, 0, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE}  },
+  {"height 2, long rows of 7",                       {2, 0, 7, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE}  },
+  {"height 4, long rows of 20",                      {4, 0, 20, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE} },
+  {"height 32",                                      {32, 0, 0, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE} },
+  {"deterministic",                                  {-1, 0, 0, PETSC_TRUE, PETSC_TRUE, PETSC_FALSE}  },
+  {"x is sorted",                                    {-1, 0, 0, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE}  },
+  {"x is sorted, height 1, long rows of 7",          {1, 0, 7, PETSC_TRUE, PETSC_FALSE, PETSC_TRUE}   },
+  {"x is sorted, deterministic",                     {-1, 0, 0, PETSC_TRUE, PETSC_TRUE, PETSC_TRUE}   },
+  {"x is sorted, steps of all columns, height 4",    {4, 0, 0, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE}  },
+  {"windows of 32",                                  {32, 32, 0, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE}},
+  {"windows of 64, height 4, long rows of 5",        {4, 64, 5, PETSC_TRUE, PETSC_FALSE, PETSC_FALSE} },
+  {"steps of all columns",                           {0, 0, 0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE} },
+  {"steps of all columns, height 4, long rows of 3", {4, 0, 3, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE} },
 };
 
 #define SAME_NUMBER(what) \
@@ -264,6 +255,35 @@ static std::vector<PetscScalar> Values(size_t nz, int factor)
   return values;
 }
 
+/* alpha A x + beta y, with terms that rounding leaves alone: each sum is the same in any order */
+static void TestProduct(const char *name, const GallopCSR *csr, const FastLoadOptions *o, FastLoad *d, bool adds)
+{
+  const PetscScalar        alpha = -1, beta = adds ? 2 : 0;
+  std::vector<PetscScalar> x(csr->n), y(csr->m), a(csr->nz), expected(csr->m);
+  GallopCSR                small = *csr;
+
+  for (size_t k = 0; k < a.size(); k++) a[k] = (PetscReal)(1 + k % 7);
+  for (size_t k = 0; k < x.size(); k++) x[k] = (PetscReal)(1 + choice() % 9);
+  for (size_t k = 0; k < y.size(); k++) y[k] = (PetscReal)(choice() % 9);
+  small.a = emu::Guarded(a);
+  CheckCall(FastLoadRefresh_Device(d, &small, 0, NULL));
+  for (PetscInt r = 0; r < csr->m; r++) {
+    expected[r] = beta * y[r];
+    for (PetscInt k = csr->i[r]; k < csr->i[r + 1]; k++) expected[r] += alpha * a[k] * x[csr->j[k]];
+  }
+  PetscScalar *const  z       = emu::Guarded(std::vector<PetscScalar>(csr->m, PetscScalar(77)));
+  const GallopProduct product = {&alpha, &beta, emu::Guarded(x), emu::Guarded(y), z, NULL};
+
+  CheckCall(FastLoadApply_Device(d, &product));
+  emu::Sync();
+  emu::CheckCanaries(name);
+  for (PetscInt r = 0; r < csr->m; r++)
+    if (z[r] != expected[r]) emu::Fail("%s: row %ld of a product", name, (long)r);
+  if (!d->sortedX != !(o->sorted_x && !o->deterministic)) emu::Fail("%s: memory for sorted x", name);
+  for (PetscInt k = 0; d->sortedX && k < d->ncols; k++)
+    if (d->sortedX[k] != x[d->perm[k]]) emu::Fail("%s: sorted x, %ld of %ld", name, (long)k, (long)d->ncols);
+}
+
 static void Test(const char *what, const Matrix &A, const Setting &s)
 {
   const std::string named = std::string(what) + ", " + s.name;
@@ -308,6 +328,7 @@ static void Test(const char *what, const Matrix &A, const Setting &s)
     CheckCall(FastLoadRefresh_Host(h, &after, 0, NULL));
     Compare(name, h, d);
     CheckCall(FastLoadRefresh_Host(h, &csr, 0, NULL));
+    if (full || choice() % 2) TestProduct(name, &csr, &s.options, d, choice() % 2);
     data = d;
     CheckCall(FastLoadDestroy_Device(&data));
     if (!pieces.empty()) emu::Fail("%s: %zu pieces of memory are left", name, pieces.size());

@@ -17,20 +17,22 @@ static PetscErrorCode CreateMatrix(TestLaw law, PetscInt number, Mat *A)
 /* What the format is built with */
 typedef struct {
   PetscInt  height, window, long_row;
-  PetscBool groups, deterministic;
+  PetscBool groups, deterministic, sorted_x;
 } Setting;
 
 static const Setting settings[] = {
-  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE}, /* the defaults */
-  {0,  0,  0, PETSC_FALSE, PETSC_FALSE}, /* the paper's */
-  {1,  0,  0, PETSC_FALSE, PETSC_FALSE},
-  {8,  0,  0, PETSC_FALSE, PETSC_FALSE},
-  {4,  0,  3, PETSC_FALSE, PETSC_FALSE},
-  {0,  0,  0, PETSC_TRUE,  PETSC_FALSE},
-  {2,  0,  7, PETSC_TRUE,  PETSC_FALSE},
-  {32, 32, 0, PETSC_TRUE,  PETSC_FALSE},
-  {4,  64, 5, PETSC_TRUE,  PETSC_FALSE},
-  {-1, 0,  0, PETSC_TRUE,  PETSC_TRUE },
+  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE}, /* the defaults */
+  {0,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE}, /* the paper's */
+  {1,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {8,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {4,  0,  3, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
+  {0,  0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
+  {2,  0,  7, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
+  {32, 32, 0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
+  {4,  64, 5, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
+  {-1, 0,  0, PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE},
+  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_TRUE },
+  {4,  0,  3, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE }, /* the paper's product, too */
 };
 
 /* What holds for the arrays of any matrix */
@@ -218,6 +220,7 @@ static PetscErrorCode SetOptions(PetscInt setting)
   PetscCall(TestSetIntOption("-mat_fastload_long_row", settings[setting].long_row));
   PetscCall(TestSetIntOption("-mat_fastload_group_steps", settings[setting].groups));
   PetscCall(TestSetIntOption("-mat_fastload_deterministic", settings[setting].deterministic));
+  PetscCall(TestSetIntOption("-mat_fastload_sorted_x", settings[setting].sorted_x));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

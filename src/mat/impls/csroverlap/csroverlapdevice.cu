@@ -114,7 +114,7 @@ static PetscErrorCode PlanLongRows(CSROverlap *ov, int processors, CSROverlapPla
 {
   const CSROverlapParts *parts = &plan->parts;
   const PetscInt         num   = ov->long_row_num;
-  LongRowRange               *longs;
+  LongRowRange          *longs;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(num, &longs));
@@ -140,7 +140,8 @@ static PetscErrorCode PlanBatches(CSROverlap *ov, const GallopCSR *csr, PetscInt
   CSROverlapSample sample;
 
   PetscFunctionBegin;
-  if (PetscMemTypeCUDA(csr->memtype) && PetscMax(csr->m / CSROVERLAP_THREADS, csr->nz / CSROVERLAP_LARGE_BATCH) >= ManyBatches) PetscCall(CSROverlapPartition_Device(&ov->options, largest, csr->m, csr->nz, csr->i, parts));
+  if (PetscMemTypeCUDA(csr->memtype) && PetscMax(csr->m / CSROVERLAP_THREADS, csr->nz / CSROVERLAP_LARGE_BATCH) >= ManyBatches)
+    PetscCall(CSROverlapPartition_Device(&ov->options, largest, csr->m, csr->nz, csr->i, parts));
   if (parts->memory) {
     ov->max_batch_size = parts->max_batch_size;
     ov->even           = parts->even;
@@ -328,11 +329,11 @@ static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverla
 
 static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  CSROverlap     *ov;
-  CSROverlapPlan  plan = {};
-  PetscInt        largest;
-  void           *base;
-  int             processors;
+  CSROverlap    *ov;
+  CSROverlapPlan plan = {};
+  PetscInt       largest;
+  void          *base;
+  int            processors;
 
   PetscFunctionBegin;
   *built = NULL;

@@ -15,6 +15,8 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 . -mat_fastload_group_steps <true>      - blocks are made of 32 columns at a time; else as in the paper, of all columns
 . -mat_fastload_window <0>              - columns are sorted among this many neighbours, rounded up to a multiple of 32; 0 for all
 . -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least
+. -mat_fastload_sorted_x <false>        - as in the paper, each product on the GPU first puts x in the order of columns, so that all loads of it are coalesced; else a warp loads x of its columns from where it is. Not with
+                                          `-mat_fastload_deterministic`, nor for transposed products
 . -mat_fastload_deterministic <false>   - results are the same in every run, bit by bit, and products take more time and memory
 . -mat_fastload_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 - -mat_fastload_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
@@ -71,7 +73,9 @@ static PetscErrorCode FastLoadOptionsSet(void *options, const char prefix[], Pet
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_window", "Columns among which they are sorted, 0 for all", "MATFASTLOAD", &o->window, 0, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_long_row", "Rows with more entries are stored as in CSR, 0 to choose", "MATFASTLOAD", &o->long_row, 0, PETSC_INT_MAX));
   PetscCall(PetscOptionsBool("-mat_fastload_deterministic", "The same result in every run, bit by bit", "MATFASTLOAD", o->deterministic, &o->deterministic, NULL));
-  if (o->height != old.height || o->window != old.window || o->long_row != old.long_row || o->groups != old.groups || o->deterministic != old.deterministic) *rebuild = PETSC_TRUE;
+  PetscCall(PetscOptionsBool("-mat_fastload_sorted_x", "Put x in the order of columns once per product", "MATFASTLOAD", o->sorted_x, &o->sorted_x, NULL));
+  if (o->height != old.height || o->window != old.window || o->long_row != old.long_row || o->groups != old.groups || o->deterministic != old.deterministic || o->sorted_x != old.sorted_x)
+    *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,8 +138,8 @@ static PetscErrorCode FastLoadViewDetail(const void *data, PetscViewer viewer)
   const FastLoad *fl = (const FastLoad *)data;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "FastLoad: %" PetscInt_FMT " blocks in %" PetscInt_FMT " tasks, height limit %" PetscInt_FMT ", window %" PetscInt_FMT ", long rows from %" PetscInt_FMT " entries on%s\n", fl->blkNum, fl->taskNum, fl->height,
-                                               fl->options.window, fl->options.long_row, fl->options.deterministic ? ", deterministic" : ""));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "FastLoad: %" PetscInt_FMT " blocks in %" PetscInt_FMT " tasks, height limit %" PetscInt_FMT ", window %" PetscInt_FMT ", long rows from %" PetscInt_FMT " entries on%s%s\n", fl->blkNum, fl->taskNum, fl->height,
+                                               fl->options.window, fl->options.long_row, fl->options.deterministic ? ", deterministic" : "", fl->sortedX ? ", x sorted for each product" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

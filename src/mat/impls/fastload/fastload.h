@@ -40,6 +40,7 @@ typedef struct {
   PetscInt  long_row; /* rows with more entries are long, 0 to choose */
   PetscBool groups;   /* steps are made of groups of columns */
   PetscBool deterministic;
+  PetscBool sorted_x; /* x is put in the order of columns once per product, on the GPU */
 } FastLoadOptions;
 
 /* How the entries of a line are added to the result: what the lines of a block allow at most. The low bits of blkClass. */
@@ -111,6 +112,7 @@ typedef struct {
   PetscInt       *csrIdx;    /* [blknz] where entries are in CSR; NULL where rows are sorted, so that they can be found, and the result may differ from run to run */
   PetscInt       *rowPtr;    /* [m + 1] of CSR, on the GPU, where the result may not differ from run to run; NULL else */
   PetscScalar    *products;  /* [nz] in order of CSR, likewise */
+  PetscScalar    *sortedX;   /* [ncols] x in the order of perm, on the GPU, where options.sorted_x; NULL else */
   PetscBool       single;    /* all blocks of a column are of one task */
   PetscBool       zeros;     /* some columns are in no block */
   PetscBool       fresh;     /* values have been written since the last product */
@@ -133,6 +135,7 @@ typedef struct {
     HERE(csrIdx, (fl)->indexed ? (fl)->blknz : 0) \
     ONDEVICE(rowPtr, (fl)->options.deterministic ? (PetscCount)(fl)->m + 1 : 0) \
     ONDEVICE(products, (fl)->options.deterministic ? (fl)->nz : 0) \
+    ONDEVICE(sortedX, (fl)->options.sorted_x ? (fl)->ncols : 0) \
   } while (0)
 #define FASTLOAD_BLOCK_ARRAYS(fl, HERE, ONDEVICE) \
   do { \

@@ -52,9 +52,9 @@ PetscErrorCode FastLoadApplyDeterministic(const FastLoad *fl, const GallopVector
 
   PetscFunctionBegin;
   while (width < WarpSize && 2 * width * (PetscCount)fl->m <= fl->nz) width *= 2;
-  MultiplyKernel<<<WarpsFor(fl->taskNum), Threads, 0, stream>>>(FastLoadArraysOf(fl), v->x, fl->products);
+  MultiplyKernel<PetscScalar, PetscInt><<<WarpsFor(fl->taskNum), Threads, 0, stream>>>(FastLoadArraysOf(fl), v->x, fl->products);
   GallopCheckLaunch();
-  RowSumKernel<<<GallopBlocksFor((PetscCount)fl->m * width, Threads), Threads, 0, stream>>>(fl->m, width, fl->rowPtr, fl->products, *v);
+  RowSumKernel<PetscScalar, PetscInt><<<GallopBlocksFor((PetscCount)fl->m * width, Threads), Threads, 0, stream>>>(fl->m, width, fl->rowPtr, fl->products, *v);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

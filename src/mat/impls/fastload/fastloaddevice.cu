@@ -15,6 +15,7 @@ static size_t CarveEntries(FastLoad *fl, void *base)
     fl->rowPtr   = NULL;
     fl->products = NULL;
   }
+  if (!fl->options.sorted_x) fl->sortedX = NULL;
   return carver.Bytes();
 }
 

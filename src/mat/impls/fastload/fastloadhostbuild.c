@@ -24,6 +24,7 @@ FastLoadOptions FastLoadChoose(const FastLoadOptions *options, const GallopCSR *
     o.groups   = PETSC_TRUE;
     o.height   = 0;
     o.long_row = PETSC_INT_MAX;
+    o.sorted_x = PETSC_FALSE;
   }
   if (o.height == FASTLOAD_CHOOSE) {
     const PetscCount tasks = PetscMin(PetscMax(csr->nz / EntriesPerTask, FewestTasks), MostTasks);

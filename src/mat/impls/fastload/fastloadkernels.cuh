@@ -160,13 +160,14 @@ __global__ static void __launch_bounds__(Threads, Resident) FastLoadKernel(const
   const FastLoadTask task   = LoadTask(fl.tasks, t);
   const bool         inside = lane < task.length;
   BlockView<I>       block  = FirstBlock<I>(task);
-  const I            col    = ColumnOf(fl, task, lane);
+  const bool         sorted = fl.sortedX && !task.follow;
+  const I            col    = sorted ? task.colidx + lane : ColumnOf(fl, task, lane);
   V                  xl     = V(0);
   I                  b      = task.blk;
   const auto         ready  = [&] {
     if (b > task.blk) return;
     GallopWaitForPredecessor();
-    if (inside) xl = alpha * x[col]; /* no read-only load: ptxas would move that before the wait */
+    if (inside) xl = alpha * (sorted ? fl.sortedX : x)[col]; /* no read-only load: ptxas would move that before the wait */
   };
 
   for (;;) {

@@ -11,6 +11,17 @@ PetscErrorCode FastLoadProductOverlaps(PetscBool *overlaps)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* x in the order of columns, as the paper has it: those of a block lie side by side then. The next kernel may start at once: it waits for this one before it loads x. */
+template <typename V, typename I>
+__global__ static void __launch_bounds__(Threads) SortXKernel(I ncols, In<I> perm, const V *x, V *sortedX)
+{
+  const PetscCount k = GallopGlobalThread();
+
+  GallopLetSuccessorStart();
+  GallopWaitForPredecessor();
+  if (k < ncols) sortedX[k] = x[perm[k]];
+}
+
 /* A thread block for each piece of a long row, then a warp for each task */
 static PetscCount BlocksOf(const FastLoad *fl)
 {
@@ -36,6 +47,7 @@ PetscErrorCode FastLoadApply_Device(void *data, const GallopProduct *p)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallCUDA(GallopBegin(fl->m, &v, stream, fl->overlaps && !fl->fresh));
+  if (fl->sortedX) PetscCallCUDA(GallopLaunch(SortXKernel<PetscScalar, PetscInt>, GridOf(fl, ((PetscCount)fl->ncols + Threads - 1) / Threads, stream), fl->ncols, fl->perm, v.x, fl->sortedX));
   PetscCallCUDA(GallopLaunch(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), FastLoadArraysOf(fl), v.alpha, v.x, v.z, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -13,7 +13,7 @@ struct FastLoadArrays {
   const FastLoadTask  *tasks;
   const I             *blkHeight, *lineRow, *perm, *longRow, *longPtr, *longCol, *pieceRow, *pieceAt, *csrIdx;
   const unsigned char *blkLength, *blkClass, *rowIdx;
-  const V             *value;
+  const V             *value, *sortedX;
 };
 
 static inline FastLoadArrays<PetscScalar, PetscInt> FastLoadArraysOf(const FastLoad *fl)
@@ -37,6 +37,7 @@ static inline FastLoadArrays<PetscScalar, PetscInt> FastLoadArraysOf(const FastL
   view.blkClass  = fl->blkClass;
   view.rowIdx    = fl->rowIdx;
   view.value     = fl->value;
+  view.sortedX   = fl->sortedX;
   return view;
 }
 
