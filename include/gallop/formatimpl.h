@@ -57,6 +57,15 @@ typedef struct {
   const GallopEpilogue *epilogue; /* NULL for none: only on the GPU, and where the format's storesrows() says so, or a dot product that adds. y is not z then, unless that is all. */
 } GallopProduct;
 
+/* Whether a product does nothing to z but add a row's sum, perhaps times d: then rows without entries keep what they have */
+static inline PetscBool GallopOnlyAdds(const GallopProduct *p)
+{
+  const GallopEpilogue *e = p->epilogue;
+
+  if (*p->beta != (PetscScalar)0.0) return (PetscBool)(p->y == p->z && *p->beta == (PetscScalar)1.0 && (!e || (e->dot && e->dot->adds)));
+  return (PetscBool)(e && !e->dot && e->u == p->z && *e->gamma == (PetscScalar)1.0 && *e->delta == (PetscScalar)0.0);
+}
+
 /* a b + c of host products that have to agree to the last bit: rounded once where the processor does so, whatever a compiler makes of sums. Complex numbers are left to it. clang tells by __FMA__ alone. */
 static inline PetscScalar GallopMultiplyAdd(PetscScalar a, PetscScalar b, PetscScalar c)
 {
@@ -126,12 +135,12 @@ struct _GallopFormat {
 
   /* the device's build and refresh take arrays on the host too, csr->memtype tells: of a matrix assembled there the parent uploads nothing then */
   PetscBool device_takes_host;
-  PetscBool prefers_transpose;                              /* transposed products of its own are slower than those of a format of the transpose */
-  PetscReal build_cost;                                     /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
-  PetscBool (*refresh_columns)(const void *data);           /* whether a refresh on the GPU reads csr->j, which may be NULL else; or NULL, for never */
-  PetscBool (*streams)(const void *data);                   /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
-  PetscBool (*leaves)(const void *data);                    /* whether the parent's products are faster, so that there is no format; or NULL */
-  PetscBool (*storesrows)(const void *data);                /* whether a product on the GPU calls GallopStore() once for each row, so that it can have an epilogue; NULL for never */
+  PetscBool prefers_transpose;                    /* transposed products of its own are slower than those of a format of the transpose */
+  PetscReal build_cost;                           /* time of a build on the GPU over that of EVCHYB's, about, by which products pay for it; 0 for the same */
+  PetscBool (*refresh_columns)(const void *data); /* whether a refresh on the GPU reads csr->j, which may be NULL else; or NULL, for never */
+  PetscBool (*streams)(const void *data);         /* whether the matrix is too large for the GPU, so that the parent shall compute on the host; or NULL */
+  PetscBool (*leaves)(const void *data);          /* whether the parent's products are faster, so that there is no format; or NULL */
+  PetscBool (*storesrows)(const void *data, PetscBool adds); /* whether a product on the GPU calls GallopStore() once for each row, so that it can have an epilogue; with adds: for each that has entries, where GallopOnlyAdds(); NULL for never */
   PetscCount (*dotparts)(const void *data, PetscBool adds); /* of how many sums a product adds up a dot product with its result, or with what it adds to z, 0 if it cannot; NULL for never */
 
   /* figures that add up over blocks and MPI processes, and how to show the sums */

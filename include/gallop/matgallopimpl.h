@@ -301,6 +301,7 @@ typedef struct {
 PETSC_INTERN PetscErrorCode MatGallopMultTerms(Mat, const GallopTerms *, Vec, Vec, Vec, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopMultTerms_Seq(Mat, const GallopTerms *, Vec, Vec, Vec, Vec, PetscBool *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopMultDot_Seq(Mat, const GallopTerms *, Vec, PetscBool, Vec, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopMultTerms_MPI(Mat, const GallopTerms *, Vec, Vec, Vec, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopMultDot_MPI(Mat, const GallopTerms *, Vec, Vec, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopMultAgain_Seq(Mat, Vec, Vec, PetscLogDouble);
 PETSC_INTERN PetscErrorCode GallopTermsAdd_Device(PetscInt, const PetscScalar *, const PetscScalar *, const PetscScalar *, const PetscScalar *, const PetscScalar *, const PetscScalar[4], PetscScalar *);

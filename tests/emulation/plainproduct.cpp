@@ -152,6 +152,18 @@ static void Test(const Case &c)
     if (ended) emu::Fail("%s: the counter of ended thread blocks is not 0 after the product", c.name);
     first = dot;
   }
+
+  /* z += d A x: of rows without entries nothing is stored where most have none */
+  const GallopEpilogue e = {emu::Guarded(withs), z, &one, &zero, NULL};
+  const GallopProduct  p = {&one, &zero, x, NULL, z, &e};
+
+  for (PetscInt r = 0; r < c.m; r++) z[r] = leaves && rows[r].j.empty() ? (PetscScalar)NAN : xs[r % c.n];
+  CheckCall(Apply(ev, &p));
+  for (PetscInt r = 0; r < c.m; r++) {
+    const PetscScalar now = xs[r % c.n] + withs[r] * wanted[r];
+
+    if (leaves && rows[r].j.empty() ? z[r] == z[r] : !(PetscAbsScalar(z[r] - now) <= small * (1 + PetscAbsScalar(wanted[r])))) emu::Fail("%s: row %ld of z += d A x", c.name, (long)r);
+  }
 }
 
 int main(int argc, char **argv)

@@ -118,8 +118,8 @@ PetscErrorCode GallopDeviceAvailable(PetscBool *available)
 /* ---- products ---- */
 
 /*
-  z = d (alpha A x + beta y) + gamma u + delta x and a dot product with z, which is made of room sums, or without where room is 0, and z += A x with one of A x, made of addedroom sums: several times,
-  each in another order of threads, which must give the same bits. look: what else is to be as it was after a product
+  z = d (alpha A x + beta y) + gamma u + delta x and a dot product with z, which is made of room sums, or without where room is 0, z += A x with one of A x, made of addedroom sums, and z += d alpha A x:
+  several times, each in another order of threads, which must give the same bits. look: what else is to be as it was after a product
 */
 static void TestProducts(const char *name, const Matrix &A, const GallopFormatWork &work, void *data, PetscCount room, PetscCount addedroom, const std::function<void()> &look)
 {
@@ -135,9 +135,10 @@ static void TestProducts(const char *name, const Matrix &A, const GallopFormatWo
     for (auto &e : *v) e = RandomScalar();
   const PetscScalar *x = emu::Guarded(xs), *y = emu::Guarded(ys), *d = emu::Guarded(ds), *u = emu::Guarded(us), *with = emu::Guarded(withs);
 
-  /* the plain product, that with all terms, where there is a dot product, without it, and z += A x */
-  for (int kind = 0; kind < (addedroom ? 4 : 3); kind++) {
-    const bool               terms = kind == 1, adds = kind == 3, dots = (room && kind < 2) || adds;
+  /* the plain product, that with all terms, where there is a dot product, without it, z += A x, and z += d alpha A x */
+  for (int kind = 0; kind < 5; kind++) {
+    if (kind == 3 && !addedroom) continue;
+    const bool               terms = kind == 1, adds = kind == 3, scaled = kind == 4, dots = (room && kind < 2) || adds;
     const PetscBool          conjugate = (PetscBool)(kind == 1 || adds);
     const PetscScalar        zero = 0, before = 0.5;
     std::vector<PetscScalar> wanted(m), first;
@@ -152,7 +153,7 @@ static void TestProducts(const char *name, const Matrix &A, const GallopFormatWo
         sum += A.a[k] * xs[A.j[k]];
         scale[r] += PetscAbsScalar(A.a[k] * xs[A.j[k]]);
       }
-      wanted[r] = terms ? ds[r] * (alpha * sum + beta * ys[r]) + gamma * us[r] + (square ? delta * xs[r] : (PetscScalar)0) : adds ? ys[r] + sum : sum;
+      wanted[r] = terms ? ds[r] * (alpha * sum + beta * ys[r]) + gamma * us[r] + (square ? delta * xs[r] : (PetscScalar)0) : adds ? ys[r] + sum : scaled ? ys[r] + ds[r] * alpha * sum : sum;
       scale[r] += 4;
       const PetscScalar of = adds ? sum : wanted[r];
       wanteddot += withs[r] * (conjugate ? PetscConj(of) : of);
@@ -161,12 +162,12 @@ static void TestProducts(const char *name, const Matrix &A, const GallopFormatWo
     if (adds) wanteddot += before;
     for (int run = 0; run < (full ? 6 : 3); run++) {
       GallopDot      g = {with, conjugate, &dot, adds ? addedpartial : partial, adds ? addedroom : room, &ended, (PetscBool)adds};
-      GallopEpilogue e = {terms ? d : NULL, terms ? u : NULL, terms ? &gamma : &zero, terms ? &delta : &zero, dots ? &g : NULL};
-      GallopProduct  p = {terms ? &alpha : &one, terms ? &beta : adds ? &one : &zero, x, terms ? y : adds ? z : NULL, z, terms || dots ? &e : NULL};
+      GallopEpilogue e = {terms || scaled ? d : NULL, terms ? u : scaled ? z : NULL, terms ? &gamma : scaled ? &one : &zero, terms ? &delta : &zero, dots ? &g : NULL};
+      GallopProduct  p = {terms || scaled ? &alpha : &one, terms ? &beta : adds ? &one : &zero, x, terms ? y : adds ? z : NULL, z, terms || scaled || dots ? &e : NULL};
 
       for (PetscCount k = 0; k < room; k++) partial[k] = NAN; /* all are to be written in each product */
       for (PetscCount k = 0; k < addedroom; k++) addedpartial[k] = NAN;
-      for (PetscInt k = 0; k < m; k++) z[k] = adds ? ys[k] : (PetscScalar)NAN;
+      for (PetscInt k = 0; k < m; k++) z[k] = adds || scaled ? ys[k] : (PetscScalar)NAN;
       dot           = adds ? before : (PetscScalar)NAN;
       emu::resident = 1 + run * 2;
       emu::preempt  = run ? 4 : 0;

@@ -223,8 +223,8 @@ static PetscErrorCode Added(const Case *c, MatType type, PetscInt *added)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscStrcmp(type, TestFormat(""), &format));
   PetscCall(PetscStrcmp(type, MATFASTLOAD, &fastload));
-  if (c->bs > 1) *added = format && !fastload && size == 1 ? 0 : c->max_it - (c->guess ? 0 : PetscMin(c->max_it, 1));
-  else *added = format && !fastload && size == 1 ? (PetscInt)(!c->guess && c->max_it > 0) : c->max_it;
+  if (c->bs > 1) *added = format && (!fastload || size > 1) ? 0 : c->max_it - (c->guess ? 0 : PetscMin(c->max_it, 1));
+  else *added = format && !fastload ? (PetscInt)(!c->guess && c->max_it > 0) : c->max_it;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -81,6 +81,36 @@ PetscErrorCode MatGallopMultDot_MPI(Mat A, const GallopTerms *terms, Vec x, Vec 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  MatGallopMultTerms_MPI - As MatGallopMultTerms_Seq(): the diagonal block's product has all terms, and to z the other one then adds d alpha B g. w is not z, but for a residual b - A x alone.
+*/
+PetscErrorCode MatGallopMultTerms_MPI(Mat A, const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z, PetscBool *done)
+{
+  const GallopTerms adds = {.alpha = terms->alpha, .gamma = 1, .d = terms->d, .u = z};
+  Mat_Gallop       *g;
+  Mat               diagonal, offdiagonal;
+  Vec               ghost;
+  MatInfo           info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(PetscLogEventBegin(MAT_Mult, A, x, z, 0));
+  if (w == z) {
+    PetscCall(MatMultAddKernel_MPIGallop(A, x, y, z, PETSC_TRUE, NULL, NULL));
+    *done = PETSC_TRUE;
+  } else {
+    PetscCall(MatGallopGetBlocks(A, &diagonal, &offdiagonal));
+    PetscCall(GallopExchangeBegin(A, g, x, &ghost));
+    PetscCall(MatGallopMultTerms_Seq(diagonal, terms, x, y, w, z, done, NULL));
+    PetscCall(GallopExchangeEnd(A, g, x, ghost));
+    PetscCall(MatGetInfo(offdiagonal, MAT_LOCAL, &info));
+    if (info.nz_used > 0 && *done) PetscCall(MatGallopMultTerms(offdiagonal, &adds, ghost, NULL, w, z, NULL));
+    else if (info.nz_used > 0) PetscUseTypeMethod(offdiagonal, multadd, ghost, w, w);
+  }
+  PetscCall(PetscLogEventEnd(MAT_Mult, A, x, z, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatMultAdd_MPIGallop(Mat A, Vec x, Vec y, Vec z)
 {
   PetscFunctionBegin;

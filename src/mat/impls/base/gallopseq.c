@@ -436,11 +436,20 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatMult(); of a block and vectors of the whole matrix, whose lengths that would not take, what it calls */
+static PetscErrorCode Mult(Mat A, Vec x, Vec w)
+{
+  PetscFunctionBegin;
+  if (x->map->N == A->cmap->N && w->map->N == A->rmap->N) PetscCall(MatMult(A, x, w));
+  else PetscUseTypeMethod(A, mult, x, w);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatGallopMultTerms_Seq - z = d (alpha A x + beta y) + gamma u + delta x on the GPU, as one product where the format can; else A x alone
 
   Input Parameters:
-+ A     - a matrix, perhaps of ours
++ A     - a matrix, perhaps of ours, or a block of ours with vectors of the whole matrix
 . terms - of the sum; u may be z
 . x     - multiplied by A; not z
 . y     - not z
@@ -462,21 +471,22 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
   Arrays              arrays;
   void               *data = NULL;
   PetscObjectState    state;
-  PetscBool           is = PETSC_FALSE;
+  PetscBool           is   = PETSC_FALSE;
+  const PetscBool     adds = (PetscBool)(terms->beta == 0.0 && terms->u == z && terms->gamma == 1.0 && terms->delta == 0.0 && !dot);
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
   if (dot) *dot = PETSC_FALSE;
   PetscCall(MatGallopGetContext(A, &g));
   if (A->ops->mult != MatMult_SeqGallop || !g->type->format->storesrows || !g->deviceparent || GallopBoundToCPU(A) || !A->assembled || A->factortype || x->map->n != A->cmap->n || z->map->n != A->rmap->n) {
-    PetscCall(MatMult(A, x, w)); /* which says what is wrong, if something is */
+    PetscCall(Mult(A, x, w)); /* which says what is wrong, if something is */
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCheck(!A->structure_only, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "The matrix has a pattern but no values: MAT_STRUCTURE_ONLY");
   PetscCall(PetscObjectStateGet((PetscObject)A, &state));
   PetscCall(ArraysGet(A, x, y, z, &arrays));
   if (arrays.place == GALLOP_DEVICE) PetscCall(Choose(A, g, PARENT_MULT, arrays.place, state, &kind, &is, &data));
-  if (data && (*g->type->format->storesrows)(data)) {
+  if (data && (*g->type->format->storesrows)(data, adds)) {
     GallopProduct p = {&terms->alpha, &terms->beta, arrays.x, arrays.y, arrays.z, &epilogue};
 
     if (terms->d) PetscCall(VecGetArrayReadAndMemType(terms->d, &epilogue.d, NULL));
@@ -493,7 +503,7 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
   }
   PetscCall(ArraysRestore(x, y, z, &arrays));
   if (*done) PetscFunctionReturn(PETSC_SUCCESS);
-  if (data || is || arrays.place == GALLOP_HOST) PetscCall(MatMult(A, x, w));
+  if (data || is || arrays.place == GALLOP_HOST) PetscCall(Mult(A, x, w));
   else {
     /* not MatMult(), which would count the product again */
     PetscCall(PetscLogEventBegin(MAT_Mult, A, x, w, 0));

@@ -82,17 +82,19 @@ static PetscErrorCode HasBlocks(Mat A, PetscBool *has)
 PetscErrorCode MatGallopMultTerms(Mat A, const GallopTerms *terms, Vec x, Vec y, Vec w, Vec z, PetscBool *dot)
 {
 #if PetscDefined(HAVE_CUDA)
-  const PetscBool bare = (PetscBool)(terms->alpha == 1.0 && !y && !terms->d && !terms->u && terms->delta == 0.0);
+  const PetscBool bare     = (PetscBool)(terms->alpha == 1.0 && !y && !terms->d && !terms->u && terms->delta == 0.0);
+  const PetscBool residual = (PetscBool)(terms->alpha == -1.0 && terms->beta == 1.0 && y && !terms->d && !terms->u && terms->delta == 0.0);
   PetscBool       done = PETSC_FALSE, blocks = PETSC_FALSE;
 
   PetscFunctionBegin;
   if (dot) *dot = PETSC_FALSE;
-  if (A && dot && bare && w == z && z->map->n == A->rmap->n) PetscCall(HasBlocks(A, &blocks));
-  if (blocks) {
+  if (A && (dot ? bare && w == z : w != z || residual) && z->map->n == A->rmap->n && x->map->n == A->cmap->n) PetscCall(HasBlocks(A, &blocks));
+  if (blocks && dot) {
     PetscCall(MatGallopMultDot_MPI(A, terms, x, z, dot));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (A) PetscCall(MatGallopMultTerms_Seq(A, terms, x, y, w, z, &done, dot));
+  if (blocks) PetscCall(MatGallopMultTerms_MPI(A, terms, x, y, w, z, &done));
+  else if (A) PetscCall(MatGallopMultTerms_Seq(A, terms, x, y, w, z, &done, dot));
   if (!done && !(A && w == z && bare)) PetscCall(Add(terms, x, y, A ? w : NULL, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 #else

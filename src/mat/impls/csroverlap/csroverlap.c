@@ -225,9 +225,9 @@ static PetscInt CSROverlapNonempty(const void *data)
   return ((const CSROverlap *)data)->nonempty;
 }
 
-static PetscBool CSROverlapStoresRows(const void *data)
+static PetscBool CSROverlapStoresRows(const void *data, PetscBool adds)
 {
-  (void)data;
+  (void)data, (void)adds;
   return PETSC_TRUE;
 }
 

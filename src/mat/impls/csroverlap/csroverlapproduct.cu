@@ -118,7 +118,7 @@ PetscErrorCode CSROverlapLaunch(const CSROverlap *ov, const GallopProduct *p, co
 {
   const CSROverlapRange         &range = part->range;
   GallopVectors<PetscScalar>     v     = GallopVectorsOf(p);
-  const PetscInt                 end   = p->y == p->z && *p->beta == PetscScalar(1) ? PetscMin(range.batch_end, ov->busy_num) : range.batch_end;
+  const PetscInt                 end   = GallopOnlyAdds(p) ? PetscMin(range.batch_end, ov->busy_num) : range.batch_end;
   const PetscInt                 num = PetscMax(end - range.batch_begin, 0), piece_num = range.piece_end - range.piece_begin;
   PetscInt                       run;
   const PetscCount               blocks = (PetscCount)GetBlocks(num, v.with ? ov->dotresident : ov->resident, &run) + piece_num;

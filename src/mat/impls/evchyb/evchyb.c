@@ -454,11 +454,11 @@ static PetscInt EVCHYBNonempty(const void *data)
   return ev->m - ev->nempty;
 }
 
-static PetscBool EVCHYBStoresRows(const void *data)
+static PetscBool EVCHYBStoresRows(const void *data, PetscBool adds)
 {
   const EVCHYB *ev = (const EVCHYB *)data;
 
-  return (PetscBool)(ev->packed || !EVCHYBLeavesRows(ev->plain, ev->nempty));
+  return (PetscBool)(adds || ev->packed || !EVCHYBLeavesRows(ev->plain, ev->nempty));
 }
 
 /* Rows that are left alone have no part in what a product adds */
@@ -466,7 +466,7 @@ static PetscCount EVCHYBDotParts(const void *data, PetscBool adds)
 {
   const EVCHYB *ev = (const EVCHYB *)data;
 
-  if (!ev->launch.n || !(adds || EVCHYBStoresRows(data))) return 0;
+  if (!ev->launch.n || !EVCHYBStoresRows(data, adds)) return 0;
   return ev->launch.range[ev->launch.n - 1].next + (ev->packed ? ev->packed->parts.nsplit : ev->plain->csr.parts.nsplit);
 }
 

@@ -229,11 +229,11 @@ static PetscBool GallopChoiceRefreshReadsColumns(const void *data)
   return (PetscBool)(chosen->format && chosen->format->refresh_columns && (*chosen->format->refresh_columns)(chosen->data));
 }
 
-static PetscBool GallopChoiceStoresRows(const void *data)
+static PetscBool GallopChoiceStoresRows(const void *data, PetscBool adds)
 {
   const GallopChosen *chosen = (const GallopChosen *)data;
 
-  return (PetscBool)(chosen->format && chosen->format->storesrows && (*chosen->format->storesrows)(chosen->data));
+  return (PetscBool)(chosen->format && chosen->format->storesrows && (*chosen->format->storesrows)(chosen->data, adds));
 }
 
 static PetscCount GallopChoiceDotParts(const void *data, PetscBool adds)

@@ -203,9 +203,9 @@ static PetscBool HBPRefreshReadsColumns(const void *data)
   return (PetscBool)(!HBPHasBlocks((const HBP *)data) || !((const HBP *)data)->indexed);
 }
 
-static PetscBool HBPStoresRows(const void *data)
+static PetscBool HBPStoresRows(const void *data, PetscBool adds)
 {
-  (void)data;
+  (void)data, (void)adds;
   return PETSC_TRUE;
 }
 

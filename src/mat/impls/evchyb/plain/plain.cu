@@ -33,8 +33,9 @@ static PetscErrorCode Apply(EVCHYB *ev, const GallopProduct *p)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (EVCHYBLeavesRows(plain, ev->nempty)) PetscCall(ScaleAll(ev->m, &v, stream));
-  else if (plain->nlisted && v.y == v.z && v.beta == PetscScalar(1) && (!v.more || v.adds)) launch.n--; /* empty rows come last, and keep what they have */
+  if (EVCHYBLeavesRows(plain, ev->nempty)) {
+    if (!GallopOnlyAdds(p)) PetscCall(ScaleAll(ev->m, &v, stream));
+  } else if (plain->nlisted && GallopOnlyAdds(p)) launch.n--; /* empty rows come last, and keep what they have */
   if (launch.n) {
     v.blocks = (unsigned int)launch.range[launch.n - 1].next;
     v.parts  = launch.range[0].kind == EVCHYB_RANGE_SPLIT ? (unsigned int)plain->csr.parts.nsplit : 0; /* clusters leave no parts */
