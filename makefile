@@ -132,6 +132,9 @@ harness = $(MAKE) -k -Otarget -f $(petsc_examples)/gmakefile.test PETSC_DIR=$(PE
 export GALLOP_TESTS := $(abspath tests)
 export GALLOP_MPIEXEC = $(or $(PETSCMPIEXEC),$(MPIEXEC))
 export GALLOP_SKIPPED := $(testdir)/skipped
+# a library with NCCL's functions, for tests without a GPU
+nccl := $(testdir)/libtestnccl.so
+export GALLOP_TEST_NCCL := $(nccl)
 # with VALGRIND=1 the harness runs each rank under valgrind, which adds these options to the harness's own
 export VALGRIND_OPTS += --suppressions=$(abspath config/valgrind.supp)
 with_mps := $(if $(filter-out 0,$(MPS)),config/with-mps)# processes of many tests share a GPU
@@ -181,8 +184,13 @@ $(emulated): %: %.o $(emulation)/emulate.o
 	@echo "  LINK $@"
 	@$(PCC_LINKER) -fsanitize=undefined -Wl,--gc-sections -Wl,--as-needed -o $@ $^ $(PETSC_LIB) -lstdc++
 
+$(nccl): tests/nccl/nccl.c include/gallop/ncclimpl.h $(build)/compile.txt
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(compile_c) -fPIC -shared -o $@ $< $(PETSC_LIB)
+
 # The list of tests is made again each time: the harness does not notice a new file.
-check: all
+check: all $(nccl)
 	@rm -rf $(testdir)/testfiles $(testdir)/counts $(testdir)/skipped
 	@mkdir -p $(testdir)
 	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
@@ -190,7 +198,7 @@ check: all
 	@$(share_jobs)$(test_env); $(with_mps) $(harness) test 2>&1 | config/test-summary $(testdir)
 
 # all test programs, none of which is run: on a machine that compiles for another
-check-programs: all
+check-programs: all $(nccl)
 	@mkdir -p $(testdir)
 	@$(share_jobs)$(harness) -s --eval '.SECONDEXPANSION:' --eval 'check-programs: $$$$(testexe.c) $$$$(testexe.cu) $$$$(testexe.F90)' check-programs
 

@@ -65,6 +65,7 @@
 . transpose_builds      - times a format of the transpose was built, for transposed products that the format itself does not compute
 . transpose_refreshes   - times only its values were renewed
 . exchanges_ipc         - products of an MPI matrix whose ghost values processes wrote into each other's memory
+. exchanges_nccl        - products of an MPI matrix whose ghost values came by NCCL
 . exchanges_sf          - products of an MPI matrix whose ghost values came by `PetscSF`
 . csr_uploads           - times CSR arrays, or their values, were copied to the GPU for a build or a refresh and went again after it
 - csr_releases          - times the parent's copy of the CSR arrays went from the GPU, see `-mat_gallop_csr` of `MATEVCHYB`
@@ -80,7 +81,7 @@ typedef struct {
   PetscInt64 builds, refreshes, products_host, products_device, fallbacks;
   PetscInt64 dense_builds, dense_refreshes, dense_products_host, dense_products_device, dense_fallbacks;
   PetscInt64 transpose_builds, transpose_refreshes;
-  PetscInt64 exchanges_ipc, exchanges_sf;
+  PetscInt64 exchanges_ipc, exchanges_nccl, exchanges_sf;
   PetscInt64 csr_uploads, csr_releases;
 } MatGallopStatistics;
 

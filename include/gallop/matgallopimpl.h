@@ -6,6 +6,7 @@
 #include <gallop/formatimpl.h>
 #include <gallop/deviceimpl.h>
 #include <gallop/exchangeimpl.h>
+#include <gallop/ncclimpl.h>
 #include <petsc/private/matimpl.h>
 #include <petsc/private/vecimpl.h>
 #include <petscsf.h>
@@ -139,8 +140,8 @@ typedef struct {
   GallopBytes   *bytes;              /* likewise */
 } GallopStructure;
 
-/* The way of ghost values of vectors on the GPU: into the neighbors' memory where all processes of the matrix can, or by PetscSF; of those on the host, for tests, by memory that processes share */
-typedef enum { GALLOP_EXCHANGE_AUTO, GALLOP_EXCHANGE_IPC, GALLOP_EXCHANGE_SF, GALLOP_EXCHANGE_SHARED } GallopExchangeWay;
+/* The way of ghost values of vectors on the GPU: into the neighbors' memory where all processes of the matrix can, by NCCL, or by PetscSF; of those on the host, for tests, by memory that processes share */
+typedef enum { GALLOP_EXCHANGE_AUTO, GALLOP_EXCHANGE_IPC, GALLOP_EXCHANGE_NCCL, GALLOP_EXCHANGE_SF, GALLOP_EXCHANGE_SHARED } GallopExchangeWay;
 
 /* The ghost values of an MPI product: begin, compute the diagonal block, end */
 typedef struct {
@@ -149,8 +150,9 @@ typedef struct {
   PetscInt          n;
   Vec               ghost[2];  /* by PetscSF, by place */
   PetscBool         chosen[2]; /* whether processes have agreed on a way, */
-  GallopIPC         ipc[2];    /* and if it is not PetscSF: the connections */
-  GallopIPC         current;   /* of the product between begin and end */
+  GallopIPC         ipc[2];    /* and if it is not PetscSF: the connections, */
+  GallopNCCL        nccl[2];   /* or messages */
+  GallopPlace       place;     /* of the product between begin and end */
 } GallopExchange;
 
 /* The ghost rows of a dense matrix, likewise, for a batch of its columns. All is decided by what is the same on all processes. */

@@ -29,7 +29,7 @@ class _Statistics(ctypes.Structure):
     _fields_ = [(name, ctypes.c_int64) for name in (
         "builds", "refreshes", "products_host", "products_device", "fallbacks",
         "dense_builds", "dense_refreshes", "dense_products_host", "dense_products_device", "dense_fallbacks",
-        "transpose_builds", "transpose_refreshes", "exchanges_ipc", "exchanges_sf",
+        "transpose_builds", "transpose_refreshes", "exchanges_ipc", "exchanges_nccl", "exchanges_sf",
         "csr_uploads", "csr_releases")]
 
 

@@ -42,6 +42,7 @@ static PetscErrorCode GallopFinalizePackage(void)
   PetscFunctionBegin;
   if (StatisticsViewer) PetscCall(GallopStatisticsView(StatisticsViewer));
   PetscCall(PetscViewerDestroy(&StatisticsViewer));
+  PetscCall(GallopNCCLFinalize());
   PetscCall(GallopIPCFinalize());
   PetscCall(GallopTypesDestroy());
   GallopPackageInitialized = PETSC_FALSE;
@@ -171,6 +172,7 @@ static PetscErrorCode ViewFromOptions(void)
 . -mat_gallop_explicit_transpose <gpu> - where transposed products get a format of the transpose, likewise
 . -mat_gallop_exchange <auto>    - how ghost values go from process to process, likewise
 . -mat_gallop_exchange_wait <auto> - what waits for them on the GPU, the `stream` or a `kernel`; `auto` takes the stream where the driver says that it can
+. -mat_gallop_nccl <libnccl.so.2>  - the library of NCCL, as dlopen() takes it, for the `nccl` and `auto` of that
 . -mat_gallop_csr <keep>         - whether the CSR arrays of matrices assembled on the host stay on the GPU beside formats, likewise
 . -mat_gallop_memory <0>         - most bytes of all copies of a matrix together, likewise
 - -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
@@ -190,7 +192,7 @@ PetscErrorCode GallopInitializePackage(void)
 {
   const GallopBuild mine     = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
   const char *const others[] = {"-gallop_warn_no_gpu",  "-mat_gallop_build",         "-mat_gallop_products", "-mat_gallop_explicit_transpose",
-                                "-mat_gallop_exchange", "-mat_gallop_exchange_wait", "-mat_gallop_csr",      "-mat_gallop_memory"}; /* these are not unused where no matrix asks for them */
+                                "-mat_gallop_exchange", "-mat_gallop_exchange_wait", "-mat_gallop_nccl",     "-mat_gallop_csr",      "-mat_gallop_memory"}; /* these are not unused where no matrix asks for them */
   PetscBool         fits, set;
   GallopType        tiledspmm;
 

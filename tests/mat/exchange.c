@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Ghost values that processes write into each other's memory give the bits that PetscSF gives, whatever is done to matrices and in whichever order.\n\
-  -way <ipc>      what is compared with PetscSF: ipc, auto, or shared, which is for the host too\n\
+  -way <ipc>      what is compared with PetscSF: ipc, nccl, auto, or shared, which is for the host too\n\
   -products <40>  products of a matrix, which nobody waits for in between\n\
   -cycles <20>    matrices that are made and destroyed\n\
   -delay <100>    microseconds that a process may rest before a product\n\
   -one            one matrix, and nothing else\n\n";
 
 #include "../galloptest.h"
+#include <dlfcn.h>
 #include <unistd.h>
 
 typedef enum { RING, ONEWAY, STAR, ALL, NOGHOSTS, OWNSALL, EMPTY, WIDE, PATTERNS } Pattern;
@@ -15,6 +16,8 @@ static const char *const Names[] = {"ring", "one way", "star", "all to all", "no
 static char     way[16]  = "ipc";
 static PetscInt products = 40, cycles = 20, delay = 100;
 static uint64_t state;
+
+static PetscBool nccl; /* -way nccl */
 
 static PetscInt Random(PetscInt n)
 {
@@ -116,33 +119,46 @@ static PetscErrorCode SameBits(Vec x, Vec y, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Products by the tested way, or by PetscSF */
+static PetscInt64 Exchanges(const MatGallopStatistics *s, PetscBool tested)
+{
+  return !tested ? s->exchanges_sf : nccl ? s->exchanges_nccl : s->exchanges_ipc;
+}
+
 /* Which way the products of a matrix went */
-static PetscErrorCode CheckWay(Mat A, PetscBool ipc, PetscInt64 before, PetscInt64 n, const char what[])
+static PetscErrorCode CheckWay(Mat A, PetscBool tested, PetscInt64 before, PetscInt64 n, const char what[])
 {
   MatGallopStatistics s;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetStatistics(A, &s));
-  PetscCheck((ipc ? s.exchanges_ipc : s.exchanges_sf) - before == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by IPC and %" PetscInt64_FMT " by PetscSF, not %" PetscInt64_FMT " more %s", what, s.exchanges_ipc, s.exchanges_sf, n, ipc ? "by IPC" : "by PetscSF");
+  PetscCheck(Exchanges(&s, tested) - before == n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by IPC, %" PetscInt64_FMT " by NCCL and %" PetscInt64_FMT " by PetscSF, not %" PetscInt64_FMT " more by %s", what, s.exchanges_ipc, s.exchanges_nccl, s.exchanges_sf, n, tested ? way : "PetscSF");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Expected(PetscBool *ipc)
+/* Whether products go the tested way, and not by PetscSF: NCCL takes one GPU for each process, or the library of the tests memory of the host */
+static PetscErrorCode Expected(PetscBool *tested)
 {
-  PetscBool device, shared, apart;
+  PetscBool   device, shared, apart, host;
+  PetscMPIInt size;
+  const char *gpus = getenv("GALLOP_GPUS");
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
   PetscCall(PetscStrcmp(way, "shared", &shared));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-noshared", &apart)); /* PETSc's: as if each process had a host of its own */
-  *ipc = (PetscBool)((device || shared) && !apart);
+  *tested = (PetscBool)((device || shared) && !apart);
+  if (!nccl) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_nccl", &host));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  *tested = (PetscBool)(device ? !host && size <= (gpus ? atoi(gpus) : 0) && dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL) : host);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #define VECTORS 5
 
 /* As many products as are wanted of two matrices in turn, or of one, none of which is waited for, against those of R and S */
-static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool ipc, const char what[])
+static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool tested, const char what[])
 {
   Mat                 mats[2] = {A, B}, refs[2] = {R, S};
   Vec                 x[2][VECTORS], z[2][VECTORS], r[2];
@@ -181,7 +197,7 @@ static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool
   for (PetscInt m = 0; m < nmats; m++) {
     Vec zr[VECTORS];
 
-    PetscCall(CheckWay(mats[m], ipc, ipc ? before[m].exchanges_ipc : before[m].exchanges_sf, n, what));
+    PetscCall(CheckWay(mats[m], tested, Exchanges(&before[m], tested), n, what));
     for (int v = 0; v < VECTORS; v++) {
       PetscCall(VecDuplicate(z[m][v], &zr[v]));
       PetscCall(VecSet(zr[v], 0.0));
@@ -206,7 +222,7 @@ static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool
 }
 
 /* A matrix with other values, other ghosts, as a copy, and as AIJ and back */
-static PetscErrorCode Changes(Mat A, Mat R, PetscBool ipc)
+static PetscErrorCode Changes(Mat A, Mat R, PetscBool tested)
 {
   Mat            mats[] = {A, R}, copy, refcopy;
   PetscInt       rstart, rend, N;
@@ -215,9 +231,9 @@ static PetscErrorCode Changes(Mat A, Mat R, PetscBool ipc)
   PetscFunctionBegin;
   PetscCall(MatGetSize(A, &N, NULL));
   PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
-  PetscCall(Products(A, R, NULL, NULL, n, ipc, "new"));
+  PetscCall(Products(A, R, NULL, NULL, n, tested, "new"));
   for (int k = 0; k < 2; k++) PetscCall(MatScale(mats[k], 2.0));
-  PetscCall(Products(A, R, NULL, NULL, n, ipc, "other values"));
+  PetscCall(Products(A, R, NULL, NULL, n, tested, "other values"));
   for (int k = 0; k < 2; k++) {
     PetscCall(MatSetOption(mats[k], MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
     PetscCall(MatSetOption(mats[k], MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
@@ -225,21 +241,21 @@ static PetscErrorCode Changes(Mat A, Mat R, PetscBool ipc)
     PetscCall(MatAssemblyBegin(mats[k], MAT_FINAL_ASSEMBLY));
     PetscCall(MatAssemblyEnd(mats[k], MAT_FINAL_ASSEMBLY));
   }
-  PetscCall(Products(A, R, NULL, NULL, n, ipc, "other ghosts"));
+  PetscCall(Products(A, R, NULL, NULL, n, tested, "other ghosts"));
   PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &copy));
   PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &refcopy));
   PetscCall(MatScale(copy, -1.0));
   PetscCall(MatScale(refcopy, -1.0));
-  PetscCall(Products(A, R, copy, refcopy, n, ipc, "with a copy in turn"));
+  PetscCall(Products(A, R, copy, refcopy, n, tested, "with a copy in turn"));
   PetscCall(MatDestroy(&refcopy));
   PetscCall(MatConvert(copy, MATAIJ, MAT_INPLACE_MATRIX, &copy)); /* just after a product */
   PetscCall(MatDestroy(&copy));
-  PetscCall(Products(A, R, NULL, NULL, n, ipc, "without it"));
+  PetscCall(Products(A, R, NULL, NULL, n, tested, "without it"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Matrices on different communicators, in turn, destroyed in any order */
-static PetscErrorCode Communicators(PetscBool ipc)
+static PetscErrorCode Communicators(PetscBool tested)
 {
   PetscMPIInt rank;
   MPI_Comm    half;
@@ -252,7 +268,7 @@ static PetscErrorCode Communicators(PetscBool ipc)
   PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 3, &R[0]));
   PetscCall(Create(half, RING, way, 4, &A[1]));
   PetscCall(Create(half, RING, "sf", 4, &R[1]));
-  PetscCall(Products(A[0], R[0], A[1], R[1], products, ipc, "two communicators"));
+  PetscCall(Products(A[0], R[0], A[1], R[1], products, tested, "two communicators"));
   for (int k = 0; k < 2; k++) {
     PetscCall(MatDestroy(&A[k]));
     PetscCall(MatDestroy(&R[1 - k]));
@@ -262,7 +278,7 @@ static PetscErrorCode Communicators(PetscBool ipc)
 }
 
 /* Matrices of all sizes come and go, so that each gets the memory of others */
-static PetscErrorCode Cycles(PetscBool ipc)
+static PetscErrorCode Cycles(PetscBool tested)
 {
   Mat kept[3] = {NULL, NULL, NULL}, R[3] = {NULL, NULL, NULL};
 
@@ -275,7 +291,7 @@ static PetscErrorCode Cycles(PetscBool ipc)
     PetscCall(MatDestroy(&R[k]));
     PetscCall(Create(PETSC_COMM_WORLD, pattern, way, c, &kept[k]));
     PetscCall(Create(PETSC_COMM_WORLD, pattern, "sf", c, &R[k]));
-    PetscCall(Products(kept[k], R[k], kept[other], R[other], 1 + c % 4, ipc, "made and destroyed"));
+    PetscCall(Products(kept[k], R[k], kept[other], R[other], 1 + c % 4, tested, "made and destroyed"));
   }
   for (int k = 0; k < 3; k++) {
     PetscCall(MatDestroy(&kept[k]));
@@ -295,7 +311,7 @@ static PetscErrorCode NoMemory(void)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (size == 1) PetscFunctionReturn(PETSC_SUCCESS); /* it needs none */
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < (nccl ? 1 : 2); k++) { /* by NCCL nothing is opened */
     PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 1, &A));
     PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 1, &R));
     PetscCall(Products(A, R, NULL, NULL, 1, PETSC_FALSE, "formats that find room"));
@@ -312,7 +328,7 @@ static PetscErrorCode NoMemory(void)
 }
 
 /* PETSc's stream changes while products are under way */
-static PetscErrorCode Streams(PetscBool ipc)
+static PetscErrorCode Streams(PetscBool tested)
 {
   PetscBool          device;
   PetscDeviceContext before, context[2];
@@ -323,7 +339,7 @@ static PetscErrorCode Streams(PetscBool ipc)
   if (!device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Create(PETSC_COMM_WORLD, ALL, way, 5, &A));
   PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 5, &R));
-  PetscCall(Products(A, R, NULL, NULL, 3, ipc, "the default stream"));
+  PetscCall(Products(A, R, NULL, NULL, 3, tested, "the default stream"));
   PetscCall(PetscDeviceContextGetCurrentContext(&before));
   for (int k = 0; k < 2; k++) {
     Mat S;
@@ -334,7 +350,7 @@ static PetscErrorCode Streams(PetscBool ipc)
     PetscCall(PetscDeviceContextSetUp(context[k]));
     PetscCall(PetscDeviceContextSetCurrentContext(context[k]));
     PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 5, &S)); /* a PetscSF stays on the stream that it was first used on */
-    PetscCall(Products(A, S, NULL, NULL, products, ipc, "another stream"));
+    PetscCall(Products(A, S, NULL, NULL, products, tested, "another stream"));
     PetscCall(MatDestroy(&S));
   }
   for (int k = 0; k < 2; k++) PetscCall(PetscDeviceContextSynchronize(context[k]));
@@ -348,7 +364,7 @@ static PetscErrorCode Streams(PetscBool ipc)
 int main(int argc, char **argv)
 {
   Mat         A, R;
-  PetscBool   ipc = PETSC_FALSE, one = PETSC_FALSE, device;
+  PetscBool   tested = PETSC_FALSE, one = PETSC_FALSE, device;
   PetscMPIInt rank;
 
   PetscFunctionBeginUser;
@@ -359,9 +375,10 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-cycles", &cycles, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-delay", &delay, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-one", &one, NULL));
+  PetscCall(PetscStrcmp(way, "nccl", &nccl));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   state = 12345 + 77 * (uint64_t)rank;
-  PetscCall(Expected(&ipc));
+  PetscCall(Expected(&tested));
   PetscCall(VecCreate(PETSC_COMM_SELF, &work));
   PetscCall(VecSetSizes(work, 20000, 20000));
   PetscCall(TestHasDevice(&device));
@@ -371,16 +388,16 @@ int main(int argc, char **argv)
   for (int p = 0; p < (one ? 1 : PATTERNS); p++) {
     PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, way, p, &A));
     PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, "sf", p, &R));
-    PetscCall(Products(A, R, NULL, NULL, products, ipc, Names[p]));
-    if (!one && p != WIDE) PetscCall(Changes(A, R, ipc));
+    PetscCall(Products(A, R, NULL, NULL, products, tested, Names[p]));
+    if (!one && p != WIDE) PetscCall(Changes(A, R, tested));
     PetscCall(MatViewFromOptions(A, NULL, "-view"));
     PetscCall(MatDestroy(&A));
     PetscCall(MatDestroy(&R));
   }
   if (!one) {
-    PetscCall(Communicators(ipc));
-    PetscCall(Cycles(ipc));
-    PetscCall(Streams(ipc));
+    PetscCall(Communicators(tested));
+    PetscCall(Cycles(tested));
+    PetscCall(Streams(tested));
   }
   PetscCall(VecDestroy(&work));
   PetscCall(PetscFinalize());
@@ -404,6 +421,19 @@ int main(int argc, char **argv)
       nsize: 8
       args: -way shared -one -products 1000
     test:
+      suffix: nccl
+      nsize: {{1 2 3}}
+      args: -way nccl -device_enable none -mat_gallop_nccl ${GALLOP_TEST_NCCL}
+    test:
+      suffix: nccl_8
+      nsize: 8
+      args: -way nccl -device_enable none -mat_gallop_nccl ${GALLOP_TEST_NCCL} -cycles 10
+    test:
+      suffix: nccl_gpus
+      nsize: {{2 4}}
+      requires: cuda
+      args: -way nccl
+    test:
       suffix: kernel
       nsize: 3
       requires: cuda
@@ -413,12 +443,17 @@ int main(int argc, char **argv)
   test:
     suffix: host
     nsize: 2
-    args: -one -way ipc -device_enable none -info
+    args: -one -way ipc -device_enable none -info :mat
     filter: grep -o "Ghost values:.*"
   test:
     suffix: apart
     nsize: 2
-    args: -one -way shared -noshared -info
+    args: -one -way shared -noshared -info :mat
+    filter: grep -o "Ghost values:.*"
+  test:
+    suffix: nccl_view
+    nsize: 2
+    args: -one -way nccl -device_enable none -mat_gallop_nccl ${GALLOP_TEST_NCCL} -info :mat -nccl_view ::ascii_info
     filter: grep -o "Ghost values:.*"
 
 TEST*/

@@ -116,6 +116,7 @@ void MatGallopStatisticsAdd(MatGallopStatistics *sum, const MatGallopStatistics 
   sum->transpose_builds += add->transpose_builds;
   sum->transpose_refreshes += add->transpose_refreshes;
   sum->exchanges_ipc += add->exchanges_ipc;
+  sum->exchanges_nccl += add->exchanges_nccl;
   sum->exchanges_sf += add->exchanges_sf;
   sum->csr_uploads += add->csr_uploads;
   sum->csr_releases += add->csr_releases;

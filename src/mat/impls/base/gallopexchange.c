@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  The exchange of ghost values for products of MPI matrices: into the neighbors' memory, gallopexchangeipc.c, or by PetscSF
+  The exchange of ghost values for products of MPI matrices: into the neighbors' memory, gallopexchangeipc.c, by NCCL, gallopexchangenccl.c, or by PetscSF
 */
 
 #include <petscdevice.h>
@@ -12,6 +12,7 @@ PetscErrorCode GallopExchangeReset(GallopExchange *exchange)
   for (int p = 0; p < 2; p++) {
     PetscCall(VecDestroy(&exchange->ghost[p]));
     PetscCall(GallopIPCDestroy(&exchange->ipc[p]));
+    PetscCall(GallopNCCLDestroy(&exchange->nccl[p]));
     exchange->chosen[p] = PETSC_FALSE;
   }
   exchange->id = 0;
@@ -19,22 +20,49 @@ PetscErrorCode GallopExchangeReset(GallopExchange *exchange)
 }
 
 /* What writes into the neighbors' memory, if that is wanted; on all processes alike */
-static const GallopIPCTable *TableOf(GallopExchangeWay way, GallopPlace place)
+static const GallopIPCTable *IPCTableOf(GallopExchangeWay way, GallopPlace place)
 {
   if (place == GALLOP_HOST) return way == GALLOP_EXCHANGE_SHARED ? &GallopIPCTable_Shared : NULL;
 #if PetscDefined(HAVE_CUDA)
-  return way == GALLOP_EXCHANGE_SF ? NULL : &GallopIPCTable_Device;
+  return way == GALLOP_EXCHANGE_SF || way == GALLOP_EXCHANGE_NCCL ? NULL : &GallopIPCTable_Device;
 #else
   return NULL;
 #endif
 }
 
+/* NCCL, if that is wanted where the first way cannot be; on all processes alike. On the host it takes the library of the tests. */
+static PetscErrorCode NCCLTableOf(GallopExchangeWay way, GallopPlace place, const GallopNCCLTable **table, const char **why)
+{
+  PetscBool named;
+
+  PetscFunctionBegin;
+  *table = NULL;
+  *why   = NULL;
+  if (way != GALLOP_EXCHANGE_AUTO && way != GALLOP_EXCHANGE_NCCL) PetscFunctionReturn(PETSC_SUCCESS);
+  if (place == GALLOP_HOST) {
+    PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_nccl", &named));
+    if (named) *table = &GallopNCCLTable_Host;
+    else if (way == GALLOP_EXCHANGE_NCCL) *why = "vectors are on the host";
+  }
+#if PetscDefined(HAVE_CUDA)
+  if (place == GALLOP_DEVICE) *table = &GallopNCCLTable_Device;
+#endif
+  if (*table && way == GALLOP_EXCHANGE_AUTO && use_gpu_aware_mpi) {
+    *table = NULL;
+    *why   = "MPI takes GPU pointers";
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The way of the ghost values of vectors at a place. The place is the same on all processes, since the type of the vectors is. */
 static PetscErrorCode Choose(Mat A, GallopExchange *exchange, PetscSF sf, GallopPlace place)
 {
-  const GallopIPCTable *table = TableOf(exchange->way, place);
-  const char           *why   = NULL, *how;
-  GallopIPC             ipc   = NULL;
+  const GallopIPCTable  *table = IPCTableOf(exchange->way, place);
+  const GallopNCCLTable *nccltable;
+  const char            *why = NULL, *ncclwhy = NULL, *how;
+  char                   library[32];
+  GallopIPC              ipc  = NULL;
+  GallopNCCL             nccl = NULL;
 
   PetscFunctionBegin;
   if (exchange->chosen[place]) PetscFunctionReturn(PETSC_SUCCESS);
@@ -43,8 +71,19 @@ static PetscErrorCode Choose(Mat A, GallopExchange *exchange, PetscSF sf, Gallop
   if (ipc) {
     PetscCall((*table->describe)(ipc, &how));
     PetscCall(PetscInfo(A, "Ghost values: by %s, with %d neighbors of which %d give values; %s waits for them\n", table->name, ipc->nneighbors, ipc->ngive, how));
-  } else if (why) PetscCall(PetscInfo(A, "Ghost values: by PetscSF and not straight to the neighbors' memory, since %s\n", why));
+  } else {
+    PetscCall(NCCLTableOf(exchange->way, place, &nccltable, &ncclwhy));
+    if (nccltable) PetscCall(GallopNCCLCreate(PetscObjectComm((PetscObject)A), sf, exchange->n, nccltable, &nccl, &ncclwhy));
+    if (nccl) {
+      PetscCall(GallopNCCLDescribe(library, sizeof(library)));
+      if (why) PetscCall(PetscInfo(A, "Ghost values: by %s, to %d processes and from %d; not straight to their memory, since %s\n", library, nccl->nsends, nccl->nrecvs, why));
+      else PetscCall(PetscInfo(A, "Ghost values: by %s, to %d processes and from %d\n", library, nccl->nsends, nccl->nrecvs));
+    } else if (why && ncclwhy) PetscCall(PetscInfo(A, "Ghost values: by PetscSF and not straight to the neighbors' memory, since %s, nor by NCCL, since %s\n", why, ncclwhy));
+    else if (why) PetscCall(PetscInfo(A, "Ghost values: by PetscSF and not straight to the neighbors' memory, since %s\n", why));
+    else if (ncclwhy) PetscCall(PetscInfo(A, "Ghost values: by PetscSF and not by NCCL, since %s\n", ncclwhy));
+  }
   exchange->ipc[place]    = ipc;
+  exchange->nccl[place]   = nccl;
   exchange->chosen[place] = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -93,12 +132,14 @@ PetscErrorCode GallopExchangeBegin(Mat A, Mat_Gallop *g, Vec x, Vec *ghost)
   PetscCall(VecRestoreArrayReadAndMemType(x, &array));
   place = PetscMemTypeCUDA(memtype) ? GALLOP_DEVICE : GALLOP_HOST;
   PetscCall(Choose(A, exchange, sf, place));
-  exchange->current = exchange->ipc[place];
-  if (exchange->current) {
+  exchange->place = place;
+  if (exchange->ipc[place] || exchange->nccl[place]) {
     PetscCall(PetscLogEventBegin(Gallop_GhostBegin, A, x, 0, 0));
-    PetscCall(GallopIPCBegin(exchange->current, x, ghost));
+    if (exchange->ipc[place]) PetscCall(GallopIPCBegin(exchange->ipc[place], x, ghost));
+    else PetscCall(GallopNCCLBegin(exchange->nccl[place], x, ghost));
     PetscCall(PetscLogEventEnd(Gallop_GhostBegin, A, x, 0, 0));
-    g->stats.exchanges_ipc++;
+    if (exchange->ipc[place]) g->stats.exchanges_ipc++;
+    else g->stats.exchanges_nccl++;
   } else {
     PetscCall(BeginSF(exchange, sf, place, x, ghost));
     g->stats.exchanges_sf++;
@@ -108,12 +149,15 @@ PetscErrorCode GallopExchangeBegin(Mat A, Mat_Gallop *g, Vec x, Vec *ghost)
 
 PetscErrorCode GallopExchangeEnd(Mat A, Mat_Gallop *g, Vec x, Vec ghost)
 {
-  PetscSF sf;
+  const GallopIPC  ipc  = g->exchange.ipc[g->exchange.place];
+  const GallopNCCL nccl = g->exchange.nccl[g->exchange.place];
+  PetscSF          sf;
 
   PetscFunctionBegin;
-  if (g->exchange.current) {
+  if (ipc || nccl) {
     PetscCall(PetscLogEventBegin(Gallop_GhostEnd, A, x, 0, 0));
-    PetscCall(GallopIPCEnd(g->exchange.current, ghost));
+    if (ipc) PetscCall(GallopIPCEnd(ipc, ghost));
+    else PetscCall(GallopNCCLEnd(nccl));
     PetscCall(PetscLogEventEnd(Gallop_GhostEnd, A, x, 0, 0));
   } else {
     PetscCall(MatGetMultPetscSF(A, &sf));
@@ -126,24 +170,37 @@ PetscErrorCode GallopExchangeEnd(Mat A, Mat_Gallop *g, Vec x, Vec ghost)
 PetscErrorCode MatGallopExchangeView(Mat A, PetscViewer viewer)
 {
   Mat_Gallop *g;
+  char        library[32];
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  for (int p = 0; p < 2; p++)
+  for (int p = 0; p < 2; p++) {
     if (g->exchange.ipc[p]) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: by %s\n", g->exchange.ipc[p]->table->name));
+    if (g->exchange.nccl[p]) {
+      PetscCall(GallopNCCLDescribe(library, sizeof(library)));
+      PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: by %s\n", library));
+    }
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* How ghost values would go from process to process, those of a matrix whose vectors are on the GPU where there is one */
 PetscErrorCode GallopExchangeView(PetscViewer viewer)
 {
-  PetscBool device;
+  const GallopNCCLFunctions *functions = NULL;
+  PetscBool                  device;
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceAvailable(&device));
   PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &device, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)viewer)));
   if (!device) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: PetscSF, from host to host\n"));
   else if (use_gpu_aware_mpi) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: CUDA IPC within a host, else PetscSF, which hands MPI addresses in GPU memory (-use_gpu_aware_mpi 1)\n"));
-  else PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: CUDA IPC within a host, else PetscSF, by way of the host: MPI is not handed addresses in GPU memory (-use_gpu_aware_mpi 0)\n"));
+  else {
+    char library[32] = "NCCL, which is not there";
+
+    PetscCall(GallopNCCLOpen(&functions));
+    if (functions) PetscCall(GallopNCCLDescribe(library, sizeof(library)));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: CUDA IPC within a host, else %s, else PetscSF, by way of the host: MPI is not handed addresses in GPU memory (-use_gpu_aware_mpi 0)\n", library));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -178,6 +178,7 @@ PetscErrorCode MatGallopGetStatistics(Mat A, MatGallopStatistics *statistics)
   if (parts[0] != A) { /* products are those of the blocks */
     if (g->past) *statistics = g->past->stats;
     statistics->exchanges_ipc += g->stats.exchanges_ipc;
+    statistics->exchanges_nccl += g->stats.exchanges_nccl;
     statistics->exchanges_sf += g->stats.exchanges_sf;
   }
   for (int k = 0; k < n; k++) {

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+  Ghost values by NCCL, on the GPU: memory, the side stream, and events between it and PETSc's stream
+
+  All exchanges of a process are on one side stream. Kernels of NCCL wait for those of other processes, and two of different communicators that ran at the same time could each keep multiprocessors
+  from the other one, on different GPUs in different order. Its priority lets their thread blocks go before those of the diagonal block's product, which wait for nothing.
+*/
+
+#include <gallop/cudaimpl.h>
+#include <gallop/ncclimpl.h>
+#include "../../../vec/vecpermute.h"
+
+static cudaStream_t side;
+
+/* Of one matrix */
+struct Plan {
+  void        *memory;
+  PetscInt    *index;
+  cudaEvent_t  packed, done;
+  cudaStream_t stream; /* PETSc's, of the last product */
+  bool         sent;
+};
+
+static PetscErrorCode GetDevice_Device(char id[16], PetscBool *part)
+{
+  cudaDeviceProp prop;
+  int            device;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaGetDeviceProperties(&prop, device));
+  static_assert(sizeof(prop.uuid) == 16, "as many bytes as processes exchange");
+  PetscCall(PetscMemcpy(id, &prop.uuid, sizeof(prop.uuid)));
+  *part = (PetscBool)(strstr(prop.name, " MIG ") != NULL); /* as in "NVIDIA A100-SXM4-40GB MIG 1g.5gb" */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Recover_Device(void)
+{
+  PetscFunctionBegin;
+  (void)cudaGetLastError();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Create_Device(GallopNCCL n, PetscInt ghosts)
+{
+  Plan        *plan = new Plan();
+  GallopCarver size(NULL);
+  int          least, greatest;
+
+  PetscFunctionBegin;
+  size.Take(n->packed, n->nindex);
+  size.Take(n->array, ghosts);
+  size.Take(plan->index, n->nindex);
+  size.Pad(1); /* there are processes without neighbors */
+  PetscCall(GallopDeviceMalloc(size.Bytes(), &plan->memory));
+  if (!plan->memory) {
+    delete plan;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  GallopCarver carver(plan->memory);
+  carver.Take(n->packed, n->nindex);
+  carver.Take(n->array, ghosts);
+  carver.Take(plan->index, n->nindex);
+  if (n->nindex) PetscCall(GallopDeviceCopyIn(plan->index, n->index, (size_t)n->nindex * sizeof(PetscInt)));
+  PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, ghosts, n->array, &n->ghost));
+  if (!side) {
+    PetscCallCUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    PetscCallCUDA(cudaStreamCreateWithPriority(&side, cudaStreamNonBlocking, greatest));
+  }
+  PetscCallCUDA(cudaEventCreateWithFlags(&plan->packed, cudaEventDisableTiming));
+  PetscCallCUDA(cudaEventCreateWithFlags(&plan->done, cudaEventDisableTiming));
+  n->plan = plan;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Destroy_Device(GallopNCCL n)
+{
+  Plan *plan = (Plan *)n->plan;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceFree(plan->memory)); /* waits for all streams */
+  PetscCallCUDA(cudaEventDestroy(plan->packed));
+  PetscCallCUDA(cudaEventDestroy(plan->done));
+  delete plan;
+  n->plan = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Pack_Device(GallopNCCL n, const PetscScalar *x, void **to)
+{
+  Plan        *plan = (Plan *)n->plan;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (plan->sent && plan->stream != stream) PetscCallCUDA(cudaDeviceSynchronize()); /* the last product may still read ghost values, on another stream */
+  plan->stream = stream;
+  plan->sent   = true;
+  PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(GallopDevicePermute(n->nindex, plan->index, PETSC_FALSE, x, n->packed));
+  PetscCall(PetscLogGpuTimeEnd());
+  PetscCallCUDA(cudaEventRecord(plan->packed, stream));
+  PetscCallCUDA(cudaStreamWaitEvent(side, plan->packed, 0));
+  *to = side;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Sent_Device(GallopNCCL n)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaEventRecord(((Plan *)n->plan)->done, side));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Wait_Device(GallopNCCL n)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaStreamWaitEvent(stream, ((Plan *)n->plan)->done, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Finish_Device(void)
+{
+  PetscFunctionBegin;
+  if (side) PetscCallCUDA(cudaStreamSynchronize(side));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Finalize_Device(void)
+{
+  PetscFunctionBegin;
+  if (side) PetscCallCUDA(cudaStreamDestroy(side));
+  side = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopNCCLTable GallopNCCLTable_Device = {GetDevice_Device, Recover_Device, Create_Device, Destroy_Device, Pack_Device, Sent_Device, Wait_Device, Finish_Device, Finalize_Device};

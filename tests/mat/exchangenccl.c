@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "Whether ghost values come by NCCL, why not, and what becomes of its errors and communicators: with a library that has NCCL's functions and takes memory of the host.\n\
+  -case <name>    one of those in the code\n\n";
+
+#include "../galloptest.h"
+#include <dlfcn.h>
+#include <unistd.h>
+
+static PetscMPIInt rank, size;
+static char        library[PETSC_MAX_PATH_LEN]; /* of the tests */
+
+/* Rows of a process have an entry in the columns of the next one */
+static PetscErrorCode Create(MPI_Comm comm, const char way[], Mat *A)
+{
+  PetscInt rstart, rend, N;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_exchange", way));
+  PetscCall(MatCreate(comm, A));
+  PetscCall(MatSetSizes(*A, 5, 5, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*A, MATMPIAIJEVCHYB));
+  PetscCall(MatSetUp(*A));
+  PetscCall(MatGetSize(*A, &N, NULL));
+  PetscCall(MatGetOwnershipRange(*A, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) {
+    PetscCall(MatSetValue(*A, i, i, 2.0, ADD_VALUES));
+    PetscCall(MatSetValue(*A, i, (i + 5) % N, 1.0, ADD_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(*A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(*A, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product whose result is known */
+static PetscErrorCode Multiply(Mat A)
+{
+  Vec                x, z;
+  const PetscScalar *a;
+  PetscInt           rstart, N;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(TestSetVec(x, 3));
+  PetscCall(MatMult(A, x, z));
+  PetscCall(VecGetArrayRead(z, &a));
+  PetscCall(VecGetOwnershipRange(z, &rstart, NULL));
+  PetscCall(VecGetSize(z, &N));
+  for (PetscInt i = 0; i < 5; i++) {
+    const PetscInt    row    = rstart + i;
+    const PetscScalar wanted = 2.0 * TestValue(3, row, 0) + TestValue(3, (row + 5) % N, 0);
+
+    PetscCheck(PetscAbsScalar(a[i] - wanted) <= 4 * PETSC_MACHINE_EPSILON, PETSC_COMM_SELF, PETSC_ERR_PLIB, "row %" PetscInt_FMT " is %g, not %g", row, (double)PetscRealPart(a[i]), (double)PetscRealPart(wanted));
+  }
+  PetscCall(VecRestoreArrayRead(z, &a));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product of a new matrix, whose ghost values come by NCCL, or else by PetscSF for that reason, which -info tells once */
+static PetscErrorCode Check(const char way[], PetscBool nccl, const char why[])
+{
+  char                file[32] = "infoXXXXXX", name[64], line[512], *found;
+  int                 lines = 0, descriptor = mkstemp(file);
+  MPI_Comm            comm;
+  Mat                 A;
+  MatGallopStatistics s;
+  FILE               *info;
+
+  PetscFunctionBegin;
+  PetscCheck(descriptor >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
+  PetscCall(PetscInfoSetFile(file, "w"));
+  PetscCall(PetscInfoAllow(PETSC_TRUE));
+  PetscCallMPI(MPI_Comm_dup(PETSC_COMM_WORLD, &comm)); /* NCCL is tried once per communicator */
+  PetscCall(Create(comm, way, &A));
+  for (int k = 0; k < 3; k++) PetscCall(Multiply(A));
+  PetscCall(MatGallopGetStatistics(A, &s));
+  PetscCheck(s.exchanges_nccl == (nccl ? 3 : 0) && s.exchanges_sf == (nccl ? 0 : 3) && !s.exchanges_ipc, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " exchanges by NCCL and %" PetscInt64_FMT " by PetscSF", s.exchanges_nccl, s.exchanges_sf);
+  PetscCall(MatDestroy(&A));
+  PetscCallMPI(MPI_Comm_free(&comm));
+  PetscCall(PetscInfoSetFile(NULL, NULL));
+  PetscCall(PetscInfoAllow(PETSC_FALSE));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s.%d", file, rank));
+  info = fopen(name, "r");
+  PetscCheck(info, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no file %s", name);
+  while (fgets(line, sizeof(line), info)) {
+    PetscCall(PetscStrstr(line, "Ghost values: by", &found));
+    if (!found) continue;
+    lines++;
+    PetscCall(PetscStrstr(line, why, &found));
+    PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "\"%s\" is not in %s", why, line);
+  }
+  PetscCheck(lines == 1 || (rank && !lines), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d lines on ghost values", lines);
+  (void)fclose(info);
+  (void)close(descriptor);
+  (void)unlink(name);
+  (void)unlink(file);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Keeps the text of the error that comes first */
+static PetscErrorCode KeepText(MPI_Comm comm, int line, const char *function, const char *file, PetscErrorCode ierr, PetscErrorType type, const char *text, PetscCtx ctx)
+{
+  (void)comm, (void)line, (void)function, (void)file;
+  if (type == PETSC_ERROR_INITIAL && text) (void)PetscStrncpy((char *)ctx, text, 256);
+  return ierr;
+}
+
+/* A call of NCCL's that fails is an error of the product, on all processes here, with NCCL's words */
+static PetscErrorCode Errors(void)
+{
+  static const char *const calls[] = {"network", "ncclSend", "ncclRecv", "ncclGroupEnd"};
+  Mat                      A;
+
+  PetscFunctionBegin;
+  PetscCall(Create(PETSC_COMM_WORLD, "nccl", &A));
+  PetscCall(Multiply(A));
+  for (int k = 0; k < 4; k++) {
+    PetscErrorCode ierr;
+    Vec            x, z;
+    char           text[256] = "", wanted[256];
+    PetscBool      same;
+
+    PetscCall(MatCreateVecs(A, &x, &z));
+    PetscCall(PetscSNPrintf(wanted, sizeof(wanted), "%s%s of NCCL failed: %s. Its last error: as the test wants it", k ? calls[k] : "An earlier operation", k ? "()" : "", k ? "invalid argument (4)" : "unhandled system error (2)"));
+    PetscCheck(!setenv("GALLOP_TEST_NCCL_FAIL", calls[k], 1), PETSC_COMM_SELF, PETSC_ERR_SYS, "setenv() failed");
+    PetscCall(PetscPushErrorHandler(KeepText, text));
+    ierr = MatMult(A, x, z);
+    PetscCall(PetscPopErrorHandler());
+    (void)unsetenv("GALLOP_TEST_NCCL_FAIL");
+    PetscCall(PetscStrcmp(text, wanted, &same));
+    PetscCheck(ierr == PETSC_ERR_LIB && same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: error %d, \"%s\", not \"%s\"", calls[k], (int)ierr, text, wanted);
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void (*counts)(int *, int *, int *);
+
+static PetscErrorCode CheckCounts(int made, int left, const char what[])
+{
+  int m, l, groups;
+
+  PetscFunctionBegin;
+  (*counts)(&m, &l, &groups);
+  PetscCheck(m == made && l == left, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %d communicators of NCCL were made and %d are left, not %d and %d", what, m, l, made, left);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A communicator of NCCL's belongs to a communicator, whatever matrices come and go there */
+static PetscErrorCode Communicators(void)
+{
+  MPI_Comm    dup, half;
+  Mat         A, B, C, D;
+  int         made, left, before, after;
+  PetscViewer viewer;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerASCIIGetStdout(PETSC_COMM_WORLD, &viewer)); /* keeps PETSc's communicator */
+  PetscCallMPI(MPI_Comm_dup(PETSC_COMM_WORLD, &dup));
+  PetscCallMPI(MPI_Comm_split(PETSC_COMM_WORLD, rank % 2, -rank, &half));
+  PetscCall(Create(PETSC_COMM_WORLD, "nccl", &A));
+  PetscCall(Multiply(A));
+  PetscCall(CheckCounts(1, 1, "the first product"));
+  PetscCall(Create(PETSC_COMM_WORLD, "nccl", &B));
+  PetscCall(Multiply(B));
+  PetscCall(Multiply(A));
+  PetscCall(CheckCounts(1, 1, "another matrix"));
+  PetscCall(MatDestroy(&A));
+  PetscCall(Create(dup, "nccl", &C));
+  PetscCall(Create(half, "nccl", &D));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Multiply(C));
+    PetscCall(Multiply(D));
+    PetscCall(Multiply(B));
+  }
+  PetscCall(CheckCounts(3, 3, "three communicators"));
+  PetscCall(MatDestroy(&C));
+  PetscCall(CheckCounts(3, 2, "one that no object is on"));
+  PetscCallMPI(MPI_Comm_free(&dup));
+  PetscCall(Multiply(D));
+  PetscCall(Multiply(B));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&D));
+  PetscCallMPI(MPI_Comm_free(&half));
+  PetscCall(CheckCounts(3, 1, "that of PETSC_COMM_WORLD"));
+  PetscCall(Create(PETSC_COMM_WORLD, "nccl", &A));
+  (*counts)(&made, &left, &before);
+  PetscCall(Multiply(A));
+  (*counts)(&made, &left, &after);
+  PetscCheck(made == 3 && after == before + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d communicators, and %d groups of operations for a product", made, after - before);
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What a case sets, on all processes or one: a variable of the library, or its name; and what comes of it */
+static const struct {
+  const char *name, *way, *variable, *value;
+  int         process; /* -1 for all */
+  PetscBool   nccl;
+  const char *why;
+} cases[] = {
+  {"there",      "nccl", NULL,                       NULL,               -1, PETSC_TRUE,  "by NCCL 2.28.9, to 1 processes and from 1"                            },
+  {"oldest",     "nccl", "GALLOP_TEST_NCCL_VERSION", "2708",             -1, PETSC_TRUE,  "by NCCL 2.7.8"                                                        },
+  {"gpus",       "nccl", "GALLOP_TEST_NCCL_DEVICES", "3",                -1, PETSC_TRUE,  "by NCCL"                                                              },
+  {"auto",       "auto", NULL,                       NULL,               -1, PETSC_TRUE,  "by NCCL"                                                              },
+  {"aware",      "auto", NULL,                       NULL,               -1, PETSC_FALSE, "by PetscSF and not by NCCL, since MPI takes GPU pointers"             },
+  {"unnamed",    "nccl", "library",                  NULL,               -1, PETSC_FALSE, "by PetscSF and not by NCCL, since vectors are on the host"            },
+  {"missing",    "nccl", "library",                  "/nowhere/nccl.so", -1, PETSC_FALSE, "by PetscSF and not by NCCL, since a process does not find the library"},
+  {"onemissing", "nccl", "library",                  "/nowhere/nccl.so", 1,  PETSC_FALSE, "a process does not find the library"                                  },
+  {"other",      "nccl", "library",                  "libm.so.6",        -1, PETSC_FALSE, "the library of a process is not of a version from 2.7 to 2.x"         },
+  {"old",        "nccl", "GALLOP_TEST_NCCL_VERSION", "2604",             -1, PETSC_FALSE, "the library of a process is not of a version from 2.7 to 2.x"         },
+  {"new",        "nccl", "GALLOP_TEST_NCCL_VERSION", "30001",            2,  PETSC_FALSE, "the library of a process is not of a version from 2.7 to 2.x"         },
+  {"versions",   "nccl", "GALLOP_TEST_NCCL_VERSION", "22807",            0,  PETSC_FALSE, "processes have different versions of it"                              },
+  {"share",      "nccl", "GALLOP_TEST_NCCL_DEVICES", "2",                -1, PETSC_FALSE, "processes share a GPU"                                                },
+  {"part",       "nccl", "GALLOP_TEST_NCCL_DEVICES", "-1",               1,  PETSC_FALSE, "a process has a part of a GPU"                                        },
+  {"id",         "nccl", "GALLOP_TEST_NCCL_FAIL",    "ncclGetUniqueId",  0,  PETSC_FALSE, "it cannot be set up"                                                  },
+  {"init",       "nccl", "GALLOP_TEST_NCCL_FAIL",    "ncclCommInitRank", 1,  PETSC_FALSE, "it cannot be set up"                                                  },
+  {"room",       "nccl", "room",                     "1",                1,  PETSC_FALSE, "a process has no memory for it"                                       },
+};
+
+static PetscErrorCode Run(const char name[])
+{
+  PetscBool same = PETSC_FALSE;
+  size_t    k    = 0;
+
+  PetscFunctionBegin;
+  while (k < PETSC_STATIC_ARRAY_LENGTH(cases)) {
+    PetscCall(PetscStrcmp(name, cases[k].name, &same));
+    if (same) break;
+    k++;
+  }
+  PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_USER_INPUT, "no case %s", name);
+  if (cases[k].variable && (cases[k].process < 0 || cases[k].process == rank)) {
+    PetscCall(PetscStrcmp(cases[k].variable, "library", &same));
+    if (same && cases[k].value) PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_nccl", cases[k].value));
+    else if (same) PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_nccl"));
+    else PetscCheck(!setenv(cases[k].variable, cases[k].value, 1), PETSC_COMM_SELF, PETSC_ERR_SYS, "setenv() failed");
+    PetscCall(PetscStrcmp(cases[k].variable, "room", &same));
+    if (same) PetscCall(PetscOptionsSetValue(NULL, "-gallop_device_malloc_fail", cases[k].value));
+  }
+  for (int again = 0; again < 2; again++) PetscCall(Check(cases[k].way, cases[k].nccl, cases[k].why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  char      name[32] = "";
+  PetscBool errors, communicators;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-case", name, sizeof(name), NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gallop_nccl", library, sizeof(library), NULL));
+  PetscCall(PetscStrcmp(name, "errors", &errors));
+  PetscCall(PetscStrcmp(name, "communicators", &communicators));
+  if (communicators) {
+    void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+
+    PetscCheck(handle, PETSC_COMM_SELF, PETSC_ERR_LIB, "%s", dlerror());
+    *(void **)&counts = dlsym(handle, "gallopTestCounts");
+    PetscCall(Communicators());
+  } else if (errors) PetscCall(Errors());
+  else PetscCall(Run(name));
+  PetscCall(PetscFinalize());
+  if (communicators) {
+    int made, left, groups;
+
+    (*counts)(&made, &left, &groups);
+    if (made != 3 || left) {
+      (void)fprintf(stderr, "after PetscFinalize() %d of %d communicators are left\n", left, made);
+      return 1;
+    }
+  }
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    nsize: 3
+    args: -device_enable none -mat_gallop_nccl ${GALLOP_TEST_NCCL}
+    output_file: output/empty.out
+    test:
+      args: -case {{there oldest gpus auto unnamed missing onemissing other old new versions share part id init room errors communicators}} -use_gpu_aware_mpi 0
+    test:
+      suffix: aware
+      args: -case aware -use_gpu_aware_mpi 1
+
+TEST*/
