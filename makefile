@@ -11,6 +11,7 @@ MAKEFLAGS += --no-builtin-rules --no-print-directory -j$(shell n=$$(nproc 2>/dev
 PREFIX  ?= /usr/local
 TIMEOUT ?= 300# seconds a test may take
 TESTS   ?= %#   which tests `make check` runs
+PRODUCTS ?= 100000# that `make stress` runs, of each kind
 ARCHS   ?= 75 80# compute capabilities for which `make archs` compiles
 BENCH   ?= quick# what `make bench` and `make papers` run, quick or full
 PAPERS  ?= evchyb csroverlap fastload hbp tiledspmm# whose figures `make papers` reproduces
@@ -196,6 +197,21 @@ check: all $(nccl)
 	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
 	@if grep -qwE 'examples-solve_(python|pip)' $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
 	@$(share_jobs)$(test_env); $(with_mps) $(harness) test 2>&1 | config/test-summary $(testdir)
+
+# Many products of processes that rest at random, by each way of ghost values, against PetscSF's
+stress := $(build)/stress/exchange
+
+stress: $(stress) $(nccl)
+	@$(test_env); passed=0; failed=0; \
+	  run() { echo "  STRESS $$1 processes, $${*:2}"; if $(MPIEXEC) -n $$1 $(stress) -one -products $(PRODUCTS) "$${@:2}"; then passed=$$((passed + 1)); else failed=$$((failed + 1)); fi; }; \
+	  run 8 -way shared -device_enable none; run 8 -way nccl -device_enable none -mat_gallop_nccl $(nccl); \
+	  if [ $$GALLOP_GPUS -gt 0 ]; then run 8 -way ipc; fi; if [ $$GALLOP_GPUS -gt 1 ]; then run $$GALLOP_GPUS -way ipc; run $$GALLOP_GPUS -way nccl; fi; \
+	  echo "$$passed passed, $$failed failed"; [ $$failed = 0 ]
+
+$(stress): tests/mat/exchange.c $(library)
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(compile_c) -o $@ $< $(with_lib)
 
 # all test programs, none of which is run: on a machine that compiles for another
 check-programs: all $(nccl)
@@ -409,6 +425,7 @@ help:
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, MPS=1 lets tests share a GPU, VALGRIND=1 and PETSc's other test options work"
+	@echo "make stress        100,000 products of processes that rest at random, by each way of ghost values; PRODUCTS="
 	@echo "make check-programs  compile the tests and run none, to take them to a machine with a GPU"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make bench-exchange  time products whose ghost values come from other processes, by CUDA IPC and by PetscSF; RANKS=2,4, BENCHFLAGS= options"
@@ -427,4 +444,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report uninstall force
+.PHONY: all archs bench bench-check bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report stress uninstall force

@@ -119,7 +119,7 @@ int main(int argc, char **argv)
     PetscCall(PetscStrallocpy("sf", &ways[0]));
     PetscCall(PetscStrallocpy("ipc", &ways[1]));
   }
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "us per product, %d processes, medians of batches of %d\n%-10s %-8s %10s %10s %s\n", size, BATCH, "bytes", "way", "host", "all", "exchanges by IPC, by PetscSF"));
+  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "us per product, %d processes, medians of batches of %d\n%-10s %-8s %10s %10s %s\n", size, BATCH, "bytes", "way", "host", "all", "exchanges by IPC, by NCCL, by PetscSF"));
   for (PetscInt b = 0; b < nbytes; b++) {
     for (PetscInt w = -1; w < nways; w++) {
       Case                c;
@@ -129,7 +129,7 @@ int main(int argc, char **argv)
       PetscCall(CaseCreate(type, w < 0 ? "" : ways[w], PetscMax(1, bytes[b] / (PetscInt)sizeof(PetscScalar)), neighbors, &c));
       PetscCall(Measure(&c, PetscMax(1, products / BATCH), us));
       PetscCall(MatGallopGetStatistics(c.A, &s));
-      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10" PetscInt_FMT " %-8s %10.2f %10.2f %" PetscInt64_FMT ", %" PetscInt64_FMT "\n", bytes[b], w < 0 ? "-" : c.way, (double)us[0], (double)us[1], s.exchanges_ipc, s.exchanges_sf));
+      PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%-10" PetscInt_FMT " %-8s %10.2f %10.2f %" PetscInt64_FMT ", %" PetscInt64_FMT ", %" PetscInt64_FMT "\n", bytes[b], w < 0 ? "-" : c.way, (double)us[0], (double)us[1], s.exchanges_ipc, s.exchanges_nccl, s.exchanges_sf));
       PetscCall(MatDestroy(&c.A));
       PetscCall(VecDestroy(&c.x));
       PetscCall(VecDestroy(&c.z));

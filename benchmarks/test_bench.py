@@ -23,6 +23,7 @@ from unittest import mock
 
 import bench
 import cases
+import exchangemodel
 import petscexamples
 import solves
 import terminal
@@ -591,6 +592,29 @@ class SolvesTest(unittest.TestCase):
         with self.assertRaises(SystemExit) as stopped:
             table.keep_solves([self.folder / "solves.tsv"])
         self.assertIn("has no times of aijcusparse and evchyb on a GPU", str(stopped.exception))
+
+
+class ExchangeModelTest(unittest.TestCase):
+    def test_boxes(self):
+        self.assertEqual([exchangemodel.boxes(n) for n in (1, 2, 4, 8, 32)], [(1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (4, 4, 2)])
+        self.assertEqual([exchangemodel.neighbors(*n) for n in ((1, 1), (2, 1), (1, 2), (1, 4), (2, 2), (4, 1))], [(0, 0), (1, 0), (0, 1), (0, 2), (1, 1), (2, 0)])
+
+    def test_times(self):
+        self.assertAlmostEqual(exchangemodel.product(200, 1, "NVLink", 8)[0], 143.68, delta=0.01)  # as measured
+        self.assertEqual(exchangemodel.product(20, 8, "NVLink", 8), (19, "host"))
+        far = dict.fromkeys(exchangemodel.LATENCY_US, 1000)
+        per_row, none, bandwidth = exchangemodel.measured()
+        offdiagonal = exchangemodel.LAUNCH_US + 3 * 100**2 * exchangemodel.GHOST_BYTES / bandwidth
+        us, part = exchangemodel.product(200, 8, "NVLink", 8, latency=far)  # three faces over one link
+        self.assertEqual((round(us, 6), part), (round(1000 + 3 * 100**2 * 8 / 450e3 + offdiagonal, 6), "exchange"))
+        us, part = exchangemodel.product(200, 8, "NVLink", 1, latency=far)
+        self.assertEqual((round(us, 6), part), (round(1000 + 3 * 100**2 * 8 / 50e3 + offdiagonal, 6), "exchange"))
+        us, _ = exchangemodel.product(400, 64, "NVLink", 8, latency=dict(far, NVLink=1))  # of six faces of the box in the middle three are on other hosts
+        self.assertAlmostEqual(us, 1000 + 3 * 100**2 * 8 / 50e3 + 2 * offdiagonal - exchangemodel.LAUNCH_US)
+
+    def test_docs(self):
+        page = (Path(__file__).resolve().parent.parent / "docs" / "mpi.md").read_text()
+        self.assertIn(exchangemodel.table([200, 400], [1, 2, 4, 8, 16, 32, 64]), page, "the table of docs/mpi.md is that of exchangemodel.py")
 
 
 def main():

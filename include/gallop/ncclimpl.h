@@ -64,15 +64,16 @@ typedef struct {
 } GallopNCCLMessage;
 
 struct _GallopNCCL {
-  const GallopNCCLTable *table;
-  GallopNCCLComm         comm; /* belongs to MPI's communicator */
-  int                    nsends, nrecvs;
-  GallopNCCLMessage     *send, *recv;
-  PetscInt               nindex, *index; /* of the values that are sent, one message after the other */
-  PetscScalar           *packed;         /* these */
-  PetscScalar           *array;          /* of ghost */
-  Vec                    ghost;
-  void                  *plan; /* the table's own */
+  const GallopNCCLTable     *table;
+  const GallopNCCLFunctions *functions;
+  GallopNCCLComm             comm; /* belongs to MPI's communicator */
+  int                        nsends, nrecvs;
+  GallopNCCLMessage         *send, *recv;
+  PetscInt                   nindex, *index; /* of the values that are sent, one message after the other */
+  PetscScalar               *packed;         /* these */
+  PetscScalar               *array;          /* of ghost */
+  Vec                        ghost;
+  void                      *plan; /* the table's own */
 };
 
 /* gallopnccl.c */

@@ -157,18 +157,19 @@ static PetscErrorCode Expected(PetscBool *tested)
 
 #define VECTORS 5
 
-/* As many products as are wanted of two matrices in turn, or of one, none of which is waited for, against those of R and S */
+/* As many products as are wanted of two matrices in turn, or of one, none of which is waited for, against those of R and S. A sum keeps the trace of each product. */
 static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool tested, const char what[])
 {
   Mat                 mats[2] = {A, B}, refs[2] = {R, S};
-  Vec                 x[2][VECTORS], z[2][VECTORS], r[2];
+  Vec                 x[2][VECTORS], z[2][VECTORS], sum[2];
   MatGallopStatistics before[2];
   const PetscInt      nmats = B ? 2 : 1;
 
   PetscFunctionBegin;
   for (PetscInt m = 0; m < nmats; m++) {
     PetscCall(MatGallopGetStatistics(mats[m], &before[m]));
-    PetscCall(MatCreateVecs(mats[m], NULL, &r[m]));
+    PetscCall(MatCreateVecs(mats[m], NULL, &sum[m]));
+    PetscCall(VecSet(sum[m], 0.0));
     for (int v = 0; v < VECTORS; v++) {
       PetscCall(MatCreateVecs(mats[m], &x[m][v], &z[m][v]));
       PetscCall(TestSetVec(x[m][v], 17 + v));
@@ -192,11 +193,14 @@ static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool
         PetscCall(MatResidual(mats[m], z[m][(v + 1) % VECTORS], x[m][v], z[m][v]));
         break;
       }
+      PetscCall(VecAXPY(sum[m], 1.0, z[m][v]));
     }
   }
   for (PetscInt m = 0; m < nmats; m++) {
-    Vec zr[VECTORS];
+    Vec zr[VECTORS], sumr;
 
+    PetscCall(VecDuplicate(sum[m], &sumr));
+    PetscCall(VecSet(sumr, 0.0));
     PetscCall(CheckWay(mats[m], tested, Exchanges(&before[m], tested), n, what));
     for (int v = 0; v < VECTORS; v++) {
       PetscCall(VecDuplicate(z[m][v], &zr[v]));
@@ -209,6 +213,7 @@ static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool
       if (k % 3 == 0) PetscCall(MatMult(refs[m], x[m][v], zr[v]));
       else if (k % 3 == 1) PetscCall(MatMultAdd(refs[m], x[m][v], zr[v], zr[v]));
       else PetscCall(MatResidual(refs[m], zr[(v + 1) % VECTORS], x[m][v], zr[v]));
+      PetscCall(VecAXPY(sumr, 1.0, zr[v]));
     }
     for (int v = 0; v < VECTORS; v++) {
       PetscCall(SameBits(z[m][v], zr[v], what));
@@ -216,7 +221,9 @@ static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool
       PetscCall(VecDestroy(&x[m][v]));
       PetscCall(VecDestroy(&z[m][v]));
     }
-    PetscCall(VecDestroy(&r[m]));
+    PetscCall(SameBits(sum[m], sumr, what));
+    PetscCall(VecDestroy(&sumr));
+    PetscCall(VecDestroy(&sum[m]));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -415,7 +422,7 @@ int main(int argc, char **argv)
       suffix: 8
       nsize: 8
       args: -way shared -cycles 10
-    # on a GPU, -products 100000 is worth a try
+    # make stress has more products
     test:
       suffix: long
       nsize: 8

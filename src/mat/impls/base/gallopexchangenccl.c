@@ -76,6 +76,7 @@ PetscErrorCode GallopNCCLCreate(MPI_Comm comm, PetscSF sf, PetscInt ghosts, cons
   n->table = table;
   PetscCall(GallopNCCLGetComm(comm, table, &n->comm, why));
   if (n->comm) {
+    PetscCall(GallopNCCLOpen(&n->functions));
     PetscCall(FindMessages(comm, sf, ghosts, n, &reason));
     if (!reason) {
       PetscCall((*table->create)(n, ghosts));
@@ -109,15 +110,14 @@ PetscErrorCode GallopNCCLDestroy(GallopNCCL *nccl)
 /* GallopNCCLBegin - Sends values of x to the neighbors; those that come from them are in ghost after GallopNCCLEnd(). A network that has failed in an earlier product is told of here. */
 PetscErrorCode GallopNCCLBegin(GallopNCCL n, Vec x, Vec *ghost)
 {
-  const GallopNCCLFunctions *f;
-  const PetscScalar         *array;
-  void                      *stream;
-  int                        failed = 0;
+  const GallopNCCLFunctions *const f = n->functions;
+  const PetscScalar               *array;
+  void                            *stream;
+  int                              failed = 0;
 
   PetscFunctionBegin;
   *ghost = n->ghost;
   if (!n->nsends && !n->nrecvs) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopNCCLOpen(&f));
   GallopCallNCCL(f, n->comm, "ncclCommGetAsyncError()", (*f->commgetasyncerror)(n->comm, &failed));
   GallopCallNCCL(f, n->comm, "An earlier operation", failed);
   PetscCall(VecGetArrayReadAndMemType(x, &array, NULL));
@@ -201,11 +201,8 @@ static PetscErrorCode Sent_Host(GallopNCCL n)
 
 static PetscErrorCode Wait_Host(GallopNCCL n)
 {
-  const GallopNCCLFunctions *f;
-
   PetscFunctionBegin;
-  PetscCall(GallopNCCLOpen(&f));
-  GallopCallNCCL(f, n->comm, "The exchange", (*f->hostwait)());
+  GallopCallNCCL(n->functions, n->comm, "The exchange", (*n->functions->hostwait)());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
