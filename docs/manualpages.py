@@ -45,6 +45,8 @@ NOT_QUOTED = {  # messages, by their beginnings, that docs/troubleshooting.md ne
     "Packed entries: the new values take another dictionary": "tells of normal work with -info",
     "EVC-HYB: the new values of a": "tells of normal work with -info",
     "Ghost values: by <>, with": "tells of normal work with -info",
+    "Ghost values: by <>, to": "tells of normal work with -info",
+    "NCCL: <> is version": "tells of normal work with -info",
     "CUDA IPC: a stream can": "tells of normal work with -info",
     "cuStreamBatchMemOp() failed": "was tried before, and worked",
     "Performing iterative refinement": "PETSc's words with -info",

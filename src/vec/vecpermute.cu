@@ -26,8 +26,8 @@ PetscErrorCode GallopDevicePermute(PetscInt n, const PetscInt order[], PetscBool
   PetscFunctionBegin;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (inverse) PermuteKernel<true><<<blocks, Threads, 0, stream>>>((PetscCount)n, order, x, y);
-  else PermuteKernel<false><<<blocks, Threads, 0, stream>>>((PetscCount)n, order, x, y);
+  if (inverse) PermuteKernel<true, PetscScalar, PetscInt><<<blocks, Threads, 0, stream>>>((PetscCount)n, order, x, y);
+  else PermuteKernel<false, PetscScalar, PetscInt><<<blocks, Threads, 0, stream>>>((PetscCount)n, order, x, y);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
