@@ -81,7 +81,7 @@ static PetscErrorCode Products(Mat A, Mat R, TestExpect expect, MatGallopStatist
   PetscCall(TestMult(A, R, x, z, expect, last, what));
   PetscCall(TestOnDevice(A, x, z, &device));
   if (device) PetscCall(VecSet(z, 0.0)); /* the comparison has brought it to the host */
-  PetscCall(ExchangeCopies(A, x, last->exchanges_ipc > 0, &exchange));
+  PetscCall(ExchangeCopies(A, x, last->exchanges_ipc + last->exchanges_nccl > 0, &exchange));
   PetscCall(TestWaitForDefaultStream());
 
   copies = CopiesNow();
@@ -244,7 +244,7 @@ int main(int argc, char **argv)
 
   testset:
     nsize: {{1 2}}
-    args: -mat_gallop_exchange {{auto sf}}
+    args: -mat_gallop_exchange {{auto nccl sf}}
     output_file: output/empty.out
     test:
       suffix: 1
