@@ -15,7 +15,9 @@ typedef struct {
   const PetscScalar *a;
   const PetscInt    *host_i, *host_j;
   PetscMemType       memtype;
-  PetscInt         **copied; /* where i goes on the host, if host_i is NULL */
+  PetscInt         **copied;    /* where i goes on the host, if host_i is NULL */
+  PetscBool          transpose; /* these are of the transpose of a matrix, made for its transposed products */
+  PetscBool          passing;   /* they are made for this build, and would have to be made again for another */
 } GallopCSR;
 
 /* What the arrays of a matrix take */
@@ -109,6 +111,14 @@ typedef struct {
   PetscErrorCode (*applytranspose)(void *data, const GallopProduct *product, PetscBool conjugate); /* NULL at either place: the parent computes transposed products */
 } GallopFormatWork;
 
+/* Of a format that is one of several, which it tries on products of the matrix and keeps the fastest of */
+typedef struct {
+  PetscBool (*tries)(const void *data);                /* whether it still does: the CSR arrays will be wanted again */
+  PetscErrorCode (*asks)(void *data, PetscBool *asks); /* before a product, when values are current: whether next() is to be called first */
+  PetscErrorCode (*next)(void *data, const GallopCSR *csr, PetscInt *builds, PetscBool *fits); /* builds another one; csr is NULL, and *fits false, where there is no room for any, and the data is to go */
+  PetscErrorCode (*parent)(void *data, PetscBool ends);                                        /* before and after a product of the parent's, where it leaves() */
+} GallopFormatTrial;
+
 typedef struct _GallopFormat GallopFormat;
 struct _GallopFormat {
   const char *name;     /* lower case: names of types and options derive from it */
@@ -143,6 +153,8 @@ struct _GallopFormat {
   PetscBool (*storesrows)(const void *data, PetscBool adds); /* whether a product on the GPU calls GallopStore() once for each row, so that it can have an epilogue; with adds: for each that has entries, where GallopOnlyAdds(); NULL for never */
   PetscCount (*dotparts)(const void *data, PetscBool adds); /* of how many sums a product adds up a dot product with its result, or with what it adds to z, 0 if it cannot; NULL for never */
 
+  const GallopFormatTrial *trial;                           /* or NULL */
+
   /* figures that add up over blocks and MPI processes, and how to show the sums */
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);
   PetscErrorCode (*view)(const PetscLogDouble figures[GALLOP_MAX_FIGURES], PetscViewer viewer);
@@ -173,6 +185,12 @@ static inline PetscBool GallopComputesTranspose(const GallopFormat *format)
 static inline PetscBool GallopLeaves(const GallopFormat *format, const void *data)
 {
   return (PetscBool)(data && format->leaves && (*format->leaves)(data));
+}
+
+/* Whether what was built of a matrix still tries other formats */
+static inline PetscBool GallopTries(const GallopFormat *format, const void *data)
+{
+  return (PetscBool)(data && format->trial && (*format->trial->tries)(data));
 }
 
 /* Creation functions take nothing but a Mat, so each format has its own two. */

@@ -11,6 +11,9 @@ static const char *const Names[KINDS] = {"a small matrix", "a mesh", "scattered 
 /* What the rules are to say of each on a GPU whose L2 cache has 50 MiB */
 static const GallopChoice Expected[KINDS] = {GALLOP_EVCHYB, GALLOP_EVCHYB, GALLOP_HBP, GALLOP_PARENT};
 
+/* and how many may be the fastest */
+static const int Near[KINDS] = {1, 1, 1, 2};
+
 #define L2 ((PetscCount)50 << 20)
 
 static PetscInt Length(Kind kind, PetscInt r)
@@ -193,14 +196,14 @@ static PetscErrorCode CheckProducts(Kind kind, Mat R, PetscBool device)
   PetscCall(MatGallopGetFormatData(A, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
   PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: nothing was chosen", Names[kind]);
   chosen = (const GallopChosen *)data;
-  if (!device) TestCheck(chosen->choice == GALLOP_PARENT, "choice %d on the host", Names[kind], (int)chosen->choice);
+  if (!device) TestCheck(chosen->tuned.choice == GALLOP_PARENT, "choice %d on the host", Names[kind], (int)chosen->tuned.choice);
   else {
     TestCheck(chosen->looked == (PetscBool)(kind != SMALL), "looked %d times", Names[kind], chosen->looked);
-    TestCheck(chosen->choice == GallopChooseByRules(&chosen->look), "choice %d is not that of the rules", Names[kind], (int)chosen->choice);
-    if (kind != SCATTERED || chosen->look.l2 > 1) TestCheck(chosen->choice == Expected[kind], "choice %d", Names[kind], (int)chosen->choice);
+    TestCheck(chosen->tuned.choice == GallopChooseByRules(&chosen->look), "choice %d is not that of the rules", Names[kind], (int)chosen->tuned.choice);
+    if (kind != SCATTERED || chosen->look.l2 > 1) TestCheck(chosen->tuned.choice == Expected[kind], "choice %d", Names[kind], (int)chosen->tuned.choice);
   }
-  TestCheck(!chosen->format == (PetscBool)(chosen->choice == GALLOP_PARENT), "choice %d with format %s", Names[kind], (int)chosen->choice, chosen->format ? chosen->format->name : "none");
-  ours = (PetscBool)(chosen->choice != GALLOP_PARENT);
+  TestCheck(!chosen->now.format == (PetscBool)(chosen->tuned.choice == GALLOP_PARENT), "choice %d with format %s", Names[kind], (int)chosen->tuned.choice, chosen->now.format ? chosen->now.format->name : "none");
+  ours = (PetscBool)(chosen->tuned.choice != GALLOP_PARENT);
   PetscCall(MatGallopGetStatistics(A, &s));
   TestCheck(s.fallbacks == (ours ? 0 : 2) && s.products_device == (ours && device ? 2 : 0) && s.builds == ours && s.refreshes == ours, "%" PetscInt64_FMT " products by the parent, %" PetscInt64_FMT " by us, %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", Names[kind], s.fallbacks, s.products_device, s.builds, s.refreshes);
   PetscCall(OneColumn(kind, A, R, x, z));
@@ -223,6 +226,8 @@ int main(int argc, char **argv)
     GallopCSR     csr;
     GallopPattern p;
     GallopLook    look;
+    GallopChoice  candidates[GALLOP_CANDIDATES];
+    int           n;
 
     PetscCall(Create((Kind)kind, MATSEQAIJ, &R));
     PetscCall(GetCSR(R, &csr));
@@ -231,6 +236,11 @@ int main(int argc, char **argv)
     PetscCall(CheckPattern((Kind)kind, &csr, &p, &look));
     TestCheck(GallopChooseByRules(&look) == Expected[kind], "choice %d by mean %g, variation %g, longest %" PetscInt64_FMT ", footprint %g, x over L2 %g", Names[kind], (int)GallopChooseByRules(&look),
               (double)look.mean, (double)look.variation, look.longest, (double)look.footprint, (double)look.l2);
+    n = GallopCandidatesByRules(&look, candidates);
+    TestCheck(n == Near[kind] && candidates[0] == Expected[kind], "%d candidates", Names[kind], n);
+    look.transpose = PETSC_TRUE;
+    n              = GallopCandidatesByRules(&look, candidates);
+    for (int k = 0; k < n; k++) TestCheck(candidates[k] != GALLOP_PARENT, "the parent's products of a transpose are other products", Names[kind]);
     if (device) PetscCall(CheckDevice((Kind)kind, &p));
     PetscCall(CheckProducts((Kind)kind, R, device));
     PetscCall(MatDestroy(&R));

@@ -274,13 +274,14 @@ PetscErrorCode MatGallopNoteParentProduct(Mat_Gallop *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the parent computes products, until a format pays for them or since it is faster */
+/* Whether the parent computes products, until a format pays for them, while the fastest is being found, or since it is that */
 static PetscBool ParentComputes(Mat A, const Mat_Gallop *g)
 {
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
     const GallopInstance *inst = &g->structure[s].instance[GALLOP_DEVICE];
 
-    if (inst->asked && inst->pattern == A->nonzerostate && (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data))) return PETSC_TRUE;
+    if (inst->asked && inst->pattern == A->nonzerostate && (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data) || GallopTries(g->structure[s].type->format, inst->data)))
+      return PETSC_TRUE;
   }
   return PETSC_FALSE;
 }

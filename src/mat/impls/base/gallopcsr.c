@@ -209,6 +209,7 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
       if (access->fits) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
     } else PetscCall(MatGallopUploadCSR(A, g, access));
   }
+  csr->passing = access->owned;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

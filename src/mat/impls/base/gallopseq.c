@@ -222,6 +222,17 @@ static PetscErrorCode HostParentMultOnLocal(Mat A, Mat_Gallop *g, ParentProduct 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The parent's product is timed where a format is being chosen */
+static PetscErrorCode TimeParent(Mat_Gallop *g, ParentProduct product, GallopPlace place, PetscBool ends)
+{
+  const GallopFormat *format = g->type->format;
+  void               *data   = g->structure[GALLOP_FORMAT].instance[place].data;
+
+  PetscFunctionBegin;
+  if (!IsTransposed(product) && GallopTries(format, data) && GallopLeaves(format, data)) PetscCall((*format->trial->parent)(data, ends));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Runs one of the parent's products. The CUSPARSE parent takes only vectors of the GPU: with a vector on the host, or no room on the GPU for its copy of the matrix, it computes on the host. */
 static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
 {
@@ -253,7 +264,9 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
   if (!host && fits) {
     PetscCall(MatGallopNoteParentProduct(g));
     if (PetscDefined(USE_DEBUG) && MatGallopNewestOnHost(A)) PetscCall(MatGallopToDevice(A)); /* under the parent's name, for which a debug PETSc asks when it copies */
+    PetscCall(TimeParent(g, product, GALLOP_DEVICE, PETSC_FALSE));
     PetscCall(CallParent(A, &g->parent, product, x, y, z));
+    PetscCall(TimeParent(g, product, GALLOP_DEVICE, PETSC_TRUE));
     MatGallopNoteCopy(A, g);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -261,8 +274,10 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)z), &sizes[1]));
   /* by what is the same on all processes: not whether this one's block has the CUSPARSE parent */
   local = (PetscBool)((sizes[0] > 1 || sizes[1] > 1) && IsTransposed(product) && (PetscDefined(HAVE_CUDA) || FormatComputes(g->type->format, product) || g->transpose == GALLOP_TRANSPOSE_ALWAYS));
+  PetscCall(TimeParent(g, product, GALLOP_HOST, PETSC_FALSE));
   if (local) PetscCall(HostParentMultOnLocal(A, g, product, x, y, z));
   else PetscCall(HostParentMult(A, g, product, x, y, z));
+  PetscCall(TimeParent(g, product, GALLOP_HOST, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

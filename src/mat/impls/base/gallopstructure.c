@@ -83,6 +83,46 @@ static PetscErrorCode Build(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gall
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* No room for a structure: the parent computes until there is more */
+static PetscErrorCode NoRoom(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
+{
+  PetscFunctionBegin;
+  PetscCall(NoteTooLarge(&g->structure[kind].instance[place], place));
+  PetscCall(MatGallopWarnTooLarge(A, g, kind, place, csr));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A structure that tries several formats, which is current: it builds another one if it wants to, and once it has chosen it is treated as any other */
+static PetscErrorCode TryNext(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place)
+{
+  GallopStructure         *structure = &g->structure[kind];
+  GallopInstance          *inst      = &structure->instance[place];
+  const GallopFormat      *format    = structure->type->format;
+  const GallopFormatTrial *trial     = format->trial;
+  PetscBool                asks, fits = PETSC_TRUE;
+  PetscInt                 builds = 0;
+
+  PetscFunctionBegin;
+  PetscCall((*trial->asks)(inst->data, &asks));
+  if (asks) {
+    GallopCSRAccess access = {.columns = PETSC_TRUE};
+
+    PetscCall(MatGallopGetCSR(A, g, format, kind, place, &access));
+    PetscCall(PetscLogEventBegin(structure->type->event_build, A, 0, 0, 0));
+    PetscCall((*trial->next)(inst->data, access.fits ? &access.csr : NULL, &builds, &fits));
+    PetscCall(PetscLogEventEnd(structure->type->event_build, A, 0, 0, 0));
+    PetscCall(MatGallopRestoreCSR(A, &access));
+    *structure->builds += builds;
+    if (!fits) {
+      PetscCall(MatGallopDrop(structure, place));
+      PetscCall(NoRoom(A, g, kind, place, PETSC_FALSE));
+    }
+  }
+  MatGallopCountBytes(structure, place);
+  if (inst->data && place == GALLOP_DEVICE && !GallopTries(format, inst->data) && !GallopLeaves(format, inst->data)) PetscCall(MatGallopReleaseCopy(A, g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatGallopUpdate - Gives the structure, the format, that of the transpose, or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
 
@@ -111,6 +151,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   }
   if (inst->toolarge) PetscCall(MayFitNow(inst, place, &again));
   if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate && !again) {
+    if (GallopTries(type->format, inst->data)) PetscCall(TryNext(A, g, kind, place));
     *data = inst->data;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -135,7 +176,9 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     PetscCall(MatGallopGetLimit(A, g, kind, place, &limit));
     if (kind == GALLOP_TRANSPOSE && fits) {
       PetscCall(GallopTransposedCreate(&access.csr, limit, &inst->transposed, &fits));
-      csr = &inst->transposed.csr;
+      csr                            = &inst->transposed.csr;
+      inst->transposed.csr.transpose = PETSC_TRUE;
+      inst->transposed.csr.passing   = PETSC_TRUE;
     }
     if (inst->data) {
       if (fits) {
@@ -168,10 +211,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     if (place == GALLOP_DEVICE || !inst->data) PetscCall(GallopTransposedDestroy(&inst->transposed));
     PetscCall(MatGallopRestoreCSR(A, &access));
     if (inst->data) inst->toolarge = PETSC_FALSE;
-    else {
-      PetscCall(NoteTooLarge(inst, place));
-      PetscCall(MatGallopWarnTooLarge(A, g, kind, place, PetscNot(access.fits)));
-    }
+    else PetscCall(NoRoom(A, g, kind, place, PetscNot(access.fits)));
   }
   MatGallopCountBytes(structure, place);
   *key  = now;

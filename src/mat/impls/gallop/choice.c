@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MATGALLOP: its entry in the list of formats, which hands each call on to the format that was chosen, its options, and what it shows */
 
-#include "choice.h"
+#include "measure.h"
 
 GALLOP_FORMAT_TYPES(GALLOP)
 
@@ -10,7 +10,10 @@ GALLOP_FORMAT_TYPES(GALLOP)
 
   Options Database Keys:
 + -mat_type gallop                     - sets the matrix type during `MatSetFromOptions()`; `aijgallop`, `seqaijgallop` and `mpiaijgallop` are accepted too
-. -mat_gallop_format <auto>            - `auto` chooses by rules, `evchyb`, `csroverlap`, `hbp` and `fastload` take that format, `parent` none
+. -mat_gallop_format <auto>            - `auto` chooses, `evchyb`, `csroverlap`, `hbp` and `fastload` take that format, `parent` none
+. -mat_gallop_choose <rules>           - how: by `rules` alone, or `measure`, where by the rules several are near
+. -mat_gallop_tune_products <20>       - how long a measurement may take, in products of the parent; 0 for none
+. -mat_gallop_tune_file <name>         - where choices that were measured are kept for later runs; GALLOP_TUNE_FILE in the environment is the same
 - -mat_gallop_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 
   Level: beginner
@@ -21,10 +24,20 @@ GALLOP_FORMAT_TYPES(GALLOP)
   which is chosen for itself.
 
   Each sequential matrix, and each block of an MPI matrix, is looked at on the GPU, once for each pattern: the lengths of all rows, and how much of x samples of its entries need. Rules tell the format by
-  that; no product is timed, so that the same program does the same in each run. Where the format that was chosen finds no room, `MATCSROVERLAP` takes its place, which keeps no second copy of the entries of a matrix
-  assembled on the host. On the host the parent computes.
+  that. With `-mat_gallop_choose rules` no product is timed, so that the same program does the same in each run, to the last bit. Where the format that was chosen finds no room, `MATCSROVERLAP` takes its place, which
+  keeps no second copy of the entries of a matrix assembled on the host. On the host the parent computes.
 
-  Options of the formats, such as `-mat_evchyb_window`, hold for the one that is chosen, but for limits of memory: `-mat_gallop_memory` is the only one. `-mat_view ::ascii_info` tells which it is.
+  With `-mat_gallop_choose measure` the rules name up to three candidates, the parent's products among them. Where there are several, they compute the first products one after the other, five each, and those are
+  timed on the GPU, for which the host does not wait. No product is computed twice, and two formats exist at most. What this takes beyond the fastest, builds but the first included, is limited by
+  `-mat_gallop_tune_products`. The fastest stays for the pattern, and other matrices with the same numbers of rows, columns and entries and the same look take it at once. Times differ from run to run, so
+  that another format may compute, whose sums round differently: runs with `measure` need not give the same bits. Each process decides for its blocks. Not measured are formats of the transpose, matrices with `-mat_gallop_memory`, and those
+  whose arrays do not stay on the GPU, by `-mat_gallop_csr`. When a CUDA graph records a product, the measurement ends with the format that is recorded.
+
+  The tune file has a line for each pattern that was measured: library, GPU, the numbers that it is known by, choice and times. Each process reads it once, and appends what it measures; processes may share it. Lines of
+  another version of the library or another GPU are ignored, as are damaged ones. Options of formats are not in it: with others, take another file.
+
+  Options of the formats, such as `-mat_evchyb_window`, hold for the one that is chosen, but for limits of memory: `-mat_gallop_memory` is the only one. `-mat_view ::ascii_info` tells which it is and how it was chosen,
+  `-mat_view ::ascii_info_detail` the times.
 
 .seealso: `MATAIJGALLOP`, `MATSEQAIJGALLOP`, `MATMPIAIJGALLOP`, `MATEVCHYB`, `MATHBP`, `MATCSROVERLAP`, `MATFASTLOAD`, `MATAIJCUSPARSE`, `MatGallopGetStatistics()`, `MatSetType()`, `MatConvert()`
 M*/
@@ -67,13 +80,32 @@ M*/
 
 extern const GallopFormat GallopFormat_EVCHYB, GallopFormat_CSROVERLAP, GallopFormat_HBP, GallopFormat_FASTLOAD;
 
-const GallopFormat *const GallopChoiceFormats[GALLOP_CHOICES] = {&GallopFormat_EVCHYB, &GallopFormat_CSROVERLAP, &GallopFormat_HBP, &GallopFormat_FASTLOAD};
+const GallopFormat *GallopChoiceFormats[GALLOP_CHOICES] = {&GallopFormat_EVCHYB, &GallopFormat_CSROVERLAP, &GallopFormat_HBP, &GallopFormat_FASTLOAD};
 
 static const char *const GallopChoices[] = {"evchyb", "csroverlap", "hbp", "fastload", "parent", "auto", "GallopChoice", "GALLOP_", NULL};
+static const char *const ChooseBys[]     = {"rules", "measure", "GallopChooseBy", "GALLOP_CHOOSE_", NULL};
+
+/* GallopChoiceName - As in -mat_gallop_format, and in the tune file */
+const char *GallopChoiceName(GallopChoice choice)
+{
+  return GallopChoices[choice];
+}
 
 static const char GallopCitation[] = "@misc{gallop,\n"
                                      "  title = {Gallop: {GPU} matrix types for {PETSc}}\n"
                                      "}\n";
+
+/* One file for the process: what is measured holds for all of its matrices */
+static PetscErrorCode TuneFileOption(void)
+{
+  char      name[PETSC_MAX_PATH_LEN];
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gallop_tune_file", name, sizeof(name), &set));
+  if (set) PetscCall(GallopTuneFileSet(name));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode GallopChoiceOptionsDefault(void *options)
 {
@@ -81,8 +113,14 @@ static PetscErrorCode GallopChoiceOptionsDefault(void *options)
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(o, sizeof(*o)));
-  o->format = GALLOP_AUTO;
-  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_format", GallopChoices, (PetscEnum *)&o->format, NULL)); /* for all matrices, as the base's options of that beginning */
+  o->format   = GALLOP_AUTO;
+  o->choose   = GALLOP_CHOOSE_RULES;
+  o->products = 20;
+  /* for all matrices, as the base's options of that beginning */
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_format", GallopChoices, (PetscEnum *)&o->format, NULL));
+  PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_choose", ChooseBys, (PetscEnum *)&o->choose, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_gallop_tune_products", &o->products, NULL));
+  PetscCall(TuneFileOption());
   for (int k = 0; k < GALLOP_CHOICES; k++) {
     PetscCheck(GallopChoiceFormats[k]->options_size <= GALLOP_OPTIONS_MOST, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Options of %s take more than %d bytes", GallopChoiceFormats[k]->name, GALLOP_OPTIONS_MOST);
     PetscCall((*GallopChoiceFormats[k]->options_default)(o->own[k]));
@@ -94,12 +132,18 @@ static PetscErrorCode GallopChoiceOptionsSet(void *options, const char prefix[],
 {
   GallopChoiceOptions *o      = (GallopChoiceOptions *)options;
   const GallopChoice   before = o->format;
-  char                 own[64];
+  const GallopChooseBy by     = o->choose;
+  char                 own[64], file[PETSC_MAX_PATH_LEN] = "";
+  PetscBool            set;
 
   PetscFunctionBegin;
   (void)prefix;
   PetscCall(PetscOptionsEnum("-mat_gallop_format", "Which format entries have", "MATGALLOP", GallopChoices, (PetscEnum)o->format, (PetscEnum *)&o->format, NULL));
-  if (o->format != before) *rebuild = PETSC_TRUE;
+  PetscCall(PetscOptionsEnum("-mat_gallop_choose", "How a format is chosen", "MATGALLOP", ChooseBys, (PetscEnum)o->choose, (PetscEnum *)&o->choose, NULL));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_tune_products", "How many of the parent's products a measurement may take, in time; 0 for none", "MATGALLOP", &o->products, 0, PETSC_INT_MAX));
+  PetscCall(PetscOptionsString("-mat_gallop_tune_file", "Where choices that were measured are kept for later runs", "MATGALLOP", file, file, sizeof(file), &set));
+  if (set) PetscCall(GallopTuneFileSet(file));
+  if (o->format != before || o->choose != by) *rebuild = PETSC_TRUE;
   for (int k = 0; k < GALLOP_CHOICES; k++) {
     PetscCall(PetscSNPrintf(own, sizeof(own), "-mat_%s_", GallopChoiceFormats[k]->name));
     PetscCall((*GallopChoiceFormats[k]->options_set)(o->own[k], own, PetscOptionsObject, rebuild));
@@ -120,68 +164,106 @@ static void GallopChoiceOptionsInOrder(void *options)
   (*GallopFormat_EVCHYB.options_inorder)(((GallopChoiceOptions *)options)->own[GALLOP_EVCHYB]);
 }
 
-static const GallopFormatWork *Work(const GallopChosen *chosen, PetscMemType memtype)
+/* GallopChoiceMake - Builds a format of those to choose from; made->data stays NULL where there is no room */
+PetscErrorCode GallopChoiceMake(const GallopChoiceOptions *o, GallopChoice choice, const GallopCSR *csr, PetscCount maxbytes, GallopMade *made)
 {
-  return PetscMemTypeCUDA(memtype) ? chosen->format->device : chosen->format->host;
-}
+  static PetscBool cited[GALLOP_CHOICES];
 
-/* What a matrix at this place gets. On the host products are the parent's. */
-static PetscErrorCode Choose(const GallopChoiceOptions *o, const GallopCSR *csr, GallopChosen *chosen)
-{
   PetscFunctionBegin;
-  chosen->asked  = (PetscBool)(o->format != GALLOP_AUTO);
-  chosen->choice = o->format;
-  if (chosen->asked) PetscFunctionReturn(PETSC_SUCCESS);
-  chosen->choice = GALLOP_PARENT;
-  if (!PetscMemTypeCUDA(csr->memtype)) PetscFunctionReturn(PETSC_SUCCESS);
-#if PetscDefined(HAVE_CUDA)
-  GallopPattern p;
-  PetscCount    l2;
-
-  chosen->look = (GallopLook){.m = csr->m, .n = csr->n, .nz = csr->nz};
-  if (GallopNeedsLook(csr->nz)) {
-    PetscCall(GallopPatternGet_Device(csr, &p, &l2, &chosen->looked));
-    if (chosen->looked) PetscCall(GallopPatternLook(csr, &p, l2, &chosen->look));
-  }
-  chosen->choice = GallopChooseByRules(&chosen->look);
-#endif
+  *made = (GallopMade){GallopChoiceFormats[choice], NULL};
+  PetscCall((*GallopMadeWork(made, csr->memtype)->build)(o->own[choice], csr, maxbytes, &made->data));
+  if (made->data) PetscCall(PetscCitationsRegister(made->format->citation, &cited[choice]));
+  else made->format = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Build(const GallopChoiceOptions *o, const GallopCSR *csr, PetscCount maxbytes, GallopChosen *chosen)
+PetscErrorCode GallopChoiceUnmake(PetscMemType memtype, GallopMade *made)
 {
   PetscFunctionBegin;
-  chosen->format = GallopChoiceFormats[chosen->choice];
-  PetscCall((*Work(chosen, csr->memtype)->build)(o->own[chosen->choice], csr, maxbytes, &chosen->data));
+  if (made->format) PetscCall((*GallopMadeWork(made, memtype)->destroy)(&made->data));
+  *made = (GallopMade){NULL, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What the pattern looks like where its arrays are */
+static PetscErrorCode Look(const GallopCSR *csr, const GallopClock *clock, GallopChosen *chosen)
+{
+  GallopTuned *tuned = &chosen->tuned;
+  PetscCount   l2    = clock->l2;
+
+  PetscFunctionBegin;
+  tuned->m             = csr->m;
+  tuned->n             = csr->n;
+  tuned->nz            = csr->nz;
+  chosen->look         = (GallopLook){.m = csr->m, .n = csr->n, .nz = csr->nz};
+  if (GallopNeedsLook(csr->nz)) {
+    chosen->looked = PETSC_TRUE;
+    if (PetscMemTypeHost(csr->memtype)) PetscCall(GallopPatternGet_Host(csr, &tuned->pattern));
+#if PetscDefined(HAVE_CUDA)
+    else PetscCall(GallopPatternGet_Device(csr, &tuned->pattern, &l2, &chosen->looked));
+#endif
+    if (chosen->looked) PetscCall(GallopPatternLook(csr, &tuned->pattern, l2, &chosen->look));
+  }
+  chosen->look.transpose = csr->transpose;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  What a matrix at this place gets: by option, by what is known of its pattern, by rules; or it is measured. On the host products are the parent's.
+
+  Not measured is what would need the arrays again that are gone then, and where memory is limited, since two formats have to fit. The parent's times are of products that are not transposed, so no time holds for a transpose.
+*/
+static PetscErrorCode Choose(const GallopChoiceOptions *o, const GallopCSR *csr, PetscCount maxbytes, GallopChosen *chosen)
+{
+  const GallopClock *clock = GallopClockFor(csr->memtype);
+  GallopTuned       *tuned = &chosen->tuned;
+  GallopChoice       candidates[GALLOP_CANDIDATES];
+  PetscBool          known;
+  char               name[GALLOP_GPU_NAME];
+  int                n;
+
+  PetscFunctionBegin;
+  tuned->way    = o->format == GALLOP_AUTO ? GALLOP_BY_RULES : GALLOP_BY_OPTION;
+  tuned->choice = o->format == GALLOP_AUTO ? GALLOP_PARENT : o->format;
+  if (o->format != GALLOP_AUTO || !clock) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Look(csr, clock, chosen));
+  n             = GallopCandidatesByRules(&chosen->look, candidates);
+  tuned->choice = candidates[0];
+  if (o->choose == GALLOP_CHOOSE_RULES || n == 1 || csr->transpose) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*clock->name)(name, sizeof(name)));
+  PetscCall(GallopTuneFind(name, tuned, &known));
+  if (!known && o->products > 0 && !csr->passing && !maxbytes) PetscCall(GallopTryBegin(chosen, o, n, candidates));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode GallopChoiceBuild(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data)
 {
-  static PetscBool           cited[GALLOP_CHOICES];
   const GallopChoiceOptions *o = (const GallopChoiceOptions *)options;
   GallopChosen              *chosen;
+  GallopTuned               *tuned;
+  PetscBool                  asked;
 
   PetscFunctionBegin;
   *data = NULL;
   PetscCall(PetscNew(&chosen));
   chosen->nz      = csr->nz;
   chosen->memtype = csr->memtype;
-  PetscCall(Choose(o, csr, chosen));
-  if (chosen->choice == GALLOP_PARENT && !chosen->asked && maxbytes && maxbytes < (PetscCount)GallopCSRBytes(csr->m, csr->nz))
-    chosen->choice = GALLOP_EVCHYB; /* packed, it may take less than the parent's arrays */
-  if (chosen->choice != GALLOP_PARENT) {
-    PetscCall(Build(o, csr, maxbytes, chosen));
-    if (!chosen->data && !chosen->asked && chosen->choice != GALLOP_CSROVERLAP) {
-      chosen->nofit  = PETSC_TRUE;
-      chosen->choice = GALLOP_CSROVERLAP;
-      PetscCall(Build(o, csr, maxbytes, chosen));
+  tuned           = &chosen->tuned;
+  PetscCall(Choose(o, csr, maxbytes, chosen));
+  asked = (PetscBool)(tuned->way == GALLOP_BY_OPTION);
+  if (tuned->choice == GALLOP_PARENT && !asked && maxbytes && maxbytes < (PetscCount)GallopCSRBytes(csr->m, csr->nz))
+    tuned->choice = GALLOP_EVCHYB; /* packed, it may take less than the parent's arrays */
+  if (tuned->choice != GALLOP_PARENT) {
+    PetscCall(GallopChoiceMake(o, tuned->choice, csr, maxbytes, &chosen->now));
+    if (!chosen->now.data && !asked && tuned->choice != GALLOP_CSROVERLAP) {
+      chosen->nofit = PETSC_TRUE;
+      tuned->choice = GALLOP_CSROVERLAP;
+      PetscCall(GallopChoiceMake(o, tuned->choice, csr, maxbytes, &chosen->now));
     }
-    if (!chosen->data) { /* the base says so */
+    if (!chosen->now.data) { /* the base says so */
       PetscCall(PetscFree(chosen));
       PetscFunctionReturn(PETSC_SUCCESS);
     }
-    PetscCall(PetscCitationsRegister(chosen->format->citation, &cited[chosen->choice]));
   }
   *data = chosen;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -192,7 +274,8 @@ static PetscErrorCode GallopChoiceRefresh(void *data, const GallopCSR *csr, Pets
   GallopChosen *chosen = (GallopChosen *)data;
 
   PetscFunctionBegin;
-  if (chosen->format) PetscCall((*Work(chosen, csr->memtype)->refresh)(chosen->data, csr, maxbytes, answer));
+  if (chosen->measure) PetscCall(GallopTryRefresh(chosen, csr, answer));
+  else if (chosen->now.format) PetscCall((*GallopMadeWork(&chosen->now, csr->memtype)->refresh)(chosen->now.data, csr, maxbytes, answer));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -201,7 +284,9 @@ static PetscErrorCode GallopChoiceApply(void *data, const GallopProduct *product
   GallopChosen *chosen = (GallopChosen *)data;
 
   PetscFunctionBegin;
-  PetscCall((*Work(chosen, chosen->memtype)->apply)(chosen->data, product));
+  if (chosen->measure) PetscCall(GallopMeasureProduct(chosen->measure, PETSC_FALSE));
+  PetscCall((*GallopMadeWork(&chosen->now, chosen->memtype)->apply)(chosen->now.data, product));
+  if (chosen->measure) PetscCall(GallopMeasureProduct(chosen->measure, PETSC_TRUE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -210,7 +295,10 @@ static PetscErrorCode GallopChoiceDestroy(void **data)
   GallopChosen *chosen = (GallopChosen *)*data;
 
   PetscFunctionBegin;
-  if (chosen && chosen->format) PetscCall((*Work(chosen, chosen->memtype)->destroy)(&chosen->data));
+  if (chosen) {
+    PetscCall(GallopTryDestroy(chosen));
+    PetscCall(GallopChoiceUnmake(chosen->memtype, &chosen->now));
+  }
   PetscCall(PetscFree(*data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -219,106 +307,42 @@ static const GallopFormatWork GallopChoiceWork = {GallopChoiceBuild, GallopChoic
 
 static PetscBool GallopChoiceLeaves(const void *data)
 {
-  return (PetscBool) !((const GallopChosen *)data)->format;
+  return (PetscBool) !((const GallopChosen *)data)->now.format;
 }
 
+/* Those that may be built again need the columns */
 static PetscBool GallopChoiceRefreshReadsColumns(const void *data)
 {
   const GallopChosen *chosen = (const GallopChosen *)data;
+  const GallopMade   *now    = &chosen->now;
 
-  return (PetscBool)(chosen->format && chosen->format->refresh_columns && (*chosen->format->refresh_columns)(chosen->data));
+  return (PetscBool)(chosen->measure || (now->format && now->format->refresh_columns && (*now->format->refresh_columns)(now->data)));
 }
 
+/* Not while it is measured: the parent, and some formats, can do nothing but the product, and times are compared. Nor do our solvers record CUDA graphs then. */
 static PetscBool GallopChoiceStoresRows(const void *data, PetscBool adds)
 {
   const GallopChosen *chosen = (const GallopChosen *)data;
+  const GallopMade   *now    = &chosen->now;
 
-  return (PetscBool)(chosen->format && chosen->format->storesrows && (*chosen->format->storesrows)(chosen->data, adds));
+  return (PetscBool)(!chosen->measure && now->format && now->format->storesrows && (*now->format->storesrows)(now->data));
 }
 
 static PetscCount GallopChoiceDotParts(const void *data, PetscBool adds)
 {
   const GallopChosen *chosen = (const GallopChosen *)data;
+  const GallopMade   *now    = &chosen->now;
 
-  return chosen->format && chosen->format->dotparts ? (*chosen->format->dotparts)(chosen->data, adds) : 0;
-}
-
-static PetscCount GallopChoiceBytes(const void *data)
-{
-  const GallopChosen *chosen = (const GallopChosen *)data;
-
-  return chosen->format ? (*chosen->format->bytes)(chosen->data) : 0;
+  return !chosen->measure && now->format && now->format->dotparts ? (*now->format->dotparts)(now->data, adds) : 0;
 }
 
 static PetscInt GallopChoiceNonempty(const void *data)
 {
   const GallopChosen *chosen = (const GallopChosen *)data;
+  const GallopMade   *now    = &chosen->now;
 
   if (chosen->looked) return (PetscInt)chosen->look.nonempty;
-  return chosen->format && chosen->format->nonempty ? (*chosen->format->nonempty)(chosen->data) : -1;
-}
-
-/* Figures: how many blocks have each format, or the parent's product; then these */
-enum {
-  FIGURE_BYTES = GALLOP_CHOICES + 1,
-  FIGURE_ENTRIES, /* that have a format */
-  FIGURE_ASKED,
-  FIGURE_NOFIT
-};
-
-static PetscErrorCode GallopChoiceFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
-{
-  const GallopChosen *chosen = (const GallopChosen *)data;
-
-  PetscFunctionBegin;
-  PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
-  f[chosen->choice]++;
-  f[FIGURE_BYTES]   = (PetscLogDouble)GallopChoiceBytes(data);
-  f[FIGURE_ENTRIES] = chosen->format ? (PetscLogDouble)chosen->nz : 0;
-  f[FIGURE_ASKED]   = chosen->asked;
-  f[FIGURE_NOFIT]   = chosen->nofit;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode GallopChoiceView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
-{
-  PetscLogDouble blocks = 0;
-  PetscBool      first  = PETSC_TRUE;
-
-  PetscFunctionBegin;
-  for (int k = 0; k <= GALLOP_CHOICES; k++) blocks += f[k];
-  PetscCall(PetscViewerASCIIPrintf(viewer, "Gallop: "));
-  PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_FALSE));
-  for (int k = 0; k <= GALLOP_CHOICES; k++) {
-    if (!f[k]) continue;
-    PetscCall(PetscViewerASCIIPrintf(viewer, "%s%s", first ? "" : ", ", k == GALLOP_PARENT ? "the parent's products" : GallopChoiceFormats[k]->name));
-    if (f[k] < blocks) PetscCall(PetscViewerASCIIPrintf(viewer, " for %.0f of %.0f blocks", f[k], blocks));
-    first = PETSC_FALSE;
-  }
-  if (first) PetscCall(PetscViewerASCIIPrintf(viewer, "no format yet"));
-  if (f[FIGURE_ENTRIES] > 0) PetscCall(PetscViewerASCIIPrintf(viewer, "; %.1f bytes per nonzero", f[FIGURE_BYTES] / f[FIGURE_ENTRIES]));
-  if (!first) PetscCall(PetscViewerASCIIPrintf(viewer, "; %s", f[FIGURE_ASKED] ? "by option" : "chosen by rules"));
-  if (f[FIGURE_NOFIT]) PetscCall(PetscViewerASCIIPrintf(viewer, "; no room for another format, for %.0f of %.0f blocks", f[FIGURE_NOFIT], blocks));
-  PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
-  PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_TRUE));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode GallopChoiceViewDetail(const void *data, PetscViewer viewer)
-{
-  const GallopChosen *chosen = (const GallopChosen *)data;
-  const GallopLook   *look   = &chosen->look;
-
-  PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "Gallop: %s, %s\n", chosen->format ? chosen->format->name : "the parent's products",
-                                               chosen->asked   ? "by option"
-                                               : chosen->nofit ? "for want of room"
-                                                               : "by rules"));
-  if (chosen->looked)
-    PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "Gallop: rows of %.1f entries in the mean, variation %.2f, longest %" PetscInt64_FMT "; %.2f sectors of x per entry, x takes %.2f times the L2 cache\n",
-                                                 (double)look->mean, (double)look->variation, look->longest, (double)look->footprint, (double)look->l2));
-  if (chosen->format && chosen->format->view_detail) PetscCall((*chosen->format->view_detail)(chosen->data, viewer));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  return now->format && now->format->nonempty ? (*now->format->nonempty)(now->data) : -1;
 }
 
 const GallopFormat GallopFormat_GALLOP = {
@@ -336,6 +360,7 @@ const GallopFormat GallopFormat_GALLOP = {
   .device          = PetscDefined(HAVE_CUDA) ? &GallopChoiceWork : NULL,
   .refresh_columns = GallopChoiceRefreshReadsColumns,
   .leaves          = GallopChoiceLeaves,
+  .trial           = &GallopChoiceTrial,
   .storesrows      = GallopChoiceStoresRows,
   .dotparts        = GallopChoiceDotParts,
   .figures         = GallopChoiceFigures,

@@ -62,10 +62,15 @@ PetscErrorCode GallopPatternLook(const GallopCSR *csr, const GallopPattern *p, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*
-  GallopChooseByRules - The format that is fastest on the GPU for such a matrix, or the parent's product
+static PetscBool Within(PetscReal value, const PetscReal range[2])
+{
+  return (PetscBool)(value > range[0] && value < range[1]);
+}
 
-  Each threshold lies between matrices that were measured, see docs/choose.md. In brackets what they have, on an L2 cache of 50 MiB:
+/*
+  GallopCandidatesByRules - The formats, or the parent's product, that may be the fastest on the GPU for such a matrix, the most likely one first; where one is clearly the best it is alone
+
+  Each threshold lies between matrices that were measured, see docs/choose.md and docs/development/hbp.md. In brackets what they have, on an L2 cache of 50 MiB:
 
 + Scattered - footprint (uniform columns 1.0, Kronecker graphs of 2^18 vertices and more 0.77 to 0.9; meshes numbered at random in layers 0.63, torso_like 0.54)
 . Outgrows  - x over the L2 cache (uniform8M_8 1.2, 3 M by 6 M 0.9; uniform1M_16 0.15)
@@ -73,14 +78,48 @@ PetscErrorCode GallopPatternLook(const GallopCSR *csr, const GallopPattern *p, P
 . Graph     - entries from which x of a graph's hubs does not stay in nearer caches, and HBP has hot columns (kron18 21 M; kron16 5 M)
 - Power, Local, Longest - variation, footprint, and the longest row over the mean, of a power law with many columns near the diagonal (web7M 1.57, 0.23, 880; web1M 3.33, 0.45, 840;
                           circuit682k 62, 0.25, 39,000; torso_like 5.6, 0.54, 37)
+
+  What is near, in times of cuSPARSE over those of the format:
+
++ Blocks - x over the L2 cache from which HBP cuts columns into blocks: uniform columns gain 1.04 at 0.6, 1.7 to 1.8 at 1.2. Between them, up to
+. Clear  - which is an estimate, as is the footprint beside it, HBP, EVCHYB and the parent are near
+. hubs   - HBP's hot columns gain 1.5 with Kronecker graphs, but HBP asks for more than rows tell before it takes them, and EVCHYB gains 1.05 to 1.12
+. scattered columns and a smaller x - EVCHYB gains 1.09 (uniform1M_16) and 1.12 (delaunay_n20): the parent is near
+- NearPower, NearLocal, NearLongest - around the power laws, where the parent is 1.07 to 1.09 times as fast as EVCHYB: estimates
+
+  All others are EVCHYB's, by 1.16 and more. Shapes have no rule of their own: a wide matrix counts by the columns of its x, and transposes of interpolations, 8 times as wide as high, are EVCHYB's by 2.
+  The parent's products of a transpose are its transposed ones, which take 1.1 to 1.3 times as long (docs/development/builds.md): no candidate. Nor does the host have any, nor a matrix with few entries.
 */
-GallopChoice GallopChooseByRules(const GallopLook *look)
+int GallopCandidatesByRules(const GallopLook *look, GallopChoice candidates[GALLOP_CANDIDATES])
 {
   static const PetscReal  Scattered = 0.7, Outgrows = 0.8, Hubs = 2, Power[2] = {1.2, 5}, Local[2] = {0.2, 0.5}, Longest = 256;
-  static const PetscCount Graph = 8000000;
+  static const PetscReal  Blocks = 0.625, Clear[2] = {0.9, 1.0}, NearPower[2] = {1, 6}, NearLocal[2] = {0.15, 0.6}, NearLongest = 64;
+  static const PetscCount Graph     = 8000000;
+  const PetscBool         scattered = (PetscBool)(look->footprint > Scattered), hubs = (PetscBool)(scattered && look->variation > Hubs && look->nz >= Graph), parent = PetscNot(look->transpose);
+  const PetscBool         outgrows = (PetscBool)(scattered && look->l2 > Outgrows);
+  int                     n        = 0;
 
-  if (!GallopNeedsLook(look->nz)) return GALLOP_EVCHYB;
-  if (look->footprint > Scattered && (look->l2 > Outgrows || (look->variation > Hubs && look->nz >= Graph))) return GALLOP_HBP;
-  if (look->variation > Power[0] && look->variation < Power[1] && look->footprint > Local[0] && look->footprint < Local[1] && (PetscReal)look->longest > Longest * look->mean) return GALLOP_PARENT;
-  return GALLOP_EVCHYB;
+  if (!GallopNeedsLook(look->nz)) candidates[n++] = GALLOP_EVCHYB;
+  else if (look->footprint > Clear[0] && look->l2 > Clear[1]) candidates[n++] = GALLOP_HBP;
+  else if (hubs || (scattered && look->l2 > Blocks)) {
+    candidates[n++] = hubs || outgrows ? GALLOP_HBP : GALLOP_EVCHYB;
+    candidates[n++] = hubs || outgrows ? GALLOP_EVCHYB : GALLOP_HBP;
+    if (parent && !hubs) candidates[n++] = GALLOP_PARENT;
+  } else if (parent && Within(look->variation, Power) && Within(look->footprint, Local) && (PetscReal)look->longest > Longest * look->mean) {
+    candidates[n++] = GALLOP_PARENT;
+    candidates[n++] = GALLOP_EVCHYB;
+  } else {
+    candidates[n++] = GALLOP_EVCHYB;
+    if (parent && (scattered || (Within(look->variation, NearPower) && Within(look->footprint, NearLocal) && (PetscReal)look->longest > NearLongest * look->mean))) candidates[n++] = GALLOP_PARENT;
+  }
+  return n;
+}
+
+/* GallopChooseByRules - The first of them */
+GallopChoice GallopChooseByRules(const GallopLook *look)
+{
+  GallopChoice candidates[GALLOP_CANDIDATES];
+
+  (void)GallopCandidatesByRules(look, candidates);
+  return candidates[0];
 }
