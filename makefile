@@ -293,6 +293,10 @@ cudacalls           := $(build)/benchmarks/libcudacalls.so
 bench-fewproducts: $(fewproducts) $(if $(petsc_cuda),$(cudacalls))
 	@$(run_env); $(if $(filter -calls,$(BENCHFLAGS)),LD_PRELOAD=$(cudacalls)) $(fewproducts) $(BENCHFLAGS)
 
+# what the type gallop chooses, by rules and measured, beside all that it can choose from
+bench-choice: $(fewproducts)
+	@$(run_env); benchmarks/choice.py --program $(fewproducts) $(addprefix --seconds ,$(SECONDS_AT_MOST)) $(MATRICES) -- $(BENCHFLAGS)
+
 $(cudacalls): benchmarks/cudacalls.c $(build)/compile.txt
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
@@ -444,4 +448,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report stress uninstall force
+.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report stress uninstall force

@@ -6,13 +6,17 @@ static char help[] = "Times the first k products of a matrix that is on the GPU,
   -transpose       transposed products\n\
   -new_values      after k products the values change, and the k products after that are timed: refreshes, not builds\n\
   -generate, -f    matrices, as gallopbench takes them\n\
+  -measurements    how many, 7 at most, of which the median counts (default 7)\n\
+  -forget          what the type gallop measured of one matrix is forgotten before the next, so that it is measured again\n\
+  -view            at the end of each type, what -mat_view ::ascii_info says of its last matrix\n\
   -calls           with LD_PRELOAD=libcudacalls.so, which make bench-fewproducts sets then: the calls of CUDA's runtime in the last of the 7 measurements\n\
-Each time is the median of 7 new matrices, whose entries MatScale() has brought to the place of the products.\n\
+Each time is the median of as many new matrices, whose entries MatScale() has brought to the place of the products.\n\
 Output: a line per matrix, type and k, fields separated by tabs\n\
   matrix nnz type k us over   over: the time over that of the first type\n\n";
 
 #include "bench.h"
 #include <petscgallop.h>
+#include "../src/mat/impls/gallop/choice.h"
 #include <dlfcn.h>
 
 #define MOST_COUNTS 16
@@ -20,9 +24,9 @@ Output: a line per matrix, type and k, fields separated by tabs\n\
 typedef struct {
   const BenchPlace *place;
   BenchInput        in;
-  PetscInt          ntypes, ncounts, counts[MOST_COUNTS];
+  PetscInt          ntypes, ncounts, counts[MOST_COUNTS], measurements;
   char             *types[BENCH_MOST_NAMES];
-  PetscBool         transpose, newvalues;
+  PetscBool         transpose, newvalues, forget, view;
   void (*callsbegin)(void);
   void (*callsend)(void);
 } Few;
@@ -46,11 +50,12 @@ static PetscErrorCode Multiply(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const char prefix[], PetscInt k, PetscBool calls, PetscLogDouble *t)
+static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const char prefix[], PetscInt k, PetscBool calls, PetscBool view, PetscLogDouble *t)
 {
   Products p = {NULL, NULL, NULL, k, f->transpose};
 
   PetscFunctionBegin;
+  if (f->forget) PetscCall(GallopTuneForget());
   PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &p.A));
   PetscCall(MatSetOptionsPrefix(p.A, prefix));
   PetscCall(MatConvert(p.A, type, MAT_INPLACE_MATRIX, &p.A));
@@ -66,6 +71,11 @@ static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const cha
   if (calls) (*f->callsbegin)();
   PetscCall((*f->place->time)(Multiply, &p, 1, t));
   if (calls) (*f->callsend)();
+  if (view) {
+    PetscCall(PetscViewerPushFormat(PETSC_VIEWER_STDOUT_SELF, PETSC_VIEWER_ASCII_INFO));
+    PetscCall(MatView(p.A, PETSC_VIEWER_STDOUT_SELF));
+    PetscCall(PetscViewerPopFormat(PETSC_VIEWER_STDOUT_SELF));
+  }
   PetscCall(VecDestroy(&p.x));
   PetscCall(VecDestroy(&p.y));
   PetscCall(MatDestroy(&p.A));
@@ -86,16 +96,19 @@ static PetscErrorCode Run(void *ctx, const char name[], PetscBool file)
 
     PetscCall(BenchSplitType(f->types[w], type, sizeof(type), &of));
     if (of) PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "%s_", of));
-    PetscCall(TimeOnce(f, problem.A, type, prefix, 500, PETSC_FALSE, &t)); /* kernels are loaded at their first launch */
+    PetscCall(TimeOnce(f, problem.A, type, prefix, 500, PETSC_FALSE, PETSC_FALSE, &t)); /* kernels are loaded at their first launch */
     for (PetscInt c = 0; c < f->ncounts; c++) {
       PetscReal      times[BENCH_MEASUREMENTS];
       PetscLogDouble median;
 
-      for (int m = 0; m < BENCH_MEASUREMENTS; m++) {
-        PetscCall(TimeOnce(f, problem.A, type, prefix, f->counts[c], (PetscBool)(f->callsbegin && m == BENCH_MEASUREMENTS - 1), &t));
+      for (PetscInt m = 0; m < f->measurements; m++) {
+        const PetscBool last = (PetscBool)(m == f->measurements - 1);
+
+        PetscCall(TimeOnce(f, problem.A, type, prefix, f->counts[c], (PetscBool)(f->callsbegin && last), (PetscBool)(f->view && last && c == f->ncounts - 1), &t));
         times[m] = (PetscReal)t;
       }
-      PetscCall(BenchMedian(times, &median, NULL));
+      PetscCall(PetscSortReal(f->measurements, times));
+      median = times[f->measurements / 2];
       if (!w) base[c] = median;
       PetscCall(PetscPrintf(PETSC_COMM_SELF, "%s\t%" PetscInt_FMT "\t%s\t%" PetscInt_FMT "\t%.1f\t%.3f\n", problem.name, problem.nz, f->types[w], f->counts[c], 1e6 * median, median / base[c]));
     }
@@ -108,7 +121,7 @@ int main(int argc, char **argv)
 {
   const char *const onhost[] = {MATAIJ, MATEVCHYB}, *const ongpu[] = {MATAIJCUSPARSE, MATEVCHYB};
   const PetscInt counts[] = {1, 3, 10, 30, 100, 1000};
-  Few            f        = {.place = &BenchHost, .ncounts = MOST_COUNTS};
+  Few            f        = {.place = &BenchHost, .ncounts = MOST_COUNTS, .measurements = BENCH_MEASUREMENTS};
   PetscLogDouble bandwidth;
   PetscBool      set, calls = PETSC_FALSE, gpu = PETSC_FALSE;
 
@@ -122,6 +135,10 @@ int main(int argc, char **argv)
 #endif
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &f.transpose, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-new_values", &f.newvalues, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-forget", &f.forget, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-view", &f.view, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-measurements", &f.measurements, NULL));
+  PetscCheck(f.measurements >= 1 && f.measurements <= BENCH_MEASUREMENTS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Option -measurements is %" PetscInt_FMT ", but must be between 1 and %d", f.measurements, BENCH_MEASUREMENTS);
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-calls", &calls, NULL));
   if (calls) {
     *(void **)&f.callsbegin = dlsym(RTLD_DEFAULT, "CudaCallsBegin");

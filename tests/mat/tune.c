@@ -15,7 +15,7 @@ typedef struct {
 } Copy;
 
 /* What they did, and are to do */
-static PetscInt  alive, mostalive, built[GALLOP_CHOICES], multiplied[GALLOP_CHOICES], freedincapture;
+static PetscInt  waits, alive, mostalive, built[GALLOP_CHOICES], multiplied[GALLOP_CHOICES], freedincapture;
 static PetscBool noroom[GALLOP_CHOICES], rebuilds;
 
 /* ---- the clock ---- */
@@ -53,13 +53,14 @@ static PetscErrorCode ClockEnd(void *timer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode ClockRead(void *timer, PetscLogDouble *seconds)
+static PetscErrorCode ClockRead(void *timer, PetscBool wait, PetscLogDouble *seconds)
 {
   const Timer *t = (const Timer *)timer;
 
   PetscFunctionBegin;
   PetscCheck(!capturing, PETSC_COMM_SELF, PETSC_ERR_PLIB, "a timer was read while a graph is recorded");
-  *seconds = late ? -1 : t->end - t->begin;
+  *seconds = late && !wait ? -1 : t->end - t->begin;
+  waits += late && wait;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -153,6 +154,16 @@ static PetscCount CopyBytes(const void *data)
   return 12 * ((const Copy *)data)->nz;
 }
 
+static PetscBool CopyStoresRows(const void *data)
+{
+  return PETSC_TRUE;
+}
+
+static PetscCount CopyDotParts(const void *data, PetscBool adds)
+{
+  return 1;
+}
+
 #define STANDIN(NAME) \
   static PetscErrorCode Build##NAME(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **data) \
   { \
@@ -178,8 +189,8 @@ static void StandIn(PetscBool stand)
 
       standin[k].host            = Works[k];
       standin[k].refresh_columns = NULL;
-      standin[k].storesrows      = NULL;
-      standin[k].dotparts        = NULL;
+      standin[k].storesrows      = CopyStoresRows;
+      standin[k].dotparts        = CopyDotParts;
       standin[k].view_detail     = NULL;
       standin[k].nonempty        = NULL;
       standin[k].bytes           = CopyBytes;
@@ -247,7 +258,7 @@ static PetscErrorCode Begin(Case *c, const char what[], PetscLogDouble evchyb, P
   PetscCall(PetscMemzero(built, sizeof(built)));
   PetscCall(PetscMemzero(multiplied, sizeof(multiplied)));
   PetscCall(PetscMemzero(noroom, sizeof(noroom)));
-  mostalive = freedincapture = 0;
+  mostalive = freedincapture = waits = 0;
   rebuilds = late = capturing = PETSC_FALSE;
   product[GALLOP_EVCHYB]     = evchyb;
   product[GALLOP_HBP]        = hbp;
@@ -315,17 +326,22 @@ static PetscErrorCode GetChosen(const Case *c, const GallopChosen **chosen)
 /* What was chosen, how, who was built how often, and how many products the parent computed */
 static PetscErrorCode Check(const Case *c, GallopChoice choice, GallopWay way, PetscInt evchyb, PetscInt hbp, PetscInt parent)
 {
+  const PetscBool     does = (PetscBool)(choice != GALLOP_PARENT && way != GALLOP_BY_COMING_TIMES);
   const GallopChosen *chosen;
+  const GallopFormat *format;
   MatGallopStatistics s;
 
   PetscFunctionBegin;
   PetscCall(GetChosen(c, &chosen));
+  PetscCall(MatGallopGetFormat(c->A, &format));
+  TestCheck((*format->storesrows)(chosen) == does && (*format->dotparts)(chosen, PETSC_FALSE) == (PetscCount)does, "a candidate is asked for more than a product, or the choice is not", c->what);
   TestCheck(chosen->tuned.choice == choice && chosen->tuned.way == way, "choice %d in way %d, should be %d, %d", c->what, (int)chosen->tuned.choice, (int)chosen->tuned.way, (int)choice, (int)way);
   TestCheck(!chosen->measure == (PetscBool)(way != GALLOP_BY_COMING_TIMES), "the measurement is not over, or is", c->what);
   TestCheck(chosen->now.format == (choice == GALLOP_PARENT ? NULL : &standin[choice]), "another format computes", c->what);
   TestCheck(built[GALLOP_EVCHYB] == evchyb && built[GALLOP_HBP] == hbp, "EVCHYB was built %" PetscInt_FMT " times, HBP %" PetscInt_FMT, c->what, built[GALLOP_EVCHYB], built[GALLOP_HBP]);
   TestCheck(way == GALLOP_BY_COMING_TIMES || alive == (choice != GALLOP_PARENT), "%" PetscInt_FMT " formats are kept", c->what, alive);
   PetscCall(MatGallopGetStatistics(c->A, &s));
+  TestCheck(rebuilds || s.builds == built[GALLOP_EVCHYB] + built[GALLOP_HBP], "%" PetscInt64_FMT " builds are counted", c->what, s.builds);
   TestCheck(parent < 0 || s.fallbacks == parent, "%" PetscInt64_FMT " products by the parent, should be %" PetscInt_FMT, c->what, s.fallbacks, parent);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -368,6 +384,12 @@ static PetscErrorCode Choices(Case *c)
   PetscCall(End(c));
   PetscCall(GallopTuneForget());
 
+  PetscCall(Begin(c, "the parent is the fastest, by too little", 9, 5.05, 5, 10));
+  PetscCall(Multiply(c, 3 * TURN));
+  PetscCall(Check(c, GALLOP_HBP, GALLOP_BY_TIMES, 1, 1, TURN));
+  PetscCall(End(c));
+  PetscCall(GallopTuneForget());
+
   PetscCall(Begin(c, "the parent is the fastest", 6, 5, 4, 10));
   PetscCall(Multiply(c, 3 * TURN + 1));
   PetscCall(Check(c, GALLOP_PARENT, GALLOP_BY_TIMES, 1, 1, -1));
@@ -382,14 +404,15 @@ static PetscErrorCode Choices(Case *c)
 static PetscErrorCode Budgets(Case *c)
 {
   PetscFunctionBegin;
-  PetscCall(Begin(c, "a second build beyond the budget", 4, 5, 6, 160)); /* EVCHYB's is expected to take 1 / 1.3 of HBP's */
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_tune_products", "5")); /* a build is expected to take 13 */
+  PetscCall(Begin(c, "a second build beyond the budget", 4, 5, 6, 10));
   PetscCall(Multiply(c, 3 * TURN));
   PetscCall(Check(c, GALLOP_HBP, GALLOP_BY_TIMES, 0, 1, TURN));
   PetscCall(End(c));
   PetscCall(GallopTuneForget());
 
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_tune_products", "40"));
-  PetscCall(Begin(c, "a larger budget", 4, 5, 6, 160)); /* EVCHYB's is expected to take 1 / 1.3 of HBP's */
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_tune_products"));
+  PetscCall(Begin(c, "a build that takes longer than expected", 4, 5, 6, 160));
   PetscCall(Multiply(c, 3 * TURN + 1));
   PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_TIMES, 1, 1, TURN));
   PetscCall(End(c));
@@ -434,6 +457,16 @@ static PetscErrorCode Times(Case *c)
   late = PETSC_FALSE;
   PetscCall(Multiply(c, TURN + 1));
   PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_TIMES, 1, 1, 2 * TURN));
+  PetscCall(End(c));
+  PetscCall(GallopTuneForget());
+
+  PetscCall(Begin(c, "times never come", 4, 5, 6, 10));
+  late = PETSC_TRUE;
+  PetscCall(Multiply(c, 30));
+  TestCheck(!waits, "the host waits", c->what);
+  PetscCall(Multiply(c, 70));
+  PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_TIMES, 1, 1, -1));
+  TestCheck(waits == 3 * GALLOP_TIMED + 2, "the host waits %" PetscInt_FMT " times", c->what, waits);
   PetscCall(End(c));
   PetscCall(GallopTuneForget());
 

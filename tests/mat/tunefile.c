@@ -78,49 +78,58 @@ static PetscErrorCode Together(const char file[], PetscMPIInt rank, PetscMPIInt 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The file's line of pattern 0, but for the first of its fields that begins with old, or all from there on */
-static PetscErrorCode AppendChanged(const char file[], const char old[], const char new[], PetscBool rest)
+/* Another line: that of pattern 0, which is the file's first, with new in the place of old, or ending there; alone: and not the first one itself */
+static PetscErrorCode AppendChanged(const char file[], const char old[], const char new[], PetscBool ends, PetscBool alone)
 {
-  FILE *f = fopen(file, "r+");
+  FILE *f = fopen(file, "r");
   char  line[1024], *at;
 
   PetscFunctionBegin;
   TestCheck(f && fgets(line, sizeof(line), f), "no line", file);
+  (void)fclose(f);
   at = strstr(line, old);
   TestCheck(at, "no %s in %s", file, old, line);
-  (void)fseek(f, 0, SEEK_END);
-  fprintf(f, "%.*s%s%s", (int)(at - line), line, new, rest ? "" : at + strlen(old));
+  f = fopen(file, alone ? "w" : "a");
+  fprintf(f, "%.*s%s%s", (int)(at - line), line, new, ends ? "" : at + strlen(old));
   (void)fclose(f);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Damaged(const char file[])
 {
-  const GallopTuned  t          = Tuned(0);
+  const GallopTuned  t            = Tuned(0);
   static const char *changes[][2] = {
-    {"1000 ", "2000 x "      },
-    {"hbp\t", "nothing\t"    },
-    {"hbp\t", "evchyb\t"     }, /* without a time of its own */
-    {"e-0",   "f-0"          },
-    {"\thbp", " hbp"         },
-    {"\thbp", "\t\thbp"      },
-    {"gallop", "other"       },
-    {"gallop 0", "gallop 9990"},
-    {"NVIDIA", "Other"       }
+    {"1000 ",    "1000 x "     },
+    {"hbp\t",    "nothing\t"   },
+    {"hbp\t",    "evchyb\t"    }, /* which has no time */
+    {"e-0",      "f-0"         },
+    {"\thbp",    " hbp"        },
+    {"\thbp",    "\t\thbp"     },
+    {"gallop",   "other"       },
+    {"gallop 0", "gallop 9990" },
+    {"NVIDIA",   "Other"       }
   };
-  char      longer[3000];
-  FILE     *f;
+  char  longer[3000];
+  FILE *f;
 
   PetscFunctionBegin;
   PetscCall(GallopTuneFileSet(file));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(changes); k++) {
+    (void)remove(file);
+    PetscCall(GallopTuneAdd(GPU, &t));
+    PetscCall(AppendChanged(file, changes[k][0], changes[k][1], PETSC_FALSE, PETSC_TRUE));
+    PetscCall(GallopTuneForget());
+    PetscCall(CheckUnknown(GPU, 0, changes[k][1]));
+  }
+  (void)remove(file);
   PetscCall(GallopTuneAdd(GPU, &t));
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(changes); k++) PetscCall(AppendChanged(file, changes[k][0], changes[k][1], PETSC_FALSE));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(changes); k++) PetscCall(AppendChanged(file, changes[k][0], changes[k][1], PETSC_FALSE, PETSC_FALSE));
   memset(longer, 'x', sizeof(longer));
   longer[sizeof(longer) - 1] = 0;
   f                          = fopen(file, "a");
   fprintf(f, "\n\n\t\t\t\t\n%s\t\t\t\t\n%s\n", longer, "gallop");
   (void)fclose(f);
-  PetscCall(AppendChanged(file, "hbp", "", PETSC_TRUE)); /* a process ended while it wrote */
+  PetscCall(AppendChanged(file, "hbp", "", PETSC_TRUE, PETSC_FALSE)); /* a process ended while it wrote */
   PetscCall(GallopTuneForget());
   PetscCall(Check(0, GALLOP_BY_FILE, "among damaged lines"));
   for (PetscInt k = 1; k < 4; k++) {

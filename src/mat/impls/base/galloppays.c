@@ -24,15 +24,23 @@ static PetscReal Product(PetscReal m, PetscReal nz)
   return ProductTime + ProductRow * m + ProductEntry * nz;
 }
 
+/* For -mat_gallop_choose measure as well */
+PETSC_INTERN PetscReal GallopBuildProducts(const GallopFormat *, PetscReal, PetscReal);
+
+PetscReal GallopBuildProducts(const GallopFormat *format, PetscReal m, PetscReal nz)
+{
+  const PetscReal build = BuildTime + BuildRow * m + BuildEntry * nz + (nz >= Large ? LargeTime : 0);
+
+  return (format->build_cost > 0 ? format->build_cost : 1) * build / Product(m, nz);
+}
+
 /* In products */
 static PetscReal Cost(const GallopFormat *format, GallopStructureKind kind, GallopPlace place, PetscReal m, PetscReal nz, PetscBool refresh)
 {
-  const PetscReal product   = Product(m, nz);
-  const PetscReal build     = BuildTime + BuildRow * m + BuildEntry * nz + (nz >= Large ? LargeTime : 0);
   const PetscReal transpose = kind == GALLOP_TRANSPOSE ? TransposeTime + TransposeEntry * nz : 0;
 
   if (place == GALLOP_HOST) return refresh ? RefreshProducts : HostProducts;
-  return transpose / product + (refresh ? RefreshProducts : (format->build_cost > 0 ? format->build_cost : 1) * build / product);
+  return transpose / Product(m, nz) + (refresh ? RefreshProducts : GallopBuildProducts(format, m, nz));
 }
 
 static PetscInt64 *Lived(const Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscCount entries)

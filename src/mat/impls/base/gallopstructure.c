@@ -92,6 +92,14 @@ static PetscErrorCode NoRoom(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Products on the GPU are a structure's from now on */
+static PetscErrorCode ReleaseCopy(Mat A, Mat_Gallop *g, const GallopFormat *format, const void *data)
+{
+  PetscFunctionBegin;
+  if (data && !GallopLeaves(format, data) && !GallopTries(format, data)) PetscCall(MatGallopReleaseCopy(A, g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A structure that tries several formats, which is current: it builds another one if it wants to, and once it has chosen it is treated as any other */
 static PetscErrorCode TryNext(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place)
 {
@@ -113,13 +121,14 @@ static PetscErrorCode TryNext(Mat A, Mat_Gallop *g, GallopStructureKind kind, Ga
     PetscCall(PetscLogEventEnd(structure->type->event_build, A, 0, 0, 0));
     PetscCall(MatGallopRestoreCSR(A, &access));
     *structure->builds += builds;
+    if (place == GALLOP_DEVICE && builds) structure->type->loaded = PETSC_TRUE;
     if (!fits) {
       PetscCall(MatGallopDrop(structure, place));
       PetscCall(NoRoom(A, g, kind, place, PETSC_FALSE));
     }
   }
   MatGallopCountBytes(structure, place);
-  if (inst->data && place == GALLOP_DEVICE && !GallopTries(format, inst->data) && !GallopLeaves(format, inst->data)) PetscCall(MatGallopReleaseCopy(A, g));
+  if (place == GALLOP_DEVICE) PetscCall(ReleaseCopy(A, g, format, inst->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -176,9 +185,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     PetscCall(MatGallopGetLimit(A, g, kind, place, &limit));
     if (kind == GALLOP_TRANSPOSE && fits) {
       PetscCall(GallopTransposedCreate(&access.csr, limit, &inst->transposed, &fits));
-      csr                            = &inst->transposed.csr;
-      inst->transposed.csr.transpose = PETSC_TRUE;
-      inst->transposed.csr.passing   = PETSC_TRUE;
+      csr = &inst->transposed.csr;
     }
     if (inst->data) {
       if (fits) {
@@ -201,7 +208,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
       if (!type->cited) PetscCall(PetscCitationsRegister(type->format->citation, &type->cited));
       PetscCall(PetscLogEventBegin(type->event_build, A, 0, 0, 0));
       PetscCall(Build(A, g, kind, place, csr));
-      if (place == GALLOP_DEVICE && kind != GALLOP_TILEDSPMM) type->loaded = PETSC_TRUE;
+      if (place == GALLOP_DEVICE && kind != GALLOP_TILEDSPMM && !GallopLeaves(type->format, inst->data)) type->loaded = PETSC_TRUE;
       PetscCall(PetscLogEventEnd(type->event_build, A, 0, 0, 0));
       if (kind == GALLOP_FORMAT && inst->data && type->format->nonempty) now.rows = (*type->format->nonempty)(inst->data);
       if (kind == GALLOP_FORMAT && now.rows < 0 && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.m >= GALLOP_MANY_ROWS)
@@ -216,7 +223,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   MatGallopCountBytes(structure, place);
   *key  = now;
   *data = inst->data;
-  if (inst->data && place == GALLOP_DEVICE && !GallopLeaves(type->format, inst->data)) PetscCall(MatGallopReleaseCopy(A, g));
+  if (place == GALLOP_DEVICE) PetscCall(ReleaseCopy(A, g, type->format, inst->data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

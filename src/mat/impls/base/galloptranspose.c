@@ -25,7 +25,7 @@ static PetscErrorCode Create_Host(const GallopCSR *csr, PetscCount maxbytes, Gal
       a[to] = csr->a[k];
     }
   }
-  t->csr   = (GallopCSR){csr->n, csr->m, csr->nz, i, j, a, i, j, PETSC_MEMTYPE_HOST, NULL};
+  t->csr   = (GallopCSR){csr->n, csr->m, csr->nz, i, j, a, i, j, PETSC_MEMTYPE_HOST, NULL, PETSC_TRUE, PETSC_TRUE};
   t->bytes = bytes;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

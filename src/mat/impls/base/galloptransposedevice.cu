@@ -140,7 +140,7 @@ static PetscErrorCode CreateMirrored(const GallopCSR *csr, GallopTransposed *t, 
   if (symmetric) {
     t->memory = memory;
     t->bytes  = bytes;
-    t->csr    = {csr->n, csr->m, csr->nz, csr->i, csr->j, values, csr->host_i, csr->host_j, PETSC_MEMTYPE_CUDA, &t->host};
+    t->csr    = {csr->n, csr->m, csr->nz, csr->i, csr->j, values, csr->host_i, csr->host_j, PETSC_MEMTYPE_CUDA, &t->host, PETSC_TRUE, PETSC_TRUE};
   } else PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -159,6 +159,6 @@ PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *csr, GallopTranspo
   if (!c.memory) PetscFunctionReturn(PETSC_SUCCESS);
   t->memory = c.memory;
   t->bytes  = c.bytes;
-  t->csr    = {csr->n, csr->m, csr->nz, c.begin, c.row, c.values, NULL, NULL, PETSC_MEMTYPE_CUDA, &t->host};
+  t->csr    = {csr->n, csr->m, csr->nz, c.begin, c.row, c.values, NULL, NULL, PETSC_MEMTYPE_CUDA, &t->host, PETSC_TRUE, PETSC_TRUE};
   PetscFunctionReturn(PETSC_SUCCESS);
 }

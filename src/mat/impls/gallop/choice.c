@@ -141,8 +141,10 @@ static PetscErrorCode GallopChoiceOptionsSet(void *options, const char prefix[],
   PetscCall(PetscOptionsEnum("-mat_gallop_format", "Which format entries have", "MATGALLOP", GallopChoices, (PetscEnum)o->format, (PetscEnum *)&o->format, NULL));
   PetscCall(PetscOptionsEnum("-mat_gallop_choose", "How a format is chosen", "MATGALLOP", ChooseBys, (PetscEnum)o->choose, (PetscEnum *)&o->choose, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_tune_products", "How many of the parent's products a measurement may take, in time; 0 for none", "MATGALLOP", &o->products, 0, PETSC_INT_MAX));
-  PetscCall(PetscOptionsString("-mat_gallop_tune_file", "Where choices that were measured are kept for later runs", "MATGALLOP", file, file, sizeof(file), &set));
-  if (set) PetscCall(GallopTuneFileSet(file));
+  if (!PetscOptionsObject->prefix) { /* the file is the process's, not a matrix's */
+    PetscCall(PetscOptionsString("-mat_gallop_tune_file", "Where choices that were measured are kept for later runs", "MATGALLOP", file, file, sizeof(file), &set));
+    if (set) PetscCall(GallopTuneFileSet(file));
+  }
   if (o->format != before || o->choose != by) *rebuild = PETSC_TRUE;
   for (int k = 0; k < GALLOP_CHOICES; k++) {
     PetscCall(PetscSNPrintf(own, sizeof(own), "-mat_%s_", GallopChoiceFormats[k]->name));
@@ -325,7 +327,7 @@ static PetscBool GallopChoiceStoresRows(const void *data, PetscBool adds)
   const GallopChosen *chosen = (const GallopChosen *)data;
   const GallopMade   *now    = &chosen->now;
 
-  return (PetscBool)(!chosen->measure && now->format && now->format->storesrows && (*now->format->storesrows)(now->data));
+  return (PetscBool)(!chosen->measure && now->format && now->format->storesrows && (*now->format->storesrows)(now->data, adds));
 }
 
 static PetscCount GallopChoiceDotParts(const void *data, PetscBool adds)

@@ -129,6 +129,9 @@ PETSC_INTERN const char    *GallopChoiceName(GallopChoice);
 
 #define GALLOP_GPU_NAME 256 /* as long as CUDA's */
 
+/* base/galloppays.c: what a build on the GPU takes beyond its first product, in products of the parent, by rows and entries: an estimate */
+PETSC_INTERN PetscReal GallopBuildProducts(const GallopFormat *, PetscReal, PetscReal);
+
 /* tunefile.c: what this process, and the tune file, know of patterns */
 PETSC_EXTERN PetscErrorCode GallopTuneFileSet(const char[]);
 PETSC_EXTERN PetscErrorCode GallopTuneFind(const char[], GallopTuned *, PetscBool *);

@@ -39,7 +39,7 @@ static PetscErrorCode End(void *timer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Read(void *timer, PetscLogDouble *seconds)
+static PetscErrorCode Read(void *timer, PetscBool wait, PetscLogDouble *seconds)
 {
   const Timer *t = (const Timer *)timer;
   cudaError_t  err;
@@ -47,7 +47,7 @@ static PetscErrorCode Read(void *timer, PetscLogDouble *seconds)
 
   PetscFunctionBegin;
   *seconds = -1;
-  err      = cudaEventQuery(t->event[1]);
+  err      = wait ? cudaEventSynchronize(t->event[1]) : cudaEventQuery(t->event[1]);
   if (err == cudaErrorNotReady) {
     (void)cudaGetLastError(); /* no launch has failed */
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -69,14 +69,17 @@ static PetscErrorCode Destroy(void **timer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The driver takes long to tell */
 static PetscErrorCode Name(char name[], size_t len)
 {
-  cudaDeviceProp properties;
-  int            device;
+  static int            known = -1;
+  static cudaDeviceProp properties;
+  int                   device;
 
   PetscFunctionBegin;
   PetscCallCUDA(cudaGetDevice(&device));
-  PetscCallCUDA(cudaGetDeviceProperties(&properties, device));
+  if (device != known) PetscCallCUDA(cudaGetDeviceProperties(&properties, device));
+  known = device;
   PetscCall(PetscStrncpy(name, properties.name, len));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

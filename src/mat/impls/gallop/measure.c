@@ -3,8 +3,8 @@
   MATGALLOP, measured choice: whose turn it is, what the timers say, and when to stop.
 
   The parent is timed first: its products cost nothing beyond what a program without a format pays, and they tell what the budget is. Then each format is built and multiplies. Its first product
-  loads kernels and fills caches, and is not timed; of the next GALLOP_TIMED the shortest counts, which other work on the GPU disturbs least. The host never waits for a time: until it has come, the same
-  candidate goes on. A candidate whose first time is far above the best is given up with that.
+  loads kernels and fills caches, and is not timed; of the next GALLOP_TIMED the shortest counts, which other work on the GPU disturbs least. Until a time has come the same candidate goes on: the host does
+  not wait for it, unless it is so far ahead that this would take long. What follows, a build or the end of a format, waits for the GPU anyway. A candidate whose first time is far above the best is given up with that.
 */
 
 #include "measure.h"
@@ -14,10 +14,10 @@ const GallopClock *GallopClockHost = NULL;
 /* Estimates: how much slower than the best a candidate is whose first time is enough; and by how much one has to be faster than another that the rules prefer, so that noise does not decide */
 static const PetscLogDouble Clearly = 1.3, Faster = 0.98;
 
-/* A turn without any time is over after so many products: where the parent's are not computed at this place */
-static const PetscInt Patience = 64;
+/* Products of a turn after which the host waits for times; and times that it asks, after which a turn without any product at this place is over */
+static const PetscInt Patience = 32;
 
-PetscErrorCode GallopMeasureCreate(const GallopClock *clock, int n, const GallopChoice candidates[], PetscInt products, GallopMeasure **measure)
+PetscErrorCode GallopMeasureCreate(const GallopClock *clock, int n, const GallopChoice candidates[], const PetscReal cost[], PetscInt products, GallopMeasure **measure)
 {
   GallopMeasure *m;
 
@@ -28,6 +28,7 @@ PetscErrorCode GallopMeasureCreate(const GallopClock *clock, int n, const Gallop
   m->best       = GALLOP_AUTO;
   m->builtfirst = GALLOP_AUTO;
   m->candidates = n;
+  PetscCall(PetscArraycpy(m->cost, cost, GALLOP_CHOICES));
   m->turn[m->turns++] = GALLOP_PARENT;
   for (int k = 0; k < n; k++) {
     m->preferred[k] = candidates[k];
@@ -77,18 +78,18 @@ PetscErrorCode GallopMeasureProduct(GallopMeasure *m, PetscBool ends)
 
 static PetscErrorCode Read(GallopMeasure *m)
 {
+  const PetscBool wait = (PetscBool)(m->products >= Patience);
   PetscLogDouble *best = &m->time[m->turn[m->at]], t;
 
   PetscFunctionBegin;
   if (m->buildunread) {
-    PetscCall((*m->clock->read)(m->buildtimer, &t));
+    PetscCall((*m->clock->read)(m->buildtimer, wait, &t));
     if (t < 0) PetscFunctionReturn(PETSC_SUCCESS);
     m->buildunread = PETSC_FALSE;
-    if (m->builtfirst == m->turn[m->at]) m->build = t; /* the rules would have built one, too */
-    else m->spent += t;
+    if (m->builtfirst != m->turn[m->at]) m->spent += t; /* the rules would have built one, too */
   }
   while (m->read < m->begun) {
-    PetscCall((*m->clock->read)(m->timer[m->read], &t));
+    PetscCall((*m->clock->read)(m->timer[m->read], wait, &t));
     if (t < 0) break;
     m->read++;
     if (!*best || t < *best) *best = t;
@@ -129,14 +130,7 @@ PetscBool GallopMeasureBetter(const GallopMeasure *m, GallopChoice a, GallopChoi
 /* Whether a build is within the budget; the first one always is, as the rules would build one too */
 static PetscBool Affordable(const GallopMeasure *m, GallopChoice next)
 {
-  PetscReal cost[2];
-
-  if (m->builtfirst == GALLOP_AUTO) return PETSC_TRUE;
-  for (int k = 0; k < 2; k++) {
-    cost[k] = GallopChoiceFormats[k ? next : m->builtfirst]->build_cost;
-    if (!cost[k]) cost[k] = 1;
-  }
-  return (PetscBool)(m->spent + m->build * cost[1] / cost[0] <= (PetscLogDouble)m->allowed * m->time[GALLOP_PARENT]);
+  return (PetscBool)(m->builtfirst == GALLOP_AUTO || m->spent + m->cost[next] * m->time[GALLOP_PARENT] <= (PetscLogDouble)m->allowed * m->time[GALLOP_PARENT]);
 }
 
 /* The next turn is that of a format that is to be built; or all have had theirs: GALLOP_AUTO */

@@ -9,10 +9,10 @@
 
 /* Times work at a place, and is read without waiting. CUDA events on the GPU; on the host there is none, but tests put one of their own there. */
 typedef struct {
-  PetscErrorCode (*name)(char name[], size_t len);                 /* of what computes: times hold for it alone */
-  PetscErrorCode (*begin)(void **timer);                           /* makes the timer where it is NULL */
-  PetscErrorCode (*end)(void *timer);                              /* of the work that was queued since begin() */
-  PetscErrorCode (*read)(void *timer, PetscLogDouble *seconds);    /* negative while that work is not done */
+  PetscErrorCode (*name)(char name[], size_t len); /* of what computes: times hold for it alone */
+  PetscErrorCode (*begin)(void **timer);           /* makes the timer where it is NULL */
+  PetscErrorCode (*end)(void *timer);              /* of the work that was queued since begin() */
+  PetscErrorCode (*read)(void *timer, PetscBool wait, PetscLogDouble *seconds); /* negative while that work is not done; wait: until it is */
   PetscErrorCode (*destroy)(void **timer);
   PetscErrorCode (*capturing)(PetscBool *is); /* whether a CUDA graph records the work */
   PetscCount l2;                              /* bytes of a made-up L2 cache; on the GPU it is asked for */
@@ -40,8 +40,8 @@ struct _GallopMeasure {
   int                candidates, turns, at;        /* at: whose turn it is */
   GallopChoice       best;                         /* of those that have had their turn; GALLOP_AUTO: none */
   PetscLogDouble     time[GALLOP_CHOICES + 1];     /* of a product, the shortest that was timed; 0: unknown */
-  PetscLogDouble     build;                        /* likewise of the first build; a later one has to take its share of the budget */
-  GallopChoice       builtfirst;                   /* whose that is; GALLOP_AUTO: none is built */
+  PetscReal          cost[GALLOP_CHOICES];         /* what a build may take, in products of the parent */
+  GallopChoice       builtfirst;                   /* the first one that was built; GALLOP_AUTO: none is */
   PetscLogDouble     spent;                        /* on further builds, and on products beyond the time of the best */
   PetscInt           allowed;                      /* on all that, in products of the parent */
   PetscInt           asked, products;              /* since the turn began: how often it was asked whether that is over, and products */
@@ -51,7 +51,7 @@ struct _GallopMeasure {
   PetscBool          captured;                        /* a CUDA graph records now: nothing is timed */
 };
 
-PETSC_EXTERN PetscErrorCode GallopMeasureCreate(const GallopClock *, int, const GallopChoice[], PetscInt, GallopMeasure **);
+PETSC_EXTERN PetscErrorCode GallopMeasureCreate(const GallopClock *, int, const GallopChoice[], const PetscReal[], PetscInt, GallopMeasure **);
 PETSC_EXTERN PetscErrorCode GallopMeasureDestroy(GallopMeasure **);
 PETSC_EXTERN PetscErrorCode GallopMeasureBuild(GallopMeasure *, PetscBool ends);
 PETSC_EXTERN PetscErrorCode GallopMeasureProduct(GallopMeasure *, PetscBool ends);

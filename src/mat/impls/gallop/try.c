@@ -7,8 +7,11 @@
 
 PetscErrorCode GallopTryBegin(GallopChosen *chosen, const GallopChoiceOptions *options, int n, const GallopChoice candidates[])
 {
+  PetscReal cost[GALLOP_CHOICES];
+
   PetscFunctionBegin;
-  PetscCall(GallopMeasureCreate(GallopClockFor(chosen->memtype), n, candidates, options->products, &chosen->measure));
+  for (int k = 0; k < GALLOP_CHOICES; k++) cost[k] = GallopBuildProducts(GallopChoiceFormats[k], (PetscReal)chosen->tuned.m, (PetscReal)chosen->tuned.nz);
+  PetscCall(GallopMeasureCreate(GallopClockFor(chosen->memtype), n, candidates, cost, options->products, &chosen->measure));
   PetscCall(PetscNew(&chosen->options));
   *chosen->options     = *options;
   chosen->tuned.choice = GALLOP_PARENT; /* whose turn is the first */

@@ -48,12 +48,21 @@ static PetscErrorCode Finalize(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Register(void)
+{
+  PetscFunctionBegin;
+  if (!registered) PetscCall(PetscRegisterFinalize(Finalize));
+  registered = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* GallopTuneFileSet - Another file than that of the environment, or than before; "" for none */
 PetscErrorCode GallopTuneFileSet(const char name[])
 {
   PetscBool same;
 
   PetscFunctionBegin;
+  PetscCall(Register());
   PetscCall(PetscStrcmp(file, name, &same));
   if (!same) {
     wasread = PETSC_FALSE;
@@ -85,8 +94,6 @@ static PetscErrorCode Remember(const char name[], const GallopTuned *tuned)
   Known known;
 
   PetscFunctionBegin;
-  if (!registered) PetscCall(PetscRegisterFinalize(Finalize));
-  registered = PETSC_TRUE;
   PetscCall(PetscNew(&known));
   PetscCall(PetscStrncpy(known->name, name, sizeof(known->name)));
   known->tuned = *tuned;
@@ -160,6 +167,7 @@ static PetscErrorCode Read(const char name[])
 
   PetscFunctionBegin;
   if (wasread) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Register());
   wasread = PETSC_TRUE;
   if (!set) {
     const char *environment = getenv("GALLOP_TUNE_FILE");
