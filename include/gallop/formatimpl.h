@@ -113,8 +113,8 @@ typedef struct {
 
 /* Of a format that is one of several, which it tries on products of the matrix and keeps the fastest of */
 typedef struct {
-  PetscBool (*tries)(const void *data);                /* whether it still does: the CSR arrays will be wanted again */
-  PetscErrorCode (*asks)(void *data, PetscBool *asks); /* before a product, when values are current: whether next() is to be called first */
+  PetscBool (*tries)(const void *data);                                                        /* whether it still does: the CSR arrays will be wanted again */
+  PetscErrorCode (*asks)(void *data, PetscBool *asks);                                         /* before a product, when values are current: whether next() is to be called first */
   PetscErrorCode (*next)(void *data, const GallopCSR *csr, PetscInt *builds, PetscBool *fits); /* builds another one; csr is NULL, and *fits false, where there is no room for any, and the data is to go */
   PetscErrorCode (*parent)(void *data, PetscBool ends);                                        /* before and after a product of the parent's, where it leaves() */
 } GallopFormatTrial;
@@ -153,7 +153,7 @@ struct _GallopFormat {
   PetscBool (*storesrows)(const void *data, PetscBool adds); /* whether a product on the GPU calls GallopStore() once for each row, so that it can have an epilogue; with adds: for each that has entries, where GallopOnlyAdds(); NULL for never */
   PetscCount (*dotparts)(const void *data, PetscBool adds); /* of how many sums a product adds up a dot product with its result, or with what it adds to z, 0 if it cannot; NULL for never */
 
-  const GallopFormatTrial *trial;                           /* or NULL */
+  const GallopFormatTrial *trial; /* or NULL */
 
   /* figures that add up over blocks and MPI processes, and how to show the sums */
   PetscErrorCode (*figures)(const void *data, PetscLogDouble figures[GALLOP_MAX_FIGURES]);

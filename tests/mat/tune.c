@@ -21,7 +21,7 @@ static PetscBool noroom[GALLOP_CHOICES], rebuilds;
 /* ---- the clock ---- */
 
 static PetscLogDouble now, product[GALLOP_CHOICES + 1], build; /* the time, and what things take */
-static PetscBool      ran, late, capturing;                   /* ran: since begin(); else it was the parent */
+static PetscBool      ran, late, capturing;                    /* ran: since begin(); else it was the parent */
 static char           gpu[64] = "a made-up GPU";
 
 typedef struct {
@@ -260,16 +260,16 @@ static PetscErrorCode Begin(Case *c, const char what[], PetscLogDouble evchyb, P
   PetscCall(PetscMemzero(noroom, sizeof(noroom)));
   mostalive = freedincapture = waits = 0;
   rebuilds = late = capturing = PETSC_FALSE;
-  product[GALLOP_EVCHYB]     = evchyb;
-  product[GALLOP_HBP]        = hbp;
-  product[GALLOP_PARENT]     = parent;
-  product[GALLOP_CSROVERLAP] = 1;
-  build                      = builds;
-  clockhere.l2               = (PetscCount)((PetscReal)Rows * sizeof(PetscScalar) / (PetscReal)0.9);
+  product[GALLOP_EVCHYB]      = evchyb;
+  product[GALLOP_HBP]         = hbp;
+  product[GALLOP_PARENT]      = parent;
+  product[GALLOP_CSROVERLAP]  = 1;
+  build                       = builds;
+  clockhere.l2                = (PetscCount)((PetscReal)Rows * sizeof(PetscScalar) / (PetscReal)0.9);
   if (c->negative) PetscCall(MatScale(c->R, -1.0));
-  c->negative                = PETSC_FALSE;
-  c->what                    = what;
-  c->products                = 0;
+  c->negative = PETSC_FALSE;
+  c->what     = what;
+  c->products = 0;
   PetscCall(Create(PETSC_COMM_SELF, MATSEQAIJGALLOP, &c->A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -298,8 +298,7 @@ static PetscErrorCode Multiply(Case *c, PetscInt n)
   c->products += n;
   for (int k = 0; k < GALLOP_CHOICES; k++) ours += multiplied[k];
   PetscCall(MatGallopGetStatistics(c->A, &s));
-  TestCheck(s.products_host == ours && s.fallbacks + ours == c->products, "%" PetscInt64_FMT " products of ours and %" PetscInt64_FMT " of the parent are counted; %" PetscInt64_FMT " of %" PetscInt_FMT " were ours", c->what, s.products_host,
-            s.fallbacks, ours, c->products);
+  TestCheck(s.products_host == ours && s.fallbacks + ours == c->products, "%" PetscInt64_FMT " products of ours and %" PetscInt64_FMT " of the parent are counted; %" PetscInt64_FMT " of %" PetscInt_FMT " were ours", c->what, s.products_host, s.fallbacks, ours, c->products);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

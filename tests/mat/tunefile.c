@@ -10,7 +10,10 @@ static const char GPU[] = "NVIDIA Made-up 200";
 /* What a process found out of a pattern of number k */
 static GallopTuned Tuned(PetscInt k)
 {
-  GallopTuned t = {.m = 1000 + k, .n = 2000, .nz = 5000000 + k, .pattern = {.nonempty = 900, .squares = 123456789012345ull, .longest = 77, .marks = (unsigned long long)k}, .way = GALLOP_BY_TIMES};
+  GallopTuned t = {
+    .m = 1000 + k, .n = 2000, .nz = 5000000 + k, .pattern = {.nonempty = 900, .squares = 123456789012345ull, .longest = 77, .marks = (unsigned long long)k},
+                   .way = GALLOP_BY_TIMES
+  };
 
   t.choice              = k % 2 ? GALLOP_PARENT : GALLOP_HBP;
   t.time[GALLOP_HBP]    = 1e-5 * (double)(k + 1);
@@ -23,7 +26,7 @@ static PetscErrorCode Find(const char gpu[], PetscInt k, PetscBool *found, Gallo
   const GallopTuned known = Tuned(k);
 
   PetscFunctionBegin;
-  *t         = (GallopTuned){.m = known.m, .n = known.n, .nz = known.nz, .pattern = known.pattern, .choice = GALLOP_EVCHYB};
+  *t = (GallopTuned){.m = known.m, .n = known.n, .nz = known.nz, .pattern = known.pattern, .choice = GALLOP_EVCHYB};
   PetscCall(GallopTuneFind(gpu, t, found));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -99,15 +102,15 @@ static PetscErrorCode Damaged(const char file[])
 {
   const GallopTuned  t            = Tuned(0);
   static const char *changes[][2] = {
-    {"1000 ",    "1000 x "     },
-    {"hbp\t",    "nothing\t"   },
-    {"hbp\t",    "evchyb\t"    }, /* which has no time */
-    {"e-0",      "f-0"         },
-    {"\thbp",    " hbp"        },
-    {"\thbp",    "\t\thbp"     },
-    {"gallop",   "other"       },
-    {"gallop 0", "gallop 9990" },
-    {"NVIDIA",   "Other"       }
+    {"1000 ",    "1000 x "    },
+    {"hbp\t",    "nothing\t"  },
+    {"hbp\t",    "evchyb\t"   }, /* which has no time */
+    {"e-0",      "f-0"        },
+    {"\thbp",    " hbp"       },
+    {"\thbp",    "\t\thbp"    },
+    {"gallop",   "other"      },
+    {"gallop 0", "gallop 9990"},
+    {"NVIDIA",   "Other"      }
   };
   char  longer[3000];
   FILE *f;
@@ -195,7 +198,6 @@ int main(int argc, char **argv)
 
   test:
     nsize: {{1 2}}
-    args: -format gallop
     output_file: output/empty.out
 
 TEST*/

@@ -194,10 +194,10 @@ static PetscErrorCode Look(const GallopCSR *csr, const GallopClock *clock, Gallo
   PetscCount   l2    = clock->l2;
 
   PetscFunctionBegin;
-  tuned->m             = csr->m;
-  tuned->n             = csr->n;
-  tuned->nz            = csr->nz;
-  chosen->look         = (GallopLook){.m = csr->m, .n = csr->n, .nz = csr->nz};
+  tuned->m     = csr->m;
+  tuned->n     = csr->n;
+  tuned->nz    = csr->nz;
+  chosen->look = (GallopLook){.m = csr->m, .n = csr->n, .nz = csr->nz};
   if (GallopNeedsLook(csr->nz)) {
     chosen->looked = PETSC_TRUE;
     if (PetscMemTypeHost(csr->memtype)) PetscCall(GallopPatternGet_Host(csr, &tuned->pattern));

@@ -95,8 +95,8 @@ typedef struct {
 } GallopMade;
 
 typedef struct {
-  GallopMade   now;     /* computes */
-  GallopTuned  tuned;   /* the choice, which is now's */
+  GallopMade   now;   /* computes */
+  GallopTuned  tuned; /* the choice, which is now's */
   PetscCount   nz;
   PetscMemType memtype; /* of the place */
   PetscBool    nofit;   /* the format that was chosen found no room */
@@ -114,11 +114,11 @@ static inline const GallopFormatWork *GallopMadeWork(const GallopMade *made, Pet
   return PetscMemTypeCUDA(memtype) ? made->format->device : made->format->host;
 }
 
-PETSC_INTERN PetscErrorCode GallopChoiceMake(const GallopChoiceOptions *, GallopChoice, const GallopCSR *, PetscCount, GallopMade *);
-PETSC_INTERN PetscErrorCode GallopChoiceUnmake(PetscMemType, GallopMade *);
-PETSC_INTERN PetscErrorCode GallopTryBegin(GallopChosen *, const GallopChoiceOptions *, int, const GallopChoice[]);
-PETSC_INTERN PetscErrorCode GallopTryRefresh(GallopChosen *, const GallopCSR *, GallopRefresh *);
-PETSC_INTERN PetscErrorCode GallopTryDestroy(GallopChosen *);
+PETSC_INTERN PetscErrorCode          GallopChoiceMake(const GallopChoiceOptions *, GallopChoice, const GallopCSR *, PetscCount, GallopMade *);
+PETSC_INTERN PetscErrorCode          GallopChoiceUnmake(PetscMemType, GallopMade *);
+PETSC_INTERN PetscErrorCode          GallopTryBegin(GallopChosen *, const GallopChoiceOptions *, int, const GallopChoice[]);
+PETSC_INTERN PetscErrorCode          GallopTryRefresh(GallopChosen *, const GallopCSR *, GallopRefresh *);
+PETSC_INTERN PetscErrorCode          GallopTryDestroy(GallopChosen *);
 PETSC_INTERN const GallopFormatTrial GallopChoiceTrial;
 
 PETSC_INTERN PetscErrorCode GallopChoiceFigures(const void *, PetscLogDouble[GALLOP_MAX_FIGURES]);
@@ -138,7 +138,7 @@ PETSC_EXTERN PetscErrorCode GallopTuneFind(const char[], GallopTuned *, PetscBoo
 PETSC_EXTERN PetscErrorCode GallopTuneAdd(const char[], const GallopTuned *);
 PETSC_EXTERN PetscErrorCode GallopTuneForget(void);
 
-PETSC_INTERN PetscBool      GallopNeedsLook(PetscCount nz);                                                   /* whether the rules ask for more than the number of entries */
+PETSC_INTERN PetscBool      GallopNeedsLook(PetscCount nz);                                               /* whether the rules ask for more than the number of entries */
 PETSC_EXTERN int            GallopCandidatesByRules(const GallopLook *, GallopChoice[GALLOP_CANDIDATES]); /* for tests, too, as are those below */
 PETSC_EXTERN GallopChoice   GallopChooseByRules(const GallopLook *);
 PETSC_EXTERN PetscErrorCode GallopPatternGet_Host(const GallopCSR *, GallopPattern *);

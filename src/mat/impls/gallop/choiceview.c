@@ -38,8 +38,8 @@ enum {
   FIGURE_BYTES = GALLOP_CHOICES + 1,
   FIGURE_ENTRIES, /* that have a format */
   FIGURE_NOFIT,
-  FIGURE_WAY,                                          /* blocks, by the way of their choice */
-  FIGURE_SECOND = FIGURE_WAY + GALLOP_WAYS,            /* and by what was the second best */
+  FIGURE_WAY,                                         /* blocks, by the way of their choice */
+  FIGURE_SECOND = FIGURE_WAY + GALLOP_WAYS,           /* and by what was the second best */
   FIGURE_RATIO  = FIGURE_SECOND + GALLOP_CHOICES + 1, /* the logarithm of its time over that of the choice */
   FIGURES
 };
@@ -94,8 +94,7 @@ PetscErrorCode GallopChoiceView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pets
   if (blocks) PetscCall(PetscViewerASCIIPrintf(viewer, "; "));
   PetscCall(ViewCounts(f + FIGURE_WAY, GALLOP_WAYS, NULL, Ways, blocks, viewer));
   for (int k = 0; k <= GALLOP_CHOICES; k++) /* of several blocks the geometric mean, if they have the same second */
-    if (f[FIGURE_SECOND + k] > 0 && f[FIGURE_SECOND + k] == blocks)
-      PetscCall(PetscViewerASCIIPrintf(viewer, ", %.2f times as fast as %s", exp(f[FIGURE_RATIO] / blocks), Shown((GallopChoice)k)));
+    if (f[FIGURE_SECOND + k] > 0 && f[FIGURE_SECOND + k] == blocks) PetscCall(PetscViewerASCIIPrintf(viewer, ", %.2f times as fast as %s", exp(f[FIGURE_RATIO] / blocks), Shown((GallopChoice)k)));
   if (f[FIGURE_NOFIT]) PetscCall(PetscViewerASCIIPrintf(viewer, "; no room for another format, for %.0f of %.0f blocks", f[FIGURE_NOFIT], blocks));
   PetscCall(PetscViewerASCIIPrintf(viewer, "\n"));
   PetscCall(PetscViewerASCIIUseTabs(viewer, PETSC_TRUE));

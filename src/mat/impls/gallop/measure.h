@@ -9,9 +9,9 @@
 
 /* Times work at a place, and is read without waiting. CUDA events on the GPU; on the host there is none, but tests put one of their own there. */
 typedef struct {
-  PetscErrorCode (*name)(char name[], size_t len); /* of what computes: times hold for it alone */
-  PetscErrorCode (*begin)(void **timer);           /* makes the timer where it is NULL */
-  PetscErrorCode (*end)(void *timer);              /* of the work that was queued since begin() */
+  PetscErrorCode (*name)(char name[], size_t len);                              /* of what computes: times hold for it alone */
+  PetscErrorCode (*begin)(void **timer);                                        /* makes the timer where it is NULL */
+  PetscErrorCode (*end)(void *timer);                                           /* of the work that was queued since begin() */
   PetscErrorCode (*read)(void *timer, PetscBool wait, PetscLogDouble *seconds); /* negative while that work is not done; wait: until it is */
   PetscErrorCode (*destroy)(void **timer);
   PetscErrorCode (*capturing)(PetscBool *is); /* whether a CUDA graph records the work */
@@ -46,9 +46,9 @@ struct _GallopMeasure {
   PetscInt           allowed;                      /* on all that, in products of the parent */
   PetscInt           asked, products;              /* since the turn began: how often it was asked whether that is over, and products */
   void              *timer[GALLOP_TIMED], *buildtimer;
-  int                begun, read;                     /* of the timers */
+  int                begun, read;                    /* of the timers */
   PetscBool          running, building, buildunread; /* between begin and end of a timer; the build's has not been read */
-  PetscBool          captured;                        /* a CUDA graph records now: nothing is timed */
+  PetscBool          captured;                       /* a CUDA graph records now: nothing is timed */
 };
 
 PETSC_EXTERN PetscErrorCode GallopMeasureCreate(const GallopClock *, int, const GallopChoice[], const PetscReal[], PetscInt, GallopMeasure **);

@@ -86,7 +86,8 @@ static PetscErrorCode Library(char text[], size_t len)
 
 static PetscBool SamePattern(const GallopTuned *a, const GallopTuned *b)
 {
-  return (PetscBool)(a->m == b->m && a->n == b->n && a->nz == b->nz && a->pattern.nonempty == b->pattern.nonempty && a->pattern.squares == b->pattern.squares && a->pattern.longest == b->pattern.longest && a->pattern.marks == b->pattern.marks);
+  return (PetscBool)(a->m == b->m && a->n == b->n && a->nz == b->nz && a->pattern.nonempty == b->pattern.nonempty && a->pattern.squares == b->pattern.squares && a->pattern.longest == b->pattern.longest &&
+                     a->pattern.marks == b->pattern.marks);
 }
 
 static PetscErrorCode Remember(const char name[], const GallopTuned *tuned)
@@ -120,7 +121,8 @@ static PetscBool Parse(const char pattern[], const char choice[], char times[], 
 
   memset(t, 0, sizeof(*t));
   t->way = GALLOP_BY_FILE;
-  if (sscanf(pattern, "%lld %lld %lld %llu %llu %llu %llu%n", &n[0], &n[1], &n[2], &t->pattern.nonempty, &t->pattern.squares, &t->pattern.longest, &t->pattern.marks, &end) != 7 || pattern[end]) return PETSC_FALSE;
+  if (sscanf(pattern, "%lld %lld %lld %llu %llu %llu %llu%n", &n[0], &n[1], &n[2], &t->pattern.nonempty, &t->pattern.squares, &t->pattern.longest, &t->pattern.marks, &end) != 7 || pattern[end])
+    return PETSC_FALSE;
   t->m  = n[0];
   t->n  = n[1];
   t->nz = n[2];
