@@ -10,6 +10,7 @@ chose; the time of the first k products of a new matrix, whose format is built i
 measured is forgotten before each new matrix. Options go to fewproducts.
 """
 import argparse
+import os
 import subprocess
 import sys
 import time
@@ -48,7 +49,8 @@ def product(times, what):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
-    parser.add_argument("--parent", default="aijcusparse", help="what the types are compared with; aij without a GPU")
+    gpu = os.environ.get("GALLOP_GPUS") != "0"  # which make finds out
+    parser.add_argument("--parent", default="aijcusparse" if gpu else "aij", help="what the types are compared with")
     parser.add_argument("--seconds", type=float, default=200)
     parser.add_argument("matrices", nargs="*", default=MATRICES)
     own = sys.argv[1 : sys.argv.index("--")] if "--" in sys.argv else sys.argv[1:]

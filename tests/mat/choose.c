@@ -213,6 +213,43 @@ static PetscErrorCode CheckProducts(Kind kind, Mat R, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What the rules say of matrices that were measured, by what a look finds, the longest row over the mean; GALLOP_AUTO where there are no more candidates */
+static PetscErrorCode CheckCandidates(void)
+{
+  static const struct {
+    const char  *name;
+    PetscCount   nz;
+    PetscReal    mean, variation, longest, footprint, l2;
+    GallopChoice candidates[GALLOP_CANDIDATES];
+  } known[] = {
+    {"uniform8M_8",        64000000,  8,              0,               1,     (PetscReal)1.0,  (PetscReal)1.2,  {GALLOP_HBP, GALLOP_AUTO, GALLOP_AUTO}     },
+    {"wide3M_6M_10",       30000000,  10,             0,               1,     (PetscReal)1.0,  (PetscReal)0.9,  {GALLOP_HBP, GALLOP_EVCHYB, GALLOP_PARENT} },
+    {"uniform4M_16",       64000000,  16,             0,               1,     (PetscReal)1.0,  (PetscReal)0.64, {GALLOP_EVCHYB, GALLOP_HBP, GALLOP_PARENT} },
+    {"uniform1M_16",       16000000,  16,             0,               1,     (PetscReal)1.0,  (PetscReal)0.15, {GALLOP_EVCHYB, GALLOP_PARENT, GALLOP_AUTO}},
+    {"kron20",             88710000,  84,             (PetscReal)7.54, 2000,  (PetscReal)0.8,  (PetscReal)0.16, {GALLOP_HBP, GALLOP_EVCHYB, GALLOP_AUTO}   },
+    {"a larger graph",     700000000, 84,             (PetscReal)7.54, 2000,  (PetscReal)0.95, (PetscReal)2.5,  {GALLOP_HBP, GALLOP_EVCHYB, GALLOP_AUTO}   },
+    {"web7M",              127660000, 18,             (PetscReal)1.57, 880,   (PetscReal)0.23, (PetscReal)1.1,  {GALLOP_PARENT, GALLOP_EVCHYB, GALLOP_AUTO}},
+    {"web1M",              2570000,   (PetscReal)2.6, (PetscReal)3.33, 840,   (PetscReal)0.45, (PetscReal)0.15, {GALLOP_PARENT, GALLOP_EVCHYB, GALLOP_AUTO}},
+    {"nearly a power law", 2570000,   (PetscReal)2.6, (PetscReal)5.5,  100,   (PetscReal)0.55, (PetscReal)0.15, {GALLOP_EVCHYB, GALLOP_PARENT, GALLOP_AUTO}},
+    {"circuit682k",        5230000,   (PetscReal)7.7, 62,              39000, (PetscReal)0.25, (PetscReal)0.1,  {GALLOP_EVCHYB, GALLOP_AUTO, GALLOP_AUTO}  },
+    {"torso_like",         8010000,   69,             (PetscReal)5.58, 37,    (PetscReal)0.54, (PetscReal)0.02, {GALLOP_EVCHYB, GALLOP_AUTO, GALLOP_AUTO}  },
+    {"a mesh",             26460000,  26,             (PetscReal)0.08, 1,     (PetscReal)0.63, (PetscReal)0.15, {GALLOP_EVCHYB, GALLOP_AUTO, GALLOP_AUTO}  },
+    {"few entries",        999999,    10,             0,               1,     (PetscReal)1.0,  (PetscReal)1.2,  {GALLOP_EVCHYB, GALLOP_AUTO, GALLOP_AUTO}  }
+  };
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(known); k++) {
+    GallopChoice candidates[GALLOP_CANDIDATES] = {GALLOP_AUTO, GALLOP_AUTO, GALLOP_AUTO};
+    GallopLook   look                          = {.nz = known[k].nz, .mean = known[k].mean, .variation = known[k].variation, .footprint = known[k].footprint, .l2 = known[k].l2};
+
+    look.longest = (PetscInt64)(known[k].longest * known[k].mean);
+    (void)GallopCandidatesByRules(&look, candidates);
+    for (int c = 0; c < GALLOP_CANDIDATES; c++)
+      TestCheck(candidates[c] == known[k].candidates[c], "candidate %d is %d, should be %d", known[k].name, c, (int)candidates[c], (int)known[k].candidates[c]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool device = PETSC_FALSE;
@@ -221,6 +258,7 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
+  PetscCall(CheckCandidates());
   for (int kind = 0; kind < KINDS; kind++) {
     Mat           R;
     GallopCSR     csr;

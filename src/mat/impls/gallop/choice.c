@@ -34,7 +34,7 @@ GALLOP_FORMAT_TYPES(GALLOP)
   whose arrays do not stay on the GPU, by `-mat_gallop_csr`. When a CUDA graph records a product, the measurement ends with the format that is recorded.
 
   The tune file has a line for each pattern that was measured: library, GPU, the numbers that it is known by, choice and times. Each process reads it once, and appends what it measures; processes may share it. Lines of
-  another version of the library or another GPU are ignored, as are damaged ones. Options of formats are not in it: with others, take another file.
+  another version of the library or another GPU are ignored, as are damaged ones. With `-mat_gallop_choose rules` the file is not used. Options of formats are not in it: with others, take another file.
 
   Options of the formats, such as `-mat_evchyb_window`, hold for the one that is chosen, but for limits of memory: `-mat_gallop_memory` is the only one. `-mat_view ::ascii_info` tells which it is and how it was chosen,
   `-mat_view ::ascii_info_detail` the times.

@@ -79,38 +79,45 @@ static PetscBool Within(PetscReal value, const PetscReal range[2])
 - Power, Local, Longest - variation, footprint, and the longest row over the mean, of a power law with many columns near the diagonal (web7M 1.57, 0.23, 880; web1M 3.33, 0.45, 840;
                           circuit682k 62, 0.25, 39,000; torso_like 5.6, 0.54, 37)
 
-  What is near, in times of cuSPARSE over those of the format:
+  What is near, by the speedup over cuSPARSE:
 
-+ Blocks - x over the L2 cache from which HBP cuts columns into blocks: uniform columns gain 1.04 at 0.6, 1.7 to 1.8 at 1.2. Between them, up to
-. Clear  - which is an estimate, as is the footprint beside it, HBP, EVCHYB and the parent are near
-. hubs   - HBP's hot columns gain 1.5 with Kronecker graphs, but HBP asks for more than rows tell before it takes them, and EVCHYB gains 1.05 to 1.12
-. scattered columns and a smaller x - EVCHYB gains 1.09 (uniform1M_16) and 1.12 (delaunay_n20): the parent is near
-- NearPower, NearLocal, NearLongest - around the power laws, where the parent is 1.07 to 1.09 times as fast as EVCHYB: estimates
++ Blocks    - x over the L2 cache from which HBP cuts columns into blocks. With uniform columns a prototype of that gained 1.04 at 0.6, HBP 1.45 at 0.9 and 1.8 at 1.2; cuSPARSE and EVCHYB are alike there.
+. Clear     - an estimate: footprint and x over L2 from which rows alike are HBP's alone
+. hubs      - HBP's hot columns gain 1.5 with Kronecker graphs, but HBP asks for more than rows tell before it takes them; EVCHYB gains 1.05 to 1.12
+. scattered - columns over a smaller x: EVCHYB gains 1.09 (uniform1M_16) and 1.12 (delaunay_n20)
+- NearPower, NearLocal, NearLongest - estimates, around the power laws, where EVCHYB has 0.92 and 0.93
 
-  All others are EVCHYB's, by 1.16 and more. Shapes have no rule of their own: a wide matrix counts by the columns of its x, and transposes of interpolations, 8 times as wide as high, are EVCHYB's by 2.
-  The parent's products of a transpose are its transposed ones, which take 1.1 to 1.3 times as long (docs/development/builds.md): no candidate. Nor does the host have any, nor a matrix with few entries.
+  All others are EVCHYB's, by 1.16 and more. Shapes have no rule of their own: a wide matrix counts by its columns, and transposes of interpolations, 8 times as wide as high, are EVCHYB's by 2. The parent's
+  products of a transpose are its transposed ones, which take 1.1 to 1.3 times as long as its others (docs/development/builds.md): no candidate. Matrices on the host do not come here: the parent is theirs.
 */
 int GallopCandidatesByRules(const GallopLook *look, GallopChoice candidates[GALLOP_CANDIDATES])
 {
   static const PetscReal  Scattered = 0.7, Outgrows = 0.8, Hubs = 2, Power[2] = {1.2, 5}, Local[2] = {0.2, 0.5}, Longest = 256;
   static const PetscReal  Blocks = 0.625, Clear[2] = {0.9, 1.0}, NearPower[2] = {1, 6}, NearLocal[2] = {0.15, 0.6}, NearLongest = 64;
-  static const PetscCount Graph     = 8000000;
-  const PetscBool         scattered = (PetscBool)(look->footprint > Scattered), hubs = (PetscBool)(scattered && look->variation > Hubs && look->nz >= Graph), parent = PetscNot(look->transpose);
-  const PetscBool         outgrows = (PetscBool)(scattered && look->l2 > Outgrows);
-  int                     n        = 0;
+  static const PetscCount Graph   = 8000000;
+  const PetscReal         longest = (PetscReal)look->longest, mean = look->mean;
+  const PetscBool         parent = PetscNot(look->transpose), scattered = (PetscBool)(look->footprint > Scattered);
+  const PetscBool         hubs      = (PetscBool)(scattered && look->variation > Hubs && look->nz >= Graph);
+  const PetscBool         power     = (PetscBool)(Within(look->variation, Power) && Within(look->footprint, Local) && longest > Longest * mean);
+  const PetscBool         nearpower = (PetscBool)(Within(look->variation, NearPower) && Within(look->footprint, NearLocal) && longest > NearLongest * mean);
+  int                     n         = 0;
 
   if (!GallopNeedsLook(look->nz)) candidates[n++] = GALLOP_EVCHYB;
-  else if (look->footprint > Clear[0] && look->l2 > Clear[1]) candidates[n++] = GALLOP_HBP;
-  else if (hubs || (scattered && look->l2 > Blocks)) {
-    candidates[n++] = hubs || outgrows ? GALLOP_HBP : GALLOP_EVCHYB;
-    candidates[n++] = hubs || outgrows ? GALLOP_EVCHYB : GALLOP_HBP;
+  else if (look->footprint > Clear[0] && look->l2 > Clear[1] && look->variation < Hubs) candidates[n++] = GALLOP_HBP;
+  else if (hubs || (scattered && look->l2 > Outgrows)) {
+    candidates[n++] = GALLOP_HBP;
+    candidates[n++] = GALLOP_EVCHYB;
     if (parent && !hubs) candidates[n++] = GALLOP_PARENT;
-  } else if (parent && Within(look->variation, Power) && Within(look->footprint, Local) && (PetscReal)look->longest > Longest * look->mean) {
+  } else if (scattered && look->l2 > Blocks) {
+    candidates[n++] = GALLOP_EVCHYB;
+    candidates[n++] = GALLOP_HBP;
+    if (parent) candidates[n++] = GALLOP_PARENT;
+  } else if (parent && power) {
     candidates[n++] = GALLOP_PARENT;
     candidates[n++] = GALLOP_EVCHYB;
   } else {
     candidates[n++] = GALLOP_EVCHYB;
-    if (parent && (scattered || (Within(look->variation, NearPower) && Within(look->footprint, NearLocal) && (PetscReal)look->longest > NearLongest * look->mean))) candidates[n++] = GALLOP_PARENT;
+    if (parent && (scattered || nearpower)) candidates[n++] = GALLOP_PARENT;
   }
   return n;
 }
