@@ -27,8 +27,8 @@ GALLOP_FORMAT_TYPES(GALLOP)
   that. With `-mat_gallop_choose rules` no product is timed, so that the same program does the same in each run, to the last bit. Where the format that was chosen finds no room, `MATCSROVERLAP` takes its place, which
   keeps no second copy of the entries of a matrix assembled on the host. On the host the parent computes.
 
-  With `-mat_gallop_choose measure` the rules name up to three candidates, the parent's products among them. Where there are several, they compute the first products one after the other, five each, and those are
-  timed on the GPU, for which the host does not wait. No product is computed twice, and two formats exist at most. What this takes beyond the fastest, builds but the first included, is limited by
+  With `-mat_gallop_choose measure` the rules name up to three candidates, the parent's products among them. Where there are several, they compute the first products one after the other, the parent first, five each, and those are
+  timed on the GPU. The host waits for a time only when it is some 30 products ahead. No product is computed twice, and two formats exist at most. What formats take beyond the fastest, builds but the first included, is limited by
   `-mat_gallop_tune_products`. The fastest stays for the pattern, and other matrices with the same numbers of rows, columns and entries and the same look take it at once. Times differ from run to run, so
   that another format may compute, whose sums round differently: runs with `measure` need not give the same bits. Each process decides for its blocks. Not measured are formats of the transpose, matrices with `-mat_gallop_memory`, and those
   whose arrays do not stay on the GPU, by `-mat_gallop_csr`. When a CUDA graph records a product, the measurement ends with the format that is recorded.
@@ -114,7 +114,7 @@ static PetscErrorCode GallopChoiceOptionsDefault(void *options)
   PetscFunctionBegin;
   PetscCall(PetscMemzero(o, sizeof(*o)));
   o->format   = GALLOP_AUTO;
-  o->choose   = GALLOP_CHOOSE_RULES;
+  o->choose   = GALLOP_CHOOSE_RULES; /* the default */
   o->products = 20;
   /* for all matrices, as the base's options of that beginning */
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_format", GallopChoices, (PetscEnum *)&o->format, NULL));
