@@ -99,7 +99,7 @@ static PetscErrorCode ApplyPart(const Product *p)
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (EVCHYBLeavesRows(ev->plain, ev->nempty)) PetscCallCUDA(cudaMemsetAsync(p->z, 0, ev->m * sizeof(PetscScalar), stream));
-  if (ev->launch.n) PetscCallCUDA((LaunchPlain<true, V, I>(ev->plain, &ev->launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream)));
+  if (ev->launch.n) PetscCallCUDA((LaunchPlain<true, V, I>(ev->plain, ev->plain->perm, &ev->launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -199,7 +199,7 @@ struct GallopVectors {
   const V *x, *y;
   V       *z;
   bool     readsy, more; /* more: an epilogue */
-  const V *d, *u;
+  const V *xrows, *d, *u; /* xrows: x as rows have it */
   V        gamma, delta;
 
   /* a dot product with z, where with is not NULL: sums of blocks thread blocks, then of parts that several of them have computed */
@@ -218,6 +218,7 @@ static inline GallopVectors<PetscScalar> GallopVectorsOf(const GallopProduct *p)
   v.alpha  = *p->alpha;
   v.beta   = *p->beta;
   v.x      = p->x;
+  v.xrows  = p->xrows ? p->xrows : p->x;
   v.y      = p->y;
   v.z      = p->z;
   v.readsy = *p->beta != PetscScalar(0);
@@ -274,7 +275,7 @@ static __device__ __forceinline__ void GallopStore(const GallopVectors<V> &v, Pe
   V value = v.readsy ? v.alpha * sum + v.beta * v.y[row] : v.alpha * sum;
 
   if (v.more) {
-    value = GallopFinish(v.d, v.u, v.gamma, v.delta, v.x, row, value);
+    value = GallopFinish(v.d, v.u, v.gamma, v.delta, v.xrows, row, value);
     if (dot && v.with) *dot += GallopDotOf(v, row, v.adds ? v.alpha * sum : value);
   }
   v.z[row] = value;

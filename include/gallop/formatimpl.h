@@ -57,6 +57,7 @@ typedef struct {
   const PetscScalar    *x, *y;
   PetscScalar          *z;
   const GallopEpilogue *epilogue; /* NULL for none: only on the GPU, and where the format's storesrows() says so, or a dot product that adds. y is not z then, unless that is all. */
+  const PetscScalar    *xrows;    /* x as rows have it, for the epilogue, where a format has copied x in an order of its own; NULL: x */
 } GallopProduct;
 
 /* Whether a product does nothing to z but add a row's sum, perhaps times d: then rows without entries keep what they have */

@@ -222,6 +222,7 @@ template <typename T> static inline T atomicAdd(T *p, std::type_identity_t<T> v)
 template <typename T> static inline T atomicMax(T *p, std::type_identity_t<T> v) { return emu::Atomic(p, [=](T old) { return old > v ? old : v; }); }
 template <typename T> static inline T atomicMin(T *p, std::type_identity_t<T> v) { return emu::Atomic(p, [=](T old) { return old < v ? old : v; }); }
 template <typename T> static inline T atomicOr(T *p, std::type_identity_t<T> v) { return emu::Atomic(p, [=](T old) { return (T)(old | v); }); }
+template <typename T> static inline T atomicAnd(T *p, std::type_identity_t<T> v) { return emu::Atomic(p, [=](T old) { return (T)(old & v); }); }
 template <typename T> static inline T atomicExch(T *p, std::type_identity_t<T> v) { return emu::Atomic(p, [=](T) { return v; }); }
 template <typename T> static inline T atomicCAS(T *p, std::type_identity_t<T> is, std::type_identity_t<T> v) { return emu::Atomic(p, [=](T old) { return old == is ? v : old; }); }
 static inline void __threadfence() { emu::MayYield(); }

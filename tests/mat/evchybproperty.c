@@ -224,6 +224,11 @@ static PetscErrorCode CompareArrays(Mat B, const char what[])
   TestSameNumber(h, d, n, what);
   TestSameNumber(h, d, nz, what);
   TestSameNumber(h, d, nempty, what);
+  TestCheck(!h->clusters == !d->clusters, "host and GPU have different orders", what);
+  if (h->clusters) {
+    TestSameNumber(h, d, clusters->num, what);
+    TestSameArray(h, d, clusters->order, h->m, what);
+  }
   TestCheck(!h->plain == !d->plain, "host and GPU have different storages", what);
   if (h->plain) PetscCall(ComparePlain(h->plain, d->plain, what));
   else { /* the pack is for evchybpack.c */ TestSameNumber(h->packed, d->packed, nlong, what);
@@ -274,6 +279,7 @@ int main(int argc, char **argv)
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_first_column", number % 5 < 3 ? "1" : "0"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", number / 8 % 3 == 2 ? "packed" : "plain"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_slices_per_warp", number / 24 % 2 ? "0" : "5"));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", number / 8 % 2 ? "cluster" : "none"));
     if (large) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", number < 2 ? "256" : "0"));
     PetscCall(RandomMatrix(law, m, n, &A));
     PetscCall(PetscSNPrintf(what, sizeof(what), "Matrix %" PetscInt_FMT ", law %d", number, (int)law));

@@ -122,7 +122,7 @@ PetscErrorCode MatProductIsDense_Gallop(const Mat_Product *product, PetscBool *s
 static PetscErrorCode Compute(const GallopFormat *format, GallopStructureKind kind, GallopPlace place, void *data, const GallopDenseProduct *p, PetscBool *done)
 {
   const PetscScalar   one = 1.0, zero = 0.0;
-  const GallopProduct column = {&one, p->add ? &one : &zero, p->b, p->add ? p->c : NULL, p->c, NULL};
+  const GallopProduct column = {&one, p->add ? &one : &zero, p->b, p->add ? p->c : NULL, p->c, NULL, NULL};
 
   PetscFunctionBegin;
   *done = PETSC_TRUE;

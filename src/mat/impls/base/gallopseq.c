@@ -439,7 +439,7 @@ static PetscErrorCode Multiply(Mat A, ParentProduct product, Vec x, Vec y, Vec z
   PetscCall(ArraysGet(A, x, y, z, &arrays));
   PetscCall(Choose(A, g, product, arrays.place, state, &kind, &is, &data));
   if (data) {
-    GallopProduct p = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z, NULL};
+    GallopProduct p = {product == PARENT_RESIDUAL ? &minusone : &one, y ? &one : &zero, arrays.x, arrays.y, arrays.z, NULL, NULL};
 
     if (terms && arrays.place == GALLOP_DEVICE) PetscCall(DotBegin(g->type->format, data, terms, x, arrays.x, (PetscBool)(y != NULL), &epilogue.dot));
     if (epilogue.dot) p.epilogue = &epilogue;
@@ -502,7 +502,7 @@ PetscErrorCode MatGallopMultTerms_Seq(Mat A, const GallopTerms *terms, Vec x, Ve
   PetscCall(ArraysGet(A, x, y, z, &arrays));
   if (arrays.place == GALLOP_DEVICE) PetscCall(Choose(A, g, PARENT_MULT, arrays.place, state, &kind, &is, &data));
   if (data && (*g->type->format->storesrows)(data, adds)) {
-    GallopProduct p = {&terms->alpha, &terms->beta, arrays.x, arrays.y, arrays.z, &epilogue};
+    GallopProduct p = {&terms->alpha, &terms->beta, arrays.x, arrays.y, arrays.z, &epilogue, NULL};
 
     if (terms->d) PetscCall(VecGetArrayReadAndMemType(terms->d, &epilogue.d, NULL));
     if (terms->u == z) epilogue.u = arrays.z;

@@ -19,6 +19,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_first_column <false>    - rows of one length are sorted by their first column, as the paper does, else they come in the order of the matrix
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
 . -mat_evchyb_slices_per_warp <0>     - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where most columns are stored
+. -mat_evchyb_order <auto>            - the order of rows and columns of a square matrix: `none` as they are, `cluster` by clusters of neighbours, `auto` by these where that pays, on GPUs
 . -mat_evchyb_by_row <4000000>        - matrices with this many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it
 . -mat_gallop_build <pays>            - of all types: when the format is built and refreshed, when it `pays`, at the `first` product, or in `assembly`, see below
@@ -71,6 +72,10 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   same to the last bit. Where new values cannot be stored as those before were, they get another
   dictionary, or the matrix is packed again.
 
+  By clusters, the format has the rows and columns of a square matrix in an order in which neighbours in its graph lie near each other, for meshes that are numbered at random. A product copies
+  `x` to that order, and writes each result to its place. `auto` does so for matrices of many rows where a sample of their entries loads so many different sectors of `x` that this pays. The order is that of the
+  pattern: new values of the same pattern keep it. `PCGALLOPREORDER` permutes the operator by that order once, so that products copy nothing.
+
   References:
 . * - D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU, sections 2.1 and 2.2
 
@@ -88,6 +93,7 @@ static const char EVCHYBCitation[] = "@article{GuoGroppOlson2016,\n"
                                      "}\n";
 
 static const char *const EVCHYBStorages[] = {"plain", "packed", "auto", "EVCHYBStorage", "EVCHYB_", NULL};
+static const char *const EVCHYBOrders[]   = {"none", "cluster", "auto", "EVCHYBOrder", "EVCHYB_ORDER_", NULL};
 
 static PetscErrorCode EVCHYBOptionsDefault(void *options)
 {
@@ -103,6 +109,7 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
   o->firstcol = PETSC_FALSE;
   o->storage  = EVCHYB_AUTO;
   o->slices   = 0;
+  o->order    = EVCHYB_ORDER_AUTO;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -121,9 +128,10 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscCall(PetscOptionsBool("-mat_evchyb_first_column", "Rows of one length are sorted by their first column", "MATEVCHYB", o->firstcol, &o->firstcol, NULL));
   PetscCall(PetscOptionsEnum("-mat_evchyb_storage", "How entries are stored", "MATEVCHYB", EVCHYBStorages, (PetscEnum)o->storage, (PetscEnum *)&o->storage, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_slices_per_warp", "Slices of packed rows that a warp computes one after the other, 0 chooses", "MATEVCHYB", &o->slices, 0, EVCHYB_PACK_EACH));
+  PetscCall(PetscOptionsEnum("-mat_evchyb_order", "The order of rows and columns", "MATEVCHYB", EVCHYBOrders, (PetscEnum)o->order, (PetscEnum *)&o->order, NULL));
   o->split = EVCHYBRoundUp(o->split);
   if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow ||
-      o->firstcol != before.firstcol || o->storage != before.storage || o->slices != before.slices)
+      o->firstcol != before.firstcol || o->storage != before.storage || o->slices != before.slices || o->order != before.order)
     *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -132,6 +140,7 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
 static void EVCHYBOptionsInOrder(void *options)
 {
   ((EVCHYBOptions *)options)->window = 1;
+  ((EVCHYBOptions *)options)->order  = EVCHYB_ORDER_NONE;
 }
 
 /* What the options leave open: rows a little longer than the paper's SubELL takes are faster there where most are, measured in docs/development/evchyb.md */
@@ -149,6 +158,7 @@ static PetscErrorCode Destroy(EVCHYB *ev)
 {
   PetscFunctionBegin;
   if (ev->work) PetscCall((*ev->work->destroy)(ev));
+  PetscCall(EVCHYBClustersDestroy(&ev->clusters));
   PetscCall(PetscFree(ev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -193,70 +203,117 @@ PetscErrorCode EVCHYBLongRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The storage that is chosen, or plain storage where there is no room for it; none, and *built is NULL, where there is no room for that either */
-static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSurvey *survey, EVCHYBRows *rows, PetscCount maxbytes, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), void **built)
+/* The storage that is chosen, or plain storage where there is no room for it; none, and *done is false, where there is no room for that either */
+static PetscErrorCode BuildEither(EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSurvey *survey, EVCHYBRows *rows, PetscCount maxbytes, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), PetscBool *done)
 {
   EVCHYBChoice choice;
-  PetscBool    done = PETSC_FALSE, sorted;
+  PetscBool    sorted;
 
   PetscFunctionBegin;
+  *done      = PETSC_FALSE;
   ev->nempty = rows->nempty;
   PetscCall(EVCHYBChoose(ev, csr, survey, rows, &choice));
-  if (choice.pack) PetscCall(EVCHYBPackedBuild(ev, csr, rows, &choice, maxbytes, &done));
-  if (!done) {
+  if (choice.pack) PetscCall(EVCHYBPackedBuild(ev, csr, rows, &choice, maxbytes, done));
+  if (!*done) {
 #if PetscDefined(HAVE_CUDA)
     if (survey) PetscCall(EVCHYBPackSurveyFree_Device(survey));
 #endif
     PetscCall(EVCHYBRowsNeed(ev, csr, rows, &sorted));
-    if (sorted) PetscCall((*buildplain)(ev, csr, rows, maxbytes, &done));
+    if (sorted) PetscCall((*buildplain)(ev, csr, rows, maxbytes, done));
   }
-  if (done) *built = ev;
-  else {
-    ev->work = NULL;
-    PetscCall(Destroy(ev));
-  }
+  if (!*done) ev->work = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EVCHYBBuild_Host(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
+static PetscErrorCode BuildStorage_Host(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
 {
-  EVCHYB    *ev   = NULL;
   EVCHYBRows rows = {.memory = NULL};
 
   PetscFunctionBegin;
-  *built = NULL;
-  PetscCall(Create(options, csr, &ev));
   EVCHYBRowsCount(ev->options.maxell, csr->m, csr->i, &rows);
   PetscCall(EVCHYBRowsSort_Host(&ev->options, csr, EVCHYBTriesPacked(ev, csr), &rows));
-  PetscCall(BuildStorage(ev, csr, NULL, &rows, maxbytes, EVCHYBPlainBuild_Host, built));
+  PetscCall(BuildEither(ev, csr, NULL, &rows, maxbytes, EVCHYBPlainBuild_Host, done));
   PetscCall(EVCHYBRowsFree_Host(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if PetscDefined(HAVE_CUDA)
 /* The host waits once, for the survey or in the build of plain storage, unless long rows or an order of rows have to be looked at for packed storage */
-static PetscErrorCode EVCHYBBuild_Device(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
+static PetscErrorCode BuildStorage_Device(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
 {
-  EVCHYB          *ev     = NULL;
   EVCHYBRows       rows   = {.memory = NULL};
   EVCHYBPackSurvey survey = {.memory = NULL};
   EVCHYBPackTerms  terms;
   PetscBool        surveyed;
 
   PetscFunctionBegin;
-  *built = NULL;
-  PetscCall(Create(options, csr, &ev));
   PetscCall(GallopDeviceGetProcessors(&ev->processors));
   EVCHYBPackGetTerms(ev, &terms);
   if (EVCHYBTriesPacked(ev, csr)) PetscCall(EVCHYBPackSurvey_Device(csr, &terms, &survey));
   surveyed = (PetscBool)(survey.memory != NULL);
   if (surveyed) EVCHYBRowsSetCounts(csr->m, (PetscInt)survey.rows.nempty, (PetscInt)survey.rows.nlong, &rows);
-  PetscCall(BuildStorage(ev, csr, surveyed ? &survey : NULL, &rows, maxbytes, EVCHYBPlainBuild_Device, built));
+  PetscCall(BuildEither(ev, csr, surveyed ? &survey : NULL, &rows, maxbytes, EVCHYBPlainBuild_Device, done));
   PetscCall(EVCHYBPackSurveyFree_Device(&survey));
   PetscCall(EVCHYBRowsFree_Device(&rows));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif
+
+static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+{
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_CUDA)
+  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(BuildStorage_Device(ev, csr, maxbytes, done));
+  else
+#endif
+    PetscCall(BuildStorage_Host(ev, csr, maxbytes, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A storage of the matrix in the order of ev->clusters */
+static PetscErrorCode BuildOrdered(EVCHYB *ev, const EVCHYBClusterMatrix *matrix, PetscCount maxbytes, PetscBool *done)
+{
+  PetscFunctionBegin;
+  PetscCall(BuildStorage(ev, &matrix->csr, maxbytes ? PetscMax(1, maxbytes - (PetscCount)ev->clusters->bytes) : 0, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  ev->bytes += ev->clusters->bytes;
+#if PetscDefined(HAVE_CUDA)
+  if (ev->plain && PetscMemTypeCUDA(ev->memtype)) PetscCall(EVCHYBClustersPlaces_Device(ev->clusters, ev->plain->perm, ev->plain->ell.n + ev->plain->csr.n + ev->plain->nlisted));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same of a matrix for which clusters pay; *done is false too where they do not, or where there is no room for their order */
+static PetscErrorCode BuildByClusters(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+{
+  EVCHYBClusterOrder  found;
+  EVCHYBClusterMatrix matrix;
+  PetscReal           sectors[2];
+
+  PetscFunctionBegin;
+  PetscCall(EVCHYBClustersChoose(&ev->options, csr, &found, &matrix, sectors));
+  if (matrix.memory) PetscCall(EVCHYBClustersCreate(csr, &found, sectors, maxbytes, &ev->clusters));
+  PetscCall(EVCHYBClusterOrderFree(csr, &found));
+  if (ev->clusters) PetscCall(BuildOrdered(ev, &matrix, maxbytes, done));
+  PetscCall(EVCHYBClusterMatrixFree(&matrix));
+  if (!*done) PetscCall(EVCHYBClustersDestroy(&ev->clusters));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
+{
+  EVCHYB   *ev   = NULL;
+  PetscBool done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *built = NULL;
+  PetscCall(Create(options, csr, &ev));
+  if (EVCHYBClustersTries(&ev->options, csr, PetscMemTypeCUDA(csr->memtype))) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
+  if (!done) PetscCall(BuildStorage(ev, csr, maxbytes, &done));
+  if (done) *built = ev;
+  else PetscCall(Destroy(ev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 static PetscErrorCode EVCHYBDestroy(void **data)
 {
@@ -271,7 +328,28 @@ static PetscErrorCode EVCHYBApply(void *data, const GallopProduct *p)
   EVCHYB *ev = (EVCHYB *)data;
 
   PetscFunctionBegin;
-  PetscCall((*ev->work->apply)(ev, p));
+  if (!ev->clusters) PetscCall((*ev->work->apply)(ev, p));
+#if PetscDefined(HAVE_CUDA)
+  else if (PetscMemTypeCUDA(ev->memtype)) PetscCall(EVCHYBClustersApply_Device(ev, p));
+#endif
+  else PetscCall(EVCHYBClustersApply_Host(ev, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The order stays, also where new values are stored in another way */
+static PetscErrorCode RefreshOrdered(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
+{
+  EVCHYBClusterMatrix matrix;
+
+  PetscFunctionBegin;
+  PetscCall(EVCHYBClusterPermute(ev->clusters->order, csr, &matrix, fits));
+  if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*ev->work->refresh)(ev, &matrix.csr, maxbytes, fits));
+  if (!*fits) {
+    PetscCall((*ev->work->destroy)(ev));
+    PetscCall(BuildOrdered(ev, &matrix, maxbytes, fits));
+  }
+  PetscCall(EVCHYBClusterMatrixFree(&matrix));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -281,14 +359,21 @@ static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr, PetscCount
   PetscBool fits;
 
   PetscFunctionBegin;
-  PetscCall((*ev->work->refresh)(ev, csr, maxbytes, &fits));
+  if (ev->clusters) PetscCall(RefreshOrdered(ev, csr, maxbytes, &fits));
+  else PetscCall((*ev->work->refresh)(ev, csr, maxbytes, &fits));
   *answer = fits ? GALLOP_REFRESHED : GALLOP_REBUILD;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatWork EVCHYBHost = {EVCHYBBuild_Host, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
+/* By their columns entries find their places in the order of clusters */
+static PetscBool EVCHYBRefreshReadsColumns(const void *data)
+{
+  return (PetscBool)(((const EVCHYB *)data)->clusters != NULL);
+}
+
+const GallopFormatWork EVCHYBHost = {EVCHYBBuild, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
 #if PetscDefined(HAVE_CUDA)
-const GallopFormatWork EVCHYBDevice = {EVCHYBBuild_Device, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
+const GallopFormatWork EVCHYBDevice = {EVCHYBBuild, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
 #endif
 
 /* EVCHYBCopyToHost - A copy on the host of a format that was built at either place; EVCHYBDestroyHostCopy() frees it */
@@ -302,6 +387,7 @@ PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
   h->memtype = PETSC_MEMTYPE_HOST;
   if (ev->plain) PetscCall(EVCHYBPlainCopyToHost(ev->plain, ev->memtype, &h->plain));
   if (ev->packed) PetscCall(EVCHYBPackedCopyToHost(ev->packed, ev->memtype, &h->packed));
+  if (ev->clusters) PetscCall(EVCHYBClustersCopyToHost(ev->clusters, &h->clusters));
   *copy = h;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -311,6 +397,7 @@ PetscErrorCode EVCHYBDestroyHostCopy(EVCHYB **copy)
   PetscFunctionBegin;
   PetscCall(EVCHYBPlainFree_Host(&(*copy)->plain));
   PetscCall(EVCHYBPackedFree_Host(&(*copy)->packed));
+  PetscCall(EVCHYBClustersDestroy(&(*copy)->clusters));
   PetscCall(PetscFree(*copy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -331,6 +418,9 @@ enum {
   FIGURE_LINES,
   FIGURE_SLOTS  = FIGURE_LINES + EVCHYB_PACK_CLASSES,
   FIGURE_SHARED = FIGURE_SLOTS + EVCHYB_PACK_VALUES,
+  FIGURE_CLUSTERS,
+  FIGURE_BEFORE, /* sectors of x */
+  FIGURE_AFTER,
   FIGURE_COUNT
 };
 
@@ -345,6 +435,11 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
   f[FIGURE_NZ]     = (PetscLogDouble)ev->nz;
   f[FIGURE_NEMPTY] = ev->nempty;
   f[FIGURE_BYTES]  = (PetscLogDouble)ev->bytes;
+  if (ev->clusters) {
+    f[FIGURE_CLUSTERS] = (PetscLogDouble)ev->clusters->num;
+    f[FIGURE_BEFORE]   = (PetscLogDouble)ev->nz * ev->clusters->before;
+    f[FIGURE_AFTER]    = (PetscLogDouble)ev->nz * ev->clusters->after;
+  }
   if (ev->plain) {
     f[FIGURE_ELLROWS] = ev->plain->ell.n;
     f[FIGURE_ELLNZ]   = (PetscLogDouble)ev->plain->ell.nz;
@@ -384,6 +479,7 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB%s: I_split %.0f, NNZ_ELL %.0f (%.2f %%), NNZ_vCSR %.0f (%.2f %%), NNZ added %.2f %%, empty rows %.0f\n", f[FIGURE_PACKED] ? ", packed" : "", rows, nzell, nzell * percent, f[FIGURE_CSRNZ], f[FIGURE_CSRNZ] * percent, nz ? 100 * (stored - nz) / nz : 0., f[FIGURE_NEMPTY]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0.));
+  if (f[FIGURE_CLUSTERS]) PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: rows and columns by %.0f clusters, sectors of x per entry %.3f, as the matrix is %.3f\n", f[FIGURE_CLUSTERS], nz ? f[FIGURE_AFTER] / nz : 0., nz ? f[FIGURE_BEFORE] / nz : 0.));
   if (f[FIGURE_PACKED]) PetscCall(ViewPack(f, slots, viewer));
   else if (nz > 0) {
     const PetscLogDouble nnzr = nz / f[GALLOP_FIGURE_ROWS], flops = 2 + 3 / nnzr, matrix = entry * stored / nz, y = 2 * value / nnzr, alpha = f[FIGURE_N] / nz;
@@ -485,6 +581,7 @@ const GallopFormat GallopFormat_EVCHYB = {
   .order           = EVCHYBOrder_Host,
   .host            = &EVCHYBHost,
   .device          = PetscDefined(HAVE_CUDA) ? &EVCHYBDevice : NULL,
+  .refresh_columns = EVCHYBRefreshReadsColumns,
   .storesrows      = EVCHYBStoresRows,
   .dotparts        = EVCHYBDotParts,
   .figures         = EVCHYBFigures,

@@ -6,7 +6,7 @@
 
     D. Guo, W. Gropp, L. N. Olson, A hybrid format for better performance of sparse matrix-vector multiplication on a GPU
 
-  A build sorts the rows (rows.h), chooses a storage (choose.c), and builds that: plain storage (plain/plain.h) is the paper's, packed storage (packed/packed.h) has the same entries in fewer
+  A build looks whether rows and columns pay for an order of their own (clusters/clusters.h), sorts the rows (rows.h), chooses a storage (choose.c), and builds that: plain storage (plain/plain.h) is the paper's, packed storage (packed/packed.h) has the same entries in fewer
   bytes. Each plans what the thread blocks of its kernel do (launch.h).
 
   A matrix whose rows come in the order of rows.h already, one that was permuted by EVCHYBOrder_Host(), keeps it when the windows are of one row: plain storage's perm is the identity then.
@@ -14,6 +14,7 @@
   This header is read by C and by CUDA.
 */
 
+#include "clusters/clusters.h"
 #include "packed/packedplan.h"
 #include "plain/plain.h"
 
@@ -29,6 +30,7 @@ struct _EVCHYBOptions {
   PetscBool     firstcol; /* rows of one length are sorted by their first column, as in the paper, else they stay as they come */
   EVCHYBStorage storage;
   PetscInt      slices; /* of packed rows, that a warp computes one after the other, 0 chooses */
+  EVCHYBOrder   order;  /* of rows and columns of a square matrix */
 };
 
 /* Where it is not asked for, a matrix is packed that has this many slices, with pieces of long rows, and entries per multiprocessor, and at most this many bytes per entry beside its value: measured, docs/development/packing.md */
@@ -57,6 +59,7 @@ struct _EVCHYB {
   const EVCHYBStorageWork *work;   /* of the storage that was chosen, */
   EVCHYBPlain             *plain;  /* which is this one */
   EVCHYBPacked            *packed; /* or this one; the other is NULL */
+  EVCHYBClusters          *clusters; /* the order that the storage has rows and columns in, NULL for that of the matrix */
   EVCHYBLaunch             launch; /* for the GPU */
   size_t                   bytes;
   int                      processors; /* multiprocessors of the GPU, 0 on the host */

@@ -18,11 +18,12 @@ struct EVCHYBPackView {
   const EVCHYBPackLine  *line;
   const unsigned char   *stream, *value;
   const PetscReal       *dict;
+  const PetscInt        *order; /* the row of the matrix that each is, NULL where they are those of the matrix */
 };
 
-static inline EVCHYBPackView EVCHYBPackViewOf(const EVCHYBPack *pack)
+static inline EVCHYBPackView EVCHYBPackViewOf(const EVCHYBPack *pack, const PetscInt order[])
 {
-  return {pack->slice, pack->line, pack->stream, pack->value, pack->dict};
+  return {pack->slice, pack->line, pack->stream, pack->value, pack->dict, order};
 }
 
 /* A value as it is stored, of two rows, and what it stands for */
@@ -359,8 +360,9 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
       value += Lines * units * EVCHYB_PACK_UNIT;
     }
     if (!width && e + 1 < num) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
-    const EVCHYBPackPair<int> row = EVCHYBPackRows(slice.rows, view.stream, lane);
+    EVCHYBPackPair<int> row = EVCHYBPackRows(slice.rows, view.stream, lane);
 
+    if (view.order) row = {row.first < 0 ? -1 : (int)__ldg(view.order + row.first), row.second < 0 ? -1 : (int)__ldg(view.order + row.second)};
     if (row.first >= 0) GallopStore(v, row.first, sum[0], dot);
     if (row.second >= 0) GallopStore(v, row.second, sum[1], dot);
   }
@@ -416,7 +418,7 @@ static __device__ __forceinline__ V EVCHYBPackSumPiece(const EVCHYBPackView &vie
 {
   const EVCHYBPackSlice slice = EVCHYBPackLoadSlice(view.slice + number);
 
-  *row = slice.rows.base;
+  *row = view.order ? view.order[slice.rows.base] : slice.rows.base;
   if (Kind != EVCHYB_PACK_VALUE || slice.values == Kind) return EVCHYBPackSumLines<AtOnce, Kind, V>(view, slice, warp, warps, x, wait);
   return EVCHYBPackSumLines<AtOnce, EVCHYB_PACK_SINGLE, V>(view, slice, warp, warps, x, wait);
 }

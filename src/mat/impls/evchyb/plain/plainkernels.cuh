@@ -246,7 +246,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 
 /* The kernel for a shape, with the arrays read as numbers of type V and indices of type I */
 template <typename S, typename V, typename I>
-static inline cudaError_t LaunchShape(const EVCHYBPlain *plain, const EVCHYBLaunch *launch, const GallopVectors<V> &v, bool overlaps, bool fresh, cudaStream_t stream)
+static inline cudaError_t LaunchShape(const EVCHYBPlain *plain, const PetscInt perm[], const EVCHYBLaunch *launch, const GallopVectors<V> &v, bool overlaps, bool fresh, cudaStream_t stream)
 {
   const SubELL       *ell = &plain->ell;
   const SubCSR       *csr = &plain->csr;
@@ -255,13 +255,13 @@ static inline cudaError_t LaunchShape(const EVCHYBPlain *plain, const EVCHYBLaun
 
   static_assert(sizeof(V) == sizeof(PetscScalar) && sizeof(I) == sizeof(PetscInt), "the format's arrays are read as arrays of these");
   return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, overlaps}, *launch, e, c,
-                      reinterpret_cast<const I *>(plain->perm), v, ell->n, ell->n + csr->n, fresh);
+                      reinterpret_cast<const I *>(perm), v, ell->n, ell->n + csr->n, fresh);
 }
 
 template <bool InOrder, typename V, typename I>
-static inline cudaError_t LaunchPlain(const EVCHYBPlain *plain, const EVCHYBLaunch *launch, const GallopVectors<V> &v, bool overlaps, bool fresh, cudaStream_t stream)
+static inline cudaError_t LaunchPlain(const EVCHYBPlain *plain, const PetscInt perm[], const EVCHYBLaunch *launch, const GallopVectors<V> &v, bool overlaps, bool fresh, cudaStream_t stream)
 {
-  if (plain->shape == EVCHYB_SHAPE_SHORT) return LaunchShape<ShortShape<InOrder>, V, I>(plain, launch, v, overlaps, fresh, stream);
-  if (plain->shape == EVCHYB_SHAPE_LARGE) return LaunchShape<LargeShape<InOrder>, V, I>(plain, launch, v, overlaps, fresh, stream);
-  return LaunchShape<DeepShape<InOrder>, V, I>(plain, launch, v, overlaps, fresh, stream);
+  if (plain->shape == EVCHYB_SHAPE_SHORT) return LaunchShape<ShortShape<InOrder>, V, I>(plain, perm, launch, v, overlaps, fresh, stream);
+  if (plain->shape == EVCHYB_SHAPE_LARGE) return LaunchShape<LargeShape<InOrder>, V, I>(plain, perm, launch, v, overlaps, fresh, stream);
+  return LaunchShape<DeepShape<InOrder>, V, I>(plain, perm, launch, v, overlaps, fresh, stream);
 }

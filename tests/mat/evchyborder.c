@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "EVC-HYB by clusters: the order of rows and columns, products in it, new values, and which matrices are left alone.\n\n";
+
+#include "packtest.h"
+#include "../../src/mat/impls/gallop/choice.h"
+
+/* Rows and columns of R, which goes, in a random order */
+static PetscErrorCode Shuffle(Mat *R)
+{
+  PetscInt    m, *number;
+  Mat         A;
+  IS          is;
+  PetscRandom random;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(*R, &m, NULL));
+  PetscCall(PetscMalloc1(m, &number));
+  PetscCall(PetscRandomCreate(PETSC_COMM_SELF, &random));
+  for (PetscInt k = 0; k < m; k++) number[k] = k;
+  for (PetscInt k = m - 1; k > 0; k--) {
+    PetscReal r;
+    PetscInt  l, swap = number[k];
+
+    PetscCall(PetscRandomGetValueReal(random, &r));
+    l         = PetscMin(k, (PetscInt)(r * (PetscReal)(k + 1)));
+    number[k] = number[l];
+    number[l] = swap;
+  }
+  PetscCall(PetscRandomDestroy(&random));
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, m, number, PETSC_OWN_POINTER, &is));
+  PetscCall(ISSetPermutation(is));
+  PetscCall(MatPermute(*R, is, is, &A));
+  PetscCall(ISDestroy(&is));
+  PetscCall(MatDestroy(R));
+  *R = A;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Uniform(PetscInt m, PetscInt each, Mat *A)
+{
+  TestEntries e;
+
+  PetscFunctionBegin;
+  PetscCall(TestEntriesBegin(m, m, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    for (PetscInt k = 0; k < each; k++) {
+      const PetscInt width = m / each;
+
+      PetscCall(TestEntriesPut(&e, k * width + PetscMin(width - 1, (PetscInt)(TestRandom(3, r, k) * (PetscReal)width)), TestValue(3, r, k)));
+    }
+    TestEntriesEndRow(&e);
+  }
+  PetscCall(TestEntriesEnd(&e, A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sectors of x per entry */
+static PetscErrorCode Sectors(Mat A, PetscReal *sectors)
+{
+  GallopCSR     csr = {0};
+  GallopPattern pattern;
+  GallopLook    look;
+  PetscBool     done;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &csr.m, &csr.i, &csr.j, &done));
+  csr.n  = csr.m;
+  csr.nz = csr.i[csr.m];
+  PetscCall(GallopPatternGet_Host(&csr, &pattern));
+  PetscCall(GallopPatternLook(&csr, &pattern, 0, &look));
+  PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &csr.m, &csr.i, &csr.j, &done));
+  *sectors = look.footprint;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the rows of a format, and its bits of products, are those of another */
+static PetscErrorCode SameOrder(const EVCHYB *a, const EVCHYB *b, const char what[])
+{
+  EVCHYB *h, *d;
+  char   *met;
+
+  PetscFunctionBegin;
+  PetscCall(EVCHYBCopyToHost(a, &h));
+  PetscCall(EVCHYBCopyToHost(b, &d));
+  TestCheck(h->clusters && d->clusters, "no clusters", what);
+  PetscCall(TestSameBytes(h->clusters->order, d->clusters->order, (size_t)h->m * sizeof(*h->clusters->order), "order", what));
+  PetscCall(PetscCalloc1(h->m, &met));
+  for (PetscInt k = 0; k < h->m; k++) {
+    const PetscInt row = h->clusters->order[k];
+
+    TestCheck(row >= 0 && row < h->m && !met[row], "order[%" PetscInt_FMT "] is %" PetscInt_FMT, what, k, row);
+    met[row] = 1;
+  }
+  PetscCall(PetscFree(met));
+  PetscCall(EVCHYBDestroyHostCopy(&h));
+  PetscCall(EVCHYBDestroyHostCopy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* z = A x, and z += A x where y is z, by two formats of a matrix by clusters, which agree to the last bit */
+static PetscErrorCode CheckPlace(Mat A, Mat B, Mat C, int place, const char what[])
+{
+  const PetscMemType memtype = place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST;
+  PetscInt           m;
+  Vec                x, y, z, w;
+  PetscBool          same;
+  const EVCHYB      *b, *c;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(MultiplyAt(B, m, place, &x, &z));
+  PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, what));
+  PetscCall(VecDuplicate(x, &w));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(TestSetVec(y, 3));
+  PetscCall(MatMult(C, x, w));
+  PetscCall(VecEqual(z, w, &same));
+  TestCheck(same, "two formats of the same matrix give other bits", what);
+  PetscCall(MatMultAdd(B, x, y, z));
+  PetscCall(TestCompareLong(A, TEST_MULT, x, y, z, 16, what));
+  PetscCall(VecCopy(y, z));
+  PetscCall(MatMultAdd(B, x, z, z));
+  PetscCall(TestCompareLong(A, TEST_MULT, x, y, z, 16, what));
+  PetscCall(MatMultTranspose(B, x, z));
+  PetscCall(TestCompareLong(A, TEST_TRANSPOSE, x, NULL, z, 64, what));
+  PetscCall(MatMultTransposeAdd(B, x, y, z));
+  PetscCall(TestCompareLong(A, TEST_TRANSPOSE, x, y, z, 64, what));
+  PetscCall(FormatAt(B, memtype, &b));
+  PetscCall(FormatAt(C, memtype, &c));
+  PetscCall(SameOrder(b, c, what));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Values that a dictionary has no numbers for, at every other entry */
+static PetscErrorCode NewValues(Mat A, PetscInt seed)
+{
+  PetscScalar *a;
+  MatInfo      info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCall(MatSeqAIJGetArray(A, &a));
+  for (PetscInt k = 0; k < (PetscInt)info.nz_used; k++) a[k] = seed ? TestValue(seed, k, 7) : (PetscScalar)(k % 3 + 1);
+  PetscCall(MatSeqAIJRestoreArray(A, &a));
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of a matrix, which goes: products in either storage, and again with values that take as many bytes and more. One build, and a refresh for each state; the order stays. */
+static PetscErrorCode TestMatrix(Mat *R, const char name[])
+{
+  static const char *const storages[] = {"plain", "packed"};
+  Mat                      A = *R, B, C;
+  PetscBool                device;
+  MatGallopStatistics      s;
+  char                     what[64];
+  void                    *before = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %s", name, storages[k]));
+    PetscCall(NewValues(A, 0));
+    PetscCall(CreateStored(A, storages[k], PETSC_FALSE, &B));
+    PetscCall(CreateStored(A, storages[k], PETSC_FALSE, &C));
+    for (int values = 0; values < 3; values++) {
+      const EVCHYB *ev;
+
+      if (values) PetscCall(NewValues(A, values == 1 ? 0 : 5));
+      if (values) PetscCall(MatScale(A, 2.0));
+      if (values) PetscCall(MatCopy(A, B, SAME_NONZERO_PATTERN));
+      if (values) PetscCall(MatCopy(A, C, SAME_NONZERO_PATTERN));
+      PetscCall(CheckPlace(A, B, C, 0, what));
+      PetscCall(FormatAt(B, PETSC_MEMTYPE_HOST, &ev));
+      TestCheck(!values || ev == before, "another format after new values", what);
+      TestCheck(k ? !!ev->packed : !!ev->plain, "another storage", what);
+      before = (void *)ev;
+      if (device) PetscCall(CheckPlace(A, B, C, 1, what));
+    }
+    PetscCall(MatGallopGetStatistics(B, &s));
+    TestCheck(s.builds == 1 + device && s.refreshes == 2 * (1 + device), "%" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes", what, s.builds, s.refreshes);
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&C));
+  }
+  PetscCall(MatDestroy(R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestMatrices(void)
+{
+  Mat         A;
+  TestEntries e;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "cluster"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_explicit_transpose", "always"));
+  PetscCall(Stencil(9, 8, 7, 1, VALUES_ALL, &A));
+  PetscCall(Shuffle(&A));
+  PetscCall(TestMatrix(&A, "a stencil"));
+  PetscCall(Stencil(6, 5, 4, 3, VALUES_ALL, &A));
+  PetscCall(Shuffle(&A));
+  PetscCall(TestMatrix(&A, "three unknowns per node"));
+  for (int law = TEST_LAW_RANDOM; law <= TEST_LAW_ONE; law++) {
+    char name[16];
+
+    PetscCall(PetscSNPrintf(name, sizeof(name), "law %d", law));
+    PetscCall(TestCreateByLaw((TestLaw)law, 11, 300, 300, &A));
+    PetscCall(TestMatrix(&A, name));
+  }
+  for (PetscInt kind = 0; kind < 4; kind++) { /* rows that name themselves; chains of six, every fifth row empty; one row; a row with all columns, and a column with all rows */
+    const PetscInt m = kind == 2 ? 1 : 700;
+
+    PetscCall(TestEntriesBegin(m, m, &e));
+    for (PetscInt r = 0; r < m; r++) {
+      const PetscInt place = 367 * r % m; /* in the chain */
+
+      if (kind == 0 || kind == 2) PetscCall(TestEntriesPut(&e, r, 1));
+      else if (kind == 1) {
+        for (PetscInt c = 0; c < m && r % 5; c++)
+          if (367 * c % m / 6 == place / 6 && PetscAbsInt(367 * c % m - place) < 2) PetscCall(TestEntriesPut(&e, c, 1));
+      } else
+        for (PetscInt c = 0; c < m; c++)
+          if (r == 5 || c == 5 || PetscAbsInt(367 * c % m - place) < 2) PetscCall(TestEntriesPut(&e, c, 1));
+      TestEntriesEndRow(&e);
+    }
+    PetscCall(TestEntriesEnd(&e, &A));
+    if (kind != 2) PetscCall(TestMatrix(&A, kind == 0 ? "no neighbours" : kind == 1 ? "chains" : "a dense row"));
+    else PetscCall(MatDestroy(&A)); /* evchybproperty.c has such matrices: they have one order only */
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_explicit_transpose"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the matrix, which goes, is ordered by `auto`: in MATORDERINGGALLOP, and in a format on the GPU; never on the host */
+static PetscErrorCode TestAuto(Mat *R, PetscBool expected, const char what[])
+{
+  Mat           A = *R, B;
+  IS            rows, columns, plainrows, plaincolumns;
+  PetscBool     same, device;
+  PetscReal     before, after;
+  PetscInt      m;
+  const EVCHYB *ev;
+  Vec           x, z;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatGetOrdering(B, MATORDERINGGALLOP, &rows, &columns));
+  for (int place = 0; place < 1 + device; place++) {
+    PetscCall(MultiplyAt(B, m, place, &x, &z));
+    PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, what));
+    PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+    TestCheck(!ev->clusters == !(place && expected), "%s on the %s", what, ev->clusters ? "ordered" : "not ordered", place ? "GPU" : "host");
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "none"));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatGetOrdering(B, MATORDERINGGALLOP, &plainrows, &plaincolumns));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order"));
+  PetscCall(ISEqualUnsorted(rows, plainrows, &same));
+  TestCheck(same != expected, "%s", what, expected ? "left alone" : "ordered");
+  if (expected) {
+    Mat C;
+
+    PetscCall(Sectors(A, &before));
+    PetscCall(MatPermute(A, rows, rows, &C));
+    PetscCall(Sectors(C, &after));
+    TestCheck(before > 0.7 && after < 0.25, "%g sectors of x per entry in the order by clusters, %g before", what, (double)after, (double)before);
+    PetscCall(MatDestroy(&C));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(ISDestroy(&rows));
+  PetscCall(ISDestroy(&columns));
+  PetscCall(ISDestroy(&plainrows));
+  PetscCall(ISDestroy(&plaincolumns));
+  PetscCall(MatDestroy(R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TestChoice(void)
+{
+  const PetscInt n = 54; /* 157,464 rows and 1.08 M entries: auto looks at that */
+  Mat            A;
+
+  PetscFunctionBegin;
+  PetscCall(Stencil(n, n, n, 1, VALUES_SINGLE, &A));
+  PetscCall(TestAuto(&A, PETSC_FALSE, "a stencil as it is"));
+  PetscCall(Stencil(n, n, n, 1, VALUES_SINGLE, &A));
+  PetscCall(Shuffle(&A));
+  PetscCall(TestAuto(&A, PETSC_TRUE, "a shuffled stencil"));
+  PetscCall(Uniform(140000, 8, &A));
+  PetscCall(TestAuto(&A, PETSC_FALSE, "columns anywhere"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The bytes of a format are those of its storage and its order; where these do not fit a limit it has no order */
+static PetscErrorCode TestBytes(void)
+{
+  PetscCount    bytes[2];
+  Mat           A, B;
+  Vec           x, z;
+  const EVCHYB *ev;
+  PetscInt      m;
+
+  PetscFunctionBegin;
+  PetscCall(Stencil(12, 11, 10, 1, VALUES_ALL, &A));
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "plain"));
+  for (int k = 0; k < 3; k++) {
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", k ? "cluster" : "none"));
+    if (k == 2) PetscCall(TestSetIntOption("-mat_evchyb_memory", (PetscInt)bytes[0] + 1000));
+    PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MultiplyAt(B, m, 0, &x, &z));
+    PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, "bytes"));
+    PetscCall(FormatAt(B, PETSC_MEMTYPE_HOST, &ev));
+    TestCheck(!ev->clusters == (k != 1), "%s", "bytes", ev->clusters ? "an order" : "no order");
+    if (k < 2) bytes[k] = (PetscCount)ev->bytes;
+    if (ev->clusters) TestCheck(bytes[1] >= (PetscCount)(ev->clusters->bytes + (size_t)m * 7 * sizeof(PetscScalar) / 2) && ev->clusters->bytes == (size_t)m * (sizeof(PetscInt) + 2 * sizeof(PetscScalar)), "%" PetscCount_FMT " bytes, of which %zu are for the order", "bytes", bytes[1], ev->clusters->bytes);
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_memory"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_storage"));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What -mat_view shows */
+static PetscErrorCode TestView(void)
+{
+  Mat A, B;
+
+  PetscFunctionBegin;
+  PetscCall(Stencil(10, 10, 10, 1, VALUES_ALL, &A));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "cluster"));
+  PetscCall(CreateStored(A, "plain", PETSC_FALSE, &B));
+  PetscCall(PetscViewerPushFormat(PETSC_VIEWER_STDOUT_SELF, PETSC_VIEWER_ASCII_INFO));
+  PetscCall(MatView(B, PETSC_VIEWER_STDOUT_SELF));
+  PetscCall(PetscViewerPopFormat(PETSC_VIEWER_STDOUT_SELF));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order"));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(TestMatrices());
+  PetscCall(TestChoice());
+  PetscCall(TestBytes());
+  PetscCall(TestView());
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    filter: grep clusters
+
+TEST*/
