@@ -302,28 +302,50 @@ static PetscErrorCode LinearProgram(const double v[], uint64_t *rng, Positions *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* As an unstructured mesh in an order that keeps neighbours near: points have no pattern within a window */
-static PetscErrorCode Mesh(const double v[], uint64_t *rng, Positions *p)
+/* A grid whose points are numbered at random within windows: neighbours on all sides, or those along the axes */
+static PetscErrorCode Grid(double side, double unknowns, double window, PetscBool box, uint64_t *rng, Positions *p)
 {
-  const double side = floor(v[0]), points = side * side * side, unknowns = floor(v[1]);
+  const double points = side * side * side;
   PetscInt    *number, n, N, bs;
 
   PetscFunctionBegin;
-  PetscCall(Shape(p, points * unknowns, points * unknowns, points * 27 * unknowns * unknowns));
+  PetscCall(Shape(p, points * unknowns, points * unknowns, points * (box ? 27 : 7) * unknowns * unknowns));
   n  = (PetscInt)points;
   N  = (PetscInt)side;
   bs = (PetscInt)unknowns;
   PetscCall(PetscMalloc1(n, &number));
-  Shuffle(rng, n, (PetscInt)PetscMin(v[2] >= 1 ? v[2] : side * side, points), number);
+  Shuffle(rng, n, (PetscInt)PetscMin(window, points), number);
   for (PetscInt k = 0; k < n; k++) {
     const PetscInt x = k % N, y = k / N % N, z = k / N / N;
 
     for (PetscInt r = PetscMax(z - 1, 0); r <= PetscMin(z + 1, N - 1); r++)
       for (PetscInt q = PetscMax(y - 1, 0); q <= PetscMin(y + 1, N - 1); q++)
-        for (PetscInt o = PetscMax(x - 1, 0); o <= PetscMin(x + 1, N - 1); o++)
+        for (PetscInt o = PetscMax(x - 1, 0); o <= PetscMin(x + 1, N - 1); o++) {
+          if (!box && (o != x) + (q != y) + (r != z) > 1) continue;
           for (PetscInt b = 0; b < bs * bs; b++) Add(p, number[k] * bs + b / bs, number[(r * N + q) * N + o] * bs + b % bs);
+        }
   }
   PetscCall(PetscFree(number));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As an unstructured mesh in an order that keeps neighbours near: points have no pattern within a window */
+static PetscErrorCode Mesh(const double v[], uint64_t *rng, Positions *p)
+{
+  const double side = floor(v[0]);
+
+  PetscFunctionBegin;
+  PetscCall(Grid(side, floor(v[1]), v[2] >= 1 ? v[2] : side * side, PETSC_TRUE, rng, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* As one in no order */
+static PetscErrorCode Shuffled(const double v[], uint64_t *rng, Positions *p)
+{
+  const double side = floor(v[0]);
+
+  PetscFunctionBegin;
+  PetscCall(Grid(side, 1, side * side * side, PETSC_FALSE, rng, p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -452,6 +474,7 @@ static const Generator generators[] = {
   {"wide",       3, 4, {0},             Wide,          0, PETSC_FALSE, 0},
   {"lp",         3, 3, {0},             LinearProgram, 0, PETSC_FALSE, 0},
   {"mesh",       1, 3, {0, 1, 0},       Mesh,          0, PETSC_FALSE, 0},
+  {"shuffled7_", 1, 1, {0},             Shuffled,      0, PETSC_FALSE, 0},
   {"points",     6, 7, {0},             Points,        0, PETSC_FALSE, 0},
   {"cage",       5, 5, {0},             Cage,          0, PETSC_FALSE, 0},
 };

@@ -23,6 +23,7 @@
   lp<m>_<n>_<k>                m by n, k entries per column, and in 20 rows n/8 more\n\
   mesh<N>[_<b>[_<w>]]          3D grid of side N, b unknowns a point (1), each point with all around it, numbered at random within windows\n\
                                of w points (N^2, a layer): as an unstructured mesh whose neighbours have near numbers\n\
+  shuffled7_<N>                3D grid of side N, each point with those beside it along the axes, numbered at random\n\
   points<n>_<b>_<l>_<k>_<L>_<s>[_<w>] n rows of a 3D grid of points, b unknowns each, each point with those nearest to it: rows of l to k entries,\n\
                                or, a share s, of k+1 to L, each length as likely; numbered at random within windows of w points (1)\n\
   cage<n>_<l>_<k>_<L>_<s>      rows of such lengths, with entries 3^i and 2 3^i columns from the diagonal, to n/8\n\

@@ -69,6 +69,7 @@ PETSC_INTERN PetscErrorCode GallopStatisticsView(PetscViewer);
 PETSC_INTERN PetscErrorCode GallopOrderCheck(IS, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode GallopOrderKnown(IS, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode MatGetOrdering_Gallop(Mat, MatOrderingType, IS *, IS *);
+PETSC_INTERN PetscErrorCode MatGallopGetOrdering(Mat, MatOrderingType, IS *);
 PETSC_INTERN PetscErrorCode PCCreate_GallopReorder(PC);
 PETSC_INTERN PetscErrorCode PCRegister_GallopBlockJacobi(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopCG(void);

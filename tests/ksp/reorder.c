@@ -521,5 +521,8 @@ int main(int argc, char **argv)
     test:
       suffix: window
       args: -reorder_ksp_type cg -reorder_pc_type jacobi -mat_evchyb_window {{0 64}} -mat_evchyb_by_row {{1 4000000}} -sequence
+    test:
+      suffix: order
+      args: -reorder_ksp_type cg -reorder_pc_type jacobi -reorder_order {{format rcm}} -mat_evchyb_order {{none cluster}} -sequence
 
 TEST*/

@@ -3,6 +3,7 @@ static char help[] = "EVC-HYB by clusters: the order of rows and columns, produc
 
 #include "packtest.h"
 #include "../../src/mat/impls/gallop/choice.h"
+#include <petscksp.h>
 
 /* Rows and columns of R, which goes, in a random order */
 static PetscErrorCode Shuffle(Mat *R)
@@ -335,6 +336,49 @@ static PetscErrorCode TestBytes(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* How far entries are from the diagonal inside PCGALLOPREORDER, at most: near it by rcm, nearer than before by clusters */
+static PetscErrorCode TestReorder(void)
+{
+  static const char *const orders[] = {"format", "format", "rcm"}, *const clusters[] = {"none", "cluster", "none"};
+  PetscReal                sectors[3];
+  Mat                      A, B, P;
+  PC                       pc;
+  KSP                      inner;
+
+  PetscFunctionBegin;
+  PetscCall(Stencil(24, 24, 24, 1, VALUES_ALL, &A));
+  PetscCall(Shuffle(&A));
+  for (int k = 0; k < 3; k++) {
+    PetscInt        m, band = 0;
+    const PetscInt *i, *j;
+    PetscBool       done;
+
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", clusters[k]));
+    PetscCall(PetscOptionsSetValue(NULL, "-reorder_order", orders[k]));
+    PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+    PetscCall(PCCreate(PETSC_COMM_SELF, &pc));
+    PetscCall(PCSetType(pc, "gallopreorder"));
+    PetscCall(PCSetOperators(pc, B, B));
+    PetscCall(PCSetFromOptions(pc));
+    PetscCall(PCSetUp(pc));
+    PetscCall(PCGallopReorderGetKSP(pc, &inner));
+    PetscCall(KSPGetOperators(inner, &P, NULL));
+    PetscCall(Sectors(P, &sectors[k]));
+    PetscCall(MatGetRowIJ(P, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+    for (PetscInt r = 0; r < m; r++)
+      for (PetscInt e = i[r]; e < i[r + 1]; e++) band = PetscMax(band, PetscAbsInt(j[e] - r));
+    PetscCall(MatRestoreRowIJ(P, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+    TestCheck(k == 2 ? band < 4096 + 2 * 24 * 24 : band > 4096 + 2 * 24 * 24, "entries are %" PetscInt_FMT " from the diagonal", orders[k], band);
+    TestCheck(!k || sectors[k] < 0.5 * sectors[0], "%g sectors of x per entry, %g before", clusters[k], (double)sectors[k], (double)sectors[0]);
+    PetscCall(PCDestroy(&pc));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order"));
+  PetscCall(PetscOptionsClearValue(NULL, "-reorder_order"));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What -mat_view shows */
 static PetscErrorCode TestView(void)
 {
@@ -361,6 +405,7 @@ int main(int argc, char **argv)
   PetscCall(TestMatrices());
   PetscCall(TestChoice());
   PetscCall(TestBytes());
+  PetscCall(TestReorder());
   PetscCall(TestView());
   PetscCall(PetscFinalize());
   return 0;

@@ -94,6 +94,10 @@ int main(int argc, char **argv)
     PetscCall(Check("packed", A, MATEVCHYB, 1, PETSC_TRUE));
     PetscCall(Stencil(1200, 300, 1, 1, VALUES_256, &A));
     PetscCall(Check("packed, with a dictionary", A, MATEVCHYB, 2, PETSC_TRUE));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "auto"));
+    PetscCall(Stencil(1200, 300, 1, 1, VALUES_ALL, &A));
+    PetscCall(Check("packed, after a look whether another order pays", A, MATEVCHYB, 2, PETSC_TRUE));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "none"));
     PetscCall(Stencil(20, 20, 20, 1, VALUES_ALL, &A));
     PetscCall(Check("small", A, MATHBP, 1, PETSC_FALSE));
     PetscCall(Stencil(70, 70, 70, 1, VALUES_ALL, &A));
@@ -124,6 +128,6 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     output_file: output/empty.out
-    args: -mat_gallop_explicit_transpose never
+    args: -mat_gallop_explicit_transpose never -mat_evchyb_order none
 
 TEST*/

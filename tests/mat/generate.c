@@ -84,6 +84,18 @@ int main(int argc, char **argv)
   PetscCall(Generate("points8k_1_0_42_81_.015_7k", 8000, 42, (PetscReal)0.015, 81, &A, &i, &j));
   PetscCall(Destroy(&A, &i, &j));
 
+  /* a grid of side 20, all over the columns */
+  PetscCall(Generate("shuffled7_20", 8000, 4, (PetscReal)1, 7, &A, &i, &j));
+  PetscCheck(i[8000] == 7 * 8000 - 6 * 400, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " entries", i[8000]);
+  {
+    PetscInt near = 0;
+
+    for (PetscInt r = 0; r < 8000; r++)
+      for (PetscInt k = i[r]; k < i[r + 1]; k++) near += PetscAbsInt(r - j[k]) < 1000;
+    PetscCheck(near < i[8000] / 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " entries are near the diagonal", near);
+  }
+  PetscCall(Destroy(&A, &i, &j));
+
   PetscCall(Generate("cage20k_9_20_30_.1", 20000, 20, (PetscReal)0.1, 30, &A, &i, &j));
   for (PetscInt r = 0; r < 20000; r++) {
     for (PetscInt k = i[r]; k < i[r + 1]; k++) {

@@ -3,7 +3,7 @@
 
 #include <petsc/private/pcimpl.h>
 #include <petsc/private/kspimpl.h>
-#include <petscgallop.h>
+#include <gallop/matgallopimpl.h>
 
 /* An operator, what it was when it was permuted last, and the permuted one */
 typedef struct {
@@ -27,6 +27,7 @@ typedef enum {
 typedef struct {
   KSP        ksp;
   IS         order;
+  char      *first; /* the ordering of PETSc's in which rows and columns come before the format's; NULL for none */
   Operator   amat, pmat;  /* pmat.permuted is NULL where the two are the same matrix */
   Vec        x, b;        /* permuted */
   Tolerances given;       /* what the solver inside has been given last; where it has something else, that was set for it alone */
@@ -117,7 +118,6 @@ static PetscErrorCode Update(PC pc)
   PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
   Mat               amat = pc->mat, pmat = pc->pmat;
   MatState          now;
-  IS                columns;
 
   PetscFunctionBegin;
   PetscCall(CheckOperator(pc, amat, "system"));
@@ -127,8 +127,7 @@ static PetscErrorCode Update(PC pc)
     PetscCall(ISDestroy(&reorder->order));
     PetscCall(OperatorReset(&reorder->amat));
     PetscCall(OperatorReset(&reorder->pmat));
-    PetscCall(MatGetOrdering(amat, MATORDERINGGALLOP, &reorder->order, &columns));
-    PetscCall(ISDestroy(&columns)); /* they are the same */
+    PetscCall(MatGallopGetOrdering(amat, reorder->first, &reorder->order));
   }
   PetscCall(OperatorUpdate(reorder, &reorder->amat, amat));
   if (pmat != amat) PetscCall(OperatorUpdate(reorder, &reorder->pmat, pmat));
@@ -329,6 +328,7 @@ static PetscErrorCode PCDestroy_GallopReorder(PC pc)
   PetscFunctionBegin;
   PetscCall(PCReset_GallopReorder(pc));
   PetscCall(KSPDestroy(&reorder->ksp));
+  PetscCall(PetscFree(reorder->first));
   PetscCall(PetscObjectComposeFunction((PetscObject)pc, "PCGallopReorderGetKSP_C", NULL));
   PetscCall(PetscFree(pc->data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -338,8 +338,19 @@ static PetscErrorCode PCSetFromOptions_GallopReorder(PC pc, PetscOptionItems Pet
 {
   PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
 
+  char              first[64] = "format";
+  PetscBool         set, format;
+
   PetscFunctionBegin;
-  (void)PetscOptionsObject;
+  PetscOptionsHeadBegin(PetscOptionsObject, "PCGALLOPREORDER options");
+  PetscCall(PetscOptionsString("-reorder_order", "The order of rows and columns: the format's, or that of an ordering first, such as rcm", "MatGetOrdering", reorder->first ? reorder->first : first, first, sizeof(first), &set));
+  PetscOptionsHeadEnd();
+  if (set) {
+    PetscCall(PetscStrcmp(first, "format", &format));
+    PetscCall(PetscFree(reorder->first));
+    if (!format) PetscCall(PetscStrallocpy(first, &reorder->first));
+    PetscCall(ISDestroy(&reorder->order)); /* the next set-up gets another */
+  }
   PetscCall(KSPSetFromOptions(reorder->ksp));
   reorder->fromoptions = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -354,7 +365,7 @@ static PetscErrorCode PCView_GallopReorder(PC pc, PetscViewer viewer)
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &isascii));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERSTRING, &isstring));
   if (isascii) {
-    PetscCall(PetscViewerASCIIPrintf(viewer, "  rows and columns in the order of the format; the solver inside:\n"));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "  rows and columns in the order of the format%s%s; the solver inside:\n", reorder->first ? ", after " : "", reorder->first ? reorder->first : ""));
     PetscCall(KSPView(reorder->ksp, viewer));
   } else if (isstring) {
     PetscCall(PetscViewerStringSPrintf(viewer, " Gallop reorder preconditioner"));
@@ -400,6 +411,7 @@ PetscErrorCode PCGallopReorderGetKSP(PC pc, KSP *ksp)
   Options Database Keys:
 + -reorder_ksp_type <gmres> - the Krylov method of the solver inside; all options of a `KSP` with this prefix, such as `-reorder_ksp_rtol`
 . -reorder_pc_type <type>   - its preconditioner, likewise
+. -reorder_order <format>   - the order: `format`, or a `MatOrderingType` such as `rcm` in which rows and columns come before the format puts them into its own
 . -ksp_rtol <1e-5>          - of an outer `KSPPREONLY`, which does not use it: holds inside, as do the following ones
 . -ksp_atol <1e-50>         - absolute tolerance
 . -ksp_divtol <1e4>         - divergence tolerance
@@ -413,6 +425,9 @@ PetscErrorCode PCGallopReorderGetKSP(PC pc, KSP *ksp)
 
   The format of a `MATEVCHYB` matrix sorts rows by length, and each of its products puts results back to where they belong. Here the operator is permuted symmetrically by that order once,
   the right-hand side once a solve and the solution back once a solve; the products of the solver inside permute nothing. Rows stay on their MPI process.
+
+  The order of a `MATEVCHYB` matrix is by clusters of neighbours where `-mat_evchyb_order` asks for them or they pay, as for a mesh that is numbered at random. With `-reorder_order rcm` rows and columns are put into the order of
+  `MATORDERINGRCM` first, on the host; the format sorts by length within windows of that order then.
 
   The permuted operator is a second matrix, of the type and options of the first. New values are brought over without finding out anew where they go, on the GPU where they are there; a new nonzero
   pattern gives a new order and a new matrix. Where the preconditioner is made from another matrix than the operator both are permuted by the order of the operator. Null spaces and near null spaces of both go along,

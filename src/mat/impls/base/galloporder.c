@@ -44,24 +44,62 @@ static PetscErrorCode GetParts(Mat A, Mat parts[2], int *n, const PetscInt **gar
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/*MC
-  MATORDERINGGALLOP - "gallop" - The order in which the format of a Gallop matrix keeps rows: a `MatOrderingType` for `MatGetOrdering()`
+/* A part of the permuted matrix: rows in their new order, columns by their new numbers and sorted */
+static PetscErrorCode PermutePattern(const PetscInt i[], const PetscInt j[], PetscInt m, const PetscInt old[], PetscInt rstart, const PetscInt numbers[], PetscInt bi[], PetscInt bj[], IS *entries)
+{
+  PetscInt *from, at = 0;
 
-  Options Database Key:
-. -pc_factor_mat_ordering_type gallop - the order in which `PCILU`, `PCICC` and the like factor a sequential matrix
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(i[m], &from));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt begin = i[old[r] - rstart], length = i[old[r] - rstart + 1] - begin;
 
-  Level: intermediate
+    bi[r] = at;
+    for (PetscInt e = 0; e < length; e++) {
+      bj[at + e]   = numbers[j[begin + e]];
+      from[at + e] = begin + e;
+    }
+    PetscCall(PetscSortIntWithArray(length, bj + at, from + at));
+    at += length;
+  }
+  bi[m] = at;
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, at, from, PETSC_OWN_POINTER, entries));
+  PetscCall(GallopOrderKnown(*entries, at, 0)); /* its rows are, and each has its entries */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-  Notes:
-  For `MATEVCHYB` rows come by length within windows, as the options of the matrix say, short ones first, then long ones, then empty ones. Other AIJ matrices, also those of Gallop types without an order
-  of rows, have the order that they would have as `MATEVCHYB` with its defaults.
+/* The order of a matrix on the host in which another order puts its rows and columns first */
+static PetscErrorCode OrderAfter(const GallopFormat *format, const void *options, const GallopCSR *csr, const PetscInt first[], PetscInt order[])
+{
+  GallopCSR permuted = *csr;
+  PetscInt *i, *j, *numbers;
+  IS        entries;
 
-  Rows stay on their MPI process; their order is that of the diagonal block, whose columns are those that the process owns. The index sets for rows and columns are the same, so `MatPermute()` and
-  `MatGallopPermute()` give a matrix permuted symmetrically.
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc3(csr->m + 1, &i, csr->nz + 1, &j, csr->m, &numbers));
+  for (PetscInt k = 0; k < csr->m; k++) numbers[first[k]] = k;
+  PetscCall(PermutePattern(csr->i, csr->j, csr->m, first, 0, numbers, i, j, &entries));
+  PetscCall(ISDestroy(&entries));
+  permuted.i = permuted.host_i = i;
+  permuted.j = permuted.host_j = j;
+  PetscCall((*format->order)(options, &permuted, order));
+  for (PetscInt k = 0; k < csr->m; k++) order[k] = first[order[k]];
+  PetscCall(PetscFree3(i, j, numbers));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
-.seealso: `MatGallopPermute()`, `PCGALLOPREORDER`, `VecGallopPermute()`, `MatGetOrdering()`, `MatOrderingType`, `MATEVCHYB`
-M*/
-PetscErrorCode MatGetOrdering_Gallop(Mat A, MatOrderingType type, IS *rows, IS *columns)
+/*
+  MatGallopGetOrdering - The order in which the format of a matrix keeps rows, after another
+
+  Input Parameters:
++ A     - the matrix
+- first - an ordering of PETSc's for the block of rows and columns that a process owns, or NULL: rows and columns come in it first, and the format puts them into its own order then, which leaves
+          rows of one length as they come
+
+  Output Parameter:
+. order - for rows and columns
+*/
+PetscErrorCode MatGallopGetOrdering(Mat A, MatOrderingType first, IS *order)
 {
   const GallopFormat *format  = &GallopFormat_EVCHYB;
   void               *options = NULL;
@@ -69,10 +107,9 @@ PetscErrorCode MatGetOrdering_Gallop(Mat A, MatOrderingType type, IS *rows, IS *
   Mat                 parts[2];
   int                 n;
   GallopCSR           csr = {0};
-  PetscInt           *order, rstart;
+  PetscInt           *rows, rstart;
 
   PetscFunctionBegin;
-  (void)type;
   PetscCall(CheckSquareAIJ(A));
   PetscCall(MatGallopGetContext(A, &g));
   if (g && g->type->format->order) format = g->type->format;
@@ -88,12 +125,49 @@ PetscErrorCode MatGetOrdering_Gallop(Mat A, MatOrderingType type, IS *rows, IS *
   csr.i       = csr.host_i;
   csr.j       = csr.host_j;
   csr.memtype = PETSC_MEMTYPE_HOST;
-  PetscCall(PetscMalloc1(csr.m, &order));
-  PetscCall((*format->order)(options, &csr, order));
+  PetscCall(PetscMalloc1(csr.m, &rows));
+  if (first) {
+    const PetscInt *local;
+    IS              row, column;
+
+    PetscCall(MatGetOrdering(parts[0], first, &row, &column));
+    PetscCall(ISGetIndices(row, &local));
+    PetscCall(OrderAfter(format, options, &csr, local, rows));
+    PetscCall(ISRestoreIndices(row, &local));
+    PetscCall(ISDestroy(&row));
+    PetscCall(ISDestroy(&column));
+  } else PetscCall((*format->order)(options, &csr, rows));
   PetscCall(PetscFree(options));
   PetscCall(MatGetOwnershipRange(A, &rstart, NULL));
-  for (PetscInt k = 0; k < csr.m; k++) order[k] += rstart;
-  PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)A), csr.m, order, PETSC_OWN_POINTER, rows));
+  for (PetscInt k = 0; k < csr.m; k++) rows[k] += rstart;
+  PetscCall(ISCreateGeneral(PetscObjectComm((PetscObject)A), csr.m, rows, PETSC_OWN_POINTER, order));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*MC
+  MATORDERINGGALLOP - "gallop" - The order in which the format of a Gallop matrix keeps rows: a `MatOrderingType` for `MatGetOrdering()`
+
+  Options Database Key:
+. -pc_factor_mat_ordering_type gallop - the order in which `PCILU`, `PCICC` and the like factor a sequential matrix
+
+  Level: intermediate
+
+  Notes:
+  For `MATEVCHYB` rows come by length within windows, as the options of the matrix say, short ones first, then long ones, then empty ones. Other AIJ matrices, also those of Gallop types without an order
+  of rows, have the order that they would have as `MATEVCHYB` with its defaults.
+
+  Where the options of a `MATEVCHYB` matrix ask for clusters, or clusters pay, rows and columns are put into their order first.
+
+  Rows stay on their MPI process; their order is that of the diagonal block, whose columns are those that the process owns. The index sets for rows and columns are the same, so `MatPermute()` and
+  `MatGallopPermute()` give a matrix permuted symmetrically.
+
+.seealso: `MatGallopPermute()`, `PCGALLOPREORDER`, `VecGallopPermute()`, `MatGetOrdering()`, `MatOrderingType`, `MATEVCHYB`
+M*/
+PetscErrorCode MatGetOrdering_Gallop(Mat A, MatOrderingType type, IS *rows, IS *columns)
+{
+  PetscFunctionBegin;
+  (void)type;
+  PetscCall(MatGallopGetOrdering(A, NULL, rows));
   PetscCall(ISDuplicate(*rows, columns)); /* PETSc may permute one of them further, against zeros on the diagonal */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -153,30 +227,6 @@ static PetscErrorCode ArraysDestroy(PetscCtxRt ctx)
   PetscCall(PetscFree(arrays->j));
   PetscCall(PetscFree(arrays->a));
   PetscCall(PetscFree(arrays));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* A part of the permuted matrix: rows in their new order, columns by their new numbers and sorted */
-static PetscErrorCode PermutePattern(const PetscInt i[], const PetscInt j[], PetscInt m, const PetscInt old[], PetscInt rstart, const PetscInt numbers[], PetscInt bi[], PetscInt bj[], IS *entries)
-{
-  PetscInt *from, at = 0;
-
-  PetscFunctionBegin;
-  PetscCall(PetscMalloc1(i[m], &from));
-  for (PetscInt r = 0; r < m; r++) {
-    const PetscInt begin = i[old[r] - rstart], length = i[old[r] - rstart + 1] - begin;
-
-    bi[r] = at;
-    for (PetscInt e = 0; e < length; e++) {
-      bj[at + e]   = numbers[j[begin + e]];
-      from[at + e] = begin + e;
-    }
-    PetscCall(PetscSortIntWithArray(length, bj + at, from + at));
-    at += length;
-  }
-  bi[m] = at;
-  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, at, from, PETSC_OWN_POINTER, entries));
-  PetscCall(GallopOrderKnown(*entries, at, 0)); /* its rows are, and each has its entries */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
