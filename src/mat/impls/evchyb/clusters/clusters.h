@@ -20,7 +20,8 @@ typedef enum { EVCHYB_ORDER_NONE, EVCHYB_ORDER_CLUSTER, EVCHYB_ORDER_AUTO } EVCH
 
 #define EVCHYB_CLUSTER_ROWS    1024 /* of a cluster, about; more where there would be more clusters than CLUSTERS, fewer of small matrices */
 #define EVCHYB_CLUSTERS        8192 /* which have an order by their graph; of more the seeds' */
-#define EVCHYB_CLUSTER_LONGEST 128  /* entries of a row along which a cluster grows, and which are sorted by their new columns: hubs have more */
+#define EVCHYB_CLUSTER_LONGEST 128  /* entries of a row along which a cluster grows, and which are put in order: hubs have more */
+#define EVCHYB_CLUSTER_NEAR    (EVCHYB_CLUSTER_ROWS / 2) /* entries of a row that are nearer to the diagonal come before others */
 #define EVCHYB_CLUSTER_MOST    32768 /* rows of a cluster whose levels are put in order */
 #define EVCHYB_CLUSTER_PARTS   64   /* connected parts of the clusters' graph that are put in order */
 #define EVCHYB_CLUSTER_PHASES  4
@@ -54,6 +55,22 @@ EVCHYB_HD uint32_t EVCHYBClusterHash(uint32_t row, int phase)
   h = (h ^ h >> 16) * 0x7feb352du;
   h = (h ^ h >> 15) * 0x846ca68bu;
   return h ^ h >> 16;
+}
+
+/*
+  By which entries of row come: near columns first. Rows of a cluster have most of their columns there, and a column now and then in others, anywhere: in order of columns alone, these would come between, so that in few lines of packed
+  storage all columns are near each other.
+*/
+EVCHYB_HD uint32_t EVCHYBClusterKey(PetscInt m, PetscInt row, PetscInt column)
+{
+  const PetscInt apart = column < row ? row - column : column - row;
+
+  return (uint32_t)column + (apart < EVCHYB_CLUSTER_NEAR ? 0 : (uint32_t)m);
+}
+
+EVCHYB_HD PetscInt EVCHYBClusterColumn(PetscInt m, uint32_t key)
+{
+  return (PetscInt)(key < (uint32_t)m ? key : key - (uint32_t)m);
 }
 
 /* Every row, or every so many-th, is looked at for the clusters' graph */

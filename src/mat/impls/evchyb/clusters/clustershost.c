@@ -257,11 +257,12 @@ PetscErrorCode EVCHYBClusterFind_Host(const GallopCSR *csr, PetscReal inside, EV
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* EVCHYBClusterPermute_Host - P A P^T: rows in their order, entries of rows that are not long by their new columns; the pattern alone where there are no values. EVCHYBClusterMatrixFree() frees it. */
+/* EVCHYBClusterPermute_Host - P A P^T: rows in their order, entries of rows that are not long by EVCHYBClusterKey(); the pattern alone where there are no values. EVCHYBClusterMatrixFree() frees it. */
 PetscErrorCode EVCHYBClusterPermute_Host(const PetscInt order[], const GallopCSR *csr, EVCHYBClusterMatrix *matrix, PetscBool *fits)
 {
   const PetscInt m = csr->m;
   PetscInt      *i, *j, *pos, from[EVCHYB_CLUSTER_LONGEST];
+  uint32_t       keys[EVCHYB_CLUSTER_LONGEST];
   PetscScalar   *a;
 
   PetscFunctionBegin;
@@ -280,16 +281,17 @@ PetscErrorCode EVCHYBClusterPermute_Host(const PetscInt order[], const GallopCSR
       if (csr->a) PetscCall(PetscArraycpy(a + i[k], csr->a + begin, length));
     } else {
       for (PetscInt e = 0; e < length; e++) { /* entries of one column stay as they come */
-        const PetscInt column = j[i[k] + e];
-        PetscInt       at     = e;
+        const uint32_t key = EVCHYBClusterKey(m, k, j[i[k] + e]);
+        PetscInt       at  = e;
 
-        for (; at > 0 && j[i[k] + at - 1] > column; at--) {
-          j[i[k] + at] = j[i[k] + at - 1];
-          from[at]     = from[at - 1];
+        for (; at > 0 && keys[at - 1] > key; at--) {
+          keys[at] = keys[at - 1];
+          from[at] = from[at - 1];
         }
-        j[i[k] + at] = column;
-        from[at]     = e;
+        keys[at] = key;
+        from[at] = e;
       }
+      for (PetscInt e = 0; e < length; e++) j[i[k] + e] = EVCHYBClusterColumn(m, keys[e]);
       for (PetscInt e = 0; e < length && csr->a; e++) a[i[k] + e] = csr->a[begin + from[e]];
     }
   }

@@ -18,13 +18,13 @@ __global__ static void __launch_bounds__(Threads) LengthsKernel(PetscInt m, cons
   start[k] = i[row + 1] - i[row];
 }
 
-/* Some lanes have a row: entries by their new columns, those of long rows as they come. A row's entry comes behind all with a smaller column, and those of the same column before it. */
+/* Some lanes have a row: entries by EVCHYBClusterKey(), those of long rows as they come. An entry comes behind all with a smaller key, and those of the same column before it. */
 __global__ static void __launch_bounds__(Threads) EntriesKernel(PetscInt m, const PetscInt *__restrict__ order, const PetscInt *__restrict__ pos, const PetscCount *__restrict__ start, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, PetscInt *newi, PetscInt *newj, PetscScalar *newa)
 {
-  __shared__ PetscInt columns[Groups][EVCHYB_CLUSTER_LONGEST];
+  __shared__ uint32_t keys[Groups][EVCHYB_CLUSTER_LONGEST];
   const PetscCount    k    = GallopGlobalThread() / Lanes;
   const int           lane = threadIdx.x % Lanes;
-  PetscInt *const     own  = columns[threadIdx.x / Lanes];
+  uint32_t *const     own  = keys[threadIdx.x / Lanes];
   PetscCount          to   = 0;
   PetscInt            from = 0, length = 0;
 
@@ -43,14 +43,14 @@ __global__ static void __launch_bounds__(Threads) EntriesKernel(PetscInt m, cons
     }
     length = 0;
   }
-  for (PetscInt e = lane; e < length; e += Lanes) own[e] = pos[j[from + e]];
+  for (PetscInt e = lane; e < length; e += Lanes) own[e] = EVCHYBClusterKey(m, (PetscInt)k, pos[j[from + e]]);
   __syncwarp();
   for (PetscInt e = lane; e < length; e += Lanes) {
-    const PetscInt column = own[e];
-    PetscCount     at     = to;
+    const uint32_t key = own[e];
+    PetscCount     at  = to;
 
-    for (PetscInt l = 0; l < length; l++) at += own[l] < column || (own[l] == column && l < e);
-    newj[at] = column;
+    for (PetscInt l = 0; l < length; l++) at += own[l] < key || (own[l] == key && l < e);
+    newj[at] = EVCHYBClusterColumn(m, key);
     newa[at] = a[from + e];
   }
 }
