@@ -331,4 +331,10 @@ int main(int argc, char **argv)
     args: -format {{csroverlap hbp}}
     output_file: output/empty.out
 
+  test:
+    suffix: clusters
+    nsize: {{1 2}}
+    args: -mat_evchyb_order cluster -mat_evchyb_storage {{plain packed}}
+    output_file: output/empty.out
+
 TEST*/

@@ -155,4 +155,9 @@ int main(int argc, char **argv)
     args: -format {{evchyb csroverlap fastload hbp}}
     output_file: output/early.out
 
+  test:
+    suffix: clusters
+    args: -mat_evchyb_order cluster
+    output_file: output/early.out
+
 TEST*/

@@ -78,6 +78,9 @@ int main(int argc, char **argv)
     test:
       suffix: 1
       args: -format {{evchyb csroverlap hbp}}
+    test:
+      suffix: clusters
+      args: -mat_evchyb_order cluster
     test: # maps in most blocks of rows, not in those of full rows, which are not long
       suffix: hbp_maps
       args: -format hbp -mat_hbp_map 1 -mat_hbp_block_rows 4 -mat_hbp_block_cols 512 -mat_hbp_long_row 3000
