@@ -44,6 +44,7 @@ NOT_QUOTED = {  # messages, by their beginnings, that docs/troubleshooting.md ne
     "PETSc was configured without CUDA": "of functions that nothing calls without CUDA",
     "Packed entries: the new values take another dictionary": "tells of normal work with -info",
     "EVC-HYB: the new values of a": "tells of normal work with -info",
+    "EVC-HYB: <> clusters": "tells of normal work with -info",
     "Ghost values: by <>, with": "tells of normal work with -info",
     "Ghost values: by <>, to": "tells of normal work with -info",
     "NCCL: <> is version": "tells of normal work with -info",
