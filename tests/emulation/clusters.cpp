@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* EVCHYB's order by clusters on the GPU, src/mat/impls/evchyb/clusters/, beside the host's; and products of plain storage in that order, with all that solvers add to them */
+/* EVCHYB's order by clusters on the GPU, and the matrix in it, src/mat/impls/evchyb/clusters/, beside the host's; clustersproduct.cpp has the products */
 #include "memory.h"
 #include "matrices.h"
-#include "mat/impls/evchyb/launch.c"
 #include "mat/impls/evchyb/rows.c"
 #include "mat/impls/evchyb/devicewide.cu"
-#include "mat/impls/evchyb/plain/plainplan.c"
 /* static functions of the same names */
 #define Order HostOrder
 #define Grow  HostGrow
@@ -25,10 +23,6 @@
 #include "mat/impls/evchyb/clusters/clustersorder.cu"
 #undef Threads
 #include "mat/impls/evchyb/clusters/clustersmatrix.cu"
-#define Apply HostApply
-#include "mat/impls/evchyb/plain/plainhost.c"
-#undef Apply
-#include "mat/impls/evchyb/plain/plain.cu"
 
 /* ---- what the library has elsewhere ---- */
 
@@ -38,45 +32,9 @@ PetscErrorCode GallopDeviceGetProcessors(int *processors)
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode GallopCopyToHost(void *to, PetscMemType, const void *from, size_t bytes)
-{
-  memcpy(to, from, bytes);
-  return PETSC_SUCCESS;
-}
-
 PetscErrorCode EVCHYBClusterOrderFree(const GallopCSR *, EVCHYBClusterOrder *found)
 {
   found->order = NULL;
-  return PETSC_SUCCESS;
-}
-
-EVCHYBOptions EVCHYBOptionsFor(const EVCHYBOptions *options, const GallopCSR *)
-{
-  return *options;
-}
-
-PetscErrorCode EVCHYBPlainRefresh_Device(EVCHYB *, const GallopCSR *, PetscCount, PetscBool *)
-{
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode EVCHYBPlainFree_Device(EVCHYB *)
-{
-  return PETSC_SUCCESS;
-}
-
-PetscBool EVCHYBClustersTries(const EVCHYBOptions *, const GallopCSR *, PetscBool)
-{
-  return PETSC_FALSE;
-}
-
-PetscErrorCode EVCHYBClustersChoose(const EVCHYBOptions *, const GallopCSR *, EVCHYBClusterOrder *, EVCHYBClusterMatrix *, PetscReal[2])
-{
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode EVCHYBClusterMatrixFree(EVCHYBClusterMatrix *)
-{
   return PETSC_SUCCESS;
 }
 
@@ -94,62 +52,6 @@ static GallopCSR View(const Matrix &A, const std::vector<PetscScalar> &a, PetscM
   csr.host_i  = A.i.data();
   csr.memtype = memtype;
   return csr;
-}
-
-/* z = alpha A x + beta y, or d (that) + gamma u + delta x, and its dot product with x */
-static void Products(const char *name, const Matrix &A, const std::vector<PetscScalar> &a, const EVCHYBClusterMatrix &host, const PetscInt *order)
-{
-  std::vector<PetscScalar> x(A.m), y(A.m), u(A.m), d(A.m);
-  EVCHYB                   ev   = {};
-  EVCHYBRows               rows = {};
-  EVCHYBClusters           clusters = {};
-  PetscBool                done;
-
-  for (auto *v : {&x, &y, &u, &d})
-    for (auto &e : *v) e = RandomReal();
-  ev.m = ev.n     = A.m;
-  ev.nz           = (PetscCount)A.j.size();
-  ev.processors   = 1;
-  ev.overlaps     = (PetscBool)(choice() % 2);
-  ev.options      = {.window = (PetscInt)(choice() % 3), .maxell = 128, .split = 256, .rowsmax = 1, .columns = 256, .byrow = (PetscInt)(choice() % 2)};
-  EVCHYBRowsCount(ev.options.maxell, A.m, host.csr.i, &rows);
-  CheckCall(EVCHYBRowsSort_Host(&ev.options, &host.csr, PETSC_FALSE, &rows));
-  ev.nempty = rows.nempty;
-  CheckCall(EVCHYBPlainBuild_Host(&ev, &host.csr, &rows, 0, &done));
-  ev.work                     = &EVCHYBPlainDevice;
-  ev.plain->csr.parts.partial = emu::Guarded(std::vector<PetscScalar>(ev.plain->csr.parts.nparts, NAN));
-  ev.plain->csr.parts.arrived = emu::Guarded(std::vector<int>(ev.plain->csr.parts.nsplit, 0));
-  clusters.m                  = A.m;
-  clusters.order              = emu::Guarded(std::vector<PetscInt>(order, order + A.m));
-  clusters.places             = emu::Guarded(std::vector<PetscInt>(A.m, -1));
-  clusters.x                  = emu::Guarded(std::vector<PetscScalar>(A.m, NAN));
-  ev.clusters                 = &clusters;
-  CheckCall(EVCHYBClustersPlaces_Device(&clusters, ev.plain->perm, ev.plain->ell.n + ev.plain->csr.n + ev.plain->nlisted));
-  for (int kind = 0; kind < 4; kind++) {
-    const PetscScalar        alpha = RandomReal(), beta = kind % 2 ? RandomReal() : 0, gamma = RandomReal(), delta = RandomReal();
-    const bool               more   = kind > 1 && ev.launch.n && !EVCHYBLeavesRows(ev.plain, ev.nempty);
-    PetscScalar             *z      = emu::Guarded(std::vector<PetscScalar>(A.m, NAN));
-    const unsigned           blocks = (ev.launch.n ? ev.launch.range[ev.launch.n - 1].next : 0) + (unsigned)ev.plain->csr.parts.nsplit;
-    PetscScalar             *result = emu::Guarded(std::vector<PetscScalar>(1, NAN)), wanted = 0;
-    PetscScalar *const       ux = emu::Guarded(u), *const dx = emu::Guarded(d), *const xx = emu::Guarded(x);
-    GallopDot                dot    = {};
-    GallopEpilogue           e      = {dx, ux, &gamma, &delta, &dot};
-    GallopProduct            p      = {&alpha, &beta, xx, emu::Guarded(y), z, more ? &e : NULL};
-
-    dot = {xx, PETSC_FALSE, result, emu::Guarded(std::vector<PetscScalar>(blocks, NAN)), blocks, emu::Guarded(std::vector<unsigned>(1, 0u)), PETSC_FALSE};
-    CheckCall(EVCHYBClustersApply_Device(&ev, &p));
-    emu::Sync();
-    for (PetscInt r = 0; r < A.m; r++) {
-      PetscScalar sum = 0;
-
-      for (PetscInt k = A.i[r]; k < A.i[r + 1]; k++) sum += a[k] * x[A.j[k]];
-      sum = alpha * sum + beta * y[r];
-      if (more) sum = d[r] * sum + gamma * u[r] + delta * x[r];
-      if (!(PetscAbsScalar(z[r] - sum) <= (PetscReal)1e-4 * (1 + (A.i[r + 1] - A.i[r])) * (PetscDefined(USE_REAL_SINGLE) ? 1 : (PetscReal)1e-8))) emu::Fail("%s: row %ld is %g, not %g", name, (long)r, (double)PetscRealPart(z[r]), (double)PetscRealPart(sum));
-      wanted += x[r] * sum;
-    }
-    if (more && !(PetscAbsScalar(*result - wanted) <= (PetscReal)(PetscDefined(USE_REAL_SINGLE) ? 1e-2 : 1e-9) * (1 + A.m))) emu::Fail("%s: the dot product is %g, not %g", name, (double)PetscRealPart(*result), (double)PetscRealPart(wanted));
-  }
 }
 
 static void Test(const char *name, const Matrix &A)
@@ -182,7 +84,6 @@ static void Test(const char *name, const Matrix &A)
     if (matrix.csr.i[k] != hostmatrix.csr.i[k]) emu::Fail("%s: i[%ld] is %ld, not %ld", name, (long)k, (long)matrix.csr.i[k], (long)hostmatrix.csr.i[k]);
   for (PetscCount k = 0; k < csr.nz; k++)
     if (matrix.csr.j[k] != hostmatrix.csr.j[k] || matrix.csr.a[k] != hostmatrix.csr.a[k]) emu::Fail("%s: entry %ld is in column %ld, not %ld", name, (long)k, (long)matrix.csr.j[k], (long)hostmatrix.csr.j[k]);
-  Products(name, A, a, hostmatrix, host.order);
 
   /* a failing request leaves no order */
   for (int request = 1; request < 3; request++) {
