@@ -122,6 +122,7 @@ static inline PetscBool EVCHYBLeavesRows(const EVCHYBPlain *plain, PetscInt nemp
 PETSC_INTERN void           EVCHYBPlainSplit(const EVCHYB *, const EVCHYBRows *, EVCHYBPlain *);
 PETSC_INTERN PetscErrorCode EVCHYBPlainPlan(EVCHYB *, EVCHYBPlain *, const PetscCount[]);
 PETSC_INTERN PetscErrorCode EVCHYBPlainBuild_Host(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode EVCHYBPlainOrder_Host(const EVCHYBOptions *, const GallopCSR *, PetscInt[]);
 PETSC_INTERN PetscErrorCode EVCHYBPlainBuild_Device(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPlainRefresh_Device(EVCHYB *, const GallopCSR *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPlainFree_Device(EVCHYB *);

@@ -153,8 +153,8 @@ PetscErrorCode EVCHYBPlainBuild_Host(EVCHYB *ev, const GallopCSR *csr, EVCHYBRow
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The order in which rows are stored; empty ones are the last, be they listed or not */
-static PetscErrorCode StoredOrder(const EVCHYBOptions *options, const GallopCSR *csr, PetscInt order[])
+/* EVCHYBPlainOrder_Host - The order in which rows are stored; empty ones are the last, be they listed or not */
+PetscErrorCode EVCHYBPlainOrder_Host(const EVCHYBOptions *options, const GallopCSR *csr, PetscInt order[])
 {
   EVCHYB       ev = {.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz};
   EVCHYBRows   rows = {.memory = NULL};
@@ -172,24 +172,6 @@ static PetscErrorCode StoredOrder(const EVCHYBOptions *options, const GallopCSR 
   for (PetscInt r = 0; r < csr->m; r++)
     if (csr->i[r + 1] == csr->i[r]) order[k++] = r;
   PetscCall(EVCHYBPlainFree_Host(&p));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* EVCHYBOrder_Host - The same, of the matrix by clusters where the options ask for them, or they pay */
-PetscErrorCode EVCHYBOrder_Host(const void *given, const GallopCSR *csr, PetscInt order[])
-{
-  const EVCHYBOptions *options = (const EVCHYBOptions *)given;
-  EVCHYBClusterOrder   found   = {NULL};
-  EVCHYBClusterMatrix  matrix  = {.memory = NULL};
-  PetscReal            sectors[2];
-
-  PetscFunctionBegin;
-  if (EVCHYBClustersTries(options, csr, PETSC_TRUE)) PetscCall(EVCHYBClustersChoose(options, csr, &found, &matrix, sectors));
-  PetscCall(StoredOrder(options, matrix.memory ? &matrix.csr : csr, order));
-  if (matrix.memory)
-    for (PetscInt k = 0; k < csr->m; k++) order[k] = found.order[order[k]];
-  PetscCall(EVCHYBClusterMatrixFree(&matrix));
-  PetscCall(EVCHYBClusterOrderFree(csr, &found));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

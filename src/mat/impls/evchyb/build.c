@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* EVCHYB: clusters -> rows -> choose -> build -> apply, at either place */
+
+#include "evchyb.h"
+#include <gallop/deviceimpl.h>
+
+/* What the options leave open: rows a little longer than the paper's SubELL takes are faster there where most are, measured in docs/development/evchyb.md */
+EVCHYBOptions EVCHYBOptionsFor(const EVCHYBOptions *given, const GallopCSR *csr)
+{
+  EVCHYBOptions o = *given;
+
+  if (o.maxell == PETSC_DECIDE) o.maxell = csr->nz > 96 * (PetscCount)csr->m && csr->nz <= 256 * (PetscCount)csr->m ? 256 : 128;
+  return o;
+}
+
+static PetscErrorCode Destroy(EVCHYB *ev)
+{
+  PetscFunctionBegin;
+  if (ev->work) PetscCall((*ev->work->destroy)(ev));
+  PetscCall(EVCHYBClustersDestroy(&ev->clusters));
+  PetscCall(PetscFree(ev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Create(const void *options, const GallopCSR *csr, EVCHYB **created)
+{
+  EVCHYB *ev;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&ev));
+  ev->memtype = csr->memtype;
+  ev->m       = csr->m;
+  ev->n       = csr->n;
+  ev->nz      = csr->nz;
+  ev->options = EVCHYBOptionsFor((const EVCHYBOptions *)options, csr);
+  *created    = ev;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* EVCHYBRowsNeed - Sorts the rows on the GPU, if they are not: packed storage may do without. *fits is false where the GPU has no room. */
+PetscErrorCode EVCHYBRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
+{
+  PetscFunctionBegin;
+  *fits = PETSC_TRUE;
+#if PetscDefined(HAVE_CUDA)
+  if (PetscMemTypeHost(csr->memtype) || rows->memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(EVCHYBRowsSort_Device(&ev->options, csr, rows, fits));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* EVCHYBLongRowsNeed - The same, and tells the host the long ones */
+PetscErrorCode EVCHYBLongRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYBRows *rows, PetscBool *fits)
+{
+  PetscFunctionBegin;
+  PetscCall(EVCHYBRowsNeed(ev, csr, rows, fits));
+#if PetscDefined(HAVE_CUDA)
+  if (PetscMemTypeHost(csr->memtype) || !*fits || rows->longrows) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscMalloc1(rows->nlong, &rows->longrows));
+  PetscCall(GallopDeviceCopyOut(rows->longrows, rows->nonempty + rows->nshort, (size_t)rows->nlong * sizeof(*rows->longrows)));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The storage that is chosen, or plain storage where there is no room for it; none, and *done is false, where there is no room for that either */
+static PetscErrorCode BuildEither(EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSurvey *survey, EVCHYBRows *rows, PetscCount maxbytes, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), PetscBool *done)
+{
+  EVCHYBChoice choice;
+  PetscBool    sorted;
+
+  PetscFunctionBegin;
+  *done      = PETSC_FALSE;
+  ev->nempty = rows->nempty;
+  PetscCall(EVCHYBChoose(ev, csr, survey, rows, &choice));
+  if (choice.pack) PetscCall(EVCHYBPackedBuild(ev, csr, rows, &choice, maxbytes, done));
+  if (!*done) {
+#if PetscDefined(HAVE_CUDA)
+    if (survey) PetscCall(EVCHYBPackSurveyFree_Device(survey));
+#endif
+    PetscCall(EVCHYBRowsNeed(ev, csr, rows, &sorted));
+    if (sorted) PetscCall((*buildplain)(ev, csr, rows, maxbytes, done));
+  }
+  if (!*done) ev->work = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BuildStorage_Host(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+{
+  EVCHYBRows rows = {.memory = NULL};
+
+  PetscFunctionBegin;
+  EVCHYBRowsCount(ev->options.maxell, csr->m, csr->i, &rows);
+  PetscCall(EVCHYBRowsSort_Host(&ev->options, csr, EVCHYBTriesPacked(ev, csr), &rows));
+  PetscCall(BuildEither(ev, csr, NULL, &rows, maxbytes, EVCHYBPlainBuild_Host, done));
+  PetscCall(EVCHYBRowsFree_Host(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* The host waits once, for the survey or in the build of plain storage, unless long rows or an order of rows have to be looked at for packed storage */
+static PetscErrorCode BuildStorage_Device(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+{
+  EVCHYBRows       rows   = {.memory = NULL};
+  EVCHYBPackSurvey survey = {.memory = NULL};
+  EVCHYBPackTerms  terms;
+  PetscBool        surveyed;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceGetProcessors(&ev->processors));
+  EVCHYBPackGetTerms(ev, &terms);
+  if (EVCHYBTriesPacked(ev, csr)) PetscCall(EVCHYBPackSurvey_Device(csr, &terms, &survey));
+  surveyed = (PetscBool)(survey.memory != NULL);
+  if (surveyed) EVCHYBRowsSetCounts(csr->m, (PetscInt)survey.rows.nempty, (PetscInt)survey.rows.nlong, &rows);
+  PetscCall(BuildEither(ev, csr, surveyed ? &survey : NULL, &rows, maxbytes, EVCHYBPlainBuild_Device, done));
+  PetscCall(EVCHYBPackSurveyFree_Device(&survey));
+  PetscCall(EVCHYBRowsFree_Device(&rows));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
+static PetscErrorCode BuildStorage(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+{
+  PetscFunctionBegin;
+#if PetscDefined(HAVE_CUDA)
+  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(BuildStorage_Device(ev, csr, maxbytes, done));
+  else
+#endif
+    PetscCall(BuildStorage_Host(ev, csr, maxbytes, done));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A storage of the matrix in the order of ev->clusters */
+static PetscErrorCode BuildOrdered(EVCHYB *ev, const EVCHYBClusterMatrix *matrix, PetscCount maxbytes, PetscBool *done)
+{
+  PetscFunctionBegin;
+  PetscCall(BuildStorage(ev, &matrix->csr, maxbytes ? PetscMax(1, maxbytes - (PetscCount)ev->clusters->bytes) : 0, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  ev->bytes += ev->clusters->bytes;
+#if PetscDefined(HAVE_CUDA)
+  if (ev->plain && PetscMemTypeCUDA(ev->memtype)) PetscCall(EVCHYBClustersPlaces_Device(ev->clusters, ev->plain->perm, ev->plain->ell.n + ev->plain->csr.n + ev->plain->nlisted));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The same of a matrix for which clusters pay; *done is false too where they do not, or where there is no room for their order */
+static PetscErrorCode BuildByClusters(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+{
+  EVCHYBClusterOrder  found;
+  EVCHYBClusterMatrix matrix;
+  PetscReal           sectors[2];
+
+  PetscFunctionBegin;
+  PetscCall(EVCHYBClustersChoose(&ev->options, csr, &found, &matrix, sectors));
+  if (matrix.memory) PetscCall(EVCHYBClustersCreate(csr, &found, sectors, maxbytes, &ev->clusters));
+  PetscCall(EVCHYBClusterOrderFree(csr, &found));
+  if (ev->clusters) PetscCall(BuildOrdered(ev, &matrix, maxbytes, done));
+  PetscCall(EVCHYBClusterMatrixFree(&matrix));
+  if (!*done) PetscCall(EVCHYBClustersDestroy(&ev->clusters));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
+{
+  EVCHYB   *ev   = NULL;
+  PetscBool done = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *built = NULL;
+  PetscCall(Create(options, csr, &ev));
+  if (EVCHYBClustersTries(&ev->options, csr, PetscMemTypeCUDA(csr->memtype))) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
+  if (!done) PetscCall(BuildStorage(ev, csr, maxbytes, &done));
+  if (done) *built = ev;
+  else PetscCall(Destroy(ev));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* EVCHYBOrder_Host - The order in which rows are stored, of the matrix by clusters where the options ask for them, or they pay */
+PetscErrorCode EVCHYBOrder_Host(const void *given, const GallopCSR *csr, PetscInt order[])
+{
+  const EVCHYBOptions *options = (const EVCHYBOptions *)given;
+  EVCHYBClusterOrder   found   = {NULL};
+  EVCHYBClusterMatrix  matrix  = {.memory = NULL};
+  PetscReal            sectors[2];
+
+  PetscFunctionBegin;
+  if (EVCHYBClustersTries(options, csr, PETSC_TRUE)) PetscCall(EVCHYBClustersChoose(options, csr, &found, &matrix, sectors));
+  PetscCall(EVCHYBPlainOrder_Host(options, matrix.memory ? &matrix.csr : csr, order));
+  if (matrix.memory)
+    for (PetscInt k = 0; k < csr->m; k++) order[k] = found.order[order[k]];
+  PetscCall(EVCHYBClusterMatrixFree(&matrix));
+  PetscCall(EVCHYBClusterOrderFree(csr, &found));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBDestroy(void **data)
+{
+  PetscFunctionBegin;
+  PetscCall(Destroy((EVCHYB *)*data));
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBApply(void *data, const GallopProduct *p)
+{
+  EVCHYB *ev = (EVCHYB *)data;
+
+  PetscFunctionBegin;
+  if (!ev->clusters) PetscCall((*ev->work->apply)(ev, p));
+#if PetscDefined(HAVE_CUDA)
+  else if (PetscMemTypeCUDA(ev->memtype)) PetscCall(EVCHYBClustersApply_Device(ev, p));
+#endif
+  else PetscCall(EVCHYBClustersApply_Host(ev, p));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The order stays, also where new values are stored in another way */
+static PetscErrorCode RefreshOrdered(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
+{
+  EVCHYBClusterMatrix matrix;
+
+  PetscFunctionBegin;
+  PetscCall(EVCHYBClusterPermute(ev->clusters->order, csr, &matrix, fits));
+  if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall((*ev->work->refresh)(ev, &matrix.csr, maxbytes, fits));
+  if (!*fits) {
+    PetscCall((*ev->work->destroy)(ev));
+    PetscCall(BuildOrdered(ev, &matrix, maxbytes, fits));
+  }
+  PetscCall(EVCHYBClusterMatrixFree(&matrix));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
+{
+  EVCHYB   *ev = (EVCHYB *)data;
+  PetscBool fits;
+
+  PetscFunctionBegin;
+  if (ev->clusters) PetscCall(RefreshOrdered(ev, csr, maxbytes, &fits));
+  else PetscCall((*ev->work->refresh)(ev, csr, maxbytes, &fits));
+  *answer = fits ? GALLOP_REFRESHED : GALLOP_REBUILD;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopFormatWork EVCHYBHost = {EVCHYBBuild, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
+#if PetscDefined(HAVE_CUDA)
+const GallopFormatWork EVCHYBDevice = {EVCHYBBuild, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
+#endif
+
+/* EVCHYBCopyToHost - A copy on the host of a format that was built at either place; EVCHYBDestroyHostCopy() frees it */
+PetscErrorCode EVCHYBCopyToHost(const EVCHYB *ev, EVCHYB **copy)
+{
+  EVCHYB *h;
+
+  PetscFunctionBegin;
+  PetscCall(PetscNew(&h));
+  *h         = *ev;
+  h->memtype = PETSC_MEMTYPE_HOST;
+  if (ev->plain) PetscCall(EVCHYBPlainCopyToHost(ev->plain, ev->memtype, &h->plain));
+  if (ev->packed) PetscCall(EVCHYBPackedCopyToHost(ev->packed, ev->memtype, &h->packed));
+  if (ev->clusters) PetscCall(EVCHYBClustersCopyToHost(ev->clusters, &h->clusters));
+  *copy = h;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode EVCHYBDestroyHostCopy(EVCHYB **copy)
+{
+  PetscFunctionBegin;
+  PetscCall(EVCHYBPlainFree_Host(&(*copy)->plain));
+  PetscCall(EVCHYBPackedFree_Host(&(*copy)->packed));
+  PetscCall(EVCHYBClustersDestroy(&(*copy)->clusters));
+  PetscCall(PetscFree(*copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
