@@ -49,6 +49,9 @@ NOT_QUOTED = {  # messages, by their beginnings, that docs/troubleshooting.md ne
     "Ghost values: by <>, to": "tells of normal work with -info",
     "NCCL: <> is version": "tells of normal work with -info",
     "CUDA IPC: a stream can": "tells of normal work with -info",
+    "Ghost rows: by <>, <>": "tells of normal work with -info",
+    "Transposed products: by <>": "tells of normal work with -info",
+    "Units of <> numbers from <>: by <>": "tells of normal work with -info",
     "cuStreamBatchMemOp() failed": "was tried before, and worked",
     "Performing iterative refinement": "PETSc's words with -info",
 }

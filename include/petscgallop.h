@@ -41,6 +41,9 @@
 #define MATORDERINGGALLOP "gallop"
 #define PCGALLOPREORDER   "gallopreorder"
 
+/* A PetscSF, and so a VecScatter, from GPU to GPU */
+#define PETSCSFGALLOP "gallop"
+
 /* Solvers */
 #define KSPGALLOPCG         "gallopcg"
 #define KSPGALLOPBCGS       "gallopbcgs"
@@ -64,9 +67,10 @@
 . dense_fallbacks       - products with dense matrices that the parent type computed, for lack of room or of columns, or on the host unless `-mat_tiledspmm_least` was given
 . transpose_builds      - times a format of the transpose was built, for transposed products that the format itself does not compute
 . transpose_refreshes   - times only its values were renewed
-. exchanges_ipc         - products of an MPI matrix whose ghost values processes wrote into each other's memory
-. exchanges_nccl        - products of an MPI matrix whose ghost values came by NCCL
-. exchanges_sf          - products of an MPI matrix whose ghost values came by `PetscSF`
+. exchanges_ipc         - exchanges for products of an MPI matrix in which processes wrote into each other's memory: one for each product or transposed product with a vector, and one for each batch of columns
+                          of a product with a dense matrix
+. exchanges_nccl        - products of an MPI matrix with a vector whose ghost values came by NCCL
+. exchanges_sf          - exchanges by `PetscSF`, counted as those into each other's memory
 . csr_uploads           - times CSR arrays, or their values, were copied to the GPU for a build or a refresh and went again after it
 - csr_releases          - times the parent's copy of the CSR arrays went from the GPU, see `-mat_gallop_csr` of `MATEVCHYB`
 
@@ -95,3 +99,4 @@ PETSC_EXTERN PetscErrorCode MatGallopLoadMatrixMarket(Mat, const char[]);
 PETSC_EXTERN PetscErrorCode MatGallopPermute(Mat, IS, IS, MatReuse, Mat *);
 PETSC_EXTERN PetscErrorCode VecGallopPermute(Vec, IS, PetscBool, Vec);
 PETSC_EXTERN PetscErrorCode PCGallopReorderGetKSP(PC, KSP *);
+PETSC_EXTERN PetscErrorCode PetscSFGallopGetExchanges(PetscSF, PetscInt64 *, PetscInt64 *);

@@ -2,11 +2,16 @@
 #pragma once
 
 /*
-  Ghost values that processes of one host write straight into each other's memory: on the GPU by CUDA IPC, and for tests on the host by memory that processes share.
+  Values that processes of one host write straight into each other's memory, along the edges of a PetscSF: on the GPU by CUDA IPC, and for tests on the host by memory that processes share.
 
-  Each process has two buffers for the ghost values of a matrix, used in turn, and a flag for each of its neighbors. A product of the matrix has a number. Its kernel writes values into
+  They are the ghost values of a matrix, the ghost rows of a dense one, what a transposed product adds to the rows of other processes, and what a PetscSF of type gallop is given. Below, a
+  product is one exchange of any of these.
+
+  Each process has two buffers for the values that come, used in turn, and a flag for each of its neighbors. A product has a number. Its kernel writes values into
   the neighbors' buffers, and then the product's number into the flag that each neighbor has for this process. Neighbors raise flags for each other also where values go one way only.
   Thus the flag of product k - 1 says that the neighbor has read the values of product k - 2, whose buffer is that of product k: there are no acknowledgements.
+
+  A unit is what one edge carries: bs real numbers, of which a PetscScalar has one or two. Some products carry several columns of units, ld real numbers apart.
 */
 
 #include <petscvec.h>
@@ -37,10 +42,30 @@ typedef struct {
   PetscMPIInt   rank;     /* in the matrix's communicator */
   PetscBool     gives;    /* values come from it */
   PetscBool     near;     /* it is on the same GPU */
-  PetscInt      first, n; /* it gets n values: index[first] is where the first one is in x, ... */
-  PetscScalar  *to[2];    /* where they go, in its buffers */
+  PetscInt      first, n; /* it gets n units: index[first] is where the first one is in x, ... */
+  PetscReal    *to[2];    /* where they go, in its buffers, */
+  PetscCount    ld;       /* and from column to column there */
   unsigned int *raise;    /* the flag that it has for this process */
 } GallopIPCNeighbor;
+
+/* Units that go to places of an array. A place gets those that from lists from start[k] on, in this order; where start is NULL each place gets one, and where from is NULL, too, place[k] gets unit k. */
+typedef struct {
+  PetscInt  n, nfrom;
+  PetscInt *place, *start, *from;
+} GallopIPCList;
+
+/* Edges within the process, whose units come from x, and those from other processes, whose units come from the buffer */
+typedef enum { GALLOP_IPC_SELF, GALLOP_IPC_REMOTE } GallopIPCScope;
+
+/* What is exchanged */
+typedef struct {
+  PetscBool reverse; /* from leaves to roots */
+  PetscBool scatter; /* units go from the buffer to where the PetscSF says; else they are used in the buffer, where unit k is leaf k */
+  PetscInt  leaves;  /* the number that is expected then */
+  PetscInt  bs, columns;
+} GallopIPCKind;
+
+#define GALLOP_IPC_SCALAR ((PetscInt)(sizeof(PetscScalar) / sizeof(PetscReal)))
 
 /* What the place where vectors are does. A pointer that is given back is NULL where there is no room, or no permission. */
 typedef struct {
@@ -53,10 +78,11 @@ typedef struct {
   PetscErrorCode (*createvec)(PetscInt, PetscScalar *, Vec *);
   PetscErrorCode (*plancreate)(GallopIPC, void **);
   PetscErrorCode (*plandestroy)(void **);
-  PetscErrorCode (*send)(GallopIPC, int buffer, unsigned int number, const PetscScalar *x); /* values and flags, to all neighbors */
-  PetscErrorCode (*wait)(GallopIPC, int first, int last, unsigned int number);              /* for the flags of these neighbors; on the GPU it is the stream that waits */
-  PetscErrorCode (*finish)(void);                                                           /* the process waits for what it has queued */
-  PetscErrorCode (*describe)(GallopIPC, const char **);                                     /* how it waits */
+  PetscErrorCode (*send)(GallopIPC, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns); /* values and flags, to all neighbors */
+  PetscErrorCode (*wait)(GallopIPC, int first, int last, unsigned int number);                              /* for the flags of these neighbors; on the GPU it is the stream that waits */
+  PetscErrorCode (*unpack)(GallopIPC, GallopIPCScope, const PetscReal *from, PetscReal *to, PetscBool add); /* by the list; without add the last unit of a place stays there */
+  PetscErrorCode (*finish)(void);                                                                           /* the process waits for what it has queued */
+  PetscErrorCode (*describe)(GallopIPC, const char **);                                                     /* how it waits */
 } GallopIPCTable;
 
 /* A piece of an allocation of this process, for one matrix */
@@ -68,11 +94,15 @@ typedef struct {
 
 struct _GallopIPC {
   const GallopIPCTable *table;
+  GallopIPCKind         kind;
   int                   nneighbors, ngive; /* the first ones give values */
   GallopIPCNeighbor    *neighbor;
-  PetscInt              nindex, *index; /* of the values that go to neighbors, one neighbor after the other */
+  PetscInt              nindex, *index; /* of the units that go to neighbors, one neighbor after the other */
+  PetscInt              nghost;         /* units that come from them */
+  GallopIPCList         list[2];        /* by scope, of a scatter */
   GallopIPCPiece        piece;          /* flags, one for each neighbor, and buffers */
-  Vec                   ghost[2];       /* the buffers */
+  PetscReal            *buffer[2];      /* NULL for none */
+  Vec                   ghost[2];       /* the buffers as vectors, of ghost values */
   void                 *plan;           /* the table's own */
   unsigned int          product;        /* number of the last one */
 };
@@ -84,11 +114,20 @@ PETSC_INTERN PetscErrorCode GallopIPCPieceGetAllocation(const GallopIPCTable *, 
 PETSC_INTERN PetscErrorCode GallopIPCOpen(const GallopIPCTable *, const GallopIPCAllocation *, void **);
 PETSC_INTERN PetscErrorCode GallopIPCFinalize(void);
 
+/* gallopexchangeedges.c */
+PETSC_INTERN PetscErrorCode GallopIPCFindEdges(MPI_Comm, PetscSF, GallopIPC, PetscInt[], PetscInt[], PetscBool *, PetscBool *);
+PETSC_INTERN PetscErrorCode GallopIPCFreeEdges(GallopIPC);
+
 /* gallopexchangeipc.c */
+PETSC_INTERN PetscErrorCode GallopIPCConnect(MPI_Comm, PetscSF, const GallopIPCKind *, const GallopIPCTable *, GallopIPC *, const char **);
 PETSC_INTERN PetscErrorCode GallopIPCCreate(MPI_Comm, PetscSF, PetscInt, const GallopIPCTable *, GallopIPC *, const char **);
 PETSC_INTERN PetscErrorCode GallopIPCDestroy(GallopIPC *);
+PETSC_INTERN PetscErrorCode GallopIPCSend(GallopIPC, const PetscReal *, PetscCount, PetscInt, int *);
+PETSC_INTERN PetscErrorCode GallopIPCReceive(GallopIPC);
 PETSC_INTERN PetscErrorCode GallopIPCBegin(GallopIPC, Vec, Vec *);
 PETSC_INTERN PetscErrorCode GallopIPCEnd(GallopIPC, Vec);
+PETSC_INTERN PetscErrorCode GallopIPCScatterBegin(GallopIPC, const PetscReal *, PetscReal *, PetscBool);
+PETSC_INTERN PetscErrorCode GallopIPCScatterEnd(GallopIPC, PetscReal *, PetscBool);
 
 PETSC_INTERN const GallopIPCTable GallopIPCTable_Shared;
 #if PetscDefined(HAVE_CUDA)

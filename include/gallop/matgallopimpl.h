@@ -78,6 +78,7 @@ PETSC_INTERN PetscErrorCode KSPRegister_GallopGMRES(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopChebyshev(void);
 PETSC_INTERN PetscErrorCode KSPRegister_GallopRichardson(void);
 PETSC_INTERN PetscErrorCode DMRegister_Gallop(void);
+PETSC_INTERN PetscErrorCode PetscSFRegister_Gallop(void);
 PETSC_INTERN PetscLogEvent  Gallop_MatPermute, Gallop_VecPermute, Gallop_TermsAdd, Gallop_BlocksAdd, Gallop_GhostBegin, Gallop_GhostEnd;
 
 /* What a built format was made from. Two places in PETSc change the pattern without nonzerostate, MatHeaderReplace() moves the struct to another Mat: hence owner, i, j and nz. */
@@ -149,19 +150,24 @@ typedef struct {
   GallopExchangeWay way;
   PetscObjectId     id; /* of the PetscSF that the rest was made for */
   PetscInt          n;
-  Vec               ghost[2];  /* by PetscSF, by place */
-  PetscBool         chosen[2]; /* whether processes have agreed on a way, */
-  GallopIPC         ipc[2];    /* and if it is not PetscSF: the connections, */
-  GallopNCCL        nccl[2];   /* or messages */
-  GallopPlace       place;     /* of the product between begin and end */
+  Vec               ghost[2];         /* by PetscSF, and what a transposed product adds to rows of other processes, by place */
+  PetscBool         chosen[2];        /* whether processes have agreed on a way, */
+  GallopIPC         ipc[2];           /* and if it is not PetscSF: the connections, */
+  GallopNCCL        nccl[2];          /* or messages */
+  GallopPlace       place;            /* of the product between begin and end */
+  PetscBool         reversechosen[2]; /* likewise for transposed products */
+  GallopIPC         reverse[2];
 } GallopExchange;
 
 /* The ghost rows of a dense matrix, likewise, for a batch of its columns. All is decided by what is the same on all processes. */
 typedef struct {
-  PetscObjectId id;
-  PetscInt      columns, asked, batch; /* of C, in a batch as the user wants it, in one as it is */
-  PetscSF       sf[2];                 /* for a batch, and for the columns that are left */
-  Mat           ghost[2], packed[2];   /* by place; packed: a matrix whose columns do not follow each other */
+  PetscObjectId         id;
+  PetscInt              columns, asked, batch; /* of C, in a batch as the user wants it, in one as it is */
+  const GallopIPCTable *table;                 /* NULL where PetscSF is wanted */
+  GallopIPC             ipc;                   /* NULL where the processes cannot, */
+  Mat                   buffer[2];             /* its buffers as matrices */
+  PetscSF               sf[2];                 /* for a batch, and for the columns that are left */
+  Mat                   ghost[2], packed[2];   /* by PetscSF, by place; packed: a matrix whose columns do not follow each other */
 } GallopDenseExchange;
 
 /* What blocks of an MPI matrix had counted when PETSc put new ones in their place: the matrix and its blocks share it */
@@ -345,12 +351,16 @@ PETSC_INTERN PetscErrorCode MatResidual_SeqGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMult_MPIGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultAdd_MPIGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatResidual_MPIGallop(Mat, Vec, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatMultTranspose_MPIGallop(Mat, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatMultTransposeAdd_MPIGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatNorm_MPIGallop(Mat, NormType, PetscReal *);
 
-PETSC_INTERN PetscErrorCode MatGallopGetBlocks(Mat, Mat *, Mat *);
-PETSC_INTERN PetscErrorCode GallopExchangeBegin(Mat, Mat_Gallop *, Vec, Vec *);
-PETSC_INTERN PetscErrorCode GallopExchangeEnd(Mat, Mat_Gallop *, Vec, Vec);
-PETSC_INTERN PetscErrorCode GallopExchangeView(PetscViewer);
-PETSC_INTERN PetscErrorCode MatGallopExchangeView(Mat, PetscViewer);
-PETSC_INTERN PetscErrorCode GallopExchangeReset(GallopExchange *);
-PETSC_INTERN PetscErrorCode GallopDenseExchangeReset(GallopDenseExchange *);
+PETSC_INTERN PetscErrorCode        MatGallopGetBlocks(Mat, Mat *, Mat *);
+PETSC_INTERN PetscErrorCode        GallopExchangeBegin(Mat, Mat_Gallop *, Vec, Vec *);
+PETSC_INTERN PetscErrorCode        GallopExchangeEnd(Mat, Mat_Gallop *, Vec, Vec);
+PETSC_INTERN PetscErrorCode        GallopExchangeGetReverse(Mat, Mat_Gallop *, Vec, Vec, GallopIPC *, Vec *);
+PETSC_INTERN PetscErrorCode        GallopExchangeView(PetscViewer);
+PETSC_INTERN PetscErrorCode        MatGallopExchangeView(Mat, PetscViewer);
+PETSC_INTERN PetscErrorCode        GallopExchangeReset(GallopExchange *);
+PETSC_INTERN const GallopIPCTable *GallopExchangeTable(GallopExchangeWay, GallopPlace);
+PETSC_INTERN PetscErrorCode        GallopDenseExchangeReset(GallopDenseExchange *);

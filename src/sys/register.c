@@ -156,7 +156,7 @@ static PetscErrorCode ViewFromOptions(void)
 }
 
 /*@
-  GallopInitializePackage - Registers the Gallop matrix types, `MATORDERINGGALLOP` and `PCGALLOPREORDER` with PETSc
+  GallopInitializePackage - Registers the Gallop matrix types, `MATORDERINGGALLOP`, `PCGALLOPREORDER` and `PETSCSFGALLOP` with PETSc
 
   Collective
 
@@ -171,6 +171,7 @@ static PetscErrorCode ViewFromOptions(void)
 . -mat_gallop_build <pays>       - when formats are built and refreshed, of all matrices whose own prefix does not say it again: see `MATEVCHYB`
 . -mat_gallop_explicit_transpose <gpu> - where transposed products get a format of the transpose, likewise
 . -mat_gallop_exchange <auto>    - how ghost values go from process to process, likewise
+. -sf_gallop_exchange <auto>     - how those of a `PetscSF` of type `PETSCSFGALLOP` go
 . -mat_gallop_exchange_wait <auto> - what waits for them on the GPU, the `stream` or a `kernel`; `auto` takes the stream where the driver says that it can
 . -mat_gallop_nccl <libnccl.so.2>  - the library of NCCL, as dlopen() takes it, for the `nccl` and `auto` of that
 . -mat_gallop_csr <keep>         - whether the CSR arrays of matrices assembled on the host stay on the GPU beside formats, likewise
@@ -191,8 +192,8 @@ static PetscErrorCode ViewFromOptions(void)
 PetscErrorCode GallopInitializePackage(void)
 {
   const GallopBuild mine     = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
-  const char *const others[] = {"-gallop_warn_no_gpu",  "-mat_gallop_build",         "-mat_gallop_products", "-mat_gallop_explicit_transpose",
-                                "-mat_gallop_exchange", "-mat_gallop_exchange_wait", "-mat_gallop_nccl",     "-mat_gallop_csr",      "-mat_gallop_memory"}; /* these are not unused where no matrix asks for them */
+  const char *const others[] = {"-gallop_warn_no_gpu",       "-mat_gallop_build", "-mat_gallop_products", "-mat_gallop_explicit_transpose", "-mat_gallop_exchange",
+                                "-mat_gallop_exchange_wait", "-mat_gallop_nccl",  "-mat_gallop_csr",      "-mat_gallop_memory",             "-sf_gallop_exchange"}; /* these are not unused where no matrix asks for them */
   PetscBool         fits, set;
   GallopType        tiledspmm;
 
@@ -223,6 +224,7 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(KSPRegister_GallopGMRES());
   PetscCall(KSPRegister_GallopChebyshev());
   PetscCall(KSPRegister_GallopRichardson());
+  PetscCall(PetscSFRegister_Gallop());
   PetscCall(DMRegister_Gallop());
   PetscCall(ViewFromOptions());
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Ghost values by CUDA IPC: src/mat/impls/base/gallopexchangedevice.cu, and of gallopexchangeipc.c what products and the end of a matrix do
+  Values by CUDA IPC: src/mat/impls/base/gallopexchangedevice.cu, the lists of gallopexchangeedges.c, and of gallopexchangeipc.c what products and the end of a matrix do
 
   Processes run the same program, in which matrices on some of them are made, multiplied and destroyed in turn. Each has a host, which goes on as it likes, and a stream of kernels and
-  waits; what goes on next, anywhere, is chosen at random. A product checks the ghost values that it reads.
+  waits; what goes on next, anywhere, is chosen at random. Of some matrices a product uses values in the buffer, in one column or several, of others it puts or adds them to places that several
+  of them may go to. It checks what it reads, or gets.
 */
 #include "testing.h"
 #include <deque>
@@ -28,6 +29,7 @@ static PetscInt    waitby; /* 1: by the stream, 2: by a kernel */
 #define VecGetArrayWriteAndMemType(v, array, type) (*(array) = (PetscScalar *)(v), PETSC_SUCCESS)
 #define VecRestoreArrayWriteAndMemType(v, array)   PETSC_SUCCESS
 #include "mat/impls/base/gallopexchangedevice.cu"
+#include "mat/impls/base/gallopexchangeedges.c"
 #include "mat/impls/base/gallopexchangeipc.c"
 #include "memory.h"
 
@@ -51,11 +53,12 @@ struct Operation {
 };
 
 struct Connection {
-  GallopIPC             ipc    = NULL;
-  PetscInt              ghosts = 0, product = 0;
-  char                 *memory = NULL;
-  PetscScalar          *x      = NULL;
-  std::vector<PetscInt> wanted; /* of each ghost value, 1000 times its process plus its place there */
+  GallopIPC             ipc     = NULL;
+  PetscInt              product = 0;
+  char                 *memory  = NULL;
+  PetscReal            *x = NULL, *y = NULL;
+  std::vector<PetscInt> wanted, place; /* of each unit that comes, 1000 times its process plus its place there; where it goes in y */
+  std::vector<PetscInt> self, selfplace;
 };
 
 struct Process {
@@ -128,9 +131,23 @@ static cudaError_t EntryPoint(void **function, cudaDriverEntryPointQueryResult *
 }
 
 /* The library's functions, whose launches wait in the stream until their flags are there */
-static PetscErrorCode Send(GallopIPC ipc, int buffer, unsigned number, const PetscScalar *x)
+static PetscErrorCode Send(GallopIPC ipc, int buffer, unsigned number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
-  for (auto f : Launched([&] { return Send_Device(ipc, buffer, number, x); })) Push(f);
+  const unsigned long flags = (unsigned long)ipc->nneighbors;
+
+  for (auto f : Launched([&] { return Send_Device(ipc, buffer, number, x, ld, columns); }))
+    Push([=] {
+      const unsigned long before = cuda::stores;
+
+      f();
+      if (cuda::stores - before != flags) emu::Fail("flags were raised %lu times for %lu neighbors", cuda::stores - before, flags);
+    });
+  return PETSC_SUCCESS;
+}
+
+static PetscErrorCode Unpack(GallopIPC ipc, GallopIPCScope scope, const PetscReal *from, PetscReal *to, PetscBool add)
+{
+  for (auto f : Launched([&] { return Unpack_Device(ipc, scope, from, to, add); })) Push(f);
   return PETSC_SUCCESS;
 }
 
@@ -151,30 +168,51 @@ static GallopIPCTable table;
 
 /* ---- matrices ---- */
 
+static constexpr PetscInt Places = 50; /* units in x, and in y */
+
 struct Matrix {
+  GallopIPCKind                      kind;
   std::vector<int>                   member;
-  std::vector<std::vector<PetscInt>> sends; /* from process to process, by their numbers times processes.size(): places in x */
+  std::vector<std::vector<PetscInt>> sends, places; /* from process to process, by their numbers times processes.size(): places in x, and in y */
 };
 
 static std::vector<Matrix> matrices;
 
-static PetscScalar Value(int process, PetscInt place, PetscInt product)
+/* A number of a unit: small, so that sums are exact */
+static PetscReal Value(PetscInt process, PetscInt place, PetscInt product, PetscInt column, PetscInt part)
 {
-  return (PetscReal)(1000 * process + place) + (PetscReal)product / 1024;
+  return (PetscReal)((process * 7919 + place * 677 + product * 31 + column * 211 + part * 5) % 1021);
 }
 
 static void CreateMatrix(Matrix *m)
 {
   const int size = (int)processes.size(), dense = (int)(choice() % 4);
 
+  m->kind.scatter = choice() % 2 ? PETSC_TRUE : PETSC_FALSE;
+  m->kind.bs      = choice() % 2 ? GALLOP_IPC_SCALAR : 3;
+  m->kind.columns = m->kind.scatter || choice() % 2 ? 1 : 1 + (PetscInt)(choice() % 40);
   m->sends.resize((size_t)size * size);
+  m->places.resize((size_t)size * size);
   for (int p = 0; p < size; p++)
     if (choice() % 4) m->member.push_back(p);
   for (int p : m->member)
     for (int q : m->member) {
-      if (p == q || (int)(choice() % 4) > dense) continue;
+      const size_t pair = (size_t)p * size + q;
+
+      if ((p == q && !m->kind.scatter) || (int)(choice() % 4) > dense) continue;
       const PetscInt n = choice() % 20 == 0 ? PackValues + (PetscInt)(choice() % PackValues) : 1 + (PetscInt)(choice() % 9);
-      for (PetscInt k = 0; k < n; k++) m->sends[(size_t)p * size + q].push_back((PetscInt)(choice() % 50));
+      for (PetscInt k = 0; k < n; k++) {
+        m->sends[pair].push_back((PetscInt)(choice() % Places));
+        m->places[pair].push_back((PetscInt)(choice() % Places));
+      }
+    }
+  if (choice() % 2) /* each place at most once, as far as they reach */
+    for (int q : m->member) {
+      PetscInt next = 0;
+
+      for (int p : m->member)
+        for (PetscInt &place : m->places[(size_t)p * size + q])
+          if (next < Places) place = next++;
     }
 }
 
@@ -185,12 +223,18 @@ static void Begin(const Matrix &m, int me, Connection *c)
   GallopIPC ipc = c->ipc = new _GallopIPC();
 
   ipc->table    = &table;
+  ipc->kind     = m.kind;
   ipc->neighbor = new GallopIPCNeighbor[GALLOP_IPC_NEIGHBORS]();
   for (int q = 0; q < size; q++) { /* those that give come first */
-    if (m.sends[(size_t)q * size + me].empty()) continue;
+    const size_t pair = (size_t)q * size + me;
+
+    for (size_t k = 0; k < m.sends[pair].size(); k++) {
+      (q == me ? c->self : c->wanted).push_back(1000 * q + m.sends[pair][k]);
+      (q == me ? c->selfplace : c->place).push_back(m.places[pair][k]);
+    }
+    if (m.sends[pair].empty() || q == me) continue;
     ipc->neighbor[ipc->nneighbors].rank    = q;
     ipc->neighbor[ipc->nneighbors++].gives = PETSC_TRUE;
-    for (PetscInt place : m.sends[(size_t)q * size + me]) c->wanted.push_back(1000 * q + place);
   }
   ipc->ngive = ipc->nneighbors;
   std::vector<PetscInt> index;
@@ -198,7 +242,7 @@ static void Begin(const Matrix &m, int me, Connection *c)
     const auto &sends = m.sends[(size_t)me * size + q];
     int         k     = 0;
 
-    if (sends.empty()) continue;
+    if (sends.empty() || q == me) continue;
     while (k < ipc->nneighbors && ipc->neighbor[k].rank != q) k++;
     if (k == ipc->nneighbors) ipc->neighbor[ipc->nneighbors++].rank = q;
     ipc->neighbor[k].first = (PetscInt)index.size();
@@ -208,17 +252,24 @@ static void Begin(const Matrix &m, int me, Connection *c)
   ipc->nindex = (PetscInt)index.size();
   ipc->index  = new PetscInt[index.size()];
   std::copy(index.begin(), index.end(), ipc->index);
-  c->ghosts = (PetscInt)c->wanted.size();
-  c->x      = (PetscScalar *)malloc(50 * sizeof(PetscScalar));
+  ipc->nghost = (PetscInt)c->wanted.size();
+  if (m.kind.scatter) {
+    const auto &self = m.sends[(size_t)me * size + me];
+
+    CheckCall(ListCreate(ipc->nghost, c->place.data(), NULL, &ipc->list[GALLOP_IPC_REMOTE]));
+    CheckCall(ListCreate((PetscInt)self.size(), c->selfplace.data(), self.data(), &ipc->list[GALLOP_IPC_SELF]));
+  }
+  c->x = (PetscReal *)malloc((size_t)(Places * m.kind.bs * m.kind.columns) * sizeof(PetscReal));
+  c->y = (PetscReal *)malloc((size_t)(Places * m.kind.bs) * sizeof(PetscReal));
 
   size_t bytes = 4096;
-  while (bytes < BufferOffset(ipc, c->ghosts, 2)) bytes *= 2;
+  while (bytes < BufferOffset(ipc, 2)) bytes *= 2;
   auto &kept = processes[me].kept[ipc->piece.bytes = bytes];
   if (kept.empty()) kept.push_back((char *)aligned_alloc(256, bytes + 256));
   ipc->piece.memory = c->memory = kept.back();
   kept.pop_back();
-  CheckCall(Clear_Device(c->memory, BufferOffset(ipc, c->ghosts, 0)));
-  for (int b = 0; b < 2; b++) ipc->ghost[b] = (Vec)(c->memory + BufferOffset(ipc, c->ghosts, b));
+  CheckCall(Clear_Device(c->memory, BufferOffset(ipc, 0)));
+  for (int b = 0; b < 2; b++) ipc->buffer[b] = (PetscReal *)(c->memory + BufferOffset(ipc, b));
 }
 
 static void Connect(const Matrix &m, size_t number)
@@ -235,29 +286,71 @@ static void Connect(const Matrix &m, size_t number)
       for (int i = 0; i < j; i++) first += other.ipc->neighbor[i].gives ? (PetscInt)m.sends[(size_t)other.ipc->neighbor[i].rank * processes.size() + ipc->neighbor[k].rank].size() : 0;
       ipc->neighbor[k].near  = choice() % 2 ? PETSC_TRUE : PETSC_FALSE;
       ipc->neighbor[k].raise = (unsigned *)(other.memory + (size_t)j * GALLOP_IPC_FLAG);
-      for (int b = 0; b < 2; b++) ipc->neighbor[k].to[b] = (PetscScalar *)other.ipc->ghost[b] + first;
+      ipc->neighbor[k].ld    = ColumnLength(other.ipc);
+      for (int b = 0; b < 2; b++) ipc->neighbor[k].to[b] = other.ipc->buffer[b] + first * m.kind.bs;
     }
     waitby = 1 + (PetscInt)(choice() % 2);
     CheckCall(PlanCreate_Device(ipc, &ipc->plan));
   }
 }
 
+static void Fill(PetscReal *x, PetscInt process, PetscInt product, PetscInt bs, PetscInt columns)
+{
+  for (PetscInt c = 0; c < columns; c++)
+    for (PetscInt k = 0; k < Places; k++)
+      for (PetscInt i = 0; i < bs; i++) x[(c * Places + k) * bs + i] = Value(process, k, product, c, i);
+}
+
+static void Compare(int me, PetscInt product, PetscInt unit, PetscReal is, PetscReal wanted)
+{
+  if (is != wanted) emu::Fail("process %d, product %ld: a number of unit %ld is %g, not %g", me, (long)product, (long)unit, (double)is, (double)wanted);
+}
+
 static void Multiply(int me, Connection *c)
 {
-  const PetscInt product = ++c->product;
-  Vec            ghost;
+  const PetscInt product = ++c->product, bs = c->ipc->kind.bs, columns = 1 + product % c->ipc->kind.columns, n = c->ipc->nghost;
+  int            b;
 
-  Push([=] {
-    for (PetscInt k = 0; k < 50; k++) c->x[k] = Value(me, k, product);
-  });
-  CheckCall(GallopIPCBegin(c->ipc, (Vec)c->x, &ghost));
-  CheckCall(GallopIPCEnd(c->ipc, ghost));
+  Push([=] { Fill(c->x, me, product, bs, columns); });
+  CheckCall(GallopIPCSend(c->ipc, c->x, Places * bs, columns, &b));
+  CheckCall(GallopIPCReceive(c->ipc));
   for (int part = 0; part < 2; part++) /* a product takes its time */
     Push([=] {
-      for (PetscInt k = 0; k < c->ghosts; k++)
-        if (((PetscScalar *)ghost)[k] != Value(0, c->wanted[k], product))
-          emu::Fail("process %d, product %ld: ghost value %ld is %g, not %g", me, (long)product, (long)k, PetscRealPart(((PetscScalar *)ghost)[k]), PetscRealPart(Value(0, c->wanted[k], product)));
+      for (PetscInt j = 0; j < columns; j++)
+        for (PetscInt k = 0; k < n; k++)
+          for (PetscInt i = 0; i < bs; i++) Compare(me, product, k, c->ipc->buffer[b][(j * n + k) * bs + i], Value(c->wanted[k] / 1000, c->wanted[k] % 1000, product, j, i));
     });
+}
+
+/* What a scatter gives, an edge after the other */
+static void Scatter(int me, Connection *c)
+{
+  const PetscInt  product = ++c->product, bs = c->ipc->kind.bs;
+  const PetscBool add = product % 2 ? PETSC_TRUE : PETSC_FALSE;
+
+  Push([=] {
+    Fill(c->x, me, product, bs, 1);
+    Fill(c->y, me, -product, bs, 1);
+  });
+  CheckCall(GallopIPCScatterBegin(c->ipc, c->x, c->y, add));
+  CheckCall(GallopIPCScatterEnd(c->ipc, c->y, add));
+  Push([=] {
+    std::vector<PetscReal> wanted((size_t)(Places * bs));
+    const auto             edges = [&](const std::vector<PetscInt> &from, const std::vector<PetscInt> &to) {
+      for (size_t k = 0; k < from.size(); k++)
+        for (PetscInt i = 0; i < bs; i++) {
+          PetscReal      &place = wanted[(size_t)(to[k] * bs + i)];
+          const PetscReal value = Value(from[k] / 1000, from[k] % 1000, product, 0, i);
+
+          place = add ? place + value : value;
+        }
+    };
+
+    Fill(wanted.data(), me, -product, bs, 1);
+    edges(c->self, c->selfplace);
+    edges(c->wanted, c->place);
+    for (PetscInt k = 0; k < Places * bs; k++) Compare(me, product, k / bs, c->y[k], wanted[(size_t)k]);
+  });
 }
 
 /* ---- the program that all processes run ---- */
@@ -302,7 +395,8 @@ static bool RunHost(int me, const std::vector<Step> &program)
   }
   case PRODUCT:
     if (p.stream.size() > 40) return false;
-    Multiply(me, c);
+    if (m.kind.scatter) Scatter(me, c);
+    else Multiply(me, c);
     break;
   case DESTROY: {
     GallopIPC    ipc   = c->ipc;
@@ -361,9 +455,10 @@ static void Test(int size, int nmatrices, int products)
 int main(int argc, char **argv)
 {
   Begin(argc, argv);
-  table      = GallopIPCTable_Device;
-  table.send = Send;
-  table.wait = Wait;
+  table        = GallopIPCTable_Device;
+  table.send   = Send;
+  table.wait   = Wait;
+  table.unpack = Unpack;
   for (int k = 0; k < (full ? 200 : 10); k++) Test(1 + (int)(choice() % 8), 1 + (int)(choice() % 6), 10);
   return End();
 }

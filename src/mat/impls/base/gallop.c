@@ -184,6 +184,8 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
 #define GALLOP_SLOTS_MPI(ALWAYS, WHERE) \
   ALWAYS(mult, MatMult_MPIGallop) \
   ALWAYS(multadd, MatMultAdd_MPIGallop) \
+  WHERE(multtranspose, MatMultTranspose_MPIGallop) \
+  WHERE(multtransposeadd, MatMultTransposeAdd_MPIGallop) \
   ALWAYS(residual, MatResidual_MPIGallop) \
   WHERE(norm, MatNorm_MPIGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_MPIGallop)

@@ -13,14 +13,15 @@ PetscErrorCode GallopExchangeReset(GallopExchange *exchange)
     PetscCall(VecDestroy(&exchange->ghost[p]));
     PetscCall(GallopIPCDestroy(&exchange->ipc[p]));
     PetscCall(GallopNCCLDestroy(&exchange->nccl[p]));
-    exchange->chosen[p] = PETSC_FALSE;
+    PetscCall(GallopIPCDestroy(&exchange->reverse[p]));
+    exchange->chosen[p] = exchange->reversechosen[p] = PETSC_FALSE;
   }
   exchange->id = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* What writes into the neighbors' memory, if that is wanted; on all processes alike */
-static const GallopIPCTable *IPCTableOf(GallopExchangeWay way, GallopPlace place)
+const GallopIPCTable *GallopExchangeTable(GallopExchangeWay way, GallopPlace place)
 {
   if (place == GALLOP_HOST) return way == GALLOP_EXCHANGE_SHARED ? &GallopIPCTable_Shared : NULL;
 #if PetscDefined(HAVE_CUDA)
@@ -57,7 +58,7 @@ static PetscErrorCode NCCLTableOf(GallopExchangeWay way, GallopPlace place, cons
 /* The way of the ghost values of vectors at a place. The place is the same on all processes, since the type of the vectors is. */
 static PetscErrorCode Choose(Mat A, GallopExchange *exchange, PetscSF sf, GallopPlace place)
 {
-  const GallopIPCTable  *table = IPCTableOf(exchange->way, place);
+  const GallopIPCTable  *table = GallopExchangeTable(exchange->way, place);
   const GallopNCCLTable *nccltable;
   const char            *why = NULL, *ncclwhy = NULL, *how;
   char                   library[32];
@@ -88,7 +89,7 @@ static PetscErrorCode Choose(Mat A, GallopExchange *exchange, PetscSF sf, Gallop
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode BeginSF(GallopExchange *exchange, PetscSF sf, GallopPlace place, Vec x, Vec *ghost)
+static PetscErrorCode GetGhost(GallopExchange *exchange, GallopPlace place, Vec *ghost)
 {
   PetscFunctionBegin;
   if (!exchange->ghost[place]) {
@@ -98,7 +99,31 @@ static PetscErrorCode BeginSF(GallopExchange *exchange, PetscSF sf, GallopPlace 
     if (place == GALLOP_DEVICE) PetscCall(PetscDeviceContextSynchronize(NULL)); /* PETSc zeros new vectors on the default stream, for which a nonblocking one does not wait */
   }
   *ghost = exchange->ghost[place];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BeginSF(GallopExchange *exchange, PetscSF sf, GallopPlace place, Vec x, Vec *ghost)
+{
+  PetscFunctionBegin;
+  PetscCall(GetGhost(exchange, place, ghost));
   PetscCall(VecScatterBegin(sf, x, *ghost, INSERT_VALUES, SCATTER_FORWARD));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A new pattern has a new PetscSF, on all processes */
+static PetscErrorCode GetSF(Mat A, GallopExchange *exchange, PetscSF *sf)
+{
+  PetscObjectId id;
+  Mat           offdiagonal;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetMultPetscSF(A, sf));
+  PetscCall(PetscObjectGetId((PetscObject)*sf, &id));
+  if (exchange->id == id) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopExchangeReset(exchange));
+  PetscCall(MatGallopGetBlocks(A, NULL, &offdiagonal));
+  PetscCall(MatGetLocalSize(offdiagonal, NULL, &exchange->n));
+  exchange->id = id;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -113,21 +138,12 @@ PetscErrorCode GallopExchangeBegin(Mat A, Mat_Gallop *g, Vec x, Vec *ghost)
 {
   GallopExchange    *exchange = &g->exchange;
   PetscSF            sf;
-  PetscObjectId      id;
-  Mat                offdiagonal;
   const PetscScalar *array;
   PetscMemType       memtype;
   GallopPlace        place;
 
   PetscFunctionBegin;
-  PetscCall(MatGetMultPetscSF(A, &sf));
-  PetscCall(PetscObjectGetId((PetscObject)sf, &id));
-  if (exchange->id != id) { /* a new pattern has a new PetscSF, on all processes */
-    PetscCall(GallopExchangeReset(exchange));
-    PetscCall(MatGallopGetBlocks(A, NULL, &offdiagonal));
-    PetscCall(MatGetLocalSize(offdiagonal, NULL, &exchange->n));
-    exchange->id = id;
-  }
+  PetscCall(GetSF(A, exchange, &sf));
   PetscCall(VecGetArrayReadAndMemType(x, &array, &memtype));
   PetscCall(VecRestoreArrayReadAndMemType(x, &array));
   place = PetscMemTypeCUDA(memtype) ? GALLOP_DEVICE : GALLOP_HOST;
@@ -163,6 +179,35 @@ PetscErrorCode GallopExchangeEnd(Mat A, Mat_Gallop *g, Vec x, Vec ghost)
     PetscCall(MatGetMultPetscSF(A, &sf));
     PetscCall(VecScatterEnd(sf, x, ghost, INSERT_VALUES, SCATTER_FORWARD));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  GallopExchangeGetReverse - What brings z = A^T x together, whose part for rows of other processes is to be in ghost; *ipc is NULL where it is PetscSF, as with vectors at two places
+
+  Collective for the first product with a PetscSF
+*/
+PetscErrorCode GallopExchangeGetReverse(Mat A, Mat_Gallop *g, Vec x, Vec z, GallopIPC *ipc, Vec *ghost)
+{
+  GallopExchange       *exchange = &g->exchange;
+  const GallopPlace     place    = GallopVecOnDevice(x) ? GALLOP_DEVICE : GALLOP_HOST;
+  const GallopIPCTable *table    = GallopExchangeTable(exchange->way, place);
+  const GallopIPCKind   kind     = {PETSC_TRUE, PETSC_TRUE, 0, GALLOP_IPC_SCALAR, 1};
+  const char           *why;
+  PetscSF               sf;
+
+  PetscFunctionBegin;
+  *ipc = NULL;
+  PetscCall(GetSF(A, exchange, &sf));
+  if (!table || GallopVecOnDevice(x) != GallopVecOnDevice(z)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!exchange->reversechosen[place]) {
+    PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, &kind, table, &exchange->reverse[place], &why));
+    if (exchange->reverse[place]) PetscCall(PetscInfo(A, "Transposed products: by %s\n", table->name));
+    else PetscCall(PetscInfo(A, "Transposed products: by PetscSF, since %s\n", why));
+    exchange->reversechosen[place] = PETSC_TRUE;
+  }
+  *ipc = exchange->reverse[place];
+  if (*ipc) PetscCall(GetGhost(exchange, place, ghost));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Ghost values on the GPU by CUDA IPC: a kernel writes them into the neighbors' memory, and PETSc's stream waits for those that come. The host waits for nothing.
+  Values on the GPU by CUDA IPC: a kernel writes them into the neighbors' memory, and PETSc's stream waits for those that come. The host waits for nothing.
 
   Who writes: values, a fence for all GPUs, then the flag. Who waits: the flag, then what follows in the stream. A wait by the stream itself takes no multiprocessor, which processes that
   share a GPU need. But values from another GPU it orders only where the driver says so; elsewhere one warp polls.
@@ -11,14 +11,16 @@
 #include <cuda.h>
 #include <cuda/atomic>
 
-static constexpr int PackThreads = 256, PackUnroll = 4, PackValues = PackThreads * PackUnroll; /* of a thread block */
+static constexpr int PackThreads = 256, PackUnroll = 4, PackValues = PackThreads * PackUnroll; /* of a thread block and column */
+static constexpr int PackColumns = 16;                                                         /* thread blocks that share columns */
 
 /* What the kernel needs of a neighbor, for one of the two buffers */
 struct PackTo {
-  PetscScalar  *to;
+  PetscReal    *to;
   unsigned int *raise;
-  PetscInt      first, n;
-  unsigned int  block; /* the first thread block that works for it */
+  PetscCount    ld;
+  PetscInt      first;
+  unsigned int  n, block; /* numbers of a column; the first thread block that works for it */
 };
 
 struct PackArguments {
@@ -31,21 +33,40 @@ static __device__ __forceinline__ void Raise(unsigned int *flag, unsigned int nu
   cuda::atomic_ref<unsigned int, cuda::thread_scope_system>(*flag).store(number, cuda::memory_order_release);
 }
 
-/* Each thread block writes up to PackValues values for one neighbor, to which the last one that ends raises the flag. ended is 0 for all neighbors, and is left so. */
-static __global__ void __launch_bounds__(PackThreads) PackKernel(const __grid_constant__ PackArguments to, const PetscInt *__restrict__ index, const PetscScalar *__restrict__ x, unsigned int number, unsigned int *ended)
+/* The number v of units that are listed: where it is. Bs: real numbers of a unit, or 0 where bs tells */
+template <int Bs>
+static __device__ __forceinline__ PetscCount PlaceOf(const PetscInt *__restrict__ index, unsigned int v, unsigned int bs)
 {
-  int p = 0;
+  const unsigned int size = Bs ? Bs : bs, k = v / size;
+
+  return (PetscCount)index[k] * size + (v - k * size);
+}
+
+/* Each thread block writes up to PackValues numbers of some columns for one neighbor, to which the last one that ends raises the flag. ended is 0 for all neighbors, and is left so. */
+template <int Bs>
+static __global__ void __launch_bounds__(PackThreads) PackKernel(const __grid_constant__ PackArguments to, unsigned int bs, const PetscInt *__restrict__ index, const PetscReal *__restrict__ x, PetscCount ld, PetscInt columns, unsigned int number, unsigned int *ended)
+{
+  int        p = 0;
+  PetscCount place[PackUnroll];
 
   while (p + 1 < to.n && blockIdx.x >= to.neighbor[p + 1].block) p++;
   const PackTo      &neighbor = to.neighbor[p];
-  const unsigned int blocks   = (p + 1 < to.n ? to.neighbor[p + 1].block : gridDim.x) - neighbor.block;
-  const PetscInt     begin    = (PetscInt)(blockIdx.x - neighbor.block) * PackValues;
+  const unsigned int blocks   = ((p + 1 < to.n ? to.neighbor[p + 1].block : gridDim.x) - neighbor.block) * gridDim.y;
+  const unsigned int first    = (blockIdx.x - neighbor.block) * PackValues + threadIdx.x;
 
 #pragma unroll
   for (int u = 0; u < PackUnroll; u++) {
-    const PetscInt k = begin + u * PackThreads + (PetscInt)threadIdx.x;
+    const unsigned int v = first + u * PackThreads;
 
-    if (k < neighbor.n) neighbor.to[k] = x[index[neighbor.first + k]];
+    place[u] = v < neighbor.n ? PlaceOf<Bs>(index + neighbor.first, v, bs) : 0;
+  }
+  for (PetscInt c = (PetscInt)blockIdx.y; c < columns; c += (PetscInt)gridDim.y) {
+#pragma unroll
+    for (int u = 0; u < PackUnroll; u++) {
+      const unsigned int v = first + u * PackThreads;
+
+      if (v < neighbor.n) neighbor.to[c * neighbor.ld + v] = x[c * ld + place[u]];
+    }
   }
   __syncthreads();
   if (threadIdx.x) return;
@@ -56,6 +77,25 @@ static __global__ void __launch_bounds__(PackThreads) PackKernel(const __grid_co
     __threadfence_system();
   }
   Raise(neighbor.raise, number);
+}
+
+/* A thread puts the numbers of a place there, or adds them in the order of the list. from may be the buffer, which other processes write to: no read-only loads. */
+template <int Bs, bool Add>
+static __global__ void __launch_bounds__(PackThreads) UnpackKernel(const GallopIPCList list, unsigned int bs, const PetscReal *from, PetscReal *to)
+{
+  const unsigned int size = Bs ? Bs : bs, v = blockIdx.x * PackThreads + threadIdx.x, k = v / size, part = v - k * size;
+
+  if (k >= (unsigned int)list.n) return;
+  const PetscInt   begin = list.start ? list.start[k] : (PetscInt)k, end = list.start ? list.start[k + 1] : begin + 1;
+  PetscReal *const place = to + ((PetscCount)list.place[k] * size + part);
+  PetscReal        value = Add ? *place : PetscReal(0);
+
+  for (PetscInt e = Add ? begin : end - 1; e < end; e++) {
+    const PetscReal more = from[(PetscCount)(list.from ? list.from[e] : e) * size + part];
+
+    value = Add ? value + more : more;
+  }
+  *place = value;
 }
 
 /* A warp waits for flags: the next kernel in the stream sees what was written before them. Numbers may wrap around. */
@@ -72,6 +112,7 @@ struct Plan {
   PackArguments to[2];
   unsigned int  blocks, *ended;
   PetscInt     *index;
+  GallopIPCList list[2]; /* on the GPU */
   PetscBool     streamwaits, flush, sent;
   cudaStream_t  stream; /* of the last product */
 };
@@ -229,6 +270,28 @@ static PetscErrorCode PlanDestroy_Device(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The plan's arrays on the GPU, all in one piece of memory */
+static void Carve(GallopIPC ipc, GallopCarver &carver, Plan *plan)
+{
+  carver.Take(plan->ended, ipc->nneighbors);
+  carver.Take(plan->index, ipc->nindex);
+  for (int s = 0; s < 2; s++) {
+    const GallopIPCList &list = ipc->list[s];
+
+    plan->list[s] = list;
+    if (list.place) carver.Take(plan->list[s].place, list.n);
+    if (list.start) carver.Take(plan->list[s].start, list.n + 1);
+    if (list.from) carver.Take(plan->list[s].from, list.nfrom);
+  }
+}
+
+static PetscErrorCode CopyIn(PetscInt *to, const PetscInt *from, PetscInt n)
+{
+  PetscFunctionBegin;
+  if (from && n) PetscCall(GallopDeviceCopyIn(to, from, (size_t)n * sizeof(PetscInt)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode PlanCreate_Device(GallopIPC ipc, void **data)
 {
   Plan        *plan = new Plan();
@@ -237,16 +300,16 @@ static PetscErrorCode PlanCreate_Device(GallopIPC ipc, void **data)
 
   PetscFunctionBegin;
   *data = plan;
-  if (!ipc->nneighbors) PetscFunctionReturn(PETSC_SUCCESS);
   for (int k = 0; k < ipc->nneighbors; k++) {
     const GallopIPCNeighbor &neighbor = ipc->neighbor[k];
+    const unsigned int       n        = (unsigned int)(neighbor.n * ipc->kind.bs);
 
-    for (int b = 0; b < 2; b++) plan->to[b].neighbor[k] = {neighbor.to[b], neighbor.raise, neighbor.first, neighbor.n, plan->blocks};
-    plan->blocks += GallopBlocksFor(neighbor.n, PackValues);
+    for (int b = 0; b < 2; b++) plan->to[b].neighbor[k] = {neighbor.to[b], neighbor.raise, neighbor.ld, neighbor.first, n, plan->blocks};
+    plan->blocks += GallopBlocksFor(n, PackValues);
   }
   for (int b = 0; b < 2; b++) plan->to[b].n = ipc->nneighbors;
-  size.Take(plan->ended, ipc->nneighbors);
-  size.Take(plan->index, ipc->nindex);
+  Carve(ipc, size, plan);
+  if (!size.Bytes()) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceMalloc(size.Bytes(), &memory));
   if (!memory) {
     delete plan;
@@ -254,11 +317,15 @@ static PetscErrorCode PlanCreate_Device(GallopIPC ipc, void **data)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   GallopCarver carver(memory);
-  carver.Take(plan->ended, ipc->nneighbors);
-  carver.Take(plan->index, ipc->nindex);
-  PetscCall(ChooseWait(ipc, plan));
-  if (ipc->nindex) PetscCall(GallopDeviceCopyIn(plan->index, ipc->index, (size_t)ipc->nindex * sizeof(PetscInt)));
-  PetscCall(Clear_Device(plan->ended, (size_t)ipc->nneighbors * sizeof(*plan->ended)));
+  Carve(ipc, carver, plan);
+  if (ipc->nneighbors) PetscCall(ChooseWait(ipc, plan));
+  PetscCall(CopyIn(plan->index, ipc->index, ipc->nindex));
+  for (int s = 0; s < 2; s++) {
+    PetscCall(CopyIn(plan->list[s].place, ipc->list[s].place, ipc->list[s].n));
+    PetscCall(CopyIn(plan->list[s].start, ipc->list[s].start, ipc->list[s].n + 1));
+    PetscCall(CopyIn(plan->list[s].from, ipc->list[s].from, ipc->list[s].nfrom));
+  }
+  if (ipc->nneighbors) PetscCall(Clear_Device(plan->ended, (size_t)ipc->nneighbors * sizeof(*plan->ended)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -272,18 +339,40 @@ static PetscErrorCode GetStream(Plan *plan, cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Send_Device(GallopIPC ipc, int buffer, unsigned int number, const PetscScalar *x)
+static PetscErrorCode Send_Device(GallopIPC ipc, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
-  Plan        *plan = (Plan *)ipc->plan;
-  cudaStream_t stream;
+  Plan              *plan   = (Plan *)ipc->plan;
+  const unsigned int bs     = (unsigned int)ipc->kind.bs;
+  const auto         kernel = bs == GALLOP_IPC_SCALAR ? PackKernel<GALLOP_IPC_SCALAR> : PackKernel<0>;
+  const dim3         grid(plan->blocks, (unsigned int)PetscMax(1, PetscMin(columns, PackColumns)));
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   PetscCall(GetStream(plan, &stream));
   PetscCall(PetscLogGpuTimeBegin());
-  PackKernel<<<plan->blocks, PackThreads, 0, stream>>>(plan->to[buffer], plan->index, x, number, plan->ended);
+  kernel<<<grid, PackThreads, 0, stream>>>(plan->to[buffer], bs, plan->index, x, ld, columns, number, plan->ended);
   GallopCheckLaunch();
   PetscCall(PetscLogGpuTimeEnd());
   plan->sent = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unpack_Device(GallopIPC ipc, GallopIPCScope scope, const PetscReal *from, PetscReal *to, PetscBool add)
+{
+  Plan                *plan = (Plan *)ipc->plan;
+  const GallopIPCList &list = plan->list[scope];
+  const unsigned int   bs = (unsigned int)ipc->kind.bs, blocks = GallopBlocksFor((PetscCount)list.n * bs, PackThreads);
+  const auto           scalar = add ? UnpackKernel<GALLOP_IPC_SCALAR, true> : UnpackKernel<GALLOP_IPC_SCALAR, false>;
+  const auto           any    = add ? UnpackKernel<0, true> : UnpackKernel<0, false>;
+  const auto           kernel = bs == GALLOP_IPC_SCALAR ? scalar : any;
+  cudaStream_t         stream;
+
+  PetscFunctionBegin;
+  PetscCall(GetStream(plan, &stream));
+  PetscCall(PetscLogGpuTimeBegin());
+  kernel<<<blocks, PackThreads, 0, stream>>>(list, bs, from, to);
+  GallopCheckLaunch();
+  PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -318,5 +407,5 @@ static PetscErrorCode Describe_Device(GallopIPC ipc, const char **how)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopIPCTable GallopIPCTable_Device = {"CUDA IPC",        Allocate_Device,    Free_Device, Open_Device, Close_Device,  Clear_Device,   CreateVec_Device,
-                                              PlanCreate_Device, PlanDestroy_Device, Send_Device, Wait_Device, Finish_Device, Describe_Device};
+const GallopIPCTable GallopIPCTable_Device = {"CUDA IPC",        Allocate_Device,    Free_Device, Open_Device, Close_Device,  Clear_Device,  CreateVec_Device,
+                                              PlanCreate_Device, PlanDestroy_Device, Send_Device, Wait_Device, Unpack_Device, Finish_Device, Describe_Device};

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Ghost values that processes of one host write into each other's memory: what exchangeimpl.h describes, wherever vectors are. MPI is called when a matrix is set up, and not for its products.
+  Values that processes of one host write into each other's memory: what exchangeimpl.h describes, wherever vectors are. MPI is called to connect the processes, and not for products.
 
-  All processes of the matrix agree whether they do so. A process that cannot says so in a reduction, and all take PetscSF then.
+  All processes of the PetscSF agree whether they do so. A process that cannot says so in a reduction, and all take PetscSF then.
 */
 
 #include <gallop/matgallopimpl.h>
 
 /* Why not; of several reasons the last one is told */
-typedef enum { GALLOP_IPC_FINE, GALLOP_IPC_PATTERN, GALLOP_IPC_MANY, GALLOP_IPC_HOSTS, GALLOP_IPC_ROOM, GALLOP_IPC_REFUSED } Reason;
-static const char *const Reasons[] = {NULL, "its PetscSF is of another kind than expected", "a process has too many neighbors", "some neighbors are on different hosts", "there is no memory that other processes can open", "a process cannot open the memory of another one"};
+typedef enum { GALLOP_IPC_FINE, GALLOP_IPC_PATTERN, GALLOP_IPC_LARGE, GALLOP_IPC_MANY, GALLOP_IPC_HOSTS, GALLOP_IPC_ROOM, GALLOP_IPC_REFUSED } Reason;
+static const char *const Reasons[] = {NULL, "its PetscSF is of another kind than expected", "a process exchanges 2^31 numbers or more", "a process has too many neighbors", "some neighbors are on different hosts", "there is no memory that other processes can open", "a process cannot open the memory of another one"};
 
 /* What a process tells a neighbor */
 typedef struct {
   GallopIPCAllocation allocation;
-  PetscInt64          buffer[2], flag, n; /* places in the allocation of the values that come from the neighbor, and of its flag; how many values it gets from there */
+  PetscInt64 buffer[2], flag, n, ld; /* places in the allocation of the values that come from the neighbor, and of its flag; how many units it gets from there, and numbers from column to column */
 } Offer;
 
 static PetscErrorCode Agree(MPI_Comm comm, Reason *reason)
@@ -24,75 +24,6 @@ static PetscErrorCode Agree(MPI_Comm comm, Reason *reason)
   PetscFunctionBegin;
   PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &most, 1, MPI_INT, MPI_MAX, comm));
   *reason = (Reason)most;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* Finds a neighbor by its rank, or adds it; NULL where there is no room for it */
-static GallopIPCNeighbor *Neighbor(GallopIPC ipc, PetscMPIInt rank)
-{
-  GallopIPCNeighbor *neighbor;
-  int                k = 0;
-
-  while (k < ipc->nneighbors && ipc->neighbor[k].rank != rank) k++;
-  if (k == GALLOP_IPC_NEIGHBORS) return NULL;
-  neighbor       = &ipc->neighbor[k];
-  neighbor->rank = rank;
-  if (k == ipc->nneighbors) ipc->nneighbors++;
-  return neighbor;
-}
-
-/* Neighbors of this process by the PetscSF, with first[k] the place among the ghost values of those that come from neighbor k */
-static PetscErrorCode FindNeighbors(MPI_Comm comm, PetscSF sf, PetscInt ghosts, GallopIPC ipc, PetscInt first[], PetscInt ngives[], Reason *reason)
-{
-  PetscMPIInt        nranks, rank;
-  const PetscMPIInt *ranks;
-  const PetscInt    *offset, *mine, *roots;
-  PetscInt           nleaves;
-  PetscBool          basic;
-  GallopIPCNeighbor *neighbor;
-
-  PetscFunctionBegin;
-  PetscCall(PetscObjectTypeCompareAny((PetscObject)sf, &basic, PETSCSFBASIC, PETSCSFNEIGHBOR, ""));
-  PetscCall(PetscSFGetGraph(sf, NULL, &nleaves, NULL, NULL));
-  if (!basic || nleaves != ghosts) {
-    *reason = GALLOP_IPC_PATTERN;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  PetscCallMPI(MPI_Comm_rank(comm, &rank));
-  PetscCall(PetscSFGetRootRanks(sf, &nranks, &ranks, &offset, &mine, NULL));
-  for (PetscMPIInt r = 0; r < nranks; r++) {
-    const PetscInt n = offset[r + 1] - offset[r];
-
-    if (!n) continue;
-    neighbor = Neighbor(ipc, ranks[r]);
-    if (!neighbor) *reason = GALLOP_IPC_MANY;
-    if (ranks[r] == rank) *reason = GALLOP_IPC_PATTERN;
-    for (PetscInt k = offset[r]; k < offset[r + 1]; k++)
-      if (mine[k] != mine[offset[r]] + k - offset[r]) *reason = GALLOP_IPC_PATTERN;
-    if (*reason) PetscFunctionReturn(PETSC_SUCCESS);
-    neighbor->gives                  = PETSC_TRUE;
-    first[neighbor - ipc->neighbor]  = mine[offset[r]];
-    ngives[neighbor - ipc->neighbor] = n;
-  }
-  ipc->ngive = ipc->nneighbors;
-  PetscCall(PetscSFGetLeafRanks(sf, &nranks, &ranks, &offset, &roots));
-  ipc->nindex = 0;
-  for (PetscMPIInt r = 0; r < nranks; r++) ipc->nindex += offset[r + 1] - offset[r];
-  PetscCall(PetscMalloc1(ipc->nindex, &ipc->index));
-  ipc->nindex = 0;
-  for (PetscMPIInt r = 0; r < nranks; r++) {
-    const PetscInt n = offset[r + 1] - offset[r];
-
-    if (!n) continue;
-    neighbor = Neighbor(ipc, ranks[r]);
-    if (!neighbor) *reason = GALLOP_IPC_MANY;
-    if (ranks[r] == rank) *reason = GALLOP_IPC_PATTERN;
-    if (*reason) PetscFunctionReturn(PETSC_SUCCESS);
-    neighbor->first = ipc->nindex;
-    neighbor->n     = n;
-    PetscCall(PetscArraycpy(ipc->index + ipc->nindex, roots + offset[r], n));
-    ipc->nindex += n;
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -123,24 +54,31 @@ static size_t Aligned(size_t bytes)
   return (bytes + 255) / 256 * 256;
 }
 
-/* Bytes before a buffer */
-static size_t BufferOffset(GallopIPC ipc, PetscInt ghosts, int buffer)
+/* Numbers of a column of a buffer */
+static PetscCount ColumnLength(GallopIPC ipc)
 {
-  return Aligned((size_t)ipc->nneighbors * GALLOP_IPC_FLAG) + (size_t)buffer * Aligned((size_t)ghosts * sizeof(PetscScalar));
+  return (PetscCount)ipc->nghost * ipc->kind.bs;
 }
 
-static PetscErrorCode CreateBuffers(GallopIPC ipc, PetscInt ghosts, Reason *reason)
+/* Bytes before a buffer */
+static size_t BufferOffset(GallopIPC ipc, int buffer)
+{
+  return Aligned((size_t)ipc->nneighbors * GALLOP_IPC_FLAG) + (size_t)buffer * Aligned((size_t)ColumnLength(ipc) * (size_t)ipc->kind.columns * sizeof(PetscReal));
+}
+
+static PetscErrorCode CreateBuffers(GallopIPC ipc, Reason *reason)
 {
   PetscFunctionBegin;
   if (!ipc->nneighbors) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopIPCPieceGet(ipc->table, BufferOffset(ipc, ghosts, 2), &ipc->piece));
-  if (ipc->piece.memory) PetscCall((*ipc->table->clear)(ipc->piece.memory, BufferOffset(ipc, ghosts, 0)));
+  PetscCall(GallopIPCPieceGet(ipc->table, BufferOffset(ipc, 2), &ipc->piece));
+  if (ipc->piece.memory) PetscCall((*ipc->table->clear)(ipc->piece.memory, BufferOffset(ipc, 0)));
   else *reason = GALLOP_IPC_ROOM;
+  for (int b = 0; b < 2 && ipc->piece.memory; b++) ipc->buffer[b] = (PetscReal *)(ipc->piece.memory + BufferOffset(ipc, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Tells each neighbor where this process's buffers and flags are, and opens theirs */
-static PetscErrorCode Connect(MPI_Comm comm, GallopIPC ipc, PetscInt ghosts, const PetscInt first[], const PetscInt ngives[], Reason *reason)
+static PetscErrorCode Introduce(MPI_Comm comm, GallopIPC ipc, const PetscInt first[], const PetscInt ngives[], Reason *reason)
 {
   const int           n = ipc->nneighbors;
   GallopIPCAllocation mine;
@@ -157,8 +95,9 @@ static PetscErrorCode Connect(MPI_Comm comm, GallopIPC ipc, PetscInt ghosts, con
     PetscCallMPI(MPIU_Irecv(&in[k], sizeof(Offer), MPI_BYTE, ipc->neighbor[k].rank, tag, comm, &requests[k]));
     out[k].allocation = mine;
     out[k].flag       = (PetscInt64)ipc->piece.offset + k * GALLOP_IPC_FLAG;
-    for (int b = 0; b < 2; b++) out[k].buffer[b] = (PetscInt64)(ipc->piece.offset + BufferOffset(ipc, ghosts, b) + (size_t)first[k] * sizeof(PetscScalar));
-    out[k].n = ngives[k];
+    for (int b = 0; b < 2; b++) out[k].buffer[b] = (PetscInt64)(ipc->piece.offset + BufferOffset(ipc, b) + (size_t)first[k] * (size_t)ipc->kind.bs * sizeof(PetscReal));
+    out[k].n  = ngives[k];
+    out[k].ld = ColumnLength(ipc);
     PetscCallMPI(MPIU_Isend(&out[k], sizeof(Offer), MPI_BYTE, ipc->neighbor[k].rank, tag, comm, &requests[n + k]));
   }
   PetscCallMPI(MPI_Waitall(2 * n, requests, MPI_STATUSES_IGNORE));
@@ -166,7 +105,7 @@ static PetscErrorCode Connect(MPI_Comm comm, GallopIPC ipc, PetscInt ghosts, con
     GallopIPCNeighbor *neighbor = &ipc->neighbor[k];
     void              *memory;
 
-    PetscCheck(in[k].n == neighbor->n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " ghost values for process %d, which expects %" PetscInt64_FMT, neighbor->n, neighbor->rank, in[k].n);
+    PetscCheck(in[k].n == neighbor->n, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " units for process %d, which expects %" PetscInt64_FMT, neighbor->n, neighbor->rank, in[k].n);
     PetscCall(GallopIPCOpen(ipc->table, &in[k].allocation, &memory));
     if (!memory) {
       *reason = GALLOP_IPC_REFUSED;
@@ -174,28 +113,42 @@ static PetscErrorCode Connect(MPI_Comm comm, GallopIPC ipc, PetscInt ghosts, con
     }
     PetscCall(PetscMemcmp(mine.device, in[k].allocation.device, sizeof(mine.device), &neighbor->near));
     neighbor->raise = (unsigned int *)((char *)memory + in[k].flag);
-    for (int b = 0; b < 2; b++) neighbor->to[b] = (PetscScalar *)((char *)memory + in[k].buffer[b]);
+    neighbor->ld    = (PetscCount)in[k].ld;
+    for (int b = 0; b < 2; b++) neighbor->to[b] = (PetscReal *)((char *)memory + in[k].buffer[b]);
   }
   PetscCall(PetscFree3(out, in, requests));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode FindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, PetscInt first[], PetscInt ngives[], Reason *reason)
+{
+  PetscBool many, other;
+
+  PetscFunctionBegin;
+  PetscCall(GallopIPCFindEdges(comm, sf, ipc, first, ngives, &many, &other));
+  if (many) *reason = GALLOP_IPC_MANY;
+  else if (other) *reason = GALLOP_IPC_PATTERN;
+  else if (PetscMax(PetscMax(ipc->nghost, ipc->nindex), ipc->list[GALLOP_IPC_SELF].nfrom) >= (PetscInt64)PETSC_INT32_MAX / ipc->kind.bs)
+    *reason = GALLOP_IPC_LARGE; /* kernels count numbers of a column by 32 bits */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-  GallopIPCCreate - Connects the processes of a matrix, or tells why it cannot be done
+  GallopIPCConnect - Connects the processes of a PetscSF, or tells why it cannot be done
 
   Collective
 
   Input Parameters:
-+ comm   - PETSc's communicator of the matrix
-. sf     - brings ghost values from their processes
-. ghosts - how many this process has
-- table  - the place where vectors are
++ comm  - PETSc's communicator
+. sf    - the edges
+. kind  - what is exchanged along them, on all processes alike but for the leaves
+- table - the place where vectors are
 
   Output Parameters:
 + ipc - NULL on all processes where one of them cannot
 - why - the reason then
 */
-PetscErrorCode GallopIPCCreate(MPI_Comm comm, PetscSF sf, PetscInt ghosts, const GallopIPCTable *table, GallopIPC *ipc, const char **why)
+PetscErrorCode GallopIPCConnect(MPI_Comm comm, PetscSF sf, const GallopIPCKind *kind, const GallopIPCTable *table, GallopIPC *ipc, const char **why)
 {
   PetscInt  first[GALLOP_IPC_NEIGHBORS] = {0}, ngives[GALLOP_IPC_NEIGHBORS] = {0};
   Reason    reason = GALLOP_IPC_FINE;
@@ -204,23 +157,31 @@ PetscErrorCode GallopIPCCreate(MPI_Comm comm, PetscSF sf, PetscInt ghosts, const
   PetscFunctionBegin;
   PetscCall(PetscNew(&i));
   i->table = table;
+  i->kind  = *kind;
   PetscCall(PetscCalloc1(GALLOP_IPC_NEIGHBORS, &i->neighbor));
-  PetscCall(FindNeighbors(comm, sf, ghosts, i, first, ngives, &reason));
+  PetscCall(FindEdges(comm, sf, i, first, ngives, &reason));
   PetscCall(CheckHosts(comm, i, &reason));
-  if (!reason) PetscCall(CreateBuffers(i, ghosts, &reason));
+  if (!reason) PetscCall(CreateBuffers(i, &reason));
   PetscCall(Agree(comm, &reason));
   if (!reason) {
-    PetscCall(Connect(comm, i, ghosts, first, ngives, &reason));
-    if (!reason) {
-      for (int b = 0; b < 2; b++) PetscCall((*table->createvec)(ghosts, i->piece.memory ? (PetscScalar *)(i->piece.memory + BufferOffset(i, ghosts, b)) : NULL, &i->ghost[b]));
-      PetscCall((*table->plancreate)(i, &i->plan));
-      if (!i->plan) reason = GALLOP_IPC_ROOM;
-    }
+    PetscCall(Introduce(comm, i, first, ngives, &reason));
+    if (!reason) PetscCall((*table->plancreate)(i, &i->plan));
+    if (!reason && !i->plan) reason = GALLOP_IPC_ROOM;
     PetscCall(Agree(comm, &reason));
   }
   *why = Reasons[reason];
   if (reason) PetscCall(GallopIPCDestroy(&i));
   *ipc = i;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopIPCCreate - Likewise for ghost values, of which this process has so many, by the PetscSF that brings them */
+PetscErrorCode GallopIPCCreate(MPI_Comm comm, PetscSF sf, PetscInt ghosts, const GallopIPCTable *table, GallopIPC *ipc, const char **why)
+{
+  const GallopIPCKind kind = {PETSC_FALSE, PETSC_FALSE, ghosts, GALLOP_IPC_SCALAR, 1};
+
+  PetscFunctionBegin;
+  PetscCall(GallopIPCConnect(comm, sf, &kind, table, ipc, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -242,9 +203,29 @@ PetscErrorCode GallopIPCDestroy(GallopIPC *ipc)
   if (i->plan) PetscCall((*i->table->plandestroy)(&i->plan));
   for (int b = 0; b < 2; b++) PetscCall(VecDestroy(&i->ghost[b]));
   PetscCall(GallopIPCPieceReturn(i->table, &i->piece));
-  PetscCall(PetscFree(i->neighbor));
-  PetscCall(PetscFree(i->index));
+  PetscCall(GallopIPCFreeEdges(i));
   PetscCall(PetscFree(*ipc));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopIPCSend - Begins a product: sends columns of x, which are ld numbers apart, to the neighbors. What comes from them is in *buffer after GallopIPCReceive(), until the product after next. */
+PetscErrorCode GallopIPCSend(GallopIPC ipc, const PetscReal *x, PetscCount ld, PetscInt columns, int *buffer)
+{
+  const unsigned int number = ++ipc->product;
+
+  PetscFunctionBegin;
+  *buffer = (int)(number % 2);
+  if (!ipc->nneighbors) PetscFunctionReturn(PETSC_SUCCESS);
+  /* those that give values have been waited for in the last product */
+  if (ipc->ngive < ipc->nneighbors) PetscCall((*ipc->table->wait)(ipc, ipc->ngive, ipc->nneighbors, number - 1));
+  PetscCall((*ipc->table->send)(ipc, *buffer, number, x, ld, columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopIPCReceive(GallopIPC ipc)
+{
+  PetscFunctionBegin;
+  if (ipc->ngive) PetscCall((*ipc->table->wait)(ipc, 0, ipc->ngive, ipc->product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -252,17 +233,14 @@ PetscErrorCode GallopIPCDestroy(GallopIPC *ipc)
 PetscErrorCode GallopIPCBegin(GallopIPC ipc, Vec x, Vec *ghost)
 {
   const PetscScalar *array;
-  const unsigned int number = ++ipc->product;
-  const int          buffer = (int)(number % 2);
+  int                b;
 
   PetscFunctionBegin;
-  *ghost = ipc->ghost[buffer];
-  if (!ipc->nneighbors) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetArrayReadAndMemType(x, &array, NULL));
-  /* those that give values have been waited for in the last product */
-  if (ipc->ngive < ipc->nneighbors) PetscCall((*ipc->table->wait)(ipc, ipc->ngive, ipc->nneighbors, number - 1));
-  PetscCall((*ipc->table->send)(ipc, buffer, number, array));
+  PetscCall(GallopIPCSend(ipc, (const PetscReal *)array, 0, 1, &b));
   PetscCall(VecRestoreArrayReadAndMemType(x, &array));
+  if (!ipc->ghost[b]) PetscCall((*ipc->table->createvec)(ipc->nghost, (PetscScalar *)ipc->buffer[b], &ipc->ghost[b]));
+  *ghost = ipc->ghost[b];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -272,8 +250,27 @@ PetscErrorCode GallopIPCEnd(GallopIPC ipc, Vec ghost)
 
   PetscFunctionBegin;
   if (!ipc->ngive) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall((*ipc->table->wait)(ipc, 0, ipc->ngive, ipc->product));
+  PetscCall(GallopIPCReceive(ipc));
   PetscCall(VecGetArrayWriteAndMemType(ghost, &array, NULL)); /* it has changed, and there */
   PetscCall(VecRestoreArrayWriteAndMemType(ghost, &array));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopIPCScatterBegin - Sends units of x to the neighbors, and puts those that stay in this process where they go in y, or adds them there; GallopIPCScatterEnd() does so with those that come */
+PetscErrorCode GallopIPCScatterBegin(GallopIPC ipc, const PetscReal *x, PetscReal *y, PetscBool add)
+{
+  int buffer;
+
+  PetscFunctionBegin;
+  PetscCall(GallopIPCSend(ipc, x, 0, 1, &buffer));
+  if (ipc->list[GALLOP_IPC_SELF].n) PetscCall((*ipc->table->unpack)(ipc, GALLOP_IPC_SELF, x, y, add));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopIPCScatterEnd(GallopIPC ipc, PetscReal *y, PetscBool add)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopIPCReceive(ipc));
+  if (ipc->list[GALLOP_IPC_REMOTE].n) PetscCall((*ipc->table->unpack)(ipc, GALLOP_IPC_REMOTE, ipc->buffer[ipc->product % 2], y, add));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

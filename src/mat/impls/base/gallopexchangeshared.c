@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Ghost values by memory of the host that processes share, with the flags of CUDA IPC: -mat_gallop_exchange shared, for tests on machines without a GPU
+  Values by memory of the host that processes share, with the flags of CUDA IPC: -mat_gallop_exchange shared and -sf_gallop_exchange shared, for tests on machines without a GPU
 
   It is Linux's only: an allocation is a file without a name, which other processes open by its number in /proc.
 */
@@ -114,14 +114,37 @@ static PetscErrorCode PlanDestroy_Shared(void **plan)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Send_Shared(GallopIPC ipc, int buffer, unsigned int number, const PetscScalar *x)
+static PetscErrorCode Send_Shared(GallopIPC ipc, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
+  const PetscInt bs = ipc->kind.bs;
+
   PetscFunctionBegin;
   for (int k = 0; k < ipc->nneighbors; k++) {
     const GallopIPCNeighbor *neighbor = &ipc->neighbor[k];
 
-    for (PetscInt j = 0; j < neighbor->n; j++) neighbor->to[buffer][j] = x[ipc->index[neighbor->first + j]];
+    for (PetscInt c = 0; c < columns; c++)
+      for (PetscInt j = 0; j < neighbor->n; j++)
+        for (PetscInt i = 0; i < bs; i++) neighbor->to[buffer][c * neighbor->ld + (PetscCount)j * bs + i] = x[c * ld + (PetscCount)ipc->index[neighbor->first + j] * bs + i];
     __atomic_store_n(neighbor->raise, number, __ATOMIC_RELEASE);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Unpack_Shared(GallopIPC ipc, GallopIPCScope scope, const PetscReal *from, PetscReal *to, PetscBool add)
+{
+  const GallopIPCList *list = &ipc->list[scope];
+  const PetscInt       bs   = ipc->kind.bs;
+
+  PetscFunctionBegin;
+  for (PetscInt k = 0; k < list->n; k++) {
+    const PetscInt begin = list->start ? list->start[k] : k, end = list->start ? list->start[k + 1] : k + 1;
+    PetscReal     *place = to + (PetscCount)list->place[k] * bs;
+
+    for (PetscInt e = begin; e < end; e++) {
+      const PetscReal *unit = from + (PetscCount)(list->from ? list->from[e] : e) * bs;
+
+      for (PetscInt i = 0; i < bs; i++) place[i] = add ? place[i] + unit[i] : unit[i];
+    }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -168,6 +191,7 @@ const GallopIPCTable GallopIPCTable_Shared = {
   .plandestroy = PlanDestroy_Shared,
   .send        = Send_Shared,
   .wait        = Wait_Shared,
+  .unpack      = Unpack_Shared,
   .finish      = Finish_Shared,
   .describe    = Describe_Shared,
 };

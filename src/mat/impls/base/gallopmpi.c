@@ -126,6 +126,60 @@ PetscErrorCode MatResidual_MPIGallop(Mat A, Vec b, Vec x, Vec r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  z = A^T x, or A^T x + y: the off-diagonal block computes what goes to rows of other processes, the diagonal block runs while that travels, and then what has come is added in the order of ranks.
+  Where processes do not write into each other's memory the parent does the same, with PetscSF.
+*/
+static PetscErrorCode MatMultTransposeAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z)
+{
+  Mat_Gallop        *g;
+  Mat                diagonal, offdiagonal;
+  GallopIPC          ipc;
+  Vec                ghost;
+  const PetscScalar *from;
+  PetscScalar       *to;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopGetBlocks(A, &diagonal, &offdiagonal));
+  PetscCall(GallopExchangeGetReverse(A, g, x, z, &ipc, &ghost));
+  if (!ipc) {
+    g->stats.exchanges_sf++;
+    if (y) PetscCall((*g->parent.multtransposeadd)(A, x, y, z));
+    else PetscCall((*g->parent.multtranspose)(A, x, z));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  g->stats.exchanges_ipc++;
+  PetscUseTypeMethod(offdiagonal, multtranspose, x, ghost);
+  PetscCall(PetscLogEventBegin(Gallop_GhostBegin, A, x, 0, 0));
+  PetscCall(VecGetArrayReadAndMemType(ghost, &from, NULL));
+  PetscCall(GallopIPCScatterBegin(ipc, (const PetscReal *)from, NULL, PETSC_TRUE));
+  PetscCall(VecRestoreArrayReadAndMemType(ghost, &from));
+  PetscCall(PetscLogEventEnd(Gallop_GhostBegin, A, x, 0, 0));
+  if (y) PetscUseTypeMethod(diagonal, multtransposeadd, x, y, z);
+  else PetscUseTypeMethod(diagonal, multtranspose, x, z);
+  PetscCall(PetscLogEventBegin(Gallop_GhostEnd, A, x, 0, 0));
+  PetscCall(VecGetArrayAndMemType(z, &to, NULL));
+  PetscCall(GallopIPCScatterEnd(ipc, (PetscReal *)to, PETSC_TRUE));
+  PetscCall(VecRestoreArrayAndMemType(z, &to));
+  PetscCall(PetscLogEventEnd(Gallop_GhostEnd, A, x, 0, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatMultTranspose_MPIGallop(Mat A, Vec x, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall(MatMultTransposeAddKernel_MPIGallop(A, x, NULL, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatMultTransposeAdd_MPIGallop(Mat A, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  PetscCall(MatMultTransposeAddKernel_MPIGallop(A, x, y, z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The parent adds up columns in new vectors that it takes to be zero. Those of the GPU are so on the GPU, not where it adds: it gets vectors of the host. */
 PetscErrorCode MatNorm_MPIGallop(Mat A, NormType type, PetscReal *norm)
 {
