@@ -61,7 +61,7 @@ typedef enum { GALLOP_IPC_SELF, GALLOP_IPC_REMOTE } GallopIPCScope;
 typedef struct {
   PetscBool reverse; /* from leaves to roots */
   PetscBool scatter; /* units go from the buffer to where the PetscSF says; else they are used in the buffer, where unit k is leaf k */
-  PetscInt  leaves;  /* the number that is expected then */
+  PetscInt  leaves;  /* the number that is expected, -1 for any */
   PetscInt  bs, columns;
 } GallopIPCKind;
 

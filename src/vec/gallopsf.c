@@ -86,7 +86,7 @@ static PetscInt PlaceBit(PetscMemType memtype)
 static PetscErrorCode Agree(PetscSF sf, SF_Gallop *g, const PetscMemType memtype[2], Kind *kind)
 {
   const GallopIPCTable *table = NULL;
-  const GallopIPCKind   what  = {kind->reverse, PETSC_TRUE, 0, kind->bs, 1};
+  const GallopIPCKind   what  = {kind->reverse, PETSC_TRUE, -1, kind->bs, 1};
   const char           *why = "its arrays are not all on the GPU", *direction = kind->reverse ? "leaves to roots" : "roots to leaves";
   PetscBool             has = PETSC_FALSE;
 
@@ -410,7 +410,8 @@ PetscErrorCode PetscSFGallopGetExchanges(PetscSF sf, PetscInt64 *ipc, PetscInt64
   kind is set up, and not by later ones, and the host waits for nothing. So MPI need not take GPU pointers.
 
   It does so for `PetscSFBcastBegin()` and `PetscSFReduceBegin()`, and so for `VecScatterBegin()`, with `MPI_REPLACE`, `MPI_SUM` or `MPIU_SUM`, of units that consist of `MPIU_SCALAR` or `MPIU_REAL`, as
-  by `MPI_Type_contiguous()`. A sum has one order: that of the processes' ranks, and of the edges of each, as with `PETSCSFBASIC` on the host. Everything else is done by `PETSCSFBASIC`: other units and
+  by `MPI_Type_contiguous()`. A sum has one order: that of the processes' ranks, and of the edges of each, as with `PETSCSFBASIC` on the host; one thread adds up what goes to one place, so that
+  a root with very many leaves takes long. Everything else is done by `PETSCSFBASIC`: other units and
   operations, `PetscSFFetchAndOpBegin()`, arrays on the host, a communication that begins while another one of the same `PetscSF` has not ended, and processes that cannot open each other's memory, as
   on several hosts.
 

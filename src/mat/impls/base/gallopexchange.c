@@ -192,7 +192,7 @@ PetscErrorCode GallopExchangeGetReverse(Mat A, Mat_Gallop *g, Vec x, Vec z, Gall
   GallopExchange       *exchange = &g->exchange;
   const GallopPlace     place    = GallopVecOnDevice(x) ? GALLOP_DEVICE : GALLOP_HOST;
   const GallopIPCTable *table    = GallopExchangeTable(exchange->way, place);
-  const GallopIPCKind   kind     = {PETSC_TRUE, PETSC_TRUE, 0, GALLOP_IPC_SCALAR, 1};
+  GallopIPCKind         kind     = {PETSC_TRUE, PETSC_TRUE, 0, GALLOP_IPC_SCALAR, 1};
   const char           *why;
   PetscSF               sf;
 
@@ -201,6 +201,7 @@ PetscErrorCode GallopExchangeGetReverse(Mat A, Mat_Gallop *g, Vec x, Vec z, Gall
   PetscCall(GetSF(A, exchange, &sf));
   if (!table || GallopVecOnDevice(x) != GallopVecOnDevice(z)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!exchange->reversechosen[place]) {
+    kind.leaves = exchange->n;
     PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, &kind, table, &exchange->reverse[place], &why));
     if (exchange->reverse[place]) PetscCall(PetscInfo(A, "Transposed products: by %s\n", table->name));
     else PetscCall(PetscInfo(A, "Transposed products: by PetscSF, since %s\n", why));

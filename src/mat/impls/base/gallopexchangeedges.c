@@ -154,7 +154,7 @@ PetscErrorCode GallopIPCFindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, Pets
   PetscCall(PetscObjectTypeCompareAny((PetscObject)sf, &basic, PETSCSFBASIC, PETSCSFNEIGHBOR, PETSCSFGALLOP, ""));
   PetscCall(PetscSFGetGraph(sf, NULL, &nleaves, NULL, NULL));
   *many  = PETSC_FALSE;
-  *other = (PetscBool)(!basic || (!ipc->kind.scatter && nleaves != ipc->kind.leaves));
+  *other = (PetscBool)(!basic || (ipc->kind.leaves >= 0 && nleaves != ipc->kind.leaves));
   if (*other) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCall(PetscSFGetLeafRanks(sf, &side[0].nranks, &side[0].ranks, &side[0].offset, &side[0].place)); /* places of roots */
