@@ -203,6 +203,7 @@ int main(int argc, char **argv)
 
   testset:
     output_file: output/empty.out
+    args: -mat_evchyb_order none
     test:
       suffix: 1
     test:

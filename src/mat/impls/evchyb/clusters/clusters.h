@@ -24,6 +24,7 @@ typedef enum { EVCHYB_ORDER_NONE, EVCHYB_ORDER_CLUSTER, EVCHYB_ORDER_AUTO } EVCH
 #define EVCHYB_CLUSTER_NEAR    (EVCHYB_CLUSTER_ROWS / 2) /* entries of a row that are nearer to the diagonal come before others */
 #define EVCHYB_CLUSTER_MOST    32768 /* rows of a cluster whose levels are put in order */
 #define EVCHYB_CLUSTER_PARTS   64   /* connected parts of the clusters' graph that are put in order */
+#define EVCHYB_CLUSTER_SWEEPS  2    /* through a part: each begins where the one before ended, far from where that began */
 #define EVCHYB_CLUSTER_PHASES  4
 #define EVCHYB_LEVEL_BITS      7
 #define EVCHYB_CLUSTER_FREE    (~(uint64_t)0) /* a row that belongs to no cluster yet */

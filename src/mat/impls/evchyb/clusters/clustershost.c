@@ -136,7 +136,7 @@ static PetscErrorCode Rank(Finder *f, PetscInt words, const uint32_t *bits)
     while (visited[from]) from++;
     queue[begin] = from;
     end          = begin + 1;
-    for (int sweep = 0; sweep < 3; sweep++) {
+    for (int sweep = 0; sweep < EVCHYB_CLUSTER_SWEEPS; sweep++) {
       const PetscInt last = queue[end - 1];
 
       for (PetscInt k = begin; k < end; k++) visited[queue[k]] = 0;

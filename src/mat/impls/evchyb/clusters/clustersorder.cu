@@ -83,7 +83,7 @@ __global__ static void __launch_bounds__(RankThreads) RankKernel(int num, const 
     for (int w = threadIdx.x; w < (num + 31) / 32; w += RankThreads)
       if (~s.visited[w]) atomicMin(&s.least, 32 * w + __ffs((int)~s.visited[w]) - 1);
     __syncthreads();
-    for (int sweep = 0; sweep < 3; sweep++) {
+    for (int sweep = 0; sweep < EVCHYB_CLUSTER_SWEEPS; sweep++) {
       const int last = sweep ? queue[end - 1] : s.least;
 
       __syncthreads();
