@@ -198,7 +198,7 @@ struct GallopVectors {
   V        alpha, beta;
   const V *x, *y;
   V       *z;
-  bool     readsy, more; /* more: an epilogue */
+  bool     readsy, more;  /* more: an epilogue */
   const V *xrows, *d, *u; /* xrows: x as rows have it */
   V        gamma, delta;
 

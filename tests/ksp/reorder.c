@@ -137,7 +137,8 @@ static PetscErrorCode CheckInOrder(Mat B)
   PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "the operator inside has no format");
   PetscCall(EVCHYBCopyToHost((const EVCHYB *)data, &ev));
   PetscCheck(ev->plain->inorder, PETSC_COMM_SELF, PETSC_ERR_PLIB, "products inside permute rows");
-  for (PetscInt r = 0; r < ev->plain->ell.n + ev->plain->csr.n; r++) PetscCheck(ev->plain->perm[r] == r, PETSC_COMM_SELF, PETSC_ERR_PLIB, "row %" PetscInt_FMT " inside comes as number %" PetscInt_FMT, ev->plain->perm[r], r);
+  for (PetscInt r = 0; r < ev->plain->ell.n + ev->plain->csr.n; r++)
+    PetscCheck(ev->plain->perm[r] == r, PETSC_COMM_SELF, PETSC_ERR_PLIB, "row %" PetscInt_FMT " inside comes as number %" PetscInt_FMT, ev->plain->perm[r], r);
   PetscCall(EVCHYBDestroyHostCopy(&ev));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

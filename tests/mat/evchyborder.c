@@ -155,7 +155,7 @@ static PetscErrorCode NewValues(Mat A, PetscInt seed)
 static PetscErrorCode TestMatrix(Mat *R, const char name[])
 {
   static const char *const storages[] = {"plain", "packed"};
-  Mat                      A = *R, B, C;
+  Mat                      A          = *R, B, C;
   PetscBool                device;
   MatGallopStatistics      s;
   char                     what[64];
@@ -324,7 +324,9 @@ static PetscErrorCode TestBytes(void)
     PetscCall(FormatAt(B, PETSC_MEMTYPE_HOST, &ev));
     TestCheck(!ev->clusters == (k != 1), "%s", "bytes", ev->clusters ? "an order" : "no order");
     if (k < 2) bytes[k] = (PetscCount)ev->bytes;
-    if (ev->clusters) TestCheck(bytes[1] >= (PetscCount)(ev->clusters->bytes + (size_t)m * 7 * sizeof(PetscScalar) / 2) && ev->clusters->bytes == (size_t)m * (sizeof(PetscInt) + 2 * sizeof(PetscScalar)), "%" PetscCount_FMT " bytes, of which %zu are for the order", "bytes", bytes[1], ev->clusters->bytes);
+    if (ev->clusters)
+      TestCheck(bytes[1] >= (PetscCount)(ev->clusters->bytes + (size_t)m * 7 * sizeof(PetscScalar) / 2) && ev->clusters->bytes == (size_t)m * (sizeof(PetscInt) + 2 * sizeof(PetscScalar)), "%" PetscCount_FMT " bytes, of which %zu are for the order", "bytes", bytes[1],
+                ev->clusters->bytes);
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
     PetscCall(MatDestroy(&B));
@@ -340,10 +342,10 @@ static PetscErrorCode TestBytes(void)
 static PetscErrorCode TestReorder(void)
 {
   static const char *const orders[] = {"format", "format", "rcm"}, *const clusters[] = {"none", "cluster", "none"};
-  PetscReal                sectors[3];
-  Mat                      A, B, P;
-  PC                       pc;
-  KSP                      inner;
+  PetscReal sectors[3];
+  Mat       A, B, P;
+  PC        pc;
+  KSP       inner;
 
   PetscFunctionBegin;
   PetscCall(Stencil(24, 24, 24, 1, VALUES_ALL, &A));

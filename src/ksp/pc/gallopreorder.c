@@ -27,7 +27,7 @@ typedef enum {
 typedef struct {
   KSP        ksp;
   IS         order;
-  char      *first; /* the ordering of PETSc's in which rows and columns come before the format's; NULL for none */
+  char      *first;       /* the ordering of PETSc's in which rows and columns come before the format's; NULL for none */
   Operator   amat, pmat;  /* pmat.permuted is NULL where the two are the same matrix */
   Vec        x, b;        /* permuted */
   Tolerances given;       /* what the solver inside has been given last; where it has something else, that was set for it alone */
@@ -338,8 +338,8 @@ static PetscErrorCode PCSetFromOptions_GallopReorder(PC pc, PetscOptionItems Pet
 {
   PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
 
-  char              first[64] = "format";
-  PetscBool         set, format;
+  char      first[64] = "format";
+  PetscBool set, format;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PCGALLOPREORDER options");

@@ -220,7 +220,8 @@ static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], Pet
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB%s: I_split %.0f, NNZ_ELL %.0f (%.2f %%), NNZ_vCSR %.0f (%.2f %%), NNZ added %.2f %%, empty rows %.0f\n", f[FIGURE_PACKED] ? ", packed" : "", rows, nzell, nzell * percent, f[FIGURE_CSRNZ], f[FIGURE_CSRNZ] * percent, nz ? 100 * (stored - nz) / nz : 0., f[FIGURE_NEMPTY]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0.));
-  if (f[FIGURE_CLUSTERS]) PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: rows and columns by %.0f clusters, sectors of x per entry %.3f, as the matrix is %.3f\n", f[FIGURE_CLUSTERS], nz ? f[FIGURE_AFTER] / nz : 0., nz ? f[FIGURE_BEFORE] / nz : 0.));
+  if (f[FIGURE_CLUSTERS])
+    PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: rows and columns by %.0f clusters, sectors of x per entry %.3f, as the matrix is %.3f\n", f[FIGURE_CLUSTERS], nz ? f[FIGURE_AFTER] / nz : 0., nz ? f[FIGURE_BEFORE] / nz : 0.));
   if (f[FIGURE_PACKED]) PetscCall(ViewPack(f, slots, viewer));
   else if (nz > 0) {
     const PetscLogDouble nnzr = nz / f[GALLOP_FIGURE_ROWS], flops = 2 + 3 / nnzr, matrix = entry * stored / nz, y = 2 * value / nnzr, alpha = f[FIGURE_N] / nz;

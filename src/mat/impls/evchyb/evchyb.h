@@ -56,11 +56,11 @@ struct _EVCHYB {
   PetscCount               nz;     /* entries of the matrix */
   PetscInt                 nempty; /* rows without entries */
   EVCHYBOptions            options;
-  const EVCHYBStorageWork *work;   /* of the storage that was chosen, */
-  EVCHYBPlain             *plain;  /* which is this one */
-  EVCHYBPacked            *packed; /* or this one; the other is NULL */
+  const EVCHYBStorageWork *work;     /* of the storage that was chosen, */
+  EVCHYBPlain             *plain;    /* which is this one */
+  EVCHYBPacked            *packed;   /* or this one; the other is NULL */
   EVCHYBClusters          *clusters; /* the order that the storage has rows and columns in, NULL for that of the matrix */
-  EVCHYBLaunch             launch; /* for the GPU */
+  EVCHYBLaunch             launch;   /* for the GPU */
   size_t                   bytes;
   int                      processors; /* multiprocessors of the GPU, 0 on the host */
   PetscBool                overlaps;   /* the GPU can start a kernel while the one before it ends, and has clusters of thread blocks */

@@ -96,7 +96,7 @@ static PetscBool Pays(const GallopLook *look, PetscReal before, PetscReal after)
 */
 PetscErrorCode EVCHYBClustersChoose(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBClusterOrder *found, EVCHYBClusterMatrix *matrix, PetscReal sectors[2])
 {
-  static const PetscReal Best = 1.0 / 16; /* sectors per entry that an order may lead to */
+  static const PetscReal Best  = 1.0 / 16; /* sectors per entry that an order may lead to */
   const PetscBool        asked = (PetscBool)(options->order == EVCHYB_ORDER_CLUSTER);
   PetscBool              fits;
   GallopLook             look;

@@ -18,13 +18,13 @@
 
 typedef enum { EVCHYB_ORDER_NONE, EVCHYB_ORDER_CLUSTER, EVCHYB_ORDER_AUTO } EVCHYBOrder;
 
-#define EVCHYB_CLUSTER_ROWS    1024 /* of a cluster, about; more where there would be more clusters than CLUSTERS, fewer of small matrices */
-#define EVCHYB_CLUSTERS        8192 /* which have an order by their graph; of more the seeds' */
-#define EVCHYB_CLUSTER_LONGEST 128  /* entries of a row along which a cluster grows, and which are put in order: hubs have more */
+#define EVCHYB_CLUSTER_ROWS    1024                      /* of a cluster, about; more where there would be more clusters than CLUSTERS, fewer of small matrices */
+#define EVCHYB_CLUSTERS        8192                      /* which have an order by their graph; of more the seeds' */
+#define EVCHYB_CLUSTER_LONGEST 128                       /* entries of a row along which a cluster grows, and which are put in order: hubs have more */
 #define EVCHYB_CLUSTER_NEAR    (EVCHYB_CLUSTER_ROWS / 2) /* entries of a row that are nearer to the diagonal come before others */
-#define EVCHYB_CLUSTER_MOST    32768 /* rows of a cluster whose levels are put in order */
-#define EVCHYB_CLUSTER_PARTS   64   /* connected parts of the clusters' graph that are put in order */
-#define EVCHYB_CLUSTER_SWEEPS  2    /* through a part: each begins where the one before ended, far from where that began */
+#define EVCHYB_CLUSTER_MOST    32768                     /* rows of a cluster whose levels are put in order */
+#define EVCHYB_CLUSTER_PARTS   64                        /* connected parts of the clusters' graph that are put in order */
+#define EVCHYB_CLUSTER_SWEEPS  2                         /* through a part: each begins where the one before ended, far from where that began */
 #define EVCHYB_CLUSTER_PHASES  4
 #define EVCHYB_LEVEL_BITS      7
 #define EVCHYB_CLUSTER_FREE    (~(uint64_t)0) /* a row that belongs to no cluster yet */
@@ -104,11 +104,11 @@ typedef struct {
 typedef struct {
   PetscInt     m;
   PetscMemType memtype;
-  PetscInt    *order;  /* [m] the row and column of the matrix that each of the storage is */
-  PetscInt    *places; /* [m] on the GPU, of plain storage: the row of the matrix that each stored row is */
-  PetscScalar *x;      /* [m] in that order */
-  PetscScalar *z;      /* [m] on the host */
-  PetscCount   num;    /* clusters */
+  PetscInt    *order;         /* [m] the row and column of the matrix that each of the storage is */
+  PetscInt    *places;        /* [m] on the GPU, of plain storage: the row of the matrix that each stored row is */
+  PetscScalar *x;             /* [m] in that order */
+  PetscScalar *z;             /* [m] on the host */
+  PetscCount   num;           /* clusters */
   PetscReal    before, after; /* sectors of x per entry, 0 where they were not counted */
   size_t       bytes;
 } EVCHYBClusters;

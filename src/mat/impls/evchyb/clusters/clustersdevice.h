@@ -8,7 +8,7 @@
 #include "../scan.cuh"
 
 static constexpr int EVCHYBClusterThreads = 256, EVCHYBClusterLanes = 8; /* lanes read a row together: few rows of a mesh are much longer */
-static constexpr int EVCHYBClusterWords   = EVCHYB_CLUSTERS / 32;        /* of a row of the clusters' graph */
+static constexpr int EVCHYBClusterWords = EVCHYB_CLUSTERS / 32;          /* of a row of the clusters' graph */
 
 /* What clusters are found with, in a workspace */
 struct EVCHYBClusterWork {
@@ -21,9 +21,9 @@ struct EVCHYBClusterWork {
   PetscCount          *number;  /* [m + 1] of seeds before each row */
   unsigned int        *reached; /* [levels + 1] rows of each frontier */
   EVCHYBClusterCounts *counts;
-  uint32_t            *bits;    /* [clusters][EVCHYBClusterWords] the clusters' graph */
-  int                 *rank;    /* [clusters] */
-  int                 *queue;   /* [clusters] */
+  uint32_t            *bits;  /* [clusters][EVCHYBClusterWords] the clusters' graph */
+  int                 *rank;  /* [clusters] */
+  int                 *queue; /* [clusters] */
   char                *cub;
   size_t               cubbytes;
 };

@@ -17,7 +17,7 @@ static int AllLevels()
 /* Some lanes of a warp put a row each at the end of a list. All lanes call it. */
 static __device__ __forceinline__ void Append(bool has, PetscInt row, PetscInt *list, unsigned int *num)
 {
-  const unsigned int all = __ballot_sync(0xffffffffu, has);
+  const unsigned int all  = __ballot_sync(0xffffffffu, has);
   const int          lane = threadIdx.x % WarpSize;
   unsigned int       at   = 0;
 
@@ -40,7 +40,7 @@ __global__ static void __launch_bounds__(Threads) SeedsKernel(PetscInt m, int ph
 __global__ static void __launch_bounds__(Threads) SpreadKernel(int level, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscInt *__restrict__ frontier, const unsigned int *reached, unsigned long long *state, PetscInt *next, unsigned int *nextreached)
 {
   constexpr int    Groups = WarpSize / Lanes;
-  const int        lane = threadIdx.x % WarpSize;
+  const int        lane   = threadIdx.x % WarpSize;
   const PetscCount n = *reached, warps = (PetscCount)gridDim.x * Threads / WarpSize;
 
   for (PetscCount first = GallopGlobalThread() / WarpSize * Groups; first < n; first += warps * Groups) {
@@ -93,7 +93,7 @@ __global__ static void __launch_bounds__(Threads) KeysKernel(PetscInt m, const u
 __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, PetscInt step, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscInt *__restrict__ cluster, const PetscCount *__restrict__ number, uint32_t *bits, EVCHYBClusterCounts *counts)
 {
   const PetscCount   num = number[m], groups = (PetscCount)gridDim.x * Threads / Lanes;
-  const int          lane = threadIdx.x % WarpSize;
+  const int          lane    = threadIdx.x % WarpSize;
   unsigned long long entries = 0, inside = 0;
 
   for (PetscCount r = GallopGlobalThread() / Lanes * step; r < m; r += groups * step) {
@@ -107,7 +107,7 @@ __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, PetscIn
 
       if (a == b) inside++;
       else if (num <= EVCHYB_CLUSTERS && b < num) {
-        uint32_t *const at[2] = {bits + a * EVCHYBClusterWords + b / 32, bits + b * EVCHYBClusterWords + a / 32};
+        uint32_t *const at[2]  = {bits + a * EVCHYBClusterWords + b / 32, bits + b * EVCHYBClusterWords + a / 32};
         const uint32_t  bit[2] = {1u << b % 32, 1u << a % 32};
 
 #pragma unroll
@@ -190,8 +190,8 @@ static PetscErrorCode Order(const GallopCSR *csr, const EVCHYBClusterWork *w, Pe
 /* EVCHYBClusterFind_Device - As EVCHYBClusterFind_Host(); the host waits once */
 PetscErrorCode EVCHYBClusterFind_Device(const GallopCSR *csr, PetscReal inside, EVCHYBClusterOrder *found, PetscBool *fits)
 {
-  const PetscInt    step = EVCHYBClusterStep(csr->m);
-  EVCHYBClusterWork w    = {};
+  const PetscInt    step      = EVCHYBClusterStep(csr->m);
+  EVCHYBClusterWork w         = {};
   size_t            sortbytes = 0, scanbytes = 0;
   int               processors;
   unsigned int      grid;

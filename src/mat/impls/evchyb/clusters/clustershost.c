@@ -170,7 +170,7 @@ static PetscErrorCode SortLevel(const Finder *f, PetscInt before, PetscInt first
   }
   PetscCall(EVCHYBSortByKey(last - first, 32, keys + first, moved + first));
   for (PetscInt k = first; k < last; k++) {
-    order[k]           = moved[k];
+    order[k]         = moved[k];
     f->pos[moved[k]] = k;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -200,9 +200,9 @@ __global__ static void __launch_bounds__(SortThreads) SortKernel(PetscCount num,
 
 PetscErrorCode EVCHYBClusterSort_Device(const GallopCSR *csr, const EVCHYBClusterWork *w, const EVCHYBClusterPlaces *places, PetscCount num)
 {
-  const int       *rank = num <= EVCHYB_CLUSTERS ? w->rank : NULL;
-  const PetscInt   m    = csr->m;
-  cudaStream_t     stream;
+  const int     *rank = num <= EVCHYB_CLUSTERS ? w->rank : NULL;
+  const PetscInt m    = csr->m;
+  cudaStream_t   stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));

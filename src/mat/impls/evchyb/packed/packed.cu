@@ -73,8 +73,8 @@ static cudaError_t LaunchAs(const EVCHYB *ev, const GallopVectors<PetscScalar> &
   const EVCHYBPack   *pack   = packed->pack;
   const EVCHYBLaunch *launch = &ev->launch;
 
-  return GallopLaunch(SpMV_EVCHYB_packed<PackedShape<Kind>, PetscScalar>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch, EVCHYBPackViewOf(pack, ev->clusters ? ev->clusters->order : NULL), pack->nslice,
-                      pack->npiece, packed->parts.nparts, PartsViewOf<PetscScalar>(&packed->parts), v, (bool)ev->fresh);
+  return GallopLaunch(SpMV_EVCHYB_packed<PackedShape<Kind>, PetscScalar>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch,
+                      EVCHYBPackViewOf(pack, ev->clusters ? ev->clusters->order : NULL), pack->nslice, pack->npiece, packed->parts.nparts, PartsViewOf<PetscScalar>(&packed->parts), v, (bool)ev->fresh);
 }
 
 static cudaError_t Launch(const EVCHYB *ev, GallopVectors<PetscScalar> v, cudaStream_t stream)

@@ -156,7 +156,7 @@ PetscErrorCode EVCHYBPlainBuild_Host(EVCHYB *ev, const GallopCSR *csr, EVCHYBRow
 /* EVCHYBPlainOrder_Host - The order in which rows are stored; empty ones are the last, be they listed or not */
 PetscErrorCode EVCHYBPlainOrder_Host(const EVCHYBOptions *options, const GallopCSR *csr, PetscInt order[])
 {
-  EVCHYB       ev = {.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz};
+  EVCHYB       ev   = {.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz};
   EVCHYBRows   rows = {.memory = NULL};
   EVCHYBPlain *p;
   PetscInt     k;

@@ -211,8 +211,8 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 {
   constexpr bool Wide = sizeof(V) > 8; /* registers do not hold it beside entries in flight */
   __shared__ V   dots[Wide ? EVCHYB_THREADS : 1];
-  V              own = V(0), *const dot = Wide ? dots + threadIdx.x : &own;
-  int            k   = 0;
+  V own = V(0), *const dot = Wide ? dots + threadIdx.x : &own;
+  int k = 0;
 
   *dot = V(0);
   if (!S::Early || fresh) GallopWaitForPredecessor();
@@ -254,8 +254,8 @@ static inline cudaError_t LaunchShape(const EVCHYBPlain *plain, const PetscInt p
   const CsrView<V, I> c   = {csr->i, reinterpret_cast<const I *>(csr->j), reinterpret_cast<const V *>(csr->as), csr->split, PartsViewOf<V>(&csr->parts)};
 
   static_assert(sizeof(V) == sizeof(PetscScalar) && sizeof(I) == sizeof(PetscInt), "the format's arrays are read as arrays of these");
-  return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, overlaps}, *launch, e, c,
-                      reinterpret_cast<const I *>(perm), v, ell->n, ell->n + csr->n, fresh);
+  return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, overlaps}, *launch, e, c, reinterpret_cast<const I *>(perm), v,
+                      ell->n, ell->n + csr->n, fresh);
 }
 
 template <bool InOrder, typename V, typename I>
