@@ -337,7 +337,7 @@ static inline PetscErrorCode Check(const Case *c, GallopChoice choice, GallopWay
   PetscFunctionBegin;
   PetscCall(GetChosen(c, &chosen));
   PetscCall(MatGallopGetFormat(c->A, &format));
-  TestCheck((*format->storesrows)(chosen) == does && (*format->dotparts)(chosen, PETSC_FALSE) == (PetscCount)does, "a candidate is asked for more than a product, or the choice is not", c->what);
+  TestCheck((*format->storesrows)(chosen, PETSC_FALSE) == does && (*format->dotparts)(chosen, PETSC_FALSE) == (PetscCount)does, "a candidate is asked for more than a product, or the choice is not", c->what);
   TestCheck(chosen->tuned.choice == choice && chosen->tuned.way == way, "choice %d in way %d, should be %d, %d", c->what, (int)chosen->tuned.choice, (int)chosen->tuned.way, (int)choice, (int)way);
   TestCheck(!chosen->measure == (PetscBool)(way != GALLOP_BY_COMING_TIMES), "the measurement is not over, or is", c->what);
   TestCheck(chosen->now.format == (choice == GALLOP_PARENT ? NULL : &standin[choice]), "another format computes", c->what);
