@@ -174,7 +174,7 @@ static PetscErrorCode ViewFromOptions(void)
 . -sf_gallop_exchange <auto>     - how those of a `PetscSF` of type `PETSCSFGALLOP` go
 . -mat_gallop_exchange_wait <auto> - what waits for them on the GPU, the `stream` or a `kernel`; `auto` takes the stream where the driver says that it can
 . -mat_gallop_nccl <libnccl.so.2>  - the library of NCCL, as dlopen() takes it, for the `nccl` and `auto` of that
-. -mat_gallop_csr <keep>         - whether the CSR arrays of matrices assembled on the host stay on the GPU beside formats, likewise
+. -mat_gallop_csr <auto>         - whether the CSR arrays of matrices assembled on the host stay on the GPU beside formats, likewise
 . -mat_gallop_memory <0>         - most bytes of all copies of a matrix together, likewise
 - -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
 

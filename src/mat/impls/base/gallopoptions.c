@@ -89,7 +89,6 @@ PetscErrorCode MatGallopSetDefaults(Mat_Gallop *g)
   PetscFunctionBegin;
   g->build     = GALLOP_BUILD_PAYS;
   g->transpose = GALLOP_TRANSPOSE_GPU;
-  g->csr       = GALLOP_CSR_KEEP;
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_build", Builds, (PetscEnum *)&g->build, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_gallop_products", &g->products, NULL));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_explicit_transpose", Transposes, (PetscEnum *)&g->transpose, NULL));

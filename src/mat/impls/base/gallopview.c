@@ -128,7 +128,7 @@ PetscErrorCode MatView_Gallop(Mat A, PetscViewer viewer)
     if (some[3] || !some[2]) PetscCall(ViewStructure(A, g->type->format, PETSC_FALSE, n, data, detail, viewer));
     if (some[0]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part without room for the format: %s computes its products\n", GallopParentType(g->mpi, g->deviceparent)));
     if (some[2]) PetscCall(PetscViewerASCIIPrintf(viewer, "a part whose format is not built, as its products have not paid for it yet: %s computes them\n", GallopParentType(g->mpi, g->deviceparent)));
-    if (some[5]) PetscCall(PetscViewerASCIIPrintf(viewer, "CSR arrays: on the host alone, by -mat_gallop_csr or -mat_gallop_memory\n"));
+    if (some[5]) PetscCall(PetscViewerASCIIPrintf(viewer, "CSR arrays: on the host alone, -mat_gallop_csr keep keeps them on the GPU\n"));
     if (some[4]) {
       PetscCall(PetscViewerASCIIPrintf(viewer, "Transpose, for transposed products:\n"));
       PetscCall(PetscViewerASCIIPushTab(viewer));

@@ -27,7 +27,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_gallop_explicit_transpose <gpu> - of all types but `MATFASTLOAD`: where transposed products get a format of the transpose, `never`, on the `gpu`, or `always`, on the host too
 . -mat_gallop_exchange <auto>         - of all types: how ghost values of vectors on the GPU go from process to process: `ipc`, `nccl`, `sf`, `auto`, or for tests `shared`, see below
 . -mat_gallop_nccl <libnccl.so.2>      - for all matrices, without a prefix: the library of NCCL, as `dlopen()` takes it
-. -mat_gallop_csr <keep>              - of all types: whether the CSR arrays of a matrix assembled on the host stay on the GPU beside the format, `keep`, go from there, `release`, or go where
+. -mat_gallop_csr <auto>              - of all types: whether the CSR arrays of a matrix assembled on the host stay on the GPU beside the format, `keep`, go from there, `release`, or go where
                                         they are large, see below
 . -mat_gallop_memory <0>              - of all types: most bytes that the format of a matrix, or of a block of an MPI matrix, that of its transpose, its structure for products with dense
                                         matrices and its CSR arrays on the GPU may take together, on the GPU and on the host each; 0 for no limit
