@@ -47,7 +47,7 @@ PetscErrorCode FastLoadApply_Device(void *data, const GallopProduct *p)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCallCUDA(GallopBegin(fl->m, &v, stream, fl->overlaps && !fl->fresh));
-  if (fl->sortedX) PetscCallCUDA(GallopLaunch(SortXKernel<PetscScalar, PetscInt>, GridOf(fl, ((PetscCount)fl->ncols + Threads - 1) / Threads, stream), fl->ncols, fl->perm, v.x, fl->sortedX));
+  if (fl->sortedX && fl->ncols) PetscCallCUDA(GallopLaunch(SortXKernel<PetscScalar, PetscInt>, GridOf(fl, ((PetscCount)fl->ncols + Threads - 1) / Threads, stream), fl->ncols, fl->perm, v.x, fl->sortedX));
   PetscCallCUDA(GallopLaunch(FastLoadKernel<PetscScalar, PetscReal, PetscInt>, GridOf(fl, blocks, stream), FastLoadArraysOf(fl), v.alpha, v.x, v.z, (bool)fl->fresh));
   PetscCallCUDA(GallopNotFresh(stream, &fl->fresh));
   PetscFunctionReturn(PETSC_SUCCESS);
