@@ -96,6 +96,7 @@ static PetscErrorCode Run(const Problem *p, const char what[], const BenchPlace 
   PetscCall((*place->memory)(&before));
   PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, p->box ? DMDA_STENCIL_BOX : DMDA_STENCIL_STAR, p->grid, p->grid, p->grid, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, p->dof, 1, NULL, NULL, NULL, &da));
   PetscCall(DMSetMatType(da, type));
+  if (device) PetscCall(DMSetVecType(da, VECCUDA)); /* multigrid makes vectors of its levels by it */
   PetscCall(DMSetUp(da));
   PetscCall(DMCreateMatrix(da, &A));
   PetscCall(Assemble(da, p, A));
