@@ -462,8 +462,8 @@ class SolvesTest(unittest.TestCase):
         self.assertEqual(status, 1)
         self.assertIn("# FAILED BiCG, Jacobi, 7 points: exit status 1: Out of memory", self.said)
         self.assertIn("# FAILED GMRES, Jacobi, 27 points, 3 unknowns: iterations differ: aij 100, evchyb 150", self.said)
-        self.assertIn("evchyb: first solves 1.50 times as fast in the geometric mean of 8 (worst 1.50, CG, Jacobi, 7 points, large)", self.said)
-        self.assertIn("evchyb: later solves 2.00 times as fast in the geometric mean of 8 (worst 2.00, CG, Jacobi, 7 points, large)", self.said)
+        self.assertIn("evchyb: first solves 1.50 times as fast in the geometric mean of 9 (worst 1.50, CG, Jacobi, 7 points, large)", self.said)
+        self.assertIn("evchyb: later solves 2.00 times as fast in the geometric mean of 9 (worst 2.00, CG, Jacobi, 7 points, large)", self.said)
         self.assertNotIn("slower:", self.said)
         self.assertEqual(len(rows), 2 * (len(solves.CASES) - 2))
         known = {"unknowns": "8", "nonzeros": "20", "first_ms": "2", "later_ms": "0.5", "iterations": "104", "residual": "1e-09", "gpu_MB": "1", "setup_ms": "1",
