@@ -179,14 +179,12 @@ static PetscBool Adds(MPI_Op op)
 }
 
 /* Begins a communication if it is ours; memtype: of leaves and of roots */
-static PetscErrorCode Begin(PetscSF sf, MPI_Datatype unit, PetscBool reverse, const PetscMemType memtype[2], const void *from, void *to, MPI_Op op, PetscBool *ours)
+static PetscErrorCode Begin(PetscSF sf, SF_Gallop *g, MPI_Datatype unit, PetscBool reverse, const PetscMemType memtype[2], const void *from, void *to, MPI_Op op, PetscBool *ours)
 {
-  SF_Gallop *g;
   PetscInt64 bs   = 0;
   int        kind = -1;
 
   PetscFunctionBegin;
-  PetscCall(GetContext(sf, &g));
   if (g->way != GALLOP_EXCHANGE_SF && (op == MPI_REPLACE || Adds(op))) PetscCall(PetscSFGallopCountReals(unit, &bs));
   if (bs) PetscCall(GetKind(sf, g, reverse, (PetscInt)bs, memtype, &kind));
   *ours = (PetscBool)(bs && g->kinds[kind].ipc && !g->underway);
@@ -208,13 +206,11 @@ static PetscErrorCode Begin(PetscSF sf, MPI_Datatype unit, PetscBool reverse, co
 /*
   Ends a communication if it is ours, as its arrays tell. Two that have the same ones are under way only where nothing is received: which of them ends then does not matter.
 */
-static PetscErrorCode End(PetscSF sf, MPI_Datatype unit, PetscBool reverse, const void *from, const void *to, MPI_Op op, PetscBool *ours)
+static PetscErrorCode End(PetscSF sf, SF_Gallop *g, MPI_Datatype unit, PetscBool reverse, const void *from, const void *to, MPI_Op op, PetscBool *ours)
 {
-  SF_Gallop *g;
   PetscInt64 bs = 0;
 
   PetscFunctionBegin;
-  PetscCall(GetContext(sf, &g));
   *ours = PETSC_FALSE;
   g->underway--;
   if (!g->ours || g->from.array != from || g->to.array != to || g->kinds[g->kind].reverse != reverse) PetscFunctionReturn(PETSC_SUCCESS);
@@ -242,8 +238,8 @@ static PetscErrorCode PetscSFBcastBegin_Gallop(PetscSF sf, MPI_Datatype unit, Pe
   PetscBool          ours = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(Begin(sf, unit, PETSC_FALSE, memtype, rootdata, leafdata, op, &ours));
   PetscCall(GetContext(sf, &g));
+  PetscCall(Begin(sf, g, unit, PETSC_FALSE, memtype, rootdata, leafdata, op, &ours));
   if (!ours) PetscCall((*g->parent.BcastBegin)(sf, unit, rootmtype, rootdata, leafmtype, leafdata, op));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -254,8 +250,8 @@ static PetscErrorCode PetscSFBcastEnd_Gallop(PetscSF sf, MPI_Datatype unit, cons
   PetscBool  ours = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(End(sf, unit, PETSC_FALSE, rootdata, leafdata, op, &ours));
   PetscCall(GetContext(sf, &g));
+  PetscCall(End(sf, g, unit, PETSC_FALSE, rootdata, leafdata, op, &ours));
   if (!ours) PetscCall((*g->parent.BcastEnd)(sf, unit, rootdata, leafdata, op));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -267,8 +263,8 @@ static PetscErrorCode PetscSFReduceBegin_Gallop(PetscSF sf, MPI_Datatype unit, P
   PetscBool          ours = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(Begin(sf, unit, PETSC_TRUE, memtype, leafdata, rootdata, op, &ours));
   PetscCall(GetContext(sf, &g));
+  PetscCall(Begin(sf, g, unit, PETSC_TRUE, memtype, leafdata, rootdata, op, &ours));
   if (!ours) PetscCall((*g->parent.ReduceBegin)(sf, unit, leafmtype, leafdata, rootmtype, rootdata, op));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -279,8 +275,8 @@ static PetscErrorCode PetscSFReduceEnd_Gallop(PetscSF sf, MPI_Datatype unit, con
   PetscBool  ours = PETSC_FALSE;
 
   PetscFunctionBegin;
-  PetscCall(End(sf, unit, PETSC_TRUE, leafdata, rootdata, op, &ours));
   PetscCall(GetContext(sf, &g));
+  PetscCall(End(sf, g, unit, PETSC_TRUE, leafdata, rootdata, op, &ours));
   if (!ours) PetscCall((*g->parent.ReduceEnd)(sf, unit, leafdata, rootdata, op));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
