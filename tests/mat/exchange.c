@@ -24,6 +24,17 @@ static PetscErrorCode Rest(void)
 
 #define VECTORS 5
 
+/* NCCL is for two processes and more */
+static PetscErrorCode Goes(Mat A, PetscBool *tested)
+{
+  PetscMPIInt size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
+  if (nccl && size == 1) *tested = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* As many products as are wanted of two matrices in turn, or of one, none of which is waited for, against those of R and S. A sum keeps the trace of each product. */
 static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool tested, const char what[])
 {
@@ -64,11 +75,13 @@ static PetscErrorCode Products(Mat A, Mat R, Mat B, Mat S, PetscInt n, PetscBool
     }
   }
   for (PetscInt m = 0; m < nmats; m++) {
-    Vec zr[VECTORS], sumr;
+    Vec       zr[VECTORS], sumr;
+    PetscBool goes = tested;
 
     PetscCall(VecDuplicate(sum[m], &sumr));
     PetscCall(VecSet(sumr, 0.0));
-    PetscCall(CheckWay(mats[m], tested, Exchanges(&before[m], tested), n, what));
+    PetscCall(Goes(mats[m], &goes));
+    PetscCall(CheckWay(mats[m], goes, Exchanges(&before[m], goes), n, what));
     for (int v = 0; v < VECTORS; v++) {
       PetscCall(VecDuplicate(z[m][v], &zr[v]));
       PetscCall(VecSet(zr[v], 0.0));

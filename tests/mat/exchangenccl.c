@@ -152,7 +152,7 @@ static PetscErrorCode CheckCounts(int made, int left, const char what[])
 /* A communicator of NCCL's belongs to a communicator, whatever matrices come and go there */
 static PetscErrorCode Communicators(void)
 {
-  MPI_Comm    dup, half;
+  MPI_Comm    dup, turned, alone;
   Mat         A, B, C, D;
   int         made, left, before, after;
   PetscViewer viewer;
@@ -160,7 +160,13 @@ static PetscErrorCode Communicators(void)
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIGetStdout(PETSC_COMM_WORLD, &viewer)); /* keeps PETSc's communicator */
   PetscCallMPI(MPI_Comm_dup(PETSC_COMM_WORLD, &dup));
-  PetscCallMPI(MPI_Comm_split(PETSC_COMM_WORLD, rank % 2, -rank, &half));
+  PetscCallMPI(MPI_Comm_split(PETSC_COMM_WORLD, 0, -rank, &turned));
+  PetscCallMPI(MPI_Comm_split(PETSC_COMM_WORLD, rank, 0, &alone));
+  PetscCall(Create(alone, "nccl", &A));
+  PetscCall(Multiply(A));
+  PetscCall(MatDestroy(&A));
+  PetscCallMPI(MPI_Comm_free(&alone));
+  PetscCall(CheckCounts(0, 0, "one process"));
   PetscCall(Create(PETSC_COMM_WORLD, "nccl", &A));
   PetscCall(Multiply(A));
   PetscCall(CheckCounts(1, 1, "the first product"));
@@ -170,7 +176,7 @@ static PetscErrorCode Communicators(void)
   PetscCall(CheckCounts(1, 1, "another matrix"));
   PetscCall(MatDestroy(&A));
   PetscCall(Create(dup, "nccl", &C));
-  PetscCall(Create(half, "nccl", &D));
+  PetscCall(Create(turned, "nccl", &D));
   for (int k = 0; k < 2; k++) {
     PetscCall(Multiply(C));
     PetscCall(Multiply(D));
@@ -184,7 +190,7 @@ static PetscErrorCode Communicators(void)
   PetscCall(Multiply(B));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&D));
-  PetscCallMPI(MPI_Comm_free(&half));
+  PetscCallMPI(MPI_Comm_free(&turned));
   PetscCall(CheckCounts(3, 1, "that of PETSC_COMM_WORLD"));
   PetscCall(Create(PETSC_COMM_WORLD, "nccl", &A));
   (*counts)(&made, &left, &before);

@@ -12,8 +12,8 @@
 #endif
 
 /* Why not; of several reasons the last one is told */
-typedef enum { NCCL_FINE, NCCL_MISSING, NCCL_FOREIGN, NCCL_HOST, NCCL_PART, NCCL_VERSIONS, NCCL_SHARED, NCCL_FAILED, NCCL_NOT_TRIED } Reason;
-static const char *const Reasons[] = {NULL, "a process does not find the library", "the library of a process is not of a version from 2.7 to 2.x", "vectors are on the host", "a process has a part of a GPU", "processes have different versions of it", "processes share a GPU", "it cannot be set up"};
+typedef enum { NCCL_FINE, NCCL_MISSING, NCCL_FOREIGN, NCCL_HOST, NCCL_PART, NCCL_VERSIONS, NCCL_SHARED, NCCL_ALONE, NCCL_FAILED, NCCL_NOT_TRIED } Reason;
+static const char *const Reasons[] = {NULL, "a process does not find the library", "the library of a process is not of a version from 2.7 to 2.x", "vectors are on the host", "a process has a part of a GPU", "processes have different versions of it", "processes share a GPU", "there is one process, without ghost values", "it cannot be set up"};
 
 /* ---------------------------------------------------------------- the library */
 
@@ -145,6 +145,7 @@ static PetscErrorCode Ask(MPI_Comm comm, const GallopNCCLTable *table, Reason *r
   if (!mine.reason) PetscCall((*table->getdevice)(mine.device, &part));
   if (part) mine.reason = NCCL_PART;
   PetscCallMPI(MPI_Comm_size(comm, &size));
+  if (size == 1 && !mine.reason) mine.reason = NCCL_ALONE;
   PetscCall(PetscMalloc1(size, &answers));
   PetscCallMPI(MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, answers, sizeof(mine), MPI_BYTE, comm));
   *reason = NCCL_FINE;
