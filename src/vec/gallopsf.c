@@ -293,6 +293,9 @@ static PetscErrorCode PetscSFReset_Gallop(PetscSF sf)
   for (int k = 0; k < g->nkinds; k++) PetscCall(GallopIPCDestroy(&g->kinds[k].ipc));
   PetscCall(PetscFree(g->kinds));
   g->nkinds = 0;
+#if PetscDefined(HAVE_DEVICE)
+  for (int i = 0; i < 2; i++) PetscCall(PetscSFFree(sf, PETSC_MEMTYPE_DEVICE, sf->rmine_d[i])); /* PetscSFSetType() calls this and forgets how to free them; PetscSFReset() does later */
+#endif
   PetscCall((*g->parent.Reset)(sf));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
