@@ -65,6 +65,7 @@ PETSC_INTERN PetscErrorCode GallopTypeOfTiledSpMM(GallopType *);
 
 PETSC_INTERN PetscErrorCode GallopDescribePETSc(char[], size_t);
 PETSC_INTERN PetscErrorCode GallopStatisticsView(PetscViewer);
+PETSC_INTERN PetscErrorCode GallopLogEventRegister(const char[], PetscClassId, PetscLogEvent *);
 
 PETSC_INTERN PetscErrorCode GallopOrderCheck(IS, PetscInt, PetscInt);
 PETSC_INTERN PetscErrorCode GallopOrderKnown(IS, PetscInt, PetscInt);

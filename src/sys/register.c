@@ -140,6 +140,15 @@ PetscErrorCode GallopCheckBuild_Private(const void *build, PetscBool *fits)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* GallopLogEventRegister - An event of this process's work, which others may not have: with -log_sync PETSc makes all processes wait for each other before an event that it takes to be collective */
+PetscErrorCode GallopLogEventRegister(const char name[], PetscClassId classid, PetscLogEvent *event)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscLogEventRegister(name, classid, event));
+  PetscCall(PetscLogEventSetCollective(*event, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* -gallop_view */
 static PetscErrorCode ViewFromOptions(void)
 {
@@ -210,11 +219,11 @@ PetscErrorCode GallopInitializePackage(void)
   PetscCall(MatSolverTypeRegister_Gallop());
   for (int k = 0; GallopFormats[k]; k++) PetscCall(GallopFormatRegister(GallopFormats[k]));
   PetscCall(PetscLogEventRegister("GallopMatPermute", MAT_CLASSID, &Gallop_MatPermute));
-  PetscCall(PetscLogEventRegister("GallopVecPermute", VEC_CLASSID, &Gallop_VecPermute));
-  PetscCall(PetscLogEventRegister("GallopTermsAdd", VEC_CLASSID, &Gallop_TermsAdd));
-  PetscCall(PetscLogEventRegister("GallopBlocksAdd", VEC_CLASSID, &Gallop_BlocksAdd));
-  PetscCall(PetscLogEventRegister("GallopGhostBegin", MAT_CLASSID, &Gallop_GhostBegin));
-  PetscCall(PetscLogEventRegister("GallopGhostEnd", MAT_CLASSID, &Gallop_GhostEnd));
+  PetscCall(GallopLogEventRegister("GallopVecPermute", VEC_CLASSID, &Gallop_VecPermute));
+  PetscCall(GallopLogEventRegister("GallopTermsAdd", VEC_CLASSID, &Gallop_TermsAdd));
+  PetscCall(GallopLogEventRegister("GallopBlocksAdd", VEC_CLASSID, &Gallop_BlocksAdd));
+  PetscCall(GallopLogEventRegister("GallopGhostBegin", MAT_CLASSID, &Gallop_GhostBegin));
+  PetscCall(GallopLogEventRegister("GallopGhostEnd", MAT_CLASSID, &Gallop_GhostEnd));
   PetscCall(MatOrderingRegister(MATORDERINGGALLOP, MatGetOrdering_Gallop));
   PetscCall(PCRegister(PCGALLOPREORDER, PCCreate_GallopReorder));
   PetscCall(PCRegister_GallopBlockJacobi());

@@ -195,6 +195,26 @@ static PetscErrorCode Product(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* With -log_sync PETSc has a barrier before events that are collective, and what processes do in products differs */
+static PetscErrorCode NotCollective(void)
+{
+  const char *const events[] = {"EVCHYBBuild", "EVCHYBRefresh", "EVCHYBMult", "GallopTermsAdd", "GallopBlocksAdd", "GallopGhostBegin", "GallopVecPermute", "GallopCGFused", "GallopBCGSFused", "GallopGMRESFused", "GallopChebFused", "GallopRichFused"};
+  PetscLogState     state;
+
+  PetscFunctionBegin;
+  PetscCall(PetscLogGetState(&state));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(events); k++) {
+    PetscLogEvent     event;
+    PetscLogEventInfo info;
+
+    PetscCall(PetscLogEventGetId(events[k], &event));
+    PetscCheck(event >= 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "There is no event %s", events[k]);
+    PetscCall(PetscLogStateEventGetInfo(state, event, &info));
+    PetscCheck(!info.collective, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s is collective", events[k]);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscMPIInt provided;
@@ -209,6 +229,7 @@ int main(int argc, char **argv)
     PetscCall(WrongPETSc());
     PetscCall(Product());
     PetscCall(Events());
+    PetscCall(NotCollective());
     PetscCall(PetscFinalize());
   }
   (void)MPI_Finalize();

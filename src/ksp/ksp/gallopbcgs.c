@@ -374,7 +374,7 @@ PETSC_INTERN PetscErrorCode KSPCreate_GallopBCGS(KSP ksp)
 PetscErrorCode KSPRegister_GallopBCGS(void)
 {
   PetscFunctionBegin;
-  PetscCall(PetscLogEventRegister("GallopBCGSFused", KSP_CLASSID, &BCGSFused));
+  PetscCall(GallopLogEventRegister("GallopBCGSFused", KSP_CLASSID, &BCGSFused));
   PetscCall(KSPGallopRegister(KSPGALLOPBCGS, KSPBCGS, KSPCreate_GallopBCGS, &parentcreate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

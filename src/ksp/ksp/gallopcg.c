@@ -208,7 +208,7 @@ static PetscErrorCode KSPCreate_GallopPipeCG(KSP ksp)
 PetscErrorCode KSPRegister_GallopCG(void)
 {
   PetscFunctionBegin;
-  PetscCall(PetscLogEventRegister("GallopCGFused", KSP_CLASSID, &KSP_GallopCGFused));
+  PetscCall(GallopLogEventRegister("GallopCGFused", KSP_CLASSID, &KSP_GallopCGFused));
   PetscCall(KSPGallopRegister(KSPGALLOPCG, KSPCG, KSPCreate_GallopCG, &parentcreate));
   PetscCall(KSPGallopRegister(NULL, KSPPIPECG, KSPCreate_GallopPipeCG, &pipecreate));
   PetscFunctionReturn(PETSC_SUCCESS);

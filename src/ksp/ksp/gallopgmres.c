@@ -348,7 +348,7 @@ static PetscErrorCode KSPCreate_GallopLGMRES(KSP ksp)
 PetscErrorCode KSPRegister_GallopGMRES(void)
 {
   PetscFunctionBegin;
-  PetscCall(PetscLogEventRegister("GallopGMRESFused", KSP_CLASSID, &GMRESFused));
+  PetscCall(GallopLogEventRegister("GallopGMRESFused", KSP_CLASSID, &GMRESFused));
   PetscCall(KSPGallopRegister(KSPGALLOPGMRES, KSPGMRES, KSPCreate_GallopGMRES, &gmrescreate));
   PetscCall(KSPGallopRegister(NULL, KSPFGMRES, KSPCreate_GallopFGMRES, &fgmrescreate));
   PetscCall(KSPGallopRegister(NULL, KSPLGMRES, KSPCreate_GallopLGMRES, &lgmrescreate));

@@ -161,7 +161,7 @@ PetscErrorCode KSPGallopStepsCreate(KSP ksp, const GallopStepsType *type, Gallop
 PetscErrorCode KSPGallopStepsRegister(GallopStepsType *type)
 {
   PetscFunctionBegin;
-  PetscCall(PetscLogEventRegister(type->eventname, KSP_CLASSID, &type->event));
+  PetscCall(GallopLogEventRegister(type->eventname, KSP_CLASSID, &type->event));
   PetscCall(KSPGallopRegister(type->own, type->parent, type->create, &type->parentcreate));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

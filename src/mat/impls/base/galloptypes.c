@@ -70,11 +70,11 @@ static PetscErrorCode GallopTypeCreate(const GallopFormat *format, GallopType *t
   PetscCall(PetscSNPrintf(t->seq, sizeof(t->seq), "seqaij%s", format->name));
   PetscCall(PetscSNPrintf(t->mpi, sizeof(t->mpi), "mpiaij%s", format->name));
   PetscCall(PetscSNPrintf(event, sizeof(event), "%sBuild", format->ucname));
-  PetscCall(PetscLogEventRegister(event, MAT_CLASSID, &t->event_build));
+  PetscCall(GallopLogEventRegister(event, MAT_CLASSID, &t->event_build));
   PetscCall(PetscSNPrintf(event, sizeof(event), "%sRefresh", format->ucname));
-  PetscCall(PetscLogEventRegister(event, MAT_CLASSID, &t->event_refresh));
+  PetscCall(GallopLogEventRegister(event, MAT_CLASSID, &t->event_refresh));
   PetscCall(PetscSNPrintf(event, sizeof(event), "%sMult", format->ucname));
-  PetscCall(PetscLogEventRegister(event, MAT_CLASSID, &t->event_mult));
+  PetscCall(GallopLogEventRegister(event, MAT_CLASSID, &t->event_mult));
   *type = t;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
