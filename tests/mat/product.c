@@ -250,6 +250,48 @@ static PetscErrorCode DenseInto(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* C = B A with a dense B: AIJCUSPARSE has no such product, AIJ has, whatever was computed on the GPU before */
+static PetscErrorCode DenseFirst(void)
+{
+  Mat       A, R, B, C, D;
+  Vec       left;
+  PetscInt  m;
+  PetscReal norm;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_SELF, TestFormat(""), TestTall, 19, &A, &R));
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(MatCreateSeqDense(PETSC_COMM_SELF, 6, m, NULL, &B));
+  for (PetscInt i = 0; i < 6; i++)
+    for (PetscInt j = 0; j < m; j++) PetscCall(MatSetValue(B, i, j, TestValue(404, i, j), INSERT_VALUES));
+  PetscCall(MatAssemblyBegin(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(B, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatMatMult(B, A, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(MatMatMult(B, R, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &D));
+  PetscCall(MatCreateVecs(A, NULL, &left));
+  PetscCall(TestSetVec(left, 20));
+  for (int round = 0; round < 3; round++) {
+    PetscBool gallop;
+
+    PetscCall(MatAXPY(C, -1.0, D, SAME_NONZERO_PATTERN));
+    PetscCall(MatNorm(C, NORM_INFINITY, &norm));
+    PetscCheck(norm <= 1e4 * PETSC_MACHINE_EPSILON, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A dense matrix times a sparse one: wrong by %g in round %d", (double)norm, round);
+    PetscCall(MatGallopIsFormat(A, &gallop));
+    PetscCheck(gallop, PETSC_COMM_SELF, PETSC_ERR_PLIB, "The sparse factor has become another type");
+    PetscCall(MatDiagonalScale(A, left, NULL));
+    PetscCall(MatDiagonalScale(R, left, NULL));
+    if (round) PetscCall(MatScale(B, 2.0));
+    PetscCall(MatMatMult(B, A, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(MatMatMult(B, R, MAT_REUSE_MATRIX, PETSC_DETERMINE, &D));
+  }
+  PetscCall(VecDestroy(&left));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscCall(MatDestroy(&D));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool gpu = PETSC_FALSE;
@@ -274,6 +316,7 @@ int main(int argc, char **argv)
     PetscCall(Dense(TestSquare, type, 0, PETSC_FALSE));
   }
   PetscCall(DenseInto());
+  PetscCall(DenseFirst());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -356,6 +356,11 @@ PetscErrorCode MatProductSetFromOptions_Gallop(Mat C)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   GallopLoanCall(&loan, MatProductSetFromOptions(C));
+  if (!C->ops->productsymbolic && !phases.host) { /* AIJ has products that AIJCUSPARSE has not: that of a dense matrix and a sparse one */
+    phases.host = PETSC_TRUE;
+    PetscCall(LoanToProduct(&loan, C, phases.host));
+    GallopLoanCall(&loan, MatProductSetFromOptions(C));
+  }
   if (C->ops->productsymbolic && C->ops->productsymbolic != MatProductSymbolic_Gallop) {
     phases.symbolic = C->ops->productsymbolic;
     PetscCall(ProductPhasesKeep(C, &phases));
