@@ -36,6 +36,29 @@ static PetscErrorCode KeepCopies(Mat C, PetscBool host)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Phases of the host's parents read the host's values as they are, however old: that of a dense matrix and a sparse one */
+static PetscErrorCode BringToHost(const Mat_Product *product, PetscBool host)
+{
+  const Mat factors[3] = {product->A, product->B, product->C};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 3 && host; k++) {
+    Mat                blocks[2] = {factors[k], NULL};
+    Mat_Gallop        *g         = NULL;
+    const PetscScalar *a;
+
+    if (factors[k]) PetscCall(MatGallopGetContext(factors[k], &g));
+    if (!g) continue;
+    if (g->mpi) PetscCall(MatGallopGetBlocks(factors[k], &blocks[0], &blocks[1]));
+    for (int b = 0; b < 2; b++) {
+      if (!blocks[b]) continue;
+      PetscCall(MatSeqAIJGetArrayRead(blocks[b], &a));
+      PetscCall(MatSeqAIJRestoreArrayRead(blocks[b], &a));
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Asked before the phases: one may put another matrix in the place of a factor */
 static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
 {
@@ -245,6 +268,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   }
   if (!done) {
     PetscCall(KeepCopies(C, phases.host));
+    PetscCall(BringToHost(C->product, phases.host));
     PetscCall(LoanToProduct(&loan, C, phases.host));
     GallopLoanCall(&loan, RunNumeric(C, &phases, twice));
     if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */
