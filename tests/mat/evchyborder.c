@@ -237,6 +237,34 @@ static PetscErrorCode TestMatrices(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* By itself the order is for MATORDERINGGALLOP, and the format has none */
+static PetscErrorCode TestDefault(Mat A, IS rows, PetscBool device, const char what[])
+{
+  Mat           B;
+  IS            ownrows, owncolumns;
+  PetscBool     same;
+  PetscInt      m;
+  const EVCHYB *ev;
+  Vec           x, z;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order"));
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatGetOrdering(B, MATORDERINGGALLOP, &ownrows, &owncolumns));
+  PetscCall(ISEqualUnsorted(rows, ownrows, &same));
+  TestCheck(same, "%s", what, "by itself another order than by auto");
+  PetscCall(MultiplyAt(B, m, device, &x, &z));
+  PetscCall(FormatAt(B, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+  TestCheck(!ev->clusters, "%s", what, "a format that is ordered by itself");
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(ISDestroy(&ownrows));
+  PetscCall(ISDestroy(&owncolumns));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Whether the matrix, which goes, is ordered by `auto`: in MATORDERINGGALLOP, and in a format on the GPU; never on the host */
 static PetscErrorCode TestAuto(Mat *R, PetscBool expected, const char what[])
 {
@@ -251,6 +279,7 @@ static PetscErrorCode TestAuto(Mat *R, PetscBool expected, const char what[])
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));
   PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "auto"));
   PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
   PetscCall(MatGetOrdering(B, MATORDERINGGALLOP, &rows, &columns));
   for (int place = 0; place < 1 + device; place++) {
@@ -262,6 +291,7 @@ static PetscErrorCode TestAuto(Mat *R, PetscBool expected, const char what[])
     PetscCall(VecDestroy(&z));
   }
   PetscCall(MatDestroy(&B));
+  PetscCall(TestDefault(A, rows, device, what));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "none"));
   PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
   PetscCall(MatGetOrdering(B, MATORDERINGGALLOP, &plainrows, &plaincolumns));

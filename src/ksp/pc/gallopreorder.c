@@ -426,7 +426,7 @@ PetscErrorCode PCGallopReorderGetKSP(PC pc, KSP *ksp)
   The format of a `MATEVCHYB` matrix sorts rows by length, and each of its products puts results back to where they belong. Here the operator is permuted symmetrically by that order once,
   the right-hand side once a solve and the solution back once a solve; the products of the solver inside permute nothing. Rows stay on their MPI process.
 
-  The order of a `MATEVCHYB` matrix is by clusters of neighbours where `-mat_evchyb_order` asks for them or they pay, as for a mesh that is numbered at random. With `-reorder_order rcm` rows and columns are put into the order of
+  The order of a `MATEVCHYB` matrix is by clusters of neighbours where these pay, as for a mesh that is numbered at random, or `-mat_evchyb_order cluster` asks for them. With `-reorder_order rcm` rows and columns are put into the order of
   `MATORDERINGRCM` first, on the host; the format sorts by length within windows of that order then.
 
   The permuted operator is a second matrix, of the type and options of the first. New values are brought over without finding out anew where they go, on the GPU where they are there; a new nonzero

@@ -167,7 +167,7 @@ static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, Pet
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(Create(options, csr, &ev));
-  if (EVCHYBClustersTries(&ev->options, csr, PetscMemTypeCUDA(csr->memtype))) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
+  if (EVCHYBClustersTries(&ev->options, csr, (PetscBool)(ev->options.order == EVCHYB_ORDER_AUTO && PetscMemTypeCUDA(csr->memtype)))) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
   if (!done) PetscCall(BuildStorage(ev, csr, maxbytes, &done));
   if (done) *built = ev;
   else PetscCall(Destroy(ev));

@@ -2,6 +2,7 @@
 /* Clusters: when they pay, and what a format keeps of them, at either place */
 
 #include "../evchyb.h"
+#include "../../common/bits.h"
 #include "../../gallop/choice.h"
 #include <gallop/deviceimpl.h>
 
@@ -43,44 +44,43 @@ PetscErrorCode EVCHYBClusterOrderFree(const GallopCSR *csr, EVCHYBClusterOrder *
 /* EVCHYBClustersTries - Whether clusters are to be looked for, as far as that can be told without a look at the pattern; choose: `auto` may find some */
 PetscBool EVCHYBClustersTries(const EVCHYBOptions *options, const GallopCSR *csr, PetscBool choose)
 {
-  if (options->order == EVCHYB_ORDER_NONE || csr->m != csr->n || csr->m < 2 || !csr->nz || (PetscInt64)csr->m > PETSC_INT32_MAX) return PETSC_FALSE;
+  if (options->order == EVCHYB_ORDER_NONE || csr->m != csr->n || csr->m < 2 || !csr->nz || GallopBitsFor((uint64_t)csr->m) > 31) return PETSC_FALSE;
   if (options->order == EVCHYB_ORDER_CLUSTER) return PETSC_TRUE;
   return (PetscBool)(choose && csr->m >= EVCHYB_CLUSTER_COLUMNS && csr->nz >= EVCHYB_CLUSTER_ENTRIES);
 }
 
-/* Sectors of x per entry, and the lengths of rows */
-static PetscErrorCode GetLook(const GallopCSR *csr, GallopLook *look, PetscBool *fits)
+/* Sectors of x per entry, and the lengths of rows; near: x, its copy and z fit into L2 together */
+static PetscErrorCode GetLook(const GallopCSR *csr, GallopLook *look, PetscBool *near, PetscBool *fits)
 {
   GallopPattern pattern;
+  PetscCount    l2 = EVCHYB_CLUSTER_L2;
 
   PetscFunctionBegin;
   *fits = PETSC_TRUE;
 #if PetscDefined(HAVE_CUDA)
-  if (PetscMemTypeCUDA(csr->memtype)) {
-    PetscCount l2;
-
-    PetscCall(GallopPatternGet_Device(csr, &pattern, &l2, fits));
-  } else
+  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopPatternGet_Device(csr, &pattern, &l2, fits));
+  else
 #endif
     PetscCall(GallopPatternGet_Host(csr, &pattern));
+  *near = (PetscBool)(3 * (PetscCount)csr->m * (PetscCount)sizeof(PetscScalar) <= l2);
   if (*fits) PetscCall(GallopPatternLook(csr, &pattern, 0, look));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
   Bytes per row that a product moves between multiprocessors and L2, which is what bounds it where columns lie anywhere: entries and sectors of x, and where there is an order two numbers of it, a sector of
-  x that is copied, its copy, and a sector of z instead of a part of one
+  x that is copied, its copy, and a sector of z instead of a part of one. These come from memory where the vectors are not near: measured, the order then costs about three times as much.
 */
-static PetscLogDouble BytesPerRow(const GallopLook *look, PetscReal sectors, PetscBool ordered)
+static PetscLogDouble BytesPerRow(const GallopLook *look, PetscReal sectors, PetscBool ordered, PetscBool near)
 {
   const PetscLogDouble sector = 32, entry = sizeof(PetscScalar) + sizeof(PetscInt), most = PetscMax(sector, (PetscLogDouble)sizeof(PetscScalar));
 
-  return look->mean * (entry + sector * sectors) + (ordered ? 2 * sizeof(PetscInt) + 2 * most + sizeof(PetscScalar) : 0);
+  return look->mean * (entry + sector * sectors) + (ordered ? (near ? 1 : EVCHYB_CLUSTER_FAR) * (2 * sizeof(PetscInt) + 2 * most + sizeof(PetscScalar)) : 0);
 }
 
-static PetscBool Pays(const GallopLook *look, PetscReal before, PetscReal after)
+static PetscBool Pays(const GallopLook *look, PetscReal before, PetscReal after, PetscBool near)
 {
-  return (PetscBool)(BytesPerRow(look, after, PETSC_TRUE) <= EVCHYB_CLUSTER_GAIN * BytesPerRow(look, before, PETSC_FALSE));
+  return (PetscBool)(BytesPerRow(look, after, PETSC_TRUE, near) <= EVCHYB_CLUSTER_GAIN * BytesPerRow(look, before, PETSC_FALSE, near));
 }
 
 /*
@@ -98,22 +98,22 @@ PetscErrorCode EVCHYBClustersChoose(const EVCHYBOptions *options, const GallopCS
 {
   static const PetscReal Best  = 1.0 / 16; /* sectors per entry that an order may lead to */
   const PetscBool        asked = (PetscBool)(options->order == EVCHYB_ORDER_CLUSTER);
-  PetscBool              fits;
+  PetscBool              fits, near;
   GallopLook             look;
 
   PetscFunctionBegin;
   *found         = (EVCHYBClusterOrder){NULL};
   matrix->memory = NULL;
-  PetscCall(GetLook(csr, &look, &fits));
+  PetscCall(GetLook(csr, &look, &near, &fits));
   sectors[0] = sectors[1] = fits ? look.footprint : 0;
-  if (!asked && !(fits && Pays(&look, sectors[0], Best))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!asked && !(fits && Pays(&look, sectors[0], Best, near))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(WHERE(csr->memtype, EVCHYBClusterFind, csr, asked ? 0 : (PetscReal)EVCHYB_CLUSTER_INSIDE, found, &fits));
   if (found->order) PetscCall(EVCHYBClusterPermute(found->order, csr, matrix, &fits));
-  if (matrix->memory) PetscCall(GetLook(&matrix->csr, &look, &fits));
+  if (matrix->memory) PetscCall(GetLook(&matrix->csr, &look, &near, &fits));
   if (matrix->memory && fits) sectors[1] = look.footprint;
   PetscCall(PetscInfo(NULL, "EVC-HYB: %" PetscCount_FMT " clusters, %.2f of the entries within them; %.3f sectors of x per entry as the matrix is, %.3f in their order\n", found->counts.num,
                       (double)found->counts.inside / (double)PetscMax(found->counts.entries, 1), (double)sectors[0], (double)sectors[1]));
-  if (!fits || (!asked && !Pays(&look, sectors[0], sectors[1]))) PetscCall(EVCHYBClusterMatrixFree(matrix));
+  if (!fits || (!asked && !Pays(&look, sectors[0], sectors[1], near))) PetscCall(EVCHYBClusterMatrixFree(matrix));
   if (!matrix->memory) PetscCall(EVCHYBClusterOrderFree(csr, found));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

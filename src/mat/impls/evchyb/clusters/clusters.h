@@ -16,7 +16,7 @@
 
 #include "../rows.h"
 
-typedef enum { EVCHYB_ORDER_NONE, EVCHYB_ORDER_CLUSTER, EVCHYB_ORDER_AUTO } EVCHYBOrder;
+typedef enum { EVCHYB_ORDER_NONE, EVCHYB_ORDER_CLUSTER, EVCHYB_ORDER_AUTO, EVCHYB_ORDER_REORDER } EVCHYBOrder;
 
 #define EVCHYB_CLUSTER_ROWS    1024                      /* of a cluster, about; more where there would be more clusters than CLUSTERS, fewer of small matrices */
 #define EVCHYB_CLUSTERS        8192                      /* which have an order by their graph; of more the seeds' */
@@ -34,6 +34,8 @@ typedef enum { EVCHYB_ORDER_NONE, EVCHYB_ORDER_CLUSTER, EVCHYB_ORDER_AUTO } EVCH
 #define EVCHYB_CLUSTER_ENTRIES 1000000 /* of fewer, a build would take longer than many products */
 #define EVCHYB_CLUSTER_INSIDE  0.25    /* of the entries of rows that were looked at, at least, have to be within clusters */
 #define EVCHYB_CLUSTER_GAIN    0.8     /* of the bytes before, at most */
+#define EVCHYB_CLUSTER_L2      50000000 /* bytes of L2, where no GPU is asked: an H100's and an H200's */
+#define EVCHYB_CLUSTER_FAR     3       /* times the bytes, for vectors that do not fit there */
 
 /* Levels by which clusters grow in each phase; seeds of each are four times as close as those before */
 EVCHYB_HD int EVCHYBClusterLevels(int phase)
