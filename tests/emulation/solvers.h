@@ -97,3 +97,9 @@ static PetscScalar Any()
 #endif
 }
 
+
+/* The library's, of a file that is not part of these */
+PetscErrorCode GallopLogEventRegister(const char name[], PetscClassId classid, PetscLogEvent *event)
+{
+  return PetscLogEventRegister(name, classid, event);
+}
