@@ -280,6 +280,7 @@ static PetscErrorCode TestAuto(Mat *R, PetscBool expected, const char what[])
   PetscCall(TestHasDevice(&device));
   PetscCall(MatGetSize(A, &m, NULL));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "auto"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order_after", "0"));
   PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
   PetscCall(MatGetOrdering(B, MATORDERINGGALLOP, &rows, &columns));
   for (int place = 0; place < 1 + device; place++) {
@@ -291,6 +292,7 @@ static PetscErrorCode TestAuto(Mat *R, PetscBool expected, const char what[])
     PetscCall(VecDestroy(&z));
   }
   PetscCall(MatDestroy(&B));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order_after"));
   PetscCall(TestDefault(A, rows, device, what));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "none"));
   PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
@@ -329,6 +331,64 @@ static PetscErrorCode TestChoice(void)
   PetscCall(TestAuto(&A, PETSC_TRUE, "a shuffled stencil"));
   PetscCall(Uniform(140000, 8, &A));
   PetscCall(TestAuto(&A, PETSC_FALSE, "columns anywhere"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An order that comes after so many products of the same values */
+static PetscErrorCode TestLater(void)
+{
+  const PetscInt after = 5;
+  PetscBool      device;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "cluster"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order_after", "5"));
+  for (int place = 0; place < 1 + device; place++) {
+    Mat                 A, B;
+    Vec                 x, z;
+    PetscInt            m;
+    PetscCount          bytes;
+    MatGallopStatistics now;
+    const EVCHYB       *ev;
+
+    PetscCall(Stencil(12, 11, 10, 1, VALUES_ALL, &A));
+    PetscCall(Shuffle(&A));
+    PetscCall(MatGetSize(A, &m, NULL));
+    PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MultiplyAt(B, m, place, &x, &z)); /* the first one builds */
+    for (PetscInt values = 0, k = 1; k < 3 * after; k++) {
+      const PetscBool ordered = (PetscBool)(values && k - values >= after);
+
+      PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+      TestCheck(ordered || !ev->clusters, "%" PetscInt_FMT " products", "later", k);
+      if (k == after - 1) { /* it would come before the next one but one */
+        PetscCall(MatScale(A, -3.0));
+        PetscCall(MatScale(B, -3.0));
+        values = k;
+      }
+      PetscCall(MatMult(B, x, z));
+      PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, "later"));
+      PetscCall(MatGallopGetStatistics(B, &now));
+      PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+      TestCheck(now.builds == 1 + (ev->clusters != NULL) && now.refreshes == (values > 0), "%" PetscInt64_FMT " builds and %" PetscInt64_FMT " refreshes with %s order", "later", now.builds, now.refreshes, ev->clusters ? "an" : "no");
+    }
+    TestCheck(ev->clusters && ev->clusters->num > 0, "%s", "later", "no order came");
+    bytes = (PetscCount)ev->bytes;
+    PetscCall(MatScale(A, 0.5));
+    PetscCall(MatScale(B, 0.5));
+    PetscCall(MatMult(B, x, z));
+    PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, "later, new values"));
+    PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+    PetscCall(MatGallopGetStatistics(B, &now));
+    TestCheck(ev->clusters && now.builds == 2 && (PetscCount)ev->bytes == bytes, "%" PetscInt64_FMT " builds and %" PetscCount_FMT " bytes", "later, new values", now.builds, (PetscCount)ev->bytes);
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&B));
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order_after"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -437,6 +497,7 @@ int main(int argc, char **argv)
   PetscCall(TestMatrices());
   PetscCall(TestChoice());
   PetscCall(TestBytes());
+  PetscCall(TestLater());
   PetscCall(TestReorder());
   PetscCall(TestView());
   PetscCall(PetscFinalize());

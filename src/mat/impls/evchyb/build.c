@@ -159,16 +159,28 @@ static PetscErrorCode BuildByClusters(EVCHYB *ev, const GallopCSR *csr, PetscCou
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Products before an order is looked for: with `auto` so many that the search takes little of their time */
+static PetscInt After(const EVCHYBOptions *options)
+{
+  if (options->after != PETSC_DECIDE) return options->after;
+  return options->order == EVCHYB_ORDER_AUTO ? EVCHYB_CLUSTER_AFTER : 0;
+}
+
 static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
   EVCHYB   *ev   = NULL;
-  PetscBool done = PETSC_FALSE;
+  PetscBool done = PETSC_FALSE, tries;
 
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(Create(options, csr, &ev));
-  if (EVCHYBClustersTries(&ev->options, csr, (PetscBool)(ev->options.order == EVCHYB_ORDER_AUTO && PetscMemTypeCUDA(csr->memtype)))) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
+  ev->maxbytes = maxbytes;
+  tries        = EVCHYBClustersTries(&ev->options, csr, (PetscBool)(ev->options.order == EVCHYB_ORDER_AUTO && PetscMemTypeCUDA(csr->memtype)));
+  if (csr->transpose && After(&ev->options)) tries = PETSC_FALSE; /* whose CSR arrays are there for this build alone */
+  if (tries && !After(&ev->options)) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
+  else if (tries && ev->options.order == EVCHYB_ORDER_AUTO) PetscCall(EVCHYBClustersMayPay(csr, &tries)); /* else the CSR arrays would stay for nothing */
   if (!done) PetscCall(BuildStorage(ev, csr, maxbytes, &done));
+  if (tries) ev->after = After(&ev->options);
   if (done) *built = ev;
   else PetscCall(Destroy(ev));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -236,11 +248,57 @@ static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr, PetscCount
   PetscBool fits;
 
   PetscFunctionBegin;
+  if (ev->after) ev->after = After(&ev->options); /* products of these values */
   if (ev->clusters) PetscCall(RefreshOrdered(ev, csr, maxbytes, &fits));
   else PetscCall((*ev->work->refresh)(ev, csr, maxbytes, &fits));
   *answer = fits ? GALLOP_REFRESHED : GALLOP_REBUILD;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* ---- an order that is looked for later ---- */
+
+static PetscBool Tries(const void *data)
+{
+  return (PetscBool)(((const EVCHYB *)data)->after > 0);
+}
+
+/* A CUDA graph that records a product may run for as long as the matrix lives: the format stays as it is */
+static PetscErrorCode Asks(void *data, PetscBool *asks)
+{
+  EVCHYB   *ev       = (EVCHYB *)data;
+  PetscBool captured = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  if (!PetscMemTypeHost(ev->memtype)) PetscCall(GallopDeviceIsCapturing(&captured));
+  ev->after = captured ? 0 : ev->after - 1;
+  *asks     = (PetscBool)(!captured && !ev->after);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The format in its order takes the place of the one without, if there is an order that pays, and room for both */
+static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, PetscBool *fits)
+{
+  EVCHYB   *ev    = (EVCHYB *)data, *other, swap;
+  PetscBool found = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  *builds = 0;
+  *fits   = PETSC_TRUE;
+  if (!csr) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Create(&ev->options, csr, &other));
+  other->maxbytes = ev->maxbytes;
+  PetscCall(BuildByClusters(other, csr, ev->maxbytes, &found));
+  if (found) {
+    swap    = *ev;
+    *ev     = *other;
+    *other  = swap;
+    *builds = 1;
+  }
+  PetscCall(Destroy(other));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopFormatTrial EVCHYBTrial = {Tries, Asks, Next, NULL};
 
 const GallopFormatWork EVCHYBHost = {EVCHYBBuild, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
 #if PetscDefined(HAVE_CUDA)

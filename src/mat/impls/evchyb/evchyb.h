@@ -31,6 +31,7 @@ struct _EVCHYBOptions {
   EVCHYBStorage storage;
   PetscInt      slices; /* of packed rows, that a warp computes one after the other, 0 chooses */
   EVCHYBOrder   order;  /* of rows and columns of a square matrix */
+  PetscInt      after;  /* products of the same values before they get it; PETSC_DECIDE chooses */
 };
 
 /* Where it is not asked for, a matrix is packed that has this many slices, with pieces of long rows, and entries per multiprocessor, and at most this many bytes per entry beside its value: measured, docs/development/packing.md */
@@ -60,6 +61,8 @@ struct _EVCHYB {
   EVCHYBPlain             *plain;    /* which is this one */
   EVCHYBPacked            *packed;   /* or this one; the other is NULL */
   EVCHYBClusters          *clusters; /* the order that the storage has rows and columns in, NULL for that of the matrix */
+  PetscInt                 after;    /* products until one is looked for, 0 where none is */
+  PetscCount               maxbytes; /* of the build */
   EVCHYBLaunch             launch;   /* for the GPU */
   size_t                   bytes;
   int                      processors; /* multiprocessors of the GPU, 0 on the host */
@@ -88,6 +91,7 @@ PETSC_INTERN PetscErrorCode EVCHYBPackedPartsToDevice(EVCHYB *, PetscCount, Pets
 PETSC_INTERN PetscErrorCode EVCHYBPackedRefresh(EVCHYB *, const GallopCSR *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedCopyToHost(const EVCHYBPacked *, PetscMemType, EVCHYBPacked **);
 PETSC_INTERN PetscErrorCode EVCHYBPackedFree_Host(EVCHYBPacked **);
+PETSC_INTERN const GallopFormatTrial EVCHYBTrial;
 PETSC_INTERN PetscErrorCode EVCHYBOrder_Host(const void *, const GallopCSR *, PetscInt[]);
 
 PETSC_INTERN const EVCHYBStorageWork EVCHYBPlainHost, EVCHYBPlainDevice, EVCHYBPackedHost, EVCHYBPackedDevice;

@@ -83,6 +83,20 @@ static PetscBool Pays(const GallopLook *look, PetscReal before, PetscReal after,
   return (PetscBool)(BytesPerRow(look, after, PETSC_TRUE, near) <= EVCHYB_CLUSTER_GAIN * BytesPerRow(look, before, PETSC_FALSE, near));
 }
 
+static const PetscReal Best = 1.0 / 16; /* sectors per entry that an order may lead to */
+
+/* EVCHYBClustersMayPay - Whether the best order would, of a matrix that EVCHYBClustersTries() is for */
+PetscErrorCode EVCHYBClustersMayPay(const GallopCSR *csr, PetscBool *may)
+{
+  GallopLook look;
+  PetscBool  near, fits;
+
+  PetscFunctionBegin;
+  PetscCall(GetLook(csr, &look, &near, &fits));
+  *may = (PetscBool)(fits && Pays(&look, look.footprint, Best, near));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   EVCHYBClustersChoose - An order by clusters where one is asked for, or pays by the sectors of x that a sample of entries needs before and after
 
@@ -96,10 +110,9 @@ static PetscBool Pays(const GallopLook *look, PetscReal before, PetscReal after,
 */
 PetscErrorCode EVCHYBClustersChoose(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBClusterOrder *found, EVCHYBClusterMatrix *matrix, PetscReal sectors[2])
 {
-  static const PetscReal Best  = 1.0 / 16; /* sectors per entry that an order may lead to */
-  const PetscBool        asked = (PetscBool)(options->order == EVCHYB_ORDER_CLUSTER);
-  PetscBool              fits, near;
-  GallopLook             look;
+  const PetscBool asked = (PetscBool)(options->order == EVCHYB_ORDER_CLUSTER);
+  PetscBool       fits, near;
+  GallopLook      look;
 
   PetscFunctionBegin;
   *found         = (EVCHYBClusterOrder){NULL};
