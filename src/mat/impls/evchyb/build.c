@@ -278,7 +278,7 @@ static PetscErrorCode Asks(void *data, PetscBool *asks)
 /* The format in its order takes the place of the one without, if there is an order that pays, and room for both */
 static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, PetscBool *fits)
 {
-  EVCHYB   *ev    = (EVCHYB *)data, *other, swap;
+  EVCHYB   *ev    = (EVCHYB *)data, *other = NULL, swap;
   PetscBool found = PETSC_FALSE;
 
   PetscFunctionBegin;

@@ -89,7 +89,7 @@ static const PetscReal Best = 1.0 / 16; /* sectors per entry that an order may l
 PetscErrorCode EVCHYBClustersMayPay(const GallopCSR *csr, PetscBool *may)
 {
   GallopLook look;
-  PetscBool  near, fits;
+  PetscBool  near = PETSC_FALSE, fits;
 
   PetscFunctionBegin;
   PetscCall(GetLook(csr, &look, &near, &fits));
@@ -111,7 +111,7 @@ PetscErrorCode EVCHYBClustersMayPay(const GallopCSR *csr, PetscBool *may)
 PetscErrorCode EVCHYBClustersChoose(const EVCHYBOptions *options, const GallopCSR *csr, EVCHYBClusterOrder *found, EVCHYBClusterMatrix *matrix, PetscReal sectors[2])
 {
   const PetscBool asked = (PetscBool)(options->order == EVCHYB_ORDER_CLUSTER);
-  PetscBool       fits, near;
+  PetscBool       fits, near = PETSC_FALSE;
   GallopLook      look;
 
   PetscFunctionBegin;
