@@ -27,7 +27,8 @@ endif
 
 # one fragment for each way to ask for a PETSc, so that several can be used side by side; a link that leads elsewhere now asks for another one
 petsc_asked := $(if $(PETSC_DIR),dir$(subst /,_,$(or $(realpath $(PETSC_DIR)),$(PETSC_DIR))/$(PETSC_ARCH)),$(or $(VARIANT),default))
-petsc_mk    := build/petsc/$(petsc_asked)$(addprefix -sm,$(GALLOP_CUDA_ARCH)).mk
+comma       := ,
+petsc_mk    := build/petsc/$(petsc_asked)$(addprefix -sm,$(subst $(comma),-,$(GALLOP_CUDA_ARCH))).mk
 dry_run     := $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAGS))))
 
 ifneq ($(filter-out bench-check clean dist docs help plots report uninstall,$(or $(MAKECMDGOALS),all)),)
