@@ -12,6 +12,7 @@ PREFIX  ?= /usr/local
 TIMEOUT ?= 300# seconds a test may take
 TESTS   ?= %#   which tests `make check` runs
 PRODUCTS ?= 100000# that `make stress` runs, of each kind
+TOOLS   ?= memcheck racecheck initcheck synccheck# of compute-sanitizer, for `make sanitize`
 ARCHS   ?= 75 80# compute capabilities for which `make archs` compiles
 BENCH   ?= quick# what `make bench` and `make papers` run, quick or full
 PAPERS  ?= evchyb csroverlap fastload hbp tiledspmm# whose figures `make papers` reproduces
@@ -198,6 +199,14 @@ check: all $(nccl)
 	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
 	@if grep -qwE 'examples-solve_(python|pip)' $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
 	@$(share_jobs)$(test_env); $(with_mps) $(harness) test 2>&1 | config/test-summary $(testdir)
+
+# The tests under the tools of compute-sanitizer, one after the other, on a GPU; TESTS selects
+sanitize: all
+	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer was not found: it comes with the CUDA Toolkit" >&2; exit 1; }
+	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make sanitize needs a GPU" >&2; exit 1; fi
+	@failed=; for tool in $(TOOLS); do echo "== $$tool"; \
+	  SANITIZER=$$tool SANITIZER_MPIEXEC="$(MPIEXEC)" $(MAKE) --no-print-directory check PETSCMPIEXEC=$(abspath config/with-sanitizer) || failed="$$failed $$tool"; done; \
+	  if [ "$$failed" ]; then echo "not clean:$$failed"; exit 1; else echo "clean: $(TOOLS)"; fi
 
 # Many products of processes that rest at random, by each way of ghost values, against PetscSF's
 stress := $(build)/stress/exchange
@@ -430,6 +439,7 @@ help:
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, MPS=1 lets tests share a GPU, VALGRIND=1 and PETSc's other test options work"
+	@echo "make sanitize      run tests, TESTS=mat-ex1% some of them, under compute-sanitizer's TOOLS: $(TOOLS)"
 	@echo "make stress        100,000 products of processes that rest at random, by each way of ghost values; PRODUCTS="
 	@echo "make check-programs  compile the tests and run none, to take them to a machine with a GPU"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
@@ -449,4 +459,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report stress uninstall force
+.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report sanitize stress uninstall force
