@@ -113,6 +113,7 @@ typedef struct {
   PetscObjectId factors[3];       /* those of the symbolic phase, sparse ones where it keeps no others */
   PetscBool     first;            /* no numeric phase has run since */
   PetscBool     stale;            /* set up for other data than the product has now */
+  PetscBool     ondevice;         /* the result was of type MATSEQDENSECUDA then: that type, and MATSEQDENSE, set the functions of products when a matrix becomes one */
 } ProductPhases;
 
 static PetscErrorCode ProductPhasesDestroy(PetscCtxRt ctx)
@@ -145,6 +146,7 @@ static PetscErrorCode ProductPhasesKeep(Mat C, const ProductPhases *keep)
   phases->stale = PETSC_FALSE;
   phases->first = PETSC_TRUE;
   PetscCall(GetFactorIds(C->product, phases->factors));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &phases->ondevice));
   PetscCall(PetscObjectContainerCompose((PetscObject)C, GALLOP_PRODUCT, phases, ProductPhasesDestroy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -258,7 +260,9 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   PetscCall(MatProductIsDense_Gallop(C->product, &dense, &mpidense));
   if (dense) PetscCall(DenseProductNumeric(C, &phases, &theirs, &done, &again));
   if (mpidense) PetscCall(MatMatMultNumeric_MPIGallop_MPIDense(C->product->A, C->product->B, C, &done));
-  if (!done && !again && (!phases.numeric || phases.stale)) {
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)C, MATSEQDENSE, &isdense));
+  PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &isdevice));
+  if (!done && !again && (!phases.numeric || phases.stale || (isdense && isdevice != phases.ondevice))) {
     PetscCall(SetUpAgain(C, &theirs));
     again = PETSC_TRUE;
   } else if (!done && !dense) PetscCall(SetUpForOtherFactors(C, &phases, &theirs, &again, &twice));
