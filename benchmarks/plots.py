@@ -241,21 +241,37 @@ def draw_speedups(ours, path, results=HERE / "results"):
 
 
 def draw_front(path):
-    """Whole solves and products with evchyb over aijcusparse, for the first page."""
+    """Whole solves and products with evchyb over aijcusparse, for the first page: a row for each problem, with a bar for later solves and a point for the first one."""
     run = by_default()
-    parts = {
-        "Whole solves": {f"{problem}, {which}": theirs / ours for problem, _, which, theirs, ours in solve_rows()},
-        "Products": {name: run.time[name, "aijcusparse"] / run.time[name, OURS] for name in SHOWN if (name, "aijcusparse") in run.time},
-    }
-    figure, axes = plt.subplots(2, 1, figsize=(8, max(6.4, 1.4 + 0.22 * sum(map(len, parts.values())))), sharex=True, height_ratios=[len(part) for part in parts.values()], layout="constrained")
+    solves = {}
+    for problem, _, which, theirs, ours in solve_rows():
+        solves.setdefault(problem, {})[which] = theirs / ours
+    products = {name: {"later": run.time[name, "aijcusparse"] / run.time[name, OURS]} for name in SHOWN if (name, "aijcusparse") in run.time}
+    parts = {"Whole solves": solves, "Products": products}
+    figure, axes = plt.subplots(2, 1, figsize=(8, 1.6 + 0.2 * sum(map(len, parts.values()))), sharex=True, height_ratios=[len(part) + 1 for part in parts.values()], layout="constrained")
     for axis, (title, part) in zip(axes, parts.items()):
-        order = sorted(part, key=part.get)
-        shown = axis.barh(order, [part[name] for name in order], color=[BLUE if part[name] >= 1 else ORANGE for name in order], height=0.7)
-        axis.bar_label(shown, [f"{part[name]:.2f}" for name in order], padding=3, fontsize=9)
+        order = sorted(part, key=lambda name: (part[name].get("later", 0), part[name].get("first", 0)))
+        for row, name in enumerate(order):
+            later, first = (part[name].get(which) for which in ("later", "first"))
+            if later:
+                axis.barh(row, later - 1, left=1, color=BLUE if later >= 1 else ORANGE, height=0.7)
+            if first:
+                axis.plot(first, row, "o", color=SKY if first >= 1 else ORANGE, markeredgecolor=BLACK, markersize=5, zorder=3)
+            text = ", ".join(f"{word}{value:.2f}" for word, value in (("", later), ("first ", first)) if value)
+            axis.annotate(text, (max(later or 1, first or 1, 1), row), textcoords="offset points", xytext=(6, 0), va="center", fontsize=8)
+        axis.set_yticks(range(len(order)), order, fontsize=9)
         axis.axvline(1, color=BLACK, lw=0.8)
+        axis.set_xscale("log")
         axis.set_title(title, loc="left", fontsize=10, fontweight="bold")
         axis.tick_params(axis="y", length=0)
-        axis.margins(y=0.02)
+        axis.set_ylim(-0.6, len(order) - 0.4)
+    axes[0].barh([], [], color=BLUE, label="later solves")
+    axes[0].plot([], [], "o", color=SKY, markeredgecolor=BLACK, markersize=5, label="first solve, with the set-up of the preconditioner")
+    axes[0].legend(loc="lower right", fontsize=8, frameon=False)
+    most = max(max(each.values()) for part in parts.values() for each in part.values())
+    axes[-1].set_xlim(0.85, most * 1.9)
+    axes[-1].set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+    axes[-1].minorticks_off()
     axes[-1].set_xlabel("times as fast as aijcusparse, one H200")
     save(figure, path)
 
