@@ -312,11 +312,11 @@ int main(int argc, char **argv)
     test:
       suffix: nccl
       nsize: {{1 2 3}}
-      args: -way nccl -device_enable none -mat_gallop_nccl ${GALLOP_TEST_NCCL}
+      args: -way nccl -device_enable none -options_left no -mat_gallop_nccl ${GALLOP_TEST_NCCL}
     test:
       suffix: nccl_8
       nsize: 8
-      args: -way nccl -device_enable none -mat_gallop_nccl ${GALLOP_TEST_NCCL} -cycles 10
+      args: -way nccl -device_enable none -options_left no -mat_gallop_nccl ${GALLOP_TEST_NCCL} -cycles 10
     test:
       suffix: nccl_gpus
       nsize: {{2 4}}

@@ -290,7 +290,7 @@ int main(int argc, char **argv)
 
   testset:
     nsize: 3
-    args: -device_enable none -mat_gallop_nccl ${GALLOP_TEST_NCCL}
+    args: -device_enable none -options_left no -mat_gallop_nccl ${GALLOP_TEST_NCCL}
     output_file: output/empty.out
     test:
       args: -case {{there oldest gpus auto unnamed missing onemissing other old new versions share part id init room errors communicators}} -use_gpu_aware_mpi 0

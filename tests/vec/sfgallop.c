@@ -642,11 +642,13 @@ int main(int argc, char **argv)
   test:
     suffix: view
     nsize: 2
+    requires: !complex
     args: -one -sf_gallop_exchange shared -view
     filter: grep "by \|type:"
   test:
     suffix: host
     nsize: 2
+    requires: !complex
     args: -one -sf_gallop_exchange ipc -device_enable none -info
     filter: grep -o "Units of .*" | sort -u
 
