@@ -345,6 +345,7 @@ static PetscErrorCode TestLater(void)
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "cluster"));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order_after", "5"));
   for (int place = 0; place < 1 + device; place++) {
+    const PetscMemType  memtype = place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST;
     Mat                 A, B;
     Vec                 x, z;
     PetscInt            m;
@@ -360,7 +361,7 @@ static PetscErrorCode TestLater(void)
     for (PetscInt values = 0, k = 1; k < 3 * after; k++) {
       const PetscBool ordered = (PetscBool)(values && k - values >= after);
 
-      PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+      PetscCall(FormatAt(B, memtype, &ev));
       TestCheck(ordered || !ev->clusters, "%" PetscInt_FMT " products", "later", k);
       if (k == after - 1) { /* it would come before the next one but one */
         PetscCall(MatScale(A, -3.0));
@@ -370,7 +371,7 @@ static PetscErrorCode TestLater(void)
       PetscCall(MatMult(B, x, z));
       PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, "later"));
       PetscCall(MatGallopGetStatistics(B, &now));
-      PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+      PetscCall(FormatAt(B, memtype, &ev));
       TestCheck(now.builds == 1 + (ev->clusters != NULL) && now.refreshes == (values > 0), "%" PetscInt64_FMT " builds and %" PetscInt64_FMT " refreshes with %s order", "later", now.builds, now.refreshes, ev->clusters ? "an" : "no");
     }
     TestCheck(ev->clusters && ev->clusters->num > 0, "%s", "later", "no order came");
@@ -379,7 +380,7 @@ static PetscErrorCode TestLater(void)
     PetscCall(MatScale(B, 0.5));
     PetscCall(MatMult(B, x, z));
     PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, "later, new values"));
-    PetscCall(FormatAt(B, place ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+    PetscCall(FormatAt(B, memtype, &ev));
     PetscCall(MatGallopGetStatistics(B, &now));
     TestCheck(ev->clusters && now.builds == 2 && (PetscCount)ev->bytes == bytes, "%" PetscInt64_FMT " builds and %" PetscCount_FMT " bytes", "later, new values", now.builds, (PetscCount)ev->bytes);
     PetscCall(VecDestroy(&x));

@@ -166,21 +166,32 @@ static PetscInt After(const EVCHYBOptions *options)
   return options->order == EVCHYB_ORDER_AUTO ? EVCHYB_CLUSTER_AFTER : 0;
 }
 
+/* An order is to be looked for after these products, unless no order can pay: the CSR arrays would stay for nothing. Those of a transpose are there for this build alone. */
+static PetscErrorCode LookLater(EVCHYB *ev, const GallopCSR *csr, PetscInt after)
+{
+  PetscBool may = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (csr->transpose) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ev->options.order == EVCHYB_ORDER_AUTO) PetscCall(EVCHYBClustersMayPay(csr, &may));
+  if (may) ev->after = after;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, PetscCount maxbytes, void **built)
 {
-  EVCHYB   *ev   = NULL;
-  PetscBool done = PETSC_FALSE, tries;
+  EVCHYB        *ev    = NULL;
+  const PetscInt after = After((const EVCHYBOptions *)options);
+  PetscBool      done  = PETSC_FALSE, tries;
 
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(Create(options, csr, &ev));
   ev->maxbytes = maxbytes;
   tries        = EVCHYBClustersTries(&ev->options, csr, (PetscBool)(ev->options.order == EVCHYB_ORDER_AUTO && PetscMemTypeCUDA(csr->memtype)));
-  if (csr->transpose && After(&ev->options)) tries = PETSC_FALSE; /* whose CSR arrays are there for this build alone */
-  if (tries && !After(&ev->options)) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
-  else if (tries && ev->options.order == EVCHYB_ORDER_AUTO) PetscCall(EVCHYBClustersMayPay(csr, &tries)); /* else the CSR arrays would stay for nothing */
+  if (tries && after) PetscCall(LookLater(ev, csr, after));
+  else if (tries) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
   if (!done) PetscCall(BuildStorage(ev, csr, maxbytes, &done));
-  if (tries) ev->after = After(&ev->options);
   if (done) *built = ev;
   else PetscCall(Destroy(ev));
   PetscFunctionReturn(PETSC_SUCCESS);
