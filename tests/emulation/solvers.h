@@ -97,7 +97,6 @@ static PetscScalar Any()
 #endif
 }
 
-
 /* The library's, of a file that is not part of these */
 PetscErrorCode GallopLogEventRegister(const char name[], PetscClassId classid, PetscLogEvent *event)
 {
