@@ -149,9 +149,9 @@ PetscErrorCode MatConvert_AIJ_Gallop(Mat A, MatType newtype, MatReuse reuse, Mat
   PetscCall(MatGallopGetContext(B, &g));
   if (g && g->type != type) PetscCall(MatGallopDetach(B));
 
-  /* the parent on the GPU, if there is one and the matrix is past its creation; what MatSeqAIJSetType() converts is not */
+  /* the parent on the GPU, if there is one, also of a matrix that MatSeqAIJSetType() converts while it is created */
   PetscCall(MatGallopDeviceOnAllProcesses(B, &device));
-  if (device && B->preallocated) {
+  if (device) {
     PetscErrorCode (*convert)(Mat, MatType, MatReuse, Mat *) = NULL;
 
     PetscCall(PetscObjectTypeCompare((PetscObject)B, MATSEQAIJ, &host));

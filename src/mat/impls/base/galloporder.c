@@ -288,7 +288,6 @@ static PetscErrorCode SetPattern(Mat A, IS order, Mat *B)
         MatCreateMPIAIJWithSplitArrays(PetscObjectComm((PetscObject)A), A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N, arrays[0]->i, arrays[0]->j, arrays[0]->a, arrays[1]->i, arrays[1]->j, arrays[1]->a, B));
     else PetscCall(MatCreateSeqAIJWithArrays(PetscObjectComm((PetscObject)A), A->rmap->n, A->cmap->n, arrays[0]->i, arrays[0]->j, arrays[0]->a, B));
     PetscCall(MatSetOptionsPrefix(*B, prefix));
-    PetscCall(MatGallopDetach(*B)); /* by -mat_seqaij_type it may be ours already, without the parent on the GPU */
     PetscCall(MatConvert(*B, type, MAT_INPLACE_MATRIX, B));
     PetscCall(MatGallopCopyOptions(A, *B));
   }

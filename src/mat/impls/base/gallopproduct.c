@@ -72,7 +72,7 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc knows no product of AIJCUSPARSE and AIJ in MPI: with a factor of plain AIJ all are AIJ. So are they where the GPU's product is wrong, or the GPU has no room. */
+/* PETSc knows no product of AIJCUSPARSE and AIJ in MPI: with a factor of plain AIJ, or of a parent of that type, all are AIJ. So are they where the GPU's product is wrong, or the GPU has no room. */
 static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
 {
   const Mat factors[3] = {product->A, product->B, product->C};
@@ -82,8 +82,13 @@ static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
   PetscCall(MatProductIsDense_Gallop(product, &dense, &mpidense));
   if (dense) PetscCall(MatGallopParentFits(product->A, PETSC_TRUE, &fits));
   *host = PetscNot(fits);
-  for (int k = 0; k < 3 && !*host; k++)
+  for (int k = 0; k < 3 && !*host; k++) {
+    Mat_Gallop *g = NULL;
+
     if (factors[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)factors[k], host, MATSEQAIJ, MATMPIAIJ, ""));
+    if (factors[k] && !*host) PetscCall(MatGallopGetContext(factors[k], &g));
+    if (g) *host = PetscNot(g->deviceparent);
+  }
   if (!*host && product->type == MATPRODUCT_AtB) PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->B, MATMPIDENSE, host)); /* the GPU's keeps the values that A had when it was set up */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -113,7 +118,10 @@ typedef struct {
   PetscObjectId factors[3];       /* those of the symbolic phase, sparse ones where it keeps no others */
   PetscBool     first;            /* no numeric phase has run since */
   PetscBool     stale;            /* set up for other data than the product has now */
-  PetscBool     ondevice;         /* the result was of type MATSEQDENSECUDA then: that type, and MATSEQDENSE, set the functions of products when a matrix becomes one */
+  PetscBool     ondevice;         /* the result was of type MATSEQDENSECUDA then */
+  PetscErrorCode (*AB)(Mat, Mat, Mat); /* what the symbolic phase set, and the numeric one of AIJ calls: a dense result that changes its type sets its own */
+  PetscErrorCode (*AtB)(Mat, Mat, Mat);
+  PetscErrorCode (*ABt)(Mat, Mat, Mat);
 } ProductPhases;
 
 static PetscErrorCode ProductPhasesDestroy(PetscCtxRt ctx)
@@ -147,6 +155,9 @@ static PetscErrorCode ProductPhasesKeep(Mat C, const ProductPhases *keep)
   phases->first = PETSC_TRUE;
   PetscCall(GetFactorIds(C->product, phases->factors));
   PetscCall(PetscObjectTypeCompare((PetscObject)C, MATSEQDENSECUDA, &phases->ondevice));
+  phases->AB  = C->ops->matmultnumeric;
+  phases->AtB = C->ops->transposematmultnumeric;
+  phases->ABt = C->ops->mattransposemultnumeric;
   PetscCall(PetscObjectContainerCompose((PetscObject)C, GALLOP_PRODUCT, phases, ProductPhasesDestroy));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -223,6 +234,9 @@ static PetscErrorCode SetUpForOtherFactors(Mat C, const ProductPhases *phases, P
 static PetscErrorCode RunNumeric(Mat C, const ProductPhases *phases, PetscBool twice)
 {
   PetscFunctionBegin;
+  C->ops->matmultnumeric          = phases->AB;
+  C->ops->transposematmultnumeric = phases->AtB;
+  C->ops->mattransposemultnumeric = phases->ABt;
   if (twice) PetscCall((*phases->numeric)(C));
   PetscCall((*phases->numeric)(C));
   PetscFunctionReturn(PETSC_SUCCESS);
