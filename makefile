@@ -319,7 +319,7 @@ $(fewproducts): $(fewproducts_objects) $(library) $(build)/link.txt
 
 # whole solves, first and later ones, by a program of ours and by PETSc's examples as they are
 repeatsolve         := $(build)/benchmarks/repeatsolve
-repeatsolve_objects := $(build)/benchmarks/repeatsolve.c.o $(filter-out %/gallopbench.c.o,$(bench_objects))
+repeatsolve_objects := $(addprefix $(build)/benchmarks/,repeatsolve.c.o stencil.c.o) $(filter-out %/gallopbench.c.o,$(bench_objects))
 solved_sources      := $(firstword $(wildcard $(petsc_examples)/src $(PETSC_DIR)/src))
 solved_examples     := $(addprefix $(build)/benchmarks/petsc/,$(addprefix ksp/ksp/tutorials/,ex45 ex56 bench_kspsolve) \
                          $(addprefix snes/tutorials/,ex13 ex14 ex19 ex56) ts/tutorials/ex15 tao/unconstrained/tutorials/minsurf2)
@@ -337,6 +337,18 @@ $(solved_examples): $(build)/benchmarks/petsc/%: $(solved_sources)/%.c $(build)/
 $(repeatsolve): $(repeatsolve_objects) $(library) $(build)/link.txt
 	@echo "  LINK $@"
 	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(repeatsolve_objects) $(with_lib)
+
+# one problem on more and more processes, a GPU each
+scaling         := $(build)/benchmarks/scaling
+scaling_objects := $(addprefix $(build)/benchmarks/,scaling.c.o stencil.c.o) $(filter-out %/gallopbench.c.o,$(bench_objects))
+
+bench-scaling: $(scaling)
+	@$(run_env); benchmarks/scaling.py --program $(scaling) --mpiexec "$(MPIEXEC)" --about "$(petsc_description), Gallop $(commit)" --set $(BENCH) $(addprefix --ranks ,$(RANKS)) \
+	  --output $(build)/benchmarks/scaling-$(BENCH).tsv -- $(BENCHFLAGS)
+
+$(scaling): $(scaling_objects) $(library) $(build)/link.txt
+	@echo "  LINK $@"
+	@$(PCC_LINKER) $(LDFLAGS) -o $@ $(scaling_objects) $(with_lib)
 
 ifdef petsc_cuda
 bench-hbp2d: $(hbp2d)
@@ -377,7 +389,7 @@ $(build)/benchmarks/%.cu.o: benchmarks/%.cu $(build)/compile.txt
 	@echo "  CUDA $<"
 	@$(compile_cuda) -MMD -MP -MF $(@:.o=.d) -c -o $@ $<
 
--include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/exchange.c.d $(build)/benchmarks/repeatsolve.c.d $(build)/benchmarks/fewproducts.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
+-include $(bench_objects:.o=.d) $(build)/benchmarks/hosttime.c.d $(build)/benchmarks/exchange.c.d $(addprefix $(build)/benchmarks/,repeatsolve.c.d scaling.c.d stencil.c.d) $(build)/benchmarks/fewproducts.c.d $(build)/benchmarks/hbp2d.cu.d $(build)/benchmarks/evchybparts.cu.d
 
 # ---- Python -------------------------------------------------------------------------------------------------
 
@@ -444,6 +456,7 @@ help:
 	@echo "make check-programs  compile the tests and run none, to take them to a machine with a GPU"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
 	@echo "make bench-exchange  time products whose ghost values come from other processes, by CUDA IPC and by PetscSF; RANKS=2,4, BENCHFLAGS= options"
+	@echo "make bench-scaling  time products and solves of one problem on 1, 2 and 4 processes, a GPU each; BENCH=full, RANKS=1,2,4, BENCHFLAGS= options"
 	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type and with evchyb, PETSc's examples too; BENCH=full, CASES='ex45|GAMG' selects, RANKS=1,2, BENCHFLAGS= options"
 	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
@@ -459,4 +472,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report sanitize stress uninstall force
+.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-scaling bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report sanitize stress uninstall force

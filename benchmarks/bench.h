@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
+#include <petscdm.h>
 #include <petscmat.h>
 
 typedef PetscErrorCode (*BenchWork)(void *);
@@ -74,6 +75,17 @@ PETSC_INTERN PetscErrorCode BenchInputCreate(BenchInput *);
 PETSC_INTERN PetscErrorCode BenchInputRun(BenchInput *, PetscErrorCode (*)(void *, const char[], PetscBool), void *); /* the work is given names, and whether they are those of files */
 PETSC_INTERN PetscErrorCode BenchInputDestroy(BenchInput *);                                                          /* prints options that nothing used; an error where results are wrong */
 PETSC_INTERN PetscErrorCode BenchPrintHead(const BenchPlace *, PetscLogDouble *);                                     /* commit, versions and machine, and starts the place */
+
+#define BENCH_MOST_DOF 8
+
+/* 7 or 27 points */
+typedef struct {
+  PetscInt  grid[3], processes[3], dof; /* points, processes or PETSC_DECIDE in each direction; unknowns per point */
+  PetscBool box;
+} BenchStencil;
+
+PETSC_INTERN PetscErrorCode BenchStencilCreate(const BenchStencil *, MatType, PetscBool, DM *, Mat *); /* with vectors on the GPU or not */
+PETSC_INTERN PetscErrorCode BenchNow(PetscBool, PetscLogDouble *);                                     /* when all that was begun, on the GPU too, has ended on all processes */
 
 PETSC_INTERN const BenchPlace BenchHost;
 PETSC_INTERN PetscErrorCode   BenchHostBandwidth(PetscLogDouble *); /* also prepares timing with flushed caches, as start() does */

@@ -46,7 +46,17 @@ struct NoValue {
     value += other.value;
     return *this;
   }
+  __device__ NoValue &operator*=(const NoValue &other)
+  {
+    value *= other.value;
+    return *this;
+  }
 };
+
+static __device__ __forceinline__ bool operator!=(const NoValue &a, const NoValue &b)
+{
+  return a.value != b.value;
+}
 
 static __device__ __forceinline__ NoValue operator*(const NoValue &a, const NoValue &b)
 {
@@ -71,9 +81,9 @@ static __device__ __forceinline__ NoValue GallopLoadOnce(const NoValue *)
 
 /* The library's function takes the order of rows, which none of these ways reads, as numbers */
 template <typename S, typename V>
-static __device__ __forceinline__ void ScaleEmpty(const NoIndex *perm, PetscInt rows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void ScaleEmpty(const NoIndex *perm, PetscInt rows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
-  ScaleEmpty<S, V>(reinterpret_cast<const PetscInt *>(perm), rows, v, range, block);
+  ScaleEmpty<S, V>(reinterpret_cast<const PetscInt *>(perm), rows, v, range, block, dot);
 }
 
 /* ---- products ---- */
@@ -111,7 +121,7 @@ static PetscErrorCode Apply(void *ctx)
   PetscFunctionBegin;
   switch (p->way) {
   case FULL: {
-    const GallopProduct product = {&one, &zero, p->x, NULL, p->z, NULL};
+    const GallopProduct product = {&one, &zero, p->x, NULL, p->z, NULL, NULL};
 
     PetscCall((*p->ev->work->apply)(p->ev, &product));
     break;

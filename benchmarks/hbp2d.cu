@@ -468,7 +468,7 @@ static PetscErrorCode ApplyProduct(void *ctx)
 {
   static const PetscScalar one = 1, zero = 0;
   Product                 *p       = (Product *)ctx;
-  const GallopProduct      product = {&one, &zero, p->x, NULL, p->z, NULL};
+  const GallopProduct      product = {&one, &zero, p->x, NULL, p->z, NULL, NULL};
 
   PetscFunctionBegin;
   PetscCall(HBPApply_Device(&p->h, &product));

@@ -5,7 +5,7 @@
 usage: papers.py PAPER --programs FOLDER [--output FOLDER] [--quick] [--resume] [--timeout SECONDS] [--library FILE]
                  [--ex14 FILE] [--mpiexec COMMAND] [--ncu FILE] [MATRIX ...]
 
-PAPER is evchyb, csroverlap, fastload, hbp or tiledspmm. The programs are those of make bench-program, bench-hbp2d and
+PAPER is evchyb, csroverlap, fastload, hbp or tiledspmm; evchyb-gpus for evchyb's Figure 16 alone, on up to four GPUs. The programs are those of make bench-program, bench-hbp2d and
 bench-evchybparts. MATRIX, names of generated matrices or files (.mtx, .mtx.gz, .bin), are taken instead of the list that stands
 for the paper's: matrices of the same kind and size, named after them with _like. --quick takes a few small ones. --resume takes
 what an earlier run, which was stopped, measured into the same folder with the same versions of all but Gallop, and measures the rest;
@@ -33,6 +33,7 @@ from lab import Lab, events, finish, ratio
 
 TITLES = {
     "evchyb": "A hybrid format for better performance of sparse matrix-vector multiplication on a GPU",
+    "evchyb-gpus": "A hybrid format for better performance of sparse matrix-vector multiplication on a GPU",
     "csroverlap": "Leveraging memory copy overlap for efficient sparse matrix-vector multiplication on GPUs",
     "fastload": "FastLoad: speeding up data loading of both sparse matrix and vector for SpMV on GPUs",
     "hbp": "A nonlinear hash-based optimization method for SpMV on GPUs",
@@ -40,6 +41,7 @@ TITLES = {
 }
 # for a quick look, and of the kinds and sizes of the papers' own
 MATRICES = {
+    "evchyb-gpus": (["star5_8"], ["star5_8"]),  # of no account
     "evchyb": ([
         "pdb1HYS_like=points36417_3_66_128_165_.4526", "cop20k_A_like=points121192_1_0_42_81_.015_100k", "Circuit_like=circuit170998_5.6",
         "torso1_like=longrows116158_.024_2700_9",
@@ -587,7 +589,7 @@ def tiledspmm(lab):
     ] for name in model])
 
 
-PAPERS = {"evchyb": evchyb, "csroverlap": csroverlap, "fastload": fastload, "hbp": hbp, "tiledspmm": tiledspmm}
+PAPERS = {"evchyb": evchyb, "evchyb-gpus": bratu, "csroverlap": csroverlap, "fastload": fastload, "hbp": hbp, "tiledspmm": tiledspmm}
 
 
 def main():

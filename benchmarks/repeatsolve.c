@@ -3,7 +3,7 @@ static char help[] = "Solves one system again and again, with each matrix type: 
   -types a,b       matrix types, the first is what the others are compared with (default: aijcusparse,evchyb, without a GPU aij,evchyb); type+solver takes that solver\n\
                    in place of -ksp_type's, such as evchyb+gallopcg\n\
   -grid n          points in each direction (default 32)\n\
-  -dof d           unknowns per point (default 1)\n\
+  -dof d           unknowns per point (default 1, at most 8)\n\
   -box             27 points, not 7\n\
   -solves k        solves after the first, whose median is shown (default 5)\n\
   -new_values      the values change before each of them, so that KSPSolve() sets the preconditioner up again\n\
@@ -16,66 +16,16 @@ With -log_view, set-up and first solve are a stage that is named after the type\
 #include <petscdmda.h>
 #include <petscgallop.h>
 #include <petscksp.h>
-#include <petscdevice.h>
-#include <petsctime.h>
-
-#define MOST_DOF 8
 
 typedef struct {
   PetscInt  grid, dof, solves;
   PetscBool box, newvalues, quiet;
 } Problem;
 
-/* Symmetric and positive definite: a graph's Laplacian times a small matrix that couples the unknowns of a point, Dirichlet borders */
-static PetscErrorCode Assemble(DM da, const Problem *p, Mat A)
-{
-  PetscInt xs, ys, zs, xm, ym, zm;
-
-  PetscFunctionBegin;
-  PetscCall(DMDAGetCorners(da, &xs, &ys, &zs, &xm, &ym, &zm));
-  for (PetscInt k = zs; k < zs + zm; k++)
-    for (PetscInt j = ys; j < ys + ym; j++)
-      for (PetscInt i = xs; i < xs + xm; i++)
-        for (PetscInt c = 0; c < p->dof; c++) {
-          const MatStencil row = {k, j, i, c};
-          MatStencil       col[27 * MOST_DOF];
-          PetscScalar      v[27 * MOST_DOF];
-          PetscInt         n = 0;
-
-          for (PetscInt dk = -1; dk <= 1; dk++)
-            for (PetscInt dj = -1; dj <= 1; dj++)
-              for (PetscInt di = -1; di <= 1; di++) {
-                const PetscInt  far    = PetscAbs(di) + PetscAbs(dj) + PetscAbs(dk);
-                const PetscBool inside = (PetscBool)(i + di >= 0 && i + di < p->grid && j + dj >= 0 && j + dj < p->grid && k + dk >= 0 && k + dk < p->grid);
-
-                if ((far > 1 && !p->box) || !inside) continue;
-                for (PetscInt d = 0; d < p->dof; d++) {
-                  const PetscReal couples = c == d ? 1.0 : 0.25 / p->dof;
-
-                  col[n] = (MatStencil){k + dk, j + dj, i + di, d};
-                  v[n++] = couples * (far ? -1.0 / far : p->box ? 6.0 + 12 / 2.0 + 8 / 3.0 : 6.0);
-                }
-              }
-          PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
-        }
-  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
-  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* All that was begun on the GPU has ended, on all processes */
-static PetscErrorCode Now(PetscBool device, PetscLogDouble *t)
-{
-  PetscFunctionBegin;
-  if (device) PetscCall(PetscDeviceContextSynchronize(NULL));
-  PetscCallMPI(MPI_Barrier(PETSC_COMM_WORLD));
-  PetscCall(PetscTime(t));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* what: a matrix type, or type+solver */
 static PetscErrorCode Run(const Problem *p, const char what[], const BenchPlace *place, PetscBool device)
 {
+  const BenchStencil         stencil = {{p->grid, p->grid, p->grid}, {PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE}, p->dof, p->box};
   char                       type[64], *solver;
   DM                         da;
   Mat                        A;
@@ -94,12 +44,7 @@ static PetscErrorCode Run(const Problem *p, const char what[], const BenchPlace 
   PetscCall(PetscStrchr(type, '+', &solver));
   if (solver) *solver++ = 0;
   PetscCall((*place->memory)(&before));
-  PetscCall(DMDACreate3d(PETSC_COMM_WORLD, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, DM_BOUNDARY_NONE, p->box ? DMDA_STENCIL_BOX : DMDA_STENCIL_STAR, p->grid, p->grid, p->grid, PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE, p->dof, 1, NULL, NULL, NULL, &da));
-  PetscCall(DMSetMatType(da, type));
-  if (device) PetscCall(DMSetVecType(da, VECCUDA)); /* multigrid makes vectors of its levels by it */
-  PetscCall(DMSetUp(da));
-  PetscCall(DMCreateMatrix(da, &A));
-  PetscCall(Assemble(da, p, A));
+  PetscCall(BenchStencilCreate(&stencil, type, device, &da, &A));
   PetscCall(MatCreateVecs(A, &x, &b));
   PetscCall(VecDuplicate(b, &r));
   PetscCall(VecSetRandom(b, NULL)); /* no product: the first solve has the matrix's copy to the GPU and the build of its format */
@@ -119,11 +64,11 @@ static PetscErrorCode Run(const Problem *p, const char what[], const BenchPlace 
     if (stage < 0) PetscCall(PetscLogStageRegister(what, &stage));
     PetscCall(PetscLogStagePush(stage));
   }
-  PetscCall(Now(device, &t[0]));
+  PetscCall(BenchNow(device, &t[0]));
   PetscCall(KSPSetUp(ksp));
-  PetscCall(Now(device, &t[1]));
+  PetscCall(BenchNow(device, &t[1]));
   PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(Now(device, &t[2]));
+  PetscCall(BenchNow(device, &t[2]));
   if (!p->quiet) PetscCall(PetscLogStagePop());
   PetscCall(PetscMalloc1(p->solves, &later));
   for (PetscInt k = 0; k < p->solves; k++) {
@@ -132,9 +77,9 @@ static PetscErrorCode Run(const Problem *p, const char what[], const BenchPlace 
       PetscCall(VecScale(b, k % 2 ? 0.5 : 2.0));
       PetscCall(KSPSetOperators(ksp, A, A));
     }
-    PetscCall(Now(device, &begin));
+    PetscCall(BenchNow(device, &begin));
     PetscCall(KSPSolve(ksp, b, x));
-    PetscCall(Now(device, &end));
+    PetscCall(BenchNow(device, &end));
     later[k] = (PetscReal)(end - begin);
   }
   PetscCall(PetscSortReal(p->solves, later));
@@ -182,7 +127,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-solves", &p.solves, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-box", &p.box, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-new_values", &p.newvalues, NULL));
-  PetscCheck(p.grid > 1 && p.dof > 0 && p.dof <= MOST_DOF && p.solves > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-grid has to be 2 or more, -dof 1 to %d, -solves 1 or more", MOST_DOF);
+  PetscCheck(p.grid > 1 && p.dof > 0 && p.dof <= BENCH_MOST_DOF && p.solves > 0, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "-grid has to be 2 or more, -dof 1 to %d, -solves 1 or more", BENCH_MOST_DOF);
   PetscCall(BenchList("-types", 2, defaults, &n, types));
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "# type\tunknowns\tnonzeros\tsetup_ms\tfirst_ms\tlater_ms\titerations\tresidual\tgpu_MB\n"));
   small       = p;
