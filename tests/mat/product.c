@@ -292,6 +292,35 @@ static PetscErrorCode DenseFirst(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* P^T A P where P is for two unknowns per point, as multigrid on a DMDA has it: AIJ has that product, AIJCUSPARSE in MPI has not */
+static PetscErrorCode BlockedInterpolation(PetscBool ours)
+{
+  const TestShape square = {64, 64, PETSC_TRUE}, tall = {32, 12, PETSC_TRUE};
+  Mat             A, R, P, S, M[2], D, E;
+  PetscBool       isours;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), square, 21, &A, &R));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, ours ? TestFormat("") : MATAIJ, tall, 22, &P, &S));
+  PetscCall(MatCreateMAIJ(P, 2, &M[0]));
+  PetscCall(MatCreateMAIJ(S, 2, &M[1]));
+  PetscCall(MatPtAP(A, M[0], MAT_INITIAL_MATRIX, PETSC_DETERMINE, &D));
+  PetscCall(MatPtAP(R, M[1], MAT_INITIAL_MATRIX, PETSC_DETERMINE, &E));
+  PetscCall(Compare(D, E, "blocked interpolation"));
+  PetscCall(MatGallopIsFormat(D, &isours));
+  PetscCheck(isours, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Blocked interpolation: the result is not ours");
+  PetscCall(MatScale(A, 2.0)); /* on the GPU, if there is one */
+  PetscCall(MatScale(R, 2.0));
+  PetscCall(MatPtAP(A, M[0], MAT_REUSE_MATRIX, PETSC_DETERMINE, &D));
+  PetscCall(MatPtAP(R, M[1], MAT_REUSE_MATRIX, PETSC_DETERMINE, &E));
+  PetscCall(Compare(D, E, "blocked interpolation, new values"));
+  PetscCall(TestDestroy(&M[0], &M[1]));
+  PetscCall(TestDestroy(&D, &E));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(TestDestroy(&P, &S));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool gpu = PETSC_FALSE;
@@ -317,6 +346,7 @@ int main(int argc, char **argv)
   }
   PetscCall(DenseInto());
   PetscCall(DenseFirst());
+  for (int ours = 0; ours < 2; ours++) PetscCall(BlockedInterpolation((PetscBool)ours));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -43,13 +43,18 @@ static PetscErrorCode BringToHost(const Mat_Product *product, PetscBool host)
 
   PetscFunctionBegin;
   for (int k = 0; k < 3 && host; k++) {
-    Mat                blocks[2] = {factors[k], NULL};
-    Mat_Gallop        *g         = NULL;
+    Mat                factor = factors[k], blocks[2];
+    Mat_Gallop        *g      = NULL;
     const PetscScalar *a;
+    PetscBool          blocked = PETSC_FALSE;
 
-    if (factors[k]) PetscCall(MatGallopGetContext(factors[k], &g));
+    if (factor) PetscCall(PetscObjectTypeCompareAny((PetscObject)factor, &blocked, MATSEQMAIJ, MATMPIMAIJ, ""));
+    if (blocked) PetscCall(MatMAIJGetAIJ(factor, &factor));
+    if (factor) PetscCall(MatGallopGetContext(factor, &g));
     if (!g) continue;
-    if (g->mpi) PetscCall(MatGallopGetBlocks(factors[k], &blocks[0], &blocks[1]));
+    blocks[0] = factor;
+    blocks[1] = NULL;
+    if (g->mpi) PetscCall(MatGallopGetBlocks(factor, &blocks[0], &blocks[1]));
     for (int b = 0; b < 2; b++) {
       if (!blocks[b]) continue;
       PetscCall(MatSeqAIJGetArrayRead(blocks[b], &a));
@@ -72,7 +77,7 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc knows no product of AIJCUSPARSE and AIJ in MPI: with a factor of plain AIJ, or of a parent of that type, all are AIJ. So are they where the GPU's product is wrong, or the GPU has no room. */
+/* PETSc knows no product of AIJCUSPARSE and AIJ, or MAIJ, in MPI: with a factor of plain AIJ, of a parent of that type, or of MAIJ, all are AIJ. So are they where the GPU's product is wrong, or the GPU has no room. */
 static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
 {
   const Mat factors[3] = {product->A, product->B, product->C};
@@ -85,7 +90,7 @@ static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
   for (int k = 0; k < 3 && !*host; k++) {
     Mat_Gallop *g = NULL;
 
-    if (factors[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)factors[k], host, MATSEQAIJ, MATMPIAIJ, ""));
+    if (factors[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)factors[k], host, MATSEQAIJ, MATMPIAIJ, MATSEQMAIJ, MATMPIMAIJ, ""));
     if (factors[k] && !*host) PetscCall(MatGallopGetContext(factors[k], &g));
     if (g) *host = PetscNot(g->deviceparent);
   }
