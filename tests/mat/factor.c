@@ -159,8 +159,8 @@ static PetscErrorCode NoSolver(PetscBool gpu)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A matrix that lives on the host has PETSc's factors, also after others of its type were on a GPU, and whether a package is named or not */
-static PetscErrorCode HostParent(void)
+/* By -mat_seqaij_type, which turns a plain matrix into ours while it is created, whether a package is named or not */
+static PetscErrorCode SeqAIJType(void)
 {
   Mat A, R, F;
   Vec x, y;
@@ -190,7 +190,7 @@ static PetscErrorCode HostParent(void)
     PetscCall(MatDestroy(&F));
     PetscCall(VecAXPY(y, -1.0, x));
     PetscCall(VecNorm(y, NORM_INFINITY, &norm));
-    PetscCheck(norm < 100 * PETSC_MACHINE_EPSILON, PETSC_COMM_SELF, PETSC_ERR_PLIB, "ILU of a matrix on the host differs by %g", (double)norm);
+    PetscCheck(norm < 100 * PETSC_MACHINE_EPSILON, PETSC_COMM_SELF, PETSC_ERR_PLIB, "ILU of a matrix by -mat_seqaij_type differs by %g", (double)norm);
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&y));
     PetscCall(TestDestroy(&A, &R));
@@ -215,7 +215,7 @@ int main(int argc, char **argv)
   }
   PetscCall(InPlace());
   PetscCall(NoSolver(gpu));
-  PetscCall(HostParent());
+  PetscCall(SeqAIJType());
   PetscCall(PetscFinalize());
   return 0;
 }
