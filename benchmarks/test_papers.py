@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import stat
 import subprocess
 import sys
@@ -17,6 +18,9 @@ from pathlib import Path
 from unittest import mock
 
 import papers
+
+sys.path.insert(0, str(Path(papers.__file__).resolve().parent / "results"))
+import table
 
 FAKE = f"""#!{sys.executable}
 import sys, zlib
@@ -190,16 +194,65 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(self.names(document, "tables"), ["table2", "model"])
 
     def test_pages(self):
-        """Each paper has a page, which says what was not measured and has the pictures that are drawn for it."""
-        sys.path.insert(0, str(Path(papers.__file__).parent / "results"))
-        import table
+        """Each paper has a page, which says what was not measured and has the pictures that are drawn for it; evchyb-gpus is on evchyb's."""
         folder = Path(papers.__file__).parent.parent / "docs" / "development"
         overview = (folder / "papers.md").read_text()
         for name in papers.PAPERS:
-            page = (folder / f"papers-{name}.md").read_text()
+            file = f"papers-{name.replace('-gpus', '')}.md"
+            page = (folder / file).read_text()
             self.assertIn("\n## Not measured, or other than in the paper\n", page)
             self.assertEqual(set(table.DRAWN_OF[name]), set(re.findall(rf"\(papers-{name}-(\w+)\.svg\)", page)))
-            self.assertIn(f"(papers-{name}.md)", overview)
+            self.assertIn(f"({file})", overview)
+
+    def on_four(self, gpu):
+        """A document of evchyb-gpus, of a machine with four GPUs of this kind."""
+        (self.folder / "gallopbench").write_text(FAKE.replace("a GPU, 1 multiprocessors", f"{gpu}, 1 multiprocessors"))
+        status, document = self.paper("evchyb-gpus", "--library", "lib.so", "--ex14", str(self.folder / "ex14"), "--mpiexec", str(self.folder / "mpiexec"), gpus="4")
+        self.assertEqual(status, 0)
+        return document
+
+    def test_evchyb_on_several_gpus(self):
+        document = self.on_four("NVIDIA H100 80GB HBM3")
+        self.assertEqual((self.names(document, "tables"), self.names(document, "figures"), document["missing"]), (["figure16"], ["figure16"], []))
+        ways = ["aijcusparse", "evchyb", "evchyb permuted", "evchyb packed"]
+        self.assertEqual([row[:2] for row in document["tables"][0]["rows"]], [[number, way] for number in (1, 2, 4) for way in ways])
+
+    def test_what_was_kept_of_several_gpus(self):
+        results, kept, spliced = Path(table.__file__).parent, self.folder / "results", {}
+        kept.mkdir()
+        for path in results.glob("*-h200-paper.json"):
+            shutil.copy(path, kept)
+        (kept / "evchyb-gpus-h200-paper.json").unlink(missing_ok=True)
+
+        def splice(page, marker, rows):
+            spliced[page.name, marker] = rows
+
+        with mock.patch.object(table, "HERE", kept):
+            table.update_papers(splice)
+            self.assertNotIn(("papers-evchyb.md", "evchyb-gpus-figure16"), spliced)
+            before = dict(spliced)
+            self.assertIn(("papers-evchyb.md", "evchyb2-figure16"), before)
+            for gpu in ("NVIDIA H200", "NVIDIA H100 80GB HBM3"):
+                self.on_four(gpu)
+                table.keep([self.folder / "out" / "evchyb-gpus.json"])
+            self.assertEqual(sorted(path.name for path in kept.glob("evchyb-gpus-*")), ["evchyb-gpus-h100-paper.json", "evchyb-gpus-h200-paper.json"])
+            table.update_papers(splice)
+        rows = spliced.pop(("papers-evchyb.md", "evchyb-gpus-figure16"))
+        self.assertEqual(spliced, before)
+        self.assertEqual(rows.count("| 4 | evchyb packed | 42 | 0.5 | 1.5 |"), 2)
+        self.assertEqual([line for line in rows if line.startswith("Measured")], ["Measured on NVIDIA H100 80GB HBM3, commit abc123.", "Measured on NVIDIA H200, commit abc123."])
+
+    def test_short_names_of_gpus(self):
+        names = {"NVIDIA H100 80GB HBM3": "h100", "NVIDIA H200": "h200", "NVIDIA A100-SXM4-80GB": "a100", "NVIDIA GH200 480GB": "gh200", "NVIDIA GeForce RTX 4090": "nvidia-geforce-rtx-4090"}
+        self.assertEqual({name: table.card(name) for name in names}, names)
+
+    def test_host_is_not_kept(self):
+        document = self.paper("evchyb-gpus")[1]
+        document["gpu"] = False
+        (self.folder / "host.json").write_text(json.dumps(document))
+        with self.assertRaises(SystemExit) as stopped:
+            table.keep([self.folder / "host.json"])
+        self.assertIn("is of a machine without a GPU", str(stopped.exception))
 
     @unittest.skipUnless(importlib.util.find_spec("matplotlib"), "no matplotlib")
     def test_lines_over_the_best(self):

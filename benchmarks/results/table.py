@@ -26,6 +26,7 @@ docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspm
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/development/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
 evchyb-h200-packed-setup.txt (evchyb and evchyb@p), the pages of the papers, docs/development/papers-*.md, from those with -paper.json, docs/choose.md from the runs of all types.
+Of evchyb-gpus-GPU-paper.json, whatever the GPU, a page has all that are there.
 """
 import json
 import math
@@ -73,7 +74,9 @@ DRAWN_OF = {
     "fastload": ["figure7", "figure8"],
     "hbp": ["figure6", "figure7", "figure8"],
     "tiledspmm": ["figure8", "figure10", "figure13", "figure14"],
+    "evchyb-gpus": [],
 }
+OF_ANY_GPU = ["evchyb-gpus"]  # those whose tables are shown of each kind of GPU that there is a document of
 
 
 def lines_of(path):
@@ -585,7 +588,25 @@ def paper(path, name):
 
 def paper_markers():
     """Of each table of the pages of the papers its page, the name of its document and its own."""
-    return [(page, *marker.split("-", 1)) for page in sorted((ROOT / "docs" / "development").glob("papers-*.md")) for marker in re.findall(r"^<!-- (\w+-[\w-]+) -->$", page.read_text(), re.M)]
+    marker = rf"^<!-- ({'|'.join(OF_ANY_GPU)}|\w+)-([\w-]+) -->$"
+    return [(page, who, name) for page in sorted((ROOT / "docs" / "development").glob("papers-*.md")) for who, name in re.findall(marker, page.read_text(), re.M)]
+
+
+def card(gpu):
+    """The short name of a kind of GPU: h100 of NVIDIA H100 80GB HBM3."""
+    found = re.search(r"\b[A-Z]+\d+\b", gpu)
+    return (found.group() if found else re.sub(r"\W+", "-", gpu)).lower()
+
+
+def paper_rows(who, name):
+    """What the pages of the papers show; nothing where nothing is kept of what may be of any GPU."""
+    if who not in OF_ANY_GPU:
+        return paper(HERE / f"{who}-h200-paper.json", name)
+    rows = []
+    for path in sorted(HERE.glob(f"{who}-*-paper.json")):
+        document = json.loads(path.read_text())
+        rows += ([""] if rows else []) + paper(path, name) + ["", f"Measured on {document['machine'].split(',')[0]}, commit {document['commit']}."]
+    return rows
 
 
 def keep(paths):
@@ -595,17 +616,27 @@ def keep(paths):
         document = json.loads(path.read_text())
         if not document.get("complete", True):
             sys.exit(f"table.py: {path} is of a run that broke off")
+        if not document["gpu"]:
+            sys.exit(f"table.py: {path} is of a machine without a GPU")
         named = [name for _, who, name in markers if who == document["paper"]]
         document.pop("measurements", None)
         document["tables"] = [each for each in document["tables"] if each["id"] in named]
         document["figures"] = [each for each in document["figures"] if each["id"] in named + DRAWN_OF[document["paper"]]]
-        (HERE / f"{document['paper']}-h200-paper.json").write_text(json.dumps(document, indent=1) + "\n")
+        gpu = card(document["machine"].split(",")[0]) if document["paper"] in OF_ANY_GPU else "h200"
+        (HERE / f"{document['paper']}-{gpu}-paper.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 def differs(page, marker, rows):
     """Like splice(), but only tells whether it would change the page."""
     same = f"<!-- {marker} -->\n" + "\n".join(rows) + f"\n<!-- /{marker} -->" in page.read_text()
     print(f"{page.relative_to(ROOT)}#{marker}: " + ("as measured" if same else "not what benchmarks/results gives: run benchmarks/results/table.py --update"))
+
+
+def update_papers(splice):
+    for page, who, name in paper_markers():
+        rows = paper_rows(who, name)
+        if rows:
+            splice(page, f"{who}-{name}", rows)
 
 
 def update(splice=splice):
@@ -645,8 +676,7 @@ def update(splice=splice):
     page, run = ROOT / "docs" / "development" / "packing.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", packed(run))
     splice(page, "setup", packed_setup(HERE / "evchyb-h200-packed-setup.txt"))
-    for page, who, name in paper_markers():
-        splice(page, f"{who}-{name}", paper(HERE / f"{who}-h200-paper.json", name))
+    update_papers(splice)
     for marker, rows in (("kinds", kinds()), ("compare", compare()), ("costs", costs())):
         splice(ROOT / "docs" / "choose.md", marker, rows)
 
