@@ -5,13 +5,13 @@
 usage: scaling.py --program scaling [--set quick|full] [--ranks 1,2,4] --output FILE.tsv [-- OPTION ...]
 
 The 7-point stencil on a cube, the same for all numbers of processes (strong scaling), and one of that size for each process (weak scaling): 200^3 points with --set full, 100^3
-with quick, 24^3 on the host. PETSc's type and evchyb run together, with ghost values by PetscSF; evchyb once more with each other way that they can take. Without a GPU for each process
-numbers are left out, and said. OPTIONs are added to each run. FILE.tsv has a line per run and what is timed; its first lines say what the columns are. `make bench-scaling` calls it.
+with quick, 24^3 on the host. PETSc's type and evchyb run together, with ghost values by PetscSF; evchyb once more with each other way that they can take. Numbers of processes
+beyond that of GPUs, on the host of cores, are left out, with a line that says so. OPTIONs are added to each run. A run fails when the program does, when it takes more than --timeout seconds,
+or when ghost values went another way; the exit status is 1 then. FILE.tsv has a line per run and what is timed; its first lines say what the columns are. `make bench-scaling` calls it.
 """
 
 import argparse
 import os
-import re
 import shlex
 import subprocess
 import sys
@@ -25,63 +25,52 @@ from terminal import table as aligned
 COLUMNS = ("type", "processes", "unknowns", "what", "first_ms", "later_ms", "iterations", "host_KB", "way")  # of the program
 ABOUT = """first_ms: with builds and set-ups; later_ms: of one product or solve after it, the median of five batches, until all processes have ended
 what: MatMatMult with 32 columns; solves end at a relative tolerance of 1e-8 or 100 iterations
-host_KB: what all processes together copy between host and GPU in one of them; way: how ghost values of the matrix travel, - where the type has no choice or there are none"""
-SOLVERS = {"sf": "cg+jacobi,gallopcg+jacobi", "ipc": "cg+jacobi,gallopcg+jacobi", "nccl": "cg+jacobi"}
+host_KB: what all processes together copy between host and GPU in one of them; way: how ghost values of the matrix travel, - where the type has no choice or there are none
+asked: the way that was asked for"""
+LEGEND = ("Times are those of a product, or of one iteration of a solve; MatMatMult has 32 columns. Way: how ghost values travel. Speedups are over PETSc's type on as many processes, "
+          "gallopcg's over its CG. Efficiency is the ideal time over the measured one.",
+          "Host KB: what all processes copy between host and GPU in a product or a whole solve, on the most processes.")
+PETSC = ("aijcusparse", "aij")  # the types that others are compared with
+WAYS = {"sf": "cg+jacobi,gallopcg+jacobi", "ipc": "cg+jacobi,gallopcg+jacobi", "nccl": "cg+jacobi"}  # of ghost values, and what solves with each
 
 
-def rows_of(text):
-    return [dict(zip(COLUMNS, line.split("\t"))) for line in text.splitlines() if line.count("\t") == len(COLUMNS) - 1 and not line.startswith("#")]
+# ---- running ---------------------------------------------------------------------------------------------------------
 
 
 def chosen(arguments):
-    """What runs: scaling, processes, way, types."""
-    base = "aijcusparse" if arguments.gpu else "aij"
+    """What runs: scaling, processes, way, types. On one process there are no ghost values, and both kinds of scaling begin with the same problem."""
     for scaling in ("strong", "weak"):
         for ranks in arguments.ranks:
-            for way in ("sf", "ipc", "nccl") if arguments.gpu and ranks > 1 else ("sf", ):
-                if ranks > 1 or scaling == "strong":
-                    yield scaling, ranks, way, f"{base},evchyb" if way == "sf" else "evchyb"
+            if ranks == 1 and scaling == "weak":
+                continue
+            for way in WAYS if arguments.gpu and ranks > 1 else ("sf", ):
+                yield scaling, ranks, way, f"{PETSC[0] if arguments.gpu else PETSC[1]},evchyb" if way == "sf" else "evchyb"
+
+
+def command(arguments, scaling, ranks, way, types):
+    solvers = WAYS[way] + (",cg+gamg" if scaling == "strong" and way != "nccl" else "")
+    return [*arguments.mpiexec, "-n", str(ranks), arguments.program, "-grid", str(arguments.grid), "-types", types, "-mat_gallop_exchange", way, "-solvers", solvers,
+            *(["-weak"] if scaling == "weak" else []),
+            *(["-columns", "0"] if way == "nccl" else []),  # ghost rows of dense matrices do not go by NCCL
+            *arguments.options]
 
 
 def run(arguments, scaling, ranks, way, types):
-    """Rows of one run; or why there is none."""
-    solvers = SOLVERS[way] + (",cg+gamg" if scaling == "strong" and way != "nccl" else "")
-    command = [*arguments.mpiexec, "-n", str(ranks), arguments.program, "-grid", str(arguments.grid), "-types", types, "-mat_gallop_exchange", way, "-solvers", solvers,
-               *(["-weak"] if scaling == "weak" else []), *arguments.options]
+    """Rows of one run, and what went wrong."""
     try:
-        done = petscexamples.finish(command, arguments.timeout)
+        done = petscexamples.finish(command(arguments, scaling, ranks, way, types), arguments.timeout)
     except subprocess.TimeoutExpired:
-        return None, f"no end after {arguments.timeout:g} s"
-    rows = rows_of(done.stdout)
+        return [], f"no end after {arguments.timeout:g} s"
+    except OSError as error:
+        return [], str(error)
+    rows = [dict(zip(COLUMNS, line.split("\t"))) for line in done.stdout.splitlines() if line.count("\t") == len(COLUMNS) - 1 and not line.startswith("#")]
     if done.returncode or not rows:
         return rows, petscexamples.reason(done.returncode, done.stdout)
-    other = {row["way"] for row in rows if row["type"] == "evchyb" and row["way"] != way and row["what"] != "MatMatMult"} if ranks > 1 else ()
-    return rows, f"ghost values went by {', '.join(sorted(other))}" if other else None
+    other = sorted({row["way"] for row in rows if row["type"] not in PETSC} - {way}) if ranks > 1 else []
+    return ([], f"ghost values went by {', '.join(other)}") if other else (rows, None)
 
 
-def table(results):
-    """A row for each scaling, type and way, with the times on each number of processes, times over PETSc's type's, and how well they scale."""
-    counts = sorted({key[1] for key in results})
-    times = {(scaling, ranks, row["what"], row["type"], way): row for (scaling, ranks, way), rows in results.items() for row in rows}
-    lines, seen = [["scaling", "what", "type", "way", *(f"{n} ms" for n in counts), *(f"over {n}" for n in counts), *(f"scales {n}" for n in counts[1:]), "host KB"]], []
-    for scaling, _, what, kind, way in times:
-        if (scaling, what, kind, way) in seen or (kind.startswith("aij") and way != "sf"):
-            continue
-        seen.append((scaling, what, kind, way))
-
-        def row(ranks, of=kind, by=way):
-            found = times.get((scaling, ranks, what, of, by)) or (times.get(("strong", 1, what, of, "sf")) if ranks == 1 else None)
-            return float(found["later_ms"]) / max(1, float(found["iterations"])) if found else None
-        bases = {ranks: next((row(ranks, base, "sf") for base in ("aijcusparse", "aij") if row(ranks, base, "sf")), None) for ranks in counts}
-        if what.startswith("gallop"):
-            bases = {ranks: next((float(times[key]["later_ms"]) / max(1, float(times[key]["iterations"])) for key in times
-                                  if key[1] == ranks and key[2] == what[len("gallop"):] and key[3].startswith("aij") and key[0] == (scaling if ranks > 1 else "strong")), None) for ranks in counts}
-        ideal = {ranks: row(1) and (row(1) / ranks if scaling == "strong" else row(1)) for ranks in counts}
-        copied = next((times[scaling, ranks, what, kind, way]["host_KB"] for ranks in reversed(counts) if (scaling, ranks, what, kind, way) in times), None)
-        lines.append([scaling, what, kind, way, *(short(row(ranks)) for ranks in counts),
-                      *(f"{bases[ranks] / row(ranks):.2f}" if bases[ranks] and row(ranks) else "-" for ranks in counts),
-                      *(f"{ideal[ranks] / row(ranks):.2f}" if ideal[ranks] and row(ranks) else "-" for ranks in counts[1:]), copied and short(float(copied))])
-    return aligned(lines, 4)
+# ---- what was measured -----------------------------------------------------------------------------------------------
 
 
 def write(path, results, head):
@@ -95,6 +84,74 @@ def write(path, results, head):
     part.replace(path)
 
 
+def read(path):
+    """The first line of such a file, and its results."""
+    head, *lines = Path(path).read_text().splitlines()
+    results = {}
+    for scaling, way, *fields in (line.split("\t") for line in lines if not line.startswith("#")):
+        row = dict(zip(COLUMNS, fields))
+        results.setdefault((scaling, int(row["processes"]), way), []).append(row)
+    return head[2:], results
+
+
+def ratio(one, other):
+    return one / other if one and other else None
+
+
+class Times:
+    """Times of cases, each a scaling, what is timed, a type and a way, on several numbers of processes."""
+
+    def __init__(self, results):
+        self.rows = {(scaling, row["what"], row["type"], way, ranks): row for (scaling, ranks, way), rows in results.items() for row in rows}
+        self.counts = sorted({ranks for _, ranks, _ in results})
+        self.base = next((kind for kind in PETSC if any(kind == key[2] for key in self.rows)), None)
+
+    def cases(self):
+        """Those of the same problem one after the other; PETSc's type has one way."""
+        found = dict.fromkeys(key[:4] for key in self.rows if key[2] not in PETSC or key[3] == "sf")
+        problems = list(dict.fromkeys(case[:2] for case in found))
+        return sorted(found, key=lambda case: problems.index(case[:2]))
+
+    def row(self, case, ranks):
+        scaling, what, kind, way = case
+        return self.rows.get((*case, ranks) if ranks > 1 else ("strong", what, kind, "sf", 1))
+
+    def ms(self, case, ranks):
+        """Of a product, or of an iteration of a solve."""
+        row = self.row(case, ranks)
+        return float(row["later_ms"]) / max(1, int(row["iterations"])) if row else None
+
+    def speedup(self, case, ranks):
+        scaling, what, _, _ = case
+        theirs = scaling, what.replace("gallop", "", 1), self.base, "sf"
+        return ratio(self.ms(theirs, ranks), self.ms(case, ranks))
+
+    def efficiency(self, case, ranks):
+        """n processes take ideally an nth of the time for the same problem, and as long as one for n times as many unknowns."""
+        gain = ratio(self.ms(case, 1), self.ms(case, ranks))
+        return gain and (gain / ranks if case[0] == "strong" else gain)
+
+    def host_kilobytes(self, case):
+        return next((float(row["host_KB"]) for row in (self.row(case, ranks) for ranks in reversed(self.counts)) if row), None)
+
+
+def cells(results):
+    """Rows of a table of text, the first its head: scaling, what, type and way, then numbers."""
+    def rounded(value):
+        return "-" if value is None else f"{value:.2f}"
+
+    times = Times(results)
+    counts, several = times.counts, [ranks for ranks in times.counts if ranks > 1]
+    rows = [["scaling", "what", "type", "way", *(f"ms on {ranks}" for ranks in counts), *(f"speedup on {ranks}" for ranks in counts), *(f"efficiency on {ranks}" for ranks in several), "host KB"]]
+    for case in times.cases():
+        rows.append([*case, *(short(times.ms(case, ranks)) for ranks in counts), *(rounded(times.speedup(case, ranks)) for ranks in counts),
+                     *(rounded(times.efficiency(case, ranks)) for ranks in several), short(times.host_kilobytes(case))])
+    return rows
+
+
+# ---- the command -----------------------------------------------------------------------------------------------------
+
+
 def parsed():
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1])
     for name in ("--program", "--output"):
@@ -106,24 +163,25 @@ def parsed():
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("options", nargs="*")
     arguments = parser.parse_args()
-    gpus = int(re.match(r"\d*", os.environ.get("GALLOP_GPUS", "0")).group() or 0)
+    gpus = int(os.environ.get("GALLOP_GPUS", "0"))
     arguments.gpu, arguments.grid = gpus > 0, 24 if not gpus else 200 if arguments.set == "full" else 100
-    places = gpus or len(os.sched_getaffinity(0))
-    left = [str(ranks) for ranks in arguments.ranks if ranks > places]
-    arguments.ranks = [ranks for ranks in arguments.ranks if ranks <= places]
-    if left:
-        print(f"# not on {', '.join(left)} processes: there {'is' if places == 1 else 'are'} {places} {'GPU' if gpus else 'core'}{'' if places == 1 else 's'}")
+    arguments.places = gpus or len(os.sched_getaffinity(0))
     return arguments
 
 
 def main():
     arguments = parsed()
     where = f"GPUs of type {petscexamples.Memory().name or 'unknown'}" if arguments.gpu else "the host"
+    left = [str(ranks) for ranks in arguments.ranks if ranks > arguments.places]
+    arguments.ranks = [ranks for ranks in arguments.ranks if ranks <= arguments.places]
     runs, results, bad = list(chosen(arguments)), {}, 0
+    if left:
+        one = arguments.places == 1
+        print(f"# not on {', '.join(left)} processes: there {'is' if one else 'are'} {arguments.places} {'GPU' if arguments.gpu else 'core'}{'' if one else 's'}")
     print(f"Products and solves on {where}, {arguments.grid}^3 points in all (strong) or per process (weak)")
     with Progress("scaling", "runs", len(runs)) as progress:
         for scaling, ranks, way, types in runs:
-            progress.detail = f"{scaling}, {ranks} processes, {way}"
+            progress.detail = f"{scaling}, {ranks} process{'es' if ranks > 1 else ''}, {way}"
             rows, error = run(arguments, scaling, ranks, way, types)
             progress.done += 1
             if error:
@@ -133,8 +191,7 @@ def main():
                 results[scaling, ranks, way] = rows
                 write(arguments.output, results, f"Products and solves on {where}, {arguments.grid}^3 points: {arguments.about}")
     if results:
-        print("\n".join(["", *table(results), "Times of solves are those of one iteration. over: over those of PETSc's type on as many processes; scales: of the ideal, 1",
-                         f"All columns: {arguments.output}"]))
+        print("\n".join(["", *aligned(cells(results), 4), "", *LEGEND, f"All columns: {arguments.output}"]))
     return 1 if bad or not results else 0
 
 
