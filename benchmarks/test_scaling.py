@@ -15,6 +15,9 @@ from unittest import mock
 import petscexamples
 import scaling
 
+sys.path.insert(0, str(Path(scaling.__file__).resolve().parent / "results"))
+import table
+
 # Starts a program and tells it how many processes it is
 FAKE_START = f"""#!{sys.executable} -SE
 import os, sys
@@ -179,6 +182,48 @@ class ScalingTest(unittest.TestCase):
     def test_no_mpiexec(self):
         self.assertEqual(self.scaling("--ranks", "1", mpiexec="none"), (1, []))
         self.assertIn("# FAILED strong, 1 process, sf: [Errno 2]", self.said)
+
+    def keep(self, *texts):
+        """What is kept in a folder of its own, and the page that the tables are put into."""
+        kept, page = self.folder / "results", self.folder / "docs" / "mpi.md"
+        kept.mkdir(exist_ok=True)
+        page.parent.mkdir(exist_ok=True)
+        page.write_text("Before\n\n<!-- scaling -->\n<!-- /scaling -->\n\nbehind\n")
+        with mock.patch.object(table, "HERE", kept), mock.patch.object(table, "ROOT", self.folder):
+            self.assertEqual(table.scaling_rows(), [])
+            for text in texts:
+                self.output.write_text(text)
+                self.assertFalse(table.main(["--scaling", str(self.output)]))
+        return sorted(path.name for path in kept.iterdir()), page.read_text().splitlines()
+
+    def test_tables_of_the_docs(self):
+        self.scaling()
+        files, lines = self.keep(self.output.read_text())
+        self.assertEqual(files, ["scaling-h100.tsv"])
+        self.assertEqual((lines[:3], lines[-3:]), (["Before", "", "<!-- scaling -->"], ["<!-- /scaling -->", "", "behind"]))
+        self.assertIn("NVIDIA H100 80GB HBM3, a process on each, commit abc123: the 7-point stencil, 100^3 points, the same for all numbers of processes (strong scaling).", lines)
+        self.assertIn("| what | type | way | ms on 1 | ms on 2 | ms on 4 | speedup on 1 | speedup on 2 | speedup on 4 | efficiency on 2 | efficiency on 4 | host KB |", lines)
+        strong, weak = (lines.index(next(line for line in lines if f"({kind} scaling)" in line)) for kind in ("strong", "weak"))
+        self.assertIn("| MatMult | evchyb | ipc | 4 | 2 | 1 | 2.00 | 2.50 | 2.50 | 1.00 | 1.00 | 0 |", lines[strong:weak])
+        self.assertIn("| MatMult | evchyb | sf | 4 | 5 | 5 | 2.00 | 2.00 | 2.00 | 0.80 | 0.80 | 12 |", lines[weak:])
+        self.assertEqual(len({line.count("|") for line in lines if line.startswith("|")}), 1)
+
+    def test_files_of_several_gpus(self):
+        self.scaling("--ranks", "1,2")
+        text = self.output.read_text()
+        files, lines = self.keep(text, text.replace("NVIDIA H100 80GB HBM3", "NVIDIA H200"), text.replace("abc123", "def456"))
+        self.assertEqual(files, ["scaling-h100.tsv", "scaling-h200.tsv"])
+        self.assertEqual([line.partition(": ")[0] for line in lines if line.endswith("scaling).")],
+                         [f"{gpu}, a process on each, commit {commit}" for gpu, commit in (("NVIDIA H100 80GB HBM3", "def456"), ("NVIDIA H200", "abc123")) for _ in range(2)])
+
+    def test_host_is_not_kept(self):
+        self.scaling("--ranks", "1", gpus="0")
+        with self.assertRaises(SystemExit) as stopped:
+            self.keep(self.output.read_text())
+        self.assertIn("has no times of aijcusparse and evchyb on GPUs", str(stopped.exception))
+
+    def test_page_has_a_place(self):
+        self.assertRegex((Path(table.ROOT) / "docs" / "mpi.md").read_text(), "(?s)\n<!-- scaling -->\n.*<!-- /scaling -->\n")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --paper PAPER.json ID          a table, or the numbers of a figure of bars, of what papers.py measured
        table.py --keep PAPER.json ...          put what the pages need of such files beside this script
        table.py --solves SOLVES.tsv ...        put what `make bench-solves` measured beside this script, and its table into README.md
+       table.py --scaling SCALING.tsv          put what `make bench-scaling` measured on GPUs beside this script, with their name, and its tables into docs/mpi.md
        table.py --update                       put all of them into the pages, from the files beside this script
        table.py --check                        tell which tables in the pages differ from what --update would put there
 
@@ -26,7 +27,7 @@ docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspm
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/development/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
 evchyb-h200-packed-setup.txt (evchyb and evchyb@p), the pages of the papers, docs/development/papers-*.md, from those with -paper.json, docs/choose.md from the runs of all types.
-Of evchyb-gpus-GPU-paper.json, whatever the GPU, a page has all that are there.
+Of evchyb-gpus-GPU-paper.json and scaling-GPU.tsv, whatever the GPU, a page has all that are there.
 """
 import json
 import math
@@ -38,6 +39,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE.parent))
+import scaling
 from cases import short
 
 LARGE = 1000000  # nonzeros from which a matrix is timed with L2 flushed
@@ -269,6 +271,31 @@ def keep_solves(paths):
     rows = [line for text in texts[1:] for line in text.splitlines(True) if not line.startswith("#")]
     (HERE / "solves-h200.tsv").write_text("".join([texts[0], *rows]))
     splice(ROOT / "README.md", "solves", solves())
+
+
+def scaling_rows():
+    """For each kind of GPU that there is a file of, a table of strong and one of weak scaling."""
+    rows = []
+    for path in sorted(HERE.glob("scaling-*.tsv")):
+        head, results = scaling.read(path)
+        gpu, points, commit = re.match(r"Products and solves on GPUs of type (.+), (\d+\^3) points: .*Gallop (\S+)", head).groups()
+        columns, *cases = scaling.cells(results)
+        for kind, problem in (("strong", f"{points} points, the same for all numbers of processes"), ("weak", f"{points} points per process")):
+            found = [row[1:] for row in cases if row[0] == kind]
+            if found:
+                rows += [f"{gpu}, a process on each, commit {commit}: the 7-point stencil, {problem} ({kind} scaling).", "", f"| {' | '.join(columns[1:])} |",
+                         "|" + "---|" * 3 + "--:|" * (len(columns) - 4), *(f"| {' | '.join(row)} |" for row in found), ""]
+    return rows + [" ".join(scaling.LEGEND)] if rows else []
+
+
+def keep_scaling(path):
+    """A file of scaling.py becomes the one of its GPU beside this script, and its tables those of docs/mpi.md."""
+    text = Path(path).read_text()
+    gpu = re.match("# Products and solves on GPUs of type ([^,]+), ", text)
+    if not gpu or "\taijcusparse\t" not in text or f"\t{OURS}\t" not in text:
+        sys.exit(f"table.py: {path} has no times of aijcusparse and {OURS} on GPUs")
+    (HERE / f"scaling-{card(gpu.group(1))}.tsv").write_text(text)
+    splice(ROOT / "docs" / "mpi.md", "scaling", scaling_rows())
 
 
 def brief():
@@ -677,6 +704,9 @@ def update(splice=splice):
     splice(page, "table", packed(run))
     splice(page, "setup", packed_setup(HERE / "evchyb-h200-packed-setup.txt"))
     update_papers(splice)
+    rows = scaling_rows()
+    if rows:
+        splice(ROOT / "docs" / "mpi.md", "scaling", rows)
     for marker, rows in (("kinds", kinds()), ("compare", compare()), ("costs", costs())):
         splice(ROOT / "docs" / "choose.md", marker, rows)
 
@@ -706,6 +736,8 @@ def main(args):
         return keep(args[1:])
     elif len(args) > 1 and args[0] == "--solves":
         return keep_solves(args[1:])
+    elif len(args) == 2 and args[0] == "--scaling":
+        return keep_scaling(args[1])
     elif len(args) == 2 and args[0] == "--windows":
         rows = windows(args[1])
     else:
