@@ -71,9 +71,9 @@ PetscErrorCode EVCHYBPackBegin(const GallopCSR *csr, const EVCHYBPackSurvey *sur
   return WHERE(csr->memtype, EVCHYBPackBegin, csr, survey, pack);
 }
 
-PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscBool slices, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
-  return WHERE(csr->memtype, EVCHYBPackMeasure, pack, csr, order, slices, cost);
+  return WHERE(csr->memtype, EVCHYBPackMeasure, pack, csr, order, cost);
 }
 
 PetscErrorCode EVCHYBPackDestroy(EVCHYBPack **pack)
@@ -107,7 +107,7 @@ struct Case {
   std::function<PetscReal(PetscInt, int)>       value;
   EVCHYBStorage                                 storage;
   bool                                          packed, sorted;
-  int                                           waits; /* at most, where it is packed as the GPU has decided */
+  int                                           waits; /* at most, until it is stored or is not to be packed */
 };
 
 /* What is stored by the choice; none for plain storage */
@@ -126,7 +126,7 @@ static EVCHYBPack *Store(const EVCHYB *ev, const GallopCSR *csr, const EVCHYBRow
     order.perm = rows->all;
     order.num  = rows->nempty + rows->nshort;
   }
-  CheckCall(EVCHYBCutRows(csr, rows, 1, &order, &done));
+  CheckCall(EVCHYBCutRows(csr, rows, &order, &done));
   if (done) CheckCall(WHERE(csr->memtype, EVCHYBPackFinish, pack, csr, &order, choice->survey, 0, &done));
   CheckCall(EVCHYBFreePieces(csr, &order));
   if (!done) CheckCall(EVCHYBPackDestroy(&pack));
@@ -270,6 +270,8 @@ int main(int argc, char **argv)
     {"most rows empty",              5000, 5000,    [](PetscInt r) { return r < 2000 ? 6 : 0; },               [](PetscInt r, int k, int) { return r + k; },      two,     EVCHYB_AUTO,   false, false, 1},
     {"columns near each other",      2000, 3100,    constant(6),                                               near,                                              many,    EVCHYB_AUTO,   true,  false, 2},
     {"columns anywhere",             2000, 2000000, constant(6),                                               far(2000000),                                      many,    EVCHYB_AUTO,   false, false, 2},
+    {"columns anywhere, uneven rows", 2000, 8000000, uneven,                                                   far(8000000),                                      many,    EVCHYB_AUTO,   false, false, 1},
+    {"columns anywhere, long rows",  2000, 2000000, [](PetscInt r) { return r % 20 == 7 ? 1000 : 8; },         far(2000000),                                      many,    EVCHYB_AUTO,   false, false, 1},
     {"columns anywhere, asked for",  700,  2000000, constant(6),                                               far(2000000),                                      few,     EVCHYB_PACKED, true,  false, 3},
     {"rows that are to be sorted",   2000, 2200,    uneven,                                                    near,                                              many,    EVCHYB_PACKED, true,  true,  3},
     {"long rows",                    1500, 9000,    [](PetscInt r) { return r % 300 == 7 ? 5000 : 8; },        [](PetscInt r, int k, int) { return r + k; },      few,     EVCHYB_AUTO,   true,  false, 4},

@@ -29,33 +29,30 @@ void EVCHYBPackGetTerms(const EVCHYB *ev, EVCHYBPackTerms *terms)
   EVCHYBCutRows - Cuts the long rows into pieces of EVCHYB_PIECE entries
 
   Input Parameters:
-+ csr   - the matrix
-. rows  - its rows
-- every - 1 for all pieces, n for every n-th of them, which are a sample
++ csr  - the matrix
+- rows - its rows
 
   Output Parameters:
 + order - its pieces, where csr is, for EVCHYBFreePieces()
 - done  - false where the GPU has no room for them
 */
-PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, PetscInt every, EVCHYBPackOrder *order, PetscBool *done)
+PetscErrorCode EVCHYBCutRows(const GallopCSR *csr, const EVCHYBRows *rows, EVCHYBPackOrder *order, PetscBool *done)
 {
   const PetscInt *host_i;
-  PetscInt       *piece, all = 0, k = 0, n = 0;
+  PetscInt       *piece, n = 0;
 
   PetscFunctionBegin;
   *done         = PETSC_TRUE;
   order->pieces = 0;
   if (!rows->nlong) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopCSRGetHostI(csr, &host_i));
-  for (PetscInt r = 0; r < rows->nlong; r++) all += EVCHYBPackPiecesOf(host_i[rows->longrows[r] + 1] - host_i[rows->longrows[r]]);
-  order->pieces = (all + every - 1) / every;
+  for (PetscInt r = 0; r < rows->nlong; r++) order->pieces += EVCHYBPackPiecesOf(host_i[rows->longrows[r] + 1] - host_i[rows->longrows[r]]);
   if (!order->pieces) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(2 * (PetscCount)order->pieces, &piece));
   for (PetscInt r = 0; r < rows->nlong; r++) {
     const PetscInt row = rows->longrows[r];
 
     for (PetscInt at = 0; at < host_i[row + 1] - host_i[row]; at += EVCHYB_PIECE) {
-      if (k++ % every) continue;
       piece[n]                   = row;
       piece[order->pieces + n++] = at;
     }
@@ -104,7 +101,7 @@ static PetscErrorCode GetLengths(const GallopCSR *csr, const EVCHYBRows *rows, E
 }
 
 /*
-  Rows stay in the order of the matrix unless sorted ones take a tenth less. They are not even sorted where they cannot. cost and pieces: what the samples of slices and of pieces take. *fits is false
+  Rows stay in the order of the matrix unless sorted ones take a tenth less. They are not even sorted where they cannot, or where the matrix is hardly packed then. cost and pieces: what the samples of slices and of pieces take. *fits is false
   where there is no room to sort.
 */
 static PetscErrorCode ChooseOrder(const EVCHYB *ev, const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackTerms *terms, const EVCHYBPackLengths *lengths, const EVCHYBPackSurvey *survey, EVCHYBRows *rows, EVCHYBPackOrder *order, EVCHYBPackCost *cost, EVCHYBPackCost *pieces, PetscBool *fits)
@@ -114,17 +111,16 @@ static PetscErrorCode ChooseOrder(const EVCHYB *ev, const EVCHYBPack *pack, cons
   EVCHYBPackCost  costs[EVCHYB_PACK_COSTS];
 
   PetscFunctionBegin;
-  if (known) PetscCall(PetscArrayzero(costs, EVCHYB_PACK_COSTS));
-  if (!known || order->pieces) PetscCall(EVCHYBPackMeasure(pack, csr, order, PetscNot(known), costs));
-  if (known) PetscCall(PetscArraycpy(costs, survey->cost, EVCHYB_PACK_STRIDES));
+  if (known) PetscCall(PetscArraycpy(costs, survey->cost, EVCHYB_PACK_COSTS));
+  else PetscCall(EVCHYBPackMeasure(pack, csr, order, costs));
   order->stride = EVCHYBPackPickStride(costs);
   *cost         = costs[order->stride - 1];
   *pieces       = costs[EVCHYB_PACK_STRIDES];
-  if (!EVCHYBPackSortingMayPay(terms, csr->m, lengths, cost)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!EVCHYBPackSortingMayPay(terms, csr->m, lengths, cost) || !EVCHYBPackSortingMayDecide(terms, csr->m, csr->nz, lengths, cost, pieces)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(EVCHYBRowsNeed(ev, csr, rows, fits));
   if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
   sorted.perm = rows->all;
-  PetscCall(EVCHYBPackMeasure(pack, csr, &sorted, PETSC_TRUE, costs));
+  PetscCall(EVCHYBPackMeasure(pack, csr, &sorted, costs));
   if ((PetscLogDouble)costs[0].bytes * (PetscLogDouble)cost->entries < 0.9 * (PetscLogDouble)cost->bytes * (PetscLogDouble)costs[0].entries) {
     order->perm = sorted.perm;
     order->num  = sorted.num;
@@ -147,7 +143,7 @@ static PetscErrorCode ChooseOrder(const EVCHYB *ev, const EVCHYBPack *pack, cons
 */
 PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSurvey *survey, EVCHYBRows *rows, EVCHYBChoice *choice)
 {
-  EVCHYBPackOrder   order = {.num = csr->m, .longest = ev->options.maxell, .piece = EVCHYB_SAMPLED};
+  EVCHYBPackOrder   order = {.num = csr->m, .longest = ev->options.maxell, .piece = EVCHYB_PACK_SAMPLED};
   EVCHYBPackCost    cost = {0}, costofpieces = {0};
   EVCHYBPackLengths lengths;
   EVCHYBPackTerms   terms;
@@ -159,20 +155,17 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSu
   EVCHYBPackGetTerms(ev, &terms);
   if (survey) lengths = survey->rows;
   else PetscCall(GetLengths(csr, rows, &lengths));
-  if (EVCHYBPackMayPay(&terms, csr->m, &lengths)) {
-    if (rows->nlong) PetscCall(EVCHYBLongRowsNeed(ev, csr, rows, &done));
-    if (done) PetscCall(EVCHYBPackBegin(csr, survey, &choice->pack));
-  }
+  if (EVCHYBPackMayPay(&terms, csr->m, &lengths)) PetscCall(EVCHYBPackBegin(csr, survey, &choice->pack));
 #if PetscDefined(HAVE_CUDA)
   if (survey && (!choice->pack || !survey->stride)) PetscCall(EVCHYBPackSurveyFree_Device(survey));
 #endif
   if (!choice->pack) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!terms.asked) PetscCall(EVCHYBCutRows(csr, rows, (PetscInt)PetscMax(1, (lengths.pieces + EVCHYB_SAMPLE - 1) / EVCHYB_SAMPLE), &order, &done));
-  if (done) PetscCall(ChooseOrder(ev, choice->pack, csr, &terms, &lengths, survey, rows, &order, &cost, &costofpieces, &done));
-  PetscCall(EVCHYBFreePieces(csr, &order));
+  if (!terms.asked && rows->nlong) order.looks = EVCHYB_PACK_PIECE_LOOKS;
+  PetscCall(ChooseOrder(ev, choice->pack, csr, &terms, &lengths, survey, rows, &order, &cost, &costofpieces, &done));
   done           = (PetscBool)(done && EVCHYBPackPays(&terms, csr->m, csr->nz, &lengths, &cost, &costofpieces));
   choice->sorted = (PetscBool)(order.perm != NULL);
   choice->stride = order.stride;
+  if (done && rows->nlong) PetscCall(EVCHYBLongRowsNeed(ev, csr, rows, &done));
   if (!done) PetscCall(EVCHYBPackDestroy(&choice->pack));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

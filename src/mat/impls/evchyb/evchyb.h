@@ -41,8 +41,6 @@ struct _EVCHYBOptions {
 /* The same where entries take more than that, mostly for columns in 16 bits: warps have a slice each then, and fewer would leave the GPU idle */
 #define EVCHYB_PACK_STORED_SLICES 20
 #define EVCHYB_PACK_STORED_BYTES  2.6
-#define EVCHYB_SAMPLE             512  /* pieces of a sample, at most, */
-#define EVCHYB_SAMPLED            1024 /* and the entries of each that are enough for it */
 
 /* What a storage does at a place */
 typedef struct {
@@ -84,7 +82,7 @@ PETSC_INTERN void           EVCHYBPackGetTerms(const EVCHYB *, EVCHYBPackTerms *
 PETSC_INTERN PetscErrorCode EVCHYBChoose(const EVCHYB *, const GallopCSR *, EVCHYBPackSurvey *, EVCHYBRows *, EVCHYBChoice *);
 PETSC_INTERN PetscErrorCode EVCHYBRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBLongRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBCutRows(const GallopCSR *, const EVCHYBRows *, PetscInt, EVCHYBPackOrder *, PetscBool *);
+PETSC_INTERN PetscErrorCode EVCHYBCutRows(const GallopCSR *, const EVCHYBRows *, EVCHYBPackOrder *, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBFreePieces(const GallopCSR *, EVCHYBPackOrder *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedBuild(EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPackedPartsToDevice(EVCHYB *, PetscCount, PetscBool *);

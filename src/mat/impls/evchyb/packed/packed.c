@@ -17,9 +17,9 @@ PetscErrorCode EVCHYBPackBegin(const GallopCSR *csr, const EVCHYBPackSurvey *sur
   return WHERE(csr->memtype, EVCHYBPackBegin, csr, survey, pack);
 }
 
-PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscBool slices, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
-  return WHERE(csr->memtype, EVCHYBPackMeasure, pack, csr, order, slices, cost);
+  return WHERE(csr->memtype, EVCHYBPackMeasure, pack, csr, order, cost);
 }
 
 PetscErrorCode EVCHYBPackFinish(EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, const EVCHYBPackSurvey *survey, PetscCount maxbytes, PetscBool *done)
@@ -190,7 +190,7 @@ PetscErrorCode EVCHYBPackedBuild(EVCHYB *ev, const GallopCSR *csr, const EVCHYBR
     order.perm = rows->all;
     order.num  = rows->nempty + rows->nshort;
   }
-  PetscCall(EVCHYBCutRows(csr, rows, 1, &order, done));
+  PetscCall(EVCHYBCutRows(csr, rows, &order, done));
   if (*done) PetscCall(EVCHYBPackFinish(packed->pack, csr, &order, choice->survey, maxbytes, done));
   PetscCall(EVCHYBFreePieces(csr, &order));
   if (*done) PetscCall(Plan(ev, csr, rows, packed));

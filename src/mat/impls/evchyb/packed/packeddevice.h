@@ -62,7 +62,7 @@ static constexpr unsigned long long EVCHYBPackFree  = ~0ull;                /* w
 
 /* Launches that nothing waits for; the table is free, the numbers of what is counted are 0 */
 PETSC_INTERN PetscErrorCode EVCHYBPackDistinctEnqueue(const GallopCSR *, const EVCHYBPackGate &, unsigned long long *table, EVCHYBPackBits *numbers, EVCHYBPackDistinct *);
-PETSC_INTERN PetscErrorCode EVCHYBPackMeasureEnqueue(const GallopCSR *, const EVCHYBPackGate &, PetscInt ndict, const EVCHYBPackDistinct *, const EVCHYBPackOrder *, PetscBool slices, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
+PETSC_INTERN PetscErrorCode EVCHYBPackMeasureEnqueue(const GallopCSR *, const EVCHYBPackGate &, PetscInt ndict, const EVCHYBPackDistinct *, const EVCHYBPackOrder *, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
 PETSC_INTERN PetscErrorCode EVCHYBPackPlanEnqueue(const GallopCSR *, PetscInt ndict, const EVCHYBPackDecided *, const EVCHYBPackOrder *, PetscInt nslice, PetscInt npiece, PetscInt most, const EVCHYBPackPlans *, EVCHYBPackSums<unsigned long long> *, void *cub, size_t cubbytes);
 PETSC_INTERN PetscErrorCode EVCHYBPackPlanScanBytes(PetscInt most, size_t *cubbytes);
 

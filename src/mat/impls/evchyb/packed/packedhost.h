@@ -32,5 +32,5 @@ PETSC_INTERN EVCHYBPackClass EVCHYBPackClassOfLine(const EVCHYBPackColumns *, Pe
 PETSC_INTERN PetscBool       EVCHYBPackNextDiagonal(const GallopCSR *, const EVCHYBPackRows *, const PetscInt[], PetscInt *);
 PETSC_INTERN PetscBool       EVCHYBPackIsOn(const GallopCSR *, const EVCHYBPackRows *, const PetscInt[], int, PetscInt);
 PETSC_INTERN void            EVCHYBPackPlanSlice(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscInt, EVCHYBPackRows *, EVCHYBPackPlan *);
-PETSC_INTERN void            EVCHYBPackPlanPiece(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscInt, EVCHYBPackPlan *);
+PETSC_INTERN void            EVCHYBPackPlanPiece(const EVCHYBPack *, const GallopCSR *, EVCHYBPackPlan *);
 PETSC_INTERN int             EVCHYBPackCompareBits(const void *, const void *);

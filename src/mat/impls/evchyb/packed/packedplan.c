@@ -170,12 +170,12 @@ void EVCHYBPackPlanSlice(const EVCHYBPack *pack, const GallopCSR *csr, const EVC
   *plan = by;
 }
 
-void EVCHYBPackPlanPiece(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscInt piece, EVCHYBPackPlan *plan)
+/* plan: what EVCHYBPackPieceOf() knows of the piece */
+void EVCHYBPackPlanPiece(const EVCHYBPack *pack, const GallopCSR *csr, EVCHYBPackPlan *plan)
 {
   EVCHYBPackClass   kind = EVCHYB_PACK_STRIDED;
   EVCHYBPackColumns line;
 
-  *plan        = EVCHYBPackPieceOf(order, csr->i, piece);
   plan->values = ValuesOf(pack, csr, plan->first, plan->entries);
   for (PetscInt k = 0; k < plan->width; k++) {
     EVCHYBPackColumnsOfPiece(csr, plan, k, &line);
@@ -189,9 +189,10 @@ static void AddCost(const EVCHYBPackPlan *plan, EVCHYBPackCost *cost)
   cost->entries += plan->entries;
   cost->saved += plan->saved * EVCHYB_PACK_UNIT;
   cost->least += EVCHYBPackLeastBytes(plan);
+  cost->columns += EVCHYBPackColumnBytes(plan);
 }
 
-PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscBool slices, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
   EVCHYBPackOrder by = *order;
   EVCHYBPackPlan  plan;
@@ -199,7 +200,7 @@ PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *c
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(cost, EVCHYB_PACK_COSTS));
-  for (int k = 0; slices && k < EVCHYBPackNumOrders(order); k++) {
+  for (int k = 0; k < EVCHYBPackNumOrders(order); k++) {
     PetscInt num;
 
     by.stride = k + 1;
@@ -212,8 +213,9 @@ PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *c
       AddCost(&plan, &cost[k]);
     }
   }
-  for (PetscInt n = 0; n < order->pieces; n++) {
-    EVCHYBPackPlanPiece(pack, csr, order, n, &plan);
+  for (PetscInt n = 0; n < order->looks; n++) {
+    if (!EVCHYBPackPieceOf(order, csr->m, csr->i, n, &plan)) continue;
+    EVCHYBPackPlanPiece(pack, csr, &plan);
     AddCost(&plan, &cost[EVCHYB_PACK_STRIDES]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -11,6 +11,7 @@ typedef struct {
   PetscInt        num, stride, longest;
   const PetscInt *pieceRow, *pieceAt; /* pieces of rows that are longer: which row each is of, and how many of its entries come before, a multiple of 64 */
   PetscInt        pieces, piece;      /* how many there are, and entries of a piece */
+  PetscInt        looks;              /* pieces of a sample instead, which are found by looks at entries */
 } EVCHYBPackOrder;
 
 /* Slices of m rows that come by strides: groups of stride slices, of which the last has as many as there are rows */
@@ -103,13 +104,19 @@ EVCHYB_PACK_HD PetscInt EVCHYBPackFind(const PetscReal *dict, PetscInt ndict, Pe
   return low < ndict && EVCHYBPackBitsOf(dict[low]) == bits ? low : ndict;
 }
 
-/* Rows of a sample of slices, about; its groups are spread evenly over the matrix */
-#define EVCHYB_PACK_SAMPLE (1 << 15)
+/* Rows of a sample of slices, about, and of one with a stride, which only the rows of several unknowns per point are worth; its groups are spread evenly over the matrix */
+#define EVCHYB_PACK_SAMPLE         (1 << 15)
+#define EVCHYB_PACK_SAMPLE_STRIDED (1 << 13)
+
+/* Entries that are looked at for the long rows of a sample, and entries of each piece that are enough for it */
+#define EVCHYB_PACK_PIECE_LOOKS 1024
+#define EVCHYB_PACK_SAMPLED     1024
 
 typedef struct {
   int64_t bytes, entries;
   int64_t saved; /* of the bytes, by shared offsets */
-  int64_t least; /* bytes that the entries take in any order: values as they are stored, lines without gaps, and slices */
+  int64_t least;   /* bytes that the entries take in any order: values as they are stored, lines without gaps, and slices */
+  int64_t columns; /* bytes of their columns in lines without gaps, if these are as far apart as in the lines with gaps */
 } EVCHYBPackCost;
 
 #define EVCHYB_PACK_COSTS (EVCHYB_PACK_STRIDES + 1) /* of rows by each stride, the first one of rows in a given order, and the last one of pieces */
@@ -174,6 +181,16 @@ EVCHYB_PACK_HD PetscBool EVCHYBPackSortingIsLikely(const EVCHYBPackTerms *terms,
   return (PetscBool)(EVCHYBPackSortingMayPay(terms, m, rows, cost) && (PetscLogDouble)cost->least < 0.75 * (PetscLogDouble)cost->bytes);
 }
 
+/* Whether rows are worth sorting: the matrix is packed as it is, or could be if its columns then take an eighth less than now, without gaps */
+EVCHYB_PACK_HD PetscBool EVCHYBPackSortingMayDecide(const EVCHYBPackTerms *terms, PetscInt m, PetscCount nz, const EVCHYBPackLengths *rows, const EVCHYBPackCost *slices, const EVCHYBPackCost *pieces)
+{
+  EVCHYBPackCost sorted = *slices;
+
+  sorted.bytes = slices->least + slices->columns / 8 * 7;
+  sorted.saved = 0;
+  return (PetscBool)(EVCHYBPackPays(terms, m, nz, rows, slices, pieces) || EVCHYBPackPays(terms, m, nz, rows, &sorted, pieces));
+}
+
 /* The stride that takes the fewest bytes per entry; a larger one has to save a thirtieth, as it reads and writes vectors by strides */
 EVCHYB_PACK_HD PetscInt EVCHYBPackPickStride(const EVCHYBPackCost cost[EVCHYB_PACK_STRIDES])
 {
@@ -200,7 +217,7 @@ EVCHYB_PACK_HD PetscInt EVCHYBPackNumGroups(const EVCHYBPackOrder *order, PetscI
 /* Slices of the sample, and which one each is; beyond the last one there may be numbers that are no slice's */
 EVCHYB_PACK_HD PetscInt EVCHYBPackSampleSize(const EVCHYBPackOrder *order, PetscInt m)
 {
-  const PetscInt stride = order->perm ? 1 : order->stride, groups = EVCHYBPackNumGroups(order, m), most = EVCHYB_PACK_SAMPLE / (EVCHYB_PACK_ROWS * stride);
+  const PetscInt stride = order->perm ? 1 : order->stride, groups = EVCHYBPackNumGroups(order, m), most = (stride > 1 ? EVCHYB_PACK_SAMPLE_STRIDED : EVCHYB_PACK_SAMPLE) / (EVCHYB_PACK_ROWS * stride);
 
   return (groups < most ? groups : most) * stride;
 }
@@ -274,6 +291,14 @@ EVCHYB_PACK_HD int64_t EVCHYBPackLeastBytes(const EVCHYBPackPlan *plan)
   return plan->entries * ((int64_t)EVCHYBPackValueUnits(plan->values) * EVCHYB_PACK_UNIT + (int64_t)sizeof(EVCHYBPackLine)) / EVCHYB_PACK_ROWS + (int64_t)sizeof(EVCHYBPackSlice);
 }
 
+EVCHYB_PACK_HD int64_t EVCHYBPackColumnBytes(const EVCHYBPackPlan *plan)
+{
+  int64_t units = -plan->saved;
+
+  for (int k = 0; k < EVCHYB_PACK_CLASSES; k++) units += (int64_t)plan->lines[k] * EVCHYBPackOffsetUnits((EVCHYBPackClass)k);
+  return plan->width ? units * EVCHYB_PACK_UNIT * plan->entries / ((int64_t)EVCHYB_PACK_ROWS * plan->width) : 0;
+}
+
 /* The same slice by diagonals */
 EVCHYB_PACK_HD EVCHYBPackPlan EVCHYBPackByDiagonals(const EVCHYBPackPlan *plan, PetscInt width)
 {
@@ -301,14 +326,14 @@ EVCHYB_PACK_HD PetscInt EVCHYBPackStep(const EVCHYBPackOrder *order, const EVCHY
   return plan->rows == EVCHYB_PACK_STRIDED && row1 - row0 <= EVCHYB_PACK_STRIDES && row0 - row1 <= EVCHYB_PACK_STRIDES ? row1 - row0 : 0;
 }
 
-/* A piece, as far as it is known without its entries */
-EVCHYB_PACK_HD EVCHYBPackPlan EVCHYBPackPieceOf(const EVCHYBPackOrder *order, const PetscInt i[], PetscInt piece)
+/* A piece, as far as it is known without its entries: of a row, from so many of its entries on */
+EVCHYB_PACK_HD EVCHYBPackPlan EVCHYBPackPieceAt(const EVCHYBPackOrder *order, const PetscInt i[], PetscInt row, PetscInt at)
 {
   EVCHYBPackPlan plan;
 
-  plan.row       = order->pieceRow[piece];
-  plan.at        = (uint32_t)(order->pieceAt[piece] / EVCHYB_PACK_ROWS);
-  plan.first     = (int64_t)i[plan.row] + order->pieceAt[piece];
+  plan.row       = row;
+  plan.at        = (uint32_t)(at / EVCHYB_PACK_ROWS);
+  plan.first     = (int64_t)i[plan.row] + at;
   plan.entries   = (int64_t)i[plan.row + 1] - plan.first;
   plan.entries   = plan.entries < order->piece ? plan.entries : order->piece;
   plan.width     = (PetscInt)((plan.entries + EVCHYB_PACK_ROWS - 1) / EVCHYB_PACK_ROWS);
@@ -318,6 +343,31 @@ EVCHYB_PACK_HD EVCHYBPackPlan EVCHYBPackPieceOf(const EVCHYBPackOrder *order, co
   plan.values    = EVCHYB_PACK_VALUE;
   EVCHYBPackNoLines(&plan);
   return plan;
+}
+
+/* Piece number k of the order, or of its sample: false where the entry that is looked at is not in a long row */
+EVCHYB_PACK_HD PetscBool EVCHYBPackPieceOf(const EVCHYBPackOrder *order, PetscInt m, const PetscInt i[], PetscInt k, EVCHYBPackPlan *plan)
+{
+  PetscInt row, at;
+
+  if (order->looks) {
+    const PetscInt entry = (PetscInt)EVCHYBPackLook(k, i[m]);
+    PetscInt       end   = m;
+
+    for (row = 0; end - row > 1;) { /* the last row that begins at the entry or before it */
+      const PetscInt middle = row + (end - row) / 2;
+
+      if (i[middle] <= entry) row = middle;
+      else end = middle;
+    }
+    if (i[row + 1] - i[row] <= order->longest) return PETSC_FALSE;
+    at = (entry - i[row]) / EVCHYB_PIECE * EVCHYB_PIECE;
+  } else {
+    row = order->pieceRow[k];
+    at  = order->pieceAt[k];
+  }
+  *plan = EVCHYBPackPieceAt(order, i, row, at);
+  return PETSC_TRUE;
 }
 
 /* Entries in line k of a piece that has entries of them */
@@ -363,13 +413,13 @@ static inline PetscBool EVCHYBPackPlacesFit(const EVCHYBPackPlaces *all)
 }
 
 /*
-  What the GPU has found out about a matrix, for which the host has waited once. It has measured slices without pieces, in the order of the matrix, and where the terms are met by these, no row is long,
+  What the GPU has found out about a matrix, for which the host has waited once. It has measured samples of slices, in the order of the matrix, and of pieces, and where the terms are met by these, no row is long,
   and rows are not likely to be sorted, it has planned them: the host decides by the same numbers, and where it decides otherwise, a plan is of no use.
 */
 typedef struct {
   EVCHYBPackLengths rows;
   PetscInt          ndict; /* numbers of a dictionary that pays, with which all was measured and planned; 0 for none */
-  EVCHYBPackCost    cost[EVCHYB_PACK_STRIDES];
+  EVCHYBPackCost    cost[EVCHYB_PACK_COSTS];
   PetscInt          stride; /* of the rows of slices that are planned, 0 where none are */
   EVCHYBPackPlaces  all;    /* where the last one ends */
   EVCHYBPackFigures figures;
@@ -382,13 +432,13 @@ typedef struct {
 
 /*
   In this order, at either place: Begin() looks for a dictionary, or takes what a survey has found, if there was one. Measure() tells what a sample of the slices takes, of rows in an order, or as they come
-  with each of the strides, unless these are known, and all pieces; Finish() stores
+  with each of the strides, and a sample of pieces; Finish() stores
   the entries, and keeps none where there is no room, or more than the places can tell. maxbytes: 0 for no limit. Refresh() tells whether the new values can be stored as those before them were, by
   either place's own with the same dictionary, by the one for both perhaps with another; if not, the pack is to be made again. Renumber() tells whether all entries that had one number of the
   dictionary have one again: then only the dictionary changes, and may lose its order, which SortDict() brings back, for entries that are all stored again.
 */
 PETSC_INTERN PetscErrorCode EVCHYBPackBegin_Host(const GallopCSR *, const EVCHYBPackSurvey *, EVCHYBPack **);
-PETSC_INTERN PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscBool slices, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
+PETSC_INTERN PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
 PETSC_INTERN PetscErrorCode EVCHYBPackFinish_Host(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, const EVCHYBPackSurvey *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode EVCHYBPackRefresh_Host(EVCHYBPack *, const GallopCSR *, PetscBool *fits);
 PETSC_INTERN PetscErrorCode EVCHYBPackRenumber_Host(EVCHYBPack *, const GallopCSR *, PetscBool *done);
@@ -398,7 +448,7 @@ PETSC_INTERN PetscErrorCode EVCHYBPackApply_Host(const EVCHYBPack *, const Gallo
 
 /* The same where csr is */
 PETSC_INTERN PetscErrorCode EVCHYBPackBegin(const GallopCSR *, const EVCHYBPackSurvey *, EVCHYBPack **);
-PETSC_INTERN PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscBool slices, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
+PETSC_INTERN PetscErrorCode EVCHYBPackMeasure(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
 PETSC_INTERN PetscErrorCode EVCHYBPackFinish(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, const EVCHYBPackSurvey *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode EVCHYBPackRefresh(EVCHYBPack *, const GallopCSR *, PetscCount maxbytes, PetscBool *fits);
 
@@ -409,7 +459,7 @@ PETSC_INTERN size_t         EVCHYBPackBytes(const EVCHYBPack *);
 PETSC_INTERN PetscErrorCode EVCHYBPackSurvey_Device(const GallopCSR *, const EVCHYBPackTerms *, EVCHYBPackSurvey *);
 PETSC_INTERN PetscErrorCode EVCHYBPackSurveyFree_Device(EVCHYBPackSurvey *);
 PETSC_INTERN PetscErrorCode EVCHYBPackBegin_Device(const GallopCSR *, const EVCHYBPackSurvey *, EVCHYBPack **);
-PETSC_INTERN PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscBool slices, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
+PETSC_INTERN PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, EVCHYBPackCost[EVCHYB_PACK_COSTS]);
 PETSC_INTERN PetscErrorCode EVCHYBPackFinish_Device(EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, const EVCHYBPackSurvey *, PetscCount maxbytes, PetscBool *done);
 PETSC_INTERN PetscErrorCode EVCHYBPackRefresh_Device(EVCHYBPack *, const GallopCSR *, PetscBool *fits);
 PETSC_INTERN PetscErrorCode EVCHYBPackRenumber_Device(EVCHYBPack *, const GallopCSR *, PetscBool *done);

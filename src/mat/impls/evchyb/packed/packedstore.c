@@ -160,7 +160,10 @@ PetscErrorCode EVCHYBPackFinish_Host(EVCHYBPack *pack, const GallopCSR *csr, con
       const PetscInt piece = k - (pack->nslice - pack->npiece);
 
       if (piece < 0) EVCHYBPackPlanSlice(pack, csr, order, k, &s, &plan);
-      else EVCHYBPackPlanPiece(pack, csr, order, piece, &plan);
+      else {
+        (void)EVCHYBPackPieceOf(order, csr->m, csr->i, piece, &plan);
+        EVCHYBPackPlanPiece(pack, csr, &plan);
+      }
       own = EVCHYBPackPlacesOf(&plan);
       if (pass) {
         if (piece < 0) StoreSlice(pack, csr, &s, &plan, &at, &pack->slice[k]);

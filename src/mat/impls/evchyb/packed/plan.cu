@@ -98,14 +98,14 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
   if (s.step && plan->lines[EVCHYB_PACK_STRIDED] < plan->width && PlanDiagonals(s, columns, *plan, EVCHYBPackSliceBytes(plan) - 1, &by, &same)) *plan = by;
 }
 
-static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, const EVCHYBPackOrder &order, PetscInt piece, unsigned char *room, EVCHYBPackPlan *plan)
+/* plan: what EVCHYBPackPieceOf() knows of the piece */
+static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, unsigned char *room, EVCHYBPackPlan *plan)
 {
-  const EVCHYBPackPlan own = EVCHYBPackPieceOf(&order, i, piece);
+  const EVCHYBPackPlan own = *plan;
   Lines<PetscInt>      columns(j, own.first, own.entries, room);
   Lines<PetscScalar>   values(a, own.first, own.entries, room);
   LineBefore           before;
 
-  *plan        = own;
   plan->values = ValuesOf(ndict, (int)own.width, [&](int k) {
     values.Move(k);
     return (!values.Has(k, 0) || IsSingle(values.Take(k, 0))) && (!values.Has(k, 1) || IsSingle(values.Take(k, 1)));
@@ -118,7 +118,7 @@ static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ i,
   }
 }
 
-/* blockIdx.y is the order: strides 1 to EVCHYB_PACK_STRIDES, or the given order, if these are measured; the last is that of the pieces. A warp measures one slice of the sample, or one piece. */
+/* blockIdx.y is the order: strides 1 to EVCHYB_PACK_STRIDES, or the given order; the last is that of the pieces. A warp measures one slice of the sample, or one piece. */
 __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, PetscInt ndict, const EVCHYBPackDistinct *distinct, const EVCHYBPackGate gate, const PetscInt *__restrict__ i, const PetscInt *__restrict__ j, const PetscScalar *__restrict__ a, EVCHYBPackOrder order, unsigned int orders, EVCHYBPackCost *cost)
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
@@ -135,8 +135,8 @@ __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, Pets
     PlanSlice(m, ndict, i, j, a, order, slice, room[threadIdx.x / WarpSize], &plan);
     cost += blockIdx.y;
   } else {
-    if (WarpOfGrid() >= order.pieces) return;
-    PlanPiece(ndict, i, j, a, order, (PetscInt)WarpOfGrid(), room[threadIdx.x / WarpSize], &plan);
+    if (WarpOfGrid() >= order.looks || (gate.rows && !gate.rows->nlong) || !EVCHYBPackPieceOf(&order, m, i, (PetscInt)WarpOfGrid(), &plan)) return;
+    PlanPiece(ndict, j, a, room[threadIdx.x / WarpSize], &plan);
     cost += EVCHYB_PACK_STRIDES;
   }
   if (threadIdx.x % WarpSize) return;
@@ -144,36 +144,37 @@ __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, Pets
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost->entries), (unsigned long long)plan.entries);
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost->saved), (unsigned long long)plan.saved * EVCHYB_PACK_UNIT);
   atomicAdd(reinterpret_cast<unsigned long long *>(&cost->least), (unsigned long long)EVCHYBPackLeastBytes(&plan));
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->columns), (unsigned long long)EVCHYBPackColumnBytes(&plan));
 }
 
 /* distinct: where the GPU knows how many numbers the dictionary has, else NULL, and it has ndict */
-PetscErrorCode EVCHYBPackMeasureEnqueue(const GallopCSR *csr, const EVCHYBPackGate &gate, PetscInt ndict, const EVCHYBPackDistinct *distinct, const EVCHYBPackOrder *order, PetscBool slices, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasureEnqueue(const GallopCSR *csr, const EVCHYBPackGate &gate, PetscInt ndict, const EVCHYBPackDistinct *distinct, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
-  const unsigned int orders = slices ? (unsigned int)EVCHYBPackNumOrders(order) : 0;
+  const unsigned int orders = (unsigned int)EVCHYBPackNumOrders(order);
   EVCHYBPackOrder    by     = *order;
-  PetscInt           most   = order->pieces;
+  PetscInt           most   = order->looks;
   cudaStream_t       stream;
 
   PetscFunctionBegin;
   for (by.stride = 1; by.stride <= (PetscInt)orders; by.stride++) most = PetscMax(most, EVCHYBPackSampleSize(&by, csr->m));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  MeasureKernel<<<dim3(GallopBlocksFor((PetscCount)most * WarpSize, Threads), PetscMax(1u, orders + (order->pieces ? 1 : 0))), Threads, 0, stream>>>(csr->m, ndict, distinct, gate, csr->i, csr->j, csr->a, *order, orders, cost);
+  MeasureKernel<<<dim3(GallopBlocksFor((PetscCount)most * WarpSize, Threads), orders + (order->looks ? 1 : 0)), Threads, 0, stream>>>(csr->m, ndict, distinct, gate, csr->i, csr->j, csr->a, *order, orders, cost);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscBool slices, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
+PetscErrorCode EVCHYBPackMeasure_Device(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
 {
   const EVCHYBPackGate open  = {};
   const size_t         bytes = EVCHYB_PACK_COSTS * sizeof(*cost);
   void                *memory;
 
   PetscFunctionBegin;
-  for (int k = 0; k < EVCHYB_PACK_COSTS; k++) cost[k] = {0, 0, 0, 0};
+  for (int k = 0; k < EVCHYB_PACK_COSTS; k++) cost[k] = {};
   PetscCall(GallopWorkspaceMalloc(bytes, &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS); /* nothing is known then, and nothing packed */
   PetscCall(GallopDeviceZero(memory, bytes));
-  PetscCall(EVCHYBPackMeasureEnqueue(csr, open, pack->ndict, NULL, order, slices, (EVCHYBPackCost *)memory));
+  PetscCall(EVCHYBPackMeasureEnqueue(csr, open, pack->ndict, NULL, order, (EVCHYBPackCost *)memory));
   PetscCall(GallopDeviceCopyOut(cost, memory, bytes));
   PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -206,7 +207,10 @@ __global__ static void __launch_bounds__(Threads) PlanKernel(PetscInt m, PetscIn
   if (threadIdx.x < NumSums) each[threadIdx.x] = 0;
   __syncthreads();
   if (slice < nslice - npiece) PlanSlice(m, ndict, i, j, a, order, (PetscInt)slice, room[threadIdx.x / WarpSize], &plan);
-  else if (slice < nslice) PlanPiece(ndict, i, j, a, order, (PetscInt)slice - (nslice - npiece), room[threadIdx.x / WarpSize], &plan);
+  else if (slice < nslice) {
+    (void)EVCHYBPackPieceOf(&order, m, i, (PetscInt)slice - (nslice - npiece), &plan);
+    PlanPiece(ndict, j, a, room[threadIdx.x / WarpSize], &plan);
+  }
   if (first && slice >= nslice && slice <= most) places[slice] = {0, 0, 0}; /* the last one's place gets the totals */
   if (first && slice < nslice) {
     const unsigned int slots = EVCHYB_PACK_ROWS * (unsigned int)plan.width;

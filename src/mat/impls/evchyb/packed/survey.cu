@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Packed storage on the GPU: all that is found out about a matrix before it is stored. Rows and distinct values are counted, slices of a sample are measured with each stride, a thread decides as
+  Packed storage on the GPU: all that is found out about a matrix before it is stored. Rows and distinct values are counted, samples of slices, with each stride, and of pieces of long rows are measured, a thread decides as
   choose.c will, and slices are planned where they are to be packed. Each kernel reads what those before it have found, so that the host waits once, for all of it.
 */
 
@@ -34,7 +34,7 @@ __global__ static void __launch_bounds__(CountThreads) LengthsKernel(PetscInt m,
 /* Whether slices are planned, and how: where they are packed, unless there are long rows, or rows are likely to be sorted */
 __global__ static void DecideKernel(PetscInt m, PetscCount nz, const EVCHYBPackGate gate, EVCHYBPackFound *found)
 {
-  const EVCHYBPackCost none = {0, 0, 0, 0};
+  const EVCHYBPackCost none = {};
 
   if (gate.IsShut()) return;
   const PetscInt        stride = EVCHYBPackPickStride(found->cost);
@@ -90,6 +90,8 @@ PetscErrorCode EVCHYBPackSurvey_Device(const GallopCSR *csr, const EVCHYBPackTer
   order.longest = terms->longest;
   for (order.stride = 1; order.stride <= EVCHYB_PACK_STRIDES; order.stride++) most = PetscMax(most, EVCHYBPackNumSlices(&order, csr->m));
   order.stride = 1;
+  order.piece  = EVCHYB_PACK_SAMPLED;
+  order.looks  = terms->asked ? 0 : EVCHYB_PACK_PIECE_LOOKS;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(EVCHYBPackPlanScanBytes(most, &w.cubbytes));
   PetscCall(GallopWorkspaceMalloc(Carve(&w, most, NULL), &survey->memory));
@@ -100,14 +102,14 @@ PetscErrorCode EVCHYBPackSurvey_Device(const GallopCSR *csr, const EVCHYBPackTer
   LengthsKernel<<<GallopBlocksFor(csr->m, CountThreads), CountThreads, 0, stream>>>(csr->m, terms->longest, csr->i, w.table, &w.found->rows);
   GallopCheckLaunch();
   PetscCall(EVCHYBPackDistinctEnqueue(csr, gate, w.table, w.numbers, &w.found->distinct));
-  PetscCall(EVCHYBPackMeasureEnqueue(csr, gate, 0, &w.found->distinct, &order, PETSC_TRUE, w.found->cost));
+  PetscCall(EVCHYBPackMeasureEnqueue(csr, gate, 0, &w.found->distinct, &order, w.found->cost));
   DecideKernel<<<1, 1, 0, stream>>>(csr->m, csr->nz, gate, w.found);
   GallopCheckLaunch();
   PetscCall(EVCHYBPackPlanEnqueue(csr, 0, &w.found->decided, &order, 0, 0, most, &w.plans, &w.found->sums, w.cub, w.cubbytes));
   PetscCall(GallopDeviceCopyOut(&numbers, w.all, sizeof(numbers)));
   survey->rows  = numbers.found.rows;
   survey->ndict = EVCHYBPackDictPays((PetscCount)numbers.found.distinct.num, csr->nz) ? (PetscInt)numbers.found.distinct.num : 0;
-  PetscCall(PetscArraycpy(survey->cost, numbers.found.cost, EVCHYB_PACK_STRIDES));
+  PetscCall(PetscArraycpy(survey->cost, numbers.found.cost, EVCHYB_PACK_COSTS));
   survey->numbers = w.numbers;
   if (numbers.found.decided.plans) {
     survey->stride = numbers.found.decided.stride;
