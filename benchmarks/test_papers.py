@@ -231,7 +231,7 @@ class PapersTest(unittest.TestCase):
             table.update_papers(splice)
             self.assertNotIn(("papers-evchyb.md", "evchyb-gpus-figure16"), spliced)
             before = dict(spliced)
-            self.assertIn(("papers-evchyb.md", "evchyb-table3"), before)
+            self.assertIn(("papers-evchyb.md", "evchyb-figure3"), before)
             for gpu in ("NVIDIA H200", "NVIDIA H100 80GB HBM3"):
                 self.on_four(gpu)
                 table.keep([self.folder / "out" / "evchyb-gpus.json"])
