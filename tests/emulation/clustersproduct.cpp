@@ -49,7 +49,7 @@
     return PETSC_SUCCESS; \
   }
 ELSEWHERE(EVCHYBPackBegin_Device, const GallopCSR *, const EVCHYBPackSurvey *, EVCHYBPack **)
-ELSEWHERE(EVCHYBPackMeasure_Device, const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, PetscBool, EVCHYBPackCost[EVCHYB_PACK_COSTS])
+ELSEWHERE(EVCHYBPackMeasure_Device, const EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, EVCHYBPackCost[EVCHYB_PACK_COSTS])
 ELSEWHERE(EVCHYBPackFinish_Device, EVCHYBPack *, const GallopCSR *, const EVCHYBPackOrder *, const EVCHYBPackSurvey *, PetscCount, PetscBool *)
 ELSEWHERE(EVCHYBPackRefresh_Device, EVCHYBPack *, const GallopCSR *, PetscBool *)
 ELSEWHERE(EVCHYBPackRenumber_Device, EVCHYBPack *, const GallopCSR *, PetscBool *)

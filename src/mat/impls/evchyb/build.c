@@ -72,6 +72,7 @@ static PetscErrorCode BuildEither(EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSu
   *done      = PETSC_FALSE;
   ev->nempty = rows->nempty;
   PetscCall(EVCHYBChoose(ev, csr, survey, rows, &choice));
+  ev->scattered = choice.scattered;
   if (choice.pack) PetscCall(EVCHYBPackedBuild(ev, csr, rows, &choice, maxbytes, done));
   if (!*done) {
 #if PetscDefined(HAVE_CUDA)
@@ -173,7 +174,10 @@ static PetscErrorCode LookLater(EVCHYB *ev, const GallopCSR *csr, PetscInt after
 
   PetscFunctionBegin;
   if (csr->transpose) PetscFunctionReturn(PETSC_SUCCESS);
-  if (ev->options.order == EVCHYB_ORDER_AUTO) PetscCall(EVCHYBClustersMayPay(csr, &may));
+  if (ev->options.order == EVCHYB_ORDER_AUTO) {
+    may = ev->scattered; /* as the build has found: a look at the entries then */
+    if (may) PetscCall(EVCHYBClustersMayPay(csr, &may));
+  }
   if (may) ev->after = after;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -189,9 +193,11 @@ static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, Pet
   PetscCall(Create(options, csr, &ev));
   ev->maxbytes = maxbytes;
   tries        = EVCHYBClustersTries(&ev->options, csr, (PetscBool)(ev->options.order == EVCHYB_ORDER_AUTO && PetscMemTypeCUDA(csr->memtype)));
-  if (tries && after) PetscCall(LookLater(ev, csr, after));
-  else if (tries) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
-  if (!done) PetscCall(BuildStorage(ev, csr, maxbytes, &done));
+  if (tries && !after) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
+  if (!done) {
+    PetscCall(BuildStorage(ev, csr, maxbytes, &done));
+    if (done && tries && after) PetscCall(LookLater(ev, csr, after));
+  }
   if (done) *built = ev;
   else PetscCall(Destroy(ev));
   PetscFunctionReturn(PETSC_SUCCESS);

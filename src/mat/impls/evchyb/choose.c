@@ -150,7 +150,7 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSu
   PetscBool         done = PETSC_TRUE;
 
   PetscFunctionBegin;
-  *choice = (EVCHYBChoice){.survey = survey};
+  *choice = (EVCHYBChoice){.survey = survey, .scattered = PETSC_TRUE};
   if (!EVCHYBTriesPacked(ev, csr) || (PetscMemTypeCUDA(csr->memtype) && !survey)) PetscFunctionReturn(PETSC_SUCCESS);
   EVCHYBPackGetTerms(ev, &terms);
   if (survey) lengths = survey->rows;
@@ -162,9 +162,10 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSu
   if (!choice->pack) PetscFunctionReturn(PETSC_SUCCESS);
   if (!terms.asked && rows->nlong) order.looks = EVCHYB_PACK_PIECE_LOOKS;
   PetscCall(ChooseOrder(ev, choice->pack, csr, &terms, &lengths, survey, rows, &order, &cost, &costofpieces, &done));
-  done           = (PetscBool)(done && EVCHYBPackPays(&terms, csr->m, csr->nz, &lengths, &cost, &costofpieces));
-  choice->sorted = (PetscBool)(order.perm != NULL);
-  choice->stride = order.stride;
+  done              = (PetscBool)(done && EVCHYBPackPays(&terms, csr->m, csr->nz, &lengths, &cost, &costofpieces));
+  choice->sorted    = (PetscBool)(order.perm != NULL);
+  choice->scattered = (PetscBool)(cost.columns >= 3 * cost.entries);
+  choice->stride    = order.stride;
   if (done && rows->nlong) PetscCall(EVCHYBLongRowsNeed(ev, csr, rows, &done));
   if (!done) PetscCall(EVCHYBPackDestroy(&choice->pack));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -21,7 +21,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_slices_per_warp <0>     - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where most columns are stored
 . -mat_evchyb_order <reorder>         - the order of rows and columns of a square matrix: `none` as they are, `cluster` by clusters of neighbours, `auto` by these where products gain by them, on GPUs; `reorder` so
                                         for `PCGALLOPREORDER` and `MATORDERINGGALLOP`, and in the format as they are
-. -mat_evchyb_order_after <-1>        - products of the same values before rows and columns get their order, 0 in the build; -1 chooses: 0 for `cluster`, 500 for `auto`
+. -mat_evchyb_order_after <-1>        - products of the same values before rows and columns get their order, 0 in the build; -1 chooses: 0 for `cluster`, 1000 for `auto`
 . -mat_evchyb_by_row <4000000>        - matrices with this many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
 . -mat_evchyb_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it
 . -mat_gallop_build <pays>            - of all types: when the format is built and refreshed, when it `pays`, at the `first` product, or in `assembly`, see below
@@ -76,7 +76,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   By clusters, the format has the rows and columns of a square matrix in an order in which neighbours in its graph lie near each other, for meshes that are numbered at random. A product copies
   `x` to that order, and writes each result to its place. `auto` does so for matrices of many rows where a sample of their entries loads so many different sectors of `x` that this pays. The order is that of the
-  pattern: new values of the same pattern keep it. Builds and refreshes then take the time of 20 to 50 products: so `auto` builds the format as the matrix is, and again after 500 products of the same values, unless a CUDA graph has recorded one.
+  pattern: new values of the same pattern keep it. Builds and refreshes then take the time of 20 to 50 products: so `auto` builds the format as the matrix is, and again after 1000 products of the same values, unless a CUDA graph has recorded one.
   `PCGALLOPREORDER` permutes the operator by that order once, so that products copy nothing.
 
   References:

@@ -55,13 +55,14 @@ struct _EVCHYB {
   PetscCount               nz;     /* entries of the matrix */
   PetscInt                 nempty; /* rows without entries */
   EVCHYBOptions            options;
-  const EVCHYBStorageWork *work;     /* of the storage that was chosen, */
-  EVCHYBPlain             *plain;    /* which is this one */
-  EVCHYBPacked            *packed;   /* or this one; the other is NULL */
-  EVCHYBClusters          *clusters; /* the order that the storage has rows and columns in, NULL for that of the matrix */
-  PetscInt                 after;    /* products until one is looked for, 0 where none is */
-  PetscCount               maxbytes; /* of the build */
-  EVCHYBLaunch             launch;   /* for the GPU */
+  const EVCHYBStorageWork *work;      /* of the storage that was chosen, */
+  EVCHYBPlain             *plain;     /* which is this one */
+  EVCHYBPacked            *packed;    /* or this one; the other is NULL */
+  EVCHYBClusters          *clusters;  /* the order that the storage has rows and columns in, NULL for that of the matrix */
+  PetscInt                 after;     /* products until one is looked for, 0 where none is */
+  PetscBool                scattered; /* columns of neighbouring rows lie far from each other, as far as that is known */
+  PetscCount               maxbytes;  /* of the build */
+  EVCHYBLaunch             launch;    /* for the GPU */
   size_t                   bytes;
   int                      processors; /* multiprocessors of the GPU, 0 on the host */
   PetscBool                overlaps;   /* the GPU can start a kernel while the one before it ends, and has clusters of thread blocks */
@@ -74,6 +75,7 @@ typedef struct {
   const EVCHYBPackSurvey *survey; /* NULL where there was none */
   PetscBool               sorted; /* rows are in the order of rows.h, else stride apart */
   PetscInt                stride;
+  PetscBool               scattered; /* columns take nearly as much as in CSR, or have not been looked at */
 } EVCHYBChoice;
 
 PETSC_INTERN EVCHYBOptions  EVCHYBOptionsFor(const EVCHYBOptions *, const GallopCSR *);
