@@ -25,7 +25,7 @@ typedef struct {
 /* what: a matrix type, or type+solver */
 static PetscErrorCode Run(const Problem *p, const char what[], const BenchPlace *place, PetscBool device)
 {
-  const BenchStencil         stencil = {{p->grid, p->grid, p->grid}, {PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE}, p->dof, p->box};
+  const BenchStencil         stencil = {{p->grid, p->grid, p->grid}, {PETSC_DECIDE, PETSC_DECIDE, PETSC_DECIDE}, p->dof, p->box, PETSC_FALSE};
   char                       type[64], *solver;
   DM                         da;
   Mat                        A;

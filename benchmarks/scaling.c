@@ -2,6 +2,7 @@
 static char help[] = "Times products and solves with a 7-point stencil on a 3D grid that is spread over all processes, with each matrix type.\n\
   -types a,b       matrix types, the first is what the others are compared with (default: aijcusparse,evchyb, without a GPU aij,evchyb)\n\
   -grid n          points in each direction (default 64)\n\
+  -scaled <1>      each row and column is scaled by a number of its own; without, there are two values\n\
   -weak            so many for each process: the grid has the blocks of all of them side by side\n\
   -columns k       of the dense matrix, 0 for no products with one (default 32)\n\
   -solvers a+b,... KSP and PC (default: cg+jacobi,gallopcg+jacobi); those that begin with gallop are for types of Gallop's only\n\
@@ -223,7 +224,7 @@ static void Blocks(PetscMPIInt size, PetscInt n[3])
 int main(int argc, char **argv)
 {
   Scaling           c             = {.columns = 32, .iterations = 100, .nsolvers = BENCH_MOST_NAMES};
-  BenchStencil      stencil       = {.dof = 1, .box = PETSC_FALSE}, small;
+  BenchStencil      stencil       = {.dof = 1, .box = PETSC_FALSE, .scaled = PETSC_TRUE}, small;
   const char       *defaults[2]   = {MATAIJ, MATEVCHYB};
   const char *const solvers[2]    = {"cg+jacobi", "gallopcg+jacobi"};
   char             *types[BENCH_MOST_NAMES];
@@ -242,6 +243,7 @@ int main(int argc, char **argv)
   if (c.device) defaults[0] = MATAIJCUSPARSE;
 #endif
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-grid", &grid, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-scaled", &stencil.scaled, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-weak", &weak, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-columns", &c.columns, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-iterations", &c.iterations, NULL));

@@ -5,6 +5,13 @@
 #include <petscdevice.h>
 #include <petsctime.h>
 #include "bench.h"
+#include "generate.h"
+
+/* Of a point, between 1 and 2, the same on any number of processes */
+static PetscReal ScaleOf(const BenchStencil *p, PetscInt i, PetscInt j, PetscInt k)
+{
+  return p->scaled ? (PetscReal)1.5 + BenchRandom(0, -1, i + p->grid[0] * (j + p->grid[1] * k)) / 2 : 1;
+}
 
 /* Symmetric and positive definite: a graph's Laplacian times a small matrix that couples the unknowns of a point, Dirichlet borders */
 static PetscErrorCode Assemble(DM da, const BenchStencil *p, Mat A)
@@ -17,7 +24,8 @@ static PetscErrorCode Assemble(DM da, const BenchStencil *p, Mat A)
     for (PetscInt j = ys; j < ys + ym; j++)
       for (PetscInt i = xs; i < xs + xm; i++)
         for (PetscInt c = 0; c < p->dof; c++) {
-          const MatStencil row = {k, j, i, c};
+          const MatStencil row   = {k, j, i, c};
+          const PetscReal  scale = ScaleOf(p, i, j, k);
           MatStencil       col[27 * BENCH_MOST_DOF];
           PetscScalar      v[27 * BENCH_MOST_DOF];
           PetscInt         n = 0;
@@ -33,7 +41,7 @@ static PetscErrorCode Assemble(DM da, const BenchStencil *p, Mat A)
                   const PetscReal couples = c == d ? 1.0 : 0.25 / p->dof;
 
                   col[n] = (MatStencil){k + dk, j + dj, i + di, d};
-                  v[n++] = couples * (far ? -1.0 / far : p->box ? 6.0 + 12 / 2.0 + 8 / 3.0 : 6.0);
+                  v[n++] = scale * ScaleOf(p, i + di, j + dj, k + dk) * couples * (far ? -1.0 / far : p->box ? 6.0 + 12 / 2.0 + 8 / 3.0 : 6.0);
                 }
               }
           PetscCall(MatSetValuesStencil(A, 1, &row, n, col, v, INSERT_VALUES));
