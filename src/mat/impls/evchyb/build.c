@@ -207,7 +207,7 @@ static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, Pet
 PetscErrorCode EVCHYBOrder_Host(const void *given, const GallopCSR *csr, PetscInt order[])
 {
   const EVCHYBOptions *options = (const EVCHYBOptions *)given;
-  EVCHYBClusterOrder   found   = {NULL};
+  EVCHYBClusterOrder   found   = {.order = NULL};
   EVCHYBClusterMatrix  matrix  = {.memory = NULL};
   PetscReal            sectors[2];
 

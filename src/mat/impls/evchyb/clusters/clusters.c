@@ -115,7 +115,7 @@ PetscErrorCode EVCHYBClustersChoose(const EVCHYBOptions *options, const GallopCS
   GallopLook      look;
 
   PetscFunctionBegin;
-  *found         = (EVCHYBClusterOrder){NULL};
+  *found         = (EVCHYBClusterOrder){.order = NULL};
   matrix->memory = NULL;
   PetscCall(GetLook(csr, &look, &near, &fits));
   sectors[0] = sectors[1] = fits ? look.footprint : 0;

@@ -231,7 +231,7 @@ PetscErrorCode EVCHYBClusterFind_Host(const GallopCSR *csr, PetscReal inside, EV
 
   PetscFunctionBegin;
   *fits  = PETSC_TRUE;
-  *found = (EVCHYBClusterOrder){NULL};
+  *found = (EVCHYBClusterOrder){.order = NULL};
   PetscCall(PetscMalloc1(csr->m, &f.state));
   PetscCall(PetscMalloc1(csr->m, &f.cluster));
   PetscCall(Grow(&f));
