@@ -5,6 +5,7 @@
 */
 
 #include <cub/device/device_scan.cuh>
+#include <cuda/std/functional>
 #include "columns.h"
 
 static constexpr int      Threads  = 256;

@@ -4,6 +4,7 @@
 /* Prefix sums of EVCHYB's build, and sorts */
 
 #include <cub/block/block_scan.cuh>
+#include <cuda/std/functional>
 #include <gallop/cudaimpl.h>
 
 /* Exclusive prefix sum in place. One thread block is enough for a few thousand; CUB's device-wide scan costs two launches more than its work then. */
