@@ -14,6 +14,7 @@ TESTS   ?= %#   which tests `make check` runs
 PRODUCTS ?= 100000# that `make stress` runs, of each kind
 TOOLS   ?= memcheck racecheck initcheck synccheck# of compute-sanitizer, for `make sanitize`
 ARCHS   ?= 75 80# compute capabilities for which `make archs` compiles
+COMPILERS ?= gcc-11 gcc-12 gcc-13 gcc-14 clang-14 clang-16 clang-19# by which `make compilers` compiles
 BENCH   ?= quick# what `make bench` and `make papers` run, quick or full
 PAPERS  ?= evchyb csroverlap fastload hbp tiledspmm# whose figures `make papers` reproduces
 
@@ -158,6 +159,14 @@ endef
 $(foreach arch,$(ARCHS),$(eval $(call for_arch,$(arch))))
 
 -include $(other_archs:.ptx=.d)
+
+# All sources by other compilers, those of a machine, and with headers of CUDA 12
+compilers: export COMPILERS := $(COMPILERS)
+compilers: export GALLOP_COMPILE_C = $(compile_c)
+compilers: export GALLOP_COMPILE_CUDA = $(if $(petsc_cuda),$(filter-out -gencode arch=%,$(compile_cuda)))
+compilers: export GALLOP_MPI_INCLUDES = $(MPICXX_INCLUDES)
+compilers:
+	@config/compilers
 
 # Kernels on the CPU, a fiber for each thread: tests/emulation/README.md. PETSc's headers, stand-ins for CUDA's that only nvcc takes
 emulation       := $(build)/emulation
@@ -467,6 +476,7 @@ help:
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part, SELECTION=cusparse on a GPU those of aijcusparse, SELECTION=ksp those of solvers, with ours"
 	@echo "make emulate       run kernels on the CPU, without a GPU, in orders that SEED= chooses; CASES=full runs all cases"
 	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"
+	@echo "make compilers     compile with each of $(COMPILERS) that is here, keeping nothing; ALL=1 all kernels with each, CUDA12=1 with headers of CUDA 12 as well"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR=; make uninstall with the same takes it away"
 	@echo "make dist          put the committed files into build/gallop-$(version).tar.gz"
 	@echo "make docs          make the site of the documentation, build/site, and check it; make plots draws its pictures again"
@@ -476,4 +486,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-programs bench-scaling bench-solves check check-programs clean conformance demo dist docs emulate examples help install papers petsc4py plots report sanitize stress uninstall force
+.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install papers petsc4py plots report sanitize stress uninstall force
