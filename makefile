@@ -164,7 +164,7 @@ $(foreach arch,$(ARCHS),$(eval $(call for_arch,$(arch))))
 compilers: export COMPILERS := $(COMPILERS)
 compilers: export GALLOP_COMPILE_C = $(compile_c)
 compilers: export GALLOP_COMPILE_CUDA = $(if $(petsc_cuda),$(filter-out -gencode arch=%,$(compile_cuda)))
-compilers: export GALLOP_MPI_INCLUDES = $(MPICXX_INCLUDES)
+compilers: export GALLOP_MPI_INCLUDES = $(filter -I%,$(MPICC_SHOW))# the compilers are not MPI's
 compilers:
 	@config/compilers
 
