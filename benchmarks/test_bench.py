@@ -602,7 +602,7 @@ class ExchangeModelTest(unittest.TestCase):
 
     def test_times(self):
         self.assertAlmostEqual(exchangemodel.product(200, 1, "NVLink", 8)[0], 143.68, delta=0.01)  # as measured
-        self.assertEqual(exchangemodel.product(20, 8, "NVLink", 8), (19, "host"))
+        self.assertEqual(exchangemodel.product(20, 8, "NVLink", 8, host=100), (100, "host"))
         far = dict.fromkeys(exchangemodel.LATENCY_US, 1000)
         per_row, none, bandwidth = exchangemodel.measured()
         offdiagonal = exchangemodel.LAUNCH_US + 3 * 100**2 * exchangemodel.GHOST_BYTES / bandwidth
