@@ -10,7 +10,7 @@ static char help[] = "Times products and solves with a 7-point stencil on a 3D g
 -mat_gallop_exchange chooses how ghost values travel. Formats are built for the first product, unless -mat_gallop_build says otherwise.\n\
 Output: a line per type and what is timed, fields separated by tabs\n\
   type processes unknowns what first_ms later_ms iterations host_KB way\n\
-  what: MatMult, MatMatMult or a solver; first_ms has builds and set-ups in it, later_ms is a median per product or solve, host_KB what all processes copy between host and GPU in one of\n\
+  what: MatMult, MatMatMult or a solver; first_ms has builds and set-ups in it, for the first type also the loading of kernels, later_ms is a median per product or solve, host_KB what all processes copy between host and GPU in one of\n\
   these, way how ghost values of the matrix travel\n\n";
 
 #include "bench.h"
@@ -189,13 +189,17 @@ static PetscErrorCode Solves(const Scaling *c, Work *w, const char solver[])
 
 static PetscErrorCode Run(Scaling *c, const BenchStencil *stencil, const char type[])
 {
-  Work w = {.type = type};
-  DM   da;
+  Work        w = {.type = type};
+  DM          da;
+  PetscRandom random;
 
   PetscFunctionBegin;
   PetscCall(BenchStencilCreate(stencil, type, c->device, &da, &w.A));
   PetscCall(MatCreateVecs(w.A, &w.x, &w.y));
-  PetscCall(VecSetRandom(w.x, NULL));
+  PetscCall(PetscRandomCreate(c->comm, &random)); /* the same numbers for all types: those of a vector on the GPU are others by default */
+  PetscCall(PetscRandomSetType(random, PETSCRANDER48));
+  PetscCall(VecSetRandom(w.x, random));
+  PetscCall(PetscRandomDestroy(&random));
   PetscCall(Products(c, &w));
   if (c->columns) PetscCall(DenseProducts(c, &w));
   for (PetscInt s = 0; s < c->nsolvers; s++) PetscCall(Solves(c, &w, c->solvers[s]));

@@ -76,8 +76,9 @@ static PetscErrorCode SetTypeTwice(void)
 /* Run with -mat_seqaij_type seqaijevchyb, or another format's: every sequential AIJ matrix is ours, the blocks of an MPI matrix too */
 static PetscErrorCode SeqAIJType(void)
 {
-  Mat                 A, R, blocks[2];
+  Mat                 A, R, C, D, blocks[2];
   Vec                 x, y;
+  PetscReal           norms[2];
   PetscBool           mpi, ours;
   MatGallopStatistics last = {0};
 
@@ -99,6 +100,23 @@ static PetscErrorCode SeqAIJType(void)
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&y));
   } else PetscCall(TestProducts(A, R, TEST_BUILD, &last, "-mat_seqaij_type"));
+  PetscCall(TestDestroy(&A, &R));
+
+  /* MatSetType() with another type of ours has the last word */
+  PetscCall(PetscStrcmp(TestFormat(""), MATEVCHYB, &ours));
+  PetscCall(TestCreate(PETSC_COMM_WORLD, ours ? MATHBP : MATEVCHYB, TestSquare, 0, &A, &R));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(TestSetVec(x, 1));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(TestCompare(R, TEST_MULT, x, NULL, y, "another type than -mat_seqaij_type"));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(MatMatMult(A, A, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(MatMatMult(R, R, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &D));
+  PetscCall(MatNorm(C, NORM_FROBENIUS, &norms[0]));
+  PetscCall(MatNorm(D, NORM_FROBENIUS, &norms[1]));
+  PetscCheck(PetscAbsReal(norms[0] - norms[1]) <= 100 * PETSC_MACHINE_EPSILON * norms[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "a product of matrices of another type than -mat_seqaij_type has the norm %g, not %g", (double)norms[0], (double)norms[1]);
+  PetscCall(TestDestroy(&C, &D));
   PetscCall(TestDestroy(&A, &R));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -292,6 +292,18 @@ static PetscErrorCode TestAuto(Mat *R, PetscBool expected, const char what[])
     PetscCall(VecDestroy(&z));
   }
   PetscCall(MatDestroy(&B));
+  if (device) { /* the same after a product */
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order_after", "1"));
+    PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MultiplyAt(B, m, 1, &x, &z));
+    for (int k = 0; k < 3; k++) PetscCall(MatMult(B, x, z));
+    PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, what));
+    PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
+    TestCheck(!ev->clusters == !expected, "%s, after a product, on the %s", what, ev->clusters ? "ordered" : "not ordered", "GPU");
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(MatDestroy(&B));
+  }
   PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order_after"));
   PetscCall(TestDefault(A, rows, device, what));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "none"));

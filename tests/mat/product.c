@@ -309,8 +309,9 @@ static PetscErrorCode BlockedInterpolation(PetscBool ours)
   PetscCall(Compare(D, E, "blocked interpolation"));
   PetscCall(MatGallopIsFormat(D, &isours));
   PetscCheck(isours, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "Blocked interpolation: the result is not ours");
-  PetscCall(MatScale(A, 2.0)); /* on the GPU, if there is one */
+  PetscCall(MatScale(A, 2.0)); /* on the GPU, if there is one, and that of the result too */
   PetscCall(MatScale(R, 2.0));
+  PetscCall(MatScale(D, 3.0));
   PetscCall(MatPtAP(A, M[0], MAT_REUSE_MATRIX, PETSC_DETERMINE, &D));
   PetscCall(MatPtAP(R, M[1], MAT_REUSE_MATRIX, PETSC_DETERMINE, &E));
   PetscCall(Compare(D, E, "blocked interpolation, new values"));

@@ -448,13 +448,16 @@ PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
 /* MatCreate_<type>: the parent's creator, then the conversion in place */
 static PetscErrorCode MatCreate_Gallop(Mat A, const GallopFormat *format, MatType host, MatType device)
 {
-  GallopType type;
-  PetscBool  all = PETSC_FALSE;
+  GallopType  type;
+  Mat_Gallop *g;
+  PetscBool   all = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(GallopTypeOfFormat(format, &type));
   PetscCall(MatGallopDeviceOnAllProcesses(A, &all));
   PetscCall(MatSetType(A, all ? device : host));
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g && g->type != type) PetscCall(MatGallopDetach(A)); /* -mat_seqaij_type names another one */
   PetscCall(MatGallopAttach(A, type));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

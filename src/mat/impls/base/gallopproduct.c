@@ -36,16 +36,18 @@ static PetscErrorCode KeepCopies(Mat C, PetscBool host)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Phases of the host's parents read the host's values as they are, however old: that of a dense matrix and a sparse one */
-static PetscErrorCode BringToHost(const Mat_Product *product, PetscBool host)
+/* Phases of the host's parents read the host's values as they are, however old, and write those of C without a word: that of a dense matrix and a sparse one, that with a blocked interpolation */
+static PetscErrorCode BringToHost(Mat C, PetscBool host)
 {
-  const Mat factors[3] = {product->A, product->B, product->C};
+  const Mat_Product *product    = C->product;
+  const Mat          factors[4] = {product->A, product->B, product->C, C};
 
   PetscFunctionBegin;
-  for (int k = 0; k < 3 && host; k++) {
+  for (int k = 0; k < 4 && host; k++) {
     Mat                factor = factors[k], blocks[2];
     Mat_Gallop        *g      = NULL;
     const PetscScalar *a;
+    PetscScalar       *c;
     PetscBool          blocked = PETSC_FALSE;
 
     if (factor) PetscCall(PetscObjectTypeCompareAny((PetscObject)factor, &blocked, MATSEQMAIJ, MATMPIMAIJ, ""));
@@ -57,8 +59,13 @@ static PetscErrorCode BringToHost(const Mat_Product *product, PetscBool host)
     if (g->mpi) PetscCall(MatGallopGetBlocks(factor, &blocks[0], &blocks[1]));
     for (int b = 0; b < 2; b++) {
       if (!blocks[b]) continue;
-      PetscCall(MatSeqAIJGetArrayRead(blocks[b], &a));
-      PetscCall(MatSeqAIJRestoreArrayRead(blocks[b], &a));
+      if (factor == C) {
+        PetscCall(MatSeqAIJGetArray(blocks[b], &c));
+        PetscCall(MatSeqAIJRestoreArray(blocks[b], &c));
+      } else {
+        PetscCall(MatSeqAIJGetArrayRead(blocks[b], &a));
+        PetscCall(MatSeqAIJRestoreArrayRead(blocks[b], &a));
+      }
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -291,7 +298,7 @@ static PetscErrorCode MatProductNumeric_Gallop(Mat C)
   }
   if (!done) {
     PetscCall(KeepCopies(C, phases.host));
-    PetscCall(BringToHost(C->product, phases.host));
+    PetscCall(BringToHost(C, phases.host));
     PetscCall(LoanToProduct(&loan, C, phases.host));
     GallopLoanCall(&loan, RunNumeric(C, &phases, twice));
     if (C->ops->productnumeric && C->ops->productnumeric != MatProductNumeric_Gallop) { /* that of a product of three sets itself again */

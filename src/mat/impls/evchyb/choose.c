@@ -164,7 +164,7 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSu
   PetscCall(ChooseOrder(ev, choice->pack, csr, &terms, &lengths, survey, rows, &order, &cost, &costofpieces, &done));
   done              = (PetscBool)(done && EVCHYBPackPays(&terms, csr->m, csr->nz, &lengths, &cost, &costofpieces));
   choice->sorted    = (PetscBool)(order.perm != NULL);
-  choice->scattered = (PetscBool)(cost.columns >= 3 * cost.entries);
+  choice->scattered = (PetscBool)(10 * (cost.columns + cost.saved) >= 19 * cost.entries);
   choice->stride    = order.stride;
   if (done && rows->nlong) PetscCall(EVCHYBLongRowsNeed(ev, csr, rows, &done));
   if (!done) PetscCall(EVCHYBPackDestroy(&choice->pack));

@@ -75,7 +75,7 @@ typedef struct {
   const EVCHYBPackSurvey *survey; /* NULL where there was none */
   PetscBool               sorted; /* rows are in the order of rows.h, else stride apart */
   PetscInt                stride;
-  PetscBool               scattered; /* columns take nearly as much as in CSR, or have not been looked at */
+  PetscBool               scattered; /* columns take two bytes of each entry and more, or have not been looked at */
 } EVCHYBChoice;
 
 PETSC_INTERN EVCHYBOptions  EVCHYBOptionsFor(const EVCHYBOptions *, const GallopCSR *);

@@ -183,13 +183,13 @@ void EVCHYBPackPlanPiece(const EVCHYBPack *pack, const GallopCSR *csr, EVCHYBPac
   }
 }
 
-static void AddCost(const EVCHYBPackPlan *plan, EVCHYBPackCost *cost)
+static void AddCost(const EVCHYBPackPlan *plan, int64_t weight, EVCHYBPackCost *cost)
 {
-  cost->bytes += EVCHYBPackSliceBytes(plan);
-  cost->entries += plan->entries;
-  cost->saved += plan->saved * EVCHYB_PACK_UNIT;
-  cost->least += EVCHYBPackLeastBytes(plan);
-  cost->columns += EVCHYBPackColumnBytes(plan);
+  cost->bytes += weight * EVCHYBPackSliceBytes(plan);
+  cost->entries += weight * plan->entries;
+  cost->saved += weight * plan->saved * EVCHYB_PACK_UNIT;
+  cost->least += weight * EVCHYBPackLeastBytes(plan);
+  cost->columns += weight * EVCHYBPackColumnBytes(plan);
 }
 
 PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, EVCHYBPackCost cost[EVCHYB_PACK_COSTS])
@@ -210,13 +210,13 @@ PetscErrorCode EVCHYBPackMeasure_Host(const EVCHYBPack *pack, const GallopCSR *c
 
       if (slice >= EVCHYBPackNumSlices(&by, csr->m)) continue;
       EVCHYBPackPlanSlice(pack, csr, &by, slice, &s, &plan);
-      AddCost(&plan, &cost[k]);
+      AddCost(&plan, 1, &cost[k]);
     }
   }
   for (PetscInt n = 0; n < order->looks; n++) {
     if (!EVCHYBPackPieceOf(order, csr->m, csr->i, n, &plan)) continue;
     EVCHYBPackPlanPiece(pack, csr, &plan);
-    AddCost(&plan, &cost[EVCHYB_PACK_STRIDES]);
+    AddCost(&plan, EVCHYBPackLookWeight(&plan), &cost[EVCHYB_PACK_STRIDES]);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -114,7 +114,7 @@ EVCHYB_PACK_HD PetscInt EVCHYBPackFind(const PetscReal *dict, PetscInt ndict, Pe
 
 typedef struct {
   int64_t bytes, entries;
-  int64_t saved; /* of the bytes, by shared offsets */
+  int64_t saved;   /* of the bytes, by shared offsets */
   int64_t least;   /* bytes that the entries take in any order: values as they are stored, lines without gaps, and slices */
   int64_t columns; /* bytes of their columns in lines without gaps, if these are as far apart as in the lines with gaps */
 } EVCHYBPackCost;
@@ -368,6 +368,12 @@ EVCHYB_PACK_HD PetscBool EVCHYBPackPieceOf(const EVCHYBPackOrder *order, PetscIn
   }
   *plan = EVCHYBPackPieceAt(order, i, row, at);
   return PETSC_TRUE;
+}
+
+/* A piece that a look finds counts for as many entries as any other: it is found the more often the more entries it has */
+EVCHYB_PACK_HD int64_t EVCHYBPackLookWeight(const EVCHYBPackPlan *plan)
+{
+  return 64 * EVCHYB_PACK_SAMPLED / plan->entries;
 }
 
 /* Entries in line k of a piece that has entries of them */

@@ -123,6 +123,7 @@ __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, Pets
 {
   __shared__ __align__(16) unsigned char room[Threads / WarpSize][Columns::Bytes];
   EVCHYBPackPlan                         plan;
+  unsigned long long                     weight = 1;
 
   if (gate.IsShut()) return;
   if (distinct) ndict = EVCHYBPackDictOf(distinct, i[m]);
@@ -138,13 +139,14 @@ __global__ static void __launch_bounds__(Threads) MeasureKernel(PetscInt m, Pets
     if (WarpOfGrid() >= order.looks || (gate.rows && !gate.rows->nlong) || !EVCHYBPackPieceOf(&order, m, i, (PetscInt)WarpOfGrid(), &plan)) return;
     PlanPiece(ndict, j, a, room[threadIdx.x / WarpSize], &plan);
     cost += EVCHYB_PACK_STRIDES;
+    weight = (unsigned long long)EVCHYBPackLookWeight(&plan);
   }
   if (threadIdx.x % WarpSize) return;
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->bytes), (unsigned long long)EVCHYBPackSliceBytes(&plan));
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->entries), (unsigned long long)plan.entries);
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->saved), (unsigned long long)plan.saved * EVCHYB_PACK_UNIT);
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->least), (unsigned long long)EVCHYBPackLeastBytes(&plan));
-  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->columns), (unsigned long long)EVCHYBPackColumnBytes(&plan));
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->bytes), weight * (unsigned long long)EVCHYBPackSliceBytes(&plan));
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->entries), weight * (unsigned long long)plan.entries);
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->saved), weight * (unsigned long long)plan.saved * EVCHYB_PACK_UNIT);
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->least), weight * (unsigned long long)EVCHYBPackLeastBytes(&plan));
+  atomicAdd(reinterpret_cast<unsigned long long *>(&cost->columns), weight * (unsigned long long)EVCHYBPackColumnBytes(&plan));
 }
 
 /* distinct: where the GPU knows how many numbers the dictionary has, else NULL, and it has ndict */
