@@ -81,7 +81,7 @@ PETSC_INTERN PetscErrorCode BenchPrintHead(const BenchPlace *, PetscLogDouble *)
 /* 7 or 27 points */
 typedef struct {
   PetscInt  grid[3], processes[3], dof; /* points, processes or PETSC_DECIDE in each direction; unknowns per point */
-  PetscBool box, scaled;              /* scaled: from both sides by numbers between 1 and 2, so that no two values are alike */
+  PetscBool box, scaled;                /* scaled: from both sides by numbers between 1 and 2, so that no two values are alike */
 } BenchStencil;
 
 PETSC_INTERN PetscErrorCode BenchStencilCreate(const BenchStencil *, MatType, PetscBool, DM *, Mat *); /* with vectors on the GPU or not */

@@ -41,7 +41,7 @@ TITLES = {
 }
 # for a quick look, and of the kinds and sizes of the papers' own
 MATRICES = {
-    "evchyb-gpus": (["star5_8"], ["star5_8"]),  # of no account
+    "evchyb-gpus": ([], []),  # Figure 16 has none
     "evchyb": ([
         "pdb1HYS_like=points36417_3_66_128_165_.4526", "cop20k_A_like=points121192_1_0_42_81_.015_100k", "Circuit_like=circuit170998_5.6",
         "torso1_like=longrows116158_.024_2700_9",
