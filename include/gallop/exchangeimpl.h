@@ -63,6 +63,7 @@ typedef struct {
   PetscBool scatter; /* units go from the buffer to where the PetscSF says; else they are used in the buffer, where unit k is leaf k */
   PetscInt  leaves;  /* the number that is expected, -1 for any */
   PetscInt  bs, columns;
+  PetscBool aside; /* something long runs between Send() and Receive(), beside which values are to travel; a process decides it alone */
 } GallopIPCKind;
 
 #define GALLOP_IPC_SCALAR ((PetscInt)(sizeof(PetscScalar) / sizeof(PetscReal)))
@@ -120,7 +121,7 @@ PETSC_INTERN PetscErrorCode GallopIPCFreeEdges(GallopIPC);
 
 /* gallopexchangeipc.c */
 PETSC_INTERN PetscErrorCode GallopIPCConnect(MPI_Comm, PetscSF, const GallopIPCKind *, const GallopIPCTable *, GallopIPC *, const char **);
-PETSC_INTERN PetscErrorCode GallopIPCCreate(MPI_Comm, PetscSF, PetscInt, const GallopIPCTable *, GallopIPC *, const char **);
+PETSC_INTERN PetscErrorCode GallopIPCCreate(MPI_Comm, PetscSF, PetscInt, PetscBool, const GallopIPCTable *, GallopIPC *, const char **);
 PETSC_INTERN PetscErrorCode GallopIPCDestroy(GallopIPC *);
 PETSC_INTERN PetscErrorCode GallopIPCSend(GallopIPC, const PetscReal *, PetscCount, PetscInt, int *);
 PETSC_INTERN PetscErrorCode GallopIPCReceive(GallopIPC);
@@ -132,4 +133,7 @@ PETSC_INTERN PetscErrorCode GallopIPCScatterEnd(GallopIPC, PetscReal *, PetscBoo
 PETSC_INTERN const GallopIPCTable GallopIPCTable_Shared;
 #if PetscDefined(HAVE_CUDA)
 PETSC_INTERN const GallopIPCTable GallopIPCTable_Device;
+struct CUstream_st; /* what a cudaStream_t points to */
+PETSC_INTERN PetscErrorCode GallopGetSideStream(struct CUstream_st **);
+PETSC_INTERN PetscErrorCode GallopSideStreamDestroy(void);
 #endif

@@ -363,5 +363,6 @@ PETSC_INTERN PetscErrorCode        GallopExchangeGetReverse(Mat, Mat_Gallop *, V
 PETSC_INTERN PetscErrorCode        GallopExchangeView(PetscViewer);
 PETSC_INTERN PetscErrorCode        MatGallopExchangeView(Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode        GallopExchangeReset(GallopExchange *);
+PETSC_INTERN PetscErrorCode        GallopExchangeAside(Mat, PetscInt, PetscBool *);
 PETSC_INTERN const GallopIPCTable *GallopExchangeTable(GallopExchangeWay, GallopPlace);
 PETSC_INTERN PetscErrorCode        GallopDenseExchangeReset(GallopDenseExchange *);

@@ -54,7 +54,6 @@ typedef struct {
   PetscErrorCode (*sent)(GallopNCCL);                                      /* all of the exchange is on the side stream */
   PetscErrorCode (*wait)(GallopNCCL);                                      /* for it; on the GPU it is PETSc's stream that waits */
   PetscErrorCode (*finish)(void);                                          /* the process waits for the side stream */
-  PetscErrorCode (*finalize)(void);                                        /* the side stream goes */
 } GallopNCCLTable;
 
 /* Values for a process or from it: n of them, beginning with the first one */

@@ -44,6 +44,9 @@ static PetscErrorCode GallopFinalizePackage(void)
   PetscCall(PetscViewerDestroy(&StatisticsViewer));
   PetscCall(GallopNCCLFinalize());
   PetscCall(GallopIPCFinalize());
+#if PetscDefined(HAVE_CUDA)
+  PetscCall(GallopSideStreamDestroy());
+#endif
   PetscCall(GallopTypesDestroy());
   GallopPackageInitialized = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -182,6 +185,7 @@ static PetscErrorCode ViewFromOptions(void)
 . -mat_gallop_exchange <auto>    - how ghost values go from process to process, likewise
 . -sf_gallop_exchange <auto>     - how those of a `PetscSF` of type `PETSCSFGALLOP` go
 . -mat_gallop_exchange_wait <auto> - what waits for them on the GPU, the `stream` or a `kernel`; `auto` takes the stream where the driver says that it can
+. -mat_gallop_exchange_stream <auto> - the stream of what packs them on the GPU and waits for others: the `same` as that of products, or a `side` stream, which `auto` takes beside long products
 . -mat_gallop_nccl <libnccl.so.2>  - the library of NCCL, as dlopen() takes it, for the `nccl` and `auto` of that
 . -mat_gallop_csr <auto>         - whether the CSR arrays of matrices assembled on the host stay on the GPU beside formats, likewise
 . -mat_gallop_memory <0>         - most bytes of all copies of a matrix together, likewise
@@ -201,8 +205,9 @@ static PetscErrorCode ViewFromOptions(void)
 PetscErrorCode GallopInitializePackage(void)
 {
   const GallopBuild mine     = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
-  const char *const others[] = {"-gallop_warn_no_gpu",       "-mat_gallop_build", "-mat_gallop_products", "-mat_gallop_explicit_transpose", "-mat_gallop_exchange",
-                                "-mat_gallop_exchange_wait", "-mat_gallop_nccl",  "-mat_gallop_csr",      "-mat_gallop_memory",             "-sf_gallop_exchange"}; /* these are not unused where no matrix asks for them */
+  const char *const others[] = {"-gallop_warn_no_gpu",  "-mat_gallop_build",         "-mat_gallop_products",        "-mat_gallop_explicit_transpose",
+                                "-mat_gallop_exchange", "-mat_gallop_exchange_wait", "-mat_gallop_exchange_stream", "-mat_gallop_nccl",
+                                "-mat_gallop_csr",      "-mat_gallop_memory",        "-sf_gallop_exchange"}; /* these are not unused where no matrix asks for them */
   PetscBool         fits, set;
   GallopType        tiledspmm;
 

@@ -86,7 +86,7 @@ static PetscInt PlaceBit(PetscMemType memtype)
 static PetscErrorCode Agree(PetscSF sf, SF_Gallop *g, const PetscMemType memtype[2], Kind *kind)
 {
   const GallopIPCTable *table = NULL;
-  const GallopIPCKind   what  = {kind->reverse, PETSC_TRUE, -1, kind->bs, 1};
+  const GallopIPCKind   what  = {kind->reverse, PETSC_TRUE, -1, kind->bs, 1, PETSC_FALSE};
   const char           *why = "its arrays are not all on the GPU", *direction = kind->reverse ? "leaves to roots" : "roots to leaves";
   PetscBool             has = PETSC_FALSE;
 

@@ -327,6 +327,16 @@ int main(int argc, char **argv)
       nsize: 3
       requires: cuda
       args: -way ipc -mat_gallop_exchange_wait kernel
+    test:
+      suffix: side
+      nsize: 3
+      requires: cuda
+      args: -way ipc -mat_gallop_exchange_stream side
+    test:
+      suffix: side_kernel
+      nsize: 3
+      requires: cuda
+      args: -way ipc -mat_gallop_exchange_stream side -mat_gallop_exchange_wait kernel
 
   # said once
   test:

@@ -41,7 +41,7 @@ static PetscErrorCode DenseExchangeSetUp(Mat A, Mat C, PetscInt ghosts, PetscInt
 {
   GallopDenseExchange  *exchange = &g->denseexchange;
   const GallopIPCTable *table    = GallopExchangeTable(g->exchange.way, place);
-  GallopIPCKind         kind     = {PETSC_FALSE, PETSC_FALSE, ghosts, GALLOP_IPC_SCALAR, 0};
+  GallopIPCKind         kind     = {PETSC_FALSE, PETSC_FALSE, ghosts, GALLOP_IPC_SCALAR, 0, PETSC_FALSE};
   const char           *why      = NULL;
   PetscSF               sf;
   PetscObjectId         id;
@@ -59,6 +59,7 @@ static PetscErrorCode DenseExchangeSetUp(Mat A, Mat C, PetscInt ghosts, PetscInt
   exchange->table   = table;
   PetscCall(DenseExchangeBatch(A, ghosts, columns, asked, table ? 2 : 1, &exchange->batch));
   kind.columns = exchange->batch;
+  PetscCall(GallopExchangeAside(A, columns, &kind.aside));
   if (table) PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, &kind, table, &exchange->ipc, &why));
   if (exchange->ipc) PetscCall(PetscInfo(A, "Ghost rows: by %s, %" PetscInt_FMT " columns at a time\n", table->name, exchange->batch));
   else {

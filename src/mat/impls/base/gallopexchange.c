@@ -55,6 +55,23 @@ static PetscErrorCode NCCLTableOf(GallopExchangeWay way, GallopPlace place, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  GallopExchangeAside - Whether the product of the diagonal block with so many columns is long enough that it should not begin after the exchange, but beside it
+
+  It takes longer than the host does to launch all of this, which two streams make longer: 10 microseconds on an H200.
+*/
+PetscErrorCode GallopExchangeAside(Mat A, PetscInt columns, PetscBool *aside)
+{
+  Mat     diagonal;
+  MatInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetBlocks(A, &diagonal, NULL));
+  PetscCall(MatGetInfo(diagonal, MAT_LOCAL, &info));
+  *aside = (PetscBool)(info.nz_used * columns >= 4e6);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The way of the ghost values of vectors at a place. The place is the same on all processes, since the type of the vectors is. */
 static PetscErrorCode Choose(Mat A, GallopExchange *exchange, PetscSF sf, GallopPlace place)
 {
@@ -64,10 +81,12 @@ static PetscErrorCode Choose(Mat A, GallopExchange *exchange, PetscSF sf, Gallop
   char                   library[32];
   GallopIPC              ipc  = NULL;
   GallopNCCL             nccl = NULL;
+  PetscBool              aside;
 
   PetscFunctionBegin;
   if (exchange->chosen[place]) PetscFunctionReturn(PETSC_SUCCESS);
-  if (table) PetscCall(GallopIPCCreate(PetscObjectComm((PetscObject)A), sf, exchange->n, table, &ipc, &why));
+  PetscCall(GallopExchangeAside(A, 1, &aside));
+  if (table) PetscCall(GallopIPCCreate(PetscObjectComm((PetscObject)A), sf, exchange->n, aside, table, &ipc, &why));
   else if (exchange->way == GALLOP_EXCHANGE_IPC) why = "vectors are on the host";
   if (ipc) {
     PetscCall((*table->describe)(ipc, &how));
@@ -192,7 +211,7 @@ PetscErrorCode GallopExchangeGetReverse(Mat A, Mat_Gallop *g, Vec x, Vec z, Gall
   GallopExchange       *exchange = &g->exchange;
   const GallopPlace     place    = GallopVecOnDevice(x) ? GALLOP_DEVICE : GALLOP_HOST;
   const GallopIPCTable *table    = GallopExchangeTable(exchange->way, place);
-  GallopIPCKind         kind     = {PETSC_TRUE, PETSC_TRUE, 0, GALLOP_IPC_SCALAR, 1};
+  GallopIPCKind         kind     = {PETSC_TRUE, PETSC_TRUE, 0, GALLOP_IPC_SCALAR, 1, PETSC_FALSE};
   const char           *why;
   PetscSF               sf;
 
@@ -202,6 +221,7 @@ PetscErrorCode GallopExchangeGetReverse(Mat A, Mat_Gallop *g, Vec x, Vec z, Gall
   if (!table || GallopVecOnDevice(x) != GallopVecOnDevice(z)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!exchange->reversechosen[place]) {
     kind.leaves = exchange->n;
+    PetscCall(GallopExchangeAside(A, 1, &kind.aside));
     PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, &kind, table, &exchange->reverse[place], &why));
     if (exchange->reverse[place]) PetscCall(PetscInfo(A, "Transposed products: by %s\n", table->name));
     else PetscCall(PetscInfo(A, "Transposed products: by PetscSF, since %s\n", why));

@@ -4,6 +4,8 @@
 
   Who writes: values, a fence for all GPUs, then the flag. Who waits: the flag, then what follows in the stream. A wait by the stream itself takes no multiprocessor, which processes that
   share a GPU need. But values from another GPU it orders only where the driver says so; elsewhere one warp polls.
+
+  Where a long kernel follows that needs no ghost values, the product of a large diagonal block, both are on a side stream, so that it starts at once: PETSc's stream waits for the side stream's event.
 */
 
 #include <gallop/cudaimpl.h>
@@ -114,8 +116,38 @@ struct Plan {
   PetscInt     *index;
   GallopIPCList list[2]; /* on the GPU */
   PetscBool     streamwaits, flush, sent;
-  cudaStream_t  stream; /* of the last product */
+  cudaStream_t  stream;       /* PETSc's, of the last product */
+  cudaStream_t  side;         /* NULL where all is on PETSc's */
+  cudaEvent_t   before, come; /* on PETSc's stream, when values may be packed, and on the side stream, when others have come */
 };
+
+static cudaStream_t side;
+
+PetscErrorCode GallopSideStreamDestroy(void)
+{
+  PetscFunctionBegin;
+  if (side) PetscCallCUDA(cudaStreamDestroy(side));
+  side = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  GallopGetSideStream - The stream of a process for exchanges that something else runs beside
+
+  There is one, so that exchanges are in the same order on all processes. Thread blocks on it go before those on PETSc's stream, which wait for nothing.
+*/
+PetscErrorCode GallopGetSideStream(cudaStream_t *stream)
+{
+  int least, greatest;
+
+  PetscFunctionBegin;
+  if (!side) {
+    PetscCallCUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
+    PetscCallCUDA(cudaStreamCreateWithPriority(&side, cudaStreamNonBlocking, greatest));
+  }
+  *stream = side;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 
 /* ---------------------------------------------------------------- memory that other processes open */
 
@@ -265,6 +297,10 @@ static PetscErrorCode PlanDestroy_Device(void **data)
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceFree(plan->ended));
+  if (plan->side) {
+    PetscCallCUDA(cudaEventDestroy(plan->before));
+    PetscCallCUDA(cudaEventDestroy(plan->come));
+  }
   delete plan;
   *data = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -289,6 +325,20 @@ static PetscErrorCode CopyIn(PetscInt *to, const PetscInt *from, PetscInt n)
 {
   PetscFunctionBegin;
   if (from && n) PetscCall(GallopDeviceCopyIn(to, from, (size_t)n * sizeof(PetscInt)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ChooseStream(GallopIPC ipc, Plan *plan)
+{
+  static const char *const streams[] = {"auto", "same", "side"};
+  PetscInt                 stream    = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetEList(NULL, NULL, "-mat_gallop_exchange_stream", streams, 3, &stream, NULL));
+  if (!ipc->ngive || stream == 1 || (stream == 0 && !ipc->kind.aside)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopGetSideStream(&plan->side));
+  PetscCallCUDA(cudaEventCreateWithFlags(&plan->before, cudaEventDisableTiming));
+  PetscCallCUDA(cudaEventCreateWithFlags(&plan->come, cudaEventDisableTiming));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -319,6 +369,7 @@ static PetscErrorCode PlanCreate_Device(GallopIPC ipc, void **data)
   GallopCarver carver(memory);
   Carve(ipc, carver, plan);
   if (ipc->nneighbors) PetscCall(ChooseWait(ipc, plan));
+  PetscCall(ChooseStream(ipc, plan));
   PetscCall(CopyIn(plan->index, ipc->index, ipc->nindex));
   for (int s = 0; s < 2; s++) {
     PetscCall(CopyIn(plan->list[s].place, ipc->list[s].place, ipc->list[s].n));
@@ -339,6 +390,22 @@ static PetscErrorCode GetStream(Plan *plan, cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode WaitOn(GallopIPC ipc, cudaStream_t stream, int first, int last, unsigned int number)
+{
+  const Plan *plan  = (Plan *)ipc->plan;
+  char       *flags = ipc->piece.memory + (size_t)first * GALLOP_IPC_FLAG;
+
+  PetscFunctionBegin;
+  if (plan->streamwaits) {
+    PetscCheck(StreamWait(stream, flags, last - first, number, plan->flush) == CUDA_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "cuStreamBatchMemOp() failed");
+  } else {
+    WaitKernel<<<1, 32, 0, stream>>>(flags, last - first, number);
+    GallopCheckLaunch();
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* On the side stream the wait is there at once, too */
 static PetscErrorCode Send_Device(GallopIPC ipc, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
   Plan              *plan   = (Plan *)ipc->plan;
@@ -349,10 +416,17 @@ static PetscErrorCode Send_Device(GallopIPC ipc, int buffer, unsigned int number
 
   PetscFunctionBegin;
   PetscCall(GetStream(plan, &stream));
-  PetscCall(PetscLogGpuTimeBegin());
+  if (plan->side) {
+    PetscCallCUDA(cudaEventRecord(plan->before, stream));
+    PetscCallCUDA(cudaStreamWaitEvent(plan->side, plan->before, 0));
+    stream = plan->side;
+  } else PetscCall(PetscLogGpuTimeBegin());
   kernel<<<grid, PackThreads, 0, stream>>>(plan->to[buffer], bs, plan->index, x, ld, columns, number, plan->ended);
   GallopCheckLaunch();
-  PetscCall(PetscLogGpuTimeEnd());
+  if (plan->side) {
+    PetscCall(WaitOn(ipc, stream, 0, ipc->ngive, number));
+    PetscCallCUDA(cudaEventRecord(plan->come, stream));
+  } else PetscCall(PetscLogGpuTimeEnd());
   plan->sent = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -378,18 +452,14 @@ static PetscErrorCode Unpack_Device(GallopIPC ipc, GallopIPCScope scope, const P
 
 static PetscErrorCode Wait_Device(GallopIPC ipc, int first, int last, unsigned int number)
 {
-  Plan        *plan  = (Plan *)ipc->plan;
-  char        *flags = ipc->piece.memory + (size_t)first * GALLOP_IPC_FLAG;
+  Plan        *plan = (Plan *)ipc->plan;
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(GetStream(plan, &stream));
-  if (plan->streamwaits) {
-    PetscCheck(StreamWait(stream, flags, last - first, number, plan->flush) == CUDA_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "cuStreamBatchMemOp() failed");
-  } else {
-    WaitKernel<<<1, 32, 0, stream>>>(flags, last - first, number);
-    GallopCheckLaunch();
-  }
+  if (plan->side && !first) PetscCallCUDA(cudaStreamWaitEvent(stream, plan->come, 0)); /* for those that give values, and for what is read of x */
+  if (plan->side && !first) first = ipc->ngive;
+  if (first < last) PetscCall(WaitOn(ipc, stream, first, last, number));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

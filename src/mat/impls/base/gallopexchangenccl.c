@@ -215,5 +215,4 @@ const GallopNCCLTable GallopNCCLTable_Host = {
   .sent      = Sent_Host,
   .wait      = Wait_Host,
   .finish    = Nothing_Host,
-  .finalize  = Nothing_Host,
 };

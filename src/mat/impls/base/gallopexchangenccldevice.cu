@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Ghost values by NCCL, on the GPU: memory, the side stream, and events between it and PETSc's stream
+  Ghost values by NCCL, on the GPU: memory, and events between the side stream and PETSc's
 
   All exchanges of a process are on one side stream. Kernels of NCCL wait for those of other processes, and two of different communicators that ran at the same time could each keep multiprocessors
   from the other one, on different GPUs in different order. Its priority lets their thread blocks go before those of the diagonal block's product, which wait for nothing.
 */
 
 #include <gallop/cudaimpl.h>
+#include <gallop/exchangeimpl.h>
 #include <gallop/ncclimpl.h>
 #include "../../../vec/vecpermute.h"
-
-static cudaStream_t side;
 
 /* Of one matrix */
 struct Plan {
   void        *memory;
   PetscInt    *index;
   cudaEvent_t  packed, done;
-  cudaStream_t stream; /* PETSc's, of the last product */
+  cudaStream_t stream, side; /* PETSc's, of the last product; that of exchanges */
   bool         sent;
 };
 
@@ -46,7 +45,6 @@ static PetscErrorCode Create_Device(GallopNCCL n, PetscInt ghosts)
 {
   Plan        *plan = new Plan();
   GallopCarver size(NULL);
-  int          least, greatest;
 
   PetscFunctionBegin;
   size.Take(n->packed, n->nindex);
@@ -64,10 +62,7 @@ static PetscErrorCode Create_Device(GallopNCCL n, PetscInt ghosts)
   carver.Take(plan->index, n->nindex);
   if (n->nindex) PetscCall(GallopDeviceCopyIn(plan->index, n->index, (size_t)n->nindex * sizeof(PetscInt)));
   PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, ghosts, n->array, &n->ghost));
-  if (!side) {
-    PetscCallCUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    PetscCallCUDA(cudaStreamCreateWithPriority(&side, cudaStreamNonBlocking, greatest));
-  }
+  PetscCall(GallopGetSideStream(&plan->side));
   PetscCallCUDA(cudaEventCreateWithFlags(&plan->packed, cudaEventDisableTiming));
   PetscCallCUDA(cudaEventCreateWithFlags(&plan->done, cudaEventDisableTiming));
   n->plan = plan;
@@ -101,15 +96,17 @@ static PetscErrorCode Pack_Device(GallopNCCL n, const PetscScalar *x, void **to)
   PetscCall(GallopDevicePermute(n->nindex, plan->index, PETSC_FALSE, x, n->packed));
   PetscCall(PetscLogGpuTimeEnd());
   PetscCallCUDA(cudaEventRecord(plan->packed, stream));
-  PetscCallCUDA(cudaStreamWaitEvent(side, plan->packed, 0));
-  *to = side;
+  PetscCallCUDA(cudaStreamWaitEvent(plan->side, plan->packed, 0));
+  *to = plan->side;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Sent_Device(GallopNCCL n)
 {
+  const Plan *plan = (Plan *)n->plan;
+
   PetscFunctionBegin;
-  PetscCallCUDA(cudaEventRecord(((Plan *)n->plan)->done, side));
+  PetscCallCUDA(cudaEventRecord(plan->done, plan->side));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -125,17 +122,12 @@ static PetscErrorCode Wait_Device(GallopNCCL n)
 
 static PetscErrorCode Finish_Device(void)
 {
+  cudaStream_t side;
+
   PetscFunctionBegin;
-  if (side) PetscCallCUDA(cudaStreamSynchronize(side));
+  PetscCall(GallopGetSideStream(&side));
+  PetscCallCUDA(cudaStreamSynchronize(side));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Finalize_Device(void)
-{
-  PetscFunctionBegin;
-  if (side) PetscCallCUDA(cudaStreamDestroy(side));
-  side = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-const GallopNCCLTable GallopNCCLTable_Device = {GetDevice_Device, Recover_Device, Create_Device, Destroy_Device, Pack_Device, Sent_Device, Wait_Device, Finish_Device, Finalize_Device};
+const GallopNCCLTable GallopNCCLTable_Device = {GetDevice_Device, Recover_Device, Create_Device, Destroy_Device, Pack_Device, Sent_Device, Wait_Device, Finish_Device};

@@ -113,9 +113,8 @@ struct _Communicator {
   Communicator           next; /* the one that was made before */
 };
 
-static PetscMPIInt            keyval = MPI_KEYVAL_INVALID;
-static Communicator           all;
-static const GallopNCCLTable *used; /* the one that has a side stream */
+static PetscMPIInt  keyval = MPI_KEYVAL_INVALID;
+static Communicator all;
 
 /* What processes tell each other */
 typedef struct {
@@ -241,7 +240,6 @@ PetscErrorCode GallopNCCLGetComm(MPI_Comm mpi, const GallopNCCLTable *table, Gal
     c->of    = mpi;
     PetscCall(Ask(mpi, table, &c->reason));
     if (!c->reason) PetscCall(Connect(mpi, c));
-    if (c->comm) used = table;
     c->next = all;
     all     = c;
     PetscCallMPI(MPI_Comm_set_attr(mpi, keyval, c));
@@ -257,7 +255,5 @@ PetscErrorCode GallopNCCLFinalize(void)
   PetscFunctionBegin;
   while (all) PetscCallMPI(MPI_Comm_delete_attr(all->of, keyval));
   if (keyval != MPI_KEYVAL_INVALID) PetscCallMPI(MPI_Comm_free_keyval(&keyval));
-  if (used) PetscCall((*used->finalize)());
-  used = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
