@@ -224,7 +224,7 @@ stress: $(stress) $(nccl)
 	@$(test_env); passed=0; failed=0; \
 	  run() { echo "  STRESS $$1 processes, $${*:2}"; if $(MPIEXEC) -n $$1 $(stress) -one -products $(PRODUCTS) "$${@:2}"; then passed=$$((passed + 1)); else failed=$$((failed + 1)); fi; }; \
 	  run 8 -way shared -device_enable none; run 8 -way nccl -device_enable none -mat_gallop_nccl $(nccl); \
-	  if [ $$GALLOP_GPUS -gt 0 ]; then run 8 -way ipc; fi; if [ $$GALLOP_GPUS -gt 1 ]; then run $$GALLOP_GPUS -way ipc; run $$GALLOP_GPUS -way nccl; fi; \
+	  if [ $$GALLOP_GPUS -gt 0 ]; then run 8 -way ipc; run 3 -way ipc -mat_gallop_exchange_stream side; fi; if [ $$GALLOP_GPUS -gt 1 ]; then run $$GALLOP_GPUS -way ipc; run $$GALLOP_GPUS -way ipc -mat_gallop_exchange_stream side; run $$GALLOP_GPUS -way nccl; fi; \
 	  echo "$$passed passed, $$failed failed"; [ $$failed = 0 ]
 
 $(stress): tests/mat/exchange.c $(library)

@@ -296,6 +296,20 @@ static inline PetscErrorCode TestWaitForDefaultStream(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Products are on the stream of the current context */
+static inline PetscErrorCode TestWaitForCurrentStream(void)
+{
+  PetscDeviceContext context;
+  PetscBool          device = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscDeviceContextGetCurrentContext(&context));
+  PetscCall(PetscDeviceContextSynchronize(context));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Values that a product must not read, or must overwrite. VecSet() puts them where the vector lives; a host array that the GPU only overwrites would never be copied there. */
 static inline PetscErrorCode TestSpoilVec(Vec x)
 {

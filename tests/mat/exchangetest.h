@@ -93,6 +93,7 @@ static PetscErrorCode SameBits(Vec x, Vec y, const char what[])
   PetscInt           n;
 
   PetscFunctionBegin;
+  PetscCall(TestWaitForCurrentStream()); /* PETSc copies on the default one */
   PetscCall(VecGetLocalSize(x, &n));
   PetscCall(VecGetArrayRead(x, &a));
   PetscCall(VecGetArrayRead(y, &b));

@@ -71,11 +71,14 @@ static PetscErrorCode RandomMatrix(Law law, PetscInt number, PetscInt m, PetscIn
 static PetscErrorCode CheckSegments(const TiledSpMM *t, PetscInt m, const PetscInt i[], const PetscInt j[], const PetscScalar a[], const char what[])
 {
   PetscCount seg = 0, few = 0, many = 0, slots = 0;
+  PetscInt   filled = 0;
 
   PetscFunctionBegin;
+  for (PetscInt r = 0; r < m; r++) filled += i[r + 1] > i[r];
+  TestCheck(t->skips == (2 * (PetscCount)filled <= m), "%" PetscInt_FMT " rows have entries, and those without have %s", what, filled, t->skips ? "no segments" : "segments");
   TestCheck(t->segptr[0] == 0 && t->segptr[t->nseg] == i[m] && (t->segment || t->nseg == m), "%" PetscCount_FMT " segments", what, t->nseg);
   for (PetscInt r = 0; r < m; r++) {
-    const PetscCount num = t->segment ? PetscMax(1, (i[r + 1] - i[r] + t->segment - 1) / t->segment) : 1;
+    const PetscCount num = t->segment ? PetscMax(!t->skips, (i[r + 1] - i[r] + t->segment - 1) / t->segment) : 1;
 
     if (num > 1) {
       const PetscCount at = num <= TILEDSPMM_FEW ? few++ : t->nsplit - 1 - many++;

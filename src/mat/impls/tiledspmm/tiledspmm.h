@@ -81,7 +81,7 @@ typedef struct {
   PetscScalar    *value;      /* [stored] */
   PetscInt       *from;       /* [stored] which entry of CSR it is, -1 for padding: for new values */
 
-  /* without stages: rows in segments of at most segment entries (0: each row is one), in the order of CSR */
+  /* without stages: rows in segments of at most segment entries (0: each row is one), in the order of CSR. Where most rows are empty, as in an off-diagonal block, these have none. */
   PetscInt    segment;
   PetscCount  nseg, slices;                   /* slices of TILEDSPMM_WARP segments, for the cached kernel: padded to the longest, entry k of lane l is at slicedispl + TILEDSPMM_WARP k + l */
   PetscCount  nsplit, nslots;                 /* rows of several segments, and their segments, which have partial sums */
@@ -107,6 +107,7 @@ typedef struct {
   size_t           shared;    /* bytes of shared memory that a thread block can have, 0 on the host */
   int              multiprocessors;
   PetscBool        scattered; /* loads of B by the cached kernel touch much more than they need */
+  PetscBool        skips;     /* rows without entries have no segment */
   PetscBool        overlaps;  /* kernels may start while the one before them ends, and load entries then */
   PetscBool        fresh;     /* not the first ones after the entries have been written */
   TiledSpMMKernel  kernel;

@@ -9,6 +9,7 @@
 struct Looked {
   double             squares;                                   /* of lengths */
   unsigned long long lines, footprint, entries, tiles, intiles; /* of the entries those in tiles that were counted */
+  unsigned long long filled;                                    /* rows with entries */
   int                longest;
 };
 
@@ -34,12 +35,14 @@ __global__ static void __launch_bounds__(Threads) LookKernel(PetscInt m, const P
   const int               lane  = threadIdx.x % WarpSize;
   const PetscInt          begin = row < m ? i[row] : 0, len = row < m ? i[row + 1] - begin : 0;
   const double            squares = GallopGroupSum((double)len * (double)len, WarpSize);
+  const unsigned int      filled  = (unsigned int)__popc(__ballot_sync(0xffffffffu, len > 0));
   const int               most    = (int)GallopWarpMax((unsigned int)(len > PETSC_INT32_MAX ? PETSC_INT32_MAX : len));
   unsigned int            lines = 0, entries = 0, footprint = 0, tiles = 0, intiles = 0;
 
   if (lane == 0) {
     atomicAdd(&looked->squares, squares);
     atomicMax(&looked->longest, most);
+    if (filled) atomicAdd(&looked->filled, (unsigned long long)filled);
   }
   if (blockIdx.x % step) return;
   for (int w = threadIdx.x; w < LookedLines / WarpSize; w += Threads) bits[w] = tilebits[w] = 0;
@@ -102,12 +105,12 @@ static double LinesNeeded(const Looked *looked)
 
 /*
   The size of segments, 0 for none, after the chart of Figure 6: U mu where U, thread blocks of rows for each multiprocessor, is low; the mean where rows are too unlike. U mu gives each
-  multiprocessor as many segments as it works on at once.
+  multiprocessor as many segments as it works on at once. rows: those that have segments.
 */
-static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked)
+static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked, double rows)
 {
-  const double    mu = (double)t->nz / t->m, squares = looked->squares / t->m - mu * mu, sigma = squares > 0 ? sqrt(squares) : 0;
-  const PetscReal U    = (PetscReal)t->m / ((PetscReal)Resident * t->multiprocessors);
+  const double    mu = (double)t->nz / rows, squares = looked->squares / rows - mu * mu, sigma = squares > 0 ? sqrt(squares) : 0;
+  const PetscReal U    = (PetscReal)rows / ((PetscReal)Resident * t->multiprocessors);
   const PetscInt  even = PetscMax(SegmentLeast, (PetscInt)(t->nz / ((PetscCount)Resident * t->multiprocessors))); /* U mu */
   PetscInt        size = t->options.segment;
 
@@ -151,10 +154,12 @@ PetscErrorCode TiledSpMMChoose(const TiledSpMM *t, const GallopCSR *csr, TiledSp
   choice->longest   = looked.longest;
   choice->tilesize  = looked.tiles ? (double)looked.intiles / (double)looked.tiles : 1;
   choice->scattered = (PetscBool)((double)looked.lines > CachedLines * LinesNeeded(&looked));
-  choice->segment   = SegmentSize(t, &looked);
+  choice->skips     = (PetscBool)(2 * looked.filled <= (unsigned long long)t->m);
+  choice->segment   = SegmentSize(t, &looked, choice->skips ? (double)looked.filled : (double)t->m);
+  if (choice->skips && !choice->segment) choice->segment = looked.longest; /* cuts none */
   PetscCall(LeavesB(t, &looked, choice->scattered, &leaves));
   if (asked == TILEDSPMM_CACHED || asked == TILEDSPMM_TRANSPOSED) choice->untiled = asked;
-  else choice->untiled = !choice->segment && leaves ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
+  else choice->untiled = (!choice->segment || choice->segment == looked.longest) && leaves ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
   tensor = (PetscBool)(asked == TILEDSPMM_TENSOR);
   if (asked == TILEDSPMM_CHOOSE && TiledSpMMIsDense((double)looked.intiles, (double)looked.tiles)) PetscCall(TiledSpMMHasTensor(&tensor));
   choice->kernel = tensor && FitTiles(t, &looked) ? TILEDSPMM_TENSOR : choice->untiled;

@@ -106,6 +106,7 @@ static PetscErrorCode BuildUnstaged(TiledSpMM *t, const GallopCSR *csr, PetscCou
     t->scattered = choice.scattered;
     t->kernel    = choice.untiled;
   }
+  t->skips = choice.skips;
   PetscCall(TiledSpMMSegmentsBuild(t, csr, choice.segment, maxbytes, done));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -139,12 +140,24 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr, PetscCount maxby
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Rows without segments, which are most of them */
+static PetscErrorCode ZeroRows(const TiledSpMM *t, const GallopDenseProduct *p)
+{
+  const PetscBool  whole = (PetscBool)(p->ldc == t->m); /* columns follow each other */
+  const PetscCount rows  = whole ? (PetscCount)t->m * p->columns : (PetscCount)t->m;
+
+  PetscFunctionBegin;
+  for (PetscInt c = 0; c < (whole ? 1 : p->columns); c++) PetscCall(GallopDeviceZero(p->c + (PetscCount)c * p->ldc, (size_t)rows * sizeof(*p->c)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode TiledSpMMApplyDense_Device(void *data, const GallopDenseProduct *p, PetscBool *done)
 {
   TiledSpMM   *t = (TiledSpMM *)data;
   cudaStream_t stream;
 
   PetscFunctionBegin;
+  if (t->skips && !p->add) PetscCall(ZeroRows(t, p));
   PetscCall((*Kernels[t->kernel].apply)(t, p, done));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (*done) PetscCallCUDA(GallopNotFresh(stream, &t->fresh));

@@ -35,8 +35,8 @@ static PetscErrorCode TilesToCSR(const TiledSpMM *t, PetscInt i[], PetscInt j[])
 /* TiledSpMMUnstagedToCSR - CSR's i and j of a structure without stages, on the host; PetscFree2() frees them */
 PetscErrorCode TiledSpMMUnstagedToCSR(const TiledSpMM *t, PetscInt **rows, PetscInt **cols)
 {
-  PetscInt  *i, *j, r = 0;
-  PetscBool *first; /* whether a partial sum is of the first segment of a row */
+  PetscInt *i, *j, r = 0;
+  PetscInt *first; /* of a partial sum of the first segment of a row, that row; else -1 */
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc2(t->m + 1, &i, t->nz, &j));
@@ -46,17 +46,18 @@ PetscErrorCode TiledSpMMUnstagedToCSR(const TiledSpMM *t, PetscInt **rows, Petsc
     PetscCall(TilesToCSR(t, i, j));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscCalloc1(t->nslots, &first));
-  for (PetscCount k = 0; k < t->nsplit; k++) first[t->splitptr[k]] = PETSC_TRUE;
+  PetscCall(PetscMalloc1(t->nslots, &first));
+  for (PetscCount k = 0; k < t->nslots; k++) first[k] = -1;
+  for (PetscCount k = 0; k < t->nsplit; k++) first[t->splitptr[k]] = t->splitrow[k];
   for (PetscCount seg = 0; seg < t->nseg; seg++) {
     const PetscInt begin = t->segptr[seg], end = t->segptr[seg + 1];
+    const PetscInt row = !t->segment ? (PetscInt)seg : t->segrow[seg] >= 0 ? t->segrow[seg] : first[-1 - t->segrow[seg]];
 
-    if (!t->segment || t->segrow[seg] >= 0) i[r++] = begin;
-    else if (first[-1 - t->segrow[seg]]) i[r++] = begin;
+    while (r <= row) i[r++] = begin; /* rows without segments, too */
     for (PetscInt e = begin; e < end; e++)
       j[e] = t->kernel == TILEDSPMM_CACHED ? t->col[t->slicedispl[seg / TILEDSPMM_WARP] + (PetscCount)TILEDSPMM_WARP * (e - begin) + seg % TILEDSPMM_WARP] : t->col[e];
   }
-  i[t->m] = t->segptr[t->nseg];
+  while (r <= t->m) i[r++] = t->segptr[t->nseg];
   PetscCall(PetscFree(first));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,15 +10,16 @@
 
 /* ---------------------------------------------------------------- count */
 
-/* Segments of a row; none of the row behind the last, which ends the sums */
+/* Segments of a row; none of the row behind the last, which ends the sums. An empty row has one, or none. */
 struct SegmentsOfRow {
   const PetscInt *i;
   PetscInt        m, segment;
+  bool            skips;
 
   __host__ __device__ Pieces operator()(PetscInt r) const
   {
     const PetscInt   len = r < m ? i[r + 1] - i[r] : 0;
-    const PetscCount num = r < m ? (len > segment ? (len + segment - 1) / segment : 1) : 0;
+    const PetscCount num = r < m ? (len > segment ? (len + segment - 1) / segment : len || !skips) : 0;
 
     return PiecesOf(num, 1);
   }
@@ -93,7 +94,7 @@ __global__ static void __launch_bounds__(Threads) SegmentsKernel(const SegmentsO
   if (own.num == 1) {
     ptr[b.num] = rows.i[r];
     row[b.num] = (PetscInt)r;
-  } else to.splits.Set(own, b, 0, (PetscInt)r);
+  } else if (own.num) to.splits.Set(own, b, 0, (PetscInt)r);
 }
 
 /* The room of each slice of 32 segments, 0 behind the last. Each warp has a slice. */
@@ -186,10 +187,10 @@ static PetscErrorCode FillSegments(TiledSpMM *t, const GallopCSR *csr, const Seg
 TILEDSPMM_ALLOCATE(AllocateSegments, TILEDSPMM_SEGMENTS)
 TILEDSPMM_ALLOCATE(AllocateColumns, TILEDSPMM_COLUMNS)
 
-/* TiledSpMMSegmentsBuild - For t->kernel, with rows cut where they are longer than segment, which is 0 where none is */
+/* TiledSpMMSegmentsBuild - For t->kernel, with rows cut where they are longer than segment, which is 0 where none is and none is left out */
 PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *t, const GallopCSR *csr, PetscInt segment, PetscCount maxbytes, PetscBool *done)
 {
-  const SegmentsOfRow rows = {csr->i, csr->m, segment};
+  const SegmentsOfRow rows = {csr->i, csr->m, segment, (bool)t->skips};
   SegmentsWork        w    = {};
   void               *memory;
   PetscBool           room = PETSC_FALSE;
