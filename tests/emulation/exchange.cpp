@@ -3,7 +3,7 @@
   Values by CUDA IPC: src/mat/impls/base/gallopexchangedevice.cu, the lists of gallopexchangeedges.c, and of gallopexchangeipc.c what products and the end of a matrix do
 
   Processes run the same program, in which matrices on some of them are made, multiplied and destroyed in turn. Each has a host, which goes on as it likes, and a stream of kernels and
-  waits; what goes on next, anywhere, is chosen at random. Of some matrices a product uses values in the buffer, in one column or several, of others it puts or adds them to places that several
+  waits, or two; what goes on next, anywhere, is chosen at random. Of some matrices a product uses values in the buffer, in one column or several, of others it puts or adds them to places that several
   of them may go to. It checks what it reads, or gets.
 */
 #include "testing.h"
@@ -11,13 +11,21 @@
 #include <map>
 #include <petscsf.h>
 
+struct Event {
+  long recorded = 0, done = 0;
+};
+
 static void        DeviceSynchronize();
-static cudaError_t EntryPoint(void **, cudaDriverEntryPointQueryResult *);
-static PetscInt    waitby; /* 1: by the stream, 2: by a kernel */
+static cudaError_t EntryPoint(void **, cudaDriverEntryPointQueryResult *), RecordEvent(cudaEvent_t, cudaStream_t), WaitEvent(cudaStream_t, cudaEvent_t);
+static PetscInt    waitby, streamby; /* 1: by the stream, 2: by a kernel; 1: on the same stream, 2: on the side stream */
 
 #undef PetscInfo
 #define PetscInfo(...)                                                PETSC_SUCCESS
-#define PetscOptionsGetEList(options, prefix, name, list, n, to, set) (*(to) = waitby, PETSC_SUCCESS)
+#define PetscOptionsGetEList(options, prefix, name, list, n, to, set) (*(to) = strstr(name, "wait") ? waitby : streamby, PETSC_SUCCESS)
+#define cudaEventCreateWithFlags(event, flags)                        (*(event) = (cudaEvent_t) new Event(), cudaSuccess)
+#define cudaEventDestroy(event)                                       (delete (Event *)(event), cudaSuccess)
+#define cudaEventRecord(event, stream)                                RecordEvent(event, stream)
+#define cudaStreamWaitEvent(stream, event, flags)                     WaitEvent(stream, event)
 #define cudaDeviceSynchronize()                                       (DeviceSynchronize(), cudaSuccess)
 #undef cudaGetDriverEntryPointByVersion
 #define cudaGetDriverEntryPointByVersion(name, function, version, flags, result) EntryPoint(function, result)
@@ -32,6 +40,14 @@ static PetscInt    waitby; /* 1: by the stream, 2: by a kernel */
 #include "mat/impls/base/gallopexchangeedges.c"
 #include "mat/impls/base/gallopexchangeipc.c"
 #include "memory.h"
+
+enum { MAIN, SIDE, STREAMS };
+
+PetscErrorCode GallopGetSideStream(cudaStream_t *stream)
+{
+  *stream = (cudaStream_t)SIDE;
+  return PETSC_SUCCESS;
+}
 
 PetscErrorCode GallopDeviceMallocFails(PetscBool, PetscBool *fails)
 {
@@ -62,7 +78,7 @@ struct Connection {
 };
 
 struct Process {
-  std::deque<Operation>                 stream;
+  std::deque<Operation>                 stream[STREAMS];
   size_t                                at      = 0; /* in the program */
   bool                                  arrived = false;
   std::vector<Connection>               connection; /* by matrix */
@@ -73,9 +89,32 @@ static std::vector<Process> processes;
 static int                  now; /* whose host runs */
 
 static void Push(
-  std::function<void()> run, std::function<bool()> ready = [] { return true; })
+  std::function<void()> run, std::function<bool()> ready = [] { return true; }, size_t stream = MAIN)
 {
-  processes[now].stream.push_back({run, ready});
+  processes[now].stream[stream].push_back({run, ready});
+}
+
+static cudaError_t RecordEvent(cudaEvent_t e, cudaStream_t stream)
+{
+  Event *const event  = (Event *)e;
+  const long   number = ++event->recorded;
+
+  Push([=] { event->done = number; }, [] { return true; }, (size_t)stream);
+  return cudaSuccess;
+}
+
+static cudaError_t WaitEvent(cudaStream_t stream, cudaEvent_t e)
+{
+  Event *const event  = (Event *)e;
+  const long   number = event->recorded;
+
+  Push([] {}, [=] { return event->done >= number; }, (size_t)stream);
+  return cudaSuccess;
+}
+
+static bool IsIdle(const Process &p)
+{
+  return p.stream[MAIN].empty() && p.stream[SIDE].empty();
 }
 
 /* What a function of the library launches goes to the stream */
@@ -92,9 +131,11 @@ static std::vector<std::function<void()>> Launched(F f)
 
 static bool RunStream(Process &p)
 {
-  if (p.stream.empty() || !p.stream.front().ready()) return false;
-  const auto run = p.stream.front().run;
-  p.stream.pop_front();
+  auto &stream = p.stream[choice() % STREAMS];
+
+  if (stream.empty() || !stream.front().ready()) return false;
+  const auto run = stream.front().run;
+  stream.pop_front();
   run();
   return true;
 }
@@ -104,7 +145,7 @@ static void DeviceSynchronize()
   Process &mine  = processes[now];
   int      tries = 0;
 
-  while (!mine.stream.empty()) {
+  while (!IsIdle(mine)) {
     Process &one = processes[choice() % processes.size()];
 
     if ((&one == &mine || choice() % 50 == 0) && RunStream(one)) tries = 0;
@@ -130,18 +171,44 @@ static cudaError_t EntryPoint(void **function, cudaDriverEntryPointQueryResult *
   return cudaSuccess;
 }
 
-/* The library's functions, whose launches wait in the stream until their flags are there */
+/* What is launched until the flags of neighbors are there waits for them */
+static std::function<bool()> FlagsOf(GallopIPC ipc, int first, int last, unsigned number)
+{
+  const char *const flags = ipc->piece.memory;
+
+  return [=] {
+    for (int k = first; k < last; k++)
+      if ((int)(*(const unsigned *)(flags + (size_t)k * GALLOP_IPC_FLAG) - number) < 0) return false;
+    return true;
+  };
+}
+
+/* The library's functions, of whose launches the second one of a Send() waits for flags. Events go to their streams by themselves, with what comes behind them in these. */
 static PetscErrorCode Send(GallopIPC ipc, int buffer, unsigned number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
-  const unsigned long flags = (unsigned long)ipc->nneighbors;
+  const unsigned long flags  = (unsigned long)ipc->nneighbors;
+  const size_t        stream = (size_t)((Plan *)ipc->plan)->side;
+  auto               &queue  = processes[now].stream[SIDE];
+  const auto          launched = Launched([&] { return Send_Device(ipc, buffer, number, x, ld, columns); });
+  Operation           come;
 
-  for (auto f : Launched([&] { return Send_Device(ipc, buffer, number, x, ld, columns); }))
-    Push([=] {
+  if (stream == SIDE) { /* the last event, which the launches come before */
+    come = queue.back();
+    queue.pop_back();
+  }
+  Push(
+    [=] {
       const unsigned long before = cuda::stores;
 
-      f();
+      launched[0]();
       if (cuda::stores - before != flags) emu::Fail("flags were raised %lu times for %lu neighbors", cuda::stores - before, flags);
-    });
+    },
+    [] { return true; }, stream);
+  if (launched.size() != (stream == SIDE ? 2 : 1)) emu::Fail("%zu launches", launched.size());
+  if (stream == SIDE) {
+    Push(launched[1], FlagsOf(ipc, 0, ipc->ngive, number), stream);
+    queue.push_back(come);
+  }
   return PETSC_SUCCESS;
 }
 
@@ -153,14 +220,7 @@ static PetscErrorCode Unpack(GallopIPC ipc, GallopIPCScope scope, const PetscRea
 
 static PetscErrorCode Wait(GallopIPC ipc, int first, int last, unsigned number)
 {
-  const char *const flags = ipc->piece.memory;
-
-  for (auto f : Launched([&] { return Wait_Device(ipc, first, last, number); }))
-    Push(f, [=] {
-      for (int k = first; k < last; k++)
-        if ((int)(*(const unsigned *)(flags + (size_t)k * GALLOP_IPC_FLAG) - number) < 0) return false;
-      return true;
-    });
+  for (auto f : Launched([&] { return Wait_Device(ipc, first, last, number); })) Push(f, FlagsOf(ipc, first, last, number));
   return PETSC_SUCCESS;
 }
 
@@ -289,7 +349,8 @@ static void Connect(const Matrix &m, size_t number)
       ipc->neighbor[k].ld    = ColumnLength(other.ipc);
       for (int b = 0; b < 2; b++) ipc->neighbor[k].to[b] = other.ipc->buffer[b] + first * m.kind.bs;
     }
-    waitby = 1 + (PetscInt)(choice() % 2);
+    waitby   = 1 + (PetscInt)(choice() % 2);
+    streamby = 1 + (PetscInt)(choice() % 2);
     CheckCall(PlanCreate_Device(ipc, &ipc->plan));
   }
 }
@@ -394,7 +455,7 @@ static bool RunHost(int me, const std::vector<Step> &program)
     return true;
   }
   case PRODUCT:
-    if (p.stream.size() > 40) return false;
+    if (p.stream[MAIN].size() > 40) return false;
     if (m.kind.scatter) Scatter(me, c);
     else Multiply(me, c);
     break;
@@ -406,7 +467,7 @@ static bool RunHost(int me, const std::vector<Step> &program)
     if (ipc->product && ipc->nneighbors && !p.arrived) CheckCall(Wait(ipc, 0, ipc->nneighbors, ipc->product));
     p.arrived = true;
     DeviceSynchronize();
-    if (!p.stream.empty()) return false;
+    if (!IsIdle(p)) return false;
     p.arrived = false;
     p.kept[bytes].push_back(c->memory);
     CheckCall(PlanDestroy_Device(&ipc->plan));
@@ -448,7 +509,7 @@ static void Test(int size, int nmatrices, int products)
     idle = went ? 0 : idle + 1;
     if (idle > 100000) emu::Fail("a deadlock of %d processes", size);
     left = 0;
-    for (auto &p : processes) left += p.at < program.size() || !p.stream.empty();
+    for (auto &p : processes) left += p.at < program.size() || !IsIdle(p);
   }
 }
 

@@ -24,8 +24,6 @@ static cudaError_t  RecordEvent(cudaEvent_t, cudaStream_t), WaitEvent(cudaStream
 #define cudaEventDestroy(event)                             (delete (Event *)(event), cudaSuccess)
 #define cudaEventRecord(event, stream)                      RecordEvent(event, stream)
 #define cudaStreamWaitEvent(stream, event, flags)           WaitEvent(stream, event)
-#define cudaDeviceGetStreamPriorityRange(least, greatest)   (*(least) = *(greatest) = 0, cudaSuccess)
-#define cudaStreamCreateWithPriority(stream, flags, number) (*(stream) = (cudaStream_t)SIDE, (void)(number), cudaSuccess)
 #define PetscGetCurrentCUDAStream(stream)                   (*(stream) = current, PETSC_SUCCESS)
 
 /* a vector is its array here */
@@ -37,6 +35,12 @@ static cudaError_t  RecordEvent(cudaEvent_t, cudaStream_t), WaitEvent(cudaStream
 #include "vec/vecpermute.cu"
 #include "mat/impls/base/gallopexchangenccldevice.cu"
 #include "mat/impls/base/gallopexchangenccl.c"
+
+PetscErrorCode GallopGetSideStream(cudaStream_t *stream)
+{
+  *stream = (cudaStream_t)SIDE;
+  return PETSC_SUCCESS;
+}
 
 PetscErrorCode GallopDeviceMalloc(size_t bytes, void **p)
 {

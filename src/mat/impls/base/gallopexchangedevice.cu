@@ -121,34 +121,6 @@ struct Plan {
   cudaEvent_t   before, come; /* on PETSc's stream, when values may be packed, and on the side stream, when others have come */
 };
 
-static cudaStream_t side;
-
-PetscErrorCode GallopSideStreamDestroy(void)
-{
-  PetscFunctionBegin;
-  if (side) PetscCallCUDA(cudaStreamDestroy(side));
-  side = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/*
-  GallopGetSideStream - The stream of a process for exchanges that something else runs beside
-
-  There is one, so that exchanges are in the same order on all processes. Thread blocks on it go before those on PETSc's stream, which wait for nothing.
-*/
-PetscErrorCode GallopGetSideStream(cudaStream_t *stream)
-{
-  int least, greatest;
-
-  PetscFunctionBegin;
-  if (!side) {
-    PetscCallCUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
-    PetscCallCUDA(cudaStreamCreateWithPriority(&side, cudaStreamNonBlocking, greatest));
-  }
-  *stream = side;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---------------------------------------------------------------- memory that other processes open */
 
 static PetscErrorCode Allocate_Device(size_t bytes, void **memory, GallopIPCHandle *handle, char device[16])

@@ -38,27 +38,29 @@ static __device__ __forceinline__ bool AddDistinct(unsigned long long bits, unsi
   }
 }
 
-static constexpr int LookThreads = 1024;
+/* Enough places stay free for a number to find its own after two or three others: more than a kernel has without asking, and no more than any GPU has */
+static constexpr int    LookThreads = 1024, LookRoom = EVCHYB_PACK_LOOKS / 4 * 7;
+static constexpr size_t LookBytes = LookRoom * sizeof(unsigned long long);
 
 /* A thread block looks at a sample of the numbers. Where hardly any occurs twice, it says that there are too many. */
 __global__ static void __launch_bounds__(LookThreads) LookKernel(PetscCount n, const PetscReal *__restrict__ a, const EVCHYBPackGate gate, Distinct *distinct)
 {
-  constexpr int                 Each = EVCHYB_PACK_LOOKS / LookThreads, Room = EVCHYB_PACK_LOOKS + EVCHYB_PACK_LOOKS / 4;
-  __shared__ unsigned long long table[Room];
-  __shared__ int                equal, hasfree;
-  unsigned long long            bits[Each];
+  constexpr int                        Each = EVCHYB_PACK_LOOKS / LookThreads;
+  extern __shared__ unsigned long long table[]; /* [LookRoom] */
+  __shared__ int                       equal, hasfree;
+  unsigned long long                   bits[Each];
 
   if (gate.IsShut()) return;
 #pragma unroll
   for (int u = 0; u < Each; u++) bits[u] = EVCHYBPackBitsOf(a[EVCHYBPackLook(u * LookThreads + (int)threadIdx.x, n)]);
-  for (int k = (int)threadIdx.x; k < Room; k += LookThreads) table[k] = Free;
+  for (int k = (int)threadIdx.x; k < LookRoom; k += LookThreads) table[k] = Free;
   if (threadIdx.x == 0) equal = hasfree = 0;
   __syncthreads();
 #pragma unroll
   for (int u = 0; u < Each; u++) {
     bool met = bits[u] == Free && atomicExch(&hasfree, 1);
 
-    for (unsigned int at = EVCHYBPackHash(bits[u]) % Room; bits[u] != Free; at = (at + 1) % Room) {
+    for (unsigned int at = EVCHYBPackHash(bits[u]) % LookRoom; bits[u] != Free; at = (at + 1) % LookRoom) {
       const unsigned long long is = atomicCAS(table + at, Free, bits[u]);
 
       met = is == bits[u];
@@ -126,7 +128,8 @@ PetscErrorCode EVCHYBPackDistinctEnqueue(const GallopCSR *csr, const EVCHYBPackG
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceGetProcessors(&processors));
   if (n >= EVCHYB_PACK_LOOKS_FROM) {
-    LookKernel<<<1, LookThreads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), gate, distinct);
+    PetscCallCUDA(cudaFuncSetAttribute(LookKernel, cudaFuncAttributeMaxDynamicSharedMemorySize, (int)LookBytes));
+    LookKernel<<<1, LookThreads, LookBytes, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), gate, distinct);
     GallopCheckLaunch();
   }
   DistinctKernel<<<PetscMin(GallopBlocksFor(n, Threads), 8u * (unsigned int)processors), Threads, 0, stream>>>(n, reinterpret_cast<const PetscReal *>(csr->a), gate, table, numbers, distinct);

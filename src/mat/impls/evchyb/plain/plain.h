@@ -17,6 +17,7 @@
 
 #include "../launch.h"
 #include "../rows.h"
+#include "../../common/bits.h"
 
 #define EVCHYB_LONGCLASS 5 /* column blocks longer than 32 stay in order of length: one that starts last would be waited for */
 
@@ -76,7 +77,16 @@ typedef struct {
   ARRAY(csr.j, (p)->csr.nz) \
   ARRAY(csr.as, (p)->csr.nz)
 
-#define EVCHYB_ROWBITS (sizeof(PetscInt) == 8 ? 59 : 31) /* of the number of a row: with five bits of size class above it a key fits 64 bits */
+/* Bits of the sort key of column blocks, of which rowbits are a row's number: no more than there have to be, as a sort takes as long as they are many */
+static inline int EVCHYBRowBits(PetscInt m)
+{
+  return GallopSortBits((uint64_t)PetscMax(1, m) - 1);
+}
+
+static inline int EVCHYBBlockKeyBits(PetscBool byrow, int rowbits)
+{
+  return byrow ? rowbits + 4 : 5;
+}
 
 /* ceil(log2(len)) of a column block: at least one entry, at most 65535 */
 EVCHYB_HD int EVCHYBClass(PetscInt len)
@@ -88,12 +98,12 @@ EVCHYB_HD int EVCHYBClass(PetscInt len)
 }
 
 /* The sort key of a column block; ties keep the order of the sorted rows */
-EVCHYB_HD uint64_t EVCHYBBlockKey(PetscBool byrow, PetscInt longest, PetscInt firstrow)
+EVCHYB_HD uint64_t EVCHYBBlockKey(PetscBool byrow, int rowbits, PetscInt longest, PetscInt firstrow)
 {
   const int c = EVCHYBClass(longest);
 
   if (!byrow) return (uint64_t)c;
-  return c > EVCHYB_LONGCLASS ? (uint64_t)c << EVCHYB_ROWBITS : (uint64_t)firstrow;
+  return c > EVCHYB_LONGCLASS ? (uint64_t)(c - EVCHYB_LONGCLASS) << rowbits : (uint64_t)firstrow;
 }
 
 /* Where the sorted rows are split, from the number of empty, short and long ones (section 2.1): column blocks, rows of SubCSR and how many of them come from SubELL, empty rows that are listed */

@@ -65,7 +65,7 @@ static __device__ __forceinline__ EVCHYBSplit SplitOf(PetscInt m, const EVCHYBRo
 }
 
 /* Lengths and sort keys of the column blocks, stored entries of the rows of SubCSR */
-__global__ static void __launch_bounds__(EVCHYB_THREADS) LengthsKernel(PetscInt m, PetscBool byrow, const PetscInt *__restrict__ i, const PetscInt *__restrict__ all, const EVCHYBRowCounts *__restrict__ rows, const Arranged w)
+__global__ static void __launch_bounds__(EVCHYB_THREADS) LengthsKernel(PetscInt m, PetscBool byrow, int rowbits, const PetscInt *__restrict__ i, const PetscInt *__restrict__ all, const EVCHYBRowCounts *__restrict__ rows, const Arranged w)
 {
   const PetscCount  warp     = GallopGlobalThread() / WarpSize;
   const int         lane     = threadIdx.x % WarpSize;
@@ -88,7 +88,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) LengthsKernel(PetscInt 
       w.clen[warp]    = longest;
       w.entries[warp] = sum;
       w.place[warp]   = follows && first % EVCHYB_BLOCK == 0 ? first / EVCHYB_BLOCK : -1;
-      w.keys[warp]    = EVCHYBBlockKey(byrow, longest, first);
+      w.keys[warp]    = EVCHYBBlockKey(byrow, rowbits, longest, first);
       if (w.index) w.index[warp] = (PetscInt)warp;
     }
   } else if (warp < w.nb) { /* there are no more: these are sorted behind the others */
@@ -336,14 +336,14 @@ PetscErrorCode EVCHYBPlainFree_Device(EVCHYB *ev)
 static PetscErrorCode OrderColumnBlocks(const EVCHYBPlain *p, const GallopCSR *csr, const EVCHYBRows *rows, Arranged *w, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  LengthsKernel<<<GallopBlocksFor((PetscCount)w->nb * WarpSize + w->ncsr + 1, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, p->byrow, csr->i, rows->all, rows->counts, *w);
+  LengthsKernel<<<GallopBlocksFor((PetscCount)w->nb * WarpSize + w->ncsr + 1, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, p->byrow, EVCHYBRowBits(csr->m), csr->i, rows->all, rows->counts, *w);
   GallopCheckLaunch();
   if (SortsSmall(w, p->byrow)) {
     SmallOrderKernel<<<1, ScanThreads, 0, stream>>>(csr->m, rows->all, rows->counts, *w);
     GallopCheckLaunch();
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (w->nb) PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->index, w->order, w->nb, p->byrow ? EVCHYB_ROWBITS + SortBits : SortBits, stream));
+  if (w->nb) PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->index, w->order, w->nb, EVCHYBBlockKeyBits(p->byrow, EVCHYBRowBits(csr->m)), stream));
   CountKernel<<<GallopBlocksFor(PetscMax((PetscCount)w->nb, (PetscCount)w->ncsr) + 1, EVCHYB_THREADS) + 1, EVCHYB_THREADS, 0, stream>>>(csr->m, rows->all, rows->counts, *w);
   GallopCheckLaunch();
   if (w->nb) PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, w->bnz, (PetscCount)w->nb + 1, stream));
@@ -406,7 +406,7 @@ static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, 
   w.nb     = counted ? split.nb : csr->m / EVCHYB_BLOCK;
   w.ncsr   = counted ? split.ncsr : PetscMin(csr->m, EVCHYB_BLOCK - 1 + mostlong);
   p->byrow = (PetscBool)(ev->options.byrow && ev->nz >= ev->options.byrow);
-  if (!SortsSmall(&w, p->byrow)) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.index, w.order, w.nb, p->byrow ? EVCHYB_ROWBITS + SortBits : SortBits, stream));
+  if (!SortsSmall(&w, p->byrow)) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.index, w.order, w.nb, EVCHYBBlockKeyBits(p->byrow, EVCHYBRowBits(csr->m)), stream));
   PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, w.bnz, PetscMax((PetscCount)w.nb, (PetscCount)w.ncsr) + 1, stream));
   w.cubbytes = PetscMax(sortbytes, scanbytes);
   PetscCall(GallopWorkspaceMalloc(Carve(&w, p->byrow, NULL), &base));

@@ -5,7 +5,7 @@
 #include <gallop/deviceimpl.h>
 
 /* The lengths of the column blocks, and the order in which they are stored */
-static PetscErrorCode OrderColumnBlocks(EVCHYBPlain *p, const PetscInt i[])
+static PetscErrorCode OrderColumnBlocks(EVCHYBPlain *p, const PetscInt i[], int rowbits)
 {
   SubELL   *ell = &p->ell;
   PetscInt *perm, *clen, *order;
@@ -23,10 +23,10 @@ static PetscErrorCode OrderColumnBlocks(EVCHYBPlain *p, const PetscInt i[])
     }
     ell->LCmax = PetscMax(ell->LCmax, clen[b]);
     ell->classes[EVCHYBClass(clen[b])]++;
-    keys[b]  = EVCHYBBlockKey(p->byrow, clen[b], p->perm[b * EVCHYB_BLOCK]);
+    keys[b]  = EVCHYBBlockKey(p->byrow, rowbits, clen[b], p->perm[b * EVCHYB_BLOCK]);
     order[b] = b;
   }
-  PetscCall(EVCHYBSortByKey(ell->nb, p->byrow ? EVCHYB_ROWBITS + 5 : 5, keys, order));
+  PetscCall(EVCHYBSortByKey(ell->nb, EVCHYBBlockKeyBits(p->byrow, rowbits), keys, order));
   PetscCall(PetscArraycpy(perm, p->perm, ell->n));
   for (PetscInt b = 0; b < ell->nb; b++) {
     ell->clen[b] = clen[order[b]];
@@ -53,7 +53,7 @@ static PetscErrorCode Arrange(const EVCHYB *ev, const GallopCSR *csr, const EVCH
   PetscCall(PetscMalloc1(p->ell.nb + 1, &p->ell.bnz));
   PetscCall(PetscMalloc1(p->ell.nb, &p->ell.clen));
   p->ell.bnz[0] = 0;
-  PetscCall(OrderColumnBlocks(p, csr->i));
+  PetscCall(OrderColumnBlocks(p, csr->i, EVCHYBRowBits(csr->m)));
   p->inorder = PETSC_TRUE;
   for (PetscInt r = 0; r < n + p->nlisted; r++) p->inorder = (PetscBool)(p->inorder && p->perm[r] == r);
   *arranged = p;
