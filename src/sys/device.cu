@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <gallop/cudaimpl.h>
 #include <cub/util_allocator.cuh>
-#include "largeworkspaces.h"
+#include "largepieces.h"
 
 /* Whether this process has a GPU that PETSc may use. Asked once: the answer must not change under existing matrices. */
 PetscErrorCode GallopDeviceAvailable(PetscBool *available)
@@ -98,12 +98,12 @@ PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors)
 
 /*
   A cudaMalloc() or cudaFree() of a few megabytes takes as long as ten products of a small matrix, so pieces are kept for the next builds. What stays as long as a
-  matrix is rounded up to a power of two only while small. CUDA's own pools take 8 to 15 ms for the first piece of a process, more than all its builds.
+  matrix is rounded up to a power of two only while small; of larger pieces the last ones are kept as they are, and serve what needs seven eighths of them or more. CUDA's own pools take 8 to 15 ms for the first piece of a process, more than all its builds.
 */
 static constexpr unsigned int      SmallestBin = 9, LargestKept = 24, LargestWorkspace = 26; /* powers of two */
 static constexpr size_t            Keeps = 64 << 20, WorkspaceKeeps = 96 << 20;
 static cub::CachingDeviceAllocator memories(2, SmallestBin, LargestKept, Keeps, true), workspaces(2, SmallestBin, LargestWorkspace, WorkspaceKeeps, true);
-static LargeWorkspaces             largeworkspaces;
+static LargePieces                 largememories(256, 8, 8. / 7., false), largeworkspaces(16, 1, 0, true);
 
 static PetscBool registered = PETSC_FALSE;
 
@@ -111,6 +111,7 @@ static PetscErrorCode FreeKept(void)
 {
   PetscFunctionBegin;
   PetscCallCUDA(memories.FreeAllCached());
+  PetscCallCUDA(largememories.FreeAllCached());
   PetscCallCUDA(workspaces.FreeAllCached());
   PetscCallCUDA(largeworkspaces.FreeAllCached());
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -156,7 +157,8 @@ static PetscErrorCode Allocate(Allocator &allocator, size_t bytes, cudaStream_t 
 PetscErrorCode GallopDeviceMalloc(size_t bytes, void **ptr)
 {
   PetscFunctionBegin;
-  PetscCall(Allocate(memories, bytes, NULL, ptr));
+  if (bytes > (size_t)1 << LargestKept) PetscCall(Allocate(largememories, bytes, NULL, ptr));
+  else PetscCall(Allocate(memories, bytes, NULL, ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -168,7 +170,8 @@ PetscErrorCode GallopDeviceFree(void *ptr)
   if (!ptr) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(cudaPointerGetAttributes(&where, ptr));
   PetscCallCUDA(cudaDeviceSynchronize());
-  PetscCallCUDA(memories.DeviceFree(where.device, ptr));
+  if (largememories.Has(ptr)) PetscCallCUDA(largememories.DeviceFree(ptr));
+  else PetscCallCUDA(memories.DeviceFree(where.device, ptr));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
