@@ -183,16 +183,18 @@ static std::function<bool()> FlagsOf(GallopIPC ipc, int first, int last, unsigne
   };
 }
 
-/* The library's functions, of whose launches the second one of a Send() waits for flags. Events go to their streams by themselves, with what comes behind them in these. */
+/* The library's functions, of whose launches the second one of a Send(), if there is one, waits for flags. Events go to their streams by themselves, with what comes behind them in these. */
 static PetscErrorCode Send(GallopIPC ipc, int buffer, unsigned number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
   const unsigned long flags  = (unsigned long)ipc->nneighbors;
-  const size_t        stream = (size_t)((Plan *)ipc->plan)->side;
+  const Plan *const   plan   = (Plan *)ipc->plan;
+  const size_t        stream = (size_t)plan->side;
+  const bool          waits  = stream == SIDE && plan->streamwaits;
   auto               &queue  = processes[now].stream[SIDE];
   const auto          launched = Launched([&] { return Send_Device(ipc, buffer, number, x, ld, columns); });
   Operation           come;
 
-  if (stream == SIDE) { /* the last event, which the launches come before */
+  if (waits) { /* the last event, which the launches come before */
     come = queue.back();
     queue.pop_back();
   }
@@ -204,8 +206,8 @@ static PetscErrorCode Send(GallopIPC ipc, int buffer, unsigned number, const Pet
       if (cuda::stores - before != flags) emu::Fail("flags were raised %lu times for %lu neighbors", cuda::stores - before, flags);
     },
     [] { return true; }, stream);
-  if (launched.size() != (stream == SIDE ? 2 : 1)) emu::Fail("%zu launches", launched.size());
-  if (stream == SIDE) {
+  if (launched.size() != (waits ? 2 : 1)) emu::Fail("%zu launches", launched.size());
+  if (waits) {
     Push(launched[1], FlagsOf(ipc, 0, ipc->ngive, number), stream);
     queue.push_back(come);
   }
@@ -220,7 +222,12 @@ static PetscErrorCode Unpack(GallopIPC ipc, GallopIPCScope scope, const PetscRea
 
 static PetscErrorCode Wait(GallopIPC ipc, int first, int last, unsigned number)
 {
-  for (auto f : Launched([&] { return Wait_Device(ipc, first, last, number); })) Push(f, FlagsOf(ipc, first, last, number));
+  const Plan *const plan   = (Plan *)ipc->plan;
+  const auto        flags  = FlagsOf(ipc, first, last, number);
+  const unsigned    packed = plan->neighbors;
+
+  for (auto f : Launched([&] { return Wait_Device(ipc, first, last, number); }))
+    Push(f, [=] { return flags() && (first || !plan->side || (int)(*plan->packed - packed) >= 0); });
   return PETSC_SUCCESS;
 }
 

@@ -5,7 +5,8 @@
   Who writes: values, a fence for all GPUs, then the flag. Who waits: the flag, then what follows in the stream. A wait by the stream itself takes no multiprocessor, which processes that
   share a GPU need. But values from another GPU it orders only where the driver says so; elsewhere one warp polls.
 
-  Where a long kernel follows that needs no ghost values, the product of a large diagonal block, both are on a side stream, so that it starts at once: PETSc's stream waits for the side stream's event.
+  Where a long kernel follows that needs no ghost values, the product of a large diagonal block, values are packed on a side stream, so that it starts at once. What waits comes behind it, and waits for
+  that, too: a kernel on PETSc's stream, which starts while the long one ends; or the side stream, for whose event PETSc's waits.
 */
 
 #include <gallop/cudaimpl.h>
@@ -44,9 +45,9 @@ static __device__ __forceinline__ PetscCount PlaceOf(const PetscInt *__restrict_
   return (PetscCount)index[k] * size + (v - k * size);
 }
 
-/* Each thread block writes up to PackValues numbers of some columns for one neighbor, to which the last one that ends raises the flag. ended is 0 for all neighbors, and is left so. */
+/* Each thread block writes up to PackValues numbers of some columns for one neighbor, to which the last one that ends raises the flag. ended is 0 for all neighbors, and is left so; packed counts neighbors. */
 template <int Bs>
-static __global__ void __launch_bounds__(PackThreads) PackKernel(const __grid_constant__ PackArguments to, unsigned int bs, const PetscInt *__restrict__ index, const PetscReal *__restrict__ x, PetscCount ld, PetscInt columns, unsigned int number, unsigned int *ended)
+static __global__ void __launch_bounds__(PackThreads) PackKernel(const __grid_constant__ PackArguments to, unsigned int bs, const PetscInt *__restrict__ index, const PetscReal *__restrict__ x, PetscCount ld, PetscInt columns, unsigned int number, unsigned int *ended, unsigned int *packed)
 {
   int        p = 0;
   PetscCount place[PackUnroll];
@@ -79,6 +80,7 @@ static __global__ void __launch_bounds__(PackThreads) PackKernel(const __grid_co
     __threadfence_system();
   }
   Raise(neighbor.raise, number);
+  atomicAdd(packed, 1u);
 }
 
 /* A thread puts the numbers of a place there, or adds them in the order of the list. from may be the buffer, which other processes write to: no read-only loads. */
@@ -100,25 +102,32 @@ static __global__ void __launch_bounds__(PackThreads) UnpackKernel(const GallopI
   *place = value;
 }
 
-/* A warp waits for flags: the next kernel in the stream sees what was written before them. Numbers may wrap around. */
-static __global__ void __launch_bounds__(32) WaitKernel(char *flags, int n, unsigned int number)
+/* Until a number is there. Numbers may wrap around. */
+static __device__ __forceinline__ void WaitFor(unsigned int *flag, unsigned int number)
 {
-  for (int k = (int)threadIdx.x; k < n; k += 32) {
-    cuda::atomic_ref<unsigned int, cuda::thread_scope_system> flag(*reinterpret_cast<unsigned int *>(flags + (size_t)k * GALLOP_IPC_FLAG));
+  const cuda::atomic_ref<unsigned int, cuda::thread_scope_system> is(*flag);
 
-    while ((int)(flag.load(cuda::memory_order_acquire) - number) < 0) { }
-  }
+  while ((int)(is.load(cuda::memory_order_acquire) - number) < 0) { }
+}
+
+/* A warp waits for flags: the next kernel in the stream sees what was written before them. And until values of so many neighbors have been packed, which is counted where packed is not NULL. */
+static __global__ void __launch_bounds__(32) WaitKernel(char *flags, int n, unsigned int number, unsigned int *packed, unsigned int neighbors)
+{
+  GallopLetSuccessorStart();
+  for (int k = (int)threadIdx.x; k < n; k += 32) WaitFor(reinterpret_cast<unsigned int *>(flags + (size_t)k * GALLOP_IPC_FLAG), number);
+  if (packed && threadIdx.x == 0) WaitFor(packed, neighbors);
+  GallopWaitForPredecessor();
 }
 
 struct Plan {
   PackArguments to[2];
-  unsigned int  blocks, *ended;
+  unsigned int  blocks, *ended, *packed, neighbors; /* those of all products */
   PetscInt     *index;
   GallopIPCList list[2]; /* on the GPU */
-  PetscBool     streamwaits, flush, sent;
+  PetscBool     streamwaits, flush, sent, overlaps;
   cudaStream_t  stream;       /* PETSc's, of the last product */
   cudaStream_t  side;         /* NULL where all is on PETSc's */
-  cudaEvent_t   before, come; /* on PETSc's stream, when values may be packed, and on the side stream, when others have come */
+  cudaEvent_t   before, come; /* on PETSc's stream, when values may be packed, and on the side stream, when others have come, if that waits */
 };
 
 /* ---------------------------------------------------------------- memory that other processes open */
@@ -281,7 +290,8 @@ static PetscErrorCode PlanDestroy_Device(void **data)
 /* The plan's arrays on the GPU, all in one piece of memory */
 static void Carve(GallopIPC ipc, GallopCarver &carver, Plan *plan)
 {
-  carver.Take(plan->ended, ipc->nneighbors);
+  carver.Take(plan->ended, ipc->nneighbors + 1);
+  plan->packed = plan->ended ? plan->ended + ipc->nneighbors : NULL;
   carver.Take(plan->index, ipc->nindex);
   for (int s = 0; s < 2; s++) {
     const GallopIPCList &list = ipc->list[s];
@@ -309,6 +319,7 @@ static PetscErrorCode ChooseStream(GallopIPC ipc, Plan *plan)
   PetscCall(PetscOptionsGetEList(NULL, NULL, "-mat_gallop_exchange_stream", streams, 3, &stream, NULL));
   if (!ipc->ngive || stream == 1 || (stream == 0 && !ipc->kind.aside)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopGetSideStream(&plan->side));
+  PetscCallCUDA(GallopKernelOverlaps(WaitKernel, &plan->overlaps));
   PetscCallCUDA(cudaEventCreateWithFlags(&plan->before, cudaEventDisableTiming));
   PetscCallCUDA(cudaEventCreateWithFlags(&plan->come, cudaEventDisableTiming));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -348,7 +359,7 @@ static PetscErrorCode PlanCreate_Device(GallopIPC ipc, void **data)
     PetscCall(CopyIn(plan->list[s].start, ipc->list[s].start, ipc->list[s].n + 1));
     PetscCall(CopyIn(plan->list[s].from, ipc->list[s].from, ipc->list[s].nfrom));
   }
-  if (ipc->nneighbors) PetscCall(Clear_Device(plan->ended, (size_t)ipc->nneighbors * sizeof(*plan->ended)));
+  if (ipc->nneighbors) PetscCall(Clear_Device(plan->ended, ((size_t)ipc->nneighbors + 1) * sizeof(*plan->ended)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -362,22 +373,16 @@ static PetscErrorCode GetStream(Plan *plan, cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode WaitOn(GallopIPC ipc, cudaStream_t stream, int first, int last, unsigned int number)
+static PetscErrorCode StreamWaitFor(GallopIPC ipc, cudaStream_t stream, int first, int last, unsigned int number)
 {
-  const Plan *plan  = (Plan *)ipc->plan;
-  char       *flags = ipc->piece.memory + (size_t)first * GALLOP_IPC_FLAG;
+  const Plan *plan = (Plan *)ipc->plan;
 
   PetscFunctionBegin;
-  if (plan->streamwaits) {
-    PetscCheck(StreamWait(stream, flags, last - first, number, plan->flush) == CUDA_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "cuStreamBatchMemOp() failed");
-  } else {
-    WaitKernel<<<1, 32, 0, stream>>>(flags, last - first, number);
-    GallopCheckLaunch();
-  }
+  PetscCheck(StreamWait(stream, ipc->piece.memory + (size_t)first * GALLOP_IPC_FLAG, last - first, number, plan->flush) == CUDA_SUCCESS, PETSC_COMM_SELF, PETSC_ERR_GPU, "cuStreamBatchMemOp() failed");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* On the side stream the wait is there at once, too */
+/* Where the side stream waits, it does so at once */
 static PetscErrorCode Send_Device(GallopIPC ipc, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
   Plan              *plan   = (Plan *)ipc->plan;
@@ -393,12 +398,14 @@ static PetscErrorCode Send_Device(GallopIPC ipc, int buffer, unsigned int number
     PetscCallCUDA(cudaStreamWaitEvent(plan->side, plan->before, 0));
     stream = plan->side;
   } else PetscCall(PetscLogGpuTimeBegin());
-  kernel<<<grid, PackThreads, 0, stream>>>(plan->to[buffer], bs, plan->index, x, ld, columns, number, plan->ended);
+  kernel<<<grid, PackThreads, 0, stream>>>(plan->to[buffer], bs, plan->index, x, ld, columns, number, plan->ended, plan->packed);
   GallopCheckLaunch();
-  if (plan->side) {
-    PetscCall(WaitOn(ipc, stream, 0, ipc->ngive, number));
+  plan->neighbors += (unsigned int)ipc->nneighbors;
+  if (!plan->side) PetscCall(PetscLogGpuTimeEnd());
+  else if (plan->streamwaits) {
+    PetscCall(StreamWaitFor(ipc, stream, 0, ipc->ngive, number));
     PetscCallCUDA(cudaEventRecord(plan->come, stream));
-  } else PetscCall(PetscLogGpuTimeEnd());
+  }
   plan->sent = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -422,16 +429,25 @@ static PetscErrorCode Unpack_Device(GallopIPC ipc, GallopIPCScope scope, const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of a product's wait, which is for the first neighbors, the side stream may have its part */
 static PetscErrorCode Wait_Device(GallopIPC ipc, int first, int last, unsigned int number)
 {
   Plan        *plan = (Plan *)ipc->plan;
+  const bool   mine = plan->side && !first; /* x is read on the side stream */
   cudaStream_t stream;
 
   PetscFunctionBegin;
   PetscCall(GetStream(plan, &stream));
-  if (plan->side && !first) PetscCallCUDA(cudaStreamWaitEvent(stream, plan->come, 0)); /* for those that give values, and for what is read of x */
-  if (plan->side && !first) first = ipc->ngive;
-  if (first < last) PetscCall(WaitOn(ipc, stream, first, last, number));
+  if (!plan->streamwaits) {
+    PetscCallCUDA(GallopLaunch(WaitKernel, {1, 32, 1, 0, stream, mine && plan->overlaps}, ipc->piece.memory + (size_t)first * GALLOP_IPC_FLAG, last - first, number, mine ? plan->packed : (unsigned int *)NULL,
+                               plan->neighbors));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (mine) {
+    PetscCallCUDA(cudaStreamWaitEvent(stream, plan->come, 0));
+    first = ipc->ngive;
+  }
+  if (first < last) PetscCall(StreamWaitFor(ipc, stream, first, last, number));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
