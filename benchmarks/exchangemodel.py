@@ -11,7 +11,7 @@ The points, a cube, are cut into boxes, one per GPU, of the least surface. A pro
   host         what the host takes to launch it, measured
   diagonal     rows of the box by the measured times of star7_64 and star7_200, evchyb with packed storage, on one H200
   exchange     a latency, and the bytes that leave the box over the link's rate in one direction: faces within a host over one link, those to other hosts over the network
-  offdiagonal  what two and four H200s took beyond their part of the product, measured (docs/mpi.md): the kernel that packs, the wait, the off-diagonal block's launch; and for each ghost value 40 bytes (value, column, ghost value, row and its number) over the measured rate at which the H200 reads memory
+  offdiagonal  what two and four H100s took beyond their part of the product, measured (docs/mpi.md): a gap, the wait, the off-diagonal block's launch; and for each ghost value 40 bytes (value, column, ghost value, row and its number) over the measured rate at which the H200 reads memory
 
 Links have the rates that vendors give, latencies are assumed. The slowest box is that in the middle.
 """
@@ -26,7 +26,7 @@ GHOST_BYTES = 40
 # GB/s in one direction, by the vendors: NVLink of H100 and H200 900 in both, PCIe 5.0 with 16 lanes 128 in both, one adapter of InfiniBand NDR per GPU 400 Gbit/s
 RATES = {"NVLink": 450, "PCIe 5.0": 64, "InfiniBand": 50}
 LATENCY_US = {"NVLink": 5, "PCIe 5.0": 10, "InfiniBand": 20}  # assumed
-LAUNCH_US = 15  # of 14 to 17, by make bench-scaling
+LAUNCH_US = 7  # of 6 to 8, by make bench-scaling
 
 SYSTEMS = [("8 GPUs per host, NVLink", "NVLink", 8), ("8 GPUs per host, PCIe", "PCIe 5.0", 8), ("1 GPU per host", None, 1)]
 
