@@ -10,11 +10,11 @@
 
 /*
   Larger pieces of memory on the GPU: a cudaMalloc() of some 100 MB takes 150 microseconds or more, as long as two products of a matrix that needs so much, and a cudaFree() likewise. So some are
-  kept for the same stream, up to a part of what was free when a piece came back first; they go when memory fails to be had.
+  kept for the same stream, up to a part of what is free when a piece comes back; they go when memory fails to be had.
 */
 class LargePieces {
 public:
-  /* part: all that is kept is at most this part of what is free; most: pieces; slack: how many times larger than needed a piece may be, 0 for any; drops: whether one that is of no use goes before another is asked for */
+  /* part: all that is kept is at most this part of what is free; most: pieces; slack: how many times larger than needed a piece may be, 0 for any; drops: whether one that is of no use goes before another is asked for, and what is free is asked once for each, since they come back often */
   LargePieces(size_t part, size_t most, double slack, bool drops) : part_(part), most_(most), slack_(slack), drops_(drops) { }
   cudaError_t DeviceAllocate(void **ptr, size_t bytes, cudaStream_t stream)
   {
@@ -50,7 +50,7 @@ public:
     cudaError_t err   = cudaSuccess;
 
     lent_.erase(at);
-    if (!piece.limit) {
+    if (!piece.limit || !drops_) {
       err         = cudaMemGetInfo(&free, &total);
       piece.limit = err == cudaSuccess ? std::max(free / part_, (size_t)1) : 1;
     }
@@ -83,7 +83,7 @@ private:
     size_t       bytes;
     cudaStream_t stream;
     int          device;
-    size_t       limit; /* of what is kept, 0 until it came back first */
+    size_t       limit; /* of what is kept, 0 until it came back */
   };
   const size_t       part_, most_;
   const double       slack_;

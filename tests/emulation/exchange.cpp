@@ -55,6 +55,12 @@ PetscErrorCode GallopDeviceMallocFails(PetscBool, PetscBool *fails)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode GallopDeviceTry(size_t, PetscBool *fits)
+{
+  *fits = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
 {
   memcpy(to, from, bytes);

@@ -126,10 +126,10 @@ static bool Ready()
   return true;
 }
 
-/* Kernels that the library has launched on PETSc's stream */
+/* Kernels that the library has launched, all on the side stream */
 static void Flush()
 {
-  for (auto f : launched) Push((size_t)current, {f, Ready, {}});
+  for (auto f : launched) Push(SIDE, {f, Ready, {}});
   launched.clear();
 }
 
@@ -138,7 +138,6 @@ static cudaError_t RecordEvent(cudaEvent_t e, cudaStream_t stream)
   Event *const event  = (Event *)e;
   const long   number = ++event->recorded;
 
-  Flush();
   Push((size_t)stream, {[=] { event->done = number; }, Ready, {}});
   return cudaSuccess;
 }
@@ -162,6 +161,7 @@ static int Zero(GallopNCCLComm, int *failed)
 
 static int GroupStart()
 {
+  Flush();
   group.clear();
   return 0;
 }
@@ -290,7 +290,6 @@ static void Multiply(int me, Connection *c)
                          Ready,
                          {}});
   CheckCall(GallopNCCLBegin(c->nccl, (Vec)x, &ghost));
-  Flush();
   Push((size_t)current, {[] {}, Ready, {}}); /* the diagonal block */
   CheckCall(GallopNCCLEnd(c->nccl));
   emu::recording = nullptr;

@@ -637,16 +637,6 @@ int main(int argc, char **argv)
       nsize: 3
       requires: cuda
       args: -sf_gallop_exchange ipc -cycles 20 -mat_gallop_exchange_wait kernel
-    test:
-      suffix: side
-      nsize: 3
-      requires: cuda
-      args: -sf_gallop_exchange ipc -cycles 20 -mat_gallop_exchange_stream side
-    test:
-      suffix: side_kernel
-      nsize: 3
-      requires: cuda
-      args: -sf_gallop_exchange ipc -cycles 20 -mat_gallop_exchange_stream side -mat_gallop_exchange_wait kernel
 
   # what it says
   test:

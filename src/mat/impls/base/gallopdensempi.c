@@ -59,7 +59,7 @@ static PetscErrorCode DenseExchangeSetUp(Mat A, Mat C, PetscInt ghosts, PetscInt
   exchange->table   = table;
   PetscCall(DenseExchangeBatch(A, ghosts, columns, asked, table ? 2 : 1, &exchange->batch));
   kind.columns = exchange->batch;
-  PetscCall(GallopExchangeAside(A, columns, &kind.aside));
+  if (exchange->batch == columns) PetscCall(GallopExchangeAside(A, columns, &kind.aside)); /* batches after the first have nothing beside them */
   if (table) PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, &kind, table, &exchange->ipc, &why));
   if (exchange->ipc) PetscCall(PetscInfo(A, "Ghost rows: by %s, %" PetscInt_FMT " columns at a time\n", table->name, exchange->batch));
   else {

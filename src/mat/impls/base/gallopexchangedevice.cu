@@ -110,12 +110,16 @@ static __device__ __forceinline__ void WaitFor(unsigned int *flag, unsigned int 
   while ((int)(is.load(cuda::memory_order_acquire) - number) < 0) { }
 }
 
-/* A warp waits for flags: the next kernel in the stream sees what was written before them. And until values of so many neighbors have been packed, which is counted where packed is not NULL. */
+/*
+  A warp waits for flags: the next kernel in the stream sees what was written before them. And until values of so many neighbors have been packed, which is counted where packed is not NULL. The next
+  kernel starts only then: its thread blocks could take all room from what is waited for.
+*/
 static __global__ void __launch_bounds__(32) WaitKernel(char *flags, int n, unsigned int number, unsigned int *packed, unsigned int neighbors)
 {
-  GallopLetSuccessorStart();
   for (int k = (int)threadIdx.x; k < n; k += 32) WaitFor(reinterpret_cast<unsigned int *>(flags + (size_t)k * GALLOP_IPC_FLAG), number);
   if (packed && threadIdx.x == 0) WaitFor(packed, neighbors);
+  __syncwarp();
+  GallopLetSuccessorStart();
   GallopWaitForPredecessor();
 }
 
@@ -135,8 +139,9 @@ struct Plan {
 static PetscErrorCode Allocate_Device(size_t bytes, void **memory, GallopIPCHandle *handle, char device[16])
 {
   static_assert(sizeof(cudaIpcMemHandle_t) == sizeof(GallopIPCHandle), "a handle is sent as it is");
-  PetscBool          fails;
+  PetscBool          fails, fits = PETSC_TRUE;
   cudaIpcMemHandle_t ipc;
+  cudaError_t        err;
   int                number;
 
   PetscFunctionBegin;
@@ -144,8 +149,17 @@ static PetscErrorCode Allocate_Device(size_t bytes, void **memory, GallopIPCHand
   PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
   if (fails) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallCUDA(cudaGetDevice(&number));
-  if (cudaDeviceGetPCIBusId(device, 16, number) != cudaSuccess || cudaMalloc(memory, bytes) != cudaSuccess) *memory = NULL;
-  else if (cudaIpcGetMemHandle(&ipc, *memory) != cudaSuccess) {
+  err = cudaMalloc(memory, bytes);
+  if (err == cudaErrorMemoryAllocation) { /* what is kept for other matrices may be what is missing */
+    (void)cudaGetLastError();
+    PetscCall(GallopDeviceTry(bytes, &fits));
+    if (fits) err = cudaMalloc(memory, bytes);
+  }
+  if (err != cudaSuccess) *memory = NULL;
+  else if (cudaDeviceGetPCIBusId(device, 16, number) != cudaSuccess) {
+    PetscCallCUDA(cudaFree(*memory));
+    *memory = NULL;
+  } else if (cudaIpcGetMemHandle(&ipc, *memory) != cudaSuccess) {
     PetscCallCUDA(cudaFree(*memory));
     *memory = NULL;
   } else PetscCall(PetscMemcpy(handle, &ipc, sizeof(ipc)));
@@ -310,6 +324,7 @@ static PetscErrorCode CopyIn(PetscInt *to, const PetscInt *from, PetscInt n)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A PetscSF, of which any number of leaves is expected, stays on PETSc's stream: it may scatter within a vector, and its waits must not come before it ends */
 static PetscErrorCode ChooseStream(GallopIPC ipc, Plan *plan)
 {
   static const char *const streams[] = {"auto", "same", "side"};
@@ -317,7 +332,7 @@ static PetscErrorCode ChooseStream(GallopIPC ipc, Plan *plan)
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetEList(NULL, NULL, "-mat_gallop_exchange_stream", streams, 3, &stream, NULL));
-  if (!ipc->ngive || stream == 1 || (stream == 0 && !ipc->kind.aside)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ipc->ngive || ipc->kind.leaves < 0 || stream == 1 || (stream == 0 && !ipc->kind.aside)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopGetSideStream(&plan->side));
   PetscCallCUDA(GallopKernelOverlaps(WaitKernel, &plan->overlaps));
   PetscCallCUDA(cudaEventCreateWithFlags(&plan->before, cudaEventDisableTiming));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Ghost values by NCCL: those for neighbors are packed on PETSc's stream, and a group of sends and receives brings them into the ghost vector on a side stream, while PETSc's stream computes the diagonal
-  block and then waits. One buffer for what leaves and one for what comes are enough: a product waits for its exchange, and the next exchange for what PETSc's stream did before it.
+  Ghost values by NCCL: those for neighbors are packed, and a group of sends and receives brings them into the ghost vector, on a side stream, while PETSc's stream computes the diagonal block and
+  then waits. One buffer for what leaves and one for what comes are enough: a product waits for its exchange, and the next exchange for what PETSc's stream did before it.
 
   NCCL wants the operations of a communicator in the same order on all of its processes, and those of several communicators too where a process is in more than one: products are collective, and a program
   has them in one order. MPI is called when a matrix is set up, and not for its products.

@@ -15,7 +15,7 @@
 struct Plan {
   void        *memory;
   PetscInt    *index;
-  cudaEvent_t  packed, done;
+  cudaEvent_t  before, done; /* values may be packed, and have come */
   cudaStream_t stream, side; /* PETSc's, of the last product; that of exchanges */
   bool         sent;
 };
@@ -63,7 +63,7 @@ static PetscErrorCode Create_Device(GallopNCCL n, PetscInt ghosts)
   if (n->nindex) PetscCall(GallopDeviceCopyIn(plan->index, n->index, (size_t)n->nindex * sizeof(PetscInt)));
   PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, ghosts, n->array, &n->ghost));
   PetscCall(GallopGetSideStream(&plan->side));
-  PetscCallCUDA(cudaEventCreateWithFlags(&plan->packed, cudaEventDisableTiming));
+  PetscCallCUDA(cudaEventCreateWithFlags(&plan->before, cudaEventDisableTiming));
   PetscCallCUDA(cudaEventCreateWithFlags(&plan->done, cudaEventDisableTiming));
   n->plan = plan;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -75,7 +75,7 @@ static PetscErrorCode Destroy_Device(GallopNCCL n)
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceFree(plan->memory)); /* waits for all streams */
-  PetscCallCUDA(cudaEventDestroy(plan->packed));
+  PetscCallCUDA(cudaEventDestroy(plan->before));
   PetscCallCUDA(cudaEventDestroy(plan->done));
   delete plan;
   n->plan = NULL;
@@ -92,11 +92,9 @@ static PetscErrorCode Pack_Device(GallopNCCL n, const PetscScalar *x, void **to)
   if (plan->sent && plan->stream != stream) PetscCallCUDA(cudaDeviceSynchronize()); /* the last product may still read ghost values, on another stream */
   plan->stream = stream;
   plan->sent   = true;
-  PetscCall(PetscLogGpuTimeBegin());
-  PetscCall(GallopDevicePermute(n->nindex, plan->index, PETSC_FALSE, x, n->packed));
-  PetscCall(PetscLogGpuTimeEnd());
-  PetscCallCUDA(cudaEventRecord(plan->packed, stream));
-  PetscCallCUDA(cudaStreamWaitEvent(plan->side, plan->packed, 0));
+  PetscCallCUDA(cudaEventRecord(plan->before, stream));
+  PetscCallCUDA(cudaStreamWaitEvent(plan->side, plan->before, 0));
+  PetscCall(GallopDevicePermuteOn(plan->side, n->nindex, plan->index, PETSC_FALSE, x, n->packed));
   *to = plan->side;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -143,11 +143,14 @@ static PetscErrorCode Refresh(void *data, const GallopCSR *csr, PetscCount maxby
 /* Rows without segments, which are most of them */
 static PetscErrorCode ZeroRows(const TiledSpMM *t, const GallopDenseProduct *p)
 {
-  const PetscBool  whole = (PetscBool)(p->ldc == t->m); /* columns follow each other */
-  const PetscCount rows  = whole ? (PetscCount)t->m * p->columns : (PetscCount)t->m;
+  const size_t pitch = (size_t)p->ldc * sizeof(*p->c), bytes = (size_t)t->m * sizeof(*p->c);
+  cudaStream_t stream;
 
   PetscFunctionBegin;
-  for (PetscInt c = 0; c < (whole ? 1 : p->columns); c++) PetscCall(GallopDeviceZero(p->c + (PetscCount)c * p->ldc, (size_t)rows * sizeof(*p->c)));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  if (pitch <= PETSC_INT32_MAX) PetscCallCUDA(cudaMemset2DAsync(p->c, pitch, 0, bytes, (size_t)p->columns, stream)); /* the largest that CUDA takes */
+  else
+    for (PetscInt c = 0; c < p->columns; c++) PetscCall(GallopDeviceZero(p->c + (PetscCount)c * p->ldc, bytes));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
