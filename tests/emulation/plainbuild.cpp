@@ -44,7 +44,7 @@ EVCHYBOptions EVCHYBOptionsFor(const EVCHYBOptions *options, const GallopCSR *)
   return *options;
 }
 
-static int devicewide;
+static int sorts; /* of all rows or column blocks at once */
 
 template <typename T>
 cudaError_t EVCHYBDeviceScan(void *temp, size_t &bytes, T *data, PetscCount n, cudaStream_t)
@@ -53,7 +53,6 @@ cudaError_t EVCHYBDeviceScan(void *temp, size_t &bytes, T *data, PetscCount n, c
   else {
     T sum = {};
 
-    devicewide++;
     for (PetscCount k = 0; k < n; k++) {
       const T next = sum + data[k];
 
@@ -71,7 +70,7 @@ cudaError_t EVCHYBDeviceSortPairs(void *temp, size_t &bytes, const uint64_t *key
     const uint64_t          mask = bits < 64 ? ((uint64_t)1 << bits) - 1 : ~(uint64_t)0;
     std::vector<PetscCount> order(n);
 
-    devicewide++;
+    sorts++;
     for (PetscCount k = 0; k < n; k++) order[k] = k;
     std::stable_sort(order.begin(), order.end(), [=](PetscCount a, PetscCount b) { return (keys[a] & mask) < (keys[b] & mask); });
     for (PetscCount k = 0; k < n; k++) {
@@ -98,6 +97,12 @@ struct Case {
 #define SAMEARRAY(what, num) \
   for (PetscCount k = 0; k < (PetscCount)(num); k++) \
     if (h->what[k] != d->what[k]) emu::Fail("%s: " #what "[%ld] is %ld, not %ld", c.name, (long)k, (long)d->what[k], (long)h->what[k])
+
+/* Whether thread blocks sort windows, and column blocks by them */
+static bool ByWindows(const Case &c)
+{
+  return c.window >= EVCHYB_WINDOW_LEAST && c.window <= EVCHYB_WINDOW_MOST && (c.m - 1) / c.window < MostWindows;
+}
 
 static void Test(const Case &c, bool firstcol, bool counted)
 {
@@ -146,7 +151,7 @@ static void Test(const Case &c, bool firstcol, bool counted)
     rows         = {};
     if (counted) EVCHYBRowsCount(c.maxell, c.m, csr.i, &rows);
     failing = without;
-    waits = requests = freed = 0;
+    waits = requests = freed = sorts = 0;
     allocations.clear();
     emu::ClearCanaries();
     emu::resident = 1 + (int)(choice() % 5);
@@ -160,6 +165,7 @@ static void Test(const Case &c, bool firstcol, bool counted)
     } else {
       const EVCHYBPlain *h = host.plain, *d = device.plain;
 
+      if (sorts && c.byrow && rows.nlong <= FewLong && ByWindows(c)) emu::Fail("%s: %d sorts of all column blocks", c.name, sorts);
       if (waits > c.waits) emu::Fail("%s: the host waits %d times", c.name, waits);
       if (device.nempty != host.nempty) emu::Fail("%s: %ld empty rows, not %ld", c.name, (long)device.nempty, (long)host.nempty);
       SAME(nlisted);
@@ -194,26 +200,31 @@ int main(int argc, char **argv)
   auto       blocks  = [](PetscInt r) { return r / EVCHYB_BLOCK % 2 ? 3 : 5; };
   auto       never   = [](PetscInt) { return 0; };
   const Case cases[] = {
-    {"short rows",                                3000,   500,  [](PetscInt) { return 1 + (int)(choice() % 9); },           1024, 128, false, 1},
-    {"short rows, by row",                        3000,   500,  [](PetscInt) { return 1 + (int)(choice() % 9); },           1024, 128, true,  1},
-    {"rows in order",                             900,    500,  sorted,                                                     256,  128, false, 1},
-    {"rows in order, empty ones last",            900,    500,  [](PetscInt r) { return r < 600 ? 1 + (int)r / 100 : 0; },  256,  128, false, 1},
-    {"blocks of rows that change places twice",   640,    500,  blocks,                                                     4096, 128, true,  1},
-    {"short and empty rows",                      777,    900,  [](PetscInt r) { return r % 3 ? (int)(choice() % 9) : 0; }, 256,  128, false, 1},
-    {"most rows empty",                           2777,   900,  [](PetscInt r) { return r % 3 ? 0 : (int)(choice() % 9); }, 4096, 128, false, 1},
-    {"rows of all lengths",                       2900,   3000, mixed(1000),                                                300,  128, false, 1},
-    {"rows of all lengths, by row",               2900,   3000, mixed(1000),                                                300,  64,  true,  1},
-    {"rows of all lengths, all sorted",           1900,   3000, mixed(1000),                                                0,    128, false, 1},
-    {"rows of all lengths, as they come",         1900,   3000, mixed(1000),                                                1,    128, true,  1},
-    {"more rows of SubCSR than come by one copy", 1900,   900,  [](PetscInt) { return (int)(choice() % 40); },              512,  20,  false, 2},
-    {"more long rows than a thread block sorts",  6000,   100,  [](PetscInt) { return (int)(choice() % 20); },              512,  2,   false, 3},
-    {"more rows of SubCSR than a block adds up",  12000,  100,  [](PetscInt) { return (int)(choice() % 20); },              0,    1,   false, 2},
-    {"more windows than are few",                 300000, 100,  [](PetscInt r) { return r % 1000 == 7 ? 5 : (int)r % 2; },  256,  4,   false, 1},
-    {"rows of SubCSR alone",                      31,     500,  [](PetscInt r) { return (int)r; },                          256,  128, false, 1},
-    {"one long row",                              100,    500,  [](PetscInt r) { return r == 50 ? 400 : 2; },               256,  128, false, 1},
-    {"empty rows",                                100,    5,    never,                                                      4096, 128, false, 1},
-    {"one row",                                   1,      1,    [](PetscInt) { return 1; },                                 4096, 128, true,  1},
-    {"one empty row",                             1,      1,    never,                                                      1,    128, false, 1},
+    {"short rows",                                3000,   500,  [](PetscInt) { return 1 + (int)(choice() % 9); },                 1024, 128, false, 1},
+    {"short rows, by row",                        3000,   500,  [](PetscInt) { return 1 + (int)(choice() % 9); },                 1024, 128, true,  1},
+    {"rows in order",                             900,    500,  sorted,                                                           256,  128, false, 1},
+    {"rows in order, empty ones last",            900,    500,  [](PetscInt r) { return r < 600 ? 1 + (int)r / 100 : 0; },        256,  128, false, 1},
+    {"blocks of rows that change places twice",   640,    500,  blocks,                                                           4096, 128, true,  1},
+    {"short and empty rows",                      777,    900,  [](PetscInt r) { return r % 3 ? (int)(choice() % 9) : 0; },       256,  128, false, 1},
+    {"most rows empty",                           2777,   900,  [](PetscInt r) { return r % 3 ? 0 : (int)(choice() % 9); },       4096, 128, false, 1},
+    {"rows of all lengths",                       2900,   3000, mixed(1000),                                                      300,  128, false, 1},
+    {"rows of all lengths, by row",               2900,   3000, mixed(1000),                                                      300,  64,  true,  1},
+    {"rows of all lengths, windows by row",       5000,   3000, mixed(1000),                                                      1000, 250, true,  1},
+    {"long column blocks, windows by row",        9000,   300,  mixed(300),                                                       4096, 250, true,  1},
+    {"classes in order, windows by row",          9000,   300,  [](PetscInt r) { return (int)(r / 31 % 256); },                   512,  256, true,  1},
+    {"most rows empty, windows by row",           7777,   900,  [](PetscInt r) { return r / 999 % 3 ? 0 : (int)(choice() % 9); }, 700,  128, true,  1},
+    {"more windows than are few, by row",         300000, 100,  [](PetscInt r) { return r % 1000 == 7 ? 5 : (int)r % 2; },        256,  4,   true,  1},
+    {"rows of all lengths, all sorted",           1900,   3000, mixed(1000),                                                      0,    128, false, 1},
+    {"rows of all lengths, as they come",         1900,   3000, mixed(1000),                                                      1,    128, true,  1},
+    {"more rows of SubCSR than come by one copy", 1900,   900,  [](PetscInt) { return (int)(choice() % 40); },                    512,  20,  false, 2},
+    {"more long rows than a thread block sorts",  6000,   100,  [](PetscInt) { return (int)(choice() % 20); },                    512,  2,   false, 3},
+    {"more rows of SubCSR than a block adds up",  12000,  100,  [](PetscInt) { return (int)(choice() % 20); },                    0,    1,   false, 2},
+    {"more windows than are few",                 300000, 100,  [](PetscInt r) { return r % 1000 == 7 ? 5 : (int)r % 2; },        256,  4,   false, 1},
+    {"rows of SubCSR alone",                      31,     500,  [](PetscInt r) { return (int)r; },                                256,  128, false, 1},
+    {"one long row",                              100,    500,  [](PetscInt r) { return r == 50 ? 400 : 2; },                     256,  128, false, 1},
+    {"empty rows",                                100,    5,    never,                                                            4096, 128, false, 1},
+    {"one row",                                   1,      1,    [](PetscInt) { return 1; },                                       4096, 128, true,  1},
+    {"one empty row",                             1,      1,    never,                                                            1,    128, false, 1},
   };
   Begin(argc, argv);
   for (auto &c : cases)

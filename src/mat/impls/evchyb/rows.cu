@@ -27,6 +27,7 @@ __global__ static void KeysKernel(PetscInt m, const PetscInt *__restrict__ i, co
 
 /* Rows of a window that a thread sorts: of small ones, and of the largest that a thread block sorts, the default */
 static constexpr int WindowFew = 4, WindowMany = 16, WindowMost = WindowMany * EVCHYB_THREADS;
+static_assert(WindowMost == EVCHYB_WINDOW_MOST && EVCHYB_THREADS == EVCHYB_WINDOW_LEAST, "windows that thread blocks sort");
 
 /* What a thread block counts in a window */
 static __device__ __forceinline__ void StoreWindow(const int count[3], WindowCounts *windows, EVCHYBRowCounts *counts)

@@ -9,6 +9,9 @@
 
 #include <gallop/formatimpl.h>
 
+#define EVCHYB_WINDOW_LEAST 256  /* rows of the windows that thread blocks sort on the GPU */
+#define EVCHYB_WINDOW_MOST  4096
+
 typedef struct _EVCHYB        EVCHYB;
 typedef struct _EVCHYBOptions EVCHYBOptions;
 

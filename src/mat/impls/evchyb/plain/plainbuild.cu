@@ -10,6 +10,13 @@
 static constexpr int SortItems = 8, SortMost = ScanThreads * SortItems, SortBits = 5;
 static_assert(EVCHYB_CLASSES < 1 << SortBits, "keys of the small sort");
 
+/*
+  Rows that are sorted by windows are in the order of these, and so are the first rows of column blocks: to put column blocks in the order of their first rows each window is sorted by itself, if there
+  are not too many windows to be added up by each thread block. Long ones go behind all others by class: a window counts its column blocks for each class, with those up to EVCHYB_LONGCLASS as one.
+*/
+static constexpr int      WindowBlocks = EVCHYB_WINDOW_MOST / EVCHYB_BLOCK, WindowKinds = EVCHYB_CLASSES - EVCHYB_LONGCLASS;
+static constexpr PetscInt MostWindows = 1024;
+
 /* What the kernels count for the host */
 struct Counts {
   unsigned long long nempty, nlong, nzell, LCmax, classes[EVCHYB_CLASSES], moved; /* moved: not 0 when some row is not where it comes */
@@ -21,17 +28,19 @@ static constexpr int NumCounts = (int)(sizeof(Counts) / sizeof(PetscCount));
   order, bnz and csri as they are to be stored. The host waits for the end of bnz, the counts and csri, which follow each other.
 */
 struct Arranged {
-  PetscInt    nb, ncsr; /* at most */
-  uint64_t   *keys, *sortedkeys;
-  PetscInt   *index, *order;
-  PetscInt   *clen;    /* [nb] */
-  PetscInt   *entries; /* [nb] of the matrix */
-  PetscInt   *place;   /* [nb] where a column block is to come, if its rows are to be where they come in the matrix; -1 if they cannot */
-  PetscCount *bnz;     /* [nb + 1] */
-  Counts     *counts;
-  PetscCount *csri; /* [ncsr + 1] */
-  char       *cub;
-  size_t      cubbytes;
+  PetscInt      nb, ncsr;         /* at most */
+  PetscInt      window, nwindows; /* no windows: column blocks are sorted otherwise */
+  unsigned int *windows;          /* [nwindows x WindowKinds] column blocks */
+  uint64_t     *keys, *sortedkeys;
+  PetscInt     *index, *order;
+  PetscInt     *clen;    /* [nb] */
+  PetscInt     *entries; /* [nb] of the matrix */
+  PetscInt     *place;   /* [nb] where a column block is to come, if its rows are to be where they come in the matrix; -1 if they cannot */
+  PetscCount   *bnz;     /* [nb + 1] */
+  Counts       *counts;
+  PetscCount   *csri; /* [ncsr + 1] */
+  char         *cub;
+  size_t        cubbytes;
 };
 
 static bool SortsSmall(const Arranged *w, PetscBool byrow)
@@ -39,11 +48,18 @@ static bool SortsSmall(const Arranged *w, PetscBool byrow)
   return w->nb <= SortMost && !byrow;
 }
 
+/* Whether column blocks are sorted by CUB */
+static bool SortsAll(const Arranged *w, PetscBool byrow)
+{
+  return !SortsSmall(w, byrow) && !w->nwindows;
+}
+
 static size_t Carve(Arranged *w, PetscBool byrow, void *base)
 {
-  const PetscInt nsorted = SortsSmall(w, byrow) ? 0 : w->nb;
+  const PetscInt nsorted = SortsAll(w, byrow) ? w->nb : 0;
   GallopCarver   carver(base);
 
+  carver.Take(w->windows, (PetscCount)w->nwindows * WindowKinds);
   carver.Take(w->keys, w->nb);
   carver.Take(w->sortedkeys, nsorted);
   carver.Take(w->index, nsorted);
@@ -89,6 +105,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) LengthsKernel(PetscInt 
       w.entries[warp] = sum;
       w.place[warp]   = follows && first % EVCHYB_BLOCK == 0 ? first / EVCHYB_BLOCK : -1;
       w.keys[warp]    = EVCHYBBlockKey(byrow, rowbits, longest, first);
+      if (w.nwindows) atomicAdd(&w.windows[first / w.window * WindowKinds + (PetscInt)(w.keys[warp] >> rowbits)], 1u);
       if (w.index) w.index[warp] = (PetscInt)warp;
     }
   } else if (warp < w.nb) { /* there are no more: these are sorted behind the others */
@@ -240,6 +257,46 @@ __global__ static void __launch_bounds__(ScanThreads) SmallOrderKernel(PetscInt 
   w.counts->moved  = here.moved;
 }
 
+/* Each thread block has a window, of whose column blocks each thread has one: up to EVCHYB_LONGCLASS in the order of their first rows, others as they come. The grid has all windows. */
+__global__ static void __launch_bounds__(WindowBlocks) WindowOrderKernel(int rowbits, const Arranged w)
+{
+  constexpr int           Groups = WindowBlocks / WindowKinds;
+  const int               kind = threadIdx.x % WindowKinds, group = threadIdx.x / WindowKinds;
+  __shared__ unsigned int before[WindowKinds], own[WindowKinds], all[WindowKinds];
+  __shared__ uint64_t     key[WindowBlocks];
+  unsigned int            first = 0, num = 0, sum[2] = {0, 0};
+
+  if (threadIdx.x < WindowKinds) {
+    before[threadIdx.x] = all[threadIdx.x] = 0;
+    own[threadIdx.x]                       = w.windows[blockIdx.x * WindowKinds + threadIdx.x];
+  }
+  __syncthreads();
+  for (unsigned int k = group; group < Groups && k < gridDim.x; k += Groups) {
+    const unsigned int n = w.windows[k * WindowKinds + kind];
+
+    sum[0] += k < blockIdx.x ? n : 0;
+    sum[1] += n;
+  }
+  if (sum[0]) atomicAdd(&before[kind], sum[0]);
+  if (sum[1]) atomicAdd(&all[kind], sum[1]);
+  __syncthreads();
+  for (int k = 0; k < WindowKinds; k++) {
+    first += before[k];
+    num += own[k];
+  }
+  if (threadIdx.x < num) key[threadIdx.x] = w.keys[first + threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x >= num) return;
+  const uint64_t mine = key[threadIdx.x];
+  const int      is   = (int)(mine >> rowbits);
+  unsigned int   at   = before[is];
+
+  for (int k = 0; k < is; k++) at += all[k];
+  for (unsigned int k = 0; k < num; k++)
+    if ((int)(key[k] >> rowbits) == is) at += is ? k < threadIdx.x : key[k] < mine;
+  w.order[at] = (PetscInt)(first + threadIdx.x);
+}
+
 /* Column blocks in their order: entries for the prefix sum, and all counts. The last thread block adds up rows of SubCSR. */
 __global__ static void __launch_bounds__(EVCHYB_THREADS) CountKernel(PetscInt m, const PetscInt *__restrict__ all, const EVCHYBRowCounts *__restrict__ rows, const Arranged w)
 {
@@ -335,15 +392,21 @@ PetscErrorCode EVCHYBPlainFree_Device(EVCHYB *ev)
 /* Lengths, orders and places of column blocks and of rows of SubCSR */
 static PetscErrorCode OrderColumnBlocks(const EVCHYBPlain *p, const GallopCSR *csr, const EVCHYBRows *rows, Arranged *w, cudaStream_t stream)
 {
+  const int rowbits = EVCHYBRowBits(csr->m);
+
   PetscFunctionBegin;
-  LengthsKernel<<<GallopBlocksFor((PetscCount)w->nb * WarpSize + w->ncsr + 1, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, p->byrow, EVCHYBRowBits(csr->m), csr->i, rows->all, rows->counts, *w);
+  if (w->nwindows) PetscCallCUDA(cudaMemsetAsync(w->windows, 0, (size_t)w->nwindows * WindowKinds * sizeof(*w->windows), stream));
+  LengthsKernel<<<GallopBlocksFor((PetscCount)w->nb * WarpSize + w->ncsr + 1, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(csr->m, p->byrow, rowbits, csr->i, rows->all, rows->counts, *w);
   GallopCheckLaunch();
   if (SortsSmall(w, p->byrow)) {
     SmallOrderKernel<<<1, ScanThreads, 0, stream>>>(csr->m, rows->all, rows->counts, *w);
     GallopCheckLaunch();
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (w->nb) PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->index, w->order, w->nb, EVCHYBBlockKeyBits(p->byrow, EVCHYBRowBits(csr->m)), stream));
+  if (w->nwindows) {
+    WindowOrderKernel<<<w->nwindows, WindowBlocks, 0, stream>>>(rowbits, *w);
+    GallopCheckLaunch();
+  } else if (w->nb) PetscCallCUDA(EVCHYBDeviceSortPairs(w->cub, w->cubbytes, w->keys, w->sortedkeys, w->index, w->order, w->nb, EVCHYBBlockKeyBits(p->byrow, rowbits), stream));
   CountKernel<<<GallopBlocksFor(PetscMax((PetscCount)w->nb, (PetscCount)w->ncsr) + 1, EVCHYB_THREADS) + 1, EVCHYB_THREADS, 0, stream>>>(csr->m, rows->all, rows->counts, *w);
   GallopCheckLaunch();
   if (w->nb) PetscCallCUDA(ExclusiveScan(w->cub, w->cubbytes, w->bnz, (PetscCount)w->nb + 1, stream));
@@ -406,7 +469,9 @@ static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, 
   w.nb     = counted ? split.nb : csr->m / EVCHYB_BLOCK;
   w.ncsr   = counted ? split.ncsr : PetscMin(csr->m, EVCHYB_BLOCK - 1 + mostlong);
   p->byrow = (PetscBool)(ev->options.byrow && ev->nz >= ev->options.byrow);
-  if (!SortsSmall(&w, p->byrow)) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.index, w.order, w.nb, EVCHYBBlockKeyBits(p->byrow, EVCHYBRowBits(csr->m)), stream));
+  w.window = ev->options.window;
+  if (p->byrow && w.nb && w.window >= EVCHYB_WINDOW_LEAST && w.window <= EVCHYB_WINDOW_MOST && (csr->m - 1) / w.window < MostWindows) w.nwindows = (csr->m - 1) / w.window + 1;
+  if (SortsAll(&w, p->byrow)) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.index, w.order, w.nb, EVCHYBBlockKeyBits(p->byrow, EVCHYBRowBits(csr->m)), stream));
   PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, w.bnz, PetscMax((PetscCount)w.nb, (PetscCount)w.ncsr) + 1, stream));
   w.cubbytes = PetscMax(sortbytes, scanbytes);
   PetscCall(GallopWorkspaceMalloc(Carve(&w, p->byrow, NULL), &base));
