@@ -121,7 +121,6 @@ PETSC_INTERN PetscErrorCode GallopIPCFreeEdges(GallopIPC);
 
 /* gallopexchangeipc.c */
 PETSC_INTERN PetscErrorCode GallopIPCConnect(MPI_Comm, PetscSF, const GallopIPCKind *, const GallopIPCTable *, GallopIPC *, const char **);
-PETSC_INTERN PetscErrorCode GallopIPCCreate(MPI_Comm, PetscSF, PetscInt, PetscBool, const GallopIPCTable *, GallopIPC *, const char **);
 PETSC_INTERN PetscErrorCode GallopIPCDestroy(GallopIPC *);
 PETSC_INTERN PetscErrorCode GallopIPCSend(GallopIPC, const PetscReal *, PetscCount, PetscInt, int *);
 PETSC_INTERN PetscErrorCode GallopIPCReceive(GallopIPC);

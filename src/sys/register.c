@@ -185,7 +185,7 @@ static PetscErrorCode ViewFromOptions(void)
 . -mat_gallop_exchange <auto>    - how ghost values go from process to process, likewise
 . -sf_gallop_exchange <auto>     - how those of a `PetscSF` of type `PETSCSFGALLOP` go
 . -mat_gallop_exchange_wait <auto> - what waits for them on the GPU, the `stream` or a `kernel`; `auto` takes the stream where the driver says that it can
-. -mat_gallop_exchange_stream <auto> - the stream of what packs them on the GPU and waits for others: the `same` as that of products, or a `side` stream, which `auto` takes beside long products
+. -mat_gallop_exchange_stream <auto> - the stream on which they are packed on the GPU: the `same` as that of products, or a `side` stream, which `auto` takes beside long products
 . -mat_gallop_nccl <libnccl.so.2>  - the library of NCCL, as dlopen() takes it, for the `nccl` and `auto` of that
 . -mat_gallop_csr <auto>         - whether the CSR arrays of matrices assembled on the host stay on the GPU beside formats, likewise
 . -mat_gallop_memory <0>         - most bytes of all copies of a matrix together, likewise

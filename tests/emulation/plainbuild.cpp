@@ -101,7 +101,7 @@ struct Case {
 /* Whether thread blocks sort windows, and column blocks by them */
 static bool ByWindows(const Case &c)
 {
-  return c.window >= EVCHYB_WINDOW_LEAST && c.window <= EVCHYB_WINDOW_MOST && (c.m - 1) / c.window < MostWindows;
+  return c.window >= EVCHYB_WINDOW_LEAST && c.window <= EVCHYB_WINDOW_MOST && (c.m - 1) / c.window < 1024;
 }
 
 static void Test(const Case &c, bool firstcol, bool counted)

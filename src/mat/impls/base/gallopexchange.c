@@ -81,12 +81,12 @@ static PetscErrorCode Choose(Mat A, GallopExchange *exchange, PetscSF sf, Gallop
   char                   library[32];
   GallopIPC              ipc  = NULL;
   GallopNCCL             nccl = NULL;
-  PetscBool              aside;
+  GallopIPCKind          kind = {PETSC_FALSE, PETSC_FALSE, exchange->n, GALLOP_IPC_SCALAR, 1, PETSC_FALSE};
 
   PetscFunctionBegin;
   if (exchange->chosen[place]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopExchangeAside(A, 1, &aside));
-  if (table) PetscCall(GallopIPCCreate(PetscObjectComm((PetscObject)A), sf, exchange->n, aside, table, &ipc, &why));
+  PetscCall(GallopExchangeAside(A, 1, &kind.aside));
+  if (table) PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, &kind, table, &ipc, &why));
   else if (exchange->way == GALLOP_EXCHANGE_IPC) why = "vectors are on the host";
   if (ipc) {
     PetscCall((*table->describe)(ipc, &how));

@@ -156,10 +156,7 @@ static PetscErrorCode Allocate_Device(size_t bytes, void **memory, GallopIPCHand
     if (fits) err = cudaMalloc(memory, bytes);
   }
   if (err != cudaSuccess) *memory = NULL;
-  else if (cudaDeviceGetPCIBusId(device, 16, number) != cudaSuccess) {
-    PetscCallCUDA(cudaFree(*memory));
-    *memory = NULL;
-  } else if (cudaIpcGetMemHandle(&ipc, *memory) != cudaSuccess) {
+  else if (cudaDeviceGetPCIBusId(device, 16, number) != cudaSuccess || cudaIpcGetMemHandle(&ipc, *memory) != cudaSuccess) {
     PetscCallCUDA(cudaFree(*memory));
     *memory = NULL;
   } else PetscCall(PetscMemcpy(handle, &ipc, sizeof(ipc)));

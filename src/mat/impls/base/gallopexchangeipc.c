@@ -175,16 +175,6 @@ PetscErrorCode GallopIPCConnect(MPI_Comm comm, PetscSF sf, const GallopIPCKind *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopIPCCreate - Likewise for ghost values, of which this process has so many, by the PetscSF that brings them; aside as in GallopIPCKind */
-PetscErrorCode GallopIPCCreate(MPI_Comm comm, PetscSF sf, PetscInt ghosts, PetscBool aside, const GallopIPCTable *table, GallopIPC *ipc, const char **why)
-{
-  const GallopIPCKind kind = {PETSC_FALSE, PETSC_FALSE, ghosts, GALLOP_IPC_SCALAR, 1, aside};
-
-  PetscFunctionBegin;
-  PetscCall(GallopIPCConnect(comm, sf, &kind, table, ipc, why));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /*
   GallopIPCDestroy - Waits until all neighbors have written what they had to for this process, whose buffers another matrix may use then
 

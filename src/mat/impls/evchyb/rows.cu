@@ -116,10 +116,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) WindowSortKernel(PetscI
   StoreWindow(count, windows, counts);
 }
 
-/* Of so few windows each thread block adds up those before its own; of more they have been added up before */
-static constexpr PetscInt FewWindows = 1024;
-
-/* Empty and long rows of a window: of those before it, of its own, and of all */
+/* Empty and long rows of a window: of those before it, of its own, and of all. Of more than EVCHYB_FEW_WINDOWS those before have been added up. */
 struct WindowSums {
   WindowCounts before, own, all;
 };
@@ -266,20 +263,20 @@ static PetscErrorCode GetWays(const EVCHYBOptions *options, const GallopCSR *csr
 
   PetscFunctionBegin;
   ways->window   = window;
-  ways->bywindow = window >= EVCHYB_THREADS && window <= WindowMost;
-  ways->nwindows = ways->bywindow ? (csr->m + window - 1) / window : 0;
+  ways->nwindows = EVCHYBNumWindows(csr->m, window);
+  ways->bywindow = ways->nwindows > 0;
   ways->nkeys    = ways->bywindow ? (PetscInt)PetscMin((PetscCount)csr->m, csr->nz / (options->maxell + 1)) : csr->m;
   EVCHYBGetKeyShape(options, csr, &ways->shape);
   w->cubbytes = 0;
   if (!ways->bywindow) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, w->cubbytes, w->keys, w->sortedkeys, w->rows, w->sortedrows, ways->nkeys, ways->shape.classbit + 2, NULL));
-  else if (ways->nwindows > FewWindows) PetscCallCUDA(ExclusiveScan(nullptr, w->cubbytes, w->windows, (PetscCount)ways->nwindows + 1, NULL));
+  else if (ways->nwindows > EVCHYB_FEW_WINDOWS) PetscCallCUDA(ExclusiveScan(nullptr, w->cubbytes, w->windows, (PetscCount)ways->nwindows + 1, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode SortWindows(const GallopCSR *csr, const Ways &ways, Workspace *w, cudaStream_t stream)
 {
   constexpr int Fewer = EVCHYB_THREADS * WindowFew / LengthThreads, More = WindowMost / LengthThreads;
-  const bool    few = ways.nwindows <= FewWindows, narrow = ways.window <= WindowFew * EVCHYB_THREADS;
+  const bool    few = ways.nwindows <= EVCHYB_FEW_WINDOWS, narrow = ways.window <= WindowFew * EVCHYB_THREADS;
   const auto    gather = few ? WindowsGatherKernel<true> : WindowsGatherKernel<false>;
 
   PetscFunctionBegin;

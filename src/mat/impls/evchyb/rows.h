@@ -9,8 +9,15 @@
 
 #include <gallop/formatimpl.h>
 
-#define EVCHYB_WINDOW_LEAST 256  /* rows of the windows that thread blocks sort on the GPU */
+#define EVCHYB_WINDOW_LEAST 256 /* rows of the windows that thread blocks sort on the GPU */
 #define EVCHYB_WINDOW_MOST  4096
+#define EVCHYB_FEW_WINDOWS  1024 /* of so few each thread block adds up those before its own */
+
+/* How many windows thread blocks sort, 0 where all rows are sorted at once */
+static inline PetscInt EVCHYBNumWindows(PetscInt m, PetscInt window)
+{
+  return window >= EVCHYB_WINDOW_LEAST && window <= EVCHYB_WINDOW_MOST ? (m + window - 1) / window : 0;
+}
 
 typedef struct _EVCHYB        EVCHYB;
 typedef struct _EVCHYBOptions EVCHYBOptions;

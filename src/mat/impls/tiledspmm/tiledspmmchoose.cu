@@ -146,6 +146,7 @@ PetscErrorCode TiledSpMMChoose(const TiledSpMM *t, const GallopCSR *csr, TiledSp
 {
   const TiledSpMMKernel asked = t->options.kernel;
   Looked                looked;
+  PetscInt              cut; /* most entries of a segment, 0 where no row is cut */
   PetscBool             leaves, tensor;
 
   PetscFunctionBegin;
@@ -155,11 +156,11 @@ PetscErrorCode TiledSpMMChoose(const TiledSpMM *t, const GallopCSR *csr, TiledSp
   choice->tilesize  = looked.tiles ? (double)looked.intiles / (double)looked.tiles : 1;
   choice->scattered = (PetscBool)((double)looked.lines > CachedLines * LinesNeeded(&looked));
   choice->skips     = (PetscBool)(2 * looked.filled <= (unsigned long long)t->m);
-  choice->segment   = SegmentSize(t, &looked, choice->skips ? (double)looked.filled : (double)t->m);
-  if (choice->skips && !choice->segment) choice->segment = looked.longest; /* cuts none */
+  cut               = SegmentSize(t, &looked, choice->skips ? (double)looked.filled : (double)t->m);
+  choice->segment   = cut || !choice->skips ? cut : looked.longest;
   PetscCall(LeavesB(t, &looked, choice->scattered, &leaves));
   if (asked == TILEDSPMM_CACHED || asked == TILEDSPMM_TRANSPOSED) choice->untiled = asked;
-  else choice->untiled = (!choice->segment || choice->segment == looked.longest) && leaves ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
+  else choice->untiled = !cut && leaves ? TILEDSPMM_CACHED : TILEDSPMM_TRANSPOSED;
   tensor = (PetscBool)(asked == TILEDSPMM_TENSOR);
   if (asked == TILEDSPMM_CHOOSE && TiledSpMMIsDense((double)looked.intiles, (double)looked.tiles)) PetscCall(TiledSpMMHasTensor(&tensor));
   choice->kernel = tensor && FitTiles(t, &looked) ? TILEDSPMM_TENSOR : choice->untiled;

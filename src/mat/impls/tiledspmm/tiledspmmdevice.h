@@ -11,7 +11,7 @@ static_assert(TILEDSPMM_WARP == WarpSize, "the rows of a warp are padded togethe
 /* What is chosen of a matrix without stages */
 typedef struct {
   TiledSpMMKernel kernel, untiled; /* the latter for where tiles cannot be had, as columns do not increase */
-  PetscInt        segment;         /* most entries of a segment, 0 where no row is cut */
+  PetscInt        segment;         /* most entries of a segment, 0 where each row is one */
   PetscBool       skips;           /* rows without entries, which are most, are to have no segments */
   PetscInt        longest;         /* entries of the longest row */
   double          tilesize;        /* entries of a tile, about */

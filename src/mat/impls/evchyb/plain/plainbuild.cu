@@ -14,8 +14,7 @@ static_assert(EVCHYB_CLASSES < 1 << SortBits, "keys of the small sort");
   Rows that are sorted by windows are in the order of these, and so are the first rows of column blocks: to put column blocks in the order of their first rows each window is sorted by itself, if there
   are not too many windows to be added up by each thread block. Long ones go behind all others by class: a window counts its column blocks for each class, with those up to EVCHYB_LONGCLASS as one.
 */
-static constexpr int      WindowBlocks = EVCHYB_WINDOW_MOST / EVCHYB_BLOCK, WindowKinds = EVCHYB_CLASSES - EVCHYB_LONGCLASS;
-static constexpr PetscInt MostWindows = 1024;
+static constexpr int WindowBlocks = EVCHYB_WINDOW_MOST / EVCHYB_BLOCK, WindowKinds = EVCHYB_CLASSES - EVCHYB_LONGCLASS;
 
 /* What the kernels count for the host */
 struct Counts {
@@ -470,7 +469,8 @@ static PetscErrorCode Arrange(EVCHYB *ev, EVCHYBPlain *p, const GallopCSR *csr, 
   w.ncsr   = counted ? split.ncsr : PetscMin(csr->m, EVCHYB_BLOCK - 1 + mostlong);
   p->byrow = (PetscBool)(ev->options.byrow && ev->nz >= ev->options.byrow);
   w.window = ev->options.window;
-  if (p->byrow && w.nb && w.window >= EVCHYB_WINDOW_LEAST && w.window <= EVCHYB_WINDOW_MOST && (csr->m - 1) / w.window < MostWindows) w.nwindows = (csr->m - 1) / w.window + 1;
+  if (p->byrow && w.nb) w.nwindows = EVCHYBNumWindows(csr->m, w.window);
+  if (w.nwindows > EVCHYB_FEW_WINDOWS) w.nwindows = 0;
   if (SortsAll(&w, p->byrow)) PetscCallCUDA(EVCHYBDeviceSortPairs(nullptr, sortbytes, w.keys, w.sortedkeys, w.index, w.order, w.nb, EVCHYBBlockKeyBits(p->byrow, EVCHYBRowBits(csr->m)), stream));
   PetscCallCUDA(ExclusiveScan(nullptr, scanbytes, w.bnz, PetscMax((PetscCount)w.nb, (PetscCount)w.ncsr) + 1, stream));
   w.cubbytes = PetscMax(sortbytes, scanbytes);
