@@ -255,7 +255,13 @@ PetscErrorCode KSPGallopTest(KSP ksp, PetscInt its, PetscReal norm)
   return ksp->converged(ksp, its, norm, &ksp->reason, NULL);
 }
 
-PetscErrorCode KSPGallopGetAhead(KSP, Mat, GallopPCKind pc, PetscInt *n)
+PetscErrorCode KSPGallopGetGroup(KSP, GallopKSP *, PetscBool *local)
+{
+  *local = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode KSPGallopGetAhead(KSP, const GallopKSP *, Mat, GallopPCKind pc, PetscInt *n)
 {
   *n = pc == GALLOP_PC_OTHER ? 1 : ahead;
   return PETSC_SUCCESS;

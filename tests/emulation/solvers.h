@@ -26,6 +26,21 @@ static long launches;
   } while (0)
 #include "ksp/ksp/gallopksp.c"
 
+/* Sums of several processes are reduced by MPI */
+extern "C" const GallopIPCTable GallopIPCTable_Device;
+const GallopIPCTable            GallopIPCTable_Device = {};
+
+PetscErrorCode GallopGroupCreate(MPI_Comm, const GallopIPCTable *, PetscBool, GallopGroup *, const char **why)
+{
+  *why = "there is no GPU";
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopGroupDestroy(GallopGroup *)
+{
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode GallopGraphDestroy(GallopGraph *)
 {
   return PETSC_SUCCESS;

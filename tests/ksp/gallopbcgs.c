@@ -113,4 +113,10 @@ int main(int argc, char **argv)
     nsize: {{1 2 4}}
     output_file: output/empty.out
 
+  test:
+    suffix: sums
+    nsize: {{2 4}}
+    args: -ksp_gallop_sums device
+    output_file: output/empty.out
+
 TEST*/

@@ -298,6 +298,60 @@ static PetscErrorCode RunDots(PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Where sums of several processes are added up: on GPUs a solve takes as many reductions by MPI whatever its iterations, and each run gives the same bits */
+static PetscErrorCode RunSums(KSPType type, PetscBool device)
+{
+  const char *const ways[] = {"mpi", "device", "device"};
+  const PetscInt    its[]  = {5, 15, 25};
+  KSP               ksp;
+  PC                pc;
+  Mat               A;
+  Vec               x[3], b;
+  PetscMPIInt       size;
+  PetscReal         norm, error;
+  PetscBool         equal;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  if (size == 1 || !device) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(CreateMatrix(TestFormat(""), MAT_DEFINITE, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, NULL, &b));
+  PetscCall(VecSetRandom(b, NULL));
+  for (int w = 0; w < 3; w++) {
+    PetscLogDouble reductions[3];
+
+    PetscCall(VecDuplicate(b, &x[w]));
+    PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+    PetscCall(KSPSetOperators(ksp, A, A));
+    PetscCall(KSPSetType(ksp, type));
+    PetscCall(KSPGetPC(ksp, &pc));
+    PetscCall(PCSetType(pc, PCJACOBI));
+    PetscCall(PetscOptionsSetValue(NULL, "-ksp_gallop_sums", ways[w]));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(PetscOptionsClearValue(NULL, "-ksp_gallop_sums"));
+    for (int k = -1; k < 3; k++) { /* the first solve connects the processes */
+      const PetscLogDouble before = petsc_allreduce_ct;
+
+      PetscCall(KSPSetTolerances(ksp, (PetscReal)1e-30, (PetscReal)1e-30, PETSC_CURRENT, its[PetscMax(k, 0)]));
+      PetscCall(KSPSolve(ksp, b, x[w]));
+      if (k >= 0) reductions[k] = petsc_allreduce_ct - before;
+    }
+    PetscCall(KSPDestroy(&ksp));
+    if (w == 0) PetscCheck(reductions[2] - reductions[1] >= 2 * 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g reductions in 15 iterations, %g in 25", type, reductions[1], reductions[2]);
+    else PetscCheck(reductions[1] == reductions[2] && reductions[0] == reductions[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, sums on GPUs: %g reductions in 5 iterations, %g in 15, %g in 25", type, reductions[0], reductions[1], reductions[2]);
+  }
+  PetscCall(VecEqual(x[1], x[2], &equal));
+  PetscCheck(equal, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, sums on GPUs: another run gives other bits", type);
+  PetscCall(VecAXPY(x[2], -1.0, x[0]));
+  PetscCall(VecNorm(x[2], NORM_2, &error));
+  PetscCall(VecNorm(x[0], NORM_2, &norm));
+  PetscCheck(error <= (PetscReal)(sizeof(PetscReal) < 8 ? 1e-2 : 1e-6) * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, sums on GPUs: solutions differ by %g of %g", type, (double)error, (double)norm);
+  for (int w = 0; w < 3; w++) PetscCall(VecDestroy(&x[w]));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool device = PETSC_FALSE;
@@ -312,6 +366,8 @@ int main(int argc, char **argv)
   PetscCall(RunVariant(&pipelined, "-ksp_gallopcg_variant pipelined", device));
   PetscCall(ChangeVariant(device));
   PetscCall(RunDots(device));
+  PetscCall(RunSums(KSPGALLOPCG, device));
+  PetscCall(RunSums(KSPGALLOPBCGS, device));
   PetscCall(Change(TestFormat("")));
   PetscCall(Change(device ? MATAIJCUSPARSE : MATAIJ));
   PetscCall(PetscFinalize());
@@ -335,6 +391,12 @@ int main(int argc, char **argv)
     suffix: clusters
     nsize: {{1 2}}
     args: -mat_evchyb_order cluster -mat_evchyb_storage {{plain packed}}
+    output_file: output/empty.out
+
+  test:
+    suffix: sums
+    nsize: {{2 4}}
+    args: -format {{evchyb hbp}} -ksp_gallop_sums device
     output_file: output/empty.out
 
 TEST*/

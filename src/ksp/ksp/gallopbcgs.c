@@ -94,6 +94,7 @@ static PetscErrorCode Direction(Solve *s, PetscInt i)
   PetscCall(VecGallopToWrite(s->p, &s->arrays.p));
   GallopFusedLogKept(BCGSFused, s->ksp, s->flops[0], PetscCall(GallopBCGSDirection(work, &s->arrays, &s->method, (PetscBool)!i)));
   PetscCall(Apply(s, s->p, s->v, s->t, s->rp, &s->arrays.v));
+  if (s->dotted && work->group) GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopFusedSumDot(work)));
   if (!s->dotted) GallopFusedLog(BCGSFused, s->ksp, PetscCall(GallopBCGSDotVRP(work, &s->arrays, &s->method)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -289,17 +290,15 @@ static PetscErrorCode Iterate(Solve *s)
 static PetscErrorCode Solve_Fused(KSP ksp, GallopBCGS *bcgs)
 {
   Solve s = {.ksp = ksp, .bcgs = bcgs, .x = ksp->vec_sol, .r = ksp->work[0], .rp = ksp->work[1], .v = ksp->work[2], .t = ksp->work[3], .s = ksp->work[4], .p = ksp->work[5], .method = {.norm = ksp->normtype}};
-  PetscMPIInt size;
 
   PetscFunctionBegin;
   PetscCall(PetscCitationsRegister(BCGSFusedCitation, &BCGSFusedCited));
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  s.method.local = (PetscBool)(size > 1);
+  PetscCall(KSPGallopGetGroup(ksp, &bcgs->base, &s.method.local));
   PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));
   PetscCall(PCGallopGetKind(ksp->pc, &s.pc));
   if ((ksp->pc_side == PC_RIGHT && s.pc == GALLOP_PC_DIAGONAL) || ksp->pc->erroriffailure) s.pc = GALLOP_PC_OTHER;
   if (s.pc == GALLOP_PC_DIAGONAL) PetscCall(KSPGallopGetDiagonal(ksp, &bcgs->base, s.r, s.t));
-  PetscCall(KSPGallopGetAhead(ksp, s.A, s.pc, &s.ahead));
+  PetscCall(KSPGallopGetAhead(ksp, &bcgs->base, s.A, s.pc, &s.ahead));
   PetscCall(KSPGallopRecords(ksp, &bcgs->base, s.ahead, &s.graph));
   PetscCall(Iterate(&s));
   if (s.ahead > 1) { /* what kernels have written without PETSc's knowledge */
@@ -338,7 +337,8 @@ static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
 
   Options Database Keys:
 + -ksp_type gallopbcgs     - takes it
-- -ksp_gallop_graph <true> - launch several iterations at once, as a CUDA graph, where systems are small
+. -ksp_gallop_graph <true> - launch several iterations at once, as a CUDA graph, where systems are small
+- -ksp_gallop_sums <auto>  - where sums of several processes are added up: `auto`, `mpi` or `device`, as `KSPGALLOPCG` has it
 
   Level: beginner
 
@@ -346,9 +346,9 @@ static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
   Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPBCGS`. An iteration has four kernels beside the products and the preconditioner: p; s; s.t and
   t.t; x and r with the norm and the next rho; v.rp comes out of the product of a sequential `MATEVCHYB`, `MATCSROVERLAP` or `MATHBP`, and is a fifth kernel with other matrices. With `PCJACOBI` on the left and `PCNONE` a product of a matrix of ours and the preconditioner are one kernel. On one process scalars stay on the
   GPU, and where PETSc's own test is used and no monitor is set, the host starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the
-  iterates as they are. On several processes there are three reductions in an iteration, by way of the host.
+  iterates as they are. On several processes there are three reductions in an iteration, on the GPUs or by MPI, as with `KSPGALLOPCG`.
 
-  On one process each run gives the same bits on the same kind of GPU.
+  On one process, and where sums are added up on GPUs, each run gives the same bits on the same kind of GPU.
 
   `KSPBCGS` is this solver where the matrix is one of Gallop's, unless `-ksp_gallop_fuse` is false.
 

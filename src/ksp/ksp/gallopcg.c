@@ -138,6 +138,7 @@ static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
 + -ksp_type gallopcg       - takes it
 . -ksp_gallop_fuse <true>  - false leaves `KSPCG` as PETSc has it, also with Gallop's matrices
 . -ksp_gallop_graph <true> - launch several iterations at once, as a CUDA graph, where systems are small
+. -ksp_gallop_sums <auto>  - where sums of several processes are added up: `auto`, on their GPUs where they can and each has one of its own, else by MPI; `mpi`; `device`, also where they share GPUs
 . -ksp_cg_type <type>      - hermitian or symmetric, as for `KSPCG`, for complex numbers
 . -ksp_cg_single_reduction - as for `KSPCG`: the variant with one reduction, fused too
 - -ksp_gallopcg_variant <standard> - standard, single (the same variant with one reduction) or pipelined
@@ -158,9 +159,13 @@ static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
   Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPCG`. An iteration has two kernels beside the product and the preconditioner, p, and x and r
   with z.r and the norm; p.w comes out of the product of `MATEVCHYB`, `MATCSROVERLAP` and, on one process, `MATHBP`, and is a third kernel with other matrices. On one process scalars stay on the GPU. With `PCJACOBI` and `PCNONE`, which are part of these kernels, and where PETSc's own test is used and no monitor is set, the host
   starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the iterates as they are. Those of a system of up to 262,144 unknowns
-  are launched as CUDA graphs, from the ninth iteration on. On several processes there are two reductions in an iteration, by way of the host.
+  are launched as CUDA graphs, from the ninth iteration on.
 
-  On one process each run gives the same bits on the same kind of GPU.
+  On several processes an iteration has two reductions. Those of one host that can open each other's memory by CUDA IPC, up to 33 with a GPU each, add up their sums on the GPUs: the kernel that has this
+  process's writes them into the memory of the others, and waits for theirs. All is then as on one process but for the graphs, and no host waits for an iteration. Elsewhere, and with the pipelined
+  variant, sums go by MPI. The variant with one reduction has two on GPUs.
+
+  On one process, and where sums are added up on GPUs, each run gives the same bits on the same kind of GPU.
 
   It is `KSPCG` itself, without anything fused, with vectors on the host; for a matrix with a null space; in `KSPSolveTranspose()`; where eigenvalues, a trust region,
   a target of the objective or `KSPSetCheckNormIteration()` are wanted. `KSPView()` and -info tell the reason.

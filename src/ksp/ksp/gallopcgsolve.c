@@ -79,6 +79,7 @@ static PetscErrorCode Dot(Solve *s, PetscInt i)
 {
   PetscFunctionBegin;
   if (s->dotted && s->method.local) GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(GallopCGPublishDot(&s->cg->base.work, &s->method, i)));
+  if (s->dotted && s->cg->base.work.group) GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(GallopFusedSumDot(&s->cg->base.work)));
   if (!s->dotted) GallopFusedLog(KSP_GallopCGFused, s->ksp, PetscCall(GallopCGDot(&s->cg->base.work, &s->arrays, &s->method, i)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -316,7 +317,7 @@ static PetscErrorCode Solve_Fused(Solve *s)
 
   PetscFunctionBegin;
   ksp->its = 0;
-  PetscCall(KSPGallopGetAhead(ksp, s->A, s->method.pc, &s->ahead));
+  PetscCall(KSPGallopGetAhead(ksp, &s->cg->base, s->A, s->method.pc, &s->ahead));
   PetscCall(KSPGallopRecords(ksp, &s->cg->base, s->ahead, &s->graph));
   PetscCall(FirstResidual(s));
   PetscCall(Begin(s, &record));
@@ -367,12 +368,10 @@ PetscErrorCode KSPGallopCGSolve(KSP ksp, GallopCG *cg)
   Solve           s      = {
                    .ksp = ksp, .cg = cg, .x = ksp->vec_sol, .r = ksp->work[0], .z = ksp->work[1], .p = ksp->work[2], .method = {.norm = ksp->normtype, .conjugate = (PetscBool)(cg->type == KSP_CG_HERMITIAN), .single = single}
   };
-  PetscMPIInt size;
 
   PetscFunctionBegin;
   PetscCall(PetscCitationsRegister(CGFusedCitation, &CGFusedCited));
-  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
-  s.method.local = (PetscBool)(size > 1);
+  PetscCall(KSPGallopGetGroup(ksp, &cg->base, &s.method.local));
   PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));
   PetscCall(PCGallopGetKind(ksp->pc, &s.method.pc));
   if (s.method.pc == GALLOP_PC_DIAGONAL) PetscCall(KSPGallopGetDiagonal(ksp, &cg->base, s.r, s.z));

@@ -5,6 +5,10 @@
 
 __global__ static void EmptyKernel() { }
 
+struct FusedOnly {
+  FusedState fused;
+};
+
 /* *done is false where there is no room */
 PetscErrorCode GallopFusedCreate(GallopFused *work, PetscBool *done)
 {
@@ -47,6 +51,27 @@ PetscErrorCode GallopFusedGo(GallopFused *work, PetscBool begins)
   PetscFunctionBegin;
   if (begins) PetscCall(GallopDeviceZero(state, StateBytes));
   else PetscCall(GallopDeviceZero(&state->stop, sizeof(state->stop)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* With one warp, which keeps nobody from running */
+static __global__ __launch_bounds__(32) void SumDotKernel(FusedStep<FusedOnly> s, PetscCount, PetscScalar *dot)
+{
+  if (!Enter(s)) return;
+
+  const PetscScalar all = SumOfProcesses(s.group, *dot);
+
+  if (threadIdx.x == 0) *dot = all;
+}
+
+/* GallopFusedSumDot - Of the dot product of this process, which a product has left, that of all */
+PetscErrorCode GallopFusedSumDot(const GallopFused *work)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(GallopLaunch(SumDotKernel, {1, 32, 1, 0, stream, (bool)work->overlaps}, FusedStepOf<FusedOnly>(work), (PetscCount)1, work->dot.result));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

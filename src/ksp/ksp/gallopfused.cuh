@@ -6,12 +6,14 @@
 
   On one process the scalars of the method stay on the GPU. A kernel that sums adds up in two steps, threads of a block, then the sums of blocks in the last block that ends, in an order
   that does not depend on time, so that each run gives the same bits. That block then computes the scalars for the next kernel, and whether to go on: once it says no,
-  kernels that the host has started already do nothing. On several processes the host reduces the sums, and gives kernels the factors.
+  kernels that the host has started already do nothing. On several processes the last block adds up the sums of all, as gallopgroup.cuh has it, and goes on as on one: all get the same bits. Or the
+  host reduces the sums, and gives kernels the factors.
 */
 
 #include <gallop/cudaimpl.h>
 #include <cub/block/block_reduce.cuh>
 #include "gallopfused.h"
+#include "gallopgroup.cuh"
 
 static constexpr int Threads = 256, BlocksPerProcessor = 8;
 
@@ -51,10 +53,12 @@ template <typename State>
 struct FusedStep {
   State        *state;
   void         *partial;
+  DeviceGroup  *group; /* NULL where sums are this process's, or it is the only one */
   GallopRecord *records;
   PetscInt64    number;   /* of the results; in a graph how far beyond the GPU's count */
   bool          recorded; /* in a graph, */
   bool          advances; /* whose last results are counted from next */
+  bool          lets;     /* the next kernel may start while this one runs */
 };
 
 static __device__ __forceinline__ bool IsFinite(PetscReal a)
@@ -106,6 +110,7 @@ static __device__ bool AddUp(const FusedStep<State> &s, S mine, S *all)
   mine = S();
   for (unsigned int k = threadIdx.x; k < gridDim.x; k += Threads) mine = mine + GallopLoadFromL2(partial + k);
   mine = Reduce(storage).Reduce(mine, AddSums());
+  if (s.group && threadIdx.x < 32) mine = SumOfProcesses(s.group, mine);
   if (threadIdx.x) return false;
   s.state->fused.ended = 0;
   *all                 = mine;
@@ -135,11 +140,11 @@ static __device__ void Publish(const FusedStep<State> &s, PetscScalar sum0, Pets
   *(volatile PetscInt64 *)&record->number = number;
 }
 
-/* Every kernel starts while the one before it ends, and lets the next one start. False where the solve is over. */
+/* Every kernel starts while the one before it ends, and lets the next one start, unless processes that it waits for need the room. False where the solve is over. */
 template <typename State>
 static __device__ __forceinline__ bool Enter(const FusedStep<State> &s)
 {
-  GallopLetSuccessorStart();
+  if (s.lets) GallopLetSuccessorStart();
   GallopWaitForPredecessor();
   return !s.state->fused.stop;
 }
@@ -150,7 +155,7 @@ static FusedStep<State> FusedStepOf(const GallopFused *work)
   static_assert(sizeof(State) <= StateBytes, "room for the scalars of a method");
   const GallopGraph *g = &work->graph;
 
-  return {(State *)work->state, work->partial, work->record, g->records ? work->number - g->from : work->number, (bool)g->records, g->records && g->last};
+  return {(State *)work->state, work->partial, (DeviceGroup *)work->group, work->record, g->records ? work->number - g->from : work->number, (bool)g->records, g->records && g->last, (bool)work->overlaps};
 }
 
 /* Starts a kernel over n entries; flops for each */

@@ -31,6 +31,7 @@ typedef struct {
   PetscBool     overlaps;
   void         *state, *partial;
   int           blocks; /* at most */
+  void         *group;  /* a DeviceGroup, whose sums kernels add up; NULL for those of this process */
   GallopDot     dot;    /* of a product's result, for who asks the product for it */
   GallopGraph   graph;
 } GallopFused;
@@ -38,6 +39,7 @@ typedef struct {
 PETSC_INTERN PetscErrorCode GallopFusedCreate(GallopFused *, PetscBool *);
 PETSC_INTERN PetscErrorCode GallopFusedDestroy(GallopFused *);
 PETSC_INTERN PetscErrorCode GallopFusedGo(GallopFused *, PetscBool);
+PETSC_INTERN PetscErrorCode GallopFusedSumDot(const GallopFused *);
 PETSC_INTERN PetscErrorCode GallopFusedWait(GallopFused *, PetscInt64, GallopRecord *);
 
 PETSC_INTERN PetscErrorCode GallopFusedCountFrom(GallopFused *);

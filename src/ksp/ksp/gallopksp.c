@@ -7,6 +7,8 @@
 
 #define GALLOP_KSP "GallopKSP"
 
+static const char *const SumsWays[] = {"auto", "mpi", "device"};
+
 static PetscErrorCode DataDestroy(PetscCtxRt ctx)
 {
   GallopKSP *data = *(GallopKSP **)ctx;
@@ -16,6 +18,7 @@ static PetscErrorCode DataDestroy(PetscCtxRt ctx)
   PetscCall(GallopBlocksReset(&data->blocks));
 #if PetscDefined(HAVE_CUDA)
   PetscCall(GallopFusedDestroy(&data->work));
+  PetscCall(GallopGroupDestroy(&data->group));
 #endif
   PetscCall(PetscFree(data));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -71,7 +74,7 @@ static PetscErrorCode KSPView_Gallop(KSP ksp, PetscViewer viewer)
   if (data->parent.view) PetscCall((*data->parent.view)(ksp, viewer));
   PetscCall(PetscObjectTypeCompare((PetscObject)viewer, PETSCVIEWERASCII, &ascii));
   PetscCall(PetscObjectTypeCompare((PetscObject)ksp, data->own, &named));
-  if (ascii && data->fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  %s are fused%s on the GPU\n", data->what, data->with));
+  if (ascii && data->fused) PetscCall(PetscViewerASCIIPrintf(viewer, "  %s are fused%s on the GPU%s\n", data->what, data->with, data->work.group ? ", which adds up the sums of all processes" : ""));
   else if (ascii && named && data->why) PetscCall(PetscViewerASCIIPrintf(viewer, "  %s are not fused: %s\n", data->what, data->why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -84,6 +87,7 @@ PetscErrorCode KSPGallopCompose(KSP ksp, KSPType own, GallopKSP *data)
   data->own    = own;
   data->what   = "vector operations";
   data->with   = "";
+  data->tried  = GALLOP_SUMS_NOT_TRIED;
   PetscCall(PetscObjectContainerCompose((PetscObject)ksp, GALLOP_KSP, data, DataDestroy));
   ksp->ops->destroy        = KSPDestroy_Gallop;
   ksp->ops->reset          = KSPReset_Gallop;
@@ -109,6 +113,7 @@ PetscErrorCode KSPSetFromOptions_Gallop(KSP ksp, PetscOptionItems PetscOptionsOb
 {
   GallopKSP *data;
   PetscBool  fuse, graph;
+  PetscInt   sums;
 
   PetscFunctionBegin;
   PetscCall(KSPGallopGet(ksp, &data));
@@ -119,6 +124,9 @@ PetscErrorCode KSPSetFromOptions_Gallop(KSP ksp, PetscOptionItems PetscOptionsOb
   graph      = PetscNot(data->nograph);
   PetscCall(PetscOptionsBool("-ksp_gallop_graph", "Launch iterations of small systems as CUDA graphs", "KSPGALLOPCG", graph, &graph, NULL));
   data->nograph = PetscNot(graph);
+  sums          = (PetscInt)data->sums;
+  PetscCall(PetscOptionsEList("-ksp_gallop_sums", "Where sums of several processes are added up", "KSPGALLOPCG", SumsWays, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(SumsWays), SumsWays[sums], &sums, NULL));
+  data->sums = (GallopSums)sums;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -250,6 +258,33 @@ PetscErrorCode KSPGallopGetDiagonal(KSP ksp, GallopKSP *base, Vec like, Vec ones
 }
 
 #if PetscDefined(HAVE_CUDA)
+/*
+  KSPGallopGetGroup - For a method whose sums are added up in its kernels: whether they are those of this process alone, which MPI has to reduce
+
+  Collective; processes are connected once, unless the option changes
+*/
+PetscErrorCode KSPGallopGetGroup(KSP ksp, GallopKSP *base, PetscBool *local)
+{
+  PetscMPIInt size;
+  const char *why;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if (size > 1 && base->sums != base->tried) {
+    PetscCall(GallopGroupDestroy(&base->group));
+    if (base->sums != GALLOP_SUMS_MPI) {
+      PetscCall(GallopGroupCreate(PetscObjectComm((PetscObject)ksp), &GallopIPCTable_Device, (PetscBool)(base->sums == GALLOP_SUMS_DEVICE), &base->group, &why));
+      if (why) PetscCall(PetscInfo(ksp, "Sums of processes are added up by MPI, since %s\n", why));
+      else PetscCall(PetscInfo(ksp, "Sums of processes are added up on their GPUs\n"));
+    }
+    base->tried = base->sums;
+    if (base->group.shares) base->work.overlaps = PETSC_FALSE;
+  }
+  base->work.group = base->group.device;
+  *local           = (PetscBool)(size > 1 && !base->work.group);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* KSPGallopReduce - Of the sums of this process those of all */
 PetscErrorCode KSPGallopReduce(KSP ksp, GallopRecord *record)
 {
@@ -276,10 +311,10 @@ PetscErrorCode KSPGallopWait(KSP ksp, GallopKSP *base, PetscBool local, PetscInt
 /*
   KSPGallopGetAhead - How many iterations are started before the host knows the results of the first of them
 
-  The host is ahead of the GPU by a few where the GPU finds by itself what ends the solve, and nobody looks at iterates: on one process, with PETSc's own test and without monitors. It then starts
+  The host is ahead of the GPU by a few where the GPU finds by itself what ends the solve, and nobody looks at iterates: with the sums of all processes, with PETSc's own test and without monitors. It then starts
   products that nobody needs, which only those of a matrix's entries are cheap enough for; so are no applications of a preconditioner.
 */
-PetscErrorCode KSPGallopGetAhead(KSP ksp, Mat A, GallopPCKind pc, PetscInt *ahead)
+PetscErrorCode KSPGallopGetAhead(KSP ksp, const GallopKSP *base, Mat A, GallopPCKind pc, PetscInt *ahead)
 {
   PetscBool   aij, ours;
   PetscMPIInt size;
@@ -288,14 +323,14 @@ PetscErrorCode KSPGallopGetAhead(KSP ksp, Mat A, GallopPCKind pc, PetscInt *ahea
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   PetscCall(PetscObjectTypeCompareAny((PetscObject)A, &aij, MATSEQAIJCUSPARSE, MATSEQSELLCUDA, ""));
   PetscCall(MatGallopIsFormat(A, &ours));
-  *ahead = size == 1 && (aij || ours) && pc != GALLOP_PC_OTHER && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
+  *ahead = (size == 1 || base->work.group) && (aij || ours) && pc != GALLOP_PC_OTHER && (ksp->converged == KSPConvergedDefault || ksp->converged == KSPConvergedSkip) && !ksp->numbermonitors ? 3 : 1;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /*
   KSPGallopRecords - Whether iterations may be launched as CUDA graphs
 
-  They are where kernels take less time than their launches, and the host goes ahead. Not with -log_view_gpu_time, whose events would be recorded too.
+  They are where kernels take less time than their launches, and the host goes ahead. Not on several processes, whose exchanges have numbers, nor with -log_view_gpu_time, whose events would be recorded too.
 */
 PetscErrorCode KSPGallopRecords(KSP ksp, const GallopKSP *base, PetscInt ahead, KSPGallopRecorder *g)
 {
@@ -304,7 +339,7 @@ PetscErrorCode KSPGallopRecords(KSP ksp, const GallopKSP *base, PetscInt ahead, 
 
   PetscFunctionBegin;
   PetscCall(VecGetLocalSize(ksp->vec_sol, &n));
-  g->records  = (PetscBool)(ahead > 1 && n <= most && !base->nograph && !PetscLogGpuTimeFlag);
+  g->records  = (PetscBool)(ahead > 1 && !base->work.group && n <= most && !base->nograph && !PetscLogGpuTimeFlag);
   g->recorded = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,6 +4,7 @@
 
 #include <petsc/private/kspimpl.h>
 #include "gallopfused.h"
+#include "gallopgroup.h"
 #include "gallopjacobi.h"
 #include "gallopblocks.h"
 
@@ -15,6 +16,9 @@
 typedef struct {
   PetscBool records, recorded;
 } KSPGallopRecorder;
+
+/* Where sums of several processes are added up: on their GPUs where each has one of its own and all are on one host; by MPI; or on the GPUs also where processes share them */
+typedef enum { GALLOP_SUMS_NOT_TRIED = -1, GALLOP_SUMS_AUTO, GALLOP_SUMS_MPI, GALLOP_SUMS_DEVICE } GallopSums;
 
 typedef struct _GallopKSP GallopKSP;
 
@@ -31,6 +35,8 @@ struct _GallopKSP {
   GallopDiagonal diagonal;
   GallopBlocks   blocks;
   GallopFused    work; /* zeroed where nothing was ever fused by kernels of ours */
+  GallopSums     sums, tried; /* as the user wants them, and as they were when processes were asked whether they can be */
+  GallopGroup    group;
 };
 
 PETSC_INTERN PetscErrorCode KSPGallopRegister(KSPType, KSPType, PetscErrorCode (*)(KSP), PetscErrorCode (**)(KSP));
@@ -48,9 +54,10 @@ PETSC_INTERN PetscErrorCode KSPGallopCanFuse(KSP, const char **);
 PETSC_INTERN PetscErrorCode KSPGallopGetRoom(KSP, GallopKSP *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPGallopEnd(KSP, GallopKSP *, PetscBool);
 PETSC_INTERN PetscErrorCode KSPGallopGetDiagonal(KSP, GallopKSP *, Vec, Vec);
+PETSC_INTERN PetscErrorCode KSPGallopGetGroup(KSP, GallopKSP *, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPGallopReduce(KSP, GallopRecord *);
 PETSC_INTERN PetscErrorCode KSPGallopWait(KSP, GallopKSP *, PetscBool, PetscInt64, GallopRecord *);
-PETSC_INTERN PetscErrorCode KSPGallopGetAhead(KSP, Mat, GallopPCKind, PetscInt *);
+PETSC_INTERN PetscErrorCode KSPGallopGetAhead(KSP, const GallopKSP *, Mat, GallopPCKind, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPGallopRecords(KSP, const GallopKSP *, PetscInt, KSPGallopRecorder *);
 PETSC_INTERN PetscBool      KSPGallopRecordable(KSP, const KSPGallopRecorder *, PetscInt);
 PETSC_INTERN PetscErrorCode KSPGallopGraph(GallopFused *, KSPGallopRecorder *, PetscErrorCode (*)(void *, PetscInt), PetscErrorCode (*)(void *, PetscInt), void *, PetscInt *);

@@ -171,6 +171,7 @@ PetscErrorCode KSPGallopPipeCGSolve(KSP ksp, GallopCG *cg)
   PetscMPIInt size;
 
   PetscFunctionBegin;
+  s.work->group = NULL; /* sums are reduced while the GPU multiplies */
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
   s.several = (PetscBool)(size > 1);
   PetscCall(PCGetOperators(ksp->pc, &s.A, NULL));

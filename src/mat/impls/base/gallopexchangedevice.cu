@@ -12,7 +12,7 @@
 #include <gallop/cudaimpl.h>
 #include <gallop/exchangeimpl.h>
 #include <cuda.h>
-#include <cuda/atomic>
+#include "gallopflags.cuh"
 
 static constexpr int PackThreads = 256, PackUnroll = 4, PackValues = PackThreads * PackUnroll; /* of a thread block and column */
 static constexpr int PackColumns = 16;                                                         /* thread blocks that share columns */
@@ -30,11 +30,6 @@ struct PackArguments {
   PackTo neighbor[GALLOP_IPC_NEIGHBORS];
   int    n;
 };
-
-static __device__ __forceinline__ void Raise(unsigned int *flag, unsigned int number)
-{
-  cuda::atomic_ref<unsigned int, cuda::thread_scope_system>(*flag).store(number, cuda::memory_order_release);
-}
 
 /* The number v of units that are listed: where it is. Bs: real numbers of a unit, or 0 where bs tells */
 template <int Bs>
@@ -79,7 +74,7 @@ static __global__ void __launch_bounds__(PackThreads) PackKernel(const __grid_co
     ended[p] = 0;
     __threadfence_system();
   }
-  Raise(neighbor.raise, number);
+  GallopRaise(neighbor.raise, number);
   atomicAdd(packed, 1u);
 }
 
@@ -102,22 +97,14 @@ static __global__ void __launch_bounds__(PackThreads) UnpackKernel(const GallopI
   *place = value;
 }
 
-/* Until a number is there. Numbers may wrap around. */
-static __device__ __forceinline__ void WaitFor(unsigned int *flag, unsigned int number)
-{
-  const cuda::atomic_ref<unsigned int, cuda::thread_scope_system> is(*flag);
-
-  while ((int)(is.load(cuda::memory_order_acquire) - number) < 0) { }
-}
-
 /*
   A warp waits for flags: the next kernel in the stream sees what was written before them. And until values of so many neighbors have been packed, which is counted where packed is not NULL. The next
   kernel starts only then: its thread blocks could take all room from what is waited for.
 */
 static __global__ void __launch_bounds__(32) WaitKernel(char *flags, int n, unsigned int number, unsigned int *packed, unsigned int neighbors)
 {
-  for (int k = (int)threadIdx.x; k < n; k += 32) WaitFor(reinterpret_cast<unsigned int *>(flags + (size_t)k * GALLOP_IPC_FLAG), number);
-  if (packed && threadIdx.x == 0) WaitFor(packed, neighbors);
+  for (int k = (int)threadIdx.x; k < n; k += 32) GallopWaitFor(reinterpret_cast<unsigned int *>(flags + (size_t)k * GALLOP_IPC_FLAG), number);
+  if (packed && threadIdx.x == 0) GallopWaitFor(packed, neighbors);
   __syncwarp();
   GallopLetSuccessorStart();
   GallopWaitForPredecessor();

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* How processes are connected that add up their sums on their GPUs: as for an exchange in which each has one unit for all others */
+
+#include <gallop/matgallopimpl.h>
+#include "gallopgroup.h"
+
+/* Leaf k is the one root of the k-th of the other processes */
+static PetscErrorCode CreateEdges(MPI_Comm comm, PetscMPIInt rank, PetscMPIInt size, PetscSF *sf)
+{
+  PetscSFNode *remote;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(size - 1, &remote));
+  for (PetscMPIInt k = 0; k < size - 1; k++) remote[k] = (PetscSFNode){k < rank ? k : k + 1, 0};
+  PetscCall(PetscSFCreate(comm, sf));
+  PetscCall(PetscSFSetType(*sf, PETSCSFBASIC));
+  PetscCall(PetscSFSetGraph(*sf, 1, size - 1, NULL, PETSC_OWN_POINTER, remote, PETSC_OWN_POINTER));
+  PetscCall(PetscSFSetUp(*sf));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  GallopGroupCreate - Connects the processes of a communicator, or tells why it cannot be done
+
+  Collective
+
+  Input Parameters:
++ comm   - PETSc's communicator, of several processes
+. table  - how they write into each other's memory
+- shared - also where processes share a GPU, on which a kernel that waits may keep the one that it waits for from running
+
+  Output Parameters:
++ group - zeroed on all processes where one of them cannot
+- why   - the reason then
+*/
+PetscErrorCode GallopGroupCreate(MPI_Comm comm, const GallopIPCTable *table, PetscBool shared, GallopGroup *group, const char **why)
+{
+  const GallopIPCKind kind = {.leaves = -1, .bs = GALLOP_GROUP_REALS, .columns = 1};
+  PetscMPIInt         rank, size;
+  PetscSF             sf;
+  PetscBool           fits;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(group, sizeof(*group)));
+  PetscCallMPI(MPI_Comm_rank(comm, &rank));
+  PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCall(CreateEdges(comm, rank, size, &sf));
+  PetscCall(GallopIPCConnect(comm, sf, &kind, table, &group->ipc, why));
+  PetscCall(PetscSFDestroy(&sf));
+  if (!group->ipc) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < group->ipc->nneighbors; k++) group->shares = (PetscBool)(group->shares || group->ipc->neighbor[k].near);
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &group->shares, 1, MPI_C_BOOL, MPI_LOR, comm));
+  if (group->shares && !shared) *why = "processes share a GPU";
+  else {
+    PetscCall(GallopGroupCreate_Device(group->ipc, rank, &group->device));
+    fits = (PetscBool)(group->device != NULL);
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_C_BOOL, MPI_LAND, comm));
+    if (!fits) *why = "the GPU of a process has no room";
+  }
+  if (*why) PetscCall(GallopGroupDestroy(group));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopGroupDestroy - Once all sums of this process are known, nobody writes for it any more */
+PetscErrorCode GallopGroupDestroy(GallopGroup *group)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceFree(group->device)); /* waits for kernels */
+  PetscCall(GallopIPCDestroy(&group->ipc));
+  PetscCall(PetscMemzero(group, sizeof(*group)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

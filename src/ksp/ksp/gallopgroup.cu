@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What kernels need of a connection, on the GPU */
+
+#include "gallopgroup.cuh"
+
+/* GallopGroupCreate_Device - *device is NULL where there is no room */
+PetscErrorCode GallopGroupCreate_Device(GallopIPC ipc, PetscMPIInt rank, void **device)
+{
+  DeviceGroup group = {};
+
+  PetscFunctionBegin;
+  group.n    = ipc->nneighbors;
+  group.rank = rank;
+  for (int k = 0; k < ipc->nneighbors; k++) {
+    const GallopIPCNeighbor &neighbor = ipc->neighbor[k];
+    const int                place    = neighbor.rank < rank ? neighbor.rank : neighbor.rank - 1;
+    GroupMember             &member   = group.member[place];
+
+    for (int b = 0; b < 2; b++) {
+      member.to[b]   = neighbor.to[b];
+      member.from[b] = ipc->buffer[b] + (size_t)place * GALLOP_GROUP_REALS;
+    }
+    member.raise = neighbor.raise;
+    member.flag  = (unsigned int *)(ipc->piece.memory + (size_t)k * GALLOP_IPC_FLAG);
+  }
+  PetscCall(GallopDeviceMalloc(sizeof(group), device));
+  if (*device) PetscCall(GallopDeviceCopyIn(*device, &group, sizeof(group)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
