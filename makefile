@@ -177,8 +177,9 @@ compile_emulated = g++ -std=c++20 -O1 -g -w -fpermissive -fno-strict-aliasing -f
                    -Itests/emulation/include -I$(emulation)/source/include -I$(emulation)/source/src $(includes) $(MPICXX_INCLUDES) $(CPPFLAGS)
 
 emulate: $(emulated)
-	@passed=0; failed=0; for test in $(emulation_tests); do echo "  EMULATE $$test, seed $(or $(SEED),1)"; \
-	  if $(emulation)/$$test $(or $(SEED),1) $(CASES); then passed=$$((passed + 1)); else failed=$$((failed + 1)); fi; done; \
+	@$(run_env); passed=0; failed=0; for test in $(emulation_tests); do echo "  EMULATE $$test, seed $(or $(SEED),1)"; \
+	  case $$test in *several) run="$(MPIEXEC) -n 2" ;; *) run= ;; esac; \
+	  if $$run $(emulation)/$$test $(or $(SEED),1) $(CASES); then passed=$$((passed + 1)); else failed=$$((failed + 1)); fi; done; \
 	  echo "$$passed passed, $$failed failed$(if $(emulates),,, 1 skipped)"; [ $$failed = 0 ]
 
 $(emulation)/prepared: tests/emulation/prepare.py $(shell find src include/gallop -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')

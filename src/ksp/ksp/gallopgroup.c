@@ -4,6 +4,7 @@
 #include <gallop/matgallopimpl.h>
 #include "gallopgroup.h"
 
+#if PetscDefined(HAVE_CUDA)
 /* Leaf k is the one root of the k-th of the other processes */
 static PetscErrorCode CreateEdges(MPI_Comm comm, PetscMPIInt rank, PetscMPIInt size, PetscSF *sf)
 {
@@ -70,3 +71,4 @@ PetscErrorCode GallopGroupDestroy(GallopGroup *group)
   PetscCall(PetscMemzero(group, sizeof(*group)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+#endif
