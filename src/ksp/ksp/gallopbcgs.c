@@ -155,7 +155,7 @@ static PetscErrorCode Replay(void *ctx, PetscInt k)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* (v, rp) of iteration i. On one process iterations are started up to the one that the host goes ahead to, and the other results come, too, unless the GPU has stopped. */
+/* (v, rp) of iteration i. Where the GPU has the sums of all processes, iterations are started up to the one that the host goes ahead to, and the other results come, too, unless the GPU has stopped. */
 static PetscErrorCode GetVRP(Solve *s, PetscInt i, GallopRecord *record)
 {
   PetscFunctionBegin;
@@ -344,7 +344,7 @@ static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
 
   Notes:
   Method, options, norms, tests, monitors, reasons and, up to rounding, iterates are those of `KSPBCGS`. An iteration has four kernels beside the products and the preconditioner: p; s; s.t and
-  t.t; x and r with the norm and the next rho; v.rp comes out of the product of a sequential `MATEVCHYB`, `MATCSROVERLAP` or `MATHBP`, and is a fifth kernel with other matrices. With `PCJACOBI` on the left and `PCNONE` a product of a matrix of ours and the preconditioner are one kernel. On one process scalars stay on the
+  t.t; x and r with the norm and the next rho; v.rp comes out of the product of a sequential `MATEVCHYB`, `MATCSROVERLAP` or `MATHBP`, and is a fifth kernel else. With `PCJACOBI` on the left and `PCNONE` a product of a matrix of ours and the preconditioner are one kernel. On one process scalars stay on the
   GPU, and where PETSc's own test is used and no monitor is set, the host starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the
   iterates as they are. On several processes there are three reductions in an iteration, on the GPUs or by MPI, as with `KSPGALLOPCG`.
 

@@ -22,7 +22,7 @@ static __global__ __launch_bounds__(Threads) void BeginKernel(Step s, PetscCount
 {
   Sums mine = {0, 0}, all;
 
-  if (!Enter(s)) return;
+  if (!Enter(s, true)) return;
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
     const PetscScalar ri = r[i];
@@ -56,7 +56,7 @@ static __global__ __launch_bounds__(Threads) void DotVRPKernel(Step s, PetscCoun
 {
   Sums mine = {0, 0}, all;
 
-  if (!Enter(s)) return;
+  if (!Enter(s, true)) return;
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) mine.dot += Dot(true, rp[i], v[i]);
   if (!AddUp(s, mine, &all)) return;
@@ -86,7 +86,7 @@ static __global__ __launch_bounds__(Threads) void DotSTKernel(Step s, PetscCount
 {
   Sums mine = {0, 0}, all;
 
-  if (!Enter(s)) return;
+  if (!Enter(s, true)) return;
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
     const PetscScalar ti = t[i];
@@ -105,7 +105,7 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
 {
   Sums mine = {0, 0}, all;
 
-  if (!Enter(s)) return;
+  if (!Enter(s, true)) return;
 
   const PetscScalar alpha = s.local ? s.alpha : s.state->rho / VRP(s), omega = s.local ? s.omega : s.state->omega;
 

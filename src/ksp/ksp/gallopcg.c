@@ -138,7 +138,7 @@ static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
 + -ksp_type gallopcg       - takes it
 . -ksp_gallop_fuse <true>  - false leaves `KSPCG` as PETSc has it, also with Gallop's matrices
 . -ksp_gallop_graph <true> - launch several iterations at once, as a CUDA graph, where systems are small
-. -ksp_gallop_sums <auto>  - where sums of several processes are added up: `auto`, on their GPUs where they can and each has one of its own, else by MPI; `mpi`; `device`, also where they share GPUs
+. -ksp_gallop_sums <auto>  - where sums of several processes are added up: `auto`, `mpi` or `device`, as told below
 . -ksp_cg_type <type>      - hermitian or symmetric, as for `KSPCG`, for complex numbers
 . -ksp_cg_single_reduction - as for `KSPCG`: the variant with one reduction, fused too
 - -ksp_gallopcg_variant <standard> - standard, single (the same variant with one reduction) or pipelined
@@ -148,7 +148,7 @@ static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
   Notes:
   `KSPCG` is this solver where the matrix is one of Gallop's.
 
-  `KSPCGUseSingleReduction()` takes the variant of Chronopoulos and Gear: a single kernel beside the product and the preconditioner, and one reduction in an iteration on several processes. It
+  `KSPCGUseSingleReduction()` takes the variant of Chronopoulos and Gear: a single kernel beside the product and the preconditioner, and one reduction by MPI in an iteration on several processes. It
   keeps A z and A p instead of computing the latter, and loses some accuracy, as PETSc's does. The sign of p.w is tested as `KSPCG` does without it.
 
   The pipelined variant of Ghysels and Vanroose is PETSc's `KSPPIPECG`, in all that is said here in place of `KSPCG`: the reduction of several processes is under way during the preconditioner and the
@@ -161,9 +161,10 @@ static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
   starts the next iterations before it knows the norm of the last one: a GPU that has found that the solve is over leaves the iterates as they are. Those of a system of up to 262,144 unknowns
   are launched as CUDA graphs, from the ninth iteration on.
 
-  On several processes an iteration has two reductions. Those of one host that can open each other's memory by CUDA IPC, up to 33 with a GPU each, add up their sums on the GPUs: the kernel that has this
-  process's writes them into the memory of the others, and waits for theirs. All is then as on one process but for the graphs, and no host waits for an iteration. Elsewhere, and with the pipelined
-  variant, sums go by MPI. The variant with one reduction has two on GPUs.
+  On several processes an iteration has two reductions, by MPI or on the GPUs, where the kernel that has the sums of its process writes them into the memory of the others, by CUDA IPC, and waits for
+  theirs. That is so where all processes of `PETSC_COMM_WORLD`, up to 33, solve together on one host and each has a GPU of its own; with `-ksp_gallop_sums device` also on fewer of them, and where they share GPUs. p.w of a
+  product is then added up by one kernel more, there are no CUDA graphs, and all else is as on one process: the host goes ahead where it does there. The variant with one reduction has two on GPUs. The
+  pipelined one takes MPI.
 
   On one process, and where sums are added up on GPUs, each run gives the same bits on the same kind of GPU.
 

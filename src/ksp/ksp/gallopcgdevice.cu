@@ -68,7 +68,7 @@ static __global__ __launch_bounds__(Threads) void SumsKernel(Step s, PetscCount 
   const bool ofr  = s.norm == KSP_NORM_UNPRECONDITIONED;
   Sums       mine = {0, 0}, all;
 
-  if (!Enter(s)) return;
+  if (!Enter(s, true)) return;
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) {
     const PetscScalar ri = r[i], zi = Preconditioned<PC>(d, z, ri, i);
@@ -98,7 +98,7 @@ static __global__ __launch_bounds__(Threads) void DotKernel(Step s, PetscCount n
 {
   Sums mine = {0, 0}, all;
 
-  if (!Enter(s)) return;
+  if (!Enter(s, true)) return;
 #pragma unroll 4
   for (PetscCount i = GallopGlobalThread(); i < n; i += (PetscCount)gridDim.x * Threads) mine.dot += Dot(s.conjugate, p[i], w[i]);
   if (!AddUp(s, mine, &all)) return;
@@ -119,7 +119,7 @@ static __global__ __launch_bounds__(Threads) void UpdateKernel(Step s, PetscCoun
   const bool ofr  = s.norm == KSP_NORM_UNPRECONDITIONED;
   Sums       mine = {0, 0}, all;
 
-  if (!Enter(s) || (!s.local && !GoesOn(s, s.state->dpi[s.now]))) return;
+  if (!Enter(s, PC != GALLOP_PC_OTHER) || (!s.local && !GoesOn(s, s.state->dpi[s.now]))) return;
 
   const PetscScalar a = s.local ? s.factor : s.state->beta / s.state->dpi[s.now];
 
@@ -157,7 +157,7 @@ static __global__ __launch_bounds__(Threads) void SingleKernel(Step s, PetscCoun
   Sums        mine = {0, 0}, all;
   PetscScalar dpi = 0, a = s.factor, b = s.b;
 
-  if (!Enter(s)) return;
+  if (!Enter(s, PC != GALLOP_PC_OTHER)) return;
   if (!s.local) {
     dpi = SingleDpi(s);
     if (!GoesOn(s, dpi)) return;
@@ -182,7 +182,10 @@ static __global__ __launch_bounds__(Threads) void SingleKernel(Step s, PetscCoun
       mine.norm += Square(ofr ? ri : zi);
     }
   }
-  if constexpr (PC == GALLOP_PC_OTHER) mine = {0, 0};
+  if constexpr (PC == GALLOP_PC_OTHER) { /* there is nothing to add up yet: who comes last is wanted */
+    mine    = {0, 0};
+    s.group = NULL;
+  }
   if (!AddUp(s, mine, &all)) return;
   s.state->dpi[s.now] = dpi;
   if constexpr (PC != GALLOP_PC_OTHER) FinishSums(s, all);

@@ -195,8 +195,8 @@ static PetscErrorCode Replay(void *ctx, PetscInt k)
 }
 
 /*
-  p.w of iteration i. On one process iterations are started up to the one that the host goes ahead to, and their other results come, too, unless the GPU has stopped.
-  On several it comes from delta where there is one reduction.
+  p.w of iteration i. Where the GPU has the sums of all processes, iterations are started up to the one that the host goes ahead to, and their other results come, too, unless the GPU has stopped.
+  Where MPI adds them up, it comes from delta where there is one reduction.
 */
 static PetscErrorCode GetDpi(Solve *s, PetscInt i, PetscScalar dpiold, GallopRecord *record)
 {

@@ -5,10 +5,6 @@
 
 __global__ static void EmptyKernel() { }
 
-struct FusedOnly {
-  FusedState fused;
-};
-
 /* *done is false where there is no room */
 PetscErrorCode GallopFusedCreate(GallopFused *work, PetscBool *done)
 {
@@ -54,13 +50,14 @@ PetscErrorCode GallopFusedGo(GallopFused *work, PetscBool begins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* With one warp, which keeps nobody from running */
-static __global__ __launch_bounds__(32) void SumDotKernel(FusedStep<FusedOnly> s, PetscCount, PetscScalar *dot)
+/* Also where the solve is over, since products go on */
+static __global__ __launch_bounds__(32) void SumDotKernel(DeviceGroup *group, PetscScalar *dot)
 {
-  if (!Enter(s)) return;
+  GallopWaitForPredecessor();
 
-  const PetscScalar all = SumOfProcesses(s.group, *dot);
+  const PetscScalar all = SumOfProcesses(group, *dot);
 
+  GallopLetSuccessorStart();
   if (threadIdx.x == 0) *dot = all;
 }
 
@@ -71,7 +68,7 @@ PetscErrorCode GallopFusedSumDot(const GallopFused *work)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopLaunch(SumDotKernel, {1, 32, 1, 0, stream, (bool)work->overlaps}, FusedStepOf<FusedOnly>(work), (PetscCount)1, work->dot.result));
+  PetscCallCUDA(GallopLaunch(SumDotKernel, {1, 32, 1, 0, stream, (bool)work->overlaps}, (DeviceGroup *)work->group, work->dot.result));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

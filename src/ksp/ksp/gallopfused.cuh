@@ -58,7 +58,6 @@ struct FusedStep {
   PetscInt64    number;   /* of the results; in a graph how far beyond the GPU's count */
   bool          recorded; /* in a graph, */
   bool          advances; /* whose last results are counted from next */
-  bool          lets;     /* the next kernel may start while this one runs */
 };
 
 static __device__ __forceinline__ bool IsFinite(PetscReal a)
@@ -88,7 +87,7 @@ static __device__ __forceinline__ PetscReal Square(PetscScalar a)
   return PetscRealPart(a * PetscConj(a));
 }
 
-/* All of a block's threads call it; true in one thread of the grid, the last one, which gets the sums of all */
+/* All of a block's threads call it, in kernels that enter with sums; true in one thread of the grid, the last one, which gets the sums of all */
 template <typename State, typename S>
 static __device__ bool AddUp(const FusedStep<State> &s, S mine, S *all)
 {
@@ -110,7 +109,10 @@ static __device__ bool AddUp(const FusedStep<State> &s, S mine, S *all)
   mine = S();
   for (unsigned int k = threadIdx.x; k < gridDim.x; k += Threads) mine = mine + GallopLoadFromL2(partial + k);
   mine = Reduce(storage).Reduce(mine, AddSums());
-  if (s.group && threadIdx.x < 32) mine = SumOfProcesses(s.group, mine);
+  if (s.group && threadIdx.x < 32) {
+    mine = SumOfProcesses(s.group, mine);
+    GallopLetSuccessorStart();
+  }
   if (threadIdx.x) return false;
   s.state->fused.ended = 0;
   *all                 = mine;
@@ -140,11 +142,14 @@ static __device__ void Publish(const FusedStep<State> &s, PetscScalar sum0, Pets
   *(volatile PetscInt64 *)&record->number = number;
 }
 
-/* Every kernel starts while the one before it ends, and lets the next one start, unless processes that it waits for need the room. False where the solve is over. */
+/*
+  Every kernel starts while the one before it ends, and lets the next one start: at once, or, if it waits for sums of other processes, when these are there. For the next one takes all room of the GPU, which a process that
+  shares it may need for what others wait for. False where the solve is over.
+*/
 template <typename State>
-static __device__ __forceinline__ bool Enter(const FusedStep<State> &s)
+static __device__ __forceinline__ bool Enter(const FusedStep<State> &s, bool sums = false)
 {
-  if (s.lets) GallopLetSuccessorStart();
+  if (!sums || !s.group) GallopLetSuccessorStart();
   GallopWaitForPredecessor();
   return !s.state->fused.stop;
 }
@@ -155,7 +160,7 @@ static FusedStep<State> FusedStepOf(const GallopFused *work)
   static_assert(sizeof(State) <= StateBytes, "room for the scalars of a method");
   const GallopGraph *g = &work->graph;
 
-  return {(State *)work->state, work->partial, (DeviceGroup *)work->group, work->record, g->records ? work->number - g->from : work->number, (bool)g->records, g->records && g->last, (bool)work->overlaps};
+  return {(State *)work->state, work->partial, (DeviceGroup *)work->group, work->record, g->records ? work->number - g->from : work->number, (bool)g->records, g->records && g->last};
 }
 
 /* Starts a kernel over n entries; flops for each */

@@ -28,7 +28,7 @@ static PetscErrorCode CreateEdges(MPI_Comm comm, PetscMPIInt rank, PetscMPIInt s
   Input Parameters:
 + comm   - PETSc's communicator, of several processes
 . table  - how they write into each other's memory
-- shared - also where processes share a GPU, on which a kernel that waits may keep the one that it waits for from running
+- shared - also where processes may share a GPU, which goes from one to the other in turn, so that waits are long
 
   Output Parameters:
 + group - zeroed on all processes where one of them cannot
@@ -37,21 +37,24 @@ static PetscErrorCode CreateEdges(MPI_Comm comm, PetscMPIInt rank, PetscMPIInt s
 PetscErrorCode GallopGroupCreate(MPI_Comm comm, const GallopIPCTable *table, PetscBool shared, GallopGroup *group, const char **why)
 {
   const GallopIPCKind kind = {.leaves = -1, .bs = GALLOP_GROUP_REALS, .columns = 1};
-  PetscMPIInt         rank, size;
+  PetscMPIInt         rank, size, all;
   PetscSF             sf;
-  PetscBool           fits;
+  PetscBool           shares = PETSC_FALSE, fits;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(group, sizeof(*group)));
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &all));
+  *why = size - 1 > GALLOP_IPC_NEIGHBORS ? "there are too many" : size < all && !shared ? "there are others, which may share their GPUs" : NULL;
+  if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CreateEdges(comm, rank, size, &sf));
   PetscCall(GallopIPCConnect(comm, sf, &kind, table, &group->ipc, why));
   PetscCall(PetscSFDestroy(&sf));
   if (!group->ipc) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < group->ipc->nneighbors; k++) group->shares = (PetscBool)(group->shares || group->ipc->neighbor[k].near);
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &group->shares, 1, MPI_C_BOOL, MPI_LOR, comm));
-  if (group->shares && !shared) *why = "processes share a GPU";
+  for (int k = 0; k < group->ipc->nneighbors; k++) shares = (PetscBool)(shares || group->ipc->neighbor[k].near);
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &shares, 1, MPI_C_BOOL, MPI_LOR, comm));
+  if (shares && !shared) *why = "processes share a GPU";
   else {
     PetscCall(GallopGroupCreate_Device(group->ipc, rank, &group->device));
     fits = (PetscBool)(group->device != NULL);

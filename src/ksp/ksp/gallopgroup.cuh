@@ -34,7 +34,7 @@ template <typename S>
 static __device__ S SumOfProcesses(DeviceGroup *group, S mine)
 {
   constexpr int        Reals = sizeof(S) / sizeof(PetscReal);
-  __shared__ PetscReal own[Reals], others[GALLOP_IPC_NEIGHBORS][Reals];
+  alignas(S) __shared__ PetscReal own[Reals], others[GALLOP_IPC_NEIGHBORS][Reals];
   const int            lane   = (int)threadIdx.x, n = group->n;
   const unsigned int   number = group->number + 1;
   S                    sum    = S();

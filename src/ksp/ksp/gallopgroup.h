@@ -10,7 +10,6 @@
 
 typedef struct {
   GallopIPC ipc;
-  PetscBool shares; /* some of its processes share a GPU */
   void     *device; /* a DeviceGroup, which kernels take; NULL for no group */
 } GallopGroup;
 

@@ -278,7 +278,6 @@ PetscErrorCode KSPGallopGetGroup(KSP ksp, GallopKSP *base, PetscBool *local)
       else PetscCall(PetscInfo(ksp, "Sums of processes are added up on their GPUs\n"));
     }
     base->tried = base->sums;
-    if (base->group.shares) base->work.overlaps = PETSC_FALSE;
   }
   base->work.group = base->group.device;
   *local           = (PetscBool)(size > 1 && !base->work.group);

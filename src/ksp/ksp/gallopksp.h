@@ -17,7 +17,7 @@ typedef struct {
   PetscBool records, recorded;
 } KSPGallopRecorder;
 
-/* Where sums of several processes are added up: on their GPUs where each has one of its own and all are on one host; by MPI; or on the GPUs also where processes share them */
+/* Where CG and BiCGStab add up sums of several processes: on their GPUs where these are all of the program's, on one host, and each has one of its own; by MPI; or on the GPUs also elsewhere on one host */
 typedef enum { GALLOP_SUMS_NOT_TRIED = -1, GALLOP_SUMS_AUTO, GALLOP_SUMS_MPI, GALLOP_SUMS_DEVICE } GallopSums;
 
 typedef struct _GallopKSP GallopKSP;
