@@ -51,7 +51,6 @@ def command(arguments, scaling, ranks, way, types):
     solvers = WAYS[way] + (",cg+gamg" if scaling == "strong" and way != "nccl" else "")
     return [*arguments.mpiexec, "-n", str(ranks), arguments.program, "-grid", str(arguments.grid), "-types", types, "-mat_gallop_exchange", way, "-solvers", solvers,
             *(["-weak"] if scaling == "weak" else []),
-            *(["-columns", "0"] if way == "nccl" else []),  # ghost rows of dense matrices do not go by NCCL
             *arguments.options]
 
 

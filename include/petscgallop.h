@@ -69,8 +69,8 @@
 . transpose_refreshes   - times only its values were renewed
 . exchanges_ipc         - exchanges for products of an MPI matrix in which processes wrote into each other's memory: one for each product or transposed product with a vector, and one for each batch of columns
                           of a product with a dense matrix
-. exchanges_nccl        - products of an MPI matrix with a vector whose ghost values came by NCCL
-. exchanges_sf          - exchanges by `PetscSF`, counted as those into each other's memory
+. exchanges_nccl        - exchanges by NCCL, counted as those into each other's memory
+. exchanges_sf          - exchanges by `PetscSF`, likewise
 . csr_uploads           - times CSR arrays, or their values, were copied to the GPU for a build or a refresh and went again after it
 - csr_releases          - times the parent's copy of the CSR arrays went from the GPU, see `-mat_gallop_csr` of `MATEVCHYB`
 

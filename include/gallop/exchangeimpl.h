@@ -2,14 +2,17 @@
 #pragma once
 
 /*
-  Values that processes of one host write straight into each other's memory, along the edges of a PetscSF: on the GPU by CUDA IPC, and for tests on the host by memory that processes share.
+  Values that go from process to process along the edges of a PetscSF. Processes of one host write them straight into each other's memory: on the GPU by CUDA IPC, and for tests on the host by memory
+  that they share. Or NCCL brings them, between hosts too.
 
   They are the ghost values of a matrix, the ghost rows of a dense one, what a transposed product adds to the rows of other processes, and what a PetscSF of type gallop is given. Below, a
   product is one exchange of any of these.
 
-  Each process has two buffers for the values that come, used in turn, and a flag for each of its neighbors. A product has a number. Its kernel writes values into
+  Where processes write into each other's memory each has two buffers for the values that come, used in turn, and a flag for each of its neighbors. A product has a number. Its kernel writes values into
   the neighbors' buffers, and then the product's number into the flag that each neighbor has for this process. Neighbors raise flags for each other also where values go one way only.
   Thus the flag of product k - 1 says that the neighbor has read the values of product k - 2, whose buffer is that of product k: there are no acknowledgements.
+
+  NCCL needs no flags, and one buffer: on the receiving process the exchange begins when PETSc's stream has done what reads the values of the last one.
 
   A unit is what one edge carries: bs real numbers, of which a PetscScalar has one or two. Some products carry several columns of units, ld real numbers apart.
 */
@@ -17,9 +20,10 @@
 #include <petscvec.h>
 #include <petscsf.h>
 
-typedef struct _GallopIPC *GallopIPC;
+typedef struct _GallopIPC      *GallopIPC;
+typedef struct _GallopNCCLComm *GallopNCCLComm; /* ncclComm_t */
 
-/* Neighbors that one process may have: as many as the arguments of a kernel have room for */
+/* Neighbors that one process may write to: as many as the arguments of a kernel have room for */
 #define GALLOP_IPC_NEIGHBORS 32
 
 /* Bytes from flag to flag: a cache line */
@@ -40,9 +44,9 @@ typedef struct {
 /* A process that values go to or come from */
 typedef struct {
   PetscMPIInt   rank;     /* in the matrix's communicator */
-  PetscBool     gives;    /* values come from it */
-  PetscBool     near;     /* it is on the same GPU */
+  PetscInt      place, ngives; /* it gives ngives units, 0 for none: place is where the first one goes in the buffer */
   PetscInt      first, n; /* it gets n units: index[first] is where the first one is in x, ... */
+  PetscBool     near;     /* it is on the same GPU */
   PetscReal    *to[2];    /* where they go, in its buffers, */
   PetscCount    ld;       /* and from column to column there */
   unsigned int *raise;    /* the flag that it has for this process */
@@ -68,9 +72,14 @@ typedef struct {
 
 #define GALLOP_IPC_SCALAR ((PetscInt)(sizeof(PetscScalar) / sizeof(PetscReal)))
 
-/* What the place where vectors are does. A pointer that is given back is NULL where there is no room, or no permission. */
+/*
+  What a way does at the place where vectors are. A pointer that is given back is NULL where there is no room, or no permission.
+
+  By NCCL, which has join(), no memory is opened: buffers belong to the plan, and the functions from allocate() to clear() are NULL.
+*/
 typedef struct {
   const char *name;
+  PetscErrorCode (*join)(MPI_Comm, GallopIPC, const char **why); /* collective: gets NCCL's communicator, or tells on all processes why there is none */
   PetscErrorCode (*allocate)(size_t, void **, GallopIPCHandle *, char device[16]);
   PetscErrorCode (*free)(const GallopIPCAllocation *, void *);
   PetscErrorCode (*open)(const GallopIPCAllocation *, void **);
@@ -79,8 +88,8 @@ typedef struct {
   PetscErrorCode (*createvec)(PetscInt, PetscScalar *, Vec *);
   PetscErrorCode (*plancreate)(GallopIPC, void **);
   PetscErrorCode (*plandestroy)(void **);
-  PetscErrorCode (*send)(GallopIPC, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns); /* values and flags, to all neighbors */
-  PetscErrorCode (*wait)(GallopIPC, int first, int last, unsigned int number);                              /* for the flags of these neighbors; on the GPU it is the stream that waits */
+  PetscErrorCode (*send)(GallopIPC, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns); /* values, and flags if there are any, to all neighbors */
+  PetscErrorCode (*wait)(GallopIPC, int first, int last, unsigned int number); /* for these neighbors, or by NCCL for all of the exchange; on the GPU it is the stream that waits */
   PetscErrorCode (*unpack)(GallopIPC, GallopIPCScope, const PetscReal *from, PetscReal *to, PetscBool add); /* by the list; without add the last unit of a place stays there */
   PetscErrorCode (*finish)(void);                                                                           /* the process waits for what it has queued */
   PetscErrorCode (*describe)(GallopIPC, const char **);                                                     /* how it waits */
@@ -98,6 +107,7 @@ struct _GallopIPC {
   GallopIPCKind         kind;
   int                   nneighbors, ngive; /* the first ones give values */
   GallopIPCNeighbor    *neighbor;
+  GallopNCCLComm        comm;           /* NULL where processes write into each other's memory */
   PetscInt              nindex, *index; /* of the units that go to neighbors, one neighbor after the other */
   PetscInt              nghost;         /* units that come from them */
   GallopIPCList         list[2];        /* by scope, of a scatter */
@@ -116,7 +126,7 @@ PETSC_INTERN PetscErrorCode GallopIPCOpen(const GallopIPCTable *, const GallopIP
 PETSC_INTERN PetscErrorCode GallopIPCFinalize(void);
 
 /* gallopexchangeedges.c */
-PETSC_INTERN PetscErrorCode GallopIPCFindEdges(MPI_Comm, PetscSF, GallopIPC, PetscInt[], PetscInt[], PetscBool *, PetscBool *);
+PETSC_INTERN PetscErrorCode GallopIPCFindEdges(MPI_Comm, PetscSF, GallopIPC, PetscBool *);
 PETSC_INTERN PetscErrorCode GallopIPCFreeEdges(GallopIPC);
 
 /* gallopexchangeipc.c */
@@ -129,9 +139,14 @@ PETSC_INTERN PetscErrorCode GallopIPCEnd(GallopIPC, Vec);
 PETSC_INTERN PetscErrorCode GallopIPCScatterBegin(GallopIPC, const PetscReal *, PetscReal *, PetscBool);
 PETSC_INTERN PetscErrorCode GallopIPCScatterEnd(GallopIPC, PetscReal *, PetscBool);
 
-PETSC_INTERN const GallopIPCTable GallopIPCTable_Shared;
+/* gallopexchangeshared.c: what all ways do on the host */
+PETSC_INTERN PetscErrorCode GallopIPCCreateVec_Host(PetscInt, PetscScalar *, Vec *);
+PETSC_INTERN PetscErrorCode GallopIPCUnpack_Host(GallopIPC, GallopIPCScope, const PetscReal *, PetscReal *, PetscBool);
+PETSC_INTERN PetscErrorCode GallopIPCDescribe_Host(GallopIPC, const char **);
+
+PETSC_INTERN const GallopIPCTable GallopIPCTable_Shared, GallopIPCTable_NCCLHost;
 #if PetscDefined(HAVE_CUDA)
-PETSC_INTERN const GallopIPCTable GallopIPCTable_Device;
+PETSC_INTERN const GallopIPCTable GallopIPCTable_Device, GallopIPCTable_NCCLDevice;
 struct CUstream_st; /* what a cudaStream_t points to */
 PETSC_INTERN PetscErrorCode GallopGetSideStream(struct CUstream_st **);
 PETSC_INTERN PetscErrorCode GallopSideStreamDestroy(void);

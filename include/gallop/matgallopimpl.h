@@ -143,7 +143,7 @@ typedef struct {
   GallopBytes   *bytes;              /* likewise */
 } GallopStructure;
 
-/* The way of ghost values of vectors on the GPU: into the neighbors' memory where all processes of the matrix can, by NCCL, or by PetscSF; of those on the host, for tests, by memory that processes share */
+/* The way of ghost values on the GPU: into the neighbors' memory where all processes of the matrix can, by NCCL, or by PetscSF; of those on the host, for tests, by memory that processes share */
 typedef enum { GALLOP_EXCHANGE_AUTO, GALLOP_EXCHANGE_IPC, GALLOP_EXCHANGE_NCCL, GALLOP_EXCHANGE_SF, GALLOP_EXCHANGE_SHARED } GallopExchangeWay;
 
 /* The ghost values of an MPI product: begin, compute the diagonal block, end */
@@ -153,8 +153,7 @@ typedef struct {
   PetscInt          n;
   Vec               ghost[2];         /* by PetscSF, and what a transposed product adds to rows of other processes, by place */
   PetscBool         chosen[2];        /* whether processes have agreed on a way, */
-  GallopIPC         ipc[2];           /* and if it is not PetscSF: the connections, */
-  GallopNCCL        nccl[2];          /* or messages */
+  GallopIPC         ipc[2];           /* and if it is not PetscSF: the connections */
   GallopPlace       place;            /* of the product between begin and end */
   PetscBool         reversechosen[2]; /* likewise for transposed products */
   GallopIPC         reverse[2];
@@ -162,13 +161,14 @@ typedef struct {
 
 /* The ghost rows of a dense matrix, likewise, for a batch of its columns. All is decided by what is the same on all processes. */
 typedef struct {
-  PetscObjectId         id;
-  PetscInt              columns, asked, batch; /* of C, in a batch as the user wants it, in one as it is */
-  const GallopIPCTable *table;                 /* NULL where PetscSF is wanted */
-  GallopIPC             ipc;                   /* NULL where the processes cannot, */
-  Mat                   buffer[2];             /* its buffers as matrices */
-  PetscSF               sf[2];                 /* for a batch, and for the columns that are left */
-  Mat                   ghost[2], packed[2];   /* by PetscSF, by place; packed: a matrix whose columns do not follow each other */
+  PetscObjectId     id;
+  PetscInt          columns, asked, batch; /* of C, in a batch as the user wants it, in one as it is */
+  GallopExchangeWay way;
+  GallopPlace       place;
+  GallopIPC         ipc;                 /* NULL where it is PetscSF, */
+  Mat               buffer[2];           /* its buffers as matrices */
+  PetscSF           sf[2];               /* for a batch, and for the columns that are left */
+  Mat               ghost[2], packed[2]; /* by PetscSF, by place; packed: a matrix whose columns do not follow each other */
 } GallopDenseExchange;
 
 /* What blocks of an MPI matrix had counted when PETSc put new ones in their place: the matrix and its blocks share it */
@@ -365,4 +365,6 @@ PETSC_INTERN PetscErrorCode        MatGallopExchangeView(Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode        GallopExchangeReset(GallopExchange *);
 PETSC_INTERN PetscErrorCode        GallopExchangeAside(Mat, PetscInt, PetscBool *);
 PETSC_INTERN const GallopIPCTable *GallopExchangeTable(GallopExchangeWay, GallopPlace);
+PETSC_INTERN PetscErrorCode        GallopExchangeConnect(Mat, PetscSF, GallopExchangeWay, GallopPlace, const GallopIPCKind *, const char[], GallopIPC *);
+PETSC_INTERN void                  GallopExchangeCount(Mat_Gallop *, GallopIPC);
 PETSC_INTERN PetscErrorCode        GallopDenseExchangeReset(GallopDenseExchange *);

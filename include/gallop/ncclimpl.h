@@ -2,20 +2,17 @@
 #pragma once
 
 /*
-  Ghost values by NCCL: what is used of it, and the exchange of one matrix
+  Values that go from process to process by NCCL: what is used of it
 
   The library is opened when the first matrix asks for it, so that neither a build nor a program needs it. The types and numbers are those of NCCL's ABI since 2.7, the first version that sends
   from process to process, up to 2.28.9; all of 2 have them.
 */
 
-#include <petscvec.h>
-#include <petscsf.h>
+#include <gallop/exchangeimpl.h>
 
 #define GALLOP_NCCL_FIRST 2700  /* ncclGetVersion() of 2.7.0; from 2.9 on it is 20900 and so on */
 #define GALLOP_NCCL_END   30000 /* of 3.0.0, whose ABI nobody knows */
 #define GALLOP_NCCL_BYTE  0     /* ncclInt8: numbers of any kind are sent as bytes */
-
-typedef struct _GallopNCCLComm *GallopNCCLComm; /* ncclComm_t */
 
 /* ncclUniqueId, which is passed by value */
 typedef struct {
@@ -42,55 +39,23 @@ typedef struct {
   int (*hostwait)(void);
 } GallopNCCLFunctions;
 
-typedef struct _GallopNCCL *GallopNCCL;
-
-/* What the place where vectors are does. There is one side stream per process, whatever the communicator: kernels of NCCL begin on it in the order of the program, which is the same on all processes. */
+/* What the place where vectors are tells of itself. There is one side stream per process, whatever the communicator: kernels of NCCL begin on it in the order of the program, which is the same on all processes. */
 typedef struct {
   PetscErrorCode (*getdevice)(char id[16], PetscBool *part); /* whose communicator it would be; part: of a GPU, which NCCL takes for all of it */
   PetscErrorCode (*recover)(void);                           /* an error of NCCL's is no error of the next call */
-  PetscErrorCode (*create)(GallopNCCL, PetscInt ghosts);     /* plan stays NULL where there is no room */
-  PetscErrorCode (*destroy)(GallopNCCL);
-  PetscErrorCode (*pack)(GallopNCCL, const PetscScalar *x, void **stream); /* which then has to wait for that */
-  PetscErrorCode (*sent)(GallopNCCL);                                      /* all of the exchange is on the side stream */
-  PetscErrorCode (*wait)(GallopNCCL);                                      /* for it; on the GPU it is PETSc's stream that waits */
-  PetscErrorCode (*finish)(void);                                          /* the process waits for the side stream */
-} GallopNCCLTable;
-
-/* Values for a process or from it: n of them, beginning with the first one */
-typedef struct {
-  PetscMPIInt rank;
-  PetscInt    first, n;
-} GallopNCCLMessage;
-
-struct _GallopNCCL {
-  const GallopNCCLTable     *table;
-  const GallopNCCLFunctions *functions;
-  GallopNCCLComm             comm; /* belongs to MPI's communicator */
-  int                        nsends, nrecvs;
-  GallopNCCLMessage         *send, *recv;
-  PetscInt                   nindex, *index; /* of the values that are sent, one message after the other */
-  PetscScalar               *packed;         /* these */
-  PetscScalar               *array;          /* of ghost */
-  Vec                        ghost;
-  void                      *plan; /* the table's own */
-};
+  PetscErrorCode (*finish)(void);                            /* the process waits for the side stream */
+} GallopNCCLPlace;
 
 /* gallopnccl.c */
+PETSC_INTERN char           GallopNCCLName[32]; /* NCCL with its version, once it is open */
 PETSC_INTERN PetscErrorCode GallopNCCLOpen(const GallopNCCLFunctions **);
-PETSC_INTERN PetscErrorCode GallopNCCLDescribe(char[], size_t);
-PETSC_INTERN PetscErrorCode GallopNCCLGetComm(MPI_Comm, const GallopNCCLTable *, GallopNCCLComm *, const char **);
+PETSC_INTERN PetscErrorCode GallopNCCLGetComm(MPI_Comm, const GallopNCCLPlace *, GallopNCCLComm *, const char **);
 PETSC_INTERN PetscErrorCode GallopNCCLFinalize(void);
 
 /* gallopexchangenccl.c */
-PETSC_INTERN PetscErrorCode GallopNCCLCreate(MPI_Comm, PetscSF, PetscInt, const GallopNCCLTable *, GallopNCCL *, const char **);
-PETSC_INTERN PetscErrorCode GallopNCCLDestroy(GallopNCCL *);
-PETSC_INTERN PetscErrorCode GallopNCCLBegin(GallopNCCL, Vec, Vec *);
-PETSC_INTERN PetscErrorCode GallopNCCLEnd(GallopNCCL);
+PETSC_INTERN PetscErrorCode GallopNCCLExchange(GallopIPC, const GallopNCCLFunctions *, const PetscReal *, PetscReal *, PetscInt, void *);
 
-PETSC_INTERN const GallopNCCLTable GallopNCCLTable_Host;
-#if PetscDefined(HAVE_CUDA)
-PETSC_INTERN const GallopNCCLTable GallopNCCLTable_Device;
-#endif
+PETSC_INTERN const GallopNCCLPlace GallopNCCLPlace_Host;
 
 /* An error of NCCL's as one of PETSc's; of a communicator or NULL */
 #define GallopCallNCCL(functions, comm, name, call) \

@@ -18,25 +18,16 @@ __global__ static void __launch_bounds__(Threads) PermuteKernel(PetscCount n, co
 }
 
 /* y = x in the order, or from it; all arrays are on the GPU, and x is not y */
-PetscErrorCode GallopDevicePermuteOn(cudaStream_t stream, PetscInt n, const PetscInt order[], PetscBool inverse, const PetscScalar x[], PetscScalar y[])
+PetscErrorCode GallopDevicePermute(PetscInt n, const PetscInt order[], PetscBool inverse, const PetscScalar x[], PetscScalar y[])
 {
   const unsigned int blocks = (unsigned int)(((PetscCount)n + Threads - 1) / Threads);
+  cudaStream_t       stream;
 
   PetscFunctionBegin;
   if (!n) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (inverse) PermuteKernel<true, PetscScalar, PetscInt><<<blocks, Threads, 0, stream>>>((PetscCount)n, order, x, y);
   else PermuteKernel<false, PetscScalar, PetscInt><<<blocks, Threads, 0, stream>>>((PetscCount)n, order, x, y);
   GallopCheckLaunch();
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* The same on PETSc's stream */
-PetscErrorCode GallopDevicePermute(PetscInt n, const PetscInt order[], PetscBool inverse, const PetscScalar x[], PetscScalar y[])
-{
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(GallopDevicePermuteOn(stream, n, order, inverse, x, y));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

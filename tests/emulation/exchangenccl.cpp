@@ -1,40 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Ghost values by NCCL: src/mat/impls/base/gallopexchangenccldevice.cu, and of gallopexchangenccl.c what products do
+  Values by NCCL: src/mat/impls/base/gallopexchangenccldevice.cu, of gallopexchangenccl.c what products do, and what exchangetest.h has
 
   Processes run the same program, in which matrices on some of them are made, multiplied and destroyed in turn. Each has a host, which goes on as it likes, two streams of PETSc's and the side stream; what goes
-  on next, anywhere, is chosen at random. A group of NCCL's operations is done when it is the first on its stream, and so are the groups that it exchanges with. A product checks the ghost values that it reads.
+  on next, anywhere, is chosen at random. A group of NCCL's operations is done when it is the first on its stream, and so are the groups that it exchanges with. A
+  product checks what it reads, or gets.
 */
-#include "testing.h"
-#include <deque>
-#include <set>
-
-struct Event {
-  long recorded = 0, done = 0;
-};
+#include "exchangetest.h"
+#include "mat/impls/base/gallopexchangenccldevice.cu"
+#include "mat/impls/base/gallopexchangenccl.c"
+#include <map>
 
 enum { STREAMS = 3, SIDE = 2 };
 
-static cudaStream_t current; /* PETSc's stream */
-static void         DeviceSynchronize();
-static cudaError_t  RecordEvent(cudaEvent_t, cudaStream_t), WaitEvent(cudaStream_t, cudaEvent_t);
-
-#define cudaDeviceSynchronize()                             (DeviceSynchronize(), cudaSuccess)
-#define cudaEventCreateWithFlags(event, flags)              (*(event) = (cudaEvent_t) new Event(), cudaSuccess)
-#define cudaEventDestroy(event)                             (delete (Event *)(event), cudaSuccess)
-#define cudaEventRecord(event, stream)                      RecordEvent(event, stream)
-#define cudaStreamWaitEvent(stream, event, flags)           WaitEvent(stream, event)
-#define PetscGetCurrentCUDAStream(stream)                   (*(stream) = current, PETSC_SUCCESS)
-
-/* a vector is its array here */
-#define VecGetArrayReadAndMemType(v, array, type)          (*(array) = (const PetscScalar *)(v), PETSC_SUCCESS)
-#define VecRestoreArrayReadAndMemType(v, array)            PETSC_SUCCESS
-#define VecGetArrayWriteAndMemType(v, array, type)         (*(array) = (PetscScalar *)(v), PETSC_SUCCESS)
-#define VecRestoreArrayWriteAndMemType(v, array)           PETSC_SUCCESS
-#define VecCreateSeqCUDAWithArray(comm, bs, n, array, vec) (*(vec) = (Vec)(array), PETSC_SUCCESS)
-#include "vec/vecpermute.cu"
-#include "mat/impls/base/gallopexchangenccldevice.cu"
-#include "mat/impls/base/gallopexchangenccl.c"
+static GallopNCCLFunctions functions;
+char                       GallopNCCLName[32] = "NCCL";
 
 PetscErrorCode GallopGetSideStream(cudaStream_t *stream)
 {
@@ -49,20 +29,22 @@ PetscErrorCode GallopDeviceMalloc(size_t bytes, void **p)
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode GallopDeviceFree(void *p)
+/* kept, with its canaries */
+PetscErrorCode GallopDeviceFree(void *)
 {
   DeviceSynchronize();
-  free(p);
+  emu::CheckCanaries("before memory is freed");
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopNCCLOpen(const GallopNCCLFunctions **f)
+{
+  *f = &functions;
   return PETSC_SUCCESS;
 }
 
 /* for the host's table and for set-up, which this program does not use */
-PetscErrorCode GallopNCCLOpen(const GallopNCCLFunctions **)
-{
-  return PETSC_ERR_SUP;
-}
-
-PetscErrorCode GallopNCCLGetComm(MPI_Comm, const GallopNCCLTable *, GallopNCCLComm *, const char **)
+PetscErrorCode GallopNCCLGetComm(MPI_Comm, const GallopNCCLPlace *, GallopNCCLComm *, const char **)
 {
   return PETSC_ERR_SUP;
 }
@@ -72,10 +54,19 @@ PetscErrorCode GallopDeviceMallocFails(PetscBool, PetscBool *)
   return PETSC_ERR_SUP;
 }
 
-PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
+PetscErrorCode GallopIPCCreateVec_Host(PetscInt, PetscScalar *, Vec *)
 {
-  memcpy(to, from, bytes);
-  return PETSC_SUCCESS;
+  return PETSC_ERR_SUP;
+}
+
+PetscErrorCode GallopIPCUnpack_Host(GallopIPC, GallopIPCScope, const PetscReal *, PetscReal *, PetscBool)
+{
+  return PETSC_ERR_SUP;
+}
+
+PetscErrorCode GallopIPCDescribe_Host(GallopIPC, const char **)
+{
+  return PETSC_ERR_SUP;
 }
 
 /* ---- a process ---- */
@@ -93,13 +84,6 @@ struct Operation {
   std::function<void()> run;
   std::function<bool()> ready;
   std::vector<Transfer> group; /* of NCCL's, or empty */
-};
-
-struct Connection {
-  GallopNCCL            nccl    = NULL;
-  PetscInt              product = 0;
-  PetscScalar          *x[2]    = {NULL, NULL}; /* by PETSc's stream */
-  std::vector<PetscInt> wanted;                 /* of each ghost value, 1000 times its process plus its place there */
 };
 
 struct Process {
@@ -126,7 +110,12 @@ static bool Ready()
   return true;
 }
 
-/* Kernels that the library has launched, all on the side stream */
+static void Queue(std::function<void()> run)
+{
+  Push((size_t)current, {run, Ready, {}});
+}
+
+/* Kernels that the library has launched before a group */
 static void Flush()
 {
   for (auto f : launched) Push(SIDE, {f, Ready, {}});
@@ -186,15 +175,18 @@ static int Recv(void *to, size_t bytes, int, int peer, GallopNCCLComm comm, void
   return 0;
 }
 
-static GallopNCCLFunctions functions;
-
-/* One of a group's transfers, if the other process is as far; true where something happens */
+/* One of a group's transfers, if the other process is as far; true where something happens. Those of two processes are in the order of both groups. */
 static bool RunTransfer(int me, std::vector<Transfer> &mine)
 {
-  Transfer &t    = mine[choice() % mine.size()];
+  std::map<int, Transfer *> next; /* by peer */
+
+  for (Transfer &t : mine)
+    if (!t.to && !t.done) next.emplace(t.peer, &t);
+  if (next.empty()) return false;
+  Transfer &t    = *std::next(next.begin(), (long)(choice() % next.size()))->second;
   auto     &side = processes[t.peer].stream[SIDE];
 
-  if (t.done || t.to || side.empty()) return false;
+  if (side.empty()) return false;
   for (Transfer &other : side.front().group) {
     if (other.done || !other.to || other.peer != me || other.matrix != t.matrix) continue;
     if (other.bytes != t.bytes) emu::Fail("%zu bytes are sent, %zu are expected", t.bytes, other.bytes);
@@ -221,95 +213,32 @@ static bool RunStream(int me)
   return true;
 }
 
-/* ---- matrices ---- */
-
-struct Matrix {
-  std::vector<int>                   member;
-  std::vector<std::vector<PetscInt>> sends; /* from process to process, by their numbers times processes.size(): places in x */
-};
-
-static std::vector<Matrix> matrices;
-
-static PetscScalar Value(int process, PetscInt place, PetscInt product)
+/* The library's functions. Kernels that send launches are on the side stream before the group; those that unpack are on PETSc's. */
+static PetscErrorCode SendToNeighbors(GallopIPC ipc, int buffer, unsigned number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
-  return (PetscReal)(1000 * process + place) + (PetscReal)product / 1024;
+  emu::recording = &launched;
+  CheckCall((*GallopIPCTable_NCCLDevice.send)(ipc, buffer, number, x, ld, columns));
+  emu::recording = nullptr;
+  if (!launched.empty()) emu::Fail("a kernel after the group");
+  return PETSC_SUCCESS;
 }
 
-static void CreateMatrix(Matrix *m)
+static PetscErrorCode Unpack(GallopIPC ipc, GallopIPCScope scope, const PetscReal *from, PetscReal *to, PetscBool add)
 {
-  const int size = (int)processes.size(), dense = (int)(choice() % 4);
-
-  m->sends.resize((size_t)size * size);
-  for (int p = 0; p < size; p++)
-    if (choice() % 4) m->member.push_back(p);
-  for (int p : m->member)
-    for (int q : m->member) {
-      if (p == q || (int)(choice() % 4) > dense) continue;
-      const PetscInt n = choice() % 20 == 0 ? 256 + (PetscInt)(choice() % 256) : 1 + (PetscInt)(choice() % 9);
-      for (PetscInt k = 0; k < n; k++) m->sends[(size_t)p * size + q].push_back((PetscInt)(choice() % 50));
-    }
+  for (auto f : Launched([&] { return (*GallopIPCTable_NCCLDevice.unpack)(ipc, scope, from, to, add); })) Queue(f);
+  return PETSC_SUCCESS;
 }
 
-/* The process's part of a matrix. Ranks are those of all processes here. */
+static GallopIPCTable table;
+
+/* The process's part of a matrix */
 static void Create(const Matrix &m, int me, size_t number, Connection *c)
 {
-  const int             size = (int)processes.size();
-  GallopNCCL            n = c->nccl = new _GallopNCCL();
-  std::vector<PetscInt> index;
-
-  n->table     = &GallopNCCLTable_Device;
-  n->functions = &functions;
-  n->comm      = (GallopNCCLComm)number;
-  n->send      = new GallopNCCLMessage[size];
-  n->recv      = new GallopNCCLMessage[size];
-  for (int q = 0; q < size; q++) {
-    const auto &sends = m.sends[(size_t)me * size + q], &comes = m.sends[(size_t)q * size + me];
-
-    if (!sends.empty()) n->send[n->nsends++] = {q, (PetscInt)index.size(), (PetscInt)sends.size()};
-    index.insert(index.end(), sends.begin(), sends.end());
-    if (!comes.empty()) n->recv[n->nrecvs++] = {q, (PetscInt)c->wanted.size(), (PetscInt)comes.size()};
-    for (PetscInt place : comes) c->wanted.push_back(1000 * q + place);
-  }
-  n->nindex = (PetscInt)index.size();
-  n->index  = new PetscInt[index.size()];
-  std::copy(index.begin(), index.end(), n->index);
-  for (auto &x : c->x) x = (PetscScalar *)malloc(50 * sizeof(PetscScalar));
-  CheckCall((*n->table->create)(n, (PetscInt)c->wanted.size()));
+  FindPart(m, (int)processes.size(), me, c);
+  c->ipc->table = &table;
+  c->ipc->comm  = (GallopNCCLComm)(number + 1);
+  CheckCall((*table.plancreate)(c->ipc, &c->ipc->plan));
 }
-
-static void Multiply(int me, Connection *c)
-{
-  const PetscInt     product = ++c->product;
-  PetscScalar *const x       = c->x[(size_t)current];
-  Vec                ghost;
-
-  emu::recording = &launched;
-  Push((size_t)current, {[=] {
-                           for (PetscInt k = 0; k < 50; k++) x[k] = Value(me, k, product);
-                         },
-                         Ready,
-                         {}});
-  CheckCall(GallopNCCLBegin(c->nccl, (Vec)x, &ghost));
-  Push((size_t)current, {[] {}, Ready, {}}); /* the diagonal block */
-  CheckCall(GallopNCCLEnd(c->nccl));
-  emu::recording = nullptr;
-  for (int part = 0; part < 2; part++) /* a product takes its time */
-    Push((size_t)current, {[=] {
-                             for (size_t k = 0; k < c->wanted.size(); k++)
-                               if (((PetscScalar *)ghost)[k] != Value(0, c->wanted[k], product))
-                                 emu::Fail("process %d, product %ld: ghost value %ld is %g, not %g", me, (long)product, (long)k, PetscRealPart(((PetscScalar *)ghost)[k]), PetscRealPart(Value(0, c->wanted[k], product)));
-                           },
-                           Ready,
-                           {}});
-}
-
-/* ---- the program that all processes run ---- */
-
-enum Kind { CREATE, PRODUCT, DESTROY, STREAM };
-struct Step {
-  Kind   kind;
-  size_t matrix;
-};
 
 static std::vector<Step> program;
 
@@ -333,8 +262,9 @@ static bool RunHost(int me)
 
     current = streams[me];
     if (step.kind == CREATE) Create(m, me, step.matrix, c);
-    else if (step.kind == PRODUCT) Multiply(me, c);
-    else CheckCall((*c->nccl->table->destroy)(c->nccl));
+    else if (step.kind == DESTROY) CheckCall((*table.plandestroy)(&c->ipc->plan));
+    else if (m.kind.scatter) Scatter(me, c);
+    else Multiply(me, c);
     current = stream;
   }
   now = before;
@@ -368,30 +298,15 @@ static void DeviceSynchronize()
 
 static void Test(int size, int nmatrices, int products)
 {
-  std::vector<size_t> live;
-  const int           slow = (int)(choice() % (unsigned)size); /* its streams lag behind */
-  int                 idle = 0, left = size;
+  const int slow = (int)(choice() % (unsigned)size); /* its streams lag behind */
+  int       idle = 0, left = size;
 
-  program.clear();
   processes.clear();
   processes.resize(size);
   matrices.assign(nmatrices, Matrix());
-  for (auto &m : matrices) CreateMatrix(&m);
+  for (auto &m : matrices) CreateMatrix(size, &m);
   for (auto &p : processes) p.connection.resize(nmatrices);
-  for (size_t m = 0; m < (size_t)nmatrices; m++) {
-    program.push_back({CREATE, m});
-    live.push_back(m);
-    for (int k = 0; k < products; k++) {
-      if (choice() % 8 == 0) program.push_back({STREAM, 0});
-      program.push_back({PRODUCT, live[choice() % live.size()]});
-    }
-    while (live.size() > 2 || (m + 1 == (size_t)nmatrices && !live.empty())) {
-      const size_t at = choice() % live.size();
-
-      program.push_back({DESTROY, live[at]});
-      live.erase(live.begin() + (long)at);
-    }
-  }
+  program = CreateProgram(nmatrices, products, true);
   while (left) {
     const int k = (int)(choice() % (unsigned)size);
 
@@ -411,6 +326,9 @@ int main(int argc, char **argv)
   functions.groupend          = GroupEnd;
   functions.send              = Send;
   functions.recv              = Recv;
+  table                       = GallopIPCTable_NCCLDevice;
+  table.send                  = SendToNeighbors;
+  table.unpack                = Unpack;
   for (int k = 0; k < (full ? 200 : 10); k++) Test(1 + (int)(choice() % 8), 1 + (int)(choice() % 6), 10);
   return End();
 }

@@ -4,7 +4,8 @@ static char help[] = "Ghost values that processes write into each other's memory
   -products <40>  products of a matrix, which nobody waits for in between\n\
   -cycles <20>    matrices that are made and destroyed\n\
   -delay <100>    microseconds that a process may rest before a product\n\
-  -one            one matrix, and nothing else\n\n";
+  -one            one matrix, and nothing else\n\
+  -pattern <0>    its pattern\n\n";
 
 #include "exchangetest.h"
 
@@ -255,6 +256,7 @@ int main(int argc, char **argv)
   Mat         A, R;
   PetscBool   tested = PETSC_FALSE, one = PETSC_FALSE, device;
   PetscMPIInt rank;
+  PetscInt    pattern = 0;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -264,6 +266,7 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-cycles", &cycles, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-delay", &delay, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-one", &one, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-pattern", &pattern, NULL));
   PetscCall(PetscStrcmp(way, "nccl", &nccl));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   state = 12345 + 77 * (uint64_t)rank;
@@ -274,7 +277,7 @@ int main(int argc, char **argv)
   PetscCall(VecSetType(work, device ? VECCUDA : VECSTANDARD));
   PetscCall(VecSet(work, 1.0));
   if (!one) PetscCall(NoMemory());
-  for (int p = 0; p < (one ? 1 : PATTERNS); p++) {
+  for (PetscInt p = pattern; p < (one ? pattern + 1 : PATTERNS); p++) {
     PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, way, p, &A));
     PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, "sf", p, &R));
     PetscCall(Products(A, R, NULL, NULL, products, tested, Names[p]));
@@ -317,6 +320,11 @@ int main(int argc, char **argv)
       suffix: nccl_8
       nsize: 8
       args: -way nccl -device_enable none -options_left no -mat_gallop_nccl ${GALLOP_TEST_NCCL} -cycles 10
+    # more neighbors than a kernel writes to
+    test:
+      suffix: nccl_many
+      nsize: 34
+      args: -way nccl -device_enable none -options_left no -mat_gallop_nccl ${GALLOP_TEST_NCCL} -one -pattern 3 -products 4
     test:
       suffix: nccl_gpus
       nsize: {{2 4}}

@@ -16,6 +16,7 @@ static PetscErrorCode Create(MPI_Comm comm, const char way[], Mat *A)
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_exchange", way));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_least", "1"));
   PetscCall(MatCreate(comm, A));
   PetscCall(MatSetSizes(*A, 5, 5, PETSC_DETERMINE, PETSC_DETERMINE));
   PetscCall(MatSetType(*A, MATMPIAIJEVCHYB));
@@ -31,7 +32,45 @@ static PetscErrorCode Create(MPI_Comm comm, const char way[], Mat *A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A product whose result is known */
+/* Whether entries of this process are 2 v_i + v_k, where k is some rows on, of a column of values */
+static PetscErrorCode CheckValues(const PetscScalar *a, PetscInt rstart, PetscInt N, PetscInt on, PetscInt column, const char what[])
+{
+  PetscFunctionBegin;
+  for (PetscInt i = 0; i < 5; i++) {
+    const PetscInt    row    = rstart + i;
+    const PetscScalar wanted = 2.0 * TestValue(3, row, column) + TestValue(3, (row + on) % N, column);
+
+    PetscCheck(PetscAbsScalar(a[i] - wanted) <= 4 * PETSC_MACHINE_EPSILON, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: row %" PetscInt_FMT " is %g, not %g", what, row, (double)PetscRealPart(a[i]), (double)PetscRealPart(wanted));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#define COLUMNS 3
+
+static PetscErrorCode MultiplyDense(Mat A, PetscInt rstart, PetscInt N)
+{
+  Mat          B, C;
+  PetscScalar *b;
+  PetscInt     ld;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateDense(PetscObjectComm((PetscObject)A), 5, PETSC_DECIDE, PETSC_DETERMINE, COLUMNS, NULL, &B));
+  PetscCall(MatDenseGetLDA(B, &ld));
+  PetscCall(MatDenseGetArrayWrite(B, &b));
+  for (PetscInt c = 0; c < COLUMNS; c++)
+    for (PetscInt i = 0; i < 5; i++) b[c * ld + i] = TestValue(3, rstart + i, c);
+  PetscCall(MatDenseRestoreArrayWrite(B, &b));
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  PetscCall(MatDenseGetLDA(C, &ld));
+  PetscCall(MatDenseGetArray(C, &b));
+  for (PetscInt c = 0; c < COLUMNS; c++) PetscCall(CheckValues(b + c * ld, rstart, N, 5, c, "MatMatMult()"));
+  PetscCall(MatDenseRestoreArray(C, &b));
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A product of each kind, whose result is known */
 static PetscErrorCode Multiply(Mat A)
 {
   Vec                x, z;
@@ -40,28 +79,29 @@ static PetscErrorCode Multiply(Mat A)
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(VecGetOwnershipRange(z, &rstart, NULL));
+  PetscCall(VecGetSize(z, &N));
   PetscCall(TestSetVec(x, 3));
   PetscCall(MatMult(A, x, z));
   PetscCall(VecGetArrayRead(z, &a));
-  PetscCall(VecGetOwnershipRange(z, &rstart, NULL));
-  PetscCall(VecGetSize(z, &N));
-  for (PetscInt i = 0; i < 5; i++) {
-    const PetscInt    row    = rstart + i;
-    const PetscScalar wanted = 2.0 * TestValue(3, row, 0) + TestValue(3, (row + 5) % N, 0);
-
-    PetscCheck(PetscAbsScalar(a[i] - wanted) <= 4 * PETSC_MACHINE_EPSILON, PETSC_COMM_SELF, PETSC_ERR_PLIB, "row %" PetscInt_FMT " is %g, not %g", row, (double)PetscRealPart(a[i]), (double)PetscRealPart(wanted));
-  }
+  PetscCall(CheckValues(a, rstart, N, 5, 0, "MatMult()"));
   PetscCall(VecRestoreArrayRead(z, &a));
+  PetscCall(MatMultTranspose(A, x, z));
+  PetscCall(VecGetArrayRead(z, &a));
+  PetscCall(CheckValues(a, rstart, N, N - 5, 0, "MatMultTranspose()"));
+  PetscCall(VecRestoreArrayRead(z, &a));
+  PetscCall(MultiplyDense(A, rstart, N));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A product of a new matrix, whose ghost values come by NCCL, or else by PetscSF for that reason, which -info tells once */
+/* Products of a new matrix, whose values go by NCCL, or else by PetscSF for that reason, which -info tells once for each kind of product */
 static PetscErrorCode Check(const char way[], PetscBool nccl, const char why[])
 {
+  static const char *const kinds[] = {"Ghost values: by", "Transposed products: by", "Ghost rows: by"};
   char                file[32] = "infoXXXXXX", name[64], line[512], *found;
-  int                 lines = 0, descriptor = mkstemp(file);
+  int                 lines[3] = {0}, descriptor = mkstemp(file);
   MPI_Comm            comm;
   Mat                 A;
   MatGallopStatistics s;
@@ -75,7 +115,7 @@ static PetscErrorCode Check(const char way[], PetscBool nccl, const char why[])
   PetscCall(Create(comm, way, &A));
   for (int k = 0; k < 3; k++) PetscCall(Multiply(A));
   PetscCall(MatGallopGetStatistics(A, &s));
-  PetscCheck(s.exchanges_nccl == (nccl ? 3 : 0) && s.exchanges_sf == (nccl ? 0 : 3) && !s.exchanges_ipc, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " exchanges by NCCL and %" PetscInt64_FMT " by PetscSF", s.exchanges_nccl, s.exchanges_sf);
+  PetscCheck(s.exchanges_nccl == (nccl ? 9 : 0) && s.exchanges_sf == (nccl ? 0 : 9) && !s.exchanges_ipc, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " exchanges by NCCL and %" PetscInt64_FMT " by PetscSF", s.exchanges_nccl, s.exchanges_sf);
   PetscCall(MatDestroy(&A));
   PetscCallMPI(MPI_Comm_free(&comm));
   PetscCall(PetscInfoSetFile(NULL, NULL));
@@ -84,13 +124,15 @@ static PetscErrorCode Check(const char way[], PetscBool nccl, const char why[])
   info = fopen(name, "r");
   PetscCheck(info, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no file %s", name);
   while (fgets(line, sizeof(line), info)) {
-    PetscCall(PetscStrstr(line, "Ghost values: by", &found));
-    if (!found) continue;
-    lines++;
-    PetscCall(PetscStrstr(line, why, &found));
-    PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "\"%s\" is not in %s", why, line);
+    for (int k = 0; k < 3; k++) {
+      PetscCall(PetscStrstr(line, kinds[k], &found));
+      if (!found) continue;
+      lines[k]++;
+      PetscCall(PetscStrstr(line, why, &found));
+      PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "\"%s\" is not in %s", why, line);
+    }
   }
-  PetscCheck(lines == 1 || (rank && !lines), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d lines on ghost values", lines);
+  for (int k = 0; k < 3; k++) PetscCheck(lines[k] == 1 || (rank && !lines[k]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d lines with \"%s\"", lines[k], kinds[k]);
   (void)fclose(info);
   (void)close(descriptor);
   (void)unlink(name);
@@ -196,7 +238,7 @@ static PetscErrorCode Communicators(void)
   (*counts)(&made, &left, &before);
   PetscCall(Multiply(A));
   (*counts)(&made, &left, &after);
-  PetscCheck(made == 3 && after == before + 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d communicators, and %d groups of operations for a product", made, after - before);
+  PetscCheck(made == 3 && after == before + 3, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d communicators, and %d groups of operations for three products", made, after - before);
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -208,7 +250,7 @@ static const struct {
   PetscBool   nccl;
   const char *why;
 } cases[] = {
-  {"there",      "nccl", NULL,                       NULL,               -1, PETSC_TRUE,  "by NCCL 2.28.9, to 1 processes and from 1"                            },
+  {"there",      "nccl", NULL,                       NULL,               -1, PETSC_TRUE,  "by NCCL 2.28.9, with 2 neighbors of which 1 give values"              },
   {"oldest",     "nccl", "GALLOP_TEST_NCCL_VERSION", "2708",             -1, PETSC_TRUE,  "by NCCL 2.7.8"                                                        },
   {"gpus",       "nccl", "GALLOP_TEST_NCCL_DEVICES", "3",                -1, PETSC_TRUE,  "by NCCL"                                                              },
   {"auto",       "auto", NULL,                       NULL,               -1, PETSC_TRUE,  "by NCCL"                                                              },

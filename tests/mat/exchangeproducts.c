@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-static char help[] = "Transposed products and products with dense matrices, whose processes write into each other's memory, give what they give by PetscSF.\n\
-  -way <ipc>      what is compared with PetscSF: ipc, auto, or shared, which is for the host too\n\
+static char help[] = "Transposed products and products with dense matrices, whose processes write into each other's memory or send by NCCL, give what they give by PetscSF.\n\
+  -way <ipc>      what is compared with PetscSF: ipc, nccl, auto, or shared, which is for the host too\n\
   -products <12>  transposed products of a matrix, which nobody waits for in between\n\
   -one            one matrix, and nothing else\n\n";
 
@@ -49,7 +49,7 @@ static PetscErrorCode Transposed(Mat A, Vec x, Vec z)
 }
 
 /* With products in between, which have connections of their own, and twice, with the same bits */
-static PetscErrorCode TestTransposed(Mat A, Mat R, PetscBool ipc, PetscBool device, const char what[])
+static PetscErrorCode TestTransposed(Mat A, Mat R, PetscBool tested, PetscBool device, const char what[])
 {
   MatGallopStatistics s, r;
   Vec                 x, y, z, again, reference;
@@ -63,12 +63,12 @@ static PetscErrorCode TestTransposed(Mat A, Mat R, PetscBool ipc, PetscBool devi
   PetscCall(Transposed(A, x, z));
   PetscCall(MatMult(A, z, y));
   PetscCall(Transposed(A, x, again));
-  PetscCall(CheckWay(A, ipc, ipc ? s.exchanges_ipc : s.exchanges_sf, 2 * products + 1, what));
+  PetscCall(CheckWay(A, tested, Exchanges(&s, tested), 2 * products + 1, what));
   PetscCall(MatGallopGetStatistics(R, &r));
   PetscCall(Transposed(R, x, reference));
   PetscCall(CheckWay(R, PETSC_FALSE, r.exchanges_sf, products, "by PetscSF"));
   PetscCall(Compare(z, reference, device, what));
-  if (ipc) PetscCall(SameBits(z, again, "the same again"));
+  if (tested) PetscCall(SameBits(z, again, "the same again"));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));
@@ -99,7 +99,7 @@ static PetscErrorCode CreateDense(Mat A, PetscInt columns, PetscBool device, Mat
 }
 
 /* Batches of columns, as many as an option says, again and again, and with another number of columns */
-static PetscErrorCode TestDense(Mat A, Mat R, PetscInt columns, PetscInt batch, PetscBool ipc, PetscBool device, const char what[])
+static PetscErrorCode TestDense(Mat A, Mat R, PetscInt columns, PetscInt batch, PetscBool tested, PetscBool device, const char what[])
 {
   const PetscInt      batches = (columns + batch - 1) / batch, times = 3;
   MatGallopStatistics s;
@@ -116,7 +116,7 @@ static PetscErrorCode TestDense(Mat A, Mat R, PetscInt columns, PetscInt batch, 
     PetscCall(MatZeroEntries(C));
     PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
   }
-  PetscCall(CheckWay(A, ipc, ipc ? s.exchanges_ipc : s.exchanges_sf, times * batches, what));
+  PetscCall(CheckWay(A, tested, Exchanges(&s, tested), times * batches, what));
   PetscCall(MatMatMult(R, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &D));
   PetscCall(MatEqual(C, D, &same));
   PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: a product with %" PetscInt_FMT " columns differs from that by PetscSF", what, columns);
@@ -129,7 +129,7 @@ static PetscErrorCode TestDense(Mat A, Mat R, PetscInt columns, PetscInt batch, 
 int main(int argc, char **argv)
 {
   Mat         A, R;
-  PetscBool   ipc = PETSC_FALSE, one = PETSC_FALSE, device;
+  PetscBool   tested = PETSC_FALSE, one = PETSC_FALSE, device;
   PetscMPIInt rank, size;
   char        option[64];
 
@@ -141,8 +141,10 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-one", &one, NULL));
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(PetscStrcmp(way, "nccl", &nccl));
   state = 12345 + 77 * (uint64_t)rank;
-  PetscCall(Expected(&ipc));
+  PetscCall(Expected(&tested));
+  if (nccl && size == 1) tested = PETSC_FALSE; /* NCCL is for two processes and more */
   PetscCall(TestHasDevice(&device));
   PetscCall(PetscSNPrintf(option, sizeof(option), "-%s_mat_tiledspmm_least", way));
   PetscCall(TestSetIntOption(option, 1));
@@ -150,14 +152,14 @@ int main(int argc, char **argv)
   for (int p = 0; p < (one ? 1 : PATTERNS); p++) {
     PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, way, p, &A));
     PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, "sf", p, &R));
-    PetscCall(TestTransposed(A, R, ipc, device, Names[p]));
+    PetscCall(TestTransposed(A, R, tested, device, Names[p]));
     if (size > 1) {
-      PetscCall(TestDense(A, R, 19, 19, ipc, device, Names[p]));
-      PetscCall(TestDense(A, R, 19, 4, ipc, device, Names[p]));
-      PetscCall(TestDense(A, R, 3, 1, ipc, device, Names[p]));
-      PetscCall(TestDense(A, R, 40, 40, ipc, device, Names[p]));
+      PetscCall(TestDense(A, R, 19, 19, tested, device, Names[p]));
+      PetscCall(TestDense(A, R, 19, 4, tested, device, Names[p]));
+      PetscCall(TestDense(A, R, 3, 1, tested, device, Names[p]));
+      PetscCall(TestDense(A, R, 40, 40, tested, device, Names[p]));
     }
-    PetscCall(TestTransposed(A, R, ipc, device, Names[p]));
+    PetscCall(TestTransposed(A, R, tested, device, Names[p]));
     PetscCall(MatDestroy(&A));
     PetscCall(MatDestroy(&R));
   }
@@ -180,6 +182,19 @@ int main(int argc, char **argv)
       suffix: apart
       nsize: 2
       args: -one -way shared -noshared
+    test:
+      suffix: nccl
+      nsize: {{1 2 3}}
+      args: -way nccl -device_enable none -options_left no -mat_gallop_nccl ${GALLOP_TEST_NCCL}
+    test:
+      suffix: nccl_8
+      nsize: 8
+      args: -way nccl -device_enable none -options_left no -mat_gallop_nccl ${GALLOP_TEST_NCCL}
+    test:
+      suffix: nccl_gpus
+      nsize: {{2 4}}
+      requires: cuda
+      args: -way nccl
     test:
       suffix: kernel
       nsize: 3

@@ -39,31 +39,30 @@ static PetscErrorCode DenseExchangeBatch(Mat A, PetscInt ghosts, PetscInt column
 /* The way, for all of which the place is the same, since the types of B and C are; and the batches */
 static PetscErrorCode DenseExchangeSetUp(Mat A, Mat C, PetscInt ghosts, PetscInt columns, GallopPlace place, Mat_Gallop *g)
 {
-  GallopDenseExchange  *exchange = &g->denseexchange;
-  const GallopIPCTable *table    = GallopExchangeTable(g->exchange.way, place);
-  GallopIPCKind         kind     = {PETSC_FALSE, PETSC_FALSE, ghosts, GALLOP_IPC_SCALAR, 0, PETSC_FALSE};
-  const char           *why      = NULL;
-  PetscSF               sf;
-  PetscObjectId         id;
-  PetscInt              asked = 0;
+  const GallopExchangeWay way      = g->exchange.way;
+  GallopDenseExchange    *exchange = &g->denseexchange;
+  GallopIPCKind           kind     = {PETSC_FALSE, PETSC_FALSE, ghosts, GALLOP_IPC_SCALAR, 0, PETSC_FALSE};
+  PetscSF                 sf;
+  PetscObjectId           id;
+  PetscInt                asked = 0;
 
   PetscFunctionBegin;
   PetscCall(MatGetMultPetscSF(A, &sf));
   PetscCall(PetscObjectGetId((PetscObject)sf, &id));
   PetscCall(PetscOptionsGetInt(((PetscObject)C)->options, ((PetscObject)C)->prefix, "-matproduct_batch_size", &asked, NULL));
-  if (exchange->id == id && exchange->columns == columns && exchange->asked == asked && exchange->table == table) PetscFunctionReturn(PETSC_SUCCESS);
+  if (exchange->id == id && exchange->columns == columns && exchange->asked == asked && exchange->way == way && exchange->place == place) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDenseExchangeReset(exchange));
   exchange->id      = id;
   exchange->columns = columns;
   exchange->asked   = asked;
-  exchange->table   = table;
-  PetscCall(DenseExchangeBatch(A, ghosts, columns, asked, table ? 2 : 1, &exchange->batch));
+  exchange->way     = way;
+  exchange->place   = place;
+  PetscCall(DenseExchangeBatch(A, ghosts, columns, asked, GallopExchangeTable(way, place) ? 2 : 1, &exchange->batch));
   kind.columns = exchange->batch;
   if (exchange->batch == columns) PetscCall(GallopExchangeAside(A, columns, &kind.aside)); /* batches after the first have nothing beside them */
-  if (table) PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, &kind, table, &exchange->ipc, &why));
-  if (exchange->ipc) PetscCall(PetscInfo(A, "Ghost rows: by %s, %" PetscInt_FMT " columns at a time\n", table->name, exchange->batch));
+  PetscCall(GallopExchangeConnect(A, sf, way, place, &kind, "Ghost rows", &exchange->ipc));
+  if (exchange->ipc) PetscCall(PetscInfo(A, "Ghost rows: %" PetscInt_FMT " columns at a time\n", exchange->batch));
   else {
-    if (why) PetscCall(PetscInfo(A, "Ghost rows: by PetscSF, since %s\n", why));
     PetscCall(PetscSFCreateStridedSF(sf, exchange->batch, A->cmap->n, ghosts, &exchange->sf[0]));
     if (columns % exchange->batch) PetscCall(PetscSFCreateStridedSF(sf, columns % exchange->batch, A->cmap->n, ghosts, &exchange->sf[1]));
   }
@@ -276,8 +275,7 @@ PetscErrorCode MatMatMultNumeric_MPIGallop_MPIDense(Mat A, Mat B, Mat C, PetscBo
     if (!first) PetscCall(MultiplyBlock(diagonal, b, c, PETSC_FALSE));
     PetscCall(BatchEnd(exchange, place, &batch));
     if (info.nz_used > 0) PetscCall(AddOffdiagonal(offdiagonal, batch.ghost, c, first));
-    if (exchange->ipc) g->stats.exchanges_ipc++;
-    else g->stats.exchanges_sf++;
+    GallopExchangeCount(g, exchange->ipc);
   }
   PetscCall(PetscObjectStateIncrease((PetscObject)C));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  The exchange of ghost values for products of MPI matrices: into the neighbors' memory, gallopexchangeipc.c, by NCCL, gallopexchangenccl.c, or by PetscSF
+  The exchange of ghost values for products of MPI matrices: straight to the neighbors' memory or by NCCL, both by gallopexchangeipc.c, or by PetscSF
 */
 
 #include <petscdevice.h>
@@ -12,7 +12,6 @@ PetscErrorCode GallopExchangeReset(GallopExchange *exchange)
   for (int p = 0; p < 2; p++) {
     PetscCall(VecDestroy(&exchange->ghost[p]));
     PetscCall(GallopIPCDestroy(&exchange->ipc[p]));
-    PetscCall(GallopNCCLDestroy(&exchange->nccl[p]));
     PetscCall(GallopIPCDestroy(&exchange->reverse[p]));
     exchange->chosen[p] = exchange->reversechosen[p] = PETSC_FALSE;
   }
@@ -32,7 +31,7 @@ const GallopIPCTable *GallopExchangeTable(GallopExchangeWay way, GallopPlace pla
 }
 
 /* NCCL, if that is wanted where the first way cannot be; on all processes alike. On the host it takes the library of the tests. */
-static PetscErrorCode NCCLTableOf(GallopExchangeWay way, GallopPlace place, const GallopNCCLTable **table, const char **why)
+static PetscErrorCode NCCLTableOf(GallopExchangeWay way, GallopPlace place, const GallopIPCTable **table, const char **why)
 {
   PetscBool named;
 
@@ -42,11 +41,11 @@ static PetscErrorCode NCCLTableOf(GallopExchangeWay way, GallopPlace place, cons
   if (way != GALLOP_EXCHANGE_AUTO && way != GALLOP_EXCHANGE_NCCL) PetscFunctionReturn(PETSC_SUCCESS);
   if (place == GALLOP_HOST) {
     PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_nccl", &named));
-    if (named) *table = &GallopNCCLTable_Host;
+    if (named) *table = &GallopIPCTable_NCCLHost;
     else if (way == GALLOP_EXCHANGE_NCCL) *why = "vectors are on the host";
   }
 #if PetscDefined(HAVE_CUDA)
-  if (place == GALLOP_DEVICE) *table = &GallopNCCLTable_Device;
+  if (place == GALLOP_DEVICE) *table = &GallopIPCTable_NCCLDevice;
 #endif
   if (*table && way == GALLOP_EXCHANGE_AUTO && use_gpu_aware_mpi) {
     *table = NULL;
@@ -72,38 +71,61 @@ PetscErrorCode GallopExchangeAside(Mat A, PetscInt columns, PetscBool *aside)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The way of the ghost values of vectors at a place. The place is the same on all processes, since the type of the vectors is. */
+/*
+  GallopExchangeConnect - Connects the processes of A by the first way that all of them can go: into the neighbors' memory, or by NCCL; *ipc is NULL where it is PetscSF
+
+  Collective
+
+  Input Parameters:
++ A     - the matrix
+. sf    - the edges
+. way   - the user's
+. place - where vectors are, on all processes alike, since the types of vectors are
+. kind  - what is exchanged
+- what  - its name, for -info
+
+  Output Parameter:
+. ipc - the connections
+*/
+PetscErrorCode GallopExchangeConnect(Mat A, PetscSF sf, GallopExchangeWay way, GallopPlace place, const GallopIPCKind *kind, const char what[], GallopIPC *ipc)
+{
+  const GallopIPCTable *table = GallopExchangeTable(way, place), *nccl = NULL;
+  const char           *why = NULL, *ncclwhy = NULL, *how;
+
+  PetscFunctionBegin;
+  *ipc = NULL;
+  if (table) PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, kind, table, ipc, &why));
+  else if (way == GALLOP_EXCHANGE_IPC) why = "vectors are on the host";
+  if (!*ipc) {
+    PetscCall(NCCLTableOf(way, place, &nccl, &ncclwhy));
+    if (nccl) PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, kind, nccl, ipc, &ncclwhy));
+  }
+  if (*ipc) {
+    PetscCall((*(*ipc)->table->describe)(*ipc, &how));
+    PetscCall(PetscInfo(A, "%s: by %s, with %d neighbors of which %d give values; %s waits for them%s%s\n", what, (*ipc)->table->name, (*ipc)->nneighbors, (*ipc)->ngive, how, why ? "; not straight to the neighbors' memory, since " : "", why ? why : ""));
+  } else if (why && ncclwhy) PetscCall(PetscInfo(A, "%s: by PetscSF and not straight to the neighbors' memory, since %s, nor by NCCL, since %s\n", what, why, ncclwhy));
+  else if (why) PetscCall(PetscInfo(A, "%s: by PetscSF and not straight to the neighbors' memory, since %s\n", what, why));
+  else if (ncclwhy) PetscCall(PetscInfo(A, "%s: by PetscSF and not by NCCL, since %s\n", what, ncclwhy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* GallopExchangeCount - Counts an exchange by its way */
+void GallopExchangeCount(Mat_Gallop *g, GallopIPC ipc)
+{
+  if (!ipc) g->stats.exchanges_sf++;
+  else if (ipc->comm) g->stats.exchanges_nccl++;
+  else g->stats.exchanges_ipc++;
+}
+
+/* The way of the ghost values of vectors at a place */
 static PetscErrorCode Choose(Mat A, GallopExchange *exchange, PetscSF sf, GallopPlace place)
 {
-  const GallopIPCTable  *table = GallopExchangeTable(exchange->way, place);
-  const GallopNCCLTable *nccltable;
-  const char            *why = NULL, *ncclwhy = NULL, *how;
-  char                   library[32];
-  GallopIPC              ipc  = NULL;
-  GallopNCCL             nccl = NULL;
-  GallopIPCKind          kind = {PETSC_FALSE, PETSC_FALSE, exchange->n, GALLOP_IPC_SCALAR, 1, PETSC_FALSE};
+  GallopIPCKind kind = {PETSC_FALSE, PETSC_FALSE, exchange->n, GALLOP_IPC_SCALAR, 1, PETSC_FALSE};
 
   PetscFunctionBegin;
   if (exchange->chosen[place]) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopExchangeAside(A, 1, &kind.aside));
-  if (table) PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, &kind, table, &ipc, &why));
-  else if (exchange->way == GALLOP_EXCHANGE_IPC) why = "vectors are on the host";
-  if (ipc) {
-    PetscCall((*table->describe)(ipc, &how));
-    PetscCall(PetscInfo(A, "Ghost values: by %s, with %d neighbors of which %d give values; %s waits for them\n", table->name, ipc->nneighbors, ipc->ngive, how));
-  } else {
-    PetscCall(NCCLTableOf(exchange->way, place, &nccltable, &ncclwhy));
-    if (nccltable) PetscCall(GallopNCCLCreate(PetscObjectComm((PetscObject)A), sf, exchange->n, nccltable, &nccl, &ncclwhy));
-    if (nccl) {
-      PetscCall(GallopNCCLDescribe(library, sizeof(library)));
-      if (why) PetscCall(PetscInfo(A, "Ghost values: by %s, to %d processes and from %d; not straight to their memory, since %s\n", library, nccl->nsends, nccl->nrecvs, why));
-      else PetscCall(PetscInfo(A, "Ghost values: by %s, to %d processes and from %d\n", library, nccl->nsends, nccl->nrecvs));
-    } else if (why && ncclwhy) PetscCall(PetscInfo(A, "Ghost values: by PetscSF and not straight to the neighbors' memory, since %s, nor by NCCL, since %s\n", why, ncclwhy));
-    else if (why) PetscCall(PetscInfo(A, "Ghost values: by PetscSF and not straight to the neighbors' memory, since %s\n", why));
-    else if (ncclwhy) PetscCall(PetscInfo(A, "Ghost values: by PetscSF and not by NCCL, since %s\n", ncclwhy));
-  }
-  exchange->ipc[place]    = ipc;
-  exchange->nccl[place]   = nccl;
+  PetscCall(GallopExchangeConnect(A, sf, exchange->way, place, &kind, "Ghost values", &exchange->ipc[place]));
   exchange->chosen[place] = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -168,31 +190,24 @@ PetscErrorCode GallopExchangeBegin(Mat A, Mat_Gallop *g, Vec x, Vec *ghost)
   place = PetscMemTypeCUDA(memtype) ? GALLOP_DEVICE : GALLOP_HOST;
   PetscCall(Choose(A, exchange, sf, place));
   exchange->place = place;
-  if (exchange->ipc[place] || exchange->nccl[place]) {
+  if (exchange->ipc[place]) {
     PetscCall(PetscLogEventBegin(Gallop_GhostBegin, A, x, 0, 0));
-    if (exchange->ipc[place]) PetscCall(GallopIPCBegin(exchange->ipc[place], x, ghost));
-    else PetscCall(GallopNCCLBegin(exchange->nccl[place], x, ghost));
+    PetscCall(GallopIPCBegin(exchange->ipc[place], x, ghost));
     PetscCall(PetscLogEventEnd(Gallop_GhostBegin, A, x, 0, 0));
-    if (exchange->ipc[place]) g->stats.exchanges_ipc++;
-    else g->stats.exchanges_nccl++;
-  } else {
-    PetscCall(BeginSF(exchange, sf, place, x, ghost));
-    g->stats.exchanges_sf++;
-  }
+  } else PetscCall(BeginSF(exchange, sf, place, x, ghost));
+  GallopExchangeCount(g, exchange->ipc[place]);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GallopExchangeEnd(Mat A, Mat_Gallop *g, Vec x, Vec ghost)
 {
-  const GallopIPC  ipc  = g->exchange.ipc[g->exchange.place];
-  const GallopNCCL nccl = g->exchange.nccl[g->exchange.place];
-  PetscSF          sf;
+  const GallopIPC ipc = g->exchange.ipc[g->exchange.place];
+  PetscSF         sf;
 
   PetscFunctionBegin;
-  if (ipc || nccl) {
+  if (ipc) {
     PetscCall(PetscLogEventBegin(Gallop_GhostEnd, A, x, 0, 0));
-    if (ipc) PetscCall(GallopIPCEnd(ipc, ghost));
-    else PetscCall(GallopNCCLEnd(nccl));
+    PetscCall(GallopIPCEnd(ipc, ghost));
     PetscCall(PetscLogEventEnd(Gallop_GhostEnd, A, x, 0, 0));
   } else {
     PetscCall(MatGetMultPetscSF(A, &sf));
@@ -208,23 +223,19 @@ PetscErrorCode GallopExchangeEnd(Mat A, Mat_Gallop *g, Vec x, Vec ghost)
 */
 PetscErrorCode GallopExchangeGetReverse(Mat A, Mat_Gallop *g, Vec x, Vec z, GallopIPC *ipc, Vec *ghost)
 {
-  GallopExchange       *exchange = &g->exchange;
-  const GallopPlace     place    = GallopVecOnDevice(x) ? GALLOP_DEVICE : GALLOP_HOST;
-  const GallopIPCTable *table    = GallopExchangeTable(exchange->way, place);
-  GallopIPCKind         kind     = {PETSC_TRUE, PETSC_TRUE, 0, GALLOP_IPC_SCALAR, 1, PETSC_FALSE};
-  const char           *why;
-  PetscSF               sf;
+  GallopExchange   *exchange = &g->exchange;
+  const GallopPlace place    = GallopVecOnDevice(x) ? GALLOP_DEVICE : GALLOP_HOST;
+  GallopIPCKind     kind     = {PETSC_TRUE, PETSC_TRUE, 0, GALLOP_IPC_SCALAR, 1, PETSC_FALSE};
+  PetscSF           sf;
 
   PetscFunctionBegin;
   *ipc = NULL;
   PetscCall(GetSF(A, exchange, &sf));
-  if (!table || GallopVecOnDevice(x) != GallopVecOnDevice(z)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (GallopVecOnDevice(x) != GallopVecOnDevice(z)) PetscFunctionReturn(PETSC_SUCCESS);
   if (!exchange->reversechosen[place]) {
     kind.leaves = exchange->n;
     PetscCall(GallopExchangeAside(A, 1, &kind.aside));
-    PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)A), sf, &kind, table, &exchange->reverse[place], &why));
-    if (exchange->reverse[place]) PetscCall(PetscInfo(A, "Transposed products: by %s\n", table->name));
-    else PetscCall(PetscInfo(A, "Transposed products: by PetscSF, since %s\n", why));
+    PetscCall(GallopExchangeConnect(A, sf, exchange->way, place, &kind, "Transposed products", &exchange->reverse[place]));
     exchange->reversechosen[place] = PETSC_TRUE;
   }
   *ipc = exchange->reverse[place];
@@ -236,17 +247,11 @@ PetscErrorCode GallopExchangeGetReverse(Mat A, Mat_Gallop *g, Vec x, Vec z, Gall
 PetscErrorCode MatGallopExchangeView(Mat A, PetscViewer viewer)
 {
   Mat_Gallop *g;
-  char        library[32];
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  for (int p = 0; p < 2; p++) {
+  for (int p = 0; p < 2; p++)
     if (g->exchange.ipc[p]) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: by %s\n", g->exchange.ipc[p]->table->name));
-    if (g->exchange.nccl[p]) {
-      PetscCall(GallopNCCLDescribe(library, sizeof(library)));
-      PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: by %s\n", library));
-    }
-  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -262,11 +267,8 @@ PetscErrorCode GallopExchangeView(PetscViewer viewer)
   if (!device) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: PetscSF, from host to host\n"));
   else if (use_gpu_aware_mpi) PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: CUDA IPC within a host, else PetscSF, which hands MPI addresses in GPU memory (-use_gpu_aware_mpi 1)\n"));
   else {
-    char library[32] = "NCCL, which is not there";
-
     PetscCall(GallopNCCLOpen(&functions));
-    if (functions) PetscCall(GallopNCCLDescribe(library, sizeof(library)));
-    PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: CUDA IPC within a host, else %s, else PetscSF, by way of the host: MPI is not handed addresses in GPU memory (-use_gpu_aware_mpi 0)\n", library));
+    PetscCall(PetscViewerASCIIPrintf(viewer, "Ghost values: CUDA IPC within a host, else %s, else PetscSF, by way of the host: MPI is not handed addresses in GPU memory (-use_gpu_aware_mpi 0)\n", functions ? GallopNCCLName : "NCCL, which is not there"));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

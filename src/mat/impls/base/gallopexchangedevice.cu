@@ -9,93 +9,9 @@
   that, too: a kernel on PETSc's stream, which starts while the long one ends; or the side stream, for whose event PETSc's waits.
 */
 
-#include <gallop/cudaimpl.h>
-#include <gallop/exchangeimpl.h>
+#include "gallopexchangeunits.cuh"
 #include <cuda.h>
 #include "gallopflags.cuh"
-
-static constexpr int PackThreads = 256, PackUnroll = 4, PackValues = PackThreads * PackUnroll; /* of a thread block and column */
-static constexpr int PackColumns = 16;                                                         /* thread blocks that share columns */
-
-/* What the kernel needs of a neighbor, for one of the two buffers */
-struct PackTo {
-  PetscReal    *to;
-  unsigned int *raise;
-  PetscCount    ld;
-  PetscInt      first;
-  unsigned int  n, block; /* numbers of a column; the first thread block that works for it */
-};
-
-struct PackArguments {
-  PackTo neighbor[GALLOP_IPC_NEIGHBORS];
-  int    n;
-};
-
-/* The number v of units that are listed: where it is. Bs: real numbers of a unit, or 0 where bs tells */
-template <int Bs>
-static __device__ __forceinline__ PetscCount PlaceOf(const PetscInt *__restrict__ index, unsigned int v, unsigned int bs)
-{
-  const unsigned int size = Bs ? Bs : bs, k = v / size;
-
-  return (PetscCount)index[k] * size + (v - k * size);
-}
-
-/* Each thread block writes up to PackValues numbers of some columns for one neighbor, to which the last one that ends raises the flag. ended is 0 for all neighbors, and is left so; packed counts neighbors. */
-template <int Bs>
-static __global__ void __launch_bounds__(PackThreads) PackKernel(const __grid_constant__ PackArguments to, unsigned int bs, const PetscInt *__restrict__ index, const PetscReal *__restrict__ x, PetscCount ld, PetscInt columns, unsigned int number, unsigned int *ended, unsigned int *packed)
-{
-  int        p = 0;
-  PetscCount place[PackUnroll];
-
-  while (p + 1 < to.n && blockIdx.x >= to.neighbor[p + 1].block) p++;
-  const PackTo      &neighbor = to.neighbor[p];
-  const unsigned int blocks   = ((p + 1 < to.n ? to.neighbor[p + 1].block : gridDim.x) - neighbor.block) * gridDim.y;
-  const unsigned int first    = (blockIdx.x - neighbor.block) * PackValues + threadIdx.x;
-
-#pragma unroll
-  for (int u = 0; u < PackUnroll; u++) {
-    const unsigned int v = first + u * PackThreads;
-
-    place[u] = v < neighbor.n ? PlaceOf<Bs>(index + neighbor.first, v, bs) : 0;
-  }
-  for (PetscInt c = (PetscInt)blockIdx.y; c < columns; c += (PetscInt)gridDim.y) {
-#pragma unroll
-    for (int u = 0; u < PackUnroll; u++) {
-      const unsigned int v = first + u * PackThreads;
-
-      if (v < neighbor.n) neighbor.to[c * neighbor.ld + v] = x[c * ld + place[u]];
-    }
-  }
-  __syncthreads();
-  if (threadIdx.x) return;
-  __threadfence_system(); /* for the values of all threads, which the barrier orders before */
-  if (blocks > 1) {
-    if (atomicAdd(&ended[p], 1u) != blocks - 1) return;
-    ended[p] = 0;
-    __threadfence_system();
-  }
-  GallopRaise(neighbor.raise, number);
-  atomicAdd(packed, 1u);
-}
-
-/* A thread puts the numbers of a place there, or adds them in the order of the list. from may be the buffer, which other processes write to: no read-only loads. */
-template <int Bs, bool Add>
-static __global__ void __launch_bounds__(PackThreads) UnpackKernel(const GallopIPCList list, unsigned int bs, const PetscReal *from, PetscReal *to)
-{
-  const unsigned int size = Bs ? Bs : bs, v = blockIdx.x * PackThreads + threadIdx.x, k = v / size, part = v - k * size;
-
-  if (k >= (unsigned int)list.n) return;
-  const PetscInt   begin = list.start ? list.start[k] : (PetscInt)k, end = list.start ? list.start[k + 1] : begin + 1;
-  PetscReal *const place = to + ((PetscCount)list.place[k] * size + part);
-  PetscReal        value = Add ? *place : PetscReal(0);
-
-  for (PetscInt e = Add ? begin : end - 1; e < end; e++) {
-    const PetscReal more = from[(PetscCount)(list.from ? list.from[e] : e) * size + part];
-
-    value = Add ? value + more : more;
-  }
-  *place = value;
-}
 
 /*
   A warp waits for flags: the next kernel in the stream sees what was written before them. And until values of so many neighbors have been packed, which is counted where packed is not NULL. The next
@@ -110,15 +26,10 @@ static __global__ void __launch_bounds__(32) WaitKernel(char *flags, int n, unsi
   GallopWaitForPredecessor();
 }
 
-struct Plan {
+struct Plan : GallopDevicePlan {
   PackArguments to[2];
   unsigned int  blocks, *ended, *packed, neighbors; /* those of all products */
-  PetscInt     *index;
-  GallopIPCList list[2]; /* on the GPU */
-  PetscBool     streamwaits, flush, sent, overlaps;
-  cudaStream_t  stream;       /* PETSc's, of the last product */
-  cudaStream_t  side;         /* NULL where all is on PETSc's */
-  cudaEvent_t   before, come; /* on PETSc's stream, when values may be packed, and on the side stream, when others have come, if that waits */
+  PetscBool     streamwaits, flush, overlaps;
 };
 
 /* ---------------------------------------------------------------- memory that other processes open */
@@ -191,13 +102,6 @@ static PetscErrorCode Clear_Device(void *memory, size_t bytes)
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaMemsetAsync(memory, 0, bytes, stream));
   PetscCallCUDA(cudaStreamSynchronize(stream));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode CreateVec_Device(PetscInt n, PetscScalar *array, Vec *v)
-{
-  PetscFunctionBegin;
-  PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, n, array, v));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -276,10 +180,7 @@ static PetscErrorCode PlanDestroy_Device(void **data)
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceFree(plan->ended));
-  if (plan->side) {
-    PetscCallCUDA(cudaEventDestroy(plan->before));
-    PetscCallCUDA(cudaEventDestroy(plan->come));
-  }
+  PetscCall(GallopDevicePlanReset(plan));
   delete plan;
   *data = NULL;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -290,22 +191,7 @@ static void Carve(GallopIPC ipc, GallopCarver &carver, Plan *plan)
 {
   carver.Take(plan->ended, ipc->nneighbors + 1);
   plan->packed = plan->ended ? plan->ended + ipc->nneighbors : NULL;
-  carver.Take(plan->index, ipc->nindex);
-  for (int s = 0; s < 2; s++) {
-    const GallopIPCList &list = ipc->list[s];
-
-    plan->list[s] = list;
-    if (list.place) carver.Take(plan->list[s].place, list.n);
-    if (list.start) carver.Take(plan->list[s].start, list.n + 1);
-    if (list.from) carver.Take(plan->list[s].from, list.nfrom);
-  }
-}
-
-static PetscErrorCode CopyIn(PetscInt *to, const PetscInt *from, PetscInt n)
-{
-  PetscFunctionBegin;
-  if (from && n) PetscCall(GallopDeviceCopyIn(to, from, (size_t)n * sizeof(PetscInt)));
-  PetscFunctionReturn(PETSC_SUCCESS);
+  GallopDevicePlanCarve(ipc, carver, plan);
 }
 
 /* A PetscSF, of which any number of leaves is expected, stays on PETSc's stream: it may scatter within a vector, and its waits must not come before it ends */
@@ -317,10 +203,8 @@ static PetscErrorCode ChooseStream(GallopIPC ipc, Plan *plan)
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetEList(NULL, NULL, "-mat_gallop_exchange_stream", streams, 3, &stream, NULL));
   if (!ipc->ngive || ipc->kind.leaves < 0 || stream == 1 || (stream == 0 && !ipc->kind.aside)) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopGetSideStream(&plan->side));
+  PetscCall(GallopDevicePlanTakeSide(plan));
   PetscCallCUDA(GallopKernelOverlaps(WaitKernel, &plan->overlaps));
-  PetscCallCUDA(cudaEventCreateWithFlags(&plan->before, cudaEventDisableTiming));
-  PetscCallCUDA(cudaEventCreateWithFlags(&plan->come, cudaEventDisableTiming));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -352,23 +236,8 @@ static PetscErrorCode PlanCreate_Device(GallopIPC ipc, void **data)
   Carve(ipc, carver, plan);
   if (ipc->nneighbors) PetscCall(ChooseWait(ipc, plan));
   PetscCall(ChooseStream(ipc, plan));
-  PetscCall(CopyIn(plan->index, ipc->index, ipc->nindex));
-  for (int s = 0; s < 2; s++) {
-    PetscCall(CopyIn(plan->list[s].place, ipc->list[s].place, ipc->list[s].n));
-    PetscCall(CopyIn(plan->list[s].start, ipc->list[s].start, ipc->list[s].n + 1));
-    PetscCall(CopyIn(plan->list[s].from, ipc->list[s].from, ipc->list[s].nfrom));
-  }
+  PetscCall(GallopDevicePlanCopyIn(ipc, plan));
   if (ipc->nneighbors) PetscCall(Clear_Device(plan->ended, ((size_t)ipc->nneighbors + 1) * sizeof(*plan->ended)));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* PETSc's stream. When it is another one than before, what the last product still reads must not be overwritten, which the next flag allows. */
-static PetscErrorCode GetStream(Plan *plan, cudaStream_t *stream)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(stream));
-  if (plan->sent && plan->stream != *stream) PetscCallCUDA(cudaDeviceSynchronize());
-  plan->stream = *stream;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -384,47 +253,19 @@ static PetscErrorCode StreamWaitFor(GallopIPC ipc, cudaStream_t stream, int firs
 /* Where the side stream waits, it does so at once */
 static PetscErrorCode Send_Device(GallopIPC ipc, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
-  Plan              *plan   = (Plan *)ipc->plan;
-  const unsigned int bs     = (unsigned int)ipc->kind.bs;
-  const auto         kernel = bs == GALLOP_IPC_SCALAR ? PackKernel<GALLOP_IPC_SCALAR> : PackKernel<0>;
-  const dim3         grid(plan->blocks, (unsigned int)PetscMax(1, PetscMin(columns, PackColumns)));
-  cudaStream_t       stream;
+  Plan        *plan = (Plan *)ipc->plan;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
-  PetscCall(GetStream(plan, &stream));
-  if (plan->side) {
-    PetscCallCUDA(cudaEventRecord(plan->before, stream));
-    PetscCallCUDA(cudaStreamWaitEvent(plan->side, plan->before, 0));
-    stream = plan->side;
-  } else PetscCall(PetscLogGpuTimeBegin());
-  kernel<<<grid, PackThreads, 0, stream>>>(plan->to[buffer], bs, plan->index, x, ld, columns, number, plan->ended, plan->packed);
-  GallopCheckLaunch();
+  PetscCall(GallopDevicePlanBegin(plan, &stream));
+  if (!plan->side) PetscCall(PetscLogGpuTimeBegin());
+  PetscCall(GallopDevicePack(stream, plan->to[buffer], plan->blocks, ipc->kind.bs, plan->index, x, ld, columns, number, plan->ended, plan->packed));
   plan->neighbors += (unsigned int)ipc->nneighbors;
   if (!plan->side) PetscCall(PetscLogGpuTimeEnd());
   else if (plan->streamwaits) {
     PetscCall(StreamWaitFor(ipc, stream, 0, ipc->ngive, number));
     PetscCallCUDA(cudaEventRecord(plan->come, stream));
   }
-  plan->sent = PETSC_TRUE;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Unpack_Device(GallopIPC ipc, GallopIPCScope scope, const PetscReal *from, PetscReal *to, PetscBool add)
-{
-  Plan                *plan = (Plan *)ipc->plan;
-  const GallopIPCList &list = plan->list[scope];
-  const unsigned int   bs = (unsigned int)ipc->kind.bs, blocks = GallopBlocksFor((PetscCount)list.n * bs, PackThreads);
-  const auto           scalar = add ? UnpackKernel<GALLOP_IPC_SCALAR, true> : UnpackKernel<GALLOP_IPC_SCALAR, false>;
-  const auto           any    = add ? UnpackKernel<0, true> : UnpackKernel<0, false>;
-  const auto           kernel = bs == GALLOP_IPC_SCALAR ? scalar : any;
-  cudaStream_t         stream;
-
-  PetscFunctionBegin;
-  PetscCall(GetStream(plan, &stream));
-  PetscCall(PetscLogGpuTimeBegin());
-  kernel<<<blocks, PackThreads, 0, stream>>>(list, bs, from, to);
-  GallopCheckLaunch();
-  PetscCall(PetscLogGpuTimeEnd());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -436,7 +277,7 @@ static PetscErrorCode Wait_Device(GallopIPC ipc, int first, int last, unsigned i
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  PetscCall(GetStream(plan, &stream));
+  PetscCall(GallopDevicePlanGetStream(plan, &stream));
   if (!plan->streamwaits) {
     PetscCallCUDA(GallopLaunch(WaitKernel, {1, 32, 1, 0, stream, mine && plan->overlaps}, ipc->piece.memory + (size_t)first * GALLOP_IPC_FLAG, last - first, number, mine ? plan->packed : (unsigned int *)NULL,
                                plan->neighbors));
@@ -450,13 +291,6 @@ static PetscErrorCode Wait_Device(GallopIPC ipc, int first, int last, unsigned i
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Finish_Device(void)
-{
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaDeviceSynchronize());
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Describe_Device(GallopIPC ipc, const char **how)
 {
   PetscFunctionBegin;
@@ -464,5 +298,5 @@ static PetscErrorCode Describe_Device(GallopIPC ipc, const char **how)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopIPCTable GallopIPCTable_Device = {"CUDA IPC",        Allocate_Device,    Free_Device, Open_Device, Close_Device,  Clear_Device,  CreateVec_Device,
-                                              PlanCreate_Device, PlanDestroy_Device, Send_Device, Wait_Device, Unpack_Device, Finish_Device, Describe_Device};
+const GallopIPCTable GallopIPCTable_Device = {"CUDA IPC",  NULL,        Allocate_Device, Free_Device, Open_Device,      Close_Device,  Clear_Device,   GallopIPCCreateVec_Device, PlanCreate_Device, PlanDestroy_Device,
+                                              Send_Device, Wait_Device, GallopIPCUnpack_Device, GallopIPCFinish_Device, Describe_Device};

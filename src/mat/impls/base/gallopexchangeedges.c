@@ -10,18 +10,15 @@ typedef struct {
   const PetscInt    *offset, *place;
 } Side;
 
-/* Finds a neighbor by its rank, or adds it; NULL where there is no room for it */
+/* Finds a neighbor by its rank, or adds it */
 static GallopIPCNeighbor *Neighbor(GallopIPC ipc, PetscMPIInt rank)
 {
-  GallopIPCNeighbor *neighbor;
-  int                k = 0;
+  int k = 0;
 
   while (k < ipc->nneighbors && ipc->neighbor[k].rank != rank) k++;
-  if (k == GALLOP_IPC_NEIGHBORS) return NULL;
-  neighbor       = &ipc->neighbor[k];
-  neighbor->rank = rank;
+  ipc->neighbor[k].rank = rank;
   if (k == ipc->nneighbors) ipc->nneighbors++;
-  return neighbor;
+  return &ipc->neighbor[k];
 }
 
 /* Edges of a scatter in the order of their places, those of one place in the order in which they come: so sums have one order. from: NULL for units 0, 1, ... */
@@ -61,55 +58,46 @@ static PetscErrorCode ListCreate(PetscInt n, const PetscInt place[], const Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Neighbors that give values. In the buffer these are one neighbor after the other, or by their leaves: first[k] is where those of neighbor k begin. */
-static PetscErrorCode FindGiving(GallopIPC ipc, PetscMPIInt rank, const Side *to, PetscInt first[], PetscInt ngives[], PetscBool *many, PetscBool *other)
+/* Neighbors that give values. In the buffer these are one neighbor after the other, or by their leaves. */
+static PetscErrorCode FindGiving(GallopIPC ipc, PetscMPIInt rank, const Side *to, PetscBool *other)
 {
   PetscInt *place, total = 0;
 
   PetscFunctionBegin;
   for (PetscMPIInt r = 0; r < to->nranks; r++) total += to->offset[r + 1] - to->offset[r];
   PetscCall(PetscMalloc1(total, &place));
-  for (PetscMPIInt r = 0; r < to->nranks && !*many; r++) {
+  for (PetscMPIInt r = 0; r < to->nranks; r++) {
     const PetscInt     n = to->offset[r + 1] - to->offset[r], *from = to->place + to->offset[r];
     GallopIPCNeighbor *neighbor;
 
     if (!n || to->ranks[r] == rank) continue;
-    neighbor = Neighbor(ipc, to->ranks[r]);
-    if (!neighbor) {
-      *many = PETSC_TRUE;
-      continue;
-    }
-    neighbor->gives                  = PETSC_TRUE;
-    first[neighbor - ipc->neighbor]  = ipc->kind.scatter ? ipc->nghost : from[0];
-    ngives[neighbor - ipc->neighbor] = n;
+    neighbor         = Neighbor(ipc, to->ranks[r]);
+    neighbor->place  = ipc->kind.scatter ? ipc->nghost : from[0];
+    neighbor->ngives = n;
     for (PetscInt k = 0; k < n && !ipc->kind.scatter; k++)
       if (from[k] != from[0] + k) *other = PETSC_TRUE;
     PetscCall(PetscArraycpy(place + ipc->nghost, from, n));
     ipc->nghost += n;
   }
   ipc->ngive = ipc->nneighbors;
-  if (ipc->kind.scatter && !*many) PetscCall(ListCreate(ipc->nghost, place, NULL, &ipc->list[GALLOP_IPC_REMOTE]));
+  if (ipc->kind.scatter) PetscCall(ListCreate(ipc->nghost, place, NULL, &ipc->list[GALLOP_IPC_REMOTE]));
   PetscCall(PetscFree(place));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FindTaking(GallopIPC ipc, PetscMPIInt rank, const Side *from, PetscBool *many)
+static PetscErrorCode FindTaking(GallopIPC ipc, PetscMPIInt rank, const Side *from)
 {
   PetscInt total = 0;
 
   PetscFunctionBegin;
   for (PetscMPIInt r = 0; r < from->nranks; r++) total += from->offset[r + 1] - from->offset[r];
   PetscCall(PetscMalloc1(total, &ipc->index));
-  for (PetscMPIInt r = 0; r < from->nranks && !*many; r++) {
+  for (PetscMPIInt r = 0; r < from->nranks; r++) {
     const PetscInt     n = from->offset[r + 1] - from->offset[r];
     GallopIPCNeighbor *neighbor;
 
     if (!n || from->ranks[r] == rank) continue;
-    neighbor = Neighbor(ipc, from->ranks[r]);
-    if (!neighbor) {
-      *many = PETSC_TRUE;
-      continue;
-    }
+    neighbor        = Neighbor(ipc, from->ranks[r]);
     neighbor->first = ipc->nindex;
     neighbor->n     = n;
     PetscCall(PetscArraycpy(ipc->index + ipc->nindex, from->place + from->offset[r], n));
@@ -135,15 +123,9 @@ static PetscErrorCode FindSelf(GallopIPC ipc, PetscMPIInt rank, const Side *from
 }
 
 /*
-  GallopIPCFindEdges - Finds the neighbors of this process, what they get and give, and where values go
-
-  Output Parameters:
-+ first  - the place in the buffer of the units that come from each neighbor
-. ngives - their number
-. many   - there are too many neighbors
-- other  - the edges are not of the kind that is expected
+  GallopIPCFindEdges - Finds the neighbors of this process, what they get and give, and where values go; or *other: the edges are not of the kind that is expected
 */
-PetscErrorCode GallopIPCFindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, PetscInt first[], PetscInt ngives[], PetscBool *many, PetscBool *other)
+PetscErrorCode GallopIPCFindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, PetscBool *other)
 {
   PetscMPIInt rank;
   PetscInt    nleaves;
@@ -153,7 +135,6 @@ PetscErrorCode GallopIPCFindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, Pets
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)sf, &basic, PETSCSFBASIC, PETSCSFNEIGHBOR, PETSCSFGALLOP, ""));
   PetscCall(PetscSFGetGraph(sf, NULL, &nleaves, NULL, NULL));
-  *many  = PETSC_FALSE;
   *other = (PetscBool)(!basic || (ipc->kind.leaves >= 0 && nleaves != ipc->kind.leaves));
   if (*other) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
@@ -161,8 +142,9 @@ PetscErrorCode GallopIPCFindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, Pets
   PetscCall(PetscSFGetRootRanks(sf, &side[1].nranks, &side[1].ranks, &side[1].offset, &side[1].place, NULL));
   from = &side[ipc->kind.reverse ? 1 : 0];
   to   = &side[ipc->kind.reverse ? 0 : 1];
-  PetscCall(FindGiving(ipc, rank, to, first, ngives, many, other));
-  PetscCall(FindTaking(ipc, rank, from, many));
+  PetscCall(PetscCalloc1((size_t)from->nranks + (size_t)to->nranks + 1, &ipc->neighbor));
+  PetscCall(FindGiving(ipc, rank, to, other));
+  PetscCall(FindTaking(ipc, rank, from));
   PetscCall(FindSelf(ipc, rank, from, to, other));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

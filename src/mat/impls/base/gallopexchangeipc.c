@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Values that processes of one host write into each other's memory: what exchangeimpl.h describes, wherever vectors are. MPI is called to connect the processes, and not for products.
+  Values that go from process to process: what exchangeimpl.h describes, whatever the way and wherever vectors are. MPI is called to connect the processes, and not for products.
 
   All processes of the PetscSF agree whether they do so. A process that cannot says so in a reduction, and all take PetscSF then.
 */
@@ -8,8 +8,8 @@
 #include <gallop/matgallopimpl.h>
 
 /* Why not; of several reasons the last one is told */
-typedef enum { GALLOP_IPC_FINE, GALLOP_IPC_PATTERN, GALLOP_IPC_LARGE, GALLOP_IPC_MANY, GALLOP_IPC_HOSTS, GALLOP_IPC_ROOM, GALLOP_IPC_REFUSED } Reason;
-static const char *const Reasons[] = {NULL, "its PetscSF is of another kind than expected", "a process exchanges 2^31 numbers or more", "a process has too many neighbors", "some neighbors are on different hosts", "there is no memory that other processes can open", "a process cannot open the memory of another one"};
+typedef enum { GALLOP_IPC_FINE, GALLOP_IPC_PATTERN, GALLOP_IPC_LARGE, GALLOP_IPC_MANY, GALLOP_IPC_HOSTS, GALLOP_IPC_SHUT, GALLOP_IPC_REFUSED, GALLOP_IPC_ROOM } Reason;
+static const char *const Reasons[] = {NULL, "its PetscSF is of another kind than expected", "a process exchanges 2^31 numbers or more", "a process has too many neighbors", "some neighbors are on different hosts", "there is no memory that other processes can open", "a process cannot open the memory of another one", "a process has no memory for it"};
 
 /* What a process tells a neighbor */
 typedef struct {
@@ -72,13 +72,13 @@ static PetscErrorCode CreateBuffers(GallopIPC ipc, Reason *reason)
   if (!ipc->nneighbors) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopIPCPieceGet(ipc->table, BufferOffset(ipc, 2), &ipc->piece));
   if (ipc->piece.memory) PetscCall((*ipc->table->clear)(ipc->piece.memory, BufferOffset(ipc, 0)));
-  else *reason = GALLOP_IPC_ROOM;
+  else *reason = GALLOP_IPC_SHUT;
   for (int b = 0; b < 2 && ipc->piece.memory; b++) ipc->buffer[b] = (PetscReal *)(ipc->piece.memory + BufferOffset(ipc, b));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Tells each neighbor where this process's buffers and flags are, and opens theirs */
-static PetscErrorCode Introduce(MPI_Comm comm, GallopIPC ipc, const PetscInt first[], const PetscInt ngives[], Reason *reason)
+static PetscErrorCode Introduce(MPI_Comm comm, GallopIPC ipc, Reason *reason)
 {
   const int           n = ipc->nneighbors;
   GallopIPCAllocation mine;
@@ -95,8 +95,8 @@ static PetscErrorCode Introduce(MPI_Comm comm, GallopIPC ipc, const PetscInt fir
     PetscCallMPI(MPIU_Irecv(&in[k], sizeof(Offer), MPI_BYTE, ipc->neighbor[k].rank, tag, comm, &requests[k]));
     out[k].allocation = mine;
     out[k].flag       = (PetscInt64)ipc->piece.offset + k * GALLOP_IPC_FLAG;
-    for (int b = 0; b < 2; b++) out[k].buffer[b] = (PetscInt64)(ipc->piece.offset + BufferOffset(ipc, b) + (size_t)first[k] * (size_t)ipc->kind.bs * sizeof(PetscReal));
-    out[k].n  = ngives[k];
+    for (int b = 0; b < 2; b++) out[k].buffer[b] = (PetscInt64)(ipc->piece.offset + BufferOffset(ipc, b) + (size_t)ipc->neighbor[k].place * (size_t)ipc->kind.bs * sizeof(PetscReal));
+    out[k].n  = ipc->neighbor[k].ngives;
     out[k].ld = ColumnLength(ipc);
     PetscCallMPI(MPIU_Isend(&out[k], sizeof(Offer), MPI_BYTE, ipc->neighbor[k].rank, tag, comm, &requests[n + k]));
   }
@@ -120,16 +120,27 @@ static PetscErrorCode Introduce(MPI_Comm comm, GallopIPC ipc, const PetscInt fir
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode FindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, PetscInt first[], PetscInt ngives[], Reason *reason)
+static PetscErrorCode FindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, Reason *reason)
 {
-  PetscBool many, other;
+  PetscBool other;
 
   PetscFunctionBegin;
-  PetscCall(GallopIPCFindEdges(comm, sf, ipc, first, ngives, &many, &other));
-  if (many) *reason = GALLOP_IPC_MANY;
-  else if (other) *reason = GALLOP_IPC_PATTERN;
+  PetscCall(GallopIPCFindEdges(comm, sf, ipc, &other));
+  if (other) *reason = GALLOP_IPC_PATTERN;
   else if (PetscMax(PetscMax(ipc->nghost, ipc->nindex), ipc->list[GALLOP_IPC_SELF].nfrom) >= (PetscInt64)PETSC_INT32_MAX / ipc->kind.bs)
     *reason = GALLOP_IPC_LARGE; /* kernels count numbers of a column by 32 bits */
+  else if (ipc->nneighbors > GALLOP_IPC_NEIGHBORS && !ipc->comm) *reason = GALLOP_IPC_MANY;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Buffers and flags, and where the neighbors have theirs */
+static PetscErrorCode ConnectMemory(MPI_Comm comm, GallopIPC ipc, Reason *reason)
+{
+  PetscFunctionBegin;
+  PetscCall(CheckHosts(comm, ipc, reason));
+  if (!*reason) PetscCall(CreateBuffers(ipc, reason));
+  PetscCall(Agree(comm, reason));
+  if (!*reason) PetscCall(Introduce(comm, ipc, reason));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -142,7 +153,7 @@ static PetscErrorCode FindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, PetscI
 + comm  - PETSc's communicator
 . sf    - the edges
 . kind  - what is exchanged along them, on all processes alike but for the leaves
-- table - the place where vectors are
+- table - the way, and the place where vectors are
 
   Output Parameters:
 + ipc - NULL on all processes where one of them cannot
@@ -150,7 +161,6 @@ static PetscErrorCode FindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, PetscI
 */
 PetscErrorCode GallopIPCConnect(MPI_Comm comm, PetscSF sf, const GallopIPCKind *kind, const GallopIPCTable *table, GallopIPC *ipc, const char **why)
 {
-  PetscInt  first[GALLOP_IPC_NEIGHBORS] = {0}, ngives[GALLOP_IPC_NEIGHBORS] = {0};
   Reason    reason = GALLOP_IPC_FINE;
   GallopIPC i;
 
@@ -158,19 +168,17 @@ PetscErrorCode GallopIPCConnect(MPI_Comm comm, PetscSF sf, const GallopIPCKind *
   PetscCall(PetscNew(&i));
   i->table = table;
   i->kind  = *kind;
-  PetscCall(PetscCalloc1(GALLOP_IPC_NEIGHBORS, &i->neighbor));
-  PetscCall(FindEdges(comm, sf, i, first, ngives, &reason));
-  PetscCall(CheckHosts(comm, i, &reason));
-  if (!reason) PetscCall(CreateBuffers(i, &reason));
-  PetscCall(Agree(comm, &reason));
-  if (!reason) {
-    PetscCall(Introduce(comm, i, first, ngives, &reason));
+  *why     = NULL;
+  if (table->join) PetscCall((*table->join)(comm, i, why));
+  if (!*why) {
+    PetscCall(FindEdges(comm, sf, i, &reason));
+    if (!i->comm) PetscCall(ConnectMemory(comm, i, &reason));
     if (!reason) PetscCall((*table->plancreate)(i, &i->plan));
     if (!reason && !i->plan) reason = GALLOP_IPC_ROOM;
     PetscCall(Agree(comm, &reason));
+    *why = Reasons[reason];
   }
-  *why = Reasons[reason];
-  if (reason) PetscCall(GallopIPCDestroy(&i));
+  if (*why) PetscCall(GallopIPCDestroy(&i));
   *ipc = i;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -178,7 +186,7 @@ PetscErrorCode GallopIPCConnect(MPI_Comm comm, PetscSF sf, const GallopIPCKind *
 /*
   GallopIPCDestroy - Waits until all neighbors have written what they had to for this process, whose buffers another matrix may use then
 
-  It waits for products that the neighbors have begun or will begin, since a product is collective, and for nothing else that they do.
+  It waits for products that the neighbors have begun or will begin, since a product is collective, and for nothing else that they do. Buffers of NCCL's exchanges the plan frees, when all is done.
 */
 PetscErrorCode GallopIPCDestroy(GallopIPC *ipc)
 {
@@ -186,13 +194,13 @@ PetscErrorCode GallopIPCDestroy(GallopIPC *ipc)
 
   PetscFunctionBegin;
   if (!i) PetscFunctionReturn(PETSC_SUCCESS);
-  if (i->product && i->nneighbors) {
+  if (i->product && i->piece.memory) {
     PetscCall((*i->table->wait)(i, 0, i->nneighbors, i->product));
     PetscCall((*i->table->finish)());
   }
   if (i->plan) PetscCall((*i->table->plandestroy)(&i->plan));
   for (int b = 0; b < 2; b++) PetscCall(VecDestroy(&i->ghost[b]));
-  PetscCall(GallopIPCPieceReturn(i->table, &i->piece));
+  if (i->piece.memory) PetscCall(GallopIPCPieceReturn(i->table, &i->piece));
   PetscCall(GallopIPCFreeEdges(i));
   PetscCall(PetscFree(*ipc));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -206,16 +214,18 @@ PetscErrorCode GallopIPCSend(GallopIPC ipc, const PetscReal *x, PetscCount ld, P
   PetscFunctionBegin;
   *buffer = (int)(number % 2);
   if (!ipc->nneighbors) PetscFunctionReturn(PETSC_SUCCESS);
-  /* those that give values have been waited for in the last product */
-  if (ipc->ngive < ipc->nneighbors) PetscCall((*ipc->table->wait)(ipc, ipc->ngive, ipc->nneighbors, number - 1));
+  /* those that give values have been waited for in the last product, and all by NCCL */
+  if (ipc->ngive < ipc->nneighbors && !ipc->comm) PetscCall((*ipc->table->wait)(ipc, ipc->ngive, ipc->nneighbors, number - 1));
   PetscCall((*ipc->table->send)(ipc, *buffer, number, x, ld, columns));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode GallopIPCReceive(GallopIPC ipc)
 {
+  const int last = ipc->comm ? ipc->nneighbors : ipc->ngive; /* NCCL's side stream reads x also where nothing comes */
+
   PetscFunctionBegin;
-  if (ipc->ngive) PetscCall((*ipc->table->wait)(ipc, 0, ipc->ngive, ipc->product));
+  if (last) PetscCall((*ipc->table->wait)(ipc, 0, last, ipc->product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -239,8 +249,8 @@ PetscErrorCode GallopIPCEnd(GallopIPC ipc, Vec ghost)
   PetscScalar *array;
 
   PetscFunctionBegin;
-  if (!ipc->ngive) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopIPCReceive(ipc));
+  if (!ipc->ngive) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(VecGetArrayWriteAndMemType(ghost, &array, NULL)); /* it has changed, and there */
   PetscCall(VecRestoreArrayWriteAndMemType(ghost, &array));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -1,24 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Ghost values by NCCL, on the GPU: memory, and events between the side stream and PETSc's
+  Values by NCCL, on the GPU: memory, and events between the side stream and PETSc's
 
   All exchanges of a process are on one side stream. Kernels of NCCL wait for those of other processes, and two of different communicators that ran at the same time could each keep multiprocessors
   from the other one, on different GPUs in different order. Its priority lets their thread blocks go before those of the diagonal block's product, which wait for nothing.
 */
 
-#include <gallop/cudaimpl.h>
-#include <gallop/exchangeimpl.h>
+#include "gallopexchangeunits.cuh"
 #include <gallop/ncclimpl.h>
-#include "../../../vec/vecpermute.h"
-
-/* Of one matrix */
-struct Plan {
-  void        *memory;
-  PetscInt    *index;
-  cudaEvent_t  before, done; /* values may be packed, and have come */
-  cudaStream_t stream, side; /* PETSc's, of the last product; that of exchanges */
-  bool         sent;
-};
 
 static PetscErrorCode GetDevice_Device(char id[16], PetscBool *part)
 {
@@ -41,83 +30,6 @@ static PetscErrorCode Recover_Device(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Create_Device(GallopNCCL n, PetscInt ghosts)
-{
-  Plan        *plan = new Plan();
-  GallopCarver size(NULL);
-
-  PetscFunctionBegin;
-  size.Take(n->packed, n->nindex);
-  size.Take(n->array, ghosts);
-  size.Take(plan->index, n->nindex);
-  size.Pad(1); /* there are processes without neighbors */
-  PetscCall(GallopDeviceMalloc(size.Bytes(), &plan->memory));
-  if (!plan->memory) {
-    delete plan;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  GallopCarver carver(plan->memory);
-  carver.Take(n->packed, n->nindex);
-  carver.Take(n->array, ghosts);
-  carver.Take(plan->index, n->nindex);
-  if (n->nindex) PetscCall(GallopDeviceCopyIn(plan->index, n->index, (size_t)n->nindex * sizeof(PetscInt)));
-  PetscCall(VecCreateSeqCUDAWithArray(PETSC_COMM_SELF, 1, ghosts, n->array, &n->ghost));
-  PetscCall(GallopGetSideStream(&plan->side));
-  PetscCallCUDA(cudaEventCreateWithFlags(&plan->before, cudaEventDisableTiming));
-  PetscCallCUDA(cudaEventCreateWithFlags(&plan->done, cudaEventDisableTiming));
-  n->plan = plan;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Destroy_Device(GallopNCCL n)
-{
-  Plan *plan = (Plan *)n->plan;
-
-  PetscFunctionBegin;
-  PetscCall(GallopDeviceFree(plan->memory)); /* waits for all streams */
-  PetscCallCUDA(cudaEventDestroy(plan->before));
-  PetscCallCUDA(cudaEventDestroy(plan->done));
-  delete plan;
-  n->plan = NULL;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Pack_Device(GallopNCCL n, const PetscScalar *x, void **to)
-{
-  Plan        *plan = (Plan *)n->plan;
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  if (plan->sent && plan->stream != stream) PetscCallCUDA(cudaDeviceSynchronize()); /* the last product may still read ghost values, on another stream */
-  plan->stream = stream;
-  plan->sent   = true;
-  PetscCallCUDA(cudaEventRecord(plan->before, stream));
-  PetscCallCUDA(cudaStreamWaitEvent(plan->side, plan->before, 0));
-  PetscCall(GallopDevicePermuteOn(plan->side, n->nindex, plan->index, PETSC_FALSE, x, n->packed));
-  *to = plan->side;
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Sent_Device(GallopNCCL n)
-{
-  const Plan *plan = (Plan *)n->plan;
-
-  PetscFunctionBegin;
-  PetscCallCUDA(cudaEventRecord(plan->done, plan->side));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode Wait_Device(GallopNCCL n)
-{
-  cudaStream_t stream;
-
-  PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaStreamWaitEvent(stream, ((Plan *)n->plan)->done, 0));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Finish_Device(void)
 {
   cudaStream_t side;
@@ -128,4 +40,104 @@ static PetscErrorCode Finish_Device(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopNCCLTable GallopNCCLTable_Device = {GetDevice_Device, Recover_Device, Create_Device, Destroy_Device, Pack_Device, Sent_Device, Wait_Device, Finish_Device};
+static const GallopNCCLPlace place = {GetDevice_Device, Recover_Device, Finish_Device};
+
+/* ---------------------------------------------------------------- exchanges */
+
+struct NCCLPlan : GallopDevicePlan {
+  const GallopNCCLFunctions *functions;
+  void                      *memory; /* of all arrays */
+  PetscReal                 *packed, *buffer;
+};
+
+static PetscErrorCode Join_NCCLDevice(MPI_Comm comm, GallopIPC ipc, const char **why)
+{
+  PetscFunctionBegin;
+  PetscCall(GallopNCCLGetComm(comm, &place, &ipc->comm, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static void Carve(GallopIPC ipc, GallopCarver &carver, NCCLPlan *plan)
+{
+  const PetscCount columns = (PetscCount)ipc->kind.bs * ipc->kind.columns;
+
+  carver.Take(plan->packed, ipc->nindex * columns);
+  carver.Take(plan->buffer, ipc->nghost * columns);
+  GallopDevicePlanCarve(ipc, carver, plan);
+  carver.Pad(1); /* there are processes without neighbors */
+}
+
+static PetscErrorCode PlanCreate_NCCLDevice(GallopIPC ipc, void **data)
+{
+  NCCLPlan    *plan = new NCCLPlan();
+  GallopCarver size(NULL);
+
+  PetscFunctionBegin;
+  Carve(ipc, size, plan);
+  PetscCall(GallopDeviceMalloc(size.Bytes(), &plan->memory));
+  if (!plan->memory) {
+    delete plan;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  GallopCarver carver(plan->memory);
+  Carve(ipc, carver, plan);
+  PetscCall(GallopNCCLOpen(&plan->functions));
+  PetscCall(GallopDevicePlanCopyIn(ipc, plan));
+  PetscCall(GallopDevicePlanTakeSide(plan));
+  ipc->buffer[0] = ipc->buffer[1] = plan->buffer;
+  *data = plan;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode PlanDestroy_NCCLDevice(void **data)
+{
+  NCCLPlan *plan = (NCCLPlan *)*data;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceFree(plan->memory)); /* waits for all streams */
+  PetscCall(GallopDevicePlanReset(plan));
+  delete plan;
+  *data = NULL;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All that is sent goes to one place first, which is the kernel's one neighbor here */
+static PetscErrorCode Send_NCCLDevice(GallopIPC ipc, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns)
+{
+  NCCLPlan          *plan = (NCCLPlan *)ipc->plan;
+  const unsigned int n    = (unsigned int)(ipc->nindex * ipc->kind.bs);
+  PackArguments      to   = {};
+  cudaStream_t       side;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDevicePlanBegin(plan, &side));
+  to.n           = 1;
+  to.neighbor[0] = {plan->packed, NULL, (PetscCount)n, 0, n, 0};
+  if (n) PetscCall(GallopDevicePack(side, to, GallopBlocksFor(n, PackValues), ipc->kind.bs, plan->index, x, ld, columns, number, NULL, NULL));
+  PetscCall(GallopNCCLExchange(ipc, plan->functions, plan->packed, ipc->buffer[buffer], columns, side));
+  PetscCallCUDA(cudaEventRecord(plan->come, side));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Wait_NCCLDevice(GallopIPC ipc, int first, int last, unsigned int number)
+{
+  NCCLPlan    *plan = (NCCLPlan *)ipc->plan;
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  (void)first, (void)last, (void)number;
+  PetscCall(GallopDevicePlanGetStream(plan, &stream));
+  PetscCallCUDA(cudaStreamWaitEvent(stream, plan->come, 0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Describe_NCCLDevice(GallopIPC ipc, const char **how)
+{
+  PetscFunctionBegin;
+  (void)ipc;
+  *how = "the stream";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+const GallopIPCTable GallopIPCTable_NCCLDevice = {GallopNCCLName,         Join_NCCLDevice, NULL,            NULL,                   NULL,                   NULL,               NULL, GallopIPCCreateVec_Device, PlanCreate_NCCLDevice,
+                                                  PlanDestroy_NCCLDevice, Send_NCCLDevice, Wait_NCCLDevice, GallopIPCUnpack_Device, GallopIPCFinish_Device, Describe_NCCLDevice};

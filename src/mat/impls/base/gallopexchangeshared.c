@@ -93,7 +93,7 @@ static PetscErrorCode Clear_Shared(void *memory, size_t bytes)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode CreateVec_Shared(PetscInt n, PetscScalar *array, Vec *v)
+PetscErrorCode GallopIPCCreateVec_Host(PetscInt n, PetscScalar *array, Vec *v)
 {
   PetscFunctionBegin;
   PetscCall(VecCreateSeqWithArray(PETSC_COMM_SELF, 1, n, array, v));
@@ -130,7 +130,7 @@ static PetscErrorCode Send_Shared(GallopIPC ipc, int buffer, unsigned int number
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Unpack_Shared(GallopIPC ipc, GallopIPCScope scope, const PetscReal *from, PetscReal *to, PetscBool add)
+PetscErrorCode GallopIPCUnpack_Host(GallopIPC ipc, GallopIPCScope scope, const PetscReal *from, PetscReal *to, PetscBool add)
 {
   const GallopIPCList *list = &ipc->list[scope];
   const PetscInt       bs   = ipc->kind.bs;
@@ -171,7 +171,7 @@ static PetscErrorCode Finish_Shared(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Describe_Shared(GallopIPC ipc, const char **how)
+PetscErrorCode GallopIPCDescribe_Host(GallopIPC ipc, const char **how)
 {
   PetscFunctionBegin;
   (void)ipc;
@@ -186,12 +186,12 @@ const GallopIPCTable GallopIPCTable_Shared = {
   .open        = Open_Shared,
   .close       = Close_Shared,
   .clear       = Clear_Shared,
-  .createvec   = CreateVec_Shared,
+  .createvec   = GallopIPCCreateVec_Host,
   .plancreate  = PlanCreate_Shared,
   .plandestroy = PlanDestroy_Shared,
   .send        = Send_Shared,
   .wait        = Wait_Shared,
-  .unpack      = Unpack_Shared,
+  .unpack      = GallopIPCUnpack_Host,
   .finish      = Finish_Shared,
-  .describe    = Describe_Shared,
+  .describe    = GallopIPCDescribe_Host,
 };

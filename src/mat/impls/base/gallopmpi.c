@@ -128,7 +128,7 @@ PetscErrorCode MatResidual_MPIGallop(Mat A, Vec b, Vec x, Vec r)
 
 /*
   z = A^T x, or A^T x + y: the off-diagonal block computes what goes to rows of other processes, the diagonal block runs while that travels, and then what has come is added in the order of ranks.
-  Where processes do not write into each other's memory the parent does the same, with PetscSF.
+  By PetscSF the parent does the same.
 */
 static PetscErrorCode MatMultTransposeAddKernel_MPIGallop(Mat A, Vec x, Vec y, Vec z)
 {
@@ -143,13 +143,12 @@ static PetscErrorCode MatMultTransposeAddKernel_MPIGallop(Mat A, Vec x, Vec y, V
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopGetBlocks(A, &diagonal, &offdiagonal));
   PetscCall(GallopExchangeGetReverse(A, g, x, z, &ipc, &ghost));
+  GallopExchangeCount(g, ipc);
   if (!ipc) {
-    g->stats.exchanges_sf++;
     if (y) PetscCall((*g->parent.multtransposeadd)(A, x, y, z));
     else PetscCall((*g->parent.multtranspose)(A, x, z));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  g->stats.exchanges_ipc++;
   PetscUseTypeMethod(offdiagonal, multtranspose, x, ghost);
   PetscCall(PetscLogEventBegin(Gallop_GhostBegin, A, x, 0, 0));
   PetscCall(VecGetArrayReadAndMemType(ghost, &from, NULL));

@@ -21,6 +21,7 @@ static Reason              library = NCCL_NOT_TRIED;
 static GallopNCCLFunctions nccl;
 static int                 version;
 static char                name[PETSC_MAX_PATH_LEN];
+char                       GallopNCCLName[32] = "NCCL";
 
 #if PetscDefined(HAVE_DLOPEN)
 static PetscBool FindFunctions(void *handle)
@@ -62,11 +63,14 @@ static PetscErrorCode Open(void)
   library = NCCL_MISSING;
 #if PetscDefined(HAVE_DLOPEN)
   void *const handle = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+  int         major;
 
   if (handle) {
     const PetscBool all = FindFunctions(handle);
 
     if (!nccl.getversion || (*nccl.getversion)(&version)) version = 0;
+    major = version < 10000 ? 1000 : 10000;
+    PetscCall(PetscSNPrintf(GallopNCCLName, sizeof(GallopNCCLName), "NCCL %d.%d.%d", version / major, version % major / 100, version % 100));
     library = all && version >= GALLOP_NCCL_FIRST && version < GALLOP_NCCL_END ? NCCL_FINE : NCCL_FOREIGN;
     PetscCall(PetscInfo(NULL, "NCCL: %s is version %d\n", name, version));
   } else PetscCall(PetscInfo(NULL, "NCCL: %s\n", dlerror()));
@@ -91,16 +95,6 @@ PetscErrorCode GallopNCCLOpen(const GallopNCCLFunctions **functions)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopNCCLDescribe - NCCL with its version as people write it */
-PetscErrorCode GallopNCCLDescribe(char text[], size_t len)
-{
-  const int major = version < 10000 ? 1000 : 10000;
-
-  PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(text, len, "NCCL %d.%d.%d", version / major, version % major / 100, version % 100));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* ---------------------------------------------------------------- communicators */
 
 /* The attribute */
@@ -108,7 +102,7 @@ typedef struct _Communicator *Communicator;
 struct _Communicator {
   GallopNCCLComm         comm; /* NULL where there is none, for this reason */
   Reason                 reason;
-  const GallopNCCLTable *table;
+  const GallopNCCLPlace *place;
   MPI_Comm               of;
   Communicator           next; /* the one that was made before */
 };
@@ -128,7 +122,7 @@ static int CompareAnswers(const void *a, const void *b)
 }
 
 /* Whether each process has a whole GPU of its own, and the same NCCL: on all processes alike */
-static PetscErrorCode Ask(MPI_Comm comm, const GallopNCCLTable *table, Reason *reason)
+static PetscErrorCode Ask(MPI_Comm comm, const GallopNCCLPlace *place, Reason *reason)
 {
   const GallopNCCLFunctions *functions;
   PetscMPIInt                size;
@@ -140,8 +134,8 @@ static PetscErrorCode Ask(MPI_Comm comm, const GallopNCCLTable *table, Reason *r
   PetscCall(GallopNCCLOpen(&functions));
   mine.reason  = (int)library;
   mine.version = version;
-  if (functions && (functions->hostdevice != NULL) != (table == &GallopNCCLTable_Host)) mine.reason = NCCL_HOST;
-  if (!mine.reason) PetscCall((*table->getdevice)(mine.device, &part));
+  if (functions && (functions->hostdevice != NULL) != (place == &GallopNCCLPlace_Host)) mine.reason = NCCL_HOST;
+  if (!mine.reason) PetscCall((*place->getdevice)(mine.device, &part));
   if (part) mine.reason = NCCL_PART;
   PetscCallMPI(MPI_Comm_size(comm, &size));
   if (size == 1 && !mine.reason) mine.reason = NCCL_ALONE;
@@ -199,7 +193,7 @@ static PetscErrorCode Connect(MPI_Comm mpi, Communicator c)
     if (c->comm) PetscCall(NoteError("ncclCommAbort", (*nccl.commabort)(c->comm), NULL));
     c->comm   = NULL;
     c->reason = NCCL_FAILED;
-    PetscCall((*c->table->recover)());
+    PetscCall((*c->place->recover)());
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -214,7 +208,7 @@ static PetscMPIInt MPIAPI Destroy(MPI_Comm mpi, PetscMPIInt key, void *attribute
   while (*link && *link != c) link = &(*link)->next;
   if (*link) *link = c->next;
   if (c->comm) {
-    PetscCallReturnMPI((*c->table->finish)());
+    PetscCallReturnMPI((*c->place->finish)());
     PetscCallReturnMPI(NoteError("ncclCommDestroy", (*nccl.commdestroy)(c->comm), NULL));
   }
   PetscCallReturnMPI(PetscFree(c));
@@ -226,7 +220,7 @@ static PetscMPIInt MPIAPI Destroy(MPI_Comm mpi, PetscMPIInt key, void *attribute
 
   Collective
 */
-PetscErrorCode GallopNCCLGetComm(MPI_Comm mpi, const GallopNCCLTable *table, GallopNCCLComm *comm, const char **why)
+PetscErrorCode GallopNCCLGetComm(MPI_Comm mpi, const GallopNCCLPlace *place, GallopNCCLComm *comm, const char **why)
 {
   Communicator c;
   PetscMPIInt  found;
@@ -236,15 +230,15 @@ PetscErrorCode GallopNCCLGetComm(MPI_Comm mpi, const GallopNCCLTable *table, Gal
   PetscCallMPI(MPI_Comm_get_attr(mpi, keyval, &c, &found));
   if (!found) {
     PetscCall(PetscNew(&c));
-    c->table = table;
+    c->place = place;
     c->of    = mpi;
-    PetscCall(Ask(mpi, table, &c->reason));
+    PetscCall(Ask(mpi, place, &c->reason));
     if (!c->reason) PetscCall(Connect(mpi, c));
     c->next = all;
     all     = c;
     PetscCallMPI(MPI_Comm_set_attr(mpi, keyval, c));
   }
-  *comm = c->table == table ? c->comm : NULL;
+  *comm = c->place == place ? c->comm : NULL;
   *why  = *comm ? NULL : Reasons[c->reason ? c->reason : NCCL_HOST];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
