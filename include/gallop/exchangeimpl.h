@@ -43,13 +43,13 @@ typedef struct {
 
 /* A process that values go to or come from */
 typedef struct {
-  PetscMPIInt   rank;     /* in the matrix's communicator */
+  PetscMPIInt   rank;          /* in the matrix's communicator */
   PetscInt      place, ngives; /* it gives ngives units, 0 for none: place is where the first one goes in the buffer */
-  PetscInt      first, n; /* it gets n units: index[first] is where the first one is in x, ... */
-  PetscBool     near;     /* it is on the same GPU */
-  PetscReal    *to[2];    /* where they go, in its buffers, */
-  PetscCount    ld;       /* and from column to column there */
-  unsigned int *raise;    /* the flag that it has for this process */
+  PetscInt      first, n;      /* it gets n units: index[first] is where the first one is in x, ... */
+  PetscBool     near;          /* it is on the same GPU */
+  PetscReal    *to[2];         /* where they go, in its buffers, */
+  PetscCount    ld;            /* and from column to column there */
+  unsigned int *raise;         /* the flag that it has for this process */
 } GallopIPCNeighbor;
 
 /* Units that go to places of an array. A place gets those that from lists from start[k] on, in this order; where start is NULL each place gets one, and where from is NULL, too, place[k] gets unit k. */

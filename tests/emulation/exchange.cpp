@@ -148,11 +148,11 @@ static std::function<bool()> FlagsOf(GallopIPC ipc, int first, int last, unsigne
 /* The library's functions, of whose launches the second one of a Send(), if there is one, waits for flags. Events go to their streams by themselves, with what comes behind them in these. */
 static PetscErrorCode Send(GallopIPC ipc, int buffer, unsigned number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
-  const unsigned long flags  = (unsigned long)ipc->nneighbors;
-  const Plan *const   plan   = (Plan *)ipc->plan;
-  const size_t        stream = (size_t)plan->side;
-  const bool          waits  = stream == SIDE && plan->streamwaits;
-  auto               &queue  = processes[now].stream[SIDE];
+  const unsigned long flags    = (unsigned long)ipc->nneighbors;
+  const Plan *const   plan     = (Plan *)ipc->plan;
+  const size_t        stream   = (size_t)plan->side;
+  const bool          waits    = stream == SIDE && plan->streamwaits;
+  auto               &queue    = processes[now].stream[SIDE];
   const auto          launched = Launched([&] { return Send_Device(ipc, buffer, number, x, ld, columns); });
   Operation           come;
 
@@ -188,8 +188,7 @@ static PetscErrorCode Wait(GallopIPC ipc, int first, int last, unsigned number)
   const auto        flags  = FlagsOf(ipc, first, last, number);
   const unsigned    packed = plan->neighbors;
 
-  for (auto f : Launched([&] { return Wait_Device(ipc, first, last, number); }))
-    Push(f, [=] { return flags() && (first || !plan->side || (int)(*plan->packed - packed) >= 0); });
+  for (auto f : Launched([&] { return Wait_Device(ipc, first, last, number); })) Push(f, [=] { return flags() && (first || !plan->side || (int)(*plan->packed - packed) >= 0); });
   return PETSC_SUCCESS;
 }
 

@@ -20,13 +20,13 @@ static void         DeviceSynchronize();
 static cudaError_t  RecordEvent(cudaEvent_t, cudaStream_t), WaitEvent(cudaStream_t, cudaEvent_t);
 
 #undef PetscInfo
-#define PetscInfo(...)                                PETSC_SUCCESS
-#define PetscGetCurrentCUDAStream(stream)             (*(stream) = current, PETSC_SUCCESS)
-#define cudaEventCreateWithFlags(event, flags)        (*(event) = (cudaEvent_t) new Event(), cudaSuccess)
-#define cudaEventDestroy(event)                       (delete (Event *)(event), cudaSuccess)
-#define cudaEventRecord(event, stream)                RecordEvent(event, stream)
-#define cudaStreamWaitEvent(stream, event, flags)     WaitEvent(stream, event)
-#define cudaDeviceSynchronize()                       (DeviceSynchronize(), cudaSuccess)
+#define PetscInfo(...)                            PETSC_SUCCESS
+#define PetscGetCurrentCUDAStream(stream)         (*(stream) = current, PETSC_SUCCESS)
+#define cudaEventCreateWithFlags(event, flags)    (*(event) = (cudaEvent_t) new Event(), cudaSuccess)
+#define cudaEventDestroy(event)                   (delete (Event *)(event), cudaSuccess)
+#define cudaEventRecord(event, stream)            RecordEvent(event, stream)
+#define cudaStreamWaitEvent(stream, event, flags) WaitEvent(stream, event)
+#define cudaDeviceSynchronize()                   (DeviceSynchronize(), cudaSuccess)
 
 /* a vector is its array here */
 #define VecGetArrayReadAndMemType(v, array, type)  (*(array) = (const PetscScalar *)(v), PETSC_SUCCESS)
@@ -123,7 +123,7 @@ static void FindPart(const Matrix &m, int size, int me, Connection *c)
   ipc->kind     = m.kind;
   ipc->neighbor = new GallopIPCNeighbor[size]();
   for (int q = 0; q < size; q++) { /* those that give come first */
-    const size_t       pair = (size_t)q * size + me;
+    const size_t       pair     = (size_t)q * size + me;
     GallopIPCNeighbor &neighbor = ipc->neighbor[ipc->nneighbors];
 
     if (!m.sends[pair].empty() && q != me) {

@@ -199,7 +199,7 @@ static PetscErrorCode NoMemory(void)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (size == 1) PetscFunctionReturn(PETSC_SUCCESS); /* it needs none */
-  for (int k = 0; k < (nccl ? 1 : 2); k++) { /* by NCCL nothing is opened */
+  for (int k = 0; k < (nccl ? 1 : 2); k++) {         /* by NCCL nothing is opened */
     PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 1, &A));
     PetscCall(Create(PETSC_COMM_WORLD, ALL, "sf", 1, &R));
     PetscCall(Products(A, R, NULL, NULL, 1, PETSC_FALSE, "formats that find room"));

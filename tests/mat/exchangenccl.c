@@ -99,13 +99,13 @@ static PetscErrorCode Multiply(Mat A)
 /* Products of a new matrix, whose values go by NCCL, or else by PetscSF for that reason, which -info tells once for each kind of product */
 static PetscErrorCode Check(const char way[], PetscBool nccl, const char why[])
 {
-  static const char *const kinds[] = {"Ghost values: by", "Transposed products: by", "Ghost rows: by"};
-  char                file[32] = "infoXXXXXX", name[64], line[512], *found;
-  int                 lines[3] = {0}, descriptor = mkstemp(file);
-  MPI_Comm            comm;
-  Mat                 A;
-  MatGallopStatistics s;
-  FILE               *info;
+  static const char *const kinds[]  = {"Ghost values: by", "Transposed products: by", "Ghost rows: by"};
+  char                     file[32] = "infoXXXXXX", name[64], line[512], *found;
+  int                      lines[3] = {0}, descriptor = mkstemp(file);
+  MPI_Comm                 comm;
+  Mat                      A;
+  MatGallopStatistics      s;
+  FILE                    *info;
 
   PetscFunctionBegin;
   PetscCheck(descriptor >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");

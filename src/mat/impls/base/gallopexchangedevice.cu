@@ -298,5 +298,4 @@ static PetscErrorCode Describe_Device(GallopIPC ipc, const char **how)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopIPCTable GallopIPCTable_Device = {"CUDA IPC",  NULL,        Allocate_Device, Free_Device, Open_Device,      Close_Device,  Clear_Device,   GallopIPCCreateVec_Device, PlanCreate_Device, PlanDestroy_Device,
-                                              Send_Device, Wait_Device, GallopIPCUnpack_Device, GallopIPCFinish_Device, Describe_Device};
+const GallopIPCTable GallopIPCTable_Device = {"CUDA IPC", NULL, Allocate_Device, Free_Device, Open_Device, Close_Device, Clear_Device, GallopIPCCreateVec_Device, PlanCreate_Device, PlanDestroy_Device, Send_Device, Wait_Device, GallopIPCUnpack_Device, GallopIPCFinish_Device, Describe_Device};

@@ -81,8 +81,9 @@ static PetscErrorCode PlanCreate_NCCLHost(GallopIPC ipc, void **data)
   PetscCall(PetscNew(&plan));
   PetscCall(GallopNCCLOpen(&plan->functions));
   PetscCall(PetscMalloc2((size_t)ipc->nindex * columns, &plan->packed, (size_t)ipc->nghost * columns, &plan->buffer));
-  ipc->buffer[0] = ipc->buffer[1] = plan->buffer;
   *data = plan;
+
+  ipc->buffer[0] = ipc->buffer[1] = plan->buffer;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

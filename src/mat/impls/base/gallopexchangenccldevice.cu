@@ -84,8 +84,9 @@ static PetscErrorCode PlanCreate_NCCLDevice(GallopIPC ipc, void **data)
   PetscCall(GallopNCCLOpen(&plan->functions));
   PetscCall(GallopDevicePlanCopyIn(ipc, plan));
   PetscCall(GallopDevicePlanTakeSide(plan));
-  ipc->buffer[0] = ipc->buffer[1] = plan->buffer;
   *data = plan;
+
+  ipc->buffer[0] = ipc->buffer[1] = plan->buffer;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -139,5 +140,4 @@ static PetscErrorCode Describe_NCCLDevice(GallopIPC ipc, const char **how)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopIPCTable GallopIPCTable_NCCLDevice = {GallopNCCLName,         Join_NCCLDevice, NULL,            NULL,                   NULL,                   NULL,               NULL, GallopIPCCreateVec_Device, PlanCreate_NCCLDevice,
-                                                  PlanDestroy_NCCLDevice, Send_NCCLDevice, Wait_NCCLDevice, GallopIPCUnpack_Device, GallopIPCFinish_Device, Describe_NCCLDevice};
+const GallopIPCTable GallopIPCTable_NCCLDevice = {GallopNCCLName, Join_NCCLDevice, NULL, NULL, NULL, NULL, NULL, GallopIPCCreateVec_Device, PlanCreate_NCCLDevice, PlanDestroy_NCCLDevice, Send_NCCLDevice, Wait_NCCLDevice, GallopIPCUnpack_Device, GallopIPCFinish_Device, Describe_NCCLDevice};

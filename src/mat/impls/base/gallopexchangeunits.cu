@@ -138,8 +138,7 @@ PetscErrorCode GallopDevicePlanBegin(GallopDevicePlan *plan, cudaStream_t *strea
 /* ---------------------------------------------------------------- products */
 
 /* GallopDevicePack - Units of columns of x for neighbors, as PackKernel() has it; ended and packed may be NULL where no neighbor has a flag */
-PetscErrorCode GallopDevicePack(cudaStream_t stream, const PackArguments &to, unsigned int blocks, PetscInt bs, const PetscInt *index, const PetscReal *x, PetscCount ld, PetscInt columns, unsigned int number, unsigned int *ended,
-                                unsigned int *packed)
+PetscErrorCode GallopDevicePack(cudaStream_t stream, const PackArguments &to, unsigned int blocks, PetscInt bs, const PetscInt *index, const PetscReal *x, PetscCount ld, PetscInt columns, unsigned int number, unsigned int *ended, unsigned int *packed)
 {
   const auto kernel = bs == GALLOP_IPC_SCALAR ? PackKernel<GALLOP_IPC_SCALAR> : PackKernel<0>;
   const dim3 grid(blocks, (unsigned int)PetscMax(1, PetscMin(columns, PackColumns)));
