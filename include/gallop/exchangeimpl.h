@@ -47,7 +47,7 @@ typedef struct {
   PetscInt      place, ngives; /* it gives ngives units, 0 for none: place is where the first one goes in the buffer */
   PetscInt      first, n;      /* it gets n units: index[first] is where the first one is in x, ... */
   PetscBool     near;          /* it is on the same GPU */
-  PetscReal    *to[2];         /* where they go, in its buffers, */
+  PetscReal    *to[2];         /* where those that it gets go, in its buffers, */
   PetscCount    ld;            /* and from column to column there */
   unsigned int *raise;         /* the flag that it has for this process */
 } GallopIPCNeighbor;

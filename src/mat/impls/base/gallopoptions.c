@@ -142,7 +142,7 @@ static PetscErrorCode StructureSetOptionsFromDatabase(Mat A, Mat_Gallop *g, Gall
     PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_products", "Products that are expected before entries change, 0 when unknown", man, &g->products, 0, PETSC_INT_MAX));
     PetscCall(PetscOptionsEnum("-mat_gallop_explicit_transpose", "Where transposed products get a format of the transpose, if the format itself does not compute them", man, Transposes, (PetscEnum)g->transpose,
                                (PetscEnum *)&g->transpose, NULL));
-    PetscCall(PetscOptionsEnum("-mat_gallop_exchange", "How ghost values of vectors on the GPU go from process to process", man, Exchanges, (PetscEnum)g->exchange.way, (PetscEnum *)&g->exchange.way, NULL));
+    PetscCall(PetscOptionsEnum("-mat_gallop_exchange", "How ghost values on the GPU go from process to process", man, Exchanges, (PetscEnum)g->exchange.way, (PetscEnum *)&g->exchange.way, NULL));
     PetscCall(PetscOptionsEnum("-mat_gallop_csr", "Whether the CSR arrays of a matrix assembled on the host stay on the GPU beside its format; auto: those of small matrices", man, CSRStays,
                                (PetscEnum)g->csr, (PetscEnum *)&g->csr, NULL));
     PetscCall(OptionsBytes(PetscOptionsObject, "-mat_gallop_memory", "Most bytes that the copies of a matrix, or of a block of an MPI matrix, may take together at each place; 0 for no limit", man, &g->maxbytes, changed));
