@@ -53,6 +53,7 @@ PETSC_INTERN PetscErrorCode GallopNCCLGetComm(MPI_Comm, const GallopNCCLPlace *,
 PETSC_INTERN PetscErrorCode GallopNCCLFinalize(void);
 
 /* gallopexchangenccl.c */
+PETSC_INTERN PetscBool      GallopNCCLLands(GallopIPC, PetscInt);
 PETSC_INTERN PetscErrorCode GallopNCCLExchange(GallopIPC, const GallopNCCLFunctions *, const PetscReal *, PetscReal *, PetscInt, void *);
 
 PETSC_INTERN const GallopNCCLPlace GallopNCCLPlace_Host;

@@ -9,15 +9,21 @@
 
 #include <gallop/matgallopimpl.h>
 
-/*
-  GallopNCCLExchange - Sends packed units of some columns to the neighbors, and receives theirs in the buffer. A network that has failed in an earlier product is told of here.
-
-  Both have the columns one after the other: the units for a neighbor, and those from it, are together in each column, but not from column to column.
-*/
-PetscErrorCode GallopNCCLExchange(GallopIPC ipc, const GallopNCCLFunctions *f, const PetscReal *packed, PetscReal *buffer, PetscInt columns, void *stream)
+/* GallopNCCLLands - Whether what comes has to be put into the columns of the buffer: those of one giver are there as they come, and so is one column */
+PetscBool GallopNCCLLands(GallopIPC ipc, PetscInt columns)
 {
-  const PetscCount bs     = ipc->kind.bs;
-  int              failed = 0;
+  return (PetscBool)(columns > 1 && ipc->ngive > 1);
+}
+
+/*
+  GallopNCCLExchange - Sends packed units of some columns to the neighbors, and receives theirs. A network that has failed in an earlier product is told of here.
+
+  A neighbor gets one message, whose columns are one after the other, and gives one: each message takes NCCL a few microseconds.
+*/
+PetscErrorCode GallopNCCLExchange(GallopIPC ipc, const GallopNCCLFunctions *f, const PetscReal *packed, PetscReal *landed, PetscInt columns, void *stream)
+{
+  const PetscCount numbers = (PetscCount)ipc->kind.bs * columns; /* of a unit */
+  int              failed  = 0;
 
   PetscFunctionBegin;
   GallopCallNCCL(f, ipc->comm, "ncclCommGetAsyncError()", (*f->commgetasyncerror)(ipc->comm, &failed));
@@ -26,12 +32,8 @@ PetscErrorCode GallopNCCLExchange(GallopIPC ipc, const GallopNCCLFunctions *f, c
   for (int k = 0; k < ipc->nneighbors; k++) {
     const GallopIPCNeighbor *neighbor = &ipc->neighbor[k];
 
-    for (PetscInt c = 0; c < columns && neighbor->n; c++)
-      GallopCallNCCL(f, ipc->comm, "ncclSend()",
-                     (*f->send)(packed + ((PetscCount)c * ipc->nindex + neighbor->first) * bs, (size_t)(neighbor->n * bs) * sizeof(PetscReal), GALLOP_NCCL_BYTE, neighbor->rank, ipc->comm, stream));
-    for (PetscInt c = 0; c < columns && neighbor->ngives; c++)
-      GallopCallNCCL(f, ipc->comm, "ncclRecv()",
-                     (*f->recv)(buffer + ((PetscCount)c * ipc->nghost + neighbor->place) * bs, (size_t)(neighbor->ngives * bs) * sizeof(PetscReal), GALLOP_NCCL_BYTE, neighbor->rank, ipc->comm, stream));
+    if (neighbor->n) GallopCallNCCL(f, ipc->comm, "ncclSend()", (*f->send)(packed + neighbor->first * numbers, (size_t)(neighbor->n * numbers) * sizeof(PetscReal), GALLOP_NCCL_BYTE, neighbor->rank, ipc->comm, stream));
+    if (neighbor->ngives) GallopCallNCCL(f, ipc->comm, "ncclRecv()", (*f->recv)(landed + neighbor->place * numbers, (size_t)(neighbor->ngives * numbers) * sizeof(PetscReal), GALLOP_NCCL_BYTE, neighbor->rank, ipc->comm, stream));
   }
   GallopCallNCCL(f, ipc->comm, "ncclGroupEnd()", (*f->groupend)());
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -41,7 +43,8 @@ PetscErrorCode GallopNCCLExchange(GallopIPC ipc, const GallopNCCLFunctions *f, c
 
 typedef struct {
   const GallopNCCLFunctions *functions;
-  PetscReal                 *packed, *buffer;
+  PetscReal                 *packed, *landed, *buffer;
+  PetscInt                   columns; /* of the last product */
 } Plan;
 
 static PetscErrorCode GetDevice_Host(char id[16], PetscBool *part)
@@ -80,7 +83,7 @@ static PetscErrorCode PlanCreate_NCCLHost(GallopIPC ipc, void **data)
   if (fails) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&plan));
   PetscCall(GallopNCCLOpen(&plan->functions));
-  PetscCall(PetscMalloc2((size_t)ipc->nindex * columns, &plan->packed, (size_t)ipc->nghost * columns, &plan->buffer));
+  PetscCall(PetscMalloc3((size_t)ipc->nindex * columns, &plan->packed, GallopNCCLLands(ipc, ipc->kind.columns) ? (size_t)ipc->nghost * columns : 0, &plan->landed, (size_t)ipc->nghost * columns, &plan->buffer));
   *data = plan;
 
   ipc->buffer[0] = ipc->buffer[1] = plan->buffer;
@@ -92,32 +95,45 @@ static PetscErrorCode PlanDestroy_NCCLHost(void **data)
   Plan *plan = (Plan *)*data;
 
   PetscFunctionBegin;
-  PetscCall(PetscFree2(plan->packed, plan->buffer));
+  PetscCall(PetscFree3(plan->packed, plan->landed, plan->buffer));
   PetscCall(PetscFree(*data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Send_NCCLHost(GallopIPC ipc, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
-  const Plan      *plan = (Plan *)ipc->plan;
+  Plan            *plan = (Plan *)ipc->plan;
   const PetscCount bs   = ipc->kind.bs;
 
   PetscFunctionBegin;
   (void)number;
-  for (PetscInt c = 0; c < columns; c++)
-    for (PetscInt k = 0; k < ipc->nindex; k++)
-      for (PetscInt i = 0; i < bs; i++) plan->packed[((PetscCount)c * ipc->nindex + k) * bs + i] = x[c * ld + ipc->index[k] * bs + i];
-  PetscCall(GallopNCCLExchange(ipc, plan->functions, plan->packed, ipc->buffer[buffer], columns, NULL));
+  plan->columns = columns;
+  for (int p = 0; p < ipc->nneighbors; p++) {
+    const GallopIPCNeighbor *neighbor = &ipc->neighbor[p];
+    PetscReal               *to       = plan->packed + neighbor->first * bs * columns;
+
+    for (PetscInt c = 0; c < columns; c++)
+      for (PetscInt k = 0; k < neighbor->n; k++)
+        for (PetscInt i = 0; i < bs; i++) *to++ = x[c * ld + ipc->index[neighbor->first + k] * bs + i];
+  }
+  PetscCall(GallopNCCLExchange(ipc, plan->functions, plan->packed, GallopNCCLLands(ipc, columns) ? plan->landed : ipc->buffer[buffer], columns, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Wait_NCCLHost(GallopIPC ipc, int first, int last, unsigned int number)
 {
-  const Plan *plan = (Plan *)ipc->plan;
+  const Plan      *plan = (Plan *)ipc->plan;
+  const PetscCount bs   = ipc->kind.bs;
 
   PetscFunctionBegin;
   (void)first, (void)last, (void)number;
   GallopCallNCCL(plan->functions, ipc->comm, "The exchange", (*plan->functions->hostwait)());
+  for (int p = 0; p < ipc->ngive && GallopNCCLLands(ipc, plan->columns); p++)
+    for (PetscInt c = 0; c < plan->columns; c++) {
+      const GallopIPCNeighbor *neighbor = &ipc->neighbor[p];
+
+      PetscCall(PetscArraycpy(plan->buffer + ((PetscCount)c * ipc->nghost + neighbor->place) * bs, plan->landed + ((PetscCount)plan->columns * neighbor->place + (PetscCount)c * neighbor->ngives) * bs, neighbor->ngives * bs));
+    }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

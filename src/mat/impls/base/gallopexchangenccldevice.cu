@@ -47,7 +47,7 @@ static const GallopNCCLPlace place = {GetDevice_Device, Recover_Device, Finish_D
 struct NCCLPlan : GallopDevicePlan {
   const GallopNCCLFunctions *functions;
   void                      *memory; /* of all arrays */
-  PetscReal                 *packed, *buffer;
+  PetscReal                 *packed, *landed, *buffer;
 };
 
 static PetscErrorCode Join_NCCLDevice(MPI_Comm comm, GallopIPC ipc, const char **why)
@@ -62,6 +62,7 @@ static void Carve(GallopIPC ipc, GallopCarver &carver, NCCLPlan *plan)
   const PetscCount columns = (PetscCount)ipc->kind.bs * ipc->kind.columns;
 
   carver.Take(plan->packed, ipc->nindex * columns);
+  if (GallopNCCLLands(ipc, ipc->kind.columns)) carver.Take(plan->landed, ipc->nghost * columns);
   carver.Take(plan->buffer, ipc->nghost * columns);
   GallopDevicePlanCarve(ipc, carver, plan);
   carver.Pad(1); /* there are processes without neighbors */
@@ -102,20 +103,61 @@ static PetscErrorCode PlanDestroy_NCCLDevice(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* All that is sent goes to one place first, which is the kernel's one neighbor here */
-static PetscErrorCode Send_NCCLDevice(GallopIPC ipc, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns)
+/* The messages, one after the other: those of one column as if they were for one neighbor */
+static PetscErrorCode Pack(GallopIPC ipc, cudaStream_t side, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
-  NCCLPlan          *plan = (NCCLPlan *)ipc->plan;
-  const unsigned int n    = (unsigned int)(ipc->nindex * ipc->kind.bs);
-  PackArguments      to   = {};
-  cudaStream_t       side;
+  NCCLPlan      *plan = (NCCLPlan *)ipc->plan;
+  const PetscInt bs   = ipc->kind.bs;
+  const int      n    = columns > 1 ? ipc->nneighbors : PetscMin(ipc->nneighbors, 1);
+  PackArguments  to   = {};
+  unsigned int   blocks = 0;
 
   PetscFunctionBegin;
+  for (int k = 0; k < n; k++) {
+    const PetscInt     first = columns > 1 ? ipc->neighbor[k].first : 0, units = columns > 1 ? ipc->neighbor[k].n : ipc->nindex;
+    const unsigned int numbers = (unsigned int)(units * bs);
+
+    if (numbers) {
+      to.neighbor[to.n++] = {plan->packed + (PetscCount)first * bs * columns, NULL, (PetscCount)numbers, first, numbers, blocks};
+      blocks += GallopBlocksFor(numbers, PackValues);
+    }
+    if (to.n == GALLOP_IPC_NEIGHBORS || (to.n && k == n - 1)) {
+      PetscCall(GallopDevicePack(side, to, blocks, bs, plan->index, x, ld, columns, 0, NULL, NULL));
+      to.n   = 0;
+      blocks = 0;
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Messages of several columns, to where these are in the buffer */
+static PetscErrorCode Land(GallopIPC ipc, cudaStream_t side, PetscInt columns)
+{
+  const NCCLPlan *plan = (NCCLPlan *)ipc->plan;
+  const size_t    unit = (size_t)ipc->kind.bs * sizeof(PetscReal);
+
+  PetscFunctionBegin;
+  for (int k = 0; k < ipc->ngive; k++) {
+    const GallopIPCNeighbor &neighbor = ipc->neighbor[k];
+    const size_t             bytes    = (size_t)neighbor.ngives * unit;
+
+    PetscCallCUDA(cudaMemcpy2DAsync((char *)plan->buffer + (size_t)neighbor.place * unit, (size_t)ipc->nghost * unit, (const char *)plan->landed + (size_t)neighbor.place * (size_t)columns * unit, bytes, bytes, (size_t)columns, cudaMemcpyDeviceToDevice, side));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Send_NCCLDevice(GallopIPC ipc, int buffer, unsigned int number, const PetscReal *x, PetscCount ld, PetscInt columns)
+{
+  NCCLPlan       *plan  = (NCCLPlan *)ipc->plan;
+  const PetscBool lands = GallopNCCLLands(ipc, columns);
+  cudaStream_t    side;
+
+  PetscFunctionBegin;
+  (void)number;
   PetscCall(GallopDevicePlanBegin(plan, &side));
-  to.n           = 1;
-  to.neighbor[0] = {plan->packed, NULL, (PetscCount)n, 0, n, 0};
-  if (n) PetscCall(GallopDevicePack(side, to, GallopBlocksFor(n, PackValues), ipc->kind.bs, plan->index, x, ld, columns, number, NULL, NULL));
-  PetscCall(GallopNCCLExchange(ipc, plan->functions, plan->packed, ipc->buffer[buffer], columns, side));
+  PetscCall(Pack(ipc, side, x, ld, columns));
+  PetscCall(GallopNCCLExchange(ipc, plan->functions, plan->packed, lands ? plan->landed : ipc->buffer[buffer], columns, side));
+  if (lands) PetscCall(Land(ipc, side, columns));
   PetscCallCUDA(cudaEventRecord(plan->come, side));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
