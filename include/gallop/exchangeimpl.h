@@ -12,7 +12,8 @@
   the neighbors' buffers, and then the product's number into the flag that each neighbor has for this process. Neighbors raise flags for each other also where values go one way only.
   Thus the flag of product k - 1 says that the neighbor has read the values of product k - 2, whose buffer is that of product k: there are no acknowledgements.
 
-  NCCL needs no flags, and one buffer: on the receiving process the exchange begins when PETSc's stream has done what reads the values of the last one.
+  NCCL needs no flags, and one buffer: on the receiving process the exchange begins when PETSc's stream has done what reads the values of the last one. Several columns from several neighbors have another
+  one, where they come.
 
   A unit is what one edge carries: bs real numbers, of which a PetscScalar has one or two. Some products carry several columns of units, ld real numbers apart.
 */

@@ -155,7 +155,7 @@ typedef struct {
   PetscBool         chosen[2];        /* whether processes have agreed on a way, */
   GallopIPC         ipc[2];           /* and if it is not PetscSF: the connections */
   GallopPlace       place;            /* of the product between begin and end */
-  PetscBool         reversechosen[2]; /* likewise for transposed products */
+  PetscBool         reversechosen[3]; /* likewise for transposed products, also of vectors that are not at one place */
   GallopIPC         reverse[2];
 } GallopExchange;
 
@@ -165,6 +165,7 @@ typedef struct {
   PetscInt          columns, asked, batch; /* of C, in a batch as the user wants it, in one as it is */
   GallopExchangeWay way;
   GallopPlace       place;
+  PetscBool         alike;               /* that is the place on all processes */
   GallopIPC         ipc;                 /* NULL where it is PetscSF, */
   Mat               buffer[2];           /* its buffers as matrices */
   PetscSF           sf[2];               /* for a batch, and for the columns that are left */
@@ -365,6 +366,7 @@ PETSC_INTERN PetscErrorCode        MatGallopExchangeView(Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode        GallopExchangeReset(GallopExchange *);
 PETSC_INTERN PetscErrorCode        GallopExchangeAside(Mat, PetscInt, PetscBool *);
 PETSC_INTERN const GallopIPCTable *GallopExchangeTable(GallopExchangeWay, GallopPlace);
+PETSC_INTERN PetscErrorCode        GallopExchangeAgree(Mat, GallopExchangeWay, const char[], int, PetscBool *);
 PETSC_INTERN PetscErrorCode        GallopExchangeConnect(Mat, PetscSF, GallopExchangeWay, GallopPlace, const GallopIPCKind *, const char[], GallopIPC *);
 PETSC_INTERN void                  GallopExchangeCount(Mat_Gallop *, GallopIPC);
 PETSC_INTERN PetscErrorCode        GallopDenseExchangeReset(GallopDenseExchange *);

@@ -50,7 +50,7 @@ typedef struct {
   int         peer, tag;
 } Operation;
 
-#define OPERATIONS 16384 /* with dense matrices one for each neighbor and column */
+#define OPERATIONS 1024
 static Operation operation[OPERATIONS];
 static int       noperations, grouped, groups, inits, destroyed;
 

@@ -36,7 +36,7 @@ static PetscErrorCode DenseExchangeBatch(Mat A, PetscInt ghosts, PetscInt column
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The way, for all of which the place is the same, since the types of B and C are; and the batches */
+/* The way, and the batches */
 static PetscErrorCode DenseExchangeSetUp(Mat A, Mat C, PetscInt ghosts, PetscInt columns, GallopPlace place, Mat_Gallop *g)
 {
   const GallopExchangeWay way      = g->exchange.way;
@@ -50,17 +50,18 @@ static PetscErrorCode DenseExchangeSetUp(Mat A, Mat C, PetscInt ghosts, PetscInt
   PetscCall(MatGetMultPetscSF(A, &sf));
   PetscCall(PetscObjectGetId((PetscObject)sf, &id));
   PetscCall(PetscOptionsGetInt(((PetscObject)C)->options, ((PetscObject)C)->prefix, "-matproduct_batch_size", &asked, NULL));
-  if (exchange->id == id && exchange->columns == columns && exchange->asked == asked && exchange->way == way && exchange->place == place) PetscFunctionReturn(PETSC_SUCCESS);
+  if (exchange->id == id && exchange->columns == columns && exchange->asked == asked && exchange->way == way && (!exchange->alike || exchange->place == place || way == GALLOP_EXCHANGE_SF)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDenseExchangeReset(exchange));
   exchange->id      = id;
   exchange->columns = columns;
   exchange->asked   = asked;
   exchange->way     = way;
   exchange->place   = place;
-  PetscCall(DenseExchangeBatch(A, ghosts, columns, asked, GallopExchangeTable(way, place) ? 2 : 1, &exchange->batch));
+  PetscCall(GallopExchangeAgree(A, way, "Ghost rows", (int)place, &exchange->alike));
+  PetscCall(DenseExchangeBatch(A, ghosts, columns, asked, GallopExchangeTable(way, place) || way == GALLOP_EXCHANGE_NCCL ? 2 : 1, &exchange->batch));
   kind.columns = exchange->batch;
   if (exchange->batch == columns) PetscCall(GallopExchangeAside(A, columns, &kind.aside)); /* batches after the first have nothing beside them */
-  PetscCall(GallopExchangeConnect(A, sf, way, place, &kind, "Ghost rows", &exchange->ipc));
+  if (exchange->alike) PetscCall(GallopExchangeConnect(A, sf, way, place, &kind, "Ghost rows", &exchange->ipc));
   if (exchange->ipc) PetscCall(PetscInfo(A, "Ghost rows: %" PetscInt_FMT " columns at a time\n", exchange->batch));
   else {
     PetscCall(PetscSFCreateStridedSF(sf, exchange->batch, A->cmap->n, ghosts, &exchange->sf[0]));

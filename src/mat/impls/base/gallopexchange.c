@@ -15,6 +15,7 @@ PetscErrorCode GallopExchangeReset(GallopExchange *exchange)
     PetscCall(GallopIPCDestroy(&exchange->reverse[p]));
     exchange->chosen[p] = exchange->reversechosen[p] = PETSC_FALSE;
   }
+  exchange->reversechosen[2] = PETSC_FALSE;
   exchange->id = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -72,6 +73,24 @@ PetscErrorCode GallopExchangeAside(Mat A, PetscInt columns, PetscBool *aside)
 }
 
 /*
+  GallopExchangeAgree - Of a number that tells where vectors are here, whether it is that of all processes
+
+  Collective, but for PetscSF, which does not mind
+
+  It is, since the types of vectors are the same, unless some processes have bound theirs to the host, as -vec_bind_below does where there are few rows.
+*/
+PetscErrorCode GallopExchangeAgree(Mat A, GallopExchangeWay way, const char what[], int where, PetscBool *alike)
+{
+  int bits = 1 << where;
+
+  PetscFunctionBegin;
+  if (PetscDefined(HAVE_CUDA) && way != GALLOP_EXCHANGE_SF) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &bits, 1, MPI_INT, MPI_BOR, PetscObjectComm((PetscObject)A)));
+  *alike = (PetscBool)(bits == 1 << where);
+  if (!*alike) PetscCall(PetscInfo(A, "%s: by PetscSF, since some are on the host and some on the GPU\n", what));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
   GallopExchangeConnect - Connects the processes of A by the first way that all of them can go: into the neighbors' memory, or by NCCL; *ipc is NULL where it is PetscSF
 
   Collective
@@ -80,7 +99,7 @@ PetscErrorCode GallopExchangeAside(Mat A, PetscInt columns, PetscBool *aside)
 + A     - the matrix
 . sf    - the edges
 . way   - the user's
-. place - where vectors are, on all processes alike, since the types of vectors are
+. place - where vectors are, on all processes alike: GallopExchangeAgree()
 . kind  - what is exchanged
 - what  - its name, for -info
 
@@ -121,12 +140,16 @@ void GallopExchangeCount(Mat_Gallop *g, GallopIPC ipc)
 static PetscErrorCode Choose(Mat A, GallopExchange *exchange, PetscSF sf, GallopPlace place)
 {
   GallopIPCKind kind = {PETSC_FALSE, PETSC_FALSE, exchange->n, GALLOP_IPC_SCALAR, 1, PETSC_FALSE};
+  PetscBool     alike;
 
   PetscFunctionBegin;
   if (exchange->chosen[place]) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(GallopExchangeAside(A, 1, &kind.aside));
-  PetscCall(GallopExchangeConnect(A, sf, exchange->way, place, &kind, "Ghost values", &exchange->ipc[place]));
-  exchange->chosen[place] = PETSC_TRUE;
+  PetscCall(GallopExchangeAgree(A, exchange->way, "Ghost values", (int)place, &alike));
+  if (alike) {
+    PetscCall(GallopExchangeAside(A, 1, &kind.aside));
+    PetscCall(GallopExchangeConnect(A, sf, exchange->way, place, &kind, "Ghost values", &exchange->ipc[place]));
+    exchange->chosen[place] = PETSC_TRUE;
+  } else exchange->chosen[GALLOP_HOST] = exchange->chosen[GALLOP_DEVICE] = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -173,7 +196,7 @@ static PetscErrorCode GetSF(Mat A, GallopExchange *exchange, PetscSF *sf)
 
   Collective for the first product with a PetscSF, neighbor-wise collective for later ones
 
-  ghost lives where x does, until the product after next. Work that needs no ghost value goes between the two calls.
+  ghost lives where x does, until the next product. Work that needs no ghost value goes between the two calls.
 */
 PetscErrorCode GallopExchangeBegin(Mat A, Mat_Gallop *g, Vec x, Vec *ghost)
 {
@@ -225,19 +248,26 @@ PetscErrorCode GallopExchangeGetReverse(Mat A, Mat_Gallop *g, Vec x, Vec z, Gall
 {
   GallopExchange   *exchange = &g->exchange;
   const GallopPlace place    = GallopVecOnDevice(x) ? GALLOP_DEVICE : GALLOP_HOST;
+  const PetscBool   apart    = (PetscBool)(GallopVecOnDevice(x) != GallopVecOnDevice(z));
+  const int         where    = apart ? 2 : (int)place;
   GallopIPCKind     kind     = {PETSC_TRUE, PETSC_TRUE, 0, GALLOP_IPC_SCALAR, 1, PETSC_FALSE};
+  PetscBool         alike;
   PetscSF           sf;
 
   PetscFunctionBegin;
   *ipc = NULL;
   PetscCall(GetSF(A, exchange, &sf));
-  if (GallopVecOnDevice(x) != GallopVecOnDevice(z)) PetscFunctionReturn(PETSC_SUCCESS);
-  if (!exchange->reversechosen[place]) {
-    kind.leaves = exchange->n;
-    PetscCall(GallopExchangeAside(A, 1, &kind.aside));
-    PetscCall(GallopExchangeConnect(A, sf, exchange->way, place, &kind, "Transposed products", &exchange->reverse[place]));
-    exchange->reversechosen[place] = PETSC_TRUE;
+  if (!exchange->reversechosen[where]) {
+    PetscCall(GallopExchangeAgree(A, exchange->way, "Transposed products", where, &alike));
+    if (alike && !apart) {
+      kind.leaves = exchange->n;
+      PetscCall(GallopExchangeAside(A, 1, &kind.aside));
+      PetscCall(GallopExchangeConnect(A, sf, exchange->way, place, &kind, "Transposed products", &exchange->reverse[place]));
+    }
+    for (int k = 0; k < 3; k++)
+      if (!alike || k == where) exchange->reversechosen[k] = PETSC_TRUE;
   }
+  if (apart) PetscFunctionReturn(PETSC_SUCCESS);
   *ipc = exchange->reverse[place];
   if (*ipc) PetscCall(GetGhost(exchange, place, ghost));
   PetscFunctionReturn(PETSC_SUCCESS);

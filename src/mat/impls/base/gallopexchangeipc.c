@@ -129,6 +129,7 @@ static PetscErrorCode FindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, Reason
   if (other) *reason = GALLOP_IPC_PATTERN;
   else if (PetscMax(PetscMax(ipc->nghost, ipc->nindex), ipc->list[GALLOP_IPC_SELF].nfrom) >= (PetscInt64)PETSC_INT32_MAX / ipc->kind.bs)
     *reason = GALLOP_IPC_LARGE; /* kernels count numbers of a column by 32 bits */
+  else if (ipc->comm && ipc->kind.columns > 1 && (PetscInt64)ipc->nghost * ipc->kind.bs * (PetscInt64)sizeof(PetscReal) > PETSC_INT32_MAX) *reason = GALLOP_IPC_LARGE; /* so long are rows of a copy at the most */
   else if (ipc->nneighbors > GALLOP_IPC_NEIGHBORS && !ipc->comm) *reason = GALLOP_IPC_MANY;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -198,15 +199,15 @@ PetscErrorCode GallopIPCDestroy(GallopIPC *ipc)
     PetscCall((*i->table->wait)(i, 0, i->nneighbors, i->product));
     PetscCall((*i->table->finish)());
   }
-  if (i->plan) PetscCall((*i->table->plandestroy)(&i->plan));
   for (int b = 0; b < 2; b++) PetscCall(VecDestroy(&i->ghost[b]));
+  if (i->plan) PetscCall((*i->table->plandestroy)(&i->plan));
   if (i->piece.memory) PetscCall(GallopIPCPieceReturn(i->table, &i->piece));
   PetscCall(GallopIPCFreeEdges(i));
   PetscCall(PetscFree(*ipc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopIPCSend - Begins a product: sends columns of x, which are ld numbers apart, to the neighbors. What comes from them is in *buffer after GallopIPCReceive(), until the product after next. */
+/* GallopIPCSend - Begins a product: sends columns of x, which are ld numbers apart, to the neighbors. What comes from them is in *buffer after GallopIPCReceive(), until the next product, or the one after it where processes write into each other's memory. */
 PetscErrorCode GallopIPCSend(GallopIPC ipc, const PetscReal *x, PetscCount ld, PetscInt columns, int *buffer)
 {
   const unsigned int number = ++ipc->product;

@@ -116,6 +116,7 @@ static PetscErrorCode Send_NCCLHost(GallopIPC ipc, int buffer, unsigned int numb
       for (PetscInt k = 0; k < neighbor->n; k++)
         for (PetscInt i = 0; i < bs; i++) *to++ = x[c * ld + ipc->index[neighbor->first + k] * bs + i];
   }
+  if (GallopNCCLLands(ipc, columns)) (void)memset(plan->buffer, 0xff, (size_t)ipc->nghost * (size_t)(bs * columns) * sizeof(PetscReal)); /* not a number: who reads too early is wrong */
   PetscCall(GallopNCCLExchange(ipc, plan->functions, plan->packed, GallopNCCLLands(ipc, columns) ? plan->landed : ipc->buffer[buffer], columns, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -228,6 +228,10 @@ PetscErrorCode GallopNCCLGetComm(MPI_Comm mpi, const GallopNCCLPlace *place, Gal
   PetscFunctionBegin;
   if (keyval == MPI_KEYVAL_INVALID) PetscCallMPI(MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, Destroy, &keyval, NULL));
   PetscCallMPI(MPI_Comm_get_attr(mpi, keyval, &c, &found));
+  if (found && c->place != place && !c->comm) { /* another place was not possible; this one may be */
+    PetscCallMPI(MPI_Comm_delete_attr(mpi, keyval));
+    found = 0;
+  }
   if (!found) {
     PetscCall(PetscNew(&c));
     c->place = place;

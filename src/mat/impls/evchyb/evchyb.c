@@ -54,7 +54,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   With `-mat_gallop_exchange auto` or `ipc` processes write ghost values into each other's memory on the GPU, by CUDA IPC, if all processes of the matrix can: MPI is not called, and the host waits
   for nothing. Else, with `nccl`, and with `auto` unless MPI takes GPU pointers (`-use_gpu_aware_mpi`), they are sent by NCCL, if each process has a GPU of its own and finds the library. Else, and with
-  `sf`, they travel by `PetscSF`. With `shared` they go through memory of the host where vectors are on the host, which is for tests. `-mat_gallop_exchange_wait` `stream` or
+  `sf`, they travel by `PetscSF`. With `shared` they go through memory of the host where vectors are on the host, which is for tests. By CUDA IPC, `-mat_gallop_exchange_wait` `stream` or
   `kernel` says what waits on the GPU, and `-mat_gallop_exchange_stream` `same` or `side` on which stream values are packed. All of this holds for transposed products and products with dense matrices, too.
   With `-mat_gallop_csr auto` the CSR arrays on the GPU of a matrix whose values the host has are freed after the format was built, if they take 16 MiB or more. New values are copied from the
   host to memory that is given back after the refresh. The arrays come back when one of the parent's operations needs them there, and stay then; they stay where values were computed on the GPU.

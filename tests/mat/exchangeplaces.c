@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "Products of an MPI matrix with vectors that the first process has bound to the host, as -vec_bind_below does where there are few rows: all processes take PetscSF.\n\n";
+
+#include "../galloptest.h"
+
+#define GRID 30
+
+static PetscErrorCode Check(Vec found, Vec wanted, const char what[])
+{
+  PetscReal norm, error;
+  Vec       difference;
+
+  PetscFunctionBegin;
+  PetscCall(VecDuplicate(wanted, &difference));
+  PetscCall(VecCopy(found, difference));
+  PetscCall(VecAXPY(difference, -1.0, wanted));
+  PetscCall(VecNorm(difference, NORM_2, &error));
+  PetscCall(VecNorm(wanted, NORM_2, &norm));
+  PetscCheck(error <= 100 * PETSC_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the error is %g of %g", what, (double)error, (double)norm);
+  PetscCall(VecDestroy(&difference));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* bound: which of the vectors the first process has on the host */
+static PetscErrorCode Test(PetscBool boundx, PetscBool boundy, PetscBool device, const char what[])
+{
+  Mat                 A, R;
+  Vec                 x, y, xr, yr;
+  MatGallopStatistics s;
+  PetscMPIInt         rank;
+  const PetscBool     apart = (PetscBool)(device && boundx != boundy);
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(TestCreateLaplace(TestFormat(""), GRID, 1, 3, 3, &A));
+  PetscCall(TestCreateLaplace(MATAIJ, GRID, 1, 3, 3, &R));
+  PetscCall(MatCreateVecs(A, &x, &y));
+  PetscCall(MatCreateVecs(R, &xr, &yr));
+  PetscCall(VecSetRandom(xr, NULL));
+  PetscCall(VecCopy(xr, x));
+  if (rank == 0 && boundx) PetscCall(VecBindToCPU(x, PETSC_TRUE));
+  if (rank == 0 && boundy) PetscCall(VecBindToCPU(y, PETSC_TRUE));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatMult(A, x, y));
+    PetscCall(MatMult(R, xr, yr));
+    PetscCall(Check(y, yr, what));
+    PetscCall(MatMultTranspose(A, x, y));
+    PetscCall(MatMultTranspose(R, xr, yr));
+    PetscCall(Check(y, yr, what));
+  }
+  PetscCall(MatGallopGetStatistics(A, &s));
+  if (boundx || apart) PetscCheck(s.exchanges_sf >= 2 && (!boundx || s.exchanges_sf == 4), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by PetscSF, %" PetscInt64_FMT " by CUDA IPC", what, s.exchanges_sf, s.exchanges_ipc);
+  PetscCheck(s.exchanges_sf + s.exchanges_ipc + s.exchanges_nccl == 4, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by PetscSF, %" PetscInt64_FMT " by CUDA IPC", what, s.exchanges_sf, s.exchanges_ipc);
+
+  /* the first process's are on the GPU, too, from here on */
+  if (rank == 0 && boundx) PetscCall(VecBindToCPU(x, PETSC_FALSE));
+  if (rank == 0 && boundy) PetscCall(VecBindToCPU(y, PETSC_FALSE));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(MatMult(R, xr, yr));
+  PetscCall(Check(y, yr, what));
+  PetscCall(MatMultTranspose(A, x, y));
+  PetscCall(MatMultTranspose(R, xr, yr));
+  PetscCall(Check(y, yr, what));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&xr));
+  PetscCall(VecDestroy(&yr));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscBool device;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(TestHasDevice(&device));
+  PetscCall(Test(PETSC_TRUE, PETSC_TRUE, device, "both vectors"));
+  PetscCall(Test(PETSC_TRUE, PETSC_FALSE, device, "x"));
+  PetscCall(Test(PETSC_FALSE, PETSC_TRUE, device, "y"));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  test:
+    suffix: 1
+    nsize: {{2 4}}
+    args: -mat_gallop_exchange {{auto ipc nccl}}
+    output_file: output/empty.out
+
+TEST*/
