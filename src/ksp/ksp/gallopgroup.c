@@ -20,6 +20,27 @@ static PetscErrorCode CreateEdges(MPI_Comm comm, PetscMPIInt rank, PetscMPIInt s
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether some processes have the same GPU, of which they tell each other */
+static PetscErrorCode ShareDevices(MPI_Comm comm, PetscMPIInt size, PetscBool *share)
+{
+  struct {
+    char host[64], device[16];
+  } mine, *all;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&mine, sizeof(mine)));
+  PetscCall(PetscGetHostName(mine.host, sizeof(mine.host)));
+  PetscCall(GallopGroupGetDevice_Device(mine.device));
+  PetscCall(PetscMalloc1(size, &all));
+  PetscCallMPI(MPI_Allgather(&mine, sizeof(mine), MPI_BYTE, all, sizeof(mine), MPI_BYTE, comm));
+  *share = PETSC_FALSE;
+  for (PetscMPIInt r = 1; r < size; r++)
+    for (PetscMPIInt q = 0; q < r; q++)
+      if (!memcmp(&all[r], &all[q], sizeof(mine))) *share = PETSC_TRUE;
+  PetscCall(PetscFree(all));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   GallopGroupCreate - Connects the processes of a communicator, or tells why it cannot be done
 
@@ -39,7 +60,7 @@ PetscErrorCode GallopGroupCreate(MPI_Comm comm, const GallopIPCTable *table, Pet
   const GallopIPCKind kind = {.leaves = -1, .bs = GALLOP_GROUP_REALS, .columns = 1};
   PetscMPIInt         rank, size, all;
   PetscSF             sf;
-  PetscBool           shares = PETSC_FALSE, fits;
+  PetscBool           share = PETSC_FALSE, fits;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(group, sizeof(*group)));
@@ -47,21 +68,20 @@ PetscErrorCode GallopGroupCreate(MPI_Comm comm, const GallopIPCTable *table, Pet
   PetscCallMPI(MPI_Comm_size(comm, &size));
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &all));
   *why = size - 1 > GALLOP_IPC_NEIGHBORS ? "there are too many" : size < all && !shared ? "there are others, which may share their GPUs" : NULL;
+  if (!*why && !shared) PetscCall(ShareDevices(comm, size, &share));
+  if (share) *why = "processes share a GPU";
   if (*why) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CreateEdges(comm, rank, size, &sf));
   PetscCall(GallopIPCConnect(comm, sf, &kind, table, &group->ipc, why));
   PetscCall(PetscSFDestroy(&sf));
   if (!group->ipc) PetscFunctionReturn(PETSC_SUCCESS);
-  for (int k = 0; k < group->ipc->nneighbors; k++) shares = (PetscBool)(shares || group->ipc->neighbor[k].near);
-  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &shares, 1, MPI_C_BOOL, MPI_LOR, comm));
-  if (shares && !shared) *why = "processes share a GPU";
-  else {
-    PetscCall(GallopGroupCreate_Device(group->ipc, rank, &group->device));
-    fits = (PetscBool)(group->device != NULL);
-    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_C_BOOL, MPI_LAND, comm));
-    if (!fits) *why = "the GPU of a process has no room";
+  PetscCall(GallopGroupCreate_Device(group->ipc, rank, &group->device));
+  fits = (PetscBool)(group->device != NULL);
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &fits, 1, MPI_C_BOOL, MPI_LAND, comm));
+  if (!fits) {
+    *why = "the GPU of a process has no room";
+    PetscCall(GallopGroupDestroy(group));
   }
-  if (*why) PetscCall(GallopGroupDestroy(group));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -3,6 +3,17 @@
 
 #include "gallopgroup.cuh"
 
+/* GallopGroupGetDevice_Device - Which of the host's GPUs this process has */
+PetscErrorCode GallopGroupGetDevice_Device(char id[16])
+{
+  int device;
+
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaGetDevice(&device));
+  PetscCallCUDA(cudaDeviceGetPCIBusId(id, 16, device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* GallopGroupCreate_Device - *device is NULL where there is no room */
 PetscErrorCode GallopGroupCreate_Device(GallopIPC ipc, PetscMPIInt rank, void **device)
 {

@@ -15,4 +15,5 @@ typedef struct {
 
 PETSC_INTERN PetscErrorCode GallopGroupCreate(MPI_Comm, const GallopIPCTable *, PetscBool, GallopGroup *, const char **);
 PETSC_INTERN PetscErrorCode GallopGroupDestroy(GallopGroup *);
+PETSC_INTERN PetscErrorCode GallopGroupGetDevice_Device(char[16]);
 PETSC_INTERN PetscErrorCode GallopGroupCreate_Device(GallopIPC, PetscMPIInt, void **);
