@@ -75,7 +75,10 @@ static void Test(int processes, int numbers)
     for (int b = 0; b < 2; b++) ipc[p].buffer[b] = emu::Guarded(std::vector<PetscReal>((size_t)n * GALLOP_GROUP_REALS, NAN));
     ipc[p].nneighbors = n;
     ipc[p].neighbor   = new GallopIPCNeighbor[GALLOP_IPC_NEIGHBORS]();
-    for (int k = 0; k < n; k++) ipc[p].neighbor[k].rank = k < p ? k : k + 1;
+    for (int k = 0; k < n; k++) {
+      ipc[p].neighbor[k].rank  = k < p ? k : k + 1;
+      ipc[p].neighbor[k].place = k;
+    }
     std::shuffle(ipc[p].neighbor, ipc[p].neighbor + n, choice);
   }
   for (int p = 0; p < processes; p++)

@@ -17,10 +17,10 @@ struct Result {
 
 /* What is tested: PETSc's, by which options ours is, what it launches, and whether several processes get the same bits in each run */
 struct Solver {
-  KSPType     parent;
-  const char *options;
+  KSPType                                     parent;
+  const char                                 *options;
   std::function<bool(const Result &, PCType)> isright;
-  bool        bits;
+  bool                                        bits;
 };
 
 static PetscErrorCode SolveOnce(KSPType type, const char *options, PCType pctype, KSPNormType norm, Variant variant, Mat A, Vec b, Vec x, Result *result)

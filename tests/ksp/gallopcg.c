@@ -338,7 +338,8 @@ static PetscErrorCode RunSums(KSPType type, PetscBool device)
     }
     PetscCall(KSPDestroy(&ksp));
     if (w == 0) PetscCheck(reductions[2] - reductions[1] >= 2 * 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g reductions in 15 iterations, %g in 25", type, reductions[1], reductions[2]);
-    else PetscCheck(reductions[1] == reductions[2] && reductions[0] == reductions[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, sums on GPUs: %g reductions in 5 iterations, %g in 15, %g in 25", type, reductions[0], reductions[1], reductions[2]);
+    else
+      PetscCheck(reductions[1] == reductions[2] && reductions[0] == reductions[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, sums on GPUs: %g reductions in 5 iterations, %g in 15, %g in 25", type, reductions[0], reductions[1], reductions[2]);
   }
   PetscCall(VecEqual(x[1], x[2], &equal));
   PetscCheck(equal, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, sums on GPUs: another run gives other bits", type);

@@ -24,12 +24,11 @@ PetscErrorCode GallopGroupCreate_Device(GallopIPC ipc, PetscMPIInt rank, void **
   group.rank = rank;
   for (int k = 0; k < ipc->nneighbors; k++) {
     const GallopIPCNeighbor &neighbor = ipc->neighbor[k];
-    const int                place    = neighbor.rank < rank ? neighbor.rank : neighbor.rank - 1;
-    GroupMember             &member   = group.member[place];
+    GroupMember             &member   = group.member[neighbor.place];
 
     for (int b = 0; b < 2; b++) {
       member.to[b]   = neighbor.to[b];
-      member.from[b] = ipc->buffer[b] + (size_t)place * GALLOP_GROUP_REALS;
+      member.from[b] = ipc->buffer[b] + (size_t)neighbor.place * GALLOP_GROUP_REALS;
     }
     member.raise = neighbor.raise;
     member.flag  = (unsigned int *)(ipc->piece.memory + (size_t)k * GALLOP_IPC_FLAG);

@@ -33,12 +33,12 @@ static __device__ __forceinline__ void Copy(PetscReal *to, const PetscReal *from
 template <typename S>
 static __device__ S SumOfProcesses(DeviceGroup *group, S mine)
 {
-  constexpr int        Reals = sizeof(S) / sizeof(PetscReal);
-  alignas(S) __shared__ PetscReal own[Reals], others[GALLOP_IPC_NEIGHBORS][Reals];
-  const int            lane   = (int)threadIdx.x, n = group->n;
-  const unsigned int   number = group->number + 1;
-  S                    sum    = S();
+  constexpr int      Reals = sizeof(S) / sizeof(PetscReal);
+  const int          lane = (int)threadIdx.x, n = group->n;
+  const unsigned int number = group->number + 1;
+  S                  sum    = S();
 
+  alignas(S) __shared__ PetscReal own[Reals], others[GALLOP_IPC_NEIGHBORS][Reals];
   static_assert(Reals <= GALLOP_GROUP_REALS && GALLOP_IPC_NEIGHBORS <= 32, "room for sums, and a lane for each process");
   if (lane == 0) Copy(own, (const PetscReal *)&mine, Reals);
   __syncwarp();

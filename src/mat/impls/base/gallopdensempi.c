@@ -50,7 +50,8 @@ static PetscErrorCode DenseExchangeSetUp(Mat A, Mat C, PetscInt ghosts, PetscInt
   PetscCall(MatGetMultPetscSF(A, &sf));
   PetscCall(PetscObjectGetId((PetscObject)sf, &id));
   PetscCall(PetscOptionsGetInt(((PetscObject)C)->options, ((PetscObject)C)->prefix, "-matproduct_batch_size", &asked, NULL));
-  if (exchange->id == id && exchange->columns == columns && exchange->asked == asked && exchange->way == way && (!exchange->alike || exchange->place == place || way == GALLOP_EXCHANGE_SF)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (exchange->id == id && exchange->columns == columns && exchange->asked == asked && exchange->way == way && (!exchange->alike || exchange->place == place || way == GALLOP_EXCHANGE_SF))
+    PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDenseExchangeReset(exchange));
   exchange->id      = id;
   exchange->columns = columns;

@@ -16,7 +16,7 @@ PetscErrorCode GallopExchangeReset(GallopExchange *exchange)
     exchange->chosen[p] = exchange->reversechosen[p] = PETSC_FALSE;
   }
   exchange->reversechosen[2] = PETSC_FALSE;
-  exchange->id = 0;
+  exchange->id               = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

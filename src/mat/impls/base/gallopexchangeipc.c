@@ -129,7 +129,8 @@ static PetscErrorCode FindEdges(MPI_Comm comm, PetscSF sf, GallopIPC ipc, Reason
   if (other) *reason = GALLOP_IPC_PATTERN;
   else if (PetscMax(PetscMax(ipc->nghost, ipc->nindex), ipc->list[GALLOP_IPC_SELF].nfrom) >= (PetscInt64)PETSC_INT32_MAX / ipc->kind.bs)
     *reason = GALLOP_IPC_LARGE; /* kernels count numbers of a column by 32 bits */
-  else if (ipc->comm && ipc->kind.columns > 1 && (PetscInt64)ipc->nghost * ipc->kind.bs * (PetscInt64)sizeof(PetscReal) > PETSC_INT32_MAX) *reason = GALLOP_IPC_LARGE; /* so long are rows of a copy at the most */
+  else if (ipc->comm && ipc->kind.columns > 1 && (PetscInt64)ipc->nghost * ipc->kind.bs * (PetscInt64)sizeof(PetscReal) > PETSC_INT32_MAX)
+    *reason = GALLOP_IPC_LARGE; /* so long are rows of a copy at the most */
   else if (ipc->nneighbors > GALLOP_IPC_NEIGHBORS && !ipc->comm) *reason = GALLOP_IPC_MANY;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

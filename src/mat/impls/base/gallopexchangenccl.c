@@ -32,8 +32,10 @@ PetscErrorCode GallopNCCLExchange(GallopIPC ipc, const GallopNCCLFunctions *f, c
   for (int k = 0; k < ipc->nneighbors; k++) {
     const GallopIPCNeighbor *neighbor = &ipc->neighbor[k];
 
-    if (neighbor->n) GallopCallNCCL(f, ipc->comm, "ncclSend()", (*f->send)(packed + neighbor->first * numbers, (size_t)(neighbor->n * numbers) * sizeof(PetscReal), GALLOP_NCCL_BYTE, neighbor->rank, ipc->comm, stream));
-    if (neighbor->ngives) GallopCallNCCL(f, ipc->comm, "ncclRecv()", (*f->recv)(landed + neighbor->place * numbers, (size_t)(neighbor->ngives * numbers) * sizeof(PetscReal), GALLOP_NCCL_BYTE, neighbor->rank, ipc->comm, stream));
+    if (neighbor->n)
+      GallopCallNCCL(f, ipc->comm, "ncclSend()", (*f->send)(packed + neighbor->first * numbers, (size_t)(neighbor->n * numbers) * sizeof(PetscReal), GALLOP_NCCL_BYTE, neighbor->rank, ipc->comm, stream));
+    if (neighbor->ngives)
+      GallopCallNCCL(f, ipc->comm, "ncclRecv()", (*f->recv)(landed + neighbor->place * numbers, (size_t)(neighbor->ngives * numbers) * sizeof(PetscReal), GALLOP_NCCL_BYTE, neighbor->rank, ipc->comm, stream));
   }
   GallopCallNCCL(f, ipc->comm, "ncclGroupEnd()", (*f->groupend)());
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -133,7 +135,8 @@ static PetscErrorCode Wait_NCCLHost(GallopIPC ipc, int first, int last, unsigned
     for (PetscInt c = 0; c < plan->columns; c++) {
       const GallopIPCNeighbor *neighbor = &ipc->neighbor[p];
 
-      PetscCall(PetscArraycpy(plan->buffer + ((PetscCount)c * ipc->nghost + neighbor->place) * bs, plan->landed + ((PetscCount)plan->columns * neighbor->place + (PetscCount)c * neighbor->ngives) * bs, neighbor->ngives * bs));
+      PetscCall(PetscArraycpy(plan->buffer + ((PetscCount)c * ipc->nghost + neighbor->place) * bs, plan->landed + ((PetscCount)plan->columns * neighbor->place + (PetscCount)c * neighbor->ngives) * bs,
+                              neighbor->ngives * bs));
     }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -106,10 +106,10 @@ static PetscErrorCode PlanDestroy_NCCLDevice(void **data)
 /* The messages, one after the other: those of one column as if they were for one neighbor */
 static PetscErrorCode Pack(GallopIPC ipc, cudaStream_t side, const PetscReal *x, PetscCount ld, PetscInt columns)
 {
-  NCCLPlan      *plan = (NCCLPlan *)ipc->plan;
-  const PetscInt bs   = ipc->kind.bs;
-  const int      n    = columns > 1 ? ipc->nneighbors : PetscMin(ipc->nneighbors, 1);
-  PackArguments  to   = {};
+  NCCLPlan      *plan   = (NCCLPlan *)ipc->plan;
+  const PetscInt bs     = ipc->kind.bs;
+  const int      n      = columns > 1 ? ipc->nneighbors : PetscMin(ipc->nneighbors, 1);
+  PackArguments  to     = {};
   unsigned int   blocks = 0;
 
   PetscFunctionBegin;
