@@ -316,7 +316,7 @@ bench-fewproducts: $(fewproducts) $(if $(petsc_cuda),$(cudacalls))
 
 # what the type gallop chooses, by rules and measured, beside all that it can choose from
 bench-choice: $(fewproducts)
-	@$(run_env); benchmarks/choice.py --program $(fewproducts) $(addprefix --seconds ,$(SECONDS_AT_MOST)) $(MATRICES) -- $(BENCHFLAGS)
+	@$(run_env); benchmarks/choice.py --program $(fewproducts) $(addprefix --seconds ,$(SECONDS_AT_MOST)) --output $(build)/benchmarks/choice.tsv $(MATRICES) -- $(BENCHFLAGS)
 
 $(cudacalls): benchmarks/cudacalls.c $(build)/compile.txt
 	@mkdir -p $(@D)

@@ -8,7 +8,9 @@ static char help[] = "Times the first k products of a matrix that is on the GPU,
   -generate, -f    matrices, as gallopbench takes them\n\
   -measurements    how many, 7 at most, of which the median counts (default 7)\n\
   -forget          what the type gallop measured of one matrix is forgotten before the next, so that it is measured again\n\
-  -view            at the end of each type, what -mat_view ::ascii_info says of its last matrix\n\
+  -memory          no times, but memory of the GPU that a matrix assembled on the host takes after the largest number of products, and the most while these are computed, and while as many are with new values\n\
+                   of the host, each type's in a line that begins with # memory: matrix nnz type and three numbers of bytes per nonzero\n\
+  -view            at the end of each type, what -mat_view ::ascii_info_detail says of its last matrix\n\
   -calls           with LD_PRELOAD=libcudacalls.so, which make bench-fewproducts sets then: the calls of CUDA's runtime in the last of the 7 measurements\n\
 Each time is the median of as many new matrices, whose entries MatScale() has brought to the place of the products.\n\
 Output: a line per matrix, type and k, fields separated by tabs\n\
@@ -26,7 +28,7 @@ typedef struct {
   BenchInput        in;
   PetscInt          ntypes, ncounts, counts[MOST_COUNTS], measurements;
   char             *types[BENCH_MOST_NAMES];
-  PetscBool         transpose, newvalues, forget, view;
+  PetscBool         transpose, newvalues, forget, view, memory;
   void (*callsbegin)(void);
   void (*callsend)(void);
 } Few;
@@ -72,10 +74,39 @@ static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const cha
   PetscCall((*f->place->time)(Multiply, &p, 1, t));
   if (calls) (*f->callsend)();
   if (view) {
-    PetscCall(PetscViewerPushFormat(PETSC_VIEWER_STDOUT_SELF, PETSC_VIEWER_ASCII_INFO));
+    PetscCall(PetscViewerPushFormat(PETSC_VIEWER_STDOUT_SELF, PETSC_VIEWER_ASCII_INFO_DETAIL));
     PetscCall(MatView(p.A, PETSC_VIEWER_STDOUT_SELF));
     PetscCall(PetscViewerPopFormat(PETSC_VIEWER_STDOUT_SELF));
   }
+  PetscCall(VecDestroy(&p.x));
+  PetscCall(VecDestroy(&p.y));
+  PetscCall(MatDestroy(&p.A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Without what the vectors take */
+static PetscErrorCode Memory(const Few *f, Mat R, const char name[], PetscInt nz, const char what[], const char type[], const char prefix[])
+{
+  Products       p = {NULL, NULL, NULL, f->counts[f->ncounts - 1], f->transpose};
+  PetscLogDouble before, built, steady, refreshed;
+  PetscScalar   *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &p.A));
+  PetscCall(MatSetOptionsPrefix(p.A, prefix));
+  PetscCall(MatConvert(p.A, type, MAT_INPLACE_MATRIX, &p.A));
+  PetscCall(MatSetFromOptions(p.A));
+  PetscCall(MatCreateVecs(p.A, &p.x, &p.y));
+  PetscCall(VecSet(p.x, 1.0));
+  PetscCall(VecSet(p.y, 1.0));
+  PetscCall((*f->place->memory)(&before));
+  PetscCall((*f->place->peak)(Multiply, &p, &built));
+  PetscCall((*f->place->memory)(&steady));
+  PetscCall(MatSeqAIJGetArray(p.A, &a));
+  for (PetscInt k = 0; k < nz; k++) a[k] *= 3.0;
+  PetscCall(MatSeqAIJRestoreArray(p.A, &a));
+  PetscCall((*f->place->peak)(Multiply, &p, &refreshed));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# memory\t%s\t%" PetscInt_FMT "\t%s\t%.2f\t%.2f\t%.2f\n", name, nz, what, (steady - before) / nz, (built - before) / nz, (refreshed - before) / nz));
   PetscCall(VecDestroy(&p.x));
   PetscCall(VecDestroy(&p.y));
   PetscCall(MatDestroy(&p.A));
@@ -96,6 +127,10 @@ static PetscErrorCode Run(void *ctx, const char name[], PetscBool file)
 
     PetscCall(BenchSplitType(f->types[w], type, sizeof(type), &of));
     if (of) PetscCall(PetscSNPrintf(prefix, sizeof(prefix), "%s_", of));
+    if (f->memory) {
+      PetscCall(Memory(f, problem.A, problem.name, problem.nz, f->types[w], type, prefix));
+      continue;
+    }
     PetscCall(TimeOnce(f, problem.A, type, prefix, 500, PETSC_FALSE, PETSC_FALSE, &t)); /* kernels are loaded at their first launch */
     for (PetscInt c = 0; c < f->ncounts; c++) {
       PetscReal      times[BENCH_MEASUREMENTS];
@@ -137,6 +172,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-new_values", &f.newvalues, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-forget", &f.forget, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-view", &f.view, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-memory", &f.memory, NULL));
+  PetscCheck(!f.memory || f.place->peak, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "-memory needs a GPU");
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-measurements", &f.measurements, NULL));
   PetscCheck(f.measurements >= 1 && f.measurements <= BENCH_MEASUREMENTS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Option -measurements is %" PetscInt_FMT ", but must be between 1 and %d", f.measurements, BENCH_MEASUREMENTS);
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-calls", &calls, NULL));

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Test what bench.py makes of a program that crashes, hangs or errs, by a program that does so when it is asked to; its summary, the
-line on progress, and examples/demo. Runs test_papers.py and test_scaling.py, too.
+line on progress, and examples/demo. Runs test_choice.py, test_papers.py and test_scaling.py, too.
 
 The last line says how many tests passed and failed, as config/test-summary does. Needs no GPU and no PETSc, and
 matplotlib only for the test of pictures.
@@ -27,6 +27,7 @@ import exchangemodel
 import petscexamples
 import solves
 import terminal
+import test_choice
 import test_papers
 import test_scaling
 
@@ -619,7 +620,7 @@ class ExchangeModelTest(unittest.TestCase):
 
 
 def main():
-    modules = [sys.modules[__name__], test_papers, test_scaling]
+    modules = [sys.modules[__name__], test_choice, test_papers, test_scaling]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
     result = unittest.TextTestRunner(verbosity=2 if "-v" in sys.argv else 1).run(suite)
     bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)

@@ -14,6 +14,7 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --keep PAPER.json ...          put what the pages need of such files beside this script
        table.py --solves SOLVES.tsv ...        put what `make bench-solves` measured beside this script, and its table into README.md
        table.py --scaling SCALING.tsv          put what `make bench-scaling` measured on GPUs beside this script, with their name, and its tables into docs/mpi.md
+       table.py --choice CHOICE.tsv ...        put what `make bench-choice` measured on a GPU beside this script, with its name, and its tables into docs/choose.md and docs/development/choice.md
        table.py --update                       put all of them into the pages, from the files beside this script
        table.py --check                        tell which tables in the pages differ from what --update would put there
 
@@ -27,7 +28,7 @@ docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspm
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/development/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
 evchyb-h200-packed-setup.txt (evchyb and evchyb@p), the pages of the papers, docs/development/papers-*.md, from those with -paper.json, docs/choose.md from the runs of all types.
-Of evchyb-gpus-GPU-paper.json and scaling-GPU.tsv, whatever the GPU, a page has all that are there.
+Of evchyb-gpus-GPU-paper.json, scaling-GPU.tsv and choice-GPU.tsv, whatever the GPU, a page has all that are there.
 """
 import json
 import math
@@ -39,6 +40,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE.parent))
+import choicecases
 import scaling
 from cases import short
 
@@ -428,6 +430,47 @@ def full(path, run):
     return rows + ["", f"Mean of the speedups by equation 2: {sum(gains) / len(gains):.2f}."]
 
 
+def markdown(rows, left=1):
+    """A table whose first row is its head; so many columns are set to the left, the others to the right."""
+    return [f"| {' | '.join(rows[0])} |", "|" + "---|" * left + "--:|" * (len(rows[0]) - left), *(f"| {' | '.join(row)} |" for row in rows[1:])]
+
+
+def choices():
+    """What choice.py measured, by the name of the GPU, with the commit."""
+    for path in sorted(HERE.glob("choice-*.tsv")):
+        times = choicecases.Times().read(path)
+        head = "\n".join(times.head)
+        yield re.search(r"machine: ([^,\n]+)", head).group(1), re.search(r"Gallop commit (\S+)", head).group(1), times
+
+
+def choice_rows(brief):
+    """For docs/choose.md means and worst cases, for docs/development/choice.md the whole tables too."""
+    rows = []
+    for gpu, commit, times in choices():
+        rows += ([""] if rows else []) + [f"{gpu}, commit {commit}, {len(times.matrices)} matrices:", "", *markdown(choicecases.summary(times))]
+        if not brief:
+            rows += ["", "Microseconds per product:", "", *markdown(choicecases.products(times)),
+                     "", "The first products of a new matrix, its build among them, over the least that any type takes:", "", *markdown(choicecases.first_products(times)),
+                     "", "Thresholds fitted on one half of the matrices and tried on the other, a product's time over the fastest's:", "", *markdown(choicecases.left_out(times), 2),
+                     "", *markdown(choicecases.thresholds(times))]
+    return rows
+
+
+def keep_choice(paths):
+    """Files of choice.py, each of some matrices, become the one of their GPU beside this script, and their tables those of the pages."""
+    texts = [Path(path).read_text() for path in paths]
+    gpus = {re.search(r"^# machine: ([^,\n]+)", text, re.M).group(1) if "# machine: NVIDIA" in text else None for text in texts}
+    if len(gpus) > 1 or None in gpus:
+        sys.exit(f"table.py: {', '.join(paths)} are not of one kind of GPU")
+    (HERE / f"choice-{card(gpus.pop())}.tsv").write_text("".join([texts[0], *(line for text in texts[1:] for line in text.splitlines(True) if not re.match("# (?!look|says)", line))]))
+    splice_choice(splice)
+
+
+def splice_choice(splice):
+    splice(ROOT / "docs" / "choose.md", "choice", choice_rows(True))
+    splice(ROOT / "docs" / "development" / "choice.md", "choice", choice_rows(False))
+
+
 def splice(page, marker, rows):
     begin, end = f"<!-- {marker} -->", f"<!-- /{marker} -->"
     text = page.read_text()
@@ -707,6 +750,8 @@ def update(splice=splice):
     rows = scaling_rows()
     if rows:
         splice(ROOT / "docs" / "mpi.md", "scaling", rows)
+    if any(choices()):
+        splice_choice(splice)
     for marker, rows in (("kinds", kinds()), ("compare", compare()), ("costs", costs())):
         splice(ROOT / "docs" / "choose.md", marker, rows)
 
@@ -738,6 +783,8 @@ def main(args):
         return keep_solves(args[1:])
     elif len(args) == 2 and args[0] == "--scaling":
         return keep_scaling(args[1])
+    elif len(args) > 1 and args[0] == "--choice":
+        return keep_choice(args[1:])
     elif len(args) == 2 and args[0] == "--windows":
         rows = windows(args[1])
     else:
