@@ -72,7 +72,8 @@
 . exchanges_nccl        - exchanges by NCCL, counted as those into each other's memory
 . exchanges_sf          - exchanges by `PetscSF`, likewise
 . csr_uploads           - times CSR arrays, or their values, were copied to the GPU for a build or a refresh and went again after it
-- csr_releases          - times the parent's copy of the CSR arrays went from the GPU, see `-mat_gallop_csr` of `MATEVCHYB`
+. csr_releases          - times the parent's copy of the CSR arrays went from the GPU, see `-mat_gallop_csr` of `MATEVCHYB`
+- csr_maps              - times a build or a refresh on the GPU read CSR arrays where they were, on the host
 
   Level: intermediate
 
@@ -86,7 +87,7 @@ typedef struct {
   PetscInt64 dense_builds, dense_refreshes, dense_products_host, dense_products_device, dense_fallbacks;
   PetscInt64 transpose_builds, transpose_refreshes;
   PetscInt64 exchanges_ipc, exchanges_nccl, exchanges_sf;
-  PetscInt64 csr_uploads, csr_releases;
+  PetscInt64 csr_uploads, csr_releases, csr_maps;
 } MatGallopStatistics;
 
 PETSC_EXTERN PetscErrorCode GallopGetVersion(char[], size_t);

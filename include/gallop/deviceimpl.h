@@ -23,6 +23,8 @@ PETSC_INTERN PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **ptr);    
 PETSC_INTERN PetscErrorCode GallopWorkspaceFree(void *ptr);                               /* what was queued on the current stream may still use it */
 PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr);                 /* memory of the host that the GPU copies from by itself; *ptr stays NULL when there is none to be had */
 PETSC_INTERN PetscErrorCode GallopPinnedFree(size_t bytes, void *ptr);                    /* as many bytes as were asked for */
+PETSC_INTERN PetscErrorCode GallopHostMap(const void *host, size_t bytes, void **device); /* kernels read memory of the host at *device, until GallopHostUnmap(); *device stays NULL where the system refuses */
+PETSC_INTERN PetscErrorCode GallopHostUnmap(const void *host, size_t bytes);              /* after the kernels */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes);
 PETSC_INTERN PetscErrorCode GallopDeviceGetReply(void **memory); /* a few pinned bytes that the GPU writes to by itself, until the next reply; NULL where there are none */
 PETSC_INTERN PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes);

@@ -132,7 +132,7 @@ typedef enum { GALLOP_BUILD_PAYS, GALLOP_BUILD_FIRST, GALLOP_BUILD_ASSEMBLY } Ga
 typedef enum { GALLOP_TRANSPOSE_NEVER, GALLOP_TRANSPOSE_GPU, GALLOP_TRANSPOSE_ALWAYS } GallopTransposeWhere;
 
 /* Whether the parent's CSR arrays of a matrix assembled on the host stay on the GPU beside its format: auto releases those of large matrices */
-typedef enum { GALLOP_CSR_AUTO, GALLOP_CSR_KEEP, GALLOP_CSR_RELEASE } GallopCSRStay;
+typedef enum { GALLOP_CSR_AUTO, GALLOP_CSR_KEEP, GALLOP_CSR_RELEASE, GALLOP_CSR_HOST } GallopCSRStay;
 
 typedef struct {
   GallopType     type;
@@ -236,11 +236,12 @@ PETSC_INTERN PetscErrorCode MatGallopSetDefaults(Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 /*
   The CSR arrays at a place, for a build, or for a refresh, without columns where these are not wanted. On the GPU they are the parent's copy, or one that is owned and goes again: of a matrix
-  whose parent is on the host, or whose parent's copy is not to stay. fits is false where the GPU has no room for it.
+  whose parent is on the host, or whose parent's copy is not to stay. fits is false where the GPU has no room for it. Columns and values that are mapped are the host's, which the GPU reads there.
 */
 typedef struct {
-  GallopCSR csr;
-  PetscBool refresh, columns, owned, ownsrows, fits;
+  GallopCSR   csr;
+  PetscBool   refresh, columns, owned, ownsrows, fits;
+  const void *mappedj, *mappeda;
 } GallopCSRAccess;
 PETSC_INTERN PetscErrorCode MatGallopGetCSR(Mat, Mat_Gallop *, const GallopFormat *, GallopStructureKind, GallopPlace, GallopCSRAccess *);
 PETSC_INTERN PetscErrorCode MatGallopRestoreCSR(Mat, GallopCSRAccess *);
@@ -251,7 +252,7 @@ PETSC_INTERN void           MatGallopNoteCopy(Mat, Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopNoteParentProduct(Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopLacksCopy(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopParentIsWorse(Mat, Mat_Gallop *, PetscBool, PetscBool *);
-PETSC_INTERN PetscErrorCode MatGallopTakesUpload(Mat, Mat_Gallop *, const GallopCSRAccess *, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopTakesUpload(Mat, Mat_Gallop *, GallopStructureKind, const GallopCSRAccess *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopCopyStays(Mat, Mat_Gallop *, PetscCount *);
 PETSC_INTERN PetscErrorCode MatGallopUsed(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscCount *);
 PETSC_INTERN PetscErrorCode MatGallopGetLimit(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscCount *);

@@ -30,7 +30,7 @@ class _Statistics(ctypes.Structure):
         "builds", "refreshes", "products_host", "products_device", "fallbacks",
         "dense_builds", "dense_refreshes", "dense_products_host", "dense_products_device", "dense_fallbacks",
         "transpose_builds", "transpose_refreshes", "exchanges_ipc", "exchanges_nccl", "exchanges_sf",
-        "csr_uploads", "csr_releases")]
+        "csr_uploads", "csr_releases", "csr_maps")]
 
 
 def _petsc():

@@ -152,6 +152,19 @@ PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes)
   SETERRQ(PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "PETSc was configured without CUDA");
 }
 
+PetscErrorCode GallopHostMap(const void *host, size_t bytes, void **device)
+{
+  (void)host, (void)bytes;
+  *device = NULL;
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopHostUnmap(const void *host, size_t bytes)
+{
+  (void)host, (void)bytes;
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode GallopDeviceCopyOut(void *host, const void *device, size_t bytes)
 {
   (void)device, (void)host, (void)bytes;

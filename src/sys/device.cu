@@ -254,6 +254,39 @@ PetscErrorCode GallopPinnedFree(size_t bytes, void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GallopHostMap(const void *host, size_t bytes, void **device)
+{
+  PetscBool fails, taken;
+
+  PetscFunctionBegin;
+  *device = NULL;
+  PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
+  if (fails) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopPinnedTake("", (PetscCount)bytes, &taken));
+  if (!taken) PetscFunctionReturn(PETSC_SUCCESS);
+  if (cudaHostRegister((void *)host, bytes, cudaHostRegisterMapped) == cudaSuccess) {
+    if (cudaHostGetDevicePointer(device, (void *)host, 0) != cudaSuccess) {
+      *device = NULL;
+      PetscCallCUDA(cudaHostUnregister((void *)host));
+    }
+  }
+  if (*device) PetscCall(PetscLogCpuToGpu((PetscLogDouble)bytes)); /* as if it were copied */
+  else {
+    (void)cudaGetLastError(); /* the caller goes on without */
+    PetscCall(GallopPinnedGiveBack((PetscCount)bytes));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopHostUnmap(const void *host, size_t bytes)
+{
+  PetscFunctionBegin;
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(cudaHostUnregister((void *)host));
+  PetscCall(GallopPinnedGiveBack((PetscCount)bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes)
 {
   cudaStream_t stream;
@@ -315,7 +348,7 @@ PetscErrorCode GallopDeviceCopy(void *to, const void *from, size_t bytes)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, stream));
+  PetscCallCUDA(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

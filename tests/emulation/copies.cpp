@@ -5,6 +5,7 @@
 */
 #include "testing.h"
 #include "memory.h"
+#include <algorithm>
 #include <petscmat.h>
 #include "mat/impls/base/gallopcsr.c"
 #include "mat/impls/base/gallopcopy.c"
@@ -49,6 +50,25 @@ PetscErrorCode GallopLoanEnd(GallopLoan *)
 PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
 {
   memcpy(to, from, bytes);
+  return PETSC_SUCCESS;
+}
+
+static std::vector<const void *> maps; /* there now */
+static bool                      refuses;
+
+PetscErrorCode GallopHostMap(const void *host, size_t, void **device)
+{
+  *device = refuses ? NULL : (void *)host;
+  if (*device) maps.push_back(host);
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopHostUnmap(const void *host, size_t)
+{
+  const auto at = std::find(maps.begin(), maps.end(), host);
+
+  if (at == maps.end()) emu::Fail("memory of the host that is not mapped");
+  maps.erase(at);
   return PETSC_SUCCESS;
 }
 
@@ -187,7 +207,7 @@ static Mat Create(PetscInt n, GallopCSRStay csr)
   theg->optionsasked          = PETSC_TRUE;
   theg->parent.setfromoptions = SetFromOptions;
   copies = valuecopies = optionsread = requests = failing = 0;
-  captures                                                = false;
+  captures = refuses                                      = false;
   freebytes                                               = (size_t)1 << 40;
   return A;
 }
@@ -199,6 +219,8 @@ static void NewValues(Mat A)
   CheckCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   A->offloadmask = PETSC_OFFLOAD_CPU; /* as AIJCUSPARSE's functions for the host's array say */
 }
+
+static bool mapsj, mapsa; /* whether Get() got the host's */
 
 /* The arrays for a build or a refresh: what they hold, and whose they are */
 static bool Get(Mat A, bool refresh, bool columns)
@@ -219,8 +241,12 @@ static bool Get(Mat A, bool refresh, bool columns)
     CHECK(!memcmp(access.csr.a, a, i[m] * sizeof(*a)));
     if (columns || !access.owned) CHECK(!memcmp(access.csr.j, j, i[m] * sizeof(*j)));
     else CHECK(!access.csr.j);
+    mapsj = columns && access.csr.j == j;
+    mapsa = access.csr.a == a;
   }
+  CHECK(maps.size() == (size_t)(mapsj + mapsa));
   CheckCall(MatGallopRestoreCSR(A, &access));
+  CHECK(maps.empty());
   CHECK(allocations.size() - freed <= before + (theg->rows ? 1 : 0));
   return access.owned;
 }
@@ -284,6 +310,58 @@ static void GoesOnce()
   A->offloadmask = PETSC_OFFLOAD_CPU;
   CHECK(Get(A, false, true));
   Destroy(A);
+}
+
+/* Arrays are read on the host: by option all, where memory is short values, and columns where there is even less; the parent's copy makes room before the build */
+static void ReadOnHost()
+{
+  const size_t csr = GallopCSRBytes(500000, 1500000);
+
+  for (bool copy : {false, true}) {
+    Mat A = Create(50, GALLOP_CSR_HOST);
+
+    if (copy) CopyToGPU(A);
+    CHECK(Get(A, false, true) && mapsj && mapsa);
+    CHECK(!copiesthere && theg->stats.csr_releases == copy);
+    NewValues(A);
+    CHECK(Get(A, true, false) && !mapsj && mapsa && theg->rows);
+    refuses = true;
+    NewValues(A);
+    CHECK(Get(A, true, false) && !mapsa);
+    CHECK(Get(A, false, true) && !mapsj && !mapsa);
+    CHECK(theg->stats.csr_maps == 2 && theg->stats.csr_uploads == 2);
+    Destroy(A);
+  }
+  for (int k = 0; k < 4; k++) {
+    Mat A = Create(500000, k == 3 ? GALLOP_CSR_KEEP : GALLOP_CSR_AUTO);
+
+    CopyToGPU(A);
+    freebytes = k == 0 ? 3 * csr + 3 : k == 1 ? 2 * csr : csr;
+    CHECK(Get(A, false, true) == (k == 1 || k == 2)); /* else the parent's */
+    if (k == 0 || k == 3) CHECK(copiesthere == 1 && !mapsa && !mapsj);
+    else CHECK(!copiesthere && theg->stats.csr_releases == 1 && theg->stats.csr_maps == 1 && mapsa && mapsj == (k == 2));
+    if (k == 1 || k == 2) {
+      NewValues(A);
+      CHECK(Get(A, true, false) && mapsa);
+      CopyToGPU(A); /* for the parent, of whose copy nobody thinks then */
+      CheckCall(MatGallopTrustHost(A));
+      CHECK(!Get(A, false, true) && copiesthere == 1);
+    }
+    Destroy(A);
+  }
+  { /* not while another structure has the parent compute */
+    Mat A = Create(50, GALLOP_CSR_HOST);
+
+    CopyToGPU(A);
+    theg->structure[GALLOP_TRANSPOSE].instance[GALLOP_DEVICE].asked   = 1;
+    theg->structure[GALLOP_TRANSPOSE].instance[GALLOP_DEVICE].pattern = A->nonzerostate;
+    CHECK(!Get(A, false, true) && copiesthere == 1);
+    theg->structure[GALLOP_TRANSPOSE].instance[GALLOP_DEVICE].asked = 0;
+    theg->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].asked    = 1; /* it is the one that is built */
+    theg->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].pattern  = A->nonzerostate;
+    CHECK(Get(A, false, true) && !copiesthere);
+    Destroy(A);
+  }
 }
 
 /* What keeps it */
@@ -387,6 +465,7 @@ int main(int argc, char **argv)
   theg = (Mat_Gallop *)calloc(1, sizeof(*theg));
   Uploads();
   GoesOnce();
+  ReadOnHost();
   Stays();
   LargeGoes();
   Limit();

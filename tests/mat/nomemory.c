@@ -113,5 +113,11 @@ int main(int argc, char **argv)
     test:
       suffix: release_transpose
       args: -mat_gallop_csr release -transpose
+    test:
+      suffix: host
+      args: -mat_gallop_csr host -mat_gallop_explicit_transpose never
+    test:
+      suffix: host_transpose
+      args: -mat_gallop_csr host -transpose
 
 TEST*/

@@ -120,6 +120,7 @@ void MatGallopStatisticsAdd(MatGallopStatistics *sum, const MatGallopStatistics 
   sum->exchanges_sf += add->exchanges_sf;
   sum->csr_uploads += add->csr_uploads;
   sum->csr_releases += add->csr_releases;
+  sum->csr_maps += add->csr_maps;
 }
 
 static PetscErrorCode LeavePast(Mat_Gallop *g)

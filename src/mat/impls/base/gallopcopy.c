@@ -57,28 +57,75 @@ static PetscErrorCode UploadRows(Mat A, Mat_Gallop *g, GallopCSRAccess *access)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatGallopUploadCSR - Copies the arrays of the host to the GPU, columns only if they are wanted, for MatGallopFreeCSR() */
+/* From this many bytes of CSR arrays on they do not stay: to free the copy and to make it anew takes as long as some products of a smaller matrix */
+static const size_t Large = (size_t)16 << 20;
+
+/*
+  How much memory has to be free, in times of what copies of the arrays take, for a build or a refresh from copies; with less, values are read on the host, and columns too with half of it. What is read there comes
+  at the speed of the bus each time; of values that is once or twice, of columns several times.
+*/
+static const size_t Ample = 3;
+
+static PetscErrorCode ReadsHost(const Mat_Gallop *g, const GallopCSR *csr, PetscBool *values, PetscBool *columns)
+{
+  const size_t bytes = GallopCSRBytes(csr->m, csr->nz);
+  size_t       free;
+
+  PetscFunctionBegin;
+  *values = *columns = (PetscBool)(g->csr == GALLOP_CSR_HOST);
+  if (*values || bytes < Large) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceGetFree(&free));
+  *values  = (PetscBool)(free / Ample < bytes);
+  *columns = (PetscBool)(free / Ample < bytes / 2);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An array of the host where kernels can read it: there, or, where that is not wanted or refused, a copy. *mapped is that of the host then, or NULL. */
+static PetscErrorCode Bring(const GallopCSRAccess *access, PetscBool map, const void *host, size_t bytes, void **device, const void **mapped)
+{
+  PetscFunctionBegin;
+  *device = NULL;
+  *mapped = NULL;
+  if (map) PetscCall(GallopHostMap(host, bytes, device));
+  if (*device) *mapped = host;
+  else PetscCall(Malloc(access, bytes, device));
+  if (*device && !*mapped) PetscCall(GallopDeviceCopyIn(*device, host, bytes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode TakeAway(const GallopCSRAccess *access, const void *device, const void *mapped, size_t bytes)
+{
+  PetscFunctionBegin;
+  if (mapped) PetscCall(GallopHostUnmap(mapped, bytes));
+  else PetscCall(Free(access, device));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopUploadCSR - Brings the arrays of the host to the GPU, columns only if they are wanted, for MatGallopFreeCSR() */
 PetscErrorCode MatGallopUploadCSR(Mat A, Mat_Gallop *g, GallopCSRAccess *access)
 {
   GallopCSR         *csr    = &access->csr;
   const size_t       jbytes = (size_t)csr->nz * sizeof(PetscInt), abytes = (size_t)csr->nz * sizeof(PetscScalar);
   const PetscScalar *a;
-  void              *dj = NULL, *da;
+  void              *dj = NULL, *da = NULL;
+  PetscBool          mapsa, mapsj;
 
   PetscFunctionBegin;
-  access->owned = PETSC_TRUE;
+  access->owned   = PETSC_TRUE;
+  access->mappedj = NULL;
+  access->mappeda = NULL;
+  PetscCall(ReadsHost(g, csr, &mapsa, &mapsj));
+  PetscCall(MatSeqAIJGetArrayRead(A, &a));
   PetscCall(UploadRows(A, g, access));
-  if (access->columns) PetscCall(Malloc(access, jbytes, &dj));
-  PetscCall(Malloc(access, abytes, &da));
-  access->fits = (PetscBool)(csr->i && da && (dj || !access->columns));
+  if (access->columns && csr->i) PetscCall(Bring(access, mapsj, csr->host_j, jbytes, &dj, &access->mappedj));
+  if (csr->i && (dj || !access->columns)) PetscCall(Bring(access, mapsa, a, abytes, &da, &access->mappeda));
+  access->fits = (PetscBool)(da != NULL);
   if (access->fits) {
-    PetscCall(MatSeqAIJGetArrayRead(A, &a));
-    if (access->columns) PetscCall(GallopDeviceCopyIn(dj, csr->host_j, jbytes));
-    PetscCall(GallopDeviceCopyIn(da, a, abytes));
     PetscCall(PetscDeviceContextSynchronize(NULL)); /* the host's may be pinned, and change soon */
-    PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
-    if (g->deviceparent) g->stats.csr_uploads++;
+    if (g->deviceparent && (access->mappeda || access->mappedj)) g->stats.csr_maps++;
+    else if (g->deviceparent) g->stats.csr_uploads++;
   }
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
   csr->j = (PetscInt *)dj;
   csr->a = (PetscScalar *)da;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -88,15 +135,12 @@ PetscErrorCode MatGallopFreeCSR(GallopCSRAccess *access)
 {
   PetscFunctionBegin;
   if (access->ownsrows) PetscCall(Free(access, access->csr.i));
-  PetscCall(Free(access, access->csr.j));
-  PetscCall(Free(access, access->csr.a));
+  PetscCall(TakeAway(access, access->csr.j, access->mappedj, (size_t)access->csr.nz * sizeof(PetscInt)));
+  PetscCall(TakeAway(access, access->csr.a, access->mappeda, (size_t)access->csr.nz * sizeof(PetscScalar)));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if PetscDefined(HAVE_CUDA)
-/* From this many bytes of CSR arrays on they do not stay: to free the copy and to make it anew takes as long as some products of a smaller matrix */
-static const size_t Large = (size_t)16 << 20;
-
 /* Where so many copies would fit, one that is asked for again and again stays */
 static const size_t MuchRoom = 8;
 
@@ -134,7 +178,7 @@ static PetscErrorCode Goes(Mat A, const Mat_Gallop *g, PetscBool *goes)
   if (coo) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
   PetscCall(MatGallopIsOverfull(A, &overfull)); /* the parent has no copy of it ever */
-  *goes = (PetscBool)(!overfull && (g->csr == GALLOP_CSR_RELEASE || g->maxbytes ? i[A->rmap->n] > 0 : GallopCSRBytes(A->rmap->n, i[A->rmap->n]) >= Large));
+  *goes = (PetscBool)(!overfull && (g->csr >= GALLOP_CSR_RELEASE || g->maxbytes ? i[A->rmap->n] > 0 : GallopCSRBytes(A->rmap->n, i[A->rmap->n]) >= Large));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -191,6 +235,15 @@ PetscErrorCode MatGallopParentIsWorse(Mat A, Mat_Gallop *g, PetscBool refresh, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode NoteGone(Mat A, Mat_Gallop *g)
+{
+  PetscFunctionBegin;
+  g->released = A->nonzerostate;
+  g->stats.csr_releases++;
+  PetscCall(PetscInfo(A, "The CSR arrays of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix are on the host alone now\n", A->rmap->n, A->cmap->n));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What AIJCUSPARSE keeps on the GPU of a matrix, its transpose too, is behind A->spptr: a matrix that has not been on the GPU gives its own for it, and frees it */
 static PetscErrorCode Release(Mat A)
 {
@@ -222,24 +275,55 @@ static PetscErrorCode LetGo(Mat A, Mat_Gallop *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the parent computes products, until a format pays for them, while the fastest is being found, or since it is that. Of which structure it is not asked is about to be built. */
+static PetscBool ParentComputes(Mat A, const Mat_Gallop *g, GallopStructureKind but)
+{
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) {
+    const GallopInstance *inst = &g->structure[s].instance[GALLOP_DEVICE];
+
+    if (s != (int)but && inst->asked && inst->pattern == A->nonzerostate && (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data) || GallopTries(g->structure[s].type->format, inst->data)))
+      return PETSC_TRUE;
+  }
+  return PETSC_FALSE;
+}
+
+/* The parent's copy, which would go after a build, goes before it where memory is short */
+static PetscErrorCode GoesBefore(Mat A, Mat_Gallop *g, GallopStructureKind kind, const GallopCSR *csr, PetscBool *gone)
+{
+  PetscBool goes, room = PETSC_FALSE, values, columns;
+
+  PetscFunctionBegin;
+  *gone = PETSC_FALSE;
+  if (A->offloadmask == PETSC_OFFLOAD_GPU || !HasCopy(A, g) || ParentComputes(A, g, kind)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Goes(A, g, &goes));
+  if (goes) PetscCall(ReadsHost(g, csr, &values, &columns));
+  if (goes && values) PetscCall(GallopDeviceFits(HandleRoom, &room));
+  if (!room) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(LetGo(A, g));
+  PetscCall(NoteGone(A, g));
+  *gone = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatGallopTakesUpload - Whether a build or a refresh gets a copy of the host's arrays that goes again, not the parent's
 
   A refresh that reads columns would copy these each time. Where the GPU has much room, the parent makes a copy for it after all, which stays: the next refreshes copy values only.
   A copy of the parent's of another pattern goes at once: nobody renews it, and MatZeroEntries() would take it for one of this pattern.
 */
-PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, const GallopCSRAccess *access, PetscBool *takes)
+PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, GallopStructureKind kind, const GallopCSRAccess *access, PetscBool *takes)
 {
   size_t    free;
   PetscBool room;
 
   PetscFunctionBegin;
   PetscCall(MatGallopLacksCopy(A, g, takes));
+  if (!*takes && !access->refresh) PetscCall(GoesBefore(A, g, kind, &access->csr, takes));
   if (*takes && !access->refresh && g->copied == A && g->copiednonzerostate != A->nonzerostate) {
     PetscCall(GallopDeviceFits(HandleRoom, &room));
     if (room) PetscCall(LetGo(A, g));
   }
-  if (!*takes || !access->refresh || !access->columns || g->csr == GALLOP_CSR_RELEASE || g->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!*takes || !access->refresh || !access->columns || g->csr >= GALLOP_CSR_RELEASE || g->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceGetFree(&free));
   if (free / MuchRoom < GallopCSRBytes(A->rmap->n, access->csr.nz)) PetscFunctionReturn(PETSC_SUCCESS);
   *takes  = PETSC_FALSE;
@@ -274,18 +358,6 @@ PetscErrorCode MatGallopNoteParentProduct(Mat_Gallop *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the parent computes products, until a format pays for them, while the fastest is being found, or since it is that */
-static PetscBool ParentComputes(Mat A, const Mat_Gallop *g)
-{
-  for (int s = 0; s < GALLOP_STRUCTURES; s++) {
-    const GallopInstance *inst = &g->structure[s].instance[GALLOP_DEVICE];
-
-    if (inst->asked && inst->pattern == A->nonzerostate && (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data) || GallopTries(g->structure[s].type->format, inst->data)))
-      return PETSC_TRUE;
-  }
-  return PETSC_FALSE;
-}
-
 /*
   MatGallopReleaseCopy - After a structure has been built or refreshed on the GPU: frees the parent's copy, if the host has the values too and nobody else uses it
 */
@@ -297,14 +369,12 @@ PetscErrorCode MatGallopReleaseCopy(Mat A, Mat_Gallop *g)
   if (A->offloadmask != PETSC_OFFLOAD_BOTH) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopTrustHost(A));
   PetscCall(WithinLimit(A, g, &within));
-  if (A->offloadmask != PETSC_OFFLOAD_BOTH || (within && ParentComputes(A, g))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (A->offloadmask != PETSC_OFFLOAD_BOTH || (within && ParentComputes(A, g, GALLOP_STRUCTURES))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Goes(A, g, &goes));
   if (goes) PetscCall(GallopDeviceFits(HandleRoom, &room));
   if (!goes || !room) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(LetGo(A, g));
-  g->released = A->nonzerostate;
-  g->stats.csr_releases++;
-  PetscCall(PetscInfo(A, "The CSR arrays of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix are on the host alone now: the GPU has the format\n", A->rmap->n, A->cmap->n));
+  PetscCall(NoteGone(A, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -364,9 +434,9 @@ PetscErrorCode MatGallopParentIsWorse(Mat A, Mat_Gallop *g, PetscBool refresh, P
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, const GallopCSRAccess *access, PetscBool *takes)
+PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, GallopStructureKind kind, const GallopCSRAccess *access, PetscBool *takes)
 {
-  (void)A, (void)g, (void)access;
+  (void)A, (void)g, (void)kind, (void)access;
   *takes = PETSC_FALSE;
   return PETSC_SUCCESS;
 }

@@ -193,8 +193,9 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
     parents = PETSC_FALSE;
   }
   if (!host && parents) {
-    PetscCall(MatGallopTakesUpload(A, g, access, &upload));
+    PetscCall(MatGallopTakesUpload(A, g, kind, access, &upload));
     parents = PetscNot(upload);
+    host    = (PetscBool)(upload && format->device_takes_host && kind != GALLOP_TRANSPOSE);
   }
   if (host) {
     csr->memtype = PETSC_MEMTYPE_HOST;

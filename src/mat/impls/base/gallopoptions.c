@@ -79,7 +79,7 @@ PetscErrorCode GallopOptionsRangeInt(PetscOptionItems PetscOptionsObject, const 
 static const char *const Builds[]     = {"pays", "first", "assembly", "GallopBuildWhen", "GALLOP_BUILD_", NULL};
 static const char *const Transposes[] = {"never", "gpu", "always", "GallopTransposeWhere", "GALLOP_TRANSPOSE_", NULL};
 static const char *const Exchanges[]  = {"auto", "ipc", "nccl", "sf", "shared", "GallopExchangeWay", "GALLOP_EXCHANGE_", NULL};
-static const char *const CSRStays[]   = {"auto", "keep", "release", "GallopCSRStay", "GALLOP_CSR_", NULL};
+static const char *const CSRStays[]   = {"auto", "keep", "release", "host", "GallopCSRStay", "GALLOP_CSR_", NULL};
 
 /* What a new matrix begins with. Without a prefix these options are for all matrices: those of a preconditioner have prefixes that a user does not think of. */
 PetscErrorCode MatGallopSetDefaults(Mat_Gallop *g)

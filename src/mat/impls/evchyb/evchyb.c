@@ -29,8 +29,8 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_gallop_explicit_transpose <gpu> - of all types but `MATFASTLOAD`: where transposed products get a format of the transpose, `never`, on the `gpu`, or `always`, on the host too
 . -mat_gallop_exchange <auto>         - of all types: how ghost values on the GPU go from process to process: `ipc`, `nccl`, `sf`, `auto`, or for tests `shared`, see below
 . -mat_gallop_nccl <libnccl.so.2>      - for all matrices, without a prefix: the library of NCCL, as `dlopen()` takes it
-. -mat_gallop_csr <auto>              - of all types: whether the CSR arrays of a matrix assembled on the host stay on the GPU beside the format, `keep`, go from there, `release`, or go where
-                                        they are large, see below
+. -mat_gallop_csr <auto>              - of all types: whether the CSR arrays of a matrix assembled on the host stay on the GPU beside the format, `keep`, go from there, `release`, go and
+                                        are read on the `host`, or go where they are large, see below
 . -mat_gallop_memory <0>              - of all types: most bytes that the format of a matrix, or of a block of an MPI matrix, that of its transpose, its structure for products with dense
                                         matrices and its CSR arrays on the GPU may take together, on the GPU and on the host each; 0 for no limit
 - -mat_evchyb_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the
@@ -57,7 +57,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   `sf`, they travel by `PetscSF`. With `shared` they go through memory of the host where vectors are on the host, which is for tests. By CUDA IPC, `-mat_gallop_exchange_wait` `stream` or
   `kernel` says what waits on the GPU, and `-mat_gallop_exchange_stream` `same` or `side` on which stream values are packed. All of this holds for transposed products and products with dense matrices, too.
   With `-mat_gallop_csr auto` the CSR arrays on the GPU of a matrix whose values the host has are freed after the format was built, if they take 16 MiB or more. New values are copied from the
-  host to memory that is given back after the refresh. The arrays come back when one of the parent's operations needs them there, and stay then; they stay where values were computed on the GPU.
+  host to memory that is given back after the refresh; with `host`, and where less memory is free than three times the arrays take, builds and refreshes read the host's arrays without a copy. The arrays come back when one of the parent's operations needs them there, and stay then; they stay where values were computed on the GPU.
 
   Where `-mat_gallop_memory` leaves no room for a format, the CSR arrays go from the GPU, then the structure for products with dense matrices, then the format of the transpose.
 
