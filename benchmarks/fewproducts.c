@@ -8,6 +8,7 @@ static char help[] = "Times the first k products of a matrix that is on the GPU,
   -generate, -f    matrices, as gallopbench takes them\n\
   -measurements    how many, 7 at most, of which the median counts (default 7)\n\
   -forget          what the type gallop measured of one matrix is forgotten before the next, so that it is measured again\n\
+  -assembled_on_host  products of a matrix that is on the host alone: copies to the GPU are timed, too\n\
   -memory          no times, but memory of the GPU that a matrix assembled on the host takes after the largest number of products, and the most while these are computed, and while as many are with new values\n\
                    of the host, each type's in a line that begins with # memory: matrix nnz type and three numbers of bytes per nonzero\n\
   -view            at the end of each type, what -mat_view ::ascii_info_detail says of its last matrix\n\
@@ -28,7 +29,7 @@ typedef struct {
   BenchInput        in;
   PetscInt          ntypes, ncounts, counts[MOST_COUNTS], measurements;
   char             *types[BENCH_MOST_NAMES];
-  PetscBool         transpose, newvalues, forget, view, memory;
+  PetscBool         transpose, newvalues, forget, view, memory, onhost;
   void (*callsbegin)(void);
   void (*callsend)(void);
 } Few;
@@ -65,7 +66,7 @@ static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const cha
   PetscCall(MatCreateVecs(p.A, &p.x, &p.y));
   PetscCall(VecSet(p.x, 1.0));
   PetscCall(VecSet(p.y, 1.0));
-  PetscCall(MatScale(p.A, 2.0));
+  if (!f->onhost) PetscCall(MatScale(p.A, 2.0));
   if (f->newvalues) {
     PetscCall(Multiply(&p));
     PetscCall(MatScale(p.A, 2.0));
@@ -173,6 +174,8 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-forget", &f.forget, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-view", &f.view, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-memory", &f.memory, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-assembled_on_host", &f.onhost, NULL));
+  PetscCheck(!f.onhost || !f.newvalues, PETSC_COMM_SELF, PETSC_ERR_SUP, "-new_values come by MatScale(), which brings the matrix to the GPU");
   PetscCheck(!f.memory || f.place->peak, PETSC_COMM_SELF, PETSC_ERR_SUP_SYS, "-memory needs a GPU");
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-measurements", &f.measurements, NULL));
   PetscCheck(f.measurements >= 1 && f.measurements <= BENCH_MEASUREMENTS, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Option -measurements is %" PetscInt_FMT ", but must be between 1 and %d", f.measurements, BENCH_MEASUREMENTS);
