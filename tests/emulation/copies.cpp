@@ -207,8 +207,8 @@ static Mat Create(PetscInt n, GallopCSRStay csr)
   theg->optionsasked          = PETSC_TRUE;
   theg->parent.setfromoptions = SetFromOptions;
   copies = valuecopies = optionsread = requests = failing = 0;
-  captures = refuses                                      = false;
-  freebytes                                               = (size_t)1 << 40;
+  captures = refuses = false;
+  freebytes          = (size_t)1 << 40;
   return A;
 }
 
@@ -336,17 +336,34 @@ static void ReadOnHost()
     Mat A = Create(500000, k == 3 ? GALLOP_CSR_KEEP : GALLOP_CSR_AUTO);
 
     CopyToGPU(A);
-    freebytes = k == 0 ? 3 * csr + 3 : k == 1 ? 2 * csr : csr;
-    CHECK(Get(A, false, true) == (k == 1 || k == 2)); /* else the parent's */
+    freebytes = k == 0 ? 2 * csr + 3 : k == 1 ? 3 * csr / 2 : csr / 3; /* beside the parent's copy */
+    CHECK(Get(A, false, true) == (k == 1 || k == 2));                  /* else the parent's */
     if (k == 0 || k == 3) CHECK(copiesthere == 1 && !mapsa && !mapsj);
     else CHECK(!copiesthere && theg->stats.csr_releases == 1 && theg->stats.csr_maps == 1 && mapsa && mapsj == (k == 2));
     if (k == 1 || k == 2) {
       NewValues(A);
-      CHECK(Get(A, true, false) && mapsa);
+      CHECK(Get(A, true, false) && mapsa == (k == 2));
       CopyToGPU(A); /* for the parent, of whose copy nobody thinks then */
       CheckCall(MatGallopTrustHost(A));
       CHECK(!Get(A, false, true) && copiesthere == 1);
     }
+    Destroy(A);
+  }
+  { /* a refresh wants twice what it copies, and what has no room as a copy is read on the host */
+    Mat A = Create(500000, GALLOP_CSR_AUTO);
+
+    CHECK(Get(A, false, true) && !mapsa && !mapsj);
+    NewValues(A);
+    freebytes = 2 * 1500000 * sizeof(PetscScalar) + 2;
+    CHECK(Get(A, true, false) && !mapsa);
+    NewValues(A);
+    freebytes -= 3;
+    CHECK(Get(A, true, false) && mapsa);
+    NewValues(A);
+    freebytes = (size_t)1 << 40;
+    requests  = 0;
+    failing   = 1;
+    CHECK(Get(A, true, false) && mapsa && theg->stats.csr_maps == 2);
     Destroy(A);
   }
   { /* not while another structure has the parent compute */
@@ -361,6 +378,25 @@ static void ReadOnHost()
     theg->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].pattern  = A->nonzerostate;
     CHECK(Get(A, false, true) && !copiesthere);
     Destroy(A);
+  }
+  { /* nor while a format tries others, of which the parent may be the fastest */
+    Mat               A    = Create(50, GALLOP_CSR_HOST);
+    GallopType        type = (GallopType)calloc(1, sizeof(*type));
+    GallopInstance   *inst = &theg->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE];
+    GallopFormat      table{};
+    GallopFormatTrial trial{};
+
+    trial.tries                         = [](const void *) { return PETSC_TRUE; };
+    table.trial                         = &trial;
+    type->format                        = &table;
+    theg->structure[GALLOP_FORMAT].type = type;
+    inst->data                          = A;
+    inst->asked                         = 1;
+    inst->pattern                       = A->nonzerostate;
+    CopyToGPU(A);
+    CHECK(!Get(A, false, true) && copiesthere == 1);
+    Destroy(A);
+    free(type);
   }
 }
 

@@ -162,7 +162,7 @@ static PetscErrorCode KSPView_GallopCG(KSP ksp, PetscViewer viewer)
   are launched as CUDA graphs, from the ninth iteration on.
 
   On several processes an iteration has two reductions, by MPI or on the GPUs, where the kernel that has the sums of its process writes them into the memory of the others, by CUDA IPC, and waits for
-  theirs. That is so where all processes of `PETSC_COMM_WORLD`, up to 33, solve together on one host and each has a GPU of its own; with `-ksp_gallop_sums device` also on fewer of them, and where they share GPUs. p.w of a
+  theirs. That is so where all processes of `MPI_COMM_WORLD`, up to 33, solve together on one host and each has a GPU of its own; with `-ksp_gallop_sums device` also on fewer of them, and where they share GPUs. p.w of a
   product is then added up by one kernel more, there are no CUDA graphs, and all else is as on one process: the host goes ahead where it does there. The variant with one reduction has two on GPUs. The
   pipelined one takes MPI.
 

@@ -66,7 +66,7 @@ PetscErrorCode GallopGroupCreate(MPI_Comm comm, const GallopIPCTable *table, Pet
   PetscCall(PetscMemzero(group, sizeof(*group)));
   PetscCallMPI(MPI_Comm_rank(comm, &rank));
   PetscCallMPI(MPI_Comm_size(comm, &size));
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &all));
+  PetscCallMPI(MPI_Comm_size(MPI_COMM_WORLD, &all)); /* PETSC_COMM_WORLD is one process on the first of those of -mpi_linear_solver_server, and all are to decide alike */
   *why = size - 1 > GALLOP_IPC_NEIGHBORS ? "there are too many" : size < all && !shared ? "there are others, which may share their GPUs" : NULL;
   if (!*why && !shared) PetscCall(ShareDevices(comm, size, &share));
   if (share) *why = "processes share a GPU";

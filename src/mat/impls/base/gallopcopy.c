@@ -61,35 +61,53 @@ static PetscErrorCode UploadRows(Mat A, Mat_Gallop *g, GallopCSRAccess *access)
 static const size_t Large = (size_t)16 << 20;
 
 /*
-  How much memory has to be free, in times of what copies of the arrays take, for a build or a refresh from copies; with less, values are read on the host, and columns too with half of it. What is read there comes
-  at the speed of the bus each time; of values that is once or twice, of columns several times.
+  How much memory has to be free for copies of the arrays: for a build, which makes the format too, so many times what these take; with less, values are read on the host, and columns too with half of it. For a refresh
+  twice what is copied. What is read on the host comes at the speed of the bus each time; of values that is once or twice where they are read in order, of columns several times.
 */
-static const size_t Ample = 3;
+static const size_t AmpleForBuild = 3, AmpleForRefresh = 2;
 
-static PetscErrorCode ReadsHost(const Mat_Gallop *g, const GallopCSR *csr, PetscBool *values, PetscBool *columns)
+/* more: bytes that will be free by then, too */
+static PetscErrorCode ReadsHost(const Mat_Gallop *g, const GallopCSRAccess *access, size_t more, PetscBool *values, PetscBool *columns)
 {
-  const size_t bytes = GallopCSRBytes(csr->m, csr->nz);
+  const size_t bytes = GallopCSRBytes(access->csr.m, access->csr.nz), values_bytes = (size_t)access->csr.nz * sizeof(PetscScalar);
   size_t       free;
 
   PetscFunctionBegin;
   *values = *columns = (PetscBool)(g->csr == GALLOP_CSR_HOST);
   if (*values || bytes < Large) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceGetFree(&free));
-  *values  = (PetscBool)(free / Ample < bytes);
-  *columns = (PetscBool)(free / Ample < bytes / 2);
+  free += more;
+  if (access->refresh) *values = *columns = (PetscBool)(free / AmpleForRefresh < (access->columns ? bytes : values_bytes));
+  else {
+    *values  = (PetscBool)(free / AmpleForBuild < bytes);
+    *columns = (PetscBool)(free / AmpleForBuild < bytes / 2);
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* An array of the host where kernels can read it: there, or, where that is not wanted or refused, a copy. *mapped is that of the host then, or NULL. */
-static PetscErrorCode Bring(const GallopCSRAccess *access, PetscBool map, const void *host, size_t bytes, void **device, const void **mapped)
+/* Complex numbers that are not where the compiler would put them, in an array of the user's, cannot be loaded as such */
+static PetscErrorCode Map(const void *host, size_t bytes, size_t each, void **device, const void **mapped)
 {
+  PetscFunctionBegin;
+  if ((size_t)host % each == 0) PetscCall(GallopHostMap(host, bytes, device));
+  if (*device) *mapped = host;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* An array of the host where kernels can read it: a copy, or the host's, *mapped, where that is wanted, or a copy has no room */
+static PetscErrorCode Bring(const GallopCSRAccess *access, PetscBool map, const void *host, PetscCount n, size_t each, void **device, const void **mapped)
+{
+  const size_t bytes = (size_t)n * each;
+
   PetscFunctionBegin;
   *device = NULL;
   *mapped = NULL;
-  if (map) PetscCall(GallopHostMap(host, bytes, device));
-  if (*device) *mapped = host;
-  else PetscCall(Malloc(access, bytes, device));
-  if (*device && !*mapped) PetscCall(GallopDeviceCopyIn(*device, host, bytes));
+  if (map) PetscCall(Map(host, bytes, each, device, mapped));
+  if (!*device) {
+    PetscCall(Malloc(access, bytes, device));
+    if (*device) PetscCall(GallopDeviceCopyIn(*device, host, bytes));
+    else if (!map && bytes >= Large / 4) PetscCall(Map(host, bytes, each, device, mapped));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -104,8 +122,7 @@ static PetscErrorCode TakeAway(const GallopCSRAccess *access, const void *device
 /* MatGallopUploadCSR - Brings the arrays of the host to the GPU, columns only if they are wanted, for MatGallopFreeCSR() */
 PetscErrorCode MatGallopUploadCSR(Mat A, Mat_Gallop *g, GallopCSRAccess *access)
 {
-  GallopCSR         *csr    = &access->csr;
-  const size_t       jbytes = (size_t)csr->nz * sizeof(PetscInt), abytes = (size_t)csr->nz * sizeof(PetscScalar);
+  GallopCSR         *csr = &access->csr;
   const PetscScalar *a;
   void              *dj = NULL, *da = NULL;
   PetscBool          mapsa, mapsj;
@@ -114,11 +131,11 @@ PetscErrorCode MatGallopUploadCSR(Mat A, Mat_Gallop *g, GallopCSRAccess *access)
   access->owned   = PETSC_TRUE;
   access->mappedj = NULL;
   access->mappeda = NULL;
-  PetscCall(ReadsHost(g, csr, &mapsa, &mapsj));
+  PetscCall(ReadsHost(g, access, 0, &mapsa, &mapsj));
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   PetscCall(UploadRows(A, g, access));
-  if (access->columns && csr->i) PetscCall(Bring(access, mapsj, csr->host_j, jbytes, &dj, &access->mappedj));
-  if (csr->i && (dj || !access->columns)) PetscCall(Bring(access, mapsa, a, abytes, &da, &access->mappeda));
+  if (access->columns && csr->i) PetscCall(Bring(access, mapsj, csr->host_j, csr->nz, sizeof(PetscInt), &dj, &access->mappedj));
+  if (csr->i && (dj || !access->columns)) PetscCall(Bring(access, mapsa, a, csr->nz, sizeof(PetscScalar), &da, &access->mappeda));
   access->fits = (PetscBool)(da != NULL);
   if (access->fits) {
     PetscCall(PetscDeviceContextSynchronize(NULL)); /* the host's may be pinned, and change soon */
@@ -275,20 +292,21 @@ static PetscErrorCode LetGo(Mat A, Mat_Gallop *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the parent computes products, until a format pays for them, while the fastest is being found, or since it is that. Of which structure it is not asked is about to be built. */
+/* Whether the parent computes products, until a format pays for them, while the fastest is being found, or since it is that. One that is about to be built, but, is not asked; one that tries several is. */
 static PetscBool ParentComputes(Mat A, const Mat_Gallop *g, GallopStructureKind but)
 {
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
     const GallopInstance *inst = &g->structure[s].instance[GALLOP_DEVICE];
 
-    if (s != (int)but && inst->asked && inst->pattern == A->nonzerostate && (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data) || GallopTries(g->structure[s].type->format, inst->data)))
+    if ((s != (int)but || inst->data) && inst->asked && inst->pattern == A->nonzerostate &&
+        (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data) || GallopTries(g->structure[s].type->format, inst->data)))
       return PETSC_TRUE;
   }
   return PETSC_FALSE;
 }
 
 /* The parent's copy, which would go after a build, goes before it where memory is short */
-static PetscErrorCode GoesBefore(Mat A, Mat_Gallop *g, GallopStructureKind kind, const GallopCSR *csr, PetscBool *gone)
+static PetscErrorCode GoesBefore(Mat A, Mat_Gallop *g, GallopStructureKind kind, const GallopCSRAccess *access, PetscBool *gone)
 {
   PetscBool goes, room = PETSC_FALSE, values, columns;
 
@@ -296,7 +314,7 @@ static PetscErrorCode GoesBefore(Mat A, Mat_Gallop *g, GallopStructureKind kind,
   *gone = PETSC_FALSE;
   if (A->offloadmask == PETSC_OFFLOAD_GPU || !HasCopy(A, g) || ParentComputes(A, g, kind)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Goes(A, g, &goes));
-  if (goes) PetscCall(ReadsHost(g, csr, &values, &columns));
+  if (goes) PetscCall(ReadsHost(g, access, GallopCSRBytes(access->csr.m, access->csr.nz), &values, &columns));
   if (goes && values) PetscCall(GallopDeviceFits(HandleRoom, &room));
   if (!room) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(LetGo(A, g));
@@ -318,7 +336,7 @@ PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, GallopStructureKind ki
 
   PetscFunctionBegin;
   PetscCall(MatGallopLacksCopy(A, g, takes));
-  if (!*takes && !access->refresh) PetscCall(GoesBefore(A, g, kind, &access->csr, takes));
+  if (!*takes && !access->refresh) PetscCall(GoesBefore(A, g, kind, access, takes));
   if (*takes && !access->refresh && g->copied == A && g->copiednonzerostate != A->nonzerostate) {
     PetscCall(GallopDeviceFits(HandleRoom, &room));
     if (room) PetscCall(LetGo(A, g));
