@@ -94,7 +94,7 @@ def measure(args, options, times):
 def show(times):
     for title, rows in (("Microseconds per product", choicecases.products(times)),
                         ("The first products of a new matrix, its build among them: their time over the least of any type", choicecases.first_products(times)),
-                        ("Over all matrices", choicecases.summary(times))):
+                        *((f"Over all of {name}", choicecases.summary(times, matrices)) for name, matrices in times.sizes())):
         print(f"\n{title}\n")
         print("\n".join(table(rows)))
     if len(times.look) >= ENOUGH:

@@ -69,9 +69,12 @@ class Times:
         """The time of the first k products of a new matrix over the least that any one type takes."""
         return self.us[matrix][what, k] / min(self.us[matrix][each, k] for each in self.types())
 
-    def worst(self, ratio):
-        """The greatest of the ratios of all matrices, and whose it is."""
-        return max((ratio(matrix), matrix) for matrix in self.matrices)
+    def sizes(self):
+        """Matrices that the rules look at, and smaller ones, of which products take as long as their launches: each with what they are called."""
+        for name, small in (("1 M nonzeros and more", False), ("fewer than 1 M nonzeros", True)):
+            matrices = [matrix for matrix in self.matrices if (self.nnz[matrix] < SMALL) == small]
+            if matrices:
+                yield f"{name}, {len(matrices)} matrices", matrices
 
 
 def products(times):
@@ -89,14 +92,14 @@ def first_products(times):
     return rows
 
 
-def summary(times):
-    """By type: its products over the fastest's, and its first products over the least of any type, geometric mean and worst."""
-    rows = [["type", "product over the best, mean", "worst", "of"] + [word for k in COUNTS if k != 500 for word in (f"first {k}, mean", "worst", "of")]]
+def summary(times, matrices):
+    """By type: a product's time over the fastest's, and the first products of a new matrix, builds among them, over the least of any type, geometric mean and worst."""
+    rows = [["type", "a product: mean", "worst"] + [word for k in COUNTS if k != 500 for word in (f"first {k}: mean", "worst")]]
     for what in times.types() + CHOSEN:
-        row = [what]
+        row = [what.replace("@", ", ")]
         for ratio in [lambda matrix: times.over_best(matrix, what)] + [lambda matrix, k=k: times.first_over_best(matrix, what, k) for k in COUNTS if k != 500]:
-            worst, matrix = times.worst(ratio)
-            row += [f"{mean([ratio(each) for each in times.matrices]):.3f}", f"{worst:.2f}", matrix]
+            worst, whose = max((ratio(matrix), matrix) for matrix in matrices)
+            row += [f"{mean([ratio(matrix) for matrix in matrices]):.3f}", f"{worst:.2f} {whose}"]
         rows.append(row)
     return rows
 
@@ -118,15 +121,15 @@ def look_of(text):
 
 
 # As in src/mat/impls/gallop/rules.c; check_rules() tells whether they are
-THRESHOLDS = {"scattered": 0.7, "outgrows": 0.8, "hubs": 2, "graph": 8e6, "power_least": 1.2, "power_most": 5, "local_least": 0.2, "local_most": 0.5, "longest": 256}
+THRESHOLDS = {"scattered": 0.7, "blocks": 0.625, "hubs": 2, "spread": 0.61, "graph": 8e6, "power_least": 1.2, "power_most": 5, "local_least": 0.2, "local_most": 0.5, "longest": 256}
 
 
 def outgrows(t, look):
-    return look.footprint > t["scattered"] and look.l2 > t["outgrows"]
+    return look.footprint > t["scattered"] and look.l2 > t["blocks"]
 
 
 def has_hubs(t, look):
-    return look.footprint > t["scattered"] and look.variation > t["hubs"] and look.nnz >= t["graph"]
+    return look.footprint > t["spread"] and look.variation > t["hubs"] and look.nnz >= t["graph"]
 
 
 def is_power_law(t, look):
@@ -165,25 +168,26 @@ def between(values, log=True):
 
 
 def fit(times, matrices):
-    """Thresholds by which the products of these matrices are the least above the fastest in the geometric mean; nothing is known of the others."""
+    """Thresholds by which the products of these matrices are the least above the fastest in the geometric mean; nothing is known of the others. Where HBP cuts columns into blocks is its own threshold."""
     looked = [matrix for matrix in matrices if matrix in times.look]
     looks = {matrix: times.look[matrix] for matrix in looked}
-    none = {"scattered": 0, "outgrows": math.inf, "hubs": math.inf, "graph": math.inf, "power_least": math.inf, "power_most": math.inf, "local_least": 0, "local_most": math.inf, "longest": 0}
+    none = {"scattered": math.inf, "blocks": THRESHOLDS["blocks"], "hubs": math.inf, "spread": 0, "graph": math.inf, "power_least": math.inf, "power_most": math.inf, "local_least": 0, "local_most": math.inf, "longest": 0}
 
     def loss(t):
         return sum(map(math.log, losses(times, looked, t)))
 
     def least(t, names):
         """The best of all combinations of these thresholds. Of several that are as good the middle one, which is the farthest from all matrices."""
-        features = {"scattered": "footprint", "outgrows": "l2", "hubs": "variation", "graph": "nnz"}
+        features = {"scattered": "footprint", "hubs": "variation", "spread": "footprint", "graph": "nnz"}
         choices = [between([getattr(looks[matrix], features[name]) for matrix in looked]) for name in names]
         tried = [(loss({**t, **dict(zip(names, values))}), values) for values in itertools.product(*choices)]
         lowest = min(tried)[0]
         good = [values for value, values in tried if value < lowest + 1e-9]
         return {**t, **dict(zip(names, good[len(good) // 2]))}
 
-    t = least(none, ["scattered", "outgrows"])
-    t = least(t, ["hubs", "graph"])
+    t = least(none, ["scattered"])
+    t = least(t, ["hubs", "spread"])
+    t = least(t, ["graph"])
     # around the power laws: halfway from those of which the parent's product is the fastest to the nearest others
     mine = [matrix for matrix in looked if times.best(matrix) == times.parent and times.product(matrix, "evchyb") > FITTED * times.product(matrix, times.parent)]
     before = t

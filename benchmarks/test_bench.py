@@ -326,11 +326,11 @@ class ProgressTest(unittest.TestCase):
 FAKE_MPIEXEC = f"""#!{sys.executable}
 import sys
 words = sys.argv[1:]
-ours, log = "evchyb" in words, words[words.index("-log_view") + 1][1:].split(":")[0]
+ours, log = words[words.index("-mat_type") + 1] if "-dll_append" in words else "", words[words.index("-log_view") + 1][1:].split(":")[0]
 lines = ["Stage Name,Event Name,Rank,Count,Time"]
 for rank in range(int(words[words.index("-n") + 1])):
     times = [("summary", 1, 1.0 if ours else 1.5), ("MatMult", 10, 0.2), ("KSPSolve", 1, 0.25 if ours else 0.5)]
-    lines += [f"Main,{{event}},{{rank}},{{count}},{{time}}" for event, count, time in times + [("EVCHYBMult", 10, 0.2)] * (ours and "-unused" not in words)]
+    lines += [f"Main,{{event}},{{rank}},{{count}},{{time}}" for event, count, time in times + [(ours.upper() + "Mult", 10, 0.2)] * bool(ours and "-unused" not in words)]
 open(log, "w").write("\\n".join(lines) + "\\n")
 print("Linear solve converged due to CONVERGED_RTOL iterations 42\\nNumber of SNES iterations = 3 fnorm 1e-12\\niterations 42 residual 1e-6")
 """
@@ -363,14 +363,14 @@ class DemoTest(unittest.TestCase):
         said = self.demo()
         self.assertTrue(said.startswith("This runs on the host, since there is no GPU, each case with PETSc's aij and with evchyb"))
         self.assertIn("There is no GPU here, so the host was timed", said)
-        self.assertIn("./app -dll_append /there/libgallop.so -mat_type evchyb\n", said)
+        self.assertIn("./app -dll_append /there/libgallop.so -mat_type gallop\n", said)
 
     def test_gpu(self):
         said = self.demo(gpus="1", petsc_options="-use_gpu_aware_mpi 0")
         self.assertIn("each case with PETSc's aijcusparse", said)
-        self.assertEqual([line.split()[2] for line in said.splitlines() if line.startswith("Bratu 150^3 ")][:2], ["aijcusparse", "evchyb"])
+        self.assertEqual([line.split()[2] for line in said.splitlines() if line.startswith("Bratu 150^3 ")][:3], ["aijcusparse", "evchyb", "gallop"])
         self.assertNotIn("There is no GPU", said)
-        self.assertIn("./app -dll_append /there/libgallop.so -mat_type evchyb -vec_type cuda -use_gpu_aware_mpi 0\n", said)
+        self.assertIn("./app -dll_append /there/libgallop.so -mat_type gallop -vec_type cuda -use_gpu_aware_mpi 0\n", said)
 
     def test_products_of_another(self):
         with self.assertRaises(SystemExit) as stopped:

@@ -77,8 +77,8 @@ class ChoiceTest(unittest.TestCase):
         self.assertFalse(status, said)
         self.assertRegex(said, r"web_3 +23\.00 +9\.0 +10\.0 +12\.0 +14\.0 +30\.0 +9\.0 +9\.0 +the parent's products; 9.0 bytes per nonzero; chosen by rules +the parent's")
         # the best of each is 10, 11 and 9; evchyb's mean is the third root of 20/11 10/9
-        self.assertRegex(said, r"evchyb +1\.264 +1\.82 +wide_2")
-        self.assertRegex(said, r"gallop@rules +1\.000 +1\.00")
+        self.assertRegex(said, r"evchyb +1\.264 +1\.82 wide_2")
+        self.assertRegex(said, r"gallop, rules +1\.000 +1\.00")
         self.assertRegex(said, r"wide_2 .*1\.00")
         self.assertNotIn("Thresholds", said)  # too few matrices
 

@@ -447,7 +447,9 @@ def choice_rows(brief):
     """For docs/choose.md means and worst cases, for docs/development/choice.md the whole tables too."""
     rows = []
     for gpu, commit, times in choices():
-        rows += ([""] if rows else []) + [f"{gpu}, commit {commit}, {len(times.matrices)} matrices:", "", *markdown(choicecases.summary(times))]
+        rows += ([""] if rows else []) + [f"{gpu}, commit {commit}:"]
+        for name, matrices in times.sizes():
+            rows += ["", f"{name}:", "", *markdown(choicecases.summary(times, matrices))]
         if not brief:
             rows += ["", "Microseconds per product:", "", *markdown(choicecases.products(times)),
                      "", "The first products of a new matrix, its build among them, over the least that any type takes:", "", *markdown(choicecases.first_products(times)),

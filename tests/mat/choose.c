@@ -224,7 +224,7 @@ static PetscErrorCode CheckCandidates(void)
   } known[] = {
     {"uniform8M_8",        64000000,  8,              0,               1,     (PetscReal)1.0,  (PetscReal)1.2,  {GALLOP_HBP, GALLOP_AUTO, GALLOP_AUTO}     },
     {"wide3M_6M_10",       30000000,  10,             0,               1,     (PetscReal)1.0,  (PetscReal)0.9,  {GALLOP_HBP, GALLOP_EVCHYB, GALLOP_PARENT} },
-    {"uniform4M_16",       64000000,  16,             0,               1,     (PetscReal)1.0,  (PetscReal)0.64, {GALLOP_EVCHYB, GALLOP_HBP, GALLOP_PARENT} },
+    {"uniform4M_16",       64000000,  16,             0,               1,     (PetscReal)1.0,  (PetscReal)0.64, {GALLOP_HBP, GALLOP_EVCHYB, GALLOP_PARENT} },
     {"uniform1M_16",       16000000,  16,             0,               1,     (PetscReal)1.0,  (PetscReal)0.15, {GALLOP_EVCHYB, GALLOP_PARENT, GALLOP_AUTO}},
     {"kron20",             88710000,  84,             (PetscReal)7.54, 2000,  (PetscReal)0.8,  (PetscReal)0.16, {GALLOP_HBP, GALLOP_EVCHYB, GALLOP_AUTO}   },
     {"a larger graph",     700000000, 84,             (PetscReal)7.54, 2000,  (PetscReal)0.95, (PetscReal)2.5,  {GALLOP_HBP, GALLOP_EVCHYB, GALLOP_AUTO}   },

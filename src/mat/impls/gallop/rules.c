@@ -70,19 +70,19 @@ static PetscBool Within(PetscReal value, const PetscReal range[2])
 /*
   GallopCandidatesByRules - The formats, or the parent's product, that may be the fastest on the GPU for such a matrix, the most likely one first; where one is clearly the best it is alone
 
-  Each threshold lies between matrices that were measured, see docs/choose.md and docs/development/hbp.md. In brackets what they have, on an L2 cache of 50 MiB:
+  Each threshold lies between matrices that were measured, see docs/development/choice.md. In brackets what they have, on an L2 cache of 60 MiB:
 
-+ Scattered - footprint (uniform columns 1.0, Kronecker graphs of 2^18 vertices and more 0.77 to 0.9; meshes numbered at random in layers 0.63, torso_like 0.54)
-. Outgrows  - x over the L2 cache (uniform8M_8 1.2, 3 M by 6 M 0.9; uniform1M_16 0.15)
-. Hubs      - variation of rows (Kronecker graphs 4 to 8; uneven1M_30 0.56)
-. Graph     - entries from which x of a graph's hubs does not stay in nearer caches, and HBP has hot columns (kron18 21 M; kron16 5 M)
++ Scattered - footprint (uniform columns 1.0; meshes numbered at random in layers 0.63)
+. Blocks    - x over the L2 cache from which HBP cuts columns into blocks (uniform5M_4 0.64, where it gains 1.18 over EVCHYB, uniform8M_8 1.02, where it gains 1.7; uniform4M_5 0.51)
+. Hubs      - variation of rows (Kronecker graphs 4 to 8; uneven1M_18 0.55)
+. Spread    - footprint of such a graph (kron17 0.69, kron20 0.88; torso_like 0.54)
+. Graph     - entries from which x of a graph's hubs does not stay in nearer caches, and HBP has hot columns (kron17 10 M, where it gains 1.1, kron20 1.45; kron16 5 M)
 - Power, Local, Longest - variation, footprint, and the longest row over the mean, of a power law with many columns near the diagonal (web7M 1.57, 0.23, 880; web1M 3.33, 0.45, 840;
                           circuit682k 62, 0.25, 39,000; torso_like 5.6, 0.54, 37)
 
   What is near, by the speedup over cuSPARSE:
 
-+ Blocks    - x over the L2 cache from which HBP cuts columns into blocks. With uniform columns a prototype of that gained 1.04 at 0.6, HBP 1.45 at 0.9 and 1.8 at 1.2; cuSPARSE and EVCHYB are alike there.
-. Clear     - an estimate: footprint and x over L2 from which rows alike are HBP's alone
++ Clear     - an estimate: footprint and x over L2 from which rows alike are HBP's alone
 . hubs      - HBP's hot columns gain 1.5 with Kronecker graphs, but HBP asks for more than rows tell before it takes them; EVCHYB gains 1.05 to 1.12
 . scattered - columns over a smaller x: EVCHYB gains 1.09 (uniform1M_16) and 1.12 (delaunay_n20)
 - NearPower, NearLocal, NearLongest - estimates, around the power laws, where EVCHYB has 0.92 and 0.93
@@ -92,26 +92,22 @@ static PetscBool Within(PetscReal value, const PetscReal range[2])
 */
 int GallopCandidatesByRules(const GallopLook *look, GallopChoice candidates[GALLOP_CANDIDATES])
 {
-  static const PetscReal  Scattered = 0.7, Outgrows = 0.8, Hubs = 2, Power[2] = {1.2, 5}, Local[2] = {0.2, 0.5}, Longest = 256;
-  static const PetscReal  Blocks = 0.625, Clear[2] = {0.9, 1.0}, NearPower[2] = {1, 6}, NearLocal[2] = {0.15, 0.6}, NearLongest = 64;
+  static const PetscReal  Scattered = 0.7, Blocks = 0.625, Hubs = 2, Spread = 0.61, Power[2] = {1.2, 5}, Local[2] = {0.2, 0.5}, Longest = 256;
+  static const PetscReal  Clear[2] = {0.9, 1.0}, NearPower[2] = {1, 6}, NearLocal[2] = {0.15, 0.6}, NearLongest = 64;
   static const PetscCount Graph   = 8000000;
   const PetscReal         longest = (PetscReal)look->longest, mean = look->mean;
   const PetscBool         parent = PetscNot(look->transpose), scattered = (PetscBool)(look->footprint > Scattered);
-  const PetscBool         hubs      = (PetscBool)(scattered && look->variation > Hubs && look->nz >= Graph);
+  const PetscBool         hubs      = (PetscBool)(look->footprint > Spread && look->variation > Hubs && look->nz >= Graph);
   const PetscBool         power     = (PetscBool)(Within(look->variation, Power) && Within(look->footprint, Local) && longest > Longest * mean);
   const PetscBool         nearpower = (PetscBool)(Within(look->variation, NearPower) && Within(look->footprint, NearLocal) && longest > NearLongest * mean);
   int                     n         = 0;
 
   if (!GallopNeedsLook(look->nz)) candidates[n++] = GALLOP_EVCHYB;
   else if (look->footprint > Clear[0] && look->l2 > Clear[1] && look->variation < Hubs) candidates[n++] = GALLOP_HBP;
-  else if (hubs || (scattered && look->l2 > Outgrows)) {
+  else if (hubs || (scattered && look->l2 > Blocks)) {
     candidates[n++] = GALLOP_HBP;
     candidates[n++] = GALLOP_EVCHYB;
     if (parent && !hubs) candidates[n++] = GALLOP_PARENT;
-  } else if (scattered && look->l2 > Blocks) {
-    candidates[n++] = GALLOP_EVCHYB;
-    candidates[n++] = GALLOP_HBP;
-    if (parent) candidates[n++] = GALLOP_PARENT;
   } else if (parent && power) {
     candidates[n++] = GALLOP_PARENT;
     candidates[n++] = GALLOP_EVCHYB;
