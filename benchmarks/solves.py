@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Time whole solves with PETSc's matrix type and with evchyb, and print a table.
+"""Time whole solves with PETSc's matrix type, with evchyb, and on a GPU with gallop, and print a table.
 
 usage: solves.py --program repeatsolve [--examples FOLDER --library libgallop.so] [--set quick|full] [--only PATTERN] [--ranks 1,2] --output FILE.tsv [-- OPTION ...]
 
-The cases of repeatsolve each solve with both types in one run. With --examples those of PETSc's own examples follow (petscexamples.py), compiled in FOLDER, a run for
+The cases of repeatsolve each solve with all types in one run. With --examples those of PETSc's own examples follow (petscexamples.py), compiled in FOLDER, a run for
 each type. --only takes the cases in whose name the regular expression is found, --ranks runs the examples on so many ranks. OPTIONs are added to each run,
 -types aijcusparse,evchyb,hbp too; the first type is what the others are compared with. FILE.tsv is written after each case and has a line per case and type; its first lines say
 what the columns are. A case fails when a program does, when a solve does not converge, when products were not those of the type, or when iterations of the types
@@ -54,7 +54,7 @@ An example runs three times with each type, the types in turn, and the smallest 
 def repeatsolve(arguments, options, types):
     """{type: {column: number}}, in the program's order; or why there is none."""
     log = Path(arguments.folder) / "solves-log.csv"
-    command = [arguments.program, *options, *arguments.options, *(["-types", ",".join(types)] if arguments.types else [])]
+    command = [arguments.program, *options, *arguments.options, "-types", ",".join(types)]
     measured = ["-solves", "1", "-log_view", f":{log}:ascii_csv", *(petscexamples.OWN_TIME if arguments.gpu else ())]
     log.unlink(missing_ok=True)
     try:
@@ -164,7 +164,7 @@ def parsed():
 def main():
     arguments = parsed()
     where = f"one {petscexamples.Memory().name or 'GPU'}" if arguments.gpu else "the host"
-    cases = chosen(arguments, arguments.types or ["aijcusparse" if arguments.gpu else "aij", "evchyb"])
+    cases = chosen(arguments, arguments.types or (["aijcusparse", "evchyb", "gallop"] if arguments.gpu else ["aij", "evchyb"]))
     print(f"Whole solves on {where}" + ("" if arguments.gpu else ", as no GPU was found: small grids, and evchyb is made for GPUs") + f"; {len(cases)} cases")
     results, bad = {}, 0
     with Progress("solves", "cases", len(cases)) as progress:

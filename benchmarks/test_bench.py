@@ -398,7 +398,7 @@ import pathlib, sys
 words = sys.argv[1:]
 wrong, ranks = words[words.index("-ts_type") + 1] if "-ts_type" in words else "", int(words[words.index("-n") + 1])
 mat_type = words[words.index("-dm_mat_type" if "-dm_mat_type" in words else "-mat_type") + 1]
-ours, mark = mat_type == "evchyb", pathlib.Path(__file__).with_name(mat_type)
+ours, mark = mat_type in ("evchyb", "gallop"), pathlib.Path(__file__).with_name(mat_type)
 slow = 2 if not mark.exists() else 1
 mark.touch()
 if wrong == "error" and ours:
@@ -409,7 +409,7 @@ for rank in range(ranks):
     lines += [f"First,{{event}},{{rank}},{{count}},{{time}},0" for event, count, time in (("KSPSetUp", 1, 0.001), ("PCSetUp", 1, 0.009), ("KSPSolve", 1, solve), ("MatMult", 12, 0.008),
               ("VecAXPY", 10, 0.002), ("VecScatterEnd", 10, 9))]
     lines += [f"Later,KSPSolve,{{rank}},1,0.005,0", f"Later,MatMult,{{rank}},10,1,0"]
-    lines += [f"First,EVCHYBMult,{{rank}},{{14 if rank + 1 < ranks or wrong != 'rank' else 3}},0.004,0", f"First,EVCHYBBuild,{{rank}},1,0.003,0"] * (ours and wrong != "parent")
+    lines += [f"First,{{mat_type.upper()}}Mult,{{rank}},{{14 if rank + 1 < ranks or wrong != 'rank' else 3}},0.004,0", f"First,{{mat_type.upper()}}Build,{{rank}},1,0.003,0"] * (ours and wrong != "parent")
 if wrong == "events":
     lines = [line for line in lines if "KSPSolve" not in line]
 if wrong != "log":
@@ -417,10 +417,10 @@ if wrong != "log":
 print("Linear mg_solve of a level\\nLinear solve " + ("did not converge due to DIVERGED_ITS" if wrong == "diverged" else "converged due to CONVERGED_RTOL")
       + f" iterations {{14 if wrong == 'iterations' and ours else 10}}")
 for name, rows in ((mat_type, 8), (mat_type, 64), ("aij", 4)):
-    print(f"  Mat Object: {{ranks}} MPI process\\n    type: seq{{'aij' if wrong == 'type' else name if not ours else 'aijevchyb'}}\\n    rows={{rows}}, cols={{rows}}, bs=3\\n    total: nonzeros={{7 * rows}}, allocated")
+    print(f"  Mat Object: {{ranks}} MPI process\\n    type: seq{{'aij' if wrong == 'type' else name if not ours else 'aij' + mat_type}}\\n    rows={{rows}}, cols={{rows}}, bs=3\\n    total: nonzeros={{7 * rows}}, allocated")
 print("Residual norm 2.5e-08.")
 if "-gallop_statistics" in words:
-    print("  products               on the GPU  on the host       by AIJ\\n  evchyb              " + {{"host": "11           12             0   ", "parent": "3             0             2   ", "rank": "14            0             3   "}}.get(wrong, str(14 * ranks) + "            2             4   "))
+    print("  products               on the GPU  on the host       by AIJ\\n  " + mat_type + "              " + {{"host": "11           12             0   ", "parent": "3             0             2   ", "rank": "14            0             3   "}}.get(wrong, str(14 * ranks) + "            2             4   "))
 """
 
 
@@ -532,12 +532,12 @@ class SolvesTest(unittest.TestCase):
         finish = petscexamples.finish
         with mock.patch.object(petscexamples, "finish", side_effect=lambda words, timeout: commands.append(words) or finish(words, timeout)):
             rows = self.case(gpus="1")
-        self.assertEqual([row["type"] for row in rows], ["aijcusparse", "evchyb"])
-        self.assertEqual([words[words.index("-dm_mat_type") + 1] for words in commands], ["aijcusparse", "evchyb"] * 4)
+        self.assertEqual([row["type"] for row in rows], ["aijcusparse", "evchyb", "gallop"])
+        self.assertEqual([words[words.index("-dm_mat_type") + 1] for words in commands], ["aijcusparse", "evchyb", "gallop"] * 4)
         self.assertTrue(all(" ".join(words).count("-dm_vec_type cuda -device_enable eager") == 1 for words in commands))
-        self.assertEqual([words[-1] == "-log_view_gpu_time" for words in commands], [False] * 6 + [True] * 2)
-        self.assertEqual(["-dll_append" in words for words in commands], [False, True] * 4)
-        self.assertEqual([words[words.index("-n", 3) + 1] for words in commands], ["2"] * 8)
+        self.assertEqual([words[-1] == "-log_view_gpu_time" for words in commands], [False] * 9 + [True] * 3)
+        self.assertEqual(["-dll_append" in words for words in commands], [False, True, True] * 4)
+        self.assertEqual([words[words.index("-n", 3) + 1] for words in commands], ["2"] * 12)
 
     def test_products_on_the_host(self):
         self.assertIn("# FAILED one: evchyb: 11 products on the GPU and 12 on the host in 10 iterations", self.case(gpus="1", options="-ts_type host"))
@@ -572,7 +572,7 @@ class SolvesTest(unittest.TestCase):
             rows = table.solves()
         self.assertIn("| one, 2 ranks | 64 |  | |  | 1.67 | 30 | 50 |", rows)
         self.assertIn("| CG, Jacobi, 7 points, large | 8 | 2.00 | 0.5 | 1 | 1.50 | 2 | 3 |", rows)
-        self.assertRegex(rows[-1], r"Geometric means: 2.00 over later solves \(worst 2.00\), 1.58 over first ones \(worst 1.50\)\. Measured on one .*, commit abc123\.")
+        self.assertRegex(rows[-1], r"Geometric means: 2.00 over later solves \(worst 2.00\), 1.58 over first ones \(worst 1.50\)\. With `gallop`: 1.67 over first ones \(worst 1.67\)\. Measured on one .*, commit abc123\.")
 
     def test_solves_are_kept(self):
         examples, paths = {"one": self.example(), "two": self.example()}, []

@@ -232,8 +232,8 @@ def summary():
     return rows + ["", spread(run)[0].rstrip()]
 
 
-def solve_rows():
-    """Whole solves: (problem, unknowns, which solves, ms with aijcusparse, ms with evchyb), of a file of solves.py, or of one that has these columns."""
+def solve_rows(mine=OURS):
+    """Whole solves: (problem, unknowns, which solves, ms with aijcusparse, ms with ours), of a file of solves.py, or of one that has these columns."""
     text = (HERE / "solves-h200.tsv").read_text().splitlines()
     lines = [line.split("\t") for line in text if not line.startswith("#")]
     columns = next((line[2:].split("\t") for line in text if line.startswith("# case\t")), None)
@@ -243,7 +243,7 @@ def solve_rows():
     for row in (dict(zip(columns, line)) for line in lines):
         name = row["case"] + (f", {row['ranks']} ranks" if row["ranks"] != "1" else "")
         types.setdefault((name, int(float(row["unknowns"]))), {})[row["type"]] = row
-    pairs = [(*key, which, *(each.get(what, {}).get(f"{which}_ms") for what in ("aijcusparse", OURS))) for key, each in types.items() for which in ("later", "first")]
+    pairs = [(*key, which, *(each.get(what, {}).get(f"{which}_ms") for what in ("aijcusparse", mine))) for key, each in types.items() for which in ("later", "first")]
     return [(name, unknowns, which, float(theirs), float(ours)) for name, unknowns, which, theirs, ours in pairs if theirs and ours]
 
 
@@ -258,8 +258,13 @@ def solves():
     for (problem, unknowns), each in cells.items():
         rows.append(f"| {problem} | {unknowns} | {each.get('later', ' | | ')} | {each.get('first', ' | | ')} |")
     gpu, commit = re.search(r"^# Whole solves .*?on (one [^:]+): .*Gallop (\S+)", (HERE / "solves-h200.tsv").read_text()).groups()
-    means = [f"{mean(each):.2f} over {name} (worst {min(each):.2f})" for name, each in (("later solves", gains["later"]), ("first ones", gains["first"])) if each]
-    return rows + ["", f"Geometric means: {', '.join(means)}. Measured on {gpu}, commit {commit}."]
+    chosen = {which: [theirs / ours for _, _, kind, theirs, ours in solve_rows("gallop") if kind == which] for which in gains}
+    said = [f"Geometric means: {means(gains)}."] + [f"With `gallop`: {means(chosen)}."] * any(chosen.values())
+    return rows + ["", f"{' '.join(said)} Measured on {gpu}, commit {commit}."]
+
+
+def means(gains):
+    return ", ".join(f"{mean(each):.2f} over {name} (worst {min(each):.2f})" for name, each in (("later solves", gains["later"]), ("first ones", gains["first"])) if each)
 
 
 def keep_solves(paths):
