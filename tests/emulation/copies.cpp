@@ -336,7 +336,7 @@ static void ReadOnHost()
     Mat A = Create(500000, k == 3 ? GALLOP_CSR_KEEP : GALLOP_CSR_AUTO);
 
     CopyToGPU(A);
-    freebytes = k == 0 ? 2 * csr + 3 : k == 1 ? 3 * csr / 2 : csr / 3; /* beside the parent's copy */
+    freebytes = k == 0 ? 5 * csr + 6 : k == 1 ? 3 * csr + 6 : csr / 3; /* beside the parent's copy */
     CHECK(Get(A, false, true) == (k == 1 || k == 2));                  /* else the parent's */
     if (k == 0 || k == 3) CHECK(copiesthere == 1 && !mapsa && !mapsj);
     else CHECK(!copiesthere && theg->stats.csr_releases == 1 && theg->stats.csr_maps == 1 && mapsa && mapsj == (k == 2));

@@ -64,7 +64,7 @@ static const size_t Large = (size_t)16 << 20;
   How much memory has to be free for copies of the arrays: for a build, which makes the format too, so many times what these take; with less, values are read on the host, and columns too with half of it. For a refresh
   twice what is copied. What is read on the host comes at the speed of the bus each time; of values that is once or twice where they are read in order, of columns several times.
 */
-static const size_t AmpleForBuild = 3, AmpleForRefresh = 2;
+static const size_t AmpleForBuild = 6, AmpleForRefresh = 2;
 
 /* more: bytes that will be free by then, too */
 static PetscErrorCode ReadsHost(const Mat_Gallop *g, const GallopCSRAccess *access, size_t more, PetscBool *values, PetscBool *columns)
