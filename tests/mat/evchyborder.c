@@ -502,6 +502,45 @@ static PetscErrorCode TestView(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* No order comes where values change too often for it, nor where memory is limited */
+static PetscErrorCode TestNever(void)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "cluster"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order_after", "5"));
+  for (int limit = 0; limit < 2; limit++) {
+    Mat           A, B;
+    Vec           x, z;
+    PetscInt      m;
+    const EVCHYB *ev;
+
+    if (limit) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_memory", "100000000"));
+    PetscCall(Stencil(12, 11, 10, 1, VALUES_ALL, &A));
+    PetscCall(Shuffle(&A));
+    PetscCall(MatGetSize(A, &m, NULL));
+    PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MultiplyAt(B, m, 0, &x, &z));
+    for (PetscInt k = 0; k < 24; k++) {
+      if (!limit && k < 8 && k % 4 == 3) {
+        PetscCall(MatScale(A, -3.0));
+        PetscCall(MatScale(B, -3.0));
+      }
+      PetscCall(MatMult(B, x, z));
+    }
+    PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, "never"));
+    PetscCall(FormatAt(B, PETSC_MEMTYPE_HOST, &ev));
+    TestCheck(!ev->clusters, "%s", "never", limit ? "an order within a limit of memory" : "an order after two sets of values with four products");
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(MatDestroy(&A));
+    PetscCall(MatDestroy(&B));
+    if (limit) PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_memory"));
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order_after"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -511,6 +550,7 @@ int main(int argc, char **argv)
   PetscCall(TestChoice());
   PetscCall(TestBytes());
   PetscCall(TestLater());
+  PetscCall(TestNever());
   PetscCall(TestReorder());
   PetscCall(TestView());
   PetscCall(PetscFinalize());

@@ -167,13 +167,13 @@ static PetscInt After(const EVCHYBOptions *options)
   return options->order == EVCHYB_ORDER_AUTO ? EVCHYB_CLUSTER_AFTER : 0;
 }
 
-/* An order is to be looked for after these products, unless no order can pay: the CSR arrays would stay for nothing. Those of a transpose are there for this build alone. */
+/* An order is to be looked for after these products, unless no order can pay: the CSR arrays would stay for nothing. Those of a transpose, and others that pass, are there for this build alone; and where memory is limited two formats need not fit. */
 static PetscErrorCode LookLater(EVCHYB *ev, const GallopCSR *csr, PetscInt after)
 {
   PetscBool may = PETSC_TRUE;
 
   PetscFunctionBegin;
-  if (csr->transpose) PetscFunctionReturn(PETSC_SUCCESS);
+  if (csr->transpose || csr->passing || ev->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
   if (ev->options.order == EVCHYB_ORDER_AUTO) {
     may = ev->scattered; /* as the build has found: a look at the entries then */
     if (may) PetscCall(EVCHYBClustersMayPay(csr, &may));
@@ -259,13 +259,16 @@ static PetscErrorCode RefreshOrdered(EVCHYB *ev, const GallopCSR *csr, PetscCoun
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Sets of values of which none had the products that an order waits for: then it is not looked for any more, and the CSR arrays can go */
+static const PetscInt MostStates = 2;
+
 static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
   EVCHYB   *ev = (EVCHYB *)data;
   PetscBool fits;
 
   PetscFunctionBegin;
-  if (ev->after) ev->after = After(&ev->options); /* products of these values */
+  if (ev->after) ev->after = ++ev->restarts < MostStates ? After(&ev->options) : 0; /* products of these values */
   if (ev->clusters) PetscCall(RefreshOrdered(ev, csr, maxbytes, &fits));
   else PetscCall((*ev->work->refresh)(ev, csr, maxbytes, &fits));
   *answer = fits ? GALLOP_REFRESHED : GALLOP_REBUILD;
@@ -279,23 +282,30 @@ static PetscBool Tries(const void *data)
   return (PetscBool)(((const EVCHYB *)data)->after > 0);
 }
 
-/* A CUDA graph that records a product may run for as long as the matrix lives: the format stays as it is */
+/*
+  A CUDA graph that records a product may run for as long as the matrix lives: the format stays as it is. That it does is said after the recording, for the CSR arrays go then, which CUDA does not allow meanwhile.
+*/
 static PetscErrorCode Asks(void *data, PetscBool *asks)
 {
   EVCHYB   *ev       = (EVCHYB *)data;
   PetscBool captured = PETSC_FALSE;
 
   PetscFunctionBegin;
+  *asks = PETSC_FALSE;
   if (!PetscMemTypeHost(ev->memtype)) PetscCall(GallopDeviceIsCapturing(&captured));
-  ev->after = captured ? 0 : ev->after - 1;
-  *asks     = (PetscBool)(!captured && !ev->after);
+  if (captured) {
+    ev->recorded = PETSC_TRUE;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  ev->after = ev->recorded ? 0 : ev->after - 1;
+  *asks     = (PetscBool)(!ev->recorded && !ev->after);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* The format in its order takes the place of the one without, if there is an order that pays, and room for both */
 static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, PetscBool *fits)
 {
-  EVCHYB   *ev    = (EVCHYB *)data, *other = NULL, swap;
+  EVCHYB   *ev = (EVCHYB *)data, *other = NULL, swap;
   PetscBool found = PETSC_FALSE;
 
   PetscFunctionBegin;

@@ -60,6 +60,8 @@ struct _EVCHYB {
   EVCHYBPacked            *packed;    /* or this one; the other is NULL */
   EVCHYBClusters          *clusters;  /* the order that the storage has rows and columns in, NULL for that of the matrix */
   PetscInt                 after;     /* products until one is looked for, 0 where none is */
+  PetscInt                 restarts;  /* new values while it was to be looked for */
+  PetscBool                recorded;  /* a CUDA graph has recorded a product meanwhile */
   PetscBool                scattered; /* columns of neighbouring rows lie far from each other, as far as that is known */
   PetscCount               maxbytes;  /* of the build */
   EVCHYBLaunch             launch;    /* for the GPU */
@@ -78,21 +80,21 @@ typedef struct {
   PetscBool               scattered; /* columns take two bytes of each entry and more, or have not been looked at */
 } EVCHYBChoice;
 
-PETSC_INTERN EVCHYBOptions  EVCHYBOptionsFor(const EVCHYBOptions *, const GallopCSR *);
-PETSC_INTERN PetscBool      EVCHYBTriesPacked(const EVCHYB *, const GallopCSR *);
-PETSC_INTERN void           EVCHYBPackGetTerms(const EVCHYB *, EVCHYBPackTerms *);
-PETSC_INTERN PetscErrorCode EVCHYBChoose(const EVCHYB *, const GallopCSR *, EVCHYBPackSurvey *, EVCHYBRows *, EVCHYBChoice *);
-PETSC_INTERN PetscErrorCode EVCHYBRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBLongRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBCutRows(const GallopCSR *, const EVCHYBRows *, EVCHYBPackOrder *, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBFreePieces(const GallopCSR *, EVCHYBPackOrder *);
-PETSC_INTERN PetscErrorCode EVCHYBPackedBuild(EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *, PetscCount, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBPackedPartsToDevice(EVCHYB *, PetscCount, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBPackedRefresh(EVCHYB *, const GallopCSR *, PetscCount, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBPackedCopyToHost(const EVCHYBPacked *, PetscMemType, EVCHYBPacked **);
-PETSC_INTERN PetscErrorCode EVCHYBPackedFree_Host(EVCHYBPacked **);
+PETSC_INTERN EVCHYBOptions           EVCHYBOptionsFor(const EVCHYBOptions *, const GallopCSR *);
+PETSC_INTERN PetscBool               EVCHYBTriesPacked(const EVCHYB *, const GallopCSR *);
+PETSC_INTERN void                    EVCHYBPackGetTerms(const EVCHYB *, EVCHYBPackTerms *);
+PETSC_INTERN PetscErrorCode          EVCHYBChoose(const EVCHYB *, const GallopCSR *, EVCHYBPackSurvey *, EVCHYBRows *, EVCHYBChoice *);
+PETSC_INTERN PetscErrorCode          EVCHYBRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *);
+PETSC_INTERN PetscErrorCode          EVCHYBLongRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *);
+PETSC_INTERN PetscErrorCode          EVCHYBCutRows(const GallopCSR *, const EVCHYBRows *, EVCHYBPackOrder *, PetscBool *);
+PETSC_INTERN PetscErrorCode          EVCHYBFreePieces(const GallopCSR *, EVCHYBPackOrder *);
+PETSC_INTERN PetscErrorCode          EVCHYBPackedBuild(EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode          EVCHYBPackedPartsToDevice(EVCHYB *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode          EVCHYBPackedRefresh(EVCHYB *, const GallopCSR *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode          EVCHYBPackedCopyToHost(const EVCHYBPacked *, PetscMemType, EVCHYBPacked **);
+PETSC_INTERN PetscErrorCode          EVCHYBPackedFree_Host(EVCHYBPacked **);
 PETSC_INTERN const GallopFormatTrial EVCHYBTrial;
-PETSC_INTERN PetscErrorCode EVCHYBOrder_Host(const void *, const GallopCSR *, PetscInt[]);
+PETSC_INTERN PetscErrorCode          EVCHYBOrder_Host(const void *, const GallopCSR *, PetscInt[]);
 
 PETSC_INTERN const EVCHYBStorageWork EVCHYBPlainHost, EVCHYBPlainDevice, EVCHYBPackedHost, EVCHYBPackedDevice;
 PETSC_INTERN const GallopFormatWork  EVCHYBHost, EVCHYBDevice;
