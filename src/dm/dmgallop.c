@@ -71,8 +71,9 @@ static PetscErrorCode ConvertMAIJ(DM dm, GallopType type, Mat *A)
   PetscCall(PetscObjectTypeCompareAny((PetscObject)*A, &maij, MATSEQMAIJ, MATMPIMAIJ, ""));
   PetscCall(PetscStrstr(dm->vectype, "cuda", &p));
   cuda = (PetscBool)(p != NULL);
-  PetscCall(GallopDeviceAvailable(&device));
-  if (!maij || !cuda || !device) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!maij || !cuda) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopDeviceOnAllProcesses(*A, &device));
+  if (!device) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatConvert(*A, MATAIJ, MAT_INPLACE_MATRIX, A));
   PetscCall(MatConvert(*A, type->aijroot, MAT_INPLACE_MATRIX, A));
   PetscFunctionReturn(PETSC_SUCCESS);

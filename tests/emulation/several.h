@@ -92,7 +92,9 @@ static PetscErrorCode TestSolves(KSPType own, KSPType parent, PetscErrorCode (*e
       for (PCType pc : {PCJACOBI, PCNONE, PCSOR})
         for (KSPNormType norm : {KSP_NORM_NONE, KSP_NORM_PRECONDITIONED, KSP_NORM_UNPRECONDITIONED, KSP_NORM_NATURAL})
           for (int variant = 0; variant < VARIANTS; variant++) {
-            dots = choice() % 2;
+            const unsigned where = choice() % 3; /* on none of the processes, on all, or on the first */
+
+            dots = where == 1 || (where == 2 && rank == 0);
             if (!strcmp(parent, KSPBCGS) && (norm == KSP_NORM_NATURAL || (variant == GUESS && norm == KSP_NORM_UNPRECONDITIONED)))
               continue; /* no such norm; or with a guess and on the right, not fused */
             if (full || choice() % 3 == 0) PetscCall(TestSolve({parent, options, few, true}, type, pc, norm, (Variant)variant));

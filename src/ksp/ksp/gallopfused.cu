@@ -50,10 +50,11 @@ PetscErrorCode GallopFusedGo(GallopFused *work, PetscBool begins)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Also where the solve is over, since products go on */
-static __global__ __launch_bounds__(32) void SumDotKernel(DeviceGroup *group, PetscScalar *dot)
+/* Nothing where the solve is over, as the kernel that other processes may have instead: one whose product leaves no dot product, for a block without entries, say */
+static __global__ __launch_bounds__(32) void SumDotKernel(const FusedState *state, DeviceGroup *group, PetscScalar *dot)
 {
   GallopWaitForPredecessor();
+  if (state->stop) return;
 
   const PetscScalar all = SumOfProcesses(group, *dot);
 
@@ -68,7 +69,7 @@ PetscErrorCode GallopFusedSumDot(const GallopFused *work)
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(GallopLaunch(SumDotKernel, {1, 32, 1, 0, stream, (bool)work->overlaps}, (DeviceGroup *)work->group, work->dot.result));
+  PetscCallCUDA(GallopLaunch(SumDotKernel, {1, 32, 1, 0, stream, (bool)work->overlaps}, (const FusedState *)work->state, (DeviceGroup *)work->group, work->dot.result));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

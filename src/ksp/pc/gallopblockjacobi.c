@@ -110,14 +110,14 @@ static PetscErrorCode PCSetUp_GallopBlockJacobi(PC pc)
   PetscCall(GetParent(pc, &parent));
   PetscCall(MatGallopGetContext(pc->pmat, &g));
   PetscCall(PetscObjectContainerQuery((PetscObject)pc, GALLOP_BLOCKJACOBI, &jacobi));
-  if (!g || !g->deviceparent || GallopBoundToCPU(pc->pmat) || (jacobi && jacobi->host)) {
-    if (jacobi) PetscCall(SetUpOnHost(pc, parent)); /* PCPBJACOBI would leave the functions of the GPU in place */
-    else PetscCall((*parent->setup)(pc));
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
-  if (!jacobi) {
+  if (g && g->deviceparent && !jacobi) { /* on all processes, wherever their values are: it takes a number of their communicator */
     PetscCall(PetscNew(&jacobi));
     PetscCall(PetscObjectContainerCompose((PetscObject)pc, GALLOP_BLOCKJACOBI, jacobi, BlockJacobiDestroy));
+  }
+  if (!g || !g->deviceparent || GallopBoundToCPU(pc->pmat) || (jacobi && jacobi->host)) {
+    if (jacobi && jacobi->apply) PetscCall(SetUpOnHost(pc, parent)); /* PCPBJACOBI would leave the functions of the GPU in place */
+    else PetscCall((*parent->setup)(pc));
+    PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGallopKeepCopy(pc->pmat)); /* each set-up reads it */
   PetscCall(GallopLoanBegin(&loan));
