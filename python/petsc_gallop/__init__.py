@@ -54,7 +54,7 @@ def _call(function, *args):
 def load():
     """Register the matrix types with petsc4py's PETSc, which is initialized if it is not yet.
 
-    Give PETSc its options before: petsc4py.init(sys.argv). A second call does nothing.
+    Give PETSc its options before: petsc4py.init(sys.argv). All processes call it, as PETSc's finalization is collective then. A second call does nothing.
     """
     global _library
     if _library:
@@ -83,7 +83,7 @@ def load():
 
 
 def load_matrix_market(name, type="evchyb", comm=None):
-    """The matrix in a Matrix Market file, .mtx or .mtx.gz, as a petsc4py Mat; all processes of comm call it.
+    """The matrix in a Matrix Market file, .mtx or .mtx.gz, as a petsc4py Mat; all processes of comm call it. Where these are not all processes, all call load() before.
 
     Its type is the one given, unless the option -mat_type names another.
     """

@@ -195,7 +195,8 @@ static PetscErrorCode ViewFromOptions(void)
 
   Notes:
   A program that loads the library with `-dll_append libgallop.so` need not call this. A program linked with the library
-  calls it once after `PetscInitialize()`. `PetscFinalize()` undoes it.
+  calls it once after `PetscInitialize()`, on all processes. `PetscFinalize()` undoes it, and waits for all of them. With `-mpi_linear_solver_server` a program gets no further than `PetscInitialize()` on
+  all processes but the first, so that the library has to be loaded by `-dll_append` there.
 
   When PETSc differs from the one that the library was built for, in version, integers, scalars or CUDA, a message says so and
   nothing is registered.
