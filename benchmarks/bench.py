@@ -42,6 +42,11 @@ def is_file(matrix):
     return bool(re.search(r"\.(mtx|mtx\.gz|bin)$", matrix))
 
 
+def named(matrix):
+    """The option by which a program takes it."""
+    return ["-f" if is_file(matrix) else "-generate", matrix]
+
+
 def label(matrix):
     return re.sub(r"\.(mtx|mtx\.gz|bin)$", "", Path(matrix).name) if is_file(matrix) else matrix.split("=")[0]
 
@@ -201,7 +206,7 @@ def measure(program, matrix, options, timeout, progress=lambda text: None, annou
     while True:
         reader.starts()
         own = (["-announce"] if announce else []) + (["-skip", str(skip)] if skip else [])
-        code, errors = start([program, "-f" if is_file(matrix) else "-generate", matrix] + options + own, timeout, reader.line)
+        code, errors = start([program] + named(matrix) + options + own, timeout, reader.line)
         if code == 0 or (code is not None and reader.wrong() and (reader.done or "results are wrong" in errors)):
             return reader  # after wrong results the exit status is not 0
         status, why = ("timeout", f"no end after {timeout:g} s") if code is None else ("failed", reason(code, errors))

@@ -36,10 +36,6 @@ OPTIONS = "-forget -view -rules_mat_gallop_choose rules -measure_mat_gallop_choo
 ENOUGH = 12  # matrices that the rules look at, for a fit
 
 
-def begins(matrix):
-    return ["-f" if bench.is_file(matrix) else "-generate", matrix]
-
-
 def add(times, matrix, text, outputs):
     """Takes what fewproducts printed of one matrix, and writes it with what was seen in the views."""
     kept, view, counts = [], [], 0
@@ -78,7 +74,7 @@ def measure(args, options, times):
         if time.monotonic() - begin > args.seconds:
             print(f"not run, as time was up: {matrix}")
             continue
-        words = [args.program] + begins(matrix) + ["-types", ",".join([args.parent] + FORMATS + CHOSEN), "-k", ",".join(map(str, COUNTS)), "-measurements", "1" if matrix in LARGE else "3"]
+        words = [args.program] + bench.named(matrix) + ["-types", ",".join([args.parent] + FORMATS + CHOSEN), "-k", ",".join(map(str, COUNTS)), "-measurements", "1" if matrix in LARGE else "3"]
         done = subprocess.run(words + OPTIONS + options, stdout=subprocess.PIPE, text=True)
         if done.returncode:
             print(f"choice.py: {matrix} failed with exit status {done.returncode}")

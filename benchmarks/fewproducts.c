@@ -53,19 +53,36 @@ static PetscErrorCode Multiply(void *ctx)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A new matrix of a type with the entries of R, and its vectors */
+static PetscErrorCode ProductsCreate(Mat R, const char type[], const char prefix[], Products *p)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &p->A));
+  PetscCall(MatSetOptionsPrefix(p->A, prefix));
+  PetscCall(MatConvert(p->A, type, MAT_INPLACE_MATRIX, &p->A));
+  PetscCall(MatSetFromOptions(p->A));
+  PetscCall(MatCreateVecs(p->A, &p->x, &p->y));
+  PetscCall(VecSet(p->x, 1.0));
+  PetscCall(VecSet(p->y, 1.0));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ProductsDestroy(Products *p)
+{
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&p->x));
+  PetscCall(VecDestroy(&p->y));
+  PetscCall(MatDestroy(&p->A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const char prefix[], PetscInt k, PetscBool calls, PetscBool view, PetscLogDouble *t)
 {
   Products p = {NULL, NULL, NULL, k, f->transpose};
 
   PetscFunctionBegin;
   if (f->forget) PetscCall(GallopTuneForget());
-  PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &p.A));
-  PetscCall(MatSetOptionsPrefix(p.A, prefix));
-  PetscCall(MatConvert(p.A, type, MAT_INPLACE_MATRIX, &p.A));
-  PetscCall(MatSetFromOptions(p.A));
-  PetscCall(MatCreateVecs(p.A, &p.x, &p.y));
-  PetscCall(VecSet(p.x, 1.0));
-  PetscCall(VecSet(p.y, 1.0));
+  PetscCall(ProductsCreate(R, type, prefix, &p));
   if (!f->onhost) PetscCall(MatScale(p.A, 2.0));
   if (f->newvalues) {
     PetscCall(Multiply(&p));
@@ -79,9 +96,7 @@ static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const cha
     PetscCall(MatView(p.A, PETSC_VIEWER_STDOUT_SELF));
     PetscCall(PetscViewerPopFormat(PETSC_VIEWER_STDOUT_SELF));
   }
-  PetscCall(VecDestroy(&p.x));
-  PetscCall(VecDestroy(&p.y));
-  PetscCall(MatDestroy(&p.A));
+  PetscCall(ProductsDestroy(&p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -93,13 +108,7 @@ static PetscErrorCode Memory(const Few *f, Mat R, const char name[], PetscInt nz
   PetscScalar   *a;
 
   PetscFunctionBegin;
-  PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &p.A));
-  PetscCall(MatSetOptionsPrefix(p.A, prefix));
-  PetscCall(MatConvert(p.A, type, MAT_INPLACE_MATRIX, &p.A));
-  PetscCall(MatSetFromOptions(p.A));
-  PetscCall(MatCreateVecs(p.A, &p.x, &p.y));
-  PetscCall(VecSet(p.x, 1.0));
-  PetscCall(VecSet(p.y, 1.0));
+  PetscCall(ProductsCreate(R, type, prefix, &p));
   PetscCall((*f->place->memory)(&before));
   PetscCall((*f->place->peak)(Multiply, &p, &built));
   PetscCall((*f->place->memory)(&steady));
@@ -108,9 +117,7 @@ static PetscErrorCode Memory(const Few *f, Mat R, const char name[], PetscInt nz
   PetscCall(MatSeqAIJRestoreArray(p.A, &a));
   PetscCall((*f->place->peak)(Multiply, &p, &refreshed));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# memory\t%s\t%" PetscInt_FMT "\t%s\t%.2f\t%.2f\t%.2f\n", name, nz, what, (steady - before) / nz, (built - before) / nz, (refreshed - before) / nz));
-  PetscCall(VecDestroy(&p.x));
-  PetscCall(VecDestroy(&p.y));
-  PetscCall(MatDestroy(&p.A));
+  PetscCall(ProductsDestroy(&p));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -28,11 +28,7 @@ static PetscErrorCode Products(Mat A, Mat B, VecType type, PetscInt seed, PetscI
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(type, VECSEQCUDA, &device));
-  PetscCall(TestCreateVecsOfType(A, type, &x, &z));
-  PetscCall(VecDuplicate(z, &y));
-  PetscCall(VecDuplicate(x, &u));
-  PetscCall(TestSetVec(x, seed));
-  PetscCall(TestSetVec(y, seed + 1));
+  PetscCall(TestProductVecsCreate(A, type, seed, &x, &y, &z, &u));
   PetscCall(MatGallopGetStatistics(B, &before));
   PetscCall(TestSpoilVec(z));
   PetscCall(MatMult(B, x, z));
@@ -51,10 +47,7 @@ static PetscErrorCode Products(Mat A, Mat B, VecType type, PetscInt seed, PetscI
   PetscCall(MatMultTranspose(B, y, u));
   PetscCall(TestCompare(A, TEST_TRANSPOSE, y, NULL, u, what));
   PetscCall(TestAdds(B, A, TEST_TRANSPOSE, y, x, u, what));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&u));
+  PetscCall(TestProductVecsDestroy(&x, &y, &z, &u));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -284,6 +284,28 @@ static inline PetscErrorCode TestFormatProducts(Mat A, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Vectors of a type for products with A: x, which has values, and u as its rows are, y, which has values, and z as its columns */
+static inline PetscErrorCode TestProductVecsCreate(Mat A, VecType type, PetscInt seed, Vec *x, Vec *y, Vec *z, Vec *u)
+{
+  PetscFunctionBegin;
+  PetscCall(TestCreateVecsOfType(A, type, x, z));
+  PetscCall(VecDuplicate(*z, y));
+  PetscCall(VecDuplicate(*x, u));
+  PetscCall(TestSetVec(*x, seed));
+  PetscCall(TestSetVec(*y, seed + 1));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestProductVecsDestroy(Vec *x, Vec *y, Vec *z, Vec *u)
+{
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(x));
+  PetscCall(VecDestroy(y));
+  PetscCall(VecDestroy(z));
+  PetscCall(VecDestroy(u));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* All products of B with vectors of a type, whose answers are those of A. The format computes transposed ones itself. */
 static inline PetscErrorCode TestFormatProductsOfType(Mat A, Mat B, VecType type, PetscInt seed, const char what[])
 {
@@ -294,11 +316,7 @@ static inline PetscErrorCode TestFormatProductsOfType(Mat A, Mat B, VecType type
 
   PetscFunctionBegin;
   PetscCall(PetscStrcmp(type, VECSEQCUDA, &device));
-  PetscCall(TestCreateVecsOfType(A, type, &x, &z));
-  PetscCall(VecDuplicate(z, &y));
-  PetscCall(VecDuplicate(x, &u));
-  PetscCall(TestSetVec(x, seed));
-  PetscCall(TestSetVec(y, seed + 1));
+  PetscCall(TestProductVecsCreate(A, type, seed, &x, &y, &z, &u));
   PetscCall(MatGallopGetStatistics(B, &before));
   PetscCall(TestSpoilVec(z));
   PetscCall(MatMult(B, x, z));
@@ -321,10 +339,7 @@ static inline PetscErrorCode TestFormatProductsOfType(Mat A, Mat B, VecType type
   PetscCall(MatGallopGetStatistics(B, &after));
   products = device ? after.products_device - before.products_device : after.products_host - before.products_host;
   TestCheck(products == 10 && after.fallbacks == before.fallbacks, "%" PetscInt64_FMT " products of 10 were the format's", what, products);
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&u));
+  PetscCall(TestProductVecsDestroy(&x, &y, &z, &u));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
