@@ -340,6 +340,10 @@ bench-solves: $(repeatsolve) $(solved_examples)
 	  --about "$(petsc_description), Gallop $(commit)" --set $(BENCH) --only '$(CASES)' $(addprefix --ranks ,$(RANKS)) \
 	  --output $(build)/benchmarks/solves-$(BENCH).tsv -- $(BENCHFLAGS)
 
+# the largest problem that a GPU has room for
+bench-largest: $(filter %/ex14,$(solved_examples)) $(library)
+	@$(run_env); benchmarks/largest.py --examples $(build)/benchmarks/petsc --library $(abspath $(library)) --mpiexec "$(MPIEXEC)" --folder $(build)/benchmarks -- $(BENCHFLAGS)
+
 $(solved_examples): $(build)/benchmarks/petsc/%: $(solved_sources)/%.c $(build)/compile.txt
 	@mkdir -p $(@D)
 	@echo "  CC   $<"
@@ -488,4 +492,4 @@ help:
 	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install papers petsc4py plots report sanitize stress uninstall force
+.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-largest bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install papers petsc4py plots report sanitize stress uninstall force

@@ -133,6 +133,7 @@ def read(example, mat_type, ranks, output, log, gpu):
     iterations = sum(map(int, linear))
     if not re.fullmatch(f"(seq|mpi)?(aij)?{mat_type}", found):
         return None, f"the matrix has type {found}"
+    own = 1.0
     if is_ours(mat_type):
         counted = re.search(rf"^  {event_of(mat_type, '').lower()} +(\d+) +(\d+) +(\d+) ", output, re.M)  # by -gallop_statistics, of all ranks
         if not counted:
@@ -142,12 +143,13 @@ def read(example, mat_type, ranks, output, log, gpu):
             return None, f"{device + host + parents} products of {mat_type} in {iterations} iterations on {ranks} rank{'s' if ranks > 1 else ''}"
         if gpu and host > device + parents:
             return None, f"{device} products on the GPU and {host} on the host in {iterations} iterations"
+        own = device / (device + host + parents)
     first = log.first(example.first, example.stages)
     if first is None:
         return None, f"the log has no event {example.first[-1]}"
     residual = re.findall(example.residual + r"([-+.\deE]+)", output) if example.residual else []
     return {"unknowns": float(unknowns), "nonzeros": float(nonzeros), "first_ms": first, "later_ms": log.ms(example.later[1], example.later[:1]) if example.later else None,
-            "iterations": float(iterations), "residual": float(residual[-1].rstrip(".")) if residual else None}, None
+            "iterations": float(iterations), "residual": float(residual[-1].rstrip(".")) if residual else None, "own": own}, None
 
 
 def parts(log, mat_type, stages):

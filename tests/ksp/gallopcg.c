@@ -355,13 +355,20 @@ static PetscErrorCode RunSums(KSPType type, PetscBool device)
 
 int main(int argc, char **argv)
 {
-  PetscBool device = PETSC_FALSE;
+  PetscBool device = PETSC_FALSE, alone = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(PetscLogDefaultBegin());
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-sums_alone", &alone, NULL));
+  if (alone) { /* under compute-sanitizer all others take too long */
+    PetscCall(RunSums(KSPGALLOPCG, device));
+    PetscCall(RunSums(KSPGALLOPBCGS, device));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   PetscCall(RunAll(&solver, PETSC_STATIC_ARRAY_LENGTH(cases), cases, device));
   PetscCall(RunVariant(&single, "-ksp_cg_single_reduction", device));
   PetscCall(RunVariant(&pipelined, "-ksp_gallopcg_variant pipelined", device));
@@ -398,6 +405,12 @@ int main(int argc, char **argv)
     suffix: sums
     nsize: {{2 4}}
     args: -format {{evchyb hbp}} -ksp_gallop_sums device
+    output_file: output/empty.out
+
+  test:
+    suffix: sumsalone
+    nsize: {{2 4}}
+    args: -sums_alone
     output_file: output/empty.out
 
 TEST*/
