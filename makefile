@@ -342,7 +342,7 @@ bench-solves: $(repeatsolve) $(solved_examples)
 
 # the largest problem that a GPU has room for
 bench-largest: $(filter %/ex14,$(solved_examples)) $(library)
-	@$(run_env); benchmarks/largest.py --examples $(build)/benchmarks/petsc --library $(abspath $(library)) --mpiexec "$(MPIEXEC)" --folder $(build)/benchmarks -- $(BENCHFLAGS)
+	@$(run_env); benchmarks/largest.py --examples $(build)/benchmarks/petsc --library $(abspath $(library)) --mpiexec "$(MPIEXEC)" --folder $(build)/benchmarks $(LARGEST) -- $(BENCHFLAGS)
 
 $(solved_examples): $(build)/benchmarks/petsc/%: $(solved_sources)/%.c $(build)/compile.txt
 	@mkdir -p $(@D)

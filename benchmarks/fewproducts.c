@@ -6,7 +6,7 @@ static char help[] = "Times the first k products of a matrix that is on the GPU,
   -transpose       transposed products\n\
   -new_values      after k products the values change, where the matrix is, and the k products after that are timed: refreshes, not builds\n\
   -generate, -f    matrices, as gallopbench takes them\n\
-  -measurements    how many, 31 at most, of which the median counts (default 7); of more than one, where products are few and fast, there are more, until they have taken a 50th of a second\n\
+  -measurements    how many, 31 at most, of which the median counts (default 7); of more than one, where matrices are small, there are more, until they have taken a sixth of a second together\n\
   -forget          what the type gallop measured of one matrix is forgotten before the next, so that it is measured again\n\
   -coo             matrices are assembled on the GPU by MatSetValuesCOO(), an entry for each nonzero, and so are new values\n\
   -assembled_on_host  products of a matrix that is on the host alone: copies to the GPU are timed, too\n\
@@ -19,13 +19,14 @@ Output: a line per matrix, type and k, fields separated by tabs\n\
   matrix nnz type k us over   over: the time over that of the first type\n\n";
 
 #include "bench.h"
+#include <petsctime.h>
 #include <petscgallop.h>
 #include "../src/mat/impls/gallop/choice.h"
 #include <dlfcn.h>
 
 #define MOST_COUNTS       16
 #define MOST_MEASUREMENTS 31
-#define ENOUGH_SECONDS    0.02
+#define ENOUGH_SECONDS    0.16 /* with making the matrices */
 
 typedef struct {
   const BenchPlace *place;
@@ -219,15 +220,16 @@ static PetscErrorCode Run(void *ctx, const char name[], PetscBool file)
     }
     PetscCall(TimeOnce(f, problem.A, type, prefix, 500, PETSC_FALSE, PETSC_FALSE, &t)); /* kernels are loaded at their first launch */
     for (PetscInt c = 0; c < f->ncounts; c++) {
-      PetscReal      times[MOST_MEASUREMENTS], sum = 0.0;
-      PetscLogDouble median;
+      PetscReal      times[MOST_MEASUREMENTS];
+      PetscLogDouble median, begin, now;
       PetscInt       m = 0;
 
+      PetscCall(PetscTime(&begin));
       for (PetscBool last = PETSC_FALSE; !last; m++) {
-        last = (PetscBool)(m + 1 == MOST_MEASUREMENTS || (m + 1 >= f->measurements && (sum >= ENOUGH_SECONDS || f->measurements == 1)));
+        PetscCall(PetscTime(&now));
+        last = (PetscBool)(m + 1 == MOST_MEASUREMENTS || (m + 1 >= f->measurements && (now - begin >= ENOUGH_SECONDS || f->measurements == 1)));
         PetscCall(TimeOnce(f, problem.A, type, prefix, f->counts[c], (PetscBool)(f->callsbegin && last), (PetscBool)(f->view && last && c == f->ncounts - 1), &t));
         times[m] = (PetscReal)t;
-        sum += times[m];
       }
       PetscCall(PetscSortReal(m, times));
       median = times[m / 2];

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The largest problem that a GPU has room for, with PETSc's matrix type and with others.
 
-usage: largest.py --examples FOLDER --library libgallop.so [--left GB] [--timeout SECONDS] [-- -types a,b,... OPTION ...]
+usage: largest.py --examples FOLDER --library libgallop.so [--left GB] [--start N] [--timeout SECONDS] [-- -types a,b,... OPTION ...]
 
-PETSc's ex14, the Bratu problem in three dimensions, is solved by CG with Jacobi on n^3 points, n a multiple of 8. Each type gets larger and larger grids until the program
+PETSc's ex14, the Bratu problem in three dimensions, is solved by CG with Jacobi on n^3 points, n a multiple of 8. Each type gets larger and larger grids, from --start (96) on, until the program
 fails, or a tenth of the products are not the type's own on the GPU. Then all types solve on the grid that fills three fourths of the memory with the first type, and on the
 largest of each. All memory of the GPU but --left (4) GB is taken away meanwhile, so that this is a matter of minutes. OPTIONs go to the program. `make bench-largest` calls it.
 """
@@ -21,7 +21,7 @@ from cases import short  # which finds config/ too
 from terminal import table
 
 CASE = "snes ex14, Bratu, CG, Jacobi"
-STEP, START = 8, 96  # of n
+STEP = 8  # of n
 OWN = 0.9  # of the products of a type of ours
 
 
@@ -62,9 +62,9 @@ def largest(fits, start):
     return low
 
 
-def measure(place, types, left):
+def measure(place, types, left, first):
     """{type: {n: row or error}}, and the largest n of each type."""
-    found, most, start = {name: {} for name in types}, {}, START
+    found, most, start = {name: {} for name in types}, {}, first
 
     def fits(name, n):
         found[name][n] = solve(place, name, n)
@@ -74,10 +74,9 @@ def measure(place, types, left):
 
     for name in types:
         most[name] = largest(lambda n: fits(name, n), start)
-        start = max(most[name], START)
-    first = types[0]
-    if most[first]:
-        row = found[first][most[first]]
+        start = max(most[name], first)
+    if most[types[0]]:
+        row = found[types[0]][most[types[0]]]
         part = 0.75 * left / (1e6 * row["gpu_MB"] / row["unknowns"])
         for n in sorted({int(part ** (1 / 3)) // STEP * STEP, *most.values()} - {0}):
             for name in types:
@@ -105,6 +104,7 @@ def main():
     parser.add_argument("--folder", default=".")
     parser.add_argument("--mpiexec", type=shlex.split, default=["mpiexec"])
     parser.add_argument("--left", type=float, default=4)
+    parser.add_argument("--start", type=int, default=96)
     parser.add_argument("--timeout", type=float, default=120)
     parser.add_argument("options", nargs="*")
     place = parser.parse_args()
@@ -118,7 +118,7 @@ def main():
         print("The largest problem is a matter of a GPU's memory, and no GPU was found")
         return 1
     with ballast(1e9 * place.left):
-        found, most = measure(place, types, 1e9 * place.left)
+        found, most = measure(place, types, 1e9 * place.left, place.start)
     print("\n".join(["", *show(found, most)]))
     return 0 if all(most.values()) else 1
 
