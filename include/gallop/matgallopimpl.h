@@ -203,6 +203,7 @@ typedef struct {
   PetscInt            *rows;     /* CSR's i on the GPU, for refreshes, of the pattern of rowsnonzerostate; NULL before the first that copies values from the host for itself */
   PetscObjectState     rowsnonzerostate;
   PetscBool            optionsasked; /* by MatSetFromOptions(): the parent's options are the database's */
+  PetscErrorCode (*setpreallocationcoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
   PetscErrorCode (*retrievevalues)(Mat);
   PetscErrorCode (*storevalues)(Mat);
@@ -336,7 +337,10 @@ PETSC_INTERN PetscErrorCode MatStoreValues_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatEliminateZeros_SeqGallop(Mat, PetscBool);
 PETSC_INTERN PetscErrorCode MatLoad_SeqGallop(Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode MatGetMultiProcBlock_Gallop(Mat, MPI_Comm, MatReuse, Mat *);
-PETSC_INTERN PetscErrorCode MatSetValuesCOO_MPIGallop(Mat, const PetscScalar[], InsertMode);
+PETSC_INTERN PetscErrorCode MatGallopComposeCOO(Mat);
+PETSC_INTERN PetscErrorCode MatGallopForgetCOO(Mat, Mat_Gallop *);
+PETSC_INTERN PetscErrorCode MatGallopShareCOO(Mat, Mat);
+PETSC_INTERN PetscErrorCode MatGallopHasCOO(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatAssemblyEnd_SeqGallop(Mat, MatAssemblyType);
 PETSC_INTERN PetscErrorCode MatAssemblyEnd_MPIGallop(Mat, MatAssemblyType);
 PETSC_INTERN PetscErrorCode MatSetFromOptions_Gallop(Mat, PetscOptionItems);

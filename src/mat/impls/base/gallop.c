@@ -353,13 +353,7 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   if (!mpi && g->deviceparent) PetscCall(MatSolverTypeRegisterCUSPARSE_Gallop(type));
   PetscCall(MatGallopComposeConversions(A, type, mpi));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
-  if (mpi && device) {
-    PetscErrorCode (*coo)(Mat, const PetscScalar[], InsertMode);
-
-    PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &coo));
-    if (coo != MatSetValuesCOO_MPIGallop) g->setvaluescoo = coo;
-    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", MatSetValuesCOO_MPIGallop));
-  }
+  PetscCall(MatGallopComposeCOO(A));
   if (!mpi) {
     PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
 
@@ -391,7 +385,8 @@ PetscErrorCode MatGallopForget(Mat copy, Mat A)
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSeqAIJKron_C", g->kron));
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatRetrieveValues_C", g->retrievevalues));
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatStoreValues_C", g->storevalues));
-  } else if (g->deviceparent) PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSetValuesCOO_C", g->setvaluescoo));
+  }
+  PetscCall(MatGallopForgetCOO(copy, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -443,6 +438,7 @@ PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
   if (!A->hash_active) PetscCall(MatGallopUninstall(A));
   PetscCall((*g->parent.bindtocpu)(A, bind));
   PetscCall(MatGallopInstall(A));
+  PetscCall(MatGallopComposeCOO(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

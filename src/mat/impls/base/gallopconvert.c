@@ -199,6 +199,7 @@ PetscErrorCode MatDuplicate_Gallop(Mat A, MatDuplicateOption option, Mat *B)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall((*g->parent.duplicate)(A, option, B));
+  PetscCall(MatGallopShareCOO(A, *B));
   PetscCall(MatGallopAttach(*B, g->type));
   PetscCall(MatGallopCopyOptions(A, *B));
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -184,14 +184,13 @@ static PetscBool HasCopy(Mat A, const Mat_Gallop *g)
 static PetscErrorCode Goes(Mat A, const Mat_Gallop *g, PetscBool *goes)
 {
   const PetscInt *i, *j;
-  PetscObject     coo;
-  PetscBool       overfull;
+  PetscBool       coo, overfull;
 
   PetscFunctionBegin;
   *goes = PETSC_FALSE;
   if (!g->deviceparent || g->keeps || (g->csr == GALLOP_CSR_KEEP && !g->maxbytes) || GallopBoundToCPU(A) || A->structure_only || A->factortype || !A->nonzerostate || g->back == A->nonzerostate)
     PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &coo)); /* MatSetValuesCOO() leaves values on the GPU */
+  PetscCall(MatGallopHasCOO(A, &coo)); /* MatSetValuesCOO() leaves values on the GPU */
   if (coo) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
   PetscCall(MatGallopIsOverfull(A, &overfull)); /* the parent has no copy of it ever */

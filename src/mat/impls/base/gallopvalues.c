@@ -56,21 +56,6 @@ PetscErrorCode MatLoad_SeqGallop(Mat A, PetscViewer viewer)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's function takes it for granted that the blocks of a duplicate are on the GPU */
-PetscErrorCode MatSetValuesCOO_MPIGallop(Mat A, const PetscScalar v[], InsertMode mode)
-{
-  Mat_Gallop *g;
-  Mat         blocks[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(MatGallopGetBlocks(A, &blocks[0], &blocks[1]));
-  PetscCall(MatGallopKeepCopy(A));
-  for (int k = 0; k < 2; k++) PetscCall(MatGallopToDevice(blocks[k]));
-  PetscCall((*g->setvaluescoo)(A, v, mode));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* MatStoreValues() reads the host values, which may be older than those on the GPU */
 PetscErrorCode MatStoreValues_SeqGallop(Mat A)
 {
