@@ -43,8 +43,8 @@ def ballast(left):
 
 
 def solve(place, mat_type, n):
-    """A row of what the program says, with the most memory that it took; or why there is none."""
-    with petscexamples.Memory().watched() as memory:
+    """A row of what the program says, with the most memory that it took; or why there is none. One that was killed gives its memory back a little later."""
+    with petscexamples.Memory().watched(place.before) as memory:
         row, _, _, error = petscexamples.once(petscexamples.EXAMPLES[CASE], mat_type, str(n), 1, place)
     if not error and row.get("own", 1) < OWN:
         error = f"{mat_type}: {row['own']:.0%} of the products are its own on the GPU"
@@ -118,6 +118,7 @@ def main():
         print("The largest problem is a matter of a GPU's memory, and no GPU was found")
         return 1
     with ballast(1e9 * place.left):
+        place.before = petscexamples.Memory().used()
         found, most = measure(place, types, 1e9 * place.left, place.start)
     print("\n".join(["", *show(found, most)]))
     return 0 if all(most.values()) else 1

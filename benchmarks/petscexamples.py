@@ -188,8 +188,8 @@ class Memory:
             self.megabytes = max(self.megabytes or 0.0, self.used() - before)
 
     @contextlib.contextmanager
-    def watched(self):
-        watcher = threading.Thread(target=self.watch, args=(self.used(), ), daemon=True)
+    def watched(self, before=None):
+        watcher = threading.Thread(target=self.watch, args=(self.used() if before is None else before, ), daemon=True)
         if self.handles:
             watcher.start()
         try:

@@ -228,7 +228,7 @@ static PetscErrorCode Patterns(PetscBool device, PetscBool ondevice)
     /* the parent's type takes values as before, and a new pattern */
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &S));
-    PetscCall(MatConvert(B, MATAIJ, MAT_INPLACE_MATRIX, &B));
+    PetscCall(MatConvert(B, device ? MATAIJCUSPARSE : MATAIJ, MAT_INPLACE_MATRIX, &B));
     PetscCall(TestIsOurs(B, PETSC_FALSE, "converted"));
     PetscCall(SetValues(B, S, &e, 15, ADD_VALUES, PETSC_FALSE));
     PetscCall(Compare(B, S, kinds[k], "converted"));
