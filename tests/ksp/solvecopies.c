@@ -304,4 +304,10 @@ int main(int argc, char **argv)
     args: -format {{evchyb csroverlap fastload hbp}}
     output_file: output/empty.out
 
+  test:
+    suffix: gallop
+    nsize: {{1 2}}
+    args: -format gallop -mat_gallop_format evchyb
+    output_file: output/empty.out
+
 TEST*/

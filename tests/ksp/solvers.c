@@ -260,6 +260,10 @@ int main(int argc, char **argv)
       nsize: {{1 4}}
       args: -format hbp
     test:
+      suffix: gallop
+      nsize: {{1 4}}
+      args: -format gallop -mat_gallop_format evchyb
+    test:
       suffix: gamg_classical
       requires: !defined(PETSC_USE_DEBUG)
       nsize: {{1 2}}
