@@ -281,7 +281,8 @@ PETSC_INTERN PetscErrorCode MatGallopTrustDevice(Mat, PetscObjectState);
 PETSC_INTERN PetscErrorCode MatGallopWarnTooLarge(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool);
 PETSC_INTERN PetscErrorCode MatGallopPays(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool, PetscBool *);
 PETSC_INTERN void           MatGallopPaysNote(Mat_Gallop *);
-PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, void **);
+PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, PetscBool product, void **);
+PETSC_INTERN PetscErrorCode MatGallopTries(Mat, PetscBool *);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */
 typedef struct {

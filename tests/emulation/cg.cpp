@@ -273,9 +273,10 @@ PetscErrorCode KSPGallopRecords(KSP, const GallopKSP *, PetscInt n, KSPGallopRec
   return PETSC_SUCCESS;
 }
 
-PetscBool KSPGallopRecordable(KSP ksp, const KSPGallopRecorder *g, PetscInt started)
+PetscErrorCode KSPGallopRecordable(KSP ksp, Mat, const KSPGallopRecorder *g, PetscInt started, PetscBool *recordable)
 {
-  return (PetscBool)(g->records && started >= GALLOP_GRAPH_FROM && started % 2 == 0 && started + 1 >= ksp->min_it && started + GALLOP_GRAPH_ITERATIONS <= ksp->max_it);
+  *recordable = (PetscBool)(g->records && started >= GALLOP_GRAPH_FROM && started % 2 == 0 && started + 1 >= ksp->min_it && started + GALLOP_GRAPH_ITERATIONS <= ksp->max_it);
+  return PETSC_SUCCESS;
 }
 
 PetscErrorCode KSPGallopGraph(GallopFused *work, KSPGallopRecorder *g, PetscErrorCode (*iterate)(void *, PetscInt), PetscErrorCode (*replay)(void *, PetscInt), void *ctx, PetscInt *started)

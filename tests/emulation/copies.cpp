@@ -24,6 +24,15 @@ PetscErrorCode MatGallopGetContext(Mat, Mat_Gallop **g)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode MatGallopHasCOO(Mat A, PetscBool *has)
+{
+  PetscObject coo;
+
+  CheckCall(PetscObjectQuery((PetscObject)A, "__PETSc_MatCOOStruct_Device", &coo));
+  *has = (PetscBool)(coo != NULL);
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode MatGallopDrop(GallopStructure *structure, GallopPlace place)
 {
   structure->instance[place].data  = NULL;

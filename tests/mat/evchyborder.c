@@ -364,7 +364,10 @@ static PetscErrorCode TestLater(void)
     PetscCount          bytes;
     MatGallopStatistics now;
     const EVCHYB       *ev;
+    PetscViewer         nowhere;
 
+    PetscCall(PetscViewerASCIIOpen(PETSC_COMM_SELF, "/dev/null", &nowhere));
+    PetscCall(PetscViewerPushFormat(nowhere, PETSC_VIEWER_ASCII_INFO_DETAIL));
     PetscCall(Stencil(12, 11, 10, 1, VALUES_ALL, &A));
     PetscCall(Shuffle(&A));
     PetscCall(MatGetSize(A, &m, NULL));
@@ -380,6 +383,7 @@ static PetscErrorCode TestLater(void)
         PetscCall(MatScale(B, -3.0));
         values = k;
       }
+      for (int v = 0; v < 3; v++) PetscCall(MatView(B, nowhere)); /* which are no products */
       PetscCall(MatMult(B, x, z));
       PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, "later"));
       PetscCall(MatGallopGetStatistics(B, &now));
@@ -395,6 +399,37 @@ static PetscErrorCode TestLater(void)
     PetscCall(FormatAt(B, memtype, &ev));
     PetscCall(MatGallopGetStatistics(B, &now));
     TestCheck(ev->clusters && now.builds == 2 && (PetscCount)ev->bytes == bytes, "%" PetscInt64_FMT " builds and %" PetscCount_FMT " bytes", "later, new values", now.builds, (PetscCount)ev->bytes);
+
+    /* values that are new again after few products take the order away; it comes again, and stays where products are many */
+    for (int again = 0; again < 4; again++) {
+      const PetscBool   ordered  = (PetscBool)(again > 0);
+      const PetscInt    products = again == 0 ? 1 : again == 1 ? after + 200 : 2;
+      const char *const what[]   = {"given up", "there again", "kept after many products", "kept after few"};
+
+      if (again != 1) {
+        PetscCall(MatScale(A, 2.0));
+        PetscCall(MatScale(B, 2.0));
+      }
+      for (PetscInt k = 0; k < products; k++) PetscCall(MatMult(B, x, z));
+      PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, what[again]));
+      PetscCall(FormatAt(B, memtype, &ev));
+      TestCheck(!ev->clusters == !ordered, "%s", what[again], ev->clusters ? "an order" : "no order");
+    }
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(MatDestroy(&B));
+
+    /* also where another type chose the format */
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_format", "evchyb"));
+    PetscCall(MatConvert(A, MATGALLOP, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MultiplyAt(B, m, place, &x, &z));
+    for (PetscInt k = 0; k < after + 2; k++) PetscCall(MatMult(B, x, z));
+    PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, "chosen, later"));
+    PetscCall(MatGallopGetStatistics(B, &now));
+    TestCheck(now.builds == 2, "%" PetscInt64_FMT " builds", "chosen, later", now.builds);
+    PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_format"));
+    PetscCall(PetscViewerPopFormat(nowhere));
+    PetscCall(PetscViewerDestroy(&nowhere));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
     PetscCall(MatDestroy(&A));

@@ -161,7 +161,10 @@ static PetscErrorCode GetVRP(Solve *s, PetscInt i, GallopRecord *record)
   PetscFunctionBegin;
   /* one at least, as PETSc's BCGS */
   while (s->started < PetscMax(PetscMin(i + s->ahead, s->ksp->max_it), i + 1)) {
-    if (s->dotted && KSPGallopRecordable(s->ksp, &s->graph, s->started)) PetscCall(KSPGallopGraph(&s->bcgs->base.work, &s->graph, Next, Replay, s, &s->started));
+    PetscBool graph = s->dotted;
+
+    if (graph) PetscCall(KSPGallopRecordable(s->ksp, s->A, &s->graph, s->started, &graph));
+    if (graph) PetscCall(KSPGallopGraph(&s->bcgs->base.work, &s->graph, Next, Replay, s, &s->started));
     else {
       PetscCall(Next(s, 0));
       s->started++;

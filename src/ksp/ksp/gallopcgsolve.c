@@ -208,7 +208,10 @@ static PetscErrorCode GetDpi(Solve *s, PetscInt i, PetscScalar dpiold, GallopRec
   }
   /* one at least, as PETSc's CG */
   while (s->started < PetscMax(PetscMin(i + s->ahead, s->ksp->max_it), i + 1)) {
-    if (s->dotted && KSPGallopRecordable(s->ksp, &s->graph, s->started)) PetscCall(KSPGallopGraph(&s->cg->base.work, &s->graph, Iterate, Replay, s, &s->started));
+    PetscBool graph = s->dotted;
+
+    if (graph) PetscCall(KSPGallopRecordable(s->ksp, s->A, &s->graph, s->started, &graph));
+    if (graph) PetscCall(KSPGallopGraph(&s->cg->base.work, &s->graph, Iterate, Replay, s, &s->started));
     else {
       if (s->method.local) PetscCall(Direction(s, s->started));
       else PetscCall(Iterate(s, 0));

@@ -343,10 +343,17 @@ PetscErrorCode KSPGallopRecords(KSP ksp, const GallopKSP *base, PetscInt ahead, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPGallopRecordable - Whether the next iterations are alike, and as many as a graph has; started are those before them */
-PetscBool KSPGallopRecordable(KSP ksp, const KSPGallopRecorder *g, PetscInt started)
+/* KSPGallopRecordable - Whether the next iterations are alike, and as many as a graph has; started are those before them. Not while the format of A is to become a faster one. */
+PetscErrorCode KSPGallopRecordable(KSP ksp, Mat A, const KSPGallopRecorder *g, PetscInt started, PetscBool *recordable)
 {
-  return (PetscBool)(g->records && started >= GALLOP_GRAPH_FROM && started % 2 == 0 && started + 1 >= ksp->min_it && started + GALLOP_GRAPH_ITERATIONS <= ksp->max_it);
+  PetscBool tries;
+
+  PetscFunctionBegin;
+  *recordable = (PetscBool)(g->records && started >= GALLOP_GRAPH_FROM && started % 2 == 0 && started + 1 >= ksp->min_it && started + GALLOP_GRAPH_ITERATIONS <= ksp->max_it);
+  if (!*recordable || g->recorded) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopTries(A, &tries));
+  *recordable = PetscNot(tries);
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 #if PetscDefined(HAVE_CUDA)

@@ -59,7 +59,7 @@ PETSC_INTERN PetscErrorCode KSPGallopReduce(KSP, GallopRecord *);
 PETSC_INTERN PetscErrorCode KSPGallopWait(KSP, GallopKSP *, PetscBool, PetscInt64, GallopRecord *);
 PETSC_INTERN PetscErrorCode KSPGallopGetAhead(KSP, const GallopKSP *, Mat, GallopPCKind, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPGallopRecords(KSP, const GallopKSP *, PetscInt, KSPGallopRecorder *);
-PETSC_INTERN PetscBool      KSPGallopRecordable(KSP, const KSPGallopRecorder *, PetscInt);
+PETSC_INTERN PetscErrorCode KSPGallopRecordable(KSP, Mat, const KSPGallopRecorder *, PetscInt, PetscBool *);
 PETSC_INTERN PetscErrorCode KSPGallopGraph(GallopFused *, KSPGallopRecorder *, PetscErrorCode (*)(void *, PetscInt), PetscErrorCode (*)(void *, PetscInt), void *, PetscInt *);
 PETSC_INTERN PetscErrorCode KSPGallopTest(KSP, PetscInt, PetscReal);
 

@@ -225,7 +225,7 @@ PetscErrorCode MatAssemblyEnd_MPIGallop(Mat A, MatAssemblyType mode)
       PetscCall(MatGallopGetContext(blocks[k], &b));
       PetscCall(GallopDeviceAvailable(&device));
       PetscCall(PetscObjectStateGet((PetscObject)blocks[k], &state));
-      PetscCall(MatGallopUpdate(blocks[k], b, GALLOP_FORMAT, device && !GallopBoundToCPU(blocks[k]) ? GALLOP_DEVICE : GALLOP_HOST, state, &data));
+      PetscCall(MatGallopUpdate(blocks[k], b, GALLOP_FORMAT, device && !GallopBoundToCPU(blocks[k]) ? GALLOP_DEVICE : GALLOP_HOST, state, PETSC_FALSE, &data));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -333,7 +333,7 @@ static PetscErrorCode Take(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gallo
   PetscFunctionBegin;
   *data = NULL;
   PetscCall(MatGallopPays(A, g, kind, place, PETSC_TRUE, is));
-  if (*is) PetscCall(MatGallopUpdate(A, g, kind, place, state, data));
+  if (*is) PetscCall(MatGallopUpdate(A, g, kind, place, state, PETSC_TRUE, data));
   if (*data && GallopLeaves(g->type->format, *data)) *data = NULL;
   if (!*data && g->structure[kind].instance[place].key.nz) *is = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);

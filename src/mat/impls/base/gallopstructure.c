@@ -135,10 +135,10 @@ static PetscErrorCode TryNext(Mat A, Mat_Gallop *g, GallopStructureKind kind, Ga
 /*
   MatGallopUpdate - Gives the structure, the format, that of the transpose, or TiledSpMM, that belongs to the entries that the matrix has now: as it is, with new values, or built anew
 
-  state is the object state that the entries count as. *data is NULL where the structure does not fit, and where there are no entries: key.nz tells. No structure is made of a
+  state is the object state that the entries count as. product: one comes next, which a structure that tries several formats counts. *data is NULL where the structure does not fit, and where there are no entries: key.nz tells. No structure is made of a
   matrix without entries.
 */
-PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscObjectState state, void **data)
+PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscObjectState state, PetscBool product, void **data)
 {
   GallopStructure        *structure = &g->structure[kind];
   GallopInstance         *inst      = &structure->instance[place];
@@ -160,7 +160,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   }
   if (inst->toolarge) PetscCall(MayFitNow(inst, place, &again));
   if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate && !again) {
-    if (GallopTries(type->format, inst->data)) PetscCall(TryNext(A, g, kind, place));
+    if (product && GallopTries(type->format, inst->data)) PetscCall(TryNext(A, g, kind, place));
     *data = inst->data;
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -227,6 +227,17 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatGallopTries - Whether the format on the GPU is to become another one after more products, which a CUDA graph that records one would prevent */
+PetscErrorCode MatGallopTries(Mat A, PetscBool *tries)
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  *tries = (PetscBool)(g && GallopTries(g->type->format, g->structure[GALLOP_FORMAT].instance[GALLOP_DEVICE].data));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
 {
   Mat_Gallop      *g;
@@ -244,7 +255,7 @@ PetscErrorCode MatAssemblyEnd_SeqGallop(Mat A, MatAssemblyType mode)
     PetscCall(GallopDeviceAvailable(&device));
     PetscCall(PetscObjectStateGet((PetscObject)A, &state));
     place = device && !GallopBoundToCPU(A) ? GALLOP_DEVICE : GALLOP_HOST;
-    PetscCall(MatGallopUpdate(A, g, GALLOP_FORMAT, place, state + 1, &data)); /* MatAssemblyEnd() increases the state after this */
+    PetscCall(MatGallopUpdate(A, g, GALLOP_FORMAT, place, state + 1, PETSC_FALSE, &data)); /* MatAssemblyEnd() increases the state after this */
     g->structure[GALLOP_FORMAT].instance[place].key.assemblies = A->num_ass + 1;
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -42,7 +42,7 @@ static PetscErrorCode GetData(Mat part, GallopStructureKind kind, void **data, P
   if (kind != GALLOP_TILEDSPMM) PetscCall(MatGallopPays(part, g, kind, place, PETSC_FALSE, pays));
   if (!*pays) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectStateGet((PetscObject)part, &state));
-  PetscCall(MatGallopUpdate(part, g, kind, place, state, data));
+  PetscCall(MatGallopUpdate(part, g, kind, place, state, PETSC_FALSE, data));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

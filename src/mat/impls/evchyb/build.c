@@ -229,11 +229,22 @@ static PetscErrorCode EVCHYBDestroy(void **data)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of an order that came later products are counted, up to as many as pay for a refresh; those of a CUDA graph cannot be, and may be many */
+static PetscErrorCode CountProduct(EVCHYB *ev)
+{
+  PetscFunctionBegin;
+  if (ev->products >= EVCHYB_CLUSTER_FEW || After(&ev->options) == 0) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!PetscMemTypeHost(ev->memtype)) PetscCall(GallopDeviceIsCapturing(&ev->recorded));
+  ev->products = ev->recorded ? EVCHYB_CLUSTER_FEW : ev->products + 1;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode EVCHYBApply(void *data, const GallopProduct *p)
 {
   EVCHYB *ev = (EVCHYB *)data;
 
   PetscFunctionBegin;
+  if (ev->clusters) PetscCall(CountProduct(ev));
   if (!ev->clusters) PetscCall((*ev->work->apply)(ev, p));
 #if PetscDefined(HAVE_CUDA)
   else if (PetscMemTypeCUDA(ev->memtype)) PetscCall(EVCHYBClustersApply_Device(ev, p));
@@ -259,8 +270,17 @@ static PetscErrorCode RefreshOrdered(EVCHYB *ev, const GallopCSR *csr, PetscCoun
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets of values of which none had the products that an order waits for: then it is not looked for any more, and the CSR arrays can go */
+/* Sets of values of which none had the products that an order waits for: then it is not looked for any more, and the CSR arrays can go. Or that had too few for an order that came, which is given up then. */
 static const PetscInt MostStates = 2;
+
+/* Whether the order is to go, since values change too often for it */
+static PetscBool GivesUp(EVCHYB *ev)
+{
+  if (!ev->clusters || After(&ev->options) == 0 || ev->recorded) return PETSC_FALSE;
+  ev->few      = ev->products < EVCHYB_CLUSTER_FEW ? ev->few + 1 : 0;
+  ev->products = 0;
+  return (PetscBool)(ev->few >= MostStates);
+}
 
 static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr, PetscCount maxbytes, GallopRefresh *answer)
 {
@@ -268,6 +288,10 @@ static PetscErrorCode EVCHYBRefresh(void *data, const GallopCSR *csr, PetscCount
   PetscBool fits;
 
   PetscFunctionBegin;
+  if (GivesUp(ev)) {
+    *answer = GALLOP_REBUILD;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (ev->after) ev->after = ++ev->restarts < MostStates ? After(&ev->options) : 0; /* products of these values */
   if (ev->clusters) PetscCall(RefreshOrdered(ev, csr, maxbytes, &fits));
   else PetscCall((*ev->work->refresh)(ev, csr, maxbytes, &fits));

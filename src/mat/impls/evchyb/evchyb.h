@@ -62,6 +62,8 @@ struct _EVCHYB {
   PetscInt                 after;     /* products until one is looked for, 0 where none is */
   PetscInt                 restarts;  /* new values while it was to be looked for */
   PetscBool                recorded;  /* a CUDA graph has recorded a product meanwhile */
+  PetscInt                 products;  /* of the same values, in an order that came later */
+  PetscInt                 few;       /* sets of values, one after the other, that had too few of them */
   PetscBool                scattered; /* columns of neighbouring rows lie far from each other, as far as that is known */
   PetscCount               maxbytes;  /* of the build */
   EVCHYBLaunch             launch;    /* for the GPU */

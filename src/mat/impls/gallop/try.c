@@ -76,9 +76,18 @@ static PetscErrorCode Finish(GallopChosen *chosen)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Of the format that was chosen, which may try another one by itself */
+static const GallopFormatTrial *Own(const GallopChosen *chosen)
+{
+  return !chosen->measure && chosen->now.format ? chosen->now.format->trial : NULL;
+}
+
 static PetscBool Tries(const void *data)
 {
-  return (PetscBool)(((const GallopChosen *)data)->measure != NULL);
+  const GallopChosen      *chosen = (const GallopChosen *)data;
+  const GallopFormatTrial *own    = Own(chosen);
+
+  return (PetscBool)(chosen->measure || (own && (*own->tries)(chosen->now.data)));
 }
 
 /*
@@ -94,6 +103,10 @@ static PetscErrorCode Asks(void *data, PetscBool *asks)
 
   PetscFunctionBegin;
   *asks = PETSC_FALSE;
+  if (!m) {
+    PetscCall((*Own(chosen)->asks)(chosen->now.data, asks));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(GallopMeasureIsOver(m, &over));
   if (m->captured) {
     if (!chosen->recorded && chosen->best.format && !GallopMeasureBetter(m, chosen->tuned.choice, m->best)) Swap(chosen);
@@ -139,6 +152,10 @@ static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, P
   GallopChoice   choice;
 
   PetscFunctionBegin;
+  if (!m) {
+    PetscCall((*Own(chosen)->next)(chosen->now.data, csr, builds, fits));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (m->best == chosen->tuned.choice) {
     PetscCall(GallopChoiceUnmake(chosen->memtype, &chosen->best));
     chosen->best = chosen->now;
