@@ -43,6 +43,12 @@ PetscErrorCode GallopGroupDestroy(GallopGroup *)
 }
 #endif
 
+PetscErrorCode MatGallopTries(Mat, PetscBool *tries)
+{
+  *tries = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode GallopGraphDestroy(GallopGraph *)
 {
   return PETSC_SUCCESS;
