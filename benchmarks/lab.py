@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs the benchmark's programs for papers.py and keeps what they say: cases, tables, and what figures show."""
+import contextlib
 import csv
 import json
 import os
@@ -208,14 +209,21 @@ def ratio(cases, what, other):
     }
 
 
+GRACE = 5  # seconds to end in
+
+
 def finish(command, timeout):
-    """Run a command, with what it prints in one text. Too late, it is killed with all that it started, which would disturb what comes next."""
+    """Run a command, with what it prints in one text. Too late, it is killed with all that it started, which would disturb what comes next: mpiexec ends its processes, which are in groups of their own."""
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                           start_new_session=True) as process:
         try:
             output = process.communicate(timeout=timeout)[0]
         except BaseException:
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.communicate(timeout=GRACE)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             raise
     return subprocess.CompletedProcess(command, process.returncode, output)
 

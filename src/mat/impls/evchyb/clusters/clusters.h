@@ -36,7 +36,7 @@ typedef enum { EVCHYB_ORDER_NONE, EVCHYB_ORDER_CLUSTER, EVCHYB_ORDER_AUTO, EVCHY
 #define EVCHYB_CLUSTER_GAIN    0.8     /* of the bytes before, at most */
 #define EVCHYB_CLUSTER_L2      50000000 /* bytes of L2, where no GPU is asked: an H100's and an H200's */
 #define EVCHYB_CLUSTER_FAR     3       /* times the bytes, for vectors that do not fit there */
-#define EVCHYB_CLUSTER_FEW     200     /* products of the same values that gain less than the refresh before them took longer */
+#define EVCHYB_CLUSTER_FEW     30      /* products of the same values that gain less than the refresh before them took longer: 5 to 15 were measured, docs/evchyb.md */
 #define EVCHYB_CLUSTER_AFTER   1000    /* products of the same values, of which the search takes 3 % at the most */
 
 /* Levels by which clusters grow in each phase; seeds of each are four times as close as those before */
