@@ -240,6 +240,27 @@ static PetscErrorCode Patterns(PetscBool device, PetscBool ondevice)
     PetscCall(Compare(B, S, kinds[k], "converted, with a new pattern"));
     PetscCall(TestDestroy(&B, &S));
     PetscCall(EntriesDestroy(&e));
+
+    /* another type of ours, where the new pattern has no room at first */
+    PetscCall(EntriesCreate(kinds[k], device, &e));
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
+    PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &S));
+    PetscCall(MatConvert(B, strcmp(TestFormat(""), MATHBP) ? MATHBP : MATEVCHYB, MAT_INPLACE_MATRIX, &B));
+    PetscCall(SetValues(B, S, &e, 17, ADD_VALUES, PETSC_FALSE));
+    PetscCall(Compare(B, S, kinds[k], "another type of ours"));
+    PetscCall(EntriesDestroy(&e));
+    for (int room = 0; room < 2; room++) {
+      PetscCall(EntriesCreate(REPEATED, device, &e));
+      if (!room) PetscCall(TestSetIntOption("-gallop_device_malloc_fail", 1));
+      PetscCall(SetPattern(B, &e, PETSC_FALSE));
+      PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
+      PetscCall(SetPattern(S, &e, PETSC_FALSE));
+      PetscCall(CheckIndices(B, &e, REPEATED, (PetscBool)(device && room)));
+      PetscCall(SetValues(B, S, &e, 18 + room, INSERT_VALUES, PETSC_FALSE));
+      PetscCall(Compare(B, S, kinds[k], "another type of ours, with a new pattern"));
+      PetscCall(EntriesDestroy(&e));
+    }
+    PetscCall(TestDestroy(&B, &S));
   }
   PetscCall(TestDestroy(&A, &R));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -324,7 +345,7 @@ static PetscErrorCode Errors(PetscBool device)
 
 int main(int argc, char **argv)
 {
-  PetscBool device, errors;
+  PetscBool device = PETSC_FALSE, errors;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

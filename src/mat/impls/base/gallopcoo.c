@@ -166,6 +166,12 @@ PetscErrorCode MatGallopComposeCOO(Mat A)
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &values));
   if (!g->deviceparent || !values) PetscFunctionReturn(PETSC_SUCCESS);
   if (values != own) g->setvaluescoo = values;
+  else if (!g->setvaluescoo) { /* it was another type of ours */
+    GallopCOO *coo;
+
+    PetscCall(PetscObjectContainerQuery((PetscObject)A, GALLOP_COO, &coo));
+    if (coo) g->setvaluescoo = coo->setvalues;
+  }
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", own));
   if (g->mpi) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &preallocation));
