@@ -163,7 +163,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   *done = (PetscBool)(wanted && empty);
   if (!empty && wanted && kind == GALLOP_FORMAT) PetscCall(MatGallopPays(A, g, kind, arrays.place, PETSC_TRUE, &pays));
   if (!empty && wanted && pays) {
-    PetscCall(MatGallopUpdate(A, g, kind, arrays.place, state, PETSC_FALSE, &data));
+    PetscCall(MatGallopUpdate(A, g, kind, arrays.place, state, PETSC_TRUE, &data));
     if (GallopLeaves(g->structure[kind].type->format, data)) data = NULL;
     nz    = g->structure[kind].instance[arrays.place].key.nz;
     *done = (PetscBool)!nz;
