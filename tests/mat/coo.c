@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Assembly by COO where a sequential matrix keeps indices of its own on the GPU: entries in any order, repeated, to be ignored; without room; with indices on the GPU.\n\n";
 
-#include "../galloptest.h"
+#include "cootest.h"
 #include <gallop/cooimpl.h>
 
 typedef enum {
@@ -13,13 +13,7 @@ typedef enum {
 
 static const PetscInt rows = 97, cols = 61;
 
-typedef struct {
-  PetscCount n;
-  PetscInt  *i, *j;
-  Vec        v;
-} Entries;
-
-static PetscErrorCode EntriesCreate(Kind kind, PetscBool device, Entries *e)
+static PetscErrorCode CreateEntries(Kind kind, PetscBool device, COO *e)
 {
   PetscRandom random;
 
@@ -65,14 +59,6 @@ static PetscErrorCode EntriesCreate(Kind kind, PetscBool device, Entries *e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode EntriesDestroy(Entries *e)
-{
-  PetscFunctionBegin;
-  PetscCall(PetscFree2(e->i, e->j));
-  PetscCall(VecDestroy(&e->v));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* Integers where vectors are: in the array of one. There is no other way to GPU memory without CUDA's own functions. */
 static PetscErrorCode ToVec(const PetscInt from[], PetscCount n, Vec *v)
 {
@@ -88,49 +74,25 @@ static PetscErrorCode ToVec(const PetscInt from[], PetscCount n, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetPattern(Mat A, const Entries *e, PetscBool ondevice)
+static PetscErrorCode SetPattern(Mat A, const COO *e, PetscBool ondevice)
 {
-  PetscInt *i, *j;
+  Vec          vi, vj;
+  PetscScalar *ai, *aj;
 
   PetscFunctionBegin;
-  if (ondevice) {
-    Vec          vi, vj;
-    PetscScalar *ai, *aj;
-
-    PetscCall(ToVec(e->i, e->n, &vi));
-    PetscCall(ToVec(e->j, e->n, &vj));
-    PetscCall(VecGetArrayAndMemType(vi, &ai, NULL));
-    PetscCall(VecGetArrayAndMemType(vj, &aj, NULL));
-    PetscCall(MatSetPreallocationCOO(A, e->n, (PetscInt *)ai, (PetscInt *)aj));
-    PetscCall(VecRestoreArrayAndMemType(vi, &ai));
-    PetscCall(VecRestoreArrayAndMemType(vj, &aj));
-    PetscCall(VecDestroy(&vi));
-    PetscCall(VecDestroy(&vj));
+  if (!ondevice) {
+    PetscCall(COOSetPattern(A, e));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  PetscCall(PetscMalloc2(e->n, &i, e->n, &j));
-  PetscCall(PetscArraycpy(i, e->i, e->n));
-  PetscCall(PetscArraycpy(j, e->j, e->n));
-  PetscCall(MatSetPreallocationCOO(A, e->n, i, j));
-  PetscCall(PetscFree2(i, j));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-static PetscErrorCode SetValues(Mat A, Mat R, Entries *e, PetscInt seed, InsertMode mode, PetscBool fromhost)
-{
-  const PetscScalar *v;
-
-  PetscFunctionBegin;
-  PetscCall(TestSetVec(e->v, seed));
-  PetscCall(VecGetArrayRead(e->v, &v));
-  PetscCall(MatSetValuesCOO(R, v, mode));
-  if (fromhost) PetscCall(MatSetValuesCOO(A, v, mode));
-  PetscCall(VecRestoreArrayRead(e->v, &v));
-  if (!fromhost) {
-    PetscCall(VecGetArrayReadAndMemType(e->v, &v, NULL));
-    PetscCall(MatSetValuesCOO(A, v, mode));
-    PetscCall(VecRestoreArrayReadAndMemType(e->v, &v));
-  }
+  PetscCall(ToVec(e->i, e->n, &vi));
+  PetscCall(ToVec(e->j, e->n, &vj));
+  PetscCall(VecGetArrayAndMemType(vi, &ai, NULL));
+  PetscCall(VecGetArrayAndMemType(vj, &aj, NULL));
+  PetscCall(MatSetPreallocationCOO(A, e->n, (PetscInt *)ai, (PetscInt *)aj));
+  PetscCall(VecRestoreArrayAndMemType(vi, &ai));
+  PetscCall(VecRestoreArrayAndMemType(vj, &aj));
+  PetscCall(VecDestroy(&vi));
+  PetscCall(VecDestroy(&vj));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -157,7 +119,7 @@ static PetscErrorCode Compare(Mat A, Mat R, Kind kind, const char what[])
 }
 
 /* Whether indices are where they should be, and no more of them than are needed */
-static PetscErrorCode CheckIndices(Mat A, const Entries *e, Kind kind, PetscBool own)
+static PetscErrorCode CheckIndices(Mat A, const COO *e, Kind kind, PetscBool own)
 {
   PetscObject petscs;
   GallopCOO  *coo;
@@ -192,7 +154,7 @@ static PetscErrorCode Patterns(PetscBool device, PetscBool ondevice)
   const Kind          kinds[] = {SHUFFLED, REPEATED, ORDERED, REPEATED};
   MatGallopStatistics last    = {0};
   Mat                 A, R, B, S;
-  Entries             e;
+  COO                 e;
 
   PetscFunctionBegin;
   PetscCall(CreatePair(&A, &R));
@@ -200,13 +162,13 @@ static PetscErrorCode Patterns(PetscBool device, PetscBool ondevice)
     const PetscScalar *v;
     PetscLogDouble     copies;
 
-    PetscCall(EntriesCreate(kinds[k], device, &e));
+    PetscCall(CreateEntries(kinds[k], device, &e));
     PetscCall(SetPattern(A, &e, ondevice));
     PetscCall(SetPattern(R, &e, PETSC_FALSE));
     PetscCall(CheckIndices(A, &e, kinds[k], device));
-    PetscCall(SetValues(A, R, &e, 11, INSERT_VALUES, PETSC_FALSE));
+    PetscCall(COOSetValues(A, R, &e, 11, INSERT_VALUES, PETSC_FALSE));
     PetscCall(TestProducts(A, R, TEST_BUILD, &last, "COO assembly"));
-    PetscCall(SetValues(A, R, &e, 12, ADD_VALUES, PETSC_TRUE));
+    PetscCall(COOSetValues(A, R, &e, 12, ADD_VALUES, PETSC_TRUE));
     PetscCall(TestProducts(A, R, TEST_REFRESH, &last, "values of the host added"));
     PetscCall(TestSetVec(e.v, 13));
     PetscCall(VecGetArrayReadAndMemType(e.v, &v, NULL));
@@ -215,12 +177,12 @@ static PetscErrorCode Patterns(PetscBool device, PetscBool ondevice)
     copies = petsc_ctog_ct + petsc_gtoc_ct - copies;
     PetscCall(VecRestoreArrayReadAndMemType(e.v, &v));
     PetscCheck(copies == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Kind %d: %g copies between host and GPU for values that are there", (int)kinds[k], copies);
-    PetscCall(SetValues(R, R, &e, 13, INSERT_VALUES, PETSC_TRUE));
+    PetscCall(COOSetValues(R, R, &e, 13, INSERT_VALUES, PETSC_TRUE));
     PetscCall(Compare(A, R, kinds[k], "values of the GPU"));
 
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &S));
-    PetscCall(SetValues(B, S, &e, 14, ADD_VALUES, PETSC_FALSE));
+    PetscCall(COOSetValues(B, S, &e, 14, ADD_VALUES, PETSC_FALSE));
     PetscCall(Compare(B, S, kinds[k], "a duplicate"));
     PetscCall(Compare(A, R, kinds[k], "the original of a duplicate"));
     PetscCall(TestDestroy(&B, &S));
@@ -230,35 +192,35 @@ static PetscErrorCode Patterns(PetscBool device, PetscBool ondevice)
     PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &S));
     PetscCall(MatConvert(B, device ? MATAIJCUSPARSE : MATAIJ, MAT_INPLACE_MATRIX, &B));
     PetscCall(TestIsOurs(B, PETSC_FALSE, "converted"));
-    PetscCall(SetValues(B, S, &e, 15, ADD_VALUES, PETSC_FALSE));
+    PetscCall(COOSetValues(B, S, &e, 15, ADD_VALUES, PETSC_FALSE));
     PetscCall(Compare(B, S, kinds[k], "converted"));
-    PetscCall(EntriesDestroy(&e));
-    PetscCall(EntriesCreate(SHUFFLED, device, &e));
+    PetscCall(COODestroy(&e));
+    PetscCall(CreateEntries(SHUFFLED, device, &e));
     PetscCall(SetPattern(B, &e, PETSC_FALSE));
     PetscCall(SetPattern(S, &e, PETSC_FALSE));
-    PetscCall(SetValues(B, S, &e, 16, INSERT_VALUES, PETSC_FALSE));
+    PetscCall(COOSetValues(B, S, &e, 16, INSERT_VALUES, PETSC_FALSE));
     PetscCall(Compare(B, S, kinds[k], "converted, with a new pattern"));
     PetscCall(TestDestroy(&B, &S));
-    PetscCall(EntriesDestroy(&e));
+    PetscCall(COODestroy(&e));
 
     /* another type of ours, where the new pattern has no room at first */
-    PetscCall(EntriesCreate(kinds[k], device, &e));
+    PetscCall(CreateEntries(kinds[k], device, &e));
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &S));
     PetscCall(MatConvert(B, strcmp(TestFormat(""), MATHBP) ? MATHBP : MATEVCHYB, MAT_INPLACE_MATRIX, &B));
-    PetscCall(SetValues(B, S, &e, 17, ADD_VALUES, PETSC_FALSE));
+    PetscCall(COOSetValues(B, S, &e, 17, ADD_VALUES, PETSC_FALSE));
     PetscCall(Compare(B, S, kinds[k], "another type of ours"));
-    PetscCall(EntriesDestroy(&e));
+    PetscCall(COODestroy(&e));
     for (int room = 0; room < 2; room++) {
-      PetscCall(EntriesCreate(REPEATED, device, &e));
+      PetscCall(CreateEntries(REPEATED, device, &e));
       if (!room) PetscCall(TestSetIntOption("-gallop_device_malloc_fail", 1));
       PetscCall(SetPattern(B, &e, PETSC_FALSE));
       PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
       PetscCall(SetPattern(S, &e, PETSC_FALSE));
       PetscCall(CheckIndices(B, &e, REPEATED, (PetscBool)(device && room)));
-      PetscCall(SetValues(B, S, &e, 18 + room, INSERT_VALUES, PETSC_FALSE));
+      PetscCall(COOSetValues(B, S, &e, 18 + room, INSERT_VALUES, PETSC_FALSE));
       PetscCall(Compare(B, S, kinds[k], "another type of ours, with a new pattern"));
-      PetscCall(EntriesDestroy(&e));
+      PetscCall(COODestroy(&e));
     }
     PetscCall(TestDestroy(&B, &S));
   }
@@ -275,22 +237,22 @@ static PetscErrorCode NoRoom(PetscBool device)
 
     for (PetscInt fail = 1; !own && fail < 20; fail++) {
       Mat        A, R;
-      Entries    e;
+      COO        e;
       GallopCOO *coo;
 
       PetscCall(CreatePair(&A, &R));
-      PetscCall(EntriesCreate((Kind)kind, device, &e));
+      PetscCall(CreateEntries((Kind)kind, device, &e));
       PetscCall(SetPattern(R, &e, PETSC_FALSE));
       PetscCall(TestSetIntOption("-gallop_device_malloc_fail", fail));
       PetscCall(SetPattern(A, &e, PETSC_FALSE));
-      PetscCall(SetValues(A, R, &e, 21, INSERT_VALUES, PETSC_TRUE));
+      PetscCall(COOSetValues(A, R, &e, 21, INSERT_VALUES, PETSC_TRUE));
       PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
       PetscCall(Compare(A, R, (Kind)kind, "no room"));
       PetscCall(PetscObjectContainerQuery((PetscObject)A, GALLOP_COO, &coo));
       own = (PetscBool)(coo || !device);
-      PetscCall(SetValues(A, R, &e, 22, ADD_VALUES, PETSC_FALSE));
+      PetscCall(COOSetValues(A, R, &e, 22, ADD_VALUES, PETSC_FALSE));
       PetscCall(Compare(A, R, (Kind)kind, "room again"));
-      PetscCall(EntriesDestroy(&e));
+      PetscCall(COODestroy(&e));
       PetscCall(TestDestroy(&A, &R));
     }
     PetscCheck(own, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Kind %d: never room", kind);
@@ -302,30 +264,30 @@ static PetscErrorCode NoRoom(PetscBool device)
 static PetscErrorCode Errors(PetscBool device)
 {
   Mat            A, R;
-  Entries        e;
+  COO            e;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
   for (int column = 0; column < 2; column++) {
     PetscCall(CreatePair(&A, &R));
-    PetscCall(EntriesCreate(SHUFFLED, device, &e));
+    PetscCall(CreateEntries(SHUFFLED, device, &e));
     if (column) e.j[7] = cols;
     else e.i[7] = rows;
     PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
     ierr = SetPattern(A, &e, PETSC_FALSE);
     PetscCall(PetscPopErrorHandler());
     PetscCheck(ierr == PETSC_ERR_ARG_OUTOFRANGE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "An index out of range: error %d", (int)ierr);
-    PetscCall(EntriesDestroy(&e));
+    PetscCall(COODestroy(&e));
     PetscCall(TestDestroy(&A, &R));
   }
   if (device) {
     const PetscScalar *v;
 
     PetscCall(CreatePair(&A, &R));
-    PetscCall(EntriesCreate(SHUFFLED, device, &e));
+    PetscCall(CreateEntries(SHUFFLED, device, &e));
     PetscCall(SetPattern(A, &e, PETSC_FALSE));
     PetscCall(SetPattern(R, &e, PETSC_FALSE));
-    PetscCall(SetValues(A, R, &e, 31, INSERT_VALUES, PETSC_FALSE));
+    PetscCall(COOSetValues(A, R, &e, 31, INSERT_VALUES, PETSC_FALSE));
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
     PetscCall(MatSetOption(A, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
     PetscCall(MatSetValue(A, 3, 0, 1.0, INSERT_VALUES));
@@ -337,7 +299,7 @@ static PetscErrorCode Errors(PetscBool device)
     PetscCall(PetscPopErrorHandler());
     PetscCheck(ierr == PETSC_ERR_ARG_WRONGSTATE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Values for another pattern: error %d", (int)ierr);
     PetscCall(VecRestoreArrayReadAndMemType(e.v, &v));
-    PetscCall(EntriesDestroy(&e));
+    PetscCall(COODestroy(&e));
     PetscCall(TestDestroy(&A, &R));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
