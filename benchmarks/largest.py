@@ -108,11 +108,7 @@ def main():
     parser.add_argument("--timeout", type=float, default=120)
     parser.add_argument("options", nargs="*")
     place = parser.parse_args()
-    types, place.gpu = ["aijcusparse", "evchyb", "gallop"], True
-    if "-types" in place.options:
-        at = place.options.index("-types")
-        types = place.options[at + 1].split(",")
-        del place.options[at:at + 2]
+    types, place.gpu = petscexamples.take_types(place.options) or ["aijcusparse", "evchyb", "gallop"], True
     place.folder = Path(place.folder).resolve()
     if os.environ.get("GALLOP_GPUS", "0") == "0":
         print("The largest problem is a matter of a GPU's memory, and no GPU was found")

@@ -105,6 +105,16 @@ class Log:
         return sum(filter(None, times)) if times[-1] else None
 
 
+def take_types(options):
+    """Takes -types and what follows it, which is an option of repeatsolve's, out of the options; None where it is not there."""
+    if "-types" not in options:
+        return None
+    place = options.index("-types")
+    types = options[place + 1].split(",")
+    del options[place:place + 2]
+    return types
+
+
 def is_ours(mat_type):
     return not OTHERS.match(mat_type)
 

@@ -153,11 +153,8 @@ def parsed():
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("options", nargs="*")
     arguments = parser.parse_args()
-    arguments.gpu, arguments.folder, arguments.types = os.environ.get("GALLOP_GPUS", "0") != "0", Path(arguments.output).resolve().parent, None
-    if "-types" in arguments.options:  # an option of repeatsolve, which tells the examples too
-        place = arguments.options.index("-types")
-        arguments.types = arguments.options[place + 1].split(",")
-        del arguments.options[place:place + 2]
+    arguments.gpu, arguments.folder = os.environ.get("GALLOP_GPUS", "0") != "0", Path(arguments.output).resolve().parent
+    arguments.types = petscexamples.take_types(arguments.options)
     return arguments
 
 
