@@ -3,13 +3,15 @@
 #include <ctype.h>
 #include "bench.h"
 #include "generate.h"
+#include "../src/mat/impls/tiledspmm/tiledspmm.h" /* for TiledSpMMSortRows() */
 
 static char help[] = "Times products of PETSc's and Gallop's matrix types, and of cuSPARSE, one process and one GPU.\n\
   -generate <name,...>    matrices by name, see below\n\
   -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
   -types <type,...>       matrix types (aijcusparse,evchyb,csroverlap,fastload,hbp,sellcuda; without a GPU aij and sell; sell not with -k, -transpose and -first). For type@name the options\n\
                           begin with name_: -types evchyb,evchyb@w -w_mat_evchyb_window 64. With type+inorder rows and columns are permuted once, by the\n\
-                          ordering gallop, and x and y with them: -types evchyb,evchyb+inorder. Types of the host are timed on it where there is a GPU, too\n\
+                          ordering gallop, and x and y with them: -types evchyb,evchyb+inorder. With type+sorted rows alone, in the order of their\n\
+                          patterns that TiledSpMM has, and y with them. Types of the host are timed on it where there is a GPU, too\n\
   -k <0>                  products with dense matrices of k columns, column by column in memory, instead of with vectors; several numbers, one after the other: -k 8,32\n\
   -raw                    also cuSPARSE called directly: CSR_ALG1, CSR_ALG2, with -k CSR_ALG3, and SpMVOp where the library has it. What begins with\n\
                           rowmajor_ has dense matrices row by row in memory: another layout, beside which no column-major product is to be compared\n\
@@ -69,7 +71,8 @@ typedef struct {
   Mat                 A, B, C; /* dense ones: B has the array of x */
   Vec                 x, y;    /* with dense matrices for a library one array each, y for no one else */
   void               *rawdata;
-  IS                  order; /* of rows and columns, or NULL */
+  IS                  order;   /* of rows, or NULL */
+  PetscBool           columns; /* and of columns */
   PetscInt            scalings;
 } Case;
 
@@ -97,13 +100,17 @@ static PetscErrorCode CreateVec(VecType type, PetscInt n, Vec *v)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* What a type is called without what follows it: +inorder, @name */
-static PetscErrorCode CaseType(const char what[], char type[], size_t len, PetscBool *inorder, const char **name)
+/* What a type is called without what follows it: +inorder or +sorted, @name */
+static PetscErrorCode CaseType(const char what[], char type[], size_t len, PetscBool *inorder, PetscBool *sorted, const char **name)
 {
+  char *plus;
+
   PetscFunctionBegin;
   PetscCall(BenchSplitType(what, type, len, name));
   PetscCall(PetscStrendswith(type, "+inorder", inorder));
-  if (*inorder) type[strlen(type) - strlen("+inorder")] = 0;
+  PetscCall(PetscStrendswith(type, "+sorted", sorted));
+  PetscCall(PetscStrchr(type, '+', &plus));
+  if (*inorder || *sorted) *plus = 0;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -143,10 +150,10 @@ static PetscErrorCode CaseFill(const Case *c)
 
   PetscFunctionBegin;
   PetscCall(VecGetArrayWrite(c->x, &x));
-  if (CaseRowMajor(c) || c->order) {
+  if (CaseRowMajor(c) || c->columns) {
     PetscCall(PetscMalloc1((size_t)p->nx * PetscMax(p->k, 1), &columns));
     PetscCall(BenchProblemFill(p, columns));
-    if (c->order) PetscCall(CasePermute(c, p->nx, PETSC_FALSE, columns, x));
+    if (c->columns) PetscCall(CasePermute(c, p->nx, PETSC_FALSE, columns, x));
     else Transpose(p->k, p->nx, columns, x);
     PetscCall(PetscFree(columns));
   } else PetscCall(BenchProblemFill(p, x));
@@ -167,21 +174,48 @@ static PetscErrorCode IsSellOfHost(const char type[], PetscBool *sell)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The host's matrix with rows in the order of their patterns, or itself, where they are */
+static PetscErrorCode SortRows(Case *c, Mat *sorted)
+{
+  const PetscInt m = c->p->m, *i, *j;
+  PetscInt      *order, rows;
+  PetscBool      done;
+  IS             columns;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetRowIJ(c->p->A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
+  PetscCall(TiledSpMMSortRows(m, i, j, &order));
+  PetscCall(MatRestoreRowIJ(c->p->A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
+  *sorted = c->p->A;
+  PetscCall(PetscObjectReference((PetscObject)*sorted));
+  if (!order) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatDestroy(sorted));
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, m, order, PETSC_OWN_POINTER, &c->order));
+  PetscCall(ISCreateStride(PETSC_COMM_SELF, c->p->n, 0, 1, &columns));
+  PetscCall(MatCreateSubMatrix(c->p->A, c->order, columns, MAT_INITIAL_MATRIX, sorted));
+  PetscCall(ISDestroy(&columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CreateMatrix(Case *c)
 {
   char        type[128];
   const char *name;
-  PetscBool   inorder, sell, sellcuda;
+  PetscBool   inorder, sorted, sell, sellcuda;
+  Mat         given = c->p->A;
 
   PetscFunctionBegin;
-  PetscCall(CaseType(c->what, type, sizeof(type), &inorder, &name));
+  PetscCall(CaseType(c->what, type, sizeof(type), &inorder, &sorted, &name));
+  if (sorted) PetscCall(SortRows(c, &given));
+  else PetscCall(PetscObjectReference((PetscObject)given));
   PetscCall(IsSellOfHost(type, &sell));
   if (sell) PetscCall(PetscOptionsSetValue(NULL, "-mat_sell_slice_height", "8"));
   PetscCall(PetscStrcmpAny(type, &sellcuda, MATSELLCUDA, MATSEQSELLCUDA, ""));
   if (sellcuda) { /* MatConvert() would enter values one by one, without preallocation, and move all of them for each slice */
-    PetscCall(MatConvert(c->p->A, MATSEQSELL, MAT_INITIAL_MATRIX, &c->A));
+    PetscCall(MatConvert(given, MATSEQSELL, MAT_INITIAL_MATRIX, &c->A));
     PetscCall(MatConvert(c->A, MATSEQSELLCUDA, MAT_INPLACE_MATRIX, &c->A));
-  } else PetscCall(MatConvert(c->p->A, type, MAT_INITIAL_MATRIX, &c->A));
+  } else PetscCall(MatConvert(given, type, MAT_INITIAL_MATRIX, &c->A));
+  PetscCall(MatDestroy(&given));
   if (name) {
     PetscCall(MatSetOptionsPrefix(c->A, name));
     PetscCall(MatAppendOptionsPrefix(c->A, "_"));
@@ -192,6 +226,7 @@ static PetscErrorCode CreateMatrix(Case *c)
     Mat permuted;
     IS  columns;
 
+    c->columns = PETSC_TRUE;
     PetscCall(MatGetOrdering(c->A, MATORDERINGGALLOP, &c->order, &columns));
     PetscCall(MatGallopPermute(c->A, c->order, columns, MAT_INITIAL_MATRIX, &permuted));
     PetscCall(ISDestroy(&columns));
@@ -524,11 +559,11 @@ static PetscErrorCode IsHostType(const char what[], PetscBool *host)
   static const char *const types[] = {MATAIJ, MATSEQAIJ, MATSELL, MATSEQSELL};
   char                     type[128];
   const char              *name;
-  PetscBool                inorder, match;
+  PetscBool                inorder, sorted, match;
 
   PetscFunctionBegin;
   *host = PETSC_FALSE;
-  PetscCall(CaseType(what, type, sizeof(type), &inorder, &name));
+  PetscCall(CaseType(what, type, sizeof(type), &inorder, &sorted, &name));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(types); k++) {
     PetscCall(PetscStrcmp(type, types[k], &match));
     if (match) *host = PETSC_TRUE;
@@ -542,12 +577,13 @@ static PetscErrorCode LeftOut(const Case *c, BenchWork measure, PetscBool *out)
   const BenchProblem *p = c->p;
   char                type[128];
   const char         *name;
-  PetscBool           inorder = PETSC_FALSE;
+  PetscBool           inorder = PETSC_FALSE, sorted = PETSC_FALSE;
 
   PetscFunctionBegin;
-  if (c->raw < 0) PetscCall(CaseType(c->what, type, sizeof(type), &inorder, &name));
+  if (c->raw < 0) PetscCall(CaseType(c->what, type, sizeof(type), &inorder, &sorted, &name));
   *out = PETSC_TRUE;
   if (inorder && p->m != p->n) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# LEFT OUT %s %s: rows and columns of a rectangular matrix have no common order\n", p->name, c->what));
+  else if (sorted && c->b->transpose) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# LEFT OUT %s %s: rows are sorted for products that are not transposed\n", p->name, c->what));
   else if (measure == TimeFirst && c->place != c->b->place) PetscCall(PetscPrintf(PETSC_COMM_SELF, "# LEFT OUT %s %s: -first is for types of the GPU\n", p->name, c->what));
   else *out = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -507,26 +507,31 @@ def tiledspmm(lab):
     k = 32
     staged = ["mat_tiledspmm_kernel", "staged"] if lab.gpu else []
     whole = ["mat_tiledspmm_utilization", "0", "mat_tiledspmm_imbalance", "1e30"]
-    variants = {"given": staged + ["mat_tiledspmm_reorder", "never"], "ordered": staged + ["mat_tiledspmm_reorder", "always"], "whole": whole}
+    variants = {"given": staged + whole + ["mat_tiledspmm_reorder", "never"], "ordered": staged + whole + ["mat_tiledspmm_reorder", "always"], "whole": whole}
+    variants["cut"] = staged + ["mat_tiledspmm_reorder", "never"]
+    variants["wide"] = variants["cut"] + ["mat_tiledspmm_columns", "16"]
     if not lab.gpu:
-        del variants["whole"]  # rows are cut on a GPU only
+        for name in ("whole", "cut", "wide"):  # by itself the host cuts no rows, and R is its own
+            del variants[name]
+    permuted = "evchyb+sorted@given"  # C is left in the order that rows are sorted in
     options = ["-k", str(k)] + [f"-{name}_{word}" if word.startswith("mat_") else word for name, words in variants.items() for word in words]
     if not lab.gpu:  # where the host leaves products to MATAIJ by itself
         options += [word for prefix in ["", *(f"{name}_" for name in variants)] for word in (f"-{prefix}mat_tiledspmm_least", "1")]
-    products = lab.bench("products", ["aijcusparse", "evchyb"] + [f"evchyb@{name}" for name in variants], options + ["-view", "::ascii_info"])
-    counted = lab.views("model", ["evchyb@given"], options, "::ascii_info_detail")
+    ours = ["evchyb"] + [f"evchyb@{name}" for name in variants] + [permuted]
+    products = lab.bench("products", ["aijcusparse"] + ours, options + ["-view", "::ascii_info"])
+    counted = lab.views("model", ["evchyb@given"] + (["evchyb@cut"] if lab.gpu else []), options, "::ascii_info_detail")
     bandwidth, names = lab.machine["read_bandwidth_GBs"], products.order
-    model = {}
-    for name in names:
-        case = counted.get(name, "evchyb@given")
-        effective, tiled, naive = viewed(case or {},
-                                         r"([\d.e+-]+) flops a byte with \d+ columns at once, ([\d.e+-]+) with Gamma 1, ([\d.e+-]+) without tiles")
-        if effective:
-            model[name] = (effective, tiled, naive)
-    rate = {
-        what: {name: gflops(products.get(name, what), k=k) for name in names if products.get(name, what)}
-        for what in ["evchyb"] + [f"evchyb@{name}" for name in variants]
-    }
+
+
+    def intensities(what):
+        found = {
+            name: viewed(counted.get(name, what) or {}, r"([\d.e+-]+) flops a byte with \d+ columns at once, ([\d.e+-]+) with Gamma 1, ([\d.e+-]+) without tiles")
+            for name in names
+        }
+        return {name: values for name, values in found.items() if values[0]}
+
+    model, cut = intensities("evchyb@given"), intensities("evchyb@cut")  # equations 3 and 6
+    rate = {what: {name: gflops(products.get(name, what), k=k) for name in names if products.get(name, what)} for what in ours}
     library = {
         name: gflops(products.get(name, "evchyb"),
                      products.best(name)[0], k) for name in names if products.best(name)[0] and products.get(name, "evchyb")
@@ -542,7 +547,7 @@ def tiledspmm(lab):
                    logy=True)
     uneven = {
         name for name in names
-        if products.get(name, "evchyb") and (viewed(products.get(name, "evchyb"), r"segments, (\d+) rows have several")[0] or 0) > 0
+        if products.get(name, "evchyb@cut") and (viewed(products.get(name, "evchyb@cut"), r"segments, (\d+) rows have several")[0] or 0) > 0
     }
     lab.points(
         "figure10", "Figure 10: roofline", {
@@ -551,22 +556,21 @@ def tiledspmm(lab):
         }, kind="roofline", roofs=[{"name": f"read bandwidth, {bandwidth} GB/s", "rate": bandwidth}], xlabel="flops a byte, effective",
         ylabel=f"GFLOP/s with {k} columns, {kernel}")
     if lab.gpu:
-        balanced = ratio(products, "evchyb", "evchyb@whole")
-        lab.bars("figure11", "Figure 11: speedup by load balancing where rows are cut", sorted(uneven), {"cut over whole": balanced},
-                 ylabel="speedup", line=1)
-        order = sorted(model, key=lambda name: model[name][0])
+        balanced = {f"{kernel}, cut over whole": ratio(products, "evchyb@cut", "evchyb@given"), "chosen kernels, cut over whole": ratio(products, "evchyb", "evchyb@whole")}
+        lab.bars("figure11", "Figure 11: speedup by load balancing where rows are cut", sorted(uneven), balanced, ylabel="speedup", line=1, logy=True)
+        order = sorted(cut, key=lambda name: cut[name][0])
         lab.figure("figure12", "Figure 12: rates after load balancing", "ranks",
-                   [{"name": "bound (effective)", "y": [bandwidth * model[name][0] for name in order], "curve": True}, {
-                       "name": "rows cut where it is chosen", "y": [rate["evchyb"].get(name) for name in order]
-                   }, {"name": "rows whole", "y": [rate["evchyb@whole"].get(name) for name in order]}], x=order, ylabel=f"GFLOP/s with {k} columns",
+                   [{"name": "bound (effective, equation 6 where rows are cut)", "y": [bandwidth * cut[name][0] for name in order], "curve": True}, {
+                       "name": "rows cut where it is chosen", "y": [rate["evchyb@cut"].get(name) for name in order]
+                   }, {"name": "rows whole", "y": [rate["evchyb@given"].get(name) for name in order]}], x=order, ylabel=f"GFLOP/s with {k} columns, {kernel}",
                    logy=True)
     else:
         lab.lacks("Figures 11 and 12", "rows are cut on a GPU only")
     lab.bars("figure13", f"Figure 13: beside {lab.against}", names, {lab.against: library, "TiledSpMM": rate["evchyb"]},
              ylabel=f"GFLOP/s with {k} columns", logy=True)
     rows = []
-    for title, what in ((f"{kernel}, rows as they come", "evchyb@given"), ("chosen kernels, rows whole", "evchyb@whole"), ("as the format chooses",
-                                                                                                                           "evchyb")):
+    for title, what in ((f"{kernel}, rows whole", "evchyb@given"), (f"{kernel}, rows cut", "evchyb@cut"), (f"{kernel}, rows cut, R = 16", "evchyb@wide"),
+                        ("chosen kernels, rows whole", "evchyb@whole"), ("as the format chooses", "evchyb")):
         values = [value for value in (products.speedup(name, what) for name in names) if value]
         if values:
             rows.append([title, len(values), min(values), statistics.mean(values), max(values), mean(values)])
@@ -577,15 +581,18 @@ def tiledspmm(lab):
         before, after = (viewed(products.get(name, what) or {}, r"each used ([\d.]+) times")[0] for what in ("evchyb@given", "evchyb@ordered"))
         if before and after:
             rho[name] = after / before
-    lab.bars("figure14", "Figure 14: reordering of rows", names, {"speedup": gained, "rho after / before": rho}, ylabel="", line=1)
+    left = ratio(products, permuted, "evchyb@given")
+    lab.bars("figure14", "Figure 14: reordering of rows", names, {"speedup": gained, "C left permuted": left, "rho after / before": rho}, ylabel="", line=1)
     lab.table("model", "Model and measurements", [
-        "name", "flops a byte, effective", "Gamma 1", "without tiles", f"GFLOP/s, {kernel}", "GFLOP/s, chosen", f"GFLOP/s, {lab.against}", "speedup",
-        "speedup by order of rows"
+        "name", "flops a byte, effective", "Gamma 1", "without tiles", "equation 6", f"GFLOP/s, {kernel}", "rows cut", "GFLOP/s, chosen", f"GFLOP/s, {lab.against}", "speedup",
+        "speedup by order of rows", "C left permuted"
     ], [[
-        name, *model[name], rate["evchyb@given"].get(name), rate["evchyb"].get(name),
+        name, *model[name], cut[name][0] if name in cut and name in uneven else None, rate["evchyb@given"].get(name),
+        rate["evchyb@cut"].get(name) if lab.gpu else None, rate["evchyb"].get(name),
         library.get(name),
         products.speedup(name, "evchyb"),
-        gained.get(name)
+        gained.get(name),
+        left.get(name)
     ] for name in model])
 
 

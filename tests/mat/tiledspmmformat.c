@@ -321,18 +321,23 @@ static PetscErrorCode CheckReordered(PetscBool device, TiledSpMMReorder reorder)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Segmented CSR, Figure 5, which only the GPU has: rows of 5, 1, 0, 3 and 2 entries in segments of two. Rows 0 and 3 are cut, their five partial sums are the places -1 to -5. */
-static PetscErrorCode CheckSegments(const char kernel[])
+/*
+  Segmented CSR, Figure 5: rows of 5, 1, 0, 3 and 2 entries in segments of two. Rows 0 and 3 are cut, their five partial sums are the places -1 to -5. The staged kernel has stages of two rows of B:
+  columns 0 and 1, 2 and 3, 4 and 5, and after a sort of the segments by their patterns a panel in that order.
+*/
+static PetscErrorCode CheckSegments(const char kernel[], PetscBool device, PetscBool sort)
 {
   static const PetscInt i[] = {0, 5, 6, 6, 9, 11}, j[] = {0, 1, 2, 3, 5, 4, 1, 3, 5, 0, 4};
   static const PetscInt segptr[] = {0, 2, 4, 5, 6, 6, 8, 9, 11}, segrow[] = {-1, -2, -3, 1, 2, -4, -5, 4}, splitrow[] = {0, 3}, splitptr[] = {0, 3}, splitnum[] = {3, 2};
+  static const PetscInt order[] = {0, 7, 5, 1, 3, 2, 6, 4}; /* 0 1, 0 4, 1 3, 2 3, 4, 5, 5 and none */
   TiledSpMM            *t;
   Mat                   A;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", kernel));
   PetscCall(TestSetIntOption("-mat_tiledspmm_segment", 2));
-  PetscCall(CreateOnes(5, 6, i, j, PETSC_TRUE, &A, &t));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_reorder", sort ? "always" : "never"));
+  PetscCall(CreateOnes(5, 6, i, j, device, &A, &t));
   EXPECT(t->segment, 2);
   EXPECT(t->nseg, 8);
   EXPECT(t->nsplit, 2);
@@ -350,7 +355,22 @@ static PetscErrorCode CheckSegments(const char kernel[])
     EXPECT(t->slicedispl[0], 0);
     EXPECT(t->slicedispl[1], 64);
   }
-  for (int seg = 0; seg < 8; seg++)
+  if (t->kernel == TILEDSPMM_STAGED) {
+    EXPECT(t->panels, 1);
+    EXPECT(t->stages, 3);
+    for (int place = 0; place < 8; place++) {
+      const PetscInt seg = sort ? t->roworder[place] : place;
+
+      if (sort) EXPECT(seg, order[place]);
+      for (int s = 0; s < 3; s++) {
+        PetscInt len = 0;
+
+        for (PetscInt e = segptr[seg]; e < segptr[seg + 1]; e++) len += j[e] / 2 == s;
+        EXPECT(t->len[32 * s + place], len);
+      }
+    }
+  }
+  for (int seg = 0; seg < 8 && t->kernel != TILEDSPMM_STAGED; seg++)
     for (PetscInt e = segptr[seg]; e < segptr[seg + 1]; e++) EXPECT(t->col[t->kernel == TILEDSPMM_CACHED ? seg + 32 * (e - segptr[seg]) : e], j[e]);
   PetscCall(TiledSpMMDestroyHostCopy(&t));
   PetscCall(MatDestroy(&A));
@@ -445,9 +465,11 @@ int main(int argc, char **argv)
   }
   for (int g = 0; g <= (int)device; g++)
     for (int k = TILEDSPMM_REORDER_NEVER; k <= TILEDSPMM_REORDER_CHOOSE; k++) PetscCall(CheckReordered((PetscBool)g, (TiledSpMMReorder)k));
+  for (int g = 0; g <= (int)device; g++)
+    for (int sort = 0; sort < 2; sort++) PetscCall(CheckSegments("staged", (PetscBool)g, (PetscBool)sort));
   if (device) {
-    PetscCall(CheckSegments("cached"));
-    PetscCall(CheckSegments("transposed"));
+    PetscCall(CheckSegments("cached", PETSC_TRUE, PETSC_FALSE));
+    PetscCall(CheckSegments("transposed", PETSC_TRUE, PETSC_FALSE));
     PetscCall(CheckTiles());
   }
   PetscCall(PetscFinalize());

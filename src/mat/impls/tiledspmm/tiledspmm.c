@@ -11,10 +11,10 @@
                                    tensor cores, tiles of 8 rows and 8 columns; choose, the best one of the last three by the pattern
 . -mat_tiledspmm_columns <0>     - R, most columns of B that are computed at once: 1, 2, 4, 8, 16 or 32; 0 chooses: 8 staged, 16 cached. Fewer staged where the shared memory does not hold that many
                                    for a stage, and no more than 16 with panels of more than 256 rows; at most 16 cached, 8 with complex numbers; at least 8 by tensor cores. The transposed kernel has no use for it.
-. -mat_tiledspmm_segment <0>     - most entries of a segment: cached and transposed cut longer rows into segments, and tensor what is more than twice as many tiles of eight rows; 0 chooses: the mean length of rows, at least 32, where the lengths' standard
-                                   deviation is above the mean; and where there are fewer rows than the multiprocessors work on, what gives each of them enough
-. -mat_tiledspmm_utilization <0.65> - U, thread blocks of 512 rows for each multiprocessor, below which the GPU is underutilized: then rows of at least four times U mu entries, mu being the mean, are
-                                   cut into segments of U mu, at least 32; 0 for never
+. -mat_tiledspmm_segment <0>     - most entries of a segment: longer rows are cut into segments, by tensor what is more than twice as many tiles of eight rows; 0 chooses: the mean length of rows, at least 32 but staged, where the lengths' standard
+                                   deviation is above the mean; and where there are fewer rows than the multiprocessors work on, what gives each of them enough. On the host 0 cuts none.
+. -mat_tiledspmm_utilization <0.65> - U, thread blocks of 512 rows, staged of a panel, for each multiprocessor, below which the GPU is underutilized: then rows of at least four times U mu entries, mu being the mean, are
+                                   cut into segments of U mu, at least 32 but staged; 0 for never
 . -mat_tiledspmm_imbalance <1>   - standard deviation of the lengths of rows over their mean above which rows are cut into segments of the mean length, or of U mu where that is less
 . -mat_tiledspmm_panel <256>     - staged, and on the host: rows of a panel, which is what a thread block computes: a multiple of 32, at most 512
 . -mat_tiledspmm_stage <512>     - staged, and on the host: most rows of B that a thread block has in shared memory at once, at most 4096
@@ -84,9 +84,9 @@ static PetscErrorCode TiledSpMMOptionsSet(void *options, const char prefix[], Pe
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_panel", "Rows of a panel, which a thread block computes: a multiple of 32", "TILEDSPMM", &o->panel, TILEDSPMM_WARP, TILEDSPMM_MAX_PANEL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_stage", "Most rows of B that a thread block has in shared memory at once", "TILEDSPMM", &o->stage, 1, TILEDSPMM_MAX_STAGE));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_columns", "Most columns of B that a thread block computes at once: a power of two", "TILEDSPMM", &o->columns, 0, TILEDSPMM_MAX_COLUMNS));
-  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_segment", "Most entries of a segment of a row, without stages on the GPU; 0 chooses", "TILEDSPMM", &o->segment, 0, PETSC_INT_MAX));
-  PetscCall(PetscOptionsReal("-mat_tiledspmm_utilization", "Thread blocks of rows for each multiprocessor below which long rows are cut, without stages on the GPU", "TILEDSPMM", o->utilization, &o->utilization, NULL));
-  PetscCall(PetscOptionsReal("-mat_tiledspmm_imbalance", "Standard deviation of the lengths of rows over their mean above which long rows are cut, without stages on the GPU", "TILEDSPMM", o->imbalance, &o->imbalance, NULL));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_segment", "Most entries of a segment of a row; 0 chooses, on the GPU", "TILEDSPMM", &o->segment, 0, PETSC_INT_MAX));
+  PetscCall(PetscOptionsReal("-mat_tiledspmm_utilization", "Thread blocks of rows for each multiprocessor below which long rows are cut, on the GPU", "TILEDSPMM", o->utilization, &o->utilization, NULL));
+  PetscCall(PetscOptionsReal("-mat_tiledspmm_imbalance", "Standard deviation of the lengths of rows over their mean above which long rows are cut, on the GPU", "TILEDSPMM", o->imbalance, &o->imbalance, NULL));
   PetscCall(PetscOptionsEnum("-mat_tiledspmm_kernel", "What computes products on the GPU", "TILEDSPMM", TiledSpMMKernels, (PetscEnum)o->kernel, (PetscEnum *)&o->kernel, NULL));
   PetscCall(PetscOptionsEnum("-mat_tiledspmm_reorder", "Whether panels have rows in the order of their patterns", "TILEDSPMM", TiledSpMMReorders, (PetscEnum)o->reorder, (PetscEnum *)&o->reorder, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_tiledspmm_least", "Fewest columns of B with which products are not the parent's; 0 chooses", "TILEDSPMM", &o->least, 0, PETSC_INT_MAX));
@@ -141,7 +141,7 @@ static PetscErrorCode TiledSpMMFigures(const void *data, PetscLogDouble f[GALLOP
 
   f[FIGURE_STAGED + t->kernel] = (PetscLogDouble)t->nz;
   f[FIGURE_TILES]              = (PetscLogDouble)t->ntile;
-  f[FIGURE_SEGMENTS]           = (PetscLogDouble)(t->nseg + t->nunit);
+  f[FIGURE_SEGMENTS]           = (PetscLogDouble)(t->kernel == TILEDSPMM_STAGED ? TiledSpMMPlaces(t) : t->nseg + t->nunit);
   f[FIGURE_SPLIT]              = (PetscLogDouble)t->nsplit;
   f[FIGURE_REORDERED]          = t->reordered ? (PetscLogDouble)t->nz : 0;
   f[FIGURE_MAPGIVEN]           = (PetscLogDouble)t->nmapgiven;
@@ -153,6 +153,7 @@ static PetscErrorCode TiledSpMMView(const PetscLogDouble f[GALLOP_MAX_FIGURES], 
   PetscFunctionBegin;
   if (f[FIGURE_STAGED] > 0)
     PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: %.0f panels, %.0f stages with %.0f rows of B, each used %.2f times (rho)\n", f[FIGURE_PANELS], f[FIGURE_STAGES], f[FIGURE_MAP], f[FIGURE_STAGED] / f[FIGURE_MAP]));
+  if (f[FIGURE_STAGED] > 0 && f[FIGURE_SPLIT] > 0) PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: panels have %.0f segments, %.0f rows have several\n", f[FIGURE_SEGMENTS], f[FIGURE_SPLIT]));
   if (f[FIGURE_REORDERED] > 0)
     PetscCall(PetscViewerASCIIPrintf(viewer, "TiledSpMM: rows in the order of their patterns with %.2f of the entries; rho is %.2f in the order of the matrix\n", f[FIGURE_REORDERED] / f[FIGURE_STAGED], f[FIGURE_STAGED] / f[FIGURE_MAPGIVEN]));
   if (f[FIGURE_CACHED] + f[FIGURE_TRANSPOSED] + f[FIGURE_TENSOR] > 0)
@@ -171,8 +172,9 @@ static PetscErrorCode TiledSpMMViewDetail(const void *data, PetscViewer viewer)
   PetscFunctionBegin;
   PetscCall(TiledSpMMCopyToHost((const TiledSpMM *)data, &copy));
   PetscCall(TiledSpMMGetModel(copy, &m));
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: rows of %.3g entries, standard deviation %.3g; rho %.3g, Z %.3g, delta %.3g; C %.3g, L %.3g, Gamma %.3g\n", (double)m.mu, (double)m.sigma,
-                                               (double)m.rho, (double)m.Z, (double)m.delta, (double)m.C, (double)m.L, (double)m.Gamma));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %s of %.3g entries, standard deviation %.3g; rho %.3g, Z %.3g, delta %.3g; C %.3g, L %.3g, Gamma %.3g\n",
+                                               copy->kernel == TILEDSPMM_STAGED && copy->segment ? "segments" : "rows", (double)m.mu, (double)m.sigma, (double)m.rho, (double)m.Z, (double)m.delta,
+                                               (double)m.C, (double)m.L, (double)m.Gamma));
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %.3g flops a byte with %" PetscInt_FMT " columns at once, %.3g with Gamma 1, %.3g without tiles\n", (double)m.effective, TiledSpMMStagedColumns(copy),
                                                (double)m.tiled, (double)m.naive));
 #if defined(PETSC_HAVE_CUDA)

@@ -31,7 +31,7 @@
 
 /*
   What a product on the GPU is computed by: stages of B in shared memory; rows, each by a thread, where the L1 cache serves B; rows of a transposed copy of B; tiles, by tensor cores. The host
-  has stages. Without stages long rows are cut into segments, rows of tiles into units.
+  has stages. Long rows are cut into segments, rows of tiles into units.
 */
 typedef enum { TILEDSPMM_STAGED, TILEDSPMM_CACHED, TILEDSPMM_TRANSPOSED, TILEDSPMM_TENSOR, TILEDSPMM_CHOOSE } TiledSpMMKernel;
 
@@ -65,7 +65,7 @@ typedef struct {
   PetscMemType    memtype;
   PetscInt        m, n;
   PetscCount      nz;         /* entries of the matrix */
-  PetscInt        panels;     /* of options.panel rows each, the last perhaps of fewer */
+  PetscInt        panels;     /* of options.panel rows each, or segments where rows are cut, the last perhaps of fewer */
   PetscCount      stages;     /* of all panels */
   PetscCount      nmap;       /* rows of B in all stages: nz / nmap is rho, how often one that is staged is used */
   PetscCount      nmapgiven;  /* what nmap is with rows in the order of the matrix */
@@ -76,12 +76,12 @@ typedef struct {
   PetscInt       *map;        /* [nmap] the footprints: a row of B */
   PetscCount     *warpdispl;  /* [stages x warps of a panel + 1] first entry of each warp in each stage */
   TiledSpMMIndex *len;        /* [stages x rows of a panel] entries of each row in each stage */
-  PetscInt       *roworder;   /* [m, or none where not reordered] the row at each place of the panels */
+  PetscInt       *roworder;   /* [TiledSpMMPlaces(), or none where not reordered] the row, or segment, at each place of the panels */
   TiledSpMMIndex *index;      /* [stored] row of B, counted in its stage. Entry k of lane l is at warpdispl + TILEDSPMM_WARP k + l. */
   PetscScalar    *value;      /* [stored] */
   PetscInt       *from;       /* [stored] which entry of CSR it is, -1 for padding: for new values */
 
-  /* without stages: rows in segments of at most segment entries (0: each row is one), in the order of CSR. Where most rows are empty, as in an off-diagonal block, these have none. */
+  /* rows in segments of at most segment entries (0: each row is one), in the order of CSR. Without stages, where most rows are empty, as in an off-diagonal block, these have none. */
   PetscInt    segment;
   PetscCount  nseg, slices;                   /* slices of TILEDSPMM_WARP segments, for the cached kernel: padded to the longest, entry k of lane l is at slicedispl + TILEDSPMM_WARP k + l */
   PetscCount  nsplit, nslots;                 /* rows of several segments, and their segments, which have partial sums */
@@ -114,6 +114,12 @@ typedef struct {
   TiledSpMMOptions options;
 } TiledSpMM;
 
+/* Of the staged kernel: how many rows, or segments where rows are cut, its panels have */
+static inline PetscInt TiledSpMMPlaces(const TiledSpMM *t)
+{
+  return t->segment ? (PetscInt)t->nseg : t->m;
+}
+
 /* What of a structure lies in memory, once for all who allocate, copy or measure it: X(array, number). Of the panels and their stages, and of entries, of which there are stored. */
 #define TILEDSPMM_STAGES(t, X) \
   X(stagedispl, (t)->panels + 1) \
@@ -121,7 +127,7 @@ typedef struct {
   X(map, (t)->nmap) \
   X(warpdispl, (t)->stages *((t)->options.panel / TILEDSPMM_WARP) + 1) \
   X(len, (t)->stages *(t)->options.panel) \
-  X(roworder, (t)->reordered ? (t)->m : 0)
+  X(roworder, (t)->reordered ? TiledSpMMPlaces(t) : 0)
 #define TILEDSPMM_ENTRIES(t, X) \
   X(index, (t)->stored) \
   X(from, (t)->stored) \
@@ -150,6 +156,7 @@ typedef struct {
 #define TILEDSPMM_ARRAYS(t, X) \
   do { \
     if ((t)->kernel == TILEDSPMM_STAGED) { \
+      if ((t)->segment) { TILEDSPMM_SEGMENTS(t, X) } \
       TILEDSPMM_STAGES(t, X) \
       TILEDSPMM_ENTRIES(t, X) \
     } else if ((t)->kernel == TILEDSPMM_TENSOR) { \
@@ -192,9 +199,9 @@ PETSC_INTERN const GallopFormatWork TiledSpMMHost, TiledSpMMDevice;
   tiles where rows of B come and go without loss (equation 3 with Gamma = 1), and as they do. Beyond the printed equation 3, the store of C counts, and a row of B in map is read once for R columns.
 */
 typedef struct {
-  PetscReal mu, sigma;   /* entries of a row: mean and standard deviation */
+  PetscReal mu, sigma;   /* entries of a row, or of a segment where rows are cut (mu*): mean and standard deviation */
   PetscReal rho, Z;      /* how often a staged row of B is used; stored entries for each entry of the matrix */
-  PetscReal delta;       /* bytes of displacements and lengths for each row */
+  PetscReal delta;       /* bytes of displacements and lengths for each row, or segment */
   PetscReal C, L, Gamma; /* bytes of lines that loads of B touch over those they need; how many panels load a row of B; C / L (equation 4) */
   PetscReal naive, tiled, effective;
 } TiledSpMMModel;
@@ -262,7 +269,7 @@ static inline PetscBool TiledSpMMKeepsOrder(const TiledSpMM *t, PetscCount nmap,
   return (PetscBool)(t->options.reorder == TILEDSPMM_REORDER_ALWAYS || (nmap < t->nmapgiven && 3 * (sorted + 2 * stores) <= 2 * (given + 2 * inorder)));
 }
 
-PETSC_INTERN PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *, const GallopCSR *, PetscCount, TiledSpMM **);
+PETSC_INTERN PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *, const GallopCSR *, PetscInt, PetscCount, TiledSpMM **);
 PETSC_INTERN PetscErrorCode TiledSpMMFree_Host(TiledSpMM **);
 PETSC_EXTERN PetscErrorCode TiledSpMMSortRows(PetscInt, const PetscInt[], const PetscInt[], PetscInt **); /* for tests, too */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which of TiledSpMM's kernels without stages a matrix is for, and whether its rows are cut: by a look at the pattern, on the GPU */
+/* Which of TiledSpMM's kernels without stages a matrix is for, and whether its rows are cut, with stages too: by a look at the pattern, on the GPU */
 
 #include "tiledspmmbuild.h"
 
@@ -105,18 +105,33 @@ static double LinesNeeded(const Looked *looked)
 
 /*
   The size of segments, 0 for none, after the chart of Figure 6: U mu where U, thread blocks of rows for each multiprocessor, is low; the mean where rows are too unlike. U mu gives each
-  multiprocessor as many segments as it works on at once. rows: those that have segments.
+  multiprocessor as many segments as it works on at once. rows: those that have segments. With stages a thread block is a panel, and segments are as short as the paper has them.
 */
 static PetscInt SegmentSize(const TiledSpMM *t, const Looked *looked, double rows)
 {
-  const double    mu = (double)t->nz / rows, squares = looked->squares / rows - mu * mu, sigma = squares > 0 ? sqrt(squares) : 0;
-  const PetscReal U    = (PetscReal)rows / ((PetscReal)Resident * t->multiprocessors);
-  const PetscInt  even = PetscMax(SegmentLeast, (PetscInt)(t->nz / ((PetscCount)Resident * t->multiprocessors))); /* U mu */
-  PetscInt        size = t->options.segment;
+  const bool       staged = t->kernel == TILEDSPMM_STAGED;
+  const double     mu = (double)t->nz / rows, squares = looked->squares / rows - mu * mu, sigma = squares > 0 ? sqrt(squares) : 0;
+  const PetscCount resident = (staged ? t->options.panel : Resident) * (PetscCount)t->multiprocessors;
+  const PetscReal  U        = (PetscReal)rows / (PetscReal)resident;
+  const PetscInt   least = staged ? 1 : SegmentLeast, even = PetscMax(least, (PetscInt)(t->nz / resident)); /* U mu */
+  PetscInt         size = t->options.segment;
 
-  if (!size && sigma > (double)t->options.imbalance * mu) size = PetscMax(SegmentLeast, PetscMin(even, (PetscInt)mu));
+  if (!size && sigma > (double)t->options.imbalance * mu) size = PetscMax(least, PetscMin(even, (PetscInt)mu));
   else if (!size && U < t->options.utilization && looked->longest / Worth >= even) size = even;
   return size && size < looked->longest ? size : 0;
+}
+
+/* TiledSpMMChooseSegment - For the staged kernel: most entries of a segment, 0 where no row is cut. *done false: there is no room for the look. */
+PetscErrorCode TiledSpMMChooseSegment(const TiledSpMM *t, const GallopCSR *csr, PetscInt *segment, PetscBool *done)
+{
+  Looked looked;
+
+  PetscFunctionBegin;
+  *segment = 0;
+  PetscCall(Look(csr, &looked, done));
+  if (*done) *segment = SegmentSize(t, &looked, (double)t->m);
+  if (*segment && t->nz / *segment > PETSC_INT_MAX - t->m) *segment = 0; /* segments are numbered as rows are */
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Tiles have their first column, and those behind it, in a PetscInt, and its number and the values before them in 32 bits */

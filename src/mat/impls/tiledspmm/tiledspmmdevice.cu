@@ -50,6 +50,7 @@ static PetscErrorCode FreeArrays(TiledSpMM *t)
   PetscFunctionBegin;
   PetscCall(GallopDeviceFree(t->work));
   if (t->kernel == TILEDSPMM_STAGED) {
+    PetscCall(GallopDeviceFree(t->segptr));
     PetscCall(GallopDeviceFree(t->stagedispl));
     PetscCall(GallopDeviceFree(t->index));
   } else if (t->kernel == TILEDSPMM_TENSOR) {

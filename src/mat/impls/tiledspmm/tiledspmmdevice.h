@@ -19,7 +19,11 @@ typedef struct {
 } TiledSpMMChoice;
 
 PETSC_INTERN PetscErrorCode TiledSpMMChoose(const TiledSpMM *, const GallopCSR *, TiledSpMMChoice *, PetscBool *);
+PETSC_INTERN PetscErrorCode TiledSpMMChooseSegment(const TiledSpMM *, const GallopCSR *, PetscInt *, PetscBool *);
 PETSC_INTERN PetscErrorCode TiledSpMMKernelsOverlap(PetscBool *);
+
+/* cut rows, of all kernels but that with tiles */
+PETSC_INTERN PetscErrorCode TiledSpMMCutRows(TiledSpMM *, const GallopCSR *, PetscInt, PetscBool *);
 
 /* staged */
 PETSC_INTERN PetscErrorCode TiledSpMMStagedBuild(TiledSpMM *, const GallopCSR *, PetscCount, PetscBool *);

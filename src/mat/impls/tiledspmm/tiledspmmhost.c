@@ -19,7 +19,7 @@ PetscErrorCode TiledSpMMFree_Host(TiledSpMM **t)
 
 static PetscInt PanelEnd(const TiledSpMM *t, PetscInt panel)
 {
-  return t->m - t->options.panel * panel < t->options.panel ? t->m : t->options.panel * (panel + 1);
+  return TiledSpMMPlaces(t) - t->options.panel * panel < t->options.panel ? TiledSpMMPlaces(t) : t->options.panel * (panel + 1);
 }
 
 /* So slot marks a column that panel has met; a column's place in the footprint is not negative */
@@ -90,7 +90,7 @@ static PetscErrorCode Reorder(TiledSpMM *t, const GallopCSR *csr, PetscInt slot[
 
   PetscFunctionBegin;
   if (t->options.reorder == TILEDSPMM_REORDER_NEVER) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(TiledSpMMSortRows(t->m, csr->host_i, csr->host_j, &order));
+  PetscCall(TiledSpMMSortRows(csr->m, csr->host_i, csr->host_j, &order));
   if (!order) PetscFunctionReturn(PETSC_SUCCESS);
   if (t->options.reorder == TILEDSPMM_REORDER_CHOOSE) given = CountLines(t, csr, slot);
   t->roworder = order;
@@ -98,7 +98,7 @@ static PetscErrorCode Reorder(TiledSpMM *t, const GallopCSR *csr, PetscInt slot[
   nmap = CountStages(t, csr, slot, stagedispl);
   if (t->options.reorder == TILEDSPMM_REORDER_CHOOSE) {
     sorted = CountLines(t, csr, slot);
-    for (PetscInt r = 0; r < t->m; r++) stores += r % TILEDSPMM_WARP == 0 || TiledSpMMLineOf(order[r]) != TiledSpMMLineOf(order[r - 1]);
+    for (PetscInt r = 0; r < csr->m; r++) stores += r % TILEDSPMM_WARP == 0 || TiledSpMMLineOf(order[r]) != TiledSpMMLineOf(order[r - 1]);
   }
   t->reordered = TiledSpMMKeepsOrder(t, nmap, given, sorted, stores);
   if (t->reordered) {
@@ -195,14 +195,75 @@ static PetscErrorCode PlaceAllEntries(TiledSpMM *t, const GallopCSR *csr, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscInt Segments(const TiledSpMM *t, PetscInt len)
+{
+  return len > t->segment ? len / t->segment + (len % t->segment ? 1 : 0) : 1;
+}
+
+/* Segments, as the GPU numbers them: those of rows that have several have partial sums, in their order */
+static void CutRows(TiledSpMM *t, const PetscInt i[])
+{
+  PetscCount few = 0, many = t->nsplit, slot = 0, seg = 0;
+
+  for (PetscInt r = 0; r < t->m; r++) {
+    const PetscInt num = Segments(t, i[r + 1] - i[r]);
+
+    if (num > 1) {
+      const PetscCount at = num <= TILEDSPMM_FEW ? few++ : --many;
+
+      t->splitrow[at] = r;
+      t->splitptr[at] = (PetscInt)slot;
+      t->splitnum[at] = num;
+    }
+    for (PetscInt k = 0; k < num; k++, seg++) {
+      t->segptr[seg] = i[r] + k * t->segment;
+      t->segrow[seg] = num > 1 ? (PetscInt)(-1 - slot++) : r;
+    }
+  }
+  t->segptr[seg] = i[t->m];
+}
+
+/* Cuts rows that are longer than segment, if there are any and segment is not 0. *cut is the pattern of what panels have then. */
+static PetscErrorCode Cut(TiledSpMM *t, const GallopCSR *csr, PetscInt segment, GallopCSR *cut)
+{
+  PetscCount nseg = 0;
+
+  PetscFunctionBegin;
+  *cut       = *csr;
+  t->segment = segment;
+  t->nseg    = t->m;
+  for (PetscInt r = 0; r < t->m && segment; r++) {
+    const PetscInt num = Segments(t, csr->host_i[r + 1] - csr->host_i[r]);
+
+    nseg += num;
+    t->nsplit += num > 1;
+    t->nmany += num > TILEDSPMM_FEW;
+    t->nslots += num > 1 ? num : 0;
+  }
+  if (!t->nsplit || nseg > PETSC_INT_MAX) {
+    t->segment = 0;
+    t->nsplit = t->nmany = t->nslots = 0;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  t->nseg = nseg;
+#define GET(array, number) PetscCall(PetscMalloc1(number, &t->array));
+  TILEDSPMM_SEGMENTS(t, GET)
+#undef GET
+  CutRows(t, csr->host_i);
+  cut->m      = (PetscInt)t->nseg;
+  cut->host_i = t->segptr;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
-  TiledSpMMInspect - The inspection of section 2.5: all arrays but value, on the host, from the pattern there
+  TiledSpMMInspect - The inspection of section 2.5: all arrays but value, on the host, from the pattern there, with rows cut that are longer than segment, if that is not 0
 
   *built stays NULL where the structure would take more than maxbytes, if that is not 0
 */
-PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *options, const GallopCSR *csr, PetscCount maxbytes, TiledSpMM **built)
+PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *options, const GallopCSR *given, PetscInt segment, PetscCount maxbytes, TiledSpMM **built)
 {
   const PetscInt warps = options->panel / TILEDSPMM_WARP;
+  GallopCSR      cut, *csr = &cut;
   TiledSpMM     *t;
   PetscInt      *slot;
   PetscBool      fits = PETSC_TRUE;
@@ -213,10 +274,11 @@ PetscErrorCode TiledSpMMInspect(const TiledSpMMOptions *options, const GallopCSR
   t->memtype = PETSC_MEMTYPE_HOST;
   t->options = *options;
   t->kernel  = TILEDSPMM_STAGED;
-  t->m       = csr->m;
-  t->n       = csr->n;
-  t->nz      = csr->nz;
-  t->panels  = csr->m / options->panel + (csr->m % options->panel ? 1 : 0);
+  t->m       = given->m;
+  t->n       = given->n;
+  t->nz      = given->nz;
+  PetscCall(Cut(t, given, segment, csr));
+  t->panels = csr->m / options->panel + (csr->m % options->panel ? 1 : 0);
   PetscCall(PetscMalloc1(csr->n, &slot));
   PetscCall(PetscMalloc1(t->panels + 1, &t->stagedispl));
   t->nmap = t->nmapgiven = CountStages(t, csr, slot, t->stagedispl);
@@ -255,7 +317,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   TiledSpMM *t;
 
   PetscFunctionBegin;
-  PetscCall(TiledSpMMInspect((const TiledSpMMOptions *)options, csr, maxbytes, &t));
+  PetscCall(TiledSpMMInspect((const TiledSpMMOptions *)options, csr, ((const TiledSpMMOptions *)options)->segment, maxbytes, &t));
   if (t) {
     PetscCall(PetscMalloc1(t->stored, &t->value));
     PetscCall(PetscMalloc1((PetscCount)(t->options.panel + t->options.stage) * HOST_COLUMNS, &t->work));
@@ -289,8 +351,8 @@ static inline void ComputeStage(const TiledSpMM *t, PetscCount stage, PetscInt w
   }
 }
 
-/* columns columns of a panel, width at most, from column first on */
-static inline void ComputePanel(const TiledSpMM *t, PetscInt p, PetscInt first, PetscInt width, PetscInt columns, const GallopDenseProduct *product)
+/* columns columns of a panel, width at most, from column first on. Partial sums of segments are [column][slot]. */
+static inline void ComputePanel(const TiledSpMM *t, PetscInt p, PetscInt first, PetscInt width, PetscInt columns, const GallopDenseProduct *product, PetscScalar partial[])
 {
   const PetscInt     begin = p * t->options.panel, end = PanelEnd(t, p);
   const PetscScalar *b      = product->b + (PetscCount)first * product->ldb;
@@ -301,30 +363,48 @@ static inline void ComputePanel(const TiledSpMM *t, PetscInt p, PetscInt first, 
   for (PetscInt c = 0; c < columns; c++) {
     PetscScalar *const to = product->c + (PetscCount)(first + c) * product->ldc;
 
-    if (product->add)
-      for (PetscInt r = begin; r < end; r++) to[RowAt(t, r)] += acc[(r - begin) * width + c];
-    else
-      for (PetscInt r = begin; r < end; r++) to[RowAt(t, r)] = acc[(r - begin) * width + c];
+    for (PetscInt r = begin; r < end; r++) {
+      const PetscInt    at = RowAt(t, r), row = t->segment ? t->segrow[at] : at;
+      const PetscScalar sum = acc[(r - begin) * width + c];
+
+      if (row < 0) partial[(first + c) * t->nslots - 1 - row] = sum;
+      else to[row] = product->add ? to[row] + sum : sum;
+    }
   }
+}
+
+static void Combine(const TiledSpMM *t, const GallopDenseProduct *product, const PetscScalar partial[])
+{
+  for (PetscInt c = 0; c < product->columns; c++)
+    for (PetscCount k = 0; k < t->nsplit; k++) {
+      PetscScalar *const to = product->c + (PetscCount)c * product->ldc + t->splitrow[k], sum = 0.0;
+
+      for (PetscInt s = 0; s < t->splitnum[k]; s++) sum += partial[c * t->nslots + t->splitptr[k] + s];
+      *to = product->add ? *to + sum : sum;
+    }
 }
 
 PetscErrorCode TiledSpMMApplyDense_Host(void *data, const GallopDenseProduct *product, PetscBool *done)
 {
   const TiledSpMM *t = (const TiledSpMM *)data;
+  PetscScalar     *partial;
 
   PetscFunctionBegin;
   *done = PETSC_TRUE;
+  PetscCall(PetscMalloc1(t->nslots * product->columns, &partial));
   for (PetscInt p = 0; p < t->panels; p++) {
     if (product->add && t->stagedispl[p] == t->stagedispl[p + 1]) continue;
     for (PetscInt k = 0, columns; k < product->columns; k += columns) {
       const PetscInt left = product->columns - k;
 
       columns = left > HOST_COLUMNS / 2 ? PetscMin(left, HOST_COLUMNS) : left > 2 ? PetscMin(left, 4) : 1;
-      if (columns > 4) ComputePanel(t, p, k, HOST_COLUMNS, columns, product);
-      else if (columns > 1) ComputePanel(t, p, k, 4, columns, product);
-      else ComputePanel(t, p, k, 1, columns, product);
+      if (columns > 4) ComputePanel(t, p, k, HOST_COLUMNS, columns, product, partial);
+      else if (columns > 1) ComputePanel(t, p, k, 4, columns, product, partial);
+      else ComputePanel(t, p, k, 1, columns, product, partial);
     }
   }
+  Combine(t, product, partial);
+  PetscCall(PetscFree(partial));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* TiledSpMM's model of a product with stages: what the paper says of it, sections 2.3 and 3 */
+/* TiledSpMM's model of a product with stages: what the paper says of it, sections 2.3 and 3, and equation 6 where rows are cut */
 
 #include "tiledspmm.h"
 
@@ -79,7 +79,7 @@ static PetscCount Lines(const TiledSpMM *t, PetscCount stage)
   return num;
 }
 
-/* Entries of row r, in all stages of its panel */
+/* Entries of row r, or segment r, in all stages of its panel */
 static PetscCount RowLength(const TiledSpMM *t, PetscInt r)
 {
   const PetscInt p   = r / t->options.panel;
@@ -104,7 +104,7 @@ static PetscErrorCode ModelOfSegments(const TiledSpMM *t, TiledSpMMModel *model)
   csr.nz     = t->nz;
   csr.host_i = i;
   csr.host_j = j;
-  PetscCall(TiledSpMMInspect(&t->options, &csr, 0, &staged));
+  PetscCall(TiledSpMMInspect(&t->options, &csr, 0, 0, &staged));
   PetscCall(PetscFree2(i, j));
   if (staged) {
     PetscCall(TiledSpMMGetModel(staged, model));
@@ -113,11 +113,13 @@ static PetscErrorCode ModelOfSegments(const TiledSpMM *t, TiledSpMMModel *model)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* TiledSpMMGetModel - What sections 2.3 and 3 of the paper say of products with stages and R columns at once, as the staged kernel has them; all 0 where the structure cannot have stages */
+/* TiledSpMMGetModel - What sections 2.3 and 3 of the paper say of products with stages and R columns at once, as the staged kernel has them, which cuts rows where this one does; all 0 where the structure cannot have stages */
 PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
 {
   const PetscReal value = (PetscReal)sizeof(PetscScalar), index = (PetscReal)sizeof(PetscInt), R = (PetscReal)TiledSpMMStagedColumns(t);
-  const size_t    displ = (size_t)(t->panels + t->stages + t->stages * (t->options.panel / TILEDSPMM_WARP) + 3) * sizeof(PetscCount);
+  const PetscReal places = (PetscReal)TiledSpMMPlaces(t), mu = (PetscReal)t->nz / t->m;
+  const PetscReal stores = value * ((PetscReal)t->m + 2 * (PetscReal)t->nslots) / (PetscReal)t->nz; /* of C, and partial sums, which are loaded again: bytes for each entry */
+  const size_t    displ  = (size_t)(t->panels + t->stages + t->stages * (t->options.panel / TILEDSPMM_WARP) + 3) * sizeof(PetscCount);
   PetscReal       matrix, staged;
   PetscCount      lines = 0, touched = 0;
   char           *seen;
@@ -128,12 +130,12 @@ PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
     PetscCall(ModelOfSegments(t, model));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  model->mu = (PetscReal)t->nz / t->m;
-  for (PetscInt r = 0; r < t->m; r++) model->sigma += PetscSqr((PetscReal)RowLength(t, r) - model->mu) / t->m;
+  model->mu = (PetscReal)t->nz / places;
+  for (PetscInt r = 0; r < TiledSpMMPlaces(t); r++) model->sigma += PetscSqr((PetscReal)RowLength(t, r) - model->mu) / places;
   model->sigma = PetscSqrtReal(model->sigma);
   model->rho   = (PetscReal)t->nz / (PetscReal)t->nmap;
   model->Z     = (PetscReal)t->stored / (PetscReal)t->nz;
-  model->delta = ((PetscReal)displ + (PetscReal)(t->stages * t->options.panel) * sizeof(*t->len)) / t->m + (t->reordered ? index : 0);
+  model->delta = ((PetscReal)displ + (PetscReal)(t->stages * t->options.panel) * sizeof(*t->len)) / places + (t->reordered ? index : 0) + (t->segment ? index : 0);
   PetscCall(PetscCalloc1(t->n, &seen));
   for (PetscCount q = 0; q < t->nmap; q++) {
     touched += !seen[t->map[q]];
@@ -144,9 +146,9 @@ PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
   model->C         = PetscMax((PetscReal)1.0, (PetscReal)lines * TILEDSPMM_LINE / ((PetscReal)t->nmap * value));
   model->L         = (PetscReal)t->nmap / (PetscReal)touched;
   model->Gamma     = model->C / model->L;
-  matrix           = (value + (PetscReal)sizeof(*t->index)) * model->Z / R + index / (model->rho * R) + model->delta / (R * model->mu) + value / model->mu;
+  matrix           = (value + (PetscReal)sizeof(*t->index)) * model->Z / R + index / (model->rho * R) + model->delta / (R * model->mu) + stores;
   staged           = value / model->rho;
-  model->naive     = 2 * model->mu / (model->mu * (value + index) + model->mu * value + value + 2 * index);
+  model->naive     = 2 * mu / (mu * (value + index) + mu * value + value + 2 * index);
   model->tiled     = 2 / (matrix + staged);
   model->effective = 2 / (matrix + staged * model->Gamma);
   PetscFunctionReturn(PETSC_SUCCESS);

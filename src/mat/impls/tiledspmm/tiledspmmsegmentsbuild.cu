@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  The segments that TiledSpMM's cached and transposed kernels have: rows of A, long ones cut. How many there are is counted, then the arrays are filled.
+  The segments of TiledSpMM's kernels: rows of A, long ones cut. How many there are is counted, then the arrays are filled. The cached and the transposed kernel have all of theirs from here, the staged
+  one those of a matrix with long rows, in place of whose rows its panels have them.
 */
 
 #include <cub/device/device_scan.cuh>
@@ -30,30 +31,30 @@ struct SegmentsWork {
   Pieces *before;
   char   *cub;
   size_t  cubbytes;
+  void   *memory;
 };
 
-static PetscErrorCode MeasureScans(const TiledSpMM *t, const SegmentsOfRow &rows, SegmentsWork *w, cudaStream_t stream)
-{
-  const auto       each     = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), rows);
-  PetscCount      *count    = NULL;
-  const PetscCount most     = t->segment ? t->m + t->nz / t->segment : t->m; /* segments: each but the last of a row is full */
-  size_t           bytes[2] = {0, 0};
-
-  PetscFunctionBegin;
-  if (t->segment) PetscCallCUDA(cub::DeviceScan::ExclusiveScan(nullptr, bytes[0], each, w->before, PiecesAdd(), Pieces{0, 0, 0, 0}, (PetscCount)t->m + 1, stream));
-  if (t->kernel == TILEDSPMM_CACHED) PetscCallCUDA(cub::DeviceScan::ExclusiveSum(nullptr, bytes[1], count, count, most / WarpSize + 2, stream));
-  w->cubbytes = PetscMax(bytes[0], bytes[1]);
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* How many segments there are, which is asked before there is room for them */
-static PetscErrorCode CountSegments(TiledSpMM *t, const SegmentsOfRow &rows, SegmentsWork *w, cudaStream_t stream)
+static PetscErrorCode CountSegments(TiledSpMM *t, const SegmentsOfRow &rows, SegmentsWork *w, PetscBool *done)
 {
-  const auto each = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), rows);
-  Pieces     all;
+  const auto   each = thrust::make_transform_iterator(thrust::make_counting_iterator((PetscInt)0), rows);
+  const auto   scan = [&](cudaStream_t stream) { return cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, each, w->before, PiecesAdd(), Pieces{0, 0, 0, 0}, (PetscCount)t->m + 1, stream); };
+  Pieces       all;
+  cudaStream_t stream;
 
   PetscFunctionBegin;
-  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, w->cubbytes, each, w->before, PiecesAdd(), Pieces{0, 0, 0, 0}, (PetscCount)t->m + 1, stream));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(scan(stream)); /* without memory it tells how much it needs */
+  PetscCall(Allocate(
+    GallopWorkspaceMalloc,
+    [&](GallopCarver &carver) {
+      carver.Take(w->before, (PetscCount)t->m + 1);
+      carver.Take(w->cub, (PetscCount)w->cubbytes);
+    },
+    &w->memory));
+  *done = (PetscBool)(w->memory != NULL);
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(scan(stream));
   PetscCall(GallopDeviceCopyOut(&all, w->before + t->m, sizeof(all)));
   t->nseg = all.num;
   SetSplits(t, all);
@@ -165,20 +166,25 @@ PetscErrorCode TiledSpMMSegmentsRefresh(TiledSpMM *t, const GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Where segments begin, and the slices of the cached kernel, whose sizes tell how many entries are stored */
-static PetscErrorCode FillSegments(TiledSpMM *t, const GallopCSR *csr, const SegmentsOfRow &rows, SegmentsWork *w, cudaStream_t stream)
+/* The slices of the cached kernel, whose sizes tell how many entries are stored */
+static PetscErrorCode FillSlices(TiledSpMM *t, PetscBool *done)
 {
+  const auto   scan     = [&](void *cub, size_t &bytes, cudaStream_t stream) { return cub::DeviceScan::ExclusiveSum(cub, bytes, t->slicedispl, t->slicedispl, t->slices + 1, stream); };
+  size_t       cubbytes = 0;
+  void        *memory;
+  cudaStream_t stream;
+
   PetscFunctionBegin;
-  if (t->segment) {
-    SegmentsKernel<<<GallopBlocksFor(PetscMax((PetscCount)t->m + 1, t->nslots), Threads), Threads, 0, stream>>>(rows, w->before, SegmentArrays(t));
-    GallopCheckLaunch();
-  } else PetscCall(GallopDeviceCopy(t->segptr, csr->i, (size_t)(t->m + 1) * sizeof(PetscInt)));
-  if (t->kernel == TILEDSPMM_CACHED) {
-    SlicesKernel<<<GallopBlocksFor(t->slices * WarpSize + 1, Threads), Threads, 0, stream>>>(t->nseg, t->segptr, t->slices, t->slicedispl);
-    GallopCheckLaunch();
-    PetscCallCUDA(cub::DeviceScan::ExclusiveSum(w->cub, w->cubbytes, t->slicedispl, t->slicedispl, t->slices + 1, stream));
-    PetscCall(GallopDeviceCopyOut(&t->stored, t->slicedispl + t->slices, sizeof(t->stored)));
-  } else t->stored = t->nz;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(scan(nullptr, cubbytes, stream));
+  PetscCall(GallopWorkspaceMalloc(cubbytes, &memory));
+  *done = (PetscBool)(memory != NULL);
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  SlicesKernel<<<GallopBlocksFor(t->slices * WarpSize + 1, Threads), Threads, 0, stream>>>(t->nseg, t->segptr, t->slices, t->slicedispl);
+  GallopCheckLaunch();
+  PetscCallCUDA(scan(memory, cubbytes, stream));
+  PetscCall(GallopDeviceCopyOut(&t->stored, t->slicedispl + t->slices, sizeof(t->stored)));
+  PetscCall(GallopWorkspaceFree(memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -187,38 +193,43 @@ static PetscErrorCode FillSegments(TiledSpMM *t, const GallopCSR *csr, const Seg
 TILEDSPMM_ALLOCATE(AllocateSegments, TILEDSPMM_SEGMENTS)
 TILEDSPMM_ALLOCATE(AllocateColumns, TILEDSPMM_COLUMNS)
 
-/* TiledSpMMSegmentsBuild - For t->kernel, with rows cut where they are longer than segment, which is 0 where none is and none is left out */
-PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *t, const GallopCSR *csr, PetscInt segment, PetscCount maxbytes, PetscBool *done)
+/* TiledSpMMCutRows - Where segments begin, and whose they are, with rows cut where they are longer than segment, which is 0 where none is and none is left out. Room for the slices of the cached kernel, too. */
+PetscErrorCode TiledSpMMCutRows(TiledSpMM *t, const GallopCSR *csr, PetscInt segment, PetscBool *done)
 {
   const SegmentsOfRow rows = {csr->i, csr->m, segment, (bool)t->skips};
   SegmentsWork        w    = {};
-  void               *memory;
-  PetscBool           room = PETSC_FALSE;
   cudaStream_t        stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(TiledSpMMKernelsOverlap(&t->overlaps));
-  *done      = PETSC_FALSE;
+  *done      = PETSC_TRUE;
   t->segment = segment;
   t->nseg    = t->m;
-  PetscCall(MeasureScans(t, rows, &w, stream));
-  PetscCall(Allocate(
-    GallopWorkspaceMalloc,
-    [&](GallopCarver &carver) {
-      if (segment) carver.Take(w.before, (PetscCount)t->m + 1);
-      carver.Take(w.cub, (PetscCount)w.cubbytes);
-    },
-    &memory));
-  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
-  if (segment) PetscCall(CountSegments(t, rows, &w, stream));
+  if (segment) PetscCall(CountSegments(t, rows, &w, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
   t->slices = t->kernel == TILEDSPMM_CACHED ? (t->nseg + WarpSize - 1) / WarpSize : 0;
-  PetscCall(AllocateSegments(t, &room));
-  if (room) {
-    PetscCall(FillSegments(t, csr, rows, &w, stream));
-    if (FitsMemory(t, maxbytes)) PetscCall(AllocateColumns(t, done));
-    if (*done) PetscCall(FillEntries(t, csr, true, stream));
-  }
-  PetscCall(GallopWorkspaceFree(memory));
+  PetscCall(AllocateSegments(t, done));
+  if (*done && segment) {
+    SegmentsKernel<<<GallopBlocksFor(PetscMax((PetscCount)t->m + 1, t->nslots), Threads), Threads, 0, stream>>>(rows, w.before, SegmentArrays(t));
+    GallopCheckLaunch();
+  } else if (*done) PetscCall(GallopDeviceCopy(t->segptr, csr->i, (size_t)(t->m + 1) * sizeof(PetscInt)));
+  if (w.memory) PetscCall(GallopWorkspaceFree(w.memory));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* TiledSpMMSegmentsBuild - For t->kernel, cached or transposed, with segments as above */
+PetscErrorCode TiledSpMMSegmentsBuild(TiledSpMM *t, const GallopCSR *csr, PetscInt segment, PetscCount maxbytes, PetscBool *done)
+{
+  cudaStream_t stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCall(TiledSpMMKernelsOverlap(&t->overlaps));
+  t->stored = t->nz;
+  PetscCall(TiledSpMMCutRows(t, csr, segment, done));
+  if (*done && t->kernel == TILEDSPMM_CACHED) PetscCall(FillSlices(t, done));
+  if (*done) *done = (PetscBool)FitsMemory(t, maxbytes);
+  if (*done) PetscCall(AllocateColumns(t, done));
+  if (*done) PetscCall(FillEntries(t, csr, true, stream));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -6,17 +6,18 @@
 
 template <typename V, typename I>
 struct StagesView {
-  I                     m, stage;
+  I                     places, stage; /* of all panels */
   const PetscCount     *stagedispl, *mapdispl, *warpdispl;
   const I              *map;
   const TiledSpMMIndex *len, *index;
   const V              *value;
-  const I              *order; /* NULL where rows are in the order of the matrix */
+  const I              *order;  /* NULL where rows are in the order of the matrix */
+  const I              *segrow; /* NULL where no row is cut; negative for a segment with a partial sum */
 };
 
 /* A thread block computes R columns of a panel, each thread R outputs of a row. Neighbouring thread blocks have the same panel, which L2 then serves to all but the first. */
 template <int R, typename V, typename I>
-__global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R)) StagedKernel(const StagesView<V, I> t, const DenseView<V, I> dense, const unsigned int groups)
+__global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R)) StagedKernel(const StagesView<V, I> t, const DenseView<V, I> dense, V *__restrict__ partial, const unsigned int groups)
 {
   extern __shared__ __align__(16) unsigned char bytes[];
   V *const                                      shared  = reinterpret_cast<V *>(bytes); /* column r of B's stage is at r t.stage: lanes with neighbouring indices are in different banks */
@@ -54,12 +55,15 @@ __global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R)) StagedKernel(
       for (int r = 0; r < R; r++) acc[r] += value * staged[r * t.stage]; /* those of no column are never stored */
     }
   }
-  if (row >= t.m) return;
-  const I to = t.order ? t.order[row] : (I)row;
+  if (row >= t.places) return;
+  const I at = t.order ? t.order[row] : (I)row, to = t.segrow ? t.segrow[at] : at;
 
 #pragma unroll
   for (int r = 0; r < R; r++)
-    if (r < columns) Store(dense, to, first + r, acc[r]);
+    if (r < columns) {
+      if (to >= 0) Store(dense, to, first + r, acc[r]);
+      else partial[(PetscCount)(-1 - to) * dense.columns + first + r] = acc[r];
+    }
 }
 
 static size_t SharedBytes(const TiledSpMM *t, PetscInt columns)
@@ -85,12 +89,13 @@ PetscErrorCode TiledSpMMStagedAllowShared(size_t *bytes)
 
 PetscErrorCode TiledSpMMStagedApply(TiledSpMM *t, const GallopDenseProduct *p, PetscBool *done)
 {
-  const StagesView<PetscScalar, PetscInt> stages = {t->m, t->options.stage, t->stagedispl, t->mapdispl, t->warpdispl, t->map, t->len, t->index, t->value, t->reordered ? t->roworder : NULL};
-  const auto                              launch = [&](const Dense &dense, PetscInt R, cudaStream_t stream) {
+  const StagesView<PetscScalar, PetscInt> stages =
+    {TiledSpMMPlaces(t), t->options.stage, t->stagedispl, t->mapdispl, t->warpdispl, t->map, t->len, t->index, t->value, t->reordered ? t->roworder : NULL, t->segment ? t->segrow : NULL};
+  const auto launch = [&](const Dense &dense, PetscInt R, cudaStream_t stream) {
     const PetscCount groups = (dense.columns + R - 1) / R;
     const GallopGrid grid   = {t->panels * groups, (int)t->options.panel, 1, SharedBytes(t, R), stream, false};
 
-    return WithPower<TILEDSPMM_MAX_COLUMNS>(R, [&](auto power) { return GallopLaunch(StagedKernel<decltype(power)::value, PetscScalar, PetscInt>, grid, stages, dense, (unsigned int)groups); });
+    return WithPower<TILEDSPMM_MAX_COLUMNS>(R, [&](auto power) { return GallopLaunch(StagedKernel<decltype(power)::value, PetscScalar, PetscInt>, grid, stages, dense, t->work, (unsigned int)groups); });
   };
 
   PetscFunctionBegin;

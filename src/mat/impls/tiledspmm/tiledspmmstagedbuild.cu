@@ -102,7 +102,7 @@ static PetscErrorCode FillStages(TiledSpMM *t, const StagedPattern &A, const Sta
 
   PetscFunctionBegin;
   PetscCall(GallopDeviceCopy(t->stagedispl, count->stagefirst, (size_t)(t->panels + 1) * sizeof(*t->stagedispl)));
-  if (t->reordered) PetscCall(GallopDeviceCopy(t->roworder, count->order, (size_t)t->m * sizeof(*t->roworder)));
+  if (t->reordered) PetscCall(GallopDeviceCopy(t->roworder, count->order, (size_t)A.m * sizeof(*t->roworder)));
   PetscCall(TiledSpMMStoreFootprints(t, &A, count));
   StagesKernel<<<GallopBlocksFor(t->panels, Threads), Threads, 0, stream>>>(A, count->mapfirst, *t);
   GallopCheckLaunch();
@@ -149,20 +149,24 @@ static PetscErrorCode Fill(TiledSpMM *t, const StagedPattern &A, const GallopCSR
 }
 
 /* For rows whose columns do not increase: by the host's inspection, whose arrays are copied */
-static PetscErrorCode CopyFromHost(TiledSpMM *t, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+static PetscErrorCode CopyFromHost(TiledSpMM *t, const GallopCSR *csr, PetscInt segment, PetscCount maxbytes, PetscBool *done)
 {
   TiledSpMM   *host;
   cudaStream_t stream;
 
   PetscFunctionBegin;
   *done = PETSC_FALSE;
-  PetscCall(TiledSpMMInspect(&t->options, csr, maxbytes, &host));
+  PetscCall(TiledSpMMInspect(&t->options, csr, segment, maxbytes, &host));
   if (!host) PetscFunctionReturn(PETSC_SUCCESS);
   host->multiprocessors = t->multiprocessors;
   *t                    = *host;
   t->memtype            = PETSC_MEMTYPE_CUDA;
+  t->segptr             = NULL;
+  t->stagedispl         = NULL;
   t->index              = NULL;
-  PetscCall(AllocateStages(t, done));
+  *done                 = PETSC_TRUE;
+  if (t->segment) PetscCall(TiledSpMMCutRows(t, csr, t->segment, done));
+  if (*done) PetscCall(AllocateStages(t, done));
   if (*done) PetscCall(AllocateEntries(t, done));
   if (*done) {
     PetscCall(PetscGetCurrentCUDAStream(&stream));
@@ -181,7 +185,19 @@ static PetscErrorCode CopyFromHost(TiledSpMM *t, const GallopCSR *csr, PetscCoun
 /* Whether there are more columns than the marks of a footprint tell apart, or more rows than a grid has place for */
 static bool IsTooLarge(const TiledSpMM *t)
 {
-  return t->n >= PETSC_INT32_MAX || t->panels >= PETSC_INT32_MAX || (PetscCount)t->m * WarpSize / Threads >= PETSC_INT32_MAX;
+  return t->n >= PETSC_INT32_MAX || t->panels >= PETSC_INT32_MAX || (PetscCount)TiledSpMMPlaces(t) * WarpSize / Threads >= PETSC_INT32_MAX;
+}
+
+/* Cuts rows where that is wanted. The pattern that panels are made of is that of the segments then. */
+static PetscErrorCode Cut(TiledSpMM *t, const GallopCSR *csr, PetscInt *segment, StagedPattern *A, PetscBool *done)
+{
+  PetscFunctionBegin;
+  PetscCall(TiledSpMMChooseSegment(t, csr, segment, done));
+  if (*done && *segment) PetscCall(TiledSpMMCutRows(t, csr, *segment, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  t->panels = TiledSpMMPlaces(t) / t->options.panel + (TiledSpMMPlaces(t) % t->options.panel ? 1 : 0);
+  *A        = {TiledSpMMPlaces(t), t->options.panel, t->options.stage, t->panels, t->segment ? t->segptr : csr->i, csr->j, NULL};
+  PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* Counts with rows as they are, and sorted where they are not and that may be better. Without room for it they stay as they are. */
@@ -200,12 +216,12 @@ PetscErrorCode TiledSpMMStagedBuild(TiledSpMM *t, const GallopCSR *csr, PetscCou
 {
   StagedCount   given = {}, sorted = {};
   StagedPattern A;
+  PetscInt      segment;
 
   PetscFunctionBegin;
-  *done     = PETSC_FALSE;
-  t->panels = csr->m / t->options.panel + (csr->m % t->options.panel ? 1 : 0);
-  A         = {t->m, t->options.panel, t->options.stage, t->panels, csr->i, csr->j, NULL};
-
+  PetscCall(Cut(t, csr, &segment, &A, done));
+  if (!*done) PetscFunctionReturn(PETSC_SUCCESS);
+  *done = PETSC_FALSE;
   if (!IsTooLarge(t)) {
     PetscCall(ChooseOrder(t, A, &given, &sorted));
     const StagedCount *const chosen = t->reordered ? &sorted : &given;
@@ -217,6 +233,10 @@ PetscErrorCode TiledSpMMStagedBuild(TiledSpMM *t, const GallopCSR *csr, PetscCou
     if (given.memory) PetscCall(GallopWorkspaceFree(given.memory));
     if (sorted.memory) PetscCall(GallopWorkspaceFree(sorted.memory));
   }
-  if (IsTooLarge(t) || given.found.disorder) PetscCall(CopyFromHost(t, csr, maxbytes, done));
+  if (IsTooLarge(t) || given.found.disorder) {
+    PetscCall(GallopDeviceFree(t->segptr));
+    t->segptr = NULL;
+    PetscCall(CopyFromHost(t, csr, segment, maxbytes, done));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

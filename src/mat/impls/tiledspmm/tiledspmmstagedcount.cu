@@ -50,17 +50,17 @@ __global__ static void __launch_bounds__(Threads) StoresKernel(StagedPattern A, 
 /* Sorts rows and finds what stores of C cost then, or finds whether they are in order, and the columns of each. A warp or fewer threads for each row: the grid has place for all. */
 static PetscErrorCode LookAtRows(const TiledSpMM *t, StagedPattern *A, PetscBool sort, StagedCount *w, cudaStream_t stream)
 {
-  const unsigned int blocks = GallopBlocksFor(t->m, Threads);
+  const unsigned int blocks = GallopBlocksFor(A->m, Threads);
 
   PetscFunctionBegin;
   if (sort) {
-    PetscCallCUDA(cub::DeviceMergeSort::SortKeysCopy(w->cub, w->cubbytes, thrust::make_counting_iterator((PetscInt)0), w->order, (PetscCount)t->m, RowBefore{A->i, A->j}, stream));
+    PetscCallCUDA(cub::DeviceMergeSort::SortKeysCopy(w->cub, w->cubbytes, thrust::make_counting_iterator((PetscInt)0), w->order, (PetscCount)A->m, RowBefore{A->i, A->j}, stream));
     A->order = w->order;
     StoresKernel<<<blocks, Threads, 0, stream>>>(*A, w->foundthere);
     GallopCheckLaunch();
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  OrderKernel<<<GallopBlocksFor((PetscCount)t->m * WarpSize, Threads), Threads, 0, stream>>>(*A, w->foundthere);
+  OrderKernel<<<GallopBlocksFor((PetscCount)A->m * WarpSize, Threads), Threads, 0, stream>>>(*A, w->foundthere);
   GallopCheckLaunch();
   if (t->options.reorder != TILEDSPMM_REORDER_NEVER) {
     UnsortedKernel<<<blocks, Threads, 0, stream>>>(*A, w->foundthere);
@@ -124,12 +124,12 @@ static PetscErrorCode AllocateCount(const TiledSpMM *t, const StagedPattern &A, 
 
   PetscFunctionBegin;
   PetscCall(SumPanels(t, w, stream));
-  if (sort) PetscCallCUDA(cub::DeviceMergeSort::SortKeysCopy(nullptr, sortbytes, thrust::make_counting_iterator((PetscInt)0), w->order, (PetscCount)t->m, RowBefore{A.i, A.j}, stream));
+  if (sort) PetscCallCUDA(cub::DeviceMergeSort::SortKeysCopy(nullptr, sortbytes, thrust::make_counting_iterator((PetscInt)0), w->order, (PetscCount)A.m, RowBefore{A.i, A.j}, stream));
   w->cubbytes = PetscMax(w->cubbytes, sortbytes);
   PetscCall(Allocate(
     GallopWorkspaceMalloc,
     [&](GallopCarver &carver) {
-      if (sort) carver.Take(w->order, t->m);
+      if (sort) carver.Take(w->order, A.m);
       carver.Take(w->size, t->panels);
       carver.Take(w->mapfirst, (PetscCount)t->panels + 1);
       carver.Take(w->stagefirst, (PetscCount)t->panels + 1);
