@@ -69,7 +69,7 @@ link_library = $(PCC_LINKER) -shared -Wl,-soname,libgallop.so -Wl,-z,nodelete -W
 all: $(library) $(program)
 	@echo "Gallop for $(petsc_description):"
 	@echo "  $(abspath $(library))"
-	@echo "Use it in any program linked to that PETSc: -dll_append $(abspath $(library)) -mat_type evchyb"
+	@echo "Use it in any program linked to that PETSc: -dll_append $(abspath $(library)) -mat_type gallop"
 	@echo "What it has to work with, and whether its products are right here: $(abspath $(program))"
 
 $(library): $(objects) $(build)/link.txt
@@ -466,7 +466,7 @@ endif
 
 help:
 	@echo "make               build the library (PETSc is found or built first, as for every target but clean, dist, docs, help, plots, report and uninstall)"
-	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij and with evchyb; prints a table with speedups, and what to do next"
+	@echo "make demo          run PETSc's own ex14 and a Matrix Market system with aij, evchyb and, on a GPU, gallop; prints a table with speedups, and what to do next"
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, MPS=1 lets tests share a GPU, VALGRIND=1 and PETSc's other test options work"

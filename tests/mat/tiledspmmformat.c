@@ -435,6 +435,8 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(TestSetIntOption("-mat_tiledspmm_least", 1));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_utilization", "0")); /* rows are cut where it is asked for */
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_imbalance", "1e30"));
   PetscCall(TestHasDevice(&device));
   PetscCall(CheckPrediction());
   PetscCall(CheckColumns());
