@@ -355,7 +355,7 @@ static PetscErrorCode RunSums(KSPType type, PetscBool device)
 
 int main(int argc, char **argv)
 {
-  PetscBool device = PETSC_FALSE, alone = PETSC_FALSE;
+  PetscBool device = PETSC_FALSE, alone = PETSC_FALSE, sums = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -366,6 +366,11 @@ int main(int argc, char **argv)
   if (alone) { /* under compute-sanitizer all others take too long */
     PetscCall(RunSums(KSPGALLOPCG, device));
     PetscCall(RunSums(KSPGALLOPBCGS, device));
+    PetscCall(PetscFinalize());
+    return 0;
+  }
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-ksp_gallop_sums", &sums));
+  if (sums && !device) { /* nothing else than without the option */
     PetscCall(PetscFinalize());
     return 0;
   }

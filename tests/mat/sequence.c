@@ -70,6 +70,7 @@ static PetscErrorCode Run(Mat A, Mat B, PetscBool wait, Vec x)
 /* The same result queued at once and step by step, and the numbers of plain AIJ */
 static PetscErrorCode TestSequence(PetscInt m, PetscInt every, PetscInt longest, const char what[])
 {
+  const PetscInt      runs = device ? 5 : 1; /* the host does one thing after the other */
   const PetscReal     ulps = 1000 + longest; /* of the largest entry: no row's sum of |a x| is larger than that of x */
   Mat                 A, B, C, D;
   Vec                 queued, stepped, plain;
@@ -86,7 +87,7 @@ static PetscErrorCode TestSequence(PetscInt m, PetscInt every, PetscInt longest,
   PetscCall(VecDuplicate(queued, &stepped));
   PetscCall(MatCreateVecs(C, &plain, NULL));
   PetscCall(Run(A, B, PETSC_TRUE, stepped));
-  for (int k = 0; k < 5; k++) {
+  for (PetscInt k = 0; k < runs; k++) {
     PetscCall(Run(A, B, PETSC_FALSE, queued));
     PetscCall(TestSameResult(stepped, queued, ulps, &same));
     PetscCheck(same, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: products queued at once differ from those that waited", what);
@@ -98,7 +99,7 @@ static PetscErrorCode TestSequence(PetscInt m, PetscInt every, PetscInt longest,
   PetscCall(VecNorm(plain, NORM_INFINITY, &error));
   PetscCheck(size > 0 && error <= ulps * PETSC_MACHINE_EPSILON * size, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: differs from MATAIJ by %g of %g", what, (double)error, (double)size);
   PetscCall(MatGallopGetStatistics(A, &stats));
-  PetscCheck((device ? stats.products_device : stats.products_host) >= 6 * 120 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format computed %" PetscInt64_FMT " products on the GPU, %" PetscInt64_FMT " on the host", what,
+  PetscCheck((device ? stats.products_device : stats.products_host) >= (1 + runs) * 120 && !stats.fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format computed %" PetscInt64_FMT " products on the GPU, %" PetscInt64_FMT " on the host", what,
              stats.products_device, stats.products_host);
   PetscCall(VecDestroy(&queued));
   PetscCall(VecDestroy(&stepped));
