@@ -372,6 +372,7 @@ static PetscErrorCode CheckSegments(const char kernel[], PetscBool device, Petsc
   }
   for (int seg = 0; seg < 8 && t->kernel != TILEDSPMM_STAGED; seg++)
     for (PetscInt e = segptr[seg]; e < segptr[seg + 1]; e++) EXPECT(t->col[t->kernel == TILEDSPMM_CACHED ? seg + 32 * (e - segptr[seg]) : e], j[e]);
+  if (t->kernel == TILEDSPMM_STAGED) PetscCall(MatViewFromOptions(A, NULL, "-view_segments"));
   PetscCall(TiledSpMMDestroyHostCopy(&t));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscOptionsClearValue(NULL, "-mat_tiledspmm_segment"));
@@ -502,5 +503,8 @@ int main(int argc, char **argv)
     test:
       suffix: view_reordered
       args: -view_reordered ::ascii_info
+    test:
+      suffix: view_segments
+      args: -view_segments ::ascii_info_detail
 
 TEST*/
