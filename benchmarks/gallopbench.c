@@ -177,20 +177,21 @@ static PetscErrorCode IsSellOfHost(const char type[], PetscBool *sell)
 /* The host's matrix with rows in the order of their patterns, or itself, where they are */
 static PetscErrorCode SortRows(Case *c, Mat *sorted)
 {
-  const PetscInt m = c->p->m, *i, *j;
-  PetscInt      *order, rows;
-  PetscBool      done;
-  IS             columns;
+  const PetscInt *i, *j;
+  PetscInt       *order, m;
+  PetscBool       done;
+  IS              columns;
 
   PetscFunctionBegin;
-  PetscCall(MatGetRowIJ(c->p->A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
+  PetscCall(MatGetRowIJ(c->p->A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
   PetscCall(TiledSpMMSortRows(m, i, j, &order));
-  PetscCall(MatRestoreRowIJ(c->p->A, 0, PETSC_FALSE, PETSC_FALSE, &rows, &i, &j, &done));
-  *sorted = c->p->A;
-  PetscCall(PetscObjectReference((PetscObject)*sorted));
-  if (!order) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatDestroy(sorted));
-  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, m, order, PETSC_OWN_POINTER, &c->order));
+  PetscCall(MatRestoreRowIJ(c->p->A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
+  if (!order) {
+    *sorted = c->p->A;
+    PetscCall(PetscObjectReference((PetscObject)*sorted));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(ISCreateGeneral(PETSC_COMM_SELF, c->p->m, order, PETSC_OWN_POINTER, &c->order));
   PetscCall(ISCreateStride(PETSC_COMM_SELF, c->p->n, 0, 1, &columns));
   PetscCall(MatCreateSubMatrix(c->p->A, c->order, columns, MAT_INITIAL_MATRIX, sorted));
   PetscCall(ISDestroy(&columns));

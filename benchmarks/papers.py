@@ -522,7 +522,6 @@ def tiledspmm(lab):
     counted = lab.views("model", ["evchyb@given"] + (["evchyb@cut"] if lab.gpu else []), options, "::ascii_info_detail")
     bandwidth, names = lab.machine["read_bandwidth_GBs"], products.order
 
-
     def intensities(what):
         found = {
             name: viewed(counted.get(name, what) or {}, r"([\d.e+-]+) flops a byte with \d+ columns at once, ([\d.e+-]+) with Gamma 1, ([\d.e+-]+) without tiles")
