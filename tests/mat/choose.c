@@ -228,7 +228,7 @@ static PetscErrorCode CheckCandidates(void)
     {"uniform1M_16",       16000000,  16,             0,               1,     (PetscReal)1.0,  (PetscReal)0.15, {GALLOP_EVCHYB, GALLOP_PARENT, GALLOP_AUTO}},
     {"kron20",             88710000,  84,             (PetscReal)7.54, 2000,  (PetscReal)0.8,  (PetscReal)0.16, {GALLOP_HBP, GALLOP_EVCHYB, GALLOP_AUTO}   },
     {"a larger graph",     700000000, 84,             (PetscReal)7.54, 2000,  (PetscReal)0.95, (PetscReal)2.5,  {GALLOP_HBP, GALLOP_EVCHYB, GALLOP_AUTO}   },
-    {"web7M",              127660000, 18,             (PetscReal)1.57, 880,   (PetscReal)0.23, (PetscReal)1.1,  {GALLOP_PARENT, GALLOP_EVCHYB, GALLOP_AUTO}},
+    {"web7M",              127660000, 18,             (PetscReal)1.57, 880,   (PetscReal)0.23, (PetscReal)1.1,  {GALLOP_PARENT, GALLOP_CSROVERLAP, GALLOP_AUTO}},
     {"web1M",              2570000,   (PetscReal)2.6, (PetscReal)3.33, 840,   (PetscReal)0.45, (PetscReal)0.15, {GALLOP_PARENT, GALLOP_EVCHYB, GALLOP_AUTO}},
     {"nearly a power law", 2570000,   (PetscReal)2.6, (PetscReal)5.5,  100,   (PetscReal)0.55, (PetscReal)0.15, {GALLOP_EVCHYB, GALLOP_PARENT, GALLOP_AUTO}},
     {"circuit682k",        5230000,   (PetscReal)7.7, 62,              39000, (PetscReal)0.25, (PetscReal)0.1,  {GALLOP_EVCHYB, GALLOP_AUTO, GALLOP_AUTO}  },

@@ -146,6 +146,100 @@ static PetscErrorCode Times(Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* After HBP's turn the fastest so far computes, until all products have taken as long as EVCHYB's build and turn are expected to; the number of products then */
+static PetscErrorCode Wait(Case *c, GallopChoice choice, PetscInt *products)
+{
+  const GallopChosen *chosen;
+  PetscLogDouble      needed;
+
+  PetscFunctionBegin;
+  PetscCall(Multiply(c, 2 * TURN + 1));
+  PetscCall(Check(c, choice, GALLOP_BY_COMING_TIMES, 0, 1, -1));
+  PetscCall(GetChosen(c, &chosen));
+  needed    = chosen->measure->spent + (chosen->measure->cost[GALLOP_EVCHYB] + TURN) * product[GALLOP_PARENT];
+  *products = (PetscInt)PetscCeilReal((PetscReal)(needed / product[choice]));
+  TestCheck(*products > 3 * TURN, "a build is expected to take so little that there is nothing to wait for", c->what);
+  PetscCall(Multiply(c, *products - c->products));
+  PetscCall(Check(c, choice, GALLOP_BY_COMING_TIMES, 0, 1, -1));
+  TestCheck(alive == (choice != GALLOP_PARENT), "%" PetscInt_FMT " formats wait", c->what, alive);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where the rules prefer the parent, the first build is further than theirs too, and waits */
+static PetscErrorCode WaitParent(void)
+{
+  const GallopChoice candidates[]         = {GALLOP_PARENT, GALLOP_EVCHYB};
+  const PetscReal    cost[GALLOP_CHOICES] = {10, 10, 10, 10};
+  GallopMeasure     *m;
+  GallopChoice       next = GALLOP_AUTO;
+  PetscBool          over;
+  PetscInt           products = 0;
+
+  PetscFunctionBegin;
+  product[GALLOP_PARENT] = 2;
+  late = capturing = PETSC_FALSE;
+  PetscCall(GallopMeasureCreate(&clockhere, 2, candidates, cost, 20, 0.5, &m));
+  while (next == GALLOP_AUTO && products < 100) {
+    ran = PETSC_FALSE;
+    PetscCall(GallopMeasureProduct(m, PETSC_FALSE));
+    PetscCall(GallopMeasureProduct(m, PETSC_TRUE));
+    products++;
+    PetscCall(GallopMeasureIsOver(m, &over));
+    if (over) GallopMeasureNext(m, &next);
+    PetscCheck(m->waiting == (products >= TURN && next == GALLOP_AUTO), PETSC_COMM_SELF, PETSC_ERR_PLIB, "After %" PetscInt_FMT " products a build %s", products, m->waiting ? "waits" : "does not wait");
+  }
+  PetscCheck(products == 2 * (10 + TURN) && next == GALLOP_EVCHYB, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Choice %d is built after %" PetscInt_FMT " products", (int)next, products);
+  PetscCall(GallopMeasureDestroy(&m));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Waits(Case *c)
+{
+  PetscInt products;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_tune_share", "1"));
+  PetscCall(Begin(c, "a further build waits", 4, 5, 6, 10));
+  PetscCall(Wait(c, GALLOP_HBP, &products));
+  PetscCall(Multiply(c, 1));
+  PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_COMING_TIMES, 1, 1, TURN));
+  PetscCall(Multiply(c, TURN));
+  PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_TIMES, 1, 1, TURN));
+  PetscCall(End(c));
+  PetscCall(GallopTuneForget());
+
+  PetscCall(Begin(c, "the parent computes until then", 3, 5, 4, 10));
+  PetscCall(Wait(c, GALLOP_PARENT, &products));
+  PetscCall(NewValues(c));
+  PetscCall(Multiply(c, 2)); /* a product after a refresh builds nothing */
+  PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_COMING_TIMES, 1, 1, -1));
+  PetscCall(Multiply(c, TURN));
+  PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_TIMES, 1, 1, -1));
+  PetscCall(End(c));
+  PetscCall(GallopTuneForget());
+
+  PetscCall(Begin(c, "new values meanwhile, and the other is slower", 6, 5, 5.5, 10));
+  PetscCall(Wait(c, GALLOP_HBP, &products));
+  PetscCall(NewValues(c));
+  PetscCall(Multiply(c, 2 + TURN));
+  PetscCall(Check(c, GALLOP_HBP, GALLOP_BY_TIMES, 1, 1, TURN));
+  PetscCall(End(c));
+  PetscCall(GallopTuneForget());
+
+  PetscCall(Begin(c, "a graph records meanwhile", 4, 5, 6, 10));
+  PetscCall(Wait(c, GALLOP_HBP, &products));
+  capturing = PETSC_TRUE;
+  PetscCall(Multiply(c, 2));
+  capturing = PETSC_FALSE;
+  PetscCall(Multiply(c, 1));
+  PetscCall(Check(c, GALLOP_HBP, GALLOP_BY_TIMES, 0, 1, TURN));
+  PetscCall(End(c));
+  PetscCall(GallopTuneForget());
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_tune_share", "1000"));
+  PetscCall(WaitParent());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Captures(Case *c)
 {
   PetscFunctionBegin;
@@ -215,6 +309,7 @@ int main(int argc, char **argv)
     PetscCall(Choices(&c));
     PetscCall(Budgets(&c));
     PetscCall(Times(&c));
+    PetscCall(Waits(&c));
     PetscCall(Captures(&c));
   }
   PetscCall(CaseDestroy(&c));

@@ -158,7 +158,7 @@ static PetscCount CopyBytes(const void *data)
   return 12 * ((const Copy *)data)->nz;
 }
 
-static PetscBool CopyStoresRows(const void *data)
+static PetscBool CopyStoresRows(const void *data, PetscBool adds)
 {
   return PETSC_TRUE;
 }
@@ -356,6 +356,7 @@ static inline PetscErrorCode CaseCreate(Case *c)
   PetscFunctionBegin;
   PetscCall(PetscMemzero(c, sizeof(*c)));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_choose", "measure"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_tune_share", "1000")); /* nobody waits */
   StandIn(PETSC_TRUE);
   PetscCall(Create(PETSC_COMM_SELF, MATSEQAIJ, &c->R));
   PetscCall(VecCreateSeq(PETSC_COMM_SELF, Rows, &c->x));

@@ -13,6 +13,7 @@ GALLOP_FORMAT_TYPES(GALLOP)
 . -mat_gallop_format <auto>            - `auto` chooses, `evchyb`, `csroverlap`, `hbp` and `fastload` take that format, `parent` none
 . -mat_gallop_choose <rules>           - how: by `rules` alone, or `measure`, where by the rules several are near
 . -mat_gallop_tune_products <20>       - how long a measurement may take, in products of the parent; 0 for none
+. -mat_gallop_tune_share <0.1>         - which share of the time of all products so far it may take, at any time
 . -mat_gallop_tune_file <name>         - where choices that were measured are kept for later runs; GALLOP_TUNE_FILE in the environment is the same
 - -mat_gallop_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 
@@ -28,8 +29,8 @@ GALLOP_FORMAT_TYPES(GALLOP)
   keeps no second copy of the entries of a matrix assembled on the host. On the host the parent computes.
 
   With `-mat_gallop_choose measure` the rules name up to three candidates, the parent's products among them. Where there are several, they compute the first products one after the other, the parent first, five each, and those are
-  timed on the GPU. The host waits for a time only when it is some 30 products ahead. No product is computed twice, and two formats exist at most. What formats take beyond the fastest, builds but the first included, is limited by
-  `-mat_gallop_tune_products`. The fastest stays for the pattern, and other matrices with the same numbers of rows, columns and entries and the same look take it at once. Times differ from run to run, so
+  timed on the GPU. The host waits for a time only when it is some 30 products ahead. No product is computed twice, and two formats exist at most. What formats take beyond the fastest, with builds that the rules
+  would not have, is limited by `-mat_gallop_tune_products`; and by `-mat_gallop_tune_share`: until such a build is a small share of what products have taken, the fastest so far computes. The fastest stays for the pattern, and other matrices with the same numbers of rows, columns and entries and the same look take it at once. Times differ from run to run, so
   that another format may compute, whose sums round differently: runs with `measure` need not give the same bits. Each process decides for its blocks. Not measured are formats of the transpose, matrices with `-mat_gallop_memory`, and those
   whose arrays do not stay on the GPU, by `-mat_gallop_csr`. When a CUDA graph records a product, the measurement ends with the format that is recorded.
 
@@ -116,10 +117,12 @@ static PetscErrorCode GallopChoiceOptionsDefault(void *options)
   o->format   = GALLOP_AUTO;
   o->choose   = GALLOP_CHOOSE_RULES; /* the default */
   o->products = 20;
+  o->share    = 0.1;
   /* for all matrices, as the base's options of that beginning */
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_format", GallopChoices, (PetscEnum *)&o->format, NULL));
   PetscCall(PetscOptionsGetEnum(NULL, NULL, "-mat_gallop_choose", ChooseBys, (PetscEnum *)&o->choose, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_gallop_tune_products", &o->products, NULL));
+  PetscCall(PetscOptionsGetReal(NULL, NULL, "-mat_gallop_tune_share", &o->share, NULL));
   PetscCall(TuneFileOption());
   for (int k = 0; k < GALLOP_CHOICES; k++) {
     PetscCheck(GallopChoiceFormats[k]->options_size <= GALLOP_OPTIONS_MOST, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Options of %s take more than %d bytes", GallopChoiceFormats[k]->name, GALLOP_OPTIONS_MOST);
@@ -133,6 +136,7 @@ static PetscErrorCode GallopChoiceOptionsSet(void *options, const char prefix[],
   GallopChoiceOptions *o      = (GallopChoiceOptions *)options;
   const GallopChoice   before = o->format;
   const GallopChooseBy by     = o->choose;
+  PetscReal            share  = o->share;
   char                 own[64], file[PETSC_MAX_PATH_LEN] = "";
   PetscBool            set;
 
@@ -140,6 +144,9 @@ static PetscErrorCode GallopChoiceOptionsSet(void *options, const char prefix[],
   (void)prefix;
   PetscCall(PetscOptionsEnum("-mat_gallop_format", "Which format entries have", "MATGALLOP", GallopChoices, (PetscEnum)o->format, (PetscEnum *)&o->format, NULL));
   PetscCall(PetscOptionsEnum("-mat_gallop_choose", "How a format is chosen", "MATGALLOP", ChooseBys, (PetscEnum)o->choose, (PetscEnum *)&o->choose, NULL));
+  PetscCall(PetscOptionsReal("-mat_gallop_tune_share", "Which share of the time of all products so far a measurement may take", "MATGALLOP", share, &share, NULL));
+  PetscCheck(share > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gallop_tune_share must be positive, not %g", (double)share);
+  o->share = share;
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_tune_products", "How many of the parent's products a measurement may take, in time; 0 for none", "MATGALLOP", &o->products, 0, PETSC_INT_MAX));
   if (!PetscOptionsObject->prefix) { /* the file is the process's, not a matrix's */
     PetscCall(PetscOptionsString("-mat_gallop_tune_file", "Where choices that were measured are kept for later runs", "MATGALLOP", file, file, sizeof(file), &set));

@@ -86,6 +86,7 @@ typedef struct {
   GallopChoice   format; /* GALLOP_AUTO: it is chosen */
   GallopChooseBy choose;
   PetscInt       products; /* of the parent, whose time a measurement may take */
+  PetscReal      share;    /* of the time of all products that measurements may take at any time */
   PetscInt64     own[GALLOP_CHOICES][GALLOP_OPTIONS_MOST / sizeof(PetscInt64)];
 } GallopChoiceOptions;
 

@@ -2,7 +2,8 @@
 /*
   MATGALLOP, measured choice: whose turn it is, what the timers say, and when to stop.
 
-  The parent is timed first: its products cost nothing beyond what a program without a format pays, and they tell what the budget is. Then each format is built and multiplies. Its first product
+  The parent is timed first: its products cost nothing beyond what a program without a format pays, and they tell what the budget is. Then each format is built and multiplies, a further one when products have
+  taken so long that its build is a small share of that: before, the fastest so far computes. A format's first product
   loads kernels and fills caches, and is not timed; of the next GALLOP_TIMED the shortest counts, which other work on the GPU disturbs least. Until a time has come the same candidate goes on: the host does
   not wait for it, unless it is so far ahead that this would take long. What follows, a build or the end of a format, waits for the GPU anyway. A candidate whose first time is far above the best is given up with that.
 */
@@ -17,7 +18,7 @@ static const PetscLogDouble Clearly = 1.3, Faster = 0.98;
 /* Products of a turn after which the host waits for times; and times that it asks, after which a turn without any product at this place is over */
 static const PetscInt Patience = 32;
 
-PetscErrorCode GallopMeasureCreate(const GallopClock *clock, int n, const GallopChoice candidates[], const PetscReal cost[], PetscInt products, GallopMeasure **measure)
+PetscErrorCode GallopMeasureCreate(const GallopClock *clock, int n, const GallopChoice candidates[], const PetscReal cost[], PetscInt products, PetscReal share, GallopMeasure **measure)
 {
   GallopMeasure *m;
 
@@ -25,6 +26,7 @@ PetscErrorCode GallopMeasureCreate(const GallopClock *clock, int n, const Gallop
   PetscCall(PetscNew(&m));
   m->clock      = clock;
   m->allowed    = products;
+  m->share      = share;
   m->best       = GALLOP_AUTO;
   m->builtfirst = GALLOP_AUTO;
   m->candidates = n;
@@ -68,12 +70,21 @@ PetscErrorCode GallopMeasureProduct(GallopMeasure *m, PetscBool ends)
   if (ends) {
     if (m->running) PetscCall((*m->clock->end)(m->timer[m->begun++]));
     m->running = PETSC_FALSE;
-    if (!m->captured) m->products++;
-  } else if (!m->captured && m->products > 0 && m->begun < GALLOP_TIMED) {
+    if (!m->captured) {
+      m->products++;
+      m->all++;
+    }
+  } else if (!m->captured && !m->waiting && m->products > 0 && m->begun < GALLOP_TIMED) {
     PetscCall((*m->clock->begin)(&m->timer[m->begun]));
     m->running = PETSC_TRUE;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the rules alone would not have this build: they build one format at most, and none where they prefer the parent */
+static PetscBool IsFurther(const GallopMeasure *m, GallopChoice choice)
+{
+  return (PetscBool)(m->preferred[0] == GALLOP_PARENT || (m->builtfirst != GALLOP_AUTO && m->builtfirst != choice));
 }
 
 static PetscErrorCode Read(GallopMeasure *m)
@@ -86,7 +97,7 @@ static PetscErrorCode Read(GallopMeasure *m)
     PetscCall((*m->clock->read)(m->buildtimer, wait, &t));
     if (t < 0) PetscFunctionReturn(PETSC_SUCCESS);
     m->buildunread = PETSC_FALSE;
-    if (m->builtfirst != m->turn[m->at]) m->spent += t; /* the rules would have built one, too */
+    if (IsFurther(m, m->turn[m->at])) m->spent += t;
   }
   while (m->read < m->begun) {
     PetscCall((*m->clock->read)(m->timer[m->read], wait, &t));
@@ -97,7 +108,14 @@ static PetscErrorCode Read(GallopMeasure *m)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopMeasureIsOver - Before a product: whether it is known how fast the candidate is whose turn it is */
+/* Whether a further build would take too large a share of all products' time, as far as that is known */
+static PetscBool Waits(const GallopMeasure *m, GallopChoice next)
+{
+  if (!IsFurther(m, next) || m->best == GALLOP_AUTO) return PETSC_FALSE;
+  return (PetscBool)(m->spent + (m->cost[next] + 1 + GALLOP_TIMED) * m->time[GALLOP_PARENT] > m->share * (PetscReal)m->all * m->time[m->best]);
+}
+
+/* GallopMeasureIsOver - Before a product: whether it is known how fast the candidate is whose turn it is, and the next one need not wait */
 PetscErrorCode GallopMeasureIsOver(GallopMeasure *m, PetscBool *over)
 {
   const GallopChoice now = m->turn[m->at];
@@ -106,6 +124,10 @@ PetscErrorCode GallopMeasureIsOver(GallopMeasure *m, PetscBool *over)
   *over = PETSC_FALSE;
   PetscCall((*m->clock->capturing)(&m->captured));
   if (m->captured) PetscFunctionReturn(PETSC_SUCCESS); /* CUDA allows no questions meanwhile */
+  if (m->waiting) {
+    *over = PetscNot(Waits(m, m->turn[m->at + 1]));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(Read(m));
   *over = (PetscBool)(m->read == GALLOP_TIMED || (m->read && m->best != GALLOP_AUTO && m->time[now] > Clearly * m->time[m->best]) || (!m->begun && ++m->asked > Patience));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -127,17 +149,20 @@ PetscBool GallopMeasureBetter(const GallopMeasure *m, GallopChoice a, GallopChoi
   return (PetscBool)(Rank(m, a) < Rank(m, b) ? Faster * m->time[a] <= m->time[b] : m->time[a] < Faster * m->time[b]);
 }
 
-/* Whether a build is within the budget; the first one always is, as the rules would build one too */
+/* Whether a build is within the budget, which is for further ones */
 static PetscBool Affordable(const GallopMeasure *m, GallopChoice next)
 {
-  return (PetscBool)(m->builtfirst == GALLOP_AUTO || m->spent + m->cost[next] * m->time[GALLOP_PARENT] <= (PetscLogDouble)m->allowed * m->time[GALLOP_PARENT]);
+  return (PetscBool)(!IsFurther(m, next) || m->spent + m->cost[next] * m->time[GALLOP_PARENT] <= (PetscLogDouble)m->allowed * m->time[GALLOP_PARENT]);
 }
 
-/* The next turn is that of a format that is to be built; or all have had theirs: GALLOP_AUTO */
+/* The next turn is that of a format that is to be built; or it is not yet; or all have had theirs: GALLOP_AUTO in both cases */
 static void Advance(GallopMeasure *m, GallopChoice *next)
 {
-  *next = GALLOP_AUTO;
+  *next      = GALLOP_AUTO;
+  m->waiting = PETSC_FALSE;
   if (m->at + 1 >= m->turns || !Affordable(m, m->turn[m->at + 1])) return;
+  m->waiting = Waits(m, m->turn[m->at + 1]);
+  if (m->waiting) return;
   *next       = m->turn[++m->at];
   m->asked    = 0;
   m->products = 0;
@@ -146,12 +171,16 @@ static void Advance(GallopMeasure *m, GallopChoice *next)
   if (m->builtfirst == GALLOP_AUTO) m->builtfirst = *next;
 }
 
-/* GallopMeasureNext - After a turn: the one that is to be built now, or GALLOP_AUTO, when m->best is the choice; GALLOP_AUTO there if nothing is known */
+/* GallopMeasureNext - After a turn: the one that is to be built now, or GALLOP_AUTO, when m->best is the choice, for now where m->waiting; GALLOP_AUTO there if nothing is known */
 void GallopMeasureNext(GallopMeasure *m, GallopChoice *next)
 {
   const GallopChoice   now  = m->turn[m->at];
   const PetscLogDouble time = m->time[now];
 
+  if (m->waiting) {
+    Advance(m, next);
+    return;
+  }
   if (GallopMeasureBetter(m, now, m->best)) m->best = now;
   else if (m->best != GALLOP_AUTO && time > m->time[m->best]) m->spent += (PetscLogDouble)m->products * (time - m->time[m->best]);
   Advance(m, next);

@@ -41,9 +41,12 @@ struct _GallopMeasure {
   GallopChoice       best;                         /* of those that have had their turn; GALLOP_AUTO: none */
   PetscLogDouble     time[GALLOP_CHOICES + 1];     /* of a product, the shortest that was timed; 0: unknown */
   PetscReal          cost[GALLOP_CHOICES];         /* what a build may take, in products of the parent */
-  GallopChoice       builtfirst;                   /* the first one that was built; GALLOP_AUTO: none is */
+  GallopChoice       builtfirst;                   /* the first one that was built, which costs nothing if the rules would build one too; GALLOP_AUTO: none is */
   PetscLogDouble     spent;                        /* on further builds, and on products beyond the time of the best */
   PetscInt           allowed;                      /* on all that, in products of the parent */
+  PetscReal          share;                        /* of the time of all products, that a further build is to have at most when it begins */
+  PetscInt64         all;                          /* products since the measurement began */
+  PetscBool          waiting;                      /* between turns: the fastest so far computes until the next build has that share */
   PetscInt           asked, products;              /* since the turn began: how often it was asked whether that is over, and products */
   void              *timer[GALLOP_TIMED], *buildtimer;
   int                begun, read;                    /* of the timers */
@@ -51,7 +54,7 @@ struct _GallopMeasure {
   PetscBool          captured;                       /* a CUDA graph records now: nothing is timed */
 };
 
-PETSC_EXTERN PetscErrorCode GallopMeasureCreate(const GallopClock *, int, const GallopChoice[], const PetscReal[], PetscInt, GallopMeasure **);
+PETSC_EXTERN PetscErrorCode GallopMeasureCreate(const GallopClock *, int, const GallopChoice[], const PetscReal[], PetscInt, PetscReal, GallopMeasure **);
 PETSC_EXTERN PetscErrorCode GallopMeasureDestroy(GallopMeasure **);
 PETSC_EXTERN PetscErrorCode GallopMeasureBuild(GallopMeasure *, PetscBool ends);
 PETSC_EXTERN PetscErrorCode GallopMeasureProduct(GallopMeasure *, PetscBool ends);

@@ -85,7 +85,8 @@ static PetscBool Within(PetscReal value, const PetscReal range[2])
 + Clear     - an estimate: footprint and x over L2 from which rows alike are HBP's alone
 . hubs      - HBP's hot columns gain 1.5 with Kronecker graphs, but HBP asks for more than rows tell before it takes them; EVCHYB gains 1.05 to 1.12
 . scattered - columns over a smaller x: EVCHYB gains 1.09 (uniform1M_16) and 1.12 (delaunay_n20)
-- NearPower, NearLocal, NearLongest - estimates, around the power laws, where EVCHYB has 0.92 and 0.93
+. NearPower, NearLocal, NearLongest - estimates, around the power laws, where EVCHYB has 0.92 and 0.93
+- Graph - entries from which a power law is not EVCHYB's, 1.04 times the parent's time with web2M and web3M; CSROVERLAP has 0.92 of it with web3M on an H100, and 1.05 on an H200
 
   All others are EVCHYB's, by 1.16 and more. Shapes have no rule of their own: a wide matrix counts by its columns, and transposes of interpolations, 8 times as wide as high, are EVCHYB's by 2. The parent's
   products of a transpose are its transposed ones, which take 1.1 to 1.3 times as long as its others (docs/development/builds.md): no candidate. Matrices on the host do not come here: the parent is theirs.
@@ -110,7 +111,7 @@ int GallopCandidatesByRules(const GallopLook *look, GallopChoice candidates[GALL
     if (parent && !hubs) candidates[n++] = GALLOP_PARENT;
   } else if (parent && power) {
     candidates[n++] = GALLOP_PARENT;
-    candidates[n++] = GALLOP_EVCHYB;
+    candidates[n++] = look->nz < Graph ? GALLOP_EVCHYB : GALLOP_CSROVERLAP;
   } else {
     candidates[n++] = GALLOP_EVCHYB;
     if (parent && (scattered || nearpower)) candidates[n++] = GALLOP_PARENT;

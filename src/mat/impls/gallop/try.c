@@ -11,7 +11,7 @@ PetscErrorCode GallopTryBegin(GallopChosen *chosen, const GallopChoiceOptions *o
 
   PetscFunctionBegin;
   for (int k = 0; k < GALLOP_CHOICES; k++) cost[k] = GallopBuildProducts(GallopChoiceFormats[k], (PetscReal)chosen->tuned.m, (PetscReal)chosen->tuned.nz);
-  PetscCall(GallopMeasureCreate(GallopClockFor(chosen->memtype), n, candidates, cost, options->products, &chosen->measure));
+  PetscCall(GallopMeasureCreate(GallopClockFor(chosen->memtype), n, candidates, cost, options->products, options->share, &chosen->measure));
   PetscCall(PetscNew(&chosen->options));
   *chosen->options     = *options;
   chosen->tuned.choice = GALLOP_PARENT; /* whose turn is the first */
@@ -119,7 +119,8 @@ static PetscErrorCode Asks(void *data, PetscBool *asks)
     *asks = (PetscBool)(next != GALLOP_AUTO);
     if (*asks) PetscFunctionReturn(PETSC_SUCCESS);
     if (m->best != GALLOP_AUTO && m->best != chosen->tuned.choice) Swap(chosen);
-    PetscCall(Finish(chosen));
+    if (m->waiting) PetscCall(GallopChoiceUnmake(chosen->memtype, &chosen->best)); /* which is the slower one now */
+    else PetscCall(Finish(chosen));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

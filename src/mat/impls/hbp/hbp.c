@@ -200,7 +200,9 @@ static PetscCount HBPGetBytes(const void *data)
 /* Entries are found by their columns where no numbers of them are kept */
 static PetscBool HBPRefreshReadsColumns(const void *data)
 {
-  return (PetscBool)(!HBPHasBlocks((const HBP *)data) || !((const HBP *)data)->indexed);
+  const HBP *h = (const HBP *)data;
+
+  return (PetscBool)(!HBPHasBlocks(h) || (!h->indexed && HBPCutsRows(h)));
 }
 
 static PetscBool HBPStoresRows(const void *data, PetscBool adds)

@@ -147,10 +147,22 @@ typedef struct {
   HBPHot         *hot;     /* likewise, if it has hot columns */
 } HBP;
 
+#if defined(__CUDACC__)
+  #define HBP_HD static inline __host__ __device__
+#else
+  #define HBP_HD static inline
+#endif
+
 /* Whether the matrix is stored by blocks of rows and columns */
 static inline PetscBool HBPHasBlocks(const HBP *h)
 {
   return (PetscBool)(!h->columns && !h->hot);
+}
+
+/* Whether some row has entries in several blocks: its segments are looked up by columns when values change. Any other begins with its row. */
+HBP_HD PetscBool HBPCutsRows(const HBP *h)
+{
+  return (PetscBool)(h->partialNum > 0);
 }
 
 /* Places of map: on the GPU the last map is that of a block without one, all of its chunks, where others have maps */
@@ -192,12 +204,6 @@ static inline PetscCount HBPMapPlaces(const HBP *h)
     X(pieceRow, (l)->pieceNum) \
     X(pieceAt, (l)->pieceNum) \
   } while (0)
-
-#if defined(__CUDACC__)
-  #define HBP_HD static inline __host__ __device__
-#else
-  #define HBP_HD static inline
-#endif
 
 /* The linear mapping, in pieces: numbers below 4 as they are, then four steps for each power of two */
 HBP_HD PetscInt HBPFine(PetscInt rest)

@@ -49,7 +49,7 @@ __global__ static void __launch_bounds__(Threads) ConvertKernel(HBP h, ReadOnly<
 }
 
 /*
-  A warp for each group: new values. A segment of the first column of blocks begins with its row, any other is looked up there. The last groups come first: the product begins with the first ones,
+  A warp for each group: new values. A segment of the first column of blocks, or where no row is cut, begins with its row; any other is looked up there. The last groups come first: the product begins with the first ones,
   which are still in L2 then, since values of CSR leave it first.
 */
 __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, ReadOnly<PetscInt> i, ReadOnly<PetscInt> j, ReadOnly<PetscScalar> a)
@@ -57,7 +57,7 @@ __global__ static void __launch_bounds__(Threads) RefreshKernel(HBP h, ReadOnly<
   const PetscCount g = h.groupNum - 1 - GallopGlobalThread() / WarpSize;
 
   if (g < 0) return;
-  const PetscInt cb    = h.colBlocks > 1 ? HBPPlaceOf(h.colBlocks, h.colGroup, g) : 0;
+  const PetscInt cb    = HBPCutsRows(&h) ? HBPPlaceOf(h.colBlocks, h.colGroup, g) : 0;
   const PetscInt begin = HBPInfoRowBlock(h.group[g].info) * h.N;
 
   WalkGroup<PetscScalar>(
