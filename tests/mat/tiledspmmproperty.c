@@ -380,8 +380,8 @@ static PetscErrorCode ManyRows(MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* 24 groups of 32 rows with 128 columns each, shuffled: sorted, each panel is one group, which is kept. Backwards, columns do not increase and rows stay as they are. */
-static PetscErrorCode Shuffled(MatType type)
+/* 24 groups of 32 rows with 128 columns each, shuffled: sorted, each panel is one group, which is kept. Backwards, columns do not increase and rows stay as they are. With segments panels have other rows. */
+static PetscErrorCode Shuffled(MatType type, PetscInt segment)
 {
   enum { GROUPS = 24, EACH = 32, LEN = 128 };
   static const char *const names[] = {"never", "always", "choose"};
@@ -393,7 +393,7 @@ static PetscErrorCode Shuffled(MatType type)
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", "staged"));
   PetscCall(TestSetIntOption("-mat_tiledspmm_panel", EACH));
-  PetscCall(TestSetIntOption("-mat_tiledspmm_segment", 0));
+  PetscCall(TestSetIntOption("-mat_tiledspmm_segment", segment));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_utilization", "0")); /* rows of one length are not cut then */
   PetscCall(TestSetIntOption("-mat_tiledspmm_stage", 512));
   for (int k = 0; k < (PetscDefined(USE_DEBUG) ? 3 : 6); k++) { /* a PETSc with debugging refuses columns that do not increase */
@@ -426,9 +426,10 @@ static PetscErrorCode Shuffled(MatType type)
     PetscCall(TestDenseCounts(A, 0, 1, device ? TEST_DENSE_DEVICE : TEST_DENSE_HOST, &last, "shuffled, new values"));
     PetscCall(MatGallopGetTiledSpMMData(A, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
     PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: no structure");
-    PetscCheck(((const TiledSpMM *)data)->reordered == (k == 1 || k == 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: whether to sort rows, setting %d", k);
-    PetscCheck(((const TiledSpMM *)data)->nmapgiven == n * m / EACH, PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: %" PetscCount_FMT " rows of B before", ((const TiledSpMM *)data)->nmapgiven);
-    PetscCheck(((const TiledSpMM *)data)->nmap == (k == 1 || k == 2 ? n : n * m / EACH), PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: %" PetscCount_FMT " rows of B", ((const TiledSpMM *)data)->nmap);
+    PetscCheck(((const TiledSpMM *)data)->segment == segment, PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: segments of %" PetscInt_FMT " entries", ((const TiledSpMM *)data)->segment);
+    PetscCheck(segment || ((const TiledSpMM *)data)->reordered == (k == 1 || k == 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: whether to sort rows, setting %d", k);
+    PetscCheck(segment || ((const TiledSpMM *)data)->nmapgiven == n * m / EACH, PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: %" PetscCount_FMT " rows of B before", ((const TiledSpMM *)data)->nmapgiven);
+    PetscCheck(segment || ((const TiledSpMM *)data)->nmap == (k == 1 || k == 2 ? n : n * m / EACH), PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: %" PetscCount_FMT " rows of B", ((const TiledSpMM *)data)->nmap);
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&C));
     PetscCall(TestDestroy(&A, &R));
@@ -558,8 +559,10 @@ int main(int argc, char **argv)
     }
     PetscCall(TestDestroy(&A, &R));
   }
-  PetscCall(Shuffled(MATSEQDENSE));
-  if (device) PetscCall(Shuffled(MATSEQDENSECUDA));
+  for (PetscInt segment = 0; segment <= 48; segment += 48) {
+    PetscCall(Shuffled(MATSEQDENSE, segment));
+    if (device) PetscCall(Shuffled(MATSEQDENSECUDA, segment));
+  }
   if (device && !PetscDefined(USE_DEBUG)) PetscCall(Backwards()); /* likewise */
   if (!first) PetscCall(Scattered(device));
   if (matrices >= 200 && !first) PetscCall(ManyRows(device ? MATSEQDENSECUDA : MATSEQDENSE));

@@ -85,6 +85,7 @@ PetscErrorCode TiledSpMMStagedRefresh(TiledSpMM *t, const GallopCSR *csr)
 
 /* ---------------------------------------------------------------- all of it */
 
+TILEDSPMM_ALLOCATE(AllocateSegments, TILEDSPMM_SEGMENTS)
 TILEDSPMM_ALLOCATE(AllocateStages, TILEDSPMM_STAGES)
 TILEDSPMM_ALLOCATE(AllocateEntries, TILEDSPMM_ENTRIES)
 
@@ -165,7 +166,7 @@ static PetscErrorCode CopyFromHost(TiledSpMM *t, const GallopCSR *csr, PetscInt 
   t->stagedispl         = NULL;
   t->index              = NULL;
   *done                 = PETSC_TRUE;
-  if (t->segment) PetscCall(TiledSpMMCutRows(t, csr, t->segment, done));
+  if (t->segment) PetscCall(AllocateSegments(t, done));
   if (*done) PetscCall(AllocateStages(t, done));
   if (*done) PetscCall(AllocateEntries(t, done));
   if (*done) {
