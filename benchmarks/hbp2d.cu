@@ -17,6 +17,7 @@ static char help[] = "Times the set-up of HBP on one GPU with its hash and with 
   -block_rows <512>       rows of a block, 1 to 2048\n\
   -block_cols <4096>      columns of a block, 1 to 65536\n\
   -shared_x <false>       products with the x of a block in shared memory\n\
+  -fixed <-1>             percent of the work that is shared out beforehand; 100 leaves no tickets; -1 lets HBP choose\n\
   -long_row <0>           rows with more entries are kept out of the blocks, in all ways; 0 lets HBP choose\n\
   -lane_entries <0>       as -mat_hbp_lane_entries, for the hash: with more than a block has columns, each segment has one lane; 0 lets HBP choose\n\
   -block_sort <false>     sort2D and DP2D sort by a kernel of one thread block for each block of the matrix, not by cub::DeviceSegmentedSort\n\
@@ -727,6 +728,7 @@ int main(int argc, char **argv)
   b.options.fixed      = -1;
   PetscCall(GetRange("-block_rows", 1, HBP_MAX_ROWS, &b.options.block_rows));
   PetscCall(GetRange("-block_cols", 1, HBP_MAX_COLS, &b.options.block_cols));
+  PetscCall(GetRange("-fixed", -1, 100, &b.options.fixed));
   PetscCall(GetRange("-long_row", 0, PETSC_INT_MAX, &b.options.long_row));
   PetscCall(GetRange("-lane_entries", 0, PETSC_INT_MAX, &b.options.lane_entries));
   PetscCheck(b.options.lane_entries != 1, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "Option -lane_entries is 1, but must be 0 or at least 2");

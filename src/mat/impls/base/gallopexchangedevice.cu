@@ -194,6 +194,14 @@ static void Carve(GallopIPC ipc, GallopCarver &carver, Plan *plan)
   GallopDevicePlanCarve(ipc, carver, plan);
 }
 
+/* Whether a process that gives values has the same GPU, on which processes take turns unless CUDA MPS runs: what waits on one stream while another works would keep the GPU from it */
+static bool SharesDevice(GallopIPC ipc)
+{
+  for (int k = 0; k < ipc->ngive; k++)
+    if (ipc->neighbor[k].near) return true;
+  return false;
+}
+
 /* A PetscSF, of which any number of leaves is expected, stays on PETSc's stream: it may scatter within a vector, and its waits must not come before it ends */
 static PetscErrorCode ChooseStream(GallopIPC ipc, Plan *plan)
 {
@@ -202,7 +210,7 @@ static PetscErrorCode ChooseStream(GallopIPC ipc, Plan *plan)
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetEList(NULL, NULL, "-mat_gallop_exchange_stream", streams, 3, &stream, NULL));
-  if (!ipc->ngive || ipc->kind.leaves < 0 || stream == 1 || (stream == 0 && !ipc->kind.aside)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ipc->ngive || ipc->kind.leaves < 0 || stream == 1 || (stream == 0 && (!ipc->kind.aside || SharesDevice(ipc)))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDevicePlanTakeSide(plan));
   PetscCallCUDA(GallopKernelOverlaps(WaitKernel, &plan->overlaps));
   PetscFunctionReturn(PETSC_SUCCESS);
