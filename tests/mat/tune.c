@@ -98,6 +98,8 @@ static PetscErrorCode Budgets(Case *c)
 
 static PetscErrorCode Times(Case *c)
 {
+  const GallopChosen *chosen;
+
   PetscFunctionBegin;
   PetscCall(Begin(c, "times come late", 4, 5, 6, 10));
   late = PETSC_TRUE;
@@ -117,7 +119,10 @@ static PetscErrorCode Times(Case *c)
 
   PetscCall(Begin(c, "times never come", 4, 5, 6, 10));
   late = PETSC_TRUE;
-  PetscCall(Multiply(c, 30));
+  PetscCall(Multiply(c, TURN));
+  PetscCall(GetChosen(c, &chosen));
+  TestCheck(chosen->measure->patience > 2 * TURN && chosen->measure->patience < 30, "the host waits after %" PetscInt_FMT " products", c->what, chosen->measure->patience);
+  PetscCall(Multiply(c, chosen->measure->patience - TURN));
   TestCheck(!waits, "the host waits", c->what);
   PetscCall(Multiply(c, 70));
   PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_TIMES, 1, 1, -1));
@@ -178,7 +183,7 @@ static PetscErrorCode WaitParent(void)
   PetscFunctionBegin;
   product[GALLOP_PARENT] = 2;
   late = capturing = PETSC_FALSE;
-  PetscCall(GallopMeasureCreate(&clockhere, 2, candidates, cost, 20, 0.5, &m));
+  PetscCall(GallopMeasureCreate(&clockhere, 2, candidates, cost, 1e-5, 20, 0.5, &m));
   while (next == GALLOP_AUTO && products < 100) {
     ran = PETSC_FALSE;
     PetscCall(GallopMeasureProduct(m, PETSC_FALSE));

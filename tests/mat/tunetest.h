@@ -193,6 +193,7 @@ static inline void StandIn(PetscBool stand)
 
       standin[k].host            = Works[k];
       standin[k].refresh_columns = NULL;
+      standin[k].trial           = NULL; /* EVCHYB's looks into its own data */
       standin[k].storesrows      = CopyStoresRows;
       standin[k].dotparts        = CopyDotParts;
       standin[k].view_detail     = NULL;

@@ -19,19 +19,20 @@ static const PetscReal  RefreshProducts = 2;
 static const PetscReal  HostProducts    = 15; /* of a build there */
 static const PetscReal  LosesQuarter = 3.6, Pays = 2.5;
 
-static PetscReal Product(PetscReal m, PetscReal nz)
+/* GallopParentSeconds - What a product of the parent's takes on a GPU, by rows and entries: an estimate. For -mat_gallop_choose measure as well, as is the next one. */
+PETSC_INTERN PetscReal GallopParentSeconds(PetscReal, PetscReal);
+PETSC_INTERN PetscReal GallopBuildProducts(const GallopFormat *, PetscReal, PetscReal);
+
+PetscReal GallopParentSeconds(PetscReal m, PetscReal nz)
 {
   return ProductTime + ProductRow * m + ProductEntry * nz;
 }
-
-/* For -mat_gallop_choose measure as well */
-PETSC_INTERN PetscReal GallopBuildProducts(const GallopFormat *, PetscReal, PetscReal);
 
 PetscReal GallopBuildProducts(const GallopFormat *format, PetscReal m, PetscReal nz)
 {
   const PetscReal build = BuildTime + BuildRow * m + BuildEntry * nz + (nz >= Large ? LargeTime : 0);
 
-  return (format->build_cost > 0 ? format->build_cost : 1) * build / Product(m, nz);
+  return (format->build_cost > 0 ? format->build_cost : 1) * build / GallopParentSeconds(m, nz);
 }
 
 /* In products */
@@ -40,7 +41,7 @@ static PetscReal Cost(const GallopFormat *format, GallopStructureKind kind, Gall
   const PetscReal transpose = kind == GALLOP_TRANSPOSE ? TransposeTime + TransposeEntry * nz : 0;
 
   if (place == GALLOP_HOST) return refresh ? RefreshProducts : HostProducts;
-  return transpose / Product(m, nz) + (refresh ? RefreshProducts : GallopBuildProducts(format, m, nz));
+  return transpose / GallopParentSeconds(m, nz) + (refresh ? RefreshProducts : GallopBuildProducts(format, m, nz));
 }
 
 static PetscInt64 *Lived(const Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscCount entries)
@@ -111,7 +112,7 @@ PetscErrorCode MatGallopPays(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
   nz      = (PetscReal)inst->entries;
   refresh = (PetscBool)(inst->data != NULL);
   cost    = Cost(format, kind, place, m, nz, refresh);
-  load    = place == GALLOP_DEVICE && !g->type->loaded ? LoadTime / Product(m, nz) : 0;
+  load    = place == GALLOP_DEVICE && !g->type->loaded ? LoadTime / GallopParentSeconds(m, nz) : 0;
   if (g->products) expected = g->products;
   else if (inst->older) expected = (PetscReal)inst->before;
   else {

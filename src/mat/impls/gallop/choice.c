@@ -29,7 +29,7 @@ GALLOP_FORMAT_TYPES(GALLOP)
   keeps no second copy of the entries of a matrix assembled on the host. On the host the parent computes.
 
   With `-mat_gallop_choose measure` the rules name up to three candidates, the parent's products among them. Where there are several, they compute the first products one after the other, the parent first, five each, and those are
-  timed on the GPU. The host waits for a time only when it is some 30 products ahead. No product is computed twice, and two formats exist at most. What formats take beyond the fastest, with builds that the rules
+  timed on the GPU. The host waits for a time only when it is ahead by products that take some 200 microseconds. No product is computed twice, and two formats exist at most. What formats take beyond the fastest, with builds that the rules
   would not have, is limited by `-mat_gallop_tune_products`; and by `-mat_gallop_tune_share`: until such a build is a small share of what products have taken, the fastest so far computes. The fastest stays for the pattern, and other matrices with the same numbers of rows, columns and entries and the same look take it at once. Times differ from run to run, so
   that another format may compute, whose sums round differently: runs with `measure` need not give the same bits. Each process decides for its blocks. Not measured are formats of the transpose, matrices with `-mat_gallop_memory`, and those
   whose arrays do not stay on the GPU, by `-mat_gallop_csr`. When a CUDA graph records a product, the measurement ends with the format that is recorded.

@@ -130,7 +130,8 @@ PETSC_INTERN const char    *GallopChoiceName(GallopChoice);
 
 #define GALLOP_GPU_NAME 256 /* as long as CUDA's */
 
-/* base/galloppays.c: what a build on the GPU takes beyond its first product, in products of the parent, by rows and entries: an estimate */
+/* base/galloppays.c: estimates of what a product of the parent takes on the GPU, in seconds, and of what a build takes beyond its first product, in products of the parent, by rows and entries */
+PETSC_INTERN PetscReal GallopParentSeconds(PetscReal, PetscReal);
 PETSC_INTERN PetscReal GallopBuildProducts(const GallopFormat *, PetscReal, PetscReal);
 
 /* tunefile.c: what this process, and the tune file, know of patterns */

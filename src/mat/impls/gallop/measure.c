@@ -5,7 +5,7 @@
   The parent is timed first: its products cost nothing beyond what a program without a format pays, and they tell what the budget is. Then each format is built and multiplies, a further one when products have
   taken so long that its build is a small share of that: before, the fastest so far computes. A format's first product
   loads kernels and fills caches, and is not timed; of the next GALLOP_TIMED the shortest counts, which other work on the GPU disturbs least. Until a time has come the same candidate goes on: the host does
-  not wait for it, unless it is so far ahead that this would take long. What follows, a build or the end of a format, waits for the GPU anyway. A candidate whose first time is far above the best is given up with that.
+  not wait for it, unless it is so far ahead that the candidate would go on for long. What follows, a build or the end of a format, waits for the GPU anyway. A candidate whose first time is far above the best is given up with that.
 */
 
 #include "measure.h"
@@ -15,10 +15,11 @@ const GallopClock *GallopClockHost = NULL;
 /* Estimates: how much slower than the best a candidate is whose first time is enough; and by how much one has to be faster than another that the rules prefer, so that noise does not decide */
 static const PetscLogDouble Clearly = 1.3, Faster = 0.98;
 
-/* Products of a turn after which the host waits for times; and times that it asks, after which a turn without any product at this place is over */
-static const PetscInt Patience = 32;
+/* What the GPU has before it, in seconds, when the host waits for times: to wait takes some 10 microseconds, and a turn that goes on takes the time of slower products. No more than so many. */
+static const PetscReal Ahead = 2e-4;
+static const PetscInt  MostAhead = 32;
 
-PetscErrorCode GallopMeasureCreate(const GallopClock *clock, int n, const GallopChoice candidates[], const PetscReal cost[], PetscInt products, PetscReal share, GallopMeasure **measure)
+PetscErrorCode GallopMeasureCreate(const GallopClock *clock, int n, const GallopChoice candidates[], const PetscReal cost[], PetscReal seconds, PetscInt products, PetscReal share, GallopMeasure **measure)
 {
   GallopMeasure *m;
 
@@ -27,6 +28,7 @@ PetscErrorCode GallopMeasureCreate(const GallopClock *clock, int n, const Gallop
   m->clock      = clock;
   m->allowed    = products;
   m->share      = share;
+  m->patience   = 1 + GALLOP_TIMED + (PetscInt)PetscMin(Ahead / seconds, MostAhead);
   m->best       = GALLOP_AUTO;
   m->builtfirst = GALLOP_AUTO;
   m->candidates = n;
@@ -89,7 +91,7 @@ static PetscBool IsFurther(const GallopMeasure *m, GallopChoice choice)
 
 static PetscErrorCode Read(GallopMeasure *m)
 {
-  const PetscBool wait = (PetscBool)(m->products >= Patience);
+  const PetscBool wait = (PetscBool)(m->products >= m->patience);
   PetscLogDouble *best = &m->time[m->turn[m->at]], t;
 
   PetscFunctionBegin;
@@ -129,7 +131,7 @@ PetscErrorCode GallopMeasureIsOver(GallopMeasure *m, PetscBool *over)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Read(m));
-  *over = (PetscBool)(m->read == GALLOP_TIMED || (m->read && m->best != GALLOP_AUTO && m->time[now] > Clearly * m->time[m->best]) || (!m->begun && ++m->asked > Patience));
+  *over = (PetscBool)(m->read == GALLOP_TIMED || (m->read && m->best != GALLOP_AUTO && m->time[now] > Clearly * m->time[m->best]) || (!m->begun && ++m->asked > m->patience));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -47,6 +47,7 @@ struct _GallopMeasure {
   PetscReal          share;                        /* of the time of all products, that a further build is to have at most when it begins */
   PetscInt64         all;                          /* products since the measurement began */
   PetscBool          waiting;                      /* between turns: the fastest so far computes until the next build has that share */
+  PetscInt           patience;                     /* products of a turn after which the host waits for times; and times that it asks, after which a turn without any product at this place is over */
   PetscInt           asked, products;              /* since the turn began: how often it was asked whether that is over, and products */
   void              *timer[GALLOP_TIMED], *buildtimer;
   int                begun, read;                    /* of the timers */
@@ -54,7 +55,7 @@ struct _GallopMeasure {
   PetscBool          captured;                       /* a CUDA graph records now: nothing is timed */
 };
 
-PETSC_EXTERN PetscErrorCode GallopMeasureCreate(const GallopClock *, int, const GallopChoice[], const PetscReal[], PetscInt, PetscReal, GallopMeasure **);
+PETSC_EXTERN PetscErrorCode GallopMeasureCreate(const GallopClock *, int, const GallopChoice[], const PetscReal[], PetscReal, PetscInt, PetscReal, GallopMeasure **);
 PETSC_EXTERN PetscErrorCode GallopMeasureDestroy(GallopMeasure **);
 PETSC_EXTERN PetscErrorCode GallopMeasureBuild(GallopMeasure *, PetscBool ends);
 PETSC_EXTERN PetscErrorCode GallopMeasureProduct(GallopMeasure *, PetscBool ends);

@@ -7,11 +7,12 @@
 
 PetscErrorCode GallopTryBegin(GallopChosen *chosen, const GallopChoiceOptions *options, int n, const GallopChoice candidates[])
 {
-  PetscReal cost[GALLOP_CHOICES];
+  const PetscReal m = (PetscReal)chosen->tuned.m, nz = (PetscReal)chosen->tuned.nz;
+  PetscReal       cost[GALLOP_CHOICES];
 
   PetscFunctionBegin;
-  for (int k = 0; k < GALLOP_CHOICES; k++) cost[k] = GallopBuildProducts(GallopChoiceFormats[k], (PetscReal)chosen->tuned.m, (PetscReal)chosen->tuned.nz);
-  PetscCall(GallopMeasureCreate(GallopClockFor(chosen->memtype), n, candidates, cost, options->products, options->share, &chosen->measure));
+  for (int k = 0; k < GALLOP_CHOICES; k++) cost[k] = GallopBuildProducts(GallopChoiceFormats[k], m, nz);
+  PetscCall(GallopMeasureCreate(GallopClockFor(chosen->memtype), n, candidates, cost, GallopParentSeconds(m, nz), options->products, options->share, &chosen->measure));
   PetscCall(PetscNew(&chosen->options));
   *chosen->options     = *options;
   chosen->tuned.choice = GALLOP_PARENT; /* whose turn is the first */
