@@ -145,7 +145,7 @@ static PetscErrorCode GallopChoiceOptionsSet(void *options, const char prefix[],
   PetscCall(PetscOptionsEnum("-mat_gallop_format", "Which format entries have", "MATGALLOP", GallopChoices, (PetscEnum)o->format, (PetscEnum *)&o->format, NULL));
   PetscCall(PetscOptionsEnum("-mat_gallop_choose", "How a format is chosen", "MATGALLOP", ChooseBys, (PetscEnum)o->choose, (PetscEnum *)&o->choose, NULL));
   PetscCall(PetscOptionsReal("-mat_gallop_tune_share", "Which share of the time of all products so far a measurement may take", "MATGALLOP", share, &share, NULL));
-  PetscCheck(share > 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "-mat_gallop_tune_share must be positive, not %g", (double)share);
+  PetscCheck(share > 0, PetscOptionsObject->comm, PETSC_ERR_ARG_OUTOFRANGE, "Option -%smat_gallop_tune_share is %g, but must be positive", PetscOptionsObject->prefix ? PetscOptionsObject->prefix : "", (double)share);
   o->share = share;
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_gallop_tune_products", "How many of the parent's products a measurement may take, in time; 0 for none", "MATGALLOP", &o->products, 0, PETSC_INT_MAX));
   if (!PetscOptionsObject->prefix) { /* the file is the process's, not a matrix's */
