@@ -224,6 +224,9 @@ def machine(header):
                           ("types_options", r"^# options: (.+)")):
         found = re.search(pattern, text, re.M)
         known[name] = value(found.group(1)) if found and name == "read_bandwidth_GBs" else found.group(1).strip() if found else None
+    stream = re.search(r"^# STREAM: copy ([\d.]+) GB/s, triad ([\d.]+)", text, re.M)
+    if stream:
+        known["stream_copy_GBs"], known["stream_triad_GBs"] = map(value, stream.groups())
     sizes = re.search(r"^# numbers of (\d+) bytes, indices of (\d+)", text, re.M)
     known["scalar_bytes"], known["index_bytes"] = map(int, sizes.groups()) if sizes else (8, 4)
     known["gpu"] = "# no GPU" not in text

@@ -16,7 +16,7 @@ and the options of evchyb, such as -mat_evchyb_window 0, the paper's order\n\
 \n\
 Ways: full, the product; inorder, results are left in the order of the stored rows (the paper's \"without reordering\"), as they are in all that follow;\n\
 constX, no index is loaded and all of x is its first number (the paper's T_A + T_Y); constA, no value is loaded (T_X + T_Y); constAX, neither (T_Y)\n\
-Output: one line a matrix and way, fields separated by tabs\n\
+Output: a line # STREAM, the bandwidth of copies and triads, and one line a matrix and way, fields separated by tabs\n\
   matrix m nnz stored what   stored: entries of the format, padding included\n\
   warm_us cold_us            as gallopbench's\n\
   err                        of full and inorder, as gallopbench's; - for the others, whose results are no products\n\
@@ -233,6 +233,55 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- the paper's Table 2: STREAM's copy and triad ---- */
+
+static constexpr PetscCount StreamNumbers = (PetscCount)64 << 20; /* of an array: 512 MB in double precision, many times any L2 */
+
+struct Stream {
+  double *a, *b, *c;
+};
+
+template <bool Triad>
+__global__ static void StreamKernel(double *__restrict__ a, const double *__restrict__ b, const double *__restrict__ c)
+{
+  for (PetscCount k = blockIdx.x * (PetscCount)blockDim.x + threadIdx.x; k < StreamNumbers; k += (PetscCount)gridDim.x * blockDim.x) a[k] = Triad ? b[k] + 3.0 * c[k] : b[k];
+}
+
+template <bool Triad>
+static PetscErrorCode StreamWork(void *ctx)
+{
+  const Stream *s = (const Stream *)ctx;
+  cudaStream_t  stream;
+
+  PetscFunctionBegin;
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  StreamKernel<Triad><<<(unsigned int)(StreamNumbers / 256), 256, 0, stream>>>(s->a, s->b, s->c);
+  GallopCheckLaunch();
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A line of the head; none where the GPU has no room for three arrays */
+static PetscErrorCode PrintStream(PetscReal min_ms)
+{
+  const size_t   bytes = (size_t)StreamNumbers * sizeof(double);
+  PetscLogDouble copy, triad;
+  Stream         s;
+  void          *memory;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceMalloc(3 * bytes, &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceZero(memory, 3 * bytes));
+  s.a = (double *)memory;
+  s.b = s.a + StreamNumbers;
+  s.c = s.b + StreamNumbers;
+  PetscCall(BenchTimeWarm(&BenchDevice, StreamWork<false>, &s, min_ms, &copy, NULL));
+  PetscCall(BenchTimeWarm(&BenchDevice, StreamWork<true>, &s, min_ms, &triad, NULL));
+  PetscCall(GallopDeviceFree(memory));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# STREAM: copy %.0f GB/s, triad %.0f GB/s\n", 2 * (double)bytes / copy * 1e-9, 3 * (double)bytes / triad * 1e-9));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Bench          b = {};
@@ -250,6 +299,7 @@ int main(int argc, char **argv)
   PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program times parts of a kernel, and there is no GPU");
 
   PetscCall(BenchPrintHead(&BenchDevice, &bandwidth));
+  if (!b.once) PetscCall(PrintStream(b.in.min_ms));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# matrix\tm\tnnz\tstored\twhat\twarm_us\tcold_us\terr\twarm_min\twarm_max\tcold_min\tcold_max\n"));
   PetscCall(BenchInputRun(&b.in, RunMatrix, &b));
 

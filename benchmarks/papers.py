@@ -97,7 +97,7 @@ PERMUTED = [
 
 
 def evchyb(lab):
-    products = lab.bench("products", ["aijcusparse", "evchyb", "evchyb@paper", "evchyb+inorder"],
+    products = lab.bench("products", ["aijcusparse", "evchyb", "evchyb@paper", "evchyb+inorder", "evchyb+inorder@paper"],
                          PLAIN + ["-paper_mat_evchyb_storage", "plain", "-paper_mat_evchyb_order", "none", "-paper_mat_evchyb_window", "0", "-paper_mat_evchyb_first_column", "1",
                                   "-paper_mat_evchyb_max_ell", "128", "-view", "::ascii_info"])
     names = products.order
@@ -121,11 +121,14 @@ def evchyb(lab):
     left = {name: products.best(name)[0] / parts.time(name, "inorder") for name in names if products.best(name)[0] and parts.time(name, "inorder")}
     permuted = {name: products.speedup(name, "evchyb+inorder") for name in names}
     lab.bars("figure3", f"Figure 3: speedup over {lab.against}", names,
-             {"with reordering": reordered, **({"without reordering": left} if left else {}), "rows and columns permuted once": permuted},
+             {"with reordering": reordered, **({"without reordering": left} if left else {}), "rows and columns permuted once": permuted,
+              "the paper's setting": {name: products.speedup(name, "evchyb@paper") for name in names},
+              "the paper's setting, permuted once": {name: products.speedup(name, "evchyb+inorder@paper") for name in names}},
              ylabel="speedup", line=1)
     loss = {}
     for label, cases, without, complete in (("results left in the order of the rows", parts, "inorder", "full"),
-                                            ("rows and columns permuted once", products, "evchyb+inorder", "evchyb")):
+                                            ("rows and columns permuted once", products, "evchyb+inorder", "evchyb"),
+                                            ("the paper's setting, permuted once", products, "evchyb+inorder@paper", "evchyb@paper")):
         loss[label] = {
             name: (case["nnz"] / case["m"], 100 * (1 - 1 / gain)) for name, gain in ratio(cases, without, complete).items()
             for case in [cases.get(name, without)]
@@ -138,6 +141,11 @@ def evchyb(lab):
         times(lab, parts)
     random_matrices(lab)
     bratu(lab)
+    stream = lab.measurements.get("parts", {})
+    if stream.get("stream_copy_GBs"):
+        lab.table("table2", "Table 2: bandwidth by STREAM", ["", "GB/s"],
+                  [["copy", stream["stream_copy_GBs"]], ["triad", stream["stream_triad_GBs"]], ["reading alone, b of P_max", lab.machine["read_bandwidth_GBs"]]],
+                  "Arrays of 512 MB in double precision, by kernels of evchybparts; bytes as STREAM counts them, each array once.")
 
 
 def balance(lab, products):
@@ -351,8 +359,25 @@ def csroverlap(lab):
               "cuSPARSE's columns and values are copied from pinned memory, one after the other, and its fastest product follows, timed as a whole; the sum is of one copy of as many bytes and "
               "of a product in a row of products. aijcusparse copies from pageable memory and has cuSPARSE look at the matrix." +
               (" Below 1: the first product takes longer." if gain and min(gain.values()) < 1 else ""))
+    sweep(lab)
     lab.bars("figure9", "Figure 9: speedup of CSR-Full-Overlap by equation 2", first.order,
              {"copies and product as they run": gain, "a copy and a product added": added}, ylabel="speedup", line=1)
+
+
+def sweep(lab):
+    """Section 5.4: first products by the size of big batches."""
+    sizes = {f"b{power}": 1 << power for power in ((16, 20) if lab.quick else (18, 20, 22, 24, 26))}
+    options = [word for prefix, size in sizes.items() for word in (f"-{prefix}_mat_csroverlap_big_batch_size", str(size))]
+    first = lab.bench("sweep", ["csroverlap"] + [f"csroverlap@{prefix}" for prefix in sizes],
+                      ["-first", "-mat_csroverlap_build_in_assembly", "-mat_csroverlap_pinned", "always"] + options, raw=False)
+
+    def milliseconds(name, what):
+        return (first.get(name, what) or {}).get("first_ms")
+
+    rows = [[name, first.get(name, "csroverlap")["nnz"], milliseconds(name, "csroverlap")] + [milliseconds(name, f"csroverlap@{prefix}") for prefix in sizes]
+            for name in first.order if first.get(name, "csroverlap")]
+    lab.table("sweep", "Section 5.4: the first product in ms by the entries of a big batch", ["name", "N_nz", "as chosen"] + [str(size) for size in sizes.values()], rows,
+              "As chosen: up to four, each seven eighths of what is left. A batch with more entries than the matrix is the only one.")
 
 
 def tune(lab):

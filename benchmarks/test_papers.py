@@ -32,6 +32,7 @@ names, k = [name.split("=")[0] for name in option("-generate", "a").split(",")],
 say("# Gallop commit abc123\\n# PETSc Release Version 3.26.1\\n# machine: a GPU, 1 multiprocessors, 1 MiB")
 say("# driver 580.1, CUDA 13.0, cuSPARSE 12.6.3\\n# read bandwidth 4000 GB/s")
 if program == "evchybparts":
+    say("# STREAM: copy 3000 GB/s, triad 3100 GB/s")
     say("# matrix\\tm\\tnnz\\tstored\\twhat\\twarm_us\\tcold_us\\terr\\twarm_min\\twarm_max\\tcold_min\\tcold_max")
     for name in names:
         for what, t in (("full", 12), ("inorder", 11), ("constX", 7), ("constA", 6), ("constAX", 2)):
@@ -125,7 +126,8 @@ class PapersTest(unittest.TestCase):
         status, document = self.paper("evchyb", "--quick", "--library", "lib.so", "--ex14", str(self.folder / "ex14"), "--mpiexec",
                                       str(self.folder / "mpiexec"), "--ncu", str(self.folder / "ncu"))
         self.assertEqual(status, 0)
-        self.assertEqual(self.names(document, "tables"), ["table3", "figure10", "figure12", "figure16"])
+        self.assertEqual(self.names(document, "tables"), ["table3", "figure10", "figure12", "figure16", "table2"])
+        self.assertEqual([row[1] for row in document["tables"][4]["rows"]], [3000, 3100, 4000])
         self.assertEqual(self.names(document, "figures"),
                          ["figure3", "figure4", "figure10", "figure11", "figure12", "figure13", "figure14", "figure15", "figure16"])
         self.assertEqual(document["tables"][0]["rows"][0][4:10], [992, 8000, 98, 160, 2, 2])
@@ -152,7 +154,8 @@ class PapersTest(unittest.TestCase):
     def test_csroverlap(self):
         status, document = self.paper("csroverlap", "--quick")
         self.assertEqual(status, 0)
-        self.assertEqual(self.names(document, "tables"), ["table2", "figure8", "figure9"])
+        self.assertEqual(self.names(document, "tables"), ["table2", "figure8", "figure9", "sweep"])
+        self.assertEqual([row[1] for row in document["tables"][3]["rows"]][:1], [8000])
         self.assertEqual(self.names(document, "figures"), ["table2", "figure8", "figure9"])
         row = dict(zip(document["tables"][2]["columns"], document["tables"][2]["rows"][0]))
         later = row["a later product (ms)"]
