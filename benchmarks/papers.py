@@ -464,6 +464,18 @@ def fastload(lab):
         }, ylabel="bytes per nonzero")
     else:
         lab.lacks("Figure 11: peak memory", "it is that of a GPU")
+    ablation(lab)
+
+
+def ablation(lab):
+    """Figure 9: without one sum for a line of one row, and without sums of segments too."""
+    kinds = {"none": "no sums in a line", "segments": "segment sums", "all": "and one sum for lines of one row"}
+    products = lab.bench("sums", [f"fastload@{kind}" for kind in kinds], [word for kind in kinds for word in (f"-{kind}_mat_fastload_sums", kind)], raw=False)
+    lab.bars("figure9", "Figure 9: what sums gain", products.order, {title: ratio(products, f"fastload@{kind}", "fastload@none") for kind, title in kinds.items()},
+             ylabel="speedup over no sums", line=1)
+    rows = [[title, *(over(values) for over in (len, min, mean, max))]
+            for kind, title in kinds.items() for values in [list(ratio(products, f"fastload@{kind}", "fastload@none").values())] if values]
+    lab.table("figure9", "Figure 9: what sums gain", ["", "matrices", "minimum", "geometric mean", "maximum"], rows, "Speed over that with -mat_fastload_sums none.")
 
 
 # ---- HBP -------------------------------------------------------------------------------------------------------------

@@ -179,8 +179,9 @@ class PapersTest(unittest.TestCase):
     def test_fastload(self):
         status, document = self.paper("fastload", "a", "bb")
         self.assertEqual(status, 0)
-        self.assertEqual(self.names(document, "tables"), ["table1", "figure10"])
-        self.assertEqual(self.names(document, "figures"), ["figure7", "figure8", "figure10", "figure11"])
+        self.assertEqual(self.names(document, "tables"), ["table1", "figure10", "figure9"])
+        self.assertEqual([row[0] for row in document["tables"][2]["rows"]], ["no sums in a line", "segment sums", "and one sum for lines of one row"])
+        self.assertEqual(self.names(document, "figures"), ["figure7", "figure8", "figure10", "figure11", "figure9"])
         self.assertEqual(document["tables"][0]["rows"][0][1], 2)
         self.assertEqual([each["name"] for each in document["figures"][0]["series"]], ["over best cuSPARSE", "over CSC-based SpMV"])
 

@@ -18,21 +18,26 @@ static PetscErrorCode CreateMatrix(TestLaw law, PetscInt number, Mat *A)
 typedef struct {
   PetscInt  height, window, long_row;
   PetscBool groups, deterministic, sorted_x;
+  int       sums;
 } Setting;
 
 static const Setting settings[] = {
-  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE}, /* the defaults */
-  {0,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE}, /* the paper's */
-  {1,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
-  {8,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
-  {4,  0,  3, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE},
-  {0,  0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
-  {2,  0,  7, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
-  {32, 32, 0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
-  {4,  64, 5, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE},
-  {-1, 0,  0, PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE},
-  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_TRUE },
-  {4,  0,  3, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE }, /* the paper's product, too */
+  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_ALL     }, /* the defaults */
+  {0,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_ALL     }, /* the paper's */
+  {1,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_ALL     },
+  {8,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_ALL     },
+  {4,  0,  3, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_ALL     },
+  {0,  0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_ALL     },
+  {2,  0,  7, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_ALL     },
+  {32, 32, 0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_ALL     },
+  {4,  64, 5, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_ALL     },
+  {-1, 0,  0, PETSC_TRUE,  PETSC_TRUE,  PETSC_FALSE, FASTLOAD_SUMS_ALL     },
+  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_TRUE,  FASTLOAD_SUMS_ALL     },
+  {4,  0,  3, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  FASTLOAD_SUMS_ALL     }, /* the paper's product, too */
+  {-1, 0,  0, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_SEGMENTS},
+  {2,  0,  7, PETSC_TRUE,  PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_NONE    },
+  {4,  0,  3, PETSC_FALSE, PETSC_FALSE, PETSC_TRUE,  FASTLOAD_SUMS_SEGMENTS},
+  {8,  0,  0, PETSC_FALSE, PETSC_FALSE, PETSC_FALSE, FASTLOAD_SUMS_NONE    },
 };
 
 /* What holds for the arrays of any matrix */
@@ -130,10 +135,13 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, const Setting *o, c
       spread  = PetscMax(spread, row - low);
     }
     line += fl->blkHeight[b];
-    TestCheck(FASTLOAD_ADD(fl->blkClass[b]) == (!runs ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS), "block %" PetscInt_FMT " is of class %d", what, b, fl->blkClass[b]);
-    TestCheck(FASTLOAD_WIDTH(fl->blkClass[b]) == (follow || (runs && onerow) ? FASTLOAD_IMPLIED
-                                                  : spread < 256             ? FASTLOAD_BYTE
-                                                                             : FASTLOAD_SHORT),
+    TestCheck(FASTLOAD_ADD(fl->blkClass[b]) == (!runs || o->sums == FASTLOAD_SUMS_NONE   ? FASTLOAD_DISTINCT
+                                                : onerow && o->sums == FASTLOAD_SUMS_ALL ? FASTLOAD_ONE_ROW
+                                                                                         : FASTLOAD_RUNS),
+              "block %" PetscInt_FMT " is of class %d", what, b, fl->blkClass[b]);
+    TestCheck(FASTLOAD_WIDTH(fl->blkClass[b]) == (follow || (runs && onerow && o->sums == FASTLOAD_SUMS_ALL) ? FASTLOAD_IMPLIED
+                                                  : spread < 256                                             ? FASTLOAD_BYTE
+                                                                                                             : FASTLOAD_SHORT),
               "block %" PetscInt_FMT " stores rows by width %d", what, b, FASTLOAD_WIDTH(fl->blkClass[b]));
     TestCheck(1 << FASTLOAD_STEPS(fl->blkClass[b]) >= longest && (longest == 1 || 1 << (FASTLOAD_STEPS(fl->blkClass[b]) - 1) < longest), "block %" PetscInt_FMT " has runs of %" PetscInt_FMT, what, b, longest);
     TestCheck(fl->blkRow[b + 1] - fl->blkRow[b] == FastLoadRowBytes(FASTLOAD_WIDTH(fl->blkClass[b]), fl->blkPtr[b + 1] - fl->blkPtr[b]), "bytes of block %" PetscInt_FMT, what, b);
@@ -144,9 +152,11 @@ static PetscErrorCode CheckArrays(Mat A, const FastLoad *fl, const Setting *o, c
     PetscBool shared = PETSC_FALSE;
 
     for (PetscInt k = 0; k < fl->blkPtr[b + 1] - fl->blkPtr[b]; k++) {
-      const PetscInt q = k / fl->blkLength[b];
+      const PetscInt length = fl->blkLength[b], q = k / length, lane = k % length, low = fl->lineRow[fl->blkLine[b] + q];
+      const PetscInt row = FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, lane);
 
-      if (apart[FastLoadRow(fl->blkClass[b], fl->lineRow[fl->blkLine[b] + q], fl->rowIdx + fl->blkRow[b], q * fl->blkLength[b], k % fl->blkLength[b])]) shared = PETSC_TRUE;
+      if (apart[row]) shared = PETSC_TRUE;
+      if (o->sums == FASTLOAD_SUMS_NONE && lane && FastLoadRow(fl->blkClass[b], low, fl->rowIdx + fl->blkRow[b], q * length, lane - 1) == row) shared = PETSC_TRUE;
     }
     TestCheck(!!(fl->blkClass[b] & FASTLOAD_SHARED) == shared, "block %" PetscInt_FMT " is of class %d", what, b, fl->blkClass[b]);
   }
@@ -214,6 +224,8 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt setti
 
 static PetscErrorCode SetOptions(PetscInt setting)
 {
+  static const char *const sums[] = {"all", "segments", "none"};
+
   PetscFunctionBegin;
   PetscCall(TestSetIntOption("-mat_fastload_block_height", settings[setting].height));
   PetscCall(TestSetIntOption("-mat_fastload_window", settings[setting].window));
@@ -221,6 +233,7 @@ static PetscErrorCode SetOptions(PetscInt setting)
   PetscCall(TestSetIntOption("-mat_fastload_group_steps", settings[setting].groups));
   PetscCall(TestSetIntOption("-mat_fastload_deterministic", settings[setting].deterministic));
   PetscCall(TestSetIntOption("-mat_fastload_sorted_x", settings[setting].sorted_x));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_fastload_sums", sums[settings[setting].sums]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

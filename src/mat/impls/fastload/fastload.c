@@ -17,6 +17,8 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 . -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least
 . -mat_fastload_sorted_x <false>        - as in the paper, each product on the GPU first puts x in the order of columns, so that all loads of it are coalesced; else a warp loads x of its columns from where it is. Not with
                                           `-mat_fastload_deterministic`, nor for transposed products
+. -mat_fastload_sums <all>              - what a warp adds up of a line of a block before it adds to the result: neighbours of one row, by `segments`; `all` also has one sum for lines of one row; `none` lets each lane add
+                                          atomically. To measure what sums gain, as the paper does
 . -mat_fastload_deterministic <false>   - results are the same in every run, bit by bit, and products take more time and memory
 . -mat_fastload_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 - -mat_fastload_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
@@ -59,6 +61,8 @@ static PetscErrorCode FastLoadOptionsDefault(void *options)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static const char *const FastLoadSumsNames[] = {"all", "segments", "none", "FastLoadSums", "FASTLOAD_SUMS_", NULL};
+
 static PetscErrorCode FastLoadOptionsSet(void *options, const char prefix[], PetscOptionItems PetscOptionsObject, PetscBool *rebuild)
 {
   FastLoadOptions *o   = (FastLoadOptions *)options;
@@ -73,8 +77,10 @@ static PetscErrorCode FastLoadOptionsSet(void *options, const char prefix[], Pet
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_window", "Columns among which they are sorted, 0 for all", "MATFASTLOAD", &o->window, 0, PETSC_INT_MAX));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_fastload_long_row", "Rows with more entries are stored as in CSR, 0 to choose", "MATFASTLOAD", &o->long_row, 0, PETSC_INT_MAX));
   PetscCall(PetscOptionsBool("-mat_fastload_deterministic", "The same result in every run, bit by bit", "MATFASTLOAD", o->deterministic, &o->deterministic, NULL));
+  PetscCall(PetscOptionsEnum("-mat_fastload_sums", "What is added up in a line before it goes to the result", "MATFASTLOAD", FastLoadSumsNames, (PetscEnum)o->sums, (PetscEnum *)&o->sums, NULL));
   PetscCall(PetscOptionsBool("-mat_fastload_sorted_x", "Put x in the order of columns once per product", "MATFASTLOAD", o->sorted_x, &o->sorted_x, NULL));
-  if (o->height != old.height || o->window != old.window || o->long_row != old.long_row || o->groups != old.groups || o->deterministic != old.deterministic || o->sorted_x != old.sorted_x)
+  if (o->height != old.height || o->window != old.window || o->long_row != old.long_row || o->groups != old.groups || o->deterministic != old.deterministic || o->sorted_x != old.sorted_x ||
+      o->sums != old.sums)
     *rebuild = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -41,7 +41,11 @@ typedef struct {
   PetscBool groups;   /* steps are made of groups of columns */
   PetscBool deterministic;
   PetscBool sorted_x; /* x is put in the order of columns once per product, on the GPU */
+  int       sums;     /* what is added up in a line before it goes to the result, FastLoadSums */
 } FastLoadOptions;
+
+/* The paper's Figure 9: products with both kinds of sums, without "prefix sums", and without "segment sums" too */
+typedef enum { FASTLOAD_SUMS_ALL, FASTLOAD_SUMS_SEGMENTS, FASTLOAD_SUMS_NONE } FastLoadSums;
 
 /* How the entries of a line are added to the result: what the lines of a block allow at most. The low bits of blkClass. */
 enum {
@@ -221,15 +225,19 @@ FASTLOAD_HD FastLoadBlock FastLoadGetBlock(PetscInt num, const FastLoadStep step
   return block;
 }
 
-/* blkClass, but for FASTLOAD_SHARED, from what holds for all lines of a block; spread is how far a row is from the lowest of its line at most, longest the longest run */
-FASTLOAD_HD unsigned char FastLoadClass(int onerow, int distinct, int follow, PetscInt spread, PetscInt longest)
+/*
+  blkClass, but for FASTLOAD_SHARED, from what holds for all lines of a block; spread is how far a row is from the lowest of its line at most, longest the longest run. Runs that are not summed share
+  their row within the block.
+*/
+FASTLOAD_HD unsigned char FastLoadClass(int sums, int onerow, int distinct, int follow, PetscInt spread, PetscInt longest)
 {
-  const int add   = distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS;
+  const int most  = distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS;
+  const int add   = distinct || sums == FASTLOAD_SUMS_NONE ? FASTLOAD_DISTINCT : sums == FASTLOAD_SUMS_SEGMENTS ? FASTLOAD_RUNS : most;
   const int width = follow || add == FASTLOAD_ONE_ROW ? FASTLOAD_IMPLIED : spread <= 255 ? FASTLOAD_BYTE : spread <= 65535 ? FASTLOAD_SHORT : FASTLOAD_INT;
   int       steps = 0;
 
   while (1 << steps < longest) steps++;
-  return (unsigned char)(add | width << 3 | steps << 5);
+  return (unsigned char)(add | (add == FASTLOAD_DISTINCT && !distinct ? FASTLOAD_SHARED : 0) | width << 3 | steps << 5);
 }
 
 /* Whether the result is more than stays in cache, so that it matters in which order tasks add to it */

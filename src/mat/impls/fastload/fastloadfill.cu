@@ -107,7 +107,7 @@ __global__ static void ClassKernel(const FastLoad fl, In<PetscInt> rows, In<Pets
   }
   longest = WarpMax(inside ? longest : 1);
   if (lane == 0) {
-    fl.blkClass[b] = FastLoadClass(onerow, distinct, follow, spread, longest);
+    fl.blkClass[b] = FastLoadClass(fl.options.sums, onerow, distinct, follow, spread, longest);
     fl.blkRow[b]   = FastLoadRowBytes(FASTLOAD_WIDTH(fl.blkClass[b]), end - fl.blkPtr[b]);
   }
 }

@@ -108,7 +108,7 @@ static __device__ __forceinline__ unsigned int FillGroup(const FastLoad &fl, con
       }
     }
     const int           longest = (int)GallopWarpMax((unsigned int)(in ? looks.longest : 1));
-    const unsigned char kind    = FastLoadClass(looks.onerow, looks.distinct, looks.follow, looks.spread, longest);
+    const unsigned char kind    = FastLoadClass(fl.options.sums, looks.onerow, looks.distinct, looks.follow, looks.spread, longest);
     const int           width   = FASTLOAD_WIDTH(kind);
     const PetscCount    num     = (PetscCount)(to - from) * segment.length;
 

@@ -237,7 +237,7 @@ static PetscErrorCode Classify(FastLoad *fl, const GallopCSR *csr, const PetscIn
       fl->lineRow[lines] = lo;
       spread             = PetscMax(spread, hi - lo);
     }
-    fl->blkClass[b]   = FastLoadClass(onerow, distinct, follow, spread, longest);
+    fl->blkClass[b]   = FastLoadClass(fl->options.sums, onerow, distinct, follow, spread, longest);
     fl->blkRow[b + 1] = fl->blkRow[b] + FastLoadRowBytes(FASTLOAD_WIDTH(fl->blkClass[b]), fl->blkPtr[b + 1] - fl->blkPtr[b]);
   }
   for (PetscInt b = 0; b < fl->blkNum; b++) {
