@@ -516,11 +516,10 @@ def hbp(lab):
     without = {name: 2e-3 * given.get(name, "plain2D")["nnz"] / time for name, time in column("plain2D", "product_us", given).items()}
     lab.bars("figure8", "Figures 8 and 10: products", names, {"CSR (best cuSPARSE)": csr, "2D without tickets": without, "2D": rate["plain2D"], "HBP": rate["hash"]},
              ylabel="GFLOP/s")
-    rows = []
+    rows, own, best = [], column("hash", "product_us"), column("plain2D", "product_us")
     for title, cases in (("x through L1 and L2", ways), ("x of a block in shared memory", shared), ("no tickets", given)):
         hashed, plain = column("hash", "product_us", cases), column("plain2D", "product_us", cases)
         over = [plain[name] / hashed[name] for name in hashed if name in plain]
-        own, best = column("hash", "product_us"), column("plain2D", "product_us")
         if over:
             rows.append([title, len(over), mean(over), max(over), mean([own[name] / hashed[name] for name in hashed if name in own]),
                          mean([best[name] / plain[name] for name in plain if name in best])])

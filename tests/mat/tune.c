@@ -151,20 +151,21 @@ static PetscErrorCode Times(Case *c)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* After HBP's turn the fastest so far computes, until all products have taken as long as EVCHYB's build and turn are expected to; the number of products then */
-static PetscErrorCode Wait(Case *c, GallopChoice choice, PetscInt *products)
+/* After HBP's turn the fastest so far computes, until all products have taken as long as EVCHYB's build and turn are expected to */
+static PetscErrorCode Wait(Case *c, GallopChoice choice)
 {
   const GallopChosen *chosen;
   PetscLogDouble      needed;
+  PetscInt            products;
 
   PetscFunctionBegin;
   PetscCall(Multiply(c, 2 * TURN + 1));
   PetscCall(Check(c, choice, GALLOP_BY_COMING_TIMES, 0, 1, -1));
   PetscCall(GetChosen(c, &chosen));
-  needed    = chosen->measure->spent + (chosen->measure->cost[GALLOP_EVCHYB] + TURN) * product[GALLOP_PARENT];
-  *products = (PetscInt)PetscCeilReal((PetscReal)(needed / product[choice]));
-  TestCheck(*products > 3 * TURN, "a build is expected to take so little that there is nothing to wait for", c->what);
-  PetscCall(Multiply(c, *products - c->products));
+  needed   = chosen->measure->spent + (chosen->measure->cost[GALLOP_EVCHYB] + TURN) * product[GALLOP_PARENT];
+  products = (PetscInt)PetscCeilReal((PetscReal)(needed / product[choice]));
+  TestCheck(products > 3 * TURN, "a build is expected to take so little that there is nothing to wait for", c->what);
+  PetscCall(Multiply(c, products - c->products));
   PetscCall(Check(c, choice, GALLOP_BY_COMING_TIMES, 0, 1, -1));
   TestCheck(alive == (choice != GALLOP_PARENT), "%" PetscInt_FMT " formats wait", c->what, alive);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -200,12 +201,10 @@ static PetscErrorCode WaitParent(void)
 
 static PetscErrorCode Waits(Case *c)
 {
-  PetscInt products;
-
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_tune_share", "1"));
   PetscCall(Begin(c, "a further build waits", 4, 5, 6, 10));
-  PetscCall(Wait(c, GALLOP_HBP, &products));
+  PetscCall(Wait(c, GALLOP_HBP));
   PetscCall(Multiply(c, 1));
   PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_COMING_TIMES, 1, 1, TURN));
   PetscCall(Multiply(c, TURN));
@@ -214,7 +213,7 @@ static PetscErrorCode Waits(Case *c)
   PetscCall(GallopTuneForget());
 
   PetscCall(Begin(c, "the parent computes until then", 3, 5, 4, 10));
-  PetscCall(Wait(c, GALLOP_PARENT, &products));
+  PetscCall(Wait(c, GALLOP_PARENT));
   PetscCall(NewValues(c));
   PetscCall(Multiply(c, 2)); /* a product after a refresh builds nothing */
   PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_COMING_TIMES, 1, 1, -1));
@@ -224,7 +223,7 @@ static PetscErrorCode Waits(Case *c)
   PetscCall(GallopTuneForget());
 
   PetscCall(Begin(c, "new values meanwhile, and the other is slower", 6, 5, 5.5, 10));
-  PetscCall(Wait(c, GALLOP_HBP, &products));
+  PetscCall(Wait(c, GALLOP_HBP));
   PetscCall(NewValues(c));
   PetscCall(Multiply(c, 2 + TURN));
   PetscCall(Check(c, GALLOP_HBP, GALLOP_BY_TIMES, 1, 1, TURN));
@@ -232,7 +231,7 @@ static PetscErrorCode Waits(Case *c)
   PetscCall(GallopTuneForget());
 
   PetscCall(Begin(c, "a graph records meanwhile", 4, 5, 6, 10));
-  PetscCall(Wait(c, GALLOP_HBP, &products));
+  PetscCall(Wait(c, GALLOP_HBP));
   capturing = PETSC_TRUE;
   PetscCall(Multiply(c, 2));
   capturing = PETSC_FALSE;
