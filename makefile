@@ -123,11 +123,7 @@ $(build)/obj/sys/commit.c.o: private compile_c += $(if $(commit),-DGALLOP_COMMIT
 # ---- tests --------------------------------------------------------------------------------------------------
 
 run_env  = export PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) GALLOP_LIB=$(abspath $(library)); . config/env
-# tests run without a GPU on purpose, and their outputs are compared
-# most tests are of the formats: these are not to wait until products pay for their builds
-# what Open MPI loads for networks, UCX, is half of the time of MPI_Init(), and tests are short
-# test programs have the path of the library from when they were linked: in a folder that was copied since, that is another one.
-test_env = $(run_env); export LD_LIBRARY_PATH="$(abspath $(dir $(library)))$${LD_LIBRARY_PATH:+:$$LD_LIBRARY_PATH}"; export OMPI_MCA_pml=$${OMPI_MCA_pml:-ob1} OMPI_MCA_osc=$${OMPI_MCA_osc:-^ucx}; export PETSC_OPTIONS="$$PETSC_OPTIONS -mat_gallop_build first"; if [ "$$GALLOP_GPUS" = 0 ]; then export PETSC_OPTIONS="$$PETSC_OPTIONS -gallop_warn_no_gpu 0"; fi
+test_env = $(run_env); . config/test-env
 with_lib = -L$(abspath $(build)/lib) -Wl,-rpath,$(abspath $(build)/lib) -lgallop $(PETSC_LIB)
 test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ vec/ mat/ ksp/ snes/ examples/)))
 testdir := $(abspath $(build)/tests)
