@@ -10,6 +10,7 @@
 #include "../src/mat/impls/hbp/hbphash.cuh"
 #include "bench.h"
 #include "generate.h"
+#include "hbpatomic.cuh"
 
 static char help[] = "Times the set-up of HBP on one GPU with its hash and with other orders, on the same blocks, and products with them.\n\
   -generate <name,...>    matrices by name, see below\n\
@@ -17,6 +18,7 @@ static char help[] = "Times the set-up of HBP on one GPU with its hash and with 
   -block_rows <512>       rows of a block, 1 to 2048\n\
   -block_cols <4096>      columns of a block, 1 to 65536\n\
   -shared_x <false>       products with the x of a block in shared memory\n\
+  -atomic <false>         products that add the sums of segments to z by atomic operations, without partial sums and combine part\n\
   -fixed <-1>             percent of the work that is shared out beforehand; 100 leaves no tickets; -1 lets HBP choose\n\
   -long_row <0>           rows with more entries are kept out of the blocks, in all ways; 0 lets HBP choose\n\
   -lane_entries <0>       as -mat_hbp_lane_entries, for the hash: with more than a block has columns, each segment has one lane; 0 lets HBP choose\n\
@@ -463,6 +465,7 @@ struct Product {
   HBP                h;
   const PetscScalar *x;
   PetscScalar       *z;
+  PetscBool          atomic;
 };
 
 static PetscErrorCode ApplyProduct(void *ctx)
@@ -472,7 +475,8 @@ static PetscErrorCode ApplyProduct(void *ctx)
   const GallopProduct      product = {&one, &zero, p->x, NULL, p->z, NULL, NULL};
 
   PetscFunctionBegin;
-  PetscCall(HBPApply_Device(&p->h, &product));
+  if (p->atomic) PetscCall(HBPApplyAtomic(&p->h, p->x, p->z));
+  else PetscCall(HBPApply_Device(&p->h, &product));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -486,7 +490,7 @@ static PetscErrorCode TimeProduct(const BenchProblem *problem, PetscReal min_ms,
 
 typedef struct {
   HBPOptions options;
-  PetscBool  blocksort;
+  PetscBool  blocksort, atomic;
   BenchInput in;
   PetscInt   matrices;
   PetscReal  reorder[WAYS], setup[WAYS], product[WAYS]; /* sums of the logarithms of ratios */
@@ -539,15 +543,15 @@ static PetscErrorCode Measure(Bench *b, const BenchProblem *problem, SetUp *s, V
 
   PetscCall(VecCUDAGetArrayRead(x, &xx));
   PetscCall(VecCUDAGetArrayWrite(y, &yy));
-  both = {*s->h, xx, yy};
+  both = {*s->h, xx, yy, b->atomic};
   PetscCall(VecCUDARestoreArrayWrite(y, &yy));
   PetscCall(VecCUDARestoreArrayRead(x, &xx));
   spmv         = both;
   spmv.h.alone = PETSC_TRUE; /* as if there were no combine part */
   PetscCall(CheckResult(b, problem, Names[s->way], ApplyProduct, &both, y, &f->err));
   PetscCall(TimeProduct(problem, b->in.min_ms, ApplyProduct, &both, &f->product));
-  f->spmv = f->product;
-  if (!s->h->alone) PetscCall(TimeProduct(problem, b->in.min_ms, ApplyProduct, &spmv, &f->spmv));
+  f->spmv = b->atomic ? -1 : f->product;
+  if (!s->h->alone && !b->atomic) PetscCall(TimeProduct(problem, b->in.min_ms, ApplyProduct, &spmv, &f->spmv));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -735,13 +739,15 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-shared_x", &shared, NULL));
   b.options.shared_x = shared ? HBP_SHARED_ALWAYS : HBP_SHARED_NEVER;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-block_sort", &b.blocksort, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-atomic", &b.atomic, NULL));
+  PetscCheck(!b.atomic || !shared, PETSC_COMM_WORLD, PETSC_ERR_ARG_INCOMP, "With -shared_x there is no -atomic");
   PetscCall(BenchDeviceAvailable(&available));
   PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program compares kernels, and there is no GPU");
   if (shared) PetscCall(HBPGetSharedCols_Device(&b.options.shared_cols));
   PetscCheck(!shared || b.options.block_cols <= b.options.shared_cols, PETSC_COMM_WORLD, PETSC_ERR_ARG_OUTOFRANGE, "With -shared_x a block has at most %" PetscInt_FMT " columns", b.options.shared_cols);
 
   PetscCall(BenchPrintHead(&BenchDevice, &bandwidth));
-  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, sorted by %s\n", b.options.block_rows, b.options.block_cols, shared ? "in" : "not in", b.blocksort ? "thread blocks" : "cub::DeviceSegmentedSort"));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# blocks of %" PetscInt_FMT " rows by %" PetscInt_FMT " columns, x %s shared memory, sorted by %s%s\n", b.options.block_rows, b.options.block_cols, shared ? "in" : "not in", b.blocksort ? "thread blocks" : "cub::DeviceSegmentedSort", b.atomic ? ", sums of segments added to z by atomic operations" : ""));
   PetscCall(
     PetscPrintf(PETSC_COMM_SELF, "# matrix\tnnz\tblocks\tsegments\tway\tgroups\treorder_us\tsetup_us\treorder/hash\tsetup/hash\tdeviation\tspmv_us\tcombine_us\tproduct_us\tproduct/hash\tL2\terr\n"));
   PetscCall(BenchInputRun(&b.in, RunMatrix, &b));

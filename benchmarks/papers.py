@@ -499,6 +499,7 @@ def hbp(lab):
     names = ways.order
     shared = lab.program("shared", "hbp2d", ["-shared_x"])  # x of a block in shared memory, as the paper has it always
     given = lab.program("given", "hbp2d", ["-fixed", "100"])  # nobody takes parts by tickets
+    atomic = lab.program("atomic", "hbp2d", ["-atomic"])  # no combine part, as the authors tried (section V)
 
     def column(way, key, cases=ways):
         return {name: case[key] for name in names for case in [cases.get(name, way)] if case and isinstance(case.get(key), (int, float))}
@@ -517,14 +518,14 @@ def hbp(lab):
     lab.bars("figure8", "Figures 8 and 10: products", names, {"CSR (best cuSPARSE)": csr, "2D without tickets": without, "2D": rate["plain2D"], "HBP": rate["hash"]},
              ylabel="GFLOP/s")
     rows, own, best = [], column("hash", "product_us"), column("plain2D", "product_us")
-    for title, cases in (("x through L1 and L2", ways), ("x of a block in shared memory", shared), ("no tickets", given)):
+    for title, cases in (("x through L1 and L2", ways), ("x of a block in shared memory", shared), ("no tickets", given), ("atomic operations, no combine part", atomic)):
         hashed, plain = column("hash", "product_us", cases), column("plain2D", "product_us", cases)
         over = [plain[name] / hashed[name] for name in hashed if name in plain]
         if over:
             rows.append([title, len(over), mean(over), max(over), mean([own[name] / hashed[name] for name in hashed if name in own]),
                          mean([best[name] / plain[name] for name in plain if name in best])])
     lab.table("blocks", "HBP over the same blocks in order of rows", ["", "matrices", "hash over rows, geometric mean", "largest", "hash, over x through L1 and L2 with tickets", "order of rows, over that"],
-              rows, "The paper has 5.49 and 2.68 over plain 2D, whose schedule it does not tell. Products with their combine part.")
+              rows, "The paper has 5.49 and 2.68 over plain 2D, whose schedule it does not tell. Products with their combine part, but for the last line.")
     for way, title in (("plain2D", "2D"), ("hash", "HBP")):
         lab.bars(f"figure9-{way}", f"Figure 9: the parts of products, {title}", names, {
             part: {name: 1e3 * time / ways.get(name, way)["nnz"] for name, time in column(way, key).items()}

@@ -261,6 +261,54 @@ static __device__ __forceinline__ void TakeGroup(const HBPArrays<V, I> &h, const
   if (!equal) TakeRest(h, ptr + (I)lines * used, lines, own.len, what);
 }
 
+/* x of a block, by its columns' numbers in the block */
+template <typename V, typename I, int Where>
+struct Columns {
+  const V *x;
+  const I *map;
+
+  /* Loads x of Steps columns, or 0 where it is not wanted */
+  template <int Steps, typename Wanted>
+  __device__ __forceinline__ void Load(const unsigned short *col, Wanted wanted, V *value) const
+  {
+    I place[Steps];
+
+    GetPlaces<Where, Steps>(map, col, wanted, place);
+#pragma unroll
+    for (int u = 0; u < Steps; u++) value[u] = wanted(u) ? x[place[u]] : V(0);
+  }
+};
+
+/* The sum of a lane's entries, for TakeGroup() */
+template <typename V, typename X>
+struct Sum {
+  X x;
+  V sum;
+
+  template <int Steps, typename Wanted>
+  __device__ __forceinline__ void Take(const V *value, const unsigned short *col, Wanted wanted)
+  {
+    V xs[Steps];
+
+    x.template Load<Steps>(col, wanted, xs);
+#pragma unroll
+    for (int u = 0; u < Steps; u++) sum += value[u] * xs[u];
+  }
+  __device__ __forceinline__ Sum Share(unsigned int, int) const
+  {
+    return {x, V(0)};
+  }
+  __device__ __forceinline__ void Collect(const Sum &part, unsigned int live, int many, bool mine)
+  {
+    const int lane = threadIdx.x % WarpSize, copies = WarpSize / many;
+    V         total = part.sum;
+
+    for (int c = 1; c < copies; c++) total += GallopShuffle(part.sum, (lane + c * many) % WarpSize); /* valid in the first lanes, as many as are live */
+    total = GallopShuffle(total, __popc(live & LanesBelow()) % WarpSize);
+    if (mine) sum += total;
+  }
+};
+
 /*
   Of groups t to stop - 1, whose segments have one entry each, the group of this lane's entry in a line of entries. In the lanes t to stop - 1 own tells where their group begins in the
   line. *before is the group of the last entry before the line, and then of the line's last.
