@@ -191,8 +191,9 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(self.names(document, "figures"), ["figure6", "figure7", "figure8", "figure9-plain2D", "figure9-hash"])
         self.assertEqual(self.names(document, "tables"), ["blocks", "figures"])
         self.assertEqual(document["tables"][1]["rows"][0][:7], ["a", 8000, 3.5, 0.5, 2, 4, 4.5])
-        self.assertEqual([row[0] for row in document["tables"][0]["rows"]], ["x through L1 and L2", "x of a block in shared memory", "no tickets"])
-        self.assertEqual(set(document["measurements"]), {"ways", "shared", "given"})
+        self.assertEqual([row[0] for row in document["tables"][0]["rows"]], ["x through L1 and L2", "x of a block in shared memory", "no tickets",
+                                                                             "atomic operations, no combine part"])
+        self.assertEqual(set(document["measurements"]), {"ways", "shared", "given", "atomic"})
 
     def test_tiledspmm(self):
         status, document = self.paper("tiledspmm", "a", "bb")
