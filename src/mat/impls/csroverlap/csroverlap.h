@@ -43,9 +43,9 @@ typedef struct {
 
 /* A partition (Algorithm 3): batches, and rows that are longer than these, both in order of rows. CSROverlapBatchesFree() frees it. */
 typedef struct {
-  PetscInt   batch_num, long_row_num;
-  BatchInfo *batch_infos;    /* [batch_num] */
-  PetscInt  *long_row_infos; /* [long_row_num] */
+  PetscInt   batch_num, busy_num, long_row_num; /* busy_num: batches with entries */
+  BatchInfo *batch_infos;                       /* [batch_num] */
+  PetscInt  *long_row_infos;                    /* [long_row_num] */
 } CSROverlapBatches;
 
 /* What the kernel has to know of a batch, in one load */

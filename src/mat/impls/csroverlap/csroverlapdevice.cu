@@ -63,23 +63,18 @@ __global__ static void FewBatchesKernel(PetscInt num, const __grid_constant__ Fe
 }
 
 /* Batches in the order in which the kernel takes them, those without entries last: a product that adds to z leaves them out */
-static PetscErrorCode OrderBatches(CSROverlapPlan *plan, PetscInt *busy_num)
+static PetscErrorCode OrderBatches(CSROverlapPlan *plan)
 {
   const PetscInt   num   = plan->batches.batch_num;
   const BatchInfo *infos = plan->batches.batch_infos;
-  PetscInt         busy  = 0, idle;
+  PetscInt         busy = 0, idle = plan->batches.busy_num;
   const auto       has   = [&](PetscInt b) { return plan->row_offsets[infos[b].end_row] > plan->row_offsets[infos[b].start_row]; };
 
   PetscFunctionBegin;
   plan->reordered = NULL;
   plan->order     = infos;
-  for (PetscInt b = 0; b < num; b++)
-    if (has(b)) busy++;
-  *busy_num = busy;
-  if (busy == num) PetscFunctionReturn(PETSC_SUCCESS);
+  if (idle == num) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(num, &plan->reordered));
-  idle = busy;
-  busy = 0;
   for (PetscInt b = 0; b < num; b++) plan->reordered[has(b) ? busy++ : idle++] = infos[b];
   plan->order = plan->reordered;
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -157,8 +152,9 @@ static PetscErrorCode PlanBatches(CSROverlap *ov, const GallopCSR *csr, PetscInt
     ov->nonempty       = -1;
     PetscCall(CSROverlapPartition(ov->max_batch_size, csr->m, plan->row_offsets, &plan->batches));
     ov->batch_num    = plan->batches.batch_num;
+    ov->busy_num     = plan->batches.busy_num;
     ov->long_row_num = plan->batches.long_row_num;
-    PetscCall(OrderBatches(plan, &ov->busy_num));
+    PetscCall(OrderBatches(plan));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -43,6 +43,32 @@ PetscBool CSROverlapIsEven(PetscInt m, PetscCount nz, const CSROverlapSample *sa
   return (PetscBool)(mean >= EvenMean && squares - sum * sum < sum * sum / EvenSpread);
 }
 
+/* CSROverlapBatchEnd(), which is sought from a guess of the batch's rows on: where lengths change little a look at two neighbours is enough */
+static PetscInt BatchEnd(PetscInt max_batch_size, PetscInt m, const PetscInt row_offsets[], PetscInt start, PetscInt guess)
+{
+  const PetscInt most = m - start < CSROVERLAP_THREADS ? m : start + CSROVERLAP_THREADS;
+  PetscInt       low = start, high = most, step = 1; /* rows up to low fit, those up to high do not */
+
+#define Fits(end) (row_offsets[end] - row_offsets[start] <= max_batch_size)
+  if (Fits(most)) return most;
+  guess = start + PetscMin(guess, most - start - 1);
+  if (Fits(guess)) {
+    for (low = guess; step < high - low && Fits(low + step); step *= 2) low += step;
+    high = low + PetscMin(step, high - low);
+  } else {
+    for (high = guess; step < high - low && !Fits(high - step); step *= 2) high -= step;
+    low = high - PetscMin(step, high - low);
+  }
+  while (high - low > 1) {
+    const PetscInt mid = low + (high - low) / 2;
+
+    if (Fits(mid)) low = mid;
+    else high = mid;
+  }
+#undef Fits
+  return PetscMax(low, start + 1);
+}
+
 /*
   CSROverlapPartition - Algorithm 3: runs of whole rows with at most max_batch_size entries and CSROVERLAP_THREADS rows, and the rows that are longer
 
@@ -59,29 +85,27 @@ PetscBool CSROverlapIsEven(PetscInt m, PetscCount nz, const CSROverlapSample *sa
 */
 PetscErrorCode CSROverlapPartition(PetscInt max_batch_size, PetscInt m, const PetscInt row_offsets[], CSROverlapBatches *batches)
 {
-  PetscFunctionBegin;
-  batches->batch_infos    = NULL;
-  batches->long_row_infos = NULL;
-  for (int pass = 0; pass < 2; pass++) { /* counts, then writes */
-    PetscInt b = 0, l = 0;
+  /* a batch ends because of its rows, of a long row, or of a row that is too much: two that follow each other there have more entries than fit one */
+  const PetscInt longs = m ? (row_offsets[m] - row_offsets[0]) / max_batch_size : 0, most = 3 * longs + m / CSROVERLAP_THREADS + 1;
+  PetscInt       b = 0, l = 0, busy = 0, end;
 
-    for (PetscInt start = 0, end; start < m; start = end) {
-      end = CSROverlapBatchEnd(max_batch_size, m, row_offsets, start);
-      if (CSROverlapIsLong(max_batch_size, row_offsets, start)) {
-        if (pass) batches->long_row_infos[l] = start;
-        l++;
-      } else {
-        if (pass) batches->batch_infos[b] = (BatchInfo){start, end};
-        b++;
-      }
-    }
-    batches->batch_num    = b;
-    batches->long_row_num = l;
-    if (!pass) {
-      PetscCall(PetscMalloc1(b, &batches->batch_infos));
-      PetscCall(PetscMalloc1(l, &batches->long_row_infos));
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(most, &batches->batch_infos));
+  PetscCall(PetscMalloc1(longs, &batches->long_row_infos));
+  for (PetscInt start = 0, guess = 1; start < m; start = end) {
+    end = BatchEnd(max_batch_size, m, row_offsets, start, guess);
+    if (CSROverlapIsLong(max_batch_size, row_offsets, start)) batches->long_row_infos[l++] = start;
+    else {
+      batches->batch_infos[b++] = (BatchInfo){start, end};
+      guess                     = end - start;
+      if (row_offsets[end] > row_offsets[start]) busy++;
     }
   }
+  batches->batch_num    = b;
+  batches->busy_num     = busy;
+  batches->long_row_num = l;
+  PetscCall(PetscRealloc(b * sizeof(*batches->batch_infos), &batches->batch_infos));
+  PetscCall(PetscRealloc(l * sizeof(*batches->long_row_infos), &batches->long_row_infos));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
