@@ -34,18 +34,18 @@
 #define FASTLOAD_PIECE   4096       /* entries of a long row that a thread block adds */
 #define FASTLOAD_ALIGN   8          /* bytes: where the offsets of a block begin */
 
-typedef struct {
-  PetscInt  height;   /* most entries of a column in a block, 0 for no limit, or FASTLOAD_CHOOSE */
-  PetscInt  window;   /* columns among which they are sorted, 0 for all */
-  PetscInt  long_row; /* rows with more entries are long, 0 to choose */
-  PetscBool groups;   /* steps are made of groups of columns */
-  PetscBool deterministic;
-  PetscBool sorted_x; /* x is put in the order of columns once per product, on the GPU */
-  int       sums;     /* what is added up in a line before it goes to the result, FastLoadSums */
-} FastLoadOptions;
-
 /* The paper's Figure 9: products with both kinds of sums, without "prefix sums", and without "segment sums" too */
 typedef enum { FASTLOAD_SUMS_ALL, FASTLOAD_SUMS_SEGMENTS, FASTLOAD_SUMS_NONE } FastLoadSums;
+
+typedef struct {
+  PetscInt     height;   /* most entries of a column in a block, 0 for no limit, or FASTLOAD_CHOOSE */
+  PetscInt     window;   /* columns among which they are sorted, 0 for all */
+  PetscInt     long_row; /* rows with more entries are long, 0 to choose */
+  PetscBool    groups;   /* steps are made of groups of columns */
+  PetscBool    deterministic;
+  PetscBool    sorted_x; /* x is put in the order of columns once per product, on the GPU */
+  FastLoadSums sums;     /* what is added up in a line before it goes to the result */
+} FastLoadOptions;
 
 /* How the entries of a line are added to the result: what the lines of a block allow at most. The low bits of blkClass. */
 enum {
@@ -229,7 +229,7 @@ FASTLOAD_HD FastLoadBlock FastLoadGetBlock(PetscInt num, const FastLoadStep step
   blkClass, but for FASTLOAD_SHARED, from what holds for all lines of a block; spread is how far a row is from the lowest of its line at most, longest the longest run. Runs that are not summed share
   their row within the block.
 */
-FASTLOAD_HD unsigned char FastLoadClass(int sums, int onerow, int distinct, int follow, PetscInt spread, PetscInt longest)
+FASTLOAD_HD unsigned char FastLoadClass(FastLoadSums sums, int onerow, int distinct, int follow, PetscInt spread, PetscInt longest)
 {
   const int most  = distinct ? FASTLOAD_DISTINCT : onerow ? FASTLOAD_ONE_ROW : FASTLOAD_RUNS;
   const int add   = distinct || sums == FASTLOAD_SUMS_NONE ? FASTLOAD_DISTINCT : sums == FASTLOAD_SUMS_SEGMENTS ? FASTLOAD_RUNS : most;
