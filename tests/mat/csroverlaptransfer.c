@@ -99,12 +99,14 @@ typedef struct {
   const char *big, *memory, *pinned, *batch;
   PetscBool   streamed;
   const char *pack;
+  PetscInt    num; /* big batches of one size, 0 for as many as there are */
 } Setting;
 
 static PetscErrorCode SetOptions(const Setting *set)
 {
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
+  PetscCall(TestSetIntOption("-mat_csroverlap_big_batch_num", set->num));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", set->memory));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
@@ -150,6 +152,7 @@ static PetscErrorCode CheckPacked(const CSROverlap *ov, const Setting *set)
 
   PetscCall(CSROverlapGetPlace(ov, &place));
   PetscCheck(place.pinned == pinned, PETSC_COMM_SELF, PETSC_ERR_PLIB, "-mat_csroverlap_pinned %s: entries are %s pinned memory", set->pinned, place.pinned ? "in" : "not in");
+  PetscCheck(!set->num || place.big_batch_num == set->num, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " big batches, not %" PetscInt_FMT, place.big_batch_num, set->num);
   if (set->streamed && set->big[0] != '0') PetscFunctionReturn(PETSC_SUCCESS);
   PetscCheck((place.column_bytes < ov->nz * (PetscCount)sizeof(PetscInt)) == (int)wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscCount_FMT " bytes for %" PetscCount_FMT " columns", place.column_bytes, ov->nz);
 #endif
@@ -278,7 +281,7 @@ static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
 /* The limit holds for each block of an MPI matrix, and all are streamed here */
 static PetscErrorCode Parallel(PetscBool device)
 {
-  const Setting       set = {"2000", "200000", "streamed", "64", PETSC_TRUE, "1"};
+  const Setting       set = {"2000", "200000", "streamed", "64", PETSC_TRUE, "1", 0};
   const PetscInt      n   = 8000;
   Mat                 A[2], blocks[2];
   Vec                 x, y, z;
@@ -331,17 +334,19 @@ static PetscErrorCode Parallel(PetscBool device)
 int main(int argc, char **argv)
 {
   static const Setting settings[] = {
-    {"0",    "0",      "always",   "0",    PETSC_FALSE, "1"},
-    {"0",    "0",      "always",   "0",    PETSC_FALSE, "0"},
-    {"32",   "0",      "always",   "32",   PETSC_FALSE, "1"}, /* many big batches without a batch: long rows end later */
-    {"1000", "0",      "always",   "0",    PETSC_FALSE, "1"},
-    {"5000", "0",      "never",    "96",   PETSC_FALSE, "1"},
-    {"0",    "150000", "always",   "32",   PETSC_TRUE,  "1"},
-    {"0",    "150000", "never",    "64",   PETSC_TRUE,  "1"},
-    {"100",  "180000", "always",   "1024", PETSC_TRUE,  "1"},
-    {"1000", "180000", "always",   "512",  PETSC_TRUE,  "0"},
-    {"0",    "0",      "streamed", "0",    PETSC_FALSE, "1"},
-    {"0",    "150000", "streamed", "32",   PETSC_TRUE,  "1"},
+    {"0",    "0",      "always",   "0",    PETSC_FALSE, "1", 0},
+    {"0",    "0",      "always",   "0",    PETSC_FALSE, "0", 0},
+    {"32",   "0",      "always",   "32",   PETSC_FALSE, "1", 0}, /* many big batches without a batch: long rows end later */
+    {"1000", "0",      "always",   "0",    PETSC_FALSE, "1", 0},
+    {"5000", "0",      "never",    "96",   PETSC_FALSE, "1", 0},
+    {"0",    "150000", "always",   "32",   PETSC_TRUE,  "1", 0},
+    {"0",    "150000", "never",    "64",   PETSC_TRUE,  "1", 0},
+    {"100",  "180000", "always",   "1024", PETSC_TRUE,  "1", 0},
+    {"1000", "180000", "always",   "512",  PETSC_TRUE,  "0", 0},
+    {"0",    "0",      "streamed", "0",    PETSC_FALSE, "1", 0},
+    {"0",    "150000", "streamed", "32",   PETSC_TRUE,  "1", 0},
+    {"1000", "0",      "always",   "0",    PETSC_FALSE, "1", 2},
+    {"0",    "0",      "never",    "96",   PETSC_FALSE, "0", 5},
   };
   PetscBool device = PETSC_FALSE, one;
   PetscInt  setting;

@@ -15,6 +15,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 . -mat_csroverlap_rows_in_registers <true> - a thread may hold a short row in registers
 . -mat_csroverlap_uneven <true>           - where rows of a batch are uneven, twice as many threads compute a row, and the longest rows wait until warps have time for them
 . -mat_csroverlap_big_batch_size <0>      - entries copied from the host to the GPU at a time, at least 32, or 0 to choose
+. -mat_csroverlap_big_batch_num <0>       - a matrix that stays on the GPU comes in so many big batches of the same size, whatever `-mat_csroverlap_big_batch_size`; 0 for as many as that gives
 . -mat_csroverlap_device_memory <0>       - bytes of the GPU that a sequential matrix or block may take before it is streamed for every product, 0 for what is free
 . -mat_csroverlap_pinned <streamed>       - which matrices that are assembled on the host keep a copy of their entries in pinned memory: `never` any, those that are `streamed`, `always` all
 . -mat_csroverlap_pack_columns <524288>   - a matrix with at least this many entries has its columns packed when they go from pinned memory to the GPU, 0 for none
@@ -111,6 +112,7 @@ static PetscErrorCode CSROverlapOptionsSet(void *options, const char prefix[], P
   PetscCall(PetscOptionsBool("-mat_csroverlap_rows_in_registers", "A thread may hold a short row in registers", "MATCSROVERLAP", o->rows_in_registers, &o->rows_in_registers, NULL));
   PetscCall(PetscOptionsBool("-mat_csroverlap_uneven", "Uneven rows get more threads than the mean length of rows says", "MATCSROVERLAP", o->uneven, &o->uneven, NULL));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_big_batch_size", "Entries copied to the GPU at a time, 0 to choose", CSROVERLAP_SMALLEST_BIG, &o->big_batch_size));
+  PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_csroverlap_big_batch_num", "Big batches of one size of a matrix that stays on the GPU, 0 for as many as their size gives", "MATCSROVERLAP", &o->big_batch_num, 0, PETSC_INT_MAX));
   PetscCall(CountOption(PetscOptionsObject, "-mat_csroverlap_device_memory", "Bytes of the GPU that a matrix may take before it is streamed for every product, 0 for what is free", 1, &o->device_memory));
   PetscCall(PetscOptionsEnum("-mat_csroverlap_pinned", "Which matrices that are assembled on the host keep a copy of their entries in pinned memory", "MATCSROVERLAP", CSROverlapPinneds, (PetscEnum)o->pinned,
                              (PetscEnum *)&o->pinned, NULL));

@@ -30,6 +30,7 @@ typedef struct {
   PetscBool        rows_in_registers;                   /* a thread may hold a short row in registers */
   PetscBool        uneven;                              /* vector_size is raised, and rows wait for warps, where rows are uneven */
   PetscCount       big_batch_size;                      /* entries copied to the GPU at a time, 0 to choose */
+  PetscInt         big_batch_num;                       /* equal big batches of a matrix that stays on the GPU, 0 for as many as big_batch_size gives */
   PetscCount       device_memory;                       /* bytes of the GPU that a matrix may take before it is streamed, 0 for what is free */
   CSROverlapPinned pinned;
   PetscCount       pack_columns; /* columns of matrices with at least as many entries go to the GPU packed, 0 for none */

@@ -68,7 +68,7 @@ static PetscErrorCode OrderBatches(CSROverlapPlan *plan)
   const PetscInt   num   = plan->batches.batch_num;
   const BatchInfo *infos = plan->batches.batch_infos;
   PetscInt         busy = 0, idle = plan->batches.busy_num;
-  const auto       has   = [&](PetscInt b) { return plan->row_offsets[infos[b].end_row] > plan->row_offsets[infos[b].start_row]; };
+  const auto       has = [&](PetscInt b) { return plan->row_offsets[infos[b].end_row] > plan->row_offsets[infos[b].start_row]; };
 
   PetscFunctionBegin;
   plan->reordered = NULL;

@@ -12,6 +12,14 @@ static constexpr PetscCount Worthwhile  = 1 << 20; /* entries: a copy more takes
 static constexpr PetscCount StreamedBig = 4 << 20; /* entries of a big batch of a streamed matrix */
 static constexpr PetscCount Aligned     = 16;      /* entries: buffers are as aligned as the arrays are for which they stand */
 
+/* Entries of the big batches of a resident matrix if all but the last are of one size, else 0 */
+static PetscCount EqualSize(const CSROverlap *ov)
+{
+  const PetscInt num = ov->options.big_batch_num;
+
+  return num ? PetscMax((ov->nz + num - 1) / num, CSROVERLAP_SMALLEST_BIG) : ov->options.big_batch_size;
+}
+
 /*
   Entries that have arrived with big batch g. Big batches are of equal size where an option sets it and where the matrix is streamed. Else the last ones are small:
   what is computed after the last copy is all that a product takes longer than the copies.
@@ -21,10 +29,24 @@ static PetscCount Arrived(const CSROverlap *ov, const CSROverlapTransfer *t, Pet
   PetscCount rest = ov->nz;
 
   if (g + 1 == t->num) return ov->nz;
-  if (Streamed(ov) || ov->options.big_batch_size) return (g + 1) * t->size;
+  if (Streamed(ov) || EqualSize(ov)) return (g + 1) * t->size;
   rest -= t->size;
   for (PetscInt k = 0; k < g; k++) rest /= Shrink;
   return ov->nz - rest;
+}
+
+/* The first batch with entries, from batch on, whose last entry is not among those that have arrived; there may be none */
+static PetscInt FirstWithout(const CSROverlap *ov, const CSROverlapPlan *plan, PetscInt batch, PetscCount arrived)
+{
+  PetscInt end = ov->busy_num;
+
+  while (batch < end) {
+    const PetscInt mid = batch + (end - batch) / 2;
+
+    if (plan->row_offsets[plan->order[mid].end_row] <= arrived) batch = mid + 1;
+    else end = mid;
+  }
+  return batch;
 }
 
 /*
@@ -49,9 +71,9 @@ static PetscErrorCode PlanBig(const CSROverlap *ov, CSROverlapTransfer *t, Petsc
 
     range.batch_begin = range.batch_end;
     range.piece_begin = range.piece_end;
-    while (range.batch_end < ov->batch_num && i[batch_infos[range.batch_end].end_row] <= arrived) range.batch_end++;
+    range.batch_end   = g + 1 < t->num ? FirstWithout(ov, plan, range.batch_end, arrived) : ov->batch_num;
     while (range.piece_end < ov->piece_num && pieces[range.piece_end].end <= arrived) range.piece_end++;
-    if (range.batch_begin < PetscMin(range.batch_end, ov->busy_num)) { /* those without entries come last, anywhere */
+    if (range.batch_begin < PetscMin(range.batch_end, ov->busy_num)) { /* those without entries come last */
       from = PetscMin(from, i[batch_infos[range.batch_begin].start_row]);
       to   = PetscMax(to, i[batch_infos[PetscMin(range.batch_end, ov->busy_num) - 1].end_row]);
     }
@@ -170,8 +192,8 @@ static PetscErrorCode PlanResident(const CSROverlap *ov, CSROverlapTransfer *t, 
   PetscInt num = 1;
 
   PetscFunctionBegin;
-  if (ov->options.big_batch_size) {
-    t->size = ov->options.big_batch_size;
+  if (EqualSize(ov)) {
+    t->size = EqualSize(ov);
     num     = (PetscInt)((ov->nz - 1) / t->size + 1);
   } else {
     t->size = ov->nz - ov->nz / Shrink;
@@ -180,7 +202,7 @@ static PetscErrorCode PlanResident(const CSROverlap *ov, CSROverlapTransfer *t, 
     for (PetscCount rest = ov->nz - t->size; num > 1 && num < Parts && rest >= Worthwhile; rest /= Shrink) num++;
   }
   PetscCall(PlanBig(ov, t, num, plan));
-  if (!ov->options.big_batch_size) t->size = t->to[0];
+  if (!EqualSize(ov)) t->size = t->to[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
