@@ -486,7 +486,7 @@ help:
 	@echo "make clean         remove build/"
 	@echo
 	@echo "PETSC_DIR and PETSC_ARCH name the PETSc to use. Without them config/petsc builds one under ~/.cache/gallop;"
-	@echo "VARIANT=host, debug, complex-int64, single, cuda-single or cuda-complex-int64 asks for that configuration of it. config/petsc --help says more."
+	@echo "VARIANT=host, debug, single, complex, int64, complex-int64, or cuda-debug and so on, asks for that configuration of it. config/petsc --help says more."
 
 force:
 .PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-largest bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install papers petsc4py plots report sanitize stress uninstall force
