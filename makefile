@@ -132,7 +132,7 @@ harness = $(MAKE) -k -Otarget -f $(petsc_examples)/gmakefile.test PETSC_DIR=$(PE
           PETSCFLAGS="-I$(abspath include) -I$(petsc_examples)/src" PETSC_LIB="$(with_lib)" gmakesearch='$(TESTS)'
 # for tests that run a script, which starts MPI programs itself
 export GALLOP_TESTS := $(abspath tests)
-export GALLOP_MPIEXEC = $(or $(PETSCMPIEXEC),$(MPIEXEC))
+export GALLOP_MPIEXEC = $(or $(filter-out %/config/mpiexec,$(PETSCMPIEXEC)),$(MPIEXEC))
 export GALLOP_SKIPPED := $(testdir)/skipped
 # a library with NCCL's functions, for tests without a GPU
 nccl := $(testdir)/libtestnccl.so

@@ -17,7 +17,7 @@ static PetscCount EqualSize(const CSROverlap *ov)
 {
   const PetscInt num = ov->options.big_batch_num;
 
-  return num ? PetscMax((ov->nz + num - 1) / num, CSROVERLAP_SMALLEST_BIG) : ov->options.big_batch_size;
+  return num ? PetscMax((ov->nz - 1) / num + 1, CSROVERLAP_SMALLEST_BIG) : ov->options.big_batch_size;
 }
 
 /*

@@ -131,7 +131,7 @@ PetscErrorCode GallopMeasureIsOver(GallopMeasure *m, PetscBool *over)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(Read(m));
-  *over = (PetscBool)(m->read == GALLOP_TIMED || (m->read && m->best != GALLOP_AUTO && m->time[now] > Clearly * m->time[m->best]) || (!m->begun && ++m->asked > m->patience));
+  *over = (PetscBool)(m->read == GALLOP_TIMED || (m->read && m->best != GALLOP_AUTO && m->time[now] > Clearly * m->time[m->best]) || (!m->begun && ++m->asked > MostAhead));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -47,7 +47,7 @@ struct _GallopMeasure {
   PetscReal          share;                        /* of the time of all products, that a further build is to have at most when it begins */
   PetscInt64         all;                          /* products since the measurement began */
   PetscBool          waiting;                      /* between turns: the fastest so far computes until the next build has that share */
-  PetscInt           patience;                     /* products of a turn after which the host waits for times; and times that it asks, after which a turn without any product at this place is over */
+  PetscInt           patience;                     /* products of a turn after which the host waits for times */
   PetscInt           asked, products;              /* since the turn began: how often it was asked whether that is over, and products */
   void              *timer[GALLOP_TIMED], *buildtimer;
   int                begun, read;                    /* of the timers */
