@@ -19,7 +19,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 . -mat_evchyb_first_column <false>    - rows of one length are sorted by their first column, as the paper does, else they come in the order of the matrix
 . -mat_evchyb_storage <auto>          - `plain` stores columns and values as the paper does, `packed` in fewer bytes wherever it can be without loss, `auto` packed where that pays, on GPUs
 . -mat_evchyb_slices_per_warp <0>     - how many slices of 64 packed rows a warp computes one after the other, at most 8; 0: 8, fewer towards the end of the matrix, 1 where most columns are stored
-. -mat_evchyb_order <reorder>         - the order of rows and columns of a square matrix: `none` as they are, `cluster` by clusters of neighbours, `auto` by these where products gain by them, on GPUs; `reorder` so
+. -mat_evchyb_order <auto>            - the order of rows and columns of a square matrix: `none` as they are, `cluster` by clusters of neighbours, `auto` by these where products gain by them, on GPUs; `reorder` so
                                         for `PCGALLOPREORDER` and `MATORDERINGGALLOP`, and in the format as they are
 . -mat_evchyb_order_after <-1>        - products of the same values before rows and columns get their order, 0 in the build; -1 chooses: 0 for `cluster`, 1000 for `auto`
 . -mat_evchyb_by_row <4000000>        - matrices with this many nonzeros have the blocks of their ELL part in order of rows, not of lengths; 0 for none
@@ -113,7 +113,7 @@ static PetscErrorCode EVCHYBOptionsDefault(void *options)
   o->firstcol = PETSC_FALSE;
   o->storage  = EVCHYB_AUTO;
   o->slices   = 0;
-  o->order    = EVCHYB_ORDER_REORDER;
+  o->order    = EVCHYB_ORDER_AUTO;
   o->after    = PETSC_DECIDE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
