@@ -4,7 +4,7 @@ static char help[] = "Times the first k products of a matrix that is on the GPU,
                    -types aijcusparse,evchyb,evchyb@first -first_mat_gallop_build first\n\
   -k 1,3,...       how many products, at most 16 numbers (default 1,3,10,30,100,1000)\n\
   -transpose       transposed products\n\
-  -new_values      after k products the values change, where the matrix is, and the k products after that are timed: refreshes, not builds\n\
+  -new_values n    after k products the values change, where the matrix is, n times with k products between; those after the last are timed: a refresh, not a build\n\
   -generate, -f    matrices, as gallopbench takes them\n\
   -measurements    how many, 31 at most, of which the median counts (default 7); of more than one, where matrices are small, there are more, until they have taken a sixth of a second together\n\
   -forget          what the type gallop measured of one matrix is forgotten before the next, so that it is measured again\n\
@@ -31,9 +31,9 @@ Output: a line per matrix, type and k, fields separated by tabs\n\
 typedef struct {
   const BenchPlace *place;
   BenchInput        in;
-  PetscInt          ntypes, ncounts, counts[MOST_COUNTS], measurements;
+  PetscInt          ntypes, ncounts, counts[MOST_COUNTS], measurements, newvalues;
   char             *types[BENCH_MOST_NAMES];
-  PetscBool         transpose, newvalues, forget, view, memory, onhost, coo;
+  PetscBool         transpose, forget, view, memory, onhost, coo;
   void (*callsbegin)(void);
   void (*callsend)(void);
 } Few;
@@ -161,7 +161,7 @@ static PetscErrorCode TimeOnce(const Few *f, Mat R, const char type[], const cha
   if (f->forget) PetscCall(GallopTuneForget());
   PetscCall(ProductsCreate(f, R, type, prefix, &p));
   if (!f->onhost && !f->coo) PetscCall(NewValues(f, &p));
-  if (f->newvalues) {
+  for (PetscInt n = 0; n < f->newvalues; n++) {
     PetscCall(Multiply(&p));
     PetscCall(NewValues(f, &p));
   }
@@ -258,7 +258,7 @@ int main(int argc, char **argv)
   if (gpu) f.place = &BenchDevice;
 #endif
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-transpose", &f.transpose, NULL));
-  PetscCall(PetscOptionsGetBool(NULL, NULL, "-new_values", &f.newvalues, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-new_values", &f.newvalues, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-forget", &f.forget, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-view", &f.view, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-memory", &f.memory, NULL));
