@@ -15,7 +15,7 @@
 class LargePieces {
 public:
   /*
-    part: all that is kept is at most this part of what is free; most: pieces; slack: how many times larger than needed a piece may be, 0 for any; drops: whether one that is of no use goes before
+    part: all that is kept is at most this part of what is free; most: pieces; slack: how many times larger than needed a piece may be, and those go first that came first; 0 for any, the smallest first; drops: whether one that is of no use goes before
     another is asked for, and what is free is asked once for each, since they come back often
   */
   LargePieces(size_t part, size_t most, double slack, bool drops) : part_(part), most_(most), slack_(slack), drops_(drops) { }
@@ -57,30 +57,29 @@ public:
       err         = cudaMemGetInfo(&free, &total);
       piece.limit = err == cudaSuccess ? std::max(free / part_, (size_t)1) : 1;
     }
+    if (piece.bytes > piece.limit) return First(err, cudaFree(piece.ptr));
+    kept_.push_back(piece);
     for (const Piece &kept : kept_) all += kept.bytes;
-    const auto least = std::min_element(kept_.begin(), kept_.end(), [](const Piece &a, const Piece &b) { return a.bytes < b.bytes; });
-    if (kept_.size() < most_ && all + piece.bytes <= piece.limit) {
-      kept_.push_back(piece);
-      return err;
+    while (kept_.size() > most_ || all > piece.limit) {
+      const auto goes = slack_ == 0 ? std::min_element(kept_.begin(), kept_.end(), [](const Piece &a, const Piece &b) { return a.bytes < b.bytes; }) : kept_.begin();
+
+      all -= goes->bytes;
+      err = First(err, cudaFree(goes->ptr));
+      kept_.erase(goes);
     }
-    if (least != kept_.end() && least->bytes < piece.bytes && all - least->bytes + piece.bytes <= piece.limit) std::swap(piece, *least);
-    const cudaError_t freed = cudaFree(piece.ptr);
-    return err == cudaSuccess ? freed : err;
+    return err;
   }
   cudaError_t FreeAllCached()
   {
     cudaError_t err = cudaSuccess;
 
-    for (const Piece &piece : kept_) {
-      const cudaError_t freed = cudaFree(piece.ptr);
-
-      if (err == cudaSuccess) err = freed;
-    }
+    for (const Piece &piece : kept_) err = First(err, cudaFree(piece.ptr));
     kept_.clear();
     return err;
   }
 
 private:
+  static cudaError_t First(cudaError_t err, cudaError_t next) { return err == cudaSuccess ? next : err; }
   struct Piece {
     void        *ptr;
     size_t       bytes;

@@ -114,7 +114,7 @@ static void Test(size_t part, size_t most, double slack, bool drops, int steps)
 static void Again()
 {
   LargePieces  memories(8, 2, 8. / 7., false), workspaces(8, 1, 0, true);
-  void        *first, *second;
+  void        *first, *second, *three[3];
   const size_t bytes = Memory / 16;
 
   (void)memories.DeviceAllocate(&first, bytes, NULL);
@@ -126,8 +126,16 @@ static void Again()
   if (second == first) emu::Fail("a piece is found that is twice too large");
   (void)memories.DeviceFree(second);
   (void)memories.FreeAllCached();
+  /* two are kept: the third takes the place of the first, whatever their sizes */
+  for (int k = 0; k < 3; k++) (void)memories.DeviceAllocate(&three[k], bytes >> k, NULL);
+  for (int k = 0; k < 3; k++) (void)memories.DeviceFree(three[k]);
+  if (allocated.count(three[0]) || !allocated.count(three[1]) || !allocated.count(three[2])) emu::Fail("pieces stay that are of no use");
+  (void)memories.FreeAllCached();
   (void)workspaces.DeviceAllocate(&first, bytes, NULL);
+  (void)workspaces.DeviceAllocate(&second, bytes / 2, NULL);
   (void)workspaces.DeviceFree(first);
+  (void)workspaces.DeviceFree(second);
+  if (!allocated.count(first) || allocated.count(second)) emu::Fail("of workspace the smaller piece stays");
   calls = 0;
   (void)workspaces.DeviceAllocate(&second, 1, NULL);
   (void)workspaces.DeviceFree(second);
