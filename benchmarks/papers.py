@@ -559,9 +559,9 @@ def tiledspmm(lab):
     whole = ["mat_tiledspmm_utilization", "0", "mat_tiledspmm_imbalance", "1e30"]
     variants = {"given": staged + whole + ["mat_tiledspmm_reorder", "never"], "ordered": staged + whole + ["mat_tiledspmm_reorder", "always"], "whole": whole}
     variants["cut"] = staged + ["mat_tiledspmm_reorder", "never"]
-    variants["wide"] = variants["cut"] + ["mat_tiledspmm_columns", "16"]
+    variants["narrow"] = variants["cut"] + ["mat_tiledspmm_columns", "8"]
     if not lab.gpu:
-        for name in ("whole", "cut", "wide"):  # by itself the host cuts no rows, and R is its own
+        for name in ("whole", "cut", "narrow"):  # by itself the host cuts no rows, and R is its own
             del variants[name]
     permuted = "evchyb+sorted@given"  # C is left in the order that rows are sorted in
     options = ["-k", str(k)] + [f"-{name}_{word}" if word.startswith("mat_") else word for name, words in variants.items() for word in words]
@@ -618,7 +618,7 @@ def tiledspmm(lab):
     lab.bars("figure13", f"Figure 13: beside {lab.against}", names, {lab.against: library, "TiledSpMM": rate["evchyb"]},
              ylabel=f"GFLOP/s with {k} columns", logy=True)
     rows = []
-    for title, what in ((f"{kernel}, rows whole", "evchyb@given"), (f"{kernel}, rows cut", "evchyb@cut"), (f"{kernel}, rows cut, R = 16", "evchyb@wide"),
+    for title, what in ((f"{kernel}, rows whole", "evchyb@given"), (f"{kernel}, rows cut", "evchyb@cut"), (f"{kernel}, rows cut, R = 8", "evchyb@narrow"),
                         ("chosen kernels, rows whole", "evchyb@whole"), ("as the format chooses", "evchyb")):
         values = [value for value in (products.speedup(name, what) for name in names) if value]
         if values:

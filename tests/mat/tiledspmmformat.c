@@ -105,7 +105,7 @@ static PetscErrorCode CheckColumns(void)
     PetscInt R;
   } cases[] = {
     {0,  256, 512,  0,     8 },
-    {0,  512, 4096, 0,     8 },
+    {0,  512, 4096, 0,     16},
     {0,  256, 512,  4096,  8 },
     {0,  256, 512,  4095,  4 },
     {0,  256, 4096, 4096,  1 },
@@ -170,8 +170,8 @@ static PetscErrorCode Check(Mat A, PetscReal scale)
     PetscCheck(PetscRealPart(t->value[k]) == value && PetscImaginaryPart(t->value[k]) == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "value[%" PetscInt_FMT "] is %g, not %g", k, (double)PetscRealPart(t->value[k]), (double)value);
   }
   PetscCall(CheckModel(t, (PetscReal)TiledSpMMStagedColumns(t)));
-  t->options.columns = 0; /* then 8 */
-  PetscCall(CheckModel(t, 8));
+  t->options.columns = 0; /* then 16 */
+  PetscCall(CheckModel(t, 16));
   PetscCall(TiledSpMMDestroyHostCopy(&t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

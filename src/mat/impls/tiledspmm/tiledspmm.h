@@ -184,7 +184,7 @@ static inline size_t TiledSpMMBytes(const TiledSpMM *t)
 /* R of the staged kernel and of its model: as asked for, or fewer where stages of R columns do not fit in shared memory, or the outputs of large panels not in registers */
 static inline PetscInt TiledSpMMStagedColumns(const TiledSpMM *t)
 {
-  PetscInt R = t->options.columns ? t->options.columns : 8;
+  PetscInt R = t->options.columns ? t->options.columns : 16;
 
   while (R > 1 && ((t->shared && (size_t)t->options.stage * R * sizeof(PetscScalar) > t->shared) || t->options.panel > TILEDSPMM_MAX_THREADS(R))) R /= 2;
   return R;
