@@ -96,7 +96,7 @@ static PetscErrorCode CheckPrediction(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* R of the staged kernel and of the model: as many columns as asked for, 8 by itself, fewer where shared memory or registers do not suffice */
+/* R of the staged kernel and of the model: as many columns as asked for, 16 by itself, fewer where shared memory or registers do not suffice */
 static PetscErrorCode CheckColumns(void)
 {
   static const struct {
@@ -104,7 +104,7 @@ static PetscErrorCode CheckColumns(void)
     size_t   numbers; /* what shared memory holds, 0 where that is not known */
     PetscInt R;
   } cases[] = {
-    {0,  256, 512,  0,     8 },
+    {0,  256, 512,  0,     16},
     {0,  512, 4096, 0,     16},
     {0,  256, 512,  4096,  8 },
     {0,  256, 512,  4095,  4 },
