@@ -77,7 +77,7 @@ DRAWN_OF = {
     "csroverlap": ["table2", "figure8"],
     "fastload": ["figure7", "figure8"],
     "hbp": ["figure6", "figure7", "figure8"],
-    "tiledspmm": ["figure8", "figure10", "figure13", "figure14"],
+    "tiledspmm": ["figure8", "figure10", "figure11", "figure12", "figure13", "figure14"],
     "evchyb-gpus": [],
 }
 OF_ANY_GPU = ["evchyb-gpus"]  # those whose tables are shown of each kind of GPU that there is a document of
@@ -331,7 +331,7 @@ def brief_packed():
 def permuted():
     """Some of the paper's matrices without and with one permutation of rows and columns, for docs/reorder.md."""
     rows = ["| speedup over the best of cuSPARSE | evchyb | permuted once |", "|---|--:|--:|"]
-    measured = [row.strip("| ").split(" | ") for row in paper(HERE / "evchyb-h200-paper.json", "figure3")[2:]]
+    measured = [row.strip("| ").split(" | ") for row in paper(paper_files("evchyb")[0], "figure3")[2:]]
     rows += [f"| {name} | {usual} | {once} |" for name, usual, _, once in measured[:-1] if name in PERMUTED]
     return rows + [f"| {measured[-1][0]} of all {len(measured) - 1} | {measured[-1][1]} | {measured[-1][3]} |"]
 
@@ -675,12 +675,18 @@ def card(gpu):
     return (found.group() if found else re.sub(r"\W+", "-", gpu)).lower()
 
 
+def paper_files(who):
+    """What is kept of a paper: of one kind of GPU, or of each where OF_ANY_GPU has it."""
+    others = [f"{name}-" for name in DRAWN_OF if name.startswith(f"{who}-")]
+    return sorted(path for path in HERE.glob(f"{who}-*-paper.json") if not path.name.startswith(tuple(others)))
+
+
 def paper_rows(who, name):
     """What the pages of the papers show; nothing where nothing is kept of what may be of any GPU."""
     if who not in OF_ANY_GPU:
-        return paper(HERE / f"{who}-h200-paper.json", name)
+        return paper(paper_files(who)[0], name)
     rows = []
-    for path in sorted(HERE.glob(f"{who}-*-paper.json")):
+    for path in paper_files(who):
         document = json.loads(path.read_text())
         rows += ([""] if rows else []) + paper(path, name) + ["", f"Measured on {document['machine'].split(',')[0]}, commit {document['commit']}."]
     return rows
@@ -699,7 +705,9 @@ def keep(paths):
         document.pop("measurements", None)
         document["tables"] = [each for each in document["tables"] if each["id"] in named]
         document["figures"] = [each for each in document["figures"] if each["id"] in named + DRAWN_OF[document["paper"]]]
-        gpu = card(document["machine"].split(",")[0]) if document["paper"] in OF_ANY_GPU else "h200"
+        gpu = card(document["machine"].split(",")[0])
+        for older in paper_files(document["paper"]) if document["paper"] not in OF_ANY_GPU else []:
+            older.unlink()  # a page shows one kind of GPU
         (HERE / f"{document['paper']}-{gpu}-paper.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
