@@ -227,6 +227,9 @@ def machine(header):
     stream = re.search(r"^# STREAM: copy ([\d.]+) GB/s, triad ([\d.]+)", text, re.M)
     if stream:
         known["stream_copy_GBs"], known["stream_triad_GBs"] = map(value, stream.groups())
+    latencies = re.search(r"^# latencies: L1 (\d+), L2 (\d+), memory (\d+) cycles", text, re.M)
+    if latencies:
+        known["latencies"] = list(map(int, latencies.groups()))
     sizes = re.search(r"^# numbers of (\d+) bytes, indices of (\d+)", text, re.M)
     known["scalar_bytes"], known["index_bytes"] = map(int, sizes.groups()) if sizes else (8, 4)
     known["gpu"] = "# no GPU" not in text

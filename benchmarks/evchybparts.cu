@@ -11,12 +11,12 @@ static char help[] = "Times products of EVC-HYB on one GPU, and the same kernel 
   -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
   -min_ms <30>            how long products are repeated with warm caches\n\
   -seed <1>               of the generated matrices and of x\n\
-  -once                   launches the kernel twice a matrix, with y in order of the matrix and as the rows are stored, and times nothing: for a profiler\n\
+  -once                   launches the kernel four times a matrix, with y in order of the matrix, and as the rows are stored: with all data, x constant, and A constant; times nothing: for a profiler\n\
 and the options of evchyb, such as -mat_evchyb_window 0, the paper's order\n\
 \n\
 Ways: full, the product; inorder, results are left in the order of the stored rows (the paper's \"without reordering\"), as they are in all that follow;\n\
 constX, no index is loaded and all of x is its first number (the paper's T_A + T_Y); constA, no value is loaded (T_X + T_Y); constAX, neither (T_Y)\n\
-Output: a line # STREAM, the bandwidth of copies and triads, and one line a matrix and way, fields separated by tabs\n\
+Output: lines # STREAM, the bandwidth of copies and triads, and # latencies, cycles of a load, and one line a matrix and way, fields separated by tabs\n\
   matrix m nnz stored what   stored: entries of the format, padding included\n\
   warm_us cold_us            as gallopbench's\n\
   err                        of full and inorder, as gallopbench's; - for the others, whose results are no products\n\
@@ -103,10 +103,13 @@ template <typename V, typename I>
 static PetscErrorCode ApplyPart(const Product *p)
 {
   const EVCHYB    *ev = p->ev;
-  GallopVectors<V> v  = {V(1), V(0), reinterpret_cast<const V *>(p->x), nullptr, reinterpret_cast<V *>(p->z)};
+  GallopVectors<V> v  = {};
   cudaStream_t     stream;
 
   PetscFunctionBegin;
+  v.alpha = V(1);
+  v.x     = reinterpret_cast<const V *>(p->x);
+  v.z     = reinterpret_cast<V *>(p->z);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   if (EVCHYBLeavesRows(ev->plain, ev->nempty)) PetscCallCUDA(cudaMemsetAsync(p->z, 0, ev->m * sizeof(PetscScalar), stream));
   if (ev->launch.n) PetscCallCUDA((LaunchPlain<true, V, I>(ev->plain, ev->plain->perm, &ev->launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream)));
@@ -211,8 +214,7 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
   PetscCall(VecCUDARestoreArrayWrite(y, &yy));
   PetscCall(VecCUDARestoreArrayRead(x, &xx));
   if (b->once) {
-    p.way = INORDER;
-    PetscCall(Apply(&p));
+    for (p.way = INORDER; p.way <= CONSTA; p.way++) PetscCall(Apply(&p));
     PetscCallCUDA(cudaDeviceSynchronize());
   }
   for (p.way = FULL; p.way < WAYS && !b->once; p.way++) {
@@ -282,6 +284,58 @@ static PetscErrorCode PrintStream(PetscReal min_ms)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* ---- cycles of a load that waits for the one before ---- */
+
+/* Each number is the place of the next; L1 has them, or is passed by */
+template <bool L1>
+__global__ static void ChaseKernel(const unsigned int *next, int warm, int loads, double *cycles)
+{
+  unsigned int at = 0;
+  long long    begin;
+
+  for (int k = 0; k < warm; k++) at = L1 ? __ldca(next + at) : __ldcg(next + at);
+  begin = clock64() + (at == ~0u); /* after the last of these loads */
+  for (int k = 0; k < loads; k++) at = L1 ? __ldca(next + at) : __ldcg(next + at);
+  *cycles = (double)(clock64() - begin + (at == ~0u)) / loads;
+}
+
+__global__ static void ChainKernel(unsigned int *next, unsigned int n, unsigned int stride)
+{
+  for (unsigned int k = blockIdx.x * blockDim.x + threadIdx.x; k < n; k += gridDim.x * blockDim.x) next[k] = (k + stride) % n;
+}
+
+/* n numbers, of which loads are stride apart, so that each has a line of its own; all of them first, where they are to come from a cache */
+template <bool L1>
+static PetscErrorCode Chase(unsigned int *next, unsigned int n, unsigned int stride, bool first, double *memory, double *cycles)
+{
+  const int lines = (int)(n / stride), loads = PetscMin(lines, 8192);
+
+  PetscFunctionBegin;
+  ChainKernel<<<1024, 256>>>(next, n, stride);
+  ChaseKernel<L1><<<1, 1>>>(next, first ? lines : 0, loads, memory);
+  GallopCheckLaunch();
+  PetscCallCUDA(cudaMemcpy(cycles, memory, sizeof(*cycles), cudaMemcpyDeviceToHost));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A line of the head; none where the GPU has no room for many times its L2 */
+static PetscErrorCode PrintLatencies(void)
+{
+  const unsigned int far = 1 << 28; /* numbers: 1 GiB */
+  double             l1, l2, dram;
+  void              *memory;
+
+  PetscFunctionBegin;
+  PetscCall(GallopDeviceMalloc(((size_t)far + 2) * sizeof(unsigned int), &memory));
+  if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Chase<true>((unsigned int *)memory + 2, 4096, 33, true, (double *)memory, &l1));
+  PetscCall(Chase<false>((unsigned int *)memory + 2, 1 << 21, 33, true, (double *)memory, &l2));
+  PetscCall(Chase<false>((unsigned int *)memory + 2, far, 16385, false, (double *)memory, &dram));
+  PetscCall(GallopDeviceFree(memory));
+  PetscCall(PetscPrintf(PETSC_COMM_SELF, "# latencies: L1 %.0f, L2 %.0f, memory %.0f cycles\n", l1, l2, dram));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Bench          b = {};
@@ -299,7 +353,10 @@ int main(int argc, char **argv)
   PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program times parts of a kernel, and there is no GPU");
 
   PetscCall(BenchPrintHead(&BenchDevice, &bandwidth));
-  if (!b.once) PetscCall(PrintStream(b.in.min_ms));
+  if (!b.once) {
+    PetscCall(PrintStream(b.in.min_ms));
+    PetscCall(PrintLatencies());
+  }
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# matrix\tm\tnnz\tstored\twhat\twarm_us\tcold_us\terr\twarm_min\twarm_max\tcold_min\tcold_max\n"));
   PetscCall(BenchInputRun(&b.in, RunMatrix, &b));
 

@@ -4,6 +4,7 @@
 #include <cub/block/block_radix_sort.cuh>
 #include <cub/device/device_scan.cuh>
 #include <cub/device/device_segmented_sort.cuh>
+#include <cuda_profiler_api.h>
 #include <thrust/iterator/transform_iterator.h>
 #include "../src/mat/impls/common/bits.h"
 #include "../src/mat/impls/hbp/hbpchoose.h"
@@ -25,6 +26,7 @@ static char help[] = "Times the set-up of HBP on one GPU with its hash and with 
   -block_sort <false>     sort2D and DP2D sort by a kernel of one thread block for each block of the matrix, not by cub::DeviceSegmentedSort\n\
   -min_ms <30>            how long reorderings and products are repeated\n\
   -seed <1>               of the generated matrices and of x\n\
+  -once <way>             computes one product by hash or by one of cuSPARSE's algorithms, raw_..., for a profiler that starts by cudaProfilerStart(), and times nothing\n\
 \n\
 Ways: hash, as HBP has it; sort2D, segments of a block sorted by their lengths; DP2D, sorted and then cut into groups by dynamic programming, so that\n\
 least lanes are idle; plain2D, in order of rows, 32 to a group; raw_..., cuSPARSE, for the products.\n\
@@ -491,6 +493,7 @@ static PetscErrorCode TimeProduct(const BenchProblem *problem, PetscReal min_ms,
 typedef struct {
   HBPOptions options;
   PetscBool  blocksort, atomic;
+  char       once[32];
   BenchInput in;
   PetscInt   matrices;
   PetscReal  reorder[WAYS], setup[WAYS], product[WAYS]; /* sums of the logarithms of ratios */
@@ -512,14 +515,68 @@ static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, const c
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode Measure(Bench *b, const BenchProblem *problem, SetUp *s, Vec x, Vec y, Figures *f)
+static PetscErrorCode SetProduct(const Bench *b, const SetUp *s, Vec x, Vec y, Product *p)
 {
-  PetscReal          times[BENCH_MEASUREMENTS], byrow;
-  PetscLogDouble     t;
-  Product            both, spmv;
-  HBP               *copy;
   const PetscScalar *xx;
   PetscScalar       *yy;
+
+  PetscFunctionBegin;
+  PetscCall(VecCUDAGetArrayRead(x, &xx));
+  PetscCall(VecCUDAGetArrayWrite(y, &yy));
+  *p = {*s->h, xx, yy, b->atomic};
+  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
+  PetscCall(VecCUDARestoreArrayRead(x, &xx));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Profile(BenchWork work, void *ctx)
+{
+  PetscFunctionBegin;
+  PetscCall((*work)(ctx)); /* kernels are loaded at their first launch */
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(cudaProfilerStart());
+  PetscCall((*work)(ctx));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCallCUDA(cudaProfilerStop());
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One product of the way that is named, for a profiler */
+static PetscErrorCode RunOnce(Bench *b, const BenchProblem *problem, SetUp *s, Vec x, Vec y)
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrcmp(b->once, Names[HASH], &same));
+  if (same) {
+    Product p;
+
+    s->way = HASH;
+    PetscCall(RunSetUp(s));
+    PetscCall(SetProduct(b, s, x, y, &p));
+    PetscCall(Profile(ApplyProduct, &p));
+    PetscCall(DestroyBuilt(s));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (PetscInt k = 0; k < BenchDevice.nraws; k++) {
+    void *raw;
+
+    PetscCall(PetscStrcmp(b->once, BenchDevice.raws[k].name, &same));
+    if (!same) continue;
+    PetscCall((*BenchDevice.rawcreate)(problem->A, k, PETSC_FALSE, 0, x, y, &raw));
+    PetscCall(Profile(BenchDevice.rawapply, raw));
+    PetscCall((*BenchDevice.rawdestroy)(&raw));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  SETERRQ(PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Option -once is %s, but must be %s or one of cuSPARSE's ways", b->once, Names[HASH]);
+}
+
+static PetscErrorCode Measure(Bench *b, const BenchProblem *problem, SetUp *s, Vec x, Vec y, Figures *f)
+{
+  PetscReal      times[BENCH_MEASUREMENTS], byrow;
+  PetscLogDouble t;
+  Product        both, spmv;
+  HBP           *copy;
 
   PetscFunctionBegin;
   f->reorder = -1;
@@ -541,11 +598,7 @@ static PetscErrorCode Measure(Bench *b, const BenchProblem *problem, SetUp *s, V
   PetscCall(HBPGetDeviations(copy, &byrow, &f->deviation));
   PetscCall(HBPDestroyHostCopy(&copy));
 
-  PetscCall(VecCUDAGetArrayRead(x, &xx));
-  PetscCall(VecCUDAGetArrayWrite(y, &yy));
-  both = {*s->h, xx, yy, b->atomic};
-  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
-  PetscCall(VecCUDARestoreArrayRead(x, &xx));
+  PetscCall(SetProduct(b, s, x, y, &both));
   spmv         = both;
   spmv.h.alone = PETSC_TRUE; /* as if there were no combine part */
   PetscCall(CheckResult(b, problem, Names[s->way], ApplyProduct, &both, y, &f->err));
@@ -663,7 +716,8 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
   PetscCall(PetscGetCurrentCUDAStream(&s.stream));
   PetscCall(LookAt(&s));
   PetscCall(ReleaseWork(&s));
-  for (s.way = HASH; s.way < RAW; s.way++) {
+  if (b->once[0]) PetscCall(RunOnce(b, &problem, &s, x, y));
+  for (s.way = HASH; s.way < RAW && !b->once[0]; s.way++) {
     PetscCall(Measure(b, &problem, &s, x, y, &f));
     if (s.way == HASH) hash = f;
     blocks = s.h->blkNum;
@@ -674,7 +728,7 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
     b->product[s.way] += PetscLogReal((PetscReal)(f.product / hash.product));
     PetscCall(DestroyBuilt(&s));
   }
-  for (PetscInt k = 0; k < BenchDevice.nraws; k++) {
+  for (PetscInt k = 0; k < BenchDevice.nraws && !b->once[0]; k++) {
     void *raw;
 
     if (BenchDevice.raws[k].dense || BenchDevice.raws[k].asked) continue;
@@ -686,8 +740,10 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
     PetscCall(PrintLine(&problem, blocks, segs, BenchDevice.raws[k].name, &f, &hash));
     best = PetscMin(best, (PetscReal)f.product);
   }
-  b->product[RAW] += PetscLogReal((PetscReal)(best / hash.product));
-  b->matrices++;
+  if (!b->once[0]) {
+    b->product[RAW] += PetscLogReal((PetscReal)(best / hash.product));
+    b->matrices++;
+  }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(GallopDeviceFree((void *)csr.a));
@@ -740,6 +796,7 @@ int main(int argc, char **argv)
   b.options.shared_x = shared ? HBP_SHARED_ALWAYS : HBP_SHARED_NEVER;
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-block_sort", &b.blocksort, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-atomic", &b.atomic, NULL));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-once", b.once, sizeof(b.once), NULL));
   PetscCheck(!b.atomic || !shared, PETSC_COMM_WORLD, PETSC_ERR_ARG_INCOMP, "With -shared_x there is no -atomic");
   PetscCall(BenchDeviceAvailable(&available));
   PetscCheck(available, PETSC_COMM_WORLD, PETSC_ERR_GPU, "This program compares kernels, and there is no GPU");

@@ -96,7 +96,7 @@ class Lab:
 
     def note(self, name, document):
         """What goes to the paper's document, also while there are matrices left: nothing is lost where the run, or the machine, is stopped."""
-        self.measurements[name] = {each: document[each] for each in ("options", "matrices", "columns", "cases", "seconds", "commit", "stream_copy_GBs", "stream_triad_GBs") if each in document}
+        self.measurements[name] = {each: document[each] for each in ("options", "matrices", "columns", "cases", "seconds", "commit", "stream_copy_GBs", "stream_triad_GBs", "latencies") if each in document}
         self.write()
 
     def keep(self, name, document, lines, more=False):

@@ -16,12 +16,10 @@ programs' lines. report.py draws the figures. Numbers are in the precision of th
 single. What cannot be measured here is said, and why. The exit status is 1 when a case failed or gave a wrong result.
 """
 import argparse
-import csv
 import math
 import os
 import re
 import shlex
-import shutil
 import statistics
 import subprocess
 import sys
@@ -30,6 +28,7 @@ from pathlib import Path
 import bench
 from cases import Cases, gflops, mean, product_us, viewed
 from lab import Lab, events, finish, ratio
+from profiler import BUSY, L1, L2, MOVED, NS, READ, SECTOR, Profiler, hits, latency, rate, together
 
 TITLES = {
     "evchyb": "A hybrid format for better performance of sparse matrix-vector multiplication on a GPU",
@@ -89,6 +88,7 @@ MATRICES = {
 
 # ---- EVC-HYB ---------------------------------------------------------------------------------------------------------
 
+ONCE = ["full", "inorder", "constX", "constA"]  # what evchybparts -once launches
 PLAIN = ["-mat_evchyb_storage", "plain", "-mat_evchyb_order", "none"]  # the paper's; by itself the format packs large matrices, and orders some
 # a solve without reordering: everything is permuted once
 PERMUTED = [
@@ -135,8 +135,14 @@ def evchyb(lab):
         }
     lab.points("figure4", "Figure 4: what reordering the results costs", loss, xlabel="entries per row (NNZ / NROW)",
                ylabel="degradation of the speed (%)", logx=True, line=0)
-    lab.lacks("Figures 5 to 9", "cuSPARSE has no HYB any more, and throughput and hit rates of caches are a profiler's")
-    balance(lab, products)
+    rates = {lab.against: {name: gflops(products.get(name, "evchyb"), products.best(name)[0]) for name in names if products.best(name)[0] and products.get(name, "evchyb")}}
+    for title, cases, what in (("EVC-HYB", products, "evchyb"), ("EVC-HYB, results left in the order of the rows", parts, "inorder")):
+        rates[title] = {name: gflops(cases.get(name, what), cases.time(name, what)) for name in names if cases.get(name, what)}
+    lab.bars("figure5", "Figure 5: rates", names, {title: each for title, each in rates.items() if each}, ylabel="GFLOP/s")
+    lab.lacks("Figure 9", "cuSPARSE has no HYB any more")
+    counted = counters(lab) if lab.gpu else {}
+    caches(lab, products, parts, counted)
+    balance(lab, products, counted)
     if parts.order:
         times(lab, parts)
     random_matrices(lab)
@@ -148,12 +154,12 @@ def evchyb(lab):
                   "Arrays of 512 MB in double precision, by kernels of evchybparts; bytes as STREAM counts them, each array once.")
 
 
-def balance(lab, products):
+def balance(lab, products, counted):
     """Section 3.2: bytes per flop, from a profiler where there is one, else between the bounds that the view tells."""
-    bandwidth, rows, measured = lab.machine["read_bandwidth_GBs"], [], volumes(lab) if lab.gpu else {}
+    bandwidth, rows, measured = lab.machine["read_bandwidth_GBs"], [], {name: launches["inorder"][READ] for name, launches in counted.items()}
     scalar, entry = lab.machine["scalar_bytes"], lab.machine["scalar_bytes"] + lab.machine["index_bytes"]
     if not lab.gpu:
-        lab.lacks("Figure 10: alpha and code balance from the bytes that were moved", "they are counted on a GPU; the bounds below need no counting")
+        lab.lacks("Figure 10: alpha and code balance from the bytes that were moved; Figures 6 to 8", "they are counted on a GPU; the bounds below need no counting")
     performance, low, high, real = {}, {}, {}, {}
     for name in products.order:
         case = products.get(name, "evchyb")
@@ -185,36 +191,47 @@ def balance(lab, products):
              ylabel="GFLOP/s")
 
 
-def volumes(lab):
-    """Bytes of device memory that the kernel read, by matrix, from ncu."""
-    ncu = lab.chosen.ncu or shutil.which("ncu") or next((str(path) for path in Path("/usr/local/cuda/bin").glob("ncu")), None)
-    if not ncu:
-        lab.lacks("Figure 10: alpha and code balance from the bytes that were moved",
-                  "there is no profiler, ncu; --ncu names one. The bounds below need none")
-        return {}
-    found = {}
-    for matrix in lab.steps("Figure 10", "matrices", lab.matrices):
-        command = [
-            ncu, "--csv", "--print-units", "base", "--metrics", "dram__bytes_read.sum", "--kernel-name",
-            "regex:SpMV_EVCHYB_adaptive",
-            lab.path("evchybparts"), "-once", "-f" if bench.is_file(matrix) else "-generate", matrix
-        ]
-        try:
-            done = finish(command, lab.chosen.timeout)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            lab.lacks("Figure 10: alpha and code balance from the bytes that were moved", f"{ncu}: {error}")
-            return found
-        launches = {}
-        for row in csv.DictReader(line for line in done.stdout.splitlines() if line.startswith('"')):
-            if row.get("Metric Name") == "dram__bytes_read.sum":
-                launches[int(row["ID"])] = float(row["Metric Value"].replace(",", ""))
-        if not launches:
-            said = [line for line in done.stdout.splitlines() if "ERR_" in line or "rror" in line]
-            lab.lacks("Figure 10: alpha and code balance from the bytes that were moved",
-                      f"{ncu} counted nothing: {(said or ['no message'])[0].strip()}")
-            return found
-        found[bench.label(matrix)] = launches[max(launches)]  # the last launch: results stay in the order of the rows, as in the paper
-    return found
+def counters(lab):
+    """What ncu counts of the kernel, by matrix: launches as evchybparts -once has them."""
+    profiler, counted = Profiler(lab, "Figure 10: alpha and code balance from the bytes that were moved; Figures 6 to 8", ". The bounds below need none"), {}
+    metrics = [READ, NS] + [f"{level}{what}.sum" for level in (L1, L2) for what in ("", "_lookup_hit")]
+    for matrix in lab.steps("Figures 6 to 10", "matrices", lab.matrices):
+        launches = profiler.launches(metrics, ["--kernel-name", "regex:SpMV_EVCHYB_adaptive"],
+                                     [lab.path("evchybparts"), "-once", "-f" if bench.is_file(matrix) else "-generate", matrix])
+        if len(launches) == len(ONCE) and all(len(launch) == len(metrics) for launch in launches):
+            counted[bench.label(matrix)] = dict(zip(ONCE, launches))
+    return counted
+
+
+def caches(lab, products, parts, counted):
+    """Section 3.2: how fast each level of memory gives what the kernel reads, and how often caches have it; with A or x constant, of the other alone."""
+    cycles = lab.measurements.get("parts", {}).get("latencies")
+    rate_of = {name: gflops(parts.get(name, "inorder"), parts.time(name, "inorder")) for name in counted if parts.get(name, "inorder")}
+    throughput, shares, mean_cycles, rows = {"memory": {}, "L2": {}, "L1": {}}, {"x, L1": {}, "x, L2": {}, "A, L2": {}}, {"C_X": {}, "C_A": {}}, []
+    for name, launches in counted.items():
+        whole, a, x = launches["inorder"], launches["constX"], launches["constA"]
+        moved = {"memory": whole[READ], "L2": SECTOR * whole[f"{L2}.sum"], "L1": SECTOR * whole[f"{L1}.sum"]}
+        for level, bytes_ in moved.items():
+            throughput[level][name] = rate(whole, bytes_)
+        found = {"x, L1": hits(x, L1), "x, L2": hits(x, L2), "A, L2": hits(a, L2)}
+        for part, value in found.items():
+            shares[part][name] = 100 * value
+        loads = [latency(x, cycles), latency(a, cycles)] if cycles else [None, None]
+        for part, value in zip(mean_cycles, loads):
+            mean_cycles[part][name] = (value, rate_of.get(name))
+        rows.append([name, rate_of.get(name)] + [throughput[level][name] for level in moved] + [shares[part][name] for part in found] + loads)
+    if not rows:
+        return
+    lab.bars("figure6", "Figure 6: throughput of memory, L2 and L1", products.order, throughput, ylabel="GB/s", logy=True)
+    lab.bars("figure7", "Figure 7: hit rates", products.order, shares, ylabel="percent of sectors")
+    if cycles:
+        lab.points("figure8", "Figure 8: rates and cycles of a load in the mean", mean_cycles, xlabel="cycles", ylabel="GFLOP/s")
+    else:
+        lab.lacks("Figure 8", "evchybparts told no latencies")
+    lab.table("figure6", "Figures 6, 7 and 8: levels of memory", [
+        "name", "GFLOP/s", "memory (GB/s)", "L2 (GB/s)", "L1 (GB/s)", "x: hits in L1 (%)", "x: in L2 (%)", "A: in L2 (%)", "C_X (cycles)", "C_A (cycles)"
+    ], rows, "Results stay in the order of the stored rows. What L1 and L2 give is reading alone; hits of x are of the kernel with A constant, those of A of that with x constant. " +
+              (f"A load takes {cycles[0]:.0f} cycles from L1, {cycles[1]:.0f} from L2 and {cycles[2]:.0f} from memory, measured; caches are empty before a launch." if cycles else ""))
 
 
 def times(lab, parts):
@@ -509,11 +526,11 @@ def hbp(lab):
     lab.bars("figure7", "Figure 7: time to reorder, over that of the hash", names, {way: column(way, "reorder/hash") for way in ("sort2D", "DP2D")},
              ylabel="times the hash's", line=1)
     rate = {way: {name: 2e-3 * ways.get(name, way)["nnz"] / time for name, time in column(way, "product_us").items()} for way in ("hash", "plain2D")}
-    raw = {
-        name: min(case["product_us"] for (matrix, what, _), case in ways.by.items() if matrix == name and what.startswith("raw_")) for name in names
-        if any(matrix == name and what.startswith("raw_") for matrix, what, _ in ways.by)
-    }
-    csr = {name: 2e-3 * ways.get(name, "hash")["nnz"] / time for name, time in raw.items() if ways.get(name, "hash")}
+    raw = {}  # times and names of the fastest of cuSPARSE's
+    for (name, what, _), case in ways.by.items():
+        if what.startswith("raw_"):
+            raw[name] = min(raw.get(name, (math.inf, "")), (case["product_us"], what))
+    csr = {name: 2e-3 * ways.get(name, "hash")["nnz"] / time for name, (time, _) in raw.items() if ways.get(name, "hash")}
     without = {name: 2e-3 * given.get(name, "plain2D")["nnz"] / time for name, time in column("plain2D", "product_us", given).items()}
     lab.bars("figure8", "Figures 8 and 10: products", names, {"CSR (best cuSPARSE)": csr, "2D without tickets": without, "2D": rate["plain2D"], "HBP": rate["hash"]},
              ylabel="GFLOP/s")
@@ -548,6 +565,24 @@ def hbp(lab):
         "Geometric means: " +
         ", ".join(f"{way} / hash {mean(column(way, 'reorder/hash').values()) or float('nan'):.2f}" for way in ("sort2D", "DP2D")) + ". "
         "Blocks are the paper's, 512 by 4096. Figures 8 and 10 are the same measurement on two machines in the paper.")
+    busy(lab, {name: what for name, (_, what) in raw.items()})
+
+
+def busy(lab, fastest):
+    """Table II: of the product by hash, both parts, and of the fastest of cuSPARSE's."""
+    profiler, rows, metrics = Profiler(lab, "Table II"), [], [BUSY, MOVED, NS]
+    for matrix in lab.steps("Table II", "matrices", lab.matrices):
+        name, found = bench.label(matrix), []
+        for way in (fastest[name], "hash") if name in fastest else ():
+            launches = profiler.launches(metrics, ["--profile-from-start", "off"], [lab.path("hbp2d"), "-once", way, "-f" if bench.is_file(matrix) else "-generate", matrix])
+            if launches and all(len(launch) == len(metrics) for launch in launches):
+                found.append(together(launches))
+        if len(found) == 2:
+            (csr_busy, csr), (hbp_busy, own) = found
+            rows.append([name, csr_busy, hbp_busy, csr, own])
+    if rows:
+        lab.table("table2", "Table II: how busy the memory is, and what it moves", ["name", "CSR: busy (%)", "HBP: busy (%)", "CSR (GB/s)", "HBP (GB/s)"], rows,
+                  "CSR is the fastest of cuSPARSE; of HBP both parts. Caches are empty before each launch.")
 
 
 # ---- Tiled SpMM ------------------------------------------------------------------------------------------------------
