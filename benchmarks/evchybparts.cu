@@ -294,7 +294,7 @@ __global__ static void ChaseKernel(const unsigned int *next, int warm, int loads
   long long    begin;
 
   for (int k = 0; k < warm; k++) at = L1 ? __ldca(next + at) : __ldcg(next + at);
-  begin = clock64() + (at == ~0u); /* after the last of these loads */
+  begin = clock64() + (at == ~0u); /* one load may be under way, as it is at the end */
   for (int k = 0; k < loads; k++) at = L1 ? __ldca(next + at) : __ldcg(next + at);
   *cycles = (double)(clock64() - begin + (at == ~0u)) / loads;
 }
@@ -304,11 +304,12 @@ __global__ static void ChainKernel(unsigned int *next, unsigned int n, unsigned 
   for (unsigned int k = blockIdx.x * blockDim.x + threadIdx.x; k < n; k += gridDim.x * blockDim.x) next[k] = (k + stride) % n;
 }
 
-/* n numbers, of which loads are stride apart, so that each has a line of its own; all of them first, where they are to come from a cache */
+/* A ring of numbers that are stride apart, so that each has a line of its own; all of them first, where they are to come from a cache */
 template <bool L1>
-static PetscErrorCode Chase(unsigned int *next, unsigned int n, unsigned int stride, bool first, double *memory, double *cycles)
+static PetscErrorCode Chase(unsigned int *next, int lines, unsigned int stride, bool first, double *memory, double *cycles)
 {
-  const int lines = (int)(n / stride), loads = PetscMin(lines, 8192);
+  const unsigned int n     = (unsigned int)lines * stride;
+  const int          loads = PetscMin(lines, 8192);
 
   PetscFunctionBegin;
   ChainKernel<<<1024, 256>>>(next, n, stride);
@@ -321,16 +322,17 @@ static PetscErrorCode Chase(unsigned int *next, unsigned int n, unsigned int str
 /* A line of the head; none where the GPU has no room for many times its L2 */
 static PetscErrorCode PrintLatencies(void)
 {
-  const unsigned int far = 1 << 28; /* numbers: 1 GiB */
+  const unsigned int near = 33, far = 16385; /* numbers between loads */
+  const int          most = 16384;           /* loads: 1 GiB */
   double             l1, l2, dram;
   void              *memory;
 
   PetscFunctionBegin;
-  PetscCall(GallopDeviceMalloc(((size_t)far + 2) * sizeof(unsigned int), &memory));
+  PetscCall(GallopDeviceMalloc(((size_t)most * far + 2) * sizeof(unsigned int), &memory));
   if (!memory) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(Chase<true>((unsigned int *)memory + 2, 4096, 33, true, (double *)memory, &l1));
-  PetscCall(Chase<false>((unsigned int *)memory + 2, 1 << 21, 33, true, (double *)memory, &l2));
-  PetscCall(Chase<false>((unsigned int *)memory + 2, far, 16385, false, (double *)memory, &dram));
+  PetscCall(Chase<true>((unsigned int *)memory + 2, 124, near, true, (double *)memory, &l1));    /* 16 KiB */
+  PetscCall(Chase<false>((unsigned int *)memory + 2, 65536, near, true, (double *)memory, &l2)); /* 8 MiB */
+  PetscCall(Chase<false>((unsigned int *)memory + 2, most, far, false, (double *)memory, &dram));
   PetscCall(GallopDeviceFree(memory));
   PetscCall(PetscPrintf(PETSC_COMM_SELF, "# latencies: L1 %.0f, L2 %.0f, memory %.0f cycles\n", l1, l2, dram));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -338,6 +340,11 @@ static PetscErrorCode PrintLatencies(void)
 
 int main(int argc, char **argv)
 {
+  static const char *const own[][2] = {
+    {"-mat_evchyb_storage", "plain"}, /* the paper's, which has these parts */
+    {"-mat_evchyb_order",   "none" },
+    {"-mat_gallop_build",   "first"}
+  };
   Bench          b = {};
   PetscBool      available;
   PetscLogDouble bandwidth;
@@ -345,8 +352,10 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_evchyb_storage", &available));
-  if (!available) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "plain")); /* the paper's, which has these parts */
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(own); k++) {
+    PetscCall(PetscOptionsHasName(NULL, NULL, own[k][0], &available));
+    if (!available) PetscCall(PetscOptionsSetValue(NULL, own[k][0], own[k][1]));
+  }
   PetscCall(BenchInputCreate(&b.in));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-once", &b.once, NULL));
   PetscCall(BenchDeviceAvailable(&available));

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What Nsight Compute, ncu, counts of the kernels of a program."""
+import contextlib
 import csv
 import shutil
 import subprocess
@@ -25,8 +26,8 @@ class Profiler:
         self.lab.lacks(self.missing, why)
         self.ncu = None
 
-    def launches(self, metrics, options, command):
-        """Of each launch that options select what metrics count, in order; none where nothing is counted."""
+    def launches(self, metrics, options, command, number=0):
+        """Of each launch that options select what metrics count, in order; none where not all of them are counted, or there are not so many, which is said."""
         if not self.ncu:
             return []
         try:
@@ -37,11 +38,17 @@ class Profiler:
         found = {}
         for row in csv.DictReader(line for line in done.stdout.splitlines() if line.startswith('"')):
             if row.get("Metric Name") in metrics:
-                found.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
+                with contextlib.suppress(ValueError):  # n/a
+                    found.setdefault(int(row["ID"]), {})[row["Metric Name"]] = float(row["Metric Value"].replace(",", ""))
         if not found:
             said = [line for line in done.stdout.splitlines() if "ERR_" in line or "rror" in line]
             self.lacks(f"{self.ncu} counted nothing: {(said or ['no message'])[0].strip()}")
-        return [found[launch] for launch in sorted(found)]
+            return []
+        whole, number = [found[launch] for launch in sorted(found) if len(found[launch]) == len(metrics)], number or len(found)
+        if len(whole) != number:
+            self.lab.lacks(f"{self.missing}: {' '.join(command[1:])}", f"{self.ncu} counted all of {len(whole)} launches, not of {number}")
+            return []
+        return whole
 
 
 def rate(launch, bytes_):

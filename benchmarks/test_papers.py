@@ -99,10 +99,10 @@ import sys
 print("==PROF== Connected")
 print('"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"')
 words = sys.argv[1:]
-for launch in range(4 if "-once" in words and "SpMV_EVCHYB_adaptive" in " ".join(words) else 2):
+for launch in range(3 if "short" in words else 4 if "-once" in words and "SpMV_EVCHYB_adaptive" in " ".join(words) else 2):
     for metric in words[words.index("--metrics") + 1].split(","):
         number = "25" if "hit" in metric or "pct" in metric else "1,000" if "duration" in metric else "100" if "sectors" in metric else f"1{{launch}}0,000"
-        print(f'"{{launch}}","a kernel","{{metric}}","unit","{{number}}"')
+        print(f'"{{launch}}","a kernel","{{metric}}","unit","{{"n/a" if "half" in words and "L1" in metric.upper() else number}}"')
 """
 
 
@@ -149,6 +149,14 @@ class PapersTest(unittest.TestCase):
         self.assertEqual([missing["what"] for missing in document["missing"]], ["Figure 9", "Figure 16: the Bratu problem on 4 ranks"])
         ways = ["aijcusparse", "evchyb", "evchyb permuted", "evchyb packed"]
         self.assertEqual([row[:2] for row in document["tables"][4]["rows"]], [[number, way] for number in (1, 2) for way in ways])
+
+    def test_launches_that_were_not_counted(self):
+        status, document = self.paper("evchyb", "a", "short", "half", "--ncu", str(self.folder / "ncu"))
+        self.assertEqual(status, 0)
+        missing = [f"{each['what']}: {each['why']}" for each in document["missing"]]
+        for name, counted in (("short", 3), ("half", 0)):
+            self.assertTrue(any(f"-once -generate {name}: " in each and each.endswith(f"counted all of {counted} launches, not of 4") for each in missing), missing)
+        self.assertEqual([row[0] for row in document["tables"][1]["rows"]], ["a"])
 
     def test_types_that_did_not_compute(self):
         status, document = self.paper("evchyb", "a_parent", "--library", "lib.so", "--ex14", str(self.folder / "ex14"), "--mpiexec",

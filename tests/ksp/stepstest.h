@@ -199,7 +199,7 @@ static PetscErrorCode Solve(const Solver *solver, const Case *c, MatType type, K
 /* x and y, of what, by solver with type */
 static PetscErrorCode CheckNear(const char what[], Vec x, Vec y, KSPType ksptype, MatType type)
 {
-  const PetscReal tolerance = (PetscReal)(sizeof(PetscReal) < 8 ? 1e-3 : 1e-9);
+  const PetscReal tolerance = (PetscReal)(sizeof(PetscReal) < 8 ? 3e-2 : 1e-9); /* with SOR single precision leaves a hundredth */
   PetscReal       norm, error;
 
   PetscFunctionBegin;

@@ -237,8 +237,8 @@ static PetscErrorCode TestMatrices(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* By itself the order is for MATORDERINGGALLOP, and the format has none */
-static PetscErrorCode TestDefault(Mat A, IS rows, PetscBool device, const char what[])
+/* By itself the order is for MATORDERINGGALLOP, and comes to the format on the GPU after 1000 products, where it pays; not where the CSR arrays are to go, or it is for MATORDERINGGALLOP alone */
+static PetscErrorCode TestDefault(Mat A, IS rows, PetscBool device, PetscBool expected, const char what[])
 {
   Mat           B;
   IS            ownrows, owncolumns;
@@ -256,12 +256,24 @@ static PetscErrorCode TestDefault(Mat A, IS rows, PetscBool device, const char w
   TestCheck(same, "%s", what, "by itself another order than by auto");
   PetscCall(MultiplyAt(B, m, device, &x, &z));
   PetscCall(FormatAt(B, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
-  TestCheck(!ev->clusters, "%s", what, "a format that is ordered by itself");
+  TestCheck(!ev->clusters, "%s", what, "a format that is ordered at once by itself");
+  TestCheck(ev->after == 1000 ? device : !(device && expected) && !ev->after, "an order after %" PetscInt_FMT " products", what, ev->after); /* where none pays that may have to be found out */
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&z));
   PetscCall(ISDestroy(&ownrows));
   PetscCall(ISDestroy(&owncolumns));
   PetscCall(MatDestroy(&B));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(PetscOptionsSetValue(NULL, k ? "-mat_evchyb_order" : "-mat_gallop_csr", k ? "reorder" : "release"));
+    PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+    PetscCall(MultiplyAt(B, m, device, &x, &z));
+    PetscCall(FormatAt(B, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+    TestCheck(!ev->after, "an order after %" PetscInt_FMT " products with %s", what, ev->after, k ? "reorder" : "release");
+    PetscCall(PetscOptionsClearValue(NULL, k ? "-mat_evchyb_order" : "-mat_gallop_csr"));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(MatDestroy(&B));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -305,7 +317,7 @@ static PetscErrorCode TestAuto(Mat *R, PetscBool expected, const char what[])
     PetscCall(MatDestroy(&B));
   }
   PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_order_after"));
-  PetscCall(TestDefault(A, rows, device, what));
+  PetscCall(TestDefault(A, rows, device, expected, what));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "none"));
   PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
   PetscCall(MatGetOrdering(B, MATORDERINGGALLOP, &plainrows, &plaincolumns));

@@ -210,7 +210,7 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
       if (access->fits) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
     } else PetscCall(MatGallopUploadCSR(A, g, access));
   }
-  csr->passing = access->owned;
+  csr->passing = (PetscBool)(access->owned || (place == GALLOP_DEVICE && g->csr >= GALLOP_CSR_RELEASE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
