@@ -58,6 +58,17 @@ PETSC_INTERN PetscErrorCode BenchMedian(PetscReal[], PetscLogDouble *, PetscReal
 PETSC_INTERN PetscErrorCode BenchTimeWarm(const BenchPlace *, BenchWork, void *, PetscReal, PetscLogDouble *, PetscReal[2]); /* a median, and the smallest and the largest time or NULL */
 PETSC_INTERN PetscErrorCode BenchTimeCold(const BenchPlace *, BenchWork, void *, PetscLogDouble *, PetscReal[2]);
 
+/* A value for an option that was not given */
+static inline PetscErrorCode BenchOptionByItself(const char name[], const char value[])
+{
+  PetscBool set;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsHasName(NULL, NULL, name, &set));
+  if (!set) PetscCall(PetscOptionsSetValue(NULL, name, value));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PETSC_INTERN PetscErrorCode BenchList(const char[], PetscInt, const char *const[], PetscInt *, char *[]);
 PETSC_INTERN PetscErrorCode BenchFreeList(PetscInt, char *[]);
 PETSC_INTERN PetscErrorCode BenchSplitType(const char[], char[], size_t, const char **); /* type@name: the type, and the name or NULL */
@@ -93,4 +104,5 @@ PETSC_INTERN PetscErrorCode   BenchHostBandwidth(PetscLogDouble *); /* also prep
 #if defined(PETSC_HAVE_CUDA)
 PETSC_INTERN const BenchPlace BenchDevice;
 PETSC_INTERN PetscErrorCode   BenchDeviceAvailable(PetscBool *);
+PETSC_INTERN PetscErrorCode   BenchDeviceArrays(Vec, Vec, const PetscScalar **, PetscScalar **); /* of x, and of y, which is written; they are where they are as long as the vectors */
 #endif

@@ -38,6 +38,21 @@ PetscErrorCode BenchDeviceAvailable(PetscBool *available)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode BenchDeviceArrays(Vec x, Vec y, const PetscScalar **xx, PetscScalar **yy)
+{
+  const PetscScalar *read;
+  PetscScalar       *write;
+
+  PetscFunctionBegin;
+  PetscCall(VecCUDAGetArrayRead(x, &read));
+  PetscCall(VecCUDAGetArrayWrite(y, &write));
+  *xx = read;
+  *yy = write; /* pointers that are given back are NULL */
+  PetscCall(VecCUDARestoreArrayWrite(y, &write));
+  PetscCall(VecCUDARestoreArrayRead(x, &read));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 template <typename F>
 static PetscErrorCode TimeOf(PetscInt n, PetscLogDouble *seconds, F work)
 {
@@ -316,17 +331,7 @@ static PetscErrorCode RawCreate(Mat A, PetscInt which, PetscBool transpose, Pets
   *ctx     = raw;
   raw->alg = Algs[which];
   raw->op  = transpose ? CUSPARSE_OPERATION_TRANSPOSE : CUSPARSE_OPERATION_NON_TRANSPOSE;
-  { /* vectors stay where they are, and pointers that are given back are NULL */
-    const PetscScalar *read;
-    PetscScalar       *write;
-
-    PetscCall(VecCUDAGetArrayRead(x, &read));
-    PetscCall(VecCUDAGetArrayWrite(y, &write));
-    xx = read;
-    yy = write;
-    PetscCall(VecCUDARestoreArrayWrite(y, &write));
-    PetscCall(VecCUDARestoreArrayRead(x, &read));
-  }
+  PetscCall(BenchDeviceArrays(x, y, &xx, &yy));
   if (which == CSCWarp) {
     PetscCall(CreateCSC(A, raw, xx, yy));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -188,8 +188,7 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
   Vec                x, y;
   EVCHYB             copy;
   const void        *data;
-  const PetscScalar *xx;
-  PetscScalar       *array, *yy;
+  PetscScalar       *array;
   PetscReal          err, warms[2], colds[2];
   PetscLogDouble     warm, cold;
 
@@ -208,11 +207,8 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
   PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_MEM, "The GPU has no room for matrix %s in EVC-HYB", problem.name);
   copy = *(const EVCHYB *)data; /* products write which values are new */
   PetscCheck(copy.plain, PETSC_COMM_SELF, PETSC_ERR_SUP, "Packed storage has no such parts: matrix %s must be stored by -mat_evchyb_storage plain", problem.name);
-  PetscCall(VecCUDAGetArrayRead(x, &xx));
-  PetscCall(VecCUDAGetArrayWrite(y, &yy));
-  Product p = {&copy, FULL, xx, yy};
-  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
-  PetscCall(VecCUDARestoreArrayRead(x, &xx));
+  Product p = {&copy, FULL, NULL, NULL};
+  PetscCall(BenchDeviceArrays(x, y, &p.x, &p.z));
   if (b->once) {
     for (p.way = INORDER; p.way <= CONSTA; p.way++) PetscCall(Apply(&p));
     PetscCallCUDA(cudaDeviceSynchronize());
@@ -340,11 +336,6 @@ static PetscErrorCode PrintLatencies(void)
 
 int main(int argc, char **argv)
 {
-  static const char *const own[][2] = {
-    {"-mat_evchyb_storage", "plain"}, /* the paper's, which has these parts */
-    {"-mat_evchyb_order",   "none" },
-    {"-mat_gallop_build",   "first"}
-  };
   Bench          b = {};
   PetscBool      available;
   PetscLogDouble bandwidth;
@@ -352,10 +343,9 @@ int main(int argc, char **argv)
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
-  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(own); k++) {
-    PetscCall(PetscOptionsHasName(NULL, NULL, own[k][0], &available));
-    if (!available) PetscCall(PetscOptionsSetValue(NULL, own[k][0], own[k][1]));
-  }
+  PetscCall(BenchOptionByItself("-mat_evchyb_storage", "plain")); /* the paper's, which has these parts */
+  PetscCall(BenchOptionByItself("-mat_evchyb_order", "none"));
+  PetscCall(BenchOptionByItself("-mat_gallop_build", "first"));
   PetscCall(BenchInputCreate(&b.in));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-once", &b.once, NULL));
   PetscCall(BenchDeviceAvailable(&available));

@@ -14,6 +14,7 @@ A row without a way is the product alone: the matrix has no ghost values.\n\n";
 #include <petscgallop.h>
 #include <petscdevice.h>
 #include <petsctime.h>
+#include "bench.h"
 
 #define BATCH 100
 
@@ -186,8 +187,7 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_build", &set));
-  if (!set) PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "first")); /* products are timed, not whether they pay */
+  PetscCall(BenchOptionByItself("-mat_gallop_build", "first")); /* products are timed, not whether they pay */
   PetscCall(GallopInitializePackage());
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(PetscOptionsGetString(NULL, NULL, "-type", type, sizeof(type), NULL));

@@ -688,13 +688,12 @@ int main(int argc, char **argv)
 {
   static const char *const types[] = {MATAIJCUSPARSE, MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP, MATSELLCUDA};
   Bench                    b       = {.place = &BenchHost, .measure = TimeProducts};
-  PetscBool                setup = PETSC_FALSE, firsts = PETSC_FALSE, match, set;
+  PetscBool                setup = PETSC_FALSE, firsts = PETSC_FALSE, match;
   const char              *columns = "# matrix\tm\tn\tnnz\twhat\tk\tsetup_ms\twarm_us\tcold_us\tGF_warm\teff\tB/nnz\terr\twarm_min\twarm_max\tcold_min\tcold_max\n";
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_build", &set));
-  if (!set) PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "first")); /* products are timed, not whether they pay */
+  PetscCall(BenchOptionByItself("-mat_gallop_build", "first")); /* products are timed, not whether they pay */
   PetscCall(GallopInitializePackage());
   PetscCall(BenchInputCreate(&b.in));
 #if defined(PETSC_HAVE_CUDA)

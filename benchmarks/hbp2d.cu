@@ -517,15 +517,9 @@ static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, const c
 
 static PetscErrorCode SetProduct(const Bench *b, const SetUp *s, Vec x, Vec y, Product *p)
 {
-  const PetscScalar *xx;
-  PetscScalar       *yy;
-
   PetscFunctionBegin;
-  PetscCall(VecCUDAGetArrayRead(x, &xx));
-  PetscCall(VecCUDAGetArrayWrite(y, &yy));
-  *p = {*s->h, xx, yy, b->atomic};
-  PetscCall(VecCUDARestoreArrayWrite(y, &yy));
-  PetscCall(VecCUDARestoreArrayRead(x, &xx));
+  *p = {*s->h, NULL, NULL, b->atomic};
+  PetscCall(BenchDeviceArrays(x, y, &p->x, &p->z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -692,6 +686,42 @@ static PetscErrorCode CreateVector(PetscInt n, const PetscScalar values[], Vec *
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* All ways, with their times */
+static PetscErrorCode RunWays(Bench *b, const BenchProblem *problem, SetUp *s, Vec x, Vec y)
+{
+  Figures   f, hash = {};
+  PetscReal best   = PETSC_MAX_REAL;
+  PetscInt  blocks = 0, segs = 0;
+
+  PetscFunctionBegin;
+  for (s->way = HASH; s->way < RAW; s->way++) {
+    PetscCall(Measure(b, problem, s, x, y, &f));
+    if (s->way == HASH) hash = f;
+    blocks = s->h->blkNum;
+    segs   = s->h->segNum;
+    PetscCall(PrintLine(problem, blocks, segs, Names[s->way], &f, &hash));
+    if (f.reorder > 0) b->reorder[s->way] += PetscLogReal((PetscReal)(f.reorder / hash.reorder));
+    b->setup[s->way] += PetscLogReal((PetscReal)(f.setup / hash.setup));
+    b->product[s->way] += PetscLogReal((PetscReal)(f.product / hash.product));
+    PetscCall(DestroyBuilt(s));
+  }
+  for (PetscInt k = 0; k < BenchDevice.nraws; k++) {
+    void *raw;
+
+    if (BenchDevice.raws[k].dense || BenchDevice.raws[k].asked) continue;
+    f = {-1, -1, -1, -1, -1, -1, -1};
+    PetscCall((*BenchDevice.rawcreate)(problem->A, k, PETSC_FALSE, 0, x, y, &raw));
+    PetscCall(CheckResult(b, problem, BenchDevice.raws[k].name, BenchDevice.rawapply, raw, y, &f.err));
+    PetscCall(TimeProduct(problem, b->in.min_ms, BenchDevice.rawapply, raw, &f.product));
+    PetscCall((*BenchDevice.rawdestroy)(&raw));
+    PetscCall(PrintLine(problem, blocks, segs, BenchDevice.raws[k].name, &f, &hash));
+    best = PetscMin(best, (PetscReal)f.product);
+  }
+  b->product[RAW] += PetscLogReal((PetscReal)(best / hash.product));
+  b->matrices++;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
 {
   Bench       *b = (Bench *)ctx;
@@ -699,9 +729,6 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
   GallopCSR    csr;
   SetUp        s = {};
   Vec          x, y;
-  Figures      f, hash = {};
-  PetscReal    best   = PETSC_MAX_REAL;
-  PetscInt     blocks = 0, segs = 0;
 
   PetscFunctionBegin;
   PetscCall(BenchProblemCreate(given, file, b->in.seed, PETSC_FALSE, 0, &problem));
@@ -717,33 +744,7 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
   PetscCall(LookAt(&s));
   PetscCall(ReleaseWork(&s));
   if (b->once[0]) PetscCall(RunOnce(b, &problem, &s, x, y));
-  for (s.way = HASH; s.way < RAW && !b->once[0]; s.way++) {
-    PetscCall(Measure(b, &problem, &s, x, y, &f));
-    if (s.way == HASH) hash = f;
-    blocks = s.h->blkNum;
-    segs   = s.h->segNum;
-    PetscCall(PrintLine(&problem, blocks, segs, Names[s.way], &f, &hash));
-    if (f.reorder > 0) b->reorder[s.way] += PetscLogReal((PetscReal)(f.reorder / hash.reorder));
-    b->setup[s.way] += PetscLogReal((PetscReal)(f.setup / hash.setup));
-    b->product[s.way] += PetscLogReal((PetscReal)(f.product / hash.product));
-    PetscCall(DestroyBuilt(&s));
-  }
-  for (PetscInt k = 0; k < BenchDevice.nraws && !b->once[0]; k++) {
-    void *raw;
-
-    if (BenchDevice.raws[k].dense || BenchDevice.raws[k].asked) continue;
-    f = {-1, -1, -1, -1, -1, -1, -1};
-    PetscCall((*BenchDevice.rawcreate)(problem.A, k, PETSC_FALSE, 0, x, y, &raw));
-    PetscCall(CheckResult(b, &problem, BenchDevice.raws[k].name, BenchDevice.rawapply, raw, y, &f.err));
-    PetscCall(TimeProduct(&problem, b->in.min_ms, BenchDevice.rawapply, raw, &f.product));
-    PetscCall((*BenchDevice.rawdestroy)(&raw));
-    PetscCall(PrintLine(&problem, blocks, segs, BenchDevice.raws[k].name, &f, &hash));
-    best = PetscMin(best, (PetscReal)f.product);
-  }
-  if (!b->once[0]) {
-    b->product[RAW] += PetscLogReal((PetscReal)(best / hash.product));
-    b->matrices++;
-  }
+  else PetscCall(RunWays(b, &problem, &s, x, y));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(GallopDeviceFree((void *)csr.a));
@@ -808,7 +809,7 @@ int main(int argc, char **argv)
   PetscCall(
     PetscPrintf(PETSC_COMM_SELF, "# matrix\tnnz\tblocks\tsegments\tway\tgroups\treorder_us\tsetup_us\treorder/hash\tsetup/hash\tdeviation\tspmv_us\tcombine_us\tproduct_us\tproduct/hash\tL2\terr\n"));
   PetscCall(BenchInputRun(&b.in, RunMatrix, &b));
-  PetscCall(PrintMeans(&b));
+  if (b.matrices) PetscCall(PrintMeans(&b));
 
   PetscCall((*BenchDevice.finish)());
   PetscCall(BenchInputDestroy(&b.in));

@@ -9,6 +9,7 @@ static char help[] = "Time of the host's thread for a product: with a small matr
 #include <petscgallop.h>
 #include <petscdevice.h>
 #include <petsctime.h>
+#include "bench.h"
 
 /* The queue of the GPU takes about a thousand launches; a full one would have the host wait, so it is emptied, outside of the time, before */
 #define BATCH 100
@@ -155,10 +156,8 @@ int main(int argc, char **argv)
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_build", &set));
-  if (!set) PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "first")); /* products are timed, not whether they pay */
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_explicit_transpose", &set));
-  if (!set) PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_explicit_transpose", "never")); /* those that are the parent's are timed too */
+  PetscCall(BenchOptionByItself("-mat_gallop_build", "first")); /* products are timed, not whether they pay */
+  PetscCall(BenchOptionByItself("-mat_gallop_explicit_transpose", "never")); /* those that are the parent's are timed too */
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-products", &products, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rows", &n, NULL));

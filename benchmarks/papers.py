@@ -197,7 +197,7 @@ def counters(lab):
     metrics = [READ, NS] + [f"{level}{what}.sum" for level in (L1, L2) for what in ("", "_lookup_hit")]
     for matrix in lab.steps("Figures 6 to 10", "matrices", lab.matrices):
         launches = profiler.launches(metrics, ["--kernel-name", "regex:SpMV_EVCHYB_adaptive"],
-                                     [lab.path("evchybparts"), "-once", "-f" if bench.is_file(matrix) else "-generate", matrix], len(ONCE))
+                                     [lab.path("evchybparts"), "-once"] + bench.named(matrix), len(ONCE))
         if launches:
             counted[bench.label(matrix)] = dict(zip(ONCE, launches))
     return counted
@@ -574,7 +574,7 @@ def busy(lab, fastest):
     for matrix in lab.steps("Table II", "matrices", lab.matrices):
         name, found = bench.label(matrix), []
         for way in (fastest[name], "hash") if name in fastest else ():
-            launches = profiler.launches(metrics, ["--profile-from-start", "off"], [lab.path("hbp2d"), "-once", way, "-f" if bench.is_file(matrix) else "-generate", matrix])
+            launches = profiler.launches(metrics, ["--profile-from-start", "off"], [lab.path("hbp2d"), "-once", way] + bench.named(matrix))
             if launches:
                 found.append(together(launches))
         if len(found) == 2:

@@ -17,7 +17,7 @@ class Profiler:
     """Counts for a paper; where that can't be, what is missing there is said once."""
 
     def __init__(self, lab, missing, instead=""):
-        self.lab, self.missing, self.instead = lab, missing, instead
+        self.lab, self.missing = lab, missing
         self.ncu = lab.chosen.ncu or shutil.which("ncu") or next((str(path) for path in Path("/usr/local/cuda/bin").glob("ncu")), None)
         if not self.ncu:
             self.lacks(f"there is no profiler, ncu; --ncu names one{instead}")

@@ -233,12 +233,11 @@ int main(int argc, char **argv)
   const char *const solvers[2]    = {"cg+jacobi", "gallopcg+jacobi"};
   char             *types[BENCH_MOST_NAMES];
   PetscInt          n, grid = 64;
-  PetscBool         weak = PETSC_FALSE, set;
+  PetscBool         weak = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
-  PetscCall(PetscOptionsHasName(NULL, NULL, "-mat_gallop_build", &set));
-  if (!set) PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "first")); /* products are timed, not whether they pay */
+  PetscCall(BenchOptionByItself("-mat_gallop_build", "first")); /* products are timed, not whether they pay */
   PetscCall(GallopInitializePackage());
   c.comm = PETSC_COMM_WORLD;
   PetscCallMPI(MPI_Comm_size(c.comm, &c.size));

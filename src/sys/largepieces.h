@@ -15,8 +15,8 @@
 class LargePieces {
 public:
   /*
-    part: all that is kept is at most this part of what is free; most: pieces; slack: how many times larger than needed a piece may be; then the oldest goes first. 0: any size, and the smallest goes first. drops: whether one that is of no use goes before
-    another is asked for, and what is free is asked once for each, since they come back often
+    part: all that is kept is at most this part of what is free; most: pieces; slack: how many times larger than needed a piece may be; then the oldest goes first. 0: any size, and the smallest goes
+    first. drops: whether one that is of no use goes before another is asked for, and what is free is asked once for each, since they come back often
   */
   LargePieces(size_t part, size_t most, double slack, bool drops) : part_(part), most_(most), slack_(slack), drops_(drops) { }
   cudaError_t DeviceAllocate(void **ptr, size_t bytes, cudaStream_t stream)
