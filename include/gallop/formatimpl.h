@@ -17,7 +17,7 @@ typedef struct {
   PetscMemType       memtype;
   PetscInt         **copied;    /* where i goes on the host, if host_i is NULL */
   PetscBool          transpose; /* these are of the transpose of a matrix, made for its transposed products */
-  PetscBool          passing;   /* they are made for this build, and would have to be made again for another; or are to go at once */
+  PetscBool          passing;   /* they are made for this build, and would have to be made again for another */
 } GallopCSR;
 
 /* What the arrays of a matrix take */
@@ -114,7 +114,9 @@ typedef struct {
 
 /* Of a format that is one of several, which it tries on products of the matrix and keeps the fastest of */
 typedef struct {
-  PetscBool (*tries)(const void *data);                                                        /* whether it still does: the CSR arrays will be wanted again */
+  PetscBool (*tries)(const void *data);                                                        /* whether it still does */
+  PetscBool (*keeps)(const void *data);                                                        /* and the parent's CSR arrays are to stay on the GPU for it; or NULL, for never */
+  PetscBool (*restores)(const void *data);                                                     /* whether next() gets the arrays from the format where the GPU has none: csr has those of the host's pattern alone then; or NULL, for never */
   PetscErrorCode (*asks)(void *data, PetscBool *asks);                                         /* before a product, when values are current: whether next() is to be called first */
   PetscErrorCode (*next)(void *data, const GallopCSR *csr, PetscInt *builds, PetscBool *fits); /* builds another one; csr is NULL, and *fits false, where there is no room for any, and the data is to go */
   PetscErrorCode (*parent)(void *data, PetscBool ends);                                        /* before and after a product of the parent's, where it leaves() */
@@ -192,6 +194,12 @@ static inline PetscBool GallopLeaves(const GallopFormat *format, const void *dat
 static inline PetscBool GallopTries(const GallopFormat *format, const void *data)
 {
   return (PetscBool)(data && format->trial && (*format->trial->tries)(data));
+}
+
+/* Whether the CSR arrays are to stay on the GPU while it does, for those that are built next */
+static inline PetscBool GallopKeepsCSR(const GallopFormat *format, const void *data)
+{
+  return (PetscBool)(GallopTries(format, data) && format->trial->keeps && (*format->trial->keeps)(data));
 }
 
 /* Creation functions take nothing but a Mat, so each format has its own two. */

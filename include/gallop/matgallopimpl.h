@@ -238,10 +238,11 @@ PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 /*
   The CSR arrays at a place, for a build, or for a refresh, without columns where these are not wanted. On the GPU they are the parent's copy, or one that is owned and goes again: of a matrix
   whose parent is on the host, or whose parent's copy is not to stay. fits is false where the GPU has no room for it. Columns and values that are mapped are the host's, which the GPU reads there.
+  With restores there are none on the GPU instead of a copy that is owned.
 */
 typedef struct {
   GallopCSR   csr;
-  PetscBool   refresh, columns, owned, ownsrows, fits;
+  PetscBool   refresh, columns, restores, owned, ownsrows, fits;
   const void *mappedj, *mappeda;
 } GallopCSRAccess;
 PETSC_INTERN PetscErrorCode MatGallopGetCSR(Mat, Mat_Gallop *, const GallopFormat *, GallopStructureKind, GallopPlace, GallopCSRAccess *);

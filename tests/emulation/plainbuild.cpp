@@ -17,12 +17,19 @@
 #define Free FreeArrays
 #include "mat/impls/evchyb/plain/plainbuild.cu"
 #undef Free
+#include "mat/impls/evchyb/plain/plainrestore.cu"
 
 /* ---- what the library has elsewhere ---- */
 
 const EVCHYBStorageWork EVCHYBPlainDevice = {};
 
 PetscErrorCode GallopCopyToHost(void *to, PetscMemType, const void *from, size_t bytes)
+{
+  memcpy(to, from, bytes);
+  return PETSC_SUCCESS;
+}
+
+PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
 {
   memcpy(to, from, bytes);
   return PETSC_SUCCESS;
@@ -42,6 +49,39 @@ cudaError_t EVCHYBPlainOverlaps(PetscBool *overlaps)
 EVCHYBOptions EVCHYBOptionsFor(const EVCHYBOptions *options, const GallopCSR *)
 {
   return *options;
+}
+
+/* The arrays of the matrix, back from what is stored, which the host has filled */
+static void TestRestore(const char *name, const GallopCSR &csr, const EVCHYBPlain &host)
+{
+  GallopCSR   pattern = {}, back;
+  EVCHYBPlain p       = host;
+  void       *memory;
+
+  pattern.m      = csr.m;
+  pattern.n      = csr.n;
+  pattern.nz     = csr.nz;
+  pattern.host_i = csr.i;
+  p.perm         = emu::Guarded(std::vector<PetscInt>(host.perm, host.perm + host.ell.n + host.csr.n + host.nlisted));
+  p.ell.bnz      = emu::Guarded(std::vector<PetscCount>(host.ell.bnz, host.ell.bnz + host.ell.nb + 1));
+  p.ell.j        = emu::Guarded(std::vector<PetscInt>(host.ell.j, host.ell.j + host.ell.nz));
+  p.ell.as       = emu::Guarded(std::vector<PetscScalar>(host.ell.as, host.ell.as + host.ell.nz));
+  p.csr.i        = emu::Guarded(std::vector<PetscCount>(host.csr.i, host.csr.i + host.csr.n + 1));
+  p.csr.j        = emu::Guarded(std::vector<PetscInt>(host.csr.j, host.csr.j + host.csr.nz));
+  p.csr.as       = emu::Guarded(std::vector<PetscScalar>(host.csr.as, host.csr.as + host.csr.nz));
+  for (int without = 0; without < 2; without++) {
+    failing  = without;
+    requests = 0;
+    CheckCall(EVCHYBPlainRestore_Device(&p, &pattern, &back, &memory));
+    if (without && memory) emu::Fail("%s: restored without memory", name);
+    if (without) continue;
+    if (!memory) emu::Fail("%s: not restored", name);
+    for (PetscInt r = 0; r <= csr.m; r++)
+      if (back.i[r] != csr.i[r]) emu::Fail("%s: restored, i[%ld] is %ld, not %ld", name, (long)r, (long)back.i[r], (long)csr.i[r]);
+    for (PetscCount k = 0; k < csr.nz; k++)
+      if (back.j[k] != csr.j[k] || back.a[k] != csr.a[k]) emu::Fail("%s: restored, entry %ld is in column %ld, not %ld, or another number", name, (long)k, (long)back.j[k], (long)csr.j[k]);
+  }
+  failing = 0;
 }
 
 static int sorts; /* of all rows or column blocks at once */
@@ -118,7 +158,7 @@ static void Test(const Case &c, bool firstcol, bool counted)
     for (int k = 0; k < length; k++) j.push_back(shift + k);
     i.push_back((PetscInt)j.size());
   }
-  a.resize(j.size(), 1);
+  for (size_t k = 0; k < j.size(); k++) a.push_back((PetscScalar)(k % 1000 + 1));
 
   GallopCSR csr = {};
 
@@ -146,6 +186,11 @@ static void Test(const Case &c, bool firstcol, bool counted)
   CheckCall(EVCHYBRowsSort_Host(&host.options, &csr, PETSC_FALSE, &rows));
   CheckCall(EVCHYBPlainBuild_Host(&host, &csr, &rows, 0, &done));
 
+  allocations.clear();
+  emu::ClearCanaries();
+  TestRestore(c.name, csr, *host.plain);
+  emu::CheckCanaries("after a restoration");
+  for (auto p : allocations) free(p);
   for (int without = 0; without < 6; without++) { /* the first time there is memory for all requests, then the first, the second, and so on fails */
     device.plain = NULL;
     rows         = {};

@@ -291,14 +291,14 @@ static PetscErrorCode LetGo(Mat A, Mat_Gallop *g)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the parent computes products, until a format pays for them, while the fastest is being found, or since it is that. One that is about to be built, but, is not asked; one that tries several is. */
+/* Whether the parent computes products, until a format pays for them, while the fastest is being found, or since it is that. One that is about to be built, but, is not asked; one that the copy is kept for is. */
 static PetscBool ParentComputes(Mat A, const Mat_Gallop *g, GallopStructureKind but)
 {
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
     const GallopInstance *inst = &g->structure[s].instance[GALLOP_DEVICE];
 
     if ((s != (int)but || inst->data) && inst->asked && inst->pattern == A->nonzerostate &&
-        (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data) || GallopTries(g->structure[s].type->format, inst->data)))
+        (!inst->data || GallopLeaves(g->structure[s].type->format, inst->data) || GallopKeepsCSR(g->structure[s].type->format, inst->data)))
       return PETSC_TRUE;
   }
   return PETSC_FALSE;

@@ -208,9 +208,9 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
       PetscCall(MatGallopFreeRows(g));
       PetscCall(MatGallopDeviceCSRFits(A, g, &access->fits));
       if (access->fits) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
-    } else PetscCall(MatGallopUploadCSR(A, g, access));
+    } else if (!access->restores) PetscCall(MatGallopUploadCSR(A, g, access));
   }
-  csr->passing = (PetscBool)(access->owned || (place == GALLOP_DEVICE && g->csr >= GALLOP_CSR_RELEASE));
+  csr->passing = access->owned;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

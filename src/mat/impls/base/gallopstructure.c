@@ -96,7 +96,7 @@ static PetscErrorCode NoRoom(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
 static PetscErrorCode ReleaseCopy(Mat A, Mat_Gallop *g, const GallopFormat *format, const void *data)
 {
   PetscFunctionBegin;
-  if (data && !GallopLeaves(format, data) && !GallopTries(format, data)) PetscCall(MatGallopReleaseCopy(A, g));
+  if (data && !GallopLeaves(format, data) && !GallopKeepsCSR(format, data)) PetscCall(MatGallopReleaseCopy(A, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -113,7 +113,7 @@ static PetscErrorCode TryNext(Mat A, Mat_Gallop *g, GallopStructureKind kind, Ga
   PetscFunctionBegin;
   PetscCall((*trial->asks)(inst->data, &asks));
   if (asks) {
-    GallopCSRAccess access = {.columns = PETSC_TRUE};
+    GallopCSRAccess access = {.columns = PETSC_TRUE, .restores = (PetscBool)(trial->restores && (*trial->restores)(inst->data))};
 
     PetscCall(MatGallopGetCSR(A, g, format, kind, place, &access));
     PetscCall(PetscLogEventBegin(structure->type->event_build, A, 0, 0, 0));
@@ -145,7 +145,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   GallopKey              *key       = &inst->key, now;
   GallopType              type      = structure->type;
   const GallopFormatWork *work      = GallopWork(type->format, place);
-  GallopCSRAccess         access;
+  GallopCSRAccess         access = {.restores = PETSC_FALSE};
   const PetscInt         *i, *j;
   PetscBool               samepattern, again = PETSC_FALSE, fits;
   const GallopCSR        *csr    = &access.csr;

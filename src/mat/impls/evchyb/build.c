@@ -167,13 +167,13 @@ static PetscInt After(const EVCHYBOptions *options)
   return options->order == EVCHYB_ORDER_AUTO ? EVCHYB_CLUSTER_AFTER : 0;
 }
 
-/* An order is to be looked for after these products, unless no order can pay: the CSR arrays would stay for nothing. Those of a transpose, and others that pass, are there for this build alone; and where memory is limited two formats need not fit. */
+/* An order is to be looked for after these products, unless no order can pay. The arrays of a transpose are there for this build alone; and where memory is limited two formats need not fit. */
 static PetscErrorCode LookLater(EVCHYB *ev, const GallopCSR *csr, PetscInt after)
 {
   PetscBool may = PETSC_TRUE;
 
   PetscFunctionBegin;
-  if (csr->transpose || csr->passing || ev->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
+  if (csr->transpose || ev->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
   if (ev->options.order == EVCHYB_ORDER_AUTO) {
     may = ev->scattered; /* as the build has found: a look at the entries then */
     if (may) PetscCall(EVCHYBClustersMayPay(csr, &may));
@@ -270,7 +270,7 @@ static PetscErrorCode RefreshOrdered(EVCHYB *ev, const GallopCSR *csr, PetscCoun
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sets of values of which none had the products that an order waits for: then it is not looked for any more, and the CSR arrays can go. Or that had too few for an order that came, which is given up then. */
+/* Sets of values of which none had the products that an order waits for: then it is not looked for any more. Or that had too few for an order that came, which is given up then. */
 static const PetscInt MostStates = 2;
 
 /* Whether the order is to go, since values change too often for it */
@@ -306,9 +306,15 @@ static PetscBool Tries(const void *data)
   return (PetscBool)(((const EVCHYB *)data)->after > 0);
 }
 
-/*
-  A CUDA graph that records a product may run for as long as the matrix lives: the format stays as it is. That it does is said after the recording, for the CSR arrays go then, which CUDA does not allow meanwhile.
-*/
+/* The arrays go like those of other matrices, in plain storage they are all there */
+static PetscBool Restores(const void *data)
+{
+  const EVCHYB *ev = (const EVCHYB *)data;
+
+  return (PetscBool)(ev->plain && !PetscMemTypeHost(ev->memtype));
+}
+
+/* A CUDA graph that records a product may run for as long as the matrix lives: the format stays as it is */
 static PetscErrorCode Asks(void *data, PetscBool *asks)
 {
   EVCHYB   *ev       = (EVCHYB *)data;
@@ -330,15 +336,24 @@ static PetscErrorCode Asks(void *data, PetscBool *asks)
 static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, PetscBool *fits)
 {
   EVCHYB   *ev = (EVCHYB *)data, *other = NULL, swap;
-  PetscBool found = PETSC_FALSE;
+  PetscBool found    = PETSC_FALSE;
+  GallopCSR restored = {.i = NULL};
+  void     *memory   = NULL;
 
   PetscFunctionBegin;
   *builds = 0;
   *fits   = PETSC_TRUE;
+#if PetscDefined(HAVE_CUDA)
+  if (csr && !csr->i) {
+    PetscCall(EVCHYBPlainRestore_Device(ev->plain, csr, &restored, &memory));
+    csr = memory ? &restored : NULL;
+  }
+#endif
   if (!csr) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Create(&ev->options, csr, &other));
   other->maxbytes = ev->maxbytes;
   PetscCall(BuildByClusters(other, csr, ev->maxbytes, &found));
+  PetscCall(GallopDeviceFree(memory));
   if (found) {
     swap    = *ev;
     *ev     = *other;
@@ -349,7 +364,7 @@ static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatTrial EVCHYBTrial = {Tries, Asks, Next, NULL};
+const GallopFormatTrial EVCHYBTrial = {Tries, NULL, Restores, Asks, Next, NULL};
 
 const GallopFormatWork EVCHYBHost = {EVCHYBBuild, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
 #if PetscDefined(HAVE_CUDA)

@@ -56,7 +56,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   for nothing. Else, with `nccl`, and with `auto` unless MPI takes GPU pointers (`-use_gpu_aware_mpi`), they are sent by NCCL, if each process has a GPU of its own and finds the library. Else, and with
   `sf`, they travel by `PetscSF`. With `shared` they go through memory of the host where vectors are on the host, which is for tests. By CUDA IPC, `-mat_gallop_exchange_wait` `stream` or
   `kernel` says what waits on the GPU, and `-mat_gallop_exchange_stream` `same` or `side` on which stream values are packed. All of this holds for transposed products and products with dense matrices, too.
-  With `-mat_gallop_csr auto` the CSR arrays on the GPU of a matrix whose values the host has are freed after the format was built, if they take 16 MiB or more; with `-mat_evchyb_order auto` of some matrices after 1000 products. New values are copied from the
+  With `-mat_gallop_csr auto` the CSR arrays on the GPU of a matrix whose values the host has are freed after the format was built, if they take 16 MiB or more. New values are copied from the
   host to memory that is given back after the refresh; with `host`, and where less memory is free than six times the arrays take, builds and refreshes read the host's arrays without a copy. The arrays come back when one of the parent's operations needs them there, and stay then; they stay where values were computed on the GPU.
 
   Where `-mat_gallop_memory` leaves no room for a format, the CSR arrays go from the GPU, then the structure for products with dense matrices, then the format of the transpose.

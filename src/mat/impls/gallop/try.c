@@ -91,6 +91,22 @@ static PetscBool Tries(const void *data)
   return (PetscBool)(chosen->measure || (own && (*own->tries)(chosen->now.data)));
 }
 
+static PetscBool Keeps(const void *data)
+{
+  const GallopChosen      *chosen = (const GallopChosen *)data;
+  const GallopFormatTrial *own    = Own(chosen);
+
+  return (PetscBool)(chosen->measure || (own && own->keeps && (*own->keeps)(chosen->now.data)));
+}
+
+static PetscBool Restores(const void *data)
+{
+  const GallopChosen      *chosen = (const GallopChosen *)data;
+  const GallopFormatTrial *own    = Own(chosen);
+
+  return (PetscBool)(own && own->restores && (*own->restores)(chosen->now.data));
+}
+
 /*
   A CUDA graph that records a product may run for as long as the matrix lives, so what computes then is the choice; memory of the other one is freed after the recording. While the parent's turn is, no
   memory of ours is recorded, and it goes on.
@@ -188,4 +204,4 @@ static PetscErrorCode Parent(void *data, PetscBool ends)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatTrial GallopChoiceTrial = {Tries, Asks, Next, Parent};
+const GallopFormatTrial GallopChoiceTrial = {Tries, Keeps, Restores, Asks, Next, Parent};
