@@ -146,6 +146,13 @@ PetscErrorCode GallopWorkspaceFree(void *ptr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+PetscErrorCode GallopDeviceFreeKept(PetscBool workspace)
+{
+  PetscFunctionBegin;
+  (void)workspace;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode GallopDeviceCopyIn(void *device, const void *host, size_t bytes)
 {
   (void)device, (void)host, (void)bytes;

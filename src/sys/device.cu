@@ -108,20 +108,21 @@ static LargePieces                 largememories(256, 8, 8. / 7., false), largew
 
 static PetscBool registered = PETSC_FALSE;
 
-static PetscErrorCode FreeKept(void)
+PetscErrorCode GallopDeviceFreeKept(PetscBool workspace)
 {
   PetscFunctionBegin;
-  PetscCallCUDA(memories.FreeAllCached());
-  PetscCallCUDA(largememories.FreeAllCached());
   PetscCallCUDA(workspaces.FreeAllCached());
   PetscCallCUDA(largeworkspaces.FreeAllCached());
+  if (workspace) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallCUDA(memories.FreeAllCached());
+  PetscCallCUDA(largememories.FreeAllCached());
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 static PetscErrorCode Finalize(void)
 {
   PetscFunctionBegin;
-  PetscCall(FreeKept());
+  PetscCall(GallopDeviceFreeKept(PETSC_FALSE));
   registered = PETSC_FALSE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -142,7 +143,7 @@ static PetscErrorCode Allocate(Allocator &allocator, size_t bytes, cudaStream_t 
   err        = allocator.DeviceAllocate(ptr, PetscMax(bytes, (size_t)1), stream);
   if (err == cudaErrorMemoryAllocation) { /* the other one may keep what is missing */
     (void)cudaGetLastError();
-    PetscCall(FreeKept());
+    PetscCall(GallopDeviceFreeKept(PETSC_FALSE));
     err = allocator.DeviceAllocate(ptr, PetscMax(bytes, (size_t)1), stream);
   }
   if (err == cudaErrorMemoryAllocation) {
@@ -187,7 +188,7 @@ PetscErrorCode GallopDeviceTry(size_t bytes, PetscBool *fits)
   *fits = PETSC_FALSE;
   PetscCall(GallopDeviceMallocFails(PETSC_TRUE, &fails));
   if (fails) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(FreeKept());
+  PetscCall(GallopDeviceFreeKept(PETSC_FALSE));
   err   = cudaMalloc(&room, PetscMax(bytes, (size_t)1));
   *fits = (PetscBool)(err == cudaSuccess);
   if (*fits) PetscCallCUDA(cudaFree(room));

@@ -62,6 +62,11 @@ PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode GallopDeviceFreeKept(PetscBool)
+{
+  return PETSC_SUCCESS;
+}
+
 static std::vector<const void *> maps; /* there now */
 static bool                      refuses;
 
@@ -235,7 +240,7 @@ static bool mapsj, mapsa; /* whether Get() got the host's */
 static bool Get(Mat A, bool refresh, bool columns)
 {
   static GallopFormat format;
-  GallopCSRAccess     access;
+  GallopCSRAccess     access = {};
   const PetscInt     *i, *j, m = A->rmap->n;
   const PetscScalar  *a;
   const size_t        before = allocations.size() - freed;
@@ -396,6 +401,7 @@ static void ReadOnHost()
     GallopFormatTrial trial{};
 
     trial.tries                         = [](const void *) { return PETSC_TRUE; };
+    trial.keeps                         = trial.tries;
     table.trial                         = &trial;
     type->format                        = &table;
     theg->structure[GALLOP_FORMAT].type = type;
@@ -404,8 +410,28 @@ static void ReadOnHost()
     inst->pattern                       = A->nonzerostate;
     CopyToGPU(A);
     CHECK(!Get(A, false, true) && copiesthere == 1);
+    trial.keeps = NULL; /* none of whose arrays the next one is built from */
+    CHECK(Get(A, false, true) && !copiesthere);
     Destroy(A);
     free(type);
+  }
+  { /* a format that gives the arrays back gets no copy of them, but the parent's if that is there */
+    static GallopFormat format;
+
+    for (int there = 0; there < 2; there++) {
+      Mat             A      = Create(1500, GALLOP_CSR_RELEASE);
+      GallopCSRAccess access = {};
+      const size_t    before = allocations.size();
+
+      if (there) CopyToGPU(A);
+      access.columns  = PETSC_TRUE;
+      access.restores = PETSC_TRUE;
+      CheckCall(MatGallopGetCSR(A, theg, &format, GALLOP_FORMAT, GALLOP_DEVICE, &access));
+      CHECK(access.fits && !access.owned && access.csr.memtype == PETSC_MEMTYPE_CUDA && access.csr.nz == access.csr.host_i[A->rmap->n]);
+      CHECK(!access.csr.i == !there && !access.csr.j == !there && !access.csr.a == !there && !theg->stats.csr_uploads && (there || allocations.size() == before));
+      CheckCall(MatGallopRestoreCSR(A, &access));
+      Destroy(A);
+    }
   }
 }
 

@@ -452,7 +452,7 @@ static PetscErrorCode TestLater(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The order of a matrix whose CSR arrays have gone from the GPU: they come from the format there, from the host where it is packed, and go again */
+/* The order of a matrix whose CSR arrays have gone from the GPU: they come from the format there, and go again */
 static PetscErrorCode OneCopy(Mat A, PetscInt storage, const char name[])
 {
   static const char *const storages[] = {"plain", "packed"};
@@ -462,7 +462,7 @@ static PetscErrorCode OneCopy(Mat A, PetscInt storage, const char name[])
   PetscInt                 m;
   PetscBool                same;
   const EVCHYB            *ev[2];
-  MatGallopStatistics      s;
+  MatGallopStatistics      s, before;
   char                     what[64];
 
   PetscFunctionBegin;
@@ -474,13 +474,13 @@ static PetscErrorCode OneCopy(Mat A, PetscInt storage, const char name[])
     if (k) PetscCall(VecDestroy(&x));
     PetscCall(MultiplyAt(B[k], m, 1, &x, &z[k]));
     PetscCall(FormatAt(B[k], PETSC_MEMTYPE_CUDA, &ev[k]));
-    PetscCall(MatGallopGetStatistics(B[k], &s));
-    TestCheck(!ev[k]->clusters && s.csr_releases == k && !s.csr_uploads, "%" PetscInt64_FMT " releases and %" PetscInt64_FMT " uploads before the order", what, s.csr_releases, s.csr_uploads);
+    PetscCall(MatGallopGetStatistics(B[k], &before));
+    TestCheck(!ev[k]->clusters && before.csr_releases + before.csr_uploads == k, "%" PetscInt64_FMT " releases and %" PetscInt64_FMT " uploads before the order", what, before.csr_releases, before.csr_uploads); /* -mat_gallop_build first makes a copy that goes */
     for (PetscInt l = 0; l < after + 2; l++) PetscCall(MatMult(B[k], x, z[k]));
     PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z[k], 16, what));
     PetscCall(FormatAt(B[k], PETSC_MEMTYPE_CUDA, &ev[k]));
     PetscCall(MatGallopGetStatistics(B[k], &s));
-    TestCheck(ev[k]->clusters && s.builds == 2 && s.csr_releases == k && s.csr_uploads == (k && storage), "%" PetscInt64_FMT " builds, %" PetscInt64_FMT " releases and %" PetscInt64_FMT " uploads with the order", what, s.builds, s.csr_releases, s.csr_uploads);
+    TestCheck(ev[k]->clusters && s.builds == 2 && s.csr_releases == before.csr_releases && s.csr_uploads == before.csr_uploads, "%" PetscInt64_FMT " builds, %" PetscInt64_FMT " releases and %" PetscInt64_FMT " uploads with the order", what, s.builds, s.csr_releases, s.csr_uploads);
   }
   PetscCall(SameOrder(ev[0], ev[1], what));
   PetscCall(VecEqual(z[0], z[1], &same));

@@ -392,6 +392,7 @@ PetscErrorCode MatGallopReleaseCopy(Mat A, Mat_Gallop *g)
   if (!goes || !room) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(LetGo(A, g));
   PetscCall(NoteGone(A, g));
+  PetscCall(GallopDeviceFreeKept(PETSC_TRUE)); /* of the build, which may be a third of a small format */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -42,11 +42,11 @@ template <typename S, typename V>
 __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_packed(const __grid_constant__ EVCHYBLaunch launch, const EVCHYBPackView pack, const PetscInt nslice, const PetscInt npiece, const PetscCount nparts, const PartsView<V> parts, const GallopVectors<V> v, const bool fresh)
 {
   __shared__ EVCHYBPackSlice slices[WarpsInBlock][EVCHYB_PACK_EACH];
-  __shared__ V               dots[EVCHYB_THREADS]; /* for which there is no register left */
-  V *const                   dot = dots + threadIdx.x;
-  int                        k   = 0;
+  extern __shared__ __align__(16) unsigned char dots[]; /* of threads, for which there is no register left; none without a dot product: L1 has what is not shared */
+  V *const dot = reinterpret_cast<V *>(dots) + threadIdx.x;
+  int      k   = 0;
 
-  *dot = V(0);
+  if (v.with) *dot = V(0);
   if (fresh) GallopWaitForPredecessor();
   while (blockIdx.x >= launch.range[k].next) k++;
   const EVCHYBRange &range = launch.range[k];
@@ -63,7 +63,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
     if (num > 0) EVCHYBPackMultiply<S::Lines, S::Kind, V>(pack, slices[warp], num, v, dot);
   }
   GallopWaitForPredecessor(); /* those that had nothing to do */
-  GallopFinishDot<EVCHYB_THREADS>(v, *dot);
+  GallopFinishDot<EVCHYB_THREADS>(v, v.with ? *dot : V(0));
 }
 
 template <EVCHYBPackValues Kind>
@@ -73,7 +73,7 @@ static cudaError_t LaunchAs(const EVCHYB *ev, const GallopVectors<PetscScalar> &
   const EVCHYBPack   *pack   = packed->pack;
   const EVCHYBLaunch *launch = &ev->launch;
 
-  return GallopLaunch(SpMV_EVCHYB_packed<PackedShape<Kind>, PetscScalar>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, 0, stream, (bool)ev->overlaps}, *launch,
+  return GallopLaunch(SpMV_EVCHYB_packed<PackedShape<Kind>, PetscScalar>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, v.with ? EVCHYB_THREADS * sizeof(PetscScalar) : 0, stream, (bool)ev->overlaps}, *launch,
                       EVCHYBPackViewOf(pack, ev->clusters ? ev->clusters->order : NULL), pack->nslice, pack->npiece, packed->parts.nparts, PartsViewOf<PetscScalar>(&packed->parts), v, (bool)ev->fresh);
 }
 
