@@ -154,6 +154,7 @@ PetscErrorCode MatGallopFreeCSR(GallopCSRAccess *access)
   if (access->ownsrows) PetscCall(Free(access, access->csr.i));
   PetscCall(TakeAway(access, access->csr.j, access->mappedj, (size_t)access->csr.nz * sizeof(PetscInt)));
   PetscCall(TakeAway(access, access->csr.a, access->mappeda, (size_t)access->csr.nz * sizeof(PetscScalar)));
+  if (!access->refresh && GallopCSRBytes(access->csr.m, access->csr.nz) >= Large) PetscCall(GallopDeviceFreeKept(PETSC_FALSE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
