@@ -69,43 +69,50 @@ def save(figure, path):
 
 
 def name_points(axes, named, everything):
-    """Write the names of {name: point}, each at that side of its point where it covers the fewest points and names."""
-    size, taken = 8, []
+    """Write the names of {name: point}, each at that side of its point where it covers the fewest points, names and lines to names. All are placed again when the others have their places."""
+    size, placed = 8, {}  # of each name its side, its box and the places on its line
     axes.figure.canvas.draw()
     spots = [axes.transData.transform(point) for point in everything]
     scale = axes.figure.dpi / 72
-    for name, point in named.items():
-        x, y = axes.transData.transform(point)
+    sides = [
+        (7, 0, "left"),
+        (-7, 0, "right"),
+        (5, -9, "left"),
+        (-5, 9, "right"),
+        (5, 9, "left"),
+        (-5, -9, "right"),
+        (0, -11, "center"),
+        (0, 11, "center"),
+    ]
+    away = [(side[0] * far, side[1] * far, side[2]) for far in (2.2, 3.4, 4.6, 6) for side in sides[2:]]  # with a line to the point
+
+    def on(places, box, room=0):
+        return sum(box[0] - room < a < box[2] + room and box[1] - room < b < box[3] + room for a, b in places)
+
+    def cost(name, side):
+        x, y = axes.transData.transform(named[name])
         width, height = 0.62 * size * len(name) * scale, 1.2 * size * scale
+        left, low = (
+            x + side[0] * scale - width * {"left": 0, "center": 0.5, "right": 1}[side[2]],
+            y + side[1] * scale - height / 2,
+        )
+        box, line = (left, low, left + width, low + height), []
+        if side in away:
+            steps = [(x + (left + width / 2 - x) * k / 20, y + (low + height / 2 - y) * k / 20) for k in range(2, 20)]
+            line = [place for place in steps if not on([place], box)]
+        outside = box[0] < axes.bbox.x0 or box[2] > axes.bbox.x1 or box[1] < axes.bbox.y0 or box[3] > axes.bbox.y1
+        total = 3 * outside + on(spots, box, 4) + 0.2 * sum(on(line, (a, b, a, b), 4) > 0 for a, b in spots)
+        for _, other, others_line in placed.values():
+            total += 3 * (box[0] < other[2] and other[0] < box[2] and box[1] < other[3] and other[1] < box[3])
+            total += 2 * (on(line, other) > 0) + 2 * (on(others_line, box) > 0)
+        return total, (side, box, line)
 
-        def covers(side):
-            left, low = (
-                x + side[0] * scale - width * {"left": 0, "center": 0.5, "right": 1}[side[2]],
-                y + side[1] * scale - height / 2,
-            )
-            outside = left < axes.bbox.x0 or left + width > axes.bbox.x1 or low < axes.bbox.y0 or low + height > axes.bbox.y1
-            inside = 3 * outside + sum(
-                left - 4 < a < left + width + 4 and low - 4 < b < low + height + 4 for a, b in spots
-            )
-            return inside + 3 * sum(
-                left < right and a < left + width and low < top and b < low + height for a, b, right, top in taken
-            ), (left, low, left + width, low + height)
-
-        sides = [
-            (7, 0, "left"),
-            (-7, 0, "right"),
-            (5, -9, "left"),
-            (-5, 9, "right"),
-            (5, 9, "left"),
-            (-5, -9, "right"),
-            (0, -11, "center"),
-            (0, 11, "center"),
-        ]
-        away = [(side[0] * far, side[1] * far, side[2]) for far in (2.2, 3.4, 4.6) for side in sides[2:]]  # with a line to the point
-        (dx, dy, align), box = min(((side, covers(side)) for side in sides + away), key=lambda each: each[1][0])
-        taken.append(box[1])
-        line = {"arrowstyle": "-", "color": "0.6", "lw": 0.6, "shrinkA": 0, "shrinkB": 3} if (dx, dy, align) in away else None
-        axes.annotate(name, point, textcoords="offset points", xytext=(dx, dy), ha=align, va="center", fontsize=size, arrowprops=line)
+    for name in 3 * list(named):
+        placed.pop(name, None)
+        placed[name] = min((cost(name, side) for side in sides + away), key=lambda each: each[0])[1]
+    for name, ((dx, dy, align), _, line) in placed.items():
+        arrow = {"arrowstyle": "-", "color": "0.6", "lw": 0.6, "shrinkA": 0, "shrinkB": 3} if line else None
+        axes.annotate(name, named[name], textcoords="offset points", xytext=(dx, dy), ha=align, va="center", fontsize=size, arrowprops=arrow)
 
 
 # ---- drawing ---------------------------------------------------------------------------------------------------------
@@ -195,9 +202,8 @@ def times_over_bytes(points, bandwidth, named=()):
     axes.set_xlabel("bytes of the CSR arrays, x and y")
     axes.set_ylabel("time of a product, L2 flushed (µs)")
     axes.legend(frameon=False, loc="upper left")
-    name_points(
-        axes, {name: first[name] for name in named}, [point for each in points.values() for point in each.values()]
-    )
+    line = [(x, x / bandwidth / 1e3) for x in (low * (high / low) ** (k / 90) for k in range(91))]
+    name_points(axes, {name: first[name] for name in named}, [point for each in points.values() for point in each.values()] + line)
     return figure
 
 
