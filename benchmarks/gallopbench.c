@@ -355,6 +355,7 @@ static PetscErrorCode TimeProducts(void *ctx)
   PetscLogDouble      before, after, setup, warm, cold, bandwidth = place == c->b->place ? c->b->bandwidth : c->b->hostbandwidth;
 
   PetscFunctionBegin;
+  PetscCall(GallopDeviceFreeKept(PETSC_FALSE)); /* of cases before, or less would seem to be taken */
   PetscCall((*place->memory)(&before));
   PetscCall((*place->time)(CaseStart, c, 1, &setup));
   PetscCall((*place->memory)(&after));
@@ -437,6 +438,7 @@ static PetscErrorCode TimeSetup(void *ctx)
   if (place->peak) {
     Case fresh = *c;
 
+    PetscCall(GallopDeviceFreeKept(PETSC_FALSE));
     PetscCall((*place->memory)(&before));
     PetscCall((*place->peak)(CaseStart, &fresh, &peak));
     peak -= before + ((double)c->p->nx + c->p->ny) * PetscMax(c->p->k, 1) * sizeof(PetscScalar);

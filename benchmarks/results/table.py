@@ -535,7 +535,8 @@ def middle(values):
 
 def memory(path, what, least=0):
     """Bytes a nonzero on the GPU that a type took, the parent's copy too, of matrices of so many nonzeros and more."""
-    return {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what and int(fields[3]) >= least}
+    taken = {fields[0]: float(fields[11]) for fields in lines_of(path) if fields[4] == what and int(fields[3]) >= least}
+    return {name: value for name, value in taken.items() if not math.isnan(value)}
 
 
 def costs():
@@ -547,14 +548,15 @@ def costs():
             times[each] = {fields[0]: [float(value) for value in fields[2:6]] for fields in lines_of(path) if fields[8:9] in ([], [each])}
     room = {each: memory(HERE / f"{each}-h200.tsv", each, LARGE) for each in TYPES}
     room["aijcusparse"] = memory(HERE / f"{OURS}-h200.tsv", "aijcusparse", LARGE)
-    timed, filled = set.intersection(*(set(each) for each in times.values())), set.intersection(*(set(each) for each in room.values()))
+    timed, filled = set.intersection(*(set(each) for each in times.values())), set.intersection(*(set(each) for each in room.values() if each))
     rows = ["| type | build in products | least and most | refresh in products | least and most | bytes per nonzero |", "|---|--:|--:|--:|--:|--:|"]
     for each in ["aijcusparse"] + TYPES:
         cells = " | | | "
         if each in times:
             parts = [[times[each][name][column] / times[each][name][0] for name in timed] for column in (2, 3)]
             cells = " | ".join(f"{middle(part):.1f} | {min(part):.1f}, {max(part):.1f}" for part in parts)
-        rows.append(f"| {each} | {cells} | {middle(list(room[each][name] for name in filled)):.1f} |")
+        bytes_taken = f"{middle(list(room[each][name] for name in filled)):.1f}" if room[each] else ""
+        rows.append(f"| {each} | {cells} | {bytes_taken} |")
     return rows + ["", f"Medians, over {len(timed)} matrices for times and {len(filled)} of 1 M nonzeros and more for memory."]
 
 
