@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* EVCHYB's packed storage: what the GPU finds out, decides and stores, src/mat/impls/evchyb/packed/{survey,dict,plan,store}.cu, beside the host's */
+/* EVCHYB's packed storage: what the GPU finds out, decides and stores, src/mat/impls/evchyb/packed/{survey,dict,plan,store}.cu, beside the host's, and the matrix back from it, packedrestore.cu */
 #include "testing.h"
 #include "memory.h"
 #include "mat/impls/evchyb/rows.c"
@@ -20,6 +20,8 @@
 #undef Workspace
 #include "mat/impls/evchyb/packed/survey.cu"
 #include "mat/impls/evchyb/packed/store.cu"
+#include "mat/impls/evchyb/packed/packedrestore.cu"
+#include "restoretest.h"
 
 /* ---- what the library has elsewhere ---- */
 
@@ -97,6 +99,11 @@ PetscErrorCode EVCHYBLongRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYB
   return EVCHYBRowsNeed(ev, csr, rows, fits);
 }
 
+PetscErrorCode EVCHYBPlainRestore_Device(const EVCHYBPlain *, const PetscInt[], PetscInt[], PetscScalar[])
+{
+  emu::Fail("packed storage is restored as plain");
+}
+
 /* ---- matrices ---- */
 
 struct Case {
@@ -133,6 +140,23 @@ static EVCHYBPack *Store(const EVCHYB *ev, const GallopCSR *csr, const EVCHYBRow
   return pack;
 }
 
+/* What the GPU has stored, where it may be read, and no byte more */
+static void TestRestorePacked(const char *name, const EVCHYBPack &stored, const GallopCSR &csr)
+{
+  EVCHYB       ev     = {};
+  EVCHYBPack   pack   = stored;
+  EVCHYBPacked packed = {};
+
+  pack.slice  = (EVCHYBPackSlice *)emu::Guarded(stored.slice, stored.nslice * sizeof(*stored.slice), 16);
+  pack.line   = (EVCHYBPackLine *)emu::Guarded(stored.line, stored.nline * sizeof(*stored.line), 8);
+  pack.stream = (unsigned char *)emu::Guarded(stored.stream, stored.nstream * EVCHYB_PACK_UNIT, EVCHYB_PACK_UNIT);
+  pack.value  = (unsigned char *)emu::Guarded(stored.value, stored.nvalue * EVCHYB_PACK_UNIT, EVCHYB_PACK_UNIT);
+  pack.dict   = (PetscReal *)emu::Guarded(stored.dict, stored.ndict * sizeof(*stored.dict), sizeof(PetscReal));
+  packed.pack = &pack;
+  ev.packed   = &packed;
+  TestRestore(name, ev, csr);
+}
+
 #define SAME(what) \
   if (h->what != d->what) emu::Fail("%s: " #what " is %ld, not %ld", c.name, (long)d->what, (long)h->what)
 #define SAMEBYTES(what, bytes) \
@@ -155,7 +179,11 @@ static void Test(const Case &c)
 
       if (column < 0 || column >= c.n) continue;
       j.push_back(column);
+#if PetscDefined(USE_COMPLEX)
+      a.push_back(PetscCMPLX(c.value(r, k), c.value(r, length - 1 - k)));
+#else
       a.push_back(c.value(r, k));
+#endif
     }
     i.push_back((PetscInt)j.size());
   }
@@ -240,6 +268,7 @@ static void Test(const Case &c)
         SAME(slice[s].at);
       }
     } else if (!without && d) emu::Fail("%s: a dictionary of %ld numbers, not %ld", c.name, (long)d->ndict, (long)h->ndict);
+    if (d) TestRestorePacked(c.name, *d, onhost);
     CheckCall(EVCHYBPackDestroy(&d));
     CheckCall(EVCHYBPackSurveyFree_Device(&survey));
     CheckCall(EVCHYBRowsFree_Host(&rows));
@@ -260,6 +289,9 @@ int main(int argc, char **argv)
   auto const two      = [](PetscInt, int k) { return k == 2 ? (PetscReal)4 : (PetscReal)-1; };
   auto const many     = [](PetscInt r, int k) { return 1 / (PetscReal)(7 + r * 61 + k); };
   auto const singles  = [](PetscInt r, int k) { return (PetscReal)(1 / (float)(7 + r * 61 + k)); };
+  auto const odd      = [=](PetscInt r, int k) { return k == 1 ? -(PetscReal)0 : k == 2 ? std::copysign((PetscReal)NAN, (PetscReal)(r % 2 - 1)) : k == 3 ? PETSC_INFINITY : many(r, k); };
+  auto const fewodd   = [=](PetscInt, int k) { return odd(7, k); };
+  auto const turned   = [=](PetscInt r, int k, int n) { return stencil(50)(r, r / 640 % 2 ? (int)(k + r) % n : k, n); }; /* some slices have such rows, others none */
   auto const uneven   = [](PetscInt r) { return (uint32_t)(2654435761u * (uint32_t)(r + 1)) >> 29 ? 3 : 60; };
   const Case cases[]  = {
     {"5 points",                     2500, 2500,    constant(5),                                               stencil(50),                                       two,     EVCHYB_AUTO,   true,  false, 2},
@@ -277,6 +309,8 @@ int main(int argc, char **argv)
     {"long rows",                    1500, 9000,    [](PetscInt r) { return r % 300 == 7 ? 5000 : 8; },        [](PetscInt r, int k, int) { return r + k; },      few,     EVCHYB_AUTO,   true,  false, 4},
     {"long rows, asked for",         700,  9000,    [](PetscInt r) { return r % 300 == 7 ? 5000 : 8; },        [](PetscInt r, int k, int) { return r + k; },      many,    EVCHYB_PACKED, true,  false, 4},
     {"more values than one block sorts", 3000, 3000, constant(5),                                              stencil(50),                                       [](PetscInt r, int k) { return 1 / (PetscReal)(3 + (r * 5 + k) % 1500); }, EVCHYB_AUTO, true, false, 1},
+    {"rows not sorted by columns",   2500, 2500,    constant(5),                                               turned,                                            fewodd,  EVCHYB_PACKED, true,  false, 3},
+    {"rows of up to 12 entries",     2500, 2600,    [](PetscInt r) { return r % 7 ? 12 : 9; },                 [](PetscInt r, int k, int) { return r + k * k; },  odd,     EVCHYB_PACKED, true,  false, 3},
     {"one row",                      1,    5,       constant(5),                                               [](PetscInt r, int k, int) { return r + k; },      two,     EVCHYB_PACKED, true,  false, 3},
   };
   Begin(argc, argv);

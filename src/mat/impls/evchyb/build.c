@@ -306,12 +306,10 @@ static PetscBool Tries(const void *data)
   return (PetscBool)(((const EVCHYB *)data)->after > 0);
 }
 
-/* The arrays go like those of other matrices, in plain storage they are all there */
+/* The arrays go from the GPU like those of other matrices: either storage has all of their entries */
 static PetscBool Restores(const void *data)
 {
-  const EVCHYB *ev = (const EVCHYB *)data;
-
-  return (PetscBool)(ev->plain && !PetscMemTypeHost(ev->memtype));
+  return PetscNot(PetscMemTypeHost(((const EVCHYB *)data)->memtype));
 }
 
 /* A CUDA graph that records a product may run for as long as the matrix lives: the format stays as it is */
@@ -345,7 +343,7 @@ static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, P
   *fits   = PETSC_TRUE;
 #if PetscDefined(HAVE_CUDA)
   if (csr && !csr->i) {
-    PetscCall(EVCHYBPlainRestore_Device(ev->plain, csr, &restored, &memory));
+    PetscCall(EVCHYBRestore_Device(ev, csr, &restored, &memory));
     csr = memory ? &restored : NULL;
   }
 #endif

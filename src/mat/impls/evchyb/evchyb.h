@@ -93,8 +93,10 @@ PETSC_INTERN PetscErrorCode          EVCHYBFreePieces(const GallopCSR *, EVCHYBP
 PETSC_INTERN PetscErrorCode          EVCHYBPackedBuild(EVCHYB *, const GallopCSR *, const EVCHYBRows *, EVCHYBChoice *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode          EVCHYBPackedPartsToDevice(EVCHYB *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode          EVCHYBPackedRefresh(EVCHYB *, const GallopCSR *, PetscCount, PetscBool *);
+PETSC_INTERN PetscErrorCode          EVCHYBPackedRestore_Device(const EVCHYBPacked *, const PetscInt[], PetscInt[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode          EVCHYBPackedCopyToHost(const EVCHYBPacked *, PetscMemType, EVCHYBPacked **);
 PETSC_INTERN PetscErrorCode          EVCHYBPackedFree_Host(EVCHYBPacked **);
+PETSC_INTERN PetscErrorCode          EVCHYBRestore_Device(const EVCHYB *, const GallopCSR *, GallopCSR *, void **);
 PETSC_INTERN const GallopFormatTrial EVCHYBTrial;
 PETSC_INTERN PetscErrorCode          EVCHYBOrder_Host(const void *, const GallopCSR *, PetscInt[]);
 

@@ -135,7 +135,7 @@ PETSC_INTERN PetscErrorCode EVCHYBPlainBuild_Host(EVCHYB *, const GallopCSR *, E
 PETSC_INTERN PetscErrorCode EVCHYBPlainOrder_Host(const EVCHYBOptions *, const GallopCSR *, PetscInt[]);
 PETSC_INTERN PetscErrorCode EVCHYBPlainBuild_Device(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *);
 PETSC_INTERN PetscErrorCode EVCHYBPlainRefresh_Device(EVCHYB *, const GallopCSR *, PetscCount, PetscBool *);
-PETSC_INTERN PetscErrorCode EVCHYBPlainRestore_Device(const EVCHYBPlain *, const GallopCSR *, GallopCSR *, void **);
+PETSC_INTERN PetscErrorCode EVCHYBPlainRestore_Device(const EVCHYBPlain *, const PetscInt[], PetscInt[], PetscScalar[]);
 PETSC_INTERN PetscErrorCode EVCHYBPlainFree_Device(EVCHYB *);
 PETSC_INTERN PetscErrorCode EVCHYBPlainCopyToHost(const EVCHYBPlain *, PetscMemType, EVCHYBPlain **);
 PETSC_INTERN PetscErrorCode EVCHYBPlainFree_Host(EVCHYBPlain **);

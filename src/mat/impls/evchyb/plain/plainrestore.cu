@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* EVCHYB's plain storage on the GPU: back to CSR, for a format in another order where the parent's arrays have gone. That is once in the life of a matrix: each row is written by whoever has it. */
+/* EVCHYB's plain storage on the GPU: back to CSR. Each row is written by whoever has it: that is once in the life of a matrix. */
 
 #include <gallop/cudaimpl.h>
 #include "../evchyb.h"
@@ -31,38 +31,13 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) RestoreRowsKernel(const
   }
 }
 
-/*
-  EVCHYBPlainRestore_Device - The CSR arrays of a matrix on the GPU, from its storage, which has its rows in their own order
-
-  Input Parameters:
-+ p       - the storage
-- pattern - the matrix, of which the host's arrays are looked at alone
-
-  Output Parameters:
-+ csr    - the matrix on the GPU
-- memory - what is to be freed, NULL where there is no room for it
-*/
-PetscErrorCode EVCHYBPlainRestore_Device(const EVCHYBPlain *p, const GallopCSR *pattern, GallopCSR *csr, void **memory)
+/* EVCHYBPlainRestore_Device - All entries of the matrix whose rows begin at i, to j and a */
+PetscErrorCode EVCHYBPlainRestore_Device(const EVCHYBPlain *p, const PetscInt i[], PetscInt j[], PetscScalar a[])
 {
-  PetscInt    *i, *j;
-  PetscScalar *a;
-  size_t       bytes = 0;
   cudaStream_t stream;
 
   PetscFunctionBegin;
-  *csr = *pattern;
-  for (int pass = 0; pass < 2; pass++) {
-    GallopCarver carver(pass ? *memory : NULL);
-
-    carver.Take(i, (PetscCount)pattern->m + 1);
-    carver.Take(j, pattern->nz);
-    carver.Take(a, pattern->nz);
-    bytes = carver.Bytes();
-    if (!pass) PetscCall(GallopDeviceMalloc(bytes, memory));
-    if (!*memory) PetscFunctionReturn(PETSC_SUCCESS);
-  }
   PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCall(GallopDeviceCopyIn(i, pattern->host_i, ((size_t)pattern->m + 1) * sizeof(*i)));
   if (p->ell.nb) {
     RestoreBlocksKernel<<<GallopBlocksFor((PetscCount)p->ell.nb * WarpSize, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>(p->ell, p->perm, i, j, a);
     GallopCheckLaunch();
@@ -71,8 +46,5 @@ PetscErrorCode EVCHYBPlainRestore_Device(const EVCHYBPlain *p, const GallopCSR *
     RestoreRowsKernel<<<(unsigned int)p->csr.n, EVCHYB_THREADS, 0, stream>>>(p->csr, p->perm + p->ell.n, i, j, a);
     GallopCheckLaunch();
   }
-  csr->i = i;
-  csr->j = j;
-  csr->a = a;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
