@@ -548,7 +548,7 @@ def costs():
             times[each] = {fields[0]: [float(value) for value in fields[2:6]] for fields in lines_of(path) if fields[8:9] in ([], [each])}
     room = {each: memory(HERE / f"{each}-h200.tsv", each, LARGE) for each in TYPES}
     room["aijcusparse"] = memory(HERE / f"{OURS}-h200.tsv", "aijcusparse", LARGE)
-    timed, filled = set.intersection(*(set(each) for each in times.values())), set.intersection(*(set(each) for each in room.values() if each))
+    timed, filled = set.intersection(*(set(each) for each in times.values())), set.intersection(*([set(each) for each in room.values() if each] or [set()]))
     rows = ["| type | build in products | least and most | refresh in products | least and most | bytes per nonzero |", "|---|--:|--:|--:|--:|--:|"]
     for each in ["aijcusparse"] + TYPES:
         cells = " | | | "

@@ -21,7 +21,7 @@ PETSC_INTERN PetscErrorCode GallopDeviceTry(size_t bytes, PetscBool *fits);     
 PETSC_INTERN PetscErrorCode GallopDeviceFree(void *ptr);                                  /* waits for all work on the GPU */
 PETSC_INTERN PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **ptr);              /* for work on the current stream, in which it is to be freed; costs little, for what is freed is kept */
 PETSC_INTERN PetscErrorCode GallopWorkspaceFree(void *ptr);                               /* what was queued on the current stream may still use it */
-PETSC_EXTERN PetscErrorCode GallopDeviceFreeKept(PetscBool workspace);                    /* gives back what was freed and is kept, of workspaces alone or all; waits for all work on the GPU */
+PETSC_EXTERN PetscErrorCode GallopDeviceFreeKept(PetscBool workspace);                    /* gives back what was freed and is kept, of workspaces alone or all; waits for the GPU if that is anything */
 PETSC_INTERN PetscErrorCode GallopPinnedMalloc(size_t bytes, void **ptr);                 /* memory of the host that the GPU copies from by itself; *ptr stays NULL when there is none to be had */
 PETSC_INTERN PetscErrorCode GallopPinnedFree(size_t bytes, void *ptr);                    /* as many bytes as were asked for */
 PETSC_INTERN PetscErrorCode GallopHostMap(const void *host, size_t bytes, void **device); /* kernels read memory of the host at *device, until GallopHostUnmap(); *device stays NULL where the system refuses */

@@ -17,7 +17,7 @@ typedef struct {
   PetscMemType       memtype;
   PetscInt         **copied;    /* where i goes on the host, if host_i is NULL */
   PetscBool          transpose; /* these are of the transpose of a matrix, made for its transposed products */
-  PetscBool          passing;   /* they are made for this build, and would have to be made again for another */
+  PetscBool          passing;   /* they are made for this build, and would have to be made again for another; or are to go at once */
 } GallopCSR;
 
 /* What the arrays of a matrix take */

@@ -238,7 +238,7 @@ PETSC_INTERN PetscErrorCode MatGallopSetOptionsFromDatabase(Mat);
 /*
   The CSR arrays at a place, for a build, or for a refresh, without columns where these are not wanted. On the GPU they are the parent's copy, or one that is owned and goes again: of a matrix
   whose parent is on the host, or whose parent's copy is not to stay. fits is false where the GPU has no room for it. Columns and values that are mapped are the host's, which the GPU reads there.
-  With restores there are none on the GPU instead of a copy that is owned.
+  With restores there are none on the GPU where the host has the newest values, and fits is false where the GPU has not the room to build beside what is there.
 */
 typedef struct {
   GallopCSR   csr;
@@ -248,6 +248,7 @@ typedef struct {
 PETSC_INTERN PetscErrorCode MatGallopGetCSR(Mat, Mat_Gallop *, const GallopFormat *, GallopStructureKind, GallopPlace, GallopCSRAccess *);
 PETSC_INTERN PetscErrorCode MatGallopRestoreCSR(Mat, GallopCSRAccess *);
 PETSC_INTERN PetscErrorCode MatGallopUploadCSR(Mat, Mat_Gallop *, GallopCSRAccess *);
+PETSC_INTERN PetscErrorCode MatGallopMayRestore(const Mat_Gallop *, GallopCSRAccess *);
 PETSC_INTERN PetscErrorCode MatGallopFreeCSR(GallopCSRAccess *);
 PETSC_INTERN PetscErrorCode MatGallopFreeRows(Mat_Gallop *);
 PETSC_INTERN void           MatGallopNoteCopy(Mat, Mat_Gallop *);

@@ -99,7 +99,7 @@ PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors)
 /*
   A cudaMalloc() or cudaFree() of a few megabytes takes as long as ten products of a small matrix, so pieces are kept for the next builds. What stays as long as a
   matrix is rounded up to a power of two only while small; of larger pieces the last ones are kept as they are, and serve what needs seven eighths of
-  them or more. CUDA's own pools take 8 to 15 ms for the first piece of a process, more than all its builds.
+  them or more. All goes when memory is short, workspace when the CSR arrays of a large matrix do. CUDA's own pools take 8 to 15 ms for the first piece of a process, more than all its builds.
 */
 static constexpr unsigned int      SmallestBin = 9, LargestKept = 24, LargestWorkspace = 26; /* powers of two */
 static constexpr size_t            Keeps = 64 << 20, WorkspaceKeeps = 96 << 20;

@@ -62,8 +62,11 @@ PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode GallopDeviceFreeKept(PetscBool)
+static int keptfreed[2]; /* how often what is kept was given back: all, and of workspaces alone */
+
+PetscErrorCode GallopDeviceFreeKept(PetscBool workspace)
 {
+  keptfreed[workspace]++;
   return PETSC_SUCCESS;
 }
 
@@ -308,8 +311,14 @@ static void GoesOnce()
 
   CopyToGPU(A);
   CHECK(!Get(A, false, true));
-  before = A->spptr;
+  before   = A->spptr;
+  captures = true; /* nothing can be freed then */
   CheckCall(MatGallopReleaseCopy(A, theg));
+  CHECK(A->spptr == before && copiesthere == 1);
+  captures     = false;
+  keptfreed[0] = keptfreed[1] = 0;
+  CheckCall(MatGallopReleaseCopy(A, theg));
+  CHECK(!keptfreed[0] && !keptfreed[1]); /* it is a small matrix */
   CHECK(A->spptr != before && !copiesthere && A->offloadmask == PETSC_OFFLOAD_CPU && theg->stats.csr_releases == 1 && optionsread == 1);
   NewValues(A);
   CHECK(Get(A, true, false) && theg->rows);
@@ -366,10 +375,13 @@ static void ReadOnHost()
   { /* a refresh wants twice what it copies, and what has no room as a copy is read on the host */
     Mat A = Create(500000, GALLOP_CSR_AUTO);
 
+    keptfreed[0] = keptfreed[1] = 0;
     CHECK(Get(A, false, true) && !mapsa && !mapsj);
+    CHECK(keptfreed[0] == 1 && !keptfreed[1]);
     NewValues(A);
     freebytes = 2 * 1500000 * sizeof(PetscScalar) + 2;
     CHECK(Get(A, true, false) && !mapsa);
+    CHECK(keptfreed[0] == 1 && !keptfreed[1]);
     NewValues(A);
     freebytes -= 3;
     CHECK(Get(A, true, false) && mapsa);
@@ -418,11 +430,30 @@ static void ReadOnHost()
   { /* a format that gives the arrays back gets no copy of them, but the parent's if that is there */
     static GallopFormat format;
 
+    for (int k = 0; k < 3; k++) { /* with little room, or where the host's arrays are to be read there, none are given back */
+      Mat             A      = Create(500000, k == 1 ? GALLOP_CSR_HOST : GALLOP_CSR_AUTO);
+      GallopCSRAccess access = {};
+
+      freebytes       = (k == 0 ? 5 : 7) * GallopCSRBytes(500000, 1500000);
+      access.columns  = PETSC_TRUE;
+      access.restores = PETSC_TRUE;
+      CheckCall(MatGallopGetCSR(A, theg, &format, GALLOP_FORMAT, GALLOP_DEVICE, &access));
+      CHECK(!access.fits == (k < 2) && !access.owned && !access.csr.i && !theg->stats.csr_uploads && !theg->stats.csr_maps);
+      CheckCall(MatGallopRestoreCSR(A, &access));
+      if (k == 2) {
+        CopyToGPU(A);
+        keptfreed[0] = keptfreed[1] = 0;
+        CheckCall(MatGallopReleaseCopy(A, theg));
+        CHECK(!copiesthere && !keptfreed[0] && keptfreed[1] == 1);
+      }
+      Destroy(A);
+    }
     for (int there = 0; there < 2; there++) {
       Mat             A      = Create(1500, GALLOP_CSR_RELEASE);
       GallopCSRAccess access = {};
       const size_t    before = allocations.size();
 
+      CheckCall(MatGallopTrustHost(A));
       if (there) CopyToGPU(A);
       access.columns  = PETSC_TRUE;
       access.restores = PETSC_TRUE;

@@ -154,6 +154,8 @@ static void TestRestorePacked(const char *name, const EVCHYBPack &stored, const 
   pack.dict   = (PetscReal *)emu::Guarded(stored.dict, stored.ndict * sizeof(*stored.dict), sizeof(PetscReal));
   packed.pack = &pack;
   ev.packed   = &packed;
+  ev.m  = csr.m;
+  ev.nz = csr.nz;
   TestRestore(name, ev, csr);
 }
 

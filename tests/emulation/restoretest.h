@@ -37,6 +37,9 @@ static void TestRestore(const char *name, const EVCHYB &ev, const GallopCSR &csr
     }
     CheckCall(GallopDeviceFree(memory));
   }
+  pattern.nz++; /* it is another one */
+  CheckCall(EVCHYBRestore_Device(&ev, &pattern, &back, &memory));
+  if (memory || back.i) emu::Fail("%s: another matrix is restored", name);
   requests = before[0];
   failing  = before[1];
 }

@@ -119,6 +119,17 @@ static PetscErrorCode TakeAway(const GallopCSRAccess *access, const void *device
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatGallopMayRestore - Whether there is room for arrays that a format gives back, and for what is built of them: as much as lets a build have copies */
+PetscErrorCode MatGallopMayRestore(const Mat_Gallop *g, GallopCSRAccess *access)
+{
+  PetscBool values, columns;
+
+  PetscFunctionBegin;
+  PetscCall(ReadsHost(g, access, 0, &values, &columns));
+  access->fits = PetscNot(values);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* MatGallopUploadCSR - Brings the arrays of the host to the GPU, columns only if they are wanted, for MatGallopFreeCSR() */
 PetscErrorCode MatGallopUploadCSR(Mat A, Mat_Gallop *g, GallopCSRAccess *access)
 {
@@ -381,10 +392,13 @@ PetscErrorCode MatGallopNoteParentProduct(Mat_Gallop *g)
 */
 PetscErrorCode MatGallopReleaseCopy(Mat A, Mat_Gallop *g)
 {
-  PetscBool goes, room, within;
+  PetscBool       goes, room, within, captured;
+  const PetscInt *i, *j;
 
   PetscFunctionBegin;
   if (A->offloadmask != PETSC_OFFLOAD_BOTH) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceIsCapturing(&captured)); /* when nothing can be freed */
+  if (captured) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopTrustHost(A));
   PetscCall(WithinLimit(A, g, &within));
   if (A->offloadmask != PETSC_OFFLOAD_BOTH || (within && ParentComputes(A, g, GALLOP_STRUCTURES))) PetscFunctionReturn(PETSC_SUCCESS);
@@ -393,7 +407,8 @@ PetscErrorCode MatGallopReleaseCopy(Mat A, Mat_Gallop *g)
   if (!goes || !room) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(LetGo(A, g));
   PetscCall(NoteGone(A, g));
-  PetscCall(GallopDeviceFreeKept(PETSC_TRUE)); /* of the build, which may be a third of a small format */
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  if (GallopCSRBytes(A->rmap->n, i[A->rmap->n]) >= Large) PetscCall(GallopDeviceFreeKept(PETSC_TRUE)); /* of the build, which may be a third of a format */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

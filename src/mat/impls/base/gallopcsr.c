@@ -188,6 +188,11 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
   PetscCall(MatGallopGetHostPattern(A, &csr->host_i, &csr->host_j));
   csr->nz = csr->host_i[csr->m];
   if (!host && g->deviceparent) PetscCall(MatGallopTrustHost(A));
+  if (!host && access->restores && (!g->deviceparent || MatGallopNewestOnHost(A))) {
+    csr->memtype = PETSC_MEMTYPE_CUDA;
+    PetscCall(MatGallopMayRestore(g, access));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (!host && format->device_takes_host && (!g->deviceparent || MatGallopNewestOnHost(A))) {
     host    = (PetscBool)(kind != GALLOP_TRANSPOSE);
     parents = PETSC_FALSE;
@@ -208,9 +213,9 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
       PetscCall(MatGallopFreeRows(g));
       PetscCall(MatGallopDeviceCSRFits(A, g, &access->fits));
       if (access->fits) PetscCall(DeviceCSR(A, &csr->i, &csr->j, &csr->a));
-    } else if (!access->restores) PetscCall(MatGallopUploadCSR(A, g, access));
+    } else PetscCall(MatGallopUploadCSR(A, g, access));
   }
-  csr->passing = access->owned;
+  csr->passing = (PetscBool)(access->owned || (place == GALLOP_DEVICE && g->csr >= GALLOP_CSR_RELEASE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

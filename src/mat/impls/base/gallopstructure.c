@@ -107,14 +107,18 @@ static PetscErrorCode TryNext(Mat A, Mat_Gallop *g, GallopStructureKind kind, Ga
   GallopInstance          *inst      = &structure->instance[place];
   const GallopFormat      *format    = structure->type->format;
   const GallopFormatTrial *trial     = format->trial;
+  const PetscBool          kept      = GallopKeepsCSR(format, inst->data);
   PetscBool                asks, fits = PETSC_TRUE;
   PetscInt                 builds = 0;
 
   PetscFunctionBegin;
   PetscCall((*trial->asks)(inst->data, &asks));
   if (asks) {
-    GallopCSRAccess access = {.columns = PETSC_TRUE, .restores = (PetscBool)(trial->restores && (*trial->restores)(inst->data))};
+    GallopCSRAccess access = {.columns = PETSC_TRUE};
+    const PetscInt *i, *j;
 
+    PetscCall(MatGallopGetHostPattern(A, &i, &j));
+    access.restores = (PetscBool)(trial->restores && (*trial->restores)(inst->data) && inst->key.i == i && inst->key.j == j && inst->key.nz == i[A->rmap->n]);
     PetscCall(MatGallopGetCSR(A, g, format, kind, place, &access));
     PetscCall(PetscLogEventBegin(structure->type->event_build, A, 0, 0, 0));
     PetscCall((*trial->next)(inst->data, access.fits ? &access.csr : NULL, &builds, &fits));
@@ -128,7 +132,7 @@ static PetscErrorCode TryNext(Mat A, Mat_Gallop *g, GallopStructureKind kind, Ga
     }
   }
   MatGallopCountBytes(structure, place);
-  if (place == GALLOP_DEVICE) PetscCall(ReleaseCopy(A, g, format, inst->data));
+  if (place == GALLOP_DEVICE && (asks || kept)) PetscCall(ReleaseCopy(A, g, format, inst->data)); /* else it went after the build, or came back since */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -143,8 +143,8 @@ static PetscErrorCode BuildOrdered(EVCHYB *ev, const EVCHYBClusterMatrix *matrix
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The same of a matrix for which clusters pay; *done is false too where they do not, or where there is no room for their order */
-static PetscErrorCode BuildByClusters(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *done)
+/* The same of a matrix for which clusters pay; *done is false too where they do not, or where there is no room for their order. memory is what the matrix lies in, if it is to be freed when it is in that order. */
+static PetscErrorCode BuildByClusters(EVCHYB *ev, const GallopCSR *csr, void *memory, PetscCount maxbytes, PetscBool *done)
 {
   EVCHYBClusterOrder  found;
   EVCHYBClusterMatrix matrix;
@@ -154,6 +154,7 @@ static PetscErrorCode BuildByClusters(EVCHYB *ev, const GallopCSR *csr, PetscCou
   PetscCall(EVCHYBClustersChoose(&ev->options, csr, &found, &matrix, sectors));
   if (matrix.memory) PetscCall(EVCHYBClustersCreate(csr, &found, sectors, maxbytes, &ev->clusters));
   PetscCall(EVCHYBClusterOrderFree(csr, &found));
+  PetscCall(GallopDeviceFree(memory));
   if (ev->clusters) PetscCall(BuildOrdered(ev, &matrix, maxbytes, done));
   PetscCall(EVCHYBClusterMatrixFree(&matrix));
   if (!*done) PetscCall(EVCHYBClustersDestroy(&ev->clusters));
@@ -193,7 +194,7 @@ static PetscErrorCode EVCHYBBuild(const void *options, const GallopCSR *csr, Pet
   PetscCall(Create(options, csr, &ev));
   ev->maxbytes = maxbytes;
   tries        = EVCHYBClustersTries(&ev->options, csr, (PetscBool)(ev->options.order == EVCHYB_ORDER_AUTO && PetscMemTypeCUDA(csr->memtype)));
-  if (tries && !after) PetscCall(BuildByClusters(ev, csr, maxbytes, &done));
+  if (tries && !after) PetscCall(BuildByClusters(ev, csr, NULL, maxbytes, &done));
   if (!done) {
     PetscCall(BuildStorage(ev, csr, maxbytes, &done));
     if (done && tries && after) PetscCall(LookLater(ev, csr, after));
@@ -350,8 +351,7 @@ static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, P
   if (!csr) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Create(&ev->options, csr, &other));
   other->maxbytes = ev->maxbytes;
-  PetscCall(BuildByClusters(other, csr, ev->maxbytes, &found));
-  PetscCall(GallopDeviceFree(memory));
+  PetscCall(BuildByClusters(other, csr, memory, ev->maxbytes, &found));
   if (found) {
     swap    = *ev;
     *ev     = *other;

@@ -76,7 +76,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
 
   By clusters, the format has the rows and columns of a square matrix in an order in which neighbours in its graph lie near each other, for meshes that are numbered at random. A product copies
   `x` to that order, and writes each result to its place. `auto` does so for matrices of many rows where a sample of their entries loads so many different sectors of `x` that this pays. The order is that of the
-  pattern: new values of the same pattern keep it. Builds and refreshes then take the time of 20 to 50 products: so `auto` builds the format as the matrix is, and again after 1000 products of the same values, unless a CUDA graph of the program has recorded one. Where values change
+  pattern: new values of the same pattern keep it. Builds and refreshes then take the time of 20 to 50 products: so `auto` builds the format as the matrix is, and again after 1000 products of the same values, unless a CUDA graph of the program has recorded one, or the GPU has little free memory. Where values change
   after fewer than 30 products, twice in a row, the order goes again.
   `PCGALLOPREORDER` permutes the operator by that order once, so that products copy nothing.
 

@@ -13,7 +13,7 @@
 
   Output Parameters:
 + csr    - the matrix on the GPU
-- memory - what is to be freed, NULL where there is no room for it
+- memory - what is to be freed, NULL where there is no room for it, or pattern is another one
 */
 PetscErrorCode EVCHYBRestore_Device(const EVCHYB *ev, const GallopCSR *pattern, GallopCSR *csr, void **memory)
 {
@@ -22,7 +22,9 @@ PetscErrorCode EVCHYBRestore_Device(const EVCHYB *ev, const GallopCSR *pattern, 
   size_t       bytes = 0;
 
   PetscFunctionBegin;
-  *csr = *pattern;
+  *csr    = *pattern;
+  *memory = NULL;
+  if (pattern->m != ev->m || pattern->nz != ev->nz) PetscFunctionReturn(PETSC_SUCCESS); /* it is not the matrix that is stored */
   for (int pass = 0; pass < 2; pass++) {
     GallopCarver carver(pass ? *memory : NULL);
 

@@ -127,7 +127,13 @@ static PetscErrorCode Asks(void *data, PetscBool *asks)
   PetscCall(GallopMeasureIsOver(m, &over));
   if (m->captured) {
     if (!chosen->recorded && chosen->best.format && !GallopMeasureBetter(m, chosen->tuned.choice, m->best)) Swap(chosen);
-    if (chosen->now.format) chosen->recorded = PETSC_TRUE;
+    if (chosen->now.format) {
+      const GallopFormatTrial *own = chosen->now.format->trial; /* which notes it, and stays as it is, too */
+      PetscBool                unused;
+
+      chosen->recorded = PETSC_TRUE;
+      if (own && (*own->tries)(chosen->now.data)) PetscCall((*own->asks)(chosen->now.data, &unused));
+    }
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (chosen->recorded) PetscCall(Finish(chosen));
