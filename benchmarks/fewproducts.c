@@ -186,7 +186,7 @@ static PetscErrorCode Memory(const Few *f, Mat R, const char name[], PetscInt nz
   PetscInt       m, n;
 
   PetscFunctionBegin;
-  PetscCall(GallopDeviceFreeKept(PETSC_FALSE)); /* such as what the machine's bandwidth was measured with */
+  PetscCall(GallopDeviceFreeKept(PETSC_FALSE));        /* such as what the machine's bandwidth was measured with */
   if (f->coo) PetscCall((*f->place->memory)(&before)); /* the matrix comes to the GPU when it is assembled */
   PetscCall(ProductsCreate(f, R, type, prefix, &p));
   if (f->coo) {

@@ -494,6 +494,54 @@ static PetscErrorCode OneCopy(Mat A, PetscInt storage, const char name[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The same of a matrix whose first products the parent has computed: its copy goes after the build. One that a transposed product has brought back stays. */
+static PetscErrorCode AfterParent(PetscBool back)
+{
+  const PetscInt      after = 5, most = 100000;
+  char                build[16];
+  PetscBool           set;
+  Mat                 A, B;
+  Vec                 x, y, z;
+  PetscInt            m;
+  const EVCHYB       *ev;
+  MatGallopStatistics s;
+  const char *const   what = back ? "a copy that came back" : "after the parent's products";
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gallop_build", build, sizeof(build), &set));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", "pays"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_csr", "release"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_explicit_transpose", "never"));
+  PetscCall(Stencil(back ? 14 : 13, 11, 9, 1, VALUES_ALL, &A)); /* sizes that no other matrix has had: of those products are expected */
+  PetscCall(Shuffle(&A));
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MultiplyAt(B, m, 1, &x, &z));
+  for (PetscInt k = 0; k < most; k++) {
+    PetscCall(MatGallopGetStatistics(B, &s));
+    if (s.builds) break;
+    PetscCall(MatMult(B, x, z));
+  }
+  TestCheck(s.builds == 1 && s.csr_releases == 1 && !s.csr_uploads, "%" PetscInt64_FMT " builds, %" PetscInt64_FMT " releases and %" PetscInt64_FMT " uploads before the order", what, s.builds, s.csr_releases, s.csr_uploads);
+  PetscCall(VecDuplicate(x, &y));
+  if (back) PetscCall(MatMultTranspose(B, x, y));
+  for (PetscInt l = 0; l < after + 2; l++) PetscCall(MatMult(B, x, z));
+  PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, z, 16, what));
+  PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
+  PetscCall(MatGallopGetStatistics(B, &s));
+  TestCheck(ev->clusters && s.builds == 2 && s.csr_releases == 1 && !s.csr_uploads, "%" PetscInt64_FMT " builds, %" PetscInt64_FMT " releases and %" PetscInt64_FMT " uploads with the order", what, s.builds, s.csr_releases, s.csr_uploads);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  if (set) PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_build", build));
+  else PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_build"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_csr"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_explicit_transpose"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode TestOneCopy(void)
 {
   PetscBool device;
@@ -512,6 +560,8 @@ static PetscErrorCode TestOneCopy(void)
     for (PetscInt storage = 0; storage < 2; storage++) PetscCall(OneCopy(A, storage, law < TEST_LAW_RANDOM ? "a stencil" : "random"));
     PetscCall(MatDestroy(&A));
   }
+  PetscCall(AfterParent(PETSC_FALSE));
+  PetscCall(AfterParent(PETSC_TRUE));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", "3")); /* all longer rows in SubCSR */
   PetscCall(TestCreateByLaw(TEST_LAW_RANDOM, 12, 900, 900, &A));
   PetscCall(OneCopy(A, 0, "long rows"));

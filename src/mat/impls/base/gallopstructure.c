@@ -149,7 +149,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   GallopKey              *key       = &inst->key, now;
   GallopType              type      = structure->type;
   const GallopFormatWork *work      = GallopWork(type->format, place);
-  GallopCSRAccess         access = {.restores = PETSC_FALSE};
+  GallopCSRAccess         access    = {.restores = PETSC_FALSE};
   const PetscInt         *i, *j;
   PetscBool               samepattern, again = PETSC_FALSE, fits;
   const GallopCSR        *csr    = &access.csr;
