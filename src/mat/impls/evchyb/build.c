@@ -335,9 +335,11 @@ static PetscErrorCode Asks(void *data, PetscBool *asks)
 static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, PetscBool *fits)
 {
   EVCHYB   *ev = (EVCHYB *)data, *other = NULL, swap;
-  PetscBool found    = PETSC_FALSE;
-  GallopCSR restored = {.i = NULL};
-  void     *memory   = NULL;
+  PetscBool found  = PETSC_FALSE;
+  void     *memory = NULL;
+#if PetscDefined(HAVE_CUDA)
+  GallopCSR restored;
+#endif
 
   PetscFunctionBegin;
   *builds = 0;
