@@ -4,6 +4,9 @@ static char help[] = "EVC-HYB by clusters: the order of rows and columns, produc
 #include "packtest.h"
 #include "../../src/mat/impls/gallop/choice.h"
 #include <petscksp.h>
+#if PetscDefined(HAVE_CUDA)
+  #include <petscdevice_cuda.h>
+#endif
 
 /* Rows and columns of R, which goes, in a random order */
 static PetscErrorCode Shuffle(Mat *R)
@@ -542,6 +545,83 @@ static PetscErrorCode AfterParent(PetscBool back)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if PetscDefined(HAVE_CUDA)
+/* A product as a CUDA graph, recorded from a stream of its own since PETSc's may be the default one */
+static PetscErrorCode RecordProduct(Mat B, Vec x, Vec z, cudaGraphExec_t *exec)
+{
+  PetscDeviceContext current, recorder;
+  cudaStream_t       stream;
+  cudaGraph_t        graph;
+
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(&current));
+  PetscCall(PetscDeviceContextDuplicate(current, &recorder));
+  PetscCall(PetscDeviceContextSetStreamType(recorder, PETSC_STREAM_NONBLOCKING));
+  PetscCall(PetscDeviceContextSetUp(recorder));
+  PetscCall(PetscDeviceContextSetCurrentContext(recorder));
+  PetscCall(PetscGetCurrentCUDAStream(&stream));
+  PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  PetscCall(MatMult(B, x, z));
+  PetscCallCUDA(cudaStreamEndCapture(stream, &graph));
+  PetscCall(PetscDeviceContextSetCurrentContext(current));
+  PetscCall(PetscDeviceContextDestroy(&recorder));
+  PetscCallCUDA(cudaGraphInstantiate(exec, graph, 0));
+  PetscCallCUDA(cudaGraphDestroy(graph));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A CUDA graph that records a product while an order is waited for: it stays right whatever comes after it, so no order comes and nothing of the format goes; a copy that came back before may */
+static PetscErrorCode Recorded(PetscBool back)
+{
+  const PetscInt      after = 5;
+  const char *const   what  = back ? "recorded, with a copy that came back" : "recorded";
+  Mat                 A, B;
+  Vec                 x, y, z, w;
+  PetscInt            m;
+  PetscBool           same;
+  const EVCHYB       *ev;
+  MatGallopStatistics s;
+  cudaGraphExec_t     exec;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_csr", "release"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_explicit_transpose", "never"));
+  PetscCall(Stencil(12, 11, 10, 1, VALUES_ALL, &A));
+  PetscCall(Shuffle(&A));
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MultiplyAt(B, m, 1, &x, &z));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(VecDuplicate(x, &w));
+  PetscCall(MatMult(B, x, w));
+  if (back) PetscCall(MatMultTranspose(B, x, y));
+  PetscCall(RecordProduct(B, x, z, &exec));
+  for (PetscInt k = 0; k < 3 * after; k++) PetscCall(MatMult(B, x, w));
+  PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
+  PetscCall(MatGallopGetStatistics(B, &s));
+  TestCheck(!ev->clusters && s.builds == 1, "%s, %" PetscInt64_FMT " builds", what, ev->clusters ? "an order came" : "no order", s.builds);
+  PetscCall(TestSetVec(x, 4)); /* in its place */
+  PetscCall(MatMult(B, x, w));
+  PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, w, 16, what));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(PetscDeviceContextSynchronize(NULL));
+  PetscCallCUDA(cudaGraphLaunch(exec, NULL));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCall(VecEqual(z, w, &same));
+  TestCheck(same, "the graph's product has other bits", what);
+  PetscCallCUDA(cudaGraphExecDestroy(exec));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&w));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_csr"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_explicit_transpose"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 static PetscErrorCode TestOneCopy(void)
 {
   PetscBool device;
@@ -562,6 +642,9 @@ static PetscErrorCode TestOneCopy(void)
   }
   PetscCall(AfterParent(PETSC_FALSE));
   PetscCall(AfterParent(PETSC_TRUE));
+#if PetscDefined(HAVE_CUDA)
+  for (int back = 0; back < 2; back++) PetscCall(Recorded((PetscBool)back));
+#endif
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", "3")); /* all longer rows in SubCSR */
   PetscCall(TestCreateByLaw(TEST_LAW_RANDOM, 12, 900, 900, &A));
   PetscCall(OneCopy(A, 0, "long rows"));

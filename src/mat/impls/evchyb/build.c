@@ -361,7 +361,7 @@ static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, P
     *builds = 1;
   }
   PetscCall(Destroy(other));
-  PetscCall(GallopDeviceFreeKept(PETSC_FALSE)); /* arrays, workspace and a format, which nobody will ask for again */
+  if (!PetscMemTypeHost(ev->memtype)) PetscCall(GallopDeviceFreeKept(PETSC_FALSE)); /* arrays, workspace and a format, which nobody will ask for again */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
