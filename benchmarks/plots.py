@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE / "results"))
-from table import CUSPARSE, DRAWN_OF, LARGE, OURS, SHOWN, TYPES, Run, by_default, dense_times, lines_of, model_rows, runs_of_types, solve_rows, speedups
+from table import CUSPARSE, DRAWN_OF, LARGE, OURS, SHOWN, TYPES, Run, by_default, dense_times, kept_as, lines_of, model_rows, runs_of_types, solve_rows, speedups
 
 # told apart by colour-blind readers too (Okabe and Ito)
 BLUE, ORANGE, GREEN, SKY, PURPLE, YELLOW, BLACK = "#0072b2", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#e69f00", "#000000"
@@ -346,7 +346,7 @@ def draw_papers(folder):
     for path in sorted((HERE / "results").glob("*-paper.json")):
         document = json.loads(path.read_text())
         for figure in document["figures"]:
-            if figure["id"] in DRAWN_OF[document["paper"]]:
+            if figure["id"] in DRAWN_OF[kept_as(document)]:
                 save(DRAWN[figure["kind"]](figure), folder / f"papers-{document['paper']}-{figure['id']}.svg")
 
 

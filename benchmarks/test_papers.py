@@ -267,6 +267,19 @@ class PapersTest(unittest.TestCase):
         self.assertEqual(rows.count("| 4 | evchyb packed | 42 | 0.5 | 1.5 |"), 2)
         self.assertEqual([line for line in rows if line.startswith("Measured")], ["Measured on NVIDIA H100 80GB HBM3, commit abc123.", "Measured on NVIDIA H200, commit abc123."])
 
+    def test_single_precision_is_kept_beside_double(self):
+        kept = self.folder / "results"
+        kept.mkdir()
+        document = self.paper("csroverlap", "a")[1]
+        with mock.patch.object(table, "HERE", kept):
+            for scalar_bytes in (8, 4, 8):
+                document.update(gpu=True, machine="NVIDIA H200, 132 multiprocessors", scalar_bytes=scalar_bytes)
+                (self.folder / "measured.json").write_text(json.dumps(document))
+                table.keep([self.folder / "measured.json"])
+            self.assertEqual(sorted(path.name for path in kept.iterdir()), ["csroverlap-h200-paper.json", "csroverlap-single-h200-paper.json"])
+            self.assertEqual([path.name for path in table.paper_files("csroverlap")], ["csroverlap-h200-paper.json"])
+            self.assertIn("Measured on NVIDIA H200, commit", table.paper_rows("csroverlap-single", "figure8")[-1])
+
     def test_short_names_of_gpus(self):
         names = {"NVIDIA H100 80GB HBM3": "h100", "NVIDIA H200": "h200", "NVIDIA A100-SXM4-80GB": "a100", "NVIDIA GH200 480GB": "gh200", "NVIDIA GeForce RTX 4090": "nvidia-geforce-rtx-4090"}
         self.assertEqual({name: table.card(name) for name in names}, names)

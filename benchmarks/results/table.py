@@ -28,7 +28,7 @@ docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspm
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/development/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
 evchyb-h200-packed-setup.txt (evchyb and evchyb@p), the pages of the papers, docs/development/papers-*.md, from those with -paper.json, docs/choose.md from the runs of all types.
-Of evchyb-gpus-GPU-paper.json, scaling-GPU.tsv and choice-GPU.tsv, whatever the GPU, a page has all that are there.
+Of evchyb-gpus-GPU-paper.json, csroverlap-single-GPU-paper.json, tiledspmm-single-GPU-paper.json, scaling-GPU.tsv and choice-GPU.tsv, whatever the GPU, a page has all that are there.
 """
 import json
 import math
@@ -79,8 +79,10 @@ DRAWN_OF = {
     "hbp": ["figure6", "figure7", "figure8"],
     "tiledspmm": ["figure8", "figure10", "figure11", "figure12", "figure13", "figure14"],
     "evchyb-gpus": [],
+    "csroverlap-single": [],
+    "tiledspmm-single": [],
 }
-OF_ANY_GPU = ["evchyb-gpus"]  # those whose tables are shown of each kind of GPU that there is a document of
+OF_ANY_GPU = ["evchyb-gpus", "csroverlap-single", "tiledspmm-single"]  # those whose tables are shown of each kind of GPU that there is a document of
 
 
 def lines_of(path):
@@ -678,6 +680,12 @@ def card(gpu):
     return (found.group() if found else re.sub(r"\W+", "-", gpu)).lower()
 
 
+def kept_as(document):
+    """The name of a document's paper beside this script: what was measured in single precision stands beside what was in double."""
+    single = f"{document['paper']}-single"
+    return single if document["scalar_bytes"] == 4 and single in DRAWN_OF else document["paper"]
+
+
 def paper_files(who):
     """What is kept of a paper: of one kind of GPU, or of each where OF_ANY_GPU has it."""
     others = [f"{name}-" for name in DRAWN_OF if name.startswith(f"{who}-")]
@@ -704,14 +712,15 @@ def keep(paths):
             sys.exit(f"table.py: {path} is of a run that broke off")
         if not document["gpu"]:
             sys.exit(f"table.py: {path} is of a machine without a GPU")
-        named = [name for _, who, name in markers if who == document["paper"]]
+        kept = kept_as(document)
+        named = [name for _, who, name in markers if who == kept]
         document.pop("measurements", None)
         document["tables"] = [each for each in document["tables"] if each["id"] in named]
-        document["figures"] = [each for each in document["figures"] if each["id"] in named + DRAWN_OF[document["paper"]]]
+        document["figures"] = [each for each in document["figures"] if each["id"] in named + DRAWN_OF[kept]]
         gpu = card(document["machine"].split(",")[0])
-        for older in paper_files(document["paper"]) if document["paper"] not in OF_ANY_GPU else []:
+        for older in paper_files(kept) if kept not in OF_ANY_GPU else []:
             older.unlink()  # a page shows one kind of GPU
-        (HERE / f"{document['paper']}-{gpu}-paper.json").write_text(json.dumps(document, indent=1) + "\n")
+        (HERE / f"{kept}-{gpu}-paper.json").write_text(json.dumps(document, indent=1) + "\n")
 
 
 def differs(page, marker, rows):
