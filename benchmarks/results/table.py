@@ -28,7 +28,8 @@ docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspm
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/development/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
 evchyb-h200-packed-setup.txt (evchyb and evchyb@p), the pages of the papers, docs/development/papers-*.md, from those with -paper.json, docs/choose.md from the runs of all types.
-Of evchyb-gpus-GPU-paper.json, csroverlap-single-GPU-paper.json, tiledspmm-single-GPU-paper.json, scaling-GPU.tsv and choice-GPU.tsv, whatever the GPU, a page has all that are there.
+Products with other numbers than double and 32-bit indices, in docs/development/performance.md, are from
+those numbers-KIND-GPU.tsv and numbers-KIND-dense-GPU.tsv that are there. Of evchyb-gpus-GPU-paper.json, csroverlap-single-GPU-paper.json, tiledspmm-single-GPU-paper.json, scaling-GPU.tsv and choice-GPU.tsv, whatever the GPU, a page has all that are there.
 """
 import json
 import math
@@ -49,6 +50,7 @@ NEAR = 1.3  # what the model of products with dense matrices is held to
 OURS = "evchyb"
 CUSPARSE = ("aijcusparse", "raw_")  # what names of its programs begin with
 DEFAULT_WINDOW = 4096
+NUMBERS = {"double": "double precision", "single": "single precision", "complex": "complex numbers", "int64": "64-bit indices", "complex-int64": "complex numbers, 64-bit indices"}
 SWEPT = ["web7M", "uniform8M_8", "web1M", "delaunay_n20", "circuit1447k", "star7_200"]
 TYPES = ["evchyb", "csroverlap", "fastload", "hbp"]
 KINDS = {
@@ -75,7 +77,7 @@ PERMUTED = ["Circuit_like", "att-pre2_like", "webbase-1M_like", "web-Google_like
 DRAWN_OF = {
     "evchyb": ["figure3", "figure4", "figure5", "figure6", "figure7", "figure8", "figure11", "figure13", "figure15"],
     "csroverlap": ["table2", "figure8"],
-    "fastload": ["figure7", "figure8"],
+    "fastload": ["figure7", "figure8", "figure9", "figure10", "figure11"],
     "hbp": ["figure6", "figure7", "figure8"],
     "tiledspmm": ["figure8", "figure10", "figure11", "figure12", "figure13", "figure14"],
     "evchyb-gpus": [],
@@ -531,6 +533,30 @@ def compare():
     return rows + ["", f"`evchyb` is packed where the matrix is {', '.join(sorted(runs[OURS].packed))}."]
 
 
+def numbers_of(path, dense):
+    """Nonzeros, times and speedups of evchyb by matrix, in a file of products with vectors or with dense matrices of one width."""
+    if not dense:
+        run = Run(path)
+        return run.nnz, {name: run.time[name, OURS] for name in run.matrices()}, speedups(run, run)
+    nnz, time, speedup = dense_speedups(path)
+    return nnz, {name: value for (name, what, _), value in time.items() if what == OURS}, {name: value for (name, _), value in speedup.items()}
+
+
+def numbers(dense=False):
+    """Products with other numbers and indices than double and 32-bit ones, from the files numbers-KIND-GPU.tsv, or numbers-KIND-dense-GPU.tsv, that are there."""
+    found = [(kind, re.fullmatch(rf"numbers-{kind}-{'dense-' if dense else ''}([^-]+)", path.stem), path) for kind in NUMBERS for path in sorted(HERE.glob("numbers-*.tsv"))]
+    runs = {f"{NUMBERS[kind]}, {match.group(1).upper()}": numbers_of(path, dense) for kind, match, path in found if match}
+    if not runs:
+        return []
+    size = {name: count for nnz, _, _ in runs.values() for name, count in nnz.items()}
+    rows = ["| matrix | nonzeros (millions) | " + " | ".join(f"{title} (µs) | speedup" for title in runs) + " |", "|---|--:|" + "--:|--:|" * len(runs)]
+    for name in sorted(size, key=lambda name: -size[name]):
+        cells = [f"{time[name]:.1f} | {speedup[name]:.2f}" if name in speedup else " | " for _, time, speedup in runs.values()]
+        rows.append(f"| {name} | {size[name] / 1e6:.2f} | " + " | ".join(cells) + " |")
+    rows.append("| geometric mean | | " + " | ".join(f" | {mean(speedup.values()):.2f}" for _, _, speedup in runs.values()) + " |")
+    return rows + ["| worst | | " + " | ".join(f" | {min(speedup.values()):.2f}" for _, _, speedup in runs.values()) + " |"]
+
+
 def middle(values):
     return sorted(values)[len(values) // 2]
 
@@ -740,6 +766,9 @@ def update(splice=splice):
     page, run = ROOT / "docs" / "development" / "performance.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", products(run))
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
+    for marker, rows in (("numbers", numbers()), ("numbers-dense", numbers(True))):
+        if rows:
+            splice(page, marker, rows)
     splice(ROOT / "docs" / "development" / "evchyb.md", "windows", windows(run))
     splice(ROOT / "docs" / "evchyb.md", "brief", brief())
     splice(ROOT / "docs" / "packing.md", "brief", brief_packed())
