@@ -153,7 +153,7 @@ static PetscErrorCode Compare(const Case *c, const Result *theirs, const Result 
 
   PetscFunctionBegin;
   TestCheck(ours->reason == theirs->reason, "%s, not %s", c->name, KSPConvergedReasons[ours->reason], KSPConvergedReasons[theirs->reason]);
-  TestCheck(PetscAbsInt(ours->its - theirs->its) <= 1, "%" PetscInt_FMT " iterations, not %" PetscInt_FMT, c->name, ours->its, theirs->its);
+  TestCheck(PetscAbsInt(ours->its - theirs->its) <= (sizeof(PetscReal) < 8 ? PetscMax(1, theirs->its / 20) : 1), "%" PetscInt_FMT " iterations, not %" PetscInt_FMT, c->name, ours->its, theirs->its);
   if (ours->its != theirs->its) PetscFunctionReturn(PETSC_SUCCESS);
   TestCheck(ours->nhistory == theirs->nhistory, "%" PetscInt_FMT " norms, not %" PetscInt_FMT, c->name, ours->nhistory, theirs->nhistory);
   for (PetscInt k = 0; k < ours->nhistory; k++)

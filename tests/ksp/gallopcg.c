@@ -12,6 +12,8 @@ typedef enum {
   MAT_UNEVEN         /* as large, and a few rows and columns have hundreds of entries */
 } Kind;
 
+#define LEAST (sizeof(PetscReal) < 8 ? 30 : 60) /* more iterations than the tolerance asks for, and not so many that single precision breaks down */
+
 /* clang-format off */
 static const Case cases[] = {
   {"Jacobi",                       PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "",                        PETSC_TRUE },
@@ -30,7 +32,7 @@ static const Case cases[] = {
   {"no iteration",                 PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    0,   0,  "",                        PETSC_TRUE },
   {"few iterations",               PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    7,   0,  "",                        PETSC_TRUE },
   {"few are enough",               PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    7,   0,  "-ksp_converged_maxits",   PETSC_TRUE },
-  {"at least 60",                  PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 60, "-ksp_rtol 1e-3",          PETSC_TRUE },
+  {"a least number",               PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, LEAST, "-ksp_rtol 1e-3",          PETSC_TRUE },
   {"diverges by its tolerance",    PCNONE,   KSP_NORM_UNPRECONDITIONED, RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_divtol 1.0001",      PETSC_TRUE },
   {"indefinite",                   PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_INDEFINITE,    LOOK_NONE,    300, 0,  "",                        PETSC_TRUE },
   {"negative curvature",           PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_INDEFINITE,    LOOK_NONE,    300, 0,  "-ksp_converged_neg_curve", PETSC_TRUE },

@@ -107,7 +107,7 @@ static PetscErrorCode SetOptions(const Setting *set)
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
   PetscCall(TestSetIntOption("-mat_csroverlap_big_batch_num", set->num));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_device_memory", set->memory));
+  PetscCall(TestSetIntOption("-mat_csroverlap_device_memory", (PetscInt)(atol(set->memory) / 12 * (long)(sizeof(PetscScalar) + sizeof(PetscInt))))); /* for entries of 12 bytes */
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pack_columns", set->pack));
