@@ -28,8 +28,8 @@ docs/tiledspmm.md from tiledspmm-h200.tsv, tiledspmm-h200-model.tsv and tiledspm
 docs/fastload.md from fastload-h200.tsv and those of its name with -transpose.tsv, -heights.tsv and -setup.txt, docs/hbp.md from hbp-h200.tsv and
 hbp-h200-setup.txt, docs/development/packing.md from evchyb-h200.tsv (types evchyb, plain storage, evchyb@p, packed, and evchyb@a, the default) and
 evchyb-h200-packed-setup.txt (evchyb and evchyb@p), the pages of the papers, docs/development/papers-*.md, from those with -paper.json, docs/choose.md from the runs of all types.
-Products with other numbers than double and 32-bit indices, in docs/development/performance.md, are from
-those numbers-KIND-GPU.tsv and numbers-KIND-dense-GPU.tsv that are there. Of evchyb-gpus-GPU-paper.json, csroverlap-single-GPU-paper.json, tiledspmm-single-GPU-paper.json, scaling-GPU.tsv and choice-GPU.tsv, whatever the GPU, a page has all that are there.
+Products with other numbers than double and 32-bit indices, in docs/development/performance.md, are from those
+numbers-KIND-GPU.tsv that are there. Of evchyb-gpus-GPU-paper.json, csroverlap-single-GPU-paper.json, tiledspmm-single-GPU-paper.json, scaling-GPU.tsv and choice-GPU.tsv, whatever the GPU, a page has all that are there.
 """
 import json
 import math
@@ -533,28 +533,18 @@ def compare():
     return rows + ["", f"`evchyb` is packed where the matrix is {', '.join(sorted(runs[OURS].packed))}."]
 
 
-def numbers_of(path, dense):
-    """Nonzeros, times and speedups of evchyb by matrix, in a file of products with vectors or with dense matrices of one width."""
-    if not dense:
-        run = Run(path)
-        return run.nnz, {name: run.time[name, OURS] for name in run.matrices()}, speedups(run, run)
-    nnz, time, speedup = dense_speedups(path)
-    return nnz, {name: value for (name, what, _), value in time.items() if what == OURS}, {name: value for (name, _), value in speedup.items()}
-
-
-def numbers(dense=False):
-    """Products with other numbers and indices than double and 32-bit ones, from the files numbers-KIND-GPU.tsv, or numbers-KIND-dense-GPU.tsv, that are there."""
-    found = [(kind, re.fullmatch(rf"numbers-{kind}-{'dense-' if dense else ''}([^-]+)", path.stem), path) for kind in NUMBERS for path in sorted(HERE.glob("numbers-*.tsv"))]
-    runs = {f"{NUMBERS[kind]}, {match.group(1).upper()}": numbers_of(path, dense) for kind, match, path in found if match}
-    if not runs:
-        return []
-    size = {name: count for nnz, _, _ in runs.values() for name, count in nnz.items()}
+def numbers():
+    """Products of evchyb with other numbers and indices beside those in double precision, from the files numbers-KIND-GPU.tsv that are there."""
+    found = [(kind, re.fullmatch(rf"numbers-{kind}-([^-]+)", path.stem), path) for kind in NUMBERS for path in sorted(HERE.glob("numbers-*.tsv"))]
+    runs = {f"{NUMBERS[kind]}, {match.group(1).upper()}": Run(path) for kind, match, path in found if match}
+    size = {name: run.nnz[name] for run in runs.values() for name in run.matrices()}
+    speedup = {title: speedups(run, run) for title, run in runs.items()}
     rows = ["| matrix | nonzeros (millions) | " + " | ".join(f"{title} (µs) | speedup" for title in runs) + " |", "|---|--:|" + "--:|--:|" * len(runs)]
     for name in sorted(size, key=lambda name: -size[name]):
-        cells = [f"{time[name]:.1f} | {speedup[name]:.2f}" if name in speedup else " | " for _, time, speedup in runs.values()]
+        cells = [f"{run.time[name, OURS]:.1f} | {speedup[title][name]:.2f}" if name in speedup[title] else " | " for title, run in runs.items()]
         rows.append(f"| {name} | {size[name] / 1e6:.2f} | " + " | ".join(cells) + " |")
-    rows.append("| geometric mean | | " + " | ".join(f" | {mean(speedup.values()):.2f}" for _, _, speedup in runs.values()) + " |")
-    return rows + ["| worst | | " + " | ".join(f" | {min(speedup.values()):.2f}" for _, _, speedup in runs.values()) + " |"]
+    rows.append("| geometric mean | | " + " | ".join(f" | {mean(each.values()):.2f}" for each in speedup.values()) + " |")
+    return rows + ["| worst | | " + " | ".join(f" | {min(each.values()):.2f}" for each in speedup.values()) + " |"]
 
 
 def middle(values):
@@ -766,9 +756,7 @@ def update(splice=splice):
     page, run = ROOT / "docs" / "development" / "performance.md", HERE / "evchyb-h200.tsv"
     splice(page, "table", products(run))
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
-    for marker, rows in (("numbers", numbers()), ("numbers-dense", numbers(True))):
-        if rows:
-            splice(page, marker, rows)
+    splice(page, "numbers", numbers())
     splice(ROOT / "docs" / "development" / "evchyb.md", "windows", windows(run))
     splice(ROOT / "docs" / "evchyb.md", "brief", brief())
     splice(ROOT / "docs" / "packing.md", "brief", brief_packed())
