@@ -25,13 +25,13 @@ Output: lines # STREAM, the bandwidth of copies and triads, and # latencies, cyc
 
 /* ---- data that is not loaded: the kernel is compiled for types whose loads are none ---- */
 
-/* An index of the matrix; lengths of column blocks have the same type, and are read as what they are */
+/* A column of the matrix */
 struct NoIndex {
-  PetscInt value;
+  EVCHYBColumn value;
 
   NoIndex() = default;
-  __device__ explicit NoIndex(PetscInt v) : value(v) { }
-  __device__ operator PetscInt() const { return value; }
+  __device__ explicit NoIndex(EVCHYBColumn v) : value(v) { }
+  __device__ operator EVCHYBColumn() const { return value; }
 };
 
 /* A number of the matrix, x and y */
@@ -71,19 +71,12 @@ static __device__ __forceinline__ NoValue operator+(const NoValue &a, const NoVa
 /* The kernel loads the matrix by this function, and x and y otherwise */
 static __device__ __forceinline__ NoIndex GallopLoadOnce(const NoIndex *)
 {
-  return NoIndex(PetscInt(0));
+  return NoIndex(EVCHYBColumn(0));
 }
 
 static __device__ __forceinline__ NoValue GallopLoadOnce(const NoValue *)
 {
   return NoValue(1);
-}
-
-/* The library's function takes the order of rows, which none of these ways reads, as numbers */
-template <typename S, typename V>
-static __device__ __forceinline__ void ScaleEmpty(const NoIndex *perm, PetscInt rows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
-{
-  ScaleEmpty<S, V>(reinterpret_cast<const PetscInt *>(perm), rows, v, range, block, dot);
 }
 
 /* ---- products ---- */
@@ -130,13 +123,13 @@ static PetscErrorCode Apply(void *ctx)
     break;
   }
   case INORDER:
-    PetscCall(ApplyPart<PetscScalar, PetscInt>(p));
+    PetscCall(ApplyPart<PetscScalar, EVCHYBColumn>(p));
     break;
   case CONSTX:
     PetscCall(ApplyPart<PetscScalar, NoIndex>(p));
     break;
   case CONSTA:
-    PetscCall(ApplyPart<NoValue, PetscInt>(p));
+    PetscCall(ApplyPart<NoValue, EVCHYBColumn>(p));
     break;
   default:
     PetscCall(ApplyPart<NoValue, NoIndex>(p));

@@ -40,6 +40,46 @@ static void Fill(const Arrays *A, PetscInt seed)
     for (PetscInt k = 0; k < A->length; k++) A->a[A->i[i] + k] = TestValue(seed, i, k);
 }
 
+/* More columns than plain storage, or packed, has bits for: no format, and nothing is lost. No product, whose x would take 24 GB. */
+static PetscErrorCode Wide(void)
+{
+#if PetscDefined(USE_64BIT_INDICES)
+  const PetscInt      m = 40, n = 3000000000;
+  Mat                 A;
+  const void         *data;
+  const PetscScalar  *a;
+  const PetscInt     *j;
+  PetscInt            num, lines = 0, matches = 0;
+  MatGallopStatistics s;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+  PetscCall(MatSetSizes(A, m, n, m, n));
+  PetscCall(MatSetType(A, MATEVCHYB));
+  PetscCall(MatSeqAIJSetPreallocation(A, 2, NULL));
+  PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscCall(TestCaptureBegin());
+  for (PetscInt r = 0; r < m; r++) {
+    PetscCall(MatSetValue(A, r, r, 1.0, INSERT_VALUES));
+    PetscCall(MatSetValue(A, r, n - 1 - r, TestValue(2, r, 0), INSERT_VALUES));
+  }
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(TestCaptureEnd("Gallop: no room for the EVCHYB format of a 40 by 3000000000 matrix", &lines, &matches));
+  TestCheck(lines == 1 && matches == 1, "%" PetscInt_FMT " messages, %" PetscInt_FMT " of them right", "wide", lines, matches);
+  PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
+  PetscCall(MatGallopGetStatistics(A, &s));
+  TestCheck(!data && !s.builds, "a format for %" PetscInt_FMT " columns", "wide", n);
+  PetscCall(MatGetRow(A, 7, &num, &j, &a));
+  TestCheck(num == 2 && j[1] == n - 8 && a[1] == TestValue(2, 7, 0), "row 7 has %" PetscInt_FMT " entries", "wide", num);
+  PetscCall(MatRestoreRow(A, 7, &num, &j, &a));
+  PetscCall(MatDestroy(&A));
+#else
+  PetscFunctionBegin;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Arrays              arrays = {2000, 0, 15, PETSC_FALSE, NULL, NULL, NULL};
@@ -47,6 +87,7 @@ int main(int argc, char **argv)
   Vec                 x, z;
   PetscScalar        *a;
   MatGallopStatistics last = {0};
+  PetscBool           wide = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -54,6 +95,12 @@ int main(int argc, char **argv)
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rows", &arrays.m, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-row_length", &arrays.length, NULL));
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-scattered", &arrays.scattered, NULL));
+  PetscCall(PetscOptionsGetBool(NULL, NULL, "-wide", &wide, NULL));
+  if (wide) {
+    PetscCall(Wide());
+    PetscCall(PetscFinalize());
+    return 0;
+  }
   arrays.n = arrays.m + arrays.length * arrays.length;
   PetscCall(Create(&arrays));
   Fill(&arrays, 0);
@@ -80,6 +127,12 @@ int main(int argc, char **argv)
   test:
     suffix: 1
     args: -format {{evchyb csroverlap fastload hbp}} -scattered {{0 1}}
+    output_file: output/empty.out
+
+  test:
+    suffix: wide
+    requires: defined(PETSC_USE_64BIT_INDICES)
+    args: -wide -mat_gallop_build assembly -mat_evchyb_storage {{plain packed}}
     output_file: output/empty.out
 
 TEST*/

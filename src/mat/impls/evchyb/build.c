@@ -62,11 +62,11 @@ PetscErrorCode EVCHYBLongRowsNeed(const EVCHYB *ev, const GallopCSR *csr, EVCHYB
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The storage that is chosen, or plain storage where there is no room for it; none, and *done is false, where there is no room for that either */
+/* The storage that is chosen, or plain storage where there is no room for it; none, and *done is false, where there is no room for that either, or columns do not fit */
 static PetscErrorCode BuildEither(EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSurvey *survey, EVCHYBRows *rows, PetscCount maxbytes, PetscErrorCode (*buildplain)(EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscCount, PetscBool *), PetscBool *done)
 {
   EVCHYBChoice choice;
-  PetscBool    sorted;
+  PetscBool    sorted = PETSC_FALSE;
 
   PetscFunctionBegin;
   *done      = PETSC_FALSE;
@@ -78,7 +78,7 @@ static PetscErrorCode BuildEither(EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSu
 #if PetscDefined(HAVE_CUDA)
     if (survey) PetscCall(EVCHYBPackSurveyFree_Device(survey));
 #endif
-    PetscCall(EVCHYBRowsNeed(ev, csr, rows, &sorted));
+    if (EVCHYBColumnsFit(csr)) PetscCall(EVCHYBRowsNeed(ev, csr, rows, &sorted));
     if (sorted) PetscCall((*buildplain)(ev, csr, rows, maxbytes, done));
   }
   if (!*done) ev->work = NULL;

@@ -23,8 +23,8 @@ static_assert(FillChunk / EVCHYB_BLOCK <= WarpSize, "a lane for each row");
   Columns k to k + columns of a column block, from CSR rows of which a lane knows its own. They are read along the rows, Width neighbours at once, and written along the columns: a
   lane that walked its row would ask for 32 sectors with every load. Between they meet in shared memory.
 */
-template <int Width, typename T>
-static __device__ __forceinline__ void FillTile(void *shared, const T *from, PetscInt first, PetscInt len, PetscInt k, int columns, T padding, T *to)
+template <int Width, typename S, typename T>
+static __device__ __forceinline__ void FillTile(void *shared, const S *from, PetscInt first, PetscInt len, PetscInt k, int columns, T padding, T *to)
 {
   constexpr int Rows = WarpSize / Width; /* that the warp reads from at once */
   const int     lane = threadIdx.x % WarpSize, column = lane % Width;
@@ -37,7 +37,7 @@ static __device__ __forceinline__ void FillTile(void *shared, const T *from, Pet
     const PetscCount begin = __shfl_sync(0xffffffffu, first, row);
     const PetscInt   n     = __shfl_sync(0xffffffffu, len, row);
 
-    value[u] = k + column < n ? from[begin + k + column] : padding;
+    value[u] = k + column < n ? (T)from[begin + k + column] : padding;
   }
 #pragma unroll
   for (int u = 0; u < Width; u++) tile[u * Rows + lane / Width][column] = value[u];
@@ -81,8 +81,8 @@ static __device__ __forceinline__ void FillRows(const SubCSR &csr, PetscCount be
   const int        end   = (int)(next < n ? next : n);         /* and where its padding does */
 
   for (int k = 0; k < n; k += AtOnce * WarpSize) {
-    PetscInt    column[AtOnce];
-    PetscScalar value[AtOnce];
+    EVCHYBColumn column[AtOnce];
+    PetscScalar  value[AtOnce];
 
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) {
@@ -90,7 +90,7 @@ static __device__ __forceinline__ void FillRows(const SubCSR &csr, PetscCount be
       const PetscCount from = __shfl_sync(0xffffffffu, shift, owner) + mine;
       const bool       real = mine < __shfl_sync(0xffffffffu, stop, owner);
 
-      if (Pattern) column[u] = real ? j[from] : -1;
+      if (Pattern) column[u] = real ? (EVCHYBColumn)j[from] : -1;
       value[u] = real ? a[from] : PetscScalar(0);
     }
 #pragma unroll
@@ -111,7 +111,7 @@ static __device__ __forceinline__ void FillRows(const SubCSR &csr, PetscCount be
 template <bool Pattern, int Width>
 __global__ static void __launch_bounds__(EVCHYB_THREADS, Width == FillWide ? 4 : 6) FillKernel(const SubELL ell, const SubCSR csr, const FillShape shape, const PetscInt *__restrict__ perm, const PetscInt *i, const PetscInt *j, const PetscScalar *a)
 {
-  constexpr size_t   Largest = sizeof(PetscScalar) > sizeof(PetscInt) ? sizeof(PetscScalar) : sizeof(PetscInt);
+  constexpr size_t   Largest = sizeof(PetscScalar) > sizeof(EVCHYBColumn) ? sizeof(PetscScalar) : sizeof(EVCHYBColumn);
   const unsigned int parts = shape.parts, warp = blockIdx.x * WarpsInBlock + threadIdx.x / WarpSize, ellwarps = (unsigned int)ell.nb * parts;
   __shared__ __align__(16) unsigned char tiles[WarpsInBlock][WarpSize * (Width + 1) * Largest];
 
@@ -128,7 +128,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, Width == FillWide ? 4 :
       const PetscCount at      = to + (PetscCount)k * EVCHYB_BLOCK;
       const int        columns = all - k < Width ? (int)(all - k) : Width;
 
-      if (Pattern) FillTile<Width>(tile, j, first, len, k, columns, PetscInt(-1), ell.j + at);
+      if (Pattern) FillTile<Width>(tile, j, first, len, k, columns, EVCHYBColumn(-1), ell.j + at);
       FillTile<Width>(tile, a, first, len, k, columns, PetscScalar(0), ell.as + at);
     }
   } else {

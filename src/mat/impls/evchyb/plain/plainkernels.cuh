@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #pragma once
 
-/* The kernel of EVCHYB's product with plain storage, Algorithm 1 of the paper, as a template over the types of numbers and indices */
+/* The kernel of EVCHYB's product with plain storage, Algorithm 1 of the paper, as a template over the types of numbers, V, and of columns, I */
 
 #include <cooperative_groups.h>
 #include "../parts.cuh"
@@ -23,8 +23,8 @@ template <bool InOrder>
 using DeepShape = Shape<EVCHYB_ATONCE, 4, true, InOrder>;
 
 /* The row of the matrix that stored row k of a part is, whose first is stored row number first */
-template <typename S, typename I>
-static __device__ __forceinline__ PetscInt RowOf(const I *__restrict__ perm, PetscInt first, PetscCount k)
+template <typename S>
+static __device__ __forceinline__ PetscInt RowOf(const PetscInt *__restrict__ perm, PetscInt first, PetscCount k)
 {
   if constexpr (S::InOrder) return (PetscInt)(first + k);
   else return perm[k];
@@ -81,7 +81,8 @@ static __device__ __forceinline__ V GatherRange(const I *__restrict__ j, const V
 template <typename V, typename I>
 struct EllView {
   const PetscCount *bnz;
-  const I          *clen, *j;
+  const PetscInt   *clen;
+  const I          *j;
   const V          *as;
 };
 
@@ -96,7 +97,7 @@ struct CsrView {
 
 /* Listing 1 of the paper: a lane computes one or several rows */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
+static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &ell, const PetscInt *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
   const int rows = range.count, lane = threadIdx.x % WarpSize;
   PetscInt  b = range.first + (PetscInt)block * rows * WarpsInBlock + threadIdx.x / WarpSize;
@@ -111,7 +112,7 @@ static __device__ __forceinline__ void SpMV_ELL_adaptive(const EllView<V, I> &el
 
 /* Beyond the paper: several warps share a column block, each every warps-th column */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell, const I *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
+static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell, const PetscInt *__restrict__ perm, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
   const int      warps = range.count, lane = threadIdx.x % WarpSize, warp = threadIdx.x / WarpSize, part = warp % warps;
   const PetscInt b   = range.first + (PetscInt)block * (WarpsInBlock / warps) + warp / warps;
@@ -134,7 +135,7 @@ static __device__ __forceinline__ void SpMV_ELL_shared(const EllView<V, I> &ell,
 }
 
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
+static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, const PetscInt *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block)
 {
   const PetscInt   lo       = csr.parts.splitrow[block];
   const PetscCount firstblk = csr.parts.splitblk[lo];
@@ -148,7 +149,7 @@ static __device__ __forceinline__ void SpMV_CSR_split(const CsrView<V, I> &csr, 
 
 /* A row that a cluster of thread blocks computes: the sums meet in the shared memory of its first block */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
+static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr, const PetscInt *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
 #if __CUDA_ARCH__ >= 900
   const cooperative_groups::cluster_group cluster = cooperative_groups::this_cluster();
@@ -177,7 +178,7 @@ static __device__ __forceinline__ void SpMV_CSR_cluster(const CsrView<V, I> &csr
 
 /* Listing 2 of the paper: TPR threads per row */
 template <typename S, typename V, typename I>
-static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const I *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
+static __device__ __forceinline__ void SpMV_CSR_adaptiveTPR(const CsrView<V, I> &csr, const PetscInt *__restrict__ perm, PetscInt ellrows, const GallopVectors<V> &v, const EVCHYBRange &range, unsigned int block, V *dot)
 {
   const int      tpr = range.count, lane = threadIdx.x % tpr;
   const PetscInt r      = range.first + (PetscInt)block * (EVCHYB_THREADS / tpr) + threadIdx.x / tpr;
@@ -207,7 +208,7 @@ static __device__ __forceinline__ void ScaleEmpty(const PetscInt *__restrict__ p
 
 /* Algorithm 1 of the paper: the number of a thread block decides what it computes */
 template <typename S, typename V, typename I>
-__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_adaptive(const __grid_constant__ EVCHYBLaunch launch, const EllView<V, I> ell, const CsrView<V, I> csr, const I *__restrict__ perm, const GallopVectors<V> v, const PetscInt ellrows, const PetscInt rows, const bool fresh)
+__global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCHYB_adaptive(const __grid_constant__ EVCHYBLaunch launch, const EllView<V, I> ell, const CsrView<V, I> csr, const PetscInt *__restrict__ perm, const GallopVectors<V> v, const PetscInt ellrows, const PetscInt rows, const bool fresh)
 {
   constexpr bool Wide = sizeof(V) > 8; /* registers do not hold it beside entries in flight */
   __shared__ V   dots[Wide ? EVCHYB_THREADS : 1];
@@ -244,17 +245,17 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
   GallopFinishDot<EVCHYB_THREADS>(v, *dot);
 }
 
-/* The kernel for a shape, with the arrays read as numbers of type V and indices of type I */
+/* The kernel for a shape, with the arrays read as numbers of type V and columns of type I */
 template <typename S, typename V, typename I>
 static inline cudaError_t LaunchShape(const EVCHYBPlain *plain, const PetscInt perm[], const EVCHYBLaunch *launch, const GallopVectors<V> &v, bool overlaps, bool fresh, cudaStream_t stream)
 {
   const SubELL       *ell = &plain->ell;
   const SubCSR       *csr = &plain->csr;
-  const EllView<V, I> e   = {ell->bnz, reinterpret_cast<const I *>(ell->clen), reinterpret_cast<const I *>(ell->j), reinterpret_cast<const V *>(ell->as)};
+  const EllView<V, I> e   = {ell->bnz, ell->clen, reinterpret_cast<const I *>(ell->j), reinterpret_cast<const V *>(ell->as)};
   const CsrView<V, I> c   = {csr->i, reinterpret_cast<const I *>(csr->j), reinterpret_cast<const V *>(csr->as), csr->split, PartsViewOf<V>(&csr->parts)};
 
-  static_assert(sizeof(V) == sizeof(PetscScalar) && sizeof(I) == sizeof(PetscInt), "the format's arrays are read as arrays of these");
-  return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, overlaps}, *launch, e, c, reinterpret_cast<const I *>(perm), v,
+  static_assert(sizeof(V) == sizeof(PetscScalar) && sizeof(I) == sizeof(EVCHYBColumn), "the format's arrays are read as arrays of these");
+  return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, overlaps}, *launch, e, c, perm, v,
                       ell->n, ell->n + csr->n, fresh);
 }
 
