@@ -157,7 +157,7 @@ def evchyb(lab):
 def balance(lab, products, counted):
     """Section 3.2: bytes per flop, from a profiler where there is one, else between the bounds that the view tells."""
     bandwidth, rows, measured = lab.machine["read_bandwidth_GBs"], [], {name: launches["inorder"][READ] for name, launches in counted.items()}
-    scalar, entry = lab.machine["scalar_bytes"], lab.machine["scalar_bytes"] + lab.machine["index_bytes"]
+    scalar, entry = lab.machine["scalar_bytes"], lab.machine["scalar_bytes"] + 4  # a column has 4 bytes whatever indices have
     if not lab.gpu:
         lab.lacks("Figure 10: alpha and code balance from the bytes that were moved; Figures 6 to 8", "they are counted on a GPU; the bounds below need no counting")
     performance, low, high, real = {}, {}, {}, {}

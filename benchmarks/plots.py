@@ -347,7 +347,7 @@ def draw_papers(folder):
         document = json.loads(path.read_text())
         for figure in document["figures"]:
             if figure["id"] in DRAWN_OF[kept_as(document)]:
-                save(DRAWN[figure["kind"]](figure), folder / f"papers-{document['paper']}-{figure['id']}.svg")
+                save(DRAWN[figure["kind"]](figure), folder / f"papers-{kept_as(document)}-{figure['id']}.svg")
 
 
 def main(args):

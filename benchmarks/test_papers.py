@@ -279,6 +279,22 @@ class PapersTest(unittest.TestCase):
             self.assertEqual(sorted(path.name for path in kept.iterdir()), ["csroverlap-h200-paper.json", "csroverlap-single-h200-paper.json"])
             self.assertEqual([path.name for path in table.paper_files("csroverlap")], ["csroverlap-h200-paper.json"])
             self.assertIn("Measured on NVIDIA H200, commit", table.paper_rows("csroverlap-single", "figure8")[-1])
+            for other in ({"paper": "hbp", "scalar_bytes": 4}, {"index_bytes": 8}):
+                (self.folder / "measured.json").write_text(json.dumps({**document, **other}))
+                with self.assertRaises(SystemExit):
+                    table.keep([self.folder / "measured.json"])
+            self.assertEqual(len(list(kept.iterdir())), 2)
+
+    def test_numbers_of_all_kinds(self):
+        kept, run = self.folder / "results", Path(table.__file__).parent / "numbers-single-h200.tsv"
+        kept.mkdir()
+        for name in ("numbers-complex-int64-h100.tsv", "numbers-complex-nvidia-geforce-rtx-4090.tsv", "numbers-single-h200.tsv"):
+            shutil.copy(run, kept / name)
+        with mock.patch.object(table, "HERE", kept):
+            rows = table.numbers()
+        titles = ["single precision, H200", "complex numbers, NVIDIA-GEFORCE-RTX-4090", "complex numbers, 64-bit indices, H100"]
+        self.assertEqual(rows[0], "| matrix | nonzeros (millions) | " + " | ".join(f"{title} (µs) | speedup" for title in titles) + " |")
+        self.assertEqual(len({len(row.split(" | ")) for row in rows[2:-2]}), 1)
 
     def test_short_names_of_gpus(self):
         names = {"NVIDIA H100 80GB HBM3": "h100", "NVIDIA H200": "h200", "NVIDIA A100-SXM4-80GB": "a100", "NVIDIA GH200 480GB": "gh200", "NVIDIA GeForce RTX 4090": "nvidia-geforce-rtx-4090"}

@@ -535,8 +535,12 @@ def compare():
 
 def numbers():
     """Products of evchyb with other numbers and indices beside those in double precision, from the files numbers-KIND-GPU.tsv that are there."""
-    found = [(kind, re.fullmatch(rf"numbers-{kind}-([^-]+)", path.stem), path) for kind in NUMBERS for path in sorted(HERE.glob("numbers-*.tsv"))]
-    runs = {f"{NUMBERS[kind]}, {match.group(1).upper()}": Run(path) for kind, match, path in found if match}
+    runs = {}
+    for kind in NUMBERS:
+        for path in sorted(HERE.glob(f"numbers-{kind}-*.tsv")):
+            gpu = path.stem.removeprefix(f"numbers-{kind}-")
+            if not gpu.startswith("int64-"):  # that is of another kind, complex-int64
+                runs[f"{NUMBERS[kind]}, {gpu.upper()}"] = Run(path)
     size = {name: run.nnz[name] for run in runs.values() for name in run.matrices()}
     speedup = {title: speedups(run, run) for title, run in runs.items()}
     rows = ["| matrix | nonzeros (millions) | " + " | ".join(f"{title} (µs) | speedup" for title in runs) + " |", "|---|--:|" + "--:|--:|" * len(runs)]
@@ -698,8 +702,10 @@ def card(gpu):
 
 def kept_as(document):
     """The name of a document's paper beside this script: what was measured in single precision stands beside what was in double."""
-    single = f"{document['paper']}-single"
-    return single if document["scalar_bytes"] == 4 and single in DRAWN_OF else document["paper"]
+    name = {8: document["paper"], 4: f"{document['paper']}-single"}.get(document["scalar_bytes"])
+    if name not in DRAWN_OF or document["index_bytes"] != 4:
+        sys.exit(f"table.py: no page shows {document['paper']} with numbers of {document['scalar_bytes']} bytes and indices of {document['index_bytes']}")
+    return name
 
 
 def paper_files(who):

@@ -19,7 +19,7 @@ int             resident = 3, preempt = 4, cluster = 1, processors = 9, occupanc
 bool            async   = false;
 unsigned long   kernels = 0;
 
-static const size_t        StackBytes = 65536, Page = 4096, MostShared = 1 << 18;
+static const size_t        StackBytes = 65536, Page = 4096, MostShared = 1 << 19;
 static const unsigned      TimeLimit = 120; /* seconds of a kernel */
 static const unsigned char Unset = 0xC7, Alive = 0xA5;
 

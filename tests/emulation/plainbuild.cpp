@@ -17,6 +17,9 @@
 #define Free FreeArrays
 #include "mat/impls/evchyb/plain/plainbuild.cu"
 #undef Free
+#define WarpsInBlock FillWarpsInBlock
+#include "mat/impls/evchyb/plain/plainfill.cu"
+#undef WarpsInBlock
 #include "mat/impls/evchyb/plain/plainrestore.cu"
 #include "restoretest.h"
 
@@ -34,17 +37,6 @@ PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
 {
   memcpy(to, from, bytes);
   return PETSC_SUCCESS;
-}
-
-PetscErrorCode EVCHYBPlainFill_Device(EVCHYB *, const EVCHYBPlain *, const GallopCSR *, PetscBool)
-{
-  return PETSC_SUCCESS;
-}
-
-cudaError_t EVCHYBPlainOverlaps(PetscBool *overlaps)
-{
-  *overlaps = PETSC_TRUE;
-  return cudaSuccess;
 }
 
 EVCHYBOptions EVCHYBOptionsFor(const EVCHYBOptions *options, const GallopCSR *)
@@ -216,6 +208,10 @@ static void Test(const Case &c, bool firstcol, bool counted)
       SAMEARRAY(ell.clen, h->ell.nb);
       SAMEARRAY(ell.bnz, h->ell.nb + 1);
       SAMEARRAY(csr.i, h->csr.n + 1);
+      SAMEARRAY(ell.j, h->ell.nz);
+      SAMEARRAY(ell.as, h->ell.nz);
+      SAMEARRAY(csr.j, h->csr.nz);
+      SAMEARRAY(csr.as, h->csr.nz);
       CheckCall(EVCHYBPlainFree_Device(&device));
     }
     for (auto p : allocations) free(p);

@@ -570,7 +570,7 @@ static PetscErrorCode RecordProduct(Mat B, Vec x, Vec z, cudaGraphExec_t *exec)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A CUDA graph that records a product while an order is waited for: it stays right whatever comes after it, so no order comes and nothing of the format goes; a copy that came back before may */
+/* A CUDA graph that records a product while an order is waited for: it stays right whatever comes after it, so no order comes; also where the parent's copy came back before */
 static PetscErrorCode Recorded(PetscBool back)
 {
   const PetscInt      after = 5;

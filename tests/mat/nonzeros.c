@@ -67,11 +67,17 @@ static PetscErrorCode Wide(void)
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(TestCaptureEnd("Gallop: no room for the EVCHYB format of a 40 by 3000000000 matrix", &lines, &matches));
   TestCheck(lines == 1 && matches == 1, "%" PetscInt_FMT " messages, %" PetscInt_FMT " of them right", "wide", lines, matches);
+  PetscCall(TestCaptureBegin()); /* new values ask again, and say nothing more */
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+  PetscCall(TestCaptureEnd("Gallop", &lines, &matches));
+  TestCheck(!lines, "%" PetscInt_FMT " more messages", "wide", lines);
   PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_HOST, &data));
   PetscCall(MatGallopGetStatistics(A, &s));
   TestCheck(!data && !s.builds, "a format for %" PetscInt_FMT " columns", "wide", n);
   PetscCall(MatGetRow(A, 7, &num, &j, &a));
-  TestCheck(num == 2 && j[1] == n - 8 && a[1] == TestValue(2, 7, 0), "row 7 has %" PetscInt_FMT " entries", "wide", num);
+  TestCheck(num == 2 && j[1] == n - 8 && a[1] == 2 * TestValue(2, 7, 0), "row 7 has %" PetscInt_FMT " entries", "wide", num);
   PetscCall(MatRestoreRow(A, 7, &num, &j, &a));
   PetscCall(MatDestroy(&A));
 #else

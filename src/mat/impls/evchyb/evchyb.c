@@ -59,6 +59,8 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   With `-mat_gallop_csr auto` the CSR arrays on the GPU of a matrix whose values the host has are freed after the format was built, if they take 16 MiB or more. New values are copied from the
   host to memory that is given back after the refresh; with `host`, and where less memory is free than six times the arrays take, builds and refreshes read the host's arrays without a copy. The arrays come back when one of the parent's operations needs them there, and stay then; they stay where values were computed on the GPU.
 
+  With 64-bit indices the parent computes products of a matrix, or of a block of an MPI matrix, with more than 2^31 - 1 columns, transposed ones with as many rows.
+
   Where `-mat_gallop_memory` leaves no room for a format, the CSR arrays go from the GPU, then the structure for products with dense matrices, then the format of the transpose.
 
   A product runs on the GPU when all its vectors live there (`-vec_type cuda`, `-dm_vec_type cuda`, `MatCreateVecs()`), else on the host.
