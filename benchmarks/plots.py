@@ -345,9 +345,10 @@ def draw_papers(folder):
 
     for path in sorted((HERE / "results").glob("*-paper.json")):
         document = json.loads(path.read_text())
+        name = kept_as(document)
         for figure in document["figures"]:
-            if figure["id"] in DRAWN_OF[kept_as(document)]:
-                save(DRAWN[figure["kind"]](figure), folder / f"papers-{kept_as(document)}-{figure['id']}.svg")
+            if figure["id"] in DRAWN_OF[name]:
+                save(DRAWN[figure["kind"]](figure), folder / f"papers-{name}-{figure['id']}.svg")
 
 
 def main(args):

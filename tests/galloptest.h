@@ -310,6 +310,19 @@ static inline PetscErrorCode TestWaitForCurrentStream(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A new current context, whose stream waits for no other, and no other for it */
+static inline PetscErrorCode TestNonblockingBegin(PetscDeviceContext *before, PetscDeviceContext *context)
+{
+  PetscFunctionBegin;
+  PetscCall(PetscDeviceContextGetCurrentContext(before));
+  PetscCall(PetscDeviceContextSynchronize(*before));
+  PetscCall(PetscDeviceContextCreate(context));
+  PetscCall(PetscDeviceContextSetStreamType(*context, PETSC_STREAM_NONBLOCKING));
+  PetscCall(PetscDeviceContextSetUp(*context));
+  PetscCall(PetscDeviceContextSetCurrentContext(*context));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Values that a product must not read, or must overwrite. VecSet() puts them where the vector lives; a host array that the GPU only overwrites would never be copied there. */
 static inline PetscErrorCode TestSpoilVec(Vec x)
 {

@@ -96,7 +96,9 @@ static PetscErrorCode ChangeOnHost(Mat A, Mat R, PetscReal factor)
 }
 
 typedef struct {
-  const char *big, *memory, *pinned, *batch;
+  const char *big;
+  PetscInt    memory; /* of the GPU, for so many entries */
+  const char *pinned, *batch;
   PetscBool   streamed;
   const char *pack;
   PetscInt    num; /* big batches of one size, 0 for as many as there are */
@@ -107,7 +109,7 @@ static PetscErrorCode SetOptions(const Setting *set)
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
   PetscCall(TestSetIntOption("-mat_csroverlap_big_batch_num", set->num));
-  PetscCall(TestSetIntOption("-mat_csroverlap_device_memory", (PetscInt)(atol(set->memory) / 12 * (long)(sizeof(PetscScalar) + sizeof(PetscInt))))); /* for entries of 12 bytes */
+  PetscCall(TestSetIntOption("-mat_csroverlap_device_memory", set->memory * (PetscInt)(sizeof(PetscScalar) + sizeof(PetscInt))));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pack_columns", set->pack));
@@ -181,7 +183,7 @@ static PetscErrorCode Run(const Setting *set, Law law, PetscBool device)
   PetscCall(Products(A, R, x, y, z, again, "new matrix"));
   if (device) {
     PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, (const void **)&ov));
-    PetscCheck(ov && ov->transfer && !ov->values == set->streamed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "law %d, limit %s: the matrix is %s", law, set->memory,
+    PetscCheck(ov && ov->transfer && !ov->values == set->streamed, PETSC_COMM_SELF, PETSC_ERR_PLIB, "law %d, limit %" PetscInt_FMT ": the matrix is %s", law, set->memory,
                !ov             ? "not there"
                : !ov->transfer ? "not from the host"
                : ov->values    ? "resident"
@@ -265,7 +267,7 @@ static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
       PetscCall(ChangeOnHost(A, R, 0.5));
     }
     PetscCall(MatGallopGetStatistics(A, &stats));
-    PetscCheck(stats.builds == (fits ? 1 : 0) && stats.fallbacks == (fits ? 0 : 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Limit %s, request %" PetscInt_FMT " fails: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " products of the parent",
+    PetscCheck(stats.builds == (fits ? 1 : 0) && stats.fallbacks == (fits ? 0 : 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Limit %" PetscInt_FMT ", request %" PetscInt_FMT " fails: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " products of the parent",
                set->memory, fail, stats.builds, stats.fallbacks);
     PetscCall(PetscOptionsClearValue(NULL, "-gallop_device_malloc_fail"));
     PetscCall(VecDestroy(&x));
@@ -281,7 +283,7 @@ static PetscErrorCode NoRoom(const Setting *set, PetscBool device)
 /* The limit holds for each block of an MPI matrix, and all are streamed here */
 static PetscErrorCode Parallel(PetscBool device)
 {
-  const Setting       set = {"2000", "200000", "streamed", "64", PETSC_TRUE, "1", 0};
+  const Setting       set = {"2000", 16666, "streamed", "64", PETSC_TRUE, "1", 0};
   const PetscInt      n   = 8000;
   Mat                 A[2], blocks[2];
   Vec                 x, y, z;
@@ -334,19 +336,19 @@ static PetscErrorCode Parallel(PetscBool device)
 int main(int argc, char **argv)
 {
   static const Setting settings[] = {
-    {"0",    "0",      "always",   "0",    PETSC_FALSE, "1", 0},
-    {"0",    "0",      "always",   "0",    PETSC_FALSE, "0", 0},
-    {"32",   "0",      "always",   "32",   PETSC_FALSE, "1", 0}, /* many big batches without a batch: long rows end later */
-    {"1000", "0",      "always",   "0",    PETSC_FALSE, "1", 0},
-    {"5000", "0",      "never",    "96",   PETSC_FALSE, "1", 0},
-    {"0",    "150000", "always",   "32",   PETSC_TRUE,  "1", 0},
-    {"0",    "150000", "never",    "64",   PETSC_TRUE,  "1", 0},
-    {"100",  "180000", "always",   "1024", PETSC_TRUE,  "1", 0},
-    {"1000", "180000", "always",   "512",  PETSC_TRUE,  "0", 0},
-    {"0",    "0",      "streamed", "0",    PETSC_FALSE, "1", 0},
-    {"0",    "150000", "streamed", "32",   PETSC_TRUE,  "1", 0},
-    {"1000", "0",      "always",   "0",    PETSC_FALSE, "1", 2},
-    {"0",    "0",      "never",    "96",   PETSC_FALSE, "0", 5},
+    {"0",    0,     "always",   "0",    PETSC_FALSE, "1", 0},
+    {"0",    0,     "always",   "0",    PETSC_FALSE, "0", 0},
+    {"32",   0,     "always",   "32",   PETSC_FALSE, "1", 0}, /* many big batches without a batch: long rows end later */
+    {"1000", 0,     "always",   "0",    PETSC_FALSE, "1", 0},
+    {"5000", 0,     "never",    "96",   PETSC_FALSE, "1", 0},
+    {"0",    12500, "always",   "32",   PETSC_TRUE,  "1", 0},
+    {"0",    12500, "never",    "64",   PETSC_TRUE,  "1", 0},
+    {"100",  15000, "always",   "1024", PETSC_TRUE,  "1", 0},
+    {"1000", 15000, "always",   "512",  PETSC_TRUE,  "0", 0},
+    {"0",    0,     "streamed", "0",    PETSC_FALSE, "1", 0},
+    {"0",    12500, "streamed", "32",   PETSC_TRUE,  "1", 0},
+    {"1000", 0,     "always",   "0",    PETSC_FALSE, "1", 2},
+    {"0",    0,     "never",    "96",   PETSC_FALSE, "0", 5},
   };
   PetscBool device = PETSC_FALSE, one;
   PetscInt  setting;

@@ -549,21 +549,17 @@ static PetscErrorCode AfterParent(PetscBool back)
 /* A product as a CUDA graph, recorded from a stream of its own since PETSc's may be the default one */
 static PetscErrorCode RecordProduct(Mat B, Vec x, Vec z, cudaGraphExec_t *exec)
 {
-  PetscDeviceContext current, recorder;
+  PetscDeviceContext before, recorder;
   cudaStream_t       stream;
   cudaGraph_t        graph;
 
   PetscFunctionBegin;
-  PetscCall(PetscDeviceContextGetCurrentContext(&current));
-  PetscCall(PetscDeviceContextDuplicate(current, &recorder));
-  PetscCall(PetscDeviceContextSetStreamType(recorder, PETSC_STREAM_NONBLOCKING));
-  PetscCall(PetscDeviceContextSetUp(recorder));
-  PetscCall(PetscDeviceContextSetCurrentContext(recorder));
+  PetscCall(TestNonblockingBegin(&before, &recorder));
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   PetscCall(MatMult(B, x, z));
   PetscCallCUDA(cudaStreamEndCapture(stream, &graph));
-  PetscCall(PetscDeviceContextSetCurrentContext(current));
+  PetscCall(PetscDeviceContextSetCurrentContext(before));
   PetscCall(PetscDeviceContextDestroy(&recorder));
   PetscCallCUDA(cudaGraphInstantiate(exec, graph, 0));
   PetscCallCUDA(cudaGraphDestroy(graph));

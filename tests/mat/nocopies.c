@@ -198,12 +198,7 @@ static PetscErrorCode NonblockingStream(Mat A, Mat R, MatGallopStatistics *last)
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
-  PetscCall(PetscDeviceContextGetCurrentContext(&before));
-  PetscCall(PetscDeviceContextSynchronize(before));
-  PetscCall(PetscDeviceContextCreate(&context));
-  PetscCall(PetscDeviceContextSetStreamType(context, PETSC_STREAM_NONBLOCKING));
-  PetscCall(PetscDeviceContextSetUp(context));
-  PetscCall(PetscDeviceContextSetCurrentContext(context));
+  PetscCall(TestNonblockingBegin(&before, &context));
   if (size == 1) PetscCall(Products(A, R, TEST_NOTHING, last, "format of another stream")); /* a PetscSF stays on the stream that it was first used on */
   PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquareHash, 1, &B, &S));
   PetscCall(Products(B, S, TEST_BUILD, &lastB, "nonblocking stream"));
