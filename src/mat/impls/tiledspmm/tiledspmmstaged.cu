@@ -15,9 +15,34 @@ struct StagesView {
   const I              *segrow; /* NULL where no row is cut; negative for a segment with a partial sum */
 };
 
+static constexpr int StagedEntries = 4; /* of a row, loaded at once */
+
+/* Thread blocks of the largest panels that a multiprocessor shall have: loads of B and of entries are hidden by other thread blocks alone, so registers are not to be what limits their number */
+template <int R, typename V>
+static constexpr int StagedResident()
+{
+  return R * sizeof(V) <= 64 ? 2 : 1;
+}
+
+/* Some entries of a row in a stage, from the k-th of its len on */
+template <typename V>
+struct StagedRow {
+  TiledSpMMIndex index[StagedEntries];
+  V              value[StagedEntries];
+
+  __device__ __forceinline__ void Load(const TiledSpMMIndex *from, const V *valuefrom, int k, int len)
+  {
+#pragma unroll
+    for (int u = 0; u < StagedEntries; u++) {
+      index[u] = k + u < len ? GallopLoadOnce(from + WarpSize * u) : TiledSpMMIndex(0);
+      value[u] = k + u < len ? GallopLoadOnce(valuefrom + WarpSize * u) : V(0);
+    }
+  }
+};
+
 /* A thread block computes R columns of a panel, each thread R outputs of a row. Neighbouring thread blocks have the same panel, which L2 then serves to all but the first. */
 template <int R, typename V, typename I>
-__global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R)) StagedKernel(const StagesView<V, I> t, const DenseView<V, I> dense, V *__restrict__ partial, const unsigned int groups)
+__global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R), (StagedResident<R, V>())) StagedKernel(const StagesView<V, I> t, const DenseView<V, I> dense, V *__restrict__ partial, const unsigned int groups)
 {
   extern __shared__ __align__(16) unsigned char bytes[];
   V *const                                      shared  = reinterpret_cast<V *>(bytes); /* column r of B's stage is at r t.stage: lanes with neighbouring indices are in different banks */
@@ -32,27 +57,40 @@ __global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R)) StagedKernel(
 #pragma unroll
   for (int r = 0; r < R; r++) acc[r] = V(0);
   for (PetscCount s = t.stagedispl[panel]; s < t.stagedispl[panel + 1]; s++) {
-    const PetscCount map  = t.mapdispl[s];
-    const int        size = (int)(t.mapdispl[s + 1] - map), len = t.len[s * blockDim.x + threadIdx.x];
-    PetscCount       at = t.warpdispl[s * warps + warp] + lane;
+    const PetscCount      map   = t.mapdispl[s], at = t.warpdispl[s * warps + warp] + lane;
+    const int             size  = (int)(t.mapdispl[s + 1] - map), len = t.len[s * blockDim.x + threadIdx.x];
+    const TiledSpMMIndex *index = t.index + at;
+    const V              *value = t.value + at;
+    StagedRow<V>          entries;
 
     __syncthreads(); /* all are done with the stage before */
     for (int q = threadIdx.x; q < size; q += blockDim.x) {
-      const V *const from = b + t.map[map + q];
+      const V *from = b + t.map[map + q];
+      V       *to   = shared + q;
 
 #pragma unroll
-      for (int r = 0; r < R; r++)
-        if (r < columns) __pipeline_memcpy_async(shared + (r * t.stage + q), from + (PetscCount)r * dense.ldb, sizeof(V));
+      for (int r = 0; r < R; r++, from += dense.ldb, to += t.stage) /* R addresses kept would take registers from other thread blocks */
+        if (r < columns) __pipeline_memcpy_async(to, from, sizeof(V));
     }
     __pipeline_commit();
+    entries.Load(index, value, 0, len); /* meanwhile */
     __pipeline_wait_prior(0);
     __syncthreads();
-    for (int k = 0; k < len; k++, at += WarpSize) {
-      const V  value  = GallopLoadOnce(t.value + at);
-      const V *staged = shared + GallopLoadOnce(t.index + at);
+    for (int k = 0; k < len; k += StagedEntries) {
+      StagedRow<V> next;
+
+      index += WarpSize * StagedEntries;
+      value += WarpSize * StagedEntries;
+      next.Load(index, value, k + StagedEntries, len);
+#pragma unroll
+      for (int u = 0; u < StagedEntries; u++)
+        if (k + u < len) { /* what B has in row 0 may be no number */
+          const V *staged = shared + entries.index[u];
 
 #pragma unroll
-      for (int r = 0; r < R; r++) acc[r] += value * staged[r * t.stage]; /* those of no column are never stored */
+          for (int r = 0; r < R; r++) acc[r] += entries.value[u] * staged[r * t.stage]; /* those of no column are never stored */
+        }
+      entries = next;
     }
   }
   if (row >= t.places) return;
