@@ -48,6 +48,7 @@ from cases import short
 LARGE = 1000000  # nonzeros from which a matrix is timed with L2 flushed
 NEAR = 1.3  # what the model of products with dense matrices is held to
 OURS = "evchyb"
+CHOOSES = "gallop"  # the type that chooses among all
 CUSPARSE = ("aijcusparse", "raw_")  # what names of its programs begin with
 DEFAULT_WINDOW = 4096
 NUMBERS = {"double": "double precision", "single": "single precision", "complex": "complex numbers", "int64": "64-bit indices", "complex-int64": "complex numbers, 64-bit indices"}
@@ -236,35 +237,36 @@ def summary():
     return rows + ["", spread(run)[0].rstrip()]
 
 
-def solve_rows(mine=OURS):
-    """Whole solves: (problem, unknowns, which solves, ms with aijcusparse, ms with ours), of a file of solves.py, or of one that has these columns."""
-    text = (HERE / "solves-h200.tsv").read_text().splitlines()
-    lines = [line.split("\t") for line in text if not line.startswith("#")]
-    columns = next((line[2:].split("\t") for line in text if line.startswith("# case\t")), None)
-    if not columns:
-        return [(problem, int(unknowns), which, float(theirs), float(ours)) for problem, unknowns, which, theirs, ours in lines]
+def solve_rows(mine=CHOOSES):
+    """Whole solves: (problem, unknowns, which solves, ms with aijcusparse, ms with ours), of a file of solves.py."""
+    text = (HERE / "solves.tsv").read_text().splitlines()
+    columns = next(line[2:].split("\t") for line in text if line.startswith("# case\t"))
     types = {}
-    for row in (dict(zip(columns, line)) for line in lines):
+    for row in (dict(zip(columns, line.split("\t"))) for line in text if not line.startswith("#")):
         name = row["case"] + (f", {row['ranks']} ranks" if row["ranks"] != "1" else "")
         types.setdefault((name, int(float(row["unknowns"]))), {})[row["type"]] = row
     pairs = [(*key, which, *(each.get(what, {}).get(f"{which}_ms") for what in ("aijcusparse", mine))) for key, each in types.items() for which in ("later", "first")]
     return [(name, unknowns, which, float(theirs), float(ours)) for name, unknowns, which, theirs, ours in pairs if theirs and ours]
 
 
+def solves_of():
+    """GPU and commit that whole solves are of."""
+    return re.search(r"^# Whole solves .*?on (one [^:]+): .*Gallop (\S+)", (HERE / "solves.tsv").read_text()).groups()
+
+
 def solves():
-    """A row for each problem, with later and first solves; "first two" belongs to the problem's name."""
-    rows = ["| solve | unknowns | later solves: speedup | evchyb (ms) | aijcusparse (ms) | first solve: speedup | evchyb (ms) | aijcusparse (ms) |", "|---|" + "--:|" * 7]
-    cells, gains = {}, {"later": [], "first": []}
-    for problem, unknowns, which, theirs, ours in solve_rows():
-        kind, more = which.split()[0], which.partition(" ")[2]
-        gains[kind].append(theirs / ours)
-        cells.setdefault((problem + (f", first {more}" if more else ""), unknowns), {})[kind] = f"{theirs / ours:.2f} | {short(ours, digits=3)} | {short(theirs, digits=3)}"
+    """A row for each problem, with later and first solves by the type that chooses, and how fast they are with evchyb."""
+    rows = [f"| solve | unknowns | later solves: {CHOOSES} | {OURS} | aijcusparse (ms) | first solve: {CHOOSES} | {OURS} | aijcusparse (ms) |", "|---|" + "--:|" * 7]
+    cells, gains = {}, {CHOOSES: {"later": [], "first": []}, OURS: {"later": [], "first": []}}
+    for mine, times in gains.items():
+        for problem, unknowns, which, theirs, ours in solve_rows(mine):
+            times[which].append(theirs / ours)
+            cells.setdefault((problem, unknowns), {}).setdefault(which, {}).update({mine: f"{theirs / ours:.2f}", "ms": short(theirs, digits=3)})
     for (problem, unknowns), each in cells.items():
-        rows.append(f"| {problem} | {unknowns} | {each.get('later', ' | | ')} | {each.get('first', ' | | ')} |")
-    gpu, commit = re.search(r"^# Whole solves .*?on (one [^:]+): .*Gallop (\S+)", (HERE / "solves-h200.tsv").read_text()).groups()
-    chosen = {which: [theirs / ours for _, _, kind, theirs, ours in solve_rows("gallop") if kind == which] for which in gains}
-    said = [f"Geometric means: {means(gains)}."] + [f"With `gallop`: {means(chosen)}."] * any(chosen.values())
-    return rows + ["", f"{' '.join(said)} Measured on {gpu}, commit {commit}."]
+        rows.append(" | ".join([f"| {problem}", str(unknowns), *(each.get(which, {}).get(what, "") for which in ("later", "first") for what in (CHOOSES, OURS, "ms")), ""]).rstrip())
+    gpu, commit = solves_of()
+    said = [f"Geometric means with `{mine}`: {means(times)}." for mine, times in gains.items()]
+    return rows + ["", f"{' '.join(said)} Times as fast as with `aijcusparse`, measured on {gpu}, commit {commit}."]
 
 
 def means(gains):
@@ -275,12 +277,12 @@ def keep_solves(paths):
     """Files of solves.py, each of some cases, become the one beside this script, and their table that of README.md."""
     texts = [Path(path).read_text() for path in paths]
     for path, text in zip(paths, texts):
-        if not re.search("^# Whole solves .*on one ", text) or "\taijcusparse\t" not in text or f"\t{OURS}\t" not in text:
-            sys.exit(f"table.py: {path} has no times of aijcusparse and {OURS} on a GPU")
+        if not re.search("^# Whole solves .*on one ", text) or "\taijcusparse\t" not in text or f"\t{CHOOSES}\t" not in text:
+            sys.exit(f"table.py: {path} has no times of aijcusparse and {CHOOSES} on a GPU")
         if text.partition("\n")[0] != texts[0].partition("\n")[0]:
             sys.exit(f"table.py: {path} is of another GPU, PETSc or commit than {paths[0]}")
     rows = [line for text in texts[1:] for line in text.splitlines(True) if not line.startswith("#")]
-    (HERE / "solves-h200.tsv").write_text("".join([texts[0], *rows]))
+    (HERE / "solves.tsv").write_text("".join([texts[0], *rows]))
     splice(ROOT / "README.md", "solves", solves())
 
 
