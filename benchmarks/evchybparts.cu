@@ -68,6 +68,12 @@ static __device__ __forceinline__ NoValue operator+(const NoValue &a, const NoVa
   return NoValue(a.value + b.value);
 }
 
+/* No product here has a dot product, but the kernels have code for it */
+static __device__ __forceinline__ NoValue GallopConjugate(const NoValue &value, bool)
+{
+  return value;
+}
+
 /* The kernel loads the matrix by this function, and x and y otherwise */
 static __device__ __forceinline__ NoIndex GallopLoadOnce(const NoIndex *)
 {
