@@ -114,6 +114,16 @@ static PetscErrorCode CopyValues(const CSROverlapTransfer *t, PetscCount from, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Columns and values of a small matrix, whose kernel waits for all of them, in one copy */
+static PetscErrorCode CopyTogether(const CSROverlap *ov, const CSROverlapTransfer *t, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (t->newer) PetscCall(PetscArraycpy(t->values, t->newer, ov->nz));
+  PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, t->columns, t->pinned_bytes, cudaMemcpyHostToDevice, stream));
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)ov->nz * (sizeof(PetscInt) + sizeof(PetscScalar))));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* New values, of which the next product copies what it needs */
 PetscErrorCode CSROverlapTransferRefresh(CSROverlap *ov, const GallopCSR *csr)
 {
@@ -177,8 +187,11 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
 
     if (streamed && g >= Depth) PetscCallCUDA(cudaStreamWaitEvent(stream, t->computed[slot], 0));
     PetscCall(timeline.Record(g, Timeline::COPY_BEGIN, stream));
-    if (streamed || (t->pending_columns && g == 0)) PetscCall(CopyColumns(ov, t, g, columns, values, stream, &cut));
-    PetscCall(CopyValues(t, t->from[g], PetscMin(t->to[g], cut), values, stream));
+    if (t->pending_columns && t->together) PetscCall(CopyTogether(ov, t, stream));
+    else {
+      if (streamed || (t->pending_columns && g == 0)) PetscCall(CopyColumns(ov, t, g, columns, values, stream, &cut));
+      PetscCall(CopyValues(t, t->from[g], PetscMin(t->to[g], cut), values, stream));
+    }
     if (cut <= t->to[g]) {
       PetscCallCUDA(cudaStreamWaitEvent(stream, t->unpacked, 0));
       PetscCall(CopyValues(t, PetscMax(t->from[g], cut), t->to[g], values, stream));

@@ -14,12 +14,13 @@ struct _CSROverlapTransfer {
   PetscCount        *from, *to;    /* [num] the entries that are copied; of a resident matrix, whose columns come at once, the values */
   const PetscInt    *host_columns; /* what is copied: the matrix's own arrays, or these */
   const PetscScalar *host_values;
-  void              *columns;
+  void              *columns;     /* where both are in pinned memory, its beginning */
   PetscScalar       *values;
-  size_t             column_bytes, value_bytes;
+  size_t             pinned_bytes;
   const PetscScalar *newer;           /* the matrix's values, to be put into values before they are copied */
   size_t            *packed;          /* where in columns those of each big batch of a streamed matrix begin, or of a resident one, and end; NULL where they are not packed */
   PetscBool          pinned;          /* columns and values are pinned */
+  PetscBool          together;        /* and lie there as on the GPU, where they come in one copy */
   PetscBool          pending_columns; /* not on the GPU yet */
   PetscBool          pending_values;
   PetscCount         capacity;       /* entries of a buffer of a streamed matrix */
@@ -33,6 +34,12 @@ struct _CSROverlapTransfer {
 static inline PetscBool Streamed(const CSROverlap *ov)
 {
   return (PetscBool)!ov->values;
+}
+
+/* From columns to values of a resident matrix, which are in one allocation on the GPU, in bytes */
+static inline size_t ValuesPlace(const CSROverlap *ov)
+{
+  return (size_t)((const char *)ov->values - (const char *)ov->column_indices);
 }
 
 /* Entries of which columns are copied at a time */

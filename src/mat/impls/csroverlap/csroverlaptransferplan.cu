@@ -144,23 +144,25 @@ static PetscErrorCode PlanPacked(const CSROverlap *ov, CSROverlapTransfer *t, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* A copy of the entries from which the GPU copies by itself, where memory can be had. To pin memory takes longer than ten copies from the matrix's own arrays: only many copies pay for that. */
+/*
+  A copy of the entries from which the GPU copies by itself, where memory can be had. To pin memory takes longer than ten copies from the matrix's own arrays: only many copies pay for that.
+  Columns of a resident matrix that are not packed lie before the values as they do on the GPU.
+*/
 static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, const GallopCSR *csr)
 {
-  static PetscBool warned      = PETSC_FALSE;
-  const size_t     value_bytes = (size_t)ov->nz * sizeof(PetscScalar);
-  void            *columns = NULL, *values = NULL;
-  size_t           bytes;
+  static PetscBool warned = PETSC_FALSE;
+  void            *columns;
+  size_t           bytes, place;
 
   PetscFunctionBegin;
   t->host_columns = csr->j;
   t->host_values  = csr->a;
   if (ov->options.pinned == CSROVERLAP_PINNED_NEVER || (ov->options.pinned == CSROVERLAP_PINNED_STREAMED && !Streamed(ov))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PlanPacked(ov, t, csr->j, &bytes));
-  PetscCall(GallopPinnedMalloc(bytes, &columns));
-  if (columns) PetscCall(GallopPinnedMalloc(value_bytes, &values));
-  if (!values) {
-    PetscCall(GallopPinnedFree(bytes, columns));
+  place           = Streamed(ov) || t->packed ? (bytes + CSROVERLAP_PAD - 1) / CSROVERLAP_PAD * CSROVERLAP_PAD : ValuesPlace(ov);
+  t->pinned_bytes = place + (size_t)ov->nz * sizeof(PetscScalar);
+  PetscCall(GallopPinnedMalloc(t->pinned_bytes, &columns));
+  if (!columns) {
     PetscCall(PetscFree(t->packed));
     PetscCall(PetscInfo(NULL, "No pinned memory for %" PetscCount_FMT " entries\n", ov->nz));
     if (!warned)
@@ -169,13 +171,13 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   t->pinned       = PETSC_TRUE;
+  t->together     = (PetscBool)(!Streamed(ov) && !t->packed);
   t->columns      = columns;
-  t->column_bytes = bytes;
-  t->value_bytes  = value_bytes;
-  t->values       = (PetscScalar *)values;
+  t->values       = (PetscScalar *)((char *)columns + place);
   t->host_columns = (const PetscInt *)columns;
   t->host_values  = t->values;
   if (!t->packed) PetscCall(PetscMemcpy(columns, csr->j, bytes));
+  PetscCall(PetscMemzero((char *)columns + bytes, place - bytes)); /* the GPU has zeros behind the columns */
   for (PetscInt g = 0; t->packed && g < (Streamed(ov) ? t->num : 1); g++) {
     PetscCount from, to;
 
@@ -202,6 +204,7 @@ static PetscErrorCode PlanResident(const CSROverlap *ov, CSROverlapTransfer *t, 
     for (PetscCount rest = ov->nz - t->size; num > 1 && num < Parts && rest >= Worthwhile; rest /= Shrink) num++;
   }
   PetscCall(PlanBig(ov, t, num, plan));
+  t->together = (PetscBool)(t->together && num == 1); /* the kernel waits for all values anyway */
   if (!EqualSize(ov)) t->size = t->to[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -259,10 +262,8 @@ PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **transfer)
     if (event) PetscCallCUDA(cudaEventDestroy(event));
   PetscCall(GallopDeviceFree(t->buffer_values));
   PetscCall(GallopDeviceFree(t->buffer_columns));
-  if (t->pinned) {
-    PetscCall(GallopPinnedFree(t->value_bytes, t->values));
-    PetscCall(GallopPinnedFree(t->column_bytes, t->columns));
-  } else PetscCall(PetscFree(t->values));
+  if (t->pinned) PetscCall(GallopPinnedFree(t->pinned_bytes, t->columns));
+  else PetscCall(PetscFree(t->values));
   PetscCall(PetscFree(t->packed));
   PetscCall(PetscFree3(t->ranges, t->from, t->to));
   PetscCall(PetscFree(*transfer));
