@@ -13,6 +13,7 @@ TIMEOUT ?= 300# seconds a test may take
 TESTS   ?= %#   which tests `make check` runs
 PRODUCTS ?= 100000# that `make stress` runs, of each kind
 TOOLS   ?= memcheck racecheck initcheck synccheck# of compute-sanitizer, for `make sanitize`
+SEEN    ?= tests/sanitized.tsv# what these have found clean
 ARCHS   ?= 75 80# compute capabilities for which `make archs` compiles
 COMPILERS ?= gcc-11 gcc-12 gcc-13 gcc-14 clang-14 clang-16 clang-19# by which `make compilers` compiles
 BENCH   ?= quick# what `make bench` and `make papers` run, quick or full
@@ -208,13 +209,14 @@ check: all $(nccl)
 	@if grep -qwE 'examples-solve_(python|pip)' $(testdir)/asked.txt; then $(run_env); config/petsc4py >/dev/null; fi || true # the test says what is wrong
 	@$(share_jobs)$(test_env); $(with_mps) $(harness) test 2>&1 | config/test-summary $(testdir)
 
-# The tests under the tools of compute-sanitizer, one after the other, on a GPU; TESTS selects
+check_with = $(MAKE) --no-print-directory check# so named, make -n shows the line that has it, and does not run it
+
+# The tests under the tools of compute-sanitizer, one after the other, on a GPU; TESTS selects. Those in SEEN are left out, and what is clean is written there.
 sanitize: all
 	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer was not found: it comes with the CUDA Toolkit" >&2; exit 1; }
 	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make sanitize needs a GPU" >&2; exit 1; fi
-	@failed=; for tool in $(TOOLS); do echo "== $$tool"; \
-	  SANITIZER=$$tool SANITIZER_MPIEXEC="$(MPIEXEC)" $(MAKE) --no-print-directory check PETSCMPIEXEC=$(abspath config/with-sanitizer) || failed="$$failed $$tool"; done; \
-	  if [ "$$failed" ]; then echo "not clean:$$failed"; exit 1; else echo "clean: $(TOOLS)"; fi
+	@$(share_jobs)$(harness) -s print-test 2>/dev/null | SANITIZER_MPIEXEC="$(MPIEXEC)" config/sanitize --seen $(SEEN) --about "$(petsc_description)" --commit $(commit) --counts $(testdir) \
+	  $(addprefix --minutes ,$(MINUTES)) $(if $(AGAIN),--again) $(TOOLS) -- $(check_with) PETSCMPIEXEC=$(abspath config/with-sanitizer)
 
 # Many products of processes that rest at random, by each way of ghost values, against PetscSF's
 stress := $(build)/stress/exchange
@@ -467,7 +469,7 @@ help:
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, MPS=1 lets tests share a GPU, VALGRIND=1 and PETSc's other test options work"
-	@echo "make sanitize      run tests, TESTS=mat-ex1% some of them, under compute-sanitizer's TOOLS: $(TOOLS)"
+	@echo "make sanitize      run tests, TESTS=mat-ex1% some of them, under compute-sanitizer's TOOLS: $(TOOLS); not those in SEEN, $(SEEN), but with AGAIN=1; MINUTES=8 ends it after so many"
 	@echo "make stress        100,000 products of processes that rest at random, by each way of ghost values; PRODUCTS="
 	@echo "make check-programs  compile the tests and run none, to take them to a machine with a GPU"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Test what bench.py makes of a program that crashes, hangs or errs, by a program that does so when it is asked to; its summary, the
-line on progress, and examples/demo. Runs test_choice.py, test_largest.py, test_papers.py and test_scaling.py, too.
+line on progress, and examples/demo. Runs test_choice.py, test_largest.py, test_papers.py, test_sanitize.py and test_scaling.py, too.
 
 The last line says how many tests passed and failed, as config/test-summary does. Needs no GPU and no PETSc, and
 matplotlib only for the test of pictures.
@@ -30,6 +30,7 @@ import terminal
 import test_choice
 import test_largest
 import test_papers
+import test_sanitize
 import test_scaling
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "results"))
@@ -623,7 +624,7 @@ class ExchangeModelTest(unittest.TestCase):
 
 
 def main():
-    modules = [sys.modules[__name__], test_choice, test_largest, test_papers, test_scaling]
+    modules = [sys.modules[__name__], test_choice, test_largest, test_papers, test_sanitize, test_scaling]
     suite = unittest.TestSuite(unittest.defaultTestLoader.loadTestsFromModule(module) for module in modules)
     result = unittest.TextTestRunner(verbosity=2 if "-v" in sys.argv else 1).run(suite)
     bad, skipped = len(result.failures) + len(result.errors), len(result.skipped)
