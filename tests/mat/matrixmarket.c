@@ -3,6 +3,9 @@ static char help[] = "Loads Matrix Market files, good ones and bad ones.\n\n";
 
 #include <petscgallop.h>
 #include <sys/resource.h>
+#if defined(__GLIBC__)
+  #include <malloc.h>
+#endif
 #include <unistd.h>
 
 static char lasterror[2048];
@@ -228,6 +231,9 @@ int main(int argc, char **argv)
   char              name[PETSC_MAX_PATH_LEN], text[2048], longer[4096], gz[2 * PETSC_MAX_PATH_LEN];
 
   PetscFunctionBeginUser;
+#if defined(__GLIBC__)
+  (void)mallopt(M_MMAP_THRESHOLD, 65536); /* what is freed goes back: a limit of memory holds for what is asked for then */
+#endif
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(PetscSNPrintf(name, sizeof(name), "matrixmarket-test.mtx"));
