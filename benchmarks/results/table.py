@@ -249,6 +249,11 @@ def solve_rows(mine=CHOOSES):
     return [(name, unknowns, which, float(theirs), float(ours)) for name, unknowns, which, theirs, ours in pairs if theirs and ours]
 
 
+def products_gpu():
+    """The GPU that products by default are of."""
+    return re.search(r"^# machine: ([^,\n]+)", (HERE / f"{OURS}-h200.tsv").read_text(), re.M).group(1)
+
+
 def solves_of():
     """GPU and commit that whole solves are of."""
     return re.search(r"^# Whole solves .*?on (one [^:]+): .*Gallop (\S+)", (HERE / "solves.tsv").read_text()).groups()
@@ -256,7 +261,7 @@ def solves_of():
 
 def solves():
     """A row for each problem, with later and first solves by the type that chooses, and how fast they are with evchyb."""
-    rows = [f"| solve | unknowns | later solves: {CHOOSES} | {OURS} | aijcusparse (ms) | first solve: {CHOOSES} | {OURS} | aijcusparse (ms) |", "|---|" + "--:|" * 7]
+    rows = ["| solve | unknowns | " + " | ".join(f"{which}: speedup with {CHOOSES} | with {OURS} | aijcusparse (ms)" for which in ("later solves", "first solve")) + " |", "|---|" + "--:|" * 7]
     cells, gains = {}, {CHOOSES: {"later": [], "first": []}, OURS: {"later": [], "first": []}}
     for mine, times in gains.items():
         for problem, unknowns, which, theirs, ours in solve_rows(mine):
@@ -266,7 +271,7 @@ def solves():
         rows.append(" | ".join([f"| {problem}", str(unknowns), *(each.get(which, {}).get(what, "") for which in ("later", "first") for what in (CHOOSES, OURS, "ms")), ""]).rstrip())
     gpu, commit = solves_of()
     said = [f"Geometric means with `{mine}`: {means(times)}." for mine, times in gains.items()]
-    return rows + ["", f"{' '.join(said)} Times as fast as with `aijcusparse`, measured on {gpu}, commit {commit}."]
+    return rows + ["", f"{' '.join(said)} Speedups are over `aijcusparse`; measured on {gpu}, commit {commit}."]
 
 
 def means(gains):
@@ -277,8 +282,8 @@ def keep_solves(paths):
     """Files of solves.py, each of some cases, become the one beside this script, and their table that of README.md."""
     texts = [Path(path).read_text() for path in paths]
     for path, text in zip(paths, texts):
-        if not re.search("^# Whole solves .*on one ", text) or "\taijcusparse\t" not in text or f"\t{CHOOSES}\t" not in text:
-            sys.exit(f"table.py: {path} has no times of aijcusparse and {CHOOSES} on a GPU")
+        if not re.search("^# Whole solves .*on one ", text) or any(f"\t{name}\t" not in text for name in ("aijcusparse", CHOOSES, OURS)):
+            sys.exit(f"table.py: {path} has no times of aijcusparse, {CHOOSES} and {OURS} on a GPU")
         if text.partition("\n")[0] != texts[0].partition("\n")[0]:
             sys.exit(f"table.py: {path} is of another GPU, PETSc or commit than {paths[0]}")
     rows = [line for text in texts[1:] for line in text.splitlines(True) if not line.startswith("#")]

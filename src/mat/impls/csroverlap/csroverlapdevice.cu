@@ -169,7 +169,7 @@ static PetscErrorCode PlanFree(CSROverlapPlan *plan)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs twice: with a null base it measures, then it hands out. A streamed matrix has its entries elsewhere. */
+/* Runs twice: with a null base it measures, then it hands out. A streamed matrix has its entries elsewhere. Nothing but zeros lies between columns and values, which may come in one copy. */
 static size_t Carve(CSROverlap *ov, bool entries, void *base)
 {
   GallopCarver carver(base);

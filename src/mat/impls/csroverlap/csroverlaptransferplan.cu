@@ -11,6 +11,7 @@ static constexpr int        Shrink      = 8;       /* each is smaller by this fa
 static constexpr PetscCount Worthwhile  = 1 << 20; /* entries: a copy more takes as long as the product of a smaller matrix */
 static constexpr PetscCount StreamedBig = 4 << 20; /* entries of a big batch of a streamed matrix */
 static constexpr PetscCount Aligned     = 16;      /* entries: buffers are as aligned as the arrays are for which they stand */
+static constexpr size_t     PageBytes   = 4096;    /* of pinned memory, in which values begin a page where they are copied alone */
 
 /* Entries of the big batches of a resident matrix if all but the last are of one size, else 0 */
 static PetscCount EqualSize(const CSROverlap *ov)
@@ -159,7 +160,7 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
   t->host_values  = csr->a;
   if (ov->options.pinned == CSROVERLAP_PINNED_NEVER || (ov->options.pinned == CSROVERLAP_PINNED_STREAMED && !Streamed(ov))) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PlanPacked(ov, t, csr->j, &bytes));
-  place           = Streamed(ov) || t->packed ? (bytes + CSROVERLAP_PAD - 1) / CSROVERLAP_PAD * CSROVERLAP_PAD : ValuesPlace(ov);
+  place           = Streamed(ov) || t->packed ? (bytes + PageBytes - 1) / PageBytes * PageBytes : ValuesPlace(ov);
   t->pinned_bytes = place + (size_t)ov->nz * sizeof(PetscScalar);
   PetscCall(GallopPinnedMalloc(t->pinned_bytes, &columns));
   if (!columns) {
@@ -204,7 +205,7 @@ static PetscErrorCode PlanResident(const CSROverlap *ov, CSROverlapTransfer *t, 
     for (PetscCount rest = ov->nz - t->size; num > 1 && num < Parts && rest >= Worthwhile; rest /= Shrink) num++;
   }
   PetscCall(PlanBig(ov, t, num, plan));
-  t->together = (PetscBool)(t->together && num == 1); /* the kernel waits for all values anyway */
+  t->together = (PetscBool)(t->together && num == 1 && ov->nz < Worthwhile); /* the kernel waits for all values anyway */
   if (!EqualSize(ov)) t->size = t->to[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -21,7 +21,7 @@
 #include <gallop/formatimpl.h>
 
 #define TILEDSPMM_WARP         32   /* rows that are padded together: the width of a warp */
-#define TILEDSPMM_MAX_PANEL    512  /* with 512 threads per thread block, each can have 128 registers: R = 16 outputs and what else it needs */
+#define TILEDSPMM_MAX_PANEL    512  /* with 512 threads per thread block, each can have 128 registers: R = 16 outputs in double precision and what else it needs */
 #define TILEDSPMM_MAX_STAGE    4096 /* two bytes could tell more rows of B apart, but one column of 4096 complex numbers is all the shared memory that some GPUs have */
 #define TILEDSPMM_MAX_COLUMNS  32
 #define TILEDSPMM_LEAST_DEVICE 2
@@ -178,7 +178,7 @@ static inline size_t TiledSpMMBytes(const TiledSpMM *t)
   return bytes;
 }
 
-/* Most threads of a thread block with R outputs each: a thread can have 128 registers, and where it holds more than 16 outputs 255 */
+/* Most threads of a thread block with R outputs each: a thread can have 128 registers, 64 where its outputs take 64 bytes or less, and where it holds more than 16 outputs 255 */
 #define TILEDSPMM_MAX_THREADS(R) ((R) > 16 ? TILEDSPMM_MAX_PANEL / 2 : TILEDSPMM_MAX_PANEL)
 
 /* R of the staged kernel and of its model: as asked for, or fewer where stages of R columns do not fit in shared memory, or the outputs of large panels not in registers */

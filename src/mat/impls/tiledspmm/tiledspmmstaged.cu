@@ -15,9 +15,11 @@ struct StagesView {
   const I              *segrow; /* NULL where no row is cut; negative for a segment with a partial sum */
 };
 
-static constexpr int StagedEntries = 4; /* of a row, loaded at once */
+/* Of a row, loaded at once: what registers hold */
+template <typename V>
+static constexpr int StagedEntries = sizeof(V) > 8 ? 2 : 4;
 
-/* Thread blocks of the largest panels that a multiprocessor shall have: loads of B and of entries are hidden by other thread blocks alone, so registers are not to be what limits their number */
+/* Thread blocks of the largest panels that a multiprocessor has room for: while one waits for its stage, the other works. This limits a thread to 64 registers; without it R = 16 in single precision took 94. */
 template <int R, typename V>
 static constexpr int StagedResident()
 {
@@ -27,13 +29,13 @@ static constexpr int StagedResident()
 /* Some entries of a row in a stage, from the k-th of its len on */
 template <typename V>
 struct StagedRow {
-  TiledSpMMIndex index[StagedEntries];
-  V              value[StagedEntries];
+  TiledSpMMIndex index[StagedEntries<V>];
+  V              value[StagedEntries<V>];
 
   __device__ __forceinline__ void Load(const TiledSpMMIndex *from, const V *valuefrom, int k, int len)
   {
 #pragma unroll
-    for (int u = 0; u < StagedEntries; u++) {
+    for (int u = 0; u < StagedEntries<V>; u++) {
       index[u] = k + u < len ? GallopLoadOnce(from + WarpSize * u) : TiledSpMMIndex(0);
       value[u] = k + u < len ? GallopLoadOnce(valuefrom + WarpSize * u) : V(0);
     }
@@ -44,6 +46,7 @@ struct StagedRow {
 template <int R, typename V, typename I>
 __global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R), (StagedResident<R, V>())) StagedKernel(const StagesView<V, I> t, const DenseView<V, I> dense, V *__restrict__ partial, const unsigned int groups)
 {
+  static constexpr int                          Each = StagedEntries<V>;
   extern __shared__ __align__(16) unsigned char bytes[];
   V *const                                      shared  = reinterpret_cast<V *>(bytes); /* column r of B's stage is at r t.stage: lanes with neighbouring indices are in different banks */
   const PetscCount                              panel   = blockIdx.x / groups;
@@ -76,14 +79,14 @@ __global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R), (StagedReside
     entries.Load(index, value, 0, len); /* meanwhile */
     __pipeline_wait_prior(0);
     __syncthreads();
-    for (int k = 0; k < len; k += StagedEntries) {
+    for (int k = 0; k < len; k += Each) {
       StagedRow<V> next;
 
-      index += WarpSize * StagedEntries;
-      value += WarpSize * StagedEntries;
-      next.Load(index, value, k + StagedEntries, len);
+      index += WarpSize * Each;
+      value += WarpSize * Each;
+      next.Load(index, value, k + Each, len);
 #pragma unroll
-      for (int u = 0; u < StagedEntries; u++)
+      for (int u = 0; u < Each; u++)
         if (k + u < len) { /* what B has in row 0 may be no number */
           const V *staged = shared + entries.index[u];
 
