@@ -33,6 +33,11 @@ EDITS = {
     'src/mat/impls/hbp/hbpdevice.h': [('  asm("mov.u32 %0, %%lanemask_lt;" : "=r"(mask));\n', '  mask = (1u << emu::fiber->lane) - 1;\n')],
     'src/mat/impls/hbp/hbpwhole.cu': [('asm volatile("prefetch.global.L2 [%0];" ::"l"(p + k));', '(void)*(const volatile char *)(p + k);')],
     'src/mat/impls/hbp/hbploader.cuh': [('#if __CUDA_ARCH__ >= 800', '#if 0')],
+    'src/mat/impls/tiledspmm/tiledspmmcached.cu': [
+        ('asm("ld.global.nc.L1::no_allocate.u32 %0, [%1];" : "=r"(word) : "l"(p));', 'memcpy(&word, p, sizeof(word));'),
+        ('asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(word) : "l"(p));', 'memcpy(&word, p, sizeof(word));'),
+        ('asm("ld.global.nc.L1::no_allocate.v2.u64 {%0, %1}, [%2];" : "=l"(u.words.x), "=l"(u.words.y) : "l"(p));', 'memcpy(u.bytes, p, sizeof(T));'),
+    ],
     # results are large from 4096 rows on
     'src/mat/impls/fastload/fastload.h': [('#define FASTLOAD_WINDOW  (16 << 20)', '#define FASTLOAD_WINDOW  (16 << 10)')],
     # values of 8192 bytes are many, and so are 64 rows
