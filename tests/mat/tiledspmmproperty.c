@@ -94,7 +94,7 @@ static PetscErrorCode CheckSegments(const TiledSpMM *t, PetscInt m, const PetscI
         const PetscCount at = t->kernel == TILEDSPMM_CACHED ? t->slicedispl[seg / TILEDSPMM_WARP] + (PetscCount)TILEDSPMM_WARP * (e - begin) + seg % TILEDSPMM_WARP : e;
 
         TestCheck(t->kernel != TILEDSPMM_CACHED || at < t->slicedispl[seg / TILEDSPMM_WARP + 1], "no room for segment %" PetscCount_FMT, what, seg);
-        TestCheck(t->col[at] == j[e] && t->value[at] == a[e], "entry %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, e, t->col[at], j[e]);
+        TestCheck(t->col[at] == j[e] && t->value[at] == a[e], "entry %" PetscInt_FMT " is of column %" PetscInt_FMT ", not %" PetscInt_FMT ", or has another value", what, e, (PetscInt)t->col[at], j[e]);
       }
     }
     if (num > 1) slots += num;

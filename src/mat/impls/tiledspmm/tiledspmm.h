@@ -52,7 +52,8 @@ typedef struct {
   TiledSpMMReorder reorder;
 } TiledSpMMOptions;
 
-typedef unsigned short TiledSpMMIndex; /* B_IS = 2 bytes */
+typedef unsigned short TiledSpMMIndex;  /* B_IS = 2 bytes */
+typedef int32_t        TiledSpMMColumn; /* whatever PetscInt is: a product takes as long as it has bytes */
 
 /* Of TILEDSPMM_TILE_ROWS rows the entries in TILEDSPMM_TILE_COLS columns from a multiple of that on. Values of entries, no others, are stored row by row. */
 typedef struct {
@@ -90,7 +91,7 @@ typedef struct {
   PetscCount  nmany;                          /* of the rows of several segments, those with more than TILEDSPMM_FEW, which come last, in the order from the end */
   PetscInt   *splitrow, *splitptr, *splitnum; /* [nsplit] rows of several segments, where their partial sums begin, and how many there are */
   PetscCount *slicedispl;                     /* [slices + 1] */
-  PetscInt   *col;                            /* [stored] columns, and values as above, in slices or as in CSR */
+  TiledSpMMColumn *col;                       /* [stored] columns, and values as above, in slices or as in CSR */
 
   /* tensor: tiles with entries, of eight rows after eight, and units of consecutive ones, each the work of a warp. Eight rows of more than one unit have partial sums. */
   PetscCount     nunit, ntile;

@@ -68,7 +68,7 @@ static PetscLogDouble LineBytes(const TiledSpMM *t)
 /* Bytes of a part of A, from 0 to 1: what products read of it */
 static PetscLogDouble MatrixBytes(const TiledSpMM *t, PetscLogDouble part)
 {
-  const PetscLogDouble index = t->kernel == TILEDSPMM_TENSOR ? (PetscLogDouble)sizeof(TiledSpMMTile) * t->ntile : (PetscLogDouble)sizeof(PetscInt) * t->stored;
+  const PetscLogDouble index = t->kernel == TILEDSPMM_TENSOR ? (PetscLogDouble)sizeof(TiledSpMMTile) * t->ntile : (PetscLogDouble)sizeof(*t->col) * t->stored;
 
   return part * (index + (PetscLogDouble)sizeof(PetscScalar) * t->stored);
 }

@@ -55,16 +55,16 @@ __global__ static void __launch_bounds__(TransposeThreads) TransposeKernel(const
 /* Some entries of a segment, those that it does not have with value and column 0 */
 template <int U, typename V, typename I>
 struct Entries {
-  I   c[U];
-  V   v[U];
-  int num;
+  TiledSpMMColumn c[U];
+  V               v[U];
+  int             num;
 
   __device__ __forceinline__ void Load(const SegmentsView<V, I> &s, I k, I end)
   {
     num = end - k < U ? (int)(end - k) : U; /* less than 0, maybe */
 #pragma unroll
     for (int u = 0; u < U; u++) {
-      c[u] = u < num ? GallopLoadReadOnly(s.col + k + u) : I(0);
+      c[u] = u < num ? GallopLoadReadOnly(s.col + k + u) : 0;
       v[u] = u < num ? GallopLoadReadOnly(s.value + k + u) : V(0);
     }
   }
