@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE / "results"))
-from table import CHOOSES, CUSPARSE, DRAWN_OF, LARGE, OURS, SHOWN, TYPES, Run, by_default, dense_times, kept_as, lines_of, model_rows, products_gpu, runs_of_types, solve_rows, solves_of, speedups
+from table import CHOOSES, CUSPARSE, DRAWN_OF, LARGE, OURS, TYPES, Run, by_default, dense_times, fastest_types, kept_as, lines_of, model_rows, products_gpu, runs_of_types, solve_rows, solves_of, speedups
 
 # told apart by colour-blind readers too (Okabe and Ito)
 BLUE, ORANGE, GREEN, SKY, PURPLE, YELLOW, BLACK = "#0072b2", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#e69f00", "#000000"
@@ -247,13 +247,12 @@ def draw_speedups(ours, path, results=HERE / "results"):
 
 
 def draw_front(path):
-    """Whole solves with gallop and products with evchyb over aijcusparse, for the first page: a row for each problem, with a bar for later solves and a point for the first one."""
-    run = by_default()
+    """Whole solves with gallop, and products with the type that it takes, over aijcusparse, for the first page: a row for each problem, with a bar for later solves and a point for the first one."""
     solves = {}
     for problem, _, which, theirs, ours in solve_rows():
         solves.setdefault(problem, {})[which] = theirs / ours
-    products = {name: {"later": run.time[name, "aijcusparse"] / run.time[name, OURS]} for name in SHOWN if (name, "aijcusparse") in run.time}
-    parts = {f"Whole solves with {CHOOSES}, {solves_of()[0]}": solves, f"Products with {OURS}, one {products_gpu()}": products}
+    products = {matrix + (f", {name}" if name != OURS else ""): {"later": run.time[matrix, "aijcusparse"] / run.time[matrix, name]} for matrix, (name, run, _) in fastest_types().items() if (matrix, "aijcusparse") in run.time}
+    parts = {f"Whole solves with {CHOOSES}, {solves_of()[0]}": solves, f"Products with {OURS} or hbp, one {products_gpu()}": products}
     figure, axes = plt.subplots(2, 1, figsize=(8, 1.6 + 0.2 * sum(map(len, parts.values()))), sharex=True, height_ratios=[len(part) + 1 for part in parts.values()], layout="constrained")
     for axis, (title, part) in zip(axes, parts.items()):
         order = sorted(part, key=lambda name: (part[name].get("later", 0), part[name].get("first", 0)))
