@@ -59,7 +59,6 @@ ELSEWHERE(EVCHYBPackSurveyFree_Device, EVCHYBPackSurvey *)
 ELSEWHERE(EVCHYBPackApply_Host, const EVCHYBPack *, const GallopProduct *)
 ELSEWHERE(EVCHYBPlainRefresh_Device, EVCHYB *, const GallopCSR *, PetscCount, PetscBool *)
 ELSEWHERE(EVCHYBPlainFree_Device, EVCHYB *)
-ELSEWHERE(GallopWorkspaceMalloc, size_t, void **)
 
 /* Rows are sorted on the host */
 PetscErrorCode EVCHYBRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows *, PetscBool *fits)

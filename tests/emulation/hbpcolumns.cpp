@@ -28,18 +28,6 @@ PetscErrorCode HBPGetSharedCols_Device(PetscInt *cols)
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **p)
-{
-  return GallopDeviceMalloc(bytes, p);
-}
-
-/* PETSc's sort the integers that it was built for */
-PetscErrorCode PetscSortInt(PetscCount n, PetscInt a[])
-{
-  std::sort(a, a + n);
-  return PETSC_SUCCESS;
-}
-
 PetscErrorCode PetscSortIntWithArray(PetscCount n, PetscInt a[], PetscInt b[])
 {
   std::vector<std::pair<PetscInt, PetscInt>> pairs(n);

@@ -7,11 +7,6 @@
 
 /* ---- of the rest of the library ---- */
 
-PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **p)
-{
-  return GallopDeviceMalloc(bytes, p);
-}
-
 /* ---- the test ---- */
 
 struct Case {

@@ -23,13 +23,6 @@ PetscErrorCode HBPApplyTranspose_Host(void *, const GallopProduct *, PetscBool)
   emu::Fail("a product on the host");
 }
 
-/* PETSc's sort the integers that it was built for */
-PetscErrorCode PetscSortInt(PetscCount n, PetscInt a[])
-{
-  std::sort(a, a + n);
-  return PETSC_SUCCESS;
-}
-
 PetscErrorCode PetscSortIntWithArray(PetscCount, PetscInt[], PetscInt[])
 {
   emu::Fail("columns that are not in order");

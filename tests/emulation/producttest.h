@@ -71,6 +71,11 @@ PetscErrorCode GallopDeviceFree(void *)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **p)
+{
+  return GallopDeviceMalloc(bytes, p);
+}
+
 PetscErrorCode GallopWorkspaceFree(void *)
 {
   return PETSC_SUCCESS;
@@ -112,6 +117,13 @@ PetscErrorCode GallopDeviceIsCapturing(PetscBool *capturing)
 PetscErrorCode GallopDeviceAvailable(PetscBool *available)
 {
   *available = PETSC_TRUE;
+  return PETSC_SUCCESS;
+}
+
+/* PETSc's sort the integers that it was built for */
+PetscErrorCode PetscSortInt(PetscCount n, PetscInt a[])
+{
+  std::sort(a, a + n);
   return PETSC_SUCCESS;
 }
 

@@ -4,15 +4,6 @@
   arrays of the first are those of the host, the others' are built by tiledspmmsegmentsbuild.cu.
 */
 #include "producttest.h"
-
-/* PETSc's library may have other integers than this program */
-static PetscErrorCode SortIntegers(PetscInt n, PetscInt *i)
-{
-  std::sort(i, i + n);
-  return PETSC_SUCCESS;
-}
-#define PetscSortInt SortIntegers
-
 #include "mat/impls/tiledspmm/tiledspmmhost.c"
 #include "mat/impls/tiledspmm/tiledspmmorder.c"
 #include "mat/impls/tiledspmm/tiledspmmcombine.cu"
@@ -20,11 +11,6 @@ static PetscErrorCode SortIntegers(PetscInt n, PetscInt *i)
 #include "mat/impls/tiledspmm/tiledspmmcached.cu"
 #include "mat/impls/tiledspmm/tiledspmmtransposed.cu"
 #include "mat/impls/tiledspmm/tiledspmmsegmentsbuild.cu"
-
-PetscErrorCode GallopWorkspaceMalloc(size_t bytes, void **p)
-{
-  return GallopDeviceMalloc(bytes, p);
-}
 
 /* ---- the test ---- */
 
