@@ -239,7 +239,7 @@ def summary():
     for matrix, (name, run, speedup) in fastest_types().items():
         rows.append(f"| {matrix} | {speedup:.2f} | {name} | {run.time[matrix, name]:.1f} | {run.cusparse(matrix):.1f} | {run.nnz[matrix] / 1e6:.2f} |")
     means = spread(by_default())[0].rstrip().replace("Geometric mean", "the geometric mean", 1).replace(": ", " is ", 1)
-    return rows + ["", f"`{CHOOSES}` takes the type that is named here, but leaves the products of the web graphs to cuSPARSE. With `{OURS}` for all, {means}"]
+    return rows + ["", f"`{CHOOSES}` takes the type that is named here, but leaves the products of web1M, and of web graphs like it, to cuSPARSE. With `{OURS}` for all, {means}"]
 
 
 def solve_rows(mine=CHOOSES):
