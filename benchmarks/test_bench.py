@@ -24,6 +24,7 @@ from unittest import mock
 import bench
 import cases
 import exchangemodel
+import fakes
 import petscexamples
 import solves
 import terminal
@@ -83,19 +84,15 @@ if name in ("wrong", "12_3"):
 """
 
 
-class BenchTest(unittest.TestCase):
+class BenchTest(fakes.FakesTest):
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.program = self.folder / "fake"
-        self.program.write_text(FAKE)
-        self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
+        super().setUp()
+        self.program = self.fake("fake", FAKE)
 
     def bench(self, *words, timeout="60"):
         """Exit status, lines for tables, and the document."""
         tsv, document = self.folder / "out.tsv", self.folder / "out.json"
-        arguments = ["bench.py", "--program", str(self.program), "--timeout", timeout, "--output", str(tsv), "--json", str(document), *words]
+        arguments = ["bench.py", "--program", self.program, "--timeout", timeout, "--output", str(tsv), "--json", str(document), *words]
         with mock.patch.object(sys, "argv", arguments), contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
             status = bench.main()
             self.printed = sys.stdout.getvalue()
@@ -119,7 +116,7 @@ class BenchTest(unittest.TestCase):
         self.assertIn("several matrices are called good", str(stopped.exception))
 
     def test_saved_after_each_matrix(self):
-        with mock.patch.object(bench, "measure", side_effect=[bench.measure(str(self.program), "good", [], 60), KeyboardInterrupt]):
+        with mock.patch.object(bench, "measure", side_effect=[bench.measure(self.program, "good", [], 60), KeyboardInterrupt]):
             with self.assertRaises(KeyboardInterrupt):
                 self.bench("good", "other")
         self.assertEqual(len(json.loads((self.folder / "out.json").read_text())["cases"]), 3)
@@ -165,11 +162,11 @@ class BenchTest(unittest.TestCase):
 
     def test_wrong_result_told_first(self):
         for announce in (True, False):
-            reader = bench.measure(str(self.program), "wrong", ["-early"], 60, announce=announce)
+            reader = bench.measure(self.program, "wrong", ["-early"], 60, announce=announce)
             self.assertEqual([(case["what"], case["status"]) for case in reader.cases()], [("one", "ok"), ("two", "wrong"), ("three", "ok")])
 
     def test_crash_after_wrong_result(self):
-        reader = bench.measure(str(self.program), "wrong_crash", [], 60, announce=False)
+        reader = bench.measure(self.program, "wrong_crash", [], 60, announce=False)
         self.assertEqual([case["status"] for case in reader.cases()], ["wrong", "failed"])
 
     def test_name_that_looks_like_a_number(self):
@@ -426,18 +423,7 @@ if "-gallop_statistics" in words:
 """
 
 
-class SolvesTest(unittest.TestCase):
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-
-    def fake(self, name, text):
-        path = self.folder / name
-        path.write_text(text)
-        path.chmod(path.stat().st_mode | stat.S_IXUSR)
-        return str(path)
+class SolvesTest(fakes.FakesTest):
 
     def solves(self, *words, examples=None, gpus="0"):
         """Exit status, and rows of the file as {column: text}; what is printed is kept."""

@@ -2,15 +2,13 @@
 """Test choice.py by a program that prints lines as fewproducts does, with made-up times, and the fit of thresholds. Needs no GPU and no PETSc; test_bench.py runs it."""
 import contextlib
 import io
-import stat
 import sys
-import tempfile
 import unittest
-from pathlib import Path
 from unittest import mock
 
 import choice
 import choicecases
+from fakes import FakesTest
 
 # What a matrix called KIND_NUMBER costs: its look, and a product's microseconds with aijcusparse, evchyb, csroverlap, hbp and fastload
 KINDS = {
@@ -52,15 +50,11 @@ for what in option("-types").split(","):
 """
 
 
-class ChoiceTest(unittest.TestCase):
+class ChoiceTest(FakesTest):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.program = self.folder / "fewproducts"
-        self.program.write_text(FAKE)
-        self.program.chmod(self.program.stat().st_mode | stat.S_IXUSR)
+        super().setUp()
+        self.program = self.fake("fewproducts", FAKE)
         self.output = self.folder / "choice.tsv"
 
     def run_choice(self, *words):
@@ -70,7 +64,7 @@ class ChoiceTest(unittest.TestCase):
         return status, said.getvalue()
 
     def measure(self, *matrices, options=()):
-        return self.run_choice("--program", str(self.program), "--output", str(self.output), *matrices, "--", *options)
+        return self.run_choice("--program", self.program, "--output", str(self.output), *matrices, "--", *options)
 
     def test_tables(self):
         status, said = self.measure("mesh_1", "wide_2", "web_3")
@@ -95,7 +89,7 @@ class ChoiceTest(unittest.TestCase):
         self.assertTrue(self.measure("broken_2")[0])
 
     def test_time_is_up(self):
-        said = self.run_choice("--program", str(self.program), "--seconds", "-1", "mesh_1")[1]
+        said = self.run_choice("--program", self.program, "--seconds", "-1", "mesh_1")[1]
         self.assertIn("not run, as time was up: mesh_1", said)
 
     def test_rules_of_the_library_are_those_of_the_script(self):

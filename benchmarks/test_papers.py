@@ -8,16 +8,15 @@ import json
 import os
 import re
 import shutil
-import stat
 import subprocess
 import sys
-import tempfile
 import time
 import unittest
 from pathlib import Path
 from unittest import mock
 
 import papers
+from fakes import FakesTest
 
 sys.path.insert(0, str(Path(papers.__file__).resolve().parent / "results"))
 import table
@@ -106,16 +105,12 @@ for launch in range(3 if "short" in words else 4 if "-once" in words and "SpMV_E
 """
 
 
-class PapersTest(unittest.TestCase):
+class PapersTest(FakesTest):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
         for name, text in (("gallopbench", FAKE), ("evchybparts", FAKE), ("hbp2d", FAKE), ("mpiexec", FAKE_MPIEXEC), ("ncu", FAKE_NCU), ("ex14", "")):
-            path = self.folder / name
-            path.write_text(text)
-            path.chmod(path.stat().st_mode | stat.S_IXUSR)
+            self.fake(name, text)
 
     def paper(self, name, *words, gpus="2"):
         arguments = ["papers.py", name, "--programs", str(self.folder), "--output", str(self.folder / "out"), "--timeout", "60", *words]

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Test config/sanitize with a made-up `make check`. Needs no GPU and no PETSc; test_bench.py runs it."""
+import os
 import subprocess
 import sys
-import tempfile
 import time
-import unittest
 from pathlib import Path
+from unittest import mock
+
+from fakes import FakesTest
 
 SANITIZE = Path(__file__).resolve().parent.parent / "config" / "sanitize"
 
@@ -29,22 +31,18 @@ for name in tests:
 """
 
 
-class SanitizeTest(unittest.TestCase):
+class SanitizeTest(FakesTest):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
-        self.check = self.folder / "check"
-        self.check.write_text(FAKE_CHECK)
-        self.check.chmod(0o755)
+        super().setUp()
+        self.check = self.fake("check", FAKE_CHECK)
         self.seen = self.folder / "seen.tsv"
 
     def run_sanitize(self, tests, *words, commit="abc123", about="real double"):
         """The exit status, what was printed, and which tests each tool was asked to look at."""
         asked = self.folder / "asked"
         asked.unlink(missing_ok=True)
-        command = [str(SANITIZE), "--seen", str(self.seen), "--about", about, "--commit", commit, "--counts", str(self.folder), *words, "--", str(self.check)]
+        command = [str(SANITIZE), "--seen", str(self.seen), "--about", about, "--commit", commit, "--counts", str(self.folder), *words, "--", self.check]
         done = subprocess.run(command, input=tests, capture_output=True, text=True)
         return done.returncode, done.stdout, asked.read_text().splitlines() if asked.exists() else []
 
@@ -82,10 +80,17 @@ class SanitizeTest(unittest.TestCase):
 
     def test_counts_of_other_runs_say_nothing(self):
         self.run_sanitize("a", "memcheck")
-        self.check.write_text(f"#!{sys.executable}\nimport sys\nsys.exit('it does not compile')\n")
+        self.fake("check", f"#!{sys.executable}\nimport sys\nsys.exit('it does not compile')\n")
         _, said, _ = self.run_sanitize("a", "synccheck")
         self.assertIn("synccheck: 0 seen clean before, 0 clean now, 0 failed, 1 not reached or skipped", said)
         self.assertEqual(len(self.rows()), 1)
+
+    def test_nothing_is_kept_of_some_kernels(self):
+        with mock.patch.dict(os.environ, SANITIZER_FLAGS="--kernel-regex kns=Some"):
+            status, said, _ = self.run_sanitize("a", "memcheck")
+        self.assertEqual(status, 0)
+        self.assertIn("memcheck: 0 seen clean before, 1 clean now, 0 failed, 0 not reached or skipped", said)
+        self.assertFalse(self.seen.exists())
 
     def test_no_test(self):
         self.assertEqual(self.run_sanitize("", "memcheck")[0], 1)

@@ -5,15 +5,14 @@ import contextlib
 import io
 import os
 import re
-import stat
 import sys
-import tempfile
 import unittest
 from pathlib import Path
 from unittest import mock
 
 import petscexamples
 import scaling
+from fakes import FakesTest
 
 sys.path.insert(0, str(Path(scaling.__file__).resolve().parent / "results"))
 import table
@@ -50,17 +49,13 @@ for name in option("-types").split(","):
 """
 
 
-class ScalingTest(unittest.TestCase):
+class ScalingTest(FakesTest):
 
     def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = Path(folder.name)
+        super().setUp()
         self.output = self.folder / "scaling.tsv"
         for name, text in (("scaling", FAKE_SCALING), ("mpiexec", FAKE_START)):
-            path = self.folder / name
-            path.write_text(text)
-            path.chmod(path.stat().st_mode | stat.S_IXUSR)
+            self.fake(name, text)
 
     def scaling(self, *words, gpus="4", mpiexec="mpiexec"):
         """Exit status, and rows of the file as {column: text}; its head and what is printed are kept."""
