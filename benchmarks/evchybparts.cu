@@ -27,11 +27,11 @@ Output: lines # STREAM, the bandwidth of copies and triads, and # latencies, cyc
 
 /* A column of the matrix */
 struct NoIndex {
-  EVCHYBColumn value;
+  GallopColumn value;
 
   NoIndex() = default;
-  __device__ explicit NoIndex(EVCHYBColumn v) : value(v) { }
-  __device__ operator EVCHYBColumn() const { return value; }
+  __device__ explicit NoIndex(GallopColumn v) : value(v) { }
+  __device__ operator GallopColumn() const { return value; }
 };
 
 /* A number of the matrix, x and y */
@@ -77,7 +77,7 @@ static __device__ __forceinline__ NoValue GallopConjugate(const NoValue &value, 
 /* The kernel loads the matrix by this function, and x and y otherwise */
 static __device__ __forceinline__ NoIndex GallopLoadOnce(const NoIndex *)
 {
-  return NoIndex(EVCHYBColumn(0));
+  return NoIndex(GallopColumn(0));
 }
 
 static __device__ __forceinline__ NoValue GallopLoadOnce(const NoValue *)
@@ -129,13 +129,13 @@ static PetscErrorCode Apply(void *ctx)
     break;
   }
   case INORDER:
-    PetscCall(ApplyPart<PetscScalar, EVCHYBColumn>(p));
+    PetscCall(ApplyPart<PetscScalar, GallopColumn>(p));
     break;
   case CONSTX:
     PetscCall(ApplyPart<PetscScalar, NoIndex>(p));
     break;
   case CONSTA:
-    PetscCall(ApplyPart<NoValue, EVCHYBColumn>(p));
+    PetscCall(ApplyPart<NoValue, GallopColumn>(p));
     break;
   default:
     PetscCall(ApplyPart<NoValue, NoIndex>(p));

@@ -20,6 +20,14 @@ typedef struct {
   PetscBool          passing;   /* they are made for this build, and would have to be made again for another; or are to go at once */
 } GallopCSR;
 
+typedef int32_t GallopColumn; /* of formats that have columns as they are, whatever PetscInt is: a product takes as long as it has bytes */
+
+/* Whether such formats have room for the columns of a matrix */
+static inline PetscBool GallopColumnsFit(const GallopCSR *csr)
+{
+  return (PetscBool)(csr->n <= PETSC_INT32_MAX);
+}
+
 /* What the arrays of a matrix take */
 static inline size_t GallopCSRBytes(PetscInt m, PetscCount nz)
 {

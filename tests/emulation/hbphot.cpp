@@ -5,8 +5,6 @@
 #include "mat/impls/hbp/hbphotbuild.cu"
 #include "mat/impls/hbp/hbphot.c"
 
-/* ---- of the rest of the library ---- */
-
 /* ---- the test ---- */
 
 struct Case {

@@ -29,13 +29,13 @@ static EVCHYB *Build(const Case &c, const std::vector<Row> &rows)
   EVCHYBPlain             *p      = new EVCHYBPlain();
   EVCHYBRows               counts = {};
   std::vector<PetscInt>     empty, shorter, longer, perm, clen;
-  std::vector<EVCHYBColumn> ellj, csrj;
+  std::vector<GallopColumn> ellj, csrj;
   std::vector<PetscCount>   bnz{0}, i{0};
   std::vector<PetscScalar>  ella, csra;
   auto                      by    = [&](PetscInt a, PetscInt b) { return rows[a].j.size() < rows[b].j.size(); };
-  auto                      store = [&](PetscInt row, size_t k, std::vector<EVCHYBColumn> &j, std::vector<PetscScalar> &a) {
+  auto                      store = [&](PetscInt row, size_t k, std::vector<GallopColumn> &j, std::vector<PetscScalar> &a) {
     const bool in = k < rows[row].j.size();
-    j.push_back(in ? (EVCHYBColumn)rows[row].j[k] : -1);
+    j.push_back(in ? (GallopColumn)rows[row].j[k] : -1);
     a.push_back(in ? rows[row].a[k] : 0);
   };
 

@@ -123,8 +123,8 @@ static void Test(const Case &p, const Setting &set)
     TiledSpMM *const t = Build(A, options, set);
 
     snprintf(name, sizeof(name), "%s, kernel %d, segment %d, %d columns", p.name, (int)set.kernel, (int)set.segment, (int)k);
-    TestProduct(name, A, t, apply[set.kernel], k, false);
-    if (!set.skips) TestProduct(name, A, t, apply[set.kernel], k, true); /* C is set to zero before, where rows are left out */
+    if (!set.skips) TestProduct(name, A, t, apply[set.kernel], k, false); /* where rows are left out, C is set to zero before */
+    TestProduct(name, A, t, apply[set.kernel], k, true);
     emu::ClearCanaries();
   }
 }
@@ -143,7 +143,9 @@ int main(int argc, char **argv)
     {TILEDSPMM_STAGED,     256, 100, 32, 0,  TILEDSPMM_REORDER_ALWAYS, false},
     {TILEDSPMM_CACHED,     64,  32,  0,  0,  TILEDSPMM_REORDER_NEVER,  false},
     {TILEDSPMM_CACHED,     64,  32,  8,  16, TILEDSPMM_REORDER_NEVER,  false},
+    {TILEDSPMM_CACHED,     64,  32,  0,  0,  TILEDSPMM_REORDER_NEVER,  true },
     {TILEDSPMM_TRANSPOSED, 64,  32,  0,  0,  TILEDSPMM_REORDER_NEVER,  false},
+    {TILEDSPMM_TRANSPOSED, 64,  32,  0,  10, TILEDSPMM_REORDER_NEVER,  true },
     {TILEDSPMM_TRANSPOSED, 64,  32,  0,  10, TILEDSPMM_REORDER_NEVER,  false},
   };
   Begin(argc, argv);

@@ -72,7 +72,7 @@ static PetscErrorCode CheckPrediction(void)
 {
   const PetscInt         j[]   = {0, 0};
   const TiledSpMMMachine small = {1e12, 1e9, 8 * 4096, 0, 1}, large = {1e12, 1e9, 8 * 4096, 1 << 20, 1};
-  const PetscReal        row = 32 * sizeof(PetscScalar), matrix = 2 * (sizeof(PetscScalar) + sizeof(TiledSpMMColumn));
+  const PetscReal        row = 32 * sizeof(PetscScalar), matrix = 2 * (sizeof(PetscScalar) + sizeof(GallopColumn));
   PetscInt               segptr[] = {0, 1, 2};
   TiledSpMM              t;
   TiledSpMMPrediction    p;

@@ -14,13 +14,13 @@ struct _CSROverlapTransfer {
   PetscCount        *from, *to;    /* [num] the entries that are copied; of a resident matrix, whose columns come at once, the values */
   const PetscInt    *host_columns; /* what is copied: the matrix's own arrays, or these */
   const PetscScalar *host_values;
-  void              *columns;     /* where both are in pinned memory, its beginning */
+  void              *columns; /* where both are in pinned memory, its beginning */
   PetscScalar       *values;
   size_t             pinned_bytes;
   const PetscScalar *newer;           /* the matrix's values, to be put into values before they are copied */
   size_t            *packed;          /* where in columns those of each big batch of a streamed matrix begin, or of a resident one, and end; NULL where they are not packed */
   PetscBool          pinned;          /* columns and values are pinned */
-  PetscBool          together;        /* and lie there as on the GPU, where they come in one copy */
+  PetscBool          together;        /* and come in one copy: they lie there as on the GPU */
   PetscBool          pending_columns; /* not on the GPU yet */
   PetscBool          pending_values;
   PetscCount         capacity;       /* entries of a buffer of a streamed matrix */

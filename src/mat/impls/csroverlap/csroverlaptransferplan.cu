@@ -172,7 +172,6 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   t->pinned       = PETSC_TRUE;
-  t->together     = (PetscBool)(!Streamed(ov) && !t->packed);
   t->columns      = columns;
   t->values       = (PetscScalar *)((char *)columns + place);
   t->host_columns = (const PetscInt *)columns;
@@ -205,7 +204,7 @@ static PetscErrorCode PlanResident(const CSROverlap *ov, CSROverlapTransfer *t, 
     for (PetscCount rest = ov->nz - t->size; num > 1 && num < Parts && rest >= Worthwhile; rest /= Shrink) num++;
   }
   PetscCall(PlanBig(ov, t, num, plan));
-  t->together = (PetscBool)(t->together && num == 1 && ov->nz < Worthwhile); /* the kernel waits for all values anyway */
+  t->together = (PetscBool)(t->pinned && !t->packed && num == 1 && ov->nz < Worthwhile); /* the kernel waits for all values anyway */
   if (!EqualSize(ov)) t->size = t->to[0];
   PetscFunctionReturn(PETSC_SUCCESS);
 }

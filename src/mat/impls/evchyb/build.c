@@ -78,7 +78,7 @@ static PetscErrorCode BuildEither(EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSu
 #if PetscDefined(HAVE_CUDA)
     if (survey) PetscCall(EVCHYBPackSurveyFree_Device(survey));
 #endif
-    if (EVCHYBColumnsFit(csr)) PetscCall(EVCHYBRowsNeed(ev, csr, rows, &sorted));
+    if (GallopColumnsFit(csr)) PetscCall(EVCHYBRowsNeed(ev, csr, rows, &sorted));
     if (sorted) PetscCall((*buildplain)(ev, csr, rows, maxbytes, done));
   }
   if (!*done) ev->work = NULL;

@@ -223,7 +223,7 @@ static PetscErrorCode ViewPack(const PetscLogDouble f[GALLOP_MAX_FIGURES], Petsc
 static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
 {
   const PetscLogDouble nz = f[FIGURE_NZ], slots = f[FIGURE_SLOTS] + f[FIGURE_SLOTS + 1] + f[FIGURE_SLOTS + 2] + f[FIGURE_SLOTS + 3], stored = slots ? slots : f[FIGURE_ELLNZ] + f[FIGURE_CSRNZ], nzell = stored - f[FIGURE_CSRNZ];
-  const PetscLogDouble percent = stored ? 100 / stored : 0, rows = f[FIGURE_PACKED] ? f[FIGURE_M] - f[FIGURE_CSRROWS] : f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], entry = sizeof(PetscScalar) + sizeof(EVCHYBColumn), value = sizeof(PetscScalar);
+  const PetscLogDouble percent = stored ? 100 / stored : 0, rows = f[FIGURE_PACKED] ? f[FIGURE_M] - f[FIGURE_CSRROWS] : f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], entry = sizeof(PetscScalar) + sizeof(GallopColumn), value = sizeof(PetscScalar);
 
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB%s: I_split %.0f, NNZ_ELL %.0f (%.2f %%), NNZ_vCSR %.0f (%.2f %%), NNZ added %.2f %%, empty rows %.0f\n", f[FIGURE_PACKED] ? ", packed" : "", rows, nzell, nzell * percent, f[FIGURE_CSRNZ], f[FIGURE_CSRNZ] * percent, nz ? 100 * (stored - nz) / nz : 0., f[FIGURE_NEMPTY]));

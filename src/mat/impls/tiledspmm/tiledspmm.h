@@ -52,8 +52,7 @@ typedef struct {
   TiledSpMMReorder reorder;
 } TiledSpMMOptions;
 
-typedef unsigned short TiledSpMMIndex;  /* B_IS = 2 bytes */
-typedef int32_t        TiledSpMMColumn; /* whatever PetscInt is: a product takes as long as it has bytes */
+typedef unsigned short TiledSpMMIndex; /* B_IS = 2 bytes */
 
 /* Of TILEDSPMM_TILE_ROWS rows the entries in TILEDSPMM_TILE_COLS columns from a multiple of that on. Values of entries, no others, are stored row by row. */
 typedef struct {
@@ -83,15 +82,15 @@ typedef struct {
   PetscInt       *from;       /* [stored] which entry of CSR it is, -1 for padding: for new values */
 
   /* rows in segments of at most segment entries (0: each row is one), in the order of CSR. Without stages, where most rows are empty, as in an off-diagonal block, these have none. */
-  PetscInt    segment;
-  PetscCount  nseg, slices;                   /* slices of TILEDSPMM_WARP segments, for the cached kernel: padded to the longest, entry k of lane l is at slicedispl + TILEDSPMM_WARP k + l */
-  PetscCount  nsplit, nslots;                 /* rows of several segments, and their segments, which have partial sums */
-  PetscInt   *segptr;                         /* [nseg + 1] where a segment begins in CSR */
-  PetscInt   *segrow;                         /* [nseg] its row, or -1 - the place of its partial sum, where rows are cut */
-  PetscCount  nmany;                          /* of the rows of several segments, those with more than TILEDSPMM_FEW, which come last, in the order from the end */
-  PetscInt   *splitrow, *splitptr, *splitnum; /* [nsplit] rows of several segments, where their partial sums begin, and how many there are */
-  PetscCount *slicedispl;                     /* [slices + 1] */
-  TiledSpMMColumn *col;                       /* [stored] columns, and values as above, in slices or as in CSR */
+  PetscInt      segment;
+  PetscCount    nseg, slices;                   /* slices of TILEDSPMM_WARP segments, for the cached kernel: padded to the longest, entry k of lane l is at slicedispl + TILEDSPMM_WARP k + l */
+  PetscCount    nsplit, nslots;                 /* rows of several segments, and their segments, which have partial sums */
+  PetscInt     *segptr;                         /* [nseg + 1] where a segment begins in CSR */
+  PetscInt     *segrow;                         /* [nseg] its row, or -1 - the place of its partial sum, where rows are cut */
+  PetscCount    nmany;                          /* of the rows of several segments, those with more than TILEDSPMM_FEW, which come last, in the order from the end */
+  PetscInt     *splitrow, *splitptr, *splitnum; /* [nsplit] rows of several segments, where their partial sums begin, and how many there are */
+  PetscCount   *slicedispl;                     /* [slices + 1] */
+  GallopColumn *col;                            /* [stored] columns, and values as above, in slices or as in CSR */
 
   /* tensor: tiles with entries, of eight rows after eight, and units of consecutive ones, each the work of a warp. Eight rows of more than one unit have partial sums. */
   PetscCount     nunit, ntile;

@@ -51,14 +51,14 @@ __global__ static void __launch_bounds__(CachedThreads, CachedBlocks<V>(R, U)) C
   const int        columns = Whole || dense.columns - first >= R ? R : (int)(dense.columns - first);
   const PetscCount seg     = (blockIdx.x / groups) * (PetscCount)CachedThreads + threadIdx.x;
 
-  const bool       inside = seg < s.num;
-  const I          len    = inside ? s.ptr[seg + 1] - s.ptr[seg] : 0;
-  const PetscCount at = inside ? s.slicedispl[seg / WarpSize] + seg % WarpSize : 0, ldb = dense.ldb;
-  const TiledSpMMColumn *col    = s.col + at;
-  const V               *value  = s.value + at;
+  const bool          inside = seg < s.num;
+  const I             len    = inside ? s.ptr[seg + 1] - s.ptr[seg] : 0;
+  const PetscCount    at = inside ? s.slicedispl[seg / WarpSize] + seg % WarpSize : 0, ldb = dense.ldb;
+  const GallopColumn *col       = s.col + at;
+  const V            *value     = s.value + at;
   const V *const __restrict__ b = dense.b + (PetscCount)first * ldb;
-  V               acc[R], v[U];
-  TiledSpMMColumn c[U];
+  V            acc[R], v[U];
+  GallopColumn c[U];
 
 #pragma unroll
   for (int r = 0; r < R; r++) acc[r] = V(0);
@@ -72,8 +72,8 @@ __global__ static void __launch_bounds__(CachedThreads, CachedBlocks<V>(R, U)) C
   __syncthreads(); /* no read-only load of B goes ahead of it */
   if (!inside || (dense.add && !len)) return;
   for (I k = 0; k < len; k += U) {
-    TiledSpMMColumn nextc[U];
-    V               nextv[U], x[U][R];
+    GallopColumn nextc[U];
+    V            nextv[U], x[U][R];
 
     col += WarpSize * U;
     value += WarpSize * U;

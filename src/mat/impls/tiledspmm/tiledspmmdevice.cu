@@ -123,7 +123,7 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   PetscCall(PetscNew(&t));
   data = t;
   PetscCall(Begin((const TiledSpMMOptions *)options, csr, t));
-  if (t->kernel == TILEDSPMM_STAGED || (PetscCount)t->m / Threads >= PETSC_INT32_MAX || t->n >= PETSC_INT32_MAX) { /* more rows than grids with a thread for each have place for, or columns that do not fit */
+  if (t->kernel == TILEDSPMM_STAGED || (PetscCount)t->m / Threads >= PETSC_INT32_MAX || !GallopColumnsFit(csr)) { /* more rows than grids with a thread for each have place for, or columns that do not fit */
     t->kernel = TILEDSPMM_STAGED;
     PetscCall(TiledSpMMStagedBuild(t, csr, maxbytes, &done));
   } else PetscCall(BuildUnstaged(t, csr, maxbytes, &done));

@@ -7,11 +7,11 @@
 
 template <typename V, typename I>
 struct SegmentsView {
-  PetscCount             num;
-  const PetscCount      *slicedispl; /* the cached kernel's */
-  const I               *ptr, *row;  /* row is NULL where each row is one segment */
-  const TiledSpMMColumn *col;
-  const V               *value;
+  PetscCount          num;
+  const PetscCount   *slicedispl; /* the cached kernel's */
+  const I            *ptr, *row;  /* row is NULL where each row is one segment */
+  const GallopColumn *col;
+  const V            *value;
 };
 
 static inline SegmentsView<PetscScalar, PetscInt> SegmentsOf(const TiledSpMM *t)

@@ -114,7 +114,7 @@ struct SliceArrays {
   PetscCount        nseg;
   const PetscInt   *ptr;
   const PetscCount *slicedispl;
-  TiledSpMMColumn  *col;
+  GallopColumn     *col;
   PetscScalar      *value;
 };
 
@@ -123,7 +123,7 @@ __global__ static void __launch_bounds__(Threads) FillKernel(const SliceArrays t
 {
   const PetscInt *const __restrict__ ptr          = to.ptr;
   const PetscCount *const __restrict__ slicedispl = to.slicedispl;
-  TiledSpMMColumn *const __restrict__ col         = to.col;
+  GallopColumn *const __restrict__ col            = to.col;
   PetscScalar *const __restrict__ value           = to.value;
   const PetscCount seg = blockIdx.x * (PetscCount)Threads + threadIdx.x, slice = seg / WarpSize;
 
@@ -134,21 +134,21 @@ __global__ static void __launch_bounds__(Threads) FillKernel(const SliceArrays t
   for (PetscCount k = 0; k < width; k++) {
     const PetscCount at = first + k * WarpSize + seg % WarpSize;
 
-    if (col) col[at] = k < len ? (TiledSpMMColumn)j[begin + k] : 0;
+    if (col) col[at] = k < len ? (GallopColumn)j[begin + k] : 0;
     value[at] = k < len ? a[begin + k] : PetscScalar(0);
   }
 }
 
 /* CSR's columns where they have other bytes */
-__global__ static void __launch_bounds__(Threads) ColumnsKernel(PetscCount nz, const PetscInt *__restrict__ j, TiledSpMMColumn *__restrict__ col)
+__global__ static void __launch_bounds__(Threads) ColumnsKernel(PetscCount nz, const PetscInt *__restrict__ j, GallopColumn *__restrict__ col)
 {
-  for (PetscCount k = GallopGlobalThread(); k < nz; k += (PetscCount)gridDim.x * Threads) col[k] = (TiledSpMMColumn)j[k];
+  for (PetscCount k = GallopGlobalThread(); k < nz; k += (PetscCount)gridDim.x * Threads) col[k] = (GallopColumn)j[k];
 }
 
 static PetscErrorCode CopyColumns(TiledSpMM *t, const GallopCSR *csr, cudaStream_t stream)
 {
   PetscFunctionBegin;
-  if (sizeof(PetscInt) == sizeof(TiledSpMMColumn)) PetscCall(GallopDeviceCopy(t->col, csr->j, (size_t)t->nz * sizeof(*t->col)));
+  if (sizeof(PetscInt) == sizeof(GallopColumn)) PetscCall(GallopDeviceCopy(t->col, csr->j, (size_t)t->nz * sizeof(*t->col)));
   else if (t->nz) {
     ColumnsKernel<<<GallopBlocksFor(PetscMin(t->nz, (PetscCount)1 << 30), Threads), Threads, 0, stream>>>(t->nz, csr->j, t->col);
     GallopCheckLaunch();

@@ -46,7 +46,7 @@ struct StagedRow {
 template <int R, typename V, typename I>
 __global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R), (StagedResident<R, V>())) StagedKernel(const StagesView<V, I> t, const DenseView<V, I> dense, V *__restrict__ partial, const unsigned int groups)
 {
-  static constexpr int                          Each = StagedEntries<V>;
+  static constexpr int Each = StagedEntries<V>;
   extern __shared__ __align__(16) unsigned char bytes[];
   V *const                                      shared  = reinterpret_cast<V *>(bytes); /* column r of B's stage is at r t.stage: lanes with neighbouring indices are in different banks */
   const PetscCount                              panel   = blockIdx.x / groups;
@@ -60,8 +60,8 @@ __global__ static void __launch_bounds__(TILEDSPMM_MAX_THREADS(R), (StagedReside
 #pragma unroll
   for (int r = 0; r < R; r++) acc[r] = V(0);
   for (PetscCount s = t.stagedispl[panel]; s < t.stagedispl[panel + 1]; s++) {
-    const PetscCount      map   = t.mapdispl[s], at = t.warpdispl[s * warps + warp] + lane;
-    const int             size  = (int)(t.mapdispl[s + 1] - map), len = t.len[s * blockDim.x + threadIdx.x];
+    const PetscCount      map = t.mapdispl[s], at = t.warpdispl[s * warps + warp] + lane;
+    const int             size = (int)(t.mapdispl[s + 1] - map), len = t.len[s * blockDim.x + threadIdx.x];
     const TiledSpMMIndex *index = t.index + at;
     const V              *value = t.value + at;
     StagedRow<V>          entries;

@@ -55,9 +55,9 @@ __global__ static void __launch_bounds__(TransposeThreads) TransposeKernel(const
 /* Some entries of a segment, those that it does not have with value and column 0 */
 template <int U, typename V, typename I>
 struct Entries {
-  TiledSpMMColumn c[U];
-  V               v[U];
-  int             num;
+  GallopColumn c[U];
+  V            v[U];
+  int          num;
 
   __device__ __forceinline__ void Load(const SegmentsView<V, I> &s, I k, I end)
   {

@@ -73,7 +73,7 @@ static PetscErrorCode GetLook(const GallopCSR *csr, GallopLook *look, PetscBool 
 */
 static PetscLogDouble BytesPerRow(const GallopLook *look, PetscReal sectors, PetscBool ordered, PetscBool near)
 {
-  const PetscLogDouble sector = 32, entry = sizeof(PetscScalar) + sizeof(EVCHYBColumn), most = PetscMax(sector, (PetscLogDouble)sizeof(PetscScalar));
+  const PetscLogDouble sector = 32, entry = sizeof(PetscScalar) + sizeof(GallopColumn), most = PetscMax(sector, (PetscLogDouble)sizeof(PetscScalar));
 
   return look->mean * (entry + sector * sectors) + (ordered ? (near ? 1 : EVCHYB_CLUSTER_FAR) * (2 * sizeof(PetscInt) + 2 * most + sizeof(PetscScalar)) : 0);
 }

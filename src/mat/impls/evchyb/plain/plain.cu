@@ -40,8 +40,8 @@ static PetscErrorCode Apply(EVCHYB *ev, const GallopProduct *p)
   if (launch.n) {
     v.blocks = (unsigned int)launch.range[launch.n - 1].next;
     v.parts  = launch.range[0].kind == EVCHYB_RANGE_SPLIT ? (unsigned int)plain->csr.parts.nsplit : 0; /* clusters leave no parts */
-    if (plain->inorder && !ev->clusters) PetscCallCUDA(LaunchPlain<true, PetscScalar, EVCHYBColumn>(plain, perm, &launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream));
-    else PetscCallCUDA(LaunchPlain<false, PetscScalar, EVCHYBColumn>(plain, perm, &launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream));
+    if (plain->inorder && !ev->clusters) PetscCallCUDA(LaunchPlain<true, PetscScalar, GallopColumn>(plain, perm, &launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream));
+    else PetscCallCUDA(LaunchPlain<false, PetscScalar, GallopColumn>(plain, perm, &launch, v, (bool)ev->overlaps, (bool)ev->fresh, stream));
     PetscCallCUDA(GallopNotFresh(stream, &ev->fresh));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -19,8 +19,6 @@
 #include "../rows.h"
 #include "../../common/bits.h"
 
-typedef int32_t EVCHYBColumn; /* whatever PetscInt is: a product takes as long as it has bytes */
-
 #define EVCHYB_LONGCLASS 5 /* column blocks longer than 32 stay in order of length: one that starts last would be waited for */
 
 /* The kernel is compiled for several numbers of entries in flight per thread, and of threads per multiprocessor in return */
@@ -36,7 +34,7 @@ typedef struct {
   PetscCount    nz;                      /* stored entries, padding included */
   PetscCount   *bnz;                     /* [nb + 1] first entry of each column block */
   PetscInt     *clen;                    /* [nb] length of each column block */
-  EVCHYBColumn *j;                       /* [nz] */
+  GallopColumn *j;                       /* [nz] */
   PetscScalar  *as;                      /* [nz] entry k of row r of column block b is at bnz[b] + EVCHYB_BLOCK k + r */
   PetscInt      LCmax;                   /* longest column block */
   PetscInt      classes[EVCHYB_CLASSES]; /* column blocks of each size class */
@@ -49,7 +47,7 @@ typedef struct {
   PetscInt      nmerged; /* the first rows: those left over from SubELL */
   PetscCount    nz;      /* stored entries, padding included */
   PetscCount   *i;       /* [n + 1], multiples of EVCHYB_BLOCK */
-  EVCHYBColumn *j;
+  GallopColumn *j;
   PetscScalar  *as;
   EVCHYBMarks   marks;
   PetscCount    gpublks;
@@ -123,12 +121,6 @@ EVCHYB_HD EVCHYBSplit EVCHYBSplitOf(PetscInt m, PetscInt nempty, PetscInt nlong)
   split.ncsr    = split.nmerged + nlong;
   split.nlisted = nempty <= m / 2 ? nempty : 0;
   return split;
-}
-
-/* Whether columns fit: a matrix with more has no plain storage */
-static inline PetscBool EVCHYBColumnsFit(const GallopCSR *csr)
-{
-  return (PetscBool)(csr->n <= PETSC_INT32_MAX);
 }
 
 /* Whether some rows are neither stored nor listed: empty ones, where most are */

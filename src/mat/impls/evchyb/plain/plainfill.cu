@@ -81,7 +81,7 @@ static __device__ __forceinline__ void FillRows(const SubCSR &csr, PetscCount be
   const int        end   = (int)(next < n ? next : n);         /* and where its padding does */
 
   for (int k = 0; k < n; k += AtOnce * WarpSize) {
-    EVCHYBColumn column[AtOnce];
+    GallopColumn column[AtOnce];
     PetscScalar  value[AtOnce];
 
 #pragma unroll
@@ -90,7 +90,7 @@ static __device__ __forceinline__ void FillRows(const SubCSR &csr, PetscCount be
       const PetscCount from = __shfl_sync(0xffffffffu, shift, owner) + mine;
       const bool       real = mine < __shfl_sync(0xffffffffu, stop, owner);
 
-      if (Pattern) column[u] = real ? (EVCHYBColumn)j[from] : -1;
+      if (Pattern) column[u] = real ? (GallopColumn)j[from] : -1;
       value[u] = real ? a[from] : PetscScalar(0);
     }
 #pragma unroll
@@ -111,7 +111,7 @@ static __device__ __forceinline__ void FillRows(const SubCSR &csr, PetscCount be
 template <bool Pattern, int Width>
 __global__ static void __launch_bounds__(EVCHYB_THREADS, Width == FillWide ? 4 : 6) FillKernel(const SubELL ell, const SubCSR csr, const FillShape shape, const PetscInt *__restrict__ perm, const PetscInt *i, const PetscInt *j, const PetscScalar *a)
 {
-  constexpr size_t   Largest = sizeof(PetscScalar) > sizeof(EVCHYBColumn) ? sizeof(PetscScalar) : sizeof(EVCHYBColumn);
+  constexpr size_t   Largest = sizeof(PetscScalar) > sizeof(GallopColumn) ? sizeof(PetscScalar) : sizeof(GallopColumn);
   const unsigned int parts = shape.parts, warp = blockIdx.x * WarpsInBlock + threadIdx.x / WarpSize, ellwarps = (unsigned int)ell.nb * parts;
   __shared__ __align__(16) unsigned char tiles[WarpsInBlock][WarpSize * (Width + 1) * Largest];
 
@@ -128,7 +128,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, Width == FillWide ? 4 :
       const PetscCount at      = to + (PetscCount)k * EVCHYB_BLOCK;
       const int        columns = all - k < Width ? (int)(all - k) : Width;
 
-      if (Pattern) FillTile<Width>(tile, j, first, len, k, columns, EVCHYBColumn(-1), ell.j + at);
+      if (Pattern) FillTile<Width>(tile, j, first, len, k, columns, GallopColumn(-1), ell.j + at);
       FillTile<Width>(tile, a, first, len, k, columns, PetscScalar(0), ell.as + at);
     }
   } else {

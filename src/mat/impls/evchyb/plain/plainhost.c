@@ -74,7 +74,7 @@ static void Fill(EVCHYBPlain *p, const GallopCSR *csr, PetscBool pattern)
 
       for (PetscInt k = 0; k < len; k++) {
         ell->as[to + (PetscCount)k * EVCHYB_BLOCK] = csr->a[from + k];
-        if (pattern) ell->j[to + (PetscCount)k * EVCHYB_BLOCK] = (EVCHYBColumn)csr->j[from + k];
+        if (pattern) ell->j[to + (PetscCount)k * EVCHYB_BLOCK] = (GallopColumn)csr->j[from + k];
       }
       for (PetscInt k = len; pattern && k < ell->clen[b]; k++) {
         ell->as[to + (PetscCount)k * EVCHYB_BLOCK] = 0.0;
@@ -89,7 +89,7 @@ static void Fill(EVCHYBPlain *p, const GallopCSR *csr, PetscBool pattern)
 
     for (PetscInt k = 0; k < len; k++) {
       sub->as[to + k] = csr->a[from + k];
-      if (pattern) sub->j[to + k] = (EVCHYBColumn)csr->j[from + k];
+      if (pattern) sub->j[to + k] = (GallopColumn)csr->j[from + k];
     }
     for (PetscCount k = to + len; pattern && k < sub->i[r + 1]; k++) {
       sub->as[k] = 0.0;
@@ -191,15 +191,15 @@ static PetscErrorCode Destroy(EVCHYB *ev)
 }
 
 /* The sums of 32 rows, column by column: the innermost loop is what a compiler makes vectors of. Only a column block with padding looks for it. */
-static inline void ColumnBlock(PetscInt len, const EVCHYBColumn *PETSC_RESTRICT j, const PetscScalar *PETSC_RESTRICT as, const PetscScalar *PETSC_RESTRICT x, PetscScalar *PETSC_RESTRICT sum)
+static inline void ColumnBlock(PetscInt len, const GallopColumn *PETSC_RESTRICT j, const PetscScalar *PETSC_RESTRICT as, const PetscScalar *PETSC_RESTRICT x, PetscScalar *PETSC_RESTRICT sum)
 {
   PetscInt k = 0;
 
   for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) sum[r] = 0.0;
   for (; k < len && j[k * EVCHYB_BLOCK] >= 0; k++) {
-    const EVCHYBColumn *jk    = j + k * EVCHYB_BLOCK;
+    const GallopColumn *jk    = j + k * EVCHYB_BLOCK;
     const PetscScalar  *ak    = as + k * EVCHYB_BLOCK;
-    EVCHYBColumn        least = 0;
+    GallopColumn        least = 0;
 
     for (PetscInt r = 0; r < EVCHYB_BLOCK; r++) least |= jk[r];
     if (least < 0) break;

@@ -254,7 +254,7 @@ static inline cudaError_t LaunchShape(const EVCHYBPlain *plain, const PetscInt p
   const EllView<V, I> e   = {ell->bnz, ell->clen, reinterpret_cast<const I *>(ell->j), reinterpret_cast<const V *>(ell->as)};
   const CsrView<V, I> c   = {csr->i, reinterpret_cast<const I *>(csr->j), reinterpret_cast<const V *>(csr->as), csr->split, PartsViewOf<V>(&csr->parts)};
 
-  static_assert(sizeof(V) == sizeof(PetscScalar) && sizeof(I) == sizeof(EVCHYBColumn), "the format's arrays are read as arrays of these");
+  static_assert(sizeof(V) == sizeof(PetscScalar) && sizeof(I) == sizeof(GallopColumn), "the format's arrays are read as arrays of these");
   return GallopLaunch(SpMV_EVCHYB_adaptive<S, V, I>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, launch->range[0].kind == EVCHYB_RANGE_CLUSTER ? EVCHYB_CLUSTER : 1 /* its rows are the longest and come first */, 0, stream, overlaps}, *launch, e, c, perm, v,
                       ell->n, ell->n + csr->n, fresh);
 }
