@@ -28,7 +28,7 @@ typedef struct {
   const BenchRaw *raws;
   PetscErrorCode (*rawcreate)(Mat, PetscInt which, PetscBool transpose, PetscInt k, Vec x, Vec y, void **); /* from a SEQAIJ on the host; x and y are where products are timed */
   PetscErrorCode (*rawapply)(void *);
-  PetscErrorCode (*rawload)(void *, PetscBool columns); /* values, and columns where wanted, come from pinned memory of the host again; NULL on the host */
+  PetscErrorCode (*rawload)(void *, PetscBool columns); /* values, and columns where wanted, come from pinned memory of the host, which the first call only makes; NULL on the host */
   PetscErrorCode (*rawdestroy)(void **);
 } BenchPlace;
 

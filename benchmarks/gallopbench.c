@@ -505,12 +505,16 @@ static PetscErrorCode TimeFirst(void *ctx)
   PetscFunctionBegin;
   PetscCall((*place->copy)((PetscLogDouble)c->p->nz * (sizeof(PetscScalar) + sizeof(PetscInt)), &copy));
   PetscCall(CaseStart(c));
-  if (c->rawdata) PetscCall((*place->rawload)(c->rawdata, PETSC_TRUE)); /* makes room for the copies */
   for (PetscInt k = 0; k < REPEAT; k++) {
     Case         fresh = *c;
     PetscScalar *a;
 
-    if (c->A) {
+    if (c->rawdata) { /* in new memory, as a matrix's own */
+      PetscCall((*place->rawdestroy)(&c->rawdata));
+      PetscCall((*place->rawcreate)(c->p->A, c->raw, c->b->transpose, c->p->k, c->x, c->y, &c->rawdata));
+      PetscCall((*place->rawload)(c->rawdata, PETSC_TRUE)); /* makes what is copied */
+      fresh.rawdata = c->rawdata;
+    } else {
       PetscCall(MatDuplicate(c->A, MAT_COPY_VALUES, &fresh.A));
       PetscCall(MatAssemblyBegin(fresh.A, MAT_FINAL_ASSEMBLY));
       PetscCall(MatAssemblyEnd(fresh.A, MAT_FINAL_ASSEMBLY));

@@ -215,19 +215,19 @@ static inline GallopVectors<PetscScalar> GallopVectorsOf(const GallopProduct *p)
   const GallopDot           *dot = e ? e->dot : NULL;
   GallopVectors<PetscScalar> v   = {};
 
-  v.alpha  = *p->alpha;
-  v.beta   = *p->beta;
+  v.alpha  = GallopScalarAt(p->alpha);
+  v.beta   = GallopScalarAt(p->beta);
   v.x      = p->x;
   v.xrows  = p->xrows ? p->xrows : p->x;
   v.y      = p->y;
   v.z      = p->z;
-  v.readsy = *p->beta != PetscScalar(0);
+  v.readsy = v.beta != PetscScalar(0);
   v.more   = e != NULL;
   if (e) {
     v.d     = e->d;
     v.u     = e->u;
-    v.gamma = *e->gamma;
-    v.delta = *e->delta;
+    v.gamma = GallopScalarAt(e->gamma);
+    v.delta = GallopScalarAt(e->delta);
   }
   if (dot) {
     v.with      = dot->with;

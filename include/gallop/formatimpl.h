@@ -20,6 +20,21 @@ typedef struct {
   PetscBool          passing;   /* they are made for this build, and would have to be made again for another; or are to go at once */
 } GallopCSR;
 
+/* A number in what C and CUDA share. CUDA's complex numbers begin at multiples of their size, C's at multiples of half of it: a structure would have two layouts. */
+typedef PetscScalar GallopScalar __attribute__((aligned(sizeof(PetscScalar))));
+
+/* A number that C code has placed, perhaps where CUDA's code would not read it at once */
+static inline PetscScalar GallopScalarAt(const PetscScalar *a)
+{
+#if PetscDefined(USE_COMPLEX)
+  const PetscReal *parts = (const PetscReal *)a;
+
+  return PetscCMPLX(parts[0], parts[1]);
+#else
+  return *a;
+#endif
+}
+
 typedef int32_t GallopColumn; /* of formats that have columns as they are, whatever PetscInt is: a product takes as long as it has bytes */
 
 /* Whether such formats have room for the columns of a matrix */
@@ -71,10 +86,11 @@ typedef struct {
 /* Whether a product does nothing to z but add a row's sum, perhaps times d: then rows without entries keep what they have */
 static inline PetscBool GallopOnlyAdds(const GallopProduct *p)
 {
-  const GallopEpilogue *e = p->epilogue;
+  const GallopEpilogue *e    = p->epilogue;
+  const PetscScalar     beta = GallopScalarAt(p->beta);
 
-  if (*p->beta != (PetscScalar)0.0) return (PetscBool)(p->y == p->z && *p->beta == (PetscScalar)1.0 && (!e || (e->dot && e->dot->adds)));
-  return (PetscBool)(e && !e->dot && e->u == p->z && *e->gamma == (PetscScalar)1.0 && *e->delta == (PetscScalar)0.0);
+  if (beta != (PetscScalar)0.0) return (PetscBool)(p->y == p->z && beta == (PetscScalar)1.0 && (!e || (e->dot && e->dot->adds)));
+  return (PetscBool)(e && !e->dot && e->u == p->z && GallopScalarAt(e->gamma) == (PetscScalar)1.0 && GallopScalarAt(e->delta) == (PetscScalar)0.0);
 }
 
 /* a b + c of host products that have to agree to the last bit: rounded once where the processor does so, whatever a compiler makes of sums. Complex numbers are left to it. clang tells by __FMA__ alone. */

@@ -364,6 +364,7 @@ PETSC_INTERN PetscErrorCode MatResidual_MPIGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTranspose_MPIGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_MPIGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatNorm_MPIGallop(Mat, NormType, PetscReal *);
+PETSC_INTERN PetscErrorCode MatSetUp_MPIGallop(Mat);
 
 PETSC_INTERN PetscErrorCode        MatGallopGetBlocks(Mat, Mat *, Mat *);
 PETSC_INTERN PetscErrorCode        GallopExchangeBegin(Mat, Mat_Gallop *, Vec, Vec *);

@@ -123,7 +123,7 @@ static PetscErrorCode OptionsAtTheEdge(void)
     {MATEVCHYB,     "by_row",            "1"        },
     {MATCSROVERLAP, "max_batch_size",    "32"       },
     {MATCSROVERLAP, "max_batch_size",    "0"        },
-    {MATCSROVERLAP, "max_batch_size",    "8192"     },
+    {MATCSROVERLAP, "max_batch_size",    PetscDefined(USE_COMPLEX) ? "4096" : "8192"}, /* what a thread block has shared memory for */
     {MATCSROVERLAP, "big_batch_size",    "32"       },
     {MATCSROVERLAP, "big_batch_num",     "2"        },
     {MATCSROVERLAP, "device_memory",     "0"        },

@@ -10,6 +10,8 @@
 #include "gallopbcgs.h"
 #include "gallopksp.h"
 
+_Static_assert(offsetof(GallopBCGSMethod, alpha) % sizeof(PetscScalar) == 0, "CUDA's code has another layout");
+
 static PetscErrorCode (*parentcreate)(KSP) = NULL;
 static PetscLogEvent BCGSFused             = -1;
 

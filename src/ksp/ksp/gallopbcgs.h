@@ -13,10 +13,10 @@ typedef struct {
 
 /* How the iterates are computed, and when the GPU stops by itself */
 typedef struct {
-  KSPNormType norm;
-  PetscReal   ttol, limit;        /* stops at norms of at most ttol and of limit and more */
-  PetscBool   local;              /* sums are this process's: the GPU does not stop, norms are squares, and the host gives the next three */
-  PetscScalar alpha, omega, beta; /* omega is the last iteration's for the direction */
+  KSPNormType  norm;
+  PetscReal    ttol, limit;        /* stops at norms of at most ttol and of limit and more */
+  PetscBool    local;              /* sums are this process's: the GPU does not stop, norms are squares, and the host gives the next three */
+  GallopScalar alpha, omega, beta; /* omega is the last iteration's for the direction */
 } GallopBCGSMethod;
 
 /* What of an iteration has stopped the GPU */

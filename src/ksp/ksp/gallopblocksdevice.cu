@@ -64,7 +64,7 @@ static PetscErrorCode Add(PetscInt n, const PetscScalar *const *columns, const P
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceGetProcessors(&processors));
   for (int k = 0; k < BS; k++) c.of[k] = columns[k];
-  AddKernel<BS><<<ThreadBlocksFor(n, processors), Threads, 0, stream>>>(n, c, r, u, x, {factors[0], factors[1], factors[2]}, z);
+  AddKernel<BS><<<ThreadBlocksFor(n, processors), Threads, 0, stream>>>(n, c, r, u, x, {GallopScalarAt(factors), GallopScalarAt(factors + 1), GallopScalarAt(factors + 2)}, z);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

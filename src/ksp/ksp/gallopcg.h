@@ -26,9 +26,9 @@ typedef struct {
   PetscBool    conjugate;   /* dot products of Hermitian matrices */
   PetscReal    ttol, limit; /* stops at norms of at most ttol and of limit and more */
   PetscBool    local;       /* sums are this process's: the GPU does not stop, dp is the square of the norm, and the host gives a and b */
-  PetscScalar  factor;      /* a or b then */
+  GallopScalar factor;      /* a or b then */
   PetscBool    single;      /* the variant with one reduction, */
-  PetscScalar  b;           /* and its b then, or that of the pipelined one; a is the factor */
+  GallopScalar b;           /* and its b then, or that of the pipelined one; a is the factor */
 } GallopCGMethod;
 
 /* Of iteration 0 and so on, or -1, the first residual */

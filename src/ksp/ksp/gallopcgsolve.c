@@ -7,6 +7,8 @@
 #include "gallopcg.h"
 #include "gallopcgimpl.h"
 
+_Static_assert(sizeof(GallopRecord) % sizeof(PetscScalar) == 0 && offsetof(GallopCGMethod, factor) % sizeof(PetscScalar) == 0, "CUDA's code has another layout");
+
 #if PetscDefined(HAVE_CUDA)
 static const char CGFusedCitation[] = "@article{hs:52,\n  title = {Methods of Conjugate Gradients for Solving Linear Systems},\n  author = {Hestenes, Magnus R. and Stiefel, Eduard},\n"
                                       "  journal = {Journal of Research of the National Bureau of Standards},\n  volume = {49},\n  number = {6},\n  pages = {409--436},\n  year = {1952}\n}\n";

@@ -8,10 +8,10 @@
 
 /* What a part of an iteration has computed, as the host reads it from pinned memory. The last member is written last. */
 typedef struct {
-  PetscScalar sum[2];
-  PetscReal   norm;
-  int         stopped; /* no later kernel does anything: the iterates stay as they are */
-  PetscInt64  number;  /* which results, of all solves; 0 before the first */
+  GallopScalar sum[2];
+  PetscReal    norm;
+  int          stopped; /* no later kernel does anything: the iterates stay as they are */
+  PetscInt64   number;  /* which results, of all solves; 0 before the first */
 } GallopRecord;
 
 #define GALLOP_RECORDS 8

@@ -237,7 +237,7 @@ PetscErrorCode GallopProjectionSubtract(GallopFused *work, const GallopProjectio
     const Step           step  = {FusedStepOf<State>(work), first + count == nv};
     const PetscLogDouble flops = 2.0 * count + (step.publishes ? 2 : 0);
 
-    for (int j = 0; given && j < count; j++) factors.h[j] = given[first + j];
+    for (int j = 0; given && j < count; j++) factors.h[j] = GallopScalarAt(given + first + j);
     if (given) PetscCall(Start(SubtractKernel<true>, work, step, n, flops, vectors, factors, count, (int)first, (int)nv, p->h, w));
     else PetscCall(Start(SubtractKernel<false>, work, step, n, flops, vectors, none, count, (int)first, (int)nv, p->h, w));
   }

@@ -183,6 +183,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   ALWAYS(assemblyend, MatAssemblyEnd_SeqGallop)
 
 #define GALLOP_SLOTS_MPI(ALWAYS, WHERE) \
+  WHERE(setup, MatSetUp_MPIGallop) \
   ALWAYS(mult, MatMult_MPIGallop) \
   ALWAYS(multadd, MatMultAdd_MPIGallop) \
   WHERE(multtranspose, MatMultTranspose_MPIGallop) \

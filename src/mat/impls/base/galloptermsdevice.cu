@@ -24,13 +24,14 @@ static __global__ __launch_bounds__(Threads) void TermsKernel(PetscCount n, cons
 /* factors: alpha, beta, gamma and delta */
 PetscErrorCode GallopTermsAdd_Device(PetscInt n, const PetscScalar *w, const PetscScalar *y, const PetscScalar *d, const PetscScalar *u, const PetscScalar *x, const PetscScalar factors[4], PetscScalar *z)
 {
-  int          processors;
-  cudaStream_t stream;
+  const Factors f = {GallopScalarAt(factors), GallopScalarAt(factors + 1), GallopScalarAt(factors + 2), GallopScalarAt(factors + 3)};
+  int           processors;
+  cudaStream_t  stream;
 
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(GallopDeviceGetProcessors(&processors));
-  TermsKernel<<<PetscMin(GallopBlocksFor(n, Threads), (unsigned int)(processors * BlocksPerProcessor)), Threads, 0, stream>>>(n, w, y, d, u, x, {factors[0], factors[1], factors[2], factors[3]}, z);
+  TermsKernel<<<PetscMin(GallopBlocksFor(n, Threads), (unsigned int)(processors * BlocksPerProcessor)), Threads, 0, stream>>>(n, w, y, d, u, x, f, z);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Functions of PETSc that change or read the values of a matrix past its copy on the GPU, or past its object state: made to tell.
+  Functions of PETSc that change or read the values of a matrix past its copy on the GPU, or past its object state: made to tell. And those that cannot read complex values.
 */
 
 #include <gallop/matgallopimpl.h>
@@ -67,5 +67,44 @@ PetscErrorCode MatStoreValues_SeqGallop(Mat A)
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
   PetscCall((*g->storevalues)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MPIAIJ's functions while values go to a hash table */
+static PetscErrorCode GetHashOps(const struct _MatOps **ops)
+{
+  static struct _MatOps hash;
+  Mat                   M;
+
+  PetscFunctionBegin;
+  *ops = &hash;
+  if (hash.setvalues) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatCreate(PETSC_COMM_SELF, &M));
+  PetscCall(MatSetSizes(M, 0, 0, 0, 0));
+  PetscCall(MatSetType(M, MATMPIAIJ));
+  PetscCall(MatSetUp(M));
+  hash = *M->ops;
+  PetscCall(MatDestroy(&M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  MPIAIJCUSPARSE has its own copies of the functions that put values into a hash table, made by CUDA's compiler: they read a complex number at once from where its address is a multiple of its size,
+  which those of the program, or of another process, need not be (PETSc 3.26: a segmentation violation). MPIAIJ's do the same with any address.
+*/
+PetscErrorCode MatSetUp_MPIGallop(Mat A)
+{
+  Mat_Gallop           *g;
+  const struct _MatOps *ops;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall((*g->parent.setup)(A));
+  if (PetscDefined(HAVE_CUDA) && PetscDefined(USE_COMPLEX) && A->hash_active) {
+    PetscCall(GetHashOps(&ops));
+    A->ops->setvalues      = ops->setvalues;
+    A->ops->assemblyend    = ops->assemblyend;
+    A->ops->copyhashtoxaij = ops->copyhashtoxaij;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -10,7 +10,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 
   Options Database Keys:
 + -mat_type csroverlap                    - sets the matrix type during `MatSetFromOptions()`; `aijcsroverlap`, `seqaijcsroverlap` and `mpiaijcsroverlap` are accepted too
-. -mat_csroverlap_max_batch_size <0>      - most entries of a batch, 32 to 8192, rounded up to a multiple of 32, or 0 for a size by the lengths of rows; longer rows are computed by thread blocks of their own
+. -mat_csroverlap_max_batch_size <0>      - most entries of a batch, 32 to 8192 as far as a thread block's shared memory goes, rounded up to a multiple of 32, or 0 for a size by the lengths of rows; longer rows are computed by thread blocks of their own
 . -mat_csroverlap_switch_points <4,11,44,64,114> - five mean row lengths of a batch, in increasing order, from which 2, 4, 8, 16 and 32 threads compute a row
 . -mat_csroverlap_rows_in_registers <true> - a thread may hold a short row in registers
 . -mat_csroverlap_uneven <true>           - where rows of a batch are uneven, twice as many threads compute a row, and the longest rows wait until warps have time for them
