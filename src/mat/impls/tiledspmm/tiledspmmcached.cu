@@ -40,7 +40,7 @@ static constexpr int CachedBlocks(int R, int U)
 {
   const int words = R * (int)(sizeof(V) / 4), loads = U * words;
 
-  return loads >= 64 ? 4 : loads >= 32 ? 5 : loads >= 16 ? 6 : 8;
+  return loads >= (sizeof(V) > 8 ? 32 : 64) ? 4 : loads >= 32 ? 5 : loads >= 16 ? 6 : 8;
 }
 
 /* Each thread has a segment: U of its entries at once, those after them already under way */
@@ -120,12 +120,13 @@ static constexpr PetscCount LongEntries = 12;                                   
 static constexpr PetscCount FewBlocks  = 8;
 static constexpr double     LongBlocks = 2.5; /* thread blocks per multiprocessor that are enough where each thread has much to do */
 
-/* Entries at once: R U loads of B are under way, fewer where that does not pay. By words of 8 bytes, which is what registers hold. */
+/* Entries at once: R U loads of B are under way, fewer where that does not pay. By words of 8 bytes, which is what registers hold: sums and values of complex numbers take twice as many, too. */
 static constexpr int EntriesAtOnce(int R, bool deep)
 {
-  const int words = R * (sizeof(PetscScalar) > 8 ? 2 : 1);
+  const bool complex = sizeof(PetscScalar) > 8;
+  const int  words   = R * (complex ? 2 : 1);
 
-  return deep ? (words >= 16 ? 2 : 4) : words >= 8 ? 1 : words >= 4 ? 2 : 4;
+  return deep ? (words >= 16 ? 2 : 4) / (complex && words >= 8 ? 2 : 1) : words >= 8 ? 1 : words >= 4 ? 2 : 4;
 }
 
 /* Whether there is more than one entry at once with many columns */

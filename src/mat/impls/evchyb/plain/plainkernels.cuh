@@ -14,13 +14,15 @@ struct Shape {
   static constexpr bool Early = Early_, InOrder = InOrder_;
 };
 
-/* By EVCHYBShape, measured on an H200, docs/development/evchyb.md: fewer entries in flight leave registers for more warps, which serves short rows */
+/* By EVCHYBShape, measured on an H200, docs/development/evchyb.md: fewer entries in flight leave registers for more warps, which serves short rows. Of complex numbers in double precision half as many take as many registers. */
+static constexpr bool WideNumbers = sizeof(PetscScalar) > 8;
+static constexpr int  AtOnce      = WideNumbers ? EVCHYB_ATONCE / 2 : EVCHYB_ATONCE;
 template <bool InOrder>
-using ShortShape = Shape<EVCHYB_ATONCE / 2, 6, true, InOrder>;
+using ShortShape = Shape<AtOnce / 2, 6, true, InOrder>;
 template <bool InOrder>
-using LargeShape = Shape<EVCHYB_ATONCE, 5, false, InOrder>;
+using LargeShape = Shape<AtOnce, WideNumbers ? 4 : 5, false, InOrder>;
 template <bool InOrder>
-using DeepShape = Shape<EVCHYB_ATONCE, 4, true, InOrder>;
+using DeepShape = Shape<AtOnce, 4, true, InOrder>;
 
 /* The row of the matrix that stored row k of a part is, whose first is stored row number first */
 template <typename S>
