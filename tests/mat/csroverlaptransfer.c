@@ -156,7 +156,7 @@ static PetscErrorCode CheckPacked(const CSROverlap *ov, const Setting *set)
   PetscCheck(place.pinned == pinned, PETSC_COMM_SELF, PETSC_ERR_PLIB, "-mat_csroverlap_pinned %s: entries are %s pinned memory", set->pinned, place.pinned ? "in" : "not in");
   PetscCheck(!set->num || place.big_batch_num == set->num, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " big batches, not %" PetscInt_FMT, place.big_batch_num, set->num);
   if (set->streamed && set->big[0] != '0') PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCheck((place.column_bytes < ov->nz * (PetscCount)sizeof(PetscInt)) == (int)wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscCount_FMT " bytes for %" PetscCount_FMT " columns", place.column_bytes, ov->nz);
+  PetscCheck((place.column_bytes < ov->nz * (PetscCount)sizeof(GallopColumn)) == (int)wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscCount_FMT " bytes for %" PetscCount_FMT " columns", place.column_bytes, ov->nz);
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }

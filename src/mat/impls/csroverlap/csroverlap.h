@@ -69,9 +69,9 @@ typedef struct {
   PetscInt           m, n;
   PetscCount         nz;
   PetscInt           max_batch_size;
-  const PetscInt    *row_offsets;    /* [m + 1]; on the host these three are the matrix's own */
-  const PetscInt    *column_indices; /* [nz] */
-  const PetscScalar *values;         /* [nz] */
+  const PetscInt    *row_offsets;         /* [m + 1]; on the host these three are the matrix's own */
+  const PetscInt    *host_column_indices; /* [nz] */
+  const PetscScalar *values;              /* [nz] */
   PetscInt           batch_num, long_row_num, piece_num;
   BatchInfo         *batch_infos;    /* [batch_num] */
   PetscInt          *long_row_infos; /* [long_row_num] */
@@ -79,7 +79,8 @@ typedef struct {
   CSROverlapOptions  options;
 
   /* on the GPU */
-  BatchWork          *batch_works; /* [batch_num], those without entries last */
+  const GallopColumn *column_indices; /* [nz] */
+  BatchWork          *batch_works;    /* [batch_num], those without entries last */
   PetscInt            busy_num;    /* batches with entries */
   LongRowPiece       *pieces;      /* [piece_num] */
   PetscScalar        *partial;     /* [piece_num] */

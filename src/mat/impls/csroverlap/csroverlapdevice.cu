@@ -173,8 +173,9 @@ static PetscErrorCode PlanFree(CSROverlapPlan *plan)
 static size_t Carve(CSROverlap *ov, bool entries, void *base)
 {
   GallopCarver carver(base);
-  PetscInt    *i, *j = NULL;
-  PetscScalar *a = NULL;
+  PetscInt     *i;
+  GallopColumn *j = NULL;
+  PetscScalar  *a = NULL;
 
   carver.Take(i, ov->m + 1);
   carver.Pad(CSROVERLAP_PAD);
@@ -304,6 +305,29 @@ static PetscErrorCode FillBatches(CSROverlap *ov, const CSROverlapPlan *plan, cu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if PetscDefined(USE_64BIT_INDICES)
+static __global__ void NarrowKernel(PetscCount nz, const PetscInt *j, GallopColumn *columns)
+{
+  const PetscCount k = GallopGlobalThread();
+
+  if (k < nz) columns[k] = (GallopColumn)j[k];
+}
+#endif
+
+/* Both on the GPU */
+static PetscErrorCode CopyColumns(const GallopCSR *csr, GallopColumn *columns, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (!csr->nz) PetscFunctionReturn(PETSC_SUCCESS);
+#if PetscDefined(USE_64BIT_INDICES)
+  NarrowKernel<<<GallopBlocksFor(csr->nz, Threads), Threads, 0, stream>>>(csr->nz, csr->j, columns);
+  GallopCheckLaunch();
+#else
+  PetscCallCUDA(cudaMemcpyAsync(columns, csr->j, (size_t)csr->nz * sizeof(*columns), cudaMemcpyDeviceToDevice, stream));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The arrays, but for entries that come with the first product */
 static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverlapPlan *plan)
 {
@@ -315,7 +339,7 @@ static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverla
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaMemcpyAsync((void *)ov->row_offsets, csr->i, (size_t)(ov->m + 1) * sizeof(PetscInt), kind, stream));
-  if (!ov->transfer) PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, csr->j, (size_t)ov->nz * sizeof(PetscInt), kind, stream));
+  if (!ov->transfer) PetscCall(CopyColumns(csr, (GallopColumn *)ov->column_indices, stream));
   PetscCall(FillBatches(ov, plan, stream, &waits));
   ov->fresh = PETSC_TRUE;
   if (!ov->transfer) PetscCall(CSROverlapRefresh_Device(ov, csr, 0, NULL));
@@ -333,6 +357,7 @@ static PetscErrorCode CSROverlapBuild_Device(const void *opts, const GallopCSR *
 
   PetscFunctionBegin;
   *built = NULL;
+  if (!GallopColumnsFit(csr)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscNew(&ov));
   ov->memtype = PETSC_MEMTYPE_CUDA;
   ov->m       = csr->m;

@@ -20,11 +20,11 @@ typedef struct {
 
 /* What a launch computes: a range with entries at columns and values, of which number 0 may lie before the memory that is theirs */
 typedef struct {
-  CSROverlapRange    range;
-  const PetscInt    *columns;
-  const PetscScalar *values;
-  PetscBool          overlaps; /* the kernel may start while the one before it ends */
-  PetscBool          fresh;    /* then it waits before it reads the matrix */
+  CSROverlapRange     range;
+  const GallopColumn *columns;
+  const PetscScalar  *values;
+  PetscBool           overlaps; /* the kernel may start while the one before it ends */
+  PetscBool           fresh;    /* then it waits before it reads the matrix */
 } CSROverlapPart;
 
 /* A long row and its entries [begin, end) */
@@ -66,7 +66,7 @@ PETSC_INTERN PetscErrorCode CSROverlapPartition_Device(const CSROverlapOptions *
 
 PETSC_INTERN PetscErrorCode CSROverlapPackedBytes(PetscCount, const PetscInt[], size_t *);
 PETSC_INTERN PetscErrorCode CSROverlapPack(PetscCount, const PetscInt[], void *);
-PETSC_INTERN PetscErrorCode CSROverlapUnpack(PetscCount, const void *, PetscInt *, cudaStream_t);
+PETSC_INTERN PetscErrorCode CSROverlapUnpack(PetscCount, const void *, GallopColumn *, cudaStream_t);
 
 /* csroverlaptransferplan.cu and csroverlaptransfer.cu */
 PETSC_INTERN PetscErrorCode CSROverlapTransferCreate(CSROverlap *, const GallopCSR *, const CSROverlapPlan *, PetscCount, CSROverlapTransfer **);

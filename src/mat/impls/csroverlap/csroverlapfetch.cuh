@@ -8,7 +8,8 @@
 
 template <typename V, typename I>
 struct CsrView {
-  const I            *row_offsets, *column_indices;
+  const I            *row_offsets;
+  const GallopColumn *column_indices;
   const V            *values;
   const BatchWork    *batch_works;
   const LongRowPiece *pieces;
@@ -30,7 +31,7 @@ struct Shared {
   int max_batch_size;
 
   __host__ __device__ size_t Columns() const { return PaddedBytes<V>(max_batch_size); }
-  __host__ __device__ size_t Offsets(int slot) const { return Columns() + PaddedBytes<I>(max_batch_size) + slot * PaddedBytes<I>(Threads + 1); }
+  __host__ __device__ size_t Offsets(int slot) const { return Columns() + PaddedBytes<GallopColumn>(max_batch_size) + slot * PaddedBytes<I>(Threads + 1); }
   __host__ __device__ size_t Products() const { return Offsets(2); }
   __host__ __device__ size_t Waiting() const { return Products() + PaddedBytes<V>(max_batch_size > Threads + Warps ? max_batch_size : Threads + Warps); }
   __host__ __device__ size_t Bytes() const { return Waiting() + Threads * sizeof(int); }
@@ -107,13 +108,13 @@ static __device__ __forceinline__ void Fetch(const CsrView<V, I> &csr, const Sha
   const PetscCount begin = work.begin, end = begin + work.nnz, row = work.start_row, rowend = row + work.rows + 1;
 
 #if __CUDA_ARCH__ >= 900
-  const unsigned int values = work.nnz ? CopyBytes<V>(begin, end) : 0, columns = work.nnz ? CopyBytes<I>(begin, end) : 0, offsets = CopyBytes<I>(row, rowend);
+  const unsigned int values = work.nnz ? CopyBytes<V>(begin, end) : 0, columns = work.nnz ? CopyBytes<GallopColumn>(begin, end) : 0, offsets = CopyBytes<I>(row, rowend);
 
   if (threadIdx.x != 0) return;
   arrival.Expect(values + columns + offsets);
   if (work.nnz) {
     arrival.Copy(shared, csr.values + UnitBegin<V>(begin), values);
-    arrival.Copy(shared + layout.Columns(), csr.column_indices + UnitBegin<I>(begin), columns);
+    arrival.Copy(shared + layout.Columns(), csr.column_indices + UnitBegin<GallopColumn>(begin), columns);
   }
   arrival.Copy(shared + layout.Offsets(slot), csr.row_offsets + UnitBegin<I>(row), offsets);
 #else

@@ -182,7 +182,7 @@ static PetscErrorCode CSROverlapBuild_Host(const void *opts, const GallopCSR *cs
   PetscFunctionBegin;
   *built = NULL;
   PetscCall(PetscNew(&ov));
-  *ov = (CSROverlap){.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz, .row_offsets = csr->i, .column_indices = csr->j, .values = csr->a, .options = *options};
+  *ov = (CSROverlap){.memtype = PETSC_MEMTYPE_HOST, .m = csr->m, .n = csr->n, .nz = csr->nz, .row_offsets = csr->i, .host_column_indices = csr->j, .values = csr->a, .options = *options};
   CSROverlapTakeSample(csr->m, csr->i, &sample);
   ov->nonempty       = -1;
   ov->max_batch_size = CSROverlapBatchSize(options, csr->m, csr->nz, &sample);
@@ -207,9 +207,9 @@ static PetscErrorCode CSROverlapRefresh_Host(void *data, const GallopCSR *csr, P
   CSROverlap *ov = (CSROverlap *)data;
 
   PetscFunctionBegin;
-  ov->row_offsets    = csr->i;
-  ov->column_indices = csr->j;
-  ov->values         = csr->a;
+  ov->row_offsets         = csr->i;
+  ov->host_column_indices = csr->j;
+  ov->values              = csr->a;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -226,7 +226,7 @@ static PetscErrorCode CSROverlapApply_Host(void *data, const GallopProduct *p)
     for (PetscInt row = batch.start_row; row < batch.end_row; row++) {
       PetscScalar sum = 0.0;
 
-      for (PetscInt k = ov->row_offsets[row]; k < ov->row_offsets[row + 1]; k++) sum += ov->values[k] * p->x[ov->column_indices[k]];
+      for (PetscInt k = ov->row_offsets[row]; k < ov->row_offsets[row + 1]; k++) sum += ov->values[k] * p->x[ov->host_column_indices[k]];
       GallopStoreRow(p, row, sum);
     }
     if (islong) l++;

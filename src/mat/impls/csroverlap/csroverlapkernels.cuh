@@ -107,8 +107,8 @@ static __device__ __forceinline__ void LongRow(const CsrView<V, I> &csr, const G
   PetscCount         k      = (PetscCount)piece.begin + threadIdx.x;
 
   for (; k + 3 * Threads < piece.end; k += 4 * Threads) {
-    I column[4];
-    V value[4];
+    GallopColumn column[4];
+    V            value[4];
 
 #pragma unroll
     for (int u = 0; u < 4; u++) {
@@ -179,13 +179,14 @@ __global__ static void __launch_bounds__(Threads) csr_partial_overlapping(const 
   Fetch(csr, layout, shared, 0, work, arrival);
   GallopWaitForPredecessor(); /* the matrix comes without waiting, vectors do not */
   for (PetscCount b = begin; b < end; b++) {
-    const int  slot    = (int)(b - begin) % 2;
-    const I   *offsets = Placed<I>(shared + layout.Offsets(slot), work.start_row), *columns = Placed<I>(shared + layout.Columns(), work.begin);
-    const V   *values = Placed<V>(shared, work.begin);
-    const bool rows   = work.kind & CSROVERLAP_KIND_ROWS;
-    V          product[Each];
-    I          column[Each];
-    int        mixed = 0;
+    const int           slot    = (int)(b - begin) % 2;
+    const I            *offsets = Placed<I>(shared + layout.Offsets(slot), work.start_row);
+    const GallopColumn *columns = Placed<GallopColumn>(shared + layout.Columns(), work.begin);
+    const V            *values  = Placed<V>(shared, work.begin);
+    const bool          rows    = work.kind & CSROVERLAP_KIND_ROWS;
+    V                   product[Each];
+    GallopColumn        column[Each];
+    int                 mixed = 0;
 
     arrival.Wait();
     if (rows) { /* a thread has a row */

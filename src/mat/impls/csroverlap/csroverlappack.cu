@@ -101,7 +101,7 @@ PetscErrorCode CSROverlapPack(PetscCount nz, const PetscInt columns[], void *pac
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-__global__ static void UnpackKernel(PetscCount nz, const PetscInt *firsts, const unsigned int *starts, const unsigned int *words, PetscInt *columns)
+__global__ static void UnpackKernel(PetscCount nz, const PetscInt *firsts, const unsigned int *starts, const unsigned int *words, GallopColumn *columns)
 {
   const PetscCount e = (PetscCount)blockIdx.x * blockDim.x + threadIdx.x, g = e / Group;
 
@@ -112,11 +112,11 @@ __global__ static void UnpackKernel(PetscCount nz, const PetscInt *firsts, const
   unsigned long long  bits = width ? at[0] : 0;
 
   if (shift + width > Word) bits |= (unsigned long long)at[Lanes] << Word;
-  columns[e] = firsts[g] + (PetscInt)(bits >> shift & ((1ull << width) - 1));
+  columns[e] = (GallopColumn)(firsts[g] + (PetscInt)(bits >> shift & ((1ull << width) - 1)));
 }
 
 /* Both on the GPU */
-PetscErrorCode CSROverlapUnpack(PetscCount nz, const void *packed, PetscInt *columns, cudaStream_t stream)
+PetscErrorCode CSROverlapUnpack(PetscCount nz, const void *packed, GallopColumn *columns, cudaStream_t stream)
 {
   const Layout layout(nz);
 

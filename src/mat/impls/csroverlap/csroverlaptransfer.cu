@@ -71,7 +71,7 @@ static PetscErrorCode GetStream(const CSROverlap *ov, cudaStream_t *stream)
   stream while values are copied: *cut is the entry from which on these come where packed columns are, PETSC_COUNT_MAX where there are none. From there on they wait for
   unpacked, and so does what reads the columns.
 */
-static PetscErrorCode CopyColumns(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, PetscInt *columns, PetscScalar *values, cudaStream_t stream, PetscCount *cut)
+static PetscErrorCode CopyColumns(const CSROverlap *ov, const CSROverlapTransfer *t, PetscInt g, GallopColumn *columns, PetscScalar *values, cudaStream_t stream, PetscCount *cut)
 {
   PetscCount from, to;
   size_t     bytes;
@@ -90,7 +90,7 @@ static PetscErrorCode CopyColumns(const CSROverlap *ov, const CSROverlapTransfer
     PetscCallCUDA(cudaEventRecord(t->unpacked, t->side));
     *cut = PetscMin(from + (PetscCount)(place / sizeof(PetscScalar)), to);
   } else {
-    bytes = (size_t)(to - from) * sizeof(PetscInt);
+    bytes = (size_t)(to - from) * sizeof(GallopColumn);
     PetscCallCUDA(cudaMemcpyAsync(columns + from, t->host_columns + from, bytes, cudaMemcpyHostToDevice, stream));
     *cut = PETSC_COUNT_MAX;
   }
@@ -120,7 +120,7 @@ static PetscErrorCode CopyTogether(const CSROverlap *ov, const CSROverlapTransfe
   PetscFunctionBegin;
   if (t->newer) PetscCall(PetscArraycpy(t->values, t->newer, ov->nz));
   PetscCallCUDA(cudaMemcpyAsync((void *)ov->column_indices, t->columns, t->pinned_bytes, cudaMemcpyHostToDevice, stream));
-  PetscCall(PetscLogCpuToGpu((PetscLogDouble)ov->nz * (sizeof(PetscInt) + sizeof(PetscScalar))));
+  PetscCall(PetscLogCpuToGpu((PetscLogDouble)ov->nz * (sizeof(GallopColumn) + sizeof(PetscScalar))));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -135,10 +135,11 @@ PetscErrorCode CSROverlapTransferRefresh(CSROverlap *ov, const GallopCSR *csr)
     PetscCount   cut;
 
     PetscCall(GetStream(ov, &stream));
-    PetscCall(CopyColumns(ov, t, 0, (PetscInt *)ov->column_indices, (PetscScalar *)ov->values, stream, &cut));
+    PetscCall(CopyColumns(ov, t, 0, (GallopColumn *)ov->column_indices, (PetscScalar *)ov->values, stream, &cut));
     if (t->packed) PetscCallCUDA(cudaStreamWaitEvent(stream, t->unpacked, 0));
     PetscCallCUDA(cudaEventRecord(t->copied, stream));
     if (!t->pinned) PetscCallCUDA(cudaEventSynchronize(t->copied));
+    PetscCall(PetscFree(t->own_columns));
     t->pending_columns = PETSC_FALSE;
   }
   t->newer          = NULL;
@@ -180,7 +181,7 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
     const bool           last    = g + 1 == t->num;
     const int            slot    = (int)(g % Depth);
     const PetscCount     base    = slot * t->capacity - t->from[g];
-    PetscInt *const      columns = streamed ? t->buffer_columns + base : (PetscInt *)ov->column_indices; /* where entry 0 of the matrix would lie */
+    GallopColumn *const  columns = streamed ? t->buffer_columns + base : (GallopColumn *)ov->column_indices; /* where entry 0 of the matrix would lie */
     PetscScalar *const   values  = streamed ? t->buffer_values + base : (PetscScalar *)ov->values;
     const cudaStream_t   where   = last ? stream : t->side;
     const CSROverlapPart part    = {t->ranges[g], columns, values, PETSC_FALSE, PETSC_TRUE};
@@ -209,6 +210,7 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
   PetscCall(timeline.Print(stream));
   /* what is copied may change or go once this returns: copies wait for that by themselves only where it is pageable, which the matrix's own arrays need not be */
   if (!t->pinned) PetscCallCUDA(cudaEventSynchronize(t->copied));
+  if (!streamed) PetscCall(PetscFree(t->own_columns));
   t->newer           = NULL;
   t->pending_columns = PETSC_FALSE;
   t->pending_values  = PETSC_FALSE;
@@ -227,6 +229,6 @@ PetscErrorCode CSROverlapGetPlace(const CSROverlap *ov, CSROverlapPlace *place)
   place->streamed       = Streamed(ov);
   place->big_batch_size = t->size;
   place->big_batch_num  = t->num;
-  place->column_bytes   = t->packed ? (PetscCount)t->packed[Streamed(ov) ? t->num : 1] : ov->nz * (PetscCount)sizeof(PetscInt);
+  place->column_bytes   = t->packed ? (PetscCount)t->packed[Streamed(ov) ? t->num : 1] : ov->nz * (PetscCount)sizeof(GallopColumn);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -8,27 +8,28 @@
 static constexpr int Depth = 3; /* buffers of a streamed matrix */
 
 struct _CSROverlapTransfer {
-  PetscInt           num;  /* big batches */
-  PetscCount         size; /* entries of one, or of the largest of a resident matrix */
-  CSROverlapRange   *ranges;
-  PetscCount        *from, *to;    /* [num] the entries that are copied; of a resident matrix, whose columns come at once, the values */
-  const PetscInt    *host_columns; /* what is copied: the matrix's own arrays, or these */
-  const PetscScalar *host_values;
-  void              *columns; /* where both are in pinned memory, its beginning */
-  PetscScalar       *values;
-  size_t             pinned_bytes;
-  const PetscScalar *newer;           /* the matrix's values, to be put into values before they are copied */
-  size_t            *packed;          /* where in columns those of each big batch of a streamed matrix begin, or of a resident one, and end; NULL where they are not packed */
-  PetscBool          pinned;          /* columns and values are pinned */
-  PetscBool          together;        /* and come in one copy: they lie there as on the GPU */
-  PetscBool          pending_columns; /* not on the GPU yet */
-  PetscBool          pending_values;
-  PetscCount         capacity;       /* entries of a buffer of a streamed matrix */
-  PetscInt          *buffer_columns; /* [Depth * capacity] */
-  PetscScalar       *buffer_values;
-  cudaStream_t       side;
-  cudaEvent_t        copied;                    /* on PETSc's stream, behind the copies so far */
-  cudaEvent_t        unpacked, computed[Depth]; /* on the side stream */
+  PetscInt            num;  /* big batches */
+  PetscCount          size; /* entries of one, or of the largest of a resident matrix */
+  CSROverlapRange    *ranges;
+  PetscCount         *from, *to;    /* [num] the entries that are copied; of a resident matrix, whose columns come at once, the values */
+  const GallopColumn *host_columns; /* what is copied: the matrix's own arrays, or these */
+  const PetscScalar  *host_values;
+  void               *columns; /* where both are in pinned memory, its beginning */
+  PetscScalar        *values;
+  GallopColumn       *own_columns; /* where they are not, and the matrix's own have more bytes */
+  size_t              pinned_bytes;
+  const PetscScalar  *newer;           /* the matrix's values, to be put into values before they are copied */
+  size_t             *packed;          /* where in columns those of each big batch of a streamed matrix begin, or of a resident one, and end; NULL where they are not packed */
+  PetscBool           pinned;          /* columns and values are pinned */
+  PetscBool           together;        /* and come in one copy: they lie there as on the GPU */
+  PetscBool           pending_columns; /* not on the GPU yet */
+  PetscBool           pending_values;
+  PetscCount          capacity;       /* entries of a buffer of a streamed matrix */
+  GallopColumn       *buffer_columns; /* [Depth * capacity] */
+  PetscScalar        *buffer_values;
+  cudaStream_t        side;
+  cudaEvent_t         copied;                    /* on PETSc's stream, behind the copies so far */
+  cudaEvent_t         unpacked, computed[Depth]; /* on the side stream */
 };
 
 static inline PetscBool Streamed(const CSROverlap *ov)

@@ -94,7 +94,7 @@ static PetscErrorCode PlanBig(const CSROverlap *ov, CSROverlapTransfer *t, Petsc
 /* Buffers for a streamed matrix within limit, 0 for no limit; none where they do not fit */
 static PetscErrorCode CreateBuffers(CSROverlap *ov, CSROverlapTransfer *t, const CSROverlapPlan *plan, PetscCount limit)
 {
-  const PetscCount entry = sizeof(PetscScalar) + sizeof(PetscInt), room = limit ? (limit - (PetscCount)ov->bytes) / (Depth * entry) : 0;
+  const PetscCount entry = sizeof(PetscScalar) + sizeof(GallopColumn), room = limit ? (limit - (PetscCount)ov->bytes) / (Depth * entry) : 0;
 
   PetscFunctionBegin;
   t->size = limit ? PetscMin(room, StreamedBig) : StreamedBig;
@@ -105,13 +105,13 @@ static PetscErrorCode CreateBuffers(CSROverlap *ov, CSROverlapTransfer *t, const
     PetscCall(PlanBig(ov, t, (PetscInt)((ov->nz - 1) / t->size + 1), plan));
     if (limit && t->capacity > room) continue;
     PetscCall(GallopDeviceMalloc((size_t)(Depth * t->capacity) * sizeof(PetscScalar), &values));
-    PetscCall(GallopDeviceMalloc((size_t)(Depth * t->capacity) * sizeof(PetscInt), &columns));
+    PetscCall(GallopDeviceMalloc((size_t)(Depth * t->capacity) * sizeof(GallopColumn), &columns));
     if (values && columns) {
       t->buffer_values  = (PetscScalar *)values;
-      t->buffer_columns = (PetscInt *)columns;
+      t->buffer_columns = (GallopColumn *)columns;
       ov->bytes += (size_t)(Depth * t->capacity * entry);
       PetscCall(GallopDeviceZero(values, (size_t)(Depth * t->capacity) * sizeof(PetscScalar)));
-      PetscCall(GallopDeviceZero(columns, (size_t)(Depth * t->capacity) * sizeof(PetscInt)));
+      PetscCall(GallopDeviceZero(columns, (size_t)(Depth * t->capacity) * sizeof(GallopColumn)));
       break;
     }
     PetscCall(GallopDeviceFree(values));
@@ -128,7 +128,7 @@ static PetscErrorCode PlanPacked(const CSROverlap *ov, CSROverlapTransfer *t, co
   size_t         all = 0, some = 0;
 
   PetscFunctionBegin;
-  *bytes = (size_t)ov->nz * sizeof(PetscInt);
+  *bytes = (size_t)ov->nz * sizeof(GallopColumn);
   if (!ov->options.pack_columns || ov->nz < ov->options.pack_columns) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscMalloc1(num + 1, &t->packed));
   t->packed[0] = 0;
@@ -138,10 +138,25 @@ static PetscErrorCode PlanPacked(const CSROverlap *ov, CSROverlapTransfer *t, co
     ColumnsOf(ov, t, g, &from, &to);
     PetscCall(CSROverlapPackedBytes(to - from, columns + from, &some));
     if (some <= most) t->packed[g + 1] = t->packed[g] + some;
-    all += (size_t)(to - from) * sizeof(PetscInt);
+    all += (size_t)(to - from) * sizeof(GallopColumn);
   }
   if (some > most || t->packed[num] > all / 8 * 7) PetscCall(PetscFree(t->packed)); /* no room, or less than an eighth is saved */
   else *bytes = t->packed[num];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The matrix's own arrays, where columns have as many bytes there */
+static PetscErrorCode TakeOwn(CSROverlapTransfer *t, const GallopCSR *csr)
+{
+  PetscFunctionBegin;
+  t->host_values = csr->a;
+#if PetscDefined(USE_64BIT_INDICES)
+  PetscCall(PetscMalloc1(csr->nz, &t->own_columns));
+  for (PetscCount k = 0; k < csr->nz; k++) t->own_columns[k] = (GallopColumn)csr->j[k];
+  t->host_columns = t->own_columns;
+#else
+  t->host_columns = csr->j;
+#endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -156,15 +171,17 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
   size_t           bytes, place;
 
   PetscFunctionBegin;
-  t->host_columns = csr->j;
-  t->host_values  = csr->a;
-  if (ov->options.pinned == CSROVERLAP_PINNED_NEVER || (ov->options.pinned == CSROVERLAP_PINNED_STREAMED && !Streamed(ov))) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ov->options.pinned == CSROVERLAP_PINNED_NEVER || (ov->options.pinned == CSROVERLAP_PINNED_STREAMED && !Streamed(ov))) {
+    PetscCall(TakeOwn(t, csr));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PlanPacked(ov, t, csr->j, &bytes));
   place           = Streamed(ov) || t->packed ? (bytes + PageBytes - 1) / PageBytes * PageBytes : ValuesPlace(ov);
   t->pinned_bytes = place + (size_t)ov->nz * sizeof(PetscScalar);
   PetscCall(GallopPinnedMalloc(t->pinned_bytes, &columns));
   if (!columns) {
     PetscCall(PetscFree(t->packed));
+    PetscCall(TakeOwn(t, csr));
     PetscCall(PetscInfo(NULL, "No pinned memory for %" PetscCount_FMT " entries\n", ov->nz));
     if (!warned)
       PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no pinned memory for %" PetscCount_FMT " entries of a CSROVERLAP matrix: they are copied to the GPU from pageable memory, which is slower. Further matrices: -info\n", ov->nz));
@@ -174,9 +191,9 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
   t->pinned       = PETSC_TRUE;
   t->columns      = columns;
   t->values       = (PetscScalar *)((char *)columns + place);
-  t->host_columns = (const PetscInt *)columns;
+  t->host_columns = (const GallopColumn *)columns;
   t->host_values  = t->values;
-  if (!t->packed) PetscCall(PetscMemcpy(columns, csr->j, bytes));
+  for (PetscCount k = 0; !t->packed && k < ov->nz; k++) ((GallopColumn *)columns)[k] = (GallopColumn)csr->j[k];
   PetscCall(PetscMemzero((char *)columns + bytes, place - bytes)); /* the GPU has zeros behind the columns */
   for (PetscInt g = 0; t->packed && g < (Streamed(ov) ? t->num : 1); g++) {
     PetscCount from, to;
@@ -264,6 +281,7 @@ PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **transfer)
   PetscCall(GallopDeviceFree(t->buffer_columns));
   if (t->pinned) PetscCall(GallopPinnedFree(t->pinned_bytes, t->columns));
   else PetscCall(PetscFree(t->values));
+  PetscCall(PetscFree(t->own_columns));
   PetscCall(PetscFree(t->packed));
   PetscCall(PetscFree3(t->ranges, t->from, t->to));
   PetscCall(PetscFree(*transfer));
