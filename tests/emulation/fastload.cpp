@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* FASTLOAD's builds, its refresh and its products: src/mat/impls/fastload/, and what of common/ they call, beside the host's */
 #include "matrices.h"
+#include "sort.h"
 #include <set>
 
 #define Threads ColumnsThreads
@@ -122,12 +123,6 @@ PetscErrorCode GallopCSRGetHostI(const GallopCSR *csr, const PetscInt **i)
 }
 
 /* PETSc's, which is compiled for one type of PetscInt */
-PetscErrorCode PetscSortInt(PetscInt n, PetscInt x[])
-{
-  std::sort(x, x + n);
-  return PETSC_SUCCESS;
-}
-
 /* ---- the test ---- */
 
 struct Setting {

@@ -2,6 +2,7 @@
 /* HBP's build and its refresh on the GPU, src/mat/impls/hbp/hbpdevice.cu and the stages that it runs, beside the host's */
 #include "memory.h"
 #include "matrices.h"
+#include "sort.h"
 #include "mat/impls/common/longrows.c"
 #include "mat/impls/hbp/hbpchoose.c"
 /* static functions of the same names */
@@ -140,22 +141,6 @@ PetscErrorCode GallopCopyToHost(void *to, PetscMemType, const void *from, size_t
 }
 
 /* PETSc's sort the integers that it was built for */
-PetscErrorCode PetscSortInt(PetscCount n, PetscInt a[])
-{
-  std::sort(a, a + n);
-  return PETSC_SUCCESS;
-}
-
-PetscErrorCode PetscSortIntWithArray(PetscCount n, PetscInt a[], PetscInt b[])
-{
-  std::vector<std::pair<PetscInt, PetscInt>> both(n);
-
-  for (PetscCount k = 0; k < n; k++) both[k] = {a[k], b[k]};
-  std::stable_sort(both.begin(), both.end(), [](auto &x, auto &y) { return x.first < y.first; });
-  for (PetscCount k = 0; k < n; k++) std::tie(a[k], b[k]) = both[k];
-  return PETSC_SUCCESS;
-}
-
 /* ---- the test ---- */
 
 enum { COMBINES = 1, LONG = 2, MAPPED_ALL = 4, MAPPED_SOME = 8, INDEXED = 16, SHARED_X = 32, LANES = 64, EMPTY = 128, ALONE = 256 };

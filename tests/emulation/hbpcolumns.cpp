@@ -28,16 +28,6 @@ PetscErrorCode HBPGetSharedCols_Device(PetscInt *cols)
   return PETSC_SUCCESS;
 }
 
-PetscErrorCode PetscSortIntWithArray(PetscCount n, PetscInt a[], PetscInt b[])
-{
-  std::vector<std::pair<PetscInt, PetscInt>> pairs(n);
-
-  for (PetscCount k = 0; k < n; k++) pairs[k] = {a[k], b[k]};
-  std::sort(pairs.begin(), pairs.end());
-  for (PetscCount k = 0; k < n; k++) std::tie(a[k], b[k]) = pairs[k];
-  return PETSC_SUCCESS;
-}
-
 /* ---- the test ---- */
 
 struct Case {

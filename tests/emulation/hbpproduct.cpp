@@ -23,11 +23,6 @@ PetscErrorCode HBPApplyTranspose_Host(void *, const GallopProduct *, PetscBool)
   emu::Fail("a product on the host");
 }
 
-PetscErrorCode PetscSortIntWithArray(PetscCount, PetscInt[], PetscInt[])
-{
-  emu::Fail("columns that are not in order");
-}
-
 /* ---- the test ---- */
 
 enum { COMBINES = 1, DIRECT = 2, LONG = 4, MAPPED_ALL = 8, MAPPED_SOME = 16, SHARED_X = 32, TICKETS = 64, PIECES = 128, DOTS = 256, GROUPS = 512 };

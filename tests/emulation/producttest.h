@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What tests of formats' products share: matrices, memory of the GPU, and products with a dot product beside sums on the host */
 #pragma once
+#include "sort.h"
 #include "testing.h"
 #include <gallop/cudaimpl.h>
 
@@ -117,13 +118,6 @@ PetscErrorCode GallopDeviceIsCapturing(PetscBool *capturing)
 PetscErrorCode GallopDeviceAvailable(PetscBool *available)
 {
   *available = PETSC_TRUE;
-  return PETSC_SUCCESS;
-}
-
-/* PETSc's sort the integers that it was built for */
-PetscErrorCode PetscSortInt(PetscCount n, PetscInt a[])
-{
-  std::sort(a, a + n);
   return PETSC_SUCCESS;
 }
 
