@@ -421,13 +421,13 @@ static PetscErrorCode RawApply(void *ctx)
 
 /* A copy in pinned memory, which no copy to the GPU has read yet: the first one takes longer */
 template <typename T>
-static PetscErrorCode CreatePinned(const T *device, PetscCount n, T **ptr)
+static PetscErrorCode CreatePinned(const T *from, PetscCount n, T **ptr)
 {
   T *host;
 
   PetscFunctionBegin;
   PetscCall(PetscMalloc1(n, &host));
-  PetscCallCUDA(cudaMemcpy(host, device, (size_t)n * sizeof(T), cudaMemcpyDeviceToHost));
+  PetscCallCUDA(cudaMemcpy(host, from, (size_t)n * sizeof(T), cudaMemcpyDeviceToHost));
   PetscCallCUDA(cudaMallocHost((void **)ptr, PetscMax(n, 1) * sizeof(T)));
   PetscCall(PetscArraycpy(*ptr, host, n));
   PetscCall(PetscFree(host));

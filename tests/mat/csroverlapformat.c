@@ -279,7 +279,7 @@ static PetscErrorCode TestLengths(const char limit[], PetscInt m, PetscInt longe
 
 int main(int argc, char **argv)
 {
-  static const char *const limits[] = {"32", "96", "512", "1024", "2048", "4096", sizeof(PetscScalar) + sizeof(PetscInt) > 12 ? "5000" : "8192" /* fits in shared memory */, "0"};
+  static const char *const limits[] = {"32", "96", "512", "1024", "2048", "4096", sizeof(PetscScalar) > 8 ? "5000" : "8192" /* fits in shared memory */, "0"};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));

@@ -109,7 +109,7 @@ static PetscErrorCode SetOptions(const Setting *set)
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_big_batch_size", set->big));
   PetscCall(TestSetIntOption("-mat_csroverlap_big_batch_num", set->num));
-  PetscCall(TestSetIntOption("-mat_csroverlap_device_memory", set->memory * (PetscInt)(sizeof(PetscScalar) + sizeof(PetscInt))));
+  PetscCall(TestSetIntOption("-mat_csroverlap_device_memory", set->memory * (PetscInt)(sizeof(PetscScalar) + sizeof(GallopColumn))));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pinned", set->pinned));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", set->batch));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_pack_columns", set->pack));

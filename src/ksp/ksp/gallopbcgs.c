@@ -216,8 +216,8 @@ static PetscErrorCode BreakDown(KSP ksp, const char message[], const char info[]
 /* t is 0. If s is, too, then alpha v = r, and x + alpha p may be the solution. */
 static PetscErrorCode TryHalf(Solve *s, PetscInt i, PetscScalar alpha, PetscReal norm)
 {
-  KSP         ksp = s->ksp;
-  PetscScalar dot;
+  KSP          ksp = s->ksp;
+  GallopScalar dot; /* VecDot() wants it aligned */
 
   PetscFunctionBegin;
   PetscCall(VecDot(s->s, s->s, &dot));

@@ -248,8 +248,8 @@ static PetscErrorCode GetSums(Solve *s, PetscInt i, PetscScalar betaold, GallopR
 /* r = b - A x, and the objective function 1/2 x'A x - x'b there */
 static PetscErrorCode FirstResidual(Solve *s)
 {
-  KSP         ksp = s->ksp;
-  PetscScalar rx, bx;
+  KSP          ksp = s->ksp;
+  GallopScalar rx, bx; /* VecDot() wants them aligned */
 
   PetscFunctionBegin;
   s->cg->objective = 0;

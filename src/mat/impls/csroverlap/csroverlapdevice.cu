@@ -305,29 +305,6 @@ static PetscErrorCode FillBatches(CSROverlap *ov, const CSROverlapPlan *plan, cu
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if PetscDefined(USE_64BIT_INDICES)
-static __global__ void NarrowKernel(PetscCount nz, const PetscInt *j, GallopColumn *columns)
-{
-  const PetscCount k = GallopGlobalThread();
-
-  if (k < nz) columns[k] = (GallopColumn)j[k];
-}
-#endif
-
-/* Both on the GPU */
-static PetscErrorCode CopyColumns(const GallopCSR *csr, GallopColumn *columns, cudaStream_t stream)
-{
-  PetscFunctionBegin;
-  if (!csr->nz) PetscFunctionReturn(PETSC_SUCCESS);
-#if PetscDefined(USE_64BIT_INDICES)
-  NarrowKernel<<<GallopBlocksFor(csr->nz, Threads), Threads, 0, stream>>>(csr->nz, csr->j, columns);
-  GallopCheckLaunch();
-#else
-  PetscCallCUDA(cudaMemcpyAsync(columns, csr->j, (size_t)csr->nz * sizeof(*columns), cudaMemcpyDeviceToDevice, stream));
-#endif
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* The arrays, but for entries that come with the first product */
 static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverlapPlan *plan)
 {
@@ -339,7 +316,7 @@ static PetscErrorCode Fill(CSROverlap *ov, const GallopCSR *csr, const CSROverla
   PetscFunctionBegin;
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCallCUDA(cudaMemcpyAsync((void *)ov->row_offsets, csr->i, (size_t)(ov->m + 1) * sizeof(PetscInt), kind, stream));
-  if (!ov->transfer) PetscCall(CopyColumns(csr, (GallopColumn *)ov->column_indices, stream));
+  if (!ov->transfer) PetscCall(CSROverlapNarrow(ov->nz, csr->j, (GallopColumn *)ov->column_indices, stream));
   PetscCall(FillBatches(ov, plan, stream, &waits));
   ov->fresh = PETSC_TRUE;
   if (!ov->transfer) PetscCall(CSROverlapRefresh_Device(ov, csr, 0, NULL));

@@ -67,6 +67,7 @@ PETSC_INTERN PetscErrorCode CSROverlapPartition_Device(const CSROverlapOptions *
 PETSC_INTERN PetscErrorCode CSROverlapPackedBytes(PetscCount, const PetscInt[], size_t *);
 PETSC_INTERN PetscErrorCode CSROverlapPack(PetscCount, const PetscInt[], void *);
 PETSC_INTERN PetscErrorCode CSROverlapUnpack(PetscCount, const void *, GallopColumn *, cudaStream_t);
+PETSC_INTERN PetscErrorCode CSROverlapNarrow(PetscCount, const PetscInt[], GallopColumn *, cudaStream_t);
 
 /* csroverlaptransferplan.cu and csroverlaptransfer.cu */
 PETSC_INTERN PetscErrorCode CSROverlapTransferCreate(CSROverlap *, const GallopCSR *, const CSROverlapPlan *, PetscCount, CSROverlapTransfer **);

@@ -126,3 +126,26 @@ PetscErrorCode CSROverlapUnpack(PetscCount nz, const void *packed, GallopColumn 
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+#if PetscDefined(USE_64BIT_INDICES)
+__global__ static void NarrowKernel(PetscCount nz, const PetscInt *j, GallopColumn *columns)
+{
+  const PetscCount k = (PetscCount)blockIdx.x * blockDim.x + threadIdx.x;
+
+  if (k < nz) columns[k] = (GallopColumn)j[k];
+}
+#endif
+
+/* Columns of a matrix as the format has them, both on the GPU */
+PetscErrorCode CSROverlapNarrow(PetscCount nz, const PetscInt j[], GallopColumn *columns, cudaStream_t stream)
+{
+  PetscFunctionBegin;
+  if (!nz) PetscFunctionReturn(PETSC_SUCCESS);
+#if PetscDefined(USE_64BIT_INDICES)
+  NarrowKernel<<<GallopBlocksFor(nz, Threads), Threads, 0, stream>>>(nz, j, columns);
+  GallopCheckLaunch();
+#else
+  PetscCallCUDA(cudaMemcpyAsync(columns, j, (size_t)nz * sizeof(*columns), cudaMemcpyDeviceToDevice, stream));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -66,6 +66,22 @@ static PetscErrorCode GetStream(const CSROverlap *ov, cudaStream_t *stream)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Columns of more bytes than the format's: they come to the place of the values, which come later, as many at a time as that has room for */
+static PetscErrorCode CopyWide(const CSROverlapTransfer *t, PetscCount from, PetscCount to, GallopColumn *columns, PetscScalar *values, cudaStream_t stream)
+{
+  const PetscCount room = PetscMax((to - from) * (PetscCount)sizeof(PetscScalar) / (PetscCount)sizeof(PetscInt), 1);
+  PetscInt *const  at   = (PetscInt *)(values + from);
+
+  PetscFunctionBegin;
+  for (PetscCount begin = from; begin < to; begin += room) {
+    const PetscCount n = PetscMin(room, to - begin);
+
+    PetscCallCUDA(cudaMemcpyAsync(at, t->wide_columns + begin, (size_t)n * sizeof(PetscInt), cudaMemcpyHostToDevice, stream));
+    PetscCall(CSROverlapNarrow(n, at, columns + begin, stream));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The columns of a resident matrix, or of a big batch of a streamed one. Entry 0 of the matrix would lie at columns and at values. Packed ones are unpacked on the side
   stream while values are copied: *cut is the entry from which on these come where packed columns are, PETSC_COUNT_MAX where there are none. From there on they wait for
@@ -89,6 +105,10 @@ static PetscErrorCode CopyColumns(const CSROverlap *ov, const CSROverlapTransfer
     PetscCall(CSROverlapUnpack(to - from, at, columns + from, t->side));
     PetscCallCUDA(cudaEventRecord(t->unpacked, t->side));
     *cut = PetscMin(from + (PetscCount)(place / sizeof(PetscScalar)), to);
+  } else if (t->wide_columns) {
+    bytes = (size_t)(to - from) * sizeof(PetscInt);
+    PetscCall(CopyWide(t, from, to, columns, values, stream));
+    *cut = PETSC_COUNT_MAX;
   } else {
     bytes = (size_t)(to - from) * sizeof(GallopColumn);
     PetscCallCUDA(cudaMemcpyAsync(columns + from, t->host_columns + from, bytes, cudaMemcpyHostToDevice, stream));
@@ -139,7 +159,6 @@ PetscErrorCode CSROverlapTransferRefresh(CSROverlap *ov, const GallopCSR *csr)
     if (t->packed) PetscCallCUDA(cudaStreamWaitEvent(stream, t->unpacked, 0));
     PetscCallCUDA(cudaEventRecord(t->copied, stream));
     if (!t->pinned) PetscCallCUDA(cudaEventSynchronize(t->copied));
-    PetscCall(PetscFree(t->own_columns));
     t->pending_columns = PETSC_FALSE;
   }
   t->newer          = NULL;
@@ -210,7 +229,6 @@ PetscErrorCode CSROverlapTransferApply(CSROverlap *ov, const GallopProduct *p, P
   PetscCall(timeline.Print(stream));
   /* what is copied may change or go once this returns: copies wait for that by themselves only where it is pageable, which the matrix's own arrays need not be */
   if (!t->pinned) PetscCallCUDA(cudaEventSynchronize(t->copied));
-  if (!streamed) PetscCall(PetscFree(t->own_columns));
   t->newer           = NULL;
   t->pending_columns = PETSC_FALSE;
   t->pending_values  = PETSC_FALSE;
@@ -229,6 +247,6 @@ PetscErrorCode CSROverlapGetPlace(const CSROverlap *ov, CSROverlapPlace *place)
   place->streamed       = Streamed(ov);
   place->big_batch_size = t->size;
   place->big_batch_num  = t->num;
-  place->column_bytes   = t->packed ? (PetscCount)t->packed[Streamed(ov) ? t->num : 1] : ov->nz * (PetscCount)sizeof(GallopColumn);
+  place->column_bytes   = t->packed ? (PetscCount)t->packed[Streamed(ov) ? t->num : 1] : ov->nz * (PetscCount)(t->wide_columns ? sizeof(PetscInt) : sizeof(GallopColumn));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -12,11 +12,11 @@ struct _CSROverlapTransfer {
   PetscCount          size; /* entries of one, or of the largest of a resident matrix */
   CSROverlapRange    *ranges;
   PetscCount         *from, *to;    /* [num] the entries that are copied; of a resident matrix, whose columns come at once, the values */
-  const GallopColumn *host_columns; /* what is copied: the matrix's own arrays, or these */
+  const GallopColumn *host_columns; /* what is copied: the matrix's own arrays, or these; */
+  const PetscInt     *wide_columns; /* NULL, or the matrix's own in place of them, which have more bytes */
   const PetscScalar  *host_values;
   void               *columns; /* where both are in pinned memory, its beginning */
   PetscScalar        *values;
-  GallopColumn       *own_columns; /* where they are not, and the matrix's own have more bytes */
   size_t              pinned_bytes;
   const PetscScalar  *newer;           /* the matrix's values, to be put into values before they are copied */
   size_t             *packed;          /* where in columns those of each big batch of a streamed matrix begin, or of a resident one, and end; NULL where they are not packed */

@@ -145,17 +145,25 @@ static PetscErrorCode PlanPacked(const CSROverlap *ov, CSROverlapTransfer *t, co
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The matrix's own arrays, where columns have as many bytes there */
-static PetscErrorCode TakeOwn(CSROverlapTransfer *t, const GallopCSR *csr)
+/* The matrix's own arrays */
+static void TakeOwn(CSROverlapTransfer *t, const GallopCSR *csr)
 {
-  PetscFunctionBegin;
   t->host_values = csr->a;
 #if PetscDefined(USE_64BIT_INDICES)
-  PetscCall(PetscMalloc1(csr->nz, &t->own_columns));
-  for (PetscCount k = 0; k < csr->nz; k++) t->own_columns[k] = (GallopColumn)csr->j[k];
-  t->host_columns = t->own_columns;
+  t->wide_columns = csr->j;
 #else
   t->host_columns = csr->j;
+#endif
+}
+
+/* Columns of a matrix as the format has them, both on the host */
+static PetscErrorCode Narrow(PetscCount nz, const PetscInt j[], GallopColumn *columns)
+{
+  PetscFunctionBegin;
+#if PetscDefined(USE_64BIT_INDICES)
+  for (PetscCount k = 0; k < nz; k++) columns[k] = (GallopColumn)j[k];
+#else
+  PetscCall(PetscArraycpy(columns, j, nz));
 #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -172,7 +180,7 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
 
   PetscFunctionBegin;
   if (ov->options.pinned == CSROVERLAP_PINNED_NEVER || (ov->options.pinned == CSROVERLAP_PINNED_STREAMED && !Streamed(ov))) {
-    PetscCall(TakeOwn(t, csr));
+    TakeOwn(t, csr);
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(PlanPacked(ov, t, csr->j, &bytes));
@@ -181,7 +189,7 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
   PetscCall(GallopPinnedMalloc(t->pinned_bytes, &columns));
   if (!columns) {
     PetscCall(PetscFree(t->packed));
-    PetscCall(TakeOwn(t, csr));
+    TakeOwn(t, csr);
     PetscCall(PetscInfo(NULL, "No pinned memory for %" PetscCount_FMT " entries\n", ov->nz));
     if (!warned)
       PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no pinned memory for %" PetscCount_FMT " entries of a CSROVERLAP matrix: they are copied to the GPU from pageable memory, which is slower. Further matrices: -info\n", ov->nz));
@@ -193,7 +201,7 @@ static PetscErrorCode CreatePinned(const CSROverlap *ov, CSROverlapTransfer *t, 
   t->values       = (PetscScalar *)((char *)columns + place);
   t->host_columns = (const GallopColumn *)columns;
   t->host_values  = t->values;
-  for (PetscCount k = 0; !t->packed && k < ov->nz; k++) ((GallopColumn *)columns)[k] = (GallopColumn)csr->j[k];
+  if (!t->packed) PetscCall(Narrow(ov->nz, csr->j, (GallopColumn *)columns));
   PetscCall(PetscMemzero((char *)columns + bytes, place - bytes)); /* the GPU has zeros behind the columns */
   for (PetscInt g = 0; t->packed && g < (Streamed(ov) ? t->num : 1); g++) {
     PetscCount from, to;
@@ -281,7 +289,6 @@ PetscErrorCode CSROverlapTransferDestroy(CSROverlapTransfer **transfer)
   PetscCall(GallopDeviceFree(t->buffer_columns));
   if (t->pinned) PetscCall(GallopPinnedFree(t->pinned_bytes, t->columns));
   else PetscCall(PetscFree(t->values));
-  PetscCall(PetscFree(t->own_columns));
   PetscCall(PetscFree(t->packed));
   PetscCall(PetscFree3(t->ranges, t->from, t->to));
   PetscCall(PetscFree(*transfer));

@@ -114,7 +114,7 @@ __global__ static void __launch_bounds__(CachedThreads, CachedBlocks<V>(R, U)) C
 /* ---------------------------------------------------------------- plan */
 
 static constexpr PetscInt   MostColumns = sizeof(PetscScalar) > 8 ? 8 : 16, LeastColumns = 4; /* R: what registers hold, and what it stays at where there are few thread blocks */
-static constexpr PetscCount LongEntries = 12;                                                 /* of a segment, on average: from these on several entries are loaded at once with many columns, too */
+static constexpr PetscCount LongEntries = 12;                                                 /* of a segment, on average: from these on several entries are loaded at once with many columns, too, though not of complex numbers */
 
 /* Thread blocks per multiprocessor up to which latencies decide. More entries at once: delaunay_n16 takes 8.0 us with 8 columns, not 10.2; but with 128, which have more thread blocks, 124, not 111. */
 static constexpr PetscCount FewBlocks  = 8;
