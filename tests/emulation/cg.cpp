@@ -680,7 +680,7 @@ static void Test(const System &s, Vector *work[6], GallopPCKind pc, KSPNormType 
 {
   static GallopCG          cg;
   const PetscInt           n         = s.A->n;
-  const bool               conjugate = PetscDefined(USE_COMPLEX);
+  const bool               conjugate = PetscDefined(USE_COMPLEX) && choice() % 3;
   const int                goeson    = variant == STUBBORN ? 1 + (int)(choice() % 4) : 0;
   _p_KSP                   ksp       = {};
   Vec                      vecs[5];

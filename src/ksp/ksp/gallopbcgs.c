@@ -9,8 +9,9 @@
 #include <petsc/private/pcimpl.h>
 #include "gallopbcgs.h"
 #include "gallopksp.h"
+#include <assert.h>
 
-_Static_assert(offsetof(GallopBCGSMethod, alpha) % sizeof(PetscScalar) == 0, "CUDA's code has another layout");
+static_assert(offsetof(GallopBCGSMethod, alpha) % sizeof(PetscScalar) == 0, "CUDA's code has another layout");
 
 static PetscErrorCode (*parentcreate)(KSP) = NULL;
 static PetscLogEvent BCGSFused             = -1;

@@ -6,8 +6,9 @@
 #include <gallop/matgallopimpl.h>
 #include "gallopcg.h"
 #include "gallopcgimpl.h"
+#include <assert.h>
 
-_Static_assert(sizeof(GallopRecord) % sizeof(PetscScalar) == 0 && offsetof(GallopCGMethod, factor) % sizeof(PetscScalar) == 0, "CUDA's code has another layout");
+static_assert(sizeof(GallopRecord) % sizeof(PetscScalar) == 0 && offsetof(GallopCGMethod, factor) % sizeof(PetscScalar) == 0, "CUDA's code has another layout");
 
 #if PetscDefined(HAVE_CUDA)
 static const char CGFusedCitation[] = "@article{hs:52,\n  title = {Methods of Conjugate Gradients for Solving Linear Systems},\n  author = {Hestenes, Magnus R. and Stiefel, Eduard},\n"
