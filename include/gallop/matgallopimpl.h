@@ -208,6 +208,7 @@ typedef struct {
   PetscErrorCode (*retrievevalues)(Mat);
   PetscErrorCode (*storevalues)(Mat);
   PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
+  PetscErrorCode (*copysubarray)(Mat, PetscInt, const PetscInt[], PetscScalar[]);
 } Mat_Gallop;
 
 /* The parent's type, with device as it computes on the GPU */
@@ -299,6 +300,40 @@ PETSC_INTERN PetscErrorCode GallopLoanAdd(GallopLoan *, Mat);
 PETSC_INTERN PetscErrorCode GallopLoanEnd(GallopLoan *);
 PETSC_INTERN PetscBool      GallopLoanIsOpen(void);
 
+/* Likewise for calls of AIJCUSPARSE's functions that make nothing and give no matrix another type: only a debug PETSc has them check the exact name */
+#if PetscDefined(USE_DEBUG) && PetscDefined(HAVE_CUDA)
+  #define GALLOP_NAMES_CHECKED 1
+#else
+  #define GALLOP_NAMES_CHECKED 0
+#endif
+PETSC_INTERN PetscErrorCode GallopNamesCompose(Mat);
+PETSC_INTERN PetscErrorCode GallopNamesForget(Mat, const Mat_Gallop *);
+#if GALLOP_NAMES_CHECKED
+typedef struct {
+  Mat   mat[2];
+  char *own[2]; /* NULL of a matrix that has the name already, or is not ours */
+} GallopNames;
+PETSC_INTERN PetscErrorCode GallopNamesLend(GallopNames *, Mat, Mat);
+PETSC_INTERN PetscErrorCode GallopNamesReturn(GallopNames *);
+PETSC_INTERN PetscErrorCode MatScale_SeqGallop(Mat, PetscScalar);
+PETSC_INTERN PetscErrorCode MatAXPY_SeqGallop(Mat, PetscScalar, Mat, MatStructure);
+PETSC_INTERN PetscErrorCode MatSetOption_SeqGallop(Mat, MatOption, PetscBool);
+
+  /* The call of a function that checks the names of A and B, which may be NULL */
+  #define GallopCallByName(A, B, ...) \
+    do { \
+      GallopNames    names_call_; \
+      PetscErrorCode ierr_names_call_; \
+\
+      PetscCall(GallopNamesLend(&names_call_, A, B)); \
+      ierr_names_call_ = __VA_ARGS__; \
+      PetscCall(GallopNamesReturn(&names_call_)); \
+      PetscCall(ierr_names_call_); \
+    } while (0)
+#else
+  #define GallopCallByName(A, B, ...) PetscCall(__VA_ARGS__)
+#endif
+
 /* The call that names are lent for: they go back before its error goes on */
 #define GallopLoanCall(loan, ...) \
   do { \
@@ -338,6 +373,8 @@ PETSC_INTERN PetscErrorCode MatGallopHostBecomesNewer(Mat);
 PETSC_INTERN PetscErrorCode MatRetrieveValues_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatStoreValues_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatEliminateZeros_SeqGallop(Mat, PetscBool);
+PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqGallop(Mat, Vec);
+PETSC_INTERN PetscErrorCode MatDiagonalScale_SeqGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatLoad_SeqGallop(Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode MatGetMultiProcBlock_Gallop(Mat, MPI_Comm, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopComposeCOO(Mat);

@@ -178,9 +178,21 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   WHERE(multhermitiantranspose, MatMultHermitianTranspose_SeqGallop) \
   WHERE(multhermitiantransposeadd, MatMultHermitianTransposeAdd_SeqGallop) \
   ALWAYS(residual, MatResidual_SeqGallop) \
+  WHERE(getdiagonal, MatGetDiagonal_SeqGallop) \
+  WHERE(diagonalscale, MatDiagonalScale_SeqGallop) \
   WHERE(eliminatezeros, MatEliminateZeros_SeqGallop) \
   WHERE(load, MatLoad_SeqGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_SeqGallop)
+
+/* The parent's functions that check its name, those that others have taken apart */
+#if GALLOP_NAMES_CHECKED
+  #define GALLOP_SLOTS_NAMED(WHERE) \
+    WHERE(scale, MatScale_SeqGallop) \
+    WHERE(axpy, MatAXPY_SeqGallop) \
+    WHERE(setoption, MatSetOption_SeqGallop)
+#else
+  #define GALLOP_SLOTS_NAMED(WHERE)
+#endif
 
 #define GALLOP_SLOTS_MPI(ALWAYS, WHERE) \
   WHERE(setup, MatSetUp_MPIGallop) \
@@ -251,6 +263,7 @@ PetscErrorCode MatGallopInstall(Mat A)
   ViewNative(A, g);
   if (!g->mpi) {
     GALLOP_SLOTS_SEQ(TAKE_ALWAYS, TAKE_WHERE)
+    GALLOP_SLOTS_NAMED(TAKE_WHERE)
   } else {
     GALLOP_SLOTS_MPI(TAKE_ALWAYS, TAKE_WHERE)
   }
@@ -268,6 +281,7 @@ PetscErrorCode MatGallopUninstall(Mat A)
   ViewNative(A, g);
   if (!g->mpi) {
     GALLOP_SLOTS_SEQ(GIVE_BACK, GIVE_BACK)
+    GALLOP_SLOTS_NAMED(GIVE_BACK)
   } else {
     GALLOP_SLOTS_MPI(GIVE_BACK, GIVE_BACK)
   }
@@ -355,6 +369,7 @@ PetscErrorCode MatGallopAttach(Mat A, GallopType type)
   PetscCall(MatGallopComposeConversions(A, type, mpi));
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatProductSetFromOptions_anytype_C", MatProductSetFromOptions_Gallop));
   PetscCall(MatGallopComposeCOO(A));
+  PetscCall(GallopNamesCompose(A));
   if (!mpi) {
     PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
 
@@ -388,6 +403,7 @@ PetscErrorCode MatGallopForget(Mat copy, Mat A)
     PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatStoreValues_C", g->storevalues));
   }
   PetscCall(MatGallopForgetCOO(copy, g));
+  PetscCall(GallopNamesForget(copy, g));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -440,6 +456,7 @@ PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
   PetscCall((*g->parent.bindtocpu)(A, bind));
   PetscCall(MatGallopInstall(A));
   PetscCall(MatGallopComposeCOO(A));
+  PetscCall(GallopNamesCompose(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

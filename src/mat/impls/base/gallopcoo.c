@@ -52,6 +52,26 @@ static PetscErrorCode GetHostFunctions(PetscErrorCode (**preallocation)(Mat, Pet
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* AIJCUSPARSE's function makes the matrix anew, of the type that A or the MPI matrix has then, and uses it: where that checks names, it is the parent's, and becomes ours behind it */
+static PetscErrorCode ParentSetPreallocationCOO(Mat A, Mat_Gallop *g, PetscCount n, PetscInt i[], PetscInt j[])
+{
+  PetscFunctionBegin;
+  #if GALLOP_NAMES_CHECKED
+  const GallopType type = g->type;
+  const PetscBool  mpi  = g->mpi;
+  GallopLoan       loan;
+
+  PetscCall(GallopLoanBegin(&loan));
+  PetscCall(GallopLoanAdd(&loan, A));
+  GallopLoanCall(&loan, (*g->setpreallocationcoo)(A, n, i, j));
+  if (mpi) PetscCall(MatGallopGetBlocks(A, NULL, NULL));
+  else PetscCall(MatConvert_AIJ_Gallop(A, type->seq, MAT_INPLACE_MATRIX, &A));
+  #else
+  PetscCall((*g->setpreallocationcoo)(A, n, i, j));
+  #endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode MatSetValuesCOO_SeqGallop(Mat, const PetscScalar[], InsertMode);
 
 static PetscErrorCode MatSetPreallocationCOO_SeqGallop(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
@@ -69,7 +89,7 @@ static PetscErrorCode MatSetPreallocationCOO_SeqGallop(Mat A, PetscCount n, Pets
   if (n && n < (PetscCount)UINT32_MAX && A->rmap->n < PETSC_INT64_MAX / PetscMax(A->cmap->n, 1) && !A->structure_only && !hypre)
     PetscCall(GallopCOOCreate_Device(A->rmap->n, A->cmap->n, n, i, j, &coo));
   if (!coo) {
-    PetscCall((*g->setpreallocationcoo)(A, n, i, j));
+    PetscCall(ParentSetPreallocationCOO(A, g, n, i, j));
     PetscCall(PetscObjectCompose((PetscObject)A, GALLOP_COO, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -105,7 +125,7 @@ static PetscErrorCode MatSetValuesCOO_SeqGallop(Mat A, const PetscScalar v[], In
   if (!coo) {
     if (!g) PetscCall(PetscObjectContainerQuery((PetscObject)A, GALLOP_COO, &coo));
     PetscCheck(g || coo, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONGSTATE, "MatSetPreallocationCOO() comes first");
-    PetscCall((g ? *g->setvaluescoo : *coo->setvalues)(A, v, mode));
+    GallopCallByName(A, NULL, (g ? *g->setvaluescoo : *coo->setvalues)(A, v, mode));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
@@ -138,6 +158,16 @@ static PetscErrorCode MatSetValuesCOO_SeqGallop(Mat A, const PetscScalar v[], In
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode MatSetPreallocationCOO_MPIGallop(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
+{
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(ParentSetPreallocationCOO(A, g, n, i, j));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* PETSc's function takes it for granted that the blocks of a duplicate are on the GPU */
 static PetscErrorCode MatSetValuesCOO_MPIGallop(Mat A, const PetscScalar v[], InsertMode mode)
 {
@@ -149,20 +179,21 @@ static PetscErrorCode MatSetValuesCOO_MPIGallop(Mat A, const PetscScalar v[], In
   PetscCall(MatGallopGetBlocks(A, &blocks[0], &blocks[1]));
   PetscCall(MatGallopKeepCopy(A));
   for (int k = 0; k < 2; k++) PetscCall(MatGallopToDevice(blocks[k]));
-  PetscCall((*g->setvaluescoo)(A, v, mode));
+  GallopCallByName(blocks[0], blocks[1], (*g->setvaluescoo)(A, v, mode));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* MatGallopComposeCOO - Puts our functions over the parent's, which has none while it is bound to the CPU */
 PetscErrorCode MatGallopComposeCOO(Mat A)
 {
-  PetscErrorCode (*preallocation)(Mat, PetscCount, PetscInt[], PetscInt[]);
+  PetscErrorCode (*preallocation)(Mat, PetscCount, PetscInt[], PetscInt[]), (*ownpreallocation)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*values)(Mat, const PetscScalar[], InsertMode), (*own)(Mat, const PetscScalar[], InsertMode);
   Mat_Gallop *g;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  own = g->mpi ? MatSetValuesCOO_MPIGallop : MatSetValuesCOO_SeqGallop;
+  own              = g->mpi ? MatSetValuesCOO_MPIGallop : MatSetValuesCOO_SeqGallop;
+  ownpreallocation = g->mpi ? MatSetPreallocationCOO_MPIGallop : MatSetPreallocationCOO_SeqGallop;
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetValuesCOO_C", &values));
   if (!g->deviceparent || !values) PetscFunctionReturn(PETSC_SUCCESS);
   if (values != own) g->setvaluescoo = values;
@@ -173,10 +204,9 @@ PetscErrorCode MatGallopComposeCOO(Mat A)
     if (coo) g->setvaluescoo = coo->setvalues;
   }
   PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetValuesCOO_C", own));
-  if (g->mpi) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSetPreallocationCOO_C", &preallocation));
-  if (preallocation != MatSetPreallocationCOO_SeqGallop) g->setpreallocationcoo = preallocation;
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C", MatSetPreallocationCOO_SeqGallop));
+  if (preallocation != ownpreallocation) g->setpreallocationcoo = preallocation;
+  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSetPreallocationCOO_C", ownpreallocation));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -188,8 +218,7 @@ PetscErrorCode MatGallopForgetCOO(Mat copy, Mat_Gallop *g)
 
   PetscFunctionBegin;
   PetscCall(PetscObjectQueryFunction((PetscObject)copy, "MatSetValuesCOO_C", &values));
-  if (values == MatSetValuesCOO_MPIGallop) PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSetValuesCOO_C", g->setvaluescoo));
-  if (values != MatSetValuesCOO_SeqGallop) PetscFunctionReturn(PETSC_SUCCESS);
+  if (values != MatSetValuesCOO_MPIGallop && values != MatSetValuesCOO_SeqGallop) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSetPreallocationCOO_C", g->setpreallocationcoo));
   PetscCall(GetCOO(copy, &coo));
   if (!coo) PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSetValuesCOO_C", g->setvaluescoo));

@@ -89,30 +89,17 @@ PetscErrorCode MatGallopIsOverfull(Mat A, PetscBool *overfull)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-#if PetscDefined(HAVE_CUDA)
-/* A must carry the parent's name */
-static PetscErrorCode ParentDeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
-{
-  PetscFunctionBegin;
-  PetscCall(MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, i, j));
-  PetscCall(MatSeqAIJCUSPARSEGetArrayRead(A, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
-
 /* The parent's copy of a matrix on the GPU, made where it is missing or old; MatGallopDeviceCSRFits() comes first where a product can do without */
 static PetscErrorCode DeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
 {
 #if PetscDefined(HAVE_CUDA)
   Mat_Gallop *g;
-  GallopLoan  loan;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopTrustHost(A));
-  PetscCall(GallopLoanBegin(&loan));
-  PetscCall(GallopLoanAdd(&loan, A));
-  GallopLoanCall(&loan, ParentDeviceCSR(A, i, j, a));
+  GallopCallByName(A, NULL, MatSeqAIJCUSPARSEGetIJ(A, PETSC_FALSE, i, j));
+  GallopCallByName(A, NULL, MatSeqAIJCUSPARSEGetArrayRead(A, a));
   MatGallopNoteCopy(A, g);
   PetscFunctionReturn(PETSC_SUCCESS);
 #else
@@ -270,30 +257,22 @@ PetscErrorCode MatGallopDeviceTakesValues(Mat A, PetscBool *takes)
 }
 
 #if PetscDefined(HAVE_CUDA)
-/* A function of the parent's GPU code, which checks its name */
-static PetscErrorCode CallByParentsName(Mat A, PetscErrorCode (*f)(Mat, PetscScalar **), PetscScalar **a)
-{
-  GallopLoan loan;
-
-  PetscFunctionBegin;
-  PetscCall(GallopLoanBegin(&loan));
-  PetscCall(GallopLoanAdd(&loan, A));
-  GallopLoanCall(&loan, (*f)(A, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode MatGallopGetDeviceValuesWrite(Mat A, PetscScalar **a)
 {
   PetscFunctionBegin;
   PetscCall(MatGallopToDevice(A)); /* PETSc gives what there is for writing, but does not make it */
-  PetscCall(CallByParentsName(A, MatSeqAIJCUSPARSEGetArrayWrite, a));
+  GallopCallByName(A, NULL, MatSeqAIJCUSPARSEGetArrayWrite(A, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 PetscErrorCode MatGallopRestoreDeviceValuesWrite(Mat A, PetscScalar **a)
 {
+  Mat_Gallop *g;
+
   PetscFunctionBegin;
-  PetscCall(CallByParentsName(A, MatSeqAIJCUSPARSERestoreArrayWrite, a));
+  GallopCallByName(A, NULL, MatSeqAIJCUSPARSERestoreArrayWrite(A, a));
+  PetscCall(MatGallopGetContext(A, &g));
+  MatGallopNoteCopy(A, g);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #else

@@ -91,7 +91,7 @@ static PetscErrorCode MatLUFactorNumeric_Gallop(Mat F, Mat A, const MatFactorInf
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)F, GALLOP_FACTOR, &phases));
-  PetscCall((*phases->lunumeric)(F, A, info));
+  GallopCallByName(A, NULL, (*phases->lunumeric)(F, A, info));
   TAKE(solve, MatSolve_Gallop, phases->solve)
   TAKE(solvetranspose, MatSolveTranspose_Gallop, phases->solvetranspose)
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -103,7 +103,7 @@ static PetscErrorCode MatCholeskyFactorNumeric_Gallop(Mat F, Mat A, const MatFac
 
   PetscFunctionBegin;
   PetscCall(PetscObjectContainerQuery((PetscObject)F, GALLOP_FACTOR, &phases));
-  PetscCall((*phases->choleskynumeric)(F, A, info));
+  GallopCallByName(A, NULL, (*phases->choleskynumeric)(F, A, info));
   TAKE(solve, MatSolve_Gallop, phases->solve)
   TAKE(solvetranspose, MatSolveTranspose_Gallop, phases->solvetranspose)
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -133,7 +133,7 @@ static PetscErrorCode TakeNumeric(Mat F, Phases *phases)
 \
     PetscFunctionBegin; \
     PetscCall(PetscObjectContainerQuery((PetscObject)F, GALLOP_FACTOR, &phases)); \
-    PetscCall((*phases->kept)(F, A, rows, columns, info)); \
+    GallopCallByName(A, NULL, (*phases->kept)(F, A, rows, columns, info)); \
     PetscCall(MatGallopForget(F, A)); \
     PetscCall(TakeNumeric(F, phases)); \
     PetscFunctionReturn(PETSC_SUCCESS); \
@@ -148,7 +148,7 @@ ILU_SYMBOLIC(MatLUFactorSymbolic_Gallop, lu)
 \
     PetscFunctionBegin; \
     PetscCall(PetscObjectContainerQuery((PetscObject)F, GALLOP_FACTOR, &phases)); \
-    PetscCall((*phases->kept)(F, A, rows, info)); \
+    GallopCallByName(A, NULL, (*phases->kept)(F, A, rows, info)); \
     PetscCall(MatGallopForget(F, A)); \
     PetscCall(TakeNumeric(F, phases)); \
     PetscFunctionReturn(PETSC_SUCCESS); \

@@ -126,7 +126,7 @@ static PetscErrorCode Residual(Mat A, const struct _MatOps *parent, Vec x, Vec y
 }
 
 /* One of the parent's products, by a table of its functions. These look at the matrix's data and at none of A->ops, so that ours may stay there. */
-static PetscErrorCode CallParent(Mat A, const struct _MatOps *parent, ParentProduct product, Vec x, Vec y, Vec z)
+static PetscErrorCode ParentMultiply(Mat A, const struct _MatOps *parent, ParentProduct product, Vec x, Vec y, Vec z)
 {
   PetscFunctionBegin;
   switch (product) {
@@ -154,6 +154,13 @@ static PetscErrorCode CallParent(Mat A, const struct _MatOps *parent, ParentProd
     else PetscCall(ConjugatedTranspose(A, parent->multtranspose, x, y, z));
     break;
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode CallParent(Mat A, const struct _MatOps *parent, ParentProduct product, Vec x, Vec y, Vec z)
+{
+  PetscFunctionBegin;
+  GallopCallByName(A, NULL, ParentMultiply(A, parent, product, x, y, z));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -263,7 +270,6 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
   }
   if (!host && fits) {
     PetscCall(MatGallopNoteParentProduct(g));
-    if (PetscDefined(USE_DEBUG) && MatGallopNewestOnHost(A)) PetscCall(MatGallopToDevice(A)); /* under the parent's name, for which a debug PETSc asks when it copies */
     PetscCall(TimeParent(g, product, GALLOP_DEVICE, PETSC_FALSE));
     PetscCall(CallParent(A, &g->parent, product, x, y, z));
     PetscCall(TimeParent(g, product, GALLOP_DEVICE, PETSC_TRUE));

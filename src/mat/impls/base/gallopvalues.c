@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
-  Functions of PETSc that change or read the values of a matrix past its copy on the GPU, or past its object state: made to tell. And those that cannot read complex values.
+  Functions of PETSc that change or read the values of a matrix past its copy on the GPU, or past its object state: made to tell. Those that take every vector for one of the GPU, and those that cannot
+  read complex values.
 */
 
 #include <gallop/matgallopimpl.h>
@@ -67,6 +68,73 @@ PetscErrorCode MatStoreValues_SeqGallop(Mat A)
   PetscCall(MatSeqAIJGetArrayRead(A, &a));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
   PetscCall((*g->storevalues)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  AIJCUSPARSE takes every vector for one of the GPU (PETSc 3.26). One on the host gets an array there, which is not copied back, and copied there only once: the host sees no diagonal, and the matrix is
+  scaled by older numbers, without a word. Such a vector, of which this process has its part, is copied.
+*/
+static PetscErrorCode CopyEntries(Vec from, Vec to)
+{
+  const PetscScalar *a;
+  PetscScalar       *b;
+  PetscInt           n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(from, &n));
+  PetscCall(VecGetArrayRead(from, &a));
+  PetscCall(VecGetArrayWrite(to, &b));
+  PetscCall(PetscArraycpy(b, a, n));
+  PetscCall(VecRestoreArrayWrite(to, &b));
+  PetscCall(VecRestoreArrayRead(from, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* NULL for a vector that is not copied */
+static PetscErrorCode CreateOnDevice(Mat A, const Mat_Gallop *g, Vec v, Vec *copy)
+{
+  PetscInt n;
+
+  PetscFunctionBegin;
+  *copy = NULL;
+  if (!v || !g->deviceparent || GallopBoundToCPU(A) || GallopVecOnDevice(v)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecGetLocalSize(v, &n));
+  PetscCall(VecCreate(PETSC_COMM_SELF, copy));
+  PetscCall(VecSetSizes(*copy, n, n));
+  PetscCall(VecSetType(*copy, VECSEQCUDA));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatGetDiagonal_SeqGallop(Mat A, Vec d)
+{
+  Mat_Gallop *g;
+  Vec         copy = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (!MatGallopNewestOnHost(A)) PetscCall(CreateOnDevice(A, g, d, &copy)); /* else the parent reads the host's values */
+  PetscCall((*g->parent.getdiagonal)(A, copy ? copy : d));
+  if (copy) PetscCall(CopyEntries(copy, d));
+  PetscCall(VecDestroy(&copy));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatDiagonalScale_SeqGallop(Mat A, Vec l, Vec r)
+{
+  Mat_Gallop *g;
+  Vec         v[2] = {l, r}, copy[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(CreateOnDevice(A, g, v[k], &copy[k]));
+    if (!copy[k]) continue;
+    PetscCall(CopyEntries(v[k], copy[k]));
+    v[k] = copy[k];
+  }
+  GallopCallByName(A, NULL, (*g->parent.diagonalscale)(A, v[0], v[1]));
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&copy[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
