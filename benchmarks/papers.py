@@ -342,6 +342,7 @@ def csroverlap(lab):
         tune(lab)
     else:
         lab.lacks("Table 2 and Figure 9", "vector sizes and copies to a GPU need one")
+    lab.lacks("Figure 8 with LightSpMV and merge-based SpMV", "they are no part of this repository")
     products = lab.bench("products", ["aijcusparse", "csroverlap"])
     rate = {}
     for what in ["csroverlap"] + (["raw_csr_alg1", "raw_csr_alg2"] if lab.gpu else ["aij"]):
@@ -463,6 +464,7 @@ def fastload(lab):
                 for label, values in speedups.items()},
                xlabel="variation: standard deviation over mean (0.01 and less at 0.01)", ylabel="speedup of fastload", logx=True, logy=True, line=1)
     lab.lacks("Figures 7 and 8 over CSR5 and TileSpMV, Figure 10 with them", "they are no part of this repository")
+    lab.lacks("Figures 1, 4 and 5", "they are of a collection's groups, and of an ideal that is not built")
     setup = lab.bench("setup", ["aijcusparse", "fastload"], ["-setup"], raw=False)
     builds = {name: setup.get(name, "fastload") for name in setup.order if setup.get(name, "fastload")}
     lab.points(
