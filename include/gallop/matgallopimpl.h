@@ -209,6 +209,7 @@ typedef struct {
   PetscErrorCode (*storevalues)(Mat);
   PetscErrorCode (*kron)(Mat, Mat, MatReuse, Mat *);
   PetscErrorCode (*copysubarray)(Mat, PetscInt, const PetscInt[], PetscScalar[]);
+  PetscErrorCode (*getlocalmatmerge)(Mat, MatReuse, IS *, Mat *);
 } Mat_Gallop;
 
 /* The parent's type, with device as it computes on the GPU */

@@ -527,6 +527,31 @@ static PetscErrorCode SubMatrices(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Both blocks of an MPI matrix beside each other, where they are: a debug PETSc has AIJCUSPARSE's function check their names */
+static PetscErrorCode LocalMerge(void)
+{
+  Mat         A, R, B = NULL, S = NULL;
+  PetscMPIInt size;
+  PetscBool   equal;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  if (size == 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 15, &A, &R));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatMPIAIJGetLocalMatMerge(A, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, NULL, &B));
+    PetscCall(MatMPIAIJGetLocalMatMerge(R, k ? MAT_REUSE_MATRIX : MAT_INITIAL_MATRIX, NULL, &S));
+    PetscCall(MatMultEqual(B, S, 2, &equal));
+    PetscCheck(equal, PETSC_COMM_SELF, PETSC_ERR_PLIB, "MatMPIAIJGetLocalMatMerge()%s gives another matrix", k ? " reuse" : "");
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(MatScale(R, 2.0));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&S));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The diagonal block of some processes together */
 static PetscErrorCode MultiProcBlock(void)
 {
@@ -699,6 +724,7 @@ int main(int argc, char **argv)
     PetscCall(File(TestTall));
     PetscCall(SubMatrix());
     PetscCall(SubMatrices());
+    PetscCall(LocalMerge());
     PetscCall(MultiProcBlock());
     PetscCall(Transposes(TestSquare));
     PetscCall(Transposes(TestWide));

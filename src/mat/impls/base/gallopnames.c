@@ -150,28 +150,50 @@ static PetscErrorCode MatSeqAIJCopySubArray_SeqGallop(Mat A, PetscInt n, const P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* GallopNamesCompose - Puts our functions over the parent's, which has none while it is bound to the CPU */
-PetscErrorCode GallopNamesCompose(Mat A)
+static PetscErrorCode MatMPIAIJGetLocalMatMerge_MPIGallop(Mat A, MatReuse reuse, IS *columns, Mat *local)
 {
   Mat_Gallop *g;
-  PetscErrorCode (*f)(Mat, PetscInt, const PetscInt[], PetscScalar[]);
+  Mat         diagonal, offdiagonal;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSeqAIJCopySubArray_C", &f));
-  if (g->mpi || !f) PetscFunctionReturn(PETSC_SUCCESS);
-  if (f != MatSeqAIJCopySubArray_SeqGallop) g->copysubarray = f;
-  PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSeqAIJCopySubArray_C", MatSeqAIJCopySubArray_SeqGallop));
+  PetscCall(MatMPIAIJGetSeqAIJ(A, &diagonal, &offdiagonal, NULL));
+  GallopCallByName(diagonal, offdiagonal, (*g->getlocalmatmerge)(A, reuse, columns, local));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode GallopNamesForget(Mat copy, const Mat_Gallop *g)
+/* GallopNamesCompose - Puts our functions over the parent's, which has none on the host, nor a sequential matrix while it is bound to the CPU */
+PetscErrorCode GallopNamesCompose(Mat A)
 {
-  PetscErrorCode (*f)(Mat, PetscInt, const PetscInt[], PetscScalar[]);
+  Mat_Gallop *g;
+  PetscErrorCode (*copy)(Mat, PetscInt, const PetscInt[], PetscScalar[]);
+  PetscErrorCode (*merge)(Mat, MatReuse, IS *, Mat *);
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectQueryFunction((PetscObject)copy, "MatSeqAIJCopySubArray_C", &f));
-  if (f == MatSeqAIJCopySubArray_SeqGallop) PetscCall(PetscObjectComposeFunction((PetscObject)copy, "MatSeqAIJCopySubArray_C", g->copysubarray));
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatSeqAIJCopySubArray_C", &copy));
+  if (copy) {
+    if (copy != MatSeqAIJCopySubArray_SeqGallop) g->copysubarray = copy;
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatSeqAIJCopySubArray_C", MatSeqAIJCopySubArray_SeqGallop));
+  }
+  PetscCall(PetscObjectQueryFunction((PetscObject)A, "MatMPIAIJGetLocalMatMerge_C", &merge));
+  if (merge) {
+    if (merge != MatMPIAIJGetLocalMatMerge_MPIGallop) g->getlocalmatmerge = merge;
+    PetscCall(PetscObjectComposeFunction((PetscObject)A, "MatMPIAIJGetLocalMatMerge_C", MatMPIAIJGetLocalMatMerge_MPIGallop));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode GallopNamesForget(Mat copied, const Mat_Gallop *g)
+{
+  PetscErrorCode (*copy)(Mat, PetscInt, const PetscInt[], PetscScalar[]);
+  PetscErrorCode (*merge)(Mat, MatReuse, IS *, Mat *);
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectQueryFunction((PetscObject)copied, "MatSeqAIJCopySubArray_C", &copy));
+  if (copy == MatSeqAIJCopySubArray_SeqGallop) PetscCall(PetscObjectComposeFunction((PetscObject)copied, "MatSeqAIJCopySubArray_C", g->copysubarray));
+  PetscCall(PetscObjectQueryFunction((PetscObject)copied, "MatMPIAIJGetLocalMatMerge_C", &merge));
+  if (merge == MatMPIAIJGetLocalMatMerge_MPIGallop) PetscCall(PetscObjectComposeFunction((PetscObject)copied, "MatMPIAIJGetLocalMatMerge_C", g->getlocalmatmerge));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #else
