@@ -627,6 +627,23 @@ static inline PetscErrorCode TestSetIntOption(const char name[], PetscInt value)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatGetDiagonal() of A into a, whose entries were others, and of R into r: the same but for rounding of so many units, 0 for the same bits */
+static inline PetscErrorCode TestDiagonal(Mat A, Mat R, Vec a, Vec r, PetscReal ulps, const char what[])
+{
+  PetscReal norm, error;
+
+  PetscFunctionBegin;
+  PetscCall(VecSet(a, 77)); /* VecNorm() may pass over NaN */
+  PetscCall(TestWaitForDefaultStream());
+  PetscCall(MatGetDiagonal(A, a));
+  PetscCall(MatGetDiagonal(R, r));
+  PetscCall(VecNorm(r, NORM_INFINITY, &norm));
+  PetscCall(VecAXPY(r, -1.0, a));
+  PetscCall(VecNorm(r, NORM_INFINITY, &error));
+  TestCheck(error <= ulps * PETSC_MACHINE_EPSILON * norm, "the diagonal differs by %g", what, (double)error);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One MatMult(), which makes the format, for tests that need the counts of it alone */
 static inline PetscErrorCode TestMult(Mat A, Mat R, Vec x, Vec z, TestExpect expect, MatGallopStatistics *last, const char what[])
 {

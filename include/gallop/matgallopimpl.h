@@ -377,6 +377,7 @@ PETSC_INTERN PetscErrorCode MatEliminateZeros_SeqGallop(Mat, PetscBool);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqGallop(Mat, Vec);
 PETSC_INTERN PetscErrorCode MatDiagonalScale_SeqGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatLoad_SeqGallop(Mat, PetscViewer);
+PETSC_INTERN PetscErrorCode MatGallopCreatePlain(Mat *);
 PETSC_INTERN PetscErrorCode MatGetMultiProcBlock_Gallop(Mat, MPI_Comm, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopComposeCOO(Mat);
 PETSC_INTERN PetscErrorCode MatGallopForgetCOO(Mat, Mat_Gallop *);

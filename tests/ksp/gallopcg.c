@@ -341,9 +341,10 @@ static PetscErrorCode RunSums(KSPType type, PetscBool device)
     }
     PetscCall(KSPDestroy(&ksp));
     grows = reductions[2] - reductions[1];
-    if (w == 0) bympi = grows;
-    if (w == 0) PetscCheck(grows >= 2 * 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g reductions in 15 iterations, %g in 25", type, reductions[1], reductions[2]);
-    else if (PetscDefined(USE_DEBUG)) PetscCheck(bympi - grows >= 2 * 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, sums on GPUs: %g reductions in 10 iterations, %g by MPI", type, grows, bympi);
+    if (w == 0) {
+      bympi = grows;
+      PetscCheck(grows >= 2 * 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %g reductions in 15 iterations, %g in 25", type, reductions[1], reductions[2]);
+    } else if (PetscDefined(USE_DEBUG)) PetscCheck(bympi - grows >= 2 * 10, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, sums on GPUs: %g reductions in 10 iterations, %g by MPI", type, grows, bympi);
     else
       PetscCheck(reductions[1] == reductions[2] && reductions[0] == reductions[1], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, sums on GPUs: %g reductions in 5 iterations, %g in 15, %g in 25", type, reductions[0], reductions[1], reductions[2]);
   }

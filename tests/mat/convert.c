@@ -653,11 +653,7 @@ static PetscErrorCode SpotChecks(void)
   }
   PetscCall(MatCreateVecs(A, NULL, &d));
   PetscCall(MatCreateVecs(R, NULL, &e));
-  PetscCall(MatGetDiagonal(A, d));
-  PetscCall(MatGetDiagonal(R, e));
-  PetscCall(VecAXPY(e, -1.0, d));
-  PetscCall(VecNorm(e, NORM_INFINITY, &nr));
-  PetscCheck(nr == 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "MatGetDiagonal() is off by %g", (double)nr);
+  PetscCall(TestDiagonal(A, R, d, e, 0, "MatGetDiagonal()"));
   PetscCall(MatGetRowSum(A, d));
   PetscCall(MatGetRowSum(R, e));
   PetscCall(VecAXPY(e, -1.0, d));

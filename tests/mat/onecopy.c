@@ -57,17 +57,12 @@ static PetscErrorCode NewValues(Mat A, Mat R, PetscInt seed)
 
 static PetscErrorCode SameDiagonal(Mat A, Mat R, const char what[])
 {
-  Vec       a, r;
-  PetscReal error;
+  Vec a, r;
 
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(A, &a, NULL));
   PetscCall(MatCreateVecs(R, &r, NULL));
-  PetscCall(MatGetDiagonal(A, a));
-  PetscCall(MatGetDiagonal(R, r));
-  PetscCall(VecAXPY(r, -1.0, a));
-  PetscCall(VecNorm(r, NORM_INFINITY, &error));
-  TestCheck(error == 0, "the diagonal differs by %g", what, (double)error);
+  PetscCall(TestDiagonal(A, R, a, r, 0, what));
   PetscCall(VecDestroy(&a));
   PetscCall(VecDestroy(&r));
   PetscFunctionReturn(PETSC_SUCCESS);

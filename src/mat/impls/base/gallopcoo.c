@@ -36,39 +36,16 @@ static PetscErrorCode GetCOO(Mat A, GallopCOO **coo)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc's functions for matrices on the host: those of a new matrix, which -mat_seqaij_type gives no other type */
+/* PETSc's functions for matrices on the host */
 static PetscErrorCode GetHostFunctions(PetscErrorCode (**preallocation)(Mat, PetscCount, PetscInt[], PetscInt[]), PetscErrorCode (**values)(Mat, const PetscScalar[], InsertMode))
 {
   Mat B;
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_SELF, &B));
-  PetscCall(MatSetOptionsPrefix(B, "gallop_coo_"));
-  PetscCall(MatSetSizes(B, 0, 0, 0, 0));
-  PetscCall(MatSetType(B, MATSEQAIJ));
+  PetscCall(MatGallopCreatePlain(&B));
   if (preallocation) PetscCall(PetscObjectQueryFunction((PetscObject)B, "MatSetPreallocationCOO_C", preallocation));
   if (values) PetscCall(PetscObjectQueryFunction((PetscObject)B, "MatSetValuesCOO_C", values));
   PetscCall(MatDestroy(&B));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* AIJCUSPARSE's function makes the matrix anew, of the type that A or the MPI matrix has then, and uses it: where that checks names, it is the parent's, and becomes ours behind it */
-static PetscErrorCode ParentSetPreallocationCOO(Mat A, Mat_Gallop *g, PetscCount n, PetscInt i[], PetscInt j[])
-{
-  PetscFunctionBegin;
-  #if GALLOP_NAMES_CHECKED
-  const GallopType type = g->type;
-  const PetscBool  mpi  = g->mpi;
-  GallopLoan       loan;
-
-  PetscCall(GallopLoanBegin(&loan));
-  PetscCall(GallopLoanAdd(&loan, A));
-  GallopLoanCall(&loan, (*g->setpreallocationcoo)(A, n, i, j));
-  if (mpi) PetscCall(MatGallopGetBlocks(A, NULL, NULL));
-  else PetscCall(MatConvert_AIJ_Gallop(A, type->seq, MAT_INPLACE_MATRIX, &A));
-  #else
-  PetscCall((*g->setpreallocationcoo)(A, n, i, j));
-  #endif
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -89,7 +66,7 @@ static PetscErrorCode MatSetPreallocationCOO_SeqGallop(Mat A, PetscCount n, Pets
   if (n && n < (PetscCount)UINT32_MAX && A->rmap->n < PETSC_INT64_MAX / PetscMax(A->cmap->n, 1) && !A->structure_only && !hypre)
     PetscCall(GallopCOOCreate_Device(A->rmap->n, A->cmap->n, n, i, j, &coo));
   if (!coo) {
-    PetscCall(ParentSetPreallocationCOO(A, g, n, i, j));
+    GallopCallByName(A, NULL, (*g->setpreallocationcoo)(A, n, i, j));
     PetscCall(PetscObjectCompose((PetscObject)A, GALLOP_COO, NULL));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
@@ -158,13 +135,18 @@ static PetscErrorCode MatSetValuesCOO_SeqGallop(Mat A, const PetscScalar v[], In
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc's function makes new blocks, of the type that the matrix has then, and uses them: where that checks names, they are the parent's, and become ours behind it */
 static PetscErrorCode MatSetPreallocationCOO_MPIGallop(Mat A, PetscCount n, PetscInt i[], PetscInt j[])
 {
   Mat_Gallop *g;
+  GallopLoan  loan;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(ParentSetPreallocationCOO(A, g, n, i, j));
+  PetscCall(GallopLoanBegin(&loan));
+  if (GALLOP_NAMES_CHECKED) PetscCall(GallopLoanAdd(&loan, A));
+  GallopLoanCall(&loan, (*g->setpreallocationcoo)(A, n, i, j));
+  if (GALLOP_NAMES_CHECKED) PetscCall(MatGallopGetBlocks(A, NULL, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

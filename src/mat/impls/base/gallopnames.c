@@ -76,7 +76,7 @@ static PetscErrorCode SamePattern(Mat A, Mat B, PetscBool *same)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MATSEQAIJ's function: that of a new matrix, which -mat_seqaij_type gives no other type */
+/* MATSEQAIJ's function */
 static PetscErrorCode AXPYOnHost(PetscErrorCode (**axpy)(Mat, PetscScalar, Mat, MatStructure))
 {
   static PetscErrorCode (*found)(Mat, PetscScalar, Mat, MatStructure) = NULL;
@@ -85,10 +85,7 @@ static PetscErrorCode AXPYOnHost(PetscErrorCode (**axpy)(Mat, PetscScalar, Mat, 
   PetscFunctionBegin;
   *axpy = found;
   if (found) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatCreate(PETSC_COMM_SELF, &B));
-  PetscCall(MatSetOptionsPrefix(B, "gallop_axpy_"));
-  PetscCall(MatSetSizes(B, 0, 0, 0, 0));
-  PetscCall(MatSetType(B, MATSEQAIJ));
+  PetscCall(MatGallopCreatePlain(&B));
   *axpy = found = B->ops->axpy;
   PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);

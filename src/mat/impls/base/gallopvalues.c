@@ -138,6 +138,17 @@ PetscErrorCode MatDiagonalScale_SeqGallop(Mat A, Vec l, Vec r)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatGallopCreatePlain - A new matrix of MATSEQAIJ itself, for its functions: its prefix keeps -mat_seqaij_type from it */
+PetscErrorCode MatGallopCreatePlain(Mat *B)
+{
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_SELF, B));
+  PetscCall(MatSetOptionsPrefix(*B, "gallop_plain_"));
+  PetscCall(MatSetSizes(*B, 0, 0, 0, 0));
+  PetscCall(MatSetType(*B, MATSEQAIJ));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* MPIAIJ's functions while values go to a hash table */
 static PetscErrorCode GetHashOps(const struct _MatOps **ops)
 {
