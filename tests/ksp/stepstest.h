@@ -279,6 +279,7 @@ static PetscErrorCode Change(const Solver *solver, MatType type, KSPType ksptype
   PetscCall(KSPSetOperators(ksp, A, A));
   PetscCall(KSPSetType(ksp, ksptype));
   PetscCall(KSPSetNormType(ksp, KSP_NORM_NONE));
+  PetscCall(KSPSetConvergenceTest(ksp, KSPConvergedSkip, NULL, NULL));
   PetscCall(KSPSetTolerances(ksp, PETSC_CURRENT, PETSC_CURRENT, PETSC_CURRENT, 3));
   PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
   PetscCall(KSPGetPC(ksp, &pc));

@@ -73,9 +73,12 @@ static PetscErrorCode TestEarly(PetscInt m, PetscInt every, PetscInt longest, co
   PetscMemType        memtype;
   MatInfo             info;
   MatGallopStatistics stats;
+  PetscBool           copies, values; /* whether the parent has the values on the GPU only after a copy, and they can be asked for */
 
   PetscFunctionBegin;
   PetscCall(Create(m, every, longest, &A));
+  PetscCall(PetscObjectTypeCompare((PetscObject)A, "seqaijcsroverlap", &copies));
+  values = (PetscBool)!(PetscDefined(USE_DEBUG) && copies); /* a debug PETSc copies for matrices of its own name alone */
   PetscCall(MatCreateVecs(A, &x, &z));
   PetscCall(VecDuplicate(x, &x2));
   PetscCall(VecDuplicate(x, &y));
@@ -107,17 +110,19 @@ static PetscErrorCode TestEarly(PetscInt m, PetscInt every, PetscInt longest, co
   PetscCall(Check(z0, z, shape, "that z was still being written"));
 
   /* the values themselves, as a program's own kernel writes them */
-  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
-  PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, &memtype));
-  PetscCheck(PetscMemTypeCUDA(memtype), PETSC_COMM_SELF, PETSC_ERR_PLIB, "the values are not on the GPU");
-  PetscCall(Scale((PetscInt)info.nz_used, 2.0, a, a));
-  A->offloadmask = PETSC_OFFLOAD_GPU; /* as PETSc itself tells after its own kernels */
-  PetscCall(PetscObjectStateIncrease((PetscObject)A));
-  PetscCall(MatMult(A, x, z));
-  PetscCall(Check(z0, z, shape, "the values of the matrix"));
+  if (values) {
+    PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+    PetscCall(MatSeqAIJGetCSRAndMemType(A, &i, &j, &a, &memtype));
+    PetscCheck(PetscMemTypeCUDA(memtype), PETSC_COMM_SELF, PETSC_ERR_PLIB, "the values are not on the GPU");
+    PetscCall(Scale((PetscInt)info.nz_used, 2.0, a, a));
+    A->offloadmask = PETSC_OFFLOAD_GPU; /* as PETSc itself tells after its own kernels */
+    PetscCall(PetscObjectStateIncrease((PetscObject)A));
+    PetscCall(MatMult(A, x, z));
+    PetscCall(Check(z0, z, shape, "the values of the matrix"));
+  }
 
   PetscCall(MatGallopGetStatistics(A, &stats));
-  PetscCheck(stats.builds == 1 && stats.refreshes == 1 && stats.products_device == 6, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes, %" PetscInt64_FMT " products", shape,
+  PetscCheck(stats.builds == 1 && stats.refreshes == values && stats.products_device == (values ? 6 : 5), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds, %" PetscInt64_FMT " refreshes, %" PetscInt64_FMT " products", shape,
              stats.builds, stats.refreshes, stats.products_device);
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&x2));
