@@ -199,9 +199,14 @@ class PapersTest(FakesTest):
         status, document = self.paper("hbp", "a", "bb", "--ncu", str(self.folder / "ncu"))
         self.assertEqual(status, 0)
         self.assertEqual(self.names(document, "figures"), ["figure6", "figure7", "figure8", "figure9-plain2D", "figure9-hash"])
-        self.assertEqual(self.names(document, "tables"), ["blocks", "figures", "table2"])
-        self.assertEqual(document["tables"][2]["rows"], [["a", 25, 25, 105, 105], ["bb", 25, 25, 105, 105]])
-        self.assertEqual(document["tables"][1]["rows"][0][:7], ["a", 8000, 3.5, 0.5, 2, 4, 4.5])
+        self.assertEqual(self.names(document, "tables"), ["blocks", "shared", "figures", "table2"])
+        self.assertEqual(document["tables"][3]["rows"], [["a", 25, 25, 105, 105], ["bb", 25, 25, 105, 105]])
+        self.assertEqual(document["tables"][2]["rows"][0][:7], ["a", 8000, 3.5, 0.5, 2, 4, 4.5])
+        name, csr, plain, hashed, *speedups = document["tables"][1]["rows"][0]
+        self.assertEqual((name, speedups), ("a", [1, 1.2, 1]))
+        self.assertAlmostEqual(csr, 16 / 30)
+        self.assertAlmostEqual(plain, 16 / 25)
+        self.assertAlmostEqual(hashed, 16 / 25)
         self.assertEqual([row[0] for row in document["tables"][0]["rows"]], ["x through L1 and L2", "x of a block in shared memory", "no tickets",
                                                                              "atomic operations, no combine part"])
         self.assertEqual(set(document["measurements"]), {"ways", "shared", "given", "atomic"})
