@@ -14,6 +14,7 @@ TESTS   ?= %#   which tests `make check` runs
 PRODUCTS ?= 100000# that `make stress` runs, of each kind
 TOOLS   ?= memcheck racecheck initcheck synccheck# of compute-sanitizer, for `make sanitize`
 SEEN    ?= tests/sanitized.tsv# what these have found clean
+RUNS    ?= tests/kernels/runs.txt# of test programs, that `make sanitize` looks at and `make kernels` chooses
 ARCHS   ?= 75 80# compute capabilities for which `make archs` compiles
 COMPILERS ?= gcc-11 gcc-12 gcc-13 gcc-14 clang-14 clang-16 clang-19# by which `make compilers` compiles
 BENCH   ?= quick# what `make bench` and `make papers` run, quick or full
@@ -211,12 +212,29 @@ check: all $(nccl)
 
 check_with = $(MAKE) --no-print-directory check# so named, make -n shows the line that has it, and does not run it
 
-# The tests under the tools of compute-sanitizer, one after the other, on a GPU; TESTS selects. Those in SEEN are left out, and what is clean is written there.
-sanitize: all
+# Runs of test programs, RUNS, that together launch each kernel that the tests launch: tests/kernels/kernels.c notes which do, on a GPU
+kernels_noted := $(build)/tests/libkernels.so
+launches      := $(abspath $(build)/launches)
+
+$(kernels_noted): tests/kernels/kernels.c $(build)/compile.txt
+	@mkdir -p $(@D)
+	@echo "  CC   $<"
+	@$(compile_c) -fPIC -fvisibility=default -shared -o $@ $<
+
+kernels: all $(if $(petsc_cuda),$(kernels_noted))
+	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make kernels needs a GPU" >&2; exit 1; fi
+	@rm -rf $(launches); mkdir -p $(launches)
+	@$(share_jobs)export GALLOP_LAUNCHES=$(launches) GALLOP_LAUNCHES_NOTED_BY=$(abspath $(kernels_noted)); $(check_with) PETSCMPIEXEC=$(abspath config/with-kernels) || true # what failed is not chosen
+	@config/kernels --programs $(testdir) --list $(RUNS) $(launches)
+
+# These runs, or with TESTS tests, under the tools of compute-sanitizer, one after the other, on a GPU. What is in SEEN is left out, and what is clean is written there.
+sanitize: all $(if $(filter file,$(origin TESTS)),check-programs)
 	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer was not found: it comes with the CUDA Toolkit" >&2; exit 1; }
 	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make sanitize needs a GPU" >&2; exit 1; fi
-	@$(share_jobs)$(harness) -s print-test 2>/dev/null | SANITIZER_MPIEXEC="$(MPIEXEC)" config/sanitize --seen $(SEEN) --about "$(petsc_description)" --commit $(commit) --counts $(testdir) \
-	  $(addprefix --minutes ,$(MINUTES)) $(if $(AGAIN),--again) $(TOOLS) -- $(check_with) PETSCMPIEXEC=$(abspath config/with-sanitizer)
+	@$(share_jobs)$(if $(filter file,$(origin TESTS)),$(test_env); $(sanitize) --runs $(RUNS) $(TOOLS) -- $(abspath config/with-sanitizer),\
+	  $(harness) -s print-test 2>/dev/null | $(sanitize) $(TOOLS) -- $(check_with) PETSCMPIEXEC=$(abspath config/with-sanitizer))
+
+sanitize = SANITIZER_MPIEXEC="$(MPIEXEC)" config/sanitize --seen $(SEEN) --about "$(petsc_description)" --commit $(commit) --counts $(testdir) $(addprefix --minutes ,$(MINUTES)) $(if $(AGAIN),--again)
 
 # Many products of processes that rest at random, by each way of ghost values, against PetscSF's
 stress := $(build)/stress/exchange
@@ -469,7 +487,8 @@ help:
 	@echo "make examples      compile the programs in examples/, and say where they are"
 	@echo "make petsc4py      petsc4py for the same PETSc, found or built once, for examples/solve.py"
 	@echo "make check         run all tests; TESTS=mat-ex1% selects, TIMEOUT=s, MPS=1 lets tests share a GPU, VALGRIND=1 and PETSc's other test options work"
-	@echo "make sanitize      run tests, TESTS=mat-ex1% some of them, under compute-sanitizer's TOOLS: $(TOOLS); not those in SEEN, $(SEEN), but with AGAIN=1; MINUTES=8 ends it after so many"
+	@echo "make kernels       choose runs of test programs, RUNS, that launch each kernel that the tests launch; TESTS, a GPU"
+	@echo "make sanitize      run these, or with TESTS=mat-ex1% tests, under compute-sanitizer's TOOLS: $(TOOLS); not those in SEEN, $(SEEN), but with AGAIN=1; MINUTES=8 ends it after so many"
 	@echo "make stress        100,000 products of processes that rest at random, by each way of ghost values; PRODUCTS="
 	@echo "make check-programs  compile the tests and run none, to take them to a machine with a GPU"
 	@echo "make bench         time products beside PETSc's and cuSPARSE's, and print speedups; BENCH=full, MATRICES= adds files, BENCHFLAGS= options"
@@ -491,4 +510,4 @@ help:
 	@echo "VARIANT=host, debug, single, complex, int64, complex-int64, or cuda-debug and so on, asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-largest bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install papers petsc4py plots report sanitize stress uninstall force
+.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-largest bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install kernels papers petsc4py plots report sanitize stress uninstall force

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Test config/sanitize with a made-up `make check`. Needs no GPU and no PETSc; test_bench.py runs it."""
+"""Test config/sanitize with a made-up `make check`, and config/kernels with made-up runs. Needs no GPU and no PETSc; test_bench.py runs it."""
 import os
 import subprocess
 import sys
@@ -9,7 +9,22 @@ from unittest import mock
 
 from fakes import FakesTest
 
-SANITIZE = Path(__file__).resolve().parent.parent / "config" / "sanitize"
+CONFIG = Path(__file__).resolve().parent.parent / "config"
+SANITIZE = CONFIG / "sanitize"
+
+# In the place of config/with-sanitizer: runs of "bad" fail, with racecheck also those of "race"; "slow" does not end
+FAKE_WITH_SANITIZER = f"""#!{sys.executable}
+import os, pathlib, subprocess, sys
+flag, number, program, *words = sys.argv[1:]
+name = pathlib.Path(program).name
+pathlib.Path(__file__).parent.joinpath("asked").open("a").write(" ".join([os.environ["SANITIZER"], flag, number, name, *words]) + "\\n")
+pathlib.Path("written").write_text("in a folder of its own")
+if name == "slow":
+    subprocess.run(["sleep", "60"])
+if name == "bad" or (name == "race" and os.environ["SANITIZER"] == "racecheck"):
+    print("found something")
+    sys.exit(23)
+"""
 
 # Leaves the counts that PETSc's harness leaves: "bad" fails, with racecheck also "race"; "skipped" and "none" do not run; "slow" does not end
 FAKE_CHECK = f"""#!{sys.executable}
@@ -95,3 +110,57 @@ class SanitizeTest(FakesTest):
     def test_no_test(self):
         self.assertEqual(self.run_sanitize("", "memcheck")[0], 1)
         self.assertFalse(self.seen.exists())
+
+    def test_runs(self):
+        runs, check = self.folder / "runs.txt", self.fake("with-sanitizer", FAKE_WITH_SANITIZER)
+        runs.write_text("# runs\n-n 1 mat/a -words 'of two'\n-n 2 mat/race\n-n 64 bad\n")
+        self.check = check
+        status, said, asked = self.run_sanitize("", "--runs", str(runs), "memcheck", "racecheck")
+        self.assertEqual((status, sorted(asked)), (1, sorted(f"{tool} {run}" for tool in ("memcheck", "racecheck") for run in ("-n 1 a -words of two", "-n 2 race", "-n 64 bad"))))
+        self.assertIn("not ok -n 64 bad\nfound something", said)
+        self.assertIn("racecheck: 0 seen clean before, 1 clean now, 2 failed, 0 not reached or skipped", said)
+        one, two = "-n 1 mat/a -words 'of two'", "-n 2 mat/race"
+        self.assertEqual(self.rows(), [("real double", *row, "abc123") for row in (("memcheck", one), ("memcheck", two), ("racecheck", one))])
+        self.assertEqual(self.run_sanitize("", "--runs", str(runs), "memcheck")[2], ["memcheck -n 64 bad"])
+        runs.write_text("-n 1 slow\n-n 1 b\n")
+        start = time.monotonic()
+        status, said, _ = self.run_sanitize("", "--runs", str(runs), "--minutes", "0.05", "memcheck")
+        self.assertLess(time.monotonic() - start, 30)
+        self.assertEqual(status, 0)
+        self.assertIn("1 not reached or skipped", said)
+        runs.unlink()
+        self.assertEqual(self.run_sanitize("", "--runs", str(runs), "memcheck")[0], 1)
+
+
+class KernelsTest(FakesTest):
+
+    def run_kernels(self, *runs):
+        """Of runs (processes, words, status, milliseconds, kernels launched): the exit status, what was printed, and the list."""
+        for k, (processes, words, status, milliseconds, launched) in enumerate(runs):
+            folder = self.folder / f"run.{k}"
+            folder.mkdir()
+            program, *rest = words.split()
+            (folder / "command").write_text("\n".join([str(processes), str((self.folder / program).resolve()), *rest]) + "\n")
+            (folder / "ended").write_text(f"{status} {milliseconds}000000\n")
+            if launched:
+                (folder / "launched").write_text("\n".join(launched.split()) + "\n")
+                (folder / "launched.all").write_text("_Z5Firsti\n_Z6Secondi\n_Z5Thirdi\n_Z5Neveri\n")
+        chosen = self.folder / "chosen.txt"
+        command = [str(CONFIG / "kernels"), "--programs", str(self.folder), "--list", str(chosen), str(self.folder)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        return done.returncode, done.stdout, chosen.read_text().splitlines()[1:] if chosen.exists() else []
+
+    def test_each_kernel_by_few_runs(self):
+        status, said, chosen = self.run_kernels((1, "mat/a -k 1", 0, 100, "_Z5Firsti"), (1, "mat/a -k 2", 0, 100, "_Z5Firsti _Z6Secondi"), (4, "mat/a -k 2", 0, 100, "_Z5Firsti _Z6Secondi"),
+                                                (1, "mat/b", 0, 60000, "_Z5Firsti _Z6Secondi _Z5Thirdi"), (1, "mat/c", 0, 100, "_Z5Thirdi"), (1, "mat/d", 0, 10, ""))
+        self.assertEqual((status, chosen), (0, ["-n 1 mat/a -k 2", "-n 1 mat/c"]))
+        self.assertIn("3 of 4 kernels are launched by 6 runs; 2 of these launch 3", said)
+        self.assertRegex(said, r"launched by no test: (Never\(int\)|_Z5Neveri)\n")
+
+    def test_runs_that_cannot_be_repeated(self):
+        status, said, chosen = self.run_kernels((1, "bad", 1, 100, "_Z5Firsti"), (1, "a -f /tmp/x", 0, 100, "_Z6Secondi"), (2, "../elsewhere", 0, 100, "_Z6Secondi"), (2, "c", 0, 100, "_Z5Thirdi"))
+        self.assertEqual((status, chosen), (0, ["-n 2 c"]))
+        self.assertRegex(said, r"launched by no test that can be run alone: (First\(int\)|_Z5Firsti)\n")
+
+    def test_nothing_was_launched(self):
+        self.assertEqual(self.run_kernels((1, "a", 0, 100, ""))[0], 1)
