@@ -106,6 +106,10 @@ static void Test(const Case &c, bool packed, bool ordered)
     for (auto &a : A.a) a = (PetscReal)(choice() % c.values) / 3;
     A.csr.a = emu::Guarded(A.a);
   }
+#if PetscDefined(USE_COMPLEX)
+  for (PetscInt k = 0; k < A.csr.nz / 2; k++) A.a[k] = PetscRealPart(A.a[k]); /* slices with and without imaginary parts */
+  A.csr.a = emu::Guarded(A.a);
+#endif
   GallopCSR csr = A.csr;
 
   csr.memtype = PETSC_MEMTYPE_HOST;

@@ -182,7 +182,7 @@ static void Test(const Case &c)
       if (column < 0 || column >= c.n) continue;
       j.push_back(column);
 #if PetscDefined(USE_COMPLEX)
-      a.push_back(PetscCMPLX(c.value(r, k), c.value(r, length - 1 - k)));
+      a.push_back(PetscCMPLX(c.value(r, k), c.packed && r / 640 % 2 ? 0 : c.value(r, length - 1 - k))); /* some slices that are packed have no imaginary parts */
 #else
       a.push_back(c.value(r, k));
 #endif

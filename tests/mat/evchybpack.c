@@ -107,6 +107,7 @@ static PetscScalar Stored(const EVCHYBPack *p, const EVCHYBPackSlice *s, PetscIn
   PetscScalar          value;
   PetscReal           *part = (PetscReal *)&value;
 
+  if (s->values == EVCHYB_PACK_REAL) return (PetscScalar)((const PetscReal *)line)[place];
   for (int q = 0; q < EVCHYB_PACK_PARTS; q++) {
     const int at = place * EVCHYB_PACK_PARTS + q;
 
@@ -336,7 +337,8 @@ static PetscInt ClassOfValues(Values values)
   if (values == VALUES_256) return EVCHYB_PACK_DICT8;
   if (values == VALUES_257) return EVCHYB_PACK_DICT16;
   if (values == VALUES_MANY) return -1; /* what it is depends on how many values the matrix has */
-  return values == VALUES_SINGLE && sizeof(PetscReal) > sizeof(float) ? EVCHYB_PACK_SINGLE : EVCHYB_PACK_VALUE;
+  if (values == VALUES_SINGLE && sizeof(PetscReal) > sizeof(float)) return EVCHYB_PACK_SINGLE;
+  return values != VALUES_ALL && PetscDefined(USE_COMPLEX) ? EVCHYB_PACK_REAL : EVCHYB_PACK_VALUE;
 }
 
 /* ---- special numbers ---- */
@@ -481,6 +483,44 @@ static PetscErrorCode CheckNewValues(Values values, PetscScalar newvalue, PetscI
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+#if defined(PETSC_USE_COMPLEX)
+/* Complex values without an imaginary part: a slice is stored in another way once one of its values has one, be it -0 */
+static PetscErrorCode CheckReal(void)
+{
+  const PetscReal imaginary[] = {0.0, -0.0, 1.0};
+  const PetscBool same[]      = {PETSC_TRUE, PETSC_FALSE, PETSC_TRUE};
+  const PetscInt  mark        = PETSC_INT_MAX / 2;
+  Mat             A, plain, packed;
+  PetscBool       kept[2], device;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  PetscCall(Stencil(20, 10, 5, 1, VALUES_REAL, &A));
+  PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
+  PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
+  PetscCall(CheckMatrix(A, plain, packed, (Expect){1, EVCHYB_PACK_REAL, EVCHYB_PACK_STRIDED}, "no imaginary parts"));
+  for (size_t step = 0; step < PETSC_STATIC_ARRAY_LENGTH(imaginary); step++) {
+    PetscCall(MarkPacks(packed, mark, kept));
+    for (int k = 0; k < 3; k++) PetscCall(SetNewValues(k == 0 ? A : k == 1 ? plain : packed, NEW_ONE, PetscCMPLX(1.0 / 700.0, imaginary[step])));
+    PetscCall(CompareProducts(A, plain, packed, VECSEQ, "a new imaginary part"));
+    if (device) PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "a new imaginary part"));
+    PetscCall(MarkPacks(packed, -mark, kept));
+    for (int k = 0; k < (device ? 2 : 1); k++) {
+      EVCHYBPack *pack = NULL;
+
+      PetscCall(PackAt(packed, k ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &pack));
+      PetscCheck(kept[k] == same[step], PETSC_COMM_SELF, PETSC_ERR_PLIB, "The pack on %s was %skept when an imaginary part became %g", k ? "the GPU" : "the host", kept[k] ? "" : "not ", (double)imaginary[step]);
+      PetscCheck(pack->figures.slots[EVCHYB_PACK_VALUE] == (step ? 7 * EVCHYB_PACK_ROWS : 0), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscCount_FMT " values on %s have imaginary parts", pack->figures.slots[EVCHYB_PACK_VALUE], k ? "the GPU" : "the host");
+    }
+    PetscCall(CheckMatrix(A, plain, packed, (Expect){1, step ? -1 : EVCHYB_PACK_REAL, EVCHYB_PACK_STRIDED}, "a new imaginary part"));
+  }
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&plain));
+  PetscCall(MatDestroy(&packed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+#endif
+
 /* Enough values that a sample is looked at before they are counted: num different ones, or all different if num is 0. The sample must not take 65,000 numbers for too many. */
 static PetscErrorCode CheckLooks(PetscInt num, PetscInt kind)
 {
@@ -551,8 +591,11 @@ int main(int argc, char **argv)
   PetscCall(CheckNewValues(VALUES_256, 1.0 / 7.0, EVCHYB_PACK_DICT8, EVCHYB_PACK_DICT8));
   PetscCall(CheckNewValues(VALUES_257, 1.0 / 700.0, EVCHYB_PACK_DICT16, EVCHYB_PACK_DICT16));
   PetscCall(CheckNewValues(VALUES_ALL, 1.0 / 700.0, EVCHYB_PACK_VALUE, EVCHYB_PACK_VALUE));
+#if defined(PETSC_USE_COMPLEX)
+  PetscCall(CheckReal());
+#endif
   PetscCall(CheckLooks(65000, EVCHYB_PACK_DICT16));
-  PetscCall(CheckLooks(200000, EVCHYB_PACK_VALUE));
+  PetscCall(CheckLooks(200000, ClassOfValues(VALUES_REAL)));
   PetscCall(CheckLooks(0, EVCHYB_PACK_VALUE));
   PetscCall(TestHasDevice(&device));
   PetscCheck(!device || compared, PETSC_COMM_SELF, PETSC_ERR_PLIB, "On the GPU no row was compared bit by bit");

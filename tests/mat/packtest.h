@@ -8,8 +8,8 @@
 
 /* ---- matrices ---- */
 
-/* Values that are all different; of 256 or 257 numbers; of many numbers, but not too many for a dictionary; that single precision has. Of complex values zero is a number too. */
-typedef enum { VALUES_ALL, VALUES_256, VALUES_257, VALUES_MANY, VALUES_SINGLE, VALUES_KINDS } Values;
+/* Values that are all different; of 256 or 257 numbers; of many numbers, but not too many for a dictionary; that single precision has; all different without an imaginary part. Of complex values zero is a number too. */
+typedef enum { VALUES_ALL, VALUES_256, VALUES_257, VALUES_MANY, VALUES_SINGLE, VALUES_REAL, VALUES_KINDS } Values;
 
 static inline PetscScalar ValueOf(Values kind, PetscInt k)
 {
@@ -24,6 +24,8 @@ static inline PetscScalar ValueOf(Values kind, PetscInt k)
     return (PetscScalar)(PetscReal)(1.0 / (PetscReal)(k % 20000 + 3));
   case VALUES_SINGLE:
     return (PetscScalar)(PetscReal)(float)(real + (PetscReal)k);
+  case VALUES_REAL:
+    return (PetscScalar)real;
   default:
     return TestValue(5, k, 1);
   }

@@ -72,7 +72,7 @@ GALLOP_FORMAT_TYPES(EVCHYB)
   entries are stored 32 at a time in ELLPACK column blocks, longer rows in CSR padded to multiples of 32. One kernel computes both parts, and writes each result to its place.
 
   Packed, the rows of the ELL part are stored 64 at a time, in the order of the matrix or sorted, whichever takes fewer bytes: columns that grow by the row are not stored,
-  nor those that are all as far from the entries before them, others as differences of 8 or 16 bits where that is enough; values in single precision where that is exact, or as numbers of a dictionary of up to 65536. Products of real numbers are the
+  nor those that are all as far from the entries before them, others as differences of 8 or 16 bits where that is enough; values in single precision where that is exact, complex ones without imaginary parts that are 0, or as numbers of a dictionary of up to 65536. Products of real numbers are the
   same to the last bit. Where new values cannot be stored as those before were, they get another
   dictionary, or the matrix is packed again.
 
@@ -215,6 +215,7 @@ static PetscErrorCode ViewPack(const PetscLogDouble f[GALLOP_MAX_FIGURES], Petsc
   PetscFunctionBegin;
   slots /= 100;
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: columns by strides %.2f %%, in 8 bits %.2f %%, in 16 bits %.2f %%, in 32 bits %.2f %%; shared with the line before %.2f %%\n", l[EVCHYB_PACK_STRIDED] / lines, l[EVCHYB_PACK_8] / lines, l[EVCHYB_PACK_16] / lines, l[EVCHYB_PACK_32] / lines, f[FIGURE_SHARED] / lines));
+  if (EVCHYB_PACK_PARTS > 1) PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: values without an imaginary part %.2f %%\n", v[EVCHYB_PACK_REAL] / slots));
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: values as they are %.2f %%, in single precision %.2f %%, of a dictionary in 8 bits %.2f %%, in 16 bits %.2f %%\n", v[EVCHYB_PACK_VALUE] / slots, v[EVCHYB_PACK_SINGLE] / slots, v[EVCHYB_PACK_DICT8] / slots, v[EVCHYB_PACK_DICT16] / slots));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -222,7 +223,7 @@ static PetscErrorCode ViewPack(const PetscLogDouble f[GALLOP_MAX_FIGURES], Petsc
 /* The columns of the paper's Table 3, and the code balance of its section 3.2. Packed, SubELL has all rows but those of SubCSR. */
 static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
 {
-  const PetscLogDouble nz = f[FIGURE_NZ], slots = f[FIGURE_SLOTS] + f[FIGURE_SLOTS + 1] + f[FIGURE_SLOTS + 2] + f[FIGURE_SLOTS + 3], stored = slots ? slots : f[FIGURE_ELLNZ] + f[FIGURE_CSRNZ], nzell = stored - f[FIGURE_CSRNZ];
+  const PetscLogDouble nz = f[FIGURE_NZ], slots = f[FIGURE_SLOTS] + f[FIGURE_SLOTS + 1] + f[FIGURE_SLOTS + 2] + f[FIGURE_SLOTS + 3] + f[FIGURE_SLOTS + 4], stored = slots ? slots : f[FIGURE_ELLNZ] + f[FIGURE_CSRNZ], nzell = stored - f[FIGURE_CSRNZ];
   const PetscLogDouble percent = stored ? 100 / stored : 0, rows = f[FIGURE_PACKED] ? f[FIGURE_M] - f[FIGURE_CSRROWS] : f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], entry = sizeof(PetscScalar) + sizeof(GallopColumn), value = sizeof(PetscScalar);
 
   PetscFunctionBegin;

@@ -6,7 +6,7 @@
 
   Rows come in slices of 64. What stands in the same place of 64 rows is a line: one entry of each row that has one there. Columns of a line are base + stride * (row in the slice) and
   not stored, or offsets of 8 or 16 bits from a base, or 32 bits. Where that takes fewer bytes, a line has the entries of one diagonal: a row that has none there does not shift the others.
-  Values are numbers of a dictionary in 8 or 16 bits, or single precision where all of a slice are, or as they are.
+  Values are numbers of a dictionary in 8 or 16 bits, or single precision where all of a slice are, or complex ones' real parts where all of a slice have no others, or as they are.
 
   Long rows come in pieces, which are slices too: a line is 64 entries of the row that follow each other, and last is the number of them in the last line.
 
@@ -43,8 +43,8 @@ typedef struct {
 
 #define EVCHYB_PACK_INFO_BITS 30
 
-/* How values are stored */
-typedef enum { EVCHYB_PACK_VALUE, EVCHYB_PACK_SINGLE, EVCHYB_PACK_DICT8, EVCHYB_PACK_DICT16, EVCHYB_PACK_VALUES } EVCHYBPackValues;
+/* How values are stored: EVCHYB_PACK_REAL are complex ones without an imaginary part, which is +0 then */
+typedef enum { EVCHYB_PACK_VALUE, EVCHYB_PACK_SINGLE, EVCHYB_PACK_REAL, EVCHYB_PACK_DICT8, EVCHYB_PACK_DICT16, EVCHYB_PACK_VALUES } EVCHYBPackValues;
 
 typedef struct {
   int64_t        line;   /* its first line */
@@ -149,9 +149,10 @@ EVCHYB_PACK_HD EVCHYBPackClass EVCHYBPackClassFor(uint32_t apart, PetscBool miss
 /* Units of 64 values, from a table in a word */
 EVCHYB_PACK_HD uint32_t EVCHYBPackValueUnits(EVCHYBPackValues kind)
 {
-  const uint32_t each = (uint32_t)sizeof(PetscReal) << 8 * EVCHYB_PACK_VALUE | (uint32_t)sizeof(float) << 8 * EVCHYB_PACK_SINGLE | 1u << 8 * EVCHYB_PACK_DICT8 | 2u << 8 * EVCHYB_PACK_DICT16;
+  const uint32_t parts = EVCHYB_PACK_PARTS, real = (uint32_t)sizeof(PetscReal), single = (uint32_t)sizeof(float);
+  const uint32_t each = real * parts << 6 * EVCHYB_PACK_VALUE | single * parts << 6 * EVCHYB_PACK_SINGLE | real << 6 * EVCHYB_PACK_REAL | parts << 6 * EVCHYB_PACK_DICT8 | 2 * parts << 6 * EVCHYB_PACK_DICT16;
 
-  return (each >> 8 * kind & 0xff) * EVCHYB_PACK_PARTS;
+  return each >> 6 * kind & 0x3f;
 }
 
 /* Bytes of a row's word of mask, and units of all masks of a slice */

@@ -39,6 +39,10 @@ struct EVCHYBPackStoredValue<EVCHYB_PACK_SINGLE> {
   using Part = float;
 };
 template <>
+struct EVCHYBPackStoredValue<EVCHYB_PACK_REAL> {
+  using Part = PetscReal;
+};
+template <>
 struct EVCHYBPackStoredValue<EVCHYB_PACK_DICT8> {
   using Part = uint8_t;
 };
@@ -47,16 +51,19 @@ struct EVCHYBPackStoredValue<EVCHYB_PACK_DICT16> {
   using Part = uint16_t;
 };
 
-template <typename Part>
-struct __align__(EVCHYB_PACK_PARTS * sizeof(Part)) EVCHYBPackParts
+/* Those that are stored of a value */
+template <EVCHYBPackValues Kind, int Num = Kind == EVCHYB_PACK_REAL ? 1 : EVCHYB_PACK_PARTS>
+struct __align__(Num * sizeof(typename EVCHYBPackStoredValue<Kind>::Part)) EVCHYBPackParts
 {
-  Part part[EVCHYB_PACK_PARTS];
+  static constexpr int Parts = Num;
+
+  typename EVCHYBPackStoredValue<Kind>::Part part[Num];
 };
 
 template <EVCHYBPackValues Kind>
 static __host__ __device__ constexpr int EVCHYBPackBytesALine()
 {
-  return EVCHYB_PACK_ROWS * (int)sizeof(EVCHYBPackParts<typename EVCHYBPackStoredValue<Kind>::Part>);
+  return EVCHYB_PACK_ROWS * (int)sizeof(EVCHYBPackParts<Kind>);
 }
 
 static __host__ __device__ constexpr bool EVCHYBPackIsDict(EVCHYBPackValues kind)
@@ -64,14 +71,16 @@ static __host__ __device__ constexpr bool EVCHYBPackIsDict(EVCHYBPackValues kind
   return kind == EVCHYB_PACK_DICT8 || kind == EVCHYB_PACK_DICT16;
 }
 
+static constexpr bool EVCHYBPackMayBeReal = EVCHYB_PACK_PARTS > 1; /* else a value has no imaginary part that could be left out */
+
 /* A lane's two values of a line, as they are stored */
 template <EVCHYBPackValues Kind>
 struct EVCHYBPackNumbers {
-  EVCHYBPackPair<EVCHYBPackParts<typename EVCHYBPackStoredValue<Kind>::Part>> pair;
+  EVCHYBPackPair<EVCHYBPackParts<Kind>> pair;
 
   __device__ __forceinline__ void LoadOnceIf(const unsigned char *line, bool there) { pair = GallopLoadOnceIf(reinterpret_cast<const decltype(pair) *>(line) + threadIdx.x % WarpSize, there); }
 
-  __device__ __forceinline__ PetscReal Part(int h, int p, const PetscReal *) const { return (PetscReal)(h ? pair.second : pair.first).part[p]; }
+  __device__ __forceinline__ PetscReal Part(int h, int p, const PetscReal *) const { return p < EVCHYBPackParts<Kind>::Parts ? (PetscReal)(h ? pair.second : pair.first).part[p] : PetscReal(0); }
 };
 
 /* The same by codes, in a register: taken apart or put together they would be waited for */
@@ -328,7 +337,7 @@ static __device__ __forceinline__ void EVCHYBPackMultiplyLines(const EVCHYBPackV
   else EVCHYBPackMultiplyLines<Lines, Kind, true, false>(view, value, known, num, step, mask, x, sum);
 }
 
-/* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or EVCHYB_PACK_VALUE, beside which slices may have EVCHYB_PACK_SINGLE. */
+/* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or EVCHYB_PACK_VALUE, beside which slices may have EVCHYB_PACK_SINGLE and EVCHYB_PACK_REAL. */
 template <int Lines, EVCHYBPackValues Kind, typename V>
 static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &view, const EVCHYBPackSlice *slices, int num, const GallopVectors<V> &v, V *dot)
 {
@@ -356,6 +365,7 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
       if (more) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slice, k + Lines, left - Lines);
       else if (e + 1 < num) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
       if (Kind != EVCHYB_PACK_VALUE || slice.values == Kind) EVCHYBPackMultiplyLines<Lines, Kind>(view, value, known, lines, step, mask, v.x, sum);
+      else if (EVCHYBPackMayBeReal && slice.values == EVCHYB_PACK_REAL) EVCHYBPackMultiplyLines<Lines, EVCHYB_PACK_REAL>(view, value, known, lines, step, mask, v.x, sum);
       else EVCHYBPackMultiplyLines<Lines, EVCHYB_PACK_SINGLE>(view, value, known, lines, step, mask, v.x, sum);
       value += Lines * units * EVCHYB_PACK_UNIT;
     }
@@ -421,5 +431,6 @@ static __device__ __forceinline__ V EVCHYBPackSumPiece(const EVCHYBPackView &vie
 
   *row = view.order ? view.order[slice.rows.base] : slice.rows.base;
   if (Kind != EVCHYB_PACK_VALUE || slice.values == Kind) return EVCHYBPackSumLines<AtOnce, Kind, V>(view, slice, warp, warps, x, wait);
+  if (EVCHYBPackMayBeReal && slice.values == EVCHYB_PACK_REAL) return EVCHYBPackSumLines<AtOnce, EVCHYB_PACK_REAL, V>(view, slice, warp, warps, x, wait);
   return EVCHYBPackSumLines<AtOnce, EVCHYB_PACK_SINGLE, V>(view, slice, warp, warps, x, wait);
 }

@@ -131,28 +131,29 @@ static PetscBool ColumnsIncrease(const GallopCSR *csr, const EVCHYBPackRows *s)
   return PETSC_TRUE;
 }
 
-/* How n values from one on can be stored */
-static EVCHYBPackValues ValuesOf(const EVCHYBPack *pack, const GallopCSR *csr, PetscCount first, PetscCount n)
+/* Of shorter, in what ways n values from one on can be stored */
+static unsigned int Shorter(unsigned int shorter, const GallopCSR *csr, PetscCount first, PetscCount n)
 {
-  const PetscReal *a = (const PetscReal *)(csr->a + first);
+  for (PetscCount k = 0; k < n && shorter; k++) shorter &= EVCHYBPackShorter(csr->a[first + k]);
+  return shorter;
+}
 
-  if (pack->ndict) return EVCHYBPackDictClass(pack->ndict);
-  if (sizeof(PetscReal) == sizeof(float)) return EVCHYB_PACK_VALUE;
-  for (PetscCount k = 0; k < EVCHYB_PACK_PARTS * n; k++)
-    if (!EVCHYBPackIsSingle(a[k])) return EVCHYB_PACK_VALUE;
-  return EVCHYB_PACK_SINGLE;
+static EVCHYBPackValues ValuesOf(const EVCHYBPack *pack, unsigned int shorter)
+{
+  return pack->ndict ? EVCHYBPackDictClass(pack->ndict) : EVCHYBPackShortest(shorter);
 }
 
 void EVCHYBPackPlanSlice(const EVCHYBPack *pack, const GallopCSR *csr, const EVCHYBPackOrder *order, PetscInt slice, EVCHYBPackRows *s, EVCHYBPackPlan *plan)
 {
   PetscInt          next[EVCHYB_PACK_ROWS] = {0}, width = 0, diagonal;
-  EVCHYBPackClass   kind = EVCHYB_PACK_STRIDED;
+  EVCHYBPackClass   kind    = EVCHYB_PACK_STRIDED;
+  unsigned int      shorter = pack->ndict ? 0 : EVCHYB_PACK_SHORTER;
   EVCHYBPackPlan    by;
   EVCHYBPackColumns line;
 
   GetRows(csr, order, slice, s, plan);
-  plan->values = ValuesOf(pack, csr, 0, 0);
-  for (int l = 0; l < EVCHYB_PACK_ROWS && plan->values == EVCHYB_PACK_SINGLE; l++) plan->values = ValuesOf(pack, csr, s->first[l], s->len[l]);
+  for (int l = 0; l < EVCHYB_PACK_ROWS && shorter; l++) shorter = Shorter(shorter, csr, s->first[l], s->len[l]);
+  plan->values    = ValuesOf(pack, shorter);
   plan->width     = s->longest;
   plan->masks     = (PetscBool)(plan->entries < (int64_t)EVCHYB_PACK_ROWS * s->longest);
   plan->diagonals = PETSC_FALSE;
@@ -176,7 +177,7 @@ void EVCHYBPackPlanPiece(const EVCHYBPack *pack, const GallopCSR *csr, EVCHYBPac
   EVCHYBPackClass   kind = EVCHYB_PACK_STRIDED;
   EVCHYBPackColumns line;
 
-  plan->values = ValuesOf(pack, csr, plan->first, plan->entries);
+  plan->values = ValuesOf(pack, Shorter(pack->ndict ? 0 : EVCHYB_PACK_SHORTER, csr, plan->first, plan->entries));
   for (PetscInt k = 0; k < plan->width; k++) {
     EVCHYBPackColumnsOfPiece(csr, plan, k, &line);
     CountLine(plan, &line, &kind);

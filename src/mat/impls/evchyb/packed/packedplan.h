@@ -51,6 +51,30 @@ EVCHYB_PACK_HD PetscBool EVCHYBPackIsSingle(PetscReal value)
   return (PetscBool)(value == value && EVCHYBPackBitsOf((PetscReal)(float)value) == EVCHYBPackBitsOf(value));
 }
 
+/* Whether a complex value has no imaginary part, all bits of which are 0 */
+EVCHYB_PACK_HD PetscBool EVCHYBPackIsReal(PetscScalar value)
+{
+  return (PetscBool)(EVCHYB_PACK_PARTS > 1 && !EVCHYBPackBitsOf(((const PetscReal *)&value)[EVCHYB_PACK_PARTS - 1]));
+}
+
+/* In which ways, a bit each, a value takes fewer bytes than it has */
+EVCHYB_PACK_HD unsigned int EVCHYBPackShorter(PetscScalar value)
+{
+  PetscBool single = (PetscBool)(sizeof(PetscReal) > sizeof(float));
+
+  for (int p = 0; p < EVCHYB_PACK_PARTS; p++) single = (PetscBool)(single && EVCHYBPackIsSingle(((const PetscReal *)&value)[p]));
+  return (unsigned int)single << EVCHYB_PACK_SINGLE | (unsigned int)EVCHYBPackIsReal(value) << EVCHYB_PACK_REAL;
+}
+
+/* Those that there are */
+#define EVCHYB_PACK_SHORTER ((sizeof(PetscReal) > sizeof(float) ? 1u << EVCHYB_PACK_SINGLE : 0) | (EVCHYB_PACK_PARTS > 1 ? 1u << EVCHYB_PACK_REAL : 0))
+
+/* How values are stored for all of which these hold */
+EVCHYB_PACK_HD EVCHYBPackValues EVCHYBPackShortest(unsigned int shorter)
+{
+  return shorter >> EVCHYB_PACK_SINGLE & 1 ? EVCHYB_PACK_SINGLE : shorter >> EVCHYB_PACK_REAL & 1 ? EVCHYB_PACK_REAL : EVCHYB_PACK_VALUE;
+}
+
 /* How a number of a dictionary of ndict is stored */
 EVCHYB_PACK_HD EVCHYBPackValues EVCHYBPackDictClass(PetscCount ndict)
 {

@@ -39,6 +39,8 @@ static const PetscScalar *GetValues(const EVCHYBPack *pack, EVCHYBPackValues kin
   if (kind == EVCHYB_PACK_VALUE) return (const PetscScalar *)line;
   if (kind == EVCHYB_PACK_SINGLE)
     for (int k = 0; k < n; k++) part[k] = (PetscReal)((const float *)line)[k];
+  else if (kind == EVCHYB_PACK_REAL)
+    for (int k = 0; k < EVCHYB_PACK_ROWS; k++) room[k] = (PetscScalar)((const PetscReal *)line)[k];
   else if (kind == EVCHYB_PACK_DICT8)
     for (int k = 0; k < n; k++) part[k] = pack->dict[line[k]];
   else

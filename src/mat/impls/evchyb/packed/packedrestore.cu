@@ -73,6 +73,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) RestorePackedKernel(con
 
   if (slice.values == EVCHYB_PACK_VALUE) RestoreSlice<EVCHYB_PACK_VALUE>(view, slice, i, j, a);
   else if (slice.values == EVCHYB_PACK_SINGLE) RestoreSlice<EVCHYB_PACK_SINGLE>(view, slice, i, j, a);
+  else if (EVCHYBPackMayBeReal && slice.values == EVCHYB_PACK_REAL) RestoreSlice<EVCHYB_PACK_REAL>(view, slice, i, j, a);
   else if (slice.values == EVCHYB_PACK_DICT8) RestoreSlice<EVCHYB_PACK_DICT8>(view, slice, i, j, a);
   else RestoreSlice<EVCHYB_PACK_DICT16>(view, slice, i, j, a);
 }

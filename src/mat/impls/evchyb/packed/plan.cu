@@ -5,26 +5,23 @@
 #include "packedlines.cuh"
 #include "packeddevice.h"
 
-static __device__ __forceinline__ bool IsSingle(PetscScalar value)
-{
-  const PetscReal *part = reinterpret_cast<const PetscReal *>(&value);
-  bool             is   = true;
-
-#pragma unroll
-  for (int p = 0; p < EVCHYB_PACK_PARTS; p++) is = is && EVCHYBPackIsSingle(part[p]);
-  return is;
-}
-
-/* How the values of the lines can be stored. aresingle(k): whether the lane's values in line k are exact in single precision */
-template <typename AreSingle>
-static __device__ __forceinline__ EVCHYBPackValues ValuesOf(PetscInt ndict, int lines, AreSingle aresingle)
+/* How the values of the lines can be stored. shorter(k): in which ways, a bit each, the lane's values in line k can be in fewer bytes */
+template <typename Shorter>
+static __device__ __forceinline__ EVCHYBPackValues ValuesOf(PetscInt ndict, int lines, Shorter shorter)
 {
   if (ndict) return EVCHYBPackDictClass(ndict);
-  if constexpr (sizeof(PetscReal) == sizeof(float)) return EVCHYB_PACK_VALUE;
+  if constexpr (!EVCHYB_PACK_SHORTER) return EVCHYB_PACK_VALUE;
   else {
-    for (int k = 0; k < lines; k++)
-      if (!__all_sync(0xffffffffu, aresingle(k))) return EVCHYB_PACK_VALUE;
-    return EVCHYB_PACK_SINGLE;
+    unsigned int all = EVCHYB_PACK_SHORTER;
+
+    for (int k = 0; k < lines && all; k++) {
+      const unsigned int own = shorter(k);
+
+#pragma unroll
+      for (int kind = 0; kind < EVCHYB_PACK_VALUES; kind++)
+        if (EVCHYB_PACK_SHORTER >> kind & 1 && !__all_sync(0xffffffffu, own >> kind & 1)) all &= ~(1u << kind);
+    }
+    return EVCHYBPackShortest(all);
   }
 }
 
@@ -69,11 +66,12 @@ static __device__ void PlanSlice(PetscInt m, PetscInt ndict, const PetscInt *__r
   Columns        columns(j, i[m], s.end, room);
 
   plan->values = ValuesOf(ndict, s.longest, [=](int k) {
-    bool are = true;
+    unsigned int ways = EVCHYB_PACK_SHORTER;
 
 #pragma unroll
-    for (int h = 0; h < 2; h++) are = are && (k >= s.end[h] - s.first[h] || IsSingle(a[s.first[h] + k]));
-    return are;
+    for (int h = 0; h < 2; h++)
+      if (k < s.end[h] - s.first[h]) ways &= EVCHYBPackShorter(a[s.first[h] + k]);
+    return ways;
   });
   plan->width     = s.longest;
   plan->masks     = (PetscBool)(plan->entries < (int64_t)EVCHYB_PACK_ROWS * s.longest);
@@ -107,8 +105,13 @@ static __device__ void PlanPiece(PetscInt ndict, const PetscInt *__restrict__ j,
   LineBefore           before;
 
   plan->values = ValuesOf(ndict, (int)own.width, [&](int k) {
+    unsigned int ways = EVCHYB_PACK_SHORTER;
+
     values.Move(k);
-    return (!values.Has(k, 0) || IsSingle(values.Take(k, 0))) && (!values.Has(k, 1) || IsSingle(values.Take(k, 1)));
+#pragma unroll
+    for (int h = 0; h < 2; h++)
+      if (values.Has(k, h)) ways &= EVCHYBPackShorter(values.Take(k, h));
+    return ways;
   });
   for (int k = 0; k < own.width; k++) {
     int       column[2];

@@ -23,16 +23,18 @@ static __device__ __forceinline__ void StoreOffsets(EVCHYBPackClass kind, unsign
 template <EVCHYBPackValues Kind>
 static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscScalar value[2], const bool on[2], const PetscReal *__restrict__ dict, PetscInt ndict)
 {
-  using Part = typename EVCHYBPackStoredValue<Kind>::Part;
-  EVCHYBPackParts<Part> to[2];
-  bool                  fits = true;
+  using Part  = typename EVCHYBPackStoredValue<Kind>::Part;
+  using Parts = EVCHYBPackParts<Kind>;
+  Parts to[2];
+  bool  fits = true;
 
 #pragma unroll
   for (int h = 0; h < 2; h++) {
     const PetscReal *from = reinterpret_cast<const PetscReal *>(&value[h]);
 
+    if constexpr (Kind == EVCHYB_PACK_REAL) fits = fits && (!on[h] || EVCHYBPackIsReal(value[h]));
 #pragma unroll
-    for (int p = 0; p < EVCHYB_PACK_PARTS; p++) {
+    for (int p = 0; p < Parts::Parts; p++) {
       if constexpr (Kind == EVCHYB_PACK_DICT8 || Kind == EVCHYB_PACK_DICT16) {
         const PetscInt at = on[h] ? EVCHYBPackFind(dict, ndict, from[p]) : 0;
 
@@ -44,7 +46,7 @@ static __device__ __forceinline__ bool StoreAs(unsigned char *line, const PetscS
       }
     }
   }
-  StorePair<EVCHYBPackParts<Part>>(line, to[0], to[1]);
+  StorePair<Parts>(line, to[0], to[1]);
   return fits;
 }
 
@@ -123,6 +125,7 @@ static __device__ __forceinline__ bool StoreLines(const EVCHYBPack &pack, EVCHYB
 
   if (kind == EVCHYB_PACK_VALUE) return StoreLinesAs<EVCHYB_PACK_VALUE>(pack, line, lines, from);
   if (kind == EVCHYB_PACK_SINGLE) return StoreLinesAs<EVCHYB_PACK_SINGLE>(pack, line, lines, from);
+  if (EVCHYBPackMayBeReal && kind == EVCHYB_PACK_REAL) return StoreLinesAs<EVCHYB_PACK_REAL>(pack, line, lines, from);
   return kind == EVCHYB_PACK_DICT8 ? StoreLinesAs<EVCHYB_PACK_DICT8>(pack, line, lines, from) : StoreLinesAs<EVCHYB_PACK_DICT16>(pack, line, lines, from);
 }
 
