@@ -47,7 +47,7 @@ static PetscErrorCode FillPattern(PetscInt seed, Mat A)
   nz = i[m];
   for (PetscInt k = 0; k < nz && pattern; k++) pattern = (PetscBool)(a[k] == (PetscScalar)1.0);
   for (PetscInt r = 0; r < m && pattern; r++)
-    for (PetscInt k = i[r]; k < i[r + 1]; k++) a[k] = BenchRandom(seed, PetscMin(r, j[k]), PetscMax(r, j[k]));
+    for (PetscInt k = i[r]; k < i[r + 1]; k++) a[k] = BenchRandomScalar(seed, PetscMin(r, j[k]), PetscMax(r, j[k]));
   PetscCall(MatSeqAIJRestoreArray(A, &a));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &m, &i, &j, &done));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -89,7 +89,7 @@ PetscErrorCode BenchProblemCreate(const char given[], PetscBool file, PetscInt s
   p->y = y;
   PetscCall(PetscArrayzero(p->sums, p->columns * p->ny));
   for (PetscInt k = 0; k < p->columns * p->ny; k++) y[k] = 0;
-  for (PetscInt k = 0; k < p->columns * p->nx; k++) p->x[k] = BenchRandom(seed, -1, k);
+  for (PetscInt k = 0; k < p->columns * p->nx; k++) p->x[k] = BenchRandomScalar(seed, -1, k);
   PetscCall(MatGetRowIJ(p->A, 0, PETSC_FALSE, PETSC_FALSE, NULL, &i, &j, &done));
   PetscCall(MatSeqAIJGetArrayRead(p->A, &a));
   p->nz = i[p->m];

@@ -479,7 +479,7 @@ static const Generator generators[] = {
   {"cage",       5, 5, {0},             Cage,          0, PETSC_FALSE, 0},
 };
 
-static PetscErrorCode Parse(const char name[], const Generator **generator, double v[MOST_NUMBERS], PetscBool *constant)
+static PetscErrorCode Parse(const char name[], const Generator **generator, double v[MOST_NUMBERS], PetscBool *constant, PetscBool *real)
 {
   const Generator *g = generators, *end = generators + PETSC_STATIC_ARRAY_LENGTH(generators);
   PetscBool        match = PETSC_FALSE;
@@ -492,13 +492,13 @@ static PetscErrorCode Parse(const char name[], const Generator **generator, doub
     if (match) break;
   }
   PetscCheck(match, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "No generator is called %s; -help lists them", name);
-  *constant = PETSC_FALSE;
+  *constant = *real = PETSC_FALSE;
   PetscCall(PetscArraycpy(v, g->defaults, MOST_NUMBERS));
   for (rest = name + strlen(g->name); *rest; rest += *rest == '_') {
     char *after;
 
-    if (!strcmp(rest, "c")) {
-      *constant = PETSC_TRUE;
+    if (!strcmp(rest, "c") || !strcmp(rest, "r")) {
+      *(*rest == 'c' ? constant : real) = PETSC_TRUE;
       break;
     }
     PetscCheck(n < g->most, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "%s: at most %d numbers belong to %s", name, g->most, g->name);
@@ -517,12 +517,12 @@ PetscErrorCode BenchGenerate(const char name[], PetscInt seed, Mat *A)
 {
   const Generator *g;
   double           v[MOST_NUMBERS];
-  PetscBool        constant;
+  PetscBool        constant, real;
   PetscInt         longest = 0;
   CSR             *csr;
 
   PetscFunctionBegin;
-  PetscCall(Parse(name, &g, v, &constant));
+  PetscCall(Parse(name, &g, v, &constant, &real));
   PetscCall(PetscNew(&csr));
   if (g->draw) {
     uint64_t  rng = BenchMix((uint64_t)seed);
@@ -535,9 +535,10 @@ PetscErrorCode BenchGenerate(const char name[], PetscInt seed, Mat *A)
   for (PetscInt i = 0; i < csr->m; i++) longest = PetscMax(longest, csr->i[i + 1] - csr->i[i]);
   for (PetscInt i = 0; i < csr->m; i++) {
     for (PetscInt k = csr->i[i]; k < csr->i[i + 1]; k++) {
-      const PetscInt j = csr->j[k];
+      const PetscInt j = csr->j[k], low = PetscMin(i, j), high = PetscMax(i, j);
 
-      csr->a[k] = constant ? (i == j ? (PetscReal)(longest - 1) : (PetscReal)-1) : BenchRandom(seed, PetscMin(i, j), PetscMax(i, j));
+      if (constant) csr->a[k] = i == j ? (PetscReal)(longest - 1) : (PetscReal)-1;
+      else csr->a[k] = real ? (PetscScalar)BenchRandom(seed, low, high) : BenchRandomScalar(seed, low, high);
     }
   }
   PetscCall(MatCreateSeqAIJWithArrays(PETSC_COMM_SELF, csr->m, csr->n, csr->i, csr->j, csr->a, A));

@@ -27,7 +27,8 @@
   points<n>_<b>_<l>_<k>_<L>_<s>[_<w>] n rows of a 3D grid of points, b unknowns each, each point with those nearest to it: rows of l to k entries,\n\
                                or, a share s, of k+1 to L, each length as likely; numbered at random within windows of w points (1)\n\
   cage<n>_<l>_<k>_<L>_<s>      rows of such lengths, with entries 3^i and 2 3^i columns from the diagonal, to n/8\n\
-A name that ends in _c has constant values, -1 off the diagonal; otherwise values are random in [-1,1), the same for (i,j) and (j,i).\n\
+A name that ends in _c has constant values, -1 off the diagonal; otherwise values are random in [-1,1), the same for (i,j) and (j,i), and complex\n\
+ones have two such parts, but with a name that ends in _r no imaginary one.\n\
 An entry that is drawn several times is kept once. label=name shows the matrix under another name.\n"
 
 /* A random number in [-1,1) that depends on nothing but its arguments */
@@ -43,6 +44,16 @@ static inline PetscReal BenchRandom(PetscInt seed, PetscInt i, PetscInt j)
   const uint64_t bits = BenchMix(BenchMix(BenchMix((uint64_t)seed + 0x9e3779b97f4a7c15u) + (uint64_t)i) * 3 + (uint64_t)j);
 
   return (PetscReal)((double)(bits >> 11) * 0x1p-52 - 1.0);
+}
+
+/* Both parts of a complex one */
+static inline PetscScalar BenchRandomScalar(PetscInt seed, PetscInt i, PetscInt j)
+{
+#if defined(PETSC_USE_COMPLEX)
+  return PetscCMPLX(BenchRandom(seed, i, j), BenchRandom(seed + 1, j + 1, i));
+#else
+  return BenchRandom(seed, i, j);
+#endif
 }
 
 PETSC_INTERN PetscErrorCode BenchGenerate(const char name[], PetscInt seed, Mat *A);
