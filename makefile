@@ -224,14 +224,16 @@ $(kernels_noted): tests/kernels/kernels.c $(build)/compile.txt
 kernels: all $(if $(petsc_cuda),$(kernels_noted))
 	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make kernels needs a GPU" >&2; exit 1; fi
 	@rm -rf $(launches); mkdir -p $(launches)
-	@$(share_jobs)export GALLOP_LAUNCHES=$(launches) GALLOP_LAUNCHES_NOTED_BY=$(abspath $(kernels_noted)); $(check_with) PETSCMPIEXEC=$(abspath config/with-kernels) || true # what failed is not chosen
+	@$(share_jobs)export GALLOP_LAUNCHES=$(launches) GALLOP_LAUNCHES_NOTED_BY=$(abspath $(kernels_noted)) GALLOP_LAUNCHES_MPIEXEC="$(MPIEXEC)"; $(check_with) PETSCMPIEXEC=$(abspath config/with-kernels) || true # what failed is not chosen
 	@config/kernels --programs $(testdir) --list $(RUNS) $(launches)
 
-# These runs, or with TESTS tests, under the tools of compute-sanitizer, one after the other, on a GPU. What is in SEEN is left out, and what is clean is written there.
-sanitize: all $(if $(filter file,$(origin TESTS)),check-programs)
+# These runs, or with TESTS or where there is no list of them tests, under the tools of compute-sanitizer, one after the other, on a GPU. What is in SEEN is left out, and what is clean is written there.
+listed_runs := $(and $(filter file,$(origin TESTS)),$(wildcard $(RUNS)))
+
+sanitize: all $(if $(listed_runs),check-programs)
 	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer was not found: it comes with the CUDA Toolkit" >&2; exit 1; }
 	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make sanitize needs a GPU" >&2; exit 1; fi
-	@$(share_jobs)$(if $(filter file,$(origin TESTS)),$(test_env); $(sanitize) --runs $(RUNS) $(TOOLS) -- $(abspath config/with-sanitizer),\
+	@$(share_jobs)$(if $(listed_runs),$(test_env); $(sanitize) --runs $(RUNS) --timeout $(TIMEOUT) $(TOOLS) -- $(abspath config/with-sanitizer),\
 	  $(harness) -s print-test 2>/dev/null | $(sanitize) $(TOOLS) -- $(check_with) PETSCMPIEXEC=$(abspath config/with-sanitizer))
 
 sanitize = SANITIZER_MPIEXEC="$(MPIEXEC)" config/sanitize --seen $(SEEN) --about "$(petsc_description)" --commit $(commit) --counts $(testdir) $(addprefix --minutes ,$(MINUTES)) $(if $(AGAIN),--again)

@@ -128,8 +128,9 @@ class SanitizeTest(FakesTest):
         self.assertLess(time.monotonic() - start, 30)
         self.assertEqual(status, 0)
         self.assertIn("1 not reached or skipped", said)
-        runs.unlink()
-        self.assertEqual(self.run_sanitize("", "--runs", str(runs), "memcheck")[0], 1)
+        status, said, _ = self.run_sanitize("", "--runs", str(runs), "--timeout", "1", "memcheck")
+        self.assertEqual(status, 1)
+        self.assertIn("not ok -n 1 slow", said)
 
 
 class KernelsTest(FakesTest):
@@ -161,6 +162,18 @@ class KernelsTest(FakesTest):
         status, said, chosen = self.run_kernels((1, "bad", 1, 100, "_Z5Firsti"), (1, "a -f /tmp/x", 0, 100, "_Z6Secondi"), (2, "../elsewhere", 0, 100, "_Z6Secondi"), (2, "c", 0, 100, "_Z5Thirdi"))
         self.assertEqual((status, chosen), (0, ["-n 2 c"]))
         self.assertRegex(said, r"launched by no test that can be run alone: (First\(int\)|_Z5Firsti)\n")
+
+    def test_runs_are_kept(self):
+        """Of several processes too, for which config/mpiexec starts GALLOP_MPIEXEC, as which make gives the script itself."""
+        mpiexec, runs = self.fake("mpiexec", f"#!/bin/sh\necho $GALLOP_KERNELS > {self.folder}/asked\n"), self.folder / "runs"
+        runs.mkdir()
+        script = str(CONFIG / "with-kernels")
+        environment = dict(os.environ, GALLOP_LAUNCHES=str(runs), GALLOP_LAUNCHES_NOTED_BY="", GALLOP_LAUNCHES_MPIEXEC=mpiexec, GALLOP_MPIEXEC=script)
+        subprocess.run([script, "-n", "2", "/bin/true", "-n", "of two\\t"], env=environment, check=True, timeout=20)
+        folder, = runs.iterdir()
+        self.assertEqual((folder / "command").read_text().split("\n"), ["2", os.path.realpath("/bin/true"), "-n", "of two\\t", ""])
+        self.assertEqual((folder / "ended").read_text().split()[0], "0")
+        self.assertEqual((self.folder / "asked").read_text().strip(), str(folder / "launched"))
 
     def test_nothing_was_launched(self):
         self.assertEqual(self.run_kernels((1, "a", 0, 100, ""))[0], 1)

@@ -173,6 +173,8 @@ enum {
   FIGURE_COUNT
 };
 
+_Static_assert(FIGURE_COUNT <= GALLOP_FIGURE_ROWS, "too many figures");
+
 static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
   const EVCHYB *ev = (const EVCHYB *)data;
@@ -220,10 +222,18 @@ static PetscErrorCode ViewPack(const PetscLogDouble f[GALLOP_MAX_FIGURES], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscLogDouble AllSlots(const PetscLogDouble f[GALLOP_MAX_FIGURES])
+{
+  PetscLogDouble all = 0;
+
+  for (int k = 0; k < EVCHYB_PACK_VALUES; k++) all += f[FIGURE_SLOTS + k];
+  return all;
+}
+
 /* The columns of the paper's Table 3, and the code balance of its section 3.2. Packed, SubELL has all rows but those of SubCSR. */
 static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
 {
-  const PetscLogDouble nz = f[FIGURE_NZ], slots = f[FIGURE_SLOTS] + f[FIGURE_SLOTS + 1] + f[FIGURE_SLOTS + 2] + f[FIGURE_SLOTS + 3] + f[FIGURE_SLOTS + 4], stored = slots ? slots : f[FIGURE_ELLNZ] + f[FIGURE_CSRNZ], nzell = stored - f[FIGURE_CSRNZ];
+  const PetscLogDouble nz = f[FIGURE_NZ], slots = AllSlots(f), stored = slots ? slots : f[FIGURE_ELLNZ] + f[FIGURE_CSRNZ], nzell = stored - f[FIGURE_CSRNZ];
   const PetscLogDouble percent = stored ? 100 / stored : 0, rows = f[FIGURE_PACKED] ? f[FIGURE_M] - f[FIGURE_CSRROWS] : f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], entry = sizeof(PetscScalar) + sizeof(GallopColumn), value = sizeof(PetscScalar);
 
   PetscFunctionBegin;

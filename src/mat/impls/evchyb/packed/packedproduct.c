@@ -3,6 +3,8 @@
 
 #include "packedhost.h"
 
+_Static_assert(sizeof(EVCHYBPackBits) == sizeof(PetscReal), "all bits of a number are looked at");
+
 /* The columns of a line, in the order of the values */
 static void GetColumns(EVCHYBPackLine line, const unsigned char *stream, PetscInt column[])
 {

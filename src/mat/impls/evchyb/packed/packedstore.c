@@ -242,11 +242,6 @@ static PetscBool VisitNumber(void *ctx, EVCHYBPackValues kind, unsigned char *li
   const Numbers   *n    = (const Numbers *)ctx;
   const PetscReal *from = (const PetscReal *)&value;
 
-  if (kind == EVCHYB_PACK_REAL) {
-    if (!EVCHYBPackIsReal(value)) return PETSC_FALSE;
-    ((PetscReal *)line)[place] = from[0];
-    return PETSC_TRUE;
-  }
   for (int part = 0; part < EVCHYB_PACK_PARTS; part++) {
     const int      at = EVCHYB_PACK_PARTS * place + part, code = kind == EVCHYB_PACK_DICT8 ? line[at] : ((const uint16_t *)line)[at];
     const uint64_t complement = ~(uint64_t)EVCHYBPackBitsOf(from[part]);
