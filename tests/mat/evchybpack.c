@@ -435,14 +435,29 @@ static PetscErrorCode SetNewValues(Mat A, NewValues step, PetscScalar newvalue)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* New values for a matrix and both that store it, whose products are compared; kept: at which places the pack is the one before */
+static PetscErrorCode Renew(Mat A, Mat plain, Mat packed, NewValues step, PetscScalar newvalue, PetscBool kept[2])
+{
+  const PetscInt mark = PETSC_INT_MAX / 2;
+  PetscBool      device;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  PetscCall(MarkPacks(packed, mark, kept));
+  for (int k = 0; k < 3; k++) PetscCall(SetNewValues(k == 0 ? A : k == 1 ? plain : packed, step, newvalue));
+  PetscCall(CompareProducts(A, plain, packed, VECSEQ, "after a new value"));
+  if (device) PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "after a new value"));
+  PetscCall(MarkPacks(packed, -mark, kept));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   The matrix is packed again where new values are stored in other ways, else they are renewed, or their dictionary is: in its place, where each number becomes one other or values are numbers that it
   has
 */
 static PetscErrorCode CheckNewValues(Values values, PetscScalar newvalue, PetscInt before, PetscInt after)
 {
-  const PetscInt  mark = PETSC_INT_MAX / 2;
-  const PetscBool few  = (PetscBool)(after != EVCHYB_PACK_VALUE);
+  const PetscBool few = (PetscBool)(after != EVCHYB_PACK_VALUE);
   Mat             A, plain, packed;
   PetscBool       kept[2], device;
   const void     *dict[2][2];
@@ -458,12 +473,8 @@ static PetscErrorCode CheckNewValues(Values values, PetscScalar newvalue, PetscI
     const PetscBool place = (PetscBool)(few && (step == NEW_RECIPROCALS || step == NEW_ELSEWHERE || step == NEW_EQUAL));
     const PetscInt  kind  = step == NEW_ALL ? EVCHYB_PACK_VALUE : after;
 
-    PetscCall(MarkPacks(packed, mark, kept));
     PetscCall(GetDicts(packed, dict[0]));
-    for (int k = 0; k < 3; k++) PetscCall(SetNewValues(k == 0 ? A : k == 1 ? plain : packed, (NewValues)step, newvalue));
-    PetscCall(CompareProducts(A, plain, packed, VECSEQ, "after a new value"));
-    if (device) PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "after a new value"));
-    PetscCall(MarkPacks(packed, -mark, kept));
+    PetscCall(Renew(A, plain, packed, (NewValues)step, newvalue, kept));
     PetscCall(GetDicts(packed, dict[1]));
     for (int k = 0; k < (device ? 2 : 1); k++) {
       const char *where = k ? "the GPU" : "the host";
@@ -489,7 +500,6 @@ static PetscErrorCode CheckReal(void)
 {
   const PetscReal imaginary[] = {0.0, -0.0, 1.0};
   const PetscBool same[]      = {PETSC_TRUE, PETSC_FALSE, PETSC_TRUE};
-  const PetscInt  mark        = PETSC_INT_MAX / 2;
   Mat             A, plain, packed;
   PetscBool       kept[2], device;
 
@@ -500,11 +510,7 @@ static PetscErrorCode CheckReal(void)
   PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
   PetscCall(CheckMatrix(A, plain, packed, (Expect){1, EVCHYB_PACK_REAL, EVCHYB_PACK_STRIDED}, "no imaginary parts"));
   for (size_t step = 0; step < PETSC_STATIC_ARRAY_LENGTH(imaginary); step++) {
-    PetscCall(MarkPacks(packed, mark, kept));
-    for (int k = 0; k < 3; k++) PetscCall(SetNewValues(k == 0 ? A : k == 1 ? plain : packed, NEW_ONE, PetscCMPLX(1.0 / 700.0, imaginary[step])));
-    PetscCall(CompareProducts(A, plain, packed, VECSEQ, "a new imaginary part"));
-    if (device) PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "a new imaginary part"));
-    PetscCall(MarkPacks(packed, -mark, kept));
+    PetscCall(Renew(A, plain, packed, NEW_ONE, PetscCMPLX(1.0 / 700.0, imaginary[step]), kept));
     for (int k = 0; k < (device ? 2 : 1); k++) {
       EVCHYBPack *pack = NULL;
 
