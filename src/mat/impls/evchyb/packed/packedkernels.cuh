@@ -378,32 +378,31 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
   }
 }
 
-/* What a lane's two entries in lines warp, warp + warps, ... of a piece of a row add up to, AtOnce lines under way. Values are asked for first, which need nothing of a line; what is known of lines, for as many as there are lanes. */
+/* What a lane's two entries in lines warp, warp + warps, ... of a piece of a row add up to, AtOnce lines under way */
 template <int AtOnce, EVCHYBPackValues Kind, typename V>
 static __device__ __forceinline__ V EVCHYBPackSumLines(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, int warp, int warps, const V *x, bool wait)
 {
   const int            lane = threadIdx.x % WarpSize, width = slice.width;
   const unsigned char *value = view.value + (size_t)slice.value * EVCHYB_PACK_UNIT;
-  EVCHYBPackLine       known = {0, 0};
   V                    sum   = V(0);
 
-  static_assert(WarpSize % AtOnce == 0, "lanes know of lines that are multiplied together, or of none of them");
-#pragma unroll 1
-  for (int k = warp, first = 0; k < width; k += AtOnce * warps, first = (first + AtOnce) % WarpSize) {
+  for (int k = warp; k < width; k += AtOnce * warps) {
+    EVCHYBPackLine             own[AtOnce];
     uint2                      word[AtOnce];
     EVCHYBPackLaneValues<Kind> stored[AtOnce];
     V                          a[AtOnce][2], has[AtOnce][2];
 
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) stored[u].LoadOnceIf(value + (size_t)(k + u * warps) * EVCHYBPackBytesALine<Kind>(), k + u * warps < width);
-    if (!first) known = EVCHYBPackLoadLine(view.line + slice.line + min(k + lane * warps, width - 1)); /* of lines that there are not: the last one's */
+    for (int u = 0; u < AtOnce; u++) own[u] = EVCHYBPackLoadLine(view.line + slice.line + min(k + u * warps, width - 1)); /* of lines that there are not: the last one's */
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) word[u] = EVCHYBPackLoadOffsets(GallopShuffle(known, first + u), view.stream, lane);
+    for (int u = 0; u < AtOnce; u++) word[u] = EVCHYBPackLoadOffsets(own[u], view.stream, lane);
+#pragma unroll
+    for (int u = 0; u < AtOnce; u++) stored[u].LoadOnceIf(value + (size_t)(k + u * warps) * EVCHYBPackBytesALine<Kind>(), k + u * warps < width);
     if (wait) GallopWaitForPredecessor();
     wait = false;
 #pragma unroll
     for (int u = 0; u < AtOnce; u++) {
-      const EVCHYBPackPair<int> column = EVCHYBPackColumns(GallopShuffle(known, first + u), word[u], lane);
+      const EVCHYBPackPair<int> column = EVCHYBPackColumns(own[u], word[u], lane);
       const int                 line = k + u * warps, n = line + 1 < width ? EVCHYB_PACK_ROWS : line < width ? slice.last : 0;
 
       has[u][0] = x[lane < n ? column.first : 0];
