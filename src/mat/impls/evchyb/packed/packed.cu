@@ -16,7 +16,7 @@ static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pa
   PetscInt       row   = 0;
   V              sum   = V(0);
 
-  if (piece < range.end) sum = EVCHYBPackSumPiece<S::Lines, S::Kind, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
+  if (piece < range.end) sum = EVCHYBPackSumPiece<S::LongLines, S::Kind, V>(pack, (PetscCount)nslice - npiece + piece, range.count == 1 ? 0 : warp, range.count, v.x, true, &row);
   if (range.count == 1) {
     sum = GallopGroupSum(sum, WarpSize);
     if (piece < range.end && threadIdx.x % WarpSize == 0) GallopStore(v, row, sum, dot);
@@ -30,11 +30,11 @@ static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pa
   } else if (threadIdx.x == 0) GallopStore(v, row, sum, dot);
 }
 
-/* How the packed kernel is compiled: lines that are under way together, and thread blocks per multiprocessor, measured for 8 bytes, docs/development/packing.md; more lines of 16 do not fit registers. Kind: how values are stored */
+/* How the packed kernel is compiled: lines of a slice and of a long row that are under way together, as many as fit registers, and thread blocks per multiprocessor, docs/development/packing.md. Kind: how values are stored */
 template <EVCHYBPackValues Kind_>
 struct PackedShape {
   static constexpr EVCHYBPackValues Kind  = Kind_;
-  static constexpr int              Lines = sizeof(PetscScalar) > 8 ? 2 : 4, MinBlocks = 4;
+  static constexpr int              Lines = sizeof(PetscScalar) > 8 ? 2 : sizeof(PetscScalar) > 4 ? 4 : 8, LongLines = Lines < 4 ? Lines : 4, MinBlocks = 4;
 };
 
 /* The same product with the entries packed. A thread block has neighbouring slices, of which its warps take one after the other by turns. */
