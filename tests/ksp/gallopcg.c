@@ -9,7 +9,8 @@ typedef enum {
   MAT_INDEFINITE_PC, /* the other way round */
   MAT_SINGULAR,      /* with a null space */
   MAT_ARROW,         /* larger, and the first row and column are full */
-  MAT_UNEVEN         /* as large, and a few rows and columns have hundreds of entries */
+  MAT_UNEVEN,        /* as large, and a few rows and columns have hundreds of entries */
+  MAT_BAND           /* as large, and rows have 21 entries each */
 } Kind;
 
 #define LEAST (sizeof(PetscReal) < 8 ? 30 : 60) /* more iterations than the tolerance asks for, and not so many that single precision breaks down */
@@ -47,21 +48,27 @@ static const Case cases[] = {
   {"a long row in blocks",         PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_ARROW,         LOOK_NONE,    300, 0,  "-mat_hbp_block_cols 1000 -mat_hbp_map 0 -mat_hbp_long_row 20000", PETSC_TRUE},
   {"uneven rows",                  PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_UNEVEN,        LOOK_NONE,    300, 0,  "-mat_hbp_long_row 200",   PETSC_TRUE },
   {"uneven rows, other lengths",   PCNONE,   KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_UNEVEN,        LOOK_NONE,    300, 0,  "-mat_csroverlap_max_batch_size 512 -mat_hbp_block_cols 3000 -mat_hbp_map 1", PETSC_TRUE},
+  {"uneven rows, small batches",   PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_UNEVEN,        LOOK_NONE,    300, 0,  "-mat_csroverlap_max_batch_size 256", PETSC_TRUE},
+  {"uneven rows, larger batches",  PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_UNEVEN,        LOOK_NONE,    300, 0,  "-mat_csroverlap_max_batch_size 1024", PETSC_TRUE},
+  {"uneven rows, large batches",   PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_UNEVEN,        LOOK_NONE,    300, 0,  "-mat_csroverlap_max_batch_size 4096", PETSC_TRUE},
+  {"uneven rows, largest batches", PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_UNEVEN,        LOOK_NONE,    300, 0,  "-mat_csroverlap_max_batch_size 8192", PETSC_TRUE},
+  {"even rows",                    PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_BAND,          LOOK_NONE,    300, 0,  "-mat_csroverlap_max_batch_size 1024", PETSC_TRUE},
   {"symmetric",                    PCJACOBI, KSP_NORM_PRECONDITIONED,   RHS_RANDOM, GUESS_ZERO,   MAT_DEFINITE,      LOOK_NONE,    300, 0,  "-ksp_cg_type symmetric",  PETSC_TRUE },
 };
 /* clang-format on */
 
 #define FAR 150 /* from the diagonal */
 
-/* Whether there is an entry beside the three diagonals: in the first row and column, or in rows 250, 750, ... and columns, as near to the diagonal as FAR */
+/* Whether there is an entry beside the three diagonals: in the first row and column, within 10 of the diagonal, or in rows 250, 750, ... and columns, as near to the diagonal as FAR */
 static PetscBool HasFar(int kind, PetscInt r, PetscInt c)
 {
   if (PetscAbsInt(r - c) <= 1) return PETSC_FALSE;
   if (kind == MAT_ARROW) return (PetscBool)(r == 0 || c == 0);
+  if (kind == MAT_BAND) return (PetscBool)(PetscAbsInt(r - c) <= 10);
   return (PetscBool)(PetscAbsInt(r - c) <= FAR && (r % 500 == 250 || c % 500 == 250));
 }
 
-/* Three diagonals and some longer rows: one that several thread blocks compute, or some beside short ones */
+/* Three diagonals and longer rows: one that several thread blocks compute, some beside short ones, or all */
 static PetscErrorCode CreateLonger(MatType type, int kind, Mat *A)
 {
   const PetscInt n = 10000, most = 20; /* entries of a row in the mean */
@@ -107,7 +114,7 @@ static PetscErrorCode CreateMatrix(MatType type, int kind, PetscBool pc, Mat *A)
   PetscInt        rstart, rend;
 
   PetscFunctionBegin;
-  if (kind == MAT_ARROW || kind == MAT_UNEVEN) {
+  if (kind == MAT_ARROW || kind == MAT_UNEVEN || kind == MAT_BAND) {
     PetscCall(CreateLonger(type, kind, A));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -280,7 +280,7 @@ int main(int argc, char **argv)
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", number / 8 % 3 == 2 ? "packed" : "plain"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_slices_per_warp", number / 24 % 2 ? "0" : "5"));
     PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", number / 8 % 2 ? "cluster" : "none"));
-    if (large) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", number < 2 ? "256" : "0"));
+    if (large) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_window", !number ? "1024" : number == 1 ? "256" : "0"));
     if (large) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", number < 2 ? "none" : "cluster"));
     PetscCall(RandomMatrix(law, m, n, &A));
     PetscCall(PetscSNPrintf(what, sizeof(what), "Matrix %" PetscInt_FMT ", law %d", number, (int)law));

@@ -380,6 +380,74 @@ static PetscErrorCode ManyRows(MatType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Rows of len entries each near the diagonal */
+static PetscErrorCode BandMatrix(PetscInt m, PetscInt len, Mat *R)
+{
+  TestEntries e;
+
+  PetscFunctionBegin;
+  PetscCall(TestEntriesBegin(m, m, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    for (PetscInt k = 0; k < len; k++) PetscCall(TestEntriesPut(&e, PetscMin(r, m - len) + k, TestValue(7500 + len, r, k)));
+    TestEntriesEndRow(&e);
+  }
+  PetscCall(TestEntriesEnd(&e, R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Each way in which kernels are compiled for a GPU that has enough to do: short rows and long ones, columns that a thread or a team has together, and some that are left */
+static PetscErrorCode Ways(void)
+{
+  static const PetscInt pack = 16 / (PetscInt)PetscMin(16, sizeof(PetscScalar)); /* columns of a lane */
+  const struct {
+    const char *kernel;
+    PetscInt    rows, len, columns, together;
+  } cases[] = {
+    {"cached",     160000,  4,  2,         2},
+    {"cached",     160000,  4,  3,         2},
+    {"cached",     160000,  4,  3,         0},
+    {"cached",     160000,  4,  4,         0},
+    {"cached",     160000,  4,  7,         0},
+    {"cached",     160000,  4,  8,         0},
+    {"cached",     60000,   14, 7,         0},
+    {"cached",     60000,   14, 8,         0},
+    {"cached",     60000,   4,  48,        0},
+    {"cached",     60000,   4,  50,        0},
+    {"cached",     60000,   14, 48,        0},
+    {"cached",     60000,   14, 50,        0},
+    {"transposed", 1200000, 3,  pack,      0},
+    {"transposed", 600000,  3,  2 * pack,  0},
+    {"transposed", 300000,  3,  4 * pack,  0},
+    {"transposed", 160000,  3,  8 * pack,  0},
+    {"transposed", 160000,  3,  16 * pack, 0},
+    {"transposed", 160000,  14, 8 * pack,  0},
+  };
+  Mat                 A, R, B, C;
+  MatGallopStatistics last = {0};
+
+  PetscFunctionBegin;
+  PetscCall(TestSetIntOption("-mat_tiledspmm_segment", 0));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    char what[64];
+
+    PetscCall(PetscSNPrintf(what, sizeof(what), "%s, %" PetscInt_FMT " rows of %" PetscInt_FMT " entries, %" PetscInt_FMT " columns", cases[k].kernel, cases[k].rows, cases[k].len, cases[k].columns));
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_tiledspmm_kernel", cases[k].kernel));
+    PetscCall(TestSetIntOption("-mat_tiledspmm_columns", cases[k].together));
+    PetscCall(BandMatrix(cases[k].rows, cases[k].len, &R));
+    PetscCall(MatConvert(R, TestFormat(""), MAT_INITIAL_MATRIX, &A));
+    PetscCall(MatGallopGetStatistics(A, &last));
+    PetscCall(TestCreateDense(A, PETSC_FALSE, MATSEQDENSECUDA, cases[k].columns, PETSC_FALSE, 8, &B));
+    PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+    PetscCall(TestCompareDense(R, B, C, what));
+    PetscCall(TestDenseCounts(A, 1, 0, TEST_DENSE_DEVICE, &last, what));
+    PetscCall(CheckStructure(A, R, PETSC_MEMTYPE_CUDA, what));
+    PetscCall(MatDestroy(&B));
+    PetscCall(MatDestroy(&C));
+    PetscCall(TestDestroy(&A, &R));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* 24 groups of 32 rows with 128 columns each, shuffled: sorted, each panel is one group, which is kept. Backwards, columns do not increase and rows stay as they are. With segments panels have other rows. */
 static PetscErrorCode Shuffled(MatType type, PetscInt segment)
 {
@@ -565,6 +633,7 @@ int main(int argc, char **argv)
   }
   if (device && !PetscDefined(USE_DEBUG)) PetscCall(Backwards()); /* likewise */
   if (!first) PetscCall(Scattered(device));
+  if (device && first) PetscCall(Ways());
   if (matrices >= 200 && !first) PetscCall(ManyRows(device ? MATSEQDENSECUDA : MATSEQDENSE));
   PetscCall(PetscFinalize());
   return 0;

@@ -180,7 +180,8 @@ static cudaError_t Launch(const TiledSpMM *t, const Dense &dense, cudaStream_t s
   const unsigned int   groups = (unsigned int)((dense.columns + R - 1) / R);
   const GallopGrid     grid   = {GridOf(t, dense.columns, R), CachedThreads, 1, 0, stream, Overlaps(t)};
 
-  if (dense.columns % R) return GallopLaunch(CachedKernel<R, U, false, PetscScalar, PetscInt>, grid, SegmentsOf(t), dense, t->work, groups);
+  if constexpr (R > 1)
+    if (dense.columns % R) return GallopLaunch(CachedKernel<R, U, false, PetscScalar, PetscInt>, grid, SegmentsOf(t), dense, t->work, groups);
   return GallopLaunch(CachedKernel<R, U, true, PetscScalar, PetscInt>, grid, SegmentsOf(t), dense, t->work, groups);
 }
 

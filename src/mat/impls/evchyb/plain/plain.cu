@@ -4,21 +4,12 @@
 #include "plainkernels.cuh"
 #include "../evchyb.h"
 
-template <typename V>
-__global__ static void ScaleKernel(PetscCount n, V beta, const V *y, V *z)
-{
-  for (PetscCount k = blockIdx.x * (PetscCount)blockDim.x + threadIdx.x; k < n; k += (PetscCount)gridDim.x * blockDim.x) z[k] = beta * y[k];
-}
-
-/* z = beta y for all rows, to which the kernel adds: some are empty and not listed. Nothing to do in the off-diagonal block of an MPI product. */
+/* z = beta y for all rows, to which the kernel adds: some are empty and not listed. Nothing to do in the off-diagonal block of an MPI product. beta is 0 or 1 where rows are left alone: EVCHYBStoresRows() */
 static PetscErrorCode ScaleAll(PetscInt m, GallopVectors<PetscScalar> *v, cudaStream_t stream)
 {
   PetscFunctionBegin;
   if (!v->readsy) PetscCallCUDA(cudaMemsetAsync(v->z, 0, m * sizeof(PetscScalar), stream));
-  else if (v->beta != PetscScalar(1)) {
-    ScaleKernel<<<GallopBlocksFor(m, EVCHYB_THREADS), EVCHYB_THREADS, 0, stream>>>((PetscCount)m, v->beta, v->y, v->z);
-    GallopCheckLaunch();
-  } else if (v->y != v->z) PetscCallCUDA(cudaMemcpyAsync(v->z, v->y, m * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
+  else if (v->y != v->z) PetscCallCUDA(cudaMemcpyAsync(v->z, v->y, m * sizeof(PetscScalar), cudaMemcpyDeviceToDevice, stream));
   v->y    = v->z;
   v->beta = PetscScalar(1);
   PetscFunctionReturn(PETSC_SUCCESS);
