@@ -3,6 +3,10 @@
 
 #include <petscksp.h>
 
+#if PETSC_VERSION_LT(3, 26, 0) || PETSC_VERSION_GE(3, 27, 0) /* PETSc's main branch too, after 3.26 */
+  #error "Gallop works with PETSc 3.26, a release"
+#endif
+
 /* MANSEC = Mat */
 /* SUBMANSEC = Gallop */
 

@@ -54,7 +54,7 @@ static PetscErrorCode GallopFinalizePackage(void)
 
 /* What this library was compiled against; a PETSc that differs in any of it lays out its objects differently. Exported for the test. */
 typedef struct {
-  int       major, minor;
+  int       major, minor, release; /* release: 0 between releases, where PETSc's main branch has the numbers of the last one */
   size_t    intsize, scalarsize, realsize;
   PetscBool cuda;
 } GallopBuild;
@@ -77,16 +77,17 @@ static PetscErrorCode GetRuntimeSize(const char name[], size_t *size)
 static PetscErrorCode GetRuntimeBuild(GallopBuild *p)
 {
   PetscInt64 version[4] = {0, 0, 0, 0}; /* room for any size of PetscInt: PETSc writes its own, not this library's */
-  PetscInt32 low[2];
+  PetscInt32 low[4];
 
   PetscFunctionBegin;
   PetscCall(GetRuntimeSize("int", &p->intsize));
   PetscCall(GetRuntimeSize("scalar", &p->scalarsize));
   PetscCall(GetRuntimeSize("real", &p->realsize));
   PetscCall(PetscGetVersionNumber((PetscInt *)&version[0], (PetscInt *)&version[1], (PetscInt *)&version[2], (PetscInt *)&version[3]));
-  for (int k = 0; k < 2; k++) (void)memcpy(&low[k], &version[k], sizeof(low[k]));
-  p->major = p->intsize == sizeof(PetscInt64) ? (int)version[0] : (int)low[0];
-  p->minor = p->intsize == sizeof(PetscInt64) ? (int)version[1] : (int)low[1];
+  for (int k = 0; k < 4; k++) (void)memcpy(&low[k], &version[k], sizeof(low[k]));
+  p->major   = p->intsize == sizeof(PetscInt64) ? (int)version[0] : (int)low[0];
+  p->minor   = p->intsize == sizeof(PetscInt64) ? (int)version[1] : (int)low[1];
+  p->release = p->intsize == sizeof(PetscInt64) ? (int)version[3] : (int)low[3];
   PetscCall(PetscHasExternalPackage("cuda", &p->cuda));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -107,7 +108,7 @@ static PetscErrorCode DescribeBuild(const GallopBuild *b, char text[], size_t le
 
   PetscFunctionBegin;
   PetscCall(DescribeKind(b, kind, sizeof(kind)));
-  PetscCall(PetscSNPrintf(text, len, "PETSc %d.%d (%s)", b->major, b->minor, kind));
+  PetscCall(PetscSNPrintf(text, len, "PETSc %d.%d%s (%s)", b->major, b->minor, b->release ? "" : "+", kind));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -134,7 +135,7 @@ PetscErrorCode GallopCheckBuild_Private(const void *build, PetscBool *fits)
 
   PetscFunctionBegin;
   PetscCall(GetRuntimeBuild(&p));
-  *fits = (PetscBool)(p.major == b->major && p.minor == b->minor && p.intsize == b->intsize && p.scalarsize == b->scalarsize && p.realsize == b->realsize && p.cuda == b->cuda);
+  *fits = (PetscBool)(p.major == b->major && p.minor == b->minor && p.release == b->release && p.intsize == b->intsize && p.scalarsize == b->scalarsize && p.realsize == b->realsize && p.cuda == b->cuda);
   if (!*fits) {
     PetscCall(DescribeBuild(b, built, sizeof(built)));
     PetscCall(DescribeBuild(&p, used, sizeof(used)));
@@ -205,7 +206,7 @@ static PetscErrorCode ViewFromOptions(void)
 @*/
 PetscErrorCode GallopInitializePackage(void)
 {
-  const GallopBuild mine     = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
+  const GallopBuild mine     = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, PETSC_VERSION_RELEASE, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
   const char *const others[] = {"-gallop_warn_no_gpu",  "-mat_gallop_build",         "-mat_gallop_products",        "-mat_gallop_explicit_transpose",
                                 "-mat_gallop_exchange", "-mat_gallop_exchange_wait", "-mat_gallop_exchange_stream", "-mat_gallop_nccl",
                                 "-mat_gallop_csr",      "-mat_gallop_memory",        "-sf_gallop_exchange"}; /* these are not unused where no matrix asks for them */

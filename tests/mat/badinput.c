@@ -109,47 +109,47 @@ static PetscErrorCode OptionsAtTheEdge(void)
   static const struct {
     const char *format, *option, *value;
   } edge[] = {
-    {NULL,          "memory",            "0"        },
-    {MATEVCHYB,     "window",            "0"        },
-    {MATEVCHYB,     "window",            "1"        },
-    {MATEVCHYB,     "window",            "100000000"},
-    {MATEVCHYB,     "max_ell",           "0"        },
-    {MATEVCHYB,     "max_ell",           "65535"    },
-    {MATEVCHYB,     "split",             "32"       },
-    {MATEVCHYB,     "split",             "33"       },
-    {MATEVCHYB,     "rows_per_thread",   "128"      },
-    {MATEVCHYB,     "columns_per_warp",  "1"        },
-    {MATEVCHYB,     "by_row",            "0"        },
-    {MATEVCHYB,     "by_row",            "1"        },
-    {MATCSROVERLAP, "max_batch_size",    "32"       },
-    {MATCSROVERLAP, "max_batch_size",    "0"        },
+    {NULL,          "memory",            "0"                                        },
+    {MATEVCHYB,     "window",            "0"                                        },
+    {MATEVCHYB,     "window",            "1"                                        },
+    {MATEVCHYB,     "window",            "100000000"                                },
+    {MATEVCHYB,     "max_ell",           "0"                                        },
+    {MATEVCHYB,     "max_ell",           "65535"                                    },
+    {MATEVCHYB,     "split",             "32"                                       },
+    {MATEVCHYB,     "split",             "33"                                       },
+    {MATEVCHYB,     "rows_per_thread",   "128"                                      },
+    {MATEVCHYB,     "columns_per_warp",  "1"                                        },
+    {MATEVCHYB,     "by_row",            "0"                                        },
+    {MATEVCHYB,     "by_row",            "1"                                        },
+    {MATCSROVERLAP, "max_batch_size",    "32"                                       },
+    {MATCSROVERLAP, "max_batch_size",    "0"                                        },
     {MATCSROVERLAP, "max_batch_size",    PetscDefined(USE_COMPLEX) ? "4096" : "8192"}, /* what a thread block has shared memory for */
-    {MATCSROVERLAP, "big_batch_size",    "32"       },
-    {MATCSROVERLAP, "big_batch_num",     "2"        },
-    {MATCSROVERLAP, "device_memory",     "0"        },
-    {MATCSROVERLAP, "pack_columns",      "0"        },
-    {MATCSROVERLAP, "pinned",            "never"    },
-    {MATCSROVERLAP, "rows_in_registers", "0"        },
-    {MATCSROVERLAP, "uneven",            "0"        },
-    {MATFASTLOAD,   "block_height",      "0"        },
-    {MATFASTLOAD,   "block_height",      "1"        },
-    {MATFASTLOAD,   "block_height",      "-1"       },
-    {MATFASTLOAD,   "window",            "1"        },
-    {MATFASTLOAD,   "long_row",          "1"        },
-    {MATFASTLOAD,   "block_height",      "32"       },
-    {MATHBP,        "block_rows",        "1"        },
-    {MATHBP,        "block_rows",        "2048"     },
-    {MATHBP,        "block_cols",        "1"        },
-    {MATHBP,        "block_cols",        "65536"    },
-    {MATHBP,        "shared_x",          "0"        },
-    {MATHBP,        "shared_x",          "1"        },
-    {MATHBP,        "map",               "0"        },
-    {MATHBP,        "map",               "1"        },
-    {MATHBP,        "fixed",             "-1"       },
-    {MATHBP,        "fixed",             "0"        },
-    {MATHBP,        "fixed",             "100"      },
-    {MATHBP,        "long_row",          "1"        },
-    {MATHBP,        "lane_entries",      "2"        },
+    {MATCSROVERLAP, "big_batch_size",    "32"                                       },
+    {MATCSROVERLAP, "big_batch_num",     "2"                                        },
+    {MATCSROVERLAP, "device_memory",     "0"                                        },
+    {MATCSROVERLAP, "pack_columns",      "0"                                        },
+    {MATCSROVERLAP, "pinned",            "never"                                    },
+    {MATCSROVERLAP, "rows_in_registers", "0"                                        },
+    {MATCSROVERLAP, "uneven",            "0"                                        },
+    {MATFASTLOAD,   "block_height",      "0"                                        },
+    {MATFASTLOAD,   "block_height",      "1"                                        },
+    {MATFASTLOAD,   "block_height",      "-1"                                       },
+    {MATFASTLOAD,   "window",            "1"                                        },
+    {MATFASTLOAD,   "long_row",          "1"                                        },
+    {MATFASTLOAD,   "block_height",      "32"                                       },
+    {MATHBP,        "block_rows",        "1"                                        },
+    {MATHBP,        "block_rows",        "2048"                                     },
+    {MATHBP,        "block_cols",        "1"                                        },
+    {MATHBP,        "block_cols",        "65536"                                    },
+    {MATHBP,        "shared_x",          "0"                                        },
+    {MATHBP,        "shared_x",          "1"                                        },
+    {MATHBP,        "map",               "0"                                        },
+    {MATHBP,        "map",               "1"                                        },
+    {MATHBP,        "fixed",             "-1"                                       },
+    {MATHBP,        "fixed",             "0"                                        },
+    {MATHBP,        "fixed",             "100"                                      },
+    {MATHBP,        "long_row",          "1"                                        },
+    {MATHBP,        "lane_entries",      "2"                                        },
   };
 
   PetscFunctionBegin;
@@ -458,6 +458,52 @@ static PetscErrorCode InfAndNan(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* More nonzeros than indices of 32 bits count: PETSc's own error, and the matrix takes fewer after it */
+static PetscErrorCode TooManyNonzeros(void)
+{
+#if !PetscDefined(USE_64BIT_INDICES)
+  const PetscInt m = 1000000;
+  PetscInt      *lengths;
+  PetscErrorCode ierr;
+  Mat            A;
+  Vec            x, y;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(m, &lengths));
+  for (PetscInt r = 0; r < m; r++) lengths[r] = 2200 + r % 100;
+  for (int each = 0; each < 2; each++) {
+    char      text[256] = "";
+    PetscBool same;
+
+    PetscCall(MatCreate(PETSC_COMM_SELF, &A));
+    PetscCall(MatSetSizes(A, m, m, m, m));
+    PetscCall(MatSetType(A, TestFormat("")));
+    PetscCall(PetscPushErrorHandler(KeepText, text));
+    ierr = MatSeqAIJSetPreallocation(A, 2250, each ? lengths : NULL);
+    PetscCall(PetscPopErrorHandler());
+    PetscCheck(ierr == PETSC_ERR_SUP || ierr == PETSC_ERR_ARG_OUTOFRANGE, PETSC_COMM_SELF, PETSC_ERR_PLIB, "too many nonzeros: error %d, %s", (int)ierr, text);
+    PetscCheck(strstr(text, "64-bit-indices"), PETSC_COMM_SELF, PETSC_ERR_PLIB, "too many nonzeros: %s", text);
+    PetscCall(MatSeqAIJSetPreallocation(A, 1, NULL));
+    for (PetscInt r = 0; r < m; r++) PetscCall(MatSetValue(A, r, r, 3.0, INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatCreateVecs(A, &x, &y));
+    PetscCall(TestSetVec(x, 31));
+    PetscCall(MatMult(A, x, y));
+    PetscCall(VecScale(x, 3.0));
+    PetscCall(VecEqual(x, y, &same));
+    PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_PLIB, "a wrong product after too many nonzeros");
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&y));
+    PetscCall(MatDestroy(&A));
+  }
+  PetscCall(PetscFree(lengths));
+#else
+  PetscFunctionBegin;
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool chooses;
@@ -467,6 +513,7 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(PetscStrcmp(TestFormat(""), MATGALLOP, &chooses));
   PetscCall(OptionsOutOfRange());
+  PetscCall(TooManyNonzeros());
   if (!chooses) { /* on the host it leaves products to the parent, of which others expect that they are a format's */
     PetscCall(NoRoom());
     PetscCall(OptionsAtTheEdge());

@@ -8,14 +8,14 @@ static char help[] = "The package: the check that it fits its PETSc, its log eve
 
 /* What the check compares: as in src/sys/register.c */
 typedef struct {
-  int       major, minor;
+  int       major, minor, release;
   size_t    intsize, scalarsize, realsize;
   PetscBool cuda;
 } GallopBuild;
 
 PETSC_EXTERN PetscErrorCode GallopCheckBuild_Private(const void *, PetscBool *);
 
-static const GallopBuild mine = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
+static const GallopBuild mine = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, PETSC_VERSION_RELEASE, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
 
 /*
   The PETSc that the check is to see instead of the one that is there. A program's functions come before those of its
@@ -27,7 +27,7 @@ PetscErrorCode PetscGetVersionNumber(PetscInt *major, PetscInt *minor, PetscInt 
 {
   const GallopBuild *p      = pretended ? pretended : &mine;
   void              *to[]   = {release, subminor, minor, major}; /* backwards: one that is too long shows in the one before */
-  const int          from[] = {1, 1, p->minor, p->major};
+  const int          from[] = {p->release, 1, p->minor, p->major};
 
   for (int k = 0; k < 4; k++) {
     if (!to[k]) continue;
@@ -112,14 +112,14 @@ static PetscErrorCode Check(const GallopBuild *build, PetscBool *fits, char text
 static PetscErrorCode Describe(const GallopBuild *b, char text[], size_t len)
 {
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(text, len, "PETSc %d.%d (%s, %s precision, %d-bit indices, %s CUDA)", b->major, b->minor, b->scalarsize > b->realsize ? "complex" : "real", b->realsize == 4 ? "single" : "double", (int)(8 * b->intsize), b->cuda ? "with" : "without"));
+  PetscCall(PetscSNPrintf(text, len, "PETSc %d.%d%s (%s, %s precision, %d-bit indices, %s CUDA)", b->major, b->minor, b->release ? "" : "+", b->scalarsize > b->realsize ? "complex" : "real", b->realsize == 4 ? "single" : "double", (int)(8 * b->intsize), b->cuda ? "with" : "without"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
 /* A PETSc of each kind that this library was not built for, and this PETSc with a library of each kind */
 static PetscErrorCode WrongPETSc(void)
 {
-  GallopBuild wrong[7] = {mine, mine, mine, mine, mine, mine, mine};
+  GallopBuild wrong[8] = {mine, mine, mine, mine, mine, mine, mine, mine};
   PetscBool   fits;
   char        text[1024], expected[1024], here[128], other[128];
 
@@ -134,10 +134,11 @@ static PetscErrorCode WrongPETSc(void)
   wrong[4].realsize   = 12 - mine.realsize;                                         /* single and double */
   wrong[4].scalarsize = (mine.scalarsize == mine.realsize ? 1 : 2) * wrong[4].realsize;
   wrong[5].cuda       = PetscNot(mine.cuda);
+  wrong[7].release    = 1 - mine.release;
   wrong[6].intsize    = wrong[2].intsize;
   wrong[6].realsize   = wrong[4].realsize;
   wrong[6].scalarsize = wrong[4].scalarsize;
-  for (int k = 0; k < 14; k++) {
+  for (int k = 0; k < 16; k++) {
     const GallopBuild *w = &wrong[k / 2];
 
     PetscCall(Describe(w, other, sizeof(other)));
@@ -198,7 +199,8 @@ static PetscErrorCode Product(void)
 /* With -log_sync PETSc has a barrier before events that are collective, and what processes do in products differs */
 static PetscErrorCode NotCollective(void)
 {
-  const char *const events[] = {"EVCHYBBuild", "EVCHYBRefresh", "EVCHYBMult", "GallopTermsAdd", "GallopBlocksAdd", "GallopGhostBegin", "GallopVecPermute", "GallopCGFused", "GallopBCGSFused", "GallopGMRESFused", "GallopChebFused", "GallopRichFused"};
+  const char *const events[] = {"EVCHYBBuild",      "EVCHYBRefresh", "EVCHYBMult",      "GallopTermsAdd",   "GallopBlocksAdd", "GallopGhostBegin",
+                                "GallopVecPermute", "GallopCGFused", "GallopBCGSFused", "GallopGMRESFused", "GallopChebFused", "GallopRichFused"};
   PetscLogState     state;
 
   PetscFunctionBegin;
