@@ -175,8 +175,8 @@ static PetscErrorCode TiledSpMMViewDetail(const void *data, PetscViewer viewer)
   PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %s of %.3g entries, standard deviation %.3g; rho %.3g, Z %.3g, delta %.3g; C %.3g, L %.3g, Gamma %.3g\n",
                                                copy->kernel == TILEDSPMM_STAGED && copy->segment ? "segments" : "rows", (double)m.mu, (double)m.sigma, (double)m.rho, (double)m.Z, (double)m.delta,
                                                (double)m.C, (double)m.L, (double)m.Gamma));
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %.3g flops a byte with %" PetscInt_FMT " columns at once, %.3g with Gamma 1, %.3g without tiles\n", (double)m.effective, TiledSpMMStagedColumns(copy),
-                                               (double)m.tiled, (double)m.naive));
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "TiledSpMM: %.3g flops a byte with %" PetscInt_FMT " columns at once, %.3g where each load of B misses, %.3g with Gamma 1, %.3g without tiles\n", (double)m.effective,
+                                               TiledSpMMStagedColumns(copy), (double)m.miss, (double)m.tiled, (double)m.naive));
 #if defined(PETSC_HAVE_CUDA)
   if (!PetscMemTypeHost(((const TiledSpMM *)data)->memtype)) PetscCall(TiledSpMMViewTimes(copy, &m, viewer));
 #endif

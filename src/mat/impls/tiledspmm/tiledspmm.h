@@ -196,14 +196,14 @@ PETSC_INTERN const GallopFormatWork TiledSpMMHost, TiledSpMMDevice;
 
 /*
   What sections 2.3 and 3 say of a product, from the pattern and the structure. Intensities are flops for each byte of memory traffic: without tiles, each thread an output of a row (equation 2); with
-  tiles where rows of B come and go without loss (equation 3 with Gamma = 1), and as they do. Beyond the printed equation 3, the store of C counts, and a row of B in map is read once for R columns.
+  tiles where rows of B come and go without loss (equation 3 with Gamma = 1), as they do where a cache keeps what it has once had (Gamma), and where each load misses it (C in its place). Beyond the printed equation 3, the store of C counts, and a row of B in map is read once for R columns.
 */
 typedef struct {
   PetscReal mu, sigma;   /* entries of a row, or of a segment where rows are cut (mu*): mean and standard deviation */
   PetscReal rho, Z;      /* how often a staged row of B is used; stored entries for each entry of the matrix */
   PetscReal delta;       /* bytes of displacements and lengths for each row, or segment */
   PetscReal C, L, Gamma; /* bytes of lines that loads of B touch over those they need; how many panels load a row of B; C / L (equation 4) */
-  PetscReal naive, tiled, effective;
+  PetscReal naive, tiled, effective, miss;
 } TiledSpMMModel;
 
 #define TILEDSPMM_LINE 64 /* bytes of a cache line, of two sectors */

@@ -151,5 +151,6 @@ PetscErrorCode TiledSpMMGetModel(const TiledSpMM *t, TiledSpMMModel *model)
   model->naive     = 2 * mu / (mu * (value + index) + mu * value + value + 2 * index);
   model->tiled     = 2 / (matrix + staged);
   model->effective = 2 / (matrix + staged * model->Gamma);
+  model->miss      = 2 / (matrix + staged * model->C);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
