@@ -401,7 +401,7 @@ papers_output := $(build)/benchmarks/papers-$(BENCH)
 
 papers: bench-program $(if $(petsc_cuda),$(hbp2d) $(evchybparts)) $(build)/examples/ex14
 	@$(run_env); status=0; for paper in $(PAPERS); do \
-	  benchmarks/papers.py $$paper --programs $(build)/benchmarks --output $(papers_output) $(if $(filter full,$(BENCH)),,--quick) $(if $(RESUME),--resume) --library $(abspath $(library)) \
+	  benchmarks/papers.py $$paper --programs $(build)/benchmarks --output $(papers_output) $(if $(filter full,$(BENCH)),,--quick) $(if $(RESUME),--resume) $(addprefix --minutes ,$(MINUTES)) --library $(abspath $(library)) \
 	    --ex14 $(abspath $(build)/examples/ex14) --mpiexec "$(MPIEXEC)" $(MATRICES) || status=1; \
 	  done; exit $$status
 
@@ -497,7 +497,7 @@ help:
 	@echo "make bench-exchange  time products whose ghost values come from other processes, by CUDA IPC and by PetscSF; RANKS=2,4, BENCHFLAGS= options"
 	@echo "make bench-scaling  time products and solves of one problem on 1, 2 and 4 processes, a GPU each; BENCH=full, RANKS=1,2,4, BENCHFLAGS= options"
 	@echo "make bench-solves  time whole solves, first and later ones, with PETSc's type, evchyb and gallop, PETSc's examples too; BENCH=full, CASES='ex45|GAMG' selects, RANKS=1,2, BENCHFLAGS= options"
-	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not"
+	@echo "make papers        reproduce tables and figures of the papers here; PAPERS=evchyb takes one, BENCH=full, MATRICES= other matrices, RESUME=1 what a run before has not, MINUTES=8 ends a paper then"
 	@echo "make report        pictures and tables of what these two measured, build/report/report.html; REPORT= other files"
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part, SELECTION=cusparse on a GPU those of aijcusparse, SELECTION=ksp those of solvers, with ours"
 	@echo "make emulate       run kernels on the CPU, without a GPU, in orders that SEED= chooses; CASES=full runs all cases"

@@ -3,6 +3,7 @@
 import contextlib
 import csv
 import json
+import math
 import os
 import re
 import signal
@@ -19,6 +20,10 @@ from terminal import Progress
 # ---- running ---------------------------------------------------------------------------------------------------------
 
 
+class TimeUp(Exception):
+    """--minutes are over."""
+
+
 class Lab:
     """Runs programs and keeps what they say, the tables and the figures."""
 
@@ -26,6 +31,7 @@ class Lab:
         self.chosen, self.title, self.folder, self.quick = chosen, title, Path(chosen.output), chosen.quick
         self.folder.mkdir(parents=True, exist_ok=True)
         self.matrices, self.shown = chosen.matrices, None  # the line on progress
+        self.end = time.monotonic() + 60 * chosen.minutes if chosen.minutes else math.inf
         bench.check_labels(self.matrices)
         self.tables, self.figures, self.missing, self.bad, self.complete = [], [], [], 0, False
         probe = bench.document([bench.measure(self.path("gallopbench"), "star5_8", ["-types", "aij", "-min_ms", "1"], chosen.timeout)], [], 0)
@@ -84,8 +90,13 @@ class Lab:
         """Gives the items, with progress while a loop works on them."""
         with self.progress(name, unit, len(items)) as progress:
             for item in items:
+                self.look_at_the_clock()
                 yield item
                 progress.done += 1
+
+    def look_at_the_clock(self):
+        if time.monotonic() > self.end:
+            raise TimeUp
 
     def say(self, text):
         (self.shown.say if self.shown else print)(text)
@@ -129,7 +140,7 @@ class Lab:
         matrices = matrices or self.matrices
         before, left = self.resumed(name, options, matrices)
         document = bench.run(self.path("gallopbench"), left, options, self.chosen.timeout, [lines], f"{self.chosen.paper}, {name}",
-                             lambda part: self.note(name, self.merged(before, part, matrices)))
+                             lambda part: self.note_one(name, self.merged(before, part, matrices)))
         return self.keep(name, self.merged(before, document, matrices), lines, bool(before))
 
     def program(self, name, program, options=(), at_once=1):
@@ -150,10 +161,14 @@ class Lab:
 
         readers = []
         with self.progress(name, "matrices", len(left)) as progress, ThreadPoolExecutor(at_once) as pool:
-            for reader in pool.map(measure, left):
-                readers.append(reader)
-                progress.done += 1
-                self.note(name, cases_of(readers))
+            try:
+                for reader in pool.map(measure, left):
+                    readers.append(reader)
+                    progress.done += 1
+                    self.note_one(name, cases_of(readers))
+            except TimeUp:
+                pool.shutdown(cancel_futures=True)
+                raise
         return self.keep(name, cases_of(readers), [line for reader in readers for line in list(reader.header) + list(reader.text())], bool(before))
 
     def views(self, name, types, options, view):
@@ -190,6 +205,11 @@ class Lab:
                  for each, points in clean.items()], **more)
         else:
             self.lacks(title, "no case went well")
+
+    def note_one(self, name, document):
+        """A matrix more."""
+        self.note(name, document)
+        self.look_at_the_clock()
 
     def write(self):
         """All of it in one document."""

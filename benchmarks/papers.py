@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Measure on this machine what the tables and figures of the formats' papers show.
 
-usage: papers.py PAPER --programs FOLDER [--output FOLDER] [--quick] [--resume] [--timeout SECONDS] [--library FILE]
+usage: papers.py PAPER --programs FOLDER [--output FOLDER] [--quick] [--resume] [--minutes N] [--timeout SECONDS] [--library FILE]
                  [--ex14 FILE] [--mpiexec COMMAND] [--ncu FILE] [MATRIX ...]
 
 PAPER is evchyb, csroverlap, fastload, hbp or tiledspmm; evchyb-gpus for evchyb's Figure 16 alone, on up to four GPUs. The programs are those of make bench-program, bench-hbp2d and
 bench-evchybparts. MATRIX, names of generated matrices or files (.mtx, .mtx.gz, .bin), are taken instead of the list that stands
 for the paper's: matrices of the same kind and size, named after them with _like. --quick takes a few small ones. --resume takes
 what an earlier run, which was stopped, measured into the same folder with the same versions of all but Gallop, and measures the rest;
-csroverlap's Table 2 and evchyb's Figures 10 and 16 always.
+csroverlap's Table 2 and evchyb's Figures 10 and 16 always. --minutes ends a run when the matrix that is measured after them has been, with exit status 75.
 
 FOLDER (papers) gets PAPER.json, with all that was measured, the tables and what the figures show, PAPER-TABLE.tsv, and the
 programs' lines. report.py draws the figures. Numbers are in the precision of the programs; CSROVERLAP's and Tiled SpMM's papers have
@@ -27,7 +27,7 @@ from pathlib import Path
 
 import bench
 from cases import Cases, gflops, mean, product_us, viewed
-from lab import Lab, events, finish, ratio
+from lab import Lab, TimeUp, events, finish, ratio
 from profiler import BUSY, L1, L2, MOVED, NS, READ, SECTOR, Profiler, hits, latency, rate, together
 
 TITLES = {
@@ -688,6 +688,7 @@ def tiledspmm(lab):
     ] for name in model])
 
 
+TIME_UP = 75  # the exit status of EX_TEMPFAIL
 PAPERS = {"evchyb": evchyb, "evchyb-gpus": bratu, "csroverlap": csroverlap, "fastload": fastload, "hbp": hbp, "tiledspmm": tiledspmm}
 
 
@@ -698,6 +699,7 @@ def main():
     parser.add_argument("--output", default="papers")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--minutes", type=float)
     parser.add_argument("--timeout", type=float, default=300)
     parser.add_argument("--library")
     parser.add_argument("--ex14")
@@ -711,6 +713,9 @@ def main():
     try:
         PAPERS[chosen.paper](lab)
         lab.complete = True
+    except TimeUp:
+        lab.say(f"{chosen.minutes:g} minutes are over: --resume goes on")
+        return TIME_UP
     finally:  # what was measured before something went wrong
         lab.write()
     lab.say(f"{len(lab.tables)} tables, {len(lab.figures)} figures, {len(lab.missing)} things not measured, {lab.bad} bad cases: {lab.path_of_all}")

@@ -417,6 +417,19 @@ class PapersTest(FakesTest):
         with self.assertRaises(SystemExit):
             self.paper("fastload", "--resume", "a", "b")
 
+    def test_pieces(self):
+        whole = self.paper("fastload", "a", "b")[1]
+        pieces = [self.paper("fastload", "--minutes", "1e-9", "a", "b")]
+        while pieces[-1][0] == papers.TIME_UP and len(pieces) < 30:
+            pieces.append(self.paper("fastload", "--minutes", "1e-9", "--resume", "a", "b"))
+        status, last = pieces[-1]
+        self.assertFalse(pieces[0][1]["complete"])
+        self.assertGreater(len(pieces), 3)
+        self.assertEqual((status, last["complete"]), (0, True))
+        self.assertEqual(list(last["measurements"]), list(whole["measurements"]))
+        for name in whole["measurements"]:
+            self.assertEqual(list(self.cases(last, name)), ["a", "b"])
+
     def test_resume_with_a_program_that_broke(self):
         first = self.paper("hbp", "a", "b")[1]
         (self.folder / "hbp2d").write_text(f"#!{sys.executable}\nimport sys; sys.exit('[0]PETSC ERROR: The GPU has no room')")
