@@ -141,7 +141,7 @@ class PapersTest(FakesTest):
         self.assertEqual(balance[5], 0.11)  # MB of the second launch
         self.assertAlmostEqual(balance[6], (110000 - 12 * 8160) / (8 * 8000))  # alpha, of double numbers and indices of 4 bytes
         self.assertAlmostEqual(balance[7], 118000 / (2 * 8000 + 3 * 1000))
-        self.assertEqual([missing["what"] for missing in document["missing"]], ["Figure 9", "Figure 16: the Bratu problem on 4 ranks"])
+        self.assertEqual([missing["what"] for missing in document["missing"]], ["Figure 9", "Table 4", "Figure 16: the Bratu problem on 4 ranks"])
         ways = ["aijcusparse", "evchyb", "evchyb permuted", "evchyb packed"]
         self.assertEqual([row[:2] for row in document["tables"][4]["rows"]], [[number, way] for number in (1, 2) for way in ways])
 
