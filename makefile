@@ -16,6 +16,7 @@ TOOLS   ?= memcheck racecheck initcheck synccheck# of compute-sanitizer, for `ma
 SEEN    ?= tests/sanitized.tsv# what these have found clean
 RUNS    ?= tests/kernels/runs.txt# of test programs, that `make sanitize` looks at and `make kernels` chooses
 ARCHS   ?= 75 80# compute capabilities for which `make archs` compiles
+NUMBERS ?= single complex int64 complex-int64# for which `make numbers` compiles
 COMPILERS ?= gcc-11 gcc-12 gcc-13 gcc-14 clang-14 clang-16 clang-19# by which `make compilers` compiles
 BENCH   ?= quick# what `make bench` and `make papers` run, quick or full
 PAPERS  ?= evchyb csroverlap fastload hbp tiledspmm# whose figures `make papers` reproduces
@@ -158,7 +159,25 @@ $(build)/archs/$(1)/%.ptx: src/% $(build)/compile.txt
 endef
 $(foreach arch,$(ARCHS),$(eval $(call for_arch,$(arch))))
 
--include $(other_archs:.ptx=.d)
+# and for other numbers and indices: of a PETSc that differs from this one in nothing else
+numbers_single        := -DPETSC_USE_REAL_SINGLE=1
+numbers_complex       := -DPETSC_USE_COMPLEX=1
+numbers_int64         := -DPETSC_USE_64BIT_INDICES=1
+numbers_complex-int64 := $(numbers_complex) $(numbers_int64)
+other_numbers = $(foreach kind,$(NUMBERS),$(patsubst src/%,$(build)/numbers/$(kind)/%.ptx,$(cuda_sources)))
+
+numbers: $(other_numbers)
+	@echo "$(words $(other_numbers)) passed, 0 failed$(if $(petsc_cuda),,, 1 skipped)"
+
+define for_numbers # what for_arch does
+$(build)/numbers/$(1)/%.ptx: src/% $(build)/compile.txt
+	@mkdir -p $$(@D)
+	@echo "  CUDA $$<, $(1)"
+	@$$(filter-out -gencode arch=%,$$(compile_cuda)) $(numbers_$(1)) -gencode arch=compute_90,code=compute_90 -MMD -MP -MF $$(@:.ptx=.d) -ptx -o $$@ $$<
+endef
+$(foreach kind,$(NUMBERS),$(eval $(call for_numbers,$(kind))))
+
+-include $(other_archs:.ptx=.d) $(other_numbers:.ptx=.d)
 
 # All sources by other compilers, those of a machine, and with headers of CUDA 12
 compilers: export COMPILERS := $(COMPILERS)
@@ -502,6 +521,7 @@ help:
 	@echo "make conformance   run PETSc's own tests with every sequential AIJ matrix replaced by ours; SELECTION=quick takes a part, SELECTION=cusparse on a GPU those of aijcusparse, SELECTION=ksp those of solvers, with ours"
 	@echo "make emulate       run kernels on the CPU, without a GPU, in orders that SEED= chooses; CASES=full runs all cases"
 	@echo "make archs         compile device code for compute capabilities $(ARCHS), without making a library of it"
+	@echo "make numbers       compile device code for other numbers and indices than PETSc's: $(NUMBERS)"
 	@echo "make compilers     compile with each of $(COMPILERS) that is here, keeping nothing; ALL=1 all kernels with each, CUDA12=1 with headers of CUDA 12 as well"
 	@echo "make install       PREFIX=$(PREFIX), DESTDIR=; make uninstall with the same takes it away"
 	@echo "make dist          put the committed files into build/gallop-$(version).tar.gz"
@@ -512,4 +532,4 @@ help:
 	@echo "VARIANT=host, debug, single, complex, int64, complex-int64, or cuda-debug and so on, asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-largest bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install kernels papers petsc4py plots report sanitize stress uninstall force
+.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-largest bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install kernels numbers papers petsc4py plots report sanitize stress uninstall force

@@ -34,7 +34,7 @@ struct _EVCHYBOptions {
   PetscInt      after;  /* products of the same values before they get it; PETSC_DECIDE chooses */
 };
 
-/* Where it is not asked for, a matrix is packed that has this many slices, with pieces of long rows, and entries per multiprocessor, and at most this many bytes per entry more than a value as it is: measured with such values, docs/development/packing.md */
+/* Where it is not asked for, a matrix is packed that has this many slices, with pieces of long rows, and entries per multiprocessor, and at most this many bytes per entry more than a value as it is: measured with such values on an H200, docs/development/packing.md */
 #define EVCHYB_PACK_SLICES  10
 #define EVCHYB_PACK_ENTRIES 9000
 #define EVCHYB_PACK_BYTES   1.6

@@ -3,7 +3,7 @@
 
 #include "choice.h"
 
-static const PetscCount Small = 1000000; /* entries: below, EVCHYB is the fastest or within an eighth of it for all matrices that were measured, and a look takes as long as several products */
+static const PetscCount Small = 1000000; /* entries: below, EVCHYB is the fastest or within an eighth of it for all matrices that were measured (on H200s and H100s), and a look takes as long as several products */
 
 PetscBool GallopNeedsLook(PetscCount nz)
 {
@@ -70,7 +70,7 @@ static PetscBool Within(PetscReal value, const PetscReal range[2])
 /*
   GallopCandidatesByRules - The formats, or the parent's product, that may be the fastest on the GPU for such a matrix, the most likely one first; where one is clearly the best it is alone
 
-  Each threshold lies between matrices that were measured, see docs/development/choice.md. In brackets what they have, on an L2 cache of 60 MiB:
+  Each threshold lies between matrices that were measured, see docs/development/choice.md. In brackets what they have, on an H200, whose L2 cache has 60 MiB:
 
 + Scattered - footprint (uniform columns 1.0; meshes numbered at random in layers 0.63)
 . Blocks    - x over the L2 cache from which HBP cuts columns into blocks (uniform5M_4 0.64, where it gains 1.18 over EVCHYB, uniform8M_8 1.02, where it gains 1.7; uniform4M_5 0.51)

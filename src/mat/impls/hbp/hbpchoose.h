@@ -5,6 +5,7 @@
 
 #include "hbp.h"
 
+/* Measured on an H200, docs/development/hbp.md */
 #define HBP_ROWS_LOCAL   512        /* rows of a block where most entries have others near them in the row before */
 #define HBP_ROWS_FEW     1024       /* and where not, but the matrix has few rows */
 #define HBP_MAP_FILLED   0.75       /* how much of the chunks that a map may have blocks are expected to need, at most */

@@ -4,6 +4,7 @@
 #include <gallop/deviceimpl.h>
 #include "hbp.h"
 
+/* Measured on an H200, docs/development/hbp.md */
 #define CACHE_USED  0.625 /* of L2 that x of a product without column blocks may take: the entries need some, too */
 #define CACHE_BLOCK 4.5   /* blocks of columns that L2 has room for: thread blocks are not all in the same one, and entries pass through it */
 

@@ -15,7 +15,7 @@
 
 #define HBP_HOT_PIECE   1024        /* entries of a part: 32 for each lane of a warp */
 #define HBP_HOT_CLASSES 6           /* parts with 32, 16, ... 1 lanes, in this order */
-#define HBP_HOT_BYTES   (192 << 10) /* of x in shared memory */
+#define HBP_HOT_BYTES   (192 << 10) /* of x in shared memory; this and the last two measured on an H200, docs/development/hbp.md */
 #define HBP_HOT_MOST    ((PetscInt)(HBP_HOT_BYTES / sizeof(PetscScalar)) < 65534 ? (PetscInt)(HBP_HOT_BYTES / sizeof(PetscScalar)) : 65534)
 #define HBP_COLD        65535   /* rank of a column that is not hot */
 #define HBP_HOT_BINS    8192    /* of the histogram of columns' entries */

@@ -6,6 +6,7 @@
 
 #include "tiledspmm.h"
 
+/* L2_USED and those below are fitted to an H200's times, docs/development/tiledspmm.md */
 #define SECTOR     32  /* bytes: what L2 sends to L1 */
 #define WAVEFRONT  128 /* bytes that L1 reads at once */
 #define L2_USED    0.5 /* of L2: the other half of what lies there is on its way, or a second copy for the farther half of the GPU */

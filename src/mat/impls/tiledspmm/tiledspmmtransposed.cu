@@ -249,7 +249,7 @@ __global__ static void __launch_bounds__(RowsThreads) ShortRowsKernel(const Segm
 /* ---------------------------------------------------------------- plan */
 
 static constexpr int MostLanes  = 16;                 /* for a row of B */
-static constexpr int RowsBlocks = 8, ShortBlocks = 3; /* thread blocks that a multiprocessor has, as the model counts them: of RowsKernel, and of ShortRowsKernel, which was fitted to measured times */
+static constexpr int RowsBlocks = 8, ShortBlocks = 3; /* thread blocks that a multiprocessor has, as the model counts them: of RowsKernel, and of ShortRowsKernel, which was fitted to an H200's times */
 static constexpr int ShortEntries = 24;               /* of a segment, on average, below which it is short. Web-like rows of 3 entries take 474 us so, not 595. */
 static constexpr int MostParts = 4, PartEntries = 4;  /* teams of lanes that share a segment, and the fewest entries of each, on average */
 static constexpr int MultiprocessorThreads = 2048;    /* that run at once */

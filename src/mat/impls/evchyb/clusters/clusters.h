@@ -29,12 +29,12 @@ typedef enum { EVCHYB_ORDER_NONE, EVCHYB_ORDER_CLUSTER, EVCHYB_ORDER_AUTO, EVCHY
 #define EVCHYB_LEVEL_BITS      7
 #define EVCHYB_CLUSTER_FREE    (~(uint64_t)0) /* a row that belongs to no cluster yet */
 
-/* By `auto`: measured in sectors, docs/development/evchyb.md */
+/* By `auto`: measured in sectors of H200s and H100s, docs/development/evchyb.md */
 #define EVCHYB_CLUSTER_COLUMNS 131072  /* of fewer, x stays in near caches */
 #define EVCHYB_CLUSTER_ENTRIES 1000000 /* of fewer, a build would take longer than many products */
 #define EVCHYB_CLUSTER_INSIDE  0.25    /* of the entries of rows that were looked at, at least, have to be within clusters */
 #define EVCHYB_CLUSTER_GAIN    0.8     /* of the bytes before, at most */
-#define EVCHYB_CLUSTER_L2      50000000 /* bytes of L2, where no GPU is asked: an H100's and an H200's */
+#define EVCHYB_CLUSTER_L2      50000000 /* bytes of L2, where no GPU is asked: an H100's, and less than an H200's 60 MiB */
 #define EVCHYB_CLUSTER_FAR     3       /* times the bytes, for vectors that do not fit there */
 #define EVCHYB_CLUSTER_FEW     30      /* products of the same values that gain less than the refresh before them took longer: 5 to 15 were measured, docs/evchyb.md */
 #define EVCHYB_CLUSTER_AFTER   1000    /* products of the same values, of which the search takes 3 % at the most */

@@ -18,11 +18,12 @@
 #include "../launch.h"
 #include "../rows.h"
 
+/* How work is cut: measured on an H200, docs/development/packing.md */
 #define EVCHYB_PACK_EACH  8    /* slices of a warp, one after the other, at most */
 #define EVCHYB_PACK_WARPS 16   /* per multiprocessor: a range of thread blocks with 8, 4 or 2 slices per warp ends where no more than that are left for each of these warps */
 #define EVCHYB_PIECE      4096 /* entries of a piece */
 #define EVCHYB_SHORT_ROW  512  /* entries of a piece that a warp computes, longer ones a thread block */
-#define EVCHYB_WARP_ROW   3072 /* the same at most, where long rows are many: measured, docs/development/packing.md */
+#define EVCHYB_WARP_ROW   3072 /* the same at most, where long rows are many */
 
 #define EVCHYB_PACK_ROWS    64 /* of a slice */
 #define EVCHYB_PACK_UNIT    64 /* bytes in which places in the arrays are counted: 64 numbers of 8 bits */
