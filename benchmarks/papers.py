@@ -597,6 +597,33 @@ def busy(lab, fastest):
 # ---- Tiled SpMM ------------------------------------------------------------------------------------------------------
 
 
+def under_bounds(lab, bandwidth, k, kernel, names, model, cut, uneven, given, balanced, chosen, library):
+    """Figures 8, 9, 10, 12 and 13. By name: model and cut, flops a byte (effective, where each load of B misses, Gamma 1); rates of the paper's kernel before and after load balancing, as chosen, and of cuSPARSE."""
+    bounds = {"where each load of B misses": 1, "where none does that L2 could have (effective)": 0, "Gamma 1 (algorithmic)": 2}
+    rates = f"GFLOP/s with {k} columns"
+    for figure, place, title in (("figure8", 2, "Figure 8: rates, sorted by the algorithmic bound"),
+                                 ("figure9", 1, "Figure 9: rates before load balancing, sorted by the bound where each load of B misses")):
+        order = sorted(model, key=lambda name: model[name][place])
+        lab.figure(figure, title, "ranks",
+                   [{"name": f"bound, {what}", "y": [bandwidth * model[name][at] for name in order], "curve": True}
+                    for what, at in bounds.items()] + [{"name": kernel, "y": [given.get(name) for name in order]}],
+                   x=order, ylabel=rates, logy=True)
+    lab.points(
+        "figure10", "Figure 10: roofline", {
+            "rows are cut": {name: (model[name][1], given.get(name)) for name in model if name in uneven},
+            "rows are whole": {name: (model[name][1], given.get(name)) for name in model if name not in uneven}
+        }, kind="roofline", roofs=[{"name": f"read bandwidth, {bandwidth} GB/s", "rate": bandwidth}], xlabel="flops a byte where each load of B misses",
+        ylabel=f"{rates}, {kernel}")
+    if cut:
+        order = sorted(cut, key=lambda name: cut[name][1])
+        lab.figure("figure12", "Figure 12: rates after load balancing", "ranks",
+                   [{"name": "bound where each load of B misses (equation 6 where rows are cut)", "y": [bandwidth * cut[name][1] for name in order], "curve": True}, {
+                       "name": "rows cut where it is chosen", "y": [balanced.get(name) for name in order]
+                   }, {"name": "rows whole", "y": [given.get(name) for name in order]}], x=order, ylabel=f"{rates}, {kernel}",
+                   logy=True)
+    lab.bars("figure13", f"Figure 13: beside {lab.against}", names, {lab.against: library, "TiledSpMM": chosen}, ylabel=rates, logy=True)
+
+
 def tiledspmm(lab):
     k = 32
     staged = ["mat_tiledspmm_kernel", "staged"] if lab.gpu else []
@@ -630,37 +657,16 @@ def tiledspmm(lab):
                      products.best(name)[0], k) for name in names if products.best(name)[0] and products.get(name, "evchyb")
     }
     kernel = "the paper's kernel" if lab.gpu else "the host's"
-    bounds = {"where each load of B misses": 1, "where none does that L2 could have (effective)": 0, "Gamma 1 (algorithmic)": 2}
-    for figure, place, title in (("figure8", 2, "Figure 8: rates, sorted by the algorithmic bound"),
-                                 ("figure9", 1, "Figure 9: rates before load balancing, sorted by the bound where each load of B misses")):
-        order = sorted(model, key=lambda name: model[name][place])
-        lab.figure(figure, title, "ranks",
-                   [{"name": f"bound, {what}", "y": [bandwidth * model[name][at] for name in order], "curve": True}
-                    for what, at in bounds.items()] + [{"name": kernel, "y": [rate["evchyb@given"].get(name) for name in order]}],
-                   x=order, ylabel=f"GFLOP/s with {k} columns", logy=True)
     uneven = {
         name for name in names
         if products.get(name, "evchyb@cut") and (viewed(products.get(name, "evchyb@cut"), r"segments, (\d+) rows have several")[0] or 0) > 0
     }
-    lab.points(
-        "figure10", "Figure 10: roofline", {
-            "rows are cut": {name: (model[name][1], rate["evchyb@given"].get(name)) for name in model if name in uneven},
-            "rows are whole": {name: (model[name][1], rate["evchyb@given"].get(name)) for name in model if name not in uneven}
-        }, kind="roofline", roofs=[{"name": f"read bandwidth, {bandwidth} GB/s", "rate": bandwidth}], xlabel="flops a byte where each load of B misses",
-        ylabel=f"GFLOP/s with {k} columns, {kernel}")
+    under_bounds(lab, bandwidth, k, kernel, names, model, cut, uneven, rate["evchyb@given"], rate.get("evchyb@cut"), rate["evchyb"], library)
     if lab.gpu:
         balanced = {f"{kernel}, cut over whole": ratio(products, "evchyb@cut", "evchyb@given"), "chosen kernels, cut over whole": ratio(products, "evchyb", "evchyb@whole")}
         lab.bars("figure11", "Figure 11: speedup by load balancing where rows are cut", sorted(uneven), balanced, ylabel="speedup", line=1, logy=True)
-        order = sorted(cut, key=lambda name: cut[name][1])
-        lab.figure("figure12", "Figure 12: rates after load balancing", "ranks",
-                   [{"name": "bound where each load of B misses (equation 6 where rows are cut)", "y": [bandwidth * cut[name][1] for name in order], "curve": True}, {
-                       "name": "rows cut where it is chosen", "y": [rate["evchyb@cut"].get(name) for name in order]
-                   }, {"name": "rows whole", "y": [rate["evchyb@given"].get(name) for name in order]}], x=order, ylabel=f"GFLOP/s with {k} columns, {kernel}",
-                   logy=True)
     else:
         lab.lacks("Figures 11 and 12", "rows are cut on a GPU only")
-    lab.bars("figure13", f"Figure 13: beside {lab.against}", names, {lab.against: library, "TiledSpMM": rate["evchyb"]},
-             ylabel=f"GFLOP/s with {k} columns", logy=True)
     rows = []
     for title, what in ((f"{kernel}, rows whole", "evchyb@given"), (f"{kernel}, rows cut", "evchyb@cut"), (f"{kernel}, rows cut, R = 8", "evchyb@narrow"),
                         ("chosen kernels, rows whole", "evchyb@whole"), ("as the format chooses", "evchyb")):

@@ -214,7 +214,7 @@ class PapersTest(FakesTest):
     def test_tiledspmm(self):
         status, document = self.paper("tiledspmm", "a", "bb")
         self.assertEqual(status, 0)
-        self.assertEqual(self.names(document, "figures"), ["figure8", "figure9", "figure10", "figure11", "figure12", "figure13", "figure14"])
+        self.assertEqual(self.names(document, "figures"), ["figure8", "figure9", "figure10", "figure12", "figure13", "figure11", "figure14"])
         self.assertEqual(self.names(document, "tables"), ["table2", "model"])
 
     def test_pages(self):
