@@ -83,7 +83,7 @@ DRAWN_OF = {
     "tiledspmm": ["figure8", "figure10", "figure11", "figure12", "figure13", "figure14"],
     "evchyb-gpus": [],
     "csroverlap-single": [],
-    "tiledspmm-single": [],
+    "tiledspmm-single": ["figure8", "figure10", "figure12", "figure13"],
 }
 OF_ANY_GPU = ["evchyb-gpus", "csroverlap-single", "tiledspmm-single"]  # those whose tables are shown of each kind of GPU that there is a document of
 
