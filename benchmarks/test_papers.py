@@ -172,6 +172,8 @@ class PapersTest(FakesTest):
         self.assertAlmostEqual(row["speedup by equation 2"], (2.1 - 1.9) / later + 1)
         self.assertAlmostEqual(row["equation 2 of their sum"], (2.0 + row["cuSPARSE's product alone (ms)"] - 1.9) / later + 1)
         self.assertEqual(row["aijcusparse's first product (ms)"], 1.9)
+        self.assertEqual(row["ours with the build (ms)"], 1.9)
+        self.assertNotIn("-mat_csroverlap_build_in_assembly", document["measurements"]["built"]["options"])
 
     def test_csroverlap_tune_forces_vector_size(self):
         spec = importlib.util.spec_from_file_location("tune", Path(papers.__file__).resolve().parent / "csroverlap-tune.py")
