@@ -246,7 +246,7 @@ kernels: all $(if $(petsc_cuda),$(kernels_noted))
 	@$(share_jobs)export GALLOP_LAUNCHES=$(launches) GALLOP_LAUNCHES_NOTED_BY=$(abspath $(kernels_noted)) GALLOP_LAUNCHES_MPIEXEC="$(MPIEXEC)"; $(check_with) PETSCMPIEXEC=$(abspath config/with-kernels) || true # what failed is not chosen
 	@config/kernels --programs $(testdir) --list $(RUNS) $(launches)
 
-# These runs, or with TESTS or where there is no list of them tests, under the tools of compute-sanitizer, one after the other, on a GPU. What is in SEEN is left out, and what is clean is written there.
+# These runs, or with TESTS or where there is no list of them tests, under the tools of compute-sanitizer, on a GPU. What is in SEEN is left out, and what is clean is written there.
 listed_runs := $(and $(filter file,$(origin TESTS)),$(wildcard $(RUNS)))
 
 sanitize: all $(if $(listed_runs),check-programs)
