@@ -17,5 +17,9 @@
     suffix: samepetsc
     command: ${GALLOP_TESTS}/examples/samepetsc
     output_file: output/empty.out
+  test:
+    suffix: otherpetsc
+    command: ${GALLOP_TESTS}/examples/otherpetsc
+    output_file: output/empty.out
 
 TEST*/
