@@ -159,25 +159,30 @@ $(build)/archs/$(1)/%.ptx: src/% $(build)/compile.txt
 endef
 $(foreach arch,$(ARCHS),$(eval $(call for_arch,$(arch))))
 
-# and for other numbers and indices: of a PETSc that differs from this one in nothing else
-numbers_single        := -DPETSC_USE_REAL_SINGLE=1
-numbers_complex       := -DPETSC_USE_COMPLEX=1
-numbers_int64         := -DPETSC_USE_64BIT_INDICES=1
+# and for other numbers and indices, of a PETSc whose petscconf.h says so and is this one's else
+numbers_single        := PETSC_USE_REAL_SINGLE
+numbers_complex       := PETSC_USE_COMPLEX
+numbers_int64         := PETSC_USE_64BIT_INDICES
 numbers_complex-int64 := $(numbers_complex) $(numbers_int64)
-other_numbers = $(foreach kind,$(NUMBERS),$(patsubst src/%,$(build)/numbers/$(kind)/%.ptx,$(cuda_sources)))
+other_numbers = $(foreach kind,$(NUMBERS),$(patsubst src/%,$(build)/numbers/$(kind)/%.cubin,$(cuda_sources)))
 
 numbers: $(other_numbers)
 	@echo "$(words $(other_numbers)) passed, 0 failed$(if $(petsc_cuda),,, 1 skipped)"
 
-define for_numbers # what for_arch does
-$(build)/numbers/$(1)/%.ptx: src/% $(build)/compile.txt
+define for_numbers
+$(build)/numbers/$(1)/petscconf.h: $(build)/compile.txt
+	@mkdir -p $$(@D)
+	@{ echo '#include_next <petscconf.h>'; for name in PETSC_USE_REAL_SINGLE PETSC_USE_REAL_DOUBLE PETSC_USE_COMPLEX PETSC_USE_64BIT_INDICES; do printf '#undef %s\n' $$$$name; done; \
+	  printf '#define %s 1\n' $(if $(filter single,$(1)),,PETSC_USE_REAL_DOUBLE) $(numbers_$(1)); } > $$@
+
+$(build)/numbers/$(1)/%.cubin: src/% $(build)/numbers/$(1)/petscconf.h
 	@mkdir -p $$(@D)
 	@echo "  CUDA $$<, $(1)"
-	@$$(filter-out -gencode arch=%,$$(compile_cuda)) $(numbers_$(1)) -gencode arch=compute_90,code=compute_90 -MMD -MP -MF $$(@:.ptx=.d) -ptx -o $$@ $$<
+	@NVCC_PREPEND_FLAGS=-I$(build)/numbers/$(1) $$(filter-out -gencode arch=%,$$(compile_cuda)) -gencode arch=compute_90,code=sm_90 -MMD -MP -MF $$(@:.cubin=.d) -cubin -o $$@ $$<
 endef
 $(foreach kind,$(NUMBERS),$(eval $(call for_numbers,$(kind))))
 
--include $(other_archs:.ptx=.d) $(other_numbers:.ptx=.d)
+-include $(other_archs:.ptx=.d) $(other_numbers:.cubin=.d)
 
 # All sources by other compilers, those of a machine, and with headers of CUDA 12
 compilers: export COMPILERS := $(COMPILERS)

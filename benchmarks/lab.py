@@ -90,13 +90,8 @@ class Lab:
         """Gives the items, with progress while a loop works on them."""
         with self.progress(name, unit, len(items)) as progress:
             for item in items:
-                self.look_at_the_clock()
                 yield item
                 progress.done += 1
-
-    def look_at_the_clock(self):
-        if time.monotonic() > self.end:
-            raise TimeUp
 
     def say(self, text):
         (self.shown.say if self.shown else print)(text)
@@ -124,6 +119,13 @@ class Lab:
         self.say(f"{name}: {len(document['cases']) - len(bad)} of {len(document['cases'])} cases in {document['seconds']:.0f} s")
         return Cases(document["cases"], self.gpu)
 
+    def note_one(self, name, document):
+        """A matrix more, after which TimeUp ends the run where --minutes are over."""
+        self.latest = document
+        self.note(name, document)
+        if time.monotonic() > self.end:
+            raise TimeUp
+
     def bench(self, name, types, options=(), matrices=None, raw=True):
         """Time types by gallopbench."""
 
@@ -139,8 +141,12 @@ class Lab:
         options = (["-raw"] if raw else []) + ["-types", ",".join(types)] + self.short + list(options)
         matrices = matrices or self.matrices
         before, left = self.resumed(name, options, matrices)
-        document = bench.run(self.path("gallopbench"), left, options, self.chosen.timeout, [lines], f"{self.chosen.paper}, {name}",
-                             lambda part: self.note_one(name, self.merged(before, part, matrices)))
+        try:
+            document = bench.run(self.path("gallopbench"), left, options, self.chosen.timeout, [lines], f"{self.chosen.paper}, {name}",
+                                 lambda part: self.note_one(name, self.merged(before, part, matrices)))
+        except TimeUp:
+            self.keep(name, self.latest, lines, bool(before))
+            raise
         return self.keep(name, self.merged(before, document, matrices), lines, bool(before))
 
     def program(self, name, program, options=(), at_once=1):
@@ -160,6 +166,9 @@ class Lab:
             return self.merged(before, document, self.matrices)
 
         readers = []
+        def lines():
+            return [line for reader in readers for line in list(reader.header) + list(reader.text())]
+
         with self.progress(name, "matrices", len(left)) as progress, ThreadPoolExecutor(at_once) as pool:
             try:
                 for reader in pool.map(measure, left):
@@ -168,8 +177,9 @@ class Lab:
                     self.note_one(name, cases_of(readers))
             except TimeUp:
                 pool.shutdown(cancel_futures=True)
+                self.keep(name, self.latest, lines(), bool(before))
                 raise
-        return self.keep(name, cases_of(readers), [line for reader in readers for line in list(reader.header) + list(reader.text())], bool(before))
+        return self.keep(name, cases_of(readers), lines(), bool(before))
 
     def views(self, name, types, options, view):
         """What a view tells of types, which takes cores and no clock: several matrices at once."""
@@ -205,11 +215,6 @@ class Lab:
                  for each, points in clean.items()], **more)
         else:
             self.lacks(title, "no case went well")
-
-    def note_one(self, name, document):
-        """A matrix more."""
-        self.note(name, document)
-        self.look_at_the_clock()
 
     def write(self):
         """All of it in one document."""

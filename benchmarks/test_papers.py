@@ -431,6 +431,8 @@ class PapersTest(FakesTest):
         self.assertEqual(list(last["measurements"]), list(whole["measurements"]))
         for name in whole["measurements"]:
             self.assertEqual(list(self.cases(last, name)), ["a", "b"])
+            lines = (self.folder / "out" / f"fastload-{name}.lines").read_text().splitlines()
+            self.assertLessEqual({"a", "b"}, {line.split("\t")[0] for line in lines})
 
     def test_resume_with_a_program_that_broke(self):
         first = self.paper("hbp", "a", "b")[1]

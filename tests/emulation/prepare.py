@@ -42,8 +42,6 @@ EDITS = {
     'src/mat/impls/fastload/fastload.h': [('#define FASTLOAD_WINDOW  (16 << 20)', '#define FASTLOAD_WINDOW  (16 << 10)')],
     # values of 8192 bytes are many, and so are 64 rows
     'src/mat/impls/base/galloptransposedevice.cu': [('Sampled = 1024;', 'Sampled = 16;'), ('Cheap   = 64 << 20;', 'Cheap   = 8 << 10;')],
-    # the compiler deduces this from arguments of a call only
-    'src/mat/impls/evchyb/plain/plain.cu': [('    ScaleKernel<<<', '    ScaleKernel<PetscScalar><<<')],
     # what the GPU decides, and what it publishes: cg.cpp compares both with the host
     'src/ksp/ksp/gallopcgdevice.cu': [
         ('  if (IsFinite(dpi) && dpi != (PetscScalar)0 &&',

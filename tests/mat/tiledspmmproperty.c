@@ -412,17 +412,18 @@ static PetscErrorCode Ways(void)
     {"cached",     60000,   14, 7,         0},
     {"cached",     60000,   14, 8,         0},
     {"cached",     60000,   4,  48,        0},
-    {"cached",     60000,   4,  50,        0},
+    {"cached",     60000,   4,  60,        0},
     {"cached",     60000,   14, 48,        0},
-    {"cached",     60000,   14, 50,        0},
-    {"transposed", 1200000, 3,  pack,      0},
+    {"cached",     60000,   14, 60,        0},
+    {"transposed", 1300000, 3,  pack,      0},
     {"transposed", 600000,  3,  2 * pack,  0},
     {"transposed", 300000,  3,  4 * pack,  0},
     {"transposed", 160000,  3,  8 * pack,  0},
     {"transposed", 160000,  3,  16 * pack, 0},
-    {"transposed", 160000,  14, 8 * pack,  0},
+    {"transposed", 160000,  30, 8 * pack,  0},
   };
   Mat                 A, R, B, C;
+  const void         *data;
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
@@ -440,6 +441,8 @@ static PetscErrorCode Ways(void)
     PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
     PetscCall(TestCompareDense(R, B, C, what));
     PetscCall(TestDenseCounts(A, 1, 0, TEST_DENSE_DEVICE, &last, what));
+    PetscCall(MatGallopGetTiledSpMMData(A, PETSC_MEMTYPE_CUDA, &data));
+    TestCheck(data && ((const TiledSpMM *)data)->kernel == (strcmp(cases[k].kernel, "cached") ? TILEDSPMM_TRANSPOSED : TILEDSPMM_CACHED), "another kernel than %s", what, cases[k].kernel);
     PetscCall(CheckStructure(A, R, PETSC_MEMTYPE_CUDA, what));
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&C));

@@ -134,10 +134,10 @@ static PetscErrorCode WrongPETSc(void)
   wrong[4].realsize   = 12 - mine.realsize;                                         /* single and double */
   wrong[4].scalarsize = (mine.scalarsize == mine.realsize ? 1 : 2) * wrong[4].realsize;
   wrong[5].cuda       = PetscNot(mine.cuda);
-  wrong[7].release    = 1 - mine.release;
   wrong[6].intsize    = wrong[2].intsize;
   wrong[6].realsize   = wrong[4].realsize;
   wrong[6].scalarsize = wrong[4].scalarsize;
+  wrong[7].release    = 1 - mine.release;
   for (int k = 0; k < 16; k++) {
     const GallopBuild *w = &wrong[k / 2];
 

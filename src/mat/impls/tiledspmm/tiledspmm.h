@@ -196,7 +196,8 @@ PETSC_INTERN const GallopFormatWork TiledSpMMHost, TiledSpMMDevice;
 
 /*
   What sections 2.3 and 3 say of a product, from the pattern and the structure. Intensities are flops for each byte of memory traffic: without tiles, each thread an output of a row (equation 2); with
-  tiles where rows of B come and go without loss (equation 3 with Gamma = 1), as they do where a cache keeps what it has once had (Gamma), and where each load misses it (C in its place). Beyond the printed equation 3, the store of C counts, and a row of B in map is read once for R columns.
+  tiles where rows of B come and go without loss (equation 3 with Gamma = 1), as they do where a cache keeps what it has once had (Gamma), and where each load misses it (C in its place). Beyond the
+  printed equation 3, the store of C counts, and a row of B in map is read once for R columns.
 */
 typedef struct {
   PetscReal mu, sigma;   /* entries of a row, or of a segment where rows are cut (mu*): mean and standard deviation */

@@ -180,7 +180,7 @@ static cudaError_t Launch(const TiledSpMM *t, const Dense &dense, cudaStream_t s
   const unsigned int   groups = (unsigned int)((dense.columns + R - 1) / R);
   const GallopGrid     grid   = {GridOf(t, dense.columns, R), CachedThreads, 1, 0, stream, Overlaps(t)};
 
-  if constexpr (R > 1)
+  if constexpr (R > 2) /* of a remainder fewer columns are computed at once */
     if (dense.columns % R) return GallopLaunch(CachedKernel<R, U, false, PetscScalar, PetscInt>, grid, SegmentsOf(t), dense, t->work, groups);
   return GallopLaunch(CachedKernel<R, U, true, PetscScalar, PetscInt>, grid, SegmentsOf(t), dense, t->work, groups);
 }
