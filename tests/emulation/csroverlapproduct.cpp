@@ -3,6 +3,7 @@
 #include "producttest.h"
 #include "mat/impls/csroverlap/csroverlapproduct.cu"
 #include "mat/impls/csroverlap/csroverlapdevice.cu"
+#include "mat/impls/csroverlap/csroverlappack.cu"
 #include "mat/impls/csroverlap/csroverlaphost.c"
 
 /* ---- parts of the format that are not tested here: all entries are on the GPU, of a matrix whose batches the host finds ---- */
