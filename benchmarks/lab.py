@@ -126,6 +126,17 @@ class Lab:
         if time.monotonic() > self.end:
             raise TimeUp
 
+    @contextlib.contextmanager
+    def piece(self, name, lines, before, pool=None):
+        """Keeps what note_one() was given, and what the programs said, where TimeUp ends a measurement; what waits in a pool is not begun."""
+        try:
+            yield
+        except TimeUp:
+            if pool:
+                pool.shutdown(cancel_futures=True)
+            self.keep(name, self.latest, lines(), bool(before))
+            raise
+
     def bench(self, name, types, options=(), matrices=None, raw=True):
         """Time types by gallopbench."""
 
@@ -141,12 +152,9 @@ class Lab:
         options = (["-raw"] if raw else []) + ["-types", ",".join(types)] + self.short + list(options)
         matrices = matrices or self.matrices
         before, left = self.resumed(name, options, matrices)
-        try:
+        with self.piece(name, lambda: lines, before):
             document = bench.run(self.path("gallopbench"), left, options, self.chosen.timeout, [lines], f"{self.chosen.paper}, {name}",
                                  lambda part: self.note_one(name, self.merged(before, part, matrices)))
-        except TimeUp:
-            self.keep(name, self.latest, lines, bool(before))
-            raise
         return self.keep(name, self.merged(before, document, matrices), lines, bool(before))
 
     def program(self, name, program, options=(), at_once=1):
@@ -166,19 +174,15 @@ class Lab:
             return self.merged(before, document, self.matrices)
 
         readers = []
+
         def lines():
             return [line for reader in readers for line in list(reader.header) + list(reader.text())]
 
-        with self.progress(name, "matrices", len(left)) as progress, ThreadPoolExecutor(at_once) as pool:
-            try:
-                for reader in pool.map(measure, left):
-                    readers.append(reader)
-                    progress.done += 1
-                    self.note_one(name, cases_of(readers))
-            except TimeUp:
-                pool.shutdown(cancel_futures=True)
-                self.keep(name, self.latest, lines(), bool(before))
-                raise
+        with self.progress(name, "matrices", len(left)) as progress, ThreadPoolExecutor(at_once) as pool, self.piece(name, lines, before, pool):
+            for reader in pool.map(measure, left):
+                readers.append(reader)
+                progress.done += 1
+                self.note_one(name, cases_of(readers))
         return self.keep(name, cases_of(readers), lines(), bool(before))
 
     def views(self, name, types, options, view):

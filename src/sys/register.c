@@ -77,17 +77,22 @@ static PetscErrorCode GetRuntimeSize(const char name[], size_t *size)
 static PetscErrorCode GetRuntimeBuild(GallopBuild *p)
 {
   PetscInt64 version[4] = {0, 0, 0, 0}; /* room for any size of PetscInt: PETSc writes its own, not this library's */
-  PetscInt32 low[4];
+  int        number[4];
 
   PetscFunctionBegin;
   PetscCall(GetRuntimeSize("int", &p->intsize));
   PetscCall(GetRuntimeSize("scalar", &p->scalarsize));
   PetscCall(GetRuntimeSize("real", &p->realsize));
   PetscCall(PetscGetVersionNumber((PetscInt *)&version[0], (PetscInt *)&version[1], (PetscInt *)&version[2], (PetscInt *)&version[3]));
-  for (int k = 0; k < 4; k++) (void)memcpy(&low[k], &version[k], sizeof(low[k]));
-  p->major   = p->intsize == sizeof(PetscInt64) ? (int)version[0] : (int)low[0];
-  p->minor   = p->intsize == sizeof(PetscInt64) ? (int)version[1] : (int)low[1];
-  p->release = p->intsize == sizeof(PetscInt64) ? (int)version[3] : (int)low[3];
+  for (int k = 0; k < 4; k++) {
+    PetscInt32 low;
+
+    (void)memcpy(&low, &version[k], sizeof(low));
+    number[k] = p->intsize == sizeof(PetscInt64) ? (int)version[k] : (int)low;
+  }
+  p->major   = number[0];
+  p->minor   = number[1];
+  p->release = number[3];
   PetscCall(PetscHasExternalPackage("cuda", &p->cuda));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

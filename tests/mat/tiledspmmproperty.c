@@ -500,8 +500,7 @@ static PetscErrorCode Shuffled(MatType type, PetscInt segment)
     PetscCheck(((const TiledSpMM *)data)->segment == segment, PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: segments of %" PetscInt_FMT " entries", ((const TiledSpMM *)data)->segment);
     PetscCheck(segment || ((const TiledSpMM *)data)->reordered == (k == 1 || k == 2), PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: whether to sort rows, setting %d", k);
     PetscCheck(segment || ((const TiledSpMM *)data)->nmapgiven == n * m / EACH, PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: %" PetscCount_FMT " rows of B before", ((const TiledSpMM *)data)->nmapgiven);
-    PetscCheck(segment || ((const TiledSpMM *)data)->nmap == (k == 1 || k == 2 ? n : n * m / EACH), PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: %" PetscCount_FMT " rows of B",
-               ((const TiledSpMM *)data)->nmap);
+    PetscCheck(segment || ((const TiledSpMM *)data)->nmap == (k == 1 || k == 2 ? n : n * m / EACH), PETSC_COMM_SELF, PETSC_ERR_PLIB, "shuffled: %" PetscCount_FMT " rows of B", ((const TiledSpMM *)data)->nmap);
     PetscCall(MatDestroy(&B));
     PetscCall(MatDestroy(&C));
     PetscCall(TestDestroy(&A, &R));
