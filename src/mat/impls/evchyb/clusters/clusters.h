@@ -29,7 +29,7 @@ typedef enum { EVCHYB_ORDER_NONE, EVCHYB_ORDER_CLUSTER, EVCHYB_ORDER_AUTO, EVCHY
 #define EVCHYB_LEVEL_BITS      7
 #define EVCHYB_CLUSTER_FREE    (~(uint64_t)0) /* a row that belongs to no cluster yet */
 
-/* By `auto`: measured in sectors of H200s and H100s, docs/development/evchyb.md */
+/* By `auto`: from sectors that were counted, and times on H200s and an H100, docs/development/evchyb.md */
 #define EVCHYB_CLUSTER_COLUMNS 131072  /* of fewer, x stays in near caches */
 #define EVCHYB_CLUSTER_ENTRIES 1000000 /* of fewer, a build would take longer than many products */
 #define EVCHYB_CLUSTER_INSIDE  0.25    /* of the entries of rows that were looked at, at least, have to be within clusters */
