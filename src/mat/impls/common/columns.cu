@@ -53,7 +53,7 @@ __global__ static void __launch_bounds__(Threads) ScatterKernel(PetscInt m, Pets
 
   if (limit && end - begin > limit) return;
 #pragma unroll 4
-  for (PetscInt k = begin + lane; k < end; k += lanes) pairs[begins[j[k]] + numbers[k]] = {(PetscInt)r, k};
+  for (PetscInt k = begin + lane; k < end; k += lanes) pairs[begins[j[k]] + numbers[k]] = GallopColumnEntry::Of((PetscInt)r, k, begin);
 }
 
 static constexpr int Room = 16384 / (int)sizeof(GallopColumnEntry); /* entries that a thread block sorts at a time */
@@ -63,7 +63,7 @@ static_assert(Room >= GallopColumnShort && Room <= 65536, "a column fits, and pl
   Entries of each column into their order: as many are before one as have a smaller place in CSR. A thread block takes neighbouring columns, as many as fit. Values may lie where the pairs are, if
   both are of one size: the block has read its own before it writes.
 */
-__global__ static void __launch_bounds__(Threads) OrderKernel(PetscInt n, PetscInt each, int lanes, const PetscInt *__restrict__ begins, const GallopColumnEntry *pairs, const PetscScalar *__restrict__ a, PetscInt *row, PetscInt *entry, PetscScalar *values)
+__global__ static void __launch_bounds__(Threads) OrderKernel(PetscInt n, PetscInt each, int lanes, const PetscInt *__restrict__ i, const PetscInt *__restrict__ begins, const GallopColumnEntry *pairs, const PetscScalar *__restrict__ a, PetscInt *row, PetscInt *entry, PetscScalar *values)
 {
   __shared__ GallopColumnEntry pair[Room];
   __shared__ unsigned short    order[Room];
@@ -93,10 +93,10 @@ __global__ static void __launch_bounds__(Threads) OrderKernel(PetscInt n, PetscI
       const int from = (int)offsets[col], to = (int)offsets[col + 1];
 
       for (int k = from + (int)threadIdx.x % lanes; k < to; k += lanes) {
-        const PetscInt own = pair[k].entry;
-        int            at  = from;
+        const GallopColumnEntry::Key own = pair[k].Order();
+        int                          at  = from;
 
-        for (int l = from; l < to; l++) at += pair[l].entry < own;
+        for (int l = from; l < to; l++) at += pair[l].Order() < own;
         order[at] = (unsigned short)k;
       }
     }
@@ -104,10 +104,11 @@ __global__ static void __launch_bounds__(Threads) OrderKernel(PetscInt n, PetscI
 #pragma unroll 4
     for (int k = threadIdx.x; k < length; k += Threads) {
       const GallopColumnEntry own = pair[order[k]];
+      const PetscInt          at  = own.Entry(i);
 
-      row[begin + k] = own.row;
-      if (entry) entry[begin + k] = own.entry;
-      if (values) values[begin + k] = a[own.entry];
+      row[begin + k] = (PetscInt)own.row;
+      if (entry) entry[begin + k] = at;
+      if (values) values[begin + k] = a[at];
     }
     __syncthreads();
     c += columns;
@@ -127,7 +128,7 @@ __global__ static void __launch_bounds__(Threads) LongestKernel(PetscInt n, unsi
 
 struct Workspace {
   unsigned int       *count; /* [n + 1] */
-  GallopColumnEntry  *pairs; /* [nz + 32] also two arrays, the second one where CUB likes arrays to begin */
+  GallopColumnEntry  *pairs; /* [nz] in the first of the unused arrays, or of both */
   GallopColumnsFound *found;
   char               *cub;
   size_t              cubbytes;
@@ -141,10 +142,13 @@ static size_t Carve(const GallopCSR *csr, PetscInt limit, PetscBool withvalues, 
 
   carver.Take(c->begin, (PetscCount)csr->n + 1);
   carver.Take(w->count, (PetscCount)csr->n + 1);
-  carver.Take(w->pairs, csr->nz + 32);
+  if (withvalues) carver.Take(w->pairs, csr->nz);
+  else {
+    carver.Take(c->unused[0], 2 * csr->nz + 64);
+    c->unused[1] = base ? c->unused[0] + (csr->nz + 63) / 64 * 64 : NULL; /* where CUB likes arrays to begin */
+    w->pairs     = reinterpret_cast<GallopColumnEntry *>(c->unused[0]);
+  }
   carver.Take(c->row, csr->nz);
-  c->unused[0] = reinterpret_cast<PetscInt *>(w->pairs);
-  c->unused[1] = base ? c->unused[0] + (csr->nz + 63) / 64 * 64 : NULL;
   c->entry     = NULL;
   c->values    = NULL;
   if (!withvalues) carver.Take(c->entry, csr->nz);
@@ -208,6 +212,10 @@ PetscErrorCode GallopColumnsSort(const GallopCSR *csr, PetscInt limit, PetscBool
 
   PetscFunctionBegin;
   *c = {};
+  if (csr->m > GallopColumnRows) {
+    PetscCall(GallopColumnsSortByCUB(csr, limit, withvalues, c, stream));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(GallopDeviceGetProcessors(&processors));
   PetscCallCUDA(Sum(nullptr, w.cubbytes, &w, c, csr->n, stream));
   c->bytes = Carve(csr, limit, withvalues, &w, c, NULL);
@@ -229,7 +237,7 @@ PetscErrorCode GallopColumnsSort(const GallopCSR *csr, PetscInt limit, PetscBool
   }
   ScatterKernel<<<rows, Threads, 0, stream>>>(csr->m, limit, ofrow, csr->i, csr->j, c->begin, numbers, w.pairs);
   GallopCheckLaunch();
-  OrderKernel<<<GallopBlocksFor(csr->n, (int)each), Threads, 0, stream>>>(csr->n, each, ofcolumn, c->begin, w.pairs, csr->a, c->row, c->entry, c->values);
+  OrderKernel<<<GallopBlocksFor(csr->n, (int)each), Threads, 0, stream>>>(csr->n, each, ofcolumn, csr->i, c->begin, w.pairs, csr->a, c->row, c->entry, c->values);
   GallopCheckLaunch();
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -4,13 +4,36 @@
 /* For .cu files only: entries of CSR arrays on the GPU in order of their columns, of which a transpose is made, and FASTLOAD's blocks where columns are long */
 
 #include <gallop/cudaimpl.h>
+#include <type_traits>
 
 static constexpr int GallopColumnShort = 128; /* entries of a column that lanes compare each with all others; where one has more, CUB sorts all entries */
 
-/* Stored at once: the places that entries go to are not next to each other */
-struct __align__(2 * sizeof(PetscInt)) GallopColumnEntry {
-  PetscInt row, entry;
+/* Stored at once: the places that entries go to are not next to each other. 8 bytes with 64-bit indices too, which may be too large for 32 bits: there an entry's place is counted from the beginning of its row. */
+struct __align__(8) GallopColumnEntry {
+  unsigned int place, row;
+
+  static constexpr bool ofRow = sizeof(PetscInt) > sizeof(unsigned int);
+  using Key                   = std::conditional_t<ofRow, unsigned long long, unsigned int>;
+
+  static __device__ __forceinline__ GallopColumnEntry Of(PetscInt row, PetscInt k, PetscInt begin)
+  {
+    return {(unsigned int)(ofRow ? k - begin : k), (unsigned int)row};
+  }
+
+  /* Where it is in CSR */
+  __device__ __forceinline__ PetscInt Entry(const PetscInt *__restrict__ i) const
+  {
+    return (PetscInt)place + (ofRow ? i[row] : 0);
+  }
+
+  /* Ascends as Entry() does */
+  __device__ __forceinline__ Key Order() const
+  {
+    return ofRow ? (Key)((unsigned long long)row << 32 | place) : (Key)place;
+  }
 };
+
+static constexpr PetscCount GallopColumnRows = UINT_MAX; /* most rows that it tells apart */
 
 /* What kernels tell the host */
 struct GallopColumnsFound {

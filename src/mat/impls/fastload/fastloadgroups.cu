@@ -25,7 +25,7 @@ static __device__ __forceinline__ unsigned int FillGroup(const FastLoad &fl, con
   if (!run.nlines) return 0;
   const PetscInt col = lane < length ? fl.perm[s] : PetscInt(0);
 
-  lines.Load(w.entries, own ? place.at : ptr, place.group < 0 ? 1 : WarpSize, own, (int)run.nlines);
+  lines.Load(w.entries, i, own ? place.at : ptr, place.group < 0 ? 1 : WarpSize, own, (int)run.nlines);
   lines.Sort(own);
   __syncwarp(); /* all entries have been loaded: values may take their places */
 

@@ -51,7 +51,7 @@ struct Lines {
   }
 
   /* The lane's entries, the first of which is at a place, the others step further each */
-  __device__ __forceinline__ void Load(const GallopColumnEntry *from, PetscInt at, PetscInt step, int own, int most) const
+  __device__ __forceinline__ void Load(const GallopColumnEntry *from, In<PetscInt> i, PetscInt at, PetscInt step, int own, int most) const
   {
     for (int k = 0; k < most; k += Fetched) {
       GallopColumnEntry e[Fetched];
@@ -62,8 +62,8 @@ struct Lines {
 #pragma unroll
       for (int u = 0; u < Fetched; u++) {
         if (k + u >= own) continue;
-        entry[(k + u) * WarpSize + lane] = e[u].entry;
-        row[(k + u) * WarpSize + lane]   = e[u].row;
+        entry[(k + u) * WarpSize + lane] = e[u].Entry(i);
+        row[(k + u) * WarpSize + lane]   = (PetscInt)e[u].row;
       }
     }
   }

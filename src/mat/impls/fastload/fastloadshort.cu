@@ -133,7 +133,7 @@ __global__ static void __launch_bounds__(Threads) EntriesKernel(PetscInt m, Pets
     const Place    place = places[j[k]];
     const PetscInt at    = place.at + (place.group < 0 ? numbers[k] : numbers[k] * WarpSize);
 
-    entries[(PetscCount)at * Apart] = {(PetscInt)r, k};
+    entries[(PetscCount)at * Apart] = GallopColumnEntry::Of((PetscInt)r, k, begin);
     several                         = several || place.group != group;
   }
   if (several) apart[r] = Elsewhere;
@@ -292,7 +292,7 @@ PetscErrorCode FastLoadBuildShort(const FastLoadOptions *opts, const GallopCSR *
 
   PetscFunctionBegin;
   *built    = NULL;
-  *areshort = (PetscBool)(options.groups && !options.window && csr->n <= PETSC_MPI_INT_MAX); /* kernels count columns by int */
+  *areshort = (PetscBool)(options.groups && !options.window && csr->n <= PETSC_MPI_INT_MAX && csr->m <= GallopColumnRows); /* kernels count columns by int */
   if (!*areshort) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscGetCurrentCUDAStream(&stream));
   PetscCall(FastLoadCreate_Device(&options, csr, &fl));
