@@ -10,6 +10,7 @@ PETSC_INTERN PetscErrorCode GallopDeviceView(PetscViewer); /* lines on CUDA and 
 PETSC_INTERN PetscErrorCode GallopDeviceDisabled(PetscBool *);
 PETSC_INTERN PetscErrorCode GallopDeviceGetProcessors(int *multiprocessors);
 PETSC_INTERN PetscErrorCode GallopDeviceWarn(PetscBool here);
+PETSC_INTERN PetscErrorCode GallopCUSPARSETakes(PetscCount nz, PetscBool *takes); /* whether it multiplies a matrix with so many nonzeros */
 PETSC_INTERN PetscErrorCode GallopDeviceIsCapturing(PetscBool *); /* whether a CUDA graph records PETSc's current stream */
 
 /* *ptr stays NULL when the GPU has no room, which is no error here */

@@ -270,6 +270,7 @@ PETSC_INTERN PetscErrorCode GallopTransposedDestroy(GallopTransposed *);
 PETSC_INTERN PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *, GallopTransposed *);
 #endif
 PETSC_INTERN PetscErrorCode MatGallopIsOverfull(Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopParentTakes(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopDeviceCSRFits(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);
 PETSC_INTERN PetscBool      MatGallopNewestOnHost(Mat);

@@ -2,6 +2,9 @@
 /* What device.cu does on a GPU, for a PETSc without CUDA, and what needs none */
 
 #include <gallop/deviceimpl.h>
+#if PetscDefined(HAVE_CUDA)
+  #include <cusparse.h>
+#endif
 
 /* Looked up at every call, so that a test can change the option; requests are counted from when its value changed */
 PetscErrorCode GallopDeviceMallocFails(PetscBool request, PetscBool *fails)
@@ -16,6 +19,39 @@ PetscErrorCode GallopDeviceMallocFails(PetscBool request, PetscBool *fails)
   seen = n;
   requests += request;
   *fails = (PetscBool)(n && requests >= n);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+#if PetscDefined(HAVE_CUDA)
+/* 12.5 and 12.6 end in an internal error with more than 2^31 - 128, 64-bit indices or not; 12.8 multiplies such matrices */
+static PetscCount MostOfCUSPARSE(void)
+{
+  int major = 0, minor = 0;
+
+  if (cusparseGetProperty(MAJOR_VERSION, &major) != CUSPARSE_STATUS_SUCCESS || cusparseGetProperty(MINOR_VERSION, &minor) != CUSPARSE_STATUS_SUCCESS) major = 0;
+  return major > 12 || (major == 12 && minor >= 8) ? PETSC_COUNT_MAX : ((PetscCount)1 << 31) - 128;
+}
+#else
+static PetscCount MostOfCUSPARSE(void)
+{
+  return PETSC_COUNT_MAX;
+}
+#endif
+
+PetscErrorCode GallopCUSPARSETakes(PetscCount nz, PetscBool *takes)
+{
+  static PetscCount most = -1; /* asked before each product of the parent's */
+
+  PetscFunctionBegin;
+  if (most < 0) {
+    PetscInt  n = 0;
+    PetscBool set;
+
+    PetscCall(PetscOptionsGetInt(NULL, NULL, "-gallop_cusparse_nonzeros", &n, &set));
+    PetscCheck(n >= 0, PETSC_COMM_SELF, PETSC_ERR_ARG_OUTOFRANGE, "Option -gallop_cusparse_nonzeros is %" PetscInt_FMT ", but must be at least 0", n);
+    most = set ? n : MostOfCUSPARSE();
+  }
+  *takes = (PetscBool)(nz <= most);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

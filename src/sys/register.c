@@ -195,6 +195,7 @@ static PetscErrorCode ViewFromOptions(void)
 . -mat_gallop_nccl <libnccl.so.2>  - the library of NCCL, as dlopen() takes it, for the `nccl` and `auto` of that
 . -mat_gallop_csr <auto>         - whether the CSR arrays of matrices assembled on the host stay on the GPU beside formats, likewise
 . -mat_gallop_memory <0>         - most bytes of all copies of a matrix together, likewise
+. -gallop_cusparse_nonzeros <n>  - most nonzeros of a matrix on one process that cuSPARSE multiplies: what has more it is not given. By default 2^31 - 128 with versions before 12.8 (CUDA 13.3), which end in an error there, and all with others
 - -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
 
   Level: developer
@@ -214,7 +215,7 @@ PetscErrorCode GallopInitializePackage(void)
   const GallopBuild mine     = {PETSC_VERSION_MAJOR, PETSC_VERSION_MINOR, PETSC_VERSION_RELEASE, sizeof(PetscInt), sizeof(PetscScalar), sizeof(PetscReal), (PetscBool)PetscDefined(HAVE_CUDA)};
   const char *const others[] = {"-gallop_warn_no_gpu",  "-mat_gallop_build",         "-mat_gallop_products",        "-mat_gallop_explicit_transpose",
                                 "-mat_gallop_exchange", "-mat_gallop_exchange_wait", "-mat_gallop_exchange_stream", "-mat_gallop_nccl",
-                                "-mat_gallop_csr",      "-mat_gallop_memory",        "-sf_gallop_exchange"}; /* these are not unused where no matrix asks for them */
+                                "-mat_gallop_csr",      "-mat_gallop_memory",        "-sf_gallop_exchange",       "-gallop_cusparse_nonzeros"}; /* these are not unused where no matrix asks for them */
   PetscBool         fits, set;
   GallopType        tiledspmm;
 

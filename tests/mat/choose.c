@@ -279,6 +279,10 @@ int main(int argc, char **argv)
     look.transpose = PETSC_TRUE;
     n              = GallopCandidatesByRules(&look, candidates);
     for (int k = 0; k < n; k++) TestCheck(candidates[k] != GALLOP_PARENT, "the parent's products of a transpose are other products", Names[kind]);
+    look.transpose = PETSC_FALSE;
+    look.refused   = PETSC_TRUE;
+    n              = GallopCandidatesByRules(&look, candidates);
+    for (int k = 0; k < n; k++) TestCheck(candidates[k] != GALLOP_PARENT, "cuSPARSE does not multiply it", Names[kind]);
     if (device) PetscCall(CheckDevice((Kind)kind, &p));
     PetscCall(CheckProducts((Kind)kind, R, device));
     PetscCall(MatDestroy(&R));

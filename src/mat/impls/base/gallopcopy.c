@@ -250,12 +250,15 @@ PetscErrorCode MatGallopLacksCopy(Mat A, Mat_Gallop *g, PetscBool *lacks)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* MatGallopParentIsWorse - Whether the parent's next product takes longer than a refresh, since its copy would have to be made, or than a build, since that copy has no room within -mat_gallop_memory */
+/* MatGallopParentIsWorse - Whether the parent's next product takes longer than a refresh, since its copy would have to be made, or than a build, since that copy has no room within -mat_gallop_memory, or cuSPARSE does not take the matrix */
 PetscErrorCode MatGallopParentIsWorse(Mat A, Mat_Gallop *g, PetscBool refresh, PetscBool *worse)
 {
-  PetscBool within;
+  PetscBool within, takes;
 
   PetscFunctionBegin;
+  PetscCall(MatGallopParentTakes(A, g, &takes));
+  *worse = PetscNot(takes);
+  if (*worse) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopLacksCopy(A, g, worse));
   if (!*worse || refresh) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(WithinLimit(A, g, &within));

@@ -89,6 +89,19 @@ PetscErrorCode MatGallopIsOverfull(Mat A, PetscBool *overfull)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the parent multiplies a matrix with so many nonzeros where it would: cuSPARSE may not */
+PetscErrorCode MatGallopParentTakes(Mat A, Mat_Gallop *g, PetscBool *takes)
+{
+  const PetscInt *i, *j;
+
+  PetscFunctionBegin;
+  *takes = PETSC_TRUE;
+  if (!g->deviceparent || GallopBoundToCPU(A)) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  PetscCall(GallopCUSPARSETakes(i[A->rmap->n], takes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The parent's copy of a matrix on the GPU, made where it is missing or old; MatGallopDeviceCSRFits() comes first where a product can do without */
 static PetscErrorCode DeviceCSR(Mat A, const PetscInt **i, const PetscInt **j, const PetscScalar **a)
 {
@@ -131,7 +144,7 @@ PetscErrorCode MatGallopToDevice(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the parent can compute a product with a dense matrix where it would: not on a GPU that has no room for its copy of A. With tried that is looked at only when there was none for TiledSpMM. */
+/* Whether the parent can compute a product with a dense matrix where it would: not on a GPU that has no room for its copy of A, or where cuSPARSE does not take A. With tried that is looked at only when there was none for TiledSpMM. */
 PetscErrorCode MatGallopParentFits(Mat A, PetscBool tried, PetscBool *fits)
 {
   Mat_Gallop *g;
@@ -141,7 +154,10 @@ PetscErrorCode MatGallopParentFits(Mat A, PetscBool tried, PetscBool *fits)
   *fits = PETSC_TRUE;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(ParentIsOnDevice(A, &device));
-  if (device && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) PetscCall(MatGallopDeviceCSRFits(A, g, fits));
+  if (device && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) {
+    PetscCall(MatGallopParentTakes(A, g, fits));
+    if (*fits) PetscCall(MatGallopDeviceCSRFits(A, g, fits));
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -159,6 +159,9 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
   if (!wanted && columns == 1) {
     kind   = GALLOP_FORMAT;
     wanted = PETSC_TRUE;
+  } else if (!wanted && !empty && arrays.place == GALLOP_DEVICE) {
+    PetscCall(MatGallopParentTakes(A, g, &wanted)); /* else it is not the parent's */
+    wanted = PetscNot(wanted);
   }
   *done = (PetscBool)(wanted && empty);
   if (!empty && wanted && kind == GALLOP_FORMAT) PetscCall(MatGallopPays(A, g, kind, arrays.place, PETSC_TRUE, &pays));

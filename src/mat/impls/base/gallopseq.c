@@ -240,7 +240,7 @@ static PetscErrorCode TimeParent(Mat_Gallop *g, ParentProduct product, GallopPla
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Runs one of the parent's products. The CUSPARSE parent takes only vectors of the GPU: with a vector on the host, or no room on the GPU for its copy of the matrix, it computes on the host. */
+/* Runs one of the parent's products. The CUSPARSE parent takes only vectors of the GPU: with a vector on the host, no room on the GPU for its copy of the matrix, or more nonzeros than cuSPARSE takes, it computes on the host. */
 static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
 {
   PetscBool   fits = PETSC_TRUE, host = PETSC_TRUE, local;
@@ -265,7 +265,8 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     PetscCall(MatGallopTrustHost(A));
     host = PetscNot(OnDevice(x, y, z));
     if (!host && data && g->type->format->streams) host = (*g->type->format->streams)(data);
-    if (!host) PetscCall(MatGallopDeviceCSRFits(A, g, &fits));
+    if (!host) PetscCall(MatGallopParentTakes(A, g, &fits));
+    if (!host && fits) PetscCall(MatGallopDeviceCSRFits(A, g, &fits));
     if (!fits) PetscCall(MatGallopWarnTooLarge(A, g, GALLOP_FORMAT, GALLOP_DEVICE, PETSC_TRUE));
   }
   if (!host && fits) {

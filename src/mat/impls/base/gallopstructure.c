@@ -5,30 +5,44 @@
 
 #include <gallop/matgallopimpl.h>
 
-/* That there is no room for a structure, or for what it needs during a product; with csr the GPU has none for the CSR arrays that the structure is built from */
+/* What a matrix has that cuSPARSE does not take, if anything */
+static PetscErrorCode GetRefused(Mat A, Mat_Gallop *g, char what[], size_t len)
+{
+  PetscBool       overfull, takes;
+  const PetscInt *i, *j;
+
+  PetscFunctionBegin;
+  what[0] = '\0';
+  PetscCall(MatGallopIsOverfull(A, &overfull));
+  PetscCall(MatGallopParentTakes(A, g, &takes));
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  if (overfull) PetscCall(PetscStrncpy(what, "more entries than places", len));
+  else if (!takes) PetscCall(PetscSNPrintf(what, len, "%" PetscInt_FMT " nonzeros", i[A->rmap->n]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* That there is no room for a structure, or for what it needs during a product; with csr the GPU has none for the CSR arrays that the structure is built from, or cuSPARSE does not take these */
 PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
 {
   const GallopStructure *structure = &g->structure[kind];
-  const char            *who = csr && g->deviceparent ? "the host" : GallopParentType(g->mpi, g->deviceparent), *of = kind == GALLOP_FORMAT    ? ""
-                                                                                                                    : kind == GALLOP_TRANSPOSE ? " with its transpose"
-                                                                                                                                               : " with dense matrices"; /* the host: ParentMult() computes there then */
+  const char            *who = GallopParentType(g->mpi, g->deviceparent), *of = kind == GALLOP_FORMAT ? "" : kind == GALLOP_TRANSPOSE ? " with its transpose" : " with dense matrices";
   const PetscInt         m = A->rmap->n, n = A->cmap->n;
-  PetscBool              overfull = PETSC_FALSE;
-  char                   what[64], where[64];
+  char                   what[64], where[64], refused[64] = "";
 
   PetscFunctionBegin;
-  if (csr) PetscCall(MatGallopIsOverfull(A, &overfull));
+  if (place == GALLOP_DEVICE) PetscCall(GetRefused(A, g, refused, sizeof(refused)));
+  if (g->deviceparent && (csr || refused[0])) who = "the host"; /* where ParentMult() computes then */
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : structure->type->format->ucname));
   if (!csr) PetscCall(PetscStrlcat(what, " format", sizeof(what)));
   if (!csr && g->maxbytes)
     PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_gallop_memory%s%s%s", structure->maxbytes ? " or -mat_" : "", structure->maxbytes ? structure->type->format->name : "", structure->maxbytes ? "_memory" : ""));
   else if (!csr && structure->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", structure->type->format->name));
   else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
-  if (overfull) PetscCall(PetscInfo(A, "A %" PetscInt_FMT " by %" PetscInt_FMT " matrix has more entries than places, which cuSPARSE does not take: %s computes its products%s\n", m, n, who, of));
+  if (csr && refused[0]) PetscCall(PetscInfo(A, "A %" PetscInt_FMT " by %" PetscInt_FMT " matrix has %s, which cuSPARSE does not take: %s computes its products%s\n", m, n, refused, who, of));
   else PetscCall(PetscInfo(A, "No room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s: %s computes its products%s\n", what, m, n, where, who, of));
   if (!structure->type->warned) {
-    if (overfull)
-      PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: a %" PetscInt_FMT " by %" PetscInt_FMT " matrix has more entries than places, which cuSPARSE does not take; %s computes its products%s. Further matrices: -info\n", m, n, who, of));
+    if (csr && refused[0])
+      PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: a %" PetscInt_FMT " by %" PetscInt_FMT " matrix has %s, which cuSPARSE does not take; %s computes its products%s. Further matrices: -info\n", m, n, refused, who, of));
     else
       PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products%s. Further matrices: -info\n", what, m, n, where, who, of));
     structure->type->warned = PETSC_TRUE;

@@ -199,6 +199,7 @@ static PetscErrorCode Look(const GallopCSR *csr, const GallopClock *clock, Gallo
 {
   GallopTuned *tuned = &chosen->tuned;
   PetscCount   l2    = clock->l2;
+  PetscBool    takes = PETSC_TRUE;
 
   PetscFunctionBegin;
   tuned->m     = csr->m;
@@ -213,7 +214,9 @@ static PetscErrorCode Look(const GallopCSR *csr, const GallopClock *clock, Gallo
 #endif
     if (chosen->looked) PetscCall(GallopPatternLook(csr, &tuned->pattern, l2, &chosen->look));
   }
+  if (PetscMemTypeDevice(csr->memtype)) PetscCall(GallopCUSPARSETakes(csr->nz, &takes));
   chosen->look.transpose = csr->transpose;
+  chosen->look.refused   = PetscNot(takes);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

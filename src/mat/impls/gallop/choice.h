@@ -63,6 +63,7 @@ typedef struct {
   PetscReal  footprint;       /* sectors per entry of a window: 1 where no entry shares a sector, 1/4 to 1/20 for a mesh in a good order */
   PetscReal  l2;              /* bytes of x over those of the L2 cache */
   PetscBool  transpose;       /* the matrix is another's transpose, made for its products: the parent's are its transposed ones */
+  PetscBool  refused;         /* cuSPARSE does not multiply it */
 } GallopLook;
 
 /* By what a choice was made: -mat_gallop_format, rules, times of this process or of the tune file; or it is being measured */

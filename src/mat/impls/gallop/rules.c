@@ -89,7 +89,7 @@ static PetscBool Within(PetscReal value, const PetscReal range[2])
 - Graph - entries from which a power law is not EVCHYB's, 1.04 times the parent's time with web2M and web3M; CSROVERLAP has 0.92 of it with web3M on an H100, and 1.05 on an H200
 
   All others are EVCHYB's, by 1.16 and more. Shapes have no rule of their own: a wide matrix counts by its columns, and transposes of interpolations, 8 times as wide as high, are EVCHYB's by 2. The parent's
-  products of a transpose are its transposed ones, which take 1.1 to 1.3 times as long as its others (docs/development/builds.md): no candidate. Matrices on the host do not come here: the parent is theirs.
+  products of a transpose are its transposed ones, which take 1.1 to 1.3 times as long as its others (docs/development/builds.md): no candidate. Nor are they of a matrix that cuSPARSE does not multiply. Matrices on the host do not come here: the parent is theirs.
 */
 int GallopCandidatesByRules(const GallopLook *look, GallopChoice candidates[GALLOP_CANDIDATES])
 {
@@ -97,7 +97,7 @@ int GallopCandidatesByRules(const GallopLook *look, GallopChoice candidates[GALL
   static const PetscReal  Clear[2] = {0.9, 1.0}, NearPower[2] = {1, 6}, NearLocal[2] = {0.15, 0.6}, NearLongest = 64;
   static const PetscCount Graph   = 8000000;
   const PetscReal         longest = (PetscReal)look->longest, mean = look->mean;
-  const PetscBool         parent = PetscNot(look->transpose), scattered = (PetscBool)(look->footprint > Scattered);
+  const PetscBool         parent = (PetscBool)(!look->transpose && !look->refused), scattered = (PetscBool)(look->footprint > Scattered);
   const PetscBool         hubs      = (PetscBool)(look->footprint > Spread && look->variation > Hubs && look->nz >= Graph);
   const PetscBool         power     = (PetscBool)(Within(look->variation, Power) && Within(look->footprint, Local) && longest > Longest * mean);
   const PetscBool         nearpower = (PetscBool)(Within(look->variation, NearPower) && Within(look->footprint, NearLocal) && longest > NearLongest * mean);

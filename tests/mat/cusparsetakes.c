@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "Matrices with more nonzeros than cuSPARSE takes: it is given none of their products.\n\n";
+
+#include "../galloptest.h"
+
+/* A product of one process leaves its result where it was computed */
+static PetscErrorCode CheckPlace(Mat A, Vec x, Vec z, PetscBool transpose, PetscBool device, const char what[])
+{
+  PetscOffloadMask mask;
+  PetscMPIInt      size;
+
+  PetscFunctionBegin;
+  PetscCall(TestSetVec(x, 18));
+  if (transpose) PetscCall(MatMultTranspose(A, x, z));
+  else PetscCall(MatMult(A, x, z));
+  PetscCall(VecGetOffloadMask(z, &mask));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  TestCheck(size > 1 || mask == (device ? PETSC_OFFLOAD_GPU : PETSC_OFFLOAD_CPU), "offload mask %d", what, (int)mask);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Two columns, for which TiledSpMM is not built where cuSPARSE computes */
+static PetscErrorCode CheckDense(Mat A, Mat R)
+{
+  Mat                 B, C;
+  PetscInt            n;
+  MatGallopStatistics before, now;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(A, NULL, &n));
+  PetscCall(MatCreateDenseCUDA(PETSC_COMM_SELF, n, 2, n, 2, NULL, &B));
+  PetscCall(MatSetRandom(B, NULL));
+  PetscCall(MatGallopGetStatistics(A, &before));
+  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_CURRENT, &C));
+  PetscCall(MatGallopGetStatistics(A, &now));
+  TestCheck(now.dense_products_device == before.dense_products_device + 1 && now.dense_fallbacks == before.dense_fallbacks, "%" PetscInt64_FMT " on the GPU, %" PetscInt64_FMT " by the parent", "two columns",
+            now.dense_products_device - before.dense_products_device, now.dense_fallbacks - before.dense_fallbacks);
+  for (PetscInt k = 0; k < 2; k++) {
+    Vec x, z, copy;
+
+    PetscCall(MatDenseGetColumnVecRead(B, k, &x));
+    PetscCall(MatDenseGetColumnVecRead(C, k, &z));
+    PetscCall(VecDuplicate(z, &copy));
+    PetscCall(VecCopy(z, copy));
+    PetscCall(TestCompare(R, TEST_MULT, x, NULL, copy, "two columns"));
+    PetscCall(VecDestroy(&copy));
+    PetscCall(MatDenseRestoreColumnVecRead(B, k, &x));
+    PetscCall(MatDenseRestoreColumnVecRead(C, k, &z));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  Mat                 A, R;
+  Vec                 x, z;
+  PetscBool           device = PETSC_FALSE, fallback;
+  PetscInt            lines = 0, messages = 0;
+  PetscMPIInt         size;
+  MatGallopStatistics last = {0};
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-fallback", &fallback)); /* no format, by another option */
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(TestHasDevice(&device));
+  PetscCall(TestCaptureBegin());
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  for (PetscInt k = 0; k < 2; k++) {
+    const TestExpect expect = fallback ? TEST_FALLBACK : device ? (k ? TEST_REFRESH : TEST_BUILD) : TEST_FALLBACK; /* the host waits until a format pays */
+
+    PetscCall(TestMult(A, R, x, z, expect, &last, k ? "new values" : "first product"));
+    PetscCall(CheckPlace(A, x, z, PETSC_FALSE, (PetscBool)(device && !fallback), k ? "new values" : "first product"));
+    PetscCall(CheckPlace(A, z, x, PETSC_TRUE, (PetscBool)(device && !fallback), "transposed"));
+    PetscCall(TestCompare(R, TEST_TRANSPOSE, z, NULL, x, "transposed"));
+    if (device && !fallback && size == 1) PetscCall(CheckDense(A, R));
+    PetscCall(MatGallopGetStatistics(A, &last));
+    PetscCall(MatScale(A, 2.0));
+    PetscCall(MatScale(R, 2.0));
+  }
+  PetscCall(TestCaptureEnd("; the host computes its products", &lines, &messages));
+  PetscCheck(!device || (messages == (fallback ? 1 : 0) && lines == messages), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " messages in %" PetscInt_FMT " lines", messages, lines);
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    nsize: {{1 2}}
+    args: -gallop_cusparse_nonzeros 10 -mat_gallop_build pays
+    test:
+      suffix: 1
+      args: -format {{evchyb csroverlap fastload hbp gallop}}
+    test:
+      suffix: memory
+      args: -fallback -format evchyb -mat_evchyb_memory 1
+    test:
+      suffix: parent
+      args: -fallback -format gallop -mat_gallop_format parent
+
+TEST*/
