@@ -78,18 +78,17 @@ static PetscErrorCode GetProcessors(PetscInt *processors)
 
 /*
   Without options a matrix is packed on the GPU if expected, and never on the host. slices is how many slices it has per multiprocessor. The first rows, a share of all, have each entries, with columns of one
-  kind; where every is given, row 0 and each every-th row after it have many more, with columns of another kind.
+  kind; where every is given, row 0 and each every-th row after it have longest entries, with columns of another kind.
 */
-static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt each, PetscInt every, Columns columns, Columns longer, PetscReal share, PetscBool expected)
+static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt each, PetscInt every, PetscInt longest, Columns columns, Columns longer, PetscReal share, PetscBool expected)
 {
-  const PetscInt longest = 300;
-  PetscInt       m       = slices * processors * EVCHYB_PACK_ROWS;
-  TestEntries    e;
-  Mat            A, B;
-  Vec            x, z;
-  PetscBool      device;
-  const EVCHYB  *ev   = NULL;
-  EVCHYBPack    *pack = NULL;
+  PetscInt      m = slices * processors * EVCHYB_PACK_ROWS;
+  TestEntries   e;
+  Mat           A, B;
+  Vec           x, z;
+  PetscBool     device;
+  const EVCHYB *ev   = NULL;
+  EVCHYBPack   *pack = NULL;
 
   PetscFunctionBegin;
   if (columns == COLUMNS_RANDOM || longer == COLUMNS_RANDOM) m = PetscMax(m, 400000); /* for which 16 bits do not do */
@@ -169,6 +168,36 @@ static PetscErrorCode CheckWarpRows(PetscInt processors)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the slice of the longest short row takes longest: 10000 rows of 10 entries on average, beside empty and long ones */
+static PetscErrorCode CheckUneven(void)
+{
+  const EVCHYBPackTerms   terms = {.nz = 100000 + 5000, .uneven = 4, .lines = 50};
+  const EVCHYBPackLengths rows  = {.nempty = 100, .nlong = 10, .entries = 5000, .pieces = 10};
+  const struct {
+    PetscInt  longest;
+    PetscReal lines;
+    PetscBool uneven;
+  } cases[] = {
+    {51, 50,  PETSC_TRUE },
+    {50, 50,  PETSC_FALSE},
+    {51, 51,  PETSC_FALSE},
+    {41, 10,  PETSC_TRUE },
+    {40, 10,  PETSC_FALSE},
+    {0,  0,   PETSC_FALSE}
+  };
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    EVCHYBPackTerms   t = terms;
+    EVCHYBPackLengths r = rows;
+
+    t.lines   = (PetscLogDouble)cases[k].lines;
+    r.longest = cases[k].longest;
+    PetscCheck(EVCHYBPackIsUneven(&t, 10110, &r) == cases[k].uneven, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A longest row of %" PetscInt_FMT " entries beside %g lines", cases[k].longest, (double)cases[k].lines);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscInt processors;
@@ -177,24 +206,26 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(GetProcessors(&processors));
+  PetscCall(CheckUneven());
   PetscCall(CheckWarpRows(processors));
-  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 150, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
-  PetscCall(CheckAuto(processors, 60, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 11, 3, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
-  PetscCall(CheckAuto(processors, 11, 13, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 9, 16, 0, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
-  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_SHARED, COLUMNS_SHARED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 15, 12, 0, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
-  PetscCall(CheckAuto(processors, 21, 12, 200, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 9, 12, 20, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE)); /* few slices, many pieces */
-  PetscCall(CheckAuto(processors, 1, 3, 1, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));   /* nothing else */
-  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_NEAR, 1, PETSC_TRUE)); /* most lines are those of pieces, which do not tell how many slices a warp should have */
-  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_NEAR, COLUMNS_STRIDED, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 47, 3, 60, COLUMNS_STRIDED, COLUMNS_RANDOM, 1, PETSC_FALSE)); /* most entries are in long rows, whose columns take 32 bits */
-  PetscCall(CheckAuto(processors, 21, 12, 0, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_TRUE));
-  PetscCall(CheckAuto(processors, 80, 3, 0, COLUMNS_RANDOM, COLUMNS_RANDOM, 1, PETSC_FALSE));
+  PetscCall(CheckAuto(processors, 150, 3, 0, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 150, 3, 0, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
+  PetscCall(CheckAuto(processors, 60, 3, 0, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 11, 3, 0, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few entries */
+  PetscCall(CheckAuto(processors, 11, 13, 0, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 9, 16, 0, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* few slices */
+  PetscCall(CheckAuto(processors, 15, 12, 0, 300, COLUMNS_SHARED, COLUMNS_SHARED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 15, 12, 0, 300, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_FALSE)); /* few for columns that are stored */
+  PetscCall(CheckAuto(processors, 21, 12, 200, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 9, 12, 20, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE)); /* few slices, many pieces */
+  PetscCall(CheckAuto(processors, 1, 3, 1, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));   /* nothing else */
+  PetscCall(CheckAuto(processors, 47, 3, 60, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 47, 3, 60, 300, COLUMNS_STRIDED, COLUMNS_NEAR, 1, PETSC_TRUE)); /* most lines are those of pieces, which do not tell how many slices a warp should have */
+  PetscCall(CheckAuto(processors, 47, 3, 60, 300, COLUMNS_NEAR, COLUMNS_STRIDED, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 47, 3, 60, 300, COLUMNS_STRIDED, COLUMNS_RANDOM, 1, PETSC_FALSE)); /* most entries are in long rows, whose columns take 32 bits */
+  PetscCall(CheckAuto(processors, 60, 3, 200, 100, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_FALSE)); /* short rows of very different lengths */
+  PetscCall(CheckAuto(processors, 21, 12, 0, 300, COLUMNS_NEAR, COLUMNS_NEAR, 1, PETSC_TRUE));
+  PetscCall(CheckAuto(processors, 80, 3, 0, 300, COLUMNS_RANDOM, COLUMNS_RANDOM, 1, PETSC_FALSE));
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -23,6 +23,9 @@ void EVCHYBPackGetTerms(const EVCHYB *ev, EVCHYBPackTerms *terms)
   terms->storedslices = EVCHYB_PACK_STORED_SLICES * ev->processors;
   terms->bytes        = (PetscLogDouble)sizeof(PetscScalar) + EVCHYB_PACK_BYTES;
   terms->storedbytes  = (PetscLogDouble)sizeof(PetscScalar) + EVCHYB_PACK_STORED_BYTES;
+  terms->nz           = ev->nz;
+  terms->uneven       = EVCHYB_PACK_UNEVEN;
+  terms->lines        = ev->processors ? EVCHYB_PACK_SHARE * (PetscLogDouble)ev->nz / (EVCHYB_PACK_ROWS * EVCHYB_PACK_WARPS * (PetscLogDouble)ev->processors) : 0;
 }
 
 /*

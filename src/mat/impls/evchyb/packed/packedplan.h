@@ -149,6 +149,7 @@ typedef struct {
 typedef struct {
   int64_t nempty, nlong;
   int64_t entries, pieces; /* of the long ones */
+  int64_t longest;         /* entries of one of the others; told on the GPU alone */
 } EVCHYBPackLengths;
 
 /* What a matrix has to be like to be packed */
@@ -158,6 +159,8 @@ typedef struct {
   PetscInt       longest;
   PetscInt       slices, storedslices; /* slices and pieces at least; with so many of them an entry may take more bytes, as most columns are stored then */
   PetscLogDouble bytes, storedbytes;   /* of an entry, at most */
+  PetscCount     nz;
+  PetscLogDouble uneven, lines; /* entries of the longest short row, at most, by the mean of these rows, or of all of them: whichever is more */
 } EVCHYBPackTerms;
 
 /* Pieces of a long row */
@@ -172,10 +175,18 @@ EVCHYB_PACK_HD int64_t EVCHYBPackUnits(PetscInt m, const EVCHYBPackLengths *rows
   return (m - rows->nlong) / EVCHYB_PACK_ROWS + rows->pieces;
 }
 
+/* Whether the slice of the longest short row would take longer than all others: a warp has it, line by line */
+EVCHYB_PACK_HD PetscBool EVCHYBPackIsUneven(const EVCHYBPackTerms *terms, PetscInt m, const EVCHYBPackLengths *rows)
+{
+  const PetscLogDouble longest = (PetscLogDouble)rows->longest, entries = (PetscLogDouble)terms->nz - (PetscLogDouble)rows->entries, num = (PetscLogDouble)m - (PetscLogDouble)(rows->nempty + rows->nlong);
+
+  return (PetscBool)(longest > terms->lines && longest * num > terms->uneven * entries);
+}
+
 /* Whether a sample of the entries is to be looked at. Where most rows are empty, plain storage leaves them alone, and packed slices have them all. */
 EVCHYB_PACK_HD PetscBool EVCHYBPackMayPay(const EVCHYBPackTerms *terms, PetscInt m, const EVCHYBPackLengths *rows)
 {
-  return (PetscBool)(terms->asked || (rows->nempty <= m / 2 && EVCHYBPackUnits(m, rows) >= terms->slices));
+  return (PetscBool)(terms->asked || (rows->nempty <= m / 2 && EVCHYBPackUnits(m, rows) >= terms->slices && !EVCHYBPackIsUneven(terms, m, rows)));
 }
 
 /* Bytes of n entries by a sample of them; as many as in CSR where it has none */

@@ -9,7 +9,7 @@
 
 static constexpr int CountThreads = 256;
 
-/* Empty and long rows; the table of distinct numbers is made free, which the next kernels need */
+/* Empty and long rows, and the longest of the others; the table of distinct numbers is made free, which the next kernels need */
 __global__ static void __launch_bounds__(CountThreads) LengthsKernel(PetscInt m, PetscInt longest, const PetscInt *__restrict__ i, unsigned long long *__restrict__ table, EVCHYBPackLengths *rows)
 {
   const PetscCount r      = GallopGlobalThread();
@@ -18,6 +18,9 @@ __global__ static void __launch_bounds__(CountThreads) LengthsKernel(PetscInt m,
   const int        empty = __syncthreads_count(!len), longer = __syncthreads_count(islong);
 
   for (PetscCount k = r; k < EVCHYBPackTable; k += (PetscCount)gridDim.x * CountThreads) table[k] = EVCHYBPackFree;
+  const unsigned int most = GallopWarpMax(r < m && !islong ? (unsigned int)len : 0u);
+
+  if (threadIdx.x % WarpSize == 0 && (int64_t)most > *(volatile int64_t *)&rows->longest) atomicMax(reinterpret_cast<unsigned long long *>(&rows->longest), (unsigned long long)most);
   if (longer) {
     const unsigned long long entries = GallopGroupSum(islong ? (unsigned long long)len : 0ull, WarpSize), pieces = GallopGroupSum(islong ? (unsigned long long)EVCHYBPackPiecesOf(len) : 0ull, WarpSize);
 
