@@ -544,22 +544,40 @@ def compare():
     return rows + ["", f"`evchyb` is packed where the matrix is {', '.join(sorted(runs[OURS].packed))}."]
 
 
-def numbers():
-    """Products of evchyb with other numbers and indices beside those in double precision, from the files numbers-KIND-GPU.tsv that are there."""
+def number_runs(ours=OURS):
+    """The files numbers-KIND-GPU.tsv that are there, by kind and GPU."""
     runs = {}
     for kind in NUMBERS:
         for path in sorted(HERE.glob(f"numbers-{kind}-*.tsv")):
             gpu = path.stem.removeprefix(f"numbers-{kind}-")
             if not gpu.startswith("int64-"):  # that is of another kind, complex-int64
-                runs[f"{NUMBERS[kind]}, {gpu.upper()}"] = Run(path)
+                runs[f"{NUMBERS[kind]}, {gpu.upper()}"] = Run(path, ours)
+    return runs
+
+
+def numbers():
+    """Products of evchyb with other numbers and indices beside those in double precision, of the matrices that all runs but one have."""
+    runs = number_runs()
     size = {name: run.nnz[name] for run in runs.values() for name in run.matrices()}
-    speedup = {title: speedups(run, run) for title, run in runs.items()}
+    size = {name: nnz for name, nnz in size.items() if sum(name in run.matrices() for run in runs.values()) >= len(runs) - 1}
+    speedup = {title: {name: value for name, value in speedups(run, run).items() if name in size} for title, run in runs.items()}
     rows = ["| matrix | nonzeros (millions) | " + " | ".join(f"{title} (µs) | speedup" for title in runs) + " |", "|---|--:|" + "--:|--:|" * len(runs)]
     for name in sorted(size, key=lambda name: -size[name]):
         cells = [f"{run.time[name, OURS]:.1f} | {speedup[title][name]:.2f}" if name in speedup[title] else " | " for title, run in runs.items()]
         rows.append(f"| {name} | {size[name] / 1e6:.2f} | " + " | ".join(cells) + " |")
     rows.append("| geometric mean | | " + " | ".join(f" | {mean(each.values()):.2f}" for each in speedup.values()) + " |")
     return rows + ["| worst | | " + " | ".join(f" | {min(each.values()):.2f}" for each in speedup.values()) + " |"]
+
+
+def larger_numbers():
+    """Geometric means, and the worst, over all matrices of those runs that have the type that chooses as well."""
+    runs = number_runs(CHOOSES)
+    rows = [f"| | matrices | {OURS} | worst | {CHOOSES} | worst |", "|---|--:|--:|--:|--:|--:|"]
+    for title, run in number_runs().items():
+        both = [speedups(each, each) for each in (run, runs[title])]
+        if all(both):
+            rows.append(f"| {title} | {len(both[1])} | " + " | ".join(f"{mean(each.values()):.2f} | {min(each.values()):.2f}" for each in both) + " |")
+    return rows
 
 
 def middle(values):
@@ -774,6 +792,7 @@ def update(splice=splice):
     splice(page, "table", products(run))
     splice(page, "setup", setup(HERE / "evchyb-h200-setup.txt"))
     splice(page, "numbers", numbers())
+    splice(page, "larger-numbers", larger_numbers())
     splice(ROOT / "docs" / "development" / "evchyb.md", "windows", windows(run))
     splice(ROOT / "docs" / "evchyb.md", "brief", brief())
     splice(ROOT / "docs" / "packing.md", "brief", brief_packed())
