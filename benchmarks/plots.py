@@ -21,7 +21,7 @@ import matplotlib.pyplot as plt
 HERE = Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(HERE / "results"))
-from table import CHOOSES, CUSPARSE, DRAWN_OF, LARGE, OURS, TYPES, Run, by_default, dense_times, fastest_types, kept_as, lines_of, model_rows, products_gpu, runs_of_types, solve_rows, solves_of, speedups
+from table import CHOOSES, CUSPARSE, LARGE, OURS, TYPES, Run, by_default, dense_times, fastest_types, lines_of, mark_of, model_rows, pictures, products_gpu, runs_of_types, solve_rows, solves_of, speedups
 
 # told apart by colour-blind readers too (Okabe and Ito)
 BLUE, ORANGE, GREEN, SKY, PURPLE, YELLOW, BLACK = "#0072b2", "#d55e00", "#009e73", "#56b4e9", "#cc79a7", "#e69f00", "#000000"
@@ -59,9 +59,9 @@ def style(solver, others=()):
     return left[[other for other in others if other not in STYLES].index(solver) % len(left)]
 
 
-def save(figure, path):
-    """Text stays text, and the same rows give the same file."""
-    figure.savefig(path, dpi=150, metadata={"Date": None} if str(path).endswith(".svg") else None)
+def save(figure, path, mark=None):
+    """Text stays text, and the same rows give the same file, in which mark stands."""
+    figure.savefig(path, dpi=150, metadata={"Date": None, "Description": mark} if str(path).endswith(".svg") else None)
     plt.close(figure)
     if str(path).endswith(".svg"):  # with what stands for matplotlib's font where that is not installed
         text = Path(path).read_text()
@@ -342,12 +342,8 @@ def draw_papers(folder):
     """What papers.py measured, as report.py draws it."""
     from report import DRAWN
 
-    for path in sorted((HERE / "results").glob("*-paper.json")):
-        document = json.loads(path.read_text())
-        name = kept_as(document)
-        for figure in document["figures"]:
-            if figure["id"] in DRAWN_OF[name]:
-                save(DRAWN[figure["kind"]](figure), folder / f"papers-{name}-{figure['id']}.svg")
+    for path, figure in pictures():
+        save(DRAWN[figure["kind"]](figure), folder / path.name, mark_of(figure))
 
 
 def main(args):

@@ -16,7 +16,7 @@ usage: table.py RUN.tsv                        products beside cuSPARSE
        table.py --scaling SCALING.tsv          put what `make bench-scaling` measured on GPUs beside this script, with their name, and its tables into docs/mpi.md
        table.py --choice CHOICE.tsv ...        put what `make bench-choice` measured on a GPU beside this script, with its name, and its tables into docs/choose.md and docs/development/choice.md
        table.py --update                       put all of them into the pages, from the files beside this script
-       table.py --check                        tell which tables in the pages differ from what --update would put there
+       table.py --check                        tell which tables in the pages differ from what --update would put there, and which pictures of papers are of other numbers
 
 A table replaces what stands between <!-- table --> and <!-- /table --> (setup, windows, summary likewise).
 
@@ -31,6 +31,7 @@ evchyb-h200-packed-setup.txt (evchyb and evchyb@p), the pages of the papers, doc
 Products with other numbers than double and 32-bit indices, in docs/development/performance.md, are from those
 numbers-KIND-GPU.tsv that are there. Of evchyb-gpus-GPU-paper.json, csroverlap-single-GPU-paper.json, tiledspmm-single-GPU-paper.json, scaling-GPU.tsv and choice-GPU.tsv, whatever the GPU, a page has all that are there.
 """
+import hashlib
 import json
 import math
 import re
@@ -780,6 +781,27 @@ def differs(page, marker, rows):
     print(f"{page.relative_to(ROOT)}#{marker}: " + ("as measured" if same else "not what benchmarks/results gives: run benchmarks/results/table.py --update"))
 
 
+def pictures():
+    """The pictures of the pages of the papers, and the figures that make plots draws there."""
+    for path in sorted(HERE.glob("*-paper.json")):
+        document = json.loads(path.read_text())
+        name = kept_as(document)
+        for figure in document["figures"]:
+            if figure["id"] in DRAWN_OF[name]:
+                yield ROOT / "docs" / "development" / f"papers-{name}-{figure['id']}.svg", figure
+
+
+def mark_of(figure):
+    """Stands in its picture, and tells which numbers that is of."""
+    return "numbers " + hashlib.sha256(json.dumps(figure, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def check_pictures():
+    for path, figure in pictures():
+        same = path.exists() and mark_of(figure) in path.read_text()
+        print(f"{path.relative_to(ROOT)}#{figure['id']}: " + ("as measured" if same else "not what benchmarks/results gives: run make plots"))
+
+
 def update_papers(splice):
     for page, who, name in paper_markers():
         rows = paper_rows(who, name)
@@ -840,6 +862,7 @@ def main(args):
     if args == ["--update"]:
         return update()
     if args == ["--check"]:
+        check_pictures()
         return update(differs)
     if args == ["--compare"]:
         rows = kinds() + [""] + compare() + [""] + costs()

@@ -101,6 +101,12 @@ PetscErrorCode GallopDeviceFits(size_t bytes, PetscBool *fits)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode GallopCUSPARSETakes(PetscCount, PetscBool *takes)
+{
+  *takes = PETSC_TRUE;
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode GallopDeviceIsCapturing(PetscBool *is)
 {
   *is = (PetscBool)captures;
