@@ -202,6 +202,9 @@ typedef struct {
   PetscObjectState     back;     /* nonzero state of the pattern whose copy went and came back, 0 for none: it stays */
   PetscInt            *rows;     /* CSR's i on the GPU, for refreshes, of the pattern of rowsnonzerostate; NULL before the first that copies values from the host for itself */
   PetscObjectState     rowsnonzerostate;
+  PetscBool            denseonhost;  /* a product with a dense matrix is being set up, for the host, since the parent cannot compute it on the GPU */
+  PetscBool            refused;      /* of an MPI matrix: a block of some process has more nonzeros than cuSPARSE takes, by the pattern of refusednonzerostate - 1; 0 for none */
+  PetscObjectState     refusednonzerostate;
   PetscBool            optionsasked; /* by MatSetFromOptions(): the parent's options are the database's */
   PetscErrorCode (*setpreallocationcoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
@@ -283,7 +286,11 @@ PETSC_INTERN PetscErrorCode MatGallopRestoreDeviceValuesWrite(Mat, PetscScalar *
 PETSC_INTERN PetscErrorCode MatGallopParentFits(Mat, PetscBool, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopTrustHost(Mat);
 PETSC_INTERN PetscErrorCode MatGallopTrustDevice(Mat, PetscObjectState);
-PETSC_INTERN PetscErrorCode MatGallopWarnTooLarge(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool);
+
+/* Why the parent computes: there is no room for the structure, or for the CSR arrays on the GPU, or cuSPARSE does not take so many nonzeros */
+typedef enum { GALLOP_LACKS_STRUCTURE, GALLOP_LACKS_CSR, GALLOP_LACKS_PARENT } GallopLack;
+
+PETSC_INTERN PetscErrorCode MatGallopWarnLack(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, GallopLack);
 PETSC_INTERN PetscErrorCode MatGallopPays(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscBool, PetscBool *);
 PETSC_INTERN void           MatGallopPaysNote(Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopUpdate(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscObjectState, PetscBool product, void **);

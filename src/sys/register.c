@@ -195,7 +195,7 @@ static PetscErrorCode ViewFromOptions(void)
 . -mat_gallop_nccl <libnccl.so.2>  - the library of NCCL, as dlopen() takes it, for the `nccl` and `auto` of that
 . -mat_gallop_csr <auto>         - whether the CSR arrays of matrices assembled on the host stay on the GPU beside formats, likewise
 . -mat_gallop_memory <0>         - most bytes of all copies of a matrix together, likewise
-. -gallop_cusparse_nonzeros <n>  - most nonzeros of a matrix on one process that cuSPARSE multiplies: what has more it is not given. By default 2^31 - 128 with versions before 12.8 (CUDA 13.3), which end in an error there, and all with others
+. -gallop_cusparse_nonzeros <n>  - most nonzeros of a matrix, or of its blocks on one process, for cuSPARSE to multiply: one with more is not given to it. By default 2^31 - 128 with versions before 12.8 (CUDA 13.3), which end in an error there, and all with others
 - -gallop_device_malloc_fail <0> - for tests: as if the GPU had no room at the n-th request of this library for GPU memory, counted from when the option was set, and at all later ones; 0 for never
 
   Level: developer

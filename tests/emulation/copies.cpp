@@ -107,6 +107,12 @@ PetscErrorCode GallopCUSPARSETakes(PetscCount, PetscBool *takes)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode MatGallopGetBlocks(Mat, Mat *, Mat *)
+{
+  emu::Fail("no matrix here is MPI's");
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode GallopDeviceIsCapturing(PetscBool *is)
 {
   *is = (PetscBool)captures;

@@ -234,6 +234,13 @@ static void Test(const Case &c)
     EVCHYBPackGetTerms(&ev, &terms);
     if (EVCHYBTriesPacked(&ev, &ongpu)) CheckCall(EVCHYBPackSurvey_Device(&ongpu, &terms, &survey));
     EVCHYBRowsCount(128, c.m, onhost.i, &rows);
+    int64_t longest = 0;
+    for (PetscInt r = 0; r < c.m; r++) {
+      const PetscInt length = onhost.i[r + 1] - onhost.i[r];
+
+      if (length <= 128) longest = PetscMax(longest, (int64_t)length);
+    }
+    if (survey.memory && survey.rows.longest != longest) emu::Fail("%s: the longest short row has %ld entries, not %ld", c.name, (long)survey.rows.longest, (long)longest);
     if (survey.memory && (survey.rows.nempty != rows.nempty || survey.rows.nlong != rows.nlong)) emu::Fail("%s: %ld empty and %ld long rows, not %ld and %ld", c.name, (long)survey.rows.nempty, (long)survey.rows.nlong, (long)rows.nempty, (long)rows.nlong);
     CheckCall(EVCHYBChoose(&ev, &ongpu, survey.memory ? &survey : NULL, &rows, &other));
     d = Store(&ev, &ongpu, &rows, &other);
@@ -308,7 +315,8 @@ int main(int argc, char **argv)
     {"most rows empty",              5000, 5000,    [](PetscInt r) { return r < 2000 ? 6 : 0; },               [](PetscInt r, int k, int) { return r + k; },      two,     EVCHYB_AUTO,   false, false, 1},
     {"columns near each other",      2000, 3100,    constant(6),                                               near,                                              many,    EVCHYB_AUTO,   true,  false, looked},
     {"columns anywhere",             2000, 2000000, constant(6),                                               far(2000000),                                      many,    EVCHYB_AUTO,   false, false, 2},
-    {"columns anywhere, uneven rows", 2000, 8000000, uneven,                                                   far(8000000),                                      many,    EVCHYB_AUTO,   false, false, 1},
+    {"short and long ones among them", 2000, 2200,  uneven,                                                    [](PetscInt r, int k, int) { return r + k; },      two,     EVCHYB_AUTO,   false, false, 1},
+    {"columns anywhere, uneven rows", 2000, 8000000, [](PetscInt r) { return r % 7 ? 15 : 60; },                                                   far(8000000),                                      many,    EVCHYB_AUTO,   false, false, 1},
     {"columns anywhere, long rows",  2000, 2000000, [](PetscInt r) { return r % 20 == 7 ? 1000 : 8; },         far(2000000),                                      many,    EVCHYB_AUTO,   false, false, 1},
     {"columns anywhere, asked for",  700,  2000000, constant(6),                                               far(2000000),                                      few,     EVCHYB_PACKED, true,  false, 3},
     {"rows that are to be sorted",   2000, 2200,    uneven,                                                    near,                                              many,    EVCHYB_PACKED, true,  true,  3},

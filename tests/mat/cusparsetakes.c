@@ -19,30 +19,50 @@ static PetscErrorCode CheckPlace(Mat A, Vec x, Vec z, PetscBool transpose, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Two columns, for which TiledSpMM is not built where cuSPARSE computes */
-static PetscErrorCode CheckDense(Mat A, Mat R)
+/* Flops on the GPU, which PETSc's products by cuSPARSE log, and ours */
+static PetscLogDouble GpuFlops(void)
+{
+#if PetscDefined(HAVE_CUDA) && PetscDefined(USE_LOG)
+  return petsc_gflops;
+#else
+  return 0;
+#endif
+}
+
+/* A B, or A^T B, of a dense B with so many columns: by TiledSpMM on the GPU, or with nothing of it there */
+static PetscErrorCode CheckDense(Mat A, Mat R, MatType type, PetscInt columns, PetscBool transpose, PetscBool gpu, const char what[])
 {
   Mat                 B, C;
-  PetscInt            n;
+  PetscInt            m, n, M, N;
+  PetscLogDouble      flops;
   MatGallopStatistics before, now;
 
   PetscFunctionBegin;
-  PetscCall(MatGetSize(A, NULL, &n));
-  PetscCall(MatCreateDenseCUDA(PETSC_COMM_SELF, n, 2, n, 2, NULL, &B));
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  PetscCall(MatGetSize(A, &M, &N));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
+  PetscCall(MatSetSizes(B, transpose ? m : n, PETSC_DECIDE, transpose ? M : N, columns));
+  PetscCall(MatSetType(B, type));
+  PetscCall(MatSetUp(B));
   PetscCall(MatSetRandom(B, NULL));
   PetscCall(MatGallopGetStatistics(A, &before));
-  PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_CURRENT, &C));
+  flops = GpuFlops();
+  if (transpose) PetscCall(MatTransposeMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_CURRENT, &C));
+  else PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_CURRENT, &C));
+  flops = GpuFlops() - flops;
   PetscCall(MatGallopGetStatistics(A, &now));
-  TestCheck(now.dense_products_device == before.dense_products_device + 1 && now.dense_fallbacks == before.dense_fallbacks, "%" PetscInt64_FMT " on the GPU, %" PetscInt64_FMT " by the parent", "two columns",
-            now.dense_products_device - before.dense_products_device, now.dense_fallbacks - before.dense_fallbacks);
-  for (PetscInt k = 0; k < 2; k++) {
+  if (gpu)
+    TestCheck(now.dense_products_device > before.dense_products_device && now.dense_fallbacks == before.dense_fallbacks, "%" PetscInt64_FMT " on the GPU, %" PetscInt64_FMT " by the parent", what,
+              now.dense_products_device - before.dense_products_device, now.dense_fallbacks - before.dense_fallbacks);
+  TestCheck(gpu || flops == 0, "%g flops on the GPU", what, flops);
+  for (PetscInt k = 0; k < columns; k++) {
     Vec x, z, copy;
 
     PetscCall(MatDenseGetColumnVecRead(B, k, &x));
     PetscCall(MatDenseGetColumnVecRead(C, k, &z));
     PetscCall(VecDuplicate(z, &copy));
     PetscCall(VecCopy(z, copy));
-    PetscCall(TestCompare(R, TEST_MULT, x, NULL, copy, "two columns"));
+    PetscCall(TestCompare(R, transpose ? TEST_TRANSPOSE : TEST_MULT, x, NULL, copy, what));
     PetscCall(VecDestroy(&copy));
     PetscCall(MatDenseRestoreColumnVecRead(B, k, &x));
     PetscCall(MatDenseRestoreColumnVecRead(C, k, &z));
@@ -58,14 +78,12 @@ int main(int argc, char **argv)
   Vec                 x, z;
   PetscBool           device = PETSC_FALSE, fallback;
   PetscInt            lines = 0, messages = 0;
-  PetscMPIInt         size;
   MatGallopStatistics last = {0};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsHasName(NULL, NULL, "-fallback", &fallback)); /* no format, by another option */
-  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   PetscCall(TestHasDevice(&device));
   PetscCall(TestCaptureBegin());
   PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
@@ -77,7 +95,12 @@ int main(int argc, char **argv)
     PetscCall(CheckPlace(A, x, z, PETSC_FALSE, (PetscBool)(device && !fallback), k ? "new values" : "first product"));
     PetscCall(CheckPlace(A, z, x, PETSC_TRUE, (PetscBool)(device && !fallback), "transposed"));
     PetscCall(TestCompare(R, TEST_TRANSPOSE, z, NULL, x, "transposed"));
-    if (device && !fallback && size == 1) PetscCall(CheckDense(A, R));
+    if (device) {
+      PetscCall(CheckDense(A, R, MATDENSECUDA, 2, PETSC_FALSE, PETSC_TRUE, "two columns"));
+      PetscCall(CheckDense(A, R, MATDENSECUDA, 1, PETSC_FALSE, PetscNot(fallback), "one column"));
+      PetscCall(CheckDense(A, R, MATDENSE, 2, PETSC_FALSE, PETSC_FALSE, "two columns on the host"));
+      PetscCall(CheckDense(A, R, MATDENSECUDA, 2, PETSC_TRUE, PETSC_FALSE, "two columns of a transposed product"));
+    }
     PetscCall(MatGallopGetStatistics(A, &last));
     PetscCall(MatScale(A, 2.0));
     PetscCall(MatScale(R, 2.0));
@@ -96,7 +119,7 @@ int main(int argc, char **argv)
   testset:
     output_file: output/empty.out
     nsize: {{1 2}}
-    args: -gallop_cusparse_nonzeros 10 -mat_gallop_build pays
+    args: -gallop_cusparse_nonzeros 10 -mat_gallop_build pays -mat_tiledspmm_least 3 # two columns would be cuSPARSE's
     test:
       suffix: 1
       args: -format {{evchyb csroverlap fastload hbp gallop}}

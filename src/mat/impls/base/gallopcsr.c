@@ -89,16 +89,37 @@ PetscErrorCode MatGallopIsOverfull(Mat A, PetscBool *overfull)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the parent multiplies a matrix with so many nonzeros where it would: cuSPARSE may not */
-PetscErrorCode MatGallopParentTakes(Mat A, Mat_Gallop *g, PetscBool *takes)
+static PetscErrorCode CUSPARSETakes(Mat A, PetscBool *takes)
 {
   const PetscInt *i, *j;
 
   PetscFunctionBegin;
-  *takes = PETSC_TRUE;
-  if (!g->deviceparent || GallopBoundToCPU(A)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
   PetscCall(GallopCUSPARSETakes(i[A->rmap->n], takes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopParentTakes - Whether the parent multiplies a matrix with so many nonzeros where it would: cuSPARSE may not. Collective for an MPI matrix: whether it does on all processes. */
+PetscErrorCode MatGallopParentTakes(Mat A, Mat_Gallop *g, PetscBool *takes)
+{
+  Mat       block[2];
+  PetscBool each = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  *takes = PETSC_TRUE;
+  if (!g->deviceparent || GallopBoundToCPU(A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->mpi) {
+    PetscCall(CUSPARSETakes(A, takes));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (g->refusednonzerostate != A->nonzerostate + 1) {
+    PetscCall(MatGallopGetBlocks(A, &block[0], &block[1]));
+    for (int k = 0; k < 2 && each; k++) PetscCall(CUSPARSETakes(block[k], &each));
+    g->refused = PetscNot(each);
+    PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &g->refused, 1, MPI_C_BOOL, MPI_LOR, PetscObjectComm((PetscObject)A)));
+    g->refusednonzerostate = A->nonzerostate + 1;
+  }
+  *takes = PetscNot(g->refused);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -154,7 +175,8 @@ PetscErrorCode MatGallopParentFits(Mat A, PetscBool tried, PetscBool *fits)
   *fits = PETSC_TRUE;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(ParentIsOnDevice(A, &device));
-  if (device && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) {
+  if (device && g->denseonhost) *fits = PETSC_FALSE;
+  else if (device && (!tried || g->structure[GALLOP_TILEDSPMM].instance[GALLOP_DEVICE].toolarge)) {
     PetscCall(MatGallopParentTakes(A, g, fits));
     if (*fits) PetscCall(MatGallopDeviceCSRFits(A, g, fits));
   }

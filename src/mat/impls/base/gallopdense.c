@@ -185,7 +185,7 @@ PetscErrorCode MatMatMultNumeric_SeqGallop_SeqDense(Mat A, Mat B, Mat C, PetscBo
     if (*done && arrays.place == GALLOP_DEVICE) PetscCall(PetscLogGpuFlops(flops));
     else if (*done) PetscCall(PetscLogFlops(flops));
     PetscCall(PetscLogEventEnd(type->event_mult, A, B, C, 0));
-    if (!*done) PetscCall(MatGallopWarnTooLarge(A, g, kind, arrays.place, PETSC_FALSE));
+    if (!*done) PetscCall(MatGallopWarnLack(A, g, kind, arrays.place, GALLOP_LACKS_STRUCTURE));
   }
   PetscCall(DenseArraysRestore(B, C, add, &arrays));
   if (*done && !nz && !empty && !add) PetscCall(MatZeroEntries(C));

@@ -221,16 +221,18 @@ static PetscErrorCode AddOffdiagonal(Mat A, Mat ghost, Mat C, PetscInt first)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether TiledSpMM computes A B, or with one column the format. Decided by what is the same on all processes. */
+/* Whether TiledSpMM computes A B, or with one column the format; or else the format column by column, where cuSPARSE does not take A. Decided by what is the same on all processes. */
 PetscErrorCode MatGallopWantsDense_MPI(Mat A, Mat B, PetscBool *wanted)
 {
   Mat_Gallop *g;
-  PetscBool   device;
+  PetscBool   device, takes = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(PetscObjectTypeCompare((PetscObject)B, MATMPIDENSECUDA, &device));
   *wanted = (PetscBool)(B->cmap->N == 1 || (*GallopDense_TILEDSPMM.wants)(g->structure[GALLOP_TILEDSPMM].options, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, B->cmap->N));
+  if (!*wanted) PetscCall(MatGallopParentTakes(A, g, &takes));
+  if (!takes) *wanted = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -84,11 +84,11 @@ static PetscErrorCode FactorType(const Mat_Product *product, GallopType *type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* PETSc knows no product of AIJCUSPARSE and AIJ, or MAIJ, in MPI: with a factor of plain AIJ, of a parent of that type, or of MAIJ, all are AIJ. So are they where the GPU's product is wrong, or the GPU has no room. */
+/* PETSc knows no product of AIJCUSPARSE and AIJ, or MAIJ, in MPI: with a factor of plain AIJ, of a parent of that type, or of MAIJ, all are AIJ. So are they where the GPU's product is wrong, the GPU has no room, or cuSPARSE does not take a factor. */
 static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
 {
   const Mat factors[3] = {product->A, product->B, product->C};
-  PetscBool dense, mpidense, fits = PETSC_TRUE;
+  PetscBool dense, mpidense, takes = PETSC_TRUE, fits = PETSC_TRUE;
 
   PetscFunctionBegin;
   PetscCall(MatProductIsDense_Gallop(product, &dense, &mpidense));
@@ -99,7 +99,8 @@ static PetscErrorCode HasHostFactor(const Mat_Product *product, PetscBool *host)
 
     if (factors[k]) PetscCall(PetscObjectTypeCompareAny((PetscObject)factors[k], host, MATSEQAIJ, MATMPIAIJ, MATSEQMAIJ, MATMPIMAIJ, ""));
     if (factors[k] && !*host) PetscCall(MatGallopGetContext(factors[k], &g));
-    if (g) *host = PetscNot(g->deviceparent);
+    if (g && !dense && !mpidense) PetscCall(MatGallopParentTakes(factors[k], g, &takes));
+    if (g) *host = PetscNot(g->deviceparent && takes);
   }
   if (!*host && product->type == MATPRODUCT_AtB) PetscCall(PetscObjectBaseTypeCompare((PetscObject)product->B, MATMPIDENSE, host)); /* the GPU's keeps the values that A had when it was set up */
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -254,17 +255,23 @@ static PetscErrorCode RunNumeric(Mat C, const ProductPhases *phases, PetscBool t
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* C = A B with a dense B. *done is false where the parent has to compute it; it is set up again then, for the host, where the GPU has no room for its copy of A. */
+/* C = A B with a dense B. *done is false where the parent has to compute it; it is set up again then, for the host, where the GPU has no room for its copy of A, or cuSPARSE does not take A. */
 static PetscErrorCode DenseProductNumeric(Mat C, const ProductPhases *phases, PutBy *theirs, PetscBool *done, PetscBool *again)
 {
   Mat_Product *product = C->product;
   PetscBool    fits    = PETSC_TRUE;
+  Mat_Gallop  *g;
 
   PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(product->A, &g));
   PetscCall(MatMatMultNumeric_SeqGallop_SeqDense(product->A, product->B, C, PETSC_FALSE, done));
   if (!*done && !phases->host) PetscCall(MatGallopParentFits(product->A, PETSC_FALSE, &fits));
   *again = PetscNot(fits);
-  if (*again) PetscCall(SetUpAgain(C, theirs));
+  if (*again) {
+    g->denseonhost = PETSC_TRUE;
+    PetscCall(SetUpAgain(C, theirs));
+    g->denseonhost = PETSC_FALSE;
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -166,7 +166,7 @@ static PetscErrorCode CallParent(Mat A, const struct _MatOps *parent, ParentProd
 
 /*
   A product of the CUSPARSE parent's on the host: by the functions that it has there, which it shows while it is bound to the CPU. To bind it costs more than a small product, so
-  transposed products, which MATAIJ computes in the same way bound or not, keep the table; the others use inodes only when bound, and are here only where the GPU has no room.
+  transposed products, which MATAIJ computes in the same way bound or not, keep the table; the others use inodes only when bound, and are here only where the GPU has no room, or cuSPARSE does not take the matrix.
 */
 static PetscErrorCode CallParentOnHost(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
 {
@@ -243,7 +243,7 @@ static PetscErrorCode TimeParent(Mat_Gallop *g, ParentProduct product, GallopPla
 /* Runs one of the parent's products. The CUSPARSE parent takes only vectors of the GPU: with a vector on the host, no room on the GPU for its copy of the matrix, or more nonzeros than cuSPARSE takes, it computes on the host. */
 static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Vec x, Vec y, Vec z)
 {
-  PetscBool   fits = PETSC_TRUE, host = PETSC_TRUE, local;
+  PetscBool   fits = PETSC_TRUE, takes = PETSC_TRUE, host = PETSC_TRUE, local;
   PetscMPIInt sizes[2];
 
   PetscFunctionBegin;
@@ -265,11 +265,11 @@ static PetscErrorCode ParentMult(Mat A, Mat_Gallop *g, ParentProduct product, Ve
     PetscCall(MatGallopTrustHost(A));
     host = PetscNot(OnDevice(x, y, z));
     if (!host && data && g->type->format->streams) host = (*g->type->format->streams)(data);
-    if (!host) PetscCall(MatGallopParentTakes(A, g, &fits));
-    if (!host && fits) PetscCall(MatGallopDeviceCSRFits(A, g, &fits));
-    if (!fits) PetscCall(MatGallopWarnTooLarge(A, g, GALLOP_FORMAT, GALLOP_DEVICE, PETSC_TRUE));
+    if (!host) PetscCall(MatGallopParentTakes(A, g, &takes));
+    if (!host && takes) PetscCall(MatGallopDeviceCSRFits(A, g, &fits));
+    if (!fits || !takes) PetscCall(MatGallopWarnLack(A, g, GALLOP_FORMAT, GALLOP_DEVICE, takes ? GALLOP_LACKS_CSR : GALLOP_LACKS_PARENT));
   }
-  if (!host && fits) {
+  if (!host && takes && fits) {
     PetscCall(MatGallopNoteParentProduct(g));
     PetscCall(TimeParent(g, product, GALLOP_DEVICE, PETSC_FALSE));
     PetscCall(CallParent(A, &g->parent, product, x, y, z));

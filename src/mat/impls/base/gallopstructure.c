@@ -5,43 +5,56 @@
 
 #include <gallop/matgallopimpl.h>
 
-/* What a matrix has that cuSPARSE does not take, if anything */
-static PetscErrorCode GetRefused(Mat A, Mat_Gallop *g, char what[], size_t len)
+/* What a matrix has that cuSPARSE does not take, if that is what the parent lacks */
+static PetscErrorCode GetRefused(Mat A, GallopLack lack, char what[], size_t len)
 {
-  PetscBool       overfull, takes;
+  PetscBool       overfull = PETSC_FALSE;
   const PetscInt *i, *j;
 
   PetscFunctionBegin;
   what[0] = '\0';
-  PetscCall(MatGallopIsOverfull(A, &overfull));
-  PetscCall(MatGallopParentTakes(A, g, &takes));
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  if (lack == GALLOP_LACKS_CSR) PetscCall(MatGallopIsOverfull(A, &overfull));
   if (overfull) PetscCall(PetscStrncpy(what, "more entries than places", len));
-  else if (!takes) PetscCall(PetscSNPrintf(what, len, "%" PetscInt_FMT " nonzeros", i[A->rmap->n]));
+  else if (lack == GALLOP_LACKS_PARENT) PetscCall(PetscSNPrintf(what, len, "%" PetscInt_FMT " nonzeros", i[A->rmap->n]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* That there is no room for a structure, or for what it needs during a product; with csr the GPU has none for the CSR arrays that the structure is built from, or cuSPARSE does not take these */
-PetscErrorCode MatGallopWarnTooLarge(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, PetscBool csr)
+/* Who computes instead: without its CSR arrays on the GPU, or where cuSPARSE does not take the matrix, ParentMult() does on the host */
+static PetscErrorCode GetComputing(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, GallopLack lack, const char **who)
 {
-  const GallopStructure *structure = &g->structure[kind];
-  const char            *who = GallopParentType(g->mpi, g->deviceparent), *of = kind == GALLOP_FORMAT ? "" : kind == GALLOP_TRANSPOSE ? " with its transpose" : " with dense matrices";
-  const PetscInt         m = A->rmap->n, n = A->cmap->n;
-  char                   what[64], where[64], refused[64] = "";
+  PetscBool takes = PETSC_TRUE;
 
   PetscFunctionBegin;
-  if (place == GALLOP_DEVICE) PetscCall(GetRefused(A, g, refused, sizeof(refused)));
-  if (g->deviceparent && (csr || refused[0])) who = "the host"; /* where ParentMult() computes then */
+  *who = GallopParentType(g->mpi, g->deviceparent);
+  if (!g->deviceparent) PetscFunctionReturn(PETSC_SUCCESS);
+  if (place == GALLOP_DEVICE && lack == GALLOP_LACKS_STRUCTURE && kind == GALLOP_FORMAT) PetscCall(MatGallopParentTakes(A, g, &takes));
+  if (lack != GALLOP_LACKS_STRUCTURE || !takes) *who = "the host";
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopWarnLack - That the parent computes products, and why: once for a type, and of each matrix with -info */
+PetscErrorCode MatGallopWarnLack(Mat A, Mat_Gallop *g, GallopStructureKind kind, GallopPlace place, GallopLack lack)
+{
+  const GallopStructure *structure = &g->structure[kind];
+  const PetscBool        csr       = (PetscBool)(lack != GALLOP_LACKS_STRUCTURE);
+  const char            *who, *of = kind == GALLOP_FORMAT ? "" : kind == GALLOP_TRANSPOSE ? " with its transpose" : " with dense matrices";
+  const PetscInt         m = A->rmap->n, n = A->cmap->n;
+  char                   what[64], where[64], refused[64];
+
+  PetscFunctionBegin;
+  PetscCall(GetRefused(A, lack, refused, sizeof(refused)));
+  PetscCall(GetComputing(A, g, kind, place, lack, &who));
   PetscCall(PetscSNPrintf(what, sizeof(what), "%s", csr ? "CSR arrays" : structure->type->format->ucname));
   if (!csr) PetscCall(PetscStrlcat(what, " format", sizeof(what)));
   if (!csr && g->maxbytes)
     PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_gallop_memory%s%s%s", structure->maxbytes ? " or -mat_" : "", structure->maxbytes ? structure->type->format->name : "", structure->maxbytes ? "_memory" : ""));
   else if (!csr && structure->maxbytes) PetscCall(PetscSNPrintf(where, sizeof(where), "within -mat_%s_memory", structure->type->format->name));
   else PetscCall(PetscSNPrintf(where, sizeof(where), "on the %s", place == GALLOP_DEVICE ? "GPU" : "host"));
-  if (csr && refused[0]) PetscCall(PetscInfo(A, "A %" PetscInt_FMT " by %" PetscInt_FMT " matrix has %s, which cuSPARSE does not take: %s computes its products%s\n", m, n, refused, who, of));
+  if (refused[0]) PetscCall(PetscInfo(A, "A %" PetscInt_FMT " by %" PetscInt_FMT " matrix has %s, which cuSPARSE does not take: %s computes its products%s\n", m, n, refused, who, of));
   else PetscCall(PetscInfo(A, "No room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s: %s computes its products%s\n", what, m, n, where, who, of));
   if (!structure->type->warned) {
-    if (csr && refused[0])
+    if (refused[0])
       PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: a %" PetscInt_FMT " by %" PetscInt_FMT " matrix has %s, which cuSPARSE does not take; %s computes its products%s. Further matrices: -info\n", m, n, refused, who, of));
     else
       PetscCall(PetscFPrintf(PETSC_COMM_SELF, PETSC_STDERR, "Gallop: no room for the %s of a %" PetscInt_FMT " by %" PetscInt_FMT " matrix %s; %s computes its products%s. Further matrices: -info\n", what, m, n, where, who, of));
@@ -102,7 +115,7 @@ static PetscErrorCode NoRoom(Mat A, Mat_Gallop *g, GallopStructureKind kind, Gal
 {
   PetscFunctionBegin;
   PetscCall(NoteTooLarge(&g->structure[kind].instance[place], place));
-  PetscCall(MatGallopWarnTooLarge(A, g, kind, place, csr));
+  PetscCall(MatGallopWarnLack(A, g, kind, place, csr ? GALLOP_LACKS_CSR : GALLOP_LACKS_STRUCTURE));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -85,15 +85,19 @@ PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, EVCHYBPackOrder *order)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The lengths of rows that the host has sorted */
-static PetscErrorCode GetLengths(const GallopCSR *csr, const EVCHYBRows *rows, EVCHYBPackLengths *lengths)
+/* The lengths of rows that the host has sorted; of short ones only where it is not asked for packed storage */
+static PetscErrorCode GetLengths(const GallopCSR *csr, const EVCHYBRows *rows, const EVCHYBPackTerms *terms, EVCHYBPackLengths *lengths)
 {
   const PetscInt *host_i;
 
   PetscFunctionBegin;
   *lengths = (EVCHYBPackLengths){.nempty = rows->nempty, .nlong = rows->nlong};
-  if (!rows->nlong) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopCSRGetHostI(csr, &host_i));
+  for (PetscInt r = 0; r < csr->m && !terms->asked; r++) {
+    const PetscInt len = host_i[r + 1] - host_i[r];
+
+    if (len <= terms->longest) lengths->longest = PetscMax(lengths->longest, len);
+  }
   for (PetscInt k = 0; k < rows->nlong; k++) {
     const PetscInt len = host_i[rows->longrows[k] + 1] - host_i[rows->longrows[k]];
 
@@ -157,7 +161,7 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSu
   if (!EVCHYBTriesPacked(ev, csr) || (PetscMemTypeCUDA(csr->memtype) && !survey)) PetscFunctionReturn(PETSC_SUCCESS);
   EVCHYBPackGetTerms(ev, &terms);
   if (survey) lengths = survey->rows;
-  else PetscCall(GetLengths(csr, rows, &lengths));
+  else PetscCall(GetLengths(csr, rows, &terms, &lengths));
   if (EVCHYBPackMayPay(&terms, csr->m, &lengths)) PetscCall(EVCHYBPackBegin(csr, survey, &choice->pack));
 #if PetscDefined(HAVE_CUDA)
   if (survey && (!choice->pack || !survey->stride)) PetscCall(EVCHYBPackSurveyFree_Device(survey));

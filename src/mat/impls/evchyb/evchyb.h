@@ -41,7 +41,7 @@ struct _EVCHYBOptions {
 /* The same where entries take more than that, mostly for columns in 16 bits: warps have a slice each then, and fewer would leave the GPU idle */
 #define EVCHYB_PACK_STORED_SLICES 20
 #define EVCHYB_PACK_STORED_BYTES  2.6
-/* Nor is one packed whose longest short row has more than so many times the entries of a short row, and than the lines of such a part of what each warp has: the slice of that row takes longest then */
+/* Nor is one packed whose longest short row has more than so many times the mean entries of a short row, and more than this share of the lines that each warp would have: the other warps wait for its slice then */
 #define EVCHYB_PACK_UNEVEN 4
 #define EVCHYB_PACK_SHARE  0.5
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* MATGALLOP: its entry in the list of formats, which hands each call on to the format that was chosen, its options, and what it shows */
 
+#include <gallop/deviceimpl.h>
 #include "measure.h"
 
 GALLOP_FORMAT_TYPES(GALLOP)
@@ -223,7 +224,7 @@ static PetscErrorCode Look(const GallopCSR *csr, const GallopClock *clock, Gallo
 /*
   What a matrix at this place gets: by option, by what is known of its pattern, by rules; or it is measured. On the host products are the parent's.
 
-  Not measured is what would need the arrays again that are gone then, and where memory is limited, since two formats have to fit. The parent's times are of products that are not transposed, so no time holds for a transpose.
+  Not measured is what would need the arrays again that are gone then, and where memory is limited, since two formats have to fit. The parent's times are of products that are not transposed, so no time holds for a transpose; and what cuSPARSE does not multiply would be timed on the host.
 */
 static PetscErrorCode Choose(const GallopChoiceOptions *o, const GallopCSR *csr, PetscCount maxbytes, GallopChosen *chosen)
 {
@@ -241,7 +242,7 @@ static PetscErrorCode Choose(const GallopChoiceOptions *o, const GallopCSR *csr,
   PetscCall(Look(csr, clock, chosen));
   n             = GallopCandidatesByRules(&chosen->look, candidates);
   tuned->choice = candidates[0];
-  if (o->choose == GALLOP_CHOOSE_RULES || n == 1 || csr->transpose) PetscFunctionReturn(PETSC_SUCCESS);
+  if (o->choose == GALLOP_CHOOSE_RULES || n == 1 || csr->transpose || chosen->look.refused) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*clock->name)(name, sizeof(name)));
   PetscCall(GallopTuneFind(name, tuned, &known));
   if (!known && o->products > 0 && !csr->passing && !maxbytes) PetscCall(GallopTryBegin(chosen, o, n, candidates));

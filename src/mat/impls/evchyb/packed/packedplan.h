@@ -149,7 +149,7 @@ typedef struct {
 typedef struct {
   int64_t nempty, nlong;
   int64_t entries, pieces; /* of the long ones */
-  int64_t longest;         /* entries of one of the others; told on the GPU alone */
+  int64_t longest;         /* entries of one of the others */
 } EVCHYBPackLengths;
 
 /* What a matrix has to be like to be packed */
@@ -175,7 +175,7 @@ EVCHYB_PACK_HD int64_t EVCHYBPackUnits(PetscInt m, const EVCHYBPackLengths *rows
   return (m - rows->nlong) / EVCHYB_PACK_ROWS + rows->pieces;
 }
 
-/* Whether the slice of the longest short row would take longer than all others: a warp has it, line by line */
+/* Whether the other warps would wait for the slice of the longest short row, which one warp has, line by line */
 EVCHYB_PACK_HD PetscBool EVCHYBPackIsUneven(const EVCHYBPackTerms *terms, PetscInt m, const EVCHYBPackLengths *rows)
 {
   const PetscLogDouble longest = (PetscLogDouble)rows->longest, entries = (PetscLogDouble)terms->nz - (PetscLogDouble)rows->entries, num = (PetscLogDouble)m - (PetscLogDouble)(rows->nempty + rows->nlong);
