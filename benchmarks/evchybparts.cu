@@ -11,15 +11,15 @@ static char help[] = "Times products of EVC-HYB on one GPU, and the same kernel 
   -f <file,...>           matrices from files: .mtx, .mtx.gz, or PETSc's binary format; one whose values are all 1 gets random values\n\
   -min_ms <30>            how long products are repeated with warm caches\n\
   -seed <1>               of the generated matrices and of x\n\
-  -once                   launches the kernel four times a matrix, with y in order of the matrix, and as the rows are stored: with all data, x constant, and A constant; times nothing: for a profiler\n\
+  -once                   launches the kernel five times a matrix, with y in order of the matrix, and as the rows are stored: with all data, x past L1, x constant, and A constant; times nothing: for a profiler\n\
 and the options of evchyb, such as -mat_evchyb_window 0, the paper's order\n\
 \n\
 Ways: full, the product; inorder, results are left in the order of the stored rows (the paper's \"without reordering\"), as they are in all that follow;\n\
-constX, no index is loaded and all of x is its first number (the paper's T_A + T_Y); constA, no value is loaded (T_X + T_Y); constAX, neither (T_Y)\n\
+pastL1, loads of x pass L1, which is the texture cache of today (the paper's Table 4); constX, no index is loaded and all of x is its first number (the paper's T_A + T_Y); constA, no value is loaded (T_X + T_Y); constAX, neither (T_Y)\n\
 Output: lines # STREAM, the bandwidth of copies and triads, and # latencies, cycles of a load, and one line a matrix and way, fields separated by tabs\n\
   matrix m nnz stored what   stored: entries of the format, padding included\n\
   warm_us cold_us            as gallopbench's\n\
-  err                        of full and inorder, as gallopbench's; - for the others, whose results are no products\n\
+  err                        of full, inorder and pastL1, as gallopbench's; - for the others, whose results are no products\n\
   warm_min warm_max cold_min cold_max\n\
 \n" BENCH_GENERATORS_HELP;
 
@@ -34,45 +34,53 @@ struct NoIndex {
   __device__ operator GallopColumn() const { return value; }
 };
 
-/* A number of the matrix, x and y */
-struct NoValue {
+/* A number of the matrix, x and y; Loaded: whether those of the matrix are loaded, and then x past L1 */
+template <bool Loaded>
+struct Value {
   PetscScalar value;
 
-  NoValue() = default;
-  __host__            __device__ explicit NoValue(PetscScalar v) : value(v) { }
-  __host__            __device__ explicit NoValue(int v) : value((PetscReal)v) { }
-  __device__ NoValue &operator+=(const NoValue &other)
+  Value() = default;
+  __host__          __device__ explicit Value(PetscScalar v) : value(v) { }
+  __host__          __device__ explicit Value(int v) : value((PetscReal)v) { }
+  __device__ Value &operator+=(const Value &other)
   {
     value += other.value;
     return *this;
   }
-  __device__ NoValue &operator*=(const NoValue &other)
+  __device__ Value &operator*=(const Value &other)
   {
     value *= other.value;
     return *this;
   }
 };
 
-static __device__ __forceinline__ bool operator!=(const NoValue &a, const NoValue &b)
+template <bool Loaded>
+static __device__ __forceinline__ bool operator!=(const Value<Loaded> &a, const Value<Loaded> &b)
 {
   return a.value != b.value;
 }
 
-static __device__ __forceinline__ NoValue operator*(const NoValue &a, const NoValue &b)
+template <bool Loaded>
+static __device__ __forceinline__ Value<Loaded> operator*(const Value<Loaded> &a, const Value<Loaded> &b)
 {
-  return NoValue(a.value * b.value);
+  return Value<Loaded>(a.value * b.value);
 }
 
-static __device__ __forceinline__ NoValue operator+(const NoValue &a, const NoValue &b)
+template <bool Loaded>
+static __device__ __forceinline__ Value<Loaded> operator+(const Value<Loaded> &a, const Value<Loaded> &b)
 {
-  return NoValue(a.value + b.value);
+  return Value<Loaded>(a.value + b.value);
 }
 
 /* No product here has a dot product, but the kernels have code for it */
-static __device__ __forceinline__ NoValue GallopConjugate(const NoValue &value, bool)
+template <bool Loaded>
+static __device__ __forceinline__ Value<Loaded> GallopConjugate(const Value<Loaded> &value, bool)
 {
   return value;
 }
+
+using NoValue  = Value<false>;
+using FarValue = Value<true>;
 
 /* The kernel loads the matrix by this function, and x and y otherwise */
 static __device__ __forceinline__ NoIndex GallopLoadOnce(const NoIndex *)
@@ -85,11 +93,29 @@ static __device__ __forceinline__ NoValue GallopLoadOnce(const NoValue *)
   return NoValue(1);
 }
 
+static __device__ __forceinline__ FarValue GallopLoadOnce(const FarValue *from)
+{
+  return FarValue(GallopLoadOnce(&from->value));
+}
+
+static __device__ __forceinline__ FarValue LoadX(const FarValue *x, const GallopColumn &column)
+{
+  using Word = cuda::std::conditional_t<sizeof(PetscScalar) == 16, ulonglong2, cuda::std::conditional_t<sizeof(PetscScalar) == 8, unsigned long long, unsigned int>>;
+  union
+  {
+    Word        word;
+    PetscScalar value;
+  } u = {};
+
+  u.word = __ldcg(reinterpret_cast<const Word *>(x + column));
+  return FarValue(u.value);
+}
+
 /* ---- products ---- */
 
-enum { FULL, INORDER, CONSTX, CONSTA, CONSTAX, WAYS };
+enum { FULL, INORDER, PASTL1, CONSTX, CONSTA, CONSTAX, WAYS };
 
-static const char *const Names[WAYS] = {"full", "inorder", "constX", "constA", "constAX"};
+static const char *const Names[WAYS] = {"full", "inorder", "pastL1", "constX", "constA", "constAX"};
 
 struct Product {
   EVCHYB            *ev;
@@ -131,6 +157,9 @@ static PetscErrorCode Apply(void *ctx)
   case INORDER:
     PetscCall(ApplyPart<PetscScalar, GallopColumn>(p));
     break;
+  case PASTL1:
+    PetscCall(ApplyPart<FarValue, GallopColumn>(p));
+    break;
   case CONSTX:
     PetscCall(ApplyPart<PetscScalar, NoIndex>(p));
     break;
@@ -160,7 +189,7 @@ static PetscErrorCode CheckResult(Bench *b, const BenchProblem *problem, Product
   PetscCall(VecSet(y, INFINITY)); /* so that what a product does not write shows */
   PetscCall(Apply(p));
   PetscCall(VecGetArrayRead(y, &values));
-  if (p->way == INORDER) {
+  if (p->way != FULL) {
     const EVCHYBPlain *plain = p->ev->plain;
     const PetscInt     rows  = plain->ell.n + plain->csr.n + plain->nlisted;
     EVCHYB            *copy;
@@ -213,7 +242,7 @@ static PetscErrorCode RunMatrix(void *ctx, const char given[], PetscBool file)
     PetscCallCUDA(cudaDeviceSynchronize());
   }
   for (p.way = FULL; p.way < WAYS && !b->once; p.way++) {
-    const bool product = p.way <= INORDER;
+    const bool product = p.way <= PASTL1;
 
     PetscCall(BenchTimeWarm(&BenchDevice, Apply, &p, b->in.min_ms, &warm, warms));
     PetscCall(BenchTimeCold(&BenchDevice, Apply, &p, &cold, colds));

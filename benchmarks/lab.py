@@ -119,12 +119,31 @@ class Lab:
         self.say(f"{name}: {len(document['cases']) - len(bad)} of {len(document['cases'])} cases in {document['seconds']:.0f} s")
         return Cases(document["cases"], self.gpu)
 
-    def note_one(self, name, document):
-        """A matrix more, after which TimeUp ends the run where --minutes are over."""
-        self.latest = document
-        self.note(name, document)
+    def look_at_clock(self):
+        """TimeUp ends the run where --minutes are over."""
         if time.monotonic() > self.end:
             raise TimeUp
+
+    def note_one(self, name, document):
+        """A matrix more, after which the run may end."""
+        self.latest = document
+        self.note(name, document)
+        self.look_at_clock()
+
+    def answers(self, name, title, options, matrices, ask, holds=lambda label, answer: True):
+        """What ask(matrix) says of each, by label, and where it says nothing, nothing; an earlier run's answers by the same options are taken, if they still hold."""
+        before = self.earlier.get(name, {})
+        given = before.get("answers", {}) if before.get("options") == options else {}
+        answers = {label: given[label] for label in map(bench.label, matrices) if label in given and holds(label, given[label])}
+        commits = [commit for commit in (before["commit"] if answers else "", self.machine["commit"]) if commit]
+        for matrix in self.steps(title, "matrices", [matrix for matrix in matrices if bench.label(matrix) not in answers]):
+            answer = ask(matrix)
+            if answer:
+                answers[bench.label(matrix)] = answer
+            self.measurements[name] = {"options": options, "commit": ", ".join(dict.fromkeys(commits)), "answers": answers}
+            self.write()
+            self.look_at_clock()
+        return answers
 
     @contextlib.contextmanager
     def piece(self, name, lines, before, pool=None):

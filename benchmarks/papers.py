@@ -9,7 +9,7 @@ PAPER is evchyb, csroverlap, fastload, hbp or tiledspmm; evchyb-gpus for evchyb'
 bench-evchybparts. MATRIX, names of generated matrices or files (.mtx, .mtx.gz, .bin), are taken instead of the list that stands
 for the paper's: matrices of the same kind and size, named after them with _like. --quick takes a few small ones. --resume takes
 what an earlier run, which was stopped, measured into the same folder with the same versions of all but Gallop, and measures the rest;
-csroverlap's Table 2 and evchyb's Figures 10 and 16 always. --minutes ends a run when the matrix that is measured after them has been, with exit status 75.
+csroverlap's Table 2 and evchyb's Figure 16 always. --minutes ends a run when the matrix, or the table of all, that is measured after them has been, with exit status 75.
 
 FOLDER (papers) gets PAPER.json, with all that was measured, the tables and what the figures show, PAPER-TABLE.tsv, and the
 programs' lines. report.py draws the figures. Numbers are in the precision of the programs; CSROVERLAP's and Tiled SpMM's papers have
@@ -88,7 +88,7 @@ MATRICES = {
 
 # ---- EVC-HYB ---------------------------------------------------------------------------------------------------------
 
-ONCE = ["full", "inorder", "constX", "constA"]  # what evchybparts -once launches
+ONCE = ["full", "inorder", "pastL1", "constX", "constA"]  # what evchybparts -once launches
 PLAIN = ["-mat_evchyb_storage", "plain", "-mat_evchyb_order", "none"]  # the paper's; by itself the format packs large matrices, and orders some
 # a solve without reordering: everything is permuted once
 PERMUTED = [
@@ -140,9 +140,9 @@ def evchyb(lab):
         rates[title] = {name: gflops(cases.get(name, what), cases.time(name, what)) for name in names if cases.get(name, what)}
     lab.bars("figure5", "Figure 5: rates", names, {title: each for title, each in rates.items() if each}, ylabel="GFLOP/s")
     lab.lacks("Figure 9", "cuSPARSE has no HYB any more")
-    lab.lacks("Table 4", "the texture cache is one with L1, through which all loads go")
     counted = counters(lab) if lab.gpu else {}
     caches(lab, products, parts, counted)
+    past_l1(lab, parts, counted)
     balance(lab, products, counted)
     if parts.order:
         times(lab, parts)
@@ -194,14 +194,13 @@ def balance(lab, products, counted):
 
 def counters(lab):
     """What ncu counts of the kernel, by matrix: launches as evchybparts -once has them."""
-    profiler, counted = Profiler(lab, "Figure 10: alpha and code balance from the bytes that were moved; Figures 6 to 8", ". The bounds below need none"), {}
+    profiler = Profiler(lab, "Figure 10: alpha and code balance from the bytes that were moved; Figures 6 to 8", ". The bounds below need none")
     metrics = [READ, NS] + [f"{level}{what}.sum" for level in (L1, L2) for what in ("", "_lookup_hit")]
-    for matrix in lab.steps("Figures 6 to 10", "matrices", lab.matrices):
-        launches = profiler.launches(metrics, ["--kernel-name", "regex:SpMV_EVCHYB_adaptive"],
-                                     [lab.path("evchybparts"), "-once"] + bench.named(matrix), len(ONCE))
-        if launches:
-            counted[bench.label(matrix)] = dict(zip(ONCE, launches))
-    return counted
+
+    def ask(matrix):
+        return dict(zip(ONCE, profiler.launches(metrics, ["--kernel-name", "regex:SpMV_EVCHYB_adaptive"], [lab.path("evchybparts"), "-once"] + bench.named(matrix), len(ONCE))))
+
+    return lab.answers("counters", "Figures 6 to 10", metrics, lab.matrices, ask)
 
 
 def caches(lab, products, parts, counted):
@@ -233,6 +232,23 @@ def caches(lab, products, parts, counted):
         "name", "GFLOP/s", "memory (GB/s)", "L2 (GB/s)", "L1 (GB/s)", "x: hits in L1 (%)", "x: in L2 (%)", "A: in L2 (%)", "C_X (cycles)", "C_A (cycles)"
     ], rows, "Results stay in the order of the stored rows. What L1 and L2 give is reading alone; hits of x are of the kernel with A constant, those of A of that with x constant. " +
               (f"A load takes {cycles[0]:.0f} cycles from L1, {cycles[1]:.0f} from L2 and {cycles[2]:.0f} from memory, measured; caches are empty before a launch." if cycles else ""))
+
+
+def past_l1(lab, parts, counted):
+    """Table 4: web-Google with x through the texture cache, which is L1 today, and past it; of another list of matrices the first."""
+    name = "web-Google_like" if "web-Google_like" in counted else next(iter(counted), None)
+    if not name:
+        return lab.lacks("Table 4", "nothing was counted")
+    ways, rows = {"inorder": "x through L1", "pastL1": "x past L1"}, []
+    launches = [counted[name][way] for way in ways]
+    rows.append(["rate (GFLOP/s)"] + [gflops(parts.get(name, way), parts.time(name, way)) if parts.get(name, way) else None for way in ways])
+    for what, value in (("memory (GB/s)", lambda launch: rate(launch, launch[READ])), ("L2 (GB/s)", lambda launch: rate(launch, SECTOR * launch[f"{L2}.sum"])),
+                        ("L1 (GB/s)", lambda launch: rate(launch, SECTOR * launch[f"{L1}.sum"])), ("hits in L1 (%)", lambda launch: 100 * hits(launch, L1)),
+                        ("hits in L2 (%)", lambda launch: 100 * hits(launch, L2))):
+        rows.append([what] + [value(launch) for launch in launches])
+    gains = list(ratio(parts, "inorder", "pastL1").values())
+    over = f"Of {len(gains)} matrices x through L1 is {mean(gains):.2f} times as fast in the geometric mean, {min(gains):.2f} to {max(gains):.2f}." if gains else ""
+    lab.table("table4", f"Table 4: {name} with x through L1 and past it", [name, *ways.values()], rows, f"Of all that the kernel reads, results in the order of the stored rows. {over}".strip())
 
 
 def times(lab, parts):
@@ -342,7 +358,7 @@ def csroverlap(lab):
     if lab.gpu:
         tune(lab)
     else:
-        lab.lacks("Table 2 and Figure 9", "vector sizes and copies to a GPU need one")
+        lab.lacks("Table 2, Figure 9 and section 5.4", "vector sizes and copies to a GPU need one")
     lab.lacks("Figure 8 with LightSpMV and merge-based SpMV", "no library of CUDA has them any more")
     products = lab.bench("products", ["aijcusparse", "csroverlap"])
     rate = {}
@@ -403,6 +419,7 @@ def sweep(lab):
 
 def tune(lab):
     """Table 2: csroverlap-tune.py finds vector sizes."""
+    lab.look_at_clock()
     output = lab.folder / "csroverlap-tune.txt"
     command = [
         sys.executable,
@@ -472,12 +489,12 @@ def fastload(lab):
     builds = {name: setup.get(name, "fastload") for name in setup.order if setup.get(name, "fastload")}
     lab.points(
         "figure10", "Figure 10: cost of preprocessing", {
-            "fastload": {name: (case["nnz"], case["build_us"] if case["build_us"] > 0 else None)
-                         for name, case in builds.items()}, "a product": {name: (case["nnz"], case["product_us"]) for name, case in builds.items()}
+            **{what: {name: (case["nnz"], case["build_us"] if case["build_us"] > 0 else None) for name in builds for case in [setup.get(name, what)] if case}
+               for what in ("fastload", "aijcusparse")}, "a product": {name: (case["nnz"], case["product_us"]) for name, case in builds.items()}
         }, xlabel="nonzeros", ylabel="µs", logx=True, logy=True)
     lab.table("figure10", "Figures 10 and 11: preprocessing and peak memory",
-              ["name", "nonzeros", "build (µs)", "build / product", "refresh (µs)", "peak memory, bytes per nonzero", "of aijcusparse"], [[
-                  name, case["nnz"], case["build_us"], case["build/product"], case["refresh_us"], case["peak_B/nnz"],
+              ["name", "nonzeros", "build (µs)", "build / product", "refresh (µs)", "aijcusparse's build (µs)", "peak memory, bytes per nonzero", "of aijcusparse"], [[
+                  name, case["nnz"], case["build_us"], case["build/product"], case["refresh_us"], (setup.get(name, "aijcusparse") or {}).get("build_us"), case["peak_B/nnz"],
                   (setup.get(name, "aijcusparse") or {}).get("peak_B/nnz")
               ] for name, case in builds.items()], "Peak memory: the most that was in use until the first product had finished, without vectors; empty below 16 MiB, which cannot be measured.")
     if lab.gpu:
@@ -581,16 +598,15 @@ def hbp(lab):
 
 def busy(lab, fastest):
     """Table II: of the product by hash, both parts, and of the fastest of cuSPARSE's."""
-    profiler, rows, metrics = Profiler(lab, "Table II"), [], [BUSY, MOVED, NS]
-    for matrix in lab.steps("Table II", "matrices", lab.matrices):
-        name, found = bench.label(matrix), []
-        for way in (fastest[name], "hash") if name in fastest else ():
-            launches = profiler.launches(metrics, ["--profile-from-start", "off"], [lab.path("hbp2d"), "-once", way] + bench.named(matrix))
-            if launches:
-                found.append(together(launches))
-        if len(found) == 2:
-            (csr_busy, csr), (hbp_busy, own) = found
-            rows.append([name, csr_busy, hbp_busy, csr, own])
+    profiler, metrics = Profiler(lab, "Table II"), [BUSY, MOVED, NS]
+
+    def ask(matrix):
+        name = bench.label(matrix)
+        launches = [profiler.launches(metrics, ["--profile-from-start", "off"], [lab.path("hbp2d"), "-once", way] + bench.named(matrix)) for way in ((fastest[name], "hash") if name in fastest else ())]
+        return [fastest[name], *map(together, launches)] if launches and all(launches) else None
+
+    answers = lab.answers("busy", "Table II", metrics, lab.matrices, ask, lambda name, answer: answer[0] == fastest.get(name))
+    rows = [[name, csr_busy, hbp_busy, csr, own] for name, (_, (csr_busy, csr), (hbp_busy, own)) in answers.items()]
     if rows:
         lab.table("table2", "Table II: how busy the memory is, and what it moves", ["name", "CSR: busy (%)", "HBP: busy (%)", "CSR (GB/s)", "HBP (GB/s)"], rows,
                   "CSR is the fastest of cuSPARSE; of HBP both parts. Caches are empty before each launch.")

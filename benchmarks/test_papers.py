@@ -35,7 +35,7 @@ if program == "evchybparts":
     say("# latencies: L1 40, L2 200, memory 600 cycles")
     say("# matrix\\tm\\tnnz\\tstored\\twhat\\twarm_us\\tcold_us\\terr\\twarm_min\\twarm_max\\tcold_min\\tcold_max")
     for name in names:
-        for what, t in (("full", 12), ("inorder", 11), ("constX", 7), ("constA", 6), ("constAX", 2)):
+        for what, t in (("full", 12), ("inorder", 11), ("pastL1", 12), ("constX", 7), ("constA", 6), ("constAX", 2)):
             say("\\t".join([name, "1000", "8000", "8100", what] + [str(t)] * 2 + ["1e-16" if t > 10 else "-"] + [str(t)] * 4))
     sys.exit()
 if program == "hbp2d":
@@ -98,7 +98,7 @@ import sys
 print("==PROF== Connected")
 print('"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"')
 words = sys.argv[1:]
-for launch in range(3 if "short" in words else 4 if "-once" in words and "SpMV_EVCHYB_adaptive" in " ".join(words) else 2):
+for launch in range(3 if "short" in words else 5 if "-once" in words and "SpMV_EVCHYB_adaptive" in " ".join(words) else 2):
     for metric in words[words.index("--metrics") + 1].split(","):
         number = "25" if "hit" in metric or "pct" in metric else "1,000" if "duration" in metric else "100" if "sectors" in metric else f"1{{launch}}0,000"
         print(f'"{{launch}}","a kernel","{{metric}}","unit","{{"n/a" if "half" in words and "L1" in metric.upper() else number}}"')
@@ -126,8 +126,8 @@ class PapersTest(FakesTest):
         status, document = self.paper("evchyb", "--quick", "--library", "lib.so", "--ex14", str(self.folder / "ex14"), "--mpiexec",
                                       str(self.folder / "mpiexec"), "--ncu", str(self.folder / "ncu"))
         self.assertEqual(status, 0)
-        self.assertEqual(self.names(document, "tables"), ["table3", "figure6", "figure10", "figure12", "figure16", "table2"])
-        self.assertEqual([row[1] for row in document["tables"][5]["rows"]], [3000, 3100, 4000])
+        self.assertEqual(self.names(document, "tables"), ["table3", "figure6", "table4", "figure10", "figure12", "figure16", "table2"])
+        self.assertEqual([row[1] for row in document["tables"][6]["rows"]], [3000, 3100, 4000])
         self.assertEqual(self.names(document, "figures"),
                          ["figure3", "figure4", "figure5", "figure6", "figure7", "figure8", "figure10", "figure11", "figure12", "figure13", "figure14", "figure15", "figure16"])
         self.assertEqual(document["tables"][0]["rows"][0][4:10], [992, 8000, 98, 160, 2, 2])
@@ -135,22 +135,27 @@ class PapersTest(FakesTest):
         self.assertEqual(options[options.index("-paper_mat_evchyb_max_ell") + 1], "128")  # by itself the format chooses 256 for some
         caches = document["tables"][1]["rows"][0]
         self.assertEqual(caches[2:], [110, 3.2, 3.2, 25, 25, 25, 385, 385])  # 40 cycles of a fourth, and 200 and 600 of the rest
-        parts = document["tables"][3]["rows"][0]
+        table4 = document["tables"][2]
+        self.assertEqual(table4["rows"][0][0], "rate (GFLOP/s)")
+        self.assertAlmostEqual(table4["rows"][0][1] / table4["rows"][0][2], 12 / 11)
+        self.assertEqual(table4["rows"][1], ["memory (GB/s)", 110, 120])  # of the second launch and the third
+        self.assertIn("x through L1 is 1.09 times as fast", table4["note"])
+        parts = document["tables"][4]["rows"][0]
         self.assertEqual(parts[5:8], [5, 4, 2])  # T_A, T_X, T_Y
-        balance = document["tables"][2]["rows"][0]
+        balance = document["tables"][3]["rows"][0]
         self.assertEqual(balance[5], 0.11)  # MB of the second launch
         self.assertAlmostEqual(balance[6], (110000 - 12 * 8160) / (8 * 8000))  # alpha, of double numbers and indices of 4 bytes
         self.assertAlmostEqual(balance[7], 118000 / (2 * 8000 + 3 * 1000))
-        self.assertEqual([missing["what"] for missing in document["missing"]], ["Figure 9", "Table 4", "Figure 16: the Bratu problem on 4 ranks"])
+        self.assertEqual([missing["what"] for missing in document["missing"]], ["Figure 9", "Figure 16: the Bratu problem on 4 ranks"])
         ways = ["aijcusparse", "evchyb", "evchyb permuted", "evchyb packed"]
-        self.assertEqual([row[:2] for row in document["tables"][4]["rows"]], [[number, way] for number in (1, 2) for way in ways])
+        self.assertEqual([row[:2] for row in document["tables"][5]["rows"]], [[number, way] for number in (1, 2) for way in ways])
 
     def test_launches_that_were_not_counted(self):
         status, document = self.paper("evchyb", "a", "short", "half", "--ncu", str(self.folder / "ncu"))
         self.assertEqual(status, 0)
         missing = [f"{each['what']}: {each['why']}" for each in document["missing"]]
         for name, counted in (("short", 3), ("half", 0)):
-            self.assertTrue(any(f"-once -generate {name}: " in each and each.endswith(f"counted all of {counted} launches, not of 4") for each in missing), missing)
+            self.assertTrue(any(f"-once -generate {name}: " in each and each.endswith(f"counted all of {counted} launches, not of 5") for each in missing), missing)
         self.assertEqual([row[0] for row in document["tables"][1]["rows"]], ["a"])
 
     def test_types_that_did_not_compute(self):
@@ -211,7 +216,10 @@ class PapersTest(FakesTest):
         self.assertAlmostEqual(hashed, 16 / 25)
         self.assertEqual([row[0] for row in document["tables"][0]["rows"]], ["x through L1 and L2", "x of a block in shared memory", "no tickets",
                                                                              "atomic operations, no combine part"])
-        self.assertEqual(set(document["measurements"]), {"ways", "shared", "given", "atomic"})
+        self.assertEqual(set(document["measurements"]), {"ways", "shared", "given", "atomic", "busy"})
+        (self.folder / "ncu").unlink()
+        again = self.paper("hbp", "--resume", "a", "bb", "c", "--ncu", str(self.folder / "ncu"))[1]
+        self.assertEqual(again["tables"][3]["rows"], document["tables"][3]["rows"])  # what was counted stays, and of c nothing is
 
     def test_tiledspmm(self):
         status, document = self.paper("tiledspmm", "a", "bb")

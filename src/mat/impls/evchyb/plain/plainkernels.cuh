@@ -32,6 +32,13 @@ static __device__ __forceinline__ PetscInt RowOf(const PetscInt *__restrict__ pe
   else return perm[k];
 }
 
+/* x of a column; benchmarks/evchybparts.cu has types whose x is loaded in another way */
+template <typename V, typename I>
+static __device__ __forceinline__ const V &LoadX(const V *x, const I &column)
+{
+  return x[column];
+}
+
 /* Sum over n entries of j and as that lie step apart: AtOnce of them in flight. Padding has a negative column. */
 template <typename S, typename V, typename I>
 static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__restrict__ as, int n, int step, const V *x)
@@ -52,7 +59,7 @@ static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__r
     if (S::Early && !k) GallopWaitForPredecessor();
 #pragma unroll
     for (int u = 0; u < Unroll; u++)
-      if (c[u] >= 0) sum += a[u] * x[c[u]];
+      if (c[u] >= 0) sum += a[u] * LoadX(x, c[u]);
     j += Unroll * step;
     as += Unroll * step;
   }
@@ -68,7 +75,7 @@ static __device__ __forceinline__ V Gather(const I *__restrict__ j, const V *__r
     if (S::Early && !k) GallopWaitForPredecessor();
 #pragma unroll
     for (int u = 0; u < Unroll - 1; u++)
-      if (c[u] >= 0) sum += a[u] * x[c[u]];
+      if (c[u] >= 0) sum += a[u] * LoadX(x, c[u]);
   }
   return sum;
 }
