@@ -3,6 +3,7 @@
 
 #include <gallop/deviceimpl.h>
 #if PetscDefined(HAVE_CUDA)
+  #define DISABLE_CUSPARSE_DEPRECATED /* hundreds of warnings */
   #include <cusparse.h>
 #endif
 
@@ -23,7 +24,7 @@ PetscErrorCode GallopDeviceMallocFails(PetscBool request, PetscBool *fails)
 }
 
 #if PetscDefined(HAVE_CUDA)
-/* 12.5 and 12.6 end in an internal error with more than 2^31 - 128, 64-bit indices or not; 12.8 multiplies such matrices */
+/* 12.5 and 12.6 end in an internal error with more than 2^31 - 128 and 64-bit indices; 12.8 multiplies such matrices */
 static PetscCount MostOfCUSPARSE(void)
 {
   int major = 0, minor = 0;

@@ -151,7 +151,7 @@ int main(int argc, char **argv)
   Shape               s = {2000, 0, 15};
   PetscInt           *i, *j, nz;
   PetscScalar        *a, *to;
-  PetscBool           device = PETSC_FALSE;
+  PetscBool           device = PETSC_FALSE, fallback;
   Mat                 A;
   Vec                 x, z;
   cudaStream_t        stream;
@@ -162,6 +162,7 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-rows", &s.m, NULL));
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-row_length", &s.length, NULL));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-fallback", &fallback)); /* no format has room, and cuSPARSE does not take the matrix: the host computes */
   PetscCall(TestHasDevice(&device));
   if (device) {
     s.n = s.m + s.length * s.length;
@@ -180,8 +181,8 @@ int main(int argc, char **argv)
     PetscCall(VecCUDARestoreArrayWrite(x, &to));
     for (unsigned long long seed = 0; seed < 3; seed++) {
       PetscCall(SetValues(&s, seed, A));
-      PetscCall(Product(&s, seed, A, x, z, seed ? TEST_REFRESH : TEST_BUILD, &last, seed ? "new values" : "first product"));
-      PetscCall(Product(&s, seed, A, x, z, TEST_NOTHING, &last, "again"));
+      PetscCall(Product(&s, seed, A, x, z, fallback ? TEST_FALLBACK : seed ? TEST_REFRESH : TEST_BUILD, &last, seed ? "new values" : "first product"));
+      PetscCall(Product(&s, seed, A, x, z, fallback ? TEST_FALLBACK : TEST_NOTHING, &last, "again"));
     }
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
@@ -198,9 +199,18 @@ int main(int argc, char **argv)
   build:
     requires: cuda
 
-  test:
+  testset:
     requires: !defined(PETSC_USE_DEBUG) # it lets only matrices of AIJCUSPARSE's own name have their values so
-    args: -format {{evchyb csroverlap fastload hbp}} -rows {{1 2000 200000}}
     output_file: output/empty.out
+    test:
+      suffix: 1
+      args: -format {{evchyb csroverlap fastload hbp}} -rows {{1 2000 200000}}
+    test:
+      suffix: refused
+      args: -format {{evchyb gallop}} -rows 2000 -mat_gallop_build pays -gallop_cusparse_nonzeros 100
+    test:
+      suffix: fallback
+      args: -fallback -format evchyb -rows 2000 -mat_evchyb_memory 1000 -gallop_cusparse_nonzeros 100
+      filter: sed "/^Gallop: no room for the EVCHYB format of a 2000 by 2225 matrix within -mat_evchyb_memory; the host computes its products/d"
 
 TEST*/

@@ -89,6 +89,16 @@ PetscErrorCode MatGallopIsOverfull(Mat A, PetscBool *overfull)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether it takes a matrix of this size whatever entries it has: nobody has to be asked then */
+static PetscErrorCode CUSPARSETakesAll(Mat A, PetscBool *takes)
+{
+  const PetscLogDouble places = (PetscLogDouble)A->rmap->N * (PetscLogDouble)A->cmap->N, most = (PetscLogDouble)PETSC_COUNT_MAX / 2;
+
+  PetscFunctionBegin;
+  PetscCall(GallopCUSPARSETakes(places < most ? (PetscCount)places : PETSC_COUNT_MAX, takes));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode CUSPARSETakes(Mat A, PetscBool *takes)
 {
   const PetscInt *i, *j;
@@ -112,6 +122,8 @@ PetscErrorCode MatGallopParentTakes(Mat A, Mat_Gallop *g, PetscBool *takes)
     PetscCall(CUSPARSETakes(A, takes));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
+  PetscCall(CUSPARSETakesAll(A, takes));
+  if (*takes) PetscFunctionReturn(PETSC_SUCCESS);
   if (g->refusednonzerostate != A->nonzerostate + 1) {
     PetscCall(MatGallopGetBlocks(A, &block[0], &block[1]));
     for (int k = 0; k < 2 && each; k++) PetscCall(CUSPARSETakes(block[k], &each));
