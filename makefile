@@ -425,10 +425,9 @@ papers_output := $(build)/benchmarks/papers-$(BENCH)
 
 papers: bench-program $(if $(petsc_cuda),$(hbp2d) $(evchybparts)) $(build)/examples/ex14
 	@$(run_env); status=0; begin=$$(date +%s); for paper in $(PAPERS); do \
-	  if [ $$status = 75 ]; then break; fi; \
 	  benchmarks/papers.py $$paper --programs $(build)/benchmarks --output $(papers_output) $(if $(filter full,$(BENCH)),,--quick) $(if $(RESUME),--resume) \
 	    $(if $(MINUTES),--minutes $$(awk "BEGIN { left = $(MINUTES) - ($$(date +%s) - $$begin) / 60; print (left > 0.001 ? left : 0.001) }")) --library $(abspath $(library)) \
-	    --ex14 $(abspath $(build)/examples/ex14) --mpiexec "$(MPIEXEC)" $(MATRICES) || { ended=$$?; if [ $$ended = 75 ]; then status=75; else status=1; fi; }; \
+	    --ex14 $(abspath $(build)/examples/ex14) --mpiexec "$(MPIEXEC)" $(MATRICES) || { status=$$?; [ $$status != 75 ] || break; }; \
 	  done; exit $$status
 
 $(bench_program): $(bench_objects) $(library) $(build)/link.txt

@@ -100,15 +100,7 @@ static __device__ __forceinline__ FarValue GallopLoadOnce(const FarValue *from)
 
 static __device__ __forceinline__ FarValue LoadX(const FarValue *x, const GallopColumn &column)
 {
-  using Word = cuda::std::conditional_t<sizeof(PetscScalar) == 16, ulonglong2, cuda::std::conditional_t<sizeof(PetscScalar) == 8, unsigned long long, unsigned int>>;
-  union
-  {
-    Word        word;
-    PetscScalar value;
-  } u = {};
-
-  u.word = __ldcg(reinterpret_cast<const Word *>(x + column));
-  return FarValue(u.value);
+  return FarValue(GallopLoadFromL2(&x[column].value));
 }
 
 /* ---- products ---- */

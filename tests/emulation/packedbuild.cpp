@@ -316,7 +316,7 @@ int main(int argc, char **argv)
     {"columns near each other",      2000, 3100,    constant(6),                                               near,                                              many,    EVCHYB_AUTO,   true,  false, looked},
     {"columns anywhere",             2000, 2000000, constant(6),                                               far(2000000),                                      many,    EVCHYB_AUTO,   false, false, 2},
     {"short and long ones among them", 2000, 2200,  uneven,                                                    [](PetscInt r, int k, int) { return r + k; },      two,     EVCHYB_AUTO,   false, false, 1},
-    {"columns anywhere, uneven rows", 2000, 8000000, [](PetscInt r) { return r % 7 ? 15 : 60; },                                                   far(8000000),                                      many,    EVCHYB_AUTO,   false, false, 1},
+    {"columns anywhere, uneven rows", 2000, 8000000, [](PetscInt r) { return r % 7 ? 15 : 60; },               far(8000000),                                      many,    EVCHYB_AUTO,   false, false, 1},
     {"columns anywhere, long rows",  2000, 2000000, [](PetscInt r) { return r % 20 == 7 ? 1000 : 8; },         far(2000000),                                      many,    EVCHYB_AUTO,   false, false, 1},
     {"columns anywhere, asked for",  700,  2000000, constant(6),                                               far(2000000),                                      few,     EVCHYB_PACKED, true,  false, 3},
     {"rows that are to be sorted",   2000, 2200,    uneven,                                                    near,                                              many,    EVCHYB_PACKED, true,  true,  3},

@@ -172,8 +172,8 @@ static PetscErrorCode CheckWarpRows(PetscInt processors)
 /* Whether the slice of the longest short row takes longest: 10000 rows of 10 entries on average, beside empty and long ones */
 static PetscErrorCode CheckUneven(void)
 {
-  const EVCHYBPackTerms   terms = {.nz = 100000 + 5000, .uneven = 4, .lines = 50};
-  const EVCHYBPackLengths rows  = {.nempty = 100, .nlong = 10, .entries = 5000, .pieces = 10};
+  EVCHYBPackTerms   terms = {.nz = 100000 + 5000, .uneven = 4};
+  EVCHYBPackLengths rows  = {.nempty = 100, .nlong = 10, .entries = 5000, .pieces = 10};
   const struct {
     PetscInt  longest;
     PetscReal lines;
@@ -189,12 +189,9 @@ static PetscErrorCode CheckUneven(void)
 
   PetscFunctionBegin;
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
-    EVCHYBPackTerms   t = terms;
-    EVCHYBPackLengths r = rows;
-
-    t.lines   = (PetscLogDouble)cases[k].lines;
-    r.longest = cases[k].longest;
-    PetscCheck(EVCHYBPackIsUneven(&t, 10110, &r) == cases[k].uneven, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A longest row of %" PetscInt_FMT " entries beside %g lines", cases[k].longest, (double)cases[k].lines);
+    terms.lines  = (PetscLogDouble)cases[k].lines;
+    rows.longest = cases[k].longest;
+    PetscCheck(EVCHYBPackIsUneven(&terms, 10110, &rows) == cases[k].uneven, PETSC_COMM_SELF, PETSC_ERR_PLIB, "A longest row of %" PetscInt_FMT " entries beside %g lines", cases[k].longest, (double)cases[k].lines);
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -128,7 +128,7 @@ __global__ static void __launch_bounds__(Threads) LongestKernel(PetscInt n, unsi
 
 struct Workspace {
   unsigned int       *count; /* [n + 1] */
-  GallopColumnEntry  *pairs; /* [nz] in the first of the unused arrays, or of both */
+  GallopColumnEntry  *pairs; /* [nz] without values in the memory of the unused arrays, which are of use only later */
   GallopColumnsFound *found;
   char               *cub;
   size_t              cubbytes;

@@ -85,7 +85,7 @@ PetscErrorCode EVCHYBFreePieces(const GallopCSR *csr, EVCHYBPackOrder *order)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The lengths of rows that the host has sorted; of short ones only where it is not asked for packed storage */
+/* The lengths of rows that the host has sorted; that of the longest short one only where packed storage is not asked for, which needs none */
 static PetscErrorCode GetLengths(const GallopCSR *csr, const EVCHYBRows *rows, const EVCHYBPackTerms *terms, EVCHYBPackLengths *lengths)
 {
   const PetscInt *host_i;
@@ -123,7 +123,7 @@ static PetscErrorCode ChooseOrder(const EVCHYB *ev, const EVCHYBPack *pack, cons
   order->stride = EVCHYBPackPickStride(costs);
   *cost         = costs[order->stride - 1];
   *pieces       = costs[EVCHYB_PACK_STRIDES];
-  if (!EVCHYBPackSortingMayPay(terms, csr->m, lengths, cost) || !EVCHYBPackSortingMayDecide(terms, csr->m, csr->nz, lengths, cost, pieces)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!EVCHYBPackSortingMayPay(terms, csr->m, lengths, cost) || !EVCHYBPackSortingMayDecide(terms, csr->m, lengths, cost, pieces)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(EVCHYBRowsNeed(ev, csr, rows, fits));
   if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
   sorted.perm = rows->all;
@@ -169,7 +169,7 @@ PetscErrorCode EVCHYBChoose(const EVCHYB *ev, const GallopCSR *csr, EVCHYBPackSu
   if (!choice->pack) PetscFunctionReturn(PETSC_SUCCESS);
   if (!terms.asked && rows->nlong) order.looks = EVCHYB_PACK_PIECE_LOOKS;
   PetscCall(ChooseOrder(ev, choice->pack, csr, &terms, &lengths, survey, rows, &order, &cost, &costofpieces, &done));
-  done              = (PetscBool)(done && EVCHYBPackPays(&terms, csr->m, csr->nz, &lengths, &cost, &costofpieces));
+  done              = (PetscBool)(done && EVCHYBPackPays(&terms, csr->m, &lengths, &cost, &costofpieces));
   choice->sorted    = (PetscBool)(order.perm != NULL);
   choice->scattered = (PetscBool)(10 * (cost.columns + cost.saved) >= 19 * cost.entries);
   choice->stride    = order.stride;

@@ -198,11 +198,11 @@ EVCHYB_PACK_HD PetscLogDouble EVCHYBPackBytesBySample(const EVCHYBPackCost *cost
 }
 
 /* Whether the matrix is packed, by samples of its slices and of pieces of its long rows */
-EVCHYB_PACK_HD PetscBool EVCHYBPackPays(const EVCHYBPackTerms *terms, PetscInt m, PetscCount nz, const EVCHYBPackLengths *rows, const EVCHYBPackCost *slices, const EVCHYBPackCost *pieces)
+EVCHYB_PACK_HD PetscBool EVCHYBPackPays(const EVCHYBPackTerms *terms, PetscInt m, const EVCHYBPackLengths *rows, const EVCHYBPackCost *slices, const EVCHYBPackCost *pieces)
 {
-  const PetscLogDouble most = EVCHYBPackUnits(m, rows) >= terms->storedslices ? terms->storedbytes : terms->bytes, nlong = (PetscLogDouble)rows->entries;
+  const PetscLogDouble most = EVCHYBPackUnits(m, rows) >= terms->storedslices ? terms->storedbytes : terms->bytes, nz = (PetscLogDouble)terms->nz, nlong = (PetscLogDouble)rows->entries;
 
-  return (PetscBool)(terms->asked || EVCHYBPackBytesBySample(slices, (PetscLogDouble)nz - nlong) + EVCHYBPackBytesBySample(pieces, nlong) <= most * (PetscLogDouble)nz);
+  return (PetscBool)(terms->asked || EVCHYBPackBytesBySample(slices, nz - nlong) + EVCHYBPackBytesBySample(pieces, nlong) <= most * nz);
 }
 
 /* Rows stay in the order of the matrix, which reads and writes vectors best, unless sorted rows take a tenth less: whether they could, and whether it is likely */
@@ -217,13 +217,13 @@ EVCHYB_PACK_HD PetscBool EVCHYBPackSortingIsLikely(const EVCHYBPackTerms *terms,
 }
 
 /* Whether rows are worth sorting: the matrix is packed as it is, or could be if its columns then take an eighth less than now, without gaps */
-EVCHYB_PACK_HD PetscBool EVCHYBPackSortingMayDecide(const EVCHYBPackTerms *terms, PetscInt m, PetscCount nz, const EVCHYBPackLengths *rows, const EVCHYBPackCost *slices, const EVCHYBPackCost *pieces)
+EVCHYB_PACK_HD PetscBool EVCHYBPackSortingMayDecide(const EVCHYBPackTerms *terms, PetscInt m, const EVCHYBPackLengths *rows, const EVCHYBPackCost *slices, const EVCHYBPackCost *pieces)
 {
   EVCHYBPackCost sorted = *slices;
 
   sorted.bytes = slices->least + slices->columns / 8 * 7;
   sorted.saved = 0;
-  return (PetscBool)(EVCHYBPackPays(terms, m, nz, rows, slices, pieces) || EVCHYBPackPays(terms, m, nz, rows, &sorted, pieces));
+  return (PetscBool)(EVCHYBPackPays(terms, m, rows, slices, pieces) || EVCHYBPackPays(terms, m, rows, &sorted, pieces));
 }
 
 /* The stride that takes the fewest bytes per entry; a larger one has to save a thirtieth, as it reads and writes vectors by strides */

@@ -45,7 +45,7 @@ __global__ static void DecideKernel(PetscInt m, PetscCount nz, const EVCHYBPackG
 
   found->decided.stride = stride;
   found->decided.ndict  = EVCHYBPackDictOf(&found->distinct, nz);
-  found->decided.plans  = !found->rows.nlong && !EVCHYBPackSortingIsLikely(&gate.terms, m, &found->rows, cost) && EVCHYBPackPays(&gate.terms, m, nz, &found->rows, cost, &none);
+  found->decided.plans  = !found->rows.nlong && !EVCHYBPackSortingIsLikely(&gate.terms, m, &found->rows, cost) && EVCHYBPackPays(&gate.terms, m, &found->rows, cost, &none);
 }
 
 struct Workspace {
