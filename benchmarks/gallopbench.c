@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <petscgallop.h>
+#include <gallop/deviceimpl.h>
 #include <ctype.h>
 #include "bench.h"
 #include "generate.h"
