@@ -78,7 +78,7 @@ static PetscErrorCode GetProcessors(PetscInt *processors)
 
 /*
   Without options a matrix is packed on the GPU if expected, and never on the host. slices is how many slices it has per multiprocessor. The first rows, a share of all, have each entries, with columns of one
-  kind; where every is given, row 0 and each every-th row after it have longest entries, with columns of another kind. Values differ, but for matrices whose
+  kind; where every is given, row 0 and each every-th row after it have longest entries, if there are as many columns behind the diagonal, with columns of another kind. Values differ, but for matrices whose
   longest rows are short: with all of them 1 nothing but the lengths of rows speaks against packing.
 */
 static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt each, PetscInt every, PetscInt longest, Columns columns, Columns longer, PetscReal share, PetscBool expected)
@@ -95,7 +95,7 @@ static PetscErrorCode CheckAuto(PetscInt processors, PetscInt slices, PetscInt e
   if (columns == COLUMNS_RANDOM || longer == COLUMNS_RANDOM) m = PetscMax(m, 400000); /* for which 16 bits do not do */
   PetscCall(TestEntriesBegin(m, m, &e));
   for (PetscInt r = 0; r < m; r++) {
-    const PetscBool islong = (PetscBool)(every && r % every == 0);
+    const PetscBool islong = (PetscBool)(every && r % every == 0 && r + longest <= m); /* at the end a part of such a row would be a short one */
     const PetscInt  len    = islong ? longest : each;
 
     for (PetscInt k = 0; k < len && (PetscReal)r < share * (PetscReal)m; k++) PetscCall(TestEntriesPut(&e, ColumnOf(islong ? longer : columns, m, len, r, k), longest < 300 ? (PetscScalar)1.0 : TestValue(6, r, k)));
