@@ -76,7 +76,7 @@ static PetscErrorCode GetCSR(Mat R, GallopCSR *csr)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Sectors are counted by hashing: close to those that are there, by marks of all columns */
+/* Sectors, of four columns whatever the numbers are, are counted by hashing: close to those that are there, by marks of all columns */
 static PetscErrorCode CheckPattern(Kind kind, const GallopCSR *csr, const GallopPattern *p, const GallopLook *look)
 {
   const int          windows  = GallopWindows(csr->nz);
@@ -93,14 +93,14 @@ static PetscErrorCode CheckPattern(Kind kind, const GallopCSR *csr, const Gallop
     longest = PetscMax(longest, len);
   }
   TestCheck(p->nonempty == nonempty && p->squares == squares && p->longest == longest, "%llu rows with entries, squares %llu, longest %llu, not %llu, %llu, %llu", Names[kind], p->nonempty, p->squares, p->longest, nonempty, squares, longest);
-  PetscCall(PetscCalloc1(csr->n / GALLOP_SECTOR + 1, &seen));
+  PetscCall(PetscCalloc1(csr->n / 4 + 1, &seen));
   for (int k = 0; k < windows; k++) {
     const PetscCount begin = GallopWindowBegin(csr->nz, windows, k), end = GallopWindowEnd(csr->nz, windows, k);
 
     TestCheck(begin >= 0 && begin < end && end <= csr->nz, "window %d from %" PetscCount_FMT " to %" PetscCount_FMT, Names[kind], k, begin, end);
     entries += end - begin;
     for (PetscCount e = begin; e < end; e++) {
-      PetscInt *mark = &seen[csr->j[e] / GALLOP_SECTOR];
+      PetscInt *mark = &seen[csr->j[e] / 4];
 
       if (*mark != k + 1) sectors++;
       *mark = k + 1;
@@ -129,7 +129,7 @@ static PetscErrorCode CheckDevice(Kind kind, const GallopPattern *p)
   PetscCall(GetCSR(D, &csr)); /* on the host, for the number of entries */
   PetscCall(MatSeqAIJGetCSRAndMemType(D, &csr.i, &csr.j, &a, &memtype));
   PetscCheck(PetscMemTypeCUDA(memtype), PETSC_COMM_SELF, PETSC_ERR_PLIB, "CSR arrays on the host");
-  PetscCall(GallopPatternGet_Device(&csr, &q, &l2, &done));
+  PetscCall(GallopPatternGet_Device(&csr, GALLOP_DOUBLES, &q, &l2, &done));
   TestCheck(done && l2 > 0, "the GPU did not look", Names[kind]);
   TestCheck(q.nonempty == p->nonempty && q.squares == p->squares && q.longest == p->longest && q.marks == p->marks, "the GPU finds %llu, %llu, %llu, %llu, the host %llu, %llu, %llu, %llu", Names[kind], q.nonempty, q.squares, q.longest, q.marks, p->nonempty, p->squares, p->longest, p->marks);
   PetscCall(MatDestroy(&D));
@@ -170,7 +170,7 @@ static PetscErrorCode OneColumn(Kind kind, Mat A, Mat R, Vec x, Vec z)
 }
 
 /* Who computes, and whether it is right */
-static PetscErrorCode CheckProducts(Kind kind, Mat R, PetscBool device)
+static PetscErrorCode CheckProducts(Kind kind, Mat R, const GallopPattern *p, PetscBool device)
 {
   Mat                 A;
   Vec                 x, z;
@@ -199,6 +199,7 @@ static PetscErrorCode CheckProducts(Kind kind, Mat R, PetscBool device)
   if (!device) TestCheck(chosen->tuned.choice == GALLOP_PARENT, "choice %d on the host", Names[kind], (int)chosen->tuned.choice);
   else {
     TestCheck(chosen->looked == (PetscBool)(kind != SMALL), "looked %d times", Names[kind], chosen->looked);
+    TestCheck(!chosen->looked || chosen->tuned.pattern.marks == p->marks, "%llu marks, not %llu", Names[kind], chosen->tuned.pattern.marks, p->marks);
     TestCheck(chosen->tuned.choice == GallopChooseByRules(&chosen->look), "choice %d is not that of the rules", Names[kind], (int)chosen->tuned.choice);
     if (kind != SCATTERED || chosen->look.l2 > 1) TestCheck(chosen->tuned.choice == Expected[kind], "choice %d", Names[kind], (int)chosen->tuned.choice);
   }
@@ -269,7 +270,7 @@ int main(int argc, char **argv)
 
     PetscCall(Create((Kind)kind, MATSEQAIJ, &R));
     PetscCall(GetCSR(R, &csr));
-    PetscCall(GallopPatternGet_Host(&csr, &p));
+    PetscCall(GallopPatternGet_Host(&csr, GALLOP_DOUBLES, &p));
     PetscCall(GallopPatternLook(&csr, &p, L2, &look));
     PetscCall(CheckPattern((Kind)kind, &csr, &p, &look));
     TestCheck(GallopChooseByRules(&look) == Expected[kind], "choice %d by mean %g, variation %g, longest %" PetscInt64_FMT ", footprint %g, x over L2 %g", Names[kind], (int)GallopChooseByRules(&look),
@@ -284,7 +285,7 @@ int main(int argc, char **argv)
     n              = GallopCandidatesByRules(&look, candidates);
     for (int k = 0; k < n; k++) TestCheck(candidates[k] != GALLOP_PARENT, "cuSPARSE does not multiply it", Names[kind]);
     if (device) PetscCall(CheckDevice((Kind)kind, &p));
-    PetscCall(CheckProducts((Kind)kind, R, device));
+    PetscCall(CheckProducts((Kind)kind, R, &p, device));
     PetscCall(MatDestroy(&R));
   }
   PetscCall(PetscFinalize());

@@ -42,7 +42,7 @@ static PetscErrorCode CheckDense(Mat A, Mat R, MatType type, PetscInt columns, P
   PetscCall(MatGetLocalSize(A, &m, &n));
   PetscCall(MatGetSize(A, &M, &N));
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)A), &size));
-  sums = transpose ? (PetscLogDouble)(size - 1) * (PetscLogDouble)n * (PetscLogDouble)columns : 0;
+  sums = transpose ? PETSC_FLOPS_PER_OP * (PetscLogDouble)(size - 1) * (PetscLogDouble)n * (PetscLogDouble)columns : 0;
   PetscCall(MatCreate(PetscObjectComm((PetscObject)A), &B));
   PetscCall(MatSetSizes(B, transpose ? m : n, PETSC_DECIDE, transpose ? M : N, columns));
   PetscCall(MatSetType(B, type));

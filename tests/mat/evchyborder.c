@@ -70,7 +70,7 @@ static PetscErrorCode Sectors(Mat A, PetscReal *sectors)
   PetscCall(MatGetRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &csr.m, &csr.i, &csr.j, &done));
   csr.n  = csr.m;
   csr.nz = csr.i[csr.m];
-  PetscCall(GallopPatternGet_Host(&csr, &pattern));
+  PetscCall(GallopPatternGet_Host(&csr, GALLOP_SECTOR, &pattern));
   PetscCall(GallopPatternLook(&csr, &pattern, 0, &look));
   PetscCall(MatRestoreRowIJ(A, 0, PETSC_FALSE, PETSC_FALSE, &csr.m, &csr.i, &csr.j, &done));
   *sectors = look.footprint;

@@ -209,9 +209,9 @@ static PetscErrorCode Look(const GallopCSR *csr, const GallopClock *clock, Gallo
   chosen->look = (GallopLook){.m = csr->m, .n = csr->n, .nz = csr->nz};
   if (GallopNeedsLook(csr->nz)) {
     chosen->looked = PETSC_TRUE;
-    if (PetscMemTypeHost(csr->memtype)) PetscCall(GallopPatternGet_Host(csr, &tuned->pattern));
+    if (PetscMemTypeHost(csr->memtype)) PetscCall(GallopPatternGet_Host(csr, GALLOP_DOUBLES, &tuned->pattern));
 #if PetscDefined(HAVE_CUDA)
-    else PetscCall(GallopPatternGet_Device(csr, &tuned->pattern, &l2, &chosen->looked));
+    else PetscCall(GallopPatternGet_Device(csr, GALLOP_DOUBLES, &tuned->pattern, &l2, &chosen->looked));
 #endif
     if (chosen->looked) PetscCall(GallopPatternLook(csr, &tuned->pattern, l2, &chosen->look));
   }

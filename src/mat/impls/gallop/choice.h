@@ -19,7 +19,8 @@ PETSC_EXTERN const GallopFormat *GallopChoiceFormats[GALLOP_CHOICES]; /* tests p
 #define GALLOP_WINDOW  8192
 #define GALLOP_WINDOWS 128
 #define GALLOP_BITS    65536
-#define GALLOP_SECTOR  ((PetscInt)(32 / sizeof(PetscScalar)))
+#define GALLOP_SECTOR  ((PetscInt)(32 / sizeof(PetscScalar))) /* numbers of x that one has */
+#define GALLOP_DOUBLES 4 /* the same in double precision, for which the rules' thresholds are: a pattern is chosen for alike, whatever its numbers are */
 typedef struct {
   unsigned long long nonempty, squares, longest; /* rows that have entries; the sum of squared lengths; the length of the longest */
   unsigned long long marks;
@@ -49,9 +50,9 @@ GALLOP_HD PetscCount GallopWindowEnd(PetscCount nz, int windows, int k)
   return nz - begin < GALLOP_WINDOW ? nz : begin + GALLOP_WINDOW;
 }
 
-GALLOP_HD unsigned int GallopSectorBit(PetscInt column)
+GALLOP_HD unsigned int GallopSectorBit(PetscInt column, PetscInt sector)
 {
-  return (unsigned int)((uint64_t)(column / GALLOP_SECTOR) * 0x9e3779b97f4a7c15ull >> 48); /* GALLOP_BITS is 2^16 */
+  return (unsigned int)((uint64_t)(column / sector) * 0x9e3779b97f4a7c15ull >> 48); /* GALLOP_BITS is 2^16 */
 }
 
 /* The same in numbers that do not grow with the matrix */
@@ -144,8 +145,8 @@ PETSC_EXTERN PetscErrorCode GallopTuneForget(void);
 PETSC_INTERN PetscBool      GallopNeedsLook(PetscCount nz);                                               /* whether the rules ask for more than the number of entries */
 PETSC_EXTERN int            GallopCandidatesByRules(const GallopLook *, GallopChoice[GALLOP_CANDIDATES]); /* for tests, too, as are those below */
 PETSC_EXTERN GallopChoice   GallopChooseByRules(const GallopLook *);
-PETSC_EXTERN PetscErrorCode GallopPatternGet_Host(const GallopCSR *, GallopPattern *);
+PETSC_EXTERN PetscErrorCode GallopPatternGet_Host(const GallopCSR *, PetscInt, GallopPattern *);
 PETSC_EXTERN PetscErrorCode GallopPatternLook(const GallopCSR *, const GallopPattern *, PetscCount, GallopLook *);
 #if PetscDefined(HAVE_CUDA)
-PETSC_EXTERN PetscErrorCode GallopPatternGet_Device(const GallopCSR *, GallopPattern *, PetscCount *, PetscBool *);
+PETSC_EXTERN PetscErrorCode GallopPatternGet_Device(const GallopCSR *, PetscInt, GallopPattern *, PetscCount *, PetscBool *);
 #endif

@@ -10,7 +10,7 @@ PetscBool GallopNeedsLook(PetscCount nz)
   return (PetscBool)(nz >= Small);
 }
 
-PetscErrorCode GallopPatternGet_Host(const GallopCSR *csr, GallopPattern *p)
+PetscErrorCode GallopPatternGet_Host(const GallopCSR *csr, PetscInt sector, GallopPattern *p)
 {
   const int windows = GallopWindows(csr->nz);
   uint32_t *bits;
@@ -30,7 +30,7 @@ PetscErrorCode GallopPatternGet_Host(const GallopCSR *csr, GallopPattern *p)
 
     PetscCall(PetscArrayzero(bits, GALLOP_BITS / 32));
     for (PetscCount e = GallopWindowBegin(csr->nz, windows, k); e < end; e++) {
-      const unsigned int bit = GallopSectorBit(csr->j[e]);
+      const unsigned int bit = GallopSectorBit(csr->j[e], sector);
 
       p->marks += !(bits[bit / 32] >> bit % 32 & 1);
       bits[bit / 32] |= 1u << bit % 32;

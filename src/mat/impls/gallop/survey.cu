@@ -32,7 +32,7 @@ __global__ static void __launch_bounds__(Threads) LengthsKernel(PetscInt m, cons
 }
 
 /* A thread block for each window */
-__global__ static void __launch_bounds__(Threads) WindowsKernel(PetscCount nz, int windows, const PetscInt *__restrict__ j, GallopPattern *p)
+__global__ static void __launch_bounds__(Threads) WindowsKernel(PetscCount nz, int windows, PetscInt sector, const PetscInt *__restrict__ j, GallopPattern *p)
 {
   static constexpr int    Words = GALLOP_BITS / 32;
   __shared__ unsigned int bits[Words];
@@ -42,7 +42,7 @@ __global__ static void __launch_bounds__(Threads) WindowsKernel(PetscCount nz, i
   for (int k = threadIdx.x; k < Words; k += Threads) bits[k] = 0;
   __syncthreads();
   for (PetscCount e = GallopWindowBegin(nz, windows, blockIdx.x) + threadIdx.x; e < end; e += Threads) {
-    const unsigned int bit = GallopSectorBit(j[e]);
+    const unsigned int bit = GallopSectorBit(j[e], sector);
 
     atomicOr(bits + bit / 32, 1u << bit % 32);
   }
@@ -52,8 +52,8 @@ __global__ static void __launch_bounds__(Threads) WindowsKernel(PetscCount nz, i
   if (threadIdx.x % WarpSize == 0) atomicAdd(&p->marks, marks);
 }
 
-/* GallopPatternGet_Device - The host waits for it once. *done is false where the GPU has no room for a few bytes. l2: bytes of the L2 cache. */
-PetscErrorCode GallopPatternGet_Device(const GallopCSR *csr, GallopPattern *p, PetscCount *l2, PetscBool *done)
+/* GallopPatternGet_Device - Counts sectors of so many numbers; the host waits for it once. *done is false where the GPU has no room for a few bytes. l2: bytes of the L2 cache. */
+PetscErrorCode GallopPatternGet_Device(const GallopCSR *csr, PetscInt sector, GallopPattern *p, PetscCount *l2, PetscBool *done)
 {
   const int    windows = GallopWindows(csr->nz);
   int          device, bytes, processors;
@@ -72,7 +72,7 @@ PetscErrorCode GallopPatternGet_Device(const GallopCSR *csr, GallopPattern *p, P
   PetscCallCUDA(cudaMemsetAsync(memory, 0, sizeof(*p), stream));
   LengthsKernel<<<PetscMin(GallopBlocksFor(csr->m, Threads), (unsigned int)(8 * processors)), Threads, 0, stream>>>(csr->m, csr->i, (GallopPattern *)memory);
   GallopCheckLaunch();
-  WindowsKernel<<<windows, Threads, 0, stream>>>(csr->nz, windows, csr->j, (GallopPattern *)memory);
+  WindowsKernel<<<windows, Threads, 0, stream>>>(csr->nz, windows, sector, csr->j, (GallopPattern *)memory);
   GallopCheckLaunch();
   PetscCall(GallopDeviceCopyOut(p, memory, sizeof(*p)));
   PetscCall(GallopWorkspaceFree(memory));

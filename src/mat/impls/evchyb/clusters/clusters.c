@@ -58,10 +58,10 @@ static PetscErrorCode GetLook(const GallopCSR *csr, GallopLook *look, PetscBool 
   PetscFunctionBegin;
   *fits = PETSC_TRUE;
 #if PetscDefined(HAVE_CUDA)
-  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopPatternGet_Device(csr, &pattern, &l2, fits));
+  if (PetscMemTypeCUDA(csr->memtype)) PetscCall(GallopPatternGet_Device(csr, GALLOP_SECTOR, &pattern, &l2, fits));
   else
 #endif
-    PetscCall(GallopPatternGet_Host(csr, &pattern));
+    PetscCall(GallopPatternGet_Host(csr, GALLOP_SECTOR, &pattern));
   *near = (PetscBool)(3 * (PetscCount)csr->m * (PetscCount)sizeof(PetscScalar) <= l2);
   if (*fits) PetscCall(GallopPatternLook(csr, &pattern, 0, look));
   PetscFunctionReturn(PETSC_SUCCESS);
