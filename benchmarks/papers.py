@@ -153,6 +153,8 @@ def evchyb(lab):
         lab.table("table2", "Table 2: bandwidth by STREAM", ["", "GB/s"],
                   [["copy", stream["stream_copy_GBs"]], ["triad", stream["stream_triad_GBs"]], ["reading alone, b of P_max", lab.machine["read_bandwidth_GBs"]]],
                   "Arrays of 512 MB in double precision, by kernels of evchybparts; bytes as STREAM counts them, each array once.")
+    else:
+        lab.lacks("Table 2", "its kernels are for a GPU")
 
 
 def balance(lab, products, counted):
@@ -533,7 +535,7 @@ def hbp(lab):
         }, ylabel="standard deviation")
         lab.table("figure6", "Figure 6: standard deviation of the entries of a row within warps", ["name", "in order of rows", "by hash"],
                   [[name, pair[1], pair[0]] for name, pair in deviations.items()])
-        return lab.lacks("Figures 7 to 10", "orders and parts of products are timed on a GPU")
+        return lab.lacks("Figures 7 to 10, Table II and other products of the same blocks", "orders, parts and products are timed and counted on a GPU")
     ways = lab.program("ways", "hbp2d")
     names = ways.order
     shared = lab.program("shared", "hbp2d", ["-shared_x"])  # x of a block in shared memory, as the paper has it always
@@ -686,7 +688,7 @@ def tiledspmm(lab):
         balanced = {f"{kernel}, cut over whole": ratio(products, "evchyb@cut", "evchyb@given"), "chosen kernels, cut over whole": ratio(products, "evchyb", "evchyb@whole")}
         lab.bars("figure11", "Figure 11: speedup by load balancing where rows are cut", sorted(uneven), balanced, ylabel="speedup", line=1, logy=True)
     else:
-        lab.lacks("Figures 11 and 12", "rows are cut on a GPU only")
+        lab.lacks("Figures 11 and 12; Table 2's rows that are cut or with R = 8", "rows are cut on a GPU only")
     rows = []
     for title, what in ((f"{kernel}, rows whole", "evchyb@given"), (f"{kernel}, rows cut", "evchyb@cut"), (f"{kernel}, rows cut, R = 8", "evchyb@narrow"),
                         ("chosen kernels, rows whole", "evchyb@whole"), ("as the format chooses", "evchyb")):
