@@ -117,14 +117,14 @@ EXPORT ncclResult_t ncclCommInitRank(ncclComm_t *comm, int size, ncclUniqueId id
   if (mine[1] == words[0]) {
     c->world[rank] = mine[1];
     for (int k = 1; k < size; k++) {
-      MPI_Recv(other, 2, MPI_INT, MPI_ANY_SOURCE, c->tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      (void)MPI_Recv(other, 2, MPI_INT, MPI_ANY_SOURCE, c->tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
       c->world[other[0]] = other[1];
     }
     for (int k = 0; k < size; k++)
-      if (k != rank) MPI_Send(c->world, size, MPI_INT, c->world[k], c->tag, MPI_COMM_WORLD);
+      if (k != rank) (void)MPI_Send(c->world, size, MPI_INT, c->world[k], c->tag, MPI_COMM_WORLD);
   } else {
-    MPI_Send(mine, 2, MPI_INT, words[0], c->tag, MPI_COMM_WORLD);
-    MPI_Recv(c->world, size, MPI_INT, words[0], c->tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+    (void)MPI_Send(mine, 2, MPI_INT, words[0], c->tag, MPI_COMM_WORLD);
+    (void)MPI_Recv(c->world, size, MPI_INT, words[0], c->tag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }
   *comm = c;
   inits++;
@@ -205,10 +205,10 @@ EXPORT int gallopTestWait(void)
   MPI_Request request[OPERATIONS];
 
   for (int k = 0; k < noperations; k++) {
-    if (operation[k].to) MPI_Irecv(operation[k].to, (int)operation[k].bytes, MPI_BYTE, operation[k].peer, operation[k].tag, MPI_COMM_WORLD, &request[k]);
-    else MPI_Isend(operation[k].from, (int)operation[k].bytes, MPI_BYTE, operation[k].peer, operation[k].tag, MPI_COMM_WORLD, &request[k]);
+    if (operation[k].to) (void)MPI_Irecv(operation[k].to, (int)operation[k].bytes, MPI_BYTE, operation[k].peer, operation[k].tag, MPI_COMM_WORLD, &request[k]);
+    else (void)MPI_Isend(operation[k].from, (int)operation[k].bytes, MPI_BYTE, operation[k].peer, operation[k].tag, MPI_COMM_WORLD, &request[k]);
   }
-  MPI_Waitall(noperations, request, MPI_STATUSES_IGNORE);
+  (void)MPI_Waitall(noperations, request, MPI_STATUSES_IGNORE);
   noperations = 0;
   return 0;
 }
