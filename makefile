@@ -254,10 +254,10 @@ kernels: all $(if $(petsc_cuda),$(kernels_noted))
 # These runs, or with TESTS or where there is no list of them tests, under the tools of compute-sanitizer, on a GPU. What is in SEEN is left out, and what is clean is written there.
 listed_runs := $(and $(filter file,$(origin TESTS)),$(wildcard $(RUNS)))
 
-sanitize: all $(if $(listed_runs),check-programs)
+sanitize: all $(nccl)
 	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer was not found: it comes with the CUDA Toolkit" >&2; exit 1; }
 	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make sanitize needs a GPU" >&2; exit 1; fi
-	@$(share_jobs)$(if $(listed_runs),$(test_env); $(sanitize) --runs $(RUNS) --timeout $(TIMEOUT) $(TOOLS) -- $(abspath config/with-sanitizer),\
+	@$(share_jobs)$(if $(listed_runs),$(test_env); mkdir -p $(testdir) && $(harness) -s $(addprefix $(testdir)/,$(sort $(shell awk '!/^#/ {print $$3}' $(RUNS)))) && $(sanitize) --runs $(RUNS) --timeout $(TIMEOUT) $(TOOLS) -- $(abspath config/with-sanitizer),\
 	  $(harness) -s print-test 2>/dev/null | $(sanitize) $(TOOLS) -- $(check_with) PETSCMPIEXEC=$(abspath config/with-sanitizer))
 
 sanitize = SANITIZER_MPIEXEC="$(MPIEXEC)" config/sanitize --seen $(SEEN) --about "$(petsc_description)" --commit $(commit) --counts $(testdir) $(addprefix --minutes ,$(MINUTES)) $(if $(AGAIN),--again)
