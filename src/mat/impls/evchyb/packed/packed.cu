@@ -31,13 +31,14 @@ static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pa
 }
 
 /*
-  How the packed kernel is compiled: lines that are under way together, as many as fit registers, of a slice, of one whose columns are stored (0: as of others) and of a long row; thread blocks per
-  multiprocessor, docs/development/packing.md. Kind: how values are stored
+  How the packed kernel is compiled: lines of a slice and of a long row that are under way together, as many as fit registers; thread blocks per multiprocessor; whether columns of 16 bits have code of
+  their own, docs/development/packing.md. Kind: how values are stored
 */
 template <EVCHYBPackValues Kind_>
 struct PackedShape {
   static constexpr EVCHYBPackValues Kind  = Kind_;
-  static constexpr int              Lines = sizeof(PetscScalar) > 8 ? 2 : sizeof(PetscScalar) > 4 ? 4 : 8, Stored = sizeof(PetscScalar) > 4 ? 0 : 4, LongLines = Lines, MinBlocks = 4;
+  static constexpr int              Lines = sizeof(PetscScalar) > 8 ? 2 : sizeof(PetscScalar) > 4 ? 4 : 8, LongLines = EVCHYBPackIsDict(Kind) && Lines > 4 ? 4 : Lines, MinBlocks = 4;
+  static constexpr bool             Narrow = sizeof(PetscScalar) <= 4;
 };
 
 /* The same product with the entries packed. A thread block has neighbouring slices, of which its warps take one after the other by turns. */
@@ -63,7 +64,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 
     if (lane < num) slices[warp][lane] = EVCHYBPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
     __syncwarp();
-    if (num > 0) EVCHYBPackMultiply<S::Lines, S::Stored, S::Kind, V>(pack, slices[warp], num, v, dot);
+    if (num > 0) EVCHYBPackMultiply<S::Lines, S::Narrow, S::Kind, V>(pack, slices[warp], num, v, dot);
   }
   GallopWaitForPredecessor(); /* those that had nothing to do */
   GallopFinishDot<EVCHYB_THREADS>(v, v.with ? *dot : V(0));

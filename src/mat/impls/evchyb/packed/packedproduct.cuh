@@ -112,9 +112,7 @@ struct EVCHYBPackNarrowColumns {
 
   uint32_t word[Lines];
 
-  static __device__ __forceinline__ bool Are(EVCHYBPackLine own) { return __all_sync(0xffffffffu, EVCHYBPackClassOf(own) == EVCHYB_PACK_16); }
-
-  __device__ __forceinline__ void Load(EVCHYBPackLine own, const unsigned char *stream)
+  __device__ __forceinline__ EVCHYBPackNarrowColumns(EVCHYBPackLine own, const unsigned char *stream)
   {
 #pragma unroll
     for (int u = 0; u < Lines; u++) word[u] = __ldcs(reinterpret_cast<const uint32_t *>(EVCHYBPackOffsets(GallopShuffle(own, u), stream)) + threadIdx.x % WarpSize);
@@ -185,48 +183,17 @@ static __device__ __forceinline__ void EVCHYBPackMultiplyLines(const EVCHYBPackV
   else EVCHYBPackMultiplyLinesAs<Lines, Kind, false>(view, value, apart, known, columns, num, mask, x, sum0, sum1);
 }
 
-/* A slice with lines whose columns are stored, own the lane's of its first ones. Offsets of 16 bits are asked for while the lines before are multiplied. */
-template <int Lines, EVCHYBPackValues Kind, typename V>
-static __device__ __forceinline__ void EVCHYBPackMultiplyStored(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, EVCHYBPackLine own, const V *x, V sum[2])
+/* The same by step, by which all columns grow from row to row, 0 where they may not. Narrow: columns of 16 bits have code of their own. */
+template <int Lines, bool Narrow, EVCHYBPackValues Kind, typename Known, typename V>
+static __device__ __forceinline__ void EVCHYBPackMultiplyLines(const EVCHYBPackView &view, const unsigned char *value, int apart, const Known &known, int step, int num, EVCHYBPackPair<uint32_t> mask, const V *x, V &sum0, V &sum1)
 {
-  const int                      width  = slice.width;
-  const unsigned char           *value  = view.value + (size_t)slice.value * EVCHYB_PACK_UNIT;
-  EVCHYBPackAhead<Lines, Kind>   ahead  = EVCHYBPackLoadAhead<Lines, Kind>(view, slice, own, 0, width);
-  bool                           narrow = EVCHYBPackNarrowColumns<Lines>::Are(own);
-  EVCHYBPackNarrowColumns<Lines> columns;
-
-  if (narrow) columns.Load(own, view.stream);
-  own = EVCHYBPackLoadOwn<Lines>(view, slice, Lines, width - Lines);
-#pragma unroll 1
-  for (int k = 0; k < width; k += Lines) {
-    const int                            num   = min(Lines, width - k);
-    const EVCHYBPackAhead<Lines, Kind>   known = ahead;
-    const EVCHYBPackNarrowColumns<Lines> those = columns;
-    const bool                           are   = narrow;
-    const EVCHYBPackPair<uint32_t>       mask  = EVCHYBPackMasksFrom(slice, known.mask, k, num);
-
-    if (k + Lines < width) {
-      ahead  = EVCHYBPackLoadAhead<Lines, Kind>(view, slice, own, k + Lines, width - k - Lines);
-      narrow = EVCHYBPackNarrowColumns<Lines>::Are(own);
-      if (narrow) columns.Load(own, view.stream);
-      own = EVCHYBPackLoadOwn<Lines>(view, slice, k + 2 * Lines, width - k - 2 * Lines);
-    }
-    if (are) EVCHYBPackMultiplyLines<Lines, Kind>(view, value, 1, known, those, num, mask, x, sum[0], sum[1]);
-    else EVCHYBPackMultiplyLines<Lines, Kind>(view, value, 1, known, EVCHYBPackAnyColumns<Lines>(known.own, view.stream, num), num, mask, x, sum[0], sum[1]);
-    value += Lines * EVCHYBPackBytesALine<Kind>();
-  }
-}
-
-/* Lines of a slice whose columns all grow by step, or, where that is 0, of others */
-template <int Lines, int Stored, EVCHYBPackValues Kind, typename Known, typename V>
-static __device__ __forceinline__ void EVCHYBPackMultiplyEither(const EVCHYBPackView &view, const unsigned char *value, const Known &known, int step, int num, EVCHYBPackPair<uint32_t> mask, const V *x, V sum[2])
-{
-  if (Stored || step) EVCHYBPackMultiplyLines<Lines, Kind>(view, value, 1, known, EVCHYBPackStridedColumns(step), num, mask, x, sum[0], sum[1]);
-  else EVCHYBPackMultiplyLines<Lines, Kind>(view, value, 1, known, EVCHYBPackAnyColumns<Lines>(known.own, view.stream, num), num, mask, x, sum[0], sum[1]);
+  if (step) EVCHYBPackMultiplyLines<Lines, Kind>(view, value, apart, known, EVCHYBPackStridedColumns(step), num, mask, x, sum0, sum1);
+  else if (Narrow && __all_sync(0xffffffffu, EVCHYBPackClassOf(known.own) == EVCHYB_PACK_16)) EVCHYBPackMultiplyLines<Lines, Kind>(view, value, apart, known, EVCHYBPackNarrowColumns<Lines>(known.own, view.stream), num, mask, x, sum0, sum1);
+  else EVCHYBPackMultiplyLines<Lines, Kind>(view, value, apart, known, EVCHYBPackAnyColumns<Lines>(known.own, view.stream, num), num, mask, x, sum0, sum1);
 }
 
 /* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or EVCHYB_PACK_VALUE, beside which slices may have EVCHYB_PACK_SINGLE and EVCHYB_PACK_REAL. */
-template <int Lines, int Stored, EVCHYBPackValues Kind, typename V>
+template <int Lines, bool Narrow, EVCHYBPackValues Kind, typename V>
 static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &view, const EVCHYBPackSlice *slices, int num, const GallopVectors<V> &v, V *dot)
 {
   static_assert(EVCHYB_PACK_CHUNK % Lines == 0, "lines that are multiplied together have their bits in one word of a mask");
@@ -242,25 +209,19 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
     V                      sum[2] = {V(0), V(0)};
 
 #pragma unroll 1
-    for (int k = 0; k < width && (step || !Stored); k += Lines) {
+    for (int k = 0; k < width; k += Lines) {
       const int                          left = width - k, lines = min(Lines, left);
       const EVCHYBPackAhead<Lines, Kind> known = ahead;
       const EVCHYBPackPair<uint32_t>     mask  = EVCHYBPackMasksFrom(slice, known.mask, k, lines);
 
       if (left > Lines) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slice, EVCHYBPackLoadOwn<Lines>(view, slice, k + Lines, left - Lines), k + Lines, left - Lines);
       else if (e + 1 < num) ahead = EVCHYBPackLoadFirst<Lines, Kind>(view, slices[e + 1]);
-      if (Kind != EVCHYB_PACK_VALUE || slice.values == Kind) EVCHYBPackMultiplyEither<Lines, Stored, Kind>(view, value, known, step, lines, mask, v.x, sum);
-      else if (EVCHYBPackMayBeReal && slice.values == EVCHYB_PACK_REAL) EVCHYBPackMultiplyEither<Lines, Stored, EVCHYB_PACK_REAL>(view, value, known, step, lines, mask, v.x, sum);
-      else EVCHYBPackMultiplyEither<Lines, Stored, EVCHYB_PACK_SINGLE>(view, value, known, step, lines, mask, v.x, sum);
+      if (Kind != EVCHYB_PACK_VALUE || slice.values == Kind) EVCHYBPackMultiplyLines<Lines, Narrow, Kind>(view, value, 1, known, step, lines, mask, v.x, sum[0], sum[1]);
+      else if (EVCHYBPackMayBeReal && slice.values == EVCHYB_PACK_REAL) EVCHYBPackMultiplyLines<Lines, Narrow, EVCHYB_PACK_REAL>(view, value, 1, known, step, lines, mask, v.x, sum[0], sum[1]);
+      else EVCHYBPackMultiplyLines<Lines, Narrow, EVCHYB_PACK_SINGLE>(view, value, 1, known, step, lines, mask, v.x, sum[0], sum[1]);
       value += Lines * units * EVCHYB_PACK_UNIT;
     }
-    if constexpr (Stored > 0) {
-      if (step) { }
-      else if (Kind != EVCHYB_PACK_VALUE || slice.values == Kind) EVCHYBPackMultiplyStored<Stored, Kind>(view, slice, ahead.own, v.x, sum);
-      else if (EVCHYBPackMayBeReal && slice.values == EVCHYB_PACK_REAL) EVCHYBPackMultiplyStored<Stored, EVCHYB_PACK_REAL>(view, slice, ahead.own, v.x, sum);
-      else EVCHYBPackMultiplyStored<Stored, EVCHYB_PACK_SINGLE>(view, slice, ahead.own, v.x, sum);
-    }
-    if ((!width || (Stored && !step)) && e + 1 < num) ahead = EVCHYBPackLoadFirst<Lines, Kind>(view, slices[e + 1]);
+    if (!width && e + 1 < num) ahead = EVCHYBPackLoadFirst<Lines, Kind>(view, slices[e + 1]);
     EVCHYBPackPair<int> row = EVCHYBPackRows(slice.rows, view.stream, lane);
 
     if (view.order) row = {row.first < 0 ? -1 : (int)__ldg(view.order + row.first), row.second < 0 ? -1 : (int)__ldg(view.order + row.second)};
@@ -304,13 +265,7 @@ static __device__ __forceinline__ V EVCHYBPackSumManyLines(const EVCHYBPackView 
 
     num = EVCHYBPackLinesFrom<Lines>(k + Lines * warps, warps, width);
     if (num) ahead.own = EVCHYBPackLoadLine(line + k + (Lines + min(lane, num - 1)) * warps);
-    if (__all_sync(0xffffffffu, stride == __shfl_sync(0xffffffffu, stride, 0) && kind == EVCHYB_PACK_STRIDED)) EVCHYBPackMultiplyLines<Lines, Kind>(view, from, warps, known, EVCHYBPackStridedColumns(stride), lines, mask, x, sum, sum);
-    else if (EVCHYBPackNarrowColumns<Lines>::Are(known.own)) {
-      EVCHYBPackNarrowColumns<Lines> columns;
-
-      columns.Load(known.own, view.stream);
-      EVCHYBPackMultiplyLines<Lines, Kind>(view, from, warps, known, columns, lines, mask, x, sum, sum);
-    } else EVCHYBPackMultiplyLines<Lines, Kind>(view, from, warps, known, EVCHYBPackAnyColumns<Lines>(known.own, view.stream, lines), lines, mask, x, sum, sum);
+    EVCHYBPackMultiplyLines<Lines, true, Kind>(view, from, warps, known, __all_sync(0xffffffffu, stride == __shfl_sync(0xffffffffu, stride, 0) && kind == EVCHYB_PACK_STRIDED) ? stride : 0, lines, mask, x, sum, sum);
   }
   return sum;
 }
