@@ -212,6 +212,15 @@ __global__ static void __launch_bounds__(Threads, 3) FillGroupsKernel(const Fast
   SumParcels(groups / Parcel + 1, w.parcels, &w.reply->rowbytes);
 }
 
+/* The first num bytes of a word; nothing has set the others */
+static __device__ __forceinline__ unsigned int BytesOfWord(const unsigned char *bytes, int num)
+{
+  unsigned int word = 0;
+
+  for (int k = 0; k < num; k++) word |= (unsigned int)bytes[k] << 8 * k;
+  return word;
+}
+
 /* A warp for each task: its blocks and their lines and offsets to their place, and what products want to know of it. In an order of tasks, or as they come where there is none. */
 __global__ static void __launch_bounds__(Threads) FinishKernel(const FastLoad fl, const FastLoad from, const Groups w, In<PetscInt> order)
 {
@@ -238,7 +247,7 @@ __global__ static void __launch_bounds__(Threads) FinishKernel(const FastLoad fl
     const PetscInt            line = from.blkLine[b], height = from.blkHeight[b];
     const int                 length = from.blkLength[b], kind = from.blkClass[b], width = FASTLOAD_WIDTH(kind);
     const PetscCount          begin = from.blkPtr[b], at = (PetscCount)place + from.blkRow[b], bytes = (PetscCount)height * length * (width == FASTLOAD_INT ? (int)sizeof(PetscInt) : width);
-    const unsigned int *const offsets = reinterpret_cast<const unsigned int *>(w.offsets + begin * sizeof(PetscInt));
+    const unsigned char *const offsets = w.offsets + begin * sizeof(PetscInt);
     unsigned int *const       to      = reinterpret_cast<unsigned int *>(fl.rowIdx + at);
 
     if (lane == 0) {
@@ -255,10 +264,9 @@ __global__ static void __launch_bounds__(Threads) FinishKernel(const FastLoad fl
       fl.lineAt[q]  = from.lineAt[q];
     }
     for (PetscCount word = lane; word < FastLoadRowBytes(width, (PetscCount)height * length) / 4; word += WarpSize) { /* bytes behind the last offset are 0 */
-      const PetscCount   left = bytes - 4 * word;
-      const unsigned int own  = left > 0 ? offsets[word] : 0;
+      const PetscCount left = bytes - 4 * word;
 
-      to[word] = left > 0 && left < 4 ? own & ((1u << 8 * left) - 1) : own;
+      to[word] = left >= 4 ? reinterpret_cast<const unsigned int *>(offsets)[word] : BytesOfWord(offsets + 4 * word, (int)left);
     }
   }
   const PetscInt *const cols   = fl.perm + from.blkColIdx[first];
