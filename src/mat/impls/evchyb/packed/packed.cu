@@ -38,7 +38,7 @@ template <EVCHYBPackValues Kind_>
 struct PackedShape {
   static constexpr EVCHYBPackValues Kind  = Kind_;
   static constexpr int              Lines = sizeof(PetscScalar) > 8 ? 2 : sizeof(PetscScalar) > 4 ? 4 : 8, LongLines = EVCHYBPackIsDict(Kind) && Lines > 4 ? 4 : Lines, MinBlocks = 4;
-  static constexpr bool             Narrow = sizeof(PetscScalar) <= 4;
+  static constexpr bool             Narrow = sizeof(PetscScalar) <= 4 && !EVCHYBPackIsDict(Kind);
 };
 
 /* The same product with the entries packed. A thread block has neighbouring slices, of which its warps take one after the other by turns. */
