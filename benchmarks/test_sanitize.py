@@ -17,6 +17,7 @@ FAKE_WITH_SANITIZER = f"""#!{sys.executable}
 import os, pathlib, subprocess, sys
 flag, number, program, *words = sys.argv[1:]
 name = pathlib.Path(program).name
+pathlib.Path(__file__).parent.joinpath("gpus").open("a").write(os.environ.get("CUDA_VISIBLE_DEVICES", "any") + "\\n")
 pathlib.Path(__file__).parent.joinpath("asked").open("a").write(" ".join([os.environ["SANITIZER"], flag, number, name, *words]) + "\\n")
 pathlib.Path("written").write_text("in a folder of its own")
 if name == "slow":
@@ -99,6 +100,18 @@ class SanitizeTest(FakesTest):
         _, said, _ = self.run_sanitize("a", "synccheck")
         self.assertIn("synccheck: 0 seen clean before, 0 clean now, 0 failed, 1 not reached or skipped", said)
         self.assertEqual(len(self.rows()), 1)
+
+    def test_each_gpu(self):
+        runs, gpus = self.folder / "runs.txt", self.folder / "gpus"
+        runs.write_text("-n 2 mat/a\n-n 1 mat/b\n-n 1 mat/c\n")
+        self.check = self.fake("with-sanitizer", FAKE_WITH_SANITIZER)
+        for environment, expected in (({"GALLOP_GPUS": "1"}, ["any"]), ({"GALLOP_GPUS": "2"}, ["0", "1"]), ({"GALLOP_GPUS": "2", "CUDA_VISIBLE_DEVICES": "4,7"}, ["4", "7"])):
+            with mock.patch.dict(os.environ, environment), mock.patch.dict(os.environ):
+                if "CUDA_VISIBLE_DEVICES" not in environment:
+                    os.environ.pop("CUDA_VISIBLE_DEVICES", None)
+                self.assertEqual(self.run_sanitize("", "--again", "--runs", str(runs), "memcheck", "synccheck")[0], 0)
+            self.assertEqual(set(gpus.read_text().split()), set(expected))
+            gpus.unlink()
 
     def test_nothing_is_kept_of_some_kernels(self):
         with mock.patch.dict(os.environ, SANITIZER_FLAGS="--kernel-regex kns=Some"):
