@@ -27,6 +27,16 @@ if name == "bad" or (name == "race" and os.environ["SANITIZER"] == "racecheck"):
     sys.exit(23)
 """
 
+# In the place of config/with-kernels: matrices from the 120th on launch two kernels, others one
+FAKE_WITH_KERNELS = f"""#!{sys.executable}
+import pathlib, sys, tempfile
+flag, number, program, *words = sys.argv[1:]
+folder = pathlib.Path(tempfile.mkdtemp(prefix="run.", dir=pathlib.Path(__file__).parent))
+folder.joinpath("command").write_text("\\n".join([number, program, *words]) + "\\n")
+folder.joinpath("ended").write_text("0 100000000\\n")
+folder.joinpath("launched").write_text("_Z5Firsti\\n" + "_Z6Secondi\\n" * (words[-1] == "120"))
+"""
+
 # Leaves the counts that PETSc's harness leaves: "bad" fails, with racecheck also "race"; "skipped" and "none" do not run; "slow" does not end
 FAKE_CHECK = f"""#!{sys.executable}
 import os, pathlib, subprocess, sys
@@ -150,7 +160,7 @@ class SanitizeTest(FakesTest):
 
 class KernelsTest(FakesTest):
 
-    def run_kernels(self, *runs):
+    def run_kernels(self, *runs, with_kernels=()):
         """Of runs (processes, words, status, milliseconds, kernels launched): the exit status, what was printed, and the list."""
         for k, (processes, words, status, milliseconds, launched) in enumerate(runs):
             folder = self.folder / f"run.{k}"
@@ -162,7 +172,7 @@ class KernelsTest(FakesTest):
                 (folder / "launched").write_text("\n".join(launched.split()) + "\n")
                 (folder / "launched.all").write_text("_Z5Firsti\n_Z6Secondi\n_Z5Thirdi\n_Z5Neveri\n")
         chosen = self.folder / "chosen.txt"
-        command = [str(CONFIG / "kernels"), "--programs", str(self.folder), "--list", str(chosen), str(self.folder)]
+        command = [str(CONFIG / "kernels"), "--programs", str(self.folder), "--list", str(chosen), *(["--with", with_kernels[0]] if with_kernels else []), str(self.folder), *with_kernels[1:]]
         done = subprocess.run(command, capture_output=True, text=True)
         return done.returncode, done.stdout, chosen.read_text().splitlines()[1:] if chosen.exists() else []
 
@@ -172,6 +182,13 @@ class KernelsTest(FakesTest):
         self.assertEqual((status, chosen), (0, ["-n 1 mat/a -k 2", "-n 1 mat/c"]))
         self.assertIn("3 of 4 kernels are launched by 6 runs; 2 of these launch 3", said)
         self.assertRegex(said, r"launched by no test: (Never\(int\)|_Z5Neveri)\n")
+
+    def test_parts_of_runs(self):
+        """Of a run of many matrices a part that launches what the run does takes its place; where none does, the run stays."""
+        fake = self.fake("with-kernels", FAKE_WITH_KERNELS)
+        status, _, chosen = self.run_kernels((1, "mat/a -matrices 40 -first 100 -k 1", 0, 9000, "_Z5Firsti _Z6Secondi"), (1, "mat/b -matrices 3", 0, 9000, "_Z5Thirdi"), with_kernels=[fake, "mat/a", "mat/b"])
+        self.assertEqual((status, chosen), (0, ["-n 1 mat/a -k 1 -matrices 10 -first 120", "-n 1 mat/b -matrices 3"]))
+        self.assertEqual(len(list(self.folder.glob("run.*"))), 2 + 4 + 3)
 
     def test_runs_that_cannot_be_repeated(self):
         status, said, chosen = self.run_kernels((1, "bad", 1, 100, "_Z5Firsti"), (1, "a -f /tmp/x", 0, 100, "_Z6Secondi"), (2, "../elsewhere", 0, 100, "_Z6Secondi"), (2, "c", 0, 100, "_Z5Thirdi"))
