@@ -216,6 +216,8 @@ $(emulated:=.o) $(emulation)/emulate.o: $(emulation)/%.o: tests/emulation/%.cpp 
 	@echo "  CXX  $<"
 	@$(compile_emulated) -c -o $@ $<
 
+$(emulation)/clustersproductnarrow.o: tests/emulation/clustersproduct.cpp
+
 # of PETSc's functions only those that the tests' parts of the sources call, and CUDA's and some of PETSc's are the emulation's
 $(emulated): %: %.o $(emulation)/emulate.o
 	@echo "  LINK $@"
@@ -260,7 +262,7 @@ listed_runs := $(and $(filter file,$(origin TESTS)),$(wildcard $(RUNS)))
 sanitize: all $(nccl)
 	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer was not found: it comes with the CUDA Toolkit" >&2; exit 1; }
 	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make sanitize needs a GPU" >&2; exit 1; fi
-	@$(share_jobs)$(if $(listed_runs),$(test_env); mkdir -p $(testdir) && $(harness) -s $(addprefix $(testdir)/,$(sort $(shell awk '!/^#/ {print $$3}' $(RUNS)))) && $(sanitize) --runs $(RUNS) --timeout $(TIMEOUT) $(TOOLS) -- $(abspath config/with-sanitizer),\
+	@$(share_jobs)$(if $(listed_runs),$(test_env); rm -rf $(testdir)/testfiles && $(harness) -s $(addprefix $(testdir)/,$(sort $(shell awk '!/^#/ {print $$3}' $(RUNS)))) && $(sanitize) --runs $(RUNS) --timeout $(TIMEOUT) $(TOOLS) -- $(abspath config/with-sanitizer),\
 	  $(harness) -s print-test 2>/dev/null | $(sanitize) $(TOOLS) -- $(check_with) PETSCMPIEXEC=$(abspath config/with-sanitizer))
 
 sanitize = SANITIZER_MPIEXEC="$(MPIEXEC)" config/sanitize --seen $(SEEN) --about "$(petsc_description)" --commit $(commit) --counts $(testdir) $(addprefix --minutes ,$(MINUTES)) $(if $(AGAIN),--again)

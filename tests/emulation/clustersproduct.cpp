@@ -75,13 +75,31 @@ PetscErrorCode EVCHYBLongRowsNeed(const EVCHYB *, const GallopCSR *, EVCHYBRows 
 
 /* ---- cases ---- */
 
+static const int AllDifferent = -1;
+
 struct Case {
   const char *name;
   PetscInt    m;
   Length      length;
-  bool        near;
-  int         values; /* how many different ones, 0 for all */
+  PetscInt    window; /* of NewMatrix() */
+  int         values; /* how many different ones, 0 for those of RandomReal(), AllDifferent for so many that they are in no dictionary */
+  bool        narrow; /* packed in the matrix' order there are slices, and pieces where rows are long, with lines under way together whose columns all are stored in 16 bits */
 };
+
+static void CheckNarrow(const Case &c, const EVCHYBPack *pack)
+{
+  const bool dict     = pack->figures.slots[EVCHYB_PACK_DICT8] || pack->figures.slots[EVCHYB_PACK_DICT16];
+  PetscInt   found[2] = {0, 0}; /* slices of short rows, pieces of long ones */
+
+  for (PetscInt s = 0; s < pack->nslice; s++) {
+    const EVCHYBPackLine *const lines = pack->line + pack->slice[s].line;
+
+    found[s >= pack->nslice - pack->npiece] += pack->slice[s].width && std::all_of(lines, lines + std::min<PetscInt>(pack->slice[s].width, 8), [](EVCHYBPackLine line) { return EVCHYBPackClassOf(line) == EVCHYB_PACK_16; });
+  }
+  if (dict != (c.values > 0)) emu::Fail("%s: a dictionary, or none", c.name);
+  if (!found[0] && !found[1]) emu::Fail("%s: no slice with columns of 16 bits", c.name);
+  if (pack->npiece && !found[1]) emu::Fail("%s: no piece with columns of 16 bits", c.name);
+}
 
 static PetscErrorCode ApplyEither(void *data, const GallopProduct *p)
 {
@@ -92,7 +110,7 @@ static PetscErrorCode ApplyEither(void *data, const GallopProduct *p)
 
 static void Test(const Case &c, bool packed, bool ordered)
 {
-  Matrix              A        = NewMatrix(c.m, c.m, c.length, c.near);
+  Matrix              A        = NewMatrix(c.m, c.m, c.length, c.window);
   EVCHYB              ev       = {};
   EVCHYBRows          rows     = {};
   EVCHYBClusters      clusters = {};
@@ -103,7 +121,7 @@ static void Test(const Case &c, bool packed, bool ordered)
   PetscCount          room;
 
   if (c.values) {
-    for (auto &a : A.a) a = (PetscReal)(choice() % c.values) / 3;
+    for (size_t k = 0; k < A.a.size(); k++) A.a[k] = c.values == AllDifferent ? A.a[k] + (PetscReal)k / 4096 : (PetscReal)(choice() % c.values) / 3;
     A.csr.a = emu::Guarded(A.a);
   }
 #if PetscDefined(USE_COMPLEX)
@@ -133,6 +151,7 @@ static void Test(const Case &c, bool packed, bool ordered)
   ev.processors = 1; /* which the plan is for */
   if (packed) CheckCall(EVCHYBPackedBuild(&ev, &csr, &rows, &chosen, 0, &done));
   else CheckCall(EVCHYBPlainBuild_Host(&ev, &csr, &rows, 0, &done));
+  if (packed && !ordered && c.narrow) CheckNarrow(c, ev.packed->pack);
   ev.work     = packed ? &EVCHYBPackedDevice : &EVCHYBPlainDevice;
   ev.overlaps = (PetscBool)(choice() % 2);
 
@@ -148,12 +167,17 @@ static void Test(const Case &c, bool packed, bool ordered)
 int main(int argc, char **argv)
 {
   const Case cases[] = {
-    {"rows that share columns",  900,  [](int) { return 7; },                                                             true,  0   },
-    {"few values",               900,  [](int) { return 5; },                                                             true,  9   },
-    {"lengths that differ",      500,  [](int r) { return r * 37 % 40; },                                                 false, 3000},
-    {"some rows empty",          700,  [](int r) { return r % 3 ? 4 : 0; },                                               true,  0   },
-    {"long rows",                5000, [](int r) { return r == 7 ? 5000 : r == 90 ? 129 : r % 1000 == 91 ? 600 : 3; },     false, 0   },
-    {"few rows",                 3,    [](int r) { return r + 1; },                                                       true,  0   },
+    {"rows that share columns",                900,  [](int) { return 7; },                                                                               1,    0,            false},
+    {"few values",                             900,  [](int) { return 5; },                                                                               1,    9,            false},
+    {"lengths that differ",                    500,  [](int r) { return r * 37 % 40; },                                                                   0,    3000,         false},
+    {"some rows empty",                        700,  [](int r) { return r % 3 ? 4 : 0; },                                                                 1,    0,            false},
+    {"long rows",                              5000, [](int r) { return r == 7 ? 5000 : r == 90 ? 129 : r % 1000 == 91 ? 600 : 3; },                      0,    0,            false},
+    {"few rows",                               3,    [](int r) { return r + 1; },                                                                         1,    0,            false},
+    {"columns in no order",                    1500, [](int) { return 9; },                                                                               1400, AllDifferent, true },
+    {"columns in no order, lengths differ",    1500, [](int r) { return r * 37 % 20; },                                                                   1400, AllDifferent, true },
+    {"columns in no order, few values",        1500, [](int r) { return 8 + r % 2; },                                                                     1400, 9,            true },
+    {"columns in no order, the last rows few", 65,   [](int r) { return 5 + r % 3; },                                                                     65,   0,            false},
+    {"long rows, columns in no order",         3000, [](int r) { return r == 7 ? 2900 : r == 90 ? 129 : r % 500 == 91 ? 600 : r % 900 == 92 ? 513 : 3; }, 2900, AllDifferent, true },
   };
   Begin(argc, argv);
   emu::processors = 3;

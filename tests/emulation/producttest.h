@@ -24,19 +24,24 @@ static PetscScalar RandomScalar()
 #endif
 }
 
-/* Entries of a row are spread over all columns, or, where they are near, from its own column on */
-static Matrix NewMatrix(PetscInt m, PetscInt n, const Length &length, bool near = false)
+/* Entries of a row are spread over all columns, or, where there is a window, in so many columns from its own on, as many as it has entries at least */
+static Matrix NewMatrix(PetscInt m, PetscInt n, const Length &length, PetscInt window = 0)
 {
   Matrix A;
 
   A.i.push_back(0);
   for (PetscInt r = 0; r < m; r++) {
-    const PetscInt num = std::min<PetscInt>(length((int)r), n), first = near ? std::min((PetscInt)((PetscCount)r * n / m), n - num) : 0;
+    const PetscInt num = std::min<PetscInt>(length((int)r), n), width = std::min(n, std::max(window, num)), first = window ? std::min((PetscInt)((PetscCount)r * n / m), n - width) : 0;
 
-    for (PetscInt k = 0; k < num; k++) {
-      A.j.push_back(near ? first + k : (PetscInt)((PetscCount)k * n / num + r % (n / num)));
-      A.a.push_back(RandomScalar());
-    }
+    if (window)
+      for (PetscInt c = 0, left = num; left; c++) {
+        if (width - c > left && (PetscInt)(choice() % (width - c)) >= left) continue;
+        A.j.push_back(first + c);
+        left--;
+      }
+    else
+      for (PetscInt k = 0; k < num; k++) A.j.push_back((PetscInt)((PetscCount)k * n / num + r % (n / num)));
+    for (PetscInt k = 0; k < num; k++) A.a.push_back(RandomScalar());
     A.i.push_back((PetscInt)A.j.size());
   }
   A.csr.m       = m;

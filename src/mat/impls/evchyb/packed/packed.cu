@@ -30,15 +30,19 @@ static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pa
   } else if (threadIdx.x == 0) GallopStore(v, row, sum, dot);
 }
 
-/*
-  How the packed kernel is compiled: lines of a slice and of a long row that are under way together, as many as fit registers; thread blocks per multiprocessor; whether columns of 16 bits have code of
-  their own, docs/development/packing.md. Kind: how values are stored
-*/
+/* Lines of a slice that are under way together, as many as fit registers, docs/development/packing.md */
+#if !defined(EVCHYB_PACK_LINES)
+  #define EVCHYB_PACK_LINES (sizeof(PetscScalar) > 8 ? 2 : sizeof(PetscScalar) > 4 ? 4 : 8)
+#endif
+
+/* How the packed kernel is compiled. Kind: how values are stored. LongLines: of a long row. Narrow: columns of 16 bits have code of their own, since with more lines a product is bound by instructions. MinBlocks: thread blocks per multiprocessor. */
 template <EVCHYBPackValues Kind_>
 struct PackedShape {
-  static constexpr EVCHYBPackValues Kind  = Kind_;
-  static constexpr int              Lines = sizeof(PetscScalar) > 8 ? 2 : sizeof(PetscScalar) > 4 ? 4 : 8, LongLines = EVCHYBPackIsDict(Kind) && Lines > 4 ? 4 : Lines, MinBlocks = 4;
-  static constexpr bool             Narrow = sizeof(PetscScalar) <= 4 && !EVCHYBPackIsDict(Kind);
+  static constexpr EVCHYBPackValues Kind      = Kind_;
+  static constexpr int              Lines     = EVCHYB_PACK_LINES;
+  static constexpr int              LongLines = Lines > 4 && EVCHYBPackIsDict(Kind) ? 4 : Lines;
+  static constexpr bool             Narrow    = Lines > 4 && !EVCHYBPackIsDict(Kind);
+  static constexpr int              MinBlocks = 4;
 };
 
 /* The same product with the entries packed. A thread block has neighbouring slices, of which its warps take one after the other by turns. */

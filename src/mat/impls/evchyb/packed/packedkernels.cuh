@@ -71,7 +71,31 @@ static __host__ __device__ constexpr bool EVCHYBPackIsDict(EVCHYBPackValues kind
   return kind == EVCHYB_PACK_DICT8 || kind == EVCHYB_PACK_DICT16;
 }
 
-static constexpr bool EVCHYBPackMayBeReal = EVCHYB_PACK_PARTS > 1; /* else a value has no imaginary part that could be left out */
+/* How the values of a slice may be stored beside EVCHYB_PACK_VALUE: where a value has an imaginary part, and where its parts are not of single precision as they are */
+static constexpr bool EVCHYBPackMayBeReal = EVCHYB_PACK_PARTS > 1, EVCHYBPackMayBeSingle = sizeof(PetscReal) > sizeof(float);
+
+/* Calls do_as(a kind) as the values of a slice are stored. Kind: how all of the matrix are, or EVCHYB_PACK_VALUE. What no slice can have is not compiled, for which a kernel would be twice as long. */
+template <EVCHYBPackValues Kind, typename DoAs>
+static __device__ __forceinline__ void EVCHYBPackDoAs(int values, DoAs do_as)
+{
+  using Value  = cuda::std::integral_constant<EVCHYBPackValues, Kind>;
+  using Real   = cuda::std::integral_constant<EVCHYBPackValues, EVCHYB_PACK_REAL>;
+  using Single = cuda::std::integral_constant<EVCHYBPackValues, EVCHYB_PACK_SINGLE>;
+
+  if constexpr (Kind == EVCHYB_PACK_VALUE && EVCHYBPackMayBeReal) {
+    if (values == EVCHYB_PACK_REAL) {
+      do_as(Real());
+      return;
+    }
+  }
+  if constexpr (Kind == EVCHYB_PACK_VALUE && EVCHYBPackMayBeSingle) {
+    if (values == EVCHYB_PACK_SINGLE) {
+      do_as(Single());
+      return;
+    }
+  }
+  do_as(Value());
+}
 
 /* A lane's two values of a line, as they are stored */
 template <EVCHYBPackValues Kind>

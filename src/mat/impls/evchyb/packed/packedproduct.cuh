@@ -39,7 +39,7 @@ struct EVCHYBPackLines {
   }
 };
 
-struct EVCHYBPackNoCodes {
+struct EVCHYBPackNoValues {
   __device__ __forceinline__ void Load(const unsigned char *, int, int) { }
 };
 
@@ -48,36 +48,21 @@ template <int Lines, EVCHYBPackValues Kind>
 struct EVCHYBPackAhead {
   EVCHYBPackLine                                                                                    own;
   uint2                                                                                             mask;
-  cuda::std::conditional_t<EVCHYBPackIsDict(Kind), EVCHYBPackLines<Lines, Kind>, EVCHYBPackNoCodes> values;
+  cuda::std::conditional_t<EVCHYBPackIsDict(Kind), EVCHYBPackLines<Lines, Kind>, EVCHYBPackNoValues> values;
 };
 
-/* A lane's line from k on, of which there are left: that in its place of those that are multiplied together, or their last one */
-template <int Lines>
-static __device__ __forceinline__ EVCHYBPackLine EVCHYBPackLoadOwn(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, int k, int left)
-{
-  const int lane = threadIdx.x % WarpSize;
-
-  if (left <= 0) return {0, 0};
-  return EVCHYBPackLoadLine(view.line + slice.line + (k + min(lane, min(left, Lines) - 1)));
-}
-
-/* Asks for what is known of those lines beside the lane's */
+/* Asks for what is known of those lines, of which there are left */
 template <int Lines, EVCHYBPackValues Kind>
-static __device__ __forceinline__ EVCHYBPackAhead<Lines, Kind> EVCHYBPackLoadAhead(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, EVCHYBPackLine own, int k, int left)
+static __device__ __forceinline__ EVCHYBPackAhead<Lines, Kind> EVCHYBPackLoadAhead(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, int k, int left)
 {
+  const int                    lane = threadIdx.x % WarpSize;
   EVCHYBPackAhead<Lines, Kind> ahead;
 
-  ahead.own  = own;
-  ahead.mask = EVCHYBPackLoadMasks(slice, view.stream, k / EVCHYB_PACK_CHUNK, threadIdx.x % WarpSize);
+  ahead.own  = {0, 0};
+  ahead.mask = EVCHYBPackLoadMasks(slice, view.stream, k / EVCHYB_PACK_CHUNK, lane);
+  if (left > 0) ahead.own = EVCHYBPackLoadLine(view.line + slice.line + (k + min(lane, min(left, Lines) - 1)));
   ahead.values.Load(view.value + (size_t)slice.value * EVCHYB_PACK_UNIT + (size_t)k * EVCHYBPackBytesALine<Kind>(), 1, left);
   return ahead;
-}
-
-/* Of the first lines of a slice */
-template <int Lines, EVCHYBPackValues Kind>
-static __device__ __forceinline__ EVCHYBPackAhead<Lines, Kind> EVCHYBPackLoadFirst(const EVCHYBPackView &view, const EVCHYBPackSlice &slice)
-{
-  return EVCHYBPackLoadAhead<Lines, Kind>(view, slice, EVCHYBPackLoadOwn<Lines>(view, slice, 0, slice.width), 0, slice.width);
 }
 
 /* The bits that a lane's rows have in num lines from k on */
@@ -93,19 +78,19 @@ static __device__ __forceinline__ EVCHYBPackPair<uint32_t> EVCHYBPackMasksFrom(c
 struct EVCHYBPackStridedColumns {
   static constexpr bool MayBeFull = true;
 
-  int by[2];
+  uint32_t by[2];
 
-  __device__ __forceinline__ EVCHYBPackStridedColumns(int step) : by{step * (int)(threadIdx.x % WarpSize), step * (int)(threadIdx.x % WarpSize + WarpSize)} { }
+  __device__ __forceinline__ EVCHYBPackStridedColumns(int step) : by{(uint32_t)step * (threadIdx.x % WarpSize), (uint32_t)step * (threadIdx.x % WarpSize + WarpSize)} { }
 
   __device__ __forceinline__ EVCHYBPackPair<int> operator()(EVCHYBPackLine own, int u) const
   {
-    const int base = __shfl_sync(0xffffffffu, own.base, u);
+    const EVCHYBPackLine line = {__shfl_sync(0xffffffffu, own.base, u), 0};
 
-    return {base + by[0], base + by[1]};
+    return {EVCHYBPackFrom(line, by[0]), EVCHYBPackFrom(line, by[1])};
   }
 };
 
-/* The same where all have offsets of 16 bits */
+/* The same where all have offsets of 16 bits. Lines that there are not are the last one. */
 template <int Lines>
 struct EVCHYBPackNarrowColumns {
   static constexpr bool MayBeFull = true;
@@ -120,16 +105,16 @@ struct EVCHYBPackNarrowColumns {
 
   __device__ __forceinline__ EVCHYBPackPair<int> operator()(EVCHYBPackLine own, int u) const
   {
-    const int base = __shfl_sync(0xffffffffu, own.base, u);
+    const EVCHYBPackLine line = {__shfl_sync(0xffffffffu, own.base, u), 0};
 
-    return {base + (int)(word[u] & 0xffff), base + (int)(word[u] >> 16)};
+    return {EVCHYBPackFrom(line, word[u] & 0xffff), EVCHYBPackFrom(line, word[u] >> 16)};
   }
 };
 
 /* The same of any lines */
 template <int Lines>
 struct EVCHYBPackAnyColumns {
-  static constexpr bool MayBeFull = false; /* a kernel has only so many instructions near */
+  static constexpr bool MayBeFull = false; /* with code for full lines too a kernel would be too long for the cache of instructions */
 
   uint2 word[Lines];
 
@@ -177,7 +162,7 @@ static __device__ __forceinline__ void EVCHYBPackMultiplyLinesAs(const EVCHYBPac
 }
 
 template <int Lines, EVCHYBPackValues Kind, typename Known, typename Columns, typename V>
-static __device__ __forceinline__ void EVCHYBPackMultiplyLines(const EVCHYBPackView &view, const unsigned char *value, int apart, const Known &known, const Columns &columns, int num, EVCHYBPackPair<uint32_t> mask, const V *x, V &sum0, V &sum1)
+static __device__ __forceinline__ void EVCHYBPackMultiplyLinesBy(const EVCHYBPackView &view, const unsigned char *value, int apart, const Known &known, const Columns &columns, int num, EVCHYBPackPair<uint32_t> mask, const V *x, V &sum0, V &sum1)
 {
   if (Columns::MayBeFull && __all_sync(0xffffffffu, (mask.first & mask.second) == EVCHYBPackAllLines(num))) EVCHYBPackMultiplyLinesAs<Lines, Kind, true>(view, value, apart, known, columns, num, mask, x, sum0, sum1);
   else EVCHYBPackMultiplyLinesAs<Lines, Kind, false>(view, value, apart, known, columns, num, mask, x, sum0, sum1);
@@ -187,9 +172,9 @@ static __device__ __forceinline__ void EVCHYBPackMultiplyLines(const EVCHYBPackV
 template <int Lines, bool Narrow, EVCHYBPackValues Kind, typename Known, typename V>
 static __device__ __forceinline__ void EVCHYBPackMultiplyLines(const EVCHYBPackView &view, const unsigned char *value, int apart, const Known &known, int step, int num, EVCHYBPackPair<uint32_t> mask, const V *x, V &sum0, V &sum1)
 {
-  if (step) EVCHYBPackMultiplyLines<Lines, Kind>(view, value, apart, known, EVCHYBPackStridedColumns(step), num, mask, x, sum0, sum1);
-  else if (Narrow && __all_sync(0xffffffffu, EVCHYBPackClassOf(known.own) == EVCHYB_PACK_16)) EVCHYBPackMultiplyLines<Lines, Kind>(view, value, apart, known, EVCHYBPackNarrowColumns<Lines>(known.own, view.stream), num, mask, x, sum0, sum1);
-  else EVCHYBPackMultiplyLines<Lines, Kind>(view, value, apart, known, EVCHYBPackAnyColumns<Lines>(known.own, view.stream, num), num, mask, x, sum0, sum1);
+  if (step) EVCHYBPackMultiplyLinesBy<Lines, Kind>(view, value, apart, known, EVCHYBPackStridedColumns(step), num, mask, x, sum0, sum1);
+  else if (Narrow && __all_sync(0xffffffffu, EVCHYBPackClassOf(known.own) == EVCHYB_PACK_16)) EVCHYBPackMultiplyLinesBy<Lines, Kind>(view, value, apart, known, EVCHYBPackNarrowColumns<Lines>(known.own, view.stream), num, mask, x, sum0, sum1);
+  else EVCHYBPackMultiplyLinesBy<Lines, Kind>(view, value, apart, known, EVCHYBPackAnyColumns<Lines>(known.own, view.stream, num), num, mask, x, sum0, sum1);
 }
 
 /* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or EVCHYB_PACK_VALUE, beside which slices may have EVCHYB_PACK_SINGLE and EVCHYB_PACK_REAL. */
@@ -198,7 +183,7 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
 {
   static_assert(EVCHYB_PACK_CHUNK % Lines == 0, "lines that are multiplied together have their bits in one word of a mask");
   const int                    lane  = threadIdx.x % WarpSize;
-  EVCHYBPackAhead<Lines, Kind> ahead = EVCHYBPackLoadFirst<Lines, Kind>(view, slices[0]);
+  EVCHYBPackAhead<Lines, Kind> ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[0], 0, slices[0].width);
 
   GallopWaitForPredecessor();
 #pragma unroll 1
@@ -214,14 +199,12 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
       const EVCHYBPackAhead<Lines, Kind> known = ahead;
       const EVCHYBPackPair<uint32_t>     mask  = EVCHYBPackMasksFrom(slice, known.mask, k, lines);
 
-      if (left > Lines) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slice, EVCHYBPackLoadOwn<Lines>(view, slice, k + Lines, left - Lines), k + Lines, left - Lines);
-      else if (e + 1 < num) ahead = EVCHYBPackLoadFirst<Lines, Kind>(view, slices[e + 1]);
-      if (Kind != EVCHYB_PACK_VALUE || slice.values == Kind) EVCHYBPackMultiplyLines<Lines, Narrow, Kind>(view, value, 1, known, step, lines, mask, v.x, sum[0], sum[1]);
-      else if (EVCHYBPackMayBeReal && slice.values == EVCHYB_PACK_REAL) EVCHYBPackMultiplyLines<Lines, Narrow, EVCHYB_PACK_REAL>(view, value, 1, known, step, lines, mask, v.x, sum[0], sum[1]);
-      else EVCHYBPackMultiplyLines<Lines, Narrow, EVCHYB_PACK_SINGLE>(view, value, 1, known, step, lines, mask, v.x, sum[0], sum[1]);
+      if (left > Lines) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slice, k + Lines, left - Lines);
+      else if (e + 1 < num) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
+      EVCHYBPackDoAs<Kind>(slice.values, [&](auto as) { EVCHYBPackMultiplyLines<Lines, Narrow, decltype(as)::value>(view, value, 1, known, step, lines, mask, v.x, sum[0], sum[1]); });
       value += Lines * units * EVCHYB_PACK_UNIT;
     }
-    if (!width && e + 1 < num) ahead = EVCHYBPackLoadFirst<Lines, Kind>(view, slices[e + 1]);
+    if (!width && e + 1 < num) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
     EVCHYBPackPair<int> row = EVCHYBPackRows(slice.rows, view.stream, lane);
 
     if (view.order) row = {row.first < 0 ? -1 : (int)__ldg(view.order + row.first), row.second < 0 ? -1 : (int)__ldg(view.order + row.second)};
@@ -239,7 +222,7 @@ static __device__ __forceinline__ int EVCHYBPackLinesFrom(int k, int warps, int 
 
 struct EVCHYBPackOfPiece {
   EVCHYBPackLine    own;
-  EVCHYBPackNoCodes values;
+  EVCHYBPackNoValues values;
 };
 
 /* What a lane's two entries in lines warp, warp + warps, ... of a piece of a row add up to, Lines of them under way; of their descriptions each lane has one, so that more fit registers */
@@ -271,29 +254,29 @@ static __device__ __forceinline__ V EVCHYBPackSumManyLines(const EVCHYBPackView 
 }
 
 /* The same of few lines, faster where each lane has the descriptions of all, docs/development/packing.md */
-template <int AtOnce, EVCHYBPackValues Kind, typename V>
+template <int Lines, EVCHYBPackValues Kind, typename V>
 static __device__ __forceinline__ V EVCHYBPackSumFewLines(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, int warp, int warps, const V *x, bool wait)
 {
   const int            lane = threadIdx.x % WarpSize, width = slice.width;
   const unsigned char *value = view.value + (size_t)slice.value * EVCHYB_PACK_UNIT;
   V                    sum   = V(0);
 
-  for (int k = warp; k < width; k += AtOnce * warps) {
-    EVCHYBPackLine             own[AtOnce];
-    uint2                      word[AtOnce];
-    EVCHYBPackLaneValues<Kind> stored[AtOnce];
-    V                          a[AtOnce][2], has[AtOnce][2];
+  for (int k = warp; k < width; k += Lines * warps) {
+    EVCHYBPackLine             own[Lines];
+    uint2                      word[Lines];
+    EVCHYBPackLaneValues<Kind> stored[Lines];
+    V                          a[Lines][2], has[Lines][2];
 
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) own[u] = EVCHYBPackLoadLine(view.line + slice.line + min(k + u * warps, width - 1)); /* of lines that there are not: the last one's */
+    for (int u = 0; u < Lines; u++) own[u] = EVCHYBPackLoadLine(view.line + slice.line + min(k + u * warps, width - 1)); /* of lines that there are not: the last one's */
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) word[u] = EVCHYBPackLoadOffsets(own[u], view.stream, lane);
+    for (int u = 0; u < Lines; u++) word[u] = EVCHYBPackLoadOffsets(own[u], view.stream, lane);
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) stored[u].LoadOnceIf(value + (size_t)(k + u * warps) * EVCHYBPackBytesALine<Kind>(), k + u * warps < width);
+    for (int u = 0; u < Lines; u++) stored[u].LoadOnceIf(value + (size_t)(k + u * warps) * EVCHYBPackBytesALine<Kind>(), k + u * warps < width);
     if (wait) GallopWaitForPredecessor();
     wait = false;
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) {
+    for (int u = 0; u < Lines; u++) {
       const EVCHYBPackPair<int> column = EVCHYBPackColumns(own[u], word[u], lane);
       const int                 line = k + u * warps, n = line + 1 < width ? EVCHYB_PACK_ROWS : line < width ? slice.last : 0;
 
@@ -301,9 +284,9 @@ static __device__ __forceinline__ V EVCHYBPackSumFewLines(const EVCHYBPackView &
       has[u][1] = x[lane + WarpSize < n ? column.second : 0];
     }
 #pragma unroll
-    for (int u = 0; u < 2 * AtOnce; u++) a[u / 2][u % 2] = EVCHYBPackDecode(stored[u / 2], u % 2, view.dict);
+    for (int u = 0; u < 2 * Lines; u++) a[u / 2][u % 2] = EVCHYBPackDecode(stored[u / 2], u % 2, view.dict);
 #pragma unroll
-    for (int u = 0; u < AtOnce; u++) {
+    for (int u = 0; u < Lines; u++) {
       const int  line = k + u * warps, n = line + 1 < width ? EVCHYB_PACK_ROWS : line < width ? slice.last : 0;
       const bool on[2] = {lane < n, lane + WarpSize < n};
 
@@ -326,9 +309,9 @@ template <int Lines, EVCHYBPackValues Kind, typename V>
 static __device__ __forceinline__ V EVCHYBPackSumPiece(const EVCHYBPackView &view, PetscCount number, int warp, int warps, const V *x, bool wait, PetscInt *row)
 {
   const EVCHYBPackSlice slice = EVCHYBPackLoadSlice(view.slice + number);
+  V                     sum   = V(0);
 
   *row = view.order ? view.order[slice.rows.base] : slice.rows.base;
-  if (Kind != EVCHYB_PACK_VALUE || slice.values == Kind) return EVCHYBPackSumLines<Lines, Kind, V>(view, slice, warp, warps, x, wait);
-  if (EVCHYBPackMayBeReal && slice.values == EVCHYB_PACK_REAL) return EVCHYBPackSumLines<Lines, EVCHYB_PACK_REAL, V>(view, slice, warp, warps, x, wait);
-  return EVCHYBPackSumLines<Lines, EVCHYB_PACK_SINGLE, V>(view, slice, warp, warps, x, wait);
+  EVCHYBPackDoAs<Kind>(slice.values, [&](auto as) { sum = EVCHYBPackSumLines<Lines, decltype(as)::value, V>(view, slice, warp, warps, x, wait); });
+  return sum;
 }
