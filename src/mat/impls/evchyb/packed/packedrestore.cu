@@ -72,7 +72,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS) RestorePackedKernel(con
   const EVCHYBPackSlice slice = EVCHYBPackLoadSlice(view.slice + number);
 
   if (slice.values == EVCHYB_PACK_VALUE) RestoreSlice<EVCHYB_PACK_VALUE>(view, slice, i, j, a);
-  else if (slice.values == EVCHYB_PACK_SINGLE) RestoreSlice<EVCHYB_PACK_SINGLE>(view, slice, i, j, a);
+  else if (EVCHYBPackMayBeSingle && slice.values == EVCHYB_PACK_SINGLE) RestoreSlice<EVCHYB_PACK_SINGLE>(view, slice, i, j, a);
   else if (EVCHYBPackMayBeReal && slice.values == EVCHYB_PACK_REAL) RestoreSlice<EVCHYB_PACK_REAL>(view, slice, i, j, a);
   else if (slice.values == EVCHYB_PACK_DICT8) RestoreSlice<EVCHYB_PACK_DICT8>(view, slice, i, j, a);
   else RestoreSlice<EVCHYB_PACK_DICT16>(view, slice, i, j, a);

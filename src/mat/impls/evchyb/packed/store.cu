@@ -124,7 +124,7 @@ static __device__ __forceinline__ bool StoreLines(const EVCHYBPack &pack, EVCHYB
   unsigned char *line = PlaceOf(pack.value, unit);
 
   if (kind == EVCHYB_PACK_VALUE) return StoreLinesAs<EVCHYB_PACK_VALUE>(pack, line, lines, from);
-  if (kind == EVCHYB_PACK_SINGLE) return StoreLinesAs<EVCHYB_PACK_SINGLE>(pack, line, lines, from);
+  if (EVCHYBPackMayBeSingle && kind == EVCHYB_PACK_SINGLE) return StoreLinesAs<EVCHYB_PACK_SINGLE>(pack, line, lines, from);
   if (EVCHYBPackMayBeReal && kind == EVCHYB_PACK_REAL) return StoreLinesAs<EVCHYB_PACK_REAL>(pack, line, lines, from);
   return kind == EVCHYB_PACK_DICT8 ? StoreLinesAs<EVCHYB_PACK_DICT8>(pack, line, lines, from) : StoreLinesAs<EVCHYB_PACK_DICT16>(pack, line, lines, from);
 }
