@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-static char help[] = "When EVC-HYB packs a matrix on its own, and how packed slices and long rows are distributed over warps and thread blocks of the GPU.\n\n";
+static char help[] = "When EVC-HYB packs a matrix on its own, and how packed slices and long rows are distributed over warps and thread blocks of the GPU; products where columns are asked for ahead.\n\n";
 
 #include "packtest.h"
 
@@ -169,6 +169,51 @@ static PetscErrorCode CheckWarpRows(PetscInt processors)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Enough slices, most of whose columns are stored, that columns are asked for ahead on the GPU: in 16 bits, some in 8 and 32, beside slices by strides and empty ones; values as they are, in single precision and
+  without imaginary parts, by slices; from no entry to 40 in a row
+*/
+static PetscErrorCode CheckStored(PetscInt processors)
+{
+  const PetscInt m = (4 * EVCHYB_THREADS / EVCHYB_BLOCK * processors + 500) * EVCHYB_PACK_ROWS;
+  PetscBool      device;
+  TestEntries    e;
+  Mat            A, plain, packed;
+  const EVCHYB  *ev;
+  EVCHYBPack    *pack;
+
+  PetscFunctionBegin;
+  PetscCall(TestHasDevice(&device));
+  PetscCall(TestEntriesBegin(m, m, &e));
+  for (PetscInt r = 0; r < m; r++) {
+    const PetscInt  slice = r / EVCHYB_PACK_ROWS, each = slice % 29 == 3 ? 0 : slice % 50 == 7 ? r % 41 : slice % 22 == 0 ? 3 : 5 + slice % 7 - (r % 31 == 0);
+    const PetscInt  near  = PetscMax(each, slice % 22 == 0 ? m : slice % 22 == 11 ? 200 : 6000);
+    const PetscBool strided = (PetscBool)(slice % 23 == 2);
+    const Values    values  = slice % 5 == 1 ? VALUES_SINGLE : slice % 5 == 2 ? VALUES_REAL : VALUES_ALL;
+
+    for (PetscInt k = 0; k < each; k++) {
+      const PetscInt column = strided ? PetscMin(r, m - each) + k : PetscMin(slice * EVCHYB_PACK_ROWS, m - near) + k * (near / each) + (PetscInt)(7919 * (PetscInt64)r * (k + 1) % (near / each));
+
+      PetscCall(TestEntriesPut(&e, column, ValueOf(values, e.nz)));
+    }
+    TestEntriesEndRow(&e);
+  }
+  PetscCall(TestEntriesEnd(&e, &A));
+  PetscCall(CreateStored(A, "plain", PETSC_FALSE, &plain));
+  PetscCall(CreateStored(A, "packed", PETSC_FALSE, &packed));
+  PetscCall(CompareProducts(A, plain, packed, VECSEQ, "columns that are stored"));
+  if (device) PetscCall(CompareProducts(A, plain, packed, VECSEQCUDA, "columns that are stored"));
+  PetscCall(FormatAt(packed, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
+  PetscCall(PackAt(packed, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &pack));
+  PetscCheck(EVCHYBPackIsStored(pack) && !pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " pieces of long rows, or most columns are not stored", pack->npiece);
+  PetscCheck(!device || ev->options.slices || (PetscInt)ev->launch.range[ev->launch.n - 1].next > 4 * processors, PETSC_COMM_SELF, PETSC_ERR_PLIB, "So few thread blocks run at once that columns are not asked for ahead");
+  for (int k = EVCHYB_PACK_STRIDED; k < EVCHYB_PACK_CLASSES; k++) PetscCheck(pack->figures.lines[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "No line has columns of class %d", k);
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&plain));
+  PetscCall(MatDestroy(&packed));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Whether the slice of the longest short row takes longest: 10000 rows of 10 entries on average, beside empty and long ones */
 static PetscErrorCode CheckUneven(void)
 {
@@ -206,6 +251,7 @@ int main(int argc, char **argv)
   PetscCall(GetProcessors(&processors));
   PetscCall(CheckUneven());
   PetscCall(CheckWarpRows(processors));
+  PetscCall(CheckStored(processors));
   PetscCall(CheckAuto(processors, 150, 3, 0, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));
   PetscCall(CheckAuto(processors, 150, 3, 0, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 0.4, PETSC_FALSE)); /* most rows are empty */
   PetscCall(CheckAuto(processors, 60, 3, 0, 300, COLUMNS_STRIDED, COLUMNS_STRIDED, 1, PETSC_TRUE));

@@ -35,14 +35,15 @@ static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pa
   #define EVCHYB_PACK_LINES (sizeof(PetscScalar) > 8 ? 2 : sizeof(PetscScalar) > 4 ? 4 : 8)
 #endif
 
-/* How the packed kernel is compiled. Kind: how values are stored. LongLines: of a long row. Narrow: columns of 16 bits have code of their own, since with more lines a product is bound by instructions. MinBlocks: thread blocks per multiprocessor. */
-template <EVCHYBPackValues Kind_>
+/* How the packed kernel is compiled. Kind: how values are stored. LongLines: of a long row. Narrow: columns of 16 bits have code of their own, since with more lines a product is bound by instructions. MinBlocks: thread blocks per multiprocessor. Stored: for matrices without long rows, most of whose columns are stored. */
+template <EVCHYBPackValues Kind_, bool Stored_ = false>
 struct PackedShape {
   static constexpr EVCHYBPackValues Kind      = Kind_;
+  static constexpr bool             Stored    = Stored_;
   static constexpr int              Lines     = EVCHYB_PACK_LINES;
   static constexpr int              LongLines = Lines > 4 && EVCHYBPackIsDict(Kind) ? 4 : Lines;
   static constexpr bool             Narrow    = Lines > 4 && !EVCHYBPackIsDict(Kind);
-  static constexpr int              MinBlocks = 4;
+  static constexpr int              MinBlocks = Stored ? 3 : 4;
 };
 
 /* The same product with the entries packed. A thread block has neighbouring slices, of which its warps take one after the other by turns. */
@@ -60,7 +61,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
   const EVCHYBRange &range = launch.range[k];
   const unsigned int block = blockIdx.x - range.begin;
 
-  if (range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V>(pack, nslice, npiece, nparts, parts, v, range, block, dot);
+  if (!S::Stored && range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V>(pack, nslice, npiece, nparts, parts, v, range, block, dot);
   else {
     const int      warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
     const PetscInt first = range.first + (PetscInt)block * range.count * WarpsInBlock + warp;
@@ -68,20 +69,20 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 
     if (lane < num) slices[warp][lane] = EVCHYBPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
     __syncwarp();
-    if (num > 0) EVCHYBPackMultiply<S::Lines, S::Narrow, S::Kind, V>(pack, slices[warp], num, v, dot);
+    if (num > 0) EVCHYBPackMultiply<S::Lines, S::Narrow, S::Stored, S::Kind, V>(pack, slices[warp], num, v, dot);
   }
   GallopWaitForPredecessor(); /* those that had nothing to do */
   GallopFinishDot<EVCHYB_THREADS>(v, v.with ? *dot : V(0));
 }
 
-template <EVCHYBPackValues Kind>
+template <typename S>
 static cudaError_t LaunchAs(const EVCHYB *ev, const GallopVectors<PetscScalar> &v, cudaStream_t stream)
 {
   const EVCHYBPacked *packed = ev->packed;
   const EVCHYBPack   *pack   = packed->pack;
   const EVCHYBLaunch *launch = &ev->launch;
 
-  return GallopLaunch(SpMV_EVCHYB_packed<PackedShape<Kind>, PetscScalar>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, v.with ? EVCHYB_THREADS * sizeof(PetscScalar) : 0, stream, (bool)ev->overlaps}, *launch,
+  return GallopLaunch(SpMV_EVCHYB_packed<S, PetscScalar>, {launch->range[launch->n - 1].next, EVCHYB_THREADS, 1, v.with ? EVCHYB_THREADS * sizeof(PetscScalar) : 0, stream, (bool)ev->overlaps}, *launch,
                       EVCHYBPackViewOf(pack, ev->clusters ? ev->clusters->order : NULL), pack->nslice, pack->npiece, packed->parts.nparts, PartsViewOf<PetscScalar>(&packed->parts), v, (bool)ev->fresh);
 }
 
@@ -92,9 +93,12 @@ static cudaError_t Launch(const EVCHYB *ev, GallopVectors<PetscScalar> v, cudaSt
   v.blocks = (unsigned int)ev->launch.range[ev->launch.n - 1].next;
   v.parts  = (unsigned int)ev->packed->parts.nsplit;
 
-  if (slots[EVCHYB_PACK_DICT8]) return LaunchAs<EVCHYB_PACK_DICT8>(ev, v, stream);
-  if (slots[EVCHYB_PACK_DICT16]) return LaunchAs<EVCHYB_PACK_DICT16>(ev, v, stream);
-  return LaunchAs<EVCHYB_PACK_VALUE>(ev, v, stream);
+  if (slots[EVCHYB_PACK_DICT8]) return LaunchAs<PackedShape<EVCHYB_PACK_DICT8>>(ev, v, stream);
+  if (slots[EVCHYB_PACK_DICT16]) return LaunchAs<PackedShape<EVCHYB_PACK_DICT16>>(ev, v, stream);
+  if constexpr (!PackedShape<EVCHYB_PACK_VALUE>::Narrow) { /* fewer thread blocks at once pay where they are more than those anyway */
+    if (EVCHYBPackIsStored(ev->packed->pack) && !ev->packed->pack->npiece && v.blocks > (unsigned int)(PackedShape<EVCHYB_PACK_VALUE>::MinBlocks * ev->processors)) return LaunchAs<PackedShape<EVCHYB_PACK_VALUE, true>>(ev, v, stream);
+  }
+  return LaunchAs<PackedShape<EVCHYB_PACK_VALUE>>(ev, v, stream);
 }
 
 static PetscErrorCode Apply(EVCHYB *ev, const GallopProduct *p)

@@ -51,7 +51,16 @@ struct EVCHYBPackAhead {
   cuda::std::conditional_t<EVCHYBPackIsDict(Kind), EVCHYBPackLines<Lines, Kind>, EVCHYBPackNoValues> values;
 };
 
-/* Asks for what is known of those lines, of which there are left */
+/* Asks for a lane's line of those from k on, of which there are left: the lane-th, or the last one that is multiplied with it */
+template <int Lines>
+static __device__ __forceinline__ EVCHYBPackLine EVCHYBPackLoadOwn(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, int k, int left)
+{
+  const int lane = threadIdx.x % WarpSize;
+
+  return EVCHYBPackLoadLine(view.line + slice.line + (k + min(lane, min(left, Lines) - 1)));
+}
+
+/* Asks for what is known of those lines */
 template <int Lines, EVCHYBPackValues Kind>
 static __device__ __forceinline__ EVCHYBPackAhead<Lines, Kind> EVCHYBPackLoadAhead(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, int k, int left)
 {
@@ -60,7 +69,7 @@ static __device__ __forceinline__ EVCHYBPackAhead<Lines, Kind> EVCHYBPackLoadAhe
 
   ahead.own  = {0, 0};
   ahead.mask = EVCHYBPackLoadMasks(slice, view.stream, k / EVCHYB_PACK_CHUNK, lane);
-  if (left > 0) ahead.own = EVCHYBPackLoadLine(view.line + slice.line + (k + min(lane, min(left, Lines) - 1)));
+  if (left > 0) ahead.own = EVCHYBPackLoadOwn<Lines>(view, slice, k, left);
   ahead.values.Load(view.value + (size_t)slice.value * EVCHYB_PACK_UNIT + (size_t)k * EVCHYBPackBytesALine<Kind>(), 1, left);
   return ahead;
 }
@@ -96,6 +105,10 @@ struct EVCHYBPackNarrowColumns {
   static constexpr bool MayBeFull = true;
 
   uint32_t word[Lines];
+
+  static __device__ __forceinline__ bool Are(EVCHYBPackLine own) { return __all_sync(0xffffffffu, EVCHYBPackClassOf(own) == EVCHYB_PACK_16); }
+
+  __device__ __forceinline__ EVCHYBPackNarrowColumns() { }
 
   __device__ __forceinline__ EVCHYBPackNarrowColumns(EVCHYBPackLine own, const unsigned char *stream)
   {
@@ -173,12 +186,53 @@ template <int Lines, bool Narrow, EVCHYBPackValues Kind, typename Known, typenam
 static __device__ __forceinline__ void EVCHYBPackMultiplyLines(const EVCHYBPackView &view, const unsigned char *value, int apart, const Known &known, int step, int num, EVCHYBPackPair<uint32_t> mask, const V *x, V &sum0, V &sum1)
 {
   if (step) EVCHYBPackMultiplyLinesBy<Lines, Kind>(view, value, apart, known, EVCHYBPackStridedColumns(step), num, mask, x, sum0, sum1);
-  else if (Narrow && __all_sync(0xffffffffu, EVCHYBPackClassOf(known.own) == EVCHYB_PACK_16)) EVCHYBPackMultiplyLinesBy<Lines, Kind>(view, value, apart, known, EVCHYBPackNarrowColumns<Lines>(known.own, view.stream), num, mask, x, sum0, sum1);
+  else if (Narrow && EVCHYBPackNarrowColumns<Lines>::Are(known.own)) EVCHYBPackMultiplyLinesBy<Lines, Kind>(view, value, apart, known, EVCHYBPackNarrowColumns<Lines>(known.own, view.stream), num, mask, x, sum0, sum1);
   else EVCHYBPackMultiplyLinesBy<Lines, Kind>(view, value, apart, known, EVCHYBPackAnyColumns<Lines>(known.own, view.stream, num), num, mask, x, sum0, sum1);
 }
 
-/* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or EVCHYB_PACK_VALUE, beside which slices may have EVCHYB_PACK_SINGLE and EVCHYB_PACK_REAL. */
-template <int Lines, bool Narrow, EVCHYBPackValues Kind, typename V>
+struct EVCHYBPackOwn {
+  EVCHYBPackLine     own;
+  EVCHYBPackNoValues values;
+};
+
+/*
+  What the rows of a slice add up to. Ahead: what was asked for of its first lines. Offsets of 16 bits are asked for while the lines before are multiplied, for which a warp has to know those lines by then.
+*/
+template <int Lines, EVCHYBPackValues Kind, typename Ahead, typename V>
+static __device__ __forceinline__ void EVCHYBPackMultiplyStored(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, const Ahead &ahead, const V *x, V sum[2])
+{
+  const int                      width  = slice.width;
+  const unsigned char           *value  = view.value + (size_t)slice.value * EVCHYB_PACK_UNIT;
+  EVCHYBPackLine                 own    = ahead.own, next = own;
+  uint2                          bits   = ahead.mask;
+  bool                           narrow = EVCHYBPackNarrowColumns<Lines>::Are(own);
+  EVCHYBPackNarrowColumns<Lines> columns;
+
+  if (narrow) columns = EVCHYBPackNarrowColumns<Lines>(own, view.stream);
+  if (width > Lines) next = EVCHYBPackLoadOwn<Lines>(view, slice, Lines, width - Lines);
+#pragma unroll 1
+  for (int k = 0; k < width; k += Lines) {
+    const int                            left = width - k - Lines, num = min(Lines, width - k);
+    const EVCHYBPackOwn                  known = {own, {}};
+    const EVCHYBPackNarrowColumns<Lines> those = columns;
+    const bool                           are   = narrow;
+    const EVCHYBPackPair<uint32_t>       mask  = EVCHYBPackMasksFrom(slice, bits, k, num);
+
+    if (left > 0) {
+      own    = next;
+      bits   = EVCHYBPackLoadMasks(slice, view.stream, (k + Lines) / EVCHYB_PACK_CHUNK, threadIdx.x % WarpSize);
+      narrow = EVCHYBPackNarrowColumns<Lines>::Are(own);
+      if (narrow) columns = EVCHYBPackNarrowColumns<Lines>(own, view.stream);
+      if (left > Lines) next = EVCHYBPackLoadOwn<Lines>(view, slice, k + 2 * Lines, left - Lines);
+    }
+    if (are) EVCHYBPackMultiplyLinesBy<Lines, Kind>(view, value, 1, known, those, num, mask, x, sum[0], sum[1]);
+    else EVCHYBPackMultiplyLinesBy<Lines, Kind>(view, value, 1, known, EVCHYBPackAnyColumns<Lines>(known.own, view.stream, num), num, mask, x, sum[0], sum[1]);
+    value += Lines * EVCHYBPackBytesALine<Kind>();
+  }
+}
+
+/* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or EVCHYB_PACK_VALUE, beside which slices may have EVCHYB_PACK_SINGLE and EVCHYB_PACK_REAL. Stored: most have columns that are stored. */
+template <int Lines, bool Narrow, bool Stored, EVCHYBPackValues Kind, typename V>
 static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &view, const EVCHYBPackSlice *slices, int num, const GallopVectors<V> &v, V *dot)
 {
   static_assert(EVCHYB_PACK_CHUNK % Lines == 0, "lines that are multiplied together have their bits in one word of a mask");
@@ -194,7 +248,7 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
     V                      sum[2] = {V(0), V(0)};
 
 #pragma unroll 1
-    for (int k = 0; k < width; k += Lines) {
+    for (int k = 0; k < width && (step || !Stored); k += Lines) {
       const int                          left = width - k, lines = min(Lines, left);
       const EVCHYBPackAhead<Lines, Kind> known = ahead;
       const EVCHYBPackPair<uint32_t>     mask  = EVCHYBPackMasksFrom(slice, known.mask, k, lines);
@@ -204,7 +258,10 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
       EVCHYBPackDoAs<Kind>(slice.values, [&](auto as) { EVCHYBPackMultiplyLines<Lines, Narrow, decltype(as)::value>(view, value, 1, known, step, lines, mask, v.x, sum[0], sum[1]); });
       value += Lines * units * EVCHYB_PACK_UNIT;
     }
-    if (!width && e + 1 < num) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
+    if constexpr (Stored) {
+      if (!step) EVCHYBPackDoAs<Kind>(slice.values, [&](auto as) { EVCHYBPackMultiplyStored<Lines, decltype(as)::value>(view, slice, ahead, v.x, sum); });
+    }
+    if ((Stored ? !step || !width : !width) && e + 1 < num) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
     EVCHYBPackPair<int> row = EVCHYBPackRows(slice.rows, view.stream, lane);
 
     if (view.order) row = {row.first < 0 ? -1 : (int)__ldg(view.order + row.first), row.second < 0 ? -1 : (int)__ldg(view.order + row.second)};
@@ -220,11 +277,6 @@ static __device__ __forceinline__ int EVCHYBPackLinesFrom(int k, int warps, int 
   return min(Lines, __popc(__ballot_sync(0xffffffffu, k + (int)(threadIdx.x % WarpSize) * warps < width)));
 }
 
-struct EVCHYBPackOfPiece {
-  EVCHYBPackLine    own;
-  EVCHYBPackNoValues values;
-};
-
 /* What a lane's two entries in lines warp, warp + warps, ... of a piece of a row add up to, Lines of them under way; of their descriptions each lane has one, so that more fit registers */
 template <int Lines, EVCHYBPackValues Kind, typename V>
 static __device__ __forceinline__ V EVCHYBPackSumManyLines(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, int warp, int warps, const V *x, bool wait)
@@ -233,14 +285,14 @@ static __device__ __forceinline__ V EVCHYBPackSumManyLines(const EVCHYBPackView 
   const unsigned char  *value = view.value + (size_t)slice.value * EVCHYB_PACK_UNIT;
   const EVCHYBPackLine *line  = view.line + slice.line;
   int                   num   = EVCHYBPackLinesFrom<Lines>(warp, warps, width);
-  EVCHYBPackOfPiece     ahead = {{0, 0}, {}};
+  EVCHYBPackOwn         ahead = {{0, 0}, {}};
   V                     sum   = V(0);
 
   if (num) ahead.own = EVCHYBPackLoadLine(line + warp + min(lane, num - 1) * warps);
   if (wait) GallopWaitForPredecessor();
 #pragma unroll 1
   for (int k = warp; num; k += Lines * warps) {
-    const EVCHYBPackOfPiece        known = ahead;
+    const EVCHYBPackOwn            known = ahead;
     const int                      lines = num, last = k + (lines - 1) * warps == width - 1 ? slice.last : EVCHYB_PACK_ROWS, kind = EVCHYBPackClassOf(known.own), stride = EVCHYBPackStrideOf(known.own);
     const uint32_t                 all  = EVCHYBPackAllLines(lines);
     const EVCHYBPackPair<uint32_t> mask = {lane < last ? all : all >> 1, lane + WarpSize < last ? all : all >> 1};
