@@ -244,7 +244,7 @@ kernels_noted := $(build)/tests/libkernels.so
 launches      := $(abspath $(build)/launches)
 
 note_launches  = GALLOP_LAUNCHES=$(launches) GALLOP_LAUNCHES_NOTED_BY=$(abspath $(kernels_noted)) GALLOP_LAUNCHES_MPIEXEC="$(MPIEXEC)"
-of_matrices    = $(patsubst tests/%.c,%,$(shell grep -l -e 'TestPropertiesRun(' -e '"-matrices"' tests/*/*.c))# programs of which parts can run
+in_parts       = $(patsubst tests/%.c,%,$(shell grep -l -e 'TestInPart(' -e 'TestPropertiesRun(' -e 'fusedtest.h' -e 'stepstest.h' tests/*/*.c))# programs of which parts can run
 
 $(kernels_noted): tests/kernels/kernels.c $(build)/compile.txt
 	@mkdir -p $(@D)
@@ -255,7 +255,7 @@ kernels: all $(if $(petsc_cuda),$(kernels_noted))
 	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make kernels needs a GPU" >&2; exit 1; fi
 	@rm -rf $(launches); mkdir -p $(launches)
 	@$(share_jobs)export $(note_launches); $(check_with) PETSCMPIEXEC=$(abspath config/with-kernels) || true # what failed is not chosen
-	@$(test_env); export $(note_launches); config/kernels --programs $(testdir) --list $(RUNS) --with $(abspath config/with-kernels) $(launches) $(of_matrices)
+	@$(test_env); export $(note_launches); config/kernels --programs $(testdir) --list $(RUNS) --with $(abspath config/with-kernels) $(launches) $(in_parts)
 
 # These runs, or with TESTS or where there is no list of them tests, under the tools of compute-sanitizer, on a GPU. What is in SEEN is left out, and what is clean is written there.
 listed_runs := $(and $(filter file,$(origin TESTS)),$(wildcard $(RUNS)))

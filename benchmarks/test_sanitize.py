@@ -27,14 +27,14 @@ if name == "bad" or (name == "race" and os.environ["SANITIZER"] == "racecheck"):
     sys.exit(23)
 """
 
-# In the place of config/with-kernels: matrices from the 120th on launch two kernels, others one
+# In the place of config/with-kernels: part 2 launches two kernels, others one
 FAKE_WITH_KERNELS = f"""#!{sys.executable}
 import pathlib, sys, tempfile
 flag, number, program, *words = sys.argv[1:]
 folder = pathlib.Path(tempfile.mkdtemp(prefix="run.", dir=pathlib.Path(__file__).parent))
 folder.joinpath("command").write_text("\\n".join([number, program, *words]) + "\\n")
 folder.joinpath("ended").write_text("0 100000000\\n")
-folder.joinpath("launched").write_text("_Z5Firsti\\n" + "_Z6Secondi\\n" * (words[-1] == "120"))
+folder.joinpath("launched").write_text("_Z5Firsti\\n" + "_Z6Secondi\\n" * (words[-1] == "2"))
 """
 
 # Leaves the counts that PETSc's harness leaves: "bad" fails, with racecheck also "race"; "skipped" and "none" do not run; "slow" does not end
@@ -184,11 +184,11 @@ class KernelsTest(FakesTest):
         self.assertRegex(said, r"launched by no test: (Never\(int\)|_Z5Neveri)\n")
 
     def test_parts_of_runs(self):
-        """Of a run of many matrices a part that launches what the run does takes its place; where none does, the run stays."""
+        """Of a long run a part that launches what the run does takes its place; where none does, and where it is short, the run stays."""
         fake = self.fake("with-kernels", FAKE_WITH_KERNELS)
-        status, _, chosen = self.run_kernels((1, "mat/a -matrices 40 -first 100 -k 1", 0, 9000, "_Z5Firsti _Z6Secondi"), (1, "mat/b -matrices 3", 0, 9000, "_Z5Thirdi"), with_kernels=[fake, "mat/a", "mat/b"])
-        self.assertEqual((status, chosen), (0, ["-n 1 mat/a -k 1 -matrices 10 -first 120", "-n 1 mat/b -matrices 3"]))
-        self.assertEqual(len(list(self.folder.glob("run.*"))), 2 + 4 + 3)
+        status, _, chosen = self.run_kernels((1, "mat/a -k 1", 0, 9000, "_Z5Firsti _Z6Secondi"), (1, "mat/b", 0, 3000, "_Z5Thirdi"), with_kernels=[fake, "mat/a", "mat/b"])
+        self.assertEqual((status, chosen), (0, ["-n 1 mat/a -k 1 -parts 4 -part 2", "-n 1 mat/b"]))
+        self.assertEqual(len(list(self.folder.glob("run.*"))), 2 + 4)
 
     def test_runs_that_cannot_be_repeated(self):
         status, said, chosen = self.run_kernels((1, "bad", 1, 100, "_Z5Firsti"), (1, "a -f /tmp/x", 0, 100, "_Z6Secondi"), (2, "../elsewhere", 0, 100, "_Z6Secondi"), (2, "c", 0, 100, "_Z5Thirdi"))

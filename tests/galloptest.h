@@ -45,6 +45,21 @@ static inline const char *TestOption(const char prefix[], const char what[])
 /* PetscCheck() on one process, whose message begins with what is tested: TestCheck(condition, format, what, ...) */
 #define TestCheck(cond, ...) PetscCheck(cond, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: " __VA_ARGS__)
 
+/* ---- parts ---- */
+
+/* Whether the part of a test that runs has the next of its cases, which all processes come to in one order: of -parts n that of -part k has each n-th case from the k-th on. For tools under which a whole test takes long: make kernels */
+static inline PetscBool TestInPart(void)
+{
+  static PetscInt parts, part, next;
+
+  if (!parts) {
+    parts = 1;
+    PetscCallAbort(PETSC_COMM_SELF, PetscOptionsGetInt(NULL, NULL, "-parts", &parts, NULL));
+    PetscCallAbort(PETSC_COMM_SELF, PetscOptionsGetInt(NULL, NULL, "-part", &part, NULL));
+  }
+  return (PetscBool)(next++ % parts == part);
+}
+
 /* ---- options ---- */
 
 /* Options of a case, which are no other's: names and values of PetscOptionsInsertString() */

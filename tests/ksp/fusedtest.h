@@ -273,8 +273,8 @@ static PetscErrorCode RunAll(const Solver *solver, size_t n, const Case cases[],
 {
   PetscFunctionBegin;
   for (size_t k = 0; k < n; k++) {
-    PetscCall(Run(solver, &cases[k], TestFormat(""), device));
-    PetscCall(Run(solver, &cases[k], device ? MATAIJCUSPARSE : MATAIJ, device));
+    if (TestInPart()) PetscCall(Run(solver, &cases[k], TestFormat(""), device));
+    if (TestInPart()) PetscCall(Run(solver, &cases[k], device ? MATAIJCUSPARSE : MATAIJ, device));
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

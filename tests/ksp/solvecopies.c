@@ -281,6 +281,7 @@ int main(int argc, char **argv)
     Traffic     parents, ours;
     PetscInt    its[2];
 
+    if (!TestInPart()) continue;
     PetscCall(Solve(c, device ? MATAIJCUSPARSE : MATAIJ, &parents, &its[0]));
     PetscCall(Solve(c, TestFormat(""), &ours, &its[1]));
     if (show)

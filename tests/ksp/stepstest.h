@@ -448,15 +448,15 @@ static PetscErrorCode RunAll(const Solver *solver, PetscBool device)
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   for (PetscInt k = 0; k < solver->n; k++) {
-    PetscCall(Run(solver, &solver->cases[k], TestFormat(""), solver->parent, device));
-    PetscCall(Run(solver, &solver->cases[k], TestFormat(""), solver->own, device));
-    PetscCall(Run(solver, &solver->cases[k], device ? MATAIJCUSPARSE : MATAIJ, solver->own, device));
+    if (TestInPart()) PetscCall(Run(solver, &solver->cases[k], TestFormat(""), solver->parent, device));
+    if (TestInPart()) PetscCall(Run(solver, &solver->cases[k], TestFormat(""), solver->own, device));
+    if (TestInPart()) PetscCall(Run(solver, &solver->cases[k], device ? MATAIJCUSPARSE : MATAIJ, solver->own, device));
   }
-  PetscCall(RunChanges(solver, device));
-  PetscCall(RunMultigrid(solver, PCJACOBI, 1, device));
-  PetscCall(RunMultigrid(solver, PCJACOBI, 2, device));
-  PetscCall(RunMultigrid(solver, PCPBJACOBI, 1, device));
+  if (TestInPart()) PetscCall(RunChanges(solver, device));
+  if (TestInPart()) PetscCall(RunMultigrid(solver, PCJACOBI, 1, device));
+  if (TestInPart()) PetscCall(RunMultigrid(solver, PCJACOBI, 2, device));
+  if (TestInPart()) PetscCall(RunMultigrid(solver, PCPBJACOBI, 1, device));
   /* on the GPU with several processes PETSc 3.26 inverts such blocks of a DMDA's matrix wrongly, whatever its type */
-  if (!device || size == 1) PetscCall(RunMultigrid(solver, PCPBJACOBI, 3, device));
+  if ((!device || size == 1) && TestInPart()) PetscCall(RunMultigrid(solver, PCPBJACOBI, 3, device));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -350,27 +350,21 @@ int main(int argc, char **argv)
     {"1000", 0,     "always",   "0",    PETSC_FALSE, "1", 2},
     {"0",    0,     "never",    "96",   PETSC_FALSE, "0", 5},
   };
-  PetscBool device = PETSC_FALSE, one;
-  PetscInt  setting;
+  PetscBool device = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
-  PetscCall(PetscOptionsGetInt(NULL, NULL, "-setting", &setting, &one)); /* a part of the test, for slow memory checkers */
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(settings); k++)
     for (int law = 0; law < LAWS; law++) {
-      if (one && (PetscInt)k != setting) continue;
       if (law == AT_END && settings[k].streamed) continue; /* too small to be streamed within the limit */
+      if (!TestInPart()) continue;
       PetscCall(Run(&settings[k], (Law)law, device));
     }
-  if (one) {
-    PetscCall(PetscFinalize());
-    return 0;
-  }
-  PetscCall(Parallel(device));
-  PetscCall(NoRoom(&settings[0], device));
-  PetscCall(NoRoom(&settings[5], device));
+  if (TestInPart()) PetscCall(Parallel(device));
+  if (TestInPart()) PetscCall(NoRoom(&settings[0], device));
+  if (TestInPart()) PetscCall(NoRoom(&settings[5], device));
   PetscCall(PetscFinalize());
   return 0;
 }

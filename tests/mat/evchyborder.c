@@ -202,15 +202,17 @@ static PetscErrorCode TestMatrices(void)
   PetscFunctionBegin;
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "cluster"));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_explicit_transpose", "always"));
-  PetscCall(Stencil(9, 8, 7, 1, VALUES_ALL, &A));
-  PetscCall(Shuffle(&A));
-  PetscCall(TestMatrix(&A, "a stencil"));
-  PetscCall(Stencil(6, 5, 4, 3, VALUES_ALL, &A));
-  PetscCall(Shuffle(&A));
-  PetscCall(TestMatrix(&A, "three unknowns per node"));
+  for (PetscInt dof = 1; dof <= 3; dof += 2) {
+    if (!TestInPart()) continue;
+    if (dof == 1) PetscCall(Stencil(9, 8, 7, 1, VALUES_ALL, &A));
+    else PetscCall(Stencil(6, 5, 4, 3, VALUES_ALL, &A));
+    PetscCall(Shuffle(&A));
+    PetscCall(TestMatrix(&A, dof == 1 ? "a stencil" : "three unknowns per node"));
+  }
   for (int law = TEST_LAW_RANDOM; law <= TEST_LAW_ONE; law++) {
     char name[16];
 
+    if (!TestInPart()) continue;
     PetscCall(PetscSNPrintf(name, sizeof(name), "law %d", law));
     PetscCall(TestCreateByLaw((TestLaw)law, 11, 300, 300, &A));
     PetscCall(TestMatrix(&A, name));
@@ -218,6 +220,7 @@ static PetscErrorCode TestMatrices(void)
   for (PetscInt kind = 0; kind < 4; kind++) { /* rows that name themselves; chains of six, every fifth row empty; one row; a row with all columns, and a column with all rows */
     const PetscInt m = kind == 2 ? 1 : 700;
 
+    if (!TestInPart()) continue;
     PetscCall(TestEntriesBegin(m, m, &e));
     for (PetscInt r = 0; r < m; r++) {
       const PetscInt place = 367 * r % m; /* in the chain */
@@ -793,13 +796,13 @@ int main(int argc, char **argv)
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(TestMatrices());
-  PetscCall(TestChoice());
-  PetscCall(TestBytes());
-  PetscCall(TestLater());
-  PetscCall(TestNever());
-  PetscCall(TestOneCopy());
-  PetscCall(TestReorder());
-  PetscCall(TestView());
+  if (TestInPart()) PetscCall(TestChoice());
+  if (TestInPart()) PetscCall(TestBytes());
+  if (TestInPart()) PetscCall(TestLater());
+  if (TestInPart()) PetscCall(TestNever());
+  if (TestInPart()) PetscCall(TestOneCopy());
+  if (TestInPart()) PetscCall(TestReorder());
+  if (TestInPart()) PetscCall(TestView());
   PetscCall(PetscFinalize());
   return 0;
 }

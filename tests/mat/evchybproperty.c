@@ -263,6 +263,7 @@ int main(int argc, char **argv)
     MatInfo   info;
     char      what[32];
 
+    if (!TestInPart()) continue;
     seed = 1234567u + (uint64_t)number * 7919u;
     for (int k = 0; k < 8; k++) (void)Random();
     m = sizes[RandomBelow(PETSC_STATIC_ARRAY_LENGTH(sizes))];

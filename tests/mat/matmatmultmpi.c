@@ -364,17 +364,17 @@ int main(int argc, char **argv)
     MatType type = g ? MATDENSECUDA : MATDENSE;
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
-      for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(shapes); s++) PetscCall(Reuse(shapes[s][0], shapes[s][1], RANDOM, type, (PetscBool)g, columns[k], (PetscBool)((k + s) % 2)));
-      PetscCall(Reuse(120, 120, NEIGHBOURS, type, (PetscBool)g, columns[k], (PetscBool)(k % 2)));
-      PetscCall(Reuse(120, 120, ALONE, type, (PetscBool)g, columns[k], (PetscBool)(k % 2)));
+      for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(shapes); s++) if (TestInPart()) PetscCall(Reuse(shapes[s][0], shapes[s][1], RANDOM, type, (PetscBool)g, columns[k], (PetscBool)((k + s) % 2)));
+      if (TestInPart()) PetscCall(Reuse(120, 120, NEIGHBOURS, type, (PetscBool)g, columns[k], (PetscBool)(k % 2)));
+      if (TestInPart()) PetscCall(Reuse(120, 120, ALONE, type, (PetscBool)g, columns[k], (PetscBool)(k % 2)));
     }
-    PetscCall(NewPattern(type, (PetscBool)g));
-    PetscCall(NoRoom(type));
-    PetscCall(FewColumns(type, (PetscBool)g));
-    PetscCall(Alternate(type));
-    PetscCall(UnequalRows(type, (PetscBool)g));
+    if (TestInPart()) PetscCall(NewPattern(type, (PetscBool)g));
+    if (TestInPart()) PetscCall(NoRoom(type));
+    if (TestInPart()) PetscCall(FewColumns(type, (PetscBool)g));
+    if (TestInPart()) PetscCall(Alternate(type));
+    if (TestInPart()) PetscCall(UnequalRows(type, (PetscBool)g));
   }
-  PetscCall(AliasAndView());
+  if (TestInPart()) PetscCall(AliasAndView());
   PetscCall(PetscFinalize());
   return 0;
 }

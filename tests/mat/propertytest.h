@@ -426,7 +426,8 @@ static inline PetscErrorCode TestPropertiesOf(const TestProperties *t, Mat A, Pe
 /* -matrices from -first on, -each settings for each matrix. all, or NULL: as many of both as without options, or more. */
 static inline PetscErrorCode TestPropertiesRun(const TestProperties *t, PetscBool *all)
 {
-  PetscInt matrices = 130, first = 0, each = 2;
+  PetscInt  matrices = 130, first = 0, each = 2;
+  PetscBool some = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(PetscOptionsGetInt(NULL, NULL, "-matrices", &matrices, NULL));
@@ -436,10 +437,14 @@ static inline PetscErrorCode TestPropertiesRun(const TestProperties *t, PetscBoo
     const PetscInt turn = number / t->nlaws, law = number % t->nlaws;
     Mat            A;
 
+    if (!TestInPart()) {
+      some = PETSC_TRUE;
+      continue;
+    }
     PetscCall((*t->create)(t->laws[law], number, &A));
     for (PetscInt k = 0; k < each; k++) PetscCall(TestPropertiesOf(t, A, number, (turn * each + law + k) % t->nsettings));
     PetscCall(MatDestroy(&A));
   }
-  if (all) *all = (PetscBool)(matrices >= 130 && each >= 2);
+  if (all) *all = (PetscBool)(matrices >= 130 && each >= 2 && !some);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

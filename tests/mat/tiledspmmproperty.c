@@ -614,6 +614,7 @@ int main(int argc, char **argv)
     const PetscInt n = number % 3 ? m : sizes[Below(number, 4, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(sizes))];
     char           what[32];
 
+    if (!TestInPart()) continue;
     PetscCall(PetscSNPrintf(what, sizeof(what), "matrix %" PetscInt_FMT, number));
     PetscCall(TestSetIntOption("-mat_tiledspmm_panel", panels[Below(number, 5, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(panels))]));
     PetscCall(TestSetIntOption("-mat_tiledspmm_stage", stages[Below(number, 6, (PetscInt)PETSC_STATIC_ARRAY_LENGTH(stages))]));
@@ -631,13 +632,13 @@ int main(int argc, char **argv)
     PetscCall(TestDestroy(&A, &R));
   }
   for (PetscInt segment = 0; segment <= 48; segment += 48) {
-    PetscCall(Shuffled(MATSEQDENSE, segment));
-    if (device) PetscCall(Shuffled(MATSEQDENSECUDA, segment));
+    if (TestInPart()) PetscCall(Shuffled(MATSEQDENSE, segment));
+    if (device && TestInPart()) PetscCall(Shuffled(MATSEQDENSECUDA, segment));
   }
-  if (device && !PetscDefined(USE_DEBUG)) PetscCall(Backwards()); /* likewise */
-  if (!first) PetscCall(Scattered(device));
-  if (device && first) PetscCall(Ways());
-  if (matrices >= 200 && !first) PetscCall(ManyRows(device ? MATSEQDENSECUDA : MATSEQDENSE));
+  if (device && !PetscDefined(USE_DEBUG) && TestInPart()) PetscCall(Backwards()); /* likewise */
+  if (!first && TestInPart()) PetscCall(Scattered(device));
+  if (device && first && TestInPart()) PetscCall(Ways());
+  if (matrices >= 200 && !first && TestInPart()) PetscCall(ManyRows(device ? MATSEQDENSECUDA : MATSEQDENSE));
   PetscCall(PetscFinalize());
   return 0;
 }

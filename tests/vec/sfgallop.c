@@ -594,12 +594,13 @@ int main(int argc, char **argv)
   state = 12345 + 77 * (uint64_t)rank;
   if (one) PetscCall(Graphs(RING));
   else {
-    PetscCall(NoMemory());
-    for (int p = 0; p < PATTERNS; p++) PetscCall(Graphs((Pattern)p));
-    PetscCall(Scatters(1));
-    PetscCall(Scatters(3));
-    PetscCall(Grid());
-    PetscCall(Cycles());
+    if (TestInPart()) PetscCall(NoMemory());
+    for (int p = 0; p < PATTERNS; p++)
+      if (TestInPart()) PetscCall(Graphs((Pattern)p));
+    if (TestInPart()) PetscCall(Scatters(1));
+    if (TestInPart()) PetscCall(Scatters(3));
+    if (TestInPart()) PetscCall(Grid());
+    if (TestInPart()) PetscCall(Cycles());
   }
   PetscCall(PetscFinalize());
   return 0;
