@@ -127,9 +127,12 @@ static PetscErrorCode PlanPieces(EVCHYB *ev, EVCHYBPacked *packed, const PetscCo
 static void PlanLaunch(EVCHYB *ev, const EVCHYBPacked *packed)
 {
   /* where most lines have columns that are stored, a slice takes long, and slices differ: one for each warp */
-  const PetscInt places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices, most = given ? given : EVCHYBPackIsStored(packed->pack) ? 1 : EVCHYB_PACK_EACH;
-  PetscInt       left   = packed->pack->nslice - packed->pack->npiece;
-  EVCHYBMarks    slices = {0};
+  const EVCHYBPack        *pack  = packed->pack;
+  const EVCHYBPackFigures *f     = &pack->figures;
+  const PetscCount         lines = pack->nline - pack->nlong / EVCHYB_PACK_ROWS, strided = f->lines[EVCHYB_PACK_STRIDED] - f->strided;
+  const PetscInt           places = ev->processors * EVCHYB_PACK_WARPS, given = ev->options.slices, most = given ? given : 2 * strided < lines ? 1 : EVCHYB_PACK_EACH;
+  PetscInt                 left   = pack->nslice - pack->npiece;
+  EVCHYBMarks              slices = {0};
 
   ev->launch.n = 0;
   for (PetscInt k = packed->marks.np - 1; k >= 0; k--) EVCHYBLaunchAdd(&ev->launch, &packed->marks, k);

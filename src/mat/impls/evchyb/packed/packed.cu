@@ -35,15 +35,15 @@ static __device__ __forceinline__ void SpMV_packed_rows(const EVCHYBPackView &pa
   #define EVCHYB_PACK_LINES (sizeof(PetscScalar) > 8 ? 2 : sizeof(PetscScalar) > 4 ? 4 : 8)
 #endif
 
-/* How the packed kernel is compiled. Kind: how values are stored. LongLines: of a long row. Narrow: columns of 16 bits have code of their own, since with more lines a product is bound by instructions. MinBlocks: thread blocks per multiprocessor. Stored: for matrices without long rows, most of whose columns are stored. */
-template <EVCHYBPackValues Kind_, bool Stored_ = false>
+/* How the packed kernel is compiled. Kind: how values are stored. LongLines: of a long row. Narrow: columns of 16 bits have code of their own, since with more lines a product is bound by instructions. MinBlocks: thread blocks per multiprocessor. Ahead: columns of the next lines are asked for, and there are no long rows. */
+template <EVCHYBPackValues Kind_, bool Ahead_ = false>
 struct PackedShape {
   static constexpr EVCHYBPackValues Kind      = Kind_;
-  static constexpr bool             Stored    = Stored_;
+  static constexpr bool             Ahead     = Ahead_;
   static constexpr int              Lines     = EVCHYB_PACK_LINES;
   static constexpr int              LongLines = Lines > 4 && EVCHYBPackIsDict(Kind) ? 4 : Lines;
   static constexpr bool             Narrow    = Lines > 4 && !EVCHYBPackIsDict(Kind);
-  static constexpr int              MinBlocks = Stored ? 3 : 4;
+  static constexpr int              MinBlocks = Ahead ? 3 : 4;
 };
 
 /* The same product with the entries packed. A thread block has neighbouring slices, of which its warps take one after the other by turns. */
@@ -61,7 +61,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
   const EVCHYBRange &range = launch.range[k];
   const unsigned int block = blockIdx.x - range.begin;
 
-  if (!S::Stored && range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V>(pack, nslice, npiece, nparts, parts, v, range, block, dot);
+  if (!S::Ahead && range.kind == EVCHYB_RANGE_PIECES) SpMV_packed_rows<S, V>(pack, nslice, npiece, nparts, parts, v, range, block, dot);
   else {
     const int      warp = threadIdx.x / WarpSize, lane = threadIdx.x % WarpSize;
     const PetscInt first = range.first + (PetscInt)block * range.count * WarpsInBlock + warp;
@@ -69,7 +69,7 @@ __global__ static void __launch_bounds__(EVCHYB_THREADS, S::MinBlocks) SpMV_EVCH
 
     if (lane < num) slices[warp][lane] = EVCHYBPackLoadSlice(pack.slice + first + lane * WarpsInBlock);
     __syncwarp();
-    if (num > 0) EVCHYBPackMultiply<S::Lines, S::Narrow, S::Stored, S::Kind, V>(pack, slices[warp], num, v, dot);
+    if (num > 0) EVCHYBPackMultiply<S::Lines, S::Narrow, S::Ahead, S::Kind, V>(pack, slices[warp], num, v, dot);
   }
   GallopWaitForPredecessor(); /* those that had nothing to do */
   GallopFinishDot<EVCHYB_THREADS>(v, v.with ? *dot : V(0));
@@ -86,6 +86,12 @@ static cudaError_t LaunchAs(const EVCHYB *ev, const GallopVectors<PetscScalar> &
                       EVCHYBPackViewOf(pack, ev->clusters ? ev->clusters->order : NULL), pack->nslice, pack->npiece, packed->parts.nparts, PartsViewOf<PetscScalar>(&packed->parts), v, (bool)ev->fresh);
 }
 
+/* Whether columns are asked for ahead: of most lines they are stored in 16 bits, and there are more thread blocks than all multiprocessors have at once anyway */
+static bool GainsAhead(const EVCHYBPack *pack, int processors, unsigned int blocks)
+{
+  return !pack->npiece && 2 * pack->figures.lines[EVCHYB_PACK_16] > pack->nline && blocks > (unsigned int)(PackedShape<EVCHYB_PACK_VALUE>::MinBlocks * processors);
+}
+
 static cudaError_t Launch(const EVCHYB *ev, GallopVectors<PetscScalar> v, cudaStream_t stream)
 {
   const PetscCount *slots = ev->packed->pack->figures.slots;
@@ -95,8 +101,8 @@ static cudaError_t Launch(const EVCHYB *ev, GallopVectors<PetscScalar> v, cudaSt
 
   if (slots[EVCHYB_PACK_DICT8]) return LaunchAs<PackedShape<EVCHYB_PACK_DICT8>>(ev, v, stream);
   if (slots[EVCHYB_PACK_DICT16]) return LaunchAs<PackedShape<EVCHYB_PACK_DICT16>>(ev, v, stream);
-  if constexpr (!PackedShape<EVCHYB_PACK_VALUE>::Narrow) { /* fewer thread blocks at once pay where they are more than those anyway */
-    if (EVCHYBPackIsStored(ev->packed->pack) && !ev->packed->pack->npiece && v.blocks > (unsigned int)(PackedShape<EVCHYB_PACK_VALUE>::MinBlocks * ev->processors)) return LaunchAs<PackedShape<EVCHYB_PACK_VALUE, true>>(ev, v, stream);
+  if constexpr (!PackedShape<EVCHYB_PACK_VALUE>::Narrow) {
+    if (GainsAhead(ev->packed->pack, ev->processors, v.blocks)) return LaunchAs<PackedShape<EVCHYB_PACK_VALUE, true>>(ev, v, stream);
   }
   return LaunchAs<PackedShape<EVCHYB_PACK_VALUE>>(ev, v, stream);
 }

@@ -83,14 +83,6 @@ typedef struct {
   EVCHYBPackFigures figures;
 } EVCHYBPack;
 
-/* EVCHYBPackIsStored - Whether most lines of short rows have columns that are stored */
-static inline PetscBool EVCHYBPackIsStored(const EVCHYBPack *pack)
-{
-  const PetscCount lines = pack->nline - pack->nlong / EVCHYB_PACK_ROWS, strided = pack->figures.lines[EVCHYB_PACK_STRIDED] - pack->figures.strided;
-
-  return (PetscBool)(2 * strided < lines);
-}
-
 #if defined(__CUDACC__)
   #define EVCHYB_PACK_HD static __host__ __device__ __forceinline__
 #else

@@ -196,15 +196,15 @@ struct EVCHYBPackOwn {
 };
 
 /*
-  What the rows of a slice add up to. Ahead: what was asked for of its first lines. Offsets of 16 bits are asked for while the lines before are multiplied, for which a warp has to know those lines by then.
+  What the rows of a slice add up to. First: what was asked for of its first lines. Offsets of 16 bits are asked for while the lines before are multiplied, for which a warp has to know those lines by then.
 */
-template <int Lines, EVCHYBPackValues Kind, typename Ahead, typename V>
-static __device__ __forceinline__ void EVCHYBPackMultiplyStored(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, const Ahead &ahead, const V *x, V sum[2])
+template <int Lines, EVCHYBPackValues Kind, typename First, typename V>
+static __device__ __forceinline__ void EVCHYBPackMultiplyAhead(const EVCHYBPackView &view, const EVCHYBPackSlice &slice, const First &first, const V *x, V sum[2])
 {
   const int                      width  = slice.width;
   const unsigned char           *value  = view.value + (size_t)slice.value * EVCHYB_PACK_UNIT;
-  EVCHYBPackLine                 own    = ahead.own, next = own;
-  uint2                          bits   = ahead.mask;
+  EVCHYBPackLine                 own    = first.own, next = own;
+  uint2                          bits   = first.mask;
   bool                           narrow = EVCHYBPackNarrowColumns<Lines>::Are(own);
   EVCHYBPackNarrowColumns<Lines> columns;
 
@@ -231,8 +231,8 @@ static __device__ __forceinline__ void EVCHYBPackMultiplyStored(const EVCHYBPack
   }
 }
 
-/* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or EVCHYB_PACK_VALUE, beside which slices may have EVCHYB_PACK_SINGLE and EVCHYB_PACK_REAL. Stored: most have columns that are stored. */
-template <int Lines, bool Narrow, bool Stored, EVCHYBPackValues Kind, typename V>
+/* z of the rows of num slices, at least one, which are in a warp's shared memory. Kind: how all values are stored, or EVCHYB_PACK_VALUE, beside which slices may have EVCHYB_PACK_SINGLE and EVCHYB_PACK_REAL. Ahead: columns of the next lines are asked for. */
+template <int Lines, bool Narrow, bool Ahead, EVCHYBPackValues Kind, typename V>
 static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &view, const EVCHYBPackSlice *slices, int num, const GallopVectors<V> &v, V *dot)
 {
   static_assert(EVCHYB_PACK_CHUNK % Lines == 0, "lines that are multiplied together have their bits in one word of a mask");
@@ -248,7 +248,7 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
     V                      sum[2] = {V(0), V(0)};
 
 #pragma unroll 1
-    for (int k = 0; k < width && (step || !Stored); k += Lines) {
+    for (int k = 0; k < width && (step || !Ahead); k += Lines) {
       const int                          left = width - k, lines = min(Lines, left);
       const EVCHYBPackAhead<Lines, Kind> known = ahead;
       const EVCHYBPackPair<uint32_t>     mask  = EVCHYBPackMasksFrom(slice, known.mask, k, lines);
@@ -258,10 +258,10 @@ static __device__ __forceinline__ void EVCHYBPackMultiply(const EVCHYBPackView &
       EVCHYBPackDoAs<Kind>(slice.values, [&](auto as) { EVCHYBPackMultiplyLines<Lines, Narrow, decltype(as)::value>(view, value, 1, known, step, lines, mask, v.x, sum[0], sum[1]); });
       value += Lines * units * EVCHYB_PACK_UNIT;
     }
-    if constexpr (Stored) {
-      if (!step) EVCHYBPackDoAs<Kind>(slice.values, [&](auto as) { EVCHYBPackMultiplyStored<Lines, decltype(as)::value>(view, slice, ahead, v.x, sum); });
+    if constexpr (Ahead) {
+      if (!step) EVCHYBPackDoAs<Kind>(slice.values, [&](auto as) { EVCHYBPackMultiplyAhead<Lines, decltype(as)::value>(view, slice, ahead, v.x, sum); });
     }
-    if ((Stored ? !step || !width : !width) && e + 1 < num) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
+    if ((Ahead ? !step || !width : !width) && e + 1 < num) ahead = EVCHYBPackLoadAhead<Lines, Kind>(view, slices[e + 1], 0, slices[e + 1].width);
     EVCHYBPackPair<int> row = EVCHYBPackRows(slice.rows, view.stream, lane);
 
     if (view.order) row = {row.first < 0 ? -1 : (int)__ldg(view.order + row.first), row.second < 0 ? -1 : (int)__ldg(view.order + row.second)};
