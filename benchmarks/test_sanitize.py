@@ -147,6 +147,9 @@ class SanitizeTest(FakesTest):
         one, two = "-n 1 mat/a -words 'of two'", "-n 2 mat/race"
         self.assertEqual(self.rows(), [("real double", *row, "abc123") for row in (("memcheck", one), ("memcheck", two), ("racecheck", one))])
         self.assertEqual(self.run_sanitize("", "--runs", str(runs), "memcheck")[2], ["memcheck -n 64 bad"])
+        _, said, asked = self.run_sanitize("", "--runs", str(runs), "initcheck")
+        self.assertEqual(asked, ["initcheck -n 1 a -words of two"])
+        self.assertIn("initcheck: 0 seen clean before, 1 clean now, 0 failed, 0 not reached or skipped", said)
         runs.write_text("-n 1 slow\n-n 1 b\n")
         start = time.monotonic()
         status, said, _ = self.run_sanitize("", "--runs", str(runs), "--minutes", "0.05", "memcheck")
@@ -186,7 +189,7 @@ class KernelsTest(FakesTest):
     def test_parts_of_runs(self):
         """Of a long run a part that launches what the run does takes its place; where none does, and where it is short, the run stays."""
         fake = self.fake("with-kernels", FAKE_WITH_KERNELS)
-        status, _, chosen = self.run_kernels((1, "mat/a -k 1", 0, 9000, "_Z5Firsti _Z6Secondi"), (1, "mat/b", 0, 3000, "_Z5Thirdi"), with_kernels=[fake, "mat/a", "mat/b"])
+        status, _, chosen = self.run_kernels((1, "mat/a -k 1", 0, 33000, "_Z5Firsti _Z6Secondi"), (1, "mat/b", 0, 3000, "_Z5Thirdi"), with_kernels=[fake, "mat/a", "mat/b"])
         self.assertEqual((status, chosen), (0, ["-n 1 mat/a -k 1 -parts 4 -part 2", "-n 1 mat/b"]))
         self.assertEqual(len(list(self.folder.glob("run.*"))), 2 + 4)
 

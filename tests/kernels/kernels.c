@@ -3,7 +3,7 @@
   Which of the library's kernels a program launches, for `make kernels`
 
   A library for LD_PRELOAD, whose functions go before those of libcudart.so. To the file that GALLOP_KERNELS names it appends the name of each kernel when it is first launched, and all of them, before the first, to that
-  with .all behind its name. CUB's are left out.
+  with .all behind its name. CUB's are left out. At the end it appends how many kernels it launched, anyone's, to that with .count.
 */
 
 #define _GNU_SOURCE
@@ -23,6 +23,7 @@ typedef struct {
 
 static Kernel kernels[4096];
 static int    nkernels;
+static long   count; /* of launches */
 
 static void WriteLine(int file, const char name[])
 {
@@ -44,11 +45,27 @@ static void WriteAll(const char path[])
   close(file);
 }
 
+static void __attribute__((destructor)) WriteCount(void)
+{
+  const char *path = getenv("GALLOP_KERNELS");
+  char        name[4096], number[32];
+  int         file;
+
+  if (!path || !count) return;
+  snprintf(name, sizeof(name), "%s.count", path);
+  snprintf(number, sizeof(number), "%ld", count);
+  file = open(name, O_WRONLY | O_CREAT | O_APPEND, 0666);
+  if (file < 0) return;
+  WriteLine(file, number);
+  close(file);
+}
+
 static void Launched(const void *of)
 {
   const char *path = getenv("GALLOP_KERNELS");
   int         file, k = 0;
 
+  count++;
   while (k < nkernels && kernels[k].function != of && kernels[k].handle != of) k++;
   if (!path || k == nkernels || kernels[k].launched) return;
   WriteAll(path);
