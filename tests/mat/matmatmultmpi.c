@@ -114,6 +114,7 @@ static PetscErrorCode Reuse(PetscInt m, PetscInt n, Coupling coupling, MatType t
   MatGallopStatistics last = {0};
 
   PetscFunctionBegin;
+  if (!TestInPart()) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(CreatePair(m, n, coupling, 3, &A, &R));
   PetscCall(TestCreateDense(A, PETSC_FALSE, type, columns, lda, 40, &B));
   PetscCall(TestCreateDense(A, PETSC_FALSE, type, columns, PetscNot(lda), 41, &D));
@@ -364,9 +365,9 @@ int main(int argc, char **argv)
     MatType type = g ? MATDENSECUDA : MATDENSE;
 
     for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(columns); k++) {
-      for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(shapes); s++) if (TestInPart()) PetscCall(Reuse(shapes[s][0], shapes[s][1], RANDOM, type, (PetscBool)g, columns[k], (PetscBool)((k + s) % 2)));
-      if (TestInPart()) PetscCall(Reuse(120, 120, NEIGHBOURS, type, (PetscBool)g, columns[k], (PetscBool)(k % 2)));
-      if (TestInPart()) PetscCall(Reuse(120, 120, ALONE, type, (PetscBool)g, columns[k], (PetscBool)(k % 2)));
+      for (size_t s = 0; s < PETSC_STATIC_ARRAY_LENGTH(shapes); s++) PetscCall(Reuse(shapes[s][0], shapes[s][1], RANDOM, type, (PetscBool)g, columns[k], (PetscBool)((k + s) % 2)));
+      PetscCall(Reuse(120, 120, NEIGHBOURS, type, (PetscBool)g, columns[k], (PetscBool)(k % 2)));
+      PetscCall(Reuse(120, 120, ALONE, type, (PetscBool)g, columns[k], (PetscBool)(k % 2)));
     }
     if (TestInPart()) PetscCall(NewPattern(type, (PetscBool)g));
     if (TestInPart()) PetscCall(NoRoom(type));

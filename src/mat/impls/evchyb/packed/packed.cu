@@ -43,7 +43,7 @@ struct PackedShape {
   static constexpr int              Lines     = EVCHYB_PACK_LINES;
   static constexpr int              LongLines = Lines > 4 && EVCHYBPackIsDict(Kind) ? 4 : Lines;
   static constexpr bool             Narrow    = Lines > 4 && !EVCHYBPackIsDict(Kind);
-  static constexpr int              MinBlocks = Ahead ? 3 : 4;
+  static constexpr int              MinBlocks = Ahead ? EVCHYB_PACK_BLOCKS - 1 : EVCHYB_PACK_BLOCKS;
 };
 
 /* The same product with the entries packed. A thread block has neighbouring slices, of which its warps take one after the other by turns. */
@@ -86,12 +86,6 @@ static cudaError_t LaunchAs(const EVCHYB *ev, const GallopVectors<PetscScalar> &
                       EVCHYBPackViewOf(pack, ev->clusters ? ev->clusters->order : NULL), pack->nslice, pack->npiece, packed->parts.nparts, PartsViewOf<PetscScalar>(&packed->parts), v, (bool)ev->fresh);
 }
 
-/* Whether columns are asked for ahead: of most lines they are stored in 16 bits, and there are more thread blocks than all multiprocessors have at once anyway */
-static bool GainsAhead(const EVCHYBPack *pack, int processors, unsigned int blocks)
-{
-  return !pack->npiece && 2 * pack->figures.lines[EVCHYB_PACK_16] > pack->nline && blocks > (unsigned int)(PackedShape<EVCHYB_PACK_VALUE>::MinBlocks * processors);
-}
-
 static cudaError_t Launch(const EVCHYB *ev, GallopVectors<PetscScalar> v, cudaStream_t stream)
 {
   const PetscCount *slots = ev->packed->pack->figures.slots;
@@ -102,7 +96,7 @@ static cudaError_t Launch(const EVCHYB *ev, GallopVectors<PetscScalar> v, cudaSt
   if (slots[EVCHYB_PACK_DICT8]) return LaunchAs<PackedShape<EVCHYB_PACK_DICT8>>(ev, v, stream);
   if (slots[EVCHYB_PACK_DICT16]) return LaunchAs<PackedShape<EVCHYB_PACK_DICT16>>(ev, v, stream);
   if constexpr (!PackedShape<EVCHYB_PACK_VALUE>::Narrow) {
-    if (GainsAhead(ev->packed->pack, ev->processors, v.blocks)) return LaunchAs<PackedShape<EVCHYB_PACK_VALUE, true>>(ev, v, stream);
+    if (EVCHYBPackGainsAhead(ev->packed->pack, ev->processors, v.blocks)) return LaunchAs<PackedShape<EVCHYB_PACK_VALUE, true>>(ev, v, stream);
   }
   return LaunchAs<PackedShape<EVCHYB_PACK_VALUE>>(ev, v, stream);
 }

@@ -19,11 +19,12 @@
 #include "../rows.h"
 
 /* How work is cut: measured on an H200, docs/development/packing.md */
-#define EVCHYB_PACK_EACH  8    /* slices of a warp, one after the other, at most */
-#define EVCHYB_PACK_WARPS 16   /* per multiprocessor: a range of thread blocks with 8, 4 or 2 slices per warp ends where no more than that are left for each of these warps */
-#define EVCHYB_PIECE      4096 /* entries of a piece */
-#define EVCHYB_SHORT_ROW  512  /* entries of a piece that a warp computes, longer ones a thread block */
-#define EVCHYB_WARP_ROW   3072 /* the same at most, where long rows are many */
+#define EVCHYB_PACK_EACH   8    /* slices of a warp, one after the other, at most */
+#define EVCHYB_PACK_WARPS  16   /* per multiprocessor: a range of thread blocks with 8, 4 or 2 slices per warp ends where no more than that are left for each of these warps */
+#define EVCHYB_PACK_BLOCKS 4    /* thread blocks of a product that a multiprocessor has at once */
+#define EVCHYB_PIECE       4096 /* entries of a piece */
+#define EVCHYB_SHORT_ROW   512  /* entries of a piece that a warp computes, longer ones a thread block */
+#define EVCHYB_WARP_ROW    3072 /* the same at most, where long rows are many */
 
 #define EVCHYB_PACK_ROWS    64 /* of a slice */
 #define EVCHYB_PACK_UNIT    64 /* bytes in which places in the arrays are counted: 64 numbers of 8 bits */
@@ -82,6 +83,12 @@ typedef struct {
   size_t            bytes;
   EVCHYBPackFigures figures;
 } EVCHYBPack;
+
+/* EVCHYBPackGainsAhead - Whether columns are asked for ahead: of most lines they are stored in 16 bits, and there are more thread blocks than all multiprocessors have at once anyway */
+static inline PetscBool EVCHYBPackGainsAhead(const EVCHYBPack *pack, int processors, unsigned int blocks)
+{
+  return (PetscBool)(!pack->npiece && 2 * pack->figures.lines[EVCHYB_PACK_16] > pack->nline && blocks > (unsigned int)(EVCHYB_PACK_BLOCKS * processors));
+}
 
 #if defined(__CUDACC__)
   #define EVCHYB_PACK_HD static __host__ __device__ __forceinline__
