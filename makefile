@@ -263,10 +263,11 @@ listed_runs := $(and $(filter file,$(origin TESTS)),$(wildcard $(RUNS)))
 sanitize: all $(nccl)
 	@command -v compute-sanitizer >/dev/null || { echo "compute-sanitizer was not found: it comes with the CUDA Toolkit" >&2; exit 1; }
 	@$(run_env); if [ $$GALLOP_GPUS = 0 ]; then echo "make sanitize needs a GPU" >&2; exit 1; fi
-	@$(share_jobs)$(if $(listed_runs),$(test_env); rm -rf $(testdir)/testfiles && $(harness) -s $(addprefix $(testdir)/,$(sort $(shell awk '!/^#/ {print $$3}' $(RUNS)))) && $(sanitize) --runs $(RUNS) --timeout $(TIMEOUT) $(TOOLS) -- $(abspath config/with-sanitizer),\
+	@$(share_jobs)$(if $(listed_runs),$(test_env); rm -rf $(testdir)/testfiles && $(harness) -s $(addprefix $(testdir)/,$(sort $(shell awk '!/^#/ {print $$3}' $(RUNS)))) && $(with_mps) $(sanitize) --runs $(RUNS) --timeout $(TIMEOUT) $(TOOLS) -- $(abspath config/with-sanitizer),\
 	  $(harness) -s print-test 2>/dev/null | $(sanitize) $(TOOLS) -- $(check_with) PETSCMPIEXEC=$(abspath config/with-sanitizer))
 
-sanitize = SANITIZER_MPIEXEC="$(MPIEXEC)" config/sanitize --seen $(SEEN) --about "$(petsc_description)" --commit $(commit) --counts $(testdir) $(addprefix --minutes ,$(MINUTES)) $(if $(AGAIN),--again)
+sanitize: export SANITIZER_MPIEXEC = $(MPIEXEC)
+sanitize = config/sanitize --seen $(SEEN) --about "$(petsc_description)" --commit $(commit) --counts $(testdir) $(addprefix --minutes ,$(MINUTES)) $(if $(AGAIN),--again)
 
 # Many products of processes that rest at random, by each way of ghost values, against PetscSF's
 stress := $(build)/stress/exchange

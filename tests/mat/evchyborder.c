@@ -108,7 +108,7 @@ static PetscErrorCode CheckPlace(Mat A, Mat B, Mat C, int place, const char what
   PetscInt           m;
   Vec                x, y, z, w;
   PetscBool          same;
-  const EVCHYB      *b, *c;
+  const EVCHYB      *b = NULL, *c = NULL;
 
   PetscFunctionBegin;
   PetscCall(MatGetSize(A, &m, NULL));
@@ -159,7 +159,7 @@ static PetscErrorCode TestMatrix(Mat *R, const char name[])
 {
   static const char *const storages[] = {"plain", "packed"};
   Mat                      A          = *R, B, C;
-  PetscBool                device;
+  PetscBool                device = PETSC_FALSE;
   MatGallopStatistics      s;
   char                     what[64];
   void                    *before = NULL;
@@ -172,7 +172,7 @@ static PetscErrorCode TestMatrix(Mat *R, const char name[])
     PetscCall(CreateStored(A, storages[k], PETSC_FALSE, &B));
     PetscCall(CreateStored(A, storages[k], PETSC_FALSE, &C));
     for (int values = 0; values < 3; values++) {
-      const EVCHYB *ev;
+      const EVCHYB *ev = NULL;
 
       if (values) PetscCall(NewValues(A, values == 1 ? 0 : 5));
       if (values) PetscCall(MatScale(A, 2.0));
@@ -253,7 +253,7 @@ static PetscErrorCode TestDefault(Mat A, IS rows, PetscBool device, PetscBool ex
   IS            ownrows, owncolumns;
   PetscBool     same;
   PetscInt      m;
-  const EVCHYB *ev;
+  const EVCHYB *ev = NULL;
   Vec           x, z;
 
   PetscFunctionBegin;
@@ -294,7 +294,7 @@ static PetscErrorCode TestAuto(Mat *R, PetscBool expected, const char what[])
   PetscBool     same, device;
   PetscReal     before, after;
   PetscInt      m;
-  const EVCHYB *ev;
+  const EVCHYB *ev = NULL;
   Vec           x, z;
 
   PetscFunctionBegin;
@@ -384,7 +384,7 @@ static PetscErrorCode TestLater(void)
     PetscInt            m;
     PetscCount          bytes;
     MatGallopStatistics now;
-    const EVCHYB       *ev;
+    const EVCHYB       *ev = NULL;
     PetscViewer         nowhere;
 
     PetscCall(PetscViewerASCIIOpen(PETSC_COMM_SELF, "/dev/null", &nowhere));
@@ -512,7 +512,7 @@ static PetscErrorCode AfterParent(PetscBool back)
   Mat                 A, B;
   Vec                 x, y, z;
   PetscInt            m;
-  const EVCHYB       *ev;
+  const EVCHYB       *ev = NULL;
   MatGallopStatistics s;
   const char *const   what = back ? "a copy that came back" : "after the parent's products";
 
@@ -581,7 +581,7 @@ static PetscErrorCode Recorded(PetscBool back)
   Vec                 x, y, z, w;
   PetscInt            m;
   PetscBool           same;
-  const EVCHYB       *ev;
+  const EVCHYB       *ev = NULL;
   MatGallopStatistics s;
   cudaGraphExec_t     exec;
 
@@ -663,7 +663,7 @@ static PetscErrorCode TestBytes(void)
   PetscCount    bytes[2];
   Mat           A, B;
   Vec           x, z;
-  const EVCHYB *ev;
+  const EVCHYB *ev = NULL;
   PetscInt      m;
 
   PetscFunctionBegin;
@@ -764,7 +764,7 @@ static PetscErrorCode TestNever(void)
     Mat           A, B;
     Vec           x, z;
     PetscInt      m;
-    const EVCHYB *ev;
+    const EVCHYB *ev = NULL;
 
     if (limit) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_memory", "100000000"));
     PetscCall(Stencil(12, 11, 10, 1, VALUES_ALL, &A));

@@ -116,6 +116,7 @@ __global__ static void __launch_bounds__(Threads) CountStagesKernel(HBPColumns c
 
   for (; size[lines]; lines++) entries += size[lines];
   counts[s] = {size[0], lines, entries, s ? 0 : *refused};
+  if (!s) counts[gridDim.x] = {0, 0, 0, 0}; /* which does not count, but an exclusive sum reads it */
 }
 
 /* A thread block for each stage: its lines, and its segments by length, those of the same length in order of rows */
@@ -235,7 +236,7 @@ static PetscErrorCode Count(HBPColumns *c, const GallopCSR *csr, Work *w, cudaSt
   GallopCheckLaunch();
   CountStagesKernel<<<(unsigned int)stages, Threads, 0, stream>>>(*c, w->len, w->refused, w->counts);
   GallopCheckLaunch();
-  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, cubbytes, w->counts, w->before, AddCounts(), none, stages + 1, stream)); /* what the last one has does not count */
+  PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, cubbytes, w->counts, w->before, AddCounts(), none, stages + 1, stream));
   PetscCall(GallopDeviceCopyOut(&all, w->before + stages, sizeof(all)));
   if (all.refused) PetscFunctionReturn(PETSC_SUCCESS);
   c->segNum  = all.seg;

@@ -99,12 +99,13 @@ __global__ static void RankKernel(PetscInt n, ReadOnly<PetscInt> flag, ReadOnly<
   if (c < n) rank[c] = flag[c] ? (unsigned short)place[c] : HBP_COLD;
 }
 
+/* One more than there are rows, none: an exclusive sum reads all that it is given */
 __global__ static void NumbersKernel(PetscInt m, ReadOnly<PetscInt> i, HotNumbers *numbers)
 {
   const PetscCount r = GallopGlobalThread();
 
-  if (r >= m) return;
-  const PetscInt pieces = HBPHotPieces(i[r + 1] - i[r]);
+  if (r > m) return;
+  const PetscInt pieces = r < m ? HBPHotPieces(i[r + 1] - i[r]) : 0;
 
   numbers[r] = {pieces, pieces > 1, pieces > 1 ? pieces : 0};
 }
@@ -163,6 +164,7 @@ __global__ static void GroupsKernel(HBPHotClasses classes, PetscInt groups, Read
   const PetscCount g = GallopGlobalThread();
   PetscInt         first, num;
 
+  if (g == groups) lines[g] = {0, 0}; /* as in NumbersKernel() */
   if (g >= groups) return;
   const int c = HBPHotGroup(&classes, (PetscInt)g, &first, &num);
 
@@ -310,7 +312,7 @@ static PetscErrorCode FindColumns(HBPHot *h, const HBPOptions *options, const Ga
   GallopCheckLaunch();
   FlagKernel<<<GallopBlocksFor(h->n, Threads), Threads, 0, stream>>>(h->n, shift, w->count, w->found, w->flag);
   GallopCheckLaunch();
-  NumbersKernel<<<GallopBlocksFor(h->m, Threads), Threads, 0, stream>>>(h->m, csr->i, w->numbers);
+  NumbersKernel<<<GallopBlocksFor((PetscCount)h->m + 1, Threads), Threads, 0, stream>>>(h->m, csr->i, w->numbers);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, cub[1], w->numbers, w->before, AddNumbers(), none, h->m + 1, stream));
   TotalsKernel<<<1, 1, 0, stream>>>(w->before + h->m, w->found);
@@ -355,7 +357,7 @@ static PetscErrorCode SortParts(HBPHot *h, const GallopCSR *csr, const HotColumn
   PetscCall(GallopDeviceCopyOut(&found, c->found, sizeof(found)));
   PetscCall(PetscArraycpy(h->classes.part, found.part, HBP_HOT_CLASSES + 1));
   HBPHotSetClasses(h);
-  GroupsKernel<<<GallopBlocksFor(h->groupNum, Threads), Threads, 0, stream>>>(h->classes, h->groupNum, w->len, w->lines);
+  GroupsKernel<<<GallopBlocksFor((PetscCount)h->groupNum + 1, Threads), Threads, 0, stream>>>(h->classes, h->groupNum, w->len, w->lines);
   GallopCheckLaunch();
   PetscCallCUDA(cub::DeviceScan::ExclusiveScan(w->cub, cub[1], w->lines, w->line, AddLines(), none, h->groupNum + 1, stream));
   PetscCall(GallopDeviceCopyOut(&h->lines, w->line + h->groupNum, sizeof(h->lines)));
