@@ -10,6 +10,9 @@ from unittest import mock
 from fakes import FakesTest
 
 CONFIG = Path(__file__).resolve().parent.parent / "config"
+sys.path.insert(0, str(CONFIG))
+from scripts import load
+
 SANITIZE = CONFIG / "sanitize"
 
 # In the place of config/with-sanitizer: runs of "bad" fail, with racecheck also those of "race"; "slow" does not end
@@ -35,6 +38,22 @@ folder = pathlib.Path(tempfile.mkdtemp(prefix="run.", dir=pathlib.Path(__file__)
 folder.joinpath("command").write_text("\\n".join([number, program, *words]) + "\\n")
 folder.joinpath("ended").write_text("0 100000000\\n")
 folder.joinpath("launched").write_text("_Z5Firsti\\n" + "_Z6Secondi\\n" * (words[-1] == "2"))
+"""
+
+# In the place of compute-sanitizer: its log is the file that SAID names, the program runs and then it exits with 23
+FAKE_SANITIZER = f"""#!{sys.executable}
+import os, pathlib, subprocess, sys
+words = sys.argv[1:]
+pathlib.Path(__file__).parent.joinpath("asked").write_text(" ".join(words))
+pathlib.Path(words[words.index("--log-file") + 1].replace("%p", "7")).write_text(pathlib.Path(os.environ["SAID"]).read_text())
+sys.exit(23)
+"""
+REPORT = """========= Uninitialized __global__ memory read of size 4 bytes
+=========     at void {kernel}(int *)+0x200
+=========     by thread (0,0,0) in block (0,0,0)
+=========         Host Frame: cuLaunchKernel [0x1] in libcuda.so.1
+=========         Host Frame: {caller} [0x2] in libcusparse.so.12
+=========
 """
 
 # Leaves the counts that PETSc's harness leaves: "bad" fails, with racecheck also "race"; "skipped" and "none" do not run; "slow" does not end
@@ -123,6 +142,10 @@ class SanitizeTest(FakesTest):
             self.assertEqual(set(gpus.read_text().split()), set(expected))
             gpus.unlink()
 
+    def test_as_many_as_have_memory(self):
+        places, cores = load("sanitize").Places, len(os.sched_getaffinity(0))
+        self.assertEqual([places(memory).all for memory in (0, 1, 1 << 60)], [cores, cores, 1])
+
     def test_nothing_is_kept_of_some_kernels(self):
         with mock.patch.dict(os.environ, SANITIZER_FLAGS="--kernel-regex kns=Some"):
             status, said, _ = self.run_sanitize("a", "memcheck")
@@ -159,6 +182,39 @@ class SanitizeTest(FakesTest):
         status, said, _ = self.run_sanitize("", "--runs", str(runs), "--timeout", "1", "memcheck")
         self.assertEqual(status, 1)
         self.assertIn("not ok -n 1 slow", said)
+
+
+class WithSanitizerTest(FakesTest):
+
+    def run_with(self, tool, *said):
+        """The exit status and what was shown, where the tool found something and said so."""
+        text = self.folder / "said"
+        text.write_text("========= COMPUTE-SANITIZER\n" + "".join(said))
+        self.fake("compute-sanitizer", FAKE_SANITIZER)
+        mpiexec = self.fake("mpiexec", "#!/bin/sh\nshift 2\nexec \"$@\"\n")
+        environment = dict(os.environ, SANITIZER=tool, SANITIZER_MPIEXEC=mpiexec, SAID=str(text), PATH=f"{self.folder}:{os.environ['PATH']}")
+        done = subprocess.run([str(CONFIG / "with-sanitizer"), "-n", "1", "program", "-option"], env=environment, capture_output=True, text=True)
+        return done.returncode, done.stderr
+
+    def test_what_is_known(self):
+        """initcheck: what cuSPARSE's SpGEMM reads is passed over, with all else a program fails."""
+        known = REPORT.format(kernel="cusparse::partition_kernel", caller="cusparseSpGEMM_copy")
+        ours = REPORT.format(kernel="ProductKernel", caller="MatMult")
+        self.assertEqual(self.run_with("initcheck", known, known, "========= ERROR SUMMARY: 2 errors\n"), (0, ""))
+        self.assertTrue((self.folder / "asked").read_text().endswith(" program -option"))
+        status, shown = self.run_with("initcheck", known, ours, known, "========= ERROR SUMMARY: 3 errors\n")
+        self.assertEqual((status, shown.count("Uninitialized"), "ProductKernel" in shown), (23, 1, True))
+        self.assertNotIn("partition_kernel", shown)
+        for line in ("========= Target application returned an error\n", "========= ERROR SUMMARY: 900 errors were not printed. Use --print-limit option to adjust the number of printed errors\n"):
+            self.assertEqual(self.run_with("initcheck", known, "========= ERROR SUMMARY: 1 error\n", line), (23, line))
+        self.assertEqual(self.run_with("initcheck", ours[:-len("=========\n")])[0], 23)
+
+    def test_other_tools_pass_over_nothing(self):
+        known = REPORT.format(kernel="cusparse::partition_kernel", caller="cusparseSpGEMM_copy")
+        for tool in ("memcheck", "racecheck", "synccheck"):
+            status, shown = self.run_with(tool, known)
+            self.assertEqual(status, 23)
+            self.assertIn("partition_kernel", shown)
 
 
 class KernelsTest(FakesTest):
