@@ -141,7 +141,8 @@ typedef struct {
   PetscBool (*tries)(const void *data);                                                        /* whether it still does */
   PetscBool (*keeps)(const void *data);                                                        /* and the parent's CSR arrays are to stay on the GPU for it; or NULL, for never */
   PetscBool (*restores)(const void *data);                                                     /* whether next() gets the arrays from the format where the GPU has none: csr has those of the host's pattern alone then; or NULL, for never */
-  PetscErrorCode (*asks)(void *data, PetscBool *asks);                                         /* before a product, when values are current: whether next() is to be called first */
+  PetscErrorCode (*records)(void *data, PetscBool *records);                                   /* before a product: whether a CUDA graph records it, which the format notes, as that needs it for as long as the matrix lives */
+  PetscErrorCode (*asks)(void *data, PetscBool *asks);                                         /* before a product that no graph records, when values are current: whether next() is to be called first */
   PetscErrorCode (*next)(void *data, const GallopCSR *csr, PetscInt *builds, PetscBool *fits); /* builds another one; csr is NULL, and *fits false, where there is no room for any, and the data is to go */
   PetscErrorCode (*parent)(void *data, PetscBool ends);                                        /* before and after a product of the parent's, where it leaves() */
 } GallopFormatTrial;

@@ -438,8 +438,8 @@ static PetscErrorCode SetNewValues(Mat A, NewValues step, PetscScalar newvalue)
 /* New values for a matrix and both that store it, whose products are compared; kept: at which places the pack is the one before */
 static PetscErrorCode Renew(Mat A, Mat plain, Mat packed, NewValues step, PetscScalar newvalue, PetscBool kept[2])
 {
-  const PetscInt mark = PETSC_INT_MAX / 2;
-  PetscBool      device;
+  const PetscInt mark   = PETSC_INT_MAX / 2;
+  PetscBool      device = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));

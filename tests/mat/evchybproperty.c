@@ -239,6 +239,31 @@ static PetscErrorCode CompareArrays(Mat B, const char what[])
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Long rows that are not split, by the largest number there is */
+static PetscErrorCode Unsplit(void)
+{
+  const char *const what = "Rows that are not split";
+  char              most[32];
+  Mat               A, B;
+  VecType           vectype;
+  PetscBool         device;
+
+  PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(most, sizeof(most), "%" PetscInt_FMT, PETSC_INT_MAX));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_split", most));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", "5"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "plain"));
+  PetscCall(RandomMatrix(LAW_SPLIT, 1001, 3000, &A));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatGetVecType(B, &vectype));
+  PetscCall(PetscStrcmp(vectype, VECCUDA, &device));
+  PetscCall(CheckProducts(A, B, VECSEQ, what));
+  if (device) PetscCall(CheckProducts(A, B, VECSEQCUDA, what));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const PetscInt    sizes[]   = {1, 2, 7, 31, 32, 33, 63, 64, 65, 95, 97, 127, 128, 129, 255, 257, 500, 1000, 1023, 3100};
@@ -301,6 +326,7 @@ int main(int argc, char **argv)
     PetscCall(MatDestroy(&A));
     PetscCall(MatDestroy(&B));
   }
+  if (!first && !large) PetscCall(Unsplit());
   PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%" PetscInt_FMT " matrices\n", matrices));
   PetscCall(PetscFinalize());
   return 0;

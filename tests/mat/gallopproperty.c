@@ -82,7 +82,7 @@ int main(int argc, char **argv)
     for (PetscInt setting = 0; setting < SETTINGS; setting++) {
       Mat                 B, C;
       VecType             vectype;
-      PetscBool           device, raced;
+      PetscBool           device, raced = PETSC_FALSE;
       MatGallopStatistics stats;
       MatInfo             info;
       char                what[64];

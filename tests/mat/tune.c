@@ -258,6 +258,35 @@ static PetscErrorCode Captures(Case *c)
   PetscCall(End(c));
   PetscCall(GallopTuneForget());
 
+  PetscCall(Begin(c, "a graph records the parent after new values", 4, 5, 6, 10));
+  PetscCall(Multiply(c, 2));
+  PetscCall(NewValues(c));
+  capturing = PETSC_TRUE;
+  PetscCall(Multiply(c, 1));
+  PetscCall(Check(c, GALLOP_PARENT, GALLOP_BY_COMING_TIMES, 0, 0, 3));
+  capturing = PETSC_FALSE;
+  PetscCall(Multiply(c, 3 * TURN));
+  PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_TIMES, 1, 1, -1));
+  PetscCall(End(c));
+  PetscCall(GallopTuneForget());
+
+  for (int takesbuilds = 0; takesbuilds < 2; takesbuilds++) {
+    PetscCall(Begin(c, takesbuilds ? "a graph records a candidate after new values, and others take builds" : "a graph records a candidate after new values", 4, 5, 6, 10));
+    PetscCall(Multiply(c, 2 * TURN + 1));
+    PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_COMING_TIMES, 1, 1, TURN));
+    PetscCall(NewValues(c));
+    capturing = PETSC_TRUE;
+    PetscCall(Multiply(c, 1));
+    TestCheck(multiplied[GALLOP_HBP] == TURN + 1 && alive == 2, "the graph has another format, or one has gone", c->what);
+    capturing = PETSC_FALSE;
+    rebuilds  = (PetscBool)takesbuilds;
+    if (rebuilds) PetscCall(NewValues(c));
+    PetscCall(Multiply(c, 2));
+    PetscCall(Check(c, GALLOP_HBP, GALLOP_BY_TIMES, 1, 1 + takesbuilds, TURN)); /* the other one is not built again */
+    PetscCall(End(c));
+    PetscCall(GallopTuneForget());
+  }
+
   PetscCall(Begin(c, "a graph records while a candidate has no time yet", 4, 5, 6, 10));
   PetscCall(Multiply(c, 2 * TURN + 1));
   PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_COMING_TIMES, 1, 1, TURN));

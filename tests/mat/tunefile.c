@@ -131,6 +131,7 @@ static PetscErrorCode Damaged(const char file[])
   longer[sizeof(longer) - 1] = 0;
   f                          = fopen(file, "a");
   fprintf(f, "\n\n\t\t\t\t\n%s\t\t\t\t\n%s\n", longer, "gallop");
+  fprintf(f, "%c%c\n", 0, 0); /* zeros, which a crash can leave */
   (void)fclose(f);
   PetscCall(AppendChanged(file, "hbp", "", PETSC_TRUE, PETSC_FALSE)); /* a process ended while it wrote */
   PetscCall(GallopTuneForget());
@@ -150,7 +151,7 @@ static PetscErrorCode Damaged(const char file[])
 static PetscErrorCode Unwritable(const char file[])
 {
   char     name[PETSC_MAX_PATH_LEN];
-  PetscInt lines, matches;
+  PetscInt lines = 0, matches = 0;
 
   PetscFunctionBegin;
   PetscCall(PetscSNPrintf(name, sizeof(name), "%s.no/such/folder", file));

@@ -40,6 +40,17 @@ static PetscErrorCode Rooms(Case *c)
   PetscCall(Multiply(c, 3 * TURN));
   PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_TIMES, 3, 1, -1));
   PetscCall(End(c));
+
+  /* whose times say nothing of the one that comes instead */
+  PetscCall(Begin(c, "EVCHYB is the fastest", 4, 5, 6, 10));
+  PetscCall(Multiply(c, 3 * TURN + 1));
+  PetscCall(Check(c, GALLOP_EVCHYB, GALLOP_BY_TIMES, 1, 1, TURN));
+  PetscCall(End(c));
+  PetscCall(Begin(c, "no room for what is known to be the fastest", 4, 5, 6, 10));
+  noroom[GALLOP_EVCHYB] = PETSC_TRUE;
+  PetscCall(Multiply(c, 2));
+  PetscCall(Check(c, GALLOP_CSROVERLAP, GALLOP_BY_RULES, 0, 0, 0));
+  PetscCall(End(c));
   PetscCall(GallopTuneForget());
 
   /* nor has the parent a time, so that nothing is known */

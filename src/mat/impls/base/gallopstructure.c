@@ -135,11 +135,12 @@ static PetscErrorCode TryNext(Mat A, Mat_Gallop *g, GallopStructureKind kind, Ga
   const GallopFormat      *format    = structure->type->format;
   const GallopFormatTrial *trial     = format->trial;
   const PetscBool          kept      = GallopKeepsCSR(format, inst->data);
-  PetscBool                asks, fits = PETSC_TRUE;
+  PetscBool                records, asks = PETSC_FALSE, fits = PETSC_TRUE;
   PetscInt                 builds = 0;
 
   PetscFunctionBegin;
-  PetscCall((*trial->asks)(inst->data, &asks));
+  PetscCall((*trial->records)(inst->data, &records));
+  if (!records) PetscCall((*trial->asks)(inst->data, &asks));
   if (asks) {
     GallopCSRAccess access = {.columns = PETSC_TRUE};
     const PetscInt *i, *j;
@@ -178,7 +179,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   const GallopFormatWork *work      = GallopWork(type->format, place);
   GallopCSRAccess         access    = {.restores = PETSC_FALSE};
   const PetscInt         *i, *j;
-  PetscBool               samepattern, again = PETSC_FALSE, fits;
+  PetscBool               samepattern, again = PETSC_FALSE, fits, records;
   const GallopCSR        *csr    = &access.csr;
   GallopRefresh           answer = GALLOP_REFRESHED;
   PetscCount              limit;
@@ -251,6 +252,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
     if (inst->data) inst->toolarge = PETSC_FALSE;
     else PetscCall(NoRoom(A, g, kind, place, PetscNot(access.fits)));
   }
+  if (product && GallopTries(type->format, inst->data)) PetscCall((*type->format->trial->records)(inst->data, &records));
   MatGallopCountBytes(structure, place);
   *key  = now;
   *data = inst->data;

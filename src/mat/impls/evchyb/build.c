@@ -314,18 +314,22 @@ static PetscBool Restores(const void *data)
 }
 
 /* A CUDA graph that records a product may run for as long as the matrix lives: the format stays as it is */
-static PetscErrorCode Asks(void *data, PetscBool *asks)
+static PetscErrorCode Records(void *data, PetscBool *records)
 {
-  EVCHYB   *ev       = (EVCHYB *)data;
-  PetscBool captured = PETSC_FALSE;
+  EVCHYB *ev = (EVCHYB *)data;
 
   PetscFunctionBegin;
-  *asks = PETSC_FALSE;
-  if (!PetscMemTypeHost(ev->memtype)) PetscCall(GallopDeviceIsCapturing(&captured));
-  if (captured) {
-    ev->recorded = PETSC_TRUE;
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
+  *records = PETSC_FALSE;
+  if (!PetscMemTypeHost(ev->memtype)) PetscCall(GallopDeviceIsCapturing(records));
+  if (*records) ev->recorded = PETSC_TRUE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Asks(void *data, PetscBool *asks)
+{
+  EVCHYB *ev = (EVCHYB *)data;
+
+  PetscFunctionBegin;
   ev->after = ev->recorded ? 0 : ev->after - 1;
   *asks     = (PetscBool)(!ev->recorded && !ev->after);
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -365,7 +369,7 @@ static PetscErrorCode Next(void *data, const GallopCSR *csr, PetscInt *builds, P
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatTrial EVCHYBTrial = {Tries, NULL, Restores, Asks, Next, NULL};
+const GallopFormatTrial EVCHYBTrial = {Tries, NULL, Restores, Records, Asks, Next, NULL};
 
 const GallopFormatWork EVCHYBHost = {EVCHYBBuild, EVCHYBRefresh, EVCHYBApply, EVCHYBDestroy, NULL};
 #if PetscDefined(HAVE_CUDA)

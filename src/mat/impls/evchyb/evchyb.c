@@ -137,7 +137,7 @@ static PetscErrorCode EVCHYBOptionsSet(void *options, const char prefix[], Petsc
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_slices_per_warp", "Slices of packed rows that a warp computes one after the other, 0 chooses", "MATEVCHYB", &o->slices, 0, EVCHYB_PACK_EACH));
   PetscCall(PetscOptionsEnum("-mat_evchyb_order", "The order of rows and columns", "MATEVCHYB", EVCHYBOrders, (PetscEnum)o->order, (PetscEnum *)&o->order, NULL));
   PetscCall(GallopOptionsRangeInt(PetscOptionsObject, "-mat_evchyb_order_after", "Products of the same values before rows and columns get their order, -1 chooses", "MATEVCHYB", &o->after, PETSC_DECIDE, PETSC_INT_MAX));
-  o->split = EVCHYBRoundUp(o->split);
+  o->split = EVCHYBRoundUp(PetscMin(o->split, PETSC_INT_MAX / 2));
   if (o->window != before.window || o->maxell != before.maxell || o->split != before.split || o->rowsmax != before.rowsmax || o->columns != before.columns || o->byrow != before.byrow ||
       o->firstcol != before.firstcol || o->storage != before.storage || o->slices != before.slices || o->order != before.order || o->after != before.after)
     *rebuild = PETSC_TRUE;

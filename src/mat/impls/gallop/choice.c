@@ -264,13 +264,16 @@ static PetscErrorCode GallopChoiceBuild(const void *options, const GallopCSR *cs
   tuned           = &chosen->tuned;
   PetscCall(Choose(o, csr, maxbytes, chosen));
   asked = (PetscBool)(tuned->way == GALLOP_BY_OPTION);
-  if (tuned->choice == GALLOP_PARENT && !asked && maxbytes && maxbytes < (PetscCount)GallopCSRBytes(csr->m, csr->nz))
+  if (tuned->choice == GALLOP_PARENT && !asked && maxbytes && maxbytes < (PetscCount)GallopCSRBytes(csr->m, csr->nz)) {
     tuned->choice = GALLOP_EVCHYB; /* packed, it may take less than the parent's arrays */
+    tuned->way    = GALLOP_BY_RULES;
+  }
   if (tuned->choice != GALLOP_PARENT) {
     PetscCall(GallopChoiceMake(o, tuned->choice, csr, maxbytes, &chosen->now));
     if (!chosen->now.data && !asked && tuned->choice != GALLOP_CSROVERLAP) {
       chosen->nofit = PETSC_TRUE;
       tuned->choice = GALLOP_CSROVERLAP;
+      tuned->way    = GALLOP_BY_RULES;
       PetscCall(GallopChoiceMake(o, tuned->choice, csr, maxbytes, &chosen->now));
     }
     if (!chosen->now.data) { /* the base says so */

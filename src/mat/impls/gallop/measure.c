@@ -65,9 +65,20 @@ PetscErrorCode GallopMeasureBuild(GallopMeasure *m, PetscBool ends)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* GallopMeasureRecords - Before a product: whether a CUDA graph records it. CUDA allows no timers and no questions meanwhile. */
+PetscErrorCode GallopMeasureRecords(GallopMeasure *m, PetscBool *records)
+{
+  PetscFunctionBegin;
+  PetscCall((*m->clock->capturing)(&m->captured));
+  *records = m->captured;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* GallopMeasureProduct - Before and after a product of the candidate whose turn it is */
 PetscErrorCode GallopMeasureProduct(GallopMeasure *m, PetscBool ends)
 {
+  PetscBool records;
+
   PetscFunctionBegin;
   if (ends) {
     if (m->running) PetscCall((*m->clock->end)(m->timer[m->begun++]));
@@ -76,7 +87,9 @@ PetscErrorCode GallopMeasureProduct(GallopMeasure *m, PetscBool ends)
       m->products++;
       m->all++;
     }
-  } else if (!m->captured && !m->waiting && m->products > 0 && m->begun < GALLOP_TIMED) {
+  } else if (!m->waiting && m->products > 0 && m->begun < GALLOP_TIMED) {
+    PetscCall(GallopMeasureRecords(m, &records)); /* nobody else has asked where the parent computes until new values pay */
+    if (records) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall((*m->clock->begin)(&m->timer[m->begun]));
     m->running = PETSC_TRUE;
   }
@@ -117,15 +130,13 @@ static PetscBool Waits(const GallopMeasure *m, GallopChoice next)
   return (PetscBool)(m->spent + (m->cost[next] + 1 + GALLOP_TIMED) * m->time[GALLOP_PARENT] > m->share * (PetscReal)m->all * m->time[m->best]);
 }
 
-/* GallopMeasureIsOver - Before a product: whether it is known how fast the candidate is whose turn it is, and the next one need not wait */
+/* GallopMeasureIsOver - Before a product that no graph records: whether it is known how fast the candidate is whose turn it is, and the next one need not wait */
 PetscErrorCode GallopMeasureIsOver(GallopMeasure *m, PetscBool *over)
 {
   const GallopChoice now = m->turn[m->at];
 
   PetscFunctionBegin;
   *over = PETSC_FALSE;
-  PetscCall((*m->clock->capturing)(&m->captured));
-  if (m->captured) PetscFunctionReturn(PETSC_SUCCESS); /* CUDA allows no questions meanwhile */
   if (m->waiting) {
     *over = PetscNot(Waits(m, m->turn[m->at + 1]));
     PetscFunctionReturn(PETSC_SUCCESS);

@@ -59,6 +59,7 @@ PETSC_EXTERN PetscErrorCode GallopMeasureCreate(const GallopClock *, int, const 
 PETSC_EXTERN PetscErrorCode GallopMeasureDestroy(GallopMeasure **);
 PETSC_EXTERN PetscErrorCode GallopMeasureBuild(GallopMeasure *, PetscBool ends);
 PETSC_EXTERN PetscErrorCode GallopMeasureProduct(GallopMeasure *, PetscBool ends);
+PETSC_EXTERN PetscErrorCode GallopMeasureRecords(GallopMeasure *, PetscBool *records);
 PETSC_EXTERN PetscErrorCode GallopMeasureIsOver(GallopMeasure *, PetscBool *over);
 PETSC_EXTERN void           GallopMeasureNext(GallopMeasure *, GallopChoice *next);
 PETSC_EXTERN void           GallopMeasureNoRoom(GallopMeasure *, GallopChoice *next);

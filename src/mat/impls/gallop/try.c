@@ -39,7 +39,7 @@ PetscErrorCode GallopTryRefresh(GallopChosen *chosen, const GallopCSR *csr, Gall
   for (int k = 0; k < 2; k++) {
     GallopRefresh one = GALLOP_REFRESHED;
 
-    if (!made[k]->format) continue;
+    if (!made[k]->format || (k == 1 && chosen->recorded)) continue; /* what a graph records is the choice, and the other one goes after it */
     PetscCall((*GallopMadeWork(made[k], csr->memtype)->refresh)(made[k]->data, csr, 0, &one));
     if (one == GALLOP_REFRESHED) continue;
     PetscCall(GallopChoiceUnmake(chosen->memtype, made[k]));
@@ -111,6 +111,25 @@ static PetscBool Restores(const void *data)
   A CUDA graph that records a product may run for as long as the matrix lives, so what computes then is the choice; memory of the other one is freed after the recording. While the parent's turn is, no
   memory of ours is recorded, and it goes on.
 */
+static PetscErrorCode Records(void *data, PetscBool *records)
+{
+  GallopChosen            *chosen = (GallopChosen *)data;
+  const GallopMeasure     *m      = chosen->measure;
+  const GallopFormatTrial *own;
+
+  PetscFunctionBegin;
+  *records = PETSC_FALSE;
+  if (m) {
+    PetscCall(GallopMeasureRecords(chosen->measure, records));
+    if (!*records) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!chosen->recorded && chosen->best.format && !GallopMeasureBetter(m, chosen->tuned.choice, m->best)) Swap(chosen);
+    chosen->recorded = (PetscBool)(chosen->now.format != NULL);
+  }
+  own = chosen->now.format ? chosen->now.format->trial : NULL; /* which notes it, and stays as it is, too */
+  if (own && (*own->tries)(chosen->now.data)) PetscCall((*own->records)(chosen->now.data, records));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Asks(void *data, PetscBool *asks)
 {
   GallopChosen  *chosen = (GallopChosen *)data;
@@ -125,17 +144,6 @@ static PetscErrorCode Asks(void *data, PetscBool *asks)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall(GallopMeasureIsOver(m, &over));
-  if (m->captured) {
-    if (!chosen->recorded && chosen->best.format && !GallopMeasureBetter(m, chosen->tuned.choice, m->best)) Swap(chosen);
-    if (chosen->now.format) {
-      const GallopFormatTrial *own = chosen->now.format->trial; /* which notes it, and stays as it is, too */
-      PetscBool                unused;
-
-      chosen->recorded = PETSC_TRUE;
-      if (own && (*own->tries)(chosen->now.data)) PetscCall((*own->asks)(chosen->now.data, &unused));
-    }
-    PetscFunctionReturn(PETSC_SUCCESS);
-  }
   if (chosen->recorded) PetscCall(Finish(chosen));
   else if (over) {
     GallopMeasureNext(m, &next);
@@ -210,4 +218,4 @@ static PetscErrorCode Parent(void *data, PetscBool ends)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-const GallopFormatTrial GallopChoiceTrial = {Tries, Keeps, Restores, Asks, Next, Parent};
+const GallopFormatTrial GallopChoiceTrial = {Tries, Keeps, Restores, Records, Asks, Next, Parent};

@@ -183,7 +183,7 @@ static PetscErrorCode Read(const char name[])
   while (fgets(line, sizeof(line), f)) {
     const size_t len = strlen(line);
 
-    if (line[len - 1] == '\n') line[len - 1] = 0; /* without one: damaged, or longer than any of ours, which the number of fields shows */
+    if (len && line[len - 1] == '\n') line[len - 1] = 0; /* without one: damaged, or longer than any of ours, which the number of fields shows */
     PetscCall(ReadLine(name, library, line, ++number));
   }
   (void)fclose(f);
