@@ -234,6 +234,7 @@ PETSC_INTERN PetscErrorCode MatGallopAttach(Mat, GallopType);
 PETSC_INTERN PetscErrorCode MatGallopDetach(Mat);
 PETSC_INTERN PetscErrorCode MatGallopForget(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatGallopCopyOptions(Mat, Mat);
+PETSC_INTERN PetscErrorCode MatGallopAdopt(Mat, Mat);
 PETSC_INTERN PetscErrorCode MatGallopDeviceOnAllProcesses(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopComposeConversions(Mat, GallopType, PetscBool);
 PETSC_INTERN PetscErrorCode MatGallopForgetConversions(Mat, GallopType);
@@ -260,6 +261,7 @@ PETSC_INTERN void           MatGallopNoteCopy(Mat, Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopNoteParentProduct(Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopLacksCopy(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopParentIsWorse(Mat, Mat_Gallop *, PetscBool, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopDropOldCopy(Mat, Mat_Gallop *);
 PETSC_INTERN PetscErrorCode MatGallopTakesUpload(Mat, Mat_Gallop *, GallopStructureKind, const GallopCSRAccess *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopCopyStays(Mat, Mat_Gallop *, PetscCount *);
 PETSC_INTERN PetscErrorCode MatGallopUsed(Mat, Mat_Gallop *, GallopStructureKind, GallopPlace, PetscCount *);
@@ -298,11 +300,12 @@ PETSC_INTERN PetscErrorCode MatGallopTries(Mat, PetscBool *);
 
 /* lends the parent's type name to a matrix while one of the parent's functions that compares exact names runs */
 typedef struct {
-  Mat         mat[12]; /* the result and three factors, each perhaps with two blocks */
-  char       *own[12];
-  const char *lent[12];
-  int         n;
-  PetscBool   host; /* lend seqaij and mpiaij, whatever the parent */
+  Mat            mat[12]; /* the result and three factors, each perhaps with two blocks */
+  char          *own[12];
+  const char    *lent[12];
+  struct _MatOps ops[12]; /* as they were lent */
+  int            n;
+  PetscBool      host; /* lend seqaij and mpiaij, whatever the parent */
 } GallopLoan;
 PETSC_INTERN PetscErrorCode GallopLoanBegin(GallopLoan *);
 PETSC_INTERN PetscErrorCode GallopLoanAdd(GallopLoan *, Mat);
@@ -411,6 +414,8 @@ PETSC_INTERN PetscErrorCode MatResidual_MPIGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTranspose_MPIGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_MPIGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatNorm_MPIGallop(Mat, NormType, PetscReal *);
+PETSC_INTERN PetscErrorCode MatEliminateZeros_MPIGallop(Mat, PetscBool);
+PETSC_INTERN PetscErrorCode MatCreateSubMatrices_MPIGallop(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
 PETSC_INTERN PetscErrorCode MatSetUp_MPIGallop(Mat);
 
 PETSC_INTERN PetscErrorCode        MatGallopGetBlocks(Mat, Mat *, Mat *);

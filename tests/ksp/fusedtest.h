@@ -94,7 +94,7 @@ static PetscErrorCode Solve(const Solver *solver, const Case *c, KSPType type, P
   KSP              ksp;
   PC               pc;
   const PetscReal *history;
-  PetscInt         before;
+  PetscInt         before = 0;
   PetscBool        format;
 
   PetscFunctionBegin;

@@ -202,6 +202,8 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   WHERE(multtransposeadd, MatMultTransposeAdd_MPIGallop) \
   ALWAYS(residual, MatResidual_MPIGallop) \
   WHERE(norm, MatNorm_MPIGallop) \
+  WHERE(eliminatezeros, MatEliminateZeros_MPIGallop) \
+  WHERE(createsubmatrices, MatCreateSubMatrices_MPIGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_MPIGallop)
 
 #define GALLOP_SLOTS_BOTH(ALWAYS, WHERE) \

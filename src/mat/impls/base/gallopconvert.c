@@ -189,13 +189,14 @@ PetscErrorCode MatDuplicate_Gallop(Mat A, MatDuplicateOption option, Mat *B)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  if (A->hash_active) { /* no entries to copy yet, and AIJCUSPARSE would take the copy out of its hash table */
+  if (A->hash_active && g->deviceparent) { /* no entries to copy yet, and AIJCUSPARSE would take the copy out of its hash table */
     PetscCall(MatCreate(PetscObjectComm((PetscObject)A), B));
     PetscCall(MatSetSizes(*B, A->rmap->n, A->cmap->n, A->rmap->N, A->cmap->N));
     PetscCall(MatSetBlockSizesFromMats(*B, A, A));
     PetscCall(MatSetType(*B, ((PetscObject)A)->type_name));
     PetscCall(MatGallopCopyOptions(A, *B));
     PetscCall(MatSetUp(*B));
+    if (A->rmap->mapping) PetscCall(MatSetLocalToGlobalMapping(*B, A->rmap->mapping, A->cmap->mapping));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall((*g->parent.duplicate)(A, option, B));

@@ -337,24 +337,31 @@ static PetscErrorCode GoesBefore(Mat A, Mat_Gallop *g, GallopStructureKind kind,
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatGallopDropOldCopy - A copy of the parent's of another pattern goes before a build that does without: nobody renews it, and MatZeroEntries() would take it for one of this pattern */
+PetscErrorCode MatGallopDropOldCopy(Mat A, Mat_Gallop *g)
+{
+  PetscBool room;
+
+  PetscFunctionBegin;
+  if (g->copied != A || g->copiednonzerostate == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(GallopDeviceFits(HandleRoom, &room));
+  if (room) PetscCall(LetGo(A, g));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   MatGallopTakesUpload - Whether a build or a refresh gets a copy of the host's arrays that goes again, not the parent's
 
   A refresh that reads columns would copy these each time. Where the GPU has much room, the parent makes a copy for it after all, which stays: the next refreshes copy values only.
-  A copy of the parent's of another pattern goes at once: nobody renews it, and MatZeroEntries() would take it for one of this pattern.
 */
 PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, GallopStructureKind kind, const GallopCSRAccess *access, PetscBool *takes)
 {
-  size_t    free;
-  PetscBool room;
+  size_t free;
 
   PetscFunctionBegin;
   PetscCall(MatGallopLacksCopy(A, g, takes));
   if (!*takes && !access->refresh) PetscCall(GoesBefore(A, g, kind, access, takes));
-  if (*takes && !access->refresh && g->copied == A && g->copiednonzerostate != A->nonzerostate) {
-    PetscCall(GallopDeviceFits(HandleRoom, &room));
-    if (room) PetscCall(LetGo(A, g));
-  }
+  if (*takes && !access->refresh) PetscCall(MatGallopDropOldCopy(A, g));
   if (!*takes || !access->refresh || !access->columns || g->csr >= GALLOP_CSR_RELEASE || g->maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceGetFree(&free));
   if (free / MuchRoom < GallopCSRBytes(A->rmap->n, access->csr.nz)) PetscFunctionReturn(PETSC_SUCCESS);

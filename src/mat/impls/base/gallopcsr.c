@@ -233,6 +233,7 @@ PetscErrorCode MatGallopGetCSR(Mat A, Mat_Gallop *g, const GallopFormat *format,
   if (!host && format->device_takes_host && (!g->deviceparent || MatGallopNewestOnHost(A))) {
     host    = (PetscBool)(kind != GALLOP_TRANSPOSE);
     parents = PETSC_FALSE;
+    if (g->deviceparent && !access->refresh) PetscCall(MatGallopDropOldCopy(A, g));
   }
   if (!host && parents) {
     PetscCall(MatGallopTakesUpload(A, g, kind, access, &upload));

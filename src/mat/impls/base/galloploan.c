@@ -44,6 +44,7 @@ static PetscErrorCode LoanAddOne(GallopLoan *loan, Mat A)
   ((PetscObject)A)->type_name   = *name; /* which the operation may free, as it may any matrix's */
   *name                         = NULL;
   A->ops->productsetfromoptions = g->parent.productsetfromoptions;
+  loan->ops[loan->n]            = *A->ops;
   loan->n++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -83,7 +84,9 @@ PetscErrorCode GallopLoanEnd(GallopLoan *loan)
       g->lent[loan->host]         = ((PetscObject)A)->type_name;
       ((PetscObject)A)->type_name = loan->own[k];
     } else PetscCall(PetscFree(loan->own[k])); /* the operation gave A another type */
-    if (g) PetscCall(MatGallopInstall(A));
+    /* our functions may have gone, but not where the operation left them alone: MatSetOperation() may have put a program's in their place before */
+    if (g && same && !memcmp(A->ops, &loan->ops[k], sizeof(*A->ops)) && !A->hash_active) A->ops->productsetfromoptions = MatProductSetFromOptions_Gallop;
+    else if (g) PetscCall(MatGallopInstall(A));
     PetscCall(MatDestroy(&A));
   }
   PetscFunctionReturn(PETSC_SUCCESS);

@@ -25,10 +25,12 @@ PetscErrorCode MatGallopGetBlocks(Mat A, Mat *diagonal, Mat *offdiagonal)
     if (!b) {
       if (!g->deviceparent) PetscCall(MatGallopAttach(blocks[k], g->type));
       else PetscCall(MatConvert_AIJ_Gallop(blocks[k], g->type->seq, MAT_INPLACE_MATRIX, &blocks[k]));
-      PetscCall(MatGallopCopyOptions(A, blocks[k]));
       PetscCall(MatGallopGetContext(blocks[k], &b));
     }
-    if (!g->past || b->past != g->past) PetscCall(MatGallopShare(g, b));
+    if (!g->past || b->past != g->past) { /* new here */
+      PetscCall(MatGallopAdopt(A, blocks[k]));
+      PetscCall(MatGallopShare(g, b));
+    }
   }
   if (diagonal) *diagonal = blocks[0];
   if (offdiagonal) *offdiagonal = blocks[1];
@@ -182,9 +184,10 @@ PetscErrorCode MatMultTransposeAdd_MPIGallop(Mat A, Vec x, Vec y, Vec z)
 /* The parent adds up columns in new vectors that it takes to be zero. Those of the GPU are so on the GPU, not where it adds: it gets vectors of the host. */
 PetscErrorCode MatNorm_MPIGallop(Mat A, NormType type, PetscReal *norm)
 {
-  Mat_Gallop *g;
-  Mat         mats[2] = {A, NULL};
-  char       *kept[2];
+  PetscErrorCode ierr;
+  Mat_Gallop    *g;
+  Mat            mats[2] = {A, NULL};
+  char          *kept[2];
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
@@ -196,11 +199,12 @@ PetscErrorCode MatNorm_MPIGallop(Mat A, NormType type, PetscReal *norm)
     PetscCall(PetscStrallocpy(vectype, &kept[k]));
     PetscCall(MatSetVecType(mats[k], VECSTANDARD));
   }
-  PetscCall((*g->parent.norm)(A, type, norm));
+  ierr = (*g->parent.norm)(A, type, norm);
   for (int k = 0; k < 2; k++) {
     PetscCall(MatSetVecType(mats[k], kept[k]));
     PetscCall(PetscFree(kept[k]));
   }
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

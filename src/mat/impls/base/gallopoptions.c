@@ -50,6 +50,25 @@ PetscErrorCode MatGallopCopyOptions(Mat from, Mat to)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* MatGallopAdopt - A block takes over the options of its MPI matrix. What was built already, by those of no prefix, goes where they are others: PETSc makes blocks of our type. */
+PetscErrorCode MatGallopAdopt(Mat A, Mat block)
+{
+  Mat_Gallop *g, *b;
+  PetscBool   same[GALLOP_STRUCTURES];
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopGetContext(block, &b));
+  for (int s = 0; s < GALLOP_STRUCTURES; s++) {
+    PetscCall(PetscMemcmp(b->structure[s].options, g->structure[s].options, g->structure[s].type->format->options_size, &same[s]));
+    if (b->structure[s].maxbytes != g->structure[s].maxbytes) same[s] = PETSC_FALSE;
+  }
+  PetscCall(MatGallopCopyOptions(A, block));
+  for (int s = 0; s < GALLOP_STRUCTURES; s++)
+    if (!same[s]) PetscCall(MatGallopReset(&b->structure[s]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatSetFromOptions_Gallop(Mat A, PetscOptionItems PetscOptionsObject)
 {
   Mat_Gallop *g;

@@ -187,8 +187,11 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   PetscFunctionBegin;
   /* assembly from a hash table is one within another, which changes no more than the state */
   if (key->assemblies && key->assemblies == A->num_ass - 1 && key->state == state - 1) {
-    key->state      = state;
-    key->assemblies = 0;
+    PetscCall(MatGallopGetHostPattern(A, &i, &j));
+    if (key->i == i && key->j == j && key->nz == i[A->rmap->n]) { /* else another matrix was merged into this one */
+      key->state      = state;
+      key->assemblies = 0;
+    }
   }
   if (inst->toolarge) PetscCall(MayFitNow(inst, place, &again));
   if (key->owner == A && key->state == state && key->nonzerostate == A->nonzerostate && !again) {

@@ -46,6 +46,41 @@ PetscErrorCode MatEliminateZeros_SeqGallop(Mat A, PetscBool keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The parent calls the sequential function by its name, past the slots of the blocks */
+PetscErrorCode MatEliminateZeros_MPIGallop(Mat A, PetscBool keep)
+{
+  Mat         blocks[2];
+  Mat_Gallop *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(MatGallopGetBlocks(A, &blocks[0], &blocks[1]));
+  for (int k = 0; k < 2; k++) PetscCall(MatGallopHostBecomesNewer(blocks[k]));
+  PetscCall((*g->parent.eliminatezeros)(A, keep));
+  PetscCall(PetscObjectStateIncrease((PetscObject)A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Where each process asks for the whole matrix, PETSc writes the values of the submatrix after its assembly. The values that it had are all replaced. */
+PetscErrorCode MatCreateSubMatrices_MPIGallop(Mat A, PetscInt n, const IS irow[], const IS icol[], MatReuse reuse, Mat *submat[])
+{
+  Mat_Gallop  *g, *s;
+  PetscScalar *write;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  for (int after = reuse == MAT_INITIAL_MATRIX; after < 2; after++) {
+    if (after) PetscCall((*g->parent.createsubmatrices)(A, n, irow, icol, reuse, submat));
+    for (PetscInt k = 0; k < n; k++) {
+      PetscCall(MatGallopGetContext((*submat)[k], &s));
+      if (!s || s->mpi) continue;
+      PetscCall(MatSeqAIJGetArrayWrite((*submat)[k], &write));
+      PetscCall(MatSeqAIJRestoreArrayWrite((*submat)[k], &write)); /* increases the state */
+    }
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatLoad_SeqGallop(Mat A, PetscViewer viewer)
 {
   Mat_Gallop *g;
