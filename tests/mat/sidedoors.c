@@ -225,6 +225,23 @@ static PetscErrorCode Norm(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Nor does a conversion in place that PETSc refuses take the type */
+static PetscErrorCode Conversion(void)
+{
+  Mat            A, R;
+  PetscErrorCode ierr;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
+  ierr = MatConvert(A, MATSBAIJ, MAT_INPLACE_MATRIX, &A);
+  PetscCall(PetscPopErrorHandler());
+  TestCheck(ierr, "no error for a matrix that is not symmetric", "MatConvert()");
+  PetscCall(Answers(A, R, "MatConvert()"));
+  PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The entries are 0 where the newest values are, which may be the GPU alone */
 static PetscErrorCode EliminateZeros(void)
 {
@@ -294,6 +311,7 @@ int main(int argc, char **argv)
   PetscCall(Operation());
   PetscCall(Blocks());
   PetscCall(Norm());
+  PetscCall(Conversion());
   PetscCall(EliminateZeros());
   PetscCall(ZeroOldPattern());
   PetscCall(PetscFinalize());

@@ -8,13 +8,17 @@
 /* From a Gallop matrix to anything that PETSc can convert the parent to: by way of the parent */
 static PetscErrorCode MatConvert_Gallop_Any(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
-  Mat         B = A;
-  Mat_Gallop *g;
-  PetscBool   same;
-  MatType     parent;
+  Mat            B = A;
+  Mat_Gallop    *g;
+  GallopType     type;
+  PetscBool      same, asked;
+  MatType        parent;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
+  type   = g->type;
+  asked  = g->optionsasked;
   parent = GallopParentType(g->mpi, g->deviceparent);
   if (reuse != MAT_INPLACE_MATRIX) { /* as MatConvert() makes AIJ of AIJ: MatDuplicate() would copy the viewer and the DM too */
     PetscUseTypeMethod(A, duplicate, MAT_COPY_VALUES, &B);
@@ -26,7 +30,14 @@ static PetscErrorCode MatConvert_Gallop_Any(Mat A, MatType newtype, MatReuse reu
     PetscCall(MatConvert(B, newtype, MAT_REUSE_MATRIX, newmat));
     PetscCall(MatDestroy(&B));
   } else {
-    if (!same) PetscCall(MatConvert(B, newtype, MAT_INPLACE_MATRIX, &B));
+    if (!same) {
+      ierr = MatConvert(B, newtype, MAT_INPLACE_MATRIX, &B);
+      if (ierr && B == A) { /* who goes on has a matrix of ours, with the options of the database */
+        PetscCall(MatConvert_AIJ_Gallop(A, type->aijroot, MAT_INPLACE_MATRIX, &A));
+        if (asked) PetscCall(MatGallopSetOptionsFromDatabase(A));
+      } else if (ierr) PetscCall(MatDestroy(&B));
+      PetscCall(ierr);
+    }
     *newmat = B;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
