@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What is shared by tests of solvers on several processes of MPI that add up their sums in kernels: what is the memory of GPUs elsewhere is memory that they share */
 #pragma once
+#include <map>
 #define SUMS_BY_PROCESSES
 #define GallopIPCTable_Device GallopIPCTable_Shared
 #include "solvetest.h"
@@ -18,6 +19,32 @@ static PetscErrorCode CanFuseHere(KSP, const char **why)
   return PETSC_SUCCESS;
 }
 
+/* A product on the host reads a copy of x, which is made anew where PETSc knows that x has changed */
+static PetscErrorCode CheckIsTold(Vec x)
+{
+  struct Copy {
+    PetscObjectState         state;
+    std::vector<PetscScalar> values;
+  };
+  static std::map<PetscObjectId, Copy> copies;
+  PetscObjectId                        id;
+  PetscObjectState                     state;
+  const PetscScalar                   *a;
+  PetscInt                             n;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectGetId((PetscObject)x, &id));
+  PetscCall(PetscObjectStateGet((PetscObject)x, &state));
+  PetscCall(VecGetLocalSize(x, &n));
+  PetscCall(VecGetArrayRead(x, &a));
+  Copy &copy = copies[id];
+  if ((PetscInt)copy.values.size() == n && copy.state == state && memcmp((void *)copy.values.data(), (void *)a, n * sizeof(PetscScalar)))
+    emu::Fail("the vector of a product has changed without PETSc's knowledge");
+  copy = {state, std::vector<PetscScalar>(a, a + n)};
+  PetscCall(VecRestoreArrayRead(x, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The product computes the dot product of this process, or none */
 static bool dots;
 
@@ -28,6 +55,7 @@ PetscErrorCode MatGallopMultTerms(Mat A, const GallopTerms *t, Vec x, Vec, Vec, 
   PetscScalar        sum = 0;
 
   PetscFunctionBegin;
+  PetscCall(CheckIsTold(x));
   PetscCall(MatMult(A, x, z));
   if (t->d) PetscCall(VecPointwiseMult(z, t->d, z));
   if (dot) *dot = (PetscBool)dots;

@@ -367,6 +367,53 @@ static PetscErrorCode RunSums(KSPType type, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Products on the host read what kernels have written: the matrix is bound to the CPU, vectors are not */
+static PetscErrorCode RunBound(MatType type, PCType pctype, const char options[], PetscBool device)
+{
+  KSP                ksp;
+  PC                 pc;
+  Mat                A, bound;
+  Vec                x, b, r;
+  PetscReal          norm, norm0;
+  PetscInt           before = 0, kernels = 0;
+  KSPConvergedReason reason;
+
+  PetscFunctionBegin;
+  PetscCall(CreateMatrix(type, MAT_DEFINITE, PETSC_FALSE, &A));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &bound));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(b, &r));
+  PetscCall(VecSetRandom(b, NULL));
+  PetscCall(VecNorm(b, NORM_2, &norm0));
+  PetscCall(MatBindToCPU(bound, PETSC_TRUE));
+  PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
+  PetscCall(KSPSetOperators(ksp, bound, A));
+  PetscCall(KSPSetType(ksp, KSPGALLOPCG));
+  PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
+  PetscCall(KSPGetPC(ksp, &pc));
+  PetscCall(PCSetType(pc, pctype));
+  PetscCall(KSPSetTolerances(ksp, (PetscReal)(sizeof(PetscReal) < 8 ? 1e-4 : 1e-8), PETSC_CURRENT, PETSC_CURRENT, 1000));
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall(KSPSetFromOptions(ksp));
+  PetscCall(TestClearOptions(options));
+  PetscCall(TestEventCount("GallopCGFused", &before, NULL));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(TestEventCount("GallopCGFused", &kernels, NULL));
+  PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(MatMult(A, x, r));
+  PetscCall(VecAXPY(r, -1.0, b));
+  PetscCall(VecNorm(r, NORM_2, &norm));
+  PetscCheck(reason > 0 && norm <= (PetscReal)(sizeof(PetscReal) < 8 ? 1e-2 : 1e-6) * norm0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s bound to the CPU, %s %s: %s, residual %g of %g", type, pctype, options, KSPConvergedReasons[reason], (double)norm, (double)norm0);
+  PetscCheck((kernels > before) == device, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s bound to the CPU, %s %s: %" PetscInt_FMT " kernels", type, pctype, options, kernels - before);
+  PetscCall(KSPDestroy(&ksp));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&r));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&bound));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscBool device = PETSC_FALSE, alone = PETSC_FALSE, sums = PETSC_FALSE;
@@ -393,6 +440,13 @@ int main(int argc, char **argv)
   if (TestInPart()) PetscCall(RunSums(KSPGALLOPBCGS, device));
   if (TestInPart()) PetscCall(Change(TestFormat("")));
   if (TestInPart()) PetscCall(Change(device ? MATAIJCUSPARSE : MATAIJ));
+  for (int k = 0; k < 3; k++)
+    for (int none = 0; none < 2; none++) {
+      const char *const options[] = {"", "-ksp_cg_single_reduction", "-ksp_gallopcg_variant pipelined"};
+
+      if (TestInPart()) PetscCall(RunBound(TestFormat(""), none ? PCNONE : PCJACOBI, options[k], device));
+      if (TestInPart()) PetscCall(RunBound(device ? MATAIJCUSPARSE : MATAIJ, none ? PCNONE : PCJACOBI, options[k], device));
+    }
   PetscCall(PetscFinalize());
   return 0;
 }

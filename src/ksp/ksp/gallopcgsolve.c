@@ -164,6 +164,7 @@ static PetscErrorCode Update(Solve *s, PetscInt i)
     PetscCall(VecGallopToWrite(s->r, &s->arrays.r));
   }
   if (s->method.single) {
+    if (s->method.pc != GALLOP_PC_OTHER) PetscCall(VecGallopToWrite(s->z, &s->arrays.z)); /* or a product on the host would read what it read before; z may be r */
     s->number[i % GALLOP_RECORDS] = ++work->number;
     GallopFusedLogKept(KSP_GallopCGFused, s->ksp, s->flops[2], PetscCall(GallopCGSingle(work, &s->arrays, &s->method, i, tests)));
   } else GallopFusedLogKept(KSP_GallopCGFused, s->ksp, s->flops[2], PetscCall(GallopCGUpdate(work, &s->arrays, &s->method, i, tests)));
