@@ -123,6 +123,13 @@ PetscErrorCode VecTDot(Vec a, Vec b, PetscScalar *sum)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode VecNorm(Vec v, NormType, PetscReal *norm)
+{
+  emu::Sync();
+  *norm = PetscSqrtReal(PetscRealPart(Dot(static_cast<Vector *>(v)->n, ArrayOf(v), ArrayOf(v), true)));
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode VecFlag(Vec, PetscInt)
 {
   return PETSC_SUCCESS;

@@ -47,6 +47,7 @@ typedef struct {
   PetscInt          ahead, started;         /* iterations that are started before the host knows the results of the first of them, and all that are */
   PetscInt64        number[GALLOP_RECORDS]; /* of results of iteration i, in i % GALLOP_RECORDS */
   PetscBool         dotted;                 /* the last product computed (v, rp) */
+  PetscBool         unwinds;                /* x is still to be multiplied by a preconditioner on the right, which PETSc's does not do where it returns early */
   KSPGallopRecorder graph;
   PetscLogDouble    flops[6]; /* of a graph's iteration: p, v, s, t, the dot products of t, and x and r */
 } Solve;
@@ -290,6 +291,7 @@ static PetscErrorCode Iterate(Solve *s)
     }
   } while (i < ksp->max_it);
   if (i >= ksp->max_it) ksp->reason = KSP_DIVERGED_ITS;
+  s->unwinds = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -311,7 +313,7 @@ static PetscErrorCode Solve_Fused(KSP ksp, GallopBCGS *bcgs)
     PetscCall(VecGallopToWrite(s.x, &s.arrays.x));
     PetscCall(VecGallopToWrite(s.r, &s.arrays.r));
   }
-  PetscCall(KSPUnwindPreconditioner(ksp, s.x, s.t));
+  if (s.unwinds) PetscCall(KSPUnwindPreconditioner(ksp, s.x, s.t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

@@ -282,6 +282,24 @@ static PetscErrorCode CheckSums(KSP ksp, const GallopRecord *record)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether PETSc's CG tests the norm of the first residual before it applies a preconditioner that is costly, or fails */
+static PetscBool TestsResidual(const Solve *s)
+{
+  return (PetscBool)(s->method.pc == GALLOP_PC_OTHER && (s->method.norm == KSP_NORM_UNPRECONDITIONED || s->method.norm == KSP_NORM_NONE));
+}
+
+static PetscErrorCode TestResidual(Solve *s)
+{
+  KSP       ksp  = s->ksp;
+  PetscReal norm = 0;
+
+  PetscFunctionBegin;
+  if (s->method.norm == KSP_NORM_UNPRECONDITIONED) PetscCall(VecNorm(s->r, NORM_2, &norm));
+  KSPCheckNorm(ksp, norm);
+  PetscCall(KSPGallopTest(ksp, 0, norm));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* What ends the method itself: the parameters of PETSc's KSPSolve_CG(), in its words */
 static PetscErrorCode CheckBeta(KSP ksp, PetscInt i, PetscScalar beta, PetscScalar betaold)
 {
@@ -327,10 +345,12 @@ static PetscErrorCode Solve_Fused(Solve *s)
   PetscCall(KSPGallopGetAhead(ksp, &s->cg->base, s->A, s->method.pc, &s->ahead));
   PetscCall(KSPGallopRecords(ksp, &s->cg->base, s->ahead, &s->graph));
   PetscCall(FirstResidual(s));
+  if (TestsResidual(s)) PetscCall(TestResidual(s));
+  if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(Begin(s, &record));
   PetscCall(CheckSums(ksp, &record));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(KSPGallopTest(ksp, 0, record.norm));
+  if (!TestsResidual(s)) PetscCall(KSPGallopTest(ksp, 0, record.norm));
   if (ksp->reason) PetscFunctionReturn(PETSC_SUCCESS);
   beta = record.sum[1];
   KSPCheckDot(ksp, beta);
