@@ -103,7 +103,7 @@ PetscErrorCode GallopDeviceMallocFails(PetscBool, PetscBool *fails)
 }
 
 /* Reductions by MPI are few, however long a solve is */
-static PetscErrorCode TestSolves(KSPType own, KSPType parent, PetscErrorCode (*enroll)(void), const std::vector<const char *> &variants)
+static PetscErrorCode TestSolves(KSPType own, KSPType parent, PetscErrorCode (*enroll)(void), const std::vector<const char *> &variants, PetscErrorCode (*more)(void) = NULL)
 {
   const auto  few = [](const Result &r, PCType) { return r.reductions <= 12 && r.kernels >= r.its; };
   PetscMPIInt rank;
@@ -127,6 +127,7 @@ static PetscErrorCode TestSolves(KSPType own, KSPType parent, PetscErrorCode (*e
               continue; /* no such norm; or with a guess and on the right, not fused */
             if (full || choice() % 3 == 0) PetscCall(TestSolve({parent, options, few, true}, type, pc, norm, (Variant)variant));
           }
+  if (more) PetscCall((*more)());
   printf("  %ld solves, %ld iterations\n", solves, iterations);
   PetscCall(GallopIPCFinalize());
   PetscCall(PetscFinalize());

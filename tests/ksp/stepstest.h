@@ -261,7 +261,7 @@ static PetscErrorCode Run(const Solver *solver, const Case *c, MatType type, KSP
 
 /* ---- one solver, of which things change between solves ---- */
 
-#define CHANGES 7
+#define CHANGES 10
 
 static PetscErrorCode Change(const Solver *solver, MatType type, KSPType ksptype, PetscInt *fused, Vec results[CHANGES])
 {
@@ -295,6 +295,11 @@ static PetscErrorCode Change(const Solver *solver, MatType type, KSPType ksptype
     if (k == 5) PetscCall(KSPReset(ksp));
     if (k == 5) PetscCall(KSPSetOperators(ksp, B, B));
     if (k == 6) PetscCall(PCSetType(pc, PCNONE));
+    if (k == 7) PetscCall(PCSetType(pc, PCJACOBI));
+    if (k == 7) PetscCall(PCJacobiSetType(pc, PC_JACOBI_ROWL1));
+    if (k == 8) PetscCall(PCJacobiSetRowl1Scale(pc, 0.5)); /* which PETSc looks at in the next set-up */
+    if (k == 9) PetscCall(PCReset(pc));
+    if (k == 9) PetscCall(KSPSetOperators(ksp, B, B));
     PetscCall(MatCreateVecs(k < 5 ? A : B, &results[k], &b));
     PetscCall(SetVec(results[k], k, 1));
     PetscCall(SetVec(b, k, 2));
@@ -310,7 +315,7 @@ static PetscErrorCode Change(const Solver *solver, MatType type, KSPType ksptype
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The preconditioner, with and without a new set-up of the solver, the values of the matrix, and the matrix with its size */
+/* The preconditioner, with and without a new set-up of the solver or of itself, the values of the matrix, and the matrix with its size */
 static PetscErrorCode RunChanges(const Solver *solver, PetscBool device)
 {
   const char *const what = "changes between solves";

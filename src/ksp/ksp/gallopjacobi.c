@@ -5,6 +5,14 @@
 #include <petsc/private/pcimpl.h>
 #include "gallopjacobi.h"
 
+/* PETSc's PC_Jacobi, of whose vectors no function tells when they are others; see LayoutIsKnown() */
+typedef struct {
+  Vec          diag, diagsqrt;
+  PCJacobiType type;
+  PetscBool    useabs, fixdiag;
+  PetscReal    scale;
+} JacobiData;
+
 PetscErrorCode PCGallopGetKind(PC pc, GallopPCKind *kind)
 {
   PetscBool jacobi, none;
@@ -24,29 +32,55 @@ PetscErrorCode GallopDiagonalCreate(GallopDiagonal *diagonal, Vec like)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Whether the data of PCJACOBI looks as we think, by what PETSc tells of it */
+static PetscErrorCode LayoutIsKnown(PC pc, PetscBool *known)
+{
+  const JacobiData *data = (const JacobiData *)pc->data;
+  PCJacobiType      type;
+  PetscBool         useabs, fixdiag;
+  PetscReal         scale;
+
+  PetscFunctionBegin;
+  PetscCall(PCJacobiGetType(pc, &type));
+  PetscCall(PCJacobiGetUseAbs(pc, &useabs));
+  PetscCall(PCJacobiGetFixDiagonal(pc, &fixdiag));
+  PetscCall(PCJacobiGetRowl1Scale(pc, &scale));
+  *known = (PetscBool)(data->type == type && data->useabs == useabs && data->fixdiag == fixdiag && data->scale == scale);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Which vector PETSc multiplies by, and its state; 0 for none yet, or one that is not known */
+static PetscErrorCode GetSource(PC pc, PetscBool known, PetscObjectId *id, PetscObjectState *state)
+{
+  const Vec diag = known ? ((const JacobiData *)pc->data)->diag : NULL;
+
+  PetscFunctionBegin;
+  *id    = 0;
+  *state = 0;
+  if (!diag) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscObjectGetId((PetscObject)diag, id));
+  PetscCall(PetscObjectStateGet((PetscObject)diag, state));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   GallopDiagonalUpdate - What the preconditioner makes of ones, if that may have changed; ones is workspace
 
-  PETSc changes the diagonal in the set-up of a preconditioner, and where it is reset, also by its options. pc has been set up.
+  PETSc changes the diagonal in the set-up of a preconditioner, and makes another vector after it was reset, or its type was set; options alone change nothing. pc has been set up.
 */
 PetscErrorCode GallopDiagonalUpdate(GallopDiagonal *diagonal, PC pc, Vec ones)
 {
-  GallopDiagonal now = *diagonal;
-  PetscBool      same;
+  PetscObjectId    id;
+  PetscObjectState state;
+  PetscBool        known;
 
   PetscFunctionBegin;
-  now.matrix = pc->matstate;
-  PetscCall(PCJacobiGetType(pc, &now.type));
-  PetscCall(PCJacobiGetUseAbs(pc, &now.useabs));
-  PetscCall(PCJacobiGetFixDiagonal(pc, &now.fix));
-  PetscCall(PCJacobiGetRowl1Scale(pc, &now.scale));
-  PetscCall(MatStateCompare(now.matrix, diagonal->matrix, &same));
-  same = (PetscBool)(same && diagonal->valid && now.type == diagonal->type && now.useabs == diagonal->useabs && now.fix == diagonal->fix && now.scale == diagonal->scale);
-  if (!same) {
-    PetscCall(VecSet(ones, 1.0));
-    PetscCall(PCApply(pc, ones, now.d));
-    now.valid = PETSC_TRUE;
-  }
-  *diagonal = now;
+  PetscCall(LayoutIsKnown(pc, &known));
+  PetscCall(GetSource(pc, known, &id, &state));
+  if (diagonal->valid && id && id == diagonal->id && state == diagonal->state) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(VecSet(ones, 1.0));
+  PetscCall(PCApply(pc, ones, diagonal->d));
+  PetscCall(GetSource(pc, known, &diagonal->id, &diagonal->state)); /* PETSc makes the vector when it first applies it */
+  diagonal->valid = PETSC_TRUE;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -12,12 +12,10 @@ typedef enum {
 
 /* The diagonal that a Jacobi preconditioner multiplies by, and what it was computed for. Zeroed, there is none. */
 typedef struct {
-  Vec          d;
-  PetscBool    valid; /* to be made false when the solver is set up or reset */
-  MatState     matrix;
-  PCJacobiType type;
-  PetscBool    useabs, fix;
-  PetscReal    scale;
+  Vec              d;
+  PetscBool        valid; /* to be made false when the solver is set up or reset */
+  PetscObjectId    id;    /* of PETSc's vector, which no other vector ever has; 0 where that is not known */
+  PetscObjectState state;
 } GallopDiagonal;
 
 PETSC_INTERN PetscErrorCode PCGallopGetKind(PC, GallopPCKind *);
