@@ -97,12 +97,22 @@ static PetscErrorCode Failures(Mat A, KSPType outer)
     PetscCheck(error <= 10 * PETSC_SQRT_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "step %d: differs from the plain solve by %g of %g", k, (double)error, (double)norm);
   }
 
-  /* a failure of another kind, which every outer solver has to see, does not stay either */
+  /* a failure of another kind, which every outer solver has to see, does not stay either. KSPPREONLY has the last iterate then, too. */
+  PetscCall(KSPSetMinimumIterations(inner, 2));
+  PetscCall(KSPSetMinimumIterations(plain, 2));
   for (int k = 0; k < 2; k++) {
     PetscCall(KSPSetTolerances(inner, PETSC_CURRENT, PETSC_CURRENT, k == 0 ? 1e-10 : 1e4, PETSC_CURRENT));
+    PetscCall(KSPSetTolerances(plain, PETSC_CURRENT, PETSC_CURRENT, k == 0 ? 1e-10 : 1e4, PETSC_CURRENT));
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(CheckReason(ksp, (PetscBool)(k == 1), "divergence"));
+    if (!preonly) continue;
+    PetscCall(KSPSolve(plain, b, y));
+    PetscCall(VecNorm(y, NORM_2, &norm));
+    PetscCall(VecAXPY(y, -1.0, x));
+    PetscCall(VecNorm(y, NORM_2, &error));
+    PetscCheck(norm > 0 && error <= 10 * PETSC_SQRT_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "divergence, %d: differs from the plain solve by %g of %g", k, (double)error, (double)norm);
   }
+  PetscCall(KSPSetMinimumIterations(inner, 0));
 
   /* all columns, of which only one takes more than three iterations */
   PetscCall(TestCreateDense(A, PETSC_FALSE, MATDENSE, 3, PETSC_FALSE, 96, &B));
@@ -279,9 +289,65 @@ static PetscErrorCode Errors(Mat A)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* As the solver of blocks, KSPPREONLY by default, it may be inexact: reaching the maximum number of iterations is no failure. In SNES it stands for the program's solver and is one. */
-static PetscErrorCode Within(Mat A, PCType type)
+/* Options are looked at before each solve, the same ones or another order, which changes what iterates but not the solution */
+static PetscErrorCode Orders(Mat A)
 {
+  const char *const orders[] = {"rcm", "rcm", "format", "format", "nd"};
+  KSP               ksp, inner;
+  Vec               x, y, b;
+  PetscReal         norm, error;
+
+  PetscFunctionBegin;
+  PetscCall(CreateSolver(A, KSPPREONLY, "orders_", &ksp, &inner));
+  PetscCall(KSPSetTolerances(ksp, 10 * PETSC_SQRT_MACHINE_EPSILON, PETSC_CURRENT, PETSC_CURRENT, PETSC_CURRENT));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(VecDuplicate(x, &y));
+  PetscCall(TestSetVec(b, 94));
+  PetscCall(KSPSolve(ksp, b, y));
+  PetscCall(VecNorm(y, NORM_2, &norm));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(orders); k++) {
+    PetscCall(PetscOptionsSetValue(NULL, "-orders_reorder_order", orders[k]));
+    PetscCall(KSPSetFromOptions(ksp));
+    PetscCall(KSPSolve(ksp, b, x));
+    PetscCall(CheckReason(ksp, PETSC_TRUE, orders[k]));
+    PetscCall(VecAXPY(x, -1.0, y));
+    PetscCall(VecNorm(x, NORM_2, &error));
+    PetscCheck(error <= 1000 * PETSC_SQRT_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "order %d, %s: the solution differs by %g of %g", (int)k, orders[k], (double)error, (double)norm);
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&b));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A solver that another object owns, such as TAO, and is viewed under it stands for the program's */
+static PetscErrorCode Owned(Mat A)
+{
+  KSP ksp, inner;
+  Vec x, b;
+
+  PetscFunctionBegin;
+  PetscCall(CreateSolver(A, KSPPREONLY, NULL, &ksp, &inner));
+  PetscCall(PetscObjectSetTabLevel((PetscObject)ksp, 1));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  PetscCall(TestSetVec(b, 93));
+  PetscCall(KSPSetTolerances(ksp, PETSC_CURRENT, PETSC_CURRENT, PETSC_CURRENT, 3));
+  PetscCall(KSPSolve(ksp, b, x));
+  PetscCall(CheckReason(ksp, PETSC_FALSE, "a solver with an owner"));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(KSPDestroy(&ksp));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  As the solver of blocks, KSPPREONLY by default, it may be inexact: reaching the maximum number of iterations is no failure. That is so where PETSc tells that the solver is such a one; elsewhere it has to be
+  asked for. In SNES it stands for the program's solver and is one.
+*/
+static PetscErrorCode Within(Mat A, PCType type, PetscBool told, PetscBool asked)
+{
+  const PetscBool    converges = (PetscBool)(told || asked);
   KSP                ksp;
   PC                 pc;
   Vec                x, b;
@@ -290,6 +356,8 @@ static PetscErrorCode Within(Mat A, PCType type)
   PetscFunctionBegin;
   PetscCall(PetscOptionsInsertString(NULL, "-within_sub_pc_type gallopreorder -within_sub_reorder_ksp_type cg -within_sub_reorder_pc_type jacobi -within_sub_reorder_ksp_max_it 5 -within_ksp_ksp_type "
                                            "preonly -within_ksp_pc_type gallopreorder -within_ksp_reorder_ksp_type cg -within_ksp_reorder_pc_type jacobi -within_ksp_reorder_ksp_max_it 5"));
+  PetscCall(PetscOptionsSetValue(NULL, "-within_sub_reorder_ksp_converged_maxits", asked ? "true" : "false"));
+  PetscCall(PetscOptionsSetValue(NULL, "-within_ksp_reorder_ksp_converged_maxits", asked ? "true" : "false"));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOptionsPrefix(ksp, "within_"));
   PetscCall(KSPSetOperators(ksp, A, A));
@@ -302,7 +370,7 @@ static PetscErrorCode Within(Mat A, PCType type)
   for (int k = 0; k < 2; k++) {
     PetscCall(KSPSolve(ksp, b, x));
     PetscCall(KSPGetConvergedReason(ksp, &reason));
-    PetscCheck(reason > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "within %s: %s", type, KSPConvergedReasons[reason]);
+    PetscCheck(converges ? reason > 0 : reason == KSP_DIVERGED_PC_FAILED, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "within %s, %s: %s", type, asked ? "as many iterations as are wanted" : "inexact", KSPConvergedReasons[reason]);
   }
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -373,9 +441,13 @@ int main(int argc, char **argv)
   PetscCall(TolerancesOf(A));
   PetscCall(Guess(A));
   PetscCall(Errors(A));
-  PetscCall(Within(A, PCBJACOBI));
-  PetscCall(Within(A, PCASM));
-  PetscCall(Within(A, PCKSP));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(Within(A, PCBJACOBI, PETSC_TRUE, (PetscBool)(k == 1)));
+    PetscCall(Within(A, PCASM, PETSC_FALSE, (PetscBool)(k == 1)));
+    PetscCall(Within(A, PCKSP, PETSC_FALSE, (PetscBool)(k == 1)));
+  }
+  PetscCall(Orders(A));
+  PetscCall(Owned(A));
   PetscCall(InSNES(A));
   PetscCall(MatDestroy(&A));
   PetscCall(PetscFinalize());

@@ -210,12 +210,6 @@ static PetscErrorCode PCSetUpOnBlocks_GallopReorder(PC pc)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether a solver belongs to a preconditioner: not all of PETSc's count its level, but all move its view to the right, as SNES does with its own, which is no such solver */
-static PetscBool IsInner(KSP ksp)
-{
-  return (PetscBool)(ksp->nestlevel > 0 || (((PetscObject)ksp)->tablevel > 0 && !ksp->presolve_ew));
-}
-
 static PetscErrorCode PCPreSolve_GallopReorder(PC pc, KSP ksp, Vec b, Vec x)
 {
   PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
@@ -224,7 +218,8 @@ static PetscErrorCode PCPreSolve_GallopReorder(PC pc, KSP ksp, Vec b, Vec x)
   PetscFunctionBegin;
   PetscCall(PetscObjectTypeCompareAny((PetscObject)ksp, &preonly, KSPPREONLY, KSPNONE, ""));
   if (ksp->pc != pc) preonly = PETSC_FALSE; /* one of several, in a PCCOMPOSITE */
-  reorder->outer = !preonly ? OUTER_ITERATES : IsInner(ksp) ? OUTER_INNER : OUTER_PREONLY;
+  /* PCBJACOBI counts its solvers' level; those of most others look like a solver that TAO or the program owns, and a failure that is told is better than one that is not */
+  reorder->outer = !preonly ? OUTER_ITERATES : ksp->nestlevel > 0 ? OUTER_INNER : OUTER_PREONLY;
   if (ksp->pc == pc && ksp->reason == KSP_DIVERGED_PC_FAILED) ksp->reason = KSP_CONVERGED_ITERATING; /* KSPSetUp() found the failure of the solve before */
   if (preonly) {
     PetscCall(HandTolerances(reorder, ksp));
@@ -242,8 +237,8 @@ static PetscErrorCode PCPostSolve_GallopReorder(PC pc, KSP ksp, Vec b, Vec x)
 
   PetscFunctionBegin;
   PetscCall(KSPGetConvergedReason(reorder->ksp, &reason));
-  /* KSPPREONLY has overwritten the solution because of the failure; after KSP_DIVERGED_ITS programs expect the last iterate */
-  if (reorder->outer == OUTER_PREONLY && reason == KSP_DIVERGED_ITS) PetscCall(VecGallopPermute(reorder->x, reorder->order, PETSC_TRUE, x));
+  /* KSPPREONLY has overwritten the solution because of the failure, where other solvers leave the last iterate */
+  if (reorder->outer == OUTER_PREONLY && reason < 0 && reason != KSP_DIVERGED_NANORINF && reason != KSP_DIVERGED_PC_FAILED) PetscCall(VecGallopPermute(reorder->x, reorder->order, PETSC_TRUE, x));
   if (reorder->guess) PetscCall(KSPSetInitialGuessNonzero(ksp, PETSC_TRUE));
   reorder->guess = PETSC_FALSE;
   reorder->outer = OUTER_UNKNOWN;
@@ -277,18 +272,18 @@ static PetscErrorCode Apply(PC pc, Vec b, Vec x, PetscErrorCode (*solve)(KSP, Ve
   MatState          now;
 
   PetscFunctionBegin;
-  /* PETSc sets a preconditioner up again when pmat has changed, not when only amat has */
+  /* PETSc sets a preconditioner up again when pmat has changed, not when only amat or an option has */
   PetscCall(MatGetState(pc->mat, &now));
-  if (!pc->reusepreconditioner && (now.id != reorder->amat.state.id || now.state != reorder->amat.state.state)) PetscCall(Update(pc));
+  if (!reorder->order || (!pc->reusepreconditioner && (now.id != reorder->amat.state.id || now.state != reorder->amat.state.state))) PetscCall(Update(pc));
   PetscCall(KSPGetInitialGuessNonzero(reorder->ksp, &nonzero));
   if (nonzero || reorder->guess) PetscCall(VecGallopPermute(x, reorder->order, PETSC_FALSE, reorder->x));
   if (reorder->guess) PetscCall(KSPSetInitialGuessNonzero(reorder->ksp, PETSC_TRUE));
   PetscCall(VecGallopPermute(b, reorder->order, PETSC_FALSE, reorder->b));
   PetscCall((*solve)(reorder->ksp, reorder->b, reorder->x));
   if (reorder->guess) PetscCall(KSPSetInitialGuessNonzero(reorder->ksp, nonzero));
-  PetscCall(KSPCheckSolve(reorder->ksp, pc, reorder->x));
-  PetscCall(CheckIterations(pc));
   PetscCall(VecGallopPermute(reorder->x, reorder->order, PETSC_TRUE, x));
+  PetscCall(KSPCheckSolve(reorder->ksp, pc, x)); /* which overwrites the solution after a failure; reorder->x still has it for PCPostSolve() */
+  PetscCall(CheckIterations(pc));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -339,17 +334,18 @@ static PetscErrorCode PCSetFromOptions_GallopReorder(PC pc, PetscOptionItems Pet
   PC_GallopReorder *reorder = (PC_GallopReorder *)pc->data;
 
   char      first[64] = "format";
-  PetscBool set, format;
+  PetscBool set, format, same;
 
   PetscFunctionBegin;
   PetscOptionsHeadBegin(PetscOptionsObject, "PCGALLOPREORDER options");
   PetscCall(PetscOptionsString("-reorder_order", "The order of rows and columns: the format's, or that of an ordering first, such as rcm", "MatGetOrdering", reorder->first ? reorder->first : first, first, sizeof(first), &set));
   PetscOptionsHeadEnd();
-  if (set) {
+  PetscCall(PetscStrcmp(first, reorder->first ? reorder->first : "format", &same));
+  if (set && !same) {
     PetscCall(PetscStrcmp(first, "format", &format));
     PetscCall(PetscFree(reorder->first));
     if (!format) PetscCall(PetscStrallocpy(first, &reorder->first));
-    PetscCall(ISDestroy(&reorder->order)); /* the next set-up gets another */
+    PetscCall(ISDestroy(&reorder->order)); /* Apply() gets another, as PETSc need not set up anew */
   }
   PetscCall(KSPSetFromOptions(reorder->ksp));
   reorder->fromoptions = PETSC_TRUE;
@@ -440,13 +436,17 @@ PetscErrorCode PCGallopReorderGetKSP(PC pc, KSP *ksp)
   Within `KSPPREONLY` the solver inside stands for the outer `KSP`. Its tolerances and its maximum and minimum number of iterations are those that the outer `KSP` has at each `KSPSolve()`, be they
   from `KSPSetTolerances()` or from options. What is set for the solver inside, by an option with its prefix or by the program, comes first. An initial guess of the outer `KSP` is where it begins.
 
-  When it does not converge, `KSPGetConvergedReason()` of the outer `KSP` gives `KSP_DIVERGED_PC_FAILED`, and the solution is the last iterate. With `-ksp_error_if_not_converged` or
+  When it does not converge, `KSPGetConvergedReason()` of the outer `KSP` gives `KSP_DIVERGED_PC_FAILED`, and the solution is the last iterate, or infinite after `KSP_DIVERGED_NANORINF` and
+  `KSP_DIVERGED_PC_FAILED` inside. With `-ksp_error_if_not_converged` or
   `-reorder_ksp_error_if_not_converged` that is an error; with `-reorder_ksp_converged_maxits` a fixed number of iterations is no failure.
+
+  After `KSPSetReusePreconditioner()` the permuted operator keeps its old values, so that a `KSPPREONLY` goes on solving the old system. `-reorder_ksp_reuse_preconditioner` reuses what is inside alone.
 
   `KSPMatSolve()` does not tell a preconditioner which `KSP` calls it: failures are reported, tolerances are those that the solver inside has already.
 
   Within other types of `KSP` it is a preconditioner, which may be inexact: reaching its maximum number of iterations is no failure, and its tolerances are its own. Nor is that a failure in the
-  `KSPPREONLY` of a solver that belongs to another preconditioner, such as `PCBJACOBI`. With
+  `KSPPREONLY` of a block of `PCBJACOBI`. In that of other preconditioners, such as `PCASM` or `PCMG`, it is one, since PETSc does not tell it from the solver of a program: there
+  `-reorder_ksp_converged_maxits` makes a fixed number of iterations no failure. With
   `-reorder_ksp_initial_guess_nonzero` it begins with what is in the vector that `PCApply()` puts its result into.
 
 .seealso: `PCGallopReorderGetKSP()`, `MATORDERINGGALLOP`, `MatGallopPermute()`, `VecGallopPermute()`, `MATEVCHYB`, `PCREDISTRIBUTE`, `PC`, `PCSetType()`
