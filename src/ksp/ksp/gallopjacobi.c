@@ -72,7 +72,7 @@ PetscErrorCode GallopDiagonalUpdate(GallopDiagonal *diagonal, PC pc, Vec ones)
 {
   PetscObjectId    id;
   PetscObjectState state;
-  PetscBool        known;
+  PetscBool        known = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(LayoutIsKnown(pc, &known));
