@@ -22,7 +22,7 @@ BENCH   ?= quick# what `make bench` and `make papers` run, quick or full
 PAPERS  ?= evchyb csroverlap fastload hbp tiledspmm# whose figures `make papers` reproduces
 
 version = $(shell awk '/define *GALLOP_VERSION_(MAJOR|MINOR|SUBMINOR)/ {v = v s $$3; s = "."} END {print v}' include/petscgallop.h)
-target  = $(DESTDIR)$(PREFIX)
+target  = $(DESTDIR)$(abspath $(PREFIX))
 
 # ---- which PETSc --------------------------------------------------------------------------------------------
 
@@ -72,7 +72,7 @@ link_library = $(PCC_LINKER) -shared -Wl,-soname,libgallop.so -Wl,-z,nodelete -W
 all: $(library) $(program)
 	@echo "Gallop for $(petsc_description):"
 	@echo "  $(abspath $(library))"
-	@echo "Use it in any program linked to that PETSc: -dll_append $(abspath $(library)) -mat_type gallop"
+	@echo "Use it in any program linked to that PETSc: -dll_append $(abspath $(library)) -mat_type gallop$(if $(petsc_cuda), -vec_type cuda)"
 	@echo "What it has to work with, and whether its products are right here: $(abspath $(program))"
 
 $(library): $(objects) $(build)/link.txt
@@ -130,6 +130,12 @@ test_env = $(run_env); . config/test-env
 with_lib = -L$(abspath $(build)/lib) -Wl,-rpath,$(abspath $(build)/lib) -lgallop $(PETSC_LIB)
 test_packages := $(patsubst tests/%/,%,$(wildcard $(addprefix tests/,sys/ vec/ mat/ ksp/ snes/ examples/)))
 testdir := $(abspath $(build)/tests)
+# the harness and examples of PETSc's, which some packages of it leave out
+need_examples := $(if $(wildcard $(petsc_examples)/gmakefile.test),,no-examples)
+
+no-examples:
+	@echo "$(PETSC_DIR) has no share/petsc/examples, which tests and demo need: PETSc's own make install puts it there" >&2; exit 1
+
 harness = $(MAKE) -k -Otarget -f $(petsc_examples)/gmakefile.test PETSC_DIR=$(PETSC_DIR) PETSC_ARCH=$(PETSC_ARCH) CONFIGDIR=$(petsc_examples)/config \
           TESTSRCDIR=$(abspath tests) TESTDIR=$(testdir) pkgs="$(test_packages)" PYTHON=python3 TIMEOUT=$(TIMEOUT) \
           PETSCFLAGS="-I$(abspath include) -I$(petsc_examples)/src" PETSC_LIB="$(with_lib)" gmakesearch='$(TESTS)'
@@ -230,7 +236,7 @@ $(nccl): tests/nccl/nccl.c include/gallop/ncclimpl.h $(build)/compile.txt
 	@$(compile_c) -fPIC -shared -o $@ $< $(PETSC_LIB)
 
 # The list of tests is made again each time: the harness does not notice a new file.
-check: all $(nccl)
+check: $(need_examples) all $(nccl)
 	@rm -rf $(testdir)/testfiles $(testdir)/counts $(testdir)/skipped
 	@mkdir -p $(testdir)
 	@$(share_jobs)$(harness) -s print-test 2>&1 >$(testdir)/asked.txt | grep . >&2 || true
@@ -285,11 +291,11 @@ $(stress): tests/mat/exchange.c $(library)
 	@$(compile_c) -o $@ $< $(with_lib)
 
 # all test programs, none of which is run: on a machine that compiles for another
-check-programs: all $(nccl)
+check-programs: $(need_examples) all $(nccl)
 	@mkdir -p $(testdir)
 	@$(share_jobs)$(harness) -s --eval '.SECONDEXPANSION:' --eval 'check-programs: $$$$(testexe.c) $$$$(testexe.cu) $$$$(testexe.F90)' check-programs
 
-conformance: all
+conformance: $(need_examples) all
 	@test -x tests/conformance/run || { echo "make conformance: tests/conformance/run is missing, so nothing was tested" >&2; exit 1; }
 	@$(share_jobs)$(test_env); export GALLOP_LIBRARY=$(abspath $(library)) GALLOP_BUILD=$(abspath $(build)) GALLOP_HARNESS=$(petsc_examples); \
 	  $(with_mps) tests/conformance/run
@@ -300,13 +306,13 @@ linked   := $(patsubst %,$(build)/examples/%,solve blocksolve convert)# the othe
 programs := $(build)/examples/ex14 $(build)/examples/nonlinear $(linked)
 ex14_source := $(firstword $(wildcard $(petsc_examples)/src/snes/tutorials/ex14.c $(PETSC_DIR)/src/snes/tutorials/ex14.c))
 
-demo: all $(programs)
+demo: $(need_examples) all $(programs)
 	@$(run_env); examples/demo --library $(abspath $(library)) --programs $(abspath $(build)/examples) --mpiexec "$(MPIEXEC)"
 
 examples: all $(filter-out %/ex14,$(programs))
 	@echo "The examples, compiled, are in $(abspath $(build)/examples); what each shows: examples/README.md"
 
-$(build)/examples/ex14: $(ex14_source) $(build)/compile.txt
+$(build)/examples/ex14: $(need_examples) $(ex14_source) $(build)/compile.txt
 $(filter-out %/ex14,$(programs)): $(build)/examples/%: examples/%.c $(build)/compile.txt
 $(linked): $(library)
 $(programs):
@@ -474,7 +480,7 @@ install: all
 	install -m 755 $(program) $(target)/bin/gallop-info
 	install -m 755 $(library) $(target)/lib/libgallop.so
 	install -m 644 include/petscgallop.h $(target)/include/petscgallop.h
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@VERSION@|$(version)|' config/gallop.pc.in >$(target)/lib/pkgconfig/gallop.pc
+	sed -e 's|@PREFIX@|$(abspath $(PREFIX))|' -e 's|@VERSION@|$(version)|' config/gallop.pc.in >$(target)/lib/pkgconfig/gallop.pc
 
 endif
 
@@ -545,4 +551,4 @@ help:
 	@echo "VARIANT=host, debug, single, complex, int64, complex-int64, or cuda-debug and so on, asks for that configuration of it. config/petsc --help says more."
 
 force:
-.PHONY: all archs bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-largest bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install kernels numbers papers petsc4py plots report sanitize stress uninstall force
+.PHONY: all archs no-examples bench bench-check bench-choice bench-evchybparts bench-exchange bench-fewproducts bench-hbp2d bench-hosttime bench-largest bench-program bench-programs bench-scaling bench-solves check check-programs clean compilers conformance demo dist docs emulate examples help install kernels numbers papers petsc4py plots report sanitize stress uninstall force

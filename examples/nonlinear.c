@@ -13,7 +13,7 @@
 */
 static char help[] = "Solves -div grad u + u^3 = f in the unit square by SNES and DMDA.\n\
   -da_grid_x <n> -da_grid_y <n>: points a side\n\
-  -dll_append libgallop.so -dm_mat_type evchyb -dm_vec_type cuda, and all other options of PETSc\n\n";
+  -dll_append /path/to/libgallop.so -dm_mat_type evchyb -dm_vec_type cuda, and all other options of PETSc\n\n";
 
 #include <petscdmda.h>
 #include <petscsnes.h>

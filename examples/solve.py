@@ -17,7 +17,8 @@ import sys
 
 import petsc4py
 
-petsc4py.init([sys.argv[0], "-dll_append", os.environ["GALLOP_LIB"]] + sys.argv[1:])  # before PETSc is imported
+# before PETSc is imported; with -mat_gallop_build pays, the default, AIJ would compute the first products, until they have paid for a format
+petsc4py.init([sys.argv[0], "-dll_append", os.environ["GALLOP_LIB"], "-mat_gallop_build", "first"] + sys.argv[1:])
 from petsc4py import PETSc  # noqa: E402
 
 

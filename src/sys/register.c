@@ -201,7 +201,7 @@ static PetscErrorCode ViewFromOptions(void)
   Level: developer
 
   Notes:
-  A program that loads the library with `-dll_append libgallop.so` need not call this. A program linked with the library
+  A program that loads the library with `-dll_append /path/to/libgallop.so` need not call this. A program linked with the library
   calls it once after `PetscInitialize()`, on all processes. `PetscFinalize()` undoes it, and waits for all of them. With `-mpi_linear_solver_server` a program gets no further than `PetscInitialize()` on
   all processes but the first, so that the library has to be loaded by `-dll_append` there.
 
