@@ -97,7 +97,7 @@ static PetscErrorCode DuplicateHash(void)
   ISLocalToGlobalMapping mapping;
   PetscInt               rstart, rend, *index;
   MatInfo                info[2];
-  PetscBool              device;
+  PetscBool              device = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(TestHasDevice(&device));

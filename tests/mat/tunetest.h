@@ -331,7 +331,7 @@ static inline PetscErrorCode GetChosen(const Case *c, const GallopChosen **chose
 static inline PetscErrorCode Check(const Case *c, GallopChoice choice, GallopWay way, PetscInt evchyb, PetscInt hbp, PetscInt parent)
 {
   const PetscBool     does = (PetscBool)(choice != GALLOP_PARENT && way != GALLOP_BY_COMING_TIMES);
-  const GallopChosen *chosen;
+  const GallopChosen *chosen = NULL;
   const GallopFormat *format;
   MatGallopStatistics s;
 

@@ -478,6 +478,12 @@ PetscErrorCode MatGallopParentIsWorse(Mat A, Mat_Gallop *g, PetscBool refresh, P
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode MatGallopDropOldCopy(Mat A, Mat_Gallop *g)
+{
+  (void)A, (void)g;
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode MatGallopTakesUpload(Mat A, Mat_Gallop *g, GallopStructureKind kind, const GallopCSRAccess *access, PetscBool *takes)
 {
   (void)A, (void)g, (void)kind, (void)access;
