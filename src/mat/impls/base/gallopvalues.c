@@ -6,6 +6,17 @@
 
 #include <gallop/matgallopimpl.h>
 
+/* The values on the host are the newest, whoever writes them all; increases the object state */
+static PetscErrorCode HostIsWritten(Mat A)
+{
+  PetscScalar *write;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetArrayWrite(A, &write));
+  PetscCall(MatSeqAIJRestoreArrayWrite(A, &write));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   Some of PETSc's functions write the values on the host and do not say so to the copy on the GPU. Before one of them runs, the host gets the values and is
   declared to be the newer place; for a matrix that lives on the host alone this changes nothing but the object state.
@@ -13,13 +24,11 @@
 PetscErrorCode MatGallopHostBecomesNewer(Mat A)
 {
   const PetscScalar *read;
-  PetscScalar       *write;
 
   PetscFunctionBegin;
   PetscCall(MatSeqAIJGetArrayRead(A, &read));
   PetscCall(MatSeqAIJRestoreArrayRead(A, &read));
-  PetscCall(MatSeqAIJGetArrayWrite(A, &write));
-  PetscCall(MatSeqAIJRestoreArrayWrite(A, &write));
+  PetscCall(HostIsWritten(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -64,8 +73,7 @@ PetscErrorCode MatEliminateZeros_MPIGallop(Mat A, PetscBool keep)
 /* Where each process asks for the whole matrix, PETSc writes the values of the submatrix after its assembly. The values that it had are all replaced. */
 PetscErrorCode MatCreateSubMatrices_MPIGallop(Mat A, PetscInt n, const IS irow[], const IS icol[], MatReuse reuse, Mat *submat[])
 {
-  Mat_Gallop  *g, *s;
-  PetscScalar *write;
+  Mat_Gallop *g, *s;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
@@ -73,9 +81,7 @@ PetscErrorCode MatCreateSubMatrices_MPIGallop(Mat A, PetscInt n, const IS irow[]
     if (after) PetscCall((*g->parent.createsubmatrices)(A, n, irow, icol, reuse, submat));
     for (PetscInt k = 0; k < n; k++) {
       PetscCall(MatGallopGetContext((*submat)[k], &s));
-      if (!s || s->mpi) continue;
-      PetscCall(MatSeqAIJGetArrayWrite((*submat)[k], &write));
-      PetscCall(MatSeqAIJRestoreArrayWrite((*submat)[k], &write)); /* increases the state */
+      if (s && !s->mpi) PetscCall(HostIsWritten((*submat)[k]));
     }
   }
   PetscFunctionReturn(PETSC_SUCCESS);
