@@ -179,7 +179,7 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   const GallopFormatWork *work      = GallopWork(type->format, place);
   GallopCSRAccess         access    = {.restores = PETSC_FALSE};
   const PetscInt         *i, *j;
-  PetscBool               samepattern, again = PETSC_FALSE, fits, records;
+  PetscBool               samepattern, again = PETSC_FALSE, fits, records, captured = PETSC_FALSE;
   const GallopCSR        *csr    = &access.csr;
   GallopRefresh           answer = GALLOP_REFRESHED;
   PetscCount              limit;
@@ -257,6 +257,8 @@ PetscErrorCode MatGallopUpdate(Mat A, Mat_Gallop *g, GallopStructureKind kind, G
   }
   if (product && GallopTries(type->format, inst->data)) PetscCall((*type->format->trial->records)(inst->data, &records));
   MatGallopCountBytes(structure, place);
+  if (place == GALLOP_DEVICE && access.refresh) PetscCall(GallopDeviceIsCapturing(&captured));
+  if (captured) now.state = key->state; /* a CUDA graph has the refresh, whenever it runs: the next product refreshes too */
   *key  = now;
   *data = inst->data;
   if (place == GALLOP_DEVICE) PetscCall(ReleaseCopy(A, g, type->format, inst->data));
