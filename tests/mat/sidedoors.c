@@ -158,7 +158,7 @@ static PetscErrorCode Operation(void)
 }
 
 /* Blocks of a matrix with a prefix, which PETSc makes of our type: they have no room for a format either */
-static PetscErrorCode Blocks(void)
+static PetscErrorCode Blocks(const char whose[])
 {
   Mat                 A;
   Vec                 x, z;
@@ -168,7 +168,7 @@ static PetscErrorCode Blocks(void)
   MatGallopStatistics s;
 
   PetscFunctionBegin;
-  PetscCall(PetscSNPrintf(option, sizeof(option), "-limited_mat_%s_memory", TestFormat("")));
+  PetscCall(PetscSNPrintf(option, sizeof(option), "-limited_mat_%s_memory", whose));
   PetscCall(PetscOptionsSetValue(NULL, option, "1"));
   PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
   PetscCall(MatSetOptionsPrefix(A, "limited_"));
@@ -225,7 +225,23 @@ static PetscErrorCode Norm(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Nor does a conversion in place that PETSc refuses, as it does on one process, take the type */
+static PetscErrorCode Refuse(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
+{
+  (void)A, (void)newtype, (void)reuse, (void)newmat;
+  return PETSC_ERR_SUP;
+}
+
+/* A conversion of the program's, from the parent on the host and on the GPU */
+static PetscErrorCode ComposeConversion(Mat A, PetscErrorCode (*convert)(Mat, MatType, MatReuse, Mat *))
+{
+  static const char *const names[] = {"MatConvert_seqaij_seqsbaij_C", "MatConvert_seqaijcusparse_seqsbaij_C"};
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) PetscCall(PetscObjectComposeFunction((PetscObject)A, names[k], convert));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Nor does a conversion in place that fails take the type */
 static PetscErrorCode Conversion(void)
 {
   Mat            A, R;
@@ -236,10 +252,12 @@ static PetscErrorCode Conversion(void)
   PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
   if (size > 1) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+  PetscCall(ComposeConversion(A, Refuse));
   PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
   ierr = MatConvert(A, MATSBAIJ, MAT_INPLACE_MATRIX, &A);
   PetscCall(PetscPopErrorHandler());
-  TestCheck(ierr, "no error for a matrix that is not symmetric", "MatConvert()");
+  PetscCall(ComposeConversion(A, NULL));
+  TestCheck(ierr == PETSC_ERR_SUP, "error %d", "MatConvert()", (int)ierr);
   PetscCall(Answers(A, R, "MatConvert()"));
   PetscCall(TestDestroy(&A, &R));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -312,7 +330,8 @@ int main(int argc, char **argv)
   PetscCall(MergeHash());
   PetscCall(DuplicateHash());
   PetscCall(Operation());
-  PetscCall(Blocks());
+  PetscCall(Blocks(TestFormat("")));
+  PetscCall(Blocks("gallop")); /* all of its structures */
   PetscCall(Norm());
   PetscCall(Conversion());
   PetscCall(EliminateZeros());

@@ -34,7 +34,8 @@ static PetscErrorCode MatConvert_Gallop_Any(Mat A, MatType newtype, MatReuse reu
       ierr = MatConvert(B, newtype, MAT_INPLACE_MATRIX, &B);
       if (ierr && B == A) { /* who goes on has a matrix of ours, with the options of the database */
         PetscCall(MatConvert_AIJ_Gallop(A, type->aijroot, MAT_INPLACE_MATRIX, &A));
-        if (asked) PetscCall(MatGallopSetOptionsFromDatabase(A));
+        PetscCall(MatGallopGetContext(A, &g));
+        g->optionsasked = asked;
       } else if (ierr) PetscCall(MatDestroy(&B));
       PetscCall(ierr);
     }

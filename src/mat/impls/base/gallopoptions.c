@@ -59,9 +59,10 @@ PetscErrorCode MatGallopAdopt(Mat A, Mat block)
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   PetscCall(MatGallopGetContext(block, &b));
+  if (b->type != g->type) PetscFunctionReturn(PETSC_SUCCESS);
   for (int s = 0; s < GALLOP_STRUCTURES; s++) {
     PetscCall(PetscMemcmp(b->structure[s].options, g->structure[s].options, g->structure[s].type->format->options_size, &same[s]));
-    if (b->structure[s].maxbytes != g->structure[s].maxbytes) same[s] = PETSC_FALSE;
+    if (b->structure[s].maxbytes != g->structure[s].maxbytes || b->maxbytes != g->maxbytes) same[s] = PETSC_FALSE;
   }
   PetscCall(MatGallopCopyOptions(A, block));
   for (int s = 0; s < GALLOP_STRUCTURES; s++)
