@@ -297,6 +297,7 @@ static PetscErrorCode Change(const Solver *solver, MatType type, KSPType ksptype
     if (k == 6) PetscCall(PCSetType(pc, PCNONE));
     if (k == 7) PetscCall(PCSetType(pc, PCJACOBI));
     if (k == 7) PetscCall(PCJacobiSetType(pc, PC_JACOBI_ROWL1));
+    if (k == 7) PetscCall(PCJacobiSetFixDiagonal(pc, PETSC_FALSE)); /* for which PETSc writes to the host where the sums are on the GPU, and they are all 1 then */
     if (k == 8) PetscCall(PCJacobiSetRowl1Scale(pc, 0.5)); /* which PETSc looks at in the next set-up */
     if (k == 9) PetscCall(PCReset(pc));
     if (k == 9) PetscCall(KSPSetOperators(ksp, B, B));
