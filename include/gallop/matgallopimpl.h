@@ -229,6 +229,7 @@ PETSC_INTERN void           MatGallopCountBytes(GallopStructure *, GallopPlace);
 PETSC_INTERN PetscErrorCode MatGallopShare(Mat_Gallop *, Mat_Gallop *);
 PETSC_INTERN void           MatGallopStatisticsAdd(MatGallopStatistics *, const MatGallopStatistics *);
 PETSC_INTERN PetscErrorCode MatGallopInstall(Mat);
+PETSC_INTERN PetscErrorCode MatGallopRetake(Mat);
 PETSC_INTERN PetscErrorCode MatGallopUninstall(Mat);
 PETSC_INTERN PetscErrorCode MatGallopAttach(Mat, GallopType);
 PETSC_INTERN PetscErrorCode MatGallopDetach(Mat);

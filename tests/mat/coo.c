@@ -148,6 +148,22 @@ static PetscErrorCode CreatePair(Mat *A, Mat *R)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Products with vectors on the host, where the parent computes the second one: PETSc binds it to the CPU, and back */
+static PetscErrorCode MultiplyOnHost(Mat A)
+{
+  Vec x, y;
+
+  PetscFunctionBegin;
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, cols, &x));
+  PetscCall(VecCreateSeq(PETSC_COMM_SELF, rows, &y));
+  PetscCall(VecSet(x, 1.0));
+  PetscCall(MatMult(A, x, y));
+  PetscCall(MatMultTranspose(A, y, x));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* One pattern after the other for the same matrix */
 static PetscErrorCode Patterns(PetscBool device, PetscBool ondevice)
 {
@@ -182,6 +198,7 @@ static PetscErrorCode Patterns(PetscBool device, PetscBool ondevice)
 
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &S));
+    PetscCall(MultiplyOnHost(B));
     PetscCall(COOSetValues(B, S, &e, 14, ADD_VALUES, PETSC_FALSE));
     PetscCall(Compare(B, S, kinds[k], "a duplicate"));
     PetscCall(Compare(A, R, kinds[k], "the original of a duplicate"));
@@ -190,6 +207,7 @@ static PetscErrorCode Patterns(PetscBool device, PetscBool ondevice)
     /* the parent's type takes values as before, and a new pattern */
     PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &B));
     PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &S));
+    PetscCall(MultiplyOnHost(B));
     PetscCall(MatConvert(B, device ? MATAIJCUSPARSE : MATAIJ, MAT_INPLACE_MATRIX, &B));
     PetscCall(TestIsOurs(B, PETSC_FALSE, "converted"));
     PetscCall(COOSetValues(B, S, &e, 15, ADD_VALUES, PETSC_FALSE));

@@ -446,7 +446,17 @@ PetscErrorCode MatGallopDeviceOnAllProcesses(Mat A, PetscBool *all)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The parent's function rewrites A->ops as it wants the parent's: it gets its own functions back first, and ours go over what it leaves */
+/* MatGallopRetake - Puts our functions over those that the parent's MatBindToCPU() leaves in A->ops and composed with A */
+PetscErrorCode MatGallopRetake(Mat A)
+{
+  PetscFunctionBegin;
+  PetscCall(MatGallopInstall(A));
+  PetscCall(MatGallopComposeCOO(A));
+  PetscCall(GallopNamesCompose(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The parent's function rewrites A->ops as it wants the parent's: it gets its own functions back first */
 PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
 {
   Mat_Gallop *g;
@@ -456,9 +466,7 @@ PetscErrorCode MatBindToCPU_Gallop(Mat A, PetscBool bind)
   if (!g->mpi && g->deviceparent) PetscCall(MatGallopTrustHost(A)); /* PETSc tells the copy on the GPU nothing of values that changed while the matrix was bound */
   if (!A->hash_active) PetscCall(MatGallopUninstall(A));
   PetscCall((*g->parent.bindtocpu)(A, bind));
-  PetscCall(MatGallopInstall(A));
-  PetscCall(MatGallopComposeCOO(A));
-  PetscCall(GallopNamesCompose(A));
+  PetscCall(MatGallopRetake(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -185,7 +185,7 @@ static PetscErrorCode CallParentOnHost(Mat A, Mat_Gallop *g, ParentProduct produ
   }
   PetscCall(CallParent(A, g->parentonhost, product, x, y, z));
   PetscCall(MatBindToCPU(A, PETSC_FALSE));
-  PetscCall(MatGallopInstall(A));
+  PetscCall(MatGallopRetake(A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
