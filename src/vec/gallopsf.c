@@ -144,6 +144,7 @@ static PetscErrorCode ArrayBegin(PetscSF sf, PetscBool root, const Kind *kind, v
     PetscCall(GallopDeviceMalloc(array->bytes, (void **)&array->copy));
     PetscCheck(array->copy, PETSC_COMM_SELF, PETSC_ERR_MEM, "No room on the GPU for a copy of an array of the host");
     PetscCall(GallopDeviceCopyIn(array->copy, data, array->bytes));
+    PetscCall(PetscDeviceContextSynchronize(NULL)); /* the host's may be pinned, and change soon */
   } else {
     PetscCall(PetscMalloc(array->bytes, &array->copy));
     PetscCall(GallopCopyToHost(array->copy, memtype, data, array->bytes));

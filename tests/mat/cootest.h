@@ -27,6 +27,7 @@ static inline PetscErrorCode COOSetPattern(Mat A, const COO *coo)
 static inline PetscErrorCode COOSetValues(Mat A, Mat R, COO *coo, PetscInt seed, InsertMode mode, PetscBool fromhost)
 {
   const PetscScalar *v;
+  PetscScalar       *next;
   PetscMemType       memtype;
 
   PetscFunctionBegin;
@@ -35,7 +36,11 @@ static inline PetscErrorCode COOSetValues(Mat A, Mat R, COO *coo, PetscInt seed,
   PetscCall(MatSetValuesCOO(R, v, mode));
   if (fromhost) PetscCall(MatSetValuesCOO(A, v, mode));
   PetscCall(VecRestoreArrayRead(coo->v, &v));
-  if (!fromhost) {
+  if (fromhost) { /* the array of a vector is pinned, and a program may put the next values there at once */
+    PetscCall(VecGetArrayWrite(coo->v, &next));
+    PetscCall(PetscArrayzero(next, coo->n));
+    PetscCall(VecRestoreArrayWrite(coo->v, &next));
+  } else {
     PetscCall(VecGetArrayReadAndMemType(coo->v, &v, &memtype));
     PetscCall(MatSetValuesCOO(A, v, mode));
     PetscCall(VecRestoreArrayReadAndMemType(coo->v, &v));

@@ -119,7 +119,7 @@ static PetscErrorCode MatSetValuesCOO_SeqGallop(Mat A, const PetscScalar v[], In
       PetscFunctionReturn(PETSC_SUCCESS);
     }
     PetscCall(GallopDeviceCopyIn(copy, v, (size_t)coo->n * sizeof(*v)));
-    PetscCall(PetscLogCpuToGpu((PetscLogDouble)coo->n * sizeof(*v)));
+    PetscCall(PetscDeviceContextSynchronize(NULL)); /* the host's may be pinned, and change soon */
   }
   if (g) PetscCall(MatGallopGetDeviceValuesWrite(A, &a));
   else {

@@ -155,7 +155,6 @@ PetscErrorCode GallopCOOCreate_Device(PetscInt m, PetscInt n, PetscCount ncoo, c
     if (PetscMemTypeHost(memtype)) {
       PetscCall(GallopDeviceCopyIn(copyi, i, (size_t)ncoo * sizeof(*i)));
       PetscCall(GallopDeviceCopyIn(copyj, j, (size_t)ncoo * sizeof(*j)));
-      PetscCall(PetscLogCpuToGpu(2.0 * (PetscLogDouble)ncoo * sizeof(*i)));
     }
     PetscCall(PetscNew(coo));
     (*coo)->n  = ncoo;
