@@ -211,14 +211,18 @@ PetscErrorCode GallopIPCDestroy(GallopIPC *ipc)
 /* GallopIPCSend - Begins a product: sends columns of x, which are ld numbers apart, to the neighbors. What comes from them is in *buffer after GallopIPCReceive(), until the next product, or the one after it where processes write into each other's memory. */
 PetscErrorCode GallopIPCSend(GallopIPC ipc, const PetscReal *x, PetscCount ld, PetscInt columns, int *buffer)
 {
-  const unsigned int number = ++ipc->product;
+  const unsigned int number = ipc->product + 1;
 
   PetscFunctionBegin;
   *buffer = (int)(number % 2);
-  if (!ipc->nneighbors) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!ipc->nneighbors) {
+    ipc->product = number;
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   /* those that give values have been waited for in the last product, and all by NCCL */
   if (ipc->ngive < ipc->nneighbors && !ipc->comm) PetscCall((*ipc->table->wait)(ipc, ipc->ngive, ipc->nneighbors, number - 1));
   PetscCall((*ipc->table->send)(ipc, *buffer, number, x, ld, columns));
+  ipc->product = number;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
