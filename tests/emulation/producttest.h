@@ -114,9 +114,11 @@ PetscErrorCode GallopDeviceZero(void *p, size_t bytes)
   return PETSC_SUCCESS;
 }
 
+static bool captures; /* a CUDA graph records */
+
 PetscErrorCode GallopDeviceIsCapturing(PetscBool *capturing)
 {
-  *capturing = PETSC_FALSE;
+  *capturing = (PetscBool)captures;
   return PETSC_SUCCESS;
 }
 

@@ -129,6 +129,26 @@ static void Test(const Case &p, const Setting &set)
   }
 }
 
+/* Work that a CUDA graph has recorded stays when more is needed */
+static void Recorded()
+{
+  TiledSpMM t = TiledSpMM();
+  PetscBool done;
+  void     *work;
+
+  CheckCall(TiledSpMMGetWork(&t, 100, &done));
+  CheckCall(TiledSpMMGetWork(&t, 200, &done));
+  if (t.nolder) emu::Fail("work is kept that nothing has recorded");
+  captures = true;
+  CheckCall(TiledSpMMGetWork(&t, 150, &done));
+  captures = false;
+  work     = t.work;
+  for (size_t bytes : {100, 300, 400}) CheckCall(TiledSpMMGetWork(&t, bytes, &done));
+  if (t.nolder != 1 || t.older[0] != work || t.work == work) emu::Fail("recorded work has gone");
+  CheckCall(PetscFree(t.older));
+  emu::ClearCanaries();
+}
+
 int main(int argc, char **argv)
 {
   const Case patterns[] = {
@@ -152,5 +172,6 @@ int main(int argc, char **argv)
   emu::processors = 1;
   for (auto &p : patterns)
     for (auto &set : settings) Test(p, set);
+  Recorded();
   return End();
 }

@@ -103,6 +103,9 @@ typedef struct {
 
   PetscScalar     *work;      /* on the host: the staged part of B and the sums of a panel. On the GPU: B transposed, and partial sums */
   size_t           workbytes; /* on the GPU, where it is made for the columns of the products */
+  PetscBool        recorded;  /* a CUDA graph has a product with this work */
+  void           **older;     /* [nolder] works before it that CUDA graphs have */
+  int              nolder;
   size_t           bytes;     /* of these arrays without work */
   size_t           shared;    /* bytes of shared memory that a thread block can have, 0 on the host */
   int              multiprocessors;

@@ -75,21 +75,26 @@ PetscErrorCode TiledSpMMCombine(const TiledSpMM *t, const PetscScalar *partial, 
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* TiledSpMMGetWork - At least bytes bytes at t->work, which is kept for the next product; *done false: there is no room */
+/* TiledSpMMGetWork - At least bytes bytes at t->work, which is kept for the next product; *done false: there is no room. What a CUDA graph has recorded stays until the end. */
 PetscErrorCode TiledSpMMGetWork(TiledSpMM *t, size_t bytes, PetscBool *done)
 {
   void *work = t->work;
 
   PetscFunctionBegin;
   if (bytes > t->workbytes) {
-    PetscCall(GallopDeviceFree(t->work));
+    if (t->recorded) {
+      PetscCall(PetscRealloc((size_t)(t->nolder + 1) * sizeof(*t->older), &t->older));
+      t->older[t->nolder++] = t->work;
+    } else PetscCall(GallopDeviceFree(t->work));
     t->work      = NULL;
     t->workbytes = 0;
+    t->recorded  = PETSC_FALSE;
     PetscCall(GallopDeviceMalloc(bytes, &work));
     if (work) t->workbytes = bytes;
   }
   t->work = (PetscScalar *)work;
   *done   = (PetscBool)(!bytes || work);
+  if (bytes && work && !t->recorded) PetscCall(GallopDeviceIsCapturing(&t->recorded));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

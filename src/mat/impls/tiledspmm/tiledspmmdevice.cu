@@ -49,6 +49,8 @@ static PetscErrorCode FreeArrays(TiledSpMM *t)
 {
   PetscFunctionBegin;
   PetscCall(GallopDeviceFree(t->work));
+  for (int k = 0; k < t->nolder; k++) PetscCall(GallopDeviceFree(t->older[k]));
+  PetscCall(PetscFree(t->older));
   if (t->kernel == TILEDSPMM_STAGED) {
     PetscCall(GallopDeviceFree(t->segptr));
     PetscCall(GallopDeviceFree(t->stagedispl));
