@@ -628,6 +628,55 @@ static PetscErrorCode Recorded(PetscBool back, PetscBool newvalues)
   PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_explicit_transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* An order that is there stays, however often values change, once a CUDA graph has recorded a product in it, be it one of many */
+static PetscErrorCode RecordedInOrder(void)
+{
+  const char *const what = "recorded in its order";
+  Mat               A, B;
+  Vec               x, z, w;
+  PetscInt          m;
+  PetscBool         same;
+  const EVCHYB     *ev = NULL;
+  cudaGraphExec_t   exec;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_csr", "keep"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "plain")); /* new values come to the place of the old ones */
+  PetscCall(Stencil(12, 11, 10, 1, VALUES_ALL, &A));
+  PetscCall(Shuffle(&A));
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MultiplyAt(B, m, 1, &x, &z));
+  PetscCall(VecDuplicate(x, &w));
+  for (PetscInt k = 0; k < 2 * EVCHYB_CLUSTER_FEW; k++) PetscCall(MatMult(B, x, w));
+  PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
+  TestCheck(ev->clusters, "no order", what);
+  PetscCall(RecordProduct(B, x, z, &exec));
+  for (PetscInt k = 0; k < 5; k++) {
+    PetscCall(MatScale(A, -1.5));
+    PetscCall(MatScale(B, -1.5));
+    PetscCall(MatMult(B, x, w));
+  }
+  PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
+  TestCheck(ev->clusters, "the order has gone", what);
+  PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, w, 16, what));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(PetscDeviceContextSynchronize(NULL));
+  PetscCallCUDA(cudaGraphLaunch(exec, NULL));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCall(VecEqual(z, w, &same));
+  TestCheck(same, "the graph's product has other bits", what);
+  PetscCallCUDA(cudaGraphExecDestroy(exec));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&w));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_storage"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_csr"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 #endif
 
 static PetscErrorCode TestOneCopy(void)
@@ -654,6 +703,7 @@ static PetscErrorCode TestOneCopy(void)
   PetscCall(Recorded(PETSC_FALSE, PETSC_FALSE));
   PetscCall(Recorded(PETSC_TRUE, PETSC_FALSE));
   PetscCall(Recorded(PETSC_FALSE, PETSC_TRUE));
+  PetscCall(RecordedInOrder());
 #endif
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", "3")); /* all longer rows in SubCSR */
   PetscCall(TestCreateByLaw(TEST_LAW_RANDOM, 12, 900, 900, &A));

@@ -234,9 +234,9 @@ static PetscErrorCode EVCHYBDestroy(void **data)
 static PetscErrorCode CountProduct(EVCHYB *ev)
 {
   PetscFunctionBegin;
-  if (ev->products >= EVCHYB_CLUSTER_FEW || After(&ev->options) == 0) PetscFunctionReturn(PETSC_SUCCESS);
+  if (ev->recorded || After(&ev->options) == 0) PetscFunctionReturn(PETSC_SUCCESS);
   if (!PetscMemTypeHost(ev->memtype)) PetscCall(GallopDeviceIsCapturing(&ev->recorded));
-  ev->products = ev->recorded ? EVCHYB_CLUSTER_FEW : ev->products + 1;
+  if (ev->products < EVCHYB_CLUSTER_FEW) ev->products++;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -258,8 +258,11 @@ static PetscErrorCode EVCHYBApply(void *data, const GallopProduct *p)
 static PetscErrorCode RefreshOrdered(EVCHYB *ev, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
 {
   EVCHYBClusterMatrix matrix;
+  PetscBool           capturing = PETSC_FALSE;
 
   PetscFunctionBegin;
+  if (!PetscMemTypeHost(ev->memtype)) PetscCall(GallopDeviceIsCapturing(&capturing));
+  PetscCheck(!capturing, PETSC_COMM_SELF, PETSC_ERR_SUP, "New values that are put into an order by clusters cannot be recorded in a CUDA graph: multiply once before"); /* the permuted matrix is gone when the graph runs */
   PetscCall(EVCHYBClusterPermute(ev->clusters->order, csr, &matrix, fits));
   if (!*fits) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall((*ev->work->refresh)(ev, &matrix.csr, maxbytes, fits));
