@@ -41,10 +41,17 @@ static PetscErrorCode Test(PetscBool boundx, PetscBool boundy, const char what[]
   Vec                 x, y, xr, yr;
   MatGallopStatistics s;
   PetscMPIInt         rank;
-  const PetscInt64    least = boundx ? 4 : 2; /* products read x alone, transposed ones write to y by the exchange */
+  PetscBool           device = PETSC_FALSE, nccl = PETSC_FALSE;
+  char                way[16] = "";
+  const PetscInt64    least   = boundx ? 4 : 2; /* products read x alone, transposed ones write to y by the exchange */
+  PetscInt64          byipc;
 
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(TestHasDevice(&device));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gallop_exchange", way, sizeof(way), NULL));
+  PetscCall(PetscStrcmp(way, "nccl", &nccl));
+  byipc = device && !nccl ? 4 - least : 0; /* what is left to the way, which NCCL may not be able to go */
   PetscCall(TestCreateLaplace(TestFormat(""), GRID, 1, 3, 3, &A));
   PetscCall(TestCreateLaplace(MATAIJ, GRID, 1, 3, 3, &R));
   PetscCall(MatCreateVecs(A, &x, &y));
@@ -57,6 +64,7 @@ static PetscErrorCode Test(PetscBool boundx, PetscBool boundy, const char what[]
   PetscCall(MatGallopGetStatistics(A, &s));
   PetscCheck(s.exchanges_sf >= least, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by PetscSF, not %" PetscInt64_FMT, what, s.exchanges_sf, least);
   PetscCheck(s.exchanges_sf + s.exchanges_ipc + s.exchanges_nccl == 4, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by PetscSF, %" PetscInt64_FMT " by CUDA IPC", what, s.exchanges_sf, s.exchanges_ipc);
+  PetscCheck(s.exchanges_ipc == byipc, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " exchanges by CUDA IPC, not %" PetscInt64_FMT, what, s.exchanges_ipc, byipc);
 
   /* the first process's are on the GPU, too, from here on */
   if (rank == 0 && boundx) PetscCall(VecBindToCPU(x, PETSC_FALSE));

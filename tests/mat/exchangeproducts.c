@@ -173,7 +173,7 @@ int main(int argc, char **argv)
     output_file: output/empty.out
     test:
       nsize: {{1 2 3}}
-      args: -way {{shared ipc}}
+      args: -way {{shared ipc auto}}
     test:
       suffix: 8
       nsize: 8

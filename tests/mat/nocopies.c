@@ -6,6 +6,8 @@ static char help[] = "A product of an up-to-date matrix copies nothing between h
 
 #define PRODUCTS 20
 
+static PetscBool automatic = PETSC_FALSE; /* -mat_gallop_exchange auto, which takes CUDA IPC on a GPU */
+
 typedef struct {
   PetscLogDouble in, out; /* copies to the GPU and from it, of arrays or of scalars */
 } Copies;
@@ -68,8 +70,8 @@ static PetscErrorCode Products(Mat A, Mat R, TestExpect expect, MatGallopStatist
 {
   Vec                 x, y, z;
   PetscInt            parts = 0;
-  PetscInt64          products;
-  PetscBool           device = PETSC_FALSE, add = PETSC_FALSE;
+  PetscInt64          products, byipc;
+  PetscBool           device = PETSC_FALSE, add = PETSC_FALSE, mpi;
   Copies              copies, exchange;
   MatGallopStatistics now;
 
@@ -96,6 +98,10 @@ static PetscErrorCode Products(Mat A, Mat R, TestExpect expect, MatGallopStatist
   products = device ? now.products_device - last->products_device : now.products_host - last->products_host;
   PetscCheck(products == PRODUCTS * parts && now.fallbacks == last->fallbacks, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format did %" PetscInt64_FMT " of %" PetscInt_FMT " products on the %s", what, products, PRODUCTS * parts, device ? "GPU" : "host");
   PetscCheck(now.builds == last->builds && now.refreshes == last->refreshes, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the format was not up to date", what);
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
+  byipc = mpi && device && automatic ? PRODUCTS : 0;
+  PetscCheck(now.exchanges_ipc - last->exchanges_ipc == byipc, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: ghost values of %" PetscInt64_FMT " products went by CUDA IPC, not of %" PetscInt64_FMT, what,
+             now.exchanges_ipc - last->exchanges_ipc, byipc);
   *last = now;
   PetscCall(TestCompare(R, TEST_MULT, x, y, z, what)); /* the last one added */
   PetscCall(VecDestroy(&x));
@@ -215,13 +221,16 @@ static PetscErrorCode NonblockingStream(Mat A, Mat R, MatGallopStatistics *last)
 int main(int argc, char **argv)
 {
   Mat                 A, R;
-  PetscBool           device = PETSC_FALSE;
-  MatGallopStatistics last   = {0};
+  PetscBool           device  = PETSC_FALSE;
+  char                way[16] = "";
+  MatGallopStatistics last    = {0};
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gallop_exchange", way, sizeof(way), NULL));
+  PetscCall(PetscStrcmp(way, "auto", &automatic));
   PetscCall(TestCreate(PETSC_COMM_WORLD, MATEVCHYB, TestSquare, 0, &A, &R));
   PetscCall(Products(A, R, TEST_BUILD, &last, "new matrix"));
   PetscCall(MatScale(A, 2.0));
