@@ -12,6 +12,7 @@
 #include <petscdevice.h>
 #include <gallop/formatimpl.h>
 #include <math.h>
+#include <unistd.h>
 
 /* ---- the format ---- */
 
@@ -799,5 +800,37 @@ static inline PetscErrorCode TestCaptureEnd(const char text[], PetscInt *lines, 
     if (found) (*matches)++;
   }
   (void)fclose(test_file);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* What PetscInfo() says on this process between TestInfoBegin() and TestInfoEnd(), which opens it for the caller to read and close */
+static char test_info[32];
+
+static inline PetscErrorCode TestInfoBegin(void)
+{
+  int descriptor;
+
+  PetscFunctionBegin;
+  PetscCall(PetscStrncpy(test_info, "infoXXXXXX", sizeof(test_info)));
+  descriptor = mkstemp(test_info);
+  PetscCheck(descriptor >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
+  (void)close(descriptor);
+  PetscCall(PetscInfoSetFile(test_info, "w"));
+  PetscCall(PetscInfoAllow(PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static inline PetscErrorCode TestInfoEnd(FILE **info)
+{
+  char name[64];
+
+  PetscFunctionBegin;
+  PetscCall(PetscInfoSetFile(NULL, NULL));
+  PetscCall(PetscInfoAllow(PETSC_FALSE));
+  PetscCall(PetscSNPrintf(name, sizeof(name), "%s.%d", test_info, PetscGlobalRank)); /* as PETSc names it */
+  *info = fopen(name, "r");
+  PetscCheck(*info, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no file %s", name);
+  (void)unlink(name);
+  (void)unlink(test_info);
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -87,7 +87,7 @@ static PetscErrorCode Agree(PetscSF sf, SF_Gallop *g, const PetscMemType memtype
 {
   const GallopIPCTable *table = NULL;
   const GallopIPCKind   what  = {kind->reverse, PETSC_TRUE, -1, kind->bs, 1, PETSC_FALSE};
-  const char           *why = "its arrays are not all on the GPU", *direction = kind->reverse ? "leaves to roots" : "roots to leaves";
+  const char           *why = "its arrays are not all on the GPU", *direction = kind->reverse ? "leaves to roots" : "roots to leaves", *how;
   PetscBool             has = PETSC_FALSE;
 
   PetscFunctionBegin;
@@ -100,8 +100,10 @@ static PetscErrorCode Agree(PetscSF sf, SF_Gallop *g, const PetscMemType memtype
   kind->place = kind->places == ON_GPU ? GALLOP_DEVICE : GALLOP_HOST;
   if (kind->places == ON_GPU || kind->places == ON_HOST) table = GallopExchangeTable(g->way, kind->place);
   if (table) PetscCall(GallopIPCConnect(PetscObjectComm((PetscObject)sf), sf, &what, table, &kind->ipc, &why));
-  if (kind->ipc) PetscCall(PetscInfo(sf, "Units of %" PetscInt_FMT " numbers from %s: by %s\n", kind->bs, direction, table->name));
-  else PetscCall(PetscInfo(sf, "Units of %" PetscInt_FMT " numbers from %s: by basic, since %s\n", kind->bs, direction, why));
+  if (kind->ipc) {
+    PetscCall((*table->describe)(kind->ipc, &how));
+    PetscCall(PetscInfo(sf, "Units of %" PetscInt_FMT " numbers from %s: by %s; %s waits for them\n", kind->bs, direction, table->name, how));
+  } else PetscCall(PetscInfo(sf, "Units of %" PetscInt_FMT " numbers from %s: by basic, since %s\n", kind->bs, direction, why));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -211,6 +211,18 @@ static void GetMemory(int me, GallopIPC ipc)
   for (int b = 0; b < 2; b++) ipc->buffer[b] = (PetscReal *)(ipc->piece.memory + BufferOffset(ipc, b));
 }
 
+/* What -info says is what options ask for, and what is done */
+static void CheckDescription(GallopIPC ipc)
+{
+  const Plan *const plan   = (Plan *)ipc->plan;
+  const bool        stream = ipc->nneighbors && waitby == 1, side = ipc->ngive && streamby == 2;
+  const char       *how;
+
+  CheckCall(Describe_Device(ipc, &how));
+  if ((strncmp(how, "a kernel", 8) != 0) != stream || (strstr(how, "side stream") != NULL) != side) emu::Fail("\"%s\" waits; the options are %d for that and %d for the stream", how, (int)waitby, (int)streamby);
+  if (plan->streamwaits != stream || (plan->side != NULL) != side) emu::Fail("what is said and what is done differ: \"%s\"", how);
+}
+
 static void Connect(const Matrix &m, size_t number)
 {
   for (int p : m.member) {
@@ -229,6 +241,7 @@ static void Connect(const Matrix &m, size_t number)
     waitby   = 1 + (PetscInt)(choice() % 2);
     streamby = 1 + (PetscInt)(choice() % 2);
     CheckCall(PlanCreate_Device(ipc, &ipc->plan));
+    CheckDescription(ipc);
   }
 }
 

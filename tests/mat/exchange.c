@@ -251,6 +251,29 @@ static PetscErrorCode Streams(PetscBool tested)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What waits for ghost values is what options say */
+static PetscErrorCode Waits(PetscBool tested)
+{
+  static const char *const kinds[] = {"Ghost values: by"};
+  Mat                      A;
+  Vec                      x, z;
+  FILE                    *info = NULL;
+
+  PetscFunctionBegin;
+  if (!tested || nccl) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(Create(PETSC_COMM_WORLD, ALL, way, 6, &A));
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(TestSetVec(x, 17));
+  PetscCall(TestInfoBegin());
+  PetscCall(MatMult(A, x, z));
+  PetscCall(TestInfoEnd(&info));
+  PetscCall(CheckWaits(info, PETSC_STATIC_ARRAY_LENGTH(kinds), kinds));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   Mat         A, R;
@@ -276,7 +299,10 @@ int main(int argc, char **argv)
   PetscCall(TestHasDevice(&device));
   PetscCall(VecSetType(work, device ? VECCUDA : VECSTANDARD));
   PetscCall(VecSet(work, 1.0));
-  if (!one) PetscCall(NoMemory());
+  if (!one) {
+    PetscCall(NoMemory());
+    PetscCall(Waits(tested));
+  }
   for (PetscInt p = pattern; p < (one ? pattern + 1 : PATTERNS); p++) {
     PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, way, p, &A));
     PetscCall(Create(PETSC_COMM_WORLD, (Pattern)p, "sf", p, &R));

@@ -4,7 +4,6 @@ static char help[] = "Whether ghost values come by NCCL, why not, and what becom
 
 #include "../galloptest.h"
 #include <dlfcn.h>
-#include <unistd.h>
 
 static PetscMPIInt rank, size;
 static char        library[PETSC_MAX_PATH_LEN]; /* of the tests */
@@ -99,18 +98,16 @@ static PetscErrorCode Multiply(Mat A)
 /* Products of a new matrix, whose values go by NCCL, or else by PetscSF for that reason, which -info tells once for each kind of product */
 static PetscErrorCode Check(const char way[], PetscBool nccl, const char why[])
 {
-  static const char *const kinds[]  = {"Ghost values: by", "Transposed products: by", "Ghost rows: by"};
-  char                     file[32] = "infoXXXXXX", name[64], line[512], *found;
-  int                      lines[3] = {0}, descriptor = mkstemp(file);
+  static const char *const kinds[] = {"Ghost values: by", "Transposed products: by", "Ghost rows: by"};
+  char                     line[512], *found;
+  int                      lines[3] = {0};
   MPI_Comm                 comm;
   Mat                      A;
   MatGallopStatistics      s;
-  FILE                    *info;
+  FILE                    *info = NULL;
 
   PetscFunctionBegin;
-  PetscCheck(descriptor >= 0, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
-  PetscCall(PetscInfoSetFile(file, "w"));
-  PetscCall(PetscInfoAllow(PETSC_TRUE));
+  PetscCall(TestInfoBegin());
   PetscCallMPI(MPI_Comm_dup(PETSC_COMM_WORLD, &comm)); /* NCCL is tried once per communicator */
   PetscCall(Create(comm, way, &A));
   for (int k = 0; k < 3; k++) PetscCall(Multiply(A));
@@ -118,11 +115,7 @@ static PetscErrorCode Check(const char way[], PetscBool nccl, const char why[])
   PetscCheck(s.exchanges_nccl == (nccl ? 9 : 0) && s.exchanges_sf == (nccl ? 0 : 9) && !s.exchanges_ipc, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt64_FMT " exchanges by NCCL and %" PetscInt64_FMT " by PetscSF", s.exchanges_nccl, s.exchanges_sf);
   PetscCall(MatDestroy(&A));
   PetscCallMPI(MPI_Comm_free(&comm));
-  PetscCall(PetscInfoSetFile(NULL, NULL));
-  PetscCall(PetscInfoAllow(PETSC_FALSE));
-  PetscCall(PetscSNPrintf(name, sizeof(name), "%s.%d", file, rank));
-  info = fopen(name, "r");
-  PetscCheck(info, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no file %s", name);
+  PetscCall(TestInfoEnd(&info));
   while (fgets(line, sizeof(line), info)) {
     for (int k = 0; k < 3; k++) {
       PetscCall(PetscStrstr(line, kinds[k], &found));
@@ -134,9 +127,6 @@ static PetscErrorCode Check(const char way[], PetscBool nccl, const char why[])
   }
   for (int k = 0; k < 3; k++) PetscCheck(lines[k] == 1 || (rank && !lines[k]), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d lines with \"%s\"", lines[k], kinds[k]);
   (void)fclose(info);
-  (void)close(descriptor);
-  (void)unlink(name);
-  (void)unlink(file);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

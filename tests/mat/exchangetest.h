@@ -4,7 +4,6 @@
 
 #include "../galloptest.h"
 #include <dlfcn.h>
-#include <unistd.h>
 
 typedef enum { RING, ONEWAY, STAR, ALL, NOGHOSTS, OWNSALL, EMPTY, WIDE, PATTERNS } Pattern;
 static const char *const Names[] = {"ring", "one way", "star", "all to all", "no ghosts", "one process owns all", "empty processes", "wide"};
@@ -140,3 +139,48 @@ static PetscErrorCode Expected(PetscBool *tested)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode OptionIs(const char option[], const char value[], PetscBool *is)
+{
+  char given[16] = "";
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsGetString(NULL, NULL, option, given, sizeof(given), NULL));
+  PetscCall(PetscStrcmp(given, value, is));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  What waits for values and on which stream they are packed, of each kind of product that -info has a line of, is what options say: bits are the same anyhow.
+
+  The first process, which has that line, has neighbors that give values; where it is not told, products are too short for the side stream.
+*/
+static PetscErrorCode CheckWaits(FILE *info, int n, const char *const kinds[])
+{
+  char        line[512], *found;
+  int         lines[3] = {0};
+  PetscBool   device = PETSC_FALSE, kernel = PETSC_FALSE, side = PETSC_FALSE;
+  PetscMPIInt rank, size;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(TestHasDevice(&device));
+  PetscCall(OptionIs("-mat_gallop_exchange_wait", "kernel", &kernel));
+  PetscCall(OptionIs("-mat_gallop_exchange_stream", "side", &side));
+  while (fgets(line, sizeof(line), info)) {
+    for (int k = 0; k < n; k++) {
+      PetscCall(PetscStrstr(line, kinds[k], &found));
+      if (!found) continue;
+      lines[k]++;
+      PetscCall(PetscStrstr(line, device ? "by CUDA IPC" : "by memory that processes share", &found));
+      PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Another way than the tested one: %s", line);
+      PetscCall(PetscStrstr(line, !device ? "; the process waits for them" : kernel ? "; a kernel" : " waits for them", &found));
+      PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Something else waits than options say: %s", line);
+      PetscCall(PetscStrstr(line, "side stream", &found));
+      PetscCheck((found != NULL) == (device && side && size > 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Another stream than options say: %s", line);
+    }
+  }
+  for (int k = 0; k < n; k++) PetscCheck(lines[k] == (rank ? 0 : 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d lines with \"%s\"", lines[k], kinds[k]);
+  (void)fclose(info);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}

@@ -8,7 +8,6 @@ static char help[] = "A PetscSF of type gallop gives the bits that one of type b
 #include <petsc/private/sfimpl.h>
 #include <petscdmda.h>
 #include <dirent.h>
-#include <unistd.h>
 
 typedef enum { RING, ALL, STAR, MANY, SELF, EMPTY, NOBODY, RANDOM, PATTERNS } Pattern;
 static const char *const Names[] = {"ring", "all to all", "star", "many leaves of a root", "within processes", "empty processes", "no edges", "random"};
@@ -571,6 +570,42 @@ static PetscErrorCode NoMemory(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* What waits for values that go our way: the kernel, if an option says so, which gives the same bits */
+static PetscErrorCode Waits(void)
+{
+  PetscSF   sf[2];
+  Numbers   root, leaf;
+  PetscInt  roots, leaves, lines = 0;
+  PetscBool kernel;
+  char      wait[16] = "", line[512], *found;
+  FILE     *info     = NULL;
+
+  PetscFunctionBegin;
+  if (!ours) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(PetscOptionsGetString(NULL, NULL, "-mat_gallop_exchange_wait", wait, sizeof(wait), NULL));
+  PetscCall(PetscStrcmp(wait, "kernel", &kernel));
+  PetscCall(Graph(RING, sf));
+  PetscCall(Extents(sf[1], &roots, &leaves));
+  PetscCall(NumbersCreate(roots, 3, &root));
+  PetscCall(NumbersCreate(leaves, 4, &leaf));
+  PetscCall(TestInfoBegin());
+  PetscCall(Comm(sf[1], MPIU_SCALAR, PETSC_FALSE, root.array, leaf.array, MPI_REPLACE));
+  PetscCall(TestInfoEnd(&info));
+  while (fgets(line, sizeof(line), info)) {
+    PetscCall(PetscStrstr(line, " numbers from roots to leaves: by ", &found));
+    if (!found) continue;
+    lines++;
+    PetscCall(PetscStrstr(found, !device ? "; the process waits for them" : kernel ? "by CUDA IPC; a kernel waits for them" : "by CUDA IPC; ", &found));
+    PetscCheck(found, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Something else waits than options say: %s", line);
+  }
+  PetscCheck(lines == (PetscGlobalRank ? 0 : 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " lines tell the way", lines);
+  (void)fclose(info);
+  PetscCall(NumbersDestroy(&root));
+  PetscCall(NumbersDestroy(&leaf));
+  for (int t = 0; t < 2; t++) PetscCall(PetscSFDestroy(&sf[t]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscMPIInt rank;
@@ -601,6 +636,7 @@ int main(int argc, char **argv)
     if (TestInPart()) PetscCall(Scatters(3));
     if (TestInPart()) PetscCall(Grid());
     if (TestInPart()) PetscCall(Cycles());
+    if (TestInPart()) PetscCall(Waits());
   }
   PetscCall(PetscFinalize());
   return 0;

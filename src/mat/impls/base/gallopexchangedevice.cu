@@ -301,8 +301,11 @@ static PetscErrorCode Wait_Device(GallopIPC ipc, int first, int last, unsigned i
 
 static PetscErrorCode Describe_Device(GallopIPC ipc, const char **how)
 {
+  const Plan *plan = (Plan *)ipc->plan;
+
   PetscFunctionBegin;
-  *how = ((Plan *)ipc->plan)->streamwaits ? "the stream" : "a kernel";
+  if (plan->streamwaits) *how = plan->side ? "the side stream" : "the stream";
+  else *how = plan->side ? "a kernel beside the side stream" : "a kernel";
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
