@@ -236,6 +236,7 @@ static inline PetscErrorCode TestHasDevice(PetscBool *device)
   PetscFunctionBegin;
   PetscCall(TestGetVecType(TestFormat(""), vtype, sizeof(vtype)));
   PetscCall(PetscStrcmp(vtype, VECCUDA, device));
+  PetscCheck(*device || !getenv("GALLOP_TEST_GPU"), PETSC_COMM_WORLD, PETSC_ERR_SUP, "PETSc finds no GPU, without which tests/with-gpus does not run this test");
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

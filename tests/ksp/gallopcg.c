@@ -474,12 +474,14 @@ int main(int argc, char **argv)
     suffix: sums
     nsize: {{2 4}}
     args: -format {{evchyb hbp}} -ksp_gallop_sums device
+    command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args} -format ${iformat}
     output_file: output/empty.out
 
   test:
     suffix: sumsalone
     nsize: {{2 4}}
     args: -sums_alone
+    command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args}
     output_file: output/empty.out
 
 TEST*/

@@ -146,7 +146,6 @@ int main(int argc, char **argv)
     PetscCall(TestEarly(9000, 3000, 9000, "Some long rows"));
     PetscCall(TestEarly(3000, 30, 3000, "Mostly long rows"));
   }
-  PetscCall(PetscPrintf(PETSC_COMM_WORLD, "products wait for their predecessors\n"));
   PetscCall(PetscFinalize());
   return 0;
 }
@@ -158,11 +157,13 @@ int main(int argc, char **argv)
 
   test:
     args: -format {{evchyb csroverlap fastload hbp}}
-    output_file: output/early.out
+    command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args} -format ${iformat}
+    output_file: output/empty.out
 
   test:
     suffix: clusters
     args: -mat_evchyb_order cluster
-    output_file: output/early.out
+    command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args}
+    output_file: output/empty.out
 
 TEST*/

@@ -129,5 +129,6 @@ int main(int argc, char **argv)
     suffix: 1
     output_file: output/empty.out
     args: -mat_gallop_explicit_transpose never -mat_evchyb_order none
+    command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args}
 
 TEST*/

@@ -351,26 +351,30 @@ int main(int argc, char **argv)
       suffix: nccl_many
       nsize: 34
       args: -way nccl -device_enable none -options_left no -mat_gallop_nccl ${GALLOP_TEST_NCCL} -one -pattern 3 -products 4
+
+  testset:
+    requires: cuda
+    output_file: output/empty.out
     test:
       suffix: nccl_gpus
-      nsize: {{2 4}}
-      requires: cuda
+      nsize: {{2 4}separate output}
       args: -way nccl
+      command: ${GALLOP_TESTS}/with-gpus ${label} ${insize} nccl -n ${insize} ${executable} ${args}
     test:
       suffix: kernel
       nsize: 3
-      requires: cuda
       args: -way ipc -mat_gallop_exchange_wait kernel
+      command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args}
     test:
       suffix: side
       nsize: 3
-      requires: cuda
       args: -way ipc -mat_gallop_exchange_stream side
+      command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args}
     test:
       suffix: side_kernel
       nsize: 3
-      requires: cuda
       args: -way ipc -mat_gallop_exchange_stream side -mat_gallop_exchange_wait kernel
+      command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args}
 
   # said once
   test:

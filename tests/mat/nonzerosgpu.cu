@@ -205,12 +205,15 @@ int main(int argc, char **argv)
     test:
       suffix: 1
       args: -format {{evchyb csroverlap fastload hbp}} -rows {{1 2000 200000}}
+      command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args} -format ${iformat} -rows ${irows}
     test:
       suffix: refused
       args: -format {{evchyb gallop}} -rows 2000 -mat_gallop_build pays -gallop_cusparse_nonzeros 100
+      command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args} -format ${iformat}
     test:
       suffix: fallback
       args: -fallback -format evchyb -rows 2000 -mat_evchyb_memory 1000 -gallop_cusparse_nonzeros 100
+      command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args}
       filter: sed "/^Gallop: no room for the EVCHYB format of a 2000 by 2225 matrix within -mat_evchyb_memory; the host computes its products/d"
 
 TEST*/

@@ -674,6 +674,7 @@ int main(int argc, char **argv)
       nsize: 3
       requires: cuda
       args: -sf_gallop_exchange ipc -cycles 20 -mat_gallop_exchange_wait kernel
+      command: ${GALLOP_TESTS}/with-gpus ${label} 1 -n ${insize} ${executable} ${args}
 
   # what it says
   test:
