@@ -135,6 +135,139 @@ static PetscErrorCode TestKind(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A product with vectors of a place, and the kind of the one batch that the matrix has there */
+static PetscErrorCode GetKind(Mat A, PetscBool device, const char what[], int *kind)
+{
+  const void *data;
+  BatchInfo  *infos;
+  PetscInt   *longs;
+  BatchWork  *works;
+  Vec         x, z;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreateVecsOfType(A, device ? VECSEQCUDA : VECSEQ, &x, &z));
+  PetscCall(TestSetVec(x, 2));
+  PetscCall(MatMult(A, x, z));
+  PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, what));
+  PetscCall(MatGallopGetFormatData(A, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &data));
+  TestCheck(data && ((const CSROverlap *)data)->batch_num == 1, "no format, or not one batch", what);
+  PetscCall(CSROverlapGetBatches((const CSROverlap *)data, &infos, &longs, &works));
+  *kind = works[0].kind;
+  PetscCall(PetscFree(infos));
+  PetscCall(PetscFree(longs));
+  PetscCall(PetscFree(works));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Options by which a batch is computed, from the database: a batch of 100 rows, whose kind is another one with them. The options make the format anew. */
+static PetscErrorCode TestKindOptions(PetscBool device)
+{
+  static const struct {
+    const char *options;
+    PetscInt    first, len; /* entries of the first row, and of the others */
+    int         without, with;
+  } c[] = {
+    {"-mat_csroverlap_switch_points 17,34,64,122,216 -mat_csroverlap_uneven 0", 20, 20, 2,                          1},
+    {"-mat_csroverlap_switch_points 17,34,64,122,216",                          14, 14, 2,                          1}, /* 0, and twice as many threads since 14 is more than 8 */
+    {"-mat_csroverlap_switch_points 1,2,3,4,20",                                20, 20, 2,                          5},
+    {"-mat_csroverlap_uneven 0",                                                30, 5,  2,                          1},
+    {"-mat_csroverlap_uneven 0",                                                60, 5,  2 | CSROVERLAP_KIND_UNEVEN, 1},
+    {"-mat_csroverlap_rows_in_registers 0",                                     5,  5,  CSROVERLAP_KIND_ROWS,       1},
+  };
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", "2048")); /* eight entries for each thread */
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(c); k++) {
+    PetscInt            len[101];
+    Mat                 A;
+    MatGallopStatistics stats;
+    int                 without = -1, with = -1;
+
+    for (int row = 0; row < 100; row++) len[row] = row ? c[k].len : c[k].first;
+    len[100] = -1;
+    PetscCall(Create(len, 256, &A));
+    PetscCall(GetKind(A, device, "no options", &without));
+    PetscCall(PetscOptionsInsertString(NULL, c[k].options));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(TestClearOptions(c[k].options));
+    PetscCall(GetKind(A, device, c[k].options, &with));
+    PetscCheck(without == c[k].without && with == c[k].with, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s, rows of %" PetscInt_FMT " and %" PetscInt_FMT " on the %s: kind %d without, %d with", c[k].options, c[k].first, c[k].len, device ? "GPU" : "host", without, with);
+    PetscCall(MatGallopGetStatistics(A, &stats));
+    PetscCheck(stats.builds == 2 && (device ? stats.products_device : stats.products_host) == 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt64_FMT " builds", c[k].options, stats.builds);
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Lines that two products write, of which the first one copies the matrix to the GPU */
+static PetscErrorCode CountLines(Mat A, PetscInt lines[2])
+{
+  FILE *const out = PETSC_STDOUT;
+  char        line[128];
+  Vec         x, z;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(TestSetVec(x, 2));
+  for (int k = 0; k < 2; k++) {
+    FILE *const file = tmpfile();
+
+    lines[k] = 0;
+    PetscCheck(file, PETSC_COMM_SELF, PETSC_ERR_FILE_OPEN, "no temporary file");
+    PETSC_STDOUT = file;
+    PetscCall(MatMult(A, x, z));
+    PETSC_STDOUT = out;
+    rewind(file);
+    while (fgets(line, sizeof(line), file)) {
+      PetscInt number;
+      float    at[4];
+
+      if (!lines[k]) PetscCheck(!strncmp(line, "CSR-Overlap timeline", 20), PETSC_COMM_SELF, PETSC_ERR_PLIB, "Above the timeline: %s", line);
+      else PetscCheck(sscanf(line, "%" PetscInt_FMT " %f %f %f %f", &number, &at[0], &at[1], &at[2], &at[3]) == 5 && number == lines[k] - 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Line %" PetscInt_FMT " of the timeline: %s", lines[k], line);
+      lines[k]++;
+    }
+    (void)fclose(file);
+    PetscCall(TestCompare(A, TEST_MULT, x, NULL, z, "timeline"));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* -mat_csroverlap_timeline: a line for each big batch, below one that says what they are; none on the host, where nothing is copied, and none without the option */
+static PetscErrorCode TestTimeline(PetscBool device)
+{
+  const PetscInt len[] = {20, 20, 20, 20, 20, 20, 20, 20, -1};
+  PetscInt       lines[2], wanted = 0;
+  Mat            A;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_max_batch_size", "32"));
+  for (int timeline = 0; timeline < 2; timeline++) {
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_csroverlap_timeline", timeline ? "1" : "0"));
+    PetscCall(Create(len, 256, &A));
+    PetscCall(PetscOptionsClearValue(NULL, "-mat_csroverlap_timeline"));
+    PetscCall(CountLines(A, lines));
+#if PetscDefined(HAVE_CUDA)
+    if (device && timeline) {
+      const void     *data;
+      CSROverlapPlace place;
+
+      PetscCall(MatGallopGetFormatData(A, PETSC_MEMTYPE_CUDA, &data));
+      PetscCheck(data, PETSC_COMM_SELF, PETSC_ERR_PLIB, "timeline: no format on the GPU");
+      PetscCall(CSROverlapGetPlace((const CSROverlap *)data, &place));
+      PetscCheck(place.big_batch_num > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "timeline: the entries do not come from the host");
+      wanted = 1 + place.big_batch_num;
+    }
+#endif
+    PetscCheck(lines[0] == wanted && lines[1] == 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Timeline %s: %" PetscInt_FMT " lines of the first product, not %" PetscInt_FMT ", and %" PetscInt_FMT " of the second", timeline ? "on" : "off", lines[0], wanted, lines[1]);
+    PetscCall(MatDestroy(&A));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The size of batches by the lengths of rows, and whether they are even */
 static PetscErrorCode TestBatchSize(void)
 {
@@ -279,6 +412,7 @@ static PetscErrorCode TestLengths(const char limit[], PetscInt m, PetscInt longe
 
 int main(int argc, char **argv)
 {
+  PetscBool                device   = PETSC_FALSE;
   static const char *const limits[] = {"32", "96", "512", "1024", "2048", "4096", sizeof(PetscScalar) > 8 ? "5000" : "8192" /* fits in shared memory */, "0"};
 
   PetscFunctionBeginUser;
@@ -287,6 +421,9 @@ int main(int argc, char **argv)
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) PetscCall(TestPartition(&cases[k]));
   PetscCall(TestManyEmptyRows());
   PetscCall(TestKind());
+  PetscCall(TestHasDevice(&device));
+  for (int g = 0; g <= (int)device; g++) PetscCall(TestKindOptions((PetscBool)g));
+  PetscCall(TestTimeline(device));
   PetscCall(TestBatchSize());
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(limits); k++)
     for (PetscInt seed = 0; seed < 4; seed++) PetscCall(TestLengths(limits[k], seed == 3 ? 1 : 700 + 31 * seed, seed == 2 ? 20 : 500 + 301 * seed, 10 * (PetscInt)k + seed, (PetscBool)(seed % 2)));

@@ -6,18 +6,29 @@ static char help[] = "When EVC-HYB packs a matrix on its own, and how packed sli
 /* How columns are packed: by a stride; in 8 or 16 bits, where each line of a slice has the offsets of the line before; in 16 bits; in 32 */
 typedef enum { COLUMNS_STRIDED, COLUMNS_SHARED, COLUMNS_NEAR, COLUMNS_RANDOM } Columns;
 
+/* Slices that -mat_evchyb_slices_per_warp gives a warp, 0 where they are chosen */
+static PetscErrorCode GivenSlices(PetscInt *slices)
+{
+  PetscFunctionBegin;
+  *slices = 0;
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-mat_evchyb_slices_per_warp", slices, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* The ranges of the launch have all slices, each once. Unless their number is given, a warp has fewer slices towards the end, and one where columns are stored. */
 static PetscErrorCode CheckRanges(const EVCHYB *ev, Columns columns)
 {
-  const PetscInt wanted = ev->options.slices || columns != COLUMNS_STRIDED ? 1 : 4;
-  PetscInt       next = 0, each = EVCHYB_PACK_EACH + 1, most = 0, different = 0;
+  PetscInt given, wanted, next = 0, each = EVCHYB_PACK_EACH + 1, most = 0, different = 0;
 
   PetscFunctionBegin;
+  PetscCall(GivenSlices(&given));
+  wanted = given || columns != COLUMNS_STRIDED ? 1 : 4;
   for (int k = 0; k < ev->launch.n; k++) {
     const EVCHYBRange *range   = &ev->launch.range[k];
     const PetscInt     ofblock = range->count * EVCHYB_THREADS / EVCHYB_BLOCK;
 
     if (range->kind != EVCHYB_RANGE_PACKED) continue;
+    PetscCheck(!given || range->count == given, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%d slices per warp, not %" PetscInt_FMT, range->count, given);
     PetscCheck(range->first == next && range->end > next && range->count < each, PETSC_COMM_SELF, PETSC_ERR_PLIB, "Slices %" PetscInt_FMT " to %" PetscInt_FMT ", %d per warp, behind %" PetscInt_FMT " with %" PetscInt_FMT,
                range->first, range->end, range->count, next, each);
     PetscCheck((PetscInt)(range->next - range->begin) == (range->end - range->first + ofblock - 1) / ofblock, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%u thread blocks for %" PetscInt_FMT " slices, %d per warp",
@@ -29,8 +40,8 @@ static PetscErrorCode CheckRanges(const EVCHYB *ev, Columns columns)
   }
   PetscCheck(next == ev->packed->pack->nslice - ev->packed->pack->npiece, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " of %" PetscInt_FMT " slices are computed", next,
              ev->packed->pack->nslice - ev->packed->pack->npiece);
-  PetscCheck(ev->options.slices || columns != COLUMNS_STRIDED || most > 1 || next <= 2 * EVCHYB_PACK_WARPS * ev->processors, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices by strides, one per warp", next);
-  PetscCheck(ev->options.slices || columns == COLUMNS_STRIDED || each == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices per warp, of columns of kind %d", each, (int)columns);
+  PetscCheck(given || columns != COLUMNS_STRIDED || most > 1 || next <= 2 * EVCHYB_PACK_WARPS * ev->processors, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices by strides, one per warp", next);
+  PetscCheck(given || columns == COLUMNS_STRIDED || each == 1, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices per warp, of columns of kind %d", each, (int)columns);
   PetscCheck((wanted > 1 && next < 9 * EVCHYB_PACK_WARPS * ev->processors) || different == wanted, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " slices in %" PetscInt_FMT " ranges, not %" PetscInt_FMT, next, different, wanted);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -182,8 +193,10 @@ static PetscErrorCode CheckAhead(PetscInt processors)
   Mat            A, plain, packed;
   const EVCHYB  *ev   = NULL;
   EVCHYBPack    *pack = NULL;
+  PetscInt       given;
 
   PetscFunctionBegin;
+  PetscCall(GivenSlices(&given));
   PetscCall(TestHasDevice(&device));
   PetscCall(TestEntriesBegin(m, m, &e));
   for (PetscInt r = 0; r < m; r++) {
@@ -207,7 +220,8 @@ static PetscErrorCode CheckAhead(PetscInt processors)
   PetscCall(FormatAt(packed, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &ev));
   PetscCall(PackAt(packed, device ? PETSC_MEMTYPE_CUDA : PETSC_MEMTYPE_HOST, &pack));
   PetscCheck(EVCHYBPackGainsAhead(pack, 0, 1), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%" PetscInt_FMT " pieces of long rows, %" PetscCount_FMT " of %" PetscCount_FMT " lines in 16 bits", pack->npiece, pack->figures.lines[EVCHYB_PACK_16], pack->nline);
-  PetscCheck(!device || ev->options.slices || EVCHYBPackGainsAhead(pack, ev->processors, ev->launch.range[ev->launch.n - 1].next), PETSC_COMM_SELF, PETSC_ERR_PLIB, "So few thread blocks run at once that columns are not asked for ahead");
+  PetscCheck(!device || given || EVCHYBPackGainsAhead(pack, ev->processors, ev->launch.range[ev->launch.n - 1].next), PETSC_COMM_SELF, PETSC_ERR_PLIB, "So few thread blocks run at once that columns are not asked for ahead");
+  if (given) PetscCall(CheckRanges(ev, COLUMNS_NEAR)); /* on the host too: it plans the ranges of packed slices as the GPU does */
   for (int k = EVCHYB_PACK_STRIDED; k < EVCHYB_PACK_CLASSES; k++) PetscCheck(pack->figures.lines[k], PETSC_COMM_SELF, PETSC_ERR_PLIB, "No line has columns of class %d", k);
   PetscCall(MatDestroy(&A));
   PetscCall(MatDestroy(&plain));

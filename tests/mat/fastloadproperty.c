@@ -211,9 +211,11 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt setti
   TestCheck(data, "no format", what);
   PetscCall(FastLoadCopyToHost((const FastLoad *)data, &h));
   PetscCall(CheckArrays(A, h, &settings[setting], what));
+  TestCheck(h->options.sorted_x == settings[setting].sorted_x, "x is %ssorted for each product", what, h->options.sorted_x ? "" : "not ");
   if (device) {
     PetscCall(MatGallopGetFormatData(B, PETSC_MEMTYPE_CUDA, &data));
     TestCheck(data, "no format on the GPU", what);
+    TestCheck(!!((const FastLoad *)data)->sortedX == settings[setting].sorted_x, "%s memory for sorted x on the GPU", what, ((const FastLoad *)data)->sortedX ? "there is" : "no");
     PetscCall(FastLoadCopyToHost((const FastLoad *)data, &d));
     PetscCall(CompareArrays(h, d, what));
     PetscCall(FastLoadDestroyHostCopy(&d));

@@ -115,6 +115,7 @@ static PetscErrorCode CheckArrays(Mat A, const HBP *h, PetscInt setting, const c
   if (c) {
     const PetscInt stages = c->tiles * c->num;
 
+    TestCheck(c->keep == settings[setting].keep_x, "L2 is %sasked to keep x", what, c->keep ? "" : "not ");
     TestCheck(c->m == m && c->nz == i[m] && c->M == M && c->num == (n + M - 1) / M, "%" PetscInt_FMT " blocks of %" PetscInt_FMT " columns", what, c->num, c->M);
     TestCheck(settings[setting].block_rows ? c->N == settings[setting].block_rows : c->N % 32 == 0, "tiles of %" PetscInt_FMT " rows", what, c->N);
     TestCheck(c->tiles == (m + c->N - 1) / c->N, "%" PetscInt_FMT " tiles", what, c->tiles);
@@ -137,6 +138,7 @@ static PetscErrorCode CompareArrays(const HBPColumns *h, const HBPColumns *d, co
   TestSameNumber(h, d, N, what);
   TestSameNumber(h, d, segNum, what);
   TestSameNumber(h, d, lineNum, what);
+  TestSameNumber(h, d, keep, what);
 #define SAME(array, number) TestSameArray(h, d, array, number, what);
   HBP_COLUMNS_ARRAYS(h, SAME);
 #undef SAME

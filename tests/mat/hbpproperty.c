@@ -439,6 +439,7 @@ static PetscErrorCode CheckFormat(Mat A, Mat B, PetscBool device, PetscInt setti
   PetscFunctionBegin;
   PetscCall(GetFormatAt(B, PETSC_MEMTYPE_HOST, what, &h));
   PetscCall(CheckArrays(A, h, &settings[setting], what));
+  TestCheck(h->options.fixed == settings[setting].fixed, "%" PetscInt_FMT " percent of the work are shared out beforehand", what, h->options.fixed);
   if (device) {
     PetscCall(GetFormatAt(B, PETSC_MEMTYPE_CUDA, what, &d));
     PetscCall(CompareArrays(h, d, what));
