@@ -3,8 +3,17 @@
 
 /* Solvers with fused vector operations beside PETSc's that they are: iterations, reasons, norms, histories and solutions, and whether their own kernels ran */
 
+#if !defined(_GNU_SOURCE)
+  #define _GNU_SOURCE /* RTLD_NEXT */
+#endif
+
 #include "../galloptest.h"
 #include <petscksp.h>
+
+#if PetscDefined(HAVE_CUDA)
+  #include <dlfcn.h>
+  #include <petscdevice_cuda.h>
+#endif
 
 #define GRID 40
 #define MOST 400 /* norms of a history */
@@ -276,5 +285,62 @@ static PetscErrorCode RunAll(const Solver *solver, size_t n, const Case cases[],
     if (TestInPart()) PetscCall(Run(solver, &cases[k], TestFormat(""), device));
     if (TestInPart()) PetscCall(Run(solver, &cases[k], device ? MATAIJCUSPARSE : MATAIJ, device));
   }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscInt graphs = 0; /* that were launched */
+
+#if PetscDefined(HAVE_CUDA)
+/* It goes before the runtime library's own, for this library: solvers log the same of a graph as of its kernels, and no object tells which they have launched */
+PETSC_VISIBILITY_PUBLIC cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream)
+{
+  cudaError_t (*real)(cudaGraphExec_t, cudaStream_t);
+
+  *(void **)&real = dlsym(RTLD_NEXT, "cudaGraphLaunch");
+  graphs++;
+  return (*real)(exec, stream);
+}
+#endif
+
+/* On one process iterations of a small system are launched as CUDA graphs, from the ninth one on, where products compute a dot product; and the same kernels without graphs give the same bits */
+static inline PetscErrorCode RunGraph(const Solver *solver, const char options[], PetscBool device)
+{
+  const Case        c        = {"CUDA graphs", PCJACOBI, KSP_NORM_PRECONDITIONED, RHS_RANDOM, GUESS_ZERO, 0, LOOK_NONE, 300, 0, options, PETSC_TRUE};
+  const char *const wanted[] = {"true", "false"};
+  Mat               A;
+  Vec               b, solution;
+  Result            results[2];
+  PetscInt          launched[2];
+  PetscMPIInt       size;
+  PetscBool         dots = PETSC_FALSE, equal, reproducible = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsInsertString(NULL, options));
+  PetscCall((*solver->create)(TestFormat(""), c.kind, PETSC_FALSE, &A));
+  PetscCall(MatCreateVecs(A, &solution, &b));
+  PetscCall(VecSetRandom(solution, NULL));
+  PetscCall(MatMult(A, solution, b));
+  for (int k = 0; k < 2; k++) {
+    const PetscInt before = graphs;
+
+    PetscCall(PetscOptionsSetValue(NULL, "-ksp_gallop_graph", wanted[k]));
+    PetscCall(Solve(solver, &c, solver->own, PETSC_FALSE, A, A, b, solution, 2, &results[k]));
+    launched[k] = graphs - before;
+  }
+  PetscCall(PetscOptionsClearValue(NULL, "-ksp_gallop_graph"));
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(Dots(solver, &c, A, &dots));
+  TestCheck(results[0].reason > 0 && results[0].its > 8, "%s after %" PetscInt_FMT " iterations: nothing is tested", c.name, KSPConvergedReasons[results[0].reason], results[0].its);
+  TestCheck((device && size == 1 && dots) == (launched[0] > 0) && !launched[1], "%" PetscInt_FMT " launched in 2 times %" PetscInt_FMT " iterations, and %" PetscInt_FMT " where none are wanted", c.name, launched[0], results[0].its, launched[1]);
+  PetscCall(TestReproducible(&reproducible));
+  if (size == 1 && reproducible) {
+    PetscCall(VecEqual(results[0].x, results[1].x, &equal));
+    TestCheck(equal && results[0].its == results[1].its, "other bits than without, in %" PetscInt_FMT " and %" PetscInt_FMT " iterations", c.name, results[0].its, results[1].its);
+  }
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&results[k].x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(VecDestroy(&solution));
+  PetscCall(MatDestroy(&A));
+  PetscCall(TestClearOptions(options));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -102,6 +102,7 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(TestHasDevice(&device));
   PetscCall(RunAll(&solver, PETSC_STATIC_ARRAY_LENGTH(cases), cases, device));
+  if (TestInPart()) PetscCall(RunGraph(&solver, "-ksp_rtol 1e-6", device));
   PetscCall(PetscFinalize());
   return 0;
 }

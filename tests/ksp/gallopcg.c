@@ -447,6 +447,9 @@ int main(int argc, char **argv)
       if (TestInPart()) PetscCall(RunBound(TestFormat(""), none ? PCNONE : PCJACOBI, options[k], device));
       if (TestInPart()) PetscCall(RunBound(device ? MATAIJCUSPARSE : MATAIJ, none ? PCNONE : PCJACOBI, options[k], device));
     }
+  if (TestInPart()) PetscCall(RunGraph(&solver, "-ksp_rtol 1e-6", device));
+  if (TestInPart()) PetscCall(RunGraph(&single, "-ksp_rtol 1e-6 -ksp_cg_single_reduction", device));
+  if (TestInPart()) PetscCall(RunGraph(&pipelined, "-ksp_rtol 1e-6 -ksp_gallopcg_variant pipelined", device));
   PetscCall(PetscFinalize());
   return 0;
 }
