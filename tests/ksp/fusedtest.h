@@ -170,20 +170,26 @@ static PetscErrorCode CompareSolutions(const Case *c, const Result *theirs, cons
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  Sums in another order may put a norm on the other side of what it is to fall to. Until then norms are the same, and one iteration more or less changes a solution by no more than half of what is allowed, 100 times
+  the relative tolerance of norms. Not where nothing is fused: PETSc's own methods run there, one of which rounding errors lead far astray.
+*/
 static PetscErrorCode Compare(const Case *c, const Result *theirs, const Result *ours)
 {
-  const PetscReal tolerance = (PetscReal)(sizeof(PetscReal) < 8 ? 1e-2 : 1e-6), first = PetscMax(theirs->nhistory ? theirs->history[0] : 1, PETSC_SMALL);
+  const PetscBool rough     = (PetscBool)(sizeof(PetscReal) < 8), same = (PetscBool)(ours->its == theirs->its);
+  const PetscReal tolerance = (PetscReal)(rough ? 1e-2 : 1e-6), first = PetscMax(theirs->nhistory ? theirs->history[0] : 1, PETSC_SMALL);
 
   PetscFunctionBegin;
   TestCheck(ours->reason == theirs->reason, "%s, not %s", c->name, KSPConvergedReasons[ours->reason], KSPConvergedReasons[theirs->reason]);
-  TestCheck(PetscAbsInt(ours->its - theirs->its) <= (sizeof(PetscReal) < 8 ? PetscMax(1, theirs->its / 20) : 1), "%" PetscInt_FMT " iterations, not %" PetscInt_FMT, c->name, ours->its, theirs->its);
-  if (ours->its != theirs->its) {
-    if (sizeof(PetscReal) < 8 && ours->reason > 0) PetscCall(CompareSolutions(c, theirs, ours, 5 * tolerance)); /* which converged, after more or fewer iterations */
+  TestCheck(PetscAbsInt(ours->its - theirs->its) <= (rough ? PetscMax(1, theirs->its / 20) : 1), "%" PetscInt_FMT " iterations, not %" PetscInt_FMT, c->name, ours->its, theirs->its);
+  TestCheck(!same || ours->nhistory == theirs->nhistory, "%" PetscInt_FMT " norms, not %" PetscInt_FMT, c->name, ours->nhistory, theirs->nhistory);
+  if (same || (!rough && c->fuses))
+    for (PetscInt k = 0; k < PetscMin(ours->nhistory, theirs->nhistory); k++)
+      TestCheck(Near(ours->history[k], theirs->history[k], first, tolerance), "norm %" PetscInt_FMT " is %g, not %g", c->name, k, (double)ours->history[k], (double)theirs->history[k]);
+  if (!same) {
+    if (ours->reason > 0 && (rough || c->fuses)) PetscCall(CompareSolutions(c, theirs, ours, (rough ? 5 : 1) * tolerance));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  TestCheck(ours->nhistory == theirs->nhistory, "%" PetscInt_FMT " norms, not %" PetscInt_FMT, c->name, ours->nhistory, theirs->nhistory);
-  for (PetscInt k = 0; k < ours->nhistory; k++)
-    TestCheck(Near(ours->history[k], theirs->history[k], first, tolerance), "norm %" PetscInt_FMT " is %g, not %g", c->name, k, (double)ours->history[k], (double)theirs->history[k]);
   TestCheck(Near(ours->rnorm, theirs->rnorm, first, tolerance), "the last norm is %g, not %g", c->name, (double)ours->rnorm, (double)theirs->rnorm);
   TestCheck(Near(ours->objective, theirs->objective, PetscMax(1, PetscAbsReal(theirs->objective)), tolerance), "the objective is %g, not %g", c->name, (double)ours->objective, (double)theirs->objective);
   TestCheck(ours->looks == theirs->looks && Near(ours->seen, theirs->seen, PetscMax(1, theirs->seen), tolerance), "looked %" PetscInt_FMT " times and saw %g, not %" PetscInt_FMT " and %g", c->name,
