@@ -119,6 +119,32 @@ static PetscErrorCode CheckProducts(Mat A, Mat R, IS order, Mat B, const char wh
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Values that are newest on the GPU are permuted there: once the permuted matrix is there, and where its entries come from, none of them is copied between host and GPU */
+static PetscErrorCode StaysOnDevice(Mat A, Mat R, IS order, Mat B)
+{
+  MatInfo        info;
+  PetscLogDouble in = 0, out = 0;
+
+  PetscFunctionBegin;
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatScale(A, 0.5)); /* on the GPU, where there is one */
+    PetscCall(MatScale(R, 0.5));
+#if PetscDefined(HAVE_DEVICE)
+    in  = petsc_ctog_sz;
+    out = petsc_gtoc_sz;
+#endif
+    PetscCall(MatGallopPermute(A, order, order, MAT_REUSE_MATRIX, &B));
+#if PetscDefined(HAVE_DEVICE)
+    in  = petsc_ctog_sz - in;
+    out = petsc_gtoc_sz - out;
+#endif
+  }
+  PetscCall(MatGetInfo(A, MAT_LOCAL, &info));
+  PetscCheck(in < info.nz_used * sizeof(PetscScalar) / 2 && out < info.nz_used * sizeof(PetscScalar) / 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "new values on the GPU: %g bytes were copied there and %g from there to permute %g entries", in, out, info.nz_used);
+  PetscCall(CheckProducts(A, R, order, B, "new values on the GPU"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Test(PetscInt n, PetscInt empty)
 {
   const TestShape     shape = {n, n, PETSC_FALSE};
@@ -170,6 +196,7 @@ static PetscErrorCode Test(PetscInt n, PetscInt empty)
   PetscCall(MatScale(R, 3.0));
   PetscCall(MatGallopPermute(A, rows, rows, MAT_REUSE_MATRIX, &copy));
   PetscCall(CheckProducts(A, R, rows, copy, "new values in a duplicate"));
+  if (ours) PetscCall(StaysOnDevice(A, R, rows, copy));
   PetscCall(MatDestroy(&copy));
   PetscCall(MatDestroy(&B));
   PetscCall(ISDestroy(&rows));
