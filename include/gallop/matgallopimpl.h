@@ -388,6 +388,8 @@ PETSC_INTERN PetscErrorCode MatStoreValues_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatEliminateZeros_SeqGallop(Mat, PetscBool);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqGallop(Mat, Vec);
 PETSC_INTERN PetscErrorCode MatDiagonalScale_SeqGallop(Mat, Vec, Vec);
+PETSC_INTERN PetscErrorCode MatZeroEntries_SeqGallop(Mat);
+PETSC_INTERN PetscErrorCode MatTranspose_SeqGallop(Mat, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatLoad_SeqGallop(Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode MatGallopCreatePlain(Mat *);
 PETSC_INTERN PetscErrorCode MatGetMultiProcBlock_Gallop(Mat, MPI_Comm, MatReuse, Mat *);

@@ -282,8 +282,8 @@ static PetscErrorCode EliminateZeros(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The parent has computed a transposed product, so that it may have a copy of a pattern that is no more */
-static PetscErrorCode ZeroOldPattern(void)
+/* The parent may have a copy on the GPU of a pattern that is no more, with a product of the new one in between or without */
+static PetscErrorCode ZeroOldPattern(PetscBool product)
 {
   Mat      A, R;
   PetscInt m, rstart, rend;
@@ -291,6 +291,8 @@ static PetscErrorCode ZeroOldPattern(void)
   PetscFunctionBegin;
   PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
   PetscCall(Answers(A, R, "before new entries"));
+  PetscCall(MatScale(A, 2.0));
+  PetscCall(MatScale(R, 2.0));
   PetscCall(MatGetSize(A, &m, NULL));
   PetscCall(MatGetOwnershipRange(A, &rstart, &rend));
   for (int step = 0; step < 2; step++) {
@@ -306,7 +308,7 @@ static PetscErrorCode ZeroOldPattern(void)
       PetscCall(MatAssemblyEnd(both[k], MAT_FINAL_ASSEMBLY));
     }
     if (step) PetscCall(Answers(A, R, "new values after MatZeroEntries()"));
-    else { /* by the format, from the host */
+    else if (product) { /* by the format, from the host */
       Vec x, z;
 
       PetscCall(MatCreateVecs(A, &x, &z));
@@ -318,6 +320,30 @@ static PetscErrorCode ZeroOldPattern(void)
     }
   }
   PetscCall(TestDestroy(&A, &R));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* A transpose that is used again, after its values have changed where they are newest */
+static PetscErrorCode Transpose(void)
+{
+  Mat A, R, B, S;
+
+  PetscFunctionBegin;
+  PetscCall(TestCreate(PETSC_COMM_WORLD, TestFormat(""), TestSquare, 0, &A, &R));
+  PetscCall(MatTranspose(A, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MatTranspose(R, MAT_INITIAL_MATRIX, &S));
+  for (int k = 0; k < 3; k++) {
+    PetscCall(MatScale(A, -2.0));
+    PetscCall(MatScale(R, -2.0));
+    PetscCall(MatTranspose(A, MAT_REUSE_MATRIX, &B));
+    PetscCall(MatTranspose(R, MAT_REUSE_MATRIX, &S));
+    if (k) PetscCall(Answers(B, S, "MatTranspose()"));
+    PetscCall(MatScale(B, 3.0));
+    PetscCall(MatScale(S, 3.0));
+    PetscCall(Answers(B, S, "MatTranspose() and MatScale()"));
+  }
+  PetscCall(TestDestroy(&A, &R));
+  PetscCall(TestDestroy(&B, &S));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -335,7 +361,9 @@ int main(int argc, char **argv)
   PetscCall(Norm());
   PetscCall(Conversion());
   PetscCall(EliminateZeros());
-  PetscCall(ZeroOldPattern());
+  PetscCall(ZeroOldPattern(PETSC_TRUE));
+  PetscCall(ZeroOldPattern(PETSC_FALSE));
+  PetscCall(Transpose());
   PetscCall(PetscFinalize());
   return 0;
 }

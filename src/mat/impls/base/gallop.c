@@ -180,6 +180,8 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   ALWAYS(residual, MatResidual_SeqGallop) \
   WHERE(getdiagonal, MatGetDiagonal_SeqGallop) \
   WHERE(diagonalscale, MatDiagonalScale_SeqGallop) \
+  WHERE(zeroentries, MatZeroEntries_SeqGallop) \
+  WHERE(transpose, MatTranspose_SeqGallop) \
   WHERE(eliminatezeros, MatEliminateZeros_SeqGallop) \
   WHERE(load, MatLoad_SeqGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_SeqGallop)

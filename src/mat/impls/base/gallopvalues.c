@@ -87,6 +87,39 @@ PetscErrorCode MatCreateSubMatrices_MPIGallop(Mat A, PetscInt n, const IS irow[]
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc writes the values of a transpose that is used again on the host, past those on the GPU. They are all replaced. */
+PetscErrorCode MatTranspose_SeqGallop(Mat A, MatReuse reuse, Mat *B)
+{
+  Mat_Gallop *g, *b = NULL;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (reuse == MAT_REUSE_MATRIX) PetscCall(MatGallopGetContext(*B, &b));
+  if (b && !b->mpi) PetscCall(HostIsWritten(*B));
+  PetscCall((*g->parent.transpose)(A, reuse, B));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* AIJCUSPARSE fills a copy that is on the GPU, be it of another pattern, and takes it for the newest values: not where these are on the host */
+PetscErrorCode MatZeroEntries_SeqGallop(Mat A)
+{
+  Mat_Gallop     *g;
+  const PetscInt *i, *j;
+  PetscScalar    *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (g->deviceparent && !GallopBoundToCPU(A)) PetscCall(MatGallopTrustHost(A));
+  if (g->deviceparent && MatGallopNewestOnHost(A) && !A->hash_active && !A->structure_only) {
+    PetscCall(MatGallopGetHostPattern(A, &i, &j));
+    PetscCall(MatSeqAIJGetArrayWrite(A, &a));
+    PetscCall(PetscArrayzero(a, i[A->rmap->n]));
+    PetscCall(MatSeqAIJRestoreArrayWrite(A, &a));
+    A->transupdated = PETSC_FALSE;
+  } else PetscCall((*g->parent.zeroentries)(A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatLoad_SeqGallop(Mat A, PetscViewer viewer)
 {
   Mat_Gallop *g;
@@ -154,6 +187,7 @@ PetscErrorCode MatGetDiagonal_SeqGallop(Mat A, Vec d)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
+  if (g->deviceparent) PetscCall(MatGallopTrustHost(A));
   if (!MatGallopNewestOnHost(A)) PetscCall(CreateOnDevice(A, g, d, &copy)); /* else the parent reads the host's values */
   PetscCall((*g->parent.getdiagonal)(A, copy ? copy : d));
   if (copy) PetscCall(CopyEntries(copy, d));
@@ -168,6 +202,7 @@ PetscErrorCode MatDiagonalScale_SeqGallop(Mat A, Vec l, Vec r)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
+  if (g->deviceparent) PetscCall(MatGallopTrustHost(A));
   for (int k = 0; k < 2; k++) {
     PetscCall(CreateOnDevice(A, g, v[k], &copy[k]));
     if (!copy[k]) continue;
