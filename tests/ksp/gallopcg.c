@@ -367,9 +367,32 @@ static PetscErrorCode RunSums(KSPType type, PetscBool device)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Products on the host read what kernels have written: the matrix is bound to the CPU, vectors are not */
+/* A preconditioner and a monitor that work on the host, and leave vectors of the solve bound to the CPU */
+static PetscErrorCode HalveOnHost(PC pc, Vec r, Vec z)
+{
+  (void)pc;
+  PetscFunctionBegin;
+  PetscCall(VecBindToCPU(z, PETSC_TRUE));
+  PetscCall(VecCopy(r, z));
+  PetscCall(VecScale(z, 0.5));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode BindSolution(KSP ksp, PetscInt its, PetscReal rnorm, PetscCtx ctx)
+{
+  Vec x;
+
+  PetscFunctionBegin;
+  (void)its, (void)rnorm, (void)ctx;
+  PetscCall(KSPGetSolution(ksp, &x));
+  PetscCall(VecBindToCPU(x, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Products on the host read what kernels have written: the matrix is bound to the CPU, vectors are not. With PCSHELL vectors are, in the course of the solve. */
 static PetscErrorCode RunBound(MatType type, PCType pctype, const char options[], PetscBool device)
 {
+  const PetscBool    shell = PetscNot(strcmp(pctype, PCSHELL));
   KSP                ksp;
   PC                 pc;
   Mat                A, bound;
@@ -385,13 +408,15 @@ static PetscErrorCode RunBound(MatType type, PCType pctype, const char options[]
   PetscCall(VecDuplicate(b, &r));
   PetscCall(VecSetRandom(b, NULL));
   PetscCall(VecNorm(b, NORM_2, &norm0));
-  PetscCall(MatBindToCPU(bound, PETSC_TRUE));
+  if (!shell) PetscCall(MatBindToCPU(bound, PETSC_TRUE));
   PetscCall(KSPCreate(PETSC_COMM_WORLD, &ksp));
   PetscCall(KSPSetOperators(ksp, bound, A));
   PetscCall(KSPSetType(ksp, KSPGALLOPCG));
   PetscCall(KSPSetNormType(ksp, KSP_NORM_UNPRECONDITIONED));
   PetscCall(KSPGetPC(ksp, &pc));
   PetscCall(PCSetType(pc, pctype));
+  if (shell) PetscCall(PCShellSetApply(pc, HalveOnHost));
+  if (shell) PetscCall(KSPMonitorSet(ksp, BindSolution, NULL, NULL));
   PetscCall(KSPSetTolerances(ksp, (PetscReal)(sizeof(PetscReal) < 8 ? 1e-4 : 1e-8), PETSC_CURRENT, PETSC_CURRENT, 1000));
   PetscCall(PetscOptionsInsertString(NULL, options));
   PetscCall(KSPSetFromOptions(ksp));
@@ -400,11 +425,12 @@ static PetscErrorCode RunBound(MatType type, PCType pctype, const char options[]
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(TestEventCount("GallopCGFused", &kernels, NULL));
   PetscCall(KSPGetConvergedReason(ksp, &reason));
+  PetscCall(VecBindToCPU(x, PETSC_FALSE));
   PetscCall(MatMult(A, x, r));
   PetscCall(VecAXPY(r, -1.0, b));
   PetscCall(VecNorm(r, NORM_2, &norm));
-  PetscCheck(reason > 0 && norm <= (PetscReal)(sizeof(PetscReal) < 8 ? 1e-2 : 1e-6) * norm0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s bound to the CPU, %s %s: %s, residual %g of %g", type, pctype, options, KSPConvergedReasons[reason], (double)norm, (double)norm0);
-  PetscCheck((kernels > before) == device, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s bound to the CPU, %s %s: %" PetscInt_FMT " kernels", type, pctype, options, kernels - before);
+  PetscCheck(reason > 0 && norm <= (PetscReal)(sizeof(PetscReal) < 8 ? 1e-2 : 1e-6) * norm0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, bound to the CPU, %s %s: %s, residual %g of %g", type, pctype, options, KSPConvergedReasons[reason], (double)norm, (double)norm0);
+  PetscCheck((kernels > before) == device, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s, bound to the CPU, %s %s: %" PetscInt_FMT " kernels", type, pctype, options, kernels - before);
   PetscCall(KSPDestroy(&ksp));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
@@ -416,7 +442,8 @@ static PetscErrorCode RunBound(MatType type, PCType pctype, const char options[]
 
 int main(int argc, char **argv)
 {
-  PetscBool device = PETSC_FALSE, alone = PETSC_FALSE, sums = PETSC_FALSE;
+  const char *const options[] = {"", "-ksp_cg_single_reduction", "-ksp_gallopcg_variant pipelined"};
+  PetscBool         device = PETSC_FALSE, alone = PETSC_FALSE, sums = PETSC_FALSE;
 
   PetscFunctionBeginUser;
   PetscCall(PetscInitialize(&argc, &argv, NULL, help));
@@ -442,14 +469,14 @@ int main(int argc, char **argv)
   if (TestInPart()) PetscCall(Change(device ? MATAIJCUSPARSE : MATAIJ));
   for (int k = 0; k < 3; k++)
     for (int none = 0; none < 2; none++) {
-      const char *const options[] = {"", "-ksp_cg_single_reduction", "-ksp_gallopcg_variant pipelined"};
-
       if (TestInPart()) PetscCall(RunBound(TestFormat(""), none ? PCNONE : PCJACOBI, options[k], device));
       if (TestInPart()) PetscCall(RunBound(device ? MATAIJCUSPARSE : MATAIJ, none ? PCNONE : PCJACOBI, options[k], device));
     }
   if (TestInPart()) PetscCall(RunGraph(&solver, "-ksp_rtol 1e-6", device));
   if (TestInPart()) PetscCall(RunGraph(&single, "-ksp_rtol 1e-6 -ksp_cg_single_reduction", device));
   if (TestInPart()) PetscCall(RunGraph(&pipelined, "-ksp_rtol 1e-6 -ksp_gallopcg_variant pipelined", device));
+  for (int k = 0; k < 3; k++)
+    if (TestInPart()) PetscCall(RunBound(TestFormat(""), PCSHELL, options[k], device));
   PetscCall(PetscFinalize());
   return 0;
 }

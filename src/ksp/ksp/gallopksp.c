@@ -148,12 +148,24 @@ PetscErrorCode VecGallopIsCUDA(Vec v, PetscBool *is)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A preconditioner, a monitor or a test of the program's may have bound a vector to the CPU since the solve has begun */
+static PetscErrorCode Unbind(Vec v)
+{
+  PetscBool bound;
+
+  PetscFunctionBegin;
+  PetscCall(VecBoundToCPU(v, &bound));
+  if (bound) PetscCall(VecBindToCPU(v, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* VecGallopToDevice - Copies what is on the host, and gives the array on the GPU, to read */
 PetscErrorCode VecGallopToDevice(Vec v, const PetscScalar **array)
 {
   const PetscScalar *a;
 
   PetscFunctionBegin;
+  PetscCall(Unbind(v));
   PetscCall(VecGetArrayReadAndMemType(v, &a, NULL));
   *array = a;
   PetscCall(VecRestoreArrayReadAndMemType(v, &a));
@@ -166,6 +178,7 @@ PetscErrorCode VecGallopToWrite(Vec v, PetscScalar **array)
   PetscScalar *a;
 
   PetscFunctionBegin;
+  PetscCall(Unbind(v));
   PetscCall(VecGetArrayAndMemType(v, &a, NULL));
   *array = a;
   PetscCall(VecRestoreArrayAndMemType(v, &a));
