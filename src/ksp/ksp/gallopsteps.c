@@ -108,6 +108,26 @@ static PetscErrorCode SolveFused(KSP ksp, GallopSteps *steps, GallopPCKind kind)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* After KSPSetPC() the solver may be for a matrix of another layout; collective, as the layouts of all processes are compared */
+static PetscErrorCode DropOfOtherLayout(KSP ksp, GallopSteps *steps)
+{
+  const Vec   kept[] = {steps->base.diagonal.d, steps->base.blocks.column[0]};
+  PetscLayout have, want;
+  PetscBool   same[] = {PETSC_TRUE, PETSC_TRUE};
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLayout(ksp->work[0], &want));
+  for (int k = 0; k < 2; k++) {
+    if (!kept[k]) continue;
+    PetscCall(VecGetLayout(kept[k], &have));
+    PetscCall(PetscLayoutCompare(have, want, &same[k]));
+  }
+  if (!same[0]) PetscCall(VecDestroy(&steps->base.diagonal.d));
+  if (!same[0]) steps->base.diagonal.valid = PETSC_FALSE;
+  if (!same[1]) PetscCall(GallopBlocksReset(&steps->base.blocks));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPSolve_GallopSteps(KSP ksp)
 {
   GallopSteps *steps;
@@ -119,6 +139,7 @@ static PetscErrorCode KSPSolve_GallopSteps(KSP ksp)
   PetscCall(PCGallopGetKind(ksp->pc, &kind));
   PetscCall(PCGallopGetBlockSize(ksp->pc, &steps->bs));
   PetscCall(CanFuse(ksp, steps, kind, &steps->base.why));
+  if (!steps->base.why) PetscCall(DropOfOtherLayout(ksp, steps));
   if (!steps->base.why && kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalCreate(&steps->base.diagonal, ksp->work[0]));
   if (!steps->base.why && steps->bs) PetscCall(GallopBlocksCreate(&steps->base.blocks, steps->bs, ksp->work[0]));
   if (!steps->base.why) PetscCall(CanFuseHere(ksp, &steps->base.why));
