@@ -43,6 +43,12 @@ PetscErrorCode GallopDeviceCopyIn(void *to, const void *from, size_t bytes)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode GallopDeviceIsCapturing(PetscBool *capturing)
+{
+  *capturing = PETSC_FALSE;
+  return PETSC_SUCCESS;
+}
+
 /* What a function of the library launches goes to the stream that the caller says */
 template <typename F>
 static std::vector<std::function<void()>> Launched(F f)

@@ -572,6 +572,23 @@ static PetscErrorCode RecordProduct(Mat B, Vec x, Vec z, cudaGraphExec_t *exec)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* w is A x, and so is what the graph puts into z, bit by bit; the graph goes */
+static PetscErrorCode LaunchProduct(cudaGraphExec_t exec, Mat A, Vec x, Vec w, Vec z, const char what[])
+{
+  PetscBool same;
+
+  PetscFunctionBegin;
+  PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, w, 16, what));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(PetscDeviceContextSynchronize(NULL));
+  PetscCallCUDA(cudaGraphLaunch(exec, NULL));
+  PetscCallCUDA(cudaDeviceSynchronize());
+  PetscCall(VecEqual(z, w, &same));
+  TestCheck(same, "the graph's product has other bits", what);
+  PetscCallCUDA(cudaGraphExecDestroy(exec));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A CUDA graph that records a product while an order is waited for: it stays right whatever comes after it, so no order comes; also where the parent's copy came back before, and as the first product of new values */
 static PetscErrorCode Recorded(PetscBool back, PetscBool newvalues)
 {
@@ -580,7 +597,6 @@ static PetscErrorCode Recorded(PetscBool back, PetscBool newvalues)
   Mat                 A, B;
   Vec                 x, y, z, w;
   PetscInt            m;
-  PetscBool           same;
   const EVCHYB       *ev = NULL;
   MatGallopStatistics s;
   cudaGraphExec_t     exec;
@@ -609,14 +625,7 @@ static PetscErrorCode Recorded(PetscBool back, PetscBool newvalues)
   TestCheck(!ev->clusters && s.builds == 1, "%s, %" PetscInt64_FMT " builds", what, ev->clusters ? "an order came" : "no order", s.builds);
   PetscCall(TestSetVec(x, 4)); /* in its place */
   PetscCall(MatMult(B, x, w));
-  PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, w, 16, what));
-  PetscCall(TestSpoilVec(z));
-  PetscCall(PetscDeviceContextSynchronize(NULL));
-  PetscCallCUDA(cudaGraphLaunch(exec, NULL));
-  PetscCallCUDA(cudaDeviceSynchronize());
-  PetscCall(VecEqual(z, w, &same));
-  TestCheck(same, "the graph's product has other bits", what);
-  PetscCallCUDA(cudaGraphExecDestroy(exec));
+  PetscCall(LaunchProduct(exec, A, x, w, z, what));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&y));
   PetscCall(VecDestroy(&z));
@@ -636,7 +645,6 @@ static PetscErrorCode RecordedInOrder(void)
   Mat               A, B;
   Vec               x, z, w;
   PetscInt          m;
-  PetscBool         same;
   const EVCHYB     *ev = NULL;
   cudaGraphExec_t   exec;
 
@@ -660,14 +668,7 @@ static PetscErrorCode RecordedInOrder(void)
   }
   PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
   TestCheck(ev->clusters, "the order has gone", what);
-  PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, w, 16, what));
-  PetscCall(TestSpoilVec(z));
-  PetscCall(PetscDeviceContextSynchronize(NULL));
-  PetscCallCUDA(cudaGraphLaunch(exec, NULL));
-  PetscCallCUDA(cudaDeviceSynchronize());
-  PetscCall(VecEqual(z, w, &same));
-  TestCheck(same, "the graph's product has other bits", what);
-  PetscCallCUDA(cudaGraphExecDestroy(exec));
+  PetscCall(LaunchProduct(exec, A, x, w, z, what));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&z));
   PetscCall(VecDestroy(&w));

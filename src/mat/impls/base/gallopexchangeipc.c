@@ -215,13 +215,11 @@ PetscErrorCode GallopIPCSend(GallopIPC ipc, const PetscReal *x, PetscCount ld, P
 
   PetscFunctionBegin;
   *buffer = (int)(number % 2);
-  if (!ipc->nneighbors) {
-    ipc->product = number;
-    PetscFunctionReturn(PETSC_SUCCESS);
+  if (ipc->nneighbors) {
+    /* those that give values have been waited for in the last product, and all by NCCL */
+    if (ipc->ngive < ipc->nneighbors && !ipc->comm) PetscCall((*ipc->table->wait)(ipc, ipc->ngive, ipc->nneighbors, number - 1));
+    PetscCall((*ipc->table->send)(ipc, *buffer, number, x, ld, columns));
   }
-  /* those that give values have been waited for in the last product, and all by NCCL */
-  if (ipc->ngive < ipc->nneighbors && !ipc->comm) PetscCall((*ipc->table->wait)(ipc, ipc->ngive, ipc->nneighbors, number - 1));
-  PetscCall((*ipc->table->send)(ipc, *buffer, number, x, ld, columns));
   ipc->product = number;
   PetscFunctionReturn(PETSC_SUCCESS);
 }

@@ -124,12 +124,11 @@ PetscErrorCode GallopDevicePlanGetStream(GallopDevicePlan *plan, cudaStream_t *s
 /* GallopDevicePlanBegin - The stream on which a product packs units, behind what PETSc's stream has to do. Each launch of a CUDA graph would send the number of the product that it has recorded, and neighbors take old values for new ones. */
 PetscErrorCode GallopDevicePlanBegin(GallopDevicePlan *plan, cudaStream_t *stream)
 {
-  cudaStreamCaptureStatus capture;
+  PetscBool capturing;
 
   PetscFunctionBegin;
-  PetscCall(PetscGetCurrentCUDAStream(stream));
-  PetscCallCUDA(cudaStreamIsCapturing(*stream, &capture));
-  PetscCheck(capture == cudaStreamCaptureStatusNone, PETSC_COMM_SELF, PETSC_ERR_SUP, "Products that send values to other processes cannot be recorded in a CUDA graph");
+  PetscCall(GallopDeviceIsCapturing(&capturing));
+  PetscCheck(!capturing, PETSC_COMM_SELF, PETSC_ERR_SUP, "Products that send values to other processes cannot be recorded in a CUDA graph");
   PetscCall(GallopDevicePlanGetStream(plan, stream));
   plan->sent = PETSC_TRUE;
   if (plan->side) {

@@ -79,8 +79,8 @@ PetscErrorCode GallopLoanEnd(GallopLoan *loan)
 
     PetscCall(MatGallopGetContext(A, &g));
     PetscCall(PetscStrcmp(((PetscObject)A)->type_name, loan->lent[k], &same));
-    if (g && same && g->deviceparent && !g->mpi) MatGallopNoteCopy(A, g); /* which the operation may have made */
     if (g && same) {
+      if (g->deviceparent && !g->mpi) MatGallopNoteCopy(A, g); /* which the operation may have made */
       PetscCall(PetscFree(g->lent[loan->host]));
       g->lent[loan->host]         = ((PetscObject)A)->type_name;
       ((PetscObject)A)->type_name = loan->own[k];
