@@ -40,7 +40,7 @@ static PetscErrorCode Test(PetscBool device)
   if (device) {
     Vec            x, z;
     PetscInt       locked;
-    PetscErrorCode ierr;
+    PetscErrorCode ierr = PETSC_SUCCESS; /* unless an error leaves Record() */
 
     PetscCheck(last.exchanges_ipc > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no exchange by CUDA IPC");
     PetscCall(MatCreateVecs(A, &x, &z));
