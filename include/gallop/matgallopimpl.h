@@ -205,6 +205,8 @@ typedef struct {
   PetscBool            denseonhost;  /* a product with a dense matrix is being set up, for the host, since the parent cannot compute it on the GPU */
   PetscBool            refused;      /* of an MPI matrix: a block of some process has more nonzeros than cuSPARSE takes, by the pattern of refusednonzerostate - 1; 0 for none */
   PetscObjectState     refusednonzerostate;
+  PetscBool            compresses;   /* AIJCUSPARSE may leave rows without entries out of its copy, by the pattern of compressesnonzerostate - 1; 0 for none */
+  PetscObjectState     compressesnonzerostate;
   PetscBool            optionsasked; /* by MatSetFromOptions(): the parent's options are the database's */
   PetscErrorCode (*setpreallocationcoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
   PetscErrorCode (*setvaluescoo)(Mat, const PetscScalar[], InsertMode);
@@ -276,6 +278,7 @@ PETSC_INTERN PetscErrorCode GallopTransposedDestroy(GallopTransposed *);
 PETSC_INTERN PetscErrorCode GallopTransposedCreate_Device(const GallopCSR *, GallopTransposed *);
 #endif
 PETSC_INTERN PetscErrorCode MatGallopIsOverfull(Mat, PetscBool *);
+PETSC_INTERN PetscErrorCode MatGallopParentCompresses(Mat, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopParentTakes(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopDeviceCSRFits(Mat, Mat_Gallop *, PetscBool *);
 PETSC_INTERN PetscErrorCode MatGallopToDevice(Mat);

@@ -89,6 +89,30 @@ PetscErrorCode MatGallopIsOverfull(Mat A, PetscBool *overfull)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/*
+  MatGallopParentCompresses - Whether AIJCUSPARSE's copy of a matrix, any sequential AIJ one, may be without the rows that have no entries, as where three fifths have none: its MatGetDiagonal() and
+  MatAXPY() (PETSc 3.26) read that copy's row offsets as if it had all rows
+*/
+PetscErrorCode MatGallopParentCompresses(Mat A, PetscBool *compresses)
+{
+  const PetscInt *i, *j, m = A->rmap->n;
+  PetscInt        empty = 0;
+  Mat_Gallop     *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  *compresses = (PetscBool)(g && g->compresses);
+  if (g && g->compressesnonzerostate == A->nonzerostate + 1) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatGallopGetHostPattern(A, &i, &j));
+  for (PetscInt r = 0; r < m; r++) empty += i[r + 1] == i[r];
+  *compresses = (PetscBool)(m && empty >= m / 2);
+  if (g) {
+    g->compresses             = *compresses;
+    g->compressesnonzerostate = A->nonzerostate + 1;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Whether it takes a matrix of this size whatever entries it has: nobody has to be asked then */
 static PetscErrorCode CUSPARSETakesAll(Mat A, PetscBool *takes)
 {

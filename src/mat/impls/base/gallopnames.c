@@ -123,6 +123,12 @@ PetscErrorCode MatAXPY_SeqGallop(Mat Y, PetscScalar a, Mat X, MatStructure struc
     PetscCall(SamePattern(X, Y, &same));
     if (same) structure = SAME_NONZERO_PATTERN;
     else device = (PetscBool)(structure == SUBSET_NONZERO_PATTERN && Y->cmap->n != 1 && !PetscDefined(USE_64BIT_INDICES));
+    for (int k = 0; k < 2 && device && !same; k++) {
+      PetscBool compresses;
+
+      PetscCall(MatGallopParentCompresses(k ? Y : X, &compresses));
+      if (compresses) device = PETSC_FALSE;
+    }
   }
   if (device) {
     GallopCallByName(X, Y, AXPYOnDevice(Y, a, X, structure, axpy));

@@ -180,14 +180,44 @@ static PetscErrorCode CreateOnDevice(Mat A, const Mat_Gallop *g, Vec v, Vec *cop
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* AIJCUSPARSE's MatGetDiagonal(), made to read the host's values */
+static PetscErrorCode GetDiagonalOnHost(Mat A, const Mat_Gallop *g, Vec d)
+{
+  const PetscScalar *a;
+
+  PetscFunctionBegin;
+  PetscCall(MatSeqAIJGetArrayRead(A, &a)); /* which copies them there */
+  PetscCall(MatSeqAIJRestoreArrayRead(A, &a));
+#if PetscDefined(HAVE_DEVICE)
+  {
+    const PetscOffloadMask mask = A->offloadmask;
+    PetscErrorCode         ierr;
+
+    A->offloadmask = PETSC_OFFLOAD_CPU;
+    ierr           = (*g->parent.getdiagonal)(A, d);
+    A->offloadmask = mask;
+    PetscCall(ierr);
+  }
+#else
+  PetscCall((*g->parent.getdiagonal)(A, d));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 PetscErrorCode MatGetDiagonal_SeqGallop(Mat A, Vec d)
 {
   Mat_Gallop *g;
   Vec         copy = NULL;
+  PetscBool   host = PETSC_FALSE;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
   if (g->deviceparent) PetscCall(MatGallopTrustHost(A));
+  if (g->deviceparent && !GallopBoundToCPU(A) && !MatGallopNewestOnHost(A)) PetscCall(MatGallopParentCompresses(A, &host));
+  if (host) {
+    PetscCall(GetDiagonalOnHost(A, g, d));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   if (!MatGallopNewestOnHost(A)) PetscCall(CreateOnDevice(A, g, d, &copy)); /* else the parent reads the host's values */
   PetscCall((*g->parent.getdiagonal)(A, copy ? copy : d));
   if (copy) PetscCall(CopyEntries(copy, d));
