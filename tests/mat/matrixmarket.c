@@ -54,21 +54,56 @@ static PetscErrorCode RunShell(const char format[], const char name[])
 }
 
 /* The load must fail with this code and a sentence that has this in it, on every process, and leave the matrix usable */
-static PetscErrorCode ExpectError(const char name[], PetscErrorCode code, const char part[])
+static PetscErrorCode ExpectErrorFor(Mat A, const char name[], PetscErrorCode code, const char part[])
 {
-  Mat            A;
   PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
-  PetscCall(MatSetType(A, MATEVCHYB));
   lasterror[0] = 0;
   PetscCall(PetscPushErrorHandler(KeepMessage, NULL));
   ierr = MatGallopLoadMatrixMarket(A, name);
   PetscCall(PetscPopErrorHandler());
   PetscCheck(ierr == code, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: error %d, not %d", name, (int)ierr, (int)code);
   PetscCheck(strstr(lasterror, part), PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the message \"%s\" does not say \"%s\"", name, lasterror, part);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ExpectError(const char name[], PetscErrorCode code, const char part[])
+{
+  Mat A;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+  PetscCall(MatSetType(A, MATEVCHYB));
+  PetscCall(ExpectErrorFor(A, name, code, part));
   PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Sizes that the program has set stay, local ones too: all of a matrix of 3 by 3 on the first process. Others than the file's are an error. */
+static PetscErrorCode ExpectSizes(const char name[])
+{
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  for (PetscInt size = 3; size < 5; size++) {
+    for (int global = 0; global < 2; global++) {
+      const PetscInt of = rank ? 0 : size;
+      PetscInt       m, n;
+      Mat            A;
+
+      PetscCall(MatCreate(PETSC_COMM_WORLD, &A));
+      PetscCall(MatSetSizes(A, of, of, global ? size : PETSC_DETERMINE, PETSC_DETERMINE));
+      PetscCall(MatSetType(A, MATEVCHYB));
+      if (size == 3) {
+        PetscCall(MatGallopLoadMatrixMarket(A, name));
+        PetscCall(MatGetLocalSize(A, &m, &n));
+        PetscCheck(m == of && n == of, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " by %" PetscInt_FMT " on this process, should be %" PetscInt_FMT, name, m, n, of);
+      } else PetscCall(ExpectErrorFor(A, name, PETSC_ERR_ARG_SIZ, "holds a 3 by 3 matrix, the matrix to load it into is 4 by 4"));
+      PetscCall(MatDestroy(&A));
+    }
+  }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -251,6 +286,7 @@ int main(int argc, char **argv)
   PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 3, 2, skew));
   PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate pattern general\n3 3 3\n1 1\n1 3\n3 3\n"));
   PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 3, 3, pattern));
+  PetscCall(ExpectSizes(name));
   PetscCall(WriteFile(name, "%%MatrixMarket matrix coordinate real general\n3 5 0\n"));
   PetscCall(ExpectMatrix(name, MATEVCHYB, 3, 5, 0, (PetscReal[]){0, 0, 0}));
 

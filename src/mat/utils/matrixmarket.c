@@ -247,13 +247,25 @@ static PetscErrorCode ReadFile(const char name[], Header *h, Entries *e)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A global size that is not set, -1, is that of the local ones where these are; else they are -1 too, which is PETSC_DECIDE */
+static PetscErrorCode AddLocalSizes(MPI_Comm comm, PetscInt local, PetscInt *global)
+{
+  PetscInt64 sums[2] = {local < 0, local};
+
+  PetscFunctionBegin;
+  if (*global >= 0) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, sums, 2, MPIU_INT64, MPI_SUM, comm));
+  if (!sums[0]) *global = (PetscInt)sums[1];
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*@
   MatGallopLoadMatrixMarket - Loads a matrix from a Matrix Market file
 
   Collective
 
   Input Parameters:
-+ A    - the matrix; it gets type `MATAIJ` if none is set, and the sizes of the file if none are set
++ A    - the matrix; it gets type `MATAIJ` if none is set, and the sizes of the file where none are set: local ones of the program's stay
 - name - the file, `.mtx`, or `.mtx.gz` where the program gzip is found
 
   Level: intermediate
@@ -274,7 +286,8 @@ PetscErrorCode MatGallopLoadMatrixMarket(Mat A, const char name[])
   PetscMPIInt rank;
   Header      h = {0, 0, 0, PETSC_SUCCESS, ""};
   Entries     e = {NULL, NULL, NULL, 0, 0};
-  PetscInt    M, N;
+  PetscInt    m, n, M, N;
+  PetscBool   sets, fits;
   MatType     type;
 
   PetscFunctionBegin;
@@ -287,11 +300,14 @@ PetscErrorCode MatGallopLoadMatrixMarket(Mat A, const char name[])
   if (h.error) FreeEntries(&e);
   PetscCheck(!h.error, comm, h.error, "%s", h.message);
   PetscCall(MatGetSize(A, &M, &N));
-  if (M < 0 || N < 0) PetscCall(MatSetSizes(A, PETSC_DECIDE, PETSC_DECIDE, (PetscInt)h.m, (PetscInt)h.n));
-  else {
-    if (M != h.m || N != h.n) FreeEntries(&e);
-    PetscCheck(M == h.m && N == h.n, comm, PETSC_ERR_ARG_SIZ, "%s holds a %" PetscInt64_FMT " by %" PetscInt64_FMT " matrix, the matrix to load it into is %" PetscInt_FMT " by %" PetscInt_FMT, name, h.m, h.n, M, N);
-  }
+  PetscCall(MatGetLocalSize(A, &m, &n));
+  sets = (PetscBool)(M < 0 || N < 0);
+  PetscCall(AddLocalSizes(comm, m, &M));
+  PetscCall(AddLocalSizes(comm, n, &N));
+  fits = (PetscBool)((M < 0 || M == h.m) && (N < 0 || N == h.n));
+  if (!fits) FreeEntries(&e);
+  PetscCheck(fits, comm, PETSC_ERR_ARG_SIZ, "%s holds a %" PetscInt64_FMT " by %" PetscInt64_FMT " matrix, the matrix to load it into is %" PetscInt_FMT " by %" PetscInt_FMT, name, h.m, h.n, M, N);
+  if (sets) PetscCall(MatSetSizes(A, m, n, (PetscInt)h.m, (PetscInt)h.n));
   PetscCall(MatGetType(A, &type));
   if (!type) PetscCall(MatSetType(A, MATAIJ));
   PetscCall(MatSetPreallocationCOO(A, rank ? 0 : (PetscCount)h.nz, e.i, e.j));
