@@ -193,7 +193,7 @@ typedef struct {
   GallopExchange       exchange;
   GallopDenseExchange  denseexchange;
   PetscObjectState     seenstate, seennonzerostate; /* of the matrix when the parent's copy on the GPU was used last */
-  Mat                  copied;                      /* had a copy on the GPU when that was looked at last, of the pattern of copiednonzerostate */
+  void                *copied;                      /* data of AIJCUSPARSE's that had a copy on the GPU when they were looked at last, of the pattern of copiednonzerostate: MatHeaderMerge() brings others */
   PetscObjectState     copiednonzerostate;
   PetscCount           maxbytes; /* of all structures and the parent's copy together, at each place; 0 for no limit */
   GallopCSRStay        csr;
@@ -205,7 +205,8 @@ typedef struct {
   PetscBool            denseonhost;  /* a product with a dense matrix is being set up, for the host, since the parent cannot compute it on the GPU */
   PetscBool            refused;      /* of an MPI matrix: a block of some process has more nonzeros than cuSPARSE takes, by the pattern of refusednonzerostate - 1; 0 for none */
   PetscObjectState     refusednonzerostate;
-  PetscBool            compresses;   /* AIJCUSPARSE may leave rows without entries out of its copy, by the pattern of compressesnonzerostate - 1; 0 for none */
+  PetscBool            compresses;   /* AIJCUSPARSE may leave rows without entries out of its copy, by the pattern of compressesnonzerostate with the data compressesof; NULL: not known */
+  const void          *compressesof;
   PetscObjectState     compressesnonzerostate;
   PetscBool            optionsasked; /* by MatSetFromOptions(): the parent's options are the database's */
   PetscErrorCode (*setpreallocationcoo)(Mat, PetscCount, PetscInt[], PetscInt[]);
@@ -331,7 +332,6 @@ typedef struct {
 } GallopNames;
 PETSC_INTERN PetscErrorCode GallopNamesLend(GallopNames *, Mat, Mat);
 PETSC_INTERN PetscErrorCode GallopNamesReturn(GallopNames *);
-PETSC_INTERN PetscErrorCode MatScale_SeqGallop(Mat, PetscScalar);
 PETSC_INTERN PetscErrorCode MatAXPY_SeqGallop(Mat, PetscScalar, Mat, MatStructure);
 PETSC_INTERN PetscErrorCode MatSetOption_SeqGallop(Mat, MatOption, PetscBool);
 
@@ -390,11 +390,13 @@ PETSC_INTERN PetscErrorCode MatRetrieveValues_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatStoreValues_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatEliminateZeros_SeqGallop(Mat, PetscBool);
 PETSC_INTERN PetscErrorCode MatGetDiagonal_SeqGallop(Mat, Vec);
+PETSC_INTERN PetscErrorCode MatScale_SeqGallop(Mat, PetscScalar);
 PETSC_INTERN PetscErrorCode MatDiagonalScale_SeqGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatZeroEntries_SeqGallop(Mat);
 PETSC_INTERN PetscErrorCode MatTranspose_SeqGallop(Mat, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatLoad_SeqGallop(Mat, PetscViewer);
 PETSC_INTERN PetscErrorCode MatGallopCreatePlain(Mat *);
+PETSC_INTERN PetscErrorCode MatGallopGetPlainOps(const struct _MatOps **);
 PETSC_INTERN PetscErrorCode MatGetMultiProcBlock_Gallop(Mat, MPI_Comm, MatReuse, Mat *);
 PETSC_INTERN PetscErrorCode MatGallopComposeCOO(Mat);
 PETSC_INTERN PetscErrorCode MatGallopForgetCOO(Mat, Mat_Gallop *);

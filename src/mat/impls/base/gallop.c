@@ -179,6 +179,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   WHERE(multhermitiantransposeadd, MatMultHermitianTransposeAdd_SeqGallop) \
   ALWAYS(residual, MatResidual_SeqGallop) \
   WHERE(getdiagonal, MatGetDiagonal_SeqGallop) \
+  WHERE(scale, MatScale_SeqGallop) \
   WHERE(diagonalscale, MatDiagonalScale_SeqGallop) \
   WHERE(zeroentries, MatZeroEntries_SeqGallop) \
   WHERE(transpose, MatTranspose_SeqGallop) \
@@ -189,7 +190,6 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
 /* The parent's functions that check its name, those that others have taken apart */
 #if GALLOP_NAMES_CHECKED
   #define GALLOP_SLOTS_NAMED(WHERE) \
-    WHERE(scale, MatScale_SeqGallop) \
     WHERE(axpy, MatAXPY_SeqGallop) \
     WHERE(setoption, MatSetOption_SeqGallop)
 #else

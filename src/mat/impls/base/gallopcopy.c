@@ -183,13 +183,13 @@ void MatGallopNoteCopy(Mat A, Mat_Gallop *g)
   if (A->offloadmask == PETSC_OFFLOAD_GPU) g->keeps = PETSC_TRUE;
   if (g->released == A->nonzerostate) g->back = A->nonzerostate;
   g->released           = 0;
-  g->copied             = A;
+  g->copied             = A->spptr;
   g->copiednonzerostate = A->nonzerostate;
 }
 
 static PetscBool HasCopy(Mat A, const Mat_Gallop *g)
 {
-  return (PetscBool)(A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied == A && g->copiednonzerostate == A->nonzerostate));
+  return (PetscBool)(A->offloadmask == PETSC_OFFLOAD_GPU || A->offloadmask == PETSC_OFFLOAD_BOTH || (g->copied && g->copied == A->spptr && g->copiednonzerostate == A->nonzerostate));
 }
 
 /* Whether the parent's copy is not to stay. In the first nonzero state PETSc would not see that a copy is missing. */
@@ -343,7 +343,7 @@ PetscErrorCode MatGallopDropOldCopy(Mat A, Mat_Gallop *g)
   PetscBool room;
 
   PetscFunctionBegin;
-  if (g->copied != A || g->copiednonzerostate == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->copied || g->copied != A->spptr || g->copiednonzerostate == A->nonzerostate) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(GallopDeviceFits(HandleRoom, &room));
   if (room) PetscCall(LetGo(A, g));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -438,7 +438,7 @@ PetscErrorCode MatGallopDeviceCSRFits(Mat A, Mat_Gallop *g, PetscBool *fits)
   if (HasCopy(A, g)) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(MatGallopGetHostPattern(A, &i, &j));
   if (!i[m]) { /* there is nothing to copy, now and later */
-    g->copied             = A;
+    g->copied             = A->spptr;
     g->copiednonzerostate = A->nonzerostate;
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -90,8 +90,8 @@ PetscErrorCode MatGallopIsOverfull(Mat A, PetscBool *overfull)
 }
 
 /*
-  MatGallopParentCompresses - Whether AIJCUSPARSE's copy of a matrix, any sequential AIJ one, may be without the rows that have no entries, as where three fifths have none: its MatGetDiagonal() and
-  MatAXPY() (PETSc 3.26) read that copy's row offsets as if it had all rows
+  MatGallopParentCompresses - Whether AIJCUSPARSE's copy of a matrix may be without the rows that have no entries, as where three fifths have none: its MatGetDiagonal() (PETSc 3.26) reads that copy's row
+  offsets as if it had all rows
 */
 PetscErrorCode MatGallopParentCompresses(Mat A, PetscBool *compresses)
 {
@@ -101,15 +101,14 @@ PetscErrorCode MatGallopParentCompresses(Mat A, PetscBool *compresses)
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  *compresses = (PetscBool)(g && g->compresses);
-  if (g && g->compressesnonzerostate == A->nonzerostate + 1) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGallopGetHostPattern(A, &i, &j));
-  for (PetscInt r = 0; r < m; r++) empty += i[r + 1] == i[r];
-  *compresses = (PetscBool)(m && empty >= m / 2);
-  if (g) {
-    g->compresses             = *compresses;
-    g->compressesnonzerostate = A->nonzerostate + 1;
+  if (!g->compressesof || g->compressesof != A->spptr || g->compressesnonzerostate != A->nonzerostate) {
+    PetscCall(MatGallopGetHostPattern(A, &i, &j));
+    for (PetscInt r = 0; r < m; r++) empty += i[r + 1] == i[r];
+    g->compresses             = (PetscBool)(m && empty >= m / 2);
+    g->compressesof           = A->spptr;
+    g->compressesnonzerostate = A->nonzerostate;
   }
+  *compresses = g->compresses;
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -141,7 +140,7 @@ PetscErrorCode MatGallopParentTakes(Mat A, Mat_Gallop *g, PetscBool *takes)
 
   PetscFunctionBegin;
   *takes = PETSC_TRUE;
-  if (!g->deviceparent || GallopBoundToCPU(A)) PetscFunctionReturn(PETSC_SUCCESS);
+  if (!g->deviceparent || (!g->mpi && GallopBoundToCPU(A))) PetscFunctionReturn(PETSC_SUCCESS); /* some processes may have bound their part of an MPI matrix */
   if (!g->mpi) {
     PetscCall(CUSPARSETakes(A, takes));
     PetscFunctionReturn(PETSC_SUCCESS);

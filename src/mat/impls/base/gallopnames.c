@@ -38,16 +38,6 @@ PetscErrorCode GallopNamesReturn(GallopNames *names)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatScale_SeqGallop(Mat A, PetscScalar a)
-{
-  Mat_Gallop *g;
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  GallopCallByName(A, NULL, (*g->parent.scale)(A, a));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 PetscErrorCode MatSetOption_SeqGallop(Mat A, MatOption option, PetscBool flag)
 {
   Mat_Gallop *g;
@@ -73,21 +63,6 @@ static PetscErrorCode SamePattern(Mat A, Mat B, PetscBool *same)
   PetscCall(MatGallopGetHostPattern(B, &i[1], &j[1]));
   PetscCall(PetscArraycmp(i[0], i[1], m + 1, same));
   if (*same) PetscCall(PetscArraycmp(j[0], j[1], i[0][m], same));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
-/* MATSEQAIJ's function */
-static PetscErrorCode AXPYOnHost(PetscErrorCode (**axpy)(Mat, PetscScalar, Mat, MatStructure))
-{
-  static PetscErrorCode (*found)(Mat, PetscScalar, Mat, MatStructure) = NULL;
-  Mat B;
-
-  PetscFunctionBegin;
-  *axpy = found;
-  if (found) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(MatGallopCreatePlain(&B));
-  *axpy = found = B->ops->axpy;
-  PetscCall(MatDestroy(&B));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -123,20 +98,17 @@ PetscErrorCode MatAXPY_SeqGallop(Mat Y, PetscScalar a, Mat X, MatStructure struc
     PetscCall(SamePattern(X, Y, &same));
     if (same) structure = SAME_NONZERO_PATTERN;
     else device = (PetscBool)(structure == SUBSET_NONZERO_PATTERN && Y->cmap->n != 1 && !PetscDefined(USE_64BIT_INDICES));
-    for (int k = 0; k < 2 && device && !same; k++) {
-      PetscBool compresses;
-
-      PetscCall(MatGallopParentCompresses(k ? Y : X, &compresses));
-      if (compresses) device = PETSC_FALSE;
-    }
   }
   if (device) {
     GallopCallByName(X, Y, AXPYOnDevice(Y, a, X, structure, axpy));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   if (g->deviceparent && !GallopBoundToCPU(Y)) {
+    const struct _MatOps *plain;
+
     Y->transupdated = PETSC_FALSE; /* AIJCUSPARSE's transpose is old */
-    PetscCall(AXPYOnHost(&axpy));
+    PetscCall(MatGallopGetPlainOps(&plain));
+    axpy = plain->axpy;
   }
   PetscCall((*axpy)(Y, a, X, structure));
   PetscFunctionReturn(PETSC_SUCCESS);

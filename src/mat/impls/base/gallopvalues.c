@@ -225,25 +225,6 @@ PetscErrorCode MatGetDiagonal_SeqGallop(Mat A, Vec d)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-PetscErrorCode MatDiagonalScale_SeqGallop(Mat A, Vec l, Vec r)
-{
-  Mat_Gallop *g;
-  Vec         v[2] = {l, r}, copy[2];
-
-  PetscFunctionBegin;
-  PetscCall(MatGallopGetContext(A, &g));
-  if (g->deviceparent) PetscCall(MatGallopTrustHost(A));
-  for (int k = 0; k < 2; k++) {
-    PetscCall(CreateOnDevice(A, g, v[k], &copy[k]));
-    if (!copy[k]) continue;
-    PetscCall(CopyEntries(v[k], copy[k]));
-    v[k] = copy[k];
-  }
-  GallopCallByName(A, NULL, (*g->parent.diagonalscale)(A, v[0], v[1]));
-  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&copy[k]));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 /* MatGallopCreatePlain - A new matrix of MATSEQAIJ itself, for its functions: its prefix keeps -mat_seqaij_type from it */
 PetscErrorCode MatGallopCreatePlain(Mat *B)
 {
@@ -252,6 +233,78 @@ PetscErrorCode MatGallopCreatePlain(Mat *B)
   PetscCall(MatSetOptionsPrefix(*B, "gallop_plain_"));
   PetscCall(MatSetSizes(*B, 0, 0, 0, 0));
   PetscCall(MatSetType(*B, MATSEQAIJ));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatGallopGetPlainOps - MATSEQAIJ's functions, which compute on the host */
+PetscErrorCode MatGallopGetPlainOps(const struct _MatOps **ops)
+{
+  static struct _MatOps plain;
+
+  PetscFunctionBegin;
+  *ops = &plain;
+  if (!plain.mult) {
+    Mat B;
+
+    PetscCall(MatGallopCreatePlain(&B));
+    plain = *B->ops;
+    PetscCall(MatDestroy(&B));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Whether the GPU has no room for the parent's copy, which would have to be made so that values can be changed there */
+static PetscErrorCode ChangesOnHost(Mat A, Mat_Gallop *g, PetscBool *host)
+{
+  PetscBool takes = PETSC_TRUE;
+
+  PetscFunctionBegin;
+  if (g->deviceparent) PetscCall(MatGallopTrustHost(A));
+  if (g->deviceparent && !GallopBoundToCPU(A) && !A->structure_only && MatGallopNewestOnHost(A)) PetscCall(MatGallopDeviceTakesValues(A, &takes));
+  *host = PetscNot(takes);
+  if (*host) A->transupdated = PETSC_FALSE;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatScale_SeqGallop(Mat A, PetscScalar a)
+{
+  Mat_Gallop           *g;
+  const struct _MatOps *plain;
+  PetscBool             host;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(ChangesOnHost(A, g, &host));
+  if (host) {
+    PetscCall(MatGallopGetPlainOps(&plain));
+    PetscCall((*plain->scale)(A, a));
+  } else GallopCallByName(A, NULL, (*g->parent.scale)(A, a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+PetscErrorCode MatDiagonalScale_SeqGallop(Mat A, Vec l, Vec r)
+{
+  Mat_Gallop           *g;
+  const struct _MatOps *plain;
+  Vec                   v[2] = {l, r}, copy[2];
+  PetscBool             host;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  PetscCall(ChangesOnHost(A, g, &host));
+  if (host) {
+    PetscCall(MatGallopGetPlainOps(&plain));
+    PetscCall((*plain->diagonalscale)(A, l, r));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  for (int k = 0; k < 2; k++) {
+    PetscCall(CreateOnDevice(A, g, v[k], &copy[k]));
+    if (!copy[k]) continue;
+    PetscCall(CopyEntries(v[k], copy[k]));
+    v[k] = copy[k];
+  }
+  GallopCallByName(A, NULL, (*g->parent.diagonalscale)(A, v[0], v[1]));
+  for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&copy[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
