@@ -37,7 +37,7 @@ static PetscErrorCode DescribeMPI(char text[], size_t len)
 
   Where there is a GPU, this function has PETSc start it, as the first Gallop matrix would.
 
-  The program `gallop-info`, which is installed with the library, shows the same and checks a product of each matrix type.
+  The program `gallop-info`, which is installed with the library, shows the same and checks a product of each format's type.
 
 .seealso: `GallopInitializePackage()`, `GallopGetVersion()`, `GallopGetCommit()`, `MatGallopGetStatistics()`, `PetscOptionsCreateViewer()`
 @*/

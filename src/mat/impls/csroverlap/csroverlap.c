@@ -16,7 +16,7 @@ GALLOP_FORMAT_TYPES(CSROVERLAP)
 . -mat_csroverlap_uneven <true>           - where rows of a batch are uneven, twice as many threads compute a row, and the longest rows wait until warps have time for them
 . -mat_csroverlap_big_batch_size <0>      - entries copied from the host to the GPU at a time, at least 32, or 0 to choose
 . -mat_csroverlap_big_batch_num <0>       - a matrix that stays on the GPU comes in at most so many big batches, all but the last of one size, whatever `-mat_csroverlap_big_batch_size`; 0 for as many as that gives
-. -mat_csroverlap_device_memory <0>       - bytes of the GPU that a sequential matrix or block may take before it is streamed for every product, 0 for what is free
+. -mat_csroverlap_device_memory <0>       - bytes of the GPU that a sequential matrix or block may take before it is streamed for every product, 0 for what is free; one whose values are on the GPU when it is built stays there
 . -mat_csroverlap_pinned <streamed>       - which matrices that are assembled on the host keep a copy of their entries in pinned memory: `never` any, those that are `streamed`, `always` all
 . -mat_csroverlap_pack_columns <524288>   - a matrix with at least this many entries has its columns packed when they go from pinned memory to the GPU, 0 for none
 . -mat_csroverlap_timeline <false>        - print when the copies and kernels of a product that copies ran, in microseconds

@@ -246,11 +246,13 @@ static PetscErrorCode Allocate(CSROverlap *ov, const GallopCSR *csr, const CSROv
 {
   const bool       fromhost = PetscMemTypeHost(csr->memtype);
   const PetscCount limit = fromhost ? ov->options.device_memory : 0, most = !maxbytes ? limit : limit ? PetscMin(limit, maxbytes) : maxbytes;
+  bool             wanted; /* the whole matrix on the GPU */
 
   PetscFunctionBegin;
   *base     = NULL;
   ov->bytes = Carve(ov, true, NULL);
-  if (!limit || ov->bytes <= (size_t)limit) {
+  wanted    = !limit || ov->bytes <= (size_t)limit;
+  if (wanted) {
     if (maxbytes && ov->bytes > (size_t)maxbytes) PetscFunctionReturn(PETSC_SUCCESS);
     PetscCall(GallopDeviceMalloc(ov->bytes, base));
     if (*base) (void)Carve(ov, true, *base);
@@ -266,7 +268,7 @@ static PetscErrorCode Allocate(CSROverlap *ov, const GallopCSR *csr, const CSROv
   if (!ov->transfer) {
     PetscCall(GallopDeviceFree(*base));
     *base = NULL;
-  } else if (!limit) PetscCall(WarnStreamed(ov));
+  } else if (wanted) PetscCall(WarnStreamed(ov));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

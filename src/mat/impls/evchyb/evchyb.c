@@ -175,6 +175,14 @@ enum {
 
 _Static_assert(FIGURE_COUNT <= GALLOP_FIGURE_ROWS, "too many figures");
 
+static PetscLogDouble AllSlots(const PetscLogDouble f[GALLOP_MAX_FIGURES])
+{
+  PetscLogDouble all = 0;
+
+  for (int k = 0; k < EVCHYB_PACK_VALUES; k++) all += f[FIGURE_SLOTS + k];
+  return all;
+}
+
 static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MAX_FIGURES])
 {
   const EVCHYB *ev = (const EVCHYB *)data;
@@ -204,7 +212,9 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
     f[FIGURE_CSRNZ]   = (PetscLogDouble)pack->nlong;
     for (int k = 0; k < EVCHYB_PACK_CLASSES; k++) f[FIGURE_LINES + k] = (PetscLogDouble)pack->figures.lines[k];
     for (int k = 0; k < EVCHYB_PACK_VALUES; k++) f[FIGURE_SLOTS + k] = (PetscLogDouble)pack->figures.slots[k];
-    f[FIGURE_SHARED] = (PetscLogDouble)pack->figures.shared;
+    f[FIGURE_SHARED]  = (PetscLogDouble)pack->figures.shared;
+    f[FIGURE_ELLROWS] = ev->m - ev->nempty - ev->packed->nlong;
+    f[FIGURE_ELLNZ]   = AllSlots(f) - f[FIGURE_CSRNZ];
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -222,26 +232,18 @@ static PetscErrorCode ViewPack(const PetscLogDouble f[GALLOP_MAX_FIGURES], Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscLogDouble AllSlots(const PetscLogDouble f[GALLOP_MAX_FIGURES])
-{
-  PetscLogDouble all = 0;
-
-  for (int k = 0; k < EVCHYB_PACK_VALUES; k++) all += f[FIGURE_SLOTS + k];
-  return all;
-}
-
 /* The columns of the paper's Table 3, and the code balance of its section 3.2. Packed, SubELL has all rows but those of SubCSR. */
 static PetscErrorCode EVCHYBView(const PetscLogDouble f[GALLOP_MAX_FIGURES], PetscViewer viewer)
 {
-  const PetscLogDouble nz = f[FIGURE_NZ], slots = AllSlots(f), stored = slots ? slots : f[FIGURE_ELLNZ] + f[FIGURE_CSRNZ], nzell = stored - f[FIGURE_CSRNZ];
-  const PetscLogDouble percent = stored ? 100 / stored : 0, rows = f[FIGURE_PACKED] ? f[FIGURE_M] - f[FIGURE_CSRROWS] : f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], entry = sizeof(PetscScalar) + sizeof(GallopColumn), value = sizeof(PetscScalar);
+  const PetscLogDouble nz = f[FIGURE_NZ], nzell = f[FIGURE_ELLNZ], stored = nzell + f[FIGURE_CSRNZ];
+  const PetscLogDouble percent = stored ? 100 / stored : 0, rows = f[FIGURE_NEMPTY] + f[FIGURE_ELLROWS], entry = sizeof(PetscScalar) + sizeof(GallopColumn), value = sizeof(PetscScalar);
 
   PetscFunctionBegin;
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB%s: I_split %.0f, NNZ_ELL %.0f (%.2f %%), NNZ_vCSR %.0f (%.2f %%), NNZ added %.2f %%, empty rows %.0f\n", f[FIGURE_PACKED] ? ", packed" : "", rows, nzell, nzell * percent, f[FIGURE_CSRNZ], f[FIGURE_CSRNZ] * percent, nz ? 100 * (stored - nz) / nz : 0., f[FIGURE_NEMPTY]));
   PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: %.0f bytes, %.2f a nonzero\n", f[FIGURE_BYTES], nz ? f[FIGURE_BYTES] / nz : 0.));
   if (f[FIGURE_CLUSTERS])
     PetscCall(PetscViewerASCIIPrintf(viewer, "EVC-HYB: rows and columns by %.0f clusters, sectors of x per entry %.3f, as the matrix is %.3f\n", f[FIGURE_CLUSTERS], nz ? f[FIGURE_AFTER] / nz : 0., nz ? f[FIGURE_BEFORE] / nz : 0.));
-  if (f[FIGURE_PACKED]) PetscCall(ViewPack(f, slots, viewer));
+  if (f[FIGURE_PACKED]) PetscCall(ViewPack(f, AllSlots(f), viewer));
   else if (nz > 0) {
     const PetscLogDouble nnzr = nz / f[GALLOP_FIGURE_ROWS], flops = 2 + 3 / nnzr, matrix = entry * stored / nz, y = 2 * value / nnzr, alpha = f[FIGURE_N] / nz;
 

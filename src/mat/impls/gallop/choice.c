@@ -33,7 +33,8 @@ GALLOP_FORMAT_TYPES(GALLOP)
   timed on the GPU. The host waits for a time only when it is ahead by products that take some 200 microseconds. No product is computed twice, and two formats exist at most. What formats take beyond the fastest, with builds that the rules
   would not have, is limited by `-mat_gallop_tune_products`; and by `-mat_gallop_tune_share`: until such a build is a small share of what products have taken, the fastest so far computes. The fastest stays for the pattern, and other matrices with the same numbers of rows, columns and entries and the same look take it at once. Times differ from run to run, so
   that another format may compute, whose sums round differently: runs with `measure` need not give the same bits. Each process decides for its blocks. Not measured are formats of the transpose, matrices with `-mat_gallop_memory`, and those
-  whose arrays do not stay on the GPU, by `-mat_gallop_csr`. When a CUDA graph records a product, the measurement ends with the format that is recorded.
+  whose arrays do not stay on the GPU, by `-mat_gallop_csr` or since a large matrix gets its format at the first product, before the parent has a copy, as with `-mat_gallop_build first`. When a CUDA graph records
+  a product, the measurement ends with the format that is recorded, and other matrices do not take what it found.
 
   The tune file has a line for each pattern that was measured: library, GPU, the numbers that it is known by, choice and times. Each process reads it once, and appends what it measures; processes may share it. Lines of
   another version of the library or another GPU are ignored, as are damaged ones. With `-mat_gallop_choose rules` the file is not used. Options of formats are not in it: with others, take another file.

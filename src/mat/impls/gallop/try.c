@@ -59,7 +59,7 @@ static void Swap(GallopChosen *chosen)
   chosen->tuned.choice = chosen->measure->best;
 }
 
-/* What computes now stays: the measurement is over, and what it found is kept for matrices of this pattern. Not where memory decided, which may be free another time. */
+/* What computes now stays: the measurement is over, and what it found is kept for matrices of this pattern. Not where memory decided, which may be free another time, or a graph of the program's. */
 static PetscErrorCode Finish(GallopChosen *chosen)
 {
   GallopTuned         *tuned = &chosen->tuned;
@@ -72,7 +72,7 @@ static PetscErrorCode Finish(GallopChosen *chosen)
   for (int k = 0; k <= GALLOP_CHOICES; k++) others += k != (int)tuned->choice && tuned->time[k] > 0;
   tuned->way = tuned->time[tuned->choice] > 0 && others ? GALLOP_BY_TIMES : GALLOP_BY_RULES;
   PetscCall((*m->clock->name)(name, sizeof(name)));
-  if (!chosen->nofit && tuned->time[tuned->choice] > 0) PetscCall(GallopTuneAdd(name, tuned));
+  if (!chosen->nofit && !chosen->recorded && tuned->time[tuned->choice] > 0) PetscCall(GallopTuneAdd(name, tuned));
   PetscCall(GallopTryDestroy(chosen));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

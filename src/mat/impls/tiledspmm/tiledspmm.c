@@ -9,7 +9,7 @@
   Options Database Keys:
 + -mat_tiledspmm_kernel <choose> - what computes products on the GPU: staged, the paper's; cached, which leaves B to the L1 cache; transposed, which copies B row by row first; tensor, by
                                    tensor cores, tiles of 8 rows and 8 columns; choose, the best one of the last three by the pattern
-. -mat_tiledspmm_columns <0>     - R, most columns of B that are computed at once: 1, 2, 4, 8, 16 or 32; 0 chooses 16. Fewer staged where the shared memory does not hold that many
+. -mat_tiledspmm_columns <0>     - R, most columns of B that are computed at once: 1, 2, 4, 8, 16 or 32; 0 chooses 16, by tensor 32. Fewer staged where the shared memory does not hold that many
                                    for a stage, and no more than 16 with panels of more than 256 rows; at most 16 cached, 8 with complex numbers; at least 8 by tensor cores. The transposed kernel has no use for it.
 . -mat_tiledspmm_segment <0>     - most entries of a segment: longer rows are cut into segments, by tensor what is more than twice as many tiles of eight rows; 0 chooses: the mean length of rows, at least 32 but staged, where the lengths' standard
                                    deviation is above the mean; and where there are fewer rows than the multiprocessors work on, what gives each of them enough. On the host 0 cuts none.
@@ -24,7 +24,7 @@
                                    column the format of the matrix, as it does for a vector.
 . -matproduct_batch_size <0>     - PETSc's own: in MPI, columns of B whose ghost rows travel at once; 0 chooses, so that no process has many more of them than twice its own rows, but 16
                                    columns at least
-- -mat_tiledspmm_memory <0>      - most bytes that the structure of a matrix may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
+- -mat_tiledspmm_memory <0>      - most bytes that the structure of a matrix may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more, in MPI `MatMult()` of that block, one column after the other
 
   Level: intermediate
 

@@ -149,7 +149,7 @@ static PetscErrorCode LeavesB(const TiledSpMM *t, const Looked *looked, PetscBoo
   PetscFunctionBegin;
   PetscCallCUDA(cudaGetDevice(&device));
   PetscCallCUDA(cudaDeviceGetAttribute(&l2, cudaDevAttrL2CacheSize, device));
-  *leaves = (PetscBool)(!scattered || ((double)looked->footprint <= needed && t->n * CachedColumns * (PetscCount)sizeof(PetscScalar) <= l2));
+  *leaves = (PetscBool)(!scattered || ((double)looked->footprint <= needed && (PetscCount)t->n * CachedColumns * (PetscCount)sizeof(PetscScalar) <= l2));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

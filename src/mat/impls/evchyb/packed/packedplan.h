@@ -4,6 +4,7 @@
 /* Packed storage before it is stored: the order of rows, the dictionary, what a slice takes. Host and GPU decide alike. */
 
 #include "packed.h"
+#include <float.h>
 
 /* Which rows are packed, and in which order: num in perm, or all where perm is NULL, those stride apart in a slice. Rows of more than longest entries are in pieces, or left out where there are none. */
 typedef struct {
@@ -45,10 +46,12 @@ EVCHYB_PACK_HD EVCHYBPackBits EVCHYBPackBitsOf(PetscReal value)
   return u.bits;
 }
 
-/* Whether single precision has the number, all of its bits. No NaN: places differ in which bits of one they convert. */
+/* Whether single precision has the number, all of its bits. No NaN: places differ in which bits of one they convert. A number beyond it is not converted, which -fp_trap would see; infinity is. */
 EVCHYB_PACK_HD PetscBool EVCHYBPackIsSingle(PetscReal value)
 {
-  return (PetscBool)(value == value && EVCHYBPackBitsOf((PetscReal)(float)value) == EVCHYBPackBitsOf(value));
+  if (value != value) return PETSC_FALSE;
+  if ((value > (PetscReal)FLT_MAX && value <= PETSC_MAX_REAL) || (value < -(PetscReal)FLT_MAX && value >= -PETSC_MAX_REAL)) return PETSC_FALSE;
+  return (PetscBool)(EVCHYBPackBitsOf((PetscReal)(float)value) == EVCHYBPackBitsOf(value));
 }
 
 /* Whether a complex value has no imaginary part, all bits of which are 0 */
