@@ -2,11 +2,9 @@
 static char help[] = "EVC-HYB by clusters: the order of rows and columns, products in it, new values, and which matrices are left alone.\n\n";
 
 #include "packtest.h"
+#include "graphtest.h"
 #include "../../src/mat/impls/gallop/choice.h"
 #include <petscksp.h>
-#if PetscDefined(HAVE_CUDA)
-  #include <petscdevice_cuda.h>
-#endif
 
 /* Rows and columns of R, which goes, in a random order */
 static PetscErrorCode Shuffle(Mat *R)
@@ -552,23 +550,13 @@ static PetscErrorCode AfterParent(PetscBool back)
 }
 
 #if PetscDefined(HAVE_CUDA)
-/* A product as a CUDA graph, recorded from a stream of its own since PETSc's may be the default one */
 static PetscErrorCode RecordProduct(Mat B, Vec x, Vec z, cudaGraphExec_t *exec)
 {
-  PetscDeviceContext before, recorder;
-  cudaStream_t       stream;
-  cudaGraph_t        graph;
+  PetscErrorCode ierr;
 
   PetscFunctionBegin;
-  PetscCall(TestNonblockingBegin(&before, &recorder));
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  PetscCall(MatMult(B, x, z));
-  PetscCallCUDA(cudaStreamEndCapture(stream, &graph));
-  PetscCall(PetscDeviceContextSetCurrentContext(before));
-  PetscCall(PetscDeviceContextDestroy(&recorder));
-  PetscCallCUDA(cudaGraphInstantiate(exec, graph, 0));
-  PetscCallCUDA(cudaGraphDestroy(graph));
+  PetscCall(TestRecord(B, x, z, exec, &ierr));
+  PetscCall(ierr);
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -678,6 +666,44 @@ static PetscErrorCode RecordedInOrder(void)
   PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_csr"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
+
+/* New values of packed storage are looked at by the host, but for those that are stored as they are: an error tells that a graph cannot record them, and the next product has them */
+static PetscErrorCode RecordedPacked(Values values)
+{
+  const PetscBool   shorter = (PetscBool)(values != VALUES_ALL);
+  const char *const what    = shorter ? "new values, packed in fewer bytes" : "new values, packed as they are";
+  Mat               A, B;
+  Vec               x, z, w;
+  PetscInt          m;
+  PetscErrorCode    ierr;
+  cudaGraphExec_t   exec;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_csr", "keep"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "packed"));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "none"));
+  PetscCall(Stencil(12, 11, 10, 1, values, &A));
+  PetscCall(MatGetSize(A, &m, NULL));
+  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
+  PetscCall(MultiplyAt(B, m, 1, &x, &z));
+  PetscCall(VecDuplicate(x, &w));
+  PetscCall(MatScale(A, -2.0));
+  PetscCall(MatScale(B, -2.0));
+  PetscCall(TestRecord(B, x, z, &exec, &ierr));
+  TestCheck(ierr == (shorter ? PETSC_ERR_SUP : PETSC_SUCCESS), "error %d", what, (int)ierr);
+  PetscCall(MatMult(B, x, w));
+  if (exec) PetscCall(LaunchProduct(exec, A, x, w, z, what));
+  else PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, w, 16, what));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&w));
+  PetscCall(MatDestroy(&A));
+  PetscCall(MatDestroy(&B));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "cluster"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_storage"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_csr"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
 #endif
 
 static PetscErrorCode TestOneCopy(void)
@@ -705,6 +731,8 @@ static PetscErrorCode TestOneCopy(void)
   PetscCall(Recorded(PETSC_TRUE, PETSC_FALSE));
   PetscCall(Recorded(PETSC_FALSE, PETSC_TRUE));
   PetscCall(RecordedInOrder());
+  PetscCall(RecordedPacked(VALUES_ALL));
+  PetscCall(RecordedPacked(VALUES_256));
 #endif
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_max_ell", "3")); /* all longer rows in SubCSR */
   PetscCall(TestCreateByLaw(TEST_LAW_RANDOM, 12, 900, 900, &A));

@@ -1,32 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "A CUDA graph cannot record products that send values to other processes: an error, after which products are right.\n\n";
 
-#include "../galloptest.h"
-#if PetscDefined(HAVE_CUDA)
-  #include <petscdevice_cuda.h>
-
-/* x and z may not be used afterwards: the product has ended half way */
-static PetscErrorCode Record(Mat A, Vec x, Vec z, PetscErrorCode *ierr)
-{
-  PetscDeviceContext before, recorder;
-  cudaStream_t       stream;
-  cudaGraph_t        graph = NULL;
-
-  PetscFunctionBegin;
-  PetscCall(TestNonblockingBegin(&before, &recorder));
-  PetscCall(PetscGetCurrentCUDAStream(&stream));
-  PetscCallCUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  PetscCall(PetscPushErrorHandler(PetscReturnErrorHandler, NULL));
-  *ierr = MatMult(A, x, z);
-  PetscCall(PetscPopErrorHandler());
-  (void)cudaStreamEndCapture(stream, &graph);
-  if (graph) PetscCallCUDA(cudaGraphDestroy(graph));
-  (void)cudaGetLastError();
-  PetscCall(PetscDeviceContextSetCurrentContext(before));
-  PetscCall(PetscDeviceContextDestroy(&recorder));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-#endif
+#include "graphtest.h"
 
 static PetscErrorCode Test(PetscBool device)
 {
@@ -38,17 +13,15 @@ static PetscErrorCode Test(PetscBool device)
   PetscCall(TestProducts(A, R, TEST_BUILD, &last, "before"));
 #if PetscDefined(HAVE_CUDA)
   if (device) {
-    Vec            x, z;
-    PetscInt       locked;
-    PetscErrorCode ierr = PETSC_SUCCESS; /* unless an error leaves Record() */
+    Vec             x, z;
+    PetscErrorCode  ierr = PETSC_SUCCESS; /* unless an error leaves TestRecord() */
+    cudaGraphExec_t exec;
 
     PetscCheck(last.exchanges_ipc > 0, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no exchange by CUDA IPC");
     PetscCall(MatCreateVecs(A, &x, &z));
     PetscCall(VecSet(x, 1.0));
-    PetscCall(Record(A, x, z, &ierr));
-    TestCheck(ierr == PETSC_ERR_SUP, "error %d", "recorded", (int)ierr);
-    PetscCall(VecLockGet(x, &locked));
-    for (; locked > 0; locked--) PetscCall(VecLockReadPop(x));
+    PetscCall(TestRecord(A, x, z, &exec, &ierr));
+    TestCheck(ierr == PETSC_ERR_SUP && !exec, "error %d", "recorded", (int)ierr);
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
     PetscCall(MatGallopGetStatistics(A, &last)); /* which may have the product */

@@ -65,8 +65,12 @@ static PetscErrorCode RenewDict(EVCHYBPack *pack, const GallopCSR *csr, PetscCou
 
 PetscErrorCode EVCHYBPackRefresh(EVCHYBPack *pack, const GallopCSR *csr, PetscCount maxbytes, PetscBool *fits)
 {
+  PetscBool capturing = PETSC_FALSE;
+
   PetscFunctionBegin;
   *fits = PETSC_FALSE;
+  if (!PetscMemTypeHost(csr->memtype)) PetscCall(GallopDeviceIsCapturing(&capturing));
+  PetscCheck(!capturing || EVCHYBPackTakesAny(pack), PETSC_COMM_SELF, PETSC_ERR_SUP, "New values that are packed in fewer bytes cannot be recorded in a CUDA graph: multiply once before"); /* the host asks whether they fit */
   if (pack->ndict) PetscCall(WHERE(csr->memtype, EVCHYBPackRenumber, pack, csr, fits));
   if (!*fits && pack->unsorted) {
     PetscBool sorted;

@@ -84,6 +84,12 @@ typedef struct {
   EVCHYBPackFigures figures;
 } EVCHYBPack;
 
+/* Whether values are stored as they are, so that all others fit */
+static inline PetscBool EVCHYBPackTakesAny(const EVCHYBPack *pack)
+{
+  return (PetscBool)(pack->figures.slots[EVCHYB_PACK_VALUE] >= pack->nline * EVCHYB_PACK_ROWS);
+}
+
 /* EVCHYBPackGainsAhead - Whether columns are asked for ahead: of most lines they are stored in 16 bits, and there are more thread blocks than all multiprocessors have at once anyway */
 static inline PetscBool EVCHYBPackGainsAhead(const EVCHYBPack *pack, int processors, unsigned int blocks)
 {

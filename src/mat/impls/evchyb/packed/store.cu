@@ -337,7 +337,7 @@ static PetscErrorCode LaunchValues(const EVCHYBPack *pack, const GallopCSR *csr,
 /* EVCHYBPackRefresh_Device - fits: NULL where the values are known to */
 PetscErrorCode EVCHYBPackRefresh_Device(EVCHYBPack *pack, const GallopCSR *csr, PetscBool *fits)
 {
-  const bool asks   = fits && pack->figures.slots[EVCHYB_PACK_VALUE] < pack->nline * EVCHYB_PACK_ROWS; /* values that are stored as they are fit */
+  const bool asks   = fits && !EVCHYBPackTakesAny(pack);
   int        unfit  = 0;
   void      *memory = NULL;
 
