@@ -331,7 +331,7 @@ static PetscErrorCode KSPSolve_GallopBCGS(KSP ksp)
   if (!takes) PetscFunctionReturn(PETSC_SUCCESS);
 #if PetscDefined(HAVE_CUDA)
   PetscCall(CanFuse(ksp, &bcgs->base.why));
-  PetscCall(KSPGallopGetRoom(ksp, &bcgs->base, &done));
+  PetscCall(KSPGallopGetRoom(ksp, &bcgs->base, PETSC_TRUE, &done));
   if (done) PetscCall(Solve_Fused(ksp, bcgs));
 #else
   bcgs->base.why = "PETSc was configured without CUDA";

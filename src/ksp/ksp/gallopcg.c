@@ -37,7 +37,7 @@ static PetscErrorCode KSPSolve_GallopCG(KSP ksp)
   if (!takes) PetscFunctionReturn(PETSC_SUCCESS);
 #if PetscDefined(HAVE_CUDA)
   PetscCall(CanFuse(ksp, cg, &cg->base.why));
-  PetscCall(KSPGallopGetRoom(ksp, &cg->base, &done));
+  PetscCall(KSPGallopGetRoom(ksp, &cg->base, PETSC_TRUE, &done));
   if (done && cg->variant == GALLOP_CG_PIPELINED) PetscCall(KSPGallopPipeCGSolve(ksp, cg));
   else if (done) PetscCall(KSPGallopCGSolve(ksp, cg));
 #else

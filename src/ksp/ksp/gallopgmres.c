@@ -233,7 +233,7 @@ static PetscErrorCode KSPSolve_GallopGMRES(KSP ksp)
   if (ksp->orthog != KSPOrthogonalizationGallop) gmres->base.why = "another orthogonalization is set";
   else {
     PetscCall(Prepare(ksp, gmres));
-    PetscCall(KSPGallopGetRoom(ksp, &gmres->base, &done));
+    PetscCall(KSPGallopGetRoom(ksp, &gmres->base, PETSC_FALSE, &done));
   }
 #else
   gmres->base.why = "PETSc was configured without CUDA";

@@ -232,8 +232,22 @@ PetscErrorCode KSPGallopCanFuse(KSP ksp, const char **why)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* KSPGallopGetRoom - Memory for a fused solve, of a type that takes it. *done is false, and base->why is set, where there is none or another process cannot fuse: some may have bound vectors to the host. */
-PetscErrorCode KSPGallopGetRoom(KSP ksp, GallopKSP *base, PetscBool *done)
+/* KSPGallopVecsFit - Whether vectors have room on the GPU that the parent does without, as many as one that is there: PETSc would end in an error at their first use */
+PetscErrorCode KSPGallopVecsFit(Vec like, PetscInt num, PetscBool *fit)
+{
+  PetscInt n;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetLocalSize(like, &n));
+  PetscCall(GallopDeviceFits((size_t)num * (size_t)n * sizeof(PetscScalar), fit));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/*
+  KSPGallopGetRoom - Memory for a fused solve, of a type that takes it, and with diagonal room for that of Jacobi's preconditioner. *done is false, and base->why is set, where there is none or another
+  process cannot fuse: some may have bound vectors to the host.
+*/
+PetscErrorCode KSPGallopGetRoom(KSP ksp, GallopKSP *base, PetscBool diagonal, PetscBool *done)
 {
   PetscMPIInt size;
 
@@ -241,6 +255,14 @@ PetscErrorCode KSPGallopGetRoom(KSP ksp, GallopKSP *base, PetscBool *done)
   *done = PETSC_FALSE;
 #if PetscDefined(HAVE_CUDA)
   if (!base->why) PetscCall(GallopFusedCreate(&base->work, done));
+  if (*done && diagonal && !base->diagonal.d) {
+    GallopPCKind kind;
+
+    PetscCall(PCGallopGetKind(ksp->pc, &kind));
+    if (kind == GALLOP_PC_DIAGONAL) PetscCall(KSPGallopVecsFit(ksp->work[0], 1, done));
+  }
+#else
+  (void)diagonal;
 #endif
   if (!base->why && !*done) base->why = "the GPU has no room";
   PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));

@@ -128,6 +128,27 @@ static PetscErrorCode DropOfOtherLayout(KSP ksp, GallopSteps *steps)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* Vectors for the preconditioner, on all processes; where one has no room for them the parent solves, until the next set-up */
+static PetscErrorCode GetVecs(KSP ksp, GallopSteps *steps, GallopPCKind kind)
+{
+  const PetscInt more = kind == GALLOP_PC_DIAGONAL ? !steps->base.diagonal.d : steps->bs != steps->base.blocks.bs ? steps->bs : 0;
+  PetscBool      fit  = PETSC_TRUE;
+  PetscMPIInt    size;
+
+  PetscFunctionBegin;
+  if (!more) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(KSPGallopVecsFit(ksp->work[0], more, &fit));
+  PetscCallMPI(MPI_Comm_size(PetscObjectComm((PetscObject)ksp), &size));
+  if (size > 1) PetscCallMPI(MPIU_Allreduce(MPI_IN_PLACE, &fit, 1, MPI_C_BOOL, MPI_LAND, PetscObjectComm((PetscObject)ksp)));
+  if (!fit) {
+    steps->base.why = steps->never = "the GPU has no room for the preconditioner";
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  if (kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalCreate(&steps->base.diagonal, ksp->work[0]));
+  else PetscCall(GallopBlocksCreate(&steps->base.blocks, steps->bs, ksp->work[0]));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode KSPSolve_GallopSteps(KSP ksp)
 {
   GallopSteps *steps;
@@ -140,8 +161,7 @@ static PetscErrorCode KSPSolve_GallopSteps(KSP ksp)
   PetscCall(PCGallopGetBlockSize(ksp->pc, &steps->bs));
   PetscCall(CanFuse(ksp, steps, kind, &steps->base.why));
   if (!steps->base.why) PetscCall(DropOfOtherLayout(ksp, steps));
-  if (!steps->base.why && kind == GALLOP_PC_DIAGONAL) PetscCall(GallopDiagonalCreate(&steps->base.diagonal, ksp->work[0]));
-  if (!steps->base.why && steps->bs) PetscCall(GallopBlocksCreate(&steps->base.blocks, steps->bs, ksp->work[0]));
+  if (!steps->base.why) PetscCall(GetVecs(ksp, steps, kind));
   if (!steps->base.why) PetscCall(CanFuseHere(ksp, &steps->base.why));
   steps->base.fused = PetscNot(steps->base.why);
   if (steps->base.fused) PetscCall(SolveFused(ksp, steps, kind));
