@@ -319,34 +319,77 @@ static PetscErrorCode TwoMatrices(void)
 }
 
 /* D L D, whose null space D^-1 1 changes with the order of rows, unlike a constant */
+static PetscErrorCode CreateSingular(Mat *A, Vec *null)
+{
+  const Problem p = {0, 0, 1, PETSC_FALSE};
+  Vec           d;
+
+  PetscFunctionBegin;
+  PetscCall(CreateMatrix(TestFormat(""), p, A));
+  PetscCall(MatCreateVecs(*A, &d, null));
+  PetscCall(TestSetVec(d, 92));
+  PetscCall(VecAbs(d));
+  PetscCall(VecShift(d, 1.0));
+  PetscCall(MatDiagonalScale(*A, d, d));
+  PetscCall(VecCopy(d, *null));
+  PetscCall(VecReciprocal(*null));
+  PetscCall(VecNormalize(*null, NULL));
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode SetNullSpaces(Mat A, MatNullSpace sp, MatNullSpace near)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSetNullSpace(A, sp));
+  PetscCall(MatSetTransposeNullSpace(A, sp));
+  PetscCall(MatSetNearNullSpace(A, near));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The operators inside have the null spaces sp and near, permuted, or none where these are NULL */
+static PetscErrorCode CheckNullSpaces(KSP inner, MatNullSpace sp, MatNullSpace near, const char what[])
+{
+  Mat          B[2];
+  MatNullSpace inside[3];
+  PetscBool    isnull, constant[2];
+  PetscInt     n[2];
+
+  PetscFunctionBegin;
+  PetscCall(KSPGetOperators(inner, &B[0], &B[1]));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(MatGetNullSpace(B[k], &inside[0]));
+    PetscCall(MatGetTransposeNullSpace(B[k], &inside[1]));
+    PetscCall(MatGetNearNullSpace(B[k], &inside[2]));
+    for (int j = 0; j < 3; j++)
+      PetscCheck(!inside[j] == !(j < 2 ? sp : near), PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %s %snull space inside", what, inside[j] ? "an old" : "no", j == 0 ? "" : j == 1 ? "transpose " : "near ");
+    for (int j = 0; j < 2 && sp; j++) {
+      PetscCall(MatNullSpaceTest(inside[j], B[k], &isnull));
+      PetscCheck(isnull, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: the null space inside is not that of the operator inside", what);
+    }
+    if (!near) continue;
+    PetscCall(MatNullSpaceGetVecs(near, &constant[0], &n[0], NULL));
+    PetscCall(MatNullSpaceGetVecs(inside[2], &constant[1], &n[1], NULL));
+    PetscCheck(constant[0] == constant[1] && n[0] == n[1], PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: another near null space inside", what);
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode NullSpaces(void)
 {
-  const Problem      p = {0, 0, 1, PETSC_FALSE};
-  Mat                A, B;
-  Vec                d, null, x, b;
-  MatNullSpace       sp, near, inside;
+  Mat                A;
+  Vec                null, x, b;
+  MatNullSpace       sp, near;
   KSP                ksp, inner;
   KSPConvergedReason reason;
-  PetscBool          isnull, constant;
-  PetscInt           n;
   PetscReal          norm, residual;
   PetscScalar        dot;
 
   PetscFunctionBegin;
-  PetscCall(CreateMatrix(TestFormat(""), p, &A));
-  PetscCall(MatCreateVecs(A, &d, &null));
-  PetscCall(TestSetVec(d, 92));
-  PetscCall(VecAbs(d));
-  PetscCall(VecShift(d, 1.0));
-  PetscCall(MatDiagonalScale(A, d, d));
-  PetscCall(VecCopy(d, null));
-  PetscCall(VecReciprocal(null));
-  PetscCall(VecNormalize(null, NULL));
+  PetscCall(CreateSingular(&A, &null));
   PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 1, &null, &sp));
   PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &near));
-  PetscCall(MatSetNullSpace(A, sp));
-  PetscCall(MatSetTransposeNullSpace(A, sp));
-  PetscCall(MatSetNearNullSpace(A, near));
+  PetscCall(SetNullSpaces(A, sp, near));
   PetscCall(CreateSolver(A, A, &ksp, &inner));
   PetscCall(KSPSetTolerances(inner, 10 * PETSC_SQRT_MACHINE_EPSILON, PETSC_CURRENT, PETSC_CURRENT, 1000));
   PetscCall(MatCreateVecs(A, &x, &b));
@@ -354,17 +397,7 @@ static PetscErrorCode NullSpaces(void)
   PetscCall(KSPSolve(ksp, b, x));
   PetscCall(KSPGetConvergedReason(inner, &reason));
   PetscCheck(reason > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "null space: %s", KSPConvergedReasons[reason]);
-  PetscCall(KSPGetOperators(inner, &B, NULL));
-  PetscCall(MatGetNullSpace(B, &inside));
-  PetscCheck(inside, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "no null space inside");
-  PetscCall(MatNullSpaceTest(inside, B, &isnull));
-  PetscCheck(isnull, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the null space inside is not that of the operator inside");
-  PetscCall(MatGetTransposeNullSpace(B, &inside));
-  PetscCheck(inside, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "no transpose null space inside");
-  PetscCall(MatGetNearNullSpace(B, &inside));
-  PetscCheck(inside, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "no near null space inside");
-  PetscCall(MatNullSpaceGetVecs(inside, &constant, &n, NULL));
-  PetscCheck(constant && !n, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "another near null space inside");
+  PetscCall(CheckNullSpaces(inner, sp, near, "null space"));
   PetscCall(VecDot(x, null, &dot));
   PetscCall(VecNorm(x, NORM_2, &norm));
   PetscCheck(PetscAbsScalar(dot) <= Allowed * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the solution has %g of %g in the null space", (double)PetscAbsScalar(dot), (double)norm);
@@ -374,20 +407,82 @@ static PetscErrorCode NullSpaces(void)
   PetscCall(MatMultAdd(A, x, b, b));
   PetscCall(VecNorm(b, NORM_2, &residual));
   PetscCheck(residual <= 1000 * PETSC_SQRT_MACHINE_EPSILON * norm, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "null space: residual %g of %g", (double)residual, (double)norm);
-
-  /* taken away again: seen when the operator changes */
-  PetscCall(MatSetNullSpace(A, NULL));
-  PetscCall(MatShift(A, 1.0));
-  PetscCall(KSPSolve(ksp, b, x));
-  PetscCall(MatGetNullSpace(B, &inside));
-  PetscCheck(!inside, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "the null space inside is the old one");
   PetscCall(MatNullSpaceDestroy(&sp));
   PetscCall(MatNullSpaceDestroy(&near));
-  PetscCall(VecDestroy(&d));
   PetscCall(VecDestroy(&null));
   PetscCall(VecDestroy(&x));
   PetscCall(VecDestroy(&b));
   PetscCall(KSPDestroy(&ksp));
+  PetscCall(MatDestroy(&A));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Null spaces that are set, replaced or taken away after the set-up: they hold at the next solve, and the operators are not permuted again */
+static PetscErrorCode ChangedNullSpaces(void)
+{
+  Mat                A, P;
+  Vec                null, x, b;
+  MatNullSpace       sp, near[2];
+  KSP                ksp, inner;
+  KSPConvergedReason reason;
+  PetscInt           before[2] = {0, 0}, after[2] = {0, 0};
+
+  PetscFunctionBegin;
+  PetscCall(CreateSingular(&A, &null));
+  PetscCall(MatDuplicate(A, MAT_COPY_VALUES, &P));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 1, &null, &sp));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_TRUE, 0, NULL, &near[0]));
+  PetscCall(MatNullSpaceCreate(PETSC_COMM_WORLD, PETSC_FALSE, 1, &null, &near[1]));
+  PetscCall(MatCreateVecs(A, &x, &b));
+  for (int two = 0; two < 2; two++) {
+    PetscCall(CreateSolver(A, two ? P : A, &ksp, &inner));
+    PetscCall(KSPSetTolerances(inner, 10 * PETSC_SQRT_MACHINE_EPSILON, PETSC_CURRENT, PETSC_CURRENT, 1000));
+    PetscCall(KSPSetUp(ksp));
+    PetscCall(CheckNullSpaces(inner, NULL, NULL, "set-up"));
+    for (int k = 0; k < 4; k++) {
+      const char *const  what[]  = {"set", "the same", "another near one", "taken away"};
+      const MatNullSpace space   = k < 3 ? sp : NULL;
+      const MatNullSpace nearone = k < 2 ? near[0] : k < 3 ? near[1] : NULL;
+
+      PetscCall(SetNullSpaces(A, space, nearone));
+      PetscCall(SetNullSpaces(P, space, nearone));
+      PetscCall(VecSet(b, 0.0));
+      if (space) PetscCall(TestSetVec(b, 93)); /* not in the range of A */
+      PetscCall(TestEventCount("GallopMatPermute", &before[0], NULL));
+      PetscCall(TestEventCount("GallopVecPermute", &before[1], NULL));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(TestEventCount("GallopMatPermute", &after[0], NULL));
+      PetscCall(TestEventCount("GallopVecPermute", &after[1], NULL));
+      PetscCall(KSPGetConvergedReason(inner, &reason));
+      PetscCheck(reason > 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "%s: %s", what[k], KSPConvergedReasons[reason]);
+      PetscCall(CheckNullSpaces(inner, space, nearone, what[k]));
+      PetscCheck(after[0] == before[0], PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: the operator was permuted", what[k]);
+      PetscCheck(k != 1 || after[1] == before[1] + 2, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: %" PetscInt_FMT " vectors were permuted, not right-hand side and solution", what[k], after[1] - before[1]);
+    }
+    if (two) { /* a preconditioner that is reused keeps its old operators and their null spaces, until it is not */
+      PetscCall(SetNullSpaces(A, sp, near[0]));
+      PetscCall(SetNullSpaces(P, sp, near[0]));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(SetNullSpaces(A, NULL, NULL));
+      PetscCall(SetNullSpaces(P, NULL, NULL));
+      PetscCall(MatShift(A, 1.0));
+      PetscCall(MatShift(P, 1.0));
+      PetscCall(KSPSetReusePreconditioner(ksp, PETSC_TRUE));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckNullSpaces(inner, sp, near[0], "reused"));
+      PetscCall(KSPSetReusePreconditioner(ksp, PETSC_FALSE));
+      PetscCall(KSPSolve(ksp, b, x));
+      PetscCall(CheckNullSpaces(inner, NULL, NULL, "new operators"));
+    }
+    PetscCall(KSPDestroy(&ksp));
+  }
+  PetscCall(MatNullSpaceDestroy(&sp));
+  PetscCall(MatNullSpaceDestroy(&near[0]));
+  PetscCall(MatNullSpaceDestroy(&near[1]));
+  PetscCall(VecDestroy(&null));
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&b));
+  PetscCall(MatDestroy(&P));
   PetscCall(MatDestroy(&A));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -491,6 +586,7 @@ int main(int argc, char **argv)
     PetscCall(Sequence(MATAIJ));
     PetscCall(TwoMatrices());
     PetscCall(NullSpaces());
+    PetscCall(ChangedNullSpaces());
     PetscCall(TransposeAndGuess());
     PetscCall(Refused());
   }

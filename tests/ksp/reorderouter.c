@@ -209,6 +209,29 @@ static PetscErrorCode TolerancesOf(Mat A)
   PetscCall(KSPSetTolerances(inner, r[3], PETSC_CURRENT, PETSC_CURRENT, PETSC_CURRENT));
   PetscCall(SolveAndCheck(ksp, inner, r[3], a[0], divtol, 301, 0, "set after options for both"));
   PetscCall(KSPDestroy(&ksp));
+
+  /* options that are words: the numbers that they stand for are followed as others are */
+  PetscCall(PetscOptionsSetValue(NULL, "-by_word_ksp_rtol", "determine"));
+  PetscCall(PetscOptionsSetValue(NULL, "-by_word_ksp_atol", "determine"));
+  PetscCall(PetscOptionsSetValue(NULL, "-by_word_ksp_divtol", "unlimited"));
+  PetscCall(PetscOptionsSetValue(NULL, "-by_word_ksp_max_it", "unlimited"));
+  PetscCall(CreateSolver(A, KSPPREONLY, "by_word_", &ksp, &inner));
+  PetscCall(KSPSetTolerances(ksp, r[0], a[0], d[0], 300));
+  PetscCall(KSPSetFromOptions(ksp));
+  for (int k = 0; k < 2; k++) PetscCall(SolveAndCheck(ksp, inner, rtol, abstol, PETSC_MAX_REAL, PETSC_INT_MAX, 0, "words"));
+  PetscCall(KSPSetTolerances(ksp, r[1], a[1], d[1], 5));
+  PetscCall(SolveAndCheck(ksp, inner, r[1], a[1], d[1], 5, 0, "changed after words"));
+  PetscCall(KSPDestroy(&ksp));
+
+  PetscCall(PetscOptionsSetValue(NULL, "-by_inner_word_reorder_ksp_rtol", "determine"));
+  PetscCall(PetscOptionsSetValue(NULL, "-by_inner_word_reorder_ksp_max_it", "unlimited"));
+  PetscCall(CreateSolver(A, KSPPREONLY, "by_inner_word_", &ksp, &inner));
+  PetscCall(KSPSetFromOptions(ksp));
+  for (int k = 0; k < 2; k++) {
+    PetscCall(KSPSetTolerances(ksp, r[k], a[k], d[k], 300 + k));
+    PetscCall(SolveAndCheck(ksp, inner, rtol, a[k], d[k], PETSC_INT_MAX, 0, "words for the solver inside"));
+  }
+  PetscCall(KSPDestroy(&ksp));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -5,10 +5,16 @@
 #include <petsc/private/kspimpl.h>
 #include <gallop/matgallopimpl.h>
 
-/* An operator, what it was when it was permuted last, and the permuted one */
+#define NULL_SPACES 3 /* of an operator: its own, that of its transpose, and the near one */
+
+static PetscErrorCode (*const GetNullSpace[NULL_SPACES])(Mat, MatNullSpace *) = {MatGetNullSpace, MatGetTransposeNullSpace, MatGetNearNullSpace};
+static PetscErrorCode (*const SetNullSpace[NULL_SPACES])(Mat, MatNullSpace)   = {MatSetNullSpace, MatSetTransposeNullSpace, MatSetNearNullSpace};
+
+/* An operator: its state and its null spaces when they were permuted last, and the permuted operator */
 typedef struct {
-  MatState state;
-  Mat      permuted;
+  MatState     state;
+  MatNullSpace nullspace[NULL_SPACES]; /* references, so that the address of one is not used again for another */
+  Mat          permuted;
 } Operator;
 
 typedef struct {
@@ -39,6 +45,7 @@ typedef struct {
 static PetscErrorCode OperatorReset(Operator *op)
 {
   PetscFunctionBegin;
+  for (int k = 0; k < NULL_SPACES; k++) PetscCall(MatNullSpaceDestroy(&op->nullspace[k]));
   PetscCall(MatDestroy(&op->permuted));
   PetscCall(MatStateInvalidate(op->state));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -69,17 +76,38 @@ static PetscErrorCode PermuteNullSpace(PC_GallopReorder *reorder, MatNullSpace f
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode PermuteNullSpaces(PC_GallopReorder *reorder, Mat from, Mat to)
+static PetscErrorCode PermuteNullSpaces(PC_GallopReorder *reorder, Operator *op, Mat mat)
 {
-  MatNullSpace sp;
+  PetscFunctionBegin;
+  for (int k = 0; k < NULL_SPACES; k++) {
+    MatNullSpace sp;
+
+    PetscCall((*GetNullSpace[k])(mat, &sp));
+    PetscCall(PermuteNullSpace(reorder, sp, op->permuted, SetNullSpace[k]));
+    PetscCall(PetscObjectReference((PetscObject)sp));
+    PetscCall(MatNullSpaceDestroy(&op->nullspace[k]));
+    op->nullspace[k] = sp;
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* MatSetNullSpace() does not change the state of a matrix, and PETSc reads the null space at each solve. An operator that is not the permuted one, as with KSPSetReusePreconditioner(), keeps the old null spaces. */
+static PetscErrorCode UpdateNullSpaces(PC_GallopReorder *reorder, Operator *op, Mat mat)
+{
+  MatState  now;
+  PetscBool same;
 
   PetscFunctionBegin;
-  PetscCall(MatGetNullSpace(from, &sp));
-  PetscCall(PermuteNullSpace(reorder, sp, to, MatSetNullSpace));
-  PetscCall(MatGetTransposeNullSpace(from, &sp));
-  PetscCall(PermuteNullSpace(reorder, sp, to, MatSetTransposeNullSpace));
-  PetscCall(MatGetNearNullSpace(from, &sp));
-  PetscCall(PermuteNullSpace(reorder, sp, to, MatSetNearNullSpace));
+  PetscCall(MatGetState(mat, &now));
+  PetscCall(MatStateCompare(now, op->state, &same));
+  if (!same) PetscFunctionReturn(PETSC_SUCCESS);
+  for (int k = 0; k < NULL_SPACES && same; k++) {
+    MatNullSpace sp;
+
+    PetscCall((*GetNullSpace[k])(mat, &sp));
+    same = (PetscBool)(sp == op->nullspace[k]);
+  }
+  if (!same) PetscCall(PermuteNullSpaces(reorder, op, mat)); /* all, as MatSetNullSpace() of a symmetric matrix sets that of the transpose too */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -133,8 +161,8 @@ static PetscErrorCode Update(PC pc)
   if (pmat != amat) PetscCall(OperatorUpdate(reorder, &reorder->pmat, pmat));
   else PetscCall(OperatorReset(&reorder->pmat));
   if (!reorder->x) PetscCall(MatCreateVecs(reorder->amat.permuted, &reorder->x, &reorder->b));
-  PetscCall(PermuteNullSpaces(reorder, amat, reorder->amat.permuted));
-  if (pmat != amat) PetscCall(PermuteNullSpaces(reorder, pmat, reorder->pmat.permuted));
+  PetscCall(PermuteNullSpaces(reorder, &reorder->amat, amat));
+  if (pmat != amat) PetscCall(PermuteNullSpaces(reorder, &reorder->pmat, pmat));
   PetscCall(KSPSetOperators(reorder->ksp, reorder->amat.permuted, pmat != amat ? reorder->pmat.permuted : reorder->amat.permuted));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -147,11 +175,13 @@ static PetscErrorCode GetTolerances(KSP ksp, Tolerances *t)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-static PetscErrorCode SetTolerances(KSP ksp, const Tolerances *t)
+/* PETSC_UNLIMITED, PETSC_DETERMINE and PETSC_CURRENT, which are options too, become the numbers that the solver has for them */
+static PetscErrorCode SetTolerances(KSP ksp, Tolerances *t)
 {
   PetscFunctionBegin;
   PetscCall(KSPSetTolerances(ksp, t->rtol, t->abstol, t->divtol, t->max_it));
   PetscCall(KSPSetMinimumIterations(ksp, t->min_it));
+  PetscCall(GetTolerances(ksp, t));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -181,8 +211,9 @@ static PetscErrorCode HandTolerances(PC_GallopReorder *reorder, KSP outer)
     PetscCall(ReadTolerances(outer, &from));
     PetscCall(SetTolerances(outer, &from));
   }
-  PetscCall(ReadTolerances(reorder->ksp, &from)); /* also a value that it had anyway holds once it is an option */
   PetscCall(GetTolerances(reorder->ksp, &now));
+  PetscCall(ReadTolerances(reorder->ksp, &from)); /* also a value that it had anyway holds once it is an option */
+  PetscCall(SetTolerances(reorder->ksp, &from));  /* which makes numbers of words such as unlimited */
   if (now.rtol == reorder->given.rtol) now.rtol = reorder->given.rtol = from.rtol;
   if (now.abstol == reorder->given.abstol) now.abstol = reorder->given.abstol = from.abstol;
   if (now.divtol == reorder->given.divtol) now.divtol = reorder->given.divtol = from.divtol;
@@ -275,6 +306,10 @@ static PetscErrorCode Apply(PC pc, Vec b, Vec x, PetscErrorCode (*solve)(KSP, Ve
   /* PETSc sets a preconditioner up again when pmat has changed, not when only amat or an option has */
   PetscCall(MatGetState(pc->mat, &now));
   if (!reorder->order || (!pc->reusepreconditioner && (now.id != reorder->amat.state.id || now.state != reorder->amat.state.state))) PetscCall(Update(pc));
+  else {
+    PetscCall(UpdateNullSpaces(reorder, &reorder->amat, pc->mat));
+    PetscCall(UpdateNullSpaces(reorder, &reorder->pmat, pc->pmat));
+  }
   PetscCall(KSPGetInitialGuessNonzero(reorder->ksp, &nonzero));
   if (nonzero || reorder->guess) PetscCall(VecGallopPermute(x, reorder->order, PETSC_FALSE, reorder->x));
   if (reorder->guess) PetscCall(KSPSetInitialGuessNonzero(reorder->ksp, PETSC_TRUE));
@@ -427,7 +462,7 @@ PetscErrorCode PCGallopReorderGetKSP(PC pc, KSP *ksp)
 
   The permuted operator is a second matrix, of the type and options of the first. New values are brought over without finding out anew where they go, on the GPU where they are there; a new nonzero
   pattern gives a new order and a new matrix. Where the preconditioner is made from another matrix than the operator both are permuted by the order of the operator. Null spaces and near null spaces of both go along,
-  but those that are a function of the user.
+  as they are at each solve, but those that are a function of the user. Vectors of a null space that are changed in place are seen when the operator changes.
 
   Operators must be of type `MATAIJ` or derive from it, and square. Those of other types than `MATEVCHYB` have the order of `MATORDERINGGALLOP` too.
 
