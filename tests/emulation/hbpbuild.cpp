@@ -104,9 +104,11 @@ PetscErrorCode HBPApplyTranspose_Device(void *, const GallopProduct *, PetscBool
   emu::Fail("a product");
 }
 
+static int processors; /* multiprocessors of the GPU */
+
 PetscErrorCode HBPGetRoom(const HBP *h, HBPRoom *room)
 {
-  *room = {1 + (int)(choice() % 3), 2, h->shared ? 512 : FewThreads, 0, 0, PETSC_TRUE};
+  *room = {processors, 2, h->shared ? 512 : FewThreads, 0, 0, PETSC_TRUE};
   return PETSC_SUCCESS;
 }
 
@@ -264,6 +266,7 @@ static void Test(const Case &c)
     allocations.clear();
     emu::ClearCanaries();
     emu::resident = 1 + (int)(choice() % 5);
+    processors    = 1 + (int)(choice() % 3);
     CheckCall(HBPDevice.build(&c.options, &csr, 0, &data));
     emu::Sync();
     emu::CheckCanaries("after a build");
@@ -281,7 +284,16 @@ static void Test(const Case &c)
       CheckCall(HBPDevice.refresh(data, &csr, 0, &answer));
       emu::Sync();
       Compare(c.name, "new value", host->data, ((HBP *)data)->data, host->nz);
+      const PetscCount bytes = (PetscCount)(((HBP *)data)->bytes + HBPWorkspaceBytes((HBP *)data) + 2 * 256); /* canaries behind both arrays of workspace */
+
       CheckCall(HBPDevice.destroy(&data));
+      for (int less = 0; less < 2 && !without; less++) { /* the limit, and one byte less */
+        emu::ClearCanaries();
+        CheckCall(HBPDevice.build(&c.options, &csr, bytes - less, &data));
+        emu::Sync();
+        if (!data != less) emu::Fail("%s: %s format in %ld bytes", c.name, data ? "a" : "no", (long)(bytes - less));
+        if (data) CheckCall(HBPDevice.destroy(&data));
+      }
     }
     emu::ClearCanaries();
     for (auto p : allocations) free(p);

@@ -87,6 +87,15 @@ static void Test(const Case &c)
   if (!h.hot) return;
   if (!h.hot->longNum == c.longs || !h.hot->lines.cold == c.colds) emu::Fail("%s: %ld long rows, %ld lines of other columns", c.name, (long)h.hot->longNum, (long)h.hot->lines.cold);
   CheckArrays(c, h.hot, d.hot);
+  for (int less = 0; less < 2; less++) { /* the limit, and one byte less; there are canaries behind the three arrays of workspace */
+    HBP e = {};
+
+    e.options = d.options;
+    CheckCall(HBPHotBuild_Device(&e, &A.csr, &s, (PetscCount)(d.hot->bytes + HBPHotWorkspaceBytes(d.hot) + 3 * 256) - less, NULL));
+    emu::Sync();
+    if (!e.hot != less) emu::Fail("%s: %s hot columns in the bytes that they take%s", c.name, e.hot ? "there are" : "no", less ? ", but one" : "");
+    CheckCall(HBPHotDestroy(&e.hot));
+  }
   TestProducts(c.name, A, {NULL, NULL, Apply, NULL, NULL}, d.hot, HBPHotDotParts(d.hot), 0, [&] {
     for (PetscInt t = 0; t < d.hot->longNum; t++)
       if (d.hot->arrived[t]) emu::Fail("%s: pieces have arrived before the product", c.name);

@@ -173,7 +173,7 @@ static PetscErrorCode SetOptions(PetscInt setting)
 
 /*
   When columns are cut without being asked for: where x is more than L2 has room for, into blocks of which four and a half fill L2. Not where entries have others near them, where a row has very many, where
-  few meet in x, where rows have no increasing columns, or where an option asks for something else.
+  few meet in x, where rows have no increasing columns, or where an option asks for something else. Where they are asked for, -info says why there are none.
 */
 static PetscErrorCode TestChoice(void)
 {
@@ -192,6 +192,8 @@ static PetscErrorCode TestChoice(void)
     {30, BAND,       values / 2,           0, 0, HBP_SHARED_CHOOSE},
     {30, ONE_LONG,   values / 2,           0, 0, HBP_SHARED_CHOOSE},
     {30, DECREASING, values / 2,           0, 0, HBP_SHARED_CHOOSE},
+    {30, ONE_LONG,   2 * values,           0, 2, HBP_SHARED_CHOOSE},
+    {30, DECREASING, 2 * values,           0, 2, HBP_SHARED_CHOOSE},
     {2,  ANYWHERE,   values / 2,           0, 0, HBP_SHARED_CHOOSE}
   };
 
@@ -221,7 +223,9 @@ static PetscErrorCode TestChoice(void)
     csr.j              = j;
     csr.a              = a;
     csr.nz             = i[m];
+    PetscCall(TestInfoBegin());
     PetscCall(HBPBuild_Host(HBP_GROUP, &options, &csr, 0, &h));
+    PetscCall(CheckInfo("-mat_hbp_columns does nothing for a 4000 by 24000 matrix: " HBP_COLUMNS_ROWS, (PetscBool)(cases[k].columns > 1 && !cases[k].num), "choice"));
     PetscCheck(h, PETSC_COMM_SELF, PETSC_ERR_PLIB, "choice %d: no format", (int)k);
     num = h->columns ? h->columns->num : 0;
     PetscCheck(num == cases[k].num, PETSC_COMM_SELF, PETSC_ERR_PLIB, "choice %d: %" PetscInt_FMT " blocks of columns, not %" PetscInt_FMT, (int)k, num, cases[k].num);

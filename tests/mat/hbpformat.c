@@ -327,7 +327,7 @@ static PetscErrorCode TestArrays(const Case *c, PetscBool *single)
   PetscCall(HBPBuild_Host(GROUP, &options, &csr, 0, &h));
   PetscCall(CheckArrays(c, h));
   *single = (PetscBool)(h->groupNum == h->blkNum);
-  bytes   = (PetscCount)(h->bytes + (size_t)h->partialNum * sizeof(PetscScalar));
+  bytes   = (PetscCount)(h->bytes + HBPWorkspaceBytes(h));
   PetscCall(HBPDestroyHostCopy(&h));
   PetscCall(HBPBuild_Host(GROUP, &options, &csr, bytes, &h));
   PetscCheck(h, PETSC_COMM_SELF, PETSC_ERR_PLIB, "%s: not built in the bytes it takes", c->what);
@@ -503,7 +503,9 @@ static PetscErrorCode TestManyTimes(void)
     PetscCall(MatConvert(A, MATHBP, MAT_INPLACE_MATRIX, &A));
     PetscCall(MatSetFromOptions(A));
     PetscCall(MatCreateVecs(A, &x, &z));
+    PetscCall(TestInfoBegin());
     PetscCall(TestMult(A, R, x, z, len > HBP_MAX_COLS ? TEST_FALLBACK : TEST_BUILD, &last, "columns many times"));
+    PetscCall(CheckInfo("nonzeros: " HBP_REFUSED_ROW, (PetscBool)(len > HBP_MAX_COLS), "columns many times"));
     PetscCall(VecDestroy(&x));
     PetscCall(VecDestroy(&z));
     PetscCall(MatDestroy(&A));
@@ -595,7 +597,9 @@ static PetscErrorCode TestTooManyBlocks(PetscBool warned)
   PetscCall(MatAssemblyEnd(A, MAT_FINAL_ASSEMBLY));
   PetscCall(MatConvert(A, MATSEQAIJ, MAT_INITIAL_MATRIX, &R));
   PetscCall(MatCreateVecs(A, &x, &z));
+  PetscCall(TestInfoBegin());
   PetscCall(TestMult(A, R, x, z, TEST_FALLBACK, &last, "too many blocks"));
+  PetscCall(CheckInfo("HBP does not store a 5000 by 5000 matrix with 5000 nonzeros: it would have more blocks", PETSC_TRUE, "too many blocks"));
   PetscCall(SetBlocks(1, 2));
   PetscCall(MatSetFromOptions(A));
   PetscCall(TestMult(A, R, x, z, TEST_BUILD, &last, "half as many blocks"));

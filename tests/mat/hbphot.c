@@ -218,6 +218,42 @@ static PetscErrorCode TestChoice(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The least limit with which there are hot columns: all that is allocated, also for the sums of pieces */
+static PetscErrorCode TestLimit(void)
+{
+  enum { M = 3, LEN = 3000, N = M * LEN };
+  const HBPOptions options = {.shared_x = HBP_SHARED_CHOOSE, .map = HBP_MAP_CHOOSE, .fixed = -1, .hot_columns = 30, .hot_room = 1000, .columns = 1, .shared_cols = 1000};
+  PetscInt         i[M + 1] = {0}, *j;
+  PetscScalar     *a;
+  GallopCSR        csr   = {.m = M, .n = N, .nz = M * LEN, .memtype = PETSC_MEMTYPE_HOST};
+  PetscCount       bytes = 0;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMalloc1(csr.nz, &j));
+  PetscCall(PetscCalloc1(csr.nz, &a));
+  for (PetscInt r = 0; r < M; r++) {
+    for (PetscInt e = 0; e < LEN; e++) j[i[r] + e] = e < 20 ? e : e + LEN * r; /* 20 columns have three entries, others one */
+    i[r + 1] = i[r] + LEN;
+  }
+  csr.i = csr.host_i = i;
+  csr.j              = j;
+  csr.a              = a;
+  for (int t = 0; t < 3; t++) {
+    HBP *h;
+
+    PetscCall(HBPBuild_Host(HBP_GROUP, &options, &csr, t ? bytes + 1 - t : 0, &h));
+    if (t == 2) PetscCheck(!h || !h->hot, PETSC_COMM_SELF, PETSC_ERR_PLIB, "hot columns in fewer bytes than they take");
+    else {
+      PetscCheck(h && h->hot && h->hot->pieceNum == 9, PETSC_COMM_SELF, PETSC_ERR_PLIB, "no hot columns, or no pieces%s", t ? " in the bytes that they take" : "");
+      bytes = (PetscCount)(h->bytes + 9 * sizeof(PetscScalar));
+    }
+    if (h) PetscCall(HBPDestroyHostCopy(&h));
+  }
+  PetscCall(PetscFree(j));
+  PetscCall(PetscFree(a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   static const TestLaw laws[] = {TEST_LAW_RANDOM, TEST_LAW_BAND, TEST_LAW_POWER, TEST_LAW_CROSS, TEST_LAW_EMPTY, TEST_LAW_EQUAL_ROWS, TEST_LAW_DENSE, TEST_LAW_ONE};
@@ -229,7 +265,10 @@ int main(int argc, char **argv)
   PetscCall(GallopInitializePackage());
   PetscCall(PetscOptionsGetBool(NULL, NULL, "-choice", &choice, NULL));
   if (choice) PetscCall(TestChoice());
-  else PetscCall(TestPropertiesRun(&properties, &all));
+  else {
+    PetscCall(TestLimit());
+    PetscCall(TestPropertiesRun(&properties, &all));
+  }
   if (all)
     PetscCheck(met[0] >= 30 && met[1] >= 30 && met[2] >= 5, PETSC_COMM_SELF, PETSC_ERR_PLIB, "formats with hot columns only: %" PetscInt_FMT ", with others: %" PetscInt_FMT ", with long rows: %" PetscInt_FMT, met[0], met[1], met[2]);
   PetscCall(PetscFinalize());

@@ -28,6 +28,24 @@ static inline PetscErrorCode GetFormatAt(Mat A, PetscMemType memtype, const char
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* After TestInfoBegin(): whether some line of -info had this text */
+static inline PetscErrorCode CheckInfo(const char text[], PetscBool should, const char what[])
+{
+  PetscBool has = PETSC_FALSE;
+  char      line[512], *found;
+  FILE     *info;
+
+  PetscFunctionBegin;
+  PetscCall(TestInfoEnd(&info));
+  while (fgets(line, sizeof(line), info)) {
+    PetscCall(PetscStrstr(line, text, &found));
+    if (found) has = PETSC_TRUE;
+  }
+  (void)fclose(info);
+  TestCheck(has == should, "-info %s: %s", what, has ? "says" : "does not say", text);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static inline PetscErrorCode SetBlocks(PetscInt N, PetscInt M)
 {
   PetscFunctionBegin;

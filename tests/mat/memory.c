@@ -139,6 +139,53 @@ static PetscErrorCode Dense(void)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The bytes of HBP's formats are the least limit with which they are built: they count the workspace of products */
+static PetscErrorCode Workspace(void)
+{
+  static const struct {
+    const char *option;
+    PetscInt    value;
+    const char *what;
+  } cases[] = {
+    {"-mat_hbp_block_cols", 64, "partial sums"},
+    {"-mat_hbp_long_row",   50, "long rows"   }
+  };
+  const PetscInt m = 40, n = 5000;
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(cases); k++) {
+    Mat      A, R;
+    Vec      x, z;
+    PetscInt format, ignored;
+
+    PetscCall(PetscOptionsSetValue(NULL, "-mat_hbp_map", "0"));
+    PetscCall(TestSetIntOption(cases[k].option, cases[k].value));
+    PetscCall(MatCreateSeqAIJ(PETSC_COMM_SELF, m, n, n, NULL, &R));
+    for (PetscInt r = 0; r < m; r++)
+      for (PetscInt c = r; c < n; c += r % 8 == 3 ? 1 : 100 + r) PetscCall(MatSetValue(R, r, c, TestValue(3, r, c), INSERT_VALUES));
+    PetscCall(MatAssemblyBegin(R, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatAssemblyEnd(R, MAT_FINAL_ASSEMBLY));
+    PetscCall(MatConvert(R, MATHBP, MAT_INITIAL_MATRIX, &A));
+    PetscCall(MatSetFromOptions(A));
+    PetscCall(MatCreateVecs(A, &x, &z));
+    PetscCall(Product(A, R, x, z, PETSC_FALSE, PETSC_TRUE, 1, cases[k].what));
+    PetscCall(FormatBytes(A, &format));
+    PetscCall(TestCaptureBegin());
+    PetscCall(SetLimit(A, format - 1));
+    PetscCall(Product(A, R, x, z, PETSC_FALSE, PETSC_FALSE, 0, cases[k].what));
+    PetscCall(TestCaptureEnd("Gallop: no room for the HBP format", &ignored, &ignored));
+    PetscCall(SetLimit(A, format));
+    PetscCall(Product(A, R, x, z, PETSC_FALSE, PETSC_TRUE, 1, cases[k].what));
+    PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_memory"));
+    PetscCall(PetscOptionsClearValue(NULL, cases[k].option));
+    PetscCall(PetscOptionsClearValue(NULL, "-mat_hbp_map"));
+    PetscCall(VecDestroy(&x));
+    PetscCall(VecDestroy(&z));
+    PetscCall(TestDestroy(&A, &R));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 int main(int argc, char **argv)
 {
   PetscFunctionBeginUser;
@@ -147,6 +194,7 @@ int main(int argc, char **argv)
   PetscCall(TestHasDevice(&device));
   PetscCall(Transpose());
   PetscCall(Dense());
+  PetscCall(Workspace());
   PetscCall(PetscFinalize());
   return 0;
 }

@@ -11,10 +11,10 @@ GALLOP_FORMAT_TYPES(FASTLOAD)
 
   Options Database Keys:
 + -mat_type fastload                    - sets the matrix type during `MatSetFromOptions()`; `aijfastload`, `seqaijfastload` and `mpiaijfastload` are accepted too
-. -mat_fastload_block_height <-1>       - most entries of a column in a block of 32 columns: 1, 2, 4, 8, 16 or 32, or 0 for no limit; -1 chooses. A block of few columns has that many times more
-. -mat_fastload_group_steps <true>      - blocks are made of 32 columns at a time; else as in the paper, of all columns
-. -mat_fastload_window <0>              - columns are sorted among this many neighbours, rounded up to a multiple of 32; 0 for all
-. -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least
+. -mat_fastload_block_height <-1>       - most entries of a column in a block of 32 columns: 1, 2, 4, 8, 16 or 32, or 0 for no limit; -1 chooses. A block of few columns has that many times more. No limit with `-mat_fastload_deterministic`
+. -mat_fastload_group_steps <true>      - blocks are made of 32 columns at a time; else as in the paper, of all columns, but not with `-mat_fastload_deterministic`
+. -mat_fastload_window <0>              - columns are sorted among this many neighbours, rounded up to a multiple of 32; 0 for all. Does nothing with `-mat_fastload_group_steps 0`
+. -mat_fastload_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses 16 times the mean or a 1024th of all, whatever is less, 1024 at least. No row is long with `-mat_fastload_deterministic`
 . -mat_fastload_sorted_x <false>        - as in the paper, each product on the GPU first puts x in the order of columns, so that all loads of it are coalesced; else a warp loads x of its columns from where it is. Not with
                                           `-mat_fastload_deterministic`, nor for transposed products
 . -mat_fastload_sums <all>              - what a warp adds up of a line of a block before it adds to the result: neighbours of one row, by `segments`; `all` also has one sum for lines of one row; `none` lets each lane add
@@ -144,7 +144,7 @@ static PetscErrorCode FastLoadViewDetail(const void *data, PetscViewer viewer)
   const FastLoad *fl = (const FastLoad *)data;
 
   PetscFunctionBegin;
-  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "FastLoad: %" PetscInt_FMT " blocks in %" PetscInt_FMT " tasks, height limit %" PetscInt_FMT ", window %" PetscInt_FMT ", long rows from %" PetscInt_FMT " entries on%s%s\n", fl->blkNum, fl->taskNum, fl->height,
+  PetscCall(PetscViewerASCIISynchronizedPrintf(viewer, "FastLoad: %" PetscInt_FMT " blocks in %" PetscInt_FMT " tasks, height limit %" PetscInt_FMT ", window %" PetscInt_FMT ", rows of more than %" PetscInt_FMT " entries are long%s%s\n", fl->blkNum, fl->taskNum, fl->height,
                                                fl->options.window, fl->options.long_row, fl->options.deterministic ? ", deterministic" : "", fl->sortedX ? ", x sorted for each product" : ""));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

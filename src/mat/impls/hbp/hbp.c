@@ -18,9 +18,9 @@ GALLOP_FORMAT_TYPES(HBP)
 . -mat_hbp_fixed <-1>              - percent of the work that is shared out beforehand; warps, or thread blocks with x in shared memory, that have done theirs compete for the rest; -1 chooses one part of the work for each, or 75 where there are few parts
 . -mat_hbp_long_row <0>            - rows with more entries are kept out of the blocks and stored as in CSR; 0 chooses the lesser of 16 times the mean and a 1024th of all entries, but at least 1024, at least a 4096th of all without maps, and at least 16384 with x in shared memory
 . -mat_hbp_lane_entries <0>        - a segment that would give one lane of a warp this many entries has 2 lanes, or 4 if it would give each of two lanes this many, and so on up to 32; at least 2, 0 chooses
-. -mat_hbp_columns <0>           - cuts the columns into this many blocks, whose x stays in L2 while all rows are multiplied with it; 0 chooses them for scattered entries and more x than L2 holds, 1 never; `-mat_hbp_block_rows` are the rows of a tile then
+. -mat_hbp_columns <0>           - cuts the columns into this many blocks, whose x stays in L2 while all rows are multiplied with it; 0 chooses them for scattered entries and more x than L2 holds, 1 never; `-mat_hbp_block_rows` are the rows of a tile then. A number above 1 does nothing, and `-info` says so, where columns of a row do not increase, a row has more than 255 entries in one of the blocks, or there is no room
 . -mat_hbp_keep_x <true>         - with `-mat_hbp_columns`, asks L2 to keep x rather than other data
-. -mat_hbp_hot_columns <-1>      - most columns, those with the most entries, whose x is in the shared memory of the GPU in all of the product; 0 for none, -1 chooses as many as it has room for where rows are of very different lengths and these columns have half of the entries
+. -mat_hbp_hot_columns <-1>      - most columns, those with the most entries, whose x is in the shared memory of the GPU in all of the product; 0 for none, -1 chooses as many as it has room for where rows are of very different lengths and these columns have half of the entries. Does nothing where columns are cut into blocks, as with `-mat_hbp_columns` above 1
 . -mat_hbp_build_in_assembly <false> - builds the format in `MatAssemblyEnd()` rather than when products pay for it, see `MATEVCHYB` for `-mat_gallop_build`
 - -mat_hbp_memory <0>              - most bytes that the format of a matrix, or of a block of an MPI matrix, may take, 0 for no limit; `MATAIJ` or `MATAIJCUSPARSE` computes the products where it would take more
 
@@ -41,6 +41,11 @@ GALLOP_FORMAT_TYPES(HBP)
   of a tile of rows in shared memory and takes one block of columns after the other, whose x is in L2 meanwhile.
 
   Where rows are of very different lengths and few columns have half of the entries, as in graphs, the x of these columns is in shared memory.
+
+  Neither of these two is chosen where one of `-mat_hbp_block_rows`, `-mat_hbp_block_cols`, `-mat_hbp_shared_x`, `-mat_hbp_map`, `-mat_hbp_long_row` and `-mat_hbp_lane_entries` is given,
+  with another value than its default.
+
+  There may be at most four blocks per nonzero and 16 million more, those without entries included; a matrix that would have more is left to the parent, and `-info` says so.
 
   A product computes the sums of all rows of each block, and then adds the sums of each row. A row whose entries are all in one block needs no second step. The result has the same bits in
   every run. A transposed product on the GPU uses a format of the transpose as soon as that pays, see `MATEVCHYB` for
@@ -194,7 +199,9 @@ static PetscErrorCode HBPViewDetail(const void *data, PetscViewer viewer)
 
 static PetscCount HBPGetBytes(const void *data)
 {
-  return (PetscCount)((const HBP *)data)->bytes;
+  const HBP *h = (const HBP *)data;
+
+  return (PetscCount)(h->bytes + HBPWorkspaceBytes(h));
 }
 
 /* Entries are found by their columns where no numbers of them are kept */

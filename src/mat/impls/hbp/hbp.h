@@ -49,6 +49,7 @@
 #define HBP_LOOK            512                                       /* entries of each that are looked at, at most */
 #define HBP_NEAR            16                                        /* columns within which entries are near each other */
 #define HBP_MOST_BLOCKS(nz) (4 * (PetscCount)(nz) + 16000000)         /* with entries and without */
+#define HBP_ROW_BLOCKS      (1 << 27)                                 /* a matrix has fewer blocks of rows: HBPInfo() has no bits for more */
 #define HBP_SPARE           4096                                      /* loops may count this far beyond the last entry and the last row */
 
 /* What lets the x of a block be kept in shared memory, -mat_hbp_shared_x */
@@ -157,6 +158,13 @@ typedef struct {
 static inline PetscBool HBPHasBlocks(const HBP *h)
 {
   return (PetscBool)(!h->columns && !h->hot);
+}
+
+/* Bytes of partial sums and of what else products use as workspace, which bytes does not count */
+static inline size_t HBPWorkspaceBytes(const HBP *h)
+{
+  if (h->hot) return HBPHotWorkspaceBytes(h->hot);
+  return HBPArrayBytes(h->memtype, (size_t)h->partialNum * sizeof(PetscScalar)) + HBPArrayBytes(h->memtype, (size_t)h->longRows.pieceNum * sizeof(PetscScalar));
 }
 
 /* Whether some row has entries in several blocks: its segments are looked up by columns when values change. Any other begins with its row. */
@@ -430,13 +438,17 @@ HBP_HD PetscInt HBPSharedCols(size_t block, size_t kernel)
   return cols < (size_t)HBP_MAX_SHARED_COLS ? (PetscInt)cols : HBP_MAX_SHARED_COLS;
 }
 
-/* Whether HBP can store the matrix. The build counts what every block has, those without entries too, so there must not be far more blocks than entries. */
+/* For HBPTellRefusal(): what shows only when entries are counted */
+#define HBP_REFUSED_ROW "a row has more than 65536 entries in one block"
+
+/* Whether HBP can store the matrix; HBPTellRefusal() says why not. The build counts what every block has, those without entries too, so there must not be far more blocks than entries. */
 HBP_HD int HBPFits(const HBP *h)
 {
-  return h->rowBlocks < 1 << 27 && h->m <= PETSC_INT_MAX - HBP_SPARE && h->nz <= PETSC_INT_MAX - HBP_SPARE && (double)h->rowBlocks * h->colBlocks <= (double)HBP_MOST_BLOCKS(h->nz);
+  return h->rowBlocks < HBP_ROW_BLOCKS && h->m <= PETSC_INT_MAX - HBP_SPARE && h->nz <= PETSC_INT_MAX - HBP_SPARE && (double)h->rowBlocks * h->colBlocks <= (double)HBP_MOST_BLOCKS(h->nz);
 }
 
 PETSC_INTERN PetscErrorCode HBPCreate(const GallopCSR *, const HBPOptions *, PetscMemType, HBP **);
+PETSC_INTERN PetscErrorCode HBPTellRefusal(const HBP *, const char[]);
 PETSC_INTERN PetscErrorCode HBPGetSharedCols(const GallopCSR *, HBPOptions *);
 PETSC_INTERN PetscErrorCode HBPGetSharedCols_Device(PetscInt *);
 
@@ -445,6 +457,7 @@ PETSC_INTERN void HBPCandidates(const HBPOptions *, PetscInt[2]);
 PETSC_INTERN PetscErrorCode HBPColumnsGetRoom(const GallopCSR *, HBPOptions *);
 PETSC_INTERN PetscErrorCode HBPColumnsGetRoom_Device(HBPOptions *);
 PETSC_INTERN PetscErrorCode HBPColumnsChoose(const HBPOptions *, const GallopCSR *, const HBPSample *, PetscMemType, HBPColumns **);
+PETSC_INTERN PetscErrorCode HBPColumnsTellRefusal(const HBPOptions *, const GallopCSR *, const char[]);
 PETSC_INTERN PetscErrorCode HBPColumnsBuild_Host(HBP *, const GallopCSR *, const HBPSample *, PetscCount);
 PETSC_INTERN void           HBPColumnsFill_Host(HBPColumns *, const GallopCSR *, PetscBool);
 PETSC_INTERN void           HBPColumnsMultiply_Host(const HBPColumns *, const GallopProduct *);

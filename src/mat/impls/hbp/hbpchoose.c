@@ -19,6 +19,17 @@ PetscErrorCode HBPCreate(const GallopCSR *csr, const HBPOptions *options, PetscM
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* HBPTellRefusal - With -info, why HBP does not store a matrix for which there may be room. why is NULL where HBPFits() says no. */
+PetscErrorCode HBPTellRefusal(const HBP *h, const char why[])
+{
+  PetscFunctionBegin;
+  if (!why && (double)h->rowBlocks * h->colBlocks > (double)HBP_MOST_BLOCKS(h->nz)) why = "it would have more blocks, empty ones included, than four per nonzero and 16 million";
+  else if (!why && h->rowBlocks >= HBP_ROW_BLOCKS) why = "it would have too many blocks of rows";
+  else if (!why) why = "it has nearly as many rows or nonzeros as an index can count";
+  PetscCall(PetscInfo(NULL, "HBP does not store a %" PetscInt_FMT " by %" PetscInt_FMT " matrix with %" PetscCount_FMT " nonzeros: %s\n", h->m, h->n, h->nz, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /*
   HBPGetSharedCols - Sets options->shared_cols, unless it is set, to what the GPU has room for. The host's format gets the same number, so that it has the same blocks; without a GPU it gets
   what most GPUs have room for. The GPU is only asked where x may be in shared memory, since that takes loading the kernel.

@@ -51,6 +51,14 @@ static PetscInt ChooseNumber(const HBPOptions *options, const GallopCSR *csr, co
   return (PetscInt)PetscCeilReal(bytes * CACHE_BLOCK / options->cache);
 }
 
+/* HBPColumnsTellRefusal - With -info, why a matrix has no column blocks though they are asked for */
+PetscErrorCode HBPColumnsTellRefusal(const HBPOptions *options, const GallopCSR *csr, const char why[])
+{
+  PetscFunctionBegin;
+  if (options->columns > 1) PetscCall(PetscInfo(NULL, "-mat_hbp_columns does nothing for a %" PetscInt_FMT " by %" PetscInt_FMT " matrix: %s\n", csr->m, csr->n, why));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* HBPColumnsChoose - *c is NULL unless the matrix is to have column blocks. Whether it can is found out by the build: rows must have increasing columns and similar numbers of entries. */
 PetscErrorCode HBPColumnsChoose(const HBPOptions *options, const GallopCSR *csr, const HBPSample *s, PetscMemType memtype, HBPColumns **c)
 {
@@ -60,7 +68,10 @@ PetscErrorCode HBPColumnsChoose(const HBPOptions *options, const GallopCSR *csr,
   PetscFunctionBegin;
   *c = NULL;
   if (blocks < 2 || csr->m > PETSC_INT_MAX - HBP_SPARE || csr->nz > PETSC_INT_MAX - HBP_SPARE) PetscFunctionReturn(PETSC_SUCCESS);
-  if ((PetscReal)tiles * blocks > PetscMin((PetscReal)HBP_MOST_BLOCKS(csr->nz), (PetscReal)PETSC_INT32_MAX) || M > PETSC_INT32_MAX) PetscFunctionReturn(PETSC_SUCCESS);
+  if ((PetscReal)tiles * blocks > PetscMin((PetscReal)HBP_MOST_BLOCKS(csr->nz), (PetscReal)PETSC_INT32_MAX) || M > PETSC_INT32_MAX) {
+    PetscCall(HBPColumnsTellRefusal(options, csr, "there would be too many tiles, or columns of a block"));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
   PetscCall(PetscNew(c));
   (*c)->memtype = memtype;
   (*c)->m       = csr->m;
@@ -200,6 +211,7 @@ PetscErrorCode HBPColumnsBuild_Host(HBP *h, const GallopCSR *csr, const HBPSampl
   if (!c) PetscFunctionReturn(PETSC_SUCCESS);
   PetscCall(PetscCalloc1(HBPStages(c) * c->N, &len));
   fits = CountEntries(c, csr, len);
+  if (!fits) PetscCall(HBPColumnsTellRefusal(&h->options, csr, HBP_COLUMNS_ROWS));
   for (PetscCount t = 0; t < HBPStages(c) && fits; t++) {
     PetscInt size[HBP_MAX_LINES + 1];
 
@@ -208,7 +220,10 @@ PetscErrorCode HBPColumnsBuild_Host(HBP *h, const GallopCSR *csr, const HBPSampl
     for (int k = 0; size[k]; k++) c->lineNum++;
   }
   c->bytes = Bytes(c);
-  if (maxbytes && c->bytes > (size_t)maxbytes) fits = PETSC_FALSE;
+  if (fits && maxbytes && c->bytes > (size_t)maxbytes) {
+    PetscCall(HBPColumnsTellRefusal(&h->options, csr, HBP_COLUMNS_ROOM));
+    fits = PETSC_FALSE;
+  }
   if (fits) {
     PetscCall(Allocate(c));
     PlaceSegments(c, len);

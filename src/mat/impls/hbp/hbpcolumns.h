@@ -24,6 +24,10 @@
 #define HBP_SECTOR         32 /* bytes that a GPU loads together */
 #define HBP_SECTOR_ENTRIES 4  /* entries that a sector of x must have in each block of rows for which x is read: with fewer it is loaded again for nearly each of them */
 
+/* For HBPColumnsTellRefusal() */
+#define HBP_COLUMNS_ROOM "there is no room"
+#define HBP_COLUMNS_ROWS "columns of a row do not increase, or a row has too many entries in one of the blocks"
+
 typedef struct {
   PetscMemType    memtype;
   PetscInt        m;

@@ -271,7 +271,10 @@ PetscErrorCode HBPColumnsBuild_Device(HBP *h, const GallopCSR *csr, const HBPSam
     PetscCall(HBPColumnsPlan(c, &h->options));
     h->columns = c;
     h->bytes   = c->bytes;
-  } else PetscCall(HBPColumnsDestroy(&c));
+  } else {
+    PetscCall(HBPColumnsTellRefusal(&h->options, csr, done || !w.memory ? HBP_COLUMNS_ROOM : HBP_COLUMNS_ROWS));
+    PetscCall(HBPColumnsDestroy(&c));
+  }
   PetscCall(GallopWorkspaceFree(w.memory));
   PetscFunctionReturn(PETSC_SUCCESS);
 }

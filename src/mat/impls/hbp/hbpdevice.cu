@@ -47,7 +47,7 @@ PetscErrorCode HBPTakeArrays(HBP *h, PetscCount maxbytes)
   void        *base = NULL;
 
   PetscFunctionBegin;
-  if (!maxbytes || bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(bytes + planbytes, &base));
+  if (!maxbytes || bytes + planbytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(bytes + planbytes, &base));
   if (!base) PetscFunctionReturn(PETSC_SUCCESS);
   (void)CarveArrays(h, base);
   (void)CarvePlan(plan, (char *)base + bytes);
@@ -136,6 +136,7 @@ static PetscErrorCode Survey(HBP *h, const GallopCSR *csr, HBPLookWork *w, Petsc
     h->colBlocks = 1;
   }
   *done = (PetscBool)HBPFits(h);
+  if (!*done) PetscCall(HBPTellRefusal(h, NULL));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -152,7 +153,10 @@ static PetscErrorCode Count(HBP *h, const GallopCSR *csr, HBPMatrix *A, HBPWork 
   PetscCall(HBPFindTiles(h, A, w, stream));
   PetscCall(HBPCount(h, A, w, *found, stream));
   if ((*found)->unsorted) {
-    if (!HBPCanSortRows(h)) PetscFunctionReturn(PETSC_SUCCESS);
+    if (!HBPCanSortRows(h)) {
+      PetscCall(HBPTellRefusal(h, "columns of a row do not increase, and there are too many of them to sort"));
+      PetscFunctionReturn(PETSC_SUCCESS);
+    }
     PetscCall(HBPSortRows(A, &w->sort, stream));
     if (!w->sort.memory) PetscFunctionReturn(PETSC_SUCCESS);
     h->indexed = PETSC_TRUE;
@@ -196,7 +200,10 @@ static PetscErrorCode Build(const void *options, const GallopCSR *csr, PetscCoun
   data = h;
   PetscCall(Survey(h, csr, &w.look, maxbytes, &survey, stream, &done));
   if (done && HBPHasBlocks(h) && !survey.whole) PetscCall(Count(h, csr, &A, &w, &found, stream, &done));
-  if (done && HBPHasBlocks(h) && (found ? found : &survey.found)->longest > HBP_MAX_COLS) done = PETSC_FALSE; /* some row names columns more than once, and has more entries than two bytes tell */
+  if (done && HBPHasBlocks(h) && (found ? found : &survey.found)->longest > HBP_MAX_COLS) { /* some row names columns more than once, and has more entries than two bytes tell */
+    PetscCall(HBPTellRefusal(h, HBP_REFUSED_ROW));
+    done = PETSC_FALSE;
+  }
   if (done && HBPHasBlocks(h)) {
     const HBPOffsets whole[] = {{}, survey.end}; /* of one column of blocks */
     GallopLongRows   l;

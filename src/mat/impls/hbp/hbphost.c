@@ -526,8 +526,9 @@ PetscErrorCode HBPBuild_Host(PetscInt size, const HBPOptions *options, const Gal
     PetscCall(FreeWorkspace(&w));
     h->bytes = Bytes(h);
     fits     = (PetscBool)(h->longest <= HBP_MAX_COLS); /* else some row names columns more than once, and has more entries than two bytes tell */
-    if (maxbytes && h->bytes + (size_t)(h->partialNum + h->longRows.pieceNum) * sizeof(PetscScalar) > (size_t)maxbytes) fits = PETSC_FALSE;
-  }
+    if (!fits) PetscCall(HBPTellRefusal(h, HBP_REFUSED_ROW));
+    if (maxbytes && h->bytes + HBPWorkspaceBytes(h) > (size_t)maxbytes) fits = PETSC_FALSE;
+  } else PetscCall(HBPTellRefusal(h, NULL));
   if (fits) *built = h;
   else PetscCall(Free(h));
   PetscFunctionReturn(PETSC_SUCCESS);

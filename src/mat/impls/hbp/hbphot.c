@@ -286,7 +286,7 @@ PetscErrorCode HBPHotBuild_Host(HBP *h, const GallopCSR *csr, const HBPSample *s
     PetscCall(PetscMalloc1(t->groupNum + 1, &t->line));
     PlaceGroups(t);
     t->bytes = Bytes(t);
-    if (!maxbytes || t->bytes <= (size_t)maxbytes) {
+    if (!maxbytes || t->bytes + HBPHotWorkspaceBytes(t) <= (size_t)maxbytes) {
       PetscCall(Allocate(t));
       HBPHotFill_Host(t, csr, PETSC_TRUE);
       h->hot   = t;

@@ -80,6 +80,21 @@ typedef struct {
     X(pieceLong, (h)->pieceNum) \
   } while (0)
 
+/* Bytes of an array: on the GPU as GallopCarver counts them */
+static inline size_t HBPArrayBytes(PetscMemType memtype, size_t bytes)
+{
+  return PetscMemTypeDevice(memtype) ? (bytes + 255) / 256 * 256 : bytes;
+}
+
+/* Bytes of workspace, which bytes does not count */
+static inline size_t HBPHotWorkspaceBytes(const HBPHot *h)
+{
+  const size_t partial = HBPArrayBytes(h->memtype, (size_t)h->pieceNum * sizeof(*h->partial));
+
+  if (PetscMemTypeHost(h->memtype)) return partial;
+  return partial + HBPArrayBytes(h->memtype, (size_t)h->num * sizeof(*h->x)) + HBPArrayBytes(h->memtype, (size_t)h->longNum * sizeof(*h->arrived));
+}
+
 #if defined(__CUDACC__)
   #define HBP_HOT_HD static inline __host__ __device__
 #else

@@ -400,7 +400,7 @@ PetscErrorCode HBPHotBuild_Device(HBP *h, const GallopCSR *csr, const HBPSample 
   if (done) {
     const size_t bytes = CarveArrays(t, NULL);
 
-    if (!maxbytes || t->bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(bytes, &base));
+    if (!maxbytes || bytes <= (size_t)maxbytes) PetscCall(GallopDeviceMalloc(bytes, &base));
   }
   if (base) {
     (void)CarveArrays(t, base);
