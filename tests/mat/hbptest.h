@@ -33,7 +33,7 @@ static inline PetscErrorCode CheckInfo(const char text[], PetscBool should, cons
 {
   PetscBool has = PETSC_FALSE;
   char      line[512], *found;
-  FILE     *info;
+  FILE     *info = NULL; /* unless an error leaves TestInfoEnd() */
 
   PetscFunctionBegin;
   PetscCall(TestInfoEnd(&info));
