@@ -9,6 +9,12 @@ static PetscErrorCode VecIsHere(Vec, PetscBool *);
 #include "ksp/ksp/gallopgmres.c"
 #undef VecGallopIsCUDA
 
+PetscErrorCode PCGallopGetKind(PC, GallopPCKind *kind)
+{
+  *kind = GALLOP_PC_OTHER;
+  return PETSC_SUCCESS;
+}
+
 static GallopFused      work;
 static GallopProjection projection;
 static const PetscInt   Most = 300; /* vectors */

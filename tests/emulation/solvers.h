@@ -70,6 +70,12 @@ PetscErrorCode GallopDeviceMalloc(size_t bytes, void **p)
   return PETSC_SUCCESS;
 }
 
+PetscErrorCode GallopDeviceFits(size_t, PetscBool *fits)
+{
+  *fits = PETSC_TRUE;
+  return PETSC_SUCCESS;
+}
+
 PetscErrorCode GallopPinnedMalloc(size_t bytes, void **p)
 {
   return GallopDeviceMalloc(bytes, p);
