@@ -577,51 +577,74 @@ static PetscErrorCode LaunchProduct(cudaGraphExec_t exec, Mat A, Vec x, Vec w, V
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A stencil's matrix, the same in our type, and vectors in places that stay */
+typedef struct {
+  Mat A, B;
+  Vec x, z, w;
+} Recording;
+
+static PetscErrorCode RecordingBegin(Values values, PetscBool shuffled, const char csr[], const char storage[], Recording *r)
+{
+  PetscInt m;
+
+  PetscFunctionBegin;
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_csr", csr));
+  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", storage));
+  PetscCall(Stencil(12, 11, 10, 1, values, &r->A));
+  if (shuffled) PetscCall(Shuffle(&r->A));
+  PetscCall(MatGetSize(r->A, &m, NULL));
+  PetscCall(MatConvert(r->A, MATEVCHYB, MAT_INITIAL_MATRIX, &r->B));
+  PetscCall(MultiplyAt(r->B, m, 1, &r->x, &r->z));
+  PetscCall(VecDuplicate(r->x, &r->w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RecordingScale(Recording *r, PetscScalar factor)
+{
+  PetscFunctionBegin;
+  PetscCall(MatScale(r->A, factor));
+  PetscCall(MatScale(r->B, factor));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode RecordingEnd(Recording *r)
+{
+  PetscFunctionBegin;
+  PetscCall(VecDestroy(&r->x));
+  PetscCall(VecDestroy(&r->z));
+  PetscCall(VecDestroy(&r->w));
+  PetscCall(MatDestroy(&r->A));
+  PetscCall(MatDestroy(&r->B));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_storage"));
+  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_csr"));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* A CUDA graph that records a product while an order is waited for: it stays right whatever comes after it, so no order comes; also where the parent's copy came back before, and as the first product of new values */
 static PetscErrorCode Recorded(PetscBool back, PetscBool newvalues)
 {
   const PetscInt      after = 5;
   const char *const   what  = back ? "recorded, with a copy that came back" : newvalues ? "recorded after new values" : "recorded";
-  Mat                 A, B;
-  Vec                 x, y, z, w;
-  PetscInt            m;
+  Recording           r;
   const EVCHYB       *ev = NULL;
   MatGallopStatistics s;
   cudaGraphExec_t     exec;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_csr", newvalues ? "keep" : "release")); /* kept, new values are a kernel's, which a graph can record */
-  if (newvalues) PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "plain"));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_explicit_transpose", "never"));
-  PetscCall(Stencil(12, 11, 10, 1, VALUES_ALL, &A));
-  PetscCall(Shuffle(&A));
-  PetscCall(MatGetSize(A, &m, NULL));
-  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
-  PetscCall(MultiplyAt(B, m, 1, &x, &z));
-  PetscCall(VecDuplicate(x, &y));
-  PetscCall(VecDuplicate(x, &w));
-  PetscCall(MatMult(B, x, w));
-  if (back) PetscCall(MatMultTranspose(B, x, y));
-  if (newvalues) {
-    PetscCall(MatScale(A, -1.0));
-    PetscCall(MatScale(B, -1.0));
-  }
-  PetscCall(RecordProduct(B, x, z, &exec));
-  for (PetscInt k = 0; k < 3 * after; k++) PetscCall(MatMult(B, x, w));
-  PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
-  PetscCall(MatGallopGetStatistics(B, &s));
+  PetscCall(RecordingBegin(VALUES_ALL, PETSC_TRUE, newvalues ? "keep" : "release", newvalues ? "plain" : "auto", &r)); /* kept, and plain, new values are a kernel's, which a graph can record */
+  PetscCall(MatMult(r.B, r.x, r.w));
+  if (back) PetscCall(MatMultTranspose(r.B, r.x, r.w));
+  if (newvalues) PetscCall(RecordingScale(&r, -1.0));
+  PetscCall(RecordProduct(r.B, r.x, r.z, &exec));
+  for (PetscInt k = 0; k < 3 * after; k++) PetscCall(MatMult(r.B, r.x, r.w));
+  PetscCall(FormatAt(r.B, PETSC_MEMTYPE_CUDA, &ev));
+  PetscCall(MatGallopGetStatistics(r.B, &s));
   TestCheck(!ev->clusters && s.builds == 1, "%s, %" PetscInt64_FMT " builds", what, ev->clusters ? "an order came" : "no order", s.builds);
-  PetscCall(TestSetVec(x, 4)); /* in its place */
-  PetscCall(MatMult(B, x, w));
-  PetscCall(LaunchProduct(exec, A, x, w, z, what));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&w));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_storage"));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_csr"));
+  PetscCall(TestSetVec(r.x, 4)); /* in its place */
+  PetscCall(MatMult(r.B, r.x, r.w));
+  PetscCall(LaunchProduct(exec, r.A, r.x, r.w, r.z, what));
+  PetscCall(RecordingEnd(&r));
   PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_explicit_transpose"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -630,40 +653,24 @@ static PetscErrorCode Recorded(PetscBool back, PetscBool newvalues)
 static PetscErrorCode RecordedInOrder(void)
 {
   const char *const what = "recorded in its order";
-  Mat               A, B;
-  Vec               x, z, w;
-  PetscInt          m;
+  Recording         r;
   const EVCHYB     *ev = NULL;
   cudaGraphExec_t   exec;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_csr", "keep"));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "plain")); /* new values come to the place of the old ones */
-  PetscCall(Stencil(12, 11, 10, 1, VALUES_ALL, &A));
-  PetscCall(Shuffle(&A));
-  PetscCall(MatGetSize(A, &m, NULL));
-  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
-  PetscCall(MultiplyAt(B, m, 1, &x, &z));
-  PetscCall(VecDuplicate(x, &w));
-  for (PetscInt k = 0; k < 2 * EVCHYB_CLUSTER_FEW; k++) PetscCall(MatMult(B, x, w));
-  PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
+  PetscCall(RecordingBegin(VALUES_ALL, PETSC_TRUE, "keep", "plain", &r)); /* new values come to the place of the old ones */
+  for (PetscInt k = 0; k < 2 * EVCHYB_CLUSTER_FEW; k++) PetscCall(MatMult(r.B, r.x, r.w));
+  PetscCall(FormatAt(r.B, PETSC_MEMTYPE_CUDA, &ev));
   TestCheck(ev->clusters, "no order", what);
-  PetscCall(RecordProduct(B, x, z, &exec));
+  PetscCall(RecordProduct(r.B, r.x, r.z, &exec));
   for (PetscInt k = 0; k < 5; k++) {
-    PetscCall(MatScale(A, -1.5));
-    PetscCall(MatScale(B, -1.5));
-    PetscCall(MatMult(B, x, w));
+    PetscCall(RecordingScale(&r, -1.5));
+    PetscCall(MatMult(r.B, r.x, r.w));
   }
-  PetscCall(FormatAt(B, PETSC_MEMTYPE_CUDA, &ev));
+  PetscCall(FormatAt(r.B, PETSC_MEMTYPE_CUDA, &ev));
   TestCheck(ev->clusters, "the order has gone", what);
-  PetscCall(LaunchProduct(exec, A, x, w, z, what));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&w));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_storage"));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_csr"));
+  PetscCall(LaunchProduct(exec, r.A, r.x, r.w, r.z, what));
+  PetscCall(RecordingEnd(&r));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -672,36 +679,21 @@ static PetscErrorCode RecordedPacked(Values values)
 {
   const PetscBool   shorter = (PetscBool)(values != VALUES_ALL);
   const char *const what    = shorter ? "new values, packed in fewer bytes" : "new values, packed as they are";
-  Mat               A, B;
-  Vec               x, z, w;
-  PetscInt          m;
+  Recording         r;
   PetscErrorCode    ierr;
   cudaGraphExec_t   exec;
 
   PetscFunctionBegin;
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_gallop_csr", "keep"));
-  PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_storage", "packed"));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "none"));
-  PetscCall(Stencil(12, 11, 10, 1, values, &A));
-  PetscCall(MatGetSize(A, &m, NULL));
-  PetscCall(MatConvert(A, MATEVCHYB, MAT_INITIAL_MATRIX, &B));
-  PetscCall(MultiplyAt(B, m, 1, &x, &z));
-  PetscCall(VecDuplicate(x, &w));
-  PetscCall(MatScale(A, -2.0));
-  PetscCall(MatScale(B, -2.0));
-  PetscCall(TestRecord(B, x, z, &exec, &ierr));
+  PetscCall(RecordingBegin(values, PETSC_FALSE, "keep", "packed", &r));
+  PetscCall(RecordingScale(&r, -2.0));
+  PetscCall(TestRecord(r.B, r.x, r.z, &exec, &ierr));
   TestCheck(ierr == (shorter ? PETSC_ERR_SUP : PETSC_SUCCESS), "error %d", what, (int)ierr);
-  PetscCall(MatMult(B, x, w));
-  if (exec) PetscCall(LaunchProduct(exec, A, x, w, z, what));
-  else PetscCall(TestCompareLong(A, TEST_MULT, x, NULL, w, 16, what));
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&z));
-  PetscCall(VecDestroy(&w));
-  PetscCall(MatDestroy(&A));
-  PetscCall(MatDestroy(&B));
+  PetscCall(MatMult(r.B, r.x, r.w));
+  if (exec) PetscCall(LaunchProduct(exec, r.A, r.x, r.w, r.z, what));
+  else PetscCall(TestCompareLong(r.A, TEST_MULT, r.x, NULL, r.w, 16, what));
+  PetscCall(RecordingEnd(&r));
   PetscCall(PetscOptionsSetValue(NULL, "-mat_evchyb_order", "cluster"));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_evchyb_storage"));
-  PetscCall(PetscOptionsClearValue(NULL, "-mat_gallop_csr"));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 #endif

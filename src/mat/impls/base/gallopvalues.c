@@ -253,16 +253,18 @@ PetscErrorCode MatGallopGetPlainOps(const struct _MatOps **ops)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Whether the GPU has no room for the parent's copy, which would have to be made so that values can be changed there */
-static PetscErrorCode ChangesOnHost(Mat A, Mat_Gallop *g, PetscBool *host)
+/* MATSEQAIJ's functions where the GPU has no room for the parent's copy, which would have to be made so that values can be changed there; else NULL */
+static PetscErrorCode GetOpsWithoutRoom(Mat A, Mat_Gallop *g, const struct _MatOps **plain)
 {
   PetscBool takes = PETSC_TRUE;
 
   PetscFunctionBegin;
+  *plain = NULL;
   if (g->deviceparent) PetscCall(MatGallopTrustHost(A));
   if (g->deviceparent && !GallopBoundToCPU(A) && !A->structure_only && MatGallopNewestOnHost(A)) PetscCall(MatGallopDeviceTakesValues(A, &takes));
-  *host = PetscNot(takes);
-  if (*host) A->transupdated = PETSC_FALSE;
+  if (takes) PetscFunctionReturn(PETSC_SUCCESS);
+  A->transupdated = PETSC_FALSE;
+  PetscCall(MatGallopGetPlainOps(plain));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -270,15 +272,12 @@ PetscErrorCode MatScale_SeqGallop(Mat A, PetscScalar a)
 {
   Mat_Gallop           *g;
   const struct _MatOps *plain;
-  PetscBool             host;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(ChangesOnHost(A, g, &host));
-  if (host) {
-    PetscCall(MatGallopGetPlainOps(&plain));
-    PetscCall((*plain->scale)(A, a));
-  } else GallopCallByName(A, NULL, (*g->parent.scale)(A, a));
+  PetscCall(GetOpsWithoutRoom(A, g, &plain));
+  if (plain) PetscCall((*plain->scale)(A, a));
+  else GallopCallByName(A, NULL, (*g->parent.scale)(A, a));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -287,13 +286,11 @@ PetscErrorCode MatDiagonalScale_SeqGallop(Mat A, Vec l, Vec r)
   Mat_Gallop           *g;
   const struct _MatOps *plain;
   Vec                   v[2] = {l, r}, copy[2];
-  PetscBool             host;
 
   PetscFunctionBegin;
   PetscCall(MatGallopGetContext(A, &g));
-  PetscCall(ChangesOnHost(A, g, &host));
-  if (host) {
-    PetscCall(MatGallopGetPlainOps(&plain));
+  PetscCall(GetOpsWithoutRoom(A, g, &plain));
+  if (plain) {
     PetscCall((*plain->diagonalscale)(A, l, r));
     PetscFunctionReturn(PETSC_SUCCESS);
   }

@@ -154,13 +154,11 @@ static void EVCHYBOptionsInOrder(void *options)
 /* ---- what it shows ---- */
 
 enum {
-  FIGURE_M, /* of all blocks */
-  FIGURE_N,
+  FIGURE_N, /* of all blocks */
   FIGURE_NZ,
   FIGURE_NEMPTY,
   FIGURE_ELLROWS,
   FIGURE_ELLNZ,
-  FIGURE_CSRROWS,
   FIGURE_CSRNZ,
   FIGURE_BYTES,
   FIGURE_PACKED,
@@ -189,7 +187,6 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
 
   PetscFunctionBegin;
   PetscCall(PetscArrayzero(f, GALLOP_MAX_FIGURES));
-  f[FIGURE_M]      = ev->m;
   f[FIGURE_N]      = ev->n;
   f[FIGURE_NZ]     = (PetscLogDouble)ev->nz;
   f[FIGURE_NEMPTY] = ev->nempty;
@@ -202,12 +199,10 @@ static PetscErrorCode EVCHYBFigures(const void *data, PetscLogDouble f[GALLOP_MA
   if (ev->plain) {
     f[FIGURE_ELLROWS] = ev->plain->ell.n;
     f[FIGURE_ELLNZ]   = (PetscLogDouble)ev->plain->ell.nz;
-    f[FIGURE_CSRROWS] = ev->plain->csr.n;
     f[FIGURE_CSRNZ]   = (PetscLogDouble)ev->plain->csr.nz;
   } else {
     const EVCHYBPack *pack = ev->packed->pack;
 
-    f[FIGURE_CSRROWS] = ev->packed->nlong;
     f[FIGURE_PACKED]  = (PetscLogDouble)pack->nz;
     f[FIGURE_CSRNZ]   = (PetscLogDouble)pack->nlong;
     for (int k = 0; k < EVCHYB_PACK_CLASSES; k++) f[FIGURE_LINES + k] = (PetscLogDouble)pack->figures.lines[k];
