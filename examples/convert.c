@@ -5,7 +5,7 @@
 
     export PKG_CONFIG_PATH=/usr/local/lib/pkgconfig:$PETSC_DIR/$PETSC_ARCH/lib/pkgconfig
     $(pkg-config --variable=ccompiler petsc) convert.c -o convert $(pkg-config --cflags --libs gallop) \
-      $(pkg-config --libs-only-L gallop | sed 's/-L/-Wl,-rpath,/g')
+      -Wl,-rpath,$(pkg-config --variable=libdir gallop),-rpath,$(pkg-config --variable=libdir petsc)
     mpiexec -n 2 ./convert -side 500
 
   The program stops with an error if the converted matrix gives another product, or another solution, or if the library did not compute them.
