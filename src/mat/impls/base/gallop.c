@@ -330,7 +330,7 @@ static PetscErrorCode StructuresCreate(Mat_Gallop *g)
 
     g->structure[s].bytes = &g->type->totals.bytes[s == GALLOP_TRANSPOSE ? GALLOP_FORMAT : s];
     if (s == GALLOP_TRANSPOSE) continue;
-    PetscCall(PetscMalloc(PetscMax(table->options_size, 1), &g->structure[s].options));
+    PetscCall(PetscCalloc(PetscMax(table->options_size, 1), &g->structure[s].options)); /* MatGallopAdopt() compares all bytes */
     PetscCall((*table->options_default)(g->structure[s].options));
   }
   transpose->options = format->options;

@@ -1,0 +1,744 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+static char help[] = "Calls of PETSc's that change a matrix, in an order that a seed chooses, with products in between: after each, a Gallop matrix is the one that MATAIJ has become.\n\
+  -seed <k>: of the first sequence; a failure tells the seed and the calls before it\n\
+  -sequences <n>: how many\n\
+  -calls <n>: in each\n\
+  -show: what is called, before it is\n\n";
+
+#include "../galloptest.h"
+
+typedef struct {
+  Mat       A, R; /* ours, and plain */
+  PetscInt  seed, draws;
+  PetscInt  products;
+  PetscBool device;
+  char      history[2048];
+} Run;
+
+/* The same on all processes */
+static PetscReal Draw(Run *r)
+{
+  return TestRandom(r->seed, r->draws++, 3);
+}
+
+static PetscInt DrawInt(Run *r, PetscInt n)
+{
+  return PetscMin((PetscInt)((PetscReal)n * Draw(r)), n - 1);
+}
+
+/* Eighths, which sums and products by powers of 2 leave exact: what differs was not computed the same */
+static PetscScalar Value(PetscInt seed, PetscInt i, PetscInt j)
+{
+  const PetscScalar v = TestValue(seed, i, j);
+
+#if PetscDefined(USE_COMPLEX)
+  return PetscCMPLX(PetscFloorReal(16 * PetscRealPart(v)) / 8, PetscFloorReal(16 * PetscImaginaryPart(v)) / 8);
+#else
+  return PetscFloorReal(16 * v) / 8;
+#endif
+}
+
+static PetscScalar DrawFactor(Run *r)
+{
+  static const PetscReal factors[] = {-1, 2, 0.5, -0.5};
+
+  return factors[DrawInt(r, 4)];
+}
+
+static PetscErrorCode Assemble(Mat M)
+{
+  PetscFunctionBegin;
+  PetscCall(MatAssemblyBegin(M, MAT_FINAL_ASSEMBLY));
+  PetscCall(MatAssemblyEnd(M, MAT_FINAL_ASSEMBLY));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New entries may come anywhere */
+static PetscErrorCode Allow(Mat M)
+{
+  PetscFunctionBegin;
+  PetscCall(MatSetOption(M, MAT_NEW_NONZERO_ALLOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatSetOption(M, MAT_NEW_NONZERO_LOCATION_ERR, PETSC_FALSE));
+  PetscCall(MatSetOption(M, MAT_NO_OFF_PROC_ENTRIES, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Rows that this process owns: dense in a part, empty in another */
+static PetscErrorCode Fill(Mat M, PetscInt seed, PetscReal density)
+{
+  PetscInt n, rstart, rend;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(M, NULL, &n));
+  PetscCall(MatGetOwnershipRange(M, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) {
+    const PetscReal share = density * 2 * TestRandom(seed, i, -1);
+
+    if (i % 7 == seed % 7) continue;
+    for (PetscInt j = 0; j < n; j++) {
+      if (TestRandom(seed, i, j) < share || (i == j && i % 5)) PetscCall(MatSetValue(M, i, j, Value(seed, i, j), INSERT_VALUES));
+    }
+  }
+  PetscCall(Assemble(M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* M's type and layout, another pattern */
+static PetscErrorCode CreateAlike(Mat M, PetscInt seed, PetscReal density, Mat *B)
+{
+  MatType  type;
+  PetscInt m, n;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetType(M, &type));
+  PetscCall(MatGetLocalSize(M, &m, &n));
+  PetscCall(MatCreate(PetscObjectComm((PetscObject)M), B));
+  PetscCall(MatSetSizes(*B, m, n, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(MatSetType(*B, type));
+  if (seed % 2) PetscCall(TestPreallocate(*B));
+  PetscCall(Fill(*B, seed, density));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Places of entries that R has and this process owns, about so many */
+static PetscErrorCode DrawEntries(Run *r, PetscInt most, PetscInt *number, PetscInt **rows, PetscInt **columns)
+{
+  const PetscInt seed = r->seed + r->draws++;
+  PetscInt       rstart, rend;
+
+  PetscFunctionBegin;
+  *number = 0;
+  PetscCall(PetscMalloc2(most, rows, most, columns));
+  PetscCall(MatGetOwnershipRange(r->R, &rstart, &rend));
+  for (PetscInt i = rstart; i < rend; i++) {
+    PetscInt        n;
+    const PetscInt *j;
+
+    PetscCall(MatGetRow(r->R, i, &n, &j, NULL));
+    for (PetscInt k = 0; k < n && *number < most; k++) {
+      if (TestRandom(seed, i, j[k]) > 0.3) continue;
+      (*rows)[*number]        = i;
+      (*columns)[(*number)++] = j[k];
+    }
+    PetscCall(MatRestoreRow(r->R, i, &n, &j, NULL));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- what is called: of each matrix the same, with what is drawn before ---- */
+
+static PetscErrorCode Scale(Run *r, Mat *M, PetscInt seed)
+{
+  PetscFunctionBegin;
+  PetscCall(MatScale(*M, DrawFactor(r)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Shift(Run *r, Mat *M, PetscInt seed)
+{
+  PetscFunctionBegin;
+  PetscCall(Allow(*M));
+  PetscCall(MatShift(*M, 2 * DrawFactor(r)));
+  PetscCall(Assemble(*M)); /* as in DiagonalSet() */
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Powers of 2, or one for all of a part */
+static PetscErrorCode FillVec(Vec v, PetscInt seed)
+{
+  PetscScalar *a;
+  PetscInt     start, end;
+
+  PetscFunctionBegin;
+  PetscCall(VecGetOwnershipRange(v, &start, &end));
+  PetscCall(VecGetArrayWrite(v, &a));
+  for (PetscInt i = start; i < end; i++) a[i - start] = TestRandom(seed, i, 5) < 0.2 ? -2 : TestRandom(seed, i, 6) < 0.5 ? 0.5 : 1;
+  PetscCall(VecRestoreArrayWrite(v, &a));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DiagonalScale(Run *r, Mat *M, PetscInt seed)
+{
+  const PetscInt sides = DrawInt(r, 3);
+  Vec            l, t;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(Draw(r) < 0.7 ? *M : r->R, &t, &l));
+  PetscCall(FillVec(l, seed));
+  PetscCall(FillVec(t, seed + 1));
+  PetscCall(MatDiagonalScale(*M, sides == 1 ? NULL : l, sides == 2 ? NULL : t));
+  PetscCall(VecDestroy(&l));
+  PetscCall(VecDestroy(&t));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode DiagonalSet(Run *r, Mat *M, PetscInt seed)
+{
+  Vec d;
+
+  PetscFunctionBegin;
+  PetscCall(MatCreateVecs(*M, &d, NULL));
+  PetscCall(FillVec(d, seed));
+  PetscCall(Allow(*M));
+  PetscCall(MatDiagonalSet(*M, d, Draw(r) < 0.5 ? INSERT_VALUES : ADD_VALUES));
+  PetscCall(Assemble(*M)); /* else MatGetRow() of a parallel AIJ has no room for the longer rows of its block */
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ZeroEntries(Run *r, Mat *M, PetscInt seed)
+{
+  PetscFunctionBegin;
+  PetscCall(MatZeroEntries(*M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries that are there */
+static PetscErrorCode SetValues(Run *r, Mat *M, PetscInt seed)
+{
+  const InsertMode mode = Draw(r) < 0.5 ? INSERT_VALUES : ADD_VALUES;
+  PetscInt         number, *rows, *columns;
+
+  PetscFunctionBegin;
+  PetscCall(DrawEntries(r, 40, &number, &rows, &columns));
+  for (PetscInt k = 0; k < number; k++) PetscCall(MatSetValue(*M, rows[k], columns[k], Value(seed, rows[k], columns[k]), mode));
+  PetscCall(Assemble(*M));
+  PetscCall(PetscFree2(rows, columns));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* New entries, of other processes' rows too */
+static PetscErrorCode AddNew(Run *r, Mat *M, PetscInt seed)
+{
+  PetscInt    m, n;
+  PetscMPIInt rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(MatGetSize(*M, &m, &n));
+  PetscCall(Allow(*M));
+  for (PetscInt k = 0; k < 5; k++) {
+    const PetscInt i = (PetscInt)(TestRandom(seed, k, rank) * (PetscReal)m), j = (PetscInt)(TestRandom(seed + 1, k, rank) * (PetscReal)n);
+
+    PetscCall(MatSetValue(*M, PetscMin(i, m - 1), PetscMin(j, n - 1), Value(seed, k, rank), ADD_VALUES));
+  }
+  PetscCall(Assemble(*M));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ResetHash(Run *r, Mat *M, PetscInt seed)
+{
+  const PetscReal density = Draw(r) * 0.2;
+
+  PetscFunctionBegin;
+  PetscCall(Assemble(*M)); /* of a matrix that was never assembled, as a duplicate, PETSc resets nothing */
+  PetscCall(MatResetHash(*M));
+  PetscCall(Fill(*M, seed, density));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode ZeroRows(Run *r, Mat *M, PetscInt seed)
+{
+  PetscInt       m, n, number = 0, rows[4];
+  const PetscInt way = DrawInt(r, 3), keep = DrawInt(r, 2);
+  PetscMPIInt    rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(MatGetSize(*M, &m, &n));
+  for (PetscInt k = 0; k < (rank == 1 ? 0 : 4); k++) rows[number++] = PetscMin((PetscInt)(TestRandom(seed, k, rank) * (PetscReal)m), m - 1);
+  PetscCall(MatSetOption(*M, MAT_KEEP_NONZERO_PATTERN, (PetscBool)keep));
+  PetscCall(Allow(*M));
+  if (m == n && way < 2) { /* an entry for each diagonal one that is set */
+    Vec zero;
+
+    PetscCall(MatCreateVecs(*M, &zero, NULL));
+    PetscCall(VecSet(zero, 0.0));
+    PetscCall(MatDiagonalSet(*M, zero, ADD_VALUES));
+    PetscCall(Assemble(*M));
+    PetscCall(VecDestroy(&zero));
+  }
+  if (m == n && way == 0) PetscCall(MatZeroRowsColumns(*M, number, rows, 2.0, NULL, NULL));
+  else PetscCall(MatZeroRows(*M, number, rows, m == n && way == 1 ? 2.0 : 0.0, NULL, NULL));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode AXPY(Run *r, Mat *M, PetscInt seed)
+{
+  const PetscInt    way    = DrawInt(r, 4);
+  const PetscScalar factor = DrawFactor(r);
+  Mat               X;
+
+  PetscFunctionBegin;
+  if (way < 2) {
+    PetscCall(MatDuplicate(*M, MAT_COPY_VALUES, &X));
+    PetscCall(MatScale(X, 0.5));
+  } else PetscCall(CreateAlike(*M, seed, 0.05, &X));
+  PetscCall(MatAXPY(*M, factor, X, way == 0 ? SAME_NONZERO_PATTERN : way == 3 ? UNKNOWN_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Copy(Run *r, Mat *M, PetscInt seed)
+{
+  const PetscBool same = (PetscBool)(Draw(r) < 0.5);
+  Mat             X;
+
+  PetscFunctionBegin;
+  if (same) {
+    PetscCall(MatDuplicate(*M, MAT_COPY_VALUES, &X));
+    PetscCall(MatScale(X, -1));
+  } else PetscCall(CreateAlike(*M, seed, 0.1, &X));
+  PetscCall(MatCopy(X, *M, same ? SAME_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
+  PetscCall(MatDestroy(&X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Another matrix in the place of the first, by which it was made */
+static PetscErrorCode Replace(Mat *M, Mat by)
+{
+  PetscFunctionBegin;
+  PetscCall(MatDestroy(M));
+  *M = by;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Duplicate(Run *r, Mat *M, PetscInt seed)
+{
+  const PetscInt way = DrawInt(r, 3);
+  Mat            X;
+
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(*M, way == 0 ? MAT_COPY_VALUES : way == 1 ? MAT_SHARE_NONZERO_PATTERN : MAT_DO_NOT_COPY_VALUES, &X));
+  if (way) PetscCall(MatCopy(*M, X, SAME_NONZERO_PATTERN));
+  PetscCall(MatScale(*M, 2.0)); /* which the duplicate has no part in */
+  PetscCall(Replace(M, X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Transpose(Run *r, Mat *M, PetscInt seed)
+{
+  const PetscInt way = DrawInt(r, 3);
+  Mat            X;
+
+  PetscFunctionBegin;
+  if (way == 0) PetscCall(MatTranspose(*M, MAT_INPLACE_MATRIX, M));
+  else {
+    PetscCall(MatTranspose(*M, MAT_INITIAL_MATRIX, &X));
+    if (way == 2) {
+      PetscCall(MatScale(*M, -2.0));
+      PetscCall(MatTranspose(*M, MAT_REUSE_MATRIX, &X));
+    }
+    PetscCall(Replace(M, X));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* All rows and columns, or all but a process's last; again once values have changed */
+static PetscErrorCode SubMatrix(Run *r, Mat *M, PetscInt seed)
+{
+  const PetscBool again = (PetscBool)(Draw(r) < 0.5), all = (PetscBool)(Draw(r) < 0.7);
+  PetscInt        rstart, rend, cstart, cend;
+  IS              rows, columns;
+  Mat             X;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetOwnershipRange(*M, &rstart, &rend));
+  PetscCall(MatGetOwnershipRangeColumn(*M, &cstart, &cend));
+  PetscCall(ISCreateStride(PETSC_COMM_WORLD, all || rend - rstart < 12 ? rend - rstart : rend - rstart - 1, rstart, 1, &rows));
+  PetscCall(ISCreateStride(PETSC_COMM_WORLD, all || cend - cstart < 12 ? cend - cstart : cend - cstart - 1, cstart, 1, &columns));
+  PetscCall(MatCreateSubMatrix(*M, rows, columns, MAT_INITIAL_MATRIX, &X));
+  if (again) {
+    PetscCall(MatScale(*M, -0.5));
+    PetscCall(MatCreateSubMatrix(*M, rows, columns, MAT_REUSE_MATRIX, &X));
+  }
+  PetscCall(ISDestroy(&rows));
+  PetscCall(ISDestroy(&columns));
+  PetscCall(Replace(M, X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Entries by their places, with values twice */
+static PetscErrorCode COO(Run *r, Mat *M, PetscInt seed)
+{
+  enum {
+    N = 400
+  };
+  const PetscBool others = (PetscBool)(Draw(r) < 0.5), add = (PetscBool)(Draw(r) < 0.5);
+  PetscInt       *i, *j, m, n, rstart, rend;
+  PetscScalar    *v;
+  PetscMPIInt     rank;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
+  PetscCall(MatGetSize(*M, &m, &n));
+  PetscCall(MatGetOwnershipRange(*M, &rstart, &rend));
+  PetscCall(PetscMalloc3(N, &i, N, &j, N, &v));
+  for (PetscInt k = 0; k < N; k++) {
+    const PetscReal u = TestRandom(seed, k, rank);
+
+    i[k] = PetscMin((PetscInt)(u * (PetscReal)m), m - 1);
+    if (!others && rend > rstart) i[k] = rstart + i[k] % (rend - rstart);
+    if (!others && rend == rstart) i[k] = -1;
+    j[k] = PetscMin((PetscInt)(TestRandom(seed + 1, k, rank) * (PetscReal)n), n - 1);
+    v[k] = Value(seed, k, rank);
+  }
+  PetscCall(MatSetPreallocationCOO(*M, N, i, j));
+  PetscCall(MatSetValuesCOO(*M, v, INSERT_VALUES));
+  for (PetscInt k = 0; k < N; k++) v[k] = Value(seed + 2, k, rank);
+  PetscCall(MatSetValuesCOO(*M, v, add ? ADD_VALUES : INSERT_VALUES));
+  PetscCall(PetscFree3(i, j, v));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The blocks' own arrays */
+static PetscErrorCode Arrays(Run *r, Mat *M, PetscInt seed)
+{
+  Mat       blocks[2] = {*M, NULL};
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectBaseTypeCompare((PetscObject)*M, MATMPIAIJ, &mpi));
+  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(*M, &blocks[0], &blocks[1], NULL));
+  for (int k = 0; k < (mpi ? 2 : 1); k++) {
+    PetscScalar *a;
+    MatInfo      info;
+
+    PetscCall(MatGetInfo(blocks[k], MAT_LOCAL, &info));
+    PetscCall(MatSeqAIJGetArray(blocks[k], &a));
+    for (PetscInt l = 0; l < (PetscInt)info.nz_used; l++) a[l] = -a[l];
+    PetscCall(MatSeqAIJRestoreArray(blocks[k], &a));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Of a duplicate: PETSc keeps the room for values of the first time, also where there are more later */
+static PetscErrorCode StoreRetrieve(Run *r, Mat *M, PetscInt seed)
+{
+  Mat X;
+
+  PetscFunctionBegin;
+  PetscCall(MatDuplicate(*M, MAT_COPY_VALUES, &X));
+  PetscCall(Replace(M, X));
+  PetscCall(MatSetOption(*M, MAT_NEW_NONZERO_LOCATIONS, PETSC_FALSE));
+  PetscCall(MatStoreValues(*M));
+  PetscCall(MatScale(*M, 2.0));
+  PetscCall(MatRetrieveValues(*M));
+  PetscCall(MatSetOption(*M, MAT_NEW_NONZERO_LOCATIONS, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Conjugate(Run *r, Mat *M, PetscInt seed)
+{
+  const PetscInt way = DrawInt(r, 3);
+
+  PetscFunctionBegin;
+  if (way == 0) PetscCall(MatConjugate(*M));
+  if (way == 1) PetscCall(MatRealPart(*M));
+#if PetscDefined(USE_COMPLEX)
+  if (way == 2) PetscCall(MatScale(*M, PETSC_i));
+#endif
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Filter(Run *r, Mat *M, PetscInt seed)
+{
+  PetscFunctionBegin;
+  if (Draw(r) < 0.5) PetscCall(MatEliminateZeros(*M, PETSC_TRUE));
+  else PetscCall(MatFilter(*M, 0.3, PETSC_TRUE, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- what changes nothing that is seen: of ours alone ---- */
+
+static PetscErrorCode Bind(Run *r, Mat *M, PetscInt seed)
+{
+  PetscBool bound;
+
+  PetscFunctionBegin;
+  PetscCall(MatBoundToCPU(*M, &bound));
+  PetscCall(MatBindToCPU(*M, PetscNot(bound)));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Another of our types or the parent, or back, in place or not */
+static PetscErrorCode Convert(Run *r, Mat *M, PetscInt seed)
+{
+  static const MatType types[] = {MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP, MATGALLOP, MATAIJ, MATAIJCUSPARSE};
+  const PetscInt       to      = DrawInt(r, r->device ? 14 : 12);
+  const MatType        type    = to % 2 ? TestFormat("") : types[to / 2];
+  Mat                  X;
+
+  PetscFunctionBegin;
+  if (Draw(r) < 0.5) PetscCall(MatConvert(*M, type, MAT_INPLACE_MATRIX, M));
+  else {
+    PetscCall(MatConvert(*M, type, MAT_INITIAL_MATRIX, &X));
+    PetscCall(Replace(M, X));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* Numbers of it that the host may want */
+static PetscErrorCode Look(Run *r, Mat *M, PetscInt seed)
+{
+  const NormType type = Draw(r) < 0.5 ? NORM_1 : NORM_INFINITY;
+  PetscReal      norm[2], least;
+  PetscInt       m, n;
+  Vec            d[2];
+
+  PetscFunctionBegin;
+  PetscCall(MatNorm(*M, type, &norm[0]));
+  PetscCall(MatNorm(r->R, type, &norm[1]));
+  least = (PetscReal)200 * PETSC_MACHINE_EPSILON * norm[1];
+  TestCheck(PetscAbsReal(norm[0] - norm[1]) <= least, "norm %g, should be %g", r->history, (double)norm[0], (double)norm[1]);
+  PetscCall(MatGetSize(*M, &m, &n));
+  if (m == n) {
+    PetscCall(MatCreateVecs(Draw(r) < 0.5 ? *M : r->R, &d[0], NULL));
+    PetscCall(MatCreateVecs(r->R, &d[1], NULL));
+    PetscCall(TestDiagonal(*M, r->R, d[0], d[1], 0, r->history));
+    for (int k = 0; k < 2; k++) PetscCall(VecDestroy(&d[k]));
+  }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* By way of a file */
+static PetscErrorCode Load(Run *r, Mat *M, PetscInt seed)
+{
+  PetscViewer viewer;
+  MatType     type;
+  PetscInt    m, n;
+  Mat         X;
+
+  PetscFunctionBegin;
+  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, "randomcalls.bin", FILE_MODE_WRITE, &viewer));
+  PetscCall(MatView(*M, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(MatGetType(*M, &type));
+  PetscCall(MatGetLocalSize(*M, &m, &n));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &X));
+  PetscCall(MatSetType(X, type));
+  PetscCall(MatSetSizes(X, m, n, PETSC_DETERMINE, PETSC_DETERMINE));
+  PetscCall(PetscViewerBinaryOpen(PETSC_COMM_WORLD, "randomcalls.bin", FILE_MODE_READ, &viewer));
+  PetscCall(PetscViewerBinarySkipInfo(viewer));
+  PetscCall(MatLoad(X, viewer));
+  PetscCall(PetscViewerDestroy(&viewer));
+  PetscCall(Replace(M, X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+static PetscErrorCode Nothing(Run *r, Mat *M, PetscInt seed)
+{
+  PetscFunctionBegin;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+typedef struct {
+  const char    *name;
+  PetscErrorCode (*call)(Run *, Mat *, PetscInt);
+  PetscBool      ours, square;
+} Call;
+
+static const Call Calls[] = {
+  {"scale",         Scale,         PETSC_FALSE, PETSC_FALSE},
+  {"shift",         Shift,         PETSC_FALSE, PETSC_TRUE },
+  {"diagonalscale", DiagonalScale, PETSC_FALSE, PETSC_FALSE},
+  {"diagonalset",   DiagonalSet,   PETSC_FALSE, PETSC_TRUE },
+  {"zeroentries",   ZeroEntries,   PETSC_FALSE, PETSC_FALSE},
+  {"setvalues",     SetValues,     PETSC_FALSE, PETSC_FALSE},
+  {"setvalues",     SetValues,     PETSC_FALSE, PETSC_FALSE},
+  {"addnew",        AddNew,        PETSC_FALSE, PETSC_FALSE},
+  {"resethash",     ResetHash,     PETSC_FALSE, PETSC_FALSE},
+  {"zerorows",      ZeroRows,      PETSC_FALSE, PETSC_FALSE},
+  {"axpy",          AXPY,          PETSC_FALSE, PETSC_FALSE},
+  {"copy",          Copy,          PETSC_FALSE, PETSC_FALSE},
+  {"duplicate",     Duplicate,     PETSC_FALSE, PETSC_FALSE},
+  {"transpose",     Transpose,     PETSC_FALSE, PETSC_FALSE},
+  {"submatrix",     SubMatrix,     PETSC_FALSE, PETSC_FALSE},
+  {"coo",           COO,           PETSC_FALSE, PETSC_FALSE},
+  {"arrays",        Arrays,        PETSC_FALSE, PETSC_FALSE},
+  {"storeretrieve", StoreRetrieve, PETSC_FALSE, PETSC_FALSE},
+  {"conjugate",     Conjugate,     PETSC_FALSE, PETSC_FALSE},
+  {"filter",        Filter,        PETSC_FALSE, PETSC_FALSE},
+  {"bind",          Bind,          PETSC_TRUE,  PETSC_FALSE},
+  {"convert",       Convert,       PETSC_TRUE,  PETSC_FALSE},
+  {"convert",       Convert,       PETSC_TRUE,  PETSC_FALSE},
+  {"look",          Look,          PETSC_TRUE,  PETSC_FALSE},
+  {"load",          Load,          PETSC_TRUE,  PETSC_FALSE},
+  {"nothing",       Nothing,       PETSC_TRUE,  PETSC_FALSE},
+};
+
+/* ---- products ---- */
+
+static PetscErrorCode DenseProduct(Run *r)
+{
+  PetscInt    m, n;
+  PetscMPIInt size;
+  Mat         B, C;
+  Vec         x, z;
+
+  PetscFunctionBegin;
+  PetscCallMPI(MPI_Comm_size(PETSC_COMM_WORLD, &size));
+  PetscCall(MatGetLocalSize(r->A, &m, &n));
+  PetscCall(MatCreate(PETSC_COMM_WORLD, &B));
+  PetscCall(MatSetSizes(B, n, PETSC_DECIDE, PETSC_DETERMINE, 3));
+  PetscCall(MatSetType(B, r->device && Draw(r) < 0.7 ? MATDENSECUDA : MATDENSE));
+  PetscCall(MatSetUp(B));
+  for (PetscInt k = 0; k < 3; k++) {
+    PetscCall(MatDenseGetColumnVecWrite(B, k, &x));
+    PetscCall(TestSetVec(x, r->seed + k));
+    PetscCall(MatDenseRestoreColumnVecWrite(B, k, &x));
+  }
+  PetscCall(Assemble(B));
+  PetscCall(MatMatMult(r->A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
+  if (Draw(r) < 0.5) {
+    for (int k = 0; k < 2; k++) PetscCall(MatScale(k ? r->R : r->A, -1));
+    PetscCall(MatMatMult(r->A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
+  }
+  for (PetscInt k = 0; k < 3; k++) {
+    PetscCall(MatDenseGetColumnVecRead(B, k, &x));
+    PetscCall(MatDenseGetColumnVecRead(C, k, &z));
+    PetscCall(TestCompare(r->R, TEST_MULT, x, NULL, z, r->history));
+    PetscCall(MatDenseRestoreColumnVecRead(C, k, &z));
+    PetscCall(MatDenseRestoreColumnVecRead(B, k, &x));
+  }
+  PetscCall(MatDestroy(&B));
+  PetscCall(MatDestroy(&C));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* One product of a kind that is drawn, with vectors where products run or on the host */
+static PetscErrorCode Product(Run *r)
+{
+  const PetscInt  way  = DrawInt(r, 8);
+  const PetscBool host = (PetscBool)(Draw(r) < 0.25);
+  Vec             x, y, z, w;
+
+  PetscFunctionBegin;
+  if (way == 7) {
+    PetscCall(DenseProduct(r));
+    PetscFunctionReturn(PETSC_SUCCESS);
+  }
+  PetscCall(MatCreateVecs(host ? r->R : r->A, &x, &z));
+  PetscCall(VecDuplicate(z, &y));
+  PetscCall(VecDuplicate(x, &w));
+  PetscCall(TestSetVec(x, r->seed));
+  PetscCall(TestSetVec(y, r->seed + 1));
+  PetscCall(TestSpoilVec(z));
+  PetscCall(TestSpoilVec(w));
+  if (way < 4) {
+    r->products++;
+    PetscCall(MatMult(r->A, x, z));
+    PetscCall(TestCompare(r->R, TEST_MULT, x, NULL, z, r->history));
+  } else if (way == 4) {
+    PetscCall(MatMultAdd(r->A, x, y, z));
+    PetscCall(TestCompare(r->R, TEST_MULT, x, y, z, r->history));
+  } else if (way == 5) {
+    PetscCall(MatMultTranspose(r->A, y, w));
+    PetscCall(TestCompare(r->R, TEST_TRANSPOSE, y, NULL, w, r->history));
+  } else {
+    PetscCall(MatMultHermitianTranspose(r->A, y, w));
+    PetscCall(TestCompare(r->R, TEST_HERMITIAN, y, NULL, w, r->history));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscCall(VecDestroy(&z));
+  PetscCall(VecDestroy(&w));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* ---- sequences ---- */
+
+/* Options that say what stays where, one of each line for a sequence */
+static const char *const Options[][4] = {
+  {"-mat_gallop_csr auto",                "-mat_gallop_csr keep",                 "-mat_gallop_csr release",              "-mat_gallop_csr host"         },
+  {"-mat_gallop_build first",             "-mat_gallop_build first",              "-mat_gallop_build pays",               "-mat_gallop_build assembly"   },
+  {"-mat_gallop_explicit_transpose gpu",  "-mat_gallop_explicit_transpose never", "-mat_gallop_explicit_transpose always", "-mat_gallop_explicit_transpose gpu"},
+  {"-mat_evchyb_storage auto",            "-mat_evchyb_storage plain",            "-mat_evchyb_storage packed",           "-mat_evchyb_order cluster -mat_evchyb_order_after 2"},
+};
+
+static PetscErrorCode Sequence(PetscInt seed, PetscInt calls, PetscBool device, PetscInt *products)
+{
+  const char *options[PETSC_STATIC_ARRAY_LENGTH(Options)];
+  TestShape   shape;
+  PetscBool   show;
+  Run         r;
+
+  PetscFunctionBegin;
+  PetscCall(PetscMemzero(&r, sizeof(r)));
+  PetscCall(PetscOptionsHasName(NULL, NULL, "-show", &show));
+  r.seed   = seed;
+  r.device = device;
+  PetscCall(PetscSNPrintf(r.history, sizeof(r.history), "seed %" PetscInt_FMT ":", seed));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Options); k++) {
+    options[k] = Options[k][DrawInt(&r, 4)];
+    PetscCall(PetscOptionsInsertString(NULL, options[k]));
+    PetscCall(PetscStrlcat(r.history, " ", sizeof(r.history)));
+    PetscCall(PetscStrlcat(r.history, options[k], sizeof(r.history)));
+  }
+  shape.m           = 1 + DrawInt(&r, 90);
+  shape.n           = Draw(&r) < 0.7 ? shape.m : 1 + DrawInt(&r, 90);
+  shape.preallocate = (PetscBool)(Draw(&r) < 0.5);
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, TestFormat(""), shape, &r.A));
+  PetscCall(TestCreateEmpty(PETSC_COMM_WORLD, MATAIJ, shape, &r.R));
+  PetscCall(Fill(r.A, seed, 0.1));
+  PetscCall(Fill(r.R, seed, 0.1));
+  for (PetscInt k = 0; k < calls; k++) {
+    const Call    *call = &Calls[DrawInt(&r, PETSC_STATIC_ARRAY_LENGTH(Calls))];
+    const PetscInt more = DrawInt(&r, 4), draws = ++r.draws;
+    PetscInt       m, n;
+
+    PetscCall(MatGetSize(r.R, &m, &n));
+    if (call->square && m != n) continue;
+    PetscCall(PetscStrlcat(r.history, " ", sizeof(r.history)));
+    PetscCall(PetscStrlcat(r.history, call->name, sizeof(r.history)));
+    if (show) PetscCall(PetscPrintf(PETSC_COMM_WORLD, "%s\n", r.history));
+    if (!call->ours) {
+      Mat R = r.R; /* what is drawn of it is drawn before it changes */
+
+      PetscCall(MatDuplicate(R, MAT_COPY_VALUES, &r.R));
+      PetscCall((*call->call)(&r, &R, seed + 10 * k));
+      r.draws = draws;
+      PetscCall((*call->call)(&r, &r.A, seed + 10 * k));
+      PetscCall(Replace(&r.R, R));
+    } else PetscCall((*call->call)(&r, &r.A, seed + 10 * k));
+    for (PetscInt l = 0; l < more; l++) PetscCall(Product(&r));
+  }
+  PetscCall(PetscStrlcat(r.history, " end", sizeof(r.history)));
+  PetscCall(Product(&r));
+  PetscCall(TestDestroy(&r.A, &r.R));
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Options); k++) PetscCall(TestClearOptions(options[k]));
+  *products += r.products;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+int main(int argc, char **argv)
+{
+  PetscInt  seed = 1, sequences = 20, calls = 25, products = 0;
+  PetscBool device = PETSC_FALSE;
+
+  PetscFunctionBeginUser;
+  PetscCall(PetscInitialize(&argc, &argv, NULL, help));
+  PetscCall(GallopInitializePackage());
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-seed", &seed, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-sequences", &sequences, NULL));
+  PetscCall(PetscOptionsGetInt(NULL, NULL, "-calls", &calls, NULL));
+  PetscCall(TestHasDevice(&device));
+  for (PetscInt k = 0; k < sequences; k++)
+    if (TestInPart()) PetscCall(Sequence(seed + 1000 * k, calls, device, &products));
+  PetscCheck(products > 0 || sequences == 0, PETSC_COMM_WORLD, PETSC_ERR_PLIB, "no product");
+  PetscCall(PetscFinalize());
+  return 0;
+}
+
+/*TEST
+
+  testset:
+    output_file: output/empty.out
+    nsize: {{1 2 3}}
+    test:
+      suffix: 1
+    test:
+      suffix: types
+      args: -format {{csroverlap fastload hbp gallop}} -sequences 8
+
+TEST*/
