@@ -83,14 +83,34 @@ static PetscErrorCode Fill(Mat M, PetscInt seed, PetscReal density)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* M's type and layout, another pattern */
-static PetscErrorCode CreateAlike(Mat M, PetscInt seed, PetscReal density, Mat *B)
+/* A type of ours, the parent or plain AIJ; of those of the GPU only where there is one */
+static MatType DrawType(Run *r)
+{
+  static const MatType types[] = {MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP, MATGALLOP, MATAIJ, MATAIJCUSPARSE};
+
+  return types[DrawInt(r, r->device ? 7 : 6)];
+}
+
+/* The type of another matrix that a call has: M's, or now and then, for ours, any */
+static PetscErrorCode OthersType(Run *r, Mat M, MatType *type)
+{
+  const PetscBool own   = (PetscBool)(Draw(r) < 0.6);
+  const MatType   drawn = DrawType(r);
+
+  PetscFunctionBegin;
+  if (own || M != r->A) PetscCall(MatGetType(M, type));
+  else *type = drawn;
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* M's layout, another pattern */
+static PetscErrorCode CreateAlike(Run *r, Mat M, PetscInt seed, PetscReal density, Mat *B)
 {
   MatType  type;
   PetscInt m, n;
 
   PetscFunctionBegin;
-  PetscCall(MatGetType(M, &type));
+  PetscCall(OthersType(r, M, &type));
   PetscCall(MatGetLocalSize(M, &m, &n));
   PetscCall(MatCreate(PetscObjectComm((PetscObject)M), B));
   PetscCall(MatSetSizes(*B, m, n, PETSC_DETERMINE, PETSC_DETERMINE));
@@ -263,6 +283,18 @@ static PetscErrorCode ZeroRows(Run *r, Mat *M, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* A copy, which may have another type */
+static PetscErrorCode Other(Run *r, Mat M, Mat *X)
+{
+  MatType type;
+
+  PetscFunctionBegin;
+  PetscCall(OthersType(r, M, &type));
+  PetscCall(MatDuplicate(M, MAT_COPY_VALUES, X));
+  PetscCall(MatConvert(*X, type, MAT_INPLACE_MATRIX, X));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode AXPY(Run *r, Mat *M, PetscInt seed)
 {
   const PetscInt    way    = DrawInt(r, 4);
@@ -271,9 +303,9 @@ static PetscErrorCode AXPY(Run *r, Mat *M, PetscInt seed)
 
   PetscFunctionBegin;
   if (way < 2) {
-    PetscCall(MatDuplicate(*M, MAT_COPY_VALUES, &X));
+    PetscCall(Other(r, *M, &X));
     PetscCall(MatScale(X, 0.5));
-  } else PetscCall(CreateAlike(*M, seed, 0.05, &X));
+  } else PetscCall(CreateAlike(r, *M, seed, 0.05, &X));
   PetscCall(MatAXPY(*M, factor, X, way == 0 ? SAME_NONZERO_PATTERN : way == 3 ? UNKNOWN_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
   PetscCall(MatDestroy(&X));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -286,9 +318,9 @@ static PetscErrorCode Copy(Run *r, Mat *M, PetscInt seed)
 
   PetscFunctionBegin;
   if (same) {
-    PetscCall(MatDuplicate(*M, MAT_COPY_VALUES, &X));
+    PetscCall(Other(r, *M, &X));
     PetscCall(MatScale(X, -1));
-  } else PetscCall(CreateAlike(*M, seed, 0.1, &X));
+  } else PetscCall(CreateAlike(r, *M, seed, 0.1, &X));
   PetscCall(MatCopy(X, *M, same ? SAME_NONZERO_PATTERN : DIFFERENT_NONZERO_PATTERN));
   PetscCall(MatDestroy(&X));
   PetscFunctionReturn(PETSC_SUCCESS);
@@ -464,10 +496,8 @@ static PetscErrorCode Bind(Run *r, Mat *M, PetscInt seed)
 /* Another of our types or the parent, or back, in place or not */
 static PetscErrorCode Convert(Run *r, Mat *M, PetscInt seed)
 {
-  static const MatType types[] = {MATEVCHYB, MATCSROVERLAP, MATFASTLOAD, MATHBP, MATGALLOP, MATAIJ, MATAIJCUSPARSE};
-  const PetscInt       to      = DrawInt(r, r->device ? 14 : 12);
-  const MatType        type    = to % 2 ? TestFormat("") : types[to / 2];
-  Mat                  X;
+  const MatType drawn = DrawType(r), type = Draw(r) < 0.5 ? TestFormat("") : drawn;
+  Mat           X;
 
   PetscFunctionBegin;
   if (Draw(r) < 0.5) PetscCall(MatConvert(*M, type, MAT_INPLACE_MATRIX, M));
