@@ -69,6 +69,29 @@ static inline PetscErrorCode TestCompareDense(Mat R, Mat B, Mat C, const char wh
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* C = op(R) B, on any number of processes: column by column against the rows of the plain matrix */
+static inline PetscErrorCode TestCompareColumns(Mat R, TestOp op, Mat B, Mat C, const char what[])
+{
+  PetscInt n;
+  Vec      x, y, b, c;
+
+  PetscFunctionBegin;
+  PetscCall(MatGetSize(B, NULL, &n));
+  PetscCall(MatCreateVecs(R, &x, &y));
+  for (PetscInt k = 0; k < n; k++) {
+    PetscCall(MatDenseGetColumnVecRead(B, k, &b));
+    PetscCall(VecCopy(b, op == TEST_MULT ? x : y));
+    PetscCall(MatDenseRestoreColumnVecRead(B, k, &b));
+    PetscCall(MatDenseGetColumnVecRead(C, k, &c));
+    PetscCall(VecCopy(c, op == TEST_MULT ? y : x));
+    PetscCall(MatDenseRestoreColumnVecRead(C, k, &c));
+    PetscCall(TestCompare(R, op, op == TEST_MULT ? x : y, NULL, op == TEST_MULT ? y : x, what));
+  }
+  PetscCall(VecDestroy(&x));
+  PetscCall(VecDestroy(&y));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Where a product was computed since the counts were last looked at: by TiledSpMM on the host or on the GPU, or by the parent */
 typedef enum { TEST_DENSE_HOST, TEST_DENSE_DEVICE, TEST_DENSE_PARENT } TestDensePlace;
 

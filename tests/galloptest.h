@@ -490,25 +490,33 @@ static inline PetscErrorCode TestHasType(Mat A, const char seq[], const char mpi
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* The sequential matrices that compute a product on this process: the matrix, or its diagonal block, and its off-diagonal block if that has entries. filled is how many of them have entries, since only those have a format. */
-static inline PetscErrorCode TestPartsFilled(Mat A, PetscInt *parts, PetscInt *filled)
+/* The sequential matrices that A consists of on this process, n of them: itself, or the diagonal and the off-diagonal block */
+static inline PetscErrorCode TestGetBlocks(Mat A, Mat blocks[2], int *n)
 {
   PetscBool mpi;
-  Mat       blocks[2] = {A, NULL};
-  MatInfo   info;
 
   PetscFunctionBegin;
   PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
+  *n        = mpi ? 2 : 1;
+  blocks[0] = A;
   if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
-  PetscCall(MatGetInfo(blocks[0], MAT_LOCAL, &info));
-  *parts  = 1;
-  *filled = info.nz_used > 0;
-  if (mpi) {
-    PetscCall(MatGetInfo(blocks[1], MAT_LOCAL, &info));
-    if (info.nz_used > 0) {
-      (*parts)++;
-      (*filled)++;
-    }
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
+/* The sequential matrices that compute a product on this process: the matrix, or its diagonal block, and its off-diagonal block if that has entries. filled is how many of them have entries, since only those have a format. */
+static inline PetscErrorCode TestPartsFilled(Mat A, PetscInt *parts, PetscInt *filled)
+{
+  Mat     blocks[2];
+  int     n = 0;
+  MatInfo info;
+
+  PetscFunctionBegin;
+  PetscCall(TestGetBlocks(A, blocks, &n));
+  *parts = *filled = 0;
+  for (int k = 0; k < n; k++) {
+    PetscCall(MatGetInfo(blocks[k], MAT_LOCAL, &info));
+    *parts += k == 0 || info.nz_used > 0;
+    *filled += info.nz_used > 0;
   }
   PetscFunctionReturn(PETSC_SUCCESS);
 }

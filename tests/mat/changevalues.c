@@ -88,14 +88,12 @@ static PetscErrorCode AssembleAgain(void)
 /* Calls f with the sequential matrices that A consists of */
 static PetscErrorCode ForEachBlock(Mat A, PetscErrorCode (*f)(Mat))
 {
-  PetscBool mpi;
-  Mat       blocks[2] = {A, NULL};
+  Mat blocks[2];
+  int n = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
-  PetscCall((*f)(blocks[0]));
-  if (mpi) PetscCall((*f)(blocks[1]));
+  PetscCall(TestGetBlocks(A, blocks, &n));
+  for (int k = 0; k < n; k++) PetscCall((*f)(blocks[k]));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 static char help[] = "Matrices with more nonzeros than cuSPARSE takes: it is given none of their products.\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 
 /* A product of one process leaves its result where it was computed */
 static PetscErrorCode CheckPlace(Mat A, Vec x, Vec z, PetscBool transpose, PetscBool device, const char what[])
@@ -58,18 +58,7 @@ static PetscErrorCode CheckDense(Mat A, Mat R, MatType type, PetscInt columns, P
     TestCheck(now.dense_products_device > before.dense_products_device && now.dense_fallbacks == before.dense_fallbacks, "%" PetscInt64_FMT " on the GPU, %" PetscInt64_FMT " by the parent", what,
               now.dense_products_device - before.dense_products_device, now.dense_fallbacks - before.dense_fallbacks);
   TestCheck(gpu || flops <= sums, "%g flops on the GPU", what, flops);
-  for (PetscInt k = 0; k < columns; k++) {
-    Vec x, z, copy;
-
-    PetscCall(MatDenseGetColumnVecRead(B, k, &x));
-    PetscCall(MatDenseGetColumnVecRead(C, k, &z));
-    PetscCall(VecDuplicate(z, &copy));
-    PetscCall(VecCopy(z, copy));
-    PetscCall(TestCompare(R, transpose ? TEST_TRANSPOSE : TEST_MULT, x, NULL, copy, what));
-    PetscCall(VecDestroy(&copy));
-    PetscCall(MatDenseRestoreColumnVecRead(B, k, &x));
-    PetscCall(MatDenseRestoreColumnVecRead(C, k, &z));
-  }
+  PetscCall(TestCompareColumns(R, transpose ? TEST_TRANSPOSE : TEST_MULT, B, C, what));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&C));
   PetscFunctionReturn(PETSC_SUCCESS);

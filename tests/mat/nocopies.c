@@ -156,25 +156,21 @@ static PetscErrorCode ProductOfMatrices(Mat A)
 {
   Mat            C, blocks[2];
   Vec            x, z;
-  PetscBool      mpi;
+  int            n     = 0;
   MatInfo        info;
   PetscLogDouble bytes = 0;
 
   PetscFunctionBegin;
   PetscCall(MatPtAP(A, A, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
   PetscCall(TestIsOurs(C, PETSC_TRUE, "product of matrices"));
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)C, MATMPIAIJ, &mpi));
   PetscCall(MatCreateVecs(C, &x, &z));
   PetscCall(VecSet(x, 1.0));
   for (int k = 0; k < 2; k++) {
-    blocks[0] = C;
-    blocks[1] = NULL;
     if (k) PetscCall(MatPtAP(A, A, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
-    if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(C, &blocks[0], &blocks[1], NULL));
-    for (int b = 0; b < 2; b++) {
+    PetscCall(TestGetBlocks(C, blocks, &n));
+    for (int b = 0; b < n; b++) {
       const PetscScalar *a;
 
-      if (!blocks[b]) continue;
       PetscCall(MatSeqAIJGetArrayRead(blocks[b], &a));
       PetscCall(MatSeqAIJRestoreArrayRead(blocks[b], &a));
     }

@@ -27,18 +27,16 @@ static PetscErrorCode Went(Mat A, PetscInt64 uploads, PetscInt64 releases, MatGa
 /* Whether the parent has a current copy on the GPU of all blocks */
 static PetscErrorCode HasCopy(Mat A, PetscBool has, const char what[])
 {
-  Mat       blocks[2] = {A, NULL};
-  PetscBool mpi;
+  Mat blocks[2];
+  int n = 0;
 
   PetscFunctionBegin;
   if (!device) PetscFunctionReturn(PETSC_SUCCESS);
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &blocks[0], &blocks[1], NULL));
+  PetscCall(TestGetBlocks(A, blocks, &n));
 #if PetscDefined(HAVE_DEVICE)
-  for (int k = 0; k < 2; k++) {
+  for (int k = 0; k < n; k++) {
     MatInfo info;
 
-    if (!blocks[k]) continue;
     PetscCall(MatGetInfo(blocks[k], MAT_LOCAL, &info));
     if (info.nz_used > 0)
       TestCheck((blocks[k]->offloadmask == PETSC_OFFLOAD_BOTH || blocks[k]->offloadmask == PETSC_OFFLOAD_GPU) == has, "the parent has %s copy of block %d", what, has ? "no" : "a", k);

@@ -175,29 +175,6 @@ static PetscErrorCode Steps(void)
 
 /* ---- dense ---- */
 
-/* Column by column against the rows of the plain matrix */
-static PetscErrorCode CompareColumns(Mat R, TestOp op, Mat B, Mat C, const char what[])
-{
-  PetscInt n;
-  Vec      x, y, b, c;
-
-  PetscFunctionBegin;
-  PetscCall(MatGetSize(B, NULL, &n));
-  PetscCall(MatCreateVecs(R, &x, &y));
-  for (PetscInt k = 0; k < n; k++) {
-    PetscCall(MatDenseGetColumnVecRead(B, k, &b));
-    PetscCall(VecCopy(b, op == TEST_MULT ? x : y));
-    PetscCall(MatDenseRestoreColumnVecRead(B, k, &b));
-    PetscCall(MatDenseGetColumnVecRead(C, k, &c));
-    PetscCall(VecCopy(c, op == TEST_MULT ? y : x));
-    PetscCall(MatDenseRestoreColumnVecRead(C, k, &c));
-    PetscCall(TestCompare(R, op, op == TEST_MULT ? x : y, NULL, op == TEST_MULT ? y : x, what));
-  }
-  PetscCall(VecDestroy(&x));
-  PetscCall(VecDestroy(&y));
-  PetscFunctionReturn(PETSC_SUCCESS);
-}
-
 static PetscErrorCode Dense(TestShape shape, MatType type, PetscInt n, PetscBool lda)
 {
   Mat                 A, R, B, C, T, U = NULL;
@@ -208,20 +185,20 @@ static PetscErrorCode Dense(TestShape shape, MatType type, PetscInt n, PetscBool
   PetscCall(TestCreateDense(A, PETSC_FALSE, type, n, lda, 400, &B));
   PetscCall(TestCreateDense(A, PETSC_TRUE, type, n, lda, 401, &T));
   PetscCall(MatMatMult(A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
-  PetscCall(CompareColumns(R, TEST_MULT, B, C, "dense product"));
+  PetscCall(TestCompareColumns(R, TEST_MULT, B, C, "dense product"));
   if (n) { /* PETSc has no transposed product without columns */
     PetscCall(MatTransposeMatMult(A, T, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &U));
-    PetscCall(CompareColumns(R, TEST_TRANSPOSE, T, U, "dense product of the transpose"));
+    PetscCall(TestCompareColumns(R, TEST_TRANSPOSE, T, U, "dense product of the transpose"));
   }
   for (PetscInt round = 0; round < 2; round++) {
     PetscCall(TestFill(A, 16, 17 + round));
     PetscCall(TestFill(R, 16, 17 + round));
     PetscCall(MatScale(B, 0.5));
     PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
-    PetscCall(CompareColumns(R, TEST_MULT, B, C, "dense product, new values"));
+    PetscCall(TestCompareColumns(R, TEST_MULT, B, C, "dense product, new values"));
     if (!n) continue;
     PetscCall(MatTransposeMatMult(A, T, MAT_REUSE_MATRIX, PETSC_DETERMINE, &U));
-    PetscCall(CompareColumns(R, TEST_TRANSPOSE, T, U, "dense product of the transpose, new values"));
+    PetscCall(TestCompareColumns(R, TEST_TRANSPOSE, T, U, "dense product of the transpose, new values"));
   }
   PetscCall(MatGallopGetStatistics(A, &last));
   PetscCall(TestProducts(A, R, TEST_ANY, &last, "factor of a dense product"));
@@ -243,7 +220,7 @@ static PetscErrorCode DenseInto(void)
   PetscCall(TestCreateDense(A, PETSC_FALSE, MATDENSE, 5, PETSC_FALSE, 402, &B));
   PetscCall(TestCreateDense(A, PETSC_TRUE, MATDENSE, 5, PETSC_TRUE, 403, &C));
   PetscCall(MatMatMult(A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
-  PetscCall(CompareColumns(R, TEST_MULT, B, C, "dense product into a matrix of the user's"));
+  PetscCall(TestCompareColumns(R, TEST_MULT, B, C, "dense product into a matrix of the user's"));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&C));
   PetscCall(TestDestroy(&A, &R));

@@ -143,18 +143,16 @@ static PetscErrorCode Load(const char name[], MatType type, Mat *A)
 /* Whether a part of the matrix, on any process, has more entries than places: cuSPARSE refuses that, so that on a machine with a GPU the host computes its products */
 static PetscErrorCode IsOverfull(Mat A, PetscBool *overfull)
 {
-  Mat       parts[2] = {A, NULL};
-  PetscBool mpi;
+  Mat parts[2];
+  int number = 0;
 
   PetscFunctionBegin;
   *overfull = PETSC_FALSE;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &parts[0], &parts[1], NULL));
-  for (int k = 0; k < 2; k++) {
+  PetscCall(TestGetBlocks(A, parts, &number));
+  for (int k = 0; k < number; k++) {
     MatInfo  info;
     PetscInt m, n;
 
-    if (!parts[k]) continue;
     PetscCall(MatGetInfo(parts[k], MAT_LOCAL, &info));
     PetscCall(MatGetLocalSize(parts[k], &m, &n));
     if (info.nz_used > (PetscLogDouble)m * n) *overfull = PETSC_TRUE;

@@ -8,17 +8,16 @@ static char help[] = "What -gallop_statistics shows in PetscFinalize().\n\
 /* The bytes of a matrix's format, on all processes */
 static PetscErrorCode AddBytes(Mat A, PetscInt64 *sum)
 {
-  Mat                 parts[2] = {A, NULL};
+  Mat                 parts[2];
+  int                 n     = 0;
   const GallopFormat *format;
   const void         *data;
-  PetscBool           mpi;
   PetscInt64          bytes = 0;
 
   PetscFunctionBeginUser;
   PetscCall(MatGallopGetFormat(A, &format));
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)A, MATMPIAIJ, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(A, &parts[0], &parts[1], NULL));
-  for (int k = 0; k < (mpi ? 2 : 1); k++) {
+  PetscCall(TestGetBlocks(A, parts, &n));
+  for (int k = 0; k < n; k++) {
     PetscCall(TestFormatData(parts[k], "a part", &data));
     bytes += (*format->bytes)(data);
   }
