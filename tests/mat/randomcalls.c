@@ -5,7 +5,7 @@ static char help[] = "Calls of PETSc's that change a matrix, in an order that a 
   -calls <n>: in each\n\
   -show: what is called, before it is\n\n";
 
-#include "../galloptest.h"
+#include "../densetest.h"
 
 typedef struct {
   Mat       A, R; /* ours, and plain */
@@ -21,9 +21,16 @@ static PetscReal Draw(Run *r)
   return TestRandom(r->seed, r->draws++, 3);
 }
 
+/* 0 to n - 1 */
 static PetscInt DrawInt(Run *r, PetscInt n)
 {
   return PetscMin((PetscInt)((PetscReal)n * Draw(r)), n - 1);
+}
+
+/* One of n rows or columns, another for each k and process */
+static PetscInt Place(PetscInt seed, PetscInt k, PetscMPIInt rank, PetscInt n)
+{
+  return PetscMin((PetscInt)(TestRandom(seed, k, rank) * (PetscReal)n), n - 1);
 }
 
 /* Eighths, which sums and products by powers of 2 leave exact: what differs was not computed the same */
@@ -120,7 +127,7 @@ static PetscErrorCode CreateAlike(Run *r, Mat M, PetscInt seed, PetscReal densit
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Places of entries that R has and this process owns, about so many */
+/* Places of entries that R has and this process owns, at most so many */
 static PetscErrorCode DrawEntries(Run *r, PetscInt most, PetscInt *number, PetscInt **rows, PetscInt **columns)
 {
   const PetscInt seed = r->seed + r->draws++;
@@ -145,7 +152,7 @@ static PetscErrorCode DrawEntries(Run *r, PetscInt most, PetscInt *number, Petsc
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* ---- what is called: of each matrix the same, with what is drawn before ---- */
+/* ---- what is called, with the same numbers drawn for both matrices ---- */
 
 static PetscErrorCode Scale(Run *r, Mat *M, PetscInt seed)
 {
@@ -159,11 +166,11 @@ static PetscErrorCode Shift(Run *r, Mat *M, PetscInt seed)
   PetscFunctionBegin;
   PetscCall(Allow(*M));
   PetscCall(MatShift(*M, 2 * DrawFactor(r)));
-  PetscCall(Assemble(*M)); /* as in DiagonalSet() */
+  PetscCall(Assemble(*M)); /* as in SetDiagonal() */
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Powers of 2, or one for all of a part */
+/* Powers of 2, of either sign */
 static PetscErrorCode FillVec(Vec v, PetscInt seed)
 {
   PetscScalar *a;
@@ -192,6 +199,17 @@ static PetscErrorCode DiagonalScale(Run *r, Mat *M, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* d is destroyed */
+static PetscErrorCode SetDiagonal(Mat M, Vec d, InsertMode mode)
+{
+  PetscFunctionBegin;
+  PetscCall(Allow(M));
+  PetscCall(MatDiagonalSet(M, d, mode));
+  PetscCall(Assemble(M)); /* else MatGetRow() of a parallel AIJ has no room for the longer rows of its block */
+  PetscCall(VecDestroy(&d));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode DiagonalSet(Run *r, Mat *M, PetscInt seed)
 {
   Vec d;
@@ -199,10 +217,7 @@ static PetscErrorCode DiagonalSet(Run *r, Mat *M, PetscInt seed)
   PetscFunctionBegin;
   PetscCall(MatCreateVecs(*M, &d, NULL));
   PetscCall(FillVec(d, seed));
-  PetscCall(Allow(*M));
-  PetscCall(MatDiagonalSet(*M, d, Draw(r) < 0.5 ? INSERT_VALUES : ADD_VALUES));
-  PetscCall(Assemble(*M)); /* else MatGetRow() of a parallel AIJ has no room for the longer rows of its block */
-  PetscCall(VecDestroy(&d));
+  PetscCall(SetDiagonal(*M, d, Draw(r) < 0.5 ? INSERT_VALUES : ADD_VALUES));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
@@ -237,11 +252,7 @@ static PetscErrorCode AddNew(Run *r, Mat *M, PetscInt seed)
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(MatGetSize(*M, &m, &n));
   PetscCall(Allow(*M));
-  for (PetscInt k = 0; k < 5; k++) {
-    const PetscInt i = (PetscInt)(TestRandom(seed, k, rank) * (PetscReal)m), j = (PetscInt)(TestRandom(seed + 1, k, rank) * (PetscReal)n);
-
-    PetscCall(MatSetValue(*M, PetscMin(i, m - 1), PetscMin(j, n - 1), Value(seed, k, rank), ADD_VALUES));
-  }
+  for (PetscInt k = 0; k < 5; k++) PetscCall(MatSetValue(*M, Place(seed, k, rank, m), Place(seed + 1, k, rank, n), Value(seed, k, rank), ADD_VALUES));
   PetscCall(Assemble(*M));
   PetscFunctionReturn(PETSC_SUCCESS);
 }
@@ -266,7 +277,7 @@ static PetscErrorCode ZeroRows(Run *r, Mat *M, PetscInt seed)
   PetscFunctionBegin;
   PetscCallMPI(MPI_Comm_rank(PETSC_COMM_WORLD, &rank));
   PetscCall(MatGetSize(*M, &m, &n));
-  for (PetscInt k = 0; k < (rank == 1 ? 0 : 4); k++) rows[number++] = PetscMin((PetscInt)(TestRandom(seed, k, rank) * (PetscReal)m), m - 1);
+  for (PetscInt k = 0; k < (rank == 1 ? 0 : 4); k++) rows[number++] = Place(seed, k, rank, m);
   PetscCall(MatSetOption(*M, MAT_KEEP_NONZERO_PATTERN, (PetscBool)keep));
   PetscCall(Allow(*M));
   if (m == n && way < 2) { /* an entry for each diagonal one that is set */
@@ -274,9 +285,7 @@ static PetscErrorCode ZeroRows(Run *r, Mat *M, PetscInt seed)
 
     PetscCall(MatCreateVecs(*M, &zero, NULL));
     PetscCall(VecSet(zero, 0.0));
-    PetscCall(MatDiagonalSet(*M, zero, ADD_VALUES));
-    PetscCall(Assemble(*M));
-    PetscCall(VecDestroy(&zero));
+    PetscCall(SetDiagonal(*M, zero, ADD_VALUES));
   }
   if (m == n && way == 0) PetscCall(MatZeroRowsColumns(*M, number, rows, 2.0, NULL, NULL));
   else PetscCall(MatZeroRows(*M, number, rows, m == n && way == 1 ? 2.0 : 0.0, NULL, NULL));
@@ -326,7 +335,7 @@ static PetscErrorCode Copy(Run *r, Mat *M, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
-/* Another matrix in the place of the first, by which it was made */
+/* A matrix that was made from *M takes its place */
 static PetscErrorCode Replace(Mat *M, Mat by)
 {
   PetscFunctionBegin;
@@ -407,12 +416,10 @@ static PetscErrorCode COO(Run *r, Mat *M, PetscInt seed)
   PetscCall(MatGetOwnershipRange(*M, &rstart, &rend));
   PetscCall(PetscMalloc3(N, &i, N, &j, N, &v));
   for (PetscInt k = 0; k < N; k++) {
-    const PetscReal u = TestRandom(seed, k, rank);
-
-    i[k] = PetscMin((PetscInt)(u * (PetscReal)m), m - 1);
+    i[k] = Place(seed, k, rank, m);
     if (!others && rend > rstart) i[k] = rstart + i[k] % (rend - rstart);
     if (!others && rend == rstart) i[k] = -1;
-    j[k] = PetscMin((PetscInt)(TestRandom(seed + 1, k, rank) * (PetscReal)n), n - 1);
+    j[k] = Place(seed + 1, k, rank, n);
     v[k] = Value(seed, k, rank);
   }
   PetscCall(MatSetPreallocationCOO(*M, N, i, j));
@@ -426,13 +433,12 @@ static PetscErrorCode COO(Run *r, Mat *M, PetscInt seed)
 /* The blocks' own arrays */
 static PetscErrorCode Arrays(Run *r, Mat *M, PetscInt seed)
 {
-  Mat       blocks[2] = {*M, NULL};
-  PetscBool mpi;
+  Mat blocks[2];
+  int n = 0;
 
   PetscFunctionBegin;
-  PetscCall(PetscObjectBaseTypeCompare((PetscObject)*M, MATMPIAIJ, &mpi));
-  if (mpi) PetscCall(MatMPIAIJGetSeqAIJ(*M, &blocks[0], &blocks[1], NULL));
-  for (int k = 0; k < (mpi ? 2 : 1); k++) {
+  PetscCall(TestGetBlocks(*M, blocks, &n));
+  for (int k = 0; k < n; k++) {
     PetscScalar *a;
     MatInfo      info;
 
@@ -609,35 +615,19 @@ static const Call Calls[] = {
 static PetscErrorCode DenseProduct(Run *r)
 {
   const PetscBool cuda = (PetscBool)(r->device && Draw(r) < 0.7);
-  PetscInt        m, n;
   PetscBool       bound, ours;
   Mat             B, C;
-  Vec             x, z, copy;
 
   PetscFunctionBegin;
   PetscCall(MatBoundToCPU(r->A, &bound));
   PetscCall(MatGallopIsFormat(r->A, &ours));
-  PetscCall(MatGetLocalSize(r->A, &m, &n));
-  PetscCall(MatCreate(PETSC_COMM_WORLD, &B));
-  PetscCall(MatSetSizes(B, n, PETSC_DECIDE, PETSC_DETERMINE, 3));
-  PetscCall(MatSetType(B, cuda && ours && !bound ? MATDENSECUDA : MATDENSE));
-  PetscCall(MatSetUp(B));
-  PetscCall(MatSetRandom(B, NULL));
+  PetscCall(TestCreateDense(r->R, PETSC_FALSE, cuda && ours && !bound ? MATDENSECUDA : MATDENSE, 3, PETSC_FALSE, r->seed, &B));
   PetscCall(MatMatMult(r->A, B, MAT_INITIAL_MATRIX, PETSC_DETERMINE, &C));
   if (Draw(r) < 0.5) {
     for (int k = 0; k < 2; k++) PetscCall(MatScale(k ? r->R : r->A, -1));
     PetscCall(MatMatMult(r->A, B, MAT_REUSE_MATRIX, PETSC_DETERMINE, &C));
   }
-  for (PetscInt k = 0; k < 3; k++) {
-    PetscCall(MatDenseGetColumnVecRead(B, k, &x));
-    PetscCall(MatDenseGetColumnVecRead(C, k, &z));
-    PetscCall(VecDuplicate(z, &copy)); /* which can be read on the host */
-    PetscCall(VecCopy(z, copy));
-    PetscCall(TestCompare(r->R, TEST_MULT, x, NULL, copy, r->history));
-    PetscCall(VecDestroy(&copy));
-    PetscCall(MatDenseRestoreColumnVecRead(C, k, &z));
-    PetscCall(MatDenseRestoreColumnVecRead(B, k, &x));
-  }
+  PetscCall(TestCompareColumns(r->R, TEST_MULT, B, C, r->history));
   PetscCall(MatDestroy(&B));
   PetscCall(MatDestroy(&C));
   PetscFunctionReturn(PETSC_SUCCESS);
