@@ -138,6 +138,19 @@ PetscErrorCode MatGallopForgetConversions(Mat A, GallopType type)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* The duplicate B of an MPI matrix that is bound to the CPU is not, but its vector of ghost values has the host's functions all the same: a duplicate of that would have no array */
+static PetscErrorCode UnbindDuplicate(Mat A, Mat B)
+{
+  PetscBool mpi;
+
+  PetscFunctionBegin;
+  PetscCall(PetscObjectHasFunction((PetscObject)B, "MatMPIAIJSetPreallocation_C", &mpi));
+  if (!mpi || !A->boundtocpu || B->boundtocpu) PetscFunctionReturn(PETSC_SUCCESS);
+  PetscCall(MatBindToCPU(B, PETSC_TRUE));
+  PetscCall(MatBindToCPU(B, PETSC_FALSE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* MatConvert() from AIJ, AIJCUSPARSE or another Gallop type */
 PetscErrorCode MatConvert_AIJ_Gallop(Mat A, MatType newtype, MatReuse reuse, Mat *newmat)
 {
@@ -153,7 +166,10 @@ PetscErrorCode MatConvert_AIJ_Gallop(Mat A, MatType newtype, MatReuse reuse, Mat
     PetscCall(MatCopy(A, *newmat, SAME_NONZERO_PATTERN));
     PetscFunctionReturn(PETSC_SUCCESS);
   }
-  if (reuse == MAT_INITIAL_MATRIX) PetscCall(MatDuplicate(A, MAT_COPY_VALUES, newmat));
+  if (reuse == MAT_INITIAL_MATRIX) {
+    PetscCall(MatDuplicate(A, MAT_COPY_VALUES, newmat));
+    PetscCall(UnbindDuplicate(A, *newmat));
+  }
   B = *newmat;
   if (B->factortype != MAT_FACTOR_NONE) PetscFunctionReturn(PETSC_SUCCESS);
   /* -mat_seqaij_type within an operation that sees parents' names only: it may set such a name again, which would empty a matrix that is ours */
@@ -212,6 +228,7 @@ PetscErrorCode MatDuplicate_Gallop(Mat A, MatDuplicateOption option, Mat *B)
     PetscFunctionReturn(PETSC_SUCCESS);
   }
   PetscCall((*g->parent.duplicate)(A, option, B));
+  PetscCall(UnbindDuplicate(A, *B));
   PetscCall(MatGallopShareCOO(A, *B));
   PetscCall(MatGallopAttach(*B, g->type));
   PetscCall(MatGallopCopyOptions(A, *B));
