@@ -423,6 +423,7 @@ PETSC_INTERN PetscErrorCode MatMultTranspose_MPIGallop(Mat, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatMultTransposeAdd_MPIGallop(Mat, Vec, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatNorm_MPIGallop(Mat, NormType, PetscReal *);
 PETSC_INTERN PetscErrorCode MatEliminateZeros_MPIGallop(Mat, PetscBool);
+PETSC_INTERN PetscErrorCode MatZeroRowsColumns_MPIGallop(Mat, PetscInt, const PetscInt[], PetscScalar, Vec, Vec);
 PETSC_INTERN PetscErrorCode MatCreateSubMatrices_MPIGallop(Mat, PetscInt, const IS[], const IS[], MatReuse, Mat *[]);
 PETSC_INTERN PetscErrorCode MatSetUp_MPIGallop(Mat);
 

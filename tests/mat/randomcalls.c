@@ -3,6 +3,7 @@ static char help[] = "Calls of PETSc's that change a matrix, in an order that a 
   -seed <k>: of the first sequence; a failure tells the seed and the calls before it\n\
   -sequences <n>: how many\n\
   -calls <n>: in each\n\
+  -list <name,...>: these calls, and a product after each, instead of drawn ones\n\
   -show: what is called, before it is\n\n";
 
 #include "../densetest.h"
@@ -614,7 +615,7 @@ static const Call Calls[] = {
 
 static PetscErrorCode DenseProduct(Run *r)
 {
-  const PetscBool cuda = (PetscBool)(r->device && Draw(r) < 0.7);
+  const PetscBool cuda = (PetscBool)(Draw(r) < 0.7 && r->device);
   PetscBool       bound, ours;
   Mat             B, C;
 
@@ -641,8 +642,11 @@ static PetscErrorCode Product(Run *r)
   MatGallopStatistics before, after;
   PetscBool           ours;
   Vec                 x, y, z, w;
+  char                digit[8];
 
   PetscFunctionBegin;
+  PetscCall(PetscSNPrintf(digit, sizeof(digit), " %d", (int)way));
+  PetscCall(PetscStrlcat(r->history, digit, sizeof(r->history)));
   if (way == 7) {
     PetscCall(DenseProduct(r));
     PetscFunctionReturn(PETSC_SUCCESS);
@@ -702,17 +706,34 @@ static PetscErrorCode Do(Run *r, const Call *call, Mat *M, PetscInt seed)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+static PetscErrorCode Find(const char *name, const Call **call)
+{
+  PetscBool same = PETSC_FALSE;
+
+  PetscFunctionBegin;
+  for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Calls) && !same; k++) {
+    *call = &Calls[k];
+    PetscCall(PetscStrcmp(name, Calls[k].name, &same));
+  }
+  PetscCheck(same, PETSC_COMM_SELF, PETSC_ERR_ARG_WRONG, "-list: there is no call %s", name);
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 static PetscErrorCode Sequence(PetscInt seed, PetscInt calls, PetscBool device, Run *all)
 {
   static const PetscInt sizes[] = {1, 2, 7, 17, 28, 45, 90}; /* blocks of 32 and 33 rows are left out: of these a kernel of cuSPARSE's loses the last now and then */
   const char           *options[PETSC_STATIC_ARRAY_LENGTH(Options)];
   TestShape             shape;
-  PetscBool             show;
+  PetscBool             show, listed;
+  char                 *list[25];
+  PetscInt              nlist = PETSC_STATIC_ARRAY_LENGTH(list);
   Run                   r;
 
   PetscFunctionBegin;
   PetscCall(PetscMemzero(&r, sizeof(r)));
   PetscCall(PetscOptionsHasName(NULL, NULL, "-show", &show));
+  PetscCall(PetscOptionsGetStringArray(NULL, NULL, "-list", list, &nlist, &listed));
+  if (listed) calls = nlist;
   r.seed   = seed;
   r.device = device;
   PetscCall(PetscSNPrintf(r.history, sizeof(r.history), "seed %" PetscInt_FMT ":", seed));
@@ -731,9 +752,10 @@ static PetscErrorCode Sequence(PetscInt seed, PetscInt calls, PetscBool device, 
   PetscCall(Fill(r.R, seed, 0.1));
   for (PetscInt k = 0; k < calls; k++) {
     const Call    *call = &Calls[DrawInt(&r, PETSC_STATIC_ARRAY_LENGTH(Calls))];
-    const PetscInt more = DrawInt(&r, 4), draws = ++r.draws;
+    const PetscInt more = listed ? 1 : DrawInt(&r, 4), draws = ++r.draws;
     PetscInt       m, n;
 
+    if (listed) PetscCall(Find(list[k], &call));
     PetscCall(MatGetSize(r.R, &m, &n));
     if (call->square && m != n) continue;
     PetscCall(PetscStrlcat(r.history, " ", sizeof(r.history)));
@@ -752,6 +774,7 @@ static PetscErrorCode Sequence(PetscInt seed, PetscInt calls, PetscBool device, 
   }
   PetscCall(PetscStrlcat(r.history, " end", sizeof(r.history)));
   PetscCall(Product(&r));
+  for (PetscInt k = 0; k < nlist && listed; k++) PetscCall(PetscFree(list[k]));
   PetscCall(TestDestroy(&r.A, &r.R));
   for (size_t k = 0; k < PETSC_STATIC_ARRAY_LENGTH(Options); k++) PetscCall(TestClearOptions(options[k]));
   all->products += r.products;
@@ -794,5 +817,8 @@ int main(int argc, char **argv)
     test:
       suffix: types
       args: -format {{csroverlap fastload hbp gallop}} -sequences 8
+    test:
+      suffix: bound
+      args: -sequences 6 -list bind,zerorows,coo,duplicate,duplicate,diagonalscale,filter,filter,submatrix
 
 TEST*/

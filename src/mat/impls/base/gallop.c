@@ -205,6 +205,7 @@ static PetscErrorCode ContextDestroy(PetscCtxRt ctx)
   ALWAYS(residual, MatResidual_MPIGallop) \
   WHERE(norm, MatNorm_MPIGallop) \
   WHERE(eliminatezeros, MatEliminateZeros_MPIGallop) \
+  WHERE(zerorowscolumns, MatZeroRowsColumns_MPIGallop) \
   WHERE(createsubmatrices, MatCreateSubMatrices_MPIGallop) \
   ALWAYS(assemblyend, MatAssemblyEnd_MPIGallop)
 

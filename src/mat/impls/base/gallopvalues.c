@@ -70,6 +70,20 @@ PetscErrorCode MatEliminateZeros_MPIGallop(Mat A, PetscBool keep)
   PetscFunctionReturn(PETSC_SUCCESS);
 }
 
+/* PETSc marks ghost columns in a duplicate of its vector of ghost values, and takes it for zero, which nothing has made it while the matrix is bound to the CPU */
+PetscErrorCode MatZeroRowsColumns_MPIGallop(Mat A, PetscInt n, const PetscInt rows[], PetscScalar diagonal, Vec x, Vec b)
+{
+  const PetscBool bound = A->boundtocpu;
+  Mat_Gallop     *g;
+
+  PetscFunctionBegin;
+  PetscCall(MatGallopGetContext(A, &g));
+  if (bound) PetscCall(MatBindToCPU(A, PETSC_FALSE));
+  PetscCall((*g->parent.zerorowscolumns)(A, n, rows, diagonal, x, b));
+  if (bound) PetscCall(MatBindToCPU(A, PETSC_TRUE));
+  PetscFunctionReturn(PETSC_SUCCESS);
+}
+
 /* Where each process asks for the whole matrix, PETSc writes the values of the submatrix after its assembly. The values that it had are all replaced. */
 PetscErrorCode MatCreateSubMatrices_MPIGallop(Mat A, PetscInt n, const IS irow[], const IS icol[], MatReuse reuse, Mat *submat[])
 {
